@@ -1,0 +1,11 @@
+/* Assertions that stay on in release, and the way to die loudly. For our own mistakes only: what a
+ * peer sends is an error, never an assertion. */
+#pragma once
+
+#include "base/defs.h"
+
+MR_NORETURN void mr_panic(const char *file, int line, const char *fmt, ...) MR_PRINTF(3, 4);
+
+#define MR_PANIC(...) mr_panic(__FILE__, __LINE__, __VA_ARGS__)
+#define mr_assert(cond)                                                                            \
+    (MR_LIKELY(cond) ? (void)0 : mr_panic(__FILE__, __LINE__, "assertion failed: %s", #cond))

@@ -1,0 +1,83 @@
+#include "base/id.h"
+
+#include "base/err.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+void mr_job_id_format(mr_job_id id, char out[MR_JOB_ID_TEXT_MAX])
+{
+    (void)snprintf(
+        out, MR_JOB_ID_TEXT_MAX, "j%" PRIu32 "-%" PRIu32, (uint32_t)(id.v >> 32), (uint32_t)id.v);
+}
+
+/* Reads a decimal u32 without leading zeros; advances `*at`. */
+static bool read_u32(struct mr_str s, size_t *at, uint32_t *out)
+{
+    size_t start = *at;
+    uint64_t v = 0;
+    while (*at < s.n && s.p[*at] >= '0' && s.p[*at] <= '9') {
+        v = v * 10 + (uint64_t)(s.p[(*at)++] - '0');
+        if (v > UINT32_MAX) return false;
+    }
+    if (*at == start || (s.p[start] == '0' && *at - start > 1)) return false;
+    *out = (uint32_t)v;
+    return true;
+}
+
+int mr_job_id_parse(struct mr_str text, mr_job_id *out)
+{
+    uint32_t epoch = 0;
+    uint32_t number = 0;
+    size_t at = 1;
+    if (text.n < 4 || text.p[0] != 'j') return MR_EINVAL;
+    if (!read_u32(text, &at, &epoch)) return MR_EINVAL;
+    if (at >= text.n || text.p[at++] != '-') return MR_EINVAL;
+    if (!read_u32(text, &at, &number) || at != text.n) return MR_EINVAL;
+    *out = mr_job_id_make(epoch, number);
+    return MR_OK;
+}
+
+void mr_object_id_format(mr_object_id id, char out[MR_OBJECT_ID_TEXT_MAX])
+{
+    (void)snprintf(out, MR_OBJECT_ID_TEXT_MAX, "%016" PRIx64 "%016" PRIx64, id.maker, id.number);
+}
+
+int mr_object_id_parse(struct mr_str text, mr_object_id *out)
+{
+    if (text.n != 32) return MR_EINVAL;
+    uint64_t half[2] = {0, 0};
+    for (size_t i = 0; i < 32; i++) {
+        char c = text.p[i];
+        uint64_t digit = 0;
+        if (c >= '0' && c <= '9')
+            digit = (uint64_t)(c - '0');
+        else if (c >= 'a' && c <= 'f')
+            digit = (uint64_t)(c - 'a' + 10);
+        else
+            return MR_EINVAL;
+        half[i / 16] = half[i / 16] << 4 | digit;
+    }
+    *out = (mr_object_id){half[0], half[1]};
+    return MR_OK;
+}
+
+void mr_object_id_to_bytes(mr_object_id id, unsigned char out[16])
+{
+    for (size_t i = 0; i < 8; i++) {
+        out[i] = (unsigned char)(id.maker >> (56 - 8 * i));
+        out[8 + i] = (unsigned char)(id.number >> (56 - 8 * i));
+    }
+}
+
+int mr_object_id_from_bytes(struct mr_str bytes, mr_object_id *out)
+{
+    if (bytes.n != 16) return MR_EINVAL;
+    mr_object_id id = {0, 0};
+    for (size_t i = 0; i < 8; i++) {
+        id.maker = id.maker << 8 | (unsigned char)bytes.p[i];
+        id.number = id.number << 8 | (unsigned char)bytes.p[8 + i];
+    }
+    *out = id;
+    return MR_OK;
+}

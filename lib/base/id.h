@@ -1,0 +1,61 @@
+/* Ids. One struct each, so that the compiler refuses a worker's where a task's belongs. Zero is
+ * "none" in every one of them. */
+#pragma once
+
+#include "base/str.h"
+
+typedef struct {
+    uint64_t v;
+} mr_job_id; /* epoch << 32 | number; text form "j<epoch>-<number>" */
+
+typedef struct {
+    uint64_t v;
+} mr_worker_id; /* one incarnation of one worker process: epoch << 32 | number, by the scheduler */
+
+typedef struct {
+    uint64_t v;
+} mr_node_id; /* one incarnation of one object store: random, by the store */
+
+/* Names one byte string for ever. `maker` is drawn at random by the process that makes objects,
+ * `number` counts from 1. Text form: 32 lower-case hexadecimal digits, maker first. */
+typedef struct {
+    uint64_t maker;
+    uint64_t number;
+} mr_object_id;
+
+#define MR_JOB_ID_TEXT_MAX 32
+#define MR_OBJECT_ID_TEXT_MAX 33
+
+void mr_job_id_format(mr_job_id id, char out[MR_JOB_ID_TEXT_MAX]);
+int mr_job_id_parse(struct mr_str text, mr_job_id *out); /* MR_EINVAL */
+void mr_object_id_format(mr_object_id id, char out[MR_OBJECT_ID_TEXT_MAX]);
+int mr_object_id_parse(struct mr_str text, mr_object_id *out);      /* MR_EINVAL */
+void mr_object_id_to_bytes(mr_object_id id, unsigned char out[16]); /* big endian, as on the wire */
+int mr_object_id_from_bytes(struct mr_str bytes, mr_object_id *out); /* MR_EINVAL if not 16 bytes */
+
+static inline mr_job_id mr_job_id_make(uint32_t epoch, uint32_t number)
+{
+    return (mr_job_id){(uint64_t)epoch << 32 | number};
+}
+
+static inline bool mr_object_id_eq(mr_object_id a, mr_object_id b)
+{
+    return a.maker == b.maker && a.number == b.number;
+}
+
+static inline bool mr_object_id_is_none(mr_object_id a)
+{
+    return !a.maker && !a.number;
+}
+
+static inline uint64_t mr_hash_u64(uint64_t x) /* splitmix64's finalizer (Steele et al. 2014) */
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static inline uint64_t mr_object_id_hash(mr_object_id a)
+{
+    return mr_hash_u64(a.maker + 0x9e3779b97f4a7c15u * a.number);
+}

@@ -1,0 +1,13 @@
+/* xoshiro256** 1.0 (Blackman and Vigna 2018), seeded by splitmix64: for simulators, jitter and
+ * tests; the random ops name their own generators. */
+#pragma once
+
+#include <stdint.h>
+
+struct mr_rng {
+    uint64_t s[4];
+};
+
+void mr_rng_init(struct mr_rng *r, uint64_t seed);
+uint64_t mr_rng_next(struct mr_rng *r);
+uint64_t mr_rng_below(struct mr_rng *r, uint64_t bound); /* uniform in 0..bound-1; bound >= 1 */

@@ -1,0 +1,43 @@
+/* A borrowed run of bytes: pointer and length, no NUL promised. */
+#pragma once
+
+#include "base/defs.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct mr_str {
+    const char *p;
+    size_t n;
+};
+
+#define MR_STR_INIT(literal)                                                                       \
+    {                                                                                              \
+        "" literal, sizeof(literal) - 1                                                            \
+    } /* in static initializers */
+#define MR_STR(literal) ((struct mr_str)MR_STR_INIT(literal))
+/* For printf: `"%.*s", MR_STR_ARG(s)`. */
+#define MR_STR_ARG(s) (int)((s).n), ((s).p ? (s).p : "")
+
+static inline struct mr_str mr_str(const char *text)
+{
+    return (struct mr_str){text, text ? strlen(text) : 0};
+}
+
+static inline struct mr_str mr_str_of(const void *p, size_t n)
+{
+    return (struct mr_str){p, n};
+}
+
+static inline bool mr_str_eq(struct mr_str a, struct mr_str b)
+{
+    return a.n == b.n && (a.n == 0 || memcmp(a.p, b.p, a.n) == 0);
+}
+
+static inline int mr_str_cmp(struct mr_str a, struct mr_str b) /* by bytes, then by length */
+{
+    size_t n = MR_MIN(a.n, b.n);
+    int c = n ? memcmp(a.p, b.p, n) : 0;
+    if (c) return c;
+    return a.n < b.n ? -1 : a.n > b.n;
+}

@@ -1,0 +1,55 @@
+#!/usr/bin/env bash
+# Installs what millrace is built, tested and run with: Debian's packages, and into .deps/ what
+# Debian 12 does not carry, pinned by checksum. Safe to run again; does nothing when all is there.
+#   scripts/install-deps.sh [build|test]     default: test (build, and what the tests need)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+what=${1:-test}
+
+build=(build-essential cmake ninja-build pkg-config ca-certificates curl libgrpc-dev protobuf-compiler
+  protobuf-c-compiler libprotobuf-c-dev libprotobuf-dev python3 python3-protobuf libmicrohttpd-dev libhiredis-dev redis-server
+  libxxhash-dev libjemalloc-dev libopenblas-dev libpng-dev zlib1g-dev)
+tests=(libcmocka-dev clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev llvm-14 ccache git jq
+  python3-numpy python3-grpcio python3-venv)
+packages=("${build[@]}")
+[ "$what" = build ] || packages+=("${tests[@]}")
+
+root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+
+missing=()
+for p in "${packages[@]}"; do
+  dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+  echo "installing ${missing[*]}"
+  root apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive root apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+fi
+
+# The repository that apt is set up with also holds the pool of the newer release.
+pool() { apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep -v security | sort -u | head -n 1; }
+fetch_deb() { # path in the pool, sha256
+  local file
+  file=.deps/$(basename "$1")
+  if ! echo "$2  $file" | sha256sum --check --status 2>/dev/null; then
+    local base
+    base=$(pool)
+    curl -fsSL --retry 3 -o "$file" "${base%/}/$1"
+    echo "$2  $file" | sha256sum --check --quiet
+  fi
+  dpkg-deb --extract "$file" .deps
+}
+if [ ! -e /usr/include/yyjson.h ] && ! ls .deps/usr/lib/*/libyyjson.so.0 >/dev/null 2>&1; then
+  mkdir -p .deps
+  case $(dpkg --print-architecture) in
+    amd64) fetch_deb pool/main/y/yyjson/libyyjson-dev_0.10.0+ds-1+b1_amd64.deb \
+             295f23a9c3d6bd08c0afea051a04aa0bba22c2fa248e39e6e7e0406ef0c068f5
+           fetch_deb pool/main/y/yyjson/libyyjson0_0.10.0+ds-1+b1_amd64.deb \
+             37980c1c76344e0af7ffeac2a3ed65db2e1a7e5de3a050225498e77935cf367e ;;
+    arm64) fetch_deb pool/main/y/yyjson/libyyjson-dev_0.10.0+ds-1+b1_arm64.deb \
+             d8ecc58ca1ff13926181d6c2d8fc298a11151f8e803b9bc51b040a36849b6d40
+           fetch_deb pool/main/y/yyjson/libyyjson0_0.10.0+ds-1+b1_arm64.deb \
+             f42688c9a65f615ae52db9e21ab4e37fd9a6fc8c16539f1272eb5c2093d085e6 ;;
+    *) echo "no pinned yyjson for this architecture: install libyyjson-dev" >&2; exit 1 ;;
+  esac
+fi
