@@ -1,0 +1,34 @@
+/* Log lines on stderr, for shells only. One line is one event:
+ *     mr_log(MR_WARN, "lease.lost", "task=%" PRIu64 " worker=%" PRIu64, task, worker);
+ * writes `ts=2026-01-31T12:00:00.123456Z level=warn event=lease.lost task=7 worker=2`. The least
+ * level shown is MILLRACE_LOG (error, warn, info, debug; default info), read by the first line
+ * logged. A line is cut at MR_LOG_LINE_MAX bytes; control characters in it are escaped. */
+#pragma once
+
+#include "base/str.h"
+
+#include <stdbool.h>
+
+#define MR_LOG_LINE_MAX 2048
+
+enum mr_log_level {
+    MR_ERROR, /* wants a person */
+    MR_WARN,  /* healed itself */
+    MR_INFO,  /* a life-cycle change */
+    MR_DEBUG, /* off */
+};
+
+#define mr_log(level, ...)                                                                         \
+    do {                                                                                           \
+        if (mr_log_is_on(level)) mr_log_line((level), __VA_ARGS__);                                \
+    } while (0)
+
+bool mr_log_is_on(enum mr_log_level level);
+void mr_log_line(enum mr_log_level level, const char *event, const char *fmt, ...) MR_PRINTF(3, 4);
+void mr_log_set_level(enum mr_log_level level);
+int mr_log_parse_level(struct mr_str text, enum mr_log_level *out); /* MR_EINVAL */
+void mr_log_set_program(const char *name); /* a static text; adds `program=` to every line */
+
+/* `text` as the value of a key: between double quotes, escaped, when it has spaces, quotes or what
+ * is not printable; cut to fit. Returns `out`. */
+const char *mr_log_quote(struct mr_str text, char *out, size_t out_bytes);

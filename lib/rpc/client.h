@@ -1,0 +1,50 @@
+/* The client side, event-driven: channels and calls on a loop. For programs without a loop there
+ * is rpc/sync.h. */
+#pragma once
+
+#include "rpc/rpc.h"
+
+struct mr_rpc_channel;
+
+struct mr_rpc_channel_options { /* zero: the default */
+    size_t message_bytes_max;   /* MR_MESSAGE_BYTES_MAX */
+    mr_duration keepalive;      /* 0: 10 s on TCP, none on UNIX sockets; MR_NEVER: none */
+    mr_duration backoff_max;    /* between attempts to connect; 0: 2 s */
+    const char *bearer;         /* sent with each call as `authorization: Bearer …`; copied */
+};
+
+/* "unix:/path" or "host:port". Connects when first used, and again by itself when it breaks. */
+struct mr_rpc_channel *mr_rpc_channel_open(
+    struct mr_rpc_loop *loop, const char *address, const struct mr_rpc_channel_options *options);
+/* Its calls are cancelled; each still gets its on_done. */
+void mr_rpc_channel_close(struct mr_rpc_channel **channel);
+const char *mr_rpc_channel_address(const struct mr_rpc_channel *channel);
+
+struct mr_rpc_metadata {
+    const char *name; /* lower case; "-bin" at the end for binary values */
+    struct mr_str value;
+};
+
+struct mr_rpc_call_options { /* zero: the default */
+    mr_duration timeout;     /* 0: none */
+    bool wait_for_ready;     /* wait for a connection instead of failing UNAVAILABLE */
+    bool manual_read;        /* auto read off */
+    bool one_reply;          /* the method does not stream replies: saves a step */
+    const struct mr_rpc_metadata *metadata;
+    size_t metadata_count;
+};
+
+/* Opens a call. Never fails here: what is wrong comes by on_done. `options` may be NULL. */
+struct mr_rpc_call *mr_rpc_call_open(struct mr_rpc_channel *channel, const char *method,
+    const struct mr_rpc_handler *handler, void *context, const struct mr_rpc_call_options *options);
+
+int mr_rpc_call_half_close(struct mr_rpc_call *call); /* after what is queued */
+void mr_rpc_call_cancel(struct mr_rpc_call *call);    /* also of a server call; on_done follows */
+
+/* One message there, one back. `reply` is NULL unless status->code is 0; lent until the return,
+ * unless taken. */
+typedef void (*mr_rpc_on_reply)(
+    void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply);
+mr_rpc_call_id mr_rpc_unary(struct mr_rpc_channel *channel, const char *method,
+    struct mr_str request, const struct mr_rpc_call_options *options, mr_rpc_on_reply on_reply,
+    void *ctx);

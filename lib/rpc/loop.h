@@ -1,0 +1,26 @@
+/* The event loop: one gRPC completion queue and the thread that runs it, which in a service is the
+ * core thread. Servers and channels are made on a loop and closed before it. */
+#pragma once
+
+#include "base/time.h"
+#include "host/waiter.h"
+
+#include <stddef.h>
+
+struct mr_rpc_loop;
+
+struct mr_rpc_loop *mr_rpc_loop_new(void);
+void mr_rpc_loop_free(struct mr_rpc_loop **loop); /* no server, channel or call is left on it */
+
+/* One turn: sends what was queued, waits until something happens or `deadline` (0: only looks),
+ * runs the callbacks of all that is there (bounded), sends what they queued. Returns how many
+ * events it handled; 0 after the deadline or a wake. */
+size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline);
+
+void mr_rpc_loop_wake(struct mr_rpc_loop *loop); /* any thread: ends a waiting mr_rpc_loop_run */
+
+/* For mr_inbox_set_waiter: then mr_inbox_wait runs this loop. */
+struct mr_waiter mr_rpc_loop_waiter(struct mr_rpc_loop *loop);
+
+/* Calls run(ctx) on every turn of the loop, after the callbacks, before queued sends leave. One. */
+void mr_rpc_loop_set_turn(struct mr_rpc_loop *loop, void (*run)(void *ctx), void *ctx);

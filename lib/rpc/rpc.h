@@ -1,0 +1,105 @@
+/* What server and client share: status, messages, and the call. No gRPC type shows here.
+ *
+ * A call belongs to the thread of its loop; every function here runs on that thread, unless its
+ * comment says otherwise. Callbacks come from mr_rpc_loop_run, never from inside a function of
+ * this header. A `struct mr_rpc_call *` is good until its on_done has returned. Whoever may come
+ * later keeps the id, which is never reused, and asks mr_rpc_call_find. */
+#pragma once
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/str.h"
+#include "base/time.h"
+
+#include <stdbool.h>
+
+#define MR_RPC_QUEUE_BYTES_HIGH                                                                    \
+    ((size_t)4 << 20) /* not writable above; writable again below half */
+#define MR_RPC_QUEUE_BYTES_MAX ((size_t)64 << 20) /* sends are refused above */
+#define MR_RPC_QUEUE_COUNT_HIGH 4096
+#define MR_RPC_QUEUE_COUNT_MAX 65536
+#define MR_RPC_METADATA_MAX 32 /* entries that we send with one call */
+
+struct mr_rpc_loop;
+struct mr_rpc_call;
+struct mr_rpc_message;
+
+typedef struct {
+    uint64_t v;
+} mr_rpc_call_id; /* zero: none */
+
+struct mr_rpc_status {
+    int code;              /* google.rpc.Code: 0 is OK */
+    struct mr_str message; /* the sentence */
+    struct mr_str details; /* a serialized google.rpc.Status, or empty */
+};
+
+/* What happens to a call. Any of them may be NULL. */
+struct mr_rpc_handler {
+    /* Server: a call came; metadata, peer and deadline are readable. Client: the server's initial
+     * metadata came. */
+    void (*on_open)(struct mr_rpc_call *call);
+    /* One message. Lent until the return, unless taken. */
+    void (*on_message)(struct mr_rpc_call *call, struct mr_rpc_message *m);
+    /* The peer sends no more messages. Server: also after the one message of a unary request. */
+    void (*on_half_close)(struct mr_rpc_call *call);
+    /* The send queue had passed its high mark and is below half of it again. */
+    void (*on_writable)(struct mr_rpc_call *call);
+    /* Server: the client cancelled, its deadline passed or its connection broke before we had
+     * finished. Nothing can be sent any more. */
+    void (*on_cancelled)(struct mr_rpc_call *call);
+    /* Always last, exactly once. Client: the outcome. Server: OK when our status went out (whatever
+     * it was), CANCELLED otherwise. Release the context here. */
+    void (*on_done)(struct mr_rpc_call *call, const struct mr_rpc_status *status);
+};
+
+/* ---- any call ---------------------------------------------------------------------------- */
+
+mr_rpc_call_id mr_rpc_call_id_of(const struct mr_rpc_call *call);
+struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id); /* NULL: over */
+struct mr_rpc_loop *mr_rpc_call_loop(const struct mr_rpc_call *call);
+
+void mr_rpc_call_set_context(struct mr_rpc_call *call, void *context);
+void *mr_rpc_call_context(const struct mr_rpc_call *call);
+
+struct mr_str mr_rpc_call_method(const struct mr_rpc_call *call); /* "/millrace.v1.Jobs/Get" */
+mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call);     /* MR_NEVER: none */
+/* "unix:/path" or "ipv4:127.0.0.1:4711"; lent until on_done. Not authenticated. */
+struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call);
+/* The peer's metadata: of a server call the request's, of a client call the initial and, in
+ * on_done, the trailing one. Lower-case names; the first of several. Lent until on_done returns. */
+bool mr_rpc_call_metadata(const struct mr_rpc_call *call, const char *name, struct mr_str *value);
+
+/* Sending. What is queued leaves on the loop's next turn, coalesced. Results: MR_OK; MR_ETOOBIG
+ * (over MR_MESSAGE_BYTES_MAX); MR_ELIMIT (queue full, nothing queued); MR_ESTATE (finished or half
+ * closed by us); MR_ECANCELED (the call is over). */
+int mr_rpc_call_send(struct mr_rpc_call *call, struct mr_str bytes); /* copies */
+
+/* A message in parts. A part with `release` is not copied: it stays lent until release(ctx) is
+ * called, exactly once, on any thread, also when the send is refused. */
+struct mr_rpc_part {
+    struct mr_str bytes;
+    void (*release)(void *ctx);
+    void *ctx;
+};
+int mr_rpc_call_send_parts(
+    struct mr_rpc_call *call, const struct mr_rpc_part *parts, size_t parts_count);
+
+bool mr_rpc_call_is_writable(const struct mr_rpc_call *call); /* false: wait for on_writable */
+size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
+
+/* Messages arrive by themselves (auto, the default) or one for each mr_rpc_call_read: that is how
+ * a receiver holds a sender back. Turning auto on reads at once. */
+void mr_rpc_call_set_auto_read(struct mr_rpc_call *call, bool on);
+void mr_rpc_call_read(struct mr_rpc_call *call);
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+size_t mr_rpc_message_bytes(const struct mr_rpc_message *m);
+/* The message as one run of bytes; joined on first use when it came in pieces. */
+struct mr_str mr_rpc_message_str(struct mr_rpc_message *m);
+/* The message as it came. `*parts` is lent as long as the message. */
+size_t mr_rpc_message_parts(struct mr_rpc_message *m, const struct mr_str **parts);
+/* In on_message: keeps it beyond the return. Free it on any thread. */
+struct mr_rpc_message *mr_rpc_message_take(struct mr_rpc_message *m);
+void mr_rpc_message_free(struct mr_rpc_message **m);

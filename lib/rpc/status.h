@@ -1,0 +1,17 @@
+/* Between our errors and what travels: gRPC code, sentence, and google.rpc.Status details. */
+#pragma once
+
+#include "base/buf.h"
+#include "rpc/rpc.h"
+
+/* The status of an error; its texts are lent by `e`, the details by `details` (cleared first). A
+ * code that shares its gRPC code with another goes into the details as google.rpc.ErrorInfo
+ * (reason "MR_ETOOBIG", domain "millrace"). `details` may be NULL. */
+struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *details);
+
+/* Back again: MR_OK for code 0, else the code, with the sentence in `e` (may be NULL). */
+int mr_rpc_status_error(const struct mr_rpc_status *status, struct mr_error *e);
+
+/* Appends one google.protobuf.Any to the details of a google.rpc.Status under construction. */
+void mr_rpc_details_begin(struct mr_buf *b, int code, struct mr_str message);
+void mr_rpc_details_add(struct mr_buf *b, struct mr_str type_url, struct mr_str value);

@@ -1,0 +1,33 @@
+/* A blocking client for programs without a loop of their own: the command line and tests. It has
+ * a private loop, run inside these calls by the calling thread; one thread at a time. */
+#pragma once
+
+#include "base/buf.h"
+#include "rpc/client.h"
+
+struct mr_rpc_client;
+struct mr_rpc_stream;
+
+/* `options` as in client.h, may be NULL. */
+struct mr_rpc_client *mr_rpc_client_open(
+    const char *address, const struct mr_rpc_channel_options *options);
+void mr_rpc_client_close(struct mr_rpc_client **client); /* after its streams */
+
+/* One message there, one back, appended to `reply` (may be NULL). The error is the server's. */
+int mr_rpc_call_sync(struct mr_rpc_client *client, const char *method, struct mr_str request,
+    const struct mr_rpc_call_options *options, struct mr_buf *reply, struct mr_error *e);
+
+/* A call with streams: any of the four kinds. */
+struct mr_rpc_stream *mr_rpc_stream_open(
+    struct mr_rpc_client *client, const char *method, const struct mr_rpc_call_options *options);
+/* Waits while the send queue is over its mark. MR_ESTATE or MR_ECANCELED when the call is over:
+ * mr_rpc_stream_read then tells why. */
+int mr_rpc_stream_send(struct mr_rpc_stream *stream, struct mr_str bytes);
+int mr_rpc_stream_half_close(struct mr_rpc_stream *stream);
+/* The next message: MR_OK with `*out` (free it); MR_ENOENT after the last one, the call being OK;
+ * MR_ETIMEOUT by `deadline`, the call goes on; or the server's error. `e` may be NULL. */
+int mr_rpc_stream_read(struct mr_rpc_stream *stream, mr_time deadline, struct mr_rpc_message **out,
+    struct mr_error *e);
+/* The outcome after the last message; details, if any, are lent until the stream is closed. */
+const struct mr_rpc_status *mr_rpc_stream_status(const struct mr_rpc_stream *stream);
+void mr_rpc_stream_close(struct mr_rpc_stream **stream); /* cancels if it goes on */
