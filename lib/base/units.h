@@ -1,0 +1,9 @@
+/* Numbers with units, for people. */
+#pragma once
+
+#include <stdint.h>
+
+#define MR_BYTES_TEXT_MAX 32
+
+/* "312 B", "4.0 KiB", "179.4 MiB". */
+void mr_bytes_text(uint64_t bytes, char out[MR_BYTES_TEXT_MAX]);

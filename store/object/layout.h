@@ -1,0 +1,26 @@
+/* What the builders of this folder share: writing a header and asking for room. For table.c,
+ * collection.c and the formats; everybody else uses value.h. */
+#pragma once
+
+#include "store/object/value.h"
+
+#define MR_VALUE_HEADER_BYTES_MAX (64 + 2 * 8 * MR_TENSOR_DIMS_MAX)
+
+struct mr_value_frame {
+    enum mr_value_kind kind;
+    enum mr_dtype dtype;
+    unsigned ndim;
+    const uint64_t *shape;
+    uint64_t data_bytes;
+    uint64_t meta_offset; /* behind the data, a multiple of 64 */
+    uint64_t meta_bytes;
+};
+
+uint64_t mr_value_data_offset(enum mr_value_kind kind, unsigned ndim);
+
+/* Header, shape, strides and the gap up to the data. */
+void mr_value_write_header(void *extent, const struct mr_value_frame *f);
+
+/* Asks the allocator: MR_ELIMIT when `bytes` is 0 (no such extent) or there is no room. */
+int mr_value_take(
+    const struct mr_value_alloc *a, uint64_t bytes, void **extent_out, struct mr_error *e);

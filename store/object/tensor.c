@@ -1,0 +1,372 @@
+/* Tensors: what element types are, and views over them. */
+#include "store/object/tensor.h"
+
+#include "base/assert.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+struct dtype_row {
+    const char *name;
+    const char *alias; /* NumPy's name */
+    unsigned char bytes;
+    bool is_float;
+    bool is_integer;
+    bool is_signed;
+};
+
+/* clang-format off */
+static const struct dtype_row dtypes[MR_DTYPES_COUNT] = {
+    [MR_DTYPE_NONE] = {"none", "none", 0, false, false, false},
+    [MR_DTYPE_BOOL] = {"bool", "bool_", 1, false, false, false},
+    [MR_DTYPE_I8] = {"i8", "int8", 1, false, true, true},
+    [MR_DTYPE_I16] = {"i16", "int16", 2, false, true, true},
+    [MR_DTYPE_I32] = {"i32", "int32", 4, false, true, true},
+    [MR_DTYPE_I64] = {"i64", "int64", 8, false, true, true},
+    [MR_DTYPE_U8] = {"u8", "uint8", 1, false, true, false},
+    [MR_DTYPE_U16] = {"u16", "uint16", 2, false, true, false},
+    [MR_DTYPE_U32] = {"u32", "uint32", 4, false, true, false},
+    [MR_DTYPE_U64] = {"u64", "uint64", 8, false, true, false},
+    [MR_DTYPE_F16] = {"f16", "float16", 2, true, false, true},
+    [MR_DTYPE_F32] = {"f32", "float32", 4, true, false, true},
+    [MR_DTYPE_F64] = {"f64", "float64", 8, true, false, true},
+};
+/* clang-format on */
+
+size_t mr_dtype_bytes(enum mr_dtype t)
+{
+    mr_assert((unsigned)t < MR_DTYPES_COUNT);
+    return dtypes[t].bytes;
+}
+
+const char *mr_dtype_name(enum mr_dtype t)
+{
+    mr_assert((unsigned)t < MR_DTYPES_COUNT);
+    return dtypes[t].name;
+}
+
+int mr_dtype_parse(struct mr_str name, enum mr_dtype *out)
+{
+    for (unsigned i = MR_DTYPE_BOOL; i < MR_DTYPES_COUNT; i++) {
+        if (!mr_str_eq(name, mr_str(dtypes[i].name)) && !mr_str_eq(name, mr_str(dtypes[i].alias)))
+            continue;
+        *out = (enum mr_dtype)i;
+        return MR_OK;
+    }
+    return MR_EINVAL;
+}
+
+bool mr_dtype_is_valid(unsigned v)
+{
+    return v > MR_DTYPE_NONE && v < MR_DTYPES_COUNT;
+}
+
+bool mr_dtype_is_float(enum mr_dtype t)
+{
+    return dtypes[t].is_float;
+}
+
+bool mr_dtype_is_integer(enum mr_dtype t)
+{
+    return dtypes[t].is_integer;
+}
+
+bool mr_dtype_is_signed(enum mr_dtype t)
+{
+    return dtypes[t].is_signed;
+}
+
+void mr_tensor_strides(
+    enum mr_dtype dtype, unsigned ndim, const uint64_t *shape, int64_t *strides_out)
+{
+    mr_assert(ndim <= MR_TENSOR_DIMS_MAX);
+    int64_t stride = (int64_t)mr_dtype_bytes(dtype);
+    for (unsigned axis = ndim; axis-- > 0;) {
+        strides_out[axis] = stride;
+        stride *= (int64_t)MR_MAX(shape[axis], (uint64_t)1);
+    }
+}
+
+void mr_tensor_init(struct mr_tensor *t, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape,
+    const void *data)
+{
+    mr_assert(ndim <= MR_TENSOR_DIMS_MAX);
+    *t = (struct mr_tensor){.dtype = dtype, .ndim = ndim, .data = data};
+    if (ndim) memcpy(t->shape, shape, ndim * sizeof *shape);
+    mr_tensor_strides(dtype, ndim, shape, t->strides);
+}
+
+int mr_tensor_shape_check(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape,
+    uint64_t *elements, uint64_t *bytes, struct mr_error *e)
+{
+    if (!mr_dtype_is_valid((unsigned)dtype))
+        return mr_fail(e, MR_EINVAL, "a tensor needs an element type, not number %u", dtype);
+    if (ndim > MR_TENSOR_DIMS_MAX)
+        return mr_fail(e, MR_EINVAL, "a tensor of %u axes; at most %d", ndim, MR_TENSOR_DIMS_MAX);
+    uint64_t room = MR_OBJECT_BYTES_MAX / mr_dtype_bytes(dtype);
+    uint64_t product = 1;
+    bool empty = false;
+    for (unsigned axis = 0; axis < ndim; axis++) {
+        empty |= shape[axis] == 0;
+        uint64_t length = MR_MAX(shape[axis], (uint64_t)1);
+        if (length > room / product)
+            return mr_fail(e, MR_ELIMIT,
+                "a tensor too large: axis %u of %" PRIu64 " takes it over the %" PRIu64
+                " bytes an object may have",
+                axis, shape[axis], MR_OBJECT_BYTES_MAX);
+        product *= length;
+    }
+    if (empty) product = 0;
+    if (elements) *elements = product;
+    if (bytes) *bytes = product * mr_dtype_bytes(dtype);
+    return MR_OK;
+}
+
+uint64_t mr_tensor_elements(const struct mr_tensor *t)
+{
+    uint64_t n = 1;
+    for (unsigned axis = 0; axis < t->ndim; axis++)
+        n *= t->shape[axis];
+    return n;
+}
+
+uint64_t mr_tensor_data_bytes(const struct mr_tensor *t)
+{
+    return mr_tensor_elements(t) * mr_dtype_bytes(t->dtype);
+}
+
+bool mr_tensor_is_contiguous(const struct mr_tensor *t)
+{
+    if (mr_tensor_elements(t) == 0) return true;
+    int64_t stride = (int64_t)mr_dtype_bytes(t->dtype);
+    for (unsigned axis = t->ndim; axis-- > 0;) {
+        if (t->shape[axis] == 1) continue; /* its stride is never taken */
+        if (t->strides[axis] != stride) return false;
+        stride *= (int64_t)t->shape[axis];
+    }
+    return true;
+}
+
+bool mr_tensor_same_shape(const struct mr_tensor *a, const struct mr_tensor *b)
+{
+    return a->ndim == b->ndim && memcmp(a->shape, b->shape, a->ndim * sizeof a->shape[0]) == 0;
+}
+
+struct mr_tensor mr_tensor_row(const struct mr_tensor *t, uint64_t i)
+{
+    mr_assert(t->ndim > 0);
+    mr_assert(i < t->shape[0]);
+    struct mr_tensor row = {.dtype = t->dtype, .ndim = t->ndim - 1};
+    memcpy(row.shape, t->shape + 1, row.ndim * sizeof row.shape[0]);
+    memcpy(row.strides, t->strides + 1, row.ndim * sizeof row.strides[0]);
+    row.data = (const unsigned char *)t->data + (int64_t)i * t->strides[0];
+    return row;
+}
+
+const void *mr_tensor_at(const struct mr_tensor *t, const uint64_t *index)
+{
+    int64_t offset = 0;
+    for (unsigned axis = 0; axis < t->ndim; axis++) {
+        mr_assert(index[axis] < t->shape[axis]);
+        offset += (int64_t)index[axis] * t->strides[axis];
+    }
+    return (const unsigned char *)t->data + offset;
+}
+
+/* Elements of one line: `n` of `width` bytes, `stride` apart. */
+#define COPY_LINE(type)                                                                            \
+    static void copy_line_##type(                                                                  \
+        unsigned char *out, const unsigned char *in, uint64_t n, int64_t stride)                   \
+    {                                                                                              \
+        for (uint64_t i = 0; i < n; i++) {                                                         \
+            type v;                                                                                \
+            memcpy(&v, in + (int64_t)i * stride, sizeof v);                                        \
+            memcpy(out + i * sizeof v, &v, sizeof v);                                              \
+        }                                                                                          \
+    }
+COPY_LINE(uint8_t)
+COPY_LINE(uint16_t)
+COPY_LINE(uint32_t)
+COPY_LINE(uint64_t)
+
+static void copy_line(
+    unsigned char *out, const unsigned char *in, uint64_t n, int64_t stride, size_t width)
+{
+    if (stride == (int64_t)width)
+        memcpy(out, in, n * width);
+    else if (width == 1)
+        copy_line_uint8_t(out, in, n, stride);
+    else if (width == 2)
+        copy_line_uint16_t(out, in, n, stride);
+    else if (width == 4)
+        copy_line_uint32_t(out, in, n, stride);
+    else
+        copy_line_uint64_t(out, in, n, stride);
+}
+
+#define TILE 32 /* elements: two tiles of 8-byte elements fit the first cache */
+
+/* The last two axes, in tiles, so that a transposed matrix does not fetch a cache line for every
+ * element. */
+static void copy_plane(const struct mr_tensor *t, const unsigned char *in, unsigned char *out)
+{
+    size_t width = mr_dtype_bytes(t->dtype);
+    unsigned a = t->ndim - 2;
+    uint64_t rows = t->shape[a];
+    uint64_t columns = t->shape[a + 1];
+    int64_t row_stride = t->strides[a];
+    int64_t column_stride = t->strides[a + 1];
+    if (column_stride == (int64_t)width) {
+        for (uint64_t i = 0; i < rows; i++)
+            memcpy(out + i * columns * width, in + (int64_t)i * row_stride, columns * width);
+        return;
+    }
+    for (uint64_t i0 = 0; i0 < rows; i0 += TILE) {
+        uint64_t i1 = MR_MIN(i0 + TILE, rows);
+        for (uint64_t j0 = 0; j0 < columns; j0 += TILE) {
+            uint64_t n = MR_MIN(j0 + TILE, columns) - j0;
+            for (uint64_t i = i0; i < i1; i++)
+                copy_line(out + (i * columns + j0) * width,
+                    in + (int64_t)i * row_stride + (int64_t)j0 * column_stride, n, column_stride,
+                    width);
+        }
+    }
+}
+
+void mr_tensor_copy(const struct mr_tensor *t, void *out)
+{
+    uint64_t bytes = mr_tensor_data_bytes(t);
+    if (!bytes) return;
+    if (mr_tensor_is_contiguous(t)) {
+        memcpy(out, t->data, bytes);
+        return;
+    }
+    size_t width = mr_dtype_bytes(t->dtype);
+    unsigned char *to = out;
+    const unsigned char *from = t->data;
+    if (t->ndim == 1) {
+        copy_line(to, from, t->shape[0], t->strides[0], width);
+        return;
+    }
+    unsigned outer = t->ndim - 2;
+    uint64_t plane = t->shape[outer] * t->shape[outer + 1] * width;
+    uint64_t index[MR_TENSOR_DIMS_MAX] = {0};
+    for (uint64_t done = 0; done < bytes; done += plane) {
+        copy_plane(t, from, to + done);
+        for (unsigned axis = outer; axis-- > 0;) { /* an odometer over the outer axes */
+            from += t->strides[axis];
+            if (++index[axis] < t->shape[axis]) break;
+            from -= (int64_t)t->shape[axis] * t->strides[axis];
+            index[axis] = 0;
+        }
+    }
+}
+
+#define GET(type)                                                                                  \
+    do {                                                                                           \
+        type v;                                                                                    \
+        memcpy(&v, element, sizeof v);                                                             \
+        return (double)v;                                                                          \
+    } while (0)
+
+double mr_dtype_get_f64(enum mr_dtype t, const void *element)
+{
+    switch (t) {
+    case MR_DTYPE_NONE: break;
+    case MR_DTYPE_BOOL: return *(const uint8_t *)element ? 1 : 0;
+    case MR_DTYPE_I8: GET(int8_t);
+    case MR_DTYPE_I16: GET(int16_t);
+    case MR_DTYPE_I32: GET(int32_t);
+    case MR_DTYPE_I64: GET(int64_t);
+    case MR_DTYPE_U8: GET(uint8_t);
+    case MR_DTYPE_U16: GET(uint16_t);
+    case MR_DTYPE_U32: GET(uint32_t);
+    case MR_DTYPE_U64: GET(uint64_t);
+    case MR_DTYPE_F16: {
+        uint16_t h = 0;
+        memcpy(&h, element, sizeof h);
+        return (double)mr_f16_to_f32(h);
+    }
+    case MR_DTYPE_F32: GET(float);
+    case MR_DTYPE_F64: GET(double);
+    }
+    return 0;
+}
+
+void mr_tensor_text(
+    enum mr_dtype dtype, unsigned ndim, const uint64_t *shape, char out[MR_TENSOR_TEXT_MAX])
+{
+    mr_assert(ndim <= MR_TENSOR_DIMS_MAX);
+    size_t n = (size_t)snprintf(out, MR_TENSOR_TEXT_MAX, "%s[", mr_dtype_name(dtype));
+    for (unsigned axis = 0; axis < ndim; axis++)
+        n += (size_t)snprintf(
+            out + n, MR_TENSOR_TEXT_MAX - n, "%s%" PRIu64, axis ? "," : "", shape[axis]);
+    (void)snprintf(out + n, MR_TENSOR_TEXT_MAX - n, "]");
+}
+
+static_assert(8 + MR_TENSOR_DIMS_MAX * 21 < MR_TENSOR_TEXT_MAX, "any shape fits its text");
+
+float mr_f16_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
+    uint32_t exponent = (h >> 10) & 0x1fu;
+    uint32_t fraction = h & 0x3ffu;
+    uint32_t bits = sign;
+    if (exponent == 31) {
+        bits |= 0x7f800000u | fraction << 13;
+    } else if (exponent) {
+        bits |= (exponent + 112) << 23 | fraction << 13;
+    } else if (fraction) { /* subnormal: its value is fraction × 2^-24, exact in binary32 */
+        float f = (float)fraction * 0x1p-24f;
+        return sign ? -f : f;
+    }
+    float f = 0;
+    memcpy(&f, &bits, sizeof f);
+    return f;
+}
+
+/* The nearest binary16 to 1.fraction × 2^exponent with `fraction_bits` bits of fraction: what
+ * binary32 and binary64 share. */
+static uint16_t round_f16(
+    uint16_t sign, int exponent, uint64_t fraction, unsigned fraction_bits, bool is_zero)
+{
+    if (is_zero || exponent < -25) return sign;
+    if (exponent > 15) return sign | 0x7c00u;
+    uint64_t whole = fraction | (uint64_t)1 << fraction_bits;
+    unsigned drop = fraction_bits - 10;
+    int field = exponent + 15;
+    if (field < 1) { /* subnormal: the leading one moves into the fraction */
+        drop += (unsigned)(1 - field);
+        field = 0;
+    }
+    uint64_t kept = whole >> drop;
+    uint64_t rest = whole & (((uint64_t)1 << drop) - 1);
+    uint64_t half = (uint64_t)1 << (drop - 1);
+    if (rest > half || (rest == half && (kept & 1))) kept++;
+    if (field) kept -= 1u << 10; /* the hidden one; a carry out of the fraction moves the field */
+    return (uint16_t)(sign | (((unsigned)field << 10) + (unsigned)kept));
+}
+
+uint16_t mr_f16_from_f32(float f)
+{
+    uint32_t bits = 0;
+    memcpy(&bits, &f, sizeof bits);
+    uint16_t sign = (uint16_t)(bits >> 16 & 0x8000u);
+    unsigned field = bits >> 23 & 0xffu;
+    uint32_t fraction = bits & 0x7fffffu;
+    if (field == 255) return sign | 0x7c00u | (fraction ? 0x200u | (uint16_t)(fraction >> 13) : 0u);
+    return round_f16(sign, (int)field - 127, fraction, 23, field == 0);
+}
+
+uint16_t mr_f16_from_f64(double d)
+{
+    uint64_t bits = 0;
+    memcpy(&bits, &d, sizeof bits);
+    uint16_t sign = (uint16_t)(bits >> 48 & 0x8000u);
+    unsigned field = bits >> 52 & 0x7ffu;
+    uint64_t fraction = bits & 0xfffffffffffffu;
+    if (field == 2047)
+        return sign | 0x7c00u | (fraction ? 0x200u | (uint16_t)(fraction >> 42) : 0u);
+    return round_f16(sign, (int)field - 1023, fraction, 52, field == 0);
+}
