@@ -1,0 +1,62 @@
+/* The journal: numbered records in a Redis stream, written by one connection's thread, read back at
+ * the next start. It knows order, acknowledgement, epochs and what to do when Redis is away or
+ * comes back without what it had acknowledged; it does not know what a record means.
+ *
+ * Sequence numbers count from 1 without gaps. A record is acknowledged when Redis has executed the
+ * call that carried it; every call carries (cluster id, epoch, sequence) and is refused by a Redis
+ * that knows a higher epoch: then this process must end.
+ *
+ * The `base` is the first record that a reader needs: the owner appends a snapshot of all that is
+ * live as ordinary records and, once its last one is acknowledged, moves the base to its first;
+ * what stands before it is trimmed. When Redis comes back behind what it had acknowledged, or
+ * empty, `on_rewind` asks the owner for such a snapshot: mr_journal_rewind, then append. */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+#include "base/time.h"
+
+struct mr_journal;
+
+struct mr_journal_config {
+    const char *address;  /* of Redis: "unix:PATH" or "HOST:PORT" */
+    const char *password; /* NULL: none */
+    const char *prefix;   /* NULL: MR_META_PREFIX */
+    /* All on the connection's thread. */
+    void (*on_acked)(void *ctx, uint64_t sequence); /* this one and all before it are kept */
+    void (*on_state)(void *ctx, bool here, const char *why);
+    void (*on_rewind)(void *ctx);                         /* see above */
+    void (*on_refused)(void *ctx, uint32_t higher_epoch); /* another scheduler lives */
+    void *ctx;
+};
+
+struct mr_journal_info {
+    char cluster_id[33];
+    uint32_t epoch;    /* ours: 1 + the highest that Redis knew */
+    uint64_t sequence; /* of the last record that was there */
+};
+
+/* Connects within `timeout_ns`, takes the next epoch, and calls `on_record` for each record from
+ * the base on, in order, on the caller's thread. MR_EAWAY when Redis is not to be had. */
+int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_ns,
+    int (*on_record)(void *ctx, uint64_t sequence, struct mr_str record), struct mr_journal **out,
+    struct mr_journal_info *info, struct mr_error *e);
+void mr_journal_close(struct mr_journal **j); /* what is not acknowledged is lost */
+
+/* Takes a higher epoch: a worker knew one that Redis had lost. Waits for Redis. */
+int mr_journal_raise_epoch(
+    struct mr_journal *j, uint32_t at_least, uint32_t *epoch, struct mr_error *e);
+
+/* Queues a record (copied); any thread, in sequence. Never blocks and never refuses: the owner
+ * bounds what it has unacknowledged (mr_journal_unacked_bytes). */
+void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str record);
+size_t mr_journal_unacked_bytes(struct mr_journal *j);
+
+/* Forgets everything unacknowledged; the next append is taken as the first record of a snapshot
+ * that Redis gets in place of what it has. */
+void mr_journal_rewind(struct mr_journal *j);
+
+/* Moves the base, once `base` itself is acknowledged, and trims. */
+void mr_journal_set_base(struct mr_journal *j, uint64_t base);
+
+bool mr_journal_is_here(const struct mr_journal *j);

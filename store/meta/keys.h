@@ -1,0 +1,12 @@
+/* Every key that millrace writes in Redis, spelled once. {p} is the prefix, "millrace:" by default;
+ * all are in one hash slot of a Redis cluster only if the prefix carries a hash tag. */
+#pragma once
+
+#define MR_META_PREFIX "millrace:"
+
+#define MR_META_CLUSTER "cluster" /* hash: id, epoch, sequence, base */
+#define MR_META_JOURNAL "journal" /* stream: ids <sequence>-0, field r: a record */
+#define MR_META_NAMES "names"     /* hash: name -> pack of a name record */
+#define MR_META_OBJECTS "objects" /* hash: id (16 bytes) -> pack of an object record */
+#define MR_META_NODES "nodes"     /* hash: node -> pack of a node record */
+#define MR_META_TRACE "trace:"    /* streams, one a job: field b: a block of spans */
