@@ -1,0 +1,2 @@
+def document(model, routes, version):
+    return {}
