@@ -1,0 +1,12 @@
+/* CSV (RFC 4180, any delimiter) from and to tables. Types are inferred from all rows: bool, i64,
+ * f64, else utf8; integers too long for i64 stay text. An empty field is missing, a quoted empty
+ * one is an empty text. */
+#pragma once
+
+#include "store/object/format.h"
+
+int mr_csv_import(struct mr_str text, const struct mr_format_options *o,
+    const struct mr_value_alloc *a, struct mr_error *e);
+/* Tables; tensors of one or two axes too, one row a line, without header. */
+int mr_csv_export(const struct mr_value *v, const struct mr_format_options *o, struct mr_sink sink,
+    struct mr_error *e);
