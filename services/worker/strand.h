@@ -1,0 +1,81 @@
+/* A strand: tasks in order, each needing only what is here or what an earlier item of the strand
+ * makes, run back to back by one executor without returning to the core. The core writes the items
+ * and lends them; the executor writes each item's result before it reports the item; the core reads
+ * results of reported items only. Reports and cuts travel as messages, which order the memory. */
+#pragma once
+
+#include "services/worker/session.h"
+
+#define MR_STRAND_ITEMS_MAX 256
+
+enum mr_strand_input_kind {
+    MR_STRAND_PACK,   /* inline */
+    MR_STRAND_OBJECT, /* in this node's store, or, of an op by reference, anywhere */
+    MR_STRAND_ITEM,   /* made by item `item` of this strand */
+};
+
+struct mr_strand_input {
+    enum mr_strand_input_kind kind;
+    uint32_t item;
+    uint32_t index; /* of the node of the job */
+    uint32_t node;  /* of an object: mr_worker_node() */
+    struct mr_str pack;
+    mr_object_id object;
+    uint64_t object_bytes;
+};
+
+enum mr_strand_end {
+    MR_STRAND_DONE,       /* with a value */
+    MR_STRAND_FAILED,     /* `code` and the texts say how */
+    MR_STRAND_STOPPED,    /* its cancel flag was seen, before the start or while it ran */
+    MR_STRAND_SKIPPED,    /* not run: the item that was to make an input has no value */
+    MR_STRAND_INPUT_GONE, /* input `gone` could not be read */
+};
+
+struct mr_strand_result {
+    enum mr_strand_end end;
+    int code;            /* FAILED: MR_E…; EINVAL and EFORMAT are the argument's fault */
+    uint32_t gone;       /* INPUT_GONE: position in inputs */
+    struct mr_str pack;  /* DONE: an inline value, or empty: */
+    mr_object_id object; /* an object of this node's store */
+    uint64_t object_bytes;
+    mr_time started_ns; /* 0: never started */
+    mr_duration duration_ns;
+    mr_duration cpu_ns;
+    struct mr_str message; /* of FAILED and INPUT_GONE; lent until the report is taken */
+    struct mr_str arguments;
+    struct mr_str log;
+};
+
+struct mr_strand_item {
+    mr_job_id job;
+    uint32_t index;
+    uint32_t attempt;
+    uint32_t op; /* in the config's table */
+    uint32_t inputs_count;
+    const struct mr_strand_input *inputs;
+    struct mr_str args;
+    bool report;      /* somebody waits for this one: report at once */
+    bool want_object; /* put even a small value into the store */
+    bool persist;
+    mr_duration timeout_ns; /* the core watches it; for runtimes that can pass it on */
+    struct mr_str key;
+    struct mr_str persist_name;
+    struct mr_str definition;
+
+    uint32_t task; /* the core's own */
+    struct mr_strand_result result;
+};
+
+struct mr_strand {
+    uint32_t id;   /* of strands alive at one time; reused */
+    uint32_t slot; /* below slots: an executor; from slots on: a thread for long-running tasks */
+    uint32_t count;
+    struct mr_strand_item items[MR_STRAND_ITEMS_MAX];
+
+    /* the core's own */
+    uint32_t reported;
+    uint32_t inputs_count;
+    uint64_t cost_ns;
+    struct mr_strand_input *inputs;
+};
