@@ -1,0 +1,224 @@
+/* A bounded ring after Vyukov's queue: each cell carries a sequence number that says whose turn it
+ * is. A sender claims a cell by moving `tail`, copies, and hands the cell to the owner by its
+ * sequence; the owner reads and hands it to the sender one lap later.
+ *
+ * Sleeping: the owner sets `asleep`, looks once more, sleeps. A sender that has filled a cell and
+ * finds `asleep` takes the flag down and wakes the owner. Write and read are sequentially
+ * consistent on both sides, so one of the two sees the other (no fences: TSan does not know them).
+ * Senders that wait for room do the same with `room_wanted`. */
+#include "host/inbox.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LINE 64
+
+struct cell {
+    _Atomic uint32_t turn; /* == position: free for the sender; == position + 1: full */
+};
+
+struct mr_inbox {
+    struct cell *cells;
+    unsigned char *items;
+    size_t item_bytes;
+    uint32_t mask;
+    struct mr_waiter waiter;
+    bool has_waiter;
+    alignas(LINE) _Atomic uint32_t tail;   /* senders */
+    alignas(LINE) uint32_t head;           /* owner */
+    alignas(LINE) _Atomic uint32_t asleep; /* 1: the owner sleeps, or is about to */
+    _Atomic uint32_t woken;                /* a wake that no wait has seen yet */
+    _Atomic uint32_t room_wanted;          /* senders that wait for room */
+    _Atomic uint32_t room_turns;           /* moves whenever room was made for them */
+    _Atomic bool closed;
+};
+
+/* `deadline` on CLOCK_MONOTONIC; returns on a wake, the deadline, or for no reason. */
+static void futex_wait(_Atomic uint32_t *word, uint32_t expected, mr_time deadline)
+{
+    struct timespec at = {(time_t)(deadline / MR_SECOND), (long)(deadline % MR_SECOND)};
+    long r = syscall(SYS_futex, word, FUTEX_WAIT_BITSET_PRIVATE, expected,
+        deadline == MR_NEVER ? NULL : &at, NULL, FUTEX_BITSET_MATCH_ANY);
+    mr_assert(r == 0 || errno == EAGAIN || errno == EINTR || errno == ETIMEDOUT);
+}
+
+static void futex_wake(_Atomic uint32_t *word, int count)
+{
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count, NULL, NULL, 0);
+}
+
+struct mr_inbox *mr_inbox_new(uint32_t count_max, size_t item_bytes)
+{
+    mr_assert(count_max >= 1);
+    mr_assert(count_max <= 1u << 30);
+    mr_assert(item_bytes >= 1);
+    uint32_t count = 2;
+    while (count < count_max)
+        count *= 2;
+    struct mr_inbox *in = mr_alloc_aligned(sizeof *in, LINE);
+    in->cells = mr_alloc_array(count, sizeof *in->cells);
+    in->items = mr_alloc_array(count, item_bytes);
+    in->item_bytes = item_bytes;
+    in->mask = count - 1;
+    for (uint32_t i = 0; i < count; i++)
+        atomic_init(&in->cells[i].turn, i);
+    return in;
+}
+
+void mr_inbox_free(struct mr_inbox **inbox)
+{
+    if (!*inbox) return;
+    struct mr_inbox *in = MR_STEAL(*inbox);
+    mr_release(in->cells);
+    mr_release(in->items);
+    mr_release(in);
+}
+
+void mr_inbox_set_waiter(struct mr_inbox *in, struct mr_waiter waiter)
+{
+    mr_assert(waiter.wait);
+    mr_assert(waiter.wake);
+    in->waiter = waiter;
+    in->has_waiter = true;
+}
+
+static void rouse(struct mr_inbox *in)
+{
+    if (!atomic_load(&in->asleep)) return;
+    if (!atomic_exchange(&in->asleep, 0)) return; /* another sender does it */
+    if (in->has_waiter)
+        in->waiter.wake(in->waiter.ctx);
+    else
+        futex_wake(&in->asleep, 1);
+}
+
+int mr_inbox_push(struct mr_inbox *in, const void *item)
+{
+    if (atomic_load_explicit(&in->closed, memory_order_relaxed)) return MR_ESTATE;
+    uint32_t at = atomic_load_explicit(&in->tail, memory_order_relaxed);
+    struct cell *cell;
+    for (;;) {
+        cell = &in->cells[at & in->mask];
+        uint32_t turn = atomic_load(&cell->turn);
+        int32_t ahead = (int32_t)(turn - at);
+        if (ahead < 0) return MR_ELIMIT;
+        if (ahead > 0) {
+            at = atomic_load_explicit(&in->tail, memory_order_relaxed);
+            continue;
+        }
+        if (atomic_compare_exchange_weak_explicit(
+                &in->tail, &at, at + 1, memory_order_relaxed, memory_order_relaxed))
+            break;
+    }
+    memcpy(in->items + (size_t)(at & in->mask) * in->item_bytes, item, in->item_bytes);
+    atomic_store(&cell->turn, at + 1);
+    rouse(in);
+    return MR_OK;
+}
+
+int mr_inbox_push_wait(struct mr_inbox *in, const void *item, mr_time deadline)
+{
+    int err = mr_inbox_push(in, item);
+    if (err != MR_ELIMIT) return err;
+    atomic_fetch_add(&in->room_wanted, 1);
+    for (;;) {
+        uint32_t turns = atomic_load(&in->room_turns);
+        err = mr_inbox_push(in, item);
+        if (err != MR_ELIMIT) break;
+        if (mr_clock_now() >= deadline) {
+            err = MR_ETIMEOUT;
+            break;
+        }
+        futex_wait(&in->room_turns, turns, deadline);
+    }
+    atomic_fetch_sub(&in->room_wanted, 1);
+    return err;
+}
+
+static bool is_full_at_head(const struct mr_inbox *in)
+{
+    const struct cell *cell = &in->cells[in->head & in->mask];
+    return atomic_load(&cell->turn) == in->head + 1;
+}
+
+size_t mr_inbox_take(struct mr_inbox *in, void *items, size_t count_max)
+{
+    size_t n = 0;
+    while (n < count_max && is_full_at_head(in)) {
+        uint32_t slot = in->head & in->mask;
+        memcpy((unsigned char *)items + n * in->item_bytes,
+            in->items + (size_t)slot * in->item_bytes, in->item_bytes);
+        atomic_store(&in->cells[slot].turn, in->head + in->mask + 1);
+        in->head++;
+        n++;
+    }
+    if (!n) return 0;
+    if (atomic_load(&in->room_wanted)) {
+        atomic_fetch_add(&in->room_turns, 1);
+        futex_wake(&in->room_turns, INT32_MAX);
+    }
+    return n;
+}
+
+/* Is there a reason not to sleep? `asleep` has been set before. */
+static bool has_news(struct mr_inbox *in)
+{
+    return is_full_at_head(in) || atomic_load(&in->woken) || atomic_load(&in->closed);
+}
+
+static size_t wait_outside(struct mr_inbox *in, mr_time deadline, void *items, size_t count_max)
+{
+    atomic_store(&in->asleep, 1);
+    bool news = has_news(in);
+    in->waiter.wait(in->waiter.ctx, news ? 0 : deadline);
+    atomic_store(&in->asleep, 0);
+    atomic_store(&in->woken, 0);
+    return mr_inbox_take(in, items, count_max);
+}
+
+size_t mr_inbox_wait(struct mr_inbox *in, mr_time deadline, void *items, size_t count_max)
+{
+    if (in->has_waiter) return wait_outside(in, deadline, items, count_max);
+    for (;;) {
+        size_t n = mr_inbox_take(in, items, count_max);
+        if (n || atomic_exchange(&in->woken, 0) || atomic_load(&in->closed)) return n;
+        if (deadline != MR_NEVER && mr_clock_now() >= deadline) return 0;
+        atomic_store(&in->asleep, 1);
+        if (!has_news(in)) futex_wait(&in->asleep, 1, deadline);
+        atomic_store(&in->asleep, 0);
+    }
+}
+
+void mr_inbox_wake(struct mr_inbox *in)
+{
+    atomic_store(&in->woken, 1);
+    rouse(in);
+}
+
+void mr_inbox_close(struct mr_inbox *in)
+{
+    atomic_store(&in->closed, true);
+    rouse(in);
+    atomic_fetch_add(&in->room_turns, 1);
+    futex_wake(&in->room_turns, INT32_MAX);
+}
+
+bool mr_inbox_is_closed(const struct mr_inbox *in)
+{
+    return atomic_load(&in->closed);
+}
+
+bool mr_inbox_is_empty(const struct mr_inbox *in)
+{
+    return !is_full_at_head(in);
+}
