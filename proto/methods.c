@@ -12,6 +12,7 @@ extern const struct mr_route mr_proto_route_table[];
 extern const size_t mr_proto_routes_count;
 extern const struct mr_proto_bound mr_proto_bound_table[];
 extern const size_t mr_proto_bounds_count;
+extern const struct mr_proto_value_field mr_proto_value_field_table[];
 extern const unsigned char mr_proto_descriptor_bytes[];
 extern const size_t mr_proto_descriptor_bytes_count;
 extern const unsigned char mr_proto_openapi_text[];
@@ -66,6 +67,13 @@ const struct mr_proto_bound *mr_proto_bound_find(
         const struct mr_proto_bound *b = &mr_proto_bound_table[i];
         if (b->message == message && !strcmp(b->field, field)) return b;
     }
+    return NULL;
+}
+
+const char *mr_proto_value_field_find(const ProtobufCMessageDescriptor *message, const char *field)
+{
+    for (const struct mr_proto_value_field *v = mr_proto_value_field_table; v->message; v++)
+        if (v->message == message && !strcmp(v->field, field)) return v->shown;
     return NULL;
 }
 

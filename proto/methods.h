@@ -77,6 +77,15 @@ struct mr_proto_bound {
 const struct mr_proto_bound *mr_proto_bound_find(
     const ProtobufCMessageDescriptor *message, const char *field); /* NULL: none */
 
+/* A bytes field that holds a value as a pack: over HTTP the value stands there, under this name.
+ * NULL: it is just bytes. */
+struct mr_proto_value_field {
+    const ProtobufCMessageDescriptor *message;
+    const char *field;
+    const char *shown;
+};
+const char *mr_proto_value_field_find(const ProtobufCMessageDescriptor *message, const char *field);
+
 /* A serialized google.protobuf.FileDescriptorSet of everything, without comments. */
 struct mr_str mr_proto_descriptor_set(void);
 struct mr_str mr_proto_openapi(void); /* the text of openapi.json */

@@ -62,3 +62,103 @@ def bounds(model):
             if bound:
                 out.append((message, f.name, float(bound[0]), float(bound[1])))
     return out
+
+# Fields that hold a value as a pack: over HTTP the value itself stands there, under this name.
+VALUE_FIELDS = {"millrace.v1.TargetValue.pack": "value"}
+
+# Streams that HTTP answers as one JSON object, made of all their messages.
+COLLECTED = {"millrace.v1.Jobs.Results": "ResultSet"}
+
+EXTRA_SCHEMAS = {
+    "ResultSet": {
+        "type": "object",
+        "description": "Values by key. Integers are written in full; not a number and the infinities"
+        ' are "NaN", "Infinity" and "-Infinity".',
+        "required": ["results", "places", "errors"],
+        "properties": {
+            "results": {
+                "type": "object",
+                "description": "The values themselves, of keys whose value is small",
+                "additionalProperties": {},
+            },
+            "places": {
+                "type": "object",
+                "description": "Where the larger values are",
+                "additionalProperties": {"$ref": "#/components/schemas/ValuePlace"},
+            },
+            "errors": {
+                "type": "object",
+                "description": "Why the others have no value",
+                "additionalProperties": {"$ref": "#/components/schemas/Status"},
+            },
+            "error": {"$ref": "#/components/schemas/Status"},
+        },
+        "example": {"results": {"z": 3}, "places": {}, "errors": {}},
+    },
+    "Status": {
+        "type": "object",
+        "description": "What went wrong, as google.rpc.Status.",
+        "required": ["code", "message", "details"],
+        "properties": {
+            "code": {
+                "type": "integer",
+                "format": "int32",
+                "description": "google.rpc.Code, e.g. 5 for NOT_FOUND",
+            },
+            "message": {
+                "type": "string",
+                "description": "One sentence that names the field or key at fault",
+            },
+            "details": {"type": "array", "items": {"type": "object"}},
+        },
+        "example": {"code": 5, "message": 'there is no job "j1-7"', "details": []},
+    },
+    "GraphDocument": {
+        "type": "object",
+        "description": "A graph in canonical form (`tasks`) or in the `dsk` dialect; see docs/graphs.md",
+        "properties": {
+            "tasks": {"type": "object", "additionalProperties": {"type": "object"}},
+            "dsk": {"type": "object", "additionalProperties": {}},
+            "targets": {"type": "array", "items": {"type": "string"}},
+            "params": {"type": "object", "additionalProperties": {}},
+            "name": {"type": "string"},
+            "namespace": {"type": "string"},
+            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
+            "priority": {"type": "integer", "minimum": -100, "maximum": 100},
+            "deadline_s": {"type": "number", "minimum": 0},
+            "on_error": {"type": "string", "enum": ["stop", "continue"]},
+        },
+        "example": {
+            "dsk": {"x": 1, "y": ["inc", "x"], "z": ["add", "x", "y"]},
+            "targets": ["z"],
+        },
+    },
+}
+
+# The body of a method with a raw body: content type -> schema.
+RAW_BODIES = {
+    "millrace.v1.Jobs.Submit": {
+        "application/json": {"$ref": "#/components/schemas/GraphDocument"}
+    },
+    "millrace.v1.Objects.Put": {
+        t: {} if t == "application/json" else {"type": "string", "format": "binary"}
+        for t in UPLOAD_TYPES
+    },
+}
+
+# What the gateway answers by itself: path -> (summary, content type, schema).
+GATEWAY_PATHS = {
+    "/healthz": ("Could a job run now?", {"application/json": {"$ref": "#/components/schemas/Health"}}),
+    "/metrics": ("Counters of all services, for Prometheus", {"text/plain": {"type": "string"}}),
+    "/openapi.json": ("This document", {"application/json": {"type": "object"}}),
+}
+
+EXTRA_SCHEMAS["Health"] = {
+    "type": "object",
+    "description": "Whether a job could run.",
+    "required": ["ready"],
+    "properties": {
+        "ready": {"type": "boolean"},
+        "reason": {"type": "string", "description": "Why not, in one sentence"},
+    },
+}

@@ -66,11 +66,13 @@ def main():
     document = openapi.document(model, [r for r, _ in routes], args.version)
     text = json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
     bounds = api.bounds(model)
+    code = tables.tables(model, routes, api.HEADERS, bounds, api.VALUE_FIELDS)
     out = args.out
     write(f"{out}/openapi.json", text)
     write(f"{out}/millrace/v1/method_ids.h", tables.method_ids(model.methods).encode())
     write(f"{out}/plain.binpb", plain(model).SerializeToString(deterministic=True))
-    write(f"{out}/tables.c", tables.tables(model, routes, api.HEADERS, bounds, text).encode())
+    write(f"{out}/tables.c", code.encode())
+    write(f"{out}/openapi.c", tables.openapi_source(text).encode())
 
 
 if __name__ == "__main__":

@@ -91,7 +91,27 @@ def plain_set(model):
     return copy
 
 
-def tables(model, routes, headers, bounds, openapi):
+def value_fields_table(fields):
+    rows = ""
+    for name, shown in fields.items():
+        message, _, f = name.rpartition(".")
+        rows += f"    {{&{c_name(message)}__descriptor, {text(f)}, {text(shown)}}},\n"
+    return (
+        "const struct mr_proto_value_field mr_proto_value_field_table[] = {\n"
+        f"{rows}    {{NULL, NULL, NULL}},\n}};\n"
+    )
+
+
+def openapi_source(openapi):
+    return (
+        INTRO
+        + '#include "proto/methods.h"\n'
+        + byte_array("mr_proto_openapi_text", openapi, "unsigned char")
+        + f"const size_t mr_proto_openapi_bytes = {len(openapi)};\n"
+    )
+
+
+def tables(model, routes, headers, bounds, value_fields):
     out = [INTRO + '#include "proto/methods.h"\n']
     for f in model.set.file:
         if f.name.startswith("millrace/") or f.name == "google/api/httpbody.proto":
@@ -100,10 +120,9 @@ def tables(model, routes, headers, bounds, openapi):
     out.append(methods_table(model.methods))
     out.append(map_table(model))
     out.append(bounds_table(bounds))
+    out.append(value_fields_table(value_fields))
     out.append(routes_table(model, routes, headers))
     data = plain_set(model).SerializeToString(deterministic=True)
     out.append(byte_array("mr_proto_descriptor_bytes", data, "unsigned char"))
     out.append(f"const size_t mr_proto_descriptor_bytes_count = {len(data)};")
-    out.append(byte_array("mr_proto_openapi_text", openapi, "unsigned char"))
-    out.append(f"const size_t mr_proto_openapi_bytes = {len(openapi)};")
     return "\n".join(out) + "\n"
