@@ -1,0 +1,357 @@
+/* Knows the keys of names and places and the packs in them; refuses to know who asks or why.
+ * A name is written by one script, so that two writers cannot both win. */
+#include "store/meta/directory.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/pack.h"
+#include "store/meta/keys.h"
+#include "store/meta/redis.h"
+
+#include <stdio.h>
+
+#define RECORD_BYTES_MAX 8192
+#define NAMES_MAX 1000
+
+struct mr_directory {
+    struct mr_redis *redis;
+    char *names_key;
+    char *order_key; /* a sorted set of the names, all of score 0: Redis keeps it by bytes */
+    char *places_key;
+};
+
+/* KEYS: names, order. ARGV: name, record, object (16 bytes), replace. The object id stands first in
+ * a record, behind its list tag and its ext header (3 bytes). Answers {"exists" | "ok", record}. */
+static const char name_script[] =
+    "local had = redis.call('HGET', KEYS[1], ARGV[1])\n"
+    "if had and ARGV[4] ~= '1' and string.sub(had, 4, 19) ~= ARGV[3] then return {'exists', had} end\n"
+    "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\n"
+    "redis.call('ZADD', KEYS[2], 0, ARGV[1])\n"
+    "return {'ok', ARGV[2]}\n";
+
+/* KEYS: names, order. ARGV: name. Answers the record that was there, or nil. */
+static const char unname_script[] = "local had = redis.call('HGET', KEYS[1], ARGV[1])\n"
+                                    "redis.call('HDEL', KEYS[1], ARGV[1])\n"
+                                    "redis.call('ZREM', KEYS[2], ARGV[1])\n"
+                                    "return had\n";
+
+/* KEYS: names, order. ARGV: min, max, count. Answers {name, record, name, record, …}. */
+static const char names_script[] =
+    "local names = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])\n"
+    "local out = {}\n"
+    "for _, name in ipairs(names) do\n"
+    "  local record = redis.call('HGET', KEYS[1], name)\n"
+    "  if record then out[#out + 1] = name; out[#out + 1] = record end\n"
+    "end\n"
+    "return out\n";
+
+enum wanted { WANT_NAME, WANT_NAMED, WANT_NAMES, WANT_PLACE, WANT_DONE };
+
+struct ask {
+    enum wanted wanted;
+    mr_name_fn name_fn;
+    mr_names_fn names_fn;
+    mr_place_fn place_fn;
+    mr_done_fn done_fn;
+    void *ctx;
+    mr_object_id object;
+    uint32_t count_max;
+    size_t name_bytes;
+    char name[]; /* of WANT_NAME: the answer does not repeat it */
+};
+
+struct mr_directory *mr_directory_new(struct mr_redis *redis, const char *prefix)
+{
+    struct mr_directory *d = mr_alloc(sizeof *d);
+    if (!prefix) prefix = MR_META_PREFIX;
+    d->redis = redis;
+    d->names_key = mr_format("%s%s", prefix, MR_META_NAMES);
+    d->order_key = mr_format("%s%s:order", prefix, MR_META_NAMES);
+    d->places_key = mr_format("%s%s", prefix, MR_META_OBJECTS);
+    return d;
+}
+
+void mr_directory_free(struct mr_directory **dp)
+{
+    struct mr_directory *d = *dp;
+    *dp = NULL;
+    if (!d) return;
+    mr_release(d->names_key);
+    mr_release(d->order_key);
+    mr_release(d->places_key);
+    mr_release(d);
+}
+
+static struct ask *ask_make(enum wanted wanted, struct mr_str name, void *ctx)
+{
+    struct ask *a = mr_alloc(sizeof *a + name.n);
+    a->wanted = wanted;
+    a->ctx = ctx;
+    a->name_bytes = name.n;
+    if (name.n) memcpy(a->name, name.p, name.n);
+    return a;
+}
+
+static void record_pack(const struct mr_name_record *r, struct mr_buf *b)
+{
+    mr_pack_list(b, 8);
+    mr_pack_object(b, r->object);
+    mr_pack_uint(b, r->nbytes);
+    mr_pack_bytes(b, r->has_definition ? mr_str_of(r->definition, 16) : MR_STR(""));
+    mr_pack_text(b, r->summary);
+    mr_pack_text(b, r->node);
+    mr_pack_text(b, r->address);
+    mr_pack_uint(b, r->created_ns);
+    mr_pack_bool(b, r->durable);
+}
+
+static void place_pack(const struct mr_place_record *r, struct mr_buf *b)
+{
+    mr_pack_list(b, 4);
+    mr_pack_uint(b, r->nbytes);
+    mr_pack_text(b, r->node);
+    mr_pack_text(b, r->address);
+    mr_pack_bool(b, r->durable);
+}
+
+/* Reads the items of a record that is a list of `count` items of the given types. */
+static bool unpack(
+    struct mr_str bytes, const enum mr_pack_type *types, uint32_t count, struct mr_pack_item *items)
+{
+    if (mr_pack_check(bytes, 0, NULL)) return false;
+    struct mr_pack_reader r = mr_pack_read(bytes);
+    struct mr_pack_item head;
+    if (mr_pack_next(&r, &head) || head.type != MR_PACK_LIST || head.count != count) return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (mr_pack_next(&r, &items[i]) || items[i].type != types[i]) return false;
+    return true;
+}
+
+static bool record_unpack(struct mr_str name, struct mr_str bytes, struct mr_name_record *out)
+{
+    static const enum mr_pack_type types[] = {MR_PACK_EXT, MR_PACK_INT, MR_PACK_BYTES, MR_PACK_TEXT,
+        MR_PACK_TEXT, MR_PACK_TEXT, MR_PACK_INT, MR_PACK_BOOL};
+    struct mr_pack_item items[MR_ARRAY_LEN(types)];
+    if (!unpack(bytes, types, MR_ARRAY_LEN(types), items)) return false;
+    *out = (struct mr_name_record){.name = name,
+        .nbytes = (uint64_t)items[1].i,
+        .has_definition = items[2].bytes.n == 16,
+        .summary = items[3].bytes,
+        .node = items[4].bytes,
+        .address = items[5].bytes,
+        .created_ns = (uint64_t)items[6].i,
+        .durable = items[7].boolean};
+    if (out->has_definition) memcpy(out->definition, items[2].bytes.p, 16);
+    return mr_object_id_from_bytes(items[0].bytes, &out->object) == MR_OK;
+}
+
+static bool place_unpack(struct mr_str bytes, mr_object_id object, struct mr_place_record *out)
+{
+    static const enum mr_pack_type types[] = {
+        MR_PACK_INT, MR_PACK_TEXT, MR_PACK_TEXT, MR_PACK_BOOL};
+    struct mr_pack_item items[MR_ARRAY_LEN(types)];
+    if (!unpack(bytes, types, MR_ARRAY_LEN(types), items)) return false;
+    *out = (struct mr_place_record){.object = object,
+        .nbytes = (uint64_t)items[0].i,
+        .node = items[1].bytes,
+        .address = items[2].bytes,
+        .durable = items[3].boolean};
+    return true;
+}
+
+static void answer_name(const struct ask *a, int err, const struct mr_reply *reply)
+{
+    struct mr_str name = mr_str_of(a->name, a->name_bytes);
+    struct mr_name_record record;
+    struct mr_str bytes = {0};
+    if (!err && a->wanted == WANT_NAMED) {
+        if (mr_reply_count(reply) != 2) {
+            a->name_fn(a->ctx, MR_EFORMAT, NULL);
+            return;
+        }
+        bool exists = mr_str_eq(mr_reply_text(mr_reply_at(reply, 0)), MR_STR("exists"));
+        bytes = mr_reply_text(mr_reply_at(reply, 1));
+        if (exists) err = MR_EEXIST;
+    } else if (!err) {
+        bytes = mr_reply_text(reply);
+        if (mr_reply_type(reply) == MR_REPLY_NIL) err = MR_ENOENT;
+    }
+    bool has_record = (!err || err == MR_EEXIST) && record_unpack(name, bytes, &record);
+    if (!has_record && (!err || err == MR_EEXIST)) err = MR_EFORMAT;
+    a->name_fn(a->ctx, err, has_record ? &record : NULL);
+}
+
+static void answer_names(const struct ask *a, int err, const struct mr_reply *reply)
+{
+    size_t count = err ? 0 : mr_reply_count(reply) / 2;
+    bool more = count > a->count_max;
+    if (more) count = a->count_max;
+    struct mr_name_record *records = mr_alloc_array(count, sizeof *records);
+    for (size_t i = 0; i < count && !err; i++) {
+        struct mr_str name = mr_reply_text(mr_reply_at(reply, 2 * i));
+        if (!record_unpack(name, mr_reply_text(mr_reply_at(reply, 2 * i + 1)), &records[i]))
+            err = MR_EFORMAT;
+    }
+    a->names_fn(a->ctx, err, records, err ? 0 : count, more);
+    mr_release(records);
+}
+
+static void answer_place(const struct ask *a, int err, const struct mr_reply *reply)
+{
+    struct mr_place_record record;
+    if (!err && mr_reply_type(reply) == MR_REPLY_NIL) err = MR_ENOENT;
+    if (!err && !place_unpack(mr_reply_text(reply), a->object, &record)) err = MR_EFORMAT;
+    a->place_fn(a->ctx, err, err ? NULL : &record);
+}
+
+static void on_reply(void *ctx, int err, const struct mr_reply *reply)
+{
+    struct ask *a = ctx;
+    if (!err && mr_reply_type(reply) == MR_REPLY_ERROR)
+        err = MR_EFORMAT; /* a key of another type */
+    switch (a->wanted) {
+    case WANT_NAME:
+    case WANT_NAMED: answer_name(a, err, reply); break;
+    case WANT_NAMES: answer_names(a, err, reply); break;
+    case WANT_PLACE: answer_place(a, err, reply); break;
+    case WANT_DONE:
+        if (a->done_fn) a->done_fn(a->ctx, err);
+        break;
+    }
+    mr_release(a);
+}
+
+static void send(struct mr_directory *d, struct ask *a, size_t argc, const struct mr_str *argv)
+{
+    int err = mr_redis_send(d->redis, argc, argv, on_reply, a);
+    if (err) on_reply(a, MR_EAWAY, NULL);
+}
+
+void mr_directory_name(struct mr_directory *d, const struct mr_name_record *record, bool replace,
+    mr_name_fn fn, void *ctx)
+{
+    struct mr_buf b;
+    unsigned char id[16];
+    mr_object_id_to_bytes(record->object, id);
+    mr_buf_init(&b, RECORD_BYTES_MAX);
+    record_pack(record, &b);
+    struct ask *a = ask_make(WANT_NAMED, record->name, ctx);
+    a->name_fn = fn;
+    mr_assert(mr_buf_status(&b) == MR_OK); /* names and addresses have bounds */
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(name_script), MR_STR("2"),
+        mr_str(d->names_key), mr_str(d->order_key), record->name, mr_buf_str(&b), mr_str_of(id, 16),
+        replace ? MR_STR("1") : MR_STR("0")};
+    send(d, a, MR_ARRAY_LEN(argv), argv);
+    mr_buf_fini(&b);
+}
+
+void mr_directory_resolve(struct mr_directory *d, struct mr_str name, mr_name_fn fn, void *ctx)
+{
+    struct ask *a = ask_make(WANT_NAME, name, ctx);
+    a->name_fn = fn;
+    const struct mr_str argv[] = {MR_STR("HGET"), mr_str(d->names_key), name};
+    send(d, a, MR_ARRAY_LEN(argv), argv);
+}
+
+void mr_directory_unname(struct mr_directory *d, struct mr_str name, mr_name_fn fn, void *ctx)
+{
+    struct ask *a = ask_make(WANT_NAME, name, ctx);
+    a->name_fn = fn;
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(unname_script), MR_STR("2"),
+        mr_str(d->names_key), mr_str(d->order_key), name};
+    send(d, a, MR_ARRAY_LEN(argv), argv);
+}
+
+void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_str after,
+    uint32_t count_max, mr_names_fn fn, void *ctx)
+{
+    struct mr_buf min;
+    struct mr_buf max;
+    char count[24];
+    mr_buf_init(&min, MR_KEY_BYTES_MAX + 2);
+    mr_buf_init(&max, MR_KEY_BYTES_MAX + 2);
+    bool from_after = after.n && mr_str_cmp(after, prefix) >= 0;
+    mr_buf_add_text(&min, from_after ? "(" : "[");
+    mr_buf_add_str(&min, from_after ? after : prefix);
+    mr_buf_add_text(&max, prefix.n ? "(" : "+");
+    mr_buf_add_str(&max, prefix);
+    if (prefix.n) mr_buf_add_byte(&max, 0xff); /* above every UTF-8 continuation */
+    uint32_t wanted = MR_MIN(count_max, (uint32_t)NAMES_MAX);
+    int n = snprintf(count, sizeof count, "%u", wanted + 1);
+    struct ask *a = ask_make(WANT_NAMES, MR_STR(""), ctx);
+    a->names_fn = fn;
+    a->count_max = wanted;
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(names_script), MR_STR("2"),
+        mr_str(d->names_key), mr_str(d->order_key), mr_buf_str(&min), mr_buf_str(&max),
+        mr_str_of(count, (size_t)n)};
+    send(d, a, MR_ARRAY_LEN(argv), argv);
+    mr_buf_fini(&min);
+    mr_buf_fini(&max);
+}
+
+void mr_directory_place(
+    struct mr_directory *d, const struct mr_place_record *record, mr_done_fn fn, void *ctx)
+{
+    struct mr_buf b;
+    unsigned char id[16];
+    mr_object_id_to_bytes(record->object, id);
+    mr_buf_init(&b, RECORD_BYTES_MAX);
+    place_pack(record, &b);
+    mr_assert(mr_buf_status(&b) == MR_OK);
+    struct ask *a = ask_make(WANT_DONE, MR_STR(""), ctx);
+    a->done_fn = fn;
+    const struct mr_str argv[] = {
+        MR_STR("HSET"), mr_str(d->places_key), mr_str_of(id, 16), mr_buf_str(&b)};
+    send(d, a, MR_ARRAY_LEN(argv), argv);
+    mr_buf_fini(&b);
+}
+
+void mr_directory_unplace(struct mr_directory *d, mr_object_id object, mr_done_fn fn, void *ctx)
+{
+    unsigned char id[16];
+    mr_object_id_to_bytes(object, id);
+    struct ask *a = ask_make(WANT_DONE, MR_STR(""), ctx);
+    a->done_fn = fn;
+    const struct mr_str argv[] = {MR_STR("HDEL"), mr_str(d->places_key), mr_str_of(id, 16)};
+    send(d, a, MR_ARRAY_LEN(argv), argv);
+}
+
+void mr_directory_find(struct mr_directory *d, mr_object_id object, mr_place_fn fn, void *ctx)
+{
+    unsigned char id[16];
+    mr_object_id_to_bytes(object, id);
+    struct ask *a = ask_make(WANT_PLACE, MR_STR(""), ctx);
+    a->place_fn = fn;
+    a->object = object;
+    const struct mr_str argv[] = {MR_STR("HGET"), mr_str(d->places_key), mr_str_of(id, 16)};
+    send(d, a, MR_ARRAY_LEN(argv), argv);
+}
+
+int mr_directory_resolve_sync(struct mr_directory *d, struct mr_str name,
+    struct mr_name_record *out, char **keep, struct mr_error *e)
+{
+    const struct mr_str argv[] = {MR_STR("HGET"), mr_str(d->names_key), name};
+    struct mr_reply *reply = NULL;
+    int err = mr_redis_call(d->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
+    if (err) return err;
+    struct mr_str bytes = mr_reply_text(reply);
+    struct mr_name_record record;
+    char *text = NULL;
+    if (mr_reply_type(reply) == MR_REPLY_NIL) {
+        err = mr_fail(e, MR_ENOENT, "no object is named \"%.*s\"", MR_STR_ARG(name));
+    } else {
+        text = mr_copy(bytes.p, bytes.n);
+        if (!record_unpack(name, mr_str_of(text, bytes.n), &record))
+            err = mr_fail(
+                e, MR_EFORMAT, "Redis: the record of name \"%.*s\" is damaged", MR_STR_ARG(name));
+    }
+    mr_reply_free(&reply);
+    if (err) {
+        mr_release(text);
+        return err;
+    }
+    *out = record;
+    *keep = text;
+    return MR_OK;
+}

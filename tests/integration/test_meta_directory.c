@@ -1,0 +1,205 @@
+/* store/meta/directory against a real redis-server on a private socket. */
+#include "base/alloc.h"
+#include "store/meta/directory.h"
+#include "store/meta/redis.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+struct fixture {
+    char dir[64];
+    char address[128];
+    pid_t server;
+    struct mr_redis *redis;
+    struct mr_directory *directory;
+    atomic_bool done;
+    int err;
+    mr_object_id object;
+    size_t count;
+    bool more;
+    char names[256];
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = mr_alloc(sizeof *f);
+    (void)snprintf(f->dir, sizeof f->dir, "/tmp/mr-directory-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    (void)snprintf(f->address, sizeof f->address, "unix:%s/redis.sock", f->dir);
+    f->server = fork();
+    if (f->server == 0) {
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)dup2(null, 1);
+        (void)execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", f->address + 5,
+            "--dir", f->dir, "--save", "", (char *)NULL);
+        _exit(127);
+    }
+    const struct mr_redis_config config = {.address = f->address};
+    assert_int_equal(mr_redis_open(&config, &f->redis, NULL), MR_OK);
+    assert_int_equal(mr_redis_wait(f->redis, 10 * MR_SECOND), MR_OK);
+    f->directory = mr_directory_new(f->redis, NULL);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    mr_redis_close(&f->redis);
+    mr_directory_free(&f->directory);
+    (void)kill(f->server, SIGKILL);
+    (void)waitpid(f->server, NULL, 0);
+    (void)unlink(f->address + 5);
+    (void)rmdir(f->dir);
+    mr_release(f);
+    return 0;
+}
+
+static void wait_done(struct fixture *f)
+{
+    for (int i = 0; i < 5000 && !atomic_load(&f->done); i++)
+        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    assert_true(atomic_exchange(&f->done, false));
+}
+
+static void on_name(void *ctx, int err, const struct mr_name_record *record)
+{
+    struct fixture *f = ctx;
+    f->err = err;
+    f->object = record ? record->object : (mr_object_id){0, 0};
+    if (record)
+        (void)snprintf(f->names, sizeof f->names, "%.*s|%.*s", MR_STR_ARG(record->name),
+            MR_STR_ARG(record->summary));
+    atomic_store(&f->done, true);
+}
+
+static void on_names(
+    void *ctx, int err, const struct mr_name_record *records, size_t count, bool more)
+{
+    struct fixture *f = ctx;
+    f->err = err;
+    f->count = count;
+    f->more = more;
+    f->names[0] = 0;
+    for (size_t i = 0; i < count; i++) {
+        size_t at = strlen(f->names);
+        (void)snprintf(f->names + at, sizeof f->names - at, "%.*s ", MR_STR_ARG(records[i].name));
+    }
+    atomic_store(&f->done, true);
+}
+
+static void on_place(void *ctx, int err, const struct mr_place_record *record)
+{
+    struct fixture *f = ctx;
+    f->err = err;
+    f->count = record ? (size_t)record->nbytes : 0;
+    atomic_store(&f->done, true);
+}
+
+static void on_done(void *ctx, int err)
+{
+    struct fixture *f = ctx;
+    f->err = err;
+    atomic_store(&f->done, true);
+}
+
+static int name_it(struct fixture *f, const char *name, uint64_t number, bool replace)
+{
+    const struct mr_name_record record = {.name = mr_str(name),
+        .object = {7, number},
+        .nbytes = 10,
+        .summary = MR_STR("f32[3]"),
+        .node = MR_STR("n0"),
+        .address = MR_STR("unix:/x")};
+    mr_directory_name(f->directory, &record, replace, on_name, f);
+    wait_done(f);
+    return f->err;
+}
+
+static void a_name_belongs_to_one_object_until_it_is_replaced(void **state)
+{
+    struct fixture *f = *state;
+    assert_int_equal(name_it(f, "mnist/mean", 1, false), MR_OK);
+    assert_int_equal(name_it(f, "mnist/mean", 1, false), MR_OK);
+    assert_int_equal(name_it(f, "mnist/mean", 2, false), MR_EEXIST);
+    assert_int_equal(f->object.number, 1);
+    assert_int_equal(name_it(f, "mnist/mean", 2, true), MR_OK);
+    mr_directory_resolve(f->directory, MR_STR("mnist/mean"), on_name, f);
+    wait_done(f);
+    assert_int_equal(f->object.number, 2);
+    assert_string_equal(f->names, "mnist/mean|f32[3]");
+    struct mr_name_record record;
+    char *keep = NULL;
+    assert_int_equal(
+        mr_directory_resolve_sync(f->directory, MR_STR("mnist/mean"), &record, &keep, NULL), MR_OK);
+    assert_int_equal(record.nbytes, 10);
+    mr_release(keep);
+    struct mr_error e;
+    assert_int_equal(
+        mr_directory_resolve_sync(f->directory, MR_STR("nope"), &record, &keep, &e), MR_ENOENT);
+    assert_string_equal(e.text, "no object is named \"nope\"");
+    mr_directory_unname(f->directory, MR_STR("mnist/mean"), on_name, f);
+    wait_done(f);
+    assert_int_equal(f->object.number, 2);
+    mr_directory_resolve(f->directory, MR_STR("mnist/mean"), on_name, f);
+    wait_done(f);
+    assert_int_equal(f->err, MR_ENOENT);
+}
+
+static void names_are_listed_by_prefix_in_pages(void **state)
+{
+    struct fixture *f = *state;
+    static const char *const names[] = {"b", "a/2", "a/1", "a/3", "a", "ab", "c/\xc3\xbf"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(names); i++)
+        assert_int_equal(name_it(f, names[i], i + 1, false), MR_OK);
+    mr_directory_names(f->directory, MR_STR("a/"), MR_STR(""), 2, on_names, f);
+    wait_done(f);
+    assert_string_equal(f->names, "a/1 a/2 ");
+    assert_true(f->more);
+    mr_directory_names(f->directory, MR_STR("a/"), MR_STR("a/2"), 2, on_names, f);
+    wait_done(f);
+    assert_string_equal(f->names, "a/3 ");
+    assert_false(f->more);
+    mr_directory_names(f->directory, MR_STR(""), MR_STR(""), 100, on_names, f);
+    wait_done(f);
+    assert_int_equal(f->count, MR_ARRAY_LEN(names));
+}
+
+static void a_place_is_found_until_it_is_taken_away(void **state)
+{
+    struct fixture *f = *state;
+    const struct mr_place_record place = {
+        .object = {1, 2}, .nbytes = 99, .node = MR_STR("n1"), .address = MR_STR("h:1")};
+    mr_directory_place(f->directory, &place, on_done, f);
+    wait_done(f);
+    mr_directory_find(f->directory, place.object, on_place, f);
+    wait_done(f);
+    assert_int_equal(f->count, 99);
+    mr_directory_unplace(f->directory, place.object, on_done, f);
+    wait_done(f);
+    mr_directory_find(f->directory, place.object, on_place, f);
+    wait_done(f);
+    assert_int_equal(f->err, MR_ENOENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(
+            a_name_belongs_to_one_object_until_it_is_replaced, setup, teardown),
+        cmocka_unit_test_setup_teardown(names_are_listed_by_prefix_in_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_place_is_found_until_it_is_taken_away, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
