@@ -1,0 +1,57 @@
+/* Rows of session.proto as the scheduler core reads them: columns whose field i is row i. `runs`
+ * says which job the rows belong to: the first `count` rows to the first run's, and so on; the
+ * counts add up to the rows. The shell checks lengths and sums, the core checks meaning. */
+#pragma once
+
+#include "base/id.h"
+#include "base/str.h"
+#include "base/time.h"
+
+struct mr_sched_run {
+    uint64_t job;
+    uint32_t count;
+};
+
+struct mr_sched_refs { /* TaskRefs */
+    const struct mr_sched_run *runs;
+    uint32_t runs_count;
+    const uint32_t *index;
+    const uint32_t *attempt; /* NULL: 0 everywhere */
+    uint32_t count;
+};
+
+enum mr_sched_outcome { /* as Outcome of session.proto */
+    MR_OUTCOME_OK,
+    MR_OUTCOME_ERROR,
+    MR_OUTCOME_CANCELLED,
+    MR_OUTCOME_TIMEOUT,
+    MR_OUTCOME_BAD_ARGUMENT,
+    MR_OUTCOME_LOST_INPUT,
+    MR_OUTCOME_RETURNED,
+};
+
+struct mr_sched_failure {
+    uint32_t row;
+    int32_t code; /* google.rpc.Code */
+    struct mr_str message;
+    struct mr_str arguments;
+    struct mr_str log;
+};
+
+struct mr_sched_completed { /* Completed; NULL columns: zeros */
+    struct mr_sched_refs tasks;
+    const uint32_t *outcome;      /* NULL: all OK */
+    const uint32_t *inline_bytes; /* one a row */
+    struct mr_str inline_data;
+    const uint64_t *object_maker; /* for rows that are OK and have no inline bytes, in order */
+    const uint64_t *object_number;
+    const uint64_t *object_bytes;
+    uint32_t objects_count;
+    uint64_t base_ns; /* the worker's clock */
+    const uint64_t *started_ns;
+    const uint64_t *duration_ns;
+    const uint64_t *cpu_ns;
+    const uint32_t *slot;
+    const struct mr_sched_failure *failures;
+    uint32_t failures_count;
+};
