@@ -28,7 +28,6 @@ class Route:
     segments: list
     action: str
     body: str
-    response_body: str
     method: "Method" = None
 
     def bound(self):
@@ -115,9 +114,11 @@ def parse_rule(rule):
     verb = rule.WhichOneof("pattern")
     if verb not in VERBS:
         raise Wrong(f"{rule.selector}: a rule without verb")
+    if rule.response_body:  # none of ours needs it
+        raise Wrong(f"{rule.selector}: response_body is not supported")
     path = getattr(rule, verb)
     segments, action = parse_template(path)
-    return Route(verb, path, segments, action, rule.body or None, rule.response_body or None)
+    return Route(verb, path, segments, action, rule.body or None)
 
 
 def tidy(comment):
@@ -210,8 +211,8 @@ class Model:
                 raise Wrong(f"{method.full_name}: {{{name}}} is no text field of {method.request}")
         if route.body not in (None, "*") and request.field(route.body) is None:
             raise Wrong(f"{method.full_name}: no body field {route.body!r}")
-        if route.response_body and not self.messages[method.response].field(route.response_body):
-            raise Wrong(f"{method.full_name}: no response field {route.response_body!r}")
+        if len(request.proto.field) > 64:
+            raise Wrong(f"{method.request} has more than 64 fields: the gateway counts them in 64 bits")
         if method.client_streaming and not self.raw_request(route):
             raise Wrong(f"{method.full_name}: a client stream over HTTP needs an HttpBody")
         return route

@@ -201,9 +201,6 @@ class Document:
             content["application/octet-stream"] = {"schema": binary}
             return {"description": "The value", "content": content}
         name = method.response
-        if route.response_body:
-            f = self.model.messages[name].field(route.response_body)
-            return self.json_answer(self.field(name, f, False))
         schema = {"$ref": "#/components/schemas/" + self.message(name)}
         if not method.server_streaming:
             return self.json_answer(schema)

@@ -73,7 +73,7 @@ def routes_table(model, routes, headers):
             f"        .backend = MR_BACKEND_{backend.upper()}, .path = {text(route.path)},\n"
             f"        .segments = segments_{i}, .segments_count = {len(route.segments)},\n"
             f"        .action = {text(route.action)}, .headers = headers_{i},\n"
-            f"        .body = {text(route.body)}, .response_body = {text(route.response_body)},\n"
+            f"        .body = {text(route.body)},\n"
             f"        .raw_request = {flag(model.raw_request(route))},\n"
             f"        .raw_response = {flag(model.raw_response(route))}}},"
         )

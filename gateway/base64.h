@@ -1,0 +1,9 @@
+/* Base64 (RFC 4648), as proto3 JSON carries bytes: written in the standard alphabet with padding,
+ * read in either alphabet with or without. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+void mr_base64_encode(struct mr_str bytes, struct mr_buf *out);
+int mr_base64_decode(struct mr_str text, struct mr_buf *out); /* MR_EINVAL */

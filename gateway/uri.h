@@ -1,0 +1,33 @@
+/* Request targets as they came: the raw path is split first and each piece is decoded once, so that
+ * `%2F` inside a piece stays part of it. Knows nothing of routes. */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct mr_uri {
+    struct mr_str path;  /* raw, begins with a slash */
+    struct mr_str query; /* raw, without the question mark */
+};
+
+/* "/a/b?c=d". MR_EINVAL for what is no such target. */
+int mr_uri_split(struct mr_str target, struct mr_uri *out, struct mr_error *e);
+
+/* Memory for decoded pieces: never more than the raw bytes, so it is taken once. */
+struct mr_uri_text {
+    char *p;
+    size_t n;
+    size_t bytes_max;
+};
+void mr_uri_text_init(struct mr_uri_text *t, size_t raw_bytes);
+void mr_uri_text_fini(struct mr_uri_text *t);
+
+/* Decodes one piece; `plus`: '+' is a space (queries). MR_EINVAL for a bad escape, `%00`, or what
+ * does not decode to UTF-8; `what` names the piece in the sentence. */
+int mr_uri_decode(struct mr_uri_text *t, struct mr_str raw, bool plus, const char *what,
+    struct mr_str *out, struct mr_error *e);
+
+/* The next `name=value` of a query: MR_OK, or MR_ENOENT at its end, or MR_EINVAL. `*rest` starts
+ * as the whole query. */
+int mr_uri_query_next(struct mr_str *rest, struct mr_uri_text *t, struct mr_str *name,
+    struct mr_str *value, struct mr_error *e);
