@@ -15,6 +15,7 @@ struct mr_pb_arena {
     struct mr_pb_chunk *chunks;
     size_t bytes;
     size_t bytes_max;
+    bool failed; /* the ceiling was met in this message */
 };
 
 void mr_pb_arena_init(struct mr_pb_arena *a, size_t bytes_max);

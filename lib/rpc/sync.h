@@ -28,6 +28,7 @@ int mr_rpc_stream_half_close(struct mr_rpc_stream *stream);
  * MR_ETIMEOUT by `deadline`, the call goes on; or the server's error. `e` may be NULL. */
 int mr_rpc_stream_read(struct mr_rpc_stream *stream, mr_time deadline, struct mr_rpc_message **out,
     struct mr_error *e);
+void mr_rpc_stream_cancel(struct mr_rpc_stream *stream); /* read then tells CANCELLED */
 /* The outcome after the last message; details, if any, are lent until the stream is closed. */
 const struct mr_rpc_status *mr_rpc_stream_status(const struct mr_rpc_stream *stream);
 void mr_rpc_stream_close(struct mr_rpc_stream **stream); /* cancels if it goes on */

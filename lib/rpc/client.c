@@ -1,0 +1,263 @@
+/* Knows channels and how a client call begins and hears its end. */
+#include "rpc/core.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#include <grpc/grpc_security.h>
+#include <string.h>
+
+struct mr_rpc_channel {
+    struct mr_rpc_loop *loop;
+    grpc_channel *grpc; /* NULL once closed */
+    char *address;
+    char *authorization; /* "Bearer …"; NULL: none */
+    struct mr_list calls;
+    uint32_t references; /* the owner's and one for each call */
+};
+
+static int arg_ms(mr_duration d)
+{
+    uint64_t ms = d / MR_MS;
+    return d == MR_NEVER || ms > INT32_MAX ? INT32_MAX : (int)MR_MAX(ms, 1u);
+}
+
+static grpc_arg int_arg(const char *key, int value)
+{
+    grpc_arg a = {.type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)key};
+    a.value.integer = value;
+    return a;
+}
+
+static grpc_channel *make_channel(const char *address, const struct mr_rpc_channel_options *o)
+{
+    bool is_unix = strncmp(address, "unix:", 5) == 0;
+    mr_duration keepalive = o->keepalive ? o->keepalive : is_unix ? MR_NEVER : 10 * MR_SECOND;
+    mr_duration backoff_max = o->backoff_max ? o->backoff_max : 2 * MR_SECOND;
+    mr_duration backoff = MR_MIN(100 * MR_MS, backoff_max);
+    size_t bytes_max = o->message_bytes_max ? o->message_bytes_max : MR_MESSAGE_BYTES_MAX;
+    mr_assert(bytes_max <= INT32_MAX);
+    grpc_arg args[] = {
+        int_arg(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, (int)bytes_max),
+        int_arg(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, (int)bytes_max),
+        int_arg(GRPC_ARG_MAX_METADATA_SIZE, 65536),
+        int_arg(GRPC_ARG_KEEPALIVE_TIME_MS, arg_ms(keepalive)),
+        int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000),
+        int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0),
+        int_arg(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, arg_ms(backoff)),
+        /* the least time an attempt to connect is given, despite the name */
+        int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, arg_ms(MR_MAX(backoff_max, MR_SECOND))),
+        int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, arg_ms(backoff_max)),
+        int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* one connection a channel */
+        int_arg(GRPC_ARG_ENABLE_RETRIES, 0), /* repeating is decided by who knows what it means */
+        int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
+        int_arg(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
+        int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0),
+    };
+    grpc_channel_args all = {MR_ARRAY_LEN(args), args};
+    grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
+    grpc_channel *channel = grpc_channel_create(address, credentials, &all);
+    grpc_channel_credentials_release(credentials);
+    return channel;
+}
+
+struct mr_rpc_channel *mr_rpc_channel_open(
+    struct mr_rpc_loop *loop, const char *address, const struct mr_rpc_channel_options *options)
+{
+    static const struct mr_rpc_channel_options none;
+    const struct mr_rpc_channel_options *o = options ? options : &none;
+    struct mr_rpc_channel *c = mr_alloc(sizeof *c);
+    c->loop = loop;
+    c->address = mr_copy_text(address);
+    c->grpc = make_channel(address, o);
+    if (o->bearer) c->authorization = mr_format("Bearer %s", o->bearer);
+    c->references = 1;
+    mr_list_init(&c->calls);
+    loop->owners_count++;
+    return c;
+}
+
+void mr_rpc_channel_put(struct mr_rpc_channel **channel)
+{
+    if (!*channel) return;
+    struct mr_rpc_channel *c = MR_STEAL(*channel);
+    mr_assert(c->references);
+    if (--c->references) return;
+    mr_assert(!c->grpc);
+    mr_release(c->address);
+    mr_release(c->authorization);
+    mr_release(c);
+}
+
+void mr_rpc_channel_close(struct mr_rpc_channel **channel)
+{
+    if (!*channel) return;
+    struct mr_rpc_channel *c = *channel;
+    MR_LIST_EACH(node, &c->calls)
+    {
+        mr_rpc_call_cancel(MR_LIST_ITEM(node, struct mr_rpc_call, owner_node));
+    }
+    c->loop->owners_count--;
+    grpc_channel *grpc = MR_STEAL(c->grpc);
+    grpc_channel_destroy(grpc);
+    mr_rpc_channel_put(channel);
+}
+
+const char *mr_rpc_channel_address(const struct mr_rpc_channel *channel)
+{
+    return channel->address;
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static void open_done(struct mr_rpc_tag *tag, bool ok)
+{
+    struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, open_tag);
+    mr_rpc_call_returned(call, &call->open_pending);
+    if (ok && !call->over) {
+        call->is_open = true;
+        if (call->handler->on_open) call->handler->on_open(call);
+        mr_rpc_call_pump(call);
+    }
+    mr_rpc_call_end_if_over(call);
+}
+
+/* The status, and with one_reply also all that came before it. */
+static void close_done(struct mr_rpc_tag *tag, bool ok)
+{
+    (void)ok;
+    struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, close_tag);
+    mr_rpc_call_returned(call, &call->close_pending);
+    bool told = !call->over && call->status == GRPC_STATUS_OK;
+    if (call->one_reply && told) {
+        if (call->handler->on_open) call->handler->on_open(call);
+        if (call->received) mr_rpc_call_deliver(call);
+    }
+    if (call->one_reply && told && !call->got_message) {
+        call->status = GRPC_STATUS_UNIMPLEMENTED;
+        grpc_slice_unref(call->status_text);
+        call->status_text =
+            grpc_slice_from_static_string("the server sent no message where exactly one was due");
+    }
+    call->over = true;
+    mr_rpc_call_drop_queue(call);
+    mr_rpc_call_end_if_over(call);
+}
+
+static void begin_receiving(struct mr_rpc_call *call)
+{
+    grpc_op ops[3] = {{.op = GRPC_OP_RECV_STATUS_ON_CLIENT}, {.op = GRPC_OP_RECV_INITIAL_METADATA},
+        {.op = GRPC_OP_RECV_MESSAGE}};
+    ops[0].data.recv_status_on_client.trailing_metadata = &call->trailing_in;
+    ops[0].data.recv_status_on_client.status = &call->status;
+    ops[0].data.recv_status_on_client.status_details = &call->status_text;
+    ops[1].data.recv_initial_metadata.recv_initial_metadata = &call->metadata_in;
+    ops[2].data.recv_message.recv_message = &call->received;
+    call->close_tag.done = close_done;
+    call->open_tag.done = open_done;
+    if (call->one_reply) {
+        mr_rpc_call_batch(call, ops, 3, &call->close_tag, &call->close_pending);
+        return;
+    }
+    mr_rpc_call_batch(call, &ops[0], 1, &call->close_tag, &call->close_pending);
+    mr_rpc_call_batch(call, &ops[1], 1, &call->open_tag, &call->open_pending);
+}
+
+static void add_metadata(struct mr_rpc_call *call, const struct mr_rpc_call_options *o)
+{
+    if (call->channel->authorization)
+        (void)mr_rpc_outgoing_add(
+            &call->initial_out, "authorization", mr_str(call->channel->authorization));
+    for (size_t i = 0; i < o->metadata_count; i++) {
+        int err =
+            mr_rpc_outgoing_add(&call->initial_out, o->metadata[i].name, o->metadata[i].value);
+        if (!err) continue;
+        (void)grpc_call_cancel_with_status(
+            call->grpc, GRPC_STATUS_INVALID_ARGUMENT, "bad or too much metadata to send", NULL);
+    }
+}
+
+struct mr_rpc_call *mr_rpc_call_open(struct mr_rpc_channel *channel, const char *method,
+    const struct mr_rpc_handler *handler, void *context, const struct mr_rpc_call_options *options)
+{
+    static const struct mr_rpc_call_options none;
+    const struct mr_rpc_call_options *o = options ? options : &none;
+    mr_assert(channel->grpc);
+    gpr_timespec deadline = gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    if (o->timeout && o->timeout != MR_NEVER)
+        deadline = gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+            gpr_time_from_nanos((int64_t)MR_MIN(o->timeout, (mr_duration)INT64_MAX), GPR_TIMESPAN));
+    grpc_slice path = grpc_slice_from_copied_string(method);
+    grpc_call *grpc = grpc_channel_create_call(channel->grpc, NULL, GRPC_PROPAGATE_DEFAULTS,
+        channel->loop->cq, path, NULL, deadline, NULL);
+    struct mr_rpc_call *call = mr_rpc_call_new(channel->loop, grpc);
+    channel->references++;
+    call->channel = channel;
+    mr_list_add_tail(&channel->calls, &call->owner_node);
+    call->path = path;
+    call->deadline = mr_rpc_time(deadline);
+    call->handler = handler;
+    call->context = context;
+    call->auto_read = !o->manual_read;
+    call->one_reply = o->one_reply;
+    call->start_wanted = true;
+    if (o->wait_for_ready)
+        call->initial_flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY |
+                              GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET;
+    add_metadata(call, o);
+    begin_receiving(call);
+    mr_rpc_call_mark(call);
+    return call;
+}
+
+/* ---- one there, one back -------------------------------------------------------------------- */
+
+struct unary {
+    mr_rpc_on_reply on_reply;
+    void *ctx;
+    struct mr_rpc_message *reply;
+};
+
+static void unary_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
+{
+    struct unary *u = mr_rpc_call_context(call);
+    u->reply = mr_rpc_message_take(m);
+}
+
+static void unary_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    struct unary *u = mr_rpc_call_context(call);
+    struct mr_rpc_message *reply = status->code == 0 ? u->reply : NULL;
+    struct mr_rpc_message lent = {0};
+    if (reply) {
+        lent = *reply; /* so that the callback may take it */
+        *reply = (struct mr_rpc_message){0};
+    }
+    u->on_reply(u->ctx, status, reply ? &lent : NULL);
+    mr_rpc_message_reset(&lent);
+    mr_rpc_message_free(&u->reply);
+    mr_release(u);
+}
+
+mr_rpc_call_id mr_rpc_unary(struct mr_rpc_channel *channel, const char *method,
+    struct mr_str request, const struct mr_rpc_call_options *options, mr_rpc_on_reply on_reply,
+    void *ctx)
+{
+    static const struct mr_rpc_handler handler = {
+        .on_message = unary_message, .on_done = unary_done};
+    struct unary *u = mr_alloc(sizeof *u);
+    u->on_reply = on_reply;
+    u->ctx = ctx;
+    struct mr_rpc_call_options o = {0};
+    if (options) o = *options;
+    o.one_reply = true;
+    o.manual_read = false;
+    struct mr_rpc_call *call = mr_rpc_call_open(channel, method, &handler, u, &o);
+    mr_rpc_call_id id = mr_rpc_call_id_of(call);
+    if (mr_rpc_call_send(call, request))
+        (void)grpc_call_cancel_with_status(call->grpc, GRPC_STATUS_RESOURCE_EXHAUSTED,
+            "the request is larger than one message may be", NULL);
+    else
+        (void)mr_rpc_call_half_close(call);
+    return id;
+}

@@ -1,0 +1,132 @@
+/* Inside lib/rpc: what loop, call, server and client know of each other. The one header that shows
+ * gRPC's types; nobody outside this folder includes it. */
+#pragma once
+
+#include "base/list.h"
+#include "rpc/client.h"
+#include "rpc/loop.h"
+#include "rpc/server.h"
+
+#include <grpc/grpc.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Every tag on the completion queue is one of these. */
+struct mr_rpc_tag {
+    void (*done)(struct mr_rpc_tag *tag, bool ok);
+};
+
+struct mr_rpc_slot {
+    struct mr_rpc_call *call; /* NULL: free */
+    uint32_t generation;
+    uint32_t next_free;
+};
+
+struct mr_rpc_loop {
+    grpc_completion_queue *cq;
+    grpc_channel *wake_channel; /* a lame one, for wake_call */
+    grpc_call *wake_call;       /* an empty batch on it puts wake_tag on the queue */
+    struct mr_rpc_tag wake_tag;
+    _Atomic bool wake_under_way;
+    _Atomic uintptr_t runner; /* the thread inside mr_rpc_loop_run; 0: none */
+    bool woken;
+    struct mr_list dirty; /* calls with something to send */
+    struct mr_rpc_slot *slots;
+    uint32_t slots_count;
+    uint32_t slots_free;
+    uint32_t calls_count;
+    uint32_t owners_count; /* servers and channels */
+    void (*turn)(void *ctx);
+    void *turn_ctx;
+};
+
+struct mr_rpc_message {
+    grpc_byte_buffer *bytes;
+    unsigned char *joined;
+    struct mr_str *parts;
+    size_t parts_count;
+};
+
+struct mr_rpc_queue { /* a ring of messages to send */
+    grpc_byte_buffer **items;
+    uint32_t head, count, room;
+    size_t bytes;
+};
+
+struct mr_rpc_outgoing { /* metadata to send; name and value are owned slices */
+    grpc_metadata *items;
+    size_t count;
+};
+
+struct mr_rpc_call {
+    struct mr_rpc_loop *loop;
+    grpc_call *grpc;
+    mr_rpc_call_id id;
+    struct mr_rpc_server *server;   /* of a server call */
+    struct mr_rpc_channel *channel; /* of a client call; counted */
+    const struct mr_rpc_method *method;
+    const struct mr_rpc_handler *handler;
+    void *context;
+    void (*on_freed)(struct mr_rpc_call *call); /* the server counts */
+    struct mr_list dirty_node;                  /* on loop->dirty */
+    struct mr_list owner_node;                  /* on the server's or channel's list */
+
+    struct mr_rpc_tag open_tag, recv_tag, send_tag, close_tag;
+    uint32_t pending; /* tags on the queue */
+    bool open_pending, recv_pending, send_pending, close_pending;
+
+    grpc_slice path;
+    mr_time deadline;
+    char *peer;
+    grpc_metadata_array metadata_in, trailing_in;
+    struct mr_rpc_outgoing initial_out, trailing_out;
+
+    grpc_byte_buffer *received;
+    bool auto_read;
+    bool read_wanted;
+    bool is_open;     /* reading may begin */
+    bool in_message;  /* inside on_message: the next read waits for its return */
+    bool ours;        /* health and reflection: not counted */
+    bool one_request; /* server: at most one message comes */
+    bool one_reply;   /* client: the reply comes with the status */
+    bool got_message;
+    bool peer_half_closed;
+
+    struct mr_rpc_queue queue;
+    bool was_full;     /* on_writable is owed */
+    bool start_wanted; /* client: initial metadata goes even without a message */
+    bool initial_sent;
+    uint32_t initial_flags;
+    bool half_close_wanted, half_close_sent;
+    bool finish_wanted, finish_sent, finish_arrived;
+    bool over; /* cancelled or answered: nothing more can be sent */
+    int cancelled;
+
+    grpc_status_code status; /* to send, or received */
+    grpc_slice status_text;
+};
+
+/* loop.c */
+gpr_timespec mr_rpc_timespec(mr_time t);
+mr_time mr_rpc_time(gpr_timespec t);
+void mr_rpc_loop_flush(struct mr_rpc_loop *loop); /* sends what dirty calls have */
+
+/* call.c */
+struct mr_rpc_call *mr_rpc_call_new(struct mr_rpc_loop *loop, grpc_call *grpc);
+void mr_rpc_call_mark(struct mr_rpc_call *call); /* has something to send: on the dirty list */
+void mr_rpc_call_flush(struct mr_rpc_call *call);
+void mr_rpc_call_pump(struct mr_rpc_call *call); /* asks for the next message if it may */
+void mr_rpc_call_batch(struct mr_rpc_call *call, const grpc_op *ops, size_t ops_count,
+    struct mr_rpc_tag *tag, bool *pending);
+void mr_rpc_call_returned(struct mr_rpc_call *call, bool *pending); /* a tag came back */
+void mr_rpc_call_drop_queue(struct mr_rpc_call *call);
+void mr_rpc_call_deliver(struct mr_rpc_call *call);     /* call->received to on_message */
+void mr_rpc_call_end_if_over(struct mr_rpc_call *call); /* on_done and free, when nothing is left */
+int mr_rpc_outgoing_add(struct mr_rpc_outgoing *o, const char *name, struct mr_str value);
+
+/* message.c */
+grpc_byte_buffer *mr_rpc_bytes_of(const struct mr_rpc_part *parts, size_t parts_count);
+void mr_rpc_message_reset(struct mr_rpc_message *m);
+
+/* client.c */
+void mr_rpc_channel_put(struct mr_rpc_channel **channel);

@@ -1,0 +1,169 @@
+/* Knows the completion queue: who waits on it, who wakes it, and which call an id means. What the
+ * tags on it mean is known by those who put them there. */
+#include "rpc/core.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/log.h"
+
+#include <grpc/support/log.h>
+#include <stdlib.h>
+
+#define EVENTS_MAX 1024 /* of one turn */
+#define FLUSH_EVERY 32  /* events: the longest that a queued message waits in a busy turn */
+#define SLOTS_GROWTH 256
+
+gpr_timespec mr_rpc_timespec(mr_time t)
+{
+    if (t == MR_NEVER) return gpr_inf_future(GPR_CLOCK_MONOTONIC);
+    gpr_timespec at = {(int64_t)(t / MR_SECOND), (int32_t)(t % MR_SECOND), GPR_CLOCK_MONOTONIC};
+    return at;
+}
+
+mr_time mr_rpc_time(gpr_timespec t)
+{
+    gpr_timespec at = gpr_convert_clock_type(t, GPR_CLOCK_MONOTONIC);
+    if (gpr_time_cmp(at, gpr_inf_future(GPR_CLOCK_MONOTONIC)) == 0) return MR_NEVER;
+    if (at.tv_sec < 0) return 0;
+    return mr_time_after((mr_time)at.tv_sec * MR_SECOND, (mr_duration)at.tv_nsec);
+}
+
+/* gRPC writes to stderr what callers hear as a status anyway; it is kept for `debug`. */
+static void log_line(gpr_log_func_args *args)
+{
+    char text[MR_LOG_LINE_MAX];
+    mr_log(MR_DEBUG, "grpc", "severity=%s text=%s", gpr_log_severity_string(args->severity),
+        mr_log_quote(mr_str(args->message), text, sizeof text));
+}
+
+static void take_log(void)
+{
+    gpr_set_log_function(log_line);
+}
+
+static void woken(struct mr_rpc_tag *tag, bool ok)
+{
+    (void)ok;
+    struct mr_rpc_loop *loop = MR_CONTAINER_OF(tag, struct mr_rpc_loop, wake_tag);
+    loop->woken = true;
+    atomic_store(&loop->wake_under_way, false);
+}
+
+struct mr_rpc_loop *mr_rpc_loop_new(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    (void)pthread_once(&once, take_log);
+    grpc_init();
+    struct mr_rpc_loop *loop = mr_alloc(sizeof *loop);
+    loop->cq = grpc_completion_queue_create_for_next(NULL);
+    loop->wake_channel = grpc_lame_client_channel_create("wake", GRPC_STATUS_UNAVAILABLE, "wake");
+    loop->wake_call = grpc_channel_create_call(loop->wake_channel, NULL, GRPC_PROPAGATE_DEFAULTS,
+        loop->cq, grpc_slice_from_static_string("/wake"), NULL, gpr_inf_future(GPR_CLOCK_MONOTONIC),
+        NULL);
+    loop->wake_tag.done = woken;
+    loop->slots_free = UINT32_MAX;
+    mr_list_init(&loop->dirty);
+    return loop;
+}
+
+void mr_rpc_loop_free(struct mr_rpc_loop **loop_at)
+{
+    if (!*loop_at) return;
+    struct mr_rpc_loop *loop = MR_STEAL(*loop_at);
+    mr_assert(!atomic_load(&loop->runner));
+    /* Calls of closed channels may still be on their way to their end. */
+    while (loop->calls_count)
+        (void)mr_rpc_loop_run(loop, MR_NEVER);
+    mr_assert(!loop->owners_count);
+    grpc_call_unref(loop->wake_call);
+    grpc_channel_destroy(loop->wake_channel);
+    grpc_completion_queue_shutdown(loop->cq);
+    grpc_event ev;
+    do {
+        ev = grpc_completion_queue_next(loop->cq, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+    } while (ev.type != GRPC_QUEUE_SHUTDOWN);
+    grpc_completion_queue_destroy(loop->cq);
+    mr_release(loop->slots);
+    mr_release(loop);
+    grpc_shutdown();
+}
+
+void mr_rpc_loop_flush(struct mr_rpc_loop *loop)
+{
+    for (;;) {
+        struct mr_list *node = mr_list_pop_head(&loop->dirty);
+        if (!node) return;
+        mr_rpc_call_flush(MR_LIST_ITEM(node, struct mr_rpc_call, dirty_node));
+    }
+}
+
+/* What the first event queued leaves at once, for latency; in a busy turn sends wait a little, so
+ * that they coalesce. */
+static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
+{
+    gpr_timespec at = mr_rpc_timespec(loop->woken ? 0 : deadline);
+    size_t n = 0;
+    while (n < EVENTS_MAX) {
+        grpc_event ev = grpc_completion_queue_next(loop->cq, at, NULL);
+        if (ev.type == GRPC_QUEUE_TIMEOUT) break;
+        mr_assert(ev.type == GRPC_OP_COMPLETE);
+        struct mr_rpc_tag *tag = ev.tag;
+        tag->done(tag, ev.success != 0);
+        if (n++ % FLUSH_EVERY == 0) mr_rpc_loop_flush(loop);
+        at = gpr_time_0(GPR_CLOCK_MONOTONIC);
+    }
+    return n;
+}
+
+size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline)
+{
+    mr_assert(!atomic_load(&loop->runner)); /* not from inside a callback */
+    atomic_store(&loop->runner, (uintptr_t)pthread_self());
+    mr_rpc_loop_flush(loop);
+    size_t n = run_events(loop, deadline);
+    if (loop->turn) loop->turn(loop->turn_ctx);
+    mr_rpc_loop_flush(loop);
+    loop->woken = false;
+    atomic_store(&loop->runner, 0);
+    return n;
+}
+
+void mr_rpc_loop_wake(struct mr_rpc_loop *loop)
+{
+    if (atomic_load(&loop->runner) == (uintptr_t)pthread_self()) {
+        loop->woken = true; /* a callback: the turn ends by itself */
+        return;
+    }
+    if (atomic_exchange(&loop->wake_under_way, true)) return;
+    grpc_call_error err = grpc_call_start_batch(loop->wake_call, NULL, 0, &loop->wake_tag, NULL);
+    mr_assert(err == GRPC_CALL_OK);
+}
+
+static void waiter_wait(void *ctx, mr_time deadline)
+{
+    (void)mr_rpc_loop_run(ctx, deadline);
+}
+
+static void waiter_wake(void *ctx)
+{
+    mr_rpc_loop_wake(ctx);
+}
+
+struct mr_waiter mr_rpc_loop_waiter(struct mr_rpc_loop *loop)
+{
+    return (struct mr_waiter){waiter_wait, waiter_wake, loop};
+}
+
+void mr_rpc_loop_set_turn(struct mr_rpc_loop *loop, void (*run)(void *ctx), void *ctx)
+{
+    loop->turn = run;
+    loop->turn_ctx = ctx;
+}
+
+struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id)
+{
+    uint32_t slot = (uint32_t)id.v;
+    if (slot >= loop->slots_count) return NULL;
+    const struct mr_rpc_slot *s = &loop->slots[slot];
+    return s->generation == (uint32_t)(id.v >> 32) ? s->call : NULL;
+}

@@ -1,0 +1,49 @@
+/* Inside lib/rpc: the server, as its own services (health, reflection) see it. */
+#pragma once
+
+#include "rpc/core.h"
+#include "rpc/descriptors.h"
+
+#define MR_RPC_SERVICES_MAX 64
+#define MR_RPC_ACCEPTS 64 /* calls that may arrive in one turn without waiting for the next */
+
+struct mr_rpc_entry { /* one method, found by its path */
+    char *path;
+    const struct mr_rpc_method *method;
+    void *context;
+    bool ours;
+};
+
+struct mr_rpc_health {
+    char *service;
+    bool serving;
+};
+
+struct mr_rpc_accept;
+
+struct mr_rpc_server {
+    struct mr_rpc_loop *loop;
+    grpc_server *grpc;
+    size_t message_bytes_max;
+    mr_rpc_auth auth;
+    void *auth_ctx;
+    struct mr_rpc_entry *entries;
+    uint32_t entries_count;
+    struct mr_rpc_health health[MR_RPC_SERVICES_MAX + 1]; /* [0] is "" */
+    uint32_t health_count;
+    struct mr_list watches; /* open health watches */
+    struct mr_descriptors descriptors;
+    struct mr_list calls;
+    size_t calls_count; /* without ours */
+    struct mr_rpc_accept *accepts;
+    uint32_t accepts_count;
+    bool started, draining, shut_down;
+    struct mr_rpc_tag shutdown_tag;
+};
+
+extern const struct mr_rpc_service mr_rpc_health_service;
+extern const struct mr_rpc_service mr_rpc_reflection_service;
+extern const struct mr_rpc_service mr_rpc_reflection_alpha_service;
+
+void mr_rpc_health_changed(struct mr_rpc_server *server); /* tells the watches */
+struct mr_str mr_rpc_own_descriptors(void);               /* of health and reflection, generated */

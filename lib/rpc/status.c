@@ -1,0 +1,83 @@
+/* Knows google.rpc.Status (code 1, message 2, details 3), Any (type_url 1, value 2) and ErrorInfo
+ * (reason 1, domain 2). */
+#include "rpc/status.h"
+
+#include "rpc/wire.h"
+
+#define ERROR_INFO "type.googleapis.com/google.rpc.ErrorInfo"
+#define DOMAIN "millrace"
+#define INFO_BYTES_MAX 256
+
+static const int codes[] = {
+#define MR_ROW(name, value, grpc, http, words) value,
+    MR_ERRORS(MR_ROW)
+#undef MR_ROW
+};
+
+void mr_rpc_details_begin(struct mr_buf *b, int code, struct mr_str message)
+{
+    mr_wire_add_varint(b, 1, (uint64_t)code);
+    mr_wire_add_bytes(b, 2, message);
+}
+
+void mr_rpc_details_add(struct mr_buf *b, struct mr_str type_url, struct mr_str value)
+{
+    struct mr_buf any;
+    mr_buf_init(&any, type_url.n + value.n + 32);
+    mr_wire_add_bytes(&any, 1, type_url);
+    mr_wire_add_bytes(&any, 2, value);
+    mr_wire_add_bytes(b, 3, mr_buf_str(&any));
+    mr_buf_fini(&any);
+}
+
+struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *details)
+{
+    int code = e->code ? e->code : MR_EUNKNOWN;
+    struct mr_str text = mr_str(e->text[0] ? e->text : mr_err_words(code));
+    struct mr_rpc_status s = {.code = mr_err_grpc(code), .message = text};
+    if (!details) return s;
+    mr_buf_clear(details);
+    if (mr_err_from_grpc(s.code) == code) return s; /* the code alone says it */
+    struct mr_buf info;
+    mr_buf_init(&info, INFO_BYTES_MAX);
+    mr_wire_add_bytes(&info, 1, mr_str(mr_err_name(code)));
+    mr_wire_add_bytes(&info, 2, MR_STR(DOMAIN));
+    mr_rpc_details_begin(details, s.code, text);
+    mr_rpc_details_add(details, MR_STR(ERROR_INFO), mr_buf_str(&info));
+    mr_buf_fini(&info);
+    if (!mr_buf_status(details)) s.details = mr_buf_str(details);
+    return s;
+}
+
+/* The bytes of field `number`, the first of them; empty if it is not there. */
+static struct mr_str field_of(struct mr_str message, uint32_t number)
+{
+    struct mr_wire_reader r = mr_wire_read(message);
+    struct mr_wire_field f;
+    while (!mr_wire_next(&r, &f))
+        if (f.number == number && f.type == MR_WIRE_BYTES) return f.bytes;
+    return mr_str_of("", 0);
+}
+
+/* Our code from the details; 0 if they do not say one that fits `grpc_code`. */
+static int code_in_details(struct mr_str details, int grpc_code)
+{
+    struct mr_str any = field_of(details, 3);
+    if (!mr_str_eq(field_of(any, 1), MR_STR(ERROR_INFO))) return MR_OK;
+    struct mr_str info = field_of(any, 2);
+    if (!mr_str_eq(field_of(info, 2), MR_STR(DOMAIN))) return MR_OK;
+    struct mr_str reason = field_of(info, 1);
+    for (size_t i = 0; i < MR_ARRAY_LEN(codes); i++)
+        if (mr_str_eq(reason, mr_str(mr_err_name(codes[i]))) && mr_err_grpc(codes[i]) == grpc_code)
+            return codes[i];
+    return MR_OK;
+}
+
+int mr_rpc_status_error(const struct mr_rpc_status *status, struct mr_error *e)
+{
+    if (status->code == 0) return MR_OK;
+    int code = code_in_details(status->details, status->code);
+    if (!code) code = mr_err_from_grpc(status->code);
+    if (!status->message.n) return mr_fail(e, code, "%s", mr_err_words(code));
+    return mr_fail(e, code, "%.*s", MR_STR_ARG(status->message));
+}

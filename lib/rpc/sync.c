@@ -1,0 +1,166 @@
+/* Knows how to wait for calls of lib/rpc where nothing else is to be done meanwhile. */
+#include "rpc/sync.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "rpc/loop.h"
+#include "rpc/status.h"
+
+#define INCOMING_MAX 64 /* messages read ahead of the caller */
+
+struct mr_rpc_client {
+    struct mr_rpc_loop *loop;
+    struct mr_rpc_channel *channel;
+};
+
+struct mr_rpc_stream {
+    struct mr_rpc_client *client;
+    struct mr_rpc_call *call; /* NULL: over */
+    struct mr_rpc_message *incoming[INCOMING_MAX];
+    uint32_t head, count;
+    struct mr_rpc_status status;
+    char *message;
+    char *details;
+};
+
+struct mr_rpc_client *mr_rpc_client_open(
+    const char *address, const struct mr_rpc_channel_options *options)
+{
+    struct mr_rpc_client *c = mr_alloc(sizeof *c);
+    c->loop = mr_rpc_loop_new();
+    c->channel = mr_rpc_channel_open(c->loop, address, options);
+    return c;
+}
+
+void mr_rpc_client_close(struct mr_rpc_client **client)
+{
+    if (!*client) return;
+    struct mr_rpc_client *c = MR_STEAL(*client);
+    mr_rpc_channel_close(&c->channel);
+    mr_rpc_loop_free(&c->loop);
+    mr_release(c);
+}
+
+static void add_incoming(struct mr_rpc_call *call, struct mr_rpc_message *m)
+{
+    struct mr_rpc_stream *s = mr_rpc_call_context(call);
+    mr_assert(s->count < INCOMING_MAX);
+    s->incoming[(s->head + s->count++) % INCOMING_MAX] = mr_rpc_message_take(m);
+    if (s->count < INCOMING_MAX / 2) mr_rpc_call_read(call);
+}
+
+static struct mr_str keep(char **copy, struct mr_str s)
+{
+    *copy = mr_copy(s.p, s.n);
+    return mr_str_of(*copy, s.n);
+}
+
+static void record_end(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    struct mr_rpc_stream *s = mr_rpc_call_context(call);
+    s->call = NULL;
+    s->status.code = status->code;
+    s->status.message = keep(&s->message, status->message);
+    s->status.details = keep(&s->details, status->details);
+}
+
+struct mr_rpc_stream *mr_rpc_stream_open(
+    struct mr_rpc_client *client, const char *method, const struct mr_rpc_call_options *options)
+{
+    static const struct mr_rpc_handler handler = {
+        .on_message = add_incoming, .on_done = record_end};
+    struct mr_rpc_stream *s = mr_alloc(sizeof *s);
+    s->client = client;
+    struct mr_rpc_call_options o = {0};
+    if (options) o = *options;
+    o.manual_read = !o.one_reply;
+    s->call = mr_rpc_call_open(client->channel, method, &handler, s, &o);
+    mr_rpc_call_read(s->call);
+    return s;
+}
+
+int mr_rpc_stream_send(struct mr_rpc_stream *s, struct mr_str bytes)
+{
+    while (s->call && !mr_rpc_call_is_writable(s->call) && mr_rpc_call_queued_bytes(s->call))
+        (void)mr_rpc_loop_run(s->client->loop, MR_NEVER);
+    if (!s->call) return MR_ECANCELED;
+    return mr_rpc_call_send(s->call, bytes);
+}
+
+int mr_rpc_stream_half_close(struct mr_rpc_stream *s)
+{
+    if (!s->call) return MR_ECANCELED;
+    return mr_rpc_call_half_close(s->call);
+}
+
+int mr_rpc_stream_read(
+    struct mr_rpc_stream *s, mr_time deadline, struct mr_rpc_message **out, struct mr_error *e)
+{
+    while (!s->count && s->call) {
+        if (deadline != MR_NEVER && mr_clock_now() >= deadline)
+            return mr_fail(e, MR_ETIMEOUT, "no message came in time");
+        (void)mr_rpc_loop_run(s->client->loop, deadline);
+    }
+    if (s->count) {
+        *out = MR_STEAL(s->incoming[s->head]);
+        s->head = (s->head + 1) % INCOMING_MAX;
+        s->count--;
+        if (s->call) mr_rpc_call_read(s->call);
+        return MR_OK;
+    }
+    int err = mr_rpc_status_error(&s->status, e);
+    return err ? err : MR_ENOENT;
+}
+
+const struct mr_rpc_status *mr_rpc_stream_status(const struct mr_rpc_stream *s)
+{
+    return &s->status;
+}
+
+void mr_rpc_stream_cancel(struct mr_rpc_stream *s)
+{
+    if (s->call) mr_rpc_call_cancel(s->call);
+}
+
+void mr_rpc_stream_close(struct mr_rpc_stream **stream)
+{
+    if (!*stream) return;
+    struct mr_rpc_stream *s = MR_STEAL(*stream);
+    if (s->call) mr_rpc_call_cancel(s->call);
+    while (s->call)
+        (void)mr_rpc_loop_run(s->client->loop, MR_NEVER);
+    for (uint32_t i = 0; i < s->count; i++)
+        mr_rpc_message_free(&s->incoming[(s->head + i) % INCOMING_MAX]);
+    mr_release(s->message);
+    mr_release(s->details);
+    mr_release(s);
+}
+
+int mr_rpc_call_sync(struct mr_rpc_client *client, const char *method, struct mr_str request,
+    const struct mr_rpc_call_options *options, struct mr_buf *reply, struct mr_error *e)
+{
+    struct mr_rpc_call_options o = {0};
+    if (options) o = *options;
+    o.one_reply = true;
+    struct mr_rpc_stream *s = mr_rpc_stream_open(client, method, &o);
+    int err = mr_rpc_stream_send(s, request);
+    if (err) {
+        (void)mr_fail(e, err, "the request of %zu bytes cannot be sent: at most %zu may be",
+            request.n, MR_MESSAGE_BYTES_MAX);
+    } else {
+        (void)mr_rpc_stream_half_close(s);
+        struct mr_rpc_message *m = NULL;
+        err = mr_rpc_stream_read(s, MR_NEVER, &m, e);
+        if (!err && reply) mr_buf_add_str(reply, mr_rpc_message_str(m));
+        mr_rpc_message_free(&m);
+    }
+    while (!err && s->call)
+        (void)mr_rpc_loop_run(client->loop, MR_NEVER);
+    if (!err) err = mr_rpc_status_error(&s->status, e);
+    if (!err && reply && mr_buf_status(reply))
+        err = mr_fail(e, MR_ETOOBIG, "the reply is larger than the %zu bytes there is room for",
+            reply->bytes_max);
+    mr_rpc_stream_close(&s);
+    return err;
+}
