@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 struct dtype_row {
     const char *name;
@@ -207,29 +208,74 @@ static void copy_line(
 
 #define TILE 32 /* elements: two tiles of 8-byte elements fit the first cache */
 
-/* The last two axes, in tiles, so that a transposed matrix does not fetch a cache line for every
- * element. */
-static void copy_plane(const struct mr_tensor *t, const unsigned char *in, unsigned char *out)
+/* Two axes of a copy: the last one, contiguous in the output, and the one whose elements lie
+ * closest in the input. */
+struct plane {
+    uint64_t rows;
+    uint64_t columns;
+    int64_t in_row;
+    int64_t in_column;
+    int64_t out_row;
+    size_t width;
+};
+
+/* In tiles, so that a transposed matrix does not fetch a cache line for every element. */
+static void copy_plane(const struct plane *p, const unsigned char *in, unsigned char *out)
 {
-    size_t width = mr_dtype_bytes(t->dtype);
-    unsigned a = t->ndim - 2;
-    uint64_t rows = t->shape[a];
-    uint64_t columns = t->shape[a + 1];
-    int64_t row_stride = t->strides[a];
-    int64_t column_stride = t->strides[a + 1];
-    if (column_stride == (int64_t)width) {
-        for (uint64_t i = 0; i < rows; i++)
-            memcpy(out + i * columns * width, in + (int64_t)i * row_stride, columns * width);
+    if (p->in_column == (int64_t)p->width) {
+        for (uint64_t i = 0; i < p->rows; i++)
+            memcpy(
+                out + (int64_t)i * p->out_row, in + (int64_t)i * p->in_row, p->columns * p->width);
         return;
     }
-    for (uint64_t i0 = 0; i0 < rows; i0 += TILE) {
-        uint64_t i1 = MR_MIN(i0 + TILE, rows);
-        for (uint64_t j0 = 0; j0 < columns; j0 += TILE) {
-            uint64_t n = MR_MIN(j0 + TILE, columns) - j0;
+    for (uint64_t i0 = 0; i0 < p->rows; i0 += TILE) {
+        uint64_t i1 = MR_MIN(i0 + TILE, p->rows);
+        for (uint64_t j0 = 0; j0 < p->columns; j0 += TILE) {
+            uint64_t n = MR_MIN(j0 + TILE, p->columns) - j0;
             for (uint64_t i = i0; i < i1; i++)
-                copy_line(out + (i * columns + j0) * width,
-                    in + (int64_t)i * row_stride + (int64_t)j0 * column_stride, n, column_stride,
-                    width);
+                copy_line(out + (int64_t)i * p->out_row + j0 * p->width,
+                    in + (int64_t)i * p->in_row + (int64_t)j0 * p->in_column, n, p->in_column,
+                    p->width);
+        }
+    }
+}
+
+/* The axis, not the last, along which the input's elements lie closest. */
+static unsigned closest_axis(const struct mr_tensor *t)
+{
+    unsigned best = t->ndim - 2;
+    for (unsigned axis = 0; axis + 1 < t->ndim; axis++)
+        if (t->shape[axis] > 1 &&
+            (t->shape[best] == 1 || llabs(t->strides[axis]) < llabs(t->strides[best])))
+            best = axis;
+    return best;
+}
+
+/* Planes of the last axis and `row_axis`, an odometer over the others. */
+static void copy_planes(const struct mr_tensor *t, unsigned row_axis, unsigned char *out)
+{
+    int64_t out_strides[MR_TENSOR_DIMS_MAX];
+    mr_tensor_strides(t->dtype, t->ndim, t->shape, out_strides);
+    unsigned last = t->ndim - 1;
+    struct plane p = {.rows = t->shape[row_axis],
+        .columns = t->shape[last],
+        .in_row = t->strides[row_axis],
+        .in_column = t->strides[last],
+        .out_row = out_strides[row_axis],
+        .width = mr_dtype_bytes(t->dtype)};
+    uint64_t planes = mr_tensor_elements(t) / (p.rows * p.columns);
+    uint64_t index[MR_TENSOR_DIMS_MAX] = {0};
+    const unsigned char *in = t->data;
+    for (uint64_t i = 0; i < planes; i++) {
+        copy_plane(&p, in, out);
+        for (unsigned axis = last; axis-- > 0;) {
+            if (axis == row_axis) continue;
+            in += t->strides[axis];
+            out += out_strides[axis];
+            if (++index[axis] < t->shape[axis]) break;
+            in -= (int64_t)t->shape[axis] * t->strides[axis];
+            out -= (int64_t)t->shape[axis] * out_strides[axis];
+            index[axis] = 0;
         }
     }
 }
@@ -238,29 +284,12 @@ void mr_tensor_copy(const struct mr_tensor *t, void *out)
 {
     uint64_t bytes = mr_tensor_data_bytes(t);
     if (!bytes) return;
-    if (mr_tensor_is_contiguous(t)) {
+    if (mr_tensor_is_contiguous(t))
         memcpy(out, t->data, bytes);
-        return;
-    }
-    size_t width = mr_dtype_bytes(t->dtype);
-    unsigned char *to = out;
-    const unsigned char *from = t->data;
-    if (t->ndim == 1) {
-        copy_line(to, from, t->shape[0], t->strides[0], width);
-        return;
-    }
-    unsigned outer = t->ndim - 2;
-    uint64_t plane = t->shape[outer] * t->shape[outer + 1] * width;
-    uint64_t index[MR_TENSOR_DIMS_MAX] = {0};
-    for (uint64_t done = 0; done < bytes; done += plane) {
-        copy_plane(t, from, to + done);
-        for (unsigned axis = outer; axis-- > 0;) { /* an odometer over the outer axes */
-            from += t->strides[axis];
-            if (++index[axis] < t->shape[axis]) break;
-            from -= (int64_t)t->shape[axis] * t->strides[axis];
-            index[axis] = 0;
-        }
-    }
+    else if (t->ndim == 1)
+        copy_line(out, t->data, t->shape[0], t->strides[0], mr_dtype_bytes(t->dtype));
+    else
+        copy_planes(t, closest_axis(t), out);
 }
 
 #define GET(type)                                                                                  \

@@ -1,0 +1,188 @@
+/* IDX files, plain and gzipped. */
+#include "store/object/idx.h"
+
+#include "store/object/elements.h"
+
+#include <inttypes.h>
+#include <limits.h>
+#include <zlib.h>
+
+static const struct {
+    unsigned char code;
+    enum mr_dtype dtype;
+} codes[] = {{0x08, MR_DTYPE_U8}, {0x09, MR_DTYPE_I8}, {0x0b, MR_DTYPE_I16}, {0x0c, MR_DTYPE_I32},
+    {0x0d, MR_DTYPE_F32}, {0x0e, MR_DTYPE_F64}};
+
+#define HEADER_BYTES_MAX (4 + 4 * MR_TENSOR_DIMS_MAX)
+
+bool mr_idx_is_gzip(struct mr_str bytes)
+{
+    return bytes.n >= 2 && (unsigned char)bytes.p[0] == 0x1f && (unsigned char)bytes.p[1] == 0x8b;
+}
+
+int mr_idx_header_read(struct mr_str bytes, struct mr_idx_header *out, struct mr_error *e)
+{
+    const unsigned char *p = (const unsigned char *)bytes.p;
+    if (bytes.n < 4) return mr_fail(e, MR_ERANGE, "IDX file cut off after %zu bytes", bytes.n);
+    if (p[0] || p[1])
+        return mr_fail(e, MR_EFORMAT, "not an IDX file: it does not start with two zero bytes");
+    struct mr_idx_header h = {.ndim = p[3], .data_offset = 4 + 4 * (uint64_t)p[3]};
+    for (size_t i = 0; i < MR_ARRAY_LEN(codes); i++)
+        if (codes[i].code == p[2]) h.dtype = codes[i].dtype;
+    if (h.dtype == MR_DTYPE_NONE)
+        return mr_fail(e, MR_EFORMAT, "IDX file of unknown element type 0x%02x", p[2]);
+    if (h.ndim > MR_TENSOR_DIMS_MAX)
+        return mr_fail(
+            e, MR_EFORMAT, "IDX file of %u axes; at most %d", h.ndim, MR_TENSOR_DIMS_MAX);
+    if (bytes.n < h.data_offset)
+        return mr_fail(e, MR_ERANGE, "IDX file cut off after %zu bytes, in its header", bytes.n);
+    for (unsigned axis = 0; axis < h.ndim; axis++) {
+        const unsigned char *q = p + 4 + 4 * axis;
+        h.shape[axis] = (uint32_t)q[0] << 24 | (uint32_t)q[1] << 16 | (uint32_t)q[2] << 8 | q[3];
+    }
+    int err = mr_tensor_shape_check(h.dtype, h.ndim, h.shape, NULL, &h.data_bytes, e);
+    if (err) return err;
+    *out = h;
+    return MR_OK;
+}
+
+void mr_idx_convert(const struct mr_idx_header *h, const void *data, void *out)
+{
+    size_t width = mr_dtype_bytes(h->dtype);
+    mr_elements_swap(out, data, h->data_bytes / width, width);
+}
+
+static int cut_off(const struct mr_idx_header *h, uint64_t there, struct mr_error *e)
+{
+    return mr_fail(e, MR_EFORMAT,
+        "IDX file with %" PRIu64 " bytes of elements; its header says %" PRIu64, there,
+        h->data_bytes);
+}
+
+static int import_plain(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e)
+{
+    struct mr_idx_header h;
+    int err = mr_idx_header_read(bytes, &h, e);
+    if (err)
+        return err == MR_ERANGE ? mr_fail(e, MR_EFORMAT, "IDX file cut off in its header") : err;
+    if (bytes.n - h.data_offset != h.data_bytes) return cut_off(&h, bytes.n - h.data_offset, e);
+    void *data = NULL;
+    err = mr_tensor_new(a, h.dtype, h.ndim, h.shape, &data, e);
+    if (err) return err;
+    mr_idx_convert(&h, bytes.p + h.data_offset, data);
+    return MR_OK;
+}
+
+/* ---- gzip ------------------------------------------------------------------------------------ */
+
+struct inflater {
+    z_stream z;
+    const unsigned char *p;
+    size_t n; /* not yet given to zlib */
+    bool ended;
+};
+
+/* Unpacks until `n` bytes are there or the stream ends; `*got` says how many. Several members in a
+ * row are one stream, as gzip has it. */
+static int inflate_into(
+    struct inflater *f, unsigned char *out, uint64_t n, uint64_t *got, struct mr_error *e)
+{
+    *got = 0;
+    while (*got < n && !f->ended) {
+        if (!f->z.avail_in) {
+            size_t take = MR_MIN(f->n, (size_t)INT_MAX);
+            f->z.next_in = (z_const Bytef *)(uintptr_t)f->p;
+            f->z.avail_in = (uInt)take;
+            f->p += take;
+            f->n -= take;
+        }
+        uInt room = (uInt)MR_MIN(n - *got, (uint64_t)INT_MAX);
+        f->z.next_out = out + *got;
+        f->z.avail_out = room;
+        int z = inflate(&f->z, Z_NO_FLUSH);
+        *got += room - f->z.avail_out;
+        bool more = f->z.avail_in || f->n;
+        if (z == Z_STREAM_END) {
+            f->ended = !more;
+            if (more) (void)inflateReset(&f->z);
+        } else if (z != Z_OK || (!more && f->z.avail_out)) {
+            return mr_fail(e, MR_EFORMAT,
+                "gzipped IDX file is damaged after %" PRIu64 " unpacked bytes: %s", *got,
+                z == Z_OK || z == Z_BUF_ERROR ? "it is cut off"
+                : f->z.msg                    ? f->z.msg
+                                              : "not gzip");
+        }
+    }
+    return MR_OK;
+}
+
+#define RATIO_MAX 1040 /* deflate packs at most 1032 to 1, and a header */
+
+static int import_inflated(
+    struct inflater *f, uint64_t packed_bytes, const struct mr_value_alloc *a, struct mr_error *e)
+{
+    unsigned char header[HEADER_BYTES_MAX];
+    uint64_t got = 0;
+    struct mr_idx_header h;
+    int err = inflate_into(f, header, 4, &got, e);
+    if (err) return err;
+    if (got == 4 && header[3] <= MR_TENSOR_DIMS_MAX) {
+        err = inflate_into(f, header + 4, 4 * (uint64_t)header[3], &got, e);
+        if (err) return err;
+        got += 4;
+    }
+    err = mr_idx_header_read(mr_str_of(header, got), &h, e);
+    if (err)
+        return err == MR_ERANGE ? mr_fail(e, MR_EFORMAT, "IDX file cut off in its header") : err;
+    if (h.data_bytes / RATIO_MAX > packed_bytes) /* before memory is asked for */
+        return mr_fail(e, MR_EFORMAT,
+            "IDX file's header says %" PRIu64 " bytes; the %" PRIu64
+            " packed ones cannot hold them",
+            h.data_bytes, packed_bytes);
+    void *data = NULL;
+    err = mr_tensor_new(a, h.dtype, h.ndim, h.shape, &data, e);
+    if (err) return err;
+    err = inflate_into(f, data, h.data_bytes, &got, e);
+    if (err) return err;
+    if (got != h.data_bytes) return cut_off(&h, got, e);
+    unsigned char beyond = 0;
+    err = inflate_into(f, &beyond, 1, &got, e); /* reads the checksum, too */
+    if (err) return err;
+    if (got) return mr_fail(e, MR_EFORMAT, "IDX file with bytes after its elements");
+    mr_idx_convert(&h, data, data);
+    return MR_OK;
+}
+
+int mr_idx_import(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e)
+{
+    if (!mr_idx_is_gzip(bytes)) return import_plain(bytes, a, e);
+    struct inflater f = {.p = (const unsigned char *)bytes.p, .n = bytes.n};
+    if (inflateInit2(&f.z, MAX_WBITS + 16) != Z_OK)
+        return mr_fail(e, MR_EINTERNAL, "zlib does not start");
+    int err = import_inflated(&f, bytes.n, a, e);
+    (void)inflateEnd(&f.z);
+    return err;
+}
+
+int mr_idx_export(const struct mr_tensor *t, struct mr_sink sink, struct mr_error *e)
+{
+    unsigned char header[HEADER_BYTES_MAX] = {0};
+    for (size_t i = 0; i < MR_ARRAY_LEN(codes); i++)
+        if (codes[i].dtype == t->dtype) header[2] = codes[i].code;
+    if (!header[2])
+        return mr_fail(e, MR_EACCEPT,
+            "IDX has no element type for %s; convert to u8, i8, i16, "
+            "i32, f32 or f64",
+            mr_dtype_name(t->dtype));
+    header[3] = (unsigned char)t->ndim;
+    for (unsigned axis = 0; axis < t->ndim; axis++) {
+        uint64_t length = t->shape[axis];
+        if (length > UINT32_MAX)
+            return mr_fail(e, MR_EACCEPT, "IDX cannot hold an axis of %" PRIu64, length);
+        for (unsigned i = 0; i < 4; i++)
+            header[4 + 4 * axis + i] = (unsigned char)(length >> (24 - 8 * i));
+    }
+    int err = sink.write(sink.ctx, header, 4 + 4 * (size_t)t->ndim);
+    if (!err) err = mr_elements_write(t, true, sink);
+    return err ? mr_fail(e, err, "IDX export: %s", mr_err_words(err)) : MR_OK;
+}
