@@ -85,7 +85,9 @@ static int check_extent(const struct raw_header *raw, size_t n, struct mr_error 
     int err = check_region(h, h->data_offset, h->data_bytes, "data", e);
     if (err) return err;
     uint64_t end = h->data_offset + h->data_bytes;
-    if (h->meta_offset || h->meta_bytes) {
+    if (h->meta_offset && !h->meta_bytes)
+        return mr_fail(e, MR_EFORMAT, "value with a place for meta, but no bytes of it");
+    if (h->meta_bytes) {
         err = check_region(h, h->meta_offset, h->meta_bytes, "meta", e);
         if (err) return err;
         end = MR_MAX(end, h->meta_offset + h->meta_bytes);
