@@ -58,6 +58,7 @@ int mr_builder_node_under(
 int mr_builder_literal(struct mr_builder *b, uint32_t node, struct mr_str pack, struct mr_error *e);
 int mr_builder_object(struct mr_builder *b, uint32_t node, mr_object_id id, struct mr_error *e);
 int mr_builder_name(struct mr_builder *b, uint32_t node, struct mr_str name, struct mr_error *e);
+int mr_builder_alias(struct mr_builder *b, uint32_t node, struct mr_error *e); /* of its own key */
 /* The node, shared by all who ask, of a stored object or name without a key of its own. */
 int mr_builder_object_node(
     struct mr_builder *b, mr_object_id id, uint32_t *node, struct mr_error *e);
@@ -65,13 +66,18 @@ int mr_builder_name_node(
     struct mr_builder *b, struct mr_str name, uint32_t *node, struct mr_error *e);
 
 /* A task: its arguments are written between the two calls into mr_builder_args as graph/args.h
- * lays them out. One task is open at a time. */
+ * lays them out. Tasks nest up to MR_DEPTH_MAX: the innermost open one takes what is written. */
 int mr_builder_task(struct mr_builder *b, uint32_t node, struct mr_str op, struct mr_error *e);
 struct mr_buf *mr_builder_args(struct mr_builder *b);
 int mr_builder_input(struct mr_builder *b, uint32_t node, struct mr_error *e);
 /* The slot of `node` among the open task's inputs, for who writes whole packs. */
 int mr_builder_slot(struct mr_builder *b, uint32_t node, uint32_t *slot, struct mr_error *e);
 int mr_builder_task_end(struct mr_builder *b, struct mr_error *e);
+
+/* A value with references in it, written likewise but as one item: it becomes a literal when it
+ * turns out to have none, and the task `identity` of it otherwise. */
+int mr_builder_value(struct mr_builder *b, uint32_t node, struct mr_error *e);
+int mr_builder_value_end(struct mr_builder *b, struct mr_error *e);
 
 /* Options and the job's options are copied; limits are checked here. */
 int mr_builder_options(

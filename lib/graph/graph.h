@@ -11,6 +11,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/time.h"
+#include "graph/pool.h"
 
 enum mr_node_kind {
     MR_NODE_TASK,
@@ -109,7 +110,7 @@ struct mr_graph {
     char *culled_keys;
     struct mr_job_options job;
 
-    void *text;             /* what options[], ops[] and job point into */
+    struct mr_pool text;    /* what options[], ops[] and job point into */
     struct mr_index by_key; /* made by the first mr_graph_find; culled keys count on from
                                nodes_count */
     bool has_by_key;

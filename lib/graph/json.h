@@ -8,3 +8,7 @@
  * JSON also line and column. The text is outside bytes and is only read. */
 int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
+
+/* The same within narrower bounds than base/limits.h has. */
+int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,
+    uint32_t nodes_max, size_t args_bytes_max, struct mr_graph **out, struct mr_error *e);

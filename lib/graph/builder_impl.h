@@ -1,0 +1,88 @@
+/* The inside of a builder, for the files of this folder that fill it, check it and turn it into a
+ * graph. Nobody else includes this. */
+#pragma once
+
+#include "base/limits.h"
+#include "graph/builder.h"
+#include "graph/intern.h"
+#include "graph/words.h"
+#include "graph/pool.h"
+
+#define MR_BUILDER_CACHE 1024 /* recent arguments and option sets; a power of two */
+#define MR_NODE_UNDEFINED 0   /* in kind[]; otherwise 1 + enum mr_node_kind */
+
+/* A task whose arguments are being written. The first inputs are looked up by walking them, more
+ * by a small table. */
+struct mr_open_task {
+    uint32_t node;
+    bool is_value; /* becomes a literal when it turns out to have no inputs */
+    struct mr_buf args;
+    uint32_t *inputs;
+    uint32_t count;
+    uint32_t room;
+    uint64_t *seen; /* node + 1 in the upper half, slot in the lower */
+    uint32_t seen_slots;
+};
+
+struct mr_builder {
+    struct mr_intern keys;
+    struct mr_intern ops;
+    uint32_t nodes_max;
+    uint32_t nodes_room;
+    unsigned char *kind;
+    uint16_t *op;
+    uint32_t *args_of;
+    uint32_t *input_at;
+    uint32_t *input_count;
+    uint32_t *option_of; /* NULL until a node has options */
+
+    uint32_t *inputs;
+    uint32_t inputs_count;
+    uint32_t inputs_room;
+
+    struct mr_buf args;
+    uint32_t *args_at;
+    uint32_t args_count;
+    uint32_t args_room;
+    struct {
+        uint64_t hash;
+        uint32_t index_1; /* 0: free */
+    } args_cache[MR_BUILDER_CACHE], options_cache[MR_BUILDER_CACHE];
+
+    struct mr_task_options *options;
+    struct mr_str *options_pack; /* the same, packed: equal sets have equal bytes */
+    uint32_t options_count;
+    uint32_t options_room;
+    struct mr_buf options_scratch;
+    struct mr_pool text;
+
+    uint32_t *targets;
+    uint32_t targets_count;
+    uint32_t targets_room;
+    struct mr_job_options job;
+
+    struct mr_open_task open[MR_DEPTH_MAX];
+    uint32_t open_count;
+    uint32_t under_parent; /* where mr_builder_node_under goes on counting */
+    uint32_t under_next;
+};
+
+static inline enum mr_node_kind mr_builder_kind(const struct mr_builder *b, uint32_t node)
+{
+    return (enum mr_node_kind)(b->kind[node] - 1);
+}
+
+static inline struct mr_str mr_builder_args_text(const struct mr_builder *b, uint32_t args)
+{
+    return mr_str_of(b->args.p + b->args_at[args], b->args_at[args + 1] - b->args_at[args]);
+}
+
+/* A lower bound on how much may come, set before the first node. */
+void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t args_bytes_max);
+
+/* Room for this many nodes, before the first of them. */
+void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);
+
+/* check.c: ops exist, arguments fit them. */
+int mr_builder_check(
+    const struct mr_builder *b, const struct mr_graph_catalogue *c, struct mr_error *e);

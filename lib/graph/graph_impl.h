@@ -1,0 +1,7 @@
+/* What the files of this folder do to a graph that is being made. */
+#pragma once
+
+#include "graph/graph.h"
+
+/* Computes dependents from inputs. */
+void mr_graph_link(struct mr_graph *g);

@@ -1,0 +1,82 @@
+#include "graph/intern.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/id.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+static void slots_make(struct mr_intern *t, uint32_t slots)
+{
+    t->slots = mr_alloc_array(slots, sizeof *t->slots);
+    t->mask = slots - 1;
+}
+
+void mr_intern_init(struct mr_intern *t, uint32_t count_hint)
+{
+    uint32_t slots = 64;
+    mr_assert(count_hint <= 1u << 28);
+    while (slots - slots / 3 <= count_hint)
+        slots *= 2;
+    *t = (struct mr_intern){.room = slots, .text_room = (size_t)slots * 8};
+    t->at = mr_alloc_array((size_t)t->room + 1, sizeof *t->at);
+    t->text = mr_alloc(t->text_room);
+    slots_make(t, slots);
+    /* The address makes it hard to prepare a million keys that collide; nothing that leaves this
+     * table depends on the order of slots. */
+    t->seed = mr_hash_u64((uint64_t)(uintptr_t)t->slots);
+}
+
+void mr_intern_fini(struct mr_intern *t)
+{
+    mr_release(t->text);
+    mr_release(t->at);
+    mr_release(t->slots);
+    *t = (struct mr_intern){0};
+}
+
+uint32_t mr_intern_hash(const struct mr_intern *t, struct mr_str s)
+{
+    return (uint32_t)(XXH3_64bits_withSeed(s.p, s.n, t->seed) >> 32);
+}
+
+static void place(struct mr_intern *t, uint64_t slot)
+{
+    uint32_t i = (uint32_t)(slot >> 32) & t->mask;
+    while (t->slots[i])
+        i = (i + 1) & t->mask;
+    t->slots[i] = slot;
+}
+
+static void grow_slots(struct mr_intern *t)
+{
+    uint64_t *old = t->slots;
+    uint32_t n = t->mask + 1;
+    slots_make(t, n * 2);
+    for (uint32_t i = 0; i < n; i++)
+        if (old[i]) place(t, old[i]);
+    mr_release(old);
+}
+
+uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash)
+{
+    mr_assert(t->text_bytes + s.n < UINT32_MAX);
+    if (t->count >= t->mask - t->mask / 3) grow_slots(t);
+    if (t->count == t->room) {
+        t->at = mr_grow(t->at, ((size_t)t->room + 1) * sizeof *t->at,
+            ((size_t)t->room * 2 + 1) * sizeof *t->at);
+        t->room *= 2;
+    }
+    if (t->text_room - t->text_bytes < s.n) {
+        size_t room = t->text_room * 2 + s.n;
+        t->text = mr_grow(t->text, t->text_room, room);
+        t->text_room = room;
+    }
+    if (s.n) memcpy(t->text + t->text_bytes, s.p, s.n);
+    t->text_bytes += s.n;
+    uint32_t item = t->count++;
+    t->at[item + 1] = (uint32_t)t->text_bytes;
+    place(t, (uint64_t)hash << 32 | (item + 1));
+    return item;
+}

@@ -1,0 +1,48 @@
+/* Texts to dense numbers: each distinct text once, in one blob, numbered by first appearance. Knows
+ * nothing of keys or ops. Made for millions of short texts: 8-byte slots, comparison inline, the
+ * slot holds enough of the hash to grow without touching a text. */
+#pragma once
+
+#include "base/str.h"
+
+#define MR_INTERN_NONE UINT32_MAX
+
+struct mr_intern {
+    char *text; /* all texts, end to end */
+    size_t text_bytes;
+    size_t text_room;
+    uint32_t *at; /* count + 1 offsets into text */
+    uint32_t count;
+    uint32_t room;
+    uint64_t *slots; /* upper half: hash; lower half: number + 1, 0 when free */
+    uint32_t mask;
+    uint64_t seed;
+};
+
+void mr_intern_init(struct mr_intern *t, uint32_t count_hint);
+void mr_intern_fini(struct mr_intern *t);
+uint32_t mr_intern_hash(const struct mr_intern *t, struct mr_str s);
+
+/* Adds a text that is not in yet; the caller has checked that text_bytes stays below 4 GiB. */
+uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash);
+
+static inline struct mr_str mr_intern_text(const struct mr_intern *t, uint32_t i)
+{
+    return mr_str_of(t->text + t->at[i], t->at[i + 1] - t->at[i]);
+}
+
+static inline void mr_intern_prefetch(const struct mr_intern *t, uint32_t hash)
+{
+    __builtin_prefetch(&t->slots[hash & t->mask]);
+}
+
+static inline uint32_t mr_intern_find(const struct mr_intern *t, struct mr_str s, uint32_t hash)
+{
+    for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {
+        uint64_t slot = t->slots[i];
+        if (!slot) return MR_INTERN_NONE;
+        if ((uint32_t)(slot >> 32) != hash) continue;
+        uint32_t item = (uint32_t)slot - 1;
+        if (mr_str_eq(mr_intern_text(t, item), s)) return item;
+    }
+}

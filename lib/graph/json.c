@@ -1,0 +1,334 @@
+/* The document: its fields, its entries in two passes (keys, then what they mean), its targets.
+ *
+ *   {"tasks": {"x": {"value": 1},
+ *              "part-${i}": {"op": "slice", "args": [{"ref": "x"}, "${i}"], "for": {"i": "${n}"}},
+ *              "z": {"op": "sum", "args": {"each": {"ref": "part-${i}"}, "for": {"i": "${n}"}}}},
+ *    "params": {"n": 20}, "targets": ["z"]}
+ *
+ * An entry is a task ({"op", "args", "kwargs", options}), {"value": v}, {"literal": v} (the same,
+ * with no `${…}` in it), {"ref": key}, {"object": id} or {"name": name}; with "for" it stands for
+ * as many. As arguments, at any depth of lists and objects: {"ref": key}, {"object": id},
+ * {"name": name}, {"value": v}, {"literal": v}, {"each": arg, "for": {…}} (a list), and tasks,
+ * whose keys are the outer one's with #0, #1 … in the order in which they stand. Any other object
+ * is a dict, whose values are arguments again.
+ * "dsk" instead of "tasks": besides, a text equal to a key is a reference, and a list that starts
+ * with the name of an op is a task. What is neither task nor plain value becomes `identity`. */
+#include "graph/json.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "graph/json_impl.h"
+#include "graph/options.h"
+
+enum field {
+    F_TASKS,
+    F_DSK,
+    F_TARGETS,
+    F_NAME,
+    F_LABELS,
+    F_NAMESPACE,
+    F_PRIORITY,
+    F_DEADLINE_S,
+    F_ON_ERROR,
+    F_PARAMS,
+    F_REQUEST_ID,
+    F_COUNT,
+};
+
+static const char *const fields[F_COUNT] = {"tasks", "dsk", "targets", "name", "labels",
+    "namespace", "priority", "deadline_s", "on_error", "params", "request_id"};
+
+static int wrong(struct mr_json *j, enum field f, yyjson_val *v, const char *want)
+{
+    return mr_fail(
+        j->e, MR_EINVAL, "field \"%s\" is %s, but must be %s", fields[f], mr_json_kind(v), want);
+}
+
+/* ---- malformed text -------------------------------------------------------------------------- */
+
+static bool starts(struct mr_str text, size_t at, const char *word)
+{
+    size_t n = strlen(word);
+    return at <= text.n && text.n - at >= n && memcmp(text.p + at, word, n) == 0;
+}
+
+static int malformed(struct mr_str text, const yyjson_read_err *err, struct mr_error *e)
+{
+    size_t line = 1, column = 1, pos = MR_MIN(err->pos, text.n);
+    for (size_t i = 0; i < pos; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        if (c == '\n') {
+            line++;
+            column = 1;
+        } else if ((c & 0xc0) != 0x80) {
+            column++;
+        }
+    }
+    const char *words = err->msg;
+    if (starts(text, pos, "NaN") || starts(text, pos, "Infinity") || starts(text, pos, "nan") ||
+        starts(text, pos, "inf") || (pos && text.p[pos - 1] == '-' && starts(text, pos, "I")))
+        words = "NaN and Infinity are not JSON, and a graph holds finite numbers only";
+    return mr_fail(e, MR_EINVAL, "malformed JSON: line %zu, column %zu: %s", line, column, words);
+}
+
+/* ---- the job's own fields -------------------------------------------------------------------- */
+
+static int read_text(struct mr_json *j, enum field f, yyjson_val *v, struct mr_str *out)
+{
+    int err = MR_OK;
+    v = mr_json_resolve_text(j, v, &err);
+    if (err) return mr_fail_within(j->e, err, "field", mr_str(fields[f]));
+    if (!yyjson_is_str(v)) return wrong(j, f, v, "a text");
+    *out = v == &j->text_val ? mr_pool_copy(&j->b->text, mr_json_text(v)) : mr_json_text(v);
+    return MR_OK;
+}
+
+static int read_labels(struct mr_json *j, yyjson_val *v, struct mr_job_options *o)
+{
+    if (!yyjson_is_obj(v)) return wrong(j, F_LABELS, v, "an object of texts");
+    if (yyjson_obj_size(v) > MR_LABELS_MAX)
+        return mr_fail(j->e, MR_EINVAL, "field \"labels\" has %zu labels, the limit is %d",
+            yyjson_obj_size(v), MR_LABELS_MAX);
+    struct mr_graph_label *labels = mr_pool_take(&j->b->text, yyjson_obj_size(v) * sizeof *labels);
+    o->labels = labels;
+    yyjson_obj_iter it = yyjson_obj_iter_with(v);
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
+        labels[o->labels_count].name = mr_json_text(k);
+        int err =
+            read_text(j, F_LABELS, yyjson_obj_iter_get_val(k), &labels[o->labels_count].value);
+        if (err) return err;
+        o->labels_count++;
+    }
+    return MR_OK;
+}
+
+static int read_numbers(struct mr_json *j, yyjson_val *const *at, struct mr_job_options *o)
+{
+    yyjson_val *v = at[F_PRIORITY];
+    if (v) {
+        if (!yyjson_is_int(v)) return wrong(j, F_PRIORITY, v, "an integer");
+        if (yyjson_is_uint(v) ? yyjson_get_uint(v) > MR_PRIORITY_MAX
+                              : yyjson_get_sint(v) < -MR_PRIORITY_MAX)
+            return mr_fail(j->e, MR_EINVAL, "field \"priority\" must be -%d to %d", MR_PRIORITY_MAX,
+                MR_PRIORITY_MAX);
+        o->priority = (int32_t)yyjson_get_sint(v);
+    }
+    v = at[F_DEADLINE_S];
+    if (!v) return MR_OK;
+    if (!yyjson_is_num(v)) return wrong(j, F_DEADLINE_S, v, "a number of seconds");
+    return mr_option_seconds("field \"deadline_s\"", yyjson_get_num(v), &o->deadline, j->e);
+}
+
+static int read_on_error(struct mr_json *j, yyjson_val *v, struct mr_job_options *o)
+{
+    if (!v) return MR_OK;
+    if (yyjson_equals_str(v, "continue"))
+        o->on_error = MR_ON_ERROR_CONTINUE;
+    else if (!yyjson_equals_str(v, "stop"))
+        return mr_fail(j->e, MR_EINVAL, "field \"on_error\" must be \"stop\" or \"continue\"");
+    return MR_OK;
+}
+
+static int read_job(struct mr_json *j, yyjson_val *const *at)
+{
+    struct mr_job_options o = {0};
+    struct mr_buf params;
+    mr_buf_init(&params, MR_LITERAL_BYTES_MAX);
+    int err = MR_OK;
+    if (at[F_PARAMS]) {
+        err = mr_json_params(j, at[F_PARAMS]);
+        if (!err) err = mr_json_pack(j, at[F_PARAMS], &params);
+        o.params = mr_buf_str(&params);
+    }
+    if (!err && at[F_NAME]) err = read_text(j, F_NAME, at[F_NAME], &o.name);
+    if (!err && at[F_NAMESPACE]) err = read_text(j, F_NAMESPACE, at[F_NAMESPACE], &o.name_space);
+    if (!err && at[F_REQUEST_ID]) err = read_text(j, F_REQUEST_ID, at[F_REQUEST_ID], &o.request_id);
+    if (!err && at[F_LABELS]) err = read_labels(j, at[F_LABELS], &o);
+    if (!err) err = read_numbers(j, at, &o);
+    if (!err) err = read_on_error(j, at[F_ON_ERROR], &o);
+    if (!err) err = mr_builder_job(j->b, &o, j->e);
+    mr_buf_fini(&params);
+    return err;
+}
+
+/* ---- entries --------------------------------------------------------------------------------- */
+
+/* `key "y": …`, unless the sentence names a key already. */
+static int within_key(struct mr_json *j, int err, struct mr_str key)
+{
+    if (!j->e || strncmp(j->e->text, "key \"", 5) == 0) return err;
+    return mr_fail_within(j->e, err, "key", key);
+}
+
+/* Both passes go over the same entries in the same order, so that the n-th node of the builder is
+ * the n-th entry. In the first pass each takes its key. */
+static int take_key(struct mr_json *j, yyjson_val *key, uint32_t expected)
+{
+    int err = MR_OK;
+    yyjson_val *v = mr_json_resolve_text(j, key, &err);
+    if (err) return within_key(j, err, mr_json_text(key));
+    uint32_t node = 0;
+    struct mr_str text = mr_json_text(v);
+    err = mr_builder_node(j->b, text, &node, j->e);
+    if (err) return err;
+    if (node == expected) return MR_OK;
+    return mr_fail(j->e, MR_EINVAL, "key \"%.*s\" is defined twice%s", MR_SHOWN(text),
+        v == key && j->bindings_count > j->params_count ? ": it does not use its \"for\" variable"
+                                                        : "");
+}
+
+static int define(struct mr_json *j, yyjson_val *entry, uint32_t node)
+{
+    int err = mr_json_entry(j, node, entry);
+    return err ? within_key(j, err, mr_builder_key(j->b, node)) : MR_OK;
+}
+
+static int one_entry(struct mr_json *j, yyjson_val *key, bool first_pass, uint32_t *at)
+{
+    yyjson_val *entry = yyjson_obj_iter_get_val(key);
+    yyjson_val *spec = mr_json_entry_loop(j, entry);
+    if (!spec) return first_pass ? take_key(j, key, (*at)++) : define(j, entry, (*at)++);
+    struct mr_json_loop loop;
+    int err = mr_json_loop_open(j, spec, &loop);
+    if (err) return within_key(j, err, mr_json_text(key));
+    while (!err && mr_json_loop_next(j, &loop)) {
+        err = first_pass ? take_key(j, key, *at) : define(j, entry, *at);
+        (*at)++;
+    }
+    mr_json_loop_close(j, &loop);
+    return err;
+}
+
+static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass)
+{
+    uint32_t at = 0;
+    yyjson_obj_iter it = yyjson_obj_iter_with(tasks);
+    int err = MR_OK;
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it))
+        err = one_entry(j, k, first_pass, &at);
+    return err;
+}
+
+static int read_entries(struct mr_json *j, enum field f, yyjson_val *tasks)
+{
+    if (!yyjson_is_obj(tasks)) return wrong(j, f, tasks, "an object of keys");
+    mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));
+    int err = all_entries(j, tasks, true);
+    return err ? err : all_entries(j, tasks, false);
+}
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
+static int one_target(struct mr_json *j, yyjson_val *given)
+{
+    int err = MR_OK;
+    yyjson_val *v = mr_json_resolve_text(j, given, &err);
+    if (err) return mr_fail_within(j->e, err, "field", MR_STR("targets"));
+    if (!yyjson_is_str(v)) return wrong(j, F_TARGETS, v, "a list of keys");
+    uint32_t node = 0;
+    err = mr_builder_node(j->b, mr_json_text(v), &node, j->e);
+    if (err) return mr_fail_within(j->e, err, "field", MR_STR("targets"));
+    return mr_builder_target(j->b, node, j->e);
+}
+
+static int each_target(struct mr_json *j, yyjson_val *v)
+{
+    if (!yyjson_is_obj(v)) return one_target(j, v);
+    yyjson_val *each = yyjson_obj_get(v, "each"), *spec = yyjson_obj_get(v, "for");
+    if (yyjson_obj_size(v) != 2 || !each || !spec)
+        return mr_fail(j->e, MR_EINVAL,
+            "field \"targets\": an object in it must be {\"each\": key, \"for\": {…}}");
+    struct mr_json_loop loop;
+    int err = mr_json_loop_open(j, spec, &loop);
+    if (err) return mr_fail_within(j->e, err, "field", MR_STR("targets"));
+    while (!err && mr_json_loop_next(j, &loop))
+        err = one_target(j, each);
+    mr_json_loop_close(j, &loop);
+    return err;
+}
+
+static int read_targets(struct mr_json *j, yyjson_val *v)
+{
+    if (!v) return MR_OK;
+    if (!yyjson_is_arr(v)) return wrong(j, F_TARGETS, v, "a list of keys");
+    int err = MR_OK;
+    yyjson_arr_iter it = yyjson_arr_iter_with(v);
+    for (yyjson_val *t = yyjson_arr_iter_next(&it); t && !err; t = yyjson_arr_iter_next(&it))
+        err = each_target(j, t);
+    if (err) return err;
+    if (!j->b->targets_count)
+        return mr_fail(j->e, MR_EINVAL,
+            "field \"targets\" names no key; leave it out to want all that nothing else needs");
+    return MR_OK;
+}
+
+/* ---- the document ---------------------------------------------------------------------------- */
+
+static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
+{
+    if (!yyjson_is_obj(root))
+        return mr_fail(j->e, MR_EINVAL, "a job is an object with \"tasks\" or \"dsk\", not %s",
+            mr_json_kind(root));
+    yyjson_obj_iter it = yyjson_obj_iter_with(root);
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
+        unsigned f = 0;
+        while (f < F_COUNT && !mr_str_eq(mr_json_text(k), mr_str(fields[f])))
+            f++;
+        if (f == F_COUNT) return mr_json_unknown(j, "field", mr_json_text(k), fields, F_COUNT);
+        if (at[f]) return mr_fail(j->e, MR_EINVAL, "field \"%s\" appears twice", fields[f]);
+        at[f] = yyjson_obj_iter_get_val(k);
+    }
+    if (!at[F_TASKS] && !at[F_DSK])
+        return mr_fail(j->e, MR_EINVAL, "the job has neither \"tasks\" nor \"dsk\"");
+    if (at[F_TASKS] && at[F_DSK])
+        return mr_fail(j->e, MR_EINVAL, "the job has both \"tasks\" and \"dsk\"");
+    return MR_OK;
+}
+
+static int read_document(struct mr_json *j, yyjson_val *root)
+{
+    yyjson_val *at[F_COUNT] = {0};
+    int err = read_fields(j, root, at);
+    if (err) return err;
+    j->dsk = at[F_DSK] != NULL;
+    enum field f = j->dsk ? F_DSK : F_TASKS;
+    err = read_job(j, at);
+    if (!err) err = read_entries(j, f, at[f]);
+    if (!err) err = read_targets(j, at[F_TARGETS]);
+    return err;
+}
+
+int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,
+    uint32_t nodes_max, size_t args_bytes_max, struct mr_graph **out, struct mr_error *e)
+{
+    if (text.n > MR_JOB_BODY_BYTES_MAX)
+        return mr_fail(e, MR_ETOOBIG, "the job has %zu bytes, the limit is %zu", text.n,
+            MR_JOB_BODY_BYTES_MAX);
+    yyjson_read_err read_err = {0};
+    yyjson_doc *doc = yyjson_read_opts(
+        (char *)(uintptr_t)text.p, text.n, YYJSON_READ_BIGNUM_AS_RAW, NULL, &read_err);
+    if (!doc) return malformed(text, &read_err, e);
+    struct mr_json *j = mr_alloc(sizeof *j);
+    j->b = mr_builder_new();
+    mr_builder_limit(j->b, nodes_max, args_bytes_max);
+    j->catalogue = catalogue;
+    struct mr_error own;
+    j->e = e ? e : &own;
+    mr_buf_init(&j->text, MR_LITERAL_BYTES_MAX);
+    int err = read_document(j, yyjson_doc_get_root(doc));
+    struct mr_builder *b = MR_STEAL(j->b);
+    yyjson_doc_free(doc);
+    mr_buf_fini(&j->text);
+    mr_release(j->frames);
+    mr_release(j);
+    if (!err) return mr_graph_build(&b, catalogue, out, e);
+    mr_builder_free(&b);
+    return err;
+}
+
+int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e)
+{
+    return mr_graph_from_json_within(text, catalogue, MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, out, e);
+}

@@ -1,0 +1,100 @@
+/* The inside of the JSON parser, for its files. Nobody else includes this. */
+#pragma once
+
+#include "graph/builder_impl.h"
+
+#include <yyjson.h>
+
+#define MR_JSON_PARAMS_MAX 256
+#define MR_JSON_LOOP_VARS_MAX 8
+#define MR_JSON_BINDINGS_MAX (MR_JSON_PARAMS_MAX + MR_JSON_LOOP_VARS_MAX * (MR_DEPTH_MAX + 2))
+
+/* What a `${name}` stands for. */
+struct mr_json_binding {
+    struct mr_str name;
+    yyjson_val *value;
+    yyjson_val own; /* what `value` points at while a loop counts */
+};
+
+/* `{"i": 3, "j": ["a", "b"]}`: all combinations, the first variable slowest. */
+struct mr_json_loop {
+    uint32_t vars_count;
+    uint32_t bindings_at;
+    uint64_t rounds;
+    uint64_t round;
+    struct {
+        uint64_t n;
+        uint64_t i;
+        yyjson_val *list; /* NULL: counts */
+        yyjson_arr_iter iter;
+    } vars[MR_JSON_LOOP_VARS_MAX];
+};
+
+struct mr_json_frame;
+
+struct mr_json {
+    struct mr_builder *b;
+    const struct mr_graph_catalogue *catalogue;
+    struct mr_error *e;
+    bool dsk;
+
+    bool has_params;
+    uint32_t params_count;
+    uint32_t bindings_count;
+    struct mr_json_binding bindings[MR_JSON_BINDINGS_MAX];
+    struct mr_buf text; /* the last text that had something put in */
+    yyjson_val text_val;
+
+    struct mr_buf *plain; /* where values go instead of the open task; NULL */
+    struct mr_json_frame *frames;
+    uint32_t frames_count;
+    uint32_t frames_room;
+};
+
+/* How a value is read. */
+struct mr_json_mode {
+    bool refs;       /* references, nested tasks, `each`; off inside literals */
+    bool substitute; /* `${name}`; off inside {"literal": …} and what a parameter holds */
+};
+
+static inline struct mr_str mr_json_text(const yyjson_val *v)
+{
+    return mr_str_of(
+        unsafe_yyjson_get_str((void *)(uintptr_t)v), unsafe_yyjson_get_len((void *)(uintptr_t)v));
+}
+
+/* ---- json_subst.c ---- */
+
+/* The value itself, or what its `${…}` make of it: valid until the next call. `*from_param` (may
+ * be NULL) tells that it is a parameter's own value. NULL and the error in `*err`. */
+yyjson_val *mr_json_resolve(struct mr_json *j, yyjson_val *v, bool *from_param, int *err);
+/* The same, but always a text: `${i}` alone is not a number here, as in keys. */
+yyjson_val *mr_json_resolve_text(struct mr_json *j, yyjson_val *v, int *err);
+int mr_json_params(struct mr_json *j, yyjson_val *params);
+int mr_json_loop_open(struct mr_json *j, yyjson_val *spec, struct mr_json_loop *loop);
+bool mr_json_loop_next(struct mr_json *j, struct mr_json_loop *loop);
+void mr_json_loop_close(struct mr_json *j, struct mr_json_loop *loop);
+
+/* ---- json_value.c ---- */
+
+/* Writes a value as one item into the innermost open task of the builder. */
+int mr_json_write(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsigned depth);
+/* Fills a task whose key and op are known: opens it, writes its arguments, closes it. */
+int mr_json_task(struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val *args,
+    yyjson_val *kwargs, bool skip_first);
+bool mr_json_is_op(const struct mr_json *j, struct mr_str name);
+int mr_json_no_duplicates(struct mr_json *j, yyjson_val *object);
+/* A plain JSON value as a pack, without any of the notation. */
+int mr_json_pack(struct mr_json *j, yyjson_val *v, struct mr_buf *out);
+
+/* ---- json_task.c ---- */
+
+int mr_json_entry(struct mr_json *j, uint32_t node, yyjson_val *entry);
+/* Its "for", or NULL. */
+yyjson_val *mr_json_entry_loop(const struct mr_json *j, yyjson_val *entry);
+
+/* ---- errors ---- */
+
+const char *mr_json_kind(const yyjson_val *v); /* "a text", "a list" … */
+int mr_json_unknown(struct mr_json *j, const char *what, struct mr_str name,
+    const char *const *known, size_t known_count);

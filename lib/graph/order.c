@@ -1,0 +1,328 @@
+#include "graph/order.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+struct frame {
+    uint32_t node;
+    uint32_t next; /* the input to look at next */
+};
+
+struct stack {
+    struct frame *frames;
+    size_t count;
+    size_t room;
+};
+
+static void push(struct stack *s, uint32_t node)
+{
+    if (s->count == s->room) {
+        size_t room = s->room ? s->room * 2 : 1024;
+        s->frames = mr_grow(s->frames, s->room * sizeof *s->frames, room * sizeof *s->frames);
+        s->room = room;
+    }
+    s->frames[s->count++] = (struct frame){node, 0};
+}
+
+/* ---- a topological order of everything, or a cycle ------------------------------------------- */
+
+enum { WHITE, GREY, BLACK };
+
+static void keep_cycle(const struct stack *s, uint32_t node, struct mr_order *out)
+{
+    size_t from = s->count;
+    while (s->frames[--from].node != node)
+        ;
+    out->cycle_count = (uint32_t)(s->count - from);
+    out->cycle = mr_alloc_array(out->cycle_count, sizeof *out->cycle);
+    for (uint32_t i = 0; i < out->cycle_count; i++)
+        out->cycle[i] = s->frames[from + i].node;
+}
+
+/* Depth first from `root`; finished nodes go to `topo`. */
+static bool visit(const struct mr_order_graph *g, uint32_t root, unsigned char *color,
+    struct stack *s, uint32_t *topo, uint32_t *done, struct mr_order *out)
+{
+    if (color[root] != WHITE) return true;
+    push(s, root);
+    color[root] = GREY;
+    while (s->count) {
+        struct frame *f = &s->frames[s->count - 1];
+        if (f->next == g->input_count[f->node]) {
+            color[f->node] = BLACK;
+            topo[(*done)++] = f->node;
+            s->count--;
+            continue;
+        }
+        uint32_t input = g->inputs[g->input_at[f->node] + f->next++];
+        if (color[input] == BLACK) continue;
+        if (color[input] == GREY) {
+            keep_cycle(s, input, out);
+            return false;
+        }
+        color[input] = GREY;
+        push(s, input);
+    }
+    return true;
+}
+
+static bool is_sorted(const struct mr_order_graph *g)
+{
+    for (uint32_t v = 0; v < g->count; v++)
+        for (uint32_t i = 0; i < g->input_count[v]; i++)
+            if (g->inputs[g->input_at[v] + i] >= v) return false;
+    return true;
+}
+
+/* Every node after its inputs. The order of definition often is one already. */
+static bool sort_all(const struct mr_order_graph *g, uint32_t *topo, struct mr_order *out)
+{
+    if (is_sorted(g)) {
+        for (uint32_t v = 0; v < g->count; v++)
+            topo[v] = v;
+        return true;
+    }
+    unsigned char *color = mr_alloc(g->count);
+    struct stack s = {0};
+    uint32_t done = 0;
+    bool ok = true;
+    for (uint32_t v = 0; v < g->count && ok; v++)
+        ok = visit(g, v, color, &s, topo, &done, out);
+    mr_assert(!ok || done == g->count);
+    mr_release(s.frames);
+    mr_release(color);
+    return ok;
+}
+
+/* ---- the order ------------------------------------------------------------------------------- */
+
+struct plan {
+    const struct mr_order_graph *g;
+    const uint32_t *topo;
+    uint32_t *kids;         /* the inputs again, of each node in the order to make them */
+    uint32_t *need;         /* values alive at once to make the node; 0: culled */
+    uint32_t *missing;      /* inputs not made yet */
+    uint32_t *uses;         /* dependents not made yet */
+    uint32_t *last_use;     /* xor of the numbers of those: of one, its number */
+    uint32_t *dependent_at; /* CSR over the kept */
+    uint32_t *dependents;
+    uint32_t *ready; /* made without being asked for: they let a value go */
+    uint32_t ready_count;
+    uint32_t ready_room;
+    struct mr_order *out;
+};
+
+static void cull(struct plan *p)
+{
+    const struct mr_order_graph *g = p->g;
+    for (uint32_t i = 0; i < g->targets_count; i++)
+        p->need[g->targets[i]] = 1;
+    for (uint32_t t = g->count; t-- > 0;) {
+        uint32_t v = p->topo[t];
+        if (!p->need[v]) continue;
+        p->out->kept++;
+        for (uint32_t i = 0; i < g->input_count[v]; i++)
+            p->need[g->inputs[g->input_at[v] + i]] = 1;
+    }
+}
+
+static int larger_first(const void *a, const void *b)
+{
+    uint64_t x = 0, y = 0;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return x < y ? -1 : x > y;
+}
+
+/* Sorts the inputs of one node, neediest first and otherwise as they stand. Returns the need of
+ * the node: one input is made while those before it are kept. */
+static uint32_t sort_kids(struct plan *p, uint32_t *kids, uint32_t n, uint64_t *scratch)
+{
+    bool sorted = true;
+    for (uint32_t i = 1; i < n && sorted; i++)
+        sorted = p->need[kids[i - 1]] >= p->need[kids[i]];
+    if (!sorted) {
+        uint64_t few[8];
+        uint64_t *keys = n <= 8 ? few : scratch;
+        for (uint32_t i = 0; i < n; i++)
+            keys[i] = (uint64_t)(UINT32_MAX - p->need[kids[i]]) << 32 | i;
+        for (uint32_t i = 1; i < n && n <= 8; i++)
+            for (uint32_t j = i; j > 0 && keys[j - 1] > keys[j]; j--) {
+                uint64_t swap = keys[j];
+                keys[j] = keys[j - 1];
+                keys[j - 1] = swap;
+            }
+        if (n > 8) qsort(keys, n, sizeof *keys, larger_first);
+        uint32_t sorted_few[8];
+        uint32_t *to = n <= 8 ? sorted_few : (uint32_t *)(void *)(scratch + n);
+        for (uint32_t i = 0; i < n; i++)
+            to[i] = kids[(uint32_t)keys[i]];
+        memcpy(kids, to, n * sizeof *kids);
+    }
+    uint64_t need = 1;
+    for (uint32_t i = 0; i < n; i++)
+        need = MR_MAX(need, (uint64_t)p->need[kids[i]] + i);
+    return (uint32_t)MR_MIN(need, (uint64_t)UINT32_MAX - 1);
+}
+
+static void sort_all_kids(struct plan *p)
+{
+    const struct mr_order_graph *g = p->g;
+    uint32_t most = 0;
+    for (uint32_t v = 0; v < g->count; v++)
+        most = MR_MAX(most, g->input_count[v]);
+    uint64_t *scratch = mr_alloc_array((size_t)most * 2, sizeof *scratch);
+    for (uint32_t t = 0; t < g->count; t++) {
+        uint32_t v = p->topo[t], n = g->input_count[v];
+        if (p->need[v] && n) p->need[v] = sort_kids(p, p->kids + g->input_at[v], n, scratch);
+    }
+    mr_release(scratch);
+}
+
+/* Dependents of the kept, and the counts that say when a node can be made and when let go. */
+static void count_uses(struct plan *p)
+{
+    const struct mr_order_graph *g = p->g;
+    for (uint32_t v = 0; v < g->count; v++) {
+        if (!p->need[v]) continue;
+        p->missing[v] = g->input_count[v];
+        for (uint32_t i = 0; i < g->input_count[v]; i++) {
+            uint32_t u = g->inputs[g->input_at[v] + i];
+            p->uses[u]++;
+            p->last_use[u] ^= v;
+        }
+    }
+    uint32_t at = 0;
+    for (uint32_t v = 0; v < g->count; v++) {
+        p->dependent_at[v] = at;
+        at += p->uses[v];
+    }
+    p->dependent_at[g->count] = at;
+    for (uint32_t v = g->count; v-- > 0;) { /* from the end of each range down: ascending */
+        if (!p->need[v]) continue;
+        for (uint32_t i = 0; i < g->input_count[v]; i++) {
+            uint32_t u = g->inputs[g->input_at[v] + i];
+            p->dependents[p->dependent_at[u] + --p->uses[u]] = v;
+        }
+    }
+    for (uint32_t v = 0; v < g->count; v++)
+        p->uses[v] = p->dependent_at[v + 1] - p->dependent_at[v];
+}
+
+static void offer(struct plan *p, uint32_t v)
+{
+    if (p->ready_count == p->ready_room) {
+        uint32_t room = p->ready_room ? p->ready_room * 2 : 256;
+        p->ready = mr_grow(p->ready, p->ready_room * sizeof *p->ready, room * sizeof *p->ready);
+        p->ready_room = room;
+    }
+    p->ready[p->ready_count++] = v;
+}
+
+/* Would making `v`, whose inputs are all there, let one of them go? */
+static bool frees(const struct plan *p, uint32_t v)
+{
+    for (uint32_t i = 0; i < p->g->input_count[v]; i++)
+        if (p->uses[p->g->inputs[p->g->input_at[v] + i]] == 1) return true;
+    return false;
+}
+
+static void make_one(struct plan *p, uint32_t v, uint32_t *made)
+{
+    const struct mr_order_graph *g = p->g;
+    p->out->rank[v] = *made;
+    p->out->order[(*made)++] = v;
+    for (uint32_t i = 0; i < g->input_count[v]; i++) {
+        uint32_t u = g->inputs[g->input_at[v] + i];
+        p->last_use[u] ^= v;
+        if (--p->uses[u] != 1) continue;
+        uint32_t last = p->last_use[u];
+        if (!p->missing[last]) offer(p, last);
+    }
+    for (uint32_t i = p->dependent_at[v]; i < p->dependent_at[v + 1]; i++) {
+        uint32_t d = p->dependents[i];
+        if (--p->missing[d] == 0 && frees(p, d)) offer(p, d);
+    }
+}
+
+static void make(struct plan *p, uint32_t v, uint32_t *made)
+{
+    make_one(p, v, made);
+    for (uint32_t i = 0; i < p->ready_count; i++)
+        if (p->out->rank[p->ready[i]] == NONE) make_one(p, p->ready[i], made);
+    p->ready_count = 0;
+}
+
+static void walk(struct plan *p)
+{
+    const struct mr_order_graph *g = p->g;
+    struct stack s = {0};
+    uint32_t made = 0;
+    for (uint32_t i = 0; i < g->targets_count; i++) {
+        if (p->out->rank[g->targets[i]] == NONE) push(&s, g->targets[i]);
+        while (s.count) {
+            struct frame *f = &s.frames[s.count - 1];
+            if (p->out->rank[f->node] != NONE) {
+                s.count--;
+                continue;
+            }
+            if (!p->missing[f->node]) {
+                uint32_t v = f->node;
+                s.count--;
+                make(p, v, &made);
+                continue;
+            }
+            uint32_t kid = p->kids[g->input_at[f->node] + f->next++];
+            if (p->out->rank[kid] == NONE) push(&s, kid);
+        }
+    }
+    mr_assert(made == p->out->kept);
+    mr_release(s.frames);
+}
+
+bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out)
+{
+    *out = (struct mr_order){0};
+    uint32_t *topo = mr_alloc_array(g->count, sizeof *topo);
+    if (!sort_all(g, topo, out)) {
+        mr_release(topo);
+        return false;
+    }
+    size_t n = (size_t)g->count + 1;
+    struct plan p = {.g = g, .topo = topo, .out = out, .need = mr_alloc_array(n, sizeof *p.need)};
+    cull(&p);
+    p.kids = mr_copy(g->inputs, (size_t)g->inputs_count * sizeof *p.kids);
+    sort_all_kids(&p);
+    mr_release(topo);
+
+    p.missing = mr_alloc_array(n, sizeof *p.missing);
+    p.uses = mr_alloc_array(n, sizeof *p.uses);
+    p.last_use = mr_alloc_array(n, sizeof *p.last_use);
+    p.dependent_at = mr_alloc_array(n, sizeof *p.dependent_at);
+    p.dependents = mr_alloc_array(g->inputs_count, sizeof *p.dependents);
+    count_uses(&p);
+
+    out->order = mr_alloc_array(out->kept, sizeof *out->order);
+    out->rank = mr_alloc_array(n, sizeof *out->rank);
+    memset(out->rank, 0xff, n * sizeof *out->rank);
+    walk(&p);
+
+    void *columns[] = {
+        p.kids, p.need, p.missing, p.uses, p.last_use, p.dependent_at, p.dependents, p.ready};
+    for (size_t i = 0; i < MR_ARRAY_LEN(columns); i++)
+        mr_release(columns[i]);
+    return true;
+}
+
+void mr_order_fini(struct mr_order *o)
+{
+    mr_release(o->order);
+    mr_release(o->rank);
+    mr_release(o->cycle);
+    *o = (struct mr_order){0};
+}
