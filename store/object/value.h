@@ -77,8 +77,8 @@ struct mr_value_alloc {
 void *mr_value_heap_alloc(void *ctx, uint64_t bytes);
 
 /* Is this a value? Costs the size of header, column descriptors and collection entries, not of the
- * data. `bytes` may be longer than the value (padding). MR_EFORMAT, MR_EINVAL (not aligned),
- * MR_ESTATE (another layout version). */
+ * data. `bytes` may be longer than the value (padding). MR_EFORMAT, MR_ELIMIT, MR_EINVAL (not
+ * aligned), MR_ESTATE (another layout version). */
 int mr_value_check(struct mr_str bytes, struct mr_value *out, struct mr_error *e);
 /* The same, and all that data can get wrong: offsets of texts, UTF-8, bools, packs. For what came
  * from outside the node; costs a pass over such data. */
