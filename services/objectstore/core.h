@@ -1,0 +1,151 @@
+/* The object store's mind: which objects there are, where they lie, who holds, pins and waits for
+ * them, what has to leave memory. A deterministic state machine without I/O: it never sees a byte
+ * of an object, a page, a file or a socket. The shell tells it events and carries out effects.
+ *
+ * An object's number is its entry in the shared directory. Numbers of clients are given by the
+ * shell and never reused; segments are numbered here, from 1, and never reused. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/id.h"
+#include "base/index.h"
+#include "base/time.h"
+#include "store/arena/client.h"
+
+struct mr_ostore;
+
+struct mr_ostore_config {
+    uint64_t memory_bytes;  /* the budget of all segments */
+    uint64_t segment_bytes; /* of an ordinary segment */
+    uint32_t objects_max;   /* entries, entry 0 is not used */
+    uint32_t links_max;     /* holders and pins */
+    uint32_t waiters_max;   /* gets and persists that wait */
+    uint32_t segments_max;  /* at one time */
+    uint32_t clients_max;   /* at one time */
+    bool may_spill;         /* there is a disk to write to */
+    mr_duration orphan_ns;  /* a copy that nobody holds is freed after this */
+};
+
+enum mr_ostore_event_type {
+    MR_OE_TICK,
+    MR_OE_JOIN,         /* client, maker, internal */
+    MR_OE_GONE,         /* client */
+    MR_OE_GRANT,        /* client, request, bytes, room (the least that helps), timeout */
+    MR_OE_CANCEL,       /* client, request */
+    MR_OE_RETURN,       /* client, segment (0: only says that it has no more) */
+    MR_OE_SEAL,         /* client, id, segment, offset, bytes, room, flags, job, task, attempt */
+    MR_OE_GET,          /* client, request, id, timeout, source */
+    MR_OE_UNPIN,        /* client, id */
+    MR_OE_HOLD,         /* client, id, holder */
+    MR_OE_UNHOLD,       /* client, id, holder */
+    MR_OE_DELETE,       /* client, request, id, flags (1: force) */
+    MR_OE_PERSIST,      /* client, request, id */
+    MR_OE_EVICT_DONE,   /* object, err: MR_OK, or MR_EAGAIN when pinned */
+    MR_OE_WRITTEN,      /* id, err, flags (1: as persisted) */
+    MR_OE_FETCH_FAILED, /* id, err: a restore or a pull that ended without a seal */
+    MR_OE_RECOVERED,    /* id, bytes: found on disk at the start */
+    MR_OE_USED,         /* object: somebody read it lately */
+};
+
+enum {
+    MR_OSTORE_FORCE = 1,     /* of DELETE */
+    MR_OSTORE_PERSISTED = 1, /* of WRITTEN, and of the effect WRITE */
+};
+
+struct mr_ostore_event {
+    enum mr_ostore_event_type type;
+    uint32_t client;
+    uint64_t request;
+    mr_object_id id;
+    uint32_t object;
+    uint32_t segment;
+    uint32_t flags;
+    int err;
+    uint64_t offset;
+    uint64_t bytes;
+    uint64_t room;
+    mr_duration timeout;
+    uint64_t maker;
+    struct mr_store_owner owner;
+    struct mr_store_holder holder;
+    uint32_t source; /* the shell's number of an address; 0: none */
+    bool internal;
+};
+
+enum mr_ostore_effect_type {
+    MR_OX_GRANTED, /* client, request, segment, bytes: make it; or err */
+    MR_OX_GOT,     /* client, request, object, segment, offset, bytes: pinned for it; or err */
+    MR_OX_DONE,    /* client, request, err, holder: answers DELETE and PERSIST */
+    MR_OX_ADD,     /* object, id: into the directory, away */
+    MR_OX_PUBLISH, /* object, segment, offset, bytes */
+    MR_OX_REMOVE,  /* object: from away out of the directory */
+    MR_OX_EVICT,   /* object, flags (1: for ever, do not back off): answer with EVICT_DONE */
+    MR_OX_FREED,   /* client, segment, offset, room */
+    MR_OX_RECLAIM, /* client, bytes: answer with RETURN */
+    MR_OX_CLOSE,   /* segment: unmap and close it everywhere */
+    MR_OX_WRITE,   /* object, id, bytes, flags (1: to stay): answer with WRITTEN */
+    MR_OX_ERASE,   /* id: its file */
+    MR_OX_RESTORE, /* object, id, bytes: seal it, or FETCH_FAILED */
+    MR_OX_PULL,    /* object, id, source: the same */
+};
+
+struct mr_ostore_effect {
+    enum mr_ostore_effect_type type;
+    uint32_t client;
+    uint64_t request;
+    uint32_t object;
+    uint32_t segment;
+    uint32_t flags;
+    int err;
+    uint32_t source;
+    mr_object_id id;
+    uint64_t offset;
+    uint64_t bytes;
+    uint64_t room;
+    struct mr_store_holder holder;
+};
+
+struct mr_ostore_effects {
+    struct mr_arena arena;
+    struct mr_ostore_effect *items;
+    size_t n;
+    size_t n_max;
+};
+
+/* Room for the most effects one step may have; the caller takes them and sets n = 0. */
+void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config);
+void mr_ostore_effects_fini(struct mr_ostore_effects *fx);
+
+struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config);
+void mr_ostore_free(struct mr_ostore **s);
+void mr_ostore_step(struct mr_ostore *s, mr_time now, const struct mr_ostore_event *ev,
+    struct mr_ostore_effects *fx);
+mr_time mr_ostore_deadline(const struct mr_ostore *s);
+void mr_ostore_check(const struct mr_ostore *s);
+
+/* ---- what the shell may look at ---------------------------------------------------------------*/
+
+#define MR_OSTORE_HOLDERS_SHOWN 8
+
+struct mr_ostore_info {
+    mr_object_id id;
+    uint64_t bytes;
+    bool in_memory;
+    bool on_disk;
+    bool persisted;
+    uint32_t segment; /* where, when in memory */
+    uint64_t offset;
+    uint32_t pins;     /* counted by the store; those in pin pages are not known here */
+    uint64_t sequence; /* grows with each object: the order of List */
+    mr_time created;
+    struct mr_store_owner owner;
+    uint32_t holders_count;
+    struct mr_store_holder holders[MR_OSTORE_HOLDERS_SHOWN];
+};
+
+/* MR_ENOENT for what is not here at all. */
+int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out);
+/* The up to n_max objects of the least sequences above `after`, in that order. O(objects). */
+size_t mr_ostore_page(
+    const struct mr_ostore *s, uint64_t after, struct mr_ostore_info *out, size_t n_max);
+void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out);

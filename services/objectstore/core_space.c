@@ -1,0 +1,285 @@
+/* Memory: who gets a segment, and what leaves when there is none. The budget counts segments, not
+ * objects, because a sealed segment gives no page back before it is closed as a whole. */
+#include "services/objectstore/core_state.h"
+
+static void close_segment(struct mr_ostore *s, uint32_t slot)
+{
+    struct segment *g = &s->segments[slot];
+    mr_assert(g->live == 0);
+    s->committed_bytes -= g->bytes;
+    s->segments_count--;
+    s->segment_slots[g->number] = 0;
+    mr_ostore_emit(s, MR_OX_CLOSE)->segment = g->number;
+    *g = (struct segment){.next = s->segments_free};
+    s->segments_free = slot;
+}
+
+void mr_ostore_room_free(struct mr_ostore *s, uint32_t segment, uint64_t offset, uint64_t room)
+{
+    uint32_t slot = mr_ostore_segment_of(s, segment);
+    mr_assert(slot);
+    struct segment *g = &s->segments[slot];
+    mr_assert(g->live > 0);
+    g->live--;
+    if (g->orphaned) {
+        if (!g->live) close_segment(s, slot);
+        return;
+    }
+    struct client *c = mr_ostore_client(s, g->client);
+    mr_assert(c);
+    c->may_have_empty = true;
+    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_FREED);
+    fx->client = g->client;
+    fx->segment = segment;
+    fx->offset = offset;
+    fx->room = room;
+}
+
+/* ---- grants -----------------------------------------------------------------------------------*/
+
+static void grant_pop(struct mr_ostore *s, uint32_t at)
+{
+    s->grants_count--;
+    memmove(&s->grants[at], &s->grants[at + 1], (s->grants_count - at) * sizeof s->grants[0]);
+}
+
+static void answer_grant(struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t segment,
+    uint64_t bytes, int err)
+{
+    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_GRANTED);
+    fx->client = client;
+    fx->request = request;
+    fx->segment = segment;
+    fx->bytes = bytes;
+    fx->err = err;
+}
+
+static uint32_t segment_new(struct mr_ostore *s, uint32_t client, uint64_t bytes)
+{
+    if (s->segment_number + 1 >= MR_SEGMENTS_MAX) return 0;
+    uint32_t slot = s->segments_free;
+    if (slot)
+        s->segments_free = s->segments[slot].next;
+    else if (s->segments_used + 1 < s->config.segments_max)
+        slot = ++s->segments_used;
+    else
+        return 0;
+    uint32_t number = ++s->segment_number;
+    s->segments[slot] = (struct segment){.number = number, .client = client, .bytes = bytes};
+    s->segment_slots[number] = slot;
+    s->committed_bytes += bytes;
+    s->segments_count++;
+    return number;
+}
+
+static uint64_t budget_left(const struct mr_ostore *s)
+{
+    return s->config.memory_bytes - MR_MIN(s->config.memory_bytes, s->committed_bytes);
+}
+
+/* Serves waiting grants in their order; returns what the first unserved one lacks, or 0. */
+static uint64_t serve_grants(struct mr_ostore *s)
+{
+    while (s->grants_count) {
+        struct grant g = s->grants[0];
+        uint64_t left = budget_left(s) & ~(uint64_t)(MR_ARENA_PAGE - 1);
+        if (left < g.bytes_min) return g.bytes_min - left;
+        uint64_t bytes = MR_MIN(g.bytes, left);
+        uint32_t segment = segment_new(s, g.client, bytes);
+        grant_pop(s, 0);
+        mr_ostore_client(s, g.client)->may_have_empty = true; /* as long as it does not use it */
+        answer_grant(s, g.client, g.request, segment, bytes, segment ? MR_OK : MR_ELIMIT);
+    }
+    return 0;
+}
+
+void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    if (!mr_ostore_client(s, ev->client)) return;
+    uint64_t bytes_max = s->config.memory_bytes;
+    bool sane = ev->room > 0 && ev->room <= ev->bytes && ev->room <= bytes_max;
+    if (!sane || s->grants_count == GRANTS_MAX) {
+        answer_grant(s, ev->client, ev->request, 0, ev->room, sane ? MR_ELIMIT : MR_ETOOBIG);
+        return;
+    }
+    struct grant g = {
+        .client = ev->client,
+        .request = ev->request,
+        .bytes_min = mr_align_up(ev->room, MR_ARENA_PAGE),
+        .bytes = mr_align_up(MR_MIN(ev->bytes, bytes_max), MR_ARENA_PAGE),
+        .deadline = mr_time_after(s->now, ev->timeout),
+    };
+    s->grants[s->grants_count++] = g;
+    mr_ostore_make_room(s);
+    uint32_t last = s->grants_count - 1;
+    bool waits = s->grants_count && s->grants[last].client == ev->client &&
+                 s->grants[last].request == ev->request;
+    if (!ev->timeout && waits) {
+        grant_pop(s, last);
+        answer_grant(s, ev->client, ev->request, 0, g.bytes_min, MR_ELIMIT);
+    }
+}
+
+void mr_ostore_cancel(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    for (uint32_t i = 0; i < s->grants_count; i++) {
+        if (s->grants[i].client != ev->client || s->grants[i].request != ev->request) continue;
+        grant_pop(s, i);
+        return;
+    }
+}
+
+void mr_ostore_expire_grants(struct mr_ostore *s)
+{
+    for (uint32_t i = 0; i < s->grants_count;) {
+        struct grant g = s->grants[i];
+        if (g.deadline > s->now) {
+            i++;
+            continue;
+        }
+        grant_pop(s, i);
+        answer_grant(s, g.client, g.request, 0, g.bytes_min, MR_ELIMIT);
+    }
+}
+
+mr_time mr_ostore_grants_deadline(const struct mr_ostore *s)
+{
+    mr_time first = MR_NEVER;
+    for (uint32_t i = 0; i < s->grants_count; i++)
+        first = MR_MIN(first, s->grants[i].deadline);
+    return first;
+}
+
+void mr_ostore_returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    struct client *c = mr_ostore_client(s, ev->client);
+    if (!c) return;
+    if (!ev->segment) { /* the end of its answer */
+        c->reclaiming = false;
+        if (!c->gave) c->may_have_empty = false;
+        c->gave = false;
+        return;
+    }
+    uint32_t slot = mr_ostore_segment_of(s, ev->segment);
+    if (!slot || s->segments[slot].client != ev->client || s->segments[slot].orphaned) return;
+    c->gave = true;
+    if (s->segments[slot].live)
+        s->segments[slot].orphaned = true; /* it errs: we keep it until it is empty */
+    else
+        close_segment(s, slot);
+}
+
+/* ---- clients ----------------------------------------------------------------------------------*/
+
+void mr_ostore_join(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    mr_assert(s->clients_count < s->config.clients_max);
+    mr_assert(!mr_ostore_client(s, ev->client));
+    s->clients[s->clients_count++] =
+        (struct client){.number = ev->client, .maker = ev->maker, .internal = ev->internal};
+}
+
+void mr_ostore_gone(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    struct client *c = mr_ostore_client(s, ev->client);
+    if (!c) return;
+    *c = s->clients[--s->clients_count];
+    for (uint32_t i = s->grants_count; i-- > 0;)
+        if (s->grants[i].client == ev->client) grant_pop(s, i);
+    for (uint32_t i = 1; i <= s->segments_used; i++) {
+        struct segment *g = &s->segments[i];
+        if (!g->number || g->client != ev->client) continue;
+        g->orphaned = true;
+        if (!g->live) close_segment(s, i);
+    }
+    for (uint32_t w = s->waiters_head, next; w; w = next) {
+        next = s->waiters[w].all_next;
+        if (s->waiters[w].client != ev->client) continue;
+        uint32_t o = s->waiters[w].object;
+        mr_ostore_waiter_drop(s, w);
+        struct object *x = &s->objects[o];
+        if (x->place == PLACE_WANTED && !x->waiters) mr_ostore_object_drop(s, o);
+    }
+    for (uint32_t o = 1; o <= s->objects_used; o++) {
+        struct object *x = &s->objects[o];
+        if (x->place == PLACE_FREE || !x->links) continue;
+        while (mr_ostore_unlink(s, o, LINK_PIN, ev->client))
+            ;
+        if (mr_ostore_unlink(s, o, MR_HOLD_CLIENT, ev->client)) mr_ostore_unheld(s, o);
+    }
+    if (s->lists[LIST_DOOMED].count) s->retry = s->now;
+}
+
+/* ---- pressure ---------------------------------------------------------------------------------*/
+
+static bool reclaim(struct mr_ostore *s, uint64_t bytes)
+{
+    bool under_way = false;
+    bool all = s->now >= s->reclaim_again; /* drafts may have been given up, unseen by us */
+    if (all) s->reclaim_again = s->now + RECLAIM_AGAIN_NS;
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        struct client *c = &s->clients[i];
+        c->may_have_empty |= all;
+        if (c->may_have_empty && !c->reclaiming) {
+            c->reclaiming = true;
+            c->reclaim_until = s->now + RECLAIM_WAIT_NS;
+            struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_RECLAIM);
+            fx->client = c->number;
+            fx->bytes = bytes;
+        }
+        under_way |= c->reclaiming && s->now < c->reclaim_until; /* it may be stopped */
+    }
+    return under_way;
+}
+
+/* Starts the leaving of one object if it can leave now; its room, or 0. */
+static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
+{
+    struct object *x = &s->objects[o];
+    mr_assert(x->place == PLACE_RESIDENT || x->place == PLACE_EVICTING);
+    bool busy = x->place == PLACE_EVICTING || x->pins || x->leaving || x->disk == DISK_WRITING;
+    bool tried = x->tried && s->now < mr_time_after(x->tried, RETRY_NS);
+    if (busy || tried) return 0;
+    bool at_once = x->disk == DISK_WRITTEN || x->replica;
+    if (!at_once && (!s->config.may_spill || s->writes >= SPILLS_MAX)) return 0;
+    x->leaving = true;
+    s->leaving_bytes += x->room;
+    if (at_once)
+        mr_ostore_evict(s, o);
+    else
+        mr_ostore_write(s, o);
+    return x->room;
+}
+
+static void start_leavers(struct mr_ostore *s, uint64_t need)
+{
+    static const enum list order[] = {LIST_LARGE, LIST_SMALL};
+    uint32_t looked = 0;
+    for (size_t i = 0; i < MR_ARRAY_LEN(order); i++) {
+        for (uint32_t o = s->lists[order[i]].head, next; o && looked < SCAN_MAX; o = next) {
+            next = s->objects[o].next;
+            looked++;
+            if (s->leaving_bytes >= need) return;
+            (void)start_leaving(s, o);
+        }
+    }
+}
+
+/* Objects fill more than this part of the budget: the least used leave before anybody has to wait.
+ */
+static uint64_t above_high_water(const struct mr_ostore *s)
+{
+    uint64_t high = s->config.memory_bytes / 10 * 9;
+    return s->config.may_spill && s->stats.object_bytes > high ? s->stats.object_bytes - high : 0;
+}
+
+void mr_ostore_make_room(struct mr_ostore *s)
+{
+    uint64_t lacking = serve_grants(s);
+    uint64_t above = above_high_water(s);
+    if (!lacking && !above) return;
+    s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
+    if (lacking && reclaim(s, lacking))
+        return; /* empty segments first; the answer comes back here */
+    start_leavers(s, MR_MAX(lacking, above));
+}

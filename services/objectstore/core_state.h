@@ -1,0 +1,206 @@
+/* The core's tables, private to services/objectstore/core*.c. Everything is found by number;
+ * numbers are 1-based, 0 is none. */
+#pragma once
+
+#include "base/assert.h"
+#include "services/objectstore/core.h"
+#include "store/arena/control.h"
+#include "store/arena/layout.h"
+
+#include <string.h>
+
+/*  WANTED ──▶ FETCHING ──▶ RESIDENT ◀──▶ EVICTING ──▶ SPILLED ──▶ FETCHING
+ *     └────────────seal───────▲│              │           │           │
+ *  (any) ──────────────────────┴──────────────┴──▶ DOOMED ┴───────────┘──▶ FREE
+ * FREE only once nobody has it pinned; see `allowed` in core_objects.c. */
+enum place {
+    PLACE_FREE,
+    PLACE_WANTED,   /* only waited for */
+    PLACE_FETCHING, /* a restore or a pull is under way */
+    PLACE_RESIDENT,
+    PLACE_EVICTING, /* for the length of one effect */
+    PLACE_SPILLED,
+    PLACE_DOOMED, /* deleted, but still in memory: pinned by someone, or EVICT is under way */
+};
+
+enum disk {
+    DISK_NONE,
+    DISK_WRITING,
+    DISK_WRITTEN,
+};
+
+enum list { /* which queue an object stands in */
+    LIST_NONE,
+    LIST_SMALL, /* resident, least recently used first */
+    LIST_LARGE, /* the same, above MR_SMALL_BYTES_MAX: these leave first */
+    LIST_DOOMED,
+    LIST_COUNT,
+};
+
+struct object {
+    mr_object_id id;
+    enum place place;
+    enum disk disk;
+    enum list list;
+    bool persisted;   /* the file stays over restarts, and so does the object */
+    bool to_persist;  /* somebody waits for that */
+    bool leaving;     /* written in order to be evicted */
+    bool evict_asked; /* an EVICT effect has no answer yet */
+    bool replica;     /* another node has it: may be dropped instead of written */
+    bool in_place;    /* has a room in a segment */
+    uint32_t segment; /* number */
+    uint64_t offset;
+    uint64_t bytes;
+    uint64_t room;
+    uint64_t sequence;
+    mr_time created;
+    mr_time tried;        /* evicting it was last tried then */
+    mr_time unheld_since; /* of a replica */
+    struct mr_store_owner owner;
+    uint32_t pins; /* by the store, for clients */
+    uint32_t holders;
+    uint32_t links;      /* head */
+    uint32_t waiters;    /* head */
+    uint32_t prev, next; /* in its list; `next` also in the free list */
+};
+
+enum { LINK_PIN = 100 }; /* beside enum mr_store_holder_kind: a pin, key = client */
+
+struct link {
+    uint32_t kind;
+    uint32_t count; /* of pins */
+    uint64_t key;
+    uint32_t next;
+};
+
+struct waiter {
+    uint32_t object;
+    uint32_t client;
+    uint64_t request;
+    mr_time deadline;
+    bool persist;                /* waits for the disk, not for the memory */
+    uint32_t next;               /* of the object; also in the free list */
+    uint32_t all_prev, all_next; /* of all */
+};
+
+struct segment {
+    uint32_t number; /* 0: free */
+    uint32_t client; /* its writer; stays after its death */
+    bool orphaned;   /* the writer is dead */
+    uint64_t bytes;
+    uint32_t live; /* objects with a room here */
+    uint32_t next; /* free list */
+};
+
+struct client {
+    uint32_t number; /* 0: free */
+    uint64_t maker;
+    bool internal;
+    bool reclaiming;       /* RECLAIM was sent, its RETURN has not ended */
+    bool may_have_empty;   /* something of it was freed since it last said that it has no more */
+    mr_time reclaim_until; /* others wait for its answer until then */
+    bool gave;             /* segments, in answer to the last RECLAIM */
+};
+
+struct grant {
+    uint32_t client; /* 0: free */
+    uint64_t request;
+    uint64_t bytes_min;
+    uint64_t bytes;
+    mr_time deadline;
+};
+
+#define GRANTS_MAX 1024u
+#define RETRY_NS (20 * MR_MS) /* of what was pinned */
+#define DOOMED_WAIT_MAX MR_SECOND
+#define RECLAIM_AGAIN_NS (300 * MR_MS)
+#define RECLAIM_WAIT_NS (30 * MR_MS)
+#define SPILLS_MAX 16u /* writes under way */
+#define SCAN_MAX 4096u /* objects looked at in one step */
+#define DISK_RETRY_NS (5 * MR_SECOND)
+
+struct mr_ostore {
+    struct mr_ostore_config config;
+    struct mr_arena arena;
+    struct mr_index by_id;
+    mr_time now;
+    struct mr_ostore_effects *fx; /* of the step under way */
+
+    struct object *objects;
+    uint32_t objects_free;
+    uint32_t objects_used; /* high-water */
+    uint32_t objects_count;
+    uint64_t sequence;
+    struct {
+        uint32_t head, tail, count;
+    } lists[LIST_COUNT];
+
+    struct link *links;
+    uint32_t links_free, links_used;
+    struct waiter *waiters;
+    uint32_t waiters_free, waiters_used, waiters_head;
+    mr_time waiters_deadline; /* never later than the earliest */
+
+    struct segment *segments;
+    uint32_t segments_free, segments_used, segment_number;
+    uint32_t segments_count;
+    uint64_t committed_bytes;
+    uint32_t *segment_slots; /* by number */
+    struct client *clients;  /* dense */
+    uint32_t clients_count;
+    struct grant grants[GRANTS_MAX]; /* a queue, oldest first */
+    uint32_t grants_count;
+
+    uint32_t writes;         /* under way */
+    uint64_t leaving_bytes;  /* rooms of objects that are being written to leave */
+    mr_time retry;           /* look again for something to evict, or at the doomed */
+    mr_duration doomed_wait; /* between two looks at the doomed; grows while they stay pinned */
+    mr_time reclaim_again;   /* ask everybody for empty segments, whatever they said before */
+    mr_time orphan_check;
+    uint32_t replicas;
+    uint32_t orphan_cursor;
+    struct mr_store_stats stats;
+};
+
+/* core_table.c: numbers, lists, links, waiters */
+struct mr_ostore_effect *mr_ostore_emit(struct mr_ostore *s, enum mr_ostore_effect_type type);
+uint32_t mr_ostore_find(const struct mr_ostore *s, mr_object_id id); /* 0: unknown */
+uint32_t mr_ostore_object_new(struct mr_ostore *s, mr_object_id id); /* 0: full */
+void mr_ostore_object_drop(struct mr_ostore *s, uint32_t o);
+void mr_ostore_enlist(struct mr_ostore *s, uint32_t o, enum list list); /* at the recent end */
+bool mr_ostore_link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
+bool mr_ostore_unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
+bool mr_ostore_wait(struct mr_ostore *s, uint32_t o, const struct mr_ostore_event *ev);
+void mr_ostore_waiter_drop(struct mr_ostore *s, uint32_t w);
+struct client *mr_ostore_client(struct mr_ostore *s, uint32_t number);     /* NULL: dead */
+uint32_t mr_ostore_segment_of(const struct mr_ostore *s, uint32_t number); /* slot, 0: none */
+struct mr_store_holder mr_ostore_some_holder(
+    const struct mr_ostore *s, uint32_t o, uint32_t but_client);
+
+/* core_objects.c: lives */
+void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_evict(struct mr_ostore *s, uint32_t o);
+void mr_ostore_write(struct mr_ostore *s, uint32_t o);
+void mr_ostore_evicted(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_recovered(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_doom(struct mr_ostore *s, uint32_t o);
+void mr_ostore_unheld(struct mr_ostore *s, uint32_t o); /* a holder went: was it the last? */
+void mr_ostore_waiter_expire(struct mr_ostore *s, uint32_t w, int err);
+void mr_ostore_retry_doomed(struct mr_ostore *s);
+void mr_ostore_check_orphans(struct mr_ostore *s);
+
+/* core_space.c: segments, grants, what has to leave */
+void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_cancel(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_returned(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_room_free(struct mr_ostore *s, uint32_t segment, uint64_t offset, uint64_t room);
+void mr_ostore_join(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_gone(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_make_room(struct mr_ostore *s);
+void mr_ostore_expire_grants(struct mr_ostore *s);
+mr_time mr_ostore_grants_deadline(const struct mr_ostore *s);

@@ -1,0 +1,93 @@
+/* Inside the client: the socket, its thread, the questions under way, the mapped segments. Private
+ * to store/arena/client*.c, and to the store's own process, which is a client of itself. */
+#pragma once
+
+#include "store/arena/client.h"
+#include "store/arena/control.h"
+#include "store/arena/directory.h"
+#include "store/arena/space.h"
+
+#include <pthread.h>
+
+#define MR_REQUESTS_MAX 4096u /* questions of one client under way */
+#define MR_SEGMENT_BLOCK 1024u
+#define MR_PIN_BY_STORE UINT64_MAX /* view.pin: the store counts it, not our page */
+
+struct mr_store_segment {
+    _Atomic(unsigned char *) base; /* NULL: not mapped */
+    uint64_t bytes;
+    bool ours;
+};
+
+struct mr_store_request {
+    uint64_t number; /* 0: free */
+    bool async;
+    bool done;
+    int err;
+    uint64_t token;
+    mr_object_id id;
+    struct mr_store_view view;
+    struct mr_store_stats *stats;
+    char text[MR_CTL_TEXT_MAX];
+};
+
+struct mr_store_done { /* a completion in the queue */
+    struct mr_list node;
+    struct mr_store_completion completion;
+};
+
+struct mr_store {
+    int socket;
+    int event_fd;
+    pthread_t thread;
+    struct mr_ctl_welcome welcome;
+    struct mr_directory directory;
+    void *directory_map;
+    struct mr_pin_page *pins;
+    _Atomic uint64_t pins_taken[MR_PIN_SLOTS / 64];
+    _Atomic uint32_t pins_hint;
+    _Atomic uint64_t number_next;
+    _Atomic bool is_dead;
+    _Atomic(struct mr_store_segment *) segments[MR_SEGMENTS_MAX / MR_SEGMENT_BLOCK];
+
+    pthread_mutex_t space_lock; /* guards the space */
+    struct mr_space space;
+
+    pthread_mutex_t lock; /* guards all below; taken alone */
+    pthread_cond_t changed;
+    struct mr_store_request *requests; /* MR_REQUESTS_MAX */
+    uint32_t requests_hint;
+    uint64_t requests_made;
+    uint64_t space_changes; /* grants and frees seen */
+    uint32_t grants_asked;  /* for ordinary segments, not answered */
+    struct mr_list completions;
+    void (*notify)(void *ctx);
+    void *notify_ctx;
+};
+
+/* Over a connected socket, which it owns from now on, also on failure. `internal` clients may seal
+ * under ids they did not make; the store believes it only of its own end of a socketpair. */
+int mr_store_open_socket(
+    int socket, const char *name, bool internal, struct mr_store **out, struct mr_error *e);
+
+/* Called on the client's thread whenever a completion was queued: for loops that cannot wait on a
+ * descriptor. Before the first get_start. */
+void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *ctx);
+
+/* mr_store_seal under an id that another made: a copy restored or pulled. Internal clients only. */
+int mr_store_seal_copy(struct mr_store *st, struct mr_store_draft *draft, struct mr_error *e);
+
+void *mr_store_thread(void *st); /* reads the socket until it closes */
+
+struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, bool make);
+int mr_store_map(
+    struct mr_store *st, uint32_t number, int fd, uint64_t bytes, bool ours, struct mr_error *e);
+
+/* A question: take, send (outside the lock), wait. `take` returns NULL when too many are under
+ * way. The caller holds `lock` in all three. */
+struct mr_store_request *mr_store_request_take(struct mr_store *st);
+void mr_store_request_drop(struct mr_store *st, struct mr_store_request *r);
+bool mr_store_wait_changed(struct mr_store *st, mr_time deadline); /* false: past it */
+
+int mr_store_dead_error(struct mr_error *e);
+mr_time mr_store_now(void);

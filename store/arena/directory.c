@@ -1,0 +1,263 @@
+/* Lock-free lookup and pin, and the one writer's changes. Readers of a slot table that changes
+ * under them may miss an entry; then they ask the store, so only a wrong hit would be a fault, and
+ * the generation check after the fence excludes it. */
+#include "store/arena/directory.h"
+
+#include "base/assert.h"
+#include "base/limits.h"
+
+#define PROBES_MAX 256u /* of a reader, then it asks the store */
+
+static uint32_t slots_for(uint32_t entries_count)
+{
+    uint32_t n = 64;
+    while (n < entries_count * 2)
+        n *= 2;
+    return n;
+}
+
+static uint64_t slots_offset(void)
+{
+    return sizeof(struct mr_dir_head);
+}
+
+static uint64_t entries_offset(uint32_t slots_count)
+{
+    return mr_align_up(slots_offset() + (uint64_t)slots_count * sizeof(uint32_t), 64);
+}
+
+uint64_t mr_directory_bytes(uint32_t entries_count)
+{
+    uint64_t bytes = entries_offset(slots_for(entries_count)) +
+                     (uint64_t)entries_count * sizeof(struct mr_dir_entry);
+    return mr_align_up(bytes, MR_ARENA_PAGE);
+}
+
+static void place_tables(struct mr_directory *d, void *p, uint32_t slots_count)
+{
+    d->head = p;
+    d->slots = (_Atomic uint32_t *)(void *)((char *)p + slots_offset());
+    d->entries = (struct mr_dir_entry *)(void *)((char *)p + entries_offset(slots_count));
+    d->slots_mask = slots_count - 1;
+    d->graves = 0;
+}
+
+void mr_directory_format(struct mr_directory *d, void *p, uint32_t entries_count, mr_node_id node)
+{
+    mr_assert(entries_count > 1);
+    mr_assert(entries_count <= MR_DIR_ENTRIES_MAX);
+    uint32_t slots_count = slots_for(entries_count);
+    place_tables(d, p, slots_count);
+    d->entries_count = entries_count;
+    *d->head = (struct mr_dir_head){
+        .magic = MR_DIRECTORY_MAGIC,
+        .version = MR_LAYOUT_VERSION,
+        .slots_count = slots_count,
+        .entries_count = entries_count,
+        .node = node.v,
+    };
+}
+
+int mr_directory_attach(struct mr_directory *d, void *p, uint64_t bytes, struct mr_error *e)
+{
+    if (bytes < sizeof(struct mr_dir_head))
+        return mr_fail(e, MR_EFORMAT, "object store: its directory is too short");
+    struct mr_dir_head head = *(const struct mr_dir_head *)p;
+    bool power = head.slots_count && !(head.slots_count & (head.slots_count - 1));
+    if (head.magic != MR_DIRECTORY_MAGIC || head.version != MR_LAYOUT_VERSION || !power ||
+        head.entries_count > MR_DIR_ENTRIES_MAX || head.slots_count > 4 * MR_DIR_ENTRIES_MAX)
+        return mr_fail(e, MR_EFORMAT, "object store: its directory has another layout");
+    uint64_t end = entries_offset(head.slots_count) +
+                   (uint64_t)head.entries_count * sizeof(struct mr_dir_entry);
+    if (end > bytes) return mr_fail(e, MR_EFORMAT, "object store: its directory is cut short");
+    place_tables(d, p, head.slots_count);
+    d->entries_count = head.entries_count;
+    return MR_OK;
+}
+
+/* ---- reader -----------------------------------------------------------------------------------*/
+
+static bool load_place(struct mr_dir_entry *x, mr_object_id id, struct mr_dir_place *out)
+{
+    uint64_t word = atomic_load_explicit(&x->word, memory_order_acquire);
+    if (mr_entry_state(word) != MR_ENTRY_SEALED) return false;
+    if (atomic_load_explicit(&x->maker, memory_order_relaxed) != id.maker) return false;
+    if (atomic_load_explicit(&x->number, memory_order_relaxed) != id.number) return false;
+    out->generation = mr_entry_generation(word);
+    out->segment = atomic_load_explicit(&x->segment, memory_order_relaxed);
+    out->offset = atomic_load_explicit(&x->offset, memory_order_relaxed);
+    out->bytes = atomic_load_explicit(&x->bytes, memory_order_relaxed);
+    return true;
+}
+
+static bool find_place(const struct mr_directory *d, mr_object_id id, struct mr_dir_place *out)
+{
+    uint32_t at = (uint32_t)mr_object_id_hash(id) & d->slots_mask;
+    for (uint32_t probes = 0; probes < PROBES_MAX; probes++, at = (at + 1) & d->slots_mask) {
+        uint32_t entry = atomic_load_explicit(&d->slots[at], memory_order_acquire);
+        if (entry == 0) return false;
+        if (entry >= d->entries_count) continue; /* a grave, or nonsense */
+        if (!load_place(&d->entries[entry], id, out)) continue;
+        out->entry = entry;
+        return true;
+    }
+    return false;
+}
+
+bool mr_directory_pin(
+    const struct mr_directory *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out)
+{
+    if (!find_place(d, id, out)) return false;
+    atomic_store_explicit(
+        slot, mr_pin_word(out->entry, out->generation), memory_order_relaxed); /* announce */
+    atomic_thread_fence(memory_order_seq_cst);
+    /* The same generation, still sealed, means that nothing read above has changed since. */
+    uint64_t word = atomic_load_explicit(&d->entries[out->entry].word, memory_order_acquire);
+    if (word == mr_entry_word(out->generation, MR_ENTRY_SEALED)) return true;
+    atomic_store_explicit(slot, 0, memory_order_release);
+    return false;
+}
+
+/* ---- writer -----------------------------------------------------------------------------------*/
+
+static mr_object_id entry_id(const struct mr_directory *d, uint32_t entry)
+{
+    return (mr_object_id){atomic_load_explicit(&d->entries[entry].maker, memory_order_relaxed),
+        atomic_load_explicit(&d->entries[entry].number, memory_order_relaxed)};
+}
+
+static void insert_slot(struct mr_directory *d, uint32_t entry)
+{
+    uint32_t at = (uint32_t)mr_object_id_hash(entry_id(d, entry)) & d->slots_mask;
+    for (;; at = (at + 1) & d->slots_mask) {
+        uint32_t old = atomic_load_explicit(&d->slots[at], memory_order_relaxed);
+        if (old != 0 && old != MR_DIR_GONE) continue;
+        if (old == MR_DIR_GONE) d->graves--;
+        atomic_store_explicit(&d->slots[at], entry, memory_order_release);
+        return;
+    }
+}
+
+/* Graves make every miss long; when a quarter of the table is graves it is written anew. A reader
+ * in the middle of it misses, and asks. */
+static void clear_graves(struct mr_directory *d)
+{
+    for (uint32_t i = 0; i <= d->slots_mask; i++)
+        atomic_store_explicit(&d->slots[i], 0, memory_order_relaxed);
+    d->graves = 0;
+    for (uint32_t i = 1; i < d->entries_count; i++)
+        if (mr_entry_state(d->entries[i].word) != MR_ENTRY_FREE) insert_slot(d, i);
+}
+
+void mr_directory_add(struct mr_directory *d, uint32_t entry, mr_object_id id)
+{
+    mr_assert(entry > 0);
+    mr_assert(entry < d->entries_count);
+    struct mr_dir_entry *x = &d->entries[entry];
+    uint64_t word = atomic_load_explicit(&x->word, memory_order_relaxed);
+    mr_assert(mr_entry_state(word) == MR_ENTRY_FREE);
+    atomic_store_explicit(&x->maker, id.maker, memory_order_relaxed);
+    atomic_store_explicit(&x->number, id.number, memory_order_relaxed);
+    atomic_store_explicit(&x->word, mr_entry_word(mr_entry_generation(word) + 1, MR_ENTRY_AWAY),
+        memory_order_release);
+    if (d->graves > d->slots_mask / 4) {
+        clear_graves(d); /* takes the new entry in as well */
+        return;
+    }
+    insert_slot(d, entry);
+}
+
+static void set_state(
+    struct mr_directory *d, uint32_t entry, enum mr_entry_state from, enum mr_entry_state to)
+{
+    struct mr_dir_entry *x = &d->entries[entry];
+    uint64_t word = atomic_load_explicit(&x->word, memory_order_relaxed);
+    mr_assert(mr_entry_state(word) == from);
+    atomic_store_explicit(
+        &x->word, mr_entry_word(mr_entry_generation(word), to), memory_order_release);
+}
+
+void mr_directory_publish(
+    struct mr_directory *d, uint32_t entry, uint32_t segment, uint64_t offset, uint64_t bytes)
+{
+    struct mr_dir_entry *x = &d->entries[entry];
+    atomic_store_explicit(&x->segment, segment, memory_order_relaxed);
+    atomic_store_explicit(&x->offset, offset, memory_order_relaxed);
+    atomic_store_explicit(&x->bytes, bytes, memory_order_relaxed);
+    set_state(d, entry, MR_ENTRY_AWAY, MR_ENTRY_SEALED);
+}
+
+void mr_directory_mark(struct mr_directory *d, uint32_t entry)
+{
+    set_state(d, entry, MR_ENTRY_SEALED, MR_ENTRY_EVICTING);
+}
+
+void mr_directory_back_off(struct mr_directory *d, uint32_t entry)
+{
+    set_state(d, entry, MR_ENTRY_EVICTING, MR_ENTRY_SEALED);
+}
+
+void mr_directory_commit(struct mr_directory *d, uint32_t entry)
+{
+    struct mr_dir_entry *x = &d->entries[entry];
+    uint64_t word = atomic_load_explicit(&x->word, memory_order_relaxed);
+    mr_assert(mr_entry_state(word) == MR_ENTRY_EVICTING);
+    atomic_store_explicit(&x->word, mr_entry_word(mr_entry_generation(word) + 1, MR_ENTRY_AWAY),
+        memory_order_release);
+}
+
+void mr_directory_remove(struct mr_directory *d, uint32_t entry)
+{
+    uint32_t at = (uint32_t)mr_object_id_hash(entry_id(d, entry)) & d->slots_mask;
+    while (atomic_load_explicit(&d->slots[at], memory_order_relaxed) != entry)
+        at = (at + 1) & d->slots_mask;
+    uint32_t next = (at + 1) & d->slots_mask;
+    bool last = atomic_load_explicit(&d->slots[next], memory_order_relaxed) == 0;
+    atomic_store_explicit(&d->slots[at], last ? 0 : MR_DIR_GONE, memory_order_release);
+    if (!last) d->graves++;
+    set_state(d, entry, MR_ENTRY_AWAY, MR_ENTRY_FREE);
+}
+
+uint32_t mr_directory_generation(const struct mr_directory *d, uint32_t entry)
+{
+    return mr_entry_generation(atomic_load_explicit(&d->entries[entry].word, memory_order_relaxed));
+}
+
+/* ---- pin pages --------------------------------------------------------------------------------*/
+
+void mr_pin_page_format(struct mr_pin_page *page)
+{
+    page->magic = MR_PIN_MAGIC;
+    page->version = MR_LAYOUT_VERSION;
+}
+
+bool mr_pin_page_is_valid(const struct mr_pin_page *page)
+{
+    return page->magic == MR_PIN_MAGIC && page->version == MR_LAYOUT_VERSION;
+}
+
+void mr_pin_page_scan(
+    const struct mr_directory *d, const struct mr_pin_page *page, mr_pin_seen seen, void *ctx)
+{
+    uint32_t used = atomic_load_explicit(&page->slots_used, memory_order_acquire);
+    used = MR_MIN(used, MR_PIN_SLOTS);
+    for (uint32_t i = 0; i < used; i++) {
+        uint64_t pin = atomic_load_explicit(&page->slots[i], memory_order_acquire);
+        uint32_t entry = (uint32_t)(pin >> 32);
+        if (entry == 0 || entry >= d->entries_count) continue;
+        if (mr_directory_generation(d, entry) == (uint32_t)pin) seen(ctx, entry);
+    }
+}
+
+void mr_pin_page_recent(const struct mr_directory *d, const struct mr_pin_page *page,
+    uint32_t *from, mr_pin_seen seen, void *ctx)
+{
+    uint32_t to = atomic_load_explicit(&page->recent_count, memory_order_acquire);
+    uint32_t n = MR_MIN(to - *from, MR_PIN_RECENT);
+    for (uint32_t i = to - n; i != to; i++) {
+        uint32_t entry =
+            atomic_load_explicit(&page->recent[i & (MR_PIN_RECENT - 1)], memory_order_relaxed);
+        if (entry > 0 && entry < d->entries_count) seen(ctx, entry);
+    }
+    *from = to;
+}
