@@ -5,6 +5,7 @@
 #include "base/pack.h"
 #include "base/utf8.h"
 #include "graph/builder_impl.h"
+#include "graph/graph_impl.h"
 
 #include <stdio.h>
 
@@ -100,11 +101,12 @@ static int check_key(struct mr_str key, const char *what, struct mr_error *e)
 {
     if (mr_utf8_is_key(key, MR_KEY_BYTES_MAX)) return MR_OK;
     if (!key.n) return mr_fail(e, MR_EINVAL, "a %s is empty", what);
+    char shown[400]; /* escaped here: a NUL would end it */
+    mr_utf8_printable(key.p, MR_MIN(key.n, (size_t)120), shown, sizeof shown);
     if (key.n > MR_KEY_BYTES_MAX)
-        return mr_fail(e, MR_EINVAL, "%s \"%.*s…\" has %zu bytes, the limit is %d", what,
-            MR_SHOWN(key), key.n, MR_KEY_BYTES_MAX);
-    return mr_fail(
-        e, MR_EINVAL, "%s \"%.*s\" is not UTF-8 without control characters", what, MR_SHOWN(key));
+        return mr_fail(e, MR_EINVAL, "%s \"%s…\" has %zu bytes, the limit is %d", what, shown,
+            key.n, MR_KEY_BYTES_MAX);
+    return mr_fail(e, MR_EINVAL, "%s \"%s\" is not UTF-8 without control characters", what, shown);
 }
 
 int mr_builder_node(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e)
@@ -311,12 +313,17 @@ int mr_builder_name_node(
     return node_shared(b, key, MR_NODE_NAME, mr_buf_str(&b->options_scratch), node, e);
 }
 
+bool mr_op_name_is_valid(struct mr_str op)
+{
+    return mr_utf8_is_key(op, MR_OP_NAME_BYTES_MAX);
+}
+
 static int op_number(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e)
 {
     uint32_t hash = mr_intern_hash(&b->ops, op);
     uint32_t found = mr_intern_find(&b->ops, op, hash);
     if (found == MR_INTERN_NONE) {
-        if (!mr_utf8_is_key(op, MR_OP_NAME_BYTES_MAX))
+        if (!mr_op_name_is_valid(op))
             return mr_fail(e, MR_EINVAL,
                 "op \"%.*s\" is not 1 to %d bytes of UTF-8 without control characters",
                 MR_SHOWN(op), MR_OP_NAME_BYTES_MAX);

@@ -1,5 +1,5 @@
 /* A whole graph as bytes: what the journal keeps (cut into chunks anywhere) and what a client may
- * send as columns. Versioned, little endian, checksummed; layout in bytes.c. */
+ * send as columns. Versioned, little endian, checksummed; layout in columns.h. */
 #pragma once
 
 #include "graph/builder.h"

@@ -5,3 +5,5 @@
 
 /* Computes dependents from inputs. */
 void mr_graph_link(struct mr_graph *g);
+
+bool mr_op_name_is_valid(struct mr_str op);

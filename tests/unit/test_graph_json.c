@@ -468,7 +468,7 @@ static const struct {
     {"{\"dsk\": {\"x\": 1}, \"labels\": {\"a\": 1}}", "field \"labels\" is an integer"},
     {"{\"dsk\": {\"x\": 1}, \"labels\": {\"a\": \"1\", \"a\": \"2\"}}", "\"a\" is given twice"},
     {"{\"params\": {}, \"dsk\": {\"x\": \"${n}\"}}", "key \"x\": ${n} is neither in \"params\""},
-    {"{\"params\": {\"copies\": 1}, \"dsk\": {\"x\": \"${copy}-\"}}", "(did you mean \"copies\"?)"},
+    {"{\"params\": {\"copies\": 1}, \"dsk\": {\"x\": \"${copie}-\"}}", "(did you mean \"copies\"?)"},
     {"{\"params\": {\"n\": 1}, \"dsk\": {\"x\": \"a${n\"}}", "a ${ is not closed by }"},
     {"{\"params\": {\"n\": [1]}, \"dsk\": {\"x\": \"a${n}\"}}", "${n} is a list and cannot stand"},
     {"{\"params\": {\"n\": 1, \"n\": 2}, \"dsk\": {\"x\": 1}}", "\"n\" is already a parameter"},

@@ -1,0 +1,155 @@
+/* How fast a graph is taken in: JSON to a graph, and its parts. Usage: bench_graph [tasks]
+ * [rounds]. Prints, for each shape and notation, the size of the text, ns a task and tasks/s of the
+ * best and the median round. */
+#include "base/alloc.h"
+#include "graph/builder_impl.h"
+#include "graph/bytes.h"
+#include "graph/json.h"
+#include "graph/order.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <yyjson.h>
+
+static double now_s(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
+{
+    static const struct mr_graph_param two[] = {{MR_STR_INIT("a"), true}, {MR_STR_INIT("b"), true}};
+    (void)ctx;
+    *out = (struct mr_graph_op_info){two, 2, false, false};
+    if (mr_str_eq(op, MR_STR("inc"))) out->params_count = 1;
+    return out->params_count == 1 || mr_str_eq(op, MR_STR("add"));
+}
+
+static const struct mr_graph_catalogue catalogue = {find_op, NULL, NULL};
+
+enum notation { CANONICAL, DSK };
+
+/* Keys of 12 bytes. `inc`: n tasks of a literal each; `add`: each of two earlier ones. */
+static void write_graph(struct mr_buf *b, uint32_t n, bool add, enum notation notation)
+{
+    mr_buf_printf(b, "{\"%s\": {", notation == DSK ? "dsk" : "tasks");
+    for (uint32_t i = 0; i < n; i++) {
+        if (i) mr_buf_add_text(b, ",\n");
+        mr_buf_printf(b, "\"task-%07u\": ", i);
+        uint32_t p = i / 2, q = i > 100 ? i - 100 : 0;
+        if ((!add || i < 2) && notation == DSK)
+            mr_buf_printf(b, "[\"inc\", %u]", i);
+        else if (!add || i < 2)
+            mr_buf_printf(b, "{\"op\": \"inc\", \"args\": [%u]}", i);
+        else if (notation == DSK)
+            mr_buf_printf(b, "[\"add\", \"task-%07u\", \"task-%07u\"]", p, q);
+        else
+            mr_buf_printf(b,
+                "{\"op\": \"add\", \"args\": [{\"ref\": \"task-%07u\"}, {\"ref\": \"task-%07u\"}]}",
+                p, q);
+    }
+    mr_buf_add_text(b, "}}");
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void row(const char *what, double *seconds, unsigned rounds, uint32_t n)
+{
+    qsort(seconds, rounds, sizeof *seconds, by_value);
+    double best = seconds[0], median = seconds[rounds / 2];
+    printf("  %-28s best %7.1f ms  median %7.1f ms  %6.0f ns/task  %10.0f tasks/s\n", what,
+        best * 1e3, median * 1e3, median / n * 1e9, n / median);
+}
+
+static void must(int err, const struct mr_error *e)
+{
+    if (!err) return;
+    (void)fprintf(stderr, "bench_graph: %s\n", e->text);
+    exit(1);
+}
+
+enum { PARSE, TOTAL, ORDER, WRITE, READ, FREE, KINDS };
+static const char *const kinds[KINDS] = {"JSON to DOM (yyjson)", "JSON to graph, all of it",
+    "cull and order alone", "graph to bytes", "bytes to graph", "free"};
+
+/* The order of a finished graph again: its nodes as a builder would hold them. */
+static double time_order(const struct mr_graph *g)
+{
+    uint32_t *count = mr_alloc_array(g->nodes_count, sizeof *count);
+    for (uint32_t v = 0; v < g->nodes_count; v++)
+        count[v] = g->input_at[v + 1] - g->input_at[v];
+    struct mr_order_graph in = {g->nodes_count, g->input_at, count, g->inputs,
+        g->input_at[g->nodes_count], g->targets, g->targets_count};
+    struct mr_order out;
+    double t = now_s();
+    if (!mr_order_make(&in, &out)) exit(1);
+    t = now_s() - t;
+    mr_order_fini(&out);
+    mr_release(count);
+    return t;
+}
+
+static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum notation notation)
+{
+    struct mr_buf text, bytes;
+    mr_buf_init(&text, (size_t)1 << 32);
+    mr_buf_init(&bytes, (size_t)1 << 32);
+    write_graph(&text, n, add, notation);
+    double *seconds[KINDS];
+    for (int k = 0; k < KINDS; k++)
+        seconds[k] = mr_alloc_array(rounds, sizeof **seconds);
+    struct mr_error e = {0};
+    size_t held = 0;
+    for (unsigned r = 0; r < rounds; r++) {
+        double t = now_s();
+        yyjson_doc_free(yyjson_read((const char *)text.p, text.n, 0));
+        seconds[PARSE][r] = now_s() - t;
+        struct mr_graph *g = NULL, *again = NULL;
+        t = now_s();
+        must(mr_graph_from_json(mr_buf_str(&text), &catalogue, &g, &e), &e);
+        seconds[TOTAL][r] = now_s() - t;
+        held = mr_graph_bytes_held(g);
+        seconds[ORDER][r] = time_order(g);
+        mr_buf_clear(&bytes);
+        t = now_s();
+        must(mr_graph_to_bytes(g, &bytes, &e), &e);
+        seconds[WRITE][r] = now_s() - t;
+        t = now_s();
+        must(mr_graph_from_bytes(mr_buf_str(&bytes), &again, &e), &e);
+        seconds[READ][r] = now_s() - t;
+        t = now_s();
+        mr_graph_free(&g);
+        seconds[FREE][r] = now_s() - t;
+        mr_graph_free(&again);
+    }
+    printf("%s: %u tasks, JSON %.1f MB, in memory %.1f B/task, bytes %.1f B/task\n", name, n,
+        (double)text.n * 1e-6, (double)held / n, (double)bytes.n / n);
+    for (int k = 0; k < KINDS; k++) {
+        row(kinds[k], seconds[k], rounds, n);
+        mr_release(seconds[k]);
+    }
+    mr_buf_fini(&text);
+    mr_buf_fini(&bytes);
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000;
+    unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
+    if (n < 4 || n > 9999999 || rounds < 1 || rounds > 1000) {
+        (void)fprintf(stderr, "usage: bench_graph [tasks 4..9999999] [rounds 1..1000]\n");
+        return 2;
+    }
+    bench("canonical, independent", n, rounds, false, CANONICAL);
+    bench("dsk, independent", n, rounds, false, DSK);
+    bench("canonical, two inputs each", n, rounds, true, CANONICAL);
+    bench("dsk, two inputs each", n, rounds, true, DSK);
+    return 0;
+}

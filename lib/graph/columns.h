@@ -1,0 +1,82 @@
+/* The bytes of a graph, section by section: found, measured and checked, but not yet believed to be
+ * a graph. For bytes.c and bytes_add.c.
+ *
+ * All numbers are little endian. Head: "mrgraph" and a NUL, u32 version, u32 sections. Then each
+ * section, in this order: u32 its number, u32 zero, u64 bytes, the bytes. At the end u64: XXH3 of
+ * everything before it, or 0 for "not computed", which only clients may send.
+ *
+ *   1 head      u32 nodes, u32 culled keys, u32 arguments, u32 option sets, u32 ops, u32 targets
+ *   2 kind      u8 a node: enum mr_node_kind
+ *   3 op        u16 a node: index in ops; 0 if it is no task
+ *   4 key_n     u16 a node, then u16 a culled key: length
+ *   5 keys      the keys, then the culled keys, end to end
+ *   6 args_of   u32 a node: index of its arguments
+ *   7 args_n    u32 each: bytes of these arguments
+ *   8 args      packs, end to end
+ *   9 input_n   u32 a node: how many inputs
+ *  10 inputs    u32 each: nodes, by slot
+ *  11 option_of u32 a node: index of its option set, 2^32-1 for none; empty if nobody has any
+ *  12 options   one pack each
+ *  13 ops       one pack each, a text
+ *  14 targets   u32 each
+ *  15 job       one pack */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+#define MR_COLUMNS_VERSION 1
+#define MR_COLUMNS_MAGIC "mrgraph"
+
+enum mr_column {
+    MR_COLUMN_HEAD = 1,
+    MR_COLUMN_KIND,
+    MR_COLUMN_OP,
+    MR_COLUMN_KEY_N,
+    MR_COLUMN_KEYS,
+    MR_COLUMN_ARGS_OF,
+    MR_COLUMN_ARGS_N,
+    MR_COLUMN_ARGS,
+    MR_COLUMN_INPUT_N,
+    MR_COLUMN_INPUTS,
+    MR_COLUMN_OPTION_OF,
+    MR_COLUMN_OPTIONS,
+    MR_COLUMN_OPS,
+    MR_COLUMN_TARGETS,
+    MR_COLUMN_JOB,
+    MR_COLUMNS_END,
+};
+
+struct mr_columns {
+    uint32_t nodes_count;
+    uint32_t culled_count;
+    uint32_t args_count;
+    uint32_t options_count;
+    uint32_t ops_count;
+    uint32_t targets_count;
+    uint32_t inputs_count;
+    struct mr_str at[MR_COLUMNS_END];
+};
+
+/* Finds the sections. What holds afterwards: their number and order, the sizes of the columns of
+ * fixed width, every limit on a count; kinds, op, argument, option, input and target numbers are in
+ * range; lengths add up; keys are keys; arguments are packs that name no input slot the node does
+ * not have; nodes that are no tasks have the arguments of their kind; no node lists an input
+ * twice. Not checked: equal keys, the order. */
+int mr_columns_read(
+    struct mr_str bytes, bool needs_checksum, struct mr_columns *out, struct mr_error *e);
+
+/* The i-th number of a column (they need not be aligned). */
+static inline uint32_t mr_column_u32(struct mr_str column, uint32_t i)
+{
+    uint32_t v = 0;
+    memcpy(&v, column.p + (size_t)i * sizeof v, sizeof v);
+    return v;
+}
+
+static inline uint16_t mr_column_u16(struct mr_str column, uint32_t i)
+{
+    uint16_t v = 0;
+    memcpy(&v, column.p + (size_t)i * sizeof v, sizeof v);
+    return v;
+}
