@@ -182,7 +182,7 @@ void mr_rpc_call_returned(struct mr_rpc_call *call, bool *pending)
 
 static bool may_tell(const struct mr_rpc_call *call) /* of messages, while nobody has ended it */
 {
-    return !call->over && !call->finish_wanted;
+    return !call->muted && !call->finish_wanted;
 }
 
 void mr_rpc_call_pump(struct mr_rpc_call *call)
@@ -215,7 +215,7 @@ static void half_closed(struct mr_rpc_call *call)
         (void)mr_rpc_call_finish(call, &none);
         return;
     }
-    if (call->handler->on_half_close) call->handler->on_half_close(call);
+    if (call->server && call->handler->on_half_close) call->handler->on_half_close(call);
 }
 
 static void recv_done(struct mr_rpc_tag *tag, bool ok)
@@ -268,7 +268,8 @@ static grpc_op status_op(struct mr_rpc_call *call)
 }
 
 /* One batch: initial metadata if not sent, one message if queued, and after the last one the end
- * of our side. gRPC allows one such batch at a time; the rest waits for send_done. */
+ * of our side. gRPC allows one such batch at a time; the rest waits for send_done. No hint beside
+ * initial metadata: such a batch of a server never completes. */
 void mr_rpc_call_flush(struct mr_rpc_call *call)
 {
     if (call->send_pending || call->over) return;
@@ -280,7 +281,7 @@ void mr_rpc_call_flush(struct mr_rpc_call *call)
     grpc_byte_buffer *message = NULL;
     if (has_message) {
         message = queue_pop(&call->queue);
-        uint32_t hint = call->queue.count ? GRPC_WRITE_BUFFER_HINT : 0;
+        uint32_t hint = call->queue.count && !n ? GRPC_WRITE_BUFFER_HINT : 0;
         ops[n] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .flags = hint};
         ops[n++].data.send_message.send_message = message;
     }
@@ -304,7 +305,8 @@ static void send_done(struct mr_rpc_tag *tag, bool ok)
                call->queue.count < MR_RPC_QUEUE_COUNT_HIGH / 2;
     if (call->was_full && low) {
         call->was_full = false;
-        bool told = may_tell(call) && !call->half_close_wanted && call->handler->on_writable;
+        bool told =
+            !call->over && may_tell(call) && !call->half_close_wanted && call->handler->on_writable;
         if (told) call->handler->on_writable(call);
     }
     mr_rpc_call_end_if_over(call);
@@ -374,7 +376,7 @@ void mr_rpc_call_drop_queue(struct mr_rpc_call *call)
 void mr_rpc_call_cancel(struct mr_rpc_call *call)
 {
     if (call->over) return;
-    call->over = true;
+    call->over = call->muted = true;
     queue_clear(&call->queue);
     (void)grpc_call_cancel(call->grpc, NULL);
 }

@@ -128,7 +128,7 @@ static void close_done(struct mr_rpc_tag *tag, bool ok)
     (void)ok;
     struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, close_tag);
     mr_rpc_call_returned(call, &call->close_pending);
-    bool told = !call->over && call->status == GRPC_STATUS_OK;
+    bool told = !call->muted && call->status == GRPC_STATUS_OK;
     if (call->one_reply && told) {
         if (call->handler->on_open) call->handler->on_open(call);
         if (call->received) mr_rpc_call_deliver(call);

@@ -99,7 +99,8 @@ struct mr_rpc_call {
     uint32_t initial_flags;
     bool half_close_wanted, half_close_sent;
     bool finish_wanted, finish_sent, finish_arrived;
-    bool over; /* cancelled or answered: nothing more can be sent */
+    bool over;  /* nothing more can be sent */
+    bool muted; /* nothing more is told but the end */
     int cancelled;
 
     grpc_status_code status; /* to send, or received */

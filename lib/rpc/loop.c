@@ -7,7 +7,7 @@
 #include "host/log.h"
 
 #include <grpc/support/log.h>
-#include <stdlib.h>
+#include <string.h>
 
 #define EVENTS_MAX 1024 /* of one turn */
 #define FLUSH_EVERY 32  /* events: the longest that a queued message waits in a busy turn */
@@ -28,11 +28,14 @@ mr_time mr_rpc_time(gpr_timespec t)
     return mr_time_after((mr_time)at.tv_sec * MR_SECOND, (mr_duration)at.tv_nsec);
 }
 
-/* gRPC writes to stderr what callers hear as a status anyway; it is kept for `debug`. */
+/* gRPC writes to stderr what callers hear as a status anyway; that is kept for `debug`. The last
+ * words before its abort are not. */
 static void log_line(gpr_log_func_args *args)
 {
     char text[MR_LOG_LINE_MAX];
-    mr_log(MR_DEBUG, "grpc", "severity=%s text=%s", gpr_log_severity_string(args->severity),
+    bool dying = strstr(args->message, "assertion failed");
+    mr_log(dying ? MR_ERROR : MR_DEBUG, "grpc", "severity=%s text=%s",
+        gpr_log_severity_string(args->severity),
         mr_log_quote(mr_str(args->message), text, sizeof text));
 }
 

@@ -14,7 +14,7 @@ void mr_rpc_loop_free(struct mr_rpc_loop **loop); /* no server, channel or call 
 
 /* One turn: sends what was queued, waits until something happens or `deadline` (0: only looks),
  * runs the callbacks of all that is there (bounded), sends what they queued. Returns how many
- * events it handled; 0 after the deadline or a wake. */
+ * events it handled: 0 after the deadline. */
 size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline);
 
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop); /* any thread: ends a waiting mr_rpc_loop_run */

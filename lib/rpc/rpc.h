@@ -41,7 +41,8 @@ struct mr_rpc_handler {
     void (*on_open)(struct mr_rpc_call *call);
     /* One message. Lent until the return, unless taken. */
     void (*on_message)(struct mr_rpc_call *call, struct mr_rpc_message *m);
-    /* The peer sends no more messages. Server: also after the one message of a unary request. */
+    /* Server: the client sends no more messages; also after the one of a unary request, unless it
+     * is answered by then. (A client hears it as on_done.) */
     void (*on_half_close)(struct mr_rpc_call *call);
     /* The send queue had passed its high mark and is below half of it again. */
     void (*on_writable)(struct mr_rpc_call *call);

@@ -143,7 +143,7 @@ static void close_done(struct mr_rpc_tag *tag, bool ok)
     struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, close_tag);
     mr_rpc_call_returned(call, &call->close_pending);
     bool tell = call->cancelled && !call->over && !call->finish_wanted;
-    call->over = true;
+    call->over = call->muted = true;
     mr_rpc_call_drop_queue(call);
     if (tell && call->handler->on_cancelled) call->handler->on_cancelled(call);
     mr_rpc_call_end_if_over(call);
@@ -265,6 +265,8 @@ void mr_rpc_server_set_serving(struct mr_rpc_server *s, const char *service, boo
     mr_rpc_health_changed(s);
 }
 
+/* gRPC's own shutdown comes in close: it breaks new calls off as CANCELLED, where callers should
+ * hear UNAVAILABLE and why. */
 void mr_rpc_server_drain(struct mr_rpc_server *s)
 {
     if (s->draining) return;
@@ -279,12 +281,11 @@ void mr_rpc_server_drain(struct mr_rpc_server *s)
         struct mr_rpc_call *call = MR_LIST_ITEM(node, struct mr_rpc_call, owner_node);
         if (call->ours) (void)mr_rpc_call_finish(call, &away);
     }
-    grpc_server_shutdown_and_notify(s->grpc, s->loop->cq, &s->shutdown_tag);
 }
 
 bool mr_rpc_server_is_drained(const struct mr_rpc_server *s)
 {
-    return s->draining && s->shut_down && mr_list_is_empty(&s->calls) && !s->accepts_count;
+    return s->draining && mr_list_is_empty(&s->calls);
 }
 
 size_t mr_rpc_server_calls(const struct mr_rpc_server *s)
@@ -305,8 +306,9 @@ void mr_rpc_server_close(struct mr_rpc_server **server, mr_duration grace)
     mr_time until = mr_time_after(mr_clock_now(), grace);
     while (!mr_rpc_server_is_drained(s) && mr_clock_now() < until)
         (void)mr_rpc_loop_run(s->loop, until);
-    if (!mr_rpc_server_is_drained(s)) mr_rpc_server_cancel_all(s);
-    while (!mr_rpc_server_is_drained(s))
+    grpc_server_shutdown_and_notify(s->grpc, s->loop->cq, &s->shutdown_tag);
+    mr_rpc_server_cancel_all(s);
+    while (!s->shut_down || s->accepts_count || !mr_rpc_server_is_drained(s))
         (void)mr_rpc_loop_run(s->loop, MR_NEVER);
     grpc_server_destroy(s->grpc);
     for (uint32_t i = 0; i < s->entries_count; i++)

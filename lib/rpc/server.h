@@ -63,7 +63,7 @@ void mr_rpc_server_start(struct mr_rpc_server *server);
 /* Health of a service of the table; "" is the server as a whole. All begin as serving. */
 void mr_rpc_server_set_serving(struct mr_rpc_server *server, const char *service, bool serving);
 
-/* Takes no new connections and calls, health says NOT_SERVING; calls that are open go on. */
+/* New calls are answered UNAVAILABLE, health says NOT_SERVING; calls that are open go on. */
 void mr_rpc_server_drain(struct mr_rpc_server *server);
 bool mr_rpc_server_is_drained(const struct mr_rpc_server *server); /* and no call is left */
 size_t mr_rpc_server_calls(const struct mr_rpc_server *server);    /* open now, ours not counted */

@@ -1,0 +1,8 @@
+/* millrace.v1.Metrics: the counters of this process on its gRPC port. */
+#pragma once
+
+#include "host/stats.h"
+#include "rpc/server.h"
+
+/* Before start. `stats` outlives the server. */
+void mr_rpc_server_add_metrics(struct mr_rpc_server *server, struct mr_stats *stats);
