@@ -8,9 +8,9 @@
 
 /* One input of the task, in the order of its slots. */
 struct mr_op_input {
-    struct mr_str pack;   /* a scalar/JSON value inline; else empty */
-    struct mr_str extent; /* a value extent (64-byte aligned when mapped); of an op by reference may
-                             be empty */
+    struct mr_str pack;   /* a scalar/JSON value (or extension 2) inline; else empty */
+    struct mr_str extent; /* a value extent, 64-byte aligned. For an op by reference its header is
+                             enough: mr_value_header.header_bytes bytes */
     mr_object_id object;  /* none for an inline value */
 };
 
@@ -47,13 +47,13 @@ struct mr_op_run; /* memory of calls, reused from one to the next */
 struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_bytes_max);
 void mr_op_run_free(struct mr_op_run **r);
 
-/* Runs `op`. `args` is the task's pack: a list of the positional arguments; `named` a map or empty.
- * ctx is handed to the host's functions. On MR_OK `*result` is filled and lent until the next call
- * with `r`; on failure `*e` begins with the op's name. */
+/* Runs `op` on the task's arguments, laid out as graph/args.h says. `ctx` is handed to the host's
+ * functions. On MR_OK `*result` is filled and lent until the next call with `r`; on failure `*e`
+ * (wanted, not NULL) begins with the op's name. */
 int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_op_task *task,
-    struct mr_str args, struct mr_str named, const struct mr_op_input *inputs,
-    uint32_t inputs_count, void *ctx, struct mr_op_result *result, struct mr_error *e);
+    struct mr_str args, const struct mr_op_input *inputs, uint32_t inputs_count, void *ctx,
+    struct mr_op_result *result, struct mr_error *e);
 
-/* An argument as a pack, tensors and other values as extension 2. */
+/* An argument as a pack; tensors and other values become extension 2. MR_ELIMIT. */
 int mr_arg_pack(const struct mr_arg *arg, struct mr_buf *out, struct mr_error *e);
 const char *mr_arg_type_name(enum mr_arg_type type);

@@ -8,12 +8,10 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/str.h"
+#include "store/object/tensor.h"
 
 #define MR_OP_ABI 1
 #define MR_OP_PARAMS_MAX 12
-
-struct mr_tensor; /* store/object/value.h: dtype, shape, strides, data; read in place */
-struct mr_op_call;
 
 enum mr_arg_type {
     MR_ARG_NIL,
@@ -34,9 +32,8 @@ enum mr_arg_type {
 
 struct mr_arg {
     enum mr_arg_type type;
-    uint32_t count; /* of LIST and DICT */
-    uint32_t input; /* the input slot this argument is as a whole, else MR_ARG_NO_INPUT */
-    uint32_t reserved;
+    uint32_t count;     /* of LIST and DICT */
+    uint32_t input;     /* the input slot this argument is as a whole, else MR_ARG_NO_INPUT */
     struct mr_str name; /* of a member of a DICT */
     union {
         bool boolean;
@@ -52,8 +49,7 @@ struct mr_arg {
     mr_object_id object; /* of OBJECT; of an input that has one */
 };
 
-/* What a parameter accepts; checked before the function runs. */
-enum {
+enum { /* what a parameter accepts; checked before the function runs */
     MR_TAKES_NIL = 1 << 0,
     MR_TAKES_BOOL = 1 << 1,
     MR_TAKES_INT = 1 << 2, /* i64 or u64 */
@@ -65,6 +61,7 @@ enum {
     MR_TAKES_TENSOR = 1 << 8,
     MR_TAKES_VALUE = 1 << 9,
     MR_TAKES_OBJECT = 1 << 10,
+    MR_TAKES_REAL = MR_TAKES_INT | MR_TAKES_FLOAT,
     MR_TAKES_NUMBER = MR_TAKES_BOOL | MR_TAKES_INT | MR_TAKES_FLOAT,
     MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST, /* what becomes a tensor */
     MR_TAKES_ANY = (1 << 11) - 1,
@@ -85,6 +82,8 @@ enum {
     MR_OP_VARIADIC = 1 << 4,      /* the last parameter repeats (at least once if it is required) */
 };
 
+struct mr_op_call;
+
 struct mr_op_desc {
     uint32_t abi; /* MR_OP_ABI */
     uint32_t flags;
@@ -93,7 +92,6 @@ struct mr_op_desc {
     const char *result;  /* what it returns, a few words */
     const struct mr_op_param *params;
     uint32_t params_count;
-    uint32_t reserved;
     uint64_t cost_ns; /* guess for a small call, until it has been measured */
     int (*run)(struct mr_op_call *call);
 };
@@ -106,16 +104,16 @@ struct mr_op_task {
     struct mr_str key;
 };
 
-/* What the function may ask for. A function that returns int answers MR_OK or an error that it has
- * already put in words; pass that error on. Exactly one of the `return_…` must succeed (or the call
- * must fail): `return call->does->return_int(call, 3);`. */
+/* What the function may ask for. What returns int answers MR_OK or an error that is already in
+ * words: pass it on. One of the `return_…` must succeed: `return call->does->return_int(call, 3);`.
+ */
 struct mr_op_services {
-    /* A result of `bytes`, made where it will stay (in store memory when it is large). The caller
-     * writes a whole value extent there; not zeroed. NULL: refused, already in words. */
+    /* A result of `bytes`, made where it will stay, 64-byte aligned, not zeroed: the caller writes
+     * a whole value extent there. NULL: refused, already in words. */
     void *(*return_extent)(struct mr_op_call *call, uint64_t bytes);
-    /* A tensor result, C-contiguous; its data is to be written at the returned address, which is
-     * 64-byte aligned and not zeroed. NULL: refused. `dtype` is enum mr_dtype. */
-    void *(*return_tensor)(struct mr_op_call *call, int dtype, uint32_t ndim, const int64_t *shape);
+    /* A tensor result, row-major; write its data at the returned address. NULL: refused. */
+    void *(*return_tensor)(
+        struct mr_op_call *call, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape);
     void *(*return_bytes)(struct mr_op_call *call, uint64_t bytes);       /* a bytes value */
     int (*return_arg)(struct mr_op_call *call, const struct mr_arg *arg); /* no copy of an input */
     int (*return_pack)(struct mr_op_call *call, struct mr_str pack);      /* copied */
@@ -134,8 +132,7 @@ struct mr_op_services {
     void (*log)(struct mr_op_call *call, const char *fmt, ...) MR_PRINTF(2, 3);
     /* Opens a file beneath the data roots for reading; `*fd` is the callee's to close. */
     int (*open)(struct mr_op_call *call, struct mr_str path, int *fd);
-    /* Memory until the function returns: zeroed, 64-byte aligned. NULL: over the limit, in words.
-     */
+    /* Memory until the return: zeroed, 64-byte aligned. NULL: over the limit, in words. */
     void *(*scratch)(struct mr_op_call *call, uint64_t bytes);
 };
 
@@ -143,8 +140,7 @@ struct mr_op_call {
     const struct mr_op_desc *op;
     const struct mr_op_services *does;
     struct mr_op_task task;
-    /* One per parameter, defaults filled in, positional and named alike. A variadic op finds what
-     * its last parameter was given in `rest`, and NIL in its place here. */
+    /* One per parameter, defaults filled in; a variadic op finds its last one's in `rest`. */
     const struct mr_arg *args;
     const struct mr_arg *rest;
     uint32_t args_count;
@@ -152,6 +148,6 @@ struct mr_op_call {
     void *host; /* of whoever runs the call */
 };
 
-/* The entry point of a plug-in. `abi` is what the loader speaks; NULL refuses it. */
+/* A plug-in's entry point. `abi` is what the loader speaks; NULL refuses it. */
 typedef const struct mr_op_desc *const *(*mr_plugin_entry)(uint32_t abi, uint32_t *count);
 #define MR_PLUGIN_ENTRY "mr_plugin_ops"

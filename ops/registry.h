@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "graph/builder.h"
 #include "ops/op.h"
 
 struct mr_registry;
@@ -21,6 +22,9 @@ const struct mr_op_desc *mr_registry_find(const struct mr_registry *r, struct mr
 uint32_t mr_registry_count(const struct mr_registry *r);
 const struct mr_op_desc *mr_registry_at(
     const struct mr_registry *r, uint32_t i); /* sorted by name */
+
+/* What the check of a graph asks; lives as long as the registry. */
+struct mr_graph_catalogue mr_registry_catalogue(const struct mr_registry *r);
 
 /* May `op` be called with so many positional arguments and these named ones? MR_EINVAL names the
  * argument that is missing, unknown or given twice. */

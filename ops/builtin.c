@@ -1,0 +1,15 @@
+#include "ops/builtin.h"
+
+const mr_op_family *mr_op_families(uint32_t *count)
+{
+    static const mr_op_family families[] = {
+        mr_scalar_ops,
+        mr_container_ops,
+        mr_elementwise_ops,
+        mr_array_shape_ops,
+        mr_array_reduce_ops,
+        mr_array_moments_ops,
+    };
+    *count = MR_ARRAY_LEN(families);
+    return families;
+}

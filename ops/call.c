@@ -1,0 +1,407 @@
+#include "ops/call.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "base/pack.h"
+#include "ops/registry.h"
+#include "ops/resolve.h"
+#include "store/object/value.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct mr_op_run {
+    struct mr_op_call call; /* first: the services find the rest from it */
+    const struct mr_op_host *host;
+    void *ctx;
+    struct mr_scratch scratch;
+    struct mr_buf pack; /* of a result */
+    struct mr_op_result result;
+    struct mr_error *error;
+    struct mr_arg params[MR_OP_PARAMS_MAX];
+};
+
+static struct mr_op_run *run_of(struct mr_op_call *call)
+{
+    return MR_CONTAINER_OF(call, struct mr_op_run, call);
+}
+
+/* ---- what the function may ask for ------------------------------------------------------------
+ */
+
+static int does_fail(struct mr_op_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
+
+static int does_fail(struct mr_op_call *call, int code, const char *fmt, ...)
+{
+    char text[MR_ERROR_TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return mr_fail(run_of(call)->error, code, "%s: %s", call->op->name, text);
+}
+
+static void *does_return_extent(struct mr_op_call *call, uint64_t bytes)
+{
+    struct mr_op_run *r = run_of(call);
+    if (!bytes || bytes > MR_OBJECT_BYTES_MAX) {
+        (void)does_fail(call, MR_ELIMIT, "the result is larger than a value may be");
+        return NULL;
+    }
+    struct mr_error why = {0};
+    void *p = r->host->alloc_result(r->ctx, bytes, &why);
+    if (!p) {
+        (void)does_fail(call, why.code ? why.code : MR_ELIMIT,
+            "no room for a result of %llu bytes: %s", (unsigned long long)bytes, why.text);
+        return NULL;
+    }
+    mr_assert((uintptr_t)p % MR_VALUE_ALIGN == 0);
+    r->result =
+        (struct mr_op_result){.kind = MR_OP_RESULT_EXTENT, .extent = mr_str_of(p, (size_t)bytes)};
+    return p;
+}
+
+static void *does_return_tensor(
+    struct mr_op_call *call, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape)
+{
+    struct mr_error why = {0};
+    if (mr_tensor_shape_check(dtype, ndim, shape, NULL, NULL, &why)) {
+        (void)does_fail(call, why.code, "%s", why.text);
+        return NULL;
+    }
+    void *extent = does_return_extent(call, mr_tensor_bytes(dtype, ndim, shape));
+    return extent ? mr_tensor_build(extent, dtype, ndim, shape) : NULL;
+}
+
+static void *does_return_bytes(struct mr_op_call *call, uint64_t bytes)
+{
+    void *extent = does_return_extent(call, mr_value_bytes_size(bytes));
+    return extent ? mr_value_bytes_build(extent, bytes) : NULL;
+}
+
+/* The pack that has been written into r->pack is the result. */
+static int return_written(struct mr_op_run *r)
+{
+    if (mr_buf_status(&r->pack))
+        return does_fail(&r->call, MR_ELIMIT, "the result is a pack of more than %llu bytes",
+            (unsigned long long)r->pack.bytes_max);
+    r->result = (struct mr_op_result){.kind = MR_OP_RESULT_PACK, .pack = mr_buf_str(&r->pack)};
+    return MR_OK;
+}
+
+static struct mr_buf *begin_pack(struct mr_op_call *call)
+{
+    struct mr_buf *b = &run_of(call)->pack;
+    mr_buf_clear(b);
+    return b;
+}
+
+static int does_return_arg(struct mr_op_call *call, const struct mr_arg *arg)
+{
+    struct mr_op_run *r = run_of(call);
+    if (arg->input != MR_ARG_NO_INPUT) {
+        r->result = (struct mr_op_result){.kind = MR_OP_RESULT_INPUT, .input = arg->input};
+        return MR_OK;
+    }
+    if (arg->extent.n && arg->type != MR_ARG_OBJECT) {
+        void *p = does_return_extent(call, arg->extent.n);
+        if (!p) return r->error->code;
+        memcpy(p, arg->extent.p, arg->extent.n);
+        return MR_OK;
+    }
+    struct mr_error why = {0};
+    if (mr_arg_pack(arg, begin_pack(call), &why)) return does_fail(call, why.code, "%s", why.text);
+    return return_written(r);
+}
+
+static int does_return_pack(struct mr_op_call *call, struct mr_str pack)
+{
+    mr_buf_add_str(begin_pack(call), pack);
+    return return_written(run_of(call));
+}
+
+static int does_return_nil(struct mr_op_call *call)
+{
+    mr_pack_nil(begin_pack(call));
+    return return_written(run_of(call));
+}
+
+static int does_return_bool(struct mr_op_call *call, bool v)
+{
+    mr_pack_bool(begin_pack(call), v);
+    return return_written(run_of(call));
+}
+
+static int does_return_int(struct mr_op_call *call, int64_t v)
+{
+    mr_pack_int(begin_pack(call), v);
+    return return_written(run_of(call));
+}
+
+static int does_return_float(struct mr_op_call *call, double v)
+{
+    mr_pack_float(begin_pack(call), v);
+    return return_written(run_of(call));
+}
+
+static int does_return_text(struct mr_op_call *call, struct mr_str text)
+{
+    mr_pack_text(begin_pack(call), text);
+    return return_written(run_of(call));
+}
+
+static bool does_is_cancelled(struct mr_op_call *call)
+{
+    struct mr_op_run *r = run_of(call);
+    return r->host->is_cancelled(r->ctx);
+}
+
+static int does_wait(struct mr_op_call *call, uint64_t ns)
+{
+    struct mr_op_run *r = run_of(call);
+    r->host->wait(r->ctx, ns);
+    return does_is_cancelled(call) ? does_fail(call, MR_ECANCELED, "cancelled") : MR_OK;
+}
+
+static void does_log(struct mr_op_call *call, const char *fmt, ...) MR_PRINTF(2, 3);
+
+static void does_log(struct mr_op_call *call, const char *fmt, ...)
+{
+    char text[MR_ERROR_TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    run_of(call)->host->log(run_of(call)->ctx, mr_str(text));
+}
+
+static int does_open(struct mr_op_call *call, struct mr_str path, int *fd)
+{
+    struct mr_op_run *r = run_of(call);
+    struct mr_error why = {0};
+    int err = r->host->open(r->ctx, path, fd, &why);
+    return err ? does_fail(call, err, "%s", why.text) : MR_OK;
+}
+
+static void *does_scratch(struct mr_op_call *call, uint64_t bytes)
+{
+    struct mr_op_run *r = run_of(call);
+    void *p = mr_scratch_take(&r->scratch, bytes, MR_VALUE_ALIGN);
+    if (!p)
+        (void)does_fail(call, MR_ELIMIT, "needs more than the %llu bytes that one call may take",
+            (unsigned long long)r->scratch.bytes_max);
+    return p;
+}
+
+static const struct mr_op_services services = {
+    .return_extent = does_return_extent,
+    .return_tensor = does_return_tensor,
+    .return_bytes = does_return_bytes,
+    .return_arg = does_return_arg,
+    .return_pack = does_return_pack,
+    .return_nil = does_return_nil,
+    .return_bool = does_return_bool,
+    .return_int = does_return_int,
+    .return_float = does_return_float,
+    .return_text = does_return_text,
+    .fail = does_fail,
+    .is_cancelled = does_is_cancelled,
+    .wait = does_wait,
+    .log = does_log,
+    .open = does_open,
+    .scratch = does_scratch,
+};
+
+/* ---- arguments to parameters ------------------------------------------------------------------
+ */
+
+static uint32_t takes_bit(enum mr_arg_type type)
+{
+    static const uint32_t bits[] = {
+        [MR_ARG_NIL] = MR_TAKES_NIL,
+        [MR_ARG_BOOL] = MR_TAKES_BOOL,
+        [MR_ARG_INT] = MR_TAKES_INT,
+        [MR_ARG_UINT] = MR_TAKES_INT,
+        [MR_ARG_FLOAT] = MR_TAKES_FLOAT,
+        [MR_ARG_TEXT] = MR_TAKES_TEXT,
+        [MR_ARG_BYTES] = MR_TAKES_BYTES,
+        [MR_ARG_LIST] = MR_TAKES_LIST,
+        [MR_ARG_DICT] = MR_TAKES_DICT,
+        [MR_ARG_TENSOR] = MR_TAKES_TENSOR,
+        [MR_ARG_VALUE] = MR_TAKES_VALUE,
+        [MR_ARG_OBJECT] = MR_TAKES_OBJECT,
+    };
+    return bits[type];
+}
+
+/* A tensor without axes where only a number will do. */
+static void unwrap_number(struct mr_arg *arg)
+{
+    const struct mr_tensor *t = arg->tensor;
+    if (t->dtype == MR_DTYPE_BOOL) {
+        arg->type = MR_ARG_BOOL;
+        arg->boolean = *(const unsigned char *)t->data != 0;
+    } else if (t->dtype == MR_DTYPE_U64) {
+        uint64_t u = *(const uint64_t *)t->data;
+        arg->type = u > INT64_MAX ? MR_ARG_UINT : MR_ARG_INT;
+        arg->u = u;
+    } else if (t->dtype == MR_DTYPE_I64) {
+        arg->type = MR_ARG_INT;
+        arg->i = *(const int64_t *)t->data;
+    } else {
+        double f = mr_dtype_get_f64(t->dtype, t->data);
+        arg->type = mr_dtype_is_float(t->dtype) ? MR_ARG_FLOAT : MR_ARG_INT;
+        if (arg->type == MR_ARG_FLOAT)
+            arg->f = f;
+        else
+            arg->i = (int64_t)f;
+    }
+}
+
+static int check_type(const struct mr_op_desc *op, const struct mr_op_param *p, struct mr_arg *arg,
+    struct mr_error *e)
+{
+    if (p->takes & takes_bit(arg->type)) return MR_OK;
+    if (arg->type == MR_ARG_TENSOR && arg->tensor->ndim == 0 && (p->takes & MR_TAKES_NUMBER)) {
+        unwrap_number(arg);
+        if (p->takes & takes_bit(arg->type)) return MR_OK;
+    }
+    struct mr_buf words;
+    mr_buf_init(&words, 200);
+    mr_op_takes_words(p->takes, &words);
+    mr_buf_add_byte(&words, 0);
+    char what[MR_TENSOR_TEXT_MAX] = "";
+    if (arg->type == MR_ARG_TENSOR)
+        mr_tensor_text(arg->tensor->dtype, arg->tensor->ndim, arg->tensor->shape, what);
+    int err = mr_fail(e, MR_EINVAL, "%s: argument \"%s\": expected %s, got %s%s%s", op->name,
+        p->name, words.failed ? "another type" : (const char *)words.p, mr_arg_type_name(arg->type),
+        what[0] ? " " : "", what);
+    mr_buf_fini(&words);
+    return err;
+}
+
+/* Puts what was given, and defaults for the rest, into r->params and call->rest. */
+static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *positional,
+    uint32_t positional_count, struct mr_arg *named, uint32_t named_count)
+{
+    uint32_t fixed = op->params_count - (op->flags & MR_OP_VARIADIC ? 1 : 0);
+    uint32_t first = MR_MIN(positional_count, fixed);
+    uint32_t given = 0;
+    for (uint32_t i = 0; i < first; i++) {
+        r->params[i] = positional[i];
+        given |= 1u << i;
+    }
+    r->call.rest = positional + first;
+    r->call.rest_count = positional_count - first;
+    for (uint32_t i = 0; i < named_count; i++) {
+        uint32_t p = 0;
+        while (p < op->params_count && !mr_str_eq(mr_str(op->params[p].name), named[i].name))
+            p++;
+        mr_assert(p < op->params_count); /* mr_op_check_call has seen it */
+        if (p < fixed) {
+            r->params[p] = named[i];
+            given |= 1u << p;
+            continue;
+        }
+        if (named[i].type != MR_ARG_LIST)
+            return mr_fail(r->error, MR_EINVAL, "%s: argument \"%s\": by name it is a list, got %s",
+                op->name, op->params[p].name, mr_arg_type_name(named[i].type));
+        r->call.rest = named[i].items;
+        r->call.rest_count = named[i].count;
+    }
+    for (uint32_t i = 0; i < op->params_count; i++) {
+        if (given >> i & 1) {
+            bool absent = r->params[i].type == MR_ARG_NIL && op->params[i].fallback;
+            int err = absent ? MR_OK : check_type(op, &op->params[i], &r->params[i], r->error);
+            if (err) return err;
+            if (!absent) continue;
+        }
+        r->params[i] = mr_arg_of_fallback(op->params[i].fallback ? op->params[i].fallback : "null");
+    }
+    struct mr_arg *rest = (struct mr_arg *)(uintptr_t)r->call.rest; /* our own tree */
+    for (uint32_t i = 0; i < r->call.rest_count; i++) {
+        int err = check_type(op, &op->params[fixed], &rest[i], r->error);
+        if (err) return err;
+    }
+    return MR_OK;
+}
+
+/* Splits the resolved pack (graph/args.h) and binds it. */
+static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *all)
+{
+    struct mr_arg *items = (struct mr_arg *)(uintptr_t)all->items;
+    struct mr_arg *positional = all;
+    struct mr_arg *named = NULL;
+    uint32_t named_count = 0;
+    if (all->type == MR_ARG_DICT) {
+        if (!all->count || items[0].name.n || items[0].type != MR_ARG_LIST)
+            return mr_fail(r->error, MR_EFORMAT, "%s: named arguments without \"\"", op->name);
+        positional = items;
+        named = items + 1;
+        named_count = all->count - 1;
+    } else if (all->type != MR_ARG_LIST) {
+        return mr_fail(r->error, MR_EFORMAT, "%s: the arguments are not a list", op->name);
+    }
+    if (named_count > MR_OP_PARAMS_MAX)
+        return mr_fail(r->error, MR_EINVAL, "%s: %u named arguments", op->name, named_count);
+    struct mr_str names[MR_OP_PARAMS_MAX];
+    for (uint32_t i = 0; i < named_count; i++)
+        names[i] = named[i].name;
+    int err = mr_op_check_call(op, positional->count, names, named_count, r->error);
+    if (err) return err;
+    return bind(r, op, (struct mr_arg *)(uintptr_t)positional->items, positional->count, named,
+        named_count);
+}
+
+struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_bytes_max)
+{
+    struct mr_op_run *r = mr_alloc(sizeof *r);
+    r->host = host;
+    mr_scratch_init(&r->scratch, scratch_bytes_max);
+    mr_buf_init(&r->pack, (size_t)MR_MIN(scratch_bytes_max, (uint64_t)UINT32_MAX));
+    return r;
+}
+
+void mr_op_run_free(struct mr_op_run **r)
+{
+    if (!*r) return;
+    mr_scratch_fini(&(*r)->scratch);
+    mr_buf_fini(&(*r)->pack);
+    mr_release(*r);
+    *r = NULL;
+}
+
+int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_op_task *task,
+    struct mr_str args, const struct mr_op_input *inputs, uint32_t inputs_count, void *ctx,
+    struct mr_op_result *result, struct mr_error *e)
+{
+    mr_assert(e);
+    e->code = MR_OK;
+    mr_scratch_reset(&r->scratch);
+    r->error = e;
+    r->ctx = ctx;
+    r->result = (struct mr_op_result){0};
+    r->call = (struct mr_op_call){.op = op,
+        .does = &services,
+        .task = *task,
+        .args = r->params,
+        .args_count = op->params_count,
+        .host = ctx};
+    struct mr_resolve x = {.scratch = &r->scratch,
+        .inputs = inputs,
+        .inputs_count = inputs_count,
+        .by_reference = op->flags & MR_OP_BY_REFERENCE};
+    struct mr_arg all;
+    struct mr_error why = {0};
+    int err = mr_resolve(&x, args, &all, &why);
+    if (err) return mr_fail(e, err, "%s: %s", op->name, why.text);
+    err = take_args(r, op, &all);
+    if (err) return err;
+    err = op->run(&r->call);
+    if (err) return e->code ? err : mr_fail(e, err, "%s: failed without a reason", op->name);
+    if (r->result.kind == MR_OP_RESULT_NONE)
+        return mr_fail(e, MR_EINTERNAL, "%s: returned no result", op->name);
+    *result = r->result;
+    return MR_OK;
+}

@@ -1,0 +1,25 @@
+/* An operator's host inside the test's own process: results on the heap, files beneath given roots,
+ * a cancel flag that the test sets. */
+#pragma once
+
+#include "ops/call.h"
+#include "ops/registry.h"
+#include "ops/roots.h"
+
+struct op_host {
+    struct mr_registry *registry;
+    struct mr_op_run *run;
+    struct mr_roots roots;
+    void *result; /* of the last call */
+    bool is_cancelled;
+    uint64_t waited_ns;
+    uint32_t attempt;
+    char log[4096];
+};
+
+void op_host_init(struct op_host *h);
+void op_host_fini(struct op_host *h);
+
+int op_host_call(struct op_host *h, const char *op, struct mr_str args,
+    const struct mr_op_input *inputs, uint32_t inputs_count, struct mr_op_result *result,
+    struct mr_error *e);
