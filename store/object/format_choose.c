@@ -154,7 +154,7 @@ static bool accept_one(struct mr_str type, const struct mr_value *v, enum mr_for
     }
     if (type.n > 2 && type.p[type.n - 1] == '*') {
         struct mr_str family = mr_str_of(type.p, type.n - 1); /* "text/" */
-        for (unsigned i = 0; i < MR_FORMATS_COUNT; i++) {
+        for (unsigned i = 0; i <= MR_FORMATS_COUNT; i++) {
             /* The default first, then in the table's order. */
             enum mr_format f = i ? (enum mr_format)(i - 1) : mr_format_default(v);
             const char *mime = mr_format_mime(f);
