@@ -358,8 +358,10 @@ void mr_pack_ext(struct mr_buf *b, int8_t type, struct mr_str data)
 
 void mr_pack_input(struct mr_buf *b, uint32_t slot)
 {
-    const char be[4] = {(char)(slot >> 24), (char)(slot >> 16), (char)(slot >> 8), (char)slot};
-    mr_pack_ext(b, MR_PACK_EXT_INPUT, mr_str_of(be, sizeof be));
+    const unsigned char ext[6] = {0xd6, MR_PACK_EXT_INPUT, (unsigned char)(slot >> 24),
+        (unsigned char)(slot >> 16), (unsigned char)(slot >> 8), (unsigned char)slot};
+    mr_buf_add(
+        b, ext, sizeof ext); /* as mr_pack_ext writes it, in one piece: graphs are full of it */
 }
 
 void mr_pack_object(struct mr_buf *b, mr_object_id id)

@@ -52,6 +52,10 @@ bool mr_utf8_has_control(struct mr_str s)
 {
     const unsigned char *p = (const unsigned char *)s.p;
     for (size_t i = 0; i < s.n;) {
+        if (p[i] >= 0x20 && p[i] < 0x7f) { /* most of every key */
+            i++;
+            continue;
+        }
         uint32_t cp = 0;
         size_t len = decode(p + i, s.n - i, &cp);
         if (!len || is_control(cp)) return true;

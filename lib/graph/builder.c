@@ -16,6 +16,9 @@
 
 #define GROW(p, room, more)                                                                        \
     ((p) = mr_grow((p), (size_t)(room) * sizeof *(p), (size_t)(more) * sizeof *(p)))
+/* The same for what is written before it is read: pages that are not touched cost nothing. */
+#define GROW_RAW(p, more)                                                                          \
+    ((p) = mr_grow((p), (size_t)(more) * sizeof *(p), (size_t)(more) * sizeof *(p)))
 
 struct mr_builder *mr_builder_new(void)
 {
@@ -64,10 +67,10 @@ static void grow_nodes(struct mr_builder *b, uint32_t room)
 {
     uint32_t old = b->nodes_room;
     GROW(b->kind, old, room);
-    GROW(b->op, old, room);
-    GROW(b->args_of, old, room);
-    GROW(b->input_at, old, room);
     GROW(b->input_count, old, room);
+    GROW_RAW(b->op, room);
+    GROW_RAW(b->args_of, room);
+    GROW_RAW(b->input_at, room);
     if (b->option_of) {
         GROW(b->option_of, old, room);
         memset(b->option_of + old, 0xff, (size_t)(room - old) * sizeof *b->option_of);
@@ -196,7 +199,7 @@ static int args_add(struct mr_builder *b, uint32_t node, struct mr_str bytes, st
             MR_SHOWN(mr_builder_key(b, node)), b->args.bytes_max);
     if (b->args_count + 1 >= b->args_room) {
         uint32_t room = b->args_room ? b->args_room * 2 : 64;
-        GROW(b->args_at, b->args_room ? b->args_room : 1, room);
+        GROW_RAW(b->args_at, room);
         b->args_room = room;
     }
     b->args_of[node] = b->args_count++;
@@ -320,6 +323,11 @@ bool mr_op_name_is_valid(struct mr_str op)
 
 static int op_number(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e)
 {
+    uint32_t last = b->last_op; /* most tasks have the op of the one before */
+    if (last < b->ops.count && mr_str_eq(mr_intern_text(&b->ops, last), op)) {
+        *number = (uint16_t)last;
+        return MR_OK;
+    }
     uint32_t hash = mr_intern_hash(&b->ops, op);
     uint32_t found = mr_intern_find(&b->ops, op, hash);
     if (found == MR_INTERN_NONE) {
@@ -332,6 +340,7 @@ static int op_number(struct mr_builder *b, struct mr_str op, uint16_t *number, s
         found = mr_intern_add(&b->ops, op, hash);
     }
     *number = (uint16_t)found;
+    b->last_op = found;
     return MR_OK;
 }
 
@@ -422,7 +431,7 @@ int mr_builder_slot(struct mr_builder *b, uint32_t node, uint32_t *slot, struct 
             MR_SHOWN(mr_builder_key(b, t->node)), MR_TASK_INPUTS_MAX);
     if (t->count == t->room) {
         uint32_t room = t->room ? t->room * 2 : FEW_INPUTS;
-        GROW(t->inputs, t->room, room);
+        GROW_RAW(t->inputs, room);
         t->room = room;
     }
     *slot = t->count++;
@@ -450,7 +459,7 @@ static int inputs_add(struct mr_builder *b, const struct mr_open_task *t, struct
     if (b->inputs_room - b->inputs_count < t->count) {
         uint64_t room = (uint64_t)b->inputs_room * 2 + t->count + 64;
         room = MR_MIN(room, (uint64_t)UINT32_MAX);
-        GROW(b->inputs, b->inputs_room, room);
+        GROW_RAW(b->inputs, room);
         b->inputs_room = (uint32_t)room;
     }
     b->input_at[t->node] = b->inputs_count;
@@ -497,7 +506,7 @@ int mr_builder_target(struct mr_builder *b, uint32_t node, struct mr_error *e)
         return mr_fail(e, MR_ELIMIT, "more than %u targets", b->nodes_max);
     if (b->targets_count == b->targets_room) {
         uint32_t room = b->targets_room ? b->targets_room * 2 : 16;
-        GROW(b->targets, b->targets_room, room);
+        GROW_RAW(b->targets, room);
         b->targets_room = room;
     }
     b->targets[b->targets_count++] = node;

@@ -27,6 +27,7 @@ struct mr_open_task {
 struct mr_builder {
     struct mr_intern keys;
     struct mr_intern ops;
+    uint32_t last_op;
     uint32_t nodes_max;
     uint32_t nodes_room;
     unsigned char *kind;

@@ -64,13 +64,13 @@ uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash)
     mr_assert(t->text_bytes + s.n < UINT32_MAX);
     if (t->count >= t->mask - t->mask / 3) grow_slots(t);
     if (t->count == t->room) {
-        t->at = mr_grow(t->at, ((size_t)t->room + 1) * sizeof *t->at,
-            ((size_t)t->room * 2 + 1) * sizeof *t->at);
-        t->room *= 2;
+        size_t bytes = ((size_t)t->room * 2 + 1) * sizeof *t->at;
+        t->at = mr_grow(t->at, bytes, bytes); /* what is about to be written needs no zeroes, */
+        t->room *= 2;                         /* and untouched pages cost nothing */
     }
     if (t->text_room - t->text_bytes < s.n) {
         size_t room = t->text_room * 2 + s.n;
-        t->text = mr_grow(t->text, t->text_room, room);
+        t->text = mr_grow(t->text, room, room);
         t->text_room = room;
     }
     if (s.n) memcpy(t->text + t->text_bytes, s.p, s.n);

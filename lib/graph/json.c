@@ -21,6 +21,8 @@
 #include "graph/json_impl.h"
 #include "graph/options.h"
 
+#define LOOK_AHEAD 8
+
 enum field {
     F_TASKS,
     F_DSK,
@@ -200,13 +202,29 @@ static int one_entry(struct mr_json *j, yyjson_val *key, bool first_pass, uint32
     return err;
 }
 
+/* Tables of a million keys miss the cache at every look; asking a few entries ahead hides that. */
+static void look_ahead(struct mr_json *j, yyjson_val *key, bool first_pass)
+{
+    if (first_pass)
+        mr_intern_prefetch(&j->b->keys, mr_intern_hash(&j->b->keys, mr_json_text(key)));
+    else
+        mr_json_look_ahead(j, yyjson_obj_iter_get_val(key));
+}
+
 static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass)
 {
     uint32_t at = 0;
-    yyjson_obj_iter it = yyjson_obj_iter_with(tasks);
+    yyjson_obj_iter it = yyjson_obj_iter_with(tasks), ahead = it;
+    for (int i = 0; i < LOOK_AHEAD; i++) {
+        yyjson_val *k = yyjson_obj_iter_next(&ahead);
+        if (k) look_ahead(j, k, first_pass);
+    }
     int err = MR_OK;
-    for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it))
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it)) {
+        yyjson_val *next = yyjson_obj_iter_next(&ahead);
+        if (next) look_ahead(j, next, first_pass);
         err = one_entry(j, k, first_pass, &at);
+    }
     return err;
 }
 

@@ -90,6 +90,8 @@ int mr_json_pack(struct mr_json *j, yyjson_val *v, struct mr_buf *out);
 /* ---- json_task.c ---- */
 
 int mr_json_entry(struct mr_json *j, uint32_t node, yyjson_val *entry);
+/* Fetches what looking up the references in an entry's outermost arguments will need. */
+void mr_json_look_ahead(const struct mr_json *j, yyjson_val *entry);
 /* Its "for", or NULL. */
 yyjson_val *mr_json_entry_loop(const struct mr_json *j, yyjson_val *entry);
 

@@ -42,6 +42,8 @@ struct entry {
 
 static enum field field_of(struct mr_str name)
 {
+    if (name.n == 2 && memcmp(name.p, "op", 2) == 0) return F_OP; /* nearly always these two */
+    if (name.n == 4 && memcmp(name.p, "args", 4) == 0) return F_ARGS;
     for (unsigned i = 0; i < F_COUNT; i++)
         if (mr_str_eq(name, mr_str(fields[i]))) return (enum field)i;
     return F_COUNT;
@@ -340,4 +342,19 @@ yyjson_val *mr_json_entry_loop(const struct mr_json *j, yyjson_val *entry)
     if (!yyjson_is_obj(entry) || yyjson_obj_size(entry) < 2) return NULL;
     if (j->dsk && !says_what_it_is(entry)) return NULL;
     return yyjson_obj_get(entry, "for");
+}
+
+void mr_json_look_ahead(const struct mr_json *j, yyjson_val *entry)
+{
+    yyjson_val *args = unsafe_yyjson_is_obj(entry) ? yyjson_obj_get(entry, "args") : entry;
+    if (!yyjson_is_arr(args) || yyjson_arr_size(args) > 8) return;
+    yyjson_arr_iter it = yyjson_arr_iter_with(args);
+    for (yyjson_val *v = yyjson_arr_iter_next(&it); v; v = yyjson_arr_iter_next(&it)) {
+        if (unsafe_yyjson_is_obj(v) && yyjson_obj_size(v) == 1)
+            v = yyjson_obj_iter_get_val(unsafe_yyjson_get_first(v));
+        else if (!j->dsk)
+            continue;
+        if (!unsafe_yyjson_is_str(v)) continue;
+        mr_intern_prefetch(&j->b->keys, mr_intern_hash(&j->b->keys, mr_json_text(v)));
+    }
 }

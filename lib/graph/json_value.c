@@ -118,6 +118,8 @@ static int push(struct mr_json *j, struct mr_json_frame frame)
 bool mr_json_is_op(const struct mr_json *j, struct mr_str name)
 {
     if (!j->catalogue) return true;
+    uint32_t last = j->b->last_op;
+    if (last < j->b->ops.count && mr_str_eq(mr_intern_text(&j->b->ops, last), name)) return true;
     if (mr_intern_find(&j->b->ops, name, mr_intern_hash(&j->b->ops, name)) != MR_INTERN_NONE)
         return true;
     struct mr_graph_op_info info;
@@ -211,7 +213,7 @@ static int begin_task(struct mr_json *j, uint32_t node, struct mr_str op, yyjson
     struct mr_json_frame frame = {.kind = FRAME_TASK, .mode = mode, .depth = depth, .node = node};
     int err = kwargs ? sort_named(j, kwargs, &frame) : MR_OK;
     if (err) return err;
-    frame.is_outermost = !j->frames_count;
+    frame.is_outermost = !j->b->open_count;
     err = mr_builder_task(j->b, node, op, j->e);
     if (err) {
         mr_release(frame.named);
@@ -473,10 +475,28 @@ int mr_json_write(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, un
     return run(j, put(j, v, mode, depth));
 }
 
+/* The common case, without a frame where none is needed. */
+static int plain_task(
+    struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val *args, bool skip_first)
+{
+    int err = mr_builder_task(j->b, node, op, j->e);
+    if (err) return err;
+    mr_pack_list(mr_builder_args(j->b), (uint32_t)yyjson_arr_size(args) - (skip_first ? 1 : 0));
+    yyjson_arr_iter it = yyjson_arr_iter_with(args);
+    if (skip_first) (void)yyjson_arr_iter_next(&it);
+    for (yyjson_val *v = yyjson_arr_iter_next(&it); v && !err; v = yyjson_arr_iter_next(&it)) {
+        err = put(j, v, (struct mr_json_mode){true, true}, 2);
+        if (j->frames_count) err = run(j, err);
+    }
+    return err ? err : mr_builder_task_end(j->b, j->e);
+}
+
 int mr_json_task(struct mr_json *j, uint32_t node, struct mr_str op, yyjson_val *args,
     yyjson_val *kwargs, bool skip_first)
 {
     mr_assert(!j->frames_count);
+    if (args && !kwargs && unsafe_yyjson_is_arr(args))
+        return plain_task(j, node, op, args, skip_first);
     return run(j, begin_task(j, node, op, args, kwargs, skip_first, 1));
 }
 
