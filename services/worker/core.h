@@ -16,6 +16,7 @@
  * ignores its cancel flag (LETHAL: the process must go). */
 #pragma once
 
+#include "services/worker/session_up.h"
 #include "services/worker/strand.h"
 
 #define MR_WORKER_LONG_MAX 64    /* long-running tasks at a time */

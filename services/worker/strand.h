@@ -22,6 +22,7 @@ struct mr_strand_input {
     struct mr_str pack;
     mr_object_id object;
     uint64_t object_bytes;
+    void *held; /* the core's own */
 };
 
 enum mr_strand_end {
@@ -76,6 +77,17 @@ struct mr_strand {
     /* the core's own */
     uint32_t reported;
     uint32_t inputs_count;
-    uint64_t cost_ns;
+    uint32_t take_from; /* a cut is wanted from this item on */
+    uint32_t stop_at;   /* this item was told to stop */
+    int32_t priority;   /* the lowest in it */
+    bool alive;
+    bool taking;      /* TAKE was sent, CUT did not come yet */
+    bool measured;    /* every op in it has been */
+    uint8_t needs;    /* class of its tasks */
+    uint64_t cost_ns; /* estimate */
+    mr_time moved_ns; /* given, or last report */
+    mr_time stop_ns;  /* the item runs into its timeout */
+    mr_time kill_ns;  /* the item runs into the grace */
     struct mr_strand_input *inputs;
+    void *inputs_held;
 };

@@ -1,0 +1,47 @@
+/* The bytes a worker's core keeps: arguments, inline values, texts. Counted blobs in size classes
+ * over reserved address space, so that the core allocates nothing after `new`. Knows no meaning. */
+#pragma once
+
+#include "base/arena.h"
+#include "base/str.h"
+
+#define MR_POOL_CLASSES 48
+
+struct mr_blob {
+    struct mr_blob *next_free;
+    uint32_t refs;
+    uint32_t bytes;
+    uint32_t size_class;
+    uint32_t reserved;
+};
+
+struct mr_pool {
+    struct mr_arena arena;
+    struct mr_blob *free[MR_POOL_CLASSES];
+    uint64_t bytes; /* in blobs that are alive, classes rounded up */
+    uint64_t bytes_max;
+};
+
+void mr_pool_init(struct mr_pool *p, uint64_t bytes_max);
+void mr_pool_fini(struct mr_pool *p);
+
+/* Uninitialised, one reference. NULL when full. */
+struct mr_blob *mr_blob_new(struct mr_pool *p, size_t bytes);
+struct mr_blob *mr_blob_copy(struct mr_pool *p, struct mr_str bytes);
+void mr_blob_put(struct mr_pool *p, struct mr_blob **blob); /* NULL is fine */
+
+static inline void *mr_blob_at(struct mr_blob *b)
+{
+    return b + 1;
+}
+
+static inline struct mr_str mr_blob_str(struct mr_blob *b)
+{
+    return b ? mr_str_of(b + 1, b->bytes) : (struct mr_str){NULL, 0};
+}
+
+static inline struct mr_blob *mr_blob_ref(struct mr_blob *b)
+{
+    if (b) b->refs++;
+    return b;
+}

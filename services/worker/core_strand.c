@@ -1,0 +1,367 @@
+/* Which tasks go to which slot, when, and how many at once. A strand is filled as if its slot had
+ * the rest of the day alone: the best of what is ready and of what the strand itself makes ready,
+ * until it holds about a millisecond of work; cuts correct what that guess gets wrong. */
+#include "services/worker/core_parts.h"
+
+#define STRAND_COST MR_MS            /* work in one strand */
+#define STRAND_COST_MIN (20 * MR_US) /* less is not worth a second hand-off */
+#define BRANCH_COST (50 * MR_US)     /* dependents above it are left for other slots */
+#define CANDIDATES_MAX 64u
+#define BALANCE_EVERY (50 * MR_US)
+
+struct build {
+    struct mr_strand *s;
+    uint32_t mark;
+    uint32_t share; /* tasks to take from the ready queue */
+    uint32_t taken;
+    uint32_t candidates[CANDIDATES_MAX]; /* made ready by the strand itself */
+    uint32_t candidates_count;
+};
+
+static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
+{
+    struct mr_strand *s;
+    if (w->strands_free_count) {
+        s = &w->strands[w->strands_free[--w->strands_free_count]];
+    } else {
+        s = &w->strands[w->strands_high];
+        s->id = w->strands_high++;
+        s->inputs = MR_ARENA_ARRAY(&w->arena, struct mr_strand_input, STRAND_INPUTS_MAX);
+    }
+    s->slot = slot;
+    s->count = s->reported = s->inputs_count = 0;
+    s->take_from = s->stop_at = NONE;
+    s->alive = true;
+    s->taking = false;
+    s->measured = true;
+    s->priority = INT32_MAX;
+    s->needs = 0;
+    s->cost_ns = 0;
+    s->moved_ns = w->now;
+    s->stop_ns = s->kill_ns = MR_NEVER;
+    struct slot *k = &w->slots[slot];
+    k->strands[k->count++] = s;
+    w->running_strands++;
+    return s;
+}
+
+void strand_retire(struct mr_worker *w, struct mr_strand *s)
+{
+    struct slot *k = &w->slots[s->slot];
+    uint32_t i = 0;
+    while (k->strands[i] != s)
+        i++;
+    for (k->count--; i < k->count; i++)
+        k->strands[i] = k->strands[i + 1];
+    struct need *n = &w->needs[s->needs];
+    for (uint32_t r = 0; s->needs && r < w->config.resources_count; r++)
+        w->resources_free[r] += n->micro[r];
+    if (n->alone) w->alone_running--;
+    s->alive = false;
+    mr_blob_put(&w->pool, (struct mr_blob **)&s->inputs_held);
+    w->strands_free[w->strands_free_count++] = s->id;
+    w->running_strands--;
+}
+
+static void input_fill(struct mr_worker *w, const struct build *b, const struct edge *e,
+    const struct task *t, struct mr_strand_input *in)
+{
+    struct value *v = &w->values[e->value];
+    *in = (struct mr_strand_input){.index = v->index};
+    if (value_serves(w, v, t)) {
+        in->kind = v->blob ? MR_STRAND_PACK : MR_STRAND_OBJECT;
+        in->pack = mr_blob_str(v->blob);
+        in->held = mr_blob_ref(v->blob);
+        in->object = v->object;
+        in->object_bytes = v->object_bytes;
+        in->node = v->made ? 0 : v->node;
+        return;
+    }
+    mr_assert(v->task != NONE);
+    const struct task *maker = &w->tasks[v->task];
+    mr_assert(maker->state == TASK_GIVEN && maker->strand == b->s->id); /* W4 */
+    in->kind = MR_STRAND_ITEM;
+    in->item = maker->item;
+}
+
+static void item_extra(struct mr_strand_item *item, struct task *t)
+{
+    const struct extra *x = mr_blob_at(t->extra);
+    const char *p = (const char *)(x + 1);
+    item->timeout_ns = x->timeout_ns;
+    item->want_object = x->want_object;
+    item->persist = x->persist;
+    item->key = mr_str_of(p, x->key_bytes);
+    p += x->key_bytes;
+    item->persist_name = mr_str_of(p, x->name_bytes);
+    p += x->name_bytes;
+    item->definition = mr_str_of(p, x->definition_bytes);
+}
+
+/* The users of what `task` makes that need nothing else than this strand become candidates. */
+static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
+{
+    struct value *v = &w->values[w->tasks[task].value];
+    bool only = v->users.next == v->users.prev;
+    MR_LIST_EACH(node, &v->users)
+    {
+        const struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        struct task *u = &w->tasks[e->task];
+        if (e->has || u->state != TASK_WAITING || u->solo) continue;
+        if (u->mark != b->mark) {
+            u->mark = b->mark;
+            u->mark_count = 0;
+        }
+        if (++u->mark_count != u->missing) continue;
+        if (!only && u->cost_ns > BRANCH_COST) continue;
+        if (b->candidates_count < CANDIDATES_MAX) b->candidates[b->candidates_count++] = e->task;
+    }
+}
+
+static void item_add(struct mr_worker *w, struct build *b, uint32_t task)
+{
+    struct mr_strand *s = b->s;
+    struct task *t = &w->tasks[task];
+    struct value *v = &w->values[t->value];
+    struct mr_strand_item *item = &s->items[s->count];
+    struct mr_strand_input *inputs = &s->inputs[s->inputs_count];
+    if (t->inputs_count > STRAND_INPUTS_MAX) inputs = mr_blob_at(s->inputs_held);
+    const struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++)
+        input_fill(w, b, &edges[i], t, &inputs[i]);
+    *item = (struct mr_strand_item){.job = value_job(w, v),
+        .index = v->index,
+        .attempt = t->attempt,
+        .op = t->op,
+        .inputs_count = t->inputs_count,
+        .inputs = inputs,
+        .args = mr_blob_str(t->args),
+        .task = task};
+    if (t->extra) item_extra(item, t);
+    task_give(w, task);
+    t->strand = s->id;
+    t->item = s->count++;
+    if (t->inputs_count <= STRAND_INPUTS_MAX) s->inputs_count += t->inputs_count;
+    s->cost_ns += t->cost_ns;
+    s->measured = s->measured && w->ops[t->op].measured;
+    s->priority = MR_MIN(s->priority, t->priority);
+    candidates_add(w, b, task);
+}
+
+static bool item_fits(const struct mr_worker *w, const struct build *b, uint32_t task)
+{
+    const struct task *t = &w->tasks[task];
+    return b->s->inputs_count + t->inputs_count <= STRAND_INPUTS_MAX;
+}
+
+/* The next task of the strand: the better of the ready queue's first and the best candidate. */
+static uint32_t build_next(struct mr_worker *w, struct build *b)
+{
+    const struct mr_strand *s = b->s;
+    if (s->count == MR_STRAND_ITEMS_MAX || s->cost_ns >= STRAND_COST) return NONE;
+    uint32_t best = NONE, at = 0;
+    for (uint32_t i = 0; i < b->candidates_count; i++) {
+        if (best != NONE && !task_before(w, b->candidates[i], best)) continue;
+        best = b->candidates[i];
+        at = i;
+    }
+    const struct need *n = &w->needs[0];
+    uint32_t top = n->count ? n->heap[0] : NONE;
+    bool may_top = top != NONE && !w->tasks[top].solo && item_fits(w, b, top) &&
+                   (b->taken < b->share || s->cost_ns < STRAND_COST_MIN);
+    if (may_top && (best == NONE || task_before(w, top, best))) {
+        b->taken++;
+        return top;
+    }
+    if (best == NONE || !item_fits(w, b, best)) return NONE;
+    b->candidates[at] = b->candidates[--b->candidates_count];
+    return best;
+}
+
+/* Items whose value somebody outside the strand waits for are reported at once. */
+static void build_mark_reports(struct mr_worker *w, const struct build *b)
+{
+    for (uint32_t i = 0; i < b->s->count; i++) {
+        struct mr_strand_item *item = &b->s->items[i];
+        struct value *v = &w->values[w->tasks[item->task].value];
+        MR_LIST_EACH(node, &v->users)
+        {
+            const struct task *u = &w->tasks[MR_LIST_ITEM(node, struct edge, users)->task];
+            if (u->state == TASK_GIVEN && u->strand == b->s->id) continue;
+            item->report = true;
+            break;
+        }
+    }
+}
+
+static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uint32_t share)
+{
+    struct task *t = &w->tasks[first];
+    struct mr_blob *many = NULL;
+    if (t->inputs_count > STRAND_INPUTS_MAX) {
+        many = mr_blob_new(&w->pool, t->inputs_count * sizeof(struct mr_strand_input));
+        if (!many) {
+            task_fail(
+                w, first, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
+            return;
+        }
+    }
+    struct build b = {.s = strand_new(w, slot), .mark = ++w->mark, .share = share, .taken = 1};
+    b.s->inputs_held = many;
+    b.s->needs = t->needs;
+    const struct need *n = &w->needs[t->needs];
+    for (uint32_t r = 0; t->needs && r < w->config.resources_count; r++)
+        w->resources_free[r] -= n->micro[r];
+    if (n->alone) w->alone_running++;
+    bool solo = t->solo;
+    item_add(w, &b, first);
+    for (uint32_t task; !solo && (task = build_next(w, &b)) != NONE;)
+        item_add(w, &b, task);
+    build_mark_reports(w, &b);
+    const struct mr_strand_item *item = &b.s->items[0];
+    if (solo && item->timeout_ns) b.s->stop_ns = mr_time_after(w->now, item->timeout_ns);
+    fx_add(w, MR_WORKER_START)->strand = b.s;
+}
+
+static bool need_fits(const struct mr_worker *w, const struct need *n)
+{
+    for (uint32_t r = 0; r < w->config.resources_count; r++)
+        if (n->micro[r] > w->resources_free[r]) return false;
+    return true;
+}
+
+/* Where a task of this class could start now; NONE: nowhere. */
+static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool solo)
+{
+    if (n->is_long) {
+        for (uint32_t k = w->config.slots; k < w->slots_count; k++)
+            if (!w->slots[k].count) return k;
+        return NONE;
+    }
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        if (!w->slots[k].count) return k;
+    if (solo) return NONE;
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        const struct slot *s = &w->slots[k];
+        /* A second strand waits behind one that is known to be short. */
+        if (s->count < SLOT_STRANDS_MAX && s->strands[0]->measured && !s->strands[0]->needs &&
+            s->strands[0]->cost_ns <= 2 * STRAND_COST && s->strands[0]->kill_ns == MR_NEVER)
+            return k;
+    }
+    return NONE;
+}
+
+/* The best task that may start now, and where. When it is the turn of one that runs alone, nothing
+ * starts until the others have ended. */
+static uint32_t pick(struct mr_worker *w, uint32_t *slot)
+{
+    uint32_t best = NONE, alone = NONE;
+    for (uint32_t i = 0; i < w->needs_count; i++) {
+        const struct need *n = &w->needs[i];
+        if (!n->count) continue;
+        uint32_t top = n->heap[0];
+        if (n->alone) {
+            if (alone == NONE || task_before(w, top, alone)) alone = top;
+            continue;
+        }
+        if (best != NONE && !task_before(w, top, best)) continue;
+        if (!need_fits(w, n)) continue;
+        uint32_t k = slot_for(w, n, w->tasks[top].solo);
+        if (k == NONE) continue;
+        best = top;
+        *slot = k;
+    }
+    if (alone == NONE || (best != NONE && task_before(w, best, alone))) return best;
+    if (w->running_strands) return NONE;
+    *slot = slot_for(w, &w->needs[w->tasks[alone].needs], true);
+    return alone;
+}
+
+void strands_dispatch(struct mr_worker *w)
+{
+    if (w->lethal || w->alone_running) return;
+    uint32_t idle = 0;
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        idle += !w->slots[k].count;
+    uint32_t ready = w->needs[0].count;
+    uint32_t share = idle ? (ready + idle - 1) / idle : MR_STRAND_ITEMS_MAX;
+    uint32_t slot = 0;
+    while (w->ready_count && w->out_count < w->config.outbox_max) {
+        uint32_t first = pick(w, &slot);
+        if (first == NONE) break;
+        strand_build(w, slot, first, w->slots[slot].count ? MR_STRAND_ITEMS_MAX : share);
+        if (w->alone_running) break;
+    }
+}
+
+static void ask_cut(struct mr_worker *w, struct mr_strand *s)
+{
+    if (s->taking || s->take_from >= s->count) return;
+    s->taking = true;
+    struct mr_worker_effect *e = fx_add(w, MR_WORKER_TAKE);
+    e->item.strand = s->id;
+    e->item.at = s->take_from;
+    s->take_from = NONE;
+}
+
+/* Items of a strand that another slot could start now: the second half of them begins at *keep. */
+static uint32_t movable(
+    const struct mr_worker *w, const struct mr_strand *s, bool first, uint32_t *keep)
+{
+    uint32_t n = 0;
+    if (s->taking || s->needs) return 0;
+    if (s->cost_ns < STRAND_COST_MIN && w->now < s->moved_ns + STRAND_COST_MIN) return 0;
+    for (uint32_t i = s->reported + first; i < s->count; i++)
+        n += w->tasks[s->items[i].task].missing == 0;
+    uint32_t left = (n + 1) / 2, i = s->count;
+    while (left && i)
+        left -= w->tasks[s->items[--i].task].missing == 0;
+    *keep = i;
+    return n;
+}
+
+/* Work for a slot that has none: half of what the fullest other one has not reported. */
+static void balance_idle(struct mr_worker *w)
+{
+    struct mr_strand *full = NULL;
+    uint32_t most = 0, from = 0;
+    if (w->now < w->balance_at) return;
+    w->balance_at = w->now + BALANCE_EVERY;
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        const struct slot *slot = &w->slots[k];
+        for (uint32_t i = 0; i < slot->count; i++) {
+            uint32_t keep = 0, n = movable(w, slot->strands[i], i == 0, &keep);
+            if (n <= most) continue;
+            full = slot->strands[i];
+            most = n;
+            from = keep;
+        }
+    }
+    if (full) full->take_from = MR_MIN(full->take_from, from);
+}
+
+/* Something more urgent is ready and every slot is behind something long. */
+static void balance_urgent(struct mr_worker *w)
+{
+    int32_t priority = w->tasks[w->needs[0].heap[0]].priority;
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        const struct slot *slot = &w->slots[k];
+        for (uint32_t i = 0; i < slot->count; i++) {
+            struct mr_strand *s = slot->strands[i];
+            if (s->priority < priority && s->count - s->reported > (i == 0)) s->take_from = 0;
+        }
+    }
+}
+
+void strands_balance(struct mr_worker *w)
+{
+    bool idle = false;
+    for (uint32_t k = 0; k < w->config.slots && !idle; k++)
+        idle = !w->slots[k].count;
+    w->starved = idle && !w->ready_count && w->given_count > w->running_strands;
+    if (idle && !w->ready_count && w->running_strands && !w->draining) balance_idle(w);
+    if (!idle && w->needs[0].count) balance_urgent(w);
+    for (uint32_t k = 0; k < w->slots_count; k++)
+        for (uint32_t i = 0; i < w->slots[k].count; i++)
+            ask_cut(w, w->slots[k].strands[i]);
+}
