@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum kind { COUNTER, GAUGE, GAUGE_ASK, HISTOGRAM };
+enum kind { COUNTER, COUNTER_ASK, GAUGE, GAUGE_ASK, HISTOGRAM };
 
 struct series {
     struct series *next;
@@ -94,14 +94,26 @@ struct mr_gauge *mr_stats_gauge(
     return &add(stats, name, help, labels, GAUGE)->gauge;
 }
 
-void mr_stats_gauge_ask(struct mr_stats *stats, const char *name, const char *help,
-    const char *labels, double (*ask)(void *ctx), void *ctx)
+static void ask(struct mr_stats *stats, const char *name, const char *help, const char *labels,
+    enum kind kind, double (*fn)(void *ctx), void *ctx)
 {
-    struct series *s = add(stats, name, help, labels, GAUGE_ASK);
+    struct series *s = add(stats, name, help, labels, kind);
     (void)pthread_mutex_lock(&stats->lock);
-    s->ask = ask;
+    s->ask = fn;
     s->ctx = ctx;
     (void)pthread_mutex_unlock(&stats->lock);
+}
+
+void mr_stats_gauge_ask(struct mr_stats *stats, const char *name, const char *help,
+    const char *labels, double (*fn)(void *ctx), void *ctx)
+{
+    ask(stats, name, help, labels, GAUGE_ASK, fn, ctx);
+}
+
+void mr_stats_counter_ask(struct mr_stats *stats, const char *name, const char *help,
+    const char *labels, double (*fn)(void *ctx), void *ctx)
+{
+    ask(stats, name, help, labels, COUNTER_ASK, fn, ctx);
 }
 
 struct mr_histogram *mr_stats_histogram(struct mr_stats *stats, const char *name, const char *help,
@@ -166,7 +178,7 @@ struct mr_stats *mr_stats_new(void)
     struct mr_stats *stats = mr_alloc(sizeof *stats);
     (void)pthread_mutex_init(&stats->lock, NULL);
     stats->started_wall = mr_clock_wall();
-    mr_stats_gauge_ask(
+    mr_stats_counter_ask(
         stats, "process_cpu_seconds_total", "CPU time, all threads.", NULL, cpu_seconds, NULL);
     mr_stats_gauge_ask(
         stats, "process_resident_memory_bytes", "Resident memory.", NULL, resident_bytes, NULL);
@@ -244,6 +256,7 @@ static void write_series(struct mr_buf *out, const struct family *f, const struc
         mr_buf_printf(
             out, "%" PRId64 "\n", atomic_load_explicit(&s->gauge.v, memory_order_relaxed));
         return;
+    case COUNTER_ASK:
     case GAUGE_ASK:
         if (!s->ask) return;
         write_name(out, f, "", s->labels);
@@ -255,8 +268,11 @@ static void write_series(struct mr_buf *out, const struct family *f, const struc
 
 void mr_stats_write(struct mr_stats *stats, struct mr_buf *out)
 {
-    static const char *const kinds[] = {
-        [COUNTER] = "counter", [GAUGE] = "gauge", [GAUGE_ASK] = "gauge", [HISTOGRAM] = "histogram"};
+    static const char *const kinds[] = {[COUNTER] = "counter",
+        [COUNTER_ASK] = "counter",
+        [GAUGE] = "gauge",
+        [GAUGE_ASK] = "gauge",
+        [HISTOGRAM] = "histogram"};
     (void)pthread_mutex_lock(&stats->lock);
     for (const struct family *f = stats->families; f; f = f->next) {
         mr_buf_printf(

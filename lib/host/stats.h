@@ -49,6 +49,8 @@ struct mr_histogram *mr_stats_histogram(struct mr_stats *stats, const char *name
 /* For numbers that somebody else keeps: asked when the text is written, on that thread. */
 void mr_stats_gauge_ask(struct mr_stats *stats, const char *name, const char *help,
     const char *labels, double (*ask)(void *ctx), void *ctx);
+void mr_stats_counter_ask(struct mr_stats *stats, const char *name, const char *help,
+    const char *labels, double (*ask)(void *ctx), void *ctx);
 
 void mr_stats_write(struct mr_stats *stats, struct mr_buf *out); /* text format 0.0.4; any thread */
 

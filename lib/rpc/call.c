@@ -235,6 +235,11 @@ static void recv_done(struct mr_rpc_tag *tag, bool ok)
     } else {
         call->peer_half_closed = true; /* broken off, which is not an end */
     }
+    /* An answer leaves before the next read, which makes gRPC write a window update. */
+    if (call->loop->turn_is_young && mr_list_is_linked(&call->dirty_node)) {
+        mr_list_remove(&call->dirty_node);
+        mr_rpc_call_flush(call);
+    }
     mr_rpc_call_pump(call);
     mr_rpc_call_end_if_over(call);
 }

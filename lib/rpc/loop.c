@@ -111,6 +111,7 @@ static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
         if (ev.type == GRPC_QUEUE_TIMEOUT) break;
         mr_assert(ev.type == GRPC_OP_COMPLETE);
         struct mr_rpc_tag *tag = ev.tag;
+        loop->turn_is_young = n == 0;
         tag->done(tag, ev.success != 0);
         if (n++ % FLUSH_EVERY == 0) mr_rpc_loop_flush(loop);
         at = gpr_time_0(GPR_CLOCK_MONOTONIC);

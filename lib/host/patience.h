@@ -1,0 +1,21 @@
+/* How long sockets of others are waited for: each has a deadline, and who passes it is shut down,
+ * which wakes whoever owns the socket. Owners tell from their own threads; one thread reaps. */
+#pragma once
+
+#include "base/time.h"
+
+#include <stddef.h>
+
+struct mr_patience;
+
+struct mr_patience *mr_patience_new(void);
+void mr_patience_free(struct mr_patience **p);
+
+/* Owner, any thread: from now until `deadline`; MR_NEVER lets it be. Replaces what was set. */
+void mr_patience_set(struct mr_patience *p, int fd, mr_time deadline);
+/* Before the owner closes `fd`: it will not be touched after the return. */
+void mr_patience_forget(struct mr_patience *p, int fd);
+
+/* Shuts down what is over its deadline; returns how many. `*next` is when to come again, or
+ * MR_NEVER. */
+size_t mr_patience_reap(struct mr_patience *p, mr_time now, mr_time *next);

@@ -1,0 +1,195 @@
+/* Counters, files, log lines and signals. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "host/clock.h"
+#include "host/file.h"
+#include "host/inbox.h"
+#include "host/log.h"
+#include "host/signal.h"
+#include "host/stats.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static bool has(const struct mr_buf *b, const char *text)
+{
+    return memmem(b->p, b->n, text, strlen(text)) != NULL;
+}
+
+static void counters_are_written_as_prometheus_reads_them(void **state)
+{
+    (void)state;
+    struct mr_stats *stats = mr_stats_new();
+    struct mr_counter *done = mr_stats_counter(stats, "x_tasks_total", "Tasks.", "state=\"done\"");
+    struct mr_counter *lost = mr_stats_counter(stats, "x_tasks_total", "Tasks.", "state=\"lost\"");
+    struct mr_gauge *jobs = mr_stats_gauge(stats, "x_jobs", "Jobs.", NULL);
+    assert_ptr_equal(done, mr_stats_counter(stats, "x_tasks_total", "Tasks.", "state=\"done\""));
+    static const double bounds[] = {0.001, 0.01};
+    struct mr_histogram *h =
+        mr_stats_histogram(stats, "x_seconds", "Time.", "op=\"add\"", bounds, 2, 1e-9);
+    mr_counter_add(done, 3);
+    mr_counter_add(lost, 1);
+    mr_gauge_set(jobs, 5);
+    mr_gauge_add(jobs, -7);
+    mr_histogram_add(h, 500000);     /* 0.5 ms */
+    mr_histogram_add(h, 2000000);    /* 2 ms */
+    mr_histogram_add(h, 2000000000); /* 2 s */
+    struct mr_buf b;
+    mr_buf_init(&b, 65536);
+    mr_stats_write(stats, &b);
+    assert_true(has(&b, "# TYPE x_tasks_total counter\nx_tasks_total{state=\"done\"} 3\n"
+                        "x_tasks_total{state=\"lost\"} 1\n"));
+    assert_true(has(&b, "# HELP x_jobs Jobs.\n# TYPE x_jobs gauge\nx_jobs -2\n"));
+    assert_true(has(&b, "x_seconds_bucket{op=\"add\",le=\"0.001\"} 1\n"
+                        "x_seconds_bucket{op=\"add\",le=\"0.01\"} 2\n"
+                        "x_seconds_bucket{op=\"add\",le=\"+Inf\"} 3\n"
+                        "x_seconds_sum{op=\"add\"} 2.0025\nx_seconds_count{op=\"add\"} 3\n"));
+    assert_true(has(&b, "# TYPE process_cpu_seconds_total counter\n"));
+    mr_buf_fini(&b);
+    mr_stats_free(&stats);
+}
+
+struct files {
+    char directory[32];
+    char *path;
+};
+
+static int make_directory(void **state)
+{
+    struct files *f = mr_alloc(sizeof *f);
+    (void)snprintf(f->directory, sizeof f->directory, "/tmp/mr-host-XXXXXX");
+    assert_non_null(mkdtemp(f->directory));
+    f->path = mr_format("%s/file", f->directory);
+    *state = f;
+    return 0;
+}
+
+static int remove_directory(void **state)
+{
+    struct files *f = *state;
+    (void)unlink(f->path);
+    (void)rmdir(f->directory);
+    mr_release(f->path);
+    mr_release(f);
+    return 0;
+}
+
+static void a_written_file_is_read_back_within_the_limit(void **state)
+{
+    struct files *f = *state;
+    struct mr_error e;
+    assert_int_equal(mr_file_write(f->path, MR_STR("old"), 0644, &e), MR_OK);
+    assert_int_equal(mr_file_write(f->path, MR_STR("hello"), 0600, &e), MR_OK);
+    struct mr_buf b;
+    mr_buf_init(&b, 5);
+    assert_int_equal(mr_file_read(f->path, &b, &e), MR_OK);
+    assert_true(mr_str_eq(mr_buf_str(&b), MR_STR("hello")));
+    mr_buf_fini(&b);
+    mr_buf_init(&b, 4);
+    assert_int_equal(mr_file_read(f->path, &b, &e), MR_ETOOBIG);
+    mr_buf_fini(&b);
+    mr_buf_init(&b, 4);
+    assert_int_equal(mr_file_read("/nonexistent/x", &b, &e), MR_ENOENT);
+    assert_non_null(strstr(e.text, "\"/nonexistent/x\""));
+    assert_int_equal(mr_file_write("/nonexistent/x", MR_STR(""), 0600, &e), MR_ENOENT);
+    mr_buf_fini(&b);
+}
+
+static void a_secret_that_others_can_read_is_refused(void **state)
+{
+    struct files *f = *state;
+    struct mr_error e;
+    struct mr_buf b;
+    mr_buf_init(&b, 100);
+    assert_int_equal(mr_file_write(f->path, MR_STR("token\n"), 0644, &e), MR_OK);
+    assert_int_equal(mr_file_read_secret(f->path, &b, &e), MR_EPERM);
+    assert_non_null(strstr(e.text, "chmod 600"));
+    assert_int_equal(chmod(f->path, 0600), 0);
+    assert_int_equal(mr_file_read_secret(f->path, &b, &e), MR_OK);
+    assert_true(mr_str_eq(mr_buf_str(&b), MR_STR("token")));
+    assert_int_equal(mr_file_write(f->path, MR_STR("\n"), 0600, &e), MR_OK);
+    assert_int_equal(mr_file_read_secret(f->path, &b, &e), MR_EINVAL);
+    mr_buf_fini(&b);
+}
+
+static void directories_are_made_with_their_parents(void **state)
+{
+    struct files *f = *state;
+    struct mr_error e;
+    MR_AUTO(mr_free_ptr) char *deep = mr_format("%s/a/b", f->directory);
+    assert_int_equal(mr_file_make_dirs(deep, 0700, &e), MR_OK);
+    assert_int_equal(mr_file_make_dirs(deep, 0700, &e), MR_OK);
+    assert_int_equal(rmdir(deep), 0);
+    assert_int_equal(mr_file_write(deep, MR_STR("x"), 0600, &e), MR_OK);
+    assert_int_equal(mr_file_make_dirs(deep, 0700, &e), MR_EEXIST);
+    assert_int_equal(unlink(deep), 0);
+    MR_AUTO(mr_free_ptr) char *a = mr_format("%s/a", f->directory);
+    assert_int_equal(rmdir(a), 0);
+}
+
+static void a_log_line_is_one_line_whatever_is_in_it(void **state)
+{
+    struct files *f = *state;
+    int saved = dup(STDERR_FILENO);
+    int fd = open(f->path, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_true(dup2(fd, STDERR_FILENO) >= 0);
+    mr_log_set_level(MR_INFO);
+    char quoted[64];
+    mr_log(MR_WARN, "lease.lost", "key=%s raw=a\nb", mr_log_quote(MR_STR("a \"b\""), quoted, 64));
+    mr_log(MR_DEBUG, "hidden", "n=%d", 1);
+    mr_log(MR_INFO, "bare", "%s", "");
+    assert_true(dup2(saved, STDERR_FILENO) >= 0);
+    (void)close(saved);
+    (void)close(fd);
+    struct mr_buf b;
+    mr_buf_init(&b, 4096);
+    assert_int_equal(mr_file_read(f->path, &b, NULL), MR_OK);
+    assert_true(has(&b, "level=warn event=lease.lost key=\"a \\\"b\\\"\" raw=a\\x0ab\n"));
+    assert_false(has(&b, "hidden"));
+    assert_true(has(&b, "event=bare"));
+    mr_buf_fini(&b);
+}
+
+static void push_number(void *ctx, int number)
+{
+    (void)mr_inbox_push(ctx, &number);
+}
+
+static void signals_arrive_on_a_thread_of_their_own(void **state)
+{
+    (void)state;
+    struct mr_inbox *in = mr_inbox_new(4, sizeof(int));
+    mr_signal_block();
+    struct mr_signals *signals = mr_signal_open(push_number, in);
+    assert_int_equal(kill(getpid(), SIGTERM), 0);
+    int number = 0;
+    assert_int_equal(mr_inbox_wait(in, mr_clock_now() + 20 * MR_SECOND, &number, 1), 1);
+    assert_int_equal(number, SIGTERM);
+    mr_signal_close(&signals);
+    mr_inbox_free(&in);
+}
+
+int main(void)
+{
+#define F(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counters_are_written_as_prometheus_reads_them),
+        F(a_written_file_is_read_back_within_the_limit),
+        F(a_secret_that_others_can_read_is_refused),
+        F(directories_are_made_with_their_parents),
+        F(a_log_line_is_one_line_whatever_is_in_it),
+        cmocka_unit_test(signals_arrive_on_a_thread_of_their_own),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
