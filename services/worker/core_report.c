@@ -190,6 +190,7 @@ void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
     struct mr_strand *s = strand_of(w, ev->cut.strand);
     if (!s || !s->taking) return;
     s->taking = false;
+    w->more = true; /* cuts are answered after the turn that asked for them */
     uint32_t count = s->count, keep = MR_MIN(ev->cut.count, s->count);
     mr_assert(keep >= s->reported); /* W5 */
     s->count = keep;
