@@ -1,0 +1,328 @@
+/* One thread: takes requests in order, parses, resolves what the graph names outside itself, packs
+ * the graph for the journal, and answers through the shell's inbox. It has its own registry of
+ * built-in operators and hears of foreign ones by message. */
+#include "services/scheduler/intake.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "graph/bytes.h"
+#include "graph/json.h"
+#include "host/clock.h"
+#include "host/thread.h"
+#include "ops/registry.h"
+#include "services/scheduler/pb_graph.h"
+#include "store/meta/directory.h"
+#include "store/meta/redis.h"
+
+#include <stdlib.h>
+#include <xxhash.h>
+
+#define WAITING_MAX 1024
+#define FOREIGN_MAX 65536
+
+struct message {
+    struct mr_intake_request *request; /* NULL: op, or neither: stop */
+    char *op;
+};
+
+struct mr_intake {
+    struct mr_shell *sh;
+    struct mr_thread *thread;
+    struct mr_inbox *inbox;
+    struct mr_redis *redis;
+    struct mr_directory *directory;
+    struct mr_registry *registry;
+    struct mr_graph_catalogue builtin;
+    char **foreign; /* sorted */
+    uint32_t foreign_count;
+};
+
+void mr_intake_request_free(struct mr_intake_request **rp)
+{
+    struct mr_intake_request *r = *rp;
+    *rp = NULL;
+    if (!r) return;
+    mr_buf_fini(&r->body);
+    mr_release(r->request_id);
+    mr_release(r);
+}
+
+void mr_intake_done_free(struct mr_intake_done **dp)
+{
+    struct mr_intake_done *d = *dp;
+    *dp = NULL;
+    if (!d) return;
+    mr_graph_free(&d->graph);
+    mr_buf_fini(&d->graph_bytes);
+    mr_release(d->resolved);
+    mr_release(d);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    const char *const *x = a;
+    const char *const *y = b;
+    return strcmp(*x, *y);
+}
+
+static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
+{
+    const struct mr_intake *in = ctx;
+    if (in->builtin.find(in->builtin.ctx, op, out)) return true;
+    char name[MR_OP_NAME_BYTES_MAX + 1];
+    if (op.n >= sizeof name) return false;
+    memcpy(name, op.p, op.n);
+    name[op.n] = 0;
+    const char *key = name;
+    if (!in->foreign_count ||
+        !bsearch(&key, in->foreign, in->foreign_count, sizeof *in->foreign, by_text))
+        return false;
+    *out = (struct mr_graph_op_info){.any_positional = true, .any_named = true};
+    return true;
+}
+
+static struct mr_str name_at(const void *ctx, uint32_t i)
+{
+    const struct mr_intake *in = ctx;
+    uint32_t builtin = mr_registry_count(in->registry);
+    if (i < builtin) return mr_str(mr_registry_at(in->registry, i)->name);
+    return i - builtin < in->foreign_count ? mr_str(in->foreign[i - builtin]) : MR_STR("");
+}
+
+static void add_op(struct mr_intake *in, char *name)
+{
+    struct mr_graph_op_info info;
+    if (in->foreign_count >= FOREIGN_MAX || find_op(in, mr_str(name), &info)) {
+        mr_release(name);
+        return;
+    }
+    size_t old = in->foreign_count * sizeof *in->foreign;
+    in->foreign = mr_grow(in->foreign, old, old + sizeof *in->foreign);
+    in->foreign[in->foreign_count++] = name;
+    qsort(in->foreign, in->foreign_count, sizeof *in->foreign, by_text);
+}
+
+/* ---- one request --------------------------------------------------------------------------- */
+
+/* The next message of a stream of columns; the arena keeps it. */
+static const Millrace__V1__SubmitColumns *next_columns(
+    struct mr_str body, size_t *at, struct mr_pb_arena *a, struct mr_error *e)
+{
+    uint64_t n = 0;
+    memcpy(&n, body.p + *at, sizeof n);
+    *at += sizeof n;
+    const void *m = mr_pb_unpack(
+        &millrace__v1__submit_columns__descriptor, mr_str_of(body.p + *at, (size_t)n), a, e);
+    *at += (size_t)n;
+    return m;
+}
+
+static int add_columns(struct mr_builder *b, struct mr_str body, struct mr_error *e)
+{
+    struct mr_pb_arena arena;
+    struct mr_pb_columns_ops ops;
+    mr_pb_arena_init(&arena, (size_t)16 << 30);
+    mr_buf_init(&ops.names, (size_t)1 << 30);
+    uint32_t nodes = 0;
+    int err = MR_OK;
+    size_t at = 0;
+    struct mr_buf messages;
+    mr_buf_init(&messages, (size_t)1 << 30);
+    while (at < body.n && !err) {
+        const Millrace__V1__SubmitColumns *m = next_columns(body, &at, &arena, e);
+        if (!m) err = MR_EFORMAT;
+        if (!err && !nodes && !messages.n) err = mr_pb_job_options(b, m->options, m->request_id, e);
+        if (!err) err = mr_pb_columns_declare(b, m, nodes, &nodes, e);
+        mr_buf_add(&messages, &m, sizeof m);
+    }
+    uint32_t first = 0;
+    for (at = 0; at < messages.n && !err; at += sizeof(void *)) {
+        const Millrace__V1__SubmitColumns *m = NULL;
+        memcpy(&m, messages.p + at, sizeof m);
+        err = mr_pb_columns_define(b, m, first, nodes, &ops, e);
+        first += (uint32_t)m->n_key_bytes;
+    }
+    mr_buf_fini(&messages);
+    mr_buf_fini(&ops.names);
+    mr_pb_arena_fini(&arena);
+    return err;
+}
+
+static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error *e)
+{
+    struct mr_pb_arena arena;
+    mr_pb_arena_init(&arena, (size_t)4 << 30);
+    const void *m = mr_pb_unpack(&millrace__v1__submit_graph_request__descriptor, body, &arena, e);
+    int err = m ? mr_pb_graph_add(b, m, e) : MR_EFORMAT;
+    mr_pb_arena_fini(&arena);
+    return err;
+}
+
+static int parse(struct mr_intake *in, const struct mr_intake_request *r, struct mr_graph **out,
+    struct mr_error *e)
+{
+    const struct mr_graph_catalogue catalogue = {.find = find_op, .name_at = name_at, .ctx = in};
+    struct mr_str body = mr_buf_str(&r->body);
+    if (r->form == MR_INTAKE_JSON) return mr_graph_from_json(body, &catalogue, out, e);
+    struct mr_builder *b = mr_builder_new();
+    int err = r->form == MR_INTAKE_GRAPH ? add_message(b, body, e) : add_columns(b, body, e);
+    if (err) {
+        mr_builder_free(&b);
+        return err;
+    }
+    return mr_graph_build(&b, &catalogue, out, e);
+}
+
+static void add_resolved(
+    struct mr_intake_done *d, uint32_t index, mr_object_id object, uint64_t bytes)
+{
+    size_t old = d->resolved_count * sizeof *d->resolved;
+    d->resolved = mr_grow(d->resolved, old, old + sizeof *d->resolved);
+    d->resolved[d->resolved_count++] =
+        (struct mr_sched_resolved){.index = index, .object = object, .bytes = bytes};
+}
+
+/* A name must exist; the name under which a task persists may exist already, made by the same
+ * definition: then the task need not run. */
+static int resolve_one(
+    struct mr_intake *in, struct mr_intake_done *d, uint32_t i, struct mr_error *e)
+{
+    struct mr_graph *g = d->graph;
+    const struct mr_task_options *o = g->option_of ? mr_graph_options(g, i) : NULL;
+    struct mr_name_record record;
+    char *keep = NULL;
+    if (g->kind[i] == MR_NODE_OBJECT) {
+        add_resolved(d, i, mr_graph_object(g, i), 0);
+        return MR_OK;
+    }
+    if (g->kind[i] == MR_NODE_NAME) {
+        int err = mr_directory_resolve_sync(in->directory, mr_graph_text(g, i), &record, &keep, e);
+        if (err) return err;
+        add_resolved(d, i, record.object, record.nbytes);
+        mr_graph_set_hash(g, i, (mr_graph_hash){record.object.maker, record.object.number});
+        mr_release(keep);
+        return MR_OK;
+    }
+    if (!o || !o->persist_name.n) return MR_OK;
+    if (mr_directory_resolve_sync(in->directory, o->persist_name, &record, &keep, NULL))
+        return MR_OK;
+    unsigned char definition[16];
+    mr_object_id_to_bytes((mr_object_id){g->hash[i].hi, g->hash[i].lo}, definition);
+    if (record.has_definition && record.durable && !memcmp(definition, record.definition, 16))
+        add_resolved(d, i, record.object, record.nbytes);
+    mr_release(keep);
+    return MR_OK;
+}
+
+static int resolve(struct mr_intake *in, struct mr_intake_done *d, struct mr_error *e)
+{
+    struct mr_graph *g = d->graph;
+    bool has_names = false;
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        has_names = has_names || g->kind[i] == MR_NODE_NAME;
+    if (!has_names && !g->option_of && !memchr(g->kind, MR_NODE_OBJECT, g->nodes_count))
+        return MR_OK;
+    for (uint32_t i = 0; has_names && i < g->nodes_count; i++) {
+        int err = g->kind[i] == MR_NODE_NAME ? resolve_one(in, d, i, e) : MR_OK;
+        if (err) return err;
+    }
+    if (has_names) mr_graph_rehash(g); /* what depends on a name depends on what it names */
+    d->resolved_count = 0;
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        int err = resolve_one(in, d, i, e);
+        if (err) return err;
+    }
+    return MR_OK;
+}
+
+static struct mr_intake_done *handle(struct mr_intake *in, const struct mr_intake_request *r)
+{
+    struct mr_intake_done *d = mr_alloc(sizeof *d);
+    d->ticket = r->ticket;
+    mr_buf_init(&d->graph_bytes, (size_t)8 << 30);
+    XXH128_hash_t h = XXH3_128bits(r->body.p, r->body.n);
+    d->body_hash = (mr_graph_hash){h.high64, h.low64};
+    int err = parse(in, r, &d->graph, &d->error);
+    if (!err) err = resolve(in, d, &d->error);
+    if (!err) err = mr_graph_to_bytes(d->graph, &d->graph_bytes, &d->error);
+    if (err) {
+        mr_graph_free(&d->graph);
+        if (!d->error.code) (void)mr_fail(&d->error, err, "%s", mr_err_words(err));
+    }
+    return d;
+}
+
+static void run(void *ctx)
+{
+    struct mr_intake *in = ctx;
+    for (;;) {
+        struct message m;
+        if (!mr_inbox_wait(in->inbox, MR_NEVER, &m, 1)) {
+            if (mr_inbox_is_closed(in->inbox)) return;
+            continue;
+        }
+        if (m.op) add_op(in, m.op);
+        if (!m.request) continue;
+        struct mr_intake_done *d = handle(in, m.request);
+        mr_intake_request_free(&m.request);
+        const struct mr_shell_message out = {.kind = MR_SHELL_PARSED, .p = d};
+        if (mr_inbox_push_wait(in->sh->inbox, &out, mr_clock_now() + 60 * MR_SECOND))
+            mr_intake_done_free(&d);
+    }
+}
+
+int mr_intake_open(struct mr_shell *sh, struct mr_error *e)
+{
+    struct mr_intake *in = mr_alloc(sizeof *in);
+    sh->intake = in;
+    in->sh = sh;
+    in->inbox = mr_inbox_new(WAITING_MAX, sizeof(struct message));
+    in->registry = mr_registry_new();
+    in->builtin = mr_registry_catalogue(in->registry);
+    const struct mr_redis_config link = {
+        .address = sh->options.redis, .password = sh->options.redis_password};
+    int err = mr_redis_open(&link, &in->redis, e);
+    if (err) return err;
+    in->directory = mr_directory_new(in->redis, NULL);
+    in->thread = mr_thread_start("intake", run, in);
+    return MR_OK;
+}
+
+void mr_intake_close(struct mr_intake **inp)
+{
+    struct mr_intake *in = *inp;
+    *inp = NULL;
+    if (!in) return;
+    mr_inbox_close(in->inbox);
+    mr_thread_join(&in->thread);
+    struct message m;
+    while (mr_inbox_take(in->inbox, &m, 1)) {
+        mr_intake_request_free(&m.request);
+        mr_release(m.op);
+    }
+    mr_inbox_free(&in->inbox);
+    mr_redis_close(&in->redis);
+    mr_directory_free(&in->directory);
+    for (uint32_t i = 0; i < in->foreign_count; i++)
+        mr_release(in->foreign[i]);
+    mr_release(in->foreign);
+    mr_registry_free(&in->registry);
+    mr_release(in);
+}
+
+int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request)
+{
+    const struct message m = {.request = *request};
+    int err = mr_inbox_push(in->inbox, &m);
+    if (!err) *request = NULL;
+    return err;
+}
+
+void mr_intake_add_op(struct mr_intake *in, struct mr_str name)
+{
+    char *copy = mr_alloc(name.n + 1);
+    memcpy(copy, name.p, name.n);
+    const struct message m = {.op = copy};
+    if (mr_inbox_push(in->inbox, &m)) mr_release(copy); /* its worker will tell again */
+}

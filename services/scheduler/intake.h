@@ -1,0 +1,37 @@
+/* Parses submitted graphs on a thread of its own, resolves names, and hands the result to the core
+ * thread. It owns its copy of the catalogue and its own connection to Redis; nothing is shared. */
+#pragma once
+
+#include "services/scheduler/shell.h"
+
+enum mr_intake_form { MR_INTAKE_JSON, MR_INTAKE_GRAPH, MR_INTAKE_COLUMNS };
+
+/* What a call gathered. Bodies: JSON text; one SubmitGraphRequest; the SubmitColumns messages, each
+ * behind its length (u64). */
+struct mr_intake_request {
+    enum mr_intake_form form;
+    struct mr_buf body;
+    char *request_id; /* from outside the body; NULL: none */
+    uint64_t ticket;
+};
+
+struct mr_intake_done {
+    uint64_t ticket;
+    struct mr_graph *graph; /* NULL: error says why */
+    struct mr_buf graph_bytes;
+    mr_graph_hash body_hash;
+    struct mr_sched_resolved *resolved;
+    uint32_t resolved_count;
+    struct mr_error error;
+};
+
+int mr_intake_open(struct mr_shell *sh, struct mr_error *e);
+void mr_intake_close(struct mr_intake **in);
+
+/* Takes the request; its answer comes as MR_SHELL_PARSED. MR_ELIMIT when too many wait. */
+int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request);
+/* Tells of an op that a worker brought, any number of times. */
+void mr_intake_add_op(struct mr_intake *in, struct mr_str name);
+
+void mr_intake_request_free(struct mr_intake_request **r);
+void mr_intake_done_free(struct mr_intake_done **d);

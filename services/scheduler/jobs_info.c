@@ -1,0 +1,116 @@
+/* Jobs as messages, and the checks that every request about a job begins with. */
+#include "services/scheduler/follow.h"
+
+#include "base/limits.h"
+#include "graph/explain.h"
+
+#include <inttypes.h>
+
+#define TARGETS_SHOWN_MAX 1000
+
+bool mr_job_is_over(enum mr_job_state state)
+{
+    return state == MR_JOB_DONE || state == MR_JOB_FAILED || state == MR_JOB_CANCELLED;
+}
+
+static Millrace__V1__JobError *error_message(
+    struct mr_shell *sh, const struct mr_sched_job_info *info)
+{
+    const struct mr_sched_error *x = &info->error;
+    Millrace__V1__JobError *m = mr_shell_take(sh, sizeof *m);
+    millrace__v1__job_error__init(m);
+    if (x->index != MR_NODE_NONE) m->key = mr_shell_text(sh, mr_graph_key(info->graph, x->index));
+    m->message = mr_shell_text(sh, x->message);
+    m->fallen = x->fallen;
+    if (x->op) m->op = mr_shell_text(sh, mr_sched_op_name(sh->core, x->op));
+    m->worker = mr_shell_text(sh, x->worker);
+    m->attempts = x->attempts;
+    m->arguments = mr_shell_text(sh, x->arguments);
+    return m;
+}
+
+static Millrace__V1__TaskCounts *counts_message(
+    struct mr_shell *sh, const struct mr_sched_job_info *info)
+{
+    Millrace__V1__TaskCounts *m = mr_shell_take(sh, sizeof *m);
+    millrace__v1__task_counts__init(m);
+    m->submitted = info->graph->defined_count;
+    m->culled = info->graph->culled_count;
+    m->joined = info->joined;
+    m->waiting = info->counts[MR_TASK_WAITING];
+    m->ready = info->counts[MR_TASK_READY];
+    m->running = info->counts[MR_TASK_RUNNING];
+    m->done = info->counts[MR_TASK_DONE] + info->counts[MR_TASK_RELEASED];
+    m->erred = info->counts[MR_TASK_ERRED];
+    m->cancelled = info->counts[MR_TASK_CANCELLED];
+    m->retried = info->retried;
+    m->recomputed = info->recomputed;
+    return m;
+}
+
+Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job)
+{
+    struct mr_sched_job_info info;
+    if (!mr_sched_job(sh->core, job, &info)) return NULL;
+    const struct mr_job_options *o = &info.graph->job;
+    char id[MR_JOB_ID_TEXT_MAX];
+    Millrace__V1__Job *m = mr_shell_take(sh, sizeof *m);
+    millrace__v1__job__init(m);
+    mr_job_id_format(job, id);
+    m->id = mr_shell_text(sh, mr_str(id));
+    m->name = mr_shell_text(sh, o->name);
+    m->state = (Millrace__V1__JobState)info.state;
+    m->namespace_ = mr_shell_text(sh, o->name_space);
+    m->priority = o->priority;
+    m->request_id = mr_shell_text(sh, o->request_id);
+    m->created_ns = info.created_wall_ns;
+    m->started_ns = info.started_wall_ns;
+    m->finished_ns = info.finished_wall_ns;
+    m->counts = counts_message(sh, &info);
+    if (info.has_error) m->error = error_message(sh, &info);
+    m->labels = mr_shell_take(sh, o->labels_count * sizeof *m->labels);
+    for (uint32_t i = 0; i < o->labels_count; i++) {
+        Millrace__V1__Job__LabelsEntry *row = mr_shell_take(sh, sizeof *row);
+        millrace__v1__job__labels_entry__init(row);
+        row->key = mr_shell_text(sh, o->labels[i].name);
+        row->value = mr_shell_text(sh, o->labels[i].value);
+        m->labels[m->n_labels++] = row;
+    }
+    m->targets_count = info.graph->targets_count;
+    size_t shown = MR_MIN(info.graph->targets_count, (uint32_t)TARGETS_SHOWN_MAX);
+    m->targets = mr_shell_take(sh, shown * sizeof *m->targets);
+    for (size_t i = 0; i < shown; i++)
+        m->targets[m->n_targets++] =
+            mr_shell_text(sh, mr_graph_key(info.graph, info.graph->targets[i]));
+    return m;
+}
+
+bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id, mr_job_id *out,
+    struct mr_sched_job_info *info)
+{
+    if (mr_job_id_parse(mr_str(id), out)) {
+        mr_shell_fail(call, MR_EINVAL, "id: \"%.64s\" is no job id (they look like j1-7)", id);
+        return false;
+    }
+    if (mr_sched_job(sh->core, *out, info)) return true;
+    uint64_t wall_ns = mr_sched_forgotten(sh->core, *out);
+    if (wall_ns)
+        mr_shell_fail(call, MR_ENOENT, "job %s was forgotten at %" PRIu64 " s since 1970", id,
+            wall_ns / MR_SECOND);
+    else
+        mr_shell_fail(call, MR_ENOENT, "there is no job %s", id);
+    return false;
+}
+
+bool mr_job_node(struct mr_shell *sh, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, const char *key, uint32_t *node)
+{
+    (void)sh;
+    *node = mr_graph_find(info->graph, mr_str(key));
+    if (*node != MR_NODE_NONE) return true;
+    if (mr_graph_was_culled(info->graph, mr_str(key)))
+        mr_shell_fail(call, MR_ENOENT, "key \"%s\" was culled: no target needs it", key);
+    else
+        mr_shell_fail(call, MR_ENOENT, "the job has no key \"%s\"", key);
+    return false;
+}

@@ -1,0 +1,117 @@
+/* mr-scheduler: flags in, shell out. */
+#include "base/limits.h"
+#include "host/config.h"
+#include "host/log.h"
+#include "host/signal.h"
+#include "services/scheduler/shell.h"
+
+#include <stdio.h>
+
+struct config {
+    struct mr_texts listen;
+    const char *redis;
+    const char *redis_password_file;
+    mr_duration redis_timeout;
+    mr_duration heartbeat;
+    mr_duration lease;
+    mr_duration keep_jobs;
+    uint64_t keep_jobs_max;
+    uint64_t tasks_max;
+};
+
+static const struct mr_option options[] = {
+    {.name = "listen",
+        .env = "MILLRACE_SCHEDULER_LISTEN",
+        .type = MR_OPTION_TEXTS,
+        .value = "ADDR",
+        .init = "127.0.0.1:8471",
+        .help = "where to serve gRPC: unix:PATH or HOST:PORT; may be repeated",
+        .at = offsetof(struct config, listen)},
+    {.name = "redis",
+        .env = "MILLRACE_REDIS",
+        .type = MR_OPTION_TEXT,
+        .value = "ADDR",
+        .init = "127.0.0.1:6379",
+        .help = "Redis: unix:PATH or HOST:PORT",
+        .at = offsetof(struct config, redis)},
+    {.name = "redis-timeout",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "30s",
+        .help = "how long to wait for Redis at the start",
+        .at = offsetof(struct config, redis_timeout)},
+    {.name = "heartbeat",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "1s",
+        .help = "how often workers and stores must be heard",
+        .at = offsetof(struct config, heartbeat)},
+    {.name = "lease",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "10s",
+        .help = "silence after which a worker or store is lost",
+        .at = offsetof(struct config, lease)},
+    {.name = "keep-jobs",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "24h",
+        .help = "ended jobs are forgotten after this; 0 keeps them",
+        .at = offsetof(struct config, keep_jobs)},
+    {.name = "keep-jobs-max",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "1000",
+        .help = "how many ended jobs are kept",
+        .at = offsetof(struct config, keep_jobs_max),
+        .min = 1,
+        .max = 100000},
+    {.name = "tasks-max",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "16000000",
+        .help = "tasks over all jobs that are kept",
+        .at = offsetof(struct config, tasks_max),
+        .min = 1000,
+        .max = 1000000000},
+};
+
+static const struct mr_config_spec spec = {.program = "mr-scheduler",
+    .summary = "Decides which task runs where, and remembers every accepted job.",
+    .examples =
+        "  mr-scheduler --listen unix:/run/millrace/scheduler.sock --redis unix:/run/millrace/redis.sock\n",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options)};
+
+static void on_signal(void *ctx, int number)
+{
+    (void)mr_shell_push(
+        ctx, (struct mr_shell_message){.kind = MR_SHELL_SIGNAL, .n = (uint64_t)number});
+}
+
+int main(int argc, char **argv)
+{
+    struct config config = {0};
+    struct mr_error e = {0};
+    mr_signal_block();
+    mr_log_set_program("mr-scheduler");
+    mr_config_load(&spec, argc, argv, &config, NULL);
+    struct mr_scheduler_options o = {.redis = config.redis, .redis_timeout = config.redis_timeout};
+    mr_sched_config_default(&o.core);
+    o.core.heartbeat = config.heartbeat;
+    o.core.lease = config.lease;
+    o.core.keep_jobs = config.keep_jobs;
+    o.core.keep_jobs_max = (uint32_t)config.keep_jobs_max;
+    o.core.tasks_max = (uint32_t)config.tasks_max;
+    struct mr_shell *sh = NULL;
+    if (mr_shell_open(&o, config.listen.items, config.listen.count, &sh, &e)) {
+        (void)fprintf(stderr, "mr-scheduler: %s\n", e.text);
+        return 1;
+    }
+    struct mr_signals *signals = mr_signal_open(on_signal, sh);
+    int code = mr_shell_run(sh);
+    mr_signal_close(&signals);
+    mr_shell_close(&sh);
+    mr_config_fini(&spec, &config);
+    return code;
+}

@@ -1,0 +1,474 @@
+/* Knows which stream belongs to which worker or store, and nothing of tasks. A stream begins
+ * nameless; its first message registers it, and the core answers by the note JOINED (with the slot)
+ * or REFUSED. Batches leave when the stream takes them; until then they grow in the core's effects.
+ * A stream that ends is told to the core once, and only while it is still its slot's stream. */
+#include "services/scheduler/sessions.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "host/clock.h"
+#include "host/log.h"
+#include "services/scheduler/catalogue.h"
+
+#include <inttypes.h>
+
+struct session {
+    struct mr_list node; /* of all */
+    struct mr_shell *sh;
+    mr_rpc_call_id call;
+    uint64_t number; /* never reused */
+    bool is_store;
+    bool has_registered; /* its first message came */
+    bool has_joined;     /* the core took it: slot and incarnation hold */
+    bool is_waiting;     /* a batch waits for on_writable */
+    uint32_t slot;       /* of a worker; the store's number */
+    uint64_t incarnation;
+    uint64_t seen; /* sequence of a store's last heartbeat */
+    struct mr_wire_tables tables;
+    struct mr_session_facts facts;
+    struct mr_store_facts store_facts;
+    char *texts; /* what facts points into */
+};
+
+struct mr_sessions {
+    struct mr_shell *sh;
+    struct mr_list all;
+    struct session **worker; /* by slot */
+    struct session **store;  /* by number */
+    uint64_t next;
+};
+
+struct mr_sessions *mr_sessions_new(struct mr_shell *sh)
+{
+    struct mr_sessions *s = mr_alloc(sizeof *s);
+    s->sh = sh;
+    mr_list_init(&s->all);
+    s->worker = mr_alloc_array(sh->options.core.workers_max, sizeof *s->worker);
+    s->store = mr_alloc_array((size_t)sh->options.core.stores_max + 1, sizeof *s->store);
+    return s;
+}
+
+static void session_free(struct session *x)
+{
+    mr_list_remove(&x->node);
+    mr_wire_tables_fini(&x->tables);
+    mr_release(x->texts);
+    mr_release((void *)(uintptr_t)x->facts.runtimes);
+    mr_release((void *)(uintptr_t)x->facts.resources);
+    mr_release(x);
+}
+
+void mr_sessions_free(struct mr_sessions **sp)
+{
+    struct mr_sessions *s = *sp;
+    *sp = NULL;
+    if (!s) return;
+    MR_LIST_EACH(node, &s->all)
+    session_free(MR_LIST_ITEM(node, struct session, node));
+    mr_release(s->worker);
+    mr_release(s->store);
+    mr_release(s);
+}
+
+static struct session *session_of(const struct mr_rpc_call *call)
+{
+    return mr_rpc_call_context(call);
+}
+
+static void open_session(struct mr_rpc_call *call, bool is_store)
+{
+    struct mr_shell *sh = mr_shell_of(call);
+    struct session *x = mr_alloc(sizeof *x);
+    x->sh = sh;
+    x->call = mr_rpc_call_id_of(call);
+    x->number = ++sh->sessions->next;
+    x->is_store = is_store;
+    mr_list_add_tail(&sh->sessions->all, &x->node);
+    mr_rpc_call_set_context(call, x);
+}
+
+static void on_open_worker(struct mr_rpc_call *call)
+{
+    open_session(call, false);
+}
+
+static void on_open_store(struct mr_rpc_call *call)
+{
+    open_session(call, true);
+}
+
+static void fail(struct mr_rpc_call *call, const struct mr_error *e)
+{
+    char quoted[MR_ERROR_TEXT_MAX];
+    mr_log(
+        MR_WARN, "session.refused", "why=%s", mr_log_quote(mr_str(e->text), quoted, sizeof quoted));
+    (void)mr_rpc_call_fail(call, e);
+}
+
+/* Keeps what Workers shows and the core does not know: pid, runtimes, resources. */
+static void keep_facts(
+    struct session *x, const Millrace__V1__Register *m, const struct mr_sched_register *r)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < m->n_runtimes; i++)
+        bytes += strlen(m->runtimes[i]) + 1;
+    for (uint32_t i = 0; i < r->resources_count; i++)
+        bytes += r->resources[i].name.n;
+    x->texts = mr_alloc(bytes);
+    char *at = x->texts;
+    const char **runtimes = mr_alloc_array(m->n_runtimes, sizeof *runtimes);
+    struct mr_sched_resource *resources = mr_alloc_array(r->resources_count, sizeof *resources);
+    for (size_t i = 0; i < m->n_runtimes; i++) {
+        size_t n = strlen(m->runtimes[i]) + 1;
+        memcpy(at, m->runtimes[i], n);
+        runtimes[i] = at;
+        at += n;
+    }
+    for (uint32_t i = 0; i < r->resources_count; i++) {
+        struct mr_str name = r->resources[i].name;
+        memcpy(at, name.p, name.n);
+        resources[i] =
+            (struct mr_sched_resource){mr_str_of(at, name.n), r->resources[i].amount_micro};
+        at += name.n;
+    }
+    x->facts = (struct mr_session_facts){.pid = m->pid,
+        .runtimes = runtimes,
+        .runtimes_count = m->n_runtimes,
+        .resources = resources,
+        .resources_count = r->resources_count};
+}
+
+static void worker_registers(
+    struct session *x, struct mr_rpc_call *call, const Millrace__V1__Register *m)
+{
+    struct mr_error e = {0};
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER};
+    int err = mr_wire_register(x->sh, m, &ev.worker, &e);
+    if (!err && x->has_registered) err = mr_fail(&e, MR_ESTATE, "a session registers once");
+    if (err) {
+        fail(call, &e);
+        return;
+    }
+    x->has_registered = true;
+    ev.worker.session = x->number;
+    keep_facts(x, m, &ev.worker);
+    for (size_t i = 0; i < m->n_ops; i++)
+        mr_catalogue_add(x->sh, m->ops[i]);
+    mr_shell_step(x->sh, &ev);
+}
+
+static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct session *x = session_of(call);
+    const Millrace__V1__WorkerMessage *m =
+        mr_shell_request(x->sh, call, msg, &millrace__v1__worker_message__descriptor);
+    if (!m) return;
+    if (m->register_) {
+        worker_registers(x, call, m->register_);
+        return;
+    }
+    struct mr_error e = {0};
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE};
+    ev.message.worker = x->slot;
+    ev.message.incarnation = x->incarnation;
+    int err = x->has_registered
+                  ? mr_wire_message(x->sh, m, &ev.message, &e)
+                  : mr_fail(&e, MR_ESTATE, "the first message of a session is register");
+    if (err) {
+        fail(call, &e);
+        return;
+    }
+    if (x->has_joined) mr_shell_step(x->sh, &ev);
+}
+
+static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    (void)status;
+    struct session *x = session_of(call);
+    struct mr_sessions *s = x->sh->sessions;
+    struct session **slot = x->is_store ? s->store : s->worker;
+    if (x->has_joined && slot[x->slot] == x) {
+        slot[x->slot] = NULL;
+        struct mr_sched_event ev = {
+            .type = x->is_store ? MR_SCHED_STORE_CLOSED : MR_SCHED_WORKER_CLOSED};
+        ev.slot = x->slot;
+        ev.incarnation = x->incarnation;
+        ev.store.store = x->incarnation;
+        mr_shell_step(x->sh, &ev);
+    }
+    session_free(x);
+}
+
+static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sched_store_batch *b);
+
+/* Sends a worker's batch if its stream takes it. */
+static void flush_worker(struct mr_shell *sh, uint32_t slot)
+{
+    struct session *x = sh->sessions->worker[slot];
+    struct mr_sched_batch *b = &sh->fx.worker[slot];
+    if (!x || !b->is_dirty || b->session != x->number) return;
+    struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, x->call);
+    if (!call) return;
+    if (!mr_rpc_call_is_writable(call)) {
+        x->is_waiting = true;
+        return;
+    }
+    mr_pb_arena_clear(&sh->scratch);
+    Millrace__V1__SchedulerMessage *m = mr_wire_batch(sh, b, &x->tables);
+    if (m->registered) m->registered->time_ns = mr_clock_now();
+    int err = mr_rpc_call_send_pb(call, &m->base);
+    if (err && err != MR_ECANCELED) {
+        mr_log(MR_ERROR, "session.send", "slot=%" PRIu32 " error=%s", slot, mr_err_name(err));
+        mr_rpc_call_cancel(call);
+    }
+    mr_sched_batch_clear(b);
+}
+
+static void flush_store(struct mr_shell *sh, uint32_t number)
+{
+    struct session *x = sh->sessions->store[number];
+    struct mr_sched_store_batch *b = &sh->fx.store[number];
+    if (!x || !b->is_dirty) return;
+    struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, x->call);
+    if (!call) return;
+    if (!mr_rpc_call_is_writable(call)) {
+        x->is_waiting = true;
+        return;
+    }
+    if (send_store(x, call, b)) mr_rpc_call_cancel(call);
+    mr_sched_store_batch_clear(b);
+}
+
+static ProtobufCBinaryData *ids_out(struct mr_shell *sh, const struct mr_buf *b, size_t *n)
+{
+    const mr_object_id *ids = (const void *)b->p;
+    *n = b->n / sizeof *ids;
+    ProtobufCBinaryData *out = mr_shell_take(sh, *n * sizeof *out);
+    unsigned char *bytes = mr_shell_take(sh, *n * 16);
+    for (size_t i = 0; i < *n; i++) {
+        mr_object_id_to_bytes(ids[i], bytes + 16 * i);
+        out[i] = (ProtobufCBinaryData){.len = 16, .data = bytes + 16 * i};
+    }
+    return out;
+}
+
+static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sched_store_batch *b)
+{
+    struct mr_shell *sh = x->sh;
+    mr_pb_arena_clear(&sh->scratch);
+    Millrace__V1__StoreCommand m = MILLRACE__V1__STORE_COMMAND__INIT;
+    if (b->has_registered) {
+        m.heartbeat_ns = sh->options.core.heartbeat;
+        m.lease_ns = sh->options.core.lease;
+    }
+    m.hold = ids_out(sh, &b->hold, &m.n_hold);
+    m.unhold = ids_out(sh, &b->unhold, &m.n_unhold);
+    m.claimed = ids_out(sh, &b->claimed, &m.n_claimed);
+    m.heard = x->seen;
+    return mr_rpc_call_send_pb(call, &m.base);
+}
+
+static void on_writable(struct mr_rpc_call *call)
+{
+    struct session *x = session_of(call);
+    if (!x->is_waiting || !x->has_joined) return;
+    x->is_waiting = false;
+    if (x->is_store)
+        flush_store(x->sh, x->slot);
+    else
+        flush_worker(x->sh, x->slot);
+}
+
+void mr_sessions_flush(struct mr_shell *sh)
+{
+    const uint32_t *workers = (const void *)sh->fx.dirty_workers.p;
+    const uint32_t *stores = (const void *)sh->fx.dirty_stores.p;
+    for (size_t i = 0; i < sh->fx.dirty_workers.n / sizeof *workers; i++)
+        flush_worker(sh, workers[i]);
+    for (size_t i = 0; i < sh->fx.dirty_stores.n / sizeof *stores; i++)
+        flush_store(sh, stores[i]);
+}
+
+static struct session *find(struct mr_sessions *s, uint64_t number)
+{
+    MR_LIST_EACH(node, &s->all)
+    {
+        struct session *x = MR_LIST_ITEM(node, struct session, node);
+        if (x->number == number) return x;
+    }
+    return NULL;
+}
+
+static void join(struct mr_shell *sh, struct session *x, const struct mr_sched_note *n)
+{
+    struct session **slot =
+        x->is_store ? &sh->sessions->store[n->slot] : &sh->sessions->worker[n->slot];
+    if (*slot && *slot != x) { /* the same worker came back before its old stream was seen to end */
+        struct mr_rpc_call *old = mr_rpc_call_find(sh->loop, (*slot)->call);
+        (*slot)->has_joined = false;
+        if (old) mr_rpc_call_cancel(old);
+    }
+    *slot = x;
+    x->has_joined = true;
+    x->slot = n->slot;
+    x->incarnation = n->incarnation;
+    mr_log(MR_INFO, x->is_store ? "store.joined" : "worker.joined",
+        "slot=%" PRIu32 " incarnation=%016" PRIx64, n->slot, n->incarnation);
+}
+
+static void end(
+    struct mr_shell *sh, struct session *x, const struct mr_sched_note *n, struct mr_str text)
+{
+    struct mr_rpc_call *call = x ? mr_rpc_call_find(sh->loop, x->call) : NULL;
+    struct mr_error e = {0};
+    if (!call) return;
+    (void)mr_fail(&e, n->code, "%.*s", MR_STR_ARG(text));
+    fail(call, &e);
+}
+
+void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text)
+{
+    struct mr_sessions *s = sh->sessions;
+    struct session *x = NULL;
+    switch (n->type) {
+    case MR_NOTE_WORKER_JOINED:
+        x = find(s, n->session);
+        if (x) join(sh, x, n);
+        return;
+    case MR_NOTE_WORKER_REFUSED: end(sh, find(s, n->session), n, text); return;
+    case MR_NOTE_WORKER_CLOSE:
+        x = s->worker[n->slot];
+        if (x && x->incarnation == n->incarnation) end(sh, x, n, text);
+        return;
+    case MR_NOTE_STORE_JOINED:
+        MR_LIST_EACH(node, &s->all)
+        {
+            struct session *y = MR_LIST_ITEM(node, struct session, node);
+            if (y->is_store && y->has_registered && y->incarnation == n->incarnation) x = y;
+        }
+        if (x) join(sh, x, n);
+        return;
+    case MR_NOTE_STORE_LOST:
+        mr_log(MR_WARN, "store.lost", "number=%" PRIu32 " incarnation=%016" PRIx64, n->slot,
+            n->incarnation);
+        return;
+    case MR_NOTE_REPLY:
+    case MR_NOTE_JOB_STATE:
+    case MR_NOTE_JOB_PROGRESS:
+    case MR_NOTE_TARGETS_READY:
+    case MR_NOTE_TARGET_BYTES:
+    case MR_NOTE_TARGET_FAILED:
+    case MR_NOTE_JOB_FORGOTTEN: return;
+    }
+}
+
+bool mr_sessions_facts(const struct mr_shell *sh, uint32_t slot, struct mr_session_facts *out)
+{
+    if (slot >= sh->options.core.workers_max || !sh->sessions->worker[slot]) return false;
+    *out = sh->sessions->worker[slot]->facts;
+    return true;
+}
+
+bool mr_sessions_store_facts(const struct mr_shell *sh, uint32_t store, struct mr_store_facts *out)
+{
+    if (store > sh->options.core.stores_max || !sh->sessions->store[store]) return false;
+    *out = sh->sessions->store[store]->store_facts;
+    return true;
+}
+
+/* ---- stores --------------------------------------------------------------------------------- */
+
+static void store_registers(
+    struct session *x, struct mr_rpc_call *call, const Millrace__V1__StoreRegister *m)
+{
+    struct mr_error e = {0};
+    int err = MR_OK;
+    if (m->protocol_version != MR_PROTOCOL_VERSION || m->layout_version != MR_LAYOUT_VERSION)
+        err = mr_fail(&e, MR_ESTATE,
+            "store of node \"%s\" speaks protocol %u with value layout %u, this scheduler %d with %d",
+            m->node, m->protocol_version, m->layout_version, MR_PROTOCOL_VERSION,
+            MR_LAYOUT_VERSION);
+    if (!err && (!m->id || x->has_registered))
+        err = mr_fail(&e, MR_EINVAL, "a store registers once, with an id");
+    if (err) {
+        fail(call, &e);
+        return;
+    }
+    x->has_registered = true;
+    x->incarnation = m->id;
+    x->store_facts.memory_bytes = m->memory_bytes;
+    struct mr_sched_event ev = {.type = MR_SCHED_STORE_REGISTER};
+    ev.store = (struct mr_sched_store){.store = m->id,
+        .node = mr_str(m->node),
+        .address = mr_str(m->address),
+        .memory_bytes = m->memory_bytes};
+    mr_shell_step(x->sh, &ev);
+}
+
+static void objects_event(
+    struct session *x, enum mr_sched_event_type type, const ProtobufCBinaryData *ids, size_t n)
+{
+    mr_object_id *out = mr_shell_take(x->sh, n * sizeof *out);
+    uint32_t count = 0;
+    for (size_t i = 0; i < n; i++)
+        if (mr_object_id_from_bytes(mr_str_of(ids[i].data, ids[i].len), &out[count]) == MR_OK)
+            count++;
+    if (!count) return;
+    struct mr_sched_event ev = {.type = type};
+    ev.objects = (struct mr_sched_objects){.store = x->incarnation, .ids = out, .count = count};
+    mr_shell_step(x->sh, &ev);
+}
+
+static void on_store_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct session *x = session_of(call);
+    const Millrace__V1__StoreMessage *m =
+        mr_shell_request(x->sh, call, msg, &millrace__v1__store_message__descriptor);
+    if (!m) return;
+    if (m->register_) store_registers(x, call, m->register_);
+    if (!x->has_registered) return;
+    if (m->heartbeat) {
+        x->seen = m->heartbeat->sequence;
+        x->store_facts.used_bytes = m->heartbeat->used_bytes;
+        x->store_facts.spilled_bytes = m->heartbeat->spilled_bytes;
+        x->store_facts.objects = m->heartbeat->objects;
+    }
+    struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
+    ev.store.store = x->incarnation;
+    mr_shell_step(x->sh, &ev);
+    objects_event(x, MR_SCHED_OBJECTS_LOST, m->lost, m->n_lost);
+    objects_event(x, MR_SCHED_OBJECTS_UNHELD, m->unheld, m->n_unheld);
+}
+
+static void on_half_close(struct mr_rpc_call *call)
+{
+    (void)mr_rpc_call_finish_ok(call);
+}
+
+static const struct mr_rpc_handler worker_handler = {.on_open = on_open_worker,
+    .on_message = on_worker_message,
+    .on_half_close = on_half_close,
+    .on_writable = on_writable,
+    .on_done = on_done};
+static const struct mr_rpc_handler store_handler = {.on_open = on_open_store,
+    .on_message = on_store_message,
+    .on_half_close = on_half_close,
+    .on_writable = on_writable,
+    .on_done = on_done};
+
+static const struct mr_rpc_method worker_methods[] = {{.name = "Connect",
+    .client_streaming = true,
+    .server_streaming = true,
+    .handler = &worker_handler}};
+static const struct mr_rpc_method store_methods[] = {{.name = "Connect",
+    .client_streaming = true,
+    .server_streaming = true,
+    .handler = &store_handler}};
+
+const struct mr_rpc_service mr_worker_session_service = {.name = "millrace.v1.WorkerSession",
+    .methods = worker_methods,
+    .methods_count = MR_ARRAY_LEN(worker_methods)};
+const struct mr_rpc_service mr_store_session_service = {.name = "millrace.v1.StoreSession",
+    .methods = store_methods,
+    .methods_count = MR_ARRAY_LEN(store_methods)};

@@ -1,0 +1,225 @@
+/* The loop: events in, effects out, once a turn. Everything that waits waits here. */
+#include "services/scheduler/shell.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "host/log.h"
+#include "proto/methods.h"
+#include "services/scheduler/catalogue.h"
+#include "services/scheduler/follow.h"
+#include "services/scheduler/intake.h"
+#include "services/scheduler/ledger.h"
+#include "services/scheduler/sessions.h"
+#include "services/scheduler/submit.h"
+#include "services/scheduler/trace.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define BATCH_MAX 64
+#define INBOX_MAX 65536
+#define SCRATCH_BYTES_MAX ((size_t)1 << 30)
+
+void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev)
+{
+    ev->wall_ns = mr_clock_wall();
+    mr_sched_step(sh->core, mr_clock_now(), ev, &sh->fx);
+}
+
+int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m)
+{
+    return mr_inbox_push(sh->inbox, &m);
+}
+
+struct mr_shell *mr_shell_of(const struct mr_rpc_call *call)
+{
+    return mr_rpc_call_context(call);
+}
+
+void *mr_shell_take(struct mr_shell *sh, size_t bytes)
+{
+    void *p = mr_pb_arena_take(&sh->scratch, bytes ? bytes : 1);
+    mr_assert(p); /* everything that asks is bounded by message sizes far below the ceiling */
+    return p;
+}
+
+char *mr_shell_text(struct mr_shell *sh, struct mr_str s)
+{
+    char *p = mr_shell_take(sh, s.n + 1);
+    if (s.n) memcpy(p, s.p, s.n);
+    p[s.n] = 0;
+    return p;
+}
+
+void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_rpc_message *m,
+    const ProtobufCMessageDescriptor *type)
+{
+    struct mr_error e = {0};
+    mr_pb_arena_clear(&sh->scratch);
+    void *request = mr_pb_unpack(type, mr_rpc_message_str(m), &sh->scratch, &e);
+    if (!request) (void)mr_rpc_call_fail(call, &e);
+    return request;
+}
+
+void mr_shell_fail(struct mr_rpc_call *call, int code, const char *fmt, ...)
+{
+    struct mr_error e = {0};
+    char text[MR_ERROR_TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    (void)mr_fail(&e, code, "%s", text);
+    (void)mr_rpc_call_fail(call, &e);
+}
+
+static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
+{
+    struct mr_str text = mr_str_of(sh->fx.text.p + n->text_at, n->text_bytes);
+    const uint32_t *ready = (const void *)sh->fx.ready.p;
+    switch (n->type) {
+    case MR_NOTE_REPLY: mr_submit_reply(sh, n, text); break;
+    case MR_NOTE_JOB_STATE: mr_follow_job_changed(sh, n->job, false); break;
+    case MR_NOTE_JOB_PROGRESS: mr_follow_job_changed(sh, n->job, true); break;
+    case MR_NOTE_TARGETS_READY: mr_follow_targets_ready(sh, n->job, ready + n->at, n->count); break;
+    case MR_NOTE_TARGET_BYTES: mr_follow_target_bytes(sh, n->job, n->index, text); break;
+    case MR_NOTE_TARGET_FAILED: mr_follow_target_failed(sh, n->job, n->index); break;
+    case MR_NOTE_JOB_FORGOTTEN:
+        mr_follow_forgotten(sh, n->job);
+        mr_trace_forget(sh, n->job);
+        break;
+    case MR_NOTE_WORKER_REFUSED:
+    case MR_NOTE_WORKER_CLOSE:
+    case MR_NOTE_WORKER_JOINED:
+    case MR_NOTE_STORE_JOINED:
+    case MR_NOTE_STORE_LOST: mr_sessions_note(sh, n, text); break;
+    }
+}
+
+/* The journal first, then what people are told, then what workers are told. */
+static void perform(struct mr_shell *sh)
+{
+    mr_ledger_perform(sh);
+    mr_buf_clear(&sh->fx.journal);
+    for (size_t at = 0; at < sh->fx.notes.n; at += sizeof(struct mr_sched_note)) {
+        struct mr_sched_note n; /* a copy: performing may step the core, and the buffer may grow */
+        memcpy(&n, sh->fx.notes.p + at, sizeof n);
+        perform_note(sh, &n);
+    }
+    mr_trace_add(sh);
+    mr_sessions_flush(sh);
+    mr_ledger_perform(sh);
+    mr_sched_effects_clear(&sh->fx);
+}
+
+static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
+{
+    switch (m->kind) {
+    case MR_SHELL_PARSED: mr_submit_parsed(sh, m->p); break;
+    case MR_SHELL_SIGNAL:
+        mr_log(MR_INFO, "scheduler.stopping", "signal=%" PRIu64, m->n);
+        sh->is_stopping = true;
+        break;
+    case MR_SHELL_ACKED:
+    case MR_SHELL_AWAY:
+    case MR_SHELL_BACK:
+    case MR_SHELL_REWIND:
+    case MR_SHELL_REFUSED: mr_ledger_message(sh, m); break;
+    }
+}
+
+int mr_shell_run(struct mr_shell *sh)
+{
+    struct mr_shell_message batch[BATCH_MAX];
+    perform(sh);
+    while (!sh->is_stopping) {
+        mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_follow_deadline(sh));
+        size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
+        for (size_t i = 0; i < n; i++)
+            on_message(sh, &batch[i]);
+        mr_time now = mr_clock_now();
+        if (mr_sched_deadline(sh->core) <= now) {
+            struct mr_sched_event tick = {.type = MR_SCHED_TICK};
+            mr_shell_step(sh, &tick);
+        }
+        mr_follow_tick(sh, now);
+        perform(sh);
+    }
+    return sh->exit_code;
+}
+
+static int listen_all(
+    struct mr_shell *sh, const char *const *listen, size_t count, struct mr_error *e)
+{
+    int err = mr_rpc_server_add_descriptors(sh->server, mr_proto_descriptor_set(), e);
+    for (size_t i = 0; i < count && !err; i++) {
+        int port = 0;
+        err = mr_rpc_server_listen(sh->server, listen[i], &port, e);
+        if (!err) mr_log(MR_INFO, "scheduler.listening", "address=%s port=%d", listen[i], port);
+    }
+    return err;
+}
+
+int mr_shell_open(const struct mr_scheduler_options *options, const char *const *listen,
+    size_t listen_count, struct mr_shell **out, struct mr_error *e)
+{
+    MR_AUTO(mr_shell_close) struct mr_shell *sh = mr_alloc(sizeof *sh);
+    sh->options = *options;
+    sh->started_wall_ns = mr_clock_wall();
+    sh->loop = mr_rpc_loop_new();
+    sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_shell_message));
+    mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
+    mr_pb_arena_init(&sh->scratch, SCRATCH_BYTES_MAX);
+    int err = mr_ledger_open(sh, e);
+    if (err) return err;
+    mr_arena_init(&sh->arena, mr_sched_arena_bytes(&sh->options.core));
+    mr_sched_effects_init(&sh->fx, sh->options.core.workers_max, sh->options.core.stores_max);
+    sh->core = mr_sched_new(&sh->options.core, &sh->arena);
+    sh->sessions = mr_sessions_new(sh);
+    sh->follow = mr_follow_new(sh);
+    sh->trace = mr_trace_new();
+    sh->catalogue = mr_catalogue_new();
+    err = mr_intake_open(sh, e);
+    if (err) return err;
+    mr_ledger_replay(sh);
+    const struct mr_rpc_server_options server = {0};
+    sh->server = mr_rpc_server_new(sh->loop, &server);
+    mr_rpc_server_add_service(sh->server, &mr_jobs_service, sh);
+    mr_rpc_server_add_service(sh->server, &mr_cluster_service, sh);
+    mr_rpc_server_add_service(sh->server, &mr_worker_session_service, sh);
+    mr_rpc_server_add_service(sh->server, &mr_store_session_service, sh);
+    err = listen_all(sh, listen, listen_count, e);
+    if (err) return err;
+    mr_rpc_server_start(sh->server);
+    *out = MR_STEAL(sh);
+    return MR_OK;
+}
+
+void mr_shell_close(struct mr_shell **shp)
+{
+    struct mr_shell *sh = *shp;
+    *shp = NULL;
+    if (!sh) return;
+    if (sh->server) mr_rpc_server_close(&sh->server, MR_SECOND / 2);
+    if (sh->core) mr_ledger_perform(sh);
+    mr_intake_close(&sh->intake);
+    mr_ledger_close(&sh->ledger);
+    mr_follow_free(&sh->follow);
+    mr_trace_free(&sh->trace);
+    mr_sessions_free(&sh->sessions);
+    mr_catalogue_free(&sh->catalogue);
+    if (sh->core) {
+        mr_sched_free(&sh->core);
+        mr_sched_effects_fini(&sh->fx);
+        mr_arena_fini(&sh->arena);
+    }
+    mr_pb_arena_fini(&sh->scratch);
+    struct mr_shell_message m;
+    while (mr_inbox_take(sh->inbox, &m, 1))
+        if (m.kind == MR_SHELL_PARSED) mr_submit_drop(m.p);
+    mr_inbox_free(&sh->inbox);
+    mr_rpc_loop_free(&sh->loop);
+    mr_release(sh);
+}

@@ -1,0 +1,271 @@
+/* A ticket is a slot of a table and its generation; the slot knows the call that waits. The call
+ * may be gone when the reply comes: what was accepted stays accepted. */
+#include "services/scheduler/submit.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "host/clock.h"
+#include "proto/methods.h"
+#include "services/scheduler/follow.h"
+
+#include <math.h>
+
+#define WAIT_S_MAX 3600.0
+#define REQUEST_ID_BYTES_MAX 128
+
+enum change { CHANGE_SUBMIT, CHANGE_CANCEL, CHANGE_RETRY, CHANGE_FORGET };
+
+/* What a call gathers until it can be answered. */
+struct submission {
+    struct mr_shell *sh;
+    struct mr_intake_request *request;
+    enum change change;
+    mr_job_id job; /* of CANCEL, RETRY, FORGET */
+    double wait_s;
+    bool want_values;
+    bool has_first;
+    mr_rpc_call_id call;
+    uint64_t ticket;
+};
+
+/* Tickets are call ids: unique for the life of the process, and the loop finds the call. */
+static struct submission *submission_of(
+    struct mr_shell *sh, uint64_t ticket, struct mr_rpc_call **call)
+{
+    *call = mr_rpc_call_find(sh->loop, (mr_rpc_call_id){ticket});
+    return *call ? mr_rpc_call_context(*call) : NULL;
+}
+
+static void on_open(struct mr_rpc_call *call)
+{
+    struct submission *s = mr_alloc(sizeof *s);
+    s->sh = mr_shell_of(call);
+    s->call = mr_rpc_call_id_of(call);
+    s->ticket = s->call.v;
+    s->request = mr_alloc(sizeof *s->request);
+    s->request->ticket = s->ticket;
+    mr_buf_init(&s->request->body, MR_JOB_BODY_BYTES_MAX);
+    mr_rpc_call_set_context(call, s);
+}
+
+static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    (void)status;
+    struct submission *s = mr_rpc_call_context(call);
+    mr_follow_call_done(call);
+    mr_intake_request_free(&s->request);
+    mr_release(s);
+}
+
+static bool take_options(struct mr_rpc_call *call, struct submission *s, const char *request_id,
+    double wait_s, bool want_values)
+{
+    if (!(wait_s >= 0 && wait_s <= WAIT_S_MAX)) {
+        mr_shell_fail(call, MR_EINVAL, "wait_s: expected 0 to %g seconds", WAIT_S_MAX);
+        return false;
+    }
+    size_t n = request_id ? strlen(request_id) : 0;
+    if (n > REQUEST_ID_BYTES_MAX) {
+        mr_shell_fail(
+            call, MR_EINVAL, "request_id: %zu bytes, at most %d", n, REQUEST_ID_BYTES_MAX);
+        return false;
+    }
+    s->has_first = true;
+    s->wait_s = wait_s;
+    s->want_values = want_values;
+    if (n) s->request->request_id = mr_copy_text(request_id);
+    return true;
+}
+
+static void add_body(struct mr_rpc_call *call, struct submission *s, const void *p, size_t n)
+{
+    if (!s->request) return; /* answered already */
+    mr_buf_add(&s->request->body, p, n);
+    if (!mr_buf_status(&s->request->body)) return;
+    mr_intake_request_free(&s->request);
+    mr_shell_fail(call, MR_ETOOBIG, "the graph is larger than %zu bytes", MR_JOB_BODY_BYTES_MAX);
+}
+
+static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct submission *s = mr_rpc_call_context(call);
+    const Millrace__V1__SubmitRequest *m =
+        mr_shell_request(s->sh, call, msg, &millrace__v1__submit_request__descriptor);
+    if (!m || !s->request) return;
+    if (!s->has_first && !take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
+        mr_intake_request_free(&s->request);
+        return;
+    }
+    s->request->form = MR_INTAKE_JSON;
+    if (m->body) add_body(call, s, m->body->data.data, m->body->data.len);
+}
+
+static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct submission *s = mr_rpc_call_context(call);
+    const Millrace__V1__SubmitGraphRequest *m =
+        mr_shell_request(s->sh, call, msg, &millrace__v1__submit_graph_request__descriptor);
+    if (!m) return;
+    struct mr_str bytes = mr_rpc_message_str(msg);
+    if (!take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
+        mr_intake_request_free(&s->request);
+        return;
+    }
+    s->request->form = MR_INTAKE_GRAPH;
+    add_body(call, s, bytes.p, bytes.n);
+}
+
+/* Columns wait as they came, each message behind its length; only the first is looked into here. */
+static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct submission *s = mr_rpc_call_context(call);
+    struct mr_str bytes = mr_rpc_message_str(msg);
+    uint64_t n = bytes.n;
+    if (!s->request) return;
+    if (!s->has_first) {
+        const Millrace__V1__SubmitColumns *m =
+            mr_shell_request(s->sh, call, msg, &millrace__v1__submit_columns__descriptor);
+        if (!m) return;
+        if (!take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
+            mr_intake_request_free(&s->request);
+            return;
+        }
+    }
+    s->request->form = MR_INTAKE_COLUMNS;
+    add_body(call, s, &n, sizeof n);
+    add_body(call, s, bytes.p, bytes.n);
+}
+
+static void on_half_close(struct mr_rpc_call *call)
+{
+    struct submission *s = mr_rpc_call_context(call);
+    if (!s->request) return;
+    if (!s->has_first) {
+        mr_shell_fail(call, MR_EINVAL, "a submission without a message");
+        return;
+    }
+    if (mr_intake_push(s->sh->intake, &s->request))
+        mr_shell_fail(call, MR_EAWAY, "too many submissions are waiting: try again");
+}
+
+const struct mr_rpc_handler mr_submit_handler = {.on_open = on_open,
+    .on_message = on_submit_message,
+    .on_half_close = on_half_close,
+    .on_done = on_done};
+const struct mr_rpc_handler mr_submit_graph_handler = {.on_open = on_open,
+    .on_message = on_graph_message,
+    .on_half_close = on_half_close,
+    .on_done = on_done};
+const struct mr_rpc_handler mr_submit_stream_handler = {.on_open = on_open,
+    .on_message = on_columns_message,
+    .on_half_close = on_half_close,
+    .on_done = on_done};
+
+void mr_submit_drop(struct mr_intake_done *done)
+{
+    mr_intake_done_free(&done);
+}
+
+void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
+{
+    struct mr_rpc_call *call = NULL;
+    struct submission *s = submission_of(sh, done->ticket, &call);
+    if (done->graph && s) {
+        struct mr_sched_event ev = {.type = MR_SCHED_SUBMIT, .ticket = done->ticket};
+        ev.submit = (struct mr_sched_submit){.ticket = done->ticket,
+            .graph = done->graph,
+            .graph_bytes = mr_buf_str(&done->graph_bytes),
+            .body_hash = done->body_hash,
+            .resolved = done->resolved,
+            .resolved_count = done->resolved_count};
+        done->graph = NULL; /* given */
+        mr_shell_step(sh, &ev);
+    } else if (s) {
+        (void)mr_rpc_call_fail(call, &done->error);
+    }
+    mr_intake_done_free(&done);
+}
+
+static void reply_changed(struct mr_shell *sh, struct mr_rpc_call *call, const struct submission *s)
+{
+    mr_pb_arena_clear(&sh->scratch);
+    if (s->change == CHANGE_FORGET) {
+        const Millrace__V1__ForgetJobResponse done = MILLRACE__V1__FORGET_JOB_RESPONSE__INIT;
+        (void)mr_rpc_call_reply_pb(call, &done.base);
+        return;
+    }
+    Millrace__V1__Job *job = mr_job_message(sh, s->job);
+    if (job)
+        (void)mr_rpc_call_reply_pb(call, &job->base);
+    else
+        mr_shell_fail(call, MR_ENOENT, "the job was forgotten meanwhile");
+}
+
+void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text)
+{
+    struct mr_rpc_call *call = NULL;
+    struct submission *s = submission_of(sh, n->ticket, &call);
+    if (!s) return;
+    if (n->code) {
+        mr_shell_fail(call, n->code, "%.*s", MR_STR_ARG(text));
+        return;
+    }
+    if (s->change != CHANGE_SUBMIT) {
+        reply_changed(sh, call, s);
+        return;
+    }
+    const struct mr_follower_spec spec = {.kind = MR_FOLLOW_SUBMIT,
+        .job = n->job,
+        .wait = (mr_duration)llround(s->wait_s * 1e9),
+        .want_values = s->want_values,
+        .existed = n->existed};
+    mr_follow_add(sh, call, &spec);
+}
+
+/* ---- Cancel, Retry, Forget ------------------------------------------------------------------- */
+
+static bool change_request(struct mr_rpc_call *call, struct mr_rpc_message *msg,
+    struct submission *s, const char **id, const char **reason)
+{
+    const struct mr_proto_method *method = mr_proto_method_find(mr_rpc_call_method(call));
+    mr_assert(method); /* the server dispatched by it */
+    void *m = mr_shell_request(s->sh, call, msg, method->request);
+    if (!m) return false;
+    *reason = "";
+    if (method->request == &millrace__v1__cancel_job_request__descriptor) {
+        s->change = CHANGE_CANCEL;
+        *id = ((const Millrace__V1__CancelJobRequest *)m)->id;
+        *reason = ((const Millrace__V1__CancelJobRequest *)m)->reason;
+    } else if (method->request == &millrace__v1__retry_job_request__descriptor) {
+        s->change = CHANGE_RETRY;
+        *id = ((const Millrace__V1__RetryJobRequest *)m)->id;
+    } else {
+        s->change = CHANGE_FORGET;
+        *id = ((const Millrace__V1__ForgetJobRequest *)m)->id;
+    }
+    return true;
+}
+
+static void on_change_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    static const enum mr_sched_event_type types[] = {[CHANGE_CANCEL] = MR_SCHED_CANCEL,
+        [CHANGE_RETRY] = MR_SCHED_RETRY,
+        [CHANGE_FORGET] = MR_SCHED_FORGET};
+    struct submission *s = mr_rpc_call_context(call);
+    const char *id = NULL;
+    const char *reason = NULL;
+    struct mr_sched_job_info info;
+    if (!change_request(call, msg, s, &id, &reason)) return;
+    if (strlen(reason) > 1024) {
+        mr_shell_fail(call, MR_EINVAL, "reason: at most 1024 bytes");
+        return;
+    }
+    if (!mr_job_lookup(s->sh, call, id, &s->job, &info)) return;
+    struct mr_sched_event ev = {
+        .type = types[s->change], .ticket = s->ticket, .job = s->job, .text = mr_str(reason)};
+    mr_shell_step(s->sh, &ev);
+}
+
+const struct mr_rpc_handler mr_change_handler = {
+    .on_open = on_open, .on_message = on_change_message, .on_done = on_done};

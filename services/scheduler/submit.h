@@ -1,0 +1,14 @@
+/* Calls that change something and wait for the core's reply: Submit in its three forms, Cancel,
+ * Retry, Forget. Each takes a ticket, which comes back with the reply. */
+#pragma once
+
+#include "services/scheduler/intake.h"
+
+void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
+void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done);
+void mr_submit_drop(struct mr_intake_done *done);
+
+extern const struct mr_rpc_handler mr_submit_handler;
+extern const struct mr_rpc_handler mr_submit_graph_handler;
+extern const struct mr_rpc_handler mr_submit_stream_handler;
+extern const struct mr_rpc_handler mr_change_handler; /* Cancel, Retry, Forget */
