@@ -11,6 +11,8 @@ struct check {
     const struct mr_graph_catalogue *c;
     struct mr_graph_op_info *infos; /* of each op number */
     bool *known;
+    uint32_t last_op; /* that were looked at, and were good if we go on */
+    uint32_t last_args;
     struct mr_error *e;
 };
 
@@ -95,6 +97,7 @@ static int check_task(struct check *k, uint32_t node)
 {
     const struct mr_builder *b = k->b;
     uint16_t op = b->op[node];
+    if (op == k->last_op && b->args_of[node] == k->last_args) return MR_OK; /* the same again */
     struct mr_args a;
     int err = mr_args_open(mr_builder_args_text(b, b->args_of[node]), &a, k->e);
     if (err) return mr_fail_within(k->e, err, "key", mr_builder_key(b, node));
@@ -104,6 +107,8 @@ static int check_task(struct check *k, uint32_t node)
             return unknown_op(k, node);
         k->known[op] = true;
     }
+    k->last_op = op;
+    k->last_args = b->args_of[node];
     const struct mr_graph_op_info *info = &k->infos[op];
     if (a.positional_count > info->params_count && !info->any_positional)
         return wrong_count(k, node, a.positional_count + a.named_count);
@@ -135,6 +140,7 @@ int mr_builder_check(
         .c = c,
         .infos = mr_alloc_array(b->ops.count, sizeof *k.infos),
         .known = mr_alloc_array(b->ops.count, sizeof *k.known),
+        .last_op = MR_NODE_NONE,
         .e = e};
     int err = check_all(&k);
     mr_release(k.infos);
