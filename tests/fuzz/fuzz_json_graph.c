@@ -1,0 +1,63 @@
+/* A job in JSON from anyone. Whatever is accepted must be a sound graph, whose bytes bring back the
+ * same graph; whatever is refused must be refused in words. */
+#include "base/assert.h"
+#include "base/utf8.h"
+#include "graph/bytes.h"
+#include "graph/json.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
+{
+    static const struct mr_graph_param params[] = {
+        {MR_STR_INIT("x"), true}, {MR_STR_INIT("axis"), false}};
+    (void)ctx;
+    bool inc = mr_str_eq(op, MR_STR("inc"));
+    *out = (struct mr_graph_op_info){params, inc ? 1 : 2, !inc, !inc};
+    return inc || mr_str_eq(op, MR_STR("sum")) || mr_str_eq(op, MR_STR("identity"));
+}
+
+static struct mr_str name_at(const void *ctx, uint32_t i)
+{
+    (void)ctx;
+    return i < 1 ? MR_STR("inc") : (struct mr_str){0};
+}
+
+static const struct mr_graph_catalogue catalogue = {find_op, name_at, NULL};
+
+static void check_bytes(const struct mr_graph *g)
+{
+    struct mr_error e = {0};
+    struct mr_buf once, twice;
+    struct mr_graph *again = NULL;
+    mr_buf_init(&once, (size_t)1 << 28);
+    mr_buf_init(&twice, (size_t)1 << 28);
+    int err = mr_graph_to_bytes(g, &once, &e);
+    mr_assert(!err);
+    err = mr_graph_from_bytes(mr_buf_str(&once), &again, &e);
+    if (err) MR_PANIC("own bytes refused: %s", e.text);
+    err = mr_graph_to_bytes(again, &twice, &e);
+    mr_assert(!err);
+    mr_assert(mr_str_eq(mr_buf_str(&once), mr_buf_str(&twice)));
+    mr_graph_free(&again);
+    mr_buf_fini(&once);
+    mr_buf_fini(&twice);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct mr_error e = {0};
+    struct mr_graph *g = NULL;
+    int err =
+        mr_graph_from_json_within(mr_str_of(data, size), &catalogue, 2000, (size_t)1 << 20, &g, &e);
+    if (err) {
+        mr_assert(!g);
+        mr_assert(e.code == err);
+        mr_assert(e.text[0] && mr_utf8_is_valid(mr_str(e.text)));
+        return 0;
+    }
+    mr_graph_check(g);
+    check_bytes(g);
+    mr_graph_free(&g);
+    return 0;
+}
