@@ -3,12 +3,14 @@
 #include "store/object/csv.h"
 
 #include "base/alloc.h"
+#include "base/index.h"
 #include "base/utf8.h"
 #include "store/object/csv_field.h"
 #include "store/object/layout.h"
 #include "store/object/table.h"
 
 #include <inttypes.h>
+#include <xxhash.h>
 
 enum { SAW_BOOL = 1, SAW_INT = 2, SAW_BIG = 4, SAW_FLOAT = 8, SAW_TEXT = 16, SAW_MISSING = 32 };
 
@@ -28,6 +30,7 @@ struct import {
     uint32_t count;
     uint64_t rows;
     struct mr_buf names;
+    size_t *name_ends; /* in names */
     struct mr_error *e;
 };
 
@@ -35,6 +38,7 @@ static void import_fini(struct import *m)
 {
     mr_release(m->specs);
     mr_release(m->columns);
+    mr_release(m->name_ends);
     mr_buf_fini(&m->names);
     mr_csv_reader_fini(&m->r);
 }
@@ -64,29 +68,54 @@ static int count_columns(struct import *m)
     return MR_OK;
 }
 
+static struct mr_str name_of(const struct import *m, uint32_t i)
+{
+    size_t start = i ? m->name_ends[i - 1] : 0;
+    return mr_str_of(m->names.p + start, m->name_ends[i] - start);
+}
+
+static bool is_named(const void *ctx, uint32_t item, const void *key)
+{
+    const struct mr_str *name = key;
+    return mr_str_eq(name_of(ctx, item), *name);
+}
+
+/* The name of column `i`, the last in m->names: a name that is taken gets the column's number
+ * behind it, and again until it is free, because readers find columns by name. */
+static int settle_name(struct import *m, uint32_t i, struct mr_index *taken)
+{
+    for (;;) {
+        m->name_ends[i] = m->names.n;
+        struct mr_str name = name_of(m, i);
+        if (name.n > MR_COLUMN_NAME_BYTES_MAX)
+            return mr_fail(m->e, MR_ELIMIT, "CSV column %" PRIu32 " has a name of over %d bytes", i,
+                MR_COLUMN_NAME_BYTES_MAX);
+        uint64_t hash = XXH3_64bits(name.p ? name.p : "", name.n);
+        if (mr_index_find(taken, hash, is_named, m, &name) == MR_INDEX_NONE) {
+            mr_index_add(taken, hash, i, NULL, NULL);
+            return MR_OK;
+        }
+        mr_buf_printf(&m->names, "_%" PRIu32, i);
+    }
+}
+
 /* The names: from the first line, or made up and the line left for the rows. */
 static int read_names(struct import *m)
 {
-    bool made_up = m->o->header == MR_CSV_HEADER_NONE;
-    size_t *ends = mr_alloc_array(m->count, sizeof *ends);
     int err = MR_OK;
+    MR_AUTO(mr_index_fini) struct mr_index taken;
+    mr_index_init(&taken, m->count);
     mr_csv_rewind(&m->r);
     for (uint32_t i = 0; i < m->count && !err; i++) {
         struct mr_csv_field f;
-        if (made_up)
+        if (m->o->header == MR_CSV_HEADER_NONE)
             mr_buf_printf(&m->names, "column%" PRIu32, i);
         else if (!(err = mr_csv_next(&m->r, &f, m->e)))
             mr_buf_add_str(&m->names, f.text);
-        if (m->names.n - (i ? ends[i - 1] : 0) > MR_COLUMN_NAME_BYTES_MAX)
-            err = mr_fail(m->e, MR_ELIMIT, "CSV column %" PRIu32 " has a name of over %d bytes", i,
-                MR_COLUMN_NAME_BYTES_MAX);
-        ends[i] = m->names.n;
+        if (!err) err = settle_name(m, i, &taken);
     }
-    for (uint32_t i = 0; i < m->count && !err; i++) {
-        size_t start = i ? ends[i - 1] : 0;
-        m->specs[i].name = mr_str_of(m->names.p + start, ends[i] - start);
-    }
-    mr_release(ends);
+    for (uint32_t i = 0; i < m->count && !err; i++)
+        m->specs[i].name = name_of(m, i);
     return err;
 }
 
@@ -233,6 +262,7 @@ static int import_table(struct import *m, const struct mr_value_alloc *a)
     if (err) return err;
     m->specs = mr_alloc_array(m->count, sizeof *m->specs);
     m->columns = mr_alloc_array(m->count, sizeof *m->columns);
+    m->name_ends = mr_alloc_array(m->count, sizeof *m->name_ends);
     err = read_names(m);
     if (!err) err = first_pass(m);
     if (!err) err = second_pass(m, a);
@@ -245,7 +275,7 @@ int mr_csv_import(struct mr_str text, const struct mr_format_options *o,
     static const struct mr_format_options defaults = {0};
     if (!mr_utf8_is_valid(text)) return mr_fail(e, MR_EFORMAT, "CSV is not UTF-8");
     struct import m = {.o = o ? o : &defaults, .e = e};
-    mr_buf_init(&m.names, (size_t)MR_TABLE_COLUMNS_MAX * (MR_COLUMN_NAME_BYTES_MAX + 1));
+    mr_buf_init(&m.names, text.n + (size_t)MR_TABLE_COLUMNS_MAX * MR_COLUMN_NAME_BYTES_MAX);
     mr_csv_reader_init(&m.r, text, m.o->csv_delimiter ? m.o->csv_delimiter : ',');
     int err = import_table(&m, a);
     import_fini(&m);

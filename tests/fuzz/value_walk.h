@@ -1,0 +1,56 @@
+/* For fuzz targets that end in a value: everything is read that a reader may read. */
+#pragma once
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "store/object/collection.h"
+#include "store/object/format.h"
+#include "store/object/table.h"
+
+#define WALK_OUT_BYTES_MAX ((size_t)4 << 20)
+
+/* As much memory as one input may ask for; a fuzzer is not about exhaustion. */
+#define WALK_EXTENT_BYTES_MAX ((uint64_t)64 << 20)
+
+static inline void *walk_alloc(void *ctx, uint64_t bytes)
+{
+    return bytes > WALK_EXTENT_BYTES_MAX ? NULL : mr_value_heap_alloc(ctx, bytes);
+}
+
+/* The extent that walk_alloc made, which must be a value. */
+static inline struct mr_value walk_open(const void *extent)
+{
+    struct mr_value_header h;
+    memcpy(&h, extent, sizeof h);
+    struct mr_value v;
+    struct mr_error e;
+    int err = mr_value_check_deep(mr_str_of(extent, h.nbytes), &v, &e);
+    if (err) MR_PANIC("an import made no value: %s", e.text);
+    return v;
+}
+
+static inline void walk_value(const struct mr_value *v)
+{
+    char text[MR_VALUE_SUMMARY_MAX];
+    mr_value_summary(v, text);
+    struct mr_error e;
+    struct mr_buf out;
+    mr_buf_init(&out, WALK_OUT_BYTES_MAX);
+    for (unsigned f = 0; f < MR_FORMATS_COUNT; f++) {
+        mr_buf_clear(&out);
+        (void)mr_format_export(v, (enum mr_format)f, NULL, mr_sink_to_buf(&out), &e);
+    }
+    mr_buf_clear(&out);
+    struct mr_format_options columns = {.json_columns = true};
+    (void)mr_format_export(v, MR_FORMAT_JSON, &columns, mr_sink_to_buf(&out), &e);
+    mr_buf_clear(&out);
+    if (mr_value_to_pack(v, &out) == MR_OK) {
+        void *extent = NULL;
+        struct mr_value_alloc a = {walk_alloc, &extent};
+        struct mr_value back;
+        if (mr_value_from_pack(mr_buf_str(&out), &a, &back, NULL) == MR_OK)
+            mr_assert(back.kind == v->kind && back.nbytes == v->nbytes);
+        mr_release(extent);
+    }
+    mr_buf_fini(&out);
+}
