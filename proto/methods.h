@@ -61,6 +61,7 @@ struct mr_route {
     const struct mr_route_header *headers; /* ends with a NULL field */
     const char *action;                    /* what follows the colon at the end; NULL: nothing */
     const char *body;                      /* field, "*", or NULL */
+    bool admin;                            /* only for admins */
     bool raw_request;                      /* the body field is a google.api.HttpBody */
     bool raw_response;                     /* the response is a google.api.HttpBody */
 };

@@ -23,6 +23,9 @@ BOUNDS = {
     "nodes_max": (0, 100000),
 }
 
+# Methods that only an admin may call over HTTP; a reader may GET, a user everything else.
+ADMIN = {"millrace.v1.Cluster.Retire"}
+
 # What raw bodies are made of.
 UPLOAD_TYPES = [
     "application/octet-stream",

@@ -66,7 +66,7 @@ def main():
     document = openapi.document(model, [r for r, _ in routes], args.version)
     text = json.dumps(document, indent=1, ensure_ascii=False).encode() + b"\n"
     bounds = api.bounds(model)
-    code = tables.tables(model, routes, api.HEADERS, bounds, api.VALUE_FIELDS)
+    code = tables.tables(model, routes, api, bounds)
     out = args.out
     write(f"{out}/openapi.json", text)
     write(f"{out}/millrace/v1/method_ids.h", tables.method_ids(model.methods).encode())

@@ -57,7 +57,7 @@ def bounds_table(rows):
     return "\n".join(out)
 
 
-def routes_table(model, routes, headers):
+def routes_table(model, routes, headers, admin):
     out, rows = [], []
     for i, (route, backend) in enumerate(routes):
         segments = ", ".join(
@@ -74,6 +74,7 @@ def routes_table(model, routes, headers):
             f"        .segments = segments_{i}, .segments_count = {len(route.segments)},\n"
             f"        .action = {text(route.action)}, .headers = headers_{i},\n"
             f"        .body = {text(route.body)},\n"
+            f"        .admin = {flag(route.method.full_name in admin)},\n"
             f"        .raw_request = {flag(model.raw_request(route))},\n"
             f"        .raw_response = {flag(model.raw_response(route))}}},"
         )
@@ -111,7 +112,7 @@ def openapi_source(openapi):
     )
 
 
-def tables(model, routes, headers, bounds, value_fields):
+def tables(model, routes, api, bounds):
     out = [INTRO + '#include "proto/methods.h"\n']
     for f in model.set.file:
         if f.name.startswith("millrace/") or f.name == "google/api/httpbody.proto":
@@ -120,8 +121,8 @@ def tables(model, routes, headers, bounds, value_fields):
     out.append(methods_table(model.methods))
     out.append(map_table(model))
     out.append(bounds_table(bounds))
-    out.append(value_fields_table(value_fields))
-    out.append(routes_table(model, routes, headers))
+    out.append(value_fields_table(api.VALUE_FIELDS))
+    out.append(routes_table(model, routes, api.HEADERS, api.ADMIN))
     data = plain_set(model).SerializeToString(deterministic=True)
     out.append(byte_array("mr_proto_descriptor_bytes", data, "unsigned char"))
     out.append(f"const size_t mr_proto_descriptor_bytes_count = {len(data)};")

@@ -1,0 +1,188 @@
+/* Answers that are complete when they begin, and the beginning of streams. */
+#include "gateway/request.h"
+
+#include "base/alloc.h"
+#include "gateway/json_out.h"
+#include "gateway/sse.h"
+#include "gateway/status.h"
+#include "millrace/v1/cluster.pb-c.h"
+#include "rpc/wire.h"
+
+#include <stdio.h>
+
+#define JSON_BYTES_MAX ((size_t)256 << 20)
+#define ARENA_BYTES_MAX ((size_t)256 << 20)
+#define STREAM_BLOCK_BYTES ((size_t)64 << 10)
+
+enum MHD_Result mr_answer_queue(
+    struct mr_request *r, unsigned status, const char *type, struct MHD_Response **response)
+{
+    struct MHD_Response *m = *response;
+    (void)MHD_add_response_header(m, "Content-Type", type);
+    (void)MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
+    if (r->shape != MR_SHAPE_FILE) (void)MHD_add_response_header(m, "Cache-Control", "no-store");
+    enum MHD_Result done = MHD_queue_response(r->connection, status, m);
+    MHD_destroy_response(m);
+    *response = NULL;
+    r->answered = true;
+    r->status = status;
+    return done;
+}
+
+/* Hands the bytes of `b` to the response. */
+static struct MHD_Response *response_of(struct mr_buf *b)
+{
+    size_t n = b->n;
+    void *bytes = b->p ? b->p : mr_alloc(1);
+    *b = (struct mr_buf){.bytes_max = b->bytes_max};
+    return MHD_create_response_from_buffer_with_free_callback(n, bytes, mr_release);
+}
+
+enum MHD_Result mr_answer_bytes(
+    struct mr_request *r, unsigned status, const char *type, struct mr_str bytes)
+{
+    struct MHD_Response *m = MHD_create_response_from_buffer(
+        bytes.n, (void *)(uintptr_t)bytes.p, MHD_RESPMEM_PERSISTENT);
+    return mr_answer_queue(r, status, type, &m);
+}
+
+static void add_allow(const struct mr_request *r, struct MHD_Response *m)
+{
+    char list[64] = "";
+    size_t n = 0;
+    for (int v = MR_HTTP_GET; v <= MR_HTTP_PATCH; v++)
+        if (r->allow >> v & 1)
+            n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
+                mr_http_verb_name((enum mr_http_verb)v));
+    (void)MHD_add_response_header(m, "Allow", list);
+}
+
+static enum MHD_Result answer_status(
+    struct mr_request *r, int err, int grpc, struct mr_str text, struct mr_str details)
+{
+    mr_buf_clear(&r->out);
+    mr_status_json(grpc, text, details, &r->out);
+    unsigned status = (unsigned)mr_err_http(err);
+    struct MHD_Response *m = response_of(&r->out);
+    if (status == 405) add_allow(r, m);
+    if (status == 401) (void)MHD_add_response_header(m, "WWW-Authenticate", "Bearer");
+    if (status == 503) (void)MHD_add_response_header(m, "Retry-After", "1");
+    return mr_answer_queue(r, status, "application/json", &m);
+}
+
+enum MHD_Result mr_answer_error(struct mr_request *r)
+{
+    int err = r->error.code;
+    return answer_status(r, err, mr_err_grpc(err), mr_str(r->error.text), mr_str_of(NULL, 0));
+}
+
+static enum MHD_Result answer_outcome(struct mr_request *r)
+{
+    const struct mr_exchange *x = r->x;
+    return answer_status(r, x->error, x->grpc_code, mr_buf_str(&x->text), mr_buf_str(&x->details));
+}
+
+static enum MHD_Result answer_health(struct mr_request *r, const Millrace__V1__InfoResponse *info)
+{
+    const char *reason = "the scheduler does not answer";
+    bool ready = info && info->ready && !r->http->quiescing;
+    if (info) reason = info->not_ready[0] ? info->not_ready : "the cluster is starting";
+    mr_buf_printf(&r->out, "{\"ready\":%s", ready ? "true" : "false");
+    if (!ready) {
+        mr_buf_add_text(&r->out, ",\"reason\":");
+        mr_json_text(&r->out, mr_str(reason));
+    }
+    mr_buf_add_text(&r->out, "}\n");
+    struct MHD_Response *m = response_of(&r->out);
+    return mr_answer_queue(r, ready ? 200 : 503, "application/json", &m);
+}
+
+static enum MHD_Result answer_message(struct mr_request *r, struct mr_str bytes)
+{
+    mr_pb_arena_clear(&r->arena);
+    const ProtobufCMessage *m = mr_pb_unpack(r->x->method->response, bytes, &r->arena, &r->error);
+    if (!m || mr_json_from_message(m, &r->out) || mr_buf_status(&r->out)) {
+        (void)mr_fail(&r->error, MR_EINTERNAL, "the service's answer cannot be shown as JSON");
+        return mr_answer_error(r);
+    }
+    mr_buf_add_byte(&r->out, '\n');
+    struct MHD_Response *response = response_of(&r->out);
+    return mr_answer_queue(r, 200, "application/json", &response);
+}
+
+static enum MHD_Result answer_stream(struct mr_request *r, const char *type)
+{
+    struct MHD_Response *m = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, mr_stream_read, r, NULL);
+    if (r->shape == MR_SHAPE_EVENTS) {
+        mr_sse_hello(&r->out);
+        (void)MHD_add_response_header(m, "X-Accel-Buffering", "no");
+    }
+    if (r->shape == MR_SHAPE_COLLECTED) {
+        mr_collect_init(&r->collect);
+        mr_collect_begin(&r->out);
+    }
+    return mr_answer_queue(r, 200, type, &m);
+}
+
+static struct mr_str bytes_field(struct mr_str message, uint32_t number)
+{
+    struct mr_wire_reader reader = mr_wire_read(message);
+    struct mr_wire_field f;
+    while (!mr_wire_next(&reader, &f))
+        if (f.number == number && f.type == MR_WIRE_BYTES) return f.bytes;
+    return mr_str_of("", 0);
+}
+
+/* The first piece of a raw answer says its type, which goes into a header. */
+static enum MHD_Result answer_raw(struct mr_request *r, struct mr_str first)
+{
+    struct mr_str type = bytes_field(first, 1);
+    char text[200];
+    bool is_clean = type.n > 0 && type.n < sizeof text;
+    for (size_t i = 0; i < type.n; i++)
+        if ((unsigned char)type.p[i] < ' ' || (unsigned char)type.p[i] > '~') is_clean = false;
+    (void)snprintf(text, sizeof text, "%.*s", is_clean ? (int)type.n : 24,
+        is_clean ? type.p : "application/octet-stream");
+    return answer_stream(r, text);
+}
+
+static const char *stream_type(enum mr_shape shape)
+{
+    if (shape == MR_SHAPE_EVENTS) return "text/event-stream";
+    return shape == MR_SHAPE_LINES ? "application/x-ndjson" : "application/json";
+}
+
+static enum MHD_Result answer_ended(struct mr_request *r)
+{
+    if (r->shape == MR_SHAPE_HEALTH) return answer_health(r, NULL);
+    if (r->x->error) return answer_outcome(r);
+    if (r->shape == MR_SHAPE_METRICS) {
+        struct MHD_Response *m = response_of(&r->x->text);
+        return mr_answer_queue(r, 200, "text/plain; version=0.0.4; charset=utf-8", &m);
+    }
+    if (r->shape == MR_SHAPE_EVENTS) { /* nothing will come any more: do not come back */
+        struct MHD_Response *m = response_of(&r->out);
+        return mr_answer_queue(r, 204, "text/event-stream", &m);
+    }
+    if (r->shape == MR_SHAPE_LINES || r->shape == MR_SHAPE_COLLECTED)
+        return answer_stream(r, stream_type(r->shape));
+    if (r->shape == MR_SHAPE_RAW) return answer_stream(r, "application/octet-stream");
+    (void)mr_fail(&r->error, MR_EINTERNAL, "the service gave no answer");
+    return mr_answer_error(r);
+}
+
+enum MHD_Result mr_answer(struct mr_request *r)
+{
+    mr_buf_init(&r->out, JSON_BYTES_MAX);
+    mr_pb_arena_init(&r->arena, ARENA_BYTES_MAX);
+    if (!r->has_held) return r->is_over ? answer_ended(r) : answer_stream(r, stream_type(r->shape));
+    if (r->held.kind == MR_REPLY_END) return answer_ended(r);
+    struct mr_str bytes = mr_rpc_message_str(r->held.message);
+    if (r->shape == MR_SHAPE_RAW) return answer_raw(r, bytes);
+    if (r->shape == MR_SHAPE_JSON) return answer_message(r, bytes);
+    if (r->shape == MR_SHAPE_HEALTH)
+        return answer_health(
+            r, mr_pb_unpack(&millrace__v1__info_response__descriptor, bytes, &r->arena, NULL));
+    return answer_stream(r, stream_type(r->shape));
+}

@@ -1,0 +1,125 @@
+/* The scheduler and the object stores. Any store answers for the objects of all, so one is used
+ * until it fails. */
+#include "gateway/backends.h"
+
+#include "base/alloc.h"
+#include "host/log.h"
+#include "millrace/v1/cluster.pb-c.h"
+#include "rpc/loop.h"
+#include "rpc/pb.h"
+
+#define ASK_TIMEOUT (2 * MR_SECOND)
+#define INFO_BYTES_MAX ((size_t)4 << 20)
+
+struct mr_backends {
+    struct mr_rpc_loop *loop;
+    struct mr_rpc_channel_options options;
+    struct mr_rpc_channel *scheduler;
+    struct mr_rpc_channel *stores[MR_BACKEND_STORES_MAX];
+    size_t stores_count;
+    size_t store; /* in use */
+    bool asks;    /* stores come from the scheduler */
+    mr_rpc_call_id asking;
+};
+
+static void add_store(struct mr_backends *b, const char *address)
+{
+    for (size_t i = 0; i < b->stores_count; i++)
+        if (!strcmp(mr_rpc_channel_address(b->stores[i]), address)) return;
+    if (b->stores_count == MR_BACKEND_STORES_MAX || !address[0]) return;
+    b->stores[b->stores_count++] = mr_rpc_channel_open(b->loop, address, &b->options);
+}
+
+static bool is_named(const Millrace__V1__InfoResponse *info, const char *address)
+{
+    for (size_t i = 0; i < info->n_store; i++)
+        if (!strcmp(info->store[i]->address, address)) return true;
+    return false;
+}
+
+static void take_stores(struct mr_backends *b, const Millrace__V1__InfoResponse *info)
+{
+    for (size_t i = 0; i < b->stores_count;) {
+        if (is_named(info, mr_rpc_channel_address(b->stores[i]))) {
+            i++;
+            continue;
+        }
+        mr_rpc_channel_close(&b->stores[i]);
+        b->stores[i] = b->stores[--b->stores_count];
+    }
+    for (size_t i = 0; i < info->n_store; i++)
+        add_store(b, info->store[i]->address);
+    b->store = 0;
+}
+
+static void on_info(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+{
+    struct mr_backends *b = ctx;
+    b->asking.v = 0;
+    if (status->code || !reply) return;
+    struct mr_pb_arena arena;
+    mr_pb_arena_init(&arena, INFO_BYTES_MAX);
+    const Millrace__V1__InfoResponse *info = mr_pb_unpack(
+        &millrace__v1__info_response__descriptor, mr_rpc_message_str(reply), &arena, NULL);
+    if (info) take_stores(b, info);
+    mr_pb_arena_fini(&arena);
+}
+
+static void ask(struct mr_backends *b)
+{
+    if (!b->asks || b->asking.v) return;
+    struct mr_rpc_call_options options = {.timeout = ASK_TIMEOUT, .one_reply = true};
+    b->asking = mr_rpc_unary(b->scheduler, mr_proto_method(MR_METHOD_CLUSTER_INFO)->path,
+        mr_str_of("", 0), &options, on_info, b);
+}
+
+struct mr_backends *mr_backends_new(struct mr_rpc_loop *loop, const char *scheduler,
+    const char *const *stores, size_t stores_count, const char *secret)
+{
+    struct mr_backends *b = mr_alloc(sizeof *b);
+    b->loop = loop;
+    b->options = (struct mr_rpc_channel_options){.bearer = secret};
+    b->scheduler = mr_rpc_channel_open(loop, scheduler, &b->options);
+    b->asks = stores_count == 0;
+    for (size_t i = 0; i < stores_count; i++)
+        add_store(b, stores[i]);
+    ask(b);
+    return b;
+}
+
+void mr_backends_free(struct mr_backends **backends)
+{
+    struct mr_backends *b = *backends;
+    if (!b) return;
+    for (size_t i = 0; i < b->stores_count; i++)
+        mr_rpc_channel_close(&b->stores[i]);
+    mr_rpc_channel_close(&b->scheduler);
+    while (b->asking.v) /* its on_info still comes, and points here */
+        (void)mr_rpc_loop_run(b->loop, MR_NEVER);
+    mr_release(b);
+    *backends = NULL;
+}
+
+struct mr_rpc_channel *mr_backends_pick(struct mr_backends *b, enum mr_proto_backend backend)
+{
+    if (backend != MR_BACKEND_OBJECTSTORE) return b->scheduler;
+    if (!b->stores_count) ask(b);
+    return b->stores_count ? b->stores[b->store % b->stores_count] : NULL;
+}
+
+void mr_backends_away(struct mr_backends *b, enum mr_proto_backend backend)
+{
+    if (backend != MR_BACKEND_OBJECTSTORE) return;
+    b->store++;
+    ask(b);
+}
+
+size_t mr_backends_count(const struct mr_backends *b)
+{
+    return 1 + b->stores_count;
+}
+
+struct mr_rpc_channel *mr_backends_at(const struct mr_backends *b, size_t i)
+{
+    return i == 0 ? b->scheduler : b->stores[i - 1];
+}

@@ -1,0 +1,22 @@
+/* Channels to the services: which one a request goes to. The gRPC thread's. */
+#pragma once
+
+#include "proto/methods.h"
+#include "rpc/client.h"
+
+#define MR_BACKEND_STORES_MAX 64
+
+struct mr_backends;
+
+/* No stores: the scheduler is asked where they are. */
+struct mr_backends *mr_backends_new(struct mr_rpc_loop *loop, const char *scheduler,
+    const char *const *stores, size_t stores_count, const char *secret);
+void mr_backends_free(struct mr_backends **b);
+
+/* NULL: none is known (the scheduler is being asked). */
+struct mr_rpc_channel *mr_backends_pick(struct mr_backends *b, enum mr_proto_backend backend);
+/* The last one picked was not there: another is tried next. */
+void mr_backends_away(struct mr_backends *b, enum mr_proto_backend backend);
+
+size_t mr_backends_count(const struct mr_backends *b);
+struct mr_rpc_channel *mr_backends_at(const struct mr_backends *b, size_t i);

@@ -1,0 +1,265 @@
+/* What a request is, whether it may be, and its fields but the body: everything that is decided
+ * when the headers are there. */
+#include "gateway/request.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "gateway/json_in.h"
+#include "gateway/media.h"
+#include "gateway/wire.h"
+
+#include <stdlib.h>
+
+#define HTTP_BODY_TYPE 1 /* google.api.HttpBody.content_type */
+#define HTTP_BODY_DATA 2
+
+static const struct mr_identity everyone = {"local", MR_ROLE_ADMIN};
+
+static struct mr_str header(const struct mr_request *r, const char *name)
+{
+    return mr_str(MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, name));
+}
+
+/* ---- who and where from ------------------------------------------------------------------- */
+
+static int check_guard(struct mr_request *r, struct mr_error *e)
+{
+    const struct mr_http *h = r->http;
+    struct mr_str host = header(r, "Host");
+    if (!host.p) return mr_fail(e, MR_EINVAL, "the header Host is missing");
+    int err = mr_guard_host(host, (const char *const *)h->hosts, h->hosts_count, e);
+    if (err) return err;
+    return mr_guard_origin(header(r, "Origin"), host, e);
+}
+
+static int check_token(struct mr_request *r, struct mr_error *e)
+{
+    r->identity = &everyone;
+    bool is_open_to_all =
+        r->shape == MR_SHAPE_HEALTH || r->shape == MR_SHAPE_OPENAPI || r->shape == MR_SHAPE_FILE;
+    if (!r->http->options.tokens || is_open_to_all) return MR_OK;
+    int err = mr_tokens_check(r->http->options.tokens, header(r, "Authorization"), &r->identity, e);
+    if (err || !r->match.route) return err;
+    enum mr_role wanted = r->match.route->admin    ? MR_ROLE_ADMIN
+                          : r->verb == MR_HTTP_GET ? MR_ROLE_READER
+                                                   : MR_ROLE_USER;
+    if (r->identity->role >= wanted) return MR_OK;
+    return mr_fail(e, MR_EPERM, "%s wants the role %s; \"%s\" is %s", r->match.route->path,
+        mr_role_name(wanted), r->identity->name, mr_role_name(r->identity->role));
+}
+
+/* ---- which method ------------------------------------------------------------------------- */
+
+static bool find_own(struct mr_request *r)
+{
+    static const struct {
+        const char *path;
+        enum mr_shape shape;
+    } own[] = {
+        {"/healthz", MR_SHAPE_HEALTH},
+        {"/metrics", MR_SHAPE_METRICS},
+        {"/openapi.json", MR_SHAPE_OPENAPI},
+    };
+    for (size_t i = 0; i < MR_ARRAY_LEN(own); i++) {
+        if (!mr_str_eq(r->uri.path, mr_str(own[i].path))) continue;
+        r->shape = own[i].shape;
+        return true;
+    }
+    r->shape = MR_SHAPE_FILE;
+    return r->uri.path.n < 4 || memcmp(r->uri.path.p, "/v1/", 4) != 0;
+}
+
+static int find(struct mr_request *r, const char *method, struct mr_error *e)
+{
+    int err = mr_uri_split(mr_str(r->target), &r->uri, e);
+    if (err) return err;
+    mr_uri_text_init(&r->text, r->uri.path.n + r->uri.query.n);
+    bool is_head = !strcmp(method, "HEAD");
+    bool is_known = !mr_http_verb_parse(is_head ? "GET" : method, &r->verb);
+    if (find_own(r)) {
+        if (is_known && r->verb == MR_HTTP_GET) return MR_OK;
+        r->allow = 1u << MR_HTTP_GET;
+        return mr_fail(e, MR_EMETHOD, "%.32s is not possible here; GET is", method);
+    }
+    size_t count;
+    const struct mr_route *routes = mr_proto_routes(&count);
+    err = mr_route_match(routes, count, is_known ? r->verb : MR_HTTP_GET, r->uri.path, &r->text,
+        &r->match, &r->allow, e);
+    if ((err && err != MR_EMETHOD) || (is_known && !is_head)) return err;
+    r->match.route = NULL;
+    return mr_fail(
+        e, MR_EMETHOD, "%.32s is not possible here; the header Allow says what is", method);
+}
+
+static int choose_shape(struct mr_request *r, struct mr_error *e)
+{
+    static const char *const json[] = {"application/json"};
+    static const char *const events[] = {"text/event-stream", "application/x-ndjson"};
+    static const char *const all[] = {
+        "application/json", "text/event-stream", "application/x-ndjson"};
+    static const enum mr_shape all_shapes[] = {MR_SHAPE_COLLECTED, MR_SHAPE_EVENTS, MR_SHAPE_LINES};
+
+    const struct mr_proto_method *m = mr_proto_method(r->match.route->method);
+    if (r->match.route->raw_response) { /* the service chooses */
+        r->shape = MR_SHAPE_RAW;
+        return MR_OK;
+    }
+    struct mr_str accept = header(r, "Accept");
+    if (!m->server_streaming) {
+        r->shape = MR_SHAPE_JSON;
+        if (mr_media_pick(accept, json, 1) >= 0) return MR_OK;
+        return mr_fail(e, MR_EACCEPT, "the answer is application/json, which Accept excludes");
+    }
+    bool is_collected = r->match.route->method == MR_METHOD_JOBS_RESULTS;
+    int picked = is_collected ? mr_media_pick(accept, all, MR_ARRAY_LEN(all))
+                              : mr_media_pick(accept, events, MR_ARRAY_LEN(events));
+    if (picked < 0)
+        return mr_fail(e, MR_EACCEPT,
+            "the answer can be %stext/event-stream or "
+            "application/x-ndjson, and Accept excludes them",
+            is_collected ? "application/json, " : "");
+    r->shape = is_collected ? all_shapes[picked] : all_shapes[picked + 1];
+    return MR_OK;
+}
+
+/* ---- the body to come --------------------------------------------------------------------- */
+
+static bool has_body(const struct mr_request *r, uint64_t *bytes, bool *is_known)
+{
+    struct mr_str length = header(r, "Content-Length");
+    *is_known = length.p != NULL;
+    *bytes = length.p ? strtoull(length.p, NULL, 10) : 0;
+    return *bytes > 0 || header(r, "Transfer-Encoding").p != NULL;
+}
+
+static uint64_t body_bytes_max(const struct mr_route *route)
+{
+    if (!route->raw_request) return MR_JSON_BODY_BYTES_MAX;
+    return route->method == MR_METHOD_JOBS_SUBMIT ? MR_JOB_BODY_BYTES_MAX : MR_OBJECT_BYTES_MAX;
+}
+
+static int check_type(struct mr_request *r, struct mr_error *e)
+{
+    static const char *const forms[] = {
+        "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"};
+    const struct mr_route *route = r->match.route;
+    struct mr_str type = r->content_type;
+    bool wants_json = !route->raw_request || route->method == MR_METHOD_JOBS_SUBMIT;
+    if (wants_json && mr_media_is(type, "application/json")) return MR_OK;
+    if (wants_json)
+        return mr_fail(e, MR_EMEDIA,
+            "the body is %s%.*s%s; send JSON with the header "
+            "\"Content-Type: application/json\"",
+            type.n ? "\"" : "of no type", (int)MR_MIN(type.n, (size_t)100), type.n ? type.p : "",
+            type.n ? "\"" : "");
+    if (!type.n)
+        return mr_fail(e, MR_EMEDIA,
+            "the header Content-Type is missing: it says how to read the "
+            "body, e.g. application/x-npy");
+    for (size_t i = 0; i < MR_ARRAY_LEN(forms); i++)
+        if (mr_media_is(type, forms[i]))
+            return mr_fail(e, MR_EMEDIA,
+                "%s is not accepted as Content-Type; say what the body "
+                "is, e.g. application/x-npy or application/octet-stream",
+                forms[i]);
+    return MR_OK;
+}
+
+static int check_body(struct mr_request *r, struct mr_error *e)
+{
+    uint64_t bytes;
+    bool is_known;
+    bool there = has_body(r, &bytes, &is_known);
+    const struct mr_route *route = r->match.route;
+    if (there && (!route || !route->body))
+        return mr_fail(e, MR_EINVAL, "%s takes no body", route ? route->path : "this address");
+    if (!route || (!there && !route->raw_request)) return MR_OK;
+    r->content_type = header(r, "Content-Type");
+    uint64_t max = body_bytes_max(route);
+    if (is_known && bytes > max)
+        return mr_fail(e, MR_ETOOBIG, "the body has %llu bytes; at most %llu are accepted",
+            (unsigned long long)bytes, (unsigned long long)max);
+    if (route->method == MR_METHOD_JOBS_SUBMIT && !there)
+        return mr_fail(e, MR_EINVAL, "the body is empty; it has to be a graph in JSON");
+    return check_type(r, e);
+}
+
+static int bind_headers(struct mr_request *r, struct mr_error *e)
+{
+    struct mr_bind_header headers[MR_BIND_HEADERS_MAX] = {{{0}}};
+    const struct mr_route_header *wanted = r->match.route->headers;
+    for (size_t i = 0; wanted[i].field && i < MR_BIND_HEADERS_MAX; i++) {
+        headers[i].value = header(r, wanted[i].header);
+        /* "anything" is what an absent header says, too */
+        if (!strcmp(wanted[i].field, "accept") && mr_str_eq(headers[i].value, MR_STR("*/*")))
+            headers[i].value = mr_str_of(NULL, 0);
+    }
+    struct mr_bind_input in = {&r->match, r->uri.query, headers, &r->text};
+    return mr_bind_fields(&in, &r->x->request, e);
+}
+
+static mr_duration timeout_of(const struct mr_request *r)
+{
+    const struct mr_proto_method *m = mr_proto_method(r->match.route->method);
+    if (m->server_streaming || m->client_streaming) return 0;
+    bool waits = protobuf_c_message_descriptor_get_field_by_name(m->request, "wait_s") != NULL;
+    return waits ? 3660 * MR_SECOND : 60 * MR_SECOND;
+}
+
+static void prepare(struct mr_request *r)
+{
+    struct mr_exchange *x = r->x;
+    const struct mr_route *route = r->match.route;
+    x->backend = route ? route->backend : MR_BACKEND_SCHEDULER;
+    x->method = mr_proto_method(route ? route->method : MR_METHOD_CLUSTER_INFO);
+    x->is_stream = x->method->server_streaming;
+    x->is_metrics = r->shape == MR_SHAPE_METRICS;
+    x->wants_heartbeats = r->shape == MR_SHAPE_EVENTS;
+    x->timeout = route ? timeout_of(r) : 2 * MR_SECOND;
+    x->identity = r->identity;
+}
+
+void mr_request_check(struct mr_request *r, const char *method)
+{
+    struct mr_error *e = &r->error;
+    int err = check_guard(r, e);
+    if (!err) err = find(r, method, e);
+    if (!err) err = check_token(r, e);
+    if (!err) err = check_body(r, e);
+    if (err || r->shape == MR_SHAPE_OPENAPI || r->shape == MR_SHAPE_FILE) return;
+    if (r->match.route) err = choose_shape(r, e);
+    if (err) return;
+    r->x = mr_exchange_new();
+    prepare(r);
+    if (r->match.route) err = bind_headers(r, e);
+    if (!err && r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS) {
+        const ProtobufCFieldDescriptor *json = protobuf_c_message_descriptor_get_field_by_name(
+            r->x->method->request, "json"); /* "over HTTP always" */
+        mr_wire_add_varint(&r->x->request, json->id, 1);
+    }
+}
+
+void mr_request_start(struct mr_request *r, bool more)
+{
+    struct mr_exchange *x = r->x;
+    const struct mr_route *route = r->match.route;
+    int err = MR_OK;
+    if (route && route->raw_request) {
+        const ProtobufCFieldDescriptor *f =
+            protobuf_c_message_descriptor_get_field_by_name(x->method->request, route->body);
+        size_t began = mr_wire_begin(&x->request, f->id);
+        mr_wire_add_bytes(&x->request, HTTP_BODY_TYPE, r->content_type);
+        mr_wire_add_bytes(&x->request, HTTP_BODY_DATA, mr_buf_str(&r->body));
+        mr_wire_end(&x->request, began);
+    } else if (route) {
+        err = mr_bind_body(&r->match, mr_buf_str(&r->body), &x->request, &r->error);
+    }
+    if (!err && mr_buf_status(&x->request))
+        err = mr_fail(
+            &r->error, MR_ETOOBIG, "the request is larger than %zu bytes", x->request.bytes_max);
+    mr_buf_clear(&r->body);
+    if (err) return;
+    x->more = more;
+    r->is_started = true;
+    mr_bridge_post(r->http->options.bridge, MR_BRIDGE_START, x, NULL);
+}

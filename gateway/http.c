@@ -1,0 +1,294 @@
+/* The callbacks of libmicrohttpd: a request's phases, and who sleeps when.
+ *
+ *   headers ─▶ check ─▶ body ─▶ start ─▶ sleep ⇄ replies ─▶ answer (a stream goes on reading)
+ *
+ * A request with an error is answered after its body when that is short, so that the client reads
+ * the answer and keeps the connection, and at once otherwise. */
+#include "gateway/request.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "gateway/daemon.h"
+#include "gateway/json_in.h"
+#include "host/clock.h"
+
+#include <stdlib.h>
+
+#define DRAIN_BYTES_MAX ((uint64_t)1 << 20)
+
+/* ---- replies ----------------------------------------------------------------------------------
+ */
+
+bool mr_request_next(struct mr_request *r, struct mr_reply *reply)
+{
+    while (!r->is_over && mr_inbox_take(r->x->replies, reply, 1)) {
+        if (reply->kind == MR_REPLY_END) r->is_over = true;
+        if (reply->kind == MR_REPLY_TAKEN) {
+            r->chunks_out--;
+            continue;
+        }
+        if (reply->kind == MR_REPLY_OPENED) {
+            r->is_open = true;
+            continue;
+        }
+        return true;
+    }
+    return false;
+}
+
+void mr_request_use(struct mr_request *r)
+{
+    mr_bridge_post(r->http->options.bridge, MR_BRIDGE_CREDIT, r->x, NULL);
+}
+
+/* Suspending comes first: resuming what is not suspended is undefined. */
+void mr_request_sleep(struct mr_request *r)
+{
+    MHD_suspend_connection(r->connection);
+    if (!mr_gate_close(&r->x->gate)) MHD_resume_connection(r->connection);
+}
+
+static void wake(void *connection)
+{
+    MHD_resume_connection(connection);
+}
+
+static int connection_fd(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+static void be_patient(struct mr_request *r, mr_duration d)
+{
+    int fd = connection_fd(r->connection);
+    if (fd < 0) return;
+    mr_patience_set(r->http->options.patience, fd, d == MR_NEVER ? d : mr_clock_now() + d);
+}
+
+/* ---- the body ---------------------------------------------------------------------------------
+ */
+
+static void flush_upload(struct mr_request *r, bool more)
+{
+    if (!r->is_started) {
+        mr_request_start(r, more);
+        return;
+    }
+    if (r->body.n) {
+        struct mr_buf piece = r->body;
+        mr_buf_init(&r->body, MR_CHUNK_GATHER_BYTES);
+        struct mr_chunk *c = mr_chunk_new(r->match.route, &piece.p, piece.n);
+        r->chunks_out++;
+        mr_bridge_post(r->http->options.bridge, MR_BRIDGE_CHUNK, r->x, c);
+        be_patient(r, MR_BODY_PATIENCE);
+    }
+    if (!more) mr_bridge_post(r->http->options.bridge, MR_BRIDGE_HALF_CLOSE, r->x, NULL);
+}
+
+/* Looks for an early end of the call, or for room. */
+static void look(struct mr_request *r)
+{
+    if (r->is_started && !r->has_held) r->has_held = mr_request_next(r, &r->held);
+}
+
+static void take_upload(struct mr_request *r, const char *p, size_t *n)
+{
+    while (*n) {
+        look(r);
+        if (r->has_held || r->is_over) { /* answered early: the rest does not matter any more */
+            *n = 0;
+            return;
+        }
+        if (r->chunks_out >= MR_EXCHANGE_CHUNKS) {
+            mr_request_sleep(r);
+            return;
+        }
+        size_t room = MR_CHUNK_GATHER_BYTES - r->body.n;
+        size_t taken = MR_MIN(*n, room);
+        mr_buf_add(&r->body, p, taken);
+        p += taken;
+        *n -= taken;
+        r->body_bytes += taken;
+        if (r->match.route->method == MR_METHOD_JOBS_SUBMIT &&
+            r->body_bytes > MR_JOB_BODY_BYTES_MAX) {
+            (void)mr_fail(
+                &r->error, MR_ETOOBIG, "the body is larger than %zu bytes", MR_JOB_BODY_BYTES_MAX);
+            *n = 0;
+            return;
+        }
+        if (r->body.n == MR_CHUNK_GATHER_BYTES) flush_upload(r, true);
+    }
+}
+
+static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
+{
+    if (r->error.code) { /* read and dropped, so that the answer can be read */
+        r->body_bytes += *n;
+        *n = 0;
+        return r->body_bytes > 64 * DRAIN_BYTES_MAX ? MHD_NO : MHD_YES;
+    }
+    if (r->match.route->raw_request) {
+        take_upload(r, p, n);
+        return MHD_YES;
+    }
+    mr_buf_add(&r->body, p, *n);
+    if (mr_buf_status(&r->body))
+        (void)mr_fail(
+            &r->error, MR_ETOOBIG, "the body is larger than %zu bytes", MR_JSON_BODY_BYTES_MAX);
+    *n = 0;
+    return MHD_YES;
+}
+
+/* ---- the phases -------------------------------------------------------------------------------
+ */
+
+static enum MHD_Result begin(
+    struct mr_request *r, struct MHD_Connection *connection, const char *method)
+{
+    r->began = true;
+    r->connection = connection;
+    mr_request_check(r, method);
+    if (r->x) {
+        r->x->wake = wake;
+        r->x->wake_ctx = connection;
+        r->x->fd = connection_fd(connection);
+    }
+    bool is_raw = r->match.route && r->match.route->raw_request;
+    mr_buf_init(&r->body, is_raw ? MR_CHUNK_GATHER_BYTES : MR_JSON_BODY_BYTES_MAX);
+    be_patient(r, MR_BODY_PATIENCE);
+    if (!r->error.code) return MHD_YES;
+
+    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    bool is_long = length && strtoull(length, NULL, 10) > DRAIN_BYTES_MAX;
+    bool asks = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
+    return is_long || asks ? mr_answer_error(r) : MHD_YES;
+}
+
+/* The whole request is there. */
+static enum MHD_Result finish(struct mr_request *r)
+{
+    be_patient(r, MR_NEVER); /* from here on it is we who take long */
+    if (r->error.code) return mr_answer_error(r);
+    if (r->shape == MR_SHAPE_OPENAPI)
+        return mr_answer_bytes(r, 200, "application/json", mr_proto_openapi());
+    if (r->shape == MR_SHAPE_FILE) return mr_static_answer(r);
+
+    look(r);
+    if (!r->is_started) {
+        mr_request_start(r, false);
+        if (r->error.code) return mr_answer_error(r);
+        r->is_passed_on = true;
+    } else if (!r->is_passed_on && (r->chunks_out < MR_EXCHANGE_CHUNKS || !r->body.n)) {
+        flush_upload(r, false);
+        be_patient(r, MR_NEVER);
+        r->is_passed_on = true;
+    }
+    look(r);
+    bool can_answer =
+        r->has_held || r->is_over || (r->is_open && r->x->is_stream && r->shape != MR_SHAPE_RAW);
+    if (can_answer) return mr_answer(r);
+    mr_request_sleep(r);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *http, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *upload, size_t *upload_bytes, void **state)
+{
+    (void)http, (void)url, (void)version;
+    struct mr_request *r = *state;
+    if (r->answered) return MHD_YES;
+    if (!r->began) return begin(r, connection, method);
+    if (*upload_bytes) return take_body(r, upload, upload_bytes);
+    return finish(r);
+}
+
+/* ---- beginnings and ends ----------------------------------------------------------------------
+ */
+
+static void *on_target(void *http, const char *target, struct MHD_Connection *connection)
+{
+    (void)connection;
+    struct mr_request *r = mr_alloc(sizeof *r);
+    r->http = http;
+    r->target = mr_copy_text(target);
+    return r;
+}
+
+static void count(struct mr_request *r, enum MHD_RequestTerminationCode why)
+{
+    unsigned class = why == MHD_REQUEST_TERMINATED_COMPLETED_OK ? r->status / 100 : 0;
+    mr_counter_add(r->http->requests[class < 6 ? class : 0], 1);
+}
+
+static void on_completed(void *http, struct MHD_Connection *connection, void **state,
+    enum MHD_RequestTerminationCode why)
+{
+    (void)http;
+    struct mr_request *r = *state;
+    *state = NULL;
+    if (!r) return;
+    if (r->connection) be_patient(r, MR_KEEP_ALIVE_PATIENCE);
+    (void)connection;
+    count(r, why);
+    if (r->has_held) mr_rpc_message_free(&r->held.message);
+    mr_rpc_message_free(&r->raw_message);
+    if (r->is_started)
+        mr_bridge_post(r->http->options.bridge, MR_BRIDGE_LEAVE, r->x, NULL);
+    else
+        mr_exchange_free(&r->x);
+    mr_collect_fini(&r->collect);
+    mr_pb_arena_fini(&r->arena);
+    mr_buf_fini(&r->out);
+    mr_buf_fini(&r->body);
+    mr_uri_text_fini(&r->text);
+    mr_release(r->target);
+    mr_release(r);
+}
+
+static void on_connection(void *http, struct MHD_Connection *connection, void **socket,
+    enum MHD_ConnectionNotificationCode what)
+{
+    (void)socket;
+    struct mr_http *h = http;
+    int fd = connection_fd(connection);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        mr_gauge_add(h->connections, 1);
+        mr_patience_set(h->options.patience, fd, mr_clock_now() + MR_HEADERS_PATIENCE);
+    } else {
+        mr_gauge_add(h->connections, -1);
+        mr_patience_forget(h->options.patience, fd);
+    }
+}
+
+static size_t leave_escaped(void *http, struct MHD_Connection *connection, char *text)
+{
+    (void)http, (void)connection;
+    return strlen(text); /* mr_uri_decode does it, once, piece by piece */
+}
+
+struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)
+{
+    const struct mr_http_options *o = &h->options;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->tls_cert},
+        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->tls_key},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    if (o->tls_cert) flags |= MHD_USE_TLS;
+    struct MHD_Daemon *d =
+        MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET,
+            h->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, o->threads, MHD_OPTION_CONNECTION_LIMIT,
+            o->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(o->idle / MR_SECOND),
+            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MR_HTTP_CONNECTION_BYTES,
+            MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+            MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK,
+            leave_escaped, h, MHD_OPTION_ARRAY, o->tls_cert ? tls : &tls[2], MHD_OPTION_END);
+    if (!d)
+        (void)mr_fail(e, MR_EIO, "the HTTP server does not start%s",
+            o->tls_cert ? "; are --tls-cert and --tls-key PEM files that belong together?" : "");
+    return d;
+}

@@ -1,0 +1,179 @@
+/* mr-gateway: options, secrets, and the order in which things begin and end. */
+#include "base/alloc.h"
+#include "gateway/http.h"
+#include "host/clock.h"
+#include "host/config.h"
+#include "host/file.h"
+#include "host/log.h"
+#include "host/signal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define FILE_BYTES_MAX ((size_t)1 << 20)
+
+struct config {
+    const char *listen;
+    const char *scheduler;
+    struct mr_texts stores;
+    const char *dashboard;
+    const char *token_file;
+    const char *secret_file;
+    const char *tls_cert;
+    const char *tls_key;
+    const char *port_file;
+    struct mr_texts hosts;
+    uint64_t connections;
+    uint64_t threads;
+    mr_duration idle;
+    mr_duration grace;
+};
+
+#define AT(member) offsetof(struct config, member)
+
+/* clang-format off */
+static const struct mr_option options[] = {
+    {.name = "listen", .env = "MILLRACE_LISTEN", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .init = "127.0.0.1:8470", .help = "where to listen: HOST:PORT or unix:PATH", .at = AT(listen)},
+    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "the scheduler: HOST:PORT or unix:PATH", .at = AT(scheduler), .required = true},
+    {.name = "store", .env = "MILLRACE_STORE", .type = MR_OPTION_TEXTS, .value = "ADDR",
+        .help = "an object store; none: the scheduler is asked where they are", .at = AT(stores)},
+    {.name = "dashboard", .env = "MILLRACE_DASHBOARD", .type = MR_OPTION_TEXT, .value = "DIR",
+        .help = "serve the files of this directory at /", .at = AT(dashboard)},
+    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader)",
+        .at = AT(token_file)},
+    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "the cluster's secret, shown to its services", .at = AT(secret_file)},
+    {.name = "allow-host", .env = "MILLRACE_ALLOW_HOST", .type = MR_OPTION_TEXTS, .value = "NAME",
+        .help = "another name that the header Host may have", .at = AT(hosts)},
+    {.name = "tls-cert", .env = "MILLRACE_TLS_CERT", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "speak HTTPS with this certificate (PEM)", .at = AT(tls_cert)},
+    {.name = "tls-key", .env = "MILLRACE_TLS_KEY", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "its key (PEM)", .at = AT(tls_key)},
+    {.name = "port-file", .env = "MILLRACE_PORT_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "write the port here when it is bound", .at = AT(port_file)},
+    {.name = "connections", .env = "MILLRACE_CONNECTIONS", .type = MR_OPTION_U64, .value = "N",
+        .init = "4096", .help = "open connections, at most", .at = AT(connections),
+        .min = 1, .max = 65536},
+    {.name = "threads", .env = "MILLRACE_THREADS", .type = MR_OPTION_U64, .value = "N",
+        .init = "4", .help = "HTTP threads", .at = AT(threads), .min = 2, .max = 64},
+    {.name = "idle", .env = "MILLRACE_IDLE", .type = MR_OPTION_DURATION, .value = "TIME",
+        .init = "30s", .help = "close a connection on which nothing moves for this long",
+        .at = AT(idle), .min = 1000000000, .max = 3600000000000},
+    {.name = "grace", .env = "MILLRACE_GRACE", .type = MR_OPTION_DURATION, .value = "TIME",
+        .init = "5s", .help = "let requests finish for this long on SIGTERM", .at = AT(grace)},
+};
+/* clang-format on */
+
+static const struct mr_config_spec spec = {
+    .program = "mr-gateway",
+    .summary = "HTTP and JSON in, gRPC out: the REST interface of a millrace cluster.",
+    .examples =
+        "  mr-gateway --scheduler unix:/run/millrace/scheduler.sock\n"
+        "  mr-gateway --listen 0.0.0.0:8470 --token-file tokens --scheduler 10.0.0.5:8471\n",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options),
+};
+
+MR_NORETURN static void fail(const char *flag, const struct mr_error *e)
+{
+    (void)fprintf(stderr, "mr-gateway: %s%s%s\n", flag, flag[0] ? ": " : "", e->text);
+    exit(1);
+}
+
+static char *read_file(const char *path, const char *flag, bool is_secret)
+{
+    if (!path) return NULL;
+    struct mr_buf b;
+    struct mr_error e;
+    mr_buf_init(&b, FILE_BYTES_MAX);
+    int err = is_secret ? mr_file_read_secret(path, &b, &e) : mr_file_read(path, &b, &e);
+    if (err) fail(flag, &e);
+    mr_buf_add_byte(&b, 0);
+    return (char *)b.p;
+}
+
+static void on_signal(void *bridge, int number)
+{
+    mr_log(MR_INFO, "gateway.stop", "signal=%d", number);
+    mr_bridge_stop(bridge);
+}
+
+static void write_port(const char *path, int port)
+{
+    if (!path) return;
+    char text[16];
+    struct mr_error e;
+    (void)snprintf(text, sizeof text, "%d\n", port);
+    if (mr_file_write(path, mr_str(text), 0644, &e)) fail("--port-file", &e);
+}
+
+static void serve(const struct config *c, struct mr_http_options *o, const char *secret)
+{
+    struct mr_bridge_options b = {.scheduler = c->scheduler,
+        .stores = c->stores.items,
+        .stores_count = c->stores.count,
+        .secret = secret,
+        .patience = o->patience,
+        .stats = o->stats,
+        .exchanges_max = o->connections_max};
+    struct mr_bridge *bridge = mr_bridge_new(&b);
+    struct mr_signals *signals = mr_signal_open(on_signal, bridge);
+    struct mr_http *http;
+    struct mr_error e;
+    o->bridge = bridge;
+    if (mr_http_open(o, &http, &e)) fail("", &e);
+    write_port(c->port_file, mr_http_port(http));
+    mr_log(MR_INFO, "gateway.ready", "listen=%s port=%d scheduler=%s", c->listen,
+        mr_http_port(http), c->scheduler);
+    mr_bridge_run(bridge);
+
+    mr_http_quiesce(http);
+    mr_bridge_drain(bridge, mr_clock_now() + c->grace);
+    mr_http_close(&http);
+    mr_signal_close(&signals);
+    mr_bridge_free(&bridge);
+    mr_log(MR_INFO, "gateway.stopped", "listen=%s", c->listen);
+}
+
+int main(int argc, char **argv)
+{
+    mr_signal_block();
+    struct config c;
+    mr_config_load(&spec, argc, argv, &c, NULL);
+    mr_log_set_program("mr-gateway");
+    struct mr_error e;
+    if (!c.tls_cert != !c.tls_key) {
+        (void)mr_fail(&e, MR_EINVAL, "--tls-cert and --tls-key go together");
+        fail("", &e);
+    }
+    MR_AUTO(mr_free_ptr) char *tokens_text = read_file(c.token_file, "--token-file", true);
+    MR_AUTO(mr_free_ptr) char *secret = read_file(c.secret_file, "--secret-file", true);
+    MR_AUTO(mr_free_ptr) char *cert = read_file(c.tls_cert, "--tls-cert", false);
+    MR_AUTO(mr_free_ptr) char *key = read_file(c.tls_key, "--tls-key", true);
+    struct mr_tokens *tokens = NULL;
+    if (tokens_text && mr_tokens_parse(mr_str(tokens_text), &tokens, &e)) fail("--token-file", &e);
+
+    struct mr_patience *patience = mr_patience_new();
+    struct mr_stats *stats = mr_stats_new();
+    struct mr_http_options o = {.listen = c.listen,
+        .hosts = c.hosts.items,
+        .hosts_count = c.hosts.count,
+        .tokens = tokens,
+        .dashboard = c.dashboard,
+        .tls_cert = cert,
+        .tls_key = key,
+        .connections_max = (uint32_t)c.connections,
+        .threads = (uint32_t)c.threads,
+        .idle = c.idle,
+        .patience = patience,
+        .stats = stats};
+    serve(&c, &o, secret);
+    mr_stats_free(&stats);
+    mr_patience_free(&patience);
+    mr_tokens_free(&tokens);
+    mr_config_fini(&spec, &c);
+    return 0;
+}

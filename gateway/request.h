@@ -1,0 +1,107 @@
+/* One HTTP request, on the thread of its connection. What its parts share; for http.c, check.c,
+ * answer.c, stream.c and static.c only. */
+#pragma once
+
+#include "gateway/bind.h"
+#include "gateway/bridge.h"
+#include "gateway/collect.h"
+#include "gateway/http.h"
+#include "rpc/pb.h"
+
+#include <microhttpd.h>
+
+#define MR_CHUNK_GATHER_BYTES ((size_t)256 << 10) /* pieces of uploads are joined up to this */
+#define MR_HEADERS_PATIENCE (15 * MR_SECOND)
+#define MR_BODY_PATIENCE (60 * MR_SECOND) /* for a whole JSON body, or each piece of an upload */
+#define MR_KEEP_ALIVE_PATIENCE (75 * MR_SECOND)
+
+struct mr_http {
+    struct mr_http_options options;
+    struct MHD_Daemon *daemon;
+    char **hosts;
+    size_t hosts_count;
+    int listen_fd;
+    int dashboard_fd; /* -1: none */
+    int port;
+    bool quiescing;
+    struct mr_counter *requests[6]; /* by class of status; [0] what had none */
+    struct mr_gauge *connections;
+    struct mr_counter *refused;
+};
+
+enum mr_shape { /* how the answer is written */
+    MR_SHAPE_JSON,
+    MR_SHAPE_EVENTS,
+    MR_SHAPE_LINES,
+    MR_SHAPE_COLLECTED,
+    MR_SHAPE_RAW,
+    MR_SHAPE_HEALTH,
+    MR_SHAPE_METRICS,
+    MR_SHAPE_OPENAPI,
+    MR_SHAPE_FILE,
+};
+
+struct mr_request {
+    struct mr_http *http;
+    struct MHD_Connection *connection;
+    char *target;
+    struct mr_uri uri;
+    struct mr_uri_text text;
+    struct mr_match match; /* route NULL: one of the gateway's own */
+    enum mr_http_verb verb;
+    enum mr_shape shape;
+    const struct mr_identity *identity;
+    unsigned allow; /* verbs, for 405 */
+    bool began;
+    bool answered;
+    unsigned status;
+
+    struct mr_error error; /* code MR_OK: none */
+
+    struct mr_str content_type;
+    struct mr_buf body; /* of JSON, or the piece being gathered */
+    uint64_t body_bytes;
+    uint32_t chunks_out; /* CHUNKs that were not TAKEN */
+
+    struct mr_exchange *x;
+    bool is_started;
+    bool is_passed_on;    /* the whole body */
+    bool is_over;         /* END was taken */
+    bool is_open;         /* a stream may be answered though nothing has come */
+    struct mr_reply held; /* taken from the queue, not yet used */
+    bool has_held;
+
+    /* The answer of a stream, written by its content reader. */
+    struct mr_buf out;
+    size_t out_at;
+    struct mr_pb_arena arena;
+    struct mr_collect collect;
+    struct mr_rpc_message *raw_message;
+    struct mr_str raw; /* rest of it */
+    bool is_finished;
+    bool is_broken;
+};
+
+/* check.c: everything that can be said before the body. Errors are in r->error. */
+void mr_request_check(struct mr_request *r, const char *method);
+/* The start of the call, with what there is of the body. */
+void mr_request_start(struct mr_request *r, bool more);
+
+/* http.c */
+bool mr_request_next(struct mr_request *r, struct mr_reply *reply); /* false: nothing is there */
+void mr_request_use(struct mr_request *r);                          /* gives a CREDIT */
+void mr_request_sleep(struct mr_request *r);                        /* until something is there */
+
+/* answer.c */
+enum MHD_Result mr_answer_error(struct mr_request *r);
+enum MHD_Result mr_answer(struct mr_request *r); /* the exchange has something to answer with */
+enum MHD_Result mr_answer_bytes(struct mr_request *r, unsigned status, const char *type,
+    struct mr_str bytes); /* bytes live for ever */
+enum MHD_Result mr_answer_queue(
+    struct mr_request *r, unsigned status, const char *type, struct MHD_Response **response);
+
+/* stream.c: the content reader of every stream. */
+ssize_t mr_stream_read(void *request, uint64_t at, char *to, size_t bytes_max);
+
+/* static.c */
+enum MHD_Result mr_static_answer(struct mr_request *r);
