@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -61,6 +62,8 @@ struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void
     s->on_signal = on_signal;
     s->ctx = ctx;
     sigset_t set = ours();
+    /* Ctrl-C reaches a whole process group; a parent that stops its children in order says so. */
+    if (getenv("MILLRACE_SUPERVISED")) (void)sigdelset(&set, SIGINT);
     s->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     mr_assert(s->signal_fd >= 0);
     s->stop_fd = eventfd(0, EFD_CLOEXEC);

@@ -1,0 +1,25 @@
+/* The commands of `millrace`. Each parses its own flags and returns an exit code:
+ * 0 done, 1 failed, 2 wrong usage, 3 the cluster does not answer, 4 the job failed or was
+ * cancelled, 5 not found, 6 time is over. */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+enum {
+    MR_EXIT_OK = 0,
+    MR_EXIT_FAILED = 1,
+    MR_EXIT_USAGE = 2,
+    MR_EXIT_AWAY = 3,
+    MR_EXIT_JOB = 4,
+    MR_EXIT_NOT_FOUND = 5,
+    MR_EXIT_TIMEOUT = 6,
+};
+
+struct mr_command {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+};
+
+int mr_command_up(int argc, char **argv);

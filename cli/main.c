@@ -1,0 +1,42 @@
+/* millrace: the command line. Knows the names of the commands and nothing else. */
+#include "cli/command.h"
+#include "host/config.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct mr_command commands[] = {
+    {"up", "start a whole cluster on this machine", mr_command_up},
+};
+
+static void usage(FILE *to)
+{
+    (void)fprintf(to, "Usage: millrace COMMAND [flags]\n\n"
+                      "Runs task graphs of data and machine-learning work.\n\nCommands:\n");
+    for (size_t i = 0; i < MR_ARRAY_LEN(commands); i++)
+        (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+    (void)fprintf(to,
+        "\n`millrace COMMAND --help` says more. The cluster is found by --url, MILLRACE_URL, or\n"
+        "is the one that `millrace up` last started.\n");
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        usage(stderr);
+        return MR_EXIT_USAGE;
+    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
+        usage(stdout);
+        return MR_EXIT_OK;
+    }
+    if (!strcmp(argv[1], "--version")) {
+        (void)printf("millrace %s\n", mr_version());
+        return MR_EXIT_OK;
+    }
+    for (size_t i = 0; i < MR_ARRAY_LEN(commands); i++)
+        if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 1, argv + 1);
+    (void)fprintf(
+        stderr, "millrace: there is no command \"%s\"; `millrace --help` lists them\n", argv[1]);
+    return MR_EXIT_USAGE;
+}

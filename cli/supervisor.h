@@ -1,0 +1,44 @@
+/* Child processes that live and die with this one: started in order, restarted when they fall (with
+ * a back-off, at most 5 times a minute), stopped in the reverse order. Children are in this
+ * process's own group, die with it however it dies, and write their errors to a file each. */
+#pragma once
+
+#include "base/err.h"
+#include "base/time.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+struct mr_supervisor;
+
+struct mr_child_spec {       /* texts are copied */
+    const char *name;        /* for people and the log file: "worker-0" */
+    const char *const *argv; /* argv[0]: the program; a NULL ends */
+    const char *log_path;    /* its stdout and stderr are appended there */
+    mr_duration stop_grace;  /* after SIGTERM, before SIGKILL */
+    int quiet_exit;          /* an exit code that is no failure (asked for a restart); 0: none */
+};
+
+struct mr_supervisor *mr_supervisor_new(void);
+void mr_supervisor_free(struct mr_supervisor **s); /* kills what still lives */
+
+/* Starts a child. MR_ENOENT when there is no such program. */
+int mr_supervisor_start(
+    struct mr_supervisor *s, const struct mr_child_spec *spec, struct mr_error *e);
+
+enum mr_supervisor_event {
+    MR_SUPERVISOR_TIMEOUT,
+    MR_SUPERVISOR_STOP,    /* SIGINT or SIGTERM */
+    MR_SUPERVISOR_GAVE_UP, /* a child fell too often; `e` says which and why */
+};
+
+/* Reaps and restarts until `deadline`, a signal, or a child that cannot be kept. */
+enum mr_supervisor_event mr_supervisor_run(
+    struct mr_supervisor *s, mr_time deadline, struct mr_error *e);
+
+/* SIGTERM to each, the last started first, waiting for its end before the next. */
+void mr_supervisor_stop(struct mr_supervisor *s);
+
+size_t mr_supervisor_count(const struct mr_supervisor *s);
+const char *mr_supervisor_name(const struct mr_supervisor *s, size_t i);
+pid_t mr_supervisor_pid(const struct mr_supervisor *s, size_t i); /* 0: not running */

@@ -1,0 +1,506 @@
+/* `millrace up`: a whole cluster on this machine, with nothing to configure. Redis, an object store
+ * a node, the scheduler, workers and the gateway are child processes; all state is in one
+ * directory, all sockets but the gateway's are UNIX sockets in a 0700 directory beneath it.
+ *
+ *   DIR/lock       held while a cluster runs there
+ *   DIR/run/       sockets
+ *   DIR/log/       one file a process
+ *   DIR/redis/     the journal (append-only file)
+ *   DIR/node-0/    persisted and spilled objects of a node */
+#include "base/alloc.h"
+#include "base/units.h"
+#include "cli/command.h"
+#include "cli/http.h"
+#include "cli/place.h"
+#include "cli/supervisor.h"
+#include "host/clock.h"
+#include "host/config.h"
+#include "host/file.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SOCKET_PATH_MAX 100 /* of sun_path's 108 */
+#define ARGS_MAX 256
+#define READY_TIMEOUT (60 * MR_SECOND)
+
+struct config {
+    uint64_t nodes;
+    uint64_t workers;
+    uint64_t threads;
+    uint64_t memory;
+    const char *dir;
+    struct mr_texts data_root;
+    const char *listen;
+    const char *token_file;
+    bool allow_exec;
+    struct mr_texts plugin;
+    struct mr_texts resource;
+    mr_duration lease;
+    bool quiet;
+};
+
+static const struct mr_option options[] = {
+    {.name = "nodes",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "1",
+        .help = "nodes, each with an object store of its own",
+        .at = offsetof(struct config, nodes),
+        .min = 1,
+        .max = 64},
+    {.name = "workers",
+        .type = MR_OPTION_U64,
+        .value = "W",
+        .help = "worker processes a node (default: one a core)",
+        .at = offsetof(struct config, workers),
+        .min = 1,
+        .max = 1024},
+    {.name = "threads",
+        .type = MR_OPTION_U64,
+        .value = "T",
+        .init = "1",
+        .help = "executor threads a worker",
+        .at = offsetof(struct config, threads),
+        .min = 1,
+        .max = 1024},
+    {.name = "memory",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .help = "shared memory a node for objects (default: half of what is there)",
+        .at = offsetof(struct config, memory),
+        .min = 1 << 24,
+        .max = (uint64_t)1 << 46},
+    {.name = "dir",
+        .env = "MILLRACE_DIR",
+        .type = MR_OPTION_TEXT,
+        .value = "DIR",
+        .help = "where the state is kept (default: ~/.millrace/cluster)",
+        .at = offsetof(struct config, dir)},
+    {.name = "data-root",
+        .type = MR_OPTION_TEXTS,
+        .value = "DIR",
+        .help = "ops read files beneath it only; may be repeated (default: here)",
+        .at = offsetof(struct config, data_root)},
+    {.name = "listen",
+        .env = "MILLRACE_LISTEN",
+        .type = MR_OPTION_TEXT,
+        .value = "HOST:PORT",
+        .init = "127.0.0.1:8470",
+        .help = "where the gateway serves HTTP; port 0 takes a free one",
+        .at = offsetof(struct config, listen)},
+    {.name = "token-file",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "bearer tokens; needed to listen on a public address",
+        .at = offsetof(struct config, token_file)},
+    {.name = "allow-exec",
+        .type = MR_OPTION_BOOL,
+        .help = "let jobs run programs (the op exec)",
+        .at = offsetof(struct config, allow_exec)},
+    {.name = "plugin",
+        .type = MR_OPTION_TEXTS,
+        .value = "FILE.so",
+        .help = "load operators; may be repeated",
+        .at = offsetof(struct config, plugin)},
+    {.name = "resource",
+        .type = MR_OPTION_TEXTS,
+        .value = "NAME=AMOUNT",
+        .help = "what each worker has, e.g. gpu=1; may be repeated",
+        .at = offsetof(struct config, resource)},
+    {.name = "lease",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "10s",
+        .help = "silence after which a worker or store is lost",
+        .at = offsetof(struct config, lease)},
+    {.name = "quiet",
+        .letter = 'q',
+        .type = MR_OPTION_BOOL,
+        .help = "say nothing but errors",
+        .at = offsetof(struct config, quiet)},
+};
+
+static const struct mr_config_spec spec = {.program = "millrace up",
+    .summary = "Starts a whole cluster on this machine and keeps it running until Ctrl-C.",
+    .examples = "  millrace up\n"
+                "  millrace up --workers 4 --threads 1 --data-root /data\n"
+                "  millrace up --nodes 2 --dir /tmp/two-nodes --listen 127.0.0.1:0\n",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options)};
+
+struct up {
+    struct config config;
+    char *dir;
+    char *run; /* sockets */
+    char *redis;
+    char *scheduler;
+    char host[256];
+    int port;
+    int lock_fd;
+    struct mr_supervisor *supervisor;
+};
+
+struct args {
+    char *argv[ARGS_MAX];
+    size_t count;
+};
+
+static void arg(struct args *a, const char *fmt, ...) MR_PRINTF(2, 3);
+
+static void arg(struct args *a, const char *fmt, ...)
+{
+    char text[PATH_MAX + 64];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    if (a->count < ARGS_MAX - 1) a->argv[a->count++] = mr_copy_text(text);
+}
+
+static void arg_program(struct args *a, const char *name)
+{
+    MR_AUTO(mr_free_ptr) char *path = mr_place_program(name);
+    arg(a, "%s", path);
+}
+
+static int start(
+    struct up *u, const char *name, struct args *a, mr_duration grace, struct mr_error *e)
+{
+    MR_AUTO(mr_free_ptr) char *log = mr_format("%s/log/%s.log", u->dir, name);
+    const struct mr_child_spec child = {
+        .name = name, .argv = (const char *const *)a->argv, .log_path = log, .stop_grace = grace};
+    int err = mr_supervisor_start(u->supervisor, &child, e);
+    for (size_t i = 0; i < a->count; i++)
+        mr_release(a->argv[i]);
+    return err;
+}
+
+static int start_redis(struct up *u, struct mr_error *e)
+{
+    struct args a = {0};
+    MR_AUTO(mr_free_ptr) char *program = mr_place_in_path("redis-server");
+    if (!program)
+        return mr_fail(
+            e, MR_ENOENT, "redis-server is not installed (apt-get install redis-server)");
+    arg(&a, "%s", program);
+    static const char *const fixed[] = {"--port", "0", "--save", "", "--appendonly", "yes",
+        "--appendfsync", "everysec", "--maxmemory-policy", "noeviction", "--hz", "1", "--daemonize",
+        "no", "--unixsocketperm", "700", "--aof-load-truncated", "yes", "--always-show-logo", "no"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(fixed); i++)
+        arg(&a, "%s", fixed[i]);
+    arg(&a, "--unixsocket");
+    arg(&a, "%s/redis.sock", u->run);
+    arg(&a, "--dir");
+    arg(&a, "%s/redis", u->dir);
+    return start(u, "redis", &a, 20 * MR_SECOND, e);
+}
+
+static int start_store(struct up *u, uint64_t node, struct mr_error *e)
+{
+    struct args a = {0};
+    char name[64];
+    (void)snprintf(name, sizeof name, "objectstore-%" PRIu64, node);
+    arg_program(&a, "mr-objectstore");
+    arg(&a, "--node=node-%" PRIu64, node);
+    arg(&a, "--listen=unix:%s/store-%" PRIu64 ".sock", u->run, node);
+    arg(&a, "--socket=%s/arena-%" PRIu64 ".sock", u->run, node);
+    arg(&a, "--dir=%s/node-%" PRIu64, u->dir, node);
+    arg(&a, "--memory=%" PRIu64, u->config.memory);
+    arg(&a, "--scheduler=%s", u->scheduler);
+    arg(&a, "--redis=%s", u->redis);
+    return start(u, name, &a, 60 * MR_SECOND, e);
+}
+
+static int start_scheduler(struct up *u, struct mr_error *e)
+{
+    struct args a = {0};
+    arg_program(&a, "mr-scheduler");
+    arg(&a, "--listen=%s", u->scheduler);
+    arg(&a, "--redis=%s", u->redis);
+    arg(&a, "--lease=%" PRIu64 "ms", u->config.lease / MR_MS);
+    return start(u, "scheduler", &a, 10 * MR_SECOND, e);
+}
+
+static int start_worker(struct up *u, uint64_t node, uint64_t i, struct mr_error *e)
+{
+    struct args a = {0};
+    char name[64];
+    (void)snprintf(name, sizeof name, "worker-%" PRIu64 "-%" PRIu64, node, i);
+    arg_program(&a, "mr-worker");
+    arg(&a, "--name=%s", name);
+    arg(&a, "--node=node-%" PRIu64, node);
+    arg(&a, "--scheduler=%s", u->scheduler);
+    arg(&a, "--store=%s/arena-%" PRIu64 ".sock", u->run, node);
+    arg(&a, "--store-address=unix:%s/store-%" PRIu64 ".sock", u->run, node);
+    arg(&a, "--threads=%" PRIu64, u->config.threads);
+    arg(&a, "--dir=%s/node-%" PRIu64, u->dir, node);
+    if (u->config.allow_exec) arg(&a, "--allow-exec");
+    for (size_t k = 0; k < u->config.data_root.count; k++)
+        arg(&a, "--data-root=%s", u->config.data_root.items[k]);
+    for (size_t k = 0; k < u->config.plugin.count; k++)
+        arg(&a, "--plugin=%s", u->config.plugin.items[k]);
+    for (size_t k = 0; k < u->config.resource.count; k++)
+        arg(&a, "--resource=%s", u->config.resource.items[k]);
+    return start(u, name, &a, 15 * MR_SECOND, e);
+}
+
+static int start_gateway(struct up *u, struct mr_error *e)
+{
+    struct args a = {0};
+    arg_program(&a, "mr-gateway");
+    arg(&a, "--listen=%s:%d", u->host, u->port);
+    arg(&a, "--scheduler=%s", u->scheduler);
+    for (uint64_t i = 0; i < u->config.nodes; i++)
+        arg(&a, "--store=unix:%s/store-%" PRIu64 ".sock", u->run, i);
+    if (u->config.token_file) arg(&a, "--token-file=%s", u->config.token_file);
+    return start(u, "gateway", &a, 10 * MR_SECOND, e);
+}
+
+static int start_all(struct up *u, struct mr_error *e)
+{
+    int err = start_redis(u, e);
+    for (uint64_t n = 0; n < u->config.nodes && !err; n++)
+        err = start_store(u, n, e);
+    if (!err) err = start_scheduler(u, e);
+    for (uint64_t n = 0; n < u->config.nodes && !err; n++)
+        for (uint64_t i = 0; i < u->config.workers && !err; i++)
+            err = start_worker(u, n, i, e);
+    return err ? err : start_gateway(u, e);
+}
+
+/* ---- before the start ------------------------------------------------------------------------ */
+
+static uint64_t memory_here(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page = sysconf(_SC_PAGESIZE);
+    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 31;
+    struct mr_buf text;
+    mr_buf_init(&text, 64);
+    if (mr_file_read("/sys/fs/cgroup/memory.max", &text, NULL) == MR_OK && text.n &&
+        text.p[0] != 'm') {
+        char digits[65] = "";
+        memcpy(digits, text.p, text.n);
+        uint64_t limit = strtoull(digits, NULL, 10);
+        if (limit && limit < all) all = limit;
+    }
+    mr_buf_fini(&text);
+    return all;
+}
+
+static int absolute(const char **path, struct mr_error *e)
+{
+    char *full = realpath(*path, NULL);
+    if (!full)
+        return mr_fail(
+            e, MR_ENOENT, "--data-root, --plugin or --token-file: %s: %s", *path, strerror(errno));
+    *path = full; /* kept for the life of the process */
+    return MR_OK;
+}
+
+static int settle_paths(struct up *u, struct mr_error *e)
+{
+    static const char *here[] = {"."};
+    struct config *c = &u->config;
+    if (!c->data_root.count) c->data_root = (struct mr_texts){mr_copy(here, sizeof here), 1};
+    int err = MR_OK;
+    for (size_t i = 0; i < c->data_root.count && !err; i++)
+        err = absolute(&c->data_root.items[i], e);
+    for (size_t i = 0; i < c->plugin.count && !err; i++)
+        err = absolute(&c->plugin.items[i], e);
+    if (!err && c->token_file) err = absolute(&c->token_file, e);
+    return err;
+}
+
+static int make_dirs(struct up *u, struct mr_error *e)
+{
+    static const char *const below[] = {"run", "log", "redis"};
+    MR_AUTO(mr_free_ptr) char *home = mr_place_home();
+    MR_AUTO(mr_free_ptr)
+    char *wanted = u->config.dir ? mr_copy_text(u->config.dir) : mr_format("%s/cluster", home);
+    int err = mr_file_make_dirs(wanted, 0700, e);
+    if (err) return err;
+    u->dir = realpath(wanted, NULL);
+    if (!u->dir) return mr_fail(e, MR_EIO, "--dir: %s: %s", wanted, strerror(errno));
+    for (size_t i = 0; i < MR_ARRAY_LEN(below) && !err; i++) {
+        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", u->dir, below[i]);
+        err = mr_file_make_dirs(path, 0700, e);
+    }
+    for (uint64_t i = 0; i < u->config.nodes && !err; i++) {
+        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/node-%" PRIu64, u->dir, i);
+        err = mr_file_make_dirs(path, 0700, e);
+    }
+    u->run = mr_format("%s/run", u->dir);
+    if (!err && strlen(u->run) + strlen("/scheduler.sock") > SOCKET_PATH_MAX)
+        return mr_fail(e, MR_EINVAL,
+            "--dir: %s is too long for the path of a socket (at most %d bytes)", u->dir,
+            SOCKET_PATH_MAX - 20);
+    return err;
+}
+
+static int take_lock(struct up *u, struct mr_error *e)
+{
+    MR_AUTO(mr_free_ptr) char *path = mr_format("%s/lock", u->dir);
+    u->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (u->lock_fd < 0) return mr_fail(e, MR_EIO, "%s: %s", path, strerror(errno));
+    if (flock(u->lock_fd, LOCK_EX | LOCK_NB)) {
+        char pid[32] = "";
+        ssize_t n = read(u->lock_fd, pid, sizeof pid - 1);
+        (void)n;
+        return mr_fail(e, MR_EEXIST,
+            "a cluster runs in %s already (process %.20s): stop it, or give another --dir", u->dir,
+            pid);
+    }
+    char pid[32];
+    int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
+    if (ftruncate(u->lock_fd, 0) || pwrite(u->lock_fd, pid, (size_t)n, 0) != n)
+        return mr_fail(e, MR_EIO, "%s: %s", path, strerror(errno));
+    return MR_OK;
+}
+
+/* Splits --listen; port 0 becomes one that is free now. The gateway refuses what it may not. */
+static int settle_listen(struct up *u, struct mr_error *e)
+{
+    const char *colon = strrchr(u->config.listen, ':');
+    char *end = NULL;
+    long port = colon ? strtol(colon + 1, &end, 10) : -1;
+    size_t n = colon ? (size_t)(colon - u->config.listen) : 0;
+    if (!colon || !n || n >= sizeof u->host || *end || end == colon + 1 || port < 0 || port > 65535)
+        return mr_fail(e, MR_EINVAL, "--listen: \"%s\" is not HOST:PORT", u->config.listen);
+    memcpy(u->host, u->config.listen, n);
+    u->port = (int)port;
+    struct sockaddr_in at = {.sin_family = AF_INET,
+        .sin_port = htons((uint16_t)port),
+        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    bool is_v4 =
+        inet_pton(AF_INET, u->host, &at.sin_addr) == 1 || strcmp(u->host, "localhost") == 0;
+    if (!is_v4) return MR_OK; /* the gateway will say */
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int one = 1;
+    socklen_t size = sizeof at;
+    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    int err = bind(fd, (struct sockaddr *)&at, size) ? errno : 0;
+    if (!err && getsockname(fd, (struct sockaddr *)&at, &size) == 0) u->port = ntohs(at.sin_port);
+    (void)close(fd);
+    if (err)
+        return mr_fail(e, MR_EEXIST,
+            "--listen: %s: %s (another cluster? --listen %s:0 takes a free port)", u->config.listen,
+            strerror(err), u->host);
+    return MR_OK;
+}
+
+static void remove_sockets(const struct up *u)
+{
+    static const char *const names[] = {"redis.sock", "scheduler.sock"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(names); i++) {
+        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", u->run, names[i]);
+        (void)unlink(path);
+    }
+}
+
+static int prepare(struct up *u, struct mr_error *e)
+{
+    struct config *c = &u->config;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!c->workers) c->workers = cores > 0 ? (uint64_t)cores : 1;
+    if (!c->memory) c->memory = memory_here() / 2 / c->nodes;
+    int err = settle_paths(u, e);
+    if (!err) err = make_dirs(u, e);
+    if (!err) err = take_lock(u, e);
+    if (!err) err = settle_listen(u, e);
+    if (err) return err;
+    remove_sockets(u);
+    u->redis = mr_format("unix:%s/redis.sock", u->run);
+    u->scheduler = mr_format("unix:%s/scheduler.sock", u->run);
+    return MR_OK;
+}
+
+/* ---- while it runs --------------------------------------------------------------------------- */
+
+/* Asks the gateway until a job could run. The last reason stays in `e`. */
+static enum mr_supervisor_event wait_ready(struct up *u, const char *url, struct mr_error *e)
+{
+    mr_time until = mr_clock_now() + READY_TIMEOUT;
+    MR_AUTO(mr_free_ptr) char *health = mr_format("%s/healthz", url);
+    while (mr_clock_now() < until) {
+        struct mr_buf body;
+        int status = 0;
+        mr_buf_init(&body, 65536);
+        int err = mr_http_get(health, 2 * MR_SECOND, &body, &status, NULL);
+        bool ready = !err && status == 200;
+        if (!err && !ready)
+            (void)mr_fail(e, MR_ETIMEOUT, "the cluster is not ready after %d s: %.*s",
+                (int)(READY_TIMEOUT / MR_SECOND), MR_STR_ARG(mr_buf_str(&body)));
+        mr_buf_fini(&body);
+        if (ready) return MR_SUPERVISOR_TIMEOUT;
+        enum mr_supervisor_event ev =
+            mr_supervisor_run(u->supervisor, mr_clock_now() + 50 * MR_MS, e);
+        if (ev != MR_SUPERVISOR_TIMEOUT) return ev;
+    }
+    if (!e->code) (void)mr_fail(e, MR_ETIMEOUT, "the gateway does not answer; see %s/log", u->dir);
+    return MR_SUPERVISOR_GAVE_UP;
+}
+
+static void greet(const struct up *u, const char *url)
+{
+    char memory[MR_BYTES_TEXT_MAX];
+    const struct config *c = &u->config;
+    mr_bytes_text(c->memory, memory);
+    (void)printf(
+        "millrace is up: %s\n"
+        "  %" PRIu64 " node(s) with %s of shared memory, %" PRIu64 " worker(s) a node with %" PRIu64
+        " thread(s)\n"
+        "  state and logs in %s; Ctrl-C stops it, and `up` on the same directory finds its jobs again\n",
+        url, c->nodes, memory, c->workers, c->threads, u->dir);
+    (void)fflush(stdout);
+}
+
+static int run(struct up *u, struct mr_error *e)
+{
+    MR_AUTO(mr_free_ptr) char *url = mr_format("http://%s:%d", u->host, u->port);
+    (void)setenv("MILLRACE_SUPERVISED", "1", 1);
+    u->supervisor = mr_supervisor_new();
+    int err = start_all(u, e);
+    enum mr_supervisor_event ev = err ? MR_SUPERVISOR_GAVE_UP : wait_ready(u, url, e);
+    if (ev == MR_SUPERVISOR_TIMEOUT) {
+        const struct mr_place_cluster last = {
+            .url = url, .scheduler = u->scheduler, .directory = u->dir};
+        (void)mr_place_write_last(&last, NULL); /* only a convenience for the next command */
+        if (!u->config.quiet) greet(u, url);
+        ev = mr_supervisor_run(u->supervisor, MR_NEVER, e);
+    }
+    if (ev == MR_SUPERVISOR_STOP && !u->config.quiet)
+        (void)fprintf(stderr, "stopping: results are written to %s\n", u->dir);
+    mr_supervisor_stop(u->supervisor);
+    return ev == MR_SUPERVISOR_STOP ? MR_OK : MR_EABORTED;
+}
+
+int mr_command_up(int argc, char **argv)
+{
+    struct up u = {.lock_fd = -1};
+    struct mr_error e = {0};
+    mr_config_load(&spec, argc, argv, &u.config, NULL);
+    int err = prepare(&u, &e);
+    if (!err) err = run(&u, &e);
+    if (err) (void)fprintf(stderr, "millrace up: %s\n", e.text);
+    mr_supervisor_free(&u.supervisor);
+    if (u.lock_fd >= 0) (void)close(u.lock_fd);
+    free(u.dir);
+    mr_release(u.run);
+    mr_release(u.redis);
+    mr_release(u.scheduler);
+    mr_config_fini(&spec, &u.config);
+    return err ? MR_EXIT_FAILED : MR_EXIT_OK;
+}
