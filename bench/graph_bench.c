@@ -144,12 +144,13 @@ int main(int argc, char **argv)
     uint32_t n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000;
     unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
     if (n < 4 || n > 9999999 || rounds < 1 || rounds > 1000) {
-        (void)fprintf(stderr, "usage: bench_graph [tasks 4..9999999] [rounds 1..1000]\n");
+        (void)fprintf(stderr, "usage: bench_graph [tasks 4..9999999] [rounds 1..1000] [abcd]\n");
         return 2;
     }
-    bench("canonical, independent", n, rounds, false, CANONICAL);
-    bench("dsk, independent", n, rounds, false, DSK);
-    bench("canonical, two inputs each", n, rounds, true, CANONICAL);
-    bench("dsk, two inputs each", n, rounds, true, DSK);
+    const char *only = argc > 3 ? argv[3] : "abcd";
+    if (strchr(only, 'a')) bench("canonical, independent", n, rounds, false, CANONICAL);
+    if (strchr(only, 'b')) bench("dsk, independent", n, rounds, false, DSK);
+    if (strchr(only, 'c')) bench("canonical, two inputs each", n, rounds, true, CANONICAL);
+    if (strchr(only, 'd')) bench("dsk, two inputs each", n, rounds, true, DSK);
     return 0;
 }
