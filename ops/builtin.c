@@ -9,6 +9,12 @@ const mr_op_family *mr_op_families(uint32_t *count)
         mr_array_shape_ops,
         mr_array_reduce_ops,
         mr_array_moments_ops,
+        mr_array_create_ops,
+        mr_array_linalg_ops,
+        mr_array_encode_ops,
+        mr_text_ops,
+        mr_collection_ops,
+        mr_image_ops,
     };
     *count = MR_ARRAY_LEN(families);
     return families;

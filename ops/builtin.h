@@ -14,6 +14,12 @@ const struct mr_op_desc *mr_elementwise_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_shape_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_reduce_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_moments_ops(uint32_t *count);
+const struct mr_op_desc *mr_image_ops(uint32_t *count);
+const struct mr_op_desc *mr_collection_ops(uint32_t *count);
+const struct mr_op_desc *mr_text_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_encode_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_linalg_ops(uint32_t *count);
+const struct mr_op_desc *mr_array_create_ops(uint32_t *count);
 
 /* For the tables of descriptors. */
 #define MR_OP_ROW(op_name, op_flags, op_params, op_cost_ns, op_run, op_result, op_summary)         \

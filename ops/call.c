@@ -184,6 +184,15 @@ static int does_open(struct mr_op_call *call, struct mr_str path, int *fd)
     return err ? does_fail(call, err, "%s", why.text) : MR_OK;
 }
 
+static int does_load(struct mr_op_call *call, mr_object_id id, struct mr_str *extent)
+{
+    struct mr_op_run *r = run_of(call);
+    struct mr_error why = {0};
+    int err = r->host->load ? r->host->load(r->ctx, id, extent, &why)
+                            : mr_fail(&why, MR_EUNIMPL, "objects cannot be loaded here");
+    return err ? does_fail(call, err, "%s", why.text) : MR_OK;
+}
+
 static void *does_scratch(struct mr_op_call *call, uint64_t bytes)
 {
     struct mr_op_run *r = run_of(call);
@@ -210,6 +219,7 @@ static const struct mr_op_services services = {
     .wait = does_wait,
     .log = does_log,
     .open = does_open,
+    .load = does_load,
     .scratch = does_scratch,
 };
 
@@ -386,8 +396,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
         .does = &services,
         .task = *task,
         .args = r->params,
-        .args_count = op->params_count,
-        .host = ctx};
+        .args_count = op->params_count};
     struct mr_resolve x = {.scratch = &r->scratch,
         .inputs = inputs,
         .inputs_count = inputs_count,

@@ -39,6 +39,8 @@ struct mr_op_host {
     void (*log)(void *ctx, struct mr_str line); /* without newline */
     /* Opens a file for reading beneath the data roots: see ops/roots.h. */
     int (*open)(void *ctx, struct mr_str path, int *fd, struct mr_error *e);
+    /* The extent of a stored object, fetched if need be, until the call ends. NULL: cannot. */
+    int (*load)(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
 };
 
 struct mr_op_run; /* memory of calls, reused from one to the next */

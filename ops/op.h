@@ -1,8 +1,6 @@
-/* What an operator is and what it is handed: the public header of built-in and of plug-in
- * operators. A plug-in is a shared library that exports `mr_plugin_ops`; everything it needs while
- * it runs comes through the call, so it links nothing of millrace (only inline parts of lib/base
- * are used here). See examples/plugin/. Arguments and their bytes are lent until the function
- * returns. */
+/* What an operator is and what it is handed, built-in or from a plug-in: a shared library that
+ * exports `mr_plugin_ops` and links nothing of millrace, for all it needs comes through the call.
+ * See examples/plugin/. Arguments and their bytes are lent until the function returns. */
 #pragma once
 
 #include "base/err.h"
@@ -12,7 +10,6 @@
 
 #define MR_OP_ABI 1
 #define MR_OP_PARAMS_MAX 12
-
 enum mr_arg_type {
     MR_ARG_NIL,
     MR_ARG_BOOL,
@@ -69,7 +66,7 @@ enum { /* what a parameter accepts; checked before the function runs */
 
 struct mr_op_param {
     const char *name;
-    uint32_t takes;       /* MR_TAKES_… */
+    uint32_t takes;
     const char *fallback; /* default, as JSON; NULL: required */
     const char *doc;      /* one sentence */
 };
@@ -96,8 +93,7 @@ struct mr_op_desc {
     int (*run)(struct mr_op_call *call);
 };
 
-/* Who is running: for effects outside, which are at-least-once. */
-struct mr_op_task {
+struct mr_op_task { /* who is running: effects outside are at-least-once */
     mr_job_id job;
     uint32_t index;
     uint32_t attempt;
@@ -130,8 +126,10 @@ struct mr_op_services {
     /* Waits; MR_ECANCELED (in words) as soon as the task is cancelled. */
     int (*wait)(struct mr_op_call *call, uint64_t ns);
     void (*log)(struct mr_op_call *call, const char *fmt, ...) MR_PRINTF(2, 3);
-    /* Opens a file beneath the data roots for reading; `*fd` is the callee's to close. */
+    /* Opens a file beneath the data roots for reading; the function closes `*fd`. */
     int (*open)(struct mr_op_call *call, struct mr_str path, int *fd);
+    /* The value of a stored object, until the function returns. */
+    int (*load)(struct mr_op_call *call, mr_object_id id, struct mr_str *extent);
     /* Memory until the return: zeroed, 64-byte aligned. NULL: over the limit, in words. */
     void *(*scratch)(struct mr_op_call *call, uint64_t bytes);
 };
@@ -145,7 +143,6 @@ struct mr_op_call {
     const struct mr_arg *rest;
     uint32_t args_count;
     uint32_t rest_count;
-    void *host; /* of whoever runs the call */
 };
 
 /* A plug-in's entry point. `abi` is what the loader speaks; NULL refuses it. */

@@ -1,0 +1,58 @@
+#include "ops/file.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define READ_BYTES ((uint64_t)8 << 20) /* between two looks at the cancel flag */
+
+int mr_op_file_open(struct mr_op_call *call, struct mr_str path, struct mr_op_file *out)
+{
+    int fd = -1;
+    int err = call->does->open(call, path, &fd);
+    if (err) return err;
+    struct stat st;
+    if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+        (void)close(fd);
+        return call->does->fail(
+            call, MR_EINVAL, "\"%.*s\" is not a regular file", MR_STR_ARG(path));
+    }
+    *out = (struct mr_op_file){.fd = fd, .bytes = (uint64_t)st.st_size, .path = path};
+    return MR_OK;
+}
+
+void mr_op_file_close(struct mr_op_file *f)
+{
+    if (f->fd >= 0) (void)close(f->fd);
+    f->fd = -1;
+}
+
+int mr_op_file_read(
+    struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset, void *p, uint64_t n)
+{
+    uint64_t done = 0;
+    while (done < n) {
+        if (call->does->is_cancelled(call))
+            return call->does->fail(call, MR_ECANCELED, "cancelled");
+        ssize_t got = pread(
+            f->fd, (char *)p + done, (size_t)MR_MIN(n - done, READ_BYTES), (off_t)(offset + done));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0)
+            return call->does->fail(
+                call, MR_EIO, "cannot read \"%.*s\": %s", MR_STR_ARG(f->path), strerror(errno));
+        if (got == 0)
+            return call->does->fail(
+                call, MR_EIO, "\"%.*s\" became shorter while it was read", MR_STR_ARG(f->path));
+        done += (uint64_t)got;
+    }
+    return MR_OK;
+}
+
+int mr_op_file_take(struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset,
+    uint64_t n, struct mr_str *out)
+{
+    void *p = call->does->scratch(call, MR_MAX(n, 1u));
+    if (!p) return MR_ELIMIT;
+    *out = mr_str_of(p, (size_t)n);
+    return mr_op_file_read(call, f, offset, p, n);
+}

@@ -1,0 +1,19 @@
+/* Reading files beneath the data roots, for operators. All fail in words that name the path. */
+#pragma once
+
+#include "ops/op.h"
+
+struct mr_op_file {
+    int fd;
+    uint64_t bytes;
+    struct mr_str path;
+};
+
+int mr_op_file_open(struct mr_op_call *call, struct mr_str path, struct mr_op_file *out);
+void mr_op_file_close(struct mr_op_file *f);
+/* Exactly n bytes at `offset`; stops when the task is cancelled. */
+int mr_op_file_read(
+    struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset, void *p, uint64_t n);
+/* `n` is at most the file's rest; the bytes are scratch memory. */
+int mr_op_file_take(struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset,
+    uint64_t n, struct mr_str *out);
