@@ -71,7 +71,8 @@ static int count_columns(struct import *m)
 static struct mr_str name_of(const struct import *m, uint32_t i)
 {
     size_t start = i ? m->name_ends[i - 1] : 0;
-    return mr_str_of(m->names.p + start, m->name_ends[i] - start);
+    size_t n = m->name_ends[i] - start;
+    return n ? mr_str_of(m->names.p + start, n) : MR_STR("");
 }
 
 static bool is_named(const void *ctx, uint32_t item, const void *key)
@@ -90,7 +91,7 @@ static int settle_name(struct import *m, uint32_t i, struct mr_index *taken)
         if (name.n > MR_COLUMN_NAME_BYTES_MAX)
             return mr_fail(m->e, MR_ELIMIT, "CSV column %" PRIu32 " has a name of over %d bytes", i,
                 MR_COLUMN_NAME_BYTES_MAX);
-        uint64_t hash = XXH3_64bits(name.p ? name.p : "", name.n);
+        uint64_t hash = XXH3_64bits(name.p, name.n);
         if (mr_index_find(taken, hash, is_named, m, &name) == MR_INDEX_NONE) {
             mr_index_add(taken, hash, i, NULL, NULL);
             return MR_OK;

@@ -11,7 +11,8 @@
 
 void mr_csv_reader_init(struct mr_csv_reader *r, struct mr_str text, char delimiter)
 {
-    *r = (struct mr_csv_reader){.p = text.p, .n = text.n, .line = 1, .delimiter = delimiter};
+    *r = (struct mr_csv_reader){
+        .p = text.n ? text.p : "", .n = text.n, .line = 1, .delimiter = delimiter};
     if (text.n >= 3 && memcmp(text.p, "\xef\xbb\xbf", 3) == 0) r->at = 3; /* byte order mark */
     r->start = r->at;
     mr_buf_init(&r->unquoted, MR_MAX(text.n, (size_t)1));

@@ -82,6 +82,8 @@ static int check_extent(const struct raw_header *raw, size_t n, struct mr_error 
     if (h->nbytes > n || h->nbytes > MR_OBJECT_BYTES_MAX)
         return mr_fail(e, MR_EFORMAT,
             "value cut off: its header says %" PRIu64 " bytes, there are %zu", h->nbytes, n);
+    if (h->data_offset != mr_align_up(h->header_bytes, MR_VALUE_ALIGN))
+        return mr_fail(e, MR_EFORMAT, "value's data does not follow its header");
     int err = check_region(h, h->data_offset, h->data_bytes, "data", e);
     if (err) return err;
     uint64_t end = h->data_offset + h->data_bytes;
@@ -159,6 +161,17 @@ static int check_collection(const struct mr_value *v, struct mr_error *e)
     return err;
 }
 
+/* A pack that is itself an extent would be another value inline than in a store. */
+static int check_pack(const struct mr_value *v, struct mr_error *e)
+{
+    struct mr_pack_reader r = mr_pack_read(mr_str_of(v->data, v->data_bytes));
+    struct mr_pack_item item;
+    if (mr_pack_next(&r, &item)) return mr_fail(e, MR_EFORMAT, "json value that is no pack");
+    if (item.type == MR_PACK_EXT && item.ext == MR_PACK_EXT_VALUE)
+        return mr_fail(e, MR_EFORMAT, "json value that is a whole value inside");
+    return MR_OK;
+}
+
 static int check_kind(const struct raw_header *raw, struct mr_value *v, struct mr_error *e)
 {
     bool plain = !raw->h.ndim && !raw->h.dtype && !raw->h.meta_bytes;
@@ -167,7 +180,7 @@ static int check_kind(const struct raw_header *raw, struct mr_value *v, struct m
     case MR_VALUE_TABLE: return check_table(v, e);
     case MR_VALUE_COLLECTION: return check_collection(v, e);
     case MR_VALUE_PACK:
-        if (!v->data_bytes) return mr_fail(e, MR_EFORMAT, "json value without a byte");
+        if (plain) return check_pack(v, e);
         break;
     case MR_VALUE_BYTES:
     case MR_VALUE_MODEL:
@@ -404,34 +417,52 @@ int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, stru
     return put_plain(a, MR_VALUE_BYTES, bytes, e);
 }
 
-int mr_value_put_pack(const struct mr_value_alloc *a, struct mr_str pack, struct mr_error *e)
+/* ---- packs ----------------------------------------------------------------------------------- */
+
+/* The extent inside a pack that is one. */
+static bool is_extent(struct mr_str pack, struct mr_str *extent)
 {
-    mr_assert(pack.n);
-    return put_plain(a, MR_VALUE_PACK, pack, e);
+    struct mr_pack_reader r = mr_pack_read(pack);
+    struct mr_pack_item item;
+    if (mr_pack_next(&r, &item)) return false;
+    *extent = item.bytes;
+    return item.type == MR_PACK_EXT && item.ext == MR_PACK_EXT_VALUE;
 }
 
-/* ---- packs ----------------------------------------------------------------------------------- */
+int mr_value_put_pack(const struct mr_value_alloc *a, struct mr_str pack, struct mr_error *e)
+{
+    struct mr_str inside;
+    if (!is_extent(pack, &inside)) {
+        mr_assert(pack.n);
+        return put_plain(a, MR_VALUE_PACK, pack, e);
+    }
+    struct mr_value v;
+    void *extent = NULL;
+    int err = mr_value_take(a, inside.n, &extent, e);
+    if (err) return err;
+    memcpy(extent, inside.p, inside.n);
+    return mr_value_check_deep(mr_str_of(extent, inside.n), &v, e);
+}
 
 int mr_value_from_pack(
     struct mr_str pack, const struct mr_value_alloc *a, struct mr_value *out, struct mr_error *e)
 {
-    struct mr_pack_reader r = mr_pack_read(pack);
-    struct mr_pack_item item;
-    if (mr_pack_next(&r, &item)) return mr_fail(e, MR_EFORMAT, "malformed pack for a value");
-    if (item.type != MR_PACK_EXT || item.ext != MR_PACK_EXT_VALUE) {
-        *out = (struct mr_value){.kind = MR_VALUE_PACK,
+    struct mr_str inside;
+    if (!is_extent(pack, &inside)) {
+        struct mr_value v = {.kind = MR_VALUE_PACK,
             .nbytes = plain_size(pack.n),
             .data = (const unsigned char *)pack.p,
             .data_bytes = pack.n};
-        return MR_OK;
+        int err = check_pack(&v, e);
+        if (!err) *out = v;
+        return err;
     }
-    if ((uintptr_t)item.bytes.p % MR_VALUE_ALIGN == 0 || !a)
-        return mr_value_check_deep(item.bytes, out, e);
+    if ((uintptr_t)inside.p % MR_VALUE_ALIGN == 0 || !a) return mr_value_check_deep(inside, out, e);
     void *extent = NULL;
-    int err = mr_value_take(a, item.bytes.n, &extent, e);
+    int err = mr_value_take(a, inside.n, &extent, e);
     if (err) return err;
-    memcpy(extent, item.bytes.p, item.bytes.n);
-    return mr_value_check_deep(mr_str_of(extent, item.bytes.n), out, e);
+    memcpy(extent, inside.p, inside.n);
+    return mr_value_check_deep(mr_str_of(extent, inside.n), out, e);
 }
 
 #define EXT_OVERHEAD 4 /* tag, 16-bit length, type: extents are longer than 16 bytes */

@@ -98,6 +98,7 @@ void *mr_value_pack_build(void *extent, uint64_t pack_bytes);
 int mr_tensor_new(const struct mr_value_alloc *a, enum mr_dtype dtype, unsigned ndim,
     const uint64_t *shape, void **data_out, struct mr_error *e);
 int mr_value_put_bytes(const struct mr_value_alloc *a, struct mr_str bytes, struct mr_error *e);
+/* A pack that is a whole extent (extension 2) becomes that value. */
 int mr_value_put_pack(const struct mr_value_alloc *a, struct mr_str pack, struct mr_error *e);
 
 /* A pack as a value. Extension 2 is the value inside it, copied through `a` when it does not lie

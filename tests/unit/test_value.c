@@ -176,8 +176,7 @@ static void a_forged_header_leads_nowhere(void **state)
         {6, 0, 1},
         {6, 7, 1},
     };
-    for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++)
-    {
+    for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
         int err = check_forged(rows[i].offset, &rows[i].v, rows[i].n);
         if (err != MR_EFORMAT && err != MR_ELIMIT) fail_msg("row %zu: %d", i, err);
     }
@@ -235,7 +234,7 @@ static void bytes_and_packs_read_back(void **state)
     assert_int_equal(mr_value_put_pack(&a, MR_STR("\x93\x01\x02\x03"), NULL), MR_OK);
     assert_int_equal(mr_value_check_deep(mr_str_of(extent, 68), &v, NULL), MR_OK);
     assert_int_equal(v.kind, MR_VALUE_PACK);
-    ((unsigned char *)extent)[64] = 0xc1;
+    ((unsigned char *)extent)[66] = 0xc1;
     assert_int_equal(mr_value_check(mr_str_of(extent, 68), &v, NULL), MR_OK);
     assert_int_equal(mr_value_check_deep(mr_str_of(extent, 68), &v, NULL), MR_EFORMAT);
     mr_release(extent);
@@ -261,6 +260,29 @@ static void a_small_value_travels_as_a_pack_and_comes_back(void **state)
     assert_memory_equal(back.extent, extent, 192);
     assert_int_equal(mr_value_from_pack(pack, NULL, &back, NULL), MR_EINVAL);
     mr_release(copy);
+    mr_buf_fini(&b);
+    mr_release(extent);
+}
+
+static void a_pack_that_is_an_extent_is_put_as_that_value(void **state)
+{
+    (void)state;
+    unsigned char *extent = small_tensor();
+    struct mr_value v;
+    assert_int_equal(mr_value_check(mr_str_of(extent, 192), &v, NULL), MR_OK);
+    struct mr_buf b;
+    mr_buf_init(&b, 8192);
+    assert_int_equal(mr_value_to_pack(&v, &b), MR_OK);
+    void *copy = NULL;
+    struct mr_value_alloc a = heap(&copy);
+    assert_int_equal(mr_value_put_pack(&a, mr_buf_str(&b), NULL), MR_OK);
+    assert_memory_equal(copy, extent, 192);
+    mr_release(copy);
+    /* The same bytes as the payload of a json value are refused. */
+    unsigned char *json = mr_alloc_aligned(64 + b.n, 64);
+    memcpy(mr_value_pack_build(json, b.n), b.p, b.n);
+    assert_int_equal(mr_value_check(mr_str_of(json, 64 + b.n), &v, NULL), MR_EFORMAT);
+    mr_release(json);
     mr_buf_fini(&b);
     mr_release(extent);
 }
@@ -349,6 +371,7 @@ int main(void)
         cmocka_unit_test(a_bool_that_is_neither_is_found_by_the_deep_check),
         cmocka_unit_test(bytes_and_packs_read_back),
         cmocka_unit_test(a_small_value_travels_as_a_pack_and_comes_back),
+        cmocka_unit_test(a_pack_that_is_an_extent_is_put_as_that_value),
         cmocka_unit_test(a_pack_is_a_value_without_an_extent),
         cmocka_unit_test(a_value_over_the_limit_does_not_travel_inline),
         cmocka_unit_test(summaries_are_for_people),
