@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "rpc/loop.h"
+#include "rpc/core.h"
 #include "rpc/status.h"
 
 #define INCOMING_MAX 64 /* messages read ahead of the caller */
@@ -12,6 +12,11 @@
 struct mr_rpc_client {
     struct mr_rpc_loop *loop;
     struct mr_rpc_channel *channel;
+};
+
+struct kept {
+    struct mr_str name, value;
+    char *bytes;
 };
 
 struct mr_rpc_stream {
@@ -22,6 +27,8 @@ struct mr_rpc_stream {
     struct mr_rpc_status status;
     char *message;
     char *details;
+    struct kept *metadata; /* copied when the call ends */
+    size_t metadata_count;
 };
 
 struct mr_rpc_client *mr_rpc_client_open(
@@ -56,6 +63,28 @@ static struct mr_str keep(char **copy, struct mr_str s)
     return mr_str_of(*copy, s.n);
 }
 
+static struct mr_str str_of_slice(const grpc_slice *s)
+{
+    return mr_str_of(GRPC_SLICE_START_PTR(*s), GRPC_SLICE_LENGTH(*s));
+}
+
+static void keep_metadata(struct mr_rpc_stream *s, const grpc_metadata_array *a)
+{
+    size_t bytes = sizeof *s->metadata;
+    size_t count = s->metadata_count + a->count;
+    s->metadata = mr_grow(s->metadata, s->metadata_count * bytes, count * bytes);
+    for (size_t i = 0; i < a->count; i++) {
+        struct mr_str name = str_of_slice(&a->metadata[i].key);
+        struct mr_str value = str_of_slice(&a->metadata[i].value);
+        struct kept *k = &s->metadata[s->metadata_count++];
+        k->bytes = mr_alloc(name.n + value.n);
+        if (name.n) memcpy(k->bytes, name.p, name.n);
+        if (value.n) memcpy(k->bytes + name.n, value.p, value.n);
+        k->name = mr_str_of(k->bytes, name.n);
+        k->value = mr_str_of(k->bytes + name.n, value.n);
+    }
+}
+
 static void record_end(struct mr_rpc_call *call, const struct mr_rpc_status *status)
 {
     struct mr_rpc_stream *s = mr_rpc_call_context(call);
@@ -63,6 +92,8 @@ static void record_end(struct mr_rpc_call *call, const struct mr_rpc_status *sta
     s->status.code = status->code;
     s->status.message = keep(&s->message, status->message);
     s->status.details = keep(&s->details, status->details);
+    keep_metadata(s, &call->metadata_in);
+    keep_metadata(s, &call->trailing_in);
 }
 
 struct mr_rpc_stream *mr_rpc_stream_open(
@@ -118,6 +149,17 @@ const struct mr_rpc_status *mr_rpc_stream_status(const struct mr_rpc_stream *s)
     return &s->status;
 }
 
+bool mr_rpc_stream_metadata(const struct mr_rpc_stream *s, const char *name, struct mr_str *value)
+{
+    if (s->call) return mr_rpc_call_metadata(s->call, name, value);
+    for (size_t i = 0; i < s->metadata_count; i++) {
+        if (!mr_str_eq(s->metadata[i].name, mr_str(name))) continue;
+        *value = s->metadata[i].value;
+        return true;
+    }
+    return false;
+}
+
 void mr_rpc_stream_cancel(struct mr_rpc_stream *s)
 {
     if (s->call) mr_rpc_call_cancel(s->call);
@@ -132,6 +174,9 @@ void mr_rpc_stream_close(struct mr_rpc_stream **stream)
         (void)mr_rpc_loop_run(s->client->loop, MR_NEVER);
     for (uint32_t i = 0; i < s->count; i++)
         mr_rpc_message_free(&s->incoming[(s->head + i) % INCOMING_MAX]);
+    for (size_t i = 0; i < s->metadata_count; i++)
+        mr_release(s->metadata[i].bytes);
+    mr_release(s->metadata);
     mr_release(s->message);
     mr_release(s->details);
     mr_release(s);

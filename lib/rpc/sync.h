@@ -29,6 +29,10 @@ int mr_rpc_stream_half_close(struct mr_rpc_stream *stream);
 int mr_rpc_stream_read(struct mr_rpc_stream *stream, mr_time deadline, struct mr_rpc_message **out,
     struct mr_error *e);
 void mr_rpc_stream_cancel(struct mr_rpc_stream *stream); /* read then tells CANCELLED */
+/* The server's metadata, initial and, once the call is over, trailing. Lent until the stream is
+ * closed. */
+bool mr_rpc_stream_metadata(
+    const struct mr_rpc_stream *stream, const char *name, struct mr_str *value);
 /* The outcome after the last message; details, if any, are lent until the stream is closed. */
 const struct mr_rpc_status *mr_rpc_stream_status(const struct mr_rpc_stream *stream);
 void mr_rpc_stream_close(struct mr_rpc_stream **stream); /* cancels if it goes on */
