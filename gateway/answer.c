@@ -10,8 +10,6 @@
 
 #include <stdio.h>
 
-#define JSON_BYTES_MAX ((size_t)256 << 20)
-#define ARENA_BYTES_MAX ((size_t)256 << 20)
 #define STREAM_BLOCK_BYTES ((size_t)64 << 10)
 
 enum MHD_Result mr_answer_queue(
@@ -62,6 +60,7 @@ static enum MHD_Result answer_status(
 {
     mr_buf_clear(&r->out);
     mr_status_json(grpc, text, details, &r->out);
+    mr_buf_add_byte(&r->out, '\n');
     unsigned status = (unsigned)mr_err_http(err);
     struct MHD_Response *m = response_of(&r->out);
     if (status == 405) add_allow(r, m);
@@ -174,8 +173,6 @@ static enum MHD_Result answer_ended(struct mr_request *r)
 
 enum MHD_Result mr_answer(struct mr_request *r)
 {
-    mr_buf_init(&r->out, JSON_BYTES_MAX);
-    mr_pb_arena_init(&r->arena, ARENA_BYTES_MAX);
     if (!r->has_held) return r->is_over ? answer_ended(r) : answer_stream(r, stream_type(r->shape));
     if (r->held.kind == MR_REPLY_END) return answer_ended(r);
     struct mr_str bytes = mr_rpc_message_str(r->held.message);

@@ -65,8 +65,9 @@ static bool find_own(struct mr_request *r)
         r->shape = own[i].shape;
         return true;
     }
-    r->shape = MR_SHAPE_FILE;
-    return r->uri.path.n < 4 || memcmp(r->uri.path.p, "/v1/", 4) != 0;
+    bool is_api = r->uri.path.n >= 4 && !memcmp(r->uri.path.p, "/v1/", 4);
+    r->shape = is_api ? MR_SHAPE_JSON : MR_SHAPE_FILE;
+    return !is_api;
 }
 
 static int find(struct mr_request *r, const char *method, struct mr_error *e)

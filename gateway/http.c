@@ -16,6 +16,8 @@
 #include <stdlib.h>
 
 #define DRAIN_BYTES_MAX ((uint64_t)1 << 20)
+#define JSON_BYTES_MAX ((size_t)256 << 20) /* of one message */
+#define ARENA_BYTES_MAX ((size_t)256 << 20)
 
 /* ---- replies ----------------------------------------------------------------------------------
  */
@@ -214,6 +216,8 @@ static void *on_target(void *http, const char *target, struct MHD_Connection *co
     struct mr_request *r = mr_alloc(sizeof *r);
     r->http = http;
     r->target = mr_copy_text(target);
+    mr_buf_init(&r->out, JSON_BYTES_MAX);
+    mr_pb_arena_init(&r->arena, ARENA_BYTES_MAX);
     return r;
 }
 

@@ -141,7 +141,7 @@ static void serve(const struct config *c, struct mr_http_options *o, const char 
 int main(int argc, char **argv)
 {
     mr_signal_block();
-    struct config c;
+    struct config c = {0};
     mr_config_load(&spec, argc, argv, &c, NULL);
     mr_log_set_program("mr-gateway");
     struct mr_error e;

@@ -61,6 +61,7 @@ static struct family *family_of(struct mr_prometheus *p, struct mr_str name)
 static size_t name_bytes(struct mr_str s)
 {
     size_t n = 0;
+    if (s.n && s.p[0] >= '0' && s.p[0] <= '9') return 0;
     while (n < s.n && (s.p[n] == '_' || s.p[n] == ':' || (s.p[n] >= '0' && s.p[n] <= '9') ||
                           ((s.p[n] | 32) >= 'a' && (s.p[n] | 32) <= 'z')))
         n++;

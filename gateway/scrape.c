@@ -58,6 +58,14 @@ static void on_text(void *ctx, const struct mr_rpc_status *status, struct mr_rpc
     mr_release(p);
 }
 
+static bool is_repeated(const struct mr_backends *b, size_t at)
+{
+    const char *address = mr_rpc_channel_address(mr_backends_at(b, at));
+    for (size_t i = 0; i < at; i++)
+        if (!strcmp(mr_rpc_channel_address(mr_backends_at(b, i)), address)) return true;
+    return false;
+}
+
 void mr_scrape_start(struct mr_backends *b, struct mr_stats *own, struct mr_exchange *x,
     void (*done)(struct mr_exchange *x))
 {
@@ -69,10 +77,11 @@ void mr_scrape_start(struct mr_backends *b, struct mr_stats *own, struct mr_exch
     mr_prometheus_add(s->all, mr_buf_str(&text), "gateway");
     mr_buf_fini(&text);
 
-    s->waiting = mr_backends_count(b);
-    size_t count = s->waiting;
+    size_t count = mr_backends_count(b);
     for (size_t i = 0; i < count; i++) {
         struct mr_rpc_channel *channel = mr_backends_at(b, i);
+        if (is_repeated(b, i)) continue; /* one process for both */
+        s->waiting++;
         struct part *p = mr_alloc(sizeof *p);
         *p = (struct part){s, mr_copy_text(mr_rpc_channel_address(channel))};
         struct mr_rpc_call_options options = {.timeout = TIMEOUT, .one_reply = true};

@@ -77,12 +77,14 @@ static void write_end(struct mr_request *r)
     mr_buf_init(&status, (size_t)1 << 20);
     if (x->error)
         mr_status_json(x->grpc_code, mr_buf_str(&x->text), mr_buf_str(&x->details), &status);
-    if (r->shape == MR_SHAPE_COLLECTED)
+    if (r->shape == MR_SHAPE_COLLECTED) {
         mr_collect_end(&r->collect, mr_buf_str(&status), &r->out);
-    else if (r->shape == MR_SHAPE_EVENTS && x->error)
+        mr_buf_add_byte(&r->out, '\n');
+    } else if (r->shape == MR_SHAPE_EVENTS && x->error) {
         mr_sse_event(&r->out, mr_str_of("", 0), "error", mr_buf_str(&status));
-    else if (x->error) /* half an answer must not look like a whole one */
+    } else if (x->error) { /* half an answer must not look like a whole one */
         r->is_broken = true;
+    }
     mr_buf_fini(&status);
 }
 

@@ -1,0 +1,262 @@
+"""A scheduler and an object store that exist only on the wire: every method answers with what the
+test asked for, and remembers what came. Built on grpcio, from the descriptor set of the build."""
+
+import json
+import threading
+import time
+from concurrent import futures
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+
+class Types:
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            files = descriptor_pb2.FileDescriptorSet.FromString(f.read())
+        self.pool = descriptor_pool.DescriptorPool()
+        self.services = {}
+        for proto in files.file:
+            self.pool.AddSerializedFile(proto.SerializeToString())
+            for service in proto.service:
+                self.services[f"{proto.package}.{service.name}"] = service
+
+    def get(self, name):
+        kind = self.pool.FindMessageTypeByName(name)
+        if hasattr(message_factory, "GetMessageClass"):
+            return message_factory.GetMessageClass(kind)
+        return message_factory.MessageFactory(self.pool).GetPrototype(kind)
+
+    def __getattr__(self, name):
+        return self.get("millrace.v1." + name)
+
+
+class Fake:
+    """Methods are looked up as attributes: `Jobs_Get(request, context)`, generators for streams."""
+
+    def __init__(self, descriptors, address):
+        self.types = Types(descriptors)
+        self.body = self.types.get("google.api.HttpBody")
+        self.calls = []
+        self.lock = threading.Lock()
+        self.ready = True
+        self.objects = {}
+        self.gate = threading.Event()
+        self.cancelled = threading.Event()
+        self.server = grpc.server(
+            futures.ThreadPoolExecutor(max_workers=32),
+            options=[("grpc.max_receive_message_length", 64 << 20)],
+        )
+        self.server.add_generic_rpc_handlers(
+            [self._handler(name) for name in self.types.services if name.startswith("millrace")]
+        )
+        self.server.add_insecure_port(address)
+        self.server.start()
+
+    def _handler(self, service):
+        methods = {}
+        for m in self.types.services[service].method:
+            short = service.rsplit(".", 1)[1]
+            function = getattr(self, f"{short}_{m.name}", None)
+            if function is None:
+                continue
+            kind = ("stream" if m.client_streaming else "unary") + (
+                "_stream" if m.server_streaming else "_unary"
+            )
+            make = getattr(grpc, f"{kind}_rpc_method_handler")
+            methods[m.name] = make(
+                self._remember(function, m.client_streaming),
+                request_deserializer=self.types.get(m.input_type.lstrip(".")).FromString,
+                response_serializer=lambda r: r.SerializeToString(),
+            )
+        return grpc.method_handlers_generic_handler(service, methods)
+
+    def _remember(self, function, streams):
+        def call(request, context):
+            if not streams:
+                with self.lock:
+                    self.calls.append((function.__name__, request, dict(context.invocation_metadata())))
+            return function(request, context)
+
+        return call
+
+    def last(self):
+        with self.lock:
+            return self.calls[-1]
+
+    def stop(self):
+        self.gate.set()
+        self.server.stop(0)
+
+    # ---- Cluster -----------------------------------------------------------------------------
+
+    def Cluster_Info(self, request, context):
+        return self.types.InfoResponse(
+            version="0.1.0", ready=self.ready, not_ready="" if self.ready else "no worker", epoch=3
+        )
+
+    def Cluster_Workers(self, request, context):
+        w = self.types.WorkerInfo(name="w1", slots=4, memory_bytes=2**40, pid=7)
+        w.resources["gpu"] = 1.5
+        return self.types.WorkersResponse(workers=[w])
+
+    def Cluster_Retire(self, request, context):
+        return self.types.RetireResponse()
+
+    def Cluster_Ops(self, request, context):
+        return self.types.OpsResponse(ops=[self.types.OpInfo(name="inc", summary='says "hi"\n\x01')])
+
+    def Metrics_Read(self, request, context):
+        return self.types.ReadMetricsResponse(
+            text='# HELP a_total A.\n# TYPE a_total counter\na_total{x="1"} 2\na_total{x="2"} 3\n'
+        )
+
+    # ---- Jobs ----------------------------------------------------------------------------------
+
+    def job(self, job_id, state=3):
+        j = self.types.Job(id=job_id, state=state, targets=["z"], created_ns=2**63)
+        j.labels["team"] = "ä"
+        return j
+
+    def Jobs_Submit(self, requests, context):
+        body, first, pieces = b"", None, 0
+        for r in requests:
+            first = first or r
+            body += r.body.data
+            pieces += 1
+            if first.request_id == "refuse":
+                context.abort(grpc.StatusCode.ALREADY_EXISTS, "request_id: another body came with it")
+            if first.request_id == "early":
+                return self.types.SubmitResponse(id="j1-1", existed=True)
+        with self.lock:
+            self.calls.append(("Jobs_Submit", first, dict(context.invocation_metadata())))
+        self.submitted = body, pieces
+        if first.wait_s:
+            self.gate.wait(first.wait_s)
+        out = self.types.SubmitResponse(id="j1-7", job=self.job("j1-7"))
+        if first.want_values:
+            out.values.add(key="z", pack=b"\x03")
+            out.values.add(key="f", pack=b"\xcb\x3f\xf0\x00\x00\x00\x00\x00\x00")
+            out.values.add(key="big", pack=b"\xcf\xff\xff\xff\xff\xff\xff\xff\xff")
+        return out
+
+    def Jobs_SubmitGraph(self, request, context):
+        return self.types.SubmitResponse(id="j1-8")
+
+    def Jobs_Get(self, request, context):
+        if request.id == "slow":
+            done = threading.Event()
+            context.add_callback(done.set)
+            done.wait(30)
+            self.cancelled.set()
+        if request.id == "missing":
+            context.abort(grpc.StatusCode.NOT_FOUND, 'there is no job "missing"')
+        code = getattr(grpc.StatusCode, request.id.upper(), None)
+        if code:
+            context.abort(code, "as asked")
+        return self.job(request.id)
+
+    def Jobs_List(self, request, context):
+        return self.types.ListJobsResponse(jobs=[self.job("j1-2"), self.job("j1-1")])
+
+    def Jobs_Cancel(self, request, context):
+        return self.job(request.id, 5)
+
+    def Jobs_Retry(self, request, context):
+        return self.job(request.id, 1)
+
+    def Jobs_Forget(self, request, context):
+        return self.types.ForgetJobResponse()
+
+    def Jobs_Watch(self, request, context):
+        if request.id == "missing":
+            context.abort(grpc.StatusCode.NOT_FOUND, 'there is no job "missing"')
+        if request.id == "over":
+            return
+        first = int(request.last_event_id or 0)
+        for i in range(first, 3):
+            yield self.types.JobEvent(event_id=str(i + 1), job=self.job(request.id, i + 1))
+            yield self.types.JobEvent(job=self.job(request.id, 2))
+        if request.id == "flood":
+            for i in range(20000):
+                if not context.is_active():
+                    break
+                self.flooded = i
+                yield self.types.JobEvent(job=self.job("x" * 2000, 2))
+            yield self.types.JobEvent(event_id="last", job=self.job(request.id, 3))
+        if request.id in ("endless", "silent"):
+            done = threading.Event()
+            context.add_callback(done.set)
+            done.wait(60)
+            self.cancelled.set()
+        if request.id == "breaks":
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the scheduler is stopping")
+
+    def Jobs_Result(self, request, context):
+        if request.key == "big":
+            for i in range(64):
+                yield self.body(content_type="application/octet-stream", data=bytes([i]) * (1 << 20))
+            return
+        if request.key == "breaks":
+            yield self.body(content_type="text/csv", data=b"a,b\n")
+            context.abort(grpc.StatusCode.DATA_LOSS, "lost")
+        if request.accept and "json" not in request.accept and "csv" not in request.accept:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, "no such format")
+        yield self.body(content_type="application/json", data=json.dumps(request.key).encode())
+
+    def Jobs_Results(self, request, context):
+        if request.id == "missing":
+            context.abort(grpc.StatusCode.NOT_FOUND, 'there is no job "missing"')
+        item = self.types.ResultItem(
+            keys=["z", "a/b", "huge", "bad"],
+            packs=b"\x03",
+            pack_bytes=[1, 0, 0, 0],
+            json=["", "18446744073709551615", "", ""],
+        )
+        item.places.add(row=2, object="0" * 32, nbytes=2**40, summary="f32[1]")
+        item.errors.add(row=3, code=3, message="key bad: no")
+        yield item
+        yield self.types.ResultItem(keys=["one"], packs=b"\x01", pack_bytes=[1])
+        if request.id == "breaks":
+            context.abort(grpc.StatusCode.UNAVAILABLE, "gone")
+
+    def Jobs_Logs(self, request, context):
+        return self.types.LogsResponse(text=request.key)
+
+    def Jobs_Explain(self, request, context):
+        return self.types.Explanation(key=request.key, state=4)
+
+    # ---- Objects -------------------------------------------------------------------------------
+
+    def Objects_Put(self, requests, context):
+        data, first = bytearray(), None
+        for r in requests:
+            first = first or r
+            data += r.body.data
+            if first.name == "slow":
+                time.sleep(0.05)
+            if first.name == "refuse":
+                context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "the store is full")
+        with self.lock:
+            self.calls.append(("Objects_Put", first, dict(context.invocation_metadata())))
+        self.objects["1" * 32] = bytes(data)
+        return self.types.ObjectInfo(id="1" * 32, nbytes=len(data), shape=[2, 3])
+
+    def Objects_Get(self, request, context):
+        data = self.objects.get(request.id)
+        if data is None:
+            context.abort(grpc.StatusCode.NOT_FOUND, f"there is no object {request.id}")
+        for i in range(0, len(data), 1 << 20):
+            yield self.body(content_type="application/x-npy", data=data[i : i + (1 << 20)])
+
+    def Objects_Name(self, request, context):
+        return self.types.NameInfo(name=request.name, object=request.object, definition=b"\x00\xff\x10")
+
+    def Objects_Resolve(self, request, context):
+        return self.types.NameInfo(name=request.name)
+
+    def Objects_Unname(self, request, context):
+        return self.types.UnnameResponse()
+
+    def Objects_Names(self, request, context):
+        return self.types.NamesResponse()

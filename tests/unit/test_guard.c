@@ -1,0 +1,135 @@
+/* Tokens, hosts, origins, content types, joined counters. */
+#include "gateway/guard.h"
+#include "gateway/media.h"
+#include "gateway/prometheus.h"
+
+#include "base/alloc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static const char token_file[] = "# who may what\n\n"
+                                 "0123456789abcdef admin ada\r\n"
+                                 "fedcba9876543210 reader rita\n"
+                                 "  AAAABBBBCCCCDDDD  user  uwe";
+
+static void a_token_names_its_holder(void **state)
+{
+    (void)state;
+    struct mr_tokens *t = NULL;
+    const struct mr_identity *who = NULL;
+    assert_int_equal(mr_tokens_parse(mr_str(token_file), &t, NULL), MR_OK);
+    assert_int_equal(mr_tokens_check(t, MR_STR("Bearer fedcba9876543210"), &who, NULL), MR_OK);
+    assert_string_equal(who->name, "rita");
+    assert_int_equal(who->role, MR_ROLE_READER);
+    assert_int_equal(mr_tokens_check(t, MR_STR("bearer AAAABBBBCCCCDDDD"), &who, NULL), MR_OK);
+    assert_int_equal(who->role, MR_ROLE_USER);
+    static const char *const wrong[] = {"", "Bearer", "Bearer ", "Bearer x",
+        "Bearer fedcba987654321", "Bearer fedcba98765432100", "Basic fedcba9876543210",
+        "Bearer fedcba9876543210fedcba9876543210"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(wrong); i++)
+        assert_int_equal(mr_tokens_check(t, mr_str(wrong[i]), &who, NULL), MR_EAUTH);
+    assert_int_equal(mr_tokens_check(t, mr_str_of(NULL, 0), &who, NULL), MR_EAUTH);
+    mr_tokens_free(&t);
+}
+
+static void a_bad_token_file_names_the_line_and_not_the_token(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", "no token"},
+        {"# only words", "no token"},
+        {"0123456789abcdef admin", "line 1"},
+        {"\n0123456789abcdef boss bob", "line 2: role \"boss\""},
+        {"short admin ada", "line 1: a token has 16 to 256 bytes"},
+        {"0123456789abcdef admin ada lovelace", "line 1"},
+    };
+    for (size_t i = 0; i < MR_ARRAY_LEN(cases); i++) {
+        struct mr_tokens *t = NULL;
+        struct mr_error e;
+        assert_int_equal(mr_tokens_parse(mr_str(cases[i][0]), &t, &e), MR_EINVAL);
+        assert_non_null(strstr(e.text, cases[i][1]));
+        assert_null(strstr(e.text, "0123456789abcdef"));
+    }
+}
+
+static void only_listed_hosts_and_our_own_pages_pass(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"localhost", "127.0.0.1", "[::1]", "Mill.example"};
+    static const char *const good[] = {
+        "localhost", "localhost:8470", "LOCALHOST:1", "127.0.0.1:80", "[::1]:8470", "mill.example"};
+    static const char *const bad[] = {"evil.example", "localhost.evil.example", "127.0.0.1.nip.io",
+        "", ":8470", "[::1", "localhosts"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(good); i++)
+        assert_int_equal(mr_guard_host(mr_str(good[i]), names, MR_ARRAY_LEN(names), NULL), MR_OK);
+    for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++)
+        assert_int_equal(mr_guard_host(mr_str(bad[i]), names, MR_ARRAY_LEN(names), NULL), MR_EPERM);
+
+    struct mr_str host = MR_STR("localhost:8470");
+    assert_int_equal(mr_guard_origin(mr_str_of(NULL, 0), host, NULL), MR_OK);
+    assert_int_equal(mr_guard_origin(MR_STR("http://localhost:8470"), host, NULL), MR_OK);
+    assert_int_equal(mr_guard_origin(MR_STR("https://localhost:8470"), host, NULL), MR_OK);
+    static const char *const foreign[] = {"null", "", "http://localhost:3000", "http://localhost",
+        "http://localhost:8470.evil.example", "ftp://localhost:8470", "http://evil.example"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(foreign); i++)
+        assert_int_equal(mr_guard_origin(mr_str(foreign[i]), host, NULL), MR_EPERM);
+}
+
+static void accept_picks_by_quality_and_most_specific_range(void **state)
+{
+    (void)state;
+    static const char *const offers[] = {"application/json", "text/event-stream"};
+    static const struct {
+        const char *accept;
+        int picked;
+    } cases[] = {{"", 0}, {"*/*", 0}, {"application/json", 0}, {"text/event-stream", 1},
+        {"text/*", 1}, {"application/json;q=0.1, text/event-stream", 1},
+        {"text/event-stream;q=0, */*", 0}, {"*/*;q=0.5, text/event-stream", 1}, {"text/html", -1},
+        {"application/json;q=0", -1}, {"APPLICATION/JSON", 0}, {",,;;=", -1}, {"a/b;q=", -1},
+        {"application/json; charset=utf-8; q=0.9", 0}};
+    for (size_t i = 0; i < MR_ARRAY_LEN(cases); i++) {
+        int got = mr_media_pick(mr_str(cases[i].accept), offers, MR_ARRAY_LEN(offers));
+        if (got != cases[i].picked) fail_msg("\"%s\": %d", cases[i].accept, got);
+    }
+    assert_true(mr_media_is(MR_STR("Application/JSON ; charset=utf-8"), "application/json"));
+    assert_false(mr_media_is(MR_STR("application/jsonx"), "application/json"));
+    assert_false(mr_media_is(mr_str_of(NULL, 0), "application/json"));
+}
+
+static void counters_of_two_services_are_joined_by_family(void **state)
+{
+    (void)state;
+    struct mr_prometheus *p = mr_prometheus_new();
+    struct mr_buf b;
+    mr_prometheus_add(p,
+        MR_STR("# HELP b B.\n# TYPE b histogram\nb_bucket{le=\"1\"} 2\nb_sum 3\nb_count 2\n"
+               "# TYPE a counter\na 1\n\ngarbage\n7 8\n"),
+        "x");
+    mr_prometheus_add(p, MR_STR("# HELP a Another.\n# TYPE a counter\na{l=\"}\"} 2"), "y");
+    mr_buf_init(&b, 10000);
+    mr_prometheus_write(p, &b);
+    mr_buf_add_byte(&b, 0);
+    assert_string_equal(b.p,
+        "# HELP a Another.\n# TYPE a counter\na{instance=\"x\"} 1\na{instance=\"y\",l=\"}\"} 2\n"
+        "# HELP b B.\n# TYPE b histogram\nb_bucket{instance=\"x\",le=\"1\"} 2\n"
+        "b_sum{instance=\"x\"} 3\nb_count{instance=\"x\"} 2\n");
+    mr_buf_fini(&b);
+    mr_prometheus_free(&p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_token_names_its_holder),
+        cmocka_unit_test(a_bad_token_file_names_the_line_and_not_the_token),
+        cmocka_unit_test(only_listed_hosts_and_our_own_pages_pass),
+        cmocka_unit_test(accept_picks_by_quality_and_most_specific_range),
+        cmocka_unit_test(counters_of_two_services_are_joined_by_family),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
