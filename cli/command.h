@@ -23,3 +23,16 @@ struct mr_command {
 };
 
 int mr_command_up(int argc, char **argv);
+int mr_command_run(int argc, char **argv);
+int mr_command_submit(int argc, char **argv);
+int mr_command_status(int argc, char **argv);
+int mr_command_watch(int argc, char **argv);
+int mr_command_explain(int argc, char **argv);
+int mr_command_get(int argc, char **argv);
+int mr_command_put(int argc, char **argv);
+int mr_command_ls(int argc, char **argv);
+int mr_command_rm(int argc, char **argv);
+int mr_command_ops(int argc, char **argv);
+int mr_command_workers(int argc, char **argv);
+int mr_command_cancel(int argc, char **argv);
+int mr_command_top(int argc, char **argv);

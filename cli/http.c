@@ -1,31 +1,145 @@
 #include "cli/http.h"
 
+#include "base/alloc.h"
+
 #include <curl/curl.h>
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#define REPLY_BYTES_MAX ((size_t)1 << 30)
+
+struct exchange {
+    CURL *curl;
+    const struct mr_http_request *request;
+    struct mr_http_reply *reply;
+    FILE *file;
+};
+
+void mr_http_reply_init(struct mr_http_reply *r)
+{
+    *r = (struct mr_http_reply){0};
+    mr_buf_init(&r->body, REPLY_BYTES_MAX);
+}
+
+void mr_http_reply_fini(struct mr_http_reply *r)
+{
+    mr_buf_fini(&r->body);
+}
 
 static size_t take(char *p, size_t size, size_t count, void *ctx)
 {
-    struct mr_buf *out = ctx;
-    mr_buf_add(out, p, size * count);
-    return mr_buf_status(out) ? 0 : size * count;
+    struct exchange *x = ctx;
+    size_t n = size * count;
+    long status = 0;
+    (void)curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    if (x->request->on_data && status >= 200 && status < 300)
+        return x->request->on_data(x->request->ctx, p, n) ? 0 : n;
+    mr_buf_add(&x->reply->body, p, n);
+    return mr_buf_status(&x->reply->body) ? 0 : n;
+}
+
+static size_t give(char *p, size_t size, size_t count, void *ctx)
+{
+    struct exchange *x = ctx;
+    return fread(p, 1, size * count, x->file);
+}
+
+static int set_body(struct exchange *x, struct mr_error *e)
+{
+    const struct mr_http_request *q = x->request;
+    if (!q->body_path) {
+        if (!q->body.p) return MR_OK;
+        (void)curl_easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)q->body.n);
+        (void)curl_easy_setopt(x->curl, CURLOPT_POSTFIELDS, q->body.p);
+        return MR_OK;
+    }
+    struct stat st;
+    x->file = fopen(q->body_path, "rbe");
+    if (!x->file || fstat(fileno(x->file), &st))
+        return mr_fail(e, MR_ENOENT, "%s: cannot be read (errno %d)", q->body_path, errno);
+    (void)curl_easy_setopt(x->curl, CURLOPT_UPLOAD, 1L);
+    (void)curl_easy_setopt(x->curl, CURLOPT_READFUNCTION, give);
+    (void)curl_easy_setopt(x->curl, CURLOPT_READDATA, x);
+    (void)curl_easy_setopt(x->curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)st.st_size);
+    return MR_OK;
+}
+
+static void set_options(struct exchange *x, struct curl_slist *headers, char *why)
+{
+    const struct mr_http_request *q = x->request;
+    (void)curl_easy_setopt(x->curl, CURLOPT_URL, q->url);
+    (void)curl_easy_setopt(x->curl, CURLOPT_CUSTOMREQUEST, q->method);
+    (void)curl_easy_setopt(x->curl, CURLOPT_HTTPHEADER, headers);
+    (void)curl_easy_setopt(x->curl, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(x->curl, CURLOPT_TIMEOUT_MS, (long)(q->timeout_ns / MR_MS));
+    (void)curl_easy_setopt(x->curl, CURLOPT_CONNECTTIMEOUT_MS, 5000L);
+    (void)curl_easy_setopt(x->curl, CURLOPT_ERRORBUFFER, why);
+    (void)curl_easy_setopt(x->curl, CURLOPT_WRITEFUNCTION, take);
+    (void)curl_easy_setopt(x->curl, CURLOPT_WRITEDATA, x);
+    (void)curl_easy_setopt(x->curl, CURLOPT_NOPROXY, "*");
+}
+
+int mr_http_send(
+    const struct mr_http_request *request, struct mr_http_reply *reply, struct mr_error *e)
+{
+    char why[CURL_ERROR_SIZE] = "";
+    struct exchange x = {.curl = curl_easy_init(), .request = request, .reply = reply};
+    if (!x.curl) return mr_fail(e, MR_EINTERNAL, "libcurl does not start");
+    struct curl_slist *headers =
+        curl_slist_append(NULL, "Expect:"); /* no 100-continue: one round trip less */
+    for (size_t i = 0; i < MR_HTTP_HEADERS_MAX && request->headers[i]; i++)
+        headers = curl_slist_append(headers, request->headers[i]);
+    set_options(&x, headers, why);
+    int err = set_body(&x, e);
+    CURLcode code = err ? CURLE_OK : curl_easy_perform(x.curl);
+    if (!err) {
+        long status = 0;
+        char *type = NULL;
+        (void)curl_easy_getinfo(x.curl, CURLINFO_RESPONSE_CODE, &status);
+        (void)curl_easy_getinfo(x.curl, CURLINFO_CONTENT_TYPE, &type);
+        reply->status = (int)status;
+        (void)snprintf(reply->content_type, sizeof reply->content_type, "%s", type ? type : "");
+        if (code == CURLE_OPERATION_TIMEDOUT)
+            err = mr_fail(e, MR_ETIMEOUT, "%s: no answer in time", request->url);
+        else if (code)
+            err = mr_fail(
+                e, MR_EAWAY, "%s: %s", request->url, why[0] ? why : curl_easy_strerror(code));
+    }
+    curl_easy_cleanup(x.curl);
+    curl_slist_free_all(headers);
+    if (x.file) (void)fclose(x.file);
+    return err;
 }
 
 int mr_http_get(
     const char *url, mr_duration timeout_ns, struct mr_buf *out, int *status, struct mr_error *e)
 {
-    char why[CURL_ERROR_SIZE] = "";
-    long code = 0;
-    CURL *curl = curl_easy_init();
-    if (!curl) return mr_fail(e, MR_EINTERNAL, "libcurl does not start");
-    (void)curl_easy_setopt(curl, CURLOPT_URL, url);
-    (void)curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(curl, CURLOPT_TIMEOUT_MS, (long)(timeout_ns / MR_MS));
-    (void)curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, why);
-    (void)curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-    (void)curl_easy_setopt(curl, CURLOPT_WRITEDATA, out);
-    CURLcode err = curl_easy_perform(curl);
-    (void)curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &code);
-    curl_easy_cleanup(curl);
-    *status = (int)code;
-    if (err) return mr_fail(e, MR_EAWAY, "%s: %s", url, why[0] ? why : curl_easy_strerror(err));
-    return MR_OK;
+    struct mr_http_reply reply;
+    const struct mr_http_request request = {.method = "GET", .url = url, .timeout_ns = timeout_ns};
+    mr_http_reply_init(&reply);
+    int err = mr_http_send(&request, &reply, e);
+    *status = reply.status;
+    mr_buf_add(out, reply.body.p, reply.body.n);
+    mr_http_reply_fini(&reply);
+    return err;
+}
+
+char *mr_http_escape(struct mr_str text)
+{
+    struct mr_buf out;
+    mr_buf_init(&out, text.n * 3 + 1);
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                     c == '-' || c == '_' || c == '.' || c == '~';
+        if (plain)
+            mr_buf_add_byte(&out, c);
+        else
+            mr_buf_printf(&out, "%%%02X", c);
+    }
+    char *copy = mr_alloc(out.n + 1);
+    if (out.n) memcpy(copy, out.p, out.n);
+    mr_buf_fini(&out);
+    return copy;
 }

@@ -1,10 +1,39 @@
-/* HTTP to the gateway, over libcurl; the only file that knows it. */
+/* HTTP to the gateway, over libcurl; the only file that knows it. One request at a time. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/time.h"
 
-/* GET; the body is appended to `out` whatever the status. MR_EAWAY: no answer. */
+#define MR_HTTP_HEADERS_MAX 8
+
+struct mr_http_request {
+    const char *method; /* "GET" */
+    const char *url;
+    const char *headers[MR_HTTP_HEADERS_MAX]; /* "Accept: application/json"; a NULL ends */
+    struct mr_str body;                       /* or: */
+    const char *body_path;                    /* a file to send, in pieces */
+    mr_duration timeout_ns;                   /* 0: none */
+    /* The body of a 2xx answer, piece by piece; NULL: it goes to `reply`. Not MR_OK ends the
+     * request. */
+    int (*on_data)(void *ctx, const char *p, size_t n);
+    void *ctx;
+};
+
+struct mr_http_reply {
+    int status;
+    struct mr_buf body; /* of an error always; of 2xx without on_data */
+    char content_type[128];
+};
+
+void mr_http_reply_init(struct mr_http_reply *r);
+void mr_http_reply_fini(struct mr_http_reply *r);
+
+/* MR_EAWAY: no answer, or it broke off. Any status is MR_OK here. */
+int mr_http_send(
+    const struct mr_http_request *request, struct mr_http_reply *reply, struct mr_error *e);
 int mr_http_get(
     const char *url, mr_duration timeout_ns, struct mr_buf *out, int *status, struct mr_error *e);
+
+/* `text` with everything escaped that is special in a path segment or a query; mr_release it. */
+char *mr_http_escape(struct mr_str text);

@@ -7,6 +7,19 @@
 
 static const struct mr_command commands[] = {
     {"up", "start a whole cluster on this machine", mr_command_up},
+    {"run", "run a job file and fetch its targets", mr_command_run},
+    {"submit", "submit a job file", mr_command_submit},
+    {"status", "show a job, or all of them", mr_command_status},
+    {"watch", "follow a job until it ends", mr_command_watch},
+    {"explain", "why a task ran, runs, waits, or never will", mr_command_explain},
+    {"cancel", "stop a job", mr_command_cancel},
+    {"get", "fetch a result, an object, or what a name stands for", mr_command_get},
+    {"put", "upload a file as an object", mr_command_put},
+    {"ls", "list names, or objects", mr_command_ls},
+    {"rm", "forget a job, delete an object, take a name away", mr_command_rm},
+    {"ops", "list the operators, or describe one", mr_command_ops},
+    {"workers", "list the workers", mr_command_workers},
+    {"top", "show what the cluster does, live", mr_command_top},
 };
 
 static void usage(FILE *to)

@@ -1,0 +1,158 @@
+#include "cli/client.h"
+
+#include "base/alloc.h"
+#include "cli/place.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int mr_client_open(const struct mr_client_options *o, struct mr_client *out, struct mr_error *e)
+{
+    *out = (struct mr_client){.json = o->json, .tty = isatty(STDERR_FILENO) != 0};
+    if (o->url && o->url[0]) {
+        bool has_scheme = strncmp(o->url, "http://", 7) == 0 || strncmp(o->url, "https://", 8) == 0;
+        out->url = mr_format("%s%s", has_scheme ? "" : "http://", o->url);
+    } else {
+        struct mr_place_cluster last;
+        int err = mr_place_read_last(&last, e);
+        if (err) return err;
+        out->url = mr_copy_text(last.url);
+        mr_place_cluster_fini(&last);
+    }
+    size_t n = strlen(out->url);
+    while (n && out->url[n - 1] == '/')
+        out->url[--n] = 0;
+    if (o->token && o->token[0])
+        out->authorization = mr_format("Authorization: Bearer %s", o->token);
+    return MR_OK;
+}
+
+void mr_client_fini(struct mr_client *c)
+{
+    mr_release(c->url);
+    mr_release(c->authorization);
+    *c = (struct mr_client){0};
+}
+
+/* The error in an answer that is not 2xx: {"code": 5, "message": "…"}. */
+static int answer_error(const struct mr_http_reply *reply, struct mr_error *e)
+{
+    yyjson_doc *doc = yyjson_read((const char *)reply->body.p, reply->body.n, 0);
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    const char *message = yyjson_get_str(yyjson_obj_get(root, "message"));
+    int code = mr_err_from_grpc((int)yyjson_get_int(yyjson_obj_get(root, "code")));
+    if (!code) code = MR_EUNKNOWN;
+    int err = message ? mr_fail(e, code, "%s", message)
+                      : mr_fail(e, code, "HTTP status %d", reply->status);
+    yyjson_doc_free(doc);
+    return err;
+}
+
+static int send_to(const struct mr_client *c, struct mr_http_request *request,
+    struct mr_http_reply *reply, const char *path, struct mr_error *e)
+{
+    MR_AUTO(mr_free_ptr) char *url = mr_format("%s%s", c->url, path);
+    size_t n = 0;
+    while (request->headers[n])
+        n++;
+    if (c->authorization && n < MR_HTTP_HEADERS_MAX - 1) request->headers[n] = c->authorization;
+    request->url = url;
+    int err = mr_http_send(request, reply, e);
+    request->url = NULL;
+    if (err) return err;
+    return reply->status >= 200 && reply->status < 300 ? MR_OK : answer_error(reply, e);
+}
+
+static char *format_path(const char *fmt, va_list ap)
+{
+    char *path = mr_alloc(16384);
+    (void)vsnprintf(path, 16384, fmt, ap);
+    return path;
+}
+
+int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
+    struct mr_http_reply *reply, struct mr_error *e, const char *path_fmt, ...)
+{
+    va_list ap;
+    va_start(ap, path_fmt);
+    MR_AUTO(mr_free_ptr) char *path = format_path(path_fmt, ap);
+    va_end(ap);
+    return send_to(c, request, reply, path, e);
+}
+
+int mr_client_call(const struct mr_client *c, const char *method, struct mr_str body,
+    yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...)
+{
+    va_list ap;
+    va_start(ap, path_fmt);
+    MR_AUTO(mr_free_ptr) char *path = format_path(path_fmt, ap);
+    va_end(ap);
+    struct mr_http_reply reply;
+    struct mr_http_request request = {.method = method, .body = body};
+    if (body.p) request.headers[0] = "Content-Type: application/json";
+    mr_http_reply_init(&reply);
+    int err = send_to(c, &request, &reply, path, e);
+    if (!err && doc) {
+        *doc = yyjson_read((const char *)reply.body.p, reply.body.n, YYJSON_READ_BIGNUM_AS_RAW);
+        if (!*doc)
+            err = mr_fail(
+                e, MR_EFORMAT, "%s%s did not answer JSON: is it a millrace gateway?", c->url, path);
+    }
+    mr_http_reply_fini(&reply);
+    return err;
+}
+
+int mr_client_fail(const char *command, const struct mr_error *e)
+{
+    (void)fprintf(stderr, "millrace %s: %s\n", command, e->text);
+    switch (e->code) {
+    case MR_EAWAY: return MR_EXIT_AWAY;
+    case MR_ENOENT: return MR_EXIT_NOT_FOUND;
+    case MR_ETIMEOUT: return MR_EXIT_TIMEOUT;
+    default: return MR_EXIT_FAILED;
+    }
+}
+
+void mr_client_print(const yyjson_doc *doc)
+{
+    size_t n = 0;
+    char *text = yyjson_write(doc, YYJSON_WRITE_PRETTY_TWO_SPACES, &n);
+    (void)fwrite(text, 1, n, stdout);
+    (void)fputc('\n', stdout);
+    free(text);
+}
+
+const char *mr_json_get_text(yyjson_val *object, const char *name)
+{
+    const char *text = yyjson_get_str(yyjson_obj_get(object, name));
+    return text ? text : "";
+}
+
+uint64_t mr_json_get_u64(yyjson_val *object, const char *name)
+{
+    yyjson_val *v = yyjson_obj_get(object, name);
+    if (yyjson_is_str(v)) return strtoull(yyjson_get_str(v), NULL, 10);
+    return yyjson_get_uint(v);
+}
+
+double mr_json_get_real(yyjson_val *object, const char *name)
+{
+    yyjson_val *v = yyjson_obj_get(object, name);
+    return yyjson_is_real(v) ? yyjson_get_real(v) : (double)yyjson_get_sint(v);
+}
+
+bool mr_json_get_bool(yyjson_val *object, const char *name)
+{
+    return yyjson_get_bool(yyjson_obj_get(object, name));
+}
+
+const char *mr_job_state_word(const char *state)
+{
+    static const char *const words[][2] = {{"JOB_PENDING", "pending"}, {"JOB_RUNNING", "running"},
+        {"JOB_DONE", "done"}, {"JOB_FAILED", "failed"}, {"JOB_CANCELLED", "cancelled"}};
+    for (size_t i = 0; i < MR_ARRAY_LEN(words); i++)
+        if (!strcmp(words[i][0], state)) return words[i][1];
+    return state;
+}

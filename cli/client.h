@@ -1,0 +1,64 @@
+/* What the commands share: where the cluster is, calls that answer JSON, and exit codes. */
+#pragma once
+
+#include "cli/command.h"
+#include "cli/http.h"
+#include "host/config.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <yyjson.h>
+
+struct mr_client_options { /* the flags that every command has; first in its config */
+    const char *url;
+    const char *token;
+    bool json;
+};
+
+/* Rows for a command's table; `config` begins with struct mr_client_options. */
+#define MR_CLIENT_OPTIONS                                                                          \
+    {.name = "url",                                                                                \
+        .env = "MILLRACE_URL",                                                                     \
+        .type = MR_OPTION_TEXT,                                                                    \
+        .value = "URL",                                                                            \
+        .help = "the gateway (default: of the cluster that `up` last started)",                    \
+        .at = offsetof(struct mr_client_options, url)},                                            \
+        {.name = "token",                                                                          \
+            .env = "MILLRACE_TOKEN",                                                               \
+            .type = MR_OPTION_TEXT,                                                                \
+            .value = "TOKEN",                                                                      \
+            .help = "bearer token",                                                                \
+            .at = offsetof(struct mr_client_options, token)},                                      \
+    {                                                                                              \
+        .name = "json", .type = MR_OPTION_BOOL, .help = "print JSON, for scripts",                 \
+        .at = offsetof(struct mr_client_options, json)                                             \
+    }
+
+struct mr_client {
+    char *url; /* without a slash at the end */
+    char *authorization;
+    bool json;
+    bool tty; /* stderr is a terminal */
+};
+
+int mr_client_open(const struct mr_client_options *o, struct mr_client *out, struct mr_error *e);
+void mr_client_fini(struct mr_client *c);
+
+/* A call; the path is formatted (escape what comes from outside). On 2xx the answer is parsed into
+ * `*doc` (yyjson_doc_free it; may be NULL); otherwise the error of the answer comes back. */
+int mr_client_call(const struct mr_client *c, const char *method, struct mr_str body,
+    yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
+/* The same with headers and streams; `request` lacks url and authorization. */
+int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
+    struct mr_http_reply *reply, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(5, 6);
+
+/* Prints `millrace NAME: sentence` and gives the exit code that fits. */
+int mr_client_fail(const char *command, const struct mr_error *e);
+void mr_client_print(const yyjson_doc *doc); /* the whole answer, pretty */
+
+/* Members of an answer, of whatever JSON type it may have. Texts are lent by the document. */
+const char *mr_json_get_text(yyjson_val *object, const char *name); /* "" when it is not there */
+uint64_t mr_json_get_u64(yyjson_val *object, const char *name);     /* numbers come as texts too */
+double mr_json_get_real(yyjson_val *object, const char *name);
+bool mr_json_get_bool(yyjson_val *object, const char *name);
+const char *mr_job_state_word(const char *state); /* "JOB_DONE": "done" */

@@ -1,0 +1,179 @@
+#include "cli/follow.h"
+
+#include "base/alloc.h"
+#include "host/clock.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define BAR_WIDTH 30
+#define AWAY_MAX (60 * MR_SECOND)
+
+struct stream {
+    enum mr_follow_style style;
+    struct mr_buf line;  /* of the stream, not yet complete */
+    struct mr_buf event; /* data of the event under way */
+    char id[64];         /* of the last event that had one */
+    char state[32];
+    yyjson_doc *job;
+    bool over;
+    mr_time since;
+};
+
+static uint64_t tasks_of(yyjson_val *counts)
+{
+    return mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled");
+}
+
+static void draw_bar(const struct stream *s, yyjson_val *job)
+{
+    yyjson_val *counts = yyjson_obj_get(job, "counts");
+    uint64_t done = mr_json_get_u64(counts, "done");
+    uint64_t all = tasks_of(counts);
+    int filled = all ? (int)(done * BAR_WIDTH / all) : 0;
+    double seconds = (double)(mr_clock_now() - s->since) / 1e9;
+    (void)fprintf(stderr,
+        "\r%-9s [%.*s%.*s] %" PRIu64 "/%" PRIu64 " tasks, %" PRIu64 " running, %.1f s \033[K",
+        mr_job_state_word(mr_json_get_text(job, "state")), filled, "##############################",
+        BAR_WIDTH - filled, "..............................", done, all,
+        mr_json_get_u64(counts, "running"), seconds);
+    (void)fflush(stderr);
+}
+
+static void show(struct stream *s, yyjson_val *job)
+{
+    yyjson_val *counts = yyjson_obj_get(job, "counts");
+    switch (s->style) {
+    case MR_FOLLOW_QUIET: break;
+    case MR_FOLLOW_BAR: draw_bar(s, job); break;
+    case MR_FOLLOW_LINES:
+        (void)printf("%-9s %" PRIu64 " of %" PRIu64 " tasks done, %" PRIu64 " running, %" PRIu64
+                     " failed\n",
+            mr_job_state_word(mr_json_get_text(job, "state")), mr_json_get_u64(counts, "done"),
+            tasks_of(counts), mr_json_get_u64(counts, "running"), mr_json_get_u64(counts, "erred"));
+        (void)fflush(stdout);
+        break;
+    case MR_FOLLOW_JSON:
+        (void)printf("%.*s\n", MR_STR_ARG(mr_buf_str(&s->event)));
+        (void)fflush(stdout);
+        break;
+    }
+}
+
+static void on_event(struct stream *s)
+{
+    yyjson_doc *doc = yyjson_read((const char *)s->event.p, s->event.n, 0);
+    yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(doc), "job");
+    if (!job) {
+        yyjson_doc_free(doc);
+        return;
+    }
+    const char *state = mr_json_get_text(job, "state");
+    (void)snprintf(s->state, sizeof s->state, "%s", state);
+    s->over = !strcmp(state, "JOB_DONE") || !strcmp(state, "JOB_FAILED") ||
+              !strcmp(state, "JOB_CANCELLED");
+    show(s, job);
+    yyjson_doc_free(s->job);
+    s->job = doc;
+}
+
+static void on_line(struct stream *s, struct mr_str line)
+{
+    if (!line.n) {
+        if (s->event.n) on_event(s);
+        mr_buf_clear(&s->event);
+    } else if (line.n > 6 && !memcmp(line.p, "data: ", 6)) {
+        mr_buf_add(&s->event, line.p + 6, line.n - 6);
+    } else if (line.n > 4 && !memcmp(line.p, "id: ", 4)) {
+        (void)snprintf(s->id, sizeof s->id, "%.*s", (int)(line.n - 4), line.p + 4);
+    }
+}
+
+static int on_data(void *ctx, const char *p, size_t n)
+{
+    struct stream *s = ctx;
+    for (size_t i = 0; i < n; i++) {
+        if (p[i] != '\n') {
+            mr_buf_add_byte(&s->line, (unsigned char)p[i]);
+            continue;
+        }
+        if (s->line.n && s->line.p[s->line.n - 1] == '\r') s->line.n--;
+        on_line(s, mr_buf_str(&s->line));
+        mr_buf_clear(&s->line);
+    }
+    return mr_buf_status(&s->line);
+}
+
+static int read_stream(
+    const struct mr_client *c, const char *id, struct stream *s, struct mr_error *e)
+{
+    char resume[128];
+    struct mr_http_reply reply;
+    struct mr_http_request request = {
+        .method = "GET", .headers = {"Accept: text/event-stream"}, .on_data = on_data, .ctx = s};
+    if (s->id[0]) {
+        (void)snprintf(resume, sizeof resume, "Last-Event-ID: %s", s->id);
+        request.headers[1] = resume;
+    }
+    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(id));
+    mr_http_reply_init(&reply);
+    mr_buf_clear(&s->line);
+    mr_buf_clear(&s->event);
+    int err = mr_client_send(c, &request, &reply, e, "/v1/jobs/%s/events", escaped);
+    mr_http_reply_fini(&reply);
+    return err;
+}
+
+int mr_client_follow(const struct mr_client *c, const char *id, enum mr_follow_style style,
+    int *exit_code, yyjson_doc **job, struct mr_error *e)
+{
+    struct stream s = {.style = style, .since = mr_clock_now()};
+    mr_buf_init(&s.line, 1 << 24);
+    mr_buf_init(&s.event, 1 << 24);
+    mr_time heard = mr_clock_now();
+    int err = MR_OK;
+    while (!s.over) {
+        char before[sizeof s.id];
+        memcpy(before, s.id, sizeof before);
+        err = read_stream(c, id, &s, e);
+        bool away = err == MR_EAWAY || !err;
+        if (strcmp(before, s.id) != 0 || !err) heard = mr_clock_now();
+        if (s.over || !away || mr_clock_now() - heard > AWAY_MAX) break;
+        mr_clock_sleep(200 * MR_MS); /* the gateway or the scheduler is coming back */
+    }
+    if (style == MR_FOLLOW_BAR) (void)fprintf(stderr, "\n");
+    if (s.over) err = MR_OK;
+    *exit_code = !strcmp(s.state, "JOB_DONE") ? MR_EXIT_OK : MR_EXIT_JOB;
+    if (job && !err) *job = MR_STEAL(s.job);
+    yyjson_doc_free(s.job);
+    mr_buf_fini(&s.line);
+    mr_buf_fini(&s.event);
+    return err;
+}
+
+void mr_job_print(yyjson_val *job)
+{
+    yyjson_val *counts = yyjson_obj_get(job, "counts");
+    yyjson_val *error = yyjson_obj_get(job, "error");
+    const char *name = mr_json_get_text(job, "name");
+    uint64_t started = mr_json_get_u64(job, "started_ns");
+    uint64_t finished = mr_json_get_u64(job, "finished_ns");
+    (void)printf("job %s%s%s: %s\n", mr_json_get_text(job, "id"), name[0] ? " " : "", name,
+        mr_job_state_word(mr_json_get_text(job, "state")));
+    (void)printf("  %" PRIu64 " submitted, %" PRIu64 " culled, %" PRIu64 " joined, %" PRIu64
+                 " done, %" PRIu64 " running, %" PRIu64 " waiting, %" PRIu64 " failed, %" PRIu64
+                 " retried, %" PRIu64 " recomputed\n",
+        mr_json_get_u64(counts, "submitted"), mr_json_get_u64(counts, "culled"),
+        mr_json_get_u64(counts, "joined"), mr_json_get_u64(counts, "done"),
+        mr_json_get_u64(counts, "running"),
+        mr_json_get_u64(counts, "waiting") + mr_json_get_u64(counts, "ready"),
+        mr_json_get_u64(counts, "erred"), mr_json_get_u64(counts, "retried"),
+        mr_json_get_u64(counts, "recomputed"));
+    if (started && finished) (void)printf("  ran for %.3f s\n", (double)(finished - started) / 1e9);
+    if (!error) return;
+    const char *key = mr_json_get_text(error, "key");
+    (void)printf(
+        "  error%s%s: %s\n", key[0] ? " in " : "", key, mr_json_get_text(error, "message"));
+    if (mr_json_get_u64(error, "fallen"))
+        (void)printf("  %" PRIu64 " tasks fell with it\n", mr_json_get_u64(error, "fallen"));
+}

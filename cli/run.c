@@ -1,0 +1,210 @@
+/* `millrace run`: submit, follow, fetch the targets. Small values are printed, or written to --out;
+ * large ones are written to --out, each in the format that fits it. */
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/units.h"
+#include "cli/follow.h"
+#include "cli/jobfile.h"
+#include "cli/submit.h"
+#include "host/file.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SHOWN_MAX 50 /* targets printed */
+
+struct config {
+    struct mr_client_options client;
+    struct mr_texts set;
+    const char *data;
+    const char *out;
+};
+
+static const struct mr_option options[] = {
+    MR_CLIENT_OPTIONS,
+    {.name = "set",
+        .type = MR_OPTION_TEXTS,
+        .value = "NAME=VALUE",
+        .help = "set a parameter of the job file",
+        .at = offsetof(struct config, set)},
+    {.name = "data",
+        .type = MR_OPTION_TEXT,
+        .value = "DIR",
+        .help = "the same as --set data=DIR, with the directory's full path",
+        .at = offsetof(struct config, data)},
+    {.name = "out",
+        .letter = 'o',
+        .type = MR_OPTION_TEXT,
+        .value = "DIR",
+        .help = "write every target there, a file each",
+        .at = offsetof(struct config, out)},
+};
+
+static const struct mr_config_spec spec = {.program = "millrace run",
+    .summary = "Runs a job file to its end and fetches its targets.",
+    .usage = "[flags] FILE.json",
+    .examples =
+        "  millrace run examples/add.json\n"
+        "  millrace run examples/mnist-stats.json --data /data/mnist --set copies=4 --out out\n",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options),
+    .rest_min = 1,
+    .rest_max = 1};
+
+struct output {
+    FILE *file;
+    char *path; /* NULL until the type of the value is known */
+    const char *dir;
+    const char *key;
+    uint64_t bytes;
+};
+
+/* "svm/mean" becomes DIR/svm_mean.npy; a key that ends so already stays as it is. */
+static char *path_for(const char *dir, const char *key, const char *content_type)
+{
+    static const char *const types[][2] = {{"application/x-npy", ".npy"},
+        {"application/json", ".json"}, {"text/csv", ".csv"}, {"image/png", ".png"},
+        {"text/plain", ".txt"}};
+    const char *extension = "";
+    for (size_t i = 0; i < MR_ARRAY_LEN(types); i++)
+        if (!strncmp(content_type, types[i][0], strlen(types[i][0]))) extension = types[i][1];
+    size_t n = strlen(key);
+    size_t m = strlen(extension);
+    bool has = m && n > m && !strcmp(key + n - m, extension);
+    char *path = mr_format("%s/%s%s", dir, key, has ? "" : extension);
+    for (char *p = path + strlen(dir) + 1; *p; p++)
+        if (*p == '/') *p = '_';
+    return path;
+}
+
+static int on_data(void *ctx, const char *p, size_t n)
+{
+    struct output *o = ctx;
+    o->bytes += n;
+    return fwrite(p, 1, n, o->file) == n ? MR_OK : MR_EIO;
+}
+
+/* Fetches one target into a file; the name is settled when the type is known. */
+static int fetch(
+    const struct mr_client *c, const char *id, const char *key, const char *dir, struct mr_error *e)
+{
+    MR_AUTO(mr_free_ptr) char *job = mr_http_escape(mr_str(id));
+    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(key));
+    MR_AUTO(mr_free_ptr) char *part = mr_format("%s/.fetch-%d.part", dir, (int)getpid());
+    struct output o = {.dir = dir, .key = key, .file = fopen(part, "wbe")};
+    struct mr_http_reply reply;
+    struct mr_http_request request = {.method = "GET", .on_data = on_data, .ctx = &o};
+    char size[MR_BYTES_TEXT_MAX];
+    if (!o.file) return mr_fail(e, MR_EIO, "%s: %s", part, strerror(errno));
+    mr_http_reply_init(&reply);
+    int err =
+        mr_client_send(c, &request, &reply, e, "/v1/jobs/%s/results/%s?wait_s=60", job, escaped);
+    if (fclose(o.file) && !err) err = mr_fail(e, MR_EIO, "%s: %s", part, strerror(errno));
+    MR_AUTO(mr_free_ptr) char *path = path_for(dir, key, reply.content_type);
+    mr_http_reply_fini(&reply);
+    if (!err && rename(part, path)) err = mr_fail(e, MR_EIO, "%s: %s", path, strerror(errno));
+    if (err) {
+        (void)remove(part);
+        return err;
+    }
+    mr_bytes_text(o.bytes, size);
+    if (!c->json) (void)printf("%s: %s (%s)\n", key, path, size);
+    return MR_OK;
+}
+
+static int fetch_all(
+    const struct mr_client *c, yyjson_val *job, const char *dir, struct mr_error *e)
+{
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *key = NULL;
+    int err = mr_file_make_dirs(dir, 0755, e);
+    yyjson_arr_foreach(yyjson_obj_get(job, "targets"), at, max, key)
+    {
+        if (!err) err = fetch(c, mr_json_get_text(job, "id"), yyjson_get_str(key), dir, e);
+    }
+    return err;
+}
+
+static void print_one(const char *key, yyjson_val *value)
+{
+    size_t n = 0;
+    char *text = yyjson_val_write(value, 0, &n);
+    (void)printf(
+        "%s = %.*s%s\n", key, (int)MR_MIN(n, (size_t)2000), text ? text : "", n > 2000 ? "…" : "");
+    free(text);
+}
+
+static int print_values(const struct mr_client *c, yyjson_val *job, struct mr_error *e)
+{
+    yyjson_doc *doc = NULL;
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *key = NULL;
+    yyjson_val *value = NULL;
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(mr_json_get_text(job, "id")));
+    int err =
+        mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/jobs/%s/results?wait_s=60", id);
+    if (err) return err;
+    yyjson_val *root = yyjson_doc_get_root(doc);
+    yyjson_obj_foreach(yyjson_obj_get(root, "results"), at, max, key, value)
+    {
+        if (at == SHOWN_MAX) (void)printf("… and %zu more\n", max - at);
+        if (at < SHOWN_MAX) print_one(yyjson_get_str(key), value);
+    }
+    yyjson_obj_foreach(yyjson_obj_get(root, "places"), at, max, key, value)
+    {
+        if (at < SHOWN_MAX)
+            (void)printf("%s: %s, in the store (--out DIR writes it)\n", yyjson_get_str(key),
+                mr_json_get_text(value, "summary"));
+    }
+    yyjson_obj_foreach(yyjson_obj_get(root, "errors"), at, max, key, value)
+    {
+        if (at < SHOWN_MAX)
+            (void)printf("%s: %s\n", yyjson_get_str(key), mr_json_get_text(value, "message"));
+    }
+    yyjson_doc_free(doc);
+    return MR_OK;
+}
+
+static int run(const struct config *k, const char *path, int *code, struct mr_error *e)
+{
+    struct mr_client c = {0};
+    struct mr_buf body;
+    yyjson_doc *doc = NULL;
+    yyjson_doc *last = NULL;
+    mr_buf_init(&body, MR_JOB_BODY_BYTES_MAX);
+    int err = mr_jobfile_read(path, &k->set, k->data, &body, e);
+    if (!err) err = mr_client_open(&k->client, &c, e);
+    if (!err) err = mr_client_submit(&c, mr_buf_str(&body), NULL, &doc, e);
+    mr_buf_fini(&body);
+    const char *id = mr_json_get_text(yyjson_doc_get_root(doc), "id");
+    if (!err)
+        err = mr_client_follow(
+            &c, id, c.tty && !c.json ? MR_FOLLOW_BAR : MR_FOLLOW_QUIET, code, &last, e);
+    yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(last), "job");
+    if (!err && c.json) mr_client_print(last);
+    if (!err && !c.json) mr_job_print(job);
+    if (!err && *code == MR_EXIT_OK && k->out) err = fetch_all(&c, job, k->out, e);
+    if (!err && *code == MR_EXIT_OK && !k->out && !c.json) err = print_values(&c, job, e);
+    yyjson_doc_free(doc);
+    yyjson_doc_free(last);
+    mr_client_fini(&c);
+    return err;
+}
+
+int mr_command_run(int argc, char **argv)
+{
+    struct config k = {0};
+    struct mr_texts rest = {0};
+    struct mr_error e = {0};
+    int code = MR_EXIT_OK;
+    mr_config_load(&spec, argc, argv, &k, &rest);
+    int err = run(&k, rest.items[0], &code, &e);
+    mr_texts_fini(&rest);
+    mr_config_fini(&spec, &k);
+    return err ? mr_client_fail("run", &e) : code;
+}
