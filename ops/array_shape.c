@@ -324,13 +324,15 @@ static int run_stack(struct mr_op_call *call)
     struct mr_arg *grown = call->does->scratch(call, parts->count * sizeof *grown);
     if (!t || !grown) return MR_ELIMIT;
     unsigned axis = 0;
+    struct mr_tensor first = {0};
     for (uint32_t i = 0; i < parts->count; i++) {
         int err = mr_array_tensor(call, &parts->items[i], "parts", &t[i]);
-        if (!err && i == 0) err = mr_array_axis(call, &call->args[1], "axis", t[0].ndim + 1, &axis);
+        if (!err && i == 0) err = mr_array_axis(call, &call->args[1], "axis", t[i].ndim + 1, &axis);
         if (err) return err;
-        if (!mr_tensor_same_shape(&t[0], &t[i]))
+        if (i == 0) first = t[0];
+        if (!mr_tensor_same_shape(&first, &t[i]))
             return call->does->fail(call, MR_EINVAL, "the tensors differ in shape");
-        if (t[i].ndim == MR_TENSOR_DIMS_MAX)
+        if (first.ndim == MR_TENSOR_DIMS_MAX)
             return call->does->fail(call, MR_ELIMIT, "the result would have too many axes");
         for (unsigned k = t[i].ndim; k > axis; k--) { /* a new axis of length 1 */
             t[i].shape[k] = t[i].shape[k - 1];

@@ -172,6 +172,7 @@ int mr_array_unary(struct mr_op_call *call, enum mr_unary op, const struct mr_ar
     if (err) return err;
     enum mr_dtype computed = rule->floats ? mr_dtype_float_of(x.dtype) : x.dtype;
     if (rule->as_bool) computed = MR_DTYPE_BOOL;
+    if (op == MR_SQUARE && computed == MR_DTYPE_BOOL) computed = MR_DTYPE_I8; /* as NumPy */
     enum mr_dtype inner = kernel_type(computed);
     struct mr_loop l = {.ndim = x.ndim, .count = 2, .kernel = mr_unary_kernel(op, inner)};
     if (!l.kernel) return no_kernel(call, rule->name, x.dtype);

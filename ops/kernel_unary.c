@@ -95,7 +95,6 @@ mr_kernel mr_unary_kernel(enum mr_unary op, enum mr_dtype t)
 {
     static const mr_kernel kernels[MR_DTYPES_COUNT][MR_UNARIES_COUNT] = {
         [MR_DTYPE_BOOL] = {[MR_ABS] = bool_same,
-            [MR_SQUARE] = bool_same,
             [MR_FLOOR] = bool_same,
             [MR_CEIL] = bool_same,
             [MR_TRUNC] = bool_same,
