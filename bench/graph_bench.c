@@ -9,7 +9,10 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 #include <yyjson.h>
 
 static double now_s(void)
@@ -96,6 +99,23 @@ static double time_order(const struct mr_graph *g)
     return t;
 }
 
+/* The most memory a process has while it takes the text in, the text itself included. */
+static double peak_bytes(struct mr_buf *text)
+{
+    pid_t child = fork();
+    if (child < 0) exit(1);
+    if (child == 0) {
+        struct mr_graph *g = NULL;
+        struct mr_error e = {0};
+        must(mr_graph_from_json_buf(text, &catalogue, &g, &e), &e);
+        _exit(0);
+    }
+    int status = 0;
+    struct rusage used;
+    if (wait4(child, &status, 0, &used) != child || status) exit(1);
+    return (double)used.ru_maxrss * 1024;
+}
+
 static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum notation notation)
 {
     struct mr_buf text, bytes;
@@ -107,6 +127,7 @@ static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum 
         seconds[k] = mr_alloc_array(rounds, sizeof **seconds);
     struct mr_error e = {0};
     size_t held = 0;
+    double peak = peak_bytes(&text);
     for (unsigned r = 0; r < rounds; r++) {
         double t = now_s();
         yyjson_doc_free(yyjson_read((const char *)text.p, text.n, 0));
@@ -129,8 +150,8 @@ static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum 
         seconds[FREE][r] = now_s() - t;
         mr_graph_free(&again);
     }
-    printf("%s: %u tasks, JSON %.1f MB, in memory %.1f B/task, bytes %.1f B/task\n", name, n,
-        (double)text.n * 1e-6, (double)held / n, (double)bytes.n / n);
+    printf("%s: %u tasks, JSON %.1f MB, in memory %.1f B/task, at the peak %.1f, bytes %.1f\n",
+        name, n, (double)text.n * 1e-6, (double)held / n, peak / n, (double)bytes.n / n);
     for (int k = 0; k < KINDS; k++) {
         row(kinds[k], seconds[k], rounds, n);
         mr_release(seconds[k]);

@@ -19,9 +19,8 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "graph/json_impl.h"
+#include "graph/json_split.h"
 #include "graph/options.h"
-
-#define LOOK_AHEAD 8
 
 enum field {
     F_TASKS,
@@ -154,88 +153,6 @@ static int read_job(struct mr_json *j, yyjson_val *const *at)
     return err;
 }
 
-/* ---- entries --------------------------------------------------------------------------------- */
-
-/* `key "y": …`, unless the sentence names a key already. */
-static int within_key(struct mr_json *j, int err, struct mr_str key)
-{
-    if (!j->e || strncmp(j->e->text, "key \"", 5) == 0) return err;
-    return mr_fail_within(j->e, err, "key", key);
-}
-
-/* Both passes go over the same entries in the same order, so that the n-th node of the builder is
- * the n-th entry. In the first pass each takes its key. */
-static int take_key(struct mr_json *j, yyjson_val *key, uint32_t expected)
-{
-    int err = MR_OK;
-    yyjson_val *v = mr_json_resolve_text(j, key, &err);
-    if (err) return within_key(j, err, mr_json_text(key));
-    uint32_t node = 0;
-    struct mr_str text = mr_json_text(v);
-    err = mr_builder_node(j->b, text, &node, j->e);
-    if (err) return err;
-    if (node == expected) return MR_OK;
-    return mr_fail(j->e, MR_EINVAL, "key \"%.*s\" is defined twice%s", MR_SHOWN(text),
-        v == key && j->bindings_count > j->params_count ? ": it does not use its \"for\" variable"
-                                                        : "");
-}
-
-static int define(struct mr_json *j, yyjson_val *entry, uint32_t node)
-{
-    int err = mr_json_entry(j, node, entry);
-    return err ? within_key(j, err, mr_builder_key(j->b, node)) : MR_OK;
-}
-
-static int one_entry(struct mr_json *j, yyjson_val *key, bool first_pass, uint32_t *at)
-{
-    yyjson_val *entry = yyjson_obj_iter_get_val(key);
-    yyjson_val *spec = mr_json_entry_loop(j, entry);
-    if (!spec) return first_pass ? take_key(j, key, (*at)++) : define(j, entry, (*at)++);
-    struct mr_json_loop loop;
-    int err = mr_json_loop_open(j, spec, &loop);
-    if (err) return within_key(j, err, mr_json_text(key));
-    while (!err && mr_json_loop_next(j, &loop)) {
-        err = first_pass ? take_key(j, key, *at) : define(j, entry, *at);
-        (*at)++;
-    }
-    mr_json_loop_close(j, &loop);
-    return err;
-}
-
-/* Tables of a million keys miss the cache at every look; asking a few entries ahead hides that. */
-static void look_ahead(struct mr_json *j, yyjson_val *key, bool first_pass)
-{
-    if (first_pass)
-        mr_intern_prefetch(&j->b->keys, mr_intern_hash(&j->b->keys, mr_json_text(key)));
-    else
-        mr_json_look_ahead(j, yyjson_obj_iter_get_val(key));
-}
-
-static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass)
-{
-    uint32_t at = 0;
-    yyjson_obj_iter it = yyjson_obj_iter_with(tasks), ahead = it;
-    for (int i = 0; i < LOOK_AHEAD; i++) {
-        yyjson_val *k = yyjson_obj_iter_next(&ahead);
-        if (k) look_ahead(j, k, first_pass);
-    }
-    int err = MR_OK;
-    for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it)) {
-        yyjson_val *next = yyjson_obj_iter_next(&ahead);
-        if (next) look_ahead(j, next, first_pass);
-        err = one_entry(j, k, first_pass, &at);
-    }
-    return err;
-}
-
-static int read_entries(struct mr_json *j, enum field f, yyjson_val *tasks)
-{
-    if (!yyjson_is_obj(tasks)) return wrong(j, f, tasks, "an object of keys");
-    mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));
-    int err = all_entries(j, tasks, true);
-    return err ? err : all_entries(j, tasks, false);
-}
-
 /* ---- targets --------------------------------------------------------------------------------- */
 
 static int one_target(struct mr_json *j, yyjson_val *given)
@@ -304,49 +221,103 @@ static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
     return MR_OK;
 }
 
-static int read_document(struct mr_json *j, yyjson_val *root)
+static int read_document(
+    struct mr_json *j, yyjson_val *root, struct mr_str text, const struct mr_json_split *split)
 {
     yyjson_val *at[F_COUNT] = {0};
     int err = read_fields(j, root, at);
     if (err) return err;
     j->dsk = at[F_DSK] != NULL;
     enum field f = j->dsk ? F_DSK : F_TASKS;
+    if (!yyjson_is_obj(at[f])) return wrong(j, f, at[f], "an object of keys");
     err = read_job(j, at);
-    if (!err) err = read_entries(j, f, at[f]);
+    if (!err) err = split ? mr_json_sliced_entries(j, text, split) : mr_json_entries(j, at[f]);
     if (!err) err = read_targets(j, at[F_TARGETS]);
     return err;
 }
 
-int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,
-    uint32_t nodes_max, size_t args_bytes_max, struct mr_graph **out, struct mr_error *e)
+/* All of the document, or all but what was cut out of it. */
+static yyjson_doc *parse(
+    struct mr_str text, const struct mr_json_split *split, yyjson_read_err *err)
 {
-    if (text.n > MR_JOB_BODY_BYTES_MAX)
-        return mr_fail(e, MR_ETOOBIG, "the job has %zu bytes, the limit is %zu", text.n,
-            MR_JOB_BODY_BYTES_MAX);
+    if (!split)
+        return yyjson_read_opts(
+            (char *)(uintptr_t)text.p, text.n, YYJSON_READ_BIGNUM_AS_RAW, NULL, err);
+    size_t tail = text.n - split->to;
+    char *rest = mr_alloc(split->from + tail);
+    memcpy(rest, text.p, split->from);
+    memcpy(rest + split->from, text.p + split->to, tail);
+    yyjson_doc *doc =
+        yyjson_read_opts(rest, split->from + tail, YYJSON_READ_BIGNUM_AS_RAW, NULL, err);
+    mr_release(rest);
+    return doc;
+}
+
+static int fill(struct mr_str text, const struct mr_json_split *split,
+    const struct mr_graph_catalogue *catalogue, const struct mr_json_limits *limits,
+    struct mr_builder **out, struct mr_error *e)
+{
     yyjson_read_err read_err = {0};
-    yyjson_doc *doc = yyjson_read_opts(
-        (char *)(uintptr_t)text.p, text.n, YYJSON_READ_BIGNUM_AS_RAW, NULL, &read_err);
+    yyjson_doc *doc = parse(text, split, &read_err);
     if (!doc) return malformed(text, &read_err, e);
     struct mr_json *j = mr_alloc(sizeof *j);
-    j->b = mr_builder_new();
-    mr_builder_limit(j->b, nodes_max, args_bytes_max);
+    MR_AUTO(mr_builder_free) struct mr_builder *b = mr_builder_new();
+    mr_builder_limit(b, limits->nodes_max, limits->args_bytes_max);
+    j->b = b;
     j->catalogue = catalogue;
-    struct mr_error own;
-    j->e = e ? e : &own;
+    j->e = e;
     mr_buf_init(&j->text, MR_LITERAL_BYTES_MAX);
-    int err = read_document(j, yyjson_doc_get_root(doc));
-    struct mr_builder *b = MR_STEAL(j->b);
+    int err = read_document(j, yyjson_doc_get_root(doc), text, split);
     yyjson_doc_free(doc);
     mr_buf_fini(&j->text);
     mr_release(j->frames);
     mr_release(j);
-    if (!err) return mr_graph_build(&b, catalogue, out, e);
-    mr_builder_free(&b);
+    if (!err) *out = MR_STEAL(b);
     return err;
+}
+
+/* Large texts in slices; what goes wrong there is looked at again as a whole, for the words. */
+static int to_builder(struct mr_str text, const struct mr_graph_catalogue *catalogue,
+    const struct mr_json_limits *limits, struct mr_builder **out, struct mr_error *e)
+{
+    struct mr_error own;
+    if (!e) e = &own;
+    if (text.n > MR_JOB_BODY_BYTES_MAX)
+        return mr_fail(e, MR_ETOOBIG, "the job has %zu bytes, the limit is %zu", text.n,
+            MR_JOB_BODY_BYTES_MAX);
+    struct mr_json_split split;
+    if (text.n >= (size_t)limits->slice_bytes * 4 &&
+        mr_json_split(text, limits->slice_bytes, &split)) {
+        int err = fill(text, &split, catalogue, limits, out, e);
+        mr_json_split_fini(&split);
+        if (!err) return MR_OK;
+    }
+    return fill(text, NULL, catalogue, limits, out, e);
+}
+
+#define SLICE_BYTES 65536 /* the values of a slice stay in a core's cache */
+
+static const struct mr_json_limits widest = {MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, SLICE_BYTES};
+
+int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,
+    const struct mr_json_limits *limits, struct mr_graph **out, struct mr_error *e)
+{
+    struct mr_builder *b = NULL;
+    int err = to_builder(text, catalogue, limits, &b, e);
+    return err ? err : mr_graph_build(&b, catalogue, out, e);
 }
 
 int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
-    return mr_graph_from_json_within(text, catalogue, MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, out, e);
+    return mr_graph_from_json_within(text, catalogue, &widest, out, e);
+}
+
+int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e)
+{
+    struct mr_builder *b = NULL;
+    int err = to_builder(mr_buf_str(text), catalogue, &widest, &b, e);
+    mr_buf_fini(text);
+    return err ? err : mr_graph_build(&b, catalogue, out, e);
 }

@@ -1,5 +1,5 @@
-/* Graphs in JSON: the canonical form and the dsk dialect, see docs of the notation in json.c. What
- * comes out is the same graph for both. */
+/* Graphs in JSON: the canonical form and the dsk dialect; json.c has the notation. What comes out
+ * is the same graph for both. */
 #pragma once
 
 #include "graph/builder.h"
@@ -9,6 +9,16 @@
 int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
 
-/* The same within narrower bounds than base/limits.h has. */
+/* The same; the text is given up as soon as it is not needed any more (its memory counts when a
+ * million tasks come at once). The buffer is empty afterwards, also after an error. */
+int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e);
+
+struct mr_json_limits {
+    uint32_t nodes_max;    /* at most MR_TASKS_MAX */
+    size_t args_bytes_max; /* of all arguments and values, packed */
+    uint32_t slice_bytes;  /* texts of four times that are parsed in such slices */
+};
+
 int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,
-    uint32_t nodes_max, size_t args_bytes_max, struct mr_graph **out, struct mr_error *e);
+    const struct mr_json_limits *limits, struct mr_graph **out, struct mr_error *e);

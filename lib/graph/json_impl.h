@@ -87,6 +87,13 @@ int mr_json_no_duplicates(struct mr_json *j, yyjson_val *object);
 /* A plain JSON value as a pack, without any of the notation. */
 int mr_json_pack(struct mr_json *j, yyjson_val *v, struct mr_buf *out);
 
+/* ---- json_entries.c ---- */
+
+struct mr_json_split;
+int mr_json_entries(struct mr_json *j, yyjson_val *tasks);
+int mr_json_sliced_entries(
+    struct mr_json *j, struct mr_str text, const struct mr_json_split *split);
+
 /* ---- json_task.c ---- */
 
 int mr_json_entry(struct mr_json *j, uint32_t node, yyjson_val *entry);

@@ -101,17 +101,25 @@ static bool sort_all(const struct mr_order_graph *g, uint32_t *topo, struct mr_o
 
 /* ---- the order ------------------------------------------------------------------------------- */
 
+/* All that the walk asks of a node, in half a cache line: it jumps about in the graph. */
+struct spot {
+    uint32_t need;     /* values alive at once to make the node; 0: culled */
+    uint32_t missing;  /* inputs not made yet */
+    uint32_t uses;     /* dependents not made yet */
+    uint32_t last_use; /* xor of the numbers of those: of one, its number */
+    uint32_t rank;     /* NONE: not made yet */
+    uint32_t dependent_at;
+    uint32_t input_at;
+    uint32_t input_count;
+};
+
 struct plan {
     const struct mr_order_graph *g;
     const uint32_t *topo;
-    uint32_t *kids;         /* the inputs again, of each node in the order to make them */
-    uint32_t *need;         /* values alive at once to make the node; 0: culled */
-    uint32_t *missing;      /* inputs not made yet */
-    uint32_t *uses;         /* dependents not made yet */
-    uint32_t *last_use;     /* xor of the numbers of those: of one, its number */
-    uint32_t *dependent_at; /* CSR over the kept */
-    uint32_t *dependents;
-    uint32_t *ready; /* made without being asked for: they let a value go */
+    struct spot *at;      /* and one more, whose dependent_at ends the last */
+    uint32_t *kids;       /* the inputs again, of each node in the order to make them */
+    uint32_t *dependents; /* CSR over the kept */
+    uint32_t *ready;      /* made without being asked for: they let a value go */
     uint32_t ready_count;
     uint32_t ready_room;
     struct mr_order *out;
@@ -121,13 +129,13 @@ static void cull(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
     for (uint32_t i = 0; i < g->targets_count; i++)
-        p->need[g->targets[i]] = 1;
+        p->at[g->targets[i]].need = 1;
     for (uint32_t t = g->count; t-- > 0;) {
         uint32_t v = p->topo[t];
-        if (!p->need[v]) continue;
+        if (!p->at[v].need) continue;
         p->out->kept++;
         for (uint32_t i = 0; i < g->input_count[v]; i++)
-            p->need[g->inputs[g->input_at[v] + i]] = 1;
+            p->at[g->inputs[g->input_at[v] + i]].need = 1;
     }
 }
 
@@ -145,12 +153,12 @@ static uint32_t sort_kids(struct plan *p, uint32_t *kids, uint32_t n, uint64_t *
 {
     bool sorted = true;
     for (uint32_t i = 1; i < n && sorted; i++)
-        sorted = p->need[kids[i - 1]] >= p->need[kids[i]];
+        sorted = p->at[kids[i - 1]].need >= p->at[kids[i]].need;
     if (!sorted) {
         uint64_t few[8];
         uint64_t *keys = n <= 8 ? few : scratch;
         for (uint32_t i = 0; i < n; i++)
-            keys[i] = (uint64_t)(UINT32_MAX - p->need[kids[i]]) << 32 | i;
+            keys[i] = (uint64_t)(UINT32_MAX - p->at[kids[i]].need) << 32 | i;
         for (uint32_t i = 1; i < n && n <= 8; i++)
             for (uint32_t j = i; j > 0 && keys[j - 1] > keys[j]; j--) {
                 uint64_t swap = keys[j];
@@ -166,7 +174,7 @@ static uint32_t sort_kids(struct plan *p, uint32_t *kids, uint32_t n, uint64_t *
     }
     uint64_t need = 1;
     for (uint32_t i = 0; i < n; i++)
-        need = MR_MAX(need, (uint64_t)p->need[kids[i]] + i);
+        need = MR_MAX(need, (uint64_t)p->at[kids[i]].need + i);
     return (uint32_t)MR_MIN(need, (uint64_t)UINT32_MAX - 1);
 }
 
@@ -179,7 +187,7 @@ static void sort_all_kids(struct plan *p)
     uint64_t *scratch = mr_alloc_array((size_t)most * 2, sizeof *scratch);
     for (uint32_t t = 0; t < g->count; t++) {
         uint32_t v = p->topo[t], n = g->input_count[v];
-        if (p->need[v] && n) p->need[v] = sort_kids(p, p->kids + g->input_at[v], n, scratch);
+        if (p->at[v].need && n) p->at[v].need = sort_kids(p, p->kids + g->input_at[v], n, scratch);
     }
     mr_release(scratch);
 }
@@ -189,29 +197,28 @@ static void count_uses(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
     for (uint32_t v = 0; v < g->count; v++) {
-        if (!p->need[v]) continue;
-        p->missing[v] = g->input_count[v];
-        for (uint32_t i = 0; i < g->input_count[v]; i++) {
-            uint32_t u = g->inputs[g->input_at[v] + i];
-            p->uses[u]++;
-            p->last_use[u] ^= v;
+        struct spot *s = &p->at[v];
+        s->rank = NONE;
+        s->input_at = g->input_at[v];
+        s->input_count = g->input_count[v];
+        if (!s->need) continue;
+        s->missing = s->input_count;
+        for (uint32_t i = 0; i < s->input_count; i++) {
+            struct spot *input = &p->at[g->inputs[s->input_at + i]];
+            input->uses++;
+            input->last_use ^= v;
         }
     }
     uint32_t at = 0;
-    for (uint32_t v = 0; v < g->count; v++) {
-        p->dependent_at[v] = at;
-        at += p->uses[v];
+    for (uint32_t v = 0; v <= g->count; v++) { /* the end of each range, then filled downwards */
+        at += p->at[v].uses;
+        p->at[v].dependent_at = at;
     }
-    p->dependent_at[g->count] = at;
-    for (uint32_t v = g->count; v-- > 0;) { /* from the end of each range down: ascending */
-        if (!p->need[v]) continue;
-        for (uint32_t i = 0; i < g->input_count[v]; i++) {
-            uint32_t u = g->inputs[g->input_at[v] + i];
-            p->dependents[p->dependent_at[u] + --p->uses[u]] = v;
-        }
+    for (uint32_t v = g->count; v-- > 0;) {
+        const struct spot *s = &p->at[v];
+        for (uint32_t i = 0; s->need && i < s->input_count; i++)
+            p->dependents[--p->at[g->inputs[s->input_at + i]].dependent_at] = v;
     }
-    for (uint32_t v = 0; v < g->count; v++)
-        p->uses[v] = p->dependent_at[v + 1] - p->dependent_at[v];
 }
 
 static void offer(struct plan *p, uint32_t v)
@@ -225,28 +232,26 @@ static void offer(struct plan *p, uint32_t v)
 }
 
 /* Would making `v`, whose inputs are all there, let one of them go? */
-static bool frees(const struct plan *p, uint32_t v)
+static bool frees(const struct plan *p, const struct spot *s)
 {
-    for (uint32_t i = 0; i < p->g->input_count[v]; i++)
-        if (p->uses[p->g->inputs[p->g->input_at[v] + i]] == 1) return true;
+    for (uint32_t i = 0; i < s->input_count; i++)
+        if (p->at[p->g->inputs[s->input_at + i]].uses == 1) return true;
     return false;
 }
 
 static void make_one(struct plan *p, uint32_t v, uint32_t *made)
 {
-    const struct mr_order_graph *g = p->g;
-    p->out->rank[v] = *made;
+    struct spot *s = &p->at[v];
+    s->rank = *made;
     p->out->order[(*made)++] = v;
-    for (uint32_t i = 0; i < g->input_count[v]; i++) {
-        uint32_t u = g->inputs[g->input_at[v] + i];
-        p->last_use[u] ^= v;
-        if (--p->uses[u] != 1) continue;
-        uint32_t last = p->last_use[u];
-        if (!p->missing[last]) offer(p, last);
+    for (uint32_t i = 0; i < s->input_count; i++) {
+        struct spot *input = &p->at[p->g->inputs[s->input_at + i]];
+        input->last_use ^= v;
+        if (--input->uses == 1 && !p->at[input->last_use].missing) offer(p, input->last_use);
     }
-    for (uint32_t i = p->dependent_at[v]; i < p->dependent_at[v + 1]; i++) {
-        uint32_t d = p->dependents[i];
-        if (--p->missing[d] == 0 && frees(p, d)) offer(p, d);
+    for (uint32_t i = s->dependent_at; i < s[1].dependent_at; i++) {
+        struct spot *d = &p->at[p->dependents[i]];
+        if (--d->missing == 0 && frees(p, d)) offer(p, p->dependents[i]);
     }
 }
 
@@ -254,35 +259,33 @@ static void make(struct plan *p, uint32_t v, uint32_t *made)
 {
     make_one(p, v, made);
     for (uint32_t i = 0; i < p->ready_count; i++)
-        if (p->out->rank[p->ready[i]] == NONE) make_one(p, p->ready[i], made);
+        if (p->at[p->ready[i]].rank == NONE) make_one(p, p->ready[i], made);
     p->ready_count = 0;
 }
 
 static void walk(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
-    struct stack s = {0};
+    struct stack stack = {0};
     uint32_t made = 0;
     for (uint32_t i = 0; i < g->targets_count; i++) {
-        if (p->out->rank[g->targets[i]] == NONE) push(&s, g->targets[i]);
-        while (s.count) {
-            struct frame *f = &s.frames[s.count - 1];
-            if (p->out->rank[f->node] != NONE) {
-                s.count--;
-                continue;
+        push(&stack, g->targets[i]);
+        while (stack.count) {
+            struct frame *f = &stack.frames[stack.count - 1];
+            const struct spot *s = &p->at[f->node];
+            if (s->rank != NONE) {
+                stack.count--;
+            } else if (!s->missing) {
+                stack.count--;
+                make(p, f->node, &made);
+            } else {
+                uint32_t kid = p->kids[s->input_at + f->next++];
+                if (p->at[kid].rank == NONE) push(&stack, kid);
             }
-            if (!p->missing[f->node]) {
-                uint32_t v = f->node;
-                s.count--;
-                make(p, v, &made);
-                continue;
-            }
-            uint32_t kid = p->kids[g->input_at[f->node] + f->next++];
-            if (p->out->rank[kid] == NONE) push(&s, kid);
         }
     }
     mr_assert(made == p->out->kept);
-    mr_release(s.frames);
+    mr_release(stack.frames);
 }
 
 bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out)
@@ -294,28 +297,24 @@ bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out)
         return false;
     }
     size_t n = (size_t)g->count + 1;
-    struct plan p = {.g = g, .topo = topo, .out = out, .need = mr_alloc_array(n, sizeof *p.need)};
+    struct plan p = {.g = g, .topo = topo, .out = out, .at = mr_alloc_array(n, sizeof *p.at)};
     cull(&p);
     p.kids = mr_copy(g->inputs, (size_t)g->inputs_count * sizeof *p.kids);
     sort_all_kids(&p);
     mr_release(topo);
-
-    p.missing = mr_alloc_array(n, sizeof *p.missing);
-    p.uses = mr_alloc_array(n, sizeof *p.uses);
-    p.last_use = mr_alloc_array(n, sizeof *p.last_use);
-    p.dependent_at = mr_alloc_array(n, sizeof *p.dependent_at);
     p.dependents = mr_alloc_array(g->inputs_count, sizeof *p.dependents);
     count_uses(&p);
 
     out->order = mr_alloc_array(out->kept, sizeof *out->order);
-    out->rank = mr_alloc_array(n, sizeof *out->rank);
-    memset(out->rank, 0xff, n * sizeof *out->rank);
     walk(&p);
+    out->rank = mr_alloc_array(n, sizeof *out->rank);
+    for (uint32_t v = 0; v < g->count; v++)
+        out->rank[v] = p.at[v].rank;
 
-    void *columns[] = {
-        p.kids, p.need, p.missing, p.uses, p.last_use, p.dependent_at, p.dependents, p.ready};
-    for (size_t i = 0; i < MR_ARRAY_LEN(columns); i++)
-        mr_release(columns[i]);
+    mr_release(p.at);
+    mr_release(p.kids);
+    mr_release(p.dependents);
+    mr_release(p.ready);
     return true;
 }
 

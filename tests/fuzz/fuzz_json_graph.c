@@ -44,12 +44,33 @@ static void check_bytes(const struct mr_graph *g)
     mr_buf_fini(&twice);
 }
 
+/* In slices or whole, the same text must mean the same. */
+static void check_slices(struct mr_str text, int want, const struct mr_graph *g)
+{
+    const struct mr_json_limits limits = {2000, (size_t)1 << 20, 16};
+    struct mr_graph *sliced = NULL;
+    int err = mr_graph_from_json_within(text, &catalogue, &limits, &sliced, NULL);
+    mr_assert(err == want);
+    if (!g) return;
+    struct mr_buf a, b;
+    mr_buf_init(&a, (size_t)1 << 28);
+    mr_buf_init(&b, (size_t)1 << 28);
+    (void)mr_graph_to_bytes(g, &a, NULL);
+    (void)mr_graph_to_bytes(sliced, &b, NULL);
+    mr_assert(mr_str_eq(mr_buf_str(&a), mr_buf_str(&b)));
+    mr_buf_fini(&a);
+    mr_buf_fini(&b);
+    mr_graph_free(&sliced);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    const struct mr_json_limits limits = {2000, (size_t)1 << 20, 1 << 20};
     struct mr_error e = {0};
     struct mr_graph *g = NULL;
-    int err =
-        mr_graph_from_json_within(mr_str_of(data, size), &catalogue, 2000, (size_t)1 << 20, &g, &e);
+    struct mr_str text = mr_str_of(data, size);
+    int err = mr_graph_from_json_within(text, &catalogue, &limits, &g, &e);
+    check_slices(text, err, g);
     if (err) {
         mr_assert(!g);
         mr_assert(e.code == err);

@@ -1,0 +1,181 @@
+/* The entries of a job, in two passes: first every key, then what they mean, for a text may or may
+ * not be a reference to a key that comes later. Either from one parsed document or slice by slice.
+ */
+#include "graph/json_impl.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "graph/json_split.h"
+
+#define LOOK_AHEAD 8
+
+/* `key "y": …`, unless the sentence names a key already. */
+static int within_key(struct mr_json *j, int err, struct mr_str key)
+{
+    if (!j->e || strncmp(j->e->text, "key \"", 5) == 0) return err;
+    return mr_fail_within(j->e, err, "key", key);
+}
+
+/* Both passes go over the same entries in the same order, so that the n-th node of the builder is
+ * the n-th entry. In the first pass each takes its key. */
+static int take_key(struct mr_json *j, yyjson_val *key, uint32_t expected)
+{
+    int err = MR_OK;
+    yyjson_val *v = mr_json_resolve_text(j, key, &err);
+    if (err) return within_key(j, err, mr_json_text(key));
+    uint32_t node = 0;
+    struct mr_str text = mr_json_text(v);
+    err = mr_builder_node(j->b, text, &node, j->e);
+    if (err) return err;
+    if (node == expected) return MR_OK;
+    return mr_fail(j->e, MR_EINVAL, "key \"%.*s\" is defined twice%s", MR_SHOWN(text),
+        v == key && j->bindings_count > j->params_count ? ": it does not use its \"for\" variable"
+                                                        : "");
+}
+
+static int define(struct mr_json *j, yyjson_val *entry, uint32_t node)
+{
+    int err = mr_json_entry(j, node, entry);
+    return err ? within_key(j, err, mr_builder_key(j->b, node)) : MR_OK;
+}
+
+static int one_entry(struct mr_json *j, yyjson_val *key, bool first_pass, uint32_t *at)
+{
+    yyjson_val *entry = yyjson_obj_iter_get_val(key);
+    yyjson_val *spec = mr_json_entry_loop(j, entry);
+    if (!spec) return first_pass ? take_key(j, key, (*at)++) : define(j, entry, (*at)++);
+    struct mr_json_loop loop;
+    int err = mr_json_loop_open(j, spec, &loop);
+    if (err) return within_key(j, err, mr_json_text(key));
+    while (!err && mr_json_loop_next(j, &loop)) {
+        err = first_pass ? take_key(j, key, *at) : define(j, entry, *at);
+        (*at)++;
+    }
+    mr_json_loop_close(j, &loop);
+    return err;
+}
+
+/* Tables of a million keys miss the cache at every look; asking a few entries ahead hides that. */
+static void look_ahead(struct mr_json *j, yyjson_val *key, bool first_pass)
+{
+    if (first_pass)
+        mr_intern_prefetch(&j->b->keys, mr_intern_hash(&j->b->keys, mr_json_text(key)));
+    else
+        mr_json_look_ahead(j, yyjson_obj_iter_get_val(key));
+}
+
+static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass, uint32_t *at)
+{
+    yyjson_obj_iter it = yyjson_obj_iter_with(tasks), ahead = it;
+    for (int i = 0; i < LOOK_AHEAD; i++) {
+        yyjson_val *k = yyjson_obj_iter_next(&ahead);
+        if (k) look_ahead(j, k, first_pass);
+    }
+    int err = MR_OK;
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it)) {
+        yyjson_val *next = yyjson_obj_iter_next(&ahead);
+        if (next) look_ahead(j, next, first_pass);
+        err = one_entry(j, k, first_pass, at);
+    }
+    return err;
+}
+
+int mr_json_entries(struct mr_json *j, yyjson_val *tasks)
+{
+    mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));
+    uint32_t at = 0;
+    int err = all_entries(j, tasks, true, &at);
+    at = 0;
+    return err ? err : all_entries(j, tasks, false, &at);
+}
+
+/* ---- slice by slice -------------------------------------------------------------------------- */
+
+/* One slice at a time, in memory that is used again for the next. */
+struct slicer {
+    struct mr_json *j;
+    struct mr_str text;
+    char *copy; /* of a slice, between braces, for the parser to work in */
+    size_t copy_room;
+    void *pool; /* for its values */
+    size_t pool_room;
+};
+
+static void *room_for(void *p, size_t *room, size_t n)
+{
+    if (n <= *room) return p;
+    *room = n + n / 2;
+    return mr_grow(p, *room, *room);
+}
+
+/* The slice as an object; valid until the next. NULL: malformed. */
+static yyjson_val *parse_slice(struct slicer *s, const struct mr_json_slice *slice)
+{
+    size_t n = (size_t)slice->n + 2;
+    yyjson_read_flag flags = YYJSON_READ_BIGNUM_AS_RAW | YYJSON_READ_INSITU;
+    size_t most = yyjson_read_max_memory_usage(n, flags);
+    s->copy = room_for(s->copy, &s->copy_room, n + YYJSON_PADDING_SIZE);
+    s->pool = room_for(s->pool, &s->pool_room, most);
+    s->copy[0] = '{';
+    memcpy(s->copy + 1, s->text.p + slice->at, slice->n);
+    s->copy[n - 1] = '}';
+    yyjson_alc alc;
+    if (!yyjson_alc_pool_init(&alc, s->pool, s->pool_room)) return NULL;
+    yyjson_doc *doc = yyjson_read_opts(s->copy, n, flags, &alc, NULL);
+    return yyjson_doc_get_root(doc); /* the document needs no free: it lies in the pool */
+}
+
+static int plain_keys(struct slicer *s, const struct mr_json_split *split,
+    const struct mr_json_slice *slice, uint32_t *at)
+{
+    const struct mr_json_span *key = split->keys + slice->keys_at;
+    struct mr_intern *keys = &s->j->b->keys;
+    int err = MR_OK;
+    for (uint32_t i = 0; i < slice->keys_count && !err; i++) {
+        if (i + LOOK_AHEAD < slice->keys_count) {
+            const struct mr_json_span *next = key + i + LOOK_AHEAD;
+            mr_intern_prefetch(
+                keys, mr_intern_hash(keys, mr_str_of(s->text.p + next->at, next->n)));
+        }
+        yyjson_val v = {.tag = (uint64_t)key[i].n << YYJSON_TAG_BIT | YYJSON_TYPE_STR,
+            .uni.str = s->text.p + key[i].at};
+        err = take_key(s->j, &v, (*at)++);
+    }
+    return err;
+}
+
+static int malformed_slice(struct mr_json *j)
+{
+    return mr_fail(j->e, MR_EFORMAT, "malformed"); /* said better by who parses the whole */
+}
+
+static int slices(struct slicer *s, const struct mr_json_split *split, bool first_pass)
+{
+    uint32_t at = 0;
+    int err = MR_OK;
+    for (uint32_t i = 0; i < split->slices_count && !err; i++) {
+        const struct mr_json_slice *slice = &split->slices[i];
+        if (first_pass && slice->is_plain) {
+            err = plain_keys(s, split, slice, &at);
+            continue;
+        }
+        yyjson_val *object = parse_slice(s, slice);
+        /* the entries found by who cut and by who parsed must be the same */
+        if (!object || yyjson_obj_size(object) != slice->keys_count)
+            err = malformed_slice(s->j);
+        else
+            err = all_entries(s->j, object, first_pass, &at);
+    }
+    return err;
+}
+
+int mr_json_sliced_entries(struct mr_json *j, struct mr_str text, const struct mr_json_split *split)
+{
+    struct slicer s = {.j = j, .text = text};
+    mr_builder_reserve(j->b, split->keys_count);
+    int err = slices(&s, split, true);
+    if (!err) err = slices(&s, split, false);
+    mr_release(s.copy);
+    mr_release(s.pool);
+    return err;
+}
