@@ -1,0 +1,259 @@
+"""A real cluster for tests: `millrace up` on a directory of its own, HTTP to its gateway, and the
+processes by name, so that a test may kill or stop one. Standard library only."""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+SKIP = 77  # CTest's SKIP_RETURN_CODE
+SLOW = float(os.environ.get("MILLRACE_TEST_SLOW", "1"))  # a factor on every patience
+
+
+def bin_dir():
+    path = os.environ.get("MILLRACE_BIN")
+    if not path:
+        raise SystemExit("MILLRACE_BIN is not set: the directory with the programs (ctest sets it)")
+    return pathlib.Path(path)
+
+
+def data_dir():
+    """The directory of real data sets, or None."""
+    path = pathlib.Path(os.environ.get("MILLRACE_TEST_DATA", ROOT.parent / "shared" / "data"))
+    return path if path.is_dir() else None
+
+
+def wait_for(what, ready, timeout=30.0, every=0.02):
+    """Calls `ready` until it returns something true, which it returns."""
+    end = time.monotonic() + timeout * SLOW
+    while True:
+        value = ready()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {timeout * SLOW:.0f} s for {what}")
+        time.sleep(every)
+
+
+class HttpError(Exception):
+    def __init__(self, status, body):
+        super().__init__(f"{status}: {body}")
+        self.status, self.body = status, body
+
+
+class Cluster:
+    def __init__(self, *flags, directory=None, env=None):
+        self.keep = directory is not None
+        self.dir = pathlib.Path(directory or tempfile.mkdtemp(prefix="mr-"))
+        self.flags, self.env, self.up = list(flags), dict(os.environ, **(env or {})), None
+        self.env["MILLRACE_HOME"] = str(self.dir / "home")
+        self.start()
+
+    # ---- life ----
+
+    def start(self):
+        self.out = open(self.dir / "up.out", "a+")
+        args = [str(bin_dir() / "millrace"), "up", "--dir", str(self.dir / "c"), "--listen", "127.0.0.1:0", "--memory", "256MiB",
+                "--data-root", str(ROOT)]
+        self.up = subprocess.Popen(args + self.flags, stdout=self.out, stderr=subprocess.STDOUT, env=self.env, cwd=ROOT,
+                                   start_new_session=True)
+        last = self.dir / "home" / "last.json"
+        if last.exists():
+            last.unlink()
+
+        def ready():
+            if self.up.poll() is not None:
+                raise AssertionError("millrace up ended:\n" + self.output())
+            return last.exists() and last.read_text().strip()
+        try:
+            wait_for("the cluster to be ready", ready, 70)
+        except AssertionError as e:
+            self.kill()
+            raise AssertionError(f"{e}\n{self.output()}\n{self.logs()}") from None
+        info = json.loads(last.read_text())
+        self.url, self.scheduler = info["url"], info["scheduler"]
+        u = urllib.parse.urlsplit(self.url)
+        self.host, self.port = u.hostname, u.port
+
+    def stop(self, timeout=60):
+        """Ctrl-C; returns the exit code of `up`."""
+        if self.up and self.up.poll() is None:
+            self.up.send_signal(signal.SIGINT)
+            try:
+                self.up.wait(timeout * SLOW)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise AssertionError("millrace up did not stop\n" + self.output()) from None
+        self.out.close()
+        return self.up.returncode
+
+    def kill(self):
+        if self.up and self.up.poll() is None:
+            self.up.kill()  # its children die with it
+            self.up.wait()
+
+    def close(self):
+        try:
+            self.stop()
+        finally:
+            self.kill()
+            if not self.keep:
+                shutil.rmtree(self.dir, ignore_errors=True)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        if kind:
+            print(self.output(), self.logs(), file=sys.stderr)
+        self.close()
+
+    def output(self):
+        return (self.dir / "up.out").read_text()
+
+    def logs(self, lines=15):
+        parts = []
+        for path in sorted((self.dir / "c" / "log").glob("*.log")):
+            parts.append(f"--- {path.name}\n" + "\n".join(path.read_text(errors="replace").splitlines()[-lines:]))
+        return "\n".join(parts)
+
+    def log(self, name):
+        return (self.dir / "c" / "log" / f"{name}.log").read_text(errors="replace")
+
+    def pids(self, program):
+        """Of the children of `up` that run this program ("mr-worker", "redis-server")."""
+        found = []
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            with contextlib.suppress(OSError):
+                stat = (entry / "stat").read_text()
+                parent = int(stat.rsplit(")", 1)[1].split()[1])
+                argv0 = (entry / "cmdline").read_bytes().split(b"\0")[0].decode().split(" ")[0]
+                if parent == self.up.pid and os.path.basename(argv0) == program:
+                    found.append(int(entry.name))
+        return sorted(found)
+
+    def pid_of(self, name):
+        """Of the child whose command line has `name` in it, e.g. "--name=worker-0-1"."""
+        for entry in pathlib.Path("/proc").iterdir():
+            if entry.name.isdigit():
+                with contextlib.suppress(OSError):
+                    parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
+                    if parent == self.up.pid and name in (entry / "cmdline").read_text():
+                        return int(entry.name)
+        return None
+
+    # ---- HTTP ----
+
+    def request(self, method, path, body=None, headers=None, timeout=120):
+        """(status, headers, bytes)"""
+        c = http.client.HTTPConnection(self.host, self.port, timeout=timeout * SLOW)
+        try:
+            h = dict(headers or {})
+            if isinstance(body, (dict, list)):
+                body = json.dumps(body)
+            if body is not None:
+                h.setdefault("Content-Type", "application/json")
+            c.request(method, path, body, h)
+            r = c.getresponse()
+            return r.status, r.headers, r.read()
+        finally:
+            c.close()
+
+    def call(self, method, path, body=None, headers=None, timeout=120):
+        status, _, data = self.request(method, path, body, headers, timeout)
+        if not 200 <= status < 300:
+            raise HttpError(status, data.decode(errors="replace"))
+        return json.loads(data) if data else None
+
+    def get(self, path, **kw):
+        return self.call("GET", path, **kw)
+
+    def submit(self, graph, request_id=None):
+        headers = {"Idempotency-Key": request_id} if request_id else None
+        return self.call("POST", "/v1/jobs", graph, headers)["id"]
+
+    def job(self, job_id, wait_s=0):
+        return self.get(f"/v1/jobs/{job_id}?wait_s={wait_s}")
+
+    def wait(self, job_id, timeout=120):
+        """The job when it has ended, however often the gateway goes away meanwhile."""
+        def over():
+            try:
+                job = self.job(job_id, wait_s=2)
+            except (OSError, http.client.HTTPException):
+                time.sleep(0.1)
+                return None
+            except HttpError as e:
+                if e.status in (502, 503, 504):
+                    time.sleep(0.1)
+                    return None
+                raise
+            return job if job["state"] in ("JOB_DONE", "JOB_FAILED", "JOB_CANCELLED") else None
+        return wait_for(f"job {job_id} to end", over, timeout)
+
+    def run(self, graph, timeout=120):
+        return self.wait(self.submit(graph), timeout)
+
+    def results(self, job_id, *keys, wait_s=30):
+        query = urllib.parse.urlencode([("key", k) for k in keys] + [("wait_s", wait_s)])
+        return self.get(f"/v1/jobs/{job_id}/results?{query}")
+
+    def value(self, job_id, key, accept=None):
+        path = f"/v1/jobs/{job_id}/results/{urllib.parse.quote(key, safe='')}?wait_s=30"
+        status, headers, data = self.request("GET", path, headers={"Accept": accept} if accept else None)
+        if status != 200:
+            raise HttpError(status, data.decode(errors="replace"))
+        return json.loads(data) if headers.get_content_type() == "application/json" else data
+
+    def events(self, job_id, last_id=None, timeout=120):
+        """Yields (id, job) of a job's event stream; ends with the stream."""
+        c = http.client.HTTPConnection(self.host, self.port, timeout=timeout * SLOW)
+        headers = {"Accept": "text/event-stream"}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        try:
+            c.request("GET", f"/v1/jobs/{job_id}/events", headers=headers)
+            r = c.getresponse()
+            if r.status != 200:
+                raise HttpError(r.status, r.read().decode(errors="replace"))
+            event_id, data = None, []
+            for raw in r:
+                line = raw.decode().rstrip("\r\n")
+                if line.startswith("id: "):
+                    event_id = line[4:]
+                elif line.startswith("data: "):
+                    data.append(line[6:])
+                elif not line and data:
+                    yield event_id, json.loads("\n".join(data))["job"]
+                    event_id, data = None, []
+        finally:
+            c.close()
+
+    def explain(self, job_id, key):
+        return self.get(f"/v1/jobs/{job_id}/explain?key={urllib.parse.quote(key, safe='')}")
+
+    def workers(self):
+        return self.get("/v1/workers").get("workers", [])
+
+    def cli(self, *args, check=True, timeout=120):
+        """Runs a command of `millrace` against this cluster: (exit code, stdout, stderr)."""
+        r = subprocess.run([str(bin_dir() / "millrace"), *args], env=dict(self.env, MILLRACE_URL=self.url), capture_output=True,
+                           text=True, timeout=timeout * SLOW, cwd=ROOT)
+        if check and r.returncode:
+            raise AssertionError(f"millrace {' '.join(args)}: exit {r.returncode}\n{r.stdout}{r.stderr}")
+        return r.returncode, r.stdout, r.stderr
+
+
+def main():
+    unittest.main(verbosity=2)
