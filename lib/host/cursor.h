@@ -1,0 +1,53 @@
+/* The cursor of a strand: one thread takes items 0, 1, 2 … in order, another may at any time lower
+ * the end. One word holds both, so each item is either taken or cut, never both. Orders memory:
+ * what the cutter learns is taken was taken. */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct mr_cursor {
+    _Atomic uint64_t v; /* end << 32 | next */
+};
+
+static inline void mr_cursor_init(struct mr_cursor *c, uint32_t count)
+{
+    atomic_store_explicit(&c->v, (uint64_t)count << 32, memory_order_relaxed);
+}
+
+/* Taker: the next item in *item; false: there is none, now or ever. */
+static inline bool mr_cursor_take(struct mr_cursor *c, uint32_t *item)
+{
+    uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);
+    do {
+        if ((uint32_t)v >= (uint32_t)(v >> 32)) return false;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &c->v, &v, v + 1, memory_order_acq_rel, memory_order_relaxed));
+    *item = (uint32_t)v;
+    return true;
+}
+
+/* Taker: would take find nothing? */
+static inline bool mr_cursor_is_at_end(const struct mr_cursor *c)
+{
+    uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed);
+    return (uint32_t)v >= (uint32_t)(v >> 32);
+}
+
+/* Cutter: items from `keep` on that have not been taken never will be. Returns the new end: the
+ * items below it are or will be taken. */
+static inline uint32_t mr_cursor_cut(struct mr_cursor *c, uint32_t keep)
+{
+    uint64_t v = atomic_load_explicit(&c->v, memory_order_relaxed), next;
+    uint32_t end;
+    do {
+        uint32_t taken = (uint32_t)v;
+        end = (uint32_t)(v >> 32);
+        if (keep < end) end = keep;
+        if (taken > end) end = taken;
+        next = (uint64_t)end << 32 | taken;
+    } while (!atomic_compare_exchange_weak_explicit(
+        &c->v, &v, next, memory_order_acq_rel, memory_order_relaxed));
+    return end;
+}

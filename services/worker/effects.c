@@ -1,0 +1,173 @@
+/* From events to the core, and from its effects to the world. */
+#include "services/worker/shell.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "host/log.h"
+
+#include <inttypes.h>
+
+#define TURNS_MAX 8 /* in a row, before the network is looked at again */
+
+void mr_worker_shell_step(struct mr_worker_shell *sh, const struct mr_worker_event *ev)
+{
+    sh->now = MR_MAX(sh->now, mr_clock_now());
+    mr_worker_step(sh->core, sh->now, ev, &sh->fx);
+}
+
+static struct mr_executor *executor_of(struct mr_worker_shell *sh, uint32_t slot)
+{
+    mr_assert(slot < sh->executors_count);
+    if (!sh->executors[slot]) sh->executors[slot] = mr_executor_start(&sh->env, slot);
+    return sh->executors[slot];
+}
+
+static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
+{
+    if (strand->id >= sh->runs_room) {
+        uint32_t room = MR_MAX(strand->id + 1, sh->runs_room * 2);
+        sh->runs = mr_grow(sh->runs, sh->runs_room * sizeof *sh->runs, room * sizeof *sh->runs);
+        sh->runs_room = room;
+    }
+    struct mr_run *run = mr_run_new(strand);
+    sh->runs[strand->id] = run;
+    sh->runs_count++;
+    mr_counter_add(sh->strands, 1);
+    mr_executor_give(executor_of(sh, strand->slot), run);
+}
+
+static struct mr_run *run_of(struct mr_worker_shell *sh, uint32_t strand)
+{
+    return strand < sh->runs_room ? sh->runs[strand] : NULL;
+}
+
+static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
+{
+    struct mr_run *run = run_of(sh, strand);
+    mr_assert(run); /* the core lends the strand until it is reported */
+    struct mr_worker_event ev = {.kind = MR_WORKER_CUT,
+        .cut = {.strand = strand, .count = mr_cursor_cut(&run->cursor, keep)}};
+    mr_worker_shell_step(sh, &ev);
+}
+
+static void fetch(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
+{
+    const char *address = sh->env.node_address(sh->env.ctx, e->object.node);
+    int err = MR_EUNIMPL;
+    mr_counter_add(sh->fetches, 1);
+    if (sh->fetcher)
+        err = mr_fetcher_fetch(
+            sh->fetcher, e->object.value, e->object.serial, e->object.object, address);
+    if (!err) return;
+    struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED,
+        .fetched = {.value = e->object.value,
+            .serial = e->object.serial,
+            .err = err,
+            .why = sh->fetcher ? MR_STR("too many fetches wait")
+                               : MR_STR("this worker has no object store")}};
+    mr_worker_shell_step(sh, &ev);
+}
+
+static void end_soon(struct mr_worker_shell *sh, int code, mr_duration grace)
+{
+    sh->ending = true;
+    sh->exit_code = code;
+    sh->end_at = mr_time_after(sh->now, grace);
+}
+
+static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
+{
+    switch (e->kind) {
+    case MR_WORKER_START: start(sh, e->strand); break;
+    case MR_WORKER_TAKE: take(sh, e->item.strand, e->item.at); break;
+    case MR_WORKER_STOP:
+        if (run_of(sh, e->item.strand)) mr_run_stop(run_of(sh, e->item.strand), e->item.at);
+        break;
+    case MR_WORKER_FETCH: fetch(sh, e); break;
+    case MR_WORKER_UNPIN:
+        if (sh->fetcher) mr_fetcher_unpin(sh->fetcher, e->object.serial);
+        break;
+    case MR_WORKER_DROP: {
+        struct mr_store_holder holder = {MR_HOLD_JOB, e->object.job.v};
+        if (sh->store) mr_store_unhold(sh->store, &e->object.object, 1, holder);
+        break;
+    }
+    case MR_WORKER_SEND: /* done: they are lent until the next step */ break;
+    case MR_WORKER_CONNECT:
+        mr_worker_link_close(sh);
+        sh->connect_at = e->at;
+        break;
+    case MR_WORKER_HANG_UP:
+        mr_log(MR_INFO, "worker.drained", "name=%s", sh->identity.name);
+        if (sh->call) (void)mr_rpc_call_half_close(sh->call);
+        end_soon(sh, 0, 200 * MR_MS);
+        break;
+    case MR_WORKER_LETHAL:
+        mr_log(MR_ERROR, "worker.lethal", "name=%s why=\"a task ignored its cancel flag\"",
+            sh->identity.name);
+        if (sh->suspects) mr_suspects_clear(sh->suspects); /* it has been told by name */
+        if (sh->call) (void)mr_rpc_call_half_close(sh->call);
+        end_soon(sh, MR_WORKER_EXIT_LETHAL, 300 * MR_MS);
+        break;
+    }
+}
+
+static void perform(struct mr_worker_shell *sh)
+{
+    struct mr_worker_effects fx = sh->fx;
+    mr_worker_effects_init(&sh->fx); /* performing may step the core */
+    for (uint32_t i = 0; i < fx.count; i++)
+        if (fx.p[i].kind == MR_WORKER_SEND) mr_worker_link_send(sh, fx.p[i].send);
+    for (uint32_t i = 0; i < fx.count; i++)
+        perform_one(sh, &fx.p[i]);
+    fx.count = 0;
+    if (sh->fx.count) {
+        mr_worker_effects_fini(&fx);
+    } else {
+        mr_worker_effects_fini(&sh->fx);
+        sh->fx = fx; /* its memory serves again */
+    }
+}
+
+void mr_worker_shell_turn(struct mr_worker_shell *sh)
+{
+    for (int i = 0; i < TURNS_MAX; i++) {
+        struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
+            .turn = {
+                .may_send = mr_worker_link_may_send(sh), .memory_used_bytes = sh->memory_used}};
+        mr_worker_shell_step(sh, &ev);
+        perform(sh);
+        if (mr_worker_deadline(sh->core) > sh->now) return;
+    }
+}
+
+static void count_results(
+    struct mr_worker_shell *sh, const struct mr_run *run, uint32_t from, uint32_t to)
+{
+    uint32_t failed = 0;
+    for (uint32_t i = from; i < to; i++) {
+        const struct mr_strand_item *item = &run->strand->items[i];
+        failed += item->result.end == MR_STRAND_FAILED;
+        if (item->result.end == MR_STRAND_DONE) mr_worker_link_log(sh, item);
+    }
+    mr_counter_add(sh->tasks_done, to - from - failed);
+    mr_counter_add(sh->tasks_failed, failed);
+}
+
+void mr_worker_shell_report(struct mr_worker_shell *sh, const struct mr_run_report *r)
+{
+    struct mr_run *run = r->run;
+    if (r->done > run->reported) {
+        count_results(sh, run, run->reported, r->done);
+        run->reported = r->done;
+        struct mr_worker_event ev = {
+            .kind = MR_WORKER_REPORT, .report = {.strand = run->id, .done = r->done}};
+        mr_worker_shell_step(sh, &ev);
+    }
+    if (!r->last) return;
+    /* The strand may have been given out again since. */
+    if (sh->runs[run->id] == run) sh->runs[run->id] = NULL;
+    sh->runs_count--;
+    mr_run_free(&run);
+}

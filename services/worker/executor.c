@@ -1,0 +1,258 @@
+#include "services/worker/executor_parts.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "host/clock.h"
+#include "host/inbox.h"
+#include "host/thread.h"
+
+#include <stdio.h>
+
+#define REPORT_EVERY                                                                               \
+    (100 * MR_US)              /* finished items do not wait longer for the rest of the strand */
+#define CPU_WORTH (20 * MR_US) /* shorter ops: their CPU time is their time */
+#define CHUNK_BYTES ((size_t)8192)
+#define WAIT_SLICE (5 * MR_MS) /* how soon a waiting op sees its flag */
+
+static struct mr_run_chunk *chunk_new(size_t room)
+{
+    struct mr_run_chunk *c = mr_grow(NULL, sizeof *c + room, sizeof *c + room); /* not zeroed */
+    c->next = NULL;
+    c->used = 0;
+    c->room = room;
+    return c;
+}
+
+struct mr_run *mr_run_new(struct mr_strand *strand)
+{
+    struct mr_run *run = mr_alloc(sizeof *run);
+    run->strand = strand;
+    run->id = strand->id;
+    run->slot = strand->slot;
+    run->count = strand->count;
+    mr_cursor_init(&run->cursor, strand->count);
+    run->texts = chunk_new(CHUNK_BYTES);
+    return run;
+}
+
+void mr_run_free(struct mr_run **run)
+{
+    if (!*run) return;
+    for (struct mr_run_chunk *c = (*run)->texts; c;) {
+        struct mr_run_chunk *next = c->next;
+        mr_release(c);
+        c = next;
+    }
+    mr_release(*run);
+    *run = NULL;
+}
+
+void mr_run_stop(struct mr_run *run, uint32_t item)
+{
+    mr_flag_set(&run->stop[item], true);
+}
+
+void *mr_run_take(struct mr_run *run, size_t bytes)
+{
+    if (run->texts->room - run->texts->used < bytes) {
+        struct mr_run_chunk *c = chunk_new(MR_MAX(bytes, CHUNK_BYTES));
+        c->next = run->texts;
+        run->texts = c;
+    }
+    void *p = run->texts->data + run->texts->used;
+    run->texts->used += bytes;
+    return p;
+}
+
+struct mr_str mr_run_keep(struct mr_run *run, struct mr_str bytes)
+{
+    if (!bytes.n) return bytes;
+    void *p = mr_run_take(run, bytes.n);
+    memcpy(p, bytes.p, bytes.n);
+    return mr_str_of(p, bytes.n);
+}
+
+/* ---- what an op may ask for ------------------------------------------------------------------ */
+
+static bool is_cancelled(void *ctx)
+{
+    const struct mr_executor *x = ctx;
+    return mr_flag_is_set(&x->run->stop[x->at]);
+}
+
+static void wait_ns(void *ctx, uint64_t ns)
+{
+    mr_time until = mr_time_after(mr_clock_now(), ns);
+    for (mr_time now = mr_clock_now(); now < until && !is_cancelled(ctx); now = mr_clock_now())
+        mr_clock_sleep(MR_MIN(until - now, WAIT_SLICE));
+}
+
+static void log_line(void *ctx, struct mr_str line)
+{
+    struct mr_executor *x = ctx;
+    if (line.n > MR_TASK_LOG_BYTES_MAX / 2) { /* the end says most */
+        line.p += line.n - MR_TASK_LOG_BYTES_MAX / 2;
+        line.n = MR_TASK_LOG_BYTES_MAX / 2;
+    }
+    if (x->log.n + line.n + 1 > MR_TASK_LOG_BYTES_MAX) { /* keep the later half */
+        size_t from = x->log.n - MR_MIN(x->log.n, MR_TASK_LOG_BYTES_MAX / 2 - 1);
+        memmove(x->log.p, x->log.p + from, x->log.n - from);
+        x->log.n -= from;
+    }
+    mr_buf_add_str(&x->log, line);
+    mr_buf_add_byte(&x->log, '\n');
+}
+
+static int open_file(void *ctx, struct mr_str path, int *fd, struct mr_error *e)
+{
+    const struct mr_executor *x = ctx;
+    return mr_roots_open(x->env->roots, path, fd, e);
+}
+
+static const struct mr_op_host host = {
+    .alloc_result = mr_executor_alloc_result,
+    .is_cancelled = is_cancelled,
+    .wait = wait_ns,
+    .log = log_line,
+    .open = open_file,
+};
+
+/* ---- one item ---------------------------------------------------------------------------------
+ */
+
+static void item_failed(struct mr_executor *x, int code, const struct mr_error *e)
+{
+    struct mr_strand_result *r = &x->item->result;
+    bool stopped = code == MR_ECANCELED && is_cancelled(x);
+    r->end = stopped ? MR_STRAND_STOPPED : MR_STRAND_FAILED;
+    r->code = code;
+    r->message = mr_run_keep(x->run, mr_str(e->text));
+    mr_buf_clear(&x->text);
+    mr_executor_summary(x, &x->text);
+    r->arguments = mr_run_keep(x->run, mr_buf_str(&x->text));
+}
+
+static void item_call(struct mr_executor *x)
+{
+    struct mr_strand_item *item = x->item;
+    const struct mr_op_desc *op = x->env->ops[item->op];
+    struct mr_op_task task = {
+        .job = item->job, .index = item->index, .attempt = item->attempt, .key = item->key};
+    struct mr_op_result result = {0};
+    struct mr_error e;
+    e.text[0] = 0;
+    int err =
+        mr_op_run(x->call, op, &task, item->args, x->inputs, item->inputs_count, x, &result, &e);
+    if (!err) err = mr_executor_result(x, &result, &e);
+    if (err) item_failed(x, err, &e);
+    mr_executor_result_drop(x);
+    if (x->log.n) item->result.log = mr_run_keep(x->run, mr_buf_str(&x->log));
+}
+
+/* Runs item `at`; returns when it ended. */
+static mr_time item_run(struct mr_executor *x, mr_time now)
+{
+    struct mr_strand_item *item = x->item;
+    item->result = (struct mr_strand_result){0};
+    mr_buf_clear(&x->log);
+    if (is_cancelled(x)) {
+        item->result.end = MR_STRAND_STOPPED;
+        return now;
+    }
+    mr_assert(item->op < x->env->ops_count);
+    bool long_op = x->took_ns[item->op] >= CPU_WORTH;
+    mr_duration cpu = long_op ? mr_clock_thread_cpu() : 0;
+    struct mr_suspect who = {item->job, item->index, item->attempt};
+    if (x->env->suspects) mr_suspects_begin(x->env->suspects, x->slot, &who);
+    bool runs = !mr_executor_inputs(x);
+    if (runs) {
+        item_call(x);
+        item->result.started_ns = now;
+    }
+    mr_executor_inputs_release(x);
+    if (x->env->suspects) mr_suspects_end(x->env->suspects, x->slot);
+    mr_time end = mr_clock_now();
+    if (!runs) return end;
+    item->result.duration_ns = end - now;
+    item->result.cpu_ns = long_op ? mr_clock_thread_cpu() - cpu : end - now;
+    x->took_ns[item->op] = end - now;
+    return end;
+}
+
+static void run_strand(struct mr_executor *x, struct mr_run *run)
+{
+    mr_time now = mr_clock_now(), reported = now;
+    uint32_t done = 0;
+    x->run = run;
+    while (mr_cursor_take(&run->cursor, &x->at)) {
+        x->item = &run->strand->items[x->at];
+        bool at_once = x->item->report;
+        now = item_run(x, now);
+        done = x->at + 1;
+        if (mr_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
+        if (!at_once && now - reported < REPORT_EVERY) continue;
+        struct mr_run_report r = {.run = run, .done = done};
+        x->env->report(x->env->ctx, &r);
+        reported = now;
+    }
+    struct mr_run_report r = {.run = run, .done = done, .last = true};
+    x->env->report(x->env->ctx, &r);
+}
+
+static void executor_main(void *ctx)
+{
+    struct mr_executor *x = ctx;
+    for (;;) {
+        struct mr_run *run = NULL;
+        size_t n = mr_inbox_wait(x->inbox, MR_NEVER, &run, 1);
+        if (n) {
+            run_strand(x, run);
+        } else if (mr_inbox_is_closed(x->inbox)) {
+            return;
+        }
+    }
+}
+
+struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot)
+{
+    struct mr_executor *x = mr_alloc(sizeof *x);
+    x->env = env;
+    x->slot = slot;
+    x->inbox = mr_inbox_new(8, sizeof(struct mr_run *));
+    x->call = mr_op_run_new(&host, env->scratch_bytes_max);
+    x->took_ns = mr_alloc_array(env->ops_count, sizeof *x->took_ns);
+    for (uint32_t i = 0; i < env->ops_count; i++)
+        x->took_ns[i] = CPU_WORTH; /* measured until known to be short */
+    x->small = mr_alloc_aligned(MR_SMALL_RESULT_BYTES, MR_VALUE_ALIGN);
+    mr_buf_init(&x->log, MR_TASK_LOG_BYTES_MAX * 2);
+    mr_buf_init(&x->text, (size_t)1 << 20);
+    char name[16];
+    (void)snprintf(name, sizeof name, "exec-%u", slot);
+    x->thread = mr_thread_start(name, executor_main, x);
+    return x;
+}
+
+void mr_executor_stop(struct mr_executor **executor)
+{
+    struct mr_executor *x = *executor;
+    if (!x) return;
+    mr_inbox_close(x->inbox);
+    mr_thread_join(&x->thread);
+    mr_inbox_free(&x->inbox);
+    mr_op_run_free(&x->call);
+    mr_release(x->took_ns);
+    mr_release(x->small);
+    mr_release(x->inputs);
+    mr_release(x->views);
+    mr_buf_fini(&x->log);
+    mr_buf_fini(&x->text);
+    mr_release(x);
+    *executor = NULL;
+}
+
+void mr_executor_give(struct mr_executor *x, struct mr_run *run)
+{
+    int err = mr_inbox_push(x->inbox, &run);
+    mr_assert(!err); /* a slot never has more strands than its inbox has room */
+}

@@ -1,0 +1,57 @@
+/* Executors: threads that run strands. Each has an inbox of runs and reports to the core's thread
+ * through one function. Knows operators, the object store and the page of suspects; refuses to know
+ * what a scheduler is. */
+#pragma once
+
+#include "host/cursor.h"
+#include "host/flag.h"
+#include "ops/registry.h"
+#include "ops/roots.h"
+#include "services/worker/strand.h"
+#include "services/worker/suspects.h"
+#include "store/arena/client.h"
+
+struct mr_executor;
+
+/* One strand on its way: made by the core's thread, freed there after its last report. */
+struct mr_run {
+    struct mr_strand *strand; /* items that the cursor gave may be touched, no others */
+    uint32_t id;              /* the strand's */
+    uint32_t slot;
+    uint32_t count;
+    uint32_t reported; /* of the core's thread */
+    struct mr_cursor cursor;
+    struct mr_run_chunk *texts; /* what results lend */
+    struct mr_flag stop[MR_STRAND_ITEMS_MAX];
+};
+
+struct mr_run_report {
+    struct mr_run *run;
+    uint32_t done;
+    bool last; /* nothing of the run is touched any more */
+};
+
+/* Where an object on another node may be read; lent for ever. */
+typedef const char *(*mr_node_address)(void *ctx, uint32_t node);
+
+struct mr_executor_env {                 /* shared by all executors, constant while they run */
+    const struct mr_op_desc *const *ops; /* by the core's numbers */
+    uint32_t ops_count;
+    struct mr_store *store; /* NULL: none; values stay inline or fail */
+    const char *store_address;
+    const char *bearer; /* NULL: none */
+    const struct mr_roots *roots;
+    struct mr_suspects *suspects; /* NULL: nobody keeps a page */
+    uint64_t scratch_bytes_max;
+    mr_node_address node_address;
+    void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */
+    void *ctx;                                                /* of both */
+};
+
+struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot);
+void mr_executor_stop(struct mr_executor **x); /* after its runs have ended; joins */
+
+struct mr_run *mr_run_new(struct mr_strand *strand);
+void mr_run_free(struct mr_run **run);
+void mr_executor_give(struct mr_executor *x, struct mr_run *run);
+void mr_run_stop(struct mr_run *run, uint32_t item); /* sets the flag of one item */

@@ -1,0 +1,60 @@
+/* Inside the executor: one thread's state, and how inputs come in and results go out. */
+#pragma once
+
+#include "base/buf.h"
+#include "ops/call.h"
+#include "services/worker/executor.h"
+#include "store/object/value.h"
+
+#define MR_SMALL_RESULT_BYTES 8192 /* made in the executor's own memory first */
+
+struct mr_run_chunk {
+    struct mr_run_chunk *next;
+    size_t used, room;
+    char data[];
+};
+
+struct mr_executor {
+    const struct mr_executor_env *env;
+    uint32_t slot;
+    struct mr_thread *thread;
+    struct mr_inbox *inbox; /* of struct mr_run * */
+    struct mr_op_run *call;
+    uint64_t *took_ns; /* last duration of each op */
+
+    /* the item that runs */
+    struct mr_run *run;
+    uint32_t at;
+    struct mr_strand_item *item;
+    struct mr_op_input *inputs;
+    struct mr_store_view *views;
+    uint32_t inputs_room, views_count;
+    struct mr_store_draft draft;
+    bool has_draft;
+    unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
+    struct mr_buf log;    /* the end of its output */
+    struct mr_buf text;   /* scratch */
+};
+
+/* Bytes that stay until the run is freed. */
+struct mr_str mr_run_keep(struct mr_run *run, struct mr_str bytes);
+void *mr_run_take(struct mr_run *run, size_t bytes);
+
+/* inputs.c: MR_OK, or the item's result is written: SKIPPED or INPUT_GONE. */
+int mr_executor_inputs(struct mr_executor *x);
+void mr_executor_inputs_release(struct mr_executor *x);
+void mr_executor_summary(
+    struct mr_executor *x, struct mr_buf *out); /* of the arguments, for people */
+
+/* results.c */
+void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);
+/* Makes the op's result the item's: inline or sealed in the store, persisted if asked for. */
+int mr_executor_result(
+    struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
+void mr_executor_result_drop(struct mr_executor *x); /* a draft that nobody will have */
+
+/* remote.c: blocking calls to object stores, with connections kept by thread. */
+int mr_remote_header(const char *address, const char *bearer, mr_object_id id, struct mr_buf *out,
+    struct mr_error *e);
+int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
+    const struct mr_strand_item *item, struct mr_error *e);

@@ -1,0 +1,24 @@
+/* The prefetch thread: brings objects of other nodes into this node's store and keeps them pinned
+ * until told otherwise. Knows the store; refuses to know tasks. */
+#pragma once
+
+#include "store/arena/client.h"
+
+struct mr_fetcher;
+
+struct mr_fetched {
+    uint32_t value; /* both as given */
+    uint32_t serial;
+    int err;
+    char why[200];
+};
+
+/* `done` is called on the fetcher's thread and may wait. */
+struct mr_fetcher *mr_fetcher_start(
+    struct mr_store *store, void (*done)(void *ctx, const struct mr_fetched *f), void *ctx);
+void mr_fetcher_stop(struct mr_fetcher **f); /* joins, releases every pin */
+
+/* One thread. `address` is lent for ever. MR_ELIMIT: too much is waiting already. */
+int mr_fetcher_fetch(struct mr_fetcher *f, uint32_t value, uint32_t serial, mr_object_id object,
+    const char *address);
+void mr_fetcher_unpin(struct mr_fetcher *f, uint32_t serial);

@@ -1,0 +1,176 @@
+/* Inputs of an item: packs as they are, objects as pinned views, results of earlier items of the
+ * strand; and a few words on all of them for the report of a failure. */
+#include "services/worker/executor_parts.h"
+
+#include "base/alloc.h"
+#include "base/pack.h"
+#include "graph/args.h"
+
+#include <stdio.h>
+
+#define GET_TIMEOUT (30 * MR_SECOND) /* for an object that must come back from disk first */
+#define SUMMARY_BYTES_MAX ((size_t)400)
+
+static void rooms(struct mr_executor *x, uint32_t n)
+{
+    if (n <= x->inputs_room) return;
+    uint32_t room = MR_MAX(n, x->inputs_room * 2);
+    x->inputs = mr_grow(x->inputs, 0, room * sizeof *x->inputs);
+    x->views = mr_grow(x->views, 0, room * sizeof *x->views);
+    x->inputs_room = room;
+}
+
+static int input_gone(struct mr_executor *x, uint32_t i, const struct mr_error *e)
+{
+    x->item->result.end = MR_STRAND_INPUT_GONE;
+    x->item->result.gone = i;
+    x->item->result.message = mr_run_keep(x->run, mr_str(e->text));
+    return MR_ELOST;
+}
+
+static int map_object(
+    struct mr_executor *x, mr_object_id id, struct mr_op_input *in, struct mr_error *e)
+{
+    if (!x->env->store) return mr_fail(e, MR_ELOST, "this worker has no object store");
+    struct mr_store_view *view = &x->views[x->views_count];
+    int err = mr_store_get(x->env->store, id, NULL, GET_TIMEOUT, view, e);
+    if (err) return err;
+    x->views_count++;
+    in->object = id;
+    in->extent = mr_str_of(view->p, view->bytes);
+    return MR_OK;
+}
+
+/* An op by reference sees the id and, if it can be had cheaply, the header. */
+static int refer_object(struct mr_executor *x, const struct mr_strand_input *from,
+    struct mr_op_input *in, struct mr_error *e)
+{
+    in->object = from->object;
+    if (!x->env->store) return MR_OK;
+    struct mr_store_view *view = &x->views[x->views_count];
+    if (!mr_store_get(x->env->store, from->object, NULL, 0, view, NULL)) {
+        x->views_count++;
+        in->extent = mr_str_of(view->p, view->bytes);
+        return MR_OK;
+    }
+    const char *address = x->env->node_address(x->env->ctx, from->node);
+    if (!*address) return map_object(x, from->object, in, e);
+    mr_buf_clear(&x->text);
+    int err = mr_remote_header(address, x->env->bearer, from->object, &x->text, e);
+    if (err) return err;
+    /* Aligned, as a mapped one would be. */
+    char *p = mr_run_take(x->run, x->text.n + MR_VALUE_ALIGN);
+    p = (char *)(uintptr_t)mr_align_up((uintptr_t)p, MR_VALUE_ALIGN);
+    memcpy(p, x->text.p, x->text.n);
+    in->extent = mr_str_of(p, x->text.n);
+    return MR_OK;
+}
+
+static int item_result(struct mr_executor *x, uint32_t i, const struct mr_strand_input *from,
+    struct mr_op_input *in, bool by_reference)
+{
+    const struct mr_strand_result *r = &x->run->strand->items[from->item].result;
+    struct mr_error e;
+    if (r->end != MR_STRAND_DONE) {
+        x->item->result.end = MR_STRAND_SKIPPED;
+        return MR_EAGAIN;
+    }
+    in->pack = r->pack;
+    if (r->pack.n) return MR_OK;
+    struct mr_strand_input made = {.object = r->object};
+    int err = by_reference ? refer_object(x, &made, in, &e) : map_object(x, r->object, in, &e);
+    return err ? input_gone(x, i, &e) : MR_OK;
+}
+
+int mr_executor_inputs(struct mr_executor *x)
+{
+    const struct mr_strand_item *item = x->item;
+    bool by_reference = x->env->ops[item->op]->flags & MR_OP_BY_REFERENCE;
+    rooms(x, item->inputs_count);
+    x->views_count = 0;
+    for (uint32_t i = 0; i < item->inputs_count; i++) {
+        const struct mr_strand_input *from = &item->inputs[i];
+        struct mr_op_input *in = &x->inputs[i];
+        struct mr_error e;
+        int err = MR_OK;
+        *in = (struct mr_op_input){0};
+        switch (from->kind) {
+        case MR_STRAND_PACK: in->pack = from->pack; break;
+        case MR_STRAND_OBJECT:
+            err =
+                by_reference ? refer_object(x, from, in, &e) : map_object(x, from->object, in, &e);
+            if (err) return input_gone(x, i, &e);
+            break;
+        case MR_STRAND_ITEM:
+            err = item_result(x, i, from, in, by_reference);
+            if (err) return err;
+            break;
+        }
+    }
+    return MR_OK;
+}
+
+void mr_executor_inputs_release(struct mr_executor *x)
+{
+    while (x->views_count)
+        mr_store_release(x->env->store, &x->views[--x->views_count]);
+}
+
+static void summary_item(struct mr_executor *x, const struct mr_pack_item *item, struct mr_buf *out)
+{
+    char words[MR_VALUE_SUMMARY_MAX];
+    uint32_t slot = mr_pack_input_slot(item);
+    struct mr_value v;
+    if (slot != UINT32_MAX) {
+        if (slot >= x->item->inputs_count) return;
+        const struct mr_op_input *in = &x->inputs[slot];
+        int err = in->extent.n ? mr_value_check(in->extent, &v, NULL)
+                               : mr_value_from_pack(in->pack, NULL, &v, NULL);
+        if (!err) mr_value_summary(&v, words);
+        if (err) (void)snprintf(words, sizeof words, "input %u", slot);
+        mr_buf_add_text(out, words);
+        return;
+    }
+    switch (item->type) {
+    case MR_PACK_NIL: mr_buf_add_text(out, "null"); break;
+    case MR_PACK_BOOL: mr_buf_add_text(out, item->boolean ? "true" : "false"); break;
+    case MR_PACK_INT: mr_buf_printf(out, "%lld", (long long)item->i); break;
+    case MR_PACK_UINT: mr_buf_printf(out, "%llu", (unsigned long long)item->u); break;
+    case MR_PACK_FLOAT: mr_buf_printf(out, "%.17g", item->f); break;
+    case MR_PACK_TEXT:
+        mr_buf_printf(out, "\"%.*s\"", (int)MR_MIN(item->bytes.n, (size_t)60),
+            item->bytes.p ? item->bytes.p : "");
+        break;
+    case MR_PACK_BYTES: mr_buf_printf(out, "%zu bytes", item->bytes.n); break;
+    case MR_PACK_LIST: mr_buf_printf(out, "list of %u", item->count); break;
+    case MR_PACK_MAP: mr_buf_printf(out, "map of %u", item->count); break;
+    case MR_PACK_EXT:
+        mr_buf_add_text(out, item->ext == MR_PACK_EXT_OBJECT ? "object" : "value");
+        break;
+    }
+}
+
+static void summary_args(
+    struct mr_executor *x, struct mr_pack_reader r, uint32_t n, bool named, struct mr_buf *out)
+{
+    for (uint32_t i = 0; i < n && out->n < SUMMARY_BYTES_MAX; i++) {
+        struct mr_pack_item item;
+        if (out->n) mr_buf_add_text(out, ", ");
+        if (named) {
+            if (mr_pack_next(&r, &item)) return;
+            mr_buf_printf(out, "%.*s=", (int)MR_MIN(item.bytes.n, (size_t)60),
+                item.bytes.p ? item.bytes.p : "");
+        }
+        struct mr_pack_reader at = r;
+        if (mr_pack_next(&at, &item) || mr_pack_skip(&r, NULL)) return;
+        summary_item(x, &item, out);
+    }
+}
+
+void mr_executor_summary(struct mr_executor *x, struct mr_buf *out)
+{
+    struct mr_args args;
+    if (mr_args_open(x->item->args, &args, NULL)) return;
+    summary_args(x, args.positional, args.positional_count, false, out);
+    summary_args(x, args.named, args.named_count, true, out);
+}

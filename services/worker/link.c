@@ -1,0 +1,125 @@
+/* The stream to the scheduler: bytes to events, columns to bytes. */
+#include "services/worker/shell.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "host/log.h"
+#include "rpc/status.h"
+
+#include <inttypes.h>
+
+#define CONNECT_METHOD "/millrace.v1.WorkerSession/Connect"
+#define LOGS_MAX 256u
+#define LOGS_BYTES_MAX ((size_t)1 << 20)
+#define GRPC_FAILED_PRECONDITION 9
+#define GRPC_PERMISSION_DENIED 7
+#define GRPC_UNAUTHENTICATED 16
+
+static void logs_clear(struct mr_worker_shell *sh)
+{
+    for (uint32_t i = 0; i < sh->logs_count; i++)
+        mr_release((void *)(uintptr_t)sh->logs[i].text.p);
+    sh->logs_count = 0;
+    sh->logs_bytes = 0;
+}
+
+void mr_worker_link_log(struct mr_worker_shell *sh, const struct mr_strand_item *item)
+{
+    struct mr_str text = item->result.log;
+    if (!text.n || sh->logs_count == LOGS_MAX || sh->logs_bytes + text.n > LOGS_BYTES_MAX) return;
+    sh->logs[sh->logs_count++] = (struct mr_worker_log){
+        item->job, item->index, item->attempt, mr_str_of(mr_copy(text.p, text.n), text.n)};
+    sh->logs_bytes += text.n;
+}
+
+bool mr_worker_link_may_send(const struct mr_worker_shell *sh)
+{
+    return sh->call && !mr_rpc_call_queued_bytes(sh->call);
+}
+
+void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up)
+{
+    mr_pb_arena_clear(&sh->arena_out);
+    mr_buf_clear(&sh->wire);
+    if (!sh->call) return;
+    mr_worker_wire_write(
+        up, &sh->identity, sh->logs, up->reg ? 0 : sh->logs_count, &sh->arena_out, &sh->wire);
+    if (!up->reg) logs_clear(sh);
+    int err = mr_buf_status(&sh->wire);
+    if (!err) err = mr_rpc_call_send(sh->call, mr_buf_str(&sh->wire));
+    if (!err) return;
+    /* What the core has said is lost: start the session over, which reconciles. */
+    mr_log(MR_WARN, "session.send", "bytes=%zu error=%s", sh->wire.n, mr_err_name(err));
+    mr_rpc_call_cancel(sh->call);
+}
+
+static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
+{
+    struct mr_worker_shell *sh = mr_rpc_call_context(call);
+    struct mr_error e;
+    struct mr_ws_down down;
+    if (call != sh->call) return; /* of a stream we gave up */
+    mr_pb_arena_clear(&sh->arena_in);
+    int err = mr_worker_wire_read(mr_rpc_message_str(m), &sh->arena_in, &down, &e);
+    if (err) {
+        mr_log(MR_ERROR, "session.message", "error=\"%s\"", e.text);
+        mr_rpc_call_cancel(call);
+        return;
+    }
+    if (down.registered) {
+        sh->incarnation = down.registered->incarnation;
+        sh->identity.suspects = (struct mr_ws_refs){0}; /* told */
+        mr_log(MR_INFO, "session.registered", "incarnation=%" PRIu64 " epoch=%u",
+            down.registered->incarnation, down.registered->epoch);
+    }
+    struct mr_worker_event ev = {.kind = MR_WORKER_MESSAGE, .message = &down};
+    mr_worker_shell_step(sh, &ev);
+}
+
+static bool is_final(const struct mr_worker_shell *sh, int code)
+{
+    if (code == GRPC_UNAUTHENTICATED || code == GRPC_PERMISSION_DENIED) return true;
+    /* Refused without an incarnation that could be revoked: versions differ. */
+    return code == GRPC_FAILED_PRECONDITION && !sh->incarnation;
+}
+
+static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    struct mr_worker_shell *sh = mr_rpc_call_context(call);
+    if (call != sh->call) return;
+    sh->call = NULL;
+    char words[256];
+    mr_log_quote(status->message, words, sizeof words);
+    if (sh->ending) return;
+    if (is_final(sh, status->code)) {
+        mr_log(MR_ERROR, "session.refused", "code=%d message=%s", status->code, words);
+        sh->exit_code = MR_WORKER_EXIT_FATAL;
+        sh->end_at = sh->now;
+        return;
+    }
+    bool revoked = status->code == GRPC_FAILED_PRECONDITION;
+    mr_log(sh->incarnation ? MR_WARN : MR_DEBUG, revoked ? "session.revoked" : "session.lost",
+        "code=%d message=%s", status->code, words);
+    if (revoked) sh->incarnation = 0;
+    struct mr_worker_event ev = {.kind = revoked ? MR_WORKER_REVOKED : MR_WORKER_DISCONNECTED};
+    mr_worker_shell_step(sh, &ev);
+}
+
+void mr_worker_link_open(struct mr_worker_shell *sh)
+{
+    static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
+    mr_worker_link_close(sh);
+    mr_counter_add(sh->reconnects, 1);
+    sh->call = mr_rpc_call_open(sh->channel, CONNECT_METHOD, &handler, sh, NULL);
+    struct mr_worker_event ev = {.kind = MR_WORKER_CONNECTED};
+    mr_worker_shell_step(sh, &ev);
+}
+
+void mr_worker_link_close(struct mr_worker_shell *sh)
+{
+    struct mr_rpc_call *call = sh->call;
+    sh->call = NULL; /* its on_done is nobody's news */
+    if (call) mr_rpc_call_cancel(call);
+    logs_clear(sh);
+}

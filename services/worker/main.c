@@ -1,0 +1,204 @@
+/* mr-worker: runs the operators of this process for a scheduler. */
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "host/config.h"
+#include "host/file.h"
+#include "host/log.h"
+#include "host/signal.h"
+#include "services/worker/exec.h"
+#include "services/worker/shell.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+struct config {
+    const char *scheduler;
+    const char *store;
+    const char *store_address;
+    const char *name;
+    const char *node;
+    const char *dir;
+    const char *token_file;
+    struct mr_texts listen;
+    struct mr_texts plugin;
+    struct mr_texts data_root;
+    struct mr_texts resource;
+    uint64_t threads;
+    uint64_t memory;
+    bool allow_exec;
+};
+
+#define AT(field) offsetof(struct config, field)
+// clang-format off
+static const struct mr_option options[] = {
+    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .init = "127.0.0.1:8471", .help = "the scheduler: unix:PATH or HOST:PORT", .at = AT(scheduler)},
+    {.name = "store", .env = "MILLRACE_STORE_SOCKET", .type = MR_OPTION_TEXT, .value = "PATH",
+        .help = "control socket of this node's object store; default: none, and no value over 4 KiB",
+        .at = AT(store)},
+    {.name = "store-address", .env = "MILLRACE_STORE_ADDRESS", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "gRPC address of this node's object store, as others reach it", .at = AT(store_address)},
+    {.name = "name", .env = "MILLRACE_WORKER_NAME", .type = MR_OPTION_TEXT, .value = "NAME",
+        .help = "unique in the cluster; default: worker-HOST-PID", .at = AT(name)},
+    {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME", .init = "node",
+        .help = "name of the machine", .at = AT(node)},
+    {.name = "threads", .letter = 't', .env = "MILLRACE_THREADS", .type = MR_OPTION_U64, .value = "N",
+        .help = "executor threads; default: one a core", .at = AT(threads), .max = MR_SLOTS_MAX},
+    {.name = "memory", .env = "MILLRACE_WORKER_MEMORY", .type = MR_OPTION_BYTES, .value = "BYTES",
+        .help = "what this process may use; default: a quarter of the machine", .at = AT(memory),
+        .min = 64 << 20, .max = (uint64_t)1 << 50},
+    {.name = "resource", .env = "MILLRACE_RESOURCES", .type = MR_OPTION_TEXTS, .value = "NAME=N",
+        .help = "what tasks may ask for, e.g. gpu=1; may be repeated", .at = AT(resource)},
+    {.name = "data-root", .env = "MILLRACE_DATA_ROOTS", .type = MR_OPTION_TEXTS, .value = "DIR",
+        .help = "operators read files beneath it; may be repeated; default: the current directory",
+        .at = AT(data_root)},
+    {.name = "plugin", .env = "MILLRACE_PLUGINS", .type = MR_OPTION_TEXTS, .value = "FILE.so",
+        .help = "operators to load; may be repeated", .at = AT(plugin)},
+    {.name = "allow-exec", .env = "MILLRACE_ALLOW_EXEC", .type = MR_OPTION_BOOL,
+        .help = "run programs: the operator exec", .at = AT(allow_exec)},
+    {.name = "dir", .env = "MILLRACE_WORKER_DIR", .type = MR_OPTION_TEXT, .value = "DIR",
+        .help = "where to note what runs, to be read after a crash; default: nowhere", .at = AT(dir)},
+    {.name = "listen", .env = "MILLRACE_WORKER_LISTEN", .type = MR_OPTION_TEXTS, .value = "ADDR",
+        .help = "serve health, reflection and metrics at unix:PATH or HOST:PORT; default: nowhere",
+        .at = AT(listen)},
+    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "the cluster's secret, shown to scheduler and stores", .at = AT(token_file)},
+};
+// clang-format on
+
+static const struct mr_config_spec spec = {
+    .program = "mr-worker",
+    .summary = "Runs tasks: operators of this process on values of this node.",
+    .examples = "  mr-worker --scheduler unix:/run/m/scheduler.sock --store /run/m/arena.sock \\\n"
+                "      --store-address unix:/run/m/store.sock --threads 4\n"
+                "  mr-worker --scheduler 10.0.0.5:8471 --plugin ./my_ops.so --resource gpu=1",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options),
+};
+
+static int resource_parse(const char *text, struct mr_ws_resource *out, struct mr_error *e)
+{
+    const char *equals = strchr(text, '=');
+    char *end = NULL;
+    double n = equals ? strtod(equals + 1, &end) : 0;
+    if (!equals || equals == text || end == equals + 1 || *end || !(n > 0) || n > 1e9)
+        return mr_fail(e, MR_EINVAL,
+            "--resource \"%s\": wanted is NAME=NUMBER with a number above 0, e.g. gpu=1", text);
+    *out = (struct mr_ws_resource){
+        mr_str_of(text, (size_t)(equals - text)), (uint64_t)llround(n * 1e6)};
+    return MR_OK;
+}
+
+static int resources_parse(
+    const struct mr_texts *texts, struct mr_ws_resource *out, struct mr_error *e)
+{
+    if (texts->count > MR_RESOURCES_MAX)
+        return mr_fail(e, MR_EINVAL, "--resource: at most %d kinds", MR_RESOURCES_MAX);
+    for (size_t i = 0; i < texts->count; i++) {
+        int err = resource_parse(texts->items[i], &out[i], e);
+        if (err) return err;
+    }
+    return MR_OK;
+}
+
+static int roots_fill(struct mr_roots *roots, const struct mr_texts *texts, struct mr_error *e)
+{
+    mr_roots_init(roots);
+    if (!texts->count) return mr_roots_add(roots, ".", e);
+    for (size_t i = 0; i < texts->count; i++) {
+        int err = mr_roots_add(roots, texts->items[i], e);
+        if (err) return err;
+    }
+    return MR_OK;
+}
+
+static int ops_fill(struct mr_registry *r, const struct config *c, struct mr_error *e)
+{
+    int err = MR_OK;
+    if (c->allow_exec) err = mr_registry_add(r, mr_exec_op(), e);
+    for (size_t i = 0; i < c->plugin.count && !err; i++)
+        err = mr_registry_load_plugin(r, c->plugin.items[i], e);
+    return err;
+}
+
+static void defaults(struct config *c, char *name, size_t name_bytes)
+{
+    char host[64] = "local";
+    (void)gethostname(host, sizeof host - 1);
+    (void)snprintf(name, name_bytes, "worker-%s-%ld", host, (long)getpid());
+    if (!c->name) c->name = name;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    if (!c->threads) c->threads = cores > 0 ? (uint64_t)cores : 1;
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (!c->memory) c->memory = (uint64_t)pages * (uint64_t)page / 4;
+}
+
+static void on_signal(void *ctx, int number)
+{
+    (void)number;
+    mr_worker_shell_signal(ctx);
+}
+
+static int run(const struct config *c, struct mr_worker_options *o, struct mr_error *e)
+{
+    struct mr_worker_shell *sh = NULL;
+    int err = mr_worker_shell_open(o, &sh, e);
+    if (err) return err;
+    struct mr_signals *signals = mr_signal_open(on_signal, sh);
+    int code = mr_worker_shell_run(sh);
+    mr_log(MR_INFO, "worker.end", "name=%s code=%d", c->name, code);
+    /* Executors may be inside operators that never return: leave without them. What must outlive
+     * the process does not lie in it. */
+    if (code) _exit(code);
+    if (!mr_worker_shell_is_idle(sh)) _exit(0);
+    mr_signal_close(&signals);
+    mr_worker_shell_close(&sh);
+    return MR_OK;
+}
+
+int main(int argc, char **argv)
+{
+    struct config c = {0};
+    struct mr_error e = {0};
+    struct mr_ws_resource resources[MR_RESOURCES_MAX];
+    struct mr_roots roots;
+    struct mr_buf secret;
+    char name[128];
+    mr_signal_block();
+    mr_log_set_program("mr-worker");
+    mr_config_load(&spec, argc, argv, &c, NULL);
+    defaults(&c, name, sizeof name);
+    struct mr_registry *registry = mr_registry_new(), *builtin = mr_registry_new();
+    mr_buf_init(&secret, 4096);
+    int err = resources_parse(&c.resource, resources, &e);
+    if (!err) err = roots_fill(&roots, &c.data_root, &e);
+    if (!err) err = ops_fill(registry, &c, &e);
+    if (!err && c.token_file) err = mr_file_read_secret(c.token_file, &secret, &e);
+    mr_buf_add_byte(&secret, 0);
+    struct mr_worker_options o = {.scheduler = c.scheduler,
+        .store_socket = c.store,
+        .store_address = c.store_address,
+        .name = c.name,
+        .node = c.node,
+        .dir = c.dir,
+        .bearer = c.token_file ? (const char *)secret.p : NULL,
+        .listen = c.listen.items,
+        .listen_count = c.listen.count,
+        .slots = (uint32_t)c.threads,
+        .memory_bytes = c.memory,
+        .resources = resources,
+        .resources_count = (uint32_t)c.resource.count,
+        .registry = registry,
+        .builtin = builtin,
+        .roots = &roots,
+        .allow_exec = c.allow_exec};
+    if (!err) err = run(&c, &o, &e);
+    if (err) (void)fprintf(stderr, "mr-worker: %s\n", e.text);
+    mr_registry_free(&registry);
+    mr_registry_free(&builtin);
+    mr_buf_fini(&secret);
+    mr_config_fini(&spec, &c);
+    return err ? MR_WORKER_EXIT_FATAL : 0;
+}

@@ -1,0 +1,211 @@
+#include "services/worker/process.h"
+
+#include "base/alloc.h"
+#include "host/clock.h"
+#include "host/signal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define POLL_MS 10
+#define ERR_BYTES_MAX ((size_t)262144)
+#define FILES_MAX 1024
+
+struct pipes {
+    int in[2], out[2], err[2];
+};
+
+static void close_one(int *fd)
+{
+    if (*fd >= 0) (void)close(*fd);
+    *fd = -1;
+}
+
+static void pipes_close(struct pipes *p)
+{
+    close_one(&p->in[0]);
+    close_one(&p->in[1]);
+    close_one(&p->out[0]);
+    close_one(&p->out[1]);
+    close_one(&p->err[0]);
+    close_one(&p->err[1]);
+}
+
+static void limit(int what, uint64_t n)
+{
+    struct rlimit r = {n, n};
+    if (n) (void)setrlimit((__rlimit_resource_t)what, &r);
+}
+
+/* After fork: only what is safe there. Exit code 127 and a word on stderr when it cannot start. */
+static void child(const struct mr_process *p, const struct pipes *fds)
+{
+    (void)setpgid(0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    bool ready = dup2(fds->in[0], 0) >= 0 && dup2(fds->out[1], 1) >= 0 && dup2(fds->err[1], 2) >= 0;
+    (void)close_range(3, ~0u, 0);
+    limit(RLIMIT_AS, p->memory_bytes_max);
+    limit(RLIMIT_CPU, p->cpu_s_max);
+    limit(RLIMIT_NOFILE, FILES_MAX);
+    struct rlimit none = {0, 0};
+    (void)setrlimit(RLIMIT_CORE, &none);
+    mr_signal_reset_child();
+    if (ready && !chdir(p->dir)) (void)execvpe(p->argv[0], p->argv, p->env);
+    static const char words[] = "cannot start the program\n";
+    (void)!write(2, words, sizeof words - 1);
+    _exit(127);
+}
+
+/* Keeps the later half when full: the end says most. */
+static void keep_end(struct mr_buf *b, const char *p, size_t n)
+{
+    if (b->n + n > ERR_BYTES_MAX) {
+        size_t from = MR_MIN(b->n, ERR_BYTES_MAX / 2);
+        memmove(b->p, b->p + from, b->n - from);
+        b->n -= from;
+    }
+    mr_buf_add(b, p, MR_MIN(n, ERR_BYTES_MAX / 2));
+}
+
+/* false: the other end is closed. */
+static bool drain(int *fd, struct mr_buf *b, bool is_err)
+{
+    char bytes[65536];
+    ssize_t n = read(*fd, bytes, sizeof bytes);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (n <= 0) {
+        close_one(fd);
+        return false;
+    }
+    if (is_err) {
+        keep_end(b, bytes, (size_t)n);
+    } else {
+        mr_buf_add(b, bytes, (size_t)n);
+    }
+    return true;
+}
+
+static void feed(struct pipes *fds, struct mr_str *input)
+{
+    ssize_t n = input->n ? write(fds->in[1], input->p, input->n) : 0;
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    if (n > 0) *input = mr_str_of(input->p + n, input->n - (size_t)n);
+    if (n < 0 || !input->n) close_one(&fds->in[1]);
+}
+
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {0};
+    return !waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid == pid;
+}
+
+/* Feeds and listens until it has ended; MR_OK, or why it is to be killed. */
+static int attend(struct mr_process *p, struct pipes *fds, pid_t pid, struct mr_error *e)
+{
+    struct mr_str input = p->input;
+    while (!has_ended(pid)) {
+        struct pollfd polled[3] = {{.fd = fds->out[0], .events = POLLIN},
+            {.fd = fds->err[0], .events = POLLIN}, {.fd = fds->in[1], .events = POLLOUT}};
+        (void)poll(polled, 3, POLL_MS);
+        if (polled[0].revents) (void)drain(&fds->out[0], &p->out, false);
+        if (polled[1].revents) (void)drain(&fds->err[0], &p->err, true);
+        if (polled[2].revents) feed(fds, &input);
+        if (p->is_cancelled(p->ctx)) return mr_fail(e, MR_ECANCELED, "it was stopped");
+        if (mr_buf_status(&p->out))
+            return mr_fail(e, MR_ELIMIT, "it wrote more than %zu bytes", MR_PROCESS_OUTPUT_MAX);
+    }
+    return MR_OK;
+}
+
+static int start(struct mr_process *p, struct pipes *fds, pid_t *pid, struct mr_error *e)
+{
+    *fds = (struct pipes){{-1, -1}, {-1, -1}, {-1, -1}};
+    if (pipe2(fds->in, O_CLOEXEC) || pipe2(fds->out, O_CLOEXEC) || pipe2(fds->err, O_CLOEXEC)) {
+        pipes_close(fds);
+        return mr_fail(e, MR_EIO, "cannot make pipes: %s", strerror(errno));
+    }
+    *pid = fork();
+    if (*pid == 0) child(p, fds);
+    if (*pid < 0) {
+        pipes_close(fds);
+        return mr_fail(e, MR_EIO, "cannot fork: %s", strerror(errno));
+    }
+    (void)setpgid(*pid, *pid); /* whoever comes first */
+    close_one(&fds->in[0]);
+    close_one(&fds->out[1]);
+    close_one(&fds->err[1]);
+    (void)fcntl(fds->in[1], F_SETFL, O_NONBLOCK);
+    (void)fcntl(fds->out[0], F_SETFL, O_NONBLOCK);
+    (void)fcntl(fds->err[0], F_SETFL, O_NONBLOCK);
+    return MR_OK;
+}
+
+static int outcome(const struct mr_process *p, int status, struct mr_error *e)
+{
+    if (WIFSIGNALED(status))
+        return mr_fail(e, MR_EUNKNOWN, "%s was ended by signal %d (%s)", p->argv[0],
+            WTERMSIG(status), strsignal(WTERMSIG(status)));
+    if (WEXITSTATUS(status))
+        return mr_fail(e, MR_EUNKNOWN, "%s ended with status %d", p->argv[0], WEXITSTATUS(status));
+    return MR_OK;
+}
+
+int mr_process_run(struct mr_process *p, struct mr_error *e)
+{
+    struct pipes fds;
+    pid_t pid = 0;
+    mr_buf_init(&p->out, MR_PROCESS_OUTPUT_MAX);
+    mr_buf_init(&p->err, ERR_BYTES_MAX * 2);
+    int err = start(p, &fds, &pid, e);
+    if (err) return err;
+    err = attend(p, &fds, pid, e);
+    /* The group first, while the leader's number is still taken; then the leader. */
+    (void)kill(-pid, SIGKILL);
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+    for (size_t n = SIZE_MAX; fds.out[0] >= 0 && n != p->out.n && !mr_buf_status(&p->out);) {
+        n = p->out.n;
+        (void)drain(&fds.out[0], &p->out, false);
+    }
+    while (fds.err[0] >= 0) {
+        size_t n = p->err.n;
+        if (!drain(&fds.err[0], &p->err, true) || n == p->err.n) break;
+    }
+    pipes_close(&fds);
+    if (!err && mr_buf_status(&p->out))
+        err = mr_fail(e, MR_ELIMIT, "it wrote more than %zu bytes", MR_PROCESS_OUTPUT_MAX);
+    return err ? err : outcome(p, status, e);
+}
+
+void mr_process_fini(struct mr_process *p)
+{
+    mr_buf_fini(&p->out);
+    mr_buf_fini(&p->err);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+    (void)st;
+    (void)ftw;
+    if (type == FTW_DP || type == FTW_D) {
+        (void)rmdir(path);
+    } else {
+        (void)unlink(path);
+    }
+    return 0;
+}
+
+void mr_process_remove_dir(const char *path)
+{
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}

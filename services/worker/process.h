@@ -1,0 +1,26 @@
+/* One child process: started clean, fed, listened to, ended whole. Knows nothing of tasks. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define MR_PROCESS_OUTPUT_MAX ((size_t)256 << 20)
+
+struct mr_process {
+    char *const *argv; /* NULL-terminated, as env */
+    char *const *env;
+    const char *dir; /* working directory */
+    struct mr_str input;
+    uint64_t memory_bytes_max; /* 0: none */
+    uint64_t cpu_s_max;
+    bool (*is_cancelled)(void *ctx); /* asked every few milliseconds */
+    void *ctx;
+    struct mr_buf out; /* what it wrote; also after a failure */
+    struct mr_buf err; /* the end of it */
+};
+
+/* Until it ended. MR_OK: with status 0. MR_ECANCELED; otherwise words on how it ended. */
+int mr_process_run(struct mr_process *p, struct mr_error *e);
+void mr_process_fini(struct mr_process *p);
+
+void mr_process_remove_dir(const char *path); /* with all in it; follows no links */

@@ -1,0 +1,27 @@
+/* The page of suspects: which task each executor is running, in a file that outlives the process.
+ * After a crash the next process of the same name reads who was running; only those are suspected
+ * of the crash. Writing is a few stores to mapped memory. */
+#pragma once
+
+#include "base/err.h"
+#include "base/id.h"
+
+struct mr_suspects;
+
+struct mr_suspect {
+    mr_job_id job;
+    uint32_t index;
+    uint32_t attempt;
+};
+
+/* Opens or makes DIR/worker-NAME.running. `found` receives at most `room` suspects of a process
+ * that ended without mr_suspects_clear; the page is then empty. A page that makes no sense has
+ * none. */
+int mr_suspects_open(const char *dir, const char *name, uint32_t slots, struct mr_suspects **out,
+    struct mr_suspect *found, uint32_t room, uint32_t *found_count, struct mr_error *e);
+void mr_suspects_close(struct mr_suspects **s); /* clears */
+void mr_suspects_clear(struct mr_suspects *s);  /* the process ends without blame for anyone */
+
+/* By the thread of `slot`. */
+void mr_suspects_begin(struct mr_suspects *s, uint32_t slot, const struct mr_suspect *task);
+void mr_suspects_end(struct mr_suspects *s, uint32_t slot);
