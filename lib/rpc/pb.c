@@ -9,6 +9,7 @@
 
 #define CHUNK_BYTES_MIN ((size_t)16384)
 #define ALIGN _Alignof(max_align_t)
+#define LEVELS_MAX (2 * MR_DEPTH_MAX + 16) /* a list in a list is two messages in each other */
 
 struct mr_pb_chunk {
     struct mr_pb_chunk *next;
@@ -86,7 +87,7 @@ struct level {
 /* Are the bytes well-formed as far as messages nest, and no deeper than we allow? */
 static int check_depth(const ProtobufCMessageDescriptor *type, struct mr_str bytes)
 {
-    struct level levels[MR_DEPTH_MAX];
+    struct level levels[LEVELS_MAX];
     levels[0] = (struct level){mr_wire_read(bytes), type};
     size_t depth = 1;
     while (depth) {
@@ -103,7 +104,7 @@ static int check_depth(const ProtobufCMessageDescriptor *type, struct mr_str byt
             protobuf_c_message_descriptor_get_field(top->type, f.number);
         if (!field || field->type != PROTOBUF_C_TYPE_MESSAGE) continue;
         const ProtobufCMessageDescriptor *inner = field->descriptor;
-        if (depth == MR_DEPTH_MAX) return MR_ELIMIT;
+        if (depth == LEVELS_MAX) return MR_ELIMIT;
         levels[depth++] = (struct level){mr_wire_read(f.bytes), inner};
     }
     return MR_OK;
@@ -114,7 +115,7 @@ void *mr_pb_unpack(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
 {
     int err = check_depth(type, bytes);
     if (err == MR_ELIMIT) {
-        (void)mr_fail(e, err, "%s: nested deeper than %d", type->name, MR_DEPTH_MAX);
+        (void)mr_fail(e, err, "%s: messages nested deeper than %d", type->name, LEVELS_MAX);
         return NULL;
     }
     void *m = NULL;

@@ -24,7 +24,8 @@ void mr_pb_arena_clear(struct mr_pb_arena *a); /* keeps one chunk for the next m
 void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes); /* NULL past the ceiling */
 
 /* The message, good until the arena is cleared; NULL with MR_EFORMAT or MR_ELIMIT in `e` (may be
- * NULL) for bytes that are no such message, nest deeper than MR_DEPTH_MAX, or need too much. */
+ * NULL) for bytes that are no such message, nest deeper than twice MR_DEPTH_MAX, or need too much.
+ */
 void *mr_pb_unpack(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
     struct mr_pb_arena *a, struct mr_error *e);
 

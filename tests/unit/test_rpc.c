@@ -129,7 +129,7 @@ static void collect_half_close(struct mr_rpc_call *call)
 static void count_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     see_message(&world_of_server->at_server, m);
-    int n = atoi(world_of_server->at_server.last);
+    int n = (int)strtol(world_of_server->at_server.last, NULL, 10);
     for (int i = 0; i < n; i++) {
         char text[32];
         (void)snprintf(text, sizeof text, "%d", i);
