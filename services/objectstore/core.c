@@ -107,7 +107,10 @@ static void hold(struct mr_ostore *s, const struct mr_ostore_event *ev)
         return;
     }
     s->objects[o].unheld_since = s->now;
-    if (mr_ostore_unlink(s, o, (uint32_t)ev->holder.kind, key)) mr_ostore_unheld(s, o);
+    bool every_job = ev->holder.kind == MR_HOLD_JOB && !key;
+    bool went = every_job ? mr_ostore_unlink_jobs(s, o)
+                          : mr_ostore_unlink(s, o, (uint32_t)ev->holder.kind, key);
+    if (went) mr_ostore_unheld(s, o);
 }
 
 static void used(struct mr_ostore *s, uint32_t o)

@@ -112,7 +112,7 @@ struct mr_ostore_effects {
     size_t n_max;
 };
 
-/* Room for the most effects one step may have; the caller takes them and sets n = 0. */
+/* Room for the most effects one step may have; the caller carries them out and sets n = 0. */
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config);
 void mr_ostore_effects_fini(struct mr_ostore_effects *fx);
 
@@ -122,8 +122,6 @@ void mr_ostore_step(struct mr_ostore *s, mr_time now, const struct mr_ostore_eve
     struct mr_ostore_effects *fx);
 mr_time mr_ostore_deadline(const struct mr_ostore *s);
 void mr_ostore_check(const struct mr_ostore *s);
-
-/* ---- what the shell may look at ---------------------------------------------------------------*/
 
 #define MR_OSTORE_HOLDERS_SHOWN 8
 

@@ -170,6 +170,7 @@ void mr_ostore_object_drop(struct mr_ostore *s, uint32_t o);
 void mr_ostore_enlist(struct mr_ostore *s, uint32_t o, enum list list); /* at the recent end */
 bool mr_ostore_link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore_unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
+bool mr_ostore_unlink_jobs(struct mr_ostore *s, uint32_t o);
 bool mr_ostore_wait(struct mr_ostore *s, uint32_t o, const struct mr_ostore_event *ev);
 void mr_ostore_waiter_drop(struct mr_ostore *s, uint32_t w);
 struct client *mr_ostore_client(struct mr_ostore *s, uint32_t number);     /* NULL: dead */

@@ -140,13 +140,33 @@ bool mr_ostore_unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t k
     return false;
 }
 
+bool mr_ostore_unlink_jobs(struct mr_ostore *s, uint32_t o)
+{
+    struct object *x = &s->objects[o];
+    bool any = false;
+    for (uint32_t at = x->links, next; at; at = next) {
+        next = s->links[at].next;
+        if (s->links[at].kind == MR_HOLD_JOB)
+            any |= mr_ostore_unlink(s, o, MR_HOLD_JOB, s->links[at].key);
+    }
+    return any;
+}
+
+/* The store's own client holds uploads that nobody else holds yet. */
+static bool is_internal(const struct mr_ostore *s, uint64_t client)
+{
+    for (uint32_t i = 0; i < s->clients_count; i++)
+        if (s->clients[i].number == client) return s->clients[i].internal;
+    return false;
+}
+
 struct mr_store_holder mr_ostore_some_holder(
     const struct mr_ostore *s, uint32_t o, uint32_t but_client)
 {
     for (uint32_t at = s->objects[o].links; at; at = s->links[at].next) {
         const struct link *l = &s->links[at];
         if (l->kind == LINK_PIN) continue;
-        if (l->kind == MR_HOLD_CLIENT && l->key == but_client) continue;
+        if (l->kind == MR_HOLD_CLIENT && (l->key == but_client || is_internal(s, l->key))) continue;
         return (struct mr_store_holder){(enum mr_store_holder_kind)l->kind, l->key};
     }
     return (struct mr_store_holder){0};

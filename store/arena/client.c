@@ -39,14 +39,14 @@ static int take_welcome(
         return mr_fail(e, MR_EFORMAT, "object store: no welcome came");
     memcpy(&st->welcome, m->fixed, sizeof st->welcome);
     uint64_t bytes = 0;
-    int err = mr_segment_check(fd, st->welcome.directory_bytes, true, &bytes, e);
+    int err = mr_segment_check(fd, st->welcome.catalog_bytes, true, &bytes, e);
     if (err) return err;
     if (st->welcome.slab_bytes < 2 * MR_SMALL_BYTES_MAX)
         return mr_fail(e, MR_EFORMAT, "object store: slabs of %llu bytes",
             (unsigned long long)st->welcome.slab_bytes);
-    err = mr_segment_map(fd, st->welcome.directory_bytes, false, &st->directory_map, e);
+    err = mr_segment_map(fd, st->welcome.catalog_bytes, false, &st->catalog_map, e);
     if (err) return err;
-    return mr_directory_attach(&st->directory, st->directory_map, st->welcome.directory_bytes, e);
+    return mr_catalog_attach(&st->catalog, st->catalog_map, st->welcome.catalog_bytes, e);
 }
 
 static int handshake(struct mr_store *st, const char *name, bool internal, struct mr_error *e)
@@ -84,7 +84,7 @@ int mr_store_open_socket(
                                : handshake(st, name, internal, e);
     if (err) {
         mr_segment_unmap(st->pins, sizeof *st->pins);
-        mr_segment_unmap(st->directory_map, st->welcome.directory_bytes);
+        mr_segment_unmap(st->catalog_map, st->welcome.catalog_bytes);
         if (st->event_fd >= 0) close(st->event_fd);
         close(socket);
         mr_release(st);
@@ -148,7 +148,7 @@ void mr_store_close(struct mr_store **pst)
     free_segments(st);
     mr_space_fini(&st->space);
     mr_segment_unmap(st->pins, sizeof *st->pins);
-    mr_segment_unmap(st->directory_map, st->welcome.directory_bytes);
+    mr_segment_unmap(st->catalog_map, st->welcome.catalog_bytes);
     pthread_cond_destroy(&st->changed);
     pthread_mutex_destroy(&st->lock);
     pthread_mutex_destroy(&st->space_lock);

@@ -56,7 +56,7 @@ static bool get_here(struct mr_store *st, mr_object_id id, struct mr_store_view 
     if (slot == MR_PIN_SLOTS) return false;
     slot_show(st, slot);
     struct mr_dir_place at;
-    if (!mr_directory_pin(&st->directory, id, &st->pins->slots[slot], &at)) {
+    if (!mr_catalog_pin(&st->catalog, id, &st->pins->slots[slot], &at)) {
         slot_give(st, slot);
         return false;
     }

@@ -4,7 +4,7 @@
 
 #include "store/arena/client.h"
 #include "store/arena/control.h"
-#include "store/arena/directory.h"
+#include "store/arena/catalog.h"
 #include "store/arena/space.h"
 
 #include <pthread.h>
@@ -41,8 +41,8 @@ struct mr_store {
     int event_fd;
     pthread_t thread;
     struct mr_ctl_welcome welcome;
-    struct mr_directory directory;
-    void *directory_map;
+    struct mr_catalog catalog;
+    void *catalog_map;
     struct mr_pin_page *pins;
     _Atomic uint64_t pins_taken[MR_PIN_SLOTS / 64];
     _Atomic uint32_t pins_hint;

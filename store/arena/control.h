@@ -55,7 +55,7 @@ struct mr_ctl_hello {
 struct mr_ctl_welcome {
     uint64_t node;
     uint64_t maker;
-    uint64_t directory_bytes;
+    uint64_t catalog_bytes;
     uint64_t segment_bytes; /* of an ordinary segment */
     uint64_t slab_bytes;
 };

@@ -13,7 +13,7 @@
 #include <assert.h>
 #include <stdatomic.h>
 
-#define MR_DIRECTORY_MAGIC 0x315249446d72726du
+#define MR_CATALOG_MAGIC 0x315249446d72726du
 #define MR_PIN_MAGIC 0x314e49506d72726du
 #define MR_EXTENT_MAGIC 0x315458456d72726du
 

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "store/arena/control.h"
-#include "store/arena/directory.h"
+#include "store/arena/catalog.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 
 static void seen(void *ctx, uint32_t entry)
 {
-    const struct mr_directory *d = ctx;
+    const struct mr_catalog *d = ctx;
     mr_assert(entry > 0);
     mr_assert(entry < d->entries_count);
 }
@@ -39,12 +39,12 @@ static void try_directory(const void *p, size_t n)
     size_t bytes = MR_MAX(n, sizeof(struct mr_dir_head));
     void *copy = mr_alloc_aligned(mr_align_up(bytes, 64), 64);
     memcpy(copy, p, n);
-    struct mr_directory d;
+    struct mr_catalog d;
     struct mr_dir_place at;
     _Atomic uint64_t slot = 0;
-    if (!mr_directory_attach(&d, copy, n, NULL)) {
+    if (!mr_catalog_attach(&d, copy, n, NULL)) {
         for (uint64_t i = 0; i < 8; i++)
-            (void)mr_directory_pin(&d, (mr_object_id){i, i * i}, &slot, &at);
+            (void)mr_catalog_pin(&d, (mr_object_id){i, i * i}, &slot, &at);
     }
     mr_release(copy);
 }
@@ -52,9 +52,9 @@ static void try_directory(const void *p, size_t n)
 static void try_page(const void *p, size_t n)
 {
     uint32_t entries = 64;
-    void *memory = mr_alloc_aligned(mr_directory_bytes(entries), 64);
-    struct mr_directory d;
-    mr_directory_format(&d, memory, entries, (mr_node_id){1});
+    void *memory = mr_alloc_aligned(mr_catalog_bytes(entries), 64);
+    struct mr_catalog d;
+    mr_catalog_format(&d, memory, entries, (mr_node_id){1});
     struct mr_pin_page *page = mr_alloc_aligned(mr_align_up(sizeof *page, 64), 64);
     memcpy(page, p, MR_MIN(n, sizeof *page));
     uint32_t from = 3;

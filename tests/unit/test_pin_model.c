@@ -1,4 +1,4 @@
-/* The pin protocol of store/arena/directory.c, explored step by step in every order: two readers
+/* The pin protocol of store/arena/catalog.c, explored step by step in every order: two readers
  * and an evictor that reuses the memory, on a machine whose stores wait in a buffer of each
  * processor and leave it in any order between variables (so that a missing fence shows, which no
  * number of runs on real hardware would promise). "No reader ever sees reused memory" is checked at
@@ -90,7 +90,7 @@ static void leave(struct model_state *s, int p, int v)
     s->waiting[p][v][s->waiting_count[p][v]] = 0; /* one form for equal states */
 }
 
-/* ---- mr_directory_pin and mr_store_release, a step each ---------------------------------------*/
+/* ---- mr_catalog_pin and mr_store_release, a step each ---------------------------------------*/
 
 static uint8_t pin_of(uint8_t word)
 {

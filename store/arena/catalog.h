@@ -7,7 +7,7 @@
 
 /* ---- both sides: a directory mapped somewhere -------------------------------------------------*/
 
-struct mr_directory {
+struct mr_catalog {
     struct mr_dir_head *head;
     _Atomic uint32_t *slots;
     struct mr_dir_entry *entries;
@@ -16,12 +16,12 @@ struct mr_directory {
     uint32_t graves; /* writer only */
 };
 
-uint64_t mr_directory_bytes(uint32_t entries_count);
+uint64_t mr_catalog_bytes(uint32_t entries_count);
 
-/* The writer formats zeroed memory of mr_directory_bytes(entries_count). */
-void mr_directory_format(struct mr_directory *d, void *p, uint32_t entries_count, mr_node_id node);
+/* The writer formats zeroed memory of mr_catalog_bytes(entries_count). */
+void mr_catalog_format(struct mr_catalog *d, void *p, uint32_t entries_count, mr_node_id node);
 /* A reader takes what it was given: MR_EFORMAT if the tables do not lie within `bytes`. */
-int mr_directory_attach(struct mr_directory *d, void *p, uint64_t bytes, struct mr_error *e);
+int mr_catalog_attach(struct mr_catalog *d, void *p, uint64_t bytes, struct mr_error *e);
 
 /* ---- reader -----------------------------------------------------------------------------------*/
 
@@ -35,33 +35,33 @@ struct mr_dir_place {
 
 /* Announces a pin of object `id` in `slot` and confirms it. True: the place is pinned until `slot`
  * is set to 0. False: `slot` is 0 again, the store must be asked. */
-bool mr_directory_pin(const struct mr_directory *d, mr_object_id id, _Atomic uint64_t *slot,
-    struct mr_dir_place *out);
+bool mr_catalog_pin(
+    const struct mr_catalog *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out);
 
 /* ---- writer -----------------------------------------------------------------------------------*/
 
 /* Entry numbers are given by the caller; `entry` is free. The object is AWAY until published. */
-void mr_directory_add(struct mr_directory *d, uint32_t entry, mr_object_id id);
-void mr_directory_publish(
-    struct mr_directory *d, uint32_t entry, uint32_t segment, uint64_t offset, uint64_t bytes);
+void mr_catalog_add(struct mr_catalog *d, uint32_t entry, mr_object_id id);
+void mr_catalog_publish(
+    struct mr_catalog *d, uint32_t entry, uint32_t segment, uint64_t offset, uint64_t bytes);
 /* One eviction: mark, (one fence and one scan for many), then commit or back off. Committed, the
  * generation has grown and the entry is AWAY. */
-void mr_directory_mark(struct mr_directory *d, uint32_t entry);
-void mr_directory_back_off(struct mr_directory *d, uint32_t entry);
-void mr_directory_commit(struct mr_directory *d, uint32_t entry);
-void mr_directory_remove(struct mr_directory *d, uint32_t entry); /* from AWAY; entry is free */
-uint32_t mr_directory_generation(const struct mr_directory *d, uint32_t entry);
+void mr_catalog_mark(struct mr_catalog *d, uint32_t entry);
+void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry);
+void mr_catalog_commit(struct mr_catalog *d, uint32_t entry);
+void mr_catalog_remove(struct mr_catalog *d, uint32_t entry); /* from AWAY; entry is free */
+uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry);
 
 /* ---- pin pages --------------------------------------------------------------------------------*/
 
 void mr_pin_page_format(struct mr_pin_page *page);
 bool mr_pin_page_is_valid(const struct mr_pin_page *page);
 
-/* After mr_directory_mark and a sequentially consistent fence: calls back for every pin that names
+/* After mr_catalog_mark and a sequentially consistent fence: calls back for every pin that names
  * an entry of the directory with its present generation. A page may say anything. */
 typedef void (*mr_pin_seen)(void *ctx, uint32_t entry);
 void mr_pin_page_scan(
-    const struct mr_directory *d, const struct mr_pin_page *page, mr_pin_seen seen, void *ctx);
+    const struct mr_catalog *d, const struct mr_pin_page *page, mr_pin_seen seen, void *ctx);
 /* Entries used since `*from` (a count, kept by the caller), at most MR_PIN_RECENT of them. */
-void mr_pin_page_recent(const struct mr_directory *d, const struct mr_pin_page *page,
-    uint32_t *from, mr_pin_seen seen, void *ctx);
+void mr_pin_page_recent(const struct mr_catalog *d, const struct mr_pin_page *page, uint32_t *from,
+    mr_pin_seen seen, void *ctx);

@@ -1,7 +1,7 @@
 /* Lock-free lookup and pin, and the one writer's changes. Readers of a slot table that changes
  * under them may miss an entry; then they ask the store, so only a wrong hit would be a fault, and
  * the generation check after the fence excludes it. */
-#include "store/arena/directory.h"
+#include "store/arena/catalog.h"
 
 #include "base/assert.h"
 #include "base/limits.h"
@@ -26,14 +26,14 @@ static uint64_t entries_offset(uint32_t slots_count)
     return mr_align_up(slots_offset() + (uint64_t)slots_count * sizeof(uint32_t), 64);
 }
 
-uint64_t mr_directory_bytes(uint32_t entries_count)
+uint64_t mr_catalog_bytes(uint32_t entries_count)
 {
     uint64_t bytes = entries_offset(slots_for(entries_count)) +
                      (uint64_t)entries_count * sizeof(struct mr_dir_entry);
     return mr_align_up(bytes, MR_ARENA_PAGE);
 }
 
-static void place_tables(struct mr_directory *d, void *p, uint32_t slots_count)
+static void place_tables(struct mr_catalog *d, void *p, uint32_t slots_count)
 {
     d->head = p;
     d->slots = (_Atomic uint32_t *)(void *)((char *)p + slots_offset());
@@ -42,7 +42,7 @@ static void place_tables(struct mr_directory *d, void *p, uint32_t slots_count)
     d->graves = 0;
 }
 
-void mr_directory_format(struct mr_directory *d, void *p, uint32_t entries_count, mr_node_id node)
+void mr_catalog_format(struct mr_catalog *d, void *p, uint32_t entries_count, mr_node_id node)
 {
     mr_assert(entries_count > 1);
     mr_assert(entries_count <= MR_DIR_ENTRIES_MAX);
@@ -50,7 +50,7 @@ void mr_directory_format(struct mr_directory *d, void *p, uint32_t entries_count
     place_tables(d, p, slots_count);
     d->entries_count = entries_count;
     *d->head = (struct mr_dir_head){
-        .magic = MR_DIRECTORY_MAGIC,
+        .magic = MR_CATALOG_MAGIC,
         .version = MR_LAYOUT_VERSION,
         .slots_count = slots_count,
         .entries_count = entries_count,
@@ -58,13 +58,13 @@ void mr_directory_format(struct mr_directory *d, void *p, uint32_t entries_count
     };
 }
 
-int mr_directory_attach(struct mr_directory *d, void *p, uint64_t bytes, struct mr_error *e)
+int mr_catalog_attach(struct mr_catalog *d, void *p, uint64_t bytes, struct mr_error *e)
 {
     if (bytes < sizeof(struct mr_dir_head))
         return mr_fail(e, MR_EFORMAT, "object store: its directory is too short");
     struct mr_dir_head head = *(const struct mr_dir_head *)p;
     bool power = head.slots_count && !(head.slots_count & (head.slots_count - 1));
-    if (head.magic != MR_DIRECTORY_MAGIC || head.version != MR_LAYOUT_VERSION || !power ||
+    if (head.magic != MR_CATALOG_MAGIC || head.version != MR_LAYOUT_VERSION || !power ||
         head.entries_count > MR_DIR_ENTRIES_MAX || head.slots_count > 4 * MR_DIR_ENTRIES_MAX)
         return mr_fail(e, MR_EFORMAT, "object store: its directory has another layout");
     uint64_t end = entries_offset(head.slots_count) +
@@ -90,7 +90,7 @@ static bool load_place(struct mr_dir_entry *x, mr_object_id id, struct mr_dir_pl
     return true;
 }
 
-static bool find_place(const struct mr_directory *d, mr_object_id id, struct mr_dir_place *out)
+static bool find_place(const struct mr_catalog *d, mr_object_id id, struct mr_dir_place *out)
 {
     uint32_t at = (uint32_t)mr_object_id_hash(id) & d->slots_mask;
     for (uint32_t probes = 0; probes < PROBES_MAX; probes++, at = (at + 1) & d->slots_mask) {
@@ -104,8 +104,8 @@ static bool find_place(const struct mr_directory *d, mr_object_id id, struct mr_
     return false;
 }
 
-bool mr_directory_pin(
-    const struct mr_directory *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out)
+bool mr_catalog_pin(
+    const struct mr_catalog *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out)
 {
     if (!find_place(d, id, out)) return false;
     atomic_store_explicit(
@@ -120,13 +120,13 @@ bool mr_directory_pin(
 
 /* ---- writer -----------------------------------------------------------------------------------*/
 
-static mr_object_id entry_id(const struct mr_directory *d, uint32_t entry)
+static mr_object_id entry_id(const struct mr_catalog *d, uint32_t entry)
 {
     return (mr_object_id){atomic_load_explicit(&d->entries[entry].maker, memory_order_relaxed),
         atomic_load_explicit(&d->entries[entry].number, memory_order_relaxed)};
 }
 
-static void insert_slot(struct mr_directory *d, uint32_t entry)
+static void insert_slot(struct mr_catalog *d, uint32_t entry)
 {
     uint32_t at = (uint32_t)mr_object_id_hash(entry_id(d, entry)) & d->slots_mask;
     for (;; at = (at + 1) & d->slots_mask) {
@@ -140,7 +140,7 @@ static void insert_slot(struct mr_directory *d, uint32_t entry)
 
 /* Graves make every miss long; when a quarter of the table is graves it is written anew. A reader
  * in the middle of it misses, and asks. */
-static void clear_graves(struct mr_directory *d)
+static void clear_graves(struct mr_catalog *d)
 {
     for (uint32_t i = 0; i <= d->slots_mask; i++)
         atomic_store_explicit(&d->slots[i], 0, memory_order_relaxed);
@@ -149,7 +149,7 @@ static void clear_graves(struct mr_directory *d)
         if (mr_entry_state(d->entries[i].word) != MR_ENTRY_FREE) insert_slot(d, i);
 }
 
-void mr_directory_add(struct mr_directory *d, uint32_t entry, mr_object_id id)
+void mr_catalog_add(struct mr_catalog *d, uint32_t entry, mr_object_id id)
 {
     mr_assert(entry > 0);
     mr_assert(entry < d->entries_count);
@@ -168,7 +168,7 @@ void mr_directory_add(struct mr_directory *d, uint32_t entry, mr_object_id id)
 }
 
 static void set_state(
-    struct mr_directory *d, uint32_t entry, enum mr_entry_state from, enum mr_entry_state to)
+    struct mr_catalog *d, uint32_t entry, enum mr_entry_state from, enum mr_entry_state to)
 {
     struct mr_dir_entry *x = &d->entries[entry];
     uint64_t word = atomic_load_explicit(&x->word, memory_order_relaxed);
@@ -177,8 +177,8 @@ static void set_state(
         &x->word, mr_entry_word(mr_entry_generation(word), to), memory_order_release);
 }
 
-void mr_directory_publish(
-    struct mr_directory *d, uint32_t entry, uint32_t segment, uint64_t offset, uint64_t bytes)
+void mr_catalog_publish(
+    struct mr_catalog *d, uint32_t entry, uint32_t segment, uint64_t offset, uint64_t bytes)
 {
     struct mr_dir_entry *x = &d->entries[entry];
     atomic_store_explicit(&x->segment, segment, memory_order_relaxed);
@@ -187,17 +187,17 @@ void mr_directory_publish(
     set_state(d, entry, MR_ENTRY_AWAY, MR_ENTRY_SEALED);
 }
 
-void mr_directory_mark(struct mr_directory *d, uint32_t entry)
+void mr_catalog_mark(struct mr_catalog *d, uint32_t entry)
 {
     set_state(d, entry, MR_ENTRY_SEALED, MR_ENTRY_EVICTING);
 }
 
-void mr_directory_back_off(struct mr_directory *d, uint32_t entry)
+void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry)
 {
     set_state(d, entry, MR_ENTRY_EVICTING, MR_ENTRY_SEALED);
 }
 
-void mr_directory_commit(struct mr_directory *d, uint32_t entry)
+void mr_catalog_commit(struct mr_catalog *d, uint32_t entry)
 {
     struct mr_dir_entry *x = &d->entries[entry];
     uint64_t word = atomic_load_explicit(&x->word, memory_order_relaxed);
@@ -206,7 +206,7 @@ void mr_directory_commit(struct mr_directory *d, uint32_t entry)
         memory_order_release);
 }
 
-void mr_directory_remove(struct mr_directory *d, uint32_t entry)
+void mr_catalog_remove(struct mr_catalog *d, uint32_t entry)
 {
     uint32_t at = (uint32_t)mr_object_id_hash(entry_id(d, entry)) & d->slots_mask;
     while (atomic_load_explicit(&d->slots[at], memory_order_relaxed) != entry)
@@ -218,7 +218,7 @@ void mr_directory_remove(struct mr_directory *d, uint32_t entry)
     set_state(d, entry, MR_ENTRY_AWAY, MR_ENTRY_FREE);
 }
 
-uint32_t mr_directory_generation(const struct mr_directory *d, uint32_t entry)
+uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry)
 {
     return mr_entry_generation(atomic_load_explicit(&d->entries[entry].word, memory_order_relaxed));
 }
@@ -237,7 +237,7 @@ bool mr_pin_page_is_valid(const struct mr_pin_page *page)
 }
 
 void mr_pin_page_scan(
-    const struct mr_directory *d, const struct mr_pin_page *page, mr_pin_seen seen, void *ctx)
+    const struct mr_catalog *d, const struct mr_pin_page *page, mr_pin_seen seen, void *ctx)
 {
     uint32_t used = atomic_load_explicit(&page->slots_used, memory_order_acquire);
     used = MR_MIN(used, MR_PIN_SLOTS);
@@ -245,12 +245,12 @@ void mr_pin_page_scan(
         uint64_t pin = atomic_load_explicit(&page->slots[i], memory_order_acquire);
         uint32_t entry = (uint32_t)(pin >> 32);
         if (entry == 0 || entry >= d->entries_count) continue;
-        if (mr_directory_generation(d, entry) == (uint32_t)pin) seen(ctx, entry);
+        if (mr_catalog_generation(d, entry) == (uint32_t)pin) seen(ctx, entry);
     }
 }
 
-void mr_pin_page_recent(const struct mr_directory *d, const struct mr_pin_page *page,
-    uint32_t *from, mr_pin_seen seen, void *ctx)
+void mr_pin_page_recent(const struct mr_catalog *d, const struct mr_pin_page *page, uint32_t *from,
+    mr_pin_seen seen, void *ctx)
 {
     uint32_t to = atomic_load_explicit(&page->recent_count, memory_order_acquire);
     uint32_t n = MR_MIN(to - *from, MR_PIN_RECENT);

@@ -1,5 +1,5 @@
 /* The shared directory and the pin pages, within one process. */
-#include "store/arena/directory.h"
+#include "store/arena/catalog.h"
 
 #include "base/alloc.h"
 #include "base/rng.h"
@@ -15,18 +15,18 @@
 
 struct fixture {
     void *memory;
-    struct mr_directory writer;
-    struct mr_directory reader;
+    struct mr_catalog writer;
+    struct mr_catalog reader;
     struct mr_pin_page *page;
 };
 
 static int setup(void **state)
 {
     struct fixture *f = mr_alloc(sizeof *f);
-    f->memory = mr_alloc_aligned(mr_directory_bytes(ENTRIES), 64);
-    mr_directory_format(&f->writer, f->memory, ENTRIES, (mr_node_id){42});
+    f->memory = mr_alloc_aligned(mr_catalog_bytes(ENTRIES), 64);
+    mr_catalog_format(&f->writer, f->memory, ENTRIES, (mr_node_id){42});
     assert_int_equal(
-        mr_directory_attach(&f->reader, f->memory, mr_directory_bytes(ENTRIES), NULL), MR_OK);
+        mr_catalog_attach(&f->reader, f->memory, mr_catalog_bytes(ENTRIES), NULL), MR_OK);
     f->page = mr_alloc_aligned(mr_align_up(sizeof *f->page, 64), 64);
     mr_pin_page_format(f->page);
     *state = f;
@@ -51,20 +51,20 @@ static void only_a_published_object_can_be_pinned(void **state)
 {
     struct fixture *f = *state;
     struct mr_dir_place at;
-    mr_directory_add(&f->writer, 5, id_of(1));
-    assert_false(mr_directory_pin(&f->reader, id_of(1), &f->page->slots[0], &at));
-    mr_directory_publish(&f->writer, 5, 3, 4096, 77);
-    assert_true(mr_directory_pin(&f->reader, id_of(1), &f->page->slots[0], &at));
+    mr_catalog_add(&f->writer, 5, id_of(1));
+    assert_false(mr_catalog_pin(&f->reader, id_of(1), &f->page->slots[0], &at));
+    mr_catalog_publish(&f->writer, 5, 3, 4096, 77);
+    assert_true(mr_catalog_pin(&f->reader, id_of(1), &f->page->slots[0], &at));
     assert_int_equal(at.entry, 5);
     assert_int_equal(at.segment, 3);
     assert_int_equal(at.offset, 4096);
     assert_int_equal(at.bytes, 77);
-    assert_false(mr_directory_pin(&f->reader, id_of(2), &f->page->slots[1], &at));
-    mr_directory_mark(&f->writer, 5);
-    assert_false(mr_directory_pin(&f->reader, id_of(1), &f->page->slots[1], &at));
+    assert_false(mr_catalog_pin(&f->reader, id_of(2), &f->page->slots[1], &at));
+    mr_catalog_mark(&f->writer, 5);
+    assert_false(mr_catalog_pin(&f->reader, id_of(1), &f->page->slots[1], &at));
     assert_int_equal(atomic_load(&f->page->slots[1]), 0);
-    mr_directory_back_off(&f->writer, 5);
-    assert_true(mr_directory_pin(&f->reader, id_of(1), &f->page->slots[1], &at));
+    mr_catalog_back_off(&f->writer, 5);
+    assert_true(mr_catalog_pin(&f->reader, id_of(1), &f->page->slots[1], &at));
 }
 
 static void count_seen(void *ctx, uint32_t entry)
@@ -77,15 +77,15 @@ static void a_scan_sees_pins_of_this_generation_only(void **state)
 {
     struct fixture *f = *state;
     struct mr_dir_place at;
-    mr_directory_add(&f->writer, 5, id_of(1));
-    mr_directory_publish(&f->writer, 5, 3, 4096, 77);
-    assert_true(mr_directory_pin(&f->reader, id_of(1), &f->page->slots[0], &at));
+    mr_catalog_add(&f->writer, 5, id_of(1));
+    mr_catalog_publish(&f->writer, 5, 3, 4096, 77);
+    assert_true(mr_catalog_pin(&f->reader, id_of(1), &f->page->slots[0], &at));
     f->page->slots_used = 1;
     uint32_t seen = 0;
-    mr_directory_mark(&f->writer, 5);
+    mr_catalog_mark(&f->writer, 5);
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);
     assert_int_equal(seen, 1);
-    mr_directory_commit(&f->writer, 5); /* against the rule, to make the pin old */
+    mr_catalog_commit(&f->writer, 5); /* against the rule, to make the pin old */
     seen = 0;
     mr_pin_page_scan(&f->writer, f->page, count_seen, &seen);
     assert_int_equal(seen, 0);
@@ -110,12 +110,12 @@ static void a_page_full_of_nonsense_is_harmless(void **state)
 static void a_directory_cut_short_is_refused(void **state)
 {
     struct fixture *f = *state;
-    struct mr_directory d;
-    uint64_t bytes = mr_directory_bytes(ENTRIES);
-    assert_int_equal(mr_directory_attach(&d, f->memory, 10, NULL), MR_EFORMAT);
-    assert_int_equal(mr_directory_attach(&d, f->memory, bytes - 8192, NULL), MR_EFORMAT);
+    struct mr_catalog d;
+    uint64_t bytes = mr_catalog_bytes(ENTRIES);
+    assert_int_equal(mr_catalog_attach(&d, f->memory, 10, NULL), MR_EFORMAT);
+    assert_int_equal(mr_catalog_attach(&d, f->memory, bytes - 8192, NULL), MR_EFORMAT);
     f->writer.head->slots_count = 63;
-    assert_int_equal(mr_directory_attach(&d, f->memory, bytes, NULL), MR_EFORMAT);
+    assert_int_equal(mr_catalog_attach(&d, f->memory, bytes, NULL), MR_EFORMAT);
 }
 
 static void every_object_is_found_after_much_coming_and_going(void **state)
@@ -130,16 +130,16 @@ static void every_object_is_found_after_much_coming_and_going(void **state)
         struct mr_dir_place at;
         if (!in[entry]) {
             in[entry] = ++next;
-            mr_directory_add(&f->writer, entry, id_of(next));
-            mr_directory_publish(&f->writer, entry, 1, entry * 64, entry);
+            mr_catalog_add(&f->writer, entry, id_of(next));
+            mr_catalog_publish(&f->writer, entry, 1, entry * 64, entry);
         } else {
-            assert_true(mr_directory_pin(&f->reader, id_of(in[entry]), &f->page->slots[0], &at));
+            assert_true(mr_catalog_pin(&f->reader, id_of(in[entry]), &f->page->slots[0], &at));
             assert_int_equal(at.entry, entry);
             assert_int_equal(at.bytes, entry);
-            mr_directory_mark(&f->writer, entry);
-            mr_directory_commit(&f->writer, entry);
-            mr_directory_remove(&f->writer, entry);
-            assert_false(mr_directory_pin(&f->reader, id_of(in[entry]), &f->page->slots[0], &at));
+            mr_catalog_mark(&f->writer, entry);
+            mr_catalog_commit(&f->writer, entry);
+            mr_catalog_remove(&f->writer, entry);
+            assert_false(mr_catalog_pin(&f->reader, id_of(in[entry]), &f->page->slots[0], &at));
             in[entry] = 0;
         }
     }

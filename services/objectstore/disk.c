@@ -1,0 +1,282 @@
+/* The writer and the fetcher. */
+#include "services/objectstore/disk.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/file.h"
+#include "host/log.h"
+#include "host/thread.h"
+#include "services/objectstore/disk_file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define JOBS_MAX 65536u
+#define ROOM_WAIT (30 * MR_SECOND)
+
+enum job_type {
+    JOB_WRITE,
+    JOB_ERASE,
+    JOB_RESTORE,
+    JOB_DRAFT,
+};
+
+struct job {
+    enum job_type type;
+    uint32_t flags;
+    mr_object_id id;
+    uint64_t bytes;
+    struct mr_draft_ask *draft;
+};
+
+struct mr_disk {
+    struct mr_shell *sh;
+    struct mr_store *self;
+    char *objects; /* folders; NULL without a disk */
+    char *spill;
+    struct mr_inbox *writer_jobs;
+    struct mr_inbox *fetcher_jobs;
+    struct mr_thread *writer;
+    struct mr_thread *fetcher;
+};
+
+static char *path_of(const char *folder, mr_object_id id)
+{
+    char text[MR_OBJECT_ID_TEXT_MAX];
+    mr_object_id_format(id, text);
+    return mr_format("%s/%s", folder, text);
+}
+
+/* ---- writer -----------------------------------------------------------------------------------*/
+
+static int write_object(struct mr_disk *d, const struct job *job, struct mr_error *e)
+{
+    bool keep = job->flags & MR_OSTORE_PERSISTED;
+    MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, job->id);
+    MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, job->id);
+    struct mr_store_view view;
+    int err = mr_store_get(d->self, job->id, NULL, 0, &view, e);
+    if (err == MR_EAGAIN && keep) return mr_disk_file_keep(spilled, kept, e);
+    if (err) return err;
+    err = mr_disk_file_write(keep ? kept : spilled, job->id, view.p, view.bytes, keep, e);
+    mr_store_release(d->self, &view);
+    if (!err && keep) (void)unlink(spilled);
+    return err;
+}
+
+static void erase(struct mr_disk *d, mr_object_id id)
+{
+    MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, id);
+    MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, id);
+    (void)unlink(spilled);
+    (void)unlink(kept);
+}
+
+static void run_write(struct mr_disk *d, const struct job *job)
+{
+    if (job->type == JOB_ERASE) {
+        erase(d, job->id);
+        return;
+    }
+    struct mr_error e;
+    int err = write_object(d, job, &e);
+    if (err && err != MR_EAGAIN && err != MR_EAWAY)
+        mr_log(MR_WARN, "disk.write_failed", "what=\"%s\"", e.text);
+    mr_shell_post(
+        d->sh, &(struct mr_ostore_event){
+                   .type = MR_OE_WRITTEN, .id = job->id, .err = err, .flags = job->flags});
+}
+
+static void writer_run(void *ctx)
+{
+    struct mr_disk *d = ctx;
+    struct job job;
+    for (;;) {
+        if (mr_inbox_wait(d->writer_jobs, MR_NEVER, &job, 1))
+            run_write(d, &job);
+        else if (mr_inbox_is_closed(d->writer_jobs))
+            return;
+    }
+}
+
+/* ---- fetcher ----------------------------------------------------------------------------------*/
+
+static int restore_into(
+    struct mr_disk *d, const struct job *job, struct mr_store_draft *draft, struct mr_error *e)
+{
+    MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, job->id);
+    MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, job->id);
+    const char *paths[] = {kept, spilled, kept}; /* a persist may move it between two looks */
+    int err = MR_ENOENT;
+    for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
+        err = mr_disk_file_read(paths[i], job->id, draft->p, job->bytes, e);
+    return err == MR_ENOENT ? MR_ELOST : err;
+}
+
+static void run_restore(struct mr_disk *d, const struct job *job)
+{
+    struct mr_store_draft draft;
+    struct mr_error e;
+    int err = mr_store_create(d->self, job->bytes, ROOM_WAIT, &draft, &e);
+    if (!err) {
+        err = restore_into(d, job, &draft, &e);
+        draft.id = job->id;
+        if (err)
+            mr_store_abort(d->self, &draft);
+        else
+            err = mr_store_seal_copy(d->self, &draft, &e);
+    }
+    if (!err) return; /* the seal is the answer */
+    mr_log(MR_WARN, "disk.restore_failed", "err=%s what=\"%s\"", mr_err_name(err), e.text);
+    mr_shell_post(
+        d->sh, &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = job->id, .err = err});
+}
+
+static void run_draft(struct mr_disk *d, struct mr_draft_ask *ask)
+{
+    ask->err = mr_store_create(d->self, ask->bytes, ask->timeout, &ask->draft, &ask->error);
+    ask->done(ask);
+}
+
+static void fetcher_run(void *ctx)
+{
+    struct mr_disk *d = ctx;
+    struct job job;
+    for (;;) {
+        if (!mr_inbox_wait(d->fetcher_jobs, MR_NEVER, &job, 1)) {
+            if (mr_inbox_is_closed(d->fetcher_jobs)) return;
+            continue;
+        }
+        if (job.type == JOB_DRAFT)
+            run_draft(d, job.draft);
+        else
+            run_restore(d, &job);
+    }
+}
+
+/* ---- from other threads -----------------------------------------------------------------------*/
+
+void mr_disk_write(struct mr_disk *d, const struct mr_ostore_effect *x)
+{
+    struct job job = {JOB_WRITE, x->flags, x->id, x->bytes, NULL};
+    if (!mr_inbox_push(d->writer_jobs, &job)) return;
+    mr_shell_queue(
+        d->sh, &(struct mr_ostore_event){
+                   .type = MR_OE_WRITTEN, .id = x->id, .err = MR_ELIMIT, .flags = x->flags});
+}
+
+void mr_disk_erase(struct mr_disk *d, mr_object_id id)
+{
+    struct job job = {JOB_ERASE, 0, id, 0, NULL};
+    if (mr_inbox_push(d->writer_jobs, &job)) erase(d, id);
+}
+
+void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x)
+{
+    struct job job = {JOB_RESTORE, 0, x->id, x->bytes, NULL};
+    if (!mr_inbox_push(d->fetcher_jobs, &job)) return;
+    mr_shell_queue(d->sh,
+        &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = x->id, .err = MR_ELIMIT});
+}
+
+int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask)
+{
+    struct job job = {.type = JOB_DRAFT, .draft = ask};
+    return mr_inbox_push(d->fetcher_jobs, &job);
+}
+
+/* ---- start and stop ---------------------------------------------------------------------------*/
+
+static void empty_folder(const char *folder)
+{
+    DIR *dir = opendir(folder);
+    if (!dir) return;
+    for (struct dirent *x = readdir(dir); x; x = readdir(dir)) {
+        if (x->d_name[0] == '.') continue;
+        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", folder, x->d_name);
+        (void)unlink(path);
+    }
+    closedir(dir);
+}
+
+int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e)
+{
+    struct mr_disk *d = mr_alloc(sizeof *d);
+    d->sh = sh;
+    if (dir) {
+        d->objects = mr_format("%s/objects", dir);
+        d->spill = mr_format("%s/spill", dir);
+        int err = mr_file_make_dirs(d->objects, 0700, e);
+        if (!err) err = mr_file_make_dirs(d->spill, 0700, e);
+        if (err) {
+            mr_disk_close(&d);
+            return err;
+        }
+        empty_folder(d->spill);
+    }
+    d->writer_jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job));
+    d->fetcher_jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job));
+    *out = d;
+    return MR_OK;
+}
+
+void mr_disk_recover(struct mr_disk *d)
+{
+    DIR *dir = d->objects ? opendir(d->objects) : NULL;
+    if (!dir) return;
+    uint64_t count = 0;
+    for (struct dirent *x = readdir(dir); x; x = readdir(dir)) {
+        if (x->d_name[0] == '.') continue;
+        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", d->objects, x->d_name);
+        mr_object_id named;
+        mr_object_id id;
+        uint64_t bytes = 0;
+        struct mr_error e;
+        if (mr_object_id_parse(mr_str(x->d_name), &named)) {
+            if (strstr(x->d_name, ".tmp")) (void)unlink(path); /* a crash cut it short */
+            continue;
+        }
+        if (mr_disk_file_stat(path, &id, &bytes, &e) || !mr_object_id_eq(id, named)) {
+            mr_log(MR_ERROR, "disk.damaged", "file=%s", path);
+            continue;
+        }
+        mr_shell_step(
+            d->sh, &(struct mr_ostore_event){.type = MR_OE_RECOVERED, .id = id, .bytes = bytes});
+        count++;
+    }
+    closedir(dir);
+    mr_log(MR_INFO, "disk.recovered", "objects=%" PRIu64, count);
+}
+
+void mr_disk_start(struct mr_disk *d, struct mr_store *self)
+{
+    d->self = self;
+    d->writer = mr_thread_start("writer", writer_run, d);
+    d->fetcher = mr_thread_start("fetcher", fetcher_run, d);
+}
+
+void mr_disk_stop(struct mr_disk *d)
+{
+    if (!d) return;
+    mr_inbox_close(d->writer_jobs);
+    mr_inbox_wake(d->writer_jobs);
+    mr_inbox_close(d->fetcher_jobs);
+    mr_inbox_wake(d->fetcher_jobs);
+    mr_thread_join(&d->writer);
+    mr_thread_join(&d->fetcher);
+}
+
+void mr_disk_close(struct mr_disk **pd)
+{
+    struct mr_disk *d = MR_STEAL(*pd);
+    if (!d) return;
+    mr_inbox_free(&d->writer_jobs);
+    mr_inbox_free(&d->fetcher_jobs);
+    mr_release(d->objects);
+    mr_release(d->spill);
+    mr_release(d);
+}

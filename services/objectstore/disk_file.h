@@ -1,0 +1,21 @@
+/* One object as one file. Knows the format and the checks; refuses to know which objects there are.
+ */
+#pragma once
+
+#include "store/arena/client.h"
+
+/* Writes head, value and checksums to `path` (through a temporary beside it when `durable`, with
+ * fsync of file and folder). */
+int mr_disk_file_write(const char *path, mr_object_id id, const void *p, uint64_t bytes,
+    bool durable, struct mr_error *e);
+
+/* Id and size from the head; MR_ENOENT, MR_EFORMAT when head and length do not agree. */
+int mr_disk_file_stat(const char *path, mr_object_id *id, uint64_t *bytes, struct mr_error *e);
+
+/* The value into `out`, each piece checked: MR_ENOENT, MR_EFORMAT for what is not what was written.
+ */
+int mr_disk_file_read(
+    const char *path, mr_object_id id, void *out, uint64_t bytes, struct mr_error *e);
+
+/* Makes a file that was written without `durable` durable under another name. */
+int mr_disk_file_keep(const char *from, const char *to, struct mr_error *e);

@@ -1,0 +1,151 @@
+/* StoreSession, the store's end. */
+#include "services/objectstore/link.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "host/clock.h"
+#include "host/log.h"
+
+#include <millrace/v1/session.pb-c.h>
+
+#include <string.h>
+#include <unistd.h>
+
+#define HEARTBEAT_NS MR_SECOND /* until the scheduler says otherwise */
+#define RETRY_MIN_NS (100 * MR_MS)
+#define RETRY_MAX_NS (2 * MR_SECOND)
+
+struct mr_scheduler_link {
+    struct mr_service *sv;
+    struct mr_rpc_channel *channel;
+    struct mr_rpc_call *call; /* NULL: none */
+    mr_duration heartbeat_ns;
+    mr_duration retry_ns;
+    mr_time next; /* heartbeat, or attempt to connect */
+    uint64_t sequence;
+    struct mr_ask ask;
+    bool asking;
+    bool closing;
+    struct mr_pb_arena arena;
+};
+
+static void send(struct mr_scheduler_link *l, const Millrace__V1__StoreMessage *m)
+{
+    if (l->call) (void)mr_rpc_call_send_pb(l->call, &m->base);
+}
+
+static void each_id(
+    struct mr_scheduler_link *l, const ProtobufCBinaryData *ids, size_t n, bool hold)
+{
+    struct mr_store_holder job = {MR_HOLD_JOB, 0}; /* "a job": which one, the scheduler knows */
+    for (size_t i = 0; i < n; i++) {
+        mr_object_id id;
+        if (mr_object_id_from_bytes(mr_str_of(ids[i].data, ids[i].len), &id)) continue;
+        if (hold)
+            mr_store_hold(l->sv->self, &id, 1, job);
+        else
+            mr_store_unhold(l->sv->self, &id, 1, job);
+    }
+}
+
+static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct mr_scheduler_link *l = mr_rpc_call_context(call);
+    mr_pb_arena_clear(&l->arena);
+    const Millrace__V1__StoreCommand *m = mr_pb_unpack(
+        &millrace__v1__store_command__descriptor, mr_rpc_message_str(msg), &l->arena, NULL);
+    if (!m) return;
+    l->retry_ns = RETRY_MIN_NS;
+    if (m->heartbeat_ns) l->heartbeat_ns = MR_MAX(m->heartbeat_ns, (uint64_t)(10 * MR_MS));
+    each_id(l, m->hold, m->n_hold, true);
+    each_id(l, m->unhold, m->n_unhold, false);
+    each_id(l, m->claimed, m->n_claimed, true);
+}
+
+static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    struct mr_scheduler_link *l = mr_rpc_call_context(call);
+    l->call = NULL;
+    if (l->closing) return;
+    mr_log(MR_WARN, "scheduler.away", "code=%d what=\"%.*s\"", status->code,
+        MR_STR_ARG(status->message));
+    l->next = mr_clock_now() + l->retry_ns;
+    l->retry_ns = MR_MIN(l->retry_ns * 2, RETRY_MAX_NS);
+}
+
+static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
+
+static void connect_now(struct mr_scheduler_link *l)
+{
+    l->call = mr_rpc_call_open(l->channel, "/millrace.v1.StoreSession/Connect", &handler, l, NULL);
+    const struct mr_shell *sh = l->sv->sh;
+    Millrace__V1__StoreRegister r = MILLRACE__V1__STORE_REGISTER__INIT;
+    r.protocol_version = MR_PROTOCOL_VERSION;
+    r.layout_version = MR_LAYOUT_VERSION;
+    r.node = (char *)(uintptr_t)l->sv->config.node;
+    r.id = sh->welcome.node;
+    r.address = (char *)(uintptr_t)l->sv->address;
+    r.socket = (char *)(uintptr_t)sh->config.socket_path;
+    r.memory_bytes = sh->config.memory_bytes;
+    r.pid = (uint32_t)getpid();
+    Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
+    m.register_ = &r;
+    send(l, &m);
+}
+
+static void beat(struct mr_ask *ask)
+{
+    struct mr_scheduler_link *l = ask->ctx;
+    l->asking = false;
+    if (l->closing) {
+        mr_release(l);
+        return;
+    }
+    Millrace__V1__StoreHeartbeat h = MILLRACE__V1__STORE_HEARTBEAT__INIT;
+    h.sequence = ++l->sequence;
+    h.used_bytes = ask->stats.object_bytes;
+    h.spilled_bytes = ask->stats.spilled_bytes;
+    h.objects = ask->stats.objects;
+    Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
+    m.heartbeat = &h;
+    send(l, &m);
+}
+
+struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv)
+{
+    if (!sv->config.scheduler) return NULL;
+    struct mr_scheduler_link *l = mr_alloc(sizeof *l);
+    l->sv = sv;
+    l->heartbeat_ns = HEARTBEAT_NS;
+    l->retry_ns = RETRY_MIN_NS;
+    mr_pb_arena_init(&l->arena, (size_t)64 << 20);
+    struct mr_rpc_channel_options options = {.bearer = sv->token};
+    l->channel = mr_rpc_channel_open(sv->loop, sv->config.scheduler, &options);
+    return l;
+}
+
+void mr_scheduler_link_close(struct mr_scheduler_link **pl)
+{
+    struct mr_scheduler_link *l = MR_STEAL(*pl);
+    if (!l) return;
+    l->closing = true;
+    if (l->call) (void)mr_rpc_call_half_close(l->call);
+    mr_rpc_channel_close(&l->channel);
+    while (l->call)
+        (void)mr_rpc_loop_run(l->sv->loop, mr_clock_now() + MR_MS);
+    mr_pb_arena_fini(&l->arena);
+    if (!l->asking) mr_release(l);
+}
+
+mr_time mr_scheduler_link_turn(struct mr_scheduler_link *l, mr_time now)
+{
+    if (!l) return MR_NEVER;
+    if (now < l->next) return l->next;
+    if (!l->call) connect_now(l);
+    l->next = now + l->heartbeat_ns;
+    if (!l->asking) {
+        l->ask = (struct mr_ask){.type = MR_ASK_STATS, .done = beat, .ctx = l};
+        l->asking = !mr_shell_ask(l->sv->sh, &l->ask);
+    }
+    return l->next;
+}

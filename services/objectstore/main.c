@@ -1,0 +1,165 @@
+/* mr-objectstore: one per node. */
+#include "base/alloc.h"
+#include "host/config.h"
+#include "host/log.h"
+#include "host/signal.h"
+#include "host/thread.h"
+#include "services/objectstore/budget.h"
+#include "services/objectstore/disk.h"
+#include "services/objectstore/service.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#define MEMORY_MIN ((uint64_t)16 << 20)
+
+struct config {
+    struct mr_texts listen;
+    const char *advertise;
+    const char *socket;
+    uint64_t memory;
+    uint64_t objects;
+    const char *dir;
+    const char *redis;
+    const char *scheduler;
+    const char *node;
+    const char *token_file;
+};
+
+#define AT(field) offsetof(struct config, field)
+// clang-format off
+static const struct mr_option options[] = {
+    {.name = "listen", .env = "MILLRACE_STORE_LISTEN", .type = MR_OPTION_TEXTS, .value = "ADDR",
+        .help = "serve gRPC at unix:PATH or HOST:PORT; may be repeated", .at = AT(listen), .required = true},
+    {.name = "advertise", .env = "MILLRACE_STORE_ADVERTISE", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "the address other nodes reach it at; default: the last --listen", .at = AT(advertise)},
+    {.name = "socket", .env = "MILLRACE_STORE_SOCKET", .type = MR_OPTION_TEXT, .value = "PATH",
+        .help = "UNIX socket for the clients of this node", .at = AT(socket), .required = true},
+    {.name = "memory", .env = "MILLRACE_STORE_MEMORY", .type = MR_OPTION_BYTES, .value = "BYTES",
+        .help = "shared memory to use at most, and never more than 80 % of what there is; default: 40 %",
+        .at = AT(memory)},
+    {.name = "objects", .type = MR_OPTION_U64, .value = "N", .init = "1048576",
+        .help = "objects to keep at most", .at = AT(objects), .min = 16, .max = 16777216},
+    {.name = "dir", .env = "MILLRACE_STORE_DIR", .type = MR_OPTION_TEXT, .value = "DIR",
+        .help = "persist and spill here; default: neither", .at = AT(dir)},
+    {.name = "redis", .env = "MILLRACE_REDIS", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "names and places of the cluster, at unix:PATH or HOST:PORT; default: of this node only",
+        .at = AT(redis)},
+    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "the cluster's scheduler", .at = AT(scheduler)},
+    {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME", .init = "node",
+        .help = "the node's name in listings", .at = AT(node)},
+    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "callers over gRPC must show this secret", .at = AT(token_file)},
+};
+// clang-format on
+
+static const struct mr_config_spec spec = {
+    .program = "mr-objectstore",
+    .summary = "Keeps the objects of a node in shared memory.",
+    .examples = "  mr-objectstore --listen unix:/run/m/store.sock --socket /run/m/store.ctl "
+                "--dir /var/lib/millrace\n"
+                "  mr-objectstore --listen 127.0.0.1:7071 --socket store.ctl --memory 4GiB",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options),
+};
+
+static int fail(const struct mr_error *e)
+{
+    mr_log(MR_ERROR, "start.failed", "what=\"%s\"", e->text);
+    fprintf(stderr, "mr-objectstore: %s\n", e->text);
+    return 1;
+}
+
+/* Every segment is a descriptor here. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit)) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void on_signal(void *ctx, int number)
+{
+    mr_log(MR_INFO, "signal", "number=%d", number);
+    mr_service_stop(ctx);
+}
+
+static int serve(const struct config *c, struct mr_shell *sh, struct mr_error *e)
+{
+    struct mr_disk *disk = NULL;
+    int err = mr_disk_open(sh, c->dir, &disk, e);
+    if (err) return err;
+    sh->disk = disk;
+    mr_disk_recover(disk);
+    struct mr_service_config service_config = {
+        .listen = &c->listen,
+        .advertise = c->advertise,
+        .node = c->node,
+        .dir = c->dir,
+        .redis = c->redis,
+        .scheduler = c->scheduler,
+        .token_file = c->token_file,
+    };
+    struct mr_service *service = NULL;
+    int self_socket = -1;
+    err = mr_shell_connect(sh, &self_socket, e);
+    if (!err) err = mr_service_open(sh, &service_config, &service, e);
+    struct mr_thread *control = NULL;
+    struct mr_store *self = NULL;
+    if (!err) {
+        control = mr_thread_start("control", mr_shell_run, sh);
+        err = mr_store_open_socket(self_socket, "store", true, &self, e);
+    }
+    if (!err) {
+        mr_disk_start(disk, self);
+        struct mr_signals *signals = mr_signal_open(on_signal, service);
+        err = mr_service_run(service, self, e); /* until told to stop */
+        mr_signal_close(&signals);
+    }
+    mr_service_close(&service);
+    mr_shell_stop(sh);
+    mr_thread_join(&control);
+    mr_peers_close(sh); /* so that nobody waits any more */
+    mr_disk_stop(disk);
+    mr_store_close(&self);
+    mr_disk_close(&disk);
+    return err;
+}
+
+int main(int argc, char **argv)
+{
+    mr_signal_block();
+    mr_log_set_program("mr-objectstore");
+    struct config c = {0};
+    mr_config_load(&spec, argc, argv, &c, NULL);
+    raise_descriptors();
+    struct mr_error e;
+    uint64_t memory = mr_budget_bytes(c.memory);
+    if (memory < MEMORY_MIN) {
+        (void)mr_fail(&e, MR_EINVAL, "--memory: %" PRIu64 " bytes are too few, at least %" PRIu64,
+            memory, MEMORY_MIN);
+        return fail(&e);
+    }
+    struct mr_shell_config shell_config = {
+        .socket_path = c.socket,
+        .node = c.node,
+        .memory_bytes = memory,
+        .objects_max = (uint32_t)c.objects,
+        .has_disk = c.dir != NULL,
+    };
+    struct mr_shell *sh = NULL;
+    if (mr_shell_open(&shell_config, &sh, &e)) return fail(&e);
+    mr_log(MR_INFO, "start", "node=%s memory=%" PRIu64 " socket=%s dir=%s", c.node, memory,
+        c.socket, c.dir ? c.dir : "-");
+    int err = serve(&c, sh, &e);
+    mr_shell_close(&sh);
+    mr_config_fini(&spec, &c);
+    if (err) return fail(&e);
+    mr_log(MR_INFO, "stop", "node=%s", c.node);
+    return 0;
+}

@@ -1,0 +1,30 @@
+/* Names of objects, and where objects of other nodes lie: in Redis when there is one, else in the
+ * memory of this store and, for what is durable, in a file beside the objects. The same questions
+ * and answers either way; answers come on any thread, each exactly once. */
+#pragma once
+
+#include "base/err.h"
+#include "store/meta/directory.h"
+
+struct mr_names;
+
+/* `dir` and `redis` may be NULL. */
+int mr_names_open(const char *dir, const char *redis, struct mr_names **out, struct mr_error *e);
+void mr_names_close(struct mr_names **names);
+
+/* As mr_directory_name and its like. */
+void mr_names_set(struct mr_names *n, const struct mr_name_record *record, bool replace,
+    mr_name_fn fn, void *ctx);
+void mr_names_resolve(struct mr_names *n, struct mr_str name, mr_name_fn fn, void *ctx);
+void mr_names_remove(struct mr_names *n, struct mr_str name, mr_name_fn fn, void *ctx);
+void mr_names_list(struct mr_names *n, struct mr_str prefix, struct mr_str after,
+    uint32_t count_max, mr_names_fn fn, void *ctx);
+
+/* Places: without Redis there are no other nodes, and nothing is found. */
+void mr_names_place(struct mr_names *n, const struct mr_place_record *record);
+void mr_names_unplace(struct mr_names *n, mr_object_id id);
+void mr_names_find(struct mr_names *n, mr_object_id id, mr_place_fn fn, void *ctx);
+
+/* What a holder's key stands for: the store tells who holds an object. gRPC thread. */
+void mr_names_note(struct mr_names *n, uint64_t key, struct mr_str name);
+const char *mr_names_by_key(const struct mr_names *n, uint64_t key); /* NULL: not known */

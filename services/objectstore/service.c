@@ -1,0 +1,308 @@
+/* The gRPC thread: its loop, what other threads post to it, who may call. */
+#include "services/objectstore/service.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "host/file.h"
+#include "host/log.h"
+#include "proto/methods.h"
+#include "services/objectstore/formatter.h"
+#include "services/objectstore/link.h"
+#include "services/objectstore/op.h"
+#include "services/objectstore/puller.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define INBOX_ITEMS 65536u
+#define DRAIN_NS (5 * MR_SECOND)
+#define NAMES_PAGE 1000u
+#define TOKEN_BYTES_MAX 4096u
+
+struct item {
+    void (*run)(void *p);
+    void *p;
+};
+
+/* ---- what others post -------------------------------------------------------------------------*/
+
+static _Thread_local struct mr_service *own; /* on the gRPC thread: its service */
+
+void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p)
+{
+    struct item item = {run, p};
+    if (own == sv) { /* never waits for itself */
+        if (mr_inbox_push(sv->inbox, &item) == MR_ELIMIT)
+            MR_PANIC("the gRPC thread's inbox is full");
+    } else if (mr_inbox_push_wait(sv->inbox, &item, MR_NEVER)) {
+        return; /* closed: nobody listens any more */
+    }
+    mr_rpc_loop_wake(sv->loop);
+}
+
+static void take_completions(struct mr_service *sv)
+{
+    struct mr_store_completion done[64];
+    size_t n = 64;
+    while (sv->self && n == 64) {
+        n = mr_store_completions(sv->self, done, 64);
+        for (size_t i = 0; i < n; i++) {
+            struct mr_op *op = (struct mr_op *)(uintptr_t)done[i].token;
+            op->err = done[i].err;
+            op->view = done[i].view;
+            char id[MR_OBJECT_ID_TEXT_MAX];
+            mr_object_id_format(op->id, id);
+            const char *why = op->err == MR_ETIMEOUT ? "did not come in the time allowed"
+                              : op->err == MR_ELOST  ? "was deleted, or its copy is lost"
+                              : op->err == MR_EAWAY  ? "lies in a store that does not answer"
+                                                     : "cannot be had";
+            if (op->err) (void)mr_fail(&op->error, op->err, "object %s %s", id, why);
+            mr_op_end(op);
+        }
+    }
+}
+
+static void turn(void *ctx)
+{
+    struct mr_service *sv = ctx;
+    struct item items[64];
+    size_t n = 64;
+    while (n == 64) {
+        n = mr_inbox_take(sv->inbox, items, 64);
+        for (size_t i = 0; i < n; i++)
+            items[i].run(items[i].p);
+    }
+    take_completions(sv);
+}
+
+static void completions_wait(void *ctx)
+{
+    struct mr_service *sv = ctx;
+    mr_rpc_loop_wake(sv->loop);
+}
+
+static void run_answer(void *p)
+{
+    struct mr_ask *ask = p;
+    ask->done(ask);
+}
+
+static void on_answer(void *ctx, struct mr_ask *ask)
+{
+    mr_service_post(ctx, run_answer, ask);
+}
+
+static void on_pull(void *ctx, mr_object_id id, const char *source)
+{
+    struct mr_service *sv = ctx;
+    mr_puller_post(sv->puller, id, source);
+}
+
+/* ---- pins that outlive their call -------------------------------------------------------------*/
+
+struct lease {
+    struct mr_list node;
+    struct mr_store_view view;
+    mr_time until;
+};
+
+void mr_lease_view(struct mr_service *sv, struct mr_store_view *view, mr_duration d)
+{
+    struct lease *l = mr_alloc(sizeof *l);
+    l->view = *view;
+    l->until = mr_time_after(mr_clock_now(), d);
+    *view = (struct mr_store_view){.id = view->id};
+    mr_list_add_tail(&sv->leases, &l->node);
+}
+
+static mr_time end_leases(struct mr_service *sv, mr_time now)
+{
+    mr_time next = MR_NEVER;
+    MR_LIST_EACH(node, &sv->leases)
+    {
+        struct lease *l = MR_LIST_ITEM(node, struct lease, node);
+        if (l->until > now) {
+            next = MR_MIN(next, l->until);
+            continue;
+        }
+        mr_list_remove(node);
+        mr_store_release(sv->self, &l->view);
+        mr_release(l);
+    }
+    return next;
+}
+
+/* ---- who may call -----------------------------------------------------------------------------*/
+
+static int check_token(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
+{
+    const struct mr_service *sv = ctx;
+    struct mr_str got = {0};
+    static const char prefix[] = "Bearer ";
+    size_t skip = sizeof prefix - 1;
+    size_t n = strlen(sv->token);
+    bool ok = mr_rpc_call_metadata(call, "authorization", &got) && got.n == skip + n &&
+              !memcmp(got.p, prefix, skip);
+    unsigned char differs = 0; /* as long for a near miss as for any other */
+    for (size_t i = 0; ok && i < n; i++)
+        differs |= (unsigned char)(got.p[skip + i] ^ sv->token[i]);
+    if (ok && !differs) return MR_OK;
+    return mr_fail(e, MR_EAUTH,
+        "this object store wants the cluster's token: metadata \"authorization: Bearer TOKEN\"");
+}
+
+static int read_token(struct mr_service *sv, struct mr_error *e)
+{
+    if (!sv->config.token_file) return MR_OK;
+    struct mr_buf b;
+    mr_buf_init(&b, TOKEN_BYTES_MAX);
+    int err = mr_file_read_secret(sv->config.token_file, &b, e);
+    if (!err && !b.n)
+        err = mr_fail(e, MR_EINVAL, "--token-file: %s is empty", sv->config.token_file);
+    if (!err) sv->token = mr_format("%.*s", MR_STR_ARG(mr_buf_str(&b)));
+    mr_buf_fini(&b);
+    return err;
+}
+
+static bool is_public(const char *address)
+{
+    static const char *const local[] = {"unix:", "127.", "localhost:", "[::1]:", "ipv4:127."};
+    for (size_t i = 0; i < MR_ARRAY_LEN(local); i++)
+        if (!strncmp(address, local[i], strlen(local[i]))) return false;
+    return true;
+}
+
+static int listen_all(struct mr_service *sv, struct mr_error *e)
+{
+    const struct mr_texts *l = sv->config.listen;
+    for (size_t i = 0; i < l->count; i++) {
+        if (is_public(l->items[i]) && !sv->token)
+            return mr_fail(e, MR_EPERM,
+                "--listen %s: a public address needs --token-file; 127.0.0.1 and unix: do not",
+                l->items[i]);
+        int port = 0;
+        int err = mr_rpc_server_listen(sv->server, l->items[i], &port, e);
+        if (err) return err;
+        mr_log(MR_INFO, "listen", "address=%s port=%d", l->items[i], port);
+    }
+    const char *last = l->count ? l->items[l->count - 1] : "";
+    sv->address = sv->config.advertise ? sv->config.advertise : last;
+    return MR_OK;
+}
+
+/* ---- life -------------------------------------------------------------------------------------*/
+
+int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
+    struct mr_service **out, struct mr_error *e)
+{
+    struct mr_service *sv = mr_alloc(sizeof *sv);
+    sv->sh = sh;
+    sv->config = *config;
+    sv->loop = mr_rpc_loop_new();
+    sv->inbox = mr_inbox_new(INBOX_ITEMS, sizeof(struct item));
+    own = sv;
+    mr_list_init(&sv->leases);
+    int err = read_token(sv, e);
+    struct mr_rpc_server_options options = {.auth = sv->token ? check_token : NULL, .auth_ctx = sv};
+    sv->server = mr_rpc_server_new(sv->loop, &options);
+    mr_rpc_server_add_service(sv->server, &mr_objects_service, sv);
+    mr_rpc_server_add_service(sv->server, &mr_metrics_service, sv);
+    if (!err) err = mr_rpc_server_add_descriptors(sv->server, mr_proto_descriptor_set(), e);
+    if (!err) err = listen_all(sv, e);
+    if (!err) err = mr_names_open(config->dir, config->redis, &sv->names, e);
+    if (err) {
+        mr_service_close(&sv);
+        return err;
+    }
+    sv->puller = mr_puller_open(sv);
+    sh->address = sv->address;
+    sh->answer = on_answer;
+    sh->pull = on_pull;
+    sh->answer_ctx = sv;
+    *out = sv;
+    return MR_OK;
+}
+
+struct name_walk {
+    struct mr_service *sv;
+    char *after;
+};
+
+static void walk_names(void *p);
+
+/* A name holds its object also after a restart. On any thread. */
+static void names_page(
+    void *ctx, int err, const struct mr_name_record *records, size_t count, bool more)
+{
+    struct name_walk *walk = ctx;
+    for (size_t i = 0; i < count && !err; i++)
+        mr_shell_post(walk->sv->sh, &(struct mr_ostore_event){.type = MR_OE_HOLD,
+                                        .id = records[i].object,
+                                        .holder = {MR_HOLD_NAME, mr_name_key(records[i].name)}});
+    mr_release(walk->after);
+    walk->after = NULL;
+    if (!err && more && count) {
+        walk->after = mr_format("%.*s", MR_STR_ARG(records[count - 1].name));
+        mr_service_post(walk->sv, walk_names, walk);
+        return;
+    }
+    mr_release(walk);
+}
+
+static void walk_names(void *p)
+{
+    struct name_walk *walk = p;
+    mr_names_list(walk->sv->names, MR_STR(""), walk->after ? mr_str(walk->after) : MR_STR(""),
+        NAMES_PAGE, names_page, walk);
+}
+
+int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error *e)
+{
+    (void)e;
+    sv->self = self;
+    mr_store_set_notify(self, completions_wait, sv);
+    sv->formatter = mr_formatter_open(sv);
+    mr_rpc_loop_set_turn(sv->loop, turn, sv);
+    struct name_walk *walk = mr_alloc(sizeof *walk);
+    walk->sv = sv;
+    walk_names(walk);
+    mr_rpc_server_start(sv->server);
+    sv->link = mr_scheduler_link_open(sv);
+    while (!atomic_load(&sv->stopping)) {
+        mr_time now = mr_clock_now();
+        mr_time next = MR_MIN(end_leases(sv, now), mr_scheduler_link_turn(sv->link, now));
+        (void)mr_rpc_loop_run(sv->loop, next);
+    }
+    mr_log(MR_INFO, "drain", "calls=%zu", mr_rpc_server_calls(sv->server));
+    mr_scheduler_link_close(&sv->link);
+    mr_puller_close(&sv->puller);
+    mr_rpc_server_close(&sv->server, DRAIN_NS); /* the turn goes on meanwhile */
+    mr_store_set_notify(self, NULL, NULL);
+    mr_formatter_close(&sv->formatter);
+    mr_inbox_close(sv->inbox);
+    (void)end_leases(sv, MR_NEVER);
+    turn(sv); /* ends ops whose call is over */
+    sv->self = NULL;
+    return MR_OK;
+}
+
+void mr_service_stop(struct mr_service *sv)
+{
+    atomic_store(&sv->stopping, true);
+    mr_rpc_loop_wake(sv->loop);
+}
+
+void mr_service_close(struct mr_service **psv)
+{
+    struct mr_service *sv = MR_STEAL(*psv);
+    if (!sv) return;
+    mr_puller_close(&sv->puller);
+    if (sv->server) mr_rpc_server_close(&sv->server, 0);
+    mr_names_close(&sv->names);
+    mr_rpc_loop_free(&sv->loop);
+    mr_inbox_free(&sv->inbox);
+    mr_release(sv->token);
+    mr_release(sv);
+    own = NULL;
+}
