@@ -1,0 +1,191 @@
+#include "graph_fixture.h"
+
+#include "base/limits.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+
+static const struct {
+    const char *json;
+    const char *says;
+} refused[] = {
+    {"", "malformed JSON: line 1, column 1"},
+    {"{\"dsk\": {\"x\": 1,\n  \"é\": ?}}", "malformed JSON: line 2, column 8"},
+    {"{\"dsk\": {\"x\": 1}} x", "malformed JSON: line 1, column 19"},
+    {"{\"dsk\": {\"x\": NaN}}", "NaN and Infinity are not JSON"},
+    {"{\"dsk\": {\"x\": -Infinity}}", "NaN and Infinity are not JSON"},
+    {"{\"dsk\": {\"x\": \"\xff\"}}", "malformed JSON: line 1, column 16"},
+    {"{\"dsk\": {\"x\": 1e999}}", "key \"x\": the number 1e999 does not fit"},
+    {"{\"dsk\": {\"x\": 18446744073709551616}}", "key \"x\": the number 18446744073709551616"},
+    {"{\"dsk\": {\"x\": -9223372036854775809}}", "key \"x\": the number -9223372036854775809"},
+    {"[]", "a job is an object with \"tasks\" or \"dsk\", not a list"},
+    {"{}", "neither \"tasks\" nor \"dsk\""},
+    {"{\"dsk\": {}, \"tasks\": {}}", "both \"tasks\" and \"dsk\""},
+    {"{\"dsk\": {}}", "the graph is empty"},
+    {"{\"dsk\": []}", "field \"dsk\" is a list, but must be an object of keys"},
+    {"{\"taks\": {}}", "unknown field \"taks\" (did you mean \"tasks\"?)"},
+    {"{\"dsk\": {\"x\": 1}, \"dsk\": {}}", "field \"dsk\" appears twice"},
+    {"{\"dsk\": {\"x\": 1, \"x\": 2}}", "key \"x\" is defined twice"},
+    {"{\"dsk\": {\"x\": {\"a\": 1, \"b\": 2, \"a\": 3}}}",
+        "key \"x\": \"a\" appears twice in one object"},
+    {"{\"dsk\": {\"\": 1}}", "a key is empty"},
+    {"{\"dsk\": {\"a\\u0000b\": 1}}", "key \"a\\x00b\" is not UTF-8 without control characters"},
+    {"{\"dsk\": {\"a\\nb\": 1}}", "is not UTF-8 without control characters"},
+    {"{\"dsk\": {\"x\": 1}, \"targets\": [\"y\"]}", "target \"y\" is no key of this graph"},
+    {"{\"dsk\": {\"x\": 1}, \"targets\": \"x\"}", "field \"targets\" is a text"},
+    {"{\"dsk\": {\"x\": 1}, \"targets\": [1]}", "field \"targets\" is an integer"},
+    {"{\"dsk\": {\"x\": 1}, \"targets\": []}", "field \"targets\" names no key"},
+    {"{\"tasks\": {\"x\": 1}}", "key \"x\": is an integer, but must be an object with \"op\""},
+    {"{\"tasks\": {\"x\": {}}}", "key \"x\": has none of \"op\", \"value\""},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"value\": 1}}}", "has both \"op\" and \"value\""},
+    {"{\"tasks\": {\"x\": {\"value\": 1, \"retries\": 1}}}", "has \"retries\", which belongs"},
+    {"{\"tasks\": {\"x\": {\"value\": 1, \"value\": 1}}}", "\"value\" appears twice"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"retrys\": 1}}}",
+        "key \"x\": unknown field or option \"retrys\" (did you mean \"retries\"?)"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": 1}}}", "\"args\" is an integer"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"kwargs\": []}}}",
+        "\"kwargs\" is a list"},
+    {"{\"tasks\": {\"x\": {\"op\": 3}}}", "\"op\" is an integer, but must be a text"},
+    {"{\"tasks\": {\"x\": {\"op\": \"incc\", \"args\": [1]}}}",
+        "key \"x\": unknown op \"incc\" (did you mean \"inc\"?)"},
+    {"{\"dsk\": {\"x\": [\"icn\", 1]}}", "key \"x\": unknown op \"icn\" (did you mean \"inc\"?)"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\"}}}", "key \"x\": op \"inc\" takes 1 argument, got 0"},
+    {"{\"dsk\": {\"x\": [\"inc\", 1, 2]}}", "key \"x\": op \"inc\" takes 1 argument, got 2"},
+    {"{\"dsk\": {\"x\": [\"add\", 1]}}", "key \"x\": op \"add\" takes 2 arguments, got 1"},
+    {"{\"dsk\": {\"x\": [\"round\"]}}", "op \"round\" takes 1 to 2 arguments, got 0"},
+    {"{\"dsk\": {\"x\": [\"add\", 1, [\"inc\"]]}}", "key \"x#0\": op \"inc\" takes 1 argument"},
+    {"{\"tasks\": {\"x\": {\"op\": \"round\", \"args\": [1], \"kwargs\": {\"digit\": 1}}}}",
+        "key \"x\": op \"round\" has no parameter \"digit\" (did you mean \"digits\"?)"},
+    {"{\"tasks\": {\"x\": {\"op\": \"round\", \"args\": [1], \"kwargs\": {\"x\": 1}}}}",
+        "parameter \"x\" is given by position and by name"},
+    {"{\"tasks\": {\"x\": {\"op\": \"round\", \"kwargs\": {\"digits\": 1}}}}",
+        "op \"round\" takes 1 to 2 arguments, got 1"},
+    {"{\"tasks\": {\"x\": {\"op\": \"any\", \"kwargs\": {\"a\": 1, \"a\": 1}}}}",
+        "key \"x\": \"a\" appears twice"},
+    {"{\"tasks\": {\"y\": {\"op\": \"inc\", \"args\": [{\"ref\": \"xx\"}]}, \"xy\": {\"value\": "
+     "1}}}",
+        "key \"y\" refers to \"xx\", which is no key of this graph (did you mean \"xy\"?)"},
+    {"{\"tasks\": {\"y\": {\"op\": \"inc\", \"args\": [{\"ref\": 1}]}}}",
+        "key \"y\": \"ref\" is an integer, but must be a text"},
+    {"{\"tasks\": {\"y\": {\"op\": \"inc\", \"args\": [{\"object\": \"zz\"}]}}}",
+        "key \"y\": \"zz\" is no object id"},
+    {"{\"tasks\": {\"y\": {\"op\": \"inc\", \"args\": [{\"op\": \"inc\", \"retries\": 1}]}}}",
+        "key \"y\": unknown field of a nested task \"retries\""},
+    {"{\"dsk\": {\"a\": [\"inc\", \"b\"], \"b\": [\"inc\", \"a\"]}}",
+        "the graph has a cycle: a -> b -> a"},
+    {"{\"dsk\": {\"a\": [\"inc\", \"a\"], \"b\": 1}, \"targets\": [\"b\"]}",
+        "the graph has a cycle: a -> a"},
+    {"{\"dsk\": {\"q\": [\"inc\", \"b\"], \"c\": [\"inc\", \"a\"], \"b\": [\"inc\", \"c\"], "
+     "\"a\": [\"inc\", \"b\"]}}",
+        "the graph has a cycle: c -> a -> b -> c"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"retries\": -1}}}",
+        "key \"x\": option \"retries\" must be 0 to 1000"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"retries\": 1.0}}}",
+        "option \"retries\" is a number with a fraction, but must be an integer"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"timeout_s\": 0}}}",
+        "option \"timeout_s\" is 0, but must be above 0"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"pure\": 1}}}",
+        "option \"pure\" is an integer, but must be true or false"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"workers\": [1]}}}",
+        "option \"workers\" is an integer, but must be a worker's name"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"resources\": {\"gpu\": -1}}}}",
+        "resources: \"gpu\" is -1"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"resources\": {\"a\": 1, \"a\": 1}}}}",
+        "resources: \"a\" is given twice"},
+    {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"persist\": \"\"}}}",
+        "option \"persist\" is an empty name"},
+    {"{\"dsk\": {\"x\": 1}, \"on_error\": \"halt\"}", "must be \"stop\" or \"continue\""},
+    {"{\"dsk\": {\"x\": 1}, \"priority\": 1e3}", "field \"priority\" is a number with a fraction"},
+    {"{\"dsk\": {\"x\": 1}, \"deadline_s\": -1}", "field \"deadline_s\" is -1"},
+    {"{\"dsk\": {\"x\": 1}, \"name\": 1}", "field \"name\" is an integer"},
+    {"{\"dsk\": {\"x\": 1}, \"labels\": {\"a\": 1}}", "field \"labels\" is an integer"},
+    {"{\"dsk\": {\"x\": 1}, \"labels\": {\"a\": \"1\", \"a\": \"2\"}}", "\"a\" is given twice"},
+    {"{\"params\": {}, \"dsk\": {\"x\": \"${n}\"}}", "key \"x\": ${n} is neither in \"params\""},
+    {"{\"params\": {\"copies\": 1}, \"dsk\": {\"x\": \"${copie}-\"}}",
+        "(did you mean \"copies\"?)"},
+    {"{\"params\": {\"n\": 1}, \"dsk\": {\"x\": \"a${n\"}}", "a ${ is not closed by }"},
+    {"{\"params\": {\"n\": [1]}, \"dsk\": {\"x\": \"a${n}\"}}", "${n} is a list and cannot stand"},
+    {"{\"params\": {\"n\": 1, \"n\": 2}, \"dsk\": {\"x\": 1}}", "\"n\" is already a parameter"},
+    {"{\"params\": {\"a b\": 1}, \"dsk\": {\"x\": 1}}", "cannot name a parameter"},
+    {"{\"tasks\": {\"x\": {\"value\": 1, \"for\": {\"i\": 2}}}}",
+        "key \"x\" is defined twice: it does not use its \"for\" variable"},
+    {"{\"tasks\": {\"x${i}\": {\"value\": 1, \"for\": {\"i\": -2}}}}",
+        "key \"x${i}\": \"for\": \"i\" is an integer, but must be a count"},
+    {"{\"tasks\": {\"x${i}\": {\"value\": 1, \"for\": {\"i\": 99999999}}}}", "the limit is"},
+    {"{\"tasks\": {\"x${i}\": {\"value\": 1, \"for\": {}}}}", "\"for\" must be an object of 1"},
+    {"{\"tasks\": {\"x${i}\": {\"for\": {\"i\": 1}, \"value\": {\"value\": \"${j}\"}}}}",
+        "key \"x0\": ${j} is neither"},
+};
+
+static void what_is_wrong_is_named(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < MR_ARRAY_LEN(refused); i++) {
+        struct mr_graph *g = NULL;
+        struct mr_error e = {0};
+        int err = mr_graph_from_json(mr_str(refused[i].json), &fixture_catalogue, &g, &e);
+        if (!err) fail_msg("accepted: %s", refused[i].json);
+        if (!strstr(e.text, refused[i].says))
+            fail_msg("%s\n  says  %s\n  not   %s", refused[i].json, e.text, refused[i].says);
+        assert_int_equal(err, e.code);
+        assert_null(g);
+        const struct mr_json_limits slices = {MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 4};
+        struct mr_error again = {0};
+        assert_int_equal(mr_graph_from_json_within(
+                             mr_str(refused[i].json), &fixture_catalogue, &slices, &g, &again),
+            err);
+        assert_string_equal(e.text, again.text);
+    }
+}
+
+static void nesting_has_a_limit(void **state)
+{
+    (void)state;
+    for (int tasks = 0; tasks < 2; tasks++) {
+        struct mr_buf b;
+        mr_buf_init(&b, 1 << 20);
+        mr_buf_add_text(&b, "{\"dsk\": {\"x\": ");
+        for (int i = 0; i < 70; i++)
+            mr_buf_add_text(&b, tasks ? "[\"inc\", " : "[");
+        mr_buf_add_text(&b, "1");
+        for (int i = 0; i < 70; i++)
+            mr_buf_add_text(&b, "]");
+        mr_buf_add_text(&b, "}}");
+        struct mr_graph *g = NULL;
+        struct mr_error e = {0};
+        assert_int_not_equal(mr_graph_from_json(mr_buf_str(&b), &fixture_catalogue, &g, &e), 0);
+        assert_non_null(strstr(e.text, "key \"x"));
+        assert_non_null(strstr(e.text, "nested deeper than 64"));
+        mr_buf_fini(&b);
+    }
+}
+
+static void a_long_key_is_refused_with_its_length(void **state)
+{
+    (void)state;
+    struct mr_buf b;
+    mr_buf_init(&b, 1 << 20);
+    mr_buf_add_text(&b, "{\"dsk\": {\"");
+    for (int i = 0; i < MR_KEY_BYTES_MAX + 1; i++)
+        mr_buf_add_byte(&b, 'k');
+    mr_buf_add_text(&b, "\": 1}}");
+    struct mr_graph *g = NULL;
+    struct mr_error e = {0};
+    assert_int_equal(mr_graph_from_json(mr_buf_str(&b), &fixture_catalogue, &g, &e), MR_EINVAL);
+    assert_non_null(strstr(e.text, "has 1025 bytes, the limit is 1024"));
+    mr_buf_fini(&b);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(nesting_has_a_limit),
+        cmocka_unit_test(a_long_key_is_refused_with_its_length),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
