@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Every accepted job reaches exactly one terminal state, with the right result, whatever dies."""
+import collections
+import os
+import pathlib
+import signal
+import sys
+import threading
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import Cluster, HttpError, wait_for  # noqa: E402
+
+PLUGIN = os.environ.get("MILLRACE_TEST_PLUGIN", "")
+
+
+def layered(width, layers, bytes_each=0, seconds=0.0, every=1):
+    """`width` chains of `layers` recorded tasks; every `every`-th waits. Then one sum over all."""
+    tasks = {}
+    for i in range(width):
+        tasks[f"n/{i:05d}/000"] = {"op": "test.record", "args": [i, seconds if i % every == 0 else 0]}
+        for k in range(1, layers):
+            before = {"ref": f"n/{i:05d}/{k - 1:03d}"}
+            tasks[f"n/{i:05d}/{k:03d}"] = {"op": "test.record", "args": [before, seconds if (i + k) % every == 0 else 0]}
+        if bytes_each:
+            tasks[f"b/{i:05d}"] = {"op": "test.record", "args": [i, 0, bytes_each]}
+            tasks[f"s/{i:05d}"] = {"op": "test.size", "args": [{"ref": f"b/{i:05d}"}]}
+    tasks["sum"] = {"op": "sum", "args": [[{"ref": f"n/{i:05d}/{layers - 1:03d}"} for i in range(width)]]}
+    targets = ["sum"]
+    if bytes_each:
+        tasks["size"] = {"op": "sum", "args": [[{"ref": f"s/{i:05d}"} for i in range(width)]]}
+        targets.append("size")
+    return {"tasks": tasks, "targets": targets}
+
+
+class Faults(unittest.TestCase):
+    def setUp(self):
+        self.cluster = None
+
+    def tearDown(self):
+        if self.cluster:
+            failed = any(e for _, e in getattr(self._outcome, "errors", []) if e) or getattr(self._outcome.result, "errors", [])
+            if failed:
+                print(self.cluster.output(), self.cluster.logs(), file=sys.stderr)
+            self.cluster.close()
+
+    def start(self, *flags, workers=4):
+        record = f"/tmp/mr-record-{os.getpid()}-{self.id().rsplit('.', 1)[1]}"
+        self.record = pathlib.Path(record)
+        self.record.unlink(missing_ok=True)
+        self.cluster = Cluster("--workers", str(workers), "--threads", "1", "--lease", "3s", "--plugin", PLUGIN, *flags,
+                               env={"MILLRACE_RECORD": record})
+        self.addCleanup(self.record.unlink, missing_ok=True)
+        return self.cluster
+
+    def starts(self):
+        """(job, index) -> how many attempts of it started, by the workers' own account."""
+        counts = collections.Counter()
+        for line in self.record.read_text().splitlines():
+            job, index, _ = line.split()
+            counts[int(job), int(index)] += 1
+        return counts
+
+    def some_progress(self, c, job, least):
+        def enough():
+            try:
+                return c.job(job)["counts"]["done"]
+            except HttpError:
+                return 0
+        wait_for("progress", lambda: int(enough() or 0) >= least, 60)
+
+    def check_sum(self, c, job, width):
+        self.assertEqual(c.value(job, "sum"), width * (width - 1) // 2)
+
+    def test_a_killed_worker_costs_only_time(self):
+        c = self.start()
+        width = 1000
+        graph = layered(width, 18, bytes_each=20000, seconds=0.002, every=5)
+        self.assertEqual(len(graph["tasks"]), 20002)
+        job = c.submit(graph)
+        self.some_progress(c, job, 4000)
+        os.kill(c.pid_of("--name=worker-0-1"), signal.SIGKILL)
+        done = c.wait(job, 180)
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        self.check_sum(c, job, width)
+        self.assertEqual(c.value(job, "size"), width * 20000)
+        wait_for("the worker to be replaced", lambda: len([w for w in c.workers() if w["state"] == "connected"]) == 4, 20)
+
+    def test_a_killed_scheduler_repeats_nothing_that_is_held(self):
+        c = self.start()
+        width = 400
+        job = c.submit(layered(width, 8, seconds=0.01, every=2))
+        seen, done = [], threading.Event()
+
+        def follow():
+            last = None
+            while not done.is_set():
+                try:
+                    for event_id, info in c.events(job, last):
+                        last = event_id or last
+                        seen.append((event_id, info["state"]))
+                    if seen and seen[-1][1] in ("JOB_DONE", "JOB_FAILED"):
+                        return
+                except (OSError, HttpError, AssertionError):
+                    pass
+                time.sleep(0.1)
+        follower = threading.Thread(target=follow, daemon=True)
+        follower.start()
+        self.some_progress(c, job, 800)
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        finished = c.wait(job, 180)
+        self.assertEqual(finished["state"], "JOB_DONE", finished)
+        self.check_sum(c, job, width)
+        follower.join(20)
+        done.set()
+        self.assertEqual(seen[-1][1], "JOB_DONE")
+        ids = [int(i) for i, _ in seen if i]
+        self.assertEqual(ids, sorted(set(ids)), "an event came twice or out of order")
+        again = [k for k, n in self.starts().items() if n > 1]
+        self.assertEqual(again, [], "these tasks started again though a living worker held them")
+
+    def test_a_job_survives_a_scheduler_that_dies_right_after_accepting(self):
+        c = self.start()
+        job = c.submit(layered(50, 4, seconds=0.05))
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        self.assertEqual(c.wait(job, 120)["state"], "JOB_DONE")
+        self.check_sum(c, job, 50)
+
+    def test_a_killed_object_store_costs_only_time(self):
+        c = self.start()
+        width = 300
+        job = c.submit(layered(width, 10, bytes_each=50000, seconds=0.01, every=2))
+        self.some_progress(c, job, 600)
+        os.kill(c.pids("mr-objectstore")[0], signal.SIGKILL)
+        done = c.wait(job, 180)
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        self.check_sum(c, job, width)
+        self.assertEqual(c.value(job, "size"), width * 50000)
+
+    def test_redis_stopped_for_ten_seconds(self):
+        c = self.start()
+        width = 200
+        running = c.submit(layered(width, 10, seconds=0.02))
+        redis = c.pids("redis-server")[0]
+        self.some_progress(c, running, 100)
+        os.kill(redis, signal.SIGSTOP)
+        answers = []
+
+        def submit():
+            try:
+                answers.append(c.submit({"tasks": {"x": {"op": "inc", "args": [1]}}, "targets": ["x"]}))
+            except (HttpError, OSError) as e:
+                answers.append(e)
+        late = threading.Thread(target=submit, daemon=True)
+        late.start()
+        time.sleep(10)
+        acknowledged_while_away = bool(answers) and isinstance(answers[0], str)
+        os.kill(redis, signal.SIGCONT)
+        late.join(60)
+        self.assertFalse(acknowledged_while_away, "a job was acknowledged while Redis could not have it")
+        self.assertTrue(answers)
+        if isinstance(answers[0], str):
+            self.assertEqual(c.wait(answers[0])["state"], "JOB_DONE")
+        else:
+            self.assertIn(getattr(answers[0], "status", 503), (503, 504))
+        self.assertEqual(c.wait(running, 120)["state"], "JOB_DONE")
+        self.check_sum(c, running, width)
+
+    def test_redis_restarted_empty(self):
+        c = self.start()
+        width = 200
+        job = c.submit(layered(width, 10, seconds=0.02))
+        finished = c.run({"tasks": {"x": {"op": "inc", "args": [41]}}, "targets": ["x"]})
+        self.some_progress(c, job, 200)
+        aof = c.dir / "c" / "redis" / "appendonlydir"
+        redis = c.pids("redis-server")[0]
+        os.kill(redis, signal.SIGKILL)
+        for path in aof.glob("*"):
+            path.unlink()
+        self.assertEqual(c.wait(job, 120)["state"], "JOB_DONE")
+        self.check_sum(c, job, width)
+        self.assertEqual(c.value(finished["id"], "x"), 42)
+        # the journal was written anew: a scheduler that dies now still knows both jobs
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        self.assertEqual(c.wait(job, 60)["state"], "JOB_DONE")
+        self.check_sum(c, job, width)
+        self.assertEqual(c.value(finished["id"], "x"), 42)
+
+    def test_the_gateway_restarted(self):
+        c = self.start()
+        job = c.submit(layered(100, 10, seconds=0.02))
+        self.some_progress(c, job, 50)
+        os.kill(c.pids("mr-gateway")[0], signal.SIGKILL)
+        self.assertEqual(c.wait(job, 120)["state"], "JOB_DONE")
+        self.check_sum(c, job, 100)
+
+    def test_a_worker_asleep_for_longer_than_its_lease(self):
+        c = self.start()
+        width = 400
+        job = c.submit(layered(width, 8, seconds=0.01, every=2))
+        self.some_progress(c, job, 400)
+        pid = c.pid_of("--name=worker-0-2")
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(6)
+        os.kill(pid, signal.SIGCONT)
+        done = c.wait(job, 180)
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        self.check_sum(c, job, width)
+        wait_for("the worker to come back", lambda: len([w for w in c.workers() if w["state"] == "connected"]) == 4, 30)
+
+    def test_a_poison_task_fails_with_its_story_and_nobody_else(self):
+        c = self.start(workers=2)
+        crash = os.environ.get("MILLRACE_EXAMPLE_PLUGIN")
+        if not crash:
+            self.skipTest("MILLRACE_EXAMPLE_PLUGIN is not set")
+        c.close()
+        c = self.cluster = Cluster("--workers", "2", "--threads", "1", "--lease", "3s", "--plugin", PLUGIN, "--plugin", crash)
+        tasks = {f"ok/{i}": {"op": "sleep", "args": [0.05, i]} for i in range(40)}
+        tasks["bad"] = {"op": "example.crash", "args": []}
+        job = c.submit({"tasks": tasks, "targets": list(tasks), "on_error": "continue"})
+        done = c.wait(job, 180)
+        self.assertEqual(done["state"], "JOB_FAILED", done)
+        self.assertEqual(done["error"]["key"], "bad", done["error"])
+        self.assertEqual(int(done["counts"]["erred"]), 1, done["counts"])
+        values = c.results(job, *[f"ok/{i}" for i in range(40)])["results"]
+        self.assertEqual(values, {f"ok/{i}": i for i in range(40)})
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
