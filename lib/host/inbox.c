@@ -2,10 +2,11 @@
  * is. A sender claims a cell by moving `tail`, copies, and hands the cell to the owner by its
  * sequence; the owner reads and hands it to the sender one lap later.
  *
- * Sleeping: the owner sets `asleep`, looks once more, sleeps. A sender that has filled a cell and
- * finds `asleep` takes the flag down and wakes the owner. Write and read are sequentially
- * consistent on both sides, so one of the two sees the other (no fences: TSan does not know them).
- * Senders that wait for room do the same with `room_wanted`. */
+ * Sleeping: the owner sets the bit ASLEEP of `sleep`, looks once more, sleeps. A sender that has
+ * filled a cell and finds the bit takes it down, counts itself in the rest of the word, wakes the
+ * owner, and counts itself out; so the owner can tell when nobody is inside a wake any more. Write
+ * and read are sequentially consistent on both sides, so one of the two sees the other (no fences:
+ * TSan does not know them). Senders that wait for room do the same with `room_wanted`. */
 #include "host/inbox.h"
 
 #include "base/alloc.h"
@@ -14,6 +15,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -22,6 +24,8 @@
 #include <unistd.h>
 
 #define LINE 64
+#define ASLEEP 1u
+#define WAKER 2u
 
 struct cell {
     _Atomic uint32_t turn; /* == position: free for the sender; == position + 1: full */
@@ -34,12 +38,12 @@ struct mr_inbox {
     uint32_t mask;
     struct mr_waiter waiter;
     bool has_waiter;
-    alignas(LINE) _Atomic uint32_t tail;   /* senders */
-    alignas(LINE) uint32_t head;           /* owner */
-    alignas(LINE) _Atomic uint32_t asleep; /* 1: the owner sleeps, or is about to */
-    _Atomic uint32_t woken;                /* a wake that no wait has seen yet */
-    _Atomic uint32_t room_wanted;          /* senders that wait for room */
-    _Atomic uint32_t room_turns;           /* moves whenever room was made for them */
+    alignas(LINE) _Atomic uint32_t tail;  /* senders */
+    alignas(LINE) uint32_t head;          /* owner */
+    alignas(LINE) _Atomic uint32_t sleep; /* ASLEEP, and WAKER for each sender inside a wake */
+    _Atomic uint32_t woken;               /* a wake that no wait has seen yet */
+    _Atomic uint32_t room_wanted;         /* senders that wait for room */
+    _Atomic uint32_t room_turns;          /* moves whenever room was made for them */
     _Atomic bool closed;
 };
 
@@ -92,14 +96,25 @@ void mr_inbox_set_waiter(struct mr_inbox *in, struct mr_waiter waiter)
     in->has_waiter = true;
 }
 
+void mr_inbox_clear_waiter(struct mr_inbox *in)
+{
+    atomic_fetch_and(&in->sleep, ~ASLEEP);
+    while (atomic_load(&in->sleep))
+        (void)sched_yield();
+    in->has_waiter = false;
+}
+
 static void rouse(struct mr_inbox *in)
 {
-    if (!atomic_load(&in->asleep)) return;
-    if (!atomic_exchange(&in->asleep, 0)) return; /* another sender does it */
+    uint32_t word = atomic_load(&in->sleep);
+    do {
+        if (!(word & ASLEEP)) return; /* awake, or another sender does it */
+    } while (!atomic_compare_exchange_weak(&in->sleep, &word, word - ASLEEP + WAKER));
     if (in->has_waiter)
         in->waiter.wake(in->waiter.ctx);
     else
-        futex_wake(&in->asleep, 1);
+        futex_wake(&in->sleep, 1);
+    atomic_fetch_sub(&in->sleep, WAKER);
 }
 
 int mr_inbox_push(struct mr_inbox *in, const void *item)
@@ -170,7 +185,7 @@ size_t mr_inbox_take(struct mr_inbox *in, void *items, size_t count_max)
     return n;
 }
 
-/* Is there a reason not to sleep? `asleep` has been set before. */
+/* Is there a reason not to sleep? The bit has been set before. */
 static bool has_news(struct mr_inbox *in)
 {
     return is_full_at_head(in) || atomic_load(&in->woken) || atomic_load(&in->closed);
@@ -178,10 +193,10 @@ static bool has_news(struct mr_inbox *in)
 
 static size_t wait_outside(struct mr_inbox *in, mr_time deadline, void *items, size_t count_max)
 {
-    atomic_store(&in->asleep, 1);
+    atomic_fetch_or(&in->sleep, ASLEEP);
     bool news = has_news(in);
     in->waiter.wait(in->waiter.ctx, news ? 0 : deadline);
-    atomic_store(&in->asleep, 0);
+    atomic_fetch_and(&in->sleep, ~ASLEEP);
     atomic_store(&in->woken, 0);
     return mr_inbox_take(in, items, count_max);
 }
@@ -193,9 +208,9 @@ size_t mr_inbox_wait(struct mr_inbox *in, mr_time deadline, void *items, size_t 
         size_t n = mr_inbox_take(in, items, count_max);
         if (n || atomic_exchange(&in->woken, 0) || atomic_load(&in->closed)) return n;
         if (deadline != MR_NEVER && mr_clock_now() >= deadline) return 0;
-        atomic_store(&in->asleep, 1);
-        if (!has_news(in)) futex_wait(&in->asleep, 1, deadline);
-        atomic_store(&in->asleep, 0);
+        uint32_t word = atomic_fetch_or(&in->sleep, ASLEEP) | ASLEEP;
+        if (!has_news(in)) futex_wait(&in->sleep, word, deadline);
+        atomic_fetch_and(&in->sleep, ~ASLEEP);
     }
 }
 

@@ -23,6 +23,9 @@ void mr_inbox_free(struct mr_inbox **inbox);
 
 /* Before the first push and the first wait. */
 void mr_inbox_set_waiter(struct mr_inbox *inbox, struct mr_waiter waiter);
+/* Owner, before it frees what the waiter stands on: afterwards no sender calls or is inside its
+ * wake. The inbox sleeps by itself again. */
+void mr_inbox_clear_waiter(struct mr_inbox *inbox);
 
 /* Any thread, the owner included. MR_ELIMIT when full, MR_ESTATE when closed: then the item is
  * still the caller's. */

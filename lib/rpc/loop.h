@@ -10,7 +10,8 @@
 struct mr_rpc_loop;
 
 struct mr_rpc_loop *mr_rpc_loop_new(void);
-/* No server, channel or open call is left on it, and no thread that may still wake it. */
+/* No server, channel or open call is left on it, and no thread that may still wake it (see
+ * mr_inbox_clear_waiter). */
 void mr_rpc_loop_free(struct mr_rpc_loop **loop);
 
 /* One turn: sends what was queued, waits until something happens or `deadline` (0: only looks),

@@ -97,7 +97,7 @@ static void serve(void *ctx)
         }
     }
     mr_rpc_server_close(&server, MR_SECOND);
-    mr_thread_join(&w->helper); /* it may be inside a wake */
+    mr_inbox_clear_waiter(w->inbox);
     mr_rpc_loop_free(&loop);
 }
 
@@ -125,6 +125,7 @@ static int teardown(void **state)
     struct message stop = {STOP, {0}};
     (void)mr_inbox_push(w->inbox, &stop);
     mr_thread_join(&w->thread);
+    mr_thread_join(&w->helper);
     mr_inbox_free(&w->inbox);
     mr_inbox_free(&w->ready);
     (void)unlink(w->address + 5);

@@ -239,6 +239,7 @@ int main(int argc, char **argv)
     int number = 0;
     while (!mr_inbox_wait(inbox, MR_NEVER, &number, 1))
         continue;
+    mr_inbox_clear_waiter(inbox);
     mr_rpc_server_close(&server, MR_SECOND);
     mr_signal_close(&signals);
     mr_inbox_free(&inbox);
