@@ -1,0 +1,339 @@
+/* The real mr-objectstore with real clients, some in processes of their own: sharing, waiting,
+ * death on either side, a full memory, churn, many threads. */
+#include "base/rng.h"
+#include "store_node.h"
+
+#include <pthread.h>
+#include <sys/mman.h>
+
+static const struct mr_store_holder job_5 = {MR_HOLD_JOB, 5};
+
+static void another_process_reads_an_object_and_cannot_write_it(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 256 * MIB, false);
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid_t reader = fork(); /* before this process has threads */
+    if (reader == 0) {
+        mr_object_id ids[2];
+        if (read(pipe_fds[0], ids, sizeof ids) != sizeof ids) _exit(10);
+        struct mr_store *st = node_client(&n);
+        struct mr_store_view view;
+        for (int round = 0; round < 3; round++) {
+            if (!holds(st, ids[0], NULL, 1000, 1)) _exit(11);
+            if (!holds(st, ids[1], NULL, 3 * MIB, 2)) _exit(12);
+        }
+        if (mr_store_get(st, ids[1], NULL, 0, &view, NULL)) _exit(13);
+        char *page = (char *)((uintptr_t)view.p & ~(uintptr_t)4095);
+        if (!mprotect(page, 4096, PROT_READ | PROT_WRITE)) _exit(14);
+        mr_store_release(st, &view);
+        mr_store_close(&st);
+        _exit(0);
+    }
+    struct mr_store *st = node_client(&n);
+    mr_object_id ids[2] = {make(st, 1000, 1, 5), make(st, 3 * MIB, 2, 5)};
+    assert_int_equal(write(pipe_fds[1], ids, sizeof ids), sizeof ids);
+    int status = 0;
+    assert_int_equal(waitpid(reader, &status, 0), reader);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
+struct waiting {
+    struct mr_store *st;
+    mr_object_id id;
+    int err;
+    struct mr_store_view view;
+};
+
+static void *wait_for_it(void *ctx)
+{
+    struct waiting *w = ctx;
+    w->err = mr_store_get(w->st, w->id, NULL, WAIT, &w->view, NULL);
+    return NULL;
+}
+
+static void a_get_waits_for_the_seal_of_another_client(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 256 * MIB, false);
+    struct mr_store *maker = node_client(&n);
+    struct mr_store *reader = node_client(&n);
+    struct mr_store_draft draft;
+    assert_int_equal(mr_store_create(maker, 5000, WAIT, &draft, NULL), MR_OK);
+    struct waiting w = {.st = reader, .id = draft.id};
+    struct mr_store_view view;
+    assert_int_equal(mr_store_get(reader, draft.id, NULL, 0, &view, NULL), MR_EAGAIN);
+    assert_int_equal(mr_store_get(reader, draft.id, NULL, 20 * MR_MS, &view, NULL), MR_ETIMEOUT);
+    assert_int_equal(mr_store_get_start(reader, draft.id, NULL, WAIT, 77, &view, NULL), MR_EAGAIN);
+    pthread_t thread;
+    pthread_create(&thread, NULL, wait_for_it, &w);
+    nap_ms(30);
+    fill(draft.p, 5000, 9);
+    assert_int_equal(mr_store_seal(maker, &draft, NULL, &view, NULL), MR_OK);
+    assert_true(is_filled(view.p, 5000, 9)); /* its own, at once */
+    pthread_join(thread, NULL);
+    assert_int_equal(w.err, MR_OK);
+    assert_true(is_filled(w.view.p, 5000, 9));
+    struct mr_store_completion done;
+    while (!mr_store_completions(reader, &done, 1))
+        nap_ms(1);
+    assert_int_equal(done.token, 77);
+    assert_int_equal(done.err, MR_OK);
+    mr_store_release(reader, &done.view);
+    mr_store_release(reader, &w.view);
+    mr_store_release(maker, &view);
+    mr_store_close(&maker);
+    mr_store_close(&reader);
+    node_fini(&n);
+}
+
+static struct mr_store_stats stats_of(struct mr_store *st)
+{
+    struct mr_store_stats s;
+    assert_int_equal(mr_store_stats(st, &s, NULL), MR_OK);
+    return s;
+}
+
+static void a_killed_client_leaves_what_jobs_hold(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 256 * MIB, false);
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid_t maker = fork();
+    if (maker == 0) {
+        struct mr_store *st = node_client(&n);
+        mr_object_id ids[2] = {make(st, 2 * MIB, 1, 5), make(st, 2 * MIB, 2, 0)};
+        struct mr_store_view view;
+        if (mr_store_get(st, ids[0], NULL, WAIT, &view, NULL)) _exit(1); /* dies with a pin */
+        if (write(pipe_fds[1], ids, sizeof ids) != sizeof ids) _exit(2);
+        for (;;)
+            nap_ms(1000);
+    }
+    mr_object_id ids[2];
+    assert_int_equal(read(pipe_fds[0], ids, sizeof ids), sizeof ids);
+    struct mr_store *st = node_client(&n);
+    assert_true(holds(st, ids[1], NULL, 2 * MIB, 2));
+    kill(maker, SIGKILL);
+    waitpid(maker, NULL, 0);
+    struct mr_store_view view;
+    for (int i = 0; i < 200 && stats_of(st).objects > 1; i++)
+        nap_ms(10);
+    assert_true(holds(st, ids[0], NULL, 2 * MIB, 1));
+    assert_int_not_equal(mr_store_get(st, ids[1], NULL, 0, &view, NULL), MR_OK);
+    assert_true(stats_of(st).memory_bytes > 0);
+    mr_store_unhold(st, ids, 1, job_5);
+    for (int i = 0; i < 200 && stats_of(st).memory_bytes > 0; i++)
+        nap_ms(10);
+    assert_int_equal(stats_of(st).memory_bytes, 0); /* the dead writer's segments are closed */
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
+static void a_killed_store_is_noticed_and_views_stay_readable(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 256 * MIB, true);
+    struct mr_store *st = node_client(&n);
+    mr_object_id id = make(st, MIB, 3, 5);
+    struct mr_store_view view;
+    assert_int_equal(mr_store_get(st, id, NULL, WAIT, &view, NULL), MR_OK);
+    struct waiting w = {.st = st, .id = {1, 2}};
+    pthread_t thread;
+    pthread_create(&thread, NULL, wait_for_it, &w);
+    nap_ms(30);
+    node_kill(&n, SIGKILL);
+    pthread_join(thread, NULL);
+    assert_int_equal(w.err, MR_EAWAY);
+    assert_false(mr_store_is_alive(st));
+    assert_true(is_filled(view.p, MIB, 3));
+    struct mr_store_draft draft;
+    assert_int_equal(mr_store_create(st, 100 * MIB, WAIT, &draft, NULL), MR_EAWAY);
+    mr_store_release(st, &view);
+    mr_store_close(&st);
+    node_start(&n); /* over the socket that the dead one left */
+    st = node_client(&n);
+    assert_true(holds(st, make(st, MIB, 4, 5), NULL, MIB, 4));
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
+#define MANY 60
+
+static void a_full_store_spills_and_restores(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 64 * MIB, true);
+    struct mr_store *st = node_client(&n);
+    struct mr_store *other = node_client(&n);
+    mr_object_id ids[MANY];
+    uint64_t bytes[MANY];
+    for (uint64_t i = 0; i < MANY; i++) {
+        bytes[i] = i % 3 ? 4 * MIB : 100000;
+        ids[i] = make(i % 2 ? st : other, bytes[i], i, 5);
+    }
+    for (int round = 0; round < 2; round++)
+        for (uint64_t i = 0; i < MANY; i++)
+            assert_true(holds(i % 3 ? st : other, ids[i], NULL, bytes[i], i));
+    struct mr_store_stats s = stats_of(st);
+    assert_true(s.spills > 0);
+    assert_true(s.restores > 0);
+    assert_true(s.memory_bytes <= 64 * MIB);
+    assert_int_equal(s.objects, MANY);
+    mr_store_unhold(st, ids, MANY, job_5);
+    for (int i = 0; i < 300 && stats_of(st).objects > 0; i++)
+        nap_ms(10);
+    s = stats_of(st);
+    assert_int_equal(s.objects, 0);
+    assert_int_equal(s.spilled_bytes, 0);
+    mr_store_close(&st);
+    mr_store_close(&other);
+    node_fini(&n);
+}
+
+static void a_full_store_without_a_disk_says_so(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 64 * MIB, false);
+    struct mr_store *st = node_client(&n);
+    struct mr_store_draft draft;
+    struct mr_error e = {0};
+    assert_int_equal(mr_store_create(st, 100 * MIB, WAIT, &draft, &e), MR_ETOOBIG);
+    for (int i = 0; i < 6; i++)
+        (void)make(st, 9 * MIB, 1, 5);
+    int err = mr_store_create(st, 20 * MIB, 200 * MR_MS, &draft, &e);
+    assert_int_equal(err, MR_ELIMIT);
+    assert_non_null(strstr(e.text, "full"));
+    assert_int_equal(mr_store_create(st, 20 * MIB, 0, &draft, &e), MR_ELIMIT);
+    assert_int_equal(mr_store_create(st, 1000, 0, &draft, &e), MR_OK); /* a little is left */
+    mr_store_abort(st, &draft);
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
+static void a_held_object_names_its_holder(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 64 * MIB, false);
+    struct mr_store *st = node_client(&n);
+    mr_object_id id = make(st, 1000, 1, (uint64_t)1 << 32 | 7);
+    struct mr_error e = {0};
+    assert_int_equal(mr_store_delete(st, &id, 1, false, &e), MR_ESTATE);
+    assert_non_null(strstr(e.text, "job j1-7"));
+    assert_int_equal(mr_store_delete(st, &id, 1, true, &e), MR_OK);
+    struct mr_store_view view;
+    assert_int_not_equal(mr_store_get(st, id, NULL, 0, &view, NULL), MR_OK);
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
+/* ---- churn: threads that make, read, keep and drop, over a memory too small for all ------------
+ */
+
+struct churn {
+    struct mr_store *st;
+    uint64_t seed;
+    int rounds;
+    const char *wrong;
+};
+
+#define KEPT 12
+
+static void drop(struct mr_store *st, mr_object_id *id)
+{
+    if (!mr_object_id_is_none(*id)) mr_store_unhold(st, id, 1, job_5);
+    *id = (mr_object_id){0};
+}
+
+static void *churn_run(void *ctx)
+{
+    struct churn *c = ctx;
+    struct mr_rng r;
+    mr_rng_init(&r, c->seed);
+    mr_object_id kept[KEPT] = {0};
+    uint64_t bytes[KEPT];
+    uint64_t seeds[KEPT];
+    for (int i = 0; i < c->rounds && !c->wrong; i++) {
+        size_t at = mr_rng_below(&r, KEPT);
+        if (mr_rng_below(&r, 2) && !mr_object_id_is_none(kept[at])) {
+            struct mr_store_view view;
+            if (mr_store_get(c->st, kept[at], NULL, WAIT, &view, NULL)) {
+                c->wrong = "a get failed";
+                break;
+            }
+            if (view.bytes != bytes[at] || !is_filled(view.p, view.bytes, seeds[at]))
+                c->wrong = "an object changed";
+            mr_store_release(c->st, &view);
+            continue;
+        }
+        drop(c->st, &kept[at]);
+        bytes[at] = 64 + mr_rng_below(&r, mr_rng_below(&r, 3) ? 100000 : 3 * MIB);
+        seeds[at] = mr_rng_next(&r);
+        struct mr_store_draft draft;
+        if (mr_store_create(c->st, bytes[at], WAIT, &draft, NULL)) {
+            c->wrong = "a create failed";
+            break;
+        }
+        fill(draft.p, bytes[at], seeds[at]);
+        kept[at] = draft.id;
+        struct mr_store_owner owner = {.job = {5}};
+        if (mr_store_seal(c->st, &draft, &owner, NULL, NULL)) c->wrong = "a seal failed";
+    }
+    for (size_t i = 0; i < KEPT; i++)
+        drop(c->st, &kept[i]);
+    return NULL;
+}
+
+static void churn_of_many_threads_loses_nothing(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 64 * MIB, true);
+    struct mr_store *clients[2] = {node_client(&n), node_client(&n)};
+    struct churn churns[6];
+    pthread_t threads[6];
+    for (size_t i = 0; i < 6; i++) {
+        churns[i] = (struct churn){.st = clients[i % 2], .seed = i + 1, .rounds = 400};
+        pthread_create(&threads[i], NULL, churn_run, &churns[i]);
+    }
+    for (size_t i = 0; i < 6; i++) {
+        pthread_join(threads[i], NULL);
+        if (churns[i].wrong) fail_msg("%s", churns[i].wrong);
+    }
+    for (int i = 0; i < 300 && stats_of(clients[0]).objects > 0; i++)
+        nap_ms(10);
+    struct mr_store_stats s = stats_of(clients[0]);
+    assert_int_equal(s.objects, 0);
+    assert_int_equal(s.object_bytes, 0);
+    mr_store_close(&clients[0]);
+    mr_store_close(&clients[1]);
+    node_fini(&n);
+}
+
+int main(void)
+{
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+    sigaction(SIGPIPE, &ignore, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(another_process_reads_an_object_and_cannot_write_it),
+        cmocka_unit_test(a_get_waits_for_the_seal_of_another_client),
+        cmocka_unit_test(a_killed_client_leaves_what_jobs_hold),
+        cmocka_unit_test(a_killed_store_is_noticed_and_views_stay_readable),
+        cmocka_unit_test(a_full_store_spills_and_restores),
+        cmocka_unit_test(a_full_store_without_a_disk_says_so),
+        cmocka_unit_test(a_held_object_names_its_holder),
+        cmocka_unit_test(churn_of_many_threads_loses_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
