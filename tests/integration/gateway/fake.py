@@ -44,7 +44,7 @@ class Fake:
         self.gate = threading.Event()
         self.cancelled = threading.Event()
         self.server = grpc.server(
-            futures.ThreadPoolExecutor(max_workers=32),
+            futures.ThreadPoolExecutor(max_workers=256),
             options=[("grpc.max_receive_message_length", 64 << 20)],
         )
         self.server.add_generic_rpc_handlers(

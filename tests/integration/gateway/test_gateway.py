@@ -1,0 +1,655 @@
+"""The gateway as a real process, between raw HTTP and a fake cluster. Run by ctest with
+MR_BIN (folder of programs) and MR_DESCRIPTORS in the environment."""
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import fake
+except ImportError as missing:  # python3-grpcio, python3-protobuf
+    print(f"SKIPPED: {missing}", file=sys.stderr)
+    sys.exit(77)
+
+BIN = os.environ["MR_BIN"]
+DESCRIPTORS = os.environ["MR_DESCRIPTORS"]
+JSON = {"Content-Type": "application/json"}
+
+
+class Gateway:
+    def __init__(self, directory, scheduler, *flags, listen="127.0.0.1:0"):
+        self.port_file = os.path.join(directory, f"port{time.monotonic_ns()}")
+        self.log = open(os.path.join(directory, "gateway.log"), "ab")
+        self.process = subprocess.Popen(
+            [f"{BIN}/mr-gateway", "--listen", listen, "--port-file", self.port_file]
+            + ["--scheduler", scheduler, *flags],
+            stderr=self.log,
+            # so that what is freed does not count as used when tests look at the memory
+            env={**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=1"},
+        )
+        deadline = time.monotonic() + 20
+        while not os.path.exists(self.port_file):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("the gateway did not start")
+            time.sleep(0.02)
+        with open(self.port_file) as f:
+            self.port = int(f.read())
+
+    def request(self, method, target, body=None, headers=None, timeout=20):
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        try:
+            c.request(method, target, body=body, headers=headers or {})
+            r = c.getresponse()
+            r.body = r.read()
+            return r
+        finally:
+            c.close()
+
+    def json(self, method, target, body=None, headers=None, status=200):
+        r = self.request(method, target, body, headers)
+        assert r.status == status, (r.status, r.body)
+        assert r.headers["content-type"] == "application/json", r.headers
+        return json.loads(r.body)
+
+    def raw(self, data, timeout=10, read=True):
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        s.sendall(data)
+        return s if not read else self.drain(s)
+
+    @staticmethod
+    def drain(s):
+        out = b""
+        try:
+            while piece := s.recv(65536):
+                out += piece
+        except (ConnectionResetError, socket.timeout):
+            pass
+        s.close()
+        return out
+
+    def rss(self):
+        with open(f"/proc/{self.process.pid}/statm") as f:
+            return int(f.read().split()[1]) * 4096
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        code = self.process.wait(20)
+        self.log.close()
+        return code
+
+
+class Case(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp()
+        cls.address = f"unix:{cls.directory}/s.sock"
+        cls.fake = fake.Fake(DESCRIPTORS, cls.address)
+        cls.g = Gateway(cls.directory, cls.address, "--store", cls.address)
+
+    @classmethod
+    def tearDownClass(cls):
+        code = cls.g.stop()
+        cls.fake.stop()
+        with open(os.path.join(cls.directory, "gateway.log")) as f:
+            log = f.read()
+        shutil.rmtree(cls.directory)
+        assert code == 0, (code, log[-4000:])
+
+    def status(self, want, method, target, body=None, headers=None, grpc=None, text=None):
+        r = self.g.request(method, target, body, headers)
+        self.assertEqual(r.status, want, (method, target, r.body))
+        self.assertEqual(r.headers["content-type"], "application/json")
+        error = json.loads(r.body)
+        self.assertEqual(set(error), {"code", "message", "details"})
+        if grpc is not None:
+            self.assertEqual(error["code"], grpc)
+        if text is not None:
+            self.assertIn(text, error["message"])
+        return r
+
+
+class Calls(Case):
+    def test_a_unary_method_answers_its_message_as_json(self):
+        job = self.g.json("GET", "/v1/jobs/j1-7?wait_s=2.5")
+        self.assertEqual((job["id"], job["state"], job["created_ns"]), ("j1-7", "JOB_DONE", str(2**63)))
+        self.assertEqual(job["labels"], {"team": "ä"})
+        self.assertNotIn("error", job)
+        name, request, metadata = self.fake.last()
+        self.assertEqual((name, request.wait_s), ("Jobs_Get", 2.5))
+        self.assertEqual((metadata["millrace-user"], metadata["millrace-role"]), ("local", "admin"))
+
+    def test_errors_of_services_keep_code_and_sentence(self):
+        self.status(404, "GET", "/v1/jobs/missing", grpc=5, text='there is no job "missing"')
+        for code, status in [
+            ("cancelled", 499), ("unknown", 500), ("invalid_argument", 400), ("deadline_exceeded", 504),
+            ("already_exists", 409), ("permission_denied", 403), ("resource_exhausted", 429),
+            ("failed_precondition", 400), ("aborted", 409), ("out_of_range", 400),
+            ("unimplemented", 501), ("internal", 500), ("unavailable", 503), ("data_loss", 500),
+            ("unauthenticated", 401),
+        ]:
+            self.status(status, "GET", f"/v1/jobs/{code}", text="as asked")
+
+    def test_a_method_that_the_service_lacks_is_501(self):
+        self.status(501, "GET", "/v1/jobs/x/graph", grpc=12)
+
+    def test_keys_travel_in_paths_and_queries(self):
+        for target, key in [
+            ("/v1/jobs/x/results/svm/cv/fit-00", "svm/cv/fit-00"),
+            ("/v1/jobs/x/results/a%2Fb%2525", "a/b%25"),
+            ("/v1/jobs/x/results/%C3%A4+b", "ä+b"),
+            ("/v1/jobs/x/results/?key=a%2Fb+c", "a/b c"),
+            ("/v1/jobs/x/results//a", "/a"),
+        ]:
+            r = self.g.request("GET", target)
+            self.assertEqual((r.status, json.loads(r.body)), (200, key))
+        self.assertEqual(self.g.json("GET", "/v1/jobs/x/explain?key=a%2Fb")["key"], "a/b")
+        self.assertEqual(self.g.json("PUT", "/v1/names/m/n", b'{"object":"1"}', JSON)["name"], "m/n")
+        self.assertEqual(self.g.json("DELETE", "/v1/names?name=m%2Fn"), {})
+
+    def test_bad_paths_are_refused_in_words(self):
+        for target, text in [
+            ("/v1/jobs/x/results/a%00b", "%00"),
+            ("/v1/jobs/x/results/%ff", "UTF-8"),
+            ("/v1/jobs/x/results/%C0%AF", "UTF-8"),
+            ("/v1/jobs/x/results/%zz", "hexadecimal"),
+            ("/v1/jobs/x%00", "%00"),
+            ("/v1/jobs?label=%ff", "UTF-8"),
+            ("/v1/jobs?nonsense=1", "nonsense"),
+            ("/v1/jobs?page_size=-1", "page_size"),
+            ("/v1/jobs?page_size=1&page_size=2", "twice"),
+        ]:
+            self.status(400, "GET", target, grpc=3, text=text)
+
+    def test_unknown_addresses_and_verbs(self):
+        self.status(404, "GET", "/v1/nothing", grpc=5)
+        self.status(404, "GET", "/nothing")
+        self.status(404, "GET", "/v1/jobs/")
+        r = self.status(405, "DELETE", "/v1/jobs", grpc=12)
+        self.assertEqual(r.headers["allow"], "GET, POST")
+        self.assertEqual(self.status(405, "POST", "/healthz", b"").headers["allow"], "GET")
+        for verb in ("OPTIONS", "PROPFIND", "HEAD"):
+            r = self.g.request(verb, "/v1/jobs")
+            self.assertEqual((r.status, r.headers["allow"]), (405, "GET, POST"))
+            self.assertNotIn("access-control-allow-origin", r.headers)
+
+    def test_json_bodies_become_messages(self):
+        graph = {
+            "requestId": "r", "targets": ["z"],
+            "tasks": [{"key": "z", "op": "add", "args": [{"integer": "9007199254740993"}, {"pack": "kAE="}],
+                       "kwargs": {"k": {"list": {"items": [{"ref": "x"}]}}}}],
+        }
+        self.assertEqual(self.g.json("POST", "/v1/jobs:graph", json.dumps(graph), JSON)["id"], "j1-8")
+        _, request, _ = self.fake.last()
+        self.assertEqual(request.request_id, "r")
+        self.assertEqual(request.tasks[0].args[0].integer, 9007199254740993)
+        self.assertEqual(request.tasks[0].args[1].pack, b"\x90\x01")
+        self.assertEqual(request.tasks[0].kwargs["k"].list.items[0].ref, "x")
+        self.assertEqual(self.g.json("POST", "/v1/jobs/j1-9:cancel")["id"], "j1-9")
+
+    def test_bad_bodies_are_refused_in_words(self):
+        for body, text in [
+            (b"{", "not JSON"), (b"[]", "object is wanted"), (b'{"a":1}', '"a" is not a field'),
+            (b'{"targets":[1]}', "targets[0]"), (b'{"wait_s":1,"wait_s":1}', "twice"),
+            (b'{"wait_s":1e999}', "not JSON"), (b'{"wait_s":NaN}', "not JSON"), (b"\xff", "not JSON"),
+            (b'{"tasks":[{"key":"a\\u0000"}]}', "U+0000"), (b'{"targets":null}', "targets"),
+            (b'{"tasks":' + b"[" * 100000, "not JSON"),
+            (b'{"tasks":[{"args":[' + b'{"list":{"items":[' * 99 + b"]}}" * 99 + b"]}]}", "deeper"),
+        ]:
+            self.status(400, "POST", "/v1/jobs:graph", body, JSON, grpc=3, text=text)
+        self.status(400, "GET", "/v1/jobs", b"{}", JSON, text="no body")
+        self.status(400, "POST", "/v1/jobs", b"", JSON, text="empty")
+
+    def test_content_types_and_accept(self):
+        for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""):
+            for target in ("/v1/jobs", "/v1/jobs:graph", "/v1/objects"):
+                self.status(415, "POST", target, b"x", {"Content-Type": kind})
+        self.g.json("POST", "/v1/jobs", b"{}", {"Content-Type": "Application/JSON; charset=utf-8"})
+        self.status(406, "GET", "/v1/jobs", headers={"Accept": "text/html"})
+        self.status(406, "GET", "/v1/jobs/x/events", headers={"Accept": "text/html"})
+        self.g.json("GET", "/v1/jobs", headers={"Accept": "text/html, */*;q=0.1"})
+
+    def test_hosts_and_origins_of_others_are_refused(self):
+        self.status(403, "GET", "/v1/jobs", headers={"Host": "evil.example"})
+        self.status(403, "GET", "/healthz", headers={"Host": "127.0.0.1.evil.example"})
+        self.status(403, "POST", "/v1/jobs", b"{}", {**JSON, "Origin": "http://evil.example"})
+        self.status(403, "POST", "/v1/jobs", b"{}", {**JSON, "Origin": "null"})
+        host = f"localhost:{self.g.port}"
+        self.g.json("GET", "/v1/jobs", headers={"Host": host, "Origin": f"http://{host}"})
+        self.status(403, "GET", "/v1/jobs", headers={"Host": host, "Origin": "http://localhost:1"})
+
+    def test_own_pages(self):
+        self.assertEqual(self.g.json("GET", "/healthz"), {"ready": True})
+        self.fake.ready = False
+        try:
+            health = self.g.json("GET", "/healthz", status=503)
+            self.assertEqual(health, {"ready": False, "reason": "no worker"})
+        finally:
+            self.fake.ready = True
+        document = self.g.json("GET", "/openapi.json")
+        self.assertIn("/v1/jobs/{id}:cancel", document["paths"])
+        r = self.g.request("GET", "/")
+        self.assertIn(b"/openapi.json", r.body)
+        self.assertIn("default-src", r.headers["content-security-policy"])
+        text = self.g.request("GET", "/metrics").body.decode()
+        self.assertEqual(text.count("# TYPE a_total counter"), 1)
+        self.assertIn('x="1"} 2', text)
+        self.assertRegex(text, r'millrace_http_requests_total{instance="gateway",status="2xx"} [1-9]')
+        self.assertRegex(text, r"millrace_up{instance=\"unix:[^\"]*\"} 1")
+
+    def test_many_requests_share_a_connection(self):
+        c = http.client.HTTPConnection("127.0.0.1", self.g.port, timeout=10)
+        for i in range(50):
+            c.request("GET", f"/v1/jobs/j{i}" if i % 5 else "/v1/jobs/missing")
+            r = c.getresponse()
+            self.assertEqual(r.status, 200 if i % 5 else 404)
+            r.read()
+        c.request("POST", "/v1/jobs", b"x", {"Content-Type": "text/plain"})  # refused, and read
+        self.assertEqual(c.getresponse().read()[:9], b'{"code":3')
+        c.request("GET", "/healthz")
+        self.assertEqual(c.getresponse().status, 200)
+        c.close()
+
+    def test_many_clients_at_once(self):
+        failures = []
+
+        def work(n):
+            for i in range(40):
+                if self.g.json("GET", f"/v1/jobs/j{n}-{i}")["id"] != f"j{n}-{i}":
+                    failures.append((n, i))
+
+        threads = [threading.Thread(target=work, args=(n,)) for n in range(16)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(failures, [])
+
+
+class Bodies(Case):
+    def test_submit_passes_the_body_on_verbatim(self):
+        body = b'{ "dsk" : {"x": 1.0} }\n'
+        out = self.g.json("POST", "/v1/jobs?wait_s=0.01", body, {**JSON, "Idempotency-Key": "k-1"})
+        self.assertEqual(out["id"], "j1-7")
+        _, first, _ = self.fake.last()
+        self.assertEqual((first.request_id, first.body.content_type), ("k-1", "application/json"))
+        self.assertEqual(self.fake.submitted, (body, 1))
+
+    def test_values_keep_their_types(self):
+        r = self.g.request("POST", "/v1/jobs?want_values=true", b"{}", JSON)
+        self.assertIn(b'{"key":"f","value":1.0}', r.body)
+        self.assertIn(b'{"key":"big","value":18446744073709551615}', r.body)
+
+    def test_a_large_body_is_streamed_in_pieces(self):
+        body = b'{"dsk":"' + b"x" * (9 << 20) + b'"}'
+        self.g.json("POST", "/v1/jobs", body, JSON)
+        self.assertEqual(self.fake.submitted[0], body)
+        self.assertGreater(self.fake.submitted[1], 8)
+        self.g.json("POST", "/v1/jobs", iter([body[i : i + 70000] for i in range(0, len(body), 70000)]),
+                    JSON)
+        self.assertEqual(self.fake.submitted[0], body)
+
+    def test_an_early_answer_ends_the_upload(self):
+        body = b"x" * (16 << 20)
+        for _ in range(3):
+            out = self.g.json("POST", "/v1/jobs", body, {**JSON, "Idempotency-Key": "early"})
+            self.assertTrue(out["existed"])
+            self.status(409, "POST", "/v1/jobs", body, {**JSON, "Idempotency-Key": "refuse"}, grpc=6)
+        self.status(429, "POST", "/v1/objects?name=refuse", body, {"Content-Type": "application/x-npy"})
+
+    def test_objects_go_up_and_come_down(self):
+        data = os.urandom(5 << 20) + b"tail"
+        out = self.g.json("POST", "/v1/objects?name=n&persist=true", data,
+                          {"Content-Type": "application/octet-stream"})
+        self.assertEqual((out["nbytes"], out["shape"]), (str(len(data)), ["2", "3"]))
+        _, first, _ = self.fake.last()
+        self.assertEqual((first.name, first.persist), ("n", True))
+        r = self.g.request("GET", "/v1/objects/" + out["id"])
+        self.assertEqual(r.headers["content-type"], "application/x-npy")
+        self.assertEqual(r.body, data)
+        self.status(404, "GET", "/v1/objects/" + "0" * 32)
+        self.g.json("POST", "/v1/objects", b"", {"Content-Type": "application/octet-stream"})
+
+    def test_a_slow_store_holds_the_upload_back(self):
+        before = self.g.rss()
+        peak = [0]
+        done = threading.Event()
+
+        def watch():
+            while not done.wait(0.02):
+                peak[0] = max(peak[0], self.g.rss())
+
+        watcher = threading.Thread(target=watch)
+        watcher.start()
+        data = bytes(48 << 20)
+        self.g.json("POST", "/v1/objects?name=slow", data, {"Content-Type": "application/x-npy"})
+        done.set()
+        watcher.join()
+        self.assertEqual(len(self.fake.objects["1" * 32]), len(data))
+        self.assertLess(peak[0] - before, 40 << 20)
+
+    def test_a_slow_reader_holds_the_download_back(self):
+        before = self.g.rss()
+        s = self.g.raw(b"GET /v1/jobs/x/results/big HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
+        time.sleep(1)
+        self.assertLess(self.g.rss() - before, 40 << 20)
+        s.close()
+        r = self.g.request("GET", "/v1/jobs/x/results/big")
+        self.assertEqual(len(r.body), 64 << 20)
+        self.assertEqual(r.body[(3 << 20) + 5], 3)
+
+    def test_a_broken_download_does_not_look_whole(self):
+        with self.assertRaises(http.client.IncompleteRead):
+            self.g.request("GET", "/v1/jobs/x/results/breaks")
+
+    def test_accept_reaches_the_service(self):
+        self.assertEqual(self.g.request("GET", "/v1/jobs/x/results/z", headers={"Accept": "text/csv"}).status, 200)
+        self.status(400, "GET", "/v1/jobs/x/results/z", headers={"Accept": "image/png"}, text="no such format")
+        self.assertEqual(self.g.request("GET", "/v1/jobs/x/results/z", headers={"Accept": "*/*"}).status, 200)
+
+    def test_oversize_bodies_are_413(self):
+        for target, n in [("/v1/jobs:graph", 5 << 20), ("/v1/jobs", (1 << 30) + 1), ("/v1/jobs:graph", 10**18)]:
+            out = self.g.raw(
+                f"POST {target} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {n}\r\n\r\n".encode())
+            self.assertIn(b" 413 ", out.split(b"\r\n")[0])
+            self.assertIn(b'"code":8', out)
+        big = b'{"targets":["' + b"x" * (5 << 20) + b'"]}'
+        pieces = iter([big[i : i + 60000] for i in range(0, len(big), 60000)])
+        self.status(413, "POST", "/v1/jobs:graph", pieces, JSON)
+
+    def test_an_expected_refusal_comes_before_the_body(self):
+        out = self.g.raw(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n"
+                         b"Expect: 100-continue\r\nContent-Length: 1000\r\n\r\n")
+        self.assertTrue(out.startswith(b"HTTP/1.1 415 "), out)
+        self.assertNotIn(b"100 Continue", out)
+
+
+class Streams(Case):
+    def events(self, target, headers=None):
+        r = self.g.request("GET", target, headers={"Accept": "text/event-stream", **(headers or {})})
+        self.assertEqual((r.status, r.headers["content-type"]), (200, "text/event-stream"))
+        out = []
+        for block in r.body.decode().split("\n\n"):
+            fields = [line.split(": ", 1) for line in block.split("\n") if ": " in line]
+            event = dict(fields)
+            if "data" in event:
+                out.append((event.get("id"), event.get("event"), json.loads(event["data"])))
+        return out
+
+    def test_events_have_ids_and_resume_after_the_last(self):
+        ids = [i for i, _, _ in self.events("/v1/jobs/x/events") if i]
+        self.assertEqual(ids, ["1", "2", "3"])
+        ids = [i for i, _, _ in self.events("/v1/jobs/x/events", {"Last-Event-ID": "2"}) if i]
+        self.assertEqual(ids, ["3"])
+        ids = [i for i, _, _ in self.events("/v1/jobs/x/events?last_event_id=1") if i]
+        self.assertEqual(ids, ["2", "3"])
+
+    def test_events_are_the_default_and_lines_can_be_had(self):
+        r = self.g.request("GET", "/v1/jobs/x/events")
+        self.assertEqual(r.headers["content-type"], "text/event-stream")
+        r = self.g.request("GET", "/v1/jobs/x/events", headers={"Accept": "application/x-ndjson"})
+        lines = [json.loads(line) for line in r.body.splitlines()]
+        self.assertEqual(len(lines), 6)
+
+    def test_a_stream_that_cannot_begin_has_a_status(self):
+        self.status(404, "GET", "/v1/jobs/missing/events", text="missing")
+        self.status(404, "GET", "/v1/jobs/missing/results")
+        self.assertEqual(self.g.request("GET", "/v1/jobs/over/events").status, 204)
+
+    def test_a_stream_that_breaks_says_so(self):
+        events = self.events("/v1/jobs/breaks/events")
+        self.assertEqual((events[-1][1], events[-1][2]["code"]), ("error", 14))
+        out = self.g.json("GET", "/v1/jobs/breaks/results")
+        self.assertEqual(out["error"]["code"], 14)
+        with self.assertRaises(http.client.IncompleteRead):
+            self.g.request("GET", "/v1/jobs/breaks/events", headers={"Accept": "application/x-ndjson"})
+
+    def test_events_arrive_while_the_stream_is_open(self):
+        s = self.g.raw(b"GET /v1/jobs/endless/events HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
+        out = b""
+        while b"id: 3" not in out:
+            out += s.recv(65536)
+        self.fake.cancelled.clear()
+        s.close()  # the client has gone: so must the call
+        self.assertTrue(self.fake.cancelled.wait(20))
+
+    def test_a_silent_stream_is_answered_soon(self):
+        start = time.monotonic()
+        s = self.g.raw(b"GET /v1/jobs/silent/events?last_event_id=3 HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
+        self.assertTrue(s.recv(65536).startswith(b"HTTP/1.1 200"))
+        self.assertLess(time.monotonic() - start, 5)
+        s.close()
+
+    def test_a_slow_reader_costs_bounded_memory_and_misses_only_progress(self):
+        before = self.g.rss()
+        s = self.g.raw(b"GET /v1/jobs/flood/events HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
+        time.sleep(2)
+        self.assertLess(self.g.rss() - before, 40 << 20)
+        out = b""
+        s.settimeout(20)
+        while b"id: last" not in out[-70000:]:
+            piece = s.recv(1 << 20)
+            if not piece:
+                break
+            out = out[-70000:] + piece
+        self.assertIn(b"id: last", out[-140000:])
+        s.close()
+
+    def test_results_are_one_object_with_exact_values(self):
+        r = self.g.request("GET", "/v1/jobs/x/results?key=z&key=a%2Fb")
+        self.assertIn(b'"z":3,"a/b":18446744073709551615', r.body)
+        out = json.loads(r.body)
+        self.assertEqual(out["results"], {"z": 3, "a/b": 2**64 - 1, "one": 1})
+        self.assertEqual(out["places"]["huge"]["nbytes"], str(2**40))
+        self.assertEqual(out["errors"]["bad"]["message"], "key bad: no")
+        _, request, _ = self.fake.last()
+        self.assertEqual((list(request.key), request.json), (["z", "a/b"], True))
+        r = self.g.request("GET", "/v1/jobs/x/results", headers={"Accept": "application/x-ndjson"})
+        self.assertEqual([list(json.loads(l)["results"]) for l in r.body.splitlines()], [["z", "a/b"], ["one"]])
+
+    def test_a_client_that_leaves_cancels_its_call(self):
+        self.fake.cancelled.clear()
+        s = self.g.raw(b"GET /v1/jobs/slow HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
+        time.sleep(0.3)
+        s.close()
+        self.assertTrue(self.fake.cancelled.wait(20))
+
+
+class Rough(Case):
+    def test_malformed_http_does_not_hurt(self):
+        for data in (
+            b"\0" * 100 + b"\r\n\r\n", b"GET\r\n\r\n", b"GET /v1/jobs\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n",
+            b"GET /v1/jobs HTTP/1.1\r\n\r\n", b"GET /" + b"a" * 300000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 50000 + b"\r\n",
+            b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
+            b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            b"Content-Length: -1\r\n\r\n",
+            b"GET http://evil.example/v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            b"GET /v1/jobs/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        ):
+            s = socket.create_connection(("127.0.0.1", self.g.port), timeout=3)
+            try:
+                s.sendall(data)
+                s.shutdown(socket.SHUT_WR)
+                first = Gateway.drain(s).split(b"\r\n")[0]
+            except OSError:
+                first = b""
+            status = first[9:12]
+            self.assertTrue(status[:1] != b"5" or status == b"505", (data[:60], first))
+        self.assertEqual(self.g.json("GET", "/healthz"), {"ready": True})
+
+    def test_clients_that_vanish_mid_way_leave_nothing_behind(self):
+        for _ in range(60):
+            s = self.g.raw(b"POST /v1/objects HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-npy\r\n"
+                           b"Content-Length: 10000000\r\n\r\n" + b"x" * 300000, read=False)
+            s.close()
+            self.g.raw(b"GET /v1/jobs/x/results/big HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False).close()
+            self.g.raw(b"GET /v1/jobs/endless/events HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False).close()
+        self.assertEqual(self.g.json("GET", "/healthz"), {"ready": True})
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        one = b"GET /v1/jobs/a%d HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
+        data = b"".join(one % (i, b"Connection: close\r\n" if i == 4 else b"") for i in range(5))
+        out = self.g.raw(data)
+        positions = [out.index(b'"id":"a%d"' % i) for i in range(5)]
+        self.assertEqual(positions, sorted(positions))
+
+
+class Guarded(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.mkdtemp()
+        self.address = f"unix:{self.directory}/s.sock"
+        self.fake = fake.Fake(DESCRIPTORS, self.address)
+        self.tokens = os.path.join(self.directory, "tokens")
+        with open(self.tokens, "w") as f:
+            f.write("0123456789abcdef admin ada\nfedcba9876543210 reader rita\naaaabbbbccccdddd user uwe\n")
+        os.chmod(self.tokens, 0o600)
+
+    def tearDown(self):
+        self.fake.stop()
+        shutil.rmtree(self.directory)
+
+    def test_tokens_and_roles(self):
+        g = Gateway(self.directory, self.address, "--store", self.address, "--token-file", self.tokens)
+        self.addCleanup(g.stop)
+
+        def ask(method, target, token):
+            headers = {**JSON, **({"Authorization": f"Bearer {token}"} if token else {})}
+            return g.request(method, target, b"{}" if method == "POST" else None, headers)
+
+        r = ask("GET", "/v1/jobs", None)
+        self.assertEqual((r.status, r.headers["www-authenticate"]), (401, "Bearer"))
+        self.assertEqual(ask("GET", "/v1/jobs", "wrongwrongwrongwrong").status, 401)
+        self.assertEqual(ask("GET", "/metrics", None).status, 401)
+        self.assertEqual(ask("GET", "/healthz", None).status, 200)
+        self.assertEqual(ask("GET", "/openapi.json", None).status, 200)
+        self.assertEqual(ask("GET", "/v1/jobs", "fedcba9876543210").status, 200)
+        self.assertEqual(ask("POST", "/v1/jobs", "fedcba9876543210").status, 403)
+        self.assertEqual(ask("POST", "/v1/jobs", "aaaabbbbccccdddd").status, 200)
+        metadata = self.fake.last()[2]
+        self.assertEqual((metadata["millrace-user"], metadata["millrace-role"]), ("uwe", "user"))
+        self.assertNotIn("authorization", metadata)
+        self.assertEqual(ask("POST", "/v1/workers/w1:retire", "aaaabbbbccccdddd").status, 403)
+        self.assertEqual(ask("POST", "/v1/workers/w1:retire", "0123456789abcdef").status, 200)
+
+    def test_the_cluster_secret_goes_to_services(self):
+        secret = os.path.join(self.directory, "secret")
+        with open(secret, "w") as f:
+            f.write("s3cret-of-the-cluster\n")
+        os.chmod(secret, 0o600)
+        g = Gateway(self.directory, self.address, "--secret-file", secret)
+        self.addCleanup(g.stop)
+        g.json("GET", "/v1/jobs/x")
+        self.assertEqual(self.fake.last()[2]["authorization"], "Bearer s3cret-of-the-cluster")
+
+    def refused(self, *flags):
+        p = subprocess.run([f"{BIN}/mr-gateway", "--scheduler", self.address, *flags],
+                           capture_output=True, timeout=20)
+        self.assertNotEqual(p.returncode, 0)
+        return p.stderr.decode()
+
+    def test_what_would_be_unsafe_does_not_start(self):
+        self.assertIn("--token-file", self.refused("--listen", "0.0.0.0:0"))
+        self.assertIn("--token-file", self.refused("--listen", "[::]:0"))
+        self.assertIn("neither HOST:PORT", self.refused("--listen", "nonsense"))
+        os.chmod(self.tokens, 0o644)
+        self.assertIn("chmod 600", self.refused("--token-file", self.tokens))
+        self.assertIn("--nonsense", self.refused("--nonsense"))
+        self.assertIn("another server", self.refused("--listen", self.address))
+
+    def test_a_public_address_with_tokens_starts(self):
+        g = Gateway(self.directory, self.address, "--token-file", self.tokens, "--allow-host", "mill.example",
+                    listen="0.0.0.0:0")
+        self.addCleanup(g.stop)
+        headers = {"Authorization": "Bearer 0123456789abcdef", "Host": "mill.example"}
+        g.json("GET", "/v1/jobs", headers=headers)
+
+    def test_a_unix_socket_serves_its_owner(self):
+        path = os.path.join(self.directory, "http.sock")
+        g = Gateway(self.directory, self.address, listen=f"unix:{path}")
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        s = socket.socket(socket.AF_UNIX)
+        s.connect(path)
+        s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        self.assertIn(b'{"ready":true}', Gateway.drain(s))
+        self.assertEqual(g.stop(), 0)
+        self.assertFalse(os.path.exists(path))
+
+    def test_idle_and_half_open_connections_are_closed(self):
+        g = Gateway(self.directory, self.address, "--idle", "2s", "--connections", "40")
+        self.addCleanup(g.stop)
+        idle = [g.raw(b"GET / HTT" if i % 2 else b"", read=False) for i in range(20)]
+        upload = g.raw(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                       b"Content-Length: 100\r\n\r\n{", read=False)
+        g.json("GET", "/healthz")
+        start = time.monotonic()
+        for s in [*idle, upload]:
+            s.settimeout(15)
+            Gateway.drain(s)
+        self.assertLess(time.monotonic() - start, 12)
+        g.json("GET", "/healthz")
+
+    def test_a_drip_of_header_bytes_is_cut_off(self):
+        g = Gateway(self.directory, self.address, "--idle", "10s")
+        self.addCleanup(g.stop)
+        s = g.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", read=False)
+        start = time.monotonic()
+        try:
+            while time.monotonic() - start < 40:
+                s.sendall(b"y")
+                time.sleep(0.5)
+        except OSError:
+            pass
+        self.assertLess(time.monotonic() - start, 30)
+
+    def test_the_dashboard_stays_beneath_its_directory(self):
+        pages = os.path.join(self.directory, "pages")
+        os.makedirs(os.path.join(pages, "js"))
+        for name, text in (("index.html", "<p>hello"), ("js/a b.js", "1")):
+            with open(os.path.join(pages, name), "w") as f:
+                f.write(text)
+        os.symlink("/etc/passwd", os.path.join(pages, "out"))
+        g = Gateway(self.directory, self.address, "--dashboard", pages)
+        self.addCleanup(g.stop)
+        r = g.request("GET", "/")
+        self.assertEqual((r.body, r.headers["content-type"]), (b"<p>hello", "text/html; charset=utf-8"))
+        self.assertEqual(g.request("GET", "/", headers={"If-None-Match": r.headers["etag"]}).status, 304)
+        self.assertEqual(g.request("GET", "/js/a%20b.js").body, b"1")
+        for target in ("/../tokens", "/..%2ftokens", "/js/../../tokens", "/out", "/js", "/%2e%2e/tokens", "//etc/passwd"):
+            self.assertEqual(g.request("GET", target).status, 404, target)
+
+    def test_a_cluster_that_is_away_is_503(self):
+        g = Gateway(self.directory, f"unix:{self.directory}/nobody.sock")
+        self.addCleanup(g.stop)
+        r = g.request("GET", "/v1/jobs")
+        self.assertEqual((r.status, json.loads(r.body)["code"], r.headers["retry-after"]), (503, 14, "1"))
+        self.assertEqual(g.json("GET", "/healthz", status=503)["ready"], False)
+        self.assertEqual(g.request("GET", "/v1/objects").status, 503)
+        self.assertEqual(g.request("GET", "/metrics").status, 200)
+
+    def test_sigterm_ends_streams_and_leaves_in_time(self):
+        g = Gateway(self.directory, self.address, "--grace", "2s")
+        s = g.raw(b"GET /v1/jobs/endless/events HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
+        s.recv(1000)
+        slow = g.raw(b"GET /v1/jobs/slow HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
+        time.sleep(0.3)
+        start = time.monotonic()
+        self.assertEqual(g.stop(), 0)
+        self.assertLess(time.monotonic() - start, 8)
+        self.assertIn(b"event: error", Gateway.drain(s))
+        self.assertIn(b'"code":1,', Gateway.drain(slow))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
