@@ -311,7 +311,7 @@ static int npy_file(struct mr_op_call *call, const struct mr_op_file *f)
     return err;
 }
 
-static int idx_file(struct mr_op_call *call, const struct mr_op_file *f)
+int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f)
 {
     struct mr_str head;
     int err = mr_op_file_take(call, f, 0, MR_MIN(f->bytes, (uint64_t)256), &head);
@@ -356,7 +356,7 @@ static int run_from_npy(struct mr_op_call *call)
 
 static int run_from_idx(struct mr_op_call *call)
 {
-    return from_file(call, mr_idx_import, idx_file);
+    return from_file(call, mr_idx_import, mr_array_read_idx);
 }
 
 /* ---- descriptors ---- */

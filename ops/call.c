@@ -411,6 +411,8 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     if (err) return e->code ? err : mr_fail(e, err, "%s: failed without a reason", op->name);
     if (r->result.kind == MR_OP_RESULT_NONE)
         return mr_fail(e, MR_EINTERNAL, "%s: returned no result", op->name);
+    e->code = MR_OK; /* what an operator has overcome is forgotten */
+    e->text[0] = 0;
     *result = r->result;
     return MR_OK;
 }

@@ -65,10 +65,10 @@ static int inline_part(
 static int lay_out(struct mr_op_call *call, struct mr_collection_part *parts, unsigned ndim,
     int64_t axis, struct mr_collection_spec *s, uint64_t *shape)
 {
+    if (axis < -(int64_t)ndim || axis >= (int64_t)ndim)
+        return call->does->fail(
+            call, MR_ERANGE, "argument \"axis\": axis %lld of %u", (long long)axis, ndim);
     if (axis < 0) axis += ndim;
-    if (axis < 0 || axis >= (int64_t)MR_MAX(ndim, 1u))
-        return call->does->fail(call, MR_ERANGE, "argument \"axis\": axis %lld of %u",
-            (long long)call->args[1].i, ndim);
     memcpy(shape, parts[0].shape, ndim * sizeof *shape);
     shape[axis] = 0;
     for (uint32_t i = 0; i < s->count; i++) {
@@ -86,7 +86,7 @@ static int lay_out(struct mr_op_call *call, struct mr_collection_part *parts, un
 }
 
 static int return_collection(struct mr_op_call *call, struct mr_collection_part *parts,
-    uint32_t count, unsigned ndim, bool alike)
+    uint32_t count, unsigned ndim, int64_t axis, bool alike)
 {
     uint64_t shape[MR_TENSOR_DIMS_MAX] = {0};
     struct mr_collection_spec s = {
@@ -94,7 +94,7 @@ static int return_collection(struct mr_op_call *call, struct mr_collection_part 
     int err = MR_OK;
     if (alike && s.kind == MR_VALUE_TENSOR && ndim) {
         s.dtype = parts[0].dtype;
-        err = lay_out(call, parts, ndim, call->args[1].i, &s, shape);
+        err = lay_out(call, parts, ndim, axis, &s, shape);
     } else if (alike && s.kind == MR_VALUE_TABLE) {
         err = lay_out(call, parts, 2, 0, &s, shape);
     } else { /* a list */
@@ -114,19 +114,18 @@ static int return_collection(struct mr_op_call *call, struct mr_collection_part 
     return MR_OK;
 }
 
-static int run_collection(struct mr_op_call *call)
+static int collect(
+    struct mr_op_call *call, const struct mr_arg *items, uint32_t count, int64_t axis)
 {
-    const struct mr_arg *list = &call->args[0];
-    struct mr_collection_part *parts =
-        call->does->scratch(call, MR_MAX(list->count, 1u) * sizeof *parts);
+    if (count > MR_COLLECTION_PARTS_MAX)
+        return call->does->fail(
+            call, MR_ELIMIT, "%u parts, at most %d are allowed", count, MR_COLLECTION_PARTS_MAX);
+    struct mr_collection_part *parts = call->does->scratch(call, MR_MAX(count, 1u) * sizeof *parts);
     if (!parts) return MR_ELIMIT;
-    if (list->count > MR_COLLECTION_PARTS_MAX)
-        return call->does->fail(call, MR_ELIMIT, "%u parts, at most %d are allowed", list->count,
-            MR_COLLECTION_PARTS_MAX);
     int ndim = 0;
-    bool alike = list->count > 0;
-    for (uint32_t i = 0; i < list->count; i++) {
-        const struct mr_arg *a = &list->items[i];
+    bool alike = count > 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct mr_arg *a = &items[i];
         bool stored = a->type == MR_ARG_OBJECT;
         int axes = stored ? part_from_header(call, i, a->extent, &parts[i])
                           : inline_part(call, i, a, &parts[i]);
@@ -135,7 +134,21 @@ static int run_collection(struct mr_op_call *call)
         if (i == 0) ndim = axes;
         alike &= parts[i].kind == parts[0].kind && parts[i].dtype == parts[0].dtype && axes == ndim;
     }
-    return return_collection(call, parts, list->count, (unsigned)ndim, alike);
+    return return_collection(call, parts, count, (unsigned)ndim, axis, alike);
+}
+
+/* The parts as arguments, or as one list that is not itself a value of the graph. */
+static int run_collection(struct mr_op_call *call)
+{
+    const struct mr_arg *first = &call->rest[0];
+    if (call->rest_count == 1 && first->type == MR_ARG_LIST && first->input == MR_ARG_NO_INPUT)
+        return collect(call, first->items, first->count, 0);
+    return collect(call, call->rest, call->rest_count, 0);
+}
+
+static int run_array_collection(struct mr_op_call *call)
+{
+    return collect(call, call->args[0].items, call->args[0].count, call->args[1].i);
 }
 
 /* ---- back ---- */
@@ -174,7 +187,10 @@ static int run_partition(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param collected[] = {
-    {"parts", MR_TAKES_LIST, NULL, "The values, in order."},
+    {"parts", MR_TAKES_ANY, "null", "The values, in order; or one list of them."},
+};
+static const struct mr_op_param along[] = {
+    {"parts", MR_TAKES_LIST, NULL, "The tensors, in order."},
     {"axis", MR_TAKES_INT, "0", "Along which axis tensors follow each other."},
 };
 static const struct mr_op_param chosen[] = {
@@ -185,8 +201,11 @@ static const struct mr_op_param chosen[] = {
 const struct mr_op_desc *mr_collection_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        MR_OP_ROW("collection", D | MR_OP_BY_REFERENCE, collected, 5000, run_collection,
-            "collection", "Makes one value of many, which stay where they are."),
+        MR_OP_ROW("collection", D | MR_OP_BY_REFERENCE | MR_OP_VARIADIC, collected, 5000,
+            run_collection, "collection",
+            "Makes one value of many, which stay where they are; tensors follow along axis 0."),
+        MR_OP_ROW("array.collection", D | MR_OP_BY_REFERENCE, along, 5000, run_array_collection,
+            "collection", "A distributed array: tensors one behind the other along an axis."),
         MR_OP_ROW("array.partition", D | MR_OP_MAY_BLOCK, chosen, 100000, run_partition, "value",
             "One part of a collection."),
     };

@@ -17,3 +17,6 @@ int mr_op_file_read(
 /* `n` is at most the file's rest; the bytes are scratch memory. */
 int mr_op_file_take(struct mr_op_call *call, const struct mr_op_file *f, uint64_t offset,
     uint64_t n, struct mr_str *out);
+
+/* The tensor in an IDX file as the result (array_create.c). */
+int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f);

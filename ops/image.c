@@ -1,12 +1,8 @@
-/* Pictures: image.png writes one, digits.draw draws handwriting-like digits where no real ones are
- * at hand. */
+/* Pictures: image.png. */
 #include "ops/array.h"
 #include "ops/builtin.h"
-#include "ops/random.h"
 
 #include "store/object/png.h"
-
-#include <math.h>
 
 #define PNG_BYTES_MAX ((size_t)1 << 30)
 
@@ -33,131 +29,6 @@ static int run_png(struct mr_op_call *call)
     return err;
 }
 
-/* ---- digits ---- */
-
-#define SIDE 28
-#define POINTS_MAX 14
-
-/* Each digit as a line through points of a 10 × 10 grid, y downwards; -1 lifts the pen. */
-static const signed char strokes[10][2 * POINTS_MAX] = {
-    {5, 1, 3, 2, 2, 5, 3, 8, 5, 9, 7, 8, 8, 5, 7, 2, 5, 1, -2},
-    {3, 3, 5, 1, 5, 9, -2},
-    {2, 3, 4, 1, 7, 2, 7, 4, 2, 9, 8, 9, -2},
-    {2, 2, 5, 1, 7, 2, 7, 4, 5, 5, 7, 6, 7, 8, 5, 9, 2, 8, -2},
-    {6, 9, 6, 1, 2, 6, 8, 6, -2},
-    {7, 1, 3, 1, 3, 4, 6, 4, 8, 6, 7, 8, 5, 9, 2, 8, -2},
-    {7, 1, 4, 3, 2, 6, 3, 8, 5, 9, 7, 8, 7, 6, 5, 5, 3, 6, -2},
-    {2, 1, 8, 1, 4, 9, -1, -1, 3, 5, 7, 5, -2},
-    {5, 5, 3, 3, 5, 1, 7, 3, 5, 5, 3, 7, 5, 9, 7, 7, 5, 5, -2},
-    {7, 4, 5, 5, 3, 4, 3, 2, 5, 1, 7, 2, 7, 5, 5, 9, -2},
-};
-
-struct pen {
-    float x[POINTS_MAX];
-    float y[POINTS_MAX];
-    bool lifted[POINTS_MAX]; /* no line from the point before */
-    unsigned count;
-    float width;
-};
-
-static float draw_between(struct mr_stream *s, float low, float high)
-{
-    return low + (high - low) * mr_stream_f32(s);
-}
-
-/* A hand's own size, slant, turn and place, the same for all points; a little tremor for each. */
-static void place_pen(struct mr_stream *s, unsigned digit, struct pen *pen)
-{
-    float size_x = draw_between(s, 1.7f, 2.3f);
-    float size_y = draw_between(s, 1.9f, 2.4f);
-    float slant = draw_between(s, -0.25f, 0.35f);
-    float turn = draw_between(s, -0.18f, 0.18f);
-    float at_x = SIDE / 2.0f + draw_between(s, -1.5f, 1.5f);
-    float at_y = SIDE / 2.0f + draw_between(s, -1.5f, 1.5f);
-    pen->width = draw_between(s, 1.0f, 1.8f);
-    pen->count = 0;
-    bool lifted = true;
-    for (const signed char *p = strokes[digit]; *p != -2; p += 2) {
-        if (*p == -1) {
-            lifted = true;
-            continue;
-        }
-        float x = ((float)p[0] - 5 + draw_between(s, -0.35f, 0.35f)) * size_x;
-        float y = ((float)p[1] - 5 + draw_between(s, -0.35f, 0.35f)) * size_y;
-        x -= slant * y;
-        pen->x[pen->count] = at_x + x - turn * y;
-        pen->y[pen->count] = at_y + y + turn * x;
-        pen->lifted[pen->count++] = lifted;
-        lifted = false;
-    }
-}
-
-/* Squared distance of a pixel from one line. */
-static float distance2(const struct pen *pen, unsigned i, float x, float y)
-{
-    float ax = pen->x[i - 1];
-    float ay = pen->y[i - 1];
-    float dx = pen->x[i] - ax;
-    float dy = pen->y[i] - ay;
-    float length2 = dx * dx + dy * dy;
-    float along = length2 > 0 ? ((x - ax) * dx + (y - ay) * dy) / length2 : 0;
-    along = along < 0 ? 0 : along > 1 ? 1 : along;
-    float ex = x - ax - along * dx;
-    float ey = y - ay - along * dy;
-    return ex * ex + ey * ey;
-}
-
-static void draw_digit(const struct pen *pen, unsigned char *out)
-{
-    for (unsigned y = 0; y < SIDE; y++) {
-        for (unsigned x = 0; x < SIDE; x++) {
-            float nearest = 1e9f;
-            for (unsigned i = 1; i < pen->count; i++) {
-                if (pen->lifted[i]) continue;
-                float d = distance2(pen, i, (float)x + 0.5f, (float)y + 0.5f);
-                nearest = d < nearest ? d : nearest;
-            }
-            float ink = pen->width + 0.5f - sqrtf(nearest); /* soft over one pixel */
-            ink = ink < 0 ? 0 : ink > 1 ? 1 : ink;
-            out[y * SIDE + x] = (unsigned char)(ink * 255 + 0.5f);
-        }
-    }
-}
-
-static int run_draw(struct mr_op_call *call)
-{
-    int64_t n = 0;
-    int64_t seed = 0;
-    int64_t start = 0;
-    int err = mr_arg_int(call, &call->args[0], "count", 0, 1 << 30, &n);
-    if (!err) err = mr_arg_int(call, &call->args[1], "seed", 0, INT64_MAX, &seed);
-    if (!err) err = mr_arg_int(call, &call->args[2], "start", 0, INT64_MAX / 2, &start);
-    if (err) return err;
-    struct mr_str what = call->args[3].bytes;
-    bool labels = mr_str_eq(what, MR_STR("labels"));
-    if (!labels && !mr_str_eq(what, MR_STR("images")))
-        return call->does->fail(
-            call, MR_EINVAL, "argument \"what\": expected \"images\" or \"labels\"");
-    const uint64_t shape[3] = {(uint64_t)n, SIDE, SIDE};
-    unsigned char *out = call->does->return_tensor(call, MR_DTYPE_U8, labels ? 1 : 3, shape);
-    if (!out) return MR_ELIMIT;
-    for (int64_t i = 0; i < n; i++) { /* a stream each: any range can be drawn by itself */
-        struct mr_stream s;
-        mr_stream_init(&s, MR_GENERATOR_PCG64, (uint64_t)seed, (uint64_t)(start + i));
-        unsigned digit = (unsigned)mr_stream_upto(&s, 9);
-        if (labels) {
-            out[i] = (unsigned char)digit;
-            continue;
-        }
-        struct pen pen;
-        place_pen(&s, digit, &pen);
-        draw_digit(&pen, out + (uint64_t)i * SIDE * SIDE);
-        if (i % 256 == 0 && call->does->is_cancelled(call))
-            return call->does->fail(call, MR_ECANCELED, "cancelled");
-    }
-    return MR_OK;
-}
-
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param pictured[] = {
@@ -165,19 +36,10 @@ static const struct mr_op_param pictured[] = {
     {"low", MR_TAKES_REAL, "null", "What is black; null: the smallest element, of u8 0."},
     {"high", MR_TAKES_REAL, "null", "What is white; null: the largest element, of u8 255."},
 };
-static const struct mr_op_param drawn[] = {
-    {"count", MR_TAKES_INT, NULL, "How many."},
-    {"seed", MR_TAKES_INT, "0", "The same seed draws the same digits."},
-    {"start", MR_TAKES_INT, "0", "Number of the first one: ranges of one seed go together."},
-    {"what", MR_TAKES_TEXT, "\"images\"", "images (u8 [count, 28, 28]) or labels (u8 [count])."},
-};
-
 const struct mr_op_desc *mr_image_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("image.png", D, pictured, 1000000, run_png, "bytes", "Writes a PNG picture."),
-        MR_OP_ROW("digits.draw", D, drawn, 1000000, run_draw, "u8 tensor",
-            "Draws digits as if by hand, 28 × 28 pixels."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

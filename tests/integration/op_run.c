@@ -4,7 +4,7 @@
  *   request: op, arguments (a pack), count of inputs, for each: 'p' pack | 'n' npy, bytes
  *   answer:  code (i32), kind 'p' pack | 'e' extent | 'i' input (u32) | 'x' error text, bytes
  *
- * mr-op-run [--plugin LIBRARY] [--data-root DIR] */
+ * mr-op-run [--plugin LIBRARY] [--data-root DIR] [--list ''] */
 #include "support/op_host.h"
 
 #include "base/alloc.h"
@@ -105,12 +105,23 @@ static bool serve_one(struct op_host *h)
     return ok;
 }
 
+static void list_ops(const struct op_host *h)
+{
+    for (uint32_t i = 0; i < mr_registry_count(h->registry); i++)
+        (void)printf("%s\n", mr_registry_at(h->registry, i)->name);
+}
+
 int main(int argc, char **argv)
 {
     struct op_host h;
     struct mr_error e = {0};
     op_host_init(&h);
     for (int i = 1; i + 1 < argc; i += 2) {
+        if (strcmp(argv[i], "--list") == 0) {
+            list_ops(&h);
+            op_host_fini(&h);
+            return EXIT_SUCCESS;
+        }
         int err = strcmp(argv[i], "--plugin") == 0
                       ? mr_registry_load_plugin(h.registry, argv[i + 1], &e)
                       : mr_roots_add(&h.roots, argv[i + 1], &e);

@@ -482,6 +482,9 @@ def test_moments():
             parts = [HELPER.call("array.reduce_partial", p, op, axis=0) for p in np.array_split(x, 4)]
             want = f(x.astype("f8") if a in FLOATS and op in ("sum", "prod") else x, axis=0)
             check("array.reduce_merge", [op, parts], np.asarray(want), 64)
+    check("array.reduce_partial", [np.full(4, 200, "u1"), "sum"], np.uint64(800))
+    check("array.reduce_partial", [np.full((4, 2), 0.1, "f4"), "sum"], np.full((4, 2), np.float32(0.1), "f8").sum(axis=0), 8, axis=0)
+    refused("array.reduce_partial", [np.zeros(3), "median"], 'got "median"')
     refused("array.reduce_merge", ["mean", [np.zeros(3)]], "expected sum, prod, min, max, any or all")
     refused("array.reduce_merge", ["sum", []], "needs one part")
 
@@ -685,6 +688,9 @@ def test_scalars_with_tensors():
     if not np.array_equal(got[0], x) or got[1:] != [1, "a"]:
         report("list", [x], show(got))
     check("sum", [np.float64(2.5)], 2.5)
+    check("dict", [[["a", 1], ["b", [2]]]], {"a": 1, "b": [2]})
+    check("dict", [{"a": 1}], {"a": 1})
+    refused("dict", [[["a"]]], "item 0: expected [name, value]")
     refused("fail", ["on purpose"], "fail: on purpose")
     refused("range", [0, 10, 0], "expected not 0")
 
@@ -712,6 +718,11 @@ def test_files(folder):
     refused("array.from_npy", ["bad.npy"], '"bad.npy": ')
     refused("array.from_npy", ["absent.npy"], 'no file "absent.npy" beneath the data root')
     refused("array.from_npy", ["../x.npy"], "--data-root")
+    check("digits.load", ["i-idx3-ubyte.gz"], images)
+    check("digits.load", ["absent", 20, 3], HELPER.call("digits.draw", 20, 3))
+    check("digits.source", ["i-idx3-ubyte.gz"], "read from i-idx3-ubyte.gz")
+    check("digits.source", ["../absent", 4], "drawn with seed 4: there is no ../absent beneath a data root")
+    refused("digits.load", ["bad.npy"], '"bad.npy": ')
     refused("array.from_npy", ["/etc/passwd"], "--data-root")
     refused("array.from_idx", ["."], "is not a regular file")
     refused("array.from_idx", [b"\0\0\x08"], "array.from_idx: ")
@@ -798,7 +809,15 @@ def test_collections():
     if got[:2] != ("extent", 6):
         report("collection", [], show(got))
     refused("collection", [[np.zeros((2, 3)), np.zeros((2, 4))]], "differs from part 0 in the length of axis 1")
-    refused("collection", [[np.zeros((2, 3))]], "axis 5 of 2", axis=5)
+    refused("array.collection", [[np.zeros((2, 3))]], "axis 5 of 2", axis=5)
+    for args in (parts, [parts]):
+        CASES["collection"] += 1
+        if HELPER.call("collection", *args) != got:
+            report("collection", [], "a list and single parts differ")
+    flat = HELPER.call("array.collection", [p.T for p in parts], axis=1)
+    CASES["array.collection"] += 1
+    if flat[:2] != ("extent", 6) or flat == got:
+        report("array.collection", [], show(flat))
     refused("array.partition", [1, 0], 'argument "collection": expected value, got int')
 
 
@@ -820,6 +839,11 @@ def main():
             if name.startswith("test_"):
                 test(pathlib.Path(folder)) if test.__code__.co_argcount else test()
         code = HELPER.close()
+    names = subprocess.run([helper, "--plugin", plugin, "--list", ""], capture_output=True, text=True, check=True).stdout.split()
+    untested = [n for n in names if not CASES[n] and n != "example.crash"]
+    if not FILTER and untested:
+        BAD.extend(untested)
+        print("operators without a case:", *untested)
     print(f"{sum(CASES.values())} cases of {len(CASES)} operators, {len(BAD)} failed; helper ended with {code}")
     if BAD:
         print(dict(collections.Counter(BAD)))

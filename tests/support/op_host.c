@@ -40,12 +40,22 @@ static int open_file(void *ctx, struct mr_str path, int *fd, struct mr_error *e)
     return mr_roots_open(&((struct op_host *)ctx)->roots, path, fd, e);
 }
 
+static int load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e)
+{
+    struct op_host *h = ctx;
+    if (id.number < 1 || id.number > MR_ARRAY_LEN(h->objects) || !h->objects[id.number - 1].n)
+        return mr_fail(e, MR_ELOST, "no object %llu", (unsigned long long)id.number);
+    *extent = h->objects[id.number - 1];
+    return MR_OK;
+}
+
 static const struct mr_op_host host = {
     .alloc_result = alloc_result,
     .is_cancelled = is_cancelled,
     .wait = wait_ns,
     .log = log_line,
     .open = open_file,
+    .load = load,
 };
 
 void op_host_init(struct op_host *h)

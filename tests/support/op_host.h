@@ -14,6 +14,7 @@ struct op_host {
     bool is_cancelled;
     uint64_t waited_ns;
     uint32_t attempt;
+    struct mr_str objects[8]; /* extents of the objects numbered 1 to 8 */
     char log[4096];
 };
 

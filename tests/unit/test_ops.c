@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/pack.h"
+#include "store/object/collection.h"
 #include "store/object/json.h"
 #include "store/object/value.h"
 
@@ -261,6 +262,102 @@ static void a_small_tensor_inside_a_pack_is_a_tensor(void **state)
     }
 }
 
+/* f32[rows, 2] as object `number`. */
+static struct mr_op_input object(uint64_t number, uint64_t rows)
+{
+    uint64_t shape[2] = {rows, 2};
+    uint64_t bytes = mr_tensor_bytes(MR_DTYPE_F32, 2, shape);
+    void *extent = mr_alloc_aligned((size_t)bytes, 64);
+    float *p = mr_tensor_build(extent, MR_DTYPE_F32, 2, shape);
+    for (uint64_t i = 0; i < 2 * rows; i++)
+        p[i] = (float)(100 * number + i);
+    host.objects[number - 1] = mr_str_of(extent, (size_t)bytes);
+    return (struct mr_op_input){
+        .extent = mr_str_of(extent, 64 + 4 * 8), .object = {.maker = 9, .number = number}};
+}
+
+static void a_collection_refers_to_objects_by_their_headers(void **state)
+{
+    (void)state;
+    struct mr_op_input parts[2] = {object(1, 3), object(2, 1)};
+    struct mr_buf args;
+    mr_buf_init(&args, 100);
+    mr_pack_list(&args, 2);
+    mr_pack_input(&args, 0);
+    mr_pack_input(&args, 1);
+    struct mr_op_result r = {0};
+    struct mr_error e = {0};
+    assert_int_equal(op_host_call(&host, "collection", mr_buf_str(&args), parts, 2, &r, &e), MR_OK);
+    struct mr_value v;
+    struct mr_collection c;
+    struct mr_collection_part part;
+    assert_int_equal(mr_value_check_deep(r.extent, &v, &e), MR_OK);
+    assert_int_equal(mr_collection_open(&v, &c, &e), MR_OK);
+    assert_int_equal(c.count, 2);
+    assert_int_equal(c.shape[0], 4);
+    assert_int_equal(mr_collection_part(&c, 1, &part, &e), MR_OK);
+    assert_int_equal(part.id.number, 2);
+    assert_int_equal(part.start[0], 3);
+    assert_int_equal(part.nbytes, host.objects[1].n);
+
+    void *copy = mr_alloc_aligned(r.extent.n, 64);
+    memcpy(copy, r.extent.p, r.extent.n);
+    struct mr_op_input whole = {.extent = mr_str_of(copy, r.extent.n)};
+    mr_buf_clear(&args);
+    mr_pack_list(&args, 2);
+    mr_pack_input(&args, 0);
+    mr_pack_int(&args, -1);
+    assert_int_equal(
+        op_host_call(&host, "array.partition", mr_buf_str(&args), &whole, 1, &r, &e), MR_OK);
+    assert_string_equal(result_json(&r), "[[200.0,201.0]]");
+    mr_release((void *)(uintptr_t)host.objects[1].p);
+    host.objects[1] = (struct mr_str){0};
+    assert_int_equal(
+        op_host_call(&host, "array.partition", mr_buf_str(&args), &whole, 1, &r, &e), MR_ELOST);
+    assert_string_equal(e.text, "array.partition: no object 2");
+    mr_release(copy);
+    mr_release((void *)(uintptr_t)host.objects[0].p);
+    host.objects[0] = (struct mr_str){0};
+    mr_buf_fini(&args);
+}
+
+static void a_plug_in_must_be_one(void **state)
+{
+    (void)state;
+    struct mr_registry *r = mr_registry_new();
+    struct mr_error e = {0};
+    assert_int_equal(mr_registry_load_plugin(r, "/absent/lib.so", &e), MR_ENOENT);
+    assert_int_equal(mr_registry_load_plugin(r, "libm.so.6", &e), MR_EFORMAT);
+    assert_non_null(strstr(e.text, "does not export mr_plugin_ops"));
+    struct mr_op_desc op = *mr_registry_find(r, MR_STR("inc"));
+    assert_int_equal(mr_registry_add(r, &op, &e), MR_EEXIST);
+    op.name = "a.new.one";
+    op.abi = MR_OP_ABI + 1;
+    assert_int_equal(mr_registry_add(r, &op, &e), MR_EFORMAT);
+    assert_non_null(strstr(e.text, "built for ABI 2, this is 1"));
+    op.abi = MR_OP_ABI;
+    op.params_count = MR_OP_PARAMS_MAX + 1;
+    assert_int_equal(mr_registry_add(r, &op, &e), MR_EFORMAT);
+    op.params_count = 1;
+    assert_int_equal(mr_registry_add(r, &op, &e), MR_OK);
+    assert_ptr_equal(mr_registry_find(r, MR_STR("a.new.one")), &op);
+    struct mr_graph_catalogue c = mr_registry_catalogue(r);
+    struct mr_graph_op_info info;
+    assert_true(c.find(c.ctx, MR_STR("a.new.one"), &info));
+    assert_int_equal(info.params_count, 1);
+    assert_true(info.params[0].required);
+    mr_registry_free(&r);
+}
+
+static void an_argument_of_the_wrong_type_names_itself(void **state)
+{
+    (void)state;
+    fails("array.sum", "[[1, 2], [0], true, 4]", MR_EINVAL, "takes at most 3 arguments");
+    fails(
+        "array.sum", "[[1, 2], 0, 1]", MR_EINVAL, "argument \"keepdims\": expected bool, got int");
+    gives("array.sum", "[[1, 2], null, null]", "3");
+}
+
 static void damaged_arguments_are_refused(void **state)
 {
     (void)state;
@@ -383,6 +480,9 @@ int main(void)
         cmocka_unit_test(inputs_stand_where_their_slots_are),
         cmocka_unit_test(an_input_that_is_returned_is_not_copied),
         cmocka_unit_test(a_small_tensor_inside_a_pack_is_a_tensor),
+        cmocka_unit_test(a_collection_refers_to_objects_by_their_headers),
+        cmocka_unit_test(a_plug_in_must_be_one),
+        cmocka_unit_test(an_argument_of_the_wrong_type_names_itself),
         cmocka_unit_test(damaged_arguments_are_refused),
         cmocka_unit_test(sleep_and_fail_do_as_they_are_told),
         cmocka_unit_test(every_descriptor_is_complete_and_describes_itself),
