@@ -1,0 +1,336 @@
+#!/usr/bin/env python3
+"""Jobs over HTTP as users send them: what they get, what they are told when they are wrong."""
+import json
+import pathlib
+import socket
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import ROOT, Cluster, HttpError, wait_for  # noqa: E402
+
+DSK = {"dsk": {"x": 1, "y": ["inc", "x"], "z": ["add", "x", "y"]}, "targets": ["z"]}
+
+
+class Jobs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--workers", "2", "--threads", "1")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.close()
+
+    def refused(self, body, *words, status=400, headers=None, path="/v1/jobs"):
+        """The submission is refused with this status and a sentence with all these words in it."""
+        got, _, data = self.cluster.request("POST", path, body, headers)
+        text = data.decode(errors="replace")
+        self.assertEqual(got, status, text)
+        message = json.loads(text)["message"]
+        for word in words:
+            self.assertIn(word, message)
+        return message
+
+    def test_the_readmes_first_job(self):
+        c = self.cluster
+        job = c.submit(DSK)
+        states = [info["state"] for _, info in c.events(job)]
+        self.assertEqual(states[-1], "JOB_DONE")
+        self.assertEqual(c.value(job, "z"), 3)
+        status, headers, data = c.request("GET", f"/v1/jobs/{job}/results/z")
+        self.assertEqual((status, data.strip()), (200, b"3"))
+
+    def test_an_ended_jobs_events_can_still_be_read(self):
+        c = self.cluster
+        job = c.run(DSK)["id"]
+        events = list(c.events(job))
+        self.assertEqual(events[-1][1]["state"], "JOB_DONE")
+        self.assertTrue(events[-1][0])
+
+    def test_values_keep_their_types(self):
+        c = self.cluster
+        values = {"i": 2**63 - 1, "u": 2**64 - 1, "n": -(2**63), "f": 1.0, "one": 1, "t": "h\u00e9", "l": [1, 2.5, None, True], "d": {"a": {"b": []}}}
+        graph = {"tasks": {k: {"op": "identity", "args": [{"literal": v}]} for k, v in values.items()}, "targets": list(values)}
+        job = c.run(graph)
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        got = c.request("GET", f"/v1/jobs/{job['id']}/results")[2].decode()
+        results = json.loads(got)["results"]
+        self.assertEqual(results, values)
+        self.assertIsInstance(results["f"], float)
+        self.assertIsInstance(results["one"], int)
+
+    def test_only_what_the_target_needs_runs(self):
+        c = self.cluster
+        graph = json.loads((ROOT / "examples/cv-shape.json").read_text())
+        keys = [t for t in graph["targets"]]
+        whole = c.run(graph)
+        self.assertEqual(whole["state"], "JOB_DONE", whole)
+        graph["targets"] = ["svm/cv/fit-00"]
+        one = c.run(graph)
+        self.assertEqual(one["state"], "JOB_DONE", one)
+        counts = {k: int(v) for k, v in one["counts"].items()}
+        self.assertEqual(counts["submitted"], int(whole["counts"]["submitted"]))
+        self.assertGreater(counts["culled"], 0)
+        self.assertEqual(counts["done"], counts["submitted"] - counts["culled"])
+        self.assertLess(counts["done"], int(whole["counts"]["done"]))
+        spans = c.get(f"/v1/jobs/{one['id']}/timeline").get("spans", [])
+        ran = {s["key"] for s in spans}
+        self.assertIn("svm/cv/fit-00", ran)
+        self.assertFalse([k for k in ran if k.startswith("svm/cv/fit-") and k != "svm/cv/fit-00"])
+        self.assertIn("fit-00", c.explain(one["id"], "svm/cv/fit-00")["sentence"])
+        culled = [k for k in ("svm/cv/fit-01",) if k not in ran]
+        for key in culled:
+            x = c.explain(one["id"], key)
+            self.assertEqual(x["state"], "TASK_CULLED", x)
+        self.assertTrue(keys)
+
+    def test_explain_tells_why_a_task_waits(self):
+        c = self.cluster
+        job = c.submit({"tasks": {"slow": {"op": "sleep", "args": [3, 1]}, "after": {"op": "inc", "args": [{"ref": "slow"}]},
+                                  "never": {"op": "inc", "args": [1], "resources": {"unobtainium": 1}}},
+                        "targets": ["after", "never"]})
+        wait_for("slow to run", lambda: c.explain(job, "slow")["state"] == "TASK_RUNNING", 10)
+        x = c.explain(job, "after")
+        self.assertEqual((x["state"], x["waits_for"]), ("TASK_WAITING", ["slow"]))
+        self.assertIn("slow", x["sentence"])
+        x = c.explain(job, "never")
+        self.assertIn("unobtainium", x["sentence"] + " ".join(x.get("reasons", [])))
+        c.call("POST", f"/v1/jobs/{job}:cancel", {"reason": "enough"})
+        ended = c.wait(job, 20)
+        self.assertEqual(ended["state"], "JOB_CANCELLED")
+        self.assertEqual(c.explain(job, "never")["state"], "TASK_CANCELLED")
+
+    def test_a_failing_task_names_itself_and_what_fell_with_it(self):
+        c = self.cluster
+        job = c.run({"tasks": {"a": {"op": "fail", "args": ["no such luck"], "retries": 2}, "b": {"op": "inc", "args": [{"ref": "a"}]},
+                               "c": {"op": "inc", "args": [{"ref": "b"}]}}, "targets": ["c"]})
+        self.assertEqual(job["state"], "JOB_FAILED")
+        error = job["error"]
+        self.assertEqual(error["key"], "a")
+        self.assertIn("no such luck", error["message"])
+        self.assertEqual(int(error["fallen"]), 2)
+        self.assertEqual(int(error["attempts"]), 3)
+        with self.assertRaises(HttpError) as e:
+            c.value(job["id"], "c")
+        self.assertIn("no such luck", e.exception.body)
+        self.assertLess(e.exception.status, 500)
+        x = c.explain(job["id"], "c")
+        self.assertIn("a", x["sentence"] + " ".join(x.get("reasons", [])))
+        again = c.call("POST", f"/v1/jobs/{job['id']}:retry", {})
+        self.assertEqual(again["id"], job["id"])
+        self.assertEqual(c.wait(job["id"])["state"], "JOB_FAILED")
+
+    def test_the_same_request_id_is_the_same_job(self):
+        c = self.cluster
+        first = c.submit(DSK, request_id="once")
+        self.assertEqual(c.submit(DSK, request_id="once"), first)
+        other = dict(DSK, targets=["y"])
+        self.refused(other, "once", status=409, headers={"Idempotency-Key": "once", "Content-Type": "application/json"})
+
+    def test_a_timeout_and_a_cancel_stop_what_runs(self):
+        c = self.cluster
+        begun = time.monotonic()
+        job = c.run({"tasks": {"s": {"op": "sleep", "args": [60, 1], "timeout_s": 0.3}}, "targets": ["s"]})
+        self.assertEqual(job["state"], "JOB_FAILED")
+        self.assertLess(time.monotonic() - begun, 20)
+        job = c.submit({"tasks": {"s": {"op": "sleep", "args": [60, 1]}}, "targets": ["s"]})
+        wait_for("it to run", lambda: c.explain(job, "s")["state"] == "TASK_RUNNING", 10)
+        c.call("POST", f"/v1/jobs/{job}:cancel", {})
+        self.assertEqual(c.wait(job, 20)["state"], "JOB_CANCELLED")
+        self.assertEqual(c.run(DSK)["state"], "JOB_DONE")
+
+    def test_arrays_come_back_as_npy_and_json(self):
+        c = self.cluster
+        job = c.run({"tasks": {"a": {"op": "array.arange", "args": [100000]}, "s": {"op": "array.sum", "args": [{"ref": "a"}]}}, "targets": ["a", "s"]})
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        self.assertEqual(c.value(job["id"], "s"), 4999950000)
+        npy = c.value(job["id"], "a", accept="application/x-npy")
+        self.assertTrue(npy.startswith(b"\x93NUMPY"))
+        self.assertEqual(len(npy), 100000 * 8 + 128)
+        self.assertEqual(c.value(job["id"], "a", accept="application/json")[:3], [0, 1, 2])
+        place = c.results(job["id"], "a")["places"]["a"]
+        self.assertEqual(int(place["nbytes"]) // 100000, 8)
+
+    def test_a_shared_namespace_joins_equal_keys_and_refuses_others(self):
+        c = self.cluster
+        graph = {"namespace": "shared", "tasks": {"k": {"op": "add", "args": [20, 22]}}, "targets": ["k"]}
+        first, second = c.run(graph), c.run(graph)
+        self.assertEqual((first["state"], second["state"]), ("JOB_DONE", "JOB_DONE"))
+        self.assertEqual(int(second["counts"]["joined"]), 1)
+        self.assertEqual(c.value(second["id"], "k"), 42)
+        using = c.run({"namespace": "shared", "tasks": {"m": {"op": "inc", "args": [{"ref": "k"}]}}, "targets": ["m"]})
+        self.assertEqual(c.value(using["id"], "m"), 43)
+        graph["tasks"]["k"]["args"] = [1, 1]
+        self.refused(graph, "k", status=409)
+
+    def test_a_forgotten_job_says_so(self):
+        c = self.cluster
+        job = c.run(DSK)["id"]
+        self.assertEqual(c.request("DELETE", f"/v1/jobs/{job}")[0], 200)
+        with self.assertRaises(HttpError) as e:
+            c.job(job)
+        self.assertEqual(e.exception.status, 404)
+        self.assertIn("forgotten", e.exception.body)
+
+    # ---- bad input ----
+
+    def test_bad_json_is_refused_with_its_place(self):
+        self.refused('{"tasks": {', "line 1")
+        self.refused('{"tasks": {"x": {"value": 1}},\n "targets": [x]}', "line 2")
+        self.refused('{"tasks": {"x": {"value": NaN}}, "targets": ["x"]}')
+        self.refused('{"tasks": {"x": {"value": 1e999}}, "targets": ["x"]}')
+        self.refused('{"tasks": {"x": {"value": 123456789012345678901234567890}}, "targets": ["x"]}')
+        self.refused('{"tasks": {"x": {"value": 1}, "x": {"value": 2}}, "targets": ["x"]}', "x", "twice")
+        self.refused(b'{"tasks": {"\xff": {"value": 1}}, "targets": []}', "UTF-8")
+        self.refused('{"tasks": {"x": {"value": ' + "[" * 1000 + "]" * 1000 + '}}, "targets": ["x"]}')
+        self.refused("", status=400)
+        self.refused("[]")
+
+    def test_bad_graphs_are_refused_by_name(self):
+        self.refused({"tasks": {"a": {"op": "inc", "args": [{"ref": "b"}]}, "b": {"op": "inc", "args": [{"ref": "a"}]}}, "targets": ["a"]}, "cycle", "a", "b")
+        self.refused({"tasks": {"a": {"op": "incc", "args": [1]}}, "targets": ["a"]}, "incc", "inc")
+        self.refused({"tasks": {"a": {"op": "inc", "args": [{"ref": "nope"}]}}, "targets": ["a"]}, "nope")
+        self.refused({"tasks": {"a": {"op": "inc", "args": [1], "retires": 1}}, "targets": ["a"]}, "retires", "retries")
+        self.refused({"tasks": {"a": {"op": "inc", "args": [1, 2, 3]}}, "targets": ["a"]}, "a", "inc")
+        self.refused({"tasks": {"a": {"op": "inc", "args": []}}, "targets": ["a"]}, "a", "inc")
+        self.refused({"tasks": {"a": {"value": 1}}, "targets": ["b"]}, "b")
+        self.refused({"tasks": {"a\nb": {"value": 1}}, "targets": ["a\nb"]})
+        self.refused({"tasks": {"a" * 1025: {"value": 1}}, "targets": []}, "1024")
+        self.refused({"tasks": {"a": {"value": 1, "retries": -1}}, "targets": ["a"]}, "retries")
+        self.refused({"tasks": {"a": {"op": "inc", "args": [{"name": "no such name"}]}}, "targets": ["a"]}, "no such name", status=404)
+
+    def test_wrong_dtypes_fail_the_task_with_a_sentence(self):
+        job = self.cluster.run({"tasks": {"t": {"op": "array.matmul", "args": [[[1, 2]], [[1, 2]]]}}, "targets": ["t"]})
+        self.assertEqual(job["state"], "JOB_FAILED")
+        self.assertIn("array.matmul", job["error"]["message"])
+        self.assertEqual(int(job["error"]["attempts"]), 1)
+
+    def test_paths_outside_the_data_root_are_refused(self):
+        with tempfile.NamedTemporaryFile(suffix=".npy") as f:
+            for path in (f.name, "../../../../etc/passwd", "/etc/passwd"):
+                job = self.cluster.run({"tasks": {"t": {"op": "array.from_npy", "args": [path]}}, "targets": ["t"]})
+                self.assertEqual(job["state"], "JOB_FAILED", path)
+                self.assertIn("--data-root", job["error"]["message"])
+
+    def test_a_body_over_the_limit_is_refused_and_the_service_stays(self):
+        c = self.cluster
+        s = socket.create_connection((c.host, c.port), 10)
+        s.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: 99999999999\r\n\r\n{" % c.port)
+        s.settimeout(20)
+        self.assertIn(b"413", s.recv(4096).split(b"\r\n")[0])
+        s.close()
+        self.assertEqual(c.run(DSK)["state"], "JOB_DONE")
+
+    def test_half_open_connections_and_slow_readers_hurt_nobody(self):
+        c = self.cluster
+        idle = [socket.create_connection((c.host, c.port), 10) for _ in range(100)]
+        for s in idle[:50]:
+            s.sendall(b"GET /v1/jobs HTTP/1.1\r\nHost: x")
+        job = c.submit({"tasks": {f"t{i}": {"op": "sleep", "args": [0.01, i]} for i in range(200)}})
+        slow = socket.create_connection((c.host, c.port), 10)
+        slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        slow.sendall(b"GET /v1/jobs/%s/events HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nAccept: text/event-stream\r\n\r\n" % (job.encode(), c.port))
+        self.assertEqual(c.wait(job)["state"], "JOB_DONE")
+        self.assertEqual(c.run(DSK)["state"], "JOB_DONE")
+        for s in [*idle, slow]:
+            s.close()
+
+    # ---- the command line ----
+
+    def test_the_command_line_runs_a_file_and_sets_parameters(self):
+        c = self.cluster
+        out = c.cli("run", "examples/hello.json")[1]
+        self.assertIn("z = 3", out)
+        with tempfile.TemporaryDirectory() as d:
+            c.cli("run", "examples/word-count.json", "--set", "top=3", "--out", d)
+            words = json.loads((pathlib.Path(d) / "words.json").read_text())
+            self.assertEqual(len(words), 3)
+        code, _, err = c.cli("run", "examples/word-count.json", "--set", "topp=3", check=False)
+        self.assertEqual(code, 1)
+        self.assertIn("topp", err)
+        self.assertIn("top", err)
+        self.assertEqual(c.cli("status", "j9-99", check=False)[0], 5)
+        self.assertEqual(c.cli("frobnicate", check=False)[0], 2)
+        self.assertIn("array.mean", c.cli("ops")[1])
+        self.assertIn("axis", c.cli("ops", "array.mean")[1])
+        job = c.cli("submit", "examples/hello.json", "--wait")[1].strip()
+        self.assertIn("done", c.cli("status", job)[1])
+        self.assertEqual(c.cli("get", job, "z")[1].strip(), "3")
+        self.assertEqual(json.loads(c.cli("workers", "--json")[1])["workers"][0]["state"], "connected")
+        self.assertIn("ready", c.cli("top", "-n", "1")[1])
+
+    def test_objects_go_up_and_come_down(self):
+        c = self.cluster
+        with tempfile.TemporaryDirectory() as d:
+            path = pathlib.Path(d) / "t.csv"
+            path.write_text("a,b\n1,x\n2,y\n")
+            object_id = c.cli("put", str(path), "--name", "my/table", "--persist")[1].split()[0]
+            self.assertEqual(len(object_id), 32)
+            self.assertIn("my/table", c.cli("ls")[1])
+            self.assertEqual(c.cli("get", "my/table")[1].replace("\r", ""), "a,b\n1,x\n2,y\n")
+            job = c.run({"tasks": {"n": {"op": "len", "args": [{"name": "my/table"}]}}, "targets": ["n"]})
+            self.assertIn(job["state"], ("JOB_DONE", "JOB_FAILED"))
+            c.cli("rm", "my/table")
+            self.assertNotIn("my/table", c.cli("ls")[1])
+
+    def test_a_named_result_is_found_again(self):
+        c = self.cluster
+        graph = {"tasks": {"a": {"op": "array.arange", "args": [5000]}, "m": {"op": "array.sum", "args": [{"ref": "a"}], "persist": "sums/5000"}}, "targets": ["m"]}
+        first = c.run(graph)
+        self.assertEqual(first["state"], "JOB_DONE", first)
+        second = c.run(graph)
+        self.assertEqual(second["state"], "JOB_DONE", second)
+        self.assertGreaterEqual(int(second["counts"]["joined"]), 1)
+        self.assertEqual(c.value(second["id"], "m"), 12497500)
+        other = c.run({"tasks": {"twice": {"op": "mul", "args": [{"name": "sums/5000"}, 2]}}, "targets": ["twice"]})
+        self.assertEqual(c.value(other["id"], "twice"), 24995000)
+
+
+class Restart(unittest.TestCase):
+    def test_a_second_up_finds_the_jobs_and_results_of_the_first(self):
+        with tempfile.TemporaryDirectory(prefix="mr-") as d:
+            c = Cluster("--workers", "1", directory=d)
+            try:
+                small = c.run(DSK)["id"]
+                large = c.run({"tasks": {"a": {"op": "array.arange", "args": [100000]}}, "targets": ["a"]})["id"]
+                self.assertEqual(c.stop(), 0)
+                c.start()
+                self.assertEqual(c.job(small)["state"], "JOB_DONE")
+                self.assertEqual(c.value(small, "z"), 3)
+                self.assertEqual(len(c.value(large, "a", accept="application/x-npy")), 100000 * 8 + 128)
+                c.up.kill()  # however it dies, its children die with it
+                c.up.wait()
+                wait_for("the children to die", lambda: not c.pids("mr-worker"), 10)
+                c.start()
+                self.assertEqual(c.value(small, "z"), 3)
+            finally:
+                c.close()
+
+    def test_two_clusters_on_one_directory_are_refused(self):
+        with Cluster("--workers", "1") as c:
+            code, _, err = c.cli("up", "--dir", str(c.dir / "c"), "--listen", "127.0.0.1:0", check=False)
+            self.assertEqual(code, 1)
+            self.assertIn("already", err)
+            code, _, err = c.cli("up", "--dir", str(c.dir / "d"), "--listen", f"{c.host}:{c.port}", check=False)
+            self.assertEqual(code, 1)
+            self.assertIn("--listen", err)
+
+
+class TwoNodes(unittest.TestCase):
+    def test_values_travel_between_nodes(self):
+        with Cluster("--nodes", "2", "--workers", "1") as c:
+            names = sorted(w["name"] for w in c.workers())
+            self.assertEqual(len(names), 2)
+            graph = {"tasks": {"a": {"op": "array.arange", "args": [300000], "workers": [names[0]]},
+                               "b": {"op": "array.sum", "args": [{"ref": "a"}], "workers": [names[1]]},
+                               "c": {"op": "add", "args": [{"ref": "a"}, {"ref": "b"}], "workers": [names[0]]}}, "targets": ["b", "c"]}
+            job = c.run(graph)
+            self.assertEqual(job["state"], "JOB_DONE", job)
+            self.assertEqual(c.value(job["id"], "b"), 300000 * 299999 // 2)
+            self.assertEqual(len(c.value(job["id"], "c", accept="application/x-npy")), 300000 * 8 + 128)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
