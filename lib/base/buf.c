@@ -30,7 +30,7 @@ void *mr_buf_extend(struct mr_buf *b, size_t n)
         b->failed = true;
         return NULL;
     }
-    if (n > b->room - b->n) {
+    if (n > b->room - b->n || !b->p) { /* a zero-byte extend gets a real pointer too */
         size_t room = MR_MAX(b->room + b->room / 2, b->n + n);
         room = MR_MIN(MR_MAX(room, (size_t)64), b->bytes_max);
         b->p = mr_grow(b->p, room, room); /* zeroing what is about to be written is not needed */

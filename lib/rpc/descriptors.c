@@ -92,11 +92,13 @@ static int find_number(struct mr_str message, uint32_t number, uint64_t *out)
     return err == MR_ENOENT ? MR_OK : err;
 }
 
-/* Appends ".name" (or "name" at the root) to the scope; the new length, 0 when it is too long. */
+/* Appends ".name" (or "name" at the root) to the scope; the new length, 0 for what is no name or
+ * too long. */
 static size_t scope_extend(struct walk *w, size_t bytes, struct mr_str name)
 {
     size_t dot = bytes ? 1 : 0;
-    if (!name.n || bytes + dot + name.n >= sizeof w->scope) return 0;
+    if (!name.n || memchr(name.p, 0, name.n)) return 0;
+    if (bytes + dot + name.n >= sizeof w->scope) return 0;
     if (dot) w->scope[bytes] = '.';
     memcpy(w->scope + bytes + dot, name.p, name.n);
     return bytes + dot + name.n;
