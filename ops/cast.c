@@ -1,7 +1,7 @@
 /* Kernels that cast: every type to every other. */
 #include "ops/kernel.h"
 
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #include <immintrin.h>
 #endif
 
@@ -52,7 +52,7 @@ FROM(f64, double, HOLD, (float)x, x, mr_f16_from_f64(x), x != 0)
 FROM(f16, uint16_t, HOLD_F16, mr_f16_to_f32(x), (double)mr_f16_to_f32(x), x, (x & 0x7fff) != 0)
 
 /* f16 and f32, eight at a time where the machine knows how; the same bits either way. */
-#if defined(__x86_64__) && defined(__GNUC__)
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 
 __attribute__((target("avx,f16c"))) static size_t widen_eight(
     const uint16_t *from, float *to, size_t n)

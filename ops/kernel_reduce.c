@@ -56,8 +56,8 @@ CHOOSE_ROWS(b1, unsigned char, uint32_t)
 
 /* NaN spreads: as x it is taken, as y it stays. */
 #define CHOOSE_FLOATS(name, T, W)                                                                  \
-    EACH_ROW(name##_min, T, T, (x < y) | (x != x) ? x : y)                                         \
-    EACH_ROW(name##_max, T, T, (x > y) | (x != x) ? x : y)                                         \
+    EACH_ROW(name##_min, T, T, ((x < y) | (x != x)) ? x : y)                                       \
+    EACH_ROW(name##_max, T, T, ((x > y) | (x != x)) ? x : y)                                       \
     EACH_ROW(name##_any, T, unsigned char, y | (x != 0))                                           \
     EACH_ROW(name##_all, T, unsigned char, y &(x != 0))
 MR_FLOATS(CHOOSE_FLOATS)
