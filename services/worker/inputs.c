@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#define GET_TIMEOUT (30 * MR_SECOND) /* for an object that must come back from disk first */
+#define GET_TIMEOUT (10 * MR_SECOND) /* for an object that must come back from disk first */
 #define SUMMARY_BYTES_MAX ((size_t)400)
 
 static void rooms(struct mr_executor *x, uint32_t n)

@@ -5,6 +5,7 @@
 #include "host/file.h"
 #include "host/log.h"
 #include "host/signal.h"
+#include "host/start.h"
 #include "services/worker/exec.h"
 #include "services/worker/shell.h"
 
@@ -105,7 +106,6 @@ static int resources_parse(
 
 static int roots_fill(struct mr_roots *roots, const struct mr_texts *texts, struct mr_error *e)
 {
-    mr_roots_init(roots);
     if (!texts->count) return mr_roots_add(roots, ".", e);
     for (size_t i = 0; i < texts->count; i++) {
         int err = mr_roots_add(roots, texts->items[i], e);
@@ -166,12 +166,14 @@ int main(int argc, char **argv)
     struct mr_roots roots;
     struct mr_buf secret;
     char name[128];
+    mr_start_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* parallel over tasks, not inside them */
     mr_signal_block();
     mr_log_set_program("mr-worker");
     mr_config_load(&spec, argc, argv, &c, NULL);
     defaults(&c, name, sizeof name);
     struct mr_registry *registry = mr_registry_new(), *builtin = mr_registry_new();
     mr_buf_init(&secret, 4096);
+    mr_roots_init(&roots);
     int err = resources_parse(&c.resource, resources, &e);
     if (!err) err = roots_fill(&roots, &c.data_root, &e);
     if (!err) err = ops_fill(registry, &c, &e);
@@ -196,6 +198,7 @@ int main(int argc, char **argv)
         .allow_exec = c.allow_exec};
     if (!err) err = run(&c, &o, &e);
     if (err) (void)fprintf(stderr, "mr-worker: %s\n", e.text);
+    mr_roots_fini(&roots);
     mr_registry_free(&registry);
     mr_registry_free(&builtin);
     mr_buf_fini(&secret);

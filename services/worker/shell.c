@@ -9,7 +9,6 @@
 #include "proto/methods.h"
 #include "rpc/metrics.h"
 
-#include <cblas.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -201,7 +200,6 @@ static int server_open(
 int mr_worker_shell_open(
     const struct mr_worker_options *o, struct mr_worker_shell **out, struct mr_error *e)
 {
-    openblas_set_num_threads(1); /* parallel over tasks, not inside them */
     MR_AUTO(mr_worker_shell_close) struct mr_worker_shell *sh = mr_alloc(sizeof *sh);
     sh->connect_at = sh->end_at = MR_NEVER;
     sh->scheduler = o->scheduler;
