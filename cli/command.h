@@ -36,3 +36,4 @@ int mr_command_ops(int argc, char **argv);
 int mr_command_workers(int argc, char **argv);
 int mr_command_cancel(int argc, char **argv);
 int mr_command_top(int argc, char **argv);
+int mr_command_bench(int argc, char **argv);

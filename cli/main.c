@@ -20,6 +20,7 @@ static const struct mr_command commands[] = {
     {"ops", "list the operators, or describe one", mr_command_ops},
     {"workers", "list the workers", mr_command_workers},
     {"top", "show what the cluster does, live", mr_command_top},
+    {"bench", "measure the cluster as a client sees it", mr_command_bench},
 };
 
 static void usage(FILE *to)
