@@ -25,21 +25,21 @@ struct mr_builder *mr_builder_new(void)
     struct mr_builder *b = mr_alloc(sizeof *b);
     mr_intern_init(&b->keys, 64);
     mr_intern_init(&b->ops, 16);
+    mr_intern_init(&b->shared, 16);
     mr_buf_init(&b->options_scratch, MR_LITERAL_BYTES_MAX);
     mr_builder_limit(b, MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX);
-    b->under_parent = MR_NODE_NONE;
     b->args_at = mr_alloc(sizeof *b->args_at);
     for (uint32_t i = 0; i < MR_DEPTH_MAX; i++)
         mr_buf_init(&b->open[i].args, MR_LITERAL_BYTES_MAX);
     return b;
 }
 
-void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t args_bytes_max)
+void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max)
 {
     mr_assert(nodes_max <= MR_TASKS_MAX);
-    mr_assert(args_bytes_max <= UINT32_MAX);
+    mr_assert(bytes_max < UINT32_MAX);
     b->nodes_max = nodes_max;
-    mr_buf_init(&b->args, args_bytes_max);
+    mr_buf_init(&b->args, bytes_max);
 }
 
 void mr_builder_free(struct mr_builder **bp)
@@ -48,11 +48,12 @@ void mr_builder_free(struct mr_builder **bp)
     if (!b) return;
     mr_intern_fini(&b->keys);
     mr_intern_fini(&b->ops);
+    mr_intern_fini(&b->shared);
     mr_buf_fini(&b->args);
     mr_buf_fini(&b->options_scratch);
     mr_pool_fini(&b->text);
     void *columns[] = {b->kind, b->op, b->args_of, b->input_at, b->input_count, b->option_of,
-        b->inputs, b->args_at, b->options, b->options_pack, b->targets};
+        b->inputs, b->args_at, b->options, b->options_pack, b->targets, b->shared_node};
     for (size_t i = 0; i < MR_ARRAY_LEN(columns); i++)
         mr_release(columns[i]);
     for (uint32_t i = 0; i < MR_DEPTH_MAX; i++) {
@@ -93,8 +94,8 @@ static int node_add(
 {
     if (b->keys.count >= b->nodes_max)
         return mr_fail(e, MR_ELIMIT, "more than %u tasks and values in one job", b->nodes_max);
-    if (b->keys.text_bytes + key.n >= UINT32_MAX - 1)
-        return mr_fail(e, MR_ELIMIT, "more than 4 GiB of keys in one job");
+    if (b->keys.text_bytes + key.n > b->args.bytes_max)
+        return mr_fail(e, MR_ELIMIT, "all keys together exceed %zu bytes", b->args.bytes_max);
     *node = mr_intern_add(&b->keys, key, hash);
     if (*node >= b->nodes_room) grow_nodes(b, MR_MAX(b->nodes_room * 2, 64u));
     return MR_OK;
@@ -164,13 +165,13 @@ static int node_numbered(struct mr_builder *b, struct mr_str stem, uint32_t from
 
 int mr_builder_node_under(struct mr_builder *b, uint32_t parent, uint32_t *node, struct mr_error *e)
 {
-    if (b->under_parent != parent) b->under_next = 0;
-    uint32_t number = 0;
-    int err = node_numbered(b, mr_builder_key(b, parent), b->under_next, node, &number, e);
-    if (err) return err;
-    b->under_parent = parent;
-    b->under_next = number + 1;
-    return MR_OK;
+    uint32_t none = 0, number = 0, at = b->open_count;
+    while (at && b->open[at - 1].node != parent)
+        at--;
+    uint32_t *next = at ? &b->open[at - 1].under_next : &none;
+    int err = node_numbered(b, mr_builder_key(b, parent), *next, node, &number, e);
+    if (!err) *next = number + 1;
+    return err;
 }
 
 static int define(struct mr_builder *b, uint32_t node, enum mr_node_kind kind, struct mr_error *e)
@@ -259,34 +260,29 @@ int mr_builder_alias(struct mr_builder *b, uint32_t node, struct mr_error *e)
     return define_text(b, node, MR_NODE_ALIAS, mr_str_of(text, key.n), e);
 }
 
-/* The node with this derived key if it is what we would make; `*node` is NONE if the key is free,
- * and the answer false if something else has it. */
-static bool shared_node(const struct mr_builder *b, struct mr_str key, enum mr_node_kind kind,
-    struct mr_str args, uint32_t *node)
-{
-    *node = mr_builder_find(b, key);
-    if (*node == MR_NODE_NONE) return true;
-    return mr_builder_is_defined(b, *node) && mr_builder_kind(b, *node) == kind &&
-           mr_str_eq(mr_builder_args_text(b, b->args_of[*node]), args);
-}
-
 /* The shared node of a stored object: its key is `stem`, or "stem#0" … where a user's key is in
  * the way. `args` is the pack that defines it. */
 static int node_shared(struct mr_builder *b, struct mr_str stem, enum mr_node_kind kind,
     struct mr_str args, uint32_t *node, struct mr_error *e)
 {
-    char text[MR_KEY_BYTES_MAX + 32];
-    memcpy(text, stem.p, stem.n);
-    struct mr_str key = stem;
-    for (uint32_t i = 0; !shared_node(b, key, kind, args, node); i++) {
-        int digits = snprintf(text + stem.n, sizeof text - stem.n, "#%u", i);
-        key.p = text;
-        key.n = stem.n + (size_t)digits;
+    uint32_t hash = mr_intern_hash(&b->shared, args);
+    uint32_t known = mr_intern_find(&b->shared, args, hash);
+    if (known != MR_INTERN_NONE) {
+        *node = b->shared_node[known];
+        return MR_OK;
     }
-    if (*node != MR_NODE_NONE) return MR_OK;
-    int err = mr_builder_node(b, key, node, e);
+    uint32_t number = 0;
+    int err = mr_builder_find(b, stem) == MR_NODE_NONE
+                  ? mr_builder_node(b, stem, node, e)
+                  : node_numbered(b, stem, 0, node, &number, e);
+    if (!err) err = define_with(b, *node, kind, args, e);
     if (err) return err;
-    return define_with(b, *node, kind, args, e);
+    if (b->shared.count == b->shared_room) {
+        b->shared_room = b->shared_room ? b->shared_room * 2 : 16;
+        GROW_RAW(b->shared_node, b->shared_room);
+    }
+    b->shared_node[mr_intern_add(&b->shared, args, hash)] = *node;
+    return MR_OK;
 }
 
 int mr_builder_object_node(
@@ -353,6 +349,7 @@ static int open_push(struct mr_builder *b, uint32_t node, bool is_value, struct 
     t->node = node;
     t->is_value = is_value;
     t->count = 0;
+    t->under_next = 0;
     mr_buf_clear(&t->args);
     if (t->seen_slots) {
         mr_release(t->seen);
@@ -454,13 +451,11 @@ int mr_builder_input(struct mr_builder *b, uint32_t node, struct mr_error *e)
 
 static int inputs_add(struct mr_builder *b, const struct mr_open_task *t, struct mr_error *e)
 {
-    if (b->inputs_count > UINT32_MAX - 1 - t->count)
-        return mr_fail(e, MR_ELIMIT, "more than 4 G references in one job");
+    if (t->count > MR_BUILDER_INPUTS_MAX - b->inputs_count)
+        return mr_fail(e, MR_ELIMIT, "more than %u references in one job", MR_BUILDER_INPUTS_MAX);
     if (b->inputs_room - b->inputs_count < t->count) {
-        uint64_t room = (uint64_t)b->inputs_room * 2 + t->count + 64;
-        room = MR_MIN(room, (uint64_t)UINT32_MAX);
-        GROW_RAW(b->inputs, room);
-        b->inputs_room = (uint32_t)room;
+        b->inputs_room = b->inputs_room * 2 + t->count + 64;
+        GROW_RAW(b->inputs, b->inputs_room);
     }
     b->input_at[t->node] = b->inputs_count;
     b->input_count[t->node] = t->count;

@@ -9,7 +9,8 @@
 #include "graph/pool.h"
 
 #define MR_BUILDER_CACHE 1024 /* recent arguments and option sets; a power of two */
-#define MR_NODE_UNDEFINED 0   /* in kind[]; otherwise 1 + enum mr_node_kind */
+#define MR_BUILDER_INPUTS_MAX ((uint32_t)1 << 26) /* references of all tasks of a job */
+#define MR_NODE_UNDEFINED 0                       /* in kind[]; otherwise 1 + enum mr_node_kind */
 
 /* A task whose arguments are being written. The first inputs are looked up by walking them, more
  * by a small table. */
@@ -22,6 +23,7 @@ struct mr_open_task {
     uint32_t room;
     uint64_t *seen; /* node + 1 in the upper half, slot in the lower */
     uint32_t seen_slots;
+    uint32_t under_next; /* number of the next task nested in this one */
 };
 
 struct mr_builder {
@@ -64,8 +66,9 @@ struct mr_builder {
 
     struct mr_open_task open[MR_DEPTH_MAX];
     uint32_t open_count;
-    uint32_t under_parent; /* where mr_builder_node_under goes on counting */
-    uint32_t under_next;
+    struct mr_intern shared; /* packs of the nodes that stored objects and names share … */
+    uint32_t *shared_node;   /* … and those nodes */
+    uint32_t shared_room;
 };
 
 static inline enum mr_node_kind mr_builder_kind(const struct mr_builder *b, uint32_t node)
@@ -78,8 +81,9 @@ static inline struct mr_str mr_builder_args_text(const struct mr_builder *b, uin
     return mr_str_of(b->args.p + b->args_at[args], b->args_at[args + 1] - b->args_at[args]);
 }
 
-/* A lower bound on how much may come, set before the first node. */
-void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t args_bytes_max);
+/* Narrower bounds, set before the first node: on nodes, and on the bytes of all arguments, of all
+ * keys, and of all options. A few lines with "for" in them can ask for any amount of each. */
+void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max);
 
 /* Room for this many nodes, before the first of them. */
 void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);

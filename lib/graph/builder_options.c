@@ -46,7 +46,8 @@ int mr_builder_options(
         memset(b->option_of, 0xff, bytes);
     }
     b->option_of[node] = options_add(b, o);
-    return MR_OK;
+    if (b->text.bytes <= MR_MAX(b->args.bytes_max, (size_t)1 << 20)) return MR_OK;
+    return mr_fail(e, MR_ELIMIT, "all options together exceed %zu bytes", b->args.bytes_max);
 }
 
 int mr_builder_job(struct mr_builder *b, const struct mr_job_options *job, struct mr_error *e)

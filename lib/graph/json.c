@@ -66,6 +66,8 @@ static int malformed(struct mr_str text, const yyjson_read_err *err, struct mr_e
             column++;
         }
     }
+    if (err->code == YYJSON_READ_ERROR_MEMORY_ALLOCATION)
+        return mr_fail(e, MR_ELIMIT, "the job is too large to be read as a whole");
     const char *words = err->msg;
     if (starts(text, pos, "NaN") || starts(text, pos, "Infinity") || starts(text, pos, "nan") ||
         starts(text, pos, "inf") || (pos && text.p[pos - 1] == '-' && starts(text, pos, "I")))
@@ -81,7 +83,7 @@ static int read_text(struct mr_json *j, enum field f, yyjson_val *v, struct mr_s
     v = mr_json_resolve_text(j, v, &err);
     if (err) return mr_fail_within(j->e, err, "field", mr_str(fields[f]));
     if (!yyjson_is_str(v)) return wrong(j, f, v, "a text");
-    *out = v == &j->text_val ? mr_pool_copy(&j->b->text, mr_json_text(v)) : mr_json_text(v);
+    *out = v == &j->text_val ? mr_pool_copy(&j->kept, mr_json_text(v)) : mr_json_text(v);
     return MR_OK;
 }
 
@@ -91,7 +93,7 @@ static int read_labels(struct mr_json *j, yyjson_val *v, struct mr_job_options *
     if (yyjson_obj_size(v) > MR_LABELS_MAX)
         return mr_fail(j->e, MR_EINVAL, "field \"labels\" has %zu labels, the limit is %d",
             yyjson_obj_size(v), MR_LABELS_MAX);
-    struct mr_graph_label *labels = mr_pool_take(&j->b->text, yyjson_obj_size(v) * sizeof *labels);
+    struct mr_graph_label *labels = mr_pool_take(&j->kept, yyjson_obj_size(v) * sizeof *labels);
     o->labels = labels;
     yyjson_obj_iter it = yyjson_obj_iter_with(v);
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
@@ -150,6 +152,7 @@ static int read_job(struct mr_json *j, yyjson_val *const *at)
     if (!err) err = read_on_error(j, at[F_ON_ERROR], &o);
     if (!err) err = mr_builder_job(j->b, &o, j->e);
     mr_buf_fini(&params);
+    mr_pool_fini(&j->kept);
     return err;
 }
 
@@ -236,19 +239,43 @@ static int read_document(
     return err;
 }
 
+/* The parsed form of a text may take sixteen times its bytes: no more than this at once. */
+#define PARSED_BYTES_MAX ((size_t)2 << 30)
+
+static void *parsed_alloc(void *ctx, size_t bytes)
+{
+    (void)ctx;
+    return bytes > PARSED_BYTES_MAX ? NULL : mr_grow(NULL, bytes, bytes);
+}
+
+static void *parsed_realloc(void *ctx, void *p, size_t old_bytes, size_t bytes)
+{
+    (void)ctx;
+    (void)old_bytes;
+    return bytes > PARSED_BYTES_MAX ? NULL : mr_grow(p, bytes, bytes);
+}
+
+static void parsed_free(void *ctx, void *p)
+{
+    (void)ctx;
+    mr_release(p);
+}
+
+static const yyjson_alc parsed = {parsed_alloc, parsed_realloc, parsed_free, NULL};
+
 /* All of the document, or all but what was cut out of it. */
 static yyjson_doc *parse(
     struct mr_str text, const struct mr_json_split *split, yyjson_read_err *err)
 {
     if (!split)
         return yyjson_read_opts(
-            (char *)(uintptr_t)text.p, text.n, YYJSON_READ_BIGNUM_AS_RAW, NULL, err);
+            (char *)(uintptr_t)text.p, text.n, YYJSON_READ_BIGNUM_AS_RAW, &parsed, err);
     size_t tail = text.n - split->to;
     char *rest = mr_alloc(split->from + tail);
     memcpy(rest, text.p, split->from);
     memcpy(rest + split->from, text.p + split->to, tail);
     yyjson_doc *doc =
-        yyjson_read_opts(rest, split->from + tail, YYJSON_READ_BIGNUM_AS_RAW, NULL, err);
+        yyjson_read_opts(rest, split->from + tail, YYJSON_READ_BIGNUM_AS_RAW, &parsed, err);
     mr_release(rest);
     return doc;
 }
@@ -286,12 +313,15 @@ static int to_builder(struct mr_str text, const struct mr_graph_catalogue *catal
         return mr_fail(e, MR_ETOOBIG, "the job has %zu bytes, the limit is %zu", text.n,
             MR_JOB_BODY_BYTES_MAX);
     struct mr_json_split split;
-    if (text.n >= (size_t)limits->slice_bytes * 4 &&
-        mr_json_split(text, limits->slice_bytes, &split)) {
-        int err = fill(text, &split, catalogue, limits, out, e);
-        mr_json_split_fini(&split);
-        if (!err) return MR_OK;
-    }
+    if (text.n < (size_t)limits->slice_bytes * 4 ||
+        !mr_json_split(text, limits->slice_bytes, &split))
+        return fill(text, NULL, catalogue, limits, out, e);
+    int err =
+        split.keys_count > limits->nodes_max
+            ? mr_fail(e, MR_ELIMIT, "more than %u tasks and values in one job", limits->nodes_max)
+            : fill(text, &split, catalogue, limits, out, e);
+    mr_json_split_fini(&split);
+    if (!err || err == MR_ELIMIT) return err;
     return fill(text, NULL, catalogue, limits, out, e);
 }
 

@@ -9,6 +9,10 @@
 
 #define LOOK_AHEAD 8
 
+/* More text than one entry can need: its packed arguments are bounded by MR_LITERAL_BYTES_MAX, its
+ * references by MR_TASK_INPUTS_MAX. */
+#define ENTRY_BYTES_MAX ((uint32_t)128 << 20)
+
 /* `key "y": …`, unless the sentence names a key already. */
 static int within_key(struct mr_json *j, int err, struct mr_str key)
 {
@@ -158,6 +162,11 @@ static int slices(struct slicer *s, const struct mr_json_split *split, bool firs
         if (first_pass && slice->is_plain) {
             err = plain_keys(s, split, slice, &at);
             continue;
+        }
+        if (slice->n > ENTRY_BYTES_MAX) {
+            const struct mr_json_span *last = &split->keys[slice->keys_at + slice->keys_count - 1];
+            return mr_fail(s->j->e, MR_ELIMIT, "key \"%.*s\": an entry of more than %u bytes",
+                MR_SHOWN(mr_str_of(s->text.p + last->at, last->n)), ENTRY_BYTES_MAX);
         }
         yyjson_val *object = parse_slice(s, slice);
         /* the entries found by who cut and by who parsed must be the same */

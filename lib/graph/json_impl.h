@@ -42,7 +42,8 @@ struct mr_json {
     uint32_t params_count;
     uint32_t bindings_count;
     struct mr_json_binding bindings[MR_JSON_BINDINGS_MAX];
-    struct mr_buf text; /* the last text that had something put in */
+    struct mr_pool kept; /* what an entry's options need until they are the builder's */
+    struct mr_buf text;  /* the last text that had something put in */
     yyjson_val text_val;
 
     struct mr_buf *plain; /* where values go instead of the open task; NULL */

@@ -29,6 +29,7 @@ struct mr_json_split {
 };
 
 /* False, with nothing to free, when the text is not what it looks like: parse it whole then, which
- * also finds the words for what is wrong. Slices end at the first entry past `slice_bytes`. */
+ * also finds the words for what is wrong. Of more than MR_TASKS_MAX keys, one more is found. Slices
+ * end at the first entry past `slice_bytes`. */
 bool mr_json_split(struct mr_str text, uint32_t slice_bytes, struct mr_json_split *out);
 void mr_json_split_fini(struct mr_json_split *s);

@@ -35,6 +35,17 @@ static void add_real(struct mr_buf *out, double d)
     mr_buf_add_text(out, text);
 }
 
+static void add_uint(struct mr_buf *out, uint64_t v) /* loops write millions of these */
+{
+    char digits[20];
+    size_t n = sizeof digits;
+    do {
+        digits[--n] = (char)('0' + v % 10);
+        v /= 10;
+    } while (v);
+    mr_buf_add(out, digits + n, sizeof digits - n);
+}
+
 static int add_value(struct mr_json *j, struct mr_str name, yyjson_val *v)
 {
     switch (yyjson_get_tag(v)) {
@@ -43,7 +54,7 @@ static int add_value(struct mr_json *j, struct mr_str name, yyjson_val *v)
         mr_buf_add_str(&j->text, mr_json_text(v));
         return MR_OK;
     case YYJSON_TYPE_NUM | YYJSON_SUBTYPE_UINT:
-        mr_buf_printf(&j->text, "%llu", (unsigned long long)yyjson_get_uint(v));
+        add_uint(&j->text, yyjson_get_uint(v));
         return MR_OK;
     case YYJSON_TYPE_NUM | YYJSON_SUBTYPE_SINT:
         mr_buf_printf(&j->text, "%lld", (long long)yyjson_get_sint(v));
@@ -73,10 +84,14 @@ static int fill(struct mr_json *j, struct mr_str s)
 {
     mr_buf_clear(&j->text);
     for (size_t i = 0; i < s.n;) {
+        const char *dollar = memchr(s.p + i, '$', s.n - i);
+        size_t plain = (dollar ? (size_t)(dollar - s.p) : s.n) - i;
+        mr_buf_add(&j->text, s.p + i, plain);
+        i += plain;
+        if (i == s.n) break;
         bool escaped = s.n - i >= 3 && memcmp(s.p + i, "$${", 3) == 0;
-        if (escaped || s.n - i < 2 || s.p[i] != '$' || s.p[i + 1] != '{') {
-            mr_buf_add_text(&j->text, escaped ? "${" : "");
-            if (!escaped) mr_buf_add_byte(&j->text, (unsigned char)s.p[i]);
+        if (escaped || s.n - i < 2 || s.p[i + 1] != '{') {
+            mr_buf_add_text(&j->text, escaped ? "${" : "$");
             i += escaped ? 3 : 1;
             continue;
         }

@@ -97,7 +97,7 @@ static int read_integer(
 static struct mr_str keep(struct mr_json *j, yyjson_val *v)
 {
     struct mr_str s = mr_json_text(v);
-    return v == &j->text_val ? mr_pool_copy(&j->b->text, s) : s;
+    return v == &j->text_val ? mr_pool_copy(&j->kept, s) : s;
 }
 
 static int read_workers(struct mr_json *j, yyjson_val *v, struct mr_task_options *o)
@@ -106,7 +106,7 @@ static int read_workers(struct mr_json *j, yyjson_val *v, struct mr_task_options
     if (n > MR_OPTION_WORKERS_MAX)
         return mr_fail(j->e, MR_EINVAL, "option \"workers\" lists %zu, the limit is %d", n,
             MR_OPTION_WORKERS_MAX);
-    struct mr_str *workers = mr_pool_take(&j->b->text, n * sizeof *workers);
+    struct mr_str *workers = mr_pool_take(&j->kept, n * sizeof *workers);
     yyjson_arr_iter it = {0};
     if (yyjson_is_arr(v)) it = yyjson_arr_iter_with(v);
     for (size_t i = 0; i < n; i++) {
@@ -129,7 +129,7 @@ static int read_resources(struct mr_json *j, yyjson_val *v, struct mr_task_optio
     if (yyjson_obj_size(v) > MR_RESOURCES_MAX)
         return mr_fail(j->e, MR_EINVAL, "option \"resources\" has %zu kinds, the limit is %d",
             yyjson_obj_size(v), MR_RESOURCES_MAX);
-    struct mr_graph_resource *r = mr_pool_take(&j->b->text, yyjson_obj_size(v) * sizeof *r);
+    struct mr_graph_resource *r = mr_pool_take(&j->kept, yyjson_obj_size(v) * sizeof *r);
     o->resources = r;
     yyjson_obj_iter it = yyjson_obj_iter_with(v);
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
@@ -191,12 +191,12 @@ static int read_option(
 static int read_options(struct mr_json *j, uint32_t node, const struct entry *entry)
 {
     struct mr_task_options o = {0};
-    for (unsigned f = F_RETRIES; f < F_COUNT; f++) {
-        if (!(entry->given & 1u << f)) continue;
-        int err = read_option(j, (enum field)f, entry->at[f], &o);
-        if (err) return err;
-    }
-    return mr_builder_options(j->b, node, &o, j->e);
+    int err = MR_OK;
+    for (unsigned f = F_RETRIES; f < F_COUNT && !err; f++)
+        if (entry->given & 1u << f) err = read_option(j, (enum field)f, entry->at[f], &o);
+    if (!err) err = mr_builder_options(j->b, node, &o, j->e);
+    mr_pool_fini(&j->kept);
+    return err;
 }
 
 /* ---- what an entry is ------------------------------------------------------------------------ */

@@ -50,7 +50,8 @@ static void check_slices(struct mr_str text, int want, const struct mr_graph *g)
     const struct mr_json_limits limits = {2000, (size_t)1 << 20, 16};
     struct mr_graph *sliced = NULL;
     int err = mr_graph_from_json_within(text, &catalogue, &limits, &sliced, NULL);
-    mr_assert(err == want);
+    /* a limit may be met before what else is wrong */
+    mr_assert(err == want || (want && (err == MR_ELIMIT || want == MR_ELIMIT)));
     if (!g) return;
     struct mr_buf a, b;
     mr_buf_init(&a, (size_t)1 << 28);
