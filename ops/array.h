@@ -67,6 +67,8 @@ int mr_array_fold(struct mr_op_call *call, enum mr_binary op, const struct mr_ar
 int mr_array_reduce_all(struct mr_op_call *call, enum mr_binary op, const struct mr_arg *x);
 int mr_array_clip(struct mr_op_call *call, const struct mr_arg *x, const struct mr_arg *low,
     const struct mr_arg *high);
+/* Elements of any strides to `to`, row-major and without gaps. */
+int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *from, void *to);
 /* A view as the result: a number when it has no axis, else a contiguous tensor. */
 int mr_array_return(struct mr_op_call *call, const struct mr_tensor *t);
 int mr_array_concat(

@@ -5,6 +5,8 @@
 
 #include <cblas.h>
 
+#define BAND_PRODUCTS 2e9 /* multiplications between two looks at the cancel flag */
+
 /* m × k by k × n, for a stack of such pairs; everything contiguous. */
 struct product {
     enum mr_dtype t; /* f32, f64, i64 */
@@ -99,7 +101,7 @@ static int stack_of(struct mr_op_call *call, struct mr_tensor *a, struct mr_tens
     return err;
 }
 
-static const void *matrix_at(const struct mr_tensor *t, const struct stack *s, uint64_t index)
+static const char *matrix_at(const struct mr_tensor *t, const struct stack *s, uint64_t index)
 {
     const char *p = t->data;
     for (unsigned i = s->ndim; i-- > 0; index /= s->shape[i])
@@ -107,14 +109,30 @@ static const void *matrix_at(const struct mr_tensor *t, const struct stack *s, u
     return p;
 }
 
+/* One product, a band of rows at a time. */
+static int multiply_bands(
+    struct mr_op_call *call, const struct product *p, const char *a, const void *b, char *c)
+{
+    size_t bytes = mr_dtype_bytes(p->t);
+    double row = (double)p->k * (double)p->n + 1;
+    uint64_t rows = row > BAND_PRODUCTS ? 1 : (uint64_t)(BAND_PRODUCTS / row);
+    struct product band = *p;
+    for (uint64_t i = 0; i < p->m; i += rows) {
+        band.m = MR_MIN(rows, p->m - i);
+        multiply(&band, a + i * p->k * bytes, b, c + i * p->n * bytes);
+        if (call->does->is_cancelled(call))
+            return call->does->fail(call, MR_ECANCELED, "cancelled");
+    }
+    return MR_OK;
+}
+
 static int run_stack(struct mr_op_call *call, const struct product *p, const struct stack *s,
     const struct mr_tensor *a, const struct mr_tensor *b, char *out)
 {
     for (uint64_t i = 0; i < s->count; i++) {
-        multiply(p, matrix_at(a, s, i), matrix_at(b, s, i),
+        int err = multiply_bands(call, p, matrix_at(a, s, i), matrix_at(b, s, i),
             out + i * p->m * p->n * mr_dtype_bytes(p->t));
-        if (call->does->is_cancelled(call))
-            return call->does->fail(call, MR_ECANCELED, "cancelled");
+        if (err) return err;
     }
     return MR_OK;
 }

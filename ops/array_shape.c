@@ -26,8 +26,7 @@ static int return_copy(struct mr_op_call *call, const struct mr_tensor *t)
 {
     void *data = call->does->return_tensor(call, t->dtype, t->ndim, t->shape);
     if (!data) return MR_ELIMIT;
-    mr_tensor_copy(t, data);
-    return MR_OK;
+    return mr_array_copy(call, t, data);
 }
 
 static int return_number(struct mr_op_call *call, const struct mr_tensor *t)
@@ -104,8 +103,7 @@ static int run_reshape(struct mr_op_call *call)
     if (same && may_pass(call)) return call->does->return_arg(call, &call->args[0]);
     void *data = call->does->return_tensor(call, x.dtype, ndim, shape);
     if (!data) return MR_ELIMIT;
-    mr_tensor_copy(&x, data);
-    return MR_OK;
+    return mr_array_copy(call, &x, data);
 }
 
 static int run_transpose(struct mr_op_call *call)
@@ -394,7 +392,8 @@ static int run_split(struct mr_op_call *call)
         uint64_t bytes = mr_tensor_bytes(t.dtype, t.ndim, t.shape);
         void *extent = call->does->scratch(call, bytes);
         if (!extent) return MR_ELIMIT;
-        mr_tensor_copy(&t, mr_tensor_build(extent, t.dtype, t.ndim, t.shape));
+        err = mr_array_copy(call, &t, mr_tensor_build(extent, t.dtype, t.ndim, t.shape));
+        if (err) return err;
         items[i] = (struct mr_arg){.type = MR_ARG_TENSOR,
             .input = MR_ARG_NO_INPUT,
             .extent = mr_str_of(extent, (size_t)bytes)};
@@ -431,8 +430,7 @@ static int run_tile(struct mr_op_call *call)
     }
     void *data = call->does->return_tensor(call, x.dtype, dims, shape);
     if (!data) return MR_ELIMIT;
-    mr_tensor_copy(&from, data);
-    return MR_OK;
+    return mr_array_copy(call, &from, data);
 }
 
 static int run_copy(struct mr_op_call *call)

@@ -217,8 +217,34 @@ int mr_array_where(struct mr_op_call *call, const struct mr_arg *condition, cons
 
 /* ---- many operands ---- */
 
+#define SLAB_BYTES ((uint64_t)32 << 20) /* copied between two looks at the cancel flag */
+
+int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *t, void *to)
+{
+    struct mr_tensor from = *t;
+    while (from.ndim && from.shape[0] == 1)
+        from = mr_tensor_row(&from, 0);
+    uint64_t rows = from.ndim ? from.shape[0] : 1;
+    uint64_t row_bytes = rows ? mr_tensor_data_bytes(&from) / rows : 0;
+    if (!row_bytes) return MR_OK;
+    uint64_t step = MR_MAX(SLAB_BYTES / row_bytes, 1u);
+    for (uint64_t i = 0; i < rows; i += step) {
+        struct mr_tensor slab = from;
+        if (from.ndim) {
+            slab.shape[0] = MR_MIN(step, rows - i);
+            slab.data = (const char *)from.data + (int64_t)i * from.strides[0];
+        }
+        mr_tensor_copy(&slab, (char *)to + i * row_bytes);
+        if (call->does->is_cancelled(call))
+            return call->does->fail(call, MR_ECANCELED, "cancelled");
+    }
+    return MR_OK;
+}
+
 int mr_array_cast(struct mr_op_call *call, const struct mr_tensor *from, const struct mr_tensor *to)
 {
+    if (from->dtype == to->dtype && mr_tensor_is_contiguous(to))
+        return mr_array_copy(call, from, (void *)(uintptr_t)to->data);
     struct mr_loop l = {
         .ndim = to->ndim, .count = 2, .kernel = mr_cast_kernel(from->dtype, to->dtype)};
     memcpy(l.shape, to->shape, sizeof l.shape);

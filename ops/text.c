@@ -259,9 +259,11 @@ static int count_text(struct counts *c, struct mr_str s, bool lower)
     }
     size_t at = 0;
     struct mr_str word;
-    while (next_word(s, &at, &word)) {
+    for (uint32_t i = 1; next_word(s, &at, &word); i++) {
         int err = add_count(c, word, 1);
         if (err) return err;
+        if (i % 65536 == 0 && c->call->does->is_cancelled(c->call))
+            return c->call->does->fail(c->call, MR_ECANCELED, "cancelled");
     }
     return MR_OK;
 }

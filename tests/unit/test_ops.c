@@ -386,6 +386,19 @@ static void damaged_arguments_are_refused(void **state)
     assert_non_null(strstr(e.text, "too deeply"));
 }
 
+static void long_work_stops_when_it_is_cancelled(void **state)
+{
+    (void)state;
+    host.is_cancelled = true;
+    fails("array.random", "[3000000, 1]", MR_ECANCELED, "cancelled");
+    fails("array.full", "[3000000, 1.5]", MR_ECANCELED, "cancelled");
+    fails("array.matmul", "[[[1.0]], [[2.0]]]", MR_ECANCELED, "cancelled");
+    fails("array.copy", "[[1, 2]]", MR_ECANCELED, "cancelled");
+    fails("digits.draw", "[2]", MR_ECANCELED, "cancelled");
+    fails("array.sum", "[[1, 2]]", MR_ECANCELED, "cancelled");
+    host.is_cancelled = false;
+}
+
 static void sleep_and_fail_do_as_they_are_told(void **state)
 {
     (void)state;
@@ -484,6 +497,7 @@ int main(void)
         cmocka_unit_test(a_plug_in_must_be_one),
         cmocka_unit_test(an_argument_of_the_wrong_type_names_itself),
         cmocka_unit_test(damaged_arguments_are_refused),
+        cmocka_unit_test(long_work_stops_when_it_is_cancelled),
         cmocka_unit_test(sleep_and_fail_do_as_they_are_told),
         cmocka_unit_test(every_descriptor_is_complete_and_describes_itself),
         cmocka_unit_test(paths_never_leave_the_data_roots),
