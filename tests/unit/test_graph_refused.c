@@ -180,10 +180,48 @@ static void a_long_key_is_refused_with_its_length(void **state)
     mr_buf_fini(&b);
 }
 
+static void a_few_lines_cannot_ask_for_too_much(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *json;
+        const char *says;
+    } rows[] = {
+        {"{\"tasks\": {\"k-${i}\": {\"value\": 1, \"for\": {\"i\": 1001}}}}",
+            "more than 1000 tasks and values in one job"},
+        {"{\"tasks\": {\"a\": {\"op\": \"sum\", \"args\": {\"each\": {\"op\": \"inc\", \"args\": "
+         "[1]}, \"for\": {\"i\": 1001}}}}}",
+            "more than 1000 tasks and values in one job"},
+        {"{\"params\": {\"x\": \"0123456789012345678901234567890123456789\"}, \"tasks\": "
+         "{\"k-${i}\": {\"value\": \"${i}${x}${x}${x}\", \"for\": {\"i\": 900}}}}",
+            "all arguments together exceed 65536 bytes"},
+        {"{\"params\": {\"x\": \"0123456789012345678901234567890123456789\"}, \"tasks\": "
+         "{\"k-${i}${x}${x}${x}\": {\"value\": 1, \"for\": {\"i\": 900}}}}",
+            "all keys together exceed 65536 bytes"},
+        {"{\"params\": {\"x\": \"0123456789012345678901234567890123456789\"}, \"tasks\": "
+         "{\"k-${i}\": {\"op\": \"inc\", \"args\": [1], \"workers\": "
+         "{\"each\": 1}, \"for\": {\"i\": 2}}}}",
+            "key \"k-0\": option \"workers\" is an object"},
+        {"{\"tasks\": {\"t\": {\"op\": \"sum\", \"args\": [{\"each\": {\"each\": {\"each\": [1], "
+         "\"for\": {\"a\": 1000}}, \"for\": {\"b\": 1000}}, \"for\": {\"c\": 1000}}]}}}",
+            "key \"t\": \"each\" writes more than 1048576 bytes"},
+    };
+    const struct mr_json_limits limits = {1000, 65536, 1 << 20};
+    for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
+        struct mr_graph *g = NULL;
+        struct mr_error e = {0};
+        int err =
+            mr_graph_from_json_within(mr_str(rows[i].json), &fixture_catalogue, &limits, &g, &e);
+        assert_int_not_equal(err, 0);
+        if (!strstr(e.text, rows[i].says)) fail_msg("%s\n  says %s", rows[i].json, e.text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_is_named),
+        cmocka_unit_test(a_few_lines_cannot_ask_for_too_much),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(a_long_key_is_refused_with_its_length),
     };
