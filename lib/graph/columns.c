@@ -134,6 +134,7 @@ struct args_facts {
     uint32_t slots; /* highest slot + 1 */
     uint8_t type;
     int8_t ext;
+    bool is_key; /* a text that could be a key or a name */
 };
 
 static int check_args_pack(struct mr_str pack, struct args_facts *f, struct mr_error *e)
@@ -151,6 +152,7 @@ static int check_args_pack(struct mr_str pack, struct args_facts *f, struct mr_e
         if (!first) continue;
         f->type = (uint8_t)item.type;
         f->ext = item.ext;
+        f->is_key = item.type == MR_PACK_TEXT && mr_utf8_is_key(item.bytes, MR_KEY_BYTES_MAX);
     }
     return MR_OK;
 }
@@ -163,7 +165,7 @@ static bool args_fit(const struct args_facts *f, enum mr_node_kind kind, uint32_
     case MR_NODE_LITERAL: return !f->slots;
     case MR_NODE_OBJECT: return f->type == MR_PACK_EXT && f->ext == MR_PACK_EXT_OBJECT;
     case MR_NODE_NAME:
-    case MR_NODE_ALIAS: return f->type == MR_PACK_TEXT;
+    case MR_NODE_ALIAS: return f->is_key;
     }
     return false;
 }

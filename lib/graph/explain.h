@@ -4,7 +4,8 @@
 #include "base/buf.h"
 #include "graph/graph.h"
 
-/* The node of a key, or MR_NODE_NONE. The first call builds an index (8-16 B a node). */
+/* The node of a key, or MR_NODE_NONE. The first call builds an index (8-16 B a node), so
+ * that a graph has one thread at a time here. */
 uint32_t mr_graph_find(struct mr_graph *g, struct mr_str key);
 
 /* Was the key submitted, but is needed by no target? */
