@@ -65,7 +65,7 @@ void *mr_rpc_call_context(const struct mr_rpc_call *call);
 
 struct mr_str mr_rpc_call_method(const struct mr_rpc_call *call); /* "/millrace.v1.Jobs/Get" */
 mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call);     /* MR_NEVER: none */
-/* "unix:/path" or "ipv4:127.0.0.1:4711"; lent until on_done. Not authenticated. */
+/* "unix:…" or "ipv4:127.0.0.1:4711"; lent until on_done. Not authenticated. */
 struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call);
 /* The peer's metadata: of a server call the request's, of a client call the initial and, in
  * on_done, the trailing one. Lower-case names; the first of several. Lent until on_done returns. */

@@ -3,8 +3,10 @@
 
 #include "rpc/core.h"
 #include "rpc/descriptors.h"
+#include "rpc/doorman.h"
 
 #define MR_RPC_SERVICES_MAX 64
+#define MR_RPC_DOORMEN_MAX 4
 #define MR_RPC_ACCEPTS 64 /* calls that may arrive in one turn without waiting for the next */
 
 struct mr_rpc_entry { /* one method, found by its path */
@@ -24,6 +26,10 @@ struct mr_rpc_accept;
 struct mr_rpc_server {
     struct mr_rpc_loop *loop;
     grpc_server *grpc;
+    grpc_server_credentials *credentials;
+    struct mr_doorman_rules rules;
+    struct mr_doorman *doormen[MR_RPC_DOORMEN_MAX];
+    uint32_t doormen_count;
     size_t message_bytes_max;
     mr_rpc_auth auth;
     void *auth_ctx;
@@ -40,6 +46,10 @@ struct mr_rpc_server {
     bool started, draining, shut_down;
     struct mr_rpc_tag shutdown_tag;
 };
+
+/* address.c */
+void mr_rpc_server_open_doors(struct mr_rpc_server *server);
+void mr_rpc_server_shut_doors(struct mr_rpc_server *server);
 
 extern const struct mr_rpc_service mr_rpc_health_service;
 extern const struct mr_rpc_service mr_rpc_reflection_service;

@@ -92,6 +92,11 @@ struct mr_rpc_server *mr_rpc_server_new(
     s->auth = o->auth;
     s->auth_ctx = o->auth_ctx;
     s->grpc = make_server(o, s->message_bytes_max);
+    s->credentials = grpc_insecure_server_credentials_create();
+    s->rules.any_uid = o->any_uid;
+    mr_assert(o->allow_uids_count <= MR_RPC_UIDS_MAX);
+    for (size_t i = 0; i < o->allow_uids_count; i++)
+        s->rules.uids[s->rules.uids_count++] = o->allow_uids[i];
     grpc_server_register_completion_queue(s->grpc, loop->cq, NULL);
     s->shutdown_tag.done = shutdown_done;
     mr_list_init(&s->calls);
@@ -253,6 +258,7 @@ void mr_rpc_server_start(struct mr_rpc_server *s)
         s->accepts_count++;
         arm(&s->accepts[i]);
     }
+    mr_rpc_server_open_doors(s);
 }
 
 /* ---- health and the end --------------------------------------------------------------------- */
@@ -306,11 +312,13 @@ void mr_rpc_server_close(struct mr_rpc_server **server, mr_duration grace)
     mr_time until = mr_time_after(mr_clock_now(), grace);
     while (!mr_rpc_server_is_drained(s) && mr_clock_now() < until)
         (void)mr_rpc_loop_run(s->loop, until);
+    mr_rpc_server_shut_doors(s);
     grpc_server_shutdown_and_notify(s->grpc, s->loop->cq, &s->shutdown_tag);
     mr_rpc_server_cancel_all(s);
     while (!s->shut_down || s->accepts_count || !mr_rpc_server_is_drained(s))
         (void)mr_rpc_loop_run(s->loop, MR_NEVER);
     grpc_server_destroy(s->grpc);
+    grpc_server_credentials_release(s->credentials);
     for (uint32_t i = 0; i < s->entries_count; i++)
         mr_release(s->entries[i].path);
     for (uint32_t i = 0; i < s->health_count; i++)

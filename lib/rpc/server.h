@@ -33,11 +33,14 @@ struct mr_rpc_service {
  * with the sentence for the caller. */
 typedef int (*mr_rpc_auth)(void *ctx, struct mr_rpc_call *call, struct mr_error *e);
 
-struct mr_rpc_server_options { /* zero: the default */
-    size_t message_bytes_max;  /* MR_MESSAGE_BYTES_MAX */
-    mr_duration keepalive;     /* ping idle TCP connections this often; 0: 20 s; MR_NEVER: never */
-    mr_duration ping_min;      /* clients may ping this often; 0: 1 s */
-    mr_rpc_auth auth;          /* NULL: everyone may; health checks always may */
+struct mr_rpc_server_options {  /* zero: the default */
+    size_t message_bytes_max;   /* MR_MESSAGE_BYTES_MAX */
+    mr_duration keepalive;      /* ping idle TCP connections this often; 0: 20 s; MR_NEVER: never */
+    mr_duration ping_min;       /* clients may ping this often; 0: 1 s */
+    const uint32_t *allow_uids; /* may connect to UNIX sockets, besides our own uid and root */
+    size_t allow_uids_count;    /* at most 16 */
+    bool any_uid;               /* everyone may, as far as the file system lets them */
+    mr_rpc_auth auth;           /* NULL: everyone may; health checks always may */
     void *auth_ctx;
 };
 

@@ -1,0 +1,178 @@
+/* Knows UNIX sockets and the credentials of who connects. Refuses to know what is spoken there. */
+#include "rpc/doorman.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "host/log.h"
+#include "host/thread.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define BACKLOG 128
+
+struct mr_doorman {
+    struct mr_doorman_rules rules;
+    char *path;
+    dev_t device; /* of the socket file that we made */
+    ino_t inode;
+    int listen_fd;
+    int stop_fd;
+    void (*welcome)(void *ctx, int fd);
+    void *ctx;
+    struct mr_thread *thread;
+};
+
+static int address_of(const char *path, struct sockaddr_un *at, struct mr_error *e)
+{
+    *at = (struct sockaddr_un){.sun_family = AF_UNIX};
+    size_t n = strlen(path);
+    if (!n || n >= sizeof at->sun_path)
+        return mr_fail(e, MR_EINVAL, "\"unix:%s\": the path of a socket has from 1 to %zu bytes",
+            path, sizeof at->sun_path - 1);
+    memcpy(at->sun_path, path, n);
+    return MR_OK;
+}
+
+/* Removes the socket of a dead server; whatever else stands there stays. */
+static int clear_path(const char *path, const struct sockaddr_un *at, struct mr_error *e)
+{
+    struct stat st;
+    if (lstat(path, &st)) return MR_OK; /* bind tells what is wrong, if anything is */
+    if (!S_ISSOCK(st.st_mode))
+        return mr_fail(e, MR_EEXIST, "\"%s\" exists and is not a socket", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return mr_fail(e, MR_EIO, "cannot make a socket: error %d", errno);
+    int failed = connect(fd, (const struct sockaddr *)at, sizeof *at);
+    int why = failed ? errno : 0;
+    (void)close(fd);
+    if (!failed || why == EAGAIN)
+        return mr_fail(e, MR_EEXIST, "another server listens on \"unix:%s\"", path);
+    if (why != ECONNREFUSED)
+        return mr_fail(e, MR_EEXIST, "\"unix:%s\" cannot be taken over: %s", path, strerror(why));
+    (void)unlink(path);
+    return MR_OK;
+}
+
+static int bind_and_listen(struct mr_doorman *d, const struct sockaddr_un *at, struct mr_error *e)
+{
+    const char *doing = "make a socket for";
+    d->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool ok = d->listen_fd >= 0;
+    if (ok) {
+        doing = "bind";
+        ok = !bind(d->listen_fd, (const struct sockaddr *)at, sizeof *at);
+    }
+    if (ok) {
+        doing = "set the mode of";
+        bool ours_only = !d->rules.any_uid && !d->rules.uids_count;
+        ok = !chmod(d->path, ours_only ? 0600 : 0666);
+    }
+    if (ok) {
+        doing = "listen on";
+        ok = !listen(d->listen_fd, BACKLOG);
+    }
+    if (!ok)
+        return mr_fail(e, MR_EIO, "cannot %s \"unix:%s\": %s", doing, d->path, strerror(errno));
+    struct stat st;
+    if (!lstat(d->path, &st)) {
+        d->device = st.st_dev;
+        d->inode = st.st_ino;
+    }
+    return MR_OK;
+}
+
+int mr_doorman_open(const char *path, const struct mr_doorman_rules *rules, struct mr_doorman **out,
+    struct mr_error *e)
+{
+    struct sockaddr_un at;
+    int err = address_of(path, &at, e);
+    if (err) return err;
+    err = clear_path(path, &at, e);
+    if (err) return err;
+    MR_AUTO(mr_doorman_close) struct mr_doorman *d = mr_alloc(sizeof *d);
+    d->rules = *rules;
+    d->path = mr_copy_text(path);
+    d->stop_fd = -1;
+    err = bind_and_listen(d, &at, e);
+    if (err) return err;
+    d->stop_fd = eventfd(0, EFD_CLOEXEC);
+    mr_assert(d->stop_fd >= 0);
+    *out = MR_STEAL(d);
+    return MR_OK;
+}
+
+static bool may_enter(const struct mr_doorman_rules *rules, uid_t uid)
+{
+    if (rules->any_uid || uid == geteuid() || uid == 0) return true;
+    for (size_t i = 0; i < rules->uids_count; i++)
+        if (uid == rules->uids[i]) return true;
+    return false;
+}
+
+static void meet(struct mr_doorman *d, int fd)
+{
+    struct ucred who = {0};
+    socklen_t n = sizeof who;
+    bool known = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n);
+    if (known && may_enter(&d->rules, who.uid)) {
+        d->welcome(d->ctx, fd);
+        return;
+    }
+    char path[160];
+    mr_log(MR_WARN, "rpc.peer_refused", "uid=%" PRIu32 " pid=%" PRId32 " socket=%s",
+        (uint32_t)who.uid, (int32_t)who.pid, mr_log_quote(mr_str(d->path), path, sizeof path));
+    (void)close(fd);
+}
+
+static void stand(void *ctx)
+{
+    struct mr_doorman *d = ctx;
+    struct pollfd fds[] = {{d->listen_fd, POLLIN, 0}, {d->stop_fd, POLLIN, 0}};
+    for (;;) {
+        int n = poll(fds, MR_ARRAY_LEN(fds), -1);
+        if (n < 0 && errno == EINTR) continue;
+        mr_assert(n > 0);
+        if (fds[1].revents) return;
+        int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd >= 0)
+            meet(d, fd);
+        else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+            mr_clock_sleep(50 * MR_MS); /* the queue of the socket waits meanwhile */
+    }
+}
+
+void mr_doorman_start(struct mr_doorman *d, void (*welcome)(void *ctx, int fd), void *ctx)
+{
+    mr_assert(!d->thread);
+    d->welcome = welcome;
+    d->ctx = ctx;
+    d->thread = mr_thread_start("unix-accept", stand, d);
+}
+
+void mr_doorman_close(struct mr_doorman **d_at)
+{
+    if (!*d_at) return;
+    struct mr_doorman *d = MR_STEAL(*d_at);
+    if (d->thread) {
+        uint64_t one = 1;
+        ssize_t n = write(d->stop_fd, &one, sizeof one);
+        mr_assert(n == (ssize_t)sizeof one);
+        mr_thread_join(&d->thread);
+    }
+    struct stat st;
+    bool ours = d->inode && !lstat(d->path, &st) && st.st_dev == d->device && st.st_ino == d->inode;
+    if (ours) (void)unlink(d->path);
+    if (d->listen_fd >= 0) (void)close(d->listen_fd);
+    if (d->stop_fd >= 0) (void)close(d->stop_fd);
+    mr_release(d->path);
+    mr_release(d);
+}

@@ -1,0 +1,175 @@
+/* Who gets in at a UNIX socket, and what happens to the socket's file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "host/clock.h"
+#include "host/file.h"
+#include "host/inbox.h"
+#include "host/log.h"
+#include "rpc/doorman.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STRANGER 65534
+#define PATIENCE (20 * MR_SECOND)
+
+struct place {
+    char directory[32];
+    char path[64];
+    struct mr_inbox *entered;
+};
+
+static int setup(void **state)
+{
+    struct place *p = mr_alloc(sizeof *p);
+    (void)snprintf(p->directory, sizeof p->directory, "/tmp/mr-door-XXXXXX");
+    assert_non_null(mkdtemp(p->directory));
+    assert_int_equal(chmod(p->directory, 0755), 0);
+    (void)snprintf(p->path, sizeof p->path, "%s/s", p->directory);
+    p->entered = mr_inbox_new(8, sizeof(int));
+    *state = p;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct place *p = *state;
+    mr_inbox_free(&p->entered);
+    (void)unlink(p->path);
+    (void)rmdir(p->directory);
+    mr_release(p);
+    return 0;
+}
+
+static void welcome(void *ctx, int fd)
+{
+    (void)!write(fd, "hello", 5);
+    (void)close(fd);
+    int one = 1;
+    (void)mr_inbox_push(ctx, &one);
+}
+
+/* What a process of this uid reads there: bytes, or -1 if it may not even connect. Only calls that
+ * are safe after fork. */
+static int visit(const char *path, uid_t uid)
+{
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    memcpy(at.sun_path, path, strlen(path));
+    pid_t child = fork();
+    if (child == 0) {
+        char text[8];
+        if (uid != geteuid() && setuid(uid)) _exit(100);
+        int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        if (connect(fd, (const struct sockaddr *)&at, sizeof at)) _exit(101);
+        ssize_t n = read(fd, text, sizeof text);
+        _exit(n < 0 ? 102 : (int)n);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    int code = WEXITSTATUS(status);
+    return code == 101 ? -1 : code;
+}
+
+static void our_own_processes_come_in(void **state)
+{
+    struct place *p = *state;
+    struct mr_doorman_rules rules = {0};
+    struct mr_doorman *d = NULL;
+    assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
+    struct stat st;
+    assert_int_equal(stat(p->path, &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    mr_doorman_start(d, welcome, p->entered);
+    assert_int_equal(visit(p->path, geteuid()), 5);
+    int one = 0;
+    assert_int_equal(mr_inbox_wait(p->entered, mr_clock_now() + PATIENCE, &one, 1), 1);
+    mr_doorman_close(&d);
+    assert_int_not_equal(access(p->path, F_OK), 0);
+}
+
+static void a_stranger_is_shown_out_unless_listed(void **state)
+{
+    struct place *p = *state;
+    if (geteuid() != 0) skip(); /* only root can be somebody else */
+    mr_log_set_level(MR_ERROR);
+    struct mr_doorman_rules rules = {.uids = {12345}, .uids_count = 1};
+    struct mr_doorman *d = NULL;
+    assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
+    mr_doorman_start(d, welcome, p->entered);
+    assert_int_equal(visit(p->path, 12345), 5);
+    assert_int_equal(visit(p->path, STRANGER), 0); /* the end at once, no greeting */
+    mr_doorman_close(&d);
+    rules = (struct mr_doorman_rules){.any_uid = true};
+    assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
+    mr_doorman_start(d, welcome, p->entered);
+    assert_int_equal(visit(p->path, STRANGER), 5);
+    mr_doorman_close(&d);
+    rules = (struct mr_doorman_rules){0};
+    assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
+    mr_doorman_start(d, welcome, p->entered);
+    assert_int_equal(visit(p->path, STRANGER), -1); /* mode 0600 */
+    mr_doorman_close(&d);
+}
+
+static void a_dead_servers_socket_is_replaced_and_nothing_else(void **state)
+{
+    struct place *p = *state;
+    struct sockaddr_un at = {.sun_family = AF_UNIX};
+    memcpy(at.sun_path, p->path, strlen(p->path));
+    int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(dead, (const struct sockaddr *)&at, sizeof at), 0);
+    (void)close(dead);
+    struct mr_doorman_rules rules = {0};
+    struct mr_doorman *d = NULL, *second = NULL;
+    struct mr_error e;
+    assert_int_equal(mr_doorman_open(p->path, &rules, &d, &e), MR_OK);
+    assert_int_equal(mr_doorman_open(p->path, &rules, &second, &e), MR_EEXIST);
+    assert_non_null(strstr(e.text, "another server listens"));
+    mr_doorman_close(&d);
+    assert_int_equal(mr_file_write(p->path, MR_STR("data"), 0600, &e), MR_OK);
+    assert_int_equal(mr_doorman_open(p->path, &rules, &d, &e), MR_EEXIST);
+    assert_int_equal(access(p->path, F_OK), 0);
+    assert_int_equal(mr_doorman_open("/nonexistent/s", &rules, &d, &e), MR_EIO);
+    char large[200];
+    memset(large, 'x', sizeof large - 1);
+    large[sizeof large - 1] = 0;
+    assert_int_equal(mr_doorman_open(large, &rules, &d, &e), MR_EINVAL);
+    assert_null(d);
+}
+
+static void a_successors_socket_file_is_left_alone(void **state)
+{
+    struct place *p = *state;
+    struct mr_doorman_rules rules = {0};
+    struct mr_doorman *first = NULL, *second = NULL;
+    assert_int_equal(mr_doorman_open(p->path, &rules, &first, NULL), MR_OK);
+    assert_int_equal(unlink(p->path), 0);
+    assert_int_equal(mr_doorman_open(p->path, &rules, &second, NULL), MR_OK);
+    mr_doorman_close(&first);
+    assert_int_equal(access(p->path, F_OK), 0);
+    mr_doorman_close(&second);
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        T(our_own_processes_come_in),
+        T(a_stranger_is_shown_out_unless_listed),
+        T(a_dead_servers_socket_is_replaced_and_nothing_else),
+        T(a_successors_socket_file_is_left_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
