@@ -11,6 +11,7 @@
 #define BLOCK_ROWS 512 /* of a sum of floats: then its total is put aside */
 
 static const char *const names[] = {"sum", "prod", "min", "max", "any", "all"};
+static const enum mr_binary by[] = {MR_ADD, MR_MUL, MR_MIN, MR_MAX, MR_OR, MR_AND};
 
 /* The accumulators before the first row. */
 static void start(enum mr_reduce op, enum mr_dtype t, const char *first, size_t width, char *acc)
@@ -75,10 +76,38 @@ static int reduce_narrow(
     return MR_OK;
 }
 
+#define SHORT_N 16
+
+/* Many short groups: one after the other's elements are combined across all groups at once. */
+static int reduce_short(
+    struct mr_op_call *call, enum mr_reduce op, const struct mr_reduction *r, char *out)
+{
+    enum mr_dtype t = mr_reduce_accumulator(op, r->dtype);
+    ptrdiff_t width = (ptrdiff_t)mr_dtype_bytes(r->dtype);
+    struct mr_tensor acc;
+    struct mr_tensor x;
+    mr_tensor_init(&acc, t, 1, &r->outer, out);
+    mr_tensor_init(&x, r->dtype, 1, &r->outer, r->data);
+    x.strides[0] = (int64_t)r->n * width;
+    int err = mr_array_cast(call, &x, &acc);
+    for (uint64_t k = 1; k < r->n && !err; k++) {
+        struct mr_loop l = {
+            .ndim = 1, .shape = {r->outer}, .count = 3, .kernel = mr_binary_kernel(by[op], t)};
+        x.data = r->data + (ptrdiff_t)k * width;
+        mr_loop_operand_set(&l, 0, &acc, t);
+        mr_loop_operand_set(&l, 1, &x, t);
+        mr_loop_operand_set(&l, 2, &acc, t);
+        err = mr_loop_run(call, &l);
+    }
+    return err;
+}
+
 /* Every group of `r` into `out`, elements of the accumulator's type. */
 static int reduce_all(
     struct mr_op_call *call, enum mr_reduce op, const struct mr_reduction *r, char *out)
 {
+    if (r->inner == 1 && r->n && r->n <= SHORT_N && r->outer > SHORT_N)
+        return reduce_short(call, op, r, out);
     struct reducing x = {.op = op, .t = r->dtype, .acc = mr_reduce_accumulator(op, r->dtype)};
     size_t inner = (size_t)r->inner;
     size_t width = MR_MAX(inner, (size_t)LANES);
@@ -275,7 +304,6 @@ static int run_partial(struct mr_op_call *call)
 
 static int run_merge(struct mr_op_call *call)
 {
-    static const enum mr_binary by[] = {MR_ADD, MR_MUL, MR_MIN, MR_MAX, MR_OR, MR_AND};
     enum mr_reduce op = MR_REDUCE_SUM;
     int err = reduce_op(call, &call->args[0], &op);
     if (err) return err;

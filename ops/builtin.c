@@ -15,6 +15,7 @@ const mr_op_family *mr_op_families(uint32_t *count)
         mr_text_ops,
         mr_collection_ops,
         mr_image_ops,
+        mr_table_ops,
         mr_digits_ops,
     };
     *count = MR_ARRAY_LEN(families);

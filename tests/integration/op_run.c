@@ -1,8 +1,8 @@
 /* mr-op-run: runs operators for a test in another language. On its input stand requests, on its
  * output answers, in order; numbers are u32, little endian, before what they count.
  *
- *   request: op, arguments (a pack), count of inputs, for each: 'p' pack | 'n' npy, bytes
- *   answer:  code (i32), kind 'p' pack | 'e' extent | 'i' input (u32) | 'x' error text, bytes
+ *   request: op, arguments (a pack), count of inputs, for each: 'p' pack | 'n' npy | 'e' extent,
+ * bytes answer:  code (i32), kind 'p' pack | 'e' extent | 'i' input (u32) | 'x' error text, bytes
  *
  * mr-op-run [--plugin LIBRARY] [--data-root DIR] [--list ''] */
 #include "support/op_host.h"
@@ -43,6 +43,13 @@ static bool read_input(struct mr_op_input *in, void **extent)
     *extent = (void *)(uintptr_t)blob.p;
     if (kind == 'p') {
         in->pack = blob;
+        return true;
+    }
+    if (kind == 'e') {
+        *extent = mr_alloc_aligned(blob.n, 64);
+        memcpy(*extent, blob.p, blob.n);
+        mr_release((void *)(uintptr_t)blob.p);
+        in->extent = mr_str_of(*extent, blob.n);
         return true;
     }
     void *made = NULL;

@@ -38,7 +38,14 @@ class Slot(int):
     """The n-th input."""
 
 
+class Extent(str):
+    """A value that an operator made, by the name it is kept under."""
+
+
 def pack(v, inputs):
+    if isinstance(v, Extent):
+        inputs.append(v)
+        v = Slot(len(inputs) - 1)
     if isinstance(v, np.ndarray) or isinstance(v, np.generic):
         inputs.append(np.asarray(v))
         v = Slot(len(inputs) - 1)
@@ -124,6 +131,7 @@ class Failed(Exception):
 class Helper:
     def __init__(self, *argv):
         self.process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.extents = {}
 
     def read(self, n):
         b = self.process.stdout.read(n)
@@ -138,6 +146,9 @@ class Helper:
         blob = lambda b: struct.pack("<I", len(b)) + b
         out = [blob(op.encode()), blob(packed), struct.pack("<I", len(inputs))]
         for a in inputs:
+            if isinstance(a, Extent):
+                out.append(b"e" + blob(self.extents[a]))
+                continue
             f = io.BytesIO()
             np.lib.format.write_array(f, a, version=(1, 0))
             out.append(b"n" + blob(f.getvalue()))
@@ -767,6 +778,44 @@ def test_text():
     refused("text.merge_counts", [{"a": "x"}], '"a": expected int, got text')
     refused("text.merge_counts", [{"a": 2 ** 63 - 1}, {"a": 1}], "does not fit 64 bits")
     refused("text.count_words", [[1]], "expected texts, got int")
+
+
+def test_tables(folder):
+    rows = [(i, i * 0.5 if i % 7 else "", ["true", "false"][i % 2], f"na\u00efve, {i}" if i % 5 else "") for i in range(200)]
+    csv = "id,half,even,name\n" + "".join(f'{a},{b},{c},"{d}"\n' if d else f"{a},{b},{c},\n" for a, b, c, d in rows)
+    (folder / "t.csv").write_text(csv, encoding="utf-8")
+    for source in ("t.csv", csv.encode()):
+        t = HELPER.call("table.from_csv", source)
+        CASES["table.from_csv"] += 1
+        if t[:2] != ("extent", 2):
+            report("table.from_csv", [], show(t))
+    HELPER.extents["t"] = t[2]
+    table = Extent("t")
+    check("table.columns", [table], [["id", "i64"], ["half", "f64"], ["even", "bool"], ["name", "utf8"]])
+    half = np.array([np.nan if r[1] == "" else r[1] for r in rows])
+    ids = np.arange(200)
+    even = np.array([r[2] == "true" for r in rows])
+    check("table.column", [table, "id"], ids)
+    check("table.column", [table, "half"], half)
+    check("table.column", [table, "even"], even)
+    check("table.column", [table, "name"], [r[3] or None for r in rows])
+    check("table.to_tensor", [table], np.stack([ids, half, even], axis=1).astype("f8"))
+    check("table.to_tensor", [table, ["half", "id"], "f32"], np.stack([half, ids], axis=1).astype("f4"))
+    check("len", [table], 200)
+    for n in (0, 1, 63, 200, 1000):
+        HELPER.extents["h"] = HELPER.call("table.head", table, n)[2]
+        head = Extent("h")
+        CASES["table.head"] += 1
+        check("len", [head], min(n, 200))
+        if n:
+            check("table.column", [head, "name"], [r[3] or None for r in rows[:n]])
+            check("table.to_tensor", [head], np.stack([ids, half, even], axis=1).astype("f8")[:n])
+    refused("table.column", [table, "absent"], "table.column: ")
+    refused("table.to_tensor", [table, ["name"]], 'column "name" is utf8, not numbers')
+    refused("table.to_tensor", [table, None, "i32"], "expected f16, f32 or f64")
+    refused("table.from_csv", ["t.csv", "ab"], "expected one character")
+    refused("table.from_csv", [b"a,b\n1,2\n3\n"], "table.from_csv: ")
+    refused("table.head", [np.zeros(3)], 'argument "table": expected value, got tensor')
 
 
 def png_pixels(b):
