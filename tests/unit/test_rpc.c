@@ -629,6 +629,26 @@ static void a_second_server_does_not_take_a_living_socket(void **state)
     mr_rpc_server_close(&second, MR_SECOND);
 }
 
+static void a_restarted_server_is_found_again(void **state)
+{
+    struct world *w = *state;
+    ask(w, "/test.Service/Echo", MR_STR("x"));
+    assert_int_equal(w->at_client.code, 0);
+    mr_rpc_server_close(&w->server, MR_SECOND);
+    ask(w, "/test.Service/Echo", MR_STR("x"));
+    assert_int_equal(w->at_client.code, 14); /* at once: nobody is there */
+    w->server = mr_rpc_server_new(w->loop, NULL);
+    mr_rpc_server_add_service(w->server, &service, w);
+    assert_int_equal(mr_rpc_server_listen(w->server, w->address, NULL, NULL), MR_OK);
+    mr_rpc_server_start(w->server);
+    struct mr_rpc_call_options o = {.one_reply = true, .timeout = PATIENCE, .wait_for_ready = true};
+    struct mr_rpc_call *call = open_call(w, "/test.Service/Echo", &o);
+    assert_int_equal(mr_rpc_call_send(call, MR_STR("again")), MR_OK);
+    assert_int_equal(mr_rpc_call_half_close(call), MR_OK);
+    RUN_UNTIL(w, w->at_client.done);
+    assert_string_equal(w->at_client.last, "again");
+}
+
 static void replied(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
     struct seen *s = ctx;
@@ -676,6 +696,7 @@ int main(void)
         T(a_unary_request_without_a_message_is_refused),
         T(nobody_listening_is_unavailable),
         T(a_second_server_does_not_take_a_living_socket),
+        T(a_restarted_server_is_found_again),
         T(many_unary_calls_run_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
