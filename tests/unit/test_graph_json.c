@@ -361,12 +361,13 @@ static void definitions_differ_where_values_would(void **state)
     };
     for (size_t i = 0; i < MR_ARRAY_LEN(others); i++)
         assert_false(same(base, others[i], "y"));
-    static const char *const equal[] = {
-        "{\"dsk\": {\"y\": [\"inc\", \"k\"], \"k\": 1}}",
+    static const char renamed[] = "{\"dsk\": {\"y\": [\"inc\", \"k\"], \"k\": 1}}";
+    static const char optioned[] =
         "{\"dsk\": {\"x\": 1, \"y\": {\"op\": \"inc\", \"args\": [\"x\"], \"retries\": 5, "
-        "\"persist\": \"p\", \"pure\": true}}}",
-        "{\"dsk\": {\"x\": 1, \"q\": 2, \"y\": [\"inc\", \"x\"], \"r\": [\"inc\", \"q\"]}}",
-    };
+        "\"persist\": \"p\", \"pure\": true}}}";
+    static const char beside[] =
+        "{\"dsk\": {\"x\": 1, \"q\": 2, \"y\": [\"inc\", \"x\"], \"r\": [\"inc\", \"q\"]}}";
+    static const char *const equal[] = {renamed, optioned, beside};
     for (size_t i = 0; i < MR_ARRAY_LEN(equal); i++)
         assert_true(same(base, equal[i], "y"));
 }
@@ -399,8 +400,8 @@ static void write_many(struct mr_buf *b, const char *head, uint32_t n)
 static void slices_and_the_whole_text_mean_the_same(void **state)
 {
     (void)state;
-    static const char *const heads[] = {"{\"dsk\": {", "{\"name\": \"a{\\\"\", \"labels\": "
-                                                       "{\"tasks\": \"{\"}, \"dsk\" : {"};
+    static const char *const heads[] = {
+        "{\"dsk\": {", "{\"name\": \"a{\\\"\", \"labels\": {\"tasks\": \"{\"}, \"dsk\" : {"};
     for (uint32_t n = 31; n < 200; n += 7) {
         struct mr_buf text, bytes[2];
         mr_buf_init(&text, 1 << 20);
