@@ -176,7 +176,7 @@ static int reduce(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor x
     if (!err) err = mr_reduction_prepare(call, &x, axes, keepdims, &r);
     if (err) return err;
     uint64_t groups = r.outer * r.inner;
-    if (!r.n && groups && (op == MR_REDUCE_MIN || op == MR_REDUCE_MAX))
+    if (!r.n && (op == MR_REDUCE_MIN || op == MR_REDUCE_MAX))
         return call->does->fail(call, MR_EINVAL, "there is no %s of no elements", names[op]);
     err = mr_reduction_result(call, t, r.kept_ndim, r.kept, &out);
     if (err) return err;
@@ -250,7 +250,7 @@ static int arg_extreme(struct mr_op_call *call, bool max)
     int err = common_args(call, 1, &x, &axes, &keepdims);
     if (!err) err = mr_reduction_prepare(call, &x, axes, keepdims, &r);
     if (err) return err;
-    if (!r.n && r.outer && r.inner)
+    if (!r.n)
         return call->does->fail(
             call, MR_EINVAL, "there is no %s of no elements", max ? "max" : "min");
     err = mr_reduction_result(call, MR_DTYPE_I64, r.kept_ndim, r.kept, &out);

@@ -203,7 +203,7 @@ int mr_reduce_moments(
         .means = memory + 3 * width,
         .m2 = memory + 4 * width};
     size_t inner = (size_t)r->inner;
-    for (uint64_t o = 0; o < r->outer; o++) {
+    for (uint64_t o = 0; inner && o < r->outer; o++) {
         const char *rows = r->data + o * r->n * r->inner * mr_dtype_bytes(r->dtype);
         int err = inner <= LANES / 2 ? moments_narrow(call, r, rows, &m)
                                      : moments_of_rows(call, r, rows, r->n, inner, &m);

@@ -1,5 +1,5 @@
-/* Arguments and inputs of a task, as bytes from elsewhere, through resolution and a few operators.
- * The first byte chooses the operator, the second cuts the rest into arguments and one input. */
+/* Arguments and inputs of a task, as bytes from elsewhere, through resolution and the operators.
+ * Two bytes choose the operator, the third cuts the rest into arguments and one input. */
 #include "base/alloc.h"
 #include "ops/call.h"
 #include "ops/registry.h"
@@ -55,16 +55,35 @@ static const struct mr_op_host host = {.alloc_result = alloc_result,
     .log = log_line,
     .open = open_file};
 
+/* The operator whose name's hash follows `point` on a ring: a corpus keeps its meaning when
+ * operators are added. */
+static const struct mr_op_desc *choose(const struct mr_registry *r, uint16_t point)
+{
+    const struct mr_op_desc *best = NULL;
+    uint16_t nearest = UINT16_MAX;
+    for (uint32_t i = 0; i < mr_registry_count(r); i++) {
+        const struct mr_op_desc *op = mr_registry_at(r, i);
+        uint32_t hash = 2166136261u; /* FNV-1a */
+        for (const char *p = op->name; *p; p++)
+            hash = (hash ^ (unsigned char)*p) * 16777619u;
+        uint16_t distance = (uint16_t)((hash >> 16 ^ hash) - point);
+        if (best && distance >= nearest) continue;
+        best = op;
+        nearest = distance;
+    }
+    return best;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static struct mr_registry *registry;
     static struct mr_op_run *run;
     if (!registry) registry = mr_registry_new();
     if (!run) run = mr_op_run_new(&host, (uint64_t)32 << 20);
-    if (n < 2) return 0;
-    const struct mr_op_desc *op = mr_registry_at(registry, data[0] % mr_registry_count(registry));
-    size_t cut = 2 + (n - 2) * data[1] / 255;
-    unsigned char *args = mr_copy(data + 2, cut - 2); /* of exact length, for the sanitizer */
+    if (n < 3) return 0;
+    const struct mr_op_desc *op = choose(registry, (uint16_t)(data[0] << 8 | data[1]));
+    size_t cut = 3 + (n - 3) * data[2] / 255;
+    unsigned char *args = mr_copy(data + 3, cut - 3); /* of exact length, for the sanitizer */
     unsigned char *pack = mr_copy(data + cut, n - cut);
     void *extent = mr_alloc_aligned(n - cut, 64);
     memcpy(extent, data + cut, n - cut);
@@ -73,7 +92,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     struct mr_op_task task = {0};
     struct mr_op_result result;
     struct mr_error e;
-    int err = mr_op_run(run, op, &task, mr_str_of(args, cut - 2), inputs, 2, NULL, &result, &e);
+    int err = mr_op_run(run, op, &task, mr_str_of(args, cut - 3), inputs, 2, NULL, &result, &e);
     if (err && !e.text[0]) __builtin_trap(); /* every failure has words */
     mr_release(args);
     mr_release(pack);

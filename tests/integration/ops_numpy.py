@@ -384,7 +384,7 @@ def axes_of(shape):
 
 
 def test_reductions():
-    shapes = [(), (5,), (0,), (3, 4), (0, 3), (2, 3, 4), (300, 3), (3, 300), (130, 70), (2, 1, 5), (1, 1), (257, 2, 3)]
+    shapes = [(), (5,), (0,), (3, 4), (0, 3), (2, 0), (0, 0), (2, 0, 3), (2, 3, 4), (300, 3), (3, 300), (130, 70), (2, 1, 5), (1, 1), (257, 2, 3)]
     for name, f in REDUCE.items():
         op = "array." + name
         for a in DTYPES:
@@ -476,6 +476,14 @@ def test_moments():
                 got = HELPER.call("array.moments_" + op, merged)
                 if not np.allclose(got, want, rtol=1e-9, atol=1e-12 * scale * scale) or np.shape(got) != np.shape(want):
                     report("array.moments_" + op, [x], f"got {show(got)}, wanted {show(want)}")
+    for shape in [(0,), (0, 3), (3, 0), (2, 0, 3)]:
+        got = HELPER.call("array.moments", np.zeros(shape), axis=0)
+        want = np.zeros((3,) + shape[1:])
+        want[0] = shape[0]
+        CASES["array.moments"] += 1
+        if not np.array_equal(got, want):
+            report("array.moments", [np.zeros(shape)], show(got))
+        check("array.moments_mean", [got], np.zeros(shape).mean(axis=0))
     x = RNG.standard_normal((1000, 7)).astype("f4")
     tree = [HELPER.call("array.moments", p, axis=0) for p in np.array_split(x, 16)]
     while len(tree) > 1:
