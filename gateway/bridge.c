@@ -16,8 +16,11 @@
 #define BATCH 64
 #define HEARTBEAT (15 * MR_SECOND)
 #define LOOK_EVERY (5 * MR_SECOND) /* for clients that have gone, and for impatience */
-#define OPENED_AFTER (500 * MR_MS) /* a silent stream is told to its client */
+/* A silent stream is told to its client after a while; initial metadata alone would not do: it
+ * comes before an error, too. */
+#define OPENED_AFTER MR_SECOND
 #define OPENED_LOOK (250 * MR_MS)
+#define FAREWELL MR_SECOND
 
 struct post {
     enum mr_bridge_post_kind kind;
@@ -103,14 +106,6 @@ static void read_on(struct mr_exchange *x, struct mr_rpc_call *call)
     if (x->unused < MR_EXCHANGE_WINDOW) mr_rpc_call_read(call);
 }
 
-static void on_open(struct mr_rpc_call *call)
-{
-    struct mr_exchange *x = mr_rpc_call_context(call);
-    if (!x->is_stream || x->is_opened || x->is_left) return;
-    x->is_opened = true;
-    reply(x, MR_REPLY_OPENED, NULL);
-}
-
 static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_exchange *x = mr_rpc_call_context(call);
@@ -137,7 +132,6 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 }
 
 static const struct mr_rpc_handler handler = {
-    .on_open = on_open,
     .on_message = on_message,
     .on_writable = on_writable,
     .on_done = on_done,
@@ -325,6 +319,9 @@ void mr_bridge_drain(struct mr_bridge *b, mr_time deadline)
     }
     while (!all_over(b))
         turn(b, mr_clock_now() + 10 * MR_MS);
+    mr_time last = mr_clock_now() + FAREWELL; /* for the HTTP threads to say so */
+    while (!mr_list_is_empty(&b->live) && mr_clock_now() < last)
+        turn(b, last);
 }
 
 void mr_bridge_free(struct mr_bridge **bridge)

@@ -70,6 +70,11 @@ static void be_patient(struct mr_request *r, mr_duration d)
     mr_patience_set(r->http->options.patience, fd, d == MR_NEVER ? d : mr_clock_now() + d);
 }
 
+static struct mr_socket *socket_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
 /* ---- the body ---------------------------------------------------------------------------------
  */
 
@@ -152,6 +157,7 @@ static enum MHD_Result begin(
 {
     r->began = true;
     r->connection = connection;
+    socket_of(connection)->unbegun = NULL;
     mr_request_check(r, method);
     if (r->x) {
         r->x->wake = wake;
@@ -210,10 +216,28 @@ static enum MHD_Result on_request(void *http, struct MHD_Connection *connection,
 /* ---- beginnings and ends ----------------------------------------------------------------------
  */
 
+static void free_request(struct mr_request *r)
+{
+    if (!r) return;
+    if (r->has_held) mr_rpc_message_free(&r->held.message);
+    mr_rpc_message_free(&r->raw_message);
+    mr_collect_fini(&r->collect);
+    mr_pb_arena_fini(&r->arena);
+    mr_buf_fini(&r->out);
+    mr_buf_fini(&r->body);
+    mr_uri_text_fini(&r->text);
+    mr_release(r->target);
+    mr_release(r);
+}
+
+/* A request whose headers never come right is not completed in libmicrohttpd's eyes; it is freed by
+ * the next one, or with the connection. */
 static void *on_target(void *http, const char *target, struct MHD_Connection *connection)
 {
-    (void)connection;
     struct mr_request *r = mr_alloc(sizeof *r);
+    struct mr_socket *s = socket_of(connection);
+    free_request(s->unbegun);
+    s->unbegun = r;
     r->http = http;
     r->target = mr_copy_text(target);
     mr_buf_init(&r->out, JSON_BYTES_MAX);
@@ -234,34 +258,29 @@ static void on_completed(void *http, struct MHD_Connection *connection, void **s
     struct mr_request *r = *state;
     *state = NULL;
     if (!r) return;
+    socket_of(connection)->unbegun = NULL;
     if (r->connection) be_patient(r, MR_KEEP_ALIVE_PATIENCE);
-    (void)connection;
     count(r, why);
-    if (r->has_held) mr_rpc_message_free(&r->held.message);
-    mr_rpc_message_free(&r->raw_message);
     if (r->is_started)
         mr_bridge_post(r->http->options.bridge, MR_BRIDGE_LEAVE, r->x, NULL);
     else
         mr_exchange_free(&r->x);
-    mr_collect_fini(&r->collect);
-    mr_pb_arena_fini(&r->arena);
-    mr_buf_fini(&r->out);
-    mr_buf_fini(&r->body);
-    mr_uri_text_fini(&r->text);
-    mr_release(r->target);
-    mr_release(r);
+    free_request(r);
 }
 
 static void on_connection(void *http, struct MHD_Connection *connection, void **socket,
     enum MHD_ConnectionNotificationCode what)
 {
-    (void)socket;
     struct mr_http *h = http;
     int fd = connection_fd(connection);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         mr_gauge_add(h->connections, 1);
         mr_patience_set(h->options.patience, fd, mr_clock_now() + MR_HEADERS_PATIENCE);
+        *socket = mr_alloc(sizeof(struct mr_socket));
     } else {
+        struct mr_socket *s = *socket;
+        free_request(s->unbegun);
+        mr_release(s);
         mr_gauge_add(h->connections, -1);
         mr_patience_forget(h->options.patience, fd);
     }

@@ -90,7 +90,7 @@ static int bind_tcp(const struct addrinfo *a, int *out)
 
 static int listen_tcp(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct mr_error *e)
 {
-    const char *port;
+    const char *port = "";
     int err = cut_address(h->options.listen, host, &port, e);
     if (err) return err;
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;

@@ -29,6 +29,11 @@ struct mr_http {
     struct mr_counter *refused;
 };
 
+/* Of one connection, while it is open. */
+struct mr_socket {
+    struct mr_request *unbegun; /* its target is there, its headers are not */
+};
+
 enum mr_shape { /* how the answer is written */
     MR_SHAPE_JSON,
     MR_SHAPE_EVENTS,

@@ -204,8 +204,14 @@ class Document:
         schema = {"$ref": "#/components/schemas/" + self.message(name)}
         if not method.server_streaming:
             return self.json_answer(schema)
-        stream = {"type": "string", "description": f"Each event's data is a {short(name)} in JSON"}
-        content = {EVENTS: {"schema": stream}, LINES: {"schema": stream}}
+        lines = {"type": "string", "description": f"A line is a {short(name)} in JSON"}
+        event = {
+            "type": "object",
+            "description": f"One event: its data is a {short(name)} in JSON",
+            "required": ["data"],
+            "properties": {n: {"type": "string"} for n in ("id", "event", "data")},
+        }
+        content = {EVENTS: {"schema": event}, LINES: {"schema": lines}}
         if method.full_name in api.COLLECTED:
             ref = "#/components/schemas/" + api.COLLECTED[method.full_name]
             content = {"application/json": {"schema": {"$ref": ref}}, **content}
@@ -231,6 +237,9 @@ class Document:
         if body:
             out["requestBody"] = body
         out["responses"] = {"200": self.success(route), "4XX": ERROR, "5XX": ERROR}
+        if method.server_streaming and not self.model.raw_response(route):
+            gone = "No event will come any more: a client should not come back"
+            out["responses"]["204"] = {"description": gone}
         return out
 
     def gateway_operation(self, path, summary, content):

@@ -173,16 +173,16 @@ class Fake:
             context.abort(grpc.StatusCode.NOT_FOUND, 'there is no job "missing"')
         if request.id == "over":
             return
-        first = int(request.last_event_id or 0)
+        first = int(request.last_event_id) if request.last_event_id.isdecimal() else 0
         for i in range(first, 3):
             yield self.types.JobEvent(event_id=str(i + 1), job=self.job(request.id, i + 1))
             yield self.types.JobEvent(job=self.job(request.id, 2))
         if request.id == "flood":
-            for i in range(20000):
+            for i in range(5000):
                 if not context.is_active():
                     break
                 self.flooded = i
-                yield self.types.JobEvent(job=self.job("x" * 2000, 2))
+                yield self.types.JobEvent(job=self.job("x" * 40000, 2))
             yield self.types.JobEvent(event_id="last", job=self.job(request.id, 3))
         if request.id in ("endless", "silent"):
             done = threading.Event()
@@ -226,6 +226,18 @@ class Fake:
     def Jobs_Explain(self, request, context):
         return self.types.Explanation(key=request.key, state=4)
 
+    def Jobs_Graph(self, request, context):
+        return self.types.GraphResponse(
+            nodes=[self.types.GraphNode(key="z", op="inc", state=4, inputs=[0, 2**32 - 1])], nodes_count=2**64 - 1
+        )
+
+    def Jobs_Timeline(self, request, context):
+        span = self.types.TimelineSpan(key="z", times=self.types.TaskTimes(started_ns=1))
+        return self.types.TimelineResponse(spans=[span], more=True)
+
+    def Jobs_Profile(self, request, context):
+        return self.types.ProfileResponse(rows=[self.types.ProfileRow(op="inc")], white_space=float("nan"))
+
     # ---- Objects -------------------------------------------------------------------------------
 
     def Objects_Put(self, requests, context):
@@ -260,3 +272,17 @@ class Fake:
 
     def Objects_Names(self, request, context):
         return self.types.NamesResponse()
+
+    def Objects_Stat(self, request, context):
+        return self.types.ObjectInfo(id=request.id, shape=[2**64 - 1])
+
+    def Objects_Stats(self, request, context):
+        return self.types.StatsResponse(node="n", id=2**64 - 1)
+
+    Objects_Pin = Objects_Persist = Objects_Stat
+
+    def Objects_List(self, request, context):
+        return self.types.ListObjectsResponse(objects=[self.types.ObjectInfo(id="1" * 32)])
+
+    def Objects_Delete(self, request, context):
+        return self.types.DeleteObjectResponse()
