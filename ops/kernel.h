@@ -9,7 +9,7 @@
 /* The sanitizers cannot stand functions that are chosen while the program is loaded. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) &&                             \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define MR_CLONES __attribute__((target_clones("avx2", "default")))
+#define MR_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define MR_CLONES
 #endif

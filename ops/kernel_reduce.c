@@ -2,16 +2,17 @@
 #include "ops/kernel.h"
 #include "ops/reduce.h"
 
-/* Four rows at a time, so that the accumulators are touched a quarter as often. */
+/* Two rows at a time: the accumulators are touched half as often, and memory is still read in order
+ * (four rows are four streams, which the prefetcher serves worse). */
 #define ADD_ROWS(name, T, A)                                                                       \
     MR_CLONES static void name##_sum(const void *px, size_t rows, size_t width, void *pa)          \
     {                                                                                              \
         const T *restrict x = px;                                                                  \
         A *restrict a = pa;                                                                        \
-        for (; rows >= 4; rows -= 4, x += 4 * width) {                                             \
-            const T *x1 = x + width, *x2 = x1 + width, *x3 = x2 + width;                           \
+        for (; rows >= 2; rows -= 2, x += 2 * width) {                                             \
+            const T *x1 = x + width;                                                               \
             for (size_t j = 0; j < width; j++)                                                     \
-                a[j] += ((A)x[j] + (A)x1[j]) + ((A)x2[j] + (A)x3[j]);                              \
+                a[j] += (A)x[j] + (A)x1[j];                                                        \
         }                                                                                          \
         for (; rows; rows--, x += width)                                                           \
             for (size_t j = 0; j < width; j++)                                                     \
@@ -155,14 +156,12 @@ mr_arg_kernel mr_argmin_kernel(enum mr_dtype t, bool max)
         const double *restrict shift, double *restrict sums, double *restrict squares)             \
     {                                                                                              \
         const T *restrict x = px;                                                                  \
-        for (; rows >= 4; rows -= 4, x += 4 * width) {                                             \
-            const T *x1 = x + width, *x2 = x1 + width, *x3 = x2 + width;                           \
+        for (; rows >= 2; rows -= 2, x += 2 * width) {                                             \
+            const T *x1 = x + width;                                                               \
             for (size_t j = 0; j < width; j++) {                                                   \
-                double k = shift[j];                                                               \
-                double a = (double)x[j] - k, b = (double)x1[j] - k;                                \
-                double c = (double)x2[j] - k, d = (double)x3[j] - k;                               \
-                sums[j] += (a + b) + (c + d);                                                      \
-                squares[j] += (a * a + b * b) + (c * c + d * d);                                   \
+                double a = (double)x[j] - shift[j], b = (double)x1[j] - shift[j];                  \
+                sums[j] += a + b;                                                                  \
+                squares[j] += a * a + b * b;                                                       \
             }                                                                                      \
         }                                                                                          \
         for (; rows; rows--, x += width) {                                                         \
