@@ -55,3 +55,11 @@ struct mr_sched_completed { /* Completed; NULL columns: zeros */
     const struct mr_sched_failure *failures;
     uint32_t failures_count;
 };
+
+struct mr_sched_missing {
+    uint64_t job;
+    uint32_t index;
+    uint32_t attempt;
+    uint32_t input;
+    struct mr_str why;
+};

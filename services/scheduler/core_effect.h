@@ -36,6 +36,7 @@ struct mr_sched_batch {
     bool is_dirty; /* something is in it */
     bool drain;
     bool has_registered; /* this is the answer to Register; adopt and keep belong to it */
+    uint32_t serial;     /* grows with every clear */
     uint64_t incarnation;
     uint64_t session;
     uint64_t heard;
@@ -74,6 +75,7 @@ enum mr_sched_note_type {
     MR_NOTE_JOB_STATE,      /* job: look at it; sequence: id of the event, for Watch */
     MR_NOTE_JOB_PROGRESS,   /* job: counts changed (at most 10 a second) */
     MR_NOTE_TARGETS_READY,  /* job, at, count: indexes in `ready`: their values can be read */
+    MR_NOTE_TARGET_BYTES,   /* job, index, text: its value (a pack), answer to MR_SCHED_WANT */
     MR_NOTE_TARGET_FAILED,  /* job, index: it will not have a value; code, text */
     MR_NOTE_JOB_FORGOTTEN,  /* job, wall_ns */
     MR_NOTE_WORKER_REFUSED, /* session, code, text: end the stream so */

@@ -6,14 +6,6 @@
 #include "graph/graph.h"
 #include "services/scheduler/core_columns.h"
 
-struct mr_sched_missing {
-    uint64_t job;
-    uint32_t index;
-    uint32_t attempt;
-    uint32_t input;
-    struct mr_str why;
-};
-
 struct mr_sched_op { /* OpDescriptor */
     struct mr_str name;
     uint64_t cost_ns;

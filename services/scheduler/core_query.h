@@ -48,11 +48,11 @@ struct mr_sched_task_info {
 };
 
 enum mr_sched_value_kind {
-    MR_VALUE_NONE,   /* not (or no more) there */
-    MR_VALUE_INLINE, /* its bytes (a pack) were appended */
-    MR_VALUE_OBJECT,
-    MR_VALUE_AWAY,    /* small, at its worker only: ask with MR_SCHED_WANT */
-    MR_VALUE_UNACKED, /* there, but the journal does not have it yet */
+    MR_SCHED_VALUE_NONE,   /* not (or no more) there */
+    MR_SCHED_VALUE_INLINE, /* its bytes (a pack) were appended */
+    MR_SCHED_VALUE_OBJECT,
+    MR_SCHED_VALUE_AWAY,    /* small, at its worker only: ask with MR_SCHED_WANT */
+    MR_SCHED_VALUE_UNACKED, /* there, but the journal does not have it yet */
 };
 
 struct mr_sched_value {

@@ -114,9 +114,7 @@ void mr_ledger_replay(struct mr_shell *sh)
     }
     mr_buf_fini(&l->replay);
     struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED, .sequence = l->next - 1};
-    struct mr_sched_totals totals;
-    mr_sched_totals(sh->core, &totals);
-    l->core_last = totals.journal_sequence;
+    l->core_last = l->next - 1;
     mr_shell_step(sh, &ev);
     if (!mr_journal_is_here(l->journal)) {
         struct mr_sched_event away = {.type = MR_SCHED_JOURNAL_AWAY};

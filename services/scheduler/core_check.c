@@ -1,0 +1,97 @@
+/* Every invariant of the state, asserted. O(state): for the simulator and tests. */
+#include "services/scheduler/core_do.h"
+
+static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
+{
+    const struct job *j = &s->jobs[job];
+    const struct task *t = &s->tasks[j->base + i];
+    mr_assert(t->job == job);
+    if (t->flags & T_QUEUED) mr_assert(!(t->flags & (T_SENT | T_PARKED)));
+    if (t->flags & T_SENT) {
+        mr_assert(t->state == MR_TASK_WAITING || t->state == MR_TASK_RUNNING);
+        mr_assert(s->workers[t->worker].state != W_FREE);
+    }
+    if (t->state == MR_TASK_RUNNING) mr_assert(t->flags & T_SENT);
+    if (!is_done(t)) mr_assert(t->value == NONE);
+    if (is_done(t) && !(t->flags & T_FIXED)) mr_assert(t->value < LITERAL);
+    if (!is_unfinished(t) || j->flags & (J_STOPPED | J_FORGETTING)) return;
+    uint32_t n;
+    uint32_t waiting = 0;
+    uint32_t unsent = 0;
+    const uint32_t *in = mr_graph_inputs(j->graph, i, &n);
+    for (uint32_t k = 0; k < n; k++) {
+        const struct task *u = &s->tasks[j->base + in[k]];
+        waiting += !is_done(u);
+        unsent += !is_done(u) && !(u->flags & T_SENT);
+    }
+    mr_assert(t->waiting == waiting); /* I11 */
+    mr_assert(t->unsent == unsent);
+    mr_assert((t->state == MR_TASK_WAITING) == (waiting > 0)); /* I11 */
+}
+
+static void check_consumers(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    if (j->flags & (J_STOPPED | J_FORGETTING)) return;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        const struct task *t = &s->tasks[j->base + i];
+        uint32_t n;
+        uint32_t consumers = 0;
+        const uint32_t *d = mr_graph_dependents(j->graph, i, &n);
+        for (uint32_t k = 0; k < n; k++)
+            consumers += is_unfinished(&s->tasks[j->base + d[k]]);
+        if (is_unfinished(t) || is_done(t)) mr_assert(t->consumers == consumers);   /* I12 */
+        if (is_done(t) && !(t->flags & (T_TARGET | T_FIXED))) mr_assert(consumers); /* I12 */
+    }
+}
+
+static void check_job(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    uint32_t counts[MR_TASK_STATES] = {0};
+    uint32_t queued = 0;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        const struct task *t = &s->tasks[j->base + i];
+        check_task(s, job, i);
+        if (!(t->flags & T_FIXED)) counts[t->state]++;
+        queued += (t->flags & T_QUEUED) != 0;
+    }
+    for (uint32_t k = MR_TASK_WAITING; k < MR_TASK_STATES; k++)
+        mr_assert(j->counts[k] == counts[k]); /* I11 */
+    mr_assert(j->queued == queued);
+    check_consumers(s, job);
+}
+
+static void check_worker(const struct mr_sched *s, uint32_t slot)
+{
+    const struct worker *w = &s->workers[slot];
+    uint32_t sent = 0;
+    uint32_t prev = NONE;
+    uint64_t queue = 0;
+    if (w->state == W_FREE) return;
+    for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next) {
+        mr_assert(
+            s->tasks[t].flags & T_SENT && s->tasks[t].worker == slot && s->tasks[t].prev == prev);
+        queue += s->tasks[t].estimate;
+        prev = t;
+        sent++;
+    }
+    mr_assert(w->sent == sent && w->queue_ns == queue && w->sent_tail == prev);
+}
+
+void mr_sched_check(const struct mr_sched *s)
+{
+    uint32_t running = 0;
+    for (uint32_t i = 0; i < s->jobs_top; i++) {
+        if (!s->jobs[i].id) continue;
+        if (s->is_recovered) check_job(s, i);
+        running += s->jobs[i].state < MR_JOB_DONE;
+    }
+    mr_assert(running == s->jobs_running);
+    for (uint32_t i = 0; i < s->workers_top; i++)
+        check_worker(s, i);
+    if (s->is_recovered) mr_sc_value_check(s);
+    mr_sc_queue_check(s);
+    mr_sc_load_check(s);
+    mr_assert(s->acked <= s->sequence); /* I18 */
+}

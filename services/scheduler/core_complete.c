@@ -1,0 +1,407 @@
+/* What workers report of tasks. The first completion of a live, unfinished task counts, whatever
+ * its attempt; each later one is answered with a release. Anything else counts only if it comes
+ * from the worker that the task was last sent to, about that attempt: the rest is late. */
+#include "services/scheduler/core_do.h"
+
+struct cursor { /* over the rows of refs, with the job of the run */
+    const struct mr_sched_refs *r;
+    uint32_t run, left;
+    uint32_t job; /* slot, or NONE */
+    uint64_t id;
+};
+
+static void cursor_next(struct mr_sched *s, struct cursor *c)
+{
+    while (!c->left) {
+        c->id = c->r->runs[c->run].job;
+        c->left = c->r->runs[c->run++].count;
+        c->job = mr_sc_job_find(s, c->id);
+    }
+    c->left--;
+}
+
+static uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t index)
+{
+    if (job == NONE) return NONE;
+    const struct job *j = &s->jobs[job];
+    if (index >= j->graph->nodes_count) return NONE;
+    uint32_t task = j->base + index;
+    return s->tasks[task].flags & T_FIXED ? NONE : task;
+}
+
+uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index)
+{
+    return task_at(s, mr_sc_job_find(s, job), index);
+}
+
+static uint32_t column(const uint32_t *c, uint32_t i)
+{
+    return c ? c[i] : 0;
+}
+
+static bool is_current(const struct task *t, uint32_t worker, uint32_t attempt)
+{
+    return t->flags & T_SENT && t->worker == worker && t->attempt == attempt;
+}
+
+struct row { /* one row of Completed */
+    uint32_t worker;
+    uint32_t at;
+    uint64_t job;
+    uint32_t index, attempt;
+    uint32_t inline_bytes;
+    const unsigned char *bytes;
+    mr_object_id object;
+    uint64_t object_bytes;
+    const struct mr_sched_completed *c;
+};
+
+static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_t outcome)
+{
+    const struct task *t = &s->tasks[task];
+    struct op *o = &s->ops[s->classes[t->class].op];
+    struct mr_sched_span *p = mr_buf_extend(&s->fx->spans, sizeof *p);
+    mr_assert(p);
+    *p = (struct mr_sched_span){.job = {r->job},
+        .index = r->index,
+        .attempt = r->attempt,
+        .op = s->classes[t->class].op,
+        .worker = r->worker,
+        .outcome = outcome,
+        .accounted = s->now,
+        .slot = column(r->c->slot, r->at)};
+    if (t->attempt == r->attempt) {
+        p->ready = t->ready_at;
+        p->sent = t->sent_at;
+    }
+    if (!r->c->started_ns || !r->c->duration_ns) return;
+    uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
+    uint64_t ns = r->c->duration_ns[r->at];
+    p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
+    p->finished = p->started + ns;
+    if (r->c->cpu_ns) p->cpu_ns = r->c->cpu_ns[r->at];
+    if (outcome != MR_OUTCOME_OK) return;
+    o->tasks++;
+    o->wall_ns += ns;
+    o->cpu_ns += p->cpu_ns;
+    o->bytes += r->inline_bytes ? r->inline_bytes : r->object_bytes;
+    if (p->started > p->ready && p->ready) o->queue_ns += p->started - p->ready;
+    if (!o->estimate_ns)
+        o->estimate_ns = MR_MAX(ns, 1u);
+    else
+        o->estimate_ns = MR_MAX(o->estimate_ns - o->estimate_ns / 8 + ns / 8, 1u);
+}
+
+static void answer_release(struct mr_sched *s, const struct row *r)
+{
+    if (s->workers[r->worker].state == W_CONNECTED)
+        mr_sc_refs_add(&mr_sc_batch(s, r->worker)->release, r->job, r->index, r->attempt);
+}
+
+static void fill(struct mr_sched *s, uint32_t value, const struct row *r)
+{
+    struct value *v = &s->values[value];
+    v->attempt = r->attempt;
+    if (r->inline_bytes) {
+        mr_sc_value_set_inline(s, v, mr_str_of(r->bytes, r->inline_bytes));
+    } else {
+        v->kind = V_OBJECT;
+        v->object = r->object;
+        v->bytes = r->object_bytes;
+        v->store = (uint16_t)s->workers[r->worker].store;
+    }
+}
+
+/* Whoever asked for a target's bytes gets them, cached or not. */
+static void tell_bytes(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_BYTES);
+    n->job = (mr_job_id){r->job};
+    n->index = index_of(s, task);
+    n->text_at = (uint32_t)s->fx->text.n;
+    n->text_bytes = r->inline_bytes;
+    mr_buf_add(&s->fx->text, r->bytes, r->inline_bytes);
+}
+
+/* The bytes that were asked for: for those who wait for them, and for the cache. */
+static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t value = t->value;
+    struct value *v = &s->values[value];
+    v->flags &= (uint8_t)~V_FETCHING;
+    if (v->kind != V_AWAY) return;
+    uint32_t holder = v->worker;
+    fill(s, value, r);
+    bool is_cached = v->kind != V_AWAY;
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, r->index, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + d[i]];
+        if (!is_unfinished(u) || !(u->flags & T_SENT) || u->worker == holder) continue;
+        if (is_cached)
+            mr_sc_send_value(s, task, u->worker);
+        else
+            mr_sc_send_bytes(s, task, u->worker, mr_str_of(r->bytes, r->inline_bytes));
+    }
+    if (t->flags & T_TARGET) tell_bytes(s, task, r);
+}
+
+static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    struct task *t = &s->tasks[task];
+    const struct job *j = &s->jobs[t->job];
+    if (is_done(t) && t->value < LITERAL) {
+        const struct value *v = &s->values[t->value];
+        if (v->worker == r->worker && v->attempt == r->attempt) {
+            if (v->flags & V_FETCHING) fetched(s, task, r);
+            return; /* told twice */
+        }
+    }
+    if (!is_unfinished(t) || j->flags & J_STOPPED) {
+        answer_release(s, r);
+        return;
+    }
+    bool is_sent_here = is_current(t, r->worker, r->attempt);
+    if (t->flags & T_SENT && !is_sent_here) mr_sc_task_cancel_sent(s, task);
+    span(s, r, task, MR_OUTCOME_OK);
+    if (r->attempt > t->attempt) t->attempt = r->attempt;
+    uint32_t value = mr_sc_value_new(s, task);
+    fill(s, value, r);
+    mr_sc_value_keep(s, value, r->worker);
+    mr_sc_value_hold(s, &s->values[value]);
+    t->kills = 0;
+    t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
+    s->tasks_done++;
+    s->workers[r->worker].is_full = false;
+    s->passing = mr_str_of(r->bytes, r->inline_bytes);
+    mr_sc_task_done(s, task, is_sent_here ? r->worker : NONE);
+    s->passing = (struct mr_str){0};
+}
+
+/* A value that a returning worker still has: wanted, if the task is unfinished or has just this
+ * value; then it is told to keep it. */
+static void adopt_row(
+    struct mr_sched *s, uint32_t task, const struct row *r, struct mr_sched_refs_out *adopt)
+{
+    struct task *t = &s->tasks[task];
+    const struct job *j = &s->jobs[t->job];
+    if (is_done(t) && t->value < LITERAL) {
+        struct value *v = &s->values[t->value];
+        bool is_same = v->worker == r->worker && v->attempt == r->attempt;
+        if (!is_same && v->kind == V_OBJECT && !r->inline_bytes)
+            is_same = mr_object_id_eq(v->object, r->object);
+        if (!is_same && v->worker == NONE && r->inline_bytes && v->kind != V_OBJECT)
+            is_same = true; /* made once, journaled, and its worker came back */
+        if (!is_same) return;
+        if (v->worker == NONE) mr_sc_value_keep(s, t->value, r->worker);
+        v->attempt = r->attempt;
+        t->flags |= T_SEEN;
+    } else if (is_unfinished(t) && !(j->flags & J_STOPPED)) {
+        row_ok(s, task, r);
+        if (!is_done(t)) return; /* nobody needs it */
+        t->flags |= T_SEEN;
+    } else {
+        return;
+    }
+    mr_sc_refs_add(adopt, r->job, r->index, r->attempt);
+}
+
+/* The row's failure as a story with texts of its own. */
+static struct story story_of(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    struct mr_str none = {0}, message = mr_str("the worker gave no reason"), args = none,
+                  log = none;
+    int code = 2;
+    for (uint32_t i = 0; i < r->c->failures_count; i++) {
+        const struct mr_sched_failure *f = &r->c->failures[i];
+        if (f->row != r->at) continue;
+        code = f->code;
+        message = f->message;
+        args = f->arguments;
+        log = f->log;
+        break;
+    }
+    struct story st = mr_sc_story_make(s, task, code, message, s->workers[r->worker].name);
+    mr_sc_story_more(&st, args, log);
+    return st;
+}
+
+static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
+{
+    struct task *t = &s->tasks[task];
+    span(s, r, task, outcome);
+    mr_sc_task_unsend(s, task);
+    if (outcome != MR_OUTCOME_BAD_ARGUMENT && t->retries_left) {
+        t->retries_left--;
+        s->jobs[t->job].retried++;
+        mr_sc_task_requeue(s, task);
+        return;
+    }
+    struct story st = story_of(s, task, r);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+}
+
+static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
+{
+    if (!is_current(&s->tasks[task], r->worker, r->attempt)) return; /* late */
+    switch ((enum mr_sched_outcome)outcome) {
+    case MR_OUTCOME_ERROR:
+    case MR_OUTCOME_TIMEOUT:
+    case MR_OUTCOME_BAD_ARGUMENT: row_failed(s, task, r, outcome); return;
+    case MR_OUTCOME_RETURNED:
+    case MR_OUTCOME_LOST_INPUT:
+        s->workers[r->worker].is_full = true; /* until it is heard again */
+        mr_sc_load_changed(s, r->worker, false);
+        break;
+    case MR_OUTCOME_CANCELLED:
+    case MR_OUTCOME_OK: break;
+    }
+    mr_sc_task_unsend(s, task);
+    mr_sc_task_requeue(s, task);
+}
+
+void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
+    struct mr_sched_refs_out *adopt)
+{
+    struct cursor cur = {.r = &c->tasks};
+    struct row r = {.worker = worker, .c = c};
+    size_t inline_at = 0;
+    uint32_t object_at = 0;
+    for (uint32_t i = 0; i < c->tasks.count; i++) {
+        cursor_next(s, &cur);
+        uint32_t outcome = column(c->outcome, i);
+        r.at = i;
+        r.job = cur.id;
+        r.index = c->tasks.index[i];
+        r.attempt = column(c->tasks.attempt, i);
+        r.inline_bytes = column(c->inline_bytes, i);
+        r.bytes = (const unsigned char *)c->inline_data.p + inline_at;
+        inline_at += r.inline_bytes;
+        bool is_ok = outcome == MR_OUTCOME_OK;
+        if (is_ok && !r.inline_bytes) {
+            if (object_at >= c->objects_count) return; /* the shell checked: not reached */
+            r.object = (mr_object_id){c->object_maker[object_at], c->object_number[object_at]};
+            r.object_bytes = c->object_bytes[object_at++];
+        }
+        uint32_t task = task_at(s, cur.job, r.index);
+        if (task == NONE) {
+            if (is_ok && !adopt) answer_release(s, &r);
+        } else if (adopt) {
+            adopt_row(s, task, &r, adopt);
+        } else if (is_ok) {
+            row_ok(s, task, &r);
+        } else {
+            row_not_ok(s, task, &r, outcome);
+        }
+    }
+}
+
+static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
+{
+    uint32_t task = mr_sc_find(s, m->job, m->index);
+    if (task == NONE || !is_current(&s->tasks[task], worker, m->attempt)) return;
+    const struct job *j = job_of(s, task);
+    if (m->input >= j->graph->nodes_count) return;
+    uint32_t x = j->base + m->input;
+    const struct task *u = &s->tasks[x];
+    if (!is_done(u) || u->value == LITERAL) return;
+    const struct value *v = &s->values[u->value];
+    bool is_gone = v->kind == V_OBJECT || (v->kind == V_AWAY && v->worker == worker);
+    if (is_gone)
+        mr_sc_task_lost(s, x);
+    else if (v->worker == worker)
+        mr_sc_value_unkeep(s, u->value); /* ours is the only copy */
+}
+
+/* Calls `fn` for the rows that are about what this worker was last sent. */
+static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs,
+    void (*fn)(struct mr_sched *s, uint32_t task))
+{
+    struct cursor cur = {.r = refs};
+    for (uint32_t i = 0; i < refs->count; i++) {
+        cursor_next(s, &cur);
+        uint32_t task = task_at(s, cur.job, refs->index[i]);
+        if (task != NONE && is_current(&s->tasks[task], worker, column(refs->attempt, i)))
+            fn(s, task);
+    }
+}
+
+static void given(struct mr_sched *s, uint32_t task)
+{
+    mr_sc_task_unsend(s, task);
+    mr_sc_task_requeue(s, task);
+}
+
+static void started(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    if (t->flags & T_STEALING) s->workers[t->worker].stealing--;
+    t->flags = (uint16_t)((t->flags & ~T_STEALING) | T_STARTED);
+}
+
+static void left_slot(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    struct worker *w = &s->workers[t->worker];
+    if (t->flags & T_LONG) return;
+    w->queue_ns -= t->estimate;
+    w->unknown -= (t->flags & T_UNKNOWN) != 0;
+    w->long_sent++;
+    t->estimate = 0;
+    t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
+    mr_sc_load_changed(s, t->worker, false);
+    s->has_work = true;
+}
+
+/* What a worker was asked to send and does not know: a value that is gone. */
+static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
+{
+    struct cursor cur = {.r = refs};
+    for (uint32_t i = 0; i < refs->count; i++) {
+        cursor_next(s, &cur);
+        uint32_t task = task_at(s, cur.job, refs->index[i]);
+        if (task == NONE || !is_done(&s->tasks[task]) || s->tasks[task].value >= LITERAL) continue;
+        struct value *v = &s->values[s->tasks[task].value];
+        if (!(v->flags & V_FETCHING) || v->worker != worker) continue;
+        if (v->attempt != column(refs->attempt, i)) continue;
+        if (v->kind == V_AWAY) mr_sc_task_lost(s, task);
+    }
+}
+
+static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
+{
+    struct worker *w = &s->workers[slot];
+    w->memory_used_bytes = h->memory_used_bytes;
+    w->running = h->running;
+    w->tasks_started = h->tasks_started;
+    w->tasks_done = h->tasks_done;
+    w->told_queue_ns = h->queue_ns;
+    w->is_full = false;
+    int64_t offset = (int64_t)(s->now - h->time_ns);
+    if (offset < w->clock_offset) w->clock_offset = offset; /* the least delay */
+    mr_sc_load_changed(s, slot, false);
+    each_current(s, slot, &h->running_tasks, started);
+    mr_sc_batch(s, slot)->heard = h->sequence;
+    s->has_work = true;
+}
+
+void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
+{
+    if (m->worker >= s->workers_top) return;
+    struct worker *w = &s->workers[m->worker];
+    if (w->state != W_CONNECTED || w->incarnation != m->incarnation) return; /* revoked */
+    w->last_heard = s->now;
+    for (uint32_t i = 0; i < m->missing_count; i++)
+        missing(s, m->worker, &m->missing[i]);
+    mr_sc_completed(s, m->worker, &m->completed, NULL);
+    each_current(s, m->worker, &m->given, given);
+    each_current(s, m->worker, &m->started, started);
+    each_current(s, m->worker, &m->unknown, given);
+    unknown_values(s, m->worker, &m->unknown);
+    each_current(s, m->worker, &m->left_slot, left_slot);
+    if (m->heartbeat.present) heartbeat(s, m->worker, &m->heartbeat);
+    if (m->leaving && !w->is_retiring) mr_sc_worker_retire(s, m->worker, m->incarnation);
+}

@@ -1,0 +1,166 @@
+/* Effects: making, clearing, and the notes among them. */
+#include "services/scheduler/core_effect.h"
+
+#include "base/alloc.h"
+#include "services/scheduler/core_do.h"
+
+#define FX_BYTES_MAX ((size_t)1 << 34)
+
+static void refs_init(struct mr_sched_refs_out *r)
+{
+    mr_buf_init(&r->runs, FX_BYTES_MAX);
+    mr_buf_init(&r->index, FX_BYTES_MAX);
+    mr_buf_init(&r->attempt, FX_BYTES_MAX);
+}
+
+static void refs_clear(struct mr_sched_refs_out *r)
+{
+    mr_buf_clear(&r->runs);
+    mr_buf_clear(&r->index);
+    mr_buf_clear(&r->attempt);
+    r->count = 0;
+}
+
+static void refs_fini(struct mr_sched_refs_out *r)
+{
+    mr_buf_fini(&r->runs);
+    mr_buf_fini(&r->index);
+    mr_buf_fini(&r->attempt);
+}
+
+static void batch_each_refs(struct mr_sched_batch *b, void (*fn)(struct mr_sched_refs_out *))
+{
+    struct mr_sched_refs_out *all[] = {
+        &b->adopt, &b->keep, &b->values, &b->tasks, &b->cancel, &b->release, &b->steal, &b->fetch};
+    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
+        fn(all[i]);
+}
+
+static void batch_each_buf(struct mr_sched_batch *b, void (*fn)(struct mr_buf *))
+{
+    struct mr_buf *all[] = {&b->value_inline_bytes, &b->value_inline, &b->value_object,
+        &b->value_object_bytes, &b->value_object_store, &b->op, &b->args, &b->args_bytes,
+        &b->inputs_count, &b->inputs, &b->last_use, &b->priority, &b->order, &b->extra,
+        &b->resources, &b->text, &b->forget_jobs};
+    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
+        fn(all[i]);
+}
+
+static void buf_init(struct mr_buf *b)
+{
+    mr_buf_init(b, FX_BYTES_MAX);
+}
+
+static void fx_each_buf(struct mr_sched_effects *fx, void (*fn)(struct mr_buf *))
+{
+    struct mr_buf *all[] = {&fx->journal, &fx->notes, &fx->ready, &fx->text, &fx->spans,
+        &fx->dirty_workers, &fx->dirty_stores};
+    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
+        fn(all[i]);
+}
+
+/* Batches start as zeros; their ceilings are set when they are first written. */
+static void batch_init(struct mr_sched_batch *b)
+{
+    if (b->op.bytes_max) return;
+    batch_each_refs(b, refs_init);
+    batch_each_buf(b, buf_init);
+}
+
+void mr_sched_effects_init(struct mr_sched_effects *fx, uint32_t workers_max, uint32_t stores_max)
+{
+    *fx = (struct mr_sched_effects){.workers_max = workers_max, .stores_max = stores_max};
+    fx_each_buf(fx, buf_init);
+    fx->worker = mr_alloc_array(workers_max, sizeof *fx->worker);
+    fx->store = mr_alloc_array((size_t)stores_max + 1, sizeof *fx->store);
+}
+
+void mr_sched_effects_fini(struct mr_sched_effects *fx)
+{
+    for (uint32_t i = 0; i < fx->workers_max; i++) {
+        if (!fx->worker[i].op.bytes_max) continue;
+        batch_each_refs(&fx->worker[i], refs_fini);
+        batch_each_buf(&fx->worker[i], mr_buf_fini);
+    }
+    for (uint32_t i = 0; i <= fx->stores_max; i++) {
+        mr_buf_fini(&fx->store[i].hold);
+        mr_buf_fini(&fx->store[i].unhold);
+        mr_buf_fini(&fx->store[i].claimed);
+    }
+    mr_release(fx->worker);
+    mr_release(fx->store);
+    fx_each_buf(fx, mr_buf_fini);
+    *fx = (struct mr_sched_effects){0};
+}
+
+void mr_sched_effects_clear(struct mr_sched_effects *fx)
+{
+    fx_each_buf(fx, mr_buf_clear);
+}
+
+void mr_sched_batch_clear(struct mr_sched_batch *b)
+{
+    if (!b->op.bytes_max) return;
+    batch_each_refs(b, refs_clear);
+    batch_each_buf(b, mr_buf_clear);
+    b->is_dirty = b->drain = b->has_registered = b->has_priority = false;
+    b->heard = 0;
+    b->serial++;
+}
+
+void mr_sched_store_batch_clear(struct mr_sched_store_batch *b)
+{
+    mr_buf_clear(&b->hold);
+    mr_buf_clear(&b->unhold);
+    mr_buf_clear(&b->claimed);
+    b->is_dirty = b->has_registered = false;
+}
+
+struct mr_sched_batch *mr_sc_batch(struct mr_sched *s, uint32_t worker)
+{
+    struct mr_sched_batch *b = &s->fx->worker[worker];
+    if (b->is_dirty) return b;
+    batch_init(b);
+    b->is_dirty = true;
+    b->incarnation = s->workers[worker].incarnation;
+    mr_buf_add(&s->fx->dirty_workers, &worker, sizeof worker);
+    return b;
+}
+
+struct mr_sched_store_batch *mr_sc_store_batch(struct mr_sched *s, uint32_t store)
+{
+    struct mr_sched_store_batch *b = &s->fx->store[store];
+    if (b->is_dirty) return b;
+    if (!b->hold.bytes_max) {
+        buf_init(&b->hold);
+        buf_init(&b->unhold);
+        buf_init(&b->claimed);
+    }
+    b->is_dirty = true;
+    mr_buf_add(&s->fx->dirty_stores, &store, sizeof store);
+    return b;
+}
+
+struct mr_sched_note *mr_sc_note(struct mr_sched *s, enum mr_sched_note_type type)
+{
+    struct mr_sched_note *n = mr_buf_extend(&s->fx->notes, sizeof *n);
+    mr_assert(n);
+    *n = (struct mr_sched_note){.type = type, .wall_ns = mr_sc_wall(s)};
+    return n;
+}
+
+void mr_sc_note_text(struct mr_sched *s, struct mr_sched_note *n, const char *text)
+{
+    n->text_at = (uint32_t)s->fx->text.n;
+    n->text_bytes = (uint32_t)strlen(text);
+    mr_buf_add(&s->fx->text, text, n->text_bytes);
+}
+
+void mr_sc_reply(struct mr_sched *s, uint64_t ticket, mr_job_id job, int code, const char *text)
+{
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_REPLY);
+    n->ticket = ticket;
+    n->job = job;
+    n->code = code;
+    if (text) mr_sc_note_text(s, n, text);
+}

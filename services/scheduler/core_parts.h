@@ -1,0 +1,105 @@
+/* Parts of the scheduler core's state besides tasks and jobs: workers, ops, classes of placement,
+ * stores, promises that wait for the journal. For the core's own files only. */
+#pragma once
+
+#include "base/index.h"
+#include "services/scheduler/core_state.h"
+
+#define NAME_BYTES 128
+
+enum { W_FREE, W_CONNECTED, W_SILENT };
+
+struct worker {
+    uint64_t incarnation;
+    uint64_t session;
+    uint8_t state;
+    bool is_retiring;
+    bool is_known;    /* the journal has its incarnation: may get tasks */
+    bool is_full;     /* returned something: nothing more until it is heard again */
+    bool is_reserved; /* drains for a suspect */
+    bool is_ghost;    /* of the scheduler's earlier life; not back yet */
+    char name[NAME_BYTES];
+    char node[NAME_BYTES];
+    uint32_t slots;
+    uint32_t store; /* number */
+    uint32_t sent, sent_head, sent_tail;
+    uint32_t unknown; /* sent while nobody knew how long their op takes */
+    uint32_t long_sent;
+    uint32_t stealing;
+    uint32_t alone; /* the suspect that runs here */
+    uint32_t held_head;
+    uint32_t bucket, bucket_prev, bucket_next;
+    uint32_t running;
+    uint64_t queue_ns;
+    uint64_t held_bytes; /* as counted here */
+    uint64_t memory_bytes, memory_used_bytes;
+    uint64_t tasks_started, tasks_done;
+    uint64_t told_queue_ns;
+    int64_t clock_offset; /* ours - its */
+    mr_time last_heard;
+    uint64_t record; /* sequence of its journal record */
+    uint64_t capacity[RESOURCES], taken[RESOURCES];
+};
+
+struct op {
+    struct mr_str name; /* owned */
+    uint64_t cost_ns;
+    uint64_t estimate_ns; /* 0: none has finished yet */
+    bool deterministic, by_reference, long_running;
+    uint32_t workers;
+    uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
+};
+
+/* Tasks that may run on the same workers. Number = op: nothing but the op is asked for. Above
+ * those: an op with resources or named workers. */
+struct class
+{
+    uint32_t op;
+    uint32_t users; /* jobs' options that mean it; 0: free (of the special ones) */
+    uint32_t parked_head, parked_tail, parked;
+    uint32_t active_at; /* in the list of classes with parked tasks, or NONE */
+    bool any_worker;    /* `workers` is a wish, or empty */
+    uint64_t need[RESOURCES];
+    uint32_t names_count;
+    struct mr_str *names; /* one owned block */
+};
+
+struct store {
+    uint64_t incarnation;
+    bool is_alive, is_connected, is_lost;
+    bool is_expected; /* the journal knows it: its lease runs from the start */
+    char node[NAME_BYTES];
+    char *address;
+    uint64_t memory_bytes;
+    mr_time last_heard;
+};
+
+enum pending_type { P_ACCEPT, P_VALUES, P_STATE, P_WORKER };
+
+struct pending { /* what is announced once the journal has it */
+    uint64_t sequence;
+    uint64_t job;
+    uint32_t type;
+    uint32_t state;       /* STATE */
+    uint32_t count;       /* VALUES: entries of the ring */
+    uint64_t ticket;      /* ACCEPT */
+    uint32_t slot;        /* WORKER */
+    uint64_t incarnation; /* WORKER */
+    uint64_t bytes;       /* of all records up to this one */
+};
+
+struct extent {
+    uint32_t at, count;
+};
+
+struct sent_row { /* a value that is in a worker's unsent batch already */
+    uint32_t task, worker, serial;
+};
+
+#define SENT_ROWS 65536u
+
+#define FORGOTTEN_MAX 65536u
+
+struct forgotten {
+    uint64_t id, wall;
+};

@@ -1,0 +1,203 @@
+/* Where a task goes: to its data if that is not slower than waiting there, else to the least
+ * loaded; root tasks after their siblings, so that a reduction finds its inputs in one place. All
+ * in integers of estimated nanoseconds; ties go to the worker that was found first, which is the
+ * data's, then the one given work longest ago. */
+#include "services/scheduler/core_do.h"
+
+#define UNKNOWN_NS (100 * MR_US) /* of an op that nobody has seen */
+#define SLOT_QUEUE_MAX 4096      /* tasks, however short */
+#define BATCH_BYTES_MAX ((size_t)4 << 20)
+#define LONG_MAX 64   /* long-running tasks of a worker, as its own bound */
+#define LOOK_MAX 64   /* workers looked at for one that can */
+#define INPUTS_MAX 16 /* inputs looked at */
+#define SIBLING_NS (200 * MR_US)
+#define STICKY_NS (500 * MR_US)
+#define TRANSFER_NS (50 * MR_US) /* of any object, before its first byte */
+#define MESSAGE_NS MR_US         /* of a small value */
+
+uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op)
+{
+    const struct op *o = &s->ops[op];
+    uint64_t ns = o->estimate_ns ? o->estimate_ns : o->cost_ns ? o->cost_ns : UNKNOWN_NS;
+    return MR_MAX(ns, (uint64_t)200);
+}
+
+static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
+{
+    return s->worker_ops[(size_t)worker * s->worker_op_words + op / 64] >> (op % 64) & 1;
+}
+
+static bool is_named(const struct worker *w, const struct class *c)
+{
+    for (uint32_t i = 0; i < c->names_count; i++)
+        if (mr_str_eq(c->names[i], mr_str(w->name)) || mr_str_eq(c->names[i], mr_str(w->node)))
+            return true;
+    return false;
+}
+
+bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class *c)
+{
+    const struct worker *w = &s->workers[worker];
+    if (!has_op(s, worker, c->op)) return false;
+    for (uint32_t r = 0; r < s->resources_count; r++)
+        if (c->need[r] > w->capacity[r]) return false;
+    return c->any_worker || is_named(w, c);
+}
+
+/* Has this worker a place for one more: of unknown length one a slot, else as much as its queue
+ * should hold, and two a slot however long they are, so that the next one's inputs come in time. */
+bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
+{
+    const struct worker *w = &s->workers[worker];
+    const struct class *c = &s->classes[t->class];
+    const struct mr_sched_batch *b = &s->fx->worker[worker];
+    if (!mr_sc_load_is_usable(w)) return false;
+    if (b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
+    if (t->class >= s->config.ops_max)
+        for (uint32_t r = 0; r < s->resources_count; r++)
+            if (c->need[r] && w->taken[r] + c->need[r] > 2 * w->capacity[r]) return false;
+    if (t->flags & T_LONG) return w->long_sent < LONG_MAX;
+    uint32_t sent = w->sent - w->long_sent;
+    if (!s->ops[c->op].estimate_ns) return w->unknown < w->slots;
+    if (sent >= w->slots * SLOT_QUEUE_MAX) return false;
+    return sent < 2 * w->slots || w->queue_ns < s->config.queue * w->slots;
+}
+
+bool mr_sc_is_universal(const struct mr_sched *s, const struct task *t)
+{
+    return t->class < s->config.ops_max && s->ops[t->class].workers == s->workers_live;
+}
+
+/* What it takes to bring a value to a worker. */
+static uint64_t transfer_ns(
+    const struct mr_sched *s, const struct task *u, const struct worker *w, uint32_t worker)
+{
+    if (!is_done(u)) return u->flags & T_SENT && u->worker == worker ? 0 : 10 * MESSAGE_NS;
+    if (u->value == LITERAL) return 0;
+    const struct value *v = &s->values[u->value];
+    if (v->worker == worker) return 0;
+    if (v->kind != V_OBJECT) return MESSAGE_NS + v->bytes / 4;
+    if (!v->store || v->store == w->store) return 0;
+    return TRANSFER_NS + v->bytes / 2;
+}
+
+static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    const struct job *j = job_of(s, task);
+    const struct worker *w = &s->workers[worker];
+    uint32_t n;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    uint64_t ns = mr_sc_load(w);
+    for (uint32_t i = 0; i < n && i < INPUTS_MAX; i++)
+        ns += transfer_ns(s, &s->tasks[j->base + in[i]], w, worker);
+    const struct class *c = &s->classes[s->tasks[task].class];
+    if (c->names_count && c->any_worker && !is_named(w, c)) ns += MR_SECOND; /* it was a wish */
+    return ns;
+}
+
+/* Does memory want no more root tasks here? One may always run, or nothing would ever be freed. */
+static bool is_crowded(const struct worker *w)
+{
+    uint64_t used = MR_MAX(w->held_bytes, w->memory_used_bytes);
+    return w->memory_bytes && used > w->memory_bytes / 4 * 3 && w->sent > 0;
+}
+
+static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_root)
+{
+    const struct class *c = &s->classes[t->class];
+    bool is_universal = mr_sc_is_universal(s, t);
+    uint32_t look = is_universal ? LOOK_MAX : s->workers_usable;
+    for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
+        if (!is_universal && !mr_sc_may_run(s, w, c)) continue;
+        if (is_root && is_crowded(&s->workers[w])) continue;
+        if (mr_sc_has_room(s, w, t)) return w;
+    }
+    return NONE;
+}
+
+bool mr_sc_has_place(struct mr_sched *s, const struct task *t)
+{
+    return least_loaded(s, t, false) != NONE;
+}
+
+static bool may_go(const struct mr_sched *s, uint32_t worker, const struct task *t)
+{
+    if (worker == NONE || !mr_sc_has_room(s, worker, t)) return false;
+    return mr_sc_is_universal(s, t) || mr_sc_may_run(s, worker, &s->classes[t->class]);
+}
+
+/* A task without inputs: after its siblings, a stretch at a time. */
+static uint32_t place_root(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_of(s, task);
+    uint32_t least = least_loaded(s, t, true);
+    if (least == NONE) return NONE;
+    uint32_t n, near = t->worker;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    if (near == NONE && n) near = s->tasks[j->base + d[0]].worker;
+    uint64_t load = mr_sc_load(&s->workers[least]);
+    if (near != least && may_go(s, near, t) && !is_crowded(&s->workers[near]) &&
+        mr_sc_load(&s->workers[near]) <= load + SIBLING_NS)
+        return near;
+    uint64_t ns = mr_sc_estimate(s, s->classes[t->class].op);
+    uint32_t w = s->sticky_worker;
+    if (s->sticky_ns >= ns && may_go(s, w, t) && !is_crowded(&s->workers[w])) {
+        s->sticky_ns -= ns;
+        return w;
+    }
+    uint64_t share = s->queued * ns / (2 * (uint64_t)MR_MAX(s->slots_usable, 1u));
+    s->sticky_ns = MR_MIN(share, (uint64_t)STICKY_NS);
+    s->sticky_worker = least;
+    return least;
+}
+
+/* Sent ahead: only where all that it waits for was sent. */
+static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_of(s, task);
+    uint32_t n, worker = NONE;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + in[i]];
+        if (is_done(u)) continue;
+        if (!(u->flags & T_SENT) || (worker != NONE && worker != u->worker)) return NONE;
+        if (u->flags & (T_SUSPECT | T_LONG | T_STEALING)) return NONE;
+        worker = u->worker;
+    }
+    return may_go(s, worker, t) ? worker : NONE;
+}
+
+static uint32_t holder_of(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *u = &s->tasks[task];
+    return is_done(u) && u->value < LITERAL ? s->values[u->value].worker : NONE;
+}
+
+uint32_t mr_sc_place(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    if (t->waiting) return place_ahead(s, task);
+    uint32_t best = NONE, looked = 0, last = NONE;
+    uint64_t best_ns = UINT64_MAX;
+    bool has_data = false;
+    for (uint32_t i = 0; i < n && i < INPUTS_MAX && looked < 4; i++) {
+        uint32_t w = holder_of(s, j->base + in[i]);
+        has_data |= s->tasks[j->base + in[i]].value != LITERAL;
+        if (w == NONE || w == last || !may_go(s, w, t)) continue;
+        last = w;
+        looked++;
+        uint64_t ns = score(s, task, w);
+        if (ns >= best_ns) continue;
+        best = w;
+        best_ns = ns;
+    }
+    if (!has_data) return place_root(s, task);
+    uint32_t w = least_loaded(s, t, false);
+    if (w == NONE || w == best) return best;
+    return score(s, task, w) < best_ns ? w : best;
+}

@@ -1,0 +1,272 @@
+/* Rows of the batches to workers. A worker that gets a task has, or gets, the value of each of its
+ * inputs: made there, brought in the same batch, or, when it is not there yet, brought by a later
+ * one the moment it is (core_task.c, dependents_done). */
+#include "services/scheduler/core_do.h"
+
+static void put(struct mr_buf *b, const void *p, size_t n)
+{
+    void *to = mr_buf_extend(b, n);
+    mr_assert(to);
+    memcpy(to, p, n);
+}
+
+static void put_u32(struct mr_buf *b, uint32_t v)
+{
+    put(b, &v, sizeof v);
+}
+
+static void runs_add(struct mr_buf *runs, uint64_t job)
+{
+    if (runs->n) {
+        struct mr_sched_run *last =
+            (struct mr_sched_run *)(void *)(runs->p + runs->n - sizeof(struct mr_sched_run));
+        if (last->job == job) {
+            last->count++;
+            return;
+        }
+    }
+    struct mr_sched_run run = {.job = job, .count = 1};
+    put(runs, &run, sizeof run);
+}
+
+void mr_sc_refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt)
+{
+    runs_add(&r->runs, job);
+    put_u32(&r->index, index);
+    put_u32(&r->attempt, attempt);
+    r->count++;
+}
+
+/* Is the row in the worker's unsent batch already? A table of the last ones, by task and worker. */
+static bool is_row_there(
+    struct mr_sched *s, uint32_t task, uint32_t worker, const struct mr_sched_batch *b)
+{
+    uint64_t hash = mr_hash_u64((uint64_t)task << 16 ^ worker);
+    struct sent_row *r = &s->rows[hash % SENT_ROWS];
+    if (r->task == task && r->worker == worker && r->serial == b->serial + 1) return true;
+    *r = (struct sent_row){task, worker, b->serial + 1};
+    return false;
+}
+
+static void row_inline(struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, struct mr_str p)
+{
+    runs_add(&b->values.runs, job_of(s, task)->id);
+    put_u32(&b->values.index, index_of(s, task));
+    b->values.count++;
+    put_u32(&b->value_inline_bytes, (uint32_t)p.n);
+    put(&b->value_inline, p.p, p.n);
+}
+
+static void row_object(
+    struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, const struct value *v)
+{
+    runs_add(&b->values.runs, job_of(s, task)->id);
+    put_u32(&b->values.index, index_of(s, task));
+    b->values.count++;
+    put_u32(&b->value_inline_bytes, 0);
+    put(&b->value_object, &v->object, sizeof v->object);
+    put(&b->value_object_bytes, &v->bytes, sizeof v->bytes);
+    put_u32(&b->value_object_store, v->store);
+}
+
+void mr_sc_send_fetch(struct mr_sched *s, uint32_t task)
+{
+    struct value *v = &s->values[s->tasks[task].value];
+    mr_assert(v->kind == V_AWAY && v->worker != NONE);
+    if (v->flags & V_FETCHING || s->workers[v->worker].state != W_CONNECTED) return;
+    v->flags |= V_FETCHING;
+    mr_sc_refs_add(
+        &mr_sc_batch(s, v->worker)->fetch, job_of(s, task)->id, index_of(s, task), v->attempt);
+}
+
+void mr_sc_send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    const struct task *t = &s->tasks[task];
+    mr_assert(is_done(t));
+    if (s->workers[worker].state != W_CONNECTED) return; /* it will be compared on its return */
+    const struct value *v = t->value == LITERAL ? NULL : &s->values[t->value];
+    if (v && v->worker == worker) return;
+    if (v && v->kind == V_AWAY) {
+        mr_sc_send_fetch(s, task); /* its answer brings the rows */
+        return;
+    }
+    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    if (is_row_there(s, task, worker, b)) return;
+    const struct job *j = job_of(s, task);
+    if (!v)
+        row_inline(s, b, task, mr_graph_args(j->graph, task - j->base));
+    else if (v->kind == V_OBJECT)
+        row_object(s, b, task, v);
+    else
+        row_inline(s, b, task, mr_sc_value_bytes(s, v));
+}
+
+void mr_sc_send_bytes(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str bytes)
+{
+    if (s->workers[worker].state != W_CONNECTED) return;
+    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    if (!is_row_there(s, task, worker, b)) row_inline(s, b, task, bytes);
+}
+
+static struct mr_str text_put(struct mr_buf *b, struct mr_str text)
+{
+    size_t at = b->n;
+    mr_buf_add_str(b, text);
+    return mr_str_of(b->p + at, text.n);
+}
+
+static void send_extra(struct mr_sched *s, struct mr_sched_batch *b, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_of(s, task);
+    uint32_t index = task - j->base;
+    const struct mr_task_options *o = mr_graph_options(j->graph, index);
+    bool is_alone = t->flags & T_SUSPECT;
+    if (!o && !is_alone) return;
+    struct mr_sched_extra x = {.row = b->tasks.count, .alone = is_alone};
+    x.long_running = t->flags & T_LONG;
+    x.resources_at = (uint32_t)(b->resources.n / sizeof(struct mr_sched_amount));
+    const struct class *c = &s->classes[t->class];
+    for (uint32_t r = 0; t->class >= s->config.ops_max && r < s->resources_count; r++) {
+        if (!c->need[r]) continue;
+        struct mr_sched_amount a = {.kind = r, .micro = c->need[r]};
+        put(&b->resources, &a, sizeof a);
+        x.resources_count++;
+    }
+    if (o) {
+        x.timeout_ns = o->timeout;
+        x.persist = o->persist;
+        if (o->persist) {
+            x.persist_name_at = (uint32_t)b->text.n;
+            x.persist_name_bytes = (uint32_t)text_put(&b->text, o->persist_name).n;
+            if (j->graph->hash) x.definition = j->graph->hash[index];
+        }
+    }
+    if (!is_alone && !x.timeout_ns && !x.persist && !x.long_running && !x.resources_count) return;
+    x.key_at = (uint32_t)b->text.n;
+    x.key_bytes = (uint32_t)text_put(&b->text, mr_graph_key(j->graph, index)).n;
+    put(&b->extra, &x, sizeof x);
+}
+
+static void send_inputs(
+    struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, uint32_t worker)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    put_u32(&b->inputs_count, n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = j->base + in[i];
+        const struct task *u = &s->tasks[x];
+        if (is_done(u)) {
+            mr_sc_send_value(s, x, worker);
+            if (u->value < LITERAL && s->values[u->value].worker == worker && u->consumers == 1 &&
+                !(u->flags & (T_TARGET | T_FIXED))) {
+                s->values[u->value].flags |= V_LAST;
+                put_u32(&b->last_use, (uint32_t)(b->inputs.n / sizeof(uint32_t)));
+            }
+        }
+        put_u32(&b->inputs, in[i]);
+    }
+}
+
+static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
+{
+    int32_t own = o ? MR_MAX(-499, MR_MIN(499, o->priority)) : 0;
+    return j->priority * 1000 + own;
+}
+
+static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_of(s, task);
+    uint32_t index = task - j->base;
+    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    struct mr_str args = mr_graph_args(j->graph, index);
+    send_inputs(s, b, task, worker);
+    send_extra(s, b, task);
+    put_u32(&b->op, j->ops[j->graph->op[index]]);
+    put_u32(&b->args_bytes, (uint32_t)args.n);
+    put(&b->args, args.p, args.n);
+    int32_t priority = priority_of(j, mr_graph_options(j->graph, index));
+    b->has_priority |= priority != 0;
+    put(&b->priority, &priority, sizeof priority);
+    put_u32(&b->order, index);
+    mr_sc_refs_add(&b->tasks, j->id, index, t->attempt);
+}
+
+static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    struct task *t = &s->tasks[task];
+    struct worker *w = &s->workers[worker];
+    uint32_t op = s->classes[t->class].op;
+    t->worker = worker;
+    t->flags |= T_SENT;
+    t->prev = w->sent_tail;
+    t->next = NONE;
+    if (t->prev == NONE)
+        w->sent_head = task;
+    else
+        s->tasks[t->prev].next = task;
+    w->sent_tail = task;
+    w->sent++;
+    t->estimate = 0;
+    if (t->flags & T_LONG) {
+        w->long_sent++;
+    } else {
+        t->estimate = (uint32_t)MR_MIN(mr_sc_estimate(s, op), (uint64_t)UINT32_MAX);
+        if (!s->ops[op].estimate_ns) {
+            t->flags |= T_UNKNOWN;
+            w->unknown++;
+        }
+    }
+    w->queue_ns += t->estimate;
+    if (t->class >= s->config.ops_max)
+        for (uint32_t r = 0; r < s->resources_count; r++)
+            w->taken[r] += s->classes[t->class].need[r];
+    if (t->flags & T_SUSPECT) w->alone = task;
+}
+
+/* Covered now: what waits for it may be sent ahead, to the same worker if it can. */
+static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct task *u = &s->tasks[j->base + d[i]];
+        if (!is_unfinished(u)) continue;
+        mr_assert(u->unsent > 0);
+        u->unsent--;
+        if (u->flags & T_SENT) continue;
+        if (u->worker == NONE) u->worker = worker;
+        mr_sc_task_requeue(s, j->base + d[i]);
+    }
+}
+
+void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(is_unfinished(t) && !(t->flags & (T_SENT | T_QUEUED | T_PARKED)));
+    t->attempt++;
+    t->sent_at = s->now;
+    send_row(s, task, worker);
+    link_sent(s, task, worker);
+    if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
+    dependents_sent(s, task, worker);
+    mr_sc_load_changed(s, worker, true);
+    s->tasks_sent++;
+    if (s->jobs[t->job].state == MR_JOB_PENDING) mr_sc_job_started(s, t->job);
+}
+
+/* It is there already: a returning worker has it in its queue. */
+void mr_sc_send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    struct task *t = &s->tasks[task];
+    t->sent_at = s->now;
+    link_sent(s, task, worker);
+    if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
+    dependents_sent(s, task, worker);
+    mr_sc_load_changed(s, worker, true);
+    if (s->jobs[t->job].state == MR_JOB_PENDING) mr_sc_job_started(s, t->job);
+}

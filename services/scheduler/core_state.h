@@ -1,0 +1,145 @@
+/* What the scheduler core is made of, for its own files only. Everything lives in arrays of the
+ * arena and is known by number; what a graph brings along (its columns, the texts of failures) is
+ * on the heap and bounded. */
+#pragma once
+
+#include "base/limits.h"
+#include "services/scheduler/core.h"
+
+#define NONE UINT32_MAX
+#define LITERAL (UINT32_MAX - 1) /* task.value: the pack that stands in the graph */
+#define INLINE_SMALL 16          /* bytes that fit in the record itself */
+#define BLOCK_BYTES 28
+#define RESOURCES MR_RESOURCES_MAX
+#define LOAD_BUCKETS 512
+#define KILLS_MAX 3
+
+/*  Two facts of a task. What it is:
+ *
+ *   WAITING ◀──▶ READY ◀──▶ RUNNING ──▶ DONE ──▶ RELEASED
+ *      ▲ └───────────────────────────────▲│          │
+ *      └──────────── value lost ──────────┴──────────┘
+ *   and from the first three to ERRED, CANCELLED (RELEASED: nobody needs it any more)
+ *
+ *  Where it was sent: flag SENT, `worker`, `attempt`. A WAITING task may be sent. */
+enum task_flag {
+    T_TARGET = 1 << 0,
+    T_IMPURE = 1 << 1,
+    T_QUEUED = 1 << 2, /* its bit is set in the queue */
+    T_PARKED = 1 << 3, /* on its class's list */
+    T_SENT = 1 << 4,
+    T_STEALING = 1 << 5, /* asked back, not answered */
+    T_UNKNOWN = 1 << 6,  /* sent while nobody knew how long its op takes */
+    T_SUSPECT = 1 << 7,  /* may have killed a worker: runs alone */
+    T_SHAKEN = 1 << 8,   /* was on a worker that died, once */
+    T_SEEN = 1 << 9,     /* mark while a returning worker is compared */
+    T_LONG = 1 << 10,    /* does not occupy a slot */
+    T_FIXED = 1 << 11,   /* not a task: its value stands as long as the job */
+    T_UNACKED = 1 << 12, /* its value is on the way to the journal */
+    T_JOINED = 1 << 13,  /* another job's task makes its value */
+    T_HAS_JOINS = 1 << 14,
+    T_STARTED = 1 << 15, /* the worker said that it runs */
+};
+
+struct task { /* one cache line */
+    uint32_t job;
+    uint32_t waiting;    /* inputs without a value */
+    uint32_t unsent;     /* inputs neither with a value nor sent */
+    uint32_t consumers;  /* unfinished dependents, and joined tasks of other jobs */
+    uint32_t value;      /* record, LITERAL or NONE */
+    uint32_t worker;     /* SENT: where; otherwise where an input or a sibling is, or NONE */
+    uint32_t attempt;    /* the highest number given out */
+    uint32_t prev, next; /* the worker's list if SENT, the class's if PARKED */
+    uint32_t estimate;   /* ns, as counted in the worker's queue */
+    uint16_t flags;
+    uint16_t retries_left;
+    uint16_t class;
+    uint8_t state;
+    uint8_t kills;
+    mr_time ready_at;
+    mr_time sent_at;
+};
+
+enum value_kind { V_FREE, V_SMALL, V_BLOCKS, V_AWAY, V_OBJECT };
+enum {
+    V_FETCHING = 1, /* its worker was asked for the bytes */
+    V_HELD = 2,     /* the store was told to hold it */
+    V_LAST = 4,     /* its worker may drop it after its last use */
+};
+
+struct value {
+    union {
+        unsigned char small[INLINE_SMALL];
+        uint32_t block; /* the first of V_BLOCKS */
+        mr_object_id object;
+    };
+    uint64_t bytes;
+    uint32_t task;
+    uint32_t worker;     /* that made it and keeps it; NONE: gone */
+    uint32_t prev, next; /* the worker's list; next: the free list */
+    uint32_t attempt;    /* that made it */
+    uint16_t store;
+    uint8_t kind;
+    uint8_t flags;
+};
+
+struct block { /* of small values longer than the record */
+    uint32_t next;
+    unsigned char bytes[BLOCK_BYTES];
+};
+
+struct story { /* why a task failed, with its own texts on the heap */
+    uint32_t task;
+    uint32_t next; /* in the order of age */
+    int code;
+    uint32_t attempts;
+    uint32_t op;
+    char *message;
+    char *arguments;
+    char *worker;
+    char *log;
+};
+
+enum job_flag {
+    J_ACCEPTED = 1 << 0,
+    J_HELD_BACK = 1 << 1, /* waits for the workers of the scheduler's earlier life */
+    J_STOPPED = 1 << 2,   /* failed or cancelled: completions are late */
+    J_SWEEPING = 1 << 3,  /* tasks from `sweep` on are still to be put away */
+    J_FORGETTING = 1 << 4,
+    J_RANKED = 1 << 5, /* tasks have priorities of their own */
+    J_CONTINUE = 1 << 6,
+    J_DIRTY = 1 << 7, /* progress to be told */
+};
+
+struct job {
+    uint64_t id;
+    struct mr_graph *graph;
+    uint16_t *ops; /* op of the graph: op here */
+    uint32_t base; /* number of its first task */
+    uint32_t span; /* numbers taken: nodes rounded up to 64 */
+    uint32_t serial;
+    int32_t priority;
+    uint32_t flags;
+    uint8_t state;
+    uint8_t told; /* state as announced */
+    uint32_t counts[MR_TASK_STATES];
+    uint32_t joined, fallen;
+    uint32_t targets_left;  /* without a final answer */
+    uint32_t targets_ready; /* announced */
+    uint32_t targets_failed;
+    uint32_t queued;
+    uint32_t heap_at; /* in the heap of jobs with queued tasks, or NONE */
+    uint32_t sweep;
+    uint32_t older, newer;
+    uint64_t retried, recomputed;
+    uint64_t created_wall, started_wall, finished_wall;
+    uint64_t event_sequence;
+    uint64_t ticket;
+    uint64_t parent;
+    mr_graph_hash body_hash;
+    mr_time deadline;
+    mr_time ended_at;
+    mr_time told_progress_at;
+    struct story error;
+    bool has_error;
+};

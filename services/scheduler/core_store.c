@@ -1,0 +1,136 @@
+/* Object stores: numbers that are given out once, leases, and what becomes of the objects of a
+ * store that is lost. */
+#include "services/scheduler/core_do.h"
+
+#include "base/alloc.h"
+
+static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
+{
+    for (uint32_t i = 1; i <= s->stores_count; i++)
+        if (s->stores[i].incarnation == incarnation) return i;
+    return 0;
+}
+
+uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str address)
+{
+    if (!incarnation) return 0;
+    uint32_t n = find_store(s, incarnation);
+    if (!n) {
+        if (s->stores_count == s->config.stores_max) return 0;
+        n = ++s->stores_count;
+        s->stores[n] = (struct store){.incarnation = incarnation, .is_alive = true};
+        s->stores[n].last_heard = s->now;
+    }
+    struct store *st = &s->stores[n];
+    if (!st->address && address.n) {
+        st->address = mr_alloc(address.n + 1);
+        memcpy(st->address, address.p, address.n);
+    }
+    return n;
+}
+
+static void value_lost(struct mr_sched *s, uint32_t value)
+{
+    struct value *v = &s->values[value];
+    uint32_t task = v->task;
+    v->flags &= (uint8_t)~V_HELD;
+    mr_sc_task_lost(s, task);
+}
+
+static void store_lost(struct mr_sched *s, uint32_t n)
+{
+    struct store *st = &s->stores[n];
+    st->is_alive = st->is_connected = false;
+    st->is_lost = true;
+    struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_LOST);
+    note->slot = n;
+    note->incarnation = st->incarnation;
+    mr_sched_store_batch_clear(&s->fx->store[n]);
+    for (uint32_t i = 0; i < s->values_top; i++)
+        if (s->values[i].kind == V_OBJECT && s->values[i].store == n) value_lost(s, i);
+    s->has_work = true;
+}
+
+void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
+{
+    for (uint32_t i = 1; i <= s->stores_count; i++) { /* a new one on the node: the old is dead */
+        const struct store *old = &s->stores[i];
+        if (old->is_alive && old->incarnation != r->store && *old->node &&
+            mr_str_eq(r->node, mr_str(old->node)))
+            store_lost(s, i);
+    }
+    uint32_t n = mr_sc_store(s, r->store, r->address);
+    if (!n || s->stores[n].is_lost) return;
+    struct store *st = &s->stores[n];
+    st->is_alive = st->is_connected = true;
+    st->last_heard = s->now;
+    st->memory_bytes = r->memory_bytes;
+    memset(st->node, 0, sizeof st->node);
+    if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
+    mr_sc_store_batch(s, n)->has_registered = true;
+    struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_JOINED);
+    note->slot = n;
+    note->incarnation = r->store;
+    for (uint32_t i = 0; i < s->values_top; i++) { /* tell again: the last words may be lost */
+        struct value *v = &s->values[i];
+        if (v->kind != V_OBJECT || v->store != n) continue;
+        v->flags &= (uint8_t)~V_HELD;
+        mr_sc_value_hold(s, v);
+    }
+}
+
+void mr_sc_store_heard(struct mr_sched *s, uint64_t incarnation, bool is_connected)
+{
+    uint32_t n = find_store(s, incarnation);
+    if (!n || s->stores[n].is_lost) return;
+    s->stores[n].is_connected = is_connected;
+    s->stores[n].last_heard = s->now;
+    mr_time end = mr_time_after(s->now, s->config.lease);
+    s->lease_check_at = MR_MIN(s->lease_check_at, end);
+}
+
+void mr_sc_store_leases(struct mr_sched *s)
+{
+    for (uint32_t i = 1; i <= s->stores_count; i++) {
+        const struct store *st = &s->stores[i];
+        if (!st->is_alive || !*st->node) continue; /* heard of, but never heard */
+        mr_time end = mr_time_after(st->last_heard, s->config.lease);
+        if (end <= s->now)
+            store_lost(s, i);
+        else
+            s->lease_check_at = MR_MIN(s->lease_check_at, end);
+    }
+}
+
+static bool is_in(const struct mr_sched_objects *o, mr_object_id id)
+{
+    for (uint32_t i = 0; i < o->count; i++)
+        if (mr_object_id_eq(o->ids[i], id)) return true;
+    return false;
+}
+
+void mr_sc_objects_lost(struct mr_sched *s, const struct mr_sched_objects *o)
+{
+    uint32_t n = find_store(s, o->store);
+    if (!n || !o->count) return;
+    for (uint32_t i = 0; i < s->values_top; i++) {
+        const struct value *v = &s->values[i];
+        if (v->kind == V_OBJECT && (v->store == n || !v->store) && is_in(o, v->object))
+            value_lost(s, i);
+    }
+    s->has_work = true;
+}
+
+void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o)
+{
+    uint32_t n = find_store(s, o->store);
+    if (!n || !o->count) return;
+    for (uint32_t i = 0; i < s->values_top; i++) {
+        struct value *v = &s->values[i];
+        if (v->kind != V_OBJECT || !is_in(o, v->object)) continue;
+        if (v->store != n && v->store && s->stores[v->store].is_connected) continue;
+        v->store = (uint16_t)n; /* its store was restarted and found it on its disk */
+        v->flags |= V_HELD;
+        mr_buf_add(&mr_sc_store_batch(s, n)->claimed, &v->object, sizeof v->object);
+    }
+}

@@ -1,0 +1,298 @@
+/* What a task is, and what follows when that changes: counting down inputs, counting up consumers,
+ * failing what depends on a failure, making again what was lost. Walks over graphs use a stack in
+ * the arena. "Covered" is a node that has a value or was sent: when all inputs of a task are
+ * covered, the task may be sent ahead of being ready. */
+#include "services/scheduler/core_do.h"
+
+#define AHEAD_INPUTS_MAX 8 /* a task that waits for more is not looked at with each of them */
+
+#define S(x) (1u << MR_TASK_##x)
+#define ENDS (S(DONE) | S(RELEASED) | S(ERRED) | S(CANCELLED))
+static const unsigned allowed[MR_TASK_STATES] = {
+    [MR_TASK_NONE] = S(WAITING) | ENDS,
+    [MR_TASK_WAITING] = S(READY) | S(RUNNING) | ENDS,
+    [MR_TASK_READY] = S(WAITING) | S(RUNNING) | ENDS,
+    [MR_TASK_RUNNING] = S(WAITING) | S(READY) | ENDS,
+    [MR_TASK_DONE] = S(WAITING) | S(RELEASED),
+    [MR_TASK_RELEASED] = S(WAITING),
+    [MR_TASK_ERRED] = S(WAITING) | S(RELEASED),
+    [MR_TASK_CANCELLED] = S(WAITING) | S(RELEASED),
+};
+
+void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
+{
+    struct task *t = &s->tasks[task];
+    struct job *j = &s->jobs[t->job];
+    mr_assert(allowed[t->state] & (1u << to));
+    if (t->state != MR_TASK_NONE) j->counts[t->state]--;
+    j->counts[to]++;
+    j->flags |= J_DIRTY;
+    t->state = (uint8_t)to;
+}
+
+void mr_sc_task_unqueue(struct mr_sched *s, uint32_t task)
+{
+    if (s->tasks[task].flags & T_QUEUED) mr_sc_queue_drop(s, task);
+    if (s->tasks[task].flags & T_PARKED) mr_sc_unpark(s, task);
+}
+
+void mr_sc_task_ready(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(t->state == MR_TASK_READY && !(t->flags & T_SENT));
+    if (t->flags & T_SUSPECT) {
+        mr_sc_task_unqueue(s, task);
+        mr_sc_suspect_add(s, task);
+    } else if (!(t->flags & (T_QUEUED | T_PARKED))) {
+        mr_sc_queue_put(s, task);
+    }
+}
+
+/* Takes a sent task off its worker's list and out of its load. */
+static void unlink_sent(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    struct worker *w = &s->workers[t->worker];
+    if (t->prev == NONE)
+        w->sent_head = t->next;
+    else
+        s->tasks[t->prev].next = t->next;
+    if (t->next == NONE)
+        w->sent_tail = t->prev;
+    else
+        s->tasks[t->next].prev = t->prev;
+    t->prev = t->next = NONE;
+    w->sent--;
+    w->queue_ns -= t->estimate;
+    w->unknown -= (t->flags & T_UNKNOWN) != 0;
+    w->long_sent -= (t->flags & T_LONG) != 0;
+    w->stealing -= (t->flags & T_STEALING) != 0;
+    if (t->class >= s->config.ops_max)
+        for (uint32_t r = 0; r < s->resources_count; r++)
+            w->taken[r] -= s->classes[t->class].need[r];
+    if (w->alone == task) w->alone = NONE;
+    t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
+    mr_sc_load_changed(s, t->worker, false);
+    s->has_work = true; /* room for another */
+}
+
+/* The dependents of a node that is no longer covered, or has become so. */
+static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct task *u = &s->tasks[j->base + d[i]];
+        if (!is_unfinished(u)) continue;
+        if (!is_covered)
+            u->unsent++;
+        else
+            u->unsent--;
+    }
+}
+
+void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(t->flags & T_SENT);
+    uint32_t n, worker = t->worker;
+    const struct job *j = &s->jobs[t->job];
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    unlink_sent(s, task);
+    for (uint32_t i = 0; i < n; i++) { /* it will not be the last use there */
+        uint32_t v = s->tasks[j->base + in[i]].value;
+        if (v < LITERAL && s->values[v].worker == worker) s->values[v].flags &= (uint8_t)~V_LAST;
+    }
+    dependents_cover(s, task, false);
+    if (t->state == MR_TASK_RUNNING) mr_sc_task_move(s, task, MR_TASK_READY);
+    t->worker = NONE;
+}
+
+void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (!(t->flags & T_SENT)) return;
+    if (s->workers[t->worker].state == W_CONNECTED)
+        mr_sc_refs_add(
+            &mr_sc_batch(s, t->worker)->cancel, job_of(s, task)->id, index_of(s, task), t->attempt);
+    mr_sc_task_unsend(s, task);
+}
+
+static void queue_ahead(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    if (t->state == MR_TASK_WAITING && !t->unsent && t->waiting <= AHEAD_INPUTS_MAX &&
+        !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_SUSPECT | T_JOINED)))
+        mr_sc_queue_put(s, task);
+}
+
+void mr_sc_task_requeue(struct mr_sched *s, uint32_t task)
+{
+    if (job_of(s, task)->flags & J_STOPPED) return;
+    if (s->tasks[task].state == MR_TASK_READY)
+        mr_sc_task_ready(s, task);
+    else
+        queue_ahead(s, task);
+}
+
+/* A dependent lost a consumer's claim on `task`: release it, or give up making it. */
+static void consumer_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(t->consumers > 0);
+    if (--t->consumers || t->flags & (T_TARGET | T_FIXED)) return;
+    if (is_done(t)) {
+        const struct value *v = &s->values[t->value];
+        bool dropped = v->flags & V_LAST && v->worker == by_worker;
+        mr_sc_value_release(s, t->value, dropped);
+        mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    } else if (is_unfinished(t)) {
+        mr_sc_task_unneeded(s, task);
+    }
+}
+
+/* `task` does not need its inputs any more. by_worker: it just completed there, and what was
+ * marked as its last use is dropped there already. */
+static void inputs_let_go(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        consumer_gone(s, j->base + in[i], by_worker);
+}
+
+void mr_sc_task_unneeded(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    s->stack[s->stack_count++] = task;
+    while (s->stack_count > bottom) {
+        uint32_t u = s->stack[--s->stack_count];
+        struct task *t = &s->tasks[u];
+        if (!is_unfinished(t) || t->consumers || t->flags & (T_TARGET | T_FIXED)) continue;
+        mr_sc_task_unqueue(s, u);
+        mr_sc_task_cancel_sent(s, u);
+        mr_sc_task_move(s, u, MR_TASK_RELEASED);
+        const struct job *j = &s->jobs[t->job];
+        uint32_t n;
+        const uint32_t *in = mr_graph_inputs(j->graph, u - j->base, &n);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t x = j->base + in[i];
+            bool was_unfinished = is_unfinished(&s->tasks[x]);
+            if (was_unfinished && s->tasks[x].consumers == 1) {
+                s->tasks[x].consumers = 0; /* its own turn, without recursion */
+                s->stack[s->stack_count++] = x;
+            } else {
+                consumer_gone(s, x, NONE);
+            }
+        }
+    }
+}
+
+/* All inputs of a waiting task have values now. */
+void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    t->ready_at = s->now;
+    mr_sc_task_move(s, task, t->flags & T_SENT ? MR_TASK_RUNNING : MR_TASK_READY);
+    if (!(t->flags & T_SENT)) mr_sc_task_ready(s, task);
+}
+
+static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
+{
+    const struct job *j = job_of(s, task);
+    const struct task *t = &s->tasks[task];
+    uint32_t n, holder = t->value < LITERAL ? s->values[t->value].worker : NONE;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t du = j->base + d[i];
+        struct task *u = &s->tasks[du];
+        if (!is_unfinished(u)) continue;
+        mr_assert(u->waiting > 0 && (was_covered || u->unsent > 0));
+        u->waiting--;
+        if (!was_covered) u->unsent--;
+        if (u->flags & T_SENT && u->worker != holder) mr_sc_send_value(s, task, u->worker);
+        if (!u->waiting)
+            mr_sc_task_inputs_done(s, du);
+        else
+            queue_ahead(s, du);
+    }
+}
+
+void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+{
+    struct task *t = &s->tasks[task];
+    bool was_covered = t->flags & T_SENT;
+    mr_sc_task_unqueue(s, task);
+    if (was_covered) unlink_sent(s, task);
+    mr_sc_task_move(s, task, MR_TASK_DONE);
+    inputs_let_go(s, task, by_worker);
+    dependents_done(s, task, was_covered);
+    if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
+    if (t->flags & T_TARGET) {
+        mr_sc_job_target_final(s, t->job);
+    } else if (!t->consumers && !(t->flags & T_FIXED)) {
+        mr_sc_value_release(s, t->value, false);
+        mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    }
+}
+
+static void fail_one(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_sc_task_unqueue(s, task);
+    mr_sc_task_cancel_sent(s, task);
+    mr_sc_task_move(s, task, MR_TASK_ERRED);
+    inputs_let_go(s, task, NONE);
+    if (!(t->flags & T_TARGET)) return;
+    struct job *j = &s->jobs[t->job];
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
+    n->job = (mr_job_id){j->id};
+    n->index = task - j->base;
+    j->targets_failed++;
+}
+
+/* Everything that needs `task` falls with it. */
+static void fail_dependents(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t bottom = s->stack_count;
+    s->stack[s->stack_count++] = task;
+    while (s->stack_count > bottom) {
+        uint32_t n, at = s->stack[--s->stack_count];
+        const uint32_t *d = mr_graph_dependents(j->graph, at - j->base, &n);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t u = j->base + d[i];
+            if (!is_unfinished(&s->tasks[u])) continue;
+            fail_one(s, u);
+            s->jobs[s->tasks[u].job].fallen++;
+            s->stack[s->stack_count++] = u;
+        }
+    }
+}
+
+void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *story)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t job = t->job;
+    struct job *j = &s->jobs[job];
+    mr_assert(is_unfinished(t));
+    if (j->flags & J_STOPPED) return;
+    mr_sc_story_put(s, task, story);
+    mr_sc_journal_erred(s, task, story);
+    if (!j->has_error) {
+        mr_sc_story_copy(&j->error, story);
+        j->error.task = task;
+        j->has_error = true;
+    }
+    uint32_t failed = j->targets_failed;
+    fail_one(s, task);
+    if (!(j->flags & J_CONTINUE)) {
+        mr_sc_job_end(s, job, MR_JOB_FAILED);
+        return;
+    }
+    fail_dependents(s, task);
+    for (failed = j->targets_failed - failed; failed && j->state < MR_JOB_DONE; failed--)
+        mr_sc_job_target_final(s, job);
+}
