@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
 
@@ -110,6 +111,15 @@ static void write_port(const char *path, int port)
     if (mr_file_write(path, mr_str(text), 0644, &e)) fail("--port-file", &e);
 }
 
+/* A connection is a descriptor; the usual soft limit of 1,024 is for programs that use select. */
+static void raise_descriptors(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit)) return;
+    limit.rlim_cur = limit.rlim_max;
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
 static void serve(const struct config *c, struct mr_http_options *o, const char *secret)
 {
     struct mr_bridge_options b = {.scheduler = c->scheduler,
@@ -144,6 +154,7 @@ int main(int argc, char **argv)
     struct config c = {0};
     mr_config_load(&spec, argc, argv, &c, NULL);
     mr_log_set_program("mr-gateway");
+    raise_descriptors();
     struct mr_error e;
     if (!c.tls_cert != !c.tls_key) {
         (void)mr_fail(&e, MR_EINVAL, "--tls-cert and --tls-key go together");
