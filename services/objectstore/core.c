@@ -2,7 +2,7 @@
 #include "services/objectstore/core.h"
 
 #include "base/alloc.h"
-#include "services/objectstore/core_state.h"
+#include "services/objectstore/core_parts.h"
 
 #define ORPHAN_CHECK_NS MR_SECOND
 

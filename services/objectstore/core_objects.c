@@ -1,5 +1,5 @@
 /* The lives of objects: made, found, pinned, held, spilled, restored, deleted. */
-#include "services/objectstore/core_state.h"
+#include "services/objectstore/core_parts.h"
 
 #define P(x) (1u << PLACE_##x)
 static const unsigned allowed[] = {

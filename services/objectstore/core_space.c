@@ -1,6 +1,6 @@
 /* Memory: who gets a segment, and what leaves when there is none. The budget counts segments, not
  * objects, because a sealed segment gives no page back before it is closed as a whole. */
-#include "services/objectstore/core_state.h"
+#include "services/objectstore/core_parts.h"
 
 static void close_segment(struct mr_ostore *s, uint32_t slot)
 {

@@ -1,5 +1,5 @@
 /* Tables of the core: free lists, queues, links and waiters. No decisions here. */
-#include "services/objectstore/core_state.h"
+#include "services/objectstore/core_parts.h"
 
 struct mr_ostore_effect *mr_ostore_emit(struct mr_ostore *s, enum mr_ostore_effect_type type)
 {

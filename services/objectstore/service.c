@@ -41,39 +41,38 @@ void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p)
     mr_rpc_loop_wake(sv->loop);
 }
 
-static void take_completions(struct mr_service *sv)
+static void end_get(struct mr_op *op, const struct mr_store_completion *done)
 {
+    op->err = done->err;
+    op->view = done->view;
+    char id[MR_OBJECT_ID_TEXT_MAX];
+    mr_object_id_format(op->id, id);
+    const char *why = op->err == MR_ETIMEOUT ? "did not come in the time allowed"
+                      : op->err == MR_ELOST  ? "was deleted, or its copy is lost"
+                      : op->err == MR_EAWAY  ? "lies in a store that does not answer"
+                                             : "cannot be had";
+    if (op->err) (void)mr_fail(&op->error, op->err, "object %s %s", id, why);
+    mr_op_end(op);
+}
+
+/* One round over all that others left here; what it runs may leave more, which nobody announces. */
+static size_t take_round(struct mr_service *sv)
+{
+    struct item items[64];
+    size_t n = mr_inbox_take(sv->inbox, items, MR_ARRAY_LEN(items));
+    for (size_t i = 0; i < n; i++)
+        items[i].run(items[i].p);
     struct mr_store_completion done[64];
-    size_t n = 64;
-    while (sv->self && n == 64) {
-        n = mr_store_completions(sv->self, done, 64);
-        for (size_t i = 0; i < n; i++) {
-            struct mr_op *op = (struct mr_op *)(uintptr_t)done[i].token;
-            op->err = done[i].err;
-            op->view = done[i].view;
-            char id[MR_OBJECT_ID_TEXT_MAX];
-            mr_object_id_format(op->id, id);
-            const char *why = op->err == MR_ETIMEOUT ? "did not come in the time allowed"
-                              : op->err == MR_ELOST  ? "was deleted, or its copy is lost"
-                              : op->err == MR_EAWAY  ? "lies in a store that does not answer"
-                                                     : "cannot be had";
-            if (op->err) (void)mr_fail(&op->error, op->err, "object %s %s", id, why);
-            mr_op_end(op);
-        }
-    }
+    size_t gets = sv->self ? mr_store_completions(sv->self, done, MR_ARRAY_LEN(done)) : 0;
+    for (size_t i = 0; i < gets; i++)
+        end_get((struct mr_op *)(uintptr_t)done[i].token, &done[i]);
+    return n + gets;
 }
 
 static void turn(void *ctx)
 {
-    struct mr_service *sv = ctx;
-    struct item items[64];
-    size_t n = 64;
-    while (n == 64) {
-        n = mr_inbox_take(sv->inbox, items, 64);
-        for (size_t i = 0; i < n; i++)
-            items[i].run(items[i].p);
-    }
-    take_completions(sv);
+    while (take_round(ctx))
+        ;
 }
 
 static void completions_wait(void *ctx)
@@ -229,6 +228,29 @@ struct name_walk {
     char *after;
 };
 
+struct noted {
+    struct mr_service *sv;
+    char *name;
+};
+
+static void note_name(void *p)
+{
+    struct noted *n = p;
+    mr_names_note(n->sv->names, mr_name_key(mr_str(n->name)), mr_str(n->name));
+    mr_release(n->name);
+    mr_release(n);
+}
+
+static void take_name(struct mr_service *sv, const struct mr_name_record *r)
+{
+    struct noted *n = mr_alloc(sizeof *n);
+    *n = (struct noted){sv, mr_format("%.*s", MR_STR_ARG(r->name))};
+    mr_service_post(sv, note_name, n);
+    mr_shell_post(sv->sh,
+        &(struct mr_ostore_event){
+            .type = MR_OE_HOLD, .id = r->object, .holder = {MR_HOLD_NAME, mr_name_key(r->name)}});
+}
+
 static void walk_names(void *p);
 
 /* A name holds its object also after a restart. On any thread. */
@@ -237,9 +259,7 @@ static void names_page(
 {
     struct name_walk *walk = ctx;
     for (size_t i = 0; i < count && !err; i++)
-        mr_shell_post(walk->sv->sh, &(struct mr_ostore_event){.type = MR_OE_HOLD,
-                                        .id = records[i].object,
-                                        .holder = {MR_HOLD_NAME, mr_name_key(records[i].name)}});
+        take_name(walk->sv, &records[i]);
     mr_release(walk->after);
     walk->after = NULL;
     if (!err && more && count) {

@@ -12,7 +12,6 @@
 #define MR_CTL_TEXT_MAX 400u
 #define MR_CTL_SOURCE_MAX 256u
 #define MR_CTL_NAME_MAX 64u
-
 enum mr_ctl_type {
     /* client to store */
     MR_CTL_HELLO = 1, /* + descriptor of the pin page */
@@ -51,7 +50,6 @@ struct mr_ctl_hello {
     uint32_t pid;
     char name[MR_CTL_NAME_MAX];
 };
-
 struct mr_ctl_welcome {
     uint64_t node;
     uint64_t maker;
@@ -59,13 +57,11 @@ struct mr_ctl_welcome {
     uint64_t segment_bytes; /* of an ordinary segment */
     uint64_t slab_bytes;
 };
-
 struct mr_ctl_grant {
     uint64_t bytes;     /* wanted */
     uint64_t bytes_min; /* enough, when the store is nearly full */
     uint64_t timeout_ns;
 };
-
 struct mr_ctl_granted {
     int32_t err;
     uint32_t segment;
@@ -95,7 +91,6 @@ struct mr_ctl_get {
     uint64_t timeout_ns;
     char source[MR_CTL_SOURCE_MAX];
 };
-
 struct mr_ctl_got {
     mr_object_id id;
     int32_t err;
@@ -111,12 +106,10 @@ struct mr_ctl_hold {
     uint32_t unused;
     uint64_t key;
 };
-
 struct mr_ctl_delete {
     uint32_t force;
     uint32_t unused;
 };
-
 struct mr_ctl_done {
     int32_t err;
     uint32_t unused;
@@ -147,7 +140,6 @@ int mr_ctl_parse(
 size_t mr_ctl_fixed_bytes(enum mr_ctl_type type);
 size_t mr_ctl_item_bytes(enum mr_ctl_type type); /* 0: no items */
 uint32_t mr_ctl_items_max(enum mr_ctl_type type);
-
 /* Sends one message: fixed part and items as the type wants them, and a descriptor (-1: none).
  * MR_EAGAIN on a full non-blocking socket, MR_EAWAY when the peer is gone. */
 int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,

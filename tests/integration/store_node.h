@@ -1,7 +1,6 @@
 /* A real mr-objectstore in a temporary folder, for tests. */
 #pragma once
 
-#include "base/alloc.h"
 #include "store/arena/client.h"
 
 #include <fcntl.h>
@@ -9,8 +8,6 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +20,6 @@
 
 #define MIB ((uint64_t)1 << 20)
 #define WAIT (20 * MR_SECOND)
-
 struct node {
     char dir[64];
     char control[96];
@@ -94,10 +90,7 @@ static inline void node_kill(struct node *n, int signal)
 
 static inline int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
 {
-    (void)st;
-    (void)type;
-    (void)where;
-    return remove(path);
+    return (void)st, (void)type, (void)where, remove(path);
 }
 
 static inline void node_fini(struct node *n)

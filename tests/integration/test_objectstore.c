@@ -238,6 +238,55 @@ static void a_held_object_names_its_holder(void **state)
     node_fini(&n);
 }
 
+struct puller {
+    struct mr_store *st;
+    mr_object_id id;
+    const char *source;
+    bool ok;
+};
+
+static void *pull_it(void *ctx)
+{
+    struct puller *p = ctx;
+    p->ok = holds(p->st, p->id, p->source, 20 * MIB + 24, 8);
+    return NULL;
+}
+
+static void an_object_of_another_node_is_pulled_once(void **state)
+{
+    (void)state;
+    struct node a;
+    struct node b;
+    node_init(&a, 256 * MIB, false);
+    node_init(&b, 256 * MIB, false);
+    struct mr_store *here = node_client(&a);
+    struct mr_store *there = node_client(&b);
+    mr_object_id id = make(there, 20 * MIB + 24, 8, 5);
+    struct puller pulls[8];
+    pthread_t threads[8];
+    for (size_t i = 0; i < 8; i++) {
+        pulls[i] = (struct puller){here, id, b.address, false};
+        pthread_create(&threads[i], NULL, pull_it, &pulls[i]);
+    }
+    for (size_t i = 0; i < 8; i++) {
+        pthread_join(threads[i], NULL);
+        assert_true(pulls[i].ok);
+    }
+    assert_int_equal(stats_of(here).pulls, 1);
+    assert_int_equal(stats_of(here).pulled_bytes, 20 * MIB + 24);
+    struct mr_store_view view;
+    struct mr_error e = {0};
+    mr_object_id lost = {123, 456};
+    node_kill(&b, SIGKILL);
+    assert_int_equal(mr_store_get(here, lost, b.address, WAIT, &view, &e), MR_EAWAY);
+    assert_true(holds(here, id, NULL, 20 * MIB + 24, 8)); /* the copy is ours */
+    mr_store_close(&here);
+    mr_store_close(&there);
+    node_start(&b);
+    node_fini(&a);
+    node_fini(&b);
+}
+
 /* ---- churn: threads that make, read, keep and drop, over a memory too small for all ------------
  */
 
@@ -333,6 +382,7 @@ int main(void)
         cmocka_unit_test(a_full_store_spills_and_restores),
         cmocka_unit_test(a_full_store_without_a_disk_says_so),
         cmocka_unit_test(a_held_object_names_its_holder),
+        cmocka_unit_test(an_object_of_another_node_is_pulled_once),
         cmocka_unit_test(churn_of_many_threads_loses_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,309 @@
+#!/usr/bin/env python3
+"""The Objects service of real object stores, called by Python's gRPC: objects_grpc.py STORE DESCRIPTORS.
+Uploads and downloads in formats, names, persistence over a kill, pulls between two stores, errors."""
+import io
+import json
+import os
+import pathlib
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import grpc
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+STORE, DESCRIPTORS = sys.argv[1], sys.argv[2]
+MIB = 1 << 20
+PATIENCE = float(os.environ.get("MR_PATIENCE", "60"))
+
+
+def load():
+    files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path(DESCRIPTORS).read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for f in files.file:
+        pool.Add(f)
+    return pool
+
+
+POOL = load()
+FACTORY = message_factory.MessageFactory(POOL)
+
+
+def M(name):
+    return FACTORY.GetPrototype(POOL.FindMessageTypeByName(name))
+
+
+V = "millrace.v1."
+SERVICE = POOL.FindServiceByName(V + "Objects")
+
+
+class Store:
+    def __init__(self, node="n1", memory="128MiB", disk=True, flags=(), directory=None):
+        self.dir = pathlib.Path(directory or tempfile.mkdtemp(prefix="mr-store-"))
+        self.address = f"unix:{self.dir}/grpc-{node}"
+        self.args = [STORE, "--listen", self.address, "--socket", f"{self.dir}/control-{node}", "--memory", memory,
+                     "--node", node, *flags]
+        if disk:
+            self.args += ["--dir", f"{self.dir}/data-{node}"]
+        self.start()
+
+    def start(self):
+        self.log = open(self.dir / "log", "a")
+        self.process = subprocess.Popen(self.args, stderr=self.log)
+        self.channel = grpc.insecure_channel(self.address, options=[("grpc.max_receive_message_length", 16 * MIB),
+                                                                    ("grpc.use_local_subchannel_pool", 1)])
+        grpc.channel_ready_future(self.channel).result(PATIENCE)
+
+    def stop(self, how=signal.SIGTERM):
+        self.channel.close()
+        self.process.send_signal(how)
+        code = self.process.wait(PATIENCE)
+        self.log.close()
+        if how == signal.SIGTERM and code != 0:
+            raise AssertionError(f"the store ended with {code}:\n" + (self.dir / "log").read_text()[-3000:])
+
+    def close(self):
+        self.stop()
+        shutil.rmtree(self.dir)
+
+    def call(self, method, metadata=None, **fields):
+        m = SERVICE.FindMethodByName(method)
+        request = M(m.input_type.full_name)(**fields)
+        kind = self.channel.unary_stream if m.server_streaming else self.channel.unary_unary
+        stub = kind(f"/{V}Objects/{method}", request_serializer=type(request).SerializeToString,
+                    response_deserializer=M(m.output_type.full_name).FromString)
+        return stub(request, timeout=PATIENCE, metadata=metadata)
+
+    def put(self, data, mime, chunk=MIB, **options):
+        P, B = M(V + "PutRequest"), M("google.api.HttpBody")
+
+        def requests():
+            pieces = [data[i:i + chunk] for i in range(0, len(data), chunk)] or [b""]
+            for i, piece in enumerate(pieces):
+                first = dict(options) if i == 0 else {}
+                yield P(body=B(content_type=mime if i == 0 else "", data=piece), **first)
+        stub = self.channel.stream_unary(f"/{V}Objects/Put", request_serializer=P.SerializeToString,
+                                         response_deserializer=M(V + "ObjectInfo").FromString)
+        return stub(requests(), timeout=PATIENCE)
+
+    def get(self, id, accept="", wait_s=0):
+        mime, out = None, []
+        for piece in self.call("Get", id=id, accept=accept, wait_s=wait_s):
+            mime = mime or piece.content_type
+            out.append(piece.data)
+        return mime, b"".join(out)
+
+
+def npy(count):
+    header = "{'descr': '<f4', 'fortran_order': False, 'shape': (%d,), }" % count
+    header += " " * (63 - (10 + len(header)) % 64) + "\n"
+    body = struct.pack("<%df" % count, *[i % 1000 for i in range(count)])
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode() + body
+
+
+class Objects(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.s = Store()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.s.close()
+
+    def refused(self, code, text, act):
+        with self.assertRaises(grpc.RpcError) as e:
+            act()
+        self.assertEqual(e.exception.code(), code, e.exception.details())
+        self.assertIn(text, e.exception.details())
+
+    def test_a_value_comes_back_in_the_format_asked_for(self):
+        info = self.s.put(b'{"a": [1, 2.5, "x"]}', "application/json")
+        self.assertEqual((info.kind, info.state, info.durable, info.node), ("json", "memory", False, "n1"))
+        mime, body = self.s.get(info.id)
+        self.assertEqual((mime, json.loads(body)), ("application/json", {"a": [1, 2.5, "x"]}))
+
+    def test_a_tensor_of_many_chunks_is_the_same_bytes_again(self):
+        data = npy(3000000)
+        info = self.s.put(data, "application/x-npy")
+        self.assertEqual((info.kind, info.dtype, list(info.shape)), ("tensor", "f32", [3000000]))
+        mime, body = self.s.get(info.id, "application/x-npy")
+        self.assertEqual(mime, "application/x-npy")
+        self.assertEqual(body[-12000000:], data[-12000000:])
+        self.assertEqual(self.s.call("Stat", id=info.id).nbytes, info.nbytes)
+
+    def test_raw_bytes_of_any_length(self):
+        for n in (0, 1, MIB, MIB + 1):
+            data = os.urandom(n)
+            info = self.s.put(data, "application/octet-stream")
+            self.assertEqual(self.s.get(info.id, "application/octet-stream")[1], data)
+
+    def test_names_hold_and_are_found(self):
+        info = self.s.put(b"[1]", "application/json", name="a/b c")
+        self.assertEqual(list(info.names), ["a/b c"])
+        self.assertEqual(self.s.call("Resolve", name="a/b c").object, info.id)
+        self.assertEqual(self.s.get("name:a/b c")[1].strip(), b"[1]")
+        self.refused(grpc.StatusCode.FAILED_PRECONDITION, "a/b c", lambda: self.s.call("Delete", id=info.id))
+        other = self.s.put(b"[2]", "application/json")
+        self.refused(grpc.StatusCode.ALREADY_EXISTS, info.id, lambda: self.s.call("Name", name="a/b c", object=other.id))
+        self.s.call("Name", name="a/b c", object=other.id, replace=True)
+        self.refused(grpc.StatusCode.NOT_FOUND, info.id, lambda: self.s.call("Stat", id=info.id))
+        names = self.s.call("Names", prefix="a/")
+        self.assertEqual([n.name for n in names.names], ["a/b c"])
+        self.s.call("Unname", name="a/b c")
+        self.refused(grpc.StatusCode.NOT_FOUND, "a/b c", lambda: self.s.call("Resolve", name="a/b c"))
+
+    def test_an_upload_stays_until_it_is_deleted(self):
+        info = self.s.put(b"[1]", "application/json")
+        self.s.call("Delete", id=info.id)
+        self.refused(grpc.StatusCode.NOT_FOUND, info.id, lambda: self.s.call("Stat", id=info.id))
+        self.refused(grpc.StatusCode.NOT_FOUND, info.id, lambda: self.s.get(info.id))
+
+    def test_errors_name_the_field(self):
+        bad = grpc.StatusCode.INVALID_ARGUMENT
+        self.refused(bad, "id", lambda: self.s.call("Stat", id="zz"))
+        self.refused(bad, "name", lambda: self.s.call("Resolve", name=""))
+        self.refused(bad, "wait_s", lambda: self.s.get("0" * 31 + "1", wait_s=-1))
+        self.refused(bad, "seconds", lambda: self.s.call("Pin", id="0" * 31 + "1", seconds=1e9))
+        self.refused(bad, "page_token", lambda: self.s.call("List", page_token="x"))
+        self.refused(bad, "", lambda: self.s.put(b"{", "application/json"))
+        self.refused(bad, "application/x-nonsense", lambda: self.s.put(b"{}", "application/x-nonsense"))
+        self.refused(bad, "options_json", lambda: self.s.put(b"[]", "application/json", options_json="{"))
+        self.refused(bad, "", lambda: self.s.get(self.s.put(b"[]", "application/json").id, "image/png"))
+        self.refused(grpc.StatusCode.DEADLINE_EXCEEDED, "time", lambda: self.s.get("0" * 31 + "1", wait_s=0.1))
+
+    def test_a_list_goes_through_all_pages(self):
+        made = {self.s.put(b"[%d]" % i, "application/json").id for i in range(7)}
+        seen, token = [], ""
+        while True:
+            page = self.s.call("List", page_size=3, page_token=token)
+            seen += [o.id for o in page.objects]
+            token = page.next_page_token
+            if not token:
+                break
+        self.assertEqual(len(seen), len(set(seen)))
+        self.assertTrue(made <= set(seen))
+
+    def test_a_pin_and_the_counters(self):
+        info = self.s.put(b"[1]", "application/json")
+        self.assertGreaterEqual(self.s.call("Pin", id=info.id, seconds=1).pins, 0)
+        stats = self.s.call("Stats")
+        self.assertGreater(stats.puts, 0)
+        self.assertEqual(stats.memory_bytes, 128 * MIB)
+        read = self.s.channel.unary_unary(f"/{V}Metrics/Read", request_serializer=lambda m: b"",
+                                          response_deserializer=M(V + "ReadMetricsResponse").FromString)
+        self.assertIn("millrace_store_objects ", read(None, timeout=PATIENCE).text)
+
+    def test_an_upload_that_breaks_off_leaves_nothing(self):
+        before = self.s.call("Stats").objects
+        P, B = M(V + "PutRequest"), M("google.api.HttpBody")
+
+        def broken():
+            yield P(body=B(content_type="application/octet-stream", data=b"x" * MIB))
+            time.sleep(30)
+        stub = self.s.channel.stream_unary(f"/{V}Objects/Put", request_serializer=P.SerializeToString,
+                                           response_deserializer=M(V + "ObjectInfo").FromString)
+        call = stub.future(broken())
+        time.sleep(0.2)
+        call.cancel()
+        time.sleep(0.2)
+        self.assertEqual(self.s.call("Stats").objects, before)
+
+    def test_more_than_the_memory_spills_and_is_all_there(self):
+        data = [bytes([i]) * (8 * MIB) for i in range(24)]
+        ids = [self.s.put(d, "application/octet-stream").id for d in data]
+        for id, d in zip(ids, data):
+            self.assertEqual(self.s.get(id, "application/octet-stream")[1], d)
+        stats = self.s.call("Stats")
+        self.assertGreater(stats.spills, 0)
+        self.assertLessEqual(stats.committed_bytes, stats.memory_bytes)
+        for id in ids:
+            self.s.call("Delete", id=id)
+
+
+class Life(unittest.TestCase):
+    def test_what_is_persisted_and_named_survives_a_kill(self):
+        s = Store()
+        data = npy(100000)
+        kept = s.put(data, "application/x-npy", name="kept", persist=True)
+        later = s.put(b"[7]", "application/json", name="later")
+        gone = s.put(b"[1]", "application/json", name="gone")
+        self.assertTrue(kept.durable)
+        self.assertFalse(gone.durable)
+        self.assertTrue(s.call("Persist", id=later.id).durable)
+        s.stop(signal.SIGKILL)
+        s.start()
+        self.assertEqual(s.call("Resolve", name="kept").object, kept.id)
+        self.assertEqual(s.call("Stat", id=kept.id).state, "disk")
+        self.assertEqual(s.get("name:kept", "application/x-npy")[1][-400000:], data[-400000:])
+        self.assertEqual(s.call("Stat", id=kept.id).state, "persisted")
+        self.assertEqual(s.get("name:later")[1].strip(), b"[7]")
+        for act in (lambda: s.call("Stat", id=gone.id), lambda: s.call("Resolve", name="gone")):
+            with self.assertRaises(grpc.RpcError) as e:
+                act()
+            self.assertEqual(e.exception.code(), grpc.StatusCode.NOT_FOUND)
+        with self.assertRaises(grpc.RpcError) as e:
+            s.call("Delete", id=kept.id)
+        self.assertIn("name kept", e.exception.details())
+        s.call("Delete", id=kept.id, force=True)
+        self.assertFalse(list((s.dir / "data-n1" / "objects").glob(kept.id)))
+        s.close()
+
+    def test_a_damaged_file_is_an_error_not_a_value(self):
+        s = Store()
+        info = s.put(b"x" * 3 * MIB, "application/octet-stream", persist=True)
+        s.stop()
+        path = s.dir / "data-n1" / "objects" / info.id
+        with open(path, "r+b") as f:
+            f.seek(2 * MIB)
+            f.write(b"y")
+        s.start()
+        with self.assertRaises(grpc.RpcError) as e:
+            s.get(info.id)
+        self.assertEqual(e.exception.code(), grpc.StatusCode.DATA_LOSS)
+        s.close()
+
+    def test_a_pull_gives_the_extent_with_checksums(self):
+        s = Store()
+        info = s.put(b"x" * (2 * MIB + 5), "application/octet-stream")
+        chunks = list(s.call("Pull", id=bytes.fromhex(info.id)))
+        self.assertEqual(chunks[0].nbytes, info.nbytes)
+        self.assertEqual([c.offset for c in chunks], [0, MIB, 2 * MIB])
+        rest = list(s.call("Pull", id=bytes.fromhex(info.id), offset=2 * MIB))
+        self.assertEqual((rest[0].data, rest[0].checksum), (chunks[2].data, chunks[2].checksum))
+        s.close()
+
+    def test_a_token_is_wanted_when_there_is_one(self):
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="mr-store-"))
+        token = directory / "token"
+        token.write_text("s3cret\n")
+        token.chmod(0o600)
+        s = Store(flags=["--token-file", str(token)], directory=directory)
+        for metadata in (None, [("authorization", "Bearer wrong0")]):
+            with self.assertRaises(grpc.RpcError) as e:
+                s.call("Stats", metadata=metadata)
+            self.assertEqual(e.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
+        self.assertEqual(s.call("Stats", metadata=[("authorization", "Bearer s3cret")]).node, "n1")
+        s.close()
+
+    def test_a_public_address_without_a_token_is_refused(self):
+        done = subprocess.run([STORE, "--listen", "0.0.0.0:0", "--socket", f"{tempfile.mkdtemp()}/c"], capture_output=True,
+                              timeout=PATIENCE)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"--token-file", done.stderr)
+
+    def test_a_second_store_on_the_same_socket_is_refused(self):
+        s = Store()
+        done = subprocess.run(s.args, capture_output=True, timeout=PATIENCE)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"another object store", done.stderr)
+        s.close()
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)
