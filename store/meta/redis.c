@@ -326,8 +326,8 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     mr_list_init(&r->queue);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->changed, NULL);
+    *out = r; /* before the thread: its first callback may use it */
     mr_assert(pthread_create(&r->thread, NULL, run, r) == 0);
-    *out = r;
     return MR_OK;
 }
 
