@@ -126,12 +126,29 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
 {
     uint32_t gone = item->result.gone;
     mr_assert(gone < item->inputs_count); /* W6 */
-    uint32_t value = task_edges(&w->tasks[item->task])[gone].value;
+    struct task *t = &w->tasks[item->task];
+    uint32_t value = task_edges(t)[gone].value;
     const struct value *v = &w->values[value];
-    /* If another place is known by now, the task may simply start again. */
-    if (v->state != VALUE_NONE && !v->blob && mr_object_id_eq(v->object, item->inputs[gone].object))
-        value_lost(w, value, item->result.message);
-    item_back(w, item, item->result.message);
+    struct mr_str why = item->result.message;
+    if (v->state == VALUE_NONE || v->blob ||
+        !mr_object_id_eq(v->object, item->inputs[gone].object)) {
+        item_back(w, item, why); /* known, or another place is: it may simply start again */
+        return;
+    }
+    /* Whoever counts on the value must know, whatever else there is to say of this task. */
+    struct missing_row row = {.job = item->job,
+        .index = item->index,
+        .attempt = item->attempt,
+        .input = v->index,
+        .why = mr_blob_copy(&w->pool, why)};
+    missing_add(w, &row);
+    value_lost(w, value, why);
+    if (t->cancel || t->mute || t->steal || w->draining) {
+        item_back(w, item, why);
+        return;
+    }
+    task_report(w, item->task, MR_WS_LOST_INPUT);
+    task_end(w, item->task, false);
 }
 
 static void inputs_put(struct mr_worker *w, const struct mr_strand_item *item)

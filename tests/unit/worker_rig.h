@@ -7,6 +7,7 @@
 #include "services/worker/core.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define RIG_ROWS 4096
@@ -50,7 +51,16 @@ struct rig {
     uint32_t given, started, unknown, missing, heartbeats, registers;
     uint32_t starts, takes, stops, fetches, unpins, drops, connects;
     uint32_t held, queued; /* of the last Register */
-    uint32_t fetch_value, fetch_serial;
+    struct rig_row {
+        uint32_t index, attempt;
+    } held_rows[4096], queued_rows[4096], given_rows[4096], missing_rows[4096];
+    uint32_t held_rows_count, queued_rows_count, given_rows_count, missing_rows_count;
+    uint32_t fetch_value, fetch_serial; /* the last one asked for */
+    struct rig_fetch {
+        uint32_t value, serial;
+        bool here;
+    } fetched[256]; /* under way or pinned */
+    uint32_t fetched_count;
     bool stopped[64]; /* the last strand's items told to stop */
     bool hung_up, lethal, leaving, connected, hold_cuts;
     uint64_t objects; /* numbers given out */
@@ -88,10 +98,24 @@ static inline void rig_turn(struct rig *r)
     }
 }
 
+static inline void rig_rows(struct rig_row *rows, uint32_t *count, const uint32_t *index,
+    const uint32_t *attempt, uint32_t n)
+{
+    for (uint32_t i = 0; i < n && *count < 4096; i++)
+        rows[(*count)++] = (struct rig_row){index[i], attempt[i]};
+}
+
 static inline void rig_sent(struct rig *r, const struct mr_ws_up *up)
 {
+    rig_rows(
+        r->given_rows, &r->given_rows_count, up->given.index, up->given.attempt, up->given.count);
     if (up->reg) {
         r->registers++;
+        r->held_rows_count = r->queued_rows_count = 0;
+        rig_rows(r->held_rows, &r->held_rows_count, up->reg->holding.index,
+            up->reg->holding.attempt, up->reg->holding.count);
+        rig_rows(r->queued_rows, &r->queued_rows_count, up->reg->queued.index,
+            up->reg->queued.attempt, up->reg->queued.count);
         r->held = up->reg->holding.count;
         r->queued = up->reg->queued.count;
     }
@@ -112,6 +136,9 @@ static inline void rig_sent(struct rig *r, const struct mr_ws_up *up)
     r->started += up->started.count;
     r->unknown += up->unknown.count;
     r->missing += up->missing_count;
+    for (uint32_t i = 0; i < up->missing_count && r->missing_rows_count < 4096; i++)
+        r->missing_rows[r->missing_rows_count++] =
+            (struct rig_row){up->missing[i].input, up->missing[i].attempt};
     r->leaving = r->leaving || up->leaving;
     if (up->heartbeat) r->heartbeat = *up->heartbeat;
     r->heartbeats += up->heartbeat != NULL;
@@ -152,6 +179,16 @@ static inline void rig_cut(struct rig *r, uint32_t strand, uint32_t at)
     rig_step(r, &ev);
 }
 
+static inline void rig_unpin(struct rig *r, uint32_t serial)
+{
+    for (uint32_t i = 0; i < r->fetched_count; i++) {
+        if (r->fetched[i].serial != serial) continue;
+        r->fetched[i] = r->fetched[--r->fetched_count];
+        return;
+    }
+    mr_assert(false); /* unpinned twice, or never fetched */
+}
+
 static inline void rig_effects(struct rig *r)
 {
     struct mr_worker_effects fx = r->fx;
@@ -178,8 +215,13 @@ static inline void rig_effects(struct rig *r)
             r->fetches++;
             r->fetch_value = e->object.value;
             r->fetch_serial = e->object.serial;
+            r->fetched[r->fetched_count++] =
+                (struct rig_fetch){e->object.value, e->object.serial, false};
             break;
-        case MR_WORKER_UNPIN: r->unpins++; break;
+        case MR_WORKER_UNPIN:
+            r->unpins++;
+            rig_unpin(r, e->object.serial);
+            break;
         case MR_WORKER_DROP: r->drops++; break;
         case MR_WORKER_SEND: break;
         case MR_WORKER_CONNECT: r->connects++; break;
