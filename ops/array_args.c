@@ -44,101 +44,135 @@ static int number_operand(struct mr_op_call *call, const struct mr_arg *arg, str
     return MR_OK;
 }
 
-/* ---- nested lists ---- */
+/* ---- nested lists of numbers, or of tensors of one shape ---- */
 
-/* Shape of a nested list by its first branch, and the type that holds all numbers. */
-static int list_shape(struct mr_op_call *call, const struct mr_arg *list, const char *name,
-    unsigned *ndim, uint64_t *shape)
+/* The type of a leaf: of a number, or of a tensor's elements. NONE: it is neither. */
+static enum mr_dtype leaf_type(const struct mr_arg *a)
 {
-    *ndim = 0;
-    for (const struct mr_arg *a = list; a->type == MR_ARG_LIST; a = &a->items[0]) {
-        if (*ndim == MR_TENSOR_DIMS_MAX)
-            return call->does->fail(call, MR_ELIMIT, "argument \"%s\": nested deeper than %d", name,
-                MR_TENSOR_DIMS_MAX);
-        shape[(*ndim)++] = a->count;
+    return a->type == MR_ARG_TENSOR ? a->tensor->dtype : type_of_number(a);
+}
+
+struct nest {
+    unsigned lists; /* axes that are lists */
+    unsigned ndim;  /* with those of the tensors inside */
+    uint64_t shape[MR_TENSOR_DIMS_MAX];
+    enum mr_dtype dtype;
+    bool tensors;
+    char *p; /* where the next leaf goes */
+};
+
+/* The shape by the first branch; walk_list checks the others against it. */
+static int nest_shape(
+    struct mr_op_call *call, const struct mr_arg *list, const char *name, struct nest *n)
+{
+    const struct mr_arg *a = list;
+    for (; a->type == MR_ARG_LIST && n->lists < MR_TENSOR_DIMS_MAX; a = &a->items[0]) {
+        n->shape[n->lists++] = a->count;
         if (!a->count) break;
+    }
+    n->ndim = n->lists;
+    if (a->type == MR_ARG_TENSOR && n->lists + a->tensor->ndim <= MR_TENSOR_DIMS_MAX) {
+        memcpy(n->shape + n->lists, a->tensor->shape, a->tensor->ndim * sizeof *n->shape);
+        n->ndim += a->tensor->ndim;
+    } else if (a->type == MR_ARG_TENSOR || (a->type == MR_ARG_LIST && a->count)) {
+        return call->does->fail(
+            call, MR_ELIMIT, "argument \"%s\": nested deeper than %d", name, MR_TENSOR_DIMS_MAX);
     }
     return MR_OK;
 }
 
-struct walk {
-    const struct mr_arg *items[MR_TENSOR_DIMS_MAX];
-    uint64_t at[MR_TENSOR_DIMS_MAX];
-};
-
-/* Calls `each` on every number of the list, in order; refuses lists that are not all alike. */
-static int walk_list(struct mr_op_call *call, const struct mr_arg *list, const char *name,
-    unsigned ndim, const uint64_t *shape, void (*each)(void *ctx, const struct mr_arg *number),
-    void *ctx)
+/* A leaf must be a number, or a tensor, of the shape that all have. */
+static int check_leaf(
+    struct mr_op_call *call, const struct mr_arg *a, const char *name, struct nest *n)
 {
-    struct walk w = {.items = {list->items}};
+    enum mr_dtype own = leaf_type(a);
+    if (own == MR_DTYPE_NONE) return wrong(call, name, "a nested list of numbers", a);
+    unsigned ndim = a->type == MR_ARG_TENSOR ? a->tensor->ndim : 0;
+    if (ndim != n->ndim - n->lists ||
+        (ndim && memcmp(a->tensor->shape, n->shape + n->lists, ndim * sizeof *n->shape) != 0))
+        return call->does->fail(
+            call, MR_EINVAL, "argument \"%s\": the items of the list differ in shape", name);
+    n->tensors |= a->type == MR_ARG_TENSOR;
+    n->dtype = n->dtype == MR_DTYPE_NONE ? own : mr_dtype_promote(n->dtype, own);
+    return MR_OK;
+}
+
+/* A leaf as `n->dtype`, to n->p. */
+static int fill_leaf(
+    struct mr_op_call *call, const struct mr_arg *a, const char *name, struct nest *n)
+{
+    (void)name;
+    size_t width = mr_dtype_bytes(n->dtype);
+    if (!n->tensors) { /* bool, i64, u64 or f64: the most frequent, and the quickest */
+        double v = mr_arg_f64(a);
+        uint64_t i = a->type == MR_ARG_BOOL ? a->boolean : a->u;
+        if (n->dtype == MR_DTYPE_BOOL)
+            *n->p = a->boolean;
+        else
+            memcpy(n->p, n->dtype == MR_DTYPE_F64 ? (const void *)&v : (const void *)&i, 8);
+        n->p += width;
+        return MR_OK;
+    }
+    struct mr_tensor from;
+    struct mr_tensor to;
+    unsigned char number = a->type == MR_ARG_BOOL && a->boolean;
+    if (a->type == MR_ARG_TENSOR)
+        from = *a->tensor;
+    else
+        mr_tensor_init(&from, type_of_number(a), 0, NULL,
+            a->type == MR_ARG_BOOL ? (const void *)&number : (const void *)&a->u);
+    mr_tensor_init(&to, n->dtype, from.ndim, from.shape, n->p);
+    n->p += mr_tensor_elements(&to) * width;
+    return mr_array_cast(call, &from, &to);
+}
+
+typedef int (*leaf_fn)(
+    struct mr_op_call *call, const struct mr_arg *leaf, const char *name, struct nest *n);
+
+/* Calls `each` on every leaf, in order; refuses lists that are not all of one length. */
+static int walk_list(struct mr_op_call *call, const struct mr_arg *list, const char *name,
+    struct nest *n, leaf_fn each)
+{
+    const struct mr_arg *items[MR_TENSOR_DIMS_MAX] = {list->items};
+    uint64_t at[MR_TENSOR_DIMS_MAX] = {0};
     unsigned depth = 0;
     for (;;) {
-        if (w.at[depth] == shape[depth]) {
+        if (at[depth] == n->shape[depth]) {
             if (depth == 0) return MR_OK;
             depth--;
             continue;
         }
-        const struct mr_arg *a = &w.items[depth][w.at[depth]++];
-        if (depth + 1 == ndim) {
-            if (type_of_number(a) == MR_DTYPE_NONE)
-                return wrong(call, name, "a nested list of numbers", a);
-            each(ctx, a);
+        const struct mr_arg *a = &items[depth][at[depth]++];
+        if (depth + 1 == n->lists) {
+            int err = each(call, a, name, n);
+            if (err) return err;
             continue;
         }
-        if (a->type != MR_ARG_LIST || a->count != shape[depth + 1])
+        if (a->type != MR_ARG_LIST || a->count != n->shape[depth + 1])
             return call->does->fail(call, MR_EINVAL,
                 "argument \"%s\": the lists inside a list must have one length", name);
         depth++;
-        w.items[depth] = a->items;
-        w.at[depth] = 0;
+        items[depth] = a->items;
+        at[depth] = 0;
     }
-}
-
-static void find_type(void *ctx, const struct mr_arg *a)
-{
-    enum mr_dtype *t = ctx;
-    enum mr_dtype own = type_of_number(a);
-    *t = *t == MR_DTYPE_NONE ? own : mr_dtype_promote(*t, own);
-}
-
-struct filling {
-    enum mr_dtype dtype;
-    char *p;
-};
-
-static void fill_number(void *ctx, const struct mr_arg *a)
-{
-    struct filling *f = ctx;
-    if (f->dtype == MR_DTYPE_BOOL) {
-        *f->p++ = a->boolean;
-        return;
-    }
-    double v = mr_arg_f64(a);
-    int64_t i = a->type == MR_ARG_BOOL ? a->boolean : a->i;
-    memcpy(f->p, f->dtype == MR_DTYPE_F64 ? (const void *)&v : (const void *)&i, 8);
-    f->p += 8;
 }
 
 static int list_tensor(
     struct mr_op_call *call, const struct mr_arg *list, const char *name, struct mr_tensor *out)
 {
-    unsigned ndim = 0;
-    uint64_t shape[MR_TENSOR_DIMS_MAX];
-    int err = list_shape(call, list, name, &ndim, shape);
+    struct nest n = {.dtype = MR_DTYPE_NONE};
+    int err = nest_shape(call, list, name, &n);
+    if (!err) err = walk_list(call, list, name, &n, check_leaf);
     if (err) return err;
-    enum mr_dtype t = MR_DTYPE_NONE;
-    err = walk_list(call, list, name, ndim, shape, find_type, &t);
-    if (err) return err;
-    if (t == MR_DTYPE_NONE) t = MR_DTYPE_F64; /* empty: as NumPy */
+    if (n.dtype == MR_DTYPE_NONE) n.dtype = MR_DTYPE_F64; /* empty: as NumPy */
     struct mr_error why = {0};
     uint64_t bytes = 0;
-    if (mr_tensor_shape_check(t, ndim, shape, NULL, &bytes, &why))
+    if (mr_tensor_shape_check(n.dtype, n.ndim, n.shape, NULL, &bytes, &why))
         return call->does->fail(call, why.code, "argument \"%s\": %s", name, why.text);
-    struct filling f = {.dtype = t, .p = call->does->scratch(call, MR_MAX(bytes, 8u))};
-    if (!f.p) return MR_ELIMIT;
-    mr_tensor_init(out, t, ndim, shape, f.p);
-    return walk_list(call, list, name, ndim, shape, fill_number, &f);
+    n.p = call->does->scratch(call, MR_MAX(bytes, 8u));
+    if (!n.p) return MR_ELIMIT;
+    mr_tensor_init(out, n.dtype, n.ndim, n.shape, n.p);
+    return walk_list(call, list, name, &n, fill_leaf);
 }
 
 int mr_array_operand(

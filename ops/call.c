@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define PACK_KEPT_BYTES ((size_t)1 << 20) /* of room for results, from one call to the next */
+
 struct mr_op_run {
     struct mr_op_call call; /* first: the services find the rest from it */
     const struct mr_op_host *host;
@@ -389,6 +391,11 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     mr_assert(e);
     e->code = MR_OK;
     mr_scratch_reset(&r->scratch);
+    if (r->pack.room > PACK_KEPT_BYTES) { /* one large result does not cost its memory for ever */
+        size_t bytes_max = r->pack.bytes_max;
+        mr_buf_fini(&r->pack);
+        mr_buf_init(&r->pack, bytes_max);
+    }
     r->error = e;
     r->ctx = ctx;
     r->result = (struct mr_op_result){0};

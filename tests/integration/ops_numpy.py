@@ -615,6 +615,23 @@ def test_create():
     refused("array.scale", [x, 3, 3], 'expected "low" < "high"')
 
 
+def test_lists():
+    x = [values(a, (2, 3), False) for a in ("i4", "f4", "i4")]
+    check("array.mean", [x], np.stack(x).mean(axis=0), 8, axis=0)
+    check("array.max", [[[x[0], x[2]], [x[2], x[0]]]], np.array([[x[0], x[2]], [x[2], x[0]]]).max(axis=1), axis=1)
+    check("array.add", [[np.float32(1.5), 2], 1], np.array([1.5, 2], "f8") + 1)
+    check("array.from_list", [[np.int8(3), True]], np.array([3, 1], "i1"))
+    check("array.sum", [[[], []]], np.float64(0))
+    check("array.from_list", [[[2 ** 63, 1]]], np.array([[2.0 ** 63, 1]]))
+    refused("array.mean", [[x[0], x[0].T]], "the items of the list differ in shape")
+    refused("array.mean", [[x[0], 1]], "the items of the list differ in shape")
+    refused("array.mean", [[[1], 2]], "must have one length")
+    deep = 1
+    for _ in range(17):
+        deep = [deep]
+    refused("array.mean", [deep], "nested deeper than 16")
+
+
 def test_random():
     for name, bits in [("pcg64", np.random.PCG64), ("philox", np.random.Philox)]:
         for seed in (0, 1, 42, 2 ** 32, 2 ** 62 + 12345):
