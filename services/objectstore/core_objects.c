@@ -435,13 +435,13 @@ void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev)
     uint32_t o = mr_ostore_find(s, ev->id);
     struct mr_store_holder holder = {0};
     if (o && !(ev->flags & MR_OSTORE_FORCE)) holder = mr_ostore_some_holder(s, o, ev->client);
+    if (o && !holder.kind && s->objects[o].place != PLACE_WANTED) mr_ostore_doom(s, o);
     struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_DONE);
     fx->client = ev->client;
     fx->request = ev->request;
     fx->id = ev->id;
     fx->holder = holder;
     fx->err = holder.kind ? MR_ESTATE : MR_OK;
-    if (o && !holder.kind && s->objects[o].place != PLACE_WANTED) mr_ostore_doom(s, o);
 }
 
 void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)

@@ -168,6 +168,9 @@ static void remember_evict(struct mr_shell *sh, const struct mr_ostore_effect *x
         sh->evicts_room = room;
     }
     sh->evicts[sh->evicts_count++] = *x;
+    /* Marked at once: who is told of a delete finds it deleted. */
+    uint64_t word = atomic_load(&sh->catalog.entries[x->object].word);
+    if (mr_entry_state(word) == MR_ENTRY_SEALED) mr_catalog_mark(&sh->catalog, x->object);
 }
 
 static void carry_out(struct mr_shell *sh, const struct mr_ostore_effect *x)
@@ -204,20 +207,11 @@ static void saw_pin(void *ctx, uint32_t entry)
     sh->seen[entry] = sh->scans;
 }
 
-static void mark_all(struct mr_shell *sh)
-{
-    for (size_t i = 0; i < sh->evicts_count; i++) {
-        uint32_t entry = sh->evicts[i].object;
-        uint64_t word = atomic_load(&sh->catalog.entries[entry].word);
-        if (mr_entry_state(word) == MR_ENTRY_SEALED) mr_catalog_mark(&sh->catalog, entry);
-    }
-}
-
-/* Mark, fence, scan every page, then free or back off: one fence and one scan for all of a step. */
+/* Marked before; fence, scan every page, then free or back off: one fence and one scan for all of a
+ * step. */
 static void evict_all(struct mr_shell *sh)
 {
     if (!sh->evicts_count) return;
-    mark_all(sh);
     atomic_thread_fence(memory_order_seq_cst);
     sh->scans++;
     for (uint32_t i = 0; i < sh->peers_count; i++) {
