@@ -1,0 +1,264 @@
+/* Executors with real threads: strands run in order, cuts and reports never disagree. Runs under
+ * TSan as well. */
+#include "base/alloc.h"
+#include "base/buf.h"
+#include "base/pack.h"
+#include "host/clock.h"
+#include "host/inbox.h"
+#include "host/thread.h"
+#include "services/worker/executor.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct rig {
+    struct mr_registry *registry;
+    struct mr_roots roots;
+    struct mr_inbox *inbox;
+    struct mr_executor_env env;
+    struct mr_executor *x;
+    struct mr_strand *strand;
+    struct mr_strand_input inputs[MR_STRAND_ITEMS_MAX];
+    const struct mr_op_desc *ops[4];
+};
+
+enum { INC, SLEEP, DIV };
+
+static const unsigned char inc_one[] = {0x91, 0x01};                     /* [1] */
+static const unsigned char inc_input[] = {0x91, 0xd6, 0x01, 0, 0, 0, 0}; /* [input 0] */
+static const unsigned char div_zero[] = {0x92, 0x01, 0x00};              /* [1, 0] */
+static const unsigned char sleep_long[] = {0x92, 0x3c, 0x01};            /* [60, 1] */
+
+static void on_report(void *ctx, const struct mr_run_report *r)
+{
+    (void)mr_inbox_push_wait(((struct rig *)ctx)->inbox, r, MR_NEVER);
+}
+
+static const char *no_address(void *ctx, uint32_t node)
+{
+    (void)ctx;
+    (void)node;
+    return "";
+}
+
+static int setup(void **state)
+{
+    struct rig *r = mr_alloc(sizeof *r);
+    r->registry = mr_registry_new();
+    mr_roots_init(&r->roots);
+    r->ops[INC] = mr_registry_find(r->registry, MR_STR("inc"));
+    r->ops[SLEEP] = mr_registry_find(r->registry, MR_STR("sleep"));
+    r->ops[DIV] = mr_registry_find(r->registry, MR_STR("div"));
+    r->inbox = mr_inbox_new(1024, sizeof(struct mr_run_report));
+    r->env = (struct mr_executor_env){.ops = r->ops,
+        .ops_count = 3,
+        .roots = &r->roots,
+        .scratch_bytes_max = 1 << 20,
+        .store_address = "",
+        .node_address = no_address,
+        .report = on_report,
+        .ctx = r};
+    r->x = mr_executor_start(&r->env, 0);
+    r->strand = mr_alloc(sizeof *r->strand);
+    *state = r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct rig *r = *state;
+    mr_executor_stop(&r->x);
+    mr_inbox_free(&r->inbox);
+    mr_registry_free(&r->registry);
+    mr_roots_fini(&r->roots);
+    mr_release(r->strand);
+    mr_release(r);
+    return 0;
+}
+
+static void item(struct rig *r, uint32_t op, const void *args, size_t bytes)
+{
+    struct mr_strand *s = r->strand;
+    s->items[s->count++] = (struct mr_strand_item){
+        .job = {1}, .index = s->count, .attempt = 1, .op = op, .args = mr_str_of(args, bytes)};
+}
+
+static void item_after(struct rig *r, uint32_t maker)
+{
+    struct mr_strand *s = r->strand;
+    struct mr_strand_input *in = &r->inputs[s->count];
+    *in = (struct mr_strand_input){.kind = MR_STRAND_ITEM, .item = maker};
+    item(r, INC, inc_input, sizeof inc_input);
+    s->items[s->count - 1].inputs = in;
+    s->items[s->count - 1].inputs_count = 1;
+}
+
+/* Takes reports until the last one; how many items were reported. */
+static uint32_t finish(struct rig *r, struct mr_run *run)
+{
+    uint32_t done = 0;
+    for (;;) {
+        struct mr_run_report report;
+        if (!mr_inbox_wait(r->inbox, MR_NEVER, &report, 1)) continue;
+        assert_ptr_equal(report.run, run);
+        assert_true(report.done >= done);
+        done = report.done;
+        if (report.last) return done;
+    }
+}
+
+static int64_t int_of(const struct mr_strand_item *i)
+{
+    struct mr_pack_reader p = mr_pack_read(i->result.pack);
+    struct mr_pack_item got;
+    assert_int_equal(mr_pack_next(&p, &got), MR_OK);
+    return got.i;
+}
+
+static void items_of_a_strand_use_what_earlier_ones_made(void **state)
+{
+    struct rig *r = *state;
+    item(r, INC, inc_one, sizeof inc_one);
+    for (uint32_t i = 1; i < 100; i++)
+        item_after(r, i - 1);
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    assert_int_equal(finish(r, run), 100);
+    assert_int_equal(int_of(&r->strand->items[99]), 101);
+    assert_true(r->strand->items[99].result.started_ns >= r->strand->items[0].result.started_ns);
+    mr_run_free(&run);
+}
+
+static void what_depends_on_a_failed_item_is_skipped(void **state)
+{
+    struct rig *r = *state;
+    item(r, DIV, div_zero, sizeof div_zero);
+    item_after(r, 0);
+    item_after(r, 1);
+    item(r, INC, inc_one, sizeof inc_one);
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    assert_int_equal(finish(r, run), 4);
+    assert_int_equal(r->strand->items[0].result.end, MR_STRAND_FAILED);
+    assert_true(r->strand->items[0].result.message.n > 0);
+    assert_int_equal(r->strand->items[1].result.end, MR_STRAND_SKIPPED);
+    assert_int_equal(r->strand->items[2].result.end, MR_STRAND_SKIPPED);
+    assert_int_equal(r->strand->items[2].result.started_ns, 0);
+    assert_int_equal(r->strand->items[3].result.end, MR_STRAND_DONE);
+    mr_run_free(&run);
+}
+
+static void a_stop_ends_an_op_that_looks_at_its_flag(void **state)
+{
+    struct rig *r = *state;
+    item(r, SLEEP, sleep_long, sizeof sleep_long);
+    item(r, INC, inc_one, sizeof inc_one);
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    mr_run_stop(run, 0);
+    assert_int_equal(finish(r, run), 2);
+    assert_int_equal(r->strand->items[0].result.end, MR_STRAND_STOPPED);
+    assert_int_equal(r->strand->items[1].result.end, MR_STRAND_DONE);
+    mr_run_free(&run);
+}
+
+static void what_a_cut_says_is_what_ran(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t round = 0; round < 400; round++) {
+        r->strand->count = 0;
+        for (uint32_t i = 0; i < MR_STRAND_ITEMS_MAX; i++)
+            item(r, INC, inc_one, sizeof inc_one);
+        struct mr_run *run = mr_run_new(r->strand);
+        mr_executor_give(r->x, run);
+        for (volatile uint32_t spin = 0; spin < round * 50; spin++)
+            ;
+        uint32_t end = mr_cursor_cut(&run->cursor, round % 7 ? 0 : 100);
+        assert_int_equal(finish(r, run), end);
+        for (uint32_t i = 0; i < end; i++)
+            assert_int_equal(int_of(&r->strand->items[i]), 2);
+        for (uint32_t i = end; i < MR_STRAND_ITEMS_MAX; i++)
+            assert_int_equal(r->strand->items[i].result.started_ns, 0);
+        mr_run_free(&run);
+    }
+}
+
+struct race {
+    struct mr_cursor cursor;
+    uint32_t taken;
+};
+
+static void take_all(void *ctx)
+{
+    struct race *race = ctx;
+    uint32_t i;
+    while (mr_cursor_take(&race->cursor, &i))
+        race->taken = i + 1;
+}
+
+static void each_item_is_taken_or_cut_never_both(void **state)
+{
+    (void)state;
+    for (uint32_t round = 0; round < 300; round++) {
+        struct race race = {0};
+        mr_cursor_init(&race.cursor, 100000);
+        struct mr_thread *t = mr_thread_start("taker", take_all, &race);
+        uint32_t end = 100000;
+        for (uint32_t keep = 90000; keep; keep = keep * 3 / 4)
+            end = mr_cursor_cut(&race.cursor, keep);
+        mr_thread_join(&t);
+        assert_int_equal(race.taken, end);
+    }
+}
+
+static void a_page_of_suspects_outlives_its_process(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/mr-suspects-XXXXXX";
+    assert_non_null(mkdtemp(dir));
+    struct mr_suspects *s = NULL;
+    struct mr_suspect found[8], who = {{9}, 3, 2};
+    uint32_t n = 99;
+    assert_int_equal(mr_suspects_open(dir, "w", 4, &s, found, 8, &n, NULL), MR_OK);
+    assert_int_equal(n, 0);
+    mr_suspects_begin(s, 0, &who);
+    mr_suspects_begin(s, 2, &who);
+    mr_suspects_end(s, 0);
+    struct mr_suspects *next = NULL; /* as if the process had died: nothing was closed */
+    assert_int_equal(mr_suspects_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
+    assert_int_equal(n, 1);
+    assert_int_equal(found[0].job.v, 9);
+    assert_int_equal(found[0].index, 3);
+    assert_int_equal(found[0].attempt, 2);
+    mr_suspects_begin(next, 1, &who);
+    mr_suspects_close(&next); /* in order: nobody is blamed */
+    assert_int_equal(mr_suspects_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
+    assert_int_equal(n, 0);
+    mr_suspects_close(&next);
+    mr_suspects_close(&s);
+    char path[64];
+    (void)snprintf(path, sizeof path, "%s/worker-w.running", dir);
+    (void)unlink(path);
+    (void)rmdir(dir);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(items_of_a_strand_use_what_earlier_ones_made),
+        TEST(what_depends_on_a_failed_item_is_skipped),
+        TEST(a_stop_ends_an_op_that_looks_at_its_flag),
+        TEST(what_a_cut_says_is_what_ran),
+        cmocka_unit_test(each_item_is_taken_or_cut_never_both),
+        cmocka_unit_test(a_page_of_suspects_outlives_its_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
