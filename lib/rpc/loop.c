@@ -39,9 +39,12 @@ static void log_line(gpr_log_func_args *args)
         mr_log_quote(mr_str(args->message), text, sizeof text));
 }
 
-static void take_log(void)
+/* Once for the process, without a grpc_shutdown to match: the last of those may wait 10 s for a
+ * poller of gRPC's own that a large write has left behind. */
+static void init_grpc(void)
 {
     gpr_set_log_function(log_line);
+    grpc_init();
 }
 
 static void woken(struct mr_rpc_tag *tag, bool ok)
@@ -55,8 +58,7 @@ static void woken(struct mr_rpc_tag *tag, bool ok)
 struct mr_rpc_loop *mr_rpc_loop_new(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, take_log);
-    grpc_init();
+    (void)pthread_once(&once, init_grpc);
     struct mr_rpc_loop *loop = mr_alloc(sizeof *loop);
     loop->cq = grpc_completion_queue_create_for_next(NULL);
     loop->wake_channel = grpc_lame_client_channel_create("wake", GRPC_STATUS_UNAVAILABLE, "wake");
@@ -88,7 +90,6 @@ void mr_rpc_loop_free(struct mr_rpc_loop **loop_at)
     grpc_completion_queue_destroy(loop->cq);
     mr_release(loop->slots);
     mr_release(loop);
-    grpc_shutdown();
 }
 
 void mr_rpc_loop_flush(struct mr_rpc_loop *loop)
