@@ -101,21 +101,24 @@ static int check_extent(const struct raw_header *raw, size_t n, struct mr_error 
 }
 
 /* Strides lead nowhere outside the data, and elements do not share bytes in a way that makes a
- * small extent claim a large tensor. */
-static int check_strides(const struct mr_tensor *t, uint64_t data_bytes, struct mr_error *e)
+ * small extent claim a large tensor. Strides that are never taken are made the usual ones, so that
+ * readers may add them without a thought. */
+static int check_strides(struct mr_tensor *t, uint64_t data_bytes, struct mr_error *e)
 {
     uint64_t width = mr_dtype_bytes(t->dtype);
     uint64_t bytes = mr_tensor_data_bytes(t);
     if (bytes > data_bytes)
         return mr_fail(e, MR_EFORMAT, "tensor of %" PRIu64 " bytes in %" PRIu64 " bytes of data",
             bytes, data_bytes);
+    int64_t usual[MR_TENSOR_DIMS_MAX];
+    mr_tensor_strides(t->dtype, t->ndim, t->shape, usual);
     uint64_t last = 0; /* where the last element starts */
     for (unsigned axis = 0; axis < t->ndim; axis++) {
         if (t->strides[axis] < 0 || (uint64_t)t->strides[axis] % width)
             return mr_fail(e, MR_EFORMAT,
-                "tensor's stride %" PRId64 " along axis %u is not a"
-                " multiple of %" PRIu64,
+                "tensor's stride %" PRId64 " along axis %u is not a multiple of %" PRIu64,
                 t->strides[axis], axis, width);
+        if (!bytes || t->shape[axis] == 1) t->strides[axis] = usual[axis];
         if (!bytes) continue;
         uint64_t reach = 0;
         if (__builtin_mul_overflow((uint64_t)t->strides[axis], t->shape[axis] - 1, &reach) ||

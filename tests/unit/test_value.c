@@ -187,6 +187,23 @@ static void a_forged_header_leads_nowhere(void **state)
     assert_int_equal(check_forged(64, overlapping, sizeof overlapping), MR_OK);
 }
 
+static void strides_that_are_never_taken_become_the_usual_ones(void **state)
+{
+    (void)state;
+    unsigned char *extent = small_tensor();
+    static const uint64_t dims[][4] = {{1, 16, (uint64_t)1 << 62, 4}, {0, 8, (uint64_t)1 << 62, 4}};
+    for (size_t i = 0; i < MR_ARRAY_LEN(dims); i++) {
+        memcpy(extent + 64, dims[i], sizeof dims[i]);
+        memset(extent + 56, 0, 8);
+        uint64_t sum = XXH3_64bits(extent, 96);
+        memcpy(extent + 56, &sum, sizeof sum);
+        struct mr_value v;
+        assert_int_equal(mr_value_check(mr_str_of(extent, 192), &v, NULL), MR_OK);
+        assert_int_equal(v.tensor.strides[0], i ? 32 : 64);
+    }
+    mr_release(extent);
+}
+
 static void another_layout_version_is_named(void **state)
 {
     (void)state;
@@ -367,6 +384,7 @@ int main(void)
         cmocka_unit_test(a_full_store_is_an_error_with_words),
         cmocka_unit_test(every_flipped_bit_of_a_header_is_noticed),
         cmocka_unit_test(a_forged_header_leads_nowhere),
+        cmocka_unit_test(strides_that_are_never_taken_become_the_usual_ones),
         cmocka_unit_test(another_layout_version_is_named),
         cmocka_unit_test(a_bool_that_is_neither_is_found_by_the_deep_check),
         cmocka_unit_test(bytes_and_packs_read_back),
