@@ -199,17 +199,18 @@ static void draft_came(void *ctx)
         p->error = p->ask.error;
         p->err = p->ask.err;
     }
+    if (!p->err) {
+        /* Also when the stream is over: an object of one chunk has come whole by now. */
+        take_chunk(p, p->waiting);
+        mr_rpc_message_free(&p->waiting);
+    }
     if (!p->call) {
         finish(p);
-        return;
-    }
-    if (p->err) {
+    } else if (p->err) {
         mr_rpc_call_cancel(p->call);
-        return;
+    } else {
+        mr_rpc_call_set_auto_read(p->call, true);
     }
-    take_chunk(p, p->waiting);
-    mr_rpc_message_free(&p->waiting);
-    if (p->call && !p->err) mr_rpc_call_set_auto_read(p->call, true);
 }
 
 static void draft_done(struct mr_draft_ask *ask) /* on the fetcher's thread */
