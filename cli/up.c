@@ -150,6 +150,7 @@ struct up {
     int port;
     int lock_fd;
     struct mr_supervisor *supervisor;
+    struct mr_buf paths; /* char *: owned texts that the configuration points to */
 };
 
 struct args {
@@ -300,13 +301,14 @@ static uint64_t memory_here(void)
     return all;
 }
 
-static int absolute(const char **path, struct mr_error *e)
+static int absolute(struct up *u, const char **path, struct mr_error *e)
 {
     char *full = realpath(*path, NULL);
     if (!full)
         return mr_fail(
             e, MR_ENOENT, "--data-root, --plugin or --token-file: %s: %s", *path, strerror(errno));
-    *path = full; /* kept for the life of the process */
+    mr_buf_add(&u->paths, &full, sizeof full);
+    *path = full;
     return MR_OK;
 }
 
@@ -317,10 +319,10 @@ static int settle_paths(struct up *u, struct mr_error *e)
     if (!c->data_root.count) c->data_root = (struct mr_texts){mr_copy(here, sizeof here), 1};
     int err = MR_OK;
     for (size_t i = 0; i < c->data_root.count && !err; i++)
-        err = absolute(&c->data_root.items[i], e);
+        err = absolute(u, &c->data_root.items[i], e);
     for (size_t i = 0; i < c->plugin.count && !err; i++)
-        err = absolute(&c->plugin.items[i], e);
-    if (!err && c->token_file) err = absolute(&c->token_file, e);
+        err = absolute(u, &c->plugin.items[i], e);
+    if (!err && c->token_file) err = absolute(u, &c->token_file, e);
     return err;
 }
 
@@ -492,11 +494,15 @@ int mr_command_up(int argc, char **argv)
     struct up u = {.lock_fd = -1};
     struct mr_error e = {0};
     mr_config_load(&spec, argc, argv, &u.config, NULL);
+    mr_buf_init(&u.paths, 1 << 20);
     int err = prepare(&u, &e);
     if (!err) err = run(&u, &e);
     if (err) (void)fprintf(stderr, "millrace up: %s\n", e.text);
     mr_supervisor_free(&u.supervisor);
     if (u.lock_fd >= 0) (void)close(u.lock_fd);
+    for (size_t i = 0; i < u.paths.n / sizeof(char *); i++)
+        free(((char **)(void *)u.paths.p)[i]);
+    mr_buf_fini(&u.paths);
     free(u.dir);
     mr_release(u.run);
     mr_release(u.redis);

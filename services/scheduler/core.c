@@ -175,6 +175,7 @@ static void tick(struct mr_sched *s)
     mr_sc_job_sweep(s, SWEEP_TASKS_MAX);
     tell_progress(s);
     mr_sc_journal_flush(s);
+    mr_sc_journal_tell(s);
 }
 
 static void perform(struct mr_sched *s, const struct mr_sched_event *ev)

@@ -173,6 +173,7 @@ void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id);
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
 void mr_sc_journal_flush(struct mr_sched *s);
+void mr_sc_journal_tell(struct mr_sched *s);
 void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence);
 void mr_sc_promise(struct mr_sched *s, const struct pending *p);
 void mr_sc_note_ready(struct mr_sched *s, uint32_t task);

@@ -37,6 +37,7 @@ void mr_sc_promise(struct mr_sched *s, const struct pending *p)
     struct pending *to = &s->pending[s->pending_end++ % s->config.tasks_max];
     *to = *p;
     to->bytes = s->written_bytes;
+    if (p->sequence <= s->acked) s->has_work = true; /* kept already: told at the end of the turn */
 }
 
 void mr_sc_journal_job(struct mr_sched *s, uint32_t job, struct mr_str graph_bytes,
@@ -191,9 +192,9 @@ static void worker_acked(struct mr_sched *s, const struct pending *p)
     s->has_work = true;
 }
 
-void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence)
+/* Tells what was promised for records that the journal has. */
+void mr_sc_journal_tell(struct mr_sched *s)
 {
-    s->acked = MR_MAX(s->acked, MR_MIN(sequence, s->sequence));
     while (s->pending_at < s->pending_end) {
         struct pending p = s->pending[s->pending_at % s->config.tasks_max];
         if (p.sequence > s->acked) break;
@@ -207,5 +208,11 @@ void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence)
         }
     }
     if (s->acked == s->sequence) s->acked_bytes = s->written_bytes;
+}
+
+void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence)
+{
+    s->acked = MR_MAX(s->acked, MR_MIN(sequence, s->sequence));
+    mr_sc_journal_tell(s);
     s->has_work = true;
 }

@@ -288,11 +288,11 @@ void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *stor
     }
     uint32_t failed = j->targets_failed;
     fail_one(s, task);
+    fail_dependents(s, task);
     if (!(j->flags & J_CONTINUE)) {
         mr_sc_job_end(s, job, MR_JOB_FAILED);
         return;
     }
-    fail_dependents(s, task);
     for (failed = j->targets_failed - failed; failed && j->state < MR_JOB_DONE; failed--)
         mr_sc_job_target_final(s, job);
 }

@@ -159,12 +159,12 @@ static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error
     return err;
 }
 
-static int parse(struct mr_intake *in, const struct mr_intake_request *r, struct mr_graph **out,
-    struct mr_error *e)
+static int parse(
+    struct mr_intake *in, struct mr_intake_request *r, struct mr_graph **out, struct mr_error *e)
 {
     const struct mr_graph_catalogue catalogue = {.find = find_op, .name_at = name_at, .ctx = in};
     struct mr_str body = mr_buf_str(&r->body);
-    if (r->form == MR_INTAKE_JSON) return mr_graph_from_json(body, &catalogue, out, e);
+    if (r->form == MR_INTAKE_JSON) return mr_graph_from_json_buf(&r->body, &catalogue, out, e);
     struct mr_builder *b = mr_builder_new();
     int err = r->form == MR_INTAKE_GRAPH ? add_message(b, body, e) : add_columns(b, body, e);
     if (err) {
@@ -236,7 +236,7 @@ static int resolve(struct mr_intake *in, struct mr_intake_done *d, struct mr_err
     return MR_OK;
 }
 
-static struct mr_intake_done *handle(struct mr_intake *in, const struct mr_intake_request *r)
+static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
 {
     struct mr_intake_done *d = mr_alloc(sizeof *d);
     d->ticket = r->ticket;
@@ -244,6 +244,10 @@ static struct mr_intake_done *handle(struct mr_intake *in, const struct mr_intak
     XXH128_hash_t h = XXH3_128bits(r->body.p, r->body.n);
     d->body_hash = (mr_graph_hash){h.high64, h.low64};
     int err = parse(in, r, &d->graph, &d->error);
+    if (err == MR_ELIMIT)
+        err = d->error.code = MR_EINVAL; /* trying again will not make it smaller */
+    if (!err && r->request_id)
+        d->graph->job.request_id = mr_pool_copy(&d->graph->text, mr_str(r->request_id));
     if (!err) err = resolve(in, d, &d->error);
     if (!err) err = mr_graph_to_bytes(d->graph, &d->graph_bytes, &d->error);
     if (err) {

@@ -12,9 +12,10 @@
 #include <stdio.h>
 
 #define RECORD_BYTES_MAX ((size_t)2 << 30)
-#define COMPACT_BYTES_MIN ((uint64_t)64 << 20) /* below this, old records are left where they are  \
-                                                */
-#define COMPACT_FACTOR 4                       /* journal over snapshot, when it is worth it */
+#define COMPACT_BYTES_MIN                                                                          \
+    ((uint64_t)64 << 20) /* below this, old records are left where they are                        \
+                          */
+#define COMPACT_FACTOR 4 /* journal over snapshot, when it is worth it */
 
 struct mr_ledger {
     struct mr_shell *sh;

@@ -295,10 +295,11 @@ static bool send_object(
     struct mr_str address;
     bool alive = false;
     uint32_t number = value->store;
-    for (uint32_t i = 1; !number && i <= mr_sched_stores_count(sh->core); i++)
-        if (mr_sched_store(sh->core, i, &incarnation, &node, &address, &alive) && alive) number = i;
-    if (!number || !mr_sched_store(sh->core, number, &incarnation, &node, &address, &alive) ||
-        !alive) {
+    bool known = number && mr_sched_store(sh->core, number, &incarnation, &node, &address, &alive);
+    for (uint32_t i = 1; !(known && alive) && i <= mr_sched_stores_count(sh->core); i++)
+        known = mr_sched_store(
+            sh->core, i, &incarnation, &node, &address, &alive); /* each can find it */
+    if (!known || !alive) {
         mr_shell_fail(call, MR_EAWAY, "the object store that has the value is away");
         return true;
     }

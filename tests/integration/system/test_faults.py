@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every accepted job reaches exactly one terminal state, with the right result, whatever dies."""
 import collections
+import http.client
 import os
 import pathlib
 import signal
@@ -102,7 +103,7 @@ class Faults(unittest.TestCase):
                         seen.append((event_id, info["state"]))
                     if seen and seen[-1][1] in ("JOB_DONE", "JOB_FAILED"):
                         return
-                except (OSError, HttpError, AssertionError):
+                except (OSError, http.client.HTTPException, HttpError, AssertionError):
                     pass
                 time.sleep(0.1)
         follower = threading.Thread(target=follow, daemon=True)
