@@ -18,8 +18,8 @@ struct mr_op_run {
     const struct mr_op_host *host;
     void *ctx;
     struct mr_scratch scratch;
-    struct mr_buf pack; /* of a result */
-    struct mr_op_result result;
+    struct mr_buf pack;          /* of a result */
+    struct mr_op_result *result; /* the caller's */
     struct mr_error *error;
     struct mr_arg params[MR_OP_PARAMS_MAX];
 };
@@ -59,7 +59,7 @@ static void *does_return_extent(struct mr_op_call *call, uint64_t bytes)
         return NULL;
     }
     mr_assert((uintptr_t)p % MR_VALUE_ALIGN == 0);
-    r->result =
+    *r->result =
         (struct mr_op_result){.kind = MR_OP_RESULT_EXTENT, .extent = mr_str_of(p, (size_t)bytes)};
     return p;
 }
@@ -88,7 +88,7 @@ static int return_written(struct mr_op_run *r)
     if (mr_buf_status(&r->pack))
         return does_fail(&r->call, MR_ELIMIT, "the result is a pack of more than %llu bytes",
             (unsigned long long)r->pack.bytes_max);
-    r->result = (struct mr_op_result){.kind = MR_OP_RESULT_PACK, .pack = mr_buf_str(&r->pack)};
+    *r->result = (struct mr_op_result){.kind = MR_OP_RESULT_PACK, .pack = mr_buf_str(&r->pack)};
     return MR_OK;
 }
 
@@ -103,7 +103,7 @@ static int does_return_arg(struct mr_op_call *call, const struct mr_arg *arg)
 {
     struct mr_op_run *r = run_of(call);
     if (arg->input != MR_ARG_NO_INPUT) {
-        r->result = (struct mr_op_result){.kind = MR_OP_RESULT_INPUT, .input = arg->input};
+        *r->result = (struct mr_op_result){.kind = MR_OP_RESULT_INPUT, .input = arg->input};
         return MR_OK;
     }
     if (arg->extent.n && arg->type != MR_ARG_OBJECT) {
@@ -293,27 +293,19 @@ static int check_type(const struct mr_op_desc *op, const struct mr_op_param *p, 
     return err;
 }
 
-/* Puts what was given, and defaults for the rest, into r->params and call->rest. */
-static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *positional,
-    uint32_t positional_count, struct mr_arg *named, uint32_t named_count)
+/* The named arguments into `bound`; a bit for each in `*given`. */
+static int bind_named(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *bound,
+    const struct mr_arg *named, uint32_t named_count, uint32_t *given)
 {
     uint32_t fixed = op->params_count - (op->flags & MR_OP_VARIADIC ? 1 : 0);
-    uint32_t first = MR_MIN(positional_count, fixed);
-    uint32_t given = 0;
-    for (uint32_t i = 0; i < first; i++) {
-        r->params[i] = positional[i];
-        given |= 1u << i;
-    }
-    r->call.rest = positional + first;
-    r->call.rest_count = positional_count - first;
     for (uint32_t i = 0; i < named_count; i++) {
         uint32_t p = 0;
         while (p < op->params_count && !mr_str_eq(mr_str(op->params[p].name), named[i].name))
             p++;
         mr_assert(p < op->params_count); /* mr_op_check_call has seen it */
         if (p < fixed) {
-            r->params[p] = named[i];
-            given |= 1u << p;
+            bound[p] = named[i];
+            *given |= 1u << p;
             continue;
         }
         if (named[i].type != MR_ARG_LIST)
@@ -322,18 +314,39 @@ static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg 
         r->call.rest = named[i].items;
         r->call.rest_count = named[i].count;
     }
-    for (uint32_t i = 0; i < op->params_count; i++) {
-        if (given >> i & 1) {
-            bool absent = r->params[i].type == MR_ARG_NIL && op->params[i].fallback;
-            int err = absent ? MR_OK : check_type(op, &op->params[i], &r->params[i], r->error);
+    return MR_OK;
+}
+
+/* What was given, and defaults for the rest, as call->args and call->rest. Where every parameter
+ * was given in its place the arguments stay where they are. */
+static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *positional,
+    uint32_t positional_count, const struct mr_arg *named, uint32_t named_count)
+{
+    uint32_t fixed = op->params_count - (op->flags & MR_OP_VARIADIC ? 1 : 0);
+    uint32_t first = MR_MIN(positional_count, fixed);
+    bool in_place = positional_count >= op->params_count;
+    struct mr_arg *bound = in_place ? positional : r->params;
+    uint32_t given = (1u << first) - 1;
+    for (uint32_t i = 0; !in_place && i < first; i++)
+        bound[i] = positional[i];
+    r->call.args = bound;
+    r->call.rest = positional + first;
+    r->call.rest_count = positional_count - first;
+    int err = bind_named(r, op, bound, named, named_count, &given);
+    if (err) return err;
+    for (uint32_t i = 0; i < fixed; i++) {
+        const char *fallback = op->params[i].fallback;
+        if (given >> i & 1 && !(bound[i].type == MR_ARG_NIL && fallback)) {
+            err = check_type(op, &op->params[i], &bound[i], r->error);
             if (err) return err;
-            if (!absent) continue;
+            continue;
         }
-        r->params[i] = mr_arg_of_fallback(op->params[i].fallback ? op->params[i].fallback : "null");
+        bound[i] = mr_arg_of_fallback(fallback ? fallback : "null");
     }
+    if (!in_place && fixed < op->params_count) bound[fixed] = mr_arg_of_fallback("null");
     struct mr_arg *rest = (struct mr_arg *)(uintptr_t)r->call.rest; /* our own tree */
     for (uint32_t i = 0; i < r->call.rest_count; i++) {
-        int err = check_type(op, &op->params[fixed], &rest[i], r->error);
+        err = check_type(op, &op->params[fixed], &rest[i], r->error);
         if (err) return err;
     }
     return MR_OK;
@@ -398,28 +411,29 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     }
     r->error = e;
     r->ctx = ctx;
-    r->result = (struct mr_op_result){0};
-    r->call = (struct mr_op_call){.op = op,
-        .does = &services,
-        .task = *task,
-        .args = r->params,
-        .args_count = op->params_count};
+    r->result = result;
+    r->result->kind = MR_OP_RESULT_NONE;
+    r->call.op = op;
+    r->call.does = &services;
+    r->call.task = *task;
+    r->call.args_count = op->params_count;
     struct mr_resolve x = {.scratch = &r->scratch,
         .inputs = inputs,
         .inputs_count = inputs_count,
         .by_reference = op->flags & MR_OP_BY_REFERENCE};
     struct mr_arg all;
-    struct mr_error why = {0};
+    struct mr_error why; /* not zeroed: its text alone is a thousand bytes */
+    why.text[0] = 0;
     int err = mr_resolve(&x, args, &all, &why);
     if (err) return mr_fail(e, err, "%s: %s", op->name, why.text);
     err = take_args(r, op, &all);
     if (err) return err;
     err = op->run(&r->call);
     if (err) return e->code ? err : mr_fail(e, err, "%s: failed without a reason", op->name);
-    if (r->result.kind == MR_OP_RESULT_NONE)
+    if (r->result->kind == MR_OP_RESULT_NONE)
         return mr_fail(e, MR_EINTERNAL, "%s: returned no result", op->name);
     e->code = MR_OK; /* what an operator has overcome is forgotten */
     e->text[0] = 0;
-    *result = r->result;
+
     return MR_OK;
 }

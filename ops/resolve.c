@@ -26,40 +26,37 @@ static int out_of_scratch(struct mr_error *e)
     return mr_fail(e, MR_ELIMIT, "the arguments need more memory than one call may take");
 }
 
-static struct mr_arg scalar_arg(const struct mr_pack_item *item)
+/* Field by field: a struct built apart and copied costs more than all the rest of a small call. */
+static void set_arg(struct mr_arg *a, const struct mr_pack_item *item)
 {
-    struct mr_arg a = {.type = MR_ARG_NIL, .input = MR_ARG_NO_INPUT};
     switch (item->type) {
-    case MR_PACK_NIL: break;
+    case MR_PACK_EXT:
+    case MR_PACK_NIL: a->type = MR_ARG_NIL; break;
     case MR_PACK_BOOL:
-        a.type = MR_ARG_BOOL;
-        a.boolean = item->boolean;
+        a->type = MR_ARG_BOOL;
+        a->boolean = item->boolean;
         break;
     case MR_PACK_INT:
-        a.type = MR_ARG_INT;
-        a.i = item->i;
+        a->type = MR_ARG_INT;
+        a->i = item->i;
         break;
     case MR_PACK_UINT:
-        a.type = MR_ARG_UINT;
-        a.u = item->u;
+        a->type = MR_ARG_UINT;
+        a->u = item->u;
         break;
     case MR_PACK_FLOAT:
-        a.type = MR_ARG_FLOAT;
-        a.f = item->f;
+        a->type = MR_ARG_FLOAT;
+        a->f = item->f;
         break;
     case MR_PACK_TEXT:
-        a.type = MR_ARG_TEXT;
-        a.bytes = item->bytes;
-        break;
     case MR_PACK_BYTES:
-        a.type = MR_ARG_BYTES;
-        a.bytes = item->bytes;
+        a->type = item->type == MR_PACK_TEXT ? MR_ARG_TEXT : MR_ARG_BYTES;
+        a->bytes.p = item->bytes.p;
+        a->bytes.n = item->bytes.n;
         break;
-    case MR_PACK_LIST: a.type = MR_ARG_LIST; break;
-    case MR_PACK_MAP: a.type = MR_ARG_DICT; break;
-    case MR_PACK_EXT: break;
+    case MR_PACK_LIST: a->type = MR_ARG_LIST; break;
+    case MR_PACK_MAP: a->type = MR_ARG_DICT; break;
     }
-    return a;
 }
 
 /* A value extent as an argument. A pack is not finished by this: `*inner` receives it. */
@@ -75,7 +72,7 @@ static int fill_extent(const struct mr_resolve *x, struct mr_str extent, struct 
     struct mr_value v;
     int err = mr_value_check(extent, &v, e);
     if (err) return err;
-    arg->extent = mr_str_of(extent.p, (size_t)v.nbytes);
+    if (v.kind != MR_VALUE_PACK) arg->extent = mr_str_of(extent.p, (size_t)v.nbytes);
     switch (v.kind) {
     case MR_VALUE_TENSOR: {
         struct mr_tensor *t = mr_scratch_take(x->scratch, sizeof *t, _Alignof(struct mr_tensor));
@@ -138,7 +135,7 @@ static int fill(const struct mr_resolve *x, struct frame *f, struct mr_arg *arg,
 {
     struct mr_pack_reader own;
     struct mr_pack_reader *from = &f->reader;
-    *child = (struct frame){0};
+    child->items = NULL;
     arg->input = MR_ARG_NO_INPUT;
     for (int hop = 0; hop < HOPS_MAX; hop++) {
         struct mr_pack_item item;
@@ -148,11 +145,7 @@ static int fill(const struct mr_resolve *x, struct frame *f, struct mr_arg *arg,
         struct mr_str inner = {0};
         int err = MR_OK;
         if (item.type != MR_PACK_EXT) {
-            struct mr_arg a = scalar_arg(&item);
-            a.name = arg->name;
-            a.input = arg->input;
-            a.object = arg->object;
-            *arg = a;
+            set_arg(arg, &item);
             if (item.type != MR_PACK_LIST && item.type != MR_PACK_MAP) return MR_OK;
             *child = (struct frame){.count = item.count,
                 .reader = *from,
