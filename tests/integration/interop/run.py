@@ -204,6 +204,7 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--work", type=pathlib.Path, required=True)
     args = parser.parse_args()
+    args.bin, args.work = args.bin.resolve(), args.work.resolve()
     try:
         import grpc  # noqa: F401
         import google.protobuf  # noqa: F401
