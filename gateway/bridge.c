@@ -10,6 +10,7 @@
 #include "host/log.h"
 #include "rpc/loop.h"
 #include "rpc/status.h"
+#include "rpc/wire.h"
 
 #include <poll.h>
 
@@ -21,6 +22,8 @@
 #define OPENED_AFTER MR_SECOND
 #define OPENED_LOOK (250 * MR_MS)
 #define FAREWELL MR_SECOND
+#define REOPEN_AFTER (500 * MR_MS)
+#define REOPEN_PATIENCE (60 * MR_SECOND)
 
 struct post {
     enum mr_bridge_post_kind kind;
@@ -88,6 +91,7 @@ static void end(struct mr_exchange *x, const struct mr_rpc_status *status)
         mr_buf_add_str(&x->details, status->details);
     }
     x->call.v = 0;
+    x->reopen_at = 0;
     x->is_over = true;
     if (!x->is_left) reply(x, MR_REPLY_END, NULL);
     free_if_done(x);
@@ -106,10 +110,24 @@ static void read_on(struct mr_exchange *x, struct mr_rpc_call *call)
     if (x->unused < MR_EXCHANGE_WINDOW) mr_rpc_call_read(call);
 }
 
+/* Remembers the id of the event, to go on after it. */
+static void note_event(struct mr_exchange *x, struct mr_rpc_message *m)
+{
+    struct mr_wire_reader r = mr_wire_read(mr_rpc_message_str(m));
+    struct mr_wire_field f;
+    x->give_up_at = 0;
+    while (!mr_wire_next(&r, &f)) {
+        if (f.number != x->event_field || f.type != MR_WIRE_BYTES || !f.bytes.n) continue;
+        mr_buf_clear(&x->last_id);
+        mr_buf_add_str(&x->last_id, f.bytes);
+    }
+}
+
 static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_exchange *x = mr_rpc_call_context(call);
     if (x->is_left) return;
+    if (x->resume_field) note_event(x, m);
     x->is_opened = true;
     x->unused++;
     reply(x, MR_REPLY_MESSAGE, mr_rpc_message_take(m));
@@ -123,12 +141,26 @@ static void on_writable(struct mr_rpc_call *call)
         reply(x, MR_REPLY_TAKEN, NULL);
 }
 
+/* The service is away, perhaps to come back: the client's stream stays. */
+static void reopen_later(struct mr_exchange *x)
+{
+    mr_time now = mr_clock_now();
+    x->call.v = 0;
+    x->reopen_at = now + REOPEN_AFTER;
+    if (!x->give_up_at) x->give_up_at = now + REOPEN_PATIENCE;
+    x->bridge->next_look = MR_MIN(x->bridge->next_look, x->reopen_at);
+}
+
 static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
 {
     struct mr_exchange *x = mr_rpc_call_context(call);
     (void)call;
-    if (status->code == mr_err_grpc(MR_EAWAY)) mr_backends_away(x->bridge->backends, x->backend);
-    end(x, status);
+    bool is_away = status->code == mr_err_grpc(MR_EAWAY);
+    if (is_away) mr_backends_away(x->bridge->backends, x->backend);
+    if (is_away && x->resume_field && x->is_opened && !x->is_left && !x->bridge->draining)
+        reopen_later(x);
+    else
+        end(x, status);
 }
 
 static const struct mr_rpc_handler handler = {
@@ -164,7 +196,7 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     struct mr_rpc_call *call = mr_rpc_call_open(channel, x->method->path, &handler, x, &options);
     x->call = mr_rpc_call_id_of(call);
     (void)mr_rpc_call_send(call, mr_buf_str(&x->request));
-    mr_buf_fini(&x->request);
+    if (!x->resume_field) mr_buf_fini(&x->request);
     if (!x->more) (void)mr_rpc_call_half_close(call);
     if (x->is_stream) mr_rpc_call_read(call);
 }
@@ -201,6 +233,7 @@ static void leave(struct mr_bridge *b, struct mr_exchange *x)
     x->is_left = true;
     struct mr_rpc_call *call = mr_rpc_call_find(b->loop, x->call);
     if (call) mr_rpc_call_cancel(call);
+    if (x->reopen_at) x->is_over = true; /* between two calls */
     free_if_done(x);
 }
 
@@ -239,6 +272,20 @@ static bool client_has_gone(const struct mr_exchange *x)
     return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR));
 }
 
+static mr_time reopen(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
+{
+    if (now < x->reopen_at) return x->reopen_at;
+    x->reopen_at = 0;
+    if (now >= x->give_up_at) {
+        end_away(x, "the service went away and has not come back");
+        return MR_NEVER;
+    }
+    if (x->last_id.n) /* the last of several counts */
+        mr_wire_add_bytes(&x->request, x->resume_field, mr_buf_str(&x->last_id));
+    open_call(b, x);
+    return MR_NEVER;
+}
+
 static mr_time look_at(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
 {
     if (x->is_left || x->is_over) return MR_NEVER;
@@ -247,6 +294,7 @@ static mr_time look_at(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
         x->is_opened = true;
         reply(x, MR_REPLY_OPENED, NULL);
     }
+    if (x->reopen_at) return reopen(b, x, now);
     if (client_has_gone(x)) {
         struct mr_rpc_call *call = x->call.v ? mr_rpc_call_find(b->loop, x->call) : NULL;
         if (call) mr_rpc_call_cancel(call);
@@ -308,6 +356,7 @@ void mr_bridge_drain(struct mr_bridge *b, mr_time deadline)
         struct mr_exchange *x = MR_LIST_ITEM(node, struct mr_exchange, live);
         struct mr_rpc_call *call = mr_rpc_call_find(b->loop, x->call);
         if (x->is_stream && call) mr_rpc_call_cancel(call); /* a stream may last for ever */
+        if (x->reopen_at) end_away(x, "the gateway is stopping");
     }
     while (!all_over(b) && mr_clock_now() < deadline)
         turn(b, deadline);

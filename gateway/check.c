@@ -207,6 +207,20 @@ static mr_duration timeout_of(const struct mr_request *r)
     return waits ? 3660 * MR_SECOND : 60 * MR_SECOND;
 }
 
+static uint32_t text_field(const ProtobufCMessageDescriptor *type, const char *name)
+{
+    const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(type, name);
+    bool is_text = f && f->type == PROTOBUF_C_TYPE_STRING && f->label != PROTOBUF_C_LABEL_REPEATED;
+    return is_text ? f->id : 0;
+}
+
+static void prepare_resume(struct mr_exchange *x)
+{
+    uint32_t id = text_field(x->method->response, "event_id");
+    x->event_field = id ? id : text_field(x->method->response, "id");
+    x->resume_field = x->event_field ? text_field(x->method->request, "last_event_id") : 0;
+}
+
 static void prepare(struct mr_request *r)
 {
     struct mr_exchange *x = r->x;
@@ -218,6 +232,7 @@ static void prepare(struct mr_request *r)
     x->wants_heartbeats = r->shape == MR_SHAPE_EVENTS;
     x->timeout = route ? timeout_of(r) : 2 * MR_SECOND;
     x->identity = r->identity;
+    if (r->shape == MR_SHAPE_EVENTS) prepare_resume(x);
 }
 
 void mr_request_check(struct mr_request *r, const char *method)

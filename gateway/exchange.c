@@ -8,6 +8,7 @@
 
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define DETAILS_BYTES_MAX 65536
+#define EVENT_ID_BYTES_MAX 1024
 #define HTTP_BODY_DATA 2 /* google.api.HttpBody.data */
 
 struct mr_exchange *mr_exchange_new(void)
@@ -15,6 +16,7 @@ struct mr_exchange *mr_exchange_new(void)
     struct mr_exchange *x = mr_alloc(sizeof *x);
     x->fd = -1;
     mr_buf_init(&x->request, MR_MESSAGE_BYTES_MAX);
+    mr_buf_init(&x->last_id, EVENT_ID_BYTES_MAX);
     mr_buf_init(&x->text, TEXT_BYTES_MAX);
     mr_buf_init(&x->details, DETAILS_BYTES_MAX);
     mr_list_init(&x->live);
@@ -30,6 +32,7 @@ void mr_exchange_free(struct mr_exchange **x)
         mr_rpc_message_free(&r.message);
     mr_inbox_free(&(*x)->replies);
     mr_buf_fini(&(*x)->request);
+    mr_buf_fini(&(*x)->last_id);
     mr_buf_fini(&(*x)->text);
     mr_buf_fini(&(*x)->details);
     mr_release(*x);

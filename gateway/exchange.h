@@ -41,6 +41,10 @@ struct mr_exchange {
     bool wants_heartbeats;
     bool is_metrics;     /* not a call of `method`, but of every service's counters */
     mr_duration timeout; /* 0: none */
+    /* A stream of events that goes on by itself when its service comes back: the field of the
+     * request that says after which event, and the replies' with the event's id. 0: it does not. */
+    uint32_t resume_field;
+    uint32_t event_field;
     const struct mr_identity *identity;
     int fd; /* of the connection, to notice that the client has gone; -1: unknown */
     void (*wake)(void *ctx);
@@ -62,6 +66,9 @@ struct mr_exchange {
     uint32_t unused;         /* replies without CREDIT */
     uint32_t chunks_waiting; /* sent, not yet TAKEN */
     mr_time last_reply;
+    struct mr_buf last_id; /* of the last event that had one */
+    mr_time reopen_at;     /* 0: the call is under way */
+    mr_time give_up_at;
     bool is_opened;
     bool is_over; /* END was queued */
     bool is_left; /* LEAVE came */

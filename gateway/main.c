@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -46,7 +47,7 @@ static const struct mr_option options[] = {
         .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader)",
         .at = AT(token_file)},
     {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "the cluster's secret, shown to its services", .at = AT(secret_file)},
+        .help = "shown to the services: the first line of their --token-file", .at = AT(secret_file)},
     {.name = "allow-host", .env = "MILLRACE_ALLOW_HOST", .type = MR_OPTION_TEXTS, .value = "NAME",
         .help = "another name that the header Host may have", .at = AT(hosts)},
     {.name = "tls-cert", .env = "MILLRACE_TLS_CERT", .type = MR_OPTION_TEXT, .value = "FILE",
@@ -162,6 +163,7 @@ int main(int argc, char **argv)
     }
     MR_AUTO(mr_free_ptr) char *tokens_text = read_file(c.token_file, "--token-file", true);
     MR_AUTO(mr_free_ptr) char *secret = read_file(c.secret_file, "--secret-file", true);
+    if (secret) secret[strcspn(secret, "\r\n")] = 0; /* of several, services take each: the first */
     MR_AUTO(mr_free_ptr) char *cert = read_file(c.tls_cert, "--tls-cert", false);
     MR_AUTO(mr_free_ptr) char *key = read_file(c.tls_key, "--tls-key", true);
     struct mr_tokens *tokens = NULL;

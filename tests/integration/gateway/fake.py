@@ -42,6 +42,7 @@ class Fake:
         self.ready = True
         self.objects = {}
         self.gate = threading.Event()
+        self.returns = 0
         self.cancelled = threading.Event()
         self.server = grpc.server(
             futures.ThreadPoolExecutor(max_workers=256),
@@ -174,7 +175,7 @@ class Fake:
         if request.id == "over":
             return
         first = int(request.last_event_id) if request.last_event_id.isdecimal() else 0
-        for i in range(first, 3):
+        for i in range(first, 1 + first if request.id == "returns" else 3):
             yield self.types.JobEvent(event_id=str(i + 1), job=self.job(request.id, i + 1))
             yield self.types.JobEvent(job=self.job(request.id, 2))
         if request.id == "flood":
@@ -190,6 +191,9 @@ class Fake:
             done.wait(60)
             self.cancelled.set()
         if request.id == "breaks":
+            context.abort(grpc.StatusCode.DATA_LOSS, "the journal is gone")
+        if request.id == "returns" and self.returns:
+            self.returns -= 1
             context.abort(grpc.StatusCode.UNAVAILABLE, "the scheduler is stopping")
 
     def Jobs_Result(self, request, context):

@@ -405,11 +405,16 @@ class Streams(Case):
 
     def test_a_stream_that_breaks_says_so(self):
         events = self.events("/v1/jobs/breaks/events")
-        self.assertEqual((events[-1][1], events[-1][2]["code"]), ("error", 14))
+        self.assertEqual((events[-1][1], events[-1][2]["code"]), ("error", 15))
         out = self.g.json("GET", "/v1/jobs/breaks/results")
         self.assertEqual(out["error"]["code"], 14)
         with self.assertRaises(http.client.IncompleteRead):
             self.g.request("GET", "/v1/jobs/breaks/events", headers={"Accept": "application/x-ndjson"})
+
+    def test_a_stream_goes_on_when_its_service_comes_back(self):
+        self.fake.returns = 2
+        ids = [i for i, _, _ in self.events("/v1/jobs/returns/events") if i]
+        self.assertEqual(ids, ["1", "2", "3"])
 
     def test_events_arrive_while_the_stream_is_open(self):
         s = self.g.raw(b"GET /v1/jobs/endless/events HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
