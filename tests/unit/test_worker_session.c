@@ -1,0 +1,245 @@
+/* The worker's core and its session: absence, return, revocation, drain, forgetting, heartbeats. */
+#include "worker_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define INPUTS(...) ((const int[]){__VA_ARGS__, -1})
+
+static int setup(void **state)
+{
+    *state = rig_new(2);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_free((struct rig **)state);
+    return 0;
+}
+
+static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1001));
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, INPUTS(2));
+    rig_task(r, RIG_JOB, 4, 1, OP_SLOW, INPUTS(99));
+    rig_deliver(r);
+    rig_turn(r);
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_run_all(r);
+    assert_int_equal(r->starts, 3);
+    assert_int_equal(r->done_count, 0);
+    rig_connect(r);
+    assert_int_equal(r->registers, 2);
+    assert_int_equal(r->held, 2); /* 1 went with its last use */
+    assert_int_equal(r->queued, 1);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 2, 1);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 3, 1);
+    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 4, 1);
+    rig_register(r, 9);
+    assert_int_equal(r->done_count, 1); /* of 1 there is only the message */
+    assert_int_equal(r->done[0].index, 1);
+    rig_value(r, RIG_JOB, 99, 0);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 4)->outcome, MR_WS_OK);
+}
+
+static void what_is_not_adopted_goes_and_what_is_not_kept_stops(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, INPUTS(99));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->held, 1);
+    assert_int_equal(r->queued, 2);
+    rig_register(r, 9);
+    assert_int_equal(r->drops, 1);
+    assert_int_equal(r->stops, 1);
+    uint32_t before = r->done_count;
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->done_count, before); /* nobody asked */
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->held, 0);
+    assert_int_equal(r->queued, 0);
+}
+
+static void what_ended_between_register_and_registered_is_told_after_it(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->queued, 1);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 0);
+    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 1, 1);
+    rig_register(r, 9);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->drops, 0);
+}
+
+static void a_revoked_incarnation_stops_all_and_offers_what_it_holds(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, INPUTS(2));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_event(r, MR_WORKER_REVOKED);
+    rig_connect(r);
+    assert_int_equal(r->stops, 1);
+    assert_int_equal(r->held, 1);
+    assert_int_equal(r->queued, 0);
+}
+
+static void the_outbox_holds_back_the_start_of_more(void **state)
+{
+    struct rig *r = *state;
+    r->connected = false;
+    for (uint32_t i = 0; i < 2000; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_run_all(r);
+    rig_connect(r);
+    assert_true(r->held >= 1024); /* the bound, and what was given when it was reached */
+    assert_true(r->held < 2000);
+}
+
+static void a_drain_hands_back_what_has_not_started_and_ends(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 6; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 7, 1, OP_INC, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    r->m.down.drain = true;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_true(r->leaving);
+    assert_int_equal(r->done_count, 5);
+    assert_false(r->hung_up);
+    rig_task(r, RIG_JOB, 8, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(rig_find(r, 8)->outcome, MR_WS_RETURNED);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_true(r->hung_up);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_OK);
+}
+
+static void a_drain_does_not_wait_for_a_scheduler_that_is_away(void **state)
+{
+    struct rig *r = *state;
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_event(r, MR_WORKER_DRAIN);
+    rig_turn(r);
+    r->now += 2 * MR_SECOND;
+    rig_turn(r);
+    assert_true(r->hung_up);
+}
+
+static void a_fetch_request_sends_held_values_again(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_ref(&r->m.down.fetch, &r->m.fetch, RIG_JOB, 1, 1);
+    rig_ref(&r->m.down.fetch, &r->m.fetch, RIG_JOB, 2, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(r->unknown, 1);
+}
+
+static void a_forgotten_job_leaves_nothing_behind(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, INPUTS(2, 1));
+    rig_value(r, RIG_JOB, 9, 2);
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9));
+    rig_deliver(r);
+    rig_turn(r);
+    r->m.forget[0] = RIG_JOB;
+    r->m.down.forget_jobs = r->m.forget;
+    r->m.down.forget_jobs_count = 1;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->stops, 1);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->drops, 1);
+    assert_int_equal(r->unpins, 1);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->held, 0);
+    assert_int_equal(r->queued, 0);
+}
+
+static void heartbeats_come_in_time_and_name_what_runs_long(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(mr_worker_deadline(r->w), r->now + 500 * MR_MS);
+    r->now += 500 * MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->heartbeats, 2);
+    assert_int_equal(r->heartbeat.running, 1);
+    assert_int_equal(r->heartbeat.running_tasks.count, 1);
+    assert_int_equal(r->heartbeat.sequence, 2);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(work_goes_on_while_the_scheduler_is_away_and_is_told_on_return),
+        TEST(what_is_not_adopted_goes_and_what_is_not_kept_stops),
+        TEST(what_ended_between_register_and_registered_is_told_after_it),
+        TEST(a_revoked_incarnation_stops_all_and_offers_what_it_holds),
+        TEST(the_outbox_holds_back_the_start_of_more),
+        TEST(a_drain_hands_back_what_has_not_started_and_ends),
+        TEST(a_drain_does_not_wait_for_a_scheduler_that_is_away),
+        TEST(a_fetch_request_sends_held_values_again),
+        TEST(a_forgotten_job_leaves_nothing_behind),
+        TEST(heartbeats_come_in_time_and_name_what_runs_long),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
