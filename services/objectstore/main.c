@@ -121,11 +121,12 @@ static int serve(const struct config *c, struct mr_shell *sh, struct mr_error *e
         err = mr_service_run(service, self, e); /* until told to stop */
         mr_signal_close(&signals);
     }
-    mr_service_close(&service);
     mr_shell_stop(sh);
     mr_thread_join(&control);
     mr_peers_close(sh); /* so that nobody waits any more */
     mr_disk_stop(disk);
+    mr_store_stop(self);
+    mr_service_close(&service); /* after the threads that post to it */
     mr_store_close(&self);
     mr_disk_close(&disk);
     return err;

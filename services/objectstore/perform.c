@@ -207,12 +207,10 @@ static void saw_pin(void *ctx, uint32_t entry)
     sh->seen[entry] = sh->scans;
 }
 
-/* Marked before; fence, scan every page, then free or back off: one fence and one scan for all of a
- * step. */
+/* Marked before; scan every page, then free or back off: one scan for all of a step. */
 static void evict_all(struct mr_shell *sh)
 {
     if (!sh->evicts_count) return;
-    atomic_thread_fence(memory_order_seq_cst);
     sh->scans++;
     for (uint32_t i = 0; i < sh->peers_count; i++) {
         const struct mr_pin_page *page = mr_peer_pins(sh->peers[i]);

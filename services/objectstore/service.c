@@ -298,7 +298,6 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     mr_scheduler_link_close(&sv->link);
     mr_puller_close(&sv->puller);
     mr_rpc_server_close(&sv->server, DRAIN_NS); /* the turn goes on meanwhile */
-    mr_store_set_notify(self, NULL, NULL);
     mr_formatter_close(&sv->formatter);
     mr_inbox_close(sv->inbox);
     (void)end_leases(sv, MR_NEVER);

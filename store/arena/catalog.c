@@ -108,11 +108,11 @@ bool mr_catalog_pin(
     const struct mr_catalog *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out)
 {
     if (!find_place(d, id, out)) return false;
-    atomic_store_explicit(
-        slot, mr_pin_word(out->entry, out->generation), memory_order_relaxed); /* announce */
-    atomic_thread_fence(memory_order_seq_cst);
-    /* The same generation, still sealed, means that nothing read above has changed since. */
-    uint64_t word = atomic_load_explicit(&d->entries[out->entry].word, memory_order_acquire);
+    /* Announce, then look again, both sequentially consistent, as the mark and the scan are: one of
+     * the two sides sees the other. The same generation, still sealed, means that nothing read
+     * above has changed since. */
+    atomic_store(slot, mr_pin_word(out->entry, out->generation));
+    uint64_t word = atomic_load(&d->entries[out->entry].word);
     if (word == mr_entry_word(out->generation, MR_ENTRY_SEALED)) return true;
     atomic_store_explicit(slot, 0, memory_order_release);
     return false;
@@ -173,8 +173,7 @@ static void set_state(
     struct mr_dir_entry *x = &d->entries[entry];
     uint64_t word = atomic_load_explicit(&x->word, memory_order_relaxed);
     mr_assert(mr_entry_state(word) == from);
-    atomic_store_explicit(
-        &x->word, mr_entry_word(mr_entry_generation(word), to), memory_order_release);
+    atomic_store(&x->word, mr_entry_word(mr_entry_generation(word), to));
 }
 
 void mr_catalog_publish(
@@ -189,7 +188,7 @@ void mr_catalog_publish(
 
 void mr_catalog_mark(struct mr_catalog *d, uint32_t entry)
 {
-    set_state(d, entry, MR_ENTRY_SEALED, MR_ENTRY_EVICTING);
+    set_state(d, entry, MR_ENTRY_SEALED, MR_ENTRY_EVICTING); /* before any scan */
 }
 
 void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry)
@@ -239,10 +238,10 @@ bool mr_pin_page_is_valid(const struct mr_pin_page *page)
 void mr_pin_page_scan(
     const struct mr_catalog *d, const struct mr_pin_page *page, mr_pin_seen seen, void *ctx)
 {
-    uint32_t used = atomic_load_explicit(&page->slots_used, memory_order_acquire);
+    uint32_t used = atomic_load(&page->slots_used);
     used = MR_MIN(used, MR_PIN_SLOTS);
     for (uint32_t i = 0; i < used; i++) {
-        uint64_t pin = atomic_load_explicit(&page->slots[i], memory_order_acquire);
+        uint64_t pin = atomic_load(&page->slots[i]);
         uint32_t entry = (uint32_t)(pin >> 32);
         if (entry == 0 || entry >= d->entries_count) continue;
         if (mr_catalog_generation(d, entry) == (uint32_t)pin) seen(ctx, entry);

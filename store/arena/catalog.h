@@ -44,7 +44,7 @@ bool mr_catalog_pin(
 void mr_catalog_add(struct mr_catalog *d, uint32_t entry, mr_object_id id);
 void mr_catalog_publish(
     struct mr_catalog *d, uint32_t entry, uint32_t segment, uint64_t offset, uint64_t bytes);
-/* One eviction: mark, (one fence and one scan for many), then commit or back off. Committed, the
+/* One eviction: mark, (one scan for many), then commit or back off. Committed, the
  * generation has grown and the entry is AWAY. */
 void mr_catalog_mark(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry);
@@ -57,7 +57,7 @@ uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry);
 void mr_pin_page_format(struct mr_pin_page *page);
 bool mr_pin_page_is_valid(const struct mr_pin_page *page);
 
-/* After mr_catalog_mark and a sequentially consistent fence: calls back for every pin that names
+/* After mr_catalog_mark: calls back for every pin that names
  * an entry of the directory with its present generation. A page may say anything. */
 typedef void (*mr_pin_seen)(void *ctx, uint32_t entry);
 void mr_pin_page_scan(

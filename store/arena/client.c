@@ -135,12 +135,19 @@ static void free_segments(struct mr_store *st)
     }
 }
 
+void mr_store_stop(struct mr_store *st)
+{
+    if (!st || st->is_stopped) return;
+    st->is_stopped = true;
+    shutdown(st->socket, SHUT_RDWR);
+    pthread_join(st->thread, NULL);
+}
+
 void mr_store_close(struct mr_store **pst)
 {
     struct mr_store *st = MR_STEAL(*pst);
     if (!st) return;
-    shutdown(st->socket, SHUT_RDWR);
-    pthread_join(st->thread, NULL);
+    mr_store_stop(st);
     close(st->socket);
     close(st->event_fd);
     while (!mr_list_is_empty(&st->completions))
@@ -168,8 +175,10 @@ bool mr_store_is_alive(const struct mr_store *st)
 
 void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *ctx)
 {
+    pthread_mutex_lock(&st->lock);
     st->notify_ctx = ctx;
     st->notify = notify;
+    pthread_mutex_unlock(&st->lock);
 }
 
 /* ---- making -----------------------------------------------------------------------------------*/

@@ -39,9 +39,7 @@ static void slot_show(struct mr_store *st, uint32_t slot)
 {
     uint32_t used = atomic_load_explicit(&st->pins->slots_used, memory_order_relaxed);
     while (used <= slot)
-        if (atomic_compare_exchange_weak_explicit(
-                &st->pins->slots_used, &used, slot + 1, memory_order_release, memory_order_relaxed))
-            return;
+        if (atomic_compare_exchange_weak(&st->pins->slots_used, &used, slot + 1)) return;
 }
 
 static void note_recent(struct mr_store *st, uint32_t entry)

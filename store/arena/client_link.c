@@ -126,7 +126,11 @@ static bool finish(struct mr_store *st, struct mr_store_request *r)
 
 static void notify(struct mr_store *st)
 {
-    if (st->notify) st->notify(st->notify_ctx);
+    pthread_mutex_lock(&st->lock);
+    void (*fn)(void *ctx) = st->notify;
+    void *ctx = st->notify_ctx;
+    pthread_mutex_unlock(&st->lock);
+    if (fn) fn(ctx);
 }
 
 /* ---- messages ---------------------------------------------------------------------------------*/

@@ -48,6 +48,7 @@ struct mr_store {
     _Atomic uint32_t pins_hint;
     _Atomic uint64_t number_next;
     _Atomic bool is_dead;
+    bool is_stopped;
     _Atomic(struct mr_store_segment *) segments[MR_SEGMENTS_MAX / MR_SEGMENT_BLOCK];
 
     pthread_mutex_t space_lock; /* guards the space */
@@ -73,6 +74,10 @@ int mr_store_open_socket(
 /* Called on the client's thread whenever a completion was queued: for loops that cannot wait on a
  * descriptor. Before the first get_start. */
 void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *ctx);
+
+/* The first half of a close: ends the client's thread, so that it notifies nobody any more. Views
+ * stay mapped and may be released. */
+void mr_store_stop(struct mr_store *st);
 
 /* mr_store_seal under an id that another made: a copy restored or pulled. Internal clients only. */
 int mr_store_seal_copy(struct mr_store *st, struct mr_store_draft *draft, struct mr_error *e);

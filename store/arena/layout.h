@@ -3,9 +3,9 @@
  * the segment's one writer). Whoever reads a page treats it as bytes from outside.
  *
  * The pin protocol, in the words of docs/invariants.md (I-pin): a reader that has written (entry,
- * generation) into its page, fenced, and then still finds the entry sealed with that generation
- * may read the bytes until it clears the slot. An evictor marks the entry, fences, and scans every
- * page; only an entry that no page names may be reused. */
+ * generation) into its page and afterwards still finds the entry sealed with that generation
+ * may read the bytes until it clears the slot. An evictor marks the entry and then scans every
+ * page (all four are sequentially consistent); only an entry that no page names may be reused. */
 #pragma once
 
 #include "base/id.h"

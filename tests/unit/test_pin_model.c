@@ -1,8 +1,9 @@
 /* The pin protocol of store/arena/catalog.c, explored step by step in every order: two readers
  * and an evictor that reuses the memory, on a machine whose stores wait in a buffer of each
- * processor and leave it in any order between variables (so that a missing fence shows, which no
- * number of runs on real hardware would promise). "No reader ever sees reused memory" is checked at
- * each read of the bytes. Planted bugs must be caught, or the checker is worth nothing. */
+ * processor and leave it in any order between variables (so that a missing fence shows - a
+ * sequentially consistent store is a store and a fence - which no number of runs on real hardware
+ * would promise). "No reader ever sees reused memory" is checked at each read of the bytes. Planted
+ * bugs must be caught, or the checker is worth nothing. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/id.h"
