@@ -3,7 +3,8 @@
     schemathesis.py VENV            a cluster of its own (MILLRACE_BIN), or the one at MILLRACE_URL
     schemathesis.py VENV --fake     the gateway before a fake cluster (MR_BIN, MR_DESCRIPTORS)
 
-EXAMPLES is how many requests an operation gets (1000). The program is installed from PyPI once, into
+EXAMPLES is how many requests an operation gets (1000); EXCLUDE is a regular expression of paths to
+leave out. The program is installed from PyPI once, into
 the folder VENV."""
 
 import contextlib
@@ -108,9 +109,11 @@ def run(program, url, folder):
         "--max-examples", os.environ.get("EXAMPLES", "1000"), "--request-timeout", "20",
         "--suppress-health-check", "all", "--continue-on-failure", "--workers", "2",
         "--seed", os.environ.get("SEED", "1"),
-        # the daemon's own page of text, and events that go on: nothing to be checked by a schema
+        # text, of which a schema says nothing
         "--exclude-path", "/metrics",
     ]
+    if os.environ.get("EXCLUDE"):
+        arguments += ["--exclude-path-regex", os.environ["EXCLUDE"]]
     environment = {**os.environ, "SCHEMATHESIS_HOOKS": "millrace_hooks", "PYTHONPATH": folder}
     return subprocess.run(arguments, env=environment, cwd=folder).returncode
 

@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -587,6 +588,21 @@ class Guarded(unittest.TestCase):
         self.assertIn(b'{"ready":true}', Gateway.drain(s))
         self.assertEqual(g.stop(), 0)
         self.assertFalse(os.path.exists(path))
+
+    @unittest.skipUnless(shutil.which("openssl"), "openssl makes the certificate")
+    def test_https_serves_the_same(self):
+        cert, key = (os.path.join(self.directory, n) for n in ("cert.pem", "key.pem"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+                        "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=DNS:localhost"], check=True, capture_output=True)
+        os.chmod(key, 0o600)
+        g = Gateway(self.directory, self.address, "--tls-cert", cert, "--tls-key", key)
+        self.addCleanup(g.stop)
+        c = http.client.HTTPSConnection("localhost", g.port, timeout=20, context=ssl.create_default_context(cafile=cert))
+        c.request("GET", "/v1/jobs/x/results/big")
+        self.assertEqual(len(c.getresponse().read()), 64 << 20)
+        c.close()
+        self.assertIn("--tls-key", self.refused("--tls-cert", cert))
 
     def test_idle_and_half_open_connections_are_closed(self):
         g = Gateway(self.directory, self.address, "--idle", "2s", "--connections", "40")
