@@ -1,6 +1,7 @@
 /* mr-scheduler: flags in, shell out. */
 #include "base/limits.h"
 #include "host/config.h"
+#include "host/file.h"
 #include "host/log.h"
 #include "host/signal.h"
 #include "services/scheduler/shell.h"
@@ -11,6 +12,7 @@ struct config {
     struct mr_texts listen;
     const char *redis;
     const char *redis_password_file;
+    const char *token_file;
     mr_duration redis_timeout;
     mr_duration heartbeat;
     mr_duration lease;
@@ -34,6 +36,17 @@ static const struct mr_option options[] = {
         .init = "127.0.0.1:6379",
         .help = "Redis: unix:PATH or HOST:PORT",
         .at = offsetof(struct config, redis)},
+    {.name = "redis-password-file",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "what Redis wants to hear, alone in a file of mode 0600",
+        .at = offsetof(struct config, redis_password_file)},
+    {.name = "token-file",
+        .env = "MILLRACE_TOKEN_FILE",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "callers must show one of its lines; needed to listen on a public address",
+        .at = offsetof(struct config, token_file)},
     {.name = "redis-timeout",
         .type = MR_OPTION_DURATION,
         .value = "TIME",
@@ -96,7 +109,19 @@ int main(int argc, char **argv)
     mr_signal_block();
     mr_log_set_program("mr-scheduler");
     mr_config_load(&spec, argc, argv, &config, NULL);
-    struct mr_scheduler_options o = {.redis = config.redis, .redis_timeout = config.redis_timeout};
+    struct mr_buf password;
+    mr_buf_init(&password, 4096);
+    if (config.redis_password_file) {
+        if (mr_file_read_secret(config.redis_password_file, &password, &e)) {
+            (void)fprintf(stderr, "mr-scheduler: --redis-password-file: %s\n", e.text);
+            return 2;
+        }
+        mr_buf_add_byte(&password, 0);
+    }
+    struct mr_scheduler_options o = {.redis = config.redis,
+        .redis_timeout = config.redis_timeout,
+        .redis_password = password.n ? (const char *)password.p : NULL,
+        .token_file = config.token_file};
     mr_sched_config_default(&o.core);
     o.core.heartbeat = config.heartbeat;
     o.core.lease = config.lease;
@@ -112,6 +137,7 @@ int main(int argc, char **argv)
     int code = mr_shell_run(sh);
     mr_signal_close(&signals);
     mr_shell_close(&sh);
+    mr_buf_fini(&password);
     mr_config_fini(&spec, &config);
     return code;
 }

@@ -156,7 +156,7 @@ static int listen_all(
     int err = mr_rpc_server_add_descriptors(sh->server, mr_proto_descriptor_set(), e);
     for (size_t i = 0; i < count && !err; i++) {
         int port = 0;
-        err = mr_rpc_server_listen(sh->server, listen[i], &port, e);
+        err = mr_rpc_guard_listen(sh->guard, sh->server, listen[i], &port, e);
         if (!err) mr_log(MR_INFO, "scheduler.listening", "address=%s port=%d", listen[i], port);
     }
     return err;
@@ -172,7 +172,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_shell_message));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
     mr_pb_arena_init(&sh->scratch, SCRATCH_BYTES_MAX);
-    int err = mr_ledger_open(sh, e);
+    int err = mr_rpc_guard_new(sh->options.token_file, &sh->guard, e);
+    if (!err) err = mr_ledger_open(sh, e);
     if (err) return err;
     mr_arena_init(&sh->arena, mr_sched_arena_bytes(&sh->options.core));
     mr_sched_effects_init(&sh->fx, sh->options.core.workers_max, sh->options.core.stores_max);
@@ -184,7 +185,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     err = mr_intake_open(sh, e);
     if (err) return err;
     mr_ledger_replay(sh);
-    const struct mr_rpc_server_options server = {0};
+    const struct mr_rpc_server_options server = {
+        .auth = mr_rpc_guard_auth(sh->guard), .auth_ctx = sh->guard};
     sh->server = mr_rpc_server_new(sh->loop, &server);
     mr_rpc_server_add_service(sh->server, &mr_jobs_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_cluster_service, sh);
@@ -221,5 +223,6 @@ void mr_shell_close(struct mr_shell **shp)
         if (m.kind == MR_SHELL_PARSED) mr_submit_drop(m.p);
     mr_inbox_free(&sh->inbox);
     mr_rpc_loop_free(&sh->loop);
+    mr_rpc_guard_free(&sh->guard);
     mr_release(sh);
 }

@@ -14,6 +14,7 @@
 #include "base/list.h"
 #include "host/inbox.h"
 #include "rpc/client.h"
+#include "rpc/guard.h"
 #include "rpc/loop.h"
 #include "rpc/pb.h"
 #include "rpc/server.h"
@@ -34,7 +35,7 @@ struct mr_catalogue;
 struct mr_scheduler_options {
     const char *redis; /* "unix:PATH" or "HOST:PORT" */
     const char *redis_password;
-    const char *token; /* between services; NULL: none */
+    const char *token_file; /* between services; NULL: none */
     mr_duration redis_timeout;
     struct mr_sched_config core;
 };
@@ -62,6 +63,7 @@ struct mr_shell {
     struct mr_sched_effects fx;
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
+    struct mr_rpc_guard *guard;
     struct mr_inbox *inbox;
     struct mr_pb_arena scratch; /* of the message in hand */
     char cluster_id[33];
