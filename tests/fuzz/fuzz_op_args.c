@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "ops/call.h"
 #include "ops/registry.h"
+#include "store/object/value.h"
 
 #include <stdint.h>
 
@@ -74,6 +75,22 @@ static const struct mr_op_desc *choose(const struct mr_registry *r, uint16_t poi
     return best;
 }
 
+/* A tensor of up to four short axes whose elements repeat the bytes. */
+static struct mr_str tensor_of(const unsigned char *p, size_t n)
+{
+    unsigned char head[6] = {0};
+    memcpy(head, p, MR_MIN(n, sizeof head));
+    enum mr_dtype t = (enum mr_dtype)(1 + head[0] % (MR_DTYPES_COUNT - 1));
+    unsigned ndim = head[1] % 5;
+    uint64_t shape[4] = {head[2] % 6, head[3] % 6, head[4] % 6, head[5] % 6};
+    uint64_t bytes = mr_tensor_bytes(t, ndim, shape);
+    unsigned char *extent = mr_alloc_aligned((size_t)bytes, 64);
+    unsigned char *to = mr_tensor_build(extent, t, ndim, shape);
+    for (uint64_t i = 0; n && i < (uint64_t)(extent + bytes - to); i++)
+        to[i] = t == MR_DTYPE_BOOL ? p[i % n] & 1 : p[i % n];
+    return mr_str_of(extent, (size_t)bytes);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
 {
     static struct mr_registry *registry;
@@ -87,16 +104,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
     unsigned char *pack = mr_copy(data + cut, n - cut);
     void *extent = mr_alloc_aligned(n - cut, 64);
     memcpy(extent, data + cut, n - cut);
-    struct mr_op_input inputs[2] = {
-        {.pack = mr_str_of(pack, n - cut)}, {.extent = mr_str_of(extent, n - cut)}};
+    struct mr_str tensor = tensor_of(pack, n - cut);
+    struct mr_op_input inputs[4] = {{.pack = mr_str_of(pack, n - cut)},
+        {.extent = mr_str_of(extent, n - cut)}, {.extent = tensor},
+        {.extent = tensor, .object = {.maker = 1, .number = 1}}};
     struct mr_op_task task = {0};
     struct mr_op_result result;
     struct mr_error e;
-    int err = mr_op_run(run, op, &task, mr_str_of(args, cut - 3), inputs, 2, NULL, &result, &e);
+    int err = mr_op_run(run, op, &task, mr_str_of(args, cut - 3), inputs, 4, NULL, &result, &e);
     if (err && !e.text[0]) __builtin_trap(); /* every failure has words */
     mr_release(args);
     mr_release(pack);
     mr_release(extent);
+    mr_release((void *)(uintptr_t)tensor.p);
     mr_release(memory);
     memory = NULL;
     return 0;
