@@ -86,7 +86,8 @@ static void pass_time(struct mr_ostore *s)
         s->orphan_check = MR_NEVER;
         mr_ostore_check_orphans(s);
     }
-    if (s->replicas && s->orphan_check == MR_NEVER) s->orphan_check = s->now + ORPHAN_CHECK_NS;
+    if ((s->replicas || s->unvouched) && s->orphan_check == MR_NEVER)
+        s->orphan_check = s->now + ORPHAN_CHECK_NS;
 }
 
 static void unpin(struct mr_ostore *s, const struct mr_ostore_event *ev)
@@ -102,11 +103,12 @@ static void hold(struct mr_ostore *s, const struct mr_ostore_event *ev)
     if (!o || s->objects[o].place == PLACE_WANTED) return;
     uint64_t key = ev->holder.kind == MR_HOLD_CLIENT ? ev->client : ev->holder.key;
     if (ev->type == MR_OE_HOLD) {
-        if (s->objects[o].place != PLACE_DOOMED)
-            (void)mr_ostore_link(s, o, (uint32_t)ev->holder.kind, key);
+        if (s->objects[o].place == PLACE_DOOMED) return;
+        (void)mr_ostore_link(s, o, (uint32_t)ev->holder.kind, key);
+        if (ev->holder.kind == MR_HOLD_JOB) mr_ostore_vouch(s, o);
         return;
     }
-    s->objects[o].unheld_since = s->now;
+    if (!s->objects[o].offered) s->objects[o].unheld_since = s->now;
     bool every_job = ev->holder.kind == MR_HOLD_JOB && !key;
     bool went = every_job ? mr_ostore_unlink_jobs(s, o)
                           : mr_ostore_unlink(s, o, (uint32_t)ev->holder.kind, key);
@@ -118,8 +120,17 @@ static void used(struct mr_ostore *s, uint32_t o)
     if (!o || o > s->objects_used) return;
     struct object *x = &s->objects[o];
     if (x->list != LIST_SMALL && x->list != LIST_LARGE) return;
-    x->unheld_since = s->now;
+    if (!x->offered) x->unheld_since = s->now;
     mr_ostore_enlist(s, o, x->list);
+}
+
+static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    uint32_t o = mr_ostore_find(s, ev->id);
+    struct object *x = &s->objects[o];
+    if (!o || !x->unvouched || x->offered) return;
+    x->offered = true;
+    x->unheld_since = s->now;
 }
 
 static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
@@ -143,6 +154,7 @@ static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
     case MR_OE_FETCH_FAILED: mr_ostore_fetch_failed(s, ev); break;
     case MR_OE_RECOVERED: mr_ostore_recovered(s, ev); break;
     case MR_OE_USED: used(s, ev->object); break;
+    case MR_OE_OFFERED: offered(s, ev); break;
     }
 }
 
@@ -206,6 +218,15 @@ int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_
     return MR_OK;
 }
 
+size_t mr_ostore_unvouched(const struct mr_ostore *s, mr_object_id *out, size_t n_max)
+{
+    size_t n = 0;
+    for (uint32_t o = 1; o <= s->objects_used && n < n_max && s->unvouched; o++)
+        if (s->objects[o].place != PLACE_FREE && s->objects[o].unvouched)
+            out[n++] = s->objects[o].id;
+    return n;
+}
+
 size_t mr_ostore_page(
     const struct mr_ostore *s, uint64_t after, struct mr_ostore_info *out, size_t n_max)
 {
@@ -237,7 +258,7 @@ void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out)
 
 struct sums {
     uint64_t object_bytes, spilled_bytes, persisted_bytes, leaving_bytes;
-    uint32_t objects, spilled, replicas, waiters, listed, rooms;
+    uint32_t objects, spilled, replicas, unvouched, waiters, listed, rooms;
 };
 
 static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum)
@@ -280,6 +301,7 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     sum->persisted_bytes += x->persisted ? x->bytes : 0;
     sum->leaving_bytes += x->leaving ? x->room : 0;
     sum->replicas += x->replica;
+    sum->unvouched += x->unvouched;
     sum->listed += x->list != LIST_NONE;
     sum->rooms += x->in_place;
 }
@@ -297,6 +319,7 @@ void mr_ostore_check(const struct mr_ostore *s)
     mr_assert(sum.spilled == s->stats.objects_spilled);
     mr_assert(sum.leaving_bytes == s->leaving_bytes);
     mr_assert(sum.replicas == s->replicas);
+    mr_assert(sum.unvouched == s->unvouched);
     uint32_t listed = 0;
     for (int l = 1; l < LIST_COUNT; l++)
         listed += s->lists[l].count;

@@ -45,6 +45,7 @@ enum mr_ostore_event_type {
     MR_OE_FETCH_FAILED, /* id, err: a restore or a pull that ended without a seal */
     MR_OE_RECOVERED,    /* id, bytes: found on disk at the start */
     MR_OE_USED,         /* object: somebody read it lately */
+    MR_OE_OFFERED,      /* id: the scheduler was told that nobody alive vouches for it */
 };
 
 enum {
@@ -71,7 +72,6 @@ struct mr_ostore_event {
     uint32_t source; /* the shell's number of an address; 0: none */
     bool internal;
 };
-
 enum mr_ostore_effect_type {
     MR_OX_GRANTED, /* client, request, segment, bytes: make it; or err */
     MR_OX_GOT,     /* client, request, object, segment, offset, bytes: pinned for it; or err */
@@ -87,6 +87,7 @@ enum mr_ostore_effect_type {
     MR_OX_ERASE,   /* id: its file */
     MR_OX_RESTORE, /* object, id, bytes: seal it, or FETCH_FAILED */
     MR_OX_PULL,    /* object, id, source: the same */
+    MR_OX_LOST,    /* id: a job held it, and it is gone */
 };
 
 struct mr_ostore_effect {
@@ -111,7 +112,6 @@ struct mr_ostore_effects {
     size_t n;
     size_t n_max;
 };
-
 /* Room for the most effects one step may have; the caller carries them out and sets n = 0. */
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config);
 void mr_ostore_effects_fini(struct mr_ostore_effects *fx);
@@ -124,7 +124,6 @@ mr_time mr_ostore_deadline(const struct mr_ostore *s);
 void mr_ostore_check(const struct mr_ostore *s);
 
 #define MR_OSTORE_HOLDERS_SHOWN 8
-
 struct mr_ostore_info {
     mr_object_id id;
     uint64_t bytes;
@@ -140,7 +139,9 @@ struct mr_ostore_info {
     uint32_t holders_count;
     struct mr_store_holder holders[MR_OSTORE_HOLDERS_SHOWN];
 };
-
+/* Objects that a job holds by the word of a client that died since: up to n_max ids. A HOLD by a
+ * job settles it; what was offered and not settled in orphan_ns is freed. */
+size_t mr_ostore_unvouched(const struct mr_ostore *s, mr_object_id *out, size_t n_max);
 /* MR_ENOENT for what is not here at all. */
 int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out);
 /* The up to n_max objects of the least sequences above `after`, in that order. O(objects). */

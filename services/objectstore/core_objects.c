@@ -97,9 +97,22 @@ void mr_ostore_waiter_expire(struct mr_ostore *s, uint32_t w, int err)
 
 /* ---- death ------------------------------------------------------------------------------------*/
 
+static void tell_lost(struct mr_ostore *s, uint32_t o)
+{
+    if (mr_ostore_has_job(s, o)) mr_ostore_emit(s, MR_OX_LOST)->id = s->objects[o].id;
+}
+
+void mr_ostore_vouch(struct mr_ostore *s, uint32_t o)
+{
+    s->unvouched -= s->objects[o].unvouched;
+    s->objects[o].unvouched = s->objects[o].offered = false;
+}
+
 static void drop(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
+    if (x->place != PLACE_DOOMED) tell_lost(s, o); /* else told when doomed */
+    mr_ostore_vouch(s, o);
     answer_waiters(s, o, false, MR_ELOST);
     answer_waiters(s, o, true, MR_ELOST);
     stop_leaving(s, x);
@@ -134,6 +147,7 @@ void mr_ostore_doom(struct mr_ostore *s, uint32_t o)
         drop(s, o);
         return;
     }
+    tell_lost(s, o);
     answer_waiters(s, o, false, MR_ELOST);
     answer_waiters(s, o, true, MR_ELOST);
     stop_leaving(s, x);
@@ -163,15 +177,27 @@ void mr_ostore_unheld(struct mr_ostore *s, uint32_t o)
     mr_ostore_doom(s, o);
 }
 
-/* Copies of what other nodes hold go when nobody here wanted them for a while. */
+static bool claim_is_over(const struct mr_ostore *s, const struct object *x)
+{
+    return s->now >= mr_time_after(x->unheld_since, s->config.orphan_ns);
+}
+
+/* Copies of what other nodes hold go when nobody here wanted them for a while; so does what only a
+ * dead client said that a job held, once the scheduler was asked and did not claim it. */
 void mr_ostore_check_orphans(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < SCAN_MAX && i < s->objects_used; i++) {
         uint32_t o = s->orphan_cursor % s->objects_used + 1;
         s->orphan_cursor = o;
         struct object *x = &s->objects[o];
+        if (x->unvouched && x->offered && claim_is_over(s, x)) {
+            mr_ostore_vouch(s, o);
+            s->stats.orphans_freed++;
+            if (mr_ostore_unlink_jobs(s, o)) mr_ostore_unheld(s, o);
+            continue;
+        }
         if (x->place != PLACE_RESIDENT || !x->replica || x->holders || x->persisted) continue;
-        if (x->pins || s->now < mr_time_after(x->unheld_since, s->config.orphan_ns)) continue;
+        if (x->pins || !claim_is_over(s, x)) continue;
         s->stats.orphans_freed++;
         mr_ostore_doom(s, o);
     }
@@ -370,6 +396,7 @@ static void take_holders(
         return;
     }
     x->owner = ev->owner;
+    x->maker = c->number;
     if (ev->owner.job.v)
         (void)mr_ostore_link(s, o, MR_HOLD_JOB, ev->owner.job.v);
     else

@@ -55,7 +55,10 @@ struct object {
     uint64_t sequence;
     mr_time created;
     mr_time tried;        /* evicting it was last tried then */
-    mr_time unheld_since; /* of a replica */
+    mr_time unheld_since; /* of a replica; when it was offered, of the unvouched */
+    bool unvouched;       /* held by a job, says a client that is dead */
+    bool offered;
+    uint32_t maker; /* client that sealed it */
     struct mr_store_owner owner;
     uint32_t pins; /* by the store, for clients */
     uint32_t holders;
@@ -158,6 +161,7 @@ struct mr_ostore {
     mr_time reclaim_again;   /* ask everybody for empty segments, whatever they said before */
     mr_time orphan_check;
     uint32_t replicas;
+    uint32_t unvouched;
     uint32_t orphan_cursor;
     struct mr_store_stats stats;
 };

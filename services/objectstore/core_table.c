@@ -152,6 +152,13 @@ bool mr_ostore_unlink_jobs(struct mr_ostore *s, uint32_t o)
     return any;
 }
 
+bool mr_ostore_has_job(const struct mr_ostore *s, uint32_t o)
+{
+    for (uint32_t at = s->objects[o].links; at; at = s->links[at].next)
+        if (s->links[at].kind == MR_HOLD_JOB) return true;
+    return false;
+}
+
 /* The store's own client holds uploads that nobody else holds yet. */
 static bool is_internal(const struct mr_ostore *s, uint64_t client)
 {

@@ -14,6 +14,9 @@
 #define HEARTBEAT_NS MR_SECOND /* until the scheduler says otherwise */
 #define RETRY_MIN_NS (100 * MR_MS)
 #define RETRY_MAX_NS (2 * MR_SECOND)
+#define OFFER_NS (30 * MR_SECOND)
+#define OFFER_MAX 4096u
+#define LOST_MAX 4096u
 
 struct mr_scheduler_link {
     struct mr_service *sv;
@@ -25,6 +28,9 @@ struct mr_scheduler_link {
     uint64_t sequence;
     struct mr_ask ask;
     bool asking;
+    mr_time next_offer;
+    mr_object_id lost[LOST_MAX]; /* to tell with the next heartbeat */
+    uint32_t lost_count;
     bool closing;
     struct mr_pb_arena arena;
 };
@@ -93,22 +99,94 @@ static void connect_now(struct mr_scheduler_link *l)
     send(l, &m);
 }
 
+/* Ids as the message wants them, in the arena, which is cleared. */
+static ProtobufCBinaryData *ids_out(
+    struct mr_scheduler_link *l, const mr_object_id *id, size_t stride, size_t n)
+{
+    mr_pb_arena_clear(&l->arena);
+    ProtobufCBinaryData *out = mr_pb_arena_take(&l->arena, (n + 1) * sizeof *out);
+    unsigned char *bytes = mr_pb_arena_take(&l->arena, n * 16 + 1);
+    for (size_t i = 0; i < n; i++) {
+        mr_object_id_to_bytes(
+            *(const mr_object_id *)(const void *)((const char *)id + i * stride), bytes + i * 16);
+        out[i] = (ProtobufCBinaryData){16, bytes + i * 16};
+    }
+    return out;
+}
+
+static void tell_lost(struct mr_scheduler_link *l)
+{
+    if (!l->lost_count || !l->call) return;
+    Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
+    m.n_lost = l->lost_count;
+    m.lost = ids_out(l, l->lost, sizeof *l->lost, l->lost_count);
+    send(l, &m);
+    l->lost_count = 0;
+}
+
+static bool is_over(struct mr_scheduler_link *l)
+{
+    bool over = l->closing;
+    l->asking = false;
+    if (over) mr_release(l);
+    return over;
+}
+
+static void offer(struct mr_ask *ask)
+{
+    struct mr_scheduler_link *l = ask->ctx;
+    struct mr_ostore_info *infos = ask->infos;
+    size_t n = ask->infos_count;
+    if (!is_over(l) && n && l->call) {
+        Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
+        m.n_unheld = n;
+        m.unheld = ids_out(l, &infos->id, sizeof *infos, n);
+        send(l, &m);
+    }
+    mr_release(infos);
+}
+
 static void beat(struct mr_ask *ask)
 {
     struct mr_scheduler_link *l = ask->ctx;
-    l->asking = false;
-    if (l->closing) {
-        mr_release(l);
-        return;
-    }
+    struct mr_store_stats stats = ask->stats;
+    if (is_over(l)) return;
     Millrace__V1__StoreHeartbeat h = MILLRACE__V1__STORE_HEARTBEAT__INIT;
     h.sequence = ++l->sequence;
-    h.used_bytes = ask->stats.object_bytes;
-    h.spilled_bytes = ask->stats.spilled_bytes;
-    h.objects = ask->stats.objects;
+    h.used_bytes = stats.object_bytes;
+    h.spilled_bytes = stats.spilled_bytes;
+    h.objects = stats.objects;
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
     m.heartbeat = &h;
     send(l, &m);
+    tell_lost(l);
+    mr_time now = mr_clock_now();
+    if (!l->call || now < l->next_offer) return;
+    l->next_offer = now + OFFER_NS;
+    l->ask = (struct mr_ask){.type = MR_ASK_OFFER, .n_max = OFFER_MAX, .done = offer, .ctx = l};
+    l->asking = !mr_shell_ask(l->sv->sh, &l->ask);
+}
+
+struct lost {
+    struct mr_service *sv;
+    mr_object_id id;
+};
+
+static void take_lost(void *p)
+{
+    struct lost *x = p;
+    struct mr_scheduler_link *l = x->sv->link;
+    if (l && l->lost_count < LOST_MAX) l->lost[l->lost_count++] = x->id;
+    if (l) tell_lost(l);
+    mr_release(x);
+}
+
+void mr_scheduler_link_lost(struct mr_service *sv, mr_object_id id)
+{
+    if (!sv->config.scheduler) return;
+    struct lost *x = mr_alloc(sizeof *x);
+    *x = (struct lost){sv, id};
+    mr_service_post(sv, take_lost, x);
 }
 
 struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv)

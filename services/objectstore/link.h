@@ -6,5 +6,8 @@
 
 struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv);
 void mr_scheduler_link_close(struct mr_scheduler_link **link);
+/* Any thread: a job held this object, and it is gone. Told with the next heartbeat, if not before.
+ */
+void mr_scheduler_link_lost(struct mr_service *sv, mr_object_id id);
 mr_time mr_scheduler_link_turn(
     struct mr_scheduler_link *link, mr_time now); /* when to come again */

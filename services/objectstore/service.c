@@ -98,6 +98,11 @@ static void on_pull(void *ctx, mr_object_id id, const char *source)
     mr_puller_post(sv->puller, id, source);
 }
 
+static void on_lost(void *ctx, mr_object_id id)
+{
+    mr_scheduler_link_lost(ctx, id);
+}
+
 /* ---- pins that outlive their call -------------------------------------------------------------*/
 
 struct lease {
@@ -218,6 +223,7 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     sh->address = sv->address;
     sh->answer = on_answer;
     sh->pull = on_pull;
+    sh->lost = on_lost;
     sh->answer_ctx = sv;
     *out = sv;
     return MR_OK;
@@ -231,20 +237,48 @@ struct name_walk {
 struct noted {
     struct mr_service *sv;
     char *name;
+    mr_object_id object;
+    bool may_be_stale; /* of this node, and not on disk: the object may have died with the store */
+    struct mr_ask ask;
 };
+
+static void noted_free(struct noted *n)
+{
+    mr_release(n->ask.infos);
+    mr_release(n->name);
+    mr_release(n);
+}
+
+static void ignore_name(void *ctx, int err, const struct mr_name_record *record)
+{
+    (void)ctx;
+    (void)err;
+    (void)record;
+}
+
+static void note_looked_up(struct mr_ask *ask)
+{
+    struct noted *n = ask->ctx;
+    if (ask->err) mr_names_remove(n->sv->names, mr_str(n->name), ignore_name, NULL);
+    noted_free(n);
+}
 
 static void note_name(void *p)
 {
     struct noted *n = p;
     mr_names_note(n->sv->names, mr_name_key(mr_str(n->name)), mr_str(n->name));
-    mr_release(n->name);
-    mr_release(n);
+    n->ask = (struct mr_ask){
+        .type = MR_ASK_STAT, .ev = {.id = n->object}, .done = note_looked_up, .ctx = n};
+    if (!n->may_be_stale || mr_shell_ask(n->sv->sh, &n->ask)) noted_free(n);
 }
 
 static void take_name(struct mr_service *sv, const struct mr_name_record *r)
 {
     struct noted *n = mr_alloc(sizeof *n);
-    *n = (struct noted){sv, mr_format("%.*s", MR_STR_ARG(r->name))};
+    n->sv = sv;
+    n->name = mr_format("%.*s", MR_STR_ARG(r->name));
+    n->object = r->object;
+    n->may_be_stale = !r->durable && mr_str_eq(r->node, mr_str(sv->config.node));
     mr_service_post(sv, note_name, n);
     mr_shell_post(sv->sh,
         &(struct mr_ostore_event){

@@ -250,13 +250,26 @@ static void on_ask_event(struct mr_shell *sh, struct mr_ask *ask)
     if (!waits) sh->answer(sh->answer_ctx, ask);
 }
 
+static void on_offer(struct mr_shell *sh, struct mr_ask *ask)
+{
+    MR_AUTO(mr_free_ptr) mr_object_id *ids = mr_alloc_array(ask->n_max, sizeof *ids);
+    ask->infos_count = mr_ostore_unvouched(sh->core, ids, ask->n_max);
+    ask->infos = mr_alloc_array(ask->n_max, sizeof *ask->infos);
+    for (size_t i = 0; i < ask->infos_count; i++) {
+        ask->infos[i].id = ids[i];
+        mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED, .id = ids[i]});
+    }
+}
+
 static void on_ask(struct mr_shell *sh, struct mr_ask *ask)
 {
     if (ask->type == MR_ASK_EVENT) {
         on_ask_event(sh, ask);
         return;
     }
-    if (ask->type == MR_ASK_STATS) {
+    if (ask->type == MR_ASK_OFFER) {
+        on_offer(sh, ask);
+    } else if (ask->type == MR_ASK_STATS) {
         mr_ostore_stats(sh->core, &ask->stats);
     } else {
         ask->n_max = ask->type == MR_ASK_STAT ? 1 : ask->n_max;

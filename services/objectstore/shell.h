@@ -28,6 +28,7 @@ enum mr_ask_type {
     MR_ASK_STAT,
     MR_ASK_PAGE,
     MR_ASK_STATS,
+    MR_ASK_OFFER, /* ids of the unvouched in `infos`; they count as offered */
     MR_ASK_EVENT, /* DELETE, PERSIST (answered when done), HOLD, UNHOLD (at once) */
 };
 
@@ -94,6 +95,7 @@ struct mr_shell {
     uint64_t ask_number;
     void (*answer)(void *ctx, struct mr_ask *ask); /* gives an ask back, from the control thread */
     void (*pull)(void *ctx, mr_object_id id, const char *source); /* the same, starts a transfer */
+    void (*lost)(void *ctx, mr_object_id id); /* the same: tells the scheduler */
     void *answer_ctx;
     const char *address; /* of our own gRPC; NULL: none */
 

@@ -231,6 +231,44 @@ static void a_dead_client_takes_only_what_it_held_alone(void **state)
     assert_int_equal(effect(w, MR_OX_CLOSE)->segment, segment); /* empty and without a writer */
 }
 
+static void what_only_a_dead_client_vouches_for_is_offered_then_freed(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    seal(w, 1, id_of(1, 1), segment, 0, 1000, 5);
+    seal(w, 1, id_of(1, 2), segment, 8192, 1000, 5);
+    mr_object_id ids[4];
+    assert_int_equal(mr_ostore_unvouched(w->s, ids, 4), 0);
+    act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 1});
+    assert_int_equal(mr_ostore_unvouched(w->s, ids, 4), 2);
+    for (uint64_t n = 1; n <= 2; n++)
+        act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED, .id = id_of(1, n)});
+    act(w, (struct mr_ostore_event){
+               .type = MR_OE_HOLD, .id = id_of(1, 2), .holder = {MR_HOLD_JOB, 0}}); /* claimed */
+    w->now += config.orphan_ns + 2 * MR_SECOND;
+    act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
+    evicted(w, MR_OK);
+    struct mr_ostore_info info;
+    assert_int_equal(mr_ostore_stat(w->s, id_of(1, 1), &info), MR_ENOENT);
+    assert_int_equal(mr_ostore_stat(w->s, id_of(1, 2), &info), MR_OK);
+}
+
+static void a_scheduler_hears_of_what_jobs_lose(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    seal(w, 1, id_of(1, 1), segment, 0, 1000, 5);
+    seal(w, 1, id_of(1, 2), segment, 8192, 1000, 5);
+    act(w, (struct mr_ostore_event){
+               .type = MR_OE_DELETE, .client = 1, .id = id_of(1, 1), .flags = MR_OSTORE_FORCE});
+    assert_true(mr_object_id_eq(effect(w, MR_OX_LOST)->id, id_of(1, 1)));
+    unhold(w, 1, id_of(1, 2), 0); /* every job lets go: nothing is lost */
+    assert_null(effect(w, MR_OX_LOST));
+    assert_non_null(effect(w, MR_OX_EVICT));
+}
+
 static void a_full_store_spills_the_least_used_and_restores_it(void **state)
 {
     struct world *w = *state;
@@ -400,7 +438,8 @@ static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
     case MR_OX_REMOVE:
     case MR_OX_FREED:
     case MR_OX_CLOSE:
-    case MR_OX_ERASE: break;
+    case MR_OX_ERASE:
+    case MR_OX_LOST: break;
     }
 }
 
@@ -502,8 +541,8 @@ static void sim_ask(struct sim *m)
         .timeout = below(m, 3) * 100 * MR_MS,
         .source = (uint32_t)below(m, 2)};
     static const enum mr_ostore_event_type types[] = {
-        MR_OE_GET, MR_OE_GET, MR_OE_GET, MR_OE_DELETE, MR_OE_PERSIST};
-    ev.type = types[below(m, 5)];
+        MR_OE_GET, MR_OE_GET, MR_OE_GET, MR_OE_DELETE, MR_OE_PERSIST, MR_OE_OFFERED};
+    ev.type = types[below(m, 6)];
     sim_step(m, ev);
 }
 
@@ -575,6 +614,8 @@ int main(void)
         T(the_last_holder_frees_the_object_unless_it_is_pinned),
         T(a_held_object_is_deleted_only_by_force),
         T(a_dead_client_takes_only_what_it_held_alone),
+        T(what_only_a_dead_client_vouches_for_is_offered_then_freed),
+        T(a_scheduler_hears_of_what_jobs_lose),
         T(a_full_store_spills_the_least_used_and_restores_it),
         T(nonsense_in_a_seal_changes_nothing),
         T(what_is_persisted_outlives_its_holders),
