@@ -13,7 +13,7 @@ static void check_value(const struct mr_worker *w, uint32_t value)
     mr_assert(v->fetch_at == NONE || w->fetch_heap[v->fetch_at] == value);
     mr_assert(v->fetch_at == NONE || v->state == VALUE_PLACED);
     mr_assert(v->task == NONE || w->tasks[v->task].value == value);
-    /* W2: a row lives only while something keeps it. */
+    /* I21: a row lives only while something keeps it. */
     bool users = !mr_list_is_empty((struct mr_list *)(uintptr_t)&v->users);
     mr_assert(users || v->task != NONE || (v->made && !v->released));
     const struct mr_list *head = &v->users;
@@ -36,7 +36,7 @@ static void check_task(const struct mr_worker *w, const struct task *t)
         mr_assert(edges[i].task == task);
         missing += !edges[i].has;
     }
-    mr_assert(missing == t->missing); /* W3 */
+    mr_assert(missing == t->missing); /* I20 */
     if (t->state == TASK_WAITING) mr_assert(missing > 0);
     if (t->state == TASK_READY) {
         mr_assert(missing == 0);
@@ -74,7 +74,7 @@ static void check_slots(const struct mr_worker *w)
     mr_assert(strands == w->running_strands);
     mr_assert(given == w->given_count);
     for (uint32_t r = 0; r < w->config.resources_count; r++)
-        mr_assert(w->resources_free[r] + taken[r] == w->resources[r]); /* W7 */
+        mr_assert(w->resources_free[r] + taken[r] == w->resources[r]); /* I24 */
     mr_assert(!w->alone_running || w->running_strands == 1);
 }
 

@@ -125,7 +125,7 @@ static void item_back(struct mr_worker *w, const struct mr_strand_item *item, st
 static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *item)
 {
     uint32_t gone = item->result.gone;
-    mr_assert(gone < item->inputs_count); /* W6 */
+    mr_assert(gone < item->inputs_count);
     struct task *t = &w->tasks[item->task];
     uint32_t value = task_edges(t)[gone].value;
     const struct value *v = &w->values[value];
@@ -188,7 +188,7 @@ void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     struct mr_strand *s = strand_of(w, ev->report.strand);
     if (!s || ev->report.done <= s->reported) return;
-    mr_assert(ev->report.done <= s->count); /* W5 */
+    mr_assert(ev->report.done <= s->count); /* I23 */
     while (s->reported < ev->report.done) {
         struct mr_strand_item *item = &s->items[s->reported];
         s->cost_ns -= MR_MIN(s->cost_ns, w->tasks[item->task].cost_ns);
@@ -209,7 +209,7 @@ void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
     s->taking = false;
     w->more = true; /* cuts are answered after the turn that asked for them */
     uint32_t count = s->count, keep = MR_MIN(ev->cut.count, s->count);
-    mr_assert(keep >= s->reported); /* W5 */
+    mr_assert(keep >= s->reported); /* I23 */
     s->count = keep;
     for (uint32_t i = s->reported; i < keep; i++) {
         struct mr_strand_item *item = &s->items[i];

@@ -79,7 +79,7 @@ static void input_fill(struct mr_worker *w, const struct build *b, const struct 
     }
     mr_assert(v->task != NONE);
     const struct task *maker = &w->tasks[v->task];
-    mr_assert(maker->state == TASK_GIVEN && maker->strand == b->s->id); /* W4 */
+    mr_assert(maker->state == TASK_GIVEN && maker->strand == b->s->id); /* I22 */
     in->kind = MR_STRAND_ITEM;
     in->item = maker->item;
 }

@@ -18,7 +18,7 @@ static const unsigned allowed[] = {
 void task_move(struct mr_worker *w, uint32_t task, enum task_state to)
 {
     struct task *t = &w->tasks[task];
-    mr_assert(allowed[t->state] & (1u << to)); /* W1 */
+    mr_assert(allowed[t->state] & (1u << to));
     w->ready_count -= t->state == TASK_READY;
     w->given_count -= t->state == TASK_GIVEN;
     w->ready_count += to == TASK_READY;
