@@ -1,0 +1,116 @@
+/* host/gate: no wake is lost. host/patience: who is late is shut down, once, and nobody else. */
+#include "host/gate.h"
+#include "host/inbox.h"
+#include "host/patience.h"
+#include "host/thread.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ROUNDS 20000
+
+static void a_gate_wakes_exactly_the_sleeper(void **state)
+{
+    (void)state;
+    struct mr_gate g = {0};
+    assert_false(mr_gate_is_closed(&g));
+    assert_true(mr_gate_close(&g));
+    assert_true(mr_gate_is_closed(&g));
+    assert_true(mr_gate_open(&g));  /* asleep: wake it */
+    assert_false(mr_gate_open(&g)); /* awake: only told */
+    assert_false(mr_gate_close(&g));
+    assert_true(mr_gate_close(&g)); /* it has looked again */
+}
+
+struct pair {
+    struct mr_gate gate;
+    struct mr_inbox *items; /* what the sleeper looks for */
+    struct mr_inbox *wakes; /* how it is woken */
+};
+
+static void produce(void *ctx)
+{
+    struct pair *p = ctx;
+    for (int i = 0; i < ROUNDS; i++) {
+        while (mr_inbox_push(p->items, &i)) {
+        }
+        char wake = 1;
+        if (mr_gate_open(&p->gate)) assert_int_equal(mr_inbox_push(p->wakes, &wake), 0);
+    }
+}
+
+static void nothing_is_missed_between_two_threads(void **state)
+{
+    (void)state;
+    struct pair p = {{0}, mr_inbox_new(64, sizeof(int)), mr_inbox_new(64, 1)};
+    struct mr_thread *t = mr_thread_start("producer", produce, &p);
+    for (int expected = 0; expected < ROUNDS;) {
+        int got;
+        char wake;
+        if (mr_inbox_take(p.items, &got, 1)) {
+            assert_int_equal(got, expected);
+            expected++;
+        } else if (mr_gate_close(&p.gate)) {
+            while (!mr_inbox_wait(p.wakes, MR_NEVER, &wake, 1)) {
+            }
+        }
+    }
+    mr_thread_join(&t);
+    mr_inbox_free(&p.items);
+    mr_inbox_free(&p.wakes);
+}
+
+static bool is_shut(int fd)
+{
+    char byte;
+    return recv(fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+static void only_who_is_late_is_shut_down(void **state)
+{
+    (void)state;
+    struct mr_patience *p = mr_patience_new();
+    int late[2], early[2], never[2], gone[2];
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, late), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, early), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, never), 0);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, gone), 0);
+    mr_patience_set(p, late[0], 100);
+    mr_patience_set(p, early[0], 300);
+    mr_patience_set(p, never[0], MR_NEVER);
+    mr_patience_set(p, gone[0], 100);
+    mr_patience_forget(p, gone[0]);
+    mr_time next;
+    assert_int_equal(mr_patience_reap(p, 200, &next), 1);
+    assert_int_equal(next, 300);
+    assert_true(is_shut(late[1]));
+    assert_false(is_shut(early[1]) || is_shut(never[1]) || is_shut(gone[1]));
+    assert_int_equal(mr_patience_reap(p, 250, &next), 0); /* once is enough */
+    mr_patience_set(p, early[0], 1000);                   /* it moved */
+    assert_int_equal(mr_patience_reap(p, 400, &next), 0);
+    mr_patience_forget(p, 12345); /* never seen */
+    mr_patience_free(&p);
+    for (int i = 0; i < 2; i++) {
+        (void)close(late[i]);
+        (void)close(early[i]);
+        (void)close(never[i]);
+        (void)close(gone[i]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_gate_wakes_exactly_the_sleeper),
+        cmocka_unit_test(nothing_is_missed_between_two_threads),
+        cmocka_unit_test(only_who_is_late_is_shut_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
