@@ -105,6 +105,18 @@ Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_in
     return out;
 }
 
+void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info)
+{
+    struct mr_place_record r = {
+        .object = op->id,
+        .nbytes = info->nbytes,
+        .node = mr_str(op->sv->config.node),
+        .address = mr_str(op->sv->address),
+        .durable = info->durable,
+    };
+    mr_names_place(op->sv->names, &r);
+}
+
 /* ---- Stat, List -------------------------------------------------------------------------------*/
 
 static void stat_done(struct mr_op *op)
@@ -163,6 +175,7 @@ static void on_list(struct mr_rpc_call *call, struct mr_rpc_message *m)
 static void delete_done(struct mr_op *op)
 {
     if (!op->err) {
+        mr_names_unplace(op->sv->names, op->id);
         Millrace__V1__DeleteObjectResponse out = MILLRACE__V1__DELETE_OBJECT_RESPONSE__INIT;
         reply(op, &out);
         return;
@@ -262,8 +275,14 @@ static void persist_written(struct mr_op *op)
 
 static void persist_done(struct mr_op *op)
 {
-    if (!op->err) mr_names_persisted(op->sv->names, mr_op_info(op, &op->ask.infos[0]));
-    stat_done(op);
+    if (op->err) {
+        fail_unknown(op);
+        return;
+    }
+    const Millrace__V1__ObjectInfo *info = mr_op_info(op, &op->ask.infos[0]);
+    mr_names_persisted(op->sv->names, info);
+    mr_op_place(op, info);
+    reply(op, info);
 }
 
 static void persist_next(struct mr_op *op)

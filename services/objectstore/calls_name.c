@@ -95,6 +95,7 @@ static void name_object_known(struct mr_op *op)
         return;
     }
     const Millrace__V1__ObjectInfo *info = mr_op_info(op, &op->ask.infos[0]);
+    mr_op_place(op, info);
     n->record.object = op->id;
     n->record.nbytes = info->nbytes;
     n->record.summary = mr_str(info->summary);

@@ -102,6 +102,8 @@ void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p);
 Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_info *info);
 /* kind, summary, dtype and shape of the value in `bytes`, as far as it is one. */
 void mr_op_describe(struct mr_op *op, struct mr_str bytes, Millrace__V1__ObjectInfo *out);
+/* Tells the cluster that this node has it, so that other nodes' stores find it. */
+void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info);
 /* The object is durable now: so are its names. */
 void mr_names_persisted(struct mr_names *n, const Millrace__V1__ObjectInfo *info);
 uint64_t mr_name_key(struct mr_str name); /* of MR_HOLD_NAME */

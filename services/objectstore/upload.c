@@ -98,7 +98,9 @@ static void reply_info(struct mr_op *op)
         return;
     }
     op->sv->puts++;
-    (void)mr_rpc_call_reply_pb(op->call, &mr_op_info(op, &op->ask.infos[0])->base);
+    const Millrace__V1__ObjectInfo *info = mr_op_info(op, &op->ask.infos[0]);
+    mr_op_place(op, info);
+    (void)mr_rpc_call_reply_pb(op->call, &info->base);
 }
 
 static void named(struct mr_op *op)

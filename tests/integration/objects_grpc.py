@@ -306,5 +306,72 @@ class Life(unittest.TestCase):
         s.close()
 
 
+@unittest.skipUnless(shutil.which("redis-server"), "redis-server is not installed")
+class Cluster(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-redis-"))
+        self.start_redis()
+        redis = ["--redis", f"unix:{self.dir}/redis"]
+        self.a = Store("a", directory=self.dir, flags=redis)
+        self.b = Store("b", directory=self.dir, flags=redis)
+
+    def start_redis(self):
+        self.redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", f"{self.dir}/redis", "--save", "",
+                                       "--dir", str(self.dir)], stdout=subprocess.DEVNULL)
+
+    def tearDown(self):
+        self.a.stop()
+        self.b.stop()
+        self.redis.kill()
+        self.redis.wait()
+        shutil.rmtree(self.dir)
+
+    def retry(self, act):
+        """While Redis is coming up, names are UNAVAILABLE."""
+        end = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return act()
+            except grpc.RpcError as e:
+                if e.code() != grpc.StatusCode.UNAVAILABLE or time.monotonic() > end:
+                    raise
+                time.sleep(0.1)
+
+    def test_an_object_of_one_node_is_found_from_another(self):
+        data = os.urandom(3 * MIB)
+        first = self.a.put(data, "application/octet-stream")
+        self.retry(lambda: self.a.call("Name", name="x/y", object=first.id))
+        info = self.b.call("Resolve", name="x/y")
+        self.assertEqual((info.object, info.node, info.address), (first.id, "a", self.a.address))
+        self.assertEqual(self.b.get("name:x/y", "application/octet-stream")[1], data)
+        self.assertEqual(self.b.call("Stats").pulls, 1)
+        other = self.a.put(b"[5]", "application/json")
+        self.assertEqual(self.b.get(other.id)[1].strip(), b"[5]")
+        self.assertEqual([n.name for n in self.b.call("Names").names], ["x/y"])
+
+    def test_a_name_of_what_died_with_its_store_is_taken_away(self):
+        self.retry(lambda: self.a.put(b"[5]", "application/json", name="gone"))
+        self.retry(lambda: self.a.put(b"[6]", "application/json", name="kept", persist=True))
+        self.a.stop(signal.SIGKILL)
+        self.a.start()
+        end = time.monotonic() + PATIENCE
+        while [n.name for n in self.retry(lambda: self.b.call("Names")).names] != ["kept"]:
+            self.assertLess(time.monotonic(), end)
+            time.sleep(0.05)
+        self.assertEqual(self.b.get("name:kept")[1].strip(), b"[6]")
+
+    def test_without_redis_names_are_unavailable_and_objects_are_not(self):
+        first = self.a.put(b"[5]", "application/json")
+        self.redis.kill()
+        self.redis.wait()
+        with self.assertRaises(grpc.RpcError) as e:
+            self.a.call("Resolve", name="x")
+        self.assertEqual(e.exception.code(), grpc.StatusCode.UNAVAILABLE)
+        self.assertIn("Redis", e.exception.details())
+        self.assertEqual(self.a.get(first.id)[1].strip(), b"[5]")
+        self.start_redis()
+        self.retry(lambda: self.a.call("Name", name="x", object=first.id))
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=1)
