@@ -41,6 +41,9 @@ static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct
     s->free_tasks = MR_ARENA_ARRAY(a, struct extent, c->jobs_max + 2);
     for (size_t level = 0, words = tasks / 64 + 1; level < 4; level++, words = words / 64 + 1)
         s->queue[level] = MR_ARENA_ARRAY(a, uint64_t, words + 1);
+    s->join_source = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->join_next = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->join_head = MR_ARENA_ARRAY(a, uint32_t, tasks);
     s->rank_of = MR_ARENA_ARRAY(a, uint32_t, tasks);
     s->ranked = MR_ARENA_ARRAY(a, uint32_t, tasks);
     s->stack = MR_ARENA_ARRAY(a, uint32_t, stack_count(c));

@@ -24,6 +24,8 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
         waiting += !is_done(u);
         unsent += !is_done(u) && !(u->flags & T_SENT);
     }
+    waiting += (t->flags & T_JOINED) != 0;
+    unsent += (t->flags & T_JOINED) != 0;
     mr_assert(t->waiting == waiting); /* I11 */
     mr_assert(t->unsent == unsent);
     mr_assert((t->state == MR_TASK_WAITING) == (waiting > 0)); /* I11 */
@@ -40,6 +42,7 @@ static void check_consumers(const struct mr_sched *s, uint32_t job)
         const uint32_t *d = mr_graph_dependents(j->graph, i, &n);
         for (uint32_t k = 0; k < n; k++)
             consumers += is_unfinished(&s->tasks[j->base + d[k]]);
+        consumers += mr_sc_joins(s, j->base + i);
         if (is_unfinished(t) || is_done(t)) mr_assert(t->consumers == consumers);   /* I12 */
         if (is_done(t) && !(t->flags & (T_TARGET | T_FIXED))) mr_assert(consumers); /* I12 */
     }

@@ -149,6 +149,17 @@ void mr_sc_plan(struct mr_sched *s, uint32_t job);
 int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r, uint32_t n,
     struct mr_error *e);
 
+/* core_join.c: keys shared by the jobs of a namespace */
+int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e);
+uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task); /* tasks joined to this one */
+void mr_sc_join_done(struct mr_sched *s, uint32_t source);     /* it has its value */
+void mr_sc_join_failed(struct mr_sched *s, uint32_t source);   /* it never will */
+void mr_sc_join_leave(struct mr_sched *s, uint32_t task); /* the joined task needs it no more */
+void mr_sc_join_enter(struct mr_sched *s, uint32_t job);
+void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job);
+bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job);  /* by a job that is kept */
+void mr_sc_task_consumer_gone(struct mr_sched *s, uint32_t task); /* core_task.c */
+
 /* core_story.c */
 struct story mr_sc_story_make(
     struct mr_sched *s, uint32_t task, int code, struct mr_str message, const char *worker);

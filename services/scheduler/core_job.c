@@ -73,6 +73,7 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     struct job *j = &s->jobs[job];
     const struct mr_job_options *options = &j->graph->job;
     int err = mr_sc_resolve(s, job, sub->resolved, sub->resolved_count, &e);
+    if (!err) err = mr_sc_join(s, job, &e);
     if (err) {
         mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
         mr_sc_job_drop(s, job);
@@ -250,6 +251,10 @@ void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev)
     } else if (is_running) {
         mr_sc_reply(s, ev->ticket, ev->job, MR_ESTATE, "the job has not ended; cancel it first");
         return;
+    } else if (ev->type == MR_SCHED_FORGET && mr_sc_join_is_held(s, job)) {
+        mr_sc_reply(s, ev->ticket, ev->job, MR_ESTATE,
+            "another job of its namespace uses its keys; forget that first");
+        return;
     } else if (ev->type == MR_SCHED_FORGET) {
         mr_sc_job_forget(s, job);
     } else if (j->state == MR_JOB_DONE) {
@@ -330,7 +335,7 @@ void mr_sc_job_keep(struct mr_sched *s)
     for (uint32_t i = s->oldest; i != NONE && budget; i = next, budget--) {
         const struct job *j = &s->jobs[i];
         next = j->newer;
-        if (j->state < MR_JOB_DONE || j->told < MR_JOB_DONE) continue;
+        if (j->state < MR_JOB_DONE || j->told < MR_JOB_DONE || mr_sc_join_is_held(s, i)) continue;
         bool is_old =
             s->config.keep_jobs && mr_time_after(j->ended_at, s->config.keep_jobs) <= s->now;
         if (!is_old && ended <= s->config.keep_jobs_max) return;

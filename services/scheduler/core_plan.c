@@ -242,12 +242,11 @@ int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolv
             at++;
         bool is_given = at < n && r[at].index == i;
         uint32_t task = j->base + i;
-        if (g->kind[i] == MR_NODE_LITERAL || (g->kind[i] == MR_NODE_TASK && !is_given)) continue;
+        if (g->kind[i] == MR_NODE_LITERAL) continue;
+        if (!is_given && (g->kind[i] == MR_NODE_TASK || g->kind[i] == MR_NODE_ALIAS)) continue;
         if (!is_given && g->kind[i] != MR_NODE_OBJECT)
             return mr_fail(e, MR_ENOENT, "key \"%.*s\": there is no %s \"%.*s\"",
-                MR_STR_ARG(mr_graph_key(g, i)),
-                g->kind[i] == MR_NODE_NAME ? "stored object of the name"
-                                           : "such key in its namespace:",
+                MR_STR_ARG(mr_graph_key(g, i)), "stored object of the name",
                 MR_STR_ARG(mr_graph_text(g, i)));
         struct value *v = &s->values[mr_sc_value_new(s, task)];
         v->kind = V_OBJECT;
@@ -275,6 +274,7 @@ static void plan_needs(struct mr_sched *s, struct job *j)
         t->consumers = 0;
         for (uint32_t k = 0; k < n; k++)
             t->consumers += is_unfinished(&s->tasks[j->base + d[k]]);
+        t->consumers += mr_sc_joins(s, j->base + i);
         if (t->flags & T_FIXED) continue;
         bool is_needed = t->consumers || t->flags & T_TARGET;
         if (is_done(t)) {
@@ -307,6 +307,7 @@ void mr_sc_plan(struct mr_sched *s, uint32_t job)
         t->waiting = 0;
         for (uint32_t k = 0; k < n; k++)
             t->waiting += !is_done(&s->tasks[j->base + in[k]]);
+        t->waiting += (t->flags & T_JOINED) != 0; /* for the task that makes its value */
         t->unsent = t->waiting;
         if (!t->waiting) mr_sc_task_inputs_done(s, j->base + i);
     }
@@ -319,6 +320,7 @@ void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
+    mr_sc_join_drop_job(s, job);
     mr_sc_job_unlist(s, job);
     if (j->state < MR_JOB_DONE) s->jobs_running--;
     for (uint32_t i = 0; i < g->nodes_count && s->tasks[j->base + i].prev == NONE; i++) {

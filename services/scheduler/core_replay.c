@@ -114,11 +114,11 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     }
     if (r->is_bad || index >= j->graph->nodes_count) return;
     struct task *t = &s->tasks[j->base + index];
-    if (is_done(t) || t->state == MR_TASK_RELEASED) return;
+    if (t->value != NONE || t->state == MR_TASK_RELEASED) return;
     uint32_t v = mr_sc_value_new(s, j->base + index);
     s->values[v].attempt = attempt;
     t->attempt = MR_MAX(t->attempt, attempt);
-    mr_sc_task_move(s, j->base + index, MR_TASK_DONE);
+    if (!is_done(t)) mr_sc_task_move(s, j->base + index, MR_TASK_DONE);
     if (n) {
         mr_sc_value_set_inline(s, &s->values[v], mr_str_of(p, n));
     } else {
@@ -303,6 +303,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
         j->deadline = end > mr_sc_wall(s) ? s->now + (end - mr_sc_wall(s)) : s->now;
         s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
     }
+    (void)mr_sc_join(s, job, NULL);
     mr_sc_plan(s, job);
     for (uint32_t i = 0; i < nodes && j->state < MR_JOB_DONE; i++) {
         const struct story *st =
@@ -329,10 +330,12 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
     for (uint32_t i = 0; i < s->jobs_top; i++) {
         struct job *j = &s->jobs[i];
         if (!j->id) continue;
-        if (j->state >= MR_JOB_DONE)
-            settle_ended(s, j);
-        else
+        if (j->state < MR_JOB_DONE) {
             settle_running(s, i);
+            continue;
+        }
+        settle_ended(s, j);
+        mr_sc_join_enter(s, i);
     }
     s->progress_at = s->keep_at = s->now;
     s->has_work = true;

@@ -17,8 +17,9 @@ struct mr_sched {
     uint64_t *queue[4]; /* bits of queued tasks, each level summing up the one below */
     uint32_t *rank_of;  /* of jobs with priorities: task -> place */
     uint32_t *ranked;   /* place -> task */
-    uint64_t queued;    /* tasks in the queue */
-    uint32_t *stack;    /* for walks over graphs */
+    uint32_t *join_source, *join_next, *join_head; /* of joined tasks: number + 1, 0: none */
+    uint64_t queued;                               /* tasks in the queue */
+    uint32_t *stack;                               /* for walks over graphs */
     uint32_t stack_count;
 
     struct job *jobs;

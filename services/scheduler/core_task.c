@@ -28,6 +28,10 @@ void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
     j->counts[to]++;
     j->flags |= J_DIRTY;
     t->state = (uint8_t)to;
+    bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
+    if (is_over && t->flags & T_JOINED) mr_sc_join_leave(s, task);
+    if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED)
+        if (t->flags & T_HAS_JOINS) mr_sc_join_failed(s, task);
 }
 
 void mr_sc_task_unqueue(struct mr_sched *s, uint32_t task)
@@ -152,6 +156,11 @@ static void consumer_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     }
 }
 
+void mr_sc_task_consumer_gone(struct mr_sched *s, uint32_t task)
+{
+    if (s->tasks[task].consumers) consumer_gone(s, task, NONE);
+}
+
 /* `task` does not need its inputs any more. by_worker: it just completed there, and what was
  * marked as its last use is dropped there already. */
 static void inputs_let_go(struct mr_sched *s, uint32_t task, uint32_t by_worker)
@@ -230,6 +239,7 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     inputs_let_go(s, task, by_worker);
     dependents_done(s, task, was_covered);
     if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
+    if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task);
     if (t->flags & T_TARGET) {
         mr_sc_job_target_final(s, t->job);
     } else if (!t->consumers && !(t->flags & T_FIXED)) {

@@ -321,6 +321,7 @@ class Restart(unittest.TestCase):
 class TwoNodes(unittest.TestCase):
     def test_values_travel_between_nodes(self):
         with Cluster("--nodes", "2", "--workers", "1") as c:
+            wait_for("both workers", lambda: len(c.workers()) == 2)
             names = sorted(w["name"] for w in c.workers())
             self.assertEqual(len(names), 2)
             graph = {"tasks": {"a": {"op": "array.arange", "args": [300000], "workers": [names[0]]},

@@ -1,0 +1,277 @@
+/* Keys that jobs of one namespace share. The first job that defines a key makes its value; a later
+ * one that means the same waits for it, or takes it if it is there, and holds it from then on: the
+ * source counts each joined task as a consumer. When the source fails, is cancelled, or cannot give
+ * its value, the joined task runs by itself, as if it had never been joined. */
+#include "services/scheduler/core_do.h"
+
+#include <stdio.h>
+
+struct name {
+    struct mr_str name_space;
+    struct mr_str key;
+};
+
+static struct name name_of(const struct mr_sched *s, uint32_t task)
+{
+    const struct mr_graph *g = job_of(s, task)->graph;
+    return (struct name){g->job.name_space, mr_graph_key(g, index_of(s, task))};
+}
+
+static uint64_t name_hash(struct name n)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n.name_space.n; i++)
+        h = (h ^ (unsigned char)n.name_space.p[i]) * 0x100000001b3u;
+    h = (h ^ 0xff) * 0x100000001b3u; /* no byte of UTF-8: where the one ends and the other begins */
+    for (size_t i = 0; i < n.key.n; i++)
+        h = (h ^ (unsigned char)n.key.p[i]) * 0x100000001b3u;
+    return mr_hash_u64(h);
+}
+
+static bool name_eq(const void *ctx, uint32_t item, const void *key)
+{
+    const struct name *wanted = key;
+    struct name n = name_of(ctx, item);
+    return mr_str_eq(n.key, wanted->key) && mr_str_eq(n.name_space, wanted->name_space);
+}
+
+static uint64_t name_rehash(const void *ctx, uint32_t item)
+{
+    return name_hash(name_of(ctx, item));
+}
+
+static uint32_t find(const struct mr_sched *s, struct name n)
+{
+    uint32_t task = mr_index_find(&s->key_index, name_hash(n), name_eq, s, &n);
+    return task == MR_INDEX_NONE ? NONE : task;
+}
+
+/* An erred or cancelled definition is free again. */
+static bool is_free_again(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return t->state == MR_TASK_ERRED || t->state == MR_TASK_CANCELLED ||
+           job_of(s, task)->flags & J_FORGETTING;
+}
+
+static void enter(struct mr_sched *s, uint32_t task)
+{
+    mr_index_add(&s->key_index, name_hash(name_of(s, task)), task, name_rehash, s);
+}
+
+uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t n = 0;
+    if (!(s->tasks[task].flags & T_HAS_JOINS)) return 0;
+    for (uint32_t t = s->join_head[task]; t; t = s->join_next[t - 1])
+        n++;
+    return n;
+}
+
+static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
+{
+    s->tasks[task].flags |= T_JOINED;
+    s->tasks[source].flags |= T_HAS_JOINS;
+    s->tasks[source].consumers++;
+    s->join_source[task] = source + 1;
+    s->join_next[task] = s->join_head[source];
+    s->join_head[source] = task + 1;
+}
+
+void mr_sc_join_leave(struct mr_sched *s, uint32_t task)
+{
+    uint32_t source = s->join_source[task] - 1;
+    mr_assert(s->tasks[task].flags & T_JOINED && s->join_source[task]);
+    uint32_t *at = &s->join_head[source];
+    while (*at != task + 1)
+        at = &s->join_next[*at - 1];
+    *at = s->join_next[task];
+    s->join_source[task] = s->join_next[task] = 0;
+    s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_JOINED);
+    if (!s->join_head[source])
+        s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_JOINS);
+    mr_sc_task_consumer_gone(s, source);
+}
+
+/* The source's value as one of the joined task's own; false when only a worker has it. `passing`
+ * are its bytes if they are at hand. */
+static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_str passing)
+{
+    uint32_t from = s->tasks[source].value;
+    if (from == LITERAL) {
+        passing = mr_graph_args(job_of(s, source)->graph, index_of(s, source));
+    } else if (s->values[from].kind == V_OBJECT) {
+        struct value *v = &s->values[mr_sc_value_new(s, task)];
+        v->kind = V_OBJECT; /* the source holds it for both */
+        v->object = s->values[from].object;
+        v->bytes = s->values[from].bytes;
+        v->store = s->values[from].store;
+        return true;
+    } else if (s->values[from].kind != V_AWAY) {
+        passing = mr_sc_value_bytes(s, &s->values[from]);
+    }
+    if (!passing.n) return false;
+    uint32_t to = mr_sc_value_new(s, task);
+    mr_sc_value_set_inline(s, &s->values[to], passing);
+    if (s->values[to].kind != V_AWAY) return true;
+    mr_sc_value_release(s, to, true); /* the cache has no room */
+    return false;
+}
+
+/* The joined task is on its own from now on. */
+static void part(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_sc_join_leave(s, task);
+    if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) return;
+    if (job_of(s, task)->graph->kind[index_of(s, task)] == MR_NODE_ALIAS) {
+        struct story st = mr_sc_story_make(
+            s, task, 9, MR_STR("the job that defines this key has no value for it"), NULL);
+        mr_sc_task_fail(s, task, &st);
+        mr_sc_story_fini(&st);
+        return;
+    }
+    t->waiting--;
+    t->unsent--;
+    if (!t->waiting) mr_sc_task_inputs_done(s, task);
+}
+
+void mr_sc_join_done(struct mr_sched *s, uint32_t source)
+{
+    uint32_t next;
+    for (uint32_t at = s->join_head[source]; at; at = next) {
+        uint32_t task = at - 1;
+        next = s->join_next[task];
+        struct task *t = &s->tasks[task];
+        if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) continue;
+        if (!copy_value(s, task, source, s->passing)) {
+            part(s, task);
+            continue;
+        }
+        struct mr_str passing = s->passing;
+        mr_sc_task_done(s, task, NONE);
+        s->passing = passing;
+    }
+}
+
+void mr_sc_join_failed(struct mr_sched *s, uint32_t source)
+{
+    uint32_t next;
+    for (uint32_t at = s->join_head[source]; at; at = next) {
+        uint32_t task = at - 1;
+        next = s->join_next[task];
+        if (is_unfinished(&s->tasks[task])) part(s, task);
+    }
+}
+
+static int refuse_other(
+    const struct mr_sched *s, uint32_t task, uint32_t source, struct mr_error *e)
+{
+    struct name n = name_of(s, task);
+    char id[MR_JOB_ID_TEXT_MAX];
+    mr_job_id_format((mr_job_id){job_of(s, source)->id}, id);
+    return mr_fail(e, MR_EEXIST,
+        "key \"%.*s\" of namespace \"%.*s\" has another definition in job %s than in this one",
+        MR_STR_ARG(n.key), MR_STR_ARG(n.name_space), id);
+}
+
+static int join_one(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_error *e)
+{
+    struct job *j = job_of(s, task);
+    struct task *t = &s->tasks[task];
+    bool is_alias = j->graph->kind[index_of(s, task)] == MR_NODE_ALIAS;
+    const struct task *from = &s->tasks[source];
+    if (is_done(t) && !is_alias) return MR_OK; /* a literal, or found by its persisted name */
+    bool has_value = is_done(from) && from->value != NONE;
+    if (has_value && copy_value(s, task, source, (struct mr_str){0})) {
+        if (!is_alias) mr_sc_task_move(s, task, MR_TASK_DONE);
+        link_to(s, task, source);
+        j->joined++;
+        return MR_OK;
+    }
+    if (is_unfinished(from)) {
+        if (is_alias) {
+            t->flags = (uint16_t)(t->flags & ~T_FIXED);
+            t->state = MR_TASK_NONE;
+        }
+        link_to(s, task, source);
+        j->joined++;
+        return MR_OK;
+    }
+    if (!is_alias) return MR_OK; /* released: it is made again here */
+    struct name n = name_of(s, task);
+    return mr_fail(e, MR_ENOENT,
+        "key \"%.*s\": its value in namespace \"%.*s\" is not kept any more", MR_STR_ARG(n.key),
+        MR_STR_ARG(n.name_space));
+}
+
+int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
+{
+    const struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    if (!g->job.name_space.n) return MR_OK;
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        uint32_t task = j->base + i;
+        bool is_alias = g->kind[i] == MR_NODE_ALIAS;
+        if (!is_alias && g->kind[i] != MR_NODE_TASK && g->kind[i] != MR_NODE_LITERAL) continue;
+        if (g->kind[i] == MR_NODE_TASK && !mr_graph_is_pure(g, i)) continue;
+        struct name n = name_of(s, task);
+        uint32_t source = find(s, n);
+        if (source != NONE && is_free_again(s, source)) {
+            (void)mr_index_remove(&s->key_index, name_hash(n), source);
+            source = NONE;
+        }
+        if (source == NONE && is_alias)
+            return mr_fail(e, MR_ENOENT,
+                "key \"%.*s\" is defined neither in this job nor by another of namespace \"%.*s\"",
+                MR_STR_ARG(n.key), MR_STR_ARG(n.name_space));
+        if (source == NONE) {
+            enter(s, task);
+            continue;
+        }
+        const struct mr_graph *other = job_of(s, source)->graph;
+        if (!is_alias && !mr_graph_hash_eq(g->hash[i], other->hash[index_of(s, source)]))
+            return refuse_other(s, task, source, e);
+        int err = join_one(s, task, source, e);
+        if (err) return err;
+    }
+    return MR_OK;
+}
+
+/* The keys of an ended job that was read back from the journal. */
+void mr_sc_join_enter(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    if (!g->job.name_space.n) return;
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        uint32_t task = j->base + i;
+        bool is_value = g->kind[i] == MR_NODE_LITERAL ||
+                        (g->kind[i] == MR_NODE_TASK && is_done(&s->tasks[task]));
+        if (is_value && find(s, name_of(s, task)) == NONE) enter(s, task);
+    }
+}
+
+void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    if (!j->graph->job.name_space.n) return;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        uint32_t task = j->base + i;
+        if (s->tasks[task].flags & T_JOINED) mr_sc_join_leave(s, task);
+        if (find(s, name_of(s, task)) == task)
+            (void)mr_index_remove(&s->key_index, name_hash(name_of(s, task)), task);
+    }
+}
+
+/* A job that another refers to is held by it. */
+bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    if (!j->graph->job.name_space.n) return false;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++)
+        for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_JOINS ? s->join_head[j->base + i] : 0;
+             t; t = s->join_next[t - 1])
+            if (!(job_of(s, t - 1)->flags & J_FORGETTING)) return true;
+    return false;
+}
