@@ -15,6 +15,7 @@ void mr_csv_reader_init(struct mr_csv_reader *r, struct mr_str text, char delimi
         .p = text.n ? text.p : "", .n = text.n, .line = 1, .delimiter = delimiter};
     if (text.n >= 3 && memcmp(text.p, "\xef\xbb\xbf", 3) == 0) r->at = 3; /* byte order mark */
     r->start = r->at;
+    r->ends['\n'] = r->ends['\r'] = r->ends[(unsigned char)delimiter] = true;
     mr_buf_init(&r->unquoted, MR_MAX(text.n, (size_t)1));
 }
 
@@ -108,8 +109,7 @@ int mr_csv_next(struct mr_csv_reader *r, struct mr_csv_field *out, struct mr_err
     *out = (struct mr_csv_field){0};
     if (r->at < r->n && r->p[r->at] == '"') return next_quoted(r, out, e);
     size_t at = r->at;
-    char delimiter = r->delimiter;
-    while (at < r->n && r->p[at] != delimiter && !is_line_end(r->p[at]))
+    while (at < r->n && !r->ends[(unsigned char)r->p[at]])
         at++;
     out->text = mr_str_of(r->p + r->at, at - r->at);
     r->at = at;
@@ -128,6 +128,8 @@ static bool is_word(struct mr_str s, const char *word) /* word in lower case */
 
 bool mr_csv_is_bool(struct mr_str s, bool *out)
 {
+    *out = false;
+    if (s.n != 4 && s.n != 5) return false;
     *out = mr_str_eq(s, MR_STR("true")) || mr_str_eq(s, MR_STR("True")) ||
            mr_str_eq(s, MR_STR("TRUE"));
     return *out || mr_str_eq(s, MR_STR("false")) || mr_str_eq(s, MR_STR("False")) ||
@@ -217,6 +219,23 @@ static bool parse_number(struct mr_str s, struct number *out)
     return (s.p[at] == 'e' || s.p[at] == 'E') && take_exponent(s, at + 1, out);
 }
 
+#define PLAIN_DIGITS_MAX 18 /* fit an i64 whatever they are */
+
+/* Most integers: a few digits, maybe a minus, nothing else. */
+static bool plain_i64(struct mr_str s, int64_t *out)
+{
+    bool negative = s.n && s.p[0] == '-';
+    size_t at = negative ? 1 : 0;
+    if (s.n == at || s.n - at > PLAIN_DIGITS_MAX) return false;
+    int64_t v = 0;
+    for (; at < s.n; at++) {
+        if (!is_digit(s.p[at])) return false;
+        v = v * 10 + (s.p[at] - '0');
+    }
+    *out = negative ? -v : v;
+    return true;
+}
+
 static bool fits_i64(const struct number *v)
 {
     return v->power == 0 && v->mantissa <= (uint64_t)INT64_MAX + (v->negative ? 1 : 0);
@@ -225,6 +244,8 @@ static bool fits_i64(const struct number *v)
 enum mr_csv_number mr_csv_number_kind(struct mr_str s)
 {
     struct number v;
+    int64_t plain = 0;
+    if (plain_i64(s, &plain)) return MR_CSV_INT;
     if (!parse_number(trim(s), &v)) return MR_CSV_NO_NUMBER;
     if (!v.is_integer || v.is_word) return MR_CSV_FLOAT;
     return fits_i64(&v) ? MR_CSV_INT : MR_CSV_BIG_INT;
@@ -233,6 +254,8 @@ enum mr_csv_number mr_csv_number_kind(struct mr_str s)
 int64_t mr_csv_i64(struct mr_str s)
 {
     struct number v;
+    int64_t plain = 0;
+    if (plain_i64(s, &plain)) return plain;
     (void)parse_number(trim(s), &v);
     return (int64_t)(v.negative ? -v.mantissa : v.mantissa);
 }

@@ -11,6 +11,7 @@ struct mr_csv_reader {
     size_t start;  /* of the first line */
     uint64_t line; /* from 1 */
     char delimiter;
+    bool ends[256];         /* does this byte end a field without quotes? */
     struct mr_buf unquoted; /* a field whose quotes had to be undone */
 };
 

@@ -68,14 +68,13 @@ void mr_out_u64(struct mr_out *o, uint64_t v)
 size_t mr_number_u64(char *out, uint64_t v)
 {
     char digits[20];
-    size_t n = 0;
+    size_t at = sizeof digits;
     do {
-        digits[n++] = (char)('0' + v % 10);
+        digits[--at] = (char)('0' + v % 10);
         v /= 10;
     } while (v);
-    for (size_t i = 0; i < n; i++)
-        out[i] = digits[n - 1 - i];
-    return n;
+    memcpy(out, digits + at, sizeof digits - at);
+    return sizeof digits - at;
 }
 
 size_t mr_number_i64(char *out, int64_t v)
@@ -122,23 +121,25 @@ size_t mr_number_f64(char *out, double v)
     return n;
 }
 
+/* clang-format off */
 static const double tens[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12,
-    1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
+    1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22, 1e23, 1e24, 1e25, 1e26, 1e27, 1e28,
+    1e29, 1e30, 1e31, 1e32, 1e33, 1e34, 1e35, 1e36, 1e37, 1e38, 1e39, 1e40, 1e41, 1e42, 1e43, 1e44,
+    1e45, 1e46, 1e47, 1e48, 1e49, 1e50, 1e51, 1e52, 1e53, 1e54};
+/* clang-format on */
 
-/* v × 10^power, one rounding: powers up to 22 are exact. */
+/* v × 10^power, wrong by at most two roundings of a double: 2^-52 of it. */
 static double scale10(double v, int power)
 {
     return power >= 0 ? v * tens[power] : v / tens[-power];
 }
 
-/* Does the decimal m × 10^power read as the float `v`, whether it is read at once or through a
- * double? The middle between two floats, where the two could differ, does not count. */
+/* Does the decimal m × 10^power read as the float `v`, for sure? Whatever the error above was, and
+ * whether a reader goes through a double or not, both neighbours give the same float. */
 static bool reads_as(uint64_t m, int power, float v)
 {
     double d = scale10((double)m, power);
-    uint64_t bits = 0;
-    memcpy(&bits, &d, sizeof bits);
-    return (float)d == v && (bits & 0x1fffffffu) != 0x10000000u;
+    return (float)(d * (1 - 0x1p-50)) == v && (float)(d * (1 + 0x1p-50)) == v;
 }
 
 static size_t put_decimal(char *out, uint64_t m, int power)
@@ -170,6 +171,34 @@ static size_t put_decimal(char *out, uint64_t m, int power)
     return at + (size_t)n;
 }
 
+static size_t put_scientific(char *out, uint64_t m, int power)
+{
+    while (m % 10 == 0) {
+        m /= 10;
+        power++;
+    }
+    char digits[20];
+    size_t n = mr_number_u64(digits, m);
+    size_t at = 0;
+    out[at++] = digits[0];
+    if (n > 1) {
+        out[at++] = '.';
+        memcpy(out + at, digits + 1, n - 1);
+        at += n - 1;
+    }
+    out[at++] = 'e';
+    return at + mr_number_i64(out + at, power + (int)n - 1);
+}
+
+/* The decimal of so many digits that is nearest to `a`. */
+static uint64_t nearest_decimal(float a, int digits, int exponent, int *power)
+{
+    *power = exponent - digits + 1;
+    return (uint64_t)(scale10((double)a, -*power) + 0.5);
+}
+
+#define F32_DIGITS_MAX 9 /* as many name every float */
+
 size_t mr_number_f32(char *out, float v)
 {
     if (!isfinite(v)) return number_special(out, (double)v);
@@ -177,22 +206,26 @@ size_t mr_number_f32(char *out, float v)
     size_t sign = signbit(v) ? 1 : 0;
     if (sign) *out = '-';
     if (a == 0) return sign + put_word(out + sign, "0.0");
-    if (a >= 1e-5F && a < 1e15F) {
-        int exponent = (int)floor(log10((double)a)); /* off by one is harmless: a digit more */
-        for (int digits = 1; digits <= 9; digits++) {
-            int power = exponent - digits + 1;
-            uint64_t m = (uint64_t)(scale10((double)a, -power) + 0.5);
-            if (m && reads_as(m, power, a)) return sign + put_decimal(out + sign, m, power);
-        }
+    int exponent2 = 0;
+    (void)frexp((double)a, &exponent2);
+    int exponent =
+        (exponent2 - 1) * 1233 >> 12; /* log10, or one less: then a digit more is there */
+    if (scale10(1, exponent + 1) <= (double)a) exponent++;
+    int low = 1;
+    int high = F32_DIGITS_MAX;
+    int power = 0;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        uint64_t m = nearest_decimal(a, middle, exponent, &power);
+        if (m && reads_as(m, power, a))
+            high = middle;
+        else
+            low = middle + 1;
     }
-    char text[MR_NUMBER_TEXT_MAX + 1];
-    int n = 0;
-    for (int digits = 1; digits <= 9; digits++) {
-        n = snprintf(text, sizeof text, "%.*e", digits - 1, (double)a);
-        if (strtof(text, NULL) == a) break;
-    }
-    memcpy(out + sign, text, (size_t)n);
-    return sign + (size_t)n;
+    uint64_t m = nearest_decimal(a, high, exponent, &power);
+    bool plain = a >= 1e-5F && a < 1e15F;
+    return sign +
+           (plain ? put_decimal(out + sign, m, power) : put_scientific(out + sign, m, power));
 }
 
 size_t mr_number_element(char *out, enum mr_dtype t, const void *element)

@@ -48,19 +48,38 @@ static int compare_keys(const void *a, const void *b)
     return mr_str_cmp(node_str(*x), node_str(*y));
 }
 
+#define FEW_KEYS 12 /* every pair is compared: cheaper than sorting */
+
+static int key_twice(yyjson_val *key, struct mr_error *e)
+{
+    return mr_fail(
+        e, MR_EFORMAT, "JSON object has the key \"%.*s\" twice", MR_STR_ARG(node_str(key)));
+}
+
+static int check_few_keys(yyjson_val *map, size_t n, struct mr_error *e)
+{
+    struct mr_str keys[FEW_KEYS];
+    yyjson_obj_iter it = yyjson_obj_iter_with(map);
+    for (size_t i = 0; i < n; i++) {
+        yyjson_val *key = yyjson_obj_iter_next(&it);
+        keys[i] = node_str(key);
+        for (size_t j = 0; j < i; j++)
+            if (mr_str_eq(keys[i], keys[j])) return key_twice(key, e);
+    }
+    return MR_OK;
+}
+
 static int check_keys(yyjson_val *map, struct mr_error *e)
 {
     size_t n = unsafe_yyjson_get_len(map);
-    if (n < 2) return MR_OK;
+    if (n <= FEW_KEYS) return check_few_keys(map, n, e);
     MR_AUTO(mr_free_ptr) yyjson_val **keys = mr_alloc_array(n, sizeof(yyjson_val *));
     yyjson_obj_iter it = yyjson_obj_iter_with(map);
     for (size_t i = 0; i < n; i++)
         keys[i] = yyjson_obj_iter_next(&it);
     qsort(keys, n, sizeof *keys, compare_keys);
     for (size_t i = 1; i < n; i++)
-        if (compare_keys(&keys[i - 1], &keys[i]) == 0)
-            return mr_fail(e, MR_EFORMAT, "JSON object has the key \"%.*s\" twice",
-                MR_STR_ARG(node_str(keys[i])));
+        if (compare_keys(&keys[i - 1], &keys[i]) == 0) return key_twice(keys[i], e);
     return MR_OK;
 }
 

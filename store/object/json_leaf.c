@@ -103,7 +103,7 @@ static void write_line(struct mr_out *o, const struct mr_tensor *t, const unsign
     }
 }
 
-#define EMPTY_LISTS_MAX ((uint64_t)1 << 20)
+#define EMPTY_LISTS_MAX ((uint64_t)1 << 16)
 
 /* A tensor without elements may still be a great many empty lists. */
 static int check_empty(const struct mr_tensor *t, struct mr_error *e)
@@ -112,7 +112,7 @@ static int check_empty(const struct mr_tensor *t, struct mr_error *e)
     for (unsigned axis = 0; axis < t->ndim && t->shape[axis]; axis++)
         lists *= t->shape[axis];
     if (mr_tensor_elements(t) || lists <= EMPTY_LISTS_MAX) return MR_OK;
-    return mr_fail(e, MR_ELIMIT, "an empty tensor of more than 2^20 lists has no JSON form here");
+    return mr_fail(e, MR_ELIMIT, "an empty tensor of more than 65,536 lists has no JSON form here");
 }
 
 int mr_json_write_tensor(struct mr_out *o, const struct mr_tensor *t, struct mr_error *e)

@@ -206,7 +206,7 @@ static void copy_line(
         copy_line_uint64_t(out, in, n, stride);
 }
 
-#define TILE 32 /* elements: two tiles of 8-byte elements fit the first cache */
+#define TILE_MAX 64 /* elements of a line of a tile: at least a cache line */
 
 /* Two axes of a copy: the last one, contiguous in the output, and the one whose elements lie
  * closest in the input. */
@@ -219,25 +219,40 @@ struct plane {
     size_t width;
 };
 
-/* In tiles, so that a transposed matrix does not fetch a cache line for every element. */
+/* A tile of a transposed matrix, through a buffer: input and output are touched a whole line at a
+ * time, and rows that lie a power of two apart do not push each other out of the cache. */
+static void copy_tile(const struct plane *p, const unsigned char *in, unsigned char *out,
+    uint64_t rows, uint64_t columns)
+{
+    unsigned char tile[TILE_MAX * TILE_MAX * 8];
+    size_t line = rows * p->width;
+    for (uint64_t j = 0; j < columns; j++)
+        memcpy(tile + j * line, in + (int64_t)j * p->in_column, line);
+    for (uint64_t i = 0; i < rows; i++)
+        copy_line(
+            out + (int64_t)i * p->out_row, tile + i * p->width, columns, (int64_t)line, p->width);
+}
+
+static void copy_tiles(const struct plane *p, const unsigned char *in, unsigned char *out)
+{
+    uint64_t side = TILE_MAX;
+    for (uint64_t i = 0; i < p->rows; i += side) {
+        uint64_t rows = MR_MIN(side, p->rows - i);
+        for (uint64_t j = 0; j < p->columns; j += side)
+            copy_tile(p, in + i * p->width + (int64_t)j * p->in_column,
+                out + (int64_t)i * p->out_row + j * p->width, rows, MR_MIN(side, p->columns - j));
+    }
+}
+
 static void copy_plane(const struct plane *p, const unsigned char *in, unsigned char *out)
 {
-    if (p->in_column == (int64_t)p->width) {
-        for (uint64_t i = 0; i < p->rows; i++)
-            memcpy(
-                out + (int64_t)i * p->out_row, in + (int64_t)i * p->in_row, p->columns * p->width);
+    if (p->in_row == (int64_t)p->width && p->in_column != p->in_row) {
+        copy_tiles(p, in, out);
         return;
     }
-    for (uint64_t i0 = 0; i0 < p->rows; i0 += TILE) {
-        uint64_t i1 = MR_MIN(i0 + TILE, p->rows);
-        for (uint64_t j0 = 0; j0 < p->columns; j0 += TILE) {
-            uint64_t n = MR_MIN(j0 + TILE, p->columns) - j0;
-            for (uint64_t i = i0; i < i1; i++)
-                copy_line(out + (int64_t)i * p->out_row + j0 * p->width,
-                    in + (int64_t)i * p->in_row + (int64_t)j0 * p->in_column, n, p->in_column,
-                    p->width);
-        }
-    }
+    for (uint64_t i = 0; i < p->rows; i++)
+        copy_line(out + (int64_t)i * p->out_row, in + (int64_t)i * p->in_row, p->columns,
+            p->in_column, p->width);
 }
 
 /* The axis, not the last, along which the input's elements lie closest. */
