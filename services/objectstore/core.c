@@ -149,6 +149,7 @@ static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
     case MR_OE_UNHOLD: hold(s, ev); break;
     case MR_OE_DELETE: mr_ostore_delete(s, ev); break;
     case MR_OE_PERSIST: mr_ostore_persist(s, ev); break;
+    case MR_OE_DRAIN: mr_ostore_drain(s); break;
     case MR_OE_EVICT_DONE: mr_ostore_evicted(s, ev); break;
     case MR_OE_WRITTEN: mr_ostore_written(s, ev); break;
     case MR_OE_FETCH_FAILED: mr_ostore_fetch_failed(s, ev); break;

@@ -45,6 +45,7 @@ enum mr_ostore_event_type {
     MR_OE_FETCH_FAILED, /* id, err: a restore or a pull that ended without a seal */
     MR_OE_RECOVERED,    /* id, bytes: found on disk at the start */
     MR_OE_USED,         /* object: somebody read it lately */
+    MR_OE_DRAIN,        /* the store ends: what jobs and names hold is to be on disk */
     MR_OE_OFFERED,      /* id: the scheduler was told that nobody alive vouches for it */
 };
 
@@ -120,6 +121,7 @@ struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config);
 void mr_ostore_free(struct mr_ostore **s);
 void mr_ostore_step(struct mr_ostore *s, mr_time now, const struct mr_ostore_event *ev,
     struct mr_ostore_effects *fx);
+bool mr_ostore_is_writing(const struct mr_ostore *s); /* files are on the way to the disk */
 mr_time mr_ostore_deadline(const struct mr_ostore *s);
 void mr_ostore_check(const struct mr_ostore *s);
 

@@ -496,3 +496,30 @@ void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     bool pulled_now = x->place == PLACE_FETCHING && x->disk == DISK_NONE;
     if (!asked && x->disk != DISK_WRITING && !pulled_now) mr_ostore_write(s, o);
 }
+
+static bool is_held_for_long(const struct mr_ostore *s, const struct object *x)
+{
+    for (uint32_t at = x->links; at; at = s->links[at].next)
+        if (s->links[at].kind == MR_HOLD_JOB || s->links[at].kind == MR_HOLD_NAME) return true;
+    return false;
+}
+
+/* What outlives this process: results that a job still holds, and what has a name. Copies of what
+ * another node has do not. */
+void mr_ostore_drain(struct mr_ostore *s)
+{
+    if (!s->config.may_spill) return;
+    for (uint32_t o = 1; o <= s->objects_used; o++) {
+        struct object *x = &s->objects[o];
+        bool is_here = x->place == PLACE_RESIDENT || x->place == PLACE_SPILLED;
+        if (!is_here || x->persisted || x->to_persist || x->replica || !is_held_for_long(s, x))
+            continue;
+        x->to_persist = true;
+        if (x->disk != DISK_WRITING) mr_ostore_write(s, o);
+    }
+}
+
+bool mr_ostore_is_writing(const struct mr_ostore *s)
+{
+    return s->writes > 0;
+}

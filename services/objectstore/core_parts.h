@@ -24,6 +24,7 @@ struct mr_store_holder mr_ostore_some_holder(
 void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_drain(struct mr_ostore *s);
 void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_evict(struct mr_ostore *s, uint32_t o);
 void mr_ostore_write(struct mr_ostore *s, uint32_t o);

@@ -16,6 +16,8 @@
 
 #define MEMORY_MIN ((uint64_t)16 << 20)
 
+#define DRAIN_PATIENCE (45 * MR_SECOND) /* `up` waits for a minute */
+
 struct config {
     struct mr_texts listen;
     const char *advertise;
@@ -120,6 +122,8 @@ static int serve(const struct config *c, struct mr_shell *sh, struct mr_error *e
         struct mr_signals *signals = mr_signal_open(on_signal, service);
         err = mr_service_run(service, self, e); /* until told to stop */
         mr_signal_close(&signals);
+        if (c->dir && !mr_shell_drain(sh, DRAIN_PATIENCE))
+            mr_log(MR_WARN, "drain.late", "dir=%s", c->dir);
     }
     mr_shell_stop(sh);
     mr_thread_join(&control);

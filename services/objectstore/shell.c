@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/random.h>
@@ -67,6 +68,7 @@ int mr_shell_open(const struct mr_shell_config *config, struct mr_shell **out, s
     sh->listen_fd = sh->catalog_fd = -1;
     sh->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     sh->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    sh->drained_fd = eventfd(0, EFD_CLOEXEC);
     mr_assert(sh->epoll_fd >= 0);
     mr_assert(sh->wake_fd >= 0);
     sh->buffer = mr_alloc(MR_CTL_BYTES_MAX);
@@ -117,6 +119,7 @@ void mr_shell_close(struct mr_shell **psh)
     close(sh->epoll_fd);
     mr_inbox_free(&sh->inbox);
     close(sh->wake_fd);
+    close(sh->drained_fd);
     mr_release(sh->segments);
     mr_release(sh->sources);
     mr_release(sh->seen);
@@ -164,6 +167,10 @@ void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev)
     sh->queue_count = 0;
     for (uint32_t i = 0; i < sh->peers_count; i++)
         mr_peer_flush_freed(sh, sh->peers[i]);
+    sh->is_draining = sh->is_draining || ev->type == MR_OE_DRAIN;
+    if (!sh->is_draining || mr_ostore_is_writing(sh->core)) return;
+    uint64_t one = 1;
+    (void)!write(sh->drained_fd, &one, sizeof one);
 }
 
 static void saw_recent(void *ctx, uint32_t entry)
@@ -333,6 +340,13 @@ void mr_shell_run(void *ctx)
         mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_TICK});
     }
     mr_release(batch);
+}
+
+bool mr_shell_drain(struct mr_shell *sh, mr_duration patience)
+{
+    struct pollfd fd = {.fd = sh->drained_fd, .events = POLLIN};
+    mr_shell_post(sh, &(struct mr_ostore_event){.type = MR_OE_DRAIN});
+    return poll(&fd, 1, (int)(patience / MR_MS)) > 0;
 }
 
 void mr_shell_stop(struct mr_shell *sh)

@@ -74,6 +74,8 @@ struct mr_shell {
     int epoll_fd, wake_fd, listen_fd;
     struct mr_inbox *inbox;
     bool stopping;
+    bool is_draining;
+    int drained_fd; /* eventfd: what had to be written is */
 
     struct mr_peer **peers; /* `peers_count`, dense */
     uint32_t peers_count;
@@ -108,6 +110,8 @@ void mr_shell_close(struct mr_shell **sh);
 int mr_shell_connect(struct mr_shell *sh, int *socket, struct mr_error *e); /* before the run */
 void mr_shell_run(void *sh); /* the control thread, until mr_shell_stop */
 void mr_shell_stop(struct mr_shell *sh);
+/* Writes what jobs and names hold to the disk and waits for it; false: not in time. */
+bool mr_shell_drain(struct mr_shell *sh, mr_duration patience);
 
 /* Any thread. */
 void mr_shell_post(struct mr_shell *sh, const struct mr_ostore_event *ev);
