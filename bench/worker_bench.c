@@ -33,13 +33,6 @@ static void on_report(void *ctx, const struct mr_run_report *r)
     (void)mr_inbox_push_wait(b->inbox, r, MR_NEVER);
 }
 
-static const char *no_address(void *ctx, uint32_t node)
-{
-    (void)ctx;
-    (void)node;
-    return "";
-}
-
 static void perform(struct bench *b)
 {
     for (uint32_t i = 0; i < b->fx.count; i++) {
@@ -211,7 +204,6 @@ static void measure(const char *what, uint32_t slots, bool real, bool chain, uin
         .roots = &roots,
         .scratch_bytes_max = 1 << 20,
         .store_address = "",
-        .node_address = no_address,
         .report = on_report,
         .ctx = &b};
     if (real) {

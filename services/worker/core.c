@@ -155,7 +155,8 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config)
     mr_list_init(&w->tasks_all);
     w->job_last = w->jobs_free = w->values_free = w->tasks_free = w->brought = NONE;
     w->needs_count = 1;
-    w->nodes_count = 1; /* 0: nobody knows */
+    w->nodes[0].address = MR_STR("");
+    w->nodes_count = 1;
     return w;
 }
 

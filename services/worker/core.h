@@ -140,5 +140,5 @@ void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_eve
 mr_time mr_worker_deadline(const struct mr_worker *w); /* step TICK, then TURN by then */
 void mr_worker_check(const struct mr_worker *w);
 
-/* Address and incarnation of a node named in effects and strands; lent for ever. */
+/* Address (ends with NUL) and incarnation of a node named in FETCH; lent for ever. */
 const struct mr_ws_node *mr_worker_node(const struct mr_worker *w, uint32_t node);

@@ -36,6 +36,8 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     s->measured = true;
     s->priority = INT32_MAX;
     s->needs = 0;
+    s->nodes = w->nodes;
+    s->nodes_count = w->nodes_count;
     s->cost_ns = 0;
     s->moved_ns = w->now;
     s->stop_ns = s->kill_ns = MR_NEVER;

@@ -53,7 +53,7 @@ static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
 
 static void fetch(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
 {
-    const char *address = sh->env.node_address(sh->env.ctx, e->object.node);
+    const char *address = mr_worker_node(sh->core, e->object.node)->address.p;
     int err = MR_EUNIMPL;
     mr_counter_add(sh->fetches, 1);
     if (sh->fetcher)

@@ -116,6 +116,7 @@ static const struct mr_op_host host = {
     .wait = wait_ns,
     .log = log_line,
     .open = open_file,
+    .load = mr_executor_load,
 };
 
 /* ---- one item ---------------------------------------------------------------------------------

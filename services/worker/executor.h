@@ -31,9 +31,6 @@ struct mr_run_report {
     bool last; /* nothing of the run is touched any more */
 };
 
-/* Where an object on another node may be read; lent for ever. */
-typedef const char *(*mr_node_address)(void *ctx, uint32_t node);
-
 struct mr_executor_env {                 /* shared by all executors, constant while they run */
     const struct mr_op_desc *const *ops; /* by the core's numbers */
     uint32_t ops_count;
@@ -43,9 +40,8 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     const struct mr_roots *roots;
     struct mr_suspects *suspects; /* NULL: nobody keeps a page */
     uint64_t scratch_bytes_max;
-    mr_node_address node_address;
     void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */
-    void *ctx;                                                /* of both */
+    void *ctx;
 };
 
 struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot);

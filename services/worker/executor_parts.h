@@ -28,7 +28,7 @@ struct mr_executor {
     struct mr_strand_item *item;
     struct mr_op_input *inputs;
     struct mr_store_view *views;
-    uint32_t inputs_room, views_count;
+    uint32_t inputs_room, views_room, views_count;
     struct mr_store_draft draft;
     bool has_draft;
     unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
@@ -43,6 +43,7 @@ void *mr_run_take(struct mr_run *run, size_t bytes);
 /* inputs.c: MR_OK, or the item's result is written: SKIPPED or INPUT_GONE. */
 int mr_executor_inputs(struct mr_executor *x);
 void mr_executor_inputs_release(struct mr_executor *x);
+int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
 void mr_executor_summary(
     struct mr_executor *x, struct mr_buf *out); /* of the arguments, for people */
 

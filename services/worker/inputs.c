@@ -11,12 +11,20 @@
 #define GET_TIMEOUT (10 * MR_SECOND) /* for an object that must come back from disk first */
 #define SUMMARY_BYTES_MAX ((size_t)400)
 
-static void rooms(struct mr_executor *x, uint32_t n)
+static void views_room(struct mr_executor *x, uint32_t n)
 {
+    if (n <= x->views_room) return;
+    uint32_t room = MR_MAX(n, x->views_room * 2);
+    x->views = mr_grow(x->views, x->views_room * sizeof *x->views, room * sizeof *x->views);
+    x->views_room = room;
+}
+
+static void inputs_room(struct mr_executor *x, uint32_t n)
+{
+    views_room(x, n);
     if (n <= x->inputs_room) return;
     uint32_t room = MR_MAX(n, x->inputs_room * 2);
-    x->inputs = mr_grow(x->inputs, 0, room * sizeof *x->inputs);
-    x->views = mr_grow(x->views, 0, room * sizeof *x->views);
+    x->inputs = mr_grow(x->inputs, x->inputs_room * sizeof *x->inputs, room * sizeof *x->inputs);
     x->inputs_room = room;
 }
 
@@ -53,7 +61,8 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
         in->extent = mr_str_of(view->p, view->bytes);
         return MR_OK;
     }
-    const char *address = x->env->node_address(x->env->ctx, from->node);
+    const struct mr_strand *s = x->run->strand;
+    const char *address = from->node < s->nodes_count ? s->nodes[from->node].address.p : "";
     if (!*address) return map_object(x, from->object, in, e);
     mr_buf_clear(&x->text);
     int err = mr_remote_header(address, x->env->bearer, from->object, &x->text, e);
@@ -63,6 +72,35 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     p = (char *)(uintptr_t)mr_align_up((uintptr_t)p, MR_VALUE_ALIGN);
     memcpy(p, x->text.p, x->text.n);
     in->extent = mr_str_of(p, x->text.n);
+    return MR_OK;
+}
+
+/* Where an object lies that no input names, such as a part of a collection: here, or on one of the
+ * nodes that this session has heard of. */
+static const char *find_source(struct mr_executor *x, mr_object_id id)
+{
+    const struct mr_strand *s = x->run->strand;
+    for (uint32_t i = 1; i < s->nodes_count; i++) {
+        const char *address = s->nodes[i].address.p;
+        if (!*address || !strcmp(address, x->env->store_address)) continue;
+        mr_buf_clear(&x->text);
+        if (!mr_remote_header(address, x->env->bearer, id, &x->text, NULL)) return address;
+    }
+    return NULL;
+}
+
+int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e)
+{
+    struct mr_executor *x = ctx;
+    if (!x->env->store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
+    views_room(x, x->views_count + 1); /* the inputs stay: the op has them */
+    struct mr_store_view *view = &x->views[x->views_count];
+    int err = mr_store_get(x->env->store, id, NULL, 0, view, e);
+    if (err == MR_EAGAIN)
+        err = mr_store_get(x->env->store, id, find_source(x, id), GET_TIMEOUT, view, e);
+    if (err) return err;
+    x->views_count++;
+    *extent = mr_str_of(view->p, view->bytes);
     return MR_OK;
 }
 
@@ -86,7 +124,7 @@ int mr_executor_inputs(struct mr_executor *x)
 {
     const struct mr_strand_item *item = x->item;
     bool by_reference = x->env->ops[item->op]->flags & MR_OP_BY_REFERENCE;
-    rooms(x, item->inputs_count);
+    inputs_room(x, item->inputs_count);
     x->views_count = 0;
     for (uint32_t i = 0; i < item->inputs_count; i++) {
         const struct mr_strand_input *from = &item->inputs[i];

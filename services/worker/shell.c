@@ -57,14 +57,6 @@ void mr_worker_shell_signal(struct mr_worker_shell *sh)
     (void)mr_inbox_push(sh->inbox, &item);
 }
 
-/* The addresses of nodes are made once and stay, so executors may read them. */
-static const char *node_address(void *ctx, uint32_t node)
-{
-    const struct mr_worker_shell *sh = ctx;
-    const char *p = mr_worker_node(sh->core, node)->address.p;
-    return p ? p : "";
-}
-
 static int store_open(
     struct mr_worker_shell *sh, const struct mr_worker_options *o, struct mr_error *e)
 {
@@ -157,7 +149,6 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .roots = o->roots,
         .suspects = sh->suspects,
         .scratch_bytes_max = o->memory_bytes,
-        .node_address = node_address,
         .report = on_report,
         .ctx = sh};
     sh->executors_count = o->slots + MR_WORKER_LONG_MAX;

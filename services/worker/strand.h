@@ -18,7 +18,7 @@ struct mr_strand_input {
     enum mr_strand_input_kind kind;
     uint32_t item;
     uint32_t index; /* of the node of the job */
-    uint32_t node;  /* of an object: mr_worker_node() */
+    uint32_t node;  /* of an object: a row of the strand's nodes */
     struct mr_str pack;
     mr_object_id object;
     uint64_t object_bytes;
@@ -72,6 +72,8 @@ struct mr_strand {
     uint32_t id;   /* of strands alive at one time; reused */
     uint32_t slot; /* below slots: an executor; from slots on: a thread for long-running tasks */
     uint32_t count;
+    uint32_t nodes_count;           /* known when it was made */
+    const struct mr_ws_node *nodes; /* addresses end with NUL; row 0: nobody knows */
     struct mr_strand_item items[MR_STRAND_ITEMS_MAX];
 
     /* the core's own */

@@ -275,7 +275,7 @@ static void an_op_by_reference_needs_no_fetch(void **state)
     assert_int_equal(r->fetches, 0);
     assert_int_equal(r->strands_count, 1);
     const struct mr_strand_input *in = &r->strands[0]->items[0].inputs[0];
-    assert_true(mr_str_eq(mr_worker_node(r->w, in->node)->address, MR_STR("unix:there")));
+    assert_true(mr_str_eq(r->strands[0]->nodes[in->node].address, MR_STR("unix:there")));
 }
 
 static void fetches_stay_below_their_budget(void **state)

@@ -40,13 +40,6 @@ static void on_report(void *ctx, const struct mr_run_report *r)
     (void)mr_inbox_push_wait(((struct rig *)ctx)->inbox, r, MR_NEVER);
 }
 
-static const char *no_address(void *ctx, uint32_t node)
-{
-    (void)ctx;
-    (void)node;
-    return "";
-}
-
 static int setup(void **state)
 {
     struct rig *r = mr_alloc(sizeof *r);
@@ -61,7 +54,6 @@ static int setup(void **state)
         .roots = &r->roots,
         .scratch_bytes_max = 1 << 20,
         .store_address = "",
-        .node_address = no_address,
         .report = on_report,
         .ctx = r};
     r->x = mr_executor_start(&r->env, 0);

@@ -258,6 +258,26 @@ class Objects(Case):
         s.tasks((1, "array.sum", [("in", 0)], [0]), values=place)
         self.assertEqual(s.result(1, 60)["outcome"], OK)
 
+    def test_a_collection_of_parts_of_another_node_is_made_by_their_headers(self):
+        first = self.begin(store=True)
+        first.tasks((0, "array.full", [[50000, 2], 1.0], []))
+        maker, number, size = first.result(0)["object"]
+        extra = self.r.store("n1")
+        self.r.start("mr-worker", f"--scheduler={self.r.address}", "--name=v", "--threads=1", *extra)
+        s = self.r.session()
+        s.registered(nodes=[(first.register.store_address, first.register.store),
+                            (s.register.store_address, s.register.store)])
+        place = self.r.Values(runs=[self.r.Run(job=rig.JOB, count=1)], index=[0], inline_bytes=[0],
+                              object_maker=[maker], object_number=[number], object_bytes=[size], object_node=[1])
+        s.tasks((1, "array.full", [[30000, 2], 3.0], []),
+                (2, "array.collection", [[("in", 0), ("in", 1)]], [0, 1]),
+                (3, "array.partition", [("in", 0), 0], [2]), (4, "array.sum", [("in", 0)], [3]), values=place)
+        self.assertEqual(s.result(2)["outcome"], OK, s.result(2))
+        self.assertLessEqual(len(s.result(2)["pack"]), 4096)
+        self.assertEqual(s.result(3)["outcome"], OK, s.result(3))
+        self.assertEqual(s.result(4)["outcome"], OK, s.result(4))
+        self.assertEqual(s.result(3)["object"][2], size)
+
     def test_a_released_value_leaves_the_store(self):
         s = self.begin(store=True)
         s.tasks((0, "array.full", [[1000], 2.0], []))
