@@ -334,9 +334,26 @@ void mr_follow_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, s
     job_drop_if_empty(sh->follow, j);
 }
 
-void mr_follow_target_failed(struct mr_shell *sh, mr_job_id job, uint32_t node)
+void mr_follow_target_failed(
+    struct mr_shell *sh, mr_job_id job, uint32_t node, int code, struct mr_str why)
 {
-    mr_follow_targets_ready(sh, job, &node, 1); /* its row tells the error */
+    if (!code) { /* its task erred: its row tells the story */
+        mr_follow_targets_ready(sh, job, &node, 1);
+        return;
+    }
+    struct mr_followed_job *j = job_find(sh->follow, job);
+    struct mr_sched_job_info info;
+    if (!j || !mr_sched_job(sh->core, job, &info)) return;
+    j->busy++; /* not asked for again: the core would say the same, without end */
+    MR_LIST_EACH(list, &j->followers)
+    {
+        struct mr_follower *w = MR_LIST_ITEM(list, struct mr_follower, node);
+        struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, w->call);
+        if (!w->wanted || !call) continue;
+        if (mr_results_failed(w, call, &info, node, code, why)) follower_free(sh->follow, w);
+    }
+    j->busy--;
+    job_drop_if_empty(sh->follow, j);
 }
 
 void mr_follow_forgotten(struct mr_shell *sh, mr_job_id job)

@@ -36,7 +36,8 @@ void mr_follow_job_changed(struct mr_shell *sh, mr_job_id job, bool progress);
 void mr_follow_targets_ready(
     struct mr_shell *sh, mr_job_id job, const uint32_t *nodes, uint32_t count);
 void mr_follow_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, struct mr_str pack);
-void mr_follow_target_failed(struct mr_shell *sh, mr_job_id job, uint32_t node);
+void mr_follow_target_failed(/* code 0: it erred, see the task */
+    struct mr_shell *sh, mr_job_id job, uint32_t node, int code, struct mr_str why);
 void mr_follow_forgotten(struct mr_shell *sh, mr_job_id job);
 mr_time mr_follow_deadline(const struct mr_shell *sh);
 void mr_follow_tick(struct mr_shell *sh, mr_time now);

@@ -380,6 +380,24 @@ bool mr_results_bytes(struct mr_follower *w, struct mr_rpc_call *call,
     return mr_results_look(w, call, info, false);
 }
 
+bool mr_results_failed(struct mr_follower *w, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, uint32_t node, int code, struct mr_str why)
+{
+    if (!bit_take(w, node)) return false;
+    if (w->spec.kind == MR_FOLLOW_RESULT) {
+        mr_shell_fail(call, code, "%.*s", MR_STR_ARG(why));
+        return true;
+    }
+    mr_pb_arena_clear(&w->sh->scratch);
+    Millrace__V1__ResultItem *m = item_new(w->sh, 1, w->spec.json);
+    m->keys[m->n_keys++] = mr_shell_text(w->sh, mr_graph_key(info->graph, node));
+    m->pack_bytes[m->n_pack_bytes++] = 0;
+    if (w->spec.json) m->json[m->n_json++] = mr_shell_text(w->sh, MR_STR(""));
+    add_error(w->sh, m, 0, mr_err_grpc(code), mr_shell_text(w->sh, why));
+    (void)mr_rpc_call_send_pb(call, &m->base);
+    return mr_results_look(w, call, info, false);
+}
+
 static bool look_one(struct mr_follower *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool timed_out)
 {

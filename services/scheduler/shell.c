@@ -85,7 +85,7 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     case MR_NOTE_JOB_PROGRESS: mr_follow_job_changed(sh, n->job, true); break;
     case MR_NOTE_TARGETS_READY: mr_follow_targets_ready(sh, n->job, ready + n->at, n->count); break;
     case MR_NOTE_TARGET_BYTES: mr_follow_target_bytes(sh, n->job, n->index, text); break;
-    case MR_NOTE_TARGET_FAILED: mr_follow_target_failed(sh, n->job, n->index); break;
+    case MR_NOTE_TARGET_FAILED: mr_follow_target_failed(sh, n->job, n->index, n->code, text); break;
     case MR_NOTE_JOB_FORGOTTEN:
         mr_follow_forgotten(sh, n->job);
         mr_trace_forget(sh, n->job);

@@ -165,6 +165,15 @@ class Jobs(unittest.TestCase):
         graph["tasks"]["k"]["args"] = [1, 1]
         self.refused(graph, "k", status=409)
 
+    def test_a_key_that_is_no_target_is_refused_in_words(self):
+        job = self.cluster.run(DSK)["id"]
+        for key in ("x", "y"):
+            with self.assertRaises(HttpError) as e:
+                self.cluster.value(job, key)
+            self.assertEqual(e.exception.status, 404)
+            self.assertIn("target", self.cluster.results(job, key, "z")["errors"][key]["message"])
+        self.assertEqual(self.cluster.value(job, "z"), 3)
+
     def test_a_forgotten_job_says_so(self):
         c = self.cluster
         job = c.run(DSK)["id"]
