@@ -1,0 +1,63 @@
+#!/usr/bin/python3
+"""The main job: distributed mean and variance agree with NumPy, on MNIST where it is there and on
+drawn digits where it is not; a second run finds its results by name."""
+import gzip
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import SKIP, Cluster, data_dir  # noqa: E402
+
+try:
+    import numpy as np
+except ImportError:
+    print("SKIPPED: NumPy is not installed for", sys.executable)
+    sys.exit(SKIP)
+
+
+class Mnist(unittest.TestCase):
+    def run_job(self, c, out, *flags):
+        c.cli("run", "examples/mnist-stats.json", "--out", out, *flags, timeout=300)
+        job = c.get("/v1/jobs")["jobs"][0]
+        out = pathlib.Path(out)
+        self.assertTrue((out / "mean.png").read_bytes().startswith(b"\x89PNG"))
+        return job, json.loads((out / "source.json").read_text()), np.load(out / "mean.npy"), np.load(out / "var.npy")
+
+    def check(self, pixels, mean, var):
+        x = pixels.reshape(len(pixels), 784).astype(np.float64) / 255
+        np.testing.assert_allclose(mean, x.mean(axis=0), atol=1e-5)
+        np.testing.assert_allclose(var, x.var(axis=0), atol=1e-5)
+
+    def test_mnist(self):
+        data = data_dir()
+        if not data or not (data / "mnist" / "train-images-idx3-ubyte.gz").exists():
+            self.skipTest("SKIPPED: the MNIST files are not here")
+        pixels = np.frombuffer(gzip.open(data / "mnist" / "train-images-idx3-ubyte.gz").read(), np.uint8, offset=16).reshape(60000, 784)
+        with Cluster("--workers", "4", "--memory", "1536MiB", "--data-root", str(data)) as c, tempfile.TemporaryDirectory() as out:
+            flags = ("--data", str(data / "mnist"), "--set", "copies=3")
+            job, source, mean, var = self.run_job(c, out, *flags)
+            self.assertIn("train-images", source)
+            self.check(pixels, mean, var)
+            names = {n["name"]: n for n in c.get("/v1/names")["names"]}
+            self.assertEqual(sorted(names), ["mnist/images", "mnist/mean", "mnist/var"])
+            self.assertIn("180000,784", names["mnist/images"]["summary"])
+            self.assertTrue(all(n["durable"] for n in names.values()))
+            again, _, mean2, _ = self.run_job(c, out, *flags)
+            self.assertEqual(int(again["counts"]["joined"]), 3)
+            self.assertTrue((mean == mean2).all())
+            ran = {s["key"] for s in c.get(f"/v1/jobs/{again['id']}/timeline").get("spans", [])}
+            self.assertFalse([k for k in ran if k.startswith(("part/", "moments"))], "it ran what it had")
+
+    def test_without_mnist_the_job_draws_and_says_so(self):
+        with Cluster("--workers", "2", "--memory", "512MiB") as c, tempfile.TemporaryDirectory() as out:
+            _, source, mean, _ = self.run_job(c, out, "--data", ".", "--set", "copies=2", "--set", "count=3000")
+            self.assertRegex(source, "(?i)dr[ae]w")
+            self.assertEqual(mean.shape, (784,))
+            self.assertGreater(mean.max(), 0.05)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
