@@ -289,6 +289,7 @@ static void farewell(struct mr_worker *w)
 static void on_turn(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     w->memory_used = ev->turn.memory_used_bytes;
+    w->may_send = ev->turn.may_send;
     w->more = false;
     strands_watch(w);
     if (w->overflow && w->link >= LINK_OPEN) {
@@ -328,7 +329,8 @@ mr_time mr_worker_deadline(const struct mr_worker *w)
 {
     if (w->more) return w->now;
     mr_time at = strands_deadline(w);
-    if (w->link == LINK_REGISTERED) at = MR_MIN(at, w->heartbeat_at);
+    /* While the stream takes nothing, a turn comes when it does. */
+    if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, w->heartbeat_at);
     if (w->starved) at = MR_MIN(at, w->balance_at);
     if (w->draining && !w->hung_up && !w->tasks_count)
         at = MR_MIN(at, mr_time_after(w->idle_since, FAREWELL));

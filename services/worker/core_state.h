@@ -225,5 +225,5 @@ struct mr_worker {
     mr_time balance_at; /* not before */
     mr_time heartbeat_at, down_since, idle_since;
     uint64_t sequence, memory_used, tasks_started, tasks_done;
-    bool draining, leaving_sent, hung_up, lethal, overflow, more, no_room, starved;
+    bool draining, leaving_sent, hung_up, lethal, overflow, more, no_room, starved, may_send;
 };

@@ -311,8 +311,6 @@ static uint32_t movable(
     const struct mr_worker *w, const struct mr_strand *s, bool first, uint32_t *keep)
 {
     uint32_t n = 0;
-    if (s->taking || s->needs) return 0;
-    if (s->cost_ns < STRAND_COST_MIN && w->now < s->moved_ns + STRAND_COST_MIN) return 0;
     for (uint32_t i = s->reported + first; i < s->count; i++)
         n += w->tasks[s->items[i].task].missing == 0;
     uint32_t left = (n + 1) / 2, i = s->count;
@@ -322,19 +320,26 @@ static uint32_t movable(
     return n;
 }
 
-/* Work for a slot that has none: half of what the fullest other one has not reported. */
+/* Work for a slot that has none: half of what the fullest other one has not reported. `starved`
+ * asks for another look soon; without it the next event is soon enough. */
 static void balance_idle(struct mr_worker *w)
 {
     struct mr_strand *full = NULL;
     uint32_t most = 0, from = 0;
-    if (w->now < w->balance_at) return;
+    w->starved = w->now < w->balance_at;
+    if (w->starved) return;
     w->balance_at = w->now + BALANCE_EVERY;
     for (uint32_t k = 0; k < w->config.slots; k++) {
         const struct slot *slot = &w->slots[k];
         for (uint32_t i = 0; i < slot->count; i++) {
-            uint32_t keep = 0, n = movable(w, slot->strands[i], i == 0, &keep);
+            struct mr_strand *s = slot->strands[i];
+            uint32_t keep = 0, n = s->taking || s->needs ? 0 : movable(w, s, i == 0, &keep);
             if (n <= most) continue;
-            full = slot->strands[i];
+            if (s->cost_ns < STRAND_COST_MIN && w->now < s->moved_ns + STRAND_COST_MIN) {
+                w->starved = true; /* it ought to be over before a cut could help */
+                continue;
+            }
+            full = s;
             most = n;
             from = keep;
         }
@@ -360,7 +365,7 @@ void strands_balance(struct mr_worker *w)
     bool idle = false;
     for (uint32_t k = 0; k < w->config.slots && !idle; k++)
         idle = !w->slots[k].count;
-    w->starved = idle && !w->ready_count && w->given_count > w->running_strands;
+    w->starved = false;
     if (idle && !w->ready_count && w->running_strands && !w->draining) balance_idle(w);
     if (!idle && w->needs[0].count) balance_urgent(w);
     for (uint32_t k = 0; k < w->slots_count; k++)

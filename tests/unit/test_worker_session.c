@@ -225,6 +225,28 @@ static void heartbeats_come_in_time_and_name_what_runs_long(void **state)
     assert_int_equal(r->heartbeat.sequence, 2);
 }
 
+static void a_stream_that_takes_nothing_does_not_keep_the_worker_awake(void **state)
+{
+    struct rig *r = *state;
+    r->connected = false; /* a send is under way for ever */
+    rig_turn(r);
+    r->now += 10 * MR_SECOND;
+    rig_turn(r);
+    assert_true(mr_worker_deadline(r->w) > r->now);
+}
+
+static void a_chain_behind_a_slow_task_does_not_keep_the_worker_awake(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    r->now += MR_MS;
+    rig_turn(r);
+    assert_true(mr_worker_deadline(r->w) >= r->now + 100 * MR_MS); /* the heartbeat */
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -240,6 +262,8 @@ int main(void)
         TEST(a_fetch_request_sends_held_values_again),
         TEST(a_forgotten_job_leaves_nothing_behind),
         TEST(heartbeats_come_in_time_and_name_what_runs_long),
+        TEST(a_stream_that_takes_nothing_does_not_keep_the_worker_awake),
+        TEST(a_chain_behind_a_slow_task_does_not_keep_the_worker_awake),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
