@@ -3,8 +3,8 @@
     schemathesis.py VENV            a cluster of its own (MILLRACE_BIN), or the one at MILLRACE_URL
     schemathesis.py VENV --fake     the gateway before a fake cluster (MR_BIN, MR_DESCRIPTORS)
 
-EXAMPLES is how many requests an operation gets (1000); EXCLUDE is a regular expression of paths to
-leave out. The program is installed from PyPI once, into
+EXAMPLES is how many requests an operation gets (25, for every day; scripts/soak.sh sends 1,000);
+EXCLUDE is a regular expression of paths to leave out. The program is installed from PyPI once, into
 the folder VENV."""
 
 import contextlib
