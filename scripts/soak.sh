@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Long tests, for a night: fuzzing with coverage, Schemathesis, the simulator. Without arguments all
+# of them; an argument chooses a part and how much of it:
+#   scripts/soak.sh [fuzz=SECONDS] [schemathesis=EXAMPLES] [sim=SEEDS] [only=WORD]
+# fuzz: each target of tests/fuzz for so many seconds (1200) from its committed corpus, then the lines
+# covered in the modules it includes. schemathesis: so many examples an operation (1000) against the
+# gateway before a fake cluster and against a real one. sim: so many seeds (2000). only: fuzz targets
+# whose name has the word. Reports, findings and what a corpus grew to are in build/soak/.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+fuzz='' schemathesis='' sim='' only=''
+[ $# -gt 0 ] || set -- fuzz=1200 schemathesis=1000 sim=2000
+for part in "$@"; do
+  case $part in
+    fuzz=*) fuzz=${part#*=} ;;
+    schemathesis=*) schemathesis=${part#*=} ;;
+    sim=*) sim=${part#*=} ;;
+    only=*) only=${part#*=} ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
+scripts/install-deps.sh test
+out=$PWD/build/soak
+mkdir -p "$out"
+jobs=${JOBS:-$(nproc)}
+failed=()
+
+# One target: fuzzes it in a copy of its corpus. Its exit code is libFuzzer's.
+fuzz_one() { # name
+  local dir=$out/fuzz/$1
+  rm -rf "$dir"
+  mkdir -p "$dir/corpus"
+  LLVM_PROFILE_FILE=$dir/profraw build/fuzz/bin/fuzz_$1 -max_total_time="$fuzz" -timeout=20 -rss_limit_mb=3072 \
+    -print_final_stats=1 -artifact_prefix="$dir/" "$dir/corpus" "tests/fuzz/corpus/$1" >"$dir/log" 2>&1
+}
+
+# The modules whose headers the target's source includes.
+modules_of() { # name
+  sed -n 's/^#include "\(.*\)\.h"/\1.c/p' "tests/fuzz/fuzz_$1.c" | while read -r c; do
+    for at in "$c" "lib/$c"; do [ ! -e "$at" ] || echo "$at"; done
+  done
+}
+
+stat_of() { sed -n "s/^stat::$2: *//p" "$out/fuzz/$1/log"; }
+
+coverage_of() { # name
+  local dir=$out/fuzz/$1 modules
+  [ -s "$dir/profraw" ] || { echo 'no profile: it did not end well'; return 0; }
+  llvm-profdata-14 merge -o "$dir/profdata" "$dir/profraw"
+  llvm-cov-14 report "build/fuzz/bin/fuzz_$1" -instr-profile="$dir/profdata" >"$dir/coverage" 2>/dev/null
+  mapfile -t modules < <(modules_of "$1")
+  [ ${#modules[@]} -gt 0 ] || return 0
+  llvm-cov-14 report "build/fuzz/bin/fuzz_$1" -instr-profile="$dir/profdata" "${modules[@]}" 2>/dev/null |
+    awk '/^TOTAL/ {print $10 " of the lines"}'
+}
+
+fuzz_all() {
+  local names=() name
+  for f in tests/fuzz/fuzz_*.c; do
+    name=${f#tests/fuzz/fuzz_}
+    [[ $name != *"$only"* ]] || names+=("${name%.c}")
+  done
+  cmake --preset fuzz >/dev/null
+  cmake --build --preset fuzz -j "$jobs" --target "${names[@]/#/fuzz_}" | tail -n 1
+  export -f fuzz_one
+  export fuzz out
+  printf '%s\n' "${names[@]}" | xargs -P "$jobs" -I{} bash -c 'fuzz_one {} || touch "$out/fuzz/{}/finding"'
+  printf '%-16s %12s %8s %10s  %s\n' target executions 'per s' 'new inputs' coverage
+  for name in "${names[@]}"; do
+    printf '%-16s %12s %8s %10s  %s\n' "$name" "$(stat_of "$name" number_of_executed_units)" \
+      "$(stat_of "$name" average_exec_per_sec)" "$(find "$out/fuzz/$name/corpus" -type f | wc -l)" \
+      "$(coverage_of "$name") in $(modules_of "$name" | tr '\n' ' ')"
+  done | tee "$out/fuzz.txt"
+  for name in "${names[@]}"; do
+    [ ! -e "$out/fuzz/$name/finding" ] || failed+=("fuzz $name: see $out/fuzz/$name")
+  done
+}
+
+schemathesis_all() {
+  local bin=$PWD/build/release/bin
+  cmake --preset release >/dev/null
+  cmake --build --preset release -j "$jobs" | tail -n 1
+  export EXAMPLES=$schemathesis MR_BIN=$bin MILLRACE_BIN=$bin MR_DESCRIPTORS
+  MR_DESCRIPTORS=$(find "$PWD/build/release" -name descriptors.binpb -path '*/proto/*' | head -n 1)
+  for before in --fake ''; do
+    # shellcheck disable=SC2086
+    /usr/bin/python3 -B tests/integration/schemathesis.py "$out/schemathesis" $before >"$out/schemathesis$before.txt" 2>&1 ||
+      failed+=("schemathesis $before: see $out/schemathesis$before.txt")
+    tail -n 25 "$out/schemathesis$before.txt"
+  done
+}
+
+[ -z "$fuzz" ] || fuzz_all
+[ -z "$schemathesis" ] || schemathesis_all
+if [ -n "$sim" ]; then
+  :
+fi
+for f in "${failed[@]}"; do echo "FAILED: $f" >&2; done
+[ ${#failed[@]} -eq 0 ]
