@@ -257,20 +257,37 @@ struct persist {
 
 static void persist_next(struct mr_op *op);
 
-static void persist_written(struct mr_op *op)
+static void persist_failed(struct mr_op *op, const char *why)
+{
+    char id[MR_OBJECT_ID_TEXT_MAX];
+    mr_object_id_format(op->id, id);
+    mr_op_fail(op, op->err, "object %s cannot be persisted: %s", id, why);
+}
+
+static void persist_went_elsewhere(struct mr_op *op)
 {
     struct persist *p = op->more;
     if (op->err) {
-        char id[MR_OBJECT_ID_TEXT_MAX];
-        mr_object_id_format(op->id, id);
-        mr_op_fail(op, op->err, "object %s cannot be persisted: %s", id,
-            op->err == MR_ESTATE   ? "the store was started without --dir"
-            : op->err == MR_ENOENT ? "it is not in this store"
-                                   : mr_err_words(op->err));
+        persist_failed(op, op->error.text);
         return;
     }
     p->at++;
     persist_next(op);
+}
+
+static void persist_written(struct mr_op *op)
+{
+    struct persist *p = op->more;
+    bool is_part = p->at + 1 < p->count;
+    if (op->err == MR_ENOENT && is_part) {
+        mr_op_persist_elsewhere(op, persist_went_elsewhere);
+    } else if (op->err) {
+        persist_failed(op,
+            op->err == MR_ESTATE ? "the store was started without --dir" : mr_err_words(op->err));
+    } else {
+        p->at++;
+        persist_next(op);
+    }
 }
 
 static void persist_done(struct mr_op *op)

@@ -45,7 +45,7 @@ enum mr_ostore_event_type {
     MR_OE_FETCH_FAILED, /* id, err: a restore or a pull that ended without a seal */
     MR_OE_RECOVERED,    /* id, bytes: found on disk at the start */
     MR_OE_USED,         /* object: somebody read it lately */
-    MR_OE_DRAIN,        /* the store ends: what jobs and names hold is to be on disk */
+    MR_OE_DRAIN,        /* what jobs and names hold is to be on disk */
     MR_OE_OFFERED,      /* id: the scheduler was told that nobody alive vouches for it */
 };
 

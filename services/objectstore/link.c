@@ -227,3 +227,8 @@ mr_time mr_scheduler_link_turn(struct mr_scheduler_link *l, mr_time now)
     }
     return l->next;
 }
+
+struct mr_rpc_channel *mr_scheduler_link_channel(struct mr_scheduler_link *l)
+{
+    return l ? l->channel : NULL;
+}

@@ -11,3 +11,4 @@ void mr_scheduler_link_close(struct mr_scheduler_link **link);
 void mr_scheduler_link_lost(struct mr_service *sv, mr_object_id id);
 mr_time mr_scheduler_link_turn(
     struct mr_scheduler_link *link, mr_time now); /* when to come again */
+struct mr_rpc_channel *mr_scheduler_link_channel(struct mr_scheduler_link *link); /* NULL: none */

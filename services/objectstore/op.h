@@ -37,7 +37,8 @@ struct mr_service {
     uint64_t puts, gets, pulls_served;
 };
 
-struct naming; /* of calls_name.c */
+struct naming;    /* of calls_name.c */
+struct elsewhere; /* of elsewhere.c */
 struct mr_op;
 typedef void (*mr_op_fn)(struct mr_op *op);
 
@@ -50,6 +51,7 @@ struct mr_op {
     void (*fini)(struct mr_op *op); /* of `more`, may be NULL */
     void *more;                     /* the handler's own */
     struct naming *naming;
+    struct elsewhere *elsewhere;
     struct mr_pb_arena arena; /* of the request and the reply */
 
     int err; /* of the last answer; the sentence in `error` */
@@ -102,6 +104,8 @@ void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p);
 Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_info *info);
 /* kind, summary, dtype and shape of the value in `bytes`, as far as it is one. */
 void mr_op_describe(struct mr_op *op, struct mr_str bytes, Millrace__V1__ObjectInfo *out);
+/* op->id is persisted by the store of the node that has it. */
+void mr_op_persist_elsewhere(struct mr_op *op, mr_op_fn then);
 /* Tells the cluster that this node has it, so that other nodes' stores find it. */
 void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info);
 /* The object is durable now: so are its names. */

@@ -17,7 +17,7 @@
 #define PULL_TIMEOUT (3600 * MR_SECOND)
 
 struct channel {
-    const char *address;
+    char *address;
     struct mr_rpc_channel *channel;
 };
 
@@ -263,7 +263,7 @@ static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done
 
 /* ---- all --------------------------------------------------------------------------------------*/
 
-static struct mr_rpc_channel *channel_to(struct mr_puller *p, const char *address)
+struct mr_rpc_channel *mr_puller_channel(struct mr_puller *p, const char *address)
 {
     for (uint32_t i = 0; i < p->channels_count; i++)
         if (!strcmp(p->channels[i].address, address)) return p->channels[i].channel;
@@ -272,7 +272,7 @@ static struct mr_rpc_channel *channel_to(struct mr_puller *p, const char *addres
     p->channels = mr_grow(p->channels, p->channels_count * sizeof *p->channels,
         (p->channels_count + 1) * sizeof *p->channels);
     struct channel *c = &p->channels[p->channels_count++];
-    c->address = address;
+    c->address = mr_copy_text(address);
     c->channel = mr_rpc_channel_open(p->sv->loop, address, &options);
     return c->channel;
 }
@@ -281,7 +281,7 @@ static void start(void *ctx)
 {
     struct pull *p = ctx;
     struct mr_puller *puller = p->sv->puller;
-    struct mr_rpc_channel *channel = puller ? channel_to(puller, p->source) : NULL;
+    struct mr_rpc_channel *channel = puller ? mr_puller_channel(puller, p->source) : NULL;
     if (!channel) {
         p->err = mr_fail(&p->error, MR_EAWAY, "no connection can be made");
         finish(p);
@@ -310,8 +310,10 @@ void mr_puller_close(struct mr_puller **pp)
 {
     struct mr_puller *p = MR_STEAL(*pp);
     if (!p) return;
-    for (uint32_t i = 0; i < p->channels_count; i++)
+    for (uint32_t i = 0; i < p->channels_count; i++) {
         mr_rpc_channel_close(&p->channels[i].channel);
+        mr_release(p->channels[i].address);
+    }
     mr_release(p->channels);
     mr_release(p);
 }

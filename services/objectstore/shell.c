@@ -214,6 +214,10 @@ void mr_shell_holder_text(struct mr_store_holder h, char *out, size_t n)
     switch (h.kind) {
     case MR_HOLD_CLIENT: snprintf(out, n, "client %" PRIu64, h.key); return;
     case MR_HOLD_JOB:
+        if (!h.key) { /* the scheduler does not say which */
+            snprintf(out, n, "a job");
+            return;
+        }
         mr_job_id_format((mr_job_id){h.key}, job);
         snprintf(out, n, "job %s", job);
         return;
