@@ -137,7 +137,7 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config)
     struct mr_worker *w = mr_alloc(sizeof *w);
     w->config = *config;
     mr_arena_init(&w->arena, arena_bytes(config));
-    mr_pool_init(&w->pool, config->bytes_max + config->bytes_max / 4);
+    mr_blob_pool_init(&w->pool, config->bytes_max + config->bytes_max / 4);
     tables_new(w);
     mr_index_init(&w->job_index, 64);
     mr_index_init(&w->value_index, 1024); /* both double when full: a table for the largest state
@@ -168,7 +168,7 @@ void mr_worker_free(struct mr_worker **worker)
     mr_index_fini(&w->job_index);
     mr_index_fini(&w->value_index);
     mr_index_fini(&w->op_index);
-    mr_pool_fini(&w->pool);
+    mr_blob_pool_fini(&w->pool);
     mr_arena_fini(&w->arena);
     mr_release(w);
 }

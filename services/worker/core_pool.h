@@ -15,20 +15,20 @@ struct mr_blob {
     uint32_t reserved;
 };
 
-struct mr_pool {
+struct mr_blob_pool {
     struct mr_arena arena;
     struct mr_blob *free[MR_POOL_CLASSES];
     uint64_t bytes; /* in blobs that are alive, classes rounded up */
     uint64_t bytes_max;
 };
 
-void mr_pool_init(struct mr_pool *p, uint64_t bytes_max);
-void mr_pool_fini(struct mr_pool *p);
+void mr_blob_pool_init(struct mr_blob_pool *p, uint64_t bytes_max);
+void mr_blob_pool_fini(struct mr_blob_pool *p);
 
 /* Uninitialised, one reference. NULL when full. */
-struct mr_blob *mr_blob_new(struct mr_pool *p, size_t bytes);
-struct mr_blob *mr_blob_copy(struct mr_pool *p, struct mr_str bytes);
-void mr_blob_put(struct mr_pool *p, struct mr_blob **blob); /* NULL is fine */
+struct mr_blob *mr_blob_new(struct mr_blob_pool *p, size_t bytes);
+struct mr_blob *mr_blob_copy(struct mr_blob_pool *p, struct mr_str bytes);
+void mr_blob_put(struct mr_blob_pool *p, struct mr_blob **blob); /* NULL is fine */
 
 static inline void *mr_blob_at(struct mr_blob *b)
 {

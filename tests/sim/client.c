@@ -1,0 +1,268 @@
+/* Clients: they submit, submit again when they got no answer, cancel, retry, and read every value
+ * they are told of. What they were once told must stay true. */
+#include "tests/sim/sim.h"
+
+#include "graph/bytes.h"
+
+#include <stdio.h>
+
+static struct mr_graph *copy_of(const struct mr_graph *g)
+{
+    struct mr_buf b;
+    struct mr_graph *out = NULL;
+    mr_buf_init(&b, (size_t)1 << 26);
+    int err = mr_graph_to_bytes(g, &b, NULL);
+    if (!err) err = mr_graph_from_bytes(mr_buf_str(&b), &out, NULL);
+    mr_assert(!err);
+    mr_buf_fini(&b);
+    return out;
+}
+
+void sim_client_submit(struct sim *s, uint32_t spec)
+{
+    struct sim_spec *x = &s->specs[spec];
+    if (x->is_accepted) return;
+    sim_push(s, 300 * MR_MS, (struct sim_ev){.kind = EV_SUBMIT, .a = spec}); /* until answered */
+    if (!s->sched || x->asked_life == s->life) return;
+    x->asked_life = s->life;
+    struct mr_sched_event ev = {.type = MR_SCHED_SUBMIT};
+    ev.submit.ticket = spec + 1;
+    ev.submit.graph = copy_of(x->graph);
+    ev.submit.body_hash = (mr_graph_hash){spec, 1};
+    sim_say(s, "client submits job %" PRIu32 " of %" PRIu32 " nodes", spec, x->graph->nodes_count);
+    sim_sched_step(s, &ev);
+}
+
+static void request(struct sim *s, enum mr_sched_event_type type, uint64_t id)
+{
+    if (!s->sched) return;
+    struct mr_sched_event ev = {.type = type, .job = {id}, .ticket = 1000};
+    sim_sched_step(s, &ev);
+}
+
+static void replied(struct sim *s, const struct mr_sched_note *n)
+{
+    if (n->ticket == 0 || n->ticket > s->specs_count) return;
+    uint32_t spec = (uint32_t)n->ticket - 1;
+    struct sim_spec *x = &s->specs[spec];
+    if (n->code == MR_EAWAY || n->code == MR_ELIMIT) {
+        x->asked_life = 0; /* and again */
+        return;
+    }
+    if (n->code)
+        sim_fail(s, "the submission of %" PRIu32 " is refused: %.*s", spec, (int)n->text_bytes,
+            s->fx.text.p + n->text_at);
+    if (x->is_accepted && x->id != n->job.v) sim_fail(s, "one request became two jobs");
+    if (!x->is_accepted) sim_say(s, "job %" PRIu32 " is accepted as %" PRIx64, spec, n->job.v);
+    x->is_accepted = true;
+    x->id = n->job.v;
+    if (!sim_job_of(s, x->id)) sim_fail(s, "I7: a job is accepted and cannot be found");
+    if (x->cancel_after)
+        sim_push(s, x->cancel_after, (struct sim_ev){.kind = EV_CLIENT, .a = spec});
+}
+
+/* One value of a target as a reader got it. */
+static void see(struct sim *s, struct sim_job *j, uint32_t index, uint64_t value)
+{
+    struct sim_task *t = &j->task[index];
+    if (t->has_seen && t->seen != value)
+        sim_fail(s, "I6: key %" PRIu32 " of job %" PRIx64 " has two values", index, j->id);
+    if (!t->is_tainted && value != t->expect)
+        sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " has a wrong value", index, j->id);
+    if (t->fate == FATE_MUST)
+        sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " has a value, and cannot", index, j->id);
+    t->has_seen = true;
+    t->seen = value;
+}
+
+/* Reads a target that was said to be readable; true: it is, or was until something was lost. */
+static bool read_value(struct sim *s, struct sim_job *j, uint32_t index)
+{
+    struct mr_buf bytes;
+    struct mr_sched_value v;
+    mr_buf_init(&bytes, (size_t)1 << 20);
+    bool is_there = mr_sched_value(s->sched, (mr_job_id){j->id}, index, &bytes, &v);
+    if (s->specs[j->spec].graph->kind[index] == MR_NODE_LITERAL) is_there = false;
+    if (is_there && v.kind == MR_SCHED_VALUE_INLINE)
+        see(s, j, index, sim_value_of_pack(mr_buf_str(&bytes)));
+    if (is_there && v.kind == MR_SCHED_VALUE_OBJECT) {
+        uint64_t store = 0;
+        struct mr_str node;
+        struct mr_str address;
+        bool is_alive;
+        (void)mr_sched_store(s->sched, v.store, &store, &node, &address, &is_alive);
+        bool has = sim_object_has(s, v.object.number, store);
+        if (has) see(s, j, index, s->objects[v.object.number].value);
+        if (!has && s->losses == 0)
+            sim_fail(s, "I16: the store has not the object of key %" PRIu32, index);
+    }
+    mr_buf_fini(&bytes);
+    return true;
+}
+
+static bool has_excuse(struct sim *s, struct sim_job *j)
+{
+    const struct mr_graph *g = s->specs[j->spec].graph;
+    if (g->job.deadline) return true;
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        if (j->task[i].fate != FATE_OK || j->task[i].deaths >= 1) return true;
+    return s->count.sleeps > 0 || s->count.disconnects > 0;
+}
+
+static void ended(struct sim *s, struct sim_job *j, const struct mr_sched_job_info *info)
+{
+    const struct mr_graph *g = s->specs[j->spec].graph;
+    const char *names[] = {"?", "pending", "running", "done", "failed", "cancelled"};
+    if (j->final == info->state) return;
+    if (j->final && !j->was_retried)
+        sim_fail(s, "I9: job %" PRIx64 " was %s and is %s now", j->id, names[j->final],
+            names[info->state]);
+    j->final = info->state;
+    sim_say(s, "job %" PRIx64 " is %s: %.*s", j->id, names[info->state],
+        (int)(info->has_error ? MR_MIN(info->error.message.n, 100u) : 0), info->error.message.p);
+    if (info->state == MR_JOB_DONE) {
+        s->count.jobs_done++;
+        for (uint32_t i = 0; i < g->targets_count; i++)
+            if (j->task[g->targets[i]].fate == FATE_MUST)
+                sim_fail(s, "job %" PRIx64 " is done, and must fail", j->id);
+    } else if (info->state == MR_JOB_FAILED) {
+        s->count.jobs_failed++;
+        if (!has_excuse(s, j))
+            sim_fail(s, "job %" PRIx64 " failed without a reason: %.*s", j->id,
+                MR_STR_ARG(info->error.message));
+        bool again = s->specs[j->spec].wants_retry && !j->was_retried && !s->is_forgetting;
+        if (again)
+            sim_push(s, sim_below(s, MR_SECOND),
+                (struct sim_ev){.kind = EV_CLIENT, .a = j->spec, .b = 1, .c = s->life});
+    } else {
+        s->count.jobs_cancelled++;
+        if (!j->was_cancelled) sim_fail(s, "job %" PRIx64 " was cancelled by nobody", j->id);
+    }
+}
+
+static void state_changed(struct sim *s, uint64_t id)
+{
+    struct mr_sched_job_info info;
+    struct sim_job *j = sim_job_of(s, id);
+    if (!j || !mr_sched_job(s->sched, (mr_job_id){id}, &info)) return;
+    if (info.state >= MR_JOB_DONE)
+        ended(s, j, &info);
+    else if (j->final && !j->was_retried)
+        sim_fail(s, "I9: job %" PRIx64 " had ended and runs again", id);
+    else
+        j->final = MR_JOB_NONE;
+}
+
+void sim_client_note(struct sim *s, const struct mr_sched_note *n)
+{
+    struct sim_job *j = sim_job_of(s, n->job.v);
+    const uint32_t *ready = (const void *)s->fx.ready.p;
+    if (n->type == MR_NOTE_REPLY) replied(s, n);
+    if (n->type == MR_NOTE_JOB_STATE) state_changed(s, n->job.v);
+    if (!j) return;
+    if (n->type == MR_NOTE_TARGETS_READY)
+        for (uint32_t i = 0; i < n->count; i++)
+            (void)read_value(s, j, ready[n->at + i]);
+    if (n->type == MR_NOTE_TARGET_BYTES)
+        see(s, j, n->index, sim_value_of_pack(mr_str_of(s->fx.text.p + n->text_at, n->text_bytes)));
+    if (n->type == MR_NOTE_TARGET_FAILED && !n->code && j->task[n->index].fate == FATE_OK &&
+        !has_excuse(s, j))
+        sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " failed without a reason", n->index, j->id);
+}
+
+/* What somebody planned to ask for: a cancel, or (b) a retry. */
+void sim_client_act_on(struct sim *s, uint32_t spec, bool retry)
+{
+    struct sim_spec *x = &s->specs[spec];
+    struct sim_job *j = x->is_accepted ? sim_job_of(s, x->id) : NULL;
+    if (!j || !s->sched || s->is_forgetting) return;
+    if (retry && j->final != MR_JOB_FAILED) return;
+    if (retry)
+        j->was_retried = true;
+    else
+        j->was_cancelled = true;
+    sim_say(s, "client %s job %" PRIx64, retry ? "retries" : "cancels", j->id);
+    request(s, retry ? MR_SCHED_RETRY : MR_SCHED_CANCEL, j->id);
+}
+
+bool sim_client_is_content(struct sim *s)
+{
+    struct mr_sched_job_info info;
+    if (!s->sched) return false;
+    for (uint32_t i = 0; i < s->specs_count; i++) {
+        const struct sim_spec *x = &s->specs[i];
+        if (!x->is_accepted) return false;
+        if (!mr_sched_job(s->sched, (mr_job_id){x->id}, &info)) {
+            if (s->is_forgetting) continue;
+            sim_fail(s, "I7: the accepted job %" PRIx64 " is not there any more", x->id);
+        }
+        if (s->is_forgetting || info.state < MR_JOB_DONE) return false;
+    }
+    for (uint32_t i = 0; i < s->jobs_count; i++) /* also what was never answered */
+        if (mr_sched_job(s->sched, (mr_job_id){s->jobs[i].id}, &info) &&
+            (s->is_forgetting || info.state < MR_JOB_DONE))
+            return false;
+    return true;
+}
+
+static void complain_of(struct sim *s, const struct sim_job *j)
+{
+    const struct mr_graph *g = s->specs[j->spec].graph;
+    struct mr_sched_task_info t;
+    struct mr_buf lines;
+    mr_buf_init(&lines, 1 << 20);
+    uint32_t told = 0;
+    for (uint32_t i = 0; i < g->nodes_count && told < 12; i++) {
+        if (!mr_sched_task(s->sched, (mr_job_id){j->id}, i, &t)) continue;
+        if (t.state < MR_TASK_WAITING || t.state > MR_TASK_RUNNING) continue;
+        mr_buf_clear(&lines);
+        (void)mr_sched_explain(s->sched, (mr_job_id){j->id}, i, &lines);
+        sim_say(s,
+            "job %" PRIx64 " task %" PRIu32 " state %d, attempt %" PRIu32 ", %s %" PRIu32
+            ", %" PRIu32 " inputs missing, op %.*s: %.*s",
+            j->id, i, t.state, t.attempt, t.is_sent ? "sent to" : "not sent", t.worker,
+            t.waiting_inputs, MR_STR_ARG(mr_graph_op(g, i)), (int)MR_MIN(lines.n, 90u), lines.p);
+        told++;
+    }
+    mr_buf_fini(&lines);
+}
+
+void sim_client_complain(struct sim *s)
+{
+    struct mr_sched_job_info info;
+    for (uint32_t i = 0; i < s->jobs_count && s->sched; i++)
+        if (mr_sched_job(s->sched, (mr_job_id){s->jobs[i].id}, &info) && info.state < MR_JOB_DONE)
+            complain_of(s, &s->jobs[i]);
+    for (uint32_t i = 0; i < s->specs_count; i++)
+        if (!s->specs[i].is_accepted) sim_say(s, "job %" PRIu32 " was never accepted", i);
+}
+
+/* Every target of what is done is asked for; then each must have been seen. */
+void sim_client_values(struct sim *s, bool want)
+{
+    for (uint32_t i = 0; i < s->jobs_count; i++) {
+        struct sim_job *j = &s->jobs[i];
+        const struct mr_graph *g = s->specs[j->spec].graph;
+        if (j->final != MR_JOB_DONE) continue;
+        for (uint32_t k = 0; k < g->targets_count; k++) {
+            uint32_t index = g->targets[k];
+            if (g->kind[index] == MR_NODE_LITERAL) continue;
+            struct sim_task *t = &j->task[index];
+            struct mr_sched_event ev = {.type = MR_SCHED_WANT, .job = {j->id}, .index = index};
+            if (want) {
+                t->has_seen = t->is_tainted && t->has_seen;
+                sim_sched_step(s, &ev);
+            } else if (!t->has_seen) {
+                sim_fail(s, "target %" PRIu32 " of the done job %" PRIx64 " cannot be read", index,
+                    j->id);
+            }
+        }
+    }
+}
+
+void sim_client_forget(struct sim *s)
+{
+    s->is_forgetting = true;
+    for (uint32_t i = 0; i < s->jobs_count; i++)
+        request(s, MR_SCHED_FORGET, s->jobs[i].id);
+}

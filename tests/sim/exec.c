@@ -1,0 +1,295 @@
+/* Executors: each slot runs its strands one item after another; a value is a hash of the op, its
+ * arguments and its inputs' values. How long an item takes, and whether it fails, follows from the
+ * dice and the op. */
+#include "tests/sim/sim.h"
+
+#define MAKER 0x5157u
+
+static struct sim_run *head_of(struct sim_proc *p, uint32_t slot)
+{
+    struct sim_run *r = p->runs;
+    while (r && r->slot != slot)
+        r = r->next_run;
+    return r;
+}
+
+static void unlink_run(struct sim_proc *p, const struct sim_run *r)
+{
+    struct sim_run **at = &p->runs;
+    while (*at != r)
+        at = &(*at)->next_run;
+    *at = r->next_run;
+}
+
+static void run_free(struct sim_run *r)
+{
+    for (uint32_t i = 0; i < MR_STRAND_ITEMS_MAX; i++)
+        mr_release(r->pack[i]);
+    mr_release(r);
+}
+
+void sim_exec_drop(struct sim *s, struct sim_proc *p)
+{
+    while (p->runs) {
+        struct sim_run *r = p->runs;
+        if (r->running) {
+            const struct mr_strand_item *item = &r->strand->items[r->next];
+            struct sim_job *j = sim_job_of(s, item->job.v);
+            if (j) j->task[item->index].deaths++;
+        }
+        p->runs = r->next_run;
+        run_free(r);
+    }
+}
+
+static void report(struct sim *s, struct sim_proc *p, struct sim_run *r, uint32_t done)
+{
+    if (done <= r->reported) return;
+    r->reported = done;
+    struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {r->id, done}};
+    sim_proc_step(s, p, &ev);
+}
+
+/* The values of its inputs; false: one is gone (`gone`) or was not made (NONE). */
+static bool inputs_of(struct sim *s, const struct sim_proc *p, const struct sim_run *r,
+    const struct mr_strand_item *item, uint64_t *in, uint32_t *gone)
+{
+    *gone = NONE;
+    for (uint32_t i = 0; i < item->inputs_count; i++) {
+        const struct mr_strand_input *x = &item->inputs[i];
+        switch (x->kind) {
+        case MR_STRAND_PACK: in[i] = sim_value_of_pack(x->pack); break;
+        case MR_STRAND_OBJECT:
+            if (x->object.maker != MAKER || x->object.number > s->objects_count)
+                sim_fail(s, "an object that nobody made is an input");
+            in[i] = s->objects[x->object.number].value;
+            if (item->op == OP_REF || sim_object_has(s, x->object.number, p->store)) break;
+            *gone = i;
+            return false;
+        case MR_STRAND_ITEM:
+            if (r->strand->items[x->item].result.end != MR_STRAND_DONE) return false;
+            in[i] = r->value[x->item];
+            break;
+        }
+    }
+    return true;
+}
+
+static mr_duration duration(struct sim *s, uint32_t op)
+{
+    switch ((enum sim_op)op) {
+    case OP_SLOW:
+    case OP_STUBBORN: return 60 * MR_SECOND;
+    case OP_LONG: return 20 * MR_MS + sim_below(s, 200 * MR_MS);
+    case OP_LARGE: return 100 * MR_US + sim_below(s, 5 * MR_MS);
+    case OP_POISON: return 1 + sim_below(s, MR_MS);
+    case OP_SMALL:
+    case OP_MEDIUM:
+    case OP_REF:
+    case OP_DICE:
+    case OP_FLAKY:
+    case OP_BAD:
+    case OP_RARE:
+    case OPS: break;
+    }
+    return sim_chance(s, 50) ? sim_below(s, 100 * MR_MS) : 1 + sim_below(s, 300 * MR_US);
+}
+
+/* Did the task come by the stream that is open now, that is, from this life of the scheduler? */
+static bool is_open_now(const struct sim *s, const struct sim_proc *p)
+{
+    return s->sched && p->session != NONE && s->sessions[p->session].is_down &&
+           s->sessions[p->session].life == s->life;
+}
+
+static void count_start(struct sim *s, struct sim_proc *p, const struct mr_strand_item *item)
+{
+    struct sim_job *j = sim_job_of(s, item->job.v);
+    s->count.starts++;
+    sim_say(s, "w%" PRIu32 " starts task %" PRIu32 " attempt %" PRIu32 " of job %" PRIx64, p->name,
+        item->index, item->attempt, item->job.v);
+    if (!j) sim_fail(s, "a task of an unknown job starts");
+    struct sim_task *t = &j->task[item->index];
+    bool is_told = is_open_now(s, p);
+    if (is_told && t->guard_life == s->life && t->guard_losses == s->losses && !j->was_retried)
+        sim_fail(s,
+            "I10: task %" PRIu32 " of job %" PRIx64
+            " starts again, though its value was known after the restart",
+            item->index, item->job.v);
+    t->runs++;
+    if (is_told) {
+        t->run_life = s->life;
+        if (t->guard_life != s->life) t->guard_losses = s->losses;
+    }
+}
+
+static void finish(
+    struct sim *s, struct sim_proc *p, struct sim_run *r, struct mr_strand_item *item)
+{
+    static const char words[] = "it went wrong";
+    uint32_t at = r->next;
+    struct mr_strand_result *x = &item->result;
+    *x = (struct mr_strand_result){.end = MR_STRAND_DONE,
+        .started_ns = r->started,
+        .duration_ns = MR_MAX(s->now - r->started, 1u),
+        .cpu_ns = 1};
+    struct sim_job *j = sim_job_of(s, item->job.v);
+    const struct sim_task *t = &j->task[item->index];
+    bool fails = item->op == OP_BAD || (item->op == OP_FLAKY && t->runs % 3 != 0);
+    if (r->stopped) {
+        x->end = MR_STRAND_STOPPED;
+    } else if (fails) {
+        x->end = MR_STRAND_FAILED;
+        x->code = MR_EUNKNOWN;
+        x->message = mr_str(words);
+    } else if (item->op == OP_LARGE || item->want_object) {
+        x->object_bytes = 4096 + r->value[at] % 200000;
+        x->object =
+            (mr_object_id){MAKER, sim_object_make(s, p->store, r->value[at], x->object_bytes)};
+    } else {
+        struct mr_buf b;
+        mr_buf_init(&b, 8192);
+        if (item->op == OP_MEDIUM) {
+            unsigned char bytes[2048] = {0};
+            memcpy(bytes, &r->value[at], sizeof r->value[at]);
+            mr_pack_bytes(&b, mr_str_of(bytes, 20 + r->value[at] % 2000));
+        } else {
+            mr_pack_uint(&b, r->value[at]);
+        }
+        r->pack[at] = mr_copy(b.p, b.n);
+        x->pack = mr_str_of(r->pack[at], b.n);
+        mr_buf_fini(&b);
+    }
+}
+
+/* Begins the next item; false: it ended at once, without a start. */
+static bool begin(struct sim *s, struct sim_proc *p, struct sim_run *r)
+{
+    struct mr_strand_item *item = &r->strand->items[r->next];
+    uint32_t gone = NONE;
+    uint64_t in[512] = {0};
+    item->result = (struct mr_strand_result){0};
+    r->stopped = false;
+    mr_assert(item->inputs_count <= MR_ARRAY_LEN(in));
+    if (r->stop[r->next]) {
+        item->result.end = MR_STRAND_STOPPED;
+        return false;
+    }
+    if (!inputs_of(s, p, r, item, in, &gone)) {
+        item->result.end = gone == NONE ? MR_STRAND_SKIPPED : MR_STRAND_INPUT_GONE;
+        item->result.gone = gone;
+        item->result.message = mr_str("the object is gone");
+        return false;
+    }
+    count_start(s, p, item);
+    uint64_t v = sim_value((enum sim_op)item->op, item->args, in, item->inputs_count);
+    if (item->op == OP_DICE) v = mr_hash_u64(v + ++s->serial);
+    if (s->plant == PLANT_ATTEMPT && item->attempt > 1) v++;
+    r->value[r->next] = v;
+    r->running = true;
+    r->started = s->now;
+    r->serial = ++s->serial;
+    sim_push(s, duration(s, item->op),
+        (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = r->serial});
+    return true;
+}
+
+static void pump(struct sim *s, struct sim_proc *p, uint32_t slot)
+{
+    for (struct sim_run *r = head_of(p, slot); r; r = head_of(p, slot)) {
+        if (r->running) return;
+        if (r->next >= r->count) {
+            unlink_run(p, r);
+            report(s, p, r, r->next);
+            run_free(r);
+            continue;
+        }
+        if (begin(s, p, r)) return;
+        bool at_once = r->strand->items[r->next].report;
+        r->next++;
+        if (at_once && r->next < r->count) report(s, p, r, r->next);
+    }
+}
+
+/* Executors are other threads: what they do comes after the turn that gave it to them. */
+static void wake_slot(struct sim *s, const struct sim_proc *p, uint32_t slot)
+{
+    sim_push(s, 1 + sim_below(s, 5 * MR_US),
+        (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .b = slot});
+}
+
+void sim_exec_give(struct sim *s, struct sim_proc *p, struct mr_strand *strand)
+{
+    struct sim_run *r = mr_alloc(sizeof *r);
+    *r = (struct sim_run){
+        .strand = strand, .id = strand->id, .slot = strand->slot, .count = strand->count};
+    struct sim_run **at = &p->runs;
+    while (*at)
+        at = &(*at)->next_run;
+    *at = r;
+    wake_slot(s, p, r->slot);
+}
+
+static struct sim_run *find(struct sim_proc *p, uint32_t strand)
+{
+    struct sim_run *r = p->runs;
+    while (r && r->id != strand)
+        r = r->next_run;
+    return r;
+}
+
+void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t keep)
+{
+    struct sim_run *r = find(p, strand);
+    struct mr_worker_event ev = {.kind = MR_WORKER_CUT, .cut = {.strand = strand}};
+    if (!r) { /* finished, and its report is known already */
+        ev.cut.count = MR_STRAND_ITEMS_MAX;
+        sim_proc_step(s, p, &ev);
+        return;
+    }
+    uint32_t begun = r->next + r->running;
+    uint32_t slot = r->slot;
+    r->count = MR_MIN(r->count, MR_MAX(begun, keep));
+    ev.cut.count = r->count;
+    bool is_over = r->reported == r->count;
+    if (is_over) unlink_run(p, r);
+    sim_proc_step(s, p, &ev);
+    if (is_over) run_free(r);
+    wake_slot(s, p, slot);
+}
+
+void sim_exec_stop(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t at)
+{
+    struct sim_run *r = find(p, strand);
+    if (!r || at >= MR_STRAND_ITEMS_MAX) return;
+    r->stop[at] = true;
+    if (!r->running || r->next != at) return;
+    if (r->strand->items[at].op == OP_STUBBORN) return;
+    r->stopped = true;
+    r->serial = ++s->serial;
+    sim_push(s, sim_below(s, 5 * MR_MS),
+        (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = r->serial});
+}
+
+void sim_exec_end(struct sim *s, struct sim_proc *p, uint32_t at_slot, uint64_t serial)
+{
+    if (!serial) {
+        pump(s, p, at_slot);
+        return;
+    }
+    struct sim_run *r = p->runs;
+    while (r && (!r->running || r->serial != serial))
+        r = r->next_run;
+    if (!r) return;
+    struct mr_strand_item *item = &r->strand->items[r->next];
+    uint32_t slot = r->slot;
+    if (item->op == OP_POISON && !r->stopped) {
+        sim_proc_kill(s, (uint32_t)(p - s->procs));
+        return;
+    }
+    finish(s, p, r, item);
+    r->running = false;
+    r->next++;
+    if (r->next < r->count && (item->report || sim_chance(s, 3))) report(s, p, r, r->next);
+    pump(s, p, slot);
+}

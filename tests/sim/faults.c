@@ -1,0 +1,119 @@
+/* What goes wrong, and when: drawn from the dice. After the faults' end all that was broken is
+ * mended, and every promise must be kept within a bound. */
+#include "tests/sim/sim.h"
+
+enum fault {
+    KILL,
+    CUT,
+    CUT_LOSSY,
+    SLEEP,
+    STORE,
+    OBJECT,
+    CRASH,
+    AWAY,
+    RETIRE,
+    COMPACT,
+    CLOSED,
+    FAULTS
+};
+
+static uint32_t any_proc(struct sim *s)
+{
+    uint32_t p = s->proc_of[sim_below(s, s->names)];
+    return p == NONE || s->procs[p].asleep_until ? NONE : p;
+}
+
+static void cut(struct sim *s, bool lose)
+{
+    uint32_t p = any_proc(s);
+    if (p == NONE || s->procs[p].session == NONE || !s->sessions[s->procs[p].session].is_down)
+        return;
+    s->losses++;
+    s->count.disconnects++;
+    sim_say(s, "the stream of w%" PRIu32 " breaks%s", s->procs[p].name, lose ? ", lossy" : "");
+    sim_session_cut(s, s->procs[p].session, lose);
+}
+
+static void sleep_long(struct sim *s)
+{
+    uint32_t p = any_proc(s);
+    if (p == NONE) return;
+    s->losses++;
+    s->count.sleeps++;
+    s->procs[p].asleep_until = s->now + sim_below(s, 4 * s->config.lease);
+    sim_say(s, "w%" PRIu32 " sleeps until %.6f", s->procs[p].name,
+        (double)s->procs[p].asleep_until / 1e9);
+}
+
+static void crash(struct sim *s)
+{
+    if (!s->sched) return;
+    sim_sched_crash(s);
+    s->journal_away = false;
+    sim_push(s, MR_MS + sim_below(s, sim_chance(s, 4) ? 3 * MR_SECOND : 200 * MR_MS),
+        (struct sim_ev){.kind = EV_SCHED_START});
+}
+
+static void away(struct sim *s)
+{
+    if (!s->sched) return;
+    s->journal_away = !s->journal_away;
+    sim_say(s, "the journal is %s", s->journal_away ? "away" : "back");
+    struct mr_sched_event ev = {
+        .type = s->journal_away ? MR_SCHED_JOURNAL_AWAY : MR_SCHED_JOURNAL_BACK};
+    sim_sched_step(s, &ev);
+    if (!s->journal_away)
+        sim_push(s, MR_MS,
+            (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = s->journal_base + s->records_count});
+}
+
+static void retire(struct sim *s)
+{
+    struct mr_sched_worker_info w;
+    if (!s->sched || !sim_chance(s, 3)) return;
+    uint32_t slot = (uint32_t)sim_below(s, mr_sched_worker_slots(s->sched) + 1);
+    if (!mr_sched_worker(s->sched, slot, &w)) return;
+    s->losses++;
+    sim_say(s, "worker slot %" PRIu32 " is to retire", slot);
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_RETIRE, .slot = slot, .incarnation = w.incarnation};
+    sim_sched_step(s, &ev);
+}
+
+void sim_fault(struct sim *s)
+{
+    if (s->calm) return;
+    sim_push(s, sim_below(s, 400 * MR_MS), (struct sim_ev){.kind = EV_FAULT});
+    enum fault f = (enum fault)sim_below(s, FAULTS);
+    if (!(s->faults_mask & 1u << f)) return;
+    switch (f) {
+    case KILL:
+        if (any_proc(s) != NONE) {
+            uint32_t p = any_proc(s);
+            if (p != NONE) sim_proc_kill(s, p);
+        }
+        break;
+    case CUT: cut(s, false); break;
+    case CUT_LOSSY: cut(s, true); break;
+    case SLEEP: sleep_long(s); break;
+    case STORE:
+        if (sim_chance(s, 3)) sim_store_lose(s, (uint32_t)sim_below(s, s->nodes));
+        break;
+    case OBJECT: sim_object_lose(s); break;
+    case CRASH:
+        if (sim_chance(s, 2)) crash(s);
+        break;
+    case AWAY: away(s); break;
+    case RETIRE: retire(s); break;
+    case COMPACT: sim_journal_compact(s); break;
+    case CLOSED:
+    case FAULTS: break;
+    }
+}
+
+void sim_calm(struct sim *s)
+{
+    s->calm = true;
+    sim_say(s, "faults end");
+    if (s->journal_away) away(s);
+}

@@ -1,0 +1,355 @@
+/* sim --seeds N --start S: that many worlds, one after another, each from its own seed. */
+#include "tests/sim/sim.h"
+
+#include "base/str.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CALM_MAX (180 * MR_SECOND) /* virtual, from the end of faults to the end of all jobs */
+#define STEPS_MAX 40000000u
+
+struct options {
+    uint64_t start, seeds, check_every;
+    bool trace, quiet;
+    uint32_t plant, faults;
+    bool has_faults;
+};
+
+static uint64_t totals[8];
+
+static void on_abort(int sig)
+{
+    (void)sig;
+    sim_story("an assertion failed");
+    (void)fflush(NULL);
+    _exit(sim_current && sim_current->plant ? 0 : 1);
+}
+
+static struct sim_proc *proc_awake(struct sim *s, const struct sim_ev *ev, uint32_t proc)
+{
+    struct sim_proc *p = &s->procs[proc];
+    if (!p->is_alive) return NULL;
+    if (p->asleep_until <= s->now) {
+        p->asleep_until = 0;
+        return p;
+    }
+    struct sim_ev later = *ev;
+    sim_push(s, p->asleep_until - s->now, later);
+    return NULL;
+}
+
+static void down(struct sim *s, struct sim_ev *ev)
+{
+    struct sim_session *x = &s->sessions[ev->a];
+    struct sim_proc *p = x->is_down ? proc_awake(s, ev, x->proc) : NULL;
+    if (x->is_down && !p && s->procs[x->proc].is_alive) {
+        ev->msg = NULL; /* it waits */
+        return;
+    }
+    x->flying_down -= ev->kind == EV_DOWN;
+    if (x->is_waiting && x->is_up && s->sched && x->life == s->life && x->has_joined &&
+        s->session_of[x->slot] == ev->a) {
+        x->is_waiting = false;
+        sim_flush(s, x->slot);
+    }
+    if (!p) return;
+    if (ev->kind == EV_DOWN) {
+        if (!ev->msg) return; /* lost on the way */
+        struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &ev->msg->down};
+        sim_proc_step(s, p, &m);
+    } else {
+        x->is_down = false;
+        p->session = NONE;
+        struct mr_worker_event m = {.kind = ev->c ? MR_WORKER_REVOKED : MR_WORKER_DISCONNECTED};
+        sim_say(s, "w%" PRIu32 " %s", p->name, ev->c ? "is revoked" : "is disconnected");
+        sim_proc_step(s, p, &m);
+    }
+    sim_proc_turn(s, p);
+}
+
+static void connect(struct sim *s, const struct sim_ev *ev)
+{
+    struct sim_proc *p = proc_awake(s, ev, ev->a);
+    if (!p) return;
+    if (s->sessions_count == SESSIONS_MAX) sim_fail(s, "sessions without end");
+    uint32_t id = s->sessions_count++;
+    struct sim_session *x = &s->sessions[id];
+    *x = (struct sim_session){.proc = ev->a, .life = s->life, .is_down = true};
+    x->is_up = s->sched != NULL;
+    p->session = id;
+    struct mr_worker_event m = {.kind = MR_WORKER_CONNECTED};
+    sim_proc_step(s, p, &m);
+    if (!x->is_up) sim_push(s, MR_MS, (struct sim_ev){.kind = EV_DOWN_END, .a = id});
+    sim_proc_turn(s, p);
+}
+
+static void fetched(struct sim *s, struct sim_proc *p, const struct sim_ev *ev)
+{
+    uint32_t serial = (uint32_t)(ev->c >> 32);
+    uint64_t number = ev->c & UINT32_MAX;
+    bool has = false;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        has |= sim_object_has(s, number, s->store_of[i]);
+    struct mr_worker_event m = {.kind = MR_WORKER_FETCHED,
+        .fetched = {ev->b, serial, has ? MR_OK : MR_ENOENT, MR_STR("the store has it not")}};
+    for (uint32_t i = 0; i < MR_ARRAY_LEN(p->pins); i++) {
+        struct sim_pin *pin = &p->pins[i];
+        if (pin->serial != serial) continue;
+        if (has) {
+            sim_object_change(s, number, p->store, -1, -1, 1);
+            pin->object = number;
+        } else {
+            *pin = (struct sim_pin){0};
+        }
+        break;
+    }
+    sim_proc_step(s, p, &m);
+}
+
+static void proc_event(struct sim *s, const struct sim_ev *ev)
+{
+    struct sim_proc *p = proc_awake(s, ev, ev->a);
+    if (!p) return;
+    if (ev->kind == EV_WAKE) {
+        if (p->wake_order != ev->order && p->wake_at > s->now) return;
+        struct mr_worker_event m = {.kind = MR_WORKER_TICK};
+        p->wake_at = MR_NEVER;
+        sim_proc_step(s, p, &m);
+    } else if (ev->kind == EV_EXEC) {
+        sim_exec_end(s, p, ev->b, ev->c);
+    } else {
+        fetched(s, p, ev);
+    }
+    if (p->is_alive) sim_proc_turn(s, p);
+}
+
+static void handle(struct sim *s, struct sim_ev *ev)
+{
+    switch (ev->kind) {
+    case EV_SCHED_TURN:
+        if (s->sched && ev->a == s->life) sim_sched_turn(s);
+        break;
+    case EV_SCHED_START:
+        if (!s->sched) sim_sched_start(s);
+        break;
+    case EV_UP:
+        if (ev->msg)
+            sim_up(s, ev->a, ev->msg);
+        else
+            s->sessions[ev->a].flying_up--;
+        break;
+    case EV_UP_END: sim_up_end(s, ev->a); break;
+    case EV_DOWN:
+    case EV_DOWN_END: down(s, ev); break;
+    case EV_CONNECT: connect(s, ev); break;
+    case EV_WAKE:
+    case EV_EXEC:
+    case EV_FETCHED: proc_event(s, ev); break;
+    case EV_ACK:
+        if (s->sched && ev->a == s->life) sim_journal_ack(s, ev->c);
+        break;
+    case EV_STORES:
+        sim_stores_beat(s);
+        sim_push(s, s->config.heartbeat, (struct sim_ev){.kind = EV_STORES});
+        break;
+    case EV_PROC_START: sim_proc_start(s, ev->a); break;
+    case EV_STORE_START: sim_store_start(s, ev->a); break;
+    case EV_SUBMIT: sim_client_submit(s, ev->a); break;
+    case EV_CLIENT: sim_client_act_on(s, ev->a, ev->b); break;
+    case EV_FAULT: sim_fault(s); break;
+    }
+}
+
+/* Runs until `until`, or until the clients are content. */
+static bool run(struct sim *s, mr_time until, bool stop_when_content)
+{
+    struct sim_ev ev;
+    for (uint64_t n = 0; s->heap_count && s->heap[0].at <= until; n++) {
+        (void)sim_pop(s, &ev);
+        s->now = ev.at;
+        handle(s, &ev);
+        sim_msg_free(&ev.msg);
+        if (s->steps > STEPS_MAX) sim_fail(s, "steps without end");
+        if (stop_when_content && n % 64 == 0 && sim_client_is_content(s)) return true;
+    }
+    s->now = until;
+    return stop_when_content && sim_client_is_content(s);
+}
+
+static void set_up(struct sim *s, const struct options *o)
+{
+    mr_rng_init(&s->rng, s->seed);
+    mr_sched_config_default(&s->config);
+    s->config.tasks_max = 16384;
+    s->config.jobs_max = 64;
+    s->config.workers_max = 64;
+    s->config.stores_max = STORES_MAX;
+    s->config.ops_max = 60;
+    s->config.inline_blocks = sim_chance(s, 3) ? 64 : 16384;
+    s->config.failures_max = 64;
+    s->config.unacked_bytes_max = sim_chance(s, 3) ? 16384 : 1 << 20;
+    s->config.heartbeat = 100 * MR_MS;
+    s->config.lease = MR_SECOND;
+    s->config.keep_jobs = 0;
+    s->config.keep_jobs_max = 64;
+    s->now = MR_SECOND;
+    s->names = 1 + (uint32_t)sim_below(s, NAMES_MAX);
+    s->names = MR_MAX(s->names, 2u);
+    s->nodes = 1 + (uint32_t)sim_below(s, MR_MIN(s->names, (uint32_t)NODES_MAX));
+    s->specs_count = 1 + (uint32_t)sim_below(s, SPECS_MAX);
+    s->faults_mask = o->has_faults ? o->faults : (uint32_t)mr_rng_next(&s->rng);
+    memset(s->proc_of, 0xff, sizeof s->proc_of);
+    for (uint32_t i = 0; i < s->nodes; i++)
+        sim_push(s, 0, (struct sim_ev){.kind = EV_STORE_START, .a = i});
+    for (uint32_t i = 0; i < s->names; i++)
+        sim_push(s, sim_below(s, 100 * MR_MS), (struct sim_ev){.kind = EV_PROC_START, .a = i});
+    for (uint32_t i = 0; i < s->specs_count; i++) {
+        sim_spec_make(s, i);
+        sim_push(s, sim_below(s, 3 * MR_SECOND), (struct sim_ev){.kind = EV_SUBMIT, .a = i});
+    }
+    sim_push(s, 0, (struct sim_ev){.kind = EV_STORES});
+    sim_push(s, 50 * MR_MS, (struct sim_ev){.kind = EV_FAULT});
+    sim_sched_start(s);
+}
+
+/* Nothing is held for jobs that everybody has forgotten. */
+static void check_leaks(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->names; i++) {
+        if (s->proc_of[i] == NONE) continue;
+        const struct sim_proc *p = &s->procs[s->proc_of[i]];
+        if (p->has_told && (p->held_bytes || p->queued))
+            sim_fail(s,
+                "I12: w%" PRIu32 " holds %" PRIu64 " bytes and has %" PRIu32
+                " tasks, and there is no job",
+                i, p->held_bytes, p->queued);
+    }
+}
+
+static void tear_down(struct sim *s)
+{
+    if (s->sched) {
+        mr_sched_free(&s->sched);
+        mr_sched_effects_fini(&s->fx);
+        mr_arena_fini(&s->arena);
+    }
+    for (uint32_t i = 0; i < s->procs_count; i++) {
+        struct sim_proc *p = &s->procs[i];
+        if (!p->is_alive) continue;
+        sim_exec_drop(s, p);
+        mr_worker_free(&p->w);
+        mr_worker_effects_fini(&p->fx);
+    }
+    struct sim_ev ev;
+    while (sim_pop(s, &ev))
+        sim_msg_free(&ev.msg);
+    for (uint32_t i = 0; i < s->records_count; i++)
+        mr_release(s->records[i]);
+    for (uint32_t i = 0; i < s->specs_count; i++)
+        mr_graph_free(&s->specs[i].graph);
+    for (uint32_t i = 0; i < s->jobs_count; i++)
+        mr_release(s->jobs[i].task);
+    mr_release(s->heads);
+    mr_release(s->records);
+    mr_release(s->objects);
+    mr_release(s->heap);
+}
+
+static void one(const struct options *o, uint64_t seed)
+{
+    struct sim *s = mr_alloc(sizeof *s);
+    sim_current = s;
+    s->seed = seed;
+    s->trace = o->trace;
+    s->plant = (enum sim_plant)o->plant;
+    s->check_every = (uint32_t)o->check_every;
+    set_up(s, o);
+    (void)run(s, s->now + MR_SECOND + sim_below(s, 8 * MR_SECOND), false);
+    sim_calm(s);
+    if (!run(s, s->now + CALM_MAX, true)) {
+        sim_client_complain(s);
+        sim_fail(s, "I9: not every job has ended");
+    }
+    (void)run(s, s->now + 2 * MR_SECOND, false);
+    if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a retried job has not ended");
+    sim_client_values(s, true);
+    (void)run(s, s->now + 5 * MR_SECOND, false);
+    sim_client_values(s, false);
+    sim_client_forget(s);
+    if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "forgotten jobs stay");
+    (void)run(s, s->now + 5 * MR_SECOND, false);
+    mr_sched_check(s->sched);
+    check_leaks(s);
+    struct mr_sched_totals t;
+    mr_sched_totals(s->sched, &t);
+    s->count.recomputed += t.recomputed;
+    if (!o->quiet)
+        (void)printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
+                     " deaths, %" PRIu64 " crashes, %" PRIu64 " cuts, %" PRIu64 " sleeps, %" PRIu64
+                     " stores, %" PRIu64 " recomputed, %" PRIu64 "/%" PRIu64 "/%" PRIu64 " jobs\n",
+            seed, s->steps, s->count.starts, s->count.deaths, s->count.crashes,
+            s->count.disconnects, s->count.sleeps, s->count.stores, s->count.recomputed,
+            s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled);
+    const uint64_t add[8] = {s->steps, s->count.starts, s->count.deaths, s->count.crashes,
+        s->count.recomputed, s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled};
+    for (uint32_t i = 0; i < 8; i++)
+        totals[i] += add[i];
+    tear_down(s);
+    sim_current = NULL;
+    mr_release(s);
+}
+
+static uint64_t number(const char *name, const char *text)
+{
+    char *end = NULL;
+    uint64_t v = text ? strtoull(text, &end, 0) : 0;
+    if (text && end != text && !*end) return v;
+    (void)fprintf(stderr, "sim: %s takes a number\n", name);
+    exit(2);
+}
+
+int main(int argc, char **argv)
+{
+    struct options o = {.start = 1, .seeds = 1, .check_every = 1};
+    for (int i = 1; i < argc; i++) {
+        struct mr_str a = mr_str(argv[i]);
+        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
+        if (mr_str_eq(a, MR_STR("--trace")))
+            o.trace = true;
+        else if (mr_str_eq(a, MR_STR("--quiet")))
+            o.quiet = true;
+        else if (mr_str_eq(a, MR_STR("--start")))
+            o.start = number(argv[i++], value);
+        else if (mr_str_eq(a, MR_STR("--seed")))
+            o.start = number(argv[i++], value);
+        else if (mr_str_eq(a, MR_STR("--seeds")))
+            o.seeds = number(argv[i++], value);
+        else if (mr_str_eq(a, MR_STR("--check-every")))
+            o.check_every = number(argv[i++], value);
+        else if (mr_str_eq(a, MR_STR("--plant")))
+            o.plant = (uint32_t)number(argv[i++], value);
+        else if (mr_str_eq(a, MR_STR("--faults"))) {
+            o.faults = (uint32_t)number(argv[i++], value);
+            o.has_faults = true;
+        } else {
+            (void)fprintf(stderr, "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
+                                  "[--faults MASK] [--plant BUG] [--trace] [--quiet]\n");
+            return 2;
+        }
+    }
+    struct sigaction sa = {.sa_handler = on_abort};
+    (void)sigaction(SIGABRT, &sa, NULL);
+    o.check_every = MR_MAX(o.check_every, 1u);
+    for (uint64_t i = 0; i < o.seeds; i++)
+        one(&o, o.start + i);
+    (void)printf("%" PRIu64 " seeds: %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
+                 " deaths, %" PRIu64 " crashes, %" PRIu64 " recomputed, jobs %" PRIu64
+                 " done %" PRIu64 " failed %" PRIu64 " cancelled\n",
+        o.seeds, totals[0], totals[1], totals[2], totals[3], totals[4], totals[5], totals[6],
+        totals[7]);
+    if (o.plant) (void)fprintf(stderr, "the planted bug %" PRIu32 " was not caught\n", o.plant);
+    return o.plant ? 1 : 0;
+}

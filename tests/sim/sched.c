@@ -1,0 +1,281 @@
+/* The scheduler's shell in virtual time: which stream belongs to which worker, when batches leave,
+ * what is performed in which order; and the crash, after which a new life reads the journal. */
+#include "tests/sim/sim.h"
+
+#define IN_FLIGHT_MAX 3 /* a stream with more does not take another batch */
+
+void sim_sched_step(struct sim *s, struct mr_sched_event *ev)
+{
+    ev->wall_ns = (uint64_t)1700000000 * MR_SECOND + s->now;
+    mr_sched_step(s->sched, s->now, ev, &s->fx);
+    s->steps++;
+    if (s->steps % s->check_every == 0) mr_sched_check(s->sched);
+    if (s->turn_pending) return;
+    s->turn_pending = true;
+    sim_push(s, sim_below(s, 50 * MR_US), (struct sim_ev){.kind = EV_SCHED_TURN, .a = s->life});
+}
+
+static mr_duration delay(struct sim *s)
+{
+    if (!s->calm && sim_chance(s, 40)) return sim_below(s, 300 * MR_MS);
+    return 10 * MR_US + sim_below(s, 200 * MR_US);
+}
+
+void sim_flush(struct sim *s, uint32_t slot)
+{
+    uint32_t id = s->session_of[slot];
+    struct mr_sched_batch *b = &s->fx.worker[slot];
+    if (id == NONE || !b->is_dirty || b->session != id) return;
+    struct sim_session *x = &s->sessions[id];
+    if (x->flying_down >= IN_FLIGHT_MAX) {
+        x->is_waiting = true;
+        return;
+    }
+    struct sim_msg *m = sim_wire_down(s, x, b);
+    sim_say(s,
+        "sched -> session %" PRIu32 ": %" PRIu32 " tasks, %" PRIu32 " values, %" PRIu32
+        " cancels, %" PRIu32 " releases, %" PRIu32 " steals%s%s",
+        id, m->down.tasks.count, m->down.values.count, m->down.cancel.count, m->down.release.count,
+        m->down.steal.count, b->has_registered ? ", registered" : "", b->drain ? ", drain" : "");
+    for (uint32_t i = 0; s->trace && i < m->down.tasks.count; i++)
+        sim_say(s, "    task %" PRIu32 " attempt %" PRIu32, m->down.tasks.index[i],
+            m->down.tasks.attempt[i]);
+    mr_sched_batch_clear(b);
+    x->last_down = MR_MAX(x->last_down, s->now + delay(s));
+    x->flying_down++;
+    sim_push(s, x->last_down - s->now, (struct sim_ev){.kind = EV_DOWN, .a = id, .msg = m});
+}
+
+/* The scheduler ends a stream: the worker hears of it after what was sent before. */
+static void end_stream(struct sim *s, uint32_t id, int code)
+{
+    struct sim_session *x = &s->sessions[id];
+    if (!x->is_up) return;
+    x->last_down = MR_MAX(x->last_down, s->now + delay(s));
+    sim_push(s, x->last_down - s->now,
+        (struct sim_ev){.kind = EV_DOWN_END, .a = id, .c = code == MR_ESTATE});
+    sim_push(s, 0, (struct sim_ev){.kind = EV_UP_END, .a = id});
+}
+
+static void store_commands(struct sim *s, uint32_t number)
+{
+    struct mr_sched_store_batch *b = &s->fx.store[number];
+    uint64_t store = 0;
+    struct mr_str node;
+    struct mr_str address;
+    bool is_alive;
+    if (!b->is_dirty || !mr_sched_store(s->sched, number, &store, &node, &address, &is_alive))
+        return;
+    for (size_t i = 0; i < b->hold.n / sizeof(mr_object_id); i++)
+        sim_object_change(s, ((const mr_object_id *)(void *)b->hold.p)[i].number, store, -1, 1, 0);
+    for (size_t i = 0; i < b->unhold.n / sizeof(mr_object_id); i++)
+        sim_object_change(
+            s, ((const mr_object_id *)(void *)b->unhold.p)[i].number, store, -1, 0, 0);
+    mr_sched_store_batch_clear(b);
+}
+
+static void note(struct sim *s, const struct mr_sched_note *n)
+{
+    uint32_t id = NONE;
+    switch (n->type) {
+    case MR_NOTE_WORKER_JOINED: {
+        struct sim_session *x = &s->sessions[n->session];
+        uint32_t old = s->session_of[n->slot];
+        if (old != NONE && old != n->session) {
+            s->sessions[old].has_joined = false;
+            end_stream(s, old, MR_ECANCELED);
+        }
+        s->session_of[n->slot] = (uint32_t)n->session;
+        x->has_joined = true;
+        x->slot = n->slot;
+        x->incarnation = n->incarnation;
+        sim_say(s, "session %" PRIu64 " is worker slot %" PRIu32 " incarnation %" PRIx64,
+            n->session, n->slot, n->incarnation);
+        return;
+    }
+    case MR_NOTE_WORKER_REFUSED:
+        s->count.refused++;
+        sim_say(s, "session %" PRIu64 " refused: %d", n->session, n->code);
+        end_stream(s, (uint32_t)n->session, n->code);
+        return;
+    case MR_NOTE_WORKER_CLOSE:
+        id = s->session_of[n->slot];
+        sim_say(s, "worker slot %" PRIu32 " is closed, session %" PRIu32, n->slot, id);
+        if (id != NONE && s->sessions[id].incarnation == n->incarnation) end_stream(s, id, n->code);
+        return;
+    case MR_NOTE_STORE_JOINED:
+    case MR_NOTE_STORE_LOST: return;
+    case MR_NOTE_REPLY:
+    case MR_NOTE_JOB_STATE:
+    case MR_NOTE_JOB_PROGRESS:
+    case MR_NOTE_TARGETS_READY:
+    case MR_NOTE_TARGET_BYTES:
+    case MR_NOTE_TARGET_FAILED:
+    case MR_NOTE_JOB_FORGOTTEN: sim_client_note(s, n); return;
+    }
+}
+
+static void perform(struct sim *s)
+{
+    sim_journal_take(s);
+    for (size_t at = 0; at < s->fx.notes.n; at += sizeof(struct mr_sched_note)) {
+        struct mr_sched_note n;
+        memcpy(&n, s->fx.notes.p + at, sizeof n);
+        note(s, &n);
+    }
+    const uint32_t *workers = (const void *)s->fx.dirty_workers.p;
+    for (size_t i = 0; i < s->fx.dirty_workers.n / sizeof *workers; i++)
+        sim_flush(s, workers[i]);
+    const uint32_t *stores = (const void *)s->fx.dirty_stores.p;
+    for (size_t i = 0; i < s->fx.dirty_stores.n / sizeof *stores; i++)
+        store_commands(s, stores[i]);
+    sim_journal_take(s);
+    mr_sched_effects_clear(&s->fx);
+}
+
+void sim_sched_turn(struct sim *s)
+{
+    s->turn_pending = true; /* what is stepped here is performed here */
+    if (mr_sched_deadline(s->sched) <= s->now) {
+        struct mr_sched_event tick = {.type = MR_SCHED_TICK};
+        sim_sched_step(s, &tick);
+    }
+    perform(s);
+    mr_time at = mr_sched_deadline(s->sched);
+    s->turn_pending = false;
+    if (at == MR_NEVER) return;
+    mr_duration wait = at > s->now ? at - s->now : 2 * MR_US;
+    sim_push(s, wait, (struct sim_ev){.kind = EV_SCHED_TURN, .a = s->life});
+}
+
+static uint32_t rows_guarded(struct sim *s, const struct mr_sched_completed *c, const char *how)
+{
+    uint32_t run = 0;
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < c->tasks.count; i++, left--) {
+        while (!left)
+            left = c->tasks.runs[run++].count;
+        struct sim_job *j = sim_job_of(s, c->tasks.runs[run - 1].job);
+        if (!j || j->final || j->was_cancelled) continue;
+        struct sim_task *t = &j->task[c->tasks.index[i]];
+        if (t->run_life == s->life && t->guard_life != s->life && t->guard_losses == s->losses)
+            sim_fail(s,
+                "I10: task %" PRIu32 " of job %" PRIx64 " was started again, and %s has its value",
+                c->tasks.index[i], j->id, how);
+        t->guard_life = s->life;
+        t->guard_losses = s->losses;
+    }
+    return c->tasks.count;
+}
+
+static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
+{
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .worker = m->reg};
+    ev.worker.session = id;
+    sim_say(s,
+        "session %" PRIu32 " registers incarnation %" PRIx64 ": holds %" PRIu32 ", queued %" PRIu32,
+        id, m->reg.incarnation, m->reg.holding.tasks.count, m->reg.queued.count);
+    sim_sched_step(s, &ev);
+}
+
+static void up_say(struct sim *s, uint32_t id, const struct mr_sched_message *m)
+{
+    sim_say(s,
+        "session %" PRIu32 " -> sched: %" PRIu32 " completed, %" PRIu32 " given, %" PRIu32
+        " started, %" PRIu32 " unknown, %" PRIu32 " missing%s%s",
+        id, m->completed.tasks.count, m->given.count, m->started.count, m->unknown.count,
+        m->missing_count, m->heartbeat.present ? ", heartbeat" : "", m->leaving ? ", leaving" : "");
+    for (uint32_t i = 0; s->trace && i < m->completed.tasks.count; i++)
+        sim_say(s, "    %" PRIu32 " attempt %" PRIu32 " outcome %" PRIu32,
+            m->completed.tasks.index[i], m->completed.tasks.attempt[i],
+            m->completed.outcome ? m->completed.outcome[i] : 0);
+    s->count.stolen += m->given.count;
+}
+
+void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
+{
+    struct sim_session *x = &s->sessions[id];
+    x->flying_up--;
+    if (!s->sched || x->life != s->life || !x->is_up) return;
+    if (m->is_register) {
+        if (x->has_registered) sim_fail(s, "session %" PRIu32 " registers twice", id);
+        x->has_registered = true;
+        if (m->reg.incarnation && m->reg.epoch < s->life) /* held over a restart */
+            (void)rows_guarded(s, &m->reg.holding, "a worker that returns");
+        joins(s, id, m);
+        return;
+    }
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE, .message = m->up};
+    ev.message.worker = x->slot;
+    ev.message.incarnation = x->incarnation;
+    up_say(s, id, &m->up);
+    if (!x->has_joined) return;
+    uint64_t twice = s->calm ? 0 : sim_below(s, 20) == 0;
+    if (m->up.heartbeat.present) {
+        struct sim_proc *p = &s->procs[x->proc];
+        p->held_bytes = m->up.heartbeat.held_bytes;
+        p->queued = m->up.heartbeat.queued + m->up.heartbeat.running;
+        p->has_told = true;
+    }
+    sim_sched_step(s, &ev);
+    if (!twice || m->up.leaving) return;
+    struct mr_sched_event again = {.type = MR_SCHED_WORKER_MESSAGE};
+    again.message = (struct mr_sched_message){.worker = x->slot, .incarnation = x->incarnation};
+    again.message.completed = m->up.completed;
+    sim_sched_step(s, &again); /* told twice */
+}
+
+void sim_up_end(struct sim *s, uint32_t id)
+{
+    struct sim_session *x = &s->sessions[id];
+    if (!x->is_up) return;
+    x->is_up = false;
+    if (!s->sched || x->life != s->life) return;
+    if (!x->has_joined || s->session_of[x->slot] != id) return;
+    s->session_of[x->slot] = NONE;
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_CLOSED, .slot = x->slot, .incarnation = x->incarnation};
+    sim_say(s, "session %" PRIu32 " of slot %" PRIu32 " has ended", id, x->slot);
+    sim_sched_step(s, &ev);
+}
+
+void sim_sched_start(struct sim *s)
+{
+    s->life++;
+    s->config.epoch = s->life;
+    memset(s->session_of, 0xff, sizeof s->session_of);
+    mr_arena_init(&s->arena, mr_sched_arena_bytes(&s->config));
+    mr_sched_effects_init(&s->fx, s->config.workers_max, s->config.stores_max);
+    s->sched = mr_sched_new(&s->config, &s->arena);
+    s->turn_pending = false;
+    sim_say(s, "the scheduler starts, life %" PRIu32, s->life);
+    sim_journal_replay(s);
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->store_of[i]) sim_store_start(s, i);
+    if (s->journal_away) {
+        struct mr_sched_event away = {.type = MR_SCHED_JOURNAL_AWAY};
+        sim_sched_step(s, &away);
+    }
+}
+
+void sim_sched_crash(struct sim *s)
+{
+    if (!s->sched) return;
+    s->count.crashes++;
+    s->losses++;
+    sim_say(s, "the scheduler dies");
+    struct mr_sched_totals t;
+    mr_sched_totals(s->sched, &t);
+    s->count.recomputed += t.recomputed;
+    for (uint32_t i = 0; i < s->sessions_count; i++) {
+        struct sim_session *x = &s->sessions[i];
+        if (x->life != s->life || !x->is_up) continue;
+        x->is_up = false;
+        sim_push(s, 100 * MR_US + sim_below(s, 20 * MR_MS),
+            (struct sim_ev){.kind = EV_DOWN_END, .a = i});
+    }
+    mr_sched_free(&s->sched);
+    mr_sched_effects_fini(&s->fx);
+    mr_arena_fini(&s->arena);
+    sim_journal_lose_tail(s);
+}

@@ -1,0 +1,296 @@
+/* Between the columns of both cores, as the wire would carry them: copied, with the session's
+ * tables of ops and nodes. What services/{scheduler,worker}/wire*.c do with protobuf between. */
+#include "tests/sim/sim.h"
+
+#include <stdio.h>
+
+static const struct mr_ws_run *runs_down(struct sim_msg *m, const struct mr_buf *b, uint32_t *count)
+{
+    const struct mr_sched_run *from = (const void *)b->p;
+    *count = (uint32_t)(b->n / sizeof *from);
+    struct mr_ws_run *to = sim_keep(m, NULL, *count * sizeof *to);
+    for (uint32_t i = 0; i < *count; i++)
+        to[i] = (struct mr_ws_run){{from[i].job}, from[i].count};
+    return to;
+}
+
+static void *keep_buf(struct sim_msg *m, const struct mr_buf *b)
+{
+    return sim_keep(m, b->p, b->n);
+}
+
+static struct mr_str keep_str(struct sim_msg *m, struct mr_str t)
+{
+    return mr_str_of(sim_keep(m, t.p, t.n), t.n);
+}
+
+static struct mr_ws_refs refs_down(struct sim_msg *m, const struct mr_sched_refs_out *r)
+{
+    struct mr_ws_refs out = {.count = r->count};
+    if (!r->count) return out;
+    out.runs = runs_down(m, &r->runs, &out.runs_count);
+    out.index = keep_buf(m, &r->index);
+    out.attempt = keep_buf(m, &r->attempt);
+    return out;
+}
+
+struct tables {
+    struct mr_str ops[64];
+    struct mr_ws_node nodes[STORES_MAX + 2];
+};
+
+static uint32_t store_number(
+    struct sim *s, struct sim_session *x, struct sim_msg *m, uint32_t store, struct tables *t)
+{
+    uint64_t incarnation = 0;
+    struct mr_str node;
+    struct mr_str address;
+    bool is_alive;
+    if (x->store_of[store]) return x->store_of[store];
+    if (!mr_sched_store(s->sched, store, &incarnation, &node, &address, &is_alive)) return 0;
+    t->nodes[m->down.nodes_count++] = (struct mr_ws_node){keep_str(m, address), {incarnation}};
+    return x->store_of[store] = ++x->stores;
+}
+
+static void values_down(struct sim *s, struct sim_session *x, struct sim_msg *m,
+    const struct mr_sched_batch *b, struct tables *t)
+{
+    struct mr_ws_values *v = &m->down.values;
+    const mr_object_id *ids = (const void *)b->value_object.p;
+    const uint32_t *stores = (const void *)b->value_object_store.p;
+    uint32_t n = (uint32_t)(b->value_object.n / sizeof *ids);
+    if (!b->values.count) return;
+    v->runs = runs_down(m, &b->values.runs, &v->runs_count);
+    v->index = keep_buf(m, &b->values.index);
+    v->count = b->values.count;
+    v->inline_bytes = keep_buf(m, &b->value_inline_bytes);
+    v->inlined = keep_str(m, mr_buf_str(&b->value_inline));
+    v->objects_count = n;
+    uint64_t *maker = sim_keep(m, NULL, n * sizeof *maker);
+    uint64_t *number = sim_keep(m, NULL, n * sizeof *number);
+    uint32_t *node = sim_keep(m, NULL, n * sizeof *node);
+    v->object_bytes = keep_buf(m, &b->value_object_bytes);
+    for (uint32_t i = 0; i < n; i++) {
+        maker[i] = ids[i].maker;
+        number[i] = ids[i].number;
+        node[i] = stores[i] ? store_number(s, x, m, stores[i], t) : 0;
+    }
+    v->object_maker = maker;
+    v->object_number = number;
+    v->object_node = node;
+    if (s->plant == PLANT_VALUE && sim_chance(s, 4)) *v = (struct mr_ws_values){0};
+}
+
+static const struct mr_ws_extra *extras_down(
+    struct sim *s, struct sim_msg *m, const struct mr_sched_batch *b, uint32_t *count)
+{
+    const struct mr_sched_extra *from = (const void *)b->extra.p;
+    const struct mr_sched_amount *amounts = (const void *)b->resources.p;
+    *count = (uint32_t)(b->extra.n / sizeof *from);
+    struct mr_ws_extra *to = sim_keep(m, NULL, *count * sizeof *to);
+    for (uint32_t i = 0; i < *count; i++) {
+        const struct mr_sched_extra *x = &from[i];
+        struct mr_ws_resource *r = sim_keep(m, NULL, x->resources_count * sizeof *r);
+        for (uint32_t k = 0; k < x->resources_count; k++) {
+            const struct mr_sched_amount *a = &amounts[x->resources_at + k];
+            r[k] = (struct mr_ws_resource){
+                keep_str(m, mr_sched_resource_name(s->sched, a->kind)), a->micro};
+        }
+        to[i] = (struct mr_ws_extra){.row = x->row,
+            .long_running = x->long_running,
+            .alone = x->alone,
+            .want_object = x->want_object,
+            .timeout_ns = x->timeout_ns,
+            .resources = r,
+            .resources_count = x->resources_count,
+            .key = keep_str(m, mr_str_of(b->text.p + x->key_at, x->key_bytes))};
+    }
+    return to;
+}
+
+static void tasks_down(struct sim *s, struct sim_session *x, struct sim_msg *m,
+    const struct mr_sched_batch *b, struct tables *t)
+{
+    struct mr_ws_tasks *k = &m->down.tasks;
+    const uint32_t *ops = (const void *)b->op.p;
+    if (!b->tasks.count) return;
+    *k = (struct mr_ws_tasks){.index = keep_buf(m, &b->tasks.index),
+        .attempt = keep_buf(m, &b->tasks.attempt),
+        .args = keep_str(m, mr_buf_str(&b->args)),
+        .args_bytes = keep_buf(m, &b->args_bytes),
+        .inputs_count = keep_buf(m, &b->inputs_count),
+        .inputs = keep_buf(m, &b->inputs),
+        .last_use = keep_buf(m, &b->last_use),
+        .order = keep_buf(m, &b->order),
+        .count = b->tasks.count,
+        .inputs_total = (uint32_t)(b->inputs.n / sizeof(uint32_t)),
+        .last_use_count = (uint32_t)(b->last_use.n / sizeof(uint32_t))};
+    k->runs = runs_down(m, &b->tasks.runs, &k->runs_count);
+    if (b->has_priority) k->priority = keep_buf(m, &b->priority);
+    uint32_t *op = sim_keep(m, NULL, k->count * sizeof *op);
+    for (uint32_t i = 0; i < k->count; i++) {
+        mr_assert(ops[i] < MR_ARRAY_LEN(x->op_of));
+        if (!x->op_of[ops[i]]) {
+            x->op_of[ops[i]] = ++x->ops;
+            t->ops[m->down.ops_count++] = keep_str(m, mr_sched_op_name(s->sched, ops[i]));
+        }
+        op[i] = x->op_of[ops[i]];
+    }
+    k->op = op;
+    k->extras = extras_down(s, m, b, &k->extras_count);
+    for (uint32_t i = 0; i < k->runs_count; i++)
+        (void)sim_job_of(s, k->runs[i].job.v); /* learnt while the scheduler can tell */
+}
+
+struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct mr_sched_batch *b)
+{
+    struct sim_msg *m = mr_alloc(sizeof *m);
+    struct tables t;
+    if (b->has_registered) {
+        struct mr_ws_registered *r = sim_keep(m, NULL, sizeof *r);
+        *r = (struct mr_ws_registered){.incarnation = b->incarnation,
+            .epoch = s->config.epoch,
+            .heartbeat_ns = s->config.heartbeat,
+            .lease_ns = s->config.lease,
+            .adopt = refs_down(m, &b->adopt),
+            .keep = refs_down(m, &b->keep)};
+        m->down.registered = r;
+        s->count.adopted += b->adopt.count;
+    }
+    values_down(s, x, m, b, &t);
+    tasks_down(s, x, m, b, &t);
+    m->down.ops = sim_keep(m, t.ops, m->down.ops_count * sizeof *t.ops);
+    m->down.nodes = sim_keep(m, t.nodes, m->down.nodes_count * sizeof *t.nodes);
+    m->down.cancel = refs_down(m, &b->cancel);
+    m->down.steal = refs_down(m, &b->steal);
+    m->down.fetch = refs_down(m, &b->fetch);
+    if (s->plant != PLANT_RELEASE) m->down.release = refs_down(m, &b->release);
+    m->down.drain = b->drain;
+    m->down.heard = b->heard;
+    m->down.forget_jobs = keep_buf(m, &b->forget_jobs);
+    m->down.forget_jobs_count = (uint32_t)(b->forget_jobs.n / sizeof(uint64_t));
+    struct mr_error e = {0};
+    if (mr_ws_down_check(&m->down, &e)) sim_fail(s, "the scheduler's columns: %s", e.text);
+    return m;
+}
+
+static const struct mr_sched_run *runs_up(
+    struct sim_msg *m, const struct mr_ws_run *from, uint32_t count)
+{
+    struct mr_sched_run *to = sim_keep(m, NULL, count * sizeof *to);
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = (struct mr_sched_run){from[i].job.v, from[i].count};
+    return to;
+}
+
+static struct mr_sched_refs refs_up(struct sim_msg *m, const struct mr_ws_refs *r)
+{
+    return (struct mr_sched_refs){.runs = runs_up(m, r->runs, r->runs_count),
+        .runs_count = r->runs_count,
+        .index = sim_keep(m, r->index, r->count * sizeof *r->index),
+        .attempt = sim_keep(m, r->attempt, r->count * sizeof *r->attempt),
+        .count = r->count};
+}
+
+static struct mr_sched_completed completed_up(struct sim_msg *m, const struct mr_ws_completed *c)
+{
+    size_t n = c->count;
+    struct mr_sched_completed out = {.tasks = {.runs = runs_up(m, c->runs, c->runs_count),
+                                         .runs_count = c->runs_count,
+                                         .index = sim_keep(m, c->index, n * 4),
+                                         .attempt = sim_keep(m, c->attempt, n * 4),
+                                         .count = c->count},
+        .inline_bytes = sim_keep(m, c->inline_bytes, n * 4),
+        .inline_data = keep_str(m, c->inlined),
+        .object_maker = sim_keep(m, c->object_maker, (size_t)c->objects_count * 8),
+        .object_number = sim_keep(m, c->object_number, (size_t)c->objects_count * 8),
+        .object_bytes = sim_keep(m, c->object_bytes, (size_t)c->objects_count * 8),
+        .objects_count = c->objects_count,
+        .base_ns = c->base_ns,
+        .started_ns = sim_keep(m, c->started_ns, n * 8),
+        .duration_ns = sim_keep(m, c->duration_ns, n * 8),
+        .cpu_ns = sim_keep(m, c->cpu_ns, n * 8),
+        .slot = sim_keep(m, c->slot, n * 4),
+        .failures_count = c->failures_count};
+    if (c->outcome) {
+        uint32_t *outcome = sim_keep(m, NULL, n * sizeof *outcome);
+        for (size_t i = 0; i < n; i++)
+            outcome[i] = c->outcome[i];
+        out.outcome = outcome;
+    }
+    struct mr_sched_failure *f = sim_keep(m, NULL, c->failures_count * sizeof *f);
+    for (uint32_t i = 0; i < c->failures_count; i++)
+        f[i] = (struct mr_sched_failure){.row = c->failures[i].row,
+            .code = mr_err_grpc(c->failures[i].code),
+            .message = keep_str(m, c->failures[i].message)};
+    out.failures = f;
+    return out;
+}
+
+static void register_up(
+    struct sim *s, struct sim_msg *m, const struct sim_proc *p, const struct mr_ws_register *r)
+{
+    static const struct mr_sched_resource gpu = {MR_STR_INIT("gpu"), GPU};
+    char text[32];
+    m->is_register = true;
+    struct mr_sched_op *ops = sim_keep(m, NULL, OPS * sizeof *ops);
+    for (uint32_t i = 0; i < OPS; i++)
+        ops[i] = (struct mr_sched_op){.name = mr_str(sim_ops[i]),
+            .deterministic = i != OP_DICE,
+            .by_reference = i == OP_REF,
+            .long_running = i == OP_LONG};
+    m->reg = (struct mr_sched_register){.incarnation = r->incarnation,
+        .epoch = r->epoch,
+        .store = p->store,
+        .slots = p->slots,
+        .memory_bytes = (uint64_t)1 << 30,
+        .time_ns = r->time_ns,
+        .resources = &gpu,
+        .resources_count = p->name % 2,
+        .ops = ops,
+        .ops_count = p->name % 2 ? OPS : OPS - 1,
+        .holding = completed_up(m, &r->holding),
+        .queued = refs_up(m, &r->queued)};
+    (void)snprintf(text, sizeof text, "w%" PRIu32, p->name);
+    m->reg.name = keep_str(m, mr_str(text));
+    (void)snprintf(text, sizeof text, "n%" PRIu32, p->node);
+    m->reg.node = keep_str(m, mr_str(text));
+    m->reg.store_address = m->reg.node;
+    (void)s;
+}
+
+struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struct mr_ws_up *up)
+{
+    struct sim_msg *m = mr_alloc(sizeof *m);
+    if (up->reg) {
+        register_up(s, m, p, up->reg);
+        return m;
+    }
+    m->up = (struct mr_sched_message){.completed = completed_up(m, &up->completed),
+        .given = refs_up(m, &up->given),
+        .started = refs_up(m, &up->started),
+        .unknown = refs_up(m, &up->unknown),
+        .missing_count = up->missing_count,
+        .leaving = up->leaving};
+    if (s->plant == PLANT_GIVEN) m->up.given = (struct mr_sched_refs){0};
+    struct mr_sched_missing *x = sim_keep(m, NULL, up->missing_count * sizeof *x);
+    for (uint32_t i = 0; i < up->missing_count; i++)
+        x[i] = (struct mr_sched_missing){up->missing[i].job.v, up->missing[i].index,
+            up->missing[i].attempt, up->missing[i].input, MR_STR("it is gone")};
+    m->up.missing = x;
+    if (up->heartbeat) {
+        const struct mr_ws_heartbeat *h = up->heartbeat;
+        m->up.heartbeat = (struct mr_sched_heartbeat){.present = true,
+            .sequence = h->sequence,
+            .time_ns = h->time_ns,
+            .memory_used_bytes = h->memory_used_bytes,
+            .held_bytes = h->held_bytes,
+            .queued = h->queued,
+            .running = h->running,
+            .tasks_started = h->tasks_started,
+            .tasks_done = h->tasks_done,
+            .running_tasks = refs_up(m, &h->running_tasks),
+            .queue_ns = h->queue_ns};
+    }
+    return m;
+}
