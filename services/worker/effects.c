@@ -69,6 +69,23 @@ static void fetch(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
     mr_worker_shell_step(sh, &ev);
 }
 
+static void drops_flush(struct mr_worker_shell *sh)
+{
+    struct mr_store_holder holder = {MR_HOLD_JOB, sh->drops_job.v};
+    if (sh->drops_count) mr_store_unhold(sh->store, sh->drops, sh->drops_count, holder);
+    sh->drops_count = 0;
+}
+
+/* Objects of one job go to the store together: forgetting a job drops all it made. */
+static void drop(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
+{
+    if (!sh->store) return;
+    if (sh->drops_job.v != e->object.job.v || sh->drops_count == MR_ARRAY_LEN(sh->drops))
+        drops_flush(sh);
+    sh->drops_job = e->object.job;
+    sh->drops[sh->drops_count++] = e->object.object;
+}
+
 static void end_soon(struct mr_worker_shell *sh, int code, mr_duration grace)
 {
     sh->ending = true;
@@ -88,11 +105,7 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
     case MR_WORKER_UNPIN:
         if (sh->fetcher) mr_fetcher_unpin(sh->fetcher, e->object.serial);
         break;
-    case MR_WORKER_DROP: {
-        struct mr_store_holder holder = {MR_HOLD_JOB, e->object.job.v};
-        if (sh->store) mr_store_unhold(sh->store, &e->object.object, 1, holder);
-        break;
-    }
+    case MR_WORKER_DROP: drop(sh, e); break;
     case MR_WORKER_SEND: /* done: they are lent until the next step */ break;
     case MR_WORKER_CONNECT:
         mr_worker_link_close(sh);
@@ -121,6 +134,7 @@ static void perform(struct mr_worker_shell *sh)
         if (fx.p[i].kind == MR_WORKER_SEND) mr_worker_link_send(sh, fx.p[i].send);
     for (uint32_t i = 0; i < fx.count; i++)
         perform_one(sh, &fx.p[i]);
+    if (sh->store) drops_flush(sh);
     fx.count = 0;
     if (sh->fx.count) {
         mr_worker_effects_fini(&fx);

@@ -62,6 +62,9 @@ struct mr_worker_shell {
     struct mr_run **runs; /* by strand id: the last one given out; NULL when it ended */
     uint32_t runs_room, runs_count;
     struct mr_fetcher *fetcher;
+    mr_object_id drops[1024]; /* of one job, to be let go */
+    uint32_t drops_count;
+    mr_job_id drops_job;
 
     /* the stream */
     const char *scheduler;

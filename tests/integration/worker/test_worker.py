@@ -358,6 +358,13 @@ class Exec(Case):
         self.assertIn("because", row["failure"].log)
         self.assertIn("127", s.result(1)["failure"].message)
 
+    def test_output_of_a_task_that_ends_well_is_its_log(self):
+        s = self.begin()
+        s.tasks((0, "exec", [["sh", "-c", "echo one >&2; echo two >&2; echo out"]], []))
+        self.assertEqual(s.value(0), "out\n")
+        s.wait("the log", lambda: s.logs)
+        self.assertEqual((s.logs[0].index, s.logs[0].text), (0, "one\ntwo\n"))
+
     def test_cancel_kills_the_whole_group(self):
         s = self.begin()
         mark = pathlib.Path(self.r.dir) / "mark"
