@@ -2,11 +2,14 @@
 #include "gateway/scrape.h"
 
 #include "base/alloc.h"
+#include "gateway/census.h"
 #include "gateway/prometheus.h"
+#include "rpc/pb.h"
 #include "rpc/wire.h"
 
 #define TIMEOUT (2 * MR_SECOND)
 #define OWN_BYTES_MAX ((size_t)8 << 20)
+#define CENSUS_BYTES_MAX ((size_t)64 << 20)
 
 struct scrape {
     struct mr_exchange *x;
@@ -15,8 +18,11 @@ struct scrape {
     void (*done)(struct mr_exchange *x);
 };
 
+enum part_kind { PART_METRICS, PART_INFO, PART_WORKERS };
+
 struct part {
     struct scrape *scrape;
+    enum part_kind kind;
     char *instance;
 };
 
@@ -41,21 +47,66 @@ static void add_up(struct scrape *s, const char *instance, bool up)
     mr_buf_fini(&b);
 }
 
-static void on_text(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+/* Whatever it says, a service that says something is up. */
+static bool is_up(const struct mr_rpc_status *status)
+{
+    return status->code != mr_err_grpc(MR_EAWAY) && status->code != mr_err_grpc(MR_ETIMEOUT);
+}
+
+static void add_metrics(struct part *p, struct mr_str reply)
+{
+    struct mr_wire_reader r = mr_wire_read(reply);
+    struct mr_wire_field f;
+    while (!mr_wire_next(&r, &f))
+        if (f.number == 1 && f.type == MR_WIRE_BYTES)
+            mr_prometheus_add(p->scrape->all, f.bytes, p->instance);
+}
+
+static void add_census(struct part *p, struct mr_str reply)
+{
+    struct mr_pb_arena arena;
+    struct mr_buf text;
+    mr_pb_arena_init(&arena, CENSUS_BYTES_MAX);
+    mr_buf_init(&text, CENSUS_BYTES_MAX);
+    const ProtobufCMessageDescriptor *type = p->kind == PART_INFO
+                                                 ? &millrace__v1__info_response__descriptor
+                                                 : &millrace__v1__workers_response__descriptor;
+    const ProtobufCMessage *m = mr_pb_unpack(type, reply, &arena, NULL);
+    if (m && p->kind == PART_INFO)
+        mr_census_info((const Millrace__V1__InfoResponse *)(const void *)m, &text);
+    else if (m)
+        mr_census_workers((const Millrace__V1__WorkersResponse *)(const void *)m, &text);
+    mr_prometheus_add(p->scrape->all, mr_buf_str(&text), p->instance);
+    mr_buf_fini(&text);
+    mr_pb_arena_fini(&arena);
+}
+
+static void on_reply(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
     struct part *p = ctx;
-    bool up = status->code == 0 && reply;
-    add_up(p->scrape, p->instance, up);
-    if (up) {
-        struct mr_wire_reader r = mr_wire_read(mr_rpc_message_str(reply));
-        struct mr_wire_field f;
-        while (!mr_wire_next(&r, &f))
-            if (f.number == 1 && f.type == MR_WIRE_BYTES)
-                mr_prometheus_add(p->scrape->all, f.bytes, p->instance);
-    }
+    if (p->kind == PART_METRICS) add_up(p->scrape, p->instance, is_up(status));
+    if (reply && p->kind == PART_METRICS)
+        add_metrics(p, mr_rpc_message_str(reply));
+    else if (reply)
+        add_census(p, mr_rpc_message_str(reply));
     finish_if_last(p->scrape);
     mr_release(p->instance);
     mr_release(p);
+}
+
+static void ask(struct scrape *s, struct mr_rpc_channel *channel, enum part_kind kind)
+{
+    static const enum mr_method_id methods[] = {
+        [PART_METRICS] = MR_METHOD_METRICS_READ,
+        [PART_INFO] = MR_METHOD_CLUSTER_INFO,
+        [PART_WORKERS] = MR_METHOD_CLUSTER_WORKERS,
+    };
+    struct part *p = mr_alloc(sizeof *p);
+    *p = (struct part){s, kind, mr_copy_text(mr_rpc_channel_address(channel))};
+    struct mr_rpc_call_options options = {.timeout = TIMEOUT, .one_reply = true};
+    s->waiting++;
+    (void)mr_rpc_unary(
+        channel, mr_proto_method(methods[kind])->path, mr_str_of("", 0), &options, on_reply, p);
 }
 
 static bool is_repeated(const struct mr_backends *b, size_t at)
@@ -78,14 +129,9 @@ void mr_scrape_start(struct mr_backends *b, struct mr_stats *own, struct mr_exch
     mr_buf_fini(&text);
 
     size_t count = mr_backends_count(b);
-    for (size_t i = 0; i < count; i++) {
-        struct mr_rpc_channel *channel = mr_backends_at(b, i);
-        if (is_repeated(b, i)) continue; /* one process for both */
-        s->waiting++;
-        struct part *p = mr_alloc(sizeof *p);
-        *p = (struct part){s, mr_copy_text(mr_rpc_channel_address(channel))};
-        struct mr_rpc_call_options options = {.timeout = TIMEOUT, .one_reply = true};
-        (void)mr_rpc_unary(channel, mr_proto_method(MR_METHOD_METRICS_READ)->path, mr_str_of("", 0),
-            &options, on_text, p);
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!is_repeated(b, i)) /* one process may be both */
+            ask(s, mr_backends_at(b, i), PART_METRICS);
+    ask(s, mr_backends_at(b, 0), PART_INFO); /* 0 is the scheduler */
+    ask(s, mr_backends_at(b, 0), PART_WORKERS);
 }

@@ -242,6 +242,8 @@ class Calls(Case):
         self.assertEqual(text.count("# TYPE a_total counter"), 1)
         self.assertIn('x="1"} 2', text)
         self.assertRegex(text, r'millrace_http_requests_total{instance="gateway",status="2xx"} [1-9]')
+        self.assertRegex(text, r'millrace_ready{instance="unix:[^"]*"} 1')
+        self.assertRegex(text, r'millrace_worker_slots{instance="unix:[^"]*",worker="w1",node=""} 4')
         self.assertRegex(text, r"millrace_up{instance=\"unix:[^\"]*\"} 1")
 
     def test_many_requests_share_a_connection(self):
