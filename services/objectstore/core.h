@@ -11,9 +11,7 @@
 #include "base/index.h"
 #include "base/time.h"
 #include "store/arena/client.h"
-
 struct mr_ostore;
-
 struct mr_ostore_config {
     uint64_t memory_bytes;  /* the budget of all segments */
     uint64_t segment_bytes; /* of an ordinary segment */
@@ -50,8 +48,9 @@ enum mr_ostore_event_type {
 };
 
 enum {
-    MR_OSTORE_FORCE = 1,     /* of DELETE */
-    MR_OSTORE_PERSISTED = 1, /* of WRITTEN, and of the effect WRITE */
+    MR_OSTORE_FORCE = 1,          /* of DELETE */
+    MR_OSTORE_PERSISTED = 1,      /* of WRITTEN, and of the effect WRITE */
+#define MR_OSTORE_SEEK UINT32_MAX /* a source: look it up; FETCH_FAILED with MR_EAGAIN: wait on */
 };
 
 struct mr_ostore_event {
@@ -116,7 +115,6 @@ struct mr_ostore_effects {
 /* Room for the most effects one step may have; the caller carries them out and sets n = 0. */
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config);
 void mr_ostore_effects_fini(struct mr_ostore_effects *fx);
-
 struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config);
 void mr_ostore_free(struct mr_ostore **s);
 void mr_ostore_step(struct mr_ostore *s, mr_time now, const struct mr_ostore_event *ev,

@@ -327,6 +327,8 @@ void mr_ostore_fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *e
         return;
     }
     move_to(s, o, restoring ? PLACE_SPILLED : PLACE_WANTED);
+    if (ev->err == MR_EAGAIN && !restoring && x->waiters)
+        return; /* nobody has it: it may be made */
     answer_waiters(s, o, false, ev->err);
     if (restoring) return;
     answer_waiters(s, o, true, ev->err);

@@ -292,13 +292,14 @@ static void on_get(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_m
 {
     const struct mr_ctl_get *g = m->fixed;
     /* What is said to lie here is on its way here: it is waited for, not pulled. */
-    bool elsewhere = g->source[0] && (!sh->address || strcmp(g->source, sh->address) != 0);
+    bool is_ours = sh->address && !strcmp(g->source, sh->address);
+    uint32_t source = g->source[0] ? mr_shell_source(sh, g->source) : MR_OSTORE_SEEK;
     mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GET,
                           .client = p->number,
                           .request = m->request,
                           .id = g->id,
                           .timeout = g->timeout_ns,
-                          .source = elsewhere ? mr_shell_source(sh, g->source) : 0});
+                          .source = is_ours ? 0 : source});
 }
 
 static void on_grant(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)

@@ -152,8 +152,9 @@ static void on_freed(struct mr_shell *sh, const struct mr_ostore_effect *x)
 static void on_pull(struct mr_shell *sh, const struct mr_ostore_effect *x)
 {
     bool known = x->source > 0 && x->source <= sh->sources_count;
-    if (known && sh->pull) {
-        sh->pull(sh->answer_ctx, x->id, sh->sources[x->source - 1]);
+    bool seek = x->source == MR_OSTORE_SEEK;
+    if ((known || seek) && sh->pull) {
+        sh->pull(sh->answer_ctx, x->id, seek ? NULL : sh->sources[x->source - 1]);
         return;
     }
     struct mr_ostore_event ev = {.type = MR_OE_FETCH_FAILED, .id = x->id, .err = MR_ENOENT};

@@ -31,7 +31,7 @@ struct pull {
     struct mr_service *sv;
     struct mr_rpc_call *call; /* NULL: over */
     mr_object_id id;
-    const char *source;
+    char *source; /* NULL: to be looked up */
     int err;
     struct mr_error error;
     uint64_t bytes;
@@ -143,6 +143,7 @@ static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uin
 static void pull_free(struct pull *p)
 {
     mr_rpc_message_free(&p->waiting);
+    mr_release(p->source);
     mr_release(p);
 }
 
@@ -156,14 +157,15 @@ static void finish(struct pull *p)
     } else if (p->has_draft) {
         mr_store_abort(p->sv->self, &p->ask.draft);
     }
-    if (p->err) {
+    if (p->err && p->source) {
         char id[MR_OBJECT_ID_TEXT_MAX];
         mr_object_id_format(p->id, id);
         mr_log(MR_WARN, "pull.failed", "object=%s source=%s what=\"%s\"", id, p->source,
             p->error.text);
+    }
+    if (p->err)
         mr_shell_post(p->sv->sh,
             &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = p->id, .err = p->err});
-    }
     pull_free(p);
 }
 
@@ -261,7 +263,8 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 
 static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
 
-/* ---- all --------------------------------------------------------------------------------------*/
+/* ---- all
+ * --------------------------------------------------------------------------------------*/
 
 struct mr_rpc_channel *mr_puller_channel(struct mr_puller *p, const char *address)
 {
@@ -281,6 +284,11 @@ static void start(void *ctx)
 {
     struct pull *p = ctx;
     struct mr_puller *puller = p->sv->puller;
+    if (!p->source) {
+        p->err = MR_EAGAIN;
+        finish(p);
+        return;
+    }
     struct mr_rpc_channel *channel = puller ? mr_puller_channel(puller, p->source) : NULL;
     if (!channel) {
         p->err = mr_fail(&p->error, MR_EAWAY, "no connection can be made");
@@ -318,11 +326,25 @@ void mr_puller_close(struct mr_puller **pp)
     mr_release(p);
 }
 
+static void found(void *ctx, int err, const struct mr_place_record *record) /* any thread */
+{
+    struct pull *p = ctx;
+    if (!err && record && !mr_str_eq(record->address, mr_str(p->sv->address)))
+        p->source = mr_format("%.*s", MR_STR_ARG(record->address));
+    mr_service_post(p->sv, start, p);
+}
+
+static void seek(void *ctx)
+{
+    struct pull *p = ctx;
+    mr_names_find(p->sv->names, p->id, found, p);
+}
+
 void mr_puller_post(struct mr_puller *puller, mr_object_id id, const char *source)
 {
     struct pull *p = mr_alloc(sizeof *p);
     p->sv = puller->sv;
     p->id = id;
-    p->source = source;
-    mr_service_post(p->sv, start, p);
+    p->source = source ? mr_copy_text(source) : NULL;
+    mr_service_post(p->sv, source ? start : seek, p);
 }

@@ -96,7 +96,8 @@ struct mr_shell {
     uint32_t asks_count;
     uint64_t ask_number;
     void (*answer)(void *ctx, struct mr_ask *ask); /* gives an ask back, from the control thread */
-    void (*pull)(void *ctx, mr_object_id id, const char *source); /* the same, starts a transfer */
+    /* The same, starts a transfer; source NULL: from where the cluster's directory says. */
+    void (*pull)(void *ctx, mr_object_id id, const char *source);
     void (*lost)(void *ctx, mr_object_id id); /* the same: tells the scheduler */
     void *answer_ctx;
     const char *address; /* of our own gRPC; NULL: none */

@@ -176,6 +176,21 @@ static void one_pull_is_under_way_however_many_ask(void **state)
     assert_int_equal(answers, 2);
 }
 
+static void what_nobody_has_yet_is_waited_for_after_the_search(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    get(w, 1, 1, id_of(1, 1), 10 * MR_SECOND, MR_OSTORE_SEEK);
+    assert_int_equal(effect(w, MR_OX_PULL)->source, MR_OSTORE_SEEK);
+    struct mr_ostore_event unknown = {
+        .type = MR_OE_FETCH_FAILED, .id = id_of(1, 1), .err = MR_EAGAIN};
+    act(w, unknown);
+    assert_null(effect(w, MR_OX_GOT));
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    seal(w, 1, id_of(1, 1), segment, 0, 5000, 5);
+    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
+}
+
 static void the_last_holder_frees_the_object_unless_it_is_pinned(void **state)
 {
     struct world *w = *state;
@@ -384,6 +399,11 @@ static void owe(struct sim *m, struct mr_ostore_event ev)
     if (m->pending_count < PENDING_MAX) m->pending[m->pending_count++].ev = ev;
 }
 
+static uint64_t below(struct sim *m, uint64_t n)
+{
+    return mr_rng_below(&m->rng, n);
+}
+
 static void sim_step(struct sim *m, struct mr_ostore_event ev);
 
 static void sim_granted(struct sim *m, const struct mr_ostore_effect *x)
@@ -428,7 +448,7 @@ static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
     case MR_OX_RESTORE:
     case MR_OX_PULL:
         ev.type = MR_OE_FETCH_FAILED;
-        ev.err = bad ? MR_ELOST : MR_ELIMIT;
+        ev.err = bad ? MR_ELOST : below(m, 2) ? MR_ELIMIT : MR_EAGAIN;
         ev.bytes = x->bytes ? x->bytes : 100000;
         owe(m, ev);
         break;
@@ -460,11 +480,6 @@ static void sim_step(struct sim *m, struct mr_ostore_event ev)
                 .err = mr_rng_below(&m->rng, 4) ? MR_OK : MR_EAGAIN};
         }
     }
-}
-
-static uint64_t below(struct sim *m, uint64_t n)
-{
-    return mr_rng_below(&m->rng, n);
 }
 
 static mr_object_id some_id(struct sim *m)
@@ -611,6 +626,7 @@ int main(void)
         T(a_get_before_the_seal_is_answered_by_the_seal),
         T(a_get_of_what_never_comes_times_out),
         T(one_pull_is_under_way_however_many_ask),
+        T(what_nobody_has_yet_is_waited_for_after_the_search),
         T(the_last_holder_frees_the_object_unless_it_is_pinned),
         T(a_held_object_is_deleted_only_by_force),
         T(a_dead_client_takes_only_what_it_held_alone),
