@@ -14,6 +14,8 @@
 
 #define PAGE_MAX 1000u
 #define PIN_SECONDS_MAX 3600.0
+#define COLLECTION_BYTES_MAX ((uint64_t)16 << 20)
+#define LOOK_WAIT (5 * MR_SECOND)
 
 static void on_open(struct mr_rpc_call *call)
 {
@@ -170,16 +172,40 @@ static void on_list(struct mr_rpc_call *call, struct mr_rpc_message *m)
     mr_op_ask(op, MR_ASK_PAGE, list_done);
 }
 
+/* ---- an object with its parts
+ * -------------------------------------------------------------------*/
+
+struct parts {
+    mr_object_id *ids; /* the object itself is the last */
+    uint32_t count;
+    uint32_t at;
+};
+
+/* op->more becomes the parts of the collection in op->view, if it is one, and op->id. */
+static void take_parts(struct mr_op *op)
+{
+    struct parts *p = mr_op_take(op, sizeof *p);
+    mr_object_id whole = op->id;
+    op->more = p;
+    struct mr_value v;
+    struct mr_collection c;
+    bool is_collection = !op->err && op->view.pin &&
+                         !mr_value_check(mr_str_of(op->view.p, op->view.bytes), &v, NULL) &&
+                         v.kind == MR_VALUE_COLLECTION && !mr_collection_open(&v, &c, NULL);
+    uint32_t count = is_collection ? c.count : 0;
+    p->ids = mr_op_take(op, (count + 1) * sizeof *p->ids);
+    for (uint32_t i = 0; i < count; i++) {
+        struct mr_collection_part part;
+        if (!mr_collection_part(&c, i, &part, NULL) && !mr_object_id_is_none(part.id))
+            p->ids[p->count++] = part.id;
+    }
+    p->ids[p->count++] = whole;
+}
+
 /* ---- Delete, Pin ------------------------------------------------------------------------------*/
 
-static void delete_done(struct mr_op *op)
+static void delete_refused(struct mr_op *op)
 {
-    if (!op->err) {
-        mr_names_unplace(op->sv->names, op->id);
-        Millrace__V1__DeleteObjectResponse out = MILLRACE__V1__DELETE_OBJECT_RESPONSE__INIT;
-        reply(op, &out);
-        return;
-    }
     char id[MR_OBJECT_ID_TEXT_MAX];
     char holder[64];
     mr_object_id_format(op->id, id);
@@ -191,12 +217,63 @@ static void delete_done(struct mr_op *op)
         id, name ? "name " : "", name ? name : holder);
 }
 
+/* The parts of a collection go with it, unless something else holds them. */
+static void delete_part(struct mr_op *op);
+
+static void part_deleted(struct mr_op *op)
+{
+    struct parts *p = op->more;
+    p->at++;
+    delete_part(op);
+}
+
+static void part_looked_up(struct mr_op *op)
+{
+    op->ask.ev.flags = 0;
+    if (op->err)
+        mr_op_elsewhere(op, "/millrace.v1.Objects/Delete", part_deleted);
+    else
+        mr_op_event(op, MR_OE_DELETE, part_deleted);
+}
+
+static void delete_part(struct mr_op *op)
+{
+    struct parts *p = op->more;
+    if (p->at + 1 >= p->count) {
+        Millrace__V1__DeleteObjectResponse out = MILLRACE__V1__DELETE_OBJECT_RESPONSE__INIT;
+        reply(op, &out);
+        return;
+    }
+    op->id = p->ids[p->at];
+    mr_op_stat(op, part_looked_up);
+}
+
+static void delete_done(struct mr_op *op)
+{
+    if (op->err) {
+        delete_refused(op);
+        return;
+    }
+    mr_names_unplace(op->sv->names, op->id);
+    delete_part(op);
+}
+
+static void delete_viewed(struct mr_op *op)
+{
+    take_parts(op);
+    if (op->view.pin) mr_store_release(op->sv->self, &op->view);
+    op->ask.ev = (struct mr_ostore_event){.flags = op->forced ? MR_OSTORE_FORCE : 0};
+    mr_op_event(op, MR_OE_DELETE, delete_done);
+}
+
 static void delete_known(struct mr_op *op)
 {
     if (op->err)
         fail_unknown(op);
+    else if (op->ask.infos[0].bytes <= COLLECTION_BYTES_MAX)
+        mr_op_get(op, NULL, LOOK_WAIT, delete_viewed); /* is it a collection? */
     else
-        mr_op_event(op, MR_OE_DELETE, delete_done);
+        delete_viewed(op);
 }
 
 static void on_delete(struct mr_rpc_call *call, struct mr_rpc_message *m)
@@ -205,8 +282,8 @@ static void on_delete(struct mr_rpc_call *call, struct mr_rpc_message *m)
     const Millrace__V1__DeleteObjectRequest *r =
         mr_op_request(op, m, &millrace__v1__delete_object_request__descriptor);
     if (!r || !mr_op_parse_id(op, "id", r->id)) return;
+    op->forced = r->force;
     mr_op_stat(op, delete_known);
-    op->ask.ev.flags = r->force ? MR_OSTORE_FORCE : 0;
 }
 
 static void pin_done(struct mr_op *op)
@@ -249,12 +326,6 @@ static void on_pin(struct mr_rpc_call *call, struct mr_rpc_message *m)
 /* ---- Persist: a collection takes its partitions along
  * ------------------------------------------*/
 
-struct persist {
-    mr_object_id *ids; /* the object itself is the last */
-    uint32_t count;
-    uint32_t at;
-};
-
 static void persist_next(struct mr_op *op);
 
 static void persist_failed(struct mr_op *op, const char *why)
@@ -266,7 +337,7 @@ static void persist_failed(struct mr_op *op, const char *why)
 
 static void persist_went_elsewhere(struct mr_op *op)
 {
-    struct persist *p = op->more;
+    struct parts *p = op->more;
     if (op->err) {
         persist_failed(op, op->error.text);
         return;
@@ -277,10 +348,10 @@ static void persist_went_elsewhere(struct mr_op *op)
 
 static void persist_written(struct mr_op *op)
 {
-    struct persist *p = op->more;
+    struct parts *p = op->more;
     bool is_part = p->at + 1 < p->count;
     if (op->err == MR_ENOENT && is_part) {
-        mr_op_persist_elsewhere(op, persist_went_elsewhere);
+        mr_op_elsewhere(op, "/millrace.v1.Objects/Persist", persist_went_elsewhere);
     } else if (op->err) {
         persist_failed(op,
             op->err == MR_ESTATE ? "the store was started without --dir" : mr_err_words(op->err));
@@ -304,7 +375,7 @@ static void persist_done(struct mr_op *op)
 
 static void persist_next(struct mr_op *op)
 {
-    struct persist *p = op->more;
+    struct parts *p = op->more;
     if (p->at == p->count) {
         mr_op_stat(op, persist_done);
         return;
@@ -315,22 +386,7 @@ static void persist_next(struct mr_op *op)
 
 static void persist_look(struct mr_op *op)
 {
-    struct persist *p = mr_op_take(op, sizeof *p);
-    mr_object_id whole = op->id;
-    op->more = p;
-    struct mr_value v;
-    struct mr_collection c;
-    bool is_collection = !op->err && op->view.pin &&
-                         !mr_value_check(mr_str_of(op->view.p, op->view.bytes), &v, NULL) &&
-                         v.kind == MR_VALUE_COLLECTION && !mr_collection_open(&v, &c, NULL);
-    uint32_t parts = is_collection ? c.count : 0;
-    p->ids = mr_op_take(op, (parts + 1) * sizeof *p->ids);
-    for (uint32_t i = 0; i < parts; i++) {
-        struct mr_collection_part part;
-        if (!mr_collection_part(&c, i, &part, NULL) && !mr_object_id_is_none(part.id))
-            p->ids[p->count++] = part.id;
-    }
-    p->ids[p->count++] = whole;
+    take_parts(op);
     persist_next(op);
 }
 

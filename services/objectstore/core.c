@@ -106,6 +106,7 @@ static void hold(struct mr_ostore *s, const struct mr_ostore_event *ev)
         if (s->objects[o].place == PLACE_DOOMED) return;
         (void)mr_ostore_link(s, o, (uint32_t)ev->holder.kind, key);
         if (ev->holder.kind == MR_HOLD_JOB) mr_ostore_vouch(s, o);
+        if (ev->holder.kind == MR_HOLD_NAME) s->objects[o].was_named = true;
         return;
     }
     if (!s->objects[o].offered) s->objects[o].unheld_since = s->now;

@@ -172,8 +172,9 @@ void mr_ostore_retry_doomed(struct mr_ostore *s)
 void mr_ostore_unheld(struct mr_ostore *s, uint32_t o)
 {
     const struct object *x = &s->objects[o];
-    if (x->holders || x->persisted || x->to_persist || x->place == PLACE_DOOMED) return;
-    if (x->place == PLACE_WANTED) return; /* lives by its waiters */
+    if (x->holders || x->to_persist || x->place == PLACE_DOOMED) return;
+    if (x->persisted && !x->was_named) return; /* until somebody deletes it */
+    if (x->place == PLACE_WANTED) return;      /* lives by its waiters */
     mr_ostore_doom(s, o);
 }
 

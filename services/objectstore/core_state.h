@@ -46,6 +46,7 @@ struct object {
     bool to_persist;  /* somebody waits for that */
     bool leaving;     /* written in order to be evicted */
     bool evict_asked; /* an EVICT effect has no answer yet */
+    bool was_named;   /* has, or had, a name: then it lives by its holders, persisted or not */
     bool replica;     /* another node has it: may be dropped instead of written */
     bool in_place;    /* has a room in a segment */
     uint32_t segment; /* number */

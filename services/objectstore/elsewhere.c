@@ -1,5 +1,6 @@
-/* Persisting what lies in another node's store: partitions of a collection stay where they are, and
- * each is written to the disk of its own node. The scheduler tells which stores there are. */
+/* Persisting and deleting what lies in another node's store: partitions of a collection stay where
+ * they are, and each is written to the disk of its own node. The scheduler tells which stores there
+ * are. */
 #include "base/alloc.h"
 #include "rpc/status.h"
 #include "services/objectstore/link.h"
@@ -17,6 +18,7 @@ struct elsewhere {
     size_t count;
     size_t at;
     bool known; /* the scheduler was asked */
+    const char *method;
 };
 
 static void try_next(struct mr_op *op);
@@ -52,7 +54,7 @@ static void on_info(void *ctx, const struct mr_rpc_status *status, struct mr_rpc
     try_next(op);
 }
 
-static void on_persisted(
+static void on_done_there(
     void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
     (void)reply;
@@ -77,14 +79,14 @@ static void try_next(struct mr_op *op)
     }
     char id[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(op->id, id);
+    /* A DeleteObjectRequest without force is the same on the wire. */
     Millrace__V1__PersistRequest request = MILLRACE__V1__PERSIST_REQUEST__INIT;
     request.id = id;
     struct mr_buf wire;
     mr_buf_init(&wire, 4096);
     mr_pb_pack(&request.base, &wire);
     struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
-    (void)mr_rpc_unary(
-        channel, "/millrace.v1.Objects/Persist", mr_buf_str(&wire), &options, on_persisted, op);
+    (void)mr_rpc_unary(channel, x->method, mr_buf_str(&wire), &options, on_done_there, op);
     mr_buf_fini(&wire);
 }
 
@@ -94,10 +96,11 @@ static void no_scheduler(void *p)
         p, MR_ENOENT, "it is not in this store, and there is no --scheduler to ask for others");
 }
 
-void mr_op_persist_elsewhere(struct mr_op *op, mr_op_fn then)
+void mr_op_elsewhere(struct mr_op *op, const char *method, mr_op_fn then)
 {
     mr_op_begin(op, then);
     if (!op->elsewhere) op->elsewhere = mr_op_take(op, sizeof *op->elsewhere);
+    op->elsewhere->method = method;
     op->elsewhere->at = 0;
     struct mr_rpc_channel *channel = mr_scheduler_link_channel(op->sv->link);
     if (!channel || !op->sv->puller) {

@@ -46,6 +46,7 @@ struct mr_op {
     struct mr_service *sv;
     struct mr_rpc_call *call; /* NULL: over */
     bool open;                /* a question is */
+    bool forced;              /* of a Delete */
     bool failed;              /* the call was answered with an error; more may still arrive */
     mr_op_fn then;
     void (*fini)(struct mr_op *op); /* of `more`, may be NULL */
@@ -104,8 +105,9 @@ void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p);
 Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_info *info);
 /* kind, summary, dtype and shape of the value in `bytes`, as far as it is one. */
 void mr_op_describe(struct mr_op *op, struct mr_str bytes, Millrace__V1__ObjectInfo *out);
-/* op->id is persisted by the store of the node that has it. */
-void mr_op_persist_elsewhere(struct mr_op *op, mr_op_fn then);
+/* op->id is persisted, or deleted, by the store of the node that has it; `method` is Objects' path.
+ */
+void mr_op_elsewhere(struct mr_op *op, const char *method, mr_op_fn then);
 /* Tells the cluster that this node has it, so that other nodes' stores find it. */
 void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info);
 /* The object is durable now: so are its names. */

@@ -366,6 +366,15 @@ static void what_is_persisted_outlives_its_holders(void **state)
     struct mr_ostore_info info;
     assert_int_equal(mr_ostore_stat(w->s, id_of(1, 1), &info), MR_OK);
     assert_true(info.persisted);
+    /* Once it has had a name it lives by its holders like any other. */
+    struct mr_ostore_event name = {
+        .type = MR_OE_HOLD, .id = id_of(1, 1), .holder = {MR_HOLD_NAME, 77}};
+    act(w, name);
+    name.type = MR_OE_UNHOLD;
+    act(w, name);
+    evicted(w, MR_OK);
+    assert_non_null(effect(w, MR_OX_ERASE));
+    assert_int_equal(mr_ostore_stat(w->s, id_of(1, 1), &info), MR_ENOENT);
 }
 
 /* ---- a random world ---------------------------------------------------------------------------*/
