@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "gateway/json_out.h"
+#include "gateway/pages.h"
 #include "gateway/sse.h"
 #include "gateway/status.h"
 #include "millrace/v1/cluster.pb-c.h"
@@ -10,6 +11,7 @@
 
 #include <stdio.h>
 
+#define TOKEN_BYTES_MAX 4096
 #define STREAM_BLOCK_BYTES ((size_t)64 << 10)
 
 enum MHD_Result mr_answer_queue(
@@ -99,8 +101,15 @@ static enum MHD_Result answer_health(struct mr_request *r, const Millrace__V1__I
 static enum MHD_Result answer_message(struct mr_request *r, struct mr_str bytes)
 {
     mr_pb_arena_clear(&r->arena);
-    const ProtobufCMessage *m = mr_pb_unpack(r->x->method->response, bytes, &r->arena, &r->error);
-    if (!m || mr_json_from_message(m, &r->out) || mr_buf_status(&r->out)) {
+    ProtobufCMessage *m = mr_pb_unpack(r->x->method->response, bytes, &r->arena, &r->error);
+    struct mr_buf token;
+    mr_buf_init(&token, TOKEN_BYTES_MAX);
+    if (m && r->x->of_one_store)
+        mr_pages_next((Millrace__V1__ListObjectsResponse *)(void *)m, r->x->store,
+            r->x->stores_count, &token);
+    bool is_shown = m && !mr_json_from_message(m, &r->out) && !mr_buf_status(&r->out);
+    mr_buf_fini(&token);
+    if (!is_shown) {
         (void)mr_fail(&r->error, MR_EINTERNAL, "the service's answer cannot be shown as JSON");
         return mr_answer_error(r);
     }

@@ -107,6 +107,17 @@ struct mr_rpc_channel *mr_backends_pick(struct mr_backends *b, enum mr_proto_bac
     return b->stores_count ? b->stores[b->store % b->stores_count] : NULL;
 }
 
+struct mr_rpc_channel *mr_backends_store(struct mr_backends *b, uint32_t n)
+{
+    if (!b->stores_count) ask(b);
+    return n < b->stores_count ? b->stores[n] : NULL;
+}
+
+size_t mr_backends_stores_count(const struct mr_backends *b)
+{
+    return b->stores_count;
+}
+
 void mr_backends_away(struct mr_backends *b, enum mr_proto_backend backend)
 {
     if (backend != MR_BACKEND_OBJECTSTORE) return;

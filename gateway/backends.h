@@ -15,6 +15,9 @@ void mr_backends_free(struct mr_backends **b);
 
 /* NULL: none is known (the scheduler is being asked). */
 struct mr_rpc_channel *mr_backends_pick(struct mr_backends *b, enum mr_proto_backend backend);
+/* The n-th store; NULL: there are not so many. */
+struct mr_rpc_channel *mr_backends_store(struct mr_backends *b, uint32_t n);
+size_t mr_backends_stores_count(const struct mr_backends *b);
 /* The last one picked was not there: another is tried next. */
 void mr_backends_away(struct mr_backends *b, enum mr_proto_backend backend);
 

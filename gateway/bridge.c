@@ -175,13 +175,25 @@ static void scraped(struct mr_exchange *x)
     end(x, &ok);
 }
 
+/* NULL, and the exchange has ended, when there is none. */
+static struct mr_rpc_channel *pick(struct mr_bridge *b, struct mr_exchange *x)
+{
+    struct mr_rpc_channel *channel = x->of_one_store ? mr_backends_store(b->backends, x->store)
+                                                     : mr_backends_pick(b->backends, x->backend);
+    x->stores_count = (uint32_t)mr_backends_stores_count(b->backends);
+    static const struct mr_rpc_status beyond = {
+        .code = 3, .message = MR_STR_INIT("page_token names a store that does not exist")};
+    if (!channel && x->of_one_store && x->stores_count)
+        end(x, &beyond);
+    else if (!channel)
+        end_away(x, "no object store is known yet; try again");
+    return channel;
+}
+
 static void open_call(struct mr_bridge *b, struct mr_exchange *x)
 {
-    struct mr_rpc_channel *channel = mr_backends_pick(b->backends, x->backend);
-    if (!channel) {
-        end_away(x, "no object store is known yet; try again");
-        return;
-    }
+    struct mr_rpc_channel *channel = pick(b, x);
+    if (!channel) return;
     struct mr_rpc_metadata who[] = {
         {"millrace-user", mr_str(x->identity->name)},
         {"millrace-role", mr_str(mr_role_name(x->identity->role))},

@@ -6,6 +6,7 @@
 #include "base/limits.h"
 #include "gateway/json_in.h"
 #include "gateway/media.h"
+#include "gateway/pages.h"
 #include "gateway/wire.h"
 
 #include <stdlib.h>
@@ -248,6 +249,10 @@ void mr_request_check(struct mr_request *r, const char *method)
     r->x = mr_exchange_new();
     prepare(r);
     if (r->match.route) err = bind_headers(r, e);
+    if (!err && r->match.route && r->match.route->method == MR_METHOD_OBJECTS_LIST) {
+        r->x->of_one_store = true;
+        r->x->store = mr_pages_begin(&r->x->request);
+    }
     if (!err && r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS) {
         const ProtobufCFieldDescriptor *json = protobuf_c_message_descriptor_get_field_by_name(
             r->x->method->request, "json"); /* "over HTTP always" */

@@ -46,12 +46,16 @@ struct mr_exchange {
     uint32_t resume_field;
     uint32_t event_field;
     const struct mr_identity *identity;
+    bool of_one_store; /* `store` is meant, not any */
+    uint32_t store;
     int fd; /* of the connection, to notice that the client has gone; -1: unknown */
     void (*wake)(void *ctx);
     void *wake_ctx;
 
     struct mr_gate gate; /* closed: the HTTP side sleeps until `wake` */
     struct mr_inbox *replies;
+
+    uint32_t stores_count; /* written at the start of the call */
 
     /* Written before MR_REPLY_END, read after it. */
     int error; /* MR_OK: the service was content */

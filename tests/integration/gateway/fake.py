@@ -43,6 +43,7 @@ class Fake:
         self.objects = {}
         self.gate = threading.Event()
         self.returns = 0
+        self.listed = ["1" * 32]
         self.cancelled = threading.Event()
         self.server = grpc.server(
             futures.ThreadPoolExecutor(max_workers=256),
@@ -286,7 +287,12 @@ class Fake:
     Objects_Pin = Objects_Persist = Objects_Stat
 
     def Objects_List(self, request, context):
-        return self.types.ListObjectsResponse(objects=[self.types.ObjectInfo(id="1" * 32)])
+        start = int(request.page_token or 0) if request.page_token.isdecimal() or not request.page_token else 0
+        ids = self.listed[start : start + (request.page_size or 100)]
+        more = start + len(ids) < len(self.listed)
+        return self.types.ListObjectsResponse(
+            objects=[self.types.ObjectInfo(id=i) for i in ids], next_page_token=str(start + len(ids)) if more else ""
+        )
 
     def Objects_Delete(self, request, context):
         return self.types.DeleteObjectResponse()

@@ -592,6 +592,24 @@ class Guarded(unittest.TestCase):
         self.assertFalse(os.path.exists(path))
 
     @unittest.skipUnless(shutil.which("openssl"), "openssl makes the certificate")
+    def test_a_list_of_objects_goes_through_all_stores(self):
+        others = [f"unix:{self.directory}/store{i}.sock" for i in range(2)]
+        stores = [fake.Fake(DESCRIPTORS, address) for address in others]
+        for i, store in enumerate(stores):
+            store.listed = [f"{i}{n}" * 16 for n in range(3)]
+            self.addCleanup(store.stop)
+        g = Gateway(self.directory, self.address, *(f"--store={a}" for a in others))
+        self.addCleanup(g.stop)
+        seen, token = [], ""
+        for _ in range(10):
+            page = g.json("GET", f"/v1/objects?page_size=2&page_token={token}")
+            seen += [o["id"][:2] for o in page["objects"]]
+            token = page["next_page_token"]
+            if not token:
+                break
+        self.assertEqual(seen, ["00", "01", "02", "10", "11", "12"])
+        self.assertEqual(g.request("GET", "/v1/objects?page_token=7~").status, 400)
+
     def test_https_serves_the_same(self):
         cert, key = (os.path.join(self.directory, n) for n in ("cert.pem", "key.pem"))
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
