@@ -1,4 +1,4 @@
-/* The writer and the fetcher. */
+/* The writer and the fetchers. */
 #include "services/objectstore/disk.h"
 
 #include "base/alloc.h"
@@ -15,8 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define JOBS_MAX 65536u
+#define JOBS_MAX 16384u
 #define ROOM_WAIT (30 * MR_SECOND)
+#define FETCHERS 3u /* so that one that waits for much room does not hold up the rest */
 
 enum job_type {
     JOB_WRITE,
@@ -33,15 +34,21 @@ struct job {
     struct mr_draft_ask *draft;
 };
 
+struct fetcher {
+    struct mr_disk *disk;
+    struct mr_inbox *jobs;
+    struct mr_thread *thread;
+};
+
 struct mr_disk {
     struct mr_shell *sh;
     struct mr_store *self;
     char *objects; /* folders; NULL without a disk */
     char *spill;
     struct mr_inbox *writer_jobs;
-    struct mr_inbox *fetcher_jobs;
     struct mr_thread *writer;
-    struct mr_thread *fetcher;
+    struct fetcher fetchers[FETCHERS];
+    _Atomic uint32_t fetcher_next; /* jobs come from two threads */
 };
 
 static char *path_of(const char *folder, mr_object_id id)
@@ -103,7 +110,7 @@ static void writer_run(void *ctx)
     }
 }
 
-/* ---- fetcher ----------------------------------------------------------------------------------*/
+/* ---- fetchers ---------------------------------------------------------------------------------*/
 
 static int restore_into(
     struct mr_disk *d, const struct job *job, struct mr_store_draft *draft, struct mr_error *e)
@@ -144,18 +151,24 @@ static void run_draft(struct mr_disk *d, struct mr_draft_ask *ask)
 
 static void fetcher_run(void *ctx)
 {
-    struct mr_disk *d = ctx;
+    struct fetcher *f = ctx;
     struct job job;
     for (;;) {
-        if (!mr_inbox_wait(d->fetcher_jobs, MR_NEVER, &job, 1)) {
-            if (mr_inbox_is_closed(d->fetcher_jobs)) return;
+        if (!mr_inbox_wait(f->jobs, MR_NEVER, &job, 1)) {
+            if (mr_inbox_is_closed(f->jobs)) return;
             continue;
         }
         if (job.type == JOB_DRAFT)
-            run_draft(d, job.draft);
+            run_draft(f->disk, job.draft);
         else
-            run_restore(d, &job);
+            run_restore(f->disk, &job);
     }
+}
+
+static int fetch_job(struct mr_disk *d, const struct job *job)
+{
+    uint32_t next = atomic_fetch_add_explicit(&d->fetcher_next, 1, memory_order_relaxed);
+    return mr_inbox_push(d->fetchers[next % FETCHERS].jobs, job);
 }
 
 /* ---- from other threads -----------------------------------------------------------------------*/
@@ -178,7 +191,7 @@ void mr_disk_erase(struct mr_disk *d, mr_object_id id)
 void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x)
 {
     struct job job = {JOB_RESTORE, 0, x->id, x->bytes, NULL};
-    if (!mr_inbox_push(d->fetcher_jobs, &job)) return;
+    if (!fetch_job(d, &job)) return;
     mr_shell_queue(d->sh,
         &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = x->id, .err = MR_ELIMIT});
 }
@@ -186,7 +199,7 @@ void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x)
 int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask)
 {
     struct job job = {.type = JOB_DRAFT, .draft = ask};
-    return mr_inbox_push(d->fetcher_jobs, &job);
+    return fetch_job(d, &job);
 }
 
 /* ---- start and stop ---------------------------------------------------------------------------*/
@@ -219,7 +232,9 @@ int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, str
         empty_folder(d->spill);
     }
     d->writer_jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job));
-    d->fetcher_jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job));
+    for (uint32_t i = 0; i < FETCHERS; i++)
+        d->fetchers[i] =
+            (struct fetcher){.disk = d, .jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job))};
     *out = d;
     return MR_OK;
 }
@@ -256,7 +271,8 @@ void mr_disk_start(struct mr_disk *d, struct mr_store *self)
 {
     d->self = self;
     d->writer = mr_thread_start("writer", writer_run, d);
-    d->fetcher = mr_thread_start("fetcher", fetcher_run, d);
+    for (uint32_t i = 0; i < FETCHERS; i++)
+        d->fetchers[i].thread = mr_thread_start("fetcher", fetcher_run, &d->fetchers[i]);
 }
 
 void mr_disk_stop(struct mr_disk *d)
@@ -264,10 +280,13 @@ void mr_disk_stop(struct mr_disk *d)
     if (!d) return;
     mr_inbox_close(d->writer_jobs);
     mr_inbox_wake(d->writer_jobs);
-    mr_inbox_close(d->fetcher_jobs);
-    mr_inbox_wake(d->fetcher_jobs);
+    for (uint32_t i = 0; i < FETCHERS; i++) {
+        mr_inbox_close(d->fetchers[i].jobs);
+        mr_inbox_wake(d->fetchers[i].jobs);
+    }
     mr_thread_join(&d->writer);
-    mr_thread_join(&d->fetcher);
+    for (uint32_t i = 0; i < FETCHERS; i++)
+        mr_thread_join(&d->fetchers[i].thread);
 }
 
 void mr_disk_close(struct mr_disk **pd)
@@ -275,7 +294,8 @@ void mr_disk_close(struct mr_disk **pd)
     struct mr_disk *d = MR_STEAL(*pd);
     if (!d) return;
     mr_inbox_free(&d->writer_jobs);
-    mr_inbox_free(&d->fetcher_jobs);
+    for (uint32_t i = 0; i < FETCHERS; i++)
+        mr_inbox_free(&d->fetchers[i].jobs);
     mr_release(d->objects);
     mr_release(d->spill);
     mr_release(d);

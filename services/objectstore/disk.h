@@ -1,6 +1,6 @@
 /* The disk of a node, and what may wait for room: spilled and persisted objects as files, restores,
- * and drafts for the gRPC thread, which must not wait itself. Two threads, so that a restore that
- * waits for room does not keep back the writes that make it.
+ * and drafts for the gRPC thread, which must not wait itself. One thread writes and a few fetch,
+ * so that a restore that waits for room does not keep back the writes that make it.
  *
  * DIR/objects holds persisted objects, DIR/spill those that only left memory (emptied at the
  * start). A file is an extent head, the value, and an XXH3 of each 1 MiB of it. */
