@@ -88,14 +88,14 @@ struct mr_worker_event {
 };
 
 enum mr_worker_effect_kind {
-    MR_WORKER_START,   /* give `strand` to its slot, after what that slot has; lent until all its
-                          items are reported or cut */
-    MR_WORKER_TAKE,    /* cut: items >= keep that have not started do not start; CUT answers */
-    MR_WORKER_STOP,    /* set the cancel flag of one item, started or not */
-    MR_WORKER_FETCH,   /* bring an object into this node's store and pin it; FETCHED answers */
-    MR_WORKER_UNPIN,   /* a fetched object is not needed here any more (or while under way) */
-    MR_WORKER_DROP,    /* an object made here is not needed by its job any more */
-    MR_WORKER_SEND,    /* lent until the next step */
+    MR_WORKER_START, /* give `strand` to its slot, after what that slot has; lent until all its
+                        items are reported or cut */
+    MR_WORKER_TAKE,  /* cut: items >= keep that have not started do not start; CUT answers */
+    MR_WORKER_STOP,  /* set the cancel flag of one item, started or not */
+    MR_WORKER_FETCH, /* bring an object into this node's store and pin it; FETCHED answers */
+    MR_WORKER_UNPIN, /* what FETCH brought, or is bringing, is not needed; once, unless it failed */
+    MR_WORKER_DROP,  /* an object made here is not needed by its job any more */
+    MR_WORKER_SEND,  /* lent until the next step */
     MR_WORKER_CONNECT, /* open the stream at time `at` */
     MR_WORKER_HANG_UP, /* all is said and done: close the stream, end the process */
     MR_WORKER_LETHAL,  /* a task ignores cancel: send what is in SEND, then end the process */

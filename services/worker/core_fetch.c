@@ -109,11 +109,13 @@ void fetch_done(struct mr_worker *w, const struct mr_worker_event *ev)
     struct value *v = &w->values[value];
     /* Late: UNPIN has been said. */
     if (v->job == NONE || v->state != VALUE_FETCHING || v->serial != ev->fetched.serial) return;
+    w->fetching_count--;
     if (ev->fetched.err) {
+        w->fetched_bytes -= v->object_bytes;
+        v->state = VALUE_PLACED; /* nothing is pinned */
         value_lost(w, value, ev->fetched.why);
         return;
     }
-    w->fetching_count--;
     v->fetched = true;
     v->state = VALUE_HERE;
     value_came(w, value);

@@ -158,7 +158,8 @@ static void end_fetch(struct model *m)
         ev.fetched.err = MR_ELOST;
         ev.fetched.why = MR_STR("lost");
     }
-    f->here = true; /* and again, now and then: a duplicate */
+    f->here = true;                              /* and again, now and then: a duplicate */
+    if (ev.fetched.err) rig_unpin(r, f->serial); /* nothing was pinned */
     rig_step(r, &ev);
     mr_worker_check(r->w);
 }
