@@ -133,9 +133,10 @@ void mr_sc_dispatch(struct mr_sched *s)
     mr_sc_steal(s);
 }
 
-/* Asks `victim` for what it has not started, the last sent first, so that what is given takes what
- * waits for it along. */
-static void steal_from(struct mr_sched *s, uint32_t victim, uint64_t want_ns)
+/* Asks `victim` for what it has not started, the last sent first. Only for what `thief` may run and
+ * would be given: anything else would go back to where it came from, and be asked for again. What
+ * waits for its inputs there stays with them. */
+static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint64_t want_ns)
 {
     struct worker *w = &s->workers[victim];
     uint64_t got = 0;
@@ -144,7 +145,8 @@ static void steal_from(struct mr_sched *s, uint32_t victim, uint64_t want_ns)
         struct task *u = &s->tasks[t];
         uint32_t prev = u->prev;
         if (w->sent - w->stealing <= keep) break;
-        if (!(u->flags & (T_LONG | T_SUSPECT | T_STARTED | T_STEALING))) {
+        bool is_fixed = u->flags & (T_LONG | T_SUSPECT | T_STARTED | T_STEALING);
+        if (!is_fixed && u->state == MR_TASK_RUNNING && mr_sc_is_better(s, t, thief, victim)) {
             u->flags |= T_STEALING;
             w->stealing++;
             got += u->estimate;
@@ -172,7 +174,7 @@ void mr_sc_steal(struct mr_sched *s)
         if (victim == thief || high < low + STEAL_NS) return;
         if (b->sent <= b->slots) continue;
         s->steal_at = s->now + STEAL_EVERY;
-        if (!b->stealing) steal_from(s, victim, (high - low) / 2 * b->slots);
+        if (!b->stealing) steal_from(s, victim, thief, (high - low) / 2 * b->slots);
         return;
     }
 }

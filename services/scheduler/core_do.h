@@ -89,6 +89,7 @@ void mr_sc_send_fetch(struct mr_sched *s, uint32_t task);
 /* core_place.c: where */
 uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op);
 bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class *c);
+bool mr_sc_is_better(const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t than);
 bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t);
 uint32_t mr_sc_place(struct mr_sched *s, uint32_t task);        /* a worker, or NONE */
 bool mr_sc_has_place(struct mr_sched *s, const struct task *t); /* memory aside */

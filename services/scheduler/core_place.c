@@ -95,6 +95,13 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     return ns;
 }
 
+bool mr_sc_is_better(const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t than)
+{
+    const struct class *c = &s->classes[s->tasks[task].class];
+    return mr_sc_may_run(s, worker, c) && mr_sc_has_room(s, worker, &s->tasks[task]) &&
+           score(s, task, worker) < score(s, task, than);
+}
+
 /* Does memory want no more root tasks here? One may always run, or nothing would ever be freed. */
 static bool is_crowded(const struct worker *w)
 {

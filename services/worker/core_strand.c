@@ -33,6 +33,7 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     s->take_from = s->stop_at = NONE;
     s->alive = true;
     s->taking = false;
+    s->begun = false;
     s->measured = true;
     s->priority = INT32_MAX;
     s->needs = 0;
@@ -302,7 +303,7 @@ static void ask_cut(struct mr_worker *w, struct mr_strand *s)
     s->taking = true;
     struct mr_worker_effect *e = fx_add(w, MR_WORKER_TAKE);
     e->item.strand = s->id;
-    e->item.at = s->take_from;
+    e->item.at = s->asked = s->take_from;
     s->take_from = NONE;
 }
 
@@ -333,7 +334,8 @@ static void balance_idle(struct mr_worker *w)
         const struct slot *slot = &w->slots[k];
         for (uint32_t i = 0; i < slot->count; i++) {
             struct mr_strand *s = slot->strands[i];
-            uint32_t keep = 0, n = s->taking || s->needs ? 0 : movable(w, s, i == 0, &keep);
+            uint32_t keep = 0,
+                     n = s->taking || s->needs || s->begun ? 0 : movable(w, s, i == 0, &keep);
             if (n <= most) continue;
             if (s->cost_ns < STRAND_COST_MIN && w->now < s->moved_ns + STRAND_COST_MIN) {
                 w->starved = true; /* it ought to be over before a cut could help */
@@ -355,7 +357,8 @@ static void balance_urgent(struct mr_worker *w)
         const struct slot *slot = &w->slots[k];
         for (uint32_t i = 0; i < slot->count; i++) {
             struct mr_strand *s = slot->strands[i];
-            if (s->priority < priority && s->count - s->reported > (i == 0)) s->take_from = 0;
+            if (s->begun || s->priority >= priority) continue;
+            if (s->count - s->reported > (i == 0)) s->take_from = 0;
         }
     }
 }

@@ -80,10 +80,12 @@ struct mr_strand {
     uint32_t reported;
     uint32_t inputs_count;
     uint32_t take_from; /* a cut is wanted from this item on */
+    uint32_t asked;     /* the cut that was asked for last */
     uint32_t stop_at;   /* this item was told to stop */
     int32_t priority;   /* the lowest in it */
     bool alive;
     bool taking;      /* TAKE was sent, CUT did not come yet */
+    bool begun;       /* all that is left of it has begun, though not all is reported */
     bool measured;    /* every op in it has been */
     uint8_t needs;    /* class of its tasks */
     uint64_t cost_ns; /* estimate */

@@ -254,8 +254,8 @@ void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
     bool is_over = r->reported == r->count;
     if (is_over) unlink_run(p, r);
     sim_proc_step(s, p, &ev);
+    if (is_over || !r->running) wake_slot(s, p, slot);
     if (is_over) run_free(r);
-    wake_slot(s, p, slot);
 }
 
 void sim_exec_stop(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t at)

@@ -36,8 +36,8 @@ static struct sim_proc *proc_awake(struct sim *s, const struct sim_ev *ev, uint3
         p->asleep_until = 0;
         return p;
     }
-    struct sim_ev later = *ev;
-    sim_push(s, p->asleep_until - s->now, later);
+    sim_push(s, p->asleep_until - s->now, *ev);
+    if (ev->kind == EV_WAKE && p->wake_order == ev->order) p->wake_order = s->order;
     return NULL;
 }
 
@@ -114,7 +114,7 @@ static void proc_event(struct sim *s, const struct sim_ev *ev)
     struct sim_proc *p = proc_awake(s, ev, ev->a);
     if (!p) return;
     if (ev->kind == EV_WAKE) {
-        if (p->wake_order != ev->order && p->wake_at > s->now) return;
+        if (p->wake_order != ev->order) return; /* another was asked for since */
         struct mr_worker_event m = {.kind = MR_WORKER_TICK};
         p->wake_at = MR_NEVER;
         sim_proc_step(s, p, &m);

@@ -180,6 +180,15 @@ static void perform(struct sim *s, struct sim_proc *p)
     mr_worker_effects_fini(&fx);
 }
 
+static void effects_say(struct sim *s, const struct sim_proc *p)
+{
+    static const char *const names[] = {
+        "start", "take", "stop", "fetch", "unpin", "drop", "send", "connect", "hang up", "lethal"};
+    for (uint32_t i = 0; i < p->fx.count; i++)
+        if (p->fx.p[i].kind != MR_WORKER_SEND)
+            sim_say(s, "  w%" PRIu32 " wants: %s", p->name, names[p->fx.p[i].kind]);
+}
+
 void sim_proc_turn(struct sim *s, struct sim_proc *p)
 {
     uint32_t id = (uint32_t)(p - s->procs);
@@ -188,6 +197,7 @@ void sim_proc_turn(struct sim *s, struct sim_proc *p)
         struct mr_worker_event ev = {
             .kind = MR_WORKER_TURN, .turn = {.may_send = may, .memory_used_bytes = 1 << 20}};
         sim_proc_step(s, p, &ev);
+        if (s->trace && p->fx.count) effects_say(s, p);
         perform(s, p);
         if (p->asleep_until == MR_NEVER) {
             p->asleep_until = 0;
@@ -198,10 +208,9 @@ void sim_proc_turn(struct sim *s, struct sim_proc *p)
         if (mr_worker_deadline(p->w) > s->now) break;
     }
     mr_time at = mr_worker_deadline(p->w);
-    if (at == p->wake_at && at > s->now) return;
+    if (at <= s->now) at = s->now + 20 * MR_US;
+    if (at >= p->wake_at) return; /* it will look then */
     p->wake_at = at;
-    p->wake_order = 0;
-    if (at == MR_NEVER) return;
-    sim_push(s, at > s->now ? at - s->now : 20 * MR_US, (struct sim_ev){.kind = EV_WAKE, .a = id});
+    sim_push(s, at - s->now, (struct sim_ev){.kind = EV_WAKE, .a = id});
     p->wake_order = s->order;
 }

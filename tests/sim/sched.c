@@ -38,10 +38,13 @@ void sim_flush(struct sim *s, uint32_t slot)
         id, m->down.tasks.count, m->down.values.count, m->down.cancel.count, m->down.release.count,
         m->down.steal.count, b->has_registered ? ", registered" : "", b->drain ? ", drain" : "");
     for (uint32_t i = 0; s->trace && i < m->down.tasks.count; i++)
-        sim_say(s, "    task %" PRIu32 " attempt %" PRIu32, m->down.tasks.index[i],
-            m->down.tasks.attempt[i]);
+        sim_say(s, "    task %" PRIu32 " attempt %" PRIu32 " op %" PRIu32, m->down.tasks.index[i],
+            m->down.tasks.attempt[i], m->down.tasks.op[i]);
+    for (uint32_t i = 0; s->trace && i < m->down.ops_count; i++)
+        sim_say(s, "    op %.*s is next", MR_STR_ARG(m->down.ops[i]));
     mr_sched_batch_clear(b);
-    x->last_down = MR_MAX(x->last_down, s->now + delay(s));
+    mr_time at = s->now + delay(s);
+    x->last_down = MR_MAX(x->last_down, at);
     x->flying_down++;
     sim_push(s, x->last_down - s->now, (struct sim_ev){.kind = EV_DOWN, .a = id, .msg = m});
 }
@@ -51,7 +54,8 @@ static void end_stream(struct sim *s, uint32_t id, int code)
 {
     struct sim_session *x = &s->sessions[id];
     if (!x->is_up) return;
-    x->last_down = MR_MAX(x->last_down, s->now + delay(s));
+    mr_time at = s->now + delay(s);
+    x->last_down = MR_MAX(x->last_down, at);
     sim_push(s, x->last_down - s->now,
         (struct sim_ev){.kind = EV_DOWN_END, .a = id, .c = code == MR_ESTATE});
     sim_push(s, 0, (struct sim_ev){.kind = EV_UP_END, .a = id});
