@@ -452,6 +452,7 @@ static void metrics_done(struct mr_op *op)
     const struct mr_store_stats *s = &op->ask.stats;
     struct mr_buf b;
     mr_buf_init(&b, (size_t)1 << 20);
+    mr_stats_write(op->sv->stats, &b);
     series(&b, "memory_bytes", "gauge", "Budget of shared memory.", s->memory_bytes_max);
     series(&b, "committed_bytes", "gauge", "Memory of all segments.", s->memory_bytes);
     series(&b, "used_bytes", "gauge", "Bytes of objects in memory.", s->object_bytes);

@@ -3,6 +3,7 @@
  * over by then. An op is freed when its call is over and nothing it asked is open. */
 #pragma once
 
+#include "host/stats.h"
 #include "rpc/client.h"
 #include "rpc/loop.h"
 #include "rpc/pb.h"
@@ -22,8 +23,9 @@ struct mr_scheduler_link;
 struct mr_service {
     struct mr_shell *sh;
     struct mr_service_config config;
-    const char *address; /* for other nodes */
-    char *token;         /* NULL: none */
+    char *address; /* for other nodes */
+    char *token;   /* NULL: none */
+    struct mr_stats *stats;
     struct mr_store *self;
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;

@@ -177,6 +177,17 @@ static bool is_public(const char *address)
     return true;
 }
 
+/* What others are told: a port that the system chose stands in for the 0 that was asked for. */
+static void set_address(struct mr_service *sv, const char *listened, int port)
+{
+    size_t n = strlen(listened);
+    mr_release(sv->address);
+    if (strncmp(listened, "unix:", 5) != 0 && n > 2 && !strcmp(listened + n - 2, ":0"))
+        sv->address = mr_format("%.*s:%d", (int)(n - 2), listened, port);
+    else
+        sv->address = mr_copy_text(listened);
+}
+
 static int listen_all(struct mr_service *sv, struct mr_error *e)
 {
     const struct mr_texts *l = sv->config.listen;
@@ -188,10 +199,10 @@ static int listen_all(struct mr_service *sv, struct mr_error *e)
         int port = 0;
         int err = mr_rpc_server_listen(sv->server, l->items[i], &port, e);
         if (err) return err;
-        mr_log(MR_INFO, "listen", "address=%s port=%d", l->items[i], port);
+        set_address(sv, l->items[i], port);
+        mr_log(MR_INFO, "listen", "address=%s", sv->address);
     }
-    const char *last = l->count ? l->items[l->count - 1] : "";
-    sv->address = sv->config.advertise ? sv->config.advertise : last;
+    if (sv->config.advertise) set_address(sv, sv->config.advertise, 0);
     return MR_OK;
 }
 
@@ -203,6 +214,7 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     struct mr_service *sv = mr_alloc(sizeof *sv);
     sv->sh = sh;
     sv->config = *config;
+    sv->stats = mr_stats_new();
     sv->loop = mr_rpc_loop_new();
     sv->inbox = mr_inbox_new(INBOX_ITEMS, sizeof(struct item));
     own = sv;
@@ -355,6 +367,8 @@ void mr_service_close(struct mr_service **psv)
     mr_names_close(&sv->names);
     mr_rpc_loop_free(&sv->loop);
     mr_inbox_free(&sv->inbox);
+    mr_stats_free(&sv->stats);
+    mr_release(sv->address);
     mr_release(sv->token);
     mr_release(sv);
     own = NULL;

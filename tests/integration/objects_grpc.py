@@ -195,7 +195,9 @@ class Objects(unittest.TestCase):
         self.assertEqual(stats.memory_bytes, 128 * MIB)
         read = self.s.channel.unary_unary(f"/{V}Metrics/Read", request_serializer=lambda m: b"",
                                           response_deserializer=M(V + "ReadMetricsResponse").FromString)
-        self.assertIn("millrace_store_objects ", read(None, timeout=PATIENCE).text)
+        text = read(None, timeout=PATIENCE).text
+        self.assertIn("millrace_store_objects ", text)
+        self.assertIn("process_", text)
 
     def test_an_upload_that_breaks_off_leaves_nothing(self):
         before = self.s.call("Stats").objects
@@ -290,6 +292,15 @@ class Life(unittest.TestCase):
                 s.call("Stats", metadata=metadata)
             self.assertEqual(e.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
         self.assertEqual(s.call("Stats", metadata=[("authorization", "Bearer s3cret")]).node, "n1")
+        s.close()
+
+    def test_a_port_that_the_system_chose_is_what_others_are_told(self):
+        s = Store(flags=["--listen", "127.0.0.1:0"])
+        s.put(b"[1]", "application/json", name="x")
+        address = s.call("Resolve", name="x").address
+        self.assertRegex(address, r"^127\.0\.0\.1:[1-9][0-9]*$")
+        with grpc.insecure_channel(address) as channel:
+            grpc.channel_ready_future(channel).result(PATIENCE)
         s.close()
 
     def test_a_public_address_without_a_token_is_refused(self):
