@@ -67,10 +67,18 @@ mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id id)
     return (mr_job_id){s->jobs[s->jobs[job].older].id};
 }
 
+/* Any node, those that are no tasks included. */
+static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
+{
+    uint32_t job = mr_sc_job_find(s, id);
+    return job == NONE || index >= s->jobs[job].graph->nodes_count ? NONE
+                                                                   : s->jobs[job].base + index;
+}
+
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id id, uint32_t index, struct mr_sched_task_info *out)
 {
-    uint32_t task = mr_sc_find(s, id.v, index);
+    uint32_t task = node_find(s, id.v, index);
     if (task == NONE) return false;
     const struct task *t = &s->tasks[task];
     const struct job *j = &s->jobs[t->job];
@@ -98,7 +106,7 @@ bool mr_sched_task(
 bool mr_sched_value(const struct mr_sched *s, mr_job_id id, uint32_t index, struct mr_buf *bytes,
     struct mr_sched_value *out)
 {
-    uint32_t task = mr_sc_find(s, id.v, index);
+    uint32_t task = node_find(s, id.v, index);
     *out = (struct mr_sched_value){.kind = MR_SCHED_VALUE_NONE, .worker = UINT32_MAX};
     if (task == NONE) return false;
     const struct task *t = &s->tasks[task];

@@ -283,7 +283,12 @@ static void settle_ended(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t task = j->base + i;
-        if (s->tasks[task].state != MR_TASK_NONE) continue;
+        struct task *t = &s->tasks[task];
+        if (is_done(t) && !(t->flags & (T_TARGET | T_FIXED))) { /* impure, and of no use now */
+            mr_sc_value_release(s, t->value, false);
+            mr_sc_task_move(s, task, MR_TASK_RELEASED);
+        }
+        if (t->state != MR_TASK_NONE) continue;
         enum mr_task_state to = j->state == MR_JOB_DONE ? MR_TASK_RELEASED
                                 : mr_sc_story(s, task)  ? MR_TASK_ERRED
                                                         : MR_TASK_CANCELLED;
