@@ -211,7 +211,7 @@ static void saw_pin(void *ctx, uint32_t entry)
     sh->seen[entry] = sh->scans;
 }
 
-/* Marked before; scan every page, then free or back off: one scan for all of a step. */
+/* Marked before; scan every page, then free or back off (I14): one scan for all of a step. */
 static void evict_all(struct mr_shell *sh)
 {
     if (!sh->evicts_count) return;

@@ -2,7 +2,7 @@
  * store), a pin page per client (written by that client), and the head of every extent (written by
  * the segment's one writer). Whoever reads a page treats it as bytes from outside.
  *
- * The pin protocol, in the words of docs/invariants.md (I-pin): a reader that has written (entry,
+ * The pin protocol, which keeps I14: a reader that has written (entry,
  * generation) into its page and afterwards still finds the entry sealed with that generation
  * may read the bytes until it clears the slot. An evictor marks the entry and then scans every
  * page (all four are sequentially consistent); only an entry that no page names may be reused. */
