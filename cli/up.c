@@ -473,6 +473,7 @@ static int run(struct up *u, struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *url = mr_format("http://%s:%d", u->host, u->port);
     (void)setenv("MILLRACE_SUPERVISED", "1", 1);
+    (void)setenv("OPENBLAS_NUM_THREADS", "1", 0); /* the slots are the parallelism */
     u->supervisor = mr_supervisor_new();
     int err = start_all(u, e);
     enum mr_supervisor_event ev = err ? MR_SUPERVISOR_GAVE_UP : wait_ready(u, url, e);

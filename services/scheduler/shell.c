@@ -5,11 +5,13 @@
 #include "base/assert.h"
 #include "host/clock.h"
 #include "host/log.h"
+#include "host/stats.h"
 #include "proto/methods.h"
 #include "services/scheduler/catalogue.h"
 #include "services/scheduler/follow.h"
 #include "services/scheduler/intake.h"
 #include "services/scheduler/ledger.h"
+#include "services/scheduler/metrics.h"
 #include "services/scheduler/sessions.h"
 #include "services/scheduler/submit.h"
 #include "services/scheduler/trace.h"
@@ -192,6 +194,7 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     mr_rpc_server_add_service(sh->server, &mr_cluster_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_worker_session_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_store_session_service, sh);
+    mr_metrics_add(sh);
     err = listen_all(sh, listen, listen_count, e);
     if (err) return err;
     mr_rpc_server_start(sh->server);
@@ -223,6 +226,7 @@ void mr_shell_close(struct mr_shell **shp)
         if (m.kind == MR_SHELL_PARSED) mr_submit_drop(m.p);
     mr_inbox_free(&sh->inbox);
     mr_rpc_loop_free(&sh->loop);
+    mr_stats_free(&sh->stats);
     mr_rpc_guard_free(&sh->guard);
     mr_release(sh);
 }

@@ -64,6 +64,7 @@ struct mr_shell {
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
     struct mr_rpc_guard *guard;
+    struct mr_stats *stats;
     struct mr_inbox *inbox;
     struct mr_pb_arena scratch; /* of the message in hand */
     char cluster_id[33];
