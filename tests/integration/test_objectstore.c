@@ -200,6 +200,45 @@ static void a_full_store_spills_and_restores(void **state)
     node_fini(&n);
 }
 
+static void a_stopped_client_does_not_stop_the_others(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 64 * MIB, true);
+    int pipe_fds[2];
+    assert_int_equal(pipe(pipe_fds), 0);
+    pid_t stopped = fork();
+    if (stopped == 0) {
+        struct mr_store *st = node_client(&n);
+        mr_object_id ids[3];
+        for (uint64_t i = 0; i < 3; i++)
+            ids[i] = make(st, 4 * MIB, i, 5);
+        if (!holds(st, ids[2], NULL, 4 * MIB, 2)) _exit(1);
+        if (write(pipe_fds[1], ids, sizeof ids) != sizeof ids) _exit(2);
+        kill(getpid(), SIGSTOP);
+        bool ok = holds(st, ids[0], NULL, 4 * MIB, 0); /* as if nothing had been */
+        mr_store_close(&st);
+        _exit(ok ? 0 : 3);
+    }
+    mr_object_id ids[3];
+    mr_object_id mine[20];
+    assert_int_equal(read(pipe_fds[0], ids, sizeof ids), sizeof ids);
+    struct mr_store *st = node_client(&n);
+    for (uint64_t i = 0; i < 20; i++)
+        mine[i] = make(st, 4 * MIB, i, 5);
+    for (uint64_t i = 0; i < 20; i++)
+        assert_true(holds(st, mine[i], NULL, 4 * MIB, i));
+    for (uint64_t i = 0; i < 3; i++)
+        assert_true(holds(st, ids[i], NULL, 4 * MIB, i));
+    kill(stopped, SIGCONT);
+    int status = 0;
+    assert_int_equal(waitpid(stopped, &status, 0), stopped);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
 static void a_full_store_without_a_disk_says_so(void **state)
 {
     (void)state;
@@ -380,6 +419,7 @@ int main(void)
         cmocka_unit_test(a_killed_client_leaves_what_jobs_hold),
         cmocka_unit_test(a_killed_store_is_noticed_and_views_stay_readable),
         cmocka_unit_test(a_full_store_spills_and_restores),
+        cmocka_unit_test(a_stopped_client_does_not_stop_the_others),
         cmocka_unit_test(a_full_store_without_a_disk_says_so),
         cmocka_unit_test(a_held_object_names_its_holder),
         cmocka_unit_test(an_object_of_another_node_is_pulled_once),
