@@ -409,7 +409,7 @@ static bool look_one(struct mr_follower *w, struct mr_rpc_call *call,
         struct mr_buf bytes;
         bool done = true;
         memcpy(&node, w->queue.p, sizeof node);
-        mr_buf_init(&bytes, MR_INLINE_VALUE_BYTES_MAX * 2);
+        mr_buf_init(&bytes, MR_MESSAGE_BYTES_MAX / 2); /* a literal may be large */
         (void)mr_sched_value(w->sh->core, info->id, node, &bytes, &value);
         if (value.kind == MR_SCHED_VALUE_INLINE)
             send_inline(w, call, mr_buf_str(&bytes));

@@ -165,6 +165,10 @@ class Jobs(unittest.TestCase):
         graph["tasks"]["k"]["args"] = [1, 1]
         self.refused(graph, "k", status=409)
 
+    def test_a_large_literal_is_a_result_too(self):
+        job = self.cluster.run({"tasks": {"x": {"value": "a" * 100000}}, "targets": ["x"]})["id"]
+        self.assertEqual(self.cluster.value(job, "x"), "a" * 100000)
+
     def test_a_key_that_is_no_target_is_refused_in_words(self):
         job = self.cluster.run(DSK)["id"]
         for key in ("x", "y"):
