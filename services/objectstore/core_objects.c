@@ -231,6 +231,8 @@ static void fetch(struct mr_ostore *s, uint32_t o, uint32_t source)
     struct object *x = &s->objects[o];
     move_to(s, o, PLACE_FETCHING);
     bool restore = x->disk == DISK_WRITTEN;
+    x->source = source;
+    x->other_source = 0;
     struct mr_ostore_effect *fx = mr_ostore_emit(s, restore ? MR_OX_RESTORE : MR_OX_PULL);
     fx->object = o;
     fx->id = x->id;
@@ -328,6 +330,10 @@ void mr_ostore_fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *e
         return;
     }
     move_to(s, o, restoring ? PLACE_SPILLED : PLACE_WANTED);
+    if (x->other_source && x->waiters && !restoring) {
+        fetch(s, o, x->other_source);
+        return;
+    }
     if (ev->err == MR_EAGAIN && !restoring && x->waiters)
         return; /* nobody has it: it may be made */
     answer_waiters(s, o, false, ev->err);
@@ -456,7 +462,10 @@ void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev)
         if (o && s->objects[o].place == PLACE_WANTED && !s->objects[o].waiters) drop(s, o);
         return;
     }
-    place = s->objects[o].place;
+    struct object *x = &s->objects[o];
+    place = x->place;
+    bool known = ev->source && ev->source != MR_OSTORE_SEEK;
+    if (place == PLACE_FETCHING && known && ev->source != x->source) x->other_source = ev->source;
     if (place == PLACE_SPILLED || (place == PLACE_WANTED && ev->source)) fetch(s, o, ev->source);
 }
 

@@ -59,7 +59,9 @@ struct object {
     mr_time unheld_since; /* of a replica; when it was offered, of the unvouched */
     bool unvouched;       /* held by a job, says a client that is dead */
     bool offered;
-    uint32_t maker; /* client that sealed it */
+    uint32_t maker;        /* client that sealed it */
+    uint32_t source;       /* FETCHING: where from, unless from disk */
+    uint32_t other_source; /* to try when that fails; 0: none */
     struct mr_store_owner owner;
     uint32_t pins; /* by the store, for clients */
     uint32_t holders;

@@ -191,6 +191,23 @@ static void what_nobody_has_yet_is_waited_for_after_the_search(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
 }
 
+static void a_second_source_is_tried_when_the_first_fails(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    get(w, 1, 1, id_of(1, 1), 10 * MR_SECOND, MR_OSTORE_SEEK);
+    get(w, 1, 2, id_of(1, 1), 10 * MR_SECOND, 4);
+    assert_null(effect(w, MR_OX_PULL)); /* one at a time */
+    struct mr_ostore_event unknown = {
+        .type = MR_OE_FETCH_FAILED, .id = id_of(1, 1), .err = MR_EAGAIN};
+    act(w, unknown);
+    assert_int_equal(effect(w, MR_OX_PULL)->source, 4);
+    unknown.err = MR_EAWAY;
+    act(w, unknown);
+    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_EAWAY);
+    assert_null(effect(w, MR_OX_PULL));
+}
+
 static void the_last_holder_frees_the_object_unless_it_is_pinned(void **state)
 {
     struct world *w = *state;
@@ -563,7 +580,7 @@ static void sim_ask(struct sim *m)
         .id = some_id(m),
         .flags = (uint32_t)below(m, 2),
         .timeout = below(m, 3) * 100 * MR_MS,
-        .source = (uint32_t)below(m, 2)};
+        .source = (uint32_t)below(m, 4)};
     static const enum mr_ostore_event_type types[] = {
         MR_OE_GET, MR_OE_GET, MR_OE_GET, MR_OE_DELETE, MR_OE_PERSIST, MR_OE_OFFERED};
     ev.type = types[below(m, 6)];
@@ -636,6 +653,7 @@ int main(void)
         T(a_get_of_what_never_comes_times_out),
         T(one_pull_is_under_way_however_many_ask),
         T(what_nobody_has_yet_is_waited_for_after_the_search),
+        T(a_second_source_is_tried_when_the_first_fails),
         T(the_last_holder_frees_the_object_unless_it_is_pinned),
         T(a_held_object_is_deleted_only_by_force),
         T(a_dead_client_takes_only_what_it_held_alone),
