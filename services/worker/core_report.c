@@ -211,6 +211,8 @@ void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
     uint32_t count = s->count, keep = MR_MIN(ev->cut.count, s->count);
     mr_assert(keep >= s->reported); /* I23 */
     s->count = keep;
+    /* It ends later than it was asked to: the item before the end had begun. */
+    s->begun = s->begun || keep > s->asked;
     for (uint32_t i = s->reported; i < keep; i++) {
         struct mr_strand_item *item = &s->items[i];
         struct task *t = &w->tasks[item->task];

@@ -644,6 +644,29 @@ static void something_urgent_takes_back_what_waits_in_strands(void **state)
     assert_true(there);
 }
 
+static void what_has_begun_is_not_asked_for_again_and_again(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 400; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    r->hold_cuts = true;
+    rig_task(r, RIG_JOB, 500, 1, OP_BLOCK, NULL);
+    r->m.priority[0] = 10;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->takes, 2);
+    for (uint32_t i = 0; i < 2; i++) { /* five were done already, and not yet reported */
+        struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {r->strands[i]->id, 5}};
+        rig_step(r, &cut);
+    }
+    rig_turn(r);
+    rig_turn(r);
+    assert_int_equal(r->takes, 2);
+    assert_true(mr_worker_deadline(r->w) > r->now);
+}
+
 static void columns_that_do_not_belong_together_are_refused(void **state)
 {
     struct rig *r = *state;
@@ -705,6 +728,7 @@ int main(void)
         TEST(an_op_that_this_worker_lacks_is_refused_in_words),
         TEST(what_is_over_the_limit_goes_back),
         TEST(something_urgent_takes_back_what_waits_in_strands),
+        TEST(what_has_begun_is_not_asked_for_again_and_again),
         TEST(columns_that_do_not_belong_together_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
