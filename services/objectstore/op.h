@@ -37,6 +37,8 @@ struct mr_service {
     _Atomic bool stopping;
     struct mr_list leases;
     uint64_t puts, gets, pulls_served;
+    uint64_t
+        upload_bytes; /* of bodies that are not objects yet: outside of the budget, so bounded */
 };
 
 struct naming;    /* of calls_name.c */

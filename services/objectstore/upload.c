@@ -20,12 +20,13 @@ struct upload {
     bool persist;
     bool started;
     bool sealed;
-    uint64_t bytes_max;
+    uint64_t bytes; /* counted in the service's upload_bytes */
 };
 
 static void upload_fini(struct mr_op *op)
 {
     struct upload *u = op->more;
+    op->sv->upload_bytes -= u->bytes;
     u->job.op = op;
     mr_format_job_fini(&u->job);
     mr_buf_fini(&u->body);
@@ -42,8 +43,7 @@ static void on_open(struct mr_rpc_call *call)
     struct upload *u = mr_alloc(sizeof *u);
     op->more = u;
     op->fini = upload_fini;
-    u->bytes_max = op->sv->sh->config.memory_bytes;
-    mr_buf_init(&u->body, u->bytes_max);
+    mr_buf_init(&u->body, op->sv->sh->config.memory_bytes);
 }
 
 static bool take_options(struct mr_op *op, struct upload *u, const Millrace__V1__PutRequest *r)
@@ -62,6 +62,23 @@ static bool take_options(struct mr_op *op, struct upload *u, const Millrace__V1_
     return true;
 }
 
+static bool take_body(struct mr_op *op, struct upload *u, const ProtobufCBinaryData *data)
+{
+    uint64_t bytes_max = op->sv->sh->config.memory_bytes;
+    mr_buf_add(&u->body, data->data, data->len);
+    if (mr_buf_status(&u->body)) {
+        mr_op_fail(op, MR_ETOOBIG, "body: more than the %llu bytes of this store's memory",
+            (unsigned long long)bytes_max);
+        return false;
+    }
+    u->bytes += data->len;
+    op->sv->upload_bytes += data->len;
+    if (op->sv->upload_bytes <= bytes_max) return true;
+    mr_op_fail(op, MR_ELIMIT, "body: the uploads under way have more than %llu bytes; try again",
+        (unsigned long long)bytes_max);
+    return false;
+}
+
 static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_op *op = mr_op_of(call);
@@ -71,12 +88,7 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
         mr_op_request(op, m, &millrace__v1__put_request__descriptor);
     op->failed = !r || (!u->started && !take_options(op, u, r));
     if (op->failed) return;
-    if (r->body) mr_buf_add(&u->body, r->body->data.data, r->body->data.len);
-    if (mr_buf_status(&u->body)) {
-        mr_op_fail(op, MR_ETOOBIG, "body: more than the %llu bytes of this store's memory",
-            (unsigned long long)u->bytes_max);
-        op->failed = true;
-    }
+    if (r->body) op->failed = !take_body(op, u, &r->body->data);
     mr_pb_arena_clear(&op->arena);
 }
 

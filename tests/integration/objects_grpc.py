@@ -175,6 +175,11 @@ class Objects(unittest.TestCase):
         self.refused(bad, "", lambda: self.s.get(self.s.put(b"[]", "application/json").id, "image/png"))
         self.refused(grpc.StatusCode.DEADLINE_EXCEEDED, "time", lambda: self.s.get("0" * 31 + "1", wait_s=0.1))
 
+    def test_a_body_larger_than_the_memory_is_refused(self):
+        self.refused(grpc.StatusCode.RESOURCE_EXHAUSTED, "memory",
+                     lambda: self.s.put(bytes(129 * MIB), "application/octet-stream"))
+        self.assertEqual(self.s.get(self.s.put(b"[1]", "application/json").id)[1].strip(), b"[1]")
+
     def test_a_list_goes_through_all_pages(self):
         made = {self.s.put(b"[%d]" % i, "application/json").id for i in range(7)}
         seen, token = [], ""
