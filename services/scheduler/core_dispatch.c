@@ -39,6 +39,15 @@ static void reserve(struct mr_sched *s, uint32_t worker)
     mr_sc_load_changed(s, worker, false);
 }
 
+/* Does nothing run there that could be blamed, or could start by itself? What merely waits for
+ * inputs may stay: it may be for the suspect's value, and beside the suspect nothing starts. */
+static bool is_empty(const struct mr_sched *s, uint32_t worker)
+{
+    for (uint32_t t = s->workers[worker].sent_head; t != NONE; t = s->tasks[t].next)
+        if (s->tasks[t].state == MR_TASK_RUNNING) return false;
+    return true;
+}
+
 /* The least loaded worker that may run it; an idle one if there is one. */
 static uint32_t worker_for_suspect(const struct mr_sched *s, uint32_t task)
 {
@@ -52,6 +61,7 @@ static uint32_t worker_for_suspect(const struct mr_sched *s, uint32_t task)
 static void dispatch_suspects(struct mr_sched *s)
 {
     uint32_t room = s->config.tasks_max;
+    bool is_wanted = false;
     for (uint32_t left = s->suspects_count; left--;) {
         uint32_t task = s->suspects[s->suspects_at];
         s->suspects_at = (s->suspects_at + 1) % room;
@@ -60,15 +70,18 @@ static void dispatch_suspects(struct mr_sched *s)
         uint32_t w = s->reserved;
         if (w != NONE && !mr_sc_may_run(s, w, &s->classes[s->tasks[task].class])) w = NONE;
         if (w == NONE && s->reserved == NONE) w = worker_for_suspect(s, task);
-        if (w != NONE && !s->workers[w].sent) {
+        if (w != NONE && is_empty(s, w)) {
             reserve(s, NONE);
             mr_sc_send(s, task, w);
             continue;
         }
-        if (w != NONE) reserve(s, w);
+        if (w != NONE) {
+            reserve(s, w);
+            is_wanted = true;
+        }
         mr_sc_suspect_add(s, task);
     }
-    if (!s->suspects_count) reserve(s, NONE);
+    if (!is_wanted) reserve(s, NONE); /* those that are left may not run there */
 }
 
 static void dispatch_parked(struct mr_sched *s, uint32_t *left)
@@ -146,7 +159,7 @@ static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint
         uint32_t prev = u->prev;
         if (w->sent - w->stealing <= keep) break;
         bool is_fixed = u->flags & (T_LONG | T_SUSPECT | T_STARTED | T_STEALING);
-        if (!is_fixed && u->state == MR_TASK_RUNNING && mr_sc_is_better(s, t, thief, victim)) {
+        if (!is_fixed && u->state == MR_TASK_RUNNING && mr_sc_is_better(s, t, thief, victim, got)) {
             u->flags |= T_STEALING;
             w->stealing++;
             got += u->estimate;

@@ -89,7 +89,8 @@ void mr_sc_send_fetch(struct mr_sched *s, uint32_t task);
 /* core_place.c: where */
 uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op);
 bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class *c);
-bool mr_sc_is_better(const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t than);
+bool mr_sc_is_better(
+    const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken);
 bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t);
 uint32_t mr_sc_place(struct mr_sched *s, uint32_t task);        /* a worker, or NONE */
 bool mr_sc_has_place(struct mr_sched *s, const struct task *t); /* memory aside */
@@ -168,6 +169,7 @@ void mr_sc_story_more(struct story *st, struct mr_str arguments, struct mr_str l
 void mr_sc_story_put(struct mr_sched *s, uint32_t task, const struct story *from);
 const struct story *mr_sc_story(const struct mr_sched *s, uint32_t task); /* or NULL */
 void mr_sc_story_drop(struct mr_sched *s, uint32_t task);
+void mr_sc_story_drop_job(struct mr_sched *s, uint32_t job);
 void mr_sc_story_copy(struct story *to, const struct story *from);
 void mr_sc_story_fini(struct story *st);
 

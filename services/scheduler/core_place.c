@@ -95,11 +95,17 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     return ns;
 }
 
-bool mr_sc_is_better(const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t than)
+/* Would a task sent to `from` be given to `worker` if it came back now, together with `taken` ns of
+ * others? By a margin that no preference of place_root outweighs. */
+bool mr_sc_is_better(
+    const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken)
 {
-    const struct class *c = &s->classes[s->tasks[task].class];
-    return mr_sc_may_run(s, worker, c) && mr_sc_has_room(s, worker, &s->tasks[task]) &&
-           score(s, task, worker) < score(s, task, than);
+    const struct task *t = &s->tasks[task];
+    if (!mr_sc_may_run(s, worker, &s->classes[t->class]) || !mr_sc_has_room(s, worker, t))
+        return false;
+    uint64_t less = (taken + t->estimate) / s->workers[from].slots;
+    uint64_t more = taken / s->workers[worker].slots + SIBLING_NS;
+    return score(s, task, worker) + more + less < score(s, task, from);
 }
 
 /* Does memory want no more root tasks here? One may always run, or nothing would ever be freed. */

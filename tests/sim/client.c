@@ -65,7 +65,8 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
 static void see(struct sim *s, struct sim_job *j, uint32_t index, uint64_t value)
 {
     struct sim_task *t = &j->task[index];
-    if (t->has_seen && t->seen != value)
+    bool may_differ = t->is_tainted && t->seen_losses != s->losses; /* made anew, by dice */
+    if (t->has_seen && t->seen != value && !may_differ)
         sim_fail(s, "I6: key %" PRIu32 " of job %" PRIx64 " has two values", index, j->id);
     if (!t->is_tainted && value != t->expect)
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " has a wrong value", index, j->id);
@@ -73,10 +74,11 @@ static void see(struct sim *s, struct sim_job *j, uint32_t index, uint64_t value
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " has a value, and cannot", index, j->id);
     t->has_seen = true;
     t->seen = value;
+    t->seen_losses = s->losses;
 }
 
-/* Reads a target that was said to be readable; true: it is, or was until something was lost. */
-static bool read_value(struct sim *s, struct sim_job *j, uint32_t index)
+/* Reads a target that was said to be readable, unless it was lost since. */
+static void read_value(struct sim *s, struct sim_job *j, uint32_t index)
 {
     struct mr_buf bytes;
     struct mr_sched_value v;
@@ -96,8 +98,11 @@ static bool read_value(struct sim *s, struct sim_job *j, uint32_t index)
         if (!has && s->losses == 0)
             sim_fail(s, "I16: the store has not the object of key %" PRIu32, index);
     }
+    if (is_there && v.kind == MR_SCHED_VALUE_AWAY) { /* at its worker only */
+        struct mr_sched_event ev = {.type = MR_SCHED_WANT, .job = {j->id}, .index = index};
+        sim_sched_step(s, &ev);
+    }
     mr_buf_fini(&bytes);
-    return true;
 }
 
 static bool has_excuse(struct sim *s, struct sim_job *j)
@@ -162,7 +167,7 @@ void sim_client_note(struct sim *s, const struct mr_sched_note *n)
     if (!j) return;
     if (n->type == MR_NOTE_TARGETS_READY)
         for (uint32_t i = 0; i < n->count; i++)
-            (void)read_value(s, j, ready[n->at + i]);
+            read_value(s, j, ready[n->at + i]);
     if (n->type == MR_NOTE_TARGET_BYTES)
         see(s, j, n->index, sim_value_of_pack(mr_str_of(s->fx.text.p + n->text_at, n->text_bytes)));
     if (n->type == MR_NOTE_TARGET_FAILED && !n->code && j->task[n->index].fate == FATE_OK &&

@@ -200,6 +200,8 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
 {
     struct sim_session *x = &s->sessions[id];
     x->flying_up--;
+    if (x->is_down) /* its stream takes another message: a turn */
+        sim_push(s, 0, (struct sim_ev){.kind = EV_EXEC, .a = x->proc});
     if (!s->sched || x->life != s->life || !x->is_up) return;
     if (m->is_register) {
         if (x->has_registered) sim_fail(s, "session %" PRIu32 " registers twice", id);

@@ -150,7 +150,7 @@ struct sim_object {
 enum sim_fate { FATE_OK, FATE_MAY, FATE_MUST };
 
 struct sim_task { /* what the world saw of one node of a job */
-    uint64_t expect, seen;
+    uint64_t expect, seen, seen_losses;
     bool has_seen, is_tainted;
     enum sim_fate fate;
     uint32_t deaths, runs;
