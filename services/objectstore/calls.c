@@ -107,8 +107,21 @@ Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_in
     return out;
 }
 
-void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info)
+static void end_op(void *p)
 {
+    mr_op_end(p);
+}
+
+static void place_told(void *ctx, int err) /* any thread */
+{
+    (void)err;
+    struct mr_op *op = ctx;
+    mr_service_post(op->sv, end_op, op);
+}
+
+void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info, mr_op_fn then)
+{
+    mr_op_begin(op, then);
     struct mr_place_record r = {
         .object = op->id,
         .nbytes = info->nbytes,
@@ -116,7 +129,7 @@ void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info)
         .address = mr_str(op->sv->address),
         .durable = info->durable,
     };
-    mr_names_place(op->sv->names, &r);
+    mr_names_place(op->sv->names, &r, place_told, op);
 }
 
 /* ---- Stat, List -------------------------------------------------------------------------------*/
@@ -361,16 +374,20 @@ static void persist_written(struct mr_op *op)
     }
 }
 
+static void persist_placed(struct mr_op *op)
+{
+    reply(op, op->info);
+}
+
 static void persist_done(struct mr_op *op)
 {
     if (op->err) {
         fail_unknown(op);
         return;
     }
-    const Millrace__V1__ObjectInfo *info = mr_op_info(op, &op->ask.infos[0]);
-    mr_names_persisted(op->sv->names, info);
-    mr_op_place(op, info);
-    reply(op, info);
+    op->info = mr_op_info(op, &op->ask.infos[0]);
+    mr_names_persisted(op->sv->names, op->info);
+    mr_op_place(op, op->info, persist_placed);
 }
 
 static void persist_next(struct mr_op *op)

@@ -83,6 +83,11 @@ static void name_looked_up(struct mr_op *op)
     mr_op_set_name(op, &n->record, n->replace, name_set);
 }
 
+static void name_placed(struct mr_op *op)
+{
+    mr_op_resolve(op, naming_of(op)->record.name, name_looked_up);
+}
+
 static void name_object_known(struct mr_op *op)
 {
     struct naming *n = naming_of(op);
@@ -95,7 +100,6 @@ static void name_object_known(struct mr_op *op)
         return;
     }
     const Millrace__V1__ObjectInfo *info = mr_op_info(op, &op->ask.infos[0]);
-    mr_op_place(op, info);
     n->record.object = op->id;
     n->record.nbytes = info->nbytes;
     n->record.summary = mr_str(info->summary);
@@ -103,7 +107,7 @@ static void name_object_known(struct mr_op *op)
     n->record.address = mr_str(op->sv->address);
     n->record.created_ns = mr_clock_wall();
     n->record.durable = info->durable;
-    mr_op_resolve(op, n->record.name, name_looked_up);
+    mr_op_place(op, info, name_placed);
 }
 
 void mr_op_name_object(struct mr_op *op, struct mr_str name, const ProtobufCBinaryData *definition,

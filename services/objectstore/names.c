@@ -356,9 +356,13 @@ static void ignore(void *ctx, int err)
     (void)err;
 }
 
-void mr_names_place(struct mr_names *n, const struct mr_place_record *record)
+void mr_names_place(
+    struct mr_names *n, const struct mr_place_record *record, mr_done_fn fn, void *ctx)
 {
-    if (n->directory) mr_directory_place(n->directory, record, ignore, NULL);
+    if (n->directory)
+        mr_directory_place(n->directory, record, fn, ctx);
+    else
+        fn(ctx, MR_OK);
 }
 
 void mr_names_unplace(struct mr_names *n, mr_object_id id)

@@ -21,7 +21,8 @@ void mr_names_list(struct mr_names *n, struct mr_str prefix, struct mr_str after
     uint32_t count_max, mr_names_fn fn, void *ctx);
 
 /* Places: without Redis there are no other nodes, and nothing is found. */
-void mr_names_place(struct mr_names *n, const struct mr_place_record *record);
+void mr_names_place(
+    struct mr_names *n, const struct mr_place_record *record, mr_done_fn fn, void *ctx);
 void mr_names_unplace(struct mr_names *n, mr_object_id id);
 void mr_names_find(struct mr_names *n, mr_object_id id, mr_place_fn fn, void *ctx);
 

@@ -56,6 +56,7 @@ struct mr_op {
     void (*fini)(struct mr_op *op); /* of `more`, may be NULL */
     void *more;                     /* the handler's own */
     struct naming *naming;
+    Millrace__V1__ObjectInfo *info; /* to reply, once its place is told */
     struct elsewhere *elsewhere;
     struct mr_pb_arena arena; /* of the request and the reply */
 
@@ -112,8 +113,9 @@ void mr_op_describe(struct mr_op *op, struct mr_str bytes, Millrace__V1__ObjectI
 /* op->id is persisted, or deleted, by the store of the node that has it; `method` is Objects' path.
  */
 void mr_op_elsewhere(struct mr_op *op, const char *method, mr_op_fn then);
-/* Tells the cluster that this node has it, so that other nodes' stores find it. */
-void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info);
+/* Tells the cluster that this node has op->id, so that other nodes' stores find it. An object is
+ * one also while Redis is away: never an error. */
+void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info, mr_op_fn then);
 /* The object is durable now: so are its names. */
 void mr_names_persisted(struct mr_names *n, const Millrace__V1__ObjectInfo *info);
 uint64_t mr_name_key(struct mr_str name); /* of MR_HOLD_NAME */

@@ -102,6 +102,12 @@ static void give_up(struct mr_op *op)
         mr_store_unhold(op->sv->self, &op->id, 1, (struct mr_store_holder){MR_HOLD_CLIENT, 0});
 }
 
+static void placed(struct mr_op *op)
+{
+    op->sv->puts++;
+    (void)mr_rpc_call_reply_pb(op->call, &op->info->base);
+}
+
 static void reply_info(struct mr_op *op)
 {
     if (op->err) {
@@ -109,10 +115,8 @@ static void reply_info(struct mr_op *op)
         give_up(op);
         return;
     }
-    op->sv->puts++;
-    const Millrace__V1__ObjectInfo *info = mr_op_info(op, &op->ask.infos[0]);
-    mr_op_place(op, info);
-    (void)mr_rpc_call_reply_pb(op->call, &info->base);
+    op->info = mr_op_info(op, &op->ask.infos[0]);
+    mr_op_place(op, op->info, placed);
 }
 
 static void named(struct mr_op *op)
