@@ -24,6 +24,7 @@
 #define RESTARTS_WINDOW (60 * MR_SECOND)
 #define BACKOFF_MIN (100 * MR_MS)
 #define TAIL_BYTES 600
+#define IMPATIENCE (2 * MR_SECOND) /* signals closer together are one wish: tools send several */
 
 struct child {
     char *name;
@@ -42,6 +43,8 @@ struct mr_supervisor {
     struct child *children[CHILDREN_MAX];
     size_t count;
     int signal_fd;
+    mr_time stopping; /* since when; 0: not yet */
+    bool is_hurried;  /* asked to stop a second time */
 };
 
 struct mr_supervisor *mr_supervisor_new(void)
@@ -160,14 +163,22 @@ static void tail(const char *path, char out[TAIL_BYTES])
     out[n > 0 ? n : 0] = 0;
 }
 
+static const char *how(int status)
+{
+    return WIFSIGNALED(status) ? "was killed by signal" : "ended with code";
+}
+
+static int number(int status)
+{
+    return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
 static int give_up(const struct child *c, struct mr_error *e)
 {
     char log[TAIL_BYTES];
     tail(c->log_path, log);
-    const char *how = WIFSIGNALED(c->status) ? "was killed by signal" : "ended with code";
-    int number = WIFSIGNALED(c->status) ? WTERMSIG(c->status) : WEXITSTATUS(c->status);
     return mr_fail(e, MR_EABORTED, "%s %s %d, %d times within a minute; the end of %s: %s", c->name,
-        how, number, RESTARTS_MAX, c->log_path, log);
+        how(c->status), number(c->status), RESTARTS_MAX, c->log_path, log);
 }
 
 /* It fell: note when, and when to start it again; an error when that was once too often. */
@@ -185,8 +196,8 @@ static int fell(struct child *c, int status, struct mr_error *e)
         recent += c->falls[i] && now - c->falls[i] < RESTARTS_WINDOW;
     c->falls[c->falls_count++ % RESTARTS_MAX] = now;
     c->again = now + (quiet || !recent ? 1 : BACKOFF_MIN << recent);
-    (void)fprintf(stderr, "millrace up: %s (pid gone, status %d) is started again; see %s\n",
-        c->name, status, c->log_path);
+    (void)fprintf(stderr, "millrace up: %s %s %d and is started again; see %s\n", c->name,
+        how(status), number(status), c->log_path);
     return MR_OK;
 }
 
@@ -253,21 +264,25 @@ static bool wait_end(struct mr_supervisor *s, struct child *c, mr_time until)
         struct pollfd fd = {.fd = s->signal_fd, .events = POLLIN};
         (void)poll(&fd, 1, MR_MIN(wait_ms(until), 50));
         struct signalfd_siginfo info;
-        ssize_t n = read(s->signal_fd, &info, sizeof info);
-        (void)n;
+        bool asked = read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info &&
+                     info.ssi_signo != SIGCHLD;
+        if (asked && mr_clock_now() >= s->stopping + IMPATIENCE) s->is_hurried = true;
+        if (s->is_hurried) until = MR_MIN(until, mr_clock_now());
     }
     return true;
 }
 
 void mr_supervisor_stop(struct mr_supervisor *s)
 {
+    s->stopping = mr_clock_now();
     for (size_t i = s->count; i > 0; i--) {
         struct child *c = s->children[i - 1];
         c->again = 0;
         if (!c->pid) continue;
         (void)kill(c->pid, SIGTERM);
-        if (wait_end(s, c, mr_clock_now() + c->grace)) continue;
-        (void)fprintf(stderr, "millrace up: %s did not end in time and is killed\n", c->name);
+        if (wait_end(s, c, mr_clock_now() + (s->is_hurried ? 0 : c->grace))) continue;
+        (void)fprintf(stderr, "millrace up: %s %s and is killed\n", c->name,
+            s->is_hurried ? "is not waited for" : "did not end in time");
         (void)kill(c->pid, SIGKILL);
         (void)wait_end(s, c, MR_NEVER);
     }
