@@ -10,9 +10,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define VALUES_BYTES_MAX ((size_t)8 << 20) /* of one answer; the rest is for Results */
+
 struct mr_follow {
     struct mr_follower **slots; /* by slot; NULL: free */
     uint32_t slots_count;
+    uint32_t slots_free; /* none is free below */
     struct mr_index by_call;
     struct mr_followed_job **jobs; /* ascending by id */
     uint32_t jobs_count;
@@ -96,6 +99,7 @@ static void follower_free(struct mr_follow *f, struct mr_follower *w)
 {
     (void)mr_index_remove(&f->by_call, call_hash(w->call.v), w->slot);
     f->slots[w->slot] = NULL;
+    f->slots_free = MR_MIN(f->slots_free, w->slot);
     mr_list_remove(&w->node);
     mr_results_fini(w);
     job_drop_if_empty(f, w->job);
@@ -137,8 +141,9 @@ void mr_follow_call_done(struct mr_rpc_call *call)
 
 static uint32_t slot_take(struct mr_follow *f)
 {
-    for (uint32_t i = 0; i < f->slots_count; i++)
-        if (!f->slots[i]) return i;
+    while (f->slots_free < f->slots_count && f->slots[f->slots_free])
+        f->slots_free++;
+    if (f->slots_free < f->slots_count) return f->slots_free;
     uint32_t more = MR_MAX(16u, f->slots_count * 2);
     f->slots = mr_grow(f->slots, f->slots_count * sizeof *f->slots, more * sizeof *f->slots);
     uint32_t at = f->slots_count;
@@ -153,7 +158,7 @@ static void add_values(
 {
     const struct mr_graph *g = info->graph;
     m->values = mr_shell_take(sh, g->targets_count * sizeof *m->values);
-    for (uint32_t i = 0; i < g->targets_count; i++) {
+    for (uint32_t i = 0; i < g->targets_count && sh->scratch.bytes < VALUES_BYTES_MAX; i++) {
         struct mr_buf bytes;
         struct mr_sched_value value;
         mr_buf_init(&bytes, MR_INLINE_VALUE_BYTES_MAX);

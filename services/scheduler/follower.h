@@ -21,6 +21,7 @@ struct mr_follower {
     mr_time deadline;
     uint64_t seen_event; /* WATCH */
     bool has_sent;
+    bool is_late; /* its time was up, and not all rows that say so are sent */
 
     /* of values */
     uint64_t *wanted;     /* a bit a node: not yet queued */

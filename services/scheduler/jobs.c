@@ -13,6 +13,8 @@
 
 #define WAIT_S_MAX 3600.0
 #define KEYS_SHOWN_MAX 100
+#define PAGE_BYTES_MAX ((size_t)4 << 20) /* then the next page begins: jobs show up to 1000 keys   \
+                                          */
 
 static bool take_wait(struct mr_rpc_call *call, double wait_s, mr_duration *out)
 {
@@ -132,12 +134,12 @@ static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         mr_shell_request(sh, call, msg, &millrace__v1__list_jobs_request__descriptor);
     if (!m) return;
     uint32_t page = m->page_size ? m->page_size : 100;
-    mr_job_id at = mr_sched_job_newest(sh->core);
+    mr_job_id from = {UINT64_MAX};
     if (page > 1000) {
         mr_shell_fail(call, MR_EINVAL, "page_size: expected 1 to 1000, not %u", page);
         return;
     }
-    if (m->page_token[0] && mr_job_id_parse(mr_str(m->page_token), &at)) {
+    if (m->page_token[0] && mr_job_id_parse(mr_str(m->page_token), &from)) {
         mr_shell_fail(
             call, MR_EINVAL, "page_token: \"%.64s\" came from no answer of List", m->page_token);
         return;
@@ -145,12 +147,14 @@ static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     Millrace__V1__ListJobsResponse r = MILLRACE__V1__LIST_JOBS_RESPONSE__INIT;
     char next[MR_JOB_ID_TEXT_MAX] = "";
     r.jobs = mr_shell_take(sh, page * sizeof *r.jobs);
+    mr_job_id at = mr_sched_job_newest(sh->core);
     for (; at.v; at = mr_sched_job_older(sh->core, at)) {
         struct mr_sched_job_info info;
+        if (at.v > from.v) continue; /* the token's job may be forgotten by now */
         if (!mr_sched_job(sh->core, at, &info) || !info.accepted) continue;
         if (m->state && (uint32_t)m->state != (uint32_t)info.state) continue;
         if (m->label[0] && !has_label(info.graph, m->label)) continue;
-        if (r.n_jobs == page) {
+        if (r.n_jobs == page || sh->scratch.bytes > PAGE_BYTES_MAX) {
             mr_job_id_format(at, next);
             break;
         }

@@ -14,7 +14,8 @@
 
 #define ROWS_MAX 4096
 #define ROWS_BYTES_MAX ((size_t)1 << 20)
-#define GRACE (10 * MR_SECOND) /* for a value that is there and only has to be brought */
+#define TEXTS_BYTES_MAX ((size_t)4 << 20) /* keys, errors, JSON: what a message's rows may take */
+#define GRACE (10 * MR_SECOND)            /* for a value that is there and only has to be brought */
 
 static bool bit_take(struct mr_follower *w, uint32_t node)
 {
@@ -197,7 +198,8 @@ static void pump(
         mr_pb_arena_clear(&w->sh->scratch);
         mr_buf_init(&packs, MR_MESSAGE_BYTES_MAX / 2);
         Millrace__V1__ResultItem *m = item_new(w->sh, rows, w->spec.json);
-        for (size_t i = 0; i < rows && packs.n < ROWS_BYTES_MAX; i++) {
+        for (size_t i = 0;
+             i < rows && packs.n < ROWS_BYTES_MAX && w->sh->scratch.bytes < TEXTS_BYTES_MAX; i++) {
             uint32_t node = 0;
             memcpy(&node, w->queue.p + w->queue_at, sizeof node);
             w->queue_at += sizeof node;
@@ -214,13 +216,18 @@ static void pump(
     }
 }
 
-/* Rows for all that is still wanted: there was no time, or there is no job any more to make it. */
-static void give_up(struct mr_follower *w, struct mr_rpc_call *call,
-    const struct mr_sched_job_info *info, bool timed_out)
+/* Rows for what is still wanted, from `*at` on: there was no time, or there is no job any more to
+ * make it. As many as one message holds. */
+static void give_up_some(struct mr_follower *w, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, bool timed_out, uint32_t *at)
 {
     mr_pb_arena_clear(&w->sh->scratch);
-    Millrace__V1__ResultItem *m = item_new(w->sh, MR_MIN(w->wanted_left, 65536u), false);
-    for (uint32_t i = 0; i < info->graph->nodes_count && w->wanted_left && m->n_keys < 65536; i++) {
+    Millrace__V1__ResultItem *m =
+        item_new(w->sh, MR_MIN(w->wanted_left, (uint32_t)ROWS_MAX), false);
+    for (; *at < info->graph->nodes_count && w->wanted_left && m->n_keys < ROWS_MAX &&
+           w->sh->scratch.bytes < TEXTS_BYTES_MAX;
+         (*at)++) {
+        uint32_t i = *at;
         if (!bit_take(w, i)) continue;
         uint32_t row = (uint32_t)m->n_keys;
         m->keys[m->n_keys++] = mr_shell_text(w->sh, mr_graph_key(info->graph, i));
@@ -233,10 +240,20 @@ static void give_up(struct mr_follower *w, struct mr_rpc_call *call,
     (void)mr_rpc_call_send_pb(call, &m->base);
 }
 
+static void give_up(struct mr_follower *w, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, bool timed_out)
+{
+    uint32_t at = 0;
+    while (w->wanted_left && at < info->graph->nodes_count && mr_rpc_call_is_writable(call))
+        give_up_some(w, call, info, timed_out, &at);
+}
+
 static bool look_many(struct mr_follower *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool timed_out)
 {
     pump(w, call, info);
+    w->is_late = w->is_late || timed_out;
+    timed_out = w->is_late;
     bool failed = info->state == MR_JOB_FAILED || info->state == MR_JOB_CANCELLED;
     if (w->wanted_left && (timed_out || failed) && w->queue_at == w->queue.n)
         give_up(w, call, info, timed_out && !failed);
