@@ -92,6 +92,7 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__SubmitRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_request__descriptor);
+    if (!m) mr_intake_request_free(&s->request); /* or the half of a body would be submitted */
     if (!m || !s->request) return;
     if (!s->has_first && !take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
         mr_intake_request_free(&s->request);
@@ -106,6 +107,7 @@ static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__SubmitGraphRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_graph_request__descriptor);
+    if (!m) mr_intake_request_free(&s->request);
     if (!m) return;
     struct mr_str bytes = mr_rpc_message_str(msg);
     if (!take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
@@ -126,6 +128,7 @@ static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *
     if (!s->has_first) {
         const Millrace__V1__SubmitColumns *m =
             mr_shell_request(s->sh, call, msg, &millrace__v1__submit_columns__descriptor);
+        if (!m) mr_intake_request_free(&s->request);
         if (!m) return;
         if (!take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
             mr_intake_request_free(&s->request);
