@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 
-#define WAITING_MAX 1024
+#define WAITING_MAX 1024 /* requests; ops that workers tell of have room beside them */
 #define FOREIGN_MAX 65536
 
 struct message {
@@ -36,6 +36,7 @@ struct mr_intake {
     struct mr_graph_catalogue builtin;
     char **foreign; /* sorted */
     uint32_t foreign_count;
+    uint32_t waiting; /* requests under way; the shell's thread counts */
 };
 
 void mr_intake_request_free(struct mr_intake_request **rp)
@@ -281,7 +282,7 @@ int mr_intake_open(struct mr_shell *sh, struct mr_error *e)
     struct mr_intake *in = mr_alloc(sizeof *in);
     sh->intake = in;
     in->sh = sh;
-    in->inbox = mr_inbox_new(WAITING_MAX, sizeof(struct message));
+    in->inbox = mr_inbox_new(WAITING_MAX + FOREIGN_MAX, sizeof(struct message));
     in->registry = mr_registry_new();
     in->builtin = mr_registry_catalogue(in->registry);
     const struct mr_redis_config link = {
@@ -318,9 +319,16 @@ void mr_intake_close(struct mr_intake **inp)
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request)
 {
     const struct message m = {.request = *request};
-    int err = mr_inbox_push(in->inbox, &m);
-    if (!err) *request = NULL;
-    return err;
+    int err = in->waiting < WAITING_MAX ? mr_inbox_push(in->inbox, &m) : MR_ELIMIT;
+    if (err) return err;
+    in->waiting++;
+    *request = NULL;
+    return MR_OK;
+}
+
+void mr_intake_answered(struct mr_intake *in)
+{
+    if (in->waiting) in->waiting--;
 }
 
 void mr_intake_add_op(struct mr_intake *in, struct mr_str name)

@@ -30,6 +30,8 @@ void mr_intake_close(struct mr_intake **in);
 
 /* Takes the request; its answer comes as MR_SHELL_PARSED. MR_ELIMIT when too many wait. */
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request);
+/* That answer was taken: one waits less. */
+void mr_intake_answered(struct mr_intake *in);
 /* Tells of an op that a worker brought, any number of times. */
 void mr_intake_add_op(struct mr_intake *in, struct mr_str name);
 

@@ -119,7 +119,10 @@ static void perform(struct mr_shell *sh)
 static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
 {
     switch (m->kind) {
-    case MR_SHELL_PARSED: mr_submit_parsed(sh, m->p); break;
+    case MR_SHELL_PARSED:
+        mr_intake_answered(sh->intake);
+        mr_submit_parsed(sh, m->p);
+        break;
     case MR_SHELL_SIGNAL:
         mr_log(MR_INFO, "scheduler.stopping", "signal=%" PRIu64, m->n);
         sh->is_stopping = true;
