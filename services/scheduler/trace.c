@@ -1,5 +1,6 @@
 /* Spans are kept as they come, in blocks of one job each, 48 bytes a span; a job keeps at most 64
- * MiB and all together 256 MiB, past which new ones are counted and shown as "not recorded". Times
+ * MiB, past which new ones are counted and shown as "not recorded". All together keep 256 MiB, past
+ * which the oldest job's go: who looks, looks at what runs now. Times
  * are offsets from the job's first span in units of 100 ns, which 32 bits carry for seven minutes
  * and a wider base renews. */
 #include "services/scheduler/trace.h"
@@ -100,6 +101,21 @@ static uint32_t hundreds(uint64_t from, uint64_t to)
     return d > UINT32_MAX ? UINT32_MAX : (uint32_t)d;
 }
 
+/* Room for one more of `of`'s: the spans of the oldest other job that has any go. */
+static bool make_room(struct mr_trace *t, const struct job_trace *of)
+{
+    for (uint32_t i = 0; i < t->count; i++) {
+        struct job_trace *j = &t->jobs[i];
+        if (j == of || !j->spans.n) continue;
+        j->not_recorded += j->spans.n / sizeof(struct span);
+        t->bytes -= j->spans.n;
+        mr_buf_fini(&j->spans);
+        mr_buf_init(&j->spans, JOB_BYTES_MAX);
+        return true;
+    }
+    return false;
+}
+
 void mr_trace_add(struct mr_shell *sh)
 {
     const struct mr_sched_span *in = (const void *)sh->fx.spans.p;
@@ -120,7 +136,9 @@ void mr_trace_add(struct mr_shell *sh)
             .ran = hundreds(in[i].started, in[i].finished),
             .to_accounted = hundreds(in[i].finished, in[i].accounted),
             .cpu = hundreds(1, in[i].cpu_ns + 1)};
-        if (t->bytes + sizeof s > ALL_BYTES_MAX || j->spans.n + sizeof s > JOB_BYTES_MAX) {
+        bool has_room = j->spans.n + sizeof s <= JOB_BYTES_MAX &&
+                        (t->bytes + sizeof s <= ALL_BYTES_MAX || make_room(t, j));
+        if (!has_room) {
             j->not_recorded++;
             continue;
         }
