@@ -4,6 +4,9 @@
 
 #include "base/alloc.h"
 
+#define EXPECTED_LEASES 4 /* for a store of the journal: its node may have one that has its disk   \
+                           */
+
 static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
 {
     for (uint32_t i = 1; i <= s->stores_count; i++)
@@ -18,7 +21,8 @@ uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str add
     if (!n) {
         if (s->stores_count == s->config.stores_max) return 0;
         n = ++s->stores_count;
-        s->stores[n] = (struct store){.incarnation = incarnation, .is_alive = true};
+        s->stores[n] = (struct store){
+            .incarnation = incarnation, .is_alive = true, .is_expected = s->is_replaying};
         s->stores[n].last_heard = s->now;
     }
     struct store *st = &s->stores[n];
@@ -93,8 +97,9 @@ void mr_sc_store_leases(struct mr_sched *s)
 {
     for (uint32_t i = 1; i <= s->stores_count; i++) {
         const struct store *st = &s->stores[i];
-        if (!st->is_alive || !*st->node) continue; /* heard of, but never heard */
-        mr_time end = mr_time_after(st->last_heard, s->config.lease);
+        if (!st->is_alive || !(*st->node || st->is_expected)) continue; /* heard of, never heard */
+        mr_duration lease = s->config.lease * (*st->node ? 1 : EXPECTED_LEASES);
+        mr_time end = mr_time_after(st->last_heard, lease);
         if (end <= s->now)
             store_lost(s, i);
         else

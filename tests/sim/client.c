@@ -243,7 +243,7 @@ void sim_client_complain(struct sim *s)
 }
 
 /* Every target of what is done is asked for; then each must have been seen. */
-void sim_client_values(struct sim *s, bool want)
+void sim_client_values(struct sim *s, bool want, bool anew)
 {
     for (uint32_t i = 0; i < s->jobs_count; i++) {
         struct sim_job *j = &s->jobs[i];
@@ -254,8 +254,8 @@ void sim_client_values(struct sim *s, bool want)
             if (g->kind[index] == MR_NODE_LITERAL) continue;
             struct sim_task *t = &j->task[index];
             struct mr_sched_event ev = {.type = MR_SCHED_WANT, .job = {j->id}, .index = index};
+            if (anew && !t->is_tainted) t->has_seen = false;
             if (want) {
-                t->has_seen = t->is_tainted && t->has_seen;
                 sim_sched_step(s, &ev);
             } else if (!t->has_seen) {
                 sim_fail(s, "target %" PRIu32 " of the done job %" PRIx64 " cannot be read", index,

@@ -206,7 +206,7 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
     if (m->is_register) {
         if (x->has_registered) sim_fail(s, "session %" PRIu32 " registers twice", id);
         x->has_registered = true;
-        if (m->reg.incarnation && m->reg.epoch < s->life) /* held over a restart */
+        if (m->reg.incarnation && m->reg.epoch < s->life && s->now < s->life_start + s->config.lease)
             (void)rows_guarded(s, &m->reg.holding, "a worker that returns");
         joins(s, id, m);
         return;
@@ -249,6 +249,7 @@ void sim_sched_start(struct sim *s)
 {
     s->life++;
     s->config.epoch = s->life;
+    s->life_start = s->now;
     memset(s->session_of, 0xff, sizeof s->session_of);
     mr_arena_init(&s->arena, mr_sched_arena_bytes(&s->config));
     mr_sched_effects_init(&s->fx, s->config.workers_max, s->config.stores_max);

@@ -196,6 +196,7 @@ struct sim {
     struct mr_sched *sched; /* NULL: it is down */
     struct mr_sched_effects fx;
     uint32_t life;
+    mr_time life_start;
     bool turn_pending;
     struct mr_sched_record_head *heads; /* the journal */
     unsigned char **records;
@@ -293,7 +294,7 @@ void sim_client_act_on(struct sim *s, uint32_t spec, bool retry);
 void sim_client_forget(struct sim *s);
 bool sim_client_is_content(struct sim *s);
 void sim_client_complain(struct sim *s);
-void sim_client_values(struct sim *s, bool want);
+void sim_client_values(struct sim *s, bool want, bool anew);
 
 /* faults.c */
 void sim_fault(struct sim *s);
