@@ -230,6 +230,15 @@ static void free_request(struct mr_request *r)
     mr_release(r);
 }
 
+/* We read the query in our copy. libmicrohttpd would split it into a list in the memory of the
+ * connection, and with two thousand names that has no room left, not even for saying so: the client
+ * would wait for ever. The text is the connection's buffer, of which only we are told as const. */
+static void hide_query(const char *target)
+{
+    char *query = strchr((char *)(uintptr_t)target, '?');
+    if (query) query[1] = 0;
+}
+
 /* A request whose headers never come right is not completed in libmicrohttpd's eyes; it is freed by
  * the next one, or with the connection. */
 static void *on_target(void *http, const char *target, struct MHD_Connection *connection)
@@ -242,6 +251,7 @@ static void *on_target(void *http, const char *target, struct MHD_Connection *co
     r->target = mr_copy_text(target);
     mr_buf_init(&r->out, JSON_BYTES_MAX);
     mr_pb_arena_init(&r->arena, ARENA_BYTES_MAX);
+    hide_query(target);
     return r;
 }
 

@@ -235,6 +235,11 @@ class Jobs(unittest.TestCase):
         s.close()
         self.assertEqual(c.run(DSK)["state"], "JOB_DONE")
 
+    def test_a_query_of_thousands_of_names_is_answered(self):
+        c = self.cluster
+        for names in (3000, 10000):
+            self.assertEqual(c.request("GET", "/v1/jobs/j9-99/results?json=null" + "&key=" * names, timeout=10)[0], 400)
+
     def test_half_open_connections_and_slow_readers_hurt_nobody(self):
         c = self.cluster
         idle = [socket.create_connection((c.host, c.port), 10) for _ in range(100)]
