@@ -198,6 +198,7 @@ static void retry(struct mr_sched *s, uint32_t job)
     j->flags &= ~(uint32_t)J_STOPPED;
     if (j->has_error) mr_sc_story_fini(&j->error);
     j->has_error = false;
+    mr_sc_story_drop_job(s, job);
     j->fallen = j->targets_failed = 0;
     j->state = MR_JOB_RUNNING;
     j->finished_wall = 0;

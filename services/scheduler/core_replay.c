@@ -203,6 +203,7 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     if (j->has_error) mr_sc_story_fini(&j->error);
     j->has_error = false;
     if (!is_over) j->targets_failed = 0;
+    if (was_over && !is_over) mr_sc_story_drop_job(s, job); /* retried: what failed may run again */
     if (!has_error) return;
     uint32_t index = u32(r);
     struct lent_story x = lent(r);
@@ -218,8 +219,7 @@ static void replay_forgotten(struct mr_sched *s, struct reader *r)
     if (r->is_bad) return;
     s->forgotten[s->forgotten_count++ % FORGOTTEN_MAX] = (struct forgotten){id, wall};
     if (job == NONE) return;
-    for (uint32_t i = 0; i < s->jobs[job].graph->nodes_count; i++)
-        mr_sc_story_drop(s, s->jobs[job].base + i);
+    mr_sc_story_drop_job(s, job);
     mr_sc_job_drop(s, job);
 }
 
@@ -298,6 +298,19 @@ static void settle_ended(struct mr_sched *s, struct job *j)
     j->ended_at = s->now;
 }
 
+/* A job that refers to a key which nobody has any more: it cannot go on, and says why. */
+static void settle_orphan(struct mr_sched *s, uint32_t job, const struct mr_error *e)
+{
+    struct job *j = &s->jobs[job];
+    if (j->has_error) mr_sc_story_fini(&j->error);
+    j->error = mr_sc_story_make(s, j->base, 9, mr_str(e->text), NULL);
+    j->error.attempts = j->error.op = 0;
+    j->error.task = NONE;
+    j->has_error = true;
+    mr_sc_job_end(s, job, MR_JOB_FAILED);
+    settle_ended(s, j);
+}
+
 static void settle_running(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
@@ -308,7 +321,11 @@ static void settle_running(struct mr_sched *s, uint32_t job)
         j->deadline = end > mr_sc_wall(s) ? s->now + (end - mr_sc_wall(s)) : s->now;
         s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
     }
-    (void)mr_sc_join(s, job, NULL);
+    struct mr_error e = {0};
+    if (mr_sc_join(s, job, &e)) {
+        settle_orphan(s, job, &e);
+        return;
+    }
     mr_sc_plan(s, job);
     for (uint32_t i = 0; i < nodes && j->state < MR_JOB_DONE; i++) {
         const struct story *st =
@@ -332,9 +349,9 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
     for (uint32_t i = 0; i < s->workers_top; i++)
         if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
     s->lease_check_at = mr_time_after(s->now, s->config.lease);
-    for (uint32_t i = 0; i < s->jobs_top; i++) {
+    /* by age, not by slot: a job that uses another's keys is younger, wherever it lies */
+    for (uint32_t i = s->oldest; i != NONE; i = s->jobs[i].newer) {
         struct job *j = &s->jobs[i];
-        if (!j->id) continue;
         if (j->state < MR_JOB_DONE) {
             settle_running(s, i);
             continue;

@@ -96,3 +96,10 @@ void mr_sc_story_drop(struct mr_sched *s, uint32_t task)
     uint32_t at = find_story(s, task);
     if (at != MR_INDEX_NONE) drop_at(s, at);
 }
+
+void mr_sc_story_drop_job(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++)
+        mr_sc_story_drop(s, j->base + i);
+}
