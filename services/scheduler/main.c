@@ -4,6 +4,7 @@
 #include "host/file.h"
 #include "host/log.h"
 #include "host/signal.h"
+#include "host/start.h"
 #include "services/scheduler/shell.h"
 
 #include <stdio.h>
@@ -106,6 +107,7 @@ int main(int argc, char **argv)
 {
     struct config config = {0};
     struct mr_error e = {0};
+    mr_start_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* its threads would take our SIGTERM */
     mr_signal_block();
     mr_log_set_program("mr-scheduler");
     mr_config_load(&spec, argc, argv, &config, NULL);
