@@ -22,7 +22,7 @@ static bool is_suspect_ready(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     return t->state == MR_TASK_READY && t->flags & T_SUSPECT && !(t->flags & T_SENT) &&
-           !(job_of(s, task)->flags & (J_STOPPED | J_HELD_BACK));
+           !(job_of(s, task)->flags & J_STOPPED);
 }
 
 static void reserve(struct mr_sched *s, uint32_t worker)
@@ -67,6 +67,10 @@ static void dispatch_suspects(struct mr_sched *s)
         s->suspects_at = (s->suspects_at + 1) % room;
         s->suspects_count--;
         if (!is_suspect_ready(s, task)) continue; /* it comes back when it is */
+        if (job_of(s, task)->flags & J_HELD_BACK) {
+            mr_sc_suspect_add(s, task);
+            continue;
+        }
         uint32_t w = s->reserved;
         if (w != NONE && !mr_sc_may_run(s, w, &s->classes[s->tasks[task].class])) w = NONE;
         if (w == NONE && s->reserved == NONE) w = worker_for_suspect(s, task);
