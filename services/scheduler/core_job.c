@@ -139,8 +139,9 @@ void mr_sc_job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
 void mr_sc_job_target_final(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
+    if (j->state >= MR_JOB_DONE) return; /* lost since, and made again because it was asked for */
     mr_assert(j->targets_left > 0);
-    if (--j->targets_left || j->state >= MR_JOB_DONE) return;
+    if (--j->targets_left) return;
     mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
 }
 
@@ -297,8 +298,7 @@ void mr_sc_job_want(struct mr_sched *s, const struct mr_sched_event *ev)
         else if (!(t->flags & T_UNACKED))
             mr_sc_note_ready(s, task);
     } else if (t->state == MR_TASK_RELEASED && !(j->flags & J_STOPPED)) {
-        j->targets_left++; /* lost since: made again because it was asked for */
-        mr_sc_task_again(s, task);
+        mr_sc_task_again(s, task); /* lost since */
     } else if (!is_unfinished(t) || j->flags & J_STOPPED) {
         want_failed(s, ev, MR_ESTATE, "the job ended without a value for this key");
     }
