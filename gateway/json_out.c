@@ -79,6 +79,10 @@ void mr_json_real(struct mr_buf *out, double v)
         mr_buf_add_text(out, v > 0 ? "\"Infinity\"" : "\"-Infinity\"");
         return;
     }
+    if (v == 0 && signbit(v)) { /* "-0" would read back as an integer, which has no sign */
+        mr_buf_add_text(out, "-0.0");
+        return;
+    }
     char text[40];
     for (int digits = 15; digits <= 17; digits++) {
         (void)snprintf(text, sizeof text, "%.*g", digits, v);
