@@ -6,6 +6,7 @@ import os
 import pathlib
 import signal
 import sys
+import tempfile
 import threading
 import time
 import unittest
@@ -87,6 +88,36 @@ class Faults(unittest.TestCase):
         self.check_sum(c, job, width)
         self.assertEqual(c.value(job, "size"), width * 20000)
         wait_for("the worker to be replaced", lambda: len([w for w in c.workers() if w["state"] == "connected"]) == 4, 20)
+
+    def test_a_retried_job_runs_on_after_the_scheduler_dies(self):
+        with tempfile.TemporaryDirectory() as data:
+            c = self.start("--data-root", data)
+            text = os.path.join(data, "late.txt")
+            tasks = {"text": {"op": "text.read", "args": [text]}}
+            job = c.submit({"tasks": tasks, "targets": ["text"], "on_error": "continue"})
+            self.assertEqual(c.wait(job, 60)["state"], "JOB_FAILED")
+            pathlib.Path(text).write_text("here now")
+            for pid in c.pids("mr-worker"):  # or it would be done before the scheduler dies
+                os.kill(pid, signal.SIGSTOP)
+            c.call("POST", f"/v1/jobs/{job}:retry", {})
+            time.sleep(0.5)  # the journal has it
+            os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+            for pid in c.pids("mr-worker"):
+                os.kill(pid, signal.SIGCONT)
+            done = c.wait(job, 120)
+            self.assertEqual(done["state"], "JOB_DONE", done)
+
+    def test_a_job_finds_the_keys_of_an_older_one_after_the_scheduler_dies(self):
+        c = self.start()
+        forgotten = c.submit({"tasks": {"x": {"value": 1}}, "targets": ["x"]})
+        slow = {"tasks": {"k": {"op": "test.record", "args": [7, 5]}}, "targets": ["k"], "namespace": "shared"}
+        older = c.submit(slow)  # the slot of the forgotten job is below its own, and taken by the next
+        c.call("DELETE", f"/v1/jobs/{forgotten}")
+        younger = c.submit({"tasks": {"y": {"op": "add", "args": [{"ref": "k"}, 1]}}, "targets": ["y"], "namespace": "shared"})
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        self.assertEqual(c.wait(older, 60)["state"], "JOB_DONE")
+        self.assertEqual(c.wait(younger, 60)["state"], "JOB_DONE")
+        self.assertEqual(c.value(younger, "y"), 8)
 
     def test_a_killed_scheduler_repeats_nothing_that_is_held(self):
         c = self.start()
