@@ -5,6 +5,7 @@
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #define REPLY_BYTES_MAX ((size_t)1 << 30)
@@ -57,7 +58,7 @@ static int set_body(struct exchange *x, struct mr_error *e)
     struct stat st;
     x->file = fopen(q->body_path, "rbe");
     if (!x->file || fstat(fileno(x->file), &st))
-        return mr_fail(e, MR_ENOENT, "%s: cannot be read (errno %d)", q->body_path, errno);
+        return mr_fail(e, MR_ENOENT, "%s: %s", q->body_path, strerror(errno));
     (void)curl_easy_setopt(x->curl, CURLOPT_UPLOAD, 1L);
     (void)curl_easy_setopt(x->curl, CURLOPT_READFUNCTION, give);
     (void)curl_easy_setopt(x->curl, CURLOPT_READDATA, x);

@@ -360,7 +360,7 @@ static int take_lock(struct up *u, struct mr_error *e)
     if (flock(u->lock_fd, LOCK_EX | LOCK_NB)) {
         char pid[32] = "";
         ssize_t n = read(u->lock_fd, pid, sizeof pid - 1);
-        (void)n;
+        pid[n > 1 ? n - 1 : 0] = 0; /* without its newline */
         return mr_fail(e, MR_EEXIST,
             "a cluster runs in %s already (process %.20s): stop it, or give another --dir", u->dir,
             pid);
