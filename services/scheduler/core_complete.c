@@ -180,6 +180,14 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     s->passing = (struct mr_str){0};
 }
 
+/* A target of a job that is done, whose value found no room here when the journal was read: it
+ * would be made again when it is asked for. */
+static bool is_lost_target(const struct task *t, const struct job *j)
+{
+    return t->state == MR_TASK_RELEASED && t->flags & T_TARGET && !t->consumers &&
+           !(j->flags & (J_STOPPED | J_FORGETTING));
+}
+
 /* A value that a returning worker still has: wanted, if the task is unfinished or has just this
  * value; then it is told to keep it. */
 static void adopt_row(
@@ -201,6 +209,14 @@ static void adopt_row(
     } else if (is_unfinished(t) && !(j->flags & J_STOPPED)) {
         row_ok(s, task, r);
         if (!is_done(t)) return; /* nobody needs it */
+        t->flags |= T_SEEN;
+    } else if (is_lost_target(t, j)) {
+        uint32_t value = mr_sc_value_new(s, task);
+        fill(s, value, r);
+        mr_sc_value_keep(s, value, r->worker);
+        mr_sc_value_hold(s, &s->values[value]);
+        mr_sc_task_move(s, task, MR_TASK_WAITING);
+        mr_sc_task_move(s, task, MR_TASK_DONE);
         t->flags |= T_SEEN;
     } else {
         return;
