@@ -36,6 +36,8 @@ struct mr_sched_register {
     uint32_t ops_count;
     struct mr_sched_completed holding;
     struct mr_sched_refs queued;
+    bool has_suspects;             /* its name's last process died, and: */
+    struct mr_sched_refs suspects; /* these ran then */
 };
 
 struct mr_sched_heartbeat {

@@ -247,7 +247,9 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
         return;
     }
     if (!r->incarnation) {
-        if (slot != NONE) mr_sc_worker_lost(s, slot, NULL, "a new process took its name");
+        if (slot != NONE)
+            mr_sc_worker_lost(
+                s, slot, r->has_suspects ? &r->suspects : NULL, "a new process took its name");
         slot = slot_take(s);
         if (slot == NONE) {
             refuse(s, r, MR_ELIMIT, "the cluster has as many workers as it may");

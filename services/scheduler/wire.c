@@ -198,6 +198,8 @@ int mr_wire_register(struct mr_shell *sh, const Millrace__V1__Register *m,
     out->ops = ops;
     err = completed_in(sh, m->holding, &out->holding, e);
     if (!err) err = mr_wire_refs(sh, m->queued, &out->queued, e);
+    if (!err) err = mr_wire_refs(sh, m->suspects, &out->suspects, e);
+    out->has_suspects = m->suspects != NULL;
     return err;
 }
 
