@@ -24,6 +24,7 @@
 #define RESTARTS_WINDOW (60 * MR_SECOND)
 #define BACKOFF_MIN (100 * MR_MS)
 #define TAIL_BYTES 600
+#define HURRIED_GRACE (MR_SECOND / 2)
 #define IMPATIENCE (2 * MR_SECOND) /* signals closer together are one wish: tools send several */
 
 struct child {
@@ -266,8 +267,9 @@ static bool wait_end(struct mr_supervisor *s, struct child *c, mr_time until)
         struct signalfd_siginfo info;
         bool asked = read(s->signal_fd, &info, sizeof info) == (ssize_t)sizeof info &&
                      info.ssi_signo != SIGCHLD;
-        if (asked && mr_clock_now() >= s->stopping + IMPATIENCE) s->is_hurried = true;
-        if (s->is_hurried) until = MR_MIN(until, mr_clock_now());
+        if (!asked || s->is_hurried || mr_clock_now() < s->stopping + IMPATIENCE) continue;
+        s->is_hurried = true;
+        until = mr_clock_now();
     }
     return true;
 }
@@ -280,7 +282,7 @@ void mr_supervisor_stop(struct mr_supervisor *s)
         c->again = 0;
         if (!c->pid) continue;
         (void)kill(c->pid, SIGTERM);
-        if (wait_end(s, c, mr_clock_now() + (s->is_hurried ? 0 : c->grace))) continue;
+        if (wait_end(s, c, mr_clock_now() + (s->is_hurried ? HURRIED_GRACE : c->grace))) continue;
         (void)fprintf(stderr, "millrace up: %s %s and is killed\n", c->name,
             s->is_hurried ? "is not waited for" : "did not end in time");
         (void)kill(c->pid, SIGKILL);

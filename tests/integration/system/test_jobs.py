@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Jobs over HTTP as users send them: what they get, what they are told when they are wrong."""
 import json
+import os
 import pathlib
+import signal
 import socket
 import sys
 import tempfile
@@ -169,6 +171,39 @@ class Jobs(unittest.TestCase):
         job = self.cluster.run({"tasks": {"x": {"value": "a" * 100000}}, "targets": ["x"]})["id"]
         self.assertEqual(self.cluster.value(job, "x"), "a" * 100000)
 
+    def test_a_list_of_jobs_goes_on_after_a_page_whose_next_job_is_forgotten(self):
+        c = self.cluster
+        ids = [c.submit({"tasks": {"x": {"value": i}}, "targets": ["x"]}) for i in range(5)]
+        token = c.get("/v1/jobs?page_size=2")["next_page_token"]
+        self.assertEqual(token, ids[2])
+        c.call("DELETE", f"/v1/jobs/{token}")
+        rest = [j["id"] for j in c.get(f"/v1/jobs?page_size=1000&page_token={token}")["jobs"]]
+        self.assertEqual(rest[:2], [ids[1], ids[0]])
+
+    def test_jobs_with_large_keys_come_in_smaller_pages(self):
+        c = self.cluster
+        tasks = {f"{i:04}".ljust(1000, "x"): {"value": i} for i in range(1000)}
+        ids = [c.submit({"tasks": tasks, "targets": list(tasks)}) for _ in range(8)]
+        seen, token = [], ""
+        while True:
+            page = c.get(f"/v1/jobs?page_size=1000&page_token={token}")
+            seen += [j["id"] for j in page["jobs"]]
+            token = page.get("next_page_token")
+            if not token:
+                break
+        self.assertEqual(seen[:8], ids[::-1])
+        self.assertEqual(len(seen), len(set(seen)))
+
+    def test_every_key_without_a_value_is_named_however_many_there_are(self):
+        c = self.cluster
+        tasks = {f"{i:05}".ljust(300, "x"): {"op": "add", "args": [{"ref": "slow"}, i]} for i in range(70000)}
+        targets = list(tasks)
+        tasks["slow"] = {"op": "sleep", "args": [60]}
+        job = c.submit({"tasks": tasks, "targets": targets})
+        errors = c.get(f"/v1/jobs/{job}/results?wait_s=1")["errors"]
+        self.assertEqual(sorted(errors), sorted(targets))
+        c.call("POST", f"/v1/jobs/{job}:cancel", {})
+
     def test_a_key_that_is_no_target_is_refused_in_words(self):
         job = self.cluster.run(DSK)["id"]
         with self.assertRaises(HttpError) as e:
@@ -306,6 +341,15 @@ class Jobs(unittest.TestCase):
 
 
 class Restart(unittest.TestCase):
+    def test_a_second_ctrl_c_ends_the_waiting(self):
+        with Cluster("--workers", "1", "--threads", "1") as c:
+            os.kill(c.pids("mr-objectstore")[0], signal.SIGSTOP)
+            c.up.send_signal(signal.SIGINT)
+            time.sleep(3)
+            self.assertIsNone(c.up.poll(), "it does not wait for the store")
+            c.up.send_signal(signal.SIGINT)
+            self.assertEqual(c.up.wait(20), 0)
+
     def test_a_second_up_finds_the_jobs_and_results_of_the_first(self):
         with tempfile.TemporaryDirectory(prefix="mr-") as d:
             c = Cluster("--workers", "1", directory=d)
