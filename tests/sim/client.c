@@ -97,6 +97,7 @@ static void read_value(struct sim *s, struct sim_job *j, uint32_t index)
         if (has) see(s, j, index, s->objects[v.object.number].value);
         if (!has && s->losses == 0)
             sim_fail(s, "I16: the store has not the object of key %" PRIu32, index);
+        if (!has) sim_object_missed(s, v.object, store);
     }
     if (is_there && v.kind == MR_SCHED_VALUE_AWAY) { /* at its worker only */
         struct mr_sched_event ev = {.type = MR_SCHED_WANT, .job = {j->id}, .index = index};
@@ -242,6 +243,22 @@ void sim_client_complain(struct sim *s)
         if (!s->specs[i].is_accepted) sim_say(s, "job %" PRIu32 " was never accepted", i);
 }
 
+static void unreadable(struct sim *s, struct sim_job *j, uint32_t index)
+{
+    struct mr_sched_value v = {0};
+    struct mr_sched_task_info t = {0};
+    struct mr_buf bytes;
+    mr_buf_init(&bytes, (size_t)1 << 20);
+    (void)mr_sched_task(s->sched, (mr_job_id){j->id}, index, &t);
+    (void)mr_sched_value(s->sched, (mr_job_id){j->id}, index, &bytes, &v);
+    mr_buf_fini(&bytes);
+    if (t.state == MR_TASK_ERRED && has_excuse(s, j)) return; /* made again, that is, not made */
+    sim_fail(s,
+        "target %" PRIu32 " of the done job %" PRIx64 " cannot be read: state %d, attempt %" PRIu32
+        ", kind of value %d, object %" PRIu64 " in store %" PRIu32 ", its worker is %" PRIu32,
+        index, j->id, t.state, t.attempt, v.kind, v.object.number, v.store, v.worker);
+}
+
 /* Every target of what is done is asked for; then each must have been seen. */
 void sim_client_values(struct sim *s, bool want, bool anew)
 {
@@ -258,8 +275,7 @@ void sim_client_values(struct sim *s, bool want, bool anew)
             if (want) {
                 sim_sched_step(s, &ev);
             } else if (!t->has_seen) {
-                sim_fail(s, "target %" PRIu32 " of the done job %" PRIx64 " cannot be read", index,
-                    j->id);
+                unreadable(s, j, index);
             }
         }
     }

@@ -206,7 +206,8 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
     if (m->is_register) {
         if (x->has_registered) sim_fail(s, "session %" PRIu32 " registers twice", id);
         x->has_registered = true;
-        if (m->reg.incarnation && m->reg.epoch < s->life && s->now < s->life_start + s->config.lease)
+        if (m->reg.incarnation && m->reg.epoch < s->life &&
+            s->now < s->life_start + s->config.lease)
             (void)rows_guarded(s, &m->reg.holding, "a worker that returns");
         joins(s, id, m);
         return;

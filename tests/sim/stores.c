@@ -117,3 +117,14 @@ void sim_object_lose(struct sim *s)
         return;
     }
 }
+
+/* A reader asked a store for what it does not have: the store tells the scheduler. */
+void sim_object_missed(struct sim *s, mr_object_id id, uint64_t store)
+{
+    bool is_here = false;
+    for (uint32_t i = 0; i < s->nodes; i++)
+        is_here |= s->store_of[i] == store;
+    struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_LOST};
+    ev.objects = (struct mr_sched_objects){.store = store, .ids = &id, .count = 1};
+    if (is_here && s->sched) sim_sched_step(s, &ev);
+}

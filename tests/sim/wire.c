@@ -272,7 +272,8 @@ struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struc
         .unknown = refs_up(m, &up->unknown),
         .missing_count = up->missing_count,
         .leaving = up->leaving};
-    if (s->plant == PLANT_GIVEN) m->up.given = (struct mr_sched_refs){0};
+    if (s->plant == PLANT_DONE && sim_chance(s, 50))
+        m->up.completed = (struct mr_sched_completed){0};
     struct mr_sched_missing *x = sim_keep(m, NULL, up->missing_count * sizeof *x);
     for (uint32_t i = 0; i < up->missing_count; i++)
         x[i] = (struct mr_sched_missing){up->missing[i].job.v, up->missing[i].index,

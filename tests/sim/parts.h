@@ -1,0 +1,109 @@
+/* What happens in the simulated world: events, messages on their way, streams, strands that run. */
+#pragma once
+
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/pack.h"
+#include "base/rng.h"
+#include "services/scheduler/core.h"
+#include "services/worker/core.h"
+
+#define NONE UINT32_MAX
+#define PROCS_MAX 512
+#define NAMES_MAX 8
+#define NODES_MAX 3
+#define SPECS_MAX 16
+#define SESSIONS_MAX 4096
+#define STORES_MAX 48
+#define GPU 1000000u
+
+enum sim_event {
+    EV_SCHED_TURN,
+    EV_SCHED_START,
+    EV_UP,          /* a worker's message reaches the scheduler; a: session */
+    EV_UP_END,      /* the scheduler sees the stream's end */
+    EV_DOWN,        /* a: session */
+    EV_DOWN_END,    /* the worker sees it; c: revoked */
+    EV_CONNECT,     /* a: process */
+    EV_WAKE,        /* a: process: its deadline */
+    EV_EXEC,        /* a: process, c: serial of the run */
+    EV_FETCHED,     /* a: process, b: value, c: serial << 32 | node */
+    EV_ACK,         /* c: records */
+    EV_STORES,      /* heartbeats of all stores */
+    EV_PROC_START,  /* a: name */
+    EV_STORE_START, /* a: node */
+    EV_SUBMIT,      /* a: spec */
+    EV_CLIENT,
+    EV_FAULT,
+};
+
+enum sim_plant { /* bugs in the glue that the checks must catch */
+    PLANT_NONE,
+    PLANT_RELEASE, /* releases are lost */
+    PLANT_VALUE,   /* a value brought to a worker is lost */
+    PLANT_DONE,    /* some completions are lost */
+    PLANT_JOURNAL, /* acknowledged records are lost with a crash */
+    PLANT_ATTEMPT, /* a second attempt makes another value */
+};
+
+enum sim_op {
+    OP_SMALL,
+    OP_MEDIUM,
+    OP_LARGE,
+    OP_REF,
+    OP_LONG,
+    OP_DICE,
+    OP_FLAKY,
+    OP_BAD,
+    OP_POISON,
+    OP_SLOW,
+    OP_STUBBORN,
+    OP_RARE,
+    OPS
+};
+
+struct sim_chunk {
+    struct sim_chunk *next;
+};
+
+struct sim_msg {
+    struct sim_chunk *chunks;
+    bool is_register;
+    struct mr_ws_down down;
+    struct mr_sched_message up;
+    struct mr_sched_register reg;
+};
+
+struct sim_ev {
+    mr_time at;
+    uint64_t order;
+    enum sim_event kind;
+    uint32_t a, b;
+    uint64_t c;
+    struct sim_msg *msg;
+};
+
+struct sim_session {
+    uint32_t proc;
+    uint32_t life;       /* of the scheduler */
+    bool is_up, is_down; /* open as the scheduler, the worker sees it */
+    bool has_registered, has_joined, is_waiting;
+    uint32_t slot;
+    uint64_t incarnation;
+    mr_time last_up, last_down; /* messages do not overtake each other */
+    uint32_t flying_up, flying_down;
+    uint32_t op_of[64], ops, store_of[STORES_MAX + 2], stores; /* numbers of the session's tables */
+};
+
+struct sim_run { /* a strand at an executor */
+    struct sim_run *next_run;
+    struct mr_strand *strand;
+    uint32_t id, slot, count, next, reported;
+    bool running, stopped;
+    uint64_t serial;
+    mr_time started;
+    uint64_t value[MR_STRAND_ITEMS_MAX];
+    unsigned char *pack[MR_STRAND_ITEMS_MAX];
+    bool stop[MR_STRAND_ITEMS_MAX];
+};

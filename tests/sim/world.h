@@ -1,0 +1,120 @@
+/* The simulator's world: virtual time, dice, and models of all that the cores do not know - links,
+ * processes, executors, stores, the journal, clients. The cores in it are the real ones. Everything
+ * follows from the seed. A promise that is broken ends the program with the story (sim_fail). */
+#pragma once
+
+#include "tests/sim/parts.h"
+
+struct sim_pin {
+    uint32_t serial;
+    uint64_t object; /* 0: free */
+};
+
+struct sim_proc {
+    bool is_alive;
+    mr_time asleep_until;
+    uint32_t name, node, session, slots;
+    uint64_t store;
+    struct mr_worker *w;
+    struct mr_worker_effects fx;
+    struct sim_run *runs;
+    struct sim_pin pins[256];
+    uint64_t wake_order; /* of the wake that counts */
+    mr_time wake_at;
+    uint64_t held_bytes; /* as last told */
+    uint32_t queued;
+    bool has_told;
+};
+
+struct sim_copy {
+    uint64_t store;
+    bool made, held;
+    uint32_t pins;
+};
+
+struct sim_object {
+    uint64_t value;
+    uint64_t bytes;
+    struct sim_copy copy[NODES_MAX + 1];
+};
+
+enum sim_fate { FATE_OK, FATE_MAY, FATE_MUST };
+
+struct sim_task { /* what the world saw of one node of a job */
+    uint64_t expect, seen, seen_losses;
+    bool has_seen, is_tainted;
+    enum sim_fate fate;
+    uint32_t deaths, runs;
+    uint32_t guard_life; /* finished, and known to be, in this life: must not start again */
+    uint64_t guard_losses;
+    uint32_t run_life;
+};
+
+struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
+    uint64_t id;
+    uint32_t spec;
+    struct sim_task *task;
+    enum mr_job_state final;
+    bool was_cancelled, was_retried, has_wants;
+};
+
+struct sim_spec {
+    struct mr_graph *graph;
+    bool is_accepted;
+    uint32_t asked_life; /* scheduler's life in which it was submitted */
+    uint64_t id;
+    mr_duration cancel_after;
+    bool wants_retry;
+};
+
+struct sim {
+    uint64_t seed;
+    struct mr_rng rng;
+    mr_time now;
+    uint64_t order, steps;
+    struct sim_ev *heap;
+    uint32_t heap_count, heap_room;
+    bool trace;
+    uint32_t check_every;
+    enum sim_plant plant;
+    uint32_t faults_mask;
+    mr_time faults_end;
+    bool calm;       /* no faults any more */
+    uint64_t losses; /* of processes, links, objects */
+
+    struct mr_arena arena;
+    struct mr_sched_config config;
+    struct mr_sched *sched; /* NULL: it is down */
+    struct mr_sched_effects fx;
+    uint32_t life;
+    mr_time life_start;
+    bool turn_pending;
+    struct mr_sched_record_head *heads; /* the journal */
+    unsigned char **records;
+    uint32_t records_count, records_room, records_acked;
+    uint64_t journal_base; /* sequence of the record before the first */
+    bool journal_away;
+    uint32_t session_of[64]; /* by slot */
+
+    struct sim_session sessions[SESSIONS_MAX];
+    uint32_t sessions_count;
+    struct sim_proc procs[PROCS_MAX];
+    uint32_t procs_count;
+    uint32_t proc_of[NAMES_MAX]; /* or NONE */
+    uint32_t names, nodes;
+    uint64_t store_of[NODES_MAX]; /* incarnation on the node, 0: none */
+    uint64_t stores_count;
+    struct sim_object *objects;
+    uint64_t objects_count, objects_room;
+    uint64_t serial;
+    struct sim_spec specs[SPECS_MAX];
+    uint32_t specs_count;
+    struct sim_job jobs[4 * SPECS_MAX];
+    uint32_t jobs_count;
+    bool is_forgetting;
+
+    struct {
+        uint64_t starts, deaths, crashes, disconnects, sleeps, stores, jobs_done, jobs_failed,
+            jobs_cancelled, refused, stolen, recomputed, adopted;
+    } count;
+};
