@@ -13,8 +13,9 @@
 
 #define WAIT_S_MAX 3600.0
 #define KEYS_SHOWN_MAX 100
-#define PAGE_BYTES_MAX ((size_t)4 << 20) /* then the next page begins: jobs show up to 1000 keys   \
-                                          */
+#define PAGE_BYTES_MAX                                                                             \
+    ((size_t)4 << 20) /* then the next page begins: jobs show up to 1000 keys                      \
+                       */
 
 static bool take_wait(struct mr_rpc_call *call, double wait_s, mr_duration *out)
 {
