@@ -4,9 +4,8 @@
 
 #include "base/alloc.h"
 
-#define EXPECTED_LEASES                                                                            \
-    4 /* for a store of the journal: its node may have one that has its disk                       \
-       */
+/* For a store of the journal: its node may have another by now, which has its disk. */
+#define EXPECTED_LEASES 4
 
 static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
 {
