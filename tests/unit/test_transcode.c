@@ -260,7 +260,7 @@ static void numbers_are_written_so_that_they_read_back_the_same(void **state)
         double v;
         const char *text;
     } cases[] = {{0, "0"}, {0.1, "0.1"}, {1.0 / 3, "0.3333333333333333"}, {1e300, "1e+300"},
-        {-0.0, "-0"}, {123456789012345678.0, "1.2345678901234568e+17"}, {NAN, "\"NaN\""},
+        {-0.0, "-0.0"}, {123456789012345678.0, "1.2345678901234568e+17"}, {NAN, "\"NaN\""},
         {INFINITY, "\"Infinity\""}, {-INFINITY, "\"-Infinity\""}};
     for (size_t i = 0; i < MR_ARRAY_LEN(cases); i++) {
         struct mr_buf b;
