@@ -1,0 +1,212 @@
+/* The scheduler's core alone: how many tasks a second it gives out and takes back, with workers
+ * that answer at once, and what a task costs in memory. No network, no journal but in memory.
+ * sched_bench [TASKS] [WORKERS] [wide|chain|tree] */
+#include "base/alloc.h"
+#include "base/arena.h"
+#include "base/assert.h"
+#include "base/pack.h"
+#include "graph/builder.h"
+#include "services/scheduler/core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+struct bench {
+    struct mr_sched *s;
+    struct mr_sched_effects fx;
+    mr_time now;
+    uint64_t sequence, done;
+    uint32_t *inline_bytes;
+    uint64_t *started, *duration;
+    unsigned char *values;
+    size_t room;
+};
+
+static double seconds(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
+{
+    (void)ctx;
+    (void)op;
+    *out = (struct mr_graph_op_info){.any_positional = true};
+    return true;
+}
+
+static struct mr_graph *graph_make(uint32_t tasks, const char *shape)
+{
+    struct mr_builder *b = mr_builder_new();
+    struct mr_graph *g = NULL;
+    struct mr_error e = {0};
+    uint32_t *at = mr_alloc_array(tasks, sizeof *at);
+    bool is_chain = !strcmp(shape, "chain"), is_tree = !strcmp(shape, "tree");
+    int err = 0;
+    for (uint32_t i = 0; i < tasks && !err; i++) {
+        char key[32];
+        (void)snprintf(key, sizeof key, "key-%08u", i);
+        err = mr_builder_node(b, mr_str(key), &at[i], &e);
+        if (!err) err = mr_builder_task(b, at[i], MR_STR("inc"), &e);
+        uint32_t half = tasks / 2, inputs = is_chain ? i > 0 : is_tree && i >= half ? 2 : 0;
+        mr_pack_list(mr_builder_args(b), inputs + 1);
+        mr_pack_uint(mr_builder_args(b), i);
+        for (uint32_t k = 0; k < inputs && !err; k++)
+            err = mr_builder_input(b, at[is_chain ? i - 1 : MR_MIN(2 * (i - half) + k, i - 1)], &e);
+        if (!err) err = mr_builder_task_end(b, &e);
+        if (!err && !is_chain && !is_tree) err = mr_builder_target(b, at[i], &e);
+    }
+    if (!err) err = mr_builder_target(b, at[tasks - 1], &e);
+    const struct mr_graph_catalogue catalogue = {.find = find_op};
+    if (!err) err = mr_graph_build(&b, &catalogue, &g, &e);
+    if (err) MR_PANIC("%s", e.text);
+    mr_release(at);
+    return g;
+}
+
+static void step(struct bench *b, struct mr_sched_event *ev)
+{
+    mr_sched_step(b->s, b->now, ev, &b->fx);
+    const unsigned char *p = b->fx.journal.p;
+    for (size_t at = 0; at < b->fx.journal.n;) {
+        struct mr_sched_record_head h;
+        memcpy(&h, p + at, sizeof h);
+        b->sequence = h.sequence;
+        at += sizeof h + mr_align_up(h.bytes, 8);
+    }
+}
+
+static void turn(struct bench *b)
+{
+    uint64_t sequence = b->sequence;
+    struct mr_sched_event tick = {.type = MR_SCHED_TICK};
+    mr_sched_effects_clear(&b->fx);
+    step(b, &tick);
+    struct mr_sched_event acked = {.type = MR_SCHED_JOURNAL_ACKED, .sequence = b->sequence};
+    if (b->sequence != sequence) mr_sched_step(b->s, b->now, &acked, &b->fx);
+}
+
+/* The worker's answer: everything it was just given is done, each in a microsecond. */
+static void answer(struct bench *b, uint32_t slot, uint64_t incarnation)
+{
+    struct mr_sched_batch *x = &b->fx.worker[slot];
+    uint32_t n = x->tasks.count;
+    while (b->room < n) {
+        size_t room = b->room ? 2 * b->room : 4096;
+        b->inline_bytes = mr_grow(b->inline_bytes, b->room * 4, room * 4);
+        b->started = mr_grow(b->started, b->room * 8, room * 8);
+        b->duration = mr_grow(b->duration, b->room * 8, room * 8);
+        b->values = mr_grow(b->values, b->room, room);
+        for (size_t i = b->room; i < room; i++) {
+            b->inline_bytes[i] = 1;
+            b->duration[i] = MR_US;
+        }
+        b->room = room;
+    }
+    struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE};
+    ev.message.worker = slot;
+    ev.message.incarnation = incarnation;
+    ev.message.completed = (struct mr_sched_completed){
+        .tasks = {(const void *)x->tasks.runs.p,
+            (uint32_t)(x->tasks.runs.n / sizeof(struct mr_sched_run)),
+            (const void *)x->tasks.index.p, (const void *)x->tasks.attempt.p, n},
+        .inline_bytes = b->inline_bytes,
+        .inline_data = mr_str_of(b->values, n),
+        .base_ns = b->now,
+        .started_ns = b->started,
+        .duration_ns = b->duration};
+    struct mr_sched_refs_out taken = x->tasks; /* the batch may grow anew meanwhile */
+    memset(&x->tasks, 0, sizeof x->tasks);
+    mr_buf_init(&x->tasks.runs, taken.runs.bytes_max);
+    mr_buf_init(&x->tasks.index, taken.index.bytes_max);
+    mr_buf_init(&x->tasks.attempt, taken.attempt.bytes_max);
+    mr_sched_batch_clear(x);
+    step(b, &ev);
+    mr_buf_fini(&taken.runs);
+    mr_buf_fini(&taken.index);
+    mr_buf_fini(&taken.attempt);
+    b->done += n;
+}
+
+static void workers_join(struct bench *b, uint32_t workers)
+{
+    const struct mr_sched_op inc = {.name = MR_STR("inc"), .deterministic = true};
+    for (uint32_t i = 0; i < workers; i++) {
+        char name[24];
+        (void)snprintf(name, sizeof name, "w%u", i);
+        struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER};
+        ev.worker = (struct mr_sched_register){.session = i + 1,
+            .name = mr_str(name),
+            .slots = 1,
+            .memory_bytes = (uint64_t)1 << 40,
+            .time_ns = b->now,
+            .ops = &inc,
+            .ops_count = 1};
+        step(b, &ev);
+        mr_sched_batch_clear(&b->fx.worker[i]);
+    }
+    struct mr_sched_event acked = {.type = MR_SCHED_JOURNAL_ACKED, .sequence = b->sequence};
+    mr_sched_step(b->s, b->now, &acked, &b->fx);
+}
+
+static uint64_t resident_kib(void)
+{
+    struct rusage u;
+    (void)getrusage(RUSAGE_SELF, &u);
+    return (uint64_t)u.ru_maxrss;
+}
+
+int main(int argc, char **argv)
+{
+    uint32_t tasks = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000;
+    uint32_t workers = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 10;
+    const char *shape = argc > 3 ? argv[3] : "wide";
+    struct bench b = {.now = MR_SECOND};
+    struct mr_arena arena;
+    struct mr_sched_config c;
+    mr_sched_config_default(&c);
+    c.workers_max = MR_MAX(c.workers_max, workers);
+    c.lease = 3600 * MR_SECOND;
+    c.unacked_bytes_max = (uint64_t)1 << 40;
+    mr_arena_init(&arena, mr_sched_arena_bytes(&c));
+    b.s = mr_sched_new(&c, &arena);
+    mr_sched_effects_init(&b.fx, c.workers_max, c.stores_max);
+    struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED};
+    step(&b, &ev);
+    workers_join(&b, workers);
+    struct mr_graph *g = graph_make(tasks, shape);
+    size_t graph_bytes = mr_graph_bytes_held(g);
+    uint64_t before = resident_kib();
+    struct mr_sched_event submit = {.type = MR_SCHED_SUBMIT};
+    submit.submit.graph = g;
+    double t0 = seconds();
+    step(&b, &submit);
+    double t1 = seconds();
+    uint64_t turns = 0;
+    for (; b.done < tasks; turns++) {
+        uint64_t done = b.done;
+        b.now += 10 * MR_US;
+        turn(&b);
+        for (uint32_t i = 0; i < workers; i++)
+            if (b.fx.worker[i].tasks.count) answer(&b, i, (uint64_t)c.epoch << 32 | (i + 1));
+        if (b.done == done && turns > 1000000) MR_PANIC("nothing moves");
+    }
+    double t2 = seconds();
+    printf("%s: %u tasks, %u workers: submit %.3f s, run %.3f s, %.2f M tasks/s, %.0f ns a task; "
+           "graph %.0f B a task, the rest at most %.0f B a task\n",
+        shape, tasks, workers, t1 - t0, t2 - t1, tasks / (t2 - t1) / 1e6, (t2 - t1) / tasks * 1e9,
+        (double)graph_bytes / tasks, (double)(resident_kib() - before) * 1024 / tasks);
+    mr_sched_free(&b.s);
+    mr_sched_effects_fini(&b.fx);
+    mr_arena_fini(&arena);
+    mr_release(b.inline_bytes);
+    mr_release(b.started);
+    mr_release(b.duration);
+    mr_release(b.values);
+    return 0;
+}
