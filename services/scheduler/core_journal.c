@@ -208,6 +208,9 @@ void mr_sc_journal_tell(struct mr_sched *s)
         }
     }
     if (s->acked == s->sequence) s->acked_bytes = s->written_bytes;
+    /* Empty rings begin anew, or they would touch all of their address space in time. */
+    if (s->pending_at == s->pending_end) s->pending_at = s->pending_end = 0;
+    if (s->ring_at == s->ring_end) s->ring_at = s->ring_end = 0;
 }
 
 void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence)
