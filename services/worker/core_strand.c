@@ -254,6 +254,13 @@ static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool s
     return NONE;
 }
 
+/* What waits behind something while more urgent work has no slot would be cut again at once. */
+static bool is_less_urgent(const struct mr_worker *w, uint32_t task)
+{
+    const struct need *n = &w->needs[0];
+    return n->count && w->tasks[n->heap[0]].priority > w->tasks[task].priority;
+}
+
 /* The best task that may start now, and where. When it is the turn of one that runs alone, nothing
  * starts until the others have ended. */
 static uint32_t pick(struct mr_worker *w, uint32_t *slot)
@@ -270,7 +277,7 @@ static uint32_t pick(struct mr_worker *w, uint32_t *slot)
         if (best != NONE && !task_before(w, top, best)) continue;
         if (!need_fits(w, n)) continue;
         uint32_t k = slot_for(w, n, w->tasks[top].solo);
-        if (k == NONE) continue;
+        if (k == NONE || (w->slots[k].count && is_less_urgent(w, top))) continue;
         best = top;
         *slot = k;
     }
@@ -358,7 +365,10 @@ static void balance_urgent(struct mr_worker *w)
         for (uint32_t i = 0; i < slot->count; i++) {
             struct mr_strand *s = slot->strands[i];
             if (s->begun || s->priority >= priority) continue;
-            if (s->count - s->reported > (i == 0)) s->take_from = 0;
+            uint32_t from = 0; /* what is as urgent itself stays: it would be sent back at once */
+            while (from < s->count && w->tasks[s->items[from].task].priority >= priority)
+                from++;
+            if (from < s->count && s->count - s->reported > (i == 0)) s->take_from = from;
         }
     }
 }
