@@ -22,6 +22,8 @@ struct mr_scheduler_link;
 
 struct mr_service {
     struct mr_shell *sh;
+    struct name_walk *walk; /* waits for the directory to come back */
+    mr_time walk_at;
     struct mr_service_config config;
     char *address; /* for other nodes */
     char *token;   /* NULL: none */

@@ -17,6 +17,7 @@
 
 #define INBOX_ITEMS 65536u
 #define DRAIN_NS (5 * MR_SECOND)
+#define WALK_AGAIN (200 * MR_MS)
 #define NAMES_PAGE 1000u
 #define TOKEN_BYTES_MAX 4096u
 
@@ -299,6 +300,14 @@ static void take_name(struct mr_service *sv, const struct mr_name_record *r)
 
 static void walk_names(void *p);
 
+/* The directory was away: the walk goes on a little later. */
+static void walk_later(void *p)
+{
+    struct name_walk *walk = p;
+    walk->sv->walk = walk;
+    walk->sv->walk_at = mr_time_after(mr_clock_now(), WALK_AGAIN);
+}
+
 /* A name holds its object also after a restart. On any thread. */
 static void names_page(
     void *ctx, int err, const struct mr_name_record *records, size_t count, bool more)
@@ -306,6 +315,10 @@ static void names_page(
     struct name_walk *walk = ctx;
     for (size_t i = 0; i < count && !err; i++)
         take_name(walk->sv, &records[i]);
+    if (err == MR_EAWAY) {
+        mr_service_post(walk->sv, walk_later, walk);
+        return;
+    }
     mr_release(walk->after);
     walk->after = NULL;
     if (!err && more && count) {
@@ -338,6 +351,8 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     while (!atomic_load(&sv->stopping)) {
         mr_time now = mr_clock_now();
         mr_time next = MR_MIN(end_leases(sv, now), mr_scheduler_link_turn(sv->link, now));
+        if (sv->walk && sv->walk_at <= now) walk_names(MR_STEAL(sv->walk));
+        if (sv->walk) next = MR_MIN(next, sv->walk_at);
         (void)mr_rpc_loop_run(sv->loop, next);
     }
     mr_log(MR_INFO, "drain", "calls=%zu", mr_rpc_server_calls(sv->server));
@@ -348,6 +363,9 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     mr_inbox_close(sv->inbox);
     (void)end_leases(sv, MR_NEVER);
     turn(sv); /* ends ops whose call is over */
+    if (sv->walk) mr_release(sv->walk->after);
+    mr_release(sv->walk);
+    sv->walk = NULL;
     sv->self = NULL;
     return MR_OK;
 }

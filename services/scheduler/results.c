@@ -313,10 +313,11 @@ static bool send_object(
     bool alive = false;
     uint32_t number = value->store;
     bool known = number && mr_sched_store(sh->core, number, &incarnation, &node, &address, &alive);
-    for (uint32_t i = 1; !(known && alive) && i <= mr_sched_stores_count(sh->core); i++)
-        known = mr_sched_store(
-            sh->core, i, &incarnation, &node, &address, &alive); /* each can find it */
-    if (!known || !alive) {
+    known = known && address.n; /* a worker told its address, even if it has not come to us yet */
+    for (uint32_t i = 1; !known && i <= mr_sched_stores_count(sh->core); i++)
+        known = mr_sched_store(sh->core, i, &incarnation, &node, &address, &alive) &&
+                alive; /* each can find what has a place */
+    if (!known) {
         mr_shell_fail(call, MR_EAWAY, "the object store that has the value is away");
         return true;
     }
