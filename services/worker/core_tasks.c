@@ -242,6 +242,15 @@ static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint
     return w->tasks[task].attempt == attempt || w->tasks[task].again == attempt ? task : NONE;
 }
 
+/* A cancel or steal of what is not here any more. If this attempt made the value that is here, its
+ * completion is the answer; "unknown" would be read as one to a fetch of the value. */
+static void answer_unknown(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
+{
+    uint32_t value = value_find(w, job, index);
+    if (value != NONE && w->values[value].made && w->values[value].attempt == attempt) return;
+    answer_add(w, &w->unknown, job, index, attempt);
+}
+
 void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
 {
     struct run_walk walk = {.runs = m->runs};
@@ -249,7 +258,7 @@ void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
         mr_job_id job = run_next(&walk);
         uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
         if (task == NONE) {
-            answer_add(w, &w->unknown, job, m->index[i], m->attempt[i]);
+            answer_unknown(w, job, m->index[i], m->attempt[i]);
             continue;
         }
         struct task *t = &w->tasks[task];
@@ -276,7 +285,7 @@ void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
         uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
         struct task *t = task == NONE ? NULL : &w->tasks[task];
         if (!t) {
-            answer_add(w, &w->unknown, job, m->index[i], m->attempt[i]);
+            answer_unknown(w, job, m->index[i], m->attempt[i]);
         } else if (t->again == m->attempt[i] && t->attempt != t->again) {
             t->again = 0;
             answer_add(w, &w->given, job, m->index[i], m->attempt[i]);

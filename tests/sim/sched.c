@@ -21,6 +21,17 @@ static mr_duration delay(struct sim *s)
     return 10 * MR_US + sim_below(s, 200 * MR_US);
 }
 
+static void refs_say(struct sim *s, const char *what, const struct mr_ws_run *runs,
+    const uint32_t *index, uint32_t count)
+{
+    for (uint32_t i = 0, run = 0, at = 0; i < count; i++) {
+        for (; at == runs[run].count; at = 0)
+            run++;
+        at++;
+        sim_say(s, "    %s %" PRIu32 " of job %" PRIx64, what, index[i], runs[run].job.v);
+    }
+}
+
 void sim_flush(struct sim *s, uint32_t slot)
 {
     uint32_t id = s->session_of[slot];
@@ -40,8 +51,13 @@ void sim_flush(struct sim *s, uint32_t slot)
     for (uint32_t i = 0; s->trace && i < m->down.tasks.count; i++)
         sim_say(s, "    task %" PRIu32 " attempt %" PRIu32 " op %" PRIu32, m->down.tasks.index[i],
             m->down.tasks.attempt[i], m->down.tasks.op[i]);
-    for (uint32_t i = 0; s->trace && i < m->down.ops_count; i++)
-        sim_say(s, "    op %.*s is next", MR_STR_ARG(m->down.ops[i]));
+    if (s->trace) {
+        refs_say(s, "value", m->down.values.runs, m->down.values.index, m->down.values.count);
+        refs_say(s, "fetch", m->down.fetch.runs, m->down.fetch.index, m->down.fetch.count);
+        refs_say(s, "steal", m->down.steal.runs, m->down.steal.index, m->down.steal.count);
+        refs_say(s, "cancel", m->down.cancel.runs, m->down.cancel.index, m->down.cancel.count);
+        refs_say(s, "release", m->down.release.runs, m->down.release.index, m->down.release.count);
+    }
     mr_sched_batch_clear(b);
     mr_time at = s->now + delay(s);
     x->last_down = MR_MAX(x->last_down, at);
@@ -182,6 +198,17 @@ static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
     sim_sched_step(s, &ev);
 }
 
+static void rows_say(struct sim *s, const char *what, const struct mr_sched_refs *r)
+{
+    for (uint32_t i = 0, run = 0, at = 0; i < r->count; i++) {
+        for (; at == r->runs[run].count; at = 0)
+            run++;
+        at++;
+        sim_say(s, "    %s %" PRIu32 " attempt %" PRIu32 " of job %" PRIx64, what, r->index[i],
+            r->attempt ? r->attempt[i] : 0, r->runs[run].job);
+    }
+}
+
 static void up_say(struct sim *s, uint32_t id, const struct mr_sched_message *m)
 {
     sim_say(s,
@@ -193,6 +220,14 @@ static void up_say(struct sim *s, uint32_t id, const struct mr_sched_message *m)
         sim_say(s, "    %" PRIu32 " attempt %" PRIu32 " outcome %" PRIu32,
             m->completed.tasks.index[i], m->completed.tasks.attempt[i],
             m->completed.outcome ? m->completed.outcome[i] : 0);
+    if (s->trace) {
+        rows_say(s, "given", &m->given);
+        rows_say(s, "started", &m->started);
+        rows_say(s, "unknown", &m->unknown);
+        for (uint32_t i = 0; i < m->missing_count; i++)
+            sim_say(s, "    missing %" PRIu32 " of job %" PRIx64, m->missing[i].input,
+                m->missing[i].job);
+    }
     s->count.stolen += m->given.count;
 }
 

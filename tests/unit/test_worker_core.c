@@ -361,6 +361,22 @@ static void a_cancel_of_something_unknown_is_answered_unknown(void **state)
     assert_int_equal(r->done_count, 0);
 }
 
+static void a_steal_of_what_was_made_meanwhile_is_answered_by_its_completion(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_run_all(r);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1);
+    rig_ref(&r->m.down.steal, &r->m.steal, RIG_JOB, 2, 1);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 2, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->unknown, 0); /* would say that the value, when asked for, is gone */
+}
+
 static void a_running_task_gets_its_cancel_flag_and_queued_ones_never_start(void **state)
 {
     struct rig *r = *state;
@@ -713,6 +729,7 @@ int main(void)
         TEST(an_object_gone_under_a_running_task_is_a_lost_input),
         TEST(a_waiting_task_is_cancelled_at_once),
         TEST(a_cancel_of_something_unknown_is_answered_unknown),
+        TEST(a_steal_of_what_was_made_meanwhile_is_answered_by_its_completion),
         TEST(a_running_task_gets_its_cancel_flag_and_queued_ones_never_start),
         TEST(a_cancelled_task_that_finishes_first_is_done),
         TEST(a_new_attempt_waits_for_the_end_of_the_cancelled_one),
