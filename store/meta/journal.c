@@ -1,7 +1,9 @@
 /* Knows one stream and one hash in Redis and the Lua call that writes them together. Records wait
- * in a list until they are acknowledged; one call is under way at a time, and while it is, the next
- * one grows. After a lost connection the first call simply repeats what is unacknowledged: the
- * script compares the first sequence number with the last it kept, so nothing is written twice. */
+ * in a list until they are acknowledged; a few calls are under way at a time, and while they are,
+ * the next one grows. Calls are executed in the order they were sent, and each is refused when
+ * records before it are missing: so when one fails, those behind it fail too, and all is sent
+ * again from the first unacknowledged record (a new `turn`; answers to older ones only
+ * acknowledge). The script skips what it has, so nothing is written twice. */
 #include "store/meta/journal.h"
 
 #include "base/alloc.h"
@@ -20,6 +22,7 @@
 
 #define CALL_RECORDS_MAX 1000
 #define CALL_BYTES_MAX ((size_t)4 << 20)
+#define CALLS_MAX 4 /* under way */
 #define READ_RECORDS 256
 
 /* KEYS: cluster, journal. ARGV: id, epoch, first sequence, fresh (1: what Redis has is replaced),
@@ -79,17 +82,21 @@ struct mr_journal {
     pthread_mutex_t lock;
     struct mr_list records; /* unacknowledged, in order */
     size_t bytes;
-    uint64_t last;  /* sequence of the newest record appended */
-    bool fresh;     /* the next call replaces what Redis has */
-    bool under_way; /* a call is */
-    bool under_way_fresh;
-    bool stopped; /* refused, or waiting for the owner's snapshot */
-    uint32_t age; /* counts rewinds: an answer to an older call is void */
+    uint64_t last;        /* sequence of the newest record appended */
+    struct mr_list *next; /* the first record not sent in this turn; &records: none */
+    uint32_t calls;       /* under way */
+    bool fresh;           /* the next call replaces what Redis has */
+    bool stopped;         /* refused, or waiting for the owner's snapshot */
+    uint32_t age;         /* counts rewinds: an answer to an older call is void */
+    uint32_t turn;        /* counts new starts */
+    char append_hash[41]; /* of the script, once Redis has it; else empty */
 };
 
 struct call {
     struct mr_journal *j;
     uint32_t age;
+    uint32_t turn;
+    bool fresh;
 };
 
 static struct mr_str number_text(char out[24], uint64_t v)
@@ -100,53 +107,61 @@ static struct mr_str number_text(char out[24], uint64_t v)
 
 static void on_answer(void *ctx, int err, const struct mr_reply *reply);
 
-/* Starts the next call if there is something to send and none is under way. */
-static void pump(struct mr_journal *j)
+/* Fills `argv` with records from `next` on; how many. The lock is held. */
+static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_list **end)
 {
-    struct mr_str argv[7 + CALL_RECORDS_MAX];
+    size_t bytes = 0;
+    size_t count = 0;
+    struct mr_list *node = j->next;
+    while (node != &j->records && count < CALL_RECORDS_MAX) {
+        struct record *r = MR_LIST_ITEM(node, struct record, node);
+        if (count && bytes + r->n > CALL_BYTES_MAX) break;
+        argv[count++] = mr_str_of(r->bytes, r->n);
+        bytes += r->n;
+        node = node->next;
+    }
+    *end = node;
+    return count;
+}
+
+/* Sends one call; false: not now. The lock is held, also while the call is written: that keeps
+ * calls in order, and only the answers' thread ever waits for it. */
+static bool send_call(struct mr_journal *j)
+{
+    enum { FIXED = 9 };
+    struct mr_str argv[FIXED + CALL_RECORDS_MAX];
     char epoch[24];
     char first[24];
-    size_t argc = 0;
-    size_t bytes = 0;
-    (void)pthread_mutex_lock(&j->lock);
-    if (j->under_way || j->stopped || mr_list_is_empty(&j->records) ||
-        !mr_redis_is_here(j->redis)) {
-        (void)pthread_mutex_unlock(&j->lock);
-        return;
-    }
-    argv[argc++] = MR_STR("EVAL");
-    argv[argc++] = mr_str(append_script);
-    argv[argc++] = MR_STR("2");
-    argv[argc++] = mr_str(j->cluster_key);
-    argv[argc++] = mr_str(j->stream_key);
-    argv[argc++] = mr_str(j->cluster_id);
-    argv[argc++] = number_text(epoch, atomic_load(&j->epoch));
-    size_t fixed = argc;
-    argc += 2;
-    struct mr_str more[CALL_RECORDS_MAX];
-    size_t count = 0;
-    uint64_t first_sequence = 0;
-    MR_LIST_EACH(node, &j->records)
-    {
-        struct record *r = MR_LIST_ITEM(node, struct record, node);
-        if (count == CALL_RECORDS_MAX - 2 || (count && bytes + r->n > CALL_BYTES_MAX)) break;
-        if (!count) first_sequence = r->sequence;
-        more[count++] = mr_str_of(r->bytes, r->n);
-        bytes += r->n;
-    }
-    argv[fixed] = number_text(first, first_sequence);
-    argv[fixed + 1] = j->fresh ? MR_STR("1") : MR_STR("0");
-    memcpy(argv + argc, more, count * sizeof *more);
-    argc += count;
+    bool known = j->append_hash[0] != 0;
+    struct mr_list *end = NULL;
+    size_t count = take_records(j, argv + FIXED, &end);
+    argv[0] = known ? MR_STR("EVALSHA") : MR_STR("EVAL");
+    argv[1] = mr_str(known ? j->append_hash : append_script);
+    argv[2] = MR_STR("2");
+    argv[3] = mr_str(j->cluster_key);
+    argv[4] = mr_str(j->stream_key);
+    argv[5] = mr_str(j->cluster_id);
+    argv[6] = number_text(epoch, atomic_load(&j->epoch));
+    argv[7] = number_text(first, MR_LIST_ITEM(j->next, struct record, node)->sequence);
+    argv[8] = j->fresh && j->next == j->records.next ? MR_STR("1") : MR_STR("0");
     struct call *c = mr_alloc(sizeof *c);
-    *c = (struct call){j, j->age};
-    j->under_way = true;
-    j->under_way_fresh = j->fresh;
-    int err = mr_redis_send(j->redis, argc, argv, on_answer, c);
-    if (err) {
-        j->under_way = false; /* on_state(here) pumps again */
-        mr_release(c);
+    *c = (struct call){j, j->age, j->turn, argv[8].p[0] == '1'};
+    if (mr_redis_send(j->redis, FIXED + count, argv, on_answer, c)) {
+        mr_release(c); /* on_state(here) pumps again */
+        return false;
     }
+    j->next = end;
+    j->calls++;
+    return true;
+}
+
+/* Starts calls while there is something to send and few are under way. */
+static void pump(struct mr_journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    while (
+        !j->stopped && j->next != &j->records && j->calls < CALLS_MAX && mr_redis_is_here(j->redis))
+        if (!send_call(j)) break;
     (void)pthread_mutex_unlock(&j->lock);
 }
 
@@ -156,39 +171,61 @@ static void drop_acked(struct mr_journal *j, uint64_t last)
     while (!mr_list_is_empty(&j->records)) {
         struct record *r = MR_LIST_ITEM(j->records.next, struct record, node);
         if (r->sequence > last) break;
+        if (j->next == &r->node) j->next = r->node.next;
         mr_list_remove(&r->node);
         j->bytes -= r->n;
         mr_release(r);
     }
 }
 
+enum verdict { V_FAILED, V_UNKNOWN_SCRIPT, V_ACKED, V_BEHIND, V_REFUSED };
+
+static enum verdict judge(int err, const struct mr_reply *reply, uint64_t *number)
+{
+    if (err) return V_FAILED;
+    if (mr_reply_type(reply) == MR_REPLY_ERROR) {
+        struct mr_str text = mr_reply_text(reply);
+        return text.n >= 8 && !memcmp(text.p, "NOSCRIPT", 8) ? V_UNKNOWN_SCRIPT : V_FAILED;
+    }
+    if (mr_reply_type(reply) != MR_REPLY_LIST || mr_reply_count(reply) != 2) return V_FAILED;
+    struct mr_str word = mr_reply_text(mr_reply_at(reply, 0));
+    *number = (uint64_t)mr_reply_int(mr_reply_at(reply, 1));
+    if (mr_str_eq(word, MR_STR("ok"))) return V_ACKED;
+    if (mr_str_eq(word, MR_STR("behind"))) return V_BEHIND;
+    return mr_str_eq(word, MR_STR("refused")) ? V_REFUSED : V_FAILED;
+}
+
 static void on_answer(void *ctx, int err, const struct mr_reply *reply)
 {
-    struct call *c = ctx;
-    struct mr_journal *j = c->j;
-    uint32_t age = c->age;
-    mr_release(c);
-    bool well = !err && mr_reply_type(reply) == MR_REPLY_LIST && mr_reply_count(reply) == 2;
-    struct mr_str word = well ? mr_reply_text(mr_reply_at(reply, 0)) : MR_STR("");
-    uint64_t number = well ? (uint64_t)mr_reply_int(mr_reply_at(reply, 1)) : 0;
-    bool acked = mr_str_eq(word, MR_STR("ok"));
-    bool behind = mr_str_eq(word, MR_STR("behind"));
-    bool refused = mr_str_eq(word, MR_STR("refused"));
+    struct call c = *(struct call *)ctx;
+    struct mr_journal *j = c.j;
+    mr_release(ctx);
+    uint64_t number = 0;
+    enum verdict v = judge(err, reply, &number);
     (void)pthread_mutex_lock(&j->lock);
-    j->under_way = false;
-    bool stale = age != j->age;
-    if (stale) acked = behind = false;
-    if (j->stopped) behind = false; /* the owner knows already */
+    j->calls--;
+    bool acked = v == V_ACKED && c.age == j->age;
+    bool of_turn = c.age == j->age && c.turn == j->turn;
+    bool behind = v == V_BEHIND && of_turn && !j->stopped; /* else the owner knows, or a call
+                                                              before this one failed */
     if (acked) {
-        if (j->under_way_fresh) j->fresh = false;
+        if (c.fresh) j->fresh = false;
         drop_acked(j, number);
     }
-    if (behind || refused) j->stopped = true;
+    if (of_turn && (v == V_FAILED || v == V_UNKNOWN_SCRIPT)) {
+        if (v == V_UNKNOWN_SCRIPT) j->append_hash[0] = 0;
+        j->next = j->records.next;
+        j->turn++;
+    }
+    if (behind || v == V_REFUSED) j->stopped = true;
     (void)pthread_mutex_unlock(&j->lock);
     if (acked && j->config.on_acked) j->config.on_acked(j->config.ctx, number);
     if (behind && j->config.on_rewind) j->config.on_rewind(j->config.ctx);
-    if (refused && j->config.on_refused) j->config.on_refused(j->config.ctx, (uint32_t)number);
-    if (!err) pump(j); /* on_state(here) pumps after a lost connection */
+    if (v == V_REFUSED && j->config.on_refused)
+        j->config.on_refused(j->config.ctx, (uint32_t)number);
+    /* On failure the link is lost, and its return pumps; or Redis says what it never says, and the
+     * next flush tries again: not at once, without end. */
+    if (v != V_FAILED) pump(j);
 }
 
 static void on_state(void *ctx, bool here, const char *why)
@@ -217,10 +254,25 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
     if (behind && j->config.on_rewind) j->config.on_rewind(j->config.ctx);
 }
 
+static void on_loaded(void *ctx, int err, const struct mr_reply *reply)
+{
+    struct mr_journal *j = ctx;
+    struct mr_str hash = err ? MR_STR("") : mr_reply_text(reply);
+    if (hash.n != sizeof j->append_hash - 1 || mr_reply_type(reply) != MR_REPLY_TEXT) return;
+    (void)pthread_mutex_lock(&j->lock);
+    memcpy(j->append_hash, hash.p, hash.n);
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
 static void on_link(void *ctx, bool here, const char *why)
 {
     struct mr_journal *j = ctx;
+    (void)pthread_mutex_lock(&j->lock);
+    j->append_hash[0] = 0; /* another Redis may not have it */
+    (void)pthread_mutex_unlock(&j->lock);
     if (here) {
+        const struct mr_str load[] = {MR_STR("SCRIPT"), MR_STR("LOAD"), mr_str(append_script)};
+        (void)mr_redis_send(j->redis, MR_ARRAY_LEN(load), load, on_loaded, j);
         const struct mr_str argv[] = {MR_STR("HGET"), mr_str(j->cluster_key), MR_STR("sequence")};
         (void)mr_redis_send(j->redis, MR_ARRAY_LEN(argv), argv, on_check, j);
     }
@@ -307,6 +359,7 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     j->stream_key = mr_format("%s%s", prefix, MR_META_JOURNAL);
     make_cluster_id(j->cluster_id);
     mr_list_init(&j->records);
+    j->next = &j->records;
     (void)pthread_mutex_init(&j->lock, NULL);
     j->stopped = true; /* until the epoch is taken */
     const struct mr_redis_config link = {
@@ -368,9 +421,13 @@ void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str by
     j->last = sequence;
     j->bytes += r->n;
     mr_list_add_tail(&j->records, &r->node);
-    bool idle = !j->under_way;
+    if (j->next == &j->records) j->next = &r->node;
     (void)pthread_mutex_unlock(&j->lock);
-    if (idle) pump(j);
+}
+
+void mr_journal_flush(struct mr_journal *j)
+{
+    pump(j);
 }
 
 size_t mr_journal_unacked_bytes(struct mr_journal *j)
@@ -388,6 +445,7 @@ void mr_journal_rewind(struct mr_journal *j)
     j->fresh = true;
     j->stopped = false;
     j->age++;
+    j->turn++;
     (void)pthread_mutex_unlock(&j->lock);
 }
 

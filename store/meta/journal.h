@@ -48,8 +48,10 @@ int mr_journal_raise_epoch(
     struct mr_journal *j, uint32_t at_least, uint32_t *epoch, struct mr_error *e);
 
 /* Queues a record (copied); any thread, in sequence. Never blocks and never refuses: the owner
- * bounds what it has unacknowledged (mr_journal_unacked_bytes). */
+ * bounds what it has unacknowledged (mr_journal_unacked_bytes). What is queued leaves with the
+ * next flush, which writes a small call itself, without waiting. */
 void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str record);
+void mr_journal_flush(struct mr_journal *j);
 size_t mr_journal_unacked_bytes(struct mr_journal *j);
 
 /* Forgets everything unacknowledged; the next append is taken as the first record of a snapshot

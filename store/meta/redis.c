@@ -1,12 +1,15 @@
-/* Knows hiredis, sockets and one thread; refuses to know what is stored. The thread alternates:
- * take all that is queued, send it, read as many answers, call back. Between batches it sleeps in
- * poll on the socket, so a Redis that goes away is noticed at once and an idle link costs nothing.
- */
+/* Knows hiredis, sockets and one thread; refuses to know what is stored. A command becomes bytes in
+ * `out` and a row in `pending`; answers come in the order of the rows. Who sends a small command
+ * writes it to the socket at once when nothing stands before it, because a hand-off to the thread
+ * costs as much as Redis itself; what the socket does not take, and large commands, are the
+ * thread's. It sleeps in poll, reads answers, calls back, and notices when Redis goes away. */
 #include "store/meta/redis.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/buf.h"
 #include "base/list.h"
+#include "host/clock.h"
 
 #include <hiredis/hiredis.h>
 
@@ -17,13 +20,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
 #define QUEUE_BYTES_MAX ((size_t)256 << 20)
-#define BATCH_BYTES_MAX ((size_t)8 << 20)
-#define BATCH_COMMANDS_MAX 4096
+#define DIRECT_BYTES_MAX                                                                           \
+    ((size_t)16 << 10)                   /* commands up to this are written by who sends them      \
+                                          */
+#define KEPT_BYTES_MAX ((size_t)1 << 20) /* of a buffer that is empty again */
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
 
@@ -31,10 +37,6 @@ struct command {
     struct mr_list node;
     mr_redis_reply_fn fn;
     void *ctx;
-    size_t argc;
-    size_t bytes;
-    size_t *lengths;   /* argc of them, behind the struct */
-    const char **argv; /* likewise; the bytes follow */
 };
 
 struct mr_redis {
@@ -43,12 +45,20 @@ struct mr_redis {
     char *password;
     pthread_t thread;
     int wake_fd;
-    redisContext *link; /* of the thread */
+    redisContext *link;    /* of the thread; senders use its socket under the lock, while `here` */
+    struct mr_buf writing; /* of the thread: what it took from `out` */
+    size_t writing_at;
+    int backoff_ms;
+    bool is_refusing; /* an answer said that Redis cannot serve now */
+
     atomic_bool here;
-    pthread_mutex_t lock;
-    pthread_cond_t changed; /* here or closing */
-    struct mr_list queue;
-    size_t queue_bytes;
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t changed;
+    struct mr_list pending; /* commands, in the order of their answers */
+    struct mr_buf out;      /* not written yet */
+    mr_time heard;          /* the last answer, or when the first of `pending` came */
+    bool is_writing;        /* the thread has bytes that go before `out` */
+    bool is_woken;
     bool closing;
 };
 
@@ -171,97 +181,112 @@ static bool connect_once(struct mr_redis *r, char *why, size_t why_bytes)
     return true;
 }
 
-/* Moves commands from the queue to `batch`; true while the link should live. */
-static bool take(struct mr_redis *r, struct mr_list *batch, size_t *count)
-{
-    size_t bytes = 0;
-    (void)pthread_mutex_lock(&r->lock);
-    bool closing = r->closing;
-    while (*count < BATCH_COMMANDS_MAX && bytes < BATCH_BYTES_MAX) {
-        struct mr_list *node = mr_list_pop_head(&r->queue);
-        if (!node) break;
-        bytes += MR_LIST_ITEM(node, struct command, node)->bytes;
-        mr_list_add_tail(batch, node);
-        ++*count;
-    }
-    r->queue_bytes -= bytes;
-    (void)pthread_mutex_unlock(&r->lock);
-    return !closing;
-}
-
 static void finish(struct command *c, int err, const redisReply *reply)
 {
     if (c->fn) c->fn(c->ctx, err, (const struct mr_reply *)(const void *)reply);
     mr_release(c);
 }
 
-static void fail_all(struct mr_list *batch, int err)
+static void buf_clear(struct mr_buf *b)
 {
-    for (struct mr_list *node = mr_list_pop_head(batch); node; node = mr_list_pop_head(batch))
-        finish(MR_LIST_ITEM(node, struct command, node), err, NULL);
+    mr_buf_clear(b);
+    if (b->room <= KEPT_BYTES_MAX) return;
+    mr_buf_fini(b);
+    mr_buf_init(b, QUEUE_BYTES_MAX);
 }
 
-static void fail_queue(struct mr_redis *r, int err)
+/* The link is gone, or its owner goes: no command is sent from here on, none is answered. */
+static void fail_pending(struct mr_redis *r, int err)
 {
     struct mr_list all;
     mr_list_init(&all);
-    for (;;) {
-        size_t count = 0;
-        (void)take(r, &all, &count);
-        if (!count) return;
-        fail_all(&all, err);
-    }
+    (void)pthread_mutex_lock(&r->lock);
+    atomic_store(&r->here, false);
+    for (struct mr_list *node; (node = mr_list_pop_head(&r->pending));)
+        mr_list_add_tail(&all, node);
+    buf_clear(&r->out);
+    r->is_writing = false;
+    (void)pthread_mutex_unlock(&r->lock);
+    buf_clear(&r->writing);
+    for (struct mr_list *node; (node = mr_list_pop_head(&all));)
+        finish(MR_LIST_ITEM(node, struct command, node), err, NULL);
 }
 
-/* Sends a batch and reads its answers; false when the link is lost. */
-static bool exchange(struct mr_redis *r, struct mr_list *batch)
+static void wait_woken(struct mr_redis *r, struct pollfd *fds, nfds_t count, int timeout_ms)
 {
-    MR_LIST_EACH(node, batch)
-    {
-        struct command *c = MR_LIST_ITEM(node, struct command, node);
-        if (redisAppendCommandArgv(r->link, (int)c->argc, c->argv, c->lengths) != REDIS_OK)
-            return false;
-    }
-    while (!mr_list_is_empty(batch)) {
-        void *got = NULL;
-        if (redisGetReply(r->link, &got) != REDIS_OK) return false;
-        redisReply *reply = got;
-        struct command *c = MR_LIST_ITEM(mr_list_pop_head(batch), struct command, node);
-        finish(c, is_away_error(reply) ? MR_EAWAY : MR_OK, reply);
-        freeReplyObject(reply);
-    }
-    return true;
-}
-
-static void drain_wake(const struct mr_redis *r)
-{
+    fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
+    if (poll(fds, count, timeout_ms) < 0)
+        for (nfds_t i = 0; i < count; i++)
+            fds[i].revents = 0;
+    if (!fds[0].revents) return;
     uint64_t n = 0;
     ssize_t got = read(r->wake_fd, &n, sizeof n);
     (void)got;
+    (void)pthread_mutex_lock(&r->lock);
+    r->is_woken = false; /* and not before: what is sent until here is taken next */
+    (void)pthread_mutex_unlock(&r->lock);
 }
 
-/* Serves the link until it is lost (true) or the owner closes (false). */
-static bool serve(struct mr_redis *r)
+/* Takes what senders left; true: there is something to write. */
+static bool take_out(struct mr_redis *r)
 {
+    if (r->writing_at < r->writing.n) return true;
+    buf_clear(&r->writing);
+    r->writing_at = 0;
+    (void)pthread_mutex_lock(&r->lock);
+    struct mr_buf taken = r->out;
+    r->out = r->writing;
+    r->writing = taken;
+    r->is_writing = taken.n > 0;
+    (void)pthread_mutex_unlock(&r->lock);
+    return taken.n > 0;
+}
+
+/* How many bytes the socket took; 0: none now. What is wrong with it, reading tells. */
+static size_t push_bytes(int fd, const void *p, size_t n)
+{
+    ssize_t put = send(fd, p, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return put > 0 ? (size_t)put : 0;
+}
+
+static void answer(struct mr_redis *r, redisReply *reply)
+{
+    (void)pthread_mutex_lock(&r->lock);
+    struct mr_list *node = mr_list_pop_head(&r->pending);
+    r->heard = mr_clock_now();
+    (void)pthread_mutex_unlock(&r->lock);
+    bool away = is_away_error(reply);
+    if (away) r->is_refusing = true;
+    if (node) finish(MR_LIST_ITEM(node, struct command, node), away ? MR_EAWAY : MR_OK, reply);
+    freeReplyObject(reply);
+}
+
+/* Reads what is there; false when the link is lost, or of no use for now. */
+static bool read_answers(struct mr_redis *r)
+{
+    if (redisBufferRead(r->link) != REDIS_OK) return false;
     for (;;) {
-        struct mr_list batch;
-        mr_list_init(&batch);
-        size_t count = 0;
-        if (!take(r, &batch, &count)) {
-            fail_all(&batch, MR_ECANCELED);
+        void *got = NULL;
+        if (redisReaderGetReply(r->link->reader, &got) != REDIS_OK) {
+            (void)snprintf(r->link->errstr, sizeof r->link->errstr, "%s", r->link->reader->errstr);
             return false;
         }
-        if (count && !exchange(r, &batch)) {
-            fail_all(&batch, MR_EAWAY);
-            return true;
-        }
-        if (count) continue;
-        struct pollfd fds[2] = {{.fd = r->link->fd, .events = POLLIN | POLLRDHUP},
-            {.fd = r->wake_fd, .events = POLLIN}};
-        if (poll(fds, 2, -1) < 0 && errno != EINTR) return true;
-        if (fds[0].revents) return true; /* nothing was asked: it can only have hung up */
-        if (fds[1].revents) drain_wake(r);
+        if (!got) break;
+        answer(r, got);
     }
+    if (r->is_refusing) (void)snprintf(r->link->errstr, sizeof r->link->errstr, "it refuses");
+    return !r->is_refusing;
+}
+
+static bool is_late(struct mr_redis *r)
+{
+    (void)pthread_mutex_lock(&r->lock);
+    bool waits = !mr_list_is_empty(&r->pending);
+    mr_time due = mr_time_after(r->heard, r->config.reply_timeout_ns);
+    (void)pthread_mutex_unlock(&r->lock);
+    if (!waits || mr_clock_now() < due) return false;
+    (void)snprintf(r->link->errstr, sizeof r->link->errstr, "no answer in time");
+    return true;
 }
 
 static bool is_closing(struct mr_redis *r)
@@ -272,30 +297,52 @@ static bool is_closing(struct mr_redis *r)
     return closing;
 }
 
+/* Serves the link until it is lost or the owner closes. */
+static void serve(struct mr_redis *r)
+{
+    /* A quarter: senders arm the wait for an answer without waking this thread. */
+    int slice_ms = (int)MR_MAX(r->config.reply_timeout_ns / MR_MS / 4, 1u);
+    while (!is_closing(r)) {
+        bool more = take_out(r);
+        if (more)
+            r->writing_at +=
+                push_bytes(r->link->fd, r->writing.p + r->writing_at, r->writing.n - r->writing_at);
+        if (more && r->writing_at == r->writing.n) continue;
+        struct pollfd fds[2] = {
+            {0}, {.fd = r->link->fd, .events = (short)(more ? POLLIN | POLLOUT : POLLIN)}};
+        wait_woken(r, fds, 2, slice_ms);
+        if (fds[1].revents & (POLLIN | POLLHUP | POLLERR) && !read_answers(r)) return;
+        if (!fds[1].revents && is_late(r)) return;
+    }
+}
+
 static void *run(void *arg)
 {
     struct mr_redis *r = arg;
-    int backoff_ms = BACKOFF_MIN_MS;
     char why[160] = "";
+    r->backoff_ms = BACKOFF_MIN_MS;
     while (!is_closing(r)) {
-        if (!connect_once(r, why, sizeof why)) {
+        bool tried = r->is_refusing || !connect_once(r, why, sizeof why);
+        r->is_refusing = false;
+        if (tried) {
             set_here(r, false, why);
-            fail_queue(r, MR_EAWAY);
-            struct pollfd fd = {.fd = r->wake_fd, .events = POLLIN};
-            if (poll(&fd, 1, backoff_ms) > 0) drain_wake(r);
-            backoff_ms = MR_MIN(backoff_ms * 2, BACKOFF_MAX_MS);
+            struct pollfd fd;
+            wait_woken(r, &fd, 1, r->backoff_ms);
+            r->backoff_ms = MR_MIN(r->backoff_ms * 2, BACKOFF_MAX_MS);
             continue;
         }
-        backoff_ms = BACKOFF_MIN_MS;
         set_here(r, true, "connected");
-        bool lost = serve(r);
-        (void)snprintf(why, sizeof why, "%s", r->link->err ? r->link->errstr : "connection closed");
+        serve(r);
+        const char *words = r->link->errstr[0] ? r->link->errstr : "connection closed";
+        (void)snprintf(why, sizeof why, "%s", words);
+        bool closing = is_closing(r);
+        fail_pending(r, closing ? MR_ECANCELED : MR_EAWAY);
         redisFree(r->link);
         r->link = NULL;
-        set_here(r, false, why);
-        fail_queue(r, lost ? MR_EAWAY : MR_ECANCELED);
+        if (!r->is_refusing) r->backoff_ms = BACKOFF_MIN_MS;
+        if (r->config.on_state) r->config.on_state(r->config.ctx, false, why);
     }
-    fail_queue(r, MR_ECANCELED);
+    fail_pending(r, MR_ECANCELED);
     return NULL;
 }
 
@@ -323,7 +370,9 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     r->password = config->password ? mr_copy_text(config->password) : NULL;
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     mr_assert(r->wake_fd >= 0);
-    mr_list_init(&r->queue);
+    mr_list_init(&r->pending);
+    mr_buf_init(&r->out, QUEUE_BYTES_MAX);
+    mr_buf_init(&r->writing, QUEUE_BYTES_MAX);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->changed, NULL);
     *out = r; /* before the thread: its first callback may use it */
@@ -352,6 +401,8 @@ void mr_redis_close(struct mr_redis **rp)
     (void)close(r->wake_fd);
     (void)pthread_mutex_destroy(&r->lock);
     (void)pthread_cond_destroy(&r->changed);
+    mr_buf_fini(&r->out);
+    mr_buf_fini(&r->writing);
     mr_release(r->address);
     mr_release(r->password);
     mr_release(r);
@@ -362,49 +413,55 @@ bool mr_redis_is_here(const struct mr_redis *r)
     return atomic_load(&r->here);
 }
 
-static struct command *command_make(size_t argc, const struct mr_str *argv)
+/* The command in Redis's protocol; its bytes if the buffer has room for them. */
+static bool add_command(struct mr_buf *b, size_t argc, const struct mr_str *argv)
 {
-    size_t bytes = sizeof(struct command) + argc * (sizeof(size_t) + sizeof(char *));
-    size_t head = bytes;
+    char head[32];
+    size_t n = 32;
     for (size_t i = 0; i < argc; i++)
-        bytes += argv[i].n;
-    struct command *c = mr_alloc(bytes);
-    c->argc = argc;
-    c->bytes = bytes;
-    c->lengths = (size_t *)(void *)(c + 1);
-    c->argv = (const char **)(void *)(c->lengths + argc);
-    char *at = (char *)c + head;
+        n += argv[i].n + sizeof head;
+    if (b->n + n > QUEUE_BYTES_MAX) return false;
+    mr_buf_add(b, head, (size_t)snprintf(head, sizeof head, "*%zu\r\n", argc));
     for (size_t i = 0; i < argc; i++) {
-        c->lengths[i] = argv[i].n;
-        c->argv[i] = at;
-        if (argv[i].n) memcpy(at, argv[i].p, argv[i].n);
-        at += argv[i].n;
+        mr_buf_add(b, head, (size_t)snprintf(head, sizeof head, "$%zu\r\n", argv[i].n));
+        mr_buf_add_str(b, argv[i]);
+        mr_buf_add(b, "\r\n", 2);
     }
-    return c;
+    return true;
+}
+
+/* Under the lock: writes what is in `out`. True: the thread must, and is to be woken for it. */
+static bool push_out(struct mr_redis *r)
+{
+    if (r->is_writing) return false; /* it comes by when it is through */
+    if (r->out.n > DIRECT_BYTES_MAX) return true;
+    size_t put = push_bytes(r->link->fd, r->out.p, r->out.n);
+    memmove(r->out.p, r->out.p + put, r->out.n - put);
+    r->out.n -= put;
+    return r->out.n > 0;
 }
 
 int mr_redis_send(
     struct mr_redis *r, size_t argc, const struct mr_str *argv, mr_redis_reply_fn fn, void *ctx)
 {
     if (!mr_redis_is_here(r)) return MR_EAWAY;
-    struct command *c = command_make(argc, argv);
+    struct command *c = mr_alloc(sizeof *c);
     c->fn = fn;
     c->ctx = ctx;
     (void)pthread_mutex_lock(&r->lock);
-    bool full = r->queue_bytes + c->bytes > QUEUE_BYTES_MAX;
-    bool closing = r->closing;
-    bool was_empty = mr_list_is_empty(&r->queue);
-    if (!full && !closing) {
-        mr_list_add_tail(&r->queue, &c->node);
-        r->queue_bytes += c->bytes;
+    int err = !atomic_load(&r->here) || r->closing ? MR_EAWAY : MR_OK;
+    if (!err && !add_command(&r->out, argc, argv)) err = MR_ELIMIT;
+    bool wakes = false;
+    if (!err) {
+        if (mr_list_is_empty(&r->pending)) r->heard = mr_clock_now();
+        mr_list_add_tail(&r->pending, &c->node);
+        wakes = push_out(r) && !r->is_woken;
+        if (wakes) r->is_woken = true;
     }
     (void)pthread_mutex_unlock(&r->lock);
-    if (full || closing) {
-        mr_release(c);
-        return full ? MR_ELIMIT : MR_EAWAY;
-    }
-    if (was_empty) wake(r);
-    return MR_OK;
+    if (err) mr_release(c);
+    if (wakes) wake(r);
+    return err;
 }
 
 struct waiting {

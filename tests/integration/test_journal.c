@@ -135,6 +135,7 @@ static void append(struct mr_journal *j, uint64_t from, uint64_t to)
         int n = snprintf(text, sizeof text, "record %u", (unsigned)i);
         mr_journal_append(j, i, mr_str_of(text, (size_t)n));
     }
+    mr_journal_flush(j);
 }
 
 static void wait_acked(struct fixture *f, uint64_t sequence)
@@ -234,6 +235,86 @@ static void an_older_epoch_is_refused(void **state)
     mr_journal_close(&young);
 }
 
+/* One command on a connection of its own. */
+static void command(struct fixture *f, size_t argc, const struct mr_str *argv)
+{
+    const struct mr_redis_config config = {.address = f->address};
+    struct mr_redis *r = NULL;
+    struct mr_reply *reply = NULL;
+    assert_int_equal(mr_redis_open(&config, &r, NULL), MR_OK);
+    assert_int_equal(mr_redis_wait(r, 10 * MR_SECOND), MR_OK);
+    assert_int_equal(mr_redis_call(r, argc, argv, &reply, NULL), MR_OK);
+    mr_reply_free(&reply);
+    mr_redis_close(&r);
+}
+
+static void a_redis_that_forgot_the_script_learns_it_again(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal_info info;
+    struct mr_journal *j = journal_open(f, &info);
+    append(j, 1, 10);
+    wait_acked(f, 10);
+    const struct mr_str forget[] = {MR_STR("SCRIPT"), MR_STR("FLUSH")};
+    command(f, MR_ARRAY_LEN(forget), forget);
+    for (uint64_t i = 11; i <= 20; i++)
+        append(j, i, i); /* several calls under way */
+    wait_acked(f, 20);
+    mr_journal_close(&j);
+    j = journal_open(f, &info);
+    assert_int_equal(f->loaded, 20);
+    assert_int_equal(atomic_load(&f->rewinds), 0);
+    mr_journal_close(&j);
+}
+
+static void out_of_memory_counts_as_away_and_loses_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal_info info;
+    struct mr_journal *j = journal_open(f, &info);
+    append(j, 1, 10);
+    wait_acked(f, 10);
+    struct mr_str limit[] = {
+        MR_STR("CONFIG"), MR_STR("SET"), MR_STR("maxmemory"), MR_STR("100000")};
+    command(f, MR_ARRAY_LEN(limit), limit);
+    for (uint64_t i = 11; i <= 40; i++)
+        append(j, i, i);
+    bool away = false;
+    for (int i = 0; i < 2000 && !away; i++) {
+        nap();
+        away = !atomic_load(&f->here);
+    }
+    assert_true(away);
+    assert_int_equal(atomic_load(&f->acked), 10);
+    limit[3] = MR_STR("0");
+    command(f, MR_ARRAY_LEN(limit), limit);
+    wait_acked(f, 40);
+    assert_int_equal(atomic_load(&f->rewinds), 0);
+    mr_journal_close(&j);
+    j = journal_open(f, &info);
+    assert_int_equal(f->loaded, 40);
+    mr_journal_close(&j);
+}
+
+static void records_larger_than_a_socket_keep_their_place(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal_info info;
+    struct mr_journal *j = journal_open(f, &info);
+    size_t n = (size_t)1 << 20;
+    MR_AUTO(mr_free_ptr) char *large = mr_alloc(n);
+    memset(large, 'x', n);
+    for (uint64_t i = 1; i <= 30; i++) {
+        mr_journal_append(j, i, i % 3 ? mr_str("small") : mr_str_of(large, n));
+        mr_journal_flush(j);
+    }
+    wait_acked(f, 30);
+    mr_journal_close(&j);
+    j = journal_open(f, &info);
+    assert_int_equal(f->loaded, 30);
+    mr_journal_close(&j);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +325,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             an_empty_redis_asks_for_a_snapshot_even_when_idle, setup, teardown),
         cmocka_unit_test_setup_teardown(an_older_epoch_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_redis_that_forgot_the_script_learns_it_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            out_of_memory_counts_as_away_and_loses_nothing, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            records_larger_than_a_socket_keep_their_place, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
