@@ -23,6 +23,7 @@
 #define RESTARTS_MAX 5
 #define RESTARTS_WINDOW (60 * MR_SECOND)
 #define BACKOFF_MIN (100 * MR_MS)
+#define BACKOFF_MAX (5 * MR_SECOND)
 #define TAIL_BYTES 600
 #define HURRIED_GRACE (MR_SECOND / 2)
 #define IMPATIENCE (2 * MR_SECOND) /* signals closer together are one wish: tools send several */
@@ -32,7 +33,7 @@ struct child {
     char **argv;
     char *log_path;
     mr_duration grace;
-    int quiet_exit;
+    bool runs_foreign;
     pid_t pid;
     mr_time falls[RESTARTS_MAX]; /* when it fell, a ring */
     uint32_t falls_count;
@@ -46,6 +47,7 @@ struct mr_supervisor {
     int signal_fd;
     mr_time stopping; /* since when; 0: not yet */
     bool is_hurried;  /* asked to stop a second time */
+    bool is_settled;
 };
 
 struct mr_supervisor *mr_supervisor_new(void)
@@ -141,7 +143,7 @@ int mr_supervisor_start(
     for (size_t i = 0; i < argc; i++)
         c->argv[i] = mr_copy_text(spec->argv[i]);
     c->grace = spec->stop_grace;
-    c->quiet_exit = spec->quiet_exit;
+    c->runs_foreign = spec->runs_foreign;
     int err = spawn(c, e);
     if (err) {
         child_free(c);
@@ -183,22 +185,22 @@ static int give_up(const struct child *c, struct mr_error *e)
 }
 
 /* It fell: note when, and when to start it again; an error when that was once too often. */
-static int fell(struct child *c, int status, struct mr_error *e)
+static int fell(struct mr_supervisor *s, struct child *c, int status, struct mr_error *e)
 {
     mr_time now = mr_clock_now();
     c->pid = 0;
     c->status = status;
-    bool quiet = c->quiet_exit && WIFEXITED(status) && WEXITSTATUS(status) == c->quiet_exit;
     mr_time oldest = c->falls[c->falls_count % RESTARTS_MAX];
     bool often = c->falls_count >= RESTARTS_MAX && now - oldest < RESTARTS_WINDOW;
-    if (often && !quiet) return give_up(c, e);
+    if (often && !(c->runs_foreign && s->is_settled)) return give_up(c, e);
     uint32_t recent = 0;
     for (uint32_t i = 0; i < RESTARTS_MAX; i++)
         recent += c->falls[i] && now - c->falls[i] < RESTARTS_WINDOW;
     c->falls[c->falls_count++ % RESTARTS_MAX] = now;
-    c->again = now + (quiet || !recent ? 1 : BACKOFF_MIN << recent);
-    (void)fprintf(stderr, "millrace up: %s %s %d and is started again; see %s\n", c->name,
-        how(status), number(status), c->log_path);
+    mr_duration pause = often ? BACKOFF_MAX : recent ? BACKOFF_MIN << recent : 0;
+    c->again = now + MR_MAX(pause, 1);
+    (void)fprintf(stderr, "millrace up: %s %s %d and is started again in %.1f s; see %s\n", c->name,
+        how(status), number(status), (double)pause / (double)MR_SECOND, c->log_path);
     return MR_OK;
 }
 
@@ -208,7 +210,7 @@ static int reap(struct mr_supervisor *s, struct mr_error *e)
         struct child *c = s->children[i];
         int status = 0;
         if (!c->pid || waitpid(c->pid, &status, WNOHANG) != c->pid) continue;
-        int err = fell(c, status, e);
+        int err = fell(s, c, status, e);
         if (err) return err;
     }
     return MR_OK;
@@ -235,6 +237,11 @@ static int wait_ms(mr_time until)
     if (until <= now) return 0;
     uint64_t ms = (until - now) / MR_MS + 1;
     return ms > 60000 ? 60000 : (int)ms;
+}
+
+void mr_supervisor_settle(struct mr_supervisor *s)
+{
+    s->is_settled = true;
 }
 
 enum mr_supervisor_event mr_supervisor_run(

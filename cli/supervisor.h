@@ -1,6 +1,7 @@
 /* Child processes that live and die with this one: started in order, restarted when they fall (with
  * a back-off, at most 5 times a minute), stopped in the reverse order. Children are in this
- * process's own group, die with it however it dies, and write their errors to a file each. */
+ * process's own group, die with it however it dies, and write their errors to a file each.
+ * A child that runs what others wrote falls by no fault of its own: it is kept for ever. */
 #pragma once
 
 #include "base/err.h"
@@ -16,7 +17,7 @@ struct mr_child_spec {       /* texts are copied */
     const char *const *argv; /* argv[0]: the program; a NULL ends */
     const char *log_path;    /* its stdout and stderr are appended there */
     mr_duration stop_grace;  /* after SIGTERM, before SIGKILL */
-    int quiet_exit;          /* an exit code that is no failure (asked for a restart); 0: none */
+    bool runs_foreign;       /* code of others, which may crash it: never given up, see below */
 };
 
 struct mr_supervisor *mr_supervisor_new(void);
@@ -25,6 +26,10 @@ void mr_supervisor_free(struct mr_supervisor **s); /* kills what still lives */
 /* Starts a child. MR_ENOENT when there is no such program. */
 int mr_supervisor_start(
     struct mr_supervisor *s, const struct mr_child_spec *spec, struct mr_error *e);
+
+/* From now on a child with `runs_foreign` is started again however often it falls, after pauses
+ * that grow to 5 s. Before, falling often means that it cannot start at all. */
+void mr_supervisor_settle(struct mr_supervisor *s);
 
 enum mr_supervisor_event {
     MR_SUPERVISOR_TIMEOUT,

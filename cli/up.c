@@ -180,8 +180,11 @@ static int start(
     struct up *u, const char *name, struct args *a, mr_duration grace, struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *log = mr_format("%s/log/%s.log", u->dir, name);
-    const struct mr_child_spec child = {
-        .name = name, .argv = (const char *const *)a->argv, .log_path = log, .stop_grace = grace};
+    const struct mr_child_spec child = {.name = name,
+        .argv = (const char *const *)a->argv,
+        .log_path = log,
+        .stop_grace = grace,
+        .runs_foreign = strncmp(name, "worker-", 7) == 0};
     int err = mr_supervisor_start(u->supervisor, &child, e);
     for (size_t i = 0; i < a->count; i++)
         mr_release(a->argv[i]);
@@ -482,6 +485,7 @@ static int run(struct up *u, struct mr_error *e)
             .url = url, .scheduler = u->scheduler, .directory = u->dir};
         (void)mr_place_write_last(&last, NULL); /* only a convenience for the next command */
         if (!u->config.quiet) greet(u, url);
+        mr_supervisor_settle(u->supervisor);
         ev = mr_supervisor_run(u->supervisor, MR_NEVER, e);
     }
     if (ev == MR_SUPERVISOR_STOP && !u->config.quiet)

@@ -189,6 +189,8 @@ class Cluster:
     def wait(self, job_id, timeout=120):
         """The job when it has ended, however often the gateway goes away meanwhile."""
         def over():
+            if self.up.poll() is not None:
+                raise AssertionError(f"millrace up ended before job {job_id} did")
             try:
                 job = self.job(job_id, wait_s=2)
             except (OSError, http.client.HTTPException):

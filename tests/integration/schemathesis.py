@@ -131,4 +131,5 @@ def main():
     sys.exit(code)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -258,6 +258,20 @@ class Faults(unittest.TestCase):
         values = c.results(job, *[f"ok/{i}" for i in range(40)])["results"]
         self.assertEqual(values, {f"ok/{i}": i for i in range(40)})
 
+    def test_up_keeps_its_only_worker_through_three_poison_tasks(self):
+        crash = os.environ.get("MILLRACE_EXAMPLE_PLUGIN")
+        if not crash:
+            self.skipTest("MILLRACE_EXAMPLE_PLUGIN is not set")
+        c = self.start("--plugin", crash, workers=1)
+        tasks = {f"bad/{i}": {"op": "example.crash", "args": []} for i in range(3)}  # nine crashes within a minute
+        tasks["ok"] = {"op": "inc", "args": [1]}
+        job = c.submit({"tasks": tasks, "targets": list(tasks), "on_error": "continue"})
+        done = c.wait(job, 120)
+        self.assertEqual(done["state"], "JOB_FAILED", done)
+        self.assertEqual(int(done["counts"]["erred"]), 3, done["counts"])
+        self.assertEqual(c.value(job, "ok"), 2)
+        self.assertIsNone(c.up.poll())
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
