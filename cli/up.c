@@ -3,6 +3,7 @@
  * directory, all sockets but the gateway's are UNIX sockets in a 0700 directory beneath it.
  *
  *   DIR/lock       held while a cluster runs there
+ *   DIR/secret     what the services show each other, made at the first start (mode 0600)
  *   DIR/run/       sockets
  *   DIR/log/       one file a process
  *   DIR/redis/     the journal (append-only file)
@@ -28,10 +29,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define SOCKET_PATH_MAX 100 /* of sun_path's 108 */
+#define SOCKET_PATH_MAX 105 /* of sun_path's 108 */
+#define SOCKET_LONGEST "/worker-63-1023.sock"
 #define ARGS_MAX 256
 #define READY_TIMEOUT (60 * MR_SECOND)
 
@@ -103,7 +107,8 @@ static const struct mr_option options[] = {
     {.name = "token-file",
         .type = MR_OPTION_TEXT,
         .value = "FILE",
-        .help = "bearer tokens; needed to listen on a public address",
+        .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
+                "listen on a public address",
         .at = offsetof(struct config, token_file)},
     {.name = "allow-exec",
         .type = MR_OPTION_BOOL,
@@ -176,6 +181,13 @@ static void arg_program(struct args *a, const char *name)
     arg(a, "%s", path);
 }
 
+/* Who may call this service, and what it shows the others. */
+static void arg_access(const struct up *u, struct args *a)
+{
+    arg(a, "--secret-file=%s/secret", u->dir);
+    if (u->config.token_file) arg(a, "--token-file=%s", u->config.token_file);
+}
+
 static int start(
     struct up *u, const char *name, struct args *a, mr_duration grace, struct mr_error *e)
 {
@@ -224,6 +236,7 @@ static int start_store(struct up *u, uint64_t node, struct mr_error *e)
     arg(&a, "--memory=%" PRIu64, u->config.memory);
     arg(&a, "--scheduler=%s", u->scheduler);
     arg(&a, "--redis=%s", u->redis);
+    arg_access(u, &a);
     return start(u, name, &a, 60 * MR_SECOND, e);
 }
 
@@ -234,6 +247,7 @@ static int start_scheduler(struct up *u, struct mr_error *e)
     arg(&a, "--listen=%s", u->scheduler);
     arg(&a, "--redis=%s", u->redis);
     arg(&a, "--lease=%" PRIu64 "ms", u->config.lease / MR_MS);
+    arg_access(u, &a);
     return start(u, "scheduler", &a, 10 * MR_SECOND, e);
 }
 
@@ -248,7 +262,9 @@ static int start_worker(struct up *u, uint64_t node, uint64_t i, struct mr_error
     arg(&a, "--scheduler=%s", u->scheduler);
     arg(&a, "--store=%s/arena-%" PRIu64 ".sock", u->run, node);
     arg(&a, "--store-address=unix:%s/store-%" PRIu64 ".sock", u->run, node);
+    arg(&a, "--listen=unix:%s/%s.sock", u->run, name);
     arg(&a, "--threads=%" PRIu64, u->config.threads);
+    arg_access(u, &a);
     arg(&a, "--dir=%s/node-%" PRIu64, u->dir, node);
     if (u->config.allow_exec) arg(&a, "--allow-exec");
     for (size_t k = 0; k < u->config.data_root.count; k++)
@@ -268,7 +284,7 @@ static int start_gateway(struct up *u, struct mr_error *e)
     arg(&a, "--scheduler=%s", u->scheduler);
     for (uint64_t i = 0; i < u->config.nodes; i++)
         arg(&a, "--store=unix:%s/store-%" PRIu64 ".sock", u->run, i);
-    if (u->config.token_file) arg(&a, "--token-file=%s", u->config.token_file);
+    arg_access(u, &a);
     return start(u, "gateway", &a, 10 * MR_SECOND, e);
 }
 
@@ -348,10 +364,12 @@ static int make_dirs(struct up *u, struct mr_error *e)
         err = mr_file_make_dirs(path, 0700, e);
     }
     u->run = mr_format("%s/run", u->dir);
-    if (!err && strlen(u->run) + strlen("/scheduler.sock") > SOCKET_PATH_MAX)
+    if (!err && chmod(u->run, 0700)) /* it may be from before, or somebody's idea */
+        return mr_fail(e, MR_EIO, "--dir: %s: cannot set mode 0700: %s", u->run, strerror(errno));
+    if (!err && strlen(u->run) + strlen(SOCKET_LONGEST) > SOCKET_PATH_MAX)
         return mr_fail(e, MR_EINVAL,
             "--dir: %s is too long for the path of a socket (at most %d bytes)", u->dir,
-            SOCKET_PATH_MAX - 20);
+            (int)(SOCKET_PATH_MAX - strlen("/run" SOCKET_LONGEST)));
     return err;
 }
 
@@ -373,6 +391,22 @@ static int take_lock(struct up *u, struct mr_error *e)
     if (ftruncate(u->lock_fd, 0) || pwrite(u->lock_fd, pid, (size_t)n, 0) != n)
         return mr_fail(e, MR_EIO, "%s: %s", path, strerror(errno));
     return MR_OK;
+}
+
+/* The cluster's secret: 256 random bits. One that is there is kept, as running services know it. */
+static int settle_secret(const struct up *u, struct mr_error *e)
+{
+    MR_AUTO(mr_free_ptr) char *path = mr_format("%s/secret", u->dir);
+    if (access(path, F_OK) == 0) return MR_OK; /* each service looks at its mode and words */
+    unsigned char bytes[32];
+    if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return mr_fail(e, MR_EIO, "getrandom: %s", strerror(errno));
+    char text[2 * sizeof bytes + 2];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        (void)snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+    text[2 * sizeof bytes] = '\n';
+    text[2 * sizeof bytes + 1] = 0;
+    return mr_file_write(path, mr_str(text), 0600, e);
 }
 
 /* Splits --listen; port 0 becomes one that is free now. The gateway refuses what it may not. */
@@ -424,6 +458,7 @@ static int prepare(struct up *u, struct mr_error *e)
     int err = settle_paths(u, e);
     if (!err) err = make_dirs(u, e);
     if (!err) err = take_lock(u, e);
+    if (!err) err = settle_secret(u, e);
     if (!err) err = settle_listen(u, e);
     if (err) return err;
     remove_sockets(u);

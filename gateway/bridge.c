@@ -195,8 +195,8 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     struct mr_rpc_channel *channel = pick(b, x);
     if (!channel) return;
     struct mr_rpc_metadata who[] = {
-        {"millrace-user", mr_str(x->identity->name)},
-        {"millrace-role", mr_str(mr_role_name(x->identity->role))},
+        {MR_RPC_USER, x->identity->name},
+        {MR_RPC_ROLE, mr_str(mr_role_name(x->identity->role))},
     };
     struct mr_rpc_call_options options = {
         .timeout = x->timeout,

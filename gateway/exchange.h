@@ -8,11 +8,11 @@
 
 #include "base/buf.h"
 #include "base/list.h"
-#include "gateway/guard.h"
 #include "host/gate.h"
 #include "host/inbox.h"
 #include "proto/methods.h"
 #include "rpc/client.h"
+#include "rpc/guard.h"
 
 #define MR_EXCHANGE_WINDOW 4 /* messages that wait for the HTTP thread */
 #define MR_EXCHANGE_CHUNKS 4 /* pieces of a body that wait for the service */

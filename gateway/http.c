@@ -287,6 +287,9 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
         mr_gauge_add(h->connections, 1);
         mr_patience_set(h->options.patience, fd, mr_clock_now() + MR_HEADERS_PATIENCE);
         *socket = mr_alloc(sizeof(struct mr_socket));
+        bool is_unix = !h->port;
+        if (is_unix && !mr_peer_may_enter(&h->options.peers, fd, h->options.listen))
+            (void)shutdown(fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes */
     } else {
         struct mr_socket *s = *socket;
         free_request(s->unbegun);

@@ -3,12 +3,14 @@
 
 #include "gateway/bridge.h"
 #include "gateway/guard.h"
+#include "host/peer.h"
 
 struct mr_http_options {
     const char *listen;       /* "host:port" or "unix:/path" */
     const char *const *hosts; /* names that a Host header may have, beside the usual */
     size_t hosts_count;
     const struct mr_tokens *tokens; /* NULL: everyone is an admin */
+    struct mr_peer_rules peers;     /* who may connect to a UNIX socket */
     const char *dashboard;          /* a directory; NULL: a small page */
     const char *tls_cert;           /* PEM texts; NULL: plain HTTP */
     const char *tls_key;

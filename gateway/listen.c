@@ -28,7 +28,8 @@ static bool is_loopback(const struct sockaddr *a)
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
 }
 
-static int listen_unix(const char *path, int *out, struct mr_error *e)
+static int listen_unix(
+    const char *path, const struct mr_peer_rules *peers, int *out, struct mr_error *e)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     size_t n = strlen(path);
@@ -43,8 +44,8 @@ static int listen_unix(const char *path, int *out, struct mr_error *e)
         return mr_fail(e, MR_EEXIST, "--listen: another server answers at \"%s\"", path);
     }
     if (errno == ECONNREFUSED) (void)unlink(path); /* left by one that died */
-    if (bind(fd, (const struct sockaddr *)&a, sizeof a) || chmod(path, 0600) ||
-        listen(fd, BACKLOG)) {
+    if (bind(fd, (const struct sockaddr *)&a, sizeof a) ||
+        chmod(path, mr_peer_socket_mode(peers)) || listen(fd, BACKLOG)) {
         int err = mr_fail(e, MR_EIO, "--listen: \"%s\": %s", path, strerror(errno));
         (void)close(fd);
         return err;
@@ -168,7 +169,8 @@ int mr_http_open(const struct mr_http_options *options, struct mr_http **out, st
     h->listen_fd = h->dashboard_fd = -1;
     char host[HOST_BYTES_MAX + 1] = "";
     bool is_unix = !strncmp(options->listen, "unix:", 5);
-    int err = is_unix ? listen_unix(options->listen + 5, &h->listen_fd, e) : listen_tcp(h, host, e);
+    int err = is_unix ? listen_unix(options->listen + 5, &options->peers, &h->listen_fd, e)
+                      : listen_tcp(h, host, e);
     if (err) return err;
     name_hosts(h, host);
     if (options->dashboard) {

@@ -6,6 +6,7 @@
 #include "host/file.h"
 #include "host/log.h"
 #include "host/signal.h"
+#include "rpc/guard.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ struct config {
     const char *tls_cert;
     const char *tls_key;
     const char *port_file;
+    struct mr_texts allow_uid;
     struct mr_texts hosts;
     uint64_t connections;
     uint64_t threads;
@@ -44,10 +46,12 @@ static const struct mr_option options[] = {
     {.name = "dashboard", .env = "MILLRACE_DASHBOARD", .type = MR_OPTION_TEXT, .value = "DIR",
         .help = "serve the files of this directory at /", .at = AT(dashboard)},
     {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader)",
+        .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
+                "listen on a public address",
         .at = AT(token_file)},
     {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "shown to the services: the first line of their --token-file", .at = AT(secret_file)},
+        .help = "the cluster's secret, shown to the services: their --secret-file", .at = AT(secret_file)},
+    MR_PEER_OPTION(AT(allow_uid)),
     {.name = "allow-host", .env = "MILLRACE_ALLOW_HOST", .type = MR_OPTION_TEXTS, .value = "NAME",
         .help = "another name that the header Host may have", .at = AT(hosts)},
     {.name = "tls-cert", .env = "MILLRACE_TLS_CERT", .type = MR_OPTION_TEXT, .value = "FILE",
@@ -161,13 +165,15 @@ int main(int argc, char **argv)
         (void)mr_fail(&e, MR_EINVAL, "--tls-cert and --tls-key go together");
         fail("", &e);
     }
-    MR_AUTO(mr_free_ptr) char *tokens_text = read_file(c.token_file, "--token-file", true);
-    MR_AUTO(mr_free_ptr) char *secret = read_file(c.secret_file, "--secret-file", true);
-    if (secret) secret[strcspn(secret, "\r\n")] = 0; /* of several, services take each: the first */
+    struct mr_tokens *tokens = NULL;
+    struct mr_peer_rules peers;
+    struct mr_buf secret;
+    mr_buf_init(&secret, MR_TOKEN_BYTES_MAX + 1);
+    if (c.secret_file && mr_rpc_secret_read(c.secret_file, &secret, &e)) fail("", &e);
+    if (c.token_file && mr_tokens_open(c.token_file, &tokens, &e)) fail("", &e);
+    if (mr_peer_rules_parse(&c.allow_uid, &peers, &e)) fail("", &e);
     MR_AUTO(mr_free_ptr) char *cert = read_file(c.tls_cert, "--tls-cert", false);
     MR_AUTO(mr_free_ptr) char *key = read_file(c.tls_key, "--tls-key", true);
-    struct mr_tokens *tokens = NULL;
-    if (tokens_text && mr_tokens_parse(mr_str(tokens_text), &tokens, &e)) fail("--token-file", &e);
 
     struct mr_patience *patience = mr_patience_new();
     struct mr_stats *stats = mr_stats_new();
@@ -175,6 +181,7 @@ int main(int argc, char **argv)
         .hosts = c.hosts.items,
         .hosts_count = c.hosts.count,
         .tokens = tokens,
+        .peers = peers,
         .dashboard = c.dashboard,
         .tls_cert = cert,
         .tls_key = key,
@@ -183,7 +190,8 @@ int main(int argc, char **argv)
         .idle = c.idle,
         .patience = patience,
         .stats = stats};
-    serve(&c, &o, secret);
+    serve(&c, &o, secret.n ? (const char *)secret.p : NULL);
+    mr_buf_fini(&secret);
     mr_stats_free(&stats);
     mr_patience_free(&patience);
     mr_tokens_free(&tokens);

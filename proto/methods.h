@@ -3,7 +3,7 @@
  * it is generated from the descriptor set (proto/gen/); there is no second copy of any of it. */
 #pragma once
 
-#include "base/str.h"
+#include "base/role.h"
 #include "millrace/v1/method_ids.h"
 
 #include <protobuf-c/protobuf-c.h>
@@ -16,11 +16,15 @@ struct mr_proto_method {
     const ProtobufCMessageDescriptor *response;
     bool client_streaming;
     bool server_streaming;
+    enum mr_role role; /* that it wants of its caller */
 };
 
 /* By enum mr_method_id; MR_METHOD_COUNT of them. */
 const struct mr_proto_method *mr_proto_method(enum mr_method_id id);
 const struct mr_proto_method *mr_proto_method_find(struct mr_str path); /* NULL: none */
+/* What a call of "/package.Service/Method" wants. Methods that are not in the table are gRPC's own
+ * (health, reflection), which only look. */
+enum mr_role mr_proto_role(struct mr_str path);
 
 /* Does this message stand for one entry of a map field (field 1 the key, field 2 the value)? A
  * repeated field of such messages is a map. */
@@ -61,7 +65,6 @@ struct mr_route {
     const struct mr_route_header *headers; /* ends with a NULL field */
     const char *action;                    /* what follows the colon at the end; NULL: nothing */
     const char *body;                      /* field, "*", or NULL */
-    bool admin;                            /* only for admins */
     bool raw_request;                      /* the body field is a google.api.HttpBody */
     bool raw_response;                     /* the response is a google.api.HttpBody */
 };

@@ -9,6 +9,7 @@
 
 #define MR_KEY_BYTES_MAX 1024 /* a key, a name, a namespace */
 #define MR_OP_NAME_BYTES_MAX 255
+#define MR_ADDRESS_BYTES_MAX 512
 #define MR_LABELS_MAX 64         /* labels of one job */
 #define MR_LABEL_BYTES_MAX 256   /* name or value of one */
 #define MR_DEPTH_MAX 64          /* nesting of JSON, of packs, of arguments */

@@ -4,11 +4,9 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "host/log.h"
 #include "host/thread.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -20,7 +18,7 @@
 #define BACKLOG 128
 
 struct mr_doorman {
-    struct mr_doorman_rules rules;
+    struct mr_peer_rules rules;
     char *path;
     dev_t device; /* of the socket file that we made */
     ino_t inode;
@@ -73,8 +71,7 @@ static int bind_and_listen(struct mr_doorman *d, const struct sockaddr_un *at, s
     }
     if (ok) {
         doing = "set the mode of";
-        bool ours_only = !d->rules.any_uid && !d->rules.uids_count;
-        ok = !chmod(d->path, ours_only ? 0600 : 0666);
+        ok = !chmod(d->path, mr_peer_socket_mode(&d->rules));
     }
     if (ok) {
         doing = "listen on";
@@ -90,7 +87,7 @@ static int bind_and_listen(struct mr_doorman *d, const struct sockaddr_un *at, s
     return MR_OK;
 }
 
-int mr_doorman_open(const char *path, const struct mr_doorman_rules *rules, struct mr_doorman **out,
+int mr_doorman_open(const char *path, const struct mr_peer_rules *rules, struct mr_doorman **out,
     struct mr_error *e)
 {
     struct sockaddr_un at;
@@ -110,27 +107,12 @@ int mr_doorman_open(const char *path, const struct mr_doorman_rules *rules, stru
     return MR_OK;
 }
 
-static bool may_enter(const struct mr_doorman_rules *rules, uid_t uid)
-{
-    if (rules->any_uid || uid == geteuid() || uid == 0) return true;
-    for (size_t i = 0; i < rules->uids_count; i++)
-        if (uid == rules->uids[i]) return true;
-    return false;
-}
-
 static void meet(struct mr_doorman *d, int fd)
 {
-    struct ucred who = {0};
-    socklen_t n = sizeof who;
-    bool known = !getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n);
-    if (known && may_enter(&d->rules, who.uid)) {
+    if (mr_peer_may_enter(&d->rules, fd, d->path))
         d->welcome(d->ctx, fd);
-        return;
-    }
-    char path[160];
-    mr_log(MR_WARN, "rpc.peer_refused", "uid=%" PRIu32 " pid=%" PRId32 " socket=%s",
-        (uint32_t)who.uid, (int32_t)who.pid, mr_log_quote(mr_str(d->path), path, sizeof path));
-    (void)close(fd);
+    else
+        (void)close(fd);
 }
 
 static void stand(void *ctx)

@@ -2,24 +2,13 @@
  * It has a thread of its own, which sleeps in poll. */
 #pragma once
 
-#include "base/err.h"
-
-#include <stdbool.h>
-#include <sys/types.h>
-
-#define MR_RPC_UIDS_MAX 16
+#include "host/peer.h"
 
 struct mr_doorman;
 
-struct mr_doorman_rules {
-    bool any_uid;
-    uid_t uids[MR_RPC_UIDS_MAX]; /* besides our own and root */
-    size_t uids_count;
-};
-
 /* Binds `path`, replacing what a dead server left; MR_EEXIST if somebody answers there. With only
  * our own uid allowed the socket has mode 0600. */
-int mr_doorman_open(const char *path, const struct mr_doorman_rules *rules, struct mr_doorman **out,
+int mr_doorman_open(const char *path, const struct mr_peer_rules *rules, struct mr_doorman **out,
     struct mr_error *e);
 
 /* From now on calls welcome(ctx, fd), on the doorman's thread, for each peer that may come in; the

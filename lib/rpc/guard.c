@@ -1,4 +1,4 @@
-/* Knows tokens and which addresses are ours alone. */
+/* Knows who shows what, what that allows, and which addresses are ours alone. */
 #include "rpc/guard.h"
 
 #include "base/alloc.h"
@@ -8,64 +8,76 @@
 #include <arpa/inet.h>
 #include <string.h>
 
-#define FILE_BYTES_MAX ((size_t)MR_RPC_TOKENS_MAX * (MR_RPC_TOKEN_BYTES_MAX + 2))
-#define BEARER "Bearer "
+#define SECRET_BYTES_MAX ((size_t)MR_RPC_SECRETS_MAX * (MR_TOKEN_BYTES_MAX + 2))
 
 struct mr_rpc_guard {
-    char *tokens[MR_RPC_TOKENS_MAX];
-    size_t tokens_count;
+    struct mr_tokens *tokens; /* NULL: none */
+    char *secrets[MR_RPC_SECRETS_MAX];
+    size_t secrets_count;
+    enum mr_role (*role_of)(struct mr_str method);
 };
 
-static bool is_token_byte(char c) /* what a header may carry without quoting */
-{
-    return c > ' ' && c < 0x7f;
-}
+/* ---- the cluster's secret ------------------------------------------------------------------- */
 
-static int add_token(
-    struct mr_rpc_guard *g, const char *file, struct mr_str line, struct mr_error *e)
+static int add_secret(struct mr_rpc_guard *g, struct mr_str line, struct mr_error *e)
 {
     if (line.n && line.p[line.n - 1] == '\r') line.n--;
     if (!line.n) return MR_OK;
-    if (g->tokens_count == MR_RPC_TOKENS_MAX)
-        return mr_fail(e, MR_ELIMIT, "\"%s\": more than %d tokens", file, MR_RPC_TOKENS_MAX);
-    if (line.n < MR_RPC_TOKEN_BYTES_MIN || line.n > MR_RPC_TOKEN_BYTES_MAX)
-        return mr_fail(e, MR_EINVAL, "\"%s\": a token has from %d to %d bytes, token %zu has %zu",
-            file, MR_RPC_TOKEN_BYTES_MIN, MR_RPC_TOKEN_BYTES_MAX, g->tokens_count + 1, line.n);
-    for (size_t i = 0; i < line.n; i++)
-        if (!is_token_byte(line.p[i]))
-            return mr_fail(e, MR_EINVAL, "\"%s\": token %zu has a byte that is not printable ASCII",
-                file, g->tokens_count + 1);
-    char *token = mr_alloc(line.n + 1);
-    memcpy(token, line.p, line.n);
-    g->tokens[g->tokens_count++] = token;
-    return MR_OK;
+    if (g->secrets_count == MR_RPC_SECRETS_MAX)
+        return mr_fail(e, MR_EINVAL, "there are more than %d secrets", MR_RPC_SECRETS_MAX);
+    int err = mr_token_is_good(line, e);
+    if (!err) g->secrets[g->secrets_count++] = mr_format("%.*s", MR_STR_ARG(line));
+    return err;
 }
 
-static int read_tokens(struct mr_rpc_guard *g, const char *file, struct mr_error *e)
+static int read_secrets(struct mr_rpc_guard *g, const char *path, struct mr_error *e)
 {
     struct mr_buf b;
-    mr_buf_init(&b, FILE_BYTES_MAX);
-    int err = mr_file_read_secret(file, &b, e);
+    struct mr_error why = {0};
+    mr_buf_init(&b, SECRET_BYTES_MAX);
+    int err = mr_file_read_secret(path, &b, &why);
+    if (err) (void)mr_fail(e, err, "--secret-file: %s", why.text);
     struct mr_str rest = mr_buf_str(&b);
-    while (!err && rest.n) {
+    for (size_t number = 1; !err && rest.n; number++) {
         const char *end = memchr(rest.p, '\n', rest.n);
         size_t n = end ? (size_t)(end - rest.p) : rest.n;
-        err = add_token(g, file, mr_str_of(rest.p, n), e);
+        err = add_secret(g, mr_str_of(rest.p, n), &why);
+        if (err)
+            (void)mr_fail(e, err, "--secret-file: \"%s\": line %zu: %s", path, number, why.text);
         n = MR_MIN(n + 1, rest.n);
         rest = mr_str_of(rest.p + n, rest.n - n);
     }
+    if (!err && !g->secrets_count)
+        err = mr_fail(e, MR_EINVAL, "--secret-file: \"%s\" holds no secret", path);
     mr_buf_fini(&b);
     return err;
 }
 
-int mr_rpc_guard_new(const char *token_file, struct mr_rpc_guard **out, struct mr_error *e)
+int mr_rpc_secret_read(const char *path, struct mr_buf *out, struct mr_error *e)
 {
     MR_AUTO(mr_rpc_guard_free) struct mr_rpc_guard *g = mr_alloc(sizeof *g);
-    if (token_file) {
-        int err = read_tokens(g, token_file, e);
-        if (err) return err;
-        if (!g->tokens_count) return mr_fail(e, MR_EINVAL, "\"%s\" holds no token", token_file);
-    }
+    int err = read_secrets(g, path, e);
+    if (err) return err;
+    mr_buf_add(out, g->secrets[0], strlen(g->secrets[0]) + 1);
+    return mr_buf_status(out);
+}
+
+/* ---- life ------------------------------------------------------------------------------------ */
+
+int mr_rpc_guard_new(
+    const struct mr_rpc_guard_options *options, struct mr_rpc_guard **out, struct mr_error *e)
+{
+    MR_AUTO(mr_rpc_guard_free) struct mr_rpc_guard *g = mr_alloc(sizeof *g);
+    mr_assert(options->role_of);
+    g->role_of = options->role_of;
+    if (options->token_file && !options->secret_file)
+        return mr_fail(e, MR_EINVAL,
+            "--token-file wants --secret-file beside it: with tokens, the services of a cluster "
+            "know each other by the secret in that file");
+    int err = MR_OK;
+    if (options->secret_file) err = read_secrets(g, options->secret_file, e);
+    if (!err && options->token_file) err = mr_tokens_open(options->token_file, &g->tokens, e);
+    if (err) return err;
     *out = MR_STEAL(g);
     return MR_OK;
 }
@@ -74,50 +86,98 @@ void mr_rpc_guard_free(struct mr_rpc_guard **guard)
 {
     if (!*guard) return;
     struct mr_rpc_guard *g = MR_STEAL(*guard);
-    for (size_t i = 0; i < g->tokens_count; i++)
-        mr_release(g->tokens[i]);
+    mr_tokens_free(&g->tokens);
+    for (size_t i = 0; i < g->secrets_count; i++)
+        mr_release(g->secrets[i]);
     mr_release(g);
 }
 
-static bool is_same(struct mr_str a, const char *token)
+const char *mr_rpc_guard_secret(const struct mr_rpc_guard *g)
 {
-    size_t n = strlen(token);
-    if (a.n != n) return false;
-    unsigned char differs = 0;
-    for (size_t i = 0; i < n; i++)
-        differs |= (unsigned char)(a.p[i] ^ token[i]);
-    return !differs;
+    return g->secrets_count ? g->secrets[0] : NULL;
 }
 
-bool mr_rpc_guard_knows(const struct mr_rpc_guard *g, struct mr_str value)
+/* ---- who, and may they ----------------------------------------------------------------------- */
+
+static bool is_secret(const struct mr_rpc_guard *g, struct mr_str token)
 {
-    size_t skip = sizeof BEARER - 1;
-    if (value.n < skip || memcmp(value.p, BEARER, skip) != 0) return false;
-    struct mr_str token = mr_str_of(value.p + skip, value.n - skip);
     bool known = false;
-    for (size_t i = 0; i < g->tokens_count; i++)
-        if (is_same(token, g->tokens[i])) known = true;
+    for (size_t i = 0; i < g->secrets_count; i++)
+        if (mr_token_is_same(token, mr_str(g->secrets[i]))) known = true;
     return known;
+}
+
+static int identify_service(
+    const struct mr_rpc_shown *shown, struct mr_identity *out, struct mr_error *e)
+{
+    *out = (struct mr_identity){MR_STR("cluster"), MR_ROLE_SERVICE};
+    if (!shown->user.p && !shown->role.p) return MR_OK;
+    if (!shown->user.n || !shown->role.p)
+        return mr_fail(e, MR_EINVAL, MR_RPC_USER " and " MR_RPC_ROLE " go together");
+    out->name = shown->user;
+    if (mr_role_of_person(shown->role, &out->role)) return MR_OK;
+    return mr_fail(e, MR_EINVAL, MR_RPC_ROLE ": \"%.*s\" is none of admin, user, reader",
+        (int)MR_MIN(shown->role.n, (size_t)40), shown->role.p);
+}
+
+int mr_rpc_guard_identify(const struct mr_rpc_guard *g, const struct mr_rpc_shown *shown,
+    struct mr_identity *out, struct mr_error *e)
+{
+    struct mr_str token = {0};
+    bool shows = mr_token_of(shown->authorization, &token);
+    if (shows && is_secret(g, token)) return identify_service(shown, out, e);
+    const struct mr_identity *user = shows && g->tokens ? mr_tokens_find(g->tokens, token) : NULL;
+    if (shown->authorization.p && !user)
+        return mr_fail(e, MR_EAUTH, "what \"authorization\" shows is not known here");
+    if (!user && g->tokens)
+        return mr_fail(e, MR_EAUTH, "a token is wanted: metadata \"authorization: Bearer TOKEN\"");
+    if (shown->user.p || shown->role.p)
+        return mr_fail(e, MR_EPERM,
+            MR_RPC_USER " and " MR_RPC_ROLE " are taken only from who shows the cluster's secret "
+                        "(--secret-file)");
+    *out = user ? *user : (struct mr_identity){MR_STR("local"), MR_ROLE_ADMIN};
+    return MR_OK;
+}
+
+int mr_rpc_guard_check(const struct mr_rpc_guard *g, struct mr_str method,
+    const struct mr_rpc_shown *shown, struct mr_error *e)
+{
+    struct mr_identity who;
+    int err = mr_rpc_guard_identify(g, shown, &who, e);
+    if (err) return err;
+    enum mr_role wanted = g->role_of(method);
+    if (who.role >= wanted) return MR_OK;
+    if (wanted == MR_ROLE_SERVICE)
+        return mr_fail(e, MR_EPERM,
+            "%.*s is for the services of the cluster: it wants the cluster's secret "
+            "(--secret-file)",
+            MR_STR_ARG(method));
+    return mr_fail(e, MR_EPERM, "%.*s wants the role %s; \"%.*s\" is %s", MR_STR_ARG(method),
+        mr_role_name(wanted), MR_STR_ARG(who.name), mr_role_name(who.role));
+}
+
+static struct mr_str shown_as(const struct mr_rpc_call *call, const char *name)
+{
+    struct mr_str value = {0};
+    bool is_there = mr_rpc_call_metadata(call, name, &value);
+    if (is_there && !value.p) value = MR_STR("");
+    return is_there ? value : mr_str_of(NULL, 0);
 }
 
 static int check(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
 {
-    struct mr_str value;
-    if (!mr_rpc_call_metadata(call, "authorization", &value))
-        return mr_fail(e, MR_EAUTH, "a token is wanted: metadata \"authorization: Bearer TOKEN\"");
-    if (mr_rpc_guard_knows(ctx, value)) return MR_OK;
-    return mr_fail(e, MR_EAUTH, "the token in \"authorization\" is not one of this cluster's");
+    const struct mr_rpc_shown shown = {.authorization = shown_as(call, "authorization"),
+        .user = shown_as(call, MR_RPC_USER),
+        .role = shown_as(call, MR_RPC_ROLE)};
+    return mr_rpc_guard_check(ctx, mr_rpc_call_method(call), &shown, e);
 }
 
 mr_rpc_auth mr_rpc_guard_auth(const struct mr_rpc_guard *g)
 {
-    return g->tokens_count ? check : NULL;
+    return g->tokens || g->secrets_count ? check : NULL;
 }
 
-const char *mr_rpc_guard_token(const struct mr_rpc_guard *g)
-{
-    return g->tokens_count ? g->tokens[0] : NULL;
-}
+/* ---- addresses ------------------------------------------------------------------------------- */
 
 bool mr_rpc_address_is_public(const char *address)
 {
@@ -137,7 +197,7 @@ bool mr_rpc_address_is_public(const char *address)
 int mr_rpc_guard_listen(const struct mr_rpc_guard *g, struct mr_rpc_server *server,
     const char *address, int *port, struct mr_error *e)
 {
-    if (!g->tokens_count && mr_rpc_address_is_public(address))
+    if (!g->tokens && mr_rpc_address_is_public(address))
         return mr_fail(e, MR_EPERM,
             "--listen %s: others can reach this address, so it needs --token-file; unix: and "
             "127.0.0.1 do not",

@@ -27,7 +27,7 @@ struct mr_rpc_server {
     struct mr_rpc_loop *loop;
     grpc_server *grpc;
     grpc_server_credentials *credentials;
-    struct mr_doorman_rules rules;
+    struct mr_peer_rules rules;
     struct mr_doorman *doormen[MR_RPC_DOORMEN_MAX];
     uint32_t doormen_count;
     size_t message_bytes_max;

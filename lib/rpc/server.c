@@ -93,10 +93,7 @@ struct mr_rpc_server *mr_rpc_server_new(
     s->auth_ctx = o->auth_ctx;
     s->grpc = make_server(o, s->message_bytes_max);
     s->credentials = grpc_insecure_server_credentials_create();
-    s->rules.any_uid = o->any_uid;
-    mr_assert(o->allow_uids_count <= MR_RPC_UIDS_MAX);
-    for (size_t i = 0; i < o->allow_uids_count; i++)
-        s->rules.uids[s->rules.uids_count++] = o->allow_uids[i];
+    s->rules = o->peers;
     grpc_server_register_completion_queue(s->grpc, loop->cq, NULL);
     s->shutdown_tag.done = shutdown_done;
     mr_list_init(&s->calls);

@@ -10,6 +10,7 @@
  *     mr_rpc_server_close(&server, 5 * MR_SECOND);    waits, cancels the rest, destroys */
 #pragma once
 
+#include "host/peer.h"
 #include "rpc/rpc.h"
 
 struct mr_rpc_server;
@@ -37,9 +38,7 @@ struct mr_rpc_server_options {  /* zero: the default */
     size_t message_bytes_max;   /* MR_MESSAGE_BYTES_MAX */
     mr_duration keepalive;      /* ping idle TCP connections this often; 0: 20 s; MR_NEVER: never */
     mr_duration ping_min;       /* clients may ping this often; 0: 1 s */
-    const uint32_t *allow_uids; /* may connect to UNIX sockets, besides our own uid and root */
-    size_t allow_uids_count;    /* at most 16 */
-    bool any_uid;               /* everyone may, as far as the file system lets them */
+    struct mr_peer_rules peers; /* who may connect to UNIX sockets */
     mr_rpc_auth auth;           /* NULL: everyone may; health checks always may */
     void *auth_ctx;
 };

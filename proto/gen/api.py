@@ -1,6 +1,8 @@
 """What the protos say in comments only, as data: bounds, headers that fill fields, and the content
 types of raw bodies."""
 
+from model import Wrong
+
 # A field of a request with this name may come as this header.
 HEADERS = [
     ("request_id", "Idempotency-Key"),
@@ -23,8 +25,25 @@ BOUNDS = {
     "nodes_max": (0, 100000),
 }
 
-# Methods that only an admin may call over HTTP; a reader may GET, a user everything else.
-ADMIN = {"millrace.v1.Cluster.Retire"}
+# Which role a method wants: a reader may what is a GET, a user everything else that has a route,
+# and what has none stands here, as do the exceptions. "Service.*" are all methods of a service.
+ROLES = {
+    "millrace.v1.Cluster.Retire": "ADMIN",
+    "millrace.v1.Jobs.SubmitStream": "USER",
+    "millrace.v1.Metrics.Read": "READER",
+    "millrace.v1.Objects.Pull": "SERVICE",
+    "millrace.v1.StoreSession.*": "SERVICE",
+    "millrace.v1.WorkerSession.*": "SERVICE",
+}
+
+
+def role_of(method):
+    for name in (method.full_name, method.service + ".*"):
+        if name in ROLES:
+            return ROLES[name]
+    if not method.routes:
+        raise Wrong(f"{method.full_name}: no route and no role; add it to ROLES in proto/gen/api.py")
+    return "READER" if all(r.verb == "get" for r in method.routes) else "USER"
 
 # What raw bodies are made of.
 UPLOAD_TYPES = [

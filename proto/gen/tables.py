@@ -28,13 +28,13 @@ def method_ids(methods):
     return "\n".join(lines) + "\n"
 
 
-def methods_table(methods):
+def methods_table(methods, role_of):
     rows = []
     for m in methods:
         rows.append(
             f"    {{{text(m.path)}, {text(m.service)}, {text(m.name)},\n"
             f"        &{c_name(m.request)}__descriptor, &{c_name(m.response)}__descriptor,\n"
-            f"        {flag(m.client_streaming)}, {flag(m.server_streaming)}}},"
+            f"        {flag(m.client_streaming)}, {flag(m.server_streaming)}, MR_ROLE_{role_of(m)}}},"
         )
     return "const struct mr_proto_method mr_proto_method_table[] = {\n" + "\n".join(rows) + "\n};\n"
 
@@ -57,7 +57,7 @@ def bounds_table(rows):
     return "\n".join(out)
 
 
-def routes_table(model, routes, headers, admin):
+def routes_table(model, routes, headers):
     out, rows = [], []
     for i, (route, backend) in enumerate(routes):
         segments = ", ".join(
@@ -74,7 +74,6 @@ def routes_table(model, routes, headers, admin):
             f"        .segments = segments_{i}, .segments_count = {len(route.segments)},\n"
             f"        .action = {text(route.action)}, .headers = headers_{i},\n"
             f"        .body = {text(route.body)},\n"
-            f"        .admin = {flag(route.method.full_name in admin)},\n"
             f"        .raw_request = {flag(model.raw_request(route))},\n"
             f"        .raw_response = {flag(model.raw_response(route))}}},"
         )
@@ -118,11 +117,11 @@ def tables(model, routes, api, bounds):
         if f.name.startswith("millrace/") or f.name == "google/api/httpbody.proto":
             out.append(f'#include "{f.name[:-6]}.pb-c.h"')
     out.append("")
-    out.append(methods_table(model.methods))
+    out.append(methods_table(model.methods, api.role_of))
     out.append(map_table(model))
     out.append(bounds_table(bounds))
     out.append(value_fields_table(api.VALUE_FIELDS))
-    out.append(routes_table(model, routes, api.HEADERS, api.ADMIN))
+    out.append(routes_table(model, routes, api.HEADERS))
     data = plain_set(model).SerializeToString(deterministic=True)
     out.append(byte_array("mr_proto_descriptor_bytes", data, "unsigned char"))
     out.append(f"const size_t mr_proto_descriptor_bytes_count = {len(data)};")

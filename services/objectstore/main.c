@@ -29,6 +29,8 @@ struct config {
     const char *scheduler;
     const char *node;
     const char *token_file;
+    const char *secret_file;
+    struct mr_texts allow_uid;
 };
 
 #define AT(field) offsetof(struct config, field)
@@ -55,7 +57,12 @@ static const struct mr_option options[] = {
     {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME", .init = "node",
         .help = "the node's name in listings", .at = AT(node)},
     {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "callers over gRPC must show this secret", .at = AT(token_file)},
+        .help = "who may call, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
+                "listen on a public address", .at = AT(token_file)},
+    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "the cluster's secret: shown to the scheduler and other stores, and wanted from workers, "
+                "stores, and gateways that pass users on", .at = AT(secret_file)},
+    MR_PEER_OPTION(AT(allow_uid)),
 };
 // clang-format on
 
@@ -106,6 +113,7 @@ static int serve(const struct config *c, struct mr_shell *sh, struct mr_error *e
         .redis = c->redis,
         .scheduler = c->scheduler,
         .token_file = c->token_file,
+        .secret_file = c->secret_file,
     };
     struct mr_service *service = NULL;
     int self_socket = -1;
@@ -157,6 +165,7 @@ int main(int argc, char **argv)
         .objects_max = (uint32_t)c.objects,
         .has_disk = c.dir != NULL,
     };
+    if (mr_peer_rules_parse(&c.allow_uid, &shell_config.peers, &e)) return fail(&e);
     struct mr_shell *sh = NULL;
     if (mr_shell_open(&shell_config, &sh, &e)) return fail(&e);
     mr_log(MR_INFO, "start", "node=%s memory=%" PRIu64 " socket=%s dir=%s", c.node, memory,

@@ -5,9 +5,9 @@
 
 #include "host/stats.h"
 #include "rpc/client.h"
+#include "rpc/guard.h"
 #include "rpc/loop.h"
 #include "rpc/pb.h"
-#include "rpc/server.h"
 #include "services/objectstore/names.h"
 #include "services/objectstore/service.h"
 #include "store/object/format.h"
@@ -26,7 +26,8 @@ struct mr_service {
     mr_time walk_at;
     struct mr_service_config config;
     char *address; /* for other nodes */
-    char *token;   /* NULL: none */
+    struct mr_rpc_guard *guard;
+    const char *secret; /* the guard's; NULL: none */
     struct mr_stats *stats;
     struct mr_store *self;
     struct mr_rpc_loop *loop;

@@ -429,21 +429,11 @@ void mr_peers_add(struct mr_shell *sh, int fd, bool internal)
     if (epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) MR_PANIC("epoll_ctl: %s", strerror(errno));
 }
 
-static bool is_allowed(int fd)
-{
-    struct ucred who;
-    socklen_t n = sizeof who;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &n)) return false;
-    if (who.uid == geteuid()) return true;
-    mr_log(MR_WARN, "client.refused", "pid=%d uid=%u", (int)who.pid, (unsigned)who.uid);
-    return false;
-}
-
 void mr_peers_accept(struct mr_shell *sh)
 {
     int fd = accept4(sh->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
-    if (is_allowed(fd))
+    if (mr_peer_may_enter(&sh->config.peers, fd, sh->config.socket_path))
         mr_peers_add(sh, fd, false);
     else
         close(fd);
@@ -465,8 +455,9 @@ int mr_peers_listen(struct mr_shell *sh, struct mr_error *e)
     }
     (void)unlink(path); /* left by one that died */
     mode_t before = umask(0077);
-    int failed = bind(fd, (struct sockaddr *)&address, sizeof address) || listen(fd, 128);
+    int failed = bind(fd, (struct sockaddr *)&address, sizeof address);
     umask(before);
+    failed = failed || chmod(path, mr_peer_socket_mode(&sh->config.peers)) || listen(fd, 128);
     if (failed) {
         int err = mr_fail(e, MR_EIO, "--socket: cannot listen at %s: %s", path, strerror(errno));
         close(fd);

@@ -4,7 +4,6 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "host/file.h"
 #include "host/log.h"
 #include "proto/methods.h"
 #include "services/objectstore/formatter.h"
@@ -19,7 +18,6 @@
 #define DRAIN_NS (5 * MR_SECOND)
 #define WALK_AGAIN (200 * MR_MS)
 #define NAMES_PAGE 1000u
-#define TOKEN_BYTES_MAX 4096u
 
 struct item {
     void (*run)(void *p);
@@ -138,46 +136,6 @@ static mr_time end_leases(struct mr_service *sv, mr_time now)
     return next;
 }
 
-/* ---- who may call -----------------------------------------------------------------------------*/
-
-static int check_token(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
-{
-    const struct mr_service *sv = ctx;
-    struct mr_str got = {0};
-    static const char prefix[] = "Bearer ";
-    size_t skip = sizeof prefix - 1;
-    size_t n = strlen(sv->token);
-    bool ok = mr_rpc_call_metadata(call, "authorization", &got) && got.n == skip + n &&
-              !memcmp(got.p, prefix, skip);
-    unsigned char differs = 0; /* as long for a near miss as for any other */
-    for (size_t i = 0; ok && i < n; i++)
-        differs |= (unsigned char)(got.p[skip + i] ^ sv->token[i]);
-    if (ok && !differs) return MR_OK;
-    return mr_fail(e, MR_EAUTH,
-        "this object store wants the cluster's token: metadata \"authorization: Bearer TOKEN\"");
-}
-
-static int read_token(struct mr_service *sv, struct mr_error *e)
-{
-    if (!sv->config.token_file) return MR_OK;
-    struct mr_buf b;
-    mr_buf_init(&b, TOKEN_BYTES_MAX);
-    int err = mr_file_read_secret(sv->config.token_file, &b, e);
-    if (!err && !b.n)
-        err = mr_fail(e, MR_EINVAL, "--token-file: %s is empty", sv->config.token_file);
-    if (!err) sv->token = mr_format("%.*s", MR_STR_ARG(mr_buf_str(&b)));
-    mr_buf_fini(&b);
-    return err;
-}
-
-static bool is_public(const char *address)
-{
-    static const char *const local[] = {"unix:", "127.", "localhost:", "[::1]:", "ipv4:127."};
-    for (size_t i = 0; i < MR_ARRAY_LEN(local); i++)
-        if (!strncmp(address, local[i], strlen(local[i]))) return false;
-    return true;
-}
-
 /* What others are told: a port that the system chose stands in for the 0 that was asked for. */
 static void set_address(struct mr_service *sv, const char *listened, int port)
 {
@@ -193,12 +151,8 @@ static int listen_all(struct mr_service *sv, struct mr_error *e)
 {
     const struct mr_texts *l = sv->config.listen;
     for (size_t i = 0; i < l->count; i++) {
-        if (is_public(l->items[i]) && !sv->token)
-            return mr_fail(e, MR_EPERM,
-                "--listen %s: a public address needs --token-file; 127.0.0.1 and unix: do not",
-                l->items[i]);
         int port = 0;
-        int err = mr_rpc_server_listen(sv->server, l->items[i], &port, e);
+        int err = mr_rpc_guard_listen(sv->guard, sv->server, l->items[i], &port, e);
         if (err) return err;
         set_address(sv, l->items[i], port);
         mr_log(MR_INFO, "listen", "address=%s", sv->address);
@@ -220,8 +174,14 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     sv->inbox = mr_inbox_new(INBOX_ITEMS, sizeof(struct item));
     own = sv;
     mr_list_init(&sv->leases);
-    int err = read_token(sv, e);
-    struct mr_rpc_server_options options = {.auth = sv->token ? check_token : NULL, .auth_ctx = sv};
+    const struct mr_rpc_guard_options guard = {.token_file = config->token_file,
+        .secret_file = config->secret_file,
+        .role_of = mr_proto_role};
+    int err = mr_rpc_guard_new(&guard, &sv->guard, e);
+    if (!err) sv->secret = mr_rpc_guard_secret(sv->guard);
+    struct mr_rpc_server_options options = {.peers = sh->config.peers,
+        .auth = err ? NULL : mr_rpc_guard_auth(sv->guard),
+        .auth_ctx = sv->guard};
     sv->server = mr_rpc_server_new(sv->loop, &options);
     mr_rpc_server_add_service(sv->server, &mr_objects_service, sv);
     mr_rpc_server_add_service(sv->server, &mr_metrics_service, sv);
@@ -387,7 +347,7 @@ void mr_service_close(struct mr_service **psv)
     mr_inbox_free(&sv->inbox);
     mr_stats_free(&sv->stats);
     mr_release(sv->address);
-    mr_release(sv->token);
+    mr_rpc_guard_free(&sv->guard);
     mr_release(sv);
     own = NULL;
 }

@@ -14,6 +14,7 @@ struct mr_service_config {
     const char *redis;
     const char *scheduler;
     const char *token_file;
+    const char *secret_file;
 };
 
 /* Listens, and tells the shell where to send its answers; before the control thread starts. */

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "host/inbox.h"
+#include "host/peer.h"
 #include "services/objectstore/core.h"
 #include "store/arena/catalog.h"
 #include "store/arena/client_link.h"
@@ -20,6 +21,7 @@ struct mr_shell_config {
     uint64_t memory_bytes;
     uint32_t objects_max;
     bool has_disk;
+    struct mr_peer_rules peers; /* who may connect to UNIX sockets */
 };
 
 /* A question from the gRPC thread about what only the core knows. It moves to the control thread

@@ -74,6 +74,7 @@ static void add_facts(struct mr_shell *sh, Millrace__V1__WorkerInfo *m, uint32_t
     struct mr_session_facts facts;
     if (!mr_sessions_facts(sh, slot, &facts)) return;
     m->pid = facts.pid;
+    m->address = mr_shell_text(sh, mr_str(facts.address));
     m->n_runtimes = facts.runtimes_count;
     m->runtimes = mr_shell_take(sh, facts.runtimes_count * sizeof *m->runtimes);
     for (size_t i = 0; i < facts.runtimes_count; i++)

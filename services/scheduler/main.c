@@ -14,6 +14,8 @@ struct config {
     const char *redis;
     const char *redis_password_file;
     const char *token_file;
+    const char *secret_file;
+    struct mr_texts allow_uid;
     mr_duration redis_timeout;
     mr_duration heartbeat;
     mr_duration lease;
@@ -46,8 +48,17 @@ static const struct mr_option options[] = {
         .env = "MILLRACE_TOKEN_FILE",
         .type = MR_OPTION_TEXT,
         .value = "FILE",
-        .help = "callers must show one of its lines; needed to listen on a public address",
+        .help = "who may call, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
+                "listen on a public address",
         .at = offsetof(struct config, token_file)},
+    {.name = "secret-file",
+        .env = "MILLRACE_SECRET_FILE",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "the cluster's secret: workers and stores must show it, and gateways that pass "
+                "users on",
+        .at = offsetof(struct config, secret_file)},
+    MR_PEER_OPTION(offsetof(struct config, allow_uid)),
     {.name = "redis-timeout",
         .type = MR_OPTION_DURATION,
         .value = "TIME",
@@ -123,7 +134,12 @@ int main(int argc, char **argv)
     struct mr_scheduler_options o = {.redis = config.redis,
         .redis_timeout = config.redis_timeout,
         .redis_password = password.n ? (const char *)password.p : NULL,
-        .token_file = config.token_file};
+        .token_file = config.token_file,
+        .secret_file = config.secret_file};
+    if (mr_peer_rules_parse(&config.allow_uid, &o.peers, &e)) {
+        (void)fprintf(stderr, "mr-scheduler: %s\n", e.text);
+        return 2;
+    }
     mr_sched_config_default(&o.core);
     o.core.heartbeat = config.heartbeat;
     o.core.lease = config.lease;

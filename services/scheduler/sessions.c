@@ -106,17 +106,18 @@ static void fail(struct mr_rpc_call *call, const struct mr_error *e)
     (void)mr_rpc_call_fail(call, e);
 }
 
-/* Keeps what Workers shows and the core does not know: pid, runtimes, resources. */
+/* Keeps what Workers shows and the core does not know: pid, address, runtimes, resources. */
 static void keep_facts(
     struct session *x, const Millrace__V1__Register *m, const struct mr_sched_register *r)
 {
-    size_t bytes = 0;
+    size_t bytes = strlen(m->address) + 1;
     for (size_t i = 0; i < m->n_runtimes; i++)
         bytes += strlen(m->runtimes[i]) + 1;
     for (uint32_t i = 0; i < r->resources_count; i++)
         bytes += r->resources[i].name.n;
     x->texts = mr_alloc(bytes);
-    char *at = x->texts;
+    memcpy(x->texts, m->address, strlen(m->address) + 1);
+    char *at = x->texts + strlen(m->address) + 1;
     const char **runtimes = mr_alloc_array(m->n_runtimes, sizeof *runtimes);
     struct mr_sched_resource *resources = mr_alloc_array(r->resources_count, sizeof *resources);
     for (size_t i = 0; i < m->n_runtimes; i++) {
@@ -133,6 +134,7 @@ static void keep_facts(
         at += name.n;
     }
     x->facts = (struct mr_session_facts){.pid = m->pid,
+        .address = x->texts,
         .runtimes = runtimes,
         .runtimes_count = m->n_runtimes,
         .resources = resources,

@@ -10,6 +10,7 @@ void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct
 
 struct mr_session_facts { /* what the core does not keep, for Workers and Info */
     uint32_t pid;
+    const char *address; /* of the worker's own port; "": none */
     const char *const *runtimes;
     size_t runtimes_count;
     const struct mr_sched_resource *resources;

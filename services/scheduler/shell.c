@@ -177,7 +177,10 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_shell_message));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
     mr_pb_arena_init(&sh->scratch, SCRATCH_BYTES_MAX);
-    int err = mr_rpc_guard_new(sh->options.token_file, &sh->guard, e);
+    const struct mr_rpc_guard_options guard = {.token_file = options->token_file,
+        .secret_file = options->secret_file,
+        .role_of = mr_proto_role};
+    int err = mr_rpc_guard_new(&guard, &sh->guard, e);
     if (!err) err = mr_ledger_open(sh, e);
     if (err) return err;
     mr_arena_init(&sh->arena, mr_sched_arena_bytes(&sh->options.core));
@@ -191,7 +194,7 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     if (err) return err;
     mr_ledger_replay(sh);
     const struct mr_rpc_server_options server = {
-        .auth = mr_rpc_guard_auth(sh->guard), .auth_ctx = sh->guard};
+        .peers = options->peers, .auth = mr_rpc_guard_auth(sh->guard), .auth_ctx = sh->guard};
     sh->server = mr_rpc_server_new(sh->loop, &server);
     mr_rpc_server_add_service(sh->server, &mr_jobs_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_cluster_service, sh);

@@ -35,7 +35,9 @@ struct mr_catalogue;
 struct mr_scheduler_options {
     const char *redis; /* "unix:PATH" or "HOST:PORT" */
     const char *redis_password;
-    const char *token_file; /* between services; NULL: none */
+    const char *token_file;  /* of users; NULL: none */
+    const char *secret_file; /* between services; NULL: none */
+    struct mr_peer_rules peers;
     mr_duration redis_timeout;
     struct mr_sched_config core;
 };

@@ -170,6 +170,8 @@ int mr_wire_register(struct mr_shell *sh, const Millrace__V1__Register *m,
             MR_LAYOUT_VERSION);
     if (!m->name[0] || strlen(m->name) > MR_LABEL_BYTES_MAX)
         return mr_fail(e, MR_EINVAL, "register.name: 1 to %d bytes", MR_LABEL_BYTES_MAX);
+    if (strlen(m->address) > MR_ADDRESS_BYTES_MAX)
+        return mr_fail(e, MR_EINVAL, "register.address: at most %d bytes", MR_ADDRESS_BYTES_MAX);
     if (m->slots < 1 || m->slots > MR_SLOTS_MAX)
         return mr_fail(e, MR_EINVAL, "register.slots: 1 to %d, not %u", MR_SLOTS_MAX, m->slots);
     *out = (struct mr_sched_register){.incarnation = m->incarnation,

@@ -2,10 +2,10 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "host/config.h"
-#include "host/file.h"
 #include "host/log.h"
 #include "host/signal.h"
 #include "host/start.h"
+#include "proto/methods.h"
 #include "services/worker/exec.h"
 #include "services/worker/shell.h"
 
@@ -22,6 +22,8 @@ struct config {
     const char *node;
     const char *dir;
     const char *token_file;
+    const char *secret_file;
+    struct mr_texts allow_uid;
     struct mr_texts listen;
     struct mr_texts plugin;
     struct mr_texts data_root;
@@ -65,7 +67,11 @@ static const struct mr_option options[] = {
         .help = "serve health, reflection and metrics at unix:PATH or HOST:PORT; default: nowhere",
         .at = AT(listen)},
     {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "the cluster's secret, shown to scheduler and stores", .at = AT(token_file)},
+        .help = "who may call at --listen, one a line: TOKEN ROLE NAME; needed for a public address",
+        .at = AT(token_file)},
+    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "the cluster's secret, shown to scheduler and stores", .at = AT(secret_file)},
+    MR_PEER_OPTION(AT(allow_uid)),
 };
 // clang-format on
 
@@ -164,7 +170,8 @@ int main(int argc, char **argv)
     struct mr_error e = {0};
     struct mr_ws_resource resources[MR_RESOURCES_MAX];
     struct mr_roots roots;
-    struct mr_buf secret;
+    struct mr_rpc_guard *guard = NULL;
+    struct mr_peer_rules peers = {0};
     char name[128];
     mr_start_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* parallel over tasks, not inside them */
     mr_signal_block();
@@ -172,20 +179,22 @@ int main(int argc, char **argv)
     mr_config_load(&spec, argc, argv, &c, NULL);
     defaults(&c, name, sizeof name);
     struct mr_registry *registry = mr_registry_new(), *builtin = mr_registry_new();
-    mr_buf_init(&secret, 4096);
     mr_roots_init(&roots);
     int err = resources_parse(&c.resource, resources, &e);
     if (!err) err = roots_fill(&roots, &c.data_root, &e);
     if (!err) err = ops_fill(registry, &c, &e);
-    if (!err && c.token_file) err = mr_file_read_secret(c.token_file, &secret, &e);
-    mr_buf_add_byte(&secret, 0);
+    const struct mr_rpc_guard_options access = {
+        .token_file = c.token_file, .secret_file = c.secret_file, .role_of = mr_proto_role};
+    if (!err) err = mr_peer_rules_parse(&c.allow_uid, &peers, &e);
+    if (!err) err = mr_rpc_guard_new(&access, &guard, &e);
     struct mr_worker_options o = {.scheduler = c.scheduler,
         .store_socket = c.store,
         .store_address = c.store_address,
         .name = c.name,
         .node = c.node,
         .dir = c.dir,
-        .bearer = c.token_file ? (const char *)secret.p : NULL,
+        .guard = guard,
+        .peers = peers,
         .listen = c.listen.items,
         .listen_count = c.listen.count,
         .slots = (uint32_t)c.threads,
@@ -201,7 +210,7 @@ int main(int argc, char **argv)
     mr_roots_fini(&roots);
     mr_registry_free(&registry);
     mr_registry_free(&builtin);
-    mr_buf_fini(&secret);
+    mr_rpc_guard_free(&guard);
     mr_config_fini(&spec, &c);
     return err ? MR_WORKER_EXIT_FATAL : 0;
 }

@@ -115,6 +115,7 @@ static void identity_fill(struct mr_worker_shell *sh, const struct mr_worker_opt
     id->name = o->name;
     id->node = o->node;
     id->store_address = o->store_address ? o->store_address : "";
+    id->address = sh->address ? sh->address : "";
     id->store = sh->store ? mr_store_node(sh->store) : (mr_node_id){0};
     id->slots = o->slots;
     id->memory_bytes = o->memory_bytes;
@@ -145,7 +146,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .ops_count = c.ops_count,
         .store = sh->store,
         .store_address = sh->identity.store_address,
-        .bearer = o->bearer,
+        .bearer = mr_rpc_guard_secret(o->guard),
         .roots = o->roots,
         .suspects = sh->suspects,
         .scratch_bytes_max = o->memory_bytes,
@@ -175,15 +176,32 @@ static void stats_open(struct mr_worker_shell *sh)
         sh->stats, "millrace_worker_memory_bytes", "Resident memory of the process.", NULL);
 }
 
+/* What others are told: a port that the system chose stands in for the 0 that was asked for. */
+static void address_note(struct mr_worker_shell *sh, const char *listened, int port)
+{
+    size_t n = strlen(listened);
+    bool is_chosen = port && n > 2 && !strcmp(listened + n - 2, ":0");
+    mr_release(sh->address);
+    sh->address =
+        is_chosen ? mr_format("%.*s:%d", (int)(n - 2), listened, port) : mr_copy_text(listened);
+    mr_log(MR_INFO, "worker.listening", "address=%s", sh->address);
+}
+
 static int server_open(
     struct mr_worker_shell *sh, const struct mr_worker_options *o, struct mr_error *e)
 {
     if (!o->listen_count) return MR_OK;
-    sh->server = mr_rpc_server_new(sh->loop, NULL);
+    const struct mr_rpc_server_options options = {.peers = o->peers,
+        .auth = mr_rpc_guard_auth(o->guard),
+        .auth_ctx = (void *)(uintptr_t)o->guard};
+    sh->server = mr_rpc_server_new(sh->loop, &options);
     mr_rpc_server_add_metrics(sh->server, sh->stats);
     int err = mr_rpc_server_add_descriptors(sh->server, mr_proto_descriptor_set(), e);
-    for (size_t i = 0; i < o->listen_count && !err; i++)
-        err = mr_rpc_server_listen(sh->server, o->listen[i], NULL, e);
+    for (size_t i = 0; i < o->listen_count && !err; i++) {
+        int port = 0;
+        err = mr_rpc_guard_listen(o->guard, sh->server, o->listen[i], &port, e);
+        if (!err) address_note(sh, o->listen[i], port);
+    }
     if (!err) mr_rpc_server_start(sh->server);
     return err;
 }
@@ -194,7 +212,6 @@ int mr_worker_shell_open(
     MR_AUTO(mr_worker_shell_close) struct mr_worker_shell *sh = mr_alloc(sizeof *sh);
     sh->connect_at = sh->end_at = MR_NEVER;
     sh->scheduler = o->scheduler;
-    sh->bearer = o->bearer;
     sh->loop = mr_rpc_loop_new();
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_item));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
@@ -210,7 +227,7 @@ int mr_worker_shell_open(
     if (err) return err;
     identity_fill(sh, o);
     core_open(sh, o);
-    struct mr_rpc_channel_options channel = {.bearer = o->bearer};
+    struct mr_rpc_channel_options channel = {.bearer = mr_rpc_guard_secret(o->guard)};
     sh->channel = mr_rpc_channel_open(sh->loop, o->scheduler, &channel);
     *out = MR_STEAL(sh);
     return MR_OK;
@@ -239,6 +256,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     mr_pb_arena_fini(&sh->arena_out);
     mr_buf_fini(&sh->wire);
     mr_stats_free(&sh->stats);
+    mr_release(sh->address);
     mr_release(sh->logs);
     mr_release(sh->suspect_runs);
     mr_release(sh->executors);

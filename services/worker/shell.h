@@ -5,8 +5,8 @@
 #include "host/inbox.h"
 #include "host/stats.h"
 #include "rpc/client.h"
+#include "rpc/guard.h"
 #include "rpc/loop.h"
-#include "rpc/server.h"
 #include "services/worker/core.h"
 #include "services/worker/executor.h"
 #include "services/worker/fetcher.h"
@@ -30,8 +30,9 @@ struct mr_worker_options {
     const char *store_address;
     const char *name;
     const char *node;
-    const char *dir; /* NULL: no page of suspects */
-    const char *bearer;
+    const char *dir;                  /* NULL: no page of suspects */
+    const struct mr_rpc_guard *guard; /* outlives the shell */
+    struct mr_peer_rules peers;
     const char *const *listen;
     size_t listen_count;
     uint32_t slots;
@@ -68,7 +69,6 @@ struct mr_worker_shell {
 
     /* the stream */
     const char *scheduler;
-    const char *bearer;
     struct mr_rpc_channel *channel;
     struct mr_rpc_call *call;
     mr_time connect_at; /* MR_NEVER: nothing to open */
@@ -80,6 +80,7 @@ struct mr_worker_shell {
     size_t logs_bytes;
 
     struct mr_rpc_server *server;
+    char *address; /* of it, for others; NULL: none */
     struct mr_stats *stats;
     struct mr_counter *tasks_done, *tasks_failed, *strands, *fetches, *reconnects;
     struct mr_gauge *memory;

@@ -13,6 +13,7 @@ struct mr_worker_identity {
     const char *name;
     const char *node;
     const char *store_address; /* "": no store */
+    const char *address;       /* of its own port; "": none */
     mr_node_id store;
     uint32_t slots;
     uint64_t memory_bytes;

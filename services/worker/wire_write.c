@@ -193,6 +193,7 @@ static void process_facts(
     m->node = text(a, mr_str(id->node));
     m->store = id->store.v;
     m->store_address = text(a, mr_str(id->store_address));
+    m->address = text(a, mr_str(id->address));
     m->slots = id->slots;
     m->memory_bytes = id->memory_bytes;
     m->pid = id->pid;

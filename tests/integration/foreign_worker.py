@@ -20,8 +20,9 @@ from rig import grpc, pack, unpack  # noqa: E402
 class ForeignWorker:
     """One slot. Values are inline; an input that is an object is reported as missing."""
 
-    def __init__(self, address, messages, ops):
+    def __init__(self, address, messages, ops, secret):
         self.m, self.ops = messages, ops
+        self.metadata = [("authorization", f"Bearer {secret}")]  # the cluster's: only services have sessions
         self.out, self.names, self.values, self.waiting, self.made = queue.Queue(), [], {}, {}, {}
         self.ran, self.incarnation, self.beat = [], 0, 0
         self.channel = grpc.insecure_channel(address)
@@ -43,7 +44,7 @@ class ForeignWorker:
 
     def run(self):
         try:
-            for message in self.stream(iter(self.out.get, None)):
+            for message in self.stream(iter(self.out.get, None), metadata=self.metadata):
                 self.take(message)
         except grpc.RpcError:
             pass
@@ -148,7 +149,8 @@ class Foreign(unittest.TestCase):
         cls.work.cleanup()
 
     def setUp(self):
-        self.worker = ForeignWorker(self.cluster.scheduler, self.messages, {"py:demo.double": lambda x: 2 * x})
+        self.worker = ForeignWorker(self.cluster.scheduler, self.messages, {"py:demo.double": lambda x: 2 * x},
+                                    self.cluster.secret())
         self.addCleanup(self.worker.close)
         harness.wait_for("the foreign worker", lambda: self.worker.incarnation)
 

@@ -129,6 +129,10 @@ class Cluster:
     def log(self, name):
         return (self.dir / "c" / "log" / f"{name}.log").read_text(errors="replace")
 
+    def secret(self):
+        """What the services show each other."""
+        return (self.dir / "c" / "secret").read_text().strip()
+
     def pids(self, program):
         """Of the children of `up` that run this program ("mr-worker", "redis-server")."""
         found = []

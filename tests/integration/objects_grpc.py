@@ -4,8 +4,10 @@ Uploads and downloads in formats, names, persistence over a kill, pulls between 
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -78,7 +80,7 @@ class Store:
                     response_deserializer=M(m.output_type.full_name).FromString)
         return stub(request, timeout=PATIENCE, metadata=metadata)
 
-    def put(self, data, mime, chunk=MIB, **options):
+    def put(self, data, mime, chunk=MIB, metadata=None, **options):
         P, B = M(V + "PutRequest"), M("google.api.HttpBody")
 
         def requests():
@@ -88,7 +90,7 @@ class Store:
                 yield P(body=B(content_type=mime if i == 0 else "", data=piece), **first)
         stub = self.channel.stream_unary(f"/{V}Objects/Put", request_serializer=P.SerializeToString,
                                          response_deserializer=M(V + "ObjectInfo").FromString)
-        return stub(requests(), timeout=PATIENCE)
+        return stub(requests(), timeout=PATIENCE, metadata=metadata)
 
     def get(self, id, accept="", wait_s=0):
         mime, out = None, []
@@ -286,17 +288,43 @@ class Life(unittest.TestCase):
         self.assertEqual((rest[0].data, rest[0].checksum), (chunks[2].data, chunks[2].checksum))
         s.close()
 
-    def test_a_token_is_wanted_when_there_is_one(self):
+    @staticmethod
+    def guarded(*flags):
+        """A store with tokens of a reader and a user, and with a secret."""
         directory = pathlib.Path(tempfile.mkdtemp(prefix="mr-store-"))
-        token = directory / "token"
-        token.write_text("s3cret\n")
-        token.chmod(0o600)
-        s = Store(flags=["--token-file", str(token)], directory=directory)
-        for metadata in (None, [("authorization", "Bearer wrong0")]):
-            with self.assertRaises(grpc.RpcError) as e:
-                s.call("Stats", metadata=metadata)
-            self.assertEqual(e.exception.code(), grpc.StatusCode.UNAUTHENTICATED)
-        self.assertEqual(s.call("Stats", metadata=[("authorization", "Bearer s3cret")]).node, "n1")
+        for name, text in (("tokens", "# who\nreader-0123456789 reader rita\nuser-0123456789ab user uwe\n"),
+                           ("secret", "s3cret-of-the-cluster\n")):
+            (directory / name).write_text(text)
+            (directory / name).chmod(0o600)
+        return Store(flags=["--token-file", f"{directory}/tokens", "--secret-file", f"{directory}/secret", *flags],
+                     directory=directory)
+
+    def refused(self, code, call):
+        with self.assertRaises(grpc.RpcError) as e:
+            call()
+        self.assertEqual(e.exception.code(), code, e.exception.details())
+        return e.exception.details()
+
+    def test_a_token_is_wanted_and_its_role_decides(self):
+        s = self.guarded()
+        bearer = {t: [("authorization", f"Bearer {t}")]
+                  for t in ("reader-0123456789", "user-0123456789ab", "s3cret-of-the-cluster", "wrong0123456789ab")}
+        reader, user, secret, wrong = bearer.values()
+        for metadata in (None, wrong):
+            self.refused(grpc.StatusCode.UNAUTHENTICATED, lambda m=metadata: s.call("Stats", metadata=m))
+        for metadata in (reader, user, secret, secret + [("millrace-user", "x"), ("millrace-role", "reader")]):
+            self.assertEqual(s.call("Stats", metadata=metadata).node, "n1")
+        denied = grpc.StatusCode.PERMISSION_DENIED
+        for metadata in (reader, secret + [("millrace-user", "x"), ("millrace-role", "reader")]):
+            words = self.refused(denied, lambda m=metadata: s.call("Unname", metadata=m, name="x"))
+            self.assertIn("wants the role user", words)
+        self.refused(grpc.StatusCode.NOT_FOUND, lambda: s.call("Unname", metadata=user, name="x"))
+        pull = lambda m: s.call("Pull", metadata=m, id=bytes.fromhex(info.id))  # noqa: E731
+        info = s.put(b"x", "application/octet-stream", metadata=user)
+        self.assertIn("cluster's secret", self.refused(denied, lambda: list(pull(user))))
+        self.assertEqual(next(iter(pull(secret))).nbytes, info.nbytes)
+        pretends = user + [("millrace-user", "ada"), ("millrace-role", "admin")]
+        self.assertIn("millrace-user", self.refused(denied, lambda: s.call("Stats", metadata=pretends)))
         s.close()
 
     def test_a_port_that_the_system_chose_is_what_others_are_told(self):
@@ -309,10 +337,64 @@ class Life(unittest.TestCase):
         s.close()
 
     def test_a_public_address_without_a_token_is_refused(self):
-        done = subprocess.run([STORE, "--listen", "0.0.0.0:0", "--socket", f"{tempfile.mkdtemp()}/c"], capture_output=True,
-                              timeout=PATIENCE)
+        for address in ("0.0.0.0:0", "127.evil.test:0", "127.0.0.1.evil.test:0"):
+            done = subprocess.run([STORE, "--listen", address, "--socket", f"{tempfile.mkdtemp()}/c"],
+                                  capture_output=True, timeout=PATIENCE)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(b"--token-file", done.stderr)
+
+    def test_a_public_address_with_tokens_is_served_to_who_has_one(self):
+        s = self.guarded("--listen", "0.0.0.0:0")
+        port = re.search(r"address=0\.0\.0\.0:(\d+)", (s.dir / "log").read_text()).group(1)
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            call = channel.unary_unary("/millrace.v1.Objects/Stats")
+            self.refused(grpc.StatusCode.UNAUTHENTICATED, lambda: call(b"", timeout=PATIENCE))
+            call(b"", timeout=PATIENCE, metadata=[("authorization", "Bearer reader-0123456789")])
+        s.close()
+
+    def test_bad_token_files_are_refused_by_line(self):
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="mr-store-"))
+        tokens = directory / "tokens"
+        tokens.write_text("reader-0123456789 reader rita\nuser-0123456789ab boss bob\n")
+        tokens.chmod(0o600)
+        (directory / "secret").write_text("s3cret-of-the-cluster\n")
+        (directory / "secret").chmod(0o600)
+        run = lambda *flags: subprocess.run(  # noqa: E731
+            [STORE, "--listen", f"unix:{directory}/s", "--socket", f"{directory}/c", "--token-file", str(tokens), *flags],
+            capture_output=True, timeout=PATIENCE, text=True)
+        done = run("--secret-file", f"{directory}/secret")
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn(b"--token-file", done.stderr)
+        self.assertIn('line 2: role "boss" is none of admin, user, reader', done.stderr)
+        self.assertNotIn("user-0123456789ab", done.stderr)
+        self.assertIn("--secret-file", run().stderr)
+        shutil.rmtree(directory)
+
+    def test_sockets_are_their_owners(self):
+        s = Store()
+        for name in ("grpc-n1", "control-n1"):
+            self.assertEqual((s.dir / name).stat().st_mode & 0o777, 0o600)
+        s.close()
+        s = Store(flags=["--allow-uid", "12345"])
+        for name in ("grpc-n1", "control-n1"):
+            self.assertEqual((s.dir / name).stat().st_mode & 0o777, 0o666)
+        s.close()
+        done = subprocess.run([STORE, "--listen", "127.0.0.1:0", "--socket", f"{s.dir}x", "--allow-uid", "root"],
+                              capture_output=True, timeout=PATIENCE)
+        self.assertIn(b"--allow-uid", done.stderr)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+    def test_strangers_are_shown_out(self):
+        s = Store(flags=["--allow-uid", "12345"])
+        s.dir.chmod(0o755)
+        for uid, welcome in ((12345, True), (54321, False)):
+            for name, kind in (("grpc-n1", socket.SOCK_STREAM), ("control-n1", socket.SOCK_SEQPACKET)):
+                code = (f"import os, socket; os.setuid({uid}); s = socket.socket(socket.AF_UNIX, {int(kind)}); "
+                        f"s.connect('{s.dir}/{name}'); s.settimeout(0.5)\n"
+                        "try: n = len(s.recv(9)); print('open' if n else 'closed')\n"
+                        "except socket.timeout: print('open')\nexcept ConnectionResetError: print('closed')")
+                done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
+                self.assertEqual(done.stdout.strip(), "open" if welcome else "closed", (uid, name, done.stderr))
+        s.close()
 
     def test_a_second_store_on_the_same_socket_is_refused(self):
         s = Store()

@@ -1,4 +1,4 @@
-/* Tokens, hosts, origins, content types, joined counters. */
+/* Hosts, origins, content types, joined counters. */
 #include "gateway/guard.h"
 #include "gateway/media.h"
 #include "gateway/prometheus.h"
@@ -11,51 +11,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-
-static const char token_file[] = "# who may what\n\n"
-                                 "0123456789abcdef admin ada\r\n"
-                                 "fedcba9876543210 reader rita\n"
-                                 "  AAAABBBBCCCCDDDD  user  uwe";
-
-static void a_token_names_its_holder(void **state)
-{
-    (void)state;
-    struct mr_tokens *t = NULL;
-    const struct mr_identity *who = NULL;
-    assert_int_equal(mr_tokens_parse(mr_str(token_file), &t, NULL), MR_OK);
-    assert_int_equal(mr_tokens_check(t, MR_STR("Bearer fedcba9876543210"), &who, NULL), MR_OK);
-    assert_string_equal(who->name, "rita");
-    assert_int_equal(who->role, MR_ROLE_READER);
-    assert_int_equal(mr_tokens_check(t, MR_STR("bearer AAAABBBBCCCCDDDD"), &who, NULL), MR_OK);
-    assert_int_equal(who->role, MR_ROLE_USER);
-    static const char *const wrong[] = {"", "Bearer", "Bearer ", "Bearer x",
-        "Bearer fedcba987654321", "Bearer fedcba98765432100", "Basic fedcba9876543210",
-        "Bearer fedcba9876543210fedcba9876543210"};
-    for (size_t i = 0; i < MR_ARRAY_LEN(wrong); i++)
-        assert_int_equal(mr_tokens_check(t, mr_str(wrong[i]), &who, NULL), MR_EAUTH);
-    assert_int_equal(mr_tokens_check(t, mr_str_of(NULL, 0), &who, NULL), MR_EAUTH);
-    mr_tokens_free(&t);
-}
-
-static void a_bad_token_file_names_the_line_and_not_the_token(void **state)
-{
-    (void)state;
-    static const char *const cases[][2] = {
-        {"", "no token"},
-        {"# only words", "no token"},
-        {"0123456789abcdef admin", "line 1"},
-        {"\n0123456789abcdef boss bob", "line 2: role \"boss\""},
-        {"short admin ada", "line 1: a token has 16 to 256 bytes"},
-        {"0123456789abcdef admin ada lovelace", "line 1"},
-    };
-    for (size_t i = 0; i < MR_ARRAY_LEN(cases); i++) {
-        struct mr_tokens *t = NULL;
-        struct mr_error e;
-        assert_int_equal(mr_tokens_parse(mr_str(cases[i][0]), &t, &e), MR_EINVAL);
-        assert_non_null(strstr(e.text, cases[i][1]));
-        assert_null(strstr(e.text, "0123456789abcdef"));
-    }
-}
 
 static void only_listed_hosts_and_our_own_pages_pass(void **state)
 {
@@ -125,8 +80,6 @@ static void counters_of_two_services_are_joined_by_family(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_token_names_its_holder),
-        cmocka_unit_test(a_bad_token_file_names_the_line_and_not_the_token),
         cmocka_unit_test(only_listed_hosts_and_our_own_pages_pass),
         cmocka_unit_test(accept_picks_by_quality_and_most_specific_range),
         cmocka_unit_test(counters_of_two_services_are_joined_by_family),

@@ -85,7 +85,7 @@ static int visit(const char *path, uid_t uid)
 static void our_own_processes_come_in(void **state)
 {
     struct place *p = *state;
-    struct mr_doorman_rules rules = {0};
+    struct mr_peer_rules rules = {0};
     struct mr_doorman *d = NULL;
     assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
     struct stat st;
@@ -104,19 +104,19 @@ static void a_stranger_is_shown_out_unless_listed(void **state)
     struct place *p = *state;
     if (geteuid() != 0) skip(); /* only root can be somebody else */
     mr_log_set_level(MR_ERROR);
-    struct mr_doorman_rules rules = {.uids = {12345}, .uids_count = 1};
+    struct mr_peer_rules rules = {.uids = {12345}, .uids_count = 1};
     struct mr_doorman *d = NULL;
     assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
     mr_doorman_start(d, welcome, p->entered);
     assert_int_equal(visit(p->path, 12345), 5);
     assert_int_equal(visit(p->path, STRANGER), 0); /* the end at once, no greeting */
     mr_doorman_close(&d);
-    rules = (struct mr_doorman_rules){.any_uid = true};
+    rules = (struct mr_peer_rules){.any_uid = true};
     assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
     mr_doorman_start(d, welcome, p->entered);
     assert_int_equal(visit(p->path, STRANGER), 5);
     mr_doorman_close(&d);
-    rules = (struct mr_doorman_rules){0};
+    rules = (struct mr_peer_rules){0};
     assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
     mr_doorman_start(d, welcome, p->entered);
     assert_int_equal(visit(p->path, STRANGER), -1); /* mode 0600 */
@@ -131,7 +131,7 @@ static void a_dead_servers_socket_is_replaced_and_nothing_else(void **state)
     int dead = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_int_equal(bind(dead, (const struct sockaddr *)&at, sizeof at), 0);
     (void)close(dead);
-    struct mr_doorman_rules rules = {0};
+    struct mr_peer_rules rules = {0};
     struct mr_doorman *d = NULL, *second = NULL;
     struct mr_error e;
     assert_int_equal(mr_doorman_open(p->path, &rules, &d, &e), MR_OK);
@@ -152,7 +152,7 @@ static void a_dead_servers_socket_is_replaced_and_nothing_else(void **state)
 static void a_successors_socket_file_is_left_alone(void **state)
 {
     struct place *p = *state;
-    struct mr_doorman_rules rules = {0};
+    struct mr_peer_rules rules = {0};
     struct mr_doorman *first = NULL, *second = NULL;
     assert_int_equal(mr_doorman_open(p->path, &rules, &first, NULL), MR_OK);
     assert_int_equal(unlink(p->path), 0);

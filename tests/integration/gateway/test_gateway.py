@@ -570,6 +570,11 @@ class Guarded(unittest.TestCase):
         self.assertIn("neither HOST:PORT", self.refused("--listen", "nonsense"))
         os.chmod(self.tokens, 0o644)
         self.assertIn("chmod 600", self.refused("--token-file", self.tokens))
+        with open(self.tokens, "a") as f:
+            f.write("\n0123456789abcdeF bos bob\n")
+        os.chmod(self.tokens, 0o600)
+        self.assertIn('line 5: role "bos" is none of', self.refused("--token-file", self.tokens))
+        self.assertIn("--allow-uid", self.refused("--allow-uid", "nobody"))
         self.assertIn("--nonsense", self.refused("--nonsense"))
         self.assertIn("another server", self.refused("--listen", self.address))
 

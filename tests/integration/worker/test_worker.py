@@ -395,11 +395,41 @@ class Flags(Case):
         self.assertIn("/no/such", self.refuse("--data-root=/no/such"))
 
     def test_health_and_metrics_are_served(self):
-        self.begin(f"--listen=unix:{self.r.dir}/h.sock")
+        s = self.begin(f"--listen=unix:{self.r.dir}/h.sock")
         channel = rig.grpc.insecure_channel(f"unix:{self.r.dir}/h.sock")
         check = channel.unary_unary("/grpc.health.v1.Health/Check")
         self.assertEqual(check(b""), b"\x08\x01")
+        metrics = channel.unary_unary("/millrace.v1.Metrics/Read")
+        self.assertIn(b"millrace_worker_connects_total", metrics(b""))
         channel.close()
+        self.assertEqual(s.register.address, f"unix:{self.r.dir}/h.sock")
+        self.assertEqual(os.stat(f"{self.r.dir}/h.sock").st_mode & 0o777, 0o600)
+
+    def secrets(self):
+        for name, text in (("tokens", "0123456789abcdef-reader reader rita\n"), ("secret", "0123456789abcdef-secret\n")):
+            path = pathlib.Path(self.r.dir) / name
+            path.write_text(text)
+            path.chmod(0o600)
+        return f"--token-file={self.r.dir}/tokens", f"--secret-file={self.r.dir}/secret"
+
+    def test_its_own_port_wants_what_every_port_wants(self):
+        for address in ("0.0.0.0:0", "127.evil.test:0", "[::]:0"):
+            self.assertIn("--token-file", self.refuse(f"--listen={address}"))
+        tokens, secret = self.secrets()
+        self.assertIn("--secret-file", self.refuse("--listen=0.0.0.0:0", tokens))
+        s = self.begin("--listen=0.0.0.0:0", tokens, secret)
+        port = s.register.address.rpartition(":")[2]
+        with rig.grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            self.assertEqual(channel.unary_unary("/grpc.health.v1.Health/Check")(b"", timeout=20), b"\x08\x01")
+            read = channel.unary_unary("/millrace.v1.Metrics/Read")
+            for metadata in (None, [("authorization", "Bearer 0123456789abcdef-nobody")]):
+                with self.assertRaises(rig.grpc.RpcError) as e:
+                    read(b"", metadata=metadata, timeout=20)
+                self.assertEqual(e.exception.code(), rig.grpc.StatusCode.UNAUTHENTICATED)
+            for who in ("reader", "secret"):
+                metadata = [("authorization", f"Bearer 0123456789abcdef-{who}")]
+                self.assertIn(b"millrace_worker", read(b"", metadata=metadata, timeout=20))
+        self.assertEqual(dict(s.context.invocation_metadata())["authorization"], "Bearer 0123456789abcdef-secret")
 
 
 if __name__ == "__main__":
