@@ -1,4 +1,4 @@
-/* Get and Pull: an object's bytes out, in pieces of 1 MiB that are lent to gRPC, not copied. What
+/* Get: an object's bytes out, in pieces of 1 MiB that are lent to gRPC, not copied. What
  * is sent stays pinned until the last piece has left, which may be after the call. */
 #include "base/alloc.h"
 #include "services/objectstore/formatter.h"
@@ -6,10 +6,8 @@
 
 #include <math.h>
 #include <string.h>
-#include <xxhash.h>
 
 #define FETCH_WAIT (60 * MR_SECOND)
-#define PULL_WAIT (30 * MR_SECOND)
 #define WAIT_SECONDS_MAX 3600.0
 
 /* What pieces are lent from: one count for the op, one for each piece under way. gRPC gives pieces
@@ -23,7 +21,6 @@ struct cargo {
 
 struct download {
     struct cargo *cargo;
-    bool is_pull;
     char *accept;
     char *name;
     double wait_s;
@@ -230,82 +227,13 @@ static void on_get(struct mr_rpc_call *call, struct mr_rpc_message *m)
     }
 }
 
-/* ---- Pull -------------------------------------------------------------------------------------*/
-
-static void send_chunks(struct mr_op *op)
-{
-    struct download *d = op->more;
-    const struct mr_store_view *view = &d->cargo->view;
-    while (d->at < view->bytes && mr_rpc_call_is_writable(op->call)) {
-        size_t n = (size_t)MR_MIN(view->bytes - d->at, (uint64_t)MR_CHUNK_BYTES);
-        const char *data = (const char *)view->p + d->at;
-        unsigned char head[64];
-        size_t at = 0;
-        head[at++] = 1 << 3 | 0; /* offset */
-        at += put_varint(head + at, d->at);
-        head[at++] = 3 << 3 | 1; /* checksum */
-        uint64_t sum = XXH3_64bits(data, n);
-        memcpy(head + at, &sum, sizeof sum);
-        at += sizeof sum;
-        if (!d->first_sent) {
-            head[at++] = 4 << 3 | 0; /* nbytes */
-            at += put_varint(head + at, view->bytes);
-        }
-        head[at++] = 2 << 3 | 2; /* data: last, so that it is one run */
-        at += put_varint(head + at, n);
-        d->first_sent = true;
-        if (send_lent(op, head, at, data, n)) return;
-        d->at += n;
-    }
-    if (d->at < view->bytes || d->piece) return;
-    d->piece = 1;
-    op->sv->pulls_served++;
-    (void)mr_rpc_call_finish_ok(op->call);
-}
-
-static void pull_viewed(struct mr_op *op)
-{
-    struct download *d = op->more;
-    if (op->err) {
-        mr_op_fail_error(op);
-        return;
-    }
-    struct cargo *c = load(op);
-    c->job.op = op;
-    if (d->at > c->view.bytes || d->at % MR_CHUNK_BYTES)
-        mr_op_fail(op, MR_ERANGE, "offset: not a multiple of 1 MiB within the object");
-    else
-        send_chunks(op);
-}
-
-static void on_pull(struct mr_rpc_call *call, struct mr_rpc_message *m)
-{
-    struct mr_op *op = mr_op_of(call);
-    struct download *d = op->more;
-    const Millrace__V1__PullRequest *r =
-        mr_op_request(op, m, &millrace__v1__pull_request__descriptor);
-    if (!r) return;
-    d->is_pull = true;
-    if (mr_object_id_from_bytes(mr_str_of(r->id.data, r->id.len), &op->id)) {
-        mr_op_fail(op, MR_EINVAL, "id: %zu bytes, not 16", r->id.len);
-        return;
-    }
-    d->at = r->offset;
-    mr_op_get(op, NULL, PULL_WAIT, pull_viewed);
-}
-
 static void on_writable(struct mr_rpc_call *call)
 {
     struct mr_op *op = mr_op_of(call);
     struct download *d = op->more;
     if (!d->cargo || op->open) return;
-    if (d->is_pull)
-        send_chunks(op);
-    else
-        send_pieces(op);
+    send_pieces(op);
 }
 
 const struct mr_rpc_handler mr_get_handler = {
     .on_open = on_open, .on_message = on_get, .on_writable = on_writable, .on_done = on_done};
-const struct mr_rpc_handler mr_pull_handler = {
-    .on_open = on_open, .on_message = on_pull, .on_writable = on_writable, .on_done = on_done};

@@ -18,6 +18,8 @@
 
 struct mr_formatter;
 struct mr_puller;
+struct mr_helper;
+struct mr_sums_cache;
 struct mr_scheduler_link;
 
 struct mr_service {
@@ -36,6 +38,10 @@ struct mr_service {
     struct mr_names *names;
     struct mr_formatter *formatter;
     struct mr_puller *puller;
+    struct mr_helper *hasher;  /* of what leaves */
+    struct mr_helper *checker; /* of what arrives */
+    uint32_t puller_pulls;     /* under way */
+    struct mr_sums_cache *sums;
     struct mr_scheduler_link *link;
     _Atomic bool stopping;
     struct mr_list leases;
@@ -135,6 +141,6 @@ void mr_on_names(struct mr_rpc_call *call, struct mr_rpc_message *m);
 
 extern const struct mr_rpc_handler mr_put_handler;     /* upload.c */
 extern const struct mr_rpc_handler mr_get_handler;     /* download.c */
-extern const struct mr_rpc_handler mr_pull_handler;    /* download.c */
+extern const struct mr_rpc_handler mr_pull_handler;    /* give.c */
 extern const struct mr_rpc_service mr_objects_service; /* calls.c */
 extern const struct mr_rpc_service mr_metrics_service;

@@ -1,5 +1,6 @@
-/* Pull, the receiving side: chunks are copied to where they stay as they come, and each is checked
- * while it is in the cache. Sealed only after the last one agrees. */
+/* Pull, the receiving side: the gRPC thread takes chunks off the wire, a helper thread copies each
+ * to where it stays and checks it while it is in the cache. Sealed only after the last one agrees.
+ */
 #include "services/objectstore/puller.h"
 
 #include "base/alloc.h"
@@ -7,6 +8,7 @@
 #include "host/log.h"
 #include "rpc/status.h"
 #include "services/objectstore/disk.h"
+#include "services/objectstore/helper.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -15,6 +17,9 @@
 #define CHANNELS_MAX 4096u
 #define ROOM_WAIT (30 * MR_SECOND)
 #define PULL_TIMEOUT (3600 * MR_SECOND)
+#define WINDOW 8u       /* chunks of one pull that wait to be checked */
+#define PULLS_MAX 6000u /* under way */
+static_assert(PULLS_MAX * (WINDOW + 2) <= MR_HELPER_JOBS_MAX, "a chunk always finds room");
 
 struct channel {
     char *address;
@@ -35,12 +40,18 @@ struct pull {
     int err;
     struct mr_error error;
     uint64_t bytes;
-    uint64_t at; /* received */
     struct mr_draft_ask ask;
     bool asked;
     bool has_draft;
     struct mr_rpc_message *waiting; /* the first chunk, until there is room for it */
-    bool complete;
+    struct checked {                /* the helper's, until it is through */
+        uint64_t at;
+        bool complete;
+        int err;
+        struct mr_error error;
+    } checked;
+    _Atomic uint32_t unchecked; /* chunks at the helper */
+    _Atomic bool paused;        /* nothing is read until it has caught up */
 };
 
 /* ---- a chunk ----------------------------------------------------------------------------------*/
@@ -138,18 +149,25 @@ static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uin
     return true;
 }
 
-/* ---- one pull ---------------------------------------------------------------------------------*/
+/* ---- one pull: the gRPC thread takes chunks in, the helper copies and checks them --------------
+ */
 
 static void pull_free(struct pull *p)
 {
+    p->sv->puller_pulls--;
     mr_rpc_message_free(&p->waiting);
     mr_release(p->source);
     mr_release(p);
 }
 
-static void finish(struct pull *p)
+static void finish(void *ctx)
 {
-    if (!p->err && !p->complete)
+    struct pull *p = ctx;
+    if (p->checked.err) {
+        p->err = p->checked.err;
+        p->error = p->checked.error;
+    }
+    if (!p->err && !p->checked.complete)
         p->err = mr_fail(&p->error, MR_EAWAY, "the stream from %s ended early", p->source);
     if (p->has_draft && !p->err) {
         p->ask.draft.id = p->id;
@@ -175,21 +193,77 @@ static void stop(struct pull *p, int code, const char *what)
     if (p->call) mr_rpc_call_cancel(p->call);
 }
 
+static void check_chunk(struct pull *p, struct mr_rpc_message *m)
+{
+    struct checked *k = &p->checked;
+    struct chunk x;
+    unsigned char *to = (unsigned char *)p->ask.draft.p + k->at;
+    uint64_t room = p->bytes - k->at;
+    if (!read_chunk(m, &x, to, room) || x.offset != k->at || !x.data_bytes)
+        k->err = mr_fail(&k->error, MR_EFORMAT, "a chunk is malformed or out of order");
+    else if (!x.has_checksum || XXH3_64bits(to, x.data_bytes) != x.checksum)
+        k->err = mr_fail(&k->error, MR_EFORMAT, "a chunk does not agree with its checksum");
+    if (k->err) return;
+    k->at += x.data_bytes;
+    k->complete = k->at == p->bytes;
+}
+
+static void check_failed(void *ctx)
+{
+    stop(ctx, MR_EFORMAT, "a chunk is bad"); /* finish says which way */
+}
+
+static void read_on(void *ctx)
+{
+    struct pull *p = ctx;
+    if (p->call && !p->err) mr_rpc_call_read(p->call);
+}
+
+/* On the helper's thread. */
+static void check(void *ctx, void *message)
+{
+    struct pull *p = ctx;
+    struct mr_rpc_message *m = message;
+    if (!p->checked.err) {
+        check_chunk(p, m);
+        if (p->checked.err) mr_service_post(p->sv, check_failed, p);
+    }
+    mr_rpc_message_free(&m);
+    uint32_t left = atomic_fetch_sub(&p->unchecked, 1) - 1;
+    if (left <= WINDOW / 2 && atomic_exchange(&p->paused, false))
+        mr_service_post(p->sv, read_on, p);
+}
+
 static void take_chunk(struct pull *p, struct mr_rpc_message *m)
 {
-    struct chunk x;
-    unsigned char *to = (unsigned char *)p->ask.draft.p + p->at;
-    uint64_t room = p->bytes - p->at;
-    if (!read_chunk(m, &x, to, room) || x.offset != p->at || !x.data_bytes) {
-        stop(p, MR_EFORMAT, "a chunk is malformed or out of order");
+    uint32_t n = atomic_fetch_add(&p->unchecked, 1) + 1;
+    if (mr_helper_do(p->sv->checker, check, p, m)) { /* on the way down */
+        atomic_fetch_sub(&p->unchecked, 1);
+        mr_rpc_message_free(&m);
+        stop(p, MR_EAWAY, "the store is stopping");
         return;
     }
-    if (!x.has_checksum || XXH3_64bits(to, x.data_bytes) != x.checksum) {
-        stop(p, MR_EFORMAT, "a chunk does not agree with its checksum");
+    if (!p->call) return;
+    if (n < WINDOW) {
+        mr_rpc_call_read(p->call);
         return;
     }
-    p->at += x.data_bytes;
-    p->complete = p->at == p->bytes;
+    atomic_store(&p->paused, true);
+    if (atomic_load(&p->unchecked) <= WINDOW / 2 && atomic_exchange(&p->paused, false))
+        mr_rpc_call_read(p->call);
+}
+
+static void all_checked(void *ctx, void *unused)
+{
+    struct pull *p = ctx;
+    (void)unused;
+    mr_service_post(p->sv, finish, p);
+}
+
+/* No more chunks come: once those at the helper are through, it is over. */
+static void end(struct pull *p)
+{
+    if (mr_helper_do(p->sv->checker, all_checked, p, NULL)) finish(p);
 }
 
 static void draft_came(void *ctx)
@@ -197,22 +271,16 @@ static void draft_came(void *ctx)
     struct pull *p = ctx;
     p->asked = false;
     p->has_draft = !p->ask.err;
-    if (p->ask.err) {
+    if (p->ask.err && !p->err) {
         p->error = p->ask.error;
         p->err = p->ask.err;
     }
-    if (!p->err) {
-        /* Also when the stream is over: an object of one chunk has come whole by now. */
-        take_chunk(p, p->waiting);
-        mr_rpc_message_free(&p->waiting);
-    }
-    if (!p->call) {
-        finish(p);
-    } else if (p->err) {
+    /* Also when the stream is over: an object of one chunk has come whole by now. */
+    if (!p->err) take_chunk(p, MR_STEAL(p->waiting));
+    if (!p->call)
+        end(p);
+    else if (p->err)
         mr_rpc_call_cancel(p->call);
-    } else {
-        mr_rpc_call_set_auto_read(p->call, true);
-    }
 }
 
 static void draft_done(struct mr_draft_ask *ask) /* on the fetcher's thread */
@@ -243,7 +311,7 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     struct pull *p = mr_rpc_call_context(call);
     if (p->err) return;
     if (p->has_draft)
-        take_chunk(p, m);
+        take_chunk(p, mr_rpc_message_take(m));
     else if (!p->asked)
         first_chunk(p, m);
 }
@@ -258,7 +326,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
         p->error = e;
     }
     p->call = NULL;
-    if (!p->asked) finish(p); /* else when the room comes, or does not */
+    if (!p->asked) end(p); /* else when the room comes, or does not */
 }
 
 static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
@@ -284,6 +352,11 @@ static void start(void *ctx)
 {
     struct pull *p = ctx;
     struct mr_puller *puller = p->sv->puller;
+    if (p->sv->puller_pulls++ >= PULLS_MAX) {
+        p->err = mr_fail(&p->error, MR_ELIMIT, "%u objects are on their way already", PULLS_MAX);
+        finish(p);
+        return;
+    }
     if (!p->source) {
         p->err = MR_EAGAIN;
         finish(p);

@@ -7,9 +7,11 @@
 #include "host/log.h"
 #include "proto/methods.h"
 #include "services/objectstore/formatter.h"
+#include "services/objectstore/helper.h"
 #include "services/objectstore/link.h"
 #include "services/objectstore/op.h"
 #include "services/objectstore/puller.h"
+#include "services/objectstore/sums.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -193,6 +195,7 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
         return err;
     }
     sv->puller = mr_puller_open(sv);
+    sv->sums = mr_sums_cache_new();
     sh->address = sv->address;
     sh->answer = on_answer;
     sh->pull = on_pull;
@@ -302,6 +305,8 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     sv->self = self;
     mr_store_set_notify(self, completions_wait, sv);
     sv->formatter = mr_formatter_open(sv);
+    sv->hasher = mr_helper_open("hasher");
+    sv->checker = mr_helper_open("checker");
     mr_rpc_loop_set_turn(sv->loop, turn, sv);
     struct name_walk *walk = mr_alloc(sizeof *walk);
     walk->sv = sv;
@@ -320,6 +325,8 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     mr_puller_close(&sv->puller);
     mr_rpc_server_close(&sv->server, DRAIN_NS); /* the turn goes on meanwhile */
     mr_formatter_close(&sv->formatter);
+    mr_helper_close(&sv->hasher);
+    mr_helper_close(&sv->checker);
     mr_inbox_close(sv->inbox);
     (void)end_leases(sv, MR_NEVER);
     turn(sv); /* ends ops whose call is over */
@@ -343,6 +350,7 @@ void mr_service_close(struct mr_service **psv)
     mr_puller_close(&sv->puller);
     if (sv->server) mr_rpc_server_close(&sv->server, 0);
     mr_names_close(&sv->names);
+    mr_sums_cache_free(&sv->sums);
     mr_rpc_loop_free(&sv->loop);
     mr_inbox_free(&sv->inbox);
     mr_stats_free(&sv->stats);
