@@ -159,12 +159,13 @@ static int put_each(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, 
         mr_release(loop);
         return err;
     }
-    if (loop->rounds > MR_LITERAL_BYTES_MAX) {
+    uint64_t rounds = loop->rounds;
+    if (rounds > MR_LITERAL_BYTES_MAX) {
         mr_release(loop);
         return mr_fail(j->e, MR_ELIMIT, "\"each\": a list of %llu items is too long",
-            (unsigned long long)loop->rounds);
+            (unsigned long long)rounds);
     }
-    mr_pack_list(out_of(j), (uint32_t)loop->rounds);
+    mr_pack_list(out_of(j), (uint32_t)rounds);
     return push(j, (struct mr_json_frame){.kind = FRAME_EACH,
                        .mode = mode,
                        .depth = depth + 1,
