@@ -17,6 +17,7 @@
 #include "host/clock.h"
 #include "host/config.h"
 #include "host/file.h"
+#include "rpc/guard.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -425,6 +426,11 @@ static int settle_listen(struct up *u, struct mr_error *e)
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     bool is_v4 =
         inet_pton(AF_INET, u->host, &at.sin_addr) == 1 || strcmp(u->host, "localhost") == 0;
+    if (!u->config.token_file && mr_rpc_address_is_public(u->config.listen))
+        return mr_fail(e, MR_EPERM,
+            "--listen: others can reach \"%s\", so --token-file is wanted (or an address on "
+            "loopback, e.g. 127.0.0.1:8470)",
+            u->config.listen);
     if (!is_v4) return MR_OK; /* the gateway will say */
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     int one = 1;

@@ -17,6 +17,8 @@ struct mr_backends {
     struct mr_rpc_channel *scheduler;
     struct mr_rpc_channel *stores[MR_BACKEND_STORES_MAX];
     size_t stores_count;
+    struct mr_rpc_channel *workers[MR_BACKEND_WORKERS_MAX];
+    size_t workers_count;
     size_t store; /* in use */
     bool asks;    /* stores come from the scheduler */
     mr_rpc_call_id asking;
@@ -87,12 +89,40 @@ struct mr_backends *mr_backends_new(struct mr_rpc_loop *loop, const char *schedu
     return b;
 }
 
+struct mr_rpc_channel *mr_backends_worker(struct mr_backends *b, const char *address)
+{
+    for (size_t i = 0; i < b->workers_count; i++)
+        if (!strcmp(mr_rpc_channel_address(b->workers[i]), address)) return b->workers[i];
+    return NULL;
+}
+
+void mr_backends_set_workers(struct mr_backends *b, const char *const *addresses, size_t count)
+{
+    for (size_t i = 0; i < b->workers_count;) {
+        const char *address = mr_rpc_channel_address(b->workers[i]);
+        size_t at = 0;
+        while (at < count && strcmp(addresses[at], address) != 0)
+            at++;
+        if (at < count) {
+            i++;
+            continue;
+        }
+        mr_rpc_channel_close(&b->workers[i]);
+        b->workers[i] = b->workers[--b->workers_count];
+    }
+    for (size_t i = 0; i < count && b->workers_count < MR_BACKEND_WORKERS_MAX; i++)
+        if (addresses[i][0] && !mr_backends_worker(b, addresses[i]))
+            b->workers[b->workers_count++] =
+                mr_rpc_channel_open(b->loop, addresses[i], &b->options);
+}
+
 void mr_backends_free(struct mr_backends **backends)
 {
     struct mr_backends *b = *backends;
     if (!b) return;
     for (size_t i = 0; i < b->stores_count; i++)
         mr_rpc_channel_close(&b->stores[i]);
+    mr_backends_set_workers(b, NULL, 0);
     mr_rpc_channel_close(&b->scheduler);
     while (b->asking.v) /* its on_info still comes, and points here */
         (void)mr_rpc_loop_run(b->loop, MR_NEVER);

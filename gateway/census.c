@@ -1,6 +1,8 @@
 /* Gauges and counters from Cluster.Info and Cluster.Workers. */
 #include "gateway/census.h"
 
+#include "gateway/prometheus.h"
+
 #include <inttypes.h>
 
 static void family(struct mr_buf *out, const char *name, const char *type, const char *help)
@@ -25,17 +27,6 @@ void mr_census_info(const Millrace__V1__InfoResponse *i, struct mr_buf *out)
     single(out, "millrace_jobs_running", "gauge", "Jobs that run.", i->jobs_running);
     single(out, "millrace_tasks_done_total", "counter", "Tasks done since the scheduler started.",
         i->tasks_done);
-}
-
-static void label(struct mr_buf *out, const char *text) /* escaped as the text format wants */
-{
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\\') mr_buf_add_byte(out, '\\');
-        if (*text == '\n')
-            mr_buf_add_text(out, "\\n");
-        else
-            mr_buf_add_byte(out, (unsigned char)*text);
-    }
 }
 
 typedef uint64_t (*read_fn)(const Millrace__V1__WorkerInfo *w);
@@ -98,11 +89,10 @@ void mr_census_workers(const Millrace__V1__WorkersResponse *all, struct mr_buf *
         family(out, families[f].name, families[f].type, families[f].help);
         for (size_t i = 0; i < all->n_workers; i++) {
             const Millrace__V1__WorkerInfo *w = all->workers[i];
-            mr_buf_printf(out, "%s{worker=\"", families[f].name);
-            label(out, w->name);
-            mr_buf_add_text(out, "\",node=\"");
-            label(out, w->node);
-            mr_buf_printf(out, "\"} %" PRIu64 "\n", families[f].read(w));
+            mr_buf_printf(out, "%s{", families[f].name);
+            mr_prometheus_label(out, "worker", w->name);
+            mr_prometheus_label(out, "node", w->node);
+            mr_buf_printf(out, "} %" PRIu64 "\n", families[f].read(w));
         }
     }
 }

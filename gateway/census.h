@@ -1,5 +1,5 @@
-/* What the scheduler knows of its workers, as Prometheus text: nobody can scrape a worker that
- * comes and goes. Pure. */
+/* What the scheduler knows of its workers, as Prometheus text, beside what they say themselves: a
+ * worker may be silent, and need not have a port. Pure. */
 #pragma once
 
 #include "base/buf.h"

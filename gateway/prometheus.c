@@ -83,11 +83,11 @@ static struct family *add_comment(struct mr_prometheus *p, struct mr_str line)
     return f;
 }
 
-static void add_series(struct family *f, struct mr_str line, size_t name_n, const char *instance)
+static void add_series(struct family *f, struct mr_str line, size_t name_n, const char *labels)
 {
     struct mr_buf *b = &f->series;
     mr_buf_add(b, line.p, name_n);
-    mr_buf_printf(b, "{instance=\"%s\"", instance);
+    mr_buf_printf(b, "{%s", labels);
     const char *rest = line.p + name_n;
     size_t rest_n = line.n - name_n;
     if (rest_n && rest[0] == '{') {
@@ -107,7 +107,21 @@ static bool belongs(const struct family *f, struct mr_str name)
     return name.n >= n && !memcmp(name.p, f->name, n) && (name.n == n || name.p[n] == '_');
 }
 
-void mr_prometheus_add(struct mr_prometheus *p, struct mr_str text, const char *instance)
+void mr_prometheus_label(struct mr_buf *out, const char *name, const char *value)
+{
+    if (out->n && out->p[out->n - 1] != '{') mr_buf_add_byte(out, ',');
+    mr_buf_printf(out, "%s=\"", name);
+    for (; *value; value++) {
+        if (*value == '"' || *value == '\\') mr_buf_add_byte(out, '\\');
+        if (*value == '\n')
+            mr_buf_add_text(out, "\\n");
+        else
+            mr_buf_add_byte(out, (unsigned char)*value);
+    }
+    mr_buf_add_byte(out, '"');
+}
+
+void mr_prometheus_add(struct mr_prometheus *p, struct mr_str text, const char *labels)
 {
     struct family *current = NULL;
     while (text.n) {
@@ -124,7 +138,7 @@ void mr_prometheus_add(struct mr_prometheus *p, struct mr_str text, const char *
         if (!name_n || name_n == line.n) continue;
         struct mr_str name = mr_str_of(line.p, name_n);
         if (!current || !belongs(current, name)) current = family_of(p, name);
-        if (current) add_series(current, line, name_n, instance);
+        if (current) add_series(current, line, name_n, labels);
     }
 }
 

@@ -56,6 +56,19 @@ static void accept_picks_by_quality_and_most_specific_range(void **state)
     assert_false(mr_media_is(mr_str_of(NULL, 0), "application/json"));
 }
 
+static void labels_are_escaped(void **state)
+{
+    (void)state;
+    struct mr_buf b;
+    mr_buf_init(&b, 1000);
+    mr_buf_add_text(&b, "x{");
+    mr_prometheus_label(&b, "a", "1");
+    mr_prometheus_label(&b, "b", "q\"\\\n");
+    mr_buf_add_byte(&b, 0);
+    assert_string_equal(b.p, "x{a=\"1\",b=\"q\\\"\\\\\\n\"");
+    mr_buf_fini(&b);
+}
+
 static void counters_of_two_services_are_joined_by_family(void **state)
 {
     (void)state;
@@ -64,8 +77,9 @@ static void counters_of_two_services_are_joined_by_family(void **state)
     mr_prometheus_add(p,
         MR_STR("# HELP b B.\n# TYPE b histogram\nb_bucket{le=\"1\"} 2\nb_sum 3\nb_count 2\n"
                "# TYPE a counter\na 1\n\ngarbage\n7 8\n"),
-        "x");
-    mr_prometheus_add(p, MR_STR("# HELP a Another.\n# TYPE a counter\na{l=\"}\"} 2"), "y");
+        "instance=\"x\"");
+    mr_prometheus_add(
+        p, MR_STR("# HELP a Another.\n# TYPE a counter\na{l=\"}\"} 2"), "instance=\"y\"");
     mr_buf_init(&b, 10000);
     mr_prometheus_write(p, &b);
     mr_buf_add_byte(&b, 0);
@@ -82,6 +96,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_listed_hosts_and_our_own_pages_pass),
         cmocka_unit_test(accept_picks_by_quality_and_most_specific_range),
+        cmocka_unit_test(labels_are_escaped),
         cmocka_unit_test(counters_of_two_services_are_joined_by_family),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

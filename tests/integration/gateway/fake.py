@@ -44,6 +44,7 @@ class Fake:
         self.gate = threading.Event()
         self.returns = 0
         self.listed = ["1" * 32]
+        self.more_workers = []
         self.cancelled = threading.Event()
         self.server = grpc.server(
             futures.ThreadPoolExecutor(max_workers=256),
@@ -100,7 +101,7 @@ class Fake:
     def Cluster_Workers(self, request, context):
         w = self.types.WorkerInfo(name="w1", slots=4, memory_bytes=2**40, pid=7)
         w.resources["gpu"] = 1.5
-        return self.types.WorkersResponse(workers=[w])
+        return self.types.WorkersResponse(workers=[w, *self.more_workers])
 
     def Cluster_Retire(self, request, context):
         return self.types.RetireResponse()

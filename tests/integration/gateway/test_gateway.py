@@ -246,6 +246,22 @@ class Calls(Case):
         self.assertRegex(text, r'millrace_worker_slots{instance="unix:[^"]*",worker="w1",node=""} 4')
         self.assertRegex(text, r"millrace_up{instance=\"unix:[^\"]*\"} 1")
 
+    def test_workers_that_have_a_port_are_asked_for_their_counters(self):
+        info = self.fake.types.WorkerInfo
+        self.fake.more_workers = [info(name='w"2', node="n2", address=self.address),
+                                  info(name="w3", node="n3", address=f"unix:{self.directory}/nobody.sock")]
+        try:
+            for _ in range(2):
+                text = self.g.request("GET", "/metrics").body.decode()
+                of_worker = f'instance="{self.address}",worker="w\\"2",node="n2"'
+                self.assertIn(f'a_total{{{of_worker},x="1"}} 2', text)
+                self.assertIn(f"millrace_up{{{of_worker}}} 1", text)
+                self.assertIn(f'millrace_up{{instance="unix:{self.directory}/nobody.sock",worker="w3",node="n3"}} 0', text)
+                self.assertEqual(text.count("# TYPE a_total counter"), 1)
+        finally:
+            self.fake.more_workers = []
+        self.assertNotIn("nobody.sock", self.g.request("GET", "/metrics").body.decode())
+
     def test_many_requests_share_a_connection(self):
         c = http.client.HTTPConnection("127.0.0.1", self.g.port, timeout=10)
         for i in range(50):
