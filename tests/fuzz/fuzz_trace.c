@@ -1,0 +1,71 @@
+/* Blocks of spans as Redis or a file gives them back. What decodes is encoded again and must decode
+ * to the same spans. Input: the spans' bytes; a head that fits is put in front, so that the fuzzer
+ * gets behind it, unless the first byte asks for the bytes as they are. */
+#include "base/alloc.h"
+#include "store/meta/trace_codec.h"
+
+#include <string.h>
+
+#define HEAD_BYTES 56
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
+
+struct seen {
+    struct mr_trace_encoder *encoder;
+    uint64_t sum;
+    uint32_t count;
+};
+
+static void on_again(void *ctx, const struct mr_trace_span *s)
+{
+    struct seen *seen = ctx;
+    seen->count++;
+    seen->sum += s->index + s->ready * 3 + s->sent * 5 + s->started * 7 + s->finished * 11 +
+                 s->accounted * 13 + s->cpu_ns * 17 + s->attempt + s->outcome + s->slot + s->op.n;
+}
+
+static void on_span(void *ctx, const struct mr_trace_span *s)
+{
+    struct seen *seen = ctx;
+    struct mr_trace_span copy = *s;
+    char touched = 0;
+    for (size_t i = 0; i < s->op.n; i++)
+        touched ^= s->op.p[i];
+    for (size_t i = 0; i < s->worker.n; i++)
+        touched ^= s->worker.p[i];
+    *(volatile char *)&touched = touched;
+    if (mr_trace_encoder_add(seen->encoder, &copy))
+        return; /* it is longer than what it came from */
+    on_again(seen, s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
+{
+    if (!n || n > (1 << 16)) return 0;
+    struct seen seen = {.encoder = mr_trace_encoder_new()};
+    size_t bytes = n - 1;
+    unsigned char *block = mr_alloc(HEAD_BYTES + bytes);
+    size_t block_bytes = bytes;
+    if (data[0] & 1) {
+        memcpy(block, data + 1, bytes);
+    } else {
+        uint32_t count = MR_MIN((uint32_t)(bytes / 3), (uint32_t)data[0] >> 1);
+        const uint32_t head[4] = {0x3172746du, 1, count, (uint32_t)bytes};
+        memcpy(block, head, sizeof head);
+        memcpy(block + HEAD_BYTES, data + 1, bytes);
+        block_bytes = HEAD_BYTES + bytes;
+    }
+    struct mr_trace_block head;
+    mr_trace_encoder_begin(seen.encoder, (mr_job_id){1});
+    (void)mr_trace_block_read(mr_str_of(block, block_bytes), &head);
+    (void)mr_trace_decode(mr_str_of(block, block_bytes), on_span, &seen);
+    if (seen.count) {
+        struct seen again = {0};
+        struct mr_str whole = mr_trace_encoder_end(seen.encoder);
+        if (mr_trace_decode(whole, on_again, &again)) __builtin_trap();
+        if (again.count != seen.count || again.sum != seen.sum) __builtin_trap();
+    }
+    mr_release(block);
+    mr_trace_encoder_free(&seen.encoder);
+    return 0;
+}
