@@ -248,6 +248,7 @@ static int start_scheduler(struct up *u, struct mr_error *e)
     arg(&a, "--listen=%s", u->scheduler);
     arg(&a, "--redis=%s", u->redis);
     arg(&a, "--lease=%" PRIu64 "ms", u->config.lease / MR_MS);
+    arg(&a, "--dir=%s", u->dir);
     arg_access(u, &a);
     return start(u, "scheduler", &a, 10 * MR_SECOND, e);
 }

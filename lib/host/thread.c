@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 struct mr_thread {
     pthread_t id;
@@ -39,6 +41,11 @@ struct mr_thread *mr_thread_start(const char *name, void (*run)(void *ctx), void
     err = pthread_sigmask(SIG_SETMASK, &old, NULL);
     mr_assert(!err);
     return t;
+}
+
+void mr_thread_give_way(void)
+{
+    (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* Linux: of this thread alone */
 }
 
 void mr_thread_join(struct mr_thread **thread)

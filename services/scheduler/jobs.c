@@ -2,7 +2,6 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "graph/explain.h"
-#include "host/clock.h"
 #include "services/scheduler/follow.h"
 #include "services/scheduler/submit.h"
 #include "services/scheduler/trace.h"
@@ -41,8 +40,10 @@ static void on_open(struct mr_rpc_call *call)
 
 static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
 {
+    const struct context *c = mr_rpc_call_context(call);
     (void)status;
     mr_follow_call_done(call);
+    mr_trace_call_done(c->sh, call);
     mr_release(mr_rpc_call_context(call));
 }
 
@@ -200,21 +201,18 @@ static char **keys_out(
 }
 
 static void explain_times(
-    struct mr_shell *sh, Millrace__V1__Explanation *r, mr_job_id job, uint32_t node)
+    struct mr_shell *sh, Millrace__V1__Explanation *r, const struct mr_trace_span *span)
 {
-    struct mr_sched_span span;
-    struct mr_sched_worker_info worker;
-    if (!mr_trace_last(sh, job, node, &span)) return;
-    uint64_t base = mr_clock_wall() - mr_clock_now();
+    if (!span) return;
     Millrace__V1__TaskTimes *t = mr_shell_take(sh, sizeof *t);
     millrace__v1__task_times__init(t);
-    t->ready_ns = base + span.ready;
-    t->sent_ns = base + span.sent;
-    t->started_ns = base + span.started;
-    t->finished_ns = base + span.finished;
-    t->accounted_ns = base + span.accounted;
+    t->ready_ns = span->ready;
+    t->sent_ns = span->sent;
+    t->started_ns = span->started;
+    t->finished_ns = span->finished;
+    t->accounted_ns = span->accounted;
     r->times = t;
-    if (mr_sched_worker(sh->core, span.worker, &worker)) r->worker = mr_shell_text(sh, worker.name);
+    if (span->worker.n) r->worker = mr_shell_text(sh, span->worker);
 }
 
 static void explain_value(
@@ -269,21 +267,13 @@ static void explain_culled(struct mr_rpc_call *call, struct mr_shell *sh,
     mr_buf_fini(&text);
 }
 
-static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+/* With the task's last span, or NULL; the job was looked up. */
+static void explain_task(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job,
+    uint32_t node, const struct mr_trace_span *span)
 {
-    struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
     struct mr_sched_task_info task = {0};
-    mr_job_id job;
-    uint32_t node = 0;
-    const Millrace__V1__ExplainRequest *m =
-        mr_shell_request(sh, call, msg, &millrace__v1__explain_request__descriptor);
-    if (!m || !mr_job_lookup(sh, call, m->id, &job, &info)) return;
-    if (mr_graph_was_culled(info.graph, mr_str(m->key))) {
-        explain_culled(call, sh, &info, m->key);
-        return;
-    }
-    if (!mr_job_node(sh, call, &info, m->key, &node)) return;
+    (void)mr_sched_job(sh->core, job, &info);
     Millrace__V1__Explanation r = MILLRACE__V1__EXPLANATION__INIT;
     struct mr_buf lines;
     uint32_t count = 0;
@@ -291,7 +281,7 @@ static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     (void)mr_sched_task(sh->core, job, node, &task);
     (void)mr_sched_explain(sh->core, job, node, &lines);
     split_lines(sh, &r, mr_buf_str(&lines));
-    r.key = m->key;
+    r.key = mr_shell_text(sh, mr_graph_key(info.graph, node));
     r.state = (Millrace__V1__TaskState)task.state;
     r.attempts = task.attempt;
     if (task.op) r.op = mr_shell_text(sh, mr_sched_op_name(sh->core, task.op));
@@ -311,7 +301,7 @@ static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     if (task.has_error) {
         Millrace__V1__JobError *x = mr_shell_take(sh, sizeof *x);
         millrace__v1__job_error__init(x);
-        x->key = m->key;
+        x->key = r.key;
         x->message = mr_shell_text(sh, task.error.message);
         x->arguments = mr_shell_text(sh, task.error.arguments);
         x->worker = mr_shell_text(sh, task.error.worker);
@@ -319,37 +309,52 @@ static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         x->op = r.op;
         r.error = x;
     }
-    explain_times(sh, &r, job, node);
+    explain_times(sh, &r, span);
     explain_value(sh, &r, job, node);
     (void)mr_rpc_call_reply_pb(call, &r.base);
     mr_buf_fini(&lines);
+}
+
+static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct mr_shell *sh = shell_of(call);
+    struct mr_sched_job_info info;
+    struct mr_trace_ask ask = {.kind = MR_TRACE_TASK, .on_task = explain_task};
+    const Millrace__V1__ExplainRequest *m =
+        mr_shell_request(sh, call, msg, &millrace__v1__explain_request__descriptor);
+    if (!m || !mr_job_lookup(sh, call, m->id, &ask.job, &info)) return;
+    if (mr_graph_was_culled(info.graph, mr_str(m->key))) {
+        explain_culled(call, sh, &info, m->key);
+        return;
+    }
+    if (mr_job_node(sh, call, &info, m->key, &ask.index)) mr_trace_ask(sh, call, &ask);
 }
 
 static void timeline(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    mr_job_id job;
+    struct mr_trace_ask ask = {.kind = MR_TRACE_TIMELINE};
     const Millrace__V1__TimelineRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__timeline_request__descriptor);
-    if (!m || !mr_job_lookup(sh, call, m->id, &job, &info)) return;
-    uint32_t spans_max = m->spans_max ? m->spans_max : 10000;
-    if (spans_max > 100000) {
-        mr_shell_fail(call, MR_EINVAL, "spans_max: expected 1 to 100000, not %u", spans_max);
+    if (!m || !mr_job_lookup(sh, call, m->id, &ask.job, &info)) return;
+    ask.after_ns = m->after_ns;
+    ask.spans_max = m->spans_max ? m->spans_max : 10000;
+    if (ask.spans_max > 100000) {
+        mr_shell_fail(call, MR_EINVAL, "spans_max: expected 1 to 100000, not %u", ask.spans_max);
         return;
     }
-    (void)mr_rpc_call_reply_pb(call, &mr_trace_timeline(sh, &info, m->after_ns, spans_max)->base);
+    mr_trace_ask(sh, call, &ask);
 }
 
 static void profile(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    mr_job_id job;
+    struct mr_trace_ask ask = {.kind = MR_TRACE_PROFILE};
     const Millrace__V1__ProfileRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__profile_request__descriptor);
-    if (m && mr_job_lookup(sh, call, m->id, &job, &info))
-        (void)mr_rpc_call_reply_pb(call, &mr_trace_profile(sh, &info)->base);
+    if (m && mr_job_lookup(sh, call, m->id, &ask.job, &info)) mr_trace_ask(sh, call, &ask);
 }
 
 static Millrace__V1__GraphNode *node_out(

@@ -204,6 +204,7 @@ void mr_ledger_message(struct mr_shell *sh, const struct mr_shell_message *m)
         sh->exit_code = 3;
         return;
     case MR_SHELL_PARSED:
+    case MR_SHELL_TRACE:
     case MR_SHELL_SIGNAL: return;
     }
     mr_shell_step(sh, &ev);

@@ -22,6 +22,10 @@ struct config {
     mr_duration keep_jobs;
     uint64_t keep_jobs_max;
     uint64_t tasks_max;
+    const char *dir;
+    uint64_t trace_job_bytes;
+    uint64_t trace_bytes;
+    uint64_t trace_file_bytes;
 };
 
 static const struct mr_option options[] = {
@@ -99,6 +103,35 @@ static const struct mr_option options[] = {
         .at = offsetof(struct config, tasks_max),
         .min = 1000,
         .max = 1000000000},
+    {.name = "dir",
+        .type = MR_OPTION_TEXT,
+        .value = "DIR",
+        .help = "state: traces past their caps go to DIR/trace (default: they are not recorded)",
+        .at = offsetof(struct config, dir)},
+    {.name = "trace-job-bytes",
+        .env = "MILLRACE_TRACE_JOB_BYTES",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .init = "64MiB",
+        .help = "of one job's trace in Redis",
+        .at = offsetof(struct config, trace_job_bytes),
+        .max = (uint64_t)1 << 40},
+    {.name = "trace-bytes",
+        .env = "MILLRACE_TRACE_BYTES",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .init = "256MiB",
+        .help = "of all traces in Redis",
+        .at = offsetof(struct config, trace_bytes),
+        .max = (uint64_t)1 << 40},
+    {.name = "trace-file-bytes",
+        .env = "MILLRACE_TRACE_FILE_BYTES",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .init = "4GiB",
+        .help = "of all traces in files",
+        .at = offsetof(struct config, trace_file_bytes),
+        .max = (uint64_t)1 << 50},
 };
 
 static const struct mr_config_spec spec = {.program = "mr-scheduler",
@@ -140,6 +173,10 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "mr-scheduler: %s\n", e.text);
         return 2;
     }
+    o.dir = config.dir;
+    o.trace_job_bytes = config.trace_job_bytes;
+    o.trace_bytes = config.trace_bytes;
+    o.trace_file_bytes = config.trace_file_bytes;
     mr_sched_config_default(&o.core);
     o.core.heartbeat = config.heartbeat;
     o.core.lease = config.lease;

@@ -92,9 +92,12 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
         mr_follow_forgotten(sh, n->job);
         mr_trace_forget(sh, n->job);
         break;
+    case MR_NOTE_WORKER_JOINED:
+        mr_trace_worker(sh, n->slot);
+        mr_sessions_note(sh, n, text);
+        break;
     case MR_NOTE_WORKER_REFUSED:
     case MR_NOTE_WORKER_CLOSE:
-    case MR_NOTE_WORKER_JOINED:
     case MR_NOTE_STORE_JOINED:
     case MR_NOTE_STORE_LOST: mr_sessions_note(sh, n, text); break;
     }
@@ -123,6 +126,11 @@ static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
         mr_intake_answered(sh->intake);
         mr_submit_parsed(sh, m->p);
         break;
+    case MR_SHELL_TRACE: {
+        struct mr_trace_answer *answer = m->p;
+        mr_trace_answered(sh, &answer);
+        break;
+    }
     case MR_SHELL_SIGNAL:
         mr_log(MR_INFO, "scheduler.stopping", "signal=%" PRIu64, m->n);
         sh->is_stopping = true;
@@ -141,6 +149,7 @@ int mr_shell_run(struct mr_shell *sh)
     perform(sh);
     while (!sh->is_stopping) {
         mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_follow_deadline(sh));
+        deadline = MR_MIN(deadline, mr_trace_deadline(sh));
         size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
         for (size_t i = 0; i < n; i++)
             on_message(sh, &batch[i]);
@@ -151,6 +160,7 @@ int mr_shell_run(struct mr_shell *sh)
         }
         mr_follow_tick(sh, now);
         perform(sh);
+        mr_trace_tick(sh, now);
     }
     return sh->exit_code;
 }
@@ -188,11 +198,12 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->core = mr_sched_new(&sh->options.core, &sh->arena);
     sh->sessions = mr_sessions_new(sh);
     sh->follow = mr_follow_new(sh);
-    sh->trace = mr_trace_new();
     sh->catalogue = mr_catalogue_new();
     err = mr_intake_open(sh, e);
     if (err) return err;
     mr_ledger_replay(sh);
+    err = mr_trace_open(sh, e);
+    if (err) return err;
     const struct mr_rpc_server_options server = {
         .peers = options->peers, .auth = mr_rpc_guard_auth(sh->guard), .auth_ctx = sh->guard};
     sh->server = mr_rpc_server_new(sh->loop, &server);
@@ -218,7 +229,7 @@ void mr_shell_close(struct mr_shell **shp)
     mr_intake_close(&sh->intake);
     mr_ledger_close(&sh->ledger);
     mr_follow_free(&sh->follow);
-    mr_trace_free(&sh->trace);
+    mr_trace_close(&sh->trace);
     mr_sessions_free(&sh->sessions);
     mr_catalogue_free(&sh->catalogue);
     if (sh->core) {
@@ -228,8 +239,11 @@ void mr_shell_close(struct mr_shell **shp)
     }
     mr_pb_arena_fini(&sh->scratch);
     struct mr_shell_message m;
-    while (mr_inbox_take(sh->inbox, &m, 1))
+    while (mr_inbox_take(sh->inbox, &m, 1)) {
+        struct mr_trace_answer *answer = m.kind == MR_SHELL_TRACE ? m.p : NULL;
+        mr_trace_answer_free(&answer);
         if (m.kind == MR_SHELL_PARSED) mr_submit_drop(m.p);
+    }
     mr_inbox_free(&sh->inbox);
     mr_rpc_loop_free(&sh->loop);
     mr_stats_free(&sh->stats);

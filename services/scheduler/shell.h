@@ -39,11 +39,14 @@ struct mr_scheduler_options {
     const char *secret_file; /* between services; NULL: none */
     struct mr_peer_rules peers;
     mr_duration redis_timeout;
+    const char *dir; /* for what Redis may not hold; NULL: none */
+    uint64_t trace_job_bytes, trace_bytes, trace_file_bytes;
     struct mr_sched_config core;
 };
 
 enum mr_shell_message_kind {
     MR_SHELL_PARSED, /* p: struct mr_intake_done */
+    MR_SHELL_TRACE,  /* p: struct mr_trace_answer */
     MR_SHELL_ACKED,  /* n: sequence */
     MR_SHELL_AWAY,
     MR_SHELL_BACK,

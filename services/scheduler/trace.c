@@ -1,315 +1,339 @@
-/* Spans are kept as they come, in blocks of one job each, 48 bytes a span; a job keeps at most 64
- * MiB, past which new ones are counted and shown as "not recorded". All together keep 256 MiB, past
- * which the oldest job's go: who looks, looks at what runs now. Times
- * are offsets from the job's first span in units of 100 ns, which 32 bits carry for seven minutes
- * and a wider base renews. */
+/* The core thread's side: spans gather in a buffer that goes to the writer when it is large or 50
+ * ms old; questions wait for their answers here. What is on its way to the writer is bounded; past
+ * the bound spans are counted and dropped. */
 #include "services/scheduler/trace.h"
 
 #include "base/alloc.h"
-#include "base/assert.h"
-#include "base/index.h"
 #include "host/clock.h"
+#include "host/log.h"
+#include "services/scheduler/follow.h"
+#include "services/scheduler/trace_threads.h"
 
-#include <stdlib.h>
+#include <inttypes.h>
 
-#define JOB_BYTES_MAX ((size_t)64 << 20)
-#define ALL_BYTES_MAX ((size_t)256 << 20)
+#define PENDING_BYTES ((size_t)128 << 10)
+#define PENDING_BYTES_MAX ((size_t)64 << 20)
+#define PENDING_AGE (50 * MR_MS)
+#define QUEUED_BYTES_MAX ((uint64_t)64 << 20)
+#define ASKS_MAX 256
 
-struct span { /* started and the rest as distances, so that a span stays small */
-    uint32_t index;
-    uint16_t op;
-    uint16_t worker;
-    uint16_t slot;
-    uint8_t attempt; /* 255: that or more */
-    uint8_t outcome;
-    uint64_t started;
-    uint32_t since_ready; /* 100 ns, saturating: started - ready */
-    uint32_t since_sent;
-    uint32_t ran;
-    uint32_t to_accounted; /* accounted - finished */
-    uint32_t cpu;
-    uint32_t spare;
+struct asked {
+    uint64_t ticket;
+    struct mr_rpc_call *call;
+    struct mr_trace_ask ask;
 };
-_Static_assert(sizeof(struct span) == 48, "a span's size is part of the caps' arithmetic");
 
-struct job_trace {
+struct lost {
     mr_job_id job;
-    struct mr_buf spans;
-    uint64_t not_recorded;
+    uint64_t count;
 };
 
 struct mr_trace {
-    struct job_trace *jobs; /* ascending by id */
-    uint32_t count;
-    size_t bytes;
+    struct mr_trace_writer *writer;
+    struct mr_trace_reader *reader;
+    struct mr_inbox *inbox; /* the writer's */
+    char *dir;
+    struct mr_buf *pending; /* struct mr_sched_span; NULL: none */
+    mr_time pending_since;
+    uint64_t bytes_given; /* to the writer, ever */
+    uint32_t ops_told;
+    struct mr_buf lost; /* struct lost: to be told with the next spans */
+    struct asked asks[ASKS_MAX];
+    uint32_t asks_count;
+    uint64_t ticket;
 };
 
-struct mr_trace *mr_trace_new(void)
+static void jobs_of(const struct mr_sched *core, struct mr_buf *out)
 {
-    return mr_alloc(sizeof(struct mr_trace));
+    for (mr_job_id j = mr_sched_job_newest(core); j.v; j = mr_sched_job_older(core, j))
+        mr_buf_add(out, &j, sizeof j);
 }
 
-void mr_trace_free(struct mr_trace **tp)
+int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
+{
+    const struct mr_scheduler_options *o = &sh->options;
+    struct mr_buf jobs;
+    struct mr_trace *t = mr_alloc(sizeof *t);
+    sh->trace = t;
+    mr_buf_init(&t->lost, (size_t)1 << 20);
+    mr_buf_init(&jobs, (size_t)64 << 20);
+    if (o->dir) t->dir = mr_format("%s/trace", o->dir);
+    const struct mr_trace_source_config source = {
+        .address = o->redis, .password = o->redis_password, .dir = t->dir, .answers = sh->inbox};
+    int err = mr_trace_reader_open(&source, &t->reader, e);
+    jobs_of(sh->core, &jobs);
+    const struct mr_trace_log_config log = {.address = o->redis,
+        .password = o->redis_password,
+        .dir = t->dir,
+        .epoch = o->core.epoch,
+        .job_bytes_max = o->trace_job_bytes,
+        .bytes_max = o->trace_bytes,
+        .file_bytes_max = o->trace_file_bytes,
+        .jobs = (const void *)jobs.p,
+        .jobs_count = jobs.n / sizeof(mr_job_id)};
+    if (!err) err = mr_trace_writer_open(&log, t->reader, &t->writer, e);
+    if (!err) t->inbox = mr_trace_writer_inbox(t->writer);
+    mr_buf_fini(&jobs);
+    return err;
+}
+
+static void pending_give(struct mr_trace *t);
+
+void mr_trace_close(struct mr_trace **tp)
 {
     struct mr_trace *t = *tp;
     *tp = NULL;
     if (!t) return;
-    for (uint32_t i = 0; i < t->count; i++)
-        mr_buf_fini(&t->jobs[i].spans);
-    mr_release(t->jobs);
+    if (t->writer) pending_give(t);
+    mr_trace_writer_close(&t->writer);
+    mr_trace_reader_close(&t->reader);
+    if (t->pending) mr_buf_fini(t->pending);
+    mr_release(t->pending);
+    mr_buf_fini(&t->lost);
+    mr_release(t->dir);
     mr_release(t);
 }
 
-/* Where the job is, or where it would be put. */
-static uint32_t place_of(const struct mr_trace *t, mr_job_id job)
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+static void count_lost(struct mr_trace *t, const struct mr_buf *b)
 {
-    uint32_t low = 0;
-    uint32_t high = t->count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (t->jobs[mid].job.v < job.v)
-            low = mid + 1;
-        else
-            high = mid;
+    const struct mr_sched_span *s = (const void *)b->p;
+    struct lost l = {0};
+    for (size_t i = 0; i < b->n / sizeof *s; i++) {
+        if (l.count && l.job.v != s[i].job.v) {
+            mr_buf_add(&t->lost, &l, sizeof l);
+            l.count = 0;
+        }
+        l.job = s[i].job;
+        l.count++;
     }
-    return low;
+    if (l.count) mr_buf_add(&t->lost, &l, sizeof l);
 }
 
-static struct job_trace *find(const struct mr_trace *t, mr_job_id job)
+static void lost_tell(struct mr_trace *t)
 {
-    uint32_t at = place_of(t, job);
-    return at < t->count && t->jobs[at].job.v == job.v ? &t->jobs[at] : NULL;
-}
-
-static struct job_trace *find_or_add(struct mr_trace *t, mr_job_id job)
-{
-    uint32_t at = place_of(t, job);
-    if (at < t->count && t->jobs[at].job.v == job.v) return &t->jobs[at];
-    size_t old = t->count * sizeof *t->jobs;
-    t->jobs = mr_grow(t->jobs, old, old + sizeof *t->jobs);
-    memmove(&t->jobs[at + 1], &t->jobs[at], (t->count - at) * sizeof *t->jobs);
-    t->count++;
-    t->jobs[at] = (struct job_trace){.job = job};
-    mr_buf_init(&t->jobs[at].spans, JOB_BYTES_MAX);
-    return &t->jobs[at];
-}
-
-static uint32_t hundreds(uint64_t from, uint64_t to)
-{
-    if (!from || to < from) return 0;
-    uint64_t d = (to - from) / 100;
-    return d > UINT32_MAX ? UINT32_MAX : (uint32_t)d;
-}
-
-/* Room for one more of `of`'s: the spans of the oldest other job that has any go. */
-static bool make_room(struct mr_trace *t, const struct job_trace *of)
-{
-    for (uint32_t i = 0; i < t->count; i++) {
-        struct job_trace *j = &t->jobs[i];
-        if (j == of || !j->spans.n) continue;
-        j->not_recorded += j->spans.n / sizeof(struct span);
-        t->bytes -= j->spans.n;
-        mr_buf_fini(&j->spans);
-        mr_buf_init(&j->spans, JOB_BYTES_MAX);
-        return true;
+    const struct lost *l = (const void *)t->lost.p;
+    size_t told = 0;
+    for (size_t n = t->lost.n / sizeof *l; told < n; told++) {
+        const struct mr_trace_message m = {
+            .kind = MR_TRACE_LOST, .job = l[told].job, .a = l[told].count};
+        if (mr_inbox_push(t->inbox, &m)) break;
     }
-    return false;
+    size_t rest = t->lost.n - told * sizeof *l;
+    if (rest && told) memmove(t->lost.p, t->lost.p + told * sizeof *l, rest);
+    t->lost.n = rest;
+}
+
+static void pending_give(struct mr_trace *t)
+{
+    if (t->lost.n) lost_tell(t);
+    if (!t->pending || !t->pending->n) return;
+    struct mr_trace_message m = {
+        .kind = MR_TRACE_SPANS, .p = t->pending, .a = mr_clock_wall() - mr_clock_now()};
+    size_t n = t->pending->n;
+    bool full = t->bytes_given + n - mr_trace_writer_bytes_taken(t->writer) > QUEUED_BYTES_MAX;
+    if (full || mr_inbox_push(t->inbox, &m)) {
+        count_lost(t, t->pending);
+        mr_buf_clear(t->pending);
+        return;
+    }
+    t->bytes_given += n;
+    t->pending = NULL;
+}
+
+static struct mr_buf *pending_of(struct mr_trace *t)
+{
+    if (t->pending) return t->pending;
+    if (!mr_inbox_take(mr_trace_writer_spent(t->writer), &t->pending, 1)) {
+        t->pending = mr_alloc(sizeof *t->pending);
+        mr_buf_init(t->pending, PENDING_BYTES_MAX);
+    }
+    return t->pending;
+}
+
+static void ops_tell(struct mr_shell *sh)
+{
+    struct mr_trace *t = sh->trace;
+    for (uint32_t n = mr_sched_ops_count(sh->core); t->ops_told < n; t->ops_told++) {
+        struct mr_str name = mr_sched_op_name(sh->core, t->ops_told + 1);
+        struct mr_trace_message m = {
+            .kind = MR_TRACE_OP, .a = t->ops_told + 1, .p = mr_format("%.*s", MR_STR_ARG(name))};
+        if (mr_inbox_push(t->inbox, &m)) {
+            mr_release(m.p);
+            return;
+        }
+    }
 }
 
 void mr_trace_add(struct mr_shell *sh)
 {
-    const struct mr_sched_span *in = (const void *)sh->fx.spans.p;
-    size_t n = sh->fx.spans.n / sizeof *in;
+    const struct mr_buf *in = &sh->fx.spans;
     struct mr_trace *t = sh->trace;
-    struct job_trace *j = NULL;
-    for (size_t i = 0; i < n; i++) {
-        if (!j || j->job.v != in[i].job.v) j = find_or_add(t, in[i].job);
-        const struct span s = {.index = in[i].index,
-            .op = (uint16_t)in[i].op,
-            .worker = (uint16_t)in[i].worker,
-            .slot = (uint16_t)in[i].slot,
-            .attempt = (uint8_t)MR_MIN(in[i].attempt, 255u),
-            .outcome = (uint8_t)in[i].outcome,
-            .started = in[i].started,
-            .since_ready = hundreds(in[i].ready, in[i].started),
-            .since_sent = hundreds(in[i].sent, in[i].started),
-            .ran = hundreds(in[i].started, in[i].finished),
-            .to_accounted = hundreds(in[i].finished, in[i].accounted),
-            .cpu = hundreds(1, in[i].cpu_ns + 1)};
-        bool has_room = j->spans.n + sizeof s <= JOB_BYTES_MAX &&
-                        (t->bytes + sizeof s <= ALL_BYTES_MAX || make_room(t, j));
-        if (!has_room) {
-            j->not_recorded++;
-            continue;
-        }
-        mr_buf_add(&j->spans, &s, sizeof s);
-        t->bytes += sizeof s;
-    }
+    if (!in->n) return;
+    struct mr_buf *b = pending_of(t);
+    if (!b->n) t->pending_since = mr_clock_now();
+    if (b->n + in->n > PENDING_BYTES_MAX)
+        count_lost(t, in);
+    else
+        mr_buf_add(b, in->p, in->n);
+    if (b->n < PENDING_BYTES) return;
+    ops_tell(sh);
+    pending_give(t);
+}
+
+mr_time mr_trace_deadline(const struct mr_shell *sh)
+{
+    const struct mr_trace *t = sh->trace;
+    bool some = t->pending && t->pending->n;
+    return some || t->lost.n ? mr_time_after(t->pending_since, PENDING_AGE) : MR_NEVER;
+}
+
+void mr_trace_tick(struct mr_shell *sh, mr_time now)
+{
+    struct mr_trace *t = sh->trace;
+    if (mr_trace_deadline(sh) > now) return;
+    ops_tell(sh);
+    pending_give(t);
+    t->pending_since = now; /* of what is still to be told */
+}
+
+void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
+{
+    struct mr_sched_worker_info info;
+    struct mr_trace *t = sh->trace;
+    if (!mr_sched_worker(sh->core, slot, &info)) return;
+    ops_tell(sh);
+    pending_give(t); /* of who had the slot before */
+    struct mr_trace_message m = {
+        .kind = MR_TRACE_WORKER, .a = slot, .p = mr_format("%.*s", MR_STR_ARG(info.name))};
+    if (mr_inbox_push(t->inbox, &m)) mr_release(m.p);
 }
 
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job)
 {
     struct mr_trace *t = sh->trace;
-    uint32_t at = place_of(t, job);
-    if (at >= t->count || t->jobs[at].job.v != job.v) return;
-    t->bytes -= t->jobs[at].spans.n;
-    mr_buf_fini(&t->jobs[at].spans);
-    memmove(&t->jobs[at], &t->jobs[at + 1], (t->count - at - 1) * sizeof *t->jobs);
-    t->count--;
+    const struct mr_trace_message m = {.kind = MR_TRACE_FORGET, .job = job};
+    pending_give(t);                 /* or its last spans would bring it back */
+    if (mr_inbox_push(t->inbox, &m)) /* the next start deletes what no job has */
+        mr_log(MR_WARN, "trace.busy", "job=%" PRIu64 " lost=\"a deletion\"", job.v);
 }
 
-/* Wall clock of a monotonic time. */
-static uint64_t wall_of(mr_time t)
+/* ---- questions ------------------------------------------------------------------------------- */
+
+void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask)
 {
-    return mr_clock_wall() - mr_clock_now() + t;
+    struct mr_trace *t = sh->trace;
+    struct mr_trace_question *q = mr_alloc(sizeof *q);
+    struct mr_trace_message m = {.kind = MR_TRACE_ASK, .p = q};
+    q->ask = *ask;
+    q->ticket = ++t->ticket;
+    mr_trace_view_init(&q->view, ask->job);
+    ops_tell(sh);
+    pending_give(t);
+    if (t->asks_count == ASKS_MAX || mr_inbox_push(t->inbox, &m)) {
+        mr_trace_question_free(&q);
+        mr_shell_fail(call, MR_ELIMIT, "more than %d traces are being read: ask again", ASKS_MAX);
+        return;
+    }
+    t->asks[t->asks_count++] = (struct asked){.ticket = t->ticket, .call = call, .ask = *ask};
 }
 
-static mr_time finished_of(const struct span *s)
+void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
 {
-    return s->started + (uint64_t)s->ran * 100;
+    struct mr_trace *t = sh->trace;
+    for (uint32_t i = 0; t && i < t->asks_count; i++)
+        if (t->asks[i].call == call) {
+            t->asks[i] = t->asks[--t->asks_count];
+            return;
+        }
 }
 
-static Millrace__V1__TimelineSpan *span_out(
-    struct mr_shell *sh, const struct mr_sched_job_info *info, const struct span *s)
+static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
+    const struct mr_sched_job_info *info, const struct mr_trace_gather *g,
+    const struct mr_trace_span *s)
 {
     Millrace__V1__TimelineSpan *m = mr_shell_take(sh, sizeof *m);
     Millrace__V1__TaskTimes *times = mr_shell_take(sh, sizeof *times);
-    struct mr_sched_worker_info worker;
     millrace__v1__timeline_span__init(m);
     millrace__v1__task_times__init(times);
-    m->key = mr_shell_text(sh, mr_graph_key(info->graph, s->index));
-    m->op = mr_shell_text(sh, mr_sched_op_name(sh->core, s->op));
-    if (mr_sched_worker(sh->core, s->worker, &worker)) m->worker = mr_shell_text(sh, worker.name);
+    bool known = s->index < info->graph->nodes_count; /* it came from outside */
+    m->key = mr_shell_text(sh, known ? mr_graph_key(info->graph, s->index) : MR_STR(""));
+    m->op = mr_shell_text(sh, g->ops.names[s->op_id]);
+    m->worker = mr_shell_text(sh, g->workers.names[s->worker_id]);
     m->slot = s->slot;
     m->attempt = s->attempt;
     m->failed = s->outcome != MR_OUTCOME_OK;
-    m->cpu_ns = (uint64_t)s->cpu * 100;
+    m->cpu_ns = s->cpu_ns;
     m->times = times;
-    times->started_ns = wall_of(s->started);
-    times->ready_ns = times->started_ns - (uint64_t)s->since_ready * 100;
-    times->sent_ns = times->started_ns - (uint64_t)s->since_sent * 100;
-    times->finished_ns = wall_of(finished_of(s));
-    times->accounted_ns = times->finished_ns + (uint64_t)s->to_accounted * 100;
+    times->ready_ns = s->ready;
+    times->sent_ns = s->sent;
+    times->started_ns = s->started;
+    times->finished_ns = s->finished;
+    times->accounted_ns = s->accounted;
     return m;
 }
 
-static int by_start(const void *a, const void *b)
+static void timeline_answer(struct mr_shell *sh, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, const struct mr_trace_answer *a)
 {
-    const struct span *const *x = a;
-    const struct span *const *y = b;
-    if ((*x)->started != (*y)->started) return (*x)->started < (*y)->started ? -1 : 1;
-    return (*x)->index < (*y)->index ? -1 : (*x)->index > (*y)->index;
+    Millrace__V1__TimelineResponse m = MILLRACE__V1__TIMELINE_RESPONSE__INIT;
+    m.more = a->gather.more;
+    m.not_recorded = a->not_recorded;
+    m.n_spans = a->gather.count;
+    m.spans = mr_shell_take(sh, m.n_spans * sizeof *m.spans);
+    for (size_t i = 0; i < m.n_spans; i++)
+        m.spans[i] = span_out(sh, info, &a->gather, &a->gather.spans[i]);
+    (void)mr_rpc_call_reply_pb(call, &m.base);
 }
 
-Millrace__V1__TimelineResponse *mr_trace_timeline(struct mr_shell *sh,
-    const struct mr_sched_job_info *info, uint64_t after_wall_ns, uint32_t spans_max)
+static void profile_answer(
+    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_gather *g)
 {
-    const struct job_trace *j = find(sh->trace, info->id);
-    Millrace__V1__TimelineResponse *m = mr_shell_take(sh, sizeof *m);
-    millrace__v1__timeline_response__init(m);
-    if (!j) return m;
-    const struct span *spans = (const void *)j->spans.p;
-    size_t n = j->spans.n / sizeof *spans;
-    const struct span **wanted = mr_alloc_array(n, sizeof(struct span *));
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++)
-        if (spans[i].started && wall_of(finished_of(&spans[i])) > after_wall_ns)
-            wanted[count++] = &spans[i];
-    qsort(wanted, count, sizeof *wanted, by_start);
-    m->more = count > spans_max;
-    m->not_recorded = j->not_recorded;
-    m->n_spans = MR_MIN(count, (size_t)spans_max);
-    m->spans = mr_shell_take(sh, m->n_spans * sizeof *m->spans);
-    for (size_t i = 0; i < m->n_spans; i++)
-        m->spans[i] = span_out(sh, info, wanted[i]);
-    mr_release((void *)(uintptr_t)wanted);
-    return m;
-}
-
-bool mr_trace_last(
-    const struct mr_shell *sh, mr_job_id job, uint32_t index, struct mr_sched_span *out)
-{
-    const struct job_trace *j = find(sh->trace, job);
-    if (!j) return false;
-    const struct span *spans = (const void *)j->spans.p;
-    for (size_t i = j->spans.n / sizeof *spans; i > 0; i--) {
-        const struct span *s = &spans[i - 1];
-        if (s->index != index) continue;
-        *out = (struct mr_sched_span){.job = job,
-            .index = index,
-            .attempt = s->attempt,
-            .op = s->op,
-            .worker = s->worker,
-            .slot = s->slot,
-            .outcome = s->outcome,
-            .started = s->started,
-            .ready = s->started - (uint64_t)s->since_ready * 100,
-            .sent = s->started - (uint64_t)s->since_sent * 100,
-            .finished = finished_of(s),
-            .accounted = finished_of(s) + (uint64_t)s->to_accounted * 100,
-            .cpu_ns = (uint64_t)s->cpu * 100};
-        return true;
-    }
-    return false;
-}
-
-struct row {
-    uint32_t op;
-    uint64_t tasks, wall, cpu, queue;
-};
-
-static int by_wall(const void *a, const void *b)
-{
-    const struct row *x = a;
-    const struct row *y = b;
-    if (x->wall != y->wall) return x->wall > y->wall ? -1 : 1;
-    return x->op < y->op ? -1 : x->op > y->op;
-}
-
-Millrace__V1__ProfileResponse *mr_trace_profile(
-    struct mr_shell *sh, const struct mr_sched_job_info *info)
-{
-    const struct job_trace *j = find(sh->trace, info->id);
-    Millrace__V1__ProfileResponse *m = mr_shell_take(sh, sizeof *m);
+    Millrace__V1__ProfileResponse m = MILLRACE__V1__PROFILE_RESPONSE__INIT;
     struct mr_sched_totals totals;
-    millrace__v1__profile_response__init(m);
     mr_sched_totals(sh->core, &totals);
-    m->slots = totals.slots;
-    if (!j) return m;
-    const struct span *spans = (const void *)j->spans.p;
-    uint32_t ops = mr_sched_ops_count(sh->core) + 1;
-    struct row *rows = mr_alloc_array(ops, sizeof *rows);
-    uint64_t cpu = 0;
-    mr_time first = MR_NEVER;
-    mr_time last = 0;
-    for (size_t i = 0; i < j->spans.n / sizeof *spans; i++) {
-        const struct span *s = &spans[i];
-        if (!s->started || s->op >= ops) continue;
-        struct row *r = &rows[s->op];
-        r->op = s->op;
-        r->tasks++;
-        r->wall += (uint64_t)s->ran * 100;
-        r->cpu += (uint64_t)s->cpu * 100;
-        r->queue += (uint64_t)s->since_ready * 100;
-        cpu += (uint64_t)s->cpu * 100;
-        first = MR_MIN(first, s->started);
-        last = MR_MAX(last, finished_of(s));
-    }
-    qsort(rows, ops, sizeof *rows, by_wall);
-    m->rows = mr_shell_take(sh, ops * sizeof *m->rows);
-    for (uint32_t i = 0; i < ops && rows[i].tasks; i++) {
+    m.slots = totals.slots;
+    m.rows = mr_shell_take(sh, g->ops.count * sizeof *m.rows);
+    for (uint32_t i = 0; i < g->rows_room && g->rows[i].tasks; i++) {
         Millrace__V1__ProfileRow *row = mr_shell_take(sh, sizeof *row);
         millrace__v1__profile_row__init(row);
-        row->op = mr_shell_text(sh, mr_sched_op_name(sh->core, rows[i].op));
-        row->tasks = rows[i].tasks;
-        row->wall_ns = rows[i].wall;
-        row->cpu_ns = rows[i].cpu;
-        row->queue_ns = rows[i].queue;
-        m->rows[m->n_rows++] = row;
+        row->op = mr_shell_text(sh, g->ops.names[g->rows[i].op]);
+        row->tasks = g->rows[i].tasks;
+        row->wall_ns = g->rows[i].wall_ns;
+        row->cpu_ns = g->rows[i].cpu_ns;
+        row->queue_ns = g->rows[i].queue_ns;
+        m.rows[m.n_rows++] = row;
     }
-    mr_release(rows);
-    if (last > first) m->wall_ns = last - first;
-    if (m->wall_ns && m->slots)
-        m->white_space = 1.0 - (double)cpu / ((double)m->wall_ns * (double)m->slots);
-    return m;
+    if (g->last_ns > g->first_ns) m.wall_ns = g->last_ns - g->first_ns;
+    if (m.wall_ns && m.slots)
+        m.white_space = 1.0 - (double)g->cpu_ns / ((double)m.wall_ns * (double)m.slots);
+    (void)mr_rpc_call_reply_pb(call, &m.base);
+}
+
+void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
+{
+    MR_AUTO(mr_trace_answer_free) struct mr_trace_answer *a = MR_STEAL(*ap);
+    struct mr_trace *t = sh->trace;
+    uint32_t i = 0;
+    while (i < t->asks_count && t->asks[i].ticket != a->ticket)
+        i++;
+    if (i == t->asks_count) return; /* its call ended meanwhile */
+    struct asked x = t->asks[i];
+    t->asks[i] = t->asks[--t->asks_count];
+    struct mr_sched_job_info info;
+    struct mr_trace_gather *g = &a->gather;
+    mr_pb_arena_clear(&sh->scratch);
+    if (!mr_sched_job(sh->core, x.ask.job, &info)) {
+        mr_shell_fail(x.call, MR_ENOENT, "the job was forgotten meanwhile");
+        return;
+    }
+    switch (x.ask.kind) {
+    case MR_TRACE_TIMELINE: timeline_answer(sh, x.call, &info, a); break;
+    case MR_TRACE_PROFILE: profile_answer(sh, x.call, g); break;
+    case MR_TRACE_TASK:
+        if (g->count) g->spans[0].worker = g->workers.names[g->spans[0].worker_id];
+        x.ask.on_task(sh, x.call, x.ask.job, x.ask.index, g->count ? &g->spans[0] : NULL);
+        break;
+    }
 }

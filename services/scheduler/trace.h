@@ -1,18 +1,38 @@
-/* What tasks did when: a compact span for every attempt, bounded a job and in all, for Timeline and
- * Profile. */
+/* What tasks did when, for Timeline, Profile and Explain. The core thread only gathers spans and
+ * hands them on; one thread encodes and keeps them (store/meta/trace_log.h), another reads them
+ * back, so neither a slow Redis nor a long trace holds up a job. See trace_threads.h. */
 #pragma once
 
 #include "services/scheduler/shell.h"
+#include "store/meta/trace_codec.h"
 
-struct mr_trace *mr_trace_new(void);
-void mr_trace_free(struct mr_trace **t);
+struct mr_trace_answer;
+
+int mr_trace_open(struct mr_shell *sh, struct mr_error *e); /* after replay: the jobs are known */
+void mr_trace_close(
+    struct mr_trace **t); /* writes what is left, if Redis takes it in two seconds */
+
 void mr_trace_add(struct mr_shell *sh); /* takes fx.spans */
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job);
+void mr_trace_worker(struct mr_shell *sh, uint32_t slot); /* another worker has it from now on */
+mr_time mr_trace_deadline(const struct mr_shell *sh);
+void mr_trace_tick(struct mr_shell *sh, mr_time now);
 
-Millrace__V1__TimelineResponse *mr_trace_timeline(struct mr_shell *sh,
-    const struct mr_sched_job_info *info, uint64_t after_wall_ns, uint32_t spans_max);
-Millrace__V1__ProfileResponse *mr_trace_profile(
-    struct mr_shell *sh, const struct mr_sched_job_info *info);
-/* The last span of one task; false: none is kept. Times of the scheduler's clock. */
-bool mr_trace_last(
-    const struct mr_shell *sh, mr_job_id job, uint32_t index, struct mr_sched_span *out);
+enum mr_trace_ask_kind { MR_TRACE_TIMELINE, MR_TRACE_PROFILE, MR_TRACE_TASK };
+
+struct mr_trace_ask {
+    enum mr_trace_ask_kind kind;
+    mr_job_id job;
+    uint64_t after_ns;  /* of TIMELINE */
+    uint32_t spans_max; /* of TIMELINE */
+    uint32_t index;     /* of TASK: its last span */
+    /* Of TASK: answers the call; the span is NULL when none is recorded. */
+    void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,
+        const struct mr_trace_span *span);
+};
+
+/* Answers the call, later. */
+void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask);
+void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call);
+void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **answer); /* MR_SHELL_TRACE */
+void mr_trace_answer_free(struct mr_trace_answer **answer);

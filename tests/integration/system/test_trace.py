@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""What tasks did when is still there after the scheduler died, in Redis or in files, and goes with its job."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import Cluster, HttpError, wait_for  # noqa: E402
+
+
+def wide(width, op="inc", seconds=None):
+    """`width` tasks and their sum."""
+    args = (lambda i: [seconds, i]) if seconds is not None else (lambda i: [i])
+    tasks = {f"n/{i:06d}": {"op": op, "args": args(i)} for i in range(width)}
+    tasks["sum"] = {"op": "sum", "args": [[{"ref": f"n/{i:06d}"} for i in range(width)]]}
+    return {"tasks": tasks, "targets": ["sum"]}
+
+
+class Trace(unittest.TestCase):
+    def start(self, *flags):
+        self.cluster = c = Cluster("--workers", "2", "--lease", "3s", *flags)
+        self.addCleanup(c.close)
+        return c
+
+    def redis(self, c, *args):
+        r = subprocess.run(["redis-cli", "-s", str(c.dir / "c" / "run" / "redis.sock"), *args], capture_output=True, text=True)
+        return r.stdout.strip()
+
+    def page(self, c, job, query=""):
+        return c.get(f"/v1/jobs/{job}/timeline{query}")
+
+    def timeline(self, c, job, page=10000):
+        """All spans, page by page, and how many are not recorded."""
+        spans, after, lost = [], 0, 0
+        while True:
+            r = self.page(c, job, f"?spans_max={page}&after_ns={after}")
+            spans += r.get("spans", [])
+            lost = int(r.get("not_recorded", 0))
+            if not r.get("more"):
+                return spans, lost
+            after = spans[-1]["times"]["finished_ns"]
+
+    def kill_scheduler(self, c):
+        old = c.pids("mr-scheduler")[0]
+        os.kill(old, signal.SIGKILL)
+
+        def back():
+            try:
+                return [p for p in c.pids("mr-scheduler") if p != old] and c.get("/v1/cluster") is not None
+            except (HttpError, OSError):
+                return False
+        wait_for("the scheduler to be back", back, 30)
+
+    def retrying(self, call):
+        def attempt():
+            try:
+                return call()
+            except HttpError as e:
+                if e.status in (502, 503, 504):
+                    return None
+                raise
+        return wait_for("an answer", attempt, 30)
+
+    def test_a_timeline_survives_the_scheduler(self):
+        c = self.start()
+        width = 20000
+        done = c.run(wide(width))
+        self.assertEqual(done["state"], "JOB_DONE")
+        before, lost = self.timeline(c, done["id"], 7000)
+        self.assertEqual((len(before), lost), (width + 1, 0))
+        profile = {r["op"]: int(r["tasks"]) for r in c.get(f"/v1/jobs/{done['id']}/profile")["rows"]}
+        self.assertEqual(profile, {"inc": width, "sum": 1})
+        told = c.explain(done["id"], "n/000007")
+        time.sleep(1)  # what is younger than half a second may die with it
+        self.kill_scheduler(c)
+        after, lost = self.retrying(lambda: self.timeline(c, done["id"], 7000))
+        self.assertEqual((len(after), lost), (width + 1, 0))
+        self.assertEqual(len({s["key"] for s in after}), width + 1)
+        self.assertEqual(after, before)
+        profile = {r["op"]: int(r["tasks"]) for r in c.get(f"/v1/jobs/{done['id']}/profile")["rows"]}
+        self.assertEqual(profile, {"inc": width, "sum": 1})
+        again = c.explain(done["id"], "n/000007")
+        self.assertEqual((again["times"], again["worker"]), (told["times"], told["worker"]))
+        for s in after:
+            t = {k: int(v) for k, v in s["times"].items()}
+            self.assertLessEqual(t["ready_ns"], t["accounted_ns"])
+            self.assertTrue(s["worker"].startswith("worker-0-"))
+
+    def test_a_job_that_the_scheduler_died_in_has_spans_of_both_lives(self):
+        c = self.start()
+        width = 120
+        job = c.submit(wide(width, "sleep", 0.05))
+        wait_for("progress", lambda: int(c.job(job)["counts"]["done"]) > 30, 30)
+        time.sleep(0.6)
+        self.kill_scheduler(c)
+        self.assertEqual(c.wait(job)["state"], "JOB_DONE")
+        spans, _ = self.timeline(c, job)
+        self.assertGreater(len({s["key"] for s in spans}), width // 2)
+
+    def test_forgetting_a_job_deletes_its_trace(self):
+        c = self.start()
+        kept = c.run(wide(50))["id"]
+        gone = c.run(wide(50))["id"]
+        for job in (kept, gone):
+            wait_for("the trace to be written", lambda j=job: self.redis(c, "EXISTS", f"millrace:trace:{j}") == "1", 10)
+        c.call("DELETE", f"/v1/jobs/{gone}")
+        wait_for("it to be deleted", lambda: self.redis(c, "EXISTS", f"millrace:trace:{gone}") == "0", 10)
+        self.assertEqual(self.redis(c, "HKEYS", "millrace:traces"), kept)
+        self.assertEqual(len(self.timeline(c, kept)[0]), 51)
+        # a deletion that its scheduler did not live to send is made up for by the next
+        self.redis(c, "XADD", "millrace:trace:j1-999999", "1-1", "b", "x")
+        self.redis(c, "HSET", "millrace:traces", "j1-999999", "x")
+        self.kill_scheduler(c)
+        wait_for("it to be deleted", lambda: self.redis(c, "EXISTS", "millrace:trace:j1-999999") == "0", 10)
+        self.assertEqual(self.redis(c, "HKEYS", "millrace:traces"), kept)
+
+    def test_past_the_cap_spans_go_to_files_and_without_them_are_counted(self):
+        os.environ["MILLRACE_TRACE_JOB_BYTES"] = "1KiB"
+        self.addCleanup(os.environ.pop, "MILLRACE_TRACE_JOB_BYTES")
+        c = self.start()
+        width = 30000
+        job = c.run(wide(width))["id"]
+        spans, lost = self.timeline(c, job)
+        self.assertEqual((len(spans), lost), (width + 1, 0))
+        path = c.dir / "c" / "trace" / f"{job}.trace"
+        wait_for("the file", lambda: path.exists() and path.stat().st_size > 50000, 10)
+        time.sleep(1)
+        self.kill_scheduler(c)
+        again, lost = self.retrying(lambda: self.timeline(c, job))
+        self.assertEqual((again, lost), (spans, 0))
+        path.unlink()
+        left, lost = self.timeline(c, job)
+        self.assertEqual(len(left) + lost, width + 1)
+        self.assertGreater(lost, 0)
+        path.touch()
+        c.call("DELETE", f"/v1/jobs/{job}")
+        wait_for("the file to go", lambda: not path.exists(), 10)
+
+    def test_jobs_run_and_timelines_answer_while_redis_is_away(self):
+        c = self.start()
+        width = 60
+        job = c.submit(wide(width, "sleep", 0.05))
+        wait_for("progress", lambda: int(c.job(job)["counts"]["done"]) > 10, 30)
+        redis = c.pids("redis-server")[0]
+        os.kill(redis, signal.SIGSTOP)
+        try:
+            done = int(c.job(job)["counts"]["done"])
+            wait_for("progress without Redis", lambda: int(c.job(job)["counts"]["done"]) > done + 10, 30)
+            r = self.page(c, job)
+            self.assertTrue(r.get("spans"))
+        finally:
+            os.kill(redis, signal.SIGCONT)
+        self.assertEqual(c.wait(job)["state"], "JOB_DONE")
+        spans, lost = self.timeline(c, job)
+        self.assertEqual((len(spans), lost), (width + 1, 0))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
