@@ -148,6 +148,8 @@ static void snapshot(struct mr_ledger *l)
     struct mr_buf b;
     mr_buf_init(&b, (size_t)16 << 30);
     mr_sched_snapshot(l->sh->core, &b);
+    const struct mr_sched_record_head nothing = {.type = MR_RECORD_EPOCH};
+    if (!b.n) mr_buf_add(&b, &nothing, sizeof nothing); /* a snapshot has an end: its last record */
     l->bytes = 0;
     l->snapshot_first = l->next;
     append_all(l, &b, false);
@@ -197,6 +199,7 @@ void mr_ledger_message(struct mr_shell *sh, const struct mr_shell_message *m)
         mr_buf_clear(&sh->fx.journal);
         mr_journal_rewind(l->journal);
         snapshot(l);
+        mr_journal_rewound(l->journal);
         return;
     case MR_SHELL_REFUSED:
         mr_log(MR_ERROR, "scheduler.superseded", "epoch=%" PRIu64, m->n);

@@ -25,33 +25,54 @@
 #define CALLS_MAX 4 /* under way */
 #define READ_RECORDS 256
 
-/* KEYS: cluster, journal. ARGV: id, epoch, first sequence, fresh (1: what Redis has is replaced),
- * then the records. Answers {"ok", last} | {"behind", last} | {"refused", epoch}. */
+/* KEYS: cluster, journal, staging. ARGV: id, epoch, first sequence, and of the snapshot that these
+ * records belong to the first and last sequence (0, 0: of none), then the records. Answers
+ * {"ok", last} | {"behind", last} | {"refused", epoch}.
+ *
+ * A snapshot that replaces what Redis has grows in the staging stream and takes the journal's name
+ * with its last record: until that call the old journal is whole, after it the new one is. */
 static const char append_script[] =
-    "local c = redis.call('HMGET', KEYS[1], 'id', 'epoch', 'sequence')\n"
-    "local first = tonumber(ARGV[3])\n"
+    "local function on(key, reply)\n" /* an error says whose it is */
+    "  if type(reply) == 'table' and reply.err then\n"
+    "    error({err = reply.err .. ' (key ' .. key .. ')'})\n"
+    "  end\n"
+    "  return reply\n"
+    "end\n"
+    "local cluster = KEYS[1]\n"
+    "local c = on(cluster, redis.pcall('HMGET', cluster, 'id', 'epoch', 'sequence'))\n"
+    "local first, begin, whole = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])\n"
     "if c[1] and c[1] ~= ARGV[1] then return {'refused', tonumber(c[2] or 0)} end\n"
     "if c[2] and tonumber(c[2]) > tonumber(ARGV[2]) then return {'refused', tonumber(c[2])} end\n"
-    "local last = tonumber(c[3] or 0)\n"
-    "if ARGV[4] == '1' then\n"
-    "  redis.call('DEL', KEYS[2])\n"
-    "  redis.call('HSET', KEYS[1], 'id', ARGV[1], 'epoch', ARGV[2], 'base', ARGV[3])\n"
-    "  last = first - 1\n"
+    "local key, last = KEYS[2], tonumber(c[3] or 0)\n"
+    "local staged = whole > 0 and last < whole\n"
+    "if staged then\n"
+    "  key, last = KEYS[3], begin - 1\n"
+    "  if first == begin then on(key, redis.pcall('DEL', key)) end\n"
+    "  local e = on(key, redis.pcall('XREVRANGE', key, '+', '-', 'COUNT', 1))\n"
+    "  if e[1] then last = tonumber(string.match(e[1][1], '^%d+')) end\n"
     "end\n"
     "if last < first - 1 then return {'behind', last} end\n"
     "local skip = last - (first - 1)\n"
-    "local count = #ARGV - 4\n"
+    "local count = #ARGV - 5\n"
     "for i = skip + 1, count do\n"
-    "  redis.call('XADD', KEYS[2], string.format('%d-0', first + i - 1), 'r', ARGV[4 + i])\n"
+    "  local id = string.format('%d-0', first + i - 1)\n"
+    "  on(key, redis.pcall('XADD', key, id, 'r', ARGV[5 + i]))\n"
     "end\n"
     "if count > skip then last = first + count - 1 end\n"
-    "redis.call('HSET', KEYS[1], 'sequence', string.format('%d', last))\n"
+    "if staged then\n"
+    "  on(cluster, redis.pcall('HSET', cluster, 'id', ARGV[1], 'epoch', ARGV[2]))\n"
+    "  if last < whole then return {'ok', last} end\n"
+    "  on(key, redis.pcall('RENAME', key, KEYS[2]))\n"
+    "  on(cluster, redis.pcall('HSET', cluster, 'base', ARGV[4]))\n"
+    "end\n"
+    "on(cluster, redis.pcall('HSET', cluster, 'sequence', string.format('%d', last)))\n"
     "return {'ok', last}\n";
 
-/* KEYS: cluster. ARGV: id to take if there is none, epoch floor. Answers {id, epoch, sequence,
- * base}. */
+/* KEYS: cluster, staging. ARGV: id to take if there is none, epoch floor. Answers {id, epoch,
+ * sequence, base}. What an earlier life had staged is of no use. */
 static const char epoch_script[] =
     "redis.call('HSETNX', KEYS[1], 'id', ARGV[1])\n"
+    "redis.call('DEL', KEYS[2])\n"
     "local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0) + 1\n"
     "if epoch < tonumber(ARGV[2]) then epoch = tonumber(ARGV[2]) end\n"
     "redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch))\n"
@@ -76,8 +97,12 @@ struct mr_journal {
     struct mr_redis *redis;
     char *cluster_key;
     char *stream_key;
+    char *staging_key;
     char cluster_id[33];
     atomic_uint epoch;
+    atomic_bool is_doubted; /* it answers, but what it last said of a record was an error */
+    bool told_here;         /* to the owner; of the connection's thread */
+    char told_why[200];
 
     pthread_mutex_t lock;
     struct mr_list records; /* unacknowledged, in order */
@@ -85,7 +110,8 @@ struct mr_journal {
     uint64_t last;        /* sequence of the newest record appended */
     struct mr_list *next; /* the first record not sent in this turn; &records: none */
     uint32_t calls;       /* under way */
-    bool fresh;           /* the next call replaces what Redis has */
+    uint64_t begin;       /* of the snapshot that replaces what Redis has: its first record */
+    uint64_t whole;       /* and its last; 0: none is on its way */
     bool stopped;         /* refused, or waiting for the owner's snapshot */
     uint32_t age;         /* counts rewinds: an answer to an older call is void */
     uint32_t turn;        /* counts new starts */
@@ -96,7 +122,6 @@ struct call {
     struct mr_journal *j;
     uint32_t age;
     uint32_t turn;
-    bool fresh;
 };
 
 static struct mr_str number_text(char out[24], uint64_t v)
@@ -107,7 +132,8 @@ static struct mr_str number_text(char out[24], uint64_t v)
 
 static void on_answer(void *ctx, int err, const struct mr_reply *reply);
 
-/* Fills `argv` with records from `next` on; how many. The lock is held. */
+/* Fills `argv` with records from `next` on; how many. A call that ends a snapshot carries nothing
+ * else. The lock is held. */
 static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_list **end)
 {
     size_t bytes = 0;
@@ -119,6 +145,7 @@ static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_
         argv[count++] = mr_str_of(r->bytes, r->n);
         bytes += r->n;
         node = node->next;
+        if (r->sequence == j->whole) break;
     }
     *end = node;
     return count;
@@ -128,24 +155,30 @@ static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_
  * calls in order, and only the answers' thread ever waits for it. */
 static bool send_call(struct mr_journal *j)
 {
-    enum { FIXED = 9 };
+    enum { FIXED = 11 };
     struct mr_str argv[FIXED + CALL_RECORDS_MAX];
     char epoch[24];
     char first[24];
+    char begin[24];
+    char whole[24];
     bool known = j->append_hash[0] != 0;
     struct mr_list *end = NULL;
     size_t count = take_records(j, argv + FIXED, &end);
     argv[0] = known ? MR_STR("EVALSHA") : MR_STR("EVAL");
     argv[1] = mr_str(known ? j->append_hash : append_script);
-    argv[2] = MR_STR("2");
+    uint64_t sequence = MR_LIST_ITEM(j->next, struct record, node)->sequence;
+    bool is_staged = sequence <= j->whole;
+    argv[2] = MR_STR("3");
     argv[3] = mr_str(j->cluster_key);
     argv[4] = mr_str(j->stream_key);
-    argv[5] = mr_str(j->cluster_id);
-    argv[6] = number_text(epoch, atomic_load(&j->epoch));
-    argv[7] = number_text(first, MR_LIST_ITEM(j->next, struct record, node)->sequence);
-    argv[8] = j->fresh && j->next == j->records.next ? MR_STR("1") : MR_STR("0");
+    argv[5] = mr_str(j->staging_key);
+    argv[6] = mr_str(j->cluster_id);
+    argv[7] = number_text(epoch, atomic_load(&j->epoch));
+    argv[8] = number_text(first, sequence);
+    argv[9] = number_text(begin, is_staged ? j->begin : 0);
+    argv[10] = number_text(whole, is_staged ? j->whole : 0);
     struct call *c = mr_alloc(sizeof *c);
-    *c = (struct call){j, j->age, j->turn, argv[8].p[0] == '1'};
+    *c = (struct call){j, j->age, j->turn};
     if (mr_redis_send(j->redis, FIXED + count, argv, on_answer, c)) {
         mr_release(c); /* on_state(here) pumps again */
         return false;
@@ -195,6 +228,36 @@ static enum verdict judge(int err, const struct mr_reply *reply, uint64_t *numbe
     return mr_str_eq(word, MR_STR("refused")) ? V_REFUSED : V_FAILED;
 }
 
+/* Tells the owner what is new. On the connection's thread, as all below. */
+static void tell_state(struct mr_journal *j, bool here, const char *why)
+{
+    if (j->told_here == here && (here || strcmp(j->told_why, why) == 0)) return;
+    j->told_here = here;
+    (void)snprintf(j->told_why, sizeof j->told_why, "%s", why);
+    if (j->config.on_state) j->config.on_state(j->config.ctx, here, why);
+}
+
+/* Redis answers, and not as it should: somebody else's key in the place of ours, perhaps. Only a
+ * person can mend that; until then it is tried again after growing pauses. */
+static void doubt(struct mr_journal *j, const struct mr_reply *reply, const char *key)
+{
+    atomic_store(&j->is_doubted, true);
+    bool is_error = mr_reply_type(reply) == MR_REPLY_ERROR;
+    struct mr_str text = is_error ? mr_reply_text(reply) : MR_STR("an answer of another shape");
+    const char *tail = memmem(text.p, text.n, " script: ", 9); /* which one, and its line */
+    if (tail) text.n = (size_t)(tail - text.p);
+    MR_AUTO(mr_free_ptr)
+    char *why = key ? mr_format("%.*s (key %s)", MR_STR_ARG(text), key)
+                    : mr_format("%.*s", MR_STR_ARG(text));
+    mr_redis_pause(j->redis, why);
+}
+
+/* A connection that was doubted is good again when Redis has done something for us. */
+static void trust(struct mr_journal *j)
+{
+    if (atomic_exchange(&j->is_doubted, false)) tell_state(j, true, "it serves again");
+}
+
 static void on_answer(void *ctx, int err, const struct mr_reply *reply)
 {
     struct call c = *(struct call *)ctx;
@@ -209,7 +272,7 @@ static void on_answer(void *ctx, int err, const struct mr_reply *reply)
     bool behind = v == V_BEHIND && of_turn && !j->stopped; /* else the owner knows, or a call
                                                               before this one failed */
     if (acked) {
-        if (c.fresh) j->fresh = false;
+        if (number >= j->whole) j->begin = j->whole = 0;
         drop_acked(j, number);
     }
     if (of_turn && (v == V_FAILED || v == V_UNKNOWN_SCRIPT)) {
@@ -219,20 +282,14 @@ static void on_answer(void *ctx, int err, const struct mr_reply *reply)
     }
     if (behind || v == V_REFUSED) j->stopped = true;
     (void)pthread_mutex_unlock(&j->lock);
+    if (v == V_FAILED && reply) doubt(j, reply, NULL);
+    if (v == V_ACKED) trust(j);
     if (acked && j->config.on_acked) j->config.on_acked(j->config.ctx, number);
     if (behind && j->config.on_rewind) j->config.on_rewind(j->config.ctx);
     if (v == V_REFUSED && j->config.on_refused)
         j->config.on_refused(j->config.ctx, (uint32_t)number);
-    /* On failure the link is lost, and its return pumps; or Redis says what it never says, and the
-     * next flush tries again: not at once, without end. */
+    /* On failure the link is lost, or was dropped for a while, and its return pumps. */
     if (v != V_FAILED) pump(j);
-}
-
-static void on_state(void *ctx, bool here, const char *why)
-{
-    struct mr_journal *j = ctx;
-    if (j->config.on_state) j->config.on_state(j->config.ctx, here, why);
-    if (here) pump(j);
 }
 
 /* After a reconnect, is what was acknowledged still there? An idle journal would not notice. */
@@ -240,6 +297,10 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
 {
     struct mr_journal *j = ctx;
     if (err) return;
+    if (mr_reply_type(reply) == MR_REPLY_ERROR) { /* that tells nothing of what is kept */
+        doubt(j, reply, j->cluster_key);
+        return;
+    }
     struct mr_str text = mr_reply_text(reply);
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(text));
@@ -248,9 +309,10 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
     bool none = mr_list_is_empty(&j->records);
     uint64_t expected =
         none ? j->last : MR_LIST_ITEM(j->records.next, struct record, node)->sequence - 1;
-    bool behind = !j->stopped && !j->fresh && kept < expected;
+    bool behind = !j->stopped && !j->whole && kept < expected;
     if (behind) j->stopped = true;
     (void)pthread_mutex_unlock(&j->lock);
+    if (none) trust(j);
     if (behind && j->config.on_rewind) j->config.on_rewind(j->config.ctx);
 }
 
@@ -276,18 +338,28 @@ static void on_link(void *ctx, bool here, const char *why)
         const struct mr_str argv[] = {MR_STR("HGET"), mr_str(j->cluster_key), MR_STR("sequence")};
         (void)mr_redis_send(j->redis, MR_ARRAY_LEN(argv), argv, on_check, j);
     }
-    on_state(ctx, here, why);
+    if (!here || !atomic_load(&j->is_doubted)) tell_state(j, here, why);
+    if (here) pump(j);
+}
+
+/* What Redis says of a key says not of which. */
+static int of_key(const char *key, int err, struct mr_error *e)
+{
+    if (!e || err == MR_EAWAY) return err;
+    const struct mr_error said = *e;
+    return mr_fail(e, err, "%s (key %s)", said.text, key);
 }
 
 static int take_epoch(
     struct mr_journal *j, uint32_t floor, uint64_t *sequence, uint64_t *base, struct mr_error *e)
 {
     char floor_text[24];
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(epoch_script), MR_STR("1"),
-        mr_str(j->cluster_key), mr_str(j->cluster_id), number_text(floor_text, floor)};
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(epoch_script), MR_STR("2"),
+        mr_str(j->cluster_key), mr_str(j->staging_key), mr_str(j->cluster_id),
+        number_text(floor_text, floor)};
     struct mr_reply *reply = NULL;
     int err = mr_redis_call(j->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
-    if (err) return err;
+    if (err) return of_key(j->cluster_key, err, e);
     if (mr_reply_count(reply) != 4) {
         mr_reply_free(&reply);
         return mr_fail(e, MR_EFORMAT, "Redis: key %s is not a cluster record", j->cluster_key);
@@ -326,7 +398,7 @@ static int load_page(
     static_assert(READ_RECORDS == 256, "the text above");
     struct mr_reply *reply = NULL;
     int err = mr_redis_call(j->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
-    if (err) return err;
+    if (err) return of_key(j->stream_key, err, e);
     *count = mr_reply_count(reply);
     for (size_t i = 0; i < *count && !err; i++) {
         uint64_t sequence = 0;
@@ -357,6 +429,7 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     j->config = *config;
     j->cluster_key = mr_format("%s%s", prefix, MR_META_CLUSTER);
     j->stream_key = mr_format("%s%s", prefix, MR_META_JOURNAL);
+    j->staging_key = mr_format("%s%s", prefix, MR_META_STAGING);
     make_cluster_id(j->cluster_id);
     mr_list_init(&j->records);
     j->next = &j->records;
@@ -397,6 +470,7 @@ void mr_journal_close(struct mr_journal **jp)
     (void)pthread_mutex_destroy(&j->lock);
     mr_release(j->cluster_key);
     mr_release(j->stream_key);
+    mr_release(j->staging_key);
     mr_release(j);
 }
 
@@ -442,10 +516,21 @@ void mr_journal_rewind(struct mr_journal *j)
 {
     (void)pthread_mutex_lock(&j->lock);
     drop_acked(j, UINT64_MAX);
-    j->fresh = true;
-    j->stopped = false;
+    j->begin = j->last + 1;
+    j->whole = 0;
+    j->stopped = true; /* until the snapshot's end is known */
     j->age++;
     j->turn++;
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+void mr_journal_rewound(struct mr_journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    mr_assert(j->stopped);
+    mr_assert(j->begin && j->begin <= j->last);
+    j->whole = j->last;
+    j->stopped = false;
     (void)pthread_mutex_unlock(&j->lock);
 }
 
@@ -462,5 +547,5 @@ void mr_journal_set_base(struct mr_journal *j, uint64_t base)
 
 bool mr_journal_is_here(const struct mr_journal *j)
 {
-    return mr_redis_is_here(j->redis);
+    return mr_redis_is_here(j->redis) && !atomic_load(&j->is_doubted);
 }

@@ -9,7 +9,9 @@
  * The `base` is the first record that a reader needs: the owner appends a snapshot of all that is
  * live as ordinary records and, once its last one is acknowledged, moves the base to its first;
  * what stands before it is trimmed. When Redis comes back behind what it had acknowledged, or
- * empty, `on_rewind` asks the owner for such a snapshot: mr_journal_rewind, then append. */
+ * empty, `on_rewind` asks the owner for such a snapshot: mr_journal_rewind, append,
+ * mr_journal_rewound. It is written beside what is there and takes its place whole, in one call:
+ * whoever opens the journal reads the old one or the new one, whenever the writer dies. */
 #pragma once
 
 #include "base/err.h"
@@ -24,6 +26,7 @@ struct mr_journal_config {
     const char *prefix;   /* NULL: MR_META_PREFIX */
     /* All on the connection's thread. */
     void (*on_acked)(void *ctx, uint64_t sequence); /* this one and all before it are kept */
+    /* It is away, or refuses (out of memory, a key that is not ours …), or serves again. */
     void (*on_state)(void *ctx, bool here, const char *why);
     void (*on_rewind)(void *ctx);                         /* see above */
     void (*on_refused)(void *ctx, uint32_t higher_epoch); /* another scheduler lives */
@@ -54,9 +57,11 @@ void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str re
 void mr_journal_flush(struct mr_journal *j);
 size_t mr_journal_unacked_bytes(struct mr_journal *j);
 
-/* Forgets everything unacknowledged; the next append is taken as the first record of a snapshot
- * that Redis gets in place of what it has. */
+/* Forgets everything unacknowledged; what is appended until mr_journal_rewound, a record at least,
+ * is a snapshot that Redis gets in place of what it has. Acknowledgements up to its last record say
+ * nothing; that one says that the snapshot is the journal. */
 void mr_journal_rewind(struct mr_journal *j);
+void mr_journal_rewound(struct mr_journal *j);
 
 /* Moves the base, once `base` itself is acknowledged, and trims. */
 void mr_journal_set_base(struct mr_journal *j, uint64_t base);

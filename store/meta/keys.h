@@ -6,6 +6,8 @@
 
 #define MR_META_CLUSTER "cluster" /* hash: id, epoch, sequence, base */
 #define MR_META_JOURNAL "journal" /* stream: ids <sequence>-0, field r: a record */
+#define MR_META_STAGING                                                                            \
+    "journal:new"                 /* stream: a snapshot that becomes the journal when it is whole */
 #define MR_META_NAMES "names"     /* hash: name -> pack of a name record */
 #define MR_META_OBJECTS "objects" /* hash: id (16 bytes) -> pack of an object record */
 #define MR_META_NODES "nodes"     /* hash: node -> pack of a node record */

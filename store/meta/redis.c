@@ -32,6 +32,7 @@
 #define KEPT_BYTES_MAX ((size_t)1 << 20) /* of a buffer that is empty again */
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
+#define REFUSED_MAX_MS 2000 /* after refusals: what was refused is sent again, all of it */
 
 struct command {
     struct mr_list node;
@@ -49,7 +50,8 @@ struct mr_redis {
     struct mr_buf writing; /* of the thread: what it took from `out` */
     size_t writing_at;
     int backoff_ms;
-    bool is_refusing; /* an answer said that Redis cannot serve now */
+    bool is_refusing; /* an answer said that Redis cannot serve now: */
+    char refusal[160];
 
     atomic_bool here;
     pthread_mutex_t lock; /* of all below */
@@ -110,8 +112,8 @@ void mr_reply_free(struct mr_reply **r)
 
 static bool is_away_error(const redisReply *reply)
 {
-    static const char *const words[] = {
-        "LOADING", "OOM", "READONLY", "MASTERDOWN", "NOAUTH", "MISCONF"};
+    static const char *const words[] = {"LOADING", "OOM", "READONLY", "MASTERDOWN", "NOAUTH",
+        "MISCONF", "BUSY", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN"};
     if (reply->type != REDIS_REPLY_ERROR) return false;
     for (size_t i = 0; i < MR_ARRAY_LEN(words); i++)
         if (strncmp(reply->str, words[i], strlen(words[i])) == 0) return true;
@@ -249,6 +251,13 @@ static size_t push_bytes(int fd, const void *p, size_t n)
     return put > 0 ? (size_t)put : 0;
 }
 
+void mr_redis_pause(struct mr_redis *r, const char *why)
+{
+    if (r->is_refusing) return; /* the first reason counts */
+    r->is_refusing = true;
+    (void)snprintf(r->refusal, sizeof r->refusal, "%s", why);
+}
+
 static void answer(struct mr_redis *r, redisReply *reply)
 {
     (void)pthread_mutex_lock(&r->lock);
@@ -256,7 +265,7 @@ static void answer(struct mr_redis *r, redisReply *reply)
     r->heard = mr_clock_now();
     (void)pthread_mutex_unlock(&r->lock);
     bool away = is_away_error(reply);
-    if (away) r->is_refusing = true;
+    if (away) mr_redis_pause(r, reply->str);
     if (node) finish(MR_LIST_ITEM(node, struct command, node), away ? MR_EAWAY : MR_OK, reply);
     freeReplyObject(reply);
 }
@@ -274,7 +283,6 @@ static bool read_answers(struct mr_redis *r)
         if (!got) break;
         answer(r, got);
     }
-    if (r->is_refusing) (void)snprintf(r->link->errstr, sizeof r->link->errstr, "it refuses");
     return !r->is_refusing;
 }
 
@@ -319,27 +327,31 @@ static void serve(struct mr_redis *r)
 static void *run(void *arg)
 {
     struct mr_redis *r = arg;
-    char why[160] = "";
+    char why[sizeof r->refusal] = "";
     r->backoff_ms = BACKOFF_MIN_MS;
     while (!is_closing(r)) {
-        bool tried = r->is_refusing || !connect_once(r, why, sizeof why);
+        bool refused = r->is_refusing;
         r->is_refusing = false;
-        if (tried) {
+        if (refused || !connect_once(r, why, sizeof why)) {
             set_here(r, false, why);
             struct pollfd fd;
             wait_woken(r, &fd, 1, r->backoff_ms);
-            r->backoff_ms = MR_MIN(r->backoff_ms * 2, BACKOFF_MAX_MS);
+            r->backoff_ms = MR_MIN(r->backoff_ms * 2, refused ? REFUSED_MAX_MS : BACKOFF_MAX_MS);
             continue;
         }
         set_here(r, true, "connected");
+        mr_time since = mr_clock_now();
         serve(r);
-        const char *words = r->link->errstr[0] ? r->link->errstr : "connection closed";
+        const char *words = r->is_refusing       ? r->refusal
+                            : r->link->errstr[0] ? r->link->errstr
+                                                 : "connection closed";
         (void)snprintf(why, sizeof why, "%s", words);
         bool closing = is_closing(r);
         fail_pending(r, closing ? MR_ECANCELED : MR_EAWAY);
         redisFree(r->link);
         r->link = NULL;
-        if (!r->is_refusing) r->backoff_ms = BACKOFF_MIN_MS;
+        bool was_long = mr_clock_now() - since > 10 * MR_SECOND;
+        if (!r->is_refusing || was_long) r->backoff_ms = BACKOFF_MIN_MS;
         if (r->config.on_state) r->config.on_state(r->config.ctx, false, why);
     }
     fail_pending(r, MR_ECANCELED);

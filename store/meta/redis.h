@@ -21,7 +21,7 @@ void mr_reply_free(struct mr_reply **r); /* only what mr_redis_call gave */
 
 /* err: MR_OK, then `reply` is on loan for the call; MR_EAWAY: the connection was away, or was lost
  * before the answer (the command may have run); MR_ECANCELED: closed. Replies LOADING, OOM,
- * READONLY, MASTERDOWN and NOAUTH count as away. */
+ * READONLY and their like (redis.c) count as away. */
 typedef void (*mr_redis_reply_fn)(void *ctx, int err, const struct mr_reply *reply);
 typedef void (*mr_redis_state_fn)(void *ctx, bool here, const char *why);
 
@@ -38,6 +38,10 @@ struct mr_redis_config {
 int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, struct mr_error *e);
 void mr_redis_close(struct mr_redis **r); /* pending commands get MR_ECANCELED */
 bool mr_redis_is_here(const struct mr_redis *r);
+
+/* From a callback only: Redis answers, but not what it should. The link is dropped and made again
+ * after a pause that grows, to 2 s, each time this is said; on_state tells `why`. */
+void mr_redis_pause(struct mr_redis *r, const char *why);
 
 /* Copies the arguments. When this returns MR_OK, `fn` is called exactly once; otherwise never:
  * MR_ELIMIT (too much is queued), MR_EAWAY (not connected). */
