@@ -34,6 +34,7 @@ int mr_command_ls(int argc, char **argv);
 int mr_command_rm(int argc, char **argv);
 int mr_command_ops(int argc, char **argv);
 int mr_command_workers(int argc, char **argv);
+int mr_command_timeline(int argc, char **argv);
 int mr_command_cancel(int argc, char **argv);
 int mr_command_top(int argc, char **argv);
 int mr_command_bench(int argc, char **argv);

@@ -12,6 +12,7 @@ static const struct mr_command commands[] = {
     {"status", "show a job, or all of them", mr_command_status},
     {"watch", "follow a job until it ends", mr_command_watch},
     {"explain", "why a task ran, runs, waits, or never will", mr_command_explain},
+    {"timeline", "what the tasks of a job did when", mr_command_timeline},
     {"cancel", "stop a job", mr_command_cancel},
     {"get", "fetch a result, an object, or what a name stands for", mr_command_get},
     {"put", "upload a file as an object", mr_command_put},

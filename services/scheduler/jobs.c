@@ -319,7 +319,7 @@ static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    struct mr_trace_ask ask = {.kind = MR_TRACE_TASK, .on_task = explain_task};
+    struct mr_trace_ask ask = {.want.kind = MR_TRACE_TASK, .on_task = explain_task};
     const Millrace__V1__ExplainRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__explain_request__descriptor);
     if (!m || !mr_job_lookup(sh, call, m->id, &ask.job, &info)) return;
@@ -327,21 +327,22 @@ static void explain(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         explain_culled(call, sh, &info, m->key);
         return;
     }
-    if (mr_job_node(sh, call, &info, m->key, &ask.index)) mr_trace_ask(sh, call, &ask);
+    if (mr_job_node(sh, call, &info, m->key, &ask.want.index)) mr_trace_ask(sh, call, &ask);
 }
 
 static void timeline(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    struct mr_trace_ask ask = {.kind = MR_TRACE_TIMELINE};
+    struct mr_trace_ask ask = {.want.kind = MR_TRACE_TIMELINE};
     const Millrace__V1__TimelineRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__timeline_request__descriptor);
     if (!m || !mr_job_lookup(sh, call, m->id, &ask.job, &info)) return;
-    ask.after_ns = m->after_ns;
-    ask.spans_max = m->spans_max ? m->spans_max : 10000;
-    if (ask.spans_max > 100000) {
-        mr_shell_fail(call, MR_EINVAL, "spans_max: expected 1 to 100000, not %u", ask.spans_max);
+    ask.want.after_ns = m->after_ns;
+    ask.want.spans_max = m->spans_max ? m->spans_max : 10000;
+    if (ask.want.spans_max > 100000) {
+        mr_shell_fail(
+            call, MR_EINVAL, "spans_max: expected 1 to 100000, not %u", ask.want.spans_max);
         return;
     }
     mr_trace_ask(sh, call, &ask);
@@ -351,7 +352,7 @@ static void profile(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
     struct mr_sched_job_info info;
-    struct mr_trace_ask ask = {.kind = MR_TRACE_PROFILE};
+    struct mr_trace_ask ask = {.want.kind = MR_TRACE_PROFILE};
     const Millrace__V1__ProfileRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__profile_request__descriptor);
     if (m && mr_job_lookup(sh, call, m->id, &ask.job, &info)) mr_trace_ask(sh, call, &ask);

@@ -328,12 +328,12 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
         mr_shell_fail(x.call, MR_ENOENT, "the job was forgotten meanwhile");
         return;
     }
-    switch (x.ask.kind) {
+    switch (x.ask.want.kind) {
     case MR_TRACE_TIMELINE: timeline_answer(sh, x.call, &info, a); break;
     case MR_TRACE_PROFILE: profile_answer(sh, x.call, g); break;
     case MR_TRACE_TASK:
         if (g->count) g->spans[0].worker = g->workers.names[g->spans[0].worker_id];
-        x.ask.on_task(sh, x.call, x.ask.job, x.ask.index, g->count ? &g->spans[0] : NULL);
+        x.ask.on_task(sh, x.call, x.ask.job, x.ask.want.index, g->count ? &g->spans[0] : NULL);
         break;
     }
 }

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "services/scheduler/shell.h"
-#include "store/meta/trace_codec.h"
+#include "services/scheduler/trace_gather.h"
 
 struct mr_trace_answer;
 
@@ -18,14 +18,9 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot); /* another worker has 
 mr_time mr_trace_deadline(const struct mr_shell *sh);
 void mr_trace_tick(struct mr_shell *sh, mr_time now);
 
-enum mr_trace_ask_kind { MR_TRACE_TIMELINE, MR_TRACE_PROFILE, MR_TRACE_TASK };
-
 struct mr_trace_ask {
-    enum mr_trace_ask_kind kind;
     mr_job_id job;
-    uint64_t after_ns;  /* of TIMELINE */
-    uint32_t spans_max; /* of TIMELINE */
-    uint32_t index;     /* of TASK: its last span */
+    struct mr_trace_want want;
     /* Of TASK: answers the call; the span is NULL when none is recorded. */
     void (*on_task)(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, uint32_t index,
         const struct mr_trace_span *span);

@@ -47,13 +47,9 @@ static void names_fini(struct mr_trace_names *n)
     mr_index_fini(&n->index);
 }
 
-void mr_trace_gather_init(struct mr_trace_gather *g, const struct mr_trace_ask *ask)
+void mr_trace_gather_init(struct mr_trace_gather *g, const struct mr_trace_want *want)
 {
-    *g = (struct mr_trace_gather){.kind = ask->kind,
-        .after_ns = ask->after_ns,
-        .index = ask->index,
-        .spans_max = ask->spans_max,
-        .first_ns = UINT64_MAX};
+    *g = (struct mr_trace_gather){.want = *want, .first_ns = UINT64_MAX};
     mr_index_init(&g->ops.index, 16);
     mr_index_init(&g->workers.index, 16);
 }
@@ -76,19 +72,20 @@ static bool is_before(const struct mr_trace_span *a, const struct mr_trace_span 
 
 static uint32_t heap_max(const struct mr_trace_gather *g)
 {
-    return g->spans_max + TIES_MAX;
+    return g->want.spans_max + TIES_MAX;
 }
 
 bool mr_trace_gather_wants(void *gather, const struct mr_trace_block *block)
 {
     struct mr_trace_gather *g = gather;
-    switch (g->kind) {
+    switch (g->want.kind) {
     case MR_TRACE_TIMELINE:
-        if (block->finished_max <= g->after_ns) return false;
+        if (block->finished_max <= g->want.after_ns) return false;
         if (g->count < heap_max(g) || block->finished_min <= g->spans[0].finished) return true;
         g->matched += block->count; /* all of them end after this page */
         return false;
-    case MR_TRACE_TASK: return block->index_min <= g->index && g->index <= block->index_max;
+    case MR_TRACE_TASK:
+        return block->index_min <= g->want.index && g->want.index <= block->index_max;
     case MR_TRACE_PROFILE: return true;
     }
     return true;
@@ -140,7 +137,7 @@ static void sift_down(struct mr_trace_span *s, uint32_t count)
 
 static void timeline_span(struct mr_trace_gather *g, const struct mr_trace_span *span)
 {
-    if (!span->started || span->finished <= g->after_ns) return;
+    if (!span->started || span->finished <= g->want.after_ns) return;
     g->matched++;
     if (g->count < heap_max(g)) {
         put_named(g, slot_for_one(g), span);
@@ -176,11 +173,12 @@ static void profile_span(struct mr_trace_gather *g, const struct mr_trace_span *
 void mr_trace_gather_span(void *gather, const struct mr_trace_span *span)
 {
     struct mr_trace_gather *g = gather;
-    switch (g->kind) {
+    switch (g->want.kind) {
     case MR_TRACE_TIMELINE: timeline_span(g, span); break;
     case MR_TRACE_PROFILE: profile_span(g, span); break;
     case MR_TRACE_TASK:
-        if (span->index == g->index) put_named(g, g->count ? &g->spans[0] : slot_for_one(g), span);
+        if (span->index == g->want.index)
+            put_named(g, g->count ? &g->spans[0] : slot_for_one(g), span);
         break;
     }
 }
@@ -201,9 +199,9 @@ static int by_wall(const void *a, const void *b)
 void mr_trace_gather_finish(struct mr_trace_gather *g)
 {
     if (g->rows_room) qsort(g->rows, g->rows_room, sizeof *g->rows, by_wall);
-    if (g->kind != MR_TRACE_TIMELINE || !g->count) return;
+    if (g->want.kind != MR_TRACE_TIMELINE || !g->count) return;
     qsort(g->spans, g->count, sizeof *g->spans, by_end);
-    uint32_t n = MR_MIN(g->count, g->spans_max);
+    uint32_t n = MR_MIN(g->count, g->want.spans_max);
     while (n < g->count && g->spans[n].finished == g->spans[n - 1].finished)
         n++;
     g->count = n;

@@ -4,7 +4,16 @@
 #pragma once
 
 #include "base/index.h"
-#include "services/scheduler/trace.h"
+#include "store/meta/trace_codec.h"
+
+enum mr_trace_want_kind { MR_TRACE_TIMELINE, MR_TRACE_PROFILE, MR_TRACE_TASK };
+
+struct mr_trace_want {
+    enum mr_trace_want_kind kind;
+    uint64_t after_ns;  /* of TIMELINE: spans that end later */
+    uint32_t spans_max; /* of TIMELINE: at least 1 */
+    uint32_t index;     /* of TASK: its last span */
+};
 
 struct mr_trace_names {
     struct mr_index index;
@@ -18,10 +27,7 @@ struct mr_trace_row { /* of an operator, by its number in `ops` */
 };
 
 struct mr_trace_gather {
-    enum mr_trace_ask_kind kind;
-    uint64_t after_ns;
-    uint32_t index;
-    uint32_t spans_max;
+    struct mr_trace_want want;
     struct mr_trace_names ops, workers; /* op_id and worker_id of spans here count these */
     struct mr_trace_span *spans; /* TIMELINE: by their end, once finished; TASK: one at most */
     uint32_t count, room;
@@ -33,7 +39,7 @@ struct mr_trace_gather {
     uint64_t first_ns, last_ns, cpu_ns;
 };
 
-void mr_trace_gather_init(struct mr_trace_gather *g, const struct mr_trace_ask *ask);
+void mr_trace_gather_init(struct mr_trace_gather *g, const struct mr_trace_want *want);
 void mr_trace_gather_fini(struct mr_trace_gather *g);
 bool mr_trace_gather_wants(void *gather, const struct mr_trace_block *block);
 void mr_trace_gather_span(void *gather, const struct mr_trace_span *span);

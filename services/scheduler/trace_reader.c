@@ -43,7 +43,7 @@ static struct mr_trace_answer *answer(
     const struct mr_trace_source source = {.redis = r->redis, .dir = r->config.dir};
     struct mr_trace_tally tally;
     a->ticket = q->ticket;
-    mr_trace_gather_init(&a->gather, &q->ask);
+    mr_trace_gather_init(&a->gather, &q->ask.want);
     mr_trace_read(
         &source, &q->view, mr_trace_gather_wants, mr_trace_gather_span, &a->gather, &tally);
     mr_trace_gather_finish(&a->gather);

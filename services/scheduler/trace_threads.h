@@ -9,7 +9,6 @@
 #include "host/inbox.h"
 #include "host/stats.h"
 #include "services/scheduler/trace.h"
-#include "services/scheduler/trace_gather.h"
 #include "store/meta/trace_log.h"
 
 enum mr_trace_message_kind {

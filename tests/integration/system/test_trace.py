@@ -91,6 +91,26 @@ class Trace(unittest.TestCase):
             self.assertLessEqual(t["ready_ns"], t["accounted_ns"])
             self.assertTrue(s["worker"].startswith("worker-0-"))
 
+    def test_a_timeline_can_be_read_without_the_scheduler(self):
+        c = self.start()
+        width = 300
+        job = c.run(wide(width))["id"]
+        with_it = json.loads(c.cli("timeline", job, "--json")[1])
+        self.assertEqual(len(with_it["spans"]), width + 1)
+        wait_for("the trace to be written", lambda: self.redis(c, "EXISTS", f"millrace:trace:{job}") == "1", 10)
+        time.sleep(0.5)
+        scheduler = c.pids("mr-scheduler")[0]
+        os.kill(scheduler, signal.SIGSTOP)  # wedged
+        try:
+            without = json.loads(c.cli("timeline", job, "--offline", "--json")[1])
+            self.assertEqual(without["spans"], with_it["spans"])
+            self.assertEqual(without["not_recorded"], "0")
+            text = c.cli("timeline", job, "--dir", str(c.dir / "c"), "--offline", "--spans", "10")[1]
+            self.assertIn("there are more: --after", text)
+            self.assertEqual(c.cli("timeline", "j1-99", "--offline", check=False)[0], 5)
+        finally:
+            os.kill(scheduler, signal.SIGCONT)
+
     def test_a_job_that_the_scheduler_died_in_has_spans_of_both_lives(self):
         c = self.start()
         width = 120

@@ -1,0 +1,241 @@
+/* timeline: what tasks did when. Asks the cluster, or, when its scheduler does not answer, reads
+ * what that wrote: then only Redis and the files beneath --dir are wanted. Both ways print the
+ * same. */
+#include "base/alloc.h"
+#include "cli/client.h"
+#include "cli/place.h"
+#include "host/file.h"
+#include "services/scheduler/history.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SPANS_MAX 100000
+
+struct timeline_config {
+    struct mr_client_options client;
+    uint64_t spans;
+    uint64_t after;
+    bool offline;
+    const char *redis;
+    const char *redis_password_file;
+    const char *dir;
+};
+
+static const struct mr_option timeline_options[] = {
+    MR_CLIENT_OPTIONS,
+    {.name = "spans",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "1000",
+        .help = "at most so many",
+        .at = offsetof(struct timeline_config, spans),
+        .min = 1,
+        .max = SPANS_MAX},
+    {.name = "after",
+        .type = MR_OPTION_U64,
+        .value = "NS",
+        .init = "0",
+        .help = "only what ended after this time (ns since 1970)",
+        .at = offsetof(struct timeline_config, after),
+        .max = UINT64_MAX},
+    {.name = "offline",
+        .type = MR_OPTION_BOOL,
+        .help = "ask nobody: read what the scheduler wrote",
+        .at = offsetof(struct timeline_config, offline)},
+    {.name = "redis",
+        .type = MR_OPTION_TEXT,
+        .value = "ADDR",
+        .help = "with --offline: unix:PATH or HOST:PORT (default: of the cluster in --dir)",
+        .at = offsetof(struct timeline_config, redis)},
+    {.name = "redis-password-file",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "what Redis wants to hear, alone in a file of mode 0600",
+        .at = offsetof(struct timeline_config, redis_password_file)},
+    {.name = "dir",
+        .env = "MILLRACE_DIR",
+        .type = MR_OPTION_TEXT,
+        .value = "DIR",
+        .help = "with --offline: the cluster's directory (default: where `up` last started)",
+        .at = offsetof(struct timeline_config, dir)},
+};
+
+static const struct mr_config_spec timeline_spec = {.program = "millrace timeline",
+    .summary = "Shows what the tasks of a job did when, in the order of their ends.",
+    .usage = "[flags] JOB",
+    .examples = "  millrace timeline j1-7\n"
+                "  millrace timeline j1-7 --offline --dir ~/.millrace/cluster\n"
+                "  millrace timeline j1-7 --offline --redis 10.0.0.5:6379 --json\n",
+    .options = timeline_options,
+    .options_count = MR_ARRAY_LEN(timeline_options),
+    .rest_min = 1,
+    .rest_max = 1};
+
+/* ---- without the scheduler ------------------------------------------------------------------- */
+
+static void add_u64(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, uint64_t v)
+{
+    char text[24];
+    (void)snprintf(text, sizeof text, "%" PRIu64, v);
+    (void)yyjson_mut_obj_add_strcpy(d, to, name, text); /* as the gateway writes them */
+}
+
+static void add_text(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, struct mr_str s)
+{
+    (void)yyjson_mut_obj_add_strncpy(d, to, name, s.p ? s.p : "", s.n);
+}
+
+static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather *g,
+    const struct mr_graph *graph, const struct mr_trace_span *s)
+{
+    yyjson_mut_val *o = yyjson_mut_obj(d);
+    char index[24];
+    (void)snprintf(index, sizeof index, "#%" PRIu32, s->index);
+    bool known = graph && s->index < graph->nodes_count;
+    add_text(d, o, "key", known ? mr_graph_key(graph, s->index) : mr_str(index));
+    add_text(d, o, "op", g->ops.names[s->op_id]);
+    add_text(d, o, "worker", g->workers.names[s->worker_id]);
+    (void)yyjson_mut_obj_add_uint(d, o, "slot", s->slot);
+    (void)yyjson_mut_obj_add_uint(d, o, "attempt", s->attempt);
+    (void)yyjson_mut_obj_add_bool(d, o, "failed", s->outcome != 0);
+    yyjson_mut_val *t = yyjson_mut_obj_add_obj(d, o, "times");
+    add_u64(d, t, "ready_ns", s->ready);
+    add_u64(d, t, "sent_ns", s->sent);
+    add_u64(d, t, "started_ns", s->started);
+    add_u64(d, t, "finished_ns", s->finished);
+    add_u64(d, t, "accounted_ns", s->accounted);
+    add_u64(d, o, "cpu_ns", s->cpu_ns);
+    return o;
+}
+
+static yyjson_doc *answer_of(
+    const struct mr_trace_gather *g, const struct mr_graph *graph, uint64_t not_recorded)
+{
+    yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(d);
+    yyjson_mut_doc_set_root(d, root);
+    yyjson_mut_val *spans = yyjson_mut_obj_add_arr(d, root, "spans");
+    for (uint32_t i = 0; i < g->count; i++)
+        (void)yyjson_mut_arr_append(spans, span_out(d, g, graph, &g->spans[i]));
+    (void)yyjson_mut_obj_add_bool(d, root, "more", g->more);
+    add_u64(d, root, "not_recorded", not_recorded);
+    yyjson_doc *doc = yyjson_mut_doc_imut_copy(d, NULL);
+    yyjson_mut_doc_free(d);
+    return doc;
+}
+
+static int read_from(struct mr_history *h, const struct timeline_config *k, mr_job_id job,
+    yyjson_doc **doc, struct mr_error *e)
+{
+    const struct mr_trace_want want = {
+        .kind = MR_TRACE_TIMELINE, .after_ns = k->after, .spans_max = (uint32_t)k->spans};
+    struct mr_trace_gather g;
+    struct mr_graph *graph = NULL;
+    uint64_t not_recorded = 0;
+    mr_trace_gather_init(&g, &want);
+    int err = mr_history_trace(h, job, &g, &not_recorded, e);
+    if (!err && mr_history_graph(h, job, &graph, NULL))
+        (void)fprintf(stderr, "millrace timeline: the journal has no graph of the job: "
+                              "tasks are shown by their number\n");
+    if (!err) *doc = answer_of(&g, graph, not_recorded);
+    mr_graph_free(&graph);
+    mr_trace_gather_fini(&g);
+    return err;
+}
+
+static int read_offline(
+    const struct timeline_config *k, const char *text, yyjson_doc **doc, struct mr_error *e)
+{
+    mr_job_id job;
+    struct mr_history *h = NULL;
+    struct mr_place_cluster last = {0};
+    struct mr_buf password;
+    int err = mr_job_id_parse(mr_str(text), &job);
+    if (err) return mr_fail(e, err, "\"%.64s\" is no job id (they look like j1-7)", text);
+    if (!k->dir && !k->redis) err = mr_place_read_last(&last, e);
+    const char *dir = k->dir ? k->dir : last.directory;
+    MR_AUTO(mr_free_ptr) char *redis = dir ? mr_format("unix:%s/run/redis.sock", dir) : NULL;
+    mr_buf_init(&password, 4096);
+    if (!err && k->redis_password_file) {
+        err = mr_file_read_secret(k->redis_password_file, &password, e);
+        mr_buf_add_byte(&password, 0);
+    }
+    const struct mr_history_config config = {.redis = k->redis ? k->redis : redis,
+        .password = password.n ? (const char *)password.p : NULL,
+        .dir = dir};
+    if (!err) err = mr_history_open(&config, &h, e);
+    if (!err) err = read_from(h, k, job, doc, e);
+    mr_history_close(&h);
+    mr_buf_fini(&password);
+    mr_place_cluster_fini(&last);
+    return err;
+}
+
+/* ---- both ------------------------------------------------------------------------------------ */
+
+static void print_spans(yyjson_val *root)
+{
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *s = NULL;
+    yyjson_val *spans = yyjson_obj_get(root, "spans");
+    uint64_t first = UINT64_MAX;
+    yyjson_arr_foreach(spans, at, max, s)
+    {
+        uint64_t t = mr_json_get_u64(yyjson_obj_get(s, "times"), "started_ns");
+        if (t < first) first = t;
+    }
+    (void)printf("%12s %12s %12s  %-16s %-20s %s\n", "start ms", "waited ms", "ran ms", "worker",
+        "op", "key");
+    yyjson_arr_foreach(spans, at, max, s)
+    {
+        yyjson_val *t = yyjson_obj_get(s, "times");
+        uint64_t ready = mr_json_get_u64(t, "ready_ns");
+        uint64_t started = mr_json_get_u64(t, "started_ns");
+        uint64_t finished = mr_json_get_u64(t, "finished_ns");
+        (void)printf("%12.3f %12.3f %12.3f  %-16s %-20s %s%s\n", (double)(started - first) / 1e6,
+            ready && ready < started ? (double)(started - ready) / 1e6 : 0.0,
+            finished > started ? (double)(finished - started) / 1e6 : 0.0,
+            mr_json_get_text(s, "worker"), mr_json_get_text(s, "op"), mr_json_get_text(s, "key"),
+            mr_json_get_bool(s, "failed") ? " (failed)" : "");
+    }
+    uint64_t lost = mr_json_get_u64(root, "not_recorded");
+    if (lost) (void)printf("%" PRIu64 " spans are not recorded\n", lost);
+    if (mr_json_get_bool(root, "more") && max) {
+        yyjson_val *t = yyjson_obj_get(yyjson_arr_get_last(spans), "times");
+        (void)printf("there are more: --after %" PRIu64 "\n", mr_json_get_u64(t, "finished_ns"));
+    }
+}
+
+static int ask(
+    const struct timeline_config *k, const char *job, yyjson_doc **doc, struct mr_error *e)
+{
+    struct mr_client c = {0};
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(job));
+    int err = mr_client_open(&k->client, &c, e);
+    if (!err)
+        err = mr_client_call(&c, "GET", (struct mr_str){0}, doc, e,
+            "/v1/jobs/%s/timeline?spans_max=%" PRIu64 "&after_ns=%" PRIu64, id, k->spans, k->after);
+    mr_client_fini(&c);
+    return err;
+}
+
+int mr_command_timeline(int argc, char **argv)
+{
+    struct timeline_config k = {0};
+    struct mr_texts rest = {0};
+    struct mr_error e = {0};
+    yyjson_doc *doc = NULL;
+    mr_config_load(&timeline_spec, argc, argv, &k, &rest);
+    bool offline = k.offline || k.redis;
+    int err =
+        offline ? read_offline(&k, rest.items[0], &doc, &e) : ask(&k, rest.items[0], &doc, &e);
+    if (!err && k.client.json) mr_client_print(doc);
+    if (!err && !k.client.json) print_spans(yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    mr_texts_fini(&rest);
+    mr_config_fini(&timeline_spec, &k);
+    return err ? mr_client_fail("timeline", &e) : MR_EXIT_OK;
+}
