@@ -12,7 +12,7 @@
 #include "base/list.h"
 #include "store/meta/keys.h"
 #include "store/meta/redis.h"
-#include "store/meta/trace_parts.h"
+#include "store/meta/trace_jobs.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -60,22 +60,13 @@ struct entry {
     char bytes[];
 };
 
-struct job {
-    mr_job_id id;
-    struct mr_trace_counts counts;
-    uint32_t waiting;    /* entries with a block */
-    bool counts_waiting; /* an entry without one */
-    bool told;           /* Redis has had its counts */
-};
-
 struct mr_trace_log {
     struct mr_trace_log_config config;
     struct mr_redis *redis;
     char *prefix, *dir, *cluster_key, *counts_key;
     mr_job_id *alive; /* ascending; until the first load */
     size_t alive_count;
-    struct job *jobs; /* ascending by id */
-    uint32_t count;
+    struct mr_trace_jobs jobs;
     struct mr_list entries;
     size_t waiting_bytes;
     uint64_t number; /* of the next entry */
@@ -85,40 +76,6 @@ struct mr_trace_log {
     mr_time retry; /* MR_NEVER: no call failed */
     bool is_here, is_loaded, was_loaded, is_refused;
 };
-
-/* ---- jobs ------------------------------------------------------------------------------------ */
-
-static uint32_t place_of(const struct mr_trace_log *l, mr_job_id id)
-{
-    uint32_t low = 0;
-    uint32_t high = l->count;
-    while (low < high) {
-        uint32_t mid = low + (high - low) / 2;
-        if (l->jobs[mid].id.v < id.v)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low;
-}
-
-static struct job *find(const struct mr_trace_log *l, mr_job_id id)
-{
-    uint32_t at = place_of(l, id);
-    return at < l->count && l->jobs[at].id.v == id.v ? &l->jobs[at] : NULL;
-}
-
-static struct job *find_or_add(struct mr_trace_log *l, mr_job_id id)
-{
-    uint32_t at = place_of(l, id);
-    if (at < l->count && l->jobs[at].id.v == id.v) return &l->jobs[at];
-    size_t old = l->count * sizeof *l->jobs;
-    l->jobs = mr_grow(l->jobs, old, old + sizeof *l->jobs);
-    memmove(&l->jobs[at + 1], &l->jobs[at], (l->count - at) * sizeof *l->jobs);
-    l->count++;
-    l->jobs[at] = (struct job){.id = id};
-    return &l->jobs[at];
-}
 
 static bool is_alive(const struct mr_trace_log *l, mr_job_id id)
 {
@@ -131,6 +88,16 @@ static bool is_alive(const struct mr_trace_log *l, mr_job_id id)
             high = mid;
     }
     return false;
+}
+
+static void not_alive(struct mr_trace_log *l, mr_job_id id)
+{
+    for (size_t i = 0; i < l->alive_count; i++)
+        if (l->alive[i].v == id.v) {
+            l->alive_count--;
+            memmove(&l->alive[i], &l->alive[i + 1], (l->alive_count - i) * sizeof *l->alive);
+            return;
+        }
 }
 
 /* ---- entries --------------------------------------------------------------------------------- */
@@ -150,27 +117,27 @@ static void entry_add(
 }
 
 /* Counts changed, and no entry that waits may bring them along. */
-static void counts_add(struct mr_trace_log *l, struct job *j)
+static void counts_add(struct mr_trace_log *l, struct mr_trace_job *j)
 {
     if (j->waiting || j->counts_waiting || l->is_refused) return;
     j->counts_waiting = true;
     entry_add(l, j->id, 'c', MR_STR(""), 0);
 }
 
-static void lose(struct mr_trace_log *l, struct job *j, uint64_t count)
+static void lose(struct mr_trace_log *l, struct mr_trace_job *j, uint64_t count)
 {
     j->counts.lost += count;
     l->lost += count;
     counts_add(l, j);
 }
 
-static bool goes_to_redis(const struct mr_trace_log *l, const struct job *j, size_t n)
+static bool goes_to_redis(const struct mr_trace_log *l, const struct mr_trace_job *j, size_t n)
 {
     return j->counts.bytes + n <= l->config.job_bytes_max && l->bytes + n <= l->config.bytes_max;
 }
 
 /* Where does this block go? */
-static void settle(struct mr_trace_log *l, struct entry *e, struct job *j)
+static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job *j)
 {
     if (goes_to_redis(l, j, e->n)) {
         e->what = 'b';
@@ -195,7 +162,7 @@ static void written(struct mr_trace_log *l)
 {
     for (; l->sent; l->sent--) {
         struct entry *e = MR_LIST_ITEM(mr_list_pop_head(&l->entries), struct entry, node);
-        struct job *j = find(l, e->job);
+        struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, e->job);
         l->waiting_bytes -= sizeof *e + e->n;
         if (j && e->n && j->waiting) j->waiting--;
         if (j && !e->n) j->counts_waiting = false;
@@ -253,7 +220,7 @@ static void call_add(
     static const struct mr_str whats[] = {
         MR_STR_INIT("b"), MR_STR_INIT("f"), MR_STR_INIT("c"), MR_STR_INIT("d")};
     size_t at = 6 + c->count + ENTRY_FIELDS * (size_t)i;
-    const struct job *j = find(l, e->job);
+    const struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, e->job);
     const struct mr_trace_counts none = {0};
     char id[MR_JOB_ID_TEXT_MAX];
     mr_job_id_format(e->job, id);
@@ -289,9 +256,10 @@ static uint32_t choose(struct mr_trace_log *l)
     MR_LIST_EACH(node, &l->entries)
     {
         struct entry *e = MR_LIST_ITEM(node, struct entry, node);
-        struct job *j = find(l, e->job);
+        struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, e->job);
         if (count == CALL_ENTRIES_MAX || (count && bytes + e->n > CALL_BYTES_MAX)) break;
-        if (e->what == '?' && j) settle(l, e, j);
+        mr_assert(j || e->what != '?'); /* they go with their job */
+        if (e->what == '?') settle(l, e, j);
         bytes += e->n;
         count++;
     }
@@ -337,17 +305,17 @@ static void load(struct mr_trace_log *l)
 static void delete_file(void *ctx, mr_job_id job)
 {
     struct mr_trace_log *l = ctx;
-    if (!is_alive(l, job) && !find(l, job)) mr_trace_file_remove(l->dir, job);
+    if (!is_alive(l, job) && !mr_trace_jobs_find(&l->jobs, job)) mr_trace_file_remove(l->dir, job);
 }
 
-static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str value, bool *seen)
+static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str value)
 {
     mr_job_id id;
     struct mr_trace_counts had = {0};
     if (mr_job_id_parse(name, &id)) return;
-    struct job *j = find(l, id);
+    struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, id);
     if (l->was_loaded) { /* we know better */
-        if (j) seen[j - l->jobs] = true;
+        if (j) j->seen = true;
         return;
     }
     if (!j && !is_alive(l, id)) {
@@ -355,7 +323,7 @@ static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str
         return;
     }
     if (mr_trace_counts_unpack(value, &had)) had = (struct mr_trace_counts){0};
-    j = find_or_add(l, id);
+    j = mr_trace_jobs_add(&l->jobs, id);
     j->told = true;
     j->counts.spans += had.spans;
     j->counts.lost += had.lost;
@@ -366,7 +334,7 @@ static void loaded_row(struct mr_trace_log *l, struct mr_str name, struct mr_str
 }
 
 /* Redis came back without it. */
-static void unload(struct mr_trace_log *l, struct job *j)
+static void unload(struct mr_trace_log *l, struct mr_trace_job *j)
 {
     l->bytes -= j->counts.bytes;
     j->counts.bytes = 0;
@@ -376,18 +344,17 @@ static void unload(struct mr_trace_log *l, struct job *j)
 static void loaded(struct mr_trace_log *l, const struct mr_buf *b)
 {
     struct mr_str pair[2];
-    bool *seen = mr_alloc_array(MR_MAX(l->count, 1u), sizeof *seen);
-    uint32_t before = l->count;
+    for (uint32_t i = 0; i < l->jobs.count; i++)
+        l->jobs.items[i].seen = false;
     for (size_t at = 0, i = 0; at < b->n; i++) {
         uint32_t n = 0;
         memcpy(&n, b->p + at, sizeof n);
         pair[i & 1] = mr_str_of(b->p + at + sizeof n, n);
         at += sizeof n + n;
-        if (i & 1) loaded_row(l, pair[0], pair[1], seen);
+        if (i & 1) loaded_row(l, pair[0], pair[1]);
     }
-    for (uint32_t i = 0; l->was_loaded && i < before; i++)
-        if (!seen[i] && l->jobs[i].told) unload(l, &l->jobs[i]);
-    mr_release(seen);
+    for (uint32_t i = 0; l->was_loaded && i < l->jobs.count; i++)
+        if (!l->jobs.items[i].seen && l->jobs.items[i].told) unload(l, &l->jobs.items[i]);
     if (!l->was_loaded && l->dir) mr_trace_file_each(l->dir, delete_file, l);
     l->is_loaded = l->was_loaded = true;
     mr_release(l->alive);
@@ -469,7 +436,7 @@ bool mr_trace_log_is_idle(const struct mr_trace_log *l)
 
 void mr_trace_log_add(struct mr_trace_log *l, mr_job_id job, struct mr_str block, uint32_t count)
 {
-    struct job *j = find_or_add(l, job);
+    struct mr_trace_job *j = mr_trace_jobs_add(&l->jobs, job);
     j->counts.spans += count;
     l->spans += count;
     if (l->waiting_bytes + block.n > WAITING_BYTES_MAX || l->is_refused) {
@@ -483,7 +450,7 @@ void mr_trace_log_add(struct mr_trace_log *l, mr_job_id job, struct mr_str block
 
 void mr_trace_log_lose(struct mr_trace_log *l, mr_job_id job, uint64_t count)
 {
-    struct job *j = find_or_add(l, job);
+    struct mr_trace_job *j = mr_trace_jobs_add(&l->jobs, job);
     j->counts.spans += count;
     l->spans += count;
     lose(l, j, count);
@@ -492,13 +459,13 @@ void mr_trace_log_lose(struct mr_trace_log *l, mr_job_id job, uint64_t count)
 
 void mr_trace_log_forget(struct mr_trace_log *l, mr_job_id job)
 {
-    uint32_t at = place_of(l, job);
-    if (at >= l->count || l->jobs[at].id.v != job.v) return;
-    l->bytes -= l->jobs[at].counts.bytes;
-    l->file_bytes -= l->jobs[at].counts.file_bytes;
+    struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, job);
+    if (!l->was_loaded) not_alive(l, job); /* then the load deletes what it finds */
+    if (!j) return;
+    l->bytes -= j->counts.bytes;
+    l->file_bytes -= j->counts.file_bytes;
     if (l->dir) mr_trace_file_remove(l->dir, job);
-    memmove(&l->jobs[at], &l->jobs[at + 1], (l->count - at - 1) * sizeof *l->jobs);
-    l->count--;
+    mr_trace_jobs_remove(&l->jobs, j);
     uint32_t i = 0;
     MR_LIST_EACH(node, &l->entries) /* what waits has nothing to wait for */
     {
@@ -517,7 +484,7 @@ void mr_trace_log_view(const struct mr_trace_log *l, mr_job_id job, struct mr_tr
     mr_trace_view_init(out, job);
     out->epoch = l->config.epoch;
     out->number = l->number;
-    const struct job *j = find(l, job);
+    const struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, job);
     if (!j) return;
     out->spans = j->counts.spans;
     MR_LIST_EACH(node, &l->entries)
@@ -595,6 +562,6 @@ void mr_trace_log_close(struct mr_trace_log **lp)
     mr_release(l->cluster_key);
     mr_release(l->counts_key);
     mr_release(l->alive);
-    mr_release(l->jobs);
+    mr_trace_jobs_fini(&l->jobs);
     mr_release(l);
 }

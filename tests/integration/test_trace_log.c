@@ -1,0 +1,395 @@
+/* The log of blocks of spans against a real redis-server on a private socket: what goes in is read
+ * back once, past a cap it lies in a file or is counted, and nothing waits for Redis. */
+#include "base/alloc.h"
+#include "host/clock.h"
+#include "host/inbox.h"
+#include "store/meta/redis.h"
+#include "store/meta/trace_read.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define JOB ((mr_job_id){(uint64_t)1 << 32 | 7})
+#define OTHER ((mr_job_id){(uint64_t)1 << 32 | 8})
+
+struct fixture {
+    char dir[64];
+    char address[128];
+    char files[128];
+    pid_t redis;
+    struct mr_inbox *news;
+    struct mr_trace_log *log;
+    struct mr_trace_log_config config;
+    struct mr_redis *reader;
+    uint32_t next; /* index of the next span */
+};
+
+static void redis_start(struct fixture *f)
+{
+    f->redis = fork();
+    assert_true(f->redis >= 0);
+    if (f->redis == 0) {
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)dup2(null, 1);
+        (void)execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", f->address + 5,
+            "--dir", f->dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
+            (char *)NULL);
+        _exit(127);
+    }
+}
+
+static void redis_stop(struct fixture *f)
+{
+    (void)kill(f->redis, SIGKILL);
+    (void)waitpid(f->redis, NULL, 0);
+}
+
+static void run_program(char *const argv[])
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)execvp(argv[0], argv);
+        _exit(127);
+    }
+    (void)waitpid(pid, NULL, 0);
+}
+
+static void tell(void *ctx, struct mr_trace_news news)
+{
+    struct fixture *f = ctx;
+    if (mr_inbox_push(f->news, &news)) mr_trace_news_fini(&news);
+}
+
+static void log_open(struct fixture *f)
+{
+    f->config.address = f->address;
+    f->config.tell = tell;
+    f->config.ctx = f;
+    assert_int_equal(mr_trace_log_open(&f->config, &f->log, NULL), MR_OK);
+}
+
+static void log_close(struct fixture *f)
+{
+    struct mr_trace_news news;
+    mr_trace_log_close(&f->log);
+    while (mr_inbox_take(f->news, &news, 1))
+        mr_trace_news_fini(&news);
+}
+
+static int setup(void **state)
+{
+    struct fixture *f = mr_alloc(sizeof *f);
+    (void)snprintf(f->dir, sizeof f->dir, "/tmp/mr-trace-XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    (void)snprintf(f->address, sizeof f->address, "unix:%s/redis.sock", f->dir);
+    (void)snprintf(f->files, sizeof f->files, "%s/files", f->dir);
+    f->news = mr_inbox_new(1024, sizeof(struct mr_trace_news));
+    f->config = (struct mr_trace_log_config){.epoch = 1,
+        .dir = f->files,
+        .job_bytes_max = 1 << 20,
+        .bytes_max = 4 << 20,
+        .file_bytes_max = 16 << 20};
+    redis_start(f);
+    const struct mr_redis_config link = {.address = f->address};
+    assert_int_equal(mr_redis_open(&link, &f->reader, NULL), MR_OK);
+    log_open(f);
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    char *const rm[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", f->dir, NULL};
+    log_close(f);
+    mr_redis_close(&f->reader);
+    redis_stop(f);
+    run_program(rm);
+    mr_inbox_free(&f->news);
+    mr_release(f);
+    return 0;
+}
+
+static void turn(struct fixture *f)
+{
+    struct mr_trace_news news;
+    size_t n = mr_inbox_wait(f->news, mr_clock_now() + 20 * MR_MS, &news, 1);
+    if (n) mr_trace_log_hear(f->log, mr_clock_now(), news);
+    mr_trace_log_tick(f->log, mr_clock_now());
+}
+
+static void settle(struct fixture *f)
+{
+    mr_time until = mr_clock_now() + 20 * MR_SECOND;
+    while (!mr_trace_log_is_idle(f->log) && mr_clock_now() < until)
+        turn(f);
+    assert_true(mr_trace_log_is_idle(f->log));
+}
+
+static void wait_away(struct fixture *f)
+{
+    mr_time until = mr_clock_now() + 20 * MR_SECOND;
+    while (mr_redis_is_here(f->reader) && mr_clock_now() < until)
+        turn(f);
+    turn(f);
+}
+
+static void add(struct fixture *f, mr_job_id job, uint32_t blocks, uint32_t spans)
+{
+    struct mr_trace_encoder *e = mr_trace_encoder_new();
+    for (uint32_t i = 0; i < blocks; i++) {
+        mr_trace_encoder_begin(e, job);
+        for (uint32_t k = 0; k < spans; k++) {
+            const struct mr_trace_span s = {.index = f->next++,
+                .attempt = 1,
+                .op = MR_STR("inc"),
+                .worker = MR_STR("w"),
+                .started = 1000000,
+                .finished = 2000000,
+                .accounted = 3000000 + f->next * 5000000000u};
+            assert_int_equal(mr_trace_encoder_add(e, &s), MR_OK);
+        }
+        mr_trace_log_add(f->log, job, mr_trace_encoder_end(e), spans);
+    }
+    mr_trace_encoder_free(&e);
+}
+
+struct read {
+    uint64_t spans, sum;
+};
+
+static void on_span(void *ctx, const struct mr_trace_span *s)
+{
+    struct read *r = ctx;
+    r->spans++;
+    r->sum += s->index;
+    assert_true(mr_str_eq(s->op, MR_STR("inc")));
+}
+
+static struct mr_trace_tally read_view(
+    struct fixture *f, const char *dir, const struct mr_trace_view *v, struct read *r)
+{
+    const struct mr_trace_source source = {.redis = f->reader, .dir = dir};
+    struct mr_trace_tally t;
+    *r = (struct read){0};
+    mr_trace_read(&source, v, NULL, on_span, r, &t);
+    assert_true(t.spans == r->spans);
+    return t;
+}
+
+static struct mr_trace_tally read_job(
+    struct fixture *f, const char *dir, mr_job_id job, struct read *r)
+{
+    struct mr_trace_view v;
+    mr_trace_log_view(f->log, job, &v);
+    struct mr_trace_tally t = read_view(f, dir, &v, r);
+    mr_trace_view_fini(&v);
+    return t;
+}
+
+static void assert_all(struct fixture *f, mr_job_id job, uint64_t spans)
+{
+    struct read r;
+    struct mr_trace_tally t = read_job(f, f->files, job, &r);
+    assert_int_equal(t.not_recorded, 0);
+    assert_int_equal(r.spans, spans);
+    assert_true(r.sum == spans * (spans - 1) / 2); /* each once */
+}
+
+static void what_goes_in_is_read_back_once(void **state)
+{
+    struct fixture *f = *state;
+    struct read r;
+    add(f, JOB, 50, 100); /* part of it waits, part is under way, part is there */
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+        assert_all(f, JOB, 5000);
+        turn(f);
+    }
+    settle(f);
+    assert_all(f, JOB, 5000);
+    const struct mr_trace_source source = {.redis = f->reader};
+    struct mr_trace_view v;
+    assert_int_equal(mr_trace_view_load(&source, JOB, &v), MR_OK); /* as a tool does */
+    assert_int_equal(read_view(f, NULL, &v, &r).not_recorded, 0);
+    assert_int_equal(r.spans, 5000);
+    mr_trace_view_fini(&v);
+    assert_int_equal(mr_trace_view_load(&source, OTHER, &v), MR_ENOENT);
+}
+
+static void a_job_that_is_forgotten_leaves_nothing(void **state)
+{
+    struct fixture *f = *state;
+    const struct mr_trace_source source = {.redis = f->reader};
+    struct mr_trace_view v;
+    struct mr_trace_log_totals totals;
+    add(f, JOB, 10, 10);
+    settle(f);
+    add(f, JOB, 10, 10);
+    mr_trace_log_forget(f->log, JOB);
+    settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    assert_int_equal(mr_trace_view_load(&source, JOB, &v), MR_ENOENT);
+    mr_trace_log_totals(f->log, &totals);
+    assert_int_equal(totals.bytes, 0);
+    assert_int_equal(totals.waiting_bytes, 0);
+}
+
+static void past_a_cap_blocks_lie_in_files(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_trace_log_totals totals;
+    struct read r;
+    add(f, JOB, 40, 10000); /* more than 1 MiB */
+    settle(f);
+    mr_trace_log_totals(f->log, &totals);
+    assert_true(totals.bytes <= f->config.job_bytes_max);
+    assert_true(totals.bytes > f->config.job_bytes_max / 2);
+    assert_true(totals.file_bytes > 0);
+    assert_int_equal(totals.lost, 0);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    assert_all(f, JOB, 400000);
+    struct mr_trace_tally t = read_job(f, NULL, JOB, &r); /* a reader on another machine */
+    assert_true(r.spans > 0 && r.spans < 400000);
+    assert_int_equal(r.spans + t.not_recorded, 400000);
+    /* the next life finds both, and takes away what belongs to no job */
+    const mr_job_id alive[] = {OTHER, JOB};
+    log_close(f);
+    f->config.jobs = alive;
+    f->config.jobs_count = 2;
+    f->config.epoch = 2;
+    log_open(f);
+    add(f, OTHER, 1, 1);
+    settle(f);
+    assert_all(f, JOB, 400000);
+    log_close(f);
+    f->config.jobs_count = 1;
+    f->config.epoch = 3;
+    log_open(f);
+    add(f, OTHER, 1, 1);
+    settle(f);
+    mr_trace_log_totals(f->log, &totals);
+    assert_int_equal(totals.file_bytes, 0);
+    MR_AUTO(mr_free_ptr) char *path = mr_format("%s/j1-7.trace", f->files);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
+static void without_room_spans_are_counted(void **state)
+{
+    struct fixture *f = *state;
+    struct read r;
+    log_close(f);
+    f->config.dir = NULL;
+    log_open(f);
+    add(f, JOB, 40, 10000);
+    settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    struct mr_trace_tally t = read_job(f, NULL, JOB, &r);
+    assert_true(r.spans > 0 && t.not_recorded > 0);
+    assert_int_equal(r.spans + t.not_recorded, 400000);
+    mr_trace_log_lose(f->log, OTHER, 5);
+    settle(f);
+    const struct mr_trace_source source = {.redis = f->reader};
+    struct mr_trace_view v;
+    assert_int_equal(mr_trace_view_load(&source, OTHER, &v), MR_OK);
+    assert_int_equal(v.spans, 5);
+    mr_trace_view_fini(&v);
+}
+
+static void what_redis_misses_is_written_when_it_is_back(void **state)
+{
+    struct fixture *f = *state;
+    add(f, JOB, 20, 100);
+    settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    add(f, JOB, 20, 100); /* a call is under way when it dies */
+    redis_stop(f);
+    wait_away(f);
+    add(f, JOB, 20, 100);
+    redis_start(f);
+    settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    assert_all(f, JOB, 6000);
+}
+
+static void what_waits_is_bounded(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_trace_log_totals totals;
+    settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    redis_stop(f);
+    wait_away(f);
+    add(f, JOB, 1000, 12000);
+    mr_trace_log_totals(f->log, &totals);
+    assert_true(totals.waiting_bytes <= (size_t)33 << 20);
+    assert_true(totals.lost > 0 && totals.lost < totals.spans);
+    redis_start(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    struct read r;
+    struct mr_trace_tally t = read_job(f, f->files, JOB, &r);
+    assert_int_equal(r.spans + t.not_recorded, 12000000);
+}
+
+static void an_empty_redis_is_noticed(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_trace_log_totals totals;
+    struct read r;
+    char text[160];
+    add(f, JOB, 20, 100);
+    settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    redis_stop(f);
+    (void)snprintf(text, sizeof text, "%s/appendonlydir", f->dir);
+    char *const rm[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", text, NULL};
+    run_program(rm);
+    wait_away(f);
+    redis_start(f);
+    add(f, JOB, 20, 100);
+    settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    struct mr_trace_tally t = read_job(f, f->files, JOB, &r);
+    assert_int_equal(r.spans, 2000);
+    assert_int_equal(t.not_recorded, 2000);
+    mr_trace_log_totals(f->log, &totals);
+    assert_true(totals.bytes > 0 && totals.bytes < 40000);
+}
+
+static void an_older_life_writes_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_reply *reply = NULL;
+    struct read r;
+    add(f, JOB, 1, 10);
+    settle(f);
+    assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
+    const struct mr_str argv[] = {
+        MR_STR("HSET"), MR_STR("millrace:cluster"), MR_STR("epoch"), MR_STR("9")};
+    assert_int_equal(mr_redis_call(f->reader, MR_ARRAY_LEN(argv), argv, &reply, NULL), MR_OK);
+    mr_reply_free(&reply);
+    add(f, JOB, 1, 10);
+    settle(f);
+    struct mr_trace_tally t = read_job(f, f->files, JOB, &r);
+    assert_int_equal(r.spans, 10);
+    assert_int_equal(t.not_recorded, 10);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+    const struct CMUnitTest tests[] = {T(what_goes_in_is_read_back_once),
+        T(a_job_that_is_forgotten_leaves_nothing), T(past_a_cap_blocks_lie_in_files),
+        T(without_room_spans_are_counted), T(what_redis_misses_is_written_when_it_is_back),
+        T(what_waits_is_bounded), T(an_empty_redis_is_noticed), T(an_older_life_writes_nothing)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
