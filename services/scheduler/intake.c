@@ -1,6 +1,7 @@
 /* One thread: takes requests in order, parses, resolves what the graph names outside itself, packs
  * the graph for the journal, and answers through the shell's inbox. It has its own registry of
- * built-in operators and hears of foreign ones by message. */
+ * built-in operators and hears of foreign ones by message. The core thread has another, for small
+ * requests; what it cannot answer without waiting, or within its bounds, the thread does. */
 #include "services/scheduler/intake.h"
 
 #include "base/alloc.h"
@@ -20,10 +21,20 @@
 
 #define WAITING_MAX 1024 /* requests; ops that workers tell of have room beside them */
 #define FOREIGN_MAX 65536
+#define AT_ONCE_BYTES_MAX ((size_t)4096) /* a body that the core thread parses: some 100 us */
+#define AT_ONCE_NODES_MAX 64
+#define AT_ONCE_ARGS_MAX ((size_t)16384)
 
 struct message {
     struct mr_intake_request *request; /* NULL: op, or neither: stop */
     char *op;
+};
+
+struct ops { /* of one thread */
+    struct mr_registry *registry;
+    struct mr_graph_catalogue builtin;
+    char **foreign; /* sorted */
+    uint32_t foreign_count;
 };
 
 struct mr_intake {
@@ -32,11 +43,9 @@ struct mr_intake {
     struct mr_inbox *inbox;
     struct mr_redis *redis;
     struct mr_directory *directory;
-    struct mr_registry *registry;
-    struct mr_graph_catalogue builtin;
-    char **foreign; /* sorted */
-    uint32_t foreign_count;
-    uint32_t waiting; /* requests under way; the shell's thread counts */
+    struct ops ops;      /* of the intake's thread */
+    struct ops core_ops; /* of the core's */
+    uint32_t waiting;    /* requests under way; the core's thread counts */
 };
 
 void mr_intake_request_free(struct mr_intake_request **rp)
@@ -69,15 +78,15 @@ static int by_text(const void *a, const void *b)
 
 static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
 {
-    const struct mr_intake *in = ctx;
-    if (in->builtin.find(in->builtin.ctx, op, out)) return true;
+    const struct ops *o = ctx;
+    if (o->builtin.find(o->builtin.ctx, op, out)) return true;
     char name[MR_OP_NAME_BYTES_MAX + 1];
     if (op.n >= sizeof name) return false;
     memcpy(name, op.p, op.n);
     name[op.n] = 0;
     const char *key = name;
-    if (!in->foreign_count ||
-        !bsearch(&key, in->foreign, in->foreign_count, sizeof *in->foreign, by_text))
+    if (!o->foreign_count ||
+        !bsearch(&key, o->foreign, o->foreign_count, sizeof *o->foreign, by_text))
         return false;
     *out = (struct mr_graph_op_info){.any_positional = true, .any_named = true};
     return true;
@@ -85,23 +94,37 @@ static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *
 
 static struct mr_str name_at(const void *ctx, uint32_t i)
 {
-    const struct mr_intake *in = ctx;
-    uint32_t builtin = mr_registry_count(in->registry);
-    if (i < builtin) return mr_str(mr_registry_at(in->registry, i)->name);
-    return i - builtin < in->foreign_count ? mr_str(in->foreign[i - builtin]) : MR_STR("");
+    const struct ops *o = ctx;
+    uint32_t builtin = mr_registry_count(o->registry);
+    if (i < builtin) return mr_str(mr_registry_at(o->registry, i)->name);
+    return i - builtin < o->foreign_count ? mr_str(o->foreign[i - builtin]) : MR_STR("");
 }
 
-static void add_op(struct mr_intake *in, char *name)
+static void ops_init(struct ops *o)
+{
+    o->registry = mr_registry_new();
+    o->builtin = mr_registry_catalogue(o->registry);
+}
+
+static void ops_fini(struct ops *o)
+{
+    for (uint32_t i = 0; i < o->foreign_count; i++)
+        mr_release(o->foreign[i]);
+    mr_release(o->foreign);
+    mr_registry_free(&o->registry);
+}
+
+static void add_op(struct ops *o, char *name)
 {
     struct mr_graph_op_info info;
-    if (in->foreign_count >= FOREIGN_MAX || find_op(in, mr_str(name), &info)) {
+    if (o->foreign_count >= FOREIGN_MAX || find_op(o, mr_str(name), &info)) {
         mr_release(name);
         return;
     }
-    size_t old = in->foreign_count * sizeof *in->foreign;
-    in->foreign = mr_grow(in->foreign, old, old + sizeof *in->foreign);
-    in->foreign[in->foreign_count++] = name;
-    qsort(in->foreign, in->foreign_count, sizeof *in->foreign, by_text);
+    size_t old = o->foreign_count * sizeof *o->foreign;
+    o->foreign = mr_grow(o->foreign, old, old + sizeof *o->foreign);
+    o->foreign[o->foreign_count++] = name;
+    qsort(o->foreign, o->foreign_count, sizeof *o->foreign, by_text);
 }
 
 /* ---- one request --------------------------------------------------------------------------- */
@@ -160,11 +183,14 @@ static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error
     return err;
 }
 
-static int parse(
-    struct mr_intake *in, struct mr_intake_request *r, struct mr_graph **out, struct mr_error *e)
+/* Within `limits`, or NULL: within those of any job; then a body of JSON is used up. */
+static int parse(struct ops *o, struct mr_intake_request *r, const struct mr_json_limits *limits,
+    struct mr_graph **out, struct mr_error *e)
 {
-    const struct mr_graph_catalogue catalogue = {.find = find_op, .name_at = name_at, .ctx = in};
+    const struct mr_graph_catalogue catalogue = {.find = find_op, .name_at = name_at, .ctx = o};
     struct mr_str body = mr_buf_str(&r->body);
+    if (r->form == MR_INTAKE_JSON && limits)
+        return mr_graph_from_json_within(body, &catalogue, limits, out, e);
     if (r->form == MR_INTAKE_JSON) return mr_graph_from_json_buf(&r->body, &catalogue, out, e);
     struct mr_builder *b = mr_builder_new();
     int err = r->form == MR_INTAKE_GRAPH ? add_message(b, body, e) : add_columns(b, body, e);
@@ -237,24 +263,75 @@ static int resolve(struct mr_intake *in, struct mr_intake_done *d, struct mr_err
     return MR_OK;
 }
 
-static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
+static struct mr_intake_done *done_new(const struct mr_intake_request *r)
 {
     struct mr_intake_done *d = mr_alloc(sizeof *d);
     d->ticket = r->ticket;
     mr_buf_init(&d->graph_bytes, (size_t)8 << 30);
     XXH128_hash_t h = XXH3_128bits(r->body.p, r->body.n);
     d->body_hash = (mr_graph_hash){h.high64, h.low64};
-    int err = parse(in, r, &d->graph, &d->error);
+    return d;
+}
+
+static void done_failed(struct mr_intake_done *d, int err)
+{
+    mr_graph_free(&d->graph);
+    if (!d->error.code) (void)mr_fail(&d->error, err, "%s", mr_err_words(err));
+}
+
+static void keep_request_id(struct mr_intake_done *d, const struct mr_intake_request *r)
+{
+    if (r->request_id)
+        d->graph->job.request_id = mr_pool_copy(&d->graph->text, mr_str(r->request_id));
+}
+
+static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
+{
+    struct mr_intake_done *d = done_new(r);
+    int err = parse(&in->ops, r, NULL, &d->graph, &d->error);
     if (err == MR_ELIMIT)
         err = d->error.code = MR_EINVAL; /* trying again will not make it smaller */
-    if (!err && r->request_id)
-        d->graph->job.request_id = mr_pool_copy(&d->graph->text, mr_str(r->request_id));
-    if (!err) err = resolve(in, d, &d->error);
-    if (!err) err = mr_graph_to_bytes(d->graph, &d->graph_bytes, &d->error);
     if (err) {
-        mr_graph_free(&d->graph);
-        if (!d->error.code) (void)mr_fail(&d->error, err, "%s", mr_err_words(err));
+        done_failed(d, err);
+        return d;
     }
+    keep_request_id(d, r);
+    err = resolve(in, d, &d->error);
+    if (!err) err = mr_graph_to_bytes(d->graph, &d->graph_bytes, &d->error);
+    if (err) done_failed(d, err);
+    return d;
+}
+
+/* Few bytes can ask for much only by a loop, and a loop has this word in it, or an escape. */
+static bool may_be_large(const struct mr_intake_request *r)
+{
+    if (r->body.n > AT_ONCE_BYTES_MAX) return true;
+    return r->form == MR_INTAKE_JSON &&
+           (memchr(r->body.p, '\\', r->body.n) || memmem(r->body.p, r->body.n, "\"for\"", 5));
+}
+
+static bool names_outside(const struct mr_graph *g)
+{
+    return g->option_of || memchr(g->kind, MR_NODE_NAME, g->nodes_count) ||
+           memchr(g->kind, MR_NODE_OBJECT, g->nodes_count);
+}
+
+struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_request *r)
+{
+    static const struct mr_json_limits limits = {
+        AT_ONCE_NODES_MAX, AT_ONCE_ARGS_MAX, AT_ONCE_BYTES_MAX};
+    if (in->waiting || !r->body.n || may_be_large(r)) return NULL;
+    struct mr_intake_done *d = done_new(r);
+    int err = parse(&in->core_ops, r, &limits, &d->graph, &d->error);
+    if (err == MR_ELIMIT || (!err && names_outside(d->graph))) {
+        mr_intake_done_free(&d);
+        return NULL;
+    }
+    if (!err) {
+        keep_request_id(d, r);
+        err = mr_graph_to_bytes(d->graph, &d->graph_bytes, &d->error);
+    }
+    if (err) done_failed(d, err);
     return d;
 }
 
@@ -267,7 +344,7 @@ static void run(void *ctx)
             if (mr_inbox_is_closed(in->inbox)) return;
             continue;
         }
-        if (m.op) add_op(in, m.op);
+        if (m.op) add_op(&in->ops, m.op);
         if (!m.request) continue;
         struct mr_intake_done *d = handle(in, m.request);
         mr_intake_request_free(&m.request);
@@ -283,8 +360,8 @@ int mr_intake_open(struct mr_shell *sh, struct mr_error *e)
     sh->intake = in;
     in->sh = sh;
     in->inbox = mr_inbox_new(WAITING_MAX + FOREIGN_MAX, sizeof(struct message));
-    in->registry = mr_registry_new();
-    in->builtin = mr_registry_catalogue(in->registry);
+    ops_init(&in->ops);
+    ops_init(&in->core_ops);
     const struct mr_redis_config link = {
         .address = sh->options.redis, .password = sh->options.redis_password};
     int err = mr_redis_open(&link, &in->redis, e);
@@ -309,10 +386,8 @@ void mr_intake_close(struct mr_intake **inp)
     mr_inbox_free(&in->inbox);
     mr_redis_close(&in->redis);
     mr_directory_free(&in->directory);
-    for (uint32_t i = 0; i < in->foreign_count; i++)
-        mr_release(in->foreign[i]);
-    mr_release(in->foreign);
-    mr_registry_free(&in->registry);
+    ops_fini(&in->ops);
+    ops_fini(&in->core_ops);
     mr_release(in);
 }
 
@@ -335,6 +410,7 @@ void mr_intake_add_op(struct mr_intake *in, struct mr_str name)
 {
     char *copy = mr_alloc(name.n + 1);
     memcpy(copy, name.p, name.n);
+    add_op(&in->core_ops, mr_copy_text(copy));
     const struct message m = {.op = copy};
     if (mr_inbox_push(in->inbox, &m)) mr_release(copy); /* its worker will tell again */
 }

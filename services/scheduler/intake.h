@@ -1,5 +1,7 @@
 /* Parses submitted graphs on a thread of its own, resolves names, and hands the result to the core
- * thread. It owns its copy of the catalogue and its own connection to Redis; nothing is shared. */
+ * thread. The thread owns its copy of the catalogue and its own connection to Redis; nothing is
+ * shared. What is so small that two hand-offs between threads would cost more than parsing it is
+ * parsed on the core thread, with that thread's own copy of the catalogue. */
 #pragma once
 
 #include "services/scheduler/shell.h"
@@ -28,6 +30,9 @@ struct mr_intake_done {
 int mr_intake_open(struct mr_shell *sh, struct mr_error *e);
 void mr_intake_close(struct mr_intake **in);
 
+/* The answer to a small request when nothing waits before it, made at once (free the request); else
+ * NULL: push it. */
+struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_request *request);
 /* Takes the request; its answer comes as MR_SHELL_PARSED. MR_ELIMIT when too many wait. */
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request);
 /* That answer was taken: one waits less. */

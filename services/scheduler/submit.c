@@ -148,6 +148,12 @@ static void on_half_close(struct mr_rpc_call *call)
         mr_shell_fail(call, MR_EINVAL, "a submission without a message");
         return;
     }
+    struct mr_intake_done *done = mr_intake_at_once(s->sh->intake, s->request);
+    if (done) {
+        mr_intake_request_free(&s->request);
+        mr_submit_parsed(s->sh, done);
+        return;
+    }
     if (mr_intake_push(s->sh->intake, &s->request))
         mr_shell_fail(call, MR_EAWAY, "too many submissions are waiting: try again");
 }
