@@ -119,6 +119,7 @@ static void call_free(struct mr_rpc_call *call)
     slot_give(loop, (uint32_t)call->id.v);
     loop->calls_count--;
     mr_list_remove(&call->dirty_node);
+    mr_list_remove(&call->owed_node);
     mr_list_remove(&call->owner_node);
     grpc_call_unref(call->grpc);
     grpc_slice_unref(call->path);
@@ -235,12 +236,10 @@ static void recv_done(struct mr_rpc_tag *tag, bool ok)
     } else {
         call->peer_half_closed = true; /* broken off, which is not an end */
     }
-    /* An answer leaves before the next read, which makes gRPC write a window update. */
-    if (call->loop->turn_is_young && mr_list_is_linked(&call->dirty_node)) {
-        mr_list_remove(&call->dirty_node);
-        mr_rpc_call_flush(call);
-    }
-    mr_rpc_call_pump(call);
+    if (!call->loop->turn_is_young)
+        mr_rpc_call_pump(call);
+    else if (!mr_list_is_linked(&call->owed_node))
+        mr_list_add_tail(&call->loop->owed, &call->owed_node);
     mr_rpc_call_end_if_over(call);
 }
 
@@ -397,6 +396,7 @@ struct mr_rpc_call *mr_rpc_call_new(struct mr_rpc_loop *loop, grpc_call *grpc)
     call->id.v = (uint64_t)loop->slots[slot].generation << 32 | slot;
     loop->calls_count++;
     mr_list_init(&call->dirty_node);
+    mr_list_init(&call->owed_node);
     mr_list_init(&call->owner_node);
     call->recv_tag.done = recv_done;
     call->send_tag.done = send_done;

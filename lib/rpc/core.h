@@ -30,8 +30,9 @@ struct mr_rpc_loop {
     _Atomic bool wake_under_way;
     _Atomic uintptr_t runner; /* the thread inside mr_rpc_loop_run; 0: none */
     bool woken;
-    bool turn_is_young;   /* in the first event of a turn: latency counts more than throughput */
+    bool turn_is_young;   /* in an event it slept for: latency counts more than throughput */
     struct mr_list dirty; /* calls with something to send */
+    struct mr_list owed;  /* calls that ask for their next message a little later */
     struct mr_rpc_slot *slots;
     uint32_t slots_count;
     uint32_t slots_free;
@@ -70,6 +71,7 @@ struct mr_rpc_call {
     void *context;
     void (*on_freed)(struct mr_rpc_call *call); /* the server counts */
     struct mr_list dirty_node;                  /* on loop->dirty */
+    struct mr_list owed_node;                   /* on loop->owed */
     struct mr_list owner_node;                  /* on the server's or channel's list */
 
     struct mr_rpc_tag open_tag, recv_tag, send_tag, close_tag;
@@ -111,7 +113,6 @@ struct mr_rpc_call {
 /* loop.c */
 gpr_timespec mr_rpc_timespec(mr_time t);
 mr_time mr_rpc_time(gpr_timespec t);
-void mr_rpc_loop_flush(struct mr_rpc_loop *loop); /* sends what dirty calls have */
 
 /* call.c */
 struct mr_rpc_call *mr_rpc_call_new(struct mr_rpc_loop *loop, grpc_call *grpc);

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "host/clock.h"
 #include "host/log.h"
 
 #include <grpc/support/log.h>
@@ -12,6 +13,7 @@
 #define EVENTS_MAX 1024 /* of one turn */
 #define FLUSH_EVERY 32  /* events: the longest that a queued message waits in a busy turn */
 #define SLOTS_GROWTH 256
+#define SLEPT (3 * MR_US) /* an event that took longer to come was waited for */
 
 gpr_timespec mr_rpc_timespec(mr_time t)
 {
@@ -68,6 +70,7 @@ struct mr_rpc_loop *mr_rpc_loop_new(void)
     loop->wake_tag.done = woken;
     loop->slots_free = UINT32_MAX;
     mr_list_init(&loop->dirty);
+    mr_list_init(&loop->owed);
     return loop;
 }
 
@@ -101,18 +104,29 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop)
     }
 }
 
+/* Asking for a message makes gRPC write a window update, and its peer wake up for that. So after a
+ * message that this thread slept for it waits until the owner has acted on the message; not in a
+ * busy turn, where messages are taken in a row. */
+static void ask_owed(struct mr_rpc_loop *loop)
+{
+    for (struct mr_list *node; (node = mr_list_pop_head(&loop->owed));)
+        mr_rpc_call_pump(MR_LIST_ITEM(node, struct mr_rpc_call, owed_node));
+}
+
 /* What the first event queued leaves at once, for latency; in a busy turn sends wait a little, so
  * that they coalesce. */
 static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
 {
     gpr_timespec at = mr_rpc_timespec(loop->woken ? 0 : deadline);
+    mr_time begun = mr_clock_now();
     size_t n = 0;
     while (n < EVENTS_MAX) {
         grpc_event ev = grpc_completion_queue_next(loop->cq, at, NULL);
         if (ev.type == GRPC_QUEUE_TIMEOUT) break;
         mr_assert(ev.type == GRPC_OP_COMPLETE);
         struct mr_rpc_tag *tag = ev.tag;
-        loop->turn_is_young = n == 0;
+        loop->turn_is_young = n == 0 && mr_clock_now() - begun > SLEPT;
+        if (n) ask_owed(loop);
         tag->done(tag, ev.success != 0);
         if (n++ % FLUSH_EVERY == 0) mr_rpc_loop_flush(loop);
         at = gpr_time_0(GPR_CLOCK_MONOTONIC);
@@ -125,6 +139,7 @@ size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline)
     mr_assert(!atomic_load(&loop->runner)); /* not from inside a callback */
     atomic_store(&loop->runner, (uintptr_t)pthread_self());
     mr_rpc_loop_flush(loop);
+    ask_owed(loop);
     size_t n = run_events(loop, deadline);
     if (loop->turn) loop->turn(loop->turn_ctx);
     mr_rpc_loop_flush(loop);

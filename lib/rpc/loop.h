@@ -19,6 +19,9 @@ void mr_rpc_loop_free(struct mr_rpc_loop **loop);
  * events it handled: 0 after the deadline. */
 size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline);
 
+/* Sends what was queued, now: for whom the next turn is too late. Not from inside a callback. */
+void mr_rpc_loop_flush(struct mr_rpc_loop *loop);
+
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop); /* any thread: ends a waiting mr_rpc_loop_run */
 
 /* For mr_inbox_set_waiter: then mr_inbox_wait runs this loop. */

@@ -167,7 +167,11 @@ void mr_ledger_perform(struct mr_shell *sh)
     append_all(l, &sh->fx.journal, true);
     bool worth = l->bytes > COMPACT_BYTES_MIN && l->bytes > COMPACT_FACTOR * l->snapshot_bytes;
     if (worth && !l->has_snapshot && mr_journal_is_here(l->journal)) snapshot(l);
-    mr_journal_flush(l->journal);
+}
+
+void mr_ledger_flush(struct mr_shell *sh)
+{
+    mr_journal_flush(sh->ledger->journal);
 }
 
 static void acked(struct mr_ledger *l, uint64_t sequence)

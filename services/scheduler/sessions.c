@@ -204,18 +204,19 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 
 static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sched_store_batch *b);
 
-/* Sends a worker's batch if its stream takes it. */
-static void flush_worker(struct mr_shell *sh, uint32_t slot)
+/* Sends a worker's batch if its stream takes it; true: with tasks. */
+static bool flush_worker(struct mr_shell *sh, uint32_t slot)
 {
     struct session *x = sh->sessions->worker[slot];
     struct mr_sched_batch *b = &sh->fx.worker[slot];
-    if (!x || !b->is_dirty || b->session != x->number) return;
+    if (!x || !b->is_dirty || b->session != x->number) return false;
     struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, x->call);
-    if (!call) return;
+    if (!call) return false;
     if (!mr_rpc_call_is_writable(call)) {
         x->is_waiting = true;
-        return;
+        return false;
     }
+    bool with_tasks = b->tasks.count > 0;
     mr_pb_arena_clear(&sh->scratch);
     Millrace__V1__SchedulerMessage *m = mr_wire_batch(sh, b, &x->tables);
     if (m->registered) m->registered->time_ns = mr_clock_now();
@@ -225,6 +226,7 @@ static void flush_worker(struct mr_shell *sh, uint32_t slot)
         mr_rpc_call_cancel(call);
     }
     mr_sched_batch_clear(b);
+    return with_tasks;
 }
 
 static void flush_store(struct mr_shell *sh, uint32_t number)
@@ -279,17 +281,19 @@ static void on_writable(struct mr_rpc_call *call)
     if (x->is_store)
         flush_store(x->sh, x->slot);
     else
-        flush_worker(x->sh, x->slot);
+        (void)flush_worker(x->sh, x->slot);
 }
 
-void mr_sessions_flush(struct mr_shell *sh)
+bool mr_sessions_flush(struct mr_shell *sh)
 {
+    bool with_tasks = false;
     const uint32_t *workers = (const void *)sh->fx.dirty_workers.p;
     const uint32_t *stores = (const void *)sh->fx.dirty_stores.p;
     for (size_t i = 0; i < sh->fx.dirty_workers.n / sizeof *workers; i++)
-        flush_worker(sh, workers[i]);
+        with_tasks = flush_worker(sh, workers[i]) || with_tasks;
     for (size_t i = 0; i < sh->fx.dirty_stores.n / sizeof *stores; i++)
         flush_store(sh, stores[i]);
+    return with_tasks;
 }
 
 static struct session *find(struct mr_sessions *s, uint64_t number)

@@ -103,7 +103,10 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     }
 }
 
-/* The journal first, then what people are told, then what workers are told. */
+/* What people are told, then what workers are told, then the journal: it waits for nothing of the
+ * turn, since dispatch need not wait for it and promises are told when it has answered. Writing to
+ * Redis takes as long as a worker needs to begin, so tasks leave before that, and all else after.
+ */
 static void perform(struct mr_shell *sh)
 {
     mr_ledger_perform(sh);
@@ -114,8 +117,9 @@ static void perform(struct mr_shell *sh)
         perform_note(sh, &n);
     }
     mr_trace_add(sh);
-    mr_sessions_flush(sh);
+    if (mr_sessions_flush(sh)) mr_rpc_loop_flush(sh->loop);
     mr_ledger_perform(sh);
+    mr_ledger_flush(sh);
     mr_sched_effects_clear(&sh->fx);
 }
 
@@ -225,7 +229,10 @@ void mr_shell_close(struct mr_shell **shp)
     *shp = NULL;
     if (!sh) return;
     if (sh->server) mr_rpc_server_close(&sh->server, MR_SECOND / 2);
-    if (sh->core) mr_ledger_perform(sh);
+    if (sh->core) {
+        mr_ledger_perform(sh);
+        mr_ledger_flush(sh);
+    }
     mr_intake_close(&sh->intake);
     mr_ledger_close(&sh->ledger);
     mr_follow_free(&sh->follow);
