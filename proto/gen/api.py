@@ -32,6 +32,7 @@ ROLES = {
     "millrace.v1.Jobs.SubmitStream": "USER",
     "millrace.v1.Metrics.Read": "READER",
     "millrace.v1.Objects.Pull": "SERVICE",
+    "millrace.v1.Objects.Renamed": "SERVICE",
     "millrace.v1.StoreSession.*": "SERVICE",
     "millrace.v1.WorkerSession.*": "SERVICE",
 }

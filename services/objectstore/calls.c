@@ -446,6 +446,9 @@ static void stats_done(struct mr_op *op)
     out.spills = s->spills;
     out.restores = s->restores;
     out.freed_unclaimed = s->orphans_freed;
+    out.pinned_bytes = s->pinned_bytes;
+    out.objects_max = s->objects_max;
+    out.seals_refused = s->seals_refused;
     reply(op, &out);
 }
 
@@ -475,6 +478,10 @@ static void metrics_done(struct mr_op *op)
     series(&b, "used_bytes", "gauge", "Bytes of objects in memory.", s->object_bytes);
     series(&b, "spilled_bytes", "gauge", "Bytes of objects on disk only.", s->spilled_bytes);
     series(&b, "persisted_bytes", "gauge", "Bytes of persisted objects.", s->persisted_bytes);
+    series(&b, "pinned_bytes", "gauge", "Bytes of objects that are pinned.", s->pinned_bytes);
+    series(&b, "objects_max", "gauge", "Objects that may be known.", s->objects_max);
+    series(&b, "seals_refused_total", "counter", "Objects lost because of that limit.",
+        s->seals_refused);
     series(&b, "objects", "gauge", "Objects known.", s->objects);
     series(&b, "clients", "gauge", "Local clients.", s->clients);
     series(&b, "segments", "gauge", "Segments of shared memory.", s->segments);
@@ -515,6 +522,7 @@ static const struct mr_rpc_method methods[] = {
     {.name = "Resolve", .handler = UNARY(mr_on_resolve)},
     {.name = "Unname", .handler = UNARY(mr_on_unname)},
     {.name = "Names", .handler = UNARY(mr_on_names)},
+    {.name = "Renamed", .handler = UNARY(mr_on_renamed)},
     {.name = "Stats", .handler = UNARY(on_stats)},
 };
 static const struct mr_rpc_method metrics_methods[] = {{.name = "Read", .handler = UNARY(on_metrics)}};

@@ -1,11 +1,14 @@
 /* Names: given, found, taken away, listed. */
 #include "base/limits.h"
 #include "host/clock.h"
+#include "host/log.h"
 #include "services/objectstore/op.h"
+#include "services/objectstore/puller.h"
 
 #include <string.h>
 
 #define PAGE_MAX 1000u
+#define TELL_TIMEOUT (30 * MR_SECOND)
 
 static Millrace__V1__NameInfo *info_of(struct mr_op *op, const struct mr_name_record *r)
 {
@@ -39,12 +42,79 @@ static void fail_name(struct mr_op *op, struct mr_str name)
         mr_op_fail(op, op->err, "name \"%.*s\": %s", MR_STR_ARG(name), mr_err_words(op->err));
 }
 
+/* ---- letting go of what a name meant: here, or on the node that has it ------------------------
+ */
+
+static void told(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+{
+    (void)ctx;
+    (void)reply;
+    if (status->code)
+        mr_log(MR_WARN, "name.not_told", "code=%d what=\"%.*s\"", status->code,
+            MR_STR_ARG(status->message));
+}
+
+/* One that is not reached looks at all names when it starts again. */
+static void tell_store(struct mr_op *op, const struct mr_name_record *was)
+{
+    struct mr_rpc_channel *channel =
+        op->sv->puller ? mr_puller_channel(op->sv->puller, was->address.p) : NULL;
+    if (!channel) return;
+    unsigned char id[16];
+    mr_object_id_to_bytes(was->object, id);
+    Millrace__V1__RenamedRequest request = MILLRACE__V1__RENAMED_REQUEST__INIT;
+    request.name = mr_op_text(op, was->name);
+    request.object = (ProtobufCBinaryData){sizeof id, id};
+    struct mr_buf wire;
+    mr_buf_init(&wire, 8192);
+    mr_pb_pack(&request.base, &wire);
+    struct mr_rpc_call_options options = {.timeout = TELL_TIMEOUT, .wait_for_ready = true};
+    (void)mr_rpc_unary(
+        channel, "/millrace.v1.Objects/Renamed", mr_buf_str(&wire), &options, told, NULL);
+    mr_buf_fini(&wire);
+}
+
+static void let_go(struct mr_op *op, const struct mr_name_record *was)
+{
+    struct mr_store_holder holder = {MR_HOLD_NAME, mr_name_key(was->name)};
+    mr_store_unhold(op->sv->self, &was->object, 1, holder);
+    if (was->address.n && !mr_str_eq(was->address, mr_str(op->sv->address))) tell_store(op, was);
+}
+
+static void renamed_looked_up(struct mr_op *op)
+{
+    const struct mr_name_record *was = op->more;
+    bool gone = op->err == MR_ENOENT;
+    if (op->err && !gone) {
+        fail_name(op, was->name);
+        return;
+    }
+    if (gone || !mr_object_id_eq(op->names[0].object, was->object)) let_go(op, was);
+    Millrace__V1__RenamedResponse out = MILLRACE__V1__RENAMED_RESPONSE__INIT;
+    (void)mr_rpc_call_reply_pb(op->call, &out.base);
+}
+
+void mr_on_renamed(struct mr_rpc_call *call, struct mr_rpc_message *m)
+{
+    struct mr_op *op = mr_op_of(call);
+    const Millrace__V1__RenamedRequest *r =
+        mr_op_request(op, m, &millrace__v1__renamed_request__descriptor);
+    if (!r || !mr_op_check_name(op, "name", r->name)) return;
+    struct mr_name_record *was = mr_op_take(op, sizeof *was);
+    was->name = mr_str(r->name);
+    op->more = was;
+    if (mr_object_id_from_bytes(mr_str_of(r->object.data, r->object.len), &was->object))
+        mr_op_fail(op, MR_EINVAL, "object: %zu bytes, not 16", r->object.len);
+    else
+        mr_op_resolve(op, was->name, renamed_looked_up);
+}
+
 /* ---- giving a name: is the object here, whose is the name now, take it -------------------------
  */
 
 struct naming {
     struct mr_name_record record;
-    mr_object_id before; /* whose name it was */
+    struct mr_name_record before; /* whose name it was */
     bool replace;
     mr_op_fn then;
 };
@@ -70,8 +140,9 @@ static void name_set(struct mr_op *op)
     } else {
         mr_names_note(op->sv->names, holder.key, n->record.name);
         mr_store_hold(op->sv->self, &op->id, 1, holder);
-        bool other = !mr_object_id_is_none(n->before) && !mr_object_id_eq(n->before, op->id);
-        if (other) mr_store_unhold(op->sv->self, &n->before, 1, holder);
+        mr_object_id before = n->before.object;
+        if (!mr_object_id_is_none(before) && !mr_object_id_eq(before, op->id))
+            let_go(op, &n->before);
     }
     n->then(op);
 }
@@ -79,7 +150,7 @@ static void name_set(struct mr_op *op)
 static void name_looked_up(struct mr_op *op)
 {
     struct naming *n = naming_of(op);
-    if (!op->err && op->names_count) n->before = op->names[0].object;
+    if (!op->err && op->names_count) n->before = op->names[0];
     mr_op_set_name(op, &n->record, n->replace, name_set);
 }
 
@@ -196,8 +267,7 @@ static void unname_done(struct mr_op *op)
         fail_name(op, name);
         return;
     }
-    struct mr_store_holder holder = {MR_HOLD_NAME, mr_name_key(name)};
-    if (op->names_count) mr_store_unhold(op->sv->self, &op->names[0].object, 1, holder);
+    if (op->names_count) let_go(op, &op->names[0]);
     Millrace__V1__UnnameResponse out = MILLRACE__V1__UNNAME_RESPONSE__INIT;
     (void)mr_rpc_call_reply_pb(op->call, &out.base);
 }

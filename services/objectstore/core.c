@@ -2,9 +2,11 @@
 #include "services/objectstore/core.h"
 
 #include "base/alloc.h"
+#include "services/objectstore/core_info.h"
 #include "services/objectstore/core_parts.h"
 
 #define ORPHAN_CHECK_NS MR_SECOND
+#define RESERVE_MAX 4096u /* objects */
 
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config)
 {
@@ -106,7 +108,7 @@ static void hold(struct mr_ostore *s, const struct mr_ostore_event *ev)
         if (s->objects[o].place == PLACE_DOOMED) return;
         (void)mr_ostore_link(s, o, (uint32_t)ev->holder.kind, key);
         if (ev->holder.kind == MR_HOLD_JOB) mr_ostore_vouch(s, o);
-        if (ev->holder.kind == MR_HOLD_NAME) s->objects[o].was_named = true;
+        if (ev->holder.kind == MR_HOLD_NAME) mr_ostore_live_by_holders(s, o, true);
         return;
     }
     if (!s->objects[o].offered) s->objects[o].unheld_since = s->now;
@@ -125,13 +127,32 @@ static void used(struct mr_ostore *s, uint32_t o)
     mr_ostore_enlist(s, o, x->list);
 }
 
-static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
+static void offer_one(struct mr_ostore *s, uint32_t o)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
     struct object *x = &s->objects[o];
     if (!o || !x->unvouched || x->offered) return;
     x->offered = true;
     x->unheld_since = s->now;
+}
+
+static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    if (!mr_object_id_is_none(ev->id)) {
+        offer_one(s, mr_ostore_find(s, ev->id));
+        return;
+    }
+    for (uint32_t o = 1; o <= s->objects_used; o++)
+        if (s->objects[o].place != PLACE_FREE) offer_one(s, o);
+}
+
+/* What it knows of, it holds again with its first words. */
+static void ask_again(struct mr_ostore *s)
+{
+    for (uint32_t o = 1; o <= s->objects_used; o++) {
+        const struct object *x = &s->objects[o];
+        if (x->place == PLACE_FREE || x->place == PLACE_DOOMED || !x->links) continue;
+        if (mr_ostore_is_held_by(s, o, MR_HOLD_JOB, 0)) mr_ostore_doubt(s, o);
+    }
 }
 
 static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
@@ -157,6 +178,7 @@ static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
     case MR_OE_RECOVERED: mr_ostore_recovered(s, ev); break;
     case MR_OE_USED: used(s, ev->object); break;
     case MR_OE_OFFERED: offered(s, ev); break;
+    case MR_OE_ASK_AGAIN: ask_again(s); break;
     }
 }
 
@@ -177,6 +199,18 @@ mr_time mr_ostore_deadline(const struct mr_ostore *s)
     mr_time first = MR_MIN(s->waiters_deadline, s->retry);
     first = MR_MIN(first, s->orphan_check);
     return MR_MIN(first, mr_ostore_grants_deadline(s));
+}
+
+uint32_t mr_ostore_objects_left(const struct mr_ostore *s)
+{
+    uint32_t reserve = MR_MIN(s->config.objects_max / 8, RESERVE_MAX);
+    uint32_t taken = s->objects_count + reserve + 1; /* entry 0 is not used */
+    return taken < s->config.objects_max ? s->config.objects_max - taken : 0;
+}
+
+bool mr_ostore_is_pinned(const struct mr_ostore *s, uint32_t object)
+{
+    return object && object <= s->objects_used && s->objects[object].pins;
 }
 
 /* ---- looking ----------------------------------------------------------------------------------*/
@@ -252,6 +286,7 @@ void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out)
     out->memory_bytes_max = s->config.memory_bytes;
     out->memory_bytes = s->committed_bytes;
     out->objects = s->objects_count;
+    out->objects_max = s->config.objects_max;
     out->clients = s->clients_count;
     out->segments = s->segments_count;
 }
@@ -259,7 +294,7 @@ void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out)
 /* ---- invariants -------------------------------------------------------------------------------*/
 
 struct sums {
-    uint64_t object_bytes, spilled_bytes, persisted_bytes, leaving_bytes;
+    uint64_t object_bytes, spilled_bytes, persisted_bytes, leaving_bytes, pinned_bytes;
     uint32_t objects, spilled, replicas, unvouched, waiters, listed, rooms;
 };
 
@@ -300,6 +335,7 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     sum->spilled += spilled;
     sum->spilled_bytes += spilled ? x->bytes : 0;
     sum->object_bytes += x->in_place ? x->bytes : 0;
+    sum->pinned_bytes += x->pins ? x->bytes : 0;
     sum->persisted_bytes += x->persisted ? x->bytes : 0;
     sum->leaving_bytes += x->leaving ? x->room : 0;
     sum->replicas += x->replica;
@@ -320,6 +356,7 @@ void mr_ostore_check(const struct mr_ostore *s)
     mr_assert(sum.persisted_bytes == s->stats.persisted_bytes);
     mr_assert(sum.spilled == s->stats.objects_spilled);
     mr_assert(sum.leaving_bytes == s->leaving_bytes);
+    mr_assert(sum.pinned_bytes == s->stats.pinned_bytes);
     mr_assert(sum.replicas == s->replicas);
     mr_assert(sum.unvouched == s->unvouched);
     uint32_t listed = 0;

@@ -41,15 +41,17 @@ enum mr_ostore_event_type {
     MR_OE_EVICT_DONE,   /* object, err: MR_OK, or MR_EAGAIN when pinned */
     MR_OE_WRITTEN,      /* id, err, flags (1: as persisted) */
     MR_OE_FETCH_FAILED, /* id, err: a restore or a pull that ended without a seal */
-    MR_OE_RECOVERED,    /* id, bytes: found on disk at the start */
+    MR_OE_RECOVERED,    /* id, bytes, flags (2: lives by its holders): found on disk at the start */
     MR_OE_USED,         /* object: somebody read it lately */
     MR_OE_DRAIN,        /* what jobs and names hold is to be on disk */
-    MR_OE_OFFERED,      /* id: the scheduler was told that nobody alive vouches for it */
+    MR_OE_OFFERED,      /* id, or none for all: who may claim it was asked */
+    MR_OE_ASK_AGAIN,    /* another scheduler: what the last one held, it has to claim */
 };
 
 enum {
     MR_OSTORE_FORCE = 1,          /* of DELETE */
     MR_OSTORE_PERSISTED = 1,      /* of WRITTEN, and of the effect WRITE */
+    MR_OSTORE_BY_HOLDERS = 2,     /* beside it: the file goes with the last holder */
 #define MR_OSTORE_SEEK UINT32_MAX /* a source: look it up; FETCH_FAILED with MR_EAGAIN: wait on */
 };
 
@@ -83,11 +85,13 @@ enum mr_ostore_effect_type {
     MR_OX_FREED,   /* client, segment, offset, room */
     MR_OX_RECLAIM, /* client, bytes: answer with RETURN */
     MR_OX_CLOSE,   /* segment: unmap and close it everywhere */
-    MR_OX_WRITE,   /* object, id, bytes, flags (1: to stay): answer with WRITTEN */
+    MR_OX_WRITE,   /* object, id, bytes, flags (1: to stay, 2: by holders): answer with WRITTEN */
+    MR_OX_MOVE,    /* id, flags (2: its file now lives by holders; 0: by itself) */
     MR_OX_ERASE,   /* id: its file */
     MR_OX_RESTORE, /* object, id, bytes: seal it, or FETCH_FAILED */
     MR_OX_PULL,    /* object, id, source: the same */
     MR_OX_LOST,    /* id: a job held it, and it is gone */
+    MR_OX_REFUSED, /* id, client: it was sealed, but there is no place for one more */
 };
 
 struct mr_ostore_effect {
@@ -122,29 +126,3 @@ void mr_ostore_step(struct mr_ostore *s, mr_time now, const struct mr_ostore_eve
 bool mr_ostore_is_writing(const struct mr_ostore *s); /* files are on the way to the disk */
 mr_time mr_ostore_deadline(const struct mr_ostore *s);
 void mr_ostore_check(const struct mr_ostore *s);
-
-#define MR_OSTORE_HOLDERS_SHOWN 8
-struct mr_ostore_info {
-    mr_object_id id;
-    uint64_t bytes;
-    bool in_memory;
-    bool on_disk;
-    bool persisted;
-    uint32_t segment; /* where, when in memory */
-    uint64_t offset;
-    uint32_t pins;     /* counted by the store; those in pin pages are not known here */
-    uint64_t sequence; /* grows with each object: the order of List */
-    mr_time created;
-    struct mr_store_owner owner;
-    uint32_t holders_count;
-    struct mr_store_holder holders[MR_OSTORE_HOLDERS_SHOWN];
-};
-/* Objects that a job holds by the word of a client that died since: up to n_max ids. A HOLD by a
- * job settles it; what was offered and not settled in orphan_ns is freed. */
-size_t mr_ostore_unvouched(const struct mr_ostore *s, mr_object_id *out, size_t n_max);
-/* MR_ENOENT for what is not here at all. */
-int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out);
-/* The up to n_max objects of the least sequences above `after`, in that order. O(objects). */
-size_t mr_ostore_page(
-    const struct mr_ostore *s, uint64_t after, struct mr_ostore_info *out, size_t n_max);
-void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out);

@@ -108,6 +108,24 @@ void mr_ostore_vouch(struct mr_ostore *s, uint32_t o)
     s->objects[o].unvouched = s->objects[o].offered = false;
 }
 
+void mr_ostore_doubt(struct mr_ostore *s, uint32_t o)
+{
+    s->unvouched += !s->objects[o].unvouched;
+    s->objects[o].unvouched = true;
+    s->objects[o].offered = false;
+}
+
+void mr_ostore_live_by_holders(struct mr_ostore *s, uint32_t o, bool on)
+{
+    struct object *x = &s->objects[o];
+    if (x->by_holders == on) return;
+    x->by_holders = on;
+    if (!x->persisted) return; /* its file is not written yet */
+    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_MOVE);
+    fx->id = x->id;
+    fx->flags = on ? MR_OSTORE_BY_HOLDERS : 0;
+}
+
 static void drop(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
@@ -173,8 +191,8 @@ void mr_ostore_unheld(struct mr_ostore *s, uint32_t o)
 {
     const struct object *x = &s->objects[o];
     if (x->holders || x->to_persist || x->place == PLACE_DOOMED) return;
-    if (x->persisted && !x->was_named) return; /* until somebody deletes it */
-    if (x->place == PLACE_WANTED) return;      /* lives by its waiters */
+    if (x->persisted && !x->by_holders) return; /* until somebody deletes it */
+    if (x->place == PLACE_WANTED) return;       /* lives by its waiters */
     mr_ostore_doom(s, o);
 }
 
@@ -183,8 +201,22 @@ static bool claim_is_over(const struct mr_ostore *s, const struct object *x)
     return s->now >= mr_time_after(x->unheld_since, s->config.orphan_ns);
 }
 
-/* Copies of what other nodes hold go when nobody here wanted them for a while; so does what only a
- * dead client said that a job held, once the scheduler was asked and did not claim it. */
+/* Nobody claimed it, who was asked. */
+static void free_unclaimed(struct mr_ostore *s, uint32_t o)
+{
+    struct object *x = &s->objects[o];
+    mr_ostore_vouch(s, o);
+    /* Of what a living worker made, only the scheduler's own hold is in doubt. */
+    bool went = mr_ostore_client(s, x->maker) ? mr_ostore_unlink(s, o, MR_HOLD_JOB, 0)
+                                              : mr_ostore_unlink_jobs(s, o);
+    if (x->holders || x->to_persist || (x->persisted && !x->by_holders)) return;
+    if (!went && !x->by_holders) return;
+    s->stats.orphans_freed++;
+    mr_ostore_unheld(s, o);
+}
+
+/* Copies of what other nodes hold go when nobody here wanted them for a while; so does what nobody
+ * alive vouches for, once those who may were asked and did not claim it. */
 void mr_ostore_check_orphans(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < SCAN_MAX && i < s->objects_used; i++) {
@@ -192,9 +224,7 @@ void mr_ostore_check_orphans(struct mr_ostore *s)
         s->orphan_cursor = o;
         struct object *x = &s->objects[o];
         if (x->unvouched && x->offered && claim_is_over(s, x)) {
-            mr_ostore_vouch(s, o);
-            s->stats.orphans_freed++;
-            if (mr_ostore_unlink_jobs(s, o)) mr_ostore_unheld(s, o);
+            free_unclaimed(s, o);
             continue;
         }
         if (x->place != PLACE_RESIDENT || !x->replica || x->holders || x->persisted) continue;
@@ -224,6 +254,7 @@ void mr_ostore_write(struct mr_ostore *s, uint32_t o)
     fx->id = x->id;
     fx->bytes = x->bytes;
     fx->flags = x->to_persist ? MR_OSTORE_PERSISTED : 0;
+    if (x->to_persist && x->by_holders) fx->flags |= MR_OSTORE_BY_HOLDERS;
 }
 
 static void fetch(struct mr_ostore *s, uint32_t o, uint32_t source)
@@ -308,6 +339,9 @@ void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev)
         x->persisted = true;
         x->to_persist = false;
         s->stats.persisted_bytes += x->bytes;
+        bool by_holders = x->by_holders; /* it may have changed meanwhile */
+        x->by_holders = ev->flags & MR_OSTORE_BY_HOLDERS;
+        mr_ostore_live_by_holders(s, o, by_holders);
         answer_waiters(s, o, true, MR_OK);
     } else if (x->to_persist && x->place != PLACE_DOOMED) {
         mr_ostore_write(s, o);
@@ -355,6 +389,8 @@ void mr_ostore_recovered(struct mr_ostore *s, const struct mr_ostore_event *ev)
     s->stats.spilled_bytes += x->bytes;
     s->stats.persisted_bytes += x->bytes;
     s->stats.objects_spilled++;
+    x->by_holders = ev->flags & MR_OSTORE_BY_HOLDERS;
+    if (x->by_holders) mr_ostore_doubt(s, o);
 }
 
 /* ---- what clients ask -------------------------------------------------------------------------*/
@@ -412,14 +448,26 @@ static void take_holders(
         (void)mr_ostore_link(s, o, MR_HOLD_CLIENT, c->number);
 }
 
+/* Writers are held back before it comes to this; some seals may have been on their way. */
+static void refuse(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    s->stats.seals_refused++;
+    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_REFUSED);
+    fx->client = ev->client;
+    fx->id = ev->id;
+    if (ev->owner.job.v) mr_ostore_emit(s, MR_OX_LOST)->id = ev->id;
+}
+
 void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     const struct client *c = mr_ostore_client(s, ev->client);
     if (!c || !room_is_theirs(s, ev, c)) return; /* nonsense: only its sender loses by it */
     struct segment *g = &s->segments[mr_ostore_segment_of(s, ev->segment)];
     g->live++;
+    uint32_t before = s->objects_count;
     uint32_t o = object_to_seal(s, ev, c);
     if (!o) {
+        if (before + 1 >= s->config.objects_max) refuse(s, ev);
         mr_ostore_room_free(s, ev->segment, ev->offset - MR_EXTENT_HEAD, ev->room);
         return;
     }
@@ -483,6 +531,13 @@ void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev)
     fx->err = holder.kind ? MR_ESTATE : MR_OK;
 }
 
+static bool has_name(const struct mr_ostore *s, const struct object *x)
+{
+    for (uint32_t at = x->links; at; at = s->links[at].next)
+        if (s->links[at].kind == MR_HOLD_NAME) return true;
+    return false;
+}
+
 void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = mr_ostore_find(s, ev->id);
@@ -496,6 +551,7 @@ void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     else if (!s->config.may_spill)
         err = MR_ESTATE;
     bool done = !err && s->objects[o].persisted;
+    if (!err && !has_name(s, &s->objects[o])) mr_ostore_live_by_holders(s, o, false);
     if (!err && !done && !mr_ostore_wait(s, o, ev)) err = MR_ELIMIT;
     if (err || done) {
         answer_error(s, ev->client, ev->request, true, ev->id, err);
@@ -527,6 +583,7 @@ void mr_ostore_drain(struct mr_ostore *s)
         if (!is_here || x->persisted || x->to_persist || x->replica || !is_held_for_long(s, x))
             continue;
         x->to_persist = true;
+        x->by_holders = true;
         if (x->disk != DISK_WRITING) mr_ostore_write(s, o);
     }
 }

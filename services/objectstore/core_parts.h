@@ -12,6 +12,7 @@ void mr_ostore_enlist(struct mr_ostore *s, uint32_t o, enum list list); /* at th
 bool mr_ostore_link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore_unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore_unlink_jobs(struct mr_ostore *s, uint32_t o);
+bool mr_ostore_is_held_by(const struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key);
 bool mr_ostore_has_job(const struct mr_ostore *s, uint32_t o);
 bool mr_ostore_wait(struct mr_ostore *s, uint32_t o, const struct mr_ostore_event *ev);
 void mr_ostore_waiter_drop(struct mr_ostore *s, uint32_t w);
@@ -38,6 +39,8 @@ void mr_ostore_waiter_expire(struct mr_ostore *s, uint32_t w, int err);
 void mr_ostore_retry_doomed(struct mr_ostore *s);
 void mr_ostore_check_orphans(struct mr_ostore *s);
 void mr_ostore_vouch(struct mr_ostore *s, uint32_t o);
+void mr_ostore_doubt(struct mr_ostore *s, uint32_t o);
+void mr_ostore_live_by_holders(struct mr_ostore *s, uint32_t o, bool on);
 
 /* core_space.c: segments, grants, what has to leave */
 void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev);

@@ -203,10 +203,8 @@ void mr_ostore_gone(struct mr_ostore *s, const struct mr_ostore_event *ev)
     for (uint32_t o = 1; o <= s->objects_used; o++) {
         struct object *x = &s->objects[o];
         if (x->place == PLACE_FREE || !x->links) continue;
-        if (x->maker == ev->client && !x->unvouched && mr_ostore_has_job(s, o)) {
-            x->unvouched = true;
-            s->unvouched++;
-        }
+        if (x->maker == ev->client && !x->unvouched && mr_ostore_has_job(s, o))
+            mr_ostore_doubt(s, o);
         while (mr_ostore_unlink(s, o, LINK_PIN, ev->client))
             ;
         if (mr_ostore_unlink(s, o, MR_HOLD_CLIENT, ev->client)) mr_ostore_unheld(s, o);

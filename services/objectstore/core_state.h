@@ -46,7 +46,7 @@ struct object {
     bool to_persist;  /* somebody waits for that */
     bool leaving;     /* written in order to be evicted */
     bool evict_asked; /* an EVICT effect has no answer yet */
-    bool was_named;   /* has, or had, a name: then it lives by its holders, persisted or not */
+    bool by_holders;  /* has, or had, a name or was drained: lives by holders, persisted or not */
     bool replica;     /* another node has it: may be dropped instead of written */
     bool in_place;    /* has a room in a segment */
     uint32_t segment; /* number */
@@ -57,7 +57,7 @@ struct object {
     mr_time created;
     mr_time tried;        /* evicting it was last tried then */
     mr_time unheld_since; /* of a replica; when it was offered, of the unvouched */
-    bool unvouched;       /* held by a job, says a client that is dead */
+    bool unvouched;       /* held by a job, says a client that is dead; or found on disk */
     bool offered;
     uint32_t maker;        /* client that sealed it */
     uint32_t source;       /* FETCHING: where from, unless from disk */

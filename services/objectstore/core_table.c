@@ -92,6 +92,13 @@ void mr_ostore_enlist(struct mr_ostore *s, uint32_t o, enum list list)
 
 /* ---- links: holders and pins ------------------------------------------------------------------*/
 
+static void pins_change(struct mr_ostore *s, struct object *x, int by)
+{
+    if (x->pins) s->stats.pinned_bytes -= x->bytes;
+    x->pins = (uint32_t)((int)x->pins + by);
+    if (x->pins) s->stats.pinned_bytes += x->bytes;
+}
+
 bool mr_ostore_link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key)
 {
     struct object *x = &s->objects[o];
@@ -100,7 +107,7 @@ bool mr_ostore_link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key
         if (l->kind != kind || l->key != key) continue;
         if (kind == LINK_PIN) {
             l->count++;
-            x->pins++;
+            pins_change(s, x, 1);
         }
         return true;
     }
@@ -114,7 +121,7 @@ bool mr_ostore_link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key
     s->links[at] = (struct link){kind, 1, key, x->links};
     x->links = at;
     if (kind == LINK_PIN)
-        x->pins++;
+        pins_change(s, x, 1);
     else
         x->holders++;
     return true;
@@ -128,7 +135,7 @@ bool mr_ostore_unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t k
         struct link *l = &s->links[gone];
         if (l->kind != kind || l->key != key) continue;
         if (kind == LINK_PIN)
-            x->pins--;
+            pins_change(s, x, -1);
         else
             x->holders--;
         if (--l->count) return true;
@@ -150,6 +157,13 @@ bool mr_ostore_unlink_jobs(struct mr_ostore *s, uint32_t o)
             any |= mr_ostore_unlink(s, o, MR_HOLD_JOB, s->links[at].key);
     }
     return any;
+}
+
+bool mr_ostore_is_held_by(const struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key)
+{
+    for (uint32_t at = s->objects[o].links; at; at = s->links[at].next)
+        if (s->links[at].kind == kind && s->links[at].key == key) return true;
+    return false;
 }
 
 bool mr_ostore_has_job(const struct mr_ostore *s, uint32_t o)

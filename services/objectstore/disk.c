@@ -22,6 +22,7 @@
 enum job_type {
     JOB_WRITE,
     JOB_ERASE,
+    JOB_MOVE,
     JOB_RESTORE,
     JOB_DRAFT,
 };
@@ -44,6 +45,7 @@ struct mr_disk {
     struct mr_shell *sh;
     struct mr_store *self;
     char *objects; /* folders; NULL without a disk */
+    char *held;
     char *spill;
     struct mr_inbox *writer_jobs;
     struct mr_thread *writer;
@@ -60,11 +62,16 @@ static char *path_of(const char *folder, mr_object_id id)
 
 /* ---- writer -----------------------------------------------------------------------------------*/
 
+static char *kept_path(const struct mr_disk *d, mr_object_id id, uint32_t flags)
+{
+    return path_of(flags & MR_OSTORE_BY_HOLDERS ? d->held : d->objects, id);
+}
+
 static int write_object(struct mr_disk *d, const struct job *job, struct mr_error *e)
 {
     bool keep = job->flags & MR_OSTORE_PERSISTED;
     MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, job->id);
-    MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, job->id);
+    MR_AUTO(mr_free_ptr) char *kept = kept_path(d, job->id, job->flags);
     struct mr_store_view view;
     int err = mr_store_get(d->self, job->id, NULL, 0, &view, e);
     if (err == MR_EAGAIN && keep) return mr_disk_file_keep(spilled, kept, e);
@@ -79,14 +86,28 @@ static void erase(struct mr_disk *d, mr_object_id id)
 {
     MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, id);
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, id);
+    MR_AUTO(mr_free_ptr) char *held = path_of(d->held, id);
     (void)unlink(spilled);
     (void)unlink(kept);
+    (void)unlink(held);
+}
+
+static void move(struct mr_disk *d, const struct job *job)
+{
+    MR_AUTO(mr_free_ptr) char *to = kept_path(d, job->id, job->flags);
+    MR_AUTO(mr_free_ptr) char *from = kept_path(d, job->id, job->flags ^ MR_OSTORE_BY_HOLDERS);
+    if (rename(from, to) && errno != ENOENT)
+        mr_log(MR_WARN, "disk.not_moved", "file=%s what=\"%s\"", from, strerror(errno));
 }
 
 static void run_write(struct mr_disk *d, const struct job *job)
 {
     if (job->type == JOB_ERASE) {
         erase(d, job->id);
+        return;
+    }
+    if (job->type == JOB_MOVE) {
+        move(d, job);
         return;
     }
     struct mr_error e;
@@ -117,7 +138,8 @@ static int restore_into(
 {
     MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, job->id);
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, job->id);
-    const char *paths[] = {kept, spilled, kept}; /* a persist may move it between two looks */
+    MR_AUTO(mr_free_ptr) char *held = path_of(d->held, job->id);
+    const char *paths[] = {kept, held, spilled, kept, held}; /* it may move between two looks */
     int err = MR_ENOENT;
     for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
         err = mr_disk_file_read(paths[i], job->id, draft->p, job->bytes, e);
@@ -128,10 +150,9 @@ static void run_restore(struct mr_disk *d, const struct job *job)
 {
     struct mr_store_draft draft;
     struct mr_error e;
-    int err = mr_store_create(d->self, job->bytes, ROOM_WAIT, &draft, &e);
+    int err = mr_store_create_copy(d->self, job->id, job->bytes, ROOM_WAIT, &draft, &e);
     if (!err) {
         err = restore_into(d, job, &draft, &e);
-        draft.id = job->id;
         if (err)
             mr_store_abort(d->self, &draft);
         else
@@ -145,7 +166,8 @@ static void run_restore(struct mr_disk *d, const struct job *job)
 
 static void run_draft(struct mr_disk *d, struct mr_draft_ask *ask)
 {
-    ask->err = mr_store_create(d->self, ask->bytes, ask->timeout, &ask->draft, &ask->error);
+    ask->err =
+        mr_store_create_copy(d->self, ask->id, ask->bytes, ask->timeout, &ask->draft, &ask->error);
     ask->done(ask);
 }
 
@@ -180,6 +202,12 @@ void mr_disk_write(struct mr_disk *d, const struct mr_ostore_effect *x)
     mr_shell_queue(
         d->sh, &(struct mr_ostore_event){
                    .type = MR_OE_WRITTEN, .id = x->id, .err = MR_ELIMIT, .flags = x->flags});
+}
+
+void mr_disk_move(struct mr_disk *d, const struct mr_ostore_effect *x)
+{
+    struct job job = {JOB_MOVE, x->flags, x->id, 0, NULL};
+    if (mr_inbox_push(d->writer_jobs, &job)) move(d, &job);
 }
 
 void mr_disk_erase(struct mr_disk *d, mr_object_id id)
@@ -223,7 +251,9 @@ int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, str
     if (dir) {
         d->objects = mr_format("%s/objects", dir);
         d->spill = mr_format("%s/spill", dir);
+        d->held = mr_format("%s/held", dir);
         int err = mr_file_make_dirs(d->objects, 0700, e);
+        if (!err) err = mr_file_make_dirs(d->held, 0700, e);
         if (!err) err = mr_file_make_dirs(d->spill, 0700, e);
         if (err) {
             mr_disk_close(&d);
@@ -239,14 +269,14 @@ int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, str
     return MR_OK;
 }
 
-void mr_disk_recover(struct mr_disk *d)
+static uint64_t recover_folder(struct mr_disk *d, const char *folder, uint32_t flags)
 {
-    DIR *dir = d->objects ? opendir(d->objects) : NULL;
-    if (!dir) return;
+    DIR *dir = opendir(folder);
+    if (!dir) return 0;
     uint64_t count = 0;
     for (struct dirent *x = readdir(dir); x; x = readdir(dir)) {
         if (x->d_name[0] == '.') continue;
-        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", d->objects, x->d_name);
+        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", folder, x->d_name);
         mr_object_id named;
         mr_object_id id;
         uint64_t bytes = 0;
@@ -260,10 +290,19 @@ void mr_disk_recover(struct mr_disk *d)
             continue;
         }
         mr_shell_step(
-            d->sh, &(struct mr_ostore_event){.type = MR_OE_RECOVERED, .id = id, .bytes = bytes});
+            d->sh, &(struct mr_ostore_event){
+                       .type = MR_OE_RECOVERED, .id = id, .bytes = bytes, .flags = flags});
         count++;
     }
     closedir(dir);
+    return count;
+}
+
+void mr_disk_recover(struct mr_disk *d)
+{
+    if (!d->objects) return;
+    uint64_t count = recover_folder(d, d->objects, 0);
+    count += recover_folder(d, d->held, MR_OSTORE_BY_HOLDERS);
     mr_log(MR_INFO, "disk.recovered", "objects=%" PRIu64, count);
 }
 
@@ -297,6 +336,7 @@ void mr_disk_close(struct mr_disk **pd)
     for (uint32_t i = 0; i < FETCHERS; i++)
         mr_inbox_free(&d->fetchers[i].jobs);
     mr_release(d->objects);
+    mr_release(d->held);
     mr_release(d->spill);
     mr_release(d);
 }

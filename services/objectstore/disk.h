@@ -2,8 +2,9 @@
  * and drafts for the gRPC thread, which must not wait itself. One thread writes and a few fetch,
  * so that a restore that waits for room does not keep back the writes that make it.
  *
- * DIR/objects holds persisted objects, DIR/spill those that only left memory (emptied at the
- * start). A file is an extent head, the value, and an XXH3 of each 1 MiB of it. */
+ * DIR/objects holds persisted objects, DIR/held those whose file goes with their last holder (they
+ * have, or had, a name; or a drain wrote them), DIR/spill those that only left memory (emptied at
+ * the start). A file is an extent head, the value, and an XXH3 of each 1 MiB of it. */
 #pragma once
 
 #include "services/objectstore/shell.h"
@@ -19,11 +20,14 @@ void mr_disk_recover(struct mr_disk *d);
 
 /* From the control thread; answered by WRITTEN, by a seal or FETCH_FAILED. */
 void mr_disk_write(struct mr_disk *d, const struct mr_ostore_effect *x);
+void mr_disk_move(struct mr_disk *d, const struct mr_ostore_effect *x);
 void mr_disk_erase(struct mr_disk *d, mr_object_id id);
 void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x);
 
-/* A draft of `bytes` for the gRPC thread: `done` runs on the fetcher's thread and hands it over. */
+/* A draft of `bytes` for a copy of `id`, for the gRPC thread: `done` runs on the fetcher's thread
+ * and hands it over. */
 struct mr_draft_ask {
+    mr_object_id id;
     uint64_t bytes;
     mr_duration timeout;
     void (*done)(struct mr_draft_ask *ask);

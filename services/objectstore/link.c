@@ -14,7 +14,6 @@
 #define HEARTBEAT_NS MR_SECOND /* until the scheduler says otherwise */
 #define RETRY_MIN_NS (100 * MR_MS)
 #define RETRY_MAX_NS (2 * MR_SECOND)
-#define OFFER_NS (30 * MR_SECOND)
 #define OFFER_MAX 4096u
 #define LOST_MAX 4096u
 
@@ -97,6 +96,8 @@ static void connect_now(struct mr_scheduler_link *l)
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
     m.register_ = &r;
     send(l, &m);
+    l->next_offer = 0;
+    mr_shell_post(l->sv->sh, &(struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
 }
 
 /* Ids as the message wants them, in the arena, which is cleared. */
@@ -161,8 +162,8 @@ static void beat(struct mr_ask *ask)
     send(l, &m);
     tell_lost(l);
     mr_time now = mr_clock_now();
-    if (!l->call || now < l->next_offer) return;
-    l->next_offer = now + OFFER_NS;
+    if (!l->call || !l->sv->names_walked || now < l->next_offer) return;
+    l->next_offer = now + l->sv->sh->config.claim_time / 2; /* so that it is asked twice */
     l->ask = (struct mr_ask){.type = MR_ASK_OFFER, .n_max = OFFER_MAX, .done = offer, .ctx = l};
     l->asking = !mr_shell_ask(l->sv->sh, &l->ask);
 }

@@ -24,6 +24,7 @@ struct config {
     const char *socket;
     uint64_t memory;
     uint64_t objects;
+    mr_duration claim_time;
     const char *dir;
     const char *redis;
     const char *scheduler;
@@ -47,6 +48,9 @@ static const struct mr_option options[] = {
         .at = AT(memory)},
     {.name = "objects", .type = MR_OPTION_U64, .value = "N", .init = "1048576",
         .help = "objects to keep at most", .at = AT(objects), .min = 16, .max = 16777216},
+    {.name = "claim-time", .env = "MILLRACE_STORE_CLAIM_TIME", .type = MR_OPTION_DURATION, .value = "TIME",
+        .init = "60s", .help = "what nobody claims this long after it was offered is freed",
+        .at = AT(claim_time), .min = MR_SECOND, .max = 86400 * MR_SECOND},
     {.name = "dir", .env = "MILLRACE_STORE_DIR", .type = MR_OPTION_TEXT, .value = "DIR",
         .help = "persist and spill here; default: neither", .at = AT(dir)},
     {.name = "redis", .env = "MILLRACE_REDIS", .type = MR_OPTION_TEXT, .value = "ADDR",
@@ -164,6 +168,7 @@ int main(int argc, char **argv)
         .memory_bytes = memory,
         .objects_max = (uint32_t)c.objects,
         .has_disk = c.dir != NULL,
+        .claim_time = c.claim_time,
     };
     if (mr_peer_rules_parse(&c.allow_uid, &shell_config.peers, &e)) return fail(&e);
     struct mr_shell *sh = NULL;

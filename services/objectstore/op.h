@@ -26,6 +26,7 @@ struct mr_service {
     struct mr_shell *sh;
     struct name_walk *walk; /* waits for the directory to come back */
     mr_time walk_at;
+    bool names_walked; /* every name has said what it holds */
     struct mr_service_config config;
     char *address; /* for other nodes */
     struct mr_rpc_guard *guard;
@@ -137,6 +138,7 @@ void mr_lease_view(struct mr_service *sv, struct mr_store_view *view, mr_duratio
 void mr_on_name(struct mr_rpc_call *call, struct mr_rpc_message *m); /* calls_name.c */
 void mr_on_resolve(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_unname(struct mr_rpc_call *call, struct mr_rpc_message *m);
+void mr_on_renamed(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_names(struct mr_rpc_call *call, struct mr_rpc_message *m);
 
 extern const struct mr_rpc_handler mr_put_handler;     /* upload.c */

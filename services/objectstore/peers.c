@@ -329,7 +329,7 @@ static void on_return(struct mr_shell *sh, struct mr_peer *p, const struct mr_ct
 static void on_stats(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
 {
     struct mr_store_stats stats;
-    mr_ostore_stats(sh->core, &stats);
+    mr_shell_stats(sh, &stats);
     mr_peer_send(sh, p, MR_CTL_STATS_DONE, m->request, &stats, NULL, 0, -1);
 }
 

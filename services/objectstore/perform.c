@@ -76,7 +76,8 @@ static void explain_get(struct mr_ctl_got *got, mr_object_id id)
     if (got->err == MR_ETIMEOUT) why = "did not come in the time allowed";
     if (got->err == MR_EAGAIN) why = "is not in memory here";
     if (got->err == MR_ELOST) why = "was deleted, or its copy is lost";
-    if (got->err == MR_ELIMIT) why = "does not fit: too much is pinned or waited for";
+    if (got->err == MR_ELIMIT)
+        why = "does not fit: too much is pinned or waited for, or --objects is reached";
     if (got->err == MR_EAWAY) why = "could not be pulled: the store that has it does not answer";
     if (got->err == MR_ENOENT) why = "is not where it was said to be";
     snprintf(got->text, sizeof got->text, "object %s %s", text, why);
@@ -161,6 +162,14 @@ static void on_pull(struct mr_shell *sh, const struct mr_ostore_effect *x)
     mr_shell_queue(sh, &ev);
 }
 
+static void on_refused(const struct mr_shell *sh, const struct mr_ostore_effect *x)
+{
+    char id[MR_OBJECT_ID_TEXT_MAX];
+    mr_object_id_format(x->id, id);
+    mr_log(MR_ERROR, "object.refused", "object=%s client=%u objects_max=%u", id, x->client,
+        sh->config.objects_max);
+}
+
 static void remember_evict(struct mr_shell *sh, const struct mr_ostore_effect *x)
 {
     if (sh->evicts_count == sh->evicts_room) {
@@ -194,9 +203,11 @@ static void carry_out(struct mr_shell *sh, const struct mr_ostore_effect *x)
         break;
     case MR_OX_CLOSE: on_close(sh, x); break;
     case MR_OX_WRITE: mr_disk_write(sh->disk, x); break;
+    case MR_OX_MOVE: mr_disk_move(sh->disk, x); break;
     case MR_OX_ERASE: mr_disk_erase(sh->disk, x->id); break;
     case MR_OX_RESTORE: mr_disk_restore(sh->disk, x); break;
     case MR_OX_PULL: on_pull(sh, x); break;
+    case MR_OX_REFUSED: on_refused(sh, x); break;
     case MR_OX_LOST:
         if (sh->lost) sh->lost(sh->answer_ctx, x->id);
         break;
@@ -234,10 +245,32 @@ static void evict_all(struct mr_shell *sh)
     sh->evicts_count = 0;
 }
 
+static void count_pin(void *ctx, uint32_t entry)
+{
+    struct mr_shell *sh = ctx;
+    if (sh->seen[entry] == sh->scans || mr_ostore_is_pinned(sh->core, entry)) return;
+    sh->seen[entry] = sh->scans;
+    sh->pinned_bytes += atomic_load(&sh->catalog.entries[entry].bytes);
+}
+
+/* The core knows the pins it gave; those in the clients' pages are looked at. */
+void mr_shell_stats(struct mr_shell *sh, struct mr_store_stats *out)
+{
+    mr_ostore_stats(sh->core, out);
+    sh->scans++;
+    sh->pinned_bytes = 0;
+    for (uint32_t i = 0; i < sh->peers_count; i++) {
+        const struct mr_pin_page *page = mr_peer_pins(sh->peers[i]);
+        if (page) mr_pin_page_scan(&sh->catalog, page, count_pin, sh);
+    }
+    out->pinned_bytes += sh->pinned_bytes;
+}
+
 void mr_shell_perform(struct mr_shell *sh)
 {
     for (size_t i = 0; i < sh->fx.n; i++)
         carry_out(sh, &sh->fx.items[i]);
     sh->fx.n = 0;
     evict_all(sh);
+    mr_catalog_set_objects_left(&sh->catalog, mr_ostore_objects_left(sh->core));
 }

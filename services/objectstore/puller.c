@@ -170,7 +170,6 @@ static void finish(void *ctx)
     if (!p->err && !p->checked.complete)
         p->err = mr_fail(&p->error, MR_EAWAY, "the stream from %s ended early", p->source);
     if (p->has_draft && !p->err) {
-        p->ask.draft.id = p->id;
         p->err = mr_store_seal_copy(p->sv->self, &p->ask.draft, &p->error);
     } else if (p->has_draft) {
         mr_store_abort(p->sv->self, &p->ask.draft);
@@ -299,7 +298,7 @@ static void first_chunk(struct pull *p, struct mr_rpc_message *m)
     p->bytes = x.nbytes;
     p->waiting = mr_rpc_message_take(m);
     p->ask = (struct mr_draft_ask){
-        .bytes = p->bytes, .timeout = ROOM_WAIT, .done = draft_done, .ctx = p};
+        .id = p->id, .bytes = p->bytes, .timeout = ROOM_WAIT, .done = draft_done, .ctx = p};
     p->asked = true;
     if (!mr_disk_draft(p->sv->sh->disk, &p->ask)) return;
     p->asked = false;

@@ -271,6 +271,16 @@ static void walk_later(void *p)
     walk->sv->walk_at = mr_time_after(mr_clock_now(), WALK_AGAIN);
 }
 
+/* What names hold is known; without a scheduler there is nobody else to claim what lay on the disk.
+ */
+static void all_named(void *p)
+{
+    struct mr_service *sv = p;
+    sv->names_walked = true;
+    if (!sv->config.scheduler)
+        mr_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED});
+}
+
 /* A name holds its object also after a restart. On any thread. */
 static void names_page(
     void *ctx, int err, const struct mr_name_record *records, size_t count, bool more)
@@ -284,6 +294,7 @@ static void names_page(
     }
     mr_release(walk->after);
     walk->after = NULL;
+    if (!err && !(more && count)) mr_service_post(walk->sv, all_named, walk->sv);
     if (!err && more && count) {
         walk->after = mr_format("%.*s", MR_STR_ARG(records[count - 1].name));
         mr_service_post(walk->sv, walk_names, walk);

@@ -87,7 +87,7 @@ int mr_shell_open(const struct mr_shell_config *config, struct mr_shell **out, s
             .segments_max = 65536,
             .clients_max = 1024,
             .may_spill = config->has_disk,
-            .orphan_ns = 60 * MR_SECOND,
+            .orphan_ns = config->claim_time,
         };
         sh->core = mr_ostore_new(&core);
         mr_ostore_effects_init(&sh->fx, &core);
@@ -281,7 +281,7 @@ static void on_ask(struct mr_shell *sh, struct mr_ask *ask)
     if (ask->type == MR_ASK_OFFER) {
         on_offer(sh, ask);
     } else if (ask->type == MR_ASK_STATS) {
-        mr_ostore_stats(sh->core, &ask->stats);
+        mr_shell_stats(sh, &ask->stats);
     } else {
         ask->n_max = ask->type == MR_ASK_STAT ? 1 : ask->n_max;
         ask->infos = mr_alloc_array(ask->n_max, sizeof *ask->infos);

@@ -8,7 +8,7 @@
 
 #include "host/inbox.h"
 #include "host/peer.h"
-#include "services/objectstore/core.h"
+#include "services/objectstore/core_info.h"
 #include "store/arena/catalog.h"
 #include "store/arena/client_link.h"
 
@@ -21,6 +21,7 @@ struct mr_shell_config {
     uint64_t memory_bytes;
     uint32_t objects_max;
     bool has_disk;
+    mr_duration claim_time;     /* what nobody claims in it is freed */
     struct mr_peer_rules peers; /* who may connect to UNIX sockets */
 };
 
@@ -88,6 +89,7 @@ struct mr_shell {
     uint32_t sources_count;
     uint32_t *seen; /* by entry: the number of the scan that saw it pinned */
     uint32_t scans;
+    uint64_t pinned_bytes;         /* of the scan under way */
     void *buffer;                  /* one packet */
     struct mr_ostore_event *queue; /* events that effects made, in order */
     size_t queue_count, queue_room;
@@ -124,6 +126,7 @@ int mr_shell_ask(struct mr_shell *sh, struct mr_ask *ask); /* MR_ELIMIT: still t
  */
 void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev);
 void mr_shell_perform(struct mr_shell *sh); /* perform.c */
+void mr_shell_stats(struct mr_shell *sh, struct mr_store_stats *out);
 void mr_shell_queue(
     struct mr_shell *sh, const struct mr_ostore_event *ev);         /* from within effects */
 uint32_t mr_shell_source(struct mr_shell *sh, const char *address); /* 0: none, or too many */

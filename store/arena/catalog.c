@@ -75,6 +75,17 @@ int mr_catalog_attach(struct mr_catalog *d, void *p, uint64_t bytes, struct mr_e
     return MR_OK;
 }
 
+uint64_t mr_catalog_objects_left(const struct mr_catalog *d)
+{
+    return atomic_load_explicit(&d->head->objects_left, memory_order_relaxed) - 1;
+}
+
+void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count)
+{
+    if (mr_catalog_objects_left(d) == count) return; /* readers keep their cache line */
+    atomic_store_explicit(&d->head->objects_left, count + 1, memory_order_relaxed);
+}
+
 /* ---- reader -----------------------------------------------------------------------------------*/
 
 static bool load_place(struct mr_dir_entry *x, mr_object_id id, struct mr_dir_place *out)

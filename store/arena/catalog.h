@@ -38,6 +38,9 @@ struct mr_dir_place {
 bool mr_catalog_pin(
     const struct mr_catalog *d, mr_object_id id, _Atomic uint64_t *slot, struct mr_dir_place *out);
 
+/* How many more objects may be made, as the store said last; UINT64_MAX: it did not say. */
+uint64_t mr_catalog_objects_left(const struct mr_catalog *d);
+
 /* ---- writer -----------------------------------------------------------------------------------*/
 
 /* Entry numbers are given by the caller; `entry` is free. The object is AWAY until published. */
@@ -50,6 +53,7 @@ void mr_catalog_mark(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_commit(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_remove(struct mr_catalog *d, uint32_t entry); /* from AWAY; entry is free */
+void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count);
 uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry);
 
 /* ---- pin pages --------------------------------------------------------------------------------*/

@@ -14,6 +14,7 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 static int make_pins(struct mr_store *st, int *fd, struct mr_error *e)
@@ -257,12 +258,30 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
     }
 }
 
-int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
+#define ENTRY_LOOK_NS (2 * MR_MS)
+
+/* The store says how many objects it still takes; what this process has begun counts as made. */
+static int wait_for_entry(struct mr_store *st, mr_duration timeout, struct mr_error *e)
+{
+    mr_time deadline = mr_time_after(mr_store_now(), timeout);
+    for (;;) {
+        uint64_t mine = atomic_fetch_add(&st->drafts, 1);
+        if (mine < mr_catalog_objects_left(&st->catalog)) return MR_OK;
+        atomic_fetch_sub(&st->drafts, 1);
+        if (atomic_load(&st->is_dead)) return mr_store_dead_error(e);
+        if (mr_store_now() >= deadline)
+            return mr_fail(e, MR_ELIMIT,
+                "the object store keeps at most %u objects (--objects), and none was freed within "
+                "%llu ms",
+                st->catalog.entries_count, (unsigned long long)(timeout / MR_MS));
+        struct timespec nap = {.tv_nsec = ENTRY_LOOK_NS};
+        (void)nanosleep(&nap, NULL);
+    }
+}
+
+static int draft_at(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e)
 {
-    if (bytes > MR_OBJECT_BYTES_MAX)
-        return mr_fail(e, MR_ETOOBIG, "an object of %llu bytes: at most %llu are allowed",
-            (unsigned long long)bytes, (unsigned long long)MR_OBJECT_BYTES_MAX);
     struct mr_room room;
     int err = find_room(st, bytes + MR_EXTENT_HEAD, timeout, &room, e);
     if (err) return err;
@@ -271,12 +290,42 @@ int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
     *out = (struct mr_store_draft){
         .p = base + room.offset + MR_EXTENT_HEAD,
         .bytes = bytes,
-        .id = {st->welcome.maker, atomic_fetch_add(&st->number_next, 1) + 1},
+        .id = id,
         .segment = room.segment,
         .offset = room.offset,
         .room = room.bytes,
     };
     return MR_OK;
+}
+
+int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
+    struct mr_store_draft *out, struct mr_error *e)
+{
+    if (bytes > MR_OBJECT_BYTES_MAX)
+        return mr_fail(e, MR_ETOOBIG, "an object of %llu bytes: at most %llu are allowed",
+            (unsigned long long)bytes, (unsigned long long)MR_OBJECT_BYTES_MAX);
+    int err = wait_for_entry(st, timeout, e);
+    if (err) return err;
+    mr_object_id id = {st->welcome.maker, atomic_fetch_add(&st->number_next, 1) + 1};
+    err = draft_at(st, id, bytes, timeout, out, e);
+    if (err)
+        atomic_fetch_sub(&st->drafts, 1);
+    else
+        out->is_new = true;
+    return err;
+}
+
+int mr_store_create_copy(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
+    struct mr_store_draft *out, struct mr_error *e)
+{
+    return draft_at(st, id, bytes, timeout, out, e);
+}
+
+static void uncount(struct mr_store *st, const struct mr_store_draft *d)
+{
+    if (!d->is_new) return;
+    uint64_t before = atomic_fetch_sub(&st->drafts, 1);
+    mr_assert(before > 0);
 }
 
 static int seal(struct mr_store *st, struct mr_store_draft *d, const struct mr_store_owner *owner,
@@ -300,6 +349,7 @@ static int seal(struct mr_store *st, struct mr_store_draft *d, const struct mr_s
         .attempt = owner->attempt,
     };
     struct mr_store_view made = {d->p, d->bytes, d->id, MR_PIN_BY_STORE};
+    uncount(st, d);
     *d = (struct mr_store_draft){0};
     if (mr_ctl_send(st->socket, MR_CTL_SEAL, 0, NULL, &item, 1, -1)) return mr_store_dead_error(e);
     if (view) *view = made;
@@ -321,6 +371,7 @@ void mr_store_abort(struct mr_store *st, struct mr_store_draft *d)
 {
     if (!d->p) return;
     struct mr_room room = {d->segment, d->offset, d->room};
+    uncount(st, d);
     *d = (struct mr_store_draft){0};
     pthread_mutex_lock(&st->space_lock);
     int err = mr_space_give(&st->space, &room);

@@ -38,6 +38,7 @@ struct mr_store_draft {
     uint32_t segment; /* private from here */
     uint64_t offset;
     uint64_t room;
+    bool is_new; /* not a copy: it takes a place among the store's objects */
 };
 
 /* Bytes that anyone may read and nobody may write. */
@@ -50,7 +51,7 @@ struct mr_store_view {
 
 /* Room for a new object, under a fresh id. Up to 256 KiB it is a pointer bump; larger ones may cost
  * one round trip, and when the store is full the call waits until it has spilled others: at most
- * `timeout`, then MR_ELIMIT. */
+ * `timeout`, then MR_ELIMIT. So it does when the store has as many objects as it may keep. */
 int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e);
 
@@ -127,6 +128,9 @@ struct mr_store_stats {
     uint64_t pulls;
     uint64_t pulled_bytes;
     uint64_t orphans_freed; /* held by nobody for too long */
+    uint64_t pinned_bytes;  /* of objects in memory that somebody has pinned */
+    uint64_t objects_max;
+    uint64_t seals_refused; /* objects lost because objects_max was reached */
     uint64_t clients;
     uint64_t segments;
 };

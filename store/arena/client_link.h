@@ -47,6 +47,7 @@ struct mr_store {
     _Atomic uint64_t pins_taken[MR_PIN_SLOTS / 64];
     _Atomic uint32_t pins_hint;
     _Atomic uint64_t number_next;
+    _Atomic uint64_t drafts; /* of new objects, not sealed yet */
     _Atomic bool is_dead;
     bool is_stopped;
     _Atomic(struct mr_store_segment *) segments[MR_SEGMENTS_MAX / MR_SEGMENT_BLOCK];
@@ -79,7 +80,10 @@ void mr_store_set_notify(struct mr_store *st, void (*notify)(void *ctx), void *c
  * stay mapped and may be released. */
 void mr_store_stop(struct mr_store *st);
 
-/* mr_store_seal under an id that another made: a copy restored or pulled. Internal clients only. */
+/* mr_store_create and mr_store_seal under an id that another made: a copy restored or pulled, which
+ * has its place among the store's objects already. Internal clients only. */
+int mr_store_create_copy(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
+    struct mr_store_draft *out, struct mr_error *e);
 int mr_store_seal_copy(struct mr_store *st, struct mr_store_draft *draft, struct mr_error *e);
 
 void *mr_store_thread(void *st); /* reads the socket until it closes */

@@ -56,7 +56,8 @@ struct mr_dir_head {
     uint32_t entries_count; /* entry 0 is never used */
     uint32_t unused;
     uint64_t node;
-    uint64_t reserved[4];
+    _Atomic uint64_t objects_left; /* 1 + how many more writers may make; 0: not told */
+    uint64_t reserved[3];
 };
 static_assert(sizeof(struct mr_dir_head) == 64, "a head is a cache line");
 

@@ -447,6 +447,55 @@ class Cluster(unittest.TestCase):
         self.assertEqual(self.b.get(other.id)[1].strip(), b"[5]")
         self.assertEqual([n.name for n in self.b.call("Names").names], ["x/y"])
 
+    def wait_until(self, what, ready):
+        end = time.monotonic() + PATIENCE
+        while not ready():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.05)
+
+    def files(self, node):
+        return sorted(p.name for folder in ("objects", "held") for p in (self.dir / f"data-{node}" / folder).glob("*"))
+
+    def test_a_name_that_another_node_takes_lets_the_old_object_go_with_its_file(self):
+        old = self.retry(lambda: self.a.put(b"[5]", "application/json", name="x", persist=True))
+        self.assertEqual(self.files("a"), [old.id])
+        new = self.b.put(b"[6]", "application/json", name="x", persist=True, replace=True)
+        self.wait_until("the file of the old object is gone", lambda: self.files("a") == [])
+        with self.assertRaises(grpc.RpcError) as e:
+            self.a.call("Stat", id=old.id)
+        self.assertEqual(e.exception.code(), grpc.StatusCode.NOT_FOUND)
+        self.assertEqual(self.files("b"), [new.id])
+        self.a.call("Unname", name="x")
+        self.wait_until("the file of the new object is gone", lambda: self.files("b") == [])
+
+    def test_a_store_that_was_away_when_its_name_was_taken_finds_out(self):
+        self.a.args += ["--claim-time", "1s"]
+        self.retry(lambda: self.a.put(b"[5]", "application/json", name="x", persist=True))
+        kept = self.a.put(b"[7]", "application/json", name="y", persist=True)
+        nameless = self.a.put(b"[8]", "application/json", persist=True)
+        self.a.stop(signal.SIGKILL)
+        self.b.put(b"[6]", "application/json", name="x", replace=True)
+        self.a.start()
+        self.wait_until("the orphan's file is gone", lambda: self.files("a") == sorted([kept.id, nameless.id]))
+        self.assertEqual(self.retry(lambda: self.a.call("Stats")).freed_unclaimed, 1)
+        time.sleep(2.5)
+        self.assertEqual(self.files("a"), sorted([kept.id, nameless.id]))
+        self.assertEqual(self.a.get("name:y")[1].strip(), b"[7]")
+        self.assertEqual(self.a.get(nameless.id)[1].strip(), b"[8]")
+
+    def test_without_redis_nothing_is_taken_for_an_orphan(self):
+        self.a.args += ["--claim-time", "1s"]
+        kept = self.retry(lambda: self.a.put(b"[7]", "application/json", name="y", persist=True))
+        self.a.stop(signal.SIGKILL)
+        self.redis.send_signal(signal.SIGSTOP)
+        self.a.start()
+        time.sleep(3.5)
+        self.assertEqual(self.files("a"), [kept.id])
+        self.redis.send_signal(signal.SIGCONT)
+        self.assertEqual(self.retry(lambda: self.a.get("name:y"))[1].strip(), b"[7]")
+        time.sleep(2.5)
+        self.assertEqual(self.files("a"), [kept.id])
+
     def test_a_name_of_what_died_with_its_store_is_taken_away(self):
         self.retry(lambda: self.a.put(b"[5]", "application/json", name="gone"))
         self.retry(lambda: self.a.put(b"[6]", "application/json", name="kept", persist=True))

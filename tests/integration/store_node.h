@@ -27,6 +27,7 @@ struct node {
     pid_t pid;
     bool has_disk;
     uint64_t memory;
+    uint32_t objects; /* 0: the default */
 };
 
 static inline void nap_ms(long ms)
@@ -39,14 +40,16 @@ static inline void exec_store(const struct node *n)
 {
     char memory[40];
     char data[96];
+    char objects[16];
+    snprintf(objects, sizeof objects, "%u", n->objects ? n->objects : 1048576);
     snprintf(memory, sizeof memory, "%llu", (unsigned long long)n->memory);
     snprintf(data, sizeof data, "%s/data", n->dir);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     int log = open("/dev/null", O_WRONLY);
     if (log >= 0 && !getenv("MR_TEST_LOG")) dup2(log, 2);
     execl(MR_OBJECTSTORE_PATH, "mr-objectstore", "--listen", n->address, "--socket", n->control,
-        "--memory", memory, "--node", "n1", n->has_disk ? "--dir" : (char *)NULL, data,
-        (char *)NULL);
+        "--memory", memory, "--objects", objects, "--node", "n1",
+        n->has_disk ? "--dir" : (char *)NULL, data, (char *)NULL);
     _exit(127);
 }
 
@@ -67,14 +70,20 @@ static inline void node_start(struct node *n)
     fail_msg("the store did not start");
 }
 
-static inline void node_init(struct node *n, uint64_t memory, bool has_disk)
+static inline void node_init_limited(
+    struct node *n, uint64_t memory, bool has_disk, uint32_t objects)
 {
-    *n = (struct node){.memory = memory, .has_disk = has_disk};
+    *n = (struct node){.memory = memory, .has_disk = has_disk, .objects = objects};
     snprintf(n->dir, sizeof n->dir, "/tmp/mr-store-XXXXXX");
     assert_non_null(mkdtemp(n->dir));
     snprintf(n->control, sizeof n->control, "%s/control", n->dir);
     snprintf(n->address, sizeof n->address, "unix:%s/grpc", n->dir);
     node_start(n);
+}
+
+static inline void node_init(struct node *n, uint64_t memory, bool has_disk)
+{
+    node_init_limited(n, memory, has_disk, 0);
 }
 
 static inline void node_kill(struct node *n, int signal)

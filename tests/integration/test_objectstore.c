@@ -260,6 +260,55 @@ static void a_full_store_without_a_disk_says_so(void **state)
     node_fini(&n);
 }
 
+struct later {
+    const struct node *node;
+    mr_object_id ids[64];
+};
+
+static void *free_some_later(void *ctx)
+{
+    const struct later *x = ctx;
+    struct mr_store *st = NULL;
+    assert_int_equal(mr_store_open(x->node->control, "other", &st, NULL), MR_OK);
+    nap_ms(200);
+    assert_int_equal(mr_store_delete(st, x->ids, 20, true, NULL), MR_OK);
+    mr_store_close(&st);
+    return NULL;
+}
+
+static void a_writer_hears_of_the_limit_of_objects_or_waits_until_some_are_freed(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init_limited(&n, 64 * MIB, false, 64);
+    struct mr_store *st = NULL;
+    assert_int_equal(mr_store_open(n.control, "test", &st, NULL), MR_OK);
+    struct later later = {.node = &n};
+    struct mr_store_draft draft;
+    struct mr_error e;
+    uint32_t made = 0;
+    int err = MR_OK;
+    while (made < 64 && !(err = mr_store_create(st, 100, 300 * MR_MS, &draft, &e))) {
+        later.ids[made++] = draft.id;
+        assert_int_equal(mr_store_seal(st, &draft, NULL, NULL, &e), MR_OK);
+        struct mr_store_stats seen; /* asked, so that the store has seen the seal */
+        assert_int_equal(mr_store_stats(st, &seen, &e), MR_OK);
+    }
+    assert_int_equal(err, MR_ELIMIT);
+    assert_non_null(strstr(e.text, "at most 64 objects (--objects)"));
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, free_some_later, &later), 0);
+    assert_int_equal(mr_store_create(st, 100, WAIT, &draft, &e), MR_OK);
+    mr_store_abort(st, &draft);
+    pthread_join(other, NULL);
+    struct mr_store_stats stats;
+    assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK);
+    assert_int_equal(stats.seals_refused, 0);
+    assert_int_equal(stats.objects_max, 64);
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
 static void a_held_object_names_its_holder(void **state)
 {
     (void)state;
@@ -421,6 +470,7 @@ int main(void)
         cmocka_unit_test(a_full_store_spills_and_restores),
         cmocka_unit_test(a_stopped_client_does_not_stop_the_others),
         cmocka_unit_test(a_full_store_without_a_disk_says_so),
+        cmocka_unit_test(a_writer_hears_of_the_limit_of_objects_or_waits_until_some_are_freed),
         cmocka_unit_test(a_held_object_names_its_holder),
         cmocka_unit_test(an_object_of_another_node_is_pulled_once),
         cmocka_unit_test(churn_of_many_threads_loses_nothing),

@@ -1,133 +1,6 @@
 /* The object store's core: single acts, and a random simulation with a small world around it. */
-#include "services/objectstore/core.h"
-
-#include "base/alloc.h"
 #include "base/rng.h"
-#include "store/arena/control.h"
-#include "store/arena/layout.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define MIB ((uint64_t)1 << 20)
-
-static const struct mr_ostore_config config = {
-    .memory_bytes = 64 * MIB,
-    .segment_bytes = 8 * MIB,
-    .objects_max = 400,
-    .links_max = 2000,
-    .waiters_max = 300,
-    .segments_max = 64,
-    .clients_max = 8,
-    .may_spill = true,
-    .orphan_ns = 60 * MR_SECOND,
-};
-
-struct world {
-    struct mr_ostore *s;
-    struct mr_ostore_effects fx;
-    mr_time now;
-};
-
-static int setup(void **state)
-{
-    struct world *w = mr_alloc(sizeof *w);
-    w->s = mr_ostore_new(&config);
-    mr_ostore_effects_init(&w->fx, &config);
-    w->now = MR_SECOND;
-    *state = w;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    struct world *w = *state;
-    mr_ostore_free(&w->s);
-    mr_ostore_effects_fini(&w->fx);
-    mr_release(w);
-    return 0;
-}
-
-static void act(struct world *w, struct mr_ostore_event ev)
-{
-    w->fx.n = 0;
-    mr_ostore_step(w->s, w->now, &ev, &w->fx);
-    mr_ostore_check(w->s);
-}
-
-static const struct mr_ostore_effect *effect(const struct world *w, enum mr_ostore_effect_type type)
-{
-    for (size_t i = 0; i < w->fx.n; i++)
-        if (w->fx.items[i].type == type) return &w->fx.items[i];
-    return NULL;
-}
-
-static void join(struct world *w, uint32_t client)
-{
-    act(w, (struct mr_ostore_event){
-               .type = MR_OE_JOIN, .client = client, .maker = client, .internal = client == 9});
-}
-
-static uint32_t grant(struct world *w, uint32_t client, uint64_t bytes)
-{
-    act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
-               .client = client,
-               .request = 1,
-               .bytes = bytes,
-               .room = bytes,
-               .timeout = MR_SECOND});
-    const struct mr_ostore_effect *x = effect(w, MR_OX_GRANTED);
-    return x && !x->err ? x->segment : 0;
-}
-
-static mr_object_id id_of(uint64_t maker, uint64_t n)
-{
-    return (mr_object_id){maker, n};
-}
-
-static void seal(struct world *w, uint32_t client, mr_object_id id, uint32_t segment,
-    uint64_t offset, uint64_t bytes, uint64_t job)
-{
-    act(w, (struct mr_ostore_event){.type = MR_OE_SEAL,
-               .client = client,
-               .id = id,
-               .segment = segment,
-               .offset = offset + MR_EXTENT_HEAD,
-               .bytes = bytes,
-               .room = bytes + MR_EXTENT_HEAD,
-               .flags = client == 9 ? MR_SEAL_ADOPT : 0,
-               .owner = {.job = {job}}});
-}
-
-static void get(struct world *w, uint32_t client, uint64_t request, mr_object_id id,
-    mr_duration timeout, uint32_t source)
-{
-    act(w, (struct mr_ostore_event){.type = MR_OE_GET,
-               .client = client,
-               .request = request,
-               .id = id,
-               .timeout = timeout,
-               .source = source});
-}
-
-static void unhold(struct world *w, uint32_t client, mr_object_id id, uint64_t job)
-{
-    act(w, (struct mr_ostore_event){
-               .type = MR_OE_UNHOLD, .client = client, .id = id, .holder = {MR_HOLD_JOB, job}});
-}
-
-static void evicted(struct world *w, int err)
-{
-    const struct mr_ostore_effect *x = effect(w, MR_OX_EVICT);
-    assert_non_null(x);
-    act(w, (struct mr_ostore_event){.type = MR_OE_EVICT_DONE, .object = x->object, .err = err});
-}
+#include "tests/unit/objectstore_rig.h"
 
 static void a_get_before_the_seal_is_answered_by_the_seal(void **state)
 {
@@ -284,6 +157,53 @@ static void what_only_a_dead_client_vouches_for_is_offered_then_freed(void **sta
     struct mr_ostore_info info;
     assert_int_equal(mr_ostore_stat(w->s, id_of(1, 1), &info), MR_ENOENT);
     assert_int_equal(mr_ostore_stat(w->s, id_of(1, 2), &info), MR_OK);
+}
+
+static void writers_are_held_back_before_the_places_are_gone(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    uint32_t made = 0;
+    while (mr_ostore_objects_left(w->s)) {
+        made++;
+        seal(w, 1, id_of(1, made), segment, made * 1024, 100, 5);
+    }
+    assert_int_equal(made, config.objects_max - 1 - config.objects_max / 8);
+    for (; made < config.objects_max - 1; made++) /* these were on their way */
+        seal(w, 1, id_of(1, made + 1), segment, (made + 1) * 1024, 100, 5);
+    assert_null(effect(w, MR_OX_REFUSED));
+    seal(w, 1, id_of(1, 9999), segment, 4 * MIB, 100, 5);
+    assert_true(mr_object_id_eq(effect(w, MR_OX_REFUSED)->id, id_of(1, 9999)));
+    assert_true(mr_object_id_eq(effect(w, MR_OX_LOST)->id, id_of(1, 9999)));
+    assert_non_null(effect(w, MR_OX_FREED));
+    struct mr_store_stats stats;
+    mr_ostore_stats(w->s, &stats);
+    assert_int_equal(stats.seals_refused, 1);
+    for (uint64_t n = 1; n <= 60; n++) {
+        unhold(w, 1, id_of(1, n), 5);
+        evicted(w, MR_OK);
+    }
+    assert_true(mr_ostore_objects_left(w->s) > 0);
+}
+
+static void pinned_bytes_are_those_of_pinned_objects(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    seal(w, 1, id_of(1, 1), segment, 0, 1000, 5);
+    struct mr_store_stats stats;
+    for (uint64_t request = 1; request <= 2; request++) {
+        get(w, 1, request, id_of(1, 1), 0, 0);
+        mr_ostore_stats(w->s, &stats);
+        assert_int_equal(stats.pinned_bytes, 1000);
+    }
+    for (int left = 1; left >= 0; left--) {
+        act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(1, 1)});
+        mr_ostore_stats(w->s, &stats);
+        assert_int_equal(stats.pinned_bytes, left * 1000);
+    }
 }
 
 static void a_scheduler_hears_of_what_jobs_lose(void **state)
@@ -484,7 +404,9 @@ static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
     case MR_OX_REMOVE:
     case MR_OX_FREED:
     case MR_OX_CLOSE:
+    case MR_OX_MOVE:
     case MR_OX_ERASE:
+    case MR_OX_REFUSED:
     case MR_OX_LOST: break;
     }
 }
@@ -581,9 +503,9 @@ static void sim_ask(struct sim *m)
         .flags = (uint32_t)below(m, 2),
         .timeout = below(m, 3) * 100 * MR_MS,
         .source = (uint32_t)below(m, 4)};
-    static const enum mr_ostore_event_type types[] = {
-        MR_OE_GET, MR_OE_GET, MR_OE_GET, MR_OE_DELETE, MR_OE_PERSIST, MR_OE_OFFERED};
-    ev.type = types[below(m, 6)];
+    static const enum mr_ostore_event_type types[] = {MR_OE_GET, MR_OE_GET, MR_OE_GET, MR_OE_DELETE,
+        MR_OE_PERSIST, MR_OE_OFFERED, MR_OE_ASK_AGAIN, MR_OE_DRAIN};
+    ev.type = types[below(m, 6) ? below(m, 6) : below(m, 8)];
     sim_step(m, ev);
 }
 
@@ -592,7 +514,7 @@ static void sim_hold(struct sim *m)
     sim_step(m, (struct mr_ostore_event){.type = below(m, 4) ? MR_OE_UNHOLD : MR_OE_HOLD,
                     .client = m->clients[below(m, 6)],
                     .id = some_id(m),
-                    .holder = {below(m, 2) ? MR_HOLD_JOB : MR_HOLD_CLIENT, below(m, 3)}});
+                    .holder = {(enum mr_store_holder_kind)(1 + below(m, 3)), below(m, 3)}});
 }
 
 static void sim_turn(struct sim *m)
@@ -659,6 +581,8 @@ int main(void)
         T(a_dead_client_takes_only_what_it_held_alone),
         T(what_only_a_dead_client_vouches_for_is_offered_then_freed),
         T(a_scheduler_hears_of_what_jobs_lose),
+        T(writers_are_held_back_before_the_places_are_gone),
+        T(pinned_bytes_are_those_of_pinned_objects),
         T(a_full_store_spills_the_least_used_and_restores_it),
         T(nonsense_in_a_seal_changes_nothing),
         T(what_is_persisted_outlives_its_holders),
