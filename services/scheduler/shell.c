@@ -83,7 +83,10 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     const uint32_t *ready = (const void *)sh->fx.ready.p;
     switch (n->type) {
     case MR_NOTE_REPLY: mr_submit_reply(sh, n, text); break;
-    case MR_NOTE_JOB_STATE: mr_follow_job_changed(sh, n->job, false); break;
+    case MR_NOTE_JOB_STATE:
+        mr_follow_job_changed(sh, n->job, false);
+        mr_trace_job_changed(sh, n->job);
+        break;
     case MR_NOTE_JOB_PROGRESS: mr_follow_job_changed(sh, n->job, true); break;
     case MR_NOTE_TARGETS_READY: mr_follow_targets_ready(sh, n->job, ready + n->at, n->count); break;
     case MR_NOTE_TARGET_BYTES: mr_follow_target_bytes(sh, n->job, n->index, text); break;

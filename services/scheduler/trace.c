@@ -37,7 +37,8 @@ struct mr_trace {
     mr_time pending_since;
     uint64_t bytes_given; /* to the writer, ever */
     uint32_t ops_told;
-    struct mr_buf lost; /* struct lost: to be told with the next spans */
+    struct mr_buf lost;  /* struct lost: to be told with the next spans */
+    struct mr_buf ended; /* mr_job_id: to be told behind them */
     struct asked asks[ASKS_MAX];
     uint32_t asks_count;
     uint64_t ticket;
@@ -56,6 +57,7 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
     struct mr_trace *t = mr_alloc(sizeof *t);
     sh->trace = t;
     mr_buf_init(&t->lost, (size_t)1 << 20);
+    mr_buf_init(&t->ended, (size_t)1 << 20);
     mr_buf_init(&jobs, (size_t)64 << 20);
     if (o->dir) t->dir = mr_format("%s/trace", o->dir);
     const struct mr_trace_source_config source = {
@@ -90,6 +92,7 @@ void mr_trace_close(struct mr_trace **tp)
     if (t->pending) mr_buf_fini(t->pending);
     mr_release(t->pending);
     mr_buf_fini(&t->lost);
+    mr_buf_fini(&t->ended);
     mr_release(t->dir);
     mr_release(t);
 }
@@ -125,10 +128,8 @@ static void lost_tell(struct mr_trace *t)
     t->lost.n = rest;
 }
 
-static void pending_give(struct mr_trace *t)
+static void spans_give(struct mr_trace *t)
 {
-    if (t->lost.n) lost_tell(t);
-    if (!t->pending || !t->pending->n) return;
     struct mr_trace_message m = {
         .kind = MR_TRACE_SPANS, .p = t->pending, .a = mr_clock_wall() - mr_clock_now()};
     size_t n = t->pending->n;
@@ -140,6 +141,18 @@ static void pending_give(struct mr_trace *t)
     }
     t->bytes_given += n;
     t->pending = NULL;
+}
+
+static void pending_give(struct mr_trace *t)
+{
+    const mr_job_id *ended = (const void *)t->ended.p;
+    if (t->lost.n) lost_tell(t);
+    if (t->pending && t->pending->n) spans_give(t);
+    for (size_t i = 0; i < t->ended.n / sizeof *ended; i++) {
+        const struct mr_trace_message m = {.kind = MR_TRACE_ENDED, .job = ended[i]};
+        (void)mr_inbox_push(t->inbox, &m); /* else it waits for its block's age */
+    }
+    mr_buf_clear(&t->ended);
 }
 
 static struct mr_buf *pending_of(struct mr_trace *t)
@@ -172,7 +185,7 @@ void mr_trace_add(struct mr_shell *sh)
     struct mr_trace *t = sh->trace;
     if (!in->n) return;
     struct mr_buf *b = pending_of(t);
-    if (!b->n) t->pending_since = mr_clock_now();
+    if (!b->n && !t->ended.n) t->pending_since = mr_clock_now();
     if (b->n + in->n > PENDING_BYTES_MAX)
         count_lost(t, in);
     else
@@ -186,7 +199,8 @@ mr_time mr_trace_deadline(const struct mr_shell *sh)
 {
     const struct mr_trace *t = sh->trace;
     bool some = t->pending && t->pending->n;
-    return some || t->lost.n ? mr_time_after(t->pending_since, PENDING_AGE) : MR_NEVER;
+    return some || t->lost.n || t->ended.n ? mr_time_after(t->pending_since, PENDING_AGE)
+                                           : MR_NEVER;
 }
 
 void mr_trace_tick(struct mr_shell *sh, mr_time now)
@@ -208,6 +222,15 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
     struct mr_trace_message m = {
         .kind = MR_TRACE_WORKER, .a = slot, .p = mr_format("%.*s", MR_STR_ARG(info.name))};
     if (mr_inbox_push(t->inbox, &m)) mr_release(m.p);
+}
+
+void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job)
+{
+    struct mr_trace *t = sh->trace;
+    struct mr_sched_job_info info;
+    if (!mr_sched_job(sh->core, job, &info) || !mr_job_is_over(info.state)) return;
+    if (mr_trace_deadline(sh) == MR_NEVER) t->pending_since = mr_clock_now();
+    mr_buf_add(&t->ended, &job, sizeof job);
 }
 
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job)

@@ -12,7 +12,8 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e); /* after replay: the
 void mr_trace_close(
     struct mr_trace **t); /* writes what is left, if Redis takes it in two seconds */
 
-void mr_trace_add(struct mr_shell *sh); /* takes fx.spans */
+void mr_trace_add(struct mr_shell *sh);                        /* takes fx.spans */
+void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job); /* if it ended: writes at once */
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job);
 void mr_trace_worker(struct mr_shell *sh, uint32_t slot); /* another worker has it from now on */
 mr_time mr_trace_deadline(const struct mr_shell *sh);

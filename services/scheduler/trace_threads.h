@@ -16,6 +16,7 @@ enum mr_trace_message_kind {
     MR_TRACE_WORKER, /* a: slot, p: name */
     MR_TRACE_OP,     /* a: number, p: name */
     MR_TRACE_LOST,   /* job, a: spans that found no room here */
+    MR_TRACE_ENDED,  /* job */
     MR_TRACE_FORGET, /* job */
     MR_TRACE_ASK,    /* p: struct mr_trace_question */
     MR_TRACE_NEWS,   /* news */

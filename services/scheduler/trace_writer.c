@@ -1,6 +1,7 @@
 /* The thread that encodes spans and owns the log of them. Spans of a job gather in a block until it
- * is 64 KiB long or 200 ms old: then it is written, so a scheduler that is killed takes less than
- * half a second of spans along. It runs at a lower priority than everything that works for a job.
+ * is 64 KiB long or a second old, or the job has ended: then it is written. So a scheduler that is
+ * killed takes about a second of spans along, and of jobs that have ended hardly any. It runs at a
+ * lower priority than everything that works for a job.
  */
 #include "services/scheduler/trace_threads.h"
 
@@ -13,7 +14,7 @@
 #define SPENT_MAX 64
 #define BATCH_MAX 64
 #define BLOCK_BYTES ((size_t)64 << 10)
-#define BLOCK_AGE (200 * MR_MS)
+#define BLOCK_AGE MR_SECOND
 #define STOP_PATIENCE (2 * MR_SECOND)
 
 struct open_block {
@@ -159,13 +160,20 @@ static void spans(struct mr_trace_writer *w, struct mr_buf *b, uint64_t wall, mr
     }
 }
 
-static void forget(struct mr_trace_writer *w, mr_job_id job)
+/* The job's block, if it has an open one, is written (or not) and gone. */
+static void close_block(struct mr_trace_writer *w, mr_job_id job, bool write)
 {
     for (uint32_t i = 0; i < w->open_count; i++)
         if (w->open[i].job.v == job.v) {
+            if (write) block_write(w, &w->open[i]);
             block_remove(w, i);
-            break;
+            return;
         }
+}
+
+static void forget(struct mr_trace_writer *w, mr_job_id job)
+{
+    close_block(w, job, false);
     mr_trace_log_forget(w->log, job);
 }
 
@@ -173,12 +181,7 @@ static void forget(struct mr_trace_writer *w, mr_job_id job)
 
 static void ask(struct mr_trace_writer *w, struct mr_trace_question *q)
 {
-    for (uint32_t i = 0; i < w->open_count; i++)
-        if (w->open[i].job.v == q->ask.job.v) {
-            block_write(w, &w->open[i]);
-            block_remove(w, i);
-            break;
-        }
+    close_block(w, q->ask.job, true);
     mr_trace_log_view(w->log, q->ask.job, &q->view);
     mr_trace_reader_ask(w->reader, &q);
 }
@@ -192,6 +195,7 @@ static void hear(struct mr_trace_writer *w, struct mr_trace_message *m, mr_time 
         break;
     case MR_TRACE_OP: (void)name_set(&w->ops, (uint32_t)m->a, m->p); break;
     case MR_TRACE_LOST: mr_trace_log_lose(w->log, m->job, m->a); break;
+    case MR_TRACE_ENDED: close_block(w, m->job, true); break;
     case MR_TRACE_FORGET: forget(w, m->job); break;
     case MR_TRACE_ASK: ask(w, m->p); break;
     case MR_TRACE_NEWS: mr_trace_log_hear(w->log, now, m->news); break;
@@ -270,6 +274,7 @@ static void message_free(struct mr_trace_message *m)
     case MR_TRACE_ASK: mr_trace_question_free(&q); break;
     case MR_TRACE_NEWS: mr_trace_news_fini(&m->news); break;
     case MR_TRACE_LOST:
+    case MR_TRACE_ENDED:
     case MR_TRACE_FORGET:
     case MR_TRACE_STOP: break;
     }

@@ -15,7 +15,8 @@
  *   READY      ready less sent. Absent: as the lane's last
  *   (always)   started less the lane's last finished; finished less started
  *   ACCOUNTED  accounted less finished. Absent: as the lane's last
- *   CPU        time it computed less time it ran. Absent: equal
+ *   CPU        time it computed: twice its difference from the time it ran, or, where that is less,
+ *              one more than twice itself (what waits computes little). Absent: equal
  *
  * A lane is an executor thread: what it does next follows what it did last, and messages are sent
  * and accounted for many tasks at a time, so most differences are small or not there. A new lane
@@ -292,8 +293,9 @@ static unsigned char *put_times(
     uint64_t ran = has & HAS_STARTED && has & HAS_FINISHED ? finished - started : 0;
     uint64_t cpu = s->cpu_ns / MR_TRACE_TICK_NS;
     if (cpu != ran) {
-        *flags |= CPU;
-        p = put_difference(p, cpu, ran);
+        uint64_t difference = zigzag(cpu - ran);
+        *flags |= CPU; /* ticks are below 2^58, so nothing is shifted out */
+        p = put(p, cpu < difference ? cpu << 1 | 1 : difference << 1);
     }
     return p;
 }
@@ -441,7 +443,11 @@ static void take_times(
         l->finished = take_difference(d, has & HAS_STARTED ? started : l->finished);
     if (flags & ACCOUNTED) l->accounted = take_difference(d, l->finished);
     uint64_t ran = has & HAS_STARTED && has & HAS_FINISHED ? l->finished - started : 0;
-    uint64_t cpu = flags & CPU ? take_difference(d, ran) : ran;
+    uint64_t cpu = ran;
+    if (flags & CPU) {
+        uint64_t v = take(d);
+        cpu = v & 1 ? v >> 1 : ran + unzigzag(v >> 1);
+    }
     s->ready = has & HAS_READY ? l->ready * MR_TRACE_TICK_NS : 0;
     s->sent = has & HAS_SENT ? l->sent * MR_TRACE_TICK_NS : 0;
     s->started = has & HAS_STARTED ? started * MR_TRACE_TICK_NS : 0;
