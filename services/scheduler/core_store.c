@@ -71,6 +71,8 @@ void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
     st->memory_bytes = r->memory_bytes;
     memset(st->node, 0, sizeof st->node);
     if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
+    if (s->fx->store[n].is_dirty) /* nobody was there to take it; now somebody is */
+        mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
     mr_sc_store_batch(s, n)->has_registered = true;
     struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_JOINED);
     note->slot = n;
