@@ -114,7 +114,12 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     }
     if (r->is_bad || index >= j->graph->nodes_count) return;
     struct task *t = &s->tasks[j->base + index];
-    if (t->value != NONE || t->state == MR_TASK_RELEASED) return;
+    if (t->state == MR_TASK_RELEASED || t->value == LITERAL) return;
+    if (t->value != NONE) { /* lost since, and made again: the last one counts */
+        if (t->flags & T_FIXED) return;
+        mr_sc_value_release(s, t->value, true);
+        j->targets_ready -= (t->flags & T_TARGET) != 0;
+    }
     uint32_t v = mr_sc_value_new(s, j->base + index);
     s->values[v].attempt = attempt;
     t->attempt = MR_MAX(t->attempt, attempt);
@@ -340,12 +345,21 @@ static void settle_running(struct mr_sched *s, uint32_t job)
         mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
 }
 
+/* Their stores were told in the earlier life, and are told again when they register. Until then
+ * such an object does not go with the worker that made it. */
+static void count_as_held(struct mr_sched *s)
+{
+    for (uint32_t i = 0; i < s->values_top; i++)
+        if (s->values[i].kind == V_OBJECT && s->values[i].store) s->values[i].flags |= V_HELD;
+}
+
 void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
 {
     s->sequence = s->acked = sequence;
     s->is_recovered = true;
     s->is_recovering = true;
     mr_buf_fini(&s->recovered);
+    count_as_held(s);
     for (uint32_t i = 0; i < s->workers_top; i++)
         if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
     s->lease_check_at = mr_time_after(s->now, s->config.lease);
