@@ -74,6 +74,8 @@ void mr_sched_step(
     struct mr_sched *s, mr_time now, const struct mr_sched_event *ev, struct mr_sched_effects *fx);
 mr_time mr_sched_deadline(const struct mr_sched *s); /* step with a tick by then, or MR_NEVER */
 void mr_sched_check(const struct mr_sched *s);       /* asserts every invariant, O(state) */
+/* For the simulator: what is left of jobs, in words; NULL: nothing. */
+const char *mr_sched_leftover(const struct mr_sched *s);
 
 /* The whole durable state as records appended to `out` (heads and payloads as in `journal`,
  * sequence 0); what the journal holds before it may be trimmed. */

@@ -98,3 +98,43 @@ void mr_sched_check(const struct mr_sched *s)
     mr_sc_load_check(s);
     mr_assert(s->acked <= s->sequence); /* I18 */
 }
+
+static const char *worker_leftover(const struct mr_sched *s, const struct worker *w)
+{
+    if (w->sent || w->sent_head != NONE || w->sent_tail != NONE) return "tasks at a worker";
+    if (w->held_head != NONE || w->held_bytes) return "values at a worker";
+    if (w->queue_ns || w->unknown || w->long_sent || w->stealing) return "load of a worker";
+    if (w->alone != NONE || w->is_reserved) return "a worker that is kept free";
+    for (uint32_t r = 0; r < s->resources_count; r++)
+        if (w->taken[r]) return "resources of a worker";
+    return NULL;
+}
+
+/* For the simulator, when every job is forgotten: whatever is left would be left for ever. */
+const char *mr_sched_leftover(const struct mr_sched *s)
+{
+    uint32_t nodes = s->tasks_top;
+    for (uint32_t i = 0; i < s->free_count; i++)
+        nodes -= s->free_tasks[i].count;
+    if (nodes) return "numbers of tasks";
+    if (s->jobs_count || s->jobs_running || s->sweeps_count || s->heap_count) return "jobs";
+    if (s->job_index.count || s->request_index.count) return "names of jobs";
+    if (s->key_index.count) return "keys of a namespace";
+    if (s->values_count) return "values";
+    if (s->blocks_left != s->config.inline_blocks) return "bytes of small values";
+    if (s->queued || s->active_count) return "tasks in queues";
+    if (s->suspects_count || s->reserved != NONE) return "suspects";
+    if (s->story_index.count) return "stories of failures";
+    if (s->pending_at != s->pending_end || s->ring_at != s->ring_end || s->open_count)
+        return "promises";
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        const char *what =
+            s->workers[i].state == W_FREE ? NULL : worker_leftover(s, &s->workers[i]);
+        if (what) return what;
+    }
+    for (uint32_t i = s->config.ops_max; i < s->classes_top; i++)
+        if (s->classes[i].users) return "classes of tasks";
+    for (uint32_t i = 0; i < s->tasks_top; i++)
+        if (s->join_source[i] || s->join_next[i] || s->join_head[i]) return "joined tasks";
+    return NULL;
+}

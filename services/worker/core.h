@@ -139,6 +139,10 @@ void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_eve
     struct mr_worker_effects *fx);
 mr_time mr_worker_deadline(const struct mr_worker *w); /* step TICK, then TURN by then */
 void mr_worker_check(const struct mr_worker *w);
+/* For the simulator: what is left of jobs, in words (NULL: nothing), and whether a value that was
+ * made here is kept for others. */
+const char *mr_worker_leftover(const struct mr_worker *w);
+bool mr_worker_keeps(const struct mr_worker *w, mr_job_id job, uint32_t index);
 
 /* Address (ends with NUL) and incarnation of a node named in FETCH; lent for ever. */
 const struct mr_ws_node *mr_worker_node(const struct mr_worker *w, uint32_t node);

@@ -111,3 +111,26 @@ void mr_worker_check(const struct mr_worker *w)
     mr_assert(cost == w->queue_cost_ns);
     check_slots(w);
 }
+
+const char *mr_worker_leftover(const struct mr_worker *w)
+{
+    if (w->tasks_count) return "tasks";
+    if (w->values_count) return "values";
+    if (w->job_index.count) return "jobs";
+    if (w->out_count || w->missing_count) return "completions to be told";
+    if (w->given.count || w->started.count || w->unknown.count) return "answers to be told";
+    if (w->held_bytes || w->fetched_bytes || w->fetch_count) return "bytes of objects";
+    if (w->pool.bytes) return "bytes of arguments and small values";
+    if (w->running_strands || w->queue_cost_ns || w->alone_running) return "strands";
+    return NULL;
+}
+
+bool mr_worker_keeps(const struct mr_worker *w, mr_job_id job, uint32_t index)
+{
+    for (uint32_t i = 0; i < w->values_high; i++) {
+        const struct value *v = &w->values[i];
+        if (v->job == NONE || v->index != index || w->jobs[v->job].id.v != job.v) continue;
+        return v->made && !v->released;
+    }
+    return false;
+}
