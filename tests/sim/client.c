@@ -97,6 +97,7 @@ static void read_value(struct sim *s, struct sim_job *j, uint32_t index)
         if (has) see(s, j, index, s->objects[v.object.number].value);
         if (!has && s->losses == 0)
             sim_fail(s, "I16: the store has not the object of key %" PRIu32, index);
+        s->losses += !has;
         if (!has) sim_object_missed(s, v.object, store);
     }
     if (is_there && v.kind == MR_SCHED_VALUE_AWAY) { /* at its worker only */
@@ -177,8 +178,9 @@ void sim_client_note(struct sim *s, const struct mr_sched_note *n)
 }
 
 /* What somebody planned to ask for: a cancel, or (b) a retry. */
-void sim_client_act_on(struct sim *s, uint32_t spec, bool retry)
+void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish)
 {
+    bool retry = wish == WISH_RETRY;
     struct sim_spec *x = &s->specs[spec];
     struct sim_job *j = x->is_accepted ? sim_job_of(s, x->id) : NULL;
     if (!j || !s->sched || s->is_forgetting) return;
@@ -284,6 +286,7 @@ void sim_client_values(struct sim *s, bool want, bool anew)
 void sim_client_forget(struct sim *s)
 {
     s->is_forgetting = true;
+    if (!sim_client_is_content(s)) sim_push(s, 100 * MR_MS, (struct sim_ev){.kind = EV_FORGET});
     for (uint32_t i = 0; i < s->jobs_count; i++)
         request(s, MR_SCHED_FORGET, s->jobs[i].id);
 }

@@ -28,13 +28,21 @@ static void run_free(struct sim_run *r)
     mr_release(r);
 }
 
+/* The process is dead: what ran is suspect. */
 void sim_exec_drop(struct sim *s, struct sim_proc *p)
 {
+    struct sim_suspects *x = &s->suspects[p->name];
+    x->count = 0;
     while (p->runs) {
         struct sim_run *r = p->runs;
         if (r->running) {
             const struct mr_strand_item *item = &r->strand->items[r->next];
             struct sim_job *j = sim_job_of(s, item->job.v);
+            uint32_t n = x->count++;
+            mr_assert(n < SUSPECTS_MAX);
+            x->run[n] = (struct mr_sched_run){item->job.v, 1};
+            x->index[n] = s->plant == PLANT_SUSPECT ? item->index ^ 1 : item->index;
+            x->attempt[n] = item->attempt;
             if (j) j->task[item->index].deaths++;
         }
         p->runs = r->next_run;
@@ -65,6 +73,7 @@ static bool inputs_of(struct sim *s, const struct sim_proc *p, const struct sim_
             in[i] = s->objects[x->object.number].value;
             if (item->op == OP_REF || sim_object_has(s, x->object.number, p->store)) break;
             *gone = i;
+            s->losses++; /* found out only now */
             return false;
         case MR_STRAND_ITEM:
             if (r->strand->items[x->item].result.end != MR_STRAND_DONE) return false;
@@ -95,13 +104,6 @@ static mr_duration duration(struct sim *s, uint32_t op)
     return sim_chance(s, 50) ? sim_below(s, 100 * MR_MS) : 1 + sim_below(s, 300 * MR_US);
 }
 
-/* Did the task come by the stream that is open now, that is, from this life of the scheduler? */
-static bool is_open_now(const struct sim *s, const struct sim_proc *p)
-{
-    return s->sched && p->session != NONE && s->sessions[p->session].is_down &&
-           s->sessions[p->session].life == s->life;
-}
-
 static void count_start(struct sim *s, struct sim_proc *p, const struct mr_strand_item *item)
 {
     struct sim_job *j = sim_job_of(s, item->job.v);
@@ -109,18 +111,9 @@ static void count_start(struct sim *s, struct sim_proc *p, const struct mr_stran
     sim_say(s, "w%" PRIu32 " starts task %" PRIu32 " attempt %" PRIu32 " of job %" PRIx64, p->name,
         item->index, item->attempt, item->job.v);
     if (!j) sim_fail(s, "a task of an unknown job starts");
-    struct sim_task *t = &j->task[item->index];
-    bool is_told = is_open_now(s, p);
-    if (is_told && t->guard_life == s->life && t->guard_losses == s->losses && !j->was_retried)
-        sim_fail(s,
-            "I10: task %" PRIu32 " of job %" PRIx64
-            " starts again, though its value was known after the restart",
-            item->index, item->job.v);
-    t->runs++;
-    if (is_told) {
-        t->run_life = s->life;
-        if (t->guard_life != s->life) t->guard_losses = s->losses;
-    }
+    j->task[item->index].runs++;
+    if (item->op != OP_REF) /* what refers to values that are gone is made again with them */
+        sim_guard_start(s, j, item->index, (uint32_t)(p - s->procs), item->attempt);
 }
 
 static void finish(
@@ -144,8 +137,9 @@ static void finish(
         x->message = mr_str(words);
     } else if (item->op == OP_LARGE || item->want_object) {
         x->object_bytes = 4096 + r->value[at] % 200000;
-        x->object =
-            (mr_object_id){MAKER, sim_object_make(s, p->store, r->value[at], x->object_bytes)};
+        x->object = (mr_object_id){
+            MAKER, sim_object_make(s, (uint32_t)(p - s->procs), r->value[at], x->object_bytes)};
+        sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);
     } else {
         struct mr_buf b;
         mr_buf_init(&b, 8192);

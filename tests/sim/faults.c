@@ -13,7 +13,8 @@ enum fault {
     AWAY,
     RETIRE,
     COMPACT,
-    CLOSED,
+    EMPTY,
+    STORE_CUT,
     FAULTS
 };
 
@@ -47,24 +48,18 @@ static void sleep_long(struct sim *s)
 
 static void crash(struct sim *s)
 {
-    if (!s->sched) return;
+    if (!s->sched || s->journal.is_amnesic) return;
     sim_sched_crash(s);
-    s->journal_away = false;
+    s->journal.is_away = false;
     sim_push(s, MR_MS + sim_below(s, sim_chance(s, 4) ? 3 * MR_SECOND : 200 * MR_MS),
         (struct sim_ev){.kind = EV_SCHED_START});
 }
 
-static void away(struct sim *s)
+/* A snapshot, and sometimes the scheduler's death in the middle of it. */
+static void compact(struct sim *s)
 {
-    if (!s->sched) return;
-    s->journal_away = !s->journal_away;
-    sim_say(s, "the journal is %s", s->journal_away ? "away" : "back");
-    struct mr_sched_event ev = {
-        .type = s->journal_away ? MR_SCHED_JOURNAL_AWAY : MR_SCHED_JOURNAL_BACK};
-    sim_sched_step(s, &ev);
-    if (!s->journal_away)
-        sim_push(s, MR_MS,
-            (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = s->journal_base + s->records_count});
+    sim_journal_compact(s);
+    if (s->journal.has_snapshot && s->faults_mask & 1u << CRASH && sim_chance(s, 3)) crash(s);
 }
 
 static void retire(struct sim *s)
@@ -103,10 +98,13 @@ void sim_fault(struct sim *s)
     case CRASH:
         if (sim_chance(s, 2)) crash(s);
         break;
-    case AWAY: away(s); break;
+    case AWAY: sim_journal_away(s, !s->journal.is_away); break;
     case RETIRE: retire(s); break;
-    case COMPACT: sim_journal_compact(s); break;
-    case CLOSED:
+    case COMPACT: compact(s); break;
+    case EMPTY:
+        if (sim_chance(s, 3)) sim_journal_empty(s);
+        break;
+    case STORE_CUT: sim_store_cut(s, (uint32_t)sim_below(s, s->nodes)); break;
     case FAULTS: break;
     }
 }
@@ -115,5 +113,5 @@ void sim_calm(struct sim *s)
 {
     s->calm = true;
     sim_say(s, "faults end");
-    if (s->journal_away) away(s);
+    sim_journal_away(s, false);
 }

@@ -283,8 +283,9 @@ static void expect(const struct mr_graph *g, uint32_t i, struct sim_task *task)
     }
     t->expect = sim_value(op, mr_graph_args(g, i), in, n);
     t->is_tainted |= op == OP_DICE;
-    if (op == OP_FLAKY) t->fate = MR_MAX(t->fate, FATE_MAY);
-    if (op >= OP_BAD && op <= OP_STUBBORN) t->fate = FATE_MUST;
+    if (op == OP_FLAKY) t->own = FATE_MAY;
+    if (op >= OP_BAD && op <= OP_STUBBORN) t->own = FATE_MUST;
+    t->fate = MR_MAX(t->fate, t->own);
 }
 
 struct sim_job *sim_job_of(struct sim *s, uint64_t id)
@@ -302,5 +303,7 @@ struct sim_job *sim_job_of(struct sim *s, uint64_t id)
     j->task = mr_alloc_array(g->nodes_count, sizeof *j->task);
     for (uint32_t i = 0; i < g->nodes_count; i++)
         expect(g, i, j->task);
+    for (uint32_t i = 0; i < g->targets_count; i++)
+        j->task[g->targets[i]].is_target = true;
     return j;
 }

@@ -1,92 +1,176 @@
-/* The journal: what was appended, how much of it is acknowledged. A crash keeps all that was
- * acknowledged and some of the rest. */
+/* The journal: what was appended, how much of it is acknowledged; a crash keeps all that was
+ * acknowledged and some of the rest. Its numbers and the core's differ by the snapshots between, as
+ * in services/scheduler/ledger.c: a snapshot is ordinary records, and what stands before it goes
+ * when all of it is acknowledged. So a crash in the middle of one leaves its beginning behind. */
 #include "tests/sim/sim.h"
 
-static void add(struct sim *s, const struct mr_sched_record_head *head, const unsigned char *bytes)
+static uint64_t last(const struct sim_journal *j)
 {
-    if (s->records_count == s->records_room) {
-        uint32_t room = s->records_room ? 2 * s->records_room : 256;
-        s->heads = mr_grow(s->heads, s->records_room * sizeof *s->heads, room * sizeof *s->heads);
-        s->records =
-            mr_grow(s->records, s->records_room * sizeof *s->records, room * sizeof *s->records);
-        s->records_room = room;
+    return j->base + j->count;
+}
+
+static void add(
+    struct sim_journal *j, const struct mr_sched_record_head *head, const unsigned char *bytes)
+{
+    if (j->count == j->room) {
+        uint32_t room = j->room ? 2 * j->room : 256;
+        j->heads = mr_grow(j->heads, j->room * sizeof *j->heads, room * sizeof *j->heads);
+        j->records = mr_grow(j->records, j->room * sizeof *j->records, room * sizeof *j->records);
+        j->room = room;
     }
-    s->heads[s->records_count] = *head;
-    s->records[s->records_count++] = mr_copy(bytes, head->bytes ? head->bytes : 1);
+    j->heads[j->count] = *head;
+    j->records[j->count++] = mr_copy(bytes, head->bytes ? head->bytes : 1);
+}
+
+static void ack_later(struct sim *s)
+{
+    struct sim_journal *j = &s->journal;
+    if (j->is_away) return;
+    mr_duration wait = 20 * MR_US + sim_below(s, sim_chance(s, 10) ? 50 * MR_MS : MR_MS);
+    uint64_t behind = sim_chance(s, 4) ? sim_below(s, j->count - j->acked + 1) : 0;
+    if (behind) /* one write of many: part of it is told first */
+        sim_push(s, wait / 2, (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = last(j) - behind});
+    sim_push(s, wait, (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = last(j)});
+}
+
+/* Appends what is in `b`; of_core: the core numbered it, without gaps. */
+static void append(struct sim *s, struct mr_buf *b, bool of_core)
+{
+    struct sim_journal *j = &s->journal;
+    for (size_t at = 0; at < b->n;) {
+        struct mr_sched_record_head head;
+        memcpy(&head, b->p + at, sizeof head);
+        at += sizeof head;
+        if (of_core && head.sequence != ++j->core_last)
+            sim_fail(
+                s, "I18: record %" PRIu64 " comes as number %" PRIu64, head.sequence, j->core_last);
+        add(j, &head, b->p + at);
+        at += (size_t)mr_align_up(head.bytes, 8);
+    }
+    mr_buf_clear(b);
 }
 
 void sim_journal_take(struct sim *s)
 {
-    uint32_t before = s->records_count;
-    for (size_t at = 0; at < s->fx.journal.n;) {
-        struct mr_sched_record_head head;
-        memcpy(&head, s->fx.journal.p + at, sizeof head);
-        at += sizeof head;
-        if (head.sequence != s->journal_base + s->records_count + 1)
-            sim_fail(s, "I18: record %" PRIu64 " follows %" PRIu64, head.sequence,
-                s->journal_base + s->records_count);
-        add(s, &head, s->fx.journal.p + at);
-        at += (size_t)mr_align_up(head.bytes, 8);
-    }
-    mr_buf_clear(&s->fx.journal);
-    if (s->records_count == before || s->journal_away) return;
-    mr_duration wait = 20 * MR_US + sim_below(s, sim_chance(s, 10) ? 50 * MR_MS : MR_MS);
-    sim_push(s, wait,
-        (struct sim_ev){.kind = EV_ACK, .a = s->life, .c = s->journal_base + s->records_count});
+    if (!s->fx.journal.n) return;
+    append(s, &s->fx.journal, true);
+    ack_later(s);
+}
+
+/* Everything before this number goes. */
+static void drop_before(struct sim_journal *j, uint64_t sequence)
+{
+    uint32_t n = (uint32_t)(sequence - 1 - j->base);
+    mr_assert(n <= j->count);
+    for (uint32_t i = 0; i < n; i++)
+        mr_release(j->records[i]);
+    memmove(j->records, j->records + n, (j->count - n) * sizeof *j->records);
+    memmove(j->heads, j->heads + n, (j->count - n) * sizeof *j->heads);
+    j->base += n;
+    j->count -= n;
+    j->acked -= MR_MIN(n, j->acked);
 }
 
 void sim_journal_ack(struct sim *s, uint64_t upto)
 {
-    if (s->journal_away || upto <= s->journal_base + s->records_acked) return;
-    s->records_acked = (uint32_t)(upto - s->journal_base);
-    struct mr_sched_event ev = {.type = MR_SCHED_JOURNAL_ACKED, .sequence = upto};
+    struct sim_journal *j = &s->journal;
+    if (j->is_away || upto <= j->base + j->acked || upto > last(j)) return;
+    j->acked = (uint32_t)(upto - j->base);
+    if (j->has_snapshot && upto >= j->snapshot_last) {
+        j->has_snapshot = j->is_amnesic = false;
+        bool is_moved = !sim_chance(s, 4); /* or the scheduler dies before it says so */
+        sim_say(s, "the snapshot is whole%s", is_moved ? ", the journal begins with it" : "");
+        if (is_moved) drop_before(j, j->snapshot_first);
+    }
+    if (j->has_snapshot && upto >= j->snapshot_first) return; /* half a snapshot says nothing */
+    uint64_t ahead = last(j) - upto;
+    if (j->has_snapshot) ahead -= j->snapshot_last - j->snapshot_first + 1;
+    if (ahead > j->core_last) return;
+    struct mr_sched_event ev = {.type = MR_SCHED_JOURNAL_ACKED, .sequence = j->core_last - ahead};
     sim_sched_step(s, &ev);
 }
 
 void sim_journal_lose_tail(struct sim *s)
 {
-    uint32_t tail = s->records_count - s->records_acked;
-    uint32_t keep = s->records_acked + (uint32_t)sim_below(s, tail + 1);
-    if (s->plant == PLANT_JOURNAL) keep = s->records_acked / 2;
-    sim_say(s, "the journal keeps %" PRIu32 " of %" PRIu32 " records, %" PRIu32 " were told", keep,
-        s->records_count, s->records_acked);
-    while (s->records_count > keep)
-        mr_release(s->records[--s->records_count]);
-    s->records_acked = keep;
+    struct sim_journal *j = &s->journal;
+    uint32_t keep = j->acked + (uint32_t)sim_below(s, j->count - j->acked + 1);
+    if (s->plant == PLANT_JOURNAL) keep = j->acked / 2;
+    sim_say(s, "the journal keeps %" PRIu32 " of %" PRIu32 " records, %" PRIu32 " were told%s",
+        keep, j->count, j->acked, j->has_snapshot ? "; a snapshot was under way" : "");
+    while (j->count > keep)
+        mr_release(j->records[--j->count]);
+    j->acked = keep;
+    j->has_snapshot = false;
 }
 
-/* A snapshot takes the place of all records, as after a rewind or a compaction. */
-void sim_journal_compact(struct sim *s)
+static void snapshot(struct sim *s)
 {
-    if (!s->sched || s->records_acked != s->records_count || s->fx.journal.n) return;
+    struct sim_journal *j = &s->journal;
     struct mr_buf b;
     mr_buf_init(&b, (size_t)1 << 30);
     mr_sched_snapshot(s->sched, &b);
-    uint64_t last = s->journal_base + s->records_count;
-    while (s->records_count)
-        mr_release(s->records[--s->records_count]);
-    for (size_t at = 0; at < b.n;) {
-        struct mr_sched_record_head head;
-        memcpy(&head, b.p + at, sizeof head);
-        at += sizeof head;
-        add(s, &head, b.p + at);
-        at += (size_t)mr_align_up(head.bytes, 8);
-    }
+    j->snapshot_first = last(j) + 1;
+    append(s, &b, false);
+    j->snapshot_last = last(j);
+    j->has_snapshot = j->snapshot_last >= j->snapshot_first;
+    j->is_amnesic = j->is_amnesic && j->has_snapshot;
+    sim_say(s, "a snapshot of %" PRIu64 " records is on its way",
+        j->snapshot_last - j->snapshot_first + 1);
     mr_buf_fini(&b);
-    s->records_acked = s->records_count;
-    s->journal_base = last - s->records_count; /* may wrap; only sums matter */
-    sim_say(s, "the journal is a snapshot of %" PRIu32 " records now", s->records_count);
+    if (j->has_snapshot) ack_later(s);
+}
+
+void sim_journal_compact(struct sim *s)
+{
+    struct sim_journal *j = &s->journal;
+    if (!s->sched || j->is_away || j->has_snapshot) return;
+    sim_journal_take(s);
+    snapshot(s);
+}
+
+/* Redis comes back empty: all that it had is gone, and the scheduler tells it again. */
+void sim_journal_empty(struct sim *s)
+{
+    struct sim_journal *j = &s->journal;
+    if (!s->sched || j->is_away) return;
+    sim_say(s, "Redis comes back empty");
+    sim_journal_take(s);
+    drop_before(j, last(j) + 1);
+    j->has_snapshot = false;
+    j->is_amnesic = true; /* until it is told, a crash of the scheduler loses jobs, as documented */
+    snapshot(s);
+}
+
+void sim_journal_away(struct sim *s, bool is_away)
+{
+    struct sim_journal *j = &s->journal;
+    if (!s->sched || j->is_away == is_away) return;
+    j->is_away = is_away;
+    sim_say(s, "the journal is %s", is_away ? "away" : "back");
+    struct mr_sched_event ev = {.type = is_away ? MR_SCHED_JOURNAL_AWAY : MR_SCHED_JOURNAL_BACK};
+    sim_sched_step(s, &ev);
+    if (!is_away && j->count > j->acked) ack_later(s);
 }
 
 void sim_journal_replay(struct sim *s)
 {
-    for (uint32_t i = 0; i < s->records_count; i++) {
-        struct mr_sched_event ev = {.type = MR_SCHED_RECORD, .sequence = s->journal_base + i + 1};
-        ev.record.type = s->heads[i].type;
-        ev.record.bytes = mr_str_of(s->records[i], s->heads[i].bytes);
+    struct sim_journal *j = &s->journal;
+    for (uint32_t i = 0; i < j->count; i++) {
+        struct mr_sched_event ev = {.type = MR_SCHED_RECORD, .sequence = j->base + i + 1};
+        ev.record.type = j->heads[i].type;
+        ev.record.bytes = mr_str_of(j->records[i], j->heads[i].bytes);
         sim_sched_step(s, &ev);
+        sim_guard_record(s, j->heads[i].type, ev.record.bytes);
     }
-    struct mr_sched_event ev = {
-        .type = MR_SCHED_RECOVERED, .sequence = s->journal_base + s->records_count};
+    struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED, .sequence = last(j)};
+    j->core_last = last(j);
     sim_sched_step(s, &ev);
+}
+
+void sim_journal_fini(struct sim_journal *j)
+{
+    for (uint32_t i = 0; i < j->count; i++)
+        mr_release(j->records[i]);
+    mr_release(j->heads);
+    mr_release(j->records);
 }

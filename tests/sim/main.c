@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #define CALM_MAX (180 * MR_SECOND) /* virtual, from the end of faults to the end of all jobs */
-#define STEPS_MAX 40000000u
+#define STEPS_MAX 3000000u
 
 struct options {
     uint64_t start, seeds, check_every;
@@ -57,7 +57,8 @@ static void down(struct sim *s, struct sim_ev *ev)
     }
     if (!p) return;
     if (ev->kind == EV_DOWN) {
-        if (!ev->msg) return; /* lost on the way */
+        if (!ev->msg) return;                                  /* lost on the way */
+        if (ev->msg->down.registered) p->has_suspects = false; /* told */
         struct mr_worker_event m = {.kind = MR_WORKER_MESSAGE, .message = &ev->msg->down};
         sim_proc_step(s, p, &m);
     } else {
@@ -90,16 +91,15 @@ static void fetched(struct sim *s, struct sim_proc *p, const struct sim_ev *ev)
 {
     uint32_t serial = (uint32_t)(ev->c >> 32);
     uint64_t number = ev->c & UINT32_MAX;
-    bool has = false;
-    for (uint32_t i = 0; i < s->nodes; i++)
-        has |= sim_object_has(s, number, s->store_of[i]);
+    bool has = sim_object_is_somewhere(s, number);
+    s->losses += !has; /* found out only now */
     struct mr_worker_event m = {.kind = MR_WORKER_FETCHED,
         .fetched = {ev->b, serial, has ? MR_OK : MR_ENOENT, MR_STR("the store has it not")}};
     for (uint32_t i = 0; i < MR_ARRAY_LEN(p->pins); i++) {
         struct sim_pin *pin = &p->pins[i];
         if (pin->serial != serial) continue;
         if (has) {
-            sim_object_change(s, number, p->store, -1, -1, 1);
+            sim_object_pin(s, number, p->store, true);
             pin->object = number;
         } else {
             *pin = (struct sim_pin){0};
@@ -130,7 +130,7 @@ static void handle(struct sim *s, struct sim_ev *ev)
 {
     switch (ev->kind) {
     case EV_SCHED_TURN:
-        if (s->sched && ev->a == s->life) sim_sched_turn(s);
+        if (s->sched && ev->a == s->life && ev->order == s->turn_order) sim_sched_turn(s);
         break;
     case EV_SCHED_START:
         if (!s->sched) sim_sched_start(s);
@@ -157,6 +157,9 @@ static void handle(struct sim *s, struct sim_ev *ev)
         break;
     case EV_PROC_START: sim_proc_start(s, ev->a); break;
     case EV_STORE_START: sim_store_start(s, ev->a); break;
+    case EV_STORE_CONNECT: sim_store_connect(s, ev->a); break;
+    case EV_STORE_DOWN: sim_store_down(s, ev); break;
+    case EV_FORGET: sim_client_forget(s); break;
     case EV_SUBMIT: sim_client_submit(s, ev->a); break;
     case EV_CLIENT: sim_client_act_on(s, ev->a, ev->b); break;
     case EV_FAULT: sim_fault(s); break;
@@ -215,18 +218,27 @@ static void set_up(struct sim *s, const struct options *o)
     sim_sched_start(s);
 }
 
-/* Nothing is held for jobs that everybody has forgotten. */
+/* Nothing is held for jobs that everybody has forgotten: not by the scheduler, not by workers, not
+ * in stores. */
 static void check_leaks(struct sim *s)
 {
+    uint32_t node = 0;
+    const char *left = mr_sched_leftover(s->sched);
+    if (left) sim_fail(s, "the scheduler has %s left, and there is no job", left);
     for (uint32_t i = 0; i < s->names; i++) {
         if (s->proc_of[i] == NONE) continue;
         const struct sim_proc *p = &s->procs[s->proc_of[i]];
-        if (p->has_told && (p->held_bytes || p->queued))
+        left = mr_worker_leftover(p->w);
+        if (left || (p->has_told && (p->held_bytes || p->queued)))
             sim_fail(s,
-                "I12: w%" PRIu32 " holds %" PRIu64 " bytes and has %" PRIu32
+                "I12: w%" PRIu32 " has %s left; it told of %" PRIu64 " bytes and %" PRIu32
                 " tasks, and there is no job",
-                i, p->held_bytes, p->queued);
+                i, left ? left : "nothing", p->held_bytes, p->queued);
     }
+    uint64_t object = sim_stores_leftover(s, &node);
+    if (object)
+        sim_fail(s, "I16: the store of node %" PRIu32 " keeps object %" PRIu64 " for no job", node,
+            object);
 }
 
 static void tear_down(struct sim *s)
@@ -246,14 +258,11 @@ static void tear_down(struct sim *s)
     struct sim_ev ev;
     while (sim_pop(s, &ev))
         sim_msg_free(&ev.msg);
-    for (uint32_t i = 0; i < s->records_count; i++)
-        mr_release(s->records[i]);
+    sim_journal_fini(&s->journal);
     for (uint32_t i = 0; i < s->specs_count; i++)
         mr_graph_free(&s->specs[i].graph);
     for (uint32_t i = 0; i < s->jobs_count; i++)
         mr_release(s->jobs[i].task);
-    mr_release(s->heads);
-    mr_release(s->records);
     mr_release(s->objects);
     mr_release(s->heap);
 }

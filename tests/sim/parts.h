@@ -16,6 +16,7 @@
 #define SPECS_MAX 16
 #define SESSIONS_MAX 4096
 #define STORES_MAX 48
+#define SUSPECTS_MAX 80
 #define GPU 1000000u
 
 enum sim_event {
@@ -33,8 +34,11 @@ enum sim_event {
     EV_STORES,      /* heartbeats of all stores */
     EV_PROC_START,  /* a: name */
     EV_STORE_START, /* a: node */
-    EV_SUBMIT,      /* a: spec */
-    EV_CLIENT,
+    EV_STORE_CONNECT,
+    EV_STORE_DOWN, /* a: node, b: session: the scheduler's message reaches the store */
+    EV_SUBMIT,     /* a: spec */
+    EV_CLIENT,     /* a: spec, b: enum sim_wish */
+    EV_FORGET,     /* every job, until all are */
     EV_FAULT,
 };
 
@@ -45,7 +49,16 @@ enum sim_plant { /* bugs in the glue that the checks must catch */
     PLANT_DONE,    /* some completions are lost */
     PLANT_JOURNAL, /* acknowledged records are lost with a crash */
     PLANT_ATTEMPT, /* a second attempt makes another value */
+    PLANT_HOLDING, /* a worker that returns does not say what it holds */
+    PLANT_RECORD,  /* records of values are not read back */
+    PLANT_UNHOLD,  /* stores do not hear that a job lets go */
+    PLANT_ORPHAN,  /* stores do not offer what dead workers left */
+    PLANT_SUSPECT, /* a dead worker's running tasks are told wrong */
+    PLANT_SHARED,  /* a shared key is given to no one but its first job */
+    PLANTS
 };
+
+enum sim_wish { WISH_CANCEL, WISH_RETRY, WISH_FORGET };
 
 enum sim_op {
     OP_SMALL,
@@ -73,6 +86,8 @@ struct sim_msg {
     struct mr_ws_down down;
     struct mr_sched_message up;
     struct mr_sched_register reg;
+    const mr_object_id *hold, *unhold, *claimed; /* to a store */
+    uint32_t hold_count, unhold_count, claimed_count;
 };
 
 struct sim_ev {
@@ -94,6 +109,23 @@ struct sim_session {
     mr_time last_up, last_down; /* messages do not overtake each other */
     uint32_t flying_up, flying_down;
     uint32_t op_of[64], ops, store_of[STORES_MAX + 2], stores; /* numbers of the session's tables */
+};
+
+struct sim_journal {
+    struct mr_sched_record_head *heads;
+    unsigned char **records;
+    uint32_t count, room, acked;
+    uint64_t base;      /* sequence of the record before the first */
+    uint64_t core_last; /* the core's own number of its newest record */
+    bool has_snapshot;  /* one is on its way: */
+    uint64_t snapshot_first, snapshot_last;
+    bool is_away, is_amnesic; /* Redis was emptied, and has not everything again */
+};
+
+struct sim_suspects { /* what ran when a worker's last process died */
+    uint32_t count;
+    struct mr_sched_run run[SUSPECTS_MAX];
+    uint32_t index[SUSPECTS_MAX], attempt[SUSPECTS_MAX];
 };
 
 struct sim_run { /* a strand at an executor */

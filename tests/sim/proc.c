@@ -15,7 +15,7 @@ void sim_proc_start(struct sim *s, uint32_t name)
     static const struct mr_ws_resource gpu = {MR_STR_INIT("gpu"), GPU};
     static struct mr_worker_op ops[OPS];
     if (s->proc_of[name] != NONE || s->procs_count == PROCS_MAX) return;
-    if (!s->store_of[name % s->nodes]) { /* waits for its store */
+    if (!s->store[name % s->nodes].id) { /* waits for its store */
         sim_push(s, 100 * MR_MS, (struct sim_ev){.kind = EV_PROC_START, .a = name});
         return;
     }
@@ -30,10 +30,11 @@ void sim_proc_start(struct sim *s, uint32_t name)
     *p = (struct sim_proc){.is_alive = true,
         .name = name,
         .node = name % s->nodes,
-        .store = s->store_of[name % s->nodes],
+        .store = s->store[name % s->nodes].id,
         .session = NONE,
         .slots = 1 + name % 3,
-        .wake_at = MR_NEVER};
+        .wake_at = MR_NEVER,
+        .has_suspects = s->suspects[name].count > 0};
     struct mr_worker_config c = {.slots = p->slots,
         .tasks_max = 512,
         .values_max = 2048,
@@ -80,7 +81,8 @@ void sim_proc_kill(struct sim *s, uint32_t id)
     mr_worker_free(&p->w);
     mr_worker_effects_fini(&p->fx);
     for (uint32_t i = 0; i < MR_ARRAY_LEN(p->pins); i++)
-        if (p->pins[i].object) sim_object_change(s, p->pins[i].object, p->store, -1, -1, -1);
+        if (p->pins[i].object) sim_object_pin(s, p->pins[i].object, p->store, false);
+    sim_store_client_gone(s, id);
     if (p->session != NONE) {
         s->sessions[p->session].is_down = false;
         sim_session_cut(s, p->session, false);
@@ -124,7 +126,7 @@ static void unpin(struct sim *s, struct sim_proc *p, uint32_t serial)
     for (uint32_t i = 0; i < MR_ARRAY_LEN(p->pins); i++) {
         struct sim_pin *pin = &p->pins[i];
         if (pin->serial != serial) continue;
-        if (pin->object) sim_object_change(s, pin->object, p->store, -1, -1, -1);
+        if (pin->object) sim_object_pin(s, pin->object, p->store, false);
         *pin = (struct sim_pin){0};
         return;
     }
@@ -151,7 +153,7 @@ static void perform_one(struct sim *s, struct sim_proc *p, const struct mr_worke
     case MR_WORKER_STOP: sim_exec_stop(s, p, e->item.strand, e->item.at); break;
     case MR_WORKER_FETCH: fetch(s, p, e); break;
     case MR_WORKER_UNPIN: unpin(s, p, e->object.serial); break;
-    case MR_WORKER_DROP: sim_object_change(s, e->object.object.number, p->store, 0, -1, 0); break;
+    case MR_WORKER_DROP: sim_object_drop(s, e->object.object.number, p->store); break;
     case MR_WORKER_SEND: break;
     case MR_WORKER_CONNECT: open_stream(s, p, e->at); break;
     case MR_WORKER_HANG_UP:

@@ -2,7 +2,17 @@
  * what is performed in which order; and the crash, after which a new life reads the journal. */
 #include "tests/sim/sim.h"
 
+#define BUSY_MAX 10000  /* turns that ask for another at once */
 #define IN_FLIGHT_MAX 3 /* a stream with more does not take another batch */
+
+/* One turn is planned at a time, the earliest that was asked for. */
+static void turn_in(struct sim *s, mr_duration wait)
+{
+    if (s->turn_at <= s->now + wait) return;
+    s->turn_at = s->now + wait;
+    sim_push(s, wait, (struct sim_ev){.kind = EV_SCHED_TURN, .a = s->life});
+    s->turn_order = s->order;
+}
 
 void sim_sched_step(struct sim *s, struct mr_sched_event *ev)
 {
@@ -10,9 +20,7 @@ void sim_sched_step(struct sim *s, struct mr_sched_event *ev)
     mr_sched_step(s->sched, s->now, ev, &s->fx);
     s->steps++;
     if (s->steps % s->check_every == 0) mr_sched_check(s->sched);
-    if (s->turn_pending) return;
-    s->turn_pending = true;
-    sim_push(s, sim_below(s, 50 * MR_US), (struct sim_ev){.kind = EV_SCHED_TURN, .a = s->life});
+    if (!s->in_turn) turn_in(s, sim_below(s, 50 * MR_US));
 }
 
 static mr_duration delay(struct sim *s)
@@ -32,6 +40,22 @@ static void refs_say(struct sim *s, const char *what, const struct mr_ws_run *ru
     }
 }
 
+/* What I10 has to know of a message: what is sent, and what need not be kept. */
+static void guards(struct sim *s, uint32_t session, const struct mr_ws_down *m)
+{
+    for (uint32_t i = 0, run = 0, at = 0; i < m->tasks.count; i++, at++) {
+        for (; at == m->tasks.runs[run].count; at = 0)
+            run++;
+        sim_guard_sent(
+            s, session, m->tasks.runs[run].job.v, m->tasks.index[i], m->tasks.attempt[i]);
+    }
+    for (uint32_t i = 0, run = 0, at = 0; i < m->release.count; i++, at++) {
+        for (; at == m->release.runs[run].count; at = 0)
+            run++;
+        sim_guard_released(s, m->release.runs[run].job.v, m->release.index[i]);
+    }
+}
+
 void sim_flush(struct sim *s, uint32_t slot)
 {
     uint32_t id = s->session_of[slot];
@@ -48,6 +72,7 @@ void sim_flush(struct sim *s, uint32_t slot)
         " cancels, %" PRIu32 " releases, %" PRIu32 " steals%s%s",
         id, m->down.tasks.count, m->down.values.count, m->down.cancel.count, m->down.release.count,
         m->down.steal.count, b->has_registered ? ", registered" : "", b->drain ? ", drain" : "");
+    guards(s, id, &m->down);
     for (uint32_t i = 0; s->trace && i < m->down.tasks.count; i++)
         sim_say(s, "    task %" PRIu32 " attempt %" PRIu32 " op %" PRIu32, m->down.tasks.index[i],
             m->down.tasks.attempt[i], m->down.tasks.op[i]);
@@ -75,23 +100,6 @@ static void end_stream(struct sim *s, uint32_t id, int code)
     sim_push(s, x->last_down - s->now,
         (struct sim_ev){.kind = EV_DOWN_END, .a = id, .c = code == MR_ESTATE});
     sim_push(s, 0, (struct sim_ev){.kind = EV_UP_END, .a = id});
-}
-
-static void store_commands(struct sim *s, uint32_t number)
-{
-    struct mr_sched_store_batch *b = &s->fx.store[number];
-    uint64_t store = 0;
-    struct mr_str node;
-    struct mr_str address;
-    bool is_alive;
-    if (!b->is_dirty || !mr_sched_store(s->sched, number, &store, &node, &address, &is_alive))
-        return;
-    for (size_t i = 0; i < b->hold.n / sizeof(mr_object_id); i++)
-        sim_object_change(s, ((const mr_object_id *)(void *)b->hold.p)[i].number, store, -1, 1, 0);
-    for (size_t i = 0; i < b->unhold.n / sizeof(mr_object_id); i++)
-        sim_object_change(
-            s, ((const mr_object_id *)(void *)b->unhold.p)[i].number, store, -1, 0, 0);
-    mr_sched_store_batch_clear(b);
 }
 
 static void note(struct sim *s, const struct mr_sched_note *n)
@@ -123,8 +131,10 @@ static void note(struct sim *s, const struct mr_sched_note *n)
         sim_say(s, "worker slot %" PRIu32 " is closed, session %" PRIu32, n->slot, id);
         if (id != NONE && s->sessions[id].incarnation == n->incarnation) end_stream(s, id, n->code);
         return;
-    case MR_NOTE_STORE_JOINED:
-    case MR_NOTE_STORE_LOST: return;
+    case MR_NOTE_STORE_JOINED: return;
+    case MR_NOTE_STORE_LOST:
+        sim_say(s, "the scheduler gives up store %" PRIx64, n->incarnation);
+        return;
     case MR_NOTE_REPLY:
     case MR_NOTE_JOB_STATE:
     case MR_NOTE_JOB_PROGRESS:
@@ -148,44 +158,33 @@ static void perform(struct sim *s)
         sim_flush(s, workers[i]);
     const uint32_t *stores = (const void *)s->fx.dirty_stores.p;
     for (size_t i = 0; i < s->fx.dirty_stores.n / sizeof *stores; i++)
-        store_commands(s, stores[i]);
+        sim_store_send(s, stores[i]);
     sim_journal_take(s);
     mr_sched_effects_clear(&s->fx);
 }
 
 void sim_sched_turn(struct sim *s)
 {
-    s->turn_pending = true; /* what is stepped here is performed here */
+    s->turn_at = MR_NEVER;
+    s->in_turn = true; /* what is stepped here is performed here */
     if (mr_sched_deadline(s->sched) <= s->now) {
         struct mr_sched_event tick = {.type = MR_SCHED_TICK};
         sim_sched_step(s, &tick);
     }
     perform(s);
     mr_time at = mr_sched_deadline(s->sched);
-    s->turn_pending = false;
-    if (at == MR_NEVER) return;
-    mr_duration wait = at > s->now ? at - s->now : 2 * MR_US;
-    sim_push(s, wait, (struct sim_ev){.kind = EV_SCHED_TURN, .a = s->life});
+    s->in_turn = false;
+    s->busy_turns = at <= s->now ? s->busy_turns + 1 : 0;
+    if (s->busy_turns > BUSY_MAX) sim_fail(s, "the scheduler turns and turns");
+    if (at != MR_NEVER) turn_in(s, at > s->now ? at - s->now : 2 * MR_US);
 }
 
-static uint32_t rows_guarded(struct sim *s, const struct mr_sched_completed *c, const char *how)
+static bool is_connected(const struct sim *s, uint64_t incarnation)
 {
-    uint32_t run = 0;
-    uint32_t left = 0;
-    for (uint32_t i = 0; i < c->tasks.count; i++, left--) {
-        while (!left)
-            left = c->tasks.runs[run++].count;
-        struct sim_job *j = sim_job_of(s, c->tasks.runs[run - 1].job);
-        if (!j || j->final || j->was_cancelled) continue;
-        struct sim_task *t = &j->task[c->tasks.index[i]];
-        if (t->run_life == s->life && t->guard_life != s->life && t->guard_losses == s->losses)
-            sim_fail(s,
-                "I10: task %" PRIu32 " of job %" PRIx64 " was started again, and %s has its value",
-                c->tasks.index[i], j->id, how);
-        t->guard_life = s->life;
-        t->guard_losses = s->losses;
-    }
-    return c->tasks.count;
+    struct mr_sched_worker_info w;
+    for (uint32_t i = 0; i < mr_sched_worker_slots(s->sched); i++)
+        if (mr_sched_worker(s->sched, i, &w) && w.incarnation == incarnation) return w.is_connected;
+    return false;
 }
 
 static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
@@ -241,10 +240,9 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
     if (m->is_register) {
         if (x->has_registered) sim_fail(s, "session %" PRIu32 " registers twice", id);
         x->has_registered = true;
-        if (m->reg.incarnation && m->reg.epoch < s->life &&
-            s->now < s->life_start + s->config.lease)
-            (void)rows_guarded(s, &m->reg.holding, "a worker that returns");
         joins(s, id, m);
+        if (m->reg.incarnation && m->reg.epoch < s->life && is_connected(s, m->reg.incarnation))
+            sim_guard_holding(s, id, &m->reg.holding);
         return;
     }
     struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE, .message = m->up};
@@ -290,15 +288,12 @@ void sim_sched_start(struct sim *s)
     mr_arena_init(&s->arena, mr_sched_arena_bytes(&s->config));
     mr_sched_effects_init(&s->fx, s->config.workers_max, s->config.stores_max);
     s->sched = mr_sched_new(&s->config, &s->arena);
-    s->turn_pending = false;
+    s->turn_at = MR_NEVER;
     sim_say(s, "the scheduler starts, life %" PRIu32, s->life);
     sim_journal_replay(s);
     for (uint32_t i = 0; i < s->nodes; i++)
-        if (s->store_of[i]) sim_store_start(s, i);
-    if (s->journal_away) {
-        struct mr_sched_event away = {.type = MR_SCHED_JOURNAL_AWAY};
-        sim_sched_step(s, &away);
-    }
+        sim_push(s, s->life == 1 ? 0 : sim_below(s, 100 * MR_MS),
+            (struct sim_ev){.kind = EV_STORE_CONNECT, .a = i});
 }
 
 void sim_sched_crash(struct sim *s)

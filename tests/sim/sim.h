@@ -39,6 +39,18 @@ void sim_journal_replay(struct sim *s);
 void sim_journal_lose_tail(struct sim *s);
 void sim_journal_compact(struct sim *s);
 void sim_journal_ack(struct sim *s, uint64_t upto);
+void sim_journal_empty(struct sim *s);
+void sim_journal_away(struct sim *s, bool is_away);
+void sim_journal_fini(struct sim_journal *j);
+
+/* guard.c */
+void sim_guard_record(struct sim *s, uint32_t type, struct mr_str record);
+void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_completed *c);
+void sim_guard_released(struct sim *s, uint64_t job, uint32_t index);
+void sim_guard_sent(
+    struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt);
+void sim_guard_start(
+    struct sim *s, struct sim_job *j, uint32_t index, uint32_t proc, uint32_t attempt);
 
 /* wire.c */
 struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct mr_sched_batch *b);
@@ -58,18 +70,27 @@ void sim_exec_drop(struct sim *s, struct sim_proc *p);
 
 /* stores.c */
 void sim_store_start(struct sim *s, uint32_t node);
+void sim_store_connect(struct sim *s, uint32_t node);
+void sim_store_cut(struct sim *s, uint32_t node);
 void sim_store_lose(struct sim *s, uint32_t node);
+void sim_store_send(struct sim *s, uint32_t number);
+void sim_store_down(struct sim *s, const struct sim_ev *ev);
+void sim_store_client_gone(struct sim *s, uint32_t proc);
 void sim_stores_beat(struct sim *s);
-uint64_t sim_object_make(struct sim *s, uint64_t store, uint64_t value, uint64_t bytes);
+uint64_t sim_stores_leftover(struct sim *s, uint32_t *node);
+uint64_t sim_object_make(struct sim *s, uint32_t proc, uint64_t value, uint64_t bytes);
 bool sim_object_has(struct sim *s, uint64_t number, uint64_t store);
-void sim_object_change(struct sim *s, uint64_t number, uint64_t store, int made, int held, int pin);
+bool sim_object_is_somewhere(struct sim *s, uint64_t number);
+void sim_object_pin(struct sim *s, uint64_t number, uint64_t store, bool on);
+void sim_object_drop(struct sim *s, uint64_t number, uint64_t store);
+void sim_object_persist(struct sim *s, uint64_t number, uint64_t store);
 void sim_object_lose(struct sim *s);
 void sim_object_missed(struct sim *s, mr_object_id id, uint64_t store);
 
 /* client.c */
 void sim_client_submit(struct sim *s, uint32_t spec);
 void sim_client_note(struct sim *s, const struct mr_sched_note *n);
-void sim_client_act_on(struct sim *s, uint32_t spec, bool retry);
+void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish);
 void sim_client_forget(struct sim *s);
 bool sim_client_is_content(struct sim *s);
 void sim_client_complain(struct sim *s);

@@ -1,34 +1,38 @@
-/* Object stores, one a node: which of them has which object, and who holds it there. */
+/* Object stores, one a node: which of them has which object, and who holds it there; their streams
+ * to the scheduler, which break, are late, and are opened again. An object stays while its job
+ * holds it (its maker says so when it seals it, the scheduler when it hears of it), while somebody
+ * has it pinned, or on disk. What only a dead maker vouches for is offered to the scheduler, and
+ * freed when that does not claim it. */
 #include "tests/sim/sim.h"
 
 #include <stdio.h>
 
 #define MAKER 0x5157u
+#define OFFER_BEATS 3          /* of the heartbeat, between two offers */
+#define ORPHAN (3 * MR_SECOND) /* from the first offer to the end of an object nobody claims */
+#define OFFER_MAX 4096u
+
+static struct mr_sched_event event_of(
+    const struct sim *s, uint32_t node, enum mr_sched_event_type type, char name[16])
+{
+    struct mr_sched_event ev = {.type = type};
+    (void)snprintf(name, 16, "n%" PRIu32, node);
+    ev.store = (struct mr_sched_store){
+        .store = s->store[node].id, .node = mr_str(name), .address = mr_str(name)};
+    return ev;
+}
 
 static void tell(struct sim *s, uint32_t node, enum mr_sched_event_type type)
 {
     char name[16];
-    if (!s->sched) return;
-    (void)snprintf(name, sizeof name, "n%" PRIu32, node);
-    struct mr_sched_event ev = {.type = type};
-    ev.store = (struct mr_sched_store){
-        .store = s->store_of[node], .node = mr_str(name), .address = mr_str(name)};
-    sim_sched_step(s, &ev);
+    struct mr_sched_event ev = event_of(s, node, type, name);
+    if (s->sched) sim_sched_step(s, &ev);
 }
 
-void sim_store_start(struct sim *s, uint32_t node)
+static bool is_linked(const struct sim *s, uint32_t node)
 {
-    if (!s->store_of[node]) {
-        s->store_of[node] = 0x1000 + ++s->stores_count;
-        sim_say(s, "store %" PRIx64 " starts on node %" PRIu32, s->store_of[node], node);
-    }
-    tell(s, node, MR_SCHED_STORE_REGISTER);
-}
-
-void sim_stores_beat(struct sim *s)
-{
-    for (uint32_t i = 0; i < s->nodes; i++)
-        if (s->store_of[i]) tell(s, i, MR_SCHED_STORE_HEARD);
+    const struct sim_store *x = &s->store[node];
+    return s->sched && x->id && x->is_up && x->life == s->life;
 }
 
 static struct sim_copy *copy_in(struct sim *s, uint64_t number, uint64_t store)
@@ -40,12 +44,70 @@ static struct sim_copy *copy_in(struct sim *s, uint64_t number, uint64_t store)
     return NULL;
 }
 
+/* What the scheduler said of jobs in an earlier stream counts until it could have said it again. */
+static void doubt(struct sim *s, uint64_t store)
+{
+    for (uint64_t i = 1; i <= s->objects_count && s->plant != PLANT_ORPHAN; i++) {
+        struct sim_copy *c = copy_in(s, i, store);
+        if (!c || !c->held || c->is_unvouched) continue;
+        c->is_unvouched = true;
+        c->is_offered = false;
+    }
+}
+
+/* The stream is (re)opened: what was on its way in the old one never comes. */
+void sim_store_connect(struct sim *s, uint32_t node)
+{
+    struct sim_store *x = &s->store[node];
+    if (!x->id || is_linked(s, node)) return;
+    if (!s->sched) {
+        sim_push(s, 20 * MR_MS + sim_below(s, 50 * MR_MS),
+            (struct sim_ev){.kind = EV_STORE_CONNECT, .a = node});
+        return;
+    }
+    x->is_up = true;
+    x->life = s->life;
+    x->session++;
+    x->last_down = 0;
+    doubt(s, x->id);
+    tell(s, node, MR_SCHED_STORE_REGISTER);
+}
+
+/* Of the node's disk, a new store knows every object. */
+static void read_disk(struct sim *s, uint64_t old, uint64_t now)
+{
+    for (uint64_t i = 1; i <= s->objects_count && old; i++)
+        for (uint32_t k = 0; k < MR_ARRAY_LEN(s->objects[i].copy); k++)
+            if (s->objects[i].copy[k].store == old) s->objects[i].copy[k].store = now;
+}
+
+void sim_store_start(struct sim *s, uint32_t node)
+{
+    struct sim_store *x = &s->store[node];
+    if (!x->id) {
+        x->id = 0x1000 + ++s->stores_count;
+        read_disk(s, x->dead, x->id);
+        sim_say(s, "store %" PRIx64 " starts on node %" PRIu32, x->id, node);
+    }
+    sim_store_connect(s, node);
+}
+
+/* ---- objects -------------------------------------------------------------------------------- */
+
 bool sim_object_has(struct sim *s, uint64_t number, uint64_t store)
 {
     return copy_in(s, number, store) != NULL;
 }
 
-uint64_t sim_object_make(struct sim *s, uint64_t store, uint64_t value, uint64_t bytes)
+/* Is it in a store that lives? */
+bool sim_object_is_somewhere(struct sim *s, uint64_t number)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (copy_in(s, number, s->store[i].id)) return true;
+    return false;
+}
+
+uint64_t sim_object_make(struct sim *s, uint32_t proc, uint64_t value, uint64_t bytes)
 {
     uint64_t number = ++s->objects_count;
     if (number >= s->objects_room) {
@@ -54,16 +116,21 @@ uint64_t sim_object_make(struct sim *s, uint64_t store, uint64_t value, uint64_t
             mr_grow(s->objects, s->objects_room * sizeof *s->objects, room * sizeof *s->objects);
         s->objects_room = room;
     }
-    s->objects[number] = (struct sim_object){
-        .value = value, .bytes = bytes, .copy = {{.store = store, .made = true}}};
+    s->objects[number] = (struct sim_object){.value = value,
+        .bytes = bytes,
+        .copy = {{.store = s->procs[proc].store, .maker = proc + 1, .made = true}}};
     return number;
 }
 
-/* made, held: 1 set, 0 clear, -1 leave; pin: added. A copy that nobody wants goes. */
-void sim_object_change(struct sim *s, uint64_t number, uint64_t store, int made, int held, int pin)
+static void collect(struct sim_copy *c)
+{
+    if (!c->made && !c->held && !c->pins && !c->is_persisted) *c = (struct sim_copy){0};
+}
+
+void sim_object_pin(struct sim *s, uint64_t number, uint64_t store, bool on)
 {
     struct sim_copy *c = copy_in(s, number, store);
-    if (!c && pin > 0) {
+    if (!c && on) {
         struct sim_object *o = &s->objects[number];
         for (uint32_t i = 0; i < MR_ARRAY_LEN(o->copy) && !c; i++)
             if (!o->copy[i].store) c = &o->copy[i];
@@ -71,28 +138,177 @@ void sim_object_change(struct sim *s, uint64_t number, uint64_t store, int made,
         *c = (struct sim_copy){.store = store};
     }
     if (!c) return;
-    if (made >= 0) c->made = made;
-    if (held >= 0) c->held = held;
-    mr_assert(pin >= 0 || c->pins >= (uint32_t)-pin);
-    c->pins = (uint32_t)((int)c->pins + pin);
-    if (!c->made && !c->held && !c->pins) *c = (struct sim_copy){0};
+    mr_assert(on || c->pins);
+    c->pins = on ? c->pins + 1 : c->pins - 1;
+    collect(c);
+}
+
+/* Its maker has no use for it any more. */
+void sim_object_drop(struct sim *s, uint64_t number, uint64_t store)
+{
+    struct sim_copy *c = copy_in(s, number, store);
+    if (!c) return;
+    c->made = false;
+    collect(c);
+}
+
+void sim_object_persist(struct sim *s, uint64_t number, uint64_t store)
+{
+    struct sim_copy *c = copy_in(s, number, store);
+    if (c) c->is_persisted = true;
+}
+
+static void hold(struct sim *s, uint64_t number, uint64_t store, bool on)
+{
+    struct sim_copy *c = copy_in(s, number, store);
+    if (!c) return;
+    if (!on && s->plant == PLANT_UNHOLD) return;
+    c->held = on;
+    c->made = on && c->made; /* "no job holds it", whoever said that one does */
+    if (on) c->is_unvouched = c->is_offered = false;
+    collect(c);
+}
+
+/* A process is dead that made objects here. */
+void sim_store_client_gone(struct sim *s, uint32_t proc)
+{
+    for (uint64_t i = 1; i <= s->objects_count; i++) {
+        struct sim_copy *c = copy_in(s, i, s->procs[proc].store);
+        if (c && c->maker == proc + 1 && (c->made || c->held)) c->is_unvouched = true;
+    }
+}
+
+/* ---- the stream ----------------------------------------------------------------------------- */
+
+static void objects_event(struct sim *s, uint32_t node, enum mr_sched_event_type type,
+    const mr_object_id *ids, uint32_t count)
+{
+    if (!count || !is_linked(s, node)) return;
+    struct mr_sched_event ev = {.type = type};
+    ev.objects = (struct mr_sched_objects){.store = s->store[node].id, .ids = ids, .count = count};
+    sim_sched_step(s, &ev);
+}
+
+static void offer(struct sim *s, uint32_t node)
+{
+    mr_object_id ids[OFFER_MAX];
+    uint32_t n = 0;
+    for (uint64_t i = 1; i <= s->objects_count && n < OFFER_MAX; i++) {
+        struct sim_copy *c = copy_in(s, i, s->store[node].id);
+        if (!c || !c->is_unvouched) continue;
+        if (!c->is_offered) c->offered_at = s->now;
+        c->is_offered = true;
+        ids[n++] = (mr_object_id){MAKER, i};
+    }
+    objects_event(s, node, MR_SCHED_OBJECTS_UNHELD, ids, n);
+}
+
+static void free_orphans(struct sim *s, uint32_t node)
+{
+    for (uint64_t i = 1; i <= s->objects_count; i++) {
+        struct sim_copy *c = copy_in(s, i, s->store[node].id);
+        if (!c || !c->is_offered || s->now < c->offered_at + ORPHAN) continue;
+        c->is_unvouched = c->is_offered = c->made = c->held = false;
+        sim_say(s, "store %" PRIx64 " frees the orphan %" PRIu64, s->store[node].id, i);
+        collect(c);
+    }
+}
+
+void sim_stores_beat(struct sim *s)
+{
+    s->beats++;
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        if (!s->store[i].id) continue;
+        free_orphans(s, i);
+        if (!is_linked(s, i)) continue;
+        tell(s, i, MR_SCHED_STORE_HEARD);
+        if (s->beats % OFFER_BEATS == i % OFFER_BEATS) offer(s, i);
+    }
+}
+
+static uint32_t node_of(const struct sim *s, uint64_t store)
+{
+    for (uint32_t i = 0; i < s->nodes; i++)
+        if (s->store[i].id && s->store[i].id == store) return i;
+    return NONE;
+}
+
+static uint32_t ids_of(struct sim_msg *m, const struct mr_buf *b, const mr_object_id **out)
+{
+    *out = sim_keep(m, b->p, b->n);
+    return (uint32_t)(b->n / sizeof(mr_object_id));
+}
+
+/* What the scheduler has to say to a store leaves with the turn and comes a little later. */
+void sim_store_send(struct sim *s, uint32_t number)
+{
+    struct mr_sched_store_batch *b = &s->fx.store[number];
+    uint64_t id = 0;
+    struct mr_str node;
+    struct mr_str address;
+    bool is_alive;
+    if (!b->is_dirty || !mr_sched_store(s->sched, number, &id, &node, &address, &is_alive)) return;
+    uint32_t at = node_of(s, id);
+    if (at == NONE || !is_linked(s, at)) return; /* it waits, as in the shell */
+    struct sim_msg *m = mr_alloc(sizeof *m);
+    m->hold_count = ids_of(m, &b->hold, &m->hold);
+    m->unhold_count = ids_of(m, &b->unhold, &m->unhold);
+    m->claimed_count = ids_of(m, &b->claimed, &m->claimed);
+    mr_sched_store_batch_clear(b);
+    struct sim_store *x = &s->store[at];
+    mr_duration wait = 10 * MR_US + sim_below(s, 200 * MR_US);
+    if (!s->calm && sim_chance(s, 40)) wait = sim_below(s, 100 * MR_MS);
+    x->last_down = MR_MAX(x->last_down, s->now + wait);
+    sim_push(s, x->last_down - s->now,
+        (struct sim_ev){.kind = EV_STORE_DOWN, .a = at, .b = x->session, .msg = m});
+}
+
+void sim_store_down(struct sim *s, const struct sim_ev *ev)
+{
+    const struct sim_store *x = &s->store[ev->a];
+    const struct sim_msg *m = ev->msg;
+    if (!x->id || x->session != ev->b) return; /* of a stream that is over */
+    for (uint32_t i = 0; i < m->hold_count; i++)
+        hold(s, m->hold[i].number, x->id, true);
+    for (uint32_t i = 0; i < m->unhold_count; i++)
+        hold(s, m->unhold[i].number, x->id, false);
+    for (uint32_t i = 0; i < m->claimed_count; i++)
+        hold(s, m->claimed[i].number, x->id, true);
+}
+
+/* ---- what goes wrong ------------------------------------------------------------------------ */
+
+void sim_store_cut(struct sim *s, uint32_t node)
+{
+    struct sim_store *x = &s->store[node];
+    if (!is_linked(s, node)) return;
+    s->losses++;
+    sim_say(s, "the stream of store %" PRIx64 " breaks", x->id);
+    x->is_up = false;
+    x->session++;
+    tell(s, node, MR_SCHED_STORE_CLOSED);
+    sim_push(s, 10 * MR_MS + sim_below(s, 300 * MR_MS),
+        (struct sim_ev){.kind = EV_STORE_CONNECT, .a = node});
 }
 
 void sim_store_lose(struct sim *s, uint32_t node)
 {
-    uint64_t store = s->store_of[node];
-    if (!store || s->stores_count + 1 >= STORES_MAX) return;
+    struct sim_store *x = &s->store[node];
+    if (!x->id || s->stores_count + 1 >= STORES_MAX) return;
     s->count.stores++;
     s->losses++;
-    sim_say(s, "store %" PRIx64 " of node %" PRIu32 " dies", store, node);
+    sim_say(s, "store %" PRIx64 " of node %" PRIu32 " dies", x->id, node);
     for (uint64_t i = 1; i <= s->objects_count; i++) {
-        struct sim_copy *c = copy_in(s, i, store);
-        if (c) *c = (struct sim_copy){0};
+        struct sim_copy *c = copy_in(s, i, x->id);
+        if (!c) continue;
+        *c = c->is_persisted ? (struct sim_copy){.store = x->id, .is_persisted = true}
+                             : (struct sim_copy){0};
     }
-    tell(s, node, MR_SCHED_STORE_CLOSED);
-    s->store_of[node] = 0;
+    uint64_t dead = x->id;
+    if (is_linked(s, node)) tell(s, node, MR_SCHED_STORE_CLOSED);
+    *x = (struct sim_store){.dead = dead, .session = x->session + 1};
     for (uint32_t i = 0; i < s->procs_count; i++)
-        if (s->procs[i].is_alive && s->procs[i].store == store) sim_proc_kill(s, i);
+        if (s->procs[i].is_alive && s->procs[i].store == dead) sim_proc_kill(s, i);
     sim_push(s, 20 * MR_MS + sim_below(s, 2 * MR_SECOND),
         (struct sim_ev){.kind = EV_STORE_START, .a = node});
 }
@@ -102,18 +318,15 @@ void sim_object_lose(struct sim *s)
 {
     if (!s->objects_count || !s->sched) return;
     uint64_t number = 1 + sim_below(s, s->objects_count);
-    struct sim_object *o = &s->objects[number];
-    for (uint32_t i = 0; i < MR_ARRAY_LEN(o->copy); i++) {
-        uint64_t store = o->copy[i].store;
-        if (!store || o->copy[i].pins) continue;
+    for (uint32_t i = 0; i < s->nodes; i++) {
+        struct sim_copy *c = copy_in(s, number, s->store[i].id);
+        if (!c || c->pins) continue;
         s->losses++;
-        sim_say(s, "object %" PRIu64 " of store %" PRIx64 " is lost", number, store);
-        o->copy[i] = (struct sim_copy){0};
+        sim_say(s, "object %" PRIu64 " of store %" PRIx64 " is lost", number, s->store[i].id);
+        *c = (struct sim_copy){0};
         if (sim_chance(s, 3)) return; /* found out by whoever reads it */
         mr_object_id id = {MAKER, number};
-        struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_LOST};
-        ev.objects = (struct mr_sched_objects){.store = store, .ids = &id, .count = 1};
-        sim_sched_step(s, &ev);
+        objects_event(s, i, MR_SCHED_OBJECTS_LOST, &id, 1);
         return;
     }
 }
@@ -121,10 +334,18 @@ void sim_object_lose(struct sim *s)
 /* A reader asked a store for what it does not have: the store tells the scheduler. */
 void sim_object_missed(struct sim *s, mr_object_id id, uint64_t store)
 {
-    bool is_here = false;
     for (uint32_t i = 0; i < s->nodes; i++)
-        is_here |= s->store_of[i] == store;
-    struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_LOST};
-    ev.objects = (struct mr_sched_objects){.store = store, .ids = &id, .count = 1};
-    if (is_here && s->sched) sim_sched_step(s, &ev);
+        if (s->store[i].id && (s->store[i].id == store || !store))
+            objects_event(s, i, MR_SCHED_OBJECTS_LOST, &id, 1);
+}
+
+/* What is left of objects when no job is: what is on disk only. */
+uint64_t sim_stores_leftover(struct sim *s, uint32_t *node)
+{
+    for (uint64_t i = 1; i <= s->objects_count; i++)
+        for (*node = 0; *node < s->nodes; ++*node) {
+            const struct sim_copy *c = copy_in(s, i, s->store[*node].id);
+            if (c && (c->made || c->held || c->pins)) return i;
+        }
+    return 0;
 }

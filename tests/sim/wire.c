@@ -251,12 +251,21 @@ static void register_up(
         .ops_count = p->name % 2 ? OPS : OPS - 1,
         .holding = completed_up(m, &r->holding),
         .queued = refs_up(m, &r->queued)};
+    const struct sim_suspects *x = &s->suspects[p->name];
+    m->reg.has_suspects = !r->incarnation && p->has_suspects;
+    if (m->reg.has_suspects)
+        m->reg.suspects = (struct mr_sched_refs){.runs = sim_keep(m, x->run, sizeof x->run),
+            .runs_count = x->count,
+            .index = sim_keep(m, x->index, sizeof x->index),
+            .attempt = sim_keep(m, x->attempt, sizeof x->attempt),
+            .count = x->count};
+    if (s->plant == PLANT_HOLDING && r->incarnation)
+        m->reg.holding = (struct mr_sched_completed){0};
     (void)snprintf(text, sizeof text, "w%" PRIu32, p->name);
     m->reg.name = keep_str(m, mr_str(text));
     (void)snprintf(text, sizeof text, "n%" PRIu32, p->node);
     m->reg.node = keep_str(m, mr_str(text));
     m->reg.store_address = m->reg.node;
-    (void)s;
 }
 
 struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struct mr_ws_up *up)

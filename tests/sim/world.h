@@ -24,12 +24,24 @@ struct sim_proc {
     uint64_t held_bytes; /* as last told */
     uint32_t queued;
     bool has_told;
+    bool has_suspects; /* to be told when it registers first */
 };
 
 struct sim_copy {
     uint64_t store;
-    bool made, held;
+    uint32_t maker;  /* process + 1 */
+    bool made, held; /* its job holds it, says its maker, says the scheduler */
+    bool is_unvouched, is_offered, is_persisted;
+    mr_time offered_at;
     uint32_t pins;
+};
+
+struct sim_store { /* of a node */
+    uint64_t id;   /* incarnation, 0: none */
+    uint64_t dead; /* the one before */
+    bool is_up;    /* its stream, of this life of the scheduler: */
+    uint32_t life, session;
+    mr_time last_down;
 };
 
 struct sim_object {
@@ -40,14 +52,17 @@ struct sim_object {
 
 enum sim_fate { FATE_OK, FATE_MAY, FATE_MUST };
 
+enum sim_guard { GUARD_NONE, GUARD_WORKER = 1, GUARD_INLINE = 2, GUARD_OBJECT = 4 };
+
 struct sim_task { /* what the world saw of one node of a job */
     uint64_t expect, seen, seen_losses;
-    bool has_seen, is_tainted;
-    enum sim_fate fate;
+    bool has_seen, is_tainted, is_target;
+    enum sim_fate fate, own; /* own: of its op alone, whatever its inputs do */
     uint32_t deaths, runs;
-    uint32_t guard_life; /* finished, and known to be, in this life: must not start again */
-    uint64_t guard_losses;
-    uint32_t run_life;
+    /* guard.c: finished, and known to be, in this life: must not start again */
+    uint32_t guard, guard_life, guard_session;
+    uint64_t guard_losses, guard_stores, guard_held, guard_object;
+    uint32_t sent_life, sent_session, sent_attempt, start_life;
 };
 
 struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
@@ -88,12 +103,10 @@ struct sim {
     struct mr_sched_effects fx;
     uint32_t life;
     mr_time life_start;
-    bool turn_pending;
-    struct mr_sched_record_head *heads; /* the journal */
-    unsigned char **records;
-    uint32_t records_count, records_room, records_acked;
-    uint64_t journal_base; /* sequence of the record before the first */
-    bool journal_away;
+    bool in_turn;
+    mr_time turn_at; /* of the next turn that is planned, its event: */
+    uint64_t turn_order, busy_turns;
+    struct sim_journal journal;
     uint32_t session_of[64]; /* by slot */
 
     struct sim_session sessions[SESSIONS_MAX];
@@ -102,8 +115,9 @@ struct sim {
     uint32_t procs_count;
     uint32_t proc_of[NAMES_MAX]; /* or NONE */
     uint32_t names, nodes;
-    uint64_t store_of[NODES_MAX]; /* incarnation on the node, 0: none */
-    uint64_t stores_count;
+    struct sim_store store[NODES_MAX];
+    struct sim_suspects suspects[NAMES_MAX];
+    uint64_t stores_count, beats;
     struct sim_object *objects;
     uint64_t objects_count, objects_room;
     uint64_t serial;

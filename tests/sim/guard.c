@@ -1,0 +1,153 @@
+/* I10, as strong as it is promised: after a restart no task starts again whose completion a living
+ * worker holds, or which is journaled. What the simulated workers and the journal have is compared
+ * with every start that the scheduler's present life is to blame for. */
+#include "tests/sim/sim.h"
+
+#define SMALL 16 /* bytes of a value that need no room in the cache */
+
+static struct sim_task *task_of(struct sim *s, uint64_t job, uint32_t index)
+{
+    struct sim_job *j = sim_job_of(s, job);
+    return j && index < s->specs[j->spec].graph->nodes_count ? &j->task[index] : NULL;
+}
+
+static uint64_t take_int(struct mr_str *r, size_t n)
+{
+    uint64_t v = 0;
+    mr_assert(r->n >= n);
+    memcpy(&v, r->p, n);
+    *r = mr_str_of(r->p + n, r->n - n);
+    return v;
+}
+
+static void guard(struct sim *s, struct sim_task *t, enum sim_guard how)
+{
+    if (t->guard_life != s->life) t->guard = GUARD_NONE;
+    t->guard |= how;
+    t->guard_life = s->life;
+    t->guard_losses = s->losses;
+    t->guard_stores = s->count.stores;
+}
+
+/* A record that was read back: rows of VALUES, as core_record.c lays them out. */
+void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
+{
+    if (type != MR_RECORD_VALUES) return;
+    uint64_t job = take_int(&r, 8);
+    while (r.n) {
+        uint32_t index = (uint32_t)take_int(&r, 4);
+        (void)take_int(&r, 4);
+        size_t bytes = (size_t)take_int(&r, 4);
+        struct sim_task *t = task_of(s, job, index);
+        uint64_t object = 0;
+        if (bytes) {
+            r = mr_str_of(r.p + bytes, r.n - bytes);
+        } else {
+            (void)take_int(&r, 8);
+            object = take_int(&r, 8);
+            (void)take_int(&r, 16 - 8);
+            (void)take_int(&r, 8);
+        }
+        if (!t) continue;
+        bool has_room = bytes <= SMALL || s->config.inline_blocks > 1000;
+        if (object) {
+            if (!sim_object_is_somewhere(s, object)) continue; /* lost before */
+            guard(s, t, GUARD_OBJECT);
+            t->guard_object = object;
+        } else if (has_room) { /* what finds no room is made again: documented */
+            guard(s, t, GUARD_INLINE);
+        }
+    }
+}
+
+/* A worker of the scheduler's earlier life came back in time, with these. */
+void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_completed *c)
+{
+    uint32_t run = 0;
+    uint32_t left = 0;
+    uint32_t object = 0;
+    for (uint32_t i = 0; i < c->tasks.count; i++, left--) {
+        while (!left)
+            left = c->tasks.runs[run++].count;
+        struct sim_job *j = sim_job_of(s, c->tasks.runs[run - 1].job);
+        uint64_t held = c->inline_bytes[i] ? 0 : c->object_number[object++];
+        if (!j || (held && !sim_object_is_somewhere(s, held))) continue;
+        struct sim_task *t = &j->task[c->tasks.index[i]];
+        bool is_over = j->final || j->was_cancelled;
+        if (t->sent_life == s->life && t->start_life == s->life && !is_over &&
+            !(t->guard_life == s->life))
+            sim_fail(s,
+                "I10: task %" PRIu32 " of job %" PRIx64
+                " was started again, and a worker that returns has its value",
+                c->tasks.index[i], j->id);
+        guard(s, t, GUARD_WORKER);
+        t->guard_session = session;
+        t->guard_held = held;
+    }
+}
+
+/* Is a release of it written, and waits for its stream? */
+static bool is_to_be_released(const struct sim *s, uint32_t slot, uint64_t job, uint32_t index)
+{
+    const struct mr_sched_refs_out *r = &s->fx.worker[slot].release;
+    const struct mr_sched_run *runs = (const void *)r->runs.p;
+    const uint32_t *at = (const void *)r->index.p;
+    for (uint32_t i = 0, run = 0, k = 0; i < r->count; i++, k++) {
+        for (; k == runs[run].count; k = 0)
+            run++;
+        if (runs[run].job == job && at[i] == index) return true;
+    }
+    return false;
+}
+
+static bool is_kept_by_worker(
+    struct sim *s, const struct sim_job *j, uint32_t index, const struct sim_task *t)
+{
+    const struct sim_session *x = &s->sessions[t->guard_session];
+    const struct sim_proc *p = &s->procs[x->proc];
+    if (!(t->guard & GUARD_WORKER) || !p->is_alive || x->life != s->life) return false;
+    if (!x->is_up || !x->is_down || !x->has_joined) return false; /* it may be taken for dead */
+    if (is_to_be_released(s, x->slot, j->id, index)) return false;
+    if (t->guard_held && !sim_object_has(s, t->guard_held, p->store)) return false; /* damaged */
+    return mr_worker_keeps(p->w, (mr_job_id){j->id}, index);
+}
+
+/* The scheduler has said that it does not need a value any more. */
+void sim_guard_released(struct sim *s, uint64_t job, uint32_t index)
+{
+    struct sim_task *t = task_of(s, job, index);
+    if (t) t->guard &= ~(uint32_t)GUARD_WORKER;
+}
+
+/* A task was sent by this life of the scheduler. */
+void sim_guard_sent(struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt)
+{
+    struct sim_task *t = task_of(s, job, index);
+    if (!t) return;
+    t->sent_life = s->life;
+    t->sent_session = session;
+    t->sent_attempt = attempt;
+}
+
+void sim_guard_start(
+    struct sim *s, struct sim_job *j, uint32_t index, uint32_t proc, uint32_t attempt)
+{
+    struct sim_task *t = &j->task[index];
+    bool is_told = t->sent_life == s->life && t->sent_attempt == attempt &&
+                   s->sessions[t->sent_session].proc == proc;
+    if (!is_told) return; /* an earlier life sent it */
+    t->start_life = s->life;
+    if (t->guard_life != s->life || j->was_cancelled) return;
+    const char *who = NULL;
+    if (is_kept_by_worker(s, j, index, t)) who = "a living worker holds its value";
+    if (t->guard & GUARD_INLINE && t->is_target) who = "its value is journaled";
+    if (t->guard & GUARD_OBJECT && t->is_target && t->guard_stores == s->count.stores &&
+        sim_object_is_somewhere(s, t->guard_object))
+        who = "its object is journaled, and there";
+    if (t->guard_losses == s->losses && !j->was_retried) who = "nothing was lost since";
+    if (who)
+        sim_fail(s,
+            "I10: task %" PRIu32 " of job %" PRIx64 " starts again, though %s (guard %" PRIu32
+            ", session %" PRIu32 ", objects %" PRIu64 " %" PRIu64 ")",
+            index, j->id, who, t->guard, t->guard_session, t->guard_held, t->guard_object);
+}
