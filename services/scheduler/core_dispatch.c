@@ -139,6 +139,7 @@ static void dispatch_queue(struct mr_sched *s, uint32_t *left)
 void mr_sc_dispatch(struct mr_sched *s)
 {
     s->has_work = false;
+    s->steal_at = MR_NEVER; /* a time that has passed would come again at once */
     if (!s->is_recovered) return;
     if (s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
