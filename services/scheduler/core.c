@@ -231,7 +231,7 @@ void mr_sched_step(
 mr_time mr_sched_deadline(const struct mr_sched *s)
 {
     if (!s->is_recovered) return MR_NEVER;
-    if (s->has_work || s->open_count || s->sweeps_count) return s->now;
+    if (s->has_work || s->open.n || s->sweeps_count) return s->now;
     mr_time t = MR_MIN(s->lease_check_at, s->job_deadline);
     t = MR_MIN(t, MR_MIN(s->steal_at, s->progress_at));
     return MR_MAX(MR_MIN(t, s->keep_at), s->now);

@@ -14,6 +14,12 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
     if (t->state == MR_TASK_RUNNING) mr_assert(t->flags & T_SENT);
     if (!is_done(t)) mr_assert(t->value == NONE);
     if (is_done(t) && !(t->flags & T_FIXED)) mr_assert(t->value < LITERAL);
+    mr_assert(!t->is_marked && t->kills <= KILLS_MAX);
+    if (is_unfinished(t))
+        mr_assert(t->claims == CLAIM_ALL); /* I12 */
+    else
+        mr_assert(!t->claims || is_done(t)); /* I12 */
+    if (!(j->flags & (J_HELD_BACK | J_SWEEPING))) mr_assert(!mr_sc_is_broken(s, j->base + i));
     if (!is_unfinished(t) || j->flags & (J_STOPPED | J_FORGETTING)) return;
     uint32_t n;
     uint32_t waiting = 0;
@@ -34,15 +40,10 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
 static void check_consumers(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    if (j->flags & (J_STOPPED | J_FORGETTING)) return;
+    if (j->flags & (J_SWEEPING | J_FORGETTING)) return;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
-        uint32_t n;
-        uint32_t consumers = 0;
-        const uint32_t *d = mr_graph_dependents(j->graph, i, &n);
-        for (uint32_t k = 0; k < n; k++)
-            consumers += is_unfinished(&s->tasks[j->base + d[k]]);
-        consumers += mr_sc_joins(s, j->base + i);
+        uint32_t consumers = mr_sc_claimers(s, j->base + i);
         if (is_unfinished(t) || is_done(t)) mr_assert(t->consumers == consumers);   /* I12 */
         if (is_done(t) && !(t->flags & (T_TARGET | T_FIXED))) mr_assert(consumers); /* I12 */
     }

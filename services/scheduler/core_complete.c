@@ -164,6 +164,10 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         return;
     }
     bool is_sent_here = is_current(t, r->worker, r->attempt);
+    if (!is_sent_here && !s->is_adopting && mr_sc_is_by_reference(s, task)) {
+        answer_release(s, r); /* it may refer to values that are gone */
+        return;
+    }
     if (t->flags & T_SENT && !is_sent_here) mr_sc_task_cancel_sent(s, task);
     span(s, r, task, MR_OUTCOME_OK);
     if (r->attempt > t->attempt) t->attempt = r->attempt;
@@ -188,6 +192,15 @@ static bool is_lost_target(const struct task *t, const struct job *j)
            !(j->flags & (J_STOPPED | J_FORGETTING));
 }
 
+/* Do the values that it refers to count? After a restart nobody knows yet, and what they are does
+ * not change until all workers are back. */
+static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    const struct task *t = &s->tasks[task];
+    if (!is_unfinished(t) || t->flags & T_JOINED) return false;
+    return s->is_recovering || is_current(t, r->worker, r->attempt);
+}
+
 /* A value that a returning worker still has: wanted, if the task is unfinished or has just this
  * value; then it is told to keep it. */
 static void adopt_row(
@@ -206,6 +219,8 @@ static void adopt_row(
         if (v->worker == NONE) mr_sc_value_keep(s, t->value, r->worker);
         v->attempt = r->attempt;
         t->flags |= T_SEEN;
+    } else if (mr_sc_is_by_reference(s, task) && !may_refer(s, task, r)) {
+        return;
     } else if (is_unfinished(t) && !(j->flags & J_STOPPED)) {
         row_ok(s, task, r);
         if (!is_done(t)) return; /* nobody needs it */
@@ -286,6 +301,7 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
     struct row r = {.worker = worker, .c = c};
     size_t inline_at = 0;
     uint32_t object_at = 0;
+    s->is_adopting = adopt != NULL;
     for (uint32_t i = 0; i < c->tasks.count; i++) {
         cursor_next(s, &cur);
         uint32_t outcome = column(c->outcome, i);
@@ -298,7 +314,7 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
         inline_at += r.inline_bytes;
         bool is_ok = outcome == MR_OUTCOME_OK;
         if (is_ok && !r.inline_bytes) {
-            if (object_at >= c->objects_count) return; /* the shell checked: not reached */
+            if (object_at >= c->objects_count) break; /* the shell checked: not reached */
             r.object = (mr_object_id){c->object_maker[object_at], c->object_number[object_at]};
             r.object_bytes = c->object_bytes[object_at++];
         }
@@ -313,6 +329,7 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
             row_not_ok(s, task, &r, outcome);
         }
     }
+    s->is_adopting = false;
 }
 
 static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)

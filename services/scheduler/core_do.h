@@ -60,6 +60,21 @@ void mr_sc_value_hold(struct mr_sched *s, struct value *v);
 void mr_sc_value_release(struct mr_sched *s, uint32_t value, bool dropped);
 void mr_sc_value_check(const struct mr_sched *s);
 
+/* core_claim.c: who keeps whose value */
+bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task);
+bool mr_sc_is_object(const struct mr_sched *s, uint32_t task);    /* its value is one */
+bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task);    /* it refers to no value */
+uint32_t mr_sc_claimers(const struct mr_sched *s, uint32_t task); /* counted */
+void mr_sc_claim_all(struct mr_sched *s, uint32_t task);          /* all inputs */
+void mr_sc_claim_gone(struct mr_sched *s, uint32_t task);         /* one less on it */
+void mr_sc_claim_stale(struct mr_sched *s, uint32_t task);        /* onto the stack */
+void mr_sc_claim_again(struct mr_sched *s, uint32_t task);
+void mr_sc_claim_settle(struct mr_sched *s, uint32_t task);
+void mr_sc_claim_journal(struct mr_sched *s, uint32_t task);
+/* It claims its inputs no more. by_worker: it just completed there, and what was marked as its last
+ * use is dropped there already. */
+void mr_sc_let_go(struct mr_sched *s, uint32_t task, uint32_t by_worker);
+
 /* core_task.c: states, and what follows from them */
 void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to);
 void mr_sc_task_ready(struct mr_sched *s, uint32_t task); /* queue it, or wait as a suspect */
@@ -71,7 +86,6 @@ void mr_sc_task_requeue(struct mr_sched *s, uint32_t task);     /* unsent: wait 
 void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task);
 /* Its value record stands. by_worker: that completed what was sent to it, or NONE. */
 void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker);
-void mr_sc_task_unneeded(struct mr_sched *s, uint32_t task);
 void mr_sc_task_lost(struct mr_sched *s, uint32_t task);  /* its value is gone */
 void mr_sc_task_again(struct mr_sched *s, uint32_t task); /* of a released one: make it again */
 void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *story);
@@ -159,8 +173,7 @@ void mr_sc_join_failed(struct mr_sched *s, uint32_t source);   /* it never will 
 void mr_sc_join_leave(struct mr_sched *s, uint32_t task); /* the joined task needs it no more */
 void mr_sc_join_enter(struct mr_sched *s, uint32_t job);
 void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job);
-bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job);  /* by a job that is kept */
-void mr_sc_task_consumer_gone(struct mr_sched *s, uint32_t task); /* core_task.c */
+bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job); /* by a job that is kept */
 
 /* core_story.c */
 struct story mr_sc_story_make(
@@ -186,6 +199,7 @@ void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *
 void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id);
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
+void mr_sc_journal_part(struct mr_sched *s, uint32_t task);  /* what the next one refers to */
 void mr_sc_journal_flush(struct mr_sched *s);
 void mr_sc_journal_tell(struct mr_sched *s);
 void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence);

@@ -110,7 +110,7 @@ static void cancel_children(struct mr_sched *s, uint64_t parent)
 static void sweep_start(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    j->sweep = 0;
+    j->sweep = j->graph->nodes_count;
     if (j->flags & J_SWEEPING) return;
     j->flags |= J_SWEEPING;
     s->sweeps[s->sweeps_count++] = job;
@@ -145,18 +145,25 @@ void mr_sc_job_target_final(struct mr_sched *s, uint32_t job)
     mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
 }
 
-/* An ended job's task is put away. */
+/* An ended job's task is put away, unless it is a target, or a target refers to it, or another job
+ * uses it. Its dependents have been looked at: what still claims it is counted anew. */
 static void sweep_task(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    bool is_forgetting = s->jobs[t->job].flags & J_FORGETTING;
-    uint16_t stays = T_TARGET | T_FIXED;
+    bool is_forgetting = s->jobs[t->job].flags & J_FORGETTING, goes = is_forgetting;
     if (is_unfinished(t)) {
         mr_sc_task_unqueue(s, task);
         mr_sc_task_cancel_sent(s, task);
+        t->claims = CLAIM_NONE;
         mr_sc_task_move(s, task, MR_TASK_CANCELLED);
-    } else if (is_done(t) && t->value < LITERAL && (is_forgetting || !(t->flags & stays))) {
+    } else if (is_done(t)) {
+        t->consumers = mr_sc_claimers(s, task);
+        goes |= !t->consumers && !(t->flags & (T_TARGET | T_FIXED));
+        goes |= mr_sc_is_broken(s, task);
+    }
+    if (goes && is_done(t) && t->value < LITERAL) {
         mr_sc_value_release(s, t->value, false);
+        t->claims = CLAIM_NONE;
         if (!(t->flags & T_FIXED)) mr_sc_task_move(s, task, MR_TASK_RELEASED);
     }
     if (is_forgetting) mr_sc_story_drop(s, task);
@@ -167,11 +174,11 @@ void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max)
     while (s->sweeps_count && tasks_max) {
         uint32_t job = s->sweeps[s->sweeps_count - 1];
         struct job *j = &s->jobs[job];
-        uint32_t end = MR_MIN(j->graph->nodes_count, j->sweep + tasks_max);
-        tasks_max -= end - j->sweep;
-        while (j->sweep < end)
-            sweep_task(s, j->base + j->sweep++);
-        if (end < j->graph->nodes_count) break;
+        uint32_t end = j->sweep - MR_MIN(j->sweep, tasks_max);
+        tasks_max -= j->sweep - end;
+        while (j->sweep > end)
+            sweep_task(s, j->base + --j->sweep);
+        if (end) break;
         s->sweeps_count--;
         j->flags &= ~(uint32_t)J_SWEEPING;
         if (j->flags & J_FORGETTING) mr_sc_job_drop(s, job);
@@ -183,8 +190,8 @@ static void finish_sweep(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     if (!(j->flags & J_SWEEPING)) return;
-    while (j->sweep < j->graph->nodes_count)
-        sweep_task(s, j->base + j->sweep++);
+    while (j->sweep)
+        sweep_task(s, j->base + --j->sweep);
     uint32_t at = 0;
     while (s->sweeps[at] != job)
         at++;

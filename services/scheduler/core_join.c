@@ -90,7 +90,7 @@ void mr_sc_join_leave(struct mr_sched *s, uint32_t task)
     s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_JOINED);
     if (!s->join_head[source])
         s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_JOINS);
-    mr_sc_task_consumer_gone(s, source);
+    mr_sc_claim_gone(s, source);
 }
 
 /* The source's value as one of the joined task's own; false when only a worker has it. `passing`

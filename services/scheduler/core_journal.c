@@ -105,7 +105,7 @@ uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
 
 void mr_sc_journal_flush(struct mr_sched *s)
 {
-    if (!s->open_count) return;
+    if (!s->open.n) return;
     uint64_t sequence = emit(
         s, MR_RECORD_VALUES, mr_str_of(&s->open_job, sizeof s->open_job), mr_buf_str(&s->open));
     struct pending p = {
@@ -115,16 +115,23 @@ void mr_sc_journal_flush(struct mr_sched *s)
     s->open_count = 0;
 }
 
+void mr_sc_journal_part(struct mr_sched *s, uint32_t task)
+{
+    uint64_t id = job_of(s, task)->id;
+    if (s->is_replaying) return;
+    if (s->open_job != id || s->open.n > CHUNK) mr_sc_journal_flush(s);
+    s->open_job = id;
+    mr_sc_record_value(s, task, &s->open);
+}
+
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    uint64_t id = job_of(s, task)->id;
     if (s->is_replaying) return;
-    if (s->open_count && (s->open_job != id || s->open.n > CHUNK)) mr_sc_journal_flush(s);
-    s->open_job = id;
+    if (t->claims) mr_sc_claim_journal(s, task);
+    mr_sc_journal_part(s, task);
     s->open_count++;
     t->flags |= T_UNACKED;
-    mr_sc_record_value(s, task, &s->open);
     mr_assert(s->ring_end - s->ring_at < s->config.tasks_max);
     s->ring[s->ring_end++ % s->config.tasks_max] = index_of(s, task);
 }

@@ -1,10 +1,11 @@
 /* Lineage: a value that is gone and still needed is made again, with whatever of its inputs is gone
- * too. */
+ * too. What refers to a value that is gone is gone with it. */
 #include "services/scheduler/core_do.h"
 
 #include <stdio.h>
 
-/* The dependents of a node that had a value and has it no more. */
+/* The dependents of a node that had a value and has it no more. What was sent, and would refer to
+ * that value, would be of no use. */
 static void dependents_wait(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -14,6 +15,7 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
         uint32_t du = j->base + d[i];
         struct task *u = &s->tasks[du];
         if (!is_unfinished(u)) continue;
+        if (u->flags & T_SENT && mr_sc_is_by_reference(s, du)) mr_sc_task_cancel_sent(s, du);
         u->waiting++;
         u->unsent++;
         if (u->state == MR_TASK_WAITING) continue;
@@ -59,11 +61,11 @@ static void make_again(struct mr_sched *s, uint32_t task)
     uint32_t n;
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     t->waiting = t->unsent = 0;
+    mr_sc_claim_all(s, task);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         struct task *u = &s->tasks[x];
         if (is_done(u) && !is_still_there(s, x)) value_gone(s, x);
-        u->consumers++;
         if (is_done(u)) continue;
         t->waiting++;
         if (!(u->flags & T_SENT)) t->unsent++;
@@ -103,16 +105,49 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
     }
 }
 
+/* Jobs that took the value over have a copy of it, and lose it too: an object, or what refers to
+ * something that is gone. */
+static void push_joined(struct mr_sched *s, uint32_t task)
+{
+    if (!(s->tasks[task].flags & T_HAS_JOINS)) return;
+    for (uint32_t t = s->join_head[task]; t; t = s->join_next[t - 1])
+        if (is_done(&s->tasks[t - 1]) && !(s->tasks[t - 1].flags & T_FIXED))
+            s->stack[s->stack_count++] = t - 1;
+}
+
+static bool is_wanted(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = &s->jobs[t->job];
+    if (j->flags & (J_STOPPED | J_FORGETTING)) return false;
+    return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
+}
+
 void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
 {
-    struct task *t = &s->tasks[task];
-    const struct job *j = &s->jobs[t->job];
-    mr_assert(is_done(t));
-    if (t->flags & T_FIXED) {
+    mr_assert(is_done(&s->tasks[task]));
+    if (s->tasks[task].flags & T_FIXED) {
         fail_fixed(s, task);
         return;
     }
-    bool is_wanted = t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
-    value_gone(s, task);
-    if (is_wanted && !(j->flags & J_STOPPED)) mr_sc_task_again(s, task);
+    uint32_t bottom = s->stack_count;
+    s->stack[s->stack_count++] = task;
+    if (s->tasks[task].claims) mr_sc_claim_all(s, task);
+    for (uint32_t i = bottom; i < s->stack_count; i++) {
+        uint32_t at = s->stack[i];
+        if (!is_done(&s->tasks[at])) continue; /* it is there twice */
+        mr_sc_claim_stale(s, at);
+        if (i > bottom || mr_sc_is_object(s, at)) push_joined(s, at);
+        value_gone(s, at);
+    }
+    for (uint32_t i = s->stack_count; i-- > bottom;) { /* what refers comes after what it names */
+        uint32_t at = s->stack[i];
+        s->stack_count = i + 1; /* what is below must stay while walks use what is above */
+        if (s->tasks[at].state != MR_TASK_RELEASED) continue;
+        if (is_wanted(s, at))
+            mr_sc_task_again(s, at);
+        else
+            mr_sc_let_go(s, at, NONE);
+    }
+    s->stack_count = bottom;
 }

@@ -74,6 +74,8 @@ struct store {
     mr_time last_heard;
 };
 
+#define RECORD_REFERS (1u << 31) /* in the attempt of a journaled value */
+
 enum pending_type { P_ACCEPT, P_VALUES, P_STATE, P_WORKER };
 
 struct pending { /* what is announced once the journal has it */

@@ -165,12 +165,14 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     return least;
 }
 
-/* Sent ahead: only where all that it waits for was sent. */
+/* Sent ahead: only where all that it waits for was sent. What refers to its inputs is not: which
+ * attempt's value it would name is known only when they are done. */
 static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t n, worker = NONE;
+    if (mr_sc_is_by_reference(s, task)) return NONE;
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];

@@ -268,25 +268,18 @@ int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolv
 static void plan_needs(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
-        struct task *t = &s->tasks[j->base + i];
-        uint32_t n;
-        const uint32_t *d = mr_graph_dependents(j->graph, i, &n);
-        t->consumers = 0;
-        for (uint32_t k = 0; k < n; k++)
-            t->consumers += is_unfinished(&s->tasks[j->base + d[k]]);
-        t->consumers += mr_sc_joins(s, j->base + i);
+        uint32_t task = j->base + i;
+        struct task *t = &s->tasks[task];
+        t->consumers = mr_sc_claimers(s, task);
         if (t->flags & T_FIXED) continue;
         bool is_needed = t->consumers || t->flags & T_TARGET;
-        if (is_done(t)) {
-            if (is_needed) continue;
-            mr_sc_value_release(s, t->value, false);
-            mr_sc_task_move(s, j->base + i, MR_TASK_RELEASED);
-            continue;
-        }
+        if (is_done(t) && is_needed) continue;
+        if (is_done(t)) mr_sc_value_release(s, t->value, false);
+        t->claims = is_needed ? CLAIM_ALL : CLAIM_NONE;
         if (is_needed)
-            mr_sc_task_move(s, j->base + i, MR_TASK_WAITING);
+            mr_sc_task_move(s, task, MR_TASK_WAITING);
         else if (t->state != MR_TASK_RELEASED)
-            mr_sc_task_move(s, j->base + i, MR_TASK_RELEASED);
+            mr_sc_task_move(s, task, MR_TASK_RELEASED);
     }
 }
 

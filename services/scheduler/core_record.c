@@ -4,7 +4,8 @@
  *   GRAPH        u64 job, u64 offset, bytes of mr_graph_to_bytes
  *   ACCEPTED     u64 job, u64 bytes of the graph, u64 created, u64 parent, u64 u64 body hash,
  *                u32 n, n x (u32 index, u64 u64 object, u64 bytes, u64 store)
- *   VALUES       u64 job, rows: u32 index, u32 attempt, u32 inline bytes, then the bytes, or, if 0,
+ *   VALUES       u64 job, rows: u32 index, u32 attempt (its highest bit: the value refers to those
+ *                of its inputs that are objects), u32 inline bytes, then the bytes, or, if 0,
  *                u64 u64 object, u64 bytes, u64 store
  *   ERRED        u64 job, u32 index, i32 code, u32 attempts, u32 tasks' op text, 4 texts
  *   JOB_STATE    u64 job, u32 state, u64 started, u64 finished, u32 fallen, u32 has error;
@@ -56,7 +57,7 @@ void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *
 {
     const struct value *v = &s->values[s->tasks[task].value];
     put_u32(out, index_of(s, task));
-    put_u32(out, v->attempt);
+    put_u32(out, v->attempt | (s->tasks[task].claims ? RECORD_REFERS : 0));
     if (v->kind == V_OBJECT) {
         put_u32(out, 0);
         put_u64(out, v->object.maker);

@@ -131,6 +131,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (t->worker != slot || t->attempt != attempt) return;
     } else {
         if (attempt < t->attempt || t->flags & T_SUSPECT) return;
+        if (t->waiting && mr_sc_is_by_reference(s, task)) return;
         mr_sc_task_unqueue(s, task);
         t->attempt = attempt;
         mr_sc_send_adopted(s, task, slot);

@@ -100,7 +100,7 @@ static void replay_accepted(struct mr_sched *s, struct reader *r)
 
 static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
 {
-    uint32_t index = u32(r), attempt = u32(r), n = u32(r);
+    uint32_t index = u32(r), mark = u32(r), n = u32(r), attempt = mark & ~RECORD_REFERS;
     mr_object_id object = {0, 0};
     uint64_t bytes = 0, store = 0;
     const char *p = NULL;
@@ -121,6 +121,11 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
         j->targets_ready -= (t->flags & T_TARGET) != 0;
     }
     uint32_t v = mr_sc_value_new(s, j->base + index);
+    t->claims = CLAIM_NONE;
+    if (mark & RECORD_REFERS) {
+        t->claims = CLAIM_OBJECTS;
+        j->flags |= J_REFERS;
+    }
     s->values[v].attempt = attempt;
     t->attempt = MR_MAX(t->attempt, attempt);
     if (!is_done(t)) mr_sc_task_move(s, j->base + index, MR_TASK_DONE);
@@ -135,6 +140,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     if (s->values[v].kind == V_AWAY) { /* no room: it will be made again when asked for */
         mr_sc_value_release(s, v, true);
         mr_sc_task_move(s, j->base + index, MR_TASK_RELEASED);
+        t->claims = CLAIM_NONE;
         return;
     }
     j->targets_ready += (t->flags & T_TARGET) != 0;
@@ -283,15 +289,19 @@ void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64
     s->is_replaying = false;
 }
 
-/* The tasks of a job that had ended: what has no value never will. */
+/* The tasks of a job that had ended: what has no value never will. Dependents come first, so that
+ * what a target refers to is known. */
 static void settle_ended(struct mr_sched *s, struct job *j)
 {
-    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+    for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
-        if (is_done(t) && !(t->flags & (T_TARGET | T_FIXED))) { /* impure, and of no use now */
+        t->consumers = mr_sc_claimers(s, task);
+        bool is_of_use = t->consumers || t->flags & (T_TARGET | T_FIXED);
+        if (is_done(t) && !is_of_use) { /* impure, or part of what is gone */
             mr_sc_value_release(s, t->value, false);
             mr_sc_task_move(s, task, MR_TASK_RELEASED);
+            t->claims = CLAIM_NONE;
         }
         if (t->state != MR_TASK_NONE) continue;
         enum mr_task_state to = j->state == MR_JOB_DONE ? MR_TASK_RELEASED
@@ -389,6 +399,8 @@ void mr_sc_recover_tick(struct mr_sched *s)
         struct job *j = &s->jobs[i];
         if (!j->id || !(j->flags & J_HELD_BACK)) continue;
         j->flags &= ~(uint32_t)J_HELD_BACK;
+        for (uint32_t k = 0; j->flags & J_REFERS && k < j->graph->nodes_count; k++)
+            mr_sc_claim_settle(s, j->base + k);
         mr_sc_queue_job_changed(s, i);
     }
     s->has_work = true;
@@ -448,6 +460,17 @@ static void snapshot_graph(const struct mr_sched *s, const struct job *j, struct
     mr_buf_fini(&resolved);
 }
 
+static bool is_part(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    if (!(j->flags & J_REFERS) || !mr_sc_is_object(s, task)) return false;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_done(&s->tasks[j->base + d[i]]) && s->tasks[j->base + d[i]].claims) return true;
+    return false;
+}
+
 static void snapshot_tasks(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
 {
     struct mr_buf rows;
@@ -462,8 +485,8 @@ static void snapshot_tasks(const struct mr_sched *s, const struct job *j, struct
             mr_sc_record_erred(s, j->base + i, st, &story);
             put_record(out, MR_RECORD_ERRED, mr_buf_str(&story), (struct mr_str){0});
         }
-        bool is_kept = is_done(t) && t->value < LITERAL && t->flags & (T_TARGET | T_IMPURE) &&
-                       !is_resolved(s, j->base + i);
+        bool is_kept = is_done(t) && t->value < LITERAL && !is_resolved(s, j->base + i);
+        is_kept = is_kept && (t->flags & (T_TARGET | T_IMPURE) || is_part(s, j->base + i));
         if (is_kept && s->values[t->value].kind != V_AWAY)
             mr_sc_record_value(s, j->base + i, &rows);
         if (rows.n > MR_CHUNK_BYTES || (rows.n && i + 1 == j->graph->nodes_count)) {

@@ -83,7 +83,7 @@ struct mr_sched {
     uint32_t open_count;
     struct mr_str passing; /* bytes of the value being accepted */
     uint64_t recovered_job;
-    bool is_replaying;
+    bool is_replaying, is_adopting;
     mr_time progress_at, keep_at;
     struct mr_buf recovered; /* graph pieces while the journal is read */
     uint64_t tasks_done, tasks_sent, steals, recomputed;

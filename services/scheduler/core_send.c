@@ -155,13 +155,14 @@ static void send_inputs(
     uint32_t n;
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     put_u32(&b->inputs_count, n);
+    bool refers = mr_sc_is_by_reference(s, task);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         const struct task *u = &s->tasks[x];
         if (is_done(u)) {
             mr_sc_send_value(s, x, worker);
             if (u->value < LITERAL && s->values[u->value].worker == worker && u->consumers == 1 &&
-                !(u->flags & (T_TARGET | T_FIXED))) {
+                !refers && !(u->flags & (T_TARGET | T_FIXED))) {
                 s->values[u->value].flags |= V_LAST;
                 put_u32(&b->last_use, (uint32_t)(b->inputs.n / sizeof(uint32_t)));
             }

@@ -41,11 +41,18 @@ enum task_flag {
     T_STARTED = 1 << 15, /* the worker said that it runs */
 };
 
+/* Which of its inputs a task claims: those have it among their consumers. */
+enum claim {
+    CLAIM_NONE,
+    CLAIM_OBJECTS, /* those that are objects: it was read back, and its value refers to them */
+    CLAIM_ALL,     /* it is unfinished, or its value refers to them */
+};
+
 struct task { /* one cache line */
     uint32_t job;
     uint32_t waiting;    /* inputs without a value */
     uint32_t unsent;     /* inputs neither with a value nor sent */
-    uint32_t consumers;  /* unfinished dependents, and joined tasks of other jobs */
+    uint32_t consumers;  /* dependents that claim it, and joined tasks of other jobs */
     uint32_t value;      /* record, LITERAL or NONE */
     uint32_t worker;     /* SENT: where; otherwise where an input or a sibling is, or NONE */
     uint32_t attempt;    /* the highest number given out */
@@ -55,7 +62,9 @@ struct task { /* one cache line */
     uint16_t retries_left;
     uint16_t class;
     uint8_t state;
-    uint8_t kills;
+    uint8_t kills : 3;
+    uint8_t claims : 2;    /* enum claim */
+    uint8_t is_marked : 1; /* during a walk */
     mr_time ready_at;
     mr_time sent_at;
 };
@@ -104,11 +113,12 @@ enum job_flag {
     J_ACCEPTED = 1 << 0,
     J_HELD_BACK = 1 << 1, /* waits for the workers of the scheduler's earlier life */
     J_STOPPED = 1 << 2,   /* failed or cancelled: completions are late */
-    J_SWEEPING = 1 << 3,  /* tasks from `sweep` on are still to be put away */
+    J_SWEEPING = 1 << 3,  /* tasks below `sweep` are still to be put away */
     J_FORGETTING = 1 << 4,
     J_RANKED = 1 << 5, /* tasks have priorities of their own */
     J_CONTINUE = 1 << 6,
-    J_DIRTY = 1 << 7, /* progress to be told */
+    J_DIRTY = 1 << 7,  /* progress to be told */
+    J_REFERS = 1 << 8, /* a value of it refers to others */
 };
 
 struct job {

@@ -1,7 +1,6 @@
-/* What a task is, and what follows when that changes: counting down inputs, counting up consumers,
- * failing what depends on a failure, making again what was lost. Walks over graphs use a stack in
- * the arena. "Covered" is a node that has a value or was sent: when all inputs of a task are
- * covered, the task may be sent ahead of being ready. */
+/* What a task is, and what follows when that changes: counting down inputs, failing what depends on
+ * a failure. Walks over graphs use a stack in the arena. "Covered" is a node that has a value or
+ * was sent: when all inputs of a task are covered, the task may be sent ahead of being ready. */
 #include "services/scheduler/core_do.h"
 
 #define AHEAD_INPUTS_MAX 8 /* a task that waits for more is not looked at with each of them */
@@ -140,65 +139,6 @@ void mr_sc_task_requeue(struct mr_sched *s, uint32_t task)
         queue_ahead(s, task);
 }
 
-/* A dependent lost a consumer's claim on `task`: release it, or give up making it. */
-static void consumer_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker)
-{
-    struct task *t = &s->tasks[task];
-    mr_assert(t->consumers > 0);
-    if (--t->consumers || t->flags & (T_TARGET | T_FIXED)) return;
-    if (is_done(t)) {
-        const struct value *v = &s->values[t->value];
-        bool dropped = v->flags & V_LAST && v->worker == by_worker;
-        mr_sc_value_release(s, t->value, dropped);
-        mr_sc_task_move(s, task, MR_TASK_RELEASED);
-    } else if (is_unfinished(t)) {
-        mr_sc_task_unneeded(s, task);
-    }
-}
-
-void mr_sc_task_consumer_gone(struct mr_sched *s, uint32_t task)
-{
-    if (s->tasks[task].consumers) consumer_gone(s, task, NONE);
-}
-
-/* `task` does not need its inputs any more. by_worker: it just completed there, and what was
- * marked as its last use is dropped there already. */
-static void inputs_let_go(struct mr_sched *s, uint32_t task, uint32_t by_worker)
-{
-    const struct job *j = job_of(s, task);
-    uint32_t n;
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
-    for (uint32_t i = 0; i < n; i++)
-        consumer_gone(s, j->base + in[i], by_worker);
-}
-
-void mr_sc_task_unneeded(struct mr_sched *s, uint32_t task)
-{
-    uint32_t bottom = s->stack_count;
-    s->stack[s->stack_count++] = task;
-    while (s->stack_count > bottom) {
-        uint32_t u = s->stack[--s->stack_count];
-        struct task *t = &s->tasks[u];
-        if (!is_unfinished(t) || t->consumers || t->flags & (T_TARGET | T_FIXED)) continue;
-        mr_sc_task_unqueue(s, u);
-        mr_sc_task_cancel_sent(s, u);
-        mr_sc_task_move(s, u, MR_TASK_RELEASED);
-        const struct job *j = &s->jobs[t->job];
-        uint32_t n;
-        const uint32_t *in = mr_graph_inputs(j->graph, u - j->base, &n);
-        for (uint32_t i = 0; i < n; i++) {
-            uint32_t x = j->base + in[i];
-            bool was_unfinished = is_unfinished(&s->tasks[x]);
-            if (was_unfinished && s->tasks[x].consumers == 1) {
-                s->tasks[x].consumers = 0; /* its own turn, without recursion */
-                s->stack[s->stack_count++] = x;
-            } else {
-                consumer_gone(s, x, NONE);
-            }
-        }
-    }
-}
-
 /* All inputs of a waiting task have values now. */
 void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task)
 {
@@ -229,6 +169,19 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
     }
 }
 
+/* What refers to a value of an earlier life of the scheduler refers to what is gone, if this one,
+ * just made, takes its place. */
+static void outdate(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    if (!s->is_recovering || s->is_adopting || !mr_sc_is_object(s, task)) return;
+    mr_sc_claim_stale(s, task);
+    uint32_t top = s->stack_count;
+    for (uint32_t i = bottom; i < top; i++)
+        if (is_done(&s->tasks[s->stack[i]])) mr_sc_task_lost(s, s->stack[i]);
+    s->stack_count = bottom;
+}
+
 void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
 {
     struct task *t = &s->tasks[task];
@@ -236,15 +189,23 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     mr_sc_task_unqueue(s, task);
     if (was_covered) unlink_sent(s, task);
     mr_sc_task_move(s, task, MR_TASK_DONE);
-    inputs_let_go(s, task, by_worker);
+    /* a joined task's value is another's, and so are its parts */
+    bool refers = mr_sc_is_by_reference(s, task) && !(t->flags & T_JOINED);
+    if (refers)
+        s->jobs[t->job].flags |= J_REFERS;
+    else
+        mr_sc_let_go(s, task, by_worker);
+    mr_sc_claim_again(s, task);
     dependents_done(s, task, was_covered);
     if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
     if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task);
+    if (s->jobs[t->job].flags & J_REFERS) outdate(s, task);
     if (t->flags & T_TARGET) {
         mr_sc_job_target_final(s, t->job);
     } else if (!t->consumers && !(t->flags & T_FIXED)) {
         mr_sc_value_release(s, t->value, false);
         mr_sc_task_move(s, task, MR_TASK_RELEASED);
+        mr_sc_let_go(s, task, NONE);
     }
 }
 
@@ -254,7 +215,7 @@ static void fail_one(struct mr_sched *s, uint32_t task)
     mr_sc_task_unqueue(s, task);
     mr_sc_task_cancel_sent(s, task);
     mr_sc_task_move(s, task, MR_TASK_ERRED);
-    inputs_let_go(s, task, NONE);
+    mr_sc_let_go(s, task, NONE);
     if (!(t->flags & T_TARGET)) return;
     struct job *j = &s->jobs[t->job];
     struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);

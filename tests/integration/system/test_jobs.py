@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import socket
+import struct
 import sys
 import tempfile
 import time
@@ -368,6 +369,42 @@ class Restart(unittest.TestCase):
                 self.assertEqual(c.value(small, "z"), 3)
             finally:
                 c.close()
+
+    def test_a_collection_keeps_its_parts_until_its_job_is_forgotten(self):
+        rows, parts = 50000, 4
+        graph = {"tasks": {"p/${i}": {"op": "array.full", "args": [[rows], "${i}"], "kwargs": {"dtype": "f64"}, "for": {"i": parts}},
+                           "c": {"op": "array.collection", "args": [{"each": {"ref": "p/${i}"}, "for": {"i": parts}}]}},
+                 "targets": ["c"]}
+        with Cluster("--workers", "2", "--threads", "1") as c:
+            used = lambda: int(c.get("/v1/store/stats").get("used_bytes", 0))  # noqa: E731
+            before = used()
+            job = c.run(graph)
+            self.assertEqual(job["state"], "JOB_DONE", job)
+
+            def check_parts():
+                listed = c.value(job["id"], "c")
+                self.assertEqual(len(listed["parts"]), parts)
+                for i, part in enumerate(listed["parts"]):
+                    status, _, data = c.request("GET", f"/v1/objects/{part['object']}", headers={"Accept": "application/x-npy"})
+                    self.assertEqual((status, len(data)), (200, rows * 8 + 128))
+                    self.assertEqual(struct.unpack("<d", data[-8:]), (float(i),))
+            check_parts()
+            time.sleep(2.5)  # heartbeats, and what follows from them
+            check_parts()
+            os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+            wait_for("the scheduler to be back", lambda: self.is_up(c), 60)
+            check_parts()
+            time.sleep(2.5)
+            check_parts()
+            self.assertGreaterEqual(used(), before + parts * rows * 8)
+            c.call("DELETE", f"/v1/jobs/{job['id']}")
+            wait_for("the store's bytes to fall", lambda: used() < before + rows * 8, 20)
+
+    def is_up(self, c):
+        try:
+            return c.request("GET", "/healthz")[0] == 200
+        except OSError:
+            return False
 
     def test_two_clusters_on_one_directory_are_refused(self):
         with Cluster("--workers", "1") as c:

@@ -1,0 +1,176 @@
+/* Claims: who keeps whose value. A task claims its inputs from the time it is planned until it is
+ * done. An op by reference puts ids of its inputs into its result, so that its task goes on
+ * claiming them for as long as its own value stands; those that are objects, if it was read back
+ * from the journal, which has no others. What nobody claims any more is released, and with it its
+ * own claims: a walk, with the stack of the arena. */
+#include "services/scheduler/core_do.h"
+
+bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].by_reference;
+}
+
+bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
+}
+
+static bool is_claimed(const struct mr_sched *s, uint32_t claims, uint32_t input)
+{
+    return claims == CLAIM_ALL || (claims == CLAIM_OBJECTS && mr_sc_is_object(s, input));
+}
+
+uint32_t mr_sc_claimers(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n, count = mr_sc_joins(s, task);
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        count += is_claimed(s, s->tasks[j->base + d[i]].claims, task);
+    return count;
+}
+
+/* One claim on `task` less: if it was the last, release it or give up making it; its own claims
+ * are on the stack then. */
+static void claim_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(t->consumers > 0);
+    if (--t->consumers || t->flags & (T_TARGET | T_FIXED)) return;
+    if (is_done(t)) {
+        const struct value *v = &s->values[t->value];
+        bool dropped = v->flags & V_LAST && v->worker == by_worker;
+        mr_sc_value_release(s, t->value, dropped);
+    } else if (is_unfinished(t)) {
+        mr_sc_task_unqueue(s, task);
+        mr_sc_task_cancel_sent(s, task);
+    } else {
+        return;
+    }
+    mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    if (t->claims) s->stack[s->stack_count++] = task;
+}
+
+/* Works off the stack down to `bottom`. */
+static void let_go(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
+{
+    while (s->stack_count > bottom) {
+        uint32_t at = s->stack[--s->stack_count], n;
+        struct task *t = &s->tasks[at];
+        const struct job *j = &s->jobs[t->job];
+        const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
+        uint32_t had = t->claims;
+        t->claims = CLAIM_NONE;
+        for (uint32_t i = 0; i < n; i++)
+            if (is_claimed(s, had, j->base + in[i])) claim_gone(s, j->base + in[i], by_worker);
+        by_worker = NONE;
+    }
+}
+
+void mr_sc_let_go(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+{
+    uint32_t bottom = s->stack_count;
+    if (!s->tasks[task].claims) return;
+    s->stack[s->stack_count++] = task;
+    let_go(s, bottom, by_worker);
+}
+
+void mr_sc_claim_gone(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    if (!s->tasks[task].consumers) return;
+    claim_gone(s, task, NONE);
+    let_go(s, bottom, NONE);
+}
+
+void mr_sc_claim_all(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    const struct job *j = &s->jobs[t->job];
+    uint32_t n, had = t->claims;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    if (had == CLAIM_ALL) return;
+    for (uint32_t i = 0; i < n; i++)
+        s->tasks[j->base + in[i]].consumers += !is_claimed(s, had, j->base + in[i]);
+    t->claims = CLAIM_ALL;
+}
+
+/* Done tasks that refer to `task`, which is done: with all their inputs claimed, as they are about
+ * to be made again, on the stack. */
+void mr_sc_claim_stale(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t du = j->base + d[i];
+        if (!is_done(&s->tasks[du]) || !is_claimed(s, s->tasks[du].claims, task)) continue;
+        mr_sc_claim_all(s, du);
+        s->stack[s->stack_count++] = du;
+    }
+}
+
+/* `task` is done again, for the sake of others. If its value is an object now and was not before,
+ * who has the bytes of that one claims this, too. */
+void mr_sc_claim_again(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    if (!(j->flags & J_REFERS) || !mr_sc_is_object(s, task)) return;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        s->tasks[task].consumers += s->tasks[j->base + d[i]].claims == CLAIM_OBJECTS;
+}
+
+bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    if (!is_done(&s->tasks[task]) || s->tasks[task].claims != CLAIM_ALL) return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_done(&s->tasks[j->base + in[i]])) return true;
+    return false;
+}
+
+/* All workers are back: what `task`, taken over from one of them, refers to is known, or gone. */
+void mr_sc_claim_settle(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (!is_done(t) || t->claims != CLAIM_ALL) return;
+    if (mr_sc_is_broken(s, task)) {
+        mr_sc_task_lost(s, task);
+    } else if (t->flags & (T_TARGET | T_IMPURE)) {
+        mr_sc_claim_journal(s, task);
+        mr_sc_journal_part(s, task);
+    }
+}
+
+/* What the value of `task` refers to, and what that refers to, each once, is written into the open
+ * record of the journal: a target is of no use without its parts. */
+void mr_sc_claim_journal(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    const struct job *j = job_of(s, task);
+    s->stack[s->stack_count++] = task;
+    for (uint32_t i = bottom; i < s->stack_count; i++) {
+        uint32_t at = s->stack[i], n;
+        if (!s->tasks[at].claims) continue;
+        const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
+        for (uint32_t k = 0; k < n; k++) {
+            struct task *u = &s->tasks[j->base + in[k]];
+            if (u->is_marked || u->flags & T_FIXED || !mr_sc_is_object(s, j->base + in[k]))
+                continue;
+            u->is_marked = true;
+            s->stack[s->stack_count++] = j->base + in[k];
+        }
+    }
+    while (s->stack_count > bottom + 1) {
+        uint32_t part = s->stack[--s->stack_count];
+        s->tasks[part].is_marked = false;
+        mr_sc_journal_part(s, part);
+    }
+    s->stack_count = bottom;
+}

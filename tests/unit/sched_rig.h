@@ -1,0 +1,134 @@
+/* A scheduler's core with everything around it played by the test: clients with jobs in JSON,
+ * workers that do what they are told to, stores that count holders, a journal that is read back
+ * after a restart. What the core says is kept and can be asked for. Every step ends with a check
+ * of all invariants. */
+#pragma once
+
+#include "services/scheduler/core.h"
+
+#define RIG_TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
+#define RIG_WORKERS 8
+#define RIG_STORES 6
+
+enum rig_said {
+    SAID_TASK,
+    SAID_CANCEL,
+    SAID_RELEASE,
+    SAID_STEAL,
+    SAID_FETCH,
+    SAID_ADOPT,
+    SAID_KEEP,
+    SAID_VALUE,
+};
+
+struct rig_row { /* one thing that a worker was told */
+    enum rig_said said;
+    uint32_t slot;
+    uint64_t job;
+    uint32_t index, attempt;
+    bool alone, long_running;
+    uint64_t timeout_ns;
+    bool persist;
+};
+
+struct rig_worker {
+    uint32_t slot;
+    uint64_t incarnation, session;
+    bool was_refused, was_closed, was_drained;
+};
+
+struct rig_hold {
+    mr_object_id object;
+    uint32_t store, count;
+};
+
+struct rig {
+    struct mr_sched_config c;
+    struct mr_arena arena;
+    struct mr_sched *s;
+    struct mr_sched_effects fx;
+    mr_time now;
+    bool acks;             /* the journal acknowledges by itself */
+    struct mr_buf journal; /* records, as in mr_sched_effects.journal */
+    uint64_t sequence, acked;
+    struct rig_row *rows;
+    uint32_t rows_count, rows_room;
+    struct mr_buf notes; /* struct mr_sched_note, all of this life */
+    char *texts[4096];   /* of those notes, by number */
+    uint32_t notes_count;
+    struct rig_worker last; /* the one that joined last */
+    struct rig_hold holds[1024];
+    uint32_t holds_count;
+    uint64_t ticket, session, objects;
+    int code; /* of the last reply */
+    char text[1100];
+    uint64_t steps_work; /* longest run of turns that rig_turn needed */
+};
+
+/* What a worker is; zeros: one slot, the ops of `rig_ops`, no store. */
+struct rig_spec {
+    const char *name, *node;
+    uint32_t slots;
+    const char *ops; /* "a b c": only these */
+    const char *resource;
+    double amount;
+    uint64_t memory, store;
+};
+
+struct rig *rig_new(void); /* one at a time; the teardown of every test frees it */
+struct rig *rig_new_with(const struct mr_sched_config *c);
+int rig_teardown(void **state);
+void rig_config(struct mr_sched_config *c); /* small, for tests */
+void rig_step(struct rig *r, struct mr_sched_event *ev);
+void rig_turn(struct rig *r);                   /* until there is nothing to do now */
+void rig_pass(struct rig *r, mr_duration time); /* time passes, turns at every deadline */
+void rig_crash(struct rig *r);                  /* a new life reads what is acknowledged */
+void rig_compact(struct rig *r);                /* the journal becomes a snapshot */
+void rig_ack(struct rig *r);
+
+uint64_t rig_submit(struct rig *r, const char *json); /* 0: refused, see code and text */
+uint64_t rig_submit_with(struct rig *r, const char *json, const struct mr_sched_submit *more);
+int rig_ask(struct rig *r, enum mr_sched_event_type type, uint64_t job); /* its reply's code */
+void rig_want(struct rig *r, uint64_t job, const char *key);
+uint32_t rig_index(struct rig *r, uint64_t job, const char *key);
+enum mr_task_state rig_state(struct rig *r, uint64_t job, const char *key);
+enum mr_job_state rig_job(struct rig *r, uint64_t job); /* NONE: forgotten */
+struct mr_sched_task_info rig_task(struct rig *r, uint64_t job, const char *key);
+struct mr_sched_value rig_value(struct rig *r, uint64_t job, const char *key, char out[64]);
+
+struct rig_worker rig_join(struct rig *r, const struct rig_spec *spec);
+struct rig_worker rig_join_as(struct rig *r, const struct rig_spec *spec,
+    const struct mr_sched_register *more); /* incarnation, holding, queued, suspects of `more` */
+void rig_close(struct rig *r, struct rig_worker w);
+void rig_message(struct rig *r, struct rig_worker w, struct mr_sched_message *m);
+void rig_heartbeat(struct rig *r, struct rig_worker w);
+
+/* Rows of what is reported: of the attempt that was last sent there, or `attempt` if not 0. */
+void rig_done(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
+void rig_done_bytes(
+    struct rig *r, struct rig_worker w, uint64_t job, const char *key, uint32_t bytes);
+mr_object_id rig_done_object(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
+void rig_done_as(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
+    uint32_t attempt, enum mr_sched_outcome outcome, mr_object_id object, uint32_t bytes,
+    mr_duration took);
+void rig_end(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
+    enum mr_sched_outcome outcome);
+enum rig_told { TOLD_GIVEN, TOLD_STARTED, TOLD_UNKNOWN, TOLD_LEFT_SLOT };
+void rig_tell(
+    struct rig *r, struct rig_worker w, enum rig_told what, uint64_t job, const char *key);
+
+/* The last attempt of a task that was sent to a worker and not asked about since; 0: none. */
+uint32_t rig_sent(const struct rig *r, struct rig_worker w, uint64_t job, uint32_t index);
+uint32_t rig_attempt(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
+uint32_t rig_count(struct rig *r, enum rig_said said, struct rig_worker w, uint64_t job,
+    const char *key); /* key NULL: of any */
+const struct rig_row *rig_row(struct rig *r, enum rig_said said, uint64_t job, const char *key);
+uint32_t rig_notes(
+    const struct rig *r, enum mr_sched_note_type type, uint64_t job); /* so many were made */
+void rig_forget_rows(struct rig *r);
+
+void rig_store(struct rig *r, uint64_t store, const char *node);
+void rig_store_close(struct rig *r, uint64_t store);
+void rig_object_lost(struct rig *r, uint64_t store, mr_object_id id);
+bool rig_is_held(const struct rig *r, mr_object_id id);
+uint32_t rig_held(const struct rig *r); /* objects that stores were told to hold */
