@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""What the object store keeps, what it lets go, and what it says about that, with real processes."""
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+import time
+import shutil
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import Cluster, HttpError, wait_for  # noqa: E402
+
+PLUGIN = os.environ.get("MILLRACE_TEST_PLUGIN", "")
+MIB = 1 << 20
+
+
+def blobs(count, nbytes):
+    """`count` targets of `nbytes` each."""
+    tasks = {f"b/{i}": {"op": "test.record", "args": [i, 0, nbytes]} for i in range(count)}
+    return {"tasks": tasks, "targets": sorted(tasks)}
+
+
+class Store(unittest.TestCase):
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-"))
+        self.cluster = self.start()
+
+    def tearDown(self):
+        failed = any(e for _, e in getattr(self._outcome, "errors", []) if e) or getattr(self._outcome.result, "errors", [])
+        if failed:
+            print(self.cluster.output(), self.cluster.logs(), file=sys.stderr)
+        self.cluster.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def start(self):
+        return Cluster("--workers", "2", "--threads", "1", "--lease", "3s", "--plugin", PLUGIN, directory=self.dir,
+                       env={"MILLRACE_STORE_CLAIM_TIME": "2s"})
+
+    def stats(self):
+        """Of the node's store, numbers as numbers."""
+        s = self.cluster.get("/v1/store/stats")
+        return {k: int(s.get(k, 0)) for k in ("memory_bytes", "committed_bytes", "used_bytes", "spilled_bytes", "persisted_bytes",
+                                              "pinned_bytes", "objects", "freed_unclaimed", "seals_refused", "spills", "restores")}
+
+    def metric(self, name):
+        text = self.cluster.request("GET", "/metrics")[2].decode()
+        values = [float(line.split()[-1]) for line in text.splitlines() if line.startswith(f"millrace_store_{name}")]
+        self.assertEqual(len(values), 1, name)
+        return values[0]
+
+    def files(self, folder):
+        return sorted(p.name for p in self.cluster.dir.rglob(f"{folder}/*") if len(p.name) == 32)
+
+    def settled(self, what, ready, timeout=30):
+        """Waits for `ready(stats)`; the numbers that came last are in the message."""
+        last = {}
+
+        def look():
+            last.update(self.stats())
+            return ready(last)
+        try:
+            wait_for(what, look, timeout, every=0.1)
+        except AssertionError as e:
+            raise AssertionError(f"{e}: {last}") from None
+        return last
+
+    def test_numbers_are_what_is_there(self):
+        c, count, size = self.cluster, 20, 2 * MIB
+        before = self.stats()
+        done = c.run(blobs(count, size))
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        s = self.settled("the targets to be counted", lambda s: s["used_bytes"] - before["used_bytes"] >= count * size)
+        self.assertLess(s["used_bytes"] - before["used_bytes"], count * (size + 4096))
+        self.assertGreaterEqual(s["committed_bytes"], s["used_bytes"])
+        self.assertLessEqual(s["committed_bytes"], s["memory_bytes"])
+        self.assertEqual(s["persisted_bytes"], before["persisted_bytes"])
+        listed = c.get("/v1/objects?page_size=1000")["objects"]
+        self.assertEqual(sum(int(o["nbytes"]) for o in listed), s["used_bytes"])
+        self.assertEqual(len(listed), s["objects"])
+        one = next(o for o in listed if int(o["nbytes"]) > MIB)
+        c.call("POST", f"/v1/objects/{one['id']}:persist", {})
+        c.call("POST", f"/v1/objects/{one['id']}:pin", {"seconds": 3})
+        s = self.settled("the pin", lambda s: s["pinned_bytes"] >= int(one["nbytes"]))
+        self.assertEqual(s["pinned_bytes"], int(one["nbytes"]))
+        self.assertEqual(s["persisted_bytes"] - before["persisted_bytes"], int(one["nbytes"]))
+        self.assertEqual(self.metric("pinned_bytes"), int(one["nbytes"]))
+        self.assertEqual(c.get(f"/v1/objects/{one['id']}/stat")["state"], "persisted")
+        self.settled("the end of the pin", lambda s: s["pinned_bytes"] == 0)
+        self.assertEqual(self.metric("used_bytes"), self.stats()["used_bytes"])
+
+    def test_more_than_the_memory_is_spilled_and_the_sum_is_right(self):
+        c, count, size = self.cluster, 80, 4 * MIB  # 320 MiB into 256
+        done = c.run(blobs(count, size), timeout=180)
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        s = self.settled("the targets to be counted", lambda s: s["used_bytes"] + s["spilled_bytes"] >= count * size)
+        self.assertLess(s["used_bytes"] + s["spilled_bytes"], count * (size + 4096))
+        self.assertGreater(s["spilled_bytes"], 0)
+        self.assertLessEqual(s["committed_bytes"], s["memory_bytes"])
+        listed = c.get("/v1/objects?page_size=1000")["objects"]
+        by_state = {"memory": 0, "spilled": 0}
+        for o in listed:
+            by_state[o["state"]] += int(o["nbytes"])
+        s = self.stats()
+        self.assertEqual((by_state["memory"], by_state["spilled"]), (s["used_bytes"], s["spilled_bytes"]))
+        # one that is read or pinned just then keeps its place, and its file
+        self.assertGreaterEqual(len(self.files("spill")), sum(o["state"] == "spilled" for o in listed))
+        c.call("DELETE", f"/v1/jobs/{done['id']}")
+        self.settled("everything to go", lambda s: s["used_bytes"] == s["spilled_bytes"] == s["objects"] == 0)
+        wait_for("the files to go", lambda: not self.files("spill"))
+
+    def test_what_a_drain_wrote_goes_when_its_job_is_forgotten(self):
+        c = self.cluster
+        done = c.run(blobs(5, MIB))
+        self.assertEqual(c.stop(), 0)
+        self.assertEqual(len(self.files("held")), 5)
+        self.cluster = c = self.start()
+        time.sleep(6)  # three times what nobody claims may stay
+        self.assertEqual(len(self.files("held")), 5)
+        self.assertEqual(len(c.value(done["id"], "b/3", accept="application/octet-stream")) >= MIB, True)
+        c.call("DELETE", f"/v1/jobs/{done['id']}")
+        wait_for("the files to go", lambda: not self.files("held"))
+        self.assertEqual(self.stats()["objects"], 0)
+
+    def test_what_nobody_claims_is_freed_and_counted_and_the_rest_is_not(self):
+        c = self.cluster
+        lost = c.run(blobs(10, MIB))
+        self.assertEqual(lost["state"], "JOB_DONE", lost)
+        before = self.settled("the targets", lambda s: s["used_bytes"] >= 10 * MIB)
+        self.assertEqual(before["freed_unclaimed"], 0)
+        # Redis loses everything and the scheduler dies with it; so do the workers that made the objects.
+        redis = c.pids("redis-server")[0]
+        scheduler = c.pids("mr-scheduler")[0]
+        os.kill(scheduler, signal.SIGSTOP)
+        os.kill(redis, signal.SIGKILL)
+        for path in (c.dir / "c" / "redis").rglob("appendonly*"):
+            if path.is_file():
+                path.unlink()
+        os.kill(scheduler, signal.SIGKILL)
+        for pid in c.pids("mr-worker"):
+            os.kill(pid, signal.SIGKILL)
+
+        def again():
+            try:
+                return c.run(blobs(3, MIB))
+            except (HttpError, OSError, AssertionError):
+                time.sleep(0.2)
+                return None
+        kept = wait_for("a new scheduler", again, 60)
+        self.assertEqual(kept["state"], "JOB_DONE", kept)
+        s = self.settled("what nobody claims to go", lambda s: s["freed_unclaimed"] >= 10, 40)
+        self.assertEqual(s["freed_unclaimed"], 10)
+        time.sleep(5)
+        s = self.stats()
+        self.assertEqual(s["freed_unclaimed"], 10)
+        self.assertGreaterEqual(s["used_bytes"], 3 * MIB)
+        self.assertLess(s["used_bytes"], 4 * MIB)
+        self.assertGreaterEqual(len(c.value(kept["id"], "b/2", accept="application/octet-stream")), MIB)
+
+    def test_a_scheduler_that_comes_back_claims_what_a_dead_worker_made(self):
+        c = self.cluster
+        done = c.run(blobs(6, MIB))
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        for pid in c.pids("mr-worker"):
+            os.kill(pid, signal.SIGKILL)
+        wait_for("the scheduler", lambda: c.wait(done["id"])["state"] == "JOB_DONE", 60)
+        time.sleep(7)
+        self.assertEqual(self.stats()["freed_unclaimed"], 0)
+        self.assertGreaterEqual(len(c.value(done["id"], "b/5", accept="application/octet-stream")), MIB)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
