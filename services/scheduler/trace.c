@@ -5,17 +5,16 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/log.h"
 #include "services/scheduler/follow.h"
 #include "services/scheduler/trace_threads.h"
-
-#include <inttypes.h>
 
 #define PENDING_BYTES ((size_t)128 << 10)
 #define PENDING_BYTES_MAX ((size_t)64 << 20)
 #define PENDING_AGE (50 * MR_MS)
 #define QUEUED_BYTES_MAX ((uint64_t)64 << 20)
 #define ASKS_MAX 256
+#define PAGE_BYTES_MAX ((size_t)8 << 20) /* of a timeline: then the next page begins */
+#define SPAN_BYTES 96                    /* of its numbers in a message, about */
 
 struct asked {
     uint64_t ticket;
@@ -37,8 +36,8 @@ struct mr_trace {
     mr_time pending_since;
     uint64_t bytes_given; /* to the writer, ever */
     uint32_t ops_told;
-    struct mr_buf lost;  /* struct lost: to be told with the next spans */
-    struct mr_buf ended; /* mr_job_id: to be told behind them */
+    struct mr_buf lost; /* struct lost: to be told with the next spans */
+    struct mr_buf word; /* struct mr_trace_message of jobs: to be told behind them, in order */
     struct asked asks[ASKS_MAX];
     uint32_t asks_count;
     uint64_t ticket;
@@ -57,7 +56,7 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
     struct mr_trace *t = mr_alloc(sizeof *t);
     sh->trace = t;
     mr_buf_init(&t->lost, (size_t)1 << 20);
-    mr_buf_init(&t->ended, (size_t)1 << 20);
+    mr_buf_init(&t->word, (size_t)16 << 20);
     mr_buf_init(&jobs, (size_t)64 << 20);
     if (o->dir) t->dir = mr_format("%s/trace", o->dir);
     const struct mr_trace_source_config source = {
@@ -79,24 +78,6 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
     return err;
 }
 
-static void pending_give(struct mr_trace *t);
-
-void mr_trace_close(struct mr_trace **tp)
-{
-    struct mr_trace *t = *tp;
-    *tp = NULL;
-    if (!t) return;
-    if (t->writer) pending_give(t);
-    mr_trace_writer_close(&t->writer);
-    mr_trace_reader_close(&t->reader);
-    if (t->pending) mr_buf_fini(t->pending);
-    mr_release(t->pending);
-    mr_buf_fini(&t->lost);
-    mr_buf_fini(&t->ended);
-    mr_release(t->dir);
-    mr_release(t);
-}
-
 /* ---- spans ----------------------------------------------------------------------------------- */
 
 static void count_lost(struct mr_trace *t, const struct mr_buf *b)
@@ -114,6 +95,12 @@ static void count_lost(struct mr_trace *t, const struct mr_buf *b)
     if (l.count) mr_buf_add(&t->lost, &l, sizeof l);
 }
 
+static void buf_skip(struct mr_buf *b, size_t n)
+{
+    b->n -= n;
+    if (b->n && n) memmove(b->p, b->p + n, b->n);
+}
+
 static void lost_tell(struct mr_trace *t)
 {
     const struct lost *l = (const void *)t->lost.p;
@@ -123,9 +110,7 @@ static void lost_tell(struct mr_trace *t)
             .kind = MR_TRACE_LOST, .job = l[told].job, .a = l[told].count};
         if (mr_inbox_push(t->inbox, &m)) break;
     }
-    size_t rest = t->lost.n - told * sizeof *l;
-    if (rest && told) memmove(t->lost.p, t->lost.p + told * sizeof *l, rest);
-    t->lost.n = rest;
+    buf_skip(&t->lost, told * sizeof *l);
 }
 
 static void spans_give(struct mr_trace *t)
@@ -145,14 +130,13 @@ static void spans_give(struct mr_trace *t)
 
 static void pending_give(struct mr_trace *t)
 {
-    const mr_job_id *ended = (const void *)t->ended.p;
+    const struct mr_trace_message *word = (const void *)t->word.p;
     if (t->lost.n) lost_tell(t);
     if (t->pending && t->pending->n) spans_give(t);
-    for (size_t i = 0; i < t->ended.n / sizeof *ended; i++) {
-        const struct mr_trace_message m = {.kind = MR_TRACE_ENDED, .job = ended[i]};
-        (void)mr_inbox_push(t->inbox, &m); /* else it waits for its block's age */
-    }
-    mr_buf_clear(&t->ended);
+    size_t told = 0;
+    while (told < t->word.n / sizeof *word && !mr_inbox_push(t->inbox, &word[told]))
+        told++;
+    buf_skip(&t->word, told * sizeof *word); /* what is left: at the next tick */
 }
 
 static struct mr_buf *pending_of(struct mr_trace *t)
@@ -185,7 +169,7 @@ void mr_trace_add(struct mr_shell *sh)
     struct mr_trace *t = sh->trace;
     if (!in->n) return;
     struct mr_buf *b = pending_of(t);
-    if (!b->n && !t->ended.n) t->pending_since = mr_clock_now();
+    if (!b->n && !t->word.n) t->pending_since = mr_clock_now();
     if (b->n + in->n > PENDING_BYTES_MAX)
         count_lost(t, in);
     else
@@ -199,8 +183,7 @@ mr_time mr_trace_deadline(const struct mr_shell *sh)
 {
     const struct mr_trace *t = sh->trace;
     bool some = t->pending && t->pending->n;
-    return some || t->lost.n || t->ended.n ? mr_time_after(t->pending_since, PENDING_AGE)
-                                           : MR_NEVER;
+    return some || t->lost.n || t->word.n ? mr_time_after(t->pending_since, PENDING_AGE) : MR_NEVER;
 }
 
 void mr_trace_tick(struct mr_shell *sh, mr_time now)
@@ -224,22 +207,25 @@ void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
     if (mr_inbox_push(t->inbox, &m)) mr_release(m.p);
 }
 
-void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job)
+/* Not at once: in a stream of tiny jobs each would wake the writer, and Redis, for itself. */
+static void word_add(struct mr_shell *sh, enum mr_trace_message_kind kind, mr_job_id job)
 {
     struct mr_trace *t = sh->trace;
-    struct mr_sched_job_info info;
-    if (!mr_sched_job(sh->core, job, &info) || !mr_job_is_over(info.state)) return;
+    const struct mr_trace_message m = {.kind = kind, .job = job};
     if (mr_trace_deadline(sh) == MR_NEVER) t->pending_since = mr_clock_now();
-    mr_buf_add(&t->ended, &job, sizeof job);
+    mr_buf_add(&t->word, &m, sizeof m);
+}
+
+void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job)
+{
+    struct mr_sched_job_info info;
+    if (mr_sched_job(sh->core, job, &info) && mr_job_is_over(info.state))
+        word_add(sh, MR_TRACE_ENDED, job);
 }
 
 void mr_trace_forget(struct mr_shell *sh, mr_job_id job)
 {
-    struct mr_trace *t = sh->trace;
-    const struct mr_trace_message m = {.kind = MR_TRACE_FORGET, .job = job};
-    pending_give(t);                 /* or its last spans would bring it back */
-    if (mr_inbox_push(t->inbox, &m)) /* the next start deletes what no job has */
-        mr_log(MR_WARN, "trace.busy", "job=%" PRIu64 " lost=\"a deletion\"", job.v);
+    word_add(sh, MR_TRACE_FORGET, job);
 }
 
 /* ---- questions ------------------------------------------------------------------------------- */
@@ -297,13 +283,33 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     return m;
 }
 
+/* How many spans fit a message. The page ends between two ticks, or the next would miss some. */
+static uint32_t page_of(
+    const struct mr_sched_job_info *info, const struct mr_trace_gather *g, bool *more)
+{
+    size_t bytes = 0;
+    uint32_t n = 0;
+    for (; n < g->count && bytes <= PAGE_BYTES_MAX; n++) {
+        uint32_t index = g->spans[n].index;
+        bytes += SPAN_BYTES + g->ops.names[g->spans[n].op_id].n +
+                 g->workers.names[g->spans[n].worker_id].n;
+        if (index < info->graph->nodes_count) bytes += mr_graph_key(info->graph, index).n;
+    }
+    *more = g->more || n < g->count;
+    uint32_t all = n;
+    while (n < g->count && n > 0 && g->spans[n - 1].finished == g->spans[n].finished)
+        n--;
+    return n ? n : all; /* 8 MiB of one tick there are not */
+}
+
 static void timeline_answer(struct mr_shell *sh, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, const struct mr_trace_answer *a)
 {
     Millrace__V1__TimelineResponse m = MILLRACE__V1__TIMELINE_RESPONSE__INIT;
-    m.more = a->gather.more;
+    bool more = false;
+    m.n_spans = page_of(info, &a->gather, &more);
+    m.more = more;
     m.not_recorded = a->not_recorded;
-    m.n_spans = a->gather.count;
     m.spans = mr_shell_take(sh, m.n_spans * sizeof *m.spans);
     for (size_t i = 0; i < m.n_spans; i++)
         m.spans[i] = span_out(sh, info, &a->gather, &a->gather.spans[i]);
@@ -359,4 +365,20 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
         x.ask.on_task(sh, x.call, x.ask.job, x.ask.want.index, g->count ? &g->spans[0] : NULL);
         break;
     }
+}
+
+void mr_trace_close(struct mr_trace **tp)
+{
+    struct mr_trace *t = *tp;
+    *tp = NULL;
+    if (!t) return;
+    if (t->writer) pending_give(t);
+    mr_trace_writer_close(&t->writer);
+    mr_trace_reader_close(&t->reader);
+    if (t->pending) mr_buf_fini(t->pending);
+    mr_release(t->pending);
+    mr_buf_fini(&t->lost);
+    mr_buf_fini(&t->word);
+    mr_release(t->dir);
+    mr_release(t);
 }

@@ -55,7 +55,6 @@ static void run(void *ctx)
 {
     struct mr_trace_reader *r = ctx;
     struct mr_trace_question *q = NULL;
-    mr_thread_give_way();
     for (;;) {
         if (!mr_inbox_wait(r->inbox, MR_NEVER, &q, 1)) {
             if (mr_inbox_is_closed(r->inbox)) return;

@@ -122,6 +122,18 @@ class Trace(unittest.TestCase):
         spans, _ = self.timeline(c, job)
         self.assertGreater(len({s["key"] for s in spans}), width // 2)
 
+    def test_pages_are_bounded_however_long_the_keys_are(self):
+        c = self.start()
+        width = 12000
+        name = "k" * 900
+        tasks = {f"{name}{i:06d}": {"op": "inc", "args": [i]} for i in range(width)}
+        job = c.run({"tasks": tasks, "targets": list(tasks)})["id"]
+        first = self.page(c, job, "?spans_max=100000")
+        self.assertTrue(first["more"])
+        self.assertLess(len(first["spans"]), width)
+        spans, lost = self.timeline(c, job, 100000)
+        self.assertEqual((len(spans), len({s["key"] for s in spans}), lost), (width, width, 0))
+
     def test_forgetting_a_job_deletes_its_trace(self):
         c = self.start()
         kept = c.run(wide(50))["id"]
