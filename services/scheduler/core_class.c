@@ -102,7 +102,7 @@ void mr_sc_park(struct mr_sched *s, uint32_t task)
         const struct job *a = job_of(s, after), *b = &s->jobs[t->job];
         bool is_behind = a->priority < b->priority ||
                          (a->priority == b->priority && a->serial > b->serial) ||
-                         (a == b && after > task);
+                         (a == b && place_of(s, after) > place_of(s, task));
         if (!is_behind) break;
         after = s->tasks[after].prev;
     }

@@ -27,6 +27,12 @@ static inline bool is_done(const struct task *t)
     return t->state == MR_TASK_DONE;
 }
 
+/* Where a task stands in its job: its number, or its rank if tasks have priorities. */
+static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
+{
+    return job_of(s, task)->flags & J_RANKED ? s->rank_of[task] : task;
+}
+
 /* core_queue.c: what is ready, by (priority of the job, its age, place in it) */
 void mr_sc_queue_put(struct mr_sched *s, uint32_t task);
 void mr_sc_queue_drop(struct mr_sched *s, uint32_t task);

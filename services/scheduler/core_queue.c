@@ -4,11 +4,6 @@
  * have priorities, its rank. */
 #include "services/scheduler/core_do.h"
 
-static uint32_t place_of(const struct mr_sched *s, uint32_t task)
-{
-    return job_of(s, task)->flags & J_RANKED ? s->rank_of[task] : task;
-}
-
 static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
 {
     const struct job *x = &s->jobs[a], *y = &s->jobs[b];

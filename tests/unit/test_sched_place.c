@@ -1,0 +1,323 @@
+/* The scheduler's core: what is sent where, when and in which order. */
+#include "tests/unit/sched_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* after those */
+#include <cmocka.h>
+
+#define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
+#define R(key) "{\"ref\":\"" key "\"}"
+#define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
+
+static struct rig_worker join(struct rig *r, const char *name, uint32_t slots, uint64_t store)
+{
+    const struct rig_spec spec = {.name = name, .node = name, .slots = slots, .store = store};
+    return rig_join(r, &spec);
+}
+
+/* One task of each op has run, a millisecond long. */
+static void warm(struct rig *r, struct rig_worker w)
+{
+    uint64_t job = rig_submit(r, JOB(T("f", "f", "1", ",\"workers\":[\"a\",\"one\"]") "," T(
+                                         "g", "g", "1", ",\"workers\":[\"a\",\"one\"]"),
+                                     "\"f\",\"g\""));
+    for (int i = 0; i < 2; i++) {
+        if (rig_attempt(r, w, job, "f") && rig_state(r, job, "f") != MR_TASK_DONE)
+            rig_done(r, w, job, "f");
+        if (rig_attempt(r, w, job, "g") && rig_state(r, job, "g") != MR_TASK_DONE)
+            rig_done(r, w, job, "g");
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    rig_forget_rows(r);
+}
+
+static void a_task_goes_to_its_data(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "a");
+    rig_store(r, 0x52, "b");
+    struct rig_worker a = join(r, "a", 2, 0x51), b = join(r, "b", 2, 0x52);
+    uint64_t job = rig_submit(
+        r, JOB(T("small", "f", "1", ",\"workers\":[\"b\"]") "," T("large", "f", "2",
+                   ",\"workers\":[\"a\"]") "," T("t", "g", R("small") "," R("large"), ""),
+               "\"t\""));
+    rig_done(r, b, job, "small");
+    (void)rig_done_object(r, a, job, "large");
+    assert_int_equal(rig_attempt(r, a, job, "t"), 1);
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "small"), 1);
+}
+
+static void a_small_value_is_not_worth_waiting_for(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    uint64_t job =
+        rig_submit(r, JOB(T("p", "f", "1", ",\"workers\":[\"a\"]") "," T("q", "f", "2",
+                              ",\"workers\":[\"b\"]") "," T("t", "g", R("p") "," R("q"), ""),
+                          "\"t\""));
+    rig_done(r, a, job, "p");
+    (void)rig_submit(
+        r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("y", "f", "2",
+                   ",\"workers\":[\"a\"]") "," T("z", "f", "3", ",\"workers\":[\"a\"]"),
+               "\"x\",\"y\",\"z\""));
+    rig_done(r, b, job, "q");
+    assert_int_equal(rig_attempt(r, b, job, "t"), 1);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 0);
+}
+
+static void tasks_without_data_go_to_who_has_least_to_do(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 1);
+    assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 1);
+}
+
+static void an_unknown_op_is_sent_one_a_slot_until_one_is_done(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", "") "," T("z", "f", "3", ""),
+                          "\"x\",\"y\",\"z\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 1);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+}
+
+static void a_chain_is_sent_before_it_is_ready(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    warm(r, a);
+    uint64_t job = rig_submit(r,
+        JOB(T("x", "f", "1", "") "," T("y", "f", R("x"), "") "," T("z", "f", R("y"), ""), "\"z\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+    assert_int_equal(rig_state(r, job, "z"), MR_TASK_WAITING);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_state(r, job, "y"), MR_TASK_RUNNING);
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, NULL), 0); /* it made them itself */
+    rig_done(r, a, job, "y");
+    rig_done(r, a, job, "z");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+}
+
+static void a_task_is_not_sent_ahead_of_inputs_made_in_two_places(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    warm(r, a);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("y", "f", "2",
+                              ",\"workers\":[\"b\"]") "," T("z", "g", R("x") "," R("y"), ""),
+                          "\"z\""));
+    assert_null(rig_row(r, SAID_TASK, job, "z"));
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_attempt(r, b, job, "z"), 1); /* one is done, the other is made there */
+    assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
+    assert_int_equal(rig_state(r, job, "z"), MR_TASK_WAITING);
+    rig_done(r, b, job, "y");
+    assert_int_equal(rig_state(r, job, "z"), MR_TASK_RUNNING);
+}
+
+static void who_waits_for_a_returned_task_gets_its_value_from_elsewhere(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    warm(r, a);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+    struct rig_worker b = join(r, "b", 1, 0);
+    rig_end(r, a, job, "x", MR_OUTCOME_RETURNED);
+    assert_int_equal(rig_attempt(r, b, job, "x"), 2);
+    rig_done(r, b, job, "x");
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "x"), 1);
+    rig_done(r, a, job, "y");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+static struct rig_worker idle_thief(struct rig *r, struct rig_worker a, uint64_t *job)
+{
+    warm(r, a);
+    *job = rig_submit(r, JOB(T("t0", "f", "0", "") "," T("t1", "f", "1", "") "," T("t2", "f", "2",
+                                 "") "," T("t3", "f", "3", "") "," T("t4", "f", "4", ""),
+                             "\"t0\",\"t1\",\"t2\",\"t3\",\"t4\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, *job, NULL), 5);
+    return join(r, "b", 1, 0);
+}
+
+static void what_is_given_goes_to_the_idle_worker(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job = 0;
+    struct rig_worker b = idle_thief(r, a, &job);
+    assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t4"), 1); /* the last sent first */
+    assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t0"), 0);
+    rig_tell(r, a, TOLD_GIVEN, job, "t4");
+    assert_int_equal(rig_attempt(r, b, job, "t4"), 2);
+}
+
+static void what_has_started_is_not_taken_away(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job = 0;
+    struct rig_worker b = idle_thief(r, a, &job);
+    rig_tell(r, a, TOLD_STARTED, job, "t4");
+    rig_pass(r, MR_SECOND / 100);
+    assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t4"), 1);
+    assert_int_equal(rig_attempt(r, b, job, "t4"), 0);
+    rig_done(r, a, job, "t4");
+    assert_int_equal(rig_state(r, job, "t4"), MR_TASK_DONE);
+}
+
+static void resources_that_nobody_has_are_waited_for(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "one", .slots = 4, .resource = "gpu", .amount = 1};
+    const struct rig_spec two = {.name = "two", .slots = 4, .resource = "gpu", .amount = 2};
+    struct rig_worker a = rig_join(r, &one);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", ",\"resources\":{\"gpu\":2}") "," T("y", "g", "2", ""),
+                          "\"x\",\"y\""));
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_READY);
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1); /* it lets others pass */
+    struct rig_worker b = rig_join(r, &two);
+    assert_int_equal(rig_attempt(r, b, job, "x"), 1);
+}
+
+static void no_worker_gets_more_than_twice_its_resources(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "one", .slots = 8, .resource = "gpu", .amount = 1};
+    struct rig_worker a = rig_join(r, &one);
+    warm(r, a);
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", ",\"resources\":{\"gpu\":1}") "," T("y", "f", "2",
+                   ",\"resources\":{\"gpu\":1}") "," T("z", "f", "3", ",\"resources\":{\"gpu\":1}"),
+               "\"x\",\"y\",\"z\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 2);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+}
+
+static void a_task_for_named_workers_waits_for_one_of_them(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 4, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ",\"workers\":[\"b\"]") "," T("y", "g", "2",
+                                         ",\"workers\":[\"b\"],\"allow_other_workers\":true"),
+                                     "\"x\",\"y\""));
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_READY);
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+    struct rig_worker b = join(r, "b", 4, 0);
+    assert_int_equal(rig_attempt(r, b, job, "x"), 1);
+}
+
+static void a_task_waits_for_a_worker_that_has_its_op(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 4, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "rare", "1", ""), "\"x\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 0);
+    const struct rig_spec spec = {.name = "b", .ops = "rare"};
+    struct rig_worker b = rig_join(r, &spec);
+    assert_int_equal(rig_attempt(r, b, job, "x"), 1);
+}
+
+static void the_more_urgent_goes_first(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(r, JOB(T("low", "f", "1", ",\"priority\":-1") "," T("mid", "f", "2",
+                                         "") "," T("high", "f", "3", ",\"priority\":5"),
+                                     "\"low\",\"mid\",\"high\""));
+    uint64_t other = rig_submit(
+        r, "{\"priority\":7,\"tasks\":{" T("now", "f", "9", "") "},\"targets\":[\"now\"]}");
+    struct rig_worker a = join(r, "a", 1, 0);
+    assert_int_equal(rig_attempt(r, a, other, "now"), 1); /* of an unknown op: one */
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 0);
+    rig_done(r, a, other, "now");
+    const struct rig_row *high = rig_row(r, SAID_TASK, job, "high");
+    const struct rig_row *mid = rig_row(r, SAID_TASK, job, "mid");
+    const struct rig_row *low = rig_row(r, SAID_TASK, job, "low");
+    assert_non_null(high);
+    assert_true(high < mid && mid < low);
+}
+
+static void a_long_running_task_takes_no_slot(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "long", "1", "") "," T("y", "f", "2", "") "," T("z", "f", "3", ""),
+                          "\"x\",\"y\",\"z\""));
+    assert_int_equal(rig_attempt(r, a, job, "x"), 1);
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+    assert_int_equal(rig_attempt(r, a, job, "z"), 0);
+    rig_tell(r, a, TOLD_LEFT_SLOT, job, "y");
+    assert_int_equal(rig_attempt(r, a, job, "z"), 1);
+}
+
+static void nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.unacked_bytes_max = 200;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    warm(r, a);
+    r->acks = false;
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(
+        rig_count(r, SAID_TASK, a, job, NULL) + rig_count(r, SAID_TASK, b, job, NULL), 0);
+    assert_true(r->steps_work < 20);
+    r->acks = true;
+    rig_turn(r);
+    assert_int_equal(
+        rig_count(r, SAID_TASK, a, job, NULL) + rig_count(r, SAID_TASK, b, job, NULL), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(a_task_goes_to_its_data),
+        RIG_TEST(a_small_value_is_not_worth_waiting_for),
+        RIG_TEST(tasks_without_data_go_to_who_has_least_to_do),
+        RIG_TEST(an_unknown_op_is_sent_one_a_slot_until_one_is_done),
+        RIG_TEST(a_chain_is_sent_before_it_is_ready),
+        RIG_TEST(a_task_is_not_sent_ahead_of_inputs_made_in_two_places),
+        RIG_TEST(who_waits_for_a_returned_task_gets_its_value_from_elsewhere),
+        RIG_TEST(what_is_given_goes_to_the_idle_worker),
+        RIG_TEST(what_has_started_is_not_taken_away),
+        RIG_TEST(resources_that_nobody_has_are_waited_for),
+        RIG_TEST(no_worker_gets_more_than_twice_its_resources),
+        RIG_TEST(a_task_for_named_workers_waits_for_one_of_them),
+        RIG_TEST(a_task_waits_for_a_worker_that_has_its_op),
+        RIG_TEST(the_more_urgent_goes_first),
+        RIG_TEST(a_long_running_task_takes_no_slot),
+        RIG_TEST(nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
