@@ -6,6 +6,7 @@ from model import Wrong
 # A field of a request with this name may come as this header.
 HEADERS = [
     ("request_id", "Idempotency-Key"),
+    ("parent", "Millrace-Parent"),
     ("last_event_id", "Last-Event-ID"),
     ("accept", "Accept"),
 ]

@@ -30,8 +30,8 @@ static void refs_fini(struct mr_sched_refs_out *r)
 
 static void batch_each_refs(struct mr_sched_batch *b, void (*fn)(struct mr_sched_refs_out *))
 {
-    struct mr_sched_refs_out *all[] = {
-        &b->adopt, &b->keep, &b->values, &b->tasks, &b->cancel, &b->release, &b->steal, &b->fetch};
+    struct mr_sched_refs_out *all[] = {&b->adopt, &b->keep, &b->values, &b->tasks, &b->cancel,
+        &b->release, &b->steal, &b->fetch, &b->leave};
     for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
         fn(all[i]);
 }

@@ -60,7 +60,7 @@ struct mr_sched_batch {
     struct mr_buf extra;     /* struct mr_sched_extra */
     struct mr_buf resources; /* struct mr_sched_amount */
     struct mr_buf text;
-    struct mr_sched_refs_out cancel, release, steal, fetch;
+    struct mr_sched_refs_out cancel, release, steal, fetch, leave;
     struct mr_buf forget_jobs; /* u64 */
 };
 

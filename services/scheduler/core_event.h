@@ -79,6 +79,13 @@ struct mr_sched_resolved {
     uint64_t store; /* incarnation of a store that has it; 0: unknown, ask any */
 };
 
+/* The task that submits a job of its own. It must be running; it leaves its slot. */
+struct mr_sched_parent {
+    mr_job_id job; /* 0: none */
+    uint32_t index;
+    uint32_t attempt;
+};
+
 struct mr_sched_submit {
     uint64_t ticket;
     struct mr_graph *graph;    /* given: the core frees it */
@@ -86,7 +93,7 @@ struct mr_sched_submit {
     mr_graph_hash body_hash;   /* same request id and another body: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */
     uint32_t resolved_count;
-    mr_job_id parent; /* 0: none; cancelling the parent cancels this */
+    struct mr_sched_parent parent; /* what ends its job, unless done, cancels this one */
 };
 
 struct mr_sched_store {

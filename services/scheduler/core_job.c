@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-#define DROP_AT_ONCE 100 /* ended jobs forgotten in one turn */
+#define GENERATIONS_MAX 16 /* jobs submitted by tasks of jobs submitted by tasks … */
+#define DROP_AT_ONCE 100   /* ended jobs forgotten in one turn */
 
 static bool id_eq(const void *ctx, uint32_t item, const void *key)
 {
@@ -50,6 +51,40 @@ static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev
     return true;
 }
 
+/* Is the task that submits this one running? And are there not too many generations already? */
+static int check_parent(
+    const struct mr_sched *s, const struct mr_sched_parent *p, struct mr_error *e)
+{
+    if (!p->job.v) return MR_OK;
+    if (s->is_recovering)
+        return mr_fail(
+            e, MR_EAWAY, "parent: what runs is not known yet after a restart; try again");
+    char name[MR_JOB_ID_TEXT_MAX];
+    mr_job_id_format(p->job, name);
+    uint32_t job = mr_sc_job_find(s, p->job.v);
+    const struct job *j = job == NONE ? NULL : &s->jobs[job];
+    bool is_here = j && j->state <= MR_JOB_RUNNING && p->index < j->graph->nodes_count;
+    const struct task *t = is_here ? &s->tasks[j->base + p->index] : NULL;
+    if (!t || !(t->flags & T_SENT) || t->attempt != p->attempt)
+        return mr_fail(e, MR_ESTATE, "parent: attempt %u of task %u of job %s does not run",
+            p->attempt, p->index, name);
+    uint32_t generations = 1;
+    for (; job != NONE && s->jobs[job].parent; generations++)
+        job = mr_sc_job_find(s, s->jobs[job].parent);
+    if (generations <= GENERATIONS_MAX) return MR_OK;
+    return mr_fail(e, MR_ELIMIT, "parent: job %s is the %uth job in a line of children, at most %d",
+        name, generations, GENERATIONS_MAX);
+}
+
+/* It may wait for its child now, and whoever runs the child may need the slot. */
+static void parent_leaves(struct mr_sched *s, const struct mr_sched_parent *p)
+{
+    if (!p->job.v) return;
+    const struct task *t = &s->tasks[s->jobs[mr_sc_job_find(s, p->job.v)].base + p->index];
+    if (t->flags & T_LONG) return;
+    mr_sc_refs_add(&mr_sc_batch(s, t->worker)->leave, p->job.v, p->index, p->attempt);
+}
+
 void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
 {
     const struct mr_sched_submit *sub = &ev->submit;
@@ -63,7 +98,7 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     uint32_t job = NONE;
     if (s->journal_is_away && waiting > s->config.unacked_bytes_max / 2)
         (void)mr_fail(&e, MR_EAWAY, "the journal is away; try again later");
-    else
+    else if (!check_parent(s, &sub->parent, &e))
         job = mr_sc_job_add(s, (uint64_t)s->config.epoch << 32 | ++s->job_number, &graph, &e);
     if (job == NONE) {
         mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
@@ -81,12 +116,13 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     }
     j->created_wall = mr_sc_wall(s);
     j->body_hash = sub->body_hash;
-    j->parent = sub->parent.v;
+    j->parent = sub->parent.job.v;
     j->deadline = options->deadline ? mr_time_after(s->now, options->deadline) : MR_NEVER;
     s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
     mr_sc_journal_job(s, job, sub->graph_bytes, sub->resolved, sub->resolved_count);
     promise_reply(s, job, sub->ticket, false);
     mr_sc_plan(s, job);
+    parent_leaves(s, &sub->parent);
     if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
 }
 
@@ -98,6 +134,7 @@ void mr_sc_job_started(struct mr_sched *s, uint32_t job)
     mr_sc_journal_state(s, job);
 }
 
+/* Each may have children in turn: at most GENERATIONS_MAX deep. */
 static void cancel_children(struct mr_sched *s, uint64_t parent)
 {
     for (uint32_t i = 0; i < s->jobs_top; i++) {
@@ -132,7 +169,7 @@ void mr_sc_job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
         sweep_start(s, job);
     }
     mr_sc_journal_state(s, job);
-    if (state == MR_JOB_CANCELLED) cancel_children(s, j->id);
+    if (state != MR_JOB_DONE) cancel_children(s, j->id);
 }
 
 /* One more target has its final answer. */

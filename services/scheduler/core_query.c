@@ -21,6 +21,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
     if (job == NONE) return false;
     const struct job *j = &s->jobs[job];
     *out = (struct mr_sched_job_info){.id = id,
+        .parent = {j->parent},
         .state = j->told ? (enum mr_job_state)j->told : MR_JOB_PENDING,
         .accepted = (j->flags & J_ACCEPTED) != 0,
         .graph = j->graph,

@@ -20,6 +20,7 @@ struct mr_sched_error { /* why a task, or a job, failed */
 
 struct mr_sched_job_info {
     mr_job_id id;
+    mr_job_id parent;        /* 0: none */
     enum mr_job_state state; /* as it may be announced: never ahead of the journal */
     bool accepted;           /* the journal has it */
     struct mr_graph *graph;  /* for mr_graph_find, which builds its index lazily */

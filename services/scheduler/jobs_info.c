@@ -58,6 +58,10 @@ Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job)
     millrace__v1__job__init(m);
     mr_job_id_format(job, id);
     m->id = mr_shell_text(sh, mr_str(id));
+    if (info.parent.v) {
+        mr_job_id_format(info.parent, id);
+        m->parent = mr_shell_text(sh, mr_str(id));
+    }
     m->name = mr_shell_text(sh, o->name);
     m->state = (Millrace__V1__JobState)info.state;
     m->namespace_ = mr_shell_text(sh, o->name_space);

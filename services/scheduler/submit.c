@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "host/clock.h"
+#include "host/config.h"
 #include "proto/methods.h"
 #include "services/scheduler/follow.h"
 
@@ -23,6 +24,7 @@ struct submission {
     enum change change;
     mr_job_id job; /* of CANCEL, RETRY, FORGET */
     double wait_s;
+    struct mr_sched_parent parent;
     bool want_values;
     bool has_first;
     mr_rpc_call_id call;
@@ -58,9 +60,33 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     mr_release(s);
 }
 
-static bool take_options(struct mr_rpc_call *call, struct submission *s, const char *request_id,
-    double wait_s, bool want_values)
+/* What a task has as MILLRACE_TASK: "j1-7/12/1", job, index and attempt. */
+static int parse_parent(const char *text, struct mr_sched_parent *out, struct mr_error *e)
 {
+    const char *slash = strchr(text, '/');
+    const char *second = slash ? strchr(slash + 1, '/') : NULL;
+    uint64_t index = 0, attempt = 0;
+    if (!text[0]) return MR_OK;
+    bool good = second && !mr_job_id_parse(mr_str_of(text, (size_t)(slash - text)), &out->job) &&
+                !mr_config_parse_u64(mr_str_of(slash + 1, (size_t)(second - slash - 1)), &index) &&
+                !mr_config_parse_u64(mr_str(second + 1), &attempt) && index <= UINT32_MAX &&
+                attempt >= 1 && attempt <= UINT32_MAX;
+    if (!good)
+        return mr_fail(e, MR_EINVAL,
+            "parent: \"%.64s\" is no task (they look like j1-7/12/1: job, index, attempt)", text);
+    out->index = (uint32_t)index;
+    out->attempt = (uint32_t)attempt;
+    return MR_OK;
+}
+
+static bool take_options(struct mr_rpc_call *call, struct submission *s, const char *request_id,
+    const char *parent, double wait_s, bool want_values)
+{
+    struct mr_error e;
+    if (parse_parent(parent, &s->parent, &e)) {
+        (void)mr_rpc_call_fail(call, &e);
+        return false;
+    }
     if (!(wait_s >= 0 && wait_s <= WAIT_S_MAX)) {
         mr_shell_fail(call, MR_EINVAL, "wait_s: expected 0 to %g seconds", WAIT_S_MAX);
         return false;
@@ -94,7 +120,8 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_request__descriptor);
     if (!m) mr_intake_request_free(&s->request); /* or the half of a body would be submitted */
     if (!m || !s->request) return;
-    if (!s->has_first && !take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
+    if (!s->has_first &&
+        !take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
         mr_intake_request_free(&s->request);
         return;
     }
@@ -110,7 +137,7 @@ static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     if (!m) mr_intake_request_free(&s->request);
     if (!m) return;
     struct mr_str bytes = mr_rpc_message_str(msg);
-    if (!take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
+    if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
         mr_intake_request_free(&s->request);
         return;
     }
@@ -130,7 +157,7 @@ static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *
             mr_shell_request(s->sh, call, msg, &millrace__v1__submit_columns__descriptor);
         if (!m) mr_intake_request_free(&s->request);
         if (!m) return;
-        if (!take_options(call, s, m->request_id, m->wait_s, m->want_values)) {
+        if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
             mr_intake_request_free(&s->request);
             return;
         }
@@ -186,6 +213,7 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
             .graph = done->graph,
             .graph_bytes = mr_buf_str(&done->graph_bytes),
             .body_hash = done->body_hash,
+            .parent = s->parent,
             .resolved = done->resolved,
             .resolved_count = done->resolved_count};
         done->graph = NULL; /* given */

@@ -452,6 +452,7 @@ Millrace__V1__SchedulerMessage *mr_wire_batch(
     m->release = refs_out(sh, &b->release);
     m->steal = refs_out(sh, &b->steal);
     m->fetch = refs_out(sh, &b->fetch);
+    m->leave = refs_out(sh, &b->leave);
     m->drain = b->drain;
     m->heard = b->heard;
     m->forget_jobs = (uint64_t *)(void *)b->forget_jobs.p;

@@ -82,7 +82,7 @@ static size_t arena_bytes(const struct mr_worker_config *c)
 {
     size_t tasks = c->tasks_max, strands = strands_max(c);
     size_t row = sizeof(struct task) + MR_WORKER_CLASSES_MAX * 4 + sizeof(struct outrow) + 64;
-    size_t refs = (sizeof(struct mr_ws_run) + 8) * ((size_t)ANSWERS_MAX * 3 + tasks + 8192);
+    size_t refs = (sizeof(struct mr_ws_run) + 8) * ((size_t)ANSWERS_MAX * 4 + tasks + 8192);
     return tasks * row + c->values_max * (sizeof(struct value) + 4) +
            c->outbox_max * sizeof(struct outrow) + refs + ANSWERS_MAX * sizeof(struct missing_row) +
            strands *
@@ -110,6 +110,7 @@ static void tables_new(struct mr_worker *w)
     w->given = refs_new(a, ANSWERS_MAX);
     w->started = refs_new(a, ANSWERS_MAX);
     w->unknown = refs_new(a, ANSWERS_MAX);
+    w->left = refs_new(a, ANSWERS_MAX);
     w->queued = refs_new(a, c->tasks_max);
     w->running = refs_new(a, w->slots_count);
     w->running_ns = MR_ARENA_ARRAY(a, uint64_t, w->slots_count);
@@ -224,6 +225,7 @@ static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
         value_release(w, run_next(&walk), m->release.index[i], m->release.attempt[i]);
     tasks_steal(w, &m->steal);
     out_fetch(w, &m->fetch);
+    tasks_leave(w, &m->leave);
     for (uint32_t i = 0; i < m->forget_jobs_count; i++)
         job_forget(w, m->forget_jobs[i]);
     if (m->drain) drain(w);
@@ -236,6 +238,7 @@ static void link_down(struct mr_worker *w)
     w->given.count = w->given.runs_count = 0; /* `queued` will say */
     w->started.count = w->started.runs_count = 0;
     w->unknown.count = w->unknown.runs_count = 0;
+    w->left.count = w->left.runs_count = 0;
     w->overflow = false;
 }
 
@@ -295,6 +298,7 @@ static void on_turn(struct mr_worker *w, const struct mr_worker_event *ev)
     if (w->overflow && w->link >= LINK_OPEN) {
         link_down(w); /* CONNECT closes the stream that is open */
     }
+    strands_leave(w);
     strands_dispatch(w);
     strands_balance(w);
     fetch_start(w);

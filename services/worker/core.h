@@ -92,6 +92,7 @@ enum mr_worker_effect_kind {
                         items are reported or cut */
     MR_WORKER_TAKE,  /* cut: items >= keep that have not started do not start; CUT answers */
     MR_WORKER_STOP,  /* set the cancel flag of one item, started or not */
+    MR_WORKER_MOVE,  /* what runs in slot `from` leaves it: the executors of both change places */
     MR_WORKER_FETCH, /* bring an object into this node's store and pin it; FETCHED answers */
     MR_WORKER_UNPIN, /* what FETCH brought, or is bringing, is not needed; once, unless it failed */
     MR_WORKER_DROP,  /* an object made here is not needed by its job any more */
@@ -109,6 +110,9 @@ struct mr_worker_effect {
             uint32_t strand;
             uint32_t at; /* TAKE: keep; STOP: the item */
         } item;
+        struct { /* MOVE: to a place of long-running tasks, which is free */
+            uint32_t from, to;
+        } move;
         struct { /* FETCH, UNPIN, DROP */
             uint32_t value;
             uint32_t serial;

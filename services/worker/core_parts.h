@@ -67,6 +67,7 @@ void task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str
 void task_end(struct mr_worker *w, uint32_t task, bool success);
 void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m);
 void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m);
+void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m);
 void task_stop(struct mr_worker *w, uint32_t task, bool mute);
 void tasks_return_all(struct mr_worker *w);
 
@@ -74,6 +75,8 @@ void tasks_return_all(struct mr_worker *w);
 void tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m);
 
 /* core_strand.c */
+void strands_leave(struct mr_worker *w); /* moves those that wait for jobs of their own */
+void strands_say_left(struct mr_worker *w);
 void strands_dispatch(struct mr_worker *w);
 void strands_balance(struct mr_worker *w); /* asks for cuts */
 void strand_retire(struct mr_worker *w, struct mr_strand *s);

@@ -210,6 +210,7 @@ void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
     w->heartbeat_at = w->now;
     adopt(w, m);
     keep(w, m);
+    strands_say_left(w);
 }
 
 static void heartbeat_fill(struct mr_worker *w)
@@ -266,6 +267,7 @@ static void send_news(struct mr_worker *w)
         .given = refs_lend(&w->given),
         .started = refs_lend(&w->started),
         .unknown = refs_lend(&w->unknown),
+        .left_slot = refs_lend(&w->left),
         .leaving = w->draining && !w->leaving_sent};
     send_missing(w);
     if (w->heartbeat_at <= w->now) {
@@ -275,6 +277,7 @@ static void send_news(struct mr_worker *w)
     refs_clear(&w->given); /* the columns stay as they are until the next step */
     refs_clear(&w->started);
     refs_clear(&w->unknown);
+    refs_clear(&w->left);
     w->leaving_sent = w->leaving_sent || w->draining;
     fx_add(w, MR_WORKER_SEND)->send = &w->up;
 }
@@ -286,7 +289,8 @@ void send_turn(struct mr_worker *w, bool may_send)
         send_register(w);
     } else if (w->link == LINK_REGISTERED) {
         if (w->out_count || w->given.count || w->started.count || w->unknown.count ||
-            w->missing_count || w->heartbeat_at <= w->now || (w->draining && !w->leaving_sent))
+            w->left.count || w->missing_count || w->heartbeat_at <= w->now ||
+            (w->draining && !w->leaving_sent))
             send_news(w);
         if (w->out_count || w->missing_count > w->missing_sent) w->more = true;
     }

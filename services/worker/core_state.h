@@ -208,7 +208,7 @@ struct mr_worker {
 
     struct outrow *outbox;
     uint32_t out_head, out_count;
-    struct refs given, started, unknown, queued, running;
+    struct refs given, started, unknown, left, queued, running;
     struct missing_row *missing;
     uint32_t missing_count, missing_sent;
     struct columns columns;

@@ -30,8 +30,9 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     }
     s->slot = slot;
     s->count = s->reported = s->inputs_count = 0;
-    s->take_from = s->stop_at = NONE;
+    s->take_from = s->stop_at = s->leave_at = NONE;
     s->alive = true;
+    s->left = false;
     s->taking = false;
     s->begun = false;
     s->measured = true;
@@ -248,7 +249,8 @@ static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool s
         const struct slot *s = &w->slots[k];
         /* A second strand waits behind one that is known to be short. */
         if (s->count < SLOT_STRANDS_MAX && s->strands[0]->measured && !s->strands[0]->needs &&
-            s->strands[0]->cost_ns <= 2 * STRAND_COST && s->strands[0]->kill_ns == MR_NEVER)
+            s->strands[0]->leave_at == NONE && s->strands[0]->cost_ns <= 2 * STRAND_COST &&
+            s->strands[0]->kill_ns == MR_NEVER)
             return k;
     }
     return NONE;
@@ -301,6 +303,54 @@ void strands_dispatch(struct mr_worker *w)
         if (first == NONE) break;
         strand_build(w, slot, first, w->slots[slot].count ? MR_STRAND_ITEMS_MAX : share);
         if (w->alone_running) break;
+    }
+}
+
+static void say_left(struct mr_worker *w, const struct mr_strand *s)
+{
+    const struct mr_strand_item *item = &s->items[s->count - 1];
+    if (!w->tasks[item->task].mute) answer_add(w, &w->left, item->job, item->index, item->attempt);
+}
+
+/* What has left its slot, for a scheduler that may not know it any more. */
+void strands_say_left(struct mr_worker *w)
+{
+    for (uint32_t k = w->config.slots; k < w->slots_count; k++)
+        if (w->slots[k].count && w->slots[k].strands[0]->left &&
+            w->slots[k].strands[0]->reported < w->slots[k].strands[0]->count)
+            say_left(w, w->slots[k].strands[0]);
+}
+
+static uint32_t long_place(const struct mr_worker *w)
+{
+    uint32_t k = w->config.slots;
+    while (k < w->slots_count && w->slots[k].count)
+        k++;
+    return k < w->slots_count ? k : NONE;
+}
+
+/* What stands behind the one that leaves, in its strand and in its slot, is cut first: a move takes
+ * the executor along. A strand that finds no place stays until there is one. */
+void strands_leave(struct mr_worker *w)
+{
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        struct slot *slot = &w->slots[k];
+        struct mr_strand *s = slot->count ? slot->strands[0] : NULL;
+        if (!s || s->leave_at == NONE) continue;
+        if (s->count > s->leave_at + 1) s->take_from = MR_MIN(s->take_from, s->leave_at + 1);
+        for (uint32_t i = 1; i < slot->count; i++)
+            slot->strands[i]->take_from = 0;
+        uint32_t to = long_place(w);
+        if (slot->count > 1 || s->count != s->leave_at + 1 || s->taking || to == NONE) continue;
+        s->leave_at = NONE;
+        s->left = true;
+        s->slot = to;
+        slot->count = 0;
+        w->slots[to].strands[w->slots[to].count++] = s;
+        struct mr_worker_effect *e = fx_add(w, MR_WORKER_MOVE);
+        e->move.from = k;
+        e->move.to = to;
+        say_left(w, s);
     }
 }
 

@@ -301,6 +301,24 @@ void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
     }
 }
 
+/* Of tasks that run: they have submitted jobs of their own, and may wait for them. */
+void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
+{
+    struct run_walk walk = {.runs = m->runs};
+    for (uint32_t i = 0; i < m->count; i++) {
+        mr_job_id job = run_next(&walk);
+        uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
+        const struct task *t = task == NONE ? NULL : &w->tasks[task];
+        if (!t || t->state != TASK_GIVEN || t->attempt != m->attempt[i]) continue;
+        struct mr_strand *s = &w->strands[t->strand];
+        if (s->slot >= w->config.slots)
+            answer_add(w, &w->left, job, m->index[i], m->attempt[i]);
+        else
+            s->leave_at = t->item;
+        w->more = true;
+    }
+}
+
 /* Hands back all that has not started. */
 void tasks_return_all(struct mr_worker *w)
 {

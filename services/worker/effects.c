@@ -37,6 +37,14 @@ static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
     mr_executor_give(executor_of(sh, strand->slot), run);
 }
 
+/* The executor goes along with what it runs; a fresh one takes its place. */
+static void move(struct mr_worker_shell *sh, uint32_t from, uint32_t to)
+{
+    struct mr_executor *fresh = executor_of(sh, to);
+    sh->executors[to] = sh->executors[from];
+    sh->executors[from] = fresh;
+}
+
 static struct mr_run *run_of(struct mr_worker_shell *sh, uint32_t strand)
 {
     return strand < sh->runs_room ? sh->runs[strand] : NULL;
@@ -101,6 +109,7 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
     case MR_WORKER_STOP:
         if (run_of(sh, e->item.strand)) mr_run_stop(run_of(sh, e->item.strand), e->item.at);
         break;
+    case MR_WORKER_MOVE: move(sh, e->move.from, e->move.to); break;
     case MR_WORKER_FETCH: fetch(sh, e); break;
     case MR_WORKER_UNPIN:
         if (sh->fetcher) mr_fetcher_unpin(sh->fetcher, e->object.serial);

@@ -8,7 +8,6 @@
 #include "store/object/json.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,9 +122,10 @@ static int env_fill(struct mr_op_call *call, struct texts *out)
     if (!has_path) err = text_add(call, out, mr_copy_text("PATH=/usr/local/bin:/usr/bin:/bin"));
     if (!err && !has_home) err = text_add(call, out, mr_copy_text("HOME=/nonexistent"));
     if (err) return err;
-    return text_add(call, out,
-        mr_format("MILLRACE_TASK=%" PRIu64 "/%u/%u", call->task.job.v, call->task.index,
-            call->task.attempt));
+    char job[MR_JOB_ID_TEXT_MAX]; /* as a job that it submits has to name its parent */
+    mr_job_id_format(call->task.job, job);
+    return text_add(
+        call, out, mr_format("MILLRACE_TASK=%s/%u/%u", job, call->task.index, call->task.attempt));
 }
 
 static int file_write(struct mr_op_call *call, int dir, const struct mr_arg *a)

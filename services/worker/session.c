@@ -96,5 +96,6 @@ int mr_ws_down_check(const struct mr_ws_down *m, struct mr_error *e)
     if (!err) err = refs_check("release", &m->release, e);
     if (!err) err = refs_check("steal", &m->steal, e);
     if (!err) err = refs_check("fetch", &m->fetch, e);
+    if (!err) err = refs_check("leave", &m->leave, e);
     return err;
 }

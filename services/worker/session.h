@@ -100,6 +100,7 @@ struct mr_ws_down { /* SchedulerMessage; applied in this order */
     struct mr_ws_refs release;
     struct mr_ws_refs steal;
     struct mr_ws_refs fetch;
+    struct mr_ws_refs leave;
     const mr_job_id *forget_jobs;
     uint32_t forget_jobs_count;
     bool drain;

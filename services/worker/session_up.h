@@ -82,6 +82,7 @@ struct mr_ws_up { /* WorkerMessage */
     struct mr_ws_refs given;
     struct mr_ws_refs started;
     struct mr_ws_refs unknown;
+    struct mr_ws_refs left_slot;
     const struct mr_ws_missing *missing;
     uint32_t missing_count;
     bool leaving;

@@ -82,9 +82,11 @@ struct mr_strand {
     uint32_t take_from; /* a cut is wanted from this item on */
     uint32_t asked;     /* the cut that was asked for last */
     uint32_t stop_at;   /* this item was told to stop */
+    uint32_t leave_at;  /* this item, the last then, is to run on without a slot */
     int32_t priority;   /* the lowest in it */
     bool alive;
     bool taking;      /* TAKE was sent, CUT did not come yet */
+    bool left;        /* it had a slot, and left it */
     bool begun;       /* all that is left of it has begun, though not all is reported */
     bool measured;    /* every op in it has been */
     uint8_t needs;    /* class of its tasks */

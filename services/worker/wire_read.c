@@ -183,6 +183,7 @@ int mr_worker_wire_read(
     out->release = refs(&r, "release.attempt", m->release);
     out->steal = refs(&r, "steal.attempt", m->steal);
     out->fetch = refs(&r, "fetch.attempt", m->fetch);
+    out->leave = refs(&r, "leave.attempt", m->leave);
     mr_job_id *jobs = take(&r, m->n_forget_jobs, sizeof *jobs);
     for (size_t i = 0; jobs && i < m->n_forget_jobs; i++)
         jobs[i].v = m->forget_jobs[i];

@@ -281,6 +281,7 @@ void mr_worker_wire_write(const struct mr_ws_up *up, const struct mr_worker_iden
         m.given = refs(a, &up->given);
         m.started = refs(a, &up->started);
         m.unknown = refs(a, &up->unknown);
+        m.left_slot = refs(a, &up->left_slot);
         missing(a, up, &m);
         m.leaving = up->leaving;
     }

@@ -232,6 +232,16 @@ static struct sim_run *find(struct sim_proc *p, uint32_t strand)
     return r;
 }
 
+/* The executor goes along with what it runs. */
+void sim_exec_move(struct sim *s, struct sim_proc *p, uint32_t from, uint32_t to)
+{
+    mr_assert(!head_of(p, to));
+    s->count.moves++;
+    for (struct sim_run *r = p->runs; r; r = r->next_run)
+        if (r->slot == from) r->slot = to;
+    wake_slot(s, p, to);
+}
+
 void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t keep)
 {
     struct sim_run *r = find(p, strand);

@@ -63,6 +63,7 @@ void sim_proc_step(struct sim *s, struct sim_proc *p, const struct mr_worker_eve
 void sim_proc_turn(struct sim *s, struct sim_proc *p);
 void sim_session_cut(struct sim *s, uint32_t session, bool lose);
 void sim_exec_give(struct sim *s, struct sim_proc *p, struct mr_strand *strand);
+void sim_exec_move(struct sim *s, struct sim_proc *p, uint32_t from, uint32_t to);
 void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t keep);
 void sim_exec_stop(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t at);
 void sim_exec_end(struct sim *s, struct sim_proc *p, uint32_t slot, uint64_t serial);

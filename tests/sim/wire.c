@@ -164,6 +164,7 @@ struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct
     m->down.cancel = refs_down(m, &b->cancel);
     m->down.steal = refs_down(m, &b->steal);
     m->down.fetch = refs_down(m, &b->fetch);
+    m->down.leave = refs_down(m, &b->leave);
     if (s->plant != PLANT_RELEASE) m->down.release = refs_down(m, &b->release);
     m->down.drain = b->drain;
     m->down.heard = b->heard;
@@ -279,6 +280,7 @@ struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struc
         .given = refs_up(m, &up->given),
         .started = refs_up(m, &up->started),
         .unknown = refs_up(m, &up->unknown),
+        .left_slot = refs_up(m, &up->left_slot),
         .missing_count = up->missing_count,
         .leaving = up->leaving};
     if (s->plant == PLANT_DONE && sim_chance(s, 50))

@@ -80,6 +80,7 @@ struct sim_spec {
     uint64_t id;
     mr_duration cancel_after;
     bool wants_retry;
+    uint32_t waits; /* for a parent */
 };
 
 struct sim {
@@ -129,6 +130,6 @@ struct sim {
 
     struct {
         uint64_t starts, deaths, crashes, disconnects, sleeps, stores, jobs_done, jobs_failed,
-            jobs_cancelled, refused, stolen, recomputed, adopted;
+            jobs_cancelled, refused, stolen, recomputed, adopted, children, moves;
     } count;
 };

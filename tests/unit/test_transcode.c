@@ -62,7 +62,7 @@ static void fields_of_all_kinds_come_back(void **state)
     (void)state;
     static const char *const cases[][2] = {
         {"{}",
-            "{\"request_id\":\"\",\"wait_s\":0,\"want_values\":false,\"tasks\":[],\"targets\":[]}"},
+            "{\"request_id\":\"\",\"wait_s\":0,\"want_values\":false,\"tasks\":[],\"targets\":[],\"parent\":\"\"}"},
         {"{\"wait_s\":1.5}", "\"wait_s\":1.5,"},
         {"{\"wait_s\":1e3}", "\"wait_s\":1000,"},
         {"{\"waitS\":0.1}", "\"wait_s\":0.1,"},
@@ -235,7 +235,7 @@ static void path_query_header_and_body_fill_the_request(void **state)
         {MR_HTTP_PUT, "/v1/names?name=a", NULL, "{\"object\":\"0\"}",
             "{\"name\":\"a\",\"object\":\"0\""},
         {MR_HTTP_POST, "/v1/jobs?wait_s=1&want_values=1", "k-1", NULL,
-            "{\"request_id\":\"k-1\",\"wait_s\":1,\"want_values\":true}"},
+            "{\"request_id\":\"k-1\",\"wait_s\":1,\"want_values\":true,\"parent\":\"\"}"},
         {MR_HTTP_POST, "/v1/jobs?body=x", NULL, NULL, "the query has \"body\""},
         {MR_HTTP_POST, "/v1/jobs:graph", "k-1", "{\"request_id\":\"k-2\"}",
             "\"request_id\":\"k-2\""},

@@ -27,7 +27,7 @@ struct rig_msg { /* a message under construction */
     struct rig_refs {
         struct mr_ws_run runs[RIG_ROWS];
         uint32_t index[RIG_ROWS], attempt[RIG_ROWS];
-    } cancel, release, steal, fetch, adopt, keep;
+    } cancel, release, steal, fetch, leave, adopt, keep;
     mr_job_id forget[16];
 };
 
@@ -49,7 +49,8 @@ struct rig {
     struct rig_done done[65536];
     uint32_t done_count;
     uint32_t given, started, unknown, missing, heartbeats, registers;
-    uint32_t starts, takes, stops, fetches, unpins, drops, connects;
+    uint32_t left; /* said to have left their slot */
+    uint32_t starts, takes, stops, moves, fetches, unpins, drops, connects;
     uint32_t held, queued; /* of the last Register */
     struct rig_row {
         uint32_t index, attempt;
@@ -135,6 +136,7 @@ static inline void rig_sent(struct rig *r, const struct mr_ws_up *up)
     r->given += up->given.count;
     r->started += up->started.count;
     r->unknown += up->unknown.count;
+    r->left += up->left_slot.count;
     r->missing += up->missing_count;
     for (uint32_t i = 0; i < up->missing_count && r->missing_rows_count < 4096; i++)
         r->missing_rows[r->missing_rows_count++] =
@@ -211,6 +213,7 @@ static inline void rig_effects(struct rig *r)
             r->stops++;
             if (e->item.at < 64) r->stopped[e->item.at] = true;
             break;
+        case MR_WORKER_MOVE: r->moves++; break;
         case MR_WORKER_FETCH:
             r->fetches++;
             r->fetch_value = e->object.value;

@@ -1,0 +1,130 @@
+"""Jobs that tasks submit: a task waits for one without holding its slot, and what ends the parent's
+job early ends the child's. One worker with one slot, so that a slot which is not left shows."""
+import json
+import os
+import pathlib
+import signal
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import Cluster, HttpError, main, wait_for  # noqa: E402
+
+# What a program in `exec` does: submit, wait however often the scheduler goes away, print the value.
+SUBMIT = r"""
+import json, os, time, urllib.error, urllib.parse, urllib.request
+def ask(path, body=None, **headers):
+    headers = {k.replace("_", "-"): v for k, v in headers.items()}
+    request = urllib.request.Request(os.environ["URL"] + path, body, {"Content-Type": "application/json", **headers})
+    while True:
+        try:
+            return json.load(urllib.request.urlopen(request, timeout=90))
+        except urllib.error.HTTPError as e:
+            if e.code != 503:
+                raise SystemExit(e.read().decode())
+        except OSError:
+            pass
+        time.sleep(0.1)
+graph = os.environ["GRAPH"].encode()
+job = ask("/v1/jobs", graph, Millrace_Parent=os.environ["MILLRACE_TASK"], Idempotency_Key=os.environ.get("KEY", ""))["id"]
+while ask(f"/v1/jobs/{job}?wait_s=20")["state"] in ("JOB_PENDING", "JOB_RUNNING"):
+    pass
+state = ask(f"/v1/jobs/{job}")["state"]
+if state != "JOB_DONE":
+    raise SystemExit(f"the child ended as {state}")
+print(json.dumps([job, ask(f"/v1/jobs/{job}/results/y")]))
+"""
+
+
+class Children(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.c = Cluster("--workers", "1", "--threads", "1", "--allow-exec")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.c.close()
+
+    def parent(self, child, **more):
+        """A graph whose only task submits `child` and waits for it."""
+        env = {"URL": self.c.url, "GRAPH": json.dumps(child), **more}
+        args = [{"literal": ["/usr/bin/python3", "-c", SUBMIT]}, None, {"literal": env}, {"literal": {}}, "json"]
+        return {"tasks": {"y": {"op": "exec", "args": args}}, "targets": ["y"]}
+
+    def child_of(self, job, what="the child"):
+        jobs = wait_for(what, lambda: [j for j in self.c.get("/v1/jobs?page_size=100")["jobs"] if j.get("parent") == job])
+        self.assertEqual(len(jobs), 1)
+        return jobs[0]["id"]
+
+    def test_a_task_waits_for_a_job_of_its_own_without_a_slot(self):
+        job = self.c.run(self.parent({"dsk": {"x": 1, "y": ["inc", "x"]}, "targets": ["y"]}), 60)
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        child, value = self.c.value(job["id"], "y")
+        self.assertEqual(value, 2)
+        self.assertEqual(self.c.job(child)["parent"], job["id"])
+        self.assertEqual(job.get("parent", ""), "")
+
+    def test_children_have_children(self):
+        graph = {"dsk": {"y": ["inc", 40]}, "targets": ["y"]}
+        for _ in range(3):
+            graph = self.parent(graph)
+        job = self.c.run(graph, 120)
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        value = self.c.value(job["id"], "y")
+        self.assertEqual(value[1][1][1], 41)
+
+    def test_cancelling_the_parent_cancels_the_child_and_its_child(self):
+        job = self.c.submit(self.parent(self.parent({"dsk": {"y": ["sleep", 100]}, "targets": ["y"]})))
+        child = self.child_of(job)
+        grandchild = self.child_of(child, "the grandchild")
+        wait_for("it to run", lambda: self.c.explain(grandchild, "y")["state"] == "TASK_RUNNING")
+        self.c.call("POST", f"/v1/jobs/{job}:cancel", {})
+        for x in (job, child, grandchild):
+            self.assertEqual(self.c.wait(x, 30)["state"], "JOB_CANCELLED")
+        self.assertEqual(self.c.run({"dsk": {"x": ["inc", 1]}, "targets": ["x"]}, 30)["state"], "JOB_DONE")
+
+    def test_a_parent_that_fails_leaves_no_child(self):
+        graph = self.parent({"dsk": {"y": ["sleep", 100]}, "targets": ["y"]})
+        graph["tasks"]["y"]["timeout_s"] = 2
+        job = self.c.submit(graph)
+        child = self.child_of(job)
+        self.assertEqual(self.c.wait(job, 30)["state"], "JOB_FAILED")
+        self.assertEqual(self.c.wait(child, 30)["state"], "JOB_CANCELLED")
+
+    def test_a_parent_waits_over_a_restart_of_the_scheduler(self):
+        job = self.c.submit(self.parent({"dsk": {"x": ["sleep", 4, 6], "y": ["inc", "x"]}, "targets": ["y"]}, KEY="over"))
+        child = self.child_of(job)
+        pid = self.c.pids("mr-scheduler")[0]
+        os.kill(pid, signal.SIGKILL)
+        wait_for("another scheduler", lambda: self.c.pids("mr-scheduler") not in ([], [pid]))
+        self.assertEqual(self.c.wait(job, 90)["state"], "JOB_DONE")
+        self.assertEqual(self.c.value(job, "y"), [child, 7])
+
+    def test_what_was_journaled_is_cancelled_after_a_restart(self):
+        job = self.c.submit(self.parent({"dsk": {"y": ["sleep", 100]}, "targets": ["y"]}, KEY="journaled"))
+        child = self.child_of(job)
+        pid = self.c.pids("mr-scheduler")[0]
+        os.kill(pid, signal.SIGKILL)
+
+        def cancelled():
+            try:
+                return self.c.call("POST", f"/v1/jobs/{job}:cancel", {})
+            except HttpError as e:
+                self.assertEqual(e.status, 503)
+        wait_for("the cancel", cancelled)
+        for x in (job, child):
+            self.assertEqual(self.c.wait(x, 60)["state"], "JOB_CANCELLED")
+
+    def test_only_a_task_that_runs_has_children(self):
+        done = self.c.run({"dsk": {"x": ["inc", 1]}, "targets": ["x"]}, 30)["id"]
+        graph = {"dsk": {"y": ["inc", 1]}, "targets": ["y"]}
+        for parent, words in ((f"{done}/0/1", "does not run"), ("j9-9/0/1", "does not run"), ("me", "no task"),
+                              (f"{done}/0", "no task"), (f"{done}/x/1", "no task"), (f"{done}/0/0", "no task")):
+            with self.assertRaises(HttpError) as e:
+                self.c.call("POST", "/v1/jobs", graph, {"Millrace-Parent": parent})
+            self.assertEqual(e.exception.status, 400, parent)
+            self.assertIn(words, e.exception.body)
+
+
+if __name__ == "__main__":
+    main()
