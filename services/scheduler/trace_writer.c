@@ -11,7 +11,7 @@
 #include "host/thread.h"
 
 #define MESSAGES_MAX 8192
-#define SPENT_MAX 64
+#define SPENT_MAX 8
 #define BATCH_MAX 64
 #define BLOCK_BYTES ((size_t)64 << 10)
 #define BLOCK_AGE MR_SECOND
