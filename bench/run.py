@@ -136,7 +136,7 @@ def main():
                 row("gateway, GET /v1/cluster (wrk -t2 -c32)", rate, "requests/s")
         finally:
             c.close()
-    for program, args in (("store_bench", ()), ("bench_graph", ("1000000", "3")), ("ops_bench", ())):
+    for program, args in (("store_bench", ()), ("store_pull_bench", ()), ("bench_graph", ("1000000", "3")), ("ops_bench", ())):
         out = run_bench(program, *args)
         if out:
             report[program] = out
