@@ -142,6 +142,7 @@ static void take_batch(struct rig *r, uint32_t slot)
     take_refs(r, slot, SAID_RELEASE, &b->release);
     take_refs(r, slot, SAID_STEAL, &b->steal);
     take_refs(r, slot, SAID_FETCH, &b->fetch);
+    take_refs(r, slot, SAID_LEAVE, &b->leave);
     if (b->drain) r->last.was_drained = true;
     mr_sched_batch_clear(b);
 }

@@ -19,6 +19,7 @@ enum rig_said {
     SAID_ADOPT,
     SAID_KEEP,
     SAID_VALUE,
+    SAID_LEAVE,
 };
 
 struct rig_row { /* one thing that a worker was told */
