@@ -35,6 +35,7 @@ struct ops { /* of one thread */
     struct mr_graph_catalogue builtin;
     char **foreign; /* sorted */
     uint32_t foreign_count;
+    bool has_missed; /* an op of the graph in hand is unknown */
 };
 
 struct mr_intake {
@@ -76,9 +77,8 @@ static int by_text(const void *a, const void *b)
     return strcmp(*x, *y);
 }
 
-static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
+static bool find_op(const struct ops *o, struct mr_str op, struct mr_graph_op_info *out)
 {
-    const struct ops *o = ctx;
     if (o->builtin.find(o->builtin.ctx, op, out)) return true;
     char name[MR_OP_NAME_BYTES_MAX + 1];
     if (op.n >= sizeof name) return false;
@@ -92,9 +92,18 @@ static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *
     return true;
 }
 
+static bool find_or_note(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
+{
+    struct ops *const *o = ctx;
+    bool found = find_op(*o, op, out);
+    if (!found) (*o)->has_missed = true;
+    return found;
+}
+
 static struct mr_str name_at(const void *ctx, uint32_t i)
 {
-    const struct ops *o = ctx;
+    struct ops *const *of = ctx;
+    const struct ops *o = *of;
     uint32_t builtin = mr_registry_count(o->registry);
     if (i < builtin) return mr_str(mr_registry_at(o->registry, i)->name);
     return i - builtin < o->foreign_count ? mr_str(o->foreign[i - builtin]) : MR_STR("");
@@ -187,7 +196,9 @@ static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error
 static int parse(struct ops *o, struct mr_intake_request *r, const struct mr_json_limits *limits,
     struct mr_graph **out, struct mr_error *e)
 {
-    const struct mr_graph_catalogue catalogue = {.find = find_op, .name_at = name_at, .ctx = o};
+    const struct mr_graph_catalogue catalogue = {
+        .find = find_or_note, .name_at = name_at, .ctx = &o};
+    o->has_missed = false;
     struct mr_str body = mr_buf_str(&r->body);
     if (r->form == MR_INTAKE_JSON && limits)
         return mr_graph_from_json_within(body, &catalogue, limits, out, e);
@@ -279,6 +290,16 @@ static void done_failed(struct mr_intake_done *d, int err)
     if (!d->error.code) (void)mr_fail(&d->error, err, "%s", mr_err_words(err));
 }
 
+/* An unknown op may be one that a worker, who is on its way back, brings in a moment. */
+static int done_early(
+    const struct ops *o, const struct mr_intake_request *r, struct mr_intake_done *d, int err)
+{
+    if (!err || !r->is_early || !o->has_missed) return err;
+    const struct mr_error why = d->error;
+    return mr_fail(&d->error, MR_EAWAY,
+        "the scheduler has just started and waits for its workers; try again: %s", why.text);
+}
+
 static void keep_request_id(struct mr_intake_done *d, const struct mr_intake_request *r)
 {
     if (r->request_id)
@@ -288,7 +309,7 @@ static void keep_request_id(struct mr_intake_done *d, const struct mr_intake_req
 static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
 {
     struct mr_intake_done *d = done_new(r);
-    int err = parse(&in->ops, r, NULL, &d->graph, &d->error);
+    int err = done_early(&in->ops, r, d, parse(&in->ops, r, NULL, &d->graph, &d->error));
     if (err == MR_ELIMIT)
         err = d->error.code = MR_EINVAL; /* trying again will not make it smaller */
     if (err) {
@@ -323,6 +344,7 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
     if (in->waiting || !r->body.n || may_be_large(r)) return NULL;
     struct mr_intake_done *d = done_new(r);
     int err = parse(&in->core_ops, r, &limits, &d->graph, &d->error);
+    err = done_early(&in->core_ops, r, d, err);
     if (err == MR_ELIMIT || (!err && names_outside(d->graph))) {
         mr_intake_done_free(&d);
         return NULL;

@@ -15,6 +15,7 @@ struct mr_intake_request {
     struct mr_buf body;
     char *request_id; /* from outside the body; NULL: none */
     uint64_t ticket;
+    bool is_early; /* workers of an earlier life, and their ops, may not be back yet */
 };
 
 struct mr_intake_done {

@@ -65,6 +65,15 @@ void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_
     return request;
 }
 
+bool mr_shell_is_early(struct mr_shell *sh)
+{
+    struct mr_sched_totals t;
+    if (sh->has_settled) return false;
+    mr_sched_totals(sh->core, &t);
+    sh->has_settled = !t.is_recovering;
+    return t.is_recovering;
+}
+
 void mr_shell_fail(struct mr_rpc_call *call, int code, const char *fmt, ...)
 {
     struct mr_error e = {0};

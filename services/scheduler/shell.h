@@ -75,6 +75,7 @@ struct mr_shell {
     char cluster_id[33];
     uint64_t started_wall_ns;
     bool is_stopping;
+    bool has_settled; /* the workers of its earlier life are back, or lost */
     int exit_code;
 
     struct mr_ledger *ledger;
@@ -93,6 +94,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     size_t listen_count, struct mr_shell **out, struct mr_error *e);
 int mr_shell_run(struct mr_shell *sh); /* until stopped; the exit code */
 void mr_shell_close(struct mr_shell **sh);
+
+bool mr_shell_is_early(struct mr_shell *sh); /* until it has settled */
 
 /* Unpacks a request into the scratch arena, or fails the call. */
 void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_rpc_message *m,

@@ -175,6 +175,7 @@ static void on_half_close(struct mr_rpc_call *call)
         mr_shell_fail(call, MR_EINVAL, "a submission without a message");
         return;
     }
+    s->request->is_early = mr_shell_is_early(s->sh);
     struct mr_intake_done *done = mr_intake_at_once(s->sh->intake, s->request);
     if (done) {
         mr_intake_request_free(&s->request);

@@ -272,6 +272,29 @@ class Faults(unittest.TestCase):
         self.assertEqual(c.value(job, "ok"), 2)
         self.assertIsNone(c.up.poll())
 
+    def test_ops_of_workers_that_are_coming_back_are_not_unknown(self):
+        c = self.start(workers=2)
+        scheduler = c.pids("mr-scheduler")[0]
+        for pid in c.pids("mr-worker"):
+            os.kill(pid, signal.SIGSTOP)
+        os.kill(scheduler, signal.SIGKILL)
+        wait_for("another scheduler", lambda: [p for p in c.pids("mr-scheduler") if p != scheduler], 20)
+        answers, graph = [], {"tasks": {"x": {"op": "test.record", "args": [7]}}, "targets": ["x"]}
+
+        def accepted():
+            try:
+                return c.submit(graph)
+            except HttpError as e:
+                answers.append(e)
+                if len(answers) == 10:
+                    for pid in c.pids("mr-worker"):
+                        os.kill(pid, signal.SIGCONT)
+                return None
+        job = wait_for("the job to be accepted", accepted, 30, every=0.1)
+        self.assertEqual([a.status for a in answers], [503] * len(answers), answers[-1])
+        self.assertTrue([a for a in answers if "test.record" in a.body], answers[-1])
+        self.assertEqual(c.wait(job)["state"], "JOB_DONE")
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
