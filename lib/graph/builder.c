@@ -183,9 +183,20 @@ static int define(struct mr_builder *b, uint32_t node, enum mr_node_kind kind, s
     return MR_OK;
 }
 
+int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct mr_error *e)
+{
+    b->written += bytes;
+    if (b->written <= 2 * b->args.bytes_max) return MR_OK;
+    return mr_fail(e, MR_ELIMIT,
+        "key \"%.*s\": the arguments and options of all tasks exceed %zu bytes",
+        MR_SHOWN(mr_builder_key(b, node)), 2 * b->args.bytes_max);
+}
+
 /* Arguments as a number; equal ones that come soon after each other share it. */
 static int args_add(struct mr_builder *b, uint32_t node, struct mr_str bytes, struct mr_error *e)
 {
+    int err = mr_builder_wrote(b, node, bytes.n, e);
+    if (err) return err;
     uint64_t hash = XXH3_64bits(bytes.p, bytes.n);
     uint32_t slot = hash & (MR_BUILDER_CACHE - 1);
     uint32_t known = b->args_cache[slot].index_1;

@@ -44,6 +44,8 @@ struct mr_builder {
     uint32_t inputs_room;
 
     struct mr_buf args;
+    size_t
+        written; /* arguments and options of all nodes, also where they are shared: it takes time */
     uint32_t *args_at;
     uint32_t args_count;
     uint32_t args_room;
@@ -82,8 +84,11 @@ static inline struct mr_str mr_builder_args_text(const struct mr_builder *b, uin
 }
 
 /* Narrower bounds, set before the first node: on nodes, and on the bytes of all arguments, of all
- * keys, and of all options. A few lines with "for" in them can ask for any amount of each. */
+ * keys, and of all options; twice that much may be written before equal ones are shared. A few
+ * lines with "for" in them can ask for any amount of each. */
 void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max);
+
+int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct mr_error *e);
 
 /* Room for this many nodes, before the first of them. */
 void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);

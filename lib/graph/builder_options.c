@@ -40,6 +40,8 @@ int mr_builder_options(
     mr_buf_clear(&b->options_scratch);
     mr_task_options_pack(&b->options_scratch, o);
     mr_assert(!mr_buf_status(&b->options_scratch));
+    err = mr_builder_wrote(b, node, b->options_scratch.n, e);
+    if (err) return err;
     if (!b->option_of) {
         size_t bytes = b->nodes_room * sizeof *b->option_of;
         b->option_of = mr_alloc(bytes);

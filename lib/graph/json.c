@@ -327,7 +327,15 @@ static int to_builder(struct mr_str text, const struct mr_graph_catalogue *catal
 
 #define SLICE_BYTES 65536 /* the values of a slice stay in a core's cache */
 
-static const struct mr_json_limits widest = {MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, SLICE_BYTES};
+#define LOOPS_WRITE_MAX ((size_t)256 << 20)
+
+/* A few lines with "for" in them can ask for any amount of keys and arguments, and every byte of
+ * them is held several times on its way. Who wants more has to send it. */
+static struct mr_json_limits widest(size_t text_bytes)
+{
+    size_t bytes = MR_MIN(LOOPS_WRITE_MAX + 2 * text_bytes, MR_JOB_BODY_BYTES_MAX);
+    return (struct mr_json_limits){MR_TASKS_MAX, bytes, SLICE_BYTES};
+}
 
 int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     const struct mr_json_limits *limits, struct mr_graph **out, struct mr_error *e)
@@ -340,14 +348,16 @@ int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogu
 int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
-    return mr_graph_from_json_within(text, catalogue, &widest, out, e);
+    const struct mr_json_limits limits = widest(text.n);
+    return mr_graph_from_json_within(text, catalogue, &limits, out, e);
 }
 
 int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
     struct mr_builder *b = NULL;
-    int err = to_builder(mr_buf_str(text), catalogue, &widest, &b, e);
+    const struct mr_json_limits limits = widest(text->n);
+    int err = to_builder(mr_buf_str(text), catalogue, &limits, &b, e);
     mr_buf_fini(text);
     return err ? err : mr_graph_build(&b, catalogue, out, e);
 }

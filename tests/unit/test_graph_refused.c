@@ -202,6 +202,9 @@ static void a_few_lines_cannot_ask_for_too_much(void **state)
          "{\"k-${i}\": {\"op\": \"inc\", \"args\": [1], \"workers\": "
          "{\"each\": 1}, \"for\": {\"i\": 2}}}}",
             "key \"k-0\": option \"workers\" is an object"},
+        {"{\"tasks\": {\"k-${i}\": {\"op\": \"sum\", \"args\": [{\"each\": \"${j}\", \"for\": {\"j\": "
+         "1000}}], \"for\": {\"i\": 900}}}}",
+            "the arguments and options of all tasks exceed 131072 bytes"},
         {"{\"tasks\": {\"t\": {\"op\": \"sum\", \"args\": [{\"each\": {\"each\": {\"each\": [1], "
          "\"for\": {\"a\": 1000}}, \"for\": {\"b\": 1000}}, \"for\": {\"c\": 1000}}]}}}",
             "key \"t\": \"each\" writes more than 1048576 bytes"},
@@ -217,11 +220,30 @@ static void a_few_lines_cannot_ask_for_too_much(void **state)
     }
 }
 
+static void a_short_job_cannot_ask_for_a_gigabyte(void **state)
+{
+    (void)state;
+    enum { PARAM = 100000 };
+    struct mr_buf json;
+    mr_buf_init(&json, 1 << 20);
+    mr_buf_add_str(&json, MR_STR("{\"params\": {\"x\": \""));
+    for (size_t i = 0; i < PARAM; i++)
+        mr_buf_add(&json, "x", 1);
+    mr_buf_add_str(&json, MR_STR("\"}, \"tasks\": {\"k-${i}\": {\"value\": \"${x}${i}\", \"for\": "
+                                 "{\"i\": 5000}}}}"));
+    struct mr_graph *g = NULL;
+    struct mr_error e = {0};
+    assert_int_equal(mr_graph_from_json(mr_buf_str(&json), &fixture_catalogue, &g, &e), MR_ELIMIT);
+    if (!strstr(e.text, "all arguments together exceed")) fail_msg("it says %s", e.text);
+    mr_buf_fini(&json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(a_few_lines_cannot_ask_for_too_much),
+        cmocka_unit_test(a_short_job_cannot_ask_for_a_gigabyte),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(a_long_key_is_refused_with_its_length),
     };
