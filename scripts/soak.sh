@@ -1,22 +1,25 @@
 #!/usr/bin/env bash
-# Long tests, for a night: fuzzing with coverage, Schemathesis, the simulator. Without arguments all
+# Long tests, for a night: fuzzing with coverage, Schemathesis, the simulator, random stress. Without arguments all
 # of them; an argument chooses a part and how much of it:
-#   scripts/soak.sh [fuzz=SECONDS] [schemathesis=EXAMPLES] [sim=SEEDS] [only=WORD]
+#   scripts/soak.sh [fuzz=SECONDS] [schemathesis=EXAMPLES] [sim=SEEDS] [stress=SECONDS]
+#                   [only=WORD]
 # fuzz: each target of tests/fuzz for so many seconds (1200) from its committed corpus, then the lines
 # covered in the modules it ran most of. schemathesis: so many examples an operation (1000) against the
-# gateway before a fake cluster and against a real one. sim: so many seeds (2000). only: fuzz targets
-# whose name has the word. Reports, findings and what a corpus grew to are in build/soak/.
+# gateway before a fake cluster and against a real one. sim: so many seeds (2000). stress: random jobs and
+# random faults on real clusters for so many seconds (600) with and without sanitizers; SEED chooses. only: fuzz
+# targets whose name has the word. Reports, findings and what a corpus grew to are in build/soak/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-fuzz='' schemathesis='' sim='' only=''
-[ $# -gt 0 ] || set -- fuzz=1200 schemathesis=1000 sim=2000
+fuzz='' schemathesis='' sim='' stress='' only=''
+[ $# -gt 0 ] || set -- fuzz=1200 schemathesis=1000 sim=2000 stress=600
 for part in "$@"; do
   case $part in
     fuzz=*) fuzz=${part#*=} ;;
     schemathesis=*) schemathesis=${part#*=} ;;
     sim=*) sim=${part#*=} ;;
+    stress=*) stress=${part#*=} ;;
     only=*) only=${part#*=} ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 scripts/install-deps.sh test
@@ -98,8 +101,27 @@ sim_all() {
   done
 }
 
+# Each build for half of the time, in runs of a minute, so that a finding has a short history.
+stress_all() {
+  local preset seed=${SEED:-$(date +%s)} until
+  for preset in dev release; do
+    cmake --preset "$preset" -DMR_TESTS=ON >/dev/null
+    cmake --build --preset "$preset" -j "$jobs" | tail -n 1
+    until=$((SECONDS + stress / 2))
+    while [ "$SECONDS" -lt "$until" ]; do
+      MILLRACE_BIN=$PWD/build/$preset/bin MILLRACE_TEST_PLUGIN=$PWD/build/$preset/lib/librecord_op.so \
+        /usr/bin/python3 -B tests/integration/stress.py --seconds 60 --seed "$seed" --nodes $((1 + seed % 2)) \
+        --out "$out/stress-$preset-$seed" >"$out/stress-$preset-$seed.txt" 2>&1 ||
+        failed+=("stress $preset, seed $seed: see $out/stress-$preset-$seed.txt")
+      tail -n 1 "$out/stress-$preset-$seed.txt"
+      seed=$((seed + 1))
+    done
+  done
+}
+
 [ -z "$fuzz" ] || fuzz_all
 [ -z "$schemathesis" ] || schemathesis_all
 [ -z "$sim" ] || sim_all
+[ -z "$stress" ] || stress_all
 for f in "${failed[@]}"; do echo "FAILED: $f" >&2; done
 [ ${#failed[@]} -eq 0 ]
