@@ -236,10 +236,12 @@ static void recv_done(struct mr_rpc_tag *tag, bool ok)
     } else {
         call->peer_half_closed = true; /* broken off, which is not an end */
     }
-    if (!call->loop->turn_is_young)
+    if (!call->loop->turn_is_young) {
         mr_rpc_call_pump(call);
-    else if (!mr_list_is_linked(&call->owed_node))
+    } else if (!mr_list_is_linked(&call->owed_node)) {
         mr_list_add_tail(&call->loop->owed, &call->owed_node);
+        call->has_waited = false;
+    }
     mr_rpc_call_end_if_over(call);
 }
 

@@ -74,3 +74,8 @@ void mr_rpc_call_read(struct mr_rpc_call *call)
     call->read_wanted = true;
     if (!call->in_message) mr_rpc_call_pump(call);
 }
+
+void mr_rpc_call_be_patient(struct mr_rpc_call *call)
+{
+    call->is_patient = true;
+}

@@ -89,6 +89,8 @@ struct mr_rpc_call {
     bool read_wanted;
     bool is_open;     /* reading may begin */
     bool in_message;  /* inside on_message: the next read waits for its return */
+    bool is_patient;  /* the next message may wait for what we send */
+    bool has_waited;  /* on loop->owed, for one sleep of the loop */
     bool ours;        /* health and reflection: not counted */
     bool one_request; /* server: at most one message comes */
     bool one_reply;   /* client: the reply comes with the status */

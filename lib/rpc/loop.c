@@ -13,6 +13,7 @@
 #define EVENTS_MAX 1024 /* of one turn */
 #define FLUSH_EVERY 32  /* events: the longest that a queued message waits in a busy turn */
 #define SLOTS_GROWTH 256
+#define PATIENCE MR_MS
 #define SLEPT (3 * MR_US) /* an event that took longer to come was waited for */
 
 gpr_timespec mr_rpc_timespec(mr_time t)
@@ -104,13 +105,25 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop)
     }
 }
 
-/* Asking for a message makes gRPC write a window update, and its peer wake up for that. So after a
- * message that this thread slept for it waits until the owner has acted on the message; not in a
- * busy turn, where messages are taken in a row. */
-static void ask_owed(struct mr_rpc_loop *loop)
+/* Asking for a message makes gRPC write a window update, and its peer wake up for that, unless it
+ * has told that with something we sent since the last message. So after a message that this thread
+ * slept for it waits until the owner has acted on the message, and a patient call for one sleep
+ * more; not in a busy turn, where messages are taken in a row. True: some still wait. */
+static bool ask_owed(struct mr_rpc_loop *loop, bool may_wait)
 {
-    for (struct mr_list *node; (node = mr_list_pop_head(&loop->owed));)
-        mr_rpc_call_pump(MR_LIST_ITEM(node, struct mr_rpc_call, owed_node));
+    bool some = false;
+    MR_LIST_EACH(node, &loop->owed)
+    {
+        struct mr_rpc_call *call = MR_LIST_ITEM(node, struct mr_rpc_call, owed_node);
+        if (may_wait && call->is_patient && !call->has_waited && !call->send_pending) {
+            call->has_waited = some = true;
+            continue;
+        }
+        mr_list_remove(node);
+        call->is_patient = false;
+        mr_rpc_call_pump(call);
+    }
+    return some;
 }
 
 /* What the first event queued leaves at once, for latency; in a busy turn sends wait a little, so
@@ -126,7 +139,7 @@ static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
         mr_assert(ev.type == GRPC_OP_COMPLETE);
         struct mr_rpc_tag *tag = ev.tag;
         loop->turn_is_young = n == 0 && mr_clock_now() - begun > SLEPT;
-        if (n) ask_owed(loop);
+        if (n) (void)ask_owed(loop, false);
         tag->done(tag, ev.success != 0);
         if (n++ % FLUSH_EVERY == 0) mr_rpc_loop_flush(loop);
         at = gpr_time_0(GPR_CLOCK_MONOTONIC);
@@ -139,7 +152,7 @@ size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline)
     mr_assert(!atomic_load(&loop->runner)); /* not from inside a callback */
     atomic_store(&loop->runner, (uintptr_t)pthread_self());
     mr_rpc_loop_flush(loop);
-    ask_owed(loop);
+    if (ask_owed(loop, true)) deadline = MR_MIN(deadline, mr_time_after(mr_clock_now(), PATIENCE));
     size_t n = run_events(loop, deadline);
     if (loop->turn) loop->turn(loop->turn_ctx);
     mr_rpc_loop_flush(loop);

@@ -93,6 +93,10 @@ size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
  * a receiver holds a sender back. Turning auto on reads at once. */
 void mr_rpc_call_set_auto_read(struct mr_rpc_call *call, bool on);
 void mr_rpc_call_read(struct mr_rpc_call *call);
+/* In on_message, of a message that will be answered soon while the loop sleeps: the next one is
+ * asked for when the answer is sent, or when the loop wakes up otherwise, at most a millisecond
+ * later. What gRPC has to say about flow control then travels with the answer. */
+void mr_rpc_call_be_patient(struct mr_rpc_call *call);
 
 /* ---- messages ---------------------------------------------------------------------------- */
 

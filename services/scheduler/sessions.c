@@ -1,6 +1,7 @@
 /* Knows which stream belongs to which worker or store, and nothing of tasks. A stream begins
  * nameless; its first message registers it, and the core answers by the note JOINED (with the slot)
  * or REFUSED. Batches leave when the stream takes them; until then they grow in the core's effects.
+ * A batch that only lets go of things waits a little for company: nobody waits for it.
  * A stream that ends is told to the core once, and only while it is still its slot's stream. */
 #include "services/scheduler/sessions.h"
 
@@ -13,8 +14,13 @@
 
 #include <inttypes.h>
 
+#define LAZY (10 * MR_MS)
+#define LAZY_ROWS_MAX 256
+
 struct session {
     struct mr_list node; /* of all */
+    struct mr_list lazy; /* of those with a batch that waits for company */
+    mr_time lazy_until;
     struct mr_shell *sh;
     mr_rpc_call_id call;
     uint64_t number; /* never reused */
@@ -34,6 +40,7 @@ struct session {
 struct mr_sessions {
     struct mr_shell *sh;
     struct mr_list all;
+    struct mr_list lazy;     /* the first in it waits the least */
     struct session **worker; /* by slot */
     struct session **store;  /* by number */
     uint64_t next;
@@ -44,6 +51,7 @@ struct mr_sessions *mr_sessions_new(struct mr_shell *sh)
     struct mr_sessions *s = mr_alloc(sizeof *s);
     s->sh = sh;
     mr_list_init(&s->all);
+    mr_list_init(&s->lazy);
     s->worker = mr_alloc_array(sh->options.core.workers_max, sizeof *s->worker);
     s->store = mr_alloc_array((size_t)sh->options.core.stores_max + 1, sizeof *s->store);
     return s;
@@ -52,6 +60,7 @@ struct mr_sessions *mr_sessions_new(struct mr_shell *sh)
 static void session_free(struct session *x)
 {
     mr_list_remove(&x->node);
+    mr_list_remove(&x->lazy);
     mr_wire_tables_fini(&x->tables);
     mr_release(x->texts);
     mr_release((void *)(uintptr_t)x->facts.runtimes);
@@ -85,6 +94,7 @@ static void open_session(struct mr_rpc_call *call, bool is_store)
     x->number = ++sh->sessions->next;
     x->is_store = is_store;
     mr_list_add_tail(&sh->sessions->all, &x->node);
+    mr_list_init(&x->lazy);
     mr_rpc_call_set_context(call, x);
 }
 
@@ -204,6 +214,14 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 
 static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sched_store_batch *b);
 
+/* Does it only let go of things, and few? */
+static bool is_lazy(const struct mr_sched_batch *b)
+{
+    bool asks = b->has_registered || b->drain || b->values.count || b->tasks.count ||
+                b->cancel.count || b->steal.count || b->fetch.count;
+    return !asks && b->release.count + b->forget_jobs.n / sizeof(uint64_t) <= LAZY_ROWS_MAX;
+}
+
 /* Sends a worker's batch if its stream takes it; true: with tasks. */
 static bool flush_worker(struct mr_shell *sh, uint32_t slot)
 {
@@ -217,6 +235,7 @@ static bool flush_worker(struct mr_shell *sh, uint32_t slot)
         return false;
     }
     bool with_tasks = b->tasks.count > 0;
+    mr_list_remove(&x->lazy);
     mr_pb_arena_clear(&sh->scratch);
     Millrace__V1__SchedulerMessage *m = mr_wire_batch(sh, b, &x->tables);
     if (m->registered) m->registered->time_ns = mr_clock_now();
@@ -286,14 +305,41 @@ static void on_writable(struct mr_rpc_call *call)
 
 bool mr_sessions_flush(struct mr_shell *sh)
 {
+    struct mr_sessions *s = sh->sessions;
     bool with_tasks = false;
     const uint32_t *workers = (const void *)sh->fx.dirty_workers.p;
     const uint32_t *stores = (const void *)sh->fx.dirty_stores.p;
-    for (size_t i = 0; i < sh->fx.dirty_workers.n / sizeof *workers; i++)
-        with_tasks = flush_worker(sh, workers[i]) || with_tasks;
+    mr_time now = mr_clock_now();
+    for (size_t i = 0; i < sh->fx.dirty_workers.n / sizeof *workers; i++) {
+        struct session *x = s->worker[workers[i]];
+        if (!x || mr_list_is_linked(&x->lazy)) continue;
+        x->lazy_until = mr_time_after(now, LAZY);
+        mr_list_add_tail(&s->lazy, &x->lazy);
+    }
+    MR_LIST_EACH(node, &s->lazy)
+    {
+        struct session *x = MR_LIST_ITEM(node, struct session, lazy);
+        if (is_lazy(&sh->fx.worker[x->slot])) continue;
+        mr_list_remove(node);
+        with_tasks = flush_worker(sh, x->slot) || with_tasks;
+    }
+    MR_LIST_EACH(node, &s->lazy)
+    {
+        struct session *x = MR_LIST_ITEM(node, struct session, lazy);
+        if (with_tasks || x->lazy_until > now) break; /* tasks first; these in the next turn */
+        mr_list_remove(node);
+        (void)flush_worker(sh, x->slot);
+    }
     for (size_t i = 0; i < sh->fx.dirty_stores.n / sizeof *stores; i++)
         flush_store(sh, stores[i]);
     return with_tasks;
+}
+
+mr_time mr_sessions_deadline(const struct mr_shell *sh)
+{
+    const struct mr_sessions *s = sh->sessions;
+    if (mr_list_is_empty(&s->lazy)) return MR_NEVER;
+    return MR_LIST_ITEM(s->lazy.next, struct session, lazy)->lazy_until;
 }
 
 static struct session *find(struct mr_sessions *s, uint64_t number)
@@ -313,6 +359,7 @@ static void join(struct mr_shell *sh, struct session *x, const struct mr_sched_n
     if (*slot && *slot != x) { /* the same worker came back before its old stream was seen to end */
         struct mr_rpc_call *old = mr_rpc_call_find(sh->loop, (*slot)->call);
         (*slot)->has_joined = false;
+        mr_list_remove(&(*slot)->lazy);
         if (old) mr_rpc_call_cancel(old);
     }
     *slot = x;

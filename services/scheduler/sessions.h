@@ -7,6 +7,7 @@ struct mr_sessions *mr_sessions_new(struct mr_shell *sh);
 void mr_sessions_free(struct mr_sessions **s);
 /* Sends the batches that are dirty and may leave; true: there are tasks among them. */
 bool mr_sessions_flush(struct mr_shell *sh);
+mr_time mr_sessions_deadline(const struct mr_shell *sh); /* flush by then */
 void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text);
 
 struct mr_session_facts { /* what the core does not keep, for Workers and Info */

@@ -165,6 +165,7 @@ int mr_shell_run(struct mr_shell *sh)
     perform(sh);
     while (!sh->is_stopping) {
         mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_follow_deadline(sh));
+        deadline = MR_MIN(deadline, mr_sessions_deadline(sh));
         deadline = MR_MIN(deadline, mr_trace_deadline(sh));
         size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
         for (size_t i = 0; i < n; i++)
