@@ -77,8 +77,8 @@ enum {
     MR_OP_LONG_RUNNING = 1 << 2,  /* leaves its slot */
     MR_OP_MAY_BLOCK = 1 << 3,     /* waits or reads files: keep other tasks off its thread */
     MR_OP_VARIADIC = 1 << 4,      /* the last parameter repeats (at least once if it is required) */
+    MR_OP_SMALL = 1 << 5,         /* of a few numbers and texts it makes no more, in microseconds */
 };
-
 struct mr_op_call;
 
 struct mr_op_desc {

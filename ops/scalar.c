@@ -372,7 +372,8 @@ static int run_fail(struct mr_op_call *call)
 /* ---- descriptors ---- */
 
 #define D MR_OP_DETERMINISTIC
-#define DV (MR_OP_DETERMINISTIC | MR_OP_VARIADIC)
+#define DS (MR_OP_DETERMINISTIC | MR_OP_SMALL)
+#define DVS (MR_OP_DETERMINISTIC | MR_OP_VARIADIC | MR_OP_SMALL)
 
 static const struct mr_op_param one_array[] = {
     {"x", MR_TAKES_ARRAY, NULL, "A number, a tensor or a nested list of numbers."},
@@ -411,30 +412,30 @@ static const struct mr_op_param failing[] = {
 const struct mr_op_desc *mr_scalar_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        MR_OP_ROW("inc", D, one_array, 300, run_inc, "number or tensor", "Adds 1."),
-        MR_OP_ROW("add", D, two_arrays, 300, run_add, "number or tensor", "x + y."),
-        MR_OP_ROW("sub", D, two_arrays, 300, run_sub, "number or tensor", "x - y."),
-        MR_OP_ROW("mul", D, two_arrays, 300, run_mul, "number or tensor", "x * y."),
-        MR_OP_ROW("div", D, two_arrays, 300, run_div, "float or tensor of floats",
+        MR_OP_ROW("inc", DS, one_array, 300, run_inc, "number or tensor", "Adds 1."),
+        MR_OP_ROW("add", DS, two_arrays, 300, run_add, "number or tensor", "x + y."),
+        MR_OP_ROW("sub", DS, two_arrays, 300, run_sub, "number or tensor", "x - y."),
+        MR_OP_ROW("mul", DS, two_arrays, 300, run_mul, "number or tensor", "x * y."),
+        MR_OP_ROW("div", DS, two_arrays, 300, run_div, "float or tensor of floats",
             "x / y, always in floating point."),
-        MR_OP_ROW("floor_div", D, two_arrays, 300, run_floor_div, "number or tensor",
+        MR_OP_ROW("floor_div", DS, two_arrays, 300, run_floor_div, "number or tensor",
             "x / y, rounded down."),
-        MR_OP_ROW("mod", D, two_arrays, 300, run_mod, "number or tensor",
+        MR_OP_ROW("mod", DS, two_arrays, 300, run_mod, "number or tensor",
             "What floor_div leaves; it has the sign of y."),
-        MR_OP_ROW("pow", D, two_arrays, 300, run_pow, "number or tensor", "x to the power of y."),
-        MR_OP_ROW("neg", D, one_array, 300, run_neg, "number or tensor", "-x."),
-        MR_OP_ROW("abs", D, one_array, 300, run_abs, "number or tensor", "x without its sign."),
-        MR_OP_ROW("sum", DV, folded, 500, run_sum, "number or tensor",
+        MR_OP_ROW("pow", DS, two_arrays, 300, run_pow, "number or tensor", "x to the power of y."),
+        MR_OP_ROW("neg", DS, one_array, 300, run_neg, "number or tensor", "-x."),
+        MR_OP_ROW("abs", DS, one_array, 300, run_abs, "number or tensor", "x without its sign."),
+        MR_OP_ROW("sum", DVS, folded, 500, run_sum, "number or tensor",
             "Adds values, the items of a list (tensors element by element), or all of a tensor."),
-        MR_OP_ROW("min", DV, folded, 500, run_min, "number or tensor",
+        MR_OP_ROW("min", DVS, folded, 500, run_min, "number or tensor",
             "The smallest of values, of a list (tensors element by element), or of a tensor."),
-        MR_OP_ROW("max", DV, folded, 500, run_max, "number or tensor",
+        MR_OP_ROW("max", DVS, folded, 500, run_max, "number or tensor",
             "The largest of values, of a list (tensors element by element), or of a tensor."),
-        MR_OP_ROW("compare", D, compared, 300, run_compare, "bool or tensor of bools",
+        MR_OP_ROW("compare", DS, compared, 300, run_compare, "bool or tensor of bools",
             "Compares two values, tensors element by element."),
-        MR_OP_ROW("where", D, chosen, 300, run_where, "one of the two, or a tensor",
+        MR_OP_ROW("where", DS, chosen, 300, run_where, "one of the two, or a tensor",
             "Chooses between two values, element by element when the condition is a tensor."),
-        MR_OP_ROW("not", D, any_value, 300, run_not, "bool or tensor of bools",
+        MR_OP_ROW("not", DS, any_value, 300, run_not, "bool or tensor of bools",
             "True for zero, null and what is empty; tensors element by element."),
         MR_OP_ROW("sleep", D | MR_OP_MAY_BLOCK, slept, 1000000, run_sleep, "value",
             "Waits, then returns a value; stops early when cancelled."),

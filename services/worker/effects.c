@@ -31,10 +31,15 @@ static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
         sh->runs_room = room;
     }
     struct mr_run *run = mr_run_new(strand);
+    bool here = !sh->runs_count && strand->slot < sh->identity.slots &&
+                mr_executor_is_small(&sh->env, strand);
     sh->runs[strand->id] = run;
     sh->runs_count++;
     mr_counter_add(sh->strands, 1);
-    mr_executor_give(executor_of(sh, strand->slot), run);
+    if (here) /* two hand-offs would cost twenty times the work; the slot's thread sleeps */
+        mr_executor_run_here(sh->here, run);
+    else
+        mr_executor_give(executor_of(sh, strand->slot), run);
 }
 
 /* The executor goes along with what it runs; a fresh one takes its place. */
@@ -161,7 +166,13 @@ void mr_worker_shell_turn(struct mr_worker_shell *sh)
                 .may_send = mr_worker_link_may_send(sh), .memory_used_bytes = sh->memory_used}};
         mr_worker_shell_step(sh, &ev);
         perform(sh);
-        if (mr_worker_deadline(sh->core) > sh->now) return;
+        if (sh->has_here_report) {
+            sh->has_here_report = false;
+            struct mr_run_report r = sh->here_report;
+            mr_worker_shell_report(sh, &r);
+        } else if (mr_worker_deadline(sh->core) > sh->now) {
+            return;
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/pack.h"
 #include "host/clock.h"
 #include "host/inbox.h"
 #include "host/thread.h"
@@ -13,6 +14,7 @@
     (100 * MR_US)              /* finished items do not wait longer for the rest of the strand */
 #define CPU_WORTH (20 * MR_US) /* shorter ops: their CPU time is their time */
 #define CHUNK_BYTES ((size_t)8192)
+#define SMALL_BYTES 512        /* of arguments and inputs: what runs on the network's thread */
 #define WAIT_SLICE (5 * MR_MS) /* how soon a waiting op sees its flag */
 
 static struct mr_run_chunk *chunk_new(size_t room)
@@ -215,12 +217,10 @@ static void executor_main(void *ctx)
     }
 }
 
-struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot)
+struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
 {
     struct mr_executor *x = mr_alloc(sizeof *x);
     x->env = env;
-    x->slot = slot;
-    x->inbox = mr_inbox_new(8, sizeof(struct mr_run *));
     x->call = mr_op_run_new(&host, env->scratch_bytes_max);
     x->took_ns = mr_alloc_array(env->ops_count, sizeof *x->took_ns);
     for (uint32_t i = 0; i < env->ops_count; i++)
@@ -228,19 +228,63 @@ struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_
     x->small = mr_alloc_aligned(MR_SMALL_RESULT_BYTES, MR_VALUE_ALIGN);
     mr_buf_init(&x->log, MR_TASK_LOG_BYTES_MAX * 2);
     mr_buf_init(&x->text, (size_t)1 << 20);
+    return x;
+}
+
+struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot)
+{
+    struct mr_executor *x = mr_executor_new(env);
+    x->slot = slot;
+    x->inbox = mr_inbox_new(8, sizeof(struct mr_run *));
     char name[16];
     (void)snprintf(name, sizeof name, "exec-%u", slot);
     x->thread = mr_thread_start(name, executor_main, x);
     return x;
 }
 
+void mr_executor_run_here(struct mr_executor *x, struct mr_run *run)
+{
+    mr_assert(!x->thread);
+    x->slot = run->slot;
+    run_strand(x, run);
+}
+
+/* Neither tensors nor objects in it, which are small to name and large to work on. */
+static bool is_small_pack(struct mr_str pack)
+{
+    struct mr_pack_reader r = mr_pack_read(pack);
+    struct mr_pack_item item;
+    while (!mr_pack_at_end(&r)) {
+        if (mr_pack_next(&r, &item)) return false;
+        if (item.type == MR_PACK_EXT && item.ext != MR_PACK_EXT_INPUT) return false;
+    }
+    return true;
+}
+
+bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_strand *strand)
+{
+    const struct mr_strand_item *item = &strand->items[0];
+    if (strand->count != 1 || item->op >= env->ops_count) return false;
+    if (!(env->ops[item->op]->flags & MR_OP_SMALL)) return false;
+    if (item->want_object || item->persist || item->persist_name.n) return false;
+    size_t bytes = item->args.n;
+    for (uint32_t i = 0; i < item->inputs_count && bytes <= SMALL_BYTES; i++) {
+        if (item->inputs[i].kind != MR_STRAND_PACK) return false;
+        bytes += item->inputs[i].pack.n;
+        if (bytes <= SMALL_BYTES && !is_small_pack(item->inputs[i].pack)) return false;
+    }
+    return bytes <= SMALL_BYTES && is_small_pack(item->args);
+}
+
 void mr_executor_stop(struct mr_executor **executor)
 {
     struct mr_executor *x = *executor;
     if (!x) return;
-    mr_inbox_close(x->inbox);
-    mr_thread_join(&x->thread);
-    mr_inbox_free(&x->inbox);
+    if (x->thread) {
+        mr_inbox_close(x->inbox);
+        mr_thread_join(&x->thread);
+        mr_inbox_free(&x->inbox);
+    }
     mr_op_run_free(&x->call);
     mr_release(x->took_ns);
     mr_release(x->small);

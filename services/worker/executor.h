@@ -45,6 +45,13 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
 };
 
 struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot);
+/* One without a thread, for mr_executor_run_here: the strand runs on the caller's thread, as its
+ * slot, and is reported before the return. */
+struct mr_executor *mr_executor_new(const struct mr_executor_env *env);
+void mr_executor_run_here(struct mr_executor *x, struct mr_run *run);
+/* Is its work so small that a hand-off would take longer: one item, an op and arguments that say
+ * so? */
+bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_strand *strand);
 void mr_executor_stop(struct mr_executor **x); /* after its runs have ended; joins */
 
 struct mr_run *mr_run_new(struct mr_strand *strand);

@@ -44,6 +44,15 @@ static void on_report(void *ctx, const struct mr_run_report *r)
     (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
 }
 
+/* Of the executor without a thread: one strand of one item at a time. */
+static void on_report_here(void *ctx, const struct mr_run_report *r)
+{
+    struct mr_worker_shell *sh = ctx;
+    mr_assert(!sh->has_here_report);
+    sh->here_report = *r;
+    sh->has_here_report = true;
+}
+
 static void on_fetched(void *ctx, const struct mr_fetched *f)
 {
     struct mr_worker_shell *sh = ctx;
@@ -152,6 +161,9 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .scratch_bytes_max = o->memory_bytes,
         .report = on_report,
         .ctx = sh};
+    sh->here_env = sh->env;
+    sh->here_env.report = on_report_here;
+    sh->here = mr_executor_new(&sh->here_env);
     sh->executors_count = o->slots + MR_WORKER_LONG_MAX;
     sh->executors = mr_alloc_array(sh->executors_count, sizeof *sh->executors);
     for (uint32_t i = 0; i < o->slots; i++)
@@ -240,6 +252,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     sh->ending = true;
     for (uint32_t i = 0; i < sh->executors_count; i++)
         mr_executor_stop(&sh->executors[i]);
+    mr_executor_stop(&sh->here);
     mr_fetcher_stop(&sh->fetcher);
     if (sh->channel) mr_worker_link_close(sh);
     if (sh->channel) mr_rpc_channel_close(&sh->channel);

@@ -58,6 +58,10 @@ struct mr_worker_shell {
     struct mr_executor_env env;
     const struct mr_op_desc **ops;
     struct mr_worker_op *core_ops;
+    struct mr_executor_env here_env;
+    struct mr_executor *here; /* for what is too small to be handed to a thread */
+    struct mr_run_report here_report;
+    bool has_here_report;
     struct mr_executor **executors; /* by slot; those of long-running tasks start when needed */
     uint32_t executors_count;
     struct mr_run **runs; /* by strand id: the last one given out; NULL when it ended */
