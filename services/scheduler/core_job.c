@@ -21,7 +21,7 @@ uint32_t mr_sc_job_find(const struct mr_sched *s, uint64_t id)
     return j == MR_INDEX_NONE ? NONE : j;
 }
 
-static void promise_reply(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
+static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
 {
     struct pending p = {.type = P_ACCEPT,
         .sequence = s->sequence,
@@ -29,6 +29,21 @@ static void promise_reply(struct mr_sched *s, uint32_t job, uint64_t ticket, boo
         .ticket = ticket,
         .state = existed};
     mr_sc_promise(s, &p);
+}
+
+/* What is done by now holds once the journal has it, whoever asked for it first. */
+static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
+{
+    struct pending p = {.type = P_REPLY, .sequence = s->sequence, .job = job, .ticket = ticket};
+    mr_sc_promise(s, &p);
+}
+
+/* Callers who ask again and again while the journal is away must not fill the ring of promises. */
+static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
+{
+    if (s->pending_end - s->pending_at < s->config.tasks_max / 2) return false;
+    mr_sc_reply(s, ticket, job, MR_EAWAY, "too many answers wait for the journal; try again later");
+    return true;
 }
 
 /* The same request id again: the same job, if the body is the same. */
@@ -40,7 +55,8 @@ static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev
     if (job == NONE) return false;
     const struct job *j = &s->jobs[job];
     if (mr_graph_hash_eq(j->body_hash, ev->submit.body_hash)) {
-        promise_reply(s, job, ev->submit.ticket, true);
+        if (!is_crowded(s, ev->submit.ticket, (mr_job_id){j->id}))
+            promise_accept(s, job, ev->submit.ticket, true);
         return true;
     }
     char text[MR_ERROR_TEXT_MAX], name[MR_JOB_ID_TEXT_MAX];
@@ -120,7 +136,7 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     j->deadline = options->deadline ? mr_time_after(s->now, options->deadline) : MR_NEVER;
     s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
     mr_sc_journal_job(s, job, sub->graph_bytes, sub->resolved, sub->resolved_count);
-    promise_reply(s, job, sub->ticket, false);
+    promise_accept(s, job, sub->ticket, false);
     mr_sc_plan(s, job);
     parent_leaves(s, &sub->parent);
     if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
@@ -241,6 +257,7 @@ static void retry(struct mr_sched *s, uint32_t job)
     struct job *j = &s->jobs[job];
     finish_sweep(s, job);
     j->flags &= ~(uint32_t)J_STOPPED;
+    j->flags |= J_RETRIED;
     if (j->has_error) mr_sc_story_fini(&j->error);
     j->has_error = false;
     mr_sc_story_drop_job(s, job);
@@ -283,34 +300,44 @@ void mr_sc_job_forget(struct mr_sched *s, uint32_t job)
     sweep_start(s, job);
 }
 
-void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev)
+/* Does what was asked for; a sentence when that cannot be. Asked again it changes nothing: who got
+ * no answer may ask once more. */
+static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sched_event *ev)
 {
-    uint32_t job = mr_sc_job_find(s, ev->job.v);
-    if (job == NONE) {
-        mr_sc_reply(s, ev->ticket, ev->job, MR_ENOENT, "there is no such job");
-        return;
-    }
     const struct job *j = &s->jobs[job];
     bool is_running = j->state < MR_JOB_DONE;
     if (ev->type == MR_SCHED_CANCEL) {
         cancel(s, job, ev->text);
-    } else if (is_running) {
-        mr_sc_reply(s, ev->ticket, ev->job, MR_ESTATE, "the job has not ended; cancel it first");
-        return;
-    } else if (ev->type == MR_SCHED_FORGET && mr_sc_join_is_held(s, job)) {
-        mr_sc_reply(s, ev->ticket, ev->job, MR_ESTATE,
-            "another job of its namespace uses its keys; forget that first");
-        return;
-    } else if (ev->type == MR_SCHED_FORGET) {
-        mr_sc_job_forget(s, job);
-    } else if (j->state == MR_JOB_DONE) {
-        mr_sc_reply(
-            s, ev->ticket, ev->job, MR_ESTATE, "the job is done; there is nothing to retry");
-        return;
-    } else {
-        retry(s, job);
+        return NULL;
     }
-    mr_sc_reply(s, ev->ticket, ev->job, MR_OK, NULL);
+    if (ev->type == MR_SCHED_RETRY) {
+        bool is_over = j->state == MR_JOB_FAILED || j->state == MR_JOB_CANCELLED;
+        if (is_over) retry(s, job);
+        if (is_over || j->flags & J_RETRIED) return NULL;
+        return is_running ? "the job has not ended; cancel it first"
+                          : "the job is done; there is nothing to retry";
+    }
+    if (is_running) return "the job has not ended; cancel it first";
+    if (mr_sc_join_is_held(s, job))
+        return "another job of its namespace uses its keys; forget that first";
+    mr_sc_job_forget(s, job);
+    return NULL;
+}
+
+void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev)
+{
+    uint32_t job = mr_sc_job_find(s, ev->job.v);
+    bool was_forgotten = ev->type == MR_SCHED_FORGET && mr_sched_forgotten(s, ev->job);
+    if (is_crowded(s, ev->ticket, ev->job)) return;
+    if (job == NONE && !was_forgotten) {
+        mr_sc_reply(s, ev->ticket, ev->job, MR_ENOENT, "there is no such job");
+        return;
+    }
+    const char *why = job == NONE ? NULL : change(s, job, ev);
+    if (why)
+        mr_sc_reply(s, ev->ticket, ev->job, MR_ESTATE, why);
+    else
+        promise_reply(s, ev->job.v, ev->ticket);
 }
 
 static void want_failed(

@@ -212,6 +212,7 @@ void mr_sc_journal_tell(struct mr_sched *s)
         case P_VALUES: values_acked(s, &p); break;
         case P_STATE: state_acked(s, &p); break;
         case P_WORKER: worker_acked(s, &p); break;
+        case P_REPLY: mr_sc_reply(s, p.ticket, (mr_job_id){p.job}, MR_OK, NULL); break;
         }
     }
     if (s->acked == s->sequence) s->acked_bytes = s->written_bytes;

@@ -74,9 +74,10 @@ struct store {
     mr_time last_heard;
 };
 
-#define RECORD_REFERS (1u << 31) /* in the attempt of a journaled value */
+#define RECORD_REFERS (1u << 31)  /* in the attempt of a journaled value */
+#define RECORD_RETRIED (1u << 31) /* in the state of a journaled job */
 
-enum pending_type { P_ACCEPT, P_VALUES, P_STATE, P_WORKER };
+enum pending_type { P_ACCEPT, P_VALUES, P_STATE, P_WORKER, P_REPLY };
 
 struct pending { /* what is announced once the journal has it */
     uint64_t sequence;
@@ -84,7 +85,7 @@ struct pending { /* what is announced once the journal has it */
     uint32_t type;
     uint32_t state;       /* STATE */
     uint32_t count;       /* VALUES: entries of the ring */
-    uint64_t ticket;      /* ACCEPT */
+    uint64_t ticket;      /* ACCEPT, REPLY */
     uint32_t slot;        /* WORKER */
     uint64_t incarnation; /* WORKER */
     uint64_t bytes;       /* of all records up to this one */

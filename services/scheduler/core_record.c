@@ -8,11 +8,9 @@
  *                of its inputs that are objects), u32 inline bytes, then the bytes, or, if 0,
  *                u64 u64 object, u64 bytes, u64 store
  *   ERRED        u64 job, u32 index, i32 code, u32 attempts, u32 tasks' op text, 4 texts
- *   JOB_STATE    u64 job, u32 state, u64 started, u64 finished, u32 fallen, u32 has error;
- *                then u32 index, i32 code, u32 attempts, 5 texts
- *   FORGOTTEN    u64 job, u64 wall
- *   WORKER       u64 incarnation, text name
- *   WORKER_LOST  u64 incarnation */
+ *   JOB_STATE    u64 job, u32 state (its highest bit: it was retried), u64 started, u64 finished,
+ * u32 fallen, u32 has error; then u32 index, i32 code, u32 attempts, 5 texts FORGOTTEN    u64 job,
+ * u64 wall WORKER       u64 incarnation, text name WORKER_LOST  u64 incarnation */
 #include "services/scheduler/core_do.h"
 
 #define LOG_KEPT ((size_t)16384) /* of a failed task's output */
@@ -97,7 +95,7 @@ void mr_sc_record_erred(
 void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
 {
     put_u64(out, j->id);
-    put_u32(out, j->state);
+    put_u32(out, j->state | (j->flags & J_RETRIED ? RECORD_RETRIED : 0));
     put_u64(out, j->started_wall);
     put_u64(out, j->finished_wall);
     put_u32(out, j->fallen);

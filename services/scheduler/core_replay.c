@@ -198,7 +198,7 @@ static void replay_erred(struct mr_sched *s, struct reader *r)
 
 static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence)
 {
-    uint32_t job = mr_sc_job_find(s, u64(r)), state = u32(r);
+    uint32_t job = mr_sc_job_find(s, u64(r)), mark = u32(r), state = mark & ~RECORD_RETRIED;
     uint64_t started = u64(r), finished = u64(r);
     uint32_t fallen = u32(r), has_error = u32(r);
     if (r->is_bad || job == NONE || state < MR_JOB_PENDING || state > MR_JOB_CANCELLED) return;
@@ -211,6 +211,7 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     j->finished_wall = finished;
     j->fallen = fallen;
     j->event_sequence = sequence;
+    if (mark & RECORD_RETRIED) j->flags |= J_RETRIED;
     if (j->has_error) mr_sc_story_fini(&j->error);
     j->has_error = false;
     if (!is_over) j->targets_failed = 0;

@@ -117,8 +117,9 @@ enum job_flag {
     J_FORGETTING = 1 << 4,
     J_RANKED = 1 << 5, /* tasks have priorities of their own */
     J_CONTINUE = 1 << 6,
-    J_DIRTY = 1 << 7,  /* progress to be told */
-    J_REFERS = 1 << 8, /* a value of it refers to others */
+    J_DIRTY = 1 << 7,   /* progress to be told */
+    J_REFERS = 1 << 8,  /* a value of it refers to others */
+    J_RETRIED = 1 << 9, /* runs, or ran, again because that was asked for */
 };
 
 struct job {

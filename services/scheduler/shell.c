@@ -167,6 +167,7 @@ int mr_shell_run(struct mr_shell *sh)
         mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_follow_deadline(sh));
         deadline = MR_MIN(deadline, mr_sessions_deadline(sh));
         deadline = MR_MIN(deadline, mr_trace_deadline(sh));
+        deadline = MR_MIN(deadline, mr_submit_deadline(sh));
         size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
         for (size_t i = 0; i < n; i++)
             on_message(sh, &batch[i]);
@@ -176,6 +177,7 @@ int mr_shell_run(struct mr_shell *sh)
             mr_shell_step(sh, &tick);
         }
         mr_follow_tick(sh, now);
+        mr_submit_tick(sh, now);
         perform(sh);
         mr_trace_tick(sh, now);
     }
@@ -199,6 +201,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
 {
     MR_AUTO(mr_shell_close) struct mr_shell *sh = mr_alloc(sizeof *sh);
     sh->options = *options;
+    mr_list_init(&sh->answers);
+    sh->answers_due = MR_NEVER;
     sh->started_wall_ns = mr_clock_wall();
     sh->loop = mr_rpc_loop_new();
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_shell_message));

@@ -84,6 +84,8 @@ struct mr_shell {
     struct mr_sessions *sessions;
     struct mr_follow *follow;
     struct mr_trace *trace;
+    struct mr_list answers; /* submit.c: calls that wait for the core's reply */
+    mr_time answers_due;    /* not above the least of all */
 };
 
 /* Steps the core with the time filled in; effects are performed at the end of the turn. */

@@ -14,6 +14,8 @@
 
 #define WAIT_S_MAX 3600.0
 #define REQUEST_ID_BYTES_MAX 128
+#define ANSWER_WAIT_MAX (60 * MR_SECOND) /* of callers without a deadline */
+#define ANSWER_MARGIN_MAX (MR_SECOND / 4)
 
 enum change { CHANGE_SUBMIT, CHANGE_CANCEL, CHANGE_RETRY, CHANGE_FORGET };
 
@@ -29,6 +31,9 @@ struct submission {
     bool has_first;
     mr_rpc_call_id call;
     uint64_t ticket;
+    struct mr_list node; /* of sh->answers, while the core's reply is waited for */
+    mr_time answer_by;
+    bool is_late; /* answered without the core's reply */
 };
 
 /* Tickets are call ids: unique for the life of the process, and the loop finds the call. */
@@ -48,6 +53,7 @@ static void on_open(struct mr_rpc_call *call)
     s->request = mr_alloc(sizeof *s->request);
     s->request->ticket = s->ticket;
     mr_buf_init(&s->request->body, MR_JOB_BODY_BYTES_MAX);
+    mr_list_init(&s->node);
     mr_rpc_call_set_context(call, s);
 }
 
@@ -57,6 +63,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     struct submission *s = mr_rpc_call_context(call);
     mr_follow_call_done(call);
     mr_intake_request_free(&s->request);
+    mr_list_remove(&s->node);
     mr_release(s);
 }
 
@@ -186,6 +193,47 @@ static void on_half_close(struct mr_rpc_call *call)
         mr_shell_fail(call, MR_EAWAY, "too many submissions are waiting: try again");
 }
 
+/* The core's reply comes when the journal has what was asked for, however long that takes: while
+ * Redis is away the caller hears so shortly before it would give up by itself. */
+static void wait_for_reply(struct submission *s, const struct mr_rpc_call *call)
+{
+    mr_time now = mr_clock_now();
+    mr_time deadline = mr_rpc_call_deadline(call);
+    mr_duration left = deadline > now ? deadline - now : 0;
+    if (deadline == MR_NEVER)
+        s->answer_by = now + ANSWER_WAIT_MAX;
+    else
+        s->answer_by = now + left - MR_MIN(left / 10, ANSWER_MARGIN_MAX);
+    mr_list_add_tail(&s->sh->answers, &s->node);
+    s->sh->answers_due = MR_MIN(s->sh->answers_due, s->answer_by);
+}
+
+mr_time mr_submit_deadline(const struct mr_shell *sh)
+{
+    return sh->answers_due;
+}
+
+void mr_submit_tick(struct mr_shell *sh, mr_time now)
+{
+    if (sh->answers_due > now) return;
+    sh->answers_due = MR_NEVER;
+    MR_LIST_EACH(node, &sh->answers)
+    {
+        struct submission *s = MR_LIST_ITEM(node, struct submission, node);
+        if (s->answer_by > now) {
+            sh->answers_due = MR_MIN(sh->answers_due, s->answer_by);
+            continue;
+        }
+        mr_list_remove(&s->node);
+        s->is_late = true;
+        struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, s->call);
+        if (call)
+            mr_shell_fail(call, MR_EAWAY,
+                "Redis has not confirmed it in time: it may be done or not; ask again%s",
+                s->change == CHANGE_SUBMIT ? ", with the same request_id (Idempotency-Key)" : "");
+    }
+}
+
 const struct mr_rpc_handler mr_submit_handler = {.on_open = on_open,
     .on_message = on_submit_message,
     .on_half_close = on_half_close,
@@ -218,6 +266,7 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
             .resolved = done->resolved,
             .resolved_count = done->resolved_count};
         done->graph = NULL; /* given */
+        wait_for_reply(s, call);
         mr_shell_step(sh, &ev);
     } else if (s) {
         (void)mr_rpc_call_fail(call, &done->error);
@@ -244,7 +293,8 @@ void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct 
 {
     struct mr_rpc_call *call = NULL;
     struct submission *s = submission_of(sh, n->ticket, &call);
-    if (!s) return;
+    if (!s || s->is_late) return;
+    mr_list_remove(&s->node);
     if (n->code) {
         mr_shell_fail(call, n->code, "%.*s", MR_STR_ARG(text));
         return;
@@ -299,7 +349,10 @@ static void on_change_message(struct mr_rpc_call *call, struct mr_rpc_message *m
         mr_shell_fail(call, MR_EINVAL, "reason: at most 1024 bytes");
         return;
     }
-    if (!mr_job_lookup(s->sh, call, id, &s->job, &info)) return;
+    bool again = s->change == CHANGE_FORGET && !mr_job_id_parse(mr_str(id), &s->job) &&
+                 mr_sched_forgotten(s->sh->core, s->job);
+    if (!again && !mr_job_lookup(s->sh, call, id, &s->job, &info)) return;
+    wait_for_reply(s, call);
     struct mr_sched_event ev = {
         .type = types[s->change], .ticket = s->ticket, .job = s->job, .text = mr_str(reason)};
     mr_shell_step(s->sh, &ev);

@@ -8,6 +8,10 @@ void mr_submit_reply(struct mr_shell *sh, const struct mr_sched_note *n, struct 
 void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done);
 void mr_submit_drop(struct mr_intake_done *done);
 
+/* Callers who wait for a reply that waits for the journal. */
+mr_time mr_submit_deadline(const struct mr_shell *sh);
+void mr_submit_tick(struct mr_shell *sh, mr_time now);
+
 extern const struct mr_rpc_handler mr_submit_handler;
 extern const struct mr_rpc_handler mr_submit_graph_handler;
 extern const struct mr_rpc_handler mr_submit_stream_handler;

@@ -57,15 +57,30 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     sim_sched_step(s, &ev);
 }
 
+#define TICKET_REQUEST 1000000 /* and the type of the request: no submission's */
+
 static void request(struct sim *s, enum mr_sched_event_type type, uint64_t id)
 {
     if (!s->sched) return;
-    struct mr_sched_event ev = {.type = type, .job = {id}, .ticket = 1000};
+    struct mr_sched_event ev = {
+        .type = type, .job = {id}, .ticket = TICKET_REQUEST + (uint64_t)type};
     sim_sched_step(s, &ev);
+}
+
+/* An answered request is kept: what the journal tells after a crash is what the answer said. */
+static void answered(struct sim *s, const struct mr_sched_note *n)
+{
+    struct mr_sched_job_info info;
+    struct sim_job *j = sim_job_of(s, n->job.v);
+    bool is_cancel = n->ticket == TICKET_REQUEST + (uint64_t)MR_SCHED_CANCEL;
+    if (n->code || !is_cancel || !j || j->was_retried) return;
+    if (!mr_sched_job(s->sched, n->job, &info) || info.state < MR_JOB_DONE)
+        sim_fail(s, "I8: the cancel of job %" PRIx64 " is answered before it is kept", n->job.v);
 }
 
 static void replied(struct sim *s, const struct mr_sched_note *n)
 {
+    if (n->ticket >= TICKET_REQUEST) answered(s, n);
     if (n->ticket == 0 || n->ticket > s->specs_count) return;
     uint32_t spec = (uint32_t)n->ticket - 1;
     struct sim_spec *x = &s->specs[spec];

@@ -313,9 +313,8 @@ int rig_ask(struct rig *r, enum mr_sched_event_type type, uint64_t job)
     struct mr_sched_event ev = {.type = type, .job = {job}, .ticket = ++r->ticket};
     r->code = 1;
     rig_step(r, &ev);
-    int code = r->code;
     rig_turn(r);
-    return code;
+    return r->code;
 }
 
 uint32_t rig_index(struct rig *r, uint64_t job, const char *key)

@@ -89,7 +89,8 @@ void rig_ack(struct rig *r);
 
 uint64_t rig_submit(struct rig *r, const char *json); /* 0: refused, see code and text */
 uint64_t rig_submit_with(struct rig *r, const char *json, const struct mr_sched_submit *more);
-int rig_ask(struct rig *r, enum mr_sched_event_type type, uint64_t job); /* its reply's code */
+int rig_ask(
+    struct rig *r, enum mr_sched_event_type type, uint64_t job); /* its reply's code; 1: none yet */
 void rig_want(struct rig *r, uint64_t job, const char *key);
 uint32_t rig_index(struct rig *r, uint64_t job, const char *key);
 enum mr_task_state rig_state(struct rig *r, uint64_t job, const char *key);

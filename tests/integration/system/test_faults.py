@@ -219,6 +219,64 @@ class Faults(unittest.TestCase):
         self.check_sum(c, job, width)
         self.assertEqual(c.value(finished["id"], "x"), 42)
 
+    def test_a_cancel_waits_for_redis_and_is_kept(self):
+        c = self.start()
+        job = c.submit({"tasks": {"x": {"op": "sleep", "args": [300, 1]}}, "targets": ["x"]})
+        wait_for("the job to run", lambda: c.job(job)["state"] == "JOB_RUNNING", 30)
+        redis, scheduler = c.pids("redis-server")[0], c.pids("mr-scheduler")[0]
+        answers = []
+        os.kill(redis, signal.SIGSTOP)
+        try:
+            self.assert_unavailable(c, "Cancel", job)
+            cancel = threading.Thread(target=lambda: answers.append(c.call("POST", f"/v1/jobs/{job}:cancel", {})))
+            cancel.start()
+            time.sleep(1)
+            self.assertEqual(answers, [])
+        finally:
+            os.kill(redis, signal.SIGCONT)
+        cancel.join(30)
+        os.kill(scheduler, signal.SIGKILL)
+        self.assertEqual(answers[0]["state"], "JOB_CANCELLED")
+        self.assertEqual(c.wait(job, 60)["state"], "JOB_CANCELLED")
+
+    def assert_unavailable(self, c, method, job):
+        """With a deadline of 2 s, shortly before which the scheduler says so itself."""
+        try:
+            import grpc
+        except ImportError:
+            return
+        with grpc.insecure_channel(c.scheduler) as channel:
+            call = channel.unary_unary(f"/millrace.v1.Jobs/{method}", lambda text: b"\x0a" + bytes([len(text)]) + text.encode(),
+                                       lambda data: data)
+            begin = time.monotonic()
+            with self.assertRaises(grpc.RpcError) as e:
+                call(job, timeout=2, metadata=[("authorization", f"Bearer {c.secret()}")])
+            self.assertEqual(e.exception.code(), grpc.StatusCode.UNAVAILABLE, e.exception)
+            self.assertIn("ask again", e.exception.details())
+            self.assertGreater(time.monotonic() - begin, 1.5)
+
+    def test_what_was_answered_holds_after_the_scheduler_dies(self):
+        c = self.start()
+        slow = {"tasks": {"x": {"op": "test.record", "args": [7, 2]}}, "targets": ["x"]}
+        done, job = c.submit({"tasks": {"x": {"op": "inc", "args": [1]}}, "targets": ["x"]}), c.submit(slow)
+        self.assertEqual(c.wait(done)["state"], "JOB_DONE")
+        self.assertEqual(c.call("POST", f"/v1/jobs/{job}:cancel", {})["state"], "JOB_CANCELLED")
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        self.assertEqual(c.wait(job, 60)["state"], "JOB_CANCELLED")
+        self.assertEqual(c.request("DELETE", f"/v1/jobs/{done}")[0], 200)
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        self.assertEqual(c.wait(job, 60)["state"], "JOB_CANCELLED")
+        status, _, body = c.request("GET", f"/v1/jobs/{done}")
+        self.assertEqual(status, 404)
+        self.assertIn(b"forgotten", body)
+        self.assertEqual(c.request("DELETE", f"/v1/jobs/{done}")[0], 200)  # asking again does no harm
+        for _ in range(2):
+            self.assertEqual(c.call("POST", f"/v1/jobs/{job}:retry", {})["state"], "JOB_RUNNING")
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        self.assertEqual(c.wait(job, 60)["state"], "JOB_DONE")
+        self.assertEqual(c.value(job, "x"), 7)
+        self.assertEqual(c.call("POST", f"/v1/jobs/{job}:retry", {})["state"], "JOB_DONE")
+
     def test_the_gateway_restarted(self):
         c = self.start()
         job = c.submit(layered(100, 10, seconds=0.02))
