@@ -1,8 +1,9 @@
 /* Claims: who keeps whose value. A task claims its inputs from the time it is planned until it is
  * done. An op by reference puts ids of its inputs into its result, so that its task goes on
- * claiming them for as long as its own value stands; those that are objects, if it was read back
- * from the journal, which has no others. What nobody claims any more is released, and with it its
- * own claims: a walk, with the stack of the arena. */
+ * claiming them for as long as its own value stands; those that have a value, if it was read back
+ * from the journal, which has only the objects among them: the bytes of others stand in the result.
+ * What nobody claims any more is released, and with it its own claims: a walk, with the arena's
+ * stack. */
 #include "services/scheduler/core_do.h"
 
 bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task)
@@ -19,7 +20,7 @@ bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)
 
 static bool is_claimed(const struct mr_sched *s, uint32_t claims, uint32_t input)
 {
-    return claims == CLAIM_ALL || (claims == CLAIM_OBJECTS && mr_sc_is_object(s, input));
+    return claims == CLAIM_ALL || (claims == CLAIM_VALUES && is_done(&s->tasks[input]));
 }
 
 uint32_t mr_sc_claimers(const struct mr_sched *s, uint32_t task)
@@ -112,16 +113,27 @@ void mr_sc_claim_stale(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* `task` is done again, for the sake of others. If its value is an object now and was not before,
- * who has the bytes of that one claims this, too. */
+/* `task` has a value again: what was read back and refers to it claims it, too. */
 void mr_sc_claim_again(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
-    if (!(j->flags & J_REFERS) || !mr_sc_is_object(s, task)) return;
+    if (!(j->flags & J_REFERS)) return;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)
-        s->tasks[task].consumers += s->tasks[j->base + d[i]].claims == CLAIM_OBJECTS;
+        s->tasks[task].consumers += s->tasks[j->base + d[i]].claims == CLAIM_VALUES;
+}
+
+/* Released when the journal was read back, because only its bytes are part of something. */
+bool mr_sc_is_part(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    if (!(j->flags & J_REFERS) || s->tasks[task].state != MR_TASK_RELEASED) return false;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (s->tasks[j->base + d[i]].claims == CLAIM_VALUES) return true;
+    return false;
 }
 
 bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task)

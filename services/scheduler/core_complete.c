@@ -225,13 +225,15 @@ static void adopt_row(
         row_ok(s, task, r);
         if (!is_done(t)) return; /* nobody needs it */
         t->flags |= T_SEEN;
-    } else if (is_lost_target(t, j)) {
+    } else if (is_lost_target(t, j) ||
+               (r->inline_bytes && !(j->flags & J_STOPPED) && mr_sc_is_part(s, task))) {
         uint32_t value = mr_sc_value_new(s, task);
         fill(s, value, r);
         mr_sc_value_keep(s, value, r->worker);
         mr_sc_value_hold(s, &s->values[value]);
         mr_sc_task_move(s, task, MR_TASK_WAITING);
         mr_sc_task_move(s, task, MR_TASK_DONE);
+        mr_sc_claim_again(s, task);
         t->flags |= T_SEEN;
     } else {
         return;

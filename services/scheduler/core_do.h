@@ -68,8 +68,9 @@ void mr_sc_value_check(const struct mr_sched *s);
 
 /* core_claim.c: who keeps whose value */
 bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task);
-bool mr_sc_is_object(const struct mr_sched *s, uint32_t task);    /* its value is one */
-bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task);    /* it refers to no value */
+bool mr_sc_is_object(const struct mr_sched *s, uint32_t task); /* its value is one */
+bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task); /* it refers to no value */
+bool mr_sc_is_part(const struct mr_sched *s, uint32_t task);
 uint32_t mr_sc_claimers(const struct mr_sched *s, uint32_t task); /* counted */
 void mr_sc_claim_all(struct mr_sched *s, uint32_t task);          /* all inputs */
 void mr_sc_claim_gone(struct mr_sched *s, uint32_t task);         /* one less on it */

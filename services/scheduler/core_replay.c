@@ -123,7 +123,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     uint32_t v = mr_sc_value_new(s, j->base + index);
     t->claims = CLAIM_NONE;
     if (mark & RECORD_REFERS) {
-        t->claims = CLAIM_OBJECTS;
+        t->claims = CLAIM_VALUES;
         j->flags |= J_REFERS;
     }
     s->values[v].attempt = attempt;

@@ -44,8 +44,8 @@ enum task_flag {
 /* Which of its inputs a task claims: those have it among their consumers. */
 enum claim {
     CLAIM_NONE,
-    CLAIM_OBJECTS, /* those that are objects: it was read back, and its value refers to them */
-    CLAIM_ALL,     /* it is unfinished, or its value refers to them */
+    CLAIM_VALUES, /* those that have one: it was read back, and its value refers to them */
+    CLAIM_ALL,    /* it is unfinished, or its value refers to them */
 };
 
 struct task { /* one cache line */

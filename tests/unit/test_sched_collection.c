@@ -325,6 +325,30 @@ static void a_restart_adopts_collection_and_parts_of_a_running_job_in_any_order(
     assert_int_equal(rig_held(m.r), 0);
 }
 
+static void a_restart_keeps_a_small_part_that_its_worker_has(void **state)
+{
+    (void)state;
+    struct made m = begin(parts_and_whole);
+    m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
+    rig_done_bytes(m.r, m.w, m.job, "p1", 10);
+    m.c = rig_done_object(m.r, m.w, m.job, "c");
+    rig_crash(m.r); /* the journal has c and p0 */
+    rig_store(m.r, STORE, "n");
+    assert_int_equal(rig_state(m.r, m.job, "p1"), MR_TASK_RELEASED);
+    const struct mr_sched_run run = {m.job, 1};
+    uint32_t index = rig_index(m.r, m.job, "p1"), attempt = 1, bytes = 10;
+    struct mr_sched_register more = {.incarnation = m.w.incarnation, .epoch = 1};
+    more.holding = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},
+        .inline_bytes = &bytes,
+        .inline_data = MR_STR("0123456789")};
+    const struct rig_spec spec = {.name = "w", .slots = 4, .store = STORE};
+    m.w = rig_join_as(m.r, &spec, &more);
+    assert_int_equal(rig_count(m.r, SAID_ADOPT, m.w, m.job, "p1"), 1);
+    assert_int_equal(rig_state(m.r, m.job, "p1"), MR_TASK_DONE);
+    assert_int_equal(rig_ask(m.r, MR_SCHED_FORGET, m.job), MR_OK);
+    assert_null(mr_sched_leftover(m.r->s));
+}
+
 static void another_jobs_join_holds_the_parts_through_the_source(void **state)
 {
     (void)state;
@@ -393,6 +417,7 @@ int main(void)
         RIG_TEST(a_restart_finds_the_parts_in_their_store_when_their_worker_is_gone),
         RIG_TEST(a_restart_with_the_collection_alone_makes_the_parts_and_it_again),
         RIG_TEST(a_restart_adopts_collection_and_parts_of_a_running_job_in_any_order),
+        RIG_TEST(a_restart_keeps_a_small_part_that_its_worker_has),
         RIG_TEST(another_jobs_join_holds_the_parts_through_the_source),
         RIG_TEST(cancelling_the_source_leaves_a_join_its_parts),
     };
