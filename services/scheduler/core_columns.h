@@ -63,3 +63,10 @@ struct mr_sched_missing {
     uint32_t input;
     struct mr_str why;
 };
+
+/* The task that submits a job of its own. It must be running; it leaves its slot. */
+struct mr_sched_parent {
+    mr_job_id job; /* 0: none */
+    uint32_t index;
+    uint32_t attempt;
+};

@@ -79,13 +79,6 @@ struct mr_sched_resolved {
     uint64_t store; /* incarnation of a store that has it; 0: unknown, ask any */
 };
 
-/* The task that submits a job of its own. It must be running; it leaves its slot. */
-struct mr_sched_parent {
-    mr_job_id job; /* 0: none */
-    uint32_t index;
-    uint32_t attempt;
-};
-
 struct mr_sched_submit {
     uint64_t ticket;
     struct mr_graph *graph;    /* given: the core frees it */

@@ -88,8 +88,7 @@ struct mr_worker_event {
 };
 
 enum mr_worker_effect_kind {
-    MR_WORKER_START, /* give `strand` to its slot, after what that slot has; lent until all its
-                        items are reported or cut */
+    MR_WORKER_START, /* give `strand` to its slot; lent until all its items are reported or cut */
     MR_WORKER_TAKE,  /* cut: items >= keep that have not started do not start; CUT answers */
     MR_WORKER_STOP,  /* set the cancel flag of one item, started or not */
     MR_WORKER_MOVE,  /* what runs in slot `from` leaves it: the executors of both change places */
@@ -107,8 +106,7 @@ struct mr_worker_effect {
     union {
         struct mr_strand *strand; /* START */
         struct {
-            uint32_t strand;
-            uint32_t at; /* TAKE: keep; STOP: the item */
+            uint32_t strand, at; /* TAKE: keep; STOP: the item */
         } item;
         struct { /* MOVE: to a place of long-running tasks, which is free */
             uint32_t from, to;

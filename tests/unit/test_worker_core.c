@@ -683,119 +683,6 @@ static void what_has_begun_is_not_asked_for_again_and_again(void **state)
     assert_true(mr_worker_deadline(r->w) > r->now);
 }
 
-static void leave(struct rig *r, uint32_t index, uint32_t attempt)
-{
-    rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, index, attempt);
-    rig_deliver(r);
-    rig_turn(r);
-}
-
-static struct mr_strand *strand_with(struct rig *r, uint32_t index)
-{
-    for (uint32_t i = 0; i < r->strands_count; i++)
-        for (uint32_t k = r->strands[i]->reported; k < r->strands[i]->count; k++)
-            if (r->strands[i]->items[k].index == index) return r->strands[i];
-    return NULL;
-}
-
-static void a_task_that_leaves_its_slot_makes_room_for_another(void **state)
-{
-    struct rig *r = *state;
-    for (uint32_t i = 0; i < 3; i++)
-        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
-    rig_deliver(r);
-    rig_turn(r);
-    assert_int_equal(r->strands_count, 2);
-    uint32_t slot = strand_with(r, 0)->slot;
-    leave(r, 0, 1);
-    assert_int_equal(r->moves, 1);
-    assert_int_equal(r->left, 1);
-    assert_true(strand_with(r, 0)->slot >= 2);
-    assert_int_equal(strand_with(r, 2)->slot, slot);
-    leave(r, 0, 1); /* said again, not done again */
-    assert_int_equal(r->moves, 1);
-    assert_int_equal(r->left, 2);
-    while (r->strands_count)
-        rig_run(r, 0, MR_STRAND_DONE);
-    rig_turn(r);
-    assert_int_equal(r->done_count, 3);
-}
-
-static void what_stands_behind_a_task_that_leaves_is_taken_back_first(void **state)
-{
-    struct rig *r = *state;
-    for (uint32_t i = 0; i < 400; i++)
-        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
-    rig_deliver(r);
-    rig_turn(r);
-    struct mr_strand *s = strand_with(r, 0);
-    uint32_t slot = s->slot;
-    assert_true(s->count > 1);
-    leave(r, 0, 1);
-    rig_turn(r);
-    assert_int_equal(r->moves, 1);
-    assert_int_equal(r->left, 1);
-    assert_ptr_equal(strand_with(r, 0), s);
-    assert_int_equal(s->count, 1);
-    assert_true(s->slot >= 2);
-    assert_int_equal(strand_with(r, 1)->slot, slot);
-    while (r->strands_count) {
-        rig_run(r, r->strands_count - 1, MR_STRAND_DONE); /* the one that left ends last */
-        rig_turn(r);
-    }
-    assert_int_equal(r->done_count, 400);
-}
-
-static void a_cancelled_task_that_left_its_slot_is_stopped(void **state)
-{
-    struct rig *r = *state;
-    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
-    rig_deliver(r);
-    rig_turn(r);
-    leave(r, 0, 1);
-    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
-    rig_deliver(r);
-    rig_turn(r);
-    assert_int_equal(r->stops, 1);
-    rig_run(r, 0, MR_STRAND_STOPPED);
-    rig_turn(r);
-    assert_int_equal(r->done[0].outcome, MR_WS_CANCELLED);
-}
-
-static void what_left_its_slot_is_said_again_to_a_new_scheduler(void **state)
-{
-    struct rig *r = *state;
-    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
-    rig_deliver(r);
-    rig_turn(r);
-    leave(r, 0, 1);
-    assert_int_equal(r->left, 1);
-    r->connected = false;
-    rig_event(r, MR_WORKER_DISCONNECTED);
-    rig_connect(r);
-    assert_int_equal(r->queued, 1);
-    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 0, 1);
-    rig_register(r, 9);
-    assert_int_equal(r->left, 2);
-    assert_int_equal(r->moves, 1);
-}
-
-static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
-{
-    struct rig *r = *state;
-    rig_task(r, RIG_JOB, 0, 1, OP_ROLE, NULL);
-    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(7)); /* waits */
-    rig_deliver(r);
-    rig_turn(r);
-    leave(r, 0, 1);
-    assert_int_equal(r->left, 1);
-    leave(r, 1, 1);
-    leave(r, 0, 2);
-    leave(r, 99, 1);
-    assert_int_equal(r->left, 1);
-    assert_int_equal(r->moves, 0);
-}
-
 static void columns_that_do_not_belong_together_are_refused(void **state)
 {
     struct rig *r = *state;
@@ -859,11 +746,6 @@ int main(void)
         TEST(what_is_over_the_limit_goes_back),
         TEST(something_urgent_takes_back_what_waits_in_strands),
         TEST(what_has_begun_is_not_asked_for_again_and_again),
-        TEST(a_task_that_leaves_its_slot_makes_room_for_another),
-        TEST(what_stands_behind_a_task_that_leaves_is_taken_back_first),
-        TEST(a_cancelled_task_that_left_its_slot_is_stopped),
-        TEST(what_left_its_slot_is_said_again_to_a_new_scheduler),
-        TEST(only_what_runs_can_leave_and_what_is_long_has_left),
         TEST(columns_that_do_not_belong_together_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
