@@ -44,15 +44,11 @@ bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class
     return c->any_worker || is_named(w, c);
 }
 
-/* Has this worker a place for one more: of unknown length one a slot, else as much as its queue
- * should hold, and two a slot however long they are, so that the next one's inputs come in time. */
-bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
+/* Of unknown length one a slot, else as much as its queue should hold, and two a slot however long
+ * they are, so that the next one's inputs come in time. */
+static bool has_place(const struct mr_sched *s, const struct worker *w, const struct task *t)
 {
-    const struct worker *w = &s->workers[worker];
     const struct class *c = &s->classes[t->class];
-    const struct mr_sched_batch *b = &s->fx->worker[worker];
-    if (!mr_sc_load_is_usable(w)) return false;
-    if (b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->resources_count; r++)
             if (c->need[r] && w->taken[r] + c->need[r] > 2 * w->capacity[r]) return false;
@@ -61,6 +57,25 @@ bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task
     if (!s->ops[c->op].estimate_ns) return w->unknown < w->slots;
     if (sent >= w->slots * SLOT_QUEUE_MAX) return false;
     return sent < 2 * w->slots || w->queue_ns < s->config.queue * w->slots;
+}
+
+/* Does all that was sent there wait for its inputs? Then it may be for just the task that seeks a
+ * place, and the queue would stay full for ever. */
+static bool has_only_waiting(const struct mr_sched *s, const struct worker *w)
+{
+    for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
+        if (s->tasks[t].state == MR_TASK_RUNNING) return false;
+    return true;
+}
+
+/* Has this worker a place for one more? */
+bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
+{
+    const struct worker *w = &s->workers[worker];
+    const struct mr_sched_batch *b = &s->fx->worker[worker];
+    if (!mr_sc_load_is_usable(w)) return false;
+    if (b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
+    return has_place(s, w, t) || (t->state == MR_TASK_READY && has_only_waiting(s, w));
 }
 
 bool mr_sc_is_universal(const struct mr_sched *s, const struct task *t)
