@@ -174,6 +174,8 @@ int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolv
 
 /* core_join.c: keys shared by the jobs of a namespace */
 int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e);
+int mr_sc_join_again(struct mr_sched *s, uint32_t job); /* to be retried */
+void mr_sc_join_settle(struct mr_sched *s, uint32_t job);
 uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task); /* tasks joined to this one */
 void mr_sc_join_done(struct mr_sched *s, uint32_t source);     /* it has its value */
 void mr_sc_join_failed(struct mr_sched *s, uint32_t source);   /* it never will */

@@ -252,10 +252,12 @@ static void finish_sweep(struct mr_sched *s, uint32_t job)
     j->flags &= ~(uint32_t)J_SWEEPING;
 }
 
-static void retry(struct mr_sched *s, uint32_t job)
+static int retry(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     finish_sweep(s, job);
+    int err = mr_sc_join_again(s, job);
+    if (err) return err;
     j->flags &= ~(uint32_t)J_STOPPED;
     j->flags |= J_RETRIED;
     if (j->has_error) mr_sc_story_fini(&j->error);
@@ -269,7 +271,9 @@ static void retry(struct mr_sched *s, uint32_t job)
     s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
     mr_sc_journal_state(s, job);
     mr_sc_plan(s, job);
+    mr_sc_join_settle(s, job);
     if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
+    return MR_OK;
 }
 
 static void cancel(struct mr_sched *s, uint32_t job, struct mr_str reason)
@@ -312,7 +316,8 @@ static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sche
     }
     if (ev->type == MR_SCHED_RETRY) {
         bool is_over = j->state == MR_JOB_FAILED || j->state == MR_JOB_CANCELLED;
-        if (is_over) retry(s, job);
+        if (is_over && retry(s, job))
+            return "a key of its namespace that it refers to is not there any more";
         if (is_over || j->flags & J_RETRIED) return NULL;
         return is_running ? "the job has not ended; cancel it first"
                           : "the job is done; there is nothing to retry";

@@ -59,6 +59,11 @@ static void enter(struct mr_sched *s, uint32_t task)
     mr_index_add(&s->key_index, name_hash(name_of(s, task)), task, name_rehash, s);
 }
 
+static bool is_alias(const struct mr_sched *s, uint32_t task)
+{
+    return job_of(s, task)->graph->kind[index_of(s, task)] == MR_NODE_ALIAS;
+}
+
 uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task)
 {
     uint32_t n = 0;
@@ -124,7 +129,7 @@ static void part(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     mr_sc_join_leave(s, task);
     if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) return;
-    if (job_of(s, task)->graph->kind[index_of(s, task)] == MR_NODE_ALIAS) {
+    if (is_alias(s, task)) {
         struct story st = mr_sc_story_make(
             s, task, 9, MR_STR("the job that defines this key has no value for it"), NULL);
         mr_sc_task_fail(s, task, &st);
@@ -151,6 +156,10 @@ void mr_sc_join_done(struct mr_sched *s, uint32_t source)
         struct mr_str passing = s->passing;
         mr_sc_task_done(s, task, NONE);
         s->passing = passing;
+        if (is_alias(s, task) && is_done(t)) { /* nothing can make it again */
+            t->flags |= T_FIXED;
+            job_of(s, task)->counts[MR_TASK_DONE]--;
+        }
     }
 }
 
@@ -179,18 +188,18 @@ static int join_one(struct mr_sched *s, uint32_t task, uint32_t source, struct m
 {
     struct job *j = job_of(s, task);
     struct task *t = &s->tasks[task];
-    bool is_alias = j->graph->kind[index_of(s, task)] == MR_NODE_ALIAS;
+    bool is_ref = is_alias(s, task);
     const struct task *from = &s->tasks[source];
-    if (is_done(t) && !is_alias) return MR_OK; /* a literal, or found by its persisted name */
+    if (is_done(t) && !is_ref) return MR_OK; /* a literal, or found by its persisted name */
     bool has_value = is_done(from) && from->value != NONE;
     if (has_value && copy_value(s, task, source, (struct mr_str){0})) {
-        if (!is_alias) mr_sc_task_move(s, task, MR_TASK_DONE);
+        if (!is_ref) mr_sc_task_move(s, task, MR_TASK_DONE);
         link_to(s, task, source);
         j->joined++;
         return MR_OK;
     }
     if (is_unfinished(from)) {
-        if (is_alias) {
+        if (is_ref) {
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
         }
@@ -198,11 +207,26 @@ static int join_one(struct mr_sched *s, uint32_t task, uint32_t source, struct m
         j->joined++;
         return MR_OK;
     }
-    if (!is_alias) return MR_OK; /* released: it is made again here */
+    if (!is_ref) return MR_OK; /* released: it is made again here */
     struct name n = name_of(s, task);
     return mr_fail(e, MR_ENOENT,
         "key \"%.*s\": its value in namespace \"%.*s\" is not kept any more", MR_STR_ARG(n.key),
         MR_STR_ARG(n.name_space));
+}
+
+/* Its value was read back from the journal. If it is the source's, that still holds it for both. */
+static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
+{
+    const struct task *t = &s->tasks[task];
+    if (t->value >= LITERAL) return false;
+    const struct value *v = &s->values[t->value];
+    uint32_t from = source == NONE ? NONE : s->tasks[source].value;
+    if (v->kind == V_OBJECT && from < LITERAL && s->values[from].kind == V_OBJECT &&
+        mr_object_id_eq(v->object, s->values[from].object)) {
+        link_to(s, task, source);
+        job_of(s, task)->joined++;
+    }
+    return is_alias(s, task);
 }
 
 int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
@@ -212,8 +236,8 @@ int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
     if (!g->job.name_space.n) return MR_OK;
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         uint32_t task = j->base + i;
-        bool is_alias = g->kind[i] == MR_NODE_ALIAS;
-        if (!is_alias && g->kind[i] != MR_NODE_TASK && g->kind[i] != MR_NODE_LITERAL) continue;
+        bool is_ref = g->kind[i] == MR_NODE_ALIAS;
+        if (!is_ref && g->kind[i] != MR_NODE_TASK && g->kind[i] != MR_NODE_LITERAL) continue;
         if (g->kind[i] == MR_NODE_TASK && !mr_graph_is_pure(g, i)) continue;
         struct name n = name_of(s, task);
         uint32_t source = find(s, n);
@@ -221,7 +245,8 @@ int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
             (void)mr_index_remove(&s->key_index, name_hash(n), source);
             source = NONE;
         }
-        if (source == NONE && is_alias)
+        if (read_back(s, task, source)) continue;
+        if (source == NONE && is_ref)
             return mr_fail(e, MR_ENOENT,
                 "key \"%.*s\" is defined neither in this job nor by another of namespace \"%.*s\"",
                 MR_STR_ARG(n.key), MR_STR_ARG(n.name_space));
@@ -230,12 +255,52 @@ int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
             continue;
         }
         const struct mr_graph *other = job_of(s, source)->graph;
-        if (!is_alias && !mr_graph_hash_eq(g->hash[i], other->hash[index_of(s, source)]))
+        if (!is_ref && !mr_graph_hash_eq(g->hash[i], other->hash[index_of(s, source)])) {
+            /* accepted while the key was free, and its first owner was retried since */
+            if (j->flags & J_HELD_BACK) continue;
             return refuse_other(s, task, source, e);
+        }
         int err = join_one(s, task, source, e);
         if (err) return err;
+        bool is_made_here = !is_ref && !(s->tasks[task].flags & T_JOINED);
+        if (is_made_here && s->tasks[source].state == MR_TASK_RELEASED) {
+            (void)mr_index_remove(&s->key_index, name_hash(n), source);
+            enter(s, task); /* who comes next finds the value here */
+        }
     }
     return MR_OK;
+}
+
+/* A failed job is retried: what it refers to must be there again. Nothing changes on failure. */
+int mr_sc_join_again(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
+        uint32_t task = j->base + i;
+        if (!is_alias(s, task) || is_done(&s->tasks[task])) continue;
+        uint32_t source = find(s, name_of(s, task));
+        bool is_there = source != NONE && !is_free_again(s, source) &&
+                        (is_unfinished(&s->tasks[source]) || is_done(&s->tasks[source]));
+        if (!is_there) return MR_ESTATE;
+    }
+    for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
+        uint32_t task = j->base + i;
+        if (is_alias(s, task) && !is_done(&s->tasks[task]) && !(s->tasks[task].flags & T_JOINED))
+            link_to(s, task, find(s, name_of(s, task)));
+    }
+    return MR_OK;
+}
+
+/* Once it is planned: what is there already need not be waited for. */
+void mr_sc_join_settle(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    for (uint32_t i = 0; i < j->graph->nodes_count && j->state <= MR_JOB_RUNNING; i++) {
+        uint32_t task = j->base + i;
+        if (!(s->tasks[task].flags & T_JOINED) || !is_unfinished(&s->tasks[task])) continue;
+        if (is_done(&s->tasks[s->join_source[task] - 1]))
+            mr_sc_join_done(s, s->join_source[task] - 1);
+    }
 }
 
 /* The keys of an ended job that was read back from the journal. */
@@ -248,7 +313,9 @@ void mr_sc_join_enter(struct mr_sched *s, uint32_t job)
         uint32_t task = j->base + i;
         bool is_value = g->kind[i] == MR_NODE_LITERAL ||
                         (g->kind[i] == MR_NODE_TASK && is_done(&s->tasks[task]));
-        if (is_value && find(s, name_of(s, task)) == NONE) enter(s, task);
+        uint32_t source = find(s, name_of(s, task));
+        if (source != NONE && source != task) (void)read_back(s, task, source);
+        if (is_value && source == NONE) enter(s, task);
     }
 }
 

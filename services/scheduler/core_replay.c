@@ -361,7 +361,9 @@ static void settle_running(struct mr_sched *s, uint32_t job)
 static void count_as_held(struct mr_sched *s)
 {
     for (uint32_t i = 0; i < s->values_top; i++)
-        if (s->values[i].kind == V_OBJECT && s->values[i].store) s->values[i].flags |= V_HELD;
+        if (s->values[i].kind == V_OBJECT && s->values[i].store &&
+            !(s->tasks[s->values[i].task].flags & T_JOINED))
+            s->values[i].flags |= V_HELD;
 }
 
 void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
@@ -370,7 +372,6 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
     s->is_recovered = true;
     s->is_recovering = true;
     mr_buf_fini(&s->recovered);
-    count_as_held(s);
     for (uint32_t i = 0; i < s->workers_top; i++)
         if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
     s->lease_check_at = mr_time_after(s->now, s->config.lease);
@@ -384,6 +385,7 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
         settle_ended(s, j);
         mr_sc_join_enter(s, i);
     }
+    count_as_held(s);
     s->progress_at = s->keep_at = s->now;
     s->has_work = true;
     mr_sc_recover_tick(s);
