@@ -7,6 +7,10 @@
 #include <stdio.h>
 
 #define WAITS_MAX 100 /* for a task that submits a job */
+#define REFUSALS_MAX 10
+#define CODE_DEADLINE 4
+#define CODE_INTERNAL 13
+#define CODE_DATA_LOSS 15
 
 static struct mr_graph *copy_of(const struct mr_graph *g)
 {
@@ -36,7 +40,7 @@ static struct mr_sched_parent some_parent(struct sim *s)
 void sim_client_submit(struct sim *s, uint32_t spec)
 {
     struct sim_spec *x = &s->specs[spec];
-    if (x->is_accepted) return;
+    if (x->is_accepted || x->is_given_up) return;
     struct mr_sched_parent parent = {0};
     if (spec % 4 == 3 && s->sched && x->asked_life != s->life) parent = some_parent(s);
     if (spec % 4 == 3 && !parent.job.v && x->waits < WAITS_MAX) {
@@ -53,6 +57,11 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     ev.submit.body_hash = (mr_graph_hash){spec, 1};
     ev.submit.parent = parent;
     s->count.children += parent.job.v != 0;
+    struct mr_sched_resolved found[SHARED_MAX];
+    ev.submit.resolved_count = sim_names_resolve(s, x->graph, found);
+    ev.submit.resolved = found;
+    mr_object_id wrong = {found[0].object.maker, 1};
+    if (ev.submit.resolved_count && s->plant == PLANT_NAME) found[0].object = wrong;
     sim_say(s, "client submits job %" PRIu32 " of %" PRIu32 " nodes", spec, x->graph->nodes_count);
     sim_sched_step(s, &ev);
 }
@@ -89,6 +98,14 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
         x->asked_life = 0; /* and again */
         return;
     }
+    if (n->code && sim_shared_is_refused(s, x->graph, n->code)) {
+        sim_say(s, "job %" PRIu32 " is refused: %.*s", spec, (int)MR_MIN(n->text_bytes, 120u),
+            s->fx.text.p + n->text_at);
+        x->asked_life = 0;
+        x->is_given_up = ++x->refusals > REFUSALS_MAX;
+        s->count.refused_jobs++;
+        return;
+    }
     if (n->code)
         sim_fail(s, "the submission of %" PRIu32 " is refused: %.*s", spec, (int)n->text_bytes,
             s->fx.text.p + n->text_at);
@@ -99,6 +116,9 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
     if (!sim_job_of(s, x->id)) sim_fail(s, "I7: a job is accepted and cannot be found");
     if (x->cancel_after)
         sim_push(s, x->cancel_after, (struct sim_ev){.kind = EV_CLIENT, .a = spec});
+    if (x->forget_after)
+        sim_push(
+            s, x->forget_after, (struct sim_ev){.kind = EV_CLIENT, .a = spec, .b = WISH_FORGET});
 }
 
 /* One value of a target as a reader got it. */
@@ -112,9 +132,9 @@ static void see(struct sim *s, struct sim_job *j, uint32_t index, uint64_t value
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " has a wrong value", index, j->id);
     if (t->fate == FATE_MUST)
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " has a value, and cannot", index, j->id);
+    if (!t->has_seen || t->seen != value) t->seen_losses = s->losses;
     t->has_seen = true;
     t->seen = value;
-    t->seen_losses = s->losses;
 }
 
 /* Reads a target that was said to be readable, unless it was lost since. */
@@ -133,7 +153,8 @@ static void read_value(struct sim *s, struct sim_job *j, uint32_t index)
         struct mr_str address;
         bool is_alive;
         (void)mr_sched_store(s->sched, v.store, &store, &node, &address, &is_alive);
-        bool has = sim_object_has(s, v.object.number, store);
+        bool has = store ? sim_object_has(s, v.object.number, store)
+                         : sim_object_is_somewhere(s, v.object.number);
         if (has) see(s, j, index, s->objects[v.object.number].value);
         if (!has && s->losses == 0)
             sim_fail(s, "I16: the store has not the object of key %" PRIu32, index);
@@ -147,13 +168,41 @@ static void read_value(struct sim *s, struct sim_job *j, uint32_t index)
     mr_buf_fini(&bytes);
 }
 
-static bool has_excuse(struct sim *s, struct sim_job *j)
+/* May this task have been convicted of killing workers? Exactly if it ran when three of them died;
+ * but where a link broke or a worker slept too long, the scheduler can only guess who ran. */
+static bool may_be_convicted(const struct sim *s, const struct sim_task *t)
+{
+    bool is_exact = !s->count.sleeps && !s->count.disconnects && !s->count.crashes &&
+                    !s->count.stores && !s->count.retired;
+    return is_exact ? t->deaths >= 3 : s->losses >= 3;
+}
+
+static bool has_alias(const struct mr_graph *g)
+{
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        if (g->kind[i] == MR_NODE_ALIAS) return true;
+    return false;
+}
+
+/* Is the reason that a job gives for its failure one that it can have? */
+static bool has_excuse(struct sim *s, struct sim_job *j, const struct mr_sched_error *e)
 {
     const struct mr_graph *g = s->specs[j->spec].graph;
-    if (g->job.deadline) return true;
+    if (e->index == MR_NODE_NONE)
+        return e->code == CODE_DEADLINE ? g->job.deadline != 0 : has_alias(g);
+    const struct sim_task *t = &j->task[e->index];
+    if (e->code == CODE_INTERNAL) return may_be_convicted(s, t);
+    if (e->code == CODE_DATA_LOSS) return s->losses > 0;
+    return t->own != FATE_OK;
+}
+
+/* One of its targets, of no bad fate of its own, has no value: is there a task to blame? */
+static bool may_fall(struct sim *s, struct sim_job *j)
+{
+    const struct mr_graph *g = s->specs[j->spec].graph;
     for (uint32_t i = 0; i < g->nodes_count; i++)
-        if (j->task[i].fate != FATE_OK || j->task[i].deaths >= 1) return true;
-    return s->count.sleeps > 0 || s->count.disconnects > 0;
+        if (may_be_convicted(s, &j->task[i])) return true;
+    return g->job.deadline || has_alias(g);
 }
 
 static bool is_orphan(struct sim *s, const struct mr_sched_job_info *info)
@@ -181,9 +230,9 @@ static void ended(struct sim *s, struct sim_job *j, const struct mr_sched_job_in
                 sim_fail(s, "job %" PRIx64 " is done, and must fail", j->id);
     } else if (info->state == MR_JOB_FAILED) {
         s->count.jobs_failed++;
-        if (!has_excuse(s, j))
-            sim_fail(s, "job %" PRIx64 " failed without a reason: %.*s", j->id,
-                MR_STR_ARG(info->error.message));
+        if (!info->has_error || !has_excuse(s, j, &info->error))
+            sim_fail(s, "job %" PRIx64 " failed without a reason: task %" PRIu32 ", %d, %.*s",
+                j->id, info->error.index, info->error.code, MR_STR_ARG(info->error.message));
         bool again = s->specs[j->spec].wants_retry && !j->was_retried && !s->is_forgetting;
         if (again)
             sim_push(s, sim_below(s, MR_SECOND),
@@ -221,24 +270,33 @@ void sim_client_note(struct sim *s, const struct mr_sched_note *n)
     if (n->type == MR_NOTE_TARGET_BYTES)
         see(s, j, n->index, sim_value_of_pack(mr_str_of(s->fx.text.p + n->text_at, n->text_bytes)));
     if (n->type == MR_NOTE_TARGET_FAILED && !n->code && j->task[n->index].fate == FATE_OK &&
-        !has_excuse(s, j))
+        !may_fall(s, j))
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " failed without a reason", n->index, j->id);
 }
 
-/* What somebody planned to ask for: a cancel, or (b) a retry. */
+/* What somebody planned to ask for. */
 void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish)
 {
-    bool retry = wish == WISH_RETRY;
+    static const char *const words[] = {"cancels", "retries", "forgets"};
+    static const enum mr_sched_event_type types[] = {
+        MR_SCHED_CANCEL, MR_SCHED_RETRY, MR_SCHED_FORGET};
     struct sim_spec *x = &s->specs[spec];
     struct sim_job *j = x->is_accepted ? sim_job_of(s, x->id) : NULL;
     if (!j || !s->sched || s->is_forgetting) return;
-    if (retry && j->final != MR_JOB_FAILED) return;
-    if (retry)
-        j->was_retried = true;
-    else
-        j->was_cancelled = true;
-    sim_say(s, "client %s job %" PRIx64, retry ? "retries" : "cancels", j->id);
-    request(s, retry ? MR_SCHED_RETRY : MR_SCHED_CANCEL, j->id);
+    if (wish == WISH_RETRY && j->final != MR_JOB_FAILED) return;
+    if (wish == WISH_FORGET && !j->final) return;
+    j->was_retried |= wish == WISH_RETRY;
+    j->was_cancelled |= wish == WISH_CANCEL;
+    j->may_be_gone |= wish == WISH_FORGET; /* unless another job holds its keys */
+    sim_say(s, "client %s job %" PRIx64, words[wish], j->id);
+    request(s, types[wish], j->id);
+}
+
+static bool is_gone(const struct sim *s, uint64_t id)
+{
+    for (uint32_t i = 0; i < s->jobs_count; i++)
+        if (s->jobs[i].id == id) return s->jobs[i].may_be_gone;
+    return false;
 }
 
 bool sim_client_is_content(struct sim *s)
@@ -247,9 +305,10 @@ bool sim_client_is_content(struct sim *s)
     if (!s->sched) return false;
     for (uint32_t i = 0; i < s->specs_count; i++) {
         const struct sim_spec *x = &s->specs[i];
+        if (x->is_given_up) continue;
         if (!x->is_accepted) return false;
         if (!mr_sched_job(s->sched, (mr_job_id){x->id}, &info)) {
-            if (s->is_forgetting) continue;
+            if (s->is_forgetting || is_gone(s, x->id)) continue;
             sim_fail(s, "I7: the accepted job %" PRIx64 " is not there any more", x->id);
         }
         if (s->is_forgetting || info.state < MR_JOB_DONE) return false;
@@ -302,7 +361,8 @@ static void unreadable(struct sim *s, struct sim_job *j, uint32_t index)
     (void)mr_sched_task(s->sched, (mr_job_id){j->id}, index, &t);
     (void)mr_sched_value(s->sched, (mr_job_id){j->id}, index, &bytes, &v);
     mr_buf_fini(&bytes);
-    if (t.state == MR_TASK_ERRED && has_excuse(s, j)) return; /* made again, that is, not made */
+    if (t.state == MR_TASK_ERRED && (j->task[index].fate || may_fall(s, j)))
+        return; /* made again, that is, not made */
     sim_fail(s,
         "target %" PRIu32 " of the done job %" PRIx64 " cannot be read: state %d, attempt %" PRIu32
         ", kind of value %d, object %" PRIu64 " in store %" PRIu32 ", its worker is %" PRIu32,
@@ -315,10 +375,11 @@ void sim_client_values(struct sim *s, bool want, bool anew)
     for (uint32_t i = 0; i < s->jobs_count; i++) {
         struct sim_job *j = &s->jobs[i];
         const struct mr_graph *g = s->specs[j->spec].graph;
-        if (j->final != MR_JOB_DONE) continue;
+        struct mr_sched_job_info info;
+        if (j->final != MR_JOB_DONE || !mr_sched_job(s->sched, (mr_job_id){j->id}, &info)) continue;
         for (uint32_t k = 0; k < g->targets_count; k++) {
             uint32_t index = g->targets[k];
-            if (g->kind[index] == MR_NODE_LITERAL) continue;
+            if (g->kind[index] == MR_NODE_LITERAL || g->kind[index] == MR_NODE_ALIAS) continue;
             struct sim_task *t = &j->task[index];
             struct mr_sched_event ev = {.type = MR_SCHED_WANT, .job = {j->id}, .index = index};
             if (anew && !t->is_tainted) t->has_seen = false;

@@ -135,11 +135,16 @@ static void finish(
         x->end = MR_STRAND_FAILED;
         x->code = MR_EUNKNOWN;
         x->message = mr_str(words);
-    } else if (item->op == OP_LARGE || item->want_object) {
+    } else if (item->op == OP_LARGE || item->want_object || item->persist) {
         x->object_bytes = 4096 + r->value[at] % 200000;
         x->object = (mr_object_id){
             MAKER, sim_object_make(s, (uint32_t)(p - s->procs), r->value[at], x->object_bytes)};
         sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);
+        if (item->persist) {
+            sim_object_persist(s, x->object.number, p->store);
+            sim_name_set(s, item->persist_name, s->specs[j->spec].graph->hash[item->index],
+                x->object, x->object_bytes);
+        }
     } else {
         struct mr_buf b;
         mr_buf_init(&b, 8192);

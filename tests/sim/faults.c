@@ -69,6 +69,7 @@ static void retire(struct sim *s)
     uint32_t slot = (uint32_t)sim_below(s, mr_sched_worker_slots(s->sched) + 1);
     if (!mr_sched_worker(s->sched, slot, &w)) return;
     s->losses++;
+    s->count.retired++;
     sim_say(s, "worker slot %" PRIu32 " is to retire", slot);
     struct mr_sched_event ev = {
         .type = MR_SCHED_WORKER_RETIRE, .slot = slot, .incarnation = w.incarnation};

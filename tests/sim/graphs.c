@@ -61,6 +61,7 @@ struct draft {
     struct mr_builder *b;
     uint32_t node[512];
     uint32_t n;
+    uint32_t spec;
     uint32_t wild; /* one task in so many has an unusual op; 0: none */
 };
 
@@ -111,7 +112,7 @@ static void options(struct draft *d, uint32_t node, enum sim_op op)
 static uint32_t key(struct draft *d)
 {
     char text[16];
-    (void)snprintf(text, sizeof text, "k%" PRIu32, d->n);
+    (void)snprintf(text, sizeof text, "j%" PRIu32 "k%" PRIu32, d->spec, d->n);
     mr_assert(d->n < MR_ARRAY_LEN(d->node));
     int err = mr_builder_node(d->b, mr_str(text), &d->node[d->n], NULL);
     mr_assert(!err);
@@ -238,14 +239,35 @@ static void shape(struct draft *d)
     }
 }
 
+/* Keys that other jobs have too, and a task of its own for each. */
+static void share(struct draft *d, bool has_namespace)
+{
+    uint32_t shared[2 * SHARED_MAX];
+    uint32_t n = sim_shared_use(d->s, d->b, has_namespace, shared);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = key(d);
+        int err = mr_builder_task(d->b, d->node[at], mr_str(sim_ops[OP_SMALL]), NULL);
+        mr_assert(!err);
+        mr_pack_list(mr_builder_args(d->b), 2);
+        mr_pack_int(mr_builder_args(d->b), (int64_t)sim_below(d->s, 1u << 30));
+        (void)mr_builder_input(d->b, shared[i], NULL);
+        err = mr_builder_task_end(d->b, NULL);
+        mr_assert(!err);
+        if (sim_chance(d->s, 3)) (void)mr_builder_target(d->b, shared[i], NULL);
+        if (sim_chance(d->s, 2)) (void)mr_builder_target(d->b, d->node[at], NULL);
+    }
+}
+
 void sim_spec_make(struct sim *s, uint32_t spec)
 {
-    struct draft d = {.s = s, .b = mr_builder_new()};
+    struct draft d = {.s = s, .b = mr_builder_new(), .spec = spec};
+    bool has_namespace = s->shared_count && sim_chance(s, 2);
     struct sim_spec *x = &s->specs[spec];
     char name[16];
     char request[16];
     if (sim_chance(s, 3)) d.wild = 10 + (uint32_t)sim_below(s, 100);
     shape(&d);
+    share(&d, has_namespace);
     if (sim_chance(s, 2))
         for (uint64_t k = 1 + sim_below(s, 5); k; k--)
             (void)mr_builder_target(d.b, d.node[sim_below(s, d.n)], NULL);
@@ -253,6 +275,7 @@ void sim_spec_make(struct sim *s, uint32_t spec)
     (void)snprintf(request, sizeof request, "r%" PRIu32, spec);
     struct mr_job_options o = {.name = mr_str(name),
         .request_id = mr_str(request),
+        .name_space = has_namespace ? MR_STR("ours") : MR_STR(""),
         .priority = sim_chance(s, 3) ? (int32_t)sim_below(s, 5) - 2 : 0,
         .deadline = sim_chance(s, 20) ? 100 * MR_MS + sim_below(s, 20 * MR_SECOND) : 0,
         .on_error = sim_chance(s, 3) ? MR_ON_ERROR_CONTINUE : MR_ON_ERROR_STOP};
@@ -260,11 +283,12 @@ void sim_spec_make(struct sim *s, uint32_t spec)
     int err = mr_builder_job(d.b, &o, &e);
     if (!err) err = mr_graph_build(&d.b, &catalogue, &x->graph, &e);
     if (err) sim_fail(s, "the graph cannot be built: %s", e.text);
-    if (sim_chance(s, 8)) x->cancel_after = sim_below(s, MR_SECOND);
+    if (sim_chance(s, 8)) x->cancel_after = 1 + sim_below(s, MR_SECOND);
+    if (sim_chance(s, 6)) x->forget_after = 1 + sim_below(s, 4 * MR_SECOND);
     x->wants_retry = sim_chance(s, 2);
 }
 
-static void expect(const struct mr_graph *g, uint32_t i, struct sim_task *task)
+static void expect(struct sim *s, const struct mr_graph *g, uint32_t i, struct sim_task *task)
 {
     uint64_t in[512];
     uint32_t n;
@@ -272,6 +296,12 @@ static void expect(const struct mr_graph *g, uint32_t i, struct sim_task *task)
     struct sim_task *t = &task[i];
     if (g->kind[i] == MR_NODE_LITERAL) {
         t->expect = sim_value_of_pack(mr_graph_args(g, i));
+        return;
+    }
+    uint32_t shared = sim_shared_of(s, mr_graph_key(g, i));
+    if (g->kind[i] == MR_NODE_ALIAS) {
+        t->expect = s->shared[shared].value;
+        t->fate = t->own = FATE_MAY; /* whoever defines it may fail, or be cancelled */
         return;
     }
     enum sim_op op = op_of(mr_graph_op(g, i));
@@ -286,6 +316,26 @@ static void expect(const struct mr_graph *g, uint32_t i, struct sim_task *task)
     if (op == OP_FLAKY) t->own = FATE_MAY;
     if (op >= OP_BAD && op <= OP_STUBBORN) t->own = FATE_MUST;
     t->fate = MR_MAX(t->fate, t->own);
+    if (shared != NONE && !s->shared[shared].is_odd) s->shared[shared].value = t->expect;
+}
+
+static struct sim_task *expect_all(struct sim *s, const struct mr_graph *g)
+{
+    struct sim_task *task = mr_alloc_array(g->nodes_count, sizeof *task);
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        expect(s, g, i, task);
+    for (uint32_t i = 0; i < g->targets_count; i++)
+        task[g->targets[i]].is_target = true;
+    return task;
+}
+
+/* What every shared key is worth, before anybody refers to it. */
+void sim_specs_expect(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->specs_count; i++) {
+        struct sim_task *task = expect_all(s, s->specs[i].graph);
+        mr_release(task);
+    }
 }
 
 struct sim_job *sim_job_of(struct sim *s, uint64_t id)
@@ -299,11 +349,6 @@ struct sim_job *sim_job_of(struct sim *s, uint64_t id)
     struct sim_job *j = &s->jobs[s->jobs_count++];
     *j = (struct sim_job){.id = id, .spec = (uint32_t)(name.p[1] - '0')};
     if (name.n > 2) j->spec = j->spec * 10 + (uint32_t)(name.p[2] - '0');
-    const struct mr_graph *g = s->specs[j->spec].graph;
-    j->task = mr_alloc_array(g->nodes_count, sizeof *j->task);
-    for (uint32_t i = 0; i < g->nodes_count; i++)
-        expect(g, i, j->task);
-    for (uint32_t i = 0; i < g->targets_count; i++)
-        j->task[g->targets[i]].is_target = true;
+    j->task = expect_all(s, s->specs[j->spec].graph);
     return j;
 }

@@ -29,6 +29,12 @@ static void guard(struct sim *s, struct sim_task *t, enum sim_guard how)
     t->guard_stores = s->count.stores;
 }
 
+/* It was found under its name when the job was accepted. */
+void sim_guard_name(struct sim *s, struct sim_job *j, const struct mr_sched_resolved *r)
+{
+    if (sim_object_is_somewhere(s, r->object.number)) guard(s, &j->task[r->index], GUARD_NONE);
+}
+
 /* A record that was read back: rows of VALUES, as core_record.c lays them out. */
 void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
 {

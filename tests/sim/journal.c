@@ -159,7 +159,8 @@ void sim_journal_replay(struct sim *s)
         struct mr_sched_event ev = {.type = MR_SCHED_RECORD, .sequence = j->base + i + 1};
         ev.record.type = j->heads[i].type;
         ev.record.bytes = mr_str_of(j->records[i], j->heads[i].bytes);
-        sim_sched_step(s, &ev);
+        if (s->plant != PLANT_RECORD || j->heads[i].type != MR_RECORD_VALUES)
+            sim_sched_step(s, &ev);
         sim_guard_record(s, j->heads[i].type, ev.record.bytes);
     }
     struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED, .sequence = last(j)};

@@ -209,10 +209,12 @@ static void set_up(struct sim *s, const struct options *o)
         sim_push(s, 0, (struct sim_ev){.kind = EV_STORE_START, .a = i});
     for (uint32_t i = 0; i < s->names; i++)
         sim_push(s, sim_below(s, 100 * MR_MS), (struct sim_ev){.kind = EV_PROC_START, .a = i});
+    sim_shared_make(s);
     for (uint32_t i = 0; i < s->specs_count; i++) {
         sim_spec_make(s, i);
         sim_push(s, sim_below(s, 3 * MR_SECOND), (struct sim_ev){.kind = EV_SUBMIT, .a = i});
     }
+    sim_specs_expect(s);
     sim_push(s, 0, (struct sim_ev){.kind = EV_STORES});
     sim_push(s, 50 * MR_MS, (struct sim_ev){.kind = EV_FAULT});
     sim_sched_start(s);

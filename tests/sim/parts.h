@@ -17,6 +17,7 @@
 #define SESSIONS_MAX 4096
 #define STORES_MAX 48
 #define SUSPECTS_MAX 80
+#define SHARED_MAX 16
 #define GPU 1000000u
 
 enum sim_event {
@@ -54,7 +55,7 @@ enum sim_plant { /* bugs in the glue that the checks must catch */
     PLANT_UNHOLD,  /* stores do not hear that a job lets go */
     PLANT_ORPHAN,  /* stores do not offer what dead workers left */
     PLANT_SUSPECT, /* a dead worker's running tasks are told wrong */
-    PLANT_SHARED,  /* a shared key is given to no one but its first job */
+    PLANT_NAME,    /* a name leads to another's object */
     PLANTS
 };
 
@@ -120,6 +121,18 @@ struct sim_journal {
     bool has_snapshot;  /* one is on its way: */
     uint64_t snapshot_first, snapshot_last;
     bool is_away, is_amnesic; /* Redis was emptied, and has not everything again */
+};
+
+struct sim_shared { /* a definition that jobs have in common */
+    enum sim_op op;
+    int64_t arg;
+    uint32_t in[2], inputs, needs;
+    bool is_odd; /* has two variants */
+    bool has_name;
+    uint64_t value;      /* of variant 0, once some job defines it */
+    mr_object_id object; /* under its name: */
+    uint64_t bytes;
+    mr_graph_hash definition;
 };
 
 struct sim_suspects { /* what ran when a worker's last process died */

@@ -191,6 +191,7 @@ static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
 {
     struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .worker = m->reg};
     ev.worker.session = id;
+    if (s->plant == PLANT_HOLDING) ev.worker.holding = (struct mr_sched_completed){0};
     sim_say(s,
         "session %" PRIu32 " registers incarnation %" PRIx64 ": holds %" PRIu32 ", queued %" PRIu32,
         id, m->reg.incarnation, m->reg.holding.tasks.count, m->reg.queued.count);

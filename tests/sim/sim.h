@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+struct mr_builder;
 extern struct sim *sim_current;
 
 /* world.c */
@@ -22,9 +23,20 @@ void sim_msg_free(struct sim_msg **m);
 /* graphs.c */
 extern const char *const sim_ops[OPS];
 void sim_spec_make(struct sim *s, uint32_t spec);
+void sim_specs_expect(struct sim *s);
 struct sim_job *sim_job_of(struct sim *s, uint64_t id);
 uint64_t sim_value(enum sim_op op, struct mr_str args, const uint64_t *in, uint32_t n);
 uint64_t sim_value_of_pack(struct mr_str pack);
+
+/* shared.c */
+void sim_shared_make(struct sim *s);
+uint32_t sim_shared_of(const struct sim *s, struct mr_str key);
+uint32_t sim_shared_use(struct sim *s, struct mr_builder *b, bool has_namespace, uint32_t *out);
+bool sim_shared_is_refused(struct sim *s, const struct mr_graph *g, int code);
+void sim_name_set(struct sim *s, struct mr_str name, mr_graph_hash definition, mr_object_id object,
+    uint64_t bytes);
+uint32_t sim_names_resolve(
+    const struct sim *s, const struct mr_graph *g, struct mr_sched_resolved *out);
 
 /* sched.c, journal.c */
 void sim_sched_start(struct sim *s);
@@ -44,6 +56,7 @@ void sim_journal_away(struct sim *s, bool is_away);
 void sim_journal_fini(struct sim_journal *j);
 
 /* guard.c */
+void sim_guard_name(struct sim *s, struct sim_job *j, const struct mr_sched_resolved *r);
 void sim_guard_record(struct sim *s, uint32_t type, struct mr_str record);
 void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_completed *c);
 void sim_guard_released(struct sim *s, uint64_t job, uint32_t index);

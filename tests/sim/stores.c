@@ -78,7 +78,9 @@ static void read_disk(struct sim *s, uint64_t old, uint64_t now)
 {
     for (uint64_t i = 1; i <= s->objects_count && old; i++)
         for (uint32_t k = 0; k < MR_ARRAY_LEN(s->objects[i].copy); k++)
-            if (s->objects[i].copy[k].store == old) s->objects[i].copy[k].store = now;
+            if (s->objects[i].copy[k].store == old)
+                s->objects[i].copy[k] =
+                    (struct sim_copy){.store = now, .is_persisted = true, .is_unvouched = true};
 }
 
 void sim_store_start(struct sim *s, uint32_t node)

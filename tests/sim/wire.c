@@ -100,7 +100,10 @@ static const struct mr_ws_extra *extras_down(
             .long_running = x->long_running,
             .alone = x->alone,
             .want_object = x->want_object,
+            .persist = x->persist,
             .timeout_ns = x->timeout_ns,
+            .persist_name =
+                keep_str(m, mr_str_of(b->text.p + x->persist_name_at, x->persist_name_bytes)),
             .resources = r,
             .resources_count = x->resources_count,
             .key = keep_str(m, mr_str_of(b->text.p + x->key_at, x->key_bytes))};
@@ -260,8 +263,6 @@ static void register_up(
             .index = sim_keep(m, x->index, sizeof x->index),
             .attempt = sim_keep(m, x->attempt, sizeof x->attempt),
             .count = x->count};
-    if (s->plant == PLANT_HOLDING && r->incarnation)
-        m->reg.holding = (struct mr_sched_completed){0};
     (void)snprintf(text, sizeof text, "w%" PRIu32, p->name);
     m->reg.name = keep_str(m, mr_str(text));
     (void)snprintf(text, sizeof text, "n%" PRIu32, p->node);

@@ -70,7 +70,8 @@ struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
     uint32_t spec;
     struct sim_task *task;
     enum mr_job_state final;
-    bool was_cancelled, was_retried, has_wants;
+    bool was_cancelled, was_retried;
+    bool may_be_gone; /* forgotten, or about to be */
 };
 
 struct sim_spec {
@@ -81,6 +82,9 @@ struct sim_spec {
     mr_duration cancel_after;
     bool wants_retry;
     uint32_t waits; /* for a parent */
+    bool is_given_up; /* refused for the keys of others, again and again */
+    uint32_t refusals;
+    mr_duration forget_after;
 };
 
 struct sim {
@@ -118,6 +122,8 @@ struct sim {
     uint32_t names, nodes;
     struct sim_store store[NODES_MAX];
     struct sim_suspects suspects[NAMES_MAX];
+    struct sim_shared shared[SHARED_MAX];
+    uint32_t shared_count, odd;
     uint64_t stores_count, beats;
     struct sim_object *objects;
     uint64_t objects_count, objects_room;
@@ -130,6 +136,7 @@ struct sim {
 
     struct {
         uint64_t starts, deaths, crashes, disconnects, sleeps, stores, jobs_done, jobs_failed,
-            jobs_cancelled, refused, stolen, recomputed, adopted, children, moves;
+            jobs_cancelled, refused, stolen, recomputed, adopted, children, moves, refused_jobs,
+            retired;
     } count;
 };
