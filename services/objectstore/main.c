@@ -1,6 +1,7 @@
 /* mr-objectstore: one per node. */
 #include "base/alloc.h"
 #include "host/config.h"
+#include "host/file.h"
 #include "host/log.h"
 #include "host/signal.h"
 #include "host/thread.h"
@@ -27,6 +28,7 @@ struct config {
     mr_duration claim_time;
     const char *dir;
     const char *redis;
+    const char *redis_password_file;
     const char *scheduler;
     const char *node;
     const char *token_file;
@@ -56,6 +58,8 @@ static const struct mr_option options[] = {
     {.name = "redis", .env = "MILLRACE_REDIS", .type = MR_OPTION_TEXT, .value = "ADDR",
         .help = "names and places of the cluster, at unix:PATH or HOST:PORT; default: of this node only",
         .at = AT(redis)},
+    {.name = "redis-password-file", .env = "MILLRACE_REDIS_PASSWORD_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "what Redis wants to hear, alone in a file of mode 0600", .at = AT(redis_password_file)},
     {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
         .help = "the cluster's scheduler", .at = AT(scheduler)},
     {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME", .init = "node",
@@ -102,7 +106,8 @@ static void on_signal(void *ctx, int number)
     mr_service_stop(ctx);
 }
 
-static int serve(const struct config *c, struct mr_shell *sh, struct mr_error *e)
+static int serve(
+    const struct config *c, struct mr_shell *sh, const char *password, struct mr_error *e)
 {
     struct mr_disk *disk = NULL;
     int err = mr_disk_open(sh, c->dir, &disk, e);
@@ -115,6 +120,7 @@ static int serve(const struct config *c, struct mr_shell *sh, struct mr_error *e
         .node = c->node,
         .dir = c->dir,
         .redis = c->redis,
+        .redis_password = password,
         .scheduler = c->scheduler,
         .token_file = c->token_file,
         .secret_file = c->secret_file,
@@ -171,11 +177,17 @@ int main(int argc, char **argv)
         .claim_time = c.claim_time,
     };
     if (mr_peer_rules_parse(&c.allow_uid, &shell_config.peers, &e)) return fail(&e);
+    struct mr_buf password;
+    mr_buf_init(&password, 4096);
+    if (c.redis_password_file && mr_file_read_secret(c.redis_password_file, &password, &e))
+        return fail(&e);
+    mr_buf_add_byte(&password, 0);
     struct mr_shell *sh = NULL;
     if (mr_shell_open(&shell_config, &sh, &e)) return fail(&e);
     mr_log(MR_INFO, "start", "node=%s memory=%" PRIu64 " socket=%s dir=%s", c.node, memory,
         c.socket, c.dir ? c.dir : "-");
-    int err = serve(&c, sh, &e);
+    int err = serve(&c, sh, c.redis_password_file ? (const char *)password.p : NULL, &e);
+    mr_buf_fini(&password);
     mr_shell_close(&sh);
     mr_config_fini(&spec, &c);
     if (err) return fail(&e);

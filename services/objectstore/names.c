@@ -226,12 +226,13 @@ static int load(struct mr_names *n, struct mr_error *e)
 
 /* ---- both -------------------------------------------------------------------------------------*/
 
-int mr_names_open(const char *dir, const char *redis, struct mr_names **out, struct mr_error *e)
+int mr_names_open(const char *dir, const char *redis, const char *password, struct mr_names **out,
+    struct mr_error *e)
 {
     struct mr_names *n = mr_alloc(sizeof *n);
     int err = MR_OK;
     if (redis) {
-        struct mr_redis_config config = {.address = redis};
+        struct mr_redis_config config = {.address = redis, .password = password};
         err = mr_redis_open(&config, &n->redis, e);
         if (!err) n->directory = mr_directory_new(n->redis, NULL);
     } else if (dir) {

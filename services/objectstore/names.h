@@ -9,7 +9,8 @@
 struct mr_names;
 
 /* `dir` and `redis` may be NULL. */
-int mr_names_open(const char *dir, const char *redis, struct mr_names **out, struct mr_error *e);
+int mr_names_open(const char *dir, const char *redis, const char *password, struct mr_names **out,
+    struct mr_error *e);
 void mr_names_close(struct mr_names **names);
 
 /* As mr_directory_name and its like. */

@@ -189,7 +189,8 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     mr_rpc_server_add_service(sv->server, &mr_metrics_service, sv);
     if (!err) err = mr_rpc_server_add_descriptors(sv->server, mr_proto_descriptor_set(), e);
     if (!err) err = listen_all(sv, e);
-    if (!err) err = mr_names_open(config->dir, config->redis, &sv->names, e);
+    if (!err)
+        err = mr_names_open(config->dir, config->redis, config->redis_password, &sv->names, e);
     if (err) {
         mr_service_close(&sv);
         return err;

@@ -12,6 +12,7 @@ struct mr_service_config {
     const char *node;
     const char *dir;
     const char *redis;
+    const char *redis_password; /* NULL: none */
     const char *scheduler;
     const char *token_file;
     const char *secret_file;

@@ -44,6 +44,7 @@ static const struct mr_option options[] = {
         .help = "Redis: unix:PATH or HOST:PORT",
         .at = offsetof(struct config, redis)},
     {.name = "redis-password-file",
+        .env = "MILLRACE_REDIS_PASSWORD_FILE",
         .type = MR_OPTION_TEXT,
         .value = "FILE",
         .help = "what Redis wants to hear, alone in a file of mode 0600",

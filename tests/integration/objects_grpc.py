@@ -435,6 +435,21 @@ class Cluster(unittest.TestCase):
                     raise
                 time.sleep(0.1)
 
+    def test_a_redis_that_wants_a_password_hears_it(self):
+        redis = subprocess.Popen(["redis-server", "--port", "0", "--unixsocket", f"{self.dir}/guarded", "--save", "",
+                                  "--dir", str(self.dir), "--requirepass", "open-sesame"], stdout=subprocess.DEVNULL)
+        (self.dir / "password").write_text("open-sesame\n")
+        (self.dir / "password").chmod(0o600)
+        s = Store("p", directory=self.dir,
+                  flags=["--redis", f"unix:{self.dir}/guarded", "--redis-password-file", f"{self.dir}/password"])
+        try:
+            info = self.retry(lambda: s.put(b"[1]", "application/json", name="guarded"))
+            self.assertEqual(s.call("Resolve", name="guarded").object, info.id)
+        finally:
+            s.stop()
+            redis.kill()
+            redis.wait()
+
     def test_an_object_of_one_node_is_found_from_another(self):
         data = os.urandom(3 * MIB)
         first = self.a.put(data, "application/octet-stream")
