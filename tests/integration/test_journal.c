@@ -469,6 +469,61 @@ static void a_restart_of_redis_in_the_middle_of_a_snapshot_costs_nothing(void **
     mr_journal_close(&j);
 }
 
+/* Runs a program to its end. */
+static void run(const char *program, const char *a, const char *b, const char *c)
+{
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)execlp(program, program, a, b, c, (char *)NULL);
+        _exit(127);
+    }
+    int status = 0;
+    (void)waitpid(pid, &status, 0);
+    assert_int_equal(status, 0);
+}
+
+static void a_writer_that_dies_while_it_mends_an_old_redis_leaves_the_old_journal(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal_info info;
+    struct mr_journal *j = journal_open(f, &info);
+    MR_AUTO(mr_free_ptr) char *aof = mr_format("%s/appendonlydir", f->dir);
+    MR_AUTO(mr_free_ptr) char *old = mr_format("%s/old", f->dir);
+    append(j, 1, 10);
+    wait_acked(f, 10);
+    run("cp", "-r", aof, old);
+    append(j, 11, 20);
+    wait_acked(f, 20);
+    redis_stop(f);
+    run("rm", "-rf", "--", aof);
+    assert_int_equal(rename(old, aof), 0);
+    redis_start(f, true);
+    for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
+        nap();
+    assert_int_equal(atomic_load(&f->rewinds), 1); /* it knows 10 of 20 */
+    mr_journal_close(&j);                          /* the owner dies before it says anything, */
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) snapshot_and_die(f, 4); /* or in the middle of it */
+    (void)waitpid(pid, NULL, 0);
+    j = journal_open(f, &info);
+    assert_int_equal(info.sequence, 10);
+    assert_int_equal(f->loaded, 10);
+    assert_string_equal(f->last, "record 10");
+    mr_journal_rewind(j);
+    append(j, 11, 13);
+    mr_journal_rewound(j);
+    mr_journal_flush(j);
+    for (int i = 0; i < 5000 && atomic_load(&f->acked) != 13; i++)
+        nap();
+    mr_journal_close(&j);
+    j = journal_open(f, &info);
+    assert_int_equal(info.sequence, 13);
+    assert_int_equal(f->loaded, 3);
+    mr_journal_close(&j);
+}
+
 static uint64_t cpu_ns(void)
 {
     struct timespec t;
@@ -560,6 +615,8 @@ int main(void)
             a_snapshot_takes_the_journal_s_place_whole_or_not_at_all, setup, teardown),
         cmocka_unit_test_setup_teardown(
             a_redis_that_loses_half_a_snapshot_gets_another, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_writer_that_dies_while_it_mends_an_old_redis_leaves_the_old_journal, setup, teardown),
         cmocka_unit_test_setup_teardown(
             a_restart_of_redis_in_the_middle_of_a_snapshot_costs_nothing, setup, teardown),
         cmocka_unit_test_setup_teardown(
