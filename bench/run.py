@@ -17,6 +17,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "integration"))
 BIN = pathlib.Path(os.environ.setdefault("MILLRACE_BIN", str(ROOT / "build" / "release" / "bin")))
+STORE = str(BIN / "mr-objectstore")
 from harness import Cluster  # noqa: E402
 
 
@@ -136,7 +137,7 @@ def main():
                 row("gateway, GET /v1/cluster (wrk -t2 -c32)", rate, "requests/s")
         finally:
             c.close()
-    for program, args in (("store_bench", ()), ("store_pull_bench", ()), ("bench_graph", ("1000000", "3")), ("ops_bench", ())):
+    for program, args in (("store_bench", (STORE,)), ("store_pull_bench", (STORE,)), ("bench_graph", ("1000000", "3")), ("ops_bench", ())):
         out = run_bench(program, *args)
         if out:
             report[program] = out
