@@ -20,6 +20,7 @@ void mr_sched_config_default(struct mr_sched_config *c)
         .ops_max = 4096,
         .inline_blocks = 2u << 20,
         .failures_max = 4096,
+        .scan_values = 65536,
         .unacked_bytes_max = (uint64_t)64 << 20,
         .heartbeat = MR_SECOND,
         .lease = 10 * MR_SECOND,
@@ -61,6 +62,8 @@ static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct
     s->active = MR_ARENA_ARRAY(a, uint32_t, 2 * (size_t)c->ops_max);
     s->suspects = MR_ARENA_ARRAY(a, uint32_t, tasks);
     s->stores = MR_ARENA_ARRAY(a, struct store, (size_t)c->stores_max + 1);
+    s->scans_max = 4 * c->stores_max + 64;
+    s->scans = MR_ARENA_ARRAY(a, struct scan, s->scans_max);
     s->stories = MR_ARENA_ARRAY(a, struct story, c->failures_max);
     s->pending = MR_ARENA_ARRAY(a, struct pending, tasks);
     s->ring = MR_ARENA_ARRAY(a, uint32_t, tasks);
@@ -78,6 +81,7 @@ size_t mr_sched_arena_bytes(const struct mr_sched_config *c)
     return sizeof(struct mr_sched) + tasks * each + c->workers_max * workers + c->ops_max * ops +
            c->jobs_max * jobs + c->inline_blocks * sizeof(struct block) +
            SENT_ROWS * sizeof(struct sent_row) + (c->stores_max + 1) * sizeof(struct store) +
+           (4 * (size_t)c->stores_max + 64) * sizeof(struct scan) +
            c->failures_max * sizeof(struct story) + FORGOTTEN_MAX * sizeof(struct forgotten) +
            ((size_t)1 << 22);
 }
@@ -131,6 +135,7 @@ void mr_sched_free(struct mr_sched **sp)
         mr_release(s->classes[i].names);
     for (uint32_t i = 1; i <= s->stores_count; i++)
         mr_release(s->stores[i].address);
+    mr_sc_scan_fini(s);
     mr_index_fini(&s->job_index);
     mr_index_fini(&s->request_index);
     mr_index_fini(&s->key_index);
@@ -172,6 +177,7 @@ static void tick(struct mr_sched *s)
     if (!s->is_recovered) return;
     mr_sc_worker_leases(s);
     mr_sc_store_leases(s);
+    mr_sc_scan_tick(s);
     mr_sc_job_deadlines(s);
     keep(s);
     mr_sc_dispatch(s);
@@ -231,7 +237,7 @@ void mr_sched_step(
 mr_time mr_sched_deadline(const struct mr_sched *s)
 {
     if (!s->is_recovered) return MR_NEVER;
-    if (s->has_work || s->open.n || s->sweeps_count) return s->now;
+    if (s->has_work || s->open.n || s->sweeps_count || s->scans_count) return s->now;
     mr_time t = MR_MIN(s->lease_check_at, s->job_deadline);
     t = MR_MIN(t, MR_MIN(s->steal_at, s->progress_at));
     return MR_MAX(MR_MIN(t, s->keep_at), s->now);

@@ -54,6 +54,7 @@ struct mr_sched_config {
     uint32_t ops_max;           /* names */
     uint32_t inline_blocks;     /* 32-byte blocks of the cache of small values */
     uint32_t failures_max;      /* stories of failed tasks that are kept */
+    uint32_t scan_values;       /* looked at in one step when a store, or objects, are lost */
     uint64_t unacked_bytes_max; /* journal bytes out, past which dispatch pauses */
     mr_duration heartbeat;
     mr_duration lease;

@@ -151,6 +151,12 @@ void mr_sc_store_leases(struct mr_sched *s);
 void mr_sc_objects_lost(struct mr_sched *s, const struct mr_sched_objects *o);
 void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o);
 
+/* core_scan.c: through all values, a stretch a step; ids NULL: of the store */
+void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const mr_object_id *ids,
+    uint32_t count);
+void mr_sc_scan_tick(struct mr_sched *s);
+void mr_sc_scan_fini(struct mr_sched *s);
+
 /* core_job.c, core_plan.c */
 uint32_t mr_sc_job_find(const struct mr_sched *s, uint64_t id); /* slot, or NONE */
 void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev);

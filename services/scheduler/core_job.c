@@ -412,7 +412,7 @@ void mr_sc_job_keep(struct mr_sched *s)
     for (uint32_t i = s->oldest; i != NONE && budget; i = next, budget--) {
         const struct job *j = &s->jobs[i];
         next = j->newer;
-        if (j->state < MR_JOB_DONE || j->told < MR_JOB_DONE || mr_sc_join_is_held(s, i)) continue;
+        if (j->state < MR_JOB_DONE || j->told < MR_JOB_DONE || j->users) continue;
         bool is_old =
             s->config.keep_jobs && mr_time_after(j->ended_at, s->config.keep_jobs) <= s->now;
         if (!is_old && ended <= s->config.keep_jobs_max) return;

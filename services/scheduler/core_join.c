@@ -78,6 +78,7 @@ static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
     s->tasks[task].flags |= T_JOINED;
     s->tasks[source].flags |= T_HAS_JOINS;
     s->tasks[source].consumers++;
+    job_of(s, source)->users++;
     s->join_source[task] = source + 1;
     s->join_next[task] = s->join_head[source];
     s->join_head[source] = task + 1;
@@ -95,6 +96,8 @@ void mr_sc_join_leave(struct mr_sched *s, uint32_t task)
     s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_JOINED);
     if (!s->join_head[source])
         s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_JOINS);
+    mr_assert(job_of(s, source)->users > 0);
+    job_of(s, source)->users--;
     mr_sc_claim_gone(s, source);
 }
 
@@ -326,16 +329,19 @@ void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job)
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t task = j->base + i;
         if (s->tasks[task].flags & T_JOINED) mr_sc_join_leave(s, task);
+        while (s->tasks[task].flags & T_HAS_JOINS) /* of jobs that are being forgotten, too */
+            mr_sc_join_leave(s, s->join_head[task] - 1);
         if (find(s, name_of(s, task)) == task)
             (void)mr_index_remove(&s->key_index, name_hash(name_of(s, task)), task);
     }
 }
 
-/* A job that another refers to is held by it. */
+/* A job that another refers to is held by it, unless that is being forgotten: who those are is
+ * looked up only while any job is. */
 bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    if (!j->graph->job.name_space.n) return false;
+    if (!j->users || !s->sweeps_count) return j->users;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++)
         for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_JOINS ? s->join_head[j->base + i] : 0;
              t; t = s->join_next[t - 1])

@@ -77,6 +77,17 @@ struct store {
 #define RECORD_REFERS (1u << 31)  /* in the attempt of a journaled value */
 #define RECORD_RETRIED (1u << 31) /* in the state of a journaled job */
 
+enum scan_type { SCAN_STORE_LOST, SCAN_STORE_HOLD, SCAN_OBJECTS_LOST, SCAN_OBJECTS_UNHELD };
+
+#define SCAN_IDS_MAX ((size_t)1 << 18) /* objects that one scan looks for */
+
+struct scan { /* of all values, under way or waiting for its turn */
+    enum scan_type type;
+    uint32_t store;
+    uint32_t at;       /* the next value */
+    struct mr_buf ids; /* sorted */
+};
+
 enum pending_type { P_ACCEPT, P_VALUES, P_STATE, P_WORKER, P_REPLY };
 
 struct pending { /* what is announced once the journal has it */

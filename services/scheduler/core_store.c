@@ -33,14 +33,6 @@ uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str add
     return n;
 }
 
-static void value_lost(struct mr_sched *s, uint32_t value)
-{
-    struct value *v = &s->values[value];
-    uint32_t task = v->task;
-    v->flags &= (uint8_t)~V_HELD;
-    mr_sc_task_lost(s, task);
-}
-
 static void store_lost(struct mr_sched *s, uint32_t n)
 {
     struct store *st = &s->stores[n];
@@ -50,9 +42,7 @@ static void store_lost(struct mr_sched *s, uint32_t n)
     note->slot = n;
     note->incarnation = st->incarnation;
     mr_sched_store_batch_clear(&s->fx->store[n]);
-    for (uint32_t i = 0; i < s->values_top; i++)
-        if (s->values[i].kind == V_OBJECT && s->values[i].store == n) value_lost(s, i);
-    s->has_work = true;
+    mr_sc_scan(s, SCAN_STORE_LOST, n, NULL, 0);
 }
 
 void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
@@ -77,12 +67,7 @@ void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
     struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_JOINED);
     note->slot = n;
     note->incarnation = r->store;
-    for (uint32_t i = 0; i < s->values_top; i++) { /* tell again: the last words may be lost */
-        struct value *v = &s->values[i];
-        if (v->kind != V_OBJECT || v->store != n) continue;
-        v->flags &= (uint8_t)~V_HELD;
-        mr_sc_value_hold(s, v);
-    }
+    mr_sc_scan(s, SCAN_STORE_HOLD, n, NULL, 0);
 }
 
 void mr_sc_store_heard(struct mr_sched *s, uint64_t incarnation, bool is_connected)
@@ -109,35 +94,14 @@ void mr_sc_store_leases(struct mr_sched *s)
     }
 }
 
-static bool is_in(const struct mr_sched_objects *o, mr_object_id id)
-{
-    for (uint32_t i = 0; i < o->count; i++)
-        if (mr_object_id_eq(o->ids[i], id)) return true;
-    return false;
-}
-
 void mr_sc_objects_lost(struct mr_sched *s, const struct mr_sched_objects *o)
 {
     uint32_t n = find_store(s, o->store);
-    if (!n || !o->count) return;
-    for (uint32_t i = 0; i < s->values_top; i++) {
-        const struct value *v = &s->values[i];
-        if (v->kind == V_OBJECT && (v->store == n || !v->store) && is_in(o, v->object))
-            value_lost(s, i);
-    }
-    s->has_work = true;
+    if (n && o->count) mr_sc_scan(s, SCAN_OBJECTS_LOST, n, o->ids, o->count);
 }
 
 void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o)
 {
     uint32_t n = find_store(s, o->store);
-    if (!n || !o->count) return;
-    for (uint32_t i = 0; i < s->values_top; i++) {
-        struct value *v = &s->values[i];
-        if (v->kind != V_OBJECT || !is_in(o, v->object)) continue;
-        if (v->store != n && v->store && s->stores[v->store].is_connected) continue;
-        v->store = (uint16_t)n; /* its store was restarted and found it on its disk */
-        v->flags |= V_HELD;
-        mr_buf_add(&mr_sc_store_batch(s, n)->claimed, &v->object, sizeof v->object);
-    }
+    if (n && o->count) mr_sc_scan(s, SCAN_OBJECTS_UNHELD, n, o->ids, o->count);
 }

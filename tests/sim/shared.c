@@ -48,7 +48,7 @@ static uint32_t define(
 {
     for (uint32_t i = 0; i <= shared; i++) { /* in order: inputs stand before */
         const struct sim_shared *x = &s->shared[i];
-        char text[8];
+        char text[16];
         char name[8];
         if (node[i] != NONE || !(s->shared[shared].needs >> i & 1)) continue;
         (void)snprintf(text, sizeof text, "s%" PRIu32, i);
@@ -91,7 +91,7 @@ uint32_t sim_shared_use(struct sim *s, struct mr_builder *b, bool has_namespace,
         out[n++] = define(s, b, (uint32_t)sim_below(s, s->shared_count), is_variant, node);
     if (!has_namespace || !sim_chance(s, 3)) return n;
     for (uint32_t i = 0; i < s->shared_count && n < SHARED_MAX; i++) {
-        char text[8];
+        char text[16];
         if (node[i] != NONE || s->shared[i].is_odd || !sim_chance(s, 4)) continue;
         (void)snprintf(text, sizeof text, "s%" PRIu32, i);
         int err = mr_builder_node(b, mr_str(text), &out[n], NULL);

@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 /* after those */
 #include <cmocka.h>
 
@@ -84,6 +85,72 @@ static void a_store_that_is_gone_takes_its_objects_along(void **state)
     rig_store(r, STORE + 1, "a"); /* a new one on its node */
     assert_int_equal(rig_count(r, SAID_TASK, a, job, "x"), 2);
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
+}
+
+static struct rig *many_objects(struct rig_worker *a, uint64_t *job, mr_object_id *ids)
+{
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.scan_values = 4;
+    struct rig *r = rig_new_with(&c);
+    rig_store(r, STORE, "a");
+    *a = join(r, "a", STORE);
+    *job = rig_submit(r, "{\"tasks\":{\"k${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],"
+                         "\"for\":{\"i\":12}},\"end\":{\"op\":\"g\",\"args\":[{\"each\":"
+                         "{\"ref\":\"k${i}\"},\"for\":{\"i\":12}}]}},\"targets\":[\"end\"]}");
+    for (int i = 0; i < 12; i++) {
+        char key[16];
+        (void)snprintf(key, sizeof key, "k%d", i);
+        ids[i] = rig_done_object(r, *a, *job, key);
+    }
+    return r;
+}
+
+static uint32_t unfinished(struct rig *r, uint64_t job)
+{
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    return info.counts[MR_TASK_WAITING] + info.counts[MR_TASK_READY] + info.counts[MR_TASK_RUNNING];
+}
+
+static void the_loss_of_a_store_is_worked_off_in_stretches(void **state)
+{
+    (void)state;
+    struct rig_worker a;
+    uint64_t job = 0;
+    mr_object_id ids[12];
+    struct rig *r = many_objects(&a, &job, ids);
+    assert_int_equal(unfinished(r, job), 1);
+    struct mr_sched_event ev = {.type = MR_SCHED_STORE_REGISTER};
+    ev.store = (struct mr_sched_store){
+        .store = STORE + 1, .node = MR_STR("a"), .address = MR_STR("b"), .memory_bytes = 1};
+    rig_step(r, &ev); /* the old one is dead */
+    assert_int_equal(unfinished(r, job), 5);
+    assert_true(mr_sched_deadline(r->s) <= r->now);
+    struct mr_sched_event tick = {.type = MR_SCHED_TICK};
+    rig_step(r, &tick);
+    assert_int_equal(unfinished(r, job), 9);
+    rig_turn(r);
+    assert_int_equal(unfinished(r, job), 13);
+}
+
+static void lost_objects_are_found_however_far_back(void **state)
+{
+    (void)state;
+    struct rig_worker a;
+    uint64_t job = 0;
+    mr_object_id ids[12];
+    struct rig *r = many_objects(&a, &job, ids);
+    struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_LOST};
+    ev.objects = (struct mr_sched_objects){.store = STORE, .ids = &ids[10], .count = 2};
+    rig_step(r, &ev);
+    ev.objects = (struct mr_sched_objects){.store = STORE, .ids = ids, .count = 1};
+    rig_step(r, &ev); /* the first scan is under way */
+    assert_int_equal(unfinished(r, job), 1);
+    rig_turn(r);
+    assert_int_equal(unfinished(r, job), 4);
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, "k0"), 2);
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, "k1"), 1);
 }
 
 static void a_restart_waits_for_its_workers_or_their_leases(void **state)
@@ -319,6 +386,8 @@ int main(void)
         RIG_TEST(what_only_a_lost_worker_had_is_made_again_with_its_lineage),
         RIG_TEST(a_lost_target_of_a_done_job_is_made_again_when_it_is_asked_for),
         RIG_TEST(a_store_that_is_gone_takes_its_objects_along),
+        RIG_TEST(the_loss_of_a_store_is_worked_off_in_stretches),
+        RIG_TEST(lost_objects_are_found_however_far_back),
         RIG_TEST(a_restart_waits_for_its_workers_or_their_leases),
         RIG_TEST(a_returning_worker_keeps_what_it_has_and_what_it_runs),
         RIG_TEST(a_journaled_target_is_not_made_again_after_a_restart),
