@@ -222,6 +222,15 @@ static void sweep_task(struct mr_sched *s, uint32_t task)
     if (is_forgetting) mr_sc_story_drop(s, task);
 }
 
+static void sweep_ends(struct mr_sched *s, uint32_t job)
+{
+    uint32_t at = 0;
+    while (s->sweeps[at] != job)
+        at++;
+    s->sweeps[at] = s->sweeps[--s->sweeps_count];
+    s->jobs[job].flags &= ~(uint32_t)J_SWEEPING;
+}
+
 void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max)
 {
     while (s->sweeps_count && tasks_max) {
@@ -232,8 +241,7 @@ void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max)
         while (j->sweep > end)
             sweep_task(s, j->base + --j->sweep);
         if (end) break;
-        s->sweeps_count--;
-        j->flags &= ~(uint32_t)J_SWEEPING;
+        sweep_ends(s, job); /* others may have begun meanwhile: it need not be the last */
         if (j->flags & J_FORGETTING) mr_sc_job_drop(s, job);
     }
     if (s->sweeps_count) s->has_work = true;
@@ -245,11 +253,7 @@ static void finish_sweep(struct mr_sched *s, uint32_t job)
     if (!(j->flags & J_SWEEPING)) return;
     while (j->sweep)
         sweep_task(s, j->base + --j->sweep);
-    uint32_t at = 0;
-    while (s->sweeps[at] != job)
-        at++;
-    s->sweeps[at] = s->sweeps[--s->sweeps_count];
-    j->flags &= ~(uint32_t)J_SWEEPING;
+    sweep_ends(s, job);
 }
 
 static int retry(struct mr_sched *s, uint32_t job)

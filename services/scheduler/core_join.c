@@ -280,7 +280,7 @@ int mr_sc_join_again(struct mr_sched *s, uint32_t job)
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
         uint32_t task = j->base + i;
-        if (!is_alias(s, task) || is_done(&s->tasks[task])) continue;
+        if (!is_alias(s, task) || s->tasks[task].value != NONE) continue;
         uint32_t source = find(s, name_of(s, task));
         bool is_there = source != NONE && !is_free_again(s, source) &&
                         (is_unfinished(&s->tasks[source]) || is_done(&s->tasks[source]));
@@ -288,8 +288,13 @@ int mr_sc_join_again(struct mr_sched *s, uint32_t job)
     }
     for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
         uint32_t task = j->base + i;
-        if (is_alias(s, task) && !is_done(&s->tasks[task]) && !(s->tasks[task].flags & T_JOINED))
-            link_to(s, task, find(s, name_of(s, task)));
+        struct task *t = &s->tasks[task];
+        if (!is_alias(s, task) || t->value != NONE || t->flags & T_JOINED) continue;
+        if (t->flags & T_FIXED) { /* it was read back like this */
+            t->flags = (uint16_t)(t->flags & ~T_FIXED);
+            t->state = MR_TASK_NONE;
+        }
+        link_to(s, task, find(s, name_of(s, task)));
     }
     return MR_OK;
 }
