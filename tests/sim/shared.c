@@ -163,7 +163,8 @@ bool sim_shared_is_refused(struct sim *s, const struct mr_graph *g, int code)
     if (!g->job.name_space.n) return false;
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         if (g->kind[i] == MR_NODE_ALIAS)
-            is_alias_missing |= !is_elsewhere(s, g, i, true) || is_released(s, g, i);
+            is_alias_missing |= !is_elsewhere(s, g, i, true) || is_released(s, g, i) ||
+                                s->config.inline_blocks < 1000; /* no room for a copy */
         if (g->kind[i] == MR_NODE_TASK) is_other_there |= is_elsewhere(s, g, i, false);
     }
     return code == MR_EEXIST ? is_other_there : code == MR_ENOENT && is_alias_missing;

@@ -1,0 +1,28 @@
+/* A chain was sent ahead to the only worker that may run it, and filled its queue. The first task
+ * came back, and found no room behind those that waited for it. */
+#include "tests/sim/scenarios/scenario.h"
+
+#include <stdio.h>
+
+static void what_the_queue_waits_for_finds_a_place_in_it(void **state)
+{
+    (void)state;
+    static char json[8192];
+    size_t n = (size_t)snprintf(json, sizeof json, "{\"tasks\":{\"k0\":{\"op\":\"f\"}");
+    for (int i = 1; i < 30; i++)
+        n += (size_t)snprintf(json + n, sizeof json - n,
+            ",\"k%d\":{\"op\":\"f\",\"args\":[{\"ref\":\"k%d\"}]}", i, i - 1);
+    (void)snprintf(json + n, sizeof json - n, "}}");
+    struct rig *r = rig_new();
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 1});
+    uint64_t first = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
+    rig_done_as(r, w, first, "x", 0, MR_OUTCOME_OK, (mr_object_id){0, 0}, 8, 2 * MR_MS);
+    uint64_t job = rig_submit(r, json); /* of 2 ms each: the queue wants no more than 5 ms */
+    assert_int_not_equal(rig_attempt(r, w, job, "k1"), 0);
+    rig_end(r, w, job, "k0", MR_OUTCOME_RETURNED);
+    rig_heartbeat(r, w);
+    rig_pass(r, MR_SECOND / 2);
+    assert_int_equal(rig_state(r, job, "k0"), MR_TASK_RUNNING);
+}
+
+SCENARIO(what_the_queue_waits_for_finds_a_place_in_it)
