@@ -135,7 +135,7 @@ struct job {
     uint8_t told; /* state as announced */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined, fallen;
-    uint32_t users; /* tasks of other jobs that are joined to its own */
+    uint32_t users;         /* tasks of other jobs that are joined to its own */
     uint32_t targets_left;  /* without a final answer */
     uint32_t targets_ready; /* announced */
     uint32_t targets_failed;

@@ -81,7 +81,7 @@ struct sim_spec {
     uint64_t id;
     mr_duration cancel_after;
     bool wants_retry;
-    uint32_t waits; /* for a parent */
+    uint32_t waits;   /* for a parent */
     bool is_given_up; /* refused for the keys of others, again and again */
     uint32_t refusals;
     mr_duration forget_after;
