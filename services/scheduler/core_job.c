@@ -264,6 +264,7 @@ static int retry(struct mr_sched *s, uint32_t job)
     if (err) return err;
     j->flags &= ~(uint32_t)J_STOPPED;
     j->flags |= J_RETRIED;
+    if (s->is_recovering) j->flags |= J_HELD_BACK; /* who returns may have what it needs */
     if (j->has_error) mr_sc_story_fini(&j->error);
     j->has_error = false;
     mr_sc_story_drop_job(s, job);

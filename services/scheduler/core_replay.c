@@ -383,6 +383,7 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
             continue;
         }
         settle_ended(s, j);
+        j->flags |= J_HELD_BACK; /* a target may be asked for that a returning worker has */
         mr_sc_join_enter(s, i);
     }
     count_as_held(s);
