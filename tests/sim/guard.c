@@ -46,18 +46,20 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
         size_t bytes = (size_t)take_int(&r, 4);
         struct sim_task *t = task_of(s, job, index);
         uint64_t object = 0;
+        uint64_t store = 0;
         if (bytes) {
             r = mr_str_of(r.p + bytes, r.n - bytes);
         } else {
-            (void)take_int(&r, 8);
+            (void)take_int(&r, 8); /* who made the id */
             object = take_int(&r, 8);
-            (void)take_int(&r, 16 - 8);
-            (void)take_int(&r, 8);
+            (void)take_int(&r, 8); /* bytes */
+            store = take_int(&r, 8);
         }
         if (!t) continue;
         bool has_room = bytes <= SMALL || s->config.inline_blocks > 1000;
         if (object) {
-            if (!sim_object_is_somewhere(s, object)) continue; /* lost before */
+            /* lost before; or on the disk of a dead store, whose successor nobody asks */
+            if (!sim_store_is_alive(s, store) || !sim_object_has(s, object, store)) continue;
             guard(s, t, GUARD_OBJECT);
             t->guard_object = object;
         } else if (has_room) { /* what finds no room is made again: documented */

@@ -85,6 +85,7 @@ void sim_exec_drop(struct sim *s, struct sim_proc *p);
 /* stores.c */
 void sim_store_start(struct sim *s, uint32_t node);
 void sim_store_connect(struct sim *s, uint32_t node);
+bool sim_store_is_alive(const struct sim *s, uint64_t store);
 void sim_store_cut(struct sim *s, uint32_t node);
 void sim_store_lose(struct sim *s, uint32_t node);
 void sim_store_send(struct sim *s, uint32_t number);

@@ -235,6 +235,11 @@ static uint32_t node_of(const struct sim *s, uint64_t store)
     return NONE;
 }
 
+bool sim_store_is_alive(const struct sim *s, uint64_t store)
+{
+    return node_of(s, store) != NONE;
+}
+
 static uint32_t ids_of(struct sim_msg *m, const struct mr_buf *b, const mr_object_id **out)
 {
     *out = sim_keep(m, b->p, b->n);
@@ -303,8 +308,9 @@ void sim_store_lose(struct sim *s, uint32_t node)
     for (uint64_t i = 1; i <= s->objects_count; i++) {
         struct sim_copy *c = copy_in(s, i, x->id);
         if (!c) continue;
-        *c = c->is_persisted ? (struct sim_copy){.store = x->id, .is_persisted = true}
-                             : (struct sim_copy){0};
+        *c = c->is_persisted
+                 ? (struct sim_copy){.store = x->id, .is_persisted = true, .pins = c->pins}
+                 : (struct sim_copy){0};
     }
     uint64_t dead = x->id;
     if (is_linked(s, node)) tell(s, node, MR_SCHED_STORE_CLOSED);
