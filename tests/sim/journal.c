@@ -62,6 +62,7 @@ static void drop_before(struct sim_journal *j, uint64_t sequence)
 {
     uint32_t n = (uint32_t)(sequence - 1 - j->base);
     mr_assert(n <= j->count);
+    if (!n) return; /* there may be no memory yet */
     for (uint32_t i = 0; i < n; i++)
         mr_release(j->records[i]);
     memmove(j->records, j->records + n, (j->count - n) * sizeof *j->records);
