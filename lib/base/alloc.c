@@ -7,8 +7,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+void *mr_alloc_aligned(size_t bytes, size_t align)
+{
+    size_t rounded = (size_t)mr_align_up(bytes ? bytes : 1, align);
+    void *p = aligned_alloc(align, rounded);
+    if (!p) MR_PANIC("out of memory: %zu bytes", rounded);
+    memset(p, 0, rounded);
+    return p;
+}
+
+/* From MIN to MAX, jemalloc's calloc gives used pages back to the kernel and faults them anew: a
+ * system call and a fault a page, where clearing them takes a microsecond. */
+#define CLEARED_MIN ((size_t)8 << 10)
+#define CLEARED_MAX ((size_t)128 << 10)
+
 void *mr_alloc(size_t bytes)
 {
+    /* Not malloc: GCC makes calloc of it and the memset. */
+    if (bytes >= CLEARED_MIN && bytes <= CLEARED_MAX)
+        return mr_alloc_aligned(bytes, _Alignof(max_align_t));
     void *p = calloc(1, bytes ? bytes : 1);
     if (!p) MR_PANIC("out of memory: %zu bytes", bytes);
     return p;
@@ -28,15 +45,6 @@ void *mr_grow(void *p, size_t old_bytes, size_t new_bytes)
     if (!q) MR_PANIC("out of memory: %zu bytes", new_bytes);
     if (new_bytes > old_bytes) memset(q + old_bytes, 0, new_bytes - old_bytes);
     return q;
-}
-
-void *mr_alloc_aligned(size_t bytes, size_t align)
-{
-    size_t rounded = (size_t)mr_align_up(bytes ? bytes : 1, align);
-    void *p = aligned_alloc(align, rounded);
-    if (!p) MR_PANIC("out of memory: %zu bytes", rounded);
-    memset(p, 0, rounded);
-    return p;
 }
 
 void *mr_copy(const void *p, size_t bytes)
