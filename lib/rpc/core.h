@@ -30,7 +30,7 @@ struct mr_rpc_loop {
     _Atomic bool wake_under_way;
     _Atomic uintptr_t runner; /* the thread inside mr_rpc_loop_run; 0: none */
     bool woken;
-    bool turn_is_young;   /* in an event it slept for: latency counts more than throughput */
+    bool turn_is_young; /* in the first events it slept for: latency counts more than throughput */
     struct mr_list dirty; /* calls with something to send */
     struct mr_list owed;  /* calls that ask for their next message a little later */
     struct mr_rpc_slot *slots;

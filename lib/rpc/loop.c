@@ -14,6 +14,7 @@
 #define FLUSH_EVERY 32  /* events: the longest that a queued message waits in a busy turn */
 #define SLOTS_GROWTH 256
 #define PATIENCE MR_MS
+#define YOUNG_EVENTS 4    /* of a turn that is not busy */
 #define SLEPT (3 * MR_US) /* an event that took longer to come was waited for */
 
 gpr_timespec mr_rpc_timespec(mr_time t)
@@ -138,8 +139,11 @@ static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
         if (ev.type == GRPC_QUEUE_TIMEOUT) break;
         mr_assert(ev.type == GRPC_OP_COMPLETE);
         struct mr_rpc_tag *tag = ev.tag;
-        loop->turn_is_young = n == 0 && mr_clock_now() - begun > SLEPT;
-        if (n) (void)ask_owed(loop, false);
+        if (n == 0) loop->turn_is_young = mr_clock_now() - begun > SLEPT;
+        if (n == YOUNG_EVENTS) {
+            loop->turn_is_young = false;
+            (void)ask_owed(loop, false);
+        }
         tag->done(tag, ev.success != 0);
         if (n++ % FLUSH_EVERY == 0) mr_rpc_loop_flush(loop);
         at = gpr_time_0(GPR_CLOCK_MONOTONIC);
