@@ -209,6 +209,47 @@ static void each_item_is_taken_or_cut_never_both(void **state)
     }
 }
 
+static void a_small_strand_runs_on_the_callers_thread(void **state)
+{
+    struct rig *r = *state;
+    struct mr_executor *here = mr_executor_new(&r->env);
+    item(r, INC, inc_one, sizeof inc_one);
+    assert_true(mr_executor_is_small(&r->env, r->strand));
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_run_here(here, run);
+    assert_false(mr_inbox_is_empty(r->inbox)); /* it has run when the call returns */
+    assert_int_equal(finish(r, run), 1);
+    assert_int_equal(int_of(&r->strand->items[0]), 2);
+    mr_run_free(&run);
+    mr_executor_stop(&here);
+}
+
+static void what_may_wait_or_grow_is_not_small(void **state)
+{
+    static const unsigned char object[] = {
+        0x91, 0xd8, MR_PACK_EXT_OBJECT, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+    struct rig *r = *state;
+    char large[600] = {(char)0xdc, 2, 0x55}; /* a list of 597 zeros */
+    item(r, SLEEP, sleep_long, sizeof sleep_long);
+    assert_false(mr_executor_is_small(&r->env, r->strand));
+    r->strand->count = 0;
+    item(r, INC, object, sizeof object);
+    assert_false(mr_executor_is_small(&r->env, r->strand));
+    r->strand->count = 0;
+    item(r, INC, large, sizeof large);
+    assert_false(mr_executor_is_small(&r->env, r->strand));
+    r->strand->count = 0;
+    struct mr_strand_input input = {.kind = MR_STRAND_OBJECT};
+    item(r, INC, inc_input, sizeof inc_input);
+    r->strand->items[0].inputs = &input;
+    r->strand->items[0].inputs_count = 1;
+    assert_false(mr_executor_is_small(&r->env, r->strand));
+    r->strand->count = 0;
+    item(r, INC, inc_one, sizeof inc_one);
+    item(r, INC, inc_one, sizeof inc_one);
+    assert_false(mr_executor_is_small(&r->env, r->strand));
+}
+
 static void a_page_of_suspects_outlives_its_process(void **state)
 {
     (void)state;
@@ -249,6 +290,8 @@ int main(void)
         TEST(what_depends_on_a_failed_item_is_skipped),
         TEST(a_stop_ends_an_op_that_looks_at_its_flag),
         TEST(what_a_cut_says_is_what_ran),
+        TEST(a_small_strand_runs_on_the_callers_thread),
+        TEST(what_may_wait_or_grow_is_not_small),
         cmocka_unit_test(each_item_is_taken_or_cut_never_both),
         cmocka_unit_test(a_page_of_suspects_outlives_its_process),
     };
