@@ -612,6 +612,28 @@ class Guarded(unittest.TestCase):
         self.assertEqual(g.stop(), 0)
         self.assertFalse(os.path.exists(path))
 
+    @unittest.skipUnless(os.geteuid() == 0, "another user is needed")
+    def test_what_a_stranger_wrote_before_it_was_seen_is_not_done(self):
+        folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, folder)
+        os.chmod(folder, 0o711)
+        path = os.path.join(folder, "http.sock")
+        g = Gateway(self.directory, self.address, "--allow-uid", "12345", listen=f"unix:{path}")
+        self.addCleanup(g.stop)
+        request = b"GET /v1/jobs/stranger HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        stranger = (f"import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect({path!r});"
+                    f"s.sendall({request!r}); print(flush=True); print(len(s.recv(9)))")
+        for uid, calls in ((54321, 0), (12345, 1)):
+            g.process.send_signal(signal.SIGSTOP)
+            p = subprocess.Popen([sys.executable, "-c", stranger], stdout=subprocess.PIPE, user=uid,
+                                 group=uid, extra_groups=[], cwd="/")
+            p.stdout.readline()
+            g.process.send_signal(signal.SIGCONT)
+            self.assertEqual(int(p.communicate(timeout=20)[0]), 9 * calls)
+            time.sleep(0.2)
+            seen = [c for c in self.fake.calls if c[0] == "Jobs_Get" and c[1].id == "stranger"]
+            self.assertEqual(len(seen), calls)
+
     @unittest.skipUnless(shutil.which("openssl"), "openssl makes the certificate")
     def test_a_list_of_objects_goes_through_all_stores(self):
         others = [f"unix:{self.directory}/store{i}.sock" for i in range(2)]
