@@ -311,7 +311,7 @@ class Stress:
         for program in (*PROGRAMS, "mr-worker"):
             for pid in self.c.pids(program):
                 status = pathlib.Path(f"/proc/{pid}/status").read_text()
-                found[f"{program} MiB"] = max(found.get(f"{program} MiB", 0), int(re.search(r"VmRSS:\s+(\d+)", status)[1]) // 1024)
+                found[f"{program} MiB"] = max(found.get(f"{program} MiB", 0), int(re.search(r"RssAnon:\s+(\d+)", status)[1]) // 1024)
                 found[f"{program} fds"] = max(found.get(f"{program} fds", 0), len(os.listdir(f"/proc/{pid}/fd")))
         found["files"] = sum(1 for d in (self.c.dir / "c").glob("node-*") for p in d.rglob("*")
                              if p.is_file() and not p.name.endswith(".running") and p.name != "names")
