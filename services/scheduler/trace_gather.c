@@ -192,6 +192,7 @@ static int by_wall(const void *a, const void *b)
 {
     const struct mr_trace_row *x = a;
     const struct mr_trace_row *y = b;
+    if (!x->tasks != !y->tasks) return x->tasks ? -1 : 1; /* the array has room for more */
     if (x->wall_ns != y->wall_ns) return x->wall_ns > y->wall_ns ? -1 : 1;
     return x->op < y->op ? -1 : x->op > y->op;
 }
