@@ -218,7 +218,7 @@ static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sch
 static bool is_lazy(const struct mr_sched_batch *b)
 {
     bool asks = b->has_registered || b->drain || b->values.count || b->tasks.count ||
-                b->cancel.count || b->steal.count || b->fetch.count;
+                b->cancel.count || b->steal.count || b->fetch.count || b->leave.count;
     return !asks && b->release.count + b->forget_jobs.n / sizeof(uint64_t) <= LAZY_ROWS_MAX;
 }
 
