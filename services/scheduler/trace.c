@@ -98,6 +98,7 @@ static void count_lost(struct mr_trace *t, const struct mr_buf *b)
 static void buf_skip(struct mr_buf *b, size_t n)
 {
     b->n -= n;
+    if (n) b->failed = false; /* there is room again */
     if (b->n && n) memmove(b->p, b->p + n, b->n);
 }
 
