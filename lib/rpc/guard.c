@@ -64,6 +64,20 @@ int mr_rpc_secret_read(const char *path, struct mr_buf *out, struct mr_error *e)
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
+/* Whoever holds a token that is a secret, too, would be a service. */
+static int tell_apart(const struct mr_rpc_guard *g, struct mr_error *e)
+{
+    for (size_t i = 0; i < g->secrets_count; i++) {
+        const struct mr_identity *user = mr_tokens_find(g->tokens, mr_str(g->secrets[i]));
+        if (user)
+            return mr_fail(e, MR_EINVAL,
+                "--token-file: the token of \"%.*s\" stands in --secret-file, too; only services "
+                "may show what is in there",
+                MR_STR_ARG(user->name));
+    }
+    return MR_OK;
+}
+
 int mr_rpc_guard_new(
     const struct mr_rpc_guard_options *options, struct mr_rpc_guard **out, struct mr_error *e)
 {
@@ -77,6 +91,7 @@ int mr_rpc_guard_new(
     int err = MR_OK;
     if (options->secret_file) err = read_secrets(g, options->secret_file, e);
     if (!err && options->token_file) err = mr_tokens_open(options->token_file, &g->tokens, e);
+    if (!err && g->tokens) err = tell_apart(g, e);
     if (err) return err;
     *out = MR_STEAL(g);
     return MR_OK;

@@ -198,6 +198,22 @@ static void tokens_want_a_secret_beside_them(void **state)
     assert_non_null(strstr(e.text, "--secret-file"));
 }
 
+/* Whoever holds that token would be a service. */
+static void a_secret_is_no_users_token(void **state)
+{
+    (void)state;
+    struct mr_rpc_guard *g = NULL;
+    struct mr_error e;
+    write_file(tokens, OLD_SECRET " reader rita\n", 0600);
+    write_file(secret, SECRET "\n" OLD_SECRET "\n", 0600);
+    const struct mr_rpc_guard_options o = {
+        .token_file = tokens, .secret_file = secret, .role_of = mr_proto_role};
+    assert_int_equal(mr_rpc_guard_new(&o, &g, &e), MR_EINVAL);
+    assert_non_null(strstr(e.text, "rita"));
+    assert_null(strstr(e.text, OLD_SECRET));
+    mr_rpc_guard_free(&g);
+}
+
 static void only_loopback_and_unix_are_ours_alone(void **state)
 {
     (void)state;
@@ -241,6 +257,7 @@ int main(void)
         cmocka_unit_test(tokens_want_a_secret_beside_them),
         cmocka_unit_test(only_loopback_and_unix_are_ours_alone),
         cmocka_unit_test(a_public_address_without_tokens_is_refused),
+        cmocka_unit_test(a_secret_is_no_users_token),
     };
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }
