@@ -4,6 +4,7 @@
 #include "services/scheduler/trace.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "host/clock.h"
 #include "services/scheduler/follow.h"
 #include "services/scheduler/trace_threads.h"
@@ -12,13 +13,13 @@
 #define PENDING_BYTES_MAX ((size_t)64 << 20)
 #define PENDING_AGE (50 * MR_MS)
 #define QUEUED_BYTES_MAX ((uint64_t)64 << 20)
-#define ASKS_MAX 256
+#define ASKS_MAX 64                      /* each has a copy of what is not written of its job */
 #define PAGE_BYTES_MAX ((size_t)8 << 20) /* of a timeline: then the next page begins */
 #define SPAN_BYTES 96                    /* of its numbers in a message, about */
 
 struct asked {
     uint64_t ticket;
-    struct mr_rpc_call *call;
+    struct mr_rpc_call *call; /* NULL: it has ended */
     struct mr_trace_ask ask;
 };
 
@@ -253,10 +254,7 @@ void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
 {
     struct mr_trace *t = sh->trace;
     for (uint32_t i = 0; t && i < t->asks_count; i++)
-        if (t->asks[i].call == call) {
-            t->asks[i] = t->asks[--t->asks_count];
-            return;
-        }
+        if (t->asks[i].call == call) t->asks[i].call = NULL; /* it counts until it is read */
 }
 
 static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
@@ -348,9 +346,10 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
     uint32_t i = 0;
     while (i < t->asks_count && t->asks[i].ticket != a->ticket)
         i++;
-    if (i == t->asks_count) return; /* its call ended meanwhile */
+    mr_assert(i < t->asks_count);
     struct asked x = t->asks[i];
     t->asks[i] = t->asks[--t->asks_count];
+    if (!x.call) return; /* it ended meanwhile */
     struct mr_sched_job_info info;
     struct mr_trace_gather *g = &a->gather;
     mr_pb_arena_clear(&sh->scratch);
