@@ -146,6 +146,7 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
             mr_sc_send_bytes(s, task, u->worker, mr_str_of(r->bytes, r->inline_bytes));
     }
     if (t->flags & T_TARGET) tell_bytes(s, task, r);
+    if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
 }
 
 static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)

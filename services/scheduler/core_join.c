@@ -1,7 +1,8 @@
 /* Keys that jobs of one namespace share. The first job that defines a key makes its value; a later
  * one that means the same waits for it, or takes it if it is there, and holds it from then on: the
  * source counts each joined task as a consumer. When the source fails, is cancelled, or cannot give
- * its value, the joined task runs by itself, as if it had never been joined. */
+ * its value, the joined task runs by itself, as if it had never been joined. An alias has nothing
+ * to run: it waits until the source is made, again if need be, and fails when nothing can. */
 #include "services/scheduler/core_do.h"
 
 #include <stdio.h>
@@ -59,9 +60,24 @@ static void enter(struct mr_sched *s, uint32_t task)
     mr_index_add(&s->key_index, name_hash(name_of(s, task)), task, name_rehash, s);
 }
 
-static bool is_alias(const struct mr_sched *s, uint32_t task)
+bool mr_sc_is_alias(const struct mr_sched *s, uint32_t task)
 {
     return job_of(s, task)->graph->kind[index_of(s, task)] == MR_NODE_ALIAS;
+}
+
+/* The source of an alias, or NONE. */
+uint32_t mr_sc_join_source(const struct mr_sched *s, uint32_t task)
+{
+    bool is_joined = mr_sc_is_alias(s, task) && s->tasks[task].flags & T_JOINED;
+    return is_joined ? s->join_source[task] - 1 : NONE;
+}
+
+bool mr_sc_join_is_waiting(const struct mr_sched *s, uint32_t source)
+{
+    if (!(s->tasks[source].flags & T_HAS_JOINS)) return false;
+    for (uint32_t t = s->join_head[source]; t; t = s->join_next[t - 1])
+        if (is_unfinished(&s->tasks[t - 1])) return true;
+    return false;
 }
 
 uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task)
@@ -126,17 +142,22 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
     return false;
 }
 
+static void fail_alias(struct mr_sched *s, uint32_t task)
+{
+    struct story st = mr_sc_story_make(
+        s, task, 9, MR_STR("the job that defines this key has no value for it"), NULL);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+}
+
 /* The joined task is on its own from now on. */
 static void part(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     mr_sc_join_leave(s, task);
     if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) return;
-    if (is_alias(s, task)) {
-        struct story st = mr_sc_story_make(
-            s, task, 9, MR_STR("the job that defines this key has no value for it"), NULL);
-        mr_sc_task_fail(s, task, &st);
-        mr_sc_story_fini(&st);
+    if (mr_sc_is_alias(s, task)) {
+        fail_alias(s, task);
         return;
     }
     t->waiting--;
@@ -144,7 +165,21 @@ static void part(struct mr_sched *s, uint32_t task)
     if (!t->waiting) mr_sc_task_inputs_done(s, task);
 }
 
-void mr_sc_join_done(struct mr_sched *s, uint32_t source)
+static bool is_away(const struct mr_sched *s, uint32_t source)
+{
+    const struct task *t = &s->tasks[source];
+    return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_AWAY;
+}
+
+/* It has no value that could be copied now: will it ever have one? */
+static bool may_come(const struct mr_sched *s, uint32_t source)
+{
+    const struct task *t = &s->tasks[source];
+    if (is_unfinished(t) || is_away(s, source)) return true;
+    return t->state == MR_TASK_RELEASED && !(job_of(s, source)->flags & (J_STOPPED | J_FORGETTING));
+}
+
+void mr_sc_join_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
 {
     uint32_t next;
     for (uint32_t at = s->join_head[source]; at; at = next) {
@@ -152,14 +187,18 @@ void mr_sc_join_done(struct mr_sched *s, uint32_t source)
         next = s->join_next[task];
         struct task *t = &s->tasks[task];
         if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) continue;
-        if (!copy_value(s, task, source, s->passing)) {
-            part(s, task);
+        if (!copy_value(s, task, source, bytes)) {
+            if (mr_sc_is_alias(s, task) && !bytes.n && is_away(s, source))
+                mr_sc_send_fetch(s, source); /* the answer brings the bytes here */
+            else
+                part(s, task);
             continue;
         }
         struct mr_str passing = s->passing;
+        s->passing = bytes;
         mr_sc_task_done(s, task, NONE);
         s->passing = passing;
-        if (is_alias(s, task) && is_done(t)) { /* nothing can make it again */
+        if (mr_sc_is_alias(s, task) && is_done(t)) { /* no task, for as long as it has its value */
             t->flags |= T_FIXED;
             job_of(s, task)->counts[MR_TASK_DONE]--;
         }
@@ -191,7 +230,7 @@ static int join_one(struct mr_sched *s, uint32_t task, uint32_t source, struct m
 {
     struct job *j = job_of(s, task);
     struct task *t = &s->tasks[task];
-    bool is_ref = is_alias(s, task);
+    bool is_ref = mr_sc_is_alias(s, task);
     const struct task *from = &s->tasks[source];
     if (is_done(t) && !is_ref) return MR_OK; /* a literal, or found by its persisted name */
     bool has_value = is_done(from) && from->value != NONE;
@@ -201,7 +240,7 @@ static int join_one(struct mr_sched *s, uint32_t task, uint32_t source, struct m
         j->joined++;
         return MR_OK;
     }
-    if (is_unfinished(from)) {
+    if (is_unfinished(from) || (is_ref && may_come(s, source))) {
         if (is_ref) {
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
@@ -229,7 +268,7 @@ static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
         link_to(s, task, source);
         job_of(s, task)->joined++;
     }
-    return is_alias(s, task);
+    return mr_sc_is_alias(s, task);
 }
 
 int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
@@ -274,22 +313,48 @@ int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
     return MR_OK;
 }
 
+/* Who has, or will have, the value of an alias; or NONE. */
+static uint32_t source_of(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t source = find(s, name_of(s, task));
+    if (source == NONE || is_free_again(s, source)) return NONE;
+    return is_done(&s->tasks[source]) || may_come(s, source) ? source : NONE;
+}
+
+/* An alias whose value is gone waits for its source. If that has none either, it is on the stack,
+ * to be made again. */
+void mr_sc_join_wait(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t source = source_of(s, task);
+    t->claims = CLAIM_ALL;
+    t->worker = NONE;
+    t->waiting = t->unsent = source != NONE;
+    mr_sc_task_move(s, task, MR_TASK_WAITING);
+    if (source == NONE) {
+        fail_alias(s, task);
+        return;
+    }
+    link_to(s, task, source);
+    if (is_done(&s->tasks[source]))
+        mr_sc_join_done(s, source, (struct mr_str){0});
+    else if (s->tasks[source].state == MR_TASK_RELEASED)
+        s->stack[s->stack_count++] = source;
+}
+
 /* A failed job is retried: what it refers to must be there again. Nothing changes on failure. */
 int mr_sc_join_again(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
         uint32_t task = j->base + i;
-        if (!is_alias(s, task) || s->tasks[task].value != NONE) continue;
-        uint32_t source = find(s, name_of(s, task));
-        bool is_there = source != NONE && !is_free_again(s, source) &&
-                        (is_unfinished(&s->tasks[source]) || is_done(&s->tasks[source]));
-        if (!is_there) return MR_ESTATE;
+        if (!mr_sc_is_alias(s, task) || s->tasks[task].value != NONE) continue;
+        if (source_of(s, task) == NONE) return MR_ESTATE;
     }
     for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
-        if (!is_alias(s, task) || t->value != NONE || t->flags & T_JOINED) continue;
+        if (!mr_sc_is_alias(s, task) || t->value != NONE || t->flags & T_JOINED) continue;
         if (t->flags & T_FIXED) { /* it was read back like this */
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
@@ -299,19 +364,38 @@ int mr_sc_join_again(struct mr_sched *s, uint32_t job)
     return MR_OK;
 }
 
-/* Once it is planned: what is there already need not be waited for. */
+/* Once it is planned: what is there already need not be waited for, what is gone is made again. */
 void mr_sc_join_settle(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    for (uint32_t i = 0; i < j->graph->nodes_count && j->state <= MR_JOB_RUNNING; i++) {
+    uint32_t nodes = j->graph->job.name_space.n ? j->graph->nodes_count : 0;
+    for (uint32_t i = 0; i < nodes && j->state <= MR_JOB_RUNNING; i++) {
         uint32_t task = j->base + i;
         if (!(s->tasks[task].flags & T_JOINED) || !is_unfinished(&s->tasks[task])) continue;
-        if (is_done(&s->tasks[s->join_source[task] - 1]))
-            mr_sc_join_done(s, s->join_source[task] - 1);
+        uint32_t source = s->join_source[task] - 1;
+        if (is_done(&s->tasks[source]))
+            mr_sc_join_done(s, source, (struct mr_str){0});
+        else if (s->tasks[source].state == MR_TASK_RELEASED)
+            mr_sc_task_again(s, source);
     }
 }
 
-/* The keys of an ended job that was read back from the journal. */
+/* The keys of an ended job that was read back from the journal: of what has a value, and of what
+ * could be made again. */
+static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t i = index_of(s, task);
+    bool is_task = j->graph->kind[i] == MR_NODE_TASK && mr_graph_is_pure(j->graph, i);
+    bool is_value = j->graph->kind[i] == MR_NODE_LITERAL || (is_task && is_done(&s->tasks[task]));
+    bool may_be = is_task && may_come(s, task);
+    if (source != NONE && is_value && s->tasks[source].state == MR_TASK_RELEASED) {
+        (void)mr_index_remove(&s->key_index, name_hash(name_of(s, source)), source);
+        source = NONE;
+    }
+    if (source == NONE && (is_value || may_be)) enter(s, task);
+}
+
 void mr_sc_join_enter(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -319,11 +403,14 @@ void mr_sc_join_enter(struct mr_sched *s, uint32_t job)
     if (!g->job.name_space.n) return;
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         uint32_t task = j->base + i;
-        bool is_value = g->kind[i] == MR_NODE_LITERAL ||
-                        (g->kind[i] == MR_NODE_TASK && is_done(&s->tasks[task]));
+        struct task *t = &s->tasks[task];
         uint32_t source = find(s, name_of(s, task));
         if (source != NONE && source != task) (void)read_back(s, task, source);
-        if (is_value && source == NONE) enter(s, task);
+        enter_again(s, task, source);
+        if (!mr_sc_is_alias(s, task) || t->value != NONE || j->flags & J_STOPPED) continue;
+        t->flags = (uint16_t)(t->flags & ~T_FIXED); /* if it is needed, it asks its source */
+        t->state = MR_TASK_NONE;
+        mr_sc_task_move(s, task, MR_TASK_RELEASED);
     }
 }
 

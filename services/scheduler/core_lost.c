@@ -47,9 +47,25 @@ static void value_gone(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     struct job *j = &s->jobs[t->job];
     if (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING) j->targets_left++;
+    if (t->flags & T_FIXED) { /* an alias: from now on it waits like a task */
+        t->flags = (uint16_t)(t->flags & ~T_FIXED);
+        j->counts[MR_TASK_DONE]++;
+    }
     mr_sc_value_release(s, t->value, false);
     mr_sc_task_move(s, task, MR_TASK_RELEASED);
     dependents_wait(s, task);
+}
+
+static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
+{
+    struct mr_str key = mr_graph_key(job_of(s, input)->graph, index_of(s, input));
+    char text[MR_ERROR_TEXT_MAX];
+    (void)snprintf(text, sizeof text,
+        "its value was lost, and of its inputs \"%.*s\" cannot be made again",
+        (int)MR_MIN(key.n, (size_t)200), key.p);
+    struct story st = mr_sc_story_make(s, task, 15, mr_str(text), NULL);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
 }
 
 /* A released node is to be made again: counts what it waits for, claims its inputs, and puts those
@@ -58,7 +74,11 @@ static void make_again(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     struct job *j = &s->jobs[t->job];
-    uint32_t n;
+    uint32_t n, never = NONE;
+    if (mr_sc_is_alias(s, task)) {
+        mr_sc_join_wait(s, task);
+        return;
+    }
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     t->waiting = t->unsent = 0;
     mr_sc_claim_all(s, task);
@@ -70,12 +90,24 @@ static void make_again(struct mr_sched *s, uint32_t task)
         t->waiting++;
         if (!(u->flags & T_SENT)) t->unsent++;
         if (u->state == MR_TASK_RELEASED) s->stack[s->stack_count++] = x;
+        if (u->state == MR_TASK_ERRED || u->state == MR_TASK_CANCELLED) never = x;
     }
     mr_sc_task_move(s, task, MR_TASK_WAITING);
     t->worker = NONE;
     j->recomputed++;
     s->recomputed++;
-    if (!t->waiting) mr_sc_task_inputs_done(s, task);
+    if (never != NONE)
+        fail_without(s, task, never);
+    else if (!t->waiting)
+        mr_sc_task_inputs_done(s, task);
+}
+
+/* Its job may have failed, or what needs it may have, in the course of the walk. */
+static bool is_needed(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return !(job_of(s, task)->flags & (J_STOPPED | J_FORGETTING)) &&
+           (t->consumers || t->flags & T_TARGET);
 }
 
 void mr_sc_task_again(struct mr_sched *s, uint32_t task)
@@ -84,7 +116,11 @@ void mr_sc_task_again(struct mr_sched *s, uint32_t task)
     s->stack[s->stack_count++] = task;
     while (s->stack_count > bottom) {
         uint32_t u = s->stack[--s->stack_count];
-        if (s->tasks[u].state == MR_TASK_RELEASED) make_again(s, u);
+        if (s->tasks[u].state != MR_TASK_RELEASED) continue;
+        if (is_needed(s, u))
+            make_again(s, u);
+        else
+            mr_sc_join_failed(s, u);
     }
 }
 
@@ -111,8 +147,7 @@ static void push_joined(struct mr_sched *s, uint32_t task)
 {
     if (!(s->tasks[task].flags & T_HAS_JOINS)) return;
     for (uint32_t t = s->join_head[task]; t; t = s->join_next[t - 1])
-        if (is_done(&s->tasks[t - 1]) && !(s->tasks[t - 1].flags & T_FIXED))
-            s->stack[s->stack_count++] = t - 1;
+        if (is_done(&s->tasks[t - 1])) s->stack[s->stack_count++] = t - 1;
 }
 
 static bool is_wanted(const struct mr_sched *s, uint32_t task)
@@ -123,13 +158,24 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
+/* An object that an alias shares with its source is lost to both. */
+static uint32_t whose(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t source = mr_sc_join_source(s, task);
+    if (source == NONE || !mr_sc_is_object(s, task) || !mr_sc_is_object(s, source)) return task;
+    mr_object_id a = s->values[s->tasks[task].value].object;
+    mr_object_id b = s->values[s->tasks[source].value].object;
+    return mr_object_id_eq(a, b) && !(s->tasks[source].flags & T_FIXED) ? source : task;
+}
+
 void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
 {
     mr_assert(is_done(&s->tasks[task]));
-    if (s->tasks[task].flags & T_FIXED) {
+    if (s->tasks[task].flags & T_FIXED && !mr_sc_is_alias(s, task)) {
         fail_fixed(s, task);
         return;
     }
+    task = whose(s, task);
     uint32_t bottom = s->stack_count;
     s->stack[s->stack_count++] = task;
     if (s->tasks[task].claims) mr_sc_claim_all(s, task);
@@ -144,10 +190,12 @@ void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
         uint32_t at = s->stack[i];
         s->stack_count = i + 1; /* what is below must stay while walks use what is above */
         if (s->tasks[at].state != MR_TASK_RELEASED) continue;
-        if (is_wanted(s, at))
+        if (is_wanted(s, at)) {
             mr_sc_task_again(s, at);
-        else
+        } else {
             mr_sc_let_go(s, at, NONE);
+            mr_sc_join_failed(s, at);
+        }
     }
     s->stack_count = bottom;
 }

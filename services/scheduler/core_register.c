@@ -183,7 +183,7 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
         const struct task *u = &s->tasks[j->base + d[i]];
         if (is_unfinished(u) && u->flags & T_SENT && u->worker != slot) return true;
     }
-    return false;
+    return mr_sc_join_is_waiting(s, task);
 }
 
 /* What it made and does not have any more is gone; what it has and others wait for is fetched. */

@@ -116,7 +116,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     struct task *t = &s->tasks[j->base + index];
     if (t->state == MR_TASK_RELEASED || t->value == LITERAL) return;
     if (t->value != NONE) { /* lost since, and made again: the last one counts */
-        if (t->flags & T_FIXED) return;
+        if (t->flags & T_FIXED && !mr_sc_is_alias(s, j->base + index)) return;
         mr_sc_value_release(s, t->value, true);
         j->targets_ready -= (t->flags & T_TARGET) != 0;
     }
@@ -343,6 +343,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
         return;
     }
     mr_sc_plan(s, job);
+    mr_sc_join_settle(s, job);
     for (uint32_t i = 0; i < nodes && j->state < MR_JOB_DONE; i++) {
         const struct story *st =
             is_unfinished(&s->tasks[j->base + i]) ? mr_sc_story(s, j->base + i) : NULL;

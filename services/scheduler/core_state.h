@@ -34,7 +34,7 @@ enum task_flag {
     T_SHAKEN = 1 << 8,   /* was on a worker that died, once */
     T_SEEN = 1 << 9,     /* mark while a returning worker is compared */
     T_LONG = 1 << 10,    /* does not occupy a slot */
-    T_FIXED = 1 << 11,   /* not a task: its value stands as long as the job */
+    T_FIXED = 1 << 11,   /* no task: its value is given (an alias: as long as it has one) */
     T_UNACKED = 1 << 12, /* its value is on the way to the journal */
     T_JOINED = 1 << 13,  /* another job's task makes its value */
     T_HAS_JOINS = 1 << 14,

@@ -198,11 +198,11 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     mr_sc_claim_again(s, task);
     dependents_done(s, task, was_covered);
     if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
-    if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task);
+    if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, s->passing);
     if (s->jobs[t->job].flags & J_REFERS) outdate(s, task);
     if (t->flags & T_TARGET) {
         mr_sc_job_target_final(s, t->job);
-    } else if (!t->consumers && !(t->flags & T_FIXED)) {
+    } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) { /* not gone with a join */
         mr_sc_value_release(s, t->value, false);
         mr_sc_task_move(s, task, MR_TASK_RELEASED);
         mr_sc_let_go(s, task, NONE);
