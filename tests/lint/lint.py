@@ -13,13 +13,14 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # A layer may include itself and what stands before it. Folders side by side share a rank.
 LAYERS = [
     ("lib/base", 0), ("lib/host", 1), ("proto", 1), ("lib/rpc", 2), ("store/object", 2),
-    ("store/arena", 2), ("store/meta", 2), ("lib/graph", 3), ("ops", 4),
+    ("store/arena", 2), ("store/meta", 2), ("lib/graph", 3), ("lib/nn", 3), ("ops", 4),
     ("services", 5), ("gateway", 5), ("cli", 5), ("bench", 6), ("tests", 6), ("examples", 6),
 ]
 ONLY = {  # header pattern: the folder that may include it
     r"grpc/|grpc\.h": "lib/rpc",
     r"hiredis": "store/meta",
     r"microhttpd": "gateway",
+    r"oneapi/|dnnl": "lib/nn",
 }
 BANNED = r"\b(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|rand|srand|time|localtime|gmtime|gets|setjmp|longjmp|signal|system|alloca|malloc|calloc|realloc)\s*\("
 MAY_BANNED = {  # file: words it may use, and why

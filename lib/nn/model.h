@@ -1,0 +1,105 @@
+/* A network as a list of layers, read from JSON text, and where each of its parameters stands.
+ *
+ *   {"input": [28, 28, 1],
+ *    "layers": [{"type": "Conv2D", "filters": 32, "kernel": 3, "activation": "relu"},
+ *               {"type": "Flatten"},
+ *               {"type": "Dense", "units": 10, "activation": "softmax", "name": "out"}]}
+ *
+ * Images are height, width, channels; kernels are stored as Keras stores them (Dense: in, out;
+ * Conv2D: height, width, in, out), so weights go to and from it without a transpose.
+ *
+ * All parameters are ONE vector of float32, and gradients, optimizer slots and shards have its
+ * layout. What the optimizer moves comes first (`trainable_count` numbers, layer by layer), then
+ * the state that training only follows: the moving mean and variance of BatchNorm. The gradient of
+ * a piece of state is what to subtract from it, so that averaging over replicas holds for it too.
+ *
+ * Knows shapes and names; knows nothing of oneDNN, batches or time. Immutable once made. */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <stdbool.h>
+
+#define MR_NN_LAYERS_MAX 512
+#define MR_NN_NAME_BYTES_MAX 64
+#define MR_NN_RANK_MAX 4                            /* of one example and of one parameter */
+#define MR_NN_ELEMENTS_MAX ((uint64_t)1 << 28)      /* of one example at any layer */
+#define MR_NN_PARAMETERS_MAX ((uint64_t)1 << 30)    /* of the whole model */
+#define MR_NN_MODEL_BYTES_MAX ((size_t)1024 * 1024) /* of its JSON */
+
+enum mr_nn_kind {
+    MR_NN_DENSE,
+    MR_NN_CONV2D,
+    MR_NN_MAXPOOL2D,
+    MR_NN_FLATTEN,
+    MR_NN_RESHAPE,
+    MR_NN_RELU,
+    MR_NN_TANH,
+    MR_NN_SIGMOID,
+    MR_NN_SOFTMAX,
+    MR_NN_DROPOUT,
+    MR_NN_BATCHNORM,
+    MR_NN_KINDS,
+};
+
+/* How a kernel starts; biases start at 0, BatchNorm at scale 1, shift 0, mean 0, variance 1. */
+enum mr_nn_init {
+    MR_NN_GLOROT_UNIFORM, /* ±sqrt(6 / (fan_in + fan_out)); what nothing said otherwise gets */
+    MR_NN_GLOROT_NORMAL,  /* deviation sqrt(2 / (fan_in + fan_out)), cut at two deviations */
+    MR_NN_HE_UNIFORM,     /* ±sqrt(6 / fan_in) */
+    MR_NN_HE_NORMAL,      /* deviation sqrt(2 / fan_in), cut at two deviations */
+    MR_NN_INITS,
+};
+
+struct mr_nn_shape {
+    uint32_t rank;
+    uint32_t dims[MR_NN_RANK_MAX];
+};
+
+struct mr_nn_layer {
+    enum mr_nn_kind kind;
+    char name[MR_NN_NAME_BYTES_MAX];
+    struct mr_nn_shape in, out; /* of one example */
+    uint32_t kernel[2], stride[2];
+    uint32_t pad_before[2], pad_after[2];
+    bool bias;
+    enum mr_nn_init init;
+    float rate;                  /* Dropout: the share that is dropped */
+    uint64_t seed;               /* Dropout */
+    float momentum, epsilon;     /* BatchNorm */
+    uint64_t offset, count;      /* of its trainable parameters, all in a row */
+    uint64_t state, state_count; /* of its state, all in a row */
+};
+
+struct mr_nn_param {
+    uint32_t layer;
+    const char *name; /* "kernel", "bias", "gamma", "beta", "moving_mean", "moving_variance" */
+    struct mr_nn_shape shape;
+    uint64_t offset, count; /* in the vector */
+    bool trainable;
+};
+
+struct mr_nn_model {
+    struct mr_nn_shape input, output;
+    struct mr_nn_layer *layers; /* `activation` has become a layer of its own: "out.softmax" */
+    uint32_t layers_count;
+    struct mr_nn_param *params; /* by offset, without gaps */
+    uint32_t params_count;
+    uint64_t count;           /* numbers in the vector */
+    uint64_t trainable_count; /* of them, the first so many */
+    char *text;               /* the JSON it was made from */
+    size_t text_bytes;
+};
+
+/* Refuses with the layer's place and name, the field, and what would be right. */
+int mr_nn_model_new(struct mr_str json, struct mr_nn_model **out, struct mr_error *e);
+void mr_nn_model_free(struct mr_nn_model **m);
+struct mr_str mr_nn_model_text(const struct mr_nn_model *m); /* a loan for the model's life */
+
+/* Writes all `m->count` numbers. The same seed gives the same numbers on every machine with IEEE
+ * arithmetic and the same libm. */
+void mr_nn_model_init(const struct mr_nn_model *m, uint64_t seed, float *params);
+
+uint64_t mr_nn_shape_count(const struct mr_nn_shape *s);
+const char *mr_nn_kind_name(enum mr_nn_kind k);

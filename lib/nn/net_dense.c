@@ -1,0 +1,50 @@
+/* Dense: y = x W + b over the last axis, as three matrix products of oneDNN's. */
+#include "nn/net_impl.h"
+
+#include <string.h>
+
+struct sizes {
+    dnnl_dim_t rows, in, out;
+};
+
+static struct sizes sizes_of(const struct mr_nn_net *n, const struct nn_unit *u)
+{
+    const struct mr_nn_shape *in = &u->layer->in, *out = &u->layer->out;
+    uint32_t columns = in->dims[in->rank - 1];
+    return (struct sizes){(dnnl_dim_t)(n->batch * mr_nn_shape_count(in) / columns), columns,
+        out->dims[out->rank - 1]};
+}
+
+static int forward(struct mr_nn_net *n, struct nn_unit *u)
+{
+    struct sizes s = sizes_of(n, u);
+    const float *b = u->w + s.in * s.out;
+    for (dnnl_dim_t i = 0; u->layer->bias && i < s.rows; i++)
+        memcpy(u->y + i * s.out, b, (size_t)s.out * sizeof(float));
+    float keep = u->layer->bias ? 1.0f : 0.0f;
+    return (int)dnnl_sgemm(
+        'N', 'N', s.rows, s.out, s.in, 1, u->x, s.in, u->w, s.out, keep, u->y, s.out);
+}
+
+static int backward(struct mr_nn_net *n, struct nn_unit *u)
+{
+    struct sizes s = sizes_of(n, u);
+    int status = (int)dnnl_sgemm(
+        'T', 'N', s.in, s.out, s.rows, 1, u->x, s.in, u->dy, s.out, 0, u->dw, s.out);
+    if (status) return status;
+    if (u->layer->bias) {
+        float *db = u->dw + s.in * s.out;
+        memset(db, 0, (size_t)s.out * sizeof *db);
+        for (dnnl_dim_t i = 0; i < s.rows; i++)
+            for (dnnl_dim_t k = 0; k < s.out; k++)
+                db[k] += u->dy[i * s.out + k];
+    }
+    if (!u->dx) return 0;
+    return (int)dnnl_sgemm(
+        'N', 'T', s.rows, s.in, s.out, 1, u->dy, s.out, u->w, s.out, 0, u->dx, s.in);
+}
+
+const struct nn_kind nn_dense = {.forward = forward, .backward = backward};
+
+/* Flatten and Reshape: rows of numbers stay where they are. */
+const struct nn_kind nn_alias = {.alias = true};
