@@ -63,8 +63,8 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     l->retry_ns = RETRY_MIN_NS;
     if (m->heartbeat_ns) l->heartbeat_ns = MR_MAX(m->heartbeat_ns, (uint64_t)(10 * MR_MS));
     each_id(l, m->hold, m->n_hold, true);
-    each_id(l, m->unhold, m->n_unhold, false);
     each_id(l, m->claimed, m->n_claimed, true);
+    each_id(l, m->unhold, m->n_unhold, false); /* last: what was claimed may be released by now */
 }
 
 static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)

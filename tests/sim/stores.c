@@ -277,10 +277,10 @@ void sim_store_down(struct sim *s, const struct sim_ev *ev)
     if (!x->id || x->session != ev->b) return; /* of a stream that is over */
     for (uint32_t i = 0; i < m->hold_count; i++)
         hold(s, m->hold[i].number, x->id, true);
-    for (uint32_t i = 0; i < m->unhold_count; i++)
-        hold(s, m->unhold[i].number, x->id, false);
     for (uint32_t i = 0; i < m->claimed_count; i++)
         hold(s, m->claimed[i].number, x->id, true);
+    for (uint32_t i = 0; i < m->unhold_count; i++)
+        hold(s, m->unhold[i].number, x->id, false);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------ */
