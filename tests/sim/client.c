@@ -83,6 +83,7 @@ static void answered(struct sim *s, const struct mr_sched_note *n)
     struct sim_job *j = sim_job_of(s, n->job.v);
     bool is_cancel = n->ticket == TICKET_REQUEST + (uint64_t)MR_SCHED_CANCEL;
     if (n->code || !is_cancel || !j || j->was_retried) return;
+    if (mr_sched_forgotten(s->sched, n->job)) return; /* had ended, and was to go meanwhile */
     if (!mr_sched_job(s->sched, n->job, &info) || info.state < MR_JOB_DONE)
         sim_fail(s, "I8: the cancel of job %" PRIx64 " is answered before it is kept", n->job.v);
 }
