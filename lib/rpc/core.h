@@ -30,6 +30,9 @@ struct mr_rpc_loop {
     _Atomic bool wake_under_way;
     _Atomic uintptr_t runner; /* the thread inside mr_rpc_loop_run; 0: none */
     bool woken;
+    bool is_eager;         /* looks for a while before it sleeps, once waits have been short */
+    uint32_t short_waits;  /* in a row */
+    mr_time crowded_until; /* others want this processor */
     bool turn_is_young; /* in the first events it slept for: latency counts more than throughput */
     struct mr_list dirty; /* calls with something to send */
     struct mr_list owed;  /* calls that ask for their next message a little later */

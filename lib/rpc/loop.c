@@ -8,14 +8,19 @@
 #include "host/log.h"
 
 #include <grpc/support/log.h>
+#include <sched.h>
 #include <string.h>
 
 #define EVENTS_MAX 1024 /* of one turn */
 #define FLUSH_EVERY 32  /* events: the longest that a queued message waits in a busy turn */
 #define SLOTS_GROWTH 256
 #define PATIENCE MR_MS
-#define YOUNG_EVENTS 4    /* of a turn that is not busy */
-#define SLEPT (3 * MR_US) /* an event that took longer to come was waited for */
+#define YOUNG_EVENTS 4      /* of a turn that is not busy */
+#define SLEPT (3 * MR_US)   /* an event that took longer to come was waited for */
+#define LOOK (400 * MR_US)  /* of an eager loop, before it sleeps; a wait is short below it */
+#define SHORT_WAITS 3       /* until it looks; a heartbeat makes fewer */
+#define CROWD (500 * MR_US) /* a yield that took longer let somebody else run */
+#define CROWDED (20 * MR_MS)
 
 gpr_timespec mr_rpc_timespec(mr_time t)
 {
@@ -127,26 +132,63 @@ static bool ask_owed(struct mr_rpc_loop *loop, bool may_wait)
     return some;
 }
 
+void mr_rpc_loop_be_eager(struct mr_rpc_loop *loop, bool is_eager)
+{
+    loop->is_eager = is_eager;
+}
+
+/* An eager loop's first event, if it comes soon. */
+static grpc_event look(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
+{
+    mr_time until = MR_MIN(begun + LOOK, deadline);
+    for (mr_time now = begun;;) {
+        grpc_event ev = grpc_completion_queue_next(loop->cq, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
+        if (ev.type != GRPC_QUEUE_TIMEOUT || now >= until) return ev;
+        now = mr_clock_now();
+        (void)sched_yield();
+        mr_time after = mr_clock_now();
+        if (after - now > CROWD) {
+            loop->crowded_until = after + CROWDED;
+            until = 0;
+        }
+        now = after;
+    }
+}
+
+static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
+{
+    grpc_event ev = {.type = GRPC_QUEUE_TIMEOUT};
+    bool looks = loop->is_eager && loop->short_waits >= SHORT_WAITS && begun >= loop->crowded_until;
+    if (looks) ev = look(loop, begun, deadline);
+    if (ev.type == GRPC_QUEUE_TIMEOUT)
+        ev = grpc_completion_queue_next(loop->cq, mr_rpc_timespec(deadline), NULL);
+    mr_duration took = mr_clock_now() - begun;
+    if (took > LOOK || ev.type == GRPC_QUEUE_TIMEOUT)
+        loop->short_waits = 0;
+    else if (took > SLEPT && loop->short_waits < SHORT_WAITS)
+        loop->short_waits++;
+    if (ev.type != GRPC_QUEUE_TIMEOUT) loop->turn_is_young = took > SLEPT;
+    return ev;
+}
+
 /* What the first event queued leaves at once, for latency; in a busy turn sends wait a little, so
  * that they coalesce. */
 static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
 {
-    gpr_timespec at = mr_rpc_timespec(loop->woken ? 0 : deadline);
-    mr_time begun = mr_clock_now();
+    const gpr_timespec at = gpr_time_0(GPR_CLOCK_MONOTONIC);
     size_t n = 0;
     while (n < EVENTS_MAX) {
-        grpc_event ev = grpc_completion_queue_next(loop->cq, at, NULL);
+        grpc_event ev = n ? grpc_completion_queue_next(loop->cq, at, NULL)
+                          : first_event(loop, mr_clock_now(), loop->woken ? 0 : deadline);
         if (ev.type == GRPC_QUEUE_TIMEOUT) break;
         mr_assert(ev.type == GRPC_OP_COMPLETE);
         struct mr_rpc_tag *tag = ev.tag;
-        if (n == 0) loop->turn_is_young = mr_clock_now() - begun > SLEPT;
         if (n == YOUNG_EVENTS) {
             loop->turn_is_young = false;
             (void)ask_owed(loop, false);
         }
         tag->done(tag, ev.success != 0);
         if (n++ % FLUSH_EVERY == 0) mr_rpc_loop_flush(loop);
-        at = gpr_time_0(GPR_CLOCK_MONOTONIC);
     }
     return n;
 }

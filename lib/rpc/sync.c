@@ -36,6 +36,7 @@ struct mr_rpc_client *mr_rpc_client_open(
 {
     struct mr_rpc_client *c = mr_alloc(sizeof *c);
     c->loop = mr_rpc_loop_new();
+    mr_rpc_loop_be_eager(c->loop, true);
     c->channel = mr_rpc_channel_open(c->loop, address, options);
     return c;
 }

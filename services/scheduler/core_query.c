@@ -166,6 +166,18 @@ uint32_t mr_sched_worker_slots(const struct mr_sched *s)
     return s->workers_top;
 }
 
+bool mr_sched_has_idle_slots(const struct mr_sched *s)
+{
+    uint64_t slots = 0, sent = 0;
+    if (s->workers_top > 64) return false;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        if (s->workers[i].state != W_CONNECTED) continue;
+        slots += s->workers[i].slots;
+        sent += s->workers[i].sent;
+    }
+    return sent < slots;
+}
+
 uint32_t mr_sched_ops_count(const struct mr_sched *s)
 {
     return s->ops_count;

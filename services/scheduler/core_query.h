@@ -110,7 +110,10 @@ bool mr_sched_explain(
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
 uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* slots are below this */
-uint32_t mr_sched_ops_count(const struct mr_sched *s);    /* numbers 1..count */
+/* Less has been sent than the workers could run at once; false for more than 64 workers, which
+ * nobody wants to count every turn. */
+bool mr_sched_has_idle_slots(const struct mr_sched *s);
+uint32_t mr_sched_ops_count(const struct mr_sched *s); /* numbers 1..count */
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);

@@ -168,6 +168,7 @@ int mr_shell_run(struct mr_shell *sh)
         deadline = MR_MIN(deadline, mr_sessions_deadline(sh));
         deadline = MR_MIN(deadline, mr_trace_deadline(sh));
         deadline = MR_MIN(deadline, mr_submit_deadline(sh));
+        mr_rpc_loop_be_eager(sh->loop, mr_sched_has_idle_slots(sh->core));
         size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
         for (size_t i = 0; i < n; i++)
             on_message(sh, &batch[i]);
