@@ -158,7 +158,7 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
 }
 
 /* What is known of this result already decides. True: nothing is left to do. */
-static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t value)
+static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t op, uint32_t value)
 {
     struct value *v = &w->values[value];
     uint32_t attempt = a->m->attempt[a->row];
@@ -173,8 +173,10 @@ static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t 
         return true;
     }
     if (!v->made) return false;
-    /* A value in the message cannot have been lost; an object may have been, if they ask again. */
-    if (v->blob || attempt <= v->attempt) {
+    /* A value in the message cannot have been lost; an object may have been, if they ask again, or
+     * one that is referred to. */
+    bool refers = w->ops[op].flags & MR_WORKER_OP_BY_REFERENCE;
+    if ((v->blob && !refers) || attempt <= v->attempt) {
         v->released = false;
         out_held(w, v);
         return true;
@@ -210,7 +212,7 @@ static void assign_row(struct mr_worker *w, const struct assign *a)
         refuse(w, a, MR_WS_RETURNED, 0, "");
         return;
     }
-    if (known_already(w, a, value)) return;
+    if (known_already(w, a, op, value)) return;
     task_new(w, a, x, op, needs, value);
 }
 

@@ -46,7 +46,8 @@ static void item_done(
     uint32_t task = item->task;
     struct task *t = &w->tasks[task];
     const struct mr_strand_result *r = &item->result;
-    if (t->mute) {
+    bool refers = w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE;
+    if (t->mute || (t->again && refers)) { /* to what may be gone: I2 */
         result_discard(w, item);
         task_end(w, task, false);
         return;

@@ -1,0 +1,79 @@
+/* The worker's core: results that refer to others, asked for again because those are gone. */
+#include "worker_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#define INPUTS(...) ((const int[]){__VA_ARGS__, -1})
+
+static int setup(void **state)
+{
+    *state = rig_new(2);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    rig_free((struct rig **)state);
+    return 0;
+}
+
+/* Seed 1102467: told of the old one, the scheduler said "release", and both waited for ever. */
+static void a_reference_asked_for_again_is_made_again(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_REF, INPUTS(1));
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(2, 3)); /* keeps the value of 2 here */
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 1);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 2, 1);
+    rig_deliver(r);
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 2, OP_REF, INPUTS(1));
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(r->done[1].index, 2);
+    assert_int_equal(r->done[1].attempt, 2);
+    assert_int_equal(r->done[1].outcome, MR_WS_OK);
+    rig_value(r, RIG_JOB, 3, 0);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done[2].index, 4);
+}
+
+static void a_reference_that_an_older_attempt_made_is_not_told(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_REF, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 2, 1);
+    rig_deliver(r);
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 2, OP_REF, INPUTS(1));
+    rig_deliver(r);
+    rig_run_all(r); /* the first had begun, and ends well */
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].attempt, 2);
+    assert_int_equal(r->done[0].outcome, MR_WS_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_reference_asked_for_again_is_made_again),
+        TEST(a_reference_that_an_older_attempt_made_is_not_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
