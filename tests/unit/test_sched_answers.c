@@ -57,6 +57,24 @@ static void a_cancel_asked_for_again_waits_too_and_both_are_answered(void **stat
     assert_int_equal(rig_notes(r, MR_NOTE_REPLY, job) - before, 2);
 }
 
+static void a_cancel_and_a_forget_after_it_are_both_answered(void **state)
+{
+    (void)state;
+    struct rig_worker w; /* seed 1000927 */
+    struct rig *r = with_worker(&w);
+    uint64_t job = running(r);
+    rig_done(r, w, job, "x");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    r->acks = false;
+    uint32_t before = rig_notes(r, MR_NOTE_REPLY, job);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), UNANSWERED);
+    rig_ack(r);
+    assert_int_equal(rig_notes(r, MR_NOTE_REPLY, job) - before, 2);
+    assert_int_equal(r->code, MR_OK);
+    assert_int_equal(rig_job(r, job), MR_JOB_NONE);
+}
+
 static void an_answered_cancel_holds_after_a_crash(void **state)
 {
     (void)state;
@@ -166,6 +184,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_cancel_is_answered_when_the_journal_has_it),
         RIG_TEST(a_cancel_asked_for_again_waits_too_and_both_are_answered),
+        RIG_TEST(a_cancel_and_a_forget_after_it_are_both_answered),
         RIG_TEST(an_answered_cancel_holds_after_a_crash),
         RIG_TEST(a_crash_before_the_answer_may_forget_the_cancel_and_asking_again_does_it),
         RIG_TEST(a_forgotten_job_can_be_forgotten_again),
