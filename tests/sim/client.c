@@ -63,6 +63,8 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     mr_object_id wrong = {found[0].object.maker, 1};
     if (ev.submit.resolved_count && s->plant == PLANT_NAME) found[0].object = wrong;
     sim_say(s, "client submits job %" PRIu32 " of %" PRIu32 " nodes", spec, x->graph->nodes_count);
+    x->may_clash = sim_shared_is_refused(s, x->graph, MR_EEXIST); /* others may come and go */
+    x->may_miss = sim_shared_is_refused(s, x->graph, MR_ENOENT);  /* before it is answered */
     sim_sched_step(s, &ev);
 }
 
@@ -99,7 +101,8 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
         x->asked_life = 0; /* and again */
         return;
     }
-    if (n->code && sim_shared_is_refused(s, x->graph, n->code)) {
+    bool may_be_refused = n->code == MR_EEXIST ? x->may_clash : n->code == MR_ENOENT && x->may_miss;
+    if (n->code && may_be_refused) {
         sim_say(s, "job %" PRIu32 " is refused: %.*s", spec, (int)MR_MIN(n->text_bytes, 120u),
             s->fx.text.p + n->text_at);
         x->asked_life = 0;
@@ -126,14 +129,14 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
 static void see(struct sim *s, struct sim_job *j, uint32_t index, uint64_t value)
 {
     struct sim_task *t = &j->task[index];
-    bool may_differ = t->is_tainted && t->seen_losses != s->losses; /* made anew, by dice */
+    bool may_differ = t->is_tainted && t->seen_losses != sim_losses(s); /* made anew, by dice */
     if (t->has_seen && t->seen != value && !may_differ)
         sim_fail(s, "I6: key %" PRIu32 " of job %" PRIx64 " has two values", index, j->id);
     if (!t->is_tainted && value != t->expect)
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " has a wrong value", index, j->id);
     if (t->fate == FATE_MUST)
         sim_fail(s, "key %" PRIu32 " of job %" PRIx64 " has a value, and cannot", index, j->id);
-    if (!t->has_seen || t->seen != value) t->seen_losses = s->losses;
+    if (!t->has_seen || t->seen != value) t->seen_losses = sim_losses(s);
     t->has_seen = true;
     t->seen = value;
 }
@@ -169,12 +172,22 @@ static void read_value(struct sim *s, struct sim_job *j, uint32_t index)
     mr_buf_fini(&bytes);
 }
 
+/* Of a worker that died and is given up, its next process can tell too late what ran. */
+static bool is_guessing(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->names; i++)
+        if (s->proc_of[i] == NONE ? s->suspects[i].count : s->procs[s->proc_of[i]].has_suspects)
+            if (!sim_sched_knows(s, i)) return true;
+    return s->guesses;
+}
+
 /* May this task have been convicted of killing workers? Exactly if it ran when three of them died;
- * but where a link broke or a worker slept too long, the scheduler can only guess who ran. */
-static bool may_be_convicted(const struct sim *s, const struct sim_task *t)
+ * but where a link broke or a worker slept too long, or its stream stayed open for too long after
+ * its death, the scheduler can only guess who ran. */
+static bool may_be_convicted(struct sim *s, const struct sim_task *t)
 {
     bool is_exact = !s->count.sleeps && !s->count.disconnects && !s->count.crashes &&
-                    !s->count.stores && !s->count.retired;
+                    !s->count.stores && !s->count.retired && !is_guessing(s);
     return is_exact ? t->deaths >= 3 : s->losses >= 3;
 }
 

@@ -20,12 +20,18 @@ static uint64_t take_int(struct mr_str *r, size_t n)
     return v;
 }
 
+/* What the scheduler may have lost: also what a living worker has that it took for dead. */
+uint64_t sim_losses(const struct sim *s)
+{
+    return s->losses + s->given_up;
+}
+
 static void guard(struct sim *s, struct sim_task *t, enum sim_guard how)
 {
     if (t->guard_life != s->life) t->guard = GUARD_NONE;
     t->guard |= how;
     t->guard_life = s->life;
-    t->guard_losses = s->losses;
+    t->guard_losses = sim_losses(s);
     t->guard_stores = s->count.stores;
 }
 
@@ -64,7 +70,23 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
             t->guard_object = object;
         } else if (has_room) { /* what finds no room is made again: documented */
             guard(s, t, GUARD_INLINE);
+        } else {
+            t->roomless_life = s->life;
         }
+    }
+}
+
+/* The journal is read. A value that found no room is lost: when it is asked for, whatever it was
+ * made of may be made again, though none of that was lost. */
+void sim_guard_replayed(struct sim *s)
+{
+    struct mr_sched_task_info info;
+    for (uint32_t k = 0; k < s->jobs_count; k++) {
+        const struct sim_job *j = &s->jobs[k];
+        for (uint32_t i = 0; i < s->specs[j->spec].graph->nodes_count; i++)
+            if (j->task[i].roomless_life == s->life &&
+                mr_sched_task(s->sched, (mr_job_id){j->id}, i, &info) && info.state != MR_TASK_DONE)
+                s->roomless_life = s->life;
     }
 }
 
@@ -152,7 +174,8 @@ void sim_guard_start(
     if (t->guard & GUARD_OBJECT && t->is_target && t->guard_stores == s->count.stores &&
         sim_object_is_somewhere(s, t->guard_object))
         who = "its object is journaled, and there";
-    if (t->guard_losses == s->losses && !j->was_retried) who = "nothing was lost since";
+    bool is_complete = t->guard_losses == sim_losses(s) && s->roomless_life != s->life;
+    if (is_complete && !j->was_retried) who = "nothing was lost since";
     if (who)
         sim_fail(s,
             "I10: task %" PRIu32 " of job %" PRIx64 " starts again, though %s (guard %" PRIu32

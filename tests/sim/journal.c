@@ -45,6 +45,7 @@ static void append(struct sim *s, struct mr_buf *b, bool of_core)
             sim_fail(
                 s, "I18: record %" PRIu64 " comes as number %" PRIu64, head.sequence, j->core_last);
         add(j, &head, b->p + at);
+        s->given_up += of_core && head.type == MR_RECORD_WORKER_LOST;
         at += (size_t)mr_align_up(head.bytes, 8);
     }
     mr_buf_clear(b);
@@ -167,6 +168,7 @@ void sim_journal_replay(struct sim *s)
     struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED, .sequence = last(j)};
     j->core_last = last(j);
     sim_sched_step(s, &ev);
+    sim_guard_replayed(s);
 }
 
 void sim_journal_fini(struct sim_journal *j)

@@ -75,6 +75,7 @@ void sim_proc_kill(struct sim *s, uint32_t id)
     if (!p->is_alive) return;
     s->count.deaths++;
     s->losses++;
+    s->guesses += p->has_suspects; /* nobody tells of those before it */
     sim_say(s, "process %" PRIu32 " dies: worker w%" PRIu32, id, p->name);
     sim_exec_drop(s, p);
     p->is_alive = false;

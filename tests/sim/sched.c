@@ -2,6 +2,8 @@
  * what is performed in which order; and the crash, after which a new life reads the journal. */
 #include "tests/sim/sim.h"
 
+#include <stdio.h>
+
 #define BUSY_MAX 10000  /* turns that ask for another at once */
 #define IN_FLIGHT_MAX 3 /* a stream with more does not take another batch */
 
@@ -187,6 +189,17 @@ static bool is_connected(const struct sim *s, uint64_t incarnation)
     return false;
 }
 
+/* Has the scheduler, connected or not, a worker of this name? */
+bool sim_sched_knows(struct sim *s, uint32_t name)
+{
+    struct mr_sched_worker_info w;
+    char text[16];
+    (void)snprintf(text, sizeof text, "w%" PRIu32, name);
+    for (uint32_t i = 0; i < mr_sched_worker_slots(s->sched); i++)
+        if (mr_sched_worker(s->sched, i, &w) && mr_str_eq(w.name, mr_str(text))) return true;
+    return false;
+}
+
 static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
 {
     struct mr_sched_event ev = {.type = MR_SCHED_WORKER_REGISTER, .worker = m->reg};
@@ -195,6 +208,7 @@ static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
     sim_say(s,
         "session %" PRIu32 " registers incarnation %" PRIx64 ": holds %" PRIu32 ", queued %" PRIu32,
         id, m->reg.incarnation, m->reg.holding.tasks.count, m->reg.queued.count);
+    if (m->reg.has_suspects) s->guesses += !sim_sched_knows(s, s->procs[s->sessions[id].proc].name);
     sim_sched_step(s, &ev);
 }
 

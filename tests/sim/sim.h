@@ -43,6 +43,7 @@ void sim_sched_start(struct sim *s);
 void sim_sched_crash(struct sim *s);
 void sim_sched_step(struct sim *s, struct mr_sched_event *ev);
 void sim_sched_turn(struct sim *s);
+bool sim_sched_knows(struct sim *s, uint32_t name);
 void sim_up(struct sim *s, uint32_t session, struct sim_msg *m);
 void sim_up_end(struct sim *s, uint32_t session);
 void sim_flush(struct sim *s, uint32_t slot);
@@ -56,9 +57,11 @@ void sim_journal_away(struct sim *s, bool is_away);
 void sim_journal_fini(struct sim_journal *j);
 
 /* guard.c */
+uint64_t sim_losses(const struct sim *s);
 void sim_guard_name(struct sim *s, struct sim_job *j, const struct mr_sched_resolved *r);
 void sim_guard_record(struct sim *s, uint32_t type, struct mr_str record);
 void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_completed *c);
+void sim_guard_replayed(struct sim *s);
 void sim_guard_released(struct sim *s, uint64_t job, uint32_t index);
 void sim_guard_sent(
     struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt);

@@ -63,6 +63,7 @@ struct sim_task { /* what the world saw of one node of a job */
     uint32_t guard, guard_life, guard_session;
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;
+    uint32_t roomless_life; /* read back in it, with a value that may have found no room */
 };
 
 struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
@@ -85,6 +86,7 @@ struct sim_spec {
     bool is_given_up; /* refused for the keys of others, again and again */
     uint32_t refusals;
     mr_duration forget_after;
+    bool may_clash, may_miss; /* when it was submitted: the keys of others were in the way */
 };
 
 struct sim {
@@ -99,8 +101,11 @@ struct sim {
     enum sim_plant plant;
     uint32_t faults_mask;
     mr_time faults_end;
-    bool calm;       /* no faults any more */
-    uint64_t losses; /* of processes, links, objects */
+    bool calm;              /* no faults any more */
+    uint64_t losses;        /* of processes, links, objects */
+    uint64_t given_up;      /* workers, dead or not, whose lease ran out */
+    uint64_t guesses;       /* deaths of workers of which the scheduler cannot know what ran */
+    uint32_t roomless_life; /* a value that was read back found no room in it */
 
     struct mr_arena arena;
     struct mr_sched_config config;
