@@ -149,6 +149,14 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
     if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
 }
 
+/* An object that an earlier attempt made at the worker where the task is again: asked for another
+ * attempt, the worker lets go of it, as if it had been lost. */
+static bool is_outdated(const struct task *t, const struct row *r)
+{
+    return !r->inline_bytes && t->flags & T_SENT && t->worker == r->worker &&
+           t->attempt > r->attempt;
+}
+
 static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     struct task *t = &s->tasks[task];
@@ -165,8 +173,9 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         return;
     }
     bool is_sent_here = is_current(t, r->worker, r->attempt);
-    if (!is_sent_here && !s->is_adopting && mr_sc_is_by_reference(s, task)) {
-        answer_release(s, r); /* it may refer to values that are gone */
+    if (!s->is_adopting &&
+        (is_outdated(t, r) || (!is_sent_here && mr_sc_is_by_reference(s, task)))) {
+        answer_release(s, r); /* it is gone, or may refer to values that are */
         return;
     }
     if (t->flags & T_SENT && !is_sent_here) mr_sc_task_cancel_sent(s, task);

@@ -63,6 +63,7 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     mr_object_id wrong = {found[0].object.maker, 1};
     if (ev.submit.resolved_count && s->plant == PLANT_NAME) found[0].object = wrong;
     sim_say(s, "client submits job %" PRIu32 " of %" PRIu32 " nodes", spec, x->graph->nodes_count);
+    s->revived += sim_shared_revives(s, x->graph);
     x->may_clash = sim_shared_is_refused(s, x->graph, MR_EEXIST); /* others may come and go */
     x->may_miss = sim_shared_is_refused(s, x->graph, MR_ENOENT);  /* before it is answered */
     sim_sched_step(s, &ev);

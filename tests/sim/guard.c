@@ -20,10 +20,11 @@ static uint64_t take_int(struct mr_str *r, size_t n)
     return v;
 }
 
-/* What the scheduler may have lost: also what a living worker has that it took for dead. */
+/* What the scheduler may have lost: also what a living worker has that it took for dead, and what
+ * it let go of, rightly, before somebody asked for it. */
 uint64_t sim_losses(const struct sim *s)
 {
-    return s->losses + s->given_up;
+    return s->losses + s->given_up + s->revived;
 }
 
 static void guard(struct sim *s, struct sim_task *t, enum sim_guard how)

@@ -127,6 +127,14 @@ static bool is_released(struct sim *s, const struct mr_graph *g, uint32_t index)
     return false;
 }
 
+/* Does the job refer to a key that is made again for it? */
+bool sim_shared_revives(struct sim *s, const struct mr_graph *g)
+{
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        if (g->kind[i] == MR_NODE_ALIAS && is_released(s, g, i)) return true;
+    return false;
+}
+
 /* Does another job of the namespace have the key, with another definition, or (alias) at all? */
 static bool is_elsewhere(struct sim *s, const struct mr_graph *g, uint32_t index, bool alias)
 {

@@ -32,6 +32,7 @@ uint64_t sim_value_of_pack(struct mr_str pack);
 void sim_shared_make(struct sim *s);
 uint32_t sim_shared_of(const struct sim *s, struct mr_str key);
 uint32_t sim_shared_use(struct sim *s, struct mr_builder *b, bool has_namespace, uint32_t *out);
+bool sim_shared_revives(struct sim *s, const struct mr_graph *g);
 bool sim_shared_is_refused(struct sim *s, const struct mr_graph *g, int code);
 void sim_name_set(struct sim *s, struct mr_str name, mr_graph_hash definition, mr_object_id object,
     uint64_t bytes);

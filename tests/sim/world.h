@@ -104,6 +104,7 @@ struct sim {
     bool calm;              /* no faults any more */
     uint64_t losses;        /* of processes, links, objects */
     uint64_t given_up;      /* workers, dead or not, whose lease ran out */
+    uint64_t revived;       /* released keys that a job asked for */
     uint64_t guesses;       /* deaths of workers of which the scheduler cannot know what ran */
     uint32_t roomless_life; /* a value that was read back found no room in it */
 

@@ -94,6 +94,25 @@ static void the_first_completion_counts_whatever_its_attempt(void **state)
     assert_int_equal(rig_value(r, job, "x", bytes).kind, MR_SCHED_VALUE_INLINE);
 }
 
+static void an_object_of_an_older_attempt_does_not_count_where_a_later_one_was_sent(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new(); /* the worker lets go of it when it sees the later one */
+    struct rig_worker a = join(r, "a", 1);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), 0);
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), 0);
+    rig_turn(r);
+    assert_int_equal(rig_attempt(r, a, job, "x"), 2);
+    rig_done_as(r, a, job, "x", 1, MR_OUTCOME_OK, (mr_object_id){7, 1}, 0, MR_MS);
+    assert_int_equal(rig_count(r, SAID_RELEASE, a, job, "x"), 1);
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_RUNNING);
+    rig_done_as(r, a, job, "x", 2, MR_OUTCOME_OK, (mr_object_id){7, 2}, 0, MR_MS);
+    char bytes[64];
+    assert_int_equal(rig_value(r, job, "x", bytes).object.number, 2);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
 static void a_failure_of_an_old_attempt_is_nobodys(void **state)
 {
     (void)state;
@@ -255,6 +274,7 @@ int main(void)
         RIG_TEST(a_timeout_travels_with_the_task_and_costs_a_try),
         RIG_TEST(a_returned_task_costs_no_try),
         RIG_TEST(the_first_completion_counts_whatever_its_attempt),
+        RIG_TEST(an_object_of_an_older_attempt_does_not_count_where_a_later_one_was_sent),
         RIG_TEST(a_failure_of_an_old_attempt_is_nobodys),
         RIG_TEST(a_revoked_worker_is_not_listened_to),
         RIG_TEST(a_task_that_kills_three_workers_is_convicted_alone),
