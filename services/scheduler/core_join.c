@@ -342,6 +342,20 @@ void mr_sc_join_wait(struct mr_sched *s, uint32_t task)
         s->stack[s->stack_count++] = source;
 }
 
+/* Who refers to its key finds it here, if no other job has taken the name meanwhile. */
+static void take_name(struct mr_sched *s, uint32_t task)
+{
+    const struct mr_graph *g = job_of(s, task)->graph;
+    uint32_t i = index_of(s, task);
+    bool is_task = g->kind[i] == MR_NODE_TASK && mr_graph_is_pure(g, i);
+    struct name n = name_of(s, task);
+    uint32_t owner = find(s, n);
+    if ((!is_task && g->kind[i] != MR_NODE_LITERAL) || owner == task) return;
+    if (owner != NONE && !is_free_again(s, owner)) return;
+    if (owner != NONE) (void)mr_index_remove(&s->key_index, name_hash(n), owner);
+    enter(s, task);
+}
+
 /* A failed job is retried: what it refers to must be there again. Nothing changes on failure. */
 int mr_sc_join_again(struct mr_sched *s, uint32_t job)
 {
@@ -354,6 +368,7 @@ int mr_sc_join_again(struct mr_sched *s, uint32_t job)
     for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
+        take_name(s, task);
         if (!mr_sc_is_alias(s, task) || t->value != NONE || t->flags & T_JOINED) continue;
         if (t->flags & T_FIXED) { /* it was read back like this */
             t->flags = (uint16_t)(t->flags & ~T_FIXED);

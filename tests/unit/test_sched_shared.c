@@ -257,6 +257,23 @@ static void a_restart_makes_again_what_another_job_reads(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
+static void the_keys_of_a_retried_job_are_found_again(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t one = rig_submit(r, SOURCE);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, one), 0);
+    assert_int_equal(rig_submit(r, READER), 0); /* nobody makes it */
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, one), 0);
+    uint64_t two = rig_submit(r, READER);
+    assert_int_not_equal(two, 0);
+    struct rig_worker a = rig_join(r, &(struct rig_spec){.name = "a", .node = "a", .slots = 1});
+    rig_done(r, a, one, "i");
+    rig_done(r, a, one, "k");
+    rig_done(r, a, two, "n");
+    assert_int_equal(rig_job(r, two), MR_JOB_DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +288,7 @@ int main(void)
         RIG_TEST(a_job_fails_when_the_key_that_it_reads_fails_the_second_time),
         RIG_TEST(a_value_of_an_ended_job_is_made_again_from_the_key_of_another),
         RIG_TEST(a_restart_makes_again_what_another_job_reads),
+        RIG_TEST(the_keys_of_a_retried_job_are_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
