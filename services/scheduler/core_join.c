@@ -150,6 +150,20 @@ static void fail_alias(struct mr_sched *s, uint32_t task)
     mr_sc_story_fini(&st);
 }
 
+/* Who refers to its key finds it here, if no other job has taken the name meanwhile. */
+static void take_name(struct mr_sched *s, uint32_t task)
+{
+    const struct mr_graph *g = job_of(s, task)->graph;
+    uint32_t i = index_of(s, task);
+    bool is_task = g->kind[i] == MR_NODE_TASK && mr_graph_is_pure(g, i);
+    struct name n = name_of(s, task);
+    uint32_t owner = find(s, n);
+    if ((!is_task && g->kind[i] != MR_NODE_LITERAL) || owner == task) return;
+    if (owner != NONE && !is_free_again(s, owner)) return;
+    if (owner != NONE) (void)mr_index_remove(&s->key_index, name_hash(n), owner);
+    enter(s, task);
+}
+
 /* The joined task is on its own from now on. */
 static void part(struct mr_sched *s, uint32_t task)
 {
@@ -160,6 +174,7 @@ static void part(struct mr_sched *s, uint32_t task)
         fail_alias(s, task);
         return;
     }
+    take_name(s, task);
     t->waiting--;
     t->unsent--;
     if (!t->waiting) mr_sc_task_inputs_done(s, task);
@@ -340,20 +355,6 @@ void mr_sc_join_wait(struct mr_sched *s, uint32_t task)
         mr_sc_join_done(s, source, (struct mr_str){0});
     else if (s->tasks[source].state == MR_TASK_RELEASED)
         s->stack[s->stack_count++] = source;
-}
-
-/* Who refers to its key finds it here, if no other job has taken the name meanwhile. */
-static void take_name(struct mr_sched *s, uint32_t task)
-{
-    const struct mr_graph *g = job_of(s, task)->graph;
-    uint32_t i = index_of(s, task);
-    bool is_task = g->kind[i] == MR_NODE_TASK && mr_graph_is_pure(g, i);
-    struct name n = name_of(s, task);
-    uint32_t owner = find(s, n);
-    if ((!is_task && g->kind[i] != MR_NODE_LITERAL) || owner == task) return;
-    if (owner != NONE && !is_free_again(s, owner)) return;
-    if (owner != NONE) (void)mr_index_remove(&s->key_index, name_hash(n), owner);
-    enter(s, task);
 }
 
 /* A failed job is retried: what it refers to must be there again. Nothing changes on failure. */

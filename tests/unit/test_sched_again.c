@@ -299,8 +299,18 @@ static void when_the_source_fails_the_joined_task_runs_itself(void **state)
     assert_int_equal(rig_job(r, one), MR_JOB_FAILED);
     rig_done(r, a, two, "k");
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
-    uint64_t three = rig_submit(r, SHARED(T("k", "f", "5", ""), "\"k\"")); /* free again */
-    assert_int_not_equal(three, 0);
+    assert_int_equal(rig_submit(r, SHARED(T("k", "f", "5", ""), "\"k\"")), 0);
+    assert_int_equal(r->code, MR_EEXIST); /* the key is the second job's now */
+}
+
+static void a_key_that_failed_is_free_again(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 0);
+    uint64_t one = rig_submit(r, SHARED(T("k", "f", "1", ""), "\"k\""));
+    rig_end(r, a, one, "k", MR_OUTCOME_ERROR);
+    assert_int_not_equal(rig_submit(r, SHARED(T("k", "f", "5", ""), "\"k\"")), 0);
 }
 
 static void a_job_whose_keys_are_used_is_not_forgotten(void **state)
@@ -397,6 +407,7 @@ int main(void)
         RIG_TEST(a_key_under_way_is_waited_for),
         RIG_TEST(another_definition_of_a_key_is_refused_and_names_the_job),
         RIG_TEST(when_the_source_fails_the_joined_task_runs_itself),
+        RIG_TEST(a_key_that_failed_is_free_again),
         RIG_TEST(a_job_whose_keys_are_used_is_not_forgotten),
         RIG_TEST(source_and_user_can_be_forgotten_in_one_turn),
         RIG_TEST(a_result_that_is_persisted_under_its_name_is_not_made_again),

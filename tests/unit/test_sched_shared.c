@@ -274,6 +274,23 @@ static void the_keys_of_a_retried_job_are_found_again(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
+static void a_key_whose_first_owner_is_cancelled_is_found_at_who_took_it_over(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t one = rig_submit(r, SOURCE);
+    uint64_t two = rig_submit(r, SOURCE);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, one), 0);
+    uint64_t three = rig_submit(r, READER);
+    assert_true(two && three);
+    struct rig_worker a = rig_join(r, &(struct rig_spec){.name = "a", .node = "a", .slots = 1});
+    rig_done(r, a, two, "i");
+    rig_done(r, a, two, "k");
+    rig_done(r, a, three, "n");
+    assert_int_equal(rig_job(r, two), MR_JOB_DONE);
+    assert_int_equal(rig_job(r, three), MR_JOB_DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -289,6 +306,7 @@ int main(void)
         RIG_TEST(a_value_of_an_ended_job_is_made_again_from_the_key_of_another),
         RIG_TEST(a_restart_makes_again_what_another_job_reads),
         RIG_TEST(the_keys_of_a_retried_job_are_found_again),
+        RIG_TEST(a_key_whose_first_owner_is_cancelled_is_found_at_who_took_it_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
