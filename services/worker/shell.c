@@ -115,6 +115,7 @@ static int suspects_open(
             sh->suspects_found[i].job.v, index[i], attempt[i]);
     }
     sh->identity.suspects = (struct mr_ws_refs){sh->suspect_runs, index, attempt, n, n};
+    sh->identity.knows_suspects = mr_suspects_were_left(sh->suspects);
     return MR_OK;
 }
 

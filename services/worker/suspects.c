@@ -36,6 +36,7 @@ struct mr_suspects {
     struct page *page;
     size_t bytes;
     uint32_t slots;
+    bool was_left;
 };
 
 static int unmap(struct mr_suspects **s)
@@ -84,11 +85,17 @@ int mr_suspects_open(const char *dir, const char *name, uint32_t slots, struct m
             found[n++] = (struct mr_suspect){{r->job}, r->index, r->attempt};
         mr_flag_set(&r->running, false);
     }
+    s->was_left = known;
     s->page->magic = PAGE_MAGIC;
     s->page->slots = s->slots;
     *found_count = n;
     *out = s;
     return MR_OK;
+}
+
+bool mr_suspects_were_left(const struct mr_suspects *s)
+{
+    return s->was_left;
 }
 
 void mr_suspects_clear(struct mr_suspects *s)

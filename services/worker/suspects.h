@@ -19,6 +19,8 @@ struct mr_suspect {
  * none. */
 int mr_suspects_open(const char *dir, const char *name, uint32_t slots, struct mr_suspects **out,
     struct mr_suspect *found, uint32_t room, uint32_t *found_count, struct mr_error *e);
+/* A process before this one died and left its page: what was found, even nothing, is all it ran. */
+bool mr_suspects_were_left(const struct mr_suspects *s);
 void mr_suspects_close(struct mr_suspects **s); /* clears */
 void mr_suspects_clear(struct mr_suspects *s);  /* the process ends without blame for anyone */
 

@@ -24,6 +24,7 @@ struct mr_worker_identity {
     const struct mr_registry *ops;
     const struct mr_registry *builtin; /* of which the scheduler has the words already */
     struct mr_ws_refs suspects;
+    bool knows_suspects; /* they are all that the process before ran, even if they are none */
     uint32_t pid;
 };
 

@@ -48,9 +48,8 @@ static Millrace__V1__Run **runs(struct mr_pb_arena *a, const struct mr_ws_run *f
 /* protobuf-c does not know const; nothing of these is written to. */
 #define COLUMN(type, p) ((type *)(uintptr_t)(p))
 
-static Millrace__V1__TaskRefs *refs(struct mr_pb_arena *a, const struct mr_ws_refs *r)
+static Millrace__V1__TaskRefs *refs_even_none(struct mr_pb_arena *a, const struct mr_ws_refs *r)
 {
-    if (!r->count) return NULL;
     Millrace__V1__TaskRefs *m = take(a, 1, sizeof *m);
     *m = (Millrace__V1__TaskRefs)MILLRACE__V1__TASK_REFS__INIT;
     m->runs = runs(a, r->runs, r->runs_count);
@@ -59,6 +58,11 @@ static Millrace__V1__TaskRefs *refs(struct mr_pb_arena *a, const struct mr_ws_re
     m->attempt = COLUMN(uint32_t, r->attempt);
     m->n_index = m->n_attempt = r->count;
     return m;
+}
+
+static Millrace__V1__TaskRefs *refs(struct mr_pb_arena *a, const struct mr_ws_refs *r)
+{
+    return r->count ? refs_even_none(a, r) : NULL;
 }
 
 static void failures(
@@ -229,7 +233,7 @@ static Millrace__V1__Register *reg(
     m->time_ns = r->time_ns;
     m->holding = completed(a, &r->holding);
     m->queued = refs(a, &r->queued);
-    m->suspects = refs(a, &id->suspects);
+    if (id->knows_suspects) m->suspects = refs_even_none(a, &id->suspects);
     return m;
 }
 

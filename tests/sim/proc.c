@@ -10,6 +10,14 @@ static bool is_open(const struct sim *s, const struct sim_proc *p)
     return p->session != NONE && s->sessions[p->session].is_down;
 }
 
+/* Then it knows what that one ran when it died, be it nothing. */
+static bool had_one_before(const struct sim *s, uint32_t id, uint32_t name)
+{
+    for (uint32_t i = 0; i < id; i++)
+        if (s->procs[i].name == name) return true;
+    return false;
+}
+
 void sim_proc_start(struct sim *s, uint32_t name)
 {
     static const struct mr_ws_resource gpu = {MR_STR_INIT("gpu"), GPU};
@@ -34,7 +42,7 @@ void sim_proc_start(struct sim *s, uint32_t name)
         .session = NONE,
         .slots = 1 + name % 3,
         .wake_at = MR_NEVER,
-        .has_suspects = s->suspects[name].count > 0};
+        .has_suspects = had_one_before(s, id, name)};
     struct mr_worker_config c = {.slots = p->slots,
         .tasks_max = 512,
         .values_max = 2048,
