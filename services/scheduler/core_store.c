@@ -45,17 +45,32 @@ static void store_lost(struct mr_sched *s, uint32_t n)
     mr_sc_scan(s, SCAN_STORE_LOST, n, NULL, 0);
 }
 
+static bool is_on(const struct store *st, struct mr_str node)
+{
+    return st->is_alive && *st->node && mr_str_eq(node, mr_str(st->node));
+}
+
+/* Has a lost one that comes back been replaced on its node meanwhile? Otherwise it was only silent
+ * for longer than its lease: it lives again, and what nobody claims of its objects goes in time. */
+static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r)
+{
+    uint32_t n = find_store(s, r->store);
+    if (!n || !s->stores[n].is_lost) return false;
+    for (uint32_t i = 1; i <= s->stores_count; i++)
+        if (i != n && is_on(&s->stores[i], r->node)) return true;
+    return false;
+}
+
 void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
 {
+    if (is_replaced(s, r)) return;
     for (uint32_t i = 1; i <= s->stores_count; i++) { /* a new one on the node: the old is dead */
-        const struct store *old = &s->stores[i];
-        if (old->is_alive && old->incarnation != r->store && *old->node &&
-            mr_str_eq(r->node, mr_str(old->node)))
-            store_lost(s, i);
+        if (s->stores[i].incarnation != r->store && is_on(&s->stores[i], r->node)) store_lost(s, i);
     }
     uint32_t n = mr_sc_store(s, r->store, r->address);
-    if (!n || s->stores[n].is_lost) return;
+    if (!n) return;
     struct store *st = &s->stores[n];
+    st->is_lost = false;
     st->is_alive = st->is_connected = true;
     st->last_heard = s->now;
     st->memory_bytes = r->memory_bytes;

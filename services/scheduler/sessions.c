@@ -380,10 +380,21 @@ static void end(
     fail(call, &e);
 }
 
+static struct session *find_store(const struct mr_sessions *s, uint64_t incarnation)
+{
+    MR_LIST_EACH(node, &s->all)
+    {
+        struct session *x = MR_LIST_ITEM(node, struct session, node);
+        if (x->is_store && x->has_registered && x->incarnation == incarnation) return x;
+    }
+    return NULL;
+}
+
 void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct mr_str text)
 {
     struct mr_sessions *s = sh->sessions;
     struct session *x = NULL;
+    struct mr_sched_note lost;
     switch (n->type) {
     case MR_NOTE_WORKER_JOINED:
         x = find(s, n->session);
@@ -395,16 +406,15 @@ void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct
         if (x && x->incarnation == n->incarnation) end(sh, x, n, text);
         return;
     case MR_NOTE_STORE_JOINED:
-        MR_LIST_EACH(node, &s->all)
-        {
-            struct session *y = MR_LIST_ITEM(node, struct session, node);
-            if (y->is_store && y->has_registered && y->incarnation == n->incarnation) x = y;
-        }
+        x = find_store(s, n->incarnation);
         if (x) join(sh, x, n);
         return;
     case MR_NOTE_STORE_LOST:
         mr_log(MR_WARN, "store.lost", "number=%" PRIu32 " incarnation=%016" PRIx64, n->slot,
             n->incarnation);
+        lost = (struct mr_sched_note){.code = MR_EAWAY}; /* if it lives, it registers again */
+        end(sh, find_store(s, n->incarnation), &lost,
+            MR_STR("the store was silent for longer than its lease"));
         return;
     case MR_NOTE_REPLY:
     case MR_NOTE_JOB_STATE:

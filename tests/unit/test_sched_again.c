@@ -87,6 +87,46 @@ static void a_store_that_is_gone_takes_its_objects_along(void **state)
     assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
 }
 
+static void a_store_that_was_silent_too_long_comes_back(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, STORE, "a");
+    struct rig_worker a = join(r, "a", STORE);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"x\",\"y\""));
+    (void)rig_done_object(r, a, job, "x");
+    for (int i = 0; i < 4; i++) { /* the worker is heard meanwhile */
+        rig_pass(r, r->c.lease / 3);
+        rig_heartbeat(r, a);
+    }
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, "x"), 2); /* its objects are made again */
+    rig_store(r, STORE, "a");
+    (void)rig_done_object(r, a, job, "x");
+    rig_done(r, a, job, "y");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    assert_int_equal(rig_held(r), 1); /* it is spoken to again */
+}
+
+static void a_store_that_was_replaced_does_not_come_back(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, STORE, "a");
+    struct rig_worker a = join(r, "a", STORE);
+    rig_store(r, STORE + 1, "a");
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    rig_store(r, STORE, "a"); /* late */
+    rig_done(r, a, job, "x");
+    uint64_t incarnation = 0;
+    struct mr_str node, address;
+    bool is_alive = true;
+    assert_true(mr_sched_store(r->s, 1, &incarnation, &node, &address, &is_alive));
+    assert_false(is_alive);
+    assert_true(mr_sched_store(r->s, 2, &incarnation, &node, &address, &is_alive));
+    assert_true(is_alive);
+}
+
 static struct rig *many_objects(struct rig_worker *a, uint64_t *job, mr_object_id *ids)
 {
     struct mr_sched_config c;
@@ -396,6 +436,8 @@ int main(void)
         RIG_TEST(what_only_a_lost_worker_had_is_made_again_with_its_lineage),
         RIG_TEST(a_lost_target_of_a_done_job_is_made_again_when_it_is_asked_for),
         RIG_TEST(a_store_that_is_gone_takes_its_objects_along),
+        RIG_TEST(a_store_that_was_silent_too_long_comes_back),
+        RIG_TEST(a_store_that_was_replaced_does_not_come_back),
         RIG_TEST(the_loss_of_a_store_is_worked_off_in_stretches),
         RIG_TEST(lost_objects_are_found_however_far_back),
         RIG_TEST(a_restart_waits_for_its_workers_or_their_leases),

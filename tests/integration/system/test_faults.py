@@ -170,6 +170,28 @@ class Faults(unittest.TestCase):
         self.check_sum(c, job, width)
         self.assertEqual(c.value(job, "size"), width * 50000)
 
+    def test_an_object_store_that_slept_past_its_lease_comes_back(self):
+        c = self.start()
+        job = c.submit({"tasks": {"x": {"op": "array.full", "args": [[1000, 200], 1.5]}, "sum": {"op": "array.sum", "args": [{"ref": "x"}]}},
+                        "targets": ["x", "sum"]})
+        self.assertEqual(c.wait(job, 60)["state"], "JOB_DONE")
+
+        def joined():
+            return c.log("scheduler").count("event=store.joined")
+        before = joined()
+        store = c.pids("mr-objectstore")[0]
+        os.kill(store, signal.SIGSTOP)
+        try:
+            wait_for("the store to be lost", lambda: "event=store.lost" in c.log("scheduler"), 40)
+        finally:
+            os.kill(store, signal.SIGCONT)
+        wait_for("the store to join again", lambda: joined() > before, 30)
+        self.assertEqual(c.value(job, "sum"), 300000.0)  # from the journal, or made again
+        after = c.submit({"tasks": {"x": {"op": "array.full", "args": [[1000, 200], 2.5]}, "sum": {"op": "array.sum", "args": [{"ref": "x"}]}},
+                          "targets": ["x", "sum"]})
+        self.assertEqual(c.wait(after, 60)["state"], "JOB_DONE")
+        self.assertEqual(c.value(after, "sum"), 500000.0)
+
     def test_redis_stopped_for_ten_seconds(self):
         c = self.start()
         width = 200
