@@ -31,10 +31,15 @@ BOUNDS = {
 ROLES = {
     "millrace.v1.Cluster.Retire": "ADMIN",
     "millrace.v1.Jobs.SubmitStream": "USER",
+    "millrace.v1.Collective.*": "SERVICE",
     "millrace.v1.Metrics.Read": "READER",
     "millrace.v1.Objects.Pull": "SERVICE",
     "millrace.v1.Objects.Renamed": "SERVICE",
+    "millrace.v1.Parameters.*": "SERVICE",
     "millrace.v1.StoreSession.*": "SERVICE",
+    "millrace.v1.Trainings.Barrier": "SERVICE",
+    "millrace.v1.Trainings.Join": "SERVICE",
+    "millrace.v1.Trainings.Report": "SERVICE",
     "millrace.v1.WorkerSession.*": "SERVICE",
 }
 
