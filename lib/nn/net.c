@@ -183,6 +183,19 @@ void mr_nn_net_free(struct mr_nn_net **net)
     *net = NULL;
 }
 
+void mr_nn_net_follow(struct mr_nn_net *n, mr_nn_ready ready, void *ctx)
+{
+    n->ready = ready;
+    n->ready_ctx = ctx;
+}
+
+void nn_grads_ready(struct mr_nn_net *n, const struct nn_unit *u)
+{
+    const struct mr_nn_layer *l = u->layer;
+    if (n->ready && l->count) n->ready(n->ready_ctx, l->offset, l->count);
+    if (n->ready && l->state_count) n->ready(n->ready_ctx, l->state, l->state_count);
+}
+
 uint32_t mr_nn_net_batch(const struct mr_nn_net *n)
 {
     return n->batch;

@@ -31,6 +31,12 @@ uint32_t mr_nn_net_batch(const struct mr_nn_net *n);
 int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,
     const struct mr_nn_batch *b, float *grads, struct mr_nn_score *score, struct mr_error *e);
 
+/* From now on (NULL: no longer) learn tells which gradients are final as soon as they are, while
+ * those of the layers before are still to come: ranges of `grads` without overlap, from the last
+ * layer's to the first's, all of them by the time learn returns well. Called on learn's thread. */
+typedef void (*mr_nn_ready)(void *ctx, uint64_t offset, uint64_t count);
+void mr_nn_net_follow(struct mr_nn_net *n, mr_nn_ready ready, void *ctx);
+
 /* Forward only, as for use: Dropout passes all, BatchNorm takes its moving mean and variance. */
 int mr_nn_net_score(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,
     const struct mr_nn_batch *b, struct mr_nn_score *score, struct mr_error *e);

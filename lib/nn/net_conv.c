@@ -182,6 +182,7 @@ static int conv_backward(struct mr_nn_net *n, struct nn_unit *u)
         status = nn_run(n, &u->unpack);
         if (status) return status;
     }
+    nn_grads_ready(n, u);
     if (!u->dx) return 0;
     status = take_kernel(n, u, &u->pack_backward, &u->backward);
     return status ? status : nn_run(n, &u->backward);

@@ -39,6 +39,7 @@ static int backward(struct mr_nn_net *n, struct nn_unit *u)
             for (dnnl_dim_t k = 0; k < s.out; k++)
                 db[k] += u->dy[i * s.out + k];
     }
+    nn_grads_ready(n, u);
     if (!u->dx) return 0;
     return (int)dnnl_sgemm(
         'N', 'T', s.rows, s.in, s.out, 1, u->dy, s.out, u->w, s.out, 0, u->dx, s.in);

@@ -49,6 +49,8 @@ struct mr_nn_net {
     float *grad[2]; /* the derivative travels between the two */
     bool training;
     uint64_t step;
+    mr_nn_ready ready;
+    void *ready_ctx;
 };
 
 struct nn_kind {
@@ -79,6 +81,9 @@ void nn_point(struct nn_prim *p, int arg, const void *handle);
 int nn_run(struct mr_nn_net *n, struct nn_prim *p);
 void nn_prim_fini(struct nn_prim *p);
 void nn_desc_free(dnnl_primitive_desc_t *pd); /* for MR_AUTO */
+
+/* The unit's gradients are final: said as soon as they are, before the derivative by its input. */
+void nn_grads_ready(struct mr_nn_net *n, const struct nn_unit *u);
 
 dnnl_memory_desc_t nn_rows(uint64_t rows, uint64_t columns);
 dnnl_memory_desc_t nn_image(const struct mr_nn_net *n, const struct mr_nn_shape *s);

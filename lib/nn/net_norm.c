@@ -108,7 +108,9 @@ static int backward(struct mr_nn_net *n, struct nn_unit *u)
         u->dstate[i] = share * (u->state[i] - u->mean[i]);
         u->dstate[c + i] = share * (u->state[c + i] - u->variance[i]);
     }
-    return nn_run(n, &u->backward);
+    int status = nn_run(n, &u->backward);
+    if (!status) nn_grads_ready(n, u);
+    return status;
 }
 
 const struct nn_kind nn_norm = {.build = build, .forward = forward, .backward = backward};

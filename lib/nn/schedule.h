@@ -1,0 +1,47 @@
+/* Learning rates over time: what a version's rate is of the optimizer's own, a pure function of the
+ * version (updates applied so far), so that all shards agree on it without a word.
+ *
+ *   {"type": "constant"}                                     1
+ *   {"type": "step", "every": n, "factor": f}                f to the power of floor(version / n)
+ *   {"type": "exponential", "every": n, "factor": f}         f to the power of version / n
+ *   {"type": "inverse_time", "every": n, "factor": f}        1 / (1 + f * version / n)
+ *   {"type": "cosine", "steps": n, "final": s}               half a cosine from 1 down to s (0)
+ *   {"type": "warmup", "steps": n}                           (version + 1) / n up to 1
+ *   {"type": "piecewise", "at": [a, b], "rates": [r0, r1, r2]}   rates themselves: r1 from a on
+ *
+ * All may have "warmup": n, which multiplies by (version + 1) / n while that is below 1. */
+#pragma once
+
+#include "base/err.h"
+#include "base/str.h"
+
+struct yyjson_val;
+
+enum mr_nn_schedule_type {
+    MR_NN_CONSTANT,
+    MR_NN_STEP,
+    MR_NN_EXPONENTIAL,
+    MR_NN_INVERSE_TIME,
+    MR_NN_COSINE,
+    MR_NN_WARMUP,
+    MR_NN_PIECEWISE,
+    MR_NN_SCHEDULES,
+};
+
+#define MR_NN_PIECES_MAX 32
+
+struct mr_nn_schedule { /* zero: constant */
+    enum mr_nn_schedule_type type;
+    uint64_t steps; /* "every" or "steps" */
+    double factor;  /* "factor" or "final" */
+    uint64_t warmup;
+    uint32_t pieces; /* of piecewise: `at` has so many, `rates` one more */
+    uint64_t at[MR_NN_PIECES_MAX];
+    double rates[MR_NN_PIECES_MAX + 1];
+};
+
+/* `where` opens the sentence, as "optimizer: field \"schedule\"". */
+int mr_nn_schedule_read(
+    struct yyjson_val *v, const char *where, struct mr_nn_schedule *out, struct mr_error *e);
+double mr_nn_schedule_rate(const struct mr_nn_schedule *s, double learning_rate, uint64_t version);
+const char *mr_nn_schedule_name(enum mr_nn_schedule_type t);
