@@ -15,3 +15,4 @@
     "trace:"                    /* streams, one a job, ids <epoch>-<n>: field b: a block of spans; \
                                  * field f: pack of where one lies in the job's file */
 #define MR_META_TRACES "traces" /* hash: job -> pack of its trace's counts */
+#define MR_META_TRAINER_EPOCH "trainer:epoch" /* counts the starts of trainers */

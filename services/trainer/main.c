@@ -1,0 +1,109 @@
+/* mr-trainer: flags in, shell out. */
+#include "base/buf.h"
+#include "host/config.h"
+#include "host/file.h"
+#include "host/log.h"
+#include "host/signal.h"
+#include "services/trainer/shell.h"
+
+#include <stdio.h>
+
+struct config {
+    struct mr_texts listen;
+    const char *address;
+    const char *redis;
+    const char *redis_password_file;
+    mr_duration redis_timeout;
+    const char *scheduler;
+    const char *store;
+    const char *token_file;
+    const char *secret_file;
+    struct mr_texts allow_uid;
+};
+
+#define AT(field) offsetof(struct config, field)
+// clang-format off
+static const struct mr_option options[] = {
+    {.name = "listen", .env = "MILLRACE_TRAINER_LISTEN", .type = MR_OPTION_TEXTS, .value = "ADDR",
+        .init = "127.0.0.1:8473", .help = "where to serve gRPC: unix:PATH or HOST:PORT; may be repeated",
+        .at = AT(listen)},
+    {.name = "address", .env = "MILLRACE_TRAINER_ADDRESS", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "the address that roles on all nodes reach it at; default: the last --listen",
+        .at = AT(address)},
+    {.name = "redis", .env = "MILLRACE_REDIS", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .init = "127.0.0.1:6379", .help = "Redis: unix:PATH or HOST:PORT", .at = AT(redis)},
+    {.name = "redis-password-file", .env = "MILLRACE_REDIS_PASSWORD_FILE", .type = MR_OPTION_TEXT,
+        .value = "FILE", .help = "what Redis wants to hear, alone in a file of mode 0600",
+        .at = AT(redis_password_file)},
+    {.name = "redis-timeout", .type = MR_OPTION_DURATION, .value = "TIME", .init = "30s",
+        .help = "how long to wait for Redis at the start", .at = AT(redis_timeout)},
+    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "the cluster's scheduler, which runs the roles; default: none, nothing can be trained",
+        .at = AT(scheduler)},
+    {.name = "store", .env = "MILLRACE_STORE", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "an object store's gRPC address; default: none, queues take no objects",
+        .at = AT(store)},
+    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "who may call, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
+                "listen on a public address", .at = AT(token_file)},
+    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "the cluster's secret: shown to scheduler and store, and wanted from roles and from "
+                "gateways that pass users on", .at = AT(secret_file)},
+    MR_PEER_OPTION(AT(allow_uid)),
+};
+// clang-format on
+
+static const struct mr_config_spec spec = {.program = "mr-trainer",
+    .summary = "Keeps channels and queues, and runs training sessions.",
+    .examples = "  mr-trainer --listen unix:/run/m/trainer.sock --redis unix:/run/m/redis.sock \\\n"
+                "    --scheduler unix:/run/m/scheduler.sock --store unix:/run/m/store.sock\n",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options)};
+
+static void on_signal(void *ctx, int number)
+{
+    mr_log(MR_INFO, "signal", "number=%d", number);
+    mr_trainer_stop(ctx);
+}
+
+int main(int argc, char **argv)
+{
+    struct config c = {0};
+    struct mr_error e = {0};
+    mr_signal_block();
+    mr_log_set_program("mr-trainer");
+    mr_config_load(&spec, argc, argv, &c, NULL);
+    struct mr_buf password;
+    mr_buf_init(&password, 4096);
+    if (c.redis_password_file) {
+        if (mr_file_read_secret(c.redis_password_file, &password, &e)) {
+            (void)fprintf(stderr, "mr-trainer: --redis-password-file: %s\n", e.text);
+            return 2;
+        }
+        mr_buf_add_byte(&password, 0);
+    }
+    struct mr_trainer_options o = {.redis = c.redis,
+        .redis_password = password.n ? (const char *)password.p : NULL,
+        .redis_timeout = c.redis_timeout,
+        .scheduler = c.scheduler,
+        .store = c.store,
+        .address = c.address,
+        .token_file = c.token_file,
+        .secret_file = c.secret_file};
+    if (mr_peer_rules_parse(&c.allow_uid, &o.peers, &e)) {
+        (void)fprintf(stderr, "mr-trainer: %s\n", e.text);
+        return 2;
+    }
+    struct mr_trainer *t = NULL;
+    if (mr_trainer_open(&o, c.listen.items, c.listen.count, &t, &e)) {
+        (void)fprintf(stderr, "mr-trainer: %s\n", e.text);
+        return 1;
+    }
+    struct mr_signals *signals = mr_signal_open(on_signal, t);
+    int code = mr_trainer_run(t);
+    mr_signal_close(&signals);
+    mr_trainer_close(&t);
+    mr_buf_fini(&password);
+    mr_config_fini(&spec, &c);
+    return code;
+}
