@@ -95,14 +95,15 @@ int main(int argc, char **argv)
         return 2;
     }
     struct mr_trainer *t = NULL;
+    int code = 1;
     if (mr_trainer_open(&o, c.listen.items, c.listen.count, &t, &e)) {
         (void)fprintf(stderr, "mr-trainer: %s\n", e.text);
-        return 1;
+    } else {
+        struct mr_signals *signals = mr_signal_open(on_signal, t);
+        code = mr_trainer_run(t);
+        mr_signal_close(&signals);
+        mr_trainer_close(&t);
     }
-    struct mr_signals *signals = mr_signal_open(on_signal, t);
-    int code = mr_trainer_run(t);
-    mr_signal_close(&signals);
-    mr_trainer_close(&t);
     mr_buf_fini(&password);
     mr_config_fini(&spec, &c);
     return code;

@@ -122,7 +122,7 @@ static void on_redis(void *ctx, bool here, const char *why)
 {
     (void)ctx;
     if (here)
-        mr_log(MR_INFO, "redis.here", NULL);
+        mr_log(MR_INFO, "redis.here", "why=\"%s\"", why);
     else
         mr_log(MR_WARN, "redis.away", "why=\"%s\"", why);
 }
