@@ -1,0 +1,48 @@
+/* What all sharing of parameters between roles stands on: the way to other roles of this machine
+ * (a UNIX socket over which descriptors of shared memory travel, one a process, opened when first
+ * asked for), which node this is, what it shows to others, and how a vector is cut.
+ *
+ * Process-wide: roles of one process use one socket. All functions may be called on any thread. */
+#pragma once
+
+#include "base/err.h"
+#include "base/limits.h"
+#include "base/time.h"
+#include "host/flag.h"
+#include "host/peer.h"
+
+#define MR_SHARDS_MAX 64u  /* of one model */
+#define MR_RANKS_MAX 64u   /* of one all-reduce group */
+#define MR_SESSION_MAX 64u /* bytes of a session's id, with the NUL */
+#define MR_TRAIN_WORKERS_MAX 1024u
+
+/* Where a shard's server or a rank is, as Join tells it (TrainingMember). */
+struct mr_place {
+    const char *address; /* gRPC; "": none */
+    const char *node;
+    const char *socket; /* "": none */
+    uint64_t incarnation;
+};
+
+struct mr_share_options {
+    const char *node; /* of this process: places with the same name are reached by shared memory */
+    const char *secret; /* the cluster's; NULL: none. Shown, and asked for */
+    struct mr_peer_rules peers;
+};
+
+/* Once, when the process starts, before any role; without it the node is "" and there is no
+ * secret. Copies. */
+void mr_share_configure(const struct mr_share_options *o);
+const char *mr_share_node(void);
+const char *mr_share_secret(void); /* NULL: none */
+
+/* The path of this process's socket, for Join; opened at the first call. Lent for ever. */
+int mr_share_socket(const char **path, struct mr_error *e);
+/* Closes the socket and its thread: for tests, and for a process that ends in order. No shard and
+ * no group is open any more. */
+void mr_share_close(void);
+
+/* Which numbers of a vector of `count` stand on part `part` of `parts`: the same cut for shards
+ * and for slices of an all-reduce. Late parts of a short vector may be empty. */
+void mr_share_cut(
+    uint64_t count, uint32_t parts, uint32_t part, uint64_t *first, uint64_t *part_count);
