@@ -119,21 +119,37 @@ static int draw_digits(struct mr_op_call *call, int64_t n, int64_t seed, int64_t
     return MR_OK;
 }
 
+struct wish { /* the arguments count, seed, start and what, wherever they stand */
+    int64_t count;
+    int64_t seed;
+    int64_t start;
+    bool labels;
+};
+
+static int read_what(struct mr_op_call *call, const struct mr_arg *arg, bool *labels)
+{
+    *labels = mr_str_eq(arg->bytes, MR_STR("labels"));
+    if (*labels || mr_str_eq(arg->bytes, MR_STR("images"))) return MR_OK;
+    return call->does->fail(
+        call, MR_EINVAL, "argument \"what\": expected \"images\" or \"labels\"");
+}
+
+static int read_wish(struct mr_op_call *call, const struct mr_arg *count, const struct mr_arg *seed,
+    const struct mr_arg *start, struct wish *w)
+{
+    int err = mr_arg_int(call, count, "count", 0, 1 << 30, &w->count);
+    if (!err) err = mr_arg_int(call, seed, "seed", 0, INT64_MAX, &w->seed);
+    if (!err) err = mr_arg_int(call, start, "start", 0, INT64_MAX / 2, &w->start);
+    return err;
+}
+
 static int run_draw(struct mr_op_call *call)
 {
-    int64_t n = 0;
-    int64_t seed = 0;
-    int64_t start = 0;
-    int err = mr_arg_int(call, &call->args[0], "count", 0, 1 << 30, &n);
-    if (!err) err = mr_arg_int(call, &call->args[1], "seed", 0, INT64_MAX, &seed);
-    if (!err) err = mr_arg_int(call, &call->args[2], "start", 0, INT64_MAX / 2, &start);
-    if (err) return err;
-    struct mr_str what = call->args[3].bytes;
-    bool labels = mr_str_eq(what, MR_STR("labels"));
-    if (!labels && !mr_str_eq(what, MR_STR("images")))
-        return call->does->fail(
-            call, MR_EINVAL, "argument \"what\": expected \"images\" or \"labels\"");
-    return draw_digits(call, n, seed, start, labels);
+    struct wish w = {0};
+    const struct mr_arg *args = call->args;
+    int err = read_wish(call, &args[0], &args[1], &args[2], &w);
+    if (!err) err = read_what(call, &args[3], &w.labels);
+    return err ? err : draw_digits(call, w.count, w.seed, w.start, w.labels);
 }
 
 /* ---- from a file, if there is one ---- */
@@ -150,13 +166,13 @@ static int run_load(struct mr_op_call *call)
 {
     struct mr_op_file f = {.fd = -1};
     bool found = false;
-    int64_t n = 0;
-    int64_t seed = 0;
-    int err = mr_arg_int(call, &call->args[1], "count", 0, 1 << 30, &n);
-    if (!err) err = mr_arg_int(call, &call->args[2], "seed", 0, INT64_MAX, &seed);
+    struct wish w = {0};
+    const struct mr_arg *args = call->args;
+    int err = read_wish(call, &args[1], &args[2], &args[4], &w);
+    if (!err) err = read_what(call, &args[3], &w.labels);
     if (!err) err = find_file(call, &f, &found);
     if (err) return err;
-    if (!found) return draw_digits(call, n, seed, 0, false);
+    if (!found) return draw_digits(call, w.count, w.seed, w.start, w.labels);
     err = mr_array_read_idx(call, &f);
     mr_op_file_close(&f);
     return err;
@@ -188,19 +204,31 @@ static int run_source(struct mr_op_call *call)
     }
 #define PATH_PARAM                                                                                 \
     {                                                                                              \
-        "path", MR_TAKES_TEXT, NULL, "An IDX file of images, plain or gzipped."                    \
+        "path", MR_TAKES_TEXT, NULL, "An IDX file of images or labels, plain or gzipped."          \
+    }
+
+#define START_PARAM                                                                                \
+    {                                                                                              \
+        "start", MR_TAKES_INT, "0", "Number of the first one: ranges of one seed go together."     \
+    }
+#define WHAT_PARAM                                                                                 \
+    {                                                                                              \
+        "what", MR_TAKES_TEXT, "\"images\"",                                                       \
+            "What to draw: images (u8 [count, 28, 28]) or labels (u8 [count])."                    \
     }
 
 static const struct mr_op_param drawn[] = {
     {"count", MR_TAKES_INT, NULL, "How many."},
     SEED_PARAM,
-    {"start", MR_TAKES_INT, "0", "Number of the first one: ranges of one seed go together."},
-    {"what", MR_TAKES_TEXT, "\"images\"", "images (u8 [count, 28, 28]) or labels (u8 [count])."},
+    START_PARAM,
+    WHAT_PARAM,
 };
 static const struct mr_op_param loaded[] = {
     PATH_PARAM,
     {"count", MR_TAKES_INT, "60000", "How many to draw when there is no file."},
     SEED_PARAM,
+    WHAT_PARAM,
+    START_PARAM,
 };
 static const struct mr_op_param asked[] = {PATH_PARAM, SEED_PARAM};
 
@@ -210,7 +238,7 @@ const struct mr_op_desc *mr_digits_ops(uint32_t *count)
         MR_OP_ROW("digits.draw", D, drawn, 1000000, run_draw, "u8 tensor",
             "Draws digits as if by hand, 28 × 28 pixels."),
         MR_OP_ROW("digits.load", MR_OP_MAY_BLOCK, loaded, 1000000, run_load, "u8 tensor",
-            "Images of digits from a file, or drawn where there is none."),
+            "Images of digits, or their labels, from a file, or drawn where there is none."),
         MR_OP_ROW("digits.source", MR_OP_MAY_BLOCK, asked, 100000, run_source, "text",
             "Says where digits.load takes its images from."),
     };

@@ -756,6 +756,7 @@ def test_files(folder):
     refused("array.from_npy", ["../x.npy"], "--data-root")
     check("digits.load", ["i-idx3-ubyte.gz"], images)
     check("digits.load", ["absent", 20, 3], HELPER.call("digits.draw", 20, 3))
+    check("digits.load", ["absent", 20, 3, "labels", 40], HELPER.call("digits.draw", 20, 3, 40, "labels"))
     check("digits.source", ["i-idx3-ubyte.gz"], "read from i-idx3-ubyte.gz")
     check("digits.source", ["../absent", 4], "drawn with seed 4: there is no ../absent beneath a data root")
     refused("digits.load", ["bad.npy"], '"bad.npy": ')
