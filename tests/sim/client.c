@@ -399,6 +399,7 @@ void sim_client_values(struct sim *s, bool want, bool anew)
             struct mr_sched_event ev = {.type = MR_SCHED_WANT, .job = {j->id}, .index = index};
             if (anew && !t->is_tainted) t->has_seen = false;
             if (want) {
+                sim_say(s, "client asks for %" PRIu32 " of job %" PRIx64, index, j->id);
                 sim_sched_step(s, &ev);
             } else if (!t->has_seen) {
                 unreadable(s, j, index);

@@ -79,6 +79,10 @@ void sim_flush(struct sim *s, uint32_t slot)
         sim_say(s, "    task %" PRIu32 " attempt %" PRIu32 " op %" PRIu32, m->down.tasks.index[i],
             m->down.tasks.attempt[i], m->down.tasks.op[i]);
     if (s->trace) {
+        refs_say(s, "assign", m->down.tasks.runs, m->down.tasks.index, m->down.tasks.count);
+        if (m->down.registered)
+            refs_say(s, "keep", m->down.registered->keep.runs, m->down.registered->keep.index,
+                m->down.registered->keep.count);
         refs_say(s, "value", m->down.values.runs, m->down.values.index, m->down.values.count);
         refs_say(s, "fetch", m->down.fetch.runs, m->down.fetch.index, m->down.fetch.count);
         refs_say(s, "steal", m->down.steal.runs, m->down.steal.index, m->down.steal.count);
