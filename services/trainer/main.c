@@ -94,7 +94,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "mr-trainer: %s\n", e.text);
         return 2;
     }
-    struct mr_trainer *t = NULL;
+    struct mr_trainer_shell *t = NULL;
     int code = 1;
     if (mr_trainer_open(&o, c.listen.items, c.listen.count, &t, &e)) {
         (void)fprintf(stderr, "mr-trainer: %s\n", e.text);

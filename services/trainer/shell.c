@@ -29,9 +29,9 @@ struct item {
     void *p;
 };
 
-static _Thread_local const struct mr_trainer *own; /* on the loop's thread: its trainer */
+static _Thread_local const struct mr_trainer_shell *own; /* on the loop's thread: its trainer */
 
-void mr_trainer_post(struct mr_trainer *t, void (*run)(void *p), void *p)
+void mr_trainer_post(struct mr_trainer_shell *t, void (*run)(void *p), void *p)
 {
     struct item item = {run, p};
     if (own == t) { /* never waits for itself */
@@ -41,8 +41,8 @@ void mr_trainer_post(struct mr_trainer *t, void (*run)(void *p), void *p)
     }
 }
 
-void *mr_trainer_request(struct mr_trainer *t, struct mr_rpc_call *call, struct mr_rpc_message *m,
-    const ProtobufCMessageDescriptor *type)
+void *mr_trainer_request(struct mr_trainer_shell *t, struct mr_rpc_call *call,
+    struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type)
 {
     struct mr_error e = {0};
     mr_pb_arena_clear(&t->scratch);
@@ -73,7 +73,7 @@ int mr_trainer_check_name(const char *field, const char *name, size_t bytes_max,
 
 /* ---- the loop ---------------------------------------------------------------------------------*/
 
-static mr_time turn(struct mr_trainer *t)
+static mr_time turn(struct mr_trainer_shell *t)
 {
     mr_time now = mr_clock_now(), next = MR_NEVER;
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
@@ -81,7 +81,7 @@ static mr_time turn(struct mr_trainer *t)
     return next;
 }
 
-static size_t take(struct mr_trainer *t, mr_time deadline)
+static size_t take(struct mr_trainer_shell *t, mr_time deadline)
 {
     struct item batch[BATCH_MAX];
     size_t n = mr_inbox_wait(t->inbox, deadline, batch, MR_ARRAY_LEN(batch));
@@ -90,7 +90,7 @@ static size_t take(struct mr_trainer *t, mr_time deadline)
     return n;
 }
 
-int mr_trainer_run(struct mr_trainer *t)
+int mr_trainer_run(struct mr_trainer_shell *t)
 {
     while (!t->is_stopping)
         (void)take(t, turn(t));
@@ -107,11 +107,11 @@ int mr_trainer_run(struct mr_trainer *t)
 
 static void stop(void *p)
 {
-    struct mr_trainer *t = p;
+    struct mr_trainer_shell *t = p;
     t->is_stopping = true;
 }
 
-void mr_trainer_stop(struct mr_trainer *t)
+void mr_trainer_stop(struct mr_trainer_shell *t)
 {
     mr_trainer_post(t, stop, t);
 }
@@ -127,7 +127,7 @@ static void on_redis(void *ctx, bool here, const char *why)
         mr_log(MR_WARN, "redis.away", "why=\"%s\"", why);
 }
 
-static int open_redis(struct mr_trainer *t, struct mr_error *e)
+static int open_redis(struct mr_trainer_shell *t, struct mr_error *e)
 {
     const struct mr_redis_config config = {
         .address = t->options.redis, .password = t->options.redis_password, .on_state = on_redis};
@@ -145,7 +145,7 @@ static int open_redis(struct mr_trainer *t, struct mr_error *e)
 }
 
 /* What others are told: a port that the system chose stands in for the 0 that was asked for. */
-static void set_address(struct mr_trainer *t, const char *listened, int port)
+static void set_address(struct mr_trainer_shell *t, const char *listened, int port)
 {
     size_t n = strlen(listened);
     mr_release(t->address);
@@ -156,7 +156,7 @@ static void set_address(struct mr_trainer *t, const char *listened, int port)
 }
 
 static int listen_all(
-    struct mr_trainer *t, const char *const *listen, size_t count, struct mr_error *e)
+    struct mr_trainer_shell *t, const char *const *listen, size_t count, struct mr_error *e)
 {
     int err = mr_rpc_server_add_descriptors(t->server, mr_proto_descriptor_set(), e);
     for (size_t i = 0; i < count && !err; i++) {
@@ -170,7 +170,7 @@ static int listen_all(
     return err;
 }
 
-static void open_channels(struct mr_trainer *t)
+static void open_channels(struct mr_trainer_shell *t)
 {
     const struct mr_rpc_channel_options options = {.bearer = mr_rpc_guard_secret(t->guard)};
     if (t->options.scheduler)
@@ -178,9 +178,10 @@ static void open_channels(struct mr_trainer *t)
     if (t->options.store) t->store = mr_rpc_channel_open(t->loop, t->options.store, &options);
 }
 
-static int open_parts(struct mr_trainer *t, struct mr_error *e)
+static int open_parts(struct mr_trainer_shell *t, struct mr_error *e)
 {
-    static_assert(MR_ARRAY_LEN(parts) <= MR_ARRAY_LEN(((struct mr_trainer *)0)->parts), "room");
+    static_assert(
+        MR_ARRAY_LEN(parts) <= MR_ARRAY_LEN(((struct mr_trainer_shell *)0)->parts), "room");
     for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++) {
         if (!parts[i]) continue;
         int err = parts[i]->open(t, &t->parts[i], e);
@@ -191,9 +192,9 @@ static int open_parts(struct mr_trainer *t, struct mr_error *e)
 }
 
 int mr_trainer_open(const struct mr_trainer_options *options, const char *const *listen,
-    size_t listen_count, struct mr_trainer **out, struct mr_error *e)
+    size_t listen_count, struct mr_trainer_shell **out, struct mr_error *e)
 {
-    MR_AUTO(mr_trainer_close) struct mr_trainer *t = mr_alloc(sizeof *t);
+    MR_AUTO(mr_trainer_close) struct mr_trainer_shell *t = mr_alloc(sizeof *t);
     own = t;
     t->options = *options;
     t->stats = mr_stats_new();
@@ -221,15 +222,15 @@ int mr_trainer_open(const struct mr_trainer_options *options, const char *const 
     return MR_OK;
 }
 
-void mr_trainer_settle(struct mr_trainer *t)
+void mr_trainer_settle(struct mr_trainer_shell *t)
 {
     while (take(t, 0) || mr_rpc_loop_run(t->loop, mr_time_after(mr_clock_now(), SETTLE_TIME)))
         ;
 }
 
-void mr_trainer_close(struct mr_trainer **tp)
+void mr_trainer_close(struct mr_trainer_shell **tp)
 {
-    struct mr_trainer *t = MR_STEAL(*tp);
+    struct mr_trainer_shell *t = MR_STEAL(*tp);
     if (!t) return;
     if (t->server) mr_rpc_server_close(&t->server, 0);
     mr_rpc_channel_close(&t->store);

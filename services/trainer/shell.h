@@ -36,7 +36,7 @@ struct mr_trainer_options {
     struct mr_peer_rules peers;
 };
 
-struct mr_trainer {
+struct mr_trainer_shell {
     struct mr_trainer_options options;
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
@@ -58,7 +58,7 @@ struct mr_trainer {
 struct mr_trainer_part {
     const struct mr_rpc_service *service;
     /* Before the server starts; Redis has been reached. */
-    int (*open)(struct mr_trainer *t, void **out, struct mr_error *e);
+    int (*open)(struct mr_trainer_shell *t, void **out, struct mr_error *e);
     /* Once a turn of the loop: when it wants the next one (MR_NEVER: when something comes). NULL:
      * no turns. */
     mr_time (*turn)(void *part, mr_time now);
@@ -69,19 +69,19 @@ struct mr_trainer_part {
 };
 
 int mr_trainer_open(const struct mr_trainer_options *options, const char *const *listen,
-    size_t listen_count, struct mr_trainer **out, struct mr_error *e);
-int mr_trainer_run(struct mr_trainer *t);   /* until stopped; the exit code */
-void mr_trainer_stop(struct mr_trainer *t); /* any thread */
-void mr_trainer_close(struct mr_trainer **t);
+    size_t listen_count, struct mr_trainer_shell **out, struct mr_error *e);
+int mr_trainer_run(struct mr_trainer_shell *t);   /* until stopped; the exit code */
+void mr_trainer_stop(struct mr_trainer_shell *t); /* any thread */
+void mr_trainer_close(struct mr_trainer_shell **t);
 
 /* Any thread: run(p) comes on the loop's thread, in order, exactly once. */
-void mr_trainer_post(struct mr_trainer *t, void (*run)(void *p), void *p);
+void mr_trainer_post(struct mr_trainer_shell *t, void (*run)(void *p), void *p);
 /* In a part's `close`, after it has ended its own threads: runs all that was posted. */
-void mr_trainer_settle(struct mr_trainer *t);
+void mr_trainer_settle(struct mr_trainer_shell *t);
 
 /* Unpacks a request into the scratch arena (good until the next one), or fails the call: NULL. */
-void *mr_trainer_request(struct mr_trainer *t, struct mr_rpc_call *call, struct mr_rpc_message *m,
-    const ProtobufCMessageDescriptor *type);
+void *mr_trainer_request(struct mr_trainer_shell *t, struct mr_rpc_call *call,
+    struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
 void mr_trainer_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
 
 /* A name of a channel, queue or item: 1 to `bytes_max` bytes of UTF-8 without control characters.
