@@ -1,6 +1,7 @@
 #include "cli/follow.h"
 
 #include "base/alloc.h"
+#include "cli/sse.h"
 #include "host/clock.h"
 
 #include <inttypes.h>
@@ -11,9 +12,7 @@
 
 struct stream {
     enum mr_follow_style style;
-    struct mr_buf line;  /* of the stream, not yet complete */
-    struct mr_buf event; /* data of the event under way */
-    char id[64];         /* of the last event that had one */
+    struct mr_sse sse;
     char state[32];
     yyjson_doc *job;
     bool over;
@@ -40,7 +39,7 @@ static void draw_bar(const struct stream *s, yyjson_val *job)
     (void)fflush(stderr);
 }
 
-static void show(struct stream *s, yyjson_val *job)
+static void show(struct stream *s, yyjson_val *job, struct mr_str data)
 {
     yyjson_val *counts = yyjson_obj_get(job, "counts");
     switch (s->style) {
@@ -54,16 +53,18 @@ static void show(struct stream *s, yyjson_val *job)
         (void)fflush(stdout);
         break;
     case MR_FOLLOW_JSON:
-        (void)printf("%.*s\n", MR_STR_ARG(mr_buf_str(&s->event)));
+        (void)printf("%.*s\n", MR_STR_ARG(data));
         (void)fflush(stdout);
         break;
     }
 }
 
-static void on_event(struct stream *s)
+static void on_event(void *ctx, const char *type, struct mr_str data)
 {
-    yyjson_doc *doc = yyjson_read((const char *)s->event.p, s->event.n, 0);
+    struct stream *s = ctx;
+    yyjson_doc *doc = yyjson_read(data.p, data.n, 0);
     yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(doc), "job");
+    (void)type;
     if (!job) {
         yyjson_doc_free(doc);
         return;
@@ -72,53 +73,27 @@ static void on_event(struct stream *s)
     (void)snprintf(s->state, sizeof s->state, "%s", state);
     s->over = !strcmp(state, "JOB_DONE") || !strcmp(state, "JOB_FAILED") ||
               !strcmp(state, "JOB_CANCELLED");
-    show(s, job);
+    show(s, job, data);
     yyjson_doc_free(s->job);
     s->job = doc;
-}
-
-static void on_line(struct stream *s, struct mr_str line)
-{
-    if (!line.n) {
-        if (s->event.n) on_event(s);
-        mr_buf_clear(&s->event);
-    } else if (line.n > 6 && !memcmp(line.p, "data: ", 6)) {
-        mr_buf_add(&s->event, line.p + 6, line.n - 6);
-    } else if (line.n > 4 && !memcmp(line.p, "id: ", 4)) {
-        (void)snprintf(s->id, sizeof s->id, "%.*s", (int)(line.n - 4), line.p + 4);
-    }
-}
-
-static int on_data(void *ctx, const char *p, size_t n)
-{
-    struct stream *s = ctx;
-    for (size_t i = 0; i < n; i++) {
-        if (p[i] != '\n') {
-            mr_buf_add_byte(&s->line, (unsigned char)p[i]);
-            continue;
-        }
-        if (s->line.n && s->line.p[s->line.n - 1] == '\r') s->line.n--;
-        on_line(s, mr_buf_str(&s->line));
-        mr_buf_clear(&s->line);
-    }
-    return mr_buf_status(&s->line);
 }
 
 static int read_stream(
     const struct mr_client *c, const char *id, struct stream *s, struct mr_error *e)
 {
-    char resume[128];
+    char resume[MR_SSE_ID_BYTES_MAX + 32];
     struct mr_http_reply reply;
-    struct mr_http_request request = {
-        .method = "GET", .headers = {"Accept: text/event-stream"}, .on_data = on_data, .ctx = s};
-    if (s->id[0]) {
-        (void)snprintf(resume, sizeof resume, "Last-Event-ID: %s", s->id);
+    struct mr_http_request request = {.method = "GET",
+        .headers = {"Accept: text/event-stream"},
+        .on_data = mr_sse_take,
+        .ctx = &s->sse};
+    if (s->sse.id[0]) {
+        (void)snprintf(resume, sizeof resume, "Last-Event-ID: %s", s->sse.id);
         request.headers[1] = resume;
     }
     MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(id));
     mr_http_reply_init(&reply);
-    mr_buf_clear(&s->line);
-    mr_buf_clear(&s->event);
+    mr_sse_restart(&s->sse);
     int err = mr_client_send(c, &request, &reply, e, "/v1/jobs/%s/events", escaped);
     mr_http_reply_fini(&reply);
     return err;
@@ -128,16 +103,15 @@ int mr_client_follow(const struct mr_client *c, const char *id, enum mr_follow_s
     int *exit_code, yyjson_doc **job, struct mr_error *e)
 {
     struct stream s = {.style = style, .since = mr_clock_now()};
-    mr_buf_init(&s.line, 1 << 24);
-    mr_buf_init(&s.event, 1 << 24);
+    mr_sse_init(&s.sse, on_event, &s);
     mr_time heard = mr_clock_now();
     int err = MR_OK;
     while (!s.over) {
-        char before[sizeof s.id];
-        memcpy(before, s.id, sizeof before);
+        char before[sizeof s.sse.id];
+        memcpy(before, s.sse.id, sizeof before);
         err = read_stream(c, id, &s, e);
         bool away = err == MR_EAWAY || !err;
-        if (strcmp(before, s.id) != 0 || !err) heard = mr_clock_now();
+        if (strcmp(before, s.sse.id) != 0 || !err) heard = mr_clock_now();
         if (s.over || !away || mr_clock_now() - heard > AWAY_MAX) break;
         mr_clock_sleep(200 * MR_MS); /* the gateway or the scheduler is coming back */
     }
@@ -146,8 +120,7 @@ int mr_client_follow(const struct mr_client *c, const char *id, enum mr_follow_s
     *exit_code = !strcmp(s.state, "JOB_DONE") ? MR_EXIT_OK : MR_EXIT_JOB;
     if (job && !err) *job = MR_STEAL(s.job);
     yyjson_doc_free(s.job);
-    mr_buf_fini(&s.line);
-    mr_buf_fini(&s.event);
+    mr_sse_fini(&s.sse);
     return err;
 }
 

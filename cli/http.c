@@ -1,6 +1,7 @@
 #include "cli/http.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -15,6 +16,8 @@ struct exchange {
     const struct mr_http_request *request;
     struct mr_http_reply *reply;
     FILE *file;
+    struct curl_slist *headers;
+    char why[CURL_ERROR_SIZE];
 };
 
 void mr_http_reply_init(struct mr_http_reply *r)
@@ -81,36 +84,123 @@ static void set_options(struct exchange *x, struct curl_slist *headers, char *wh
     (void)curl_easy_setopt(x->curl, CURLOPT_NOPROXY, "*");
 }
 
+/* Everything but the sending. */
+static int open_exchange(struct exchange *x, const struct mr_http_request *request,
+    struct mr_http_reply *reply, struct mr_error *e)
+{
+    *x = (struct exchange){.curl = curl_easy_init(), .request = request, .reply = reply};
+    if (!x->curl) return mr_fail(e, MR_EINTERNAL, "libcurl does not start");
+    x->headers = curl_slist_append(NULL, "Expect:"); /* no 100-continue: one round trip less */
+    for (size_t i = 0; i < MR_HTTP_HEADERS_MAX && request->headers[i]; i++)
+        x->headers = curl_slist_append(x->headers, request->headers[i]);
+    set_options(x, x->headers, x->why);
+    return set_body(x, e);
+}
+
+static int read_outcome(struct exchange *x, CURLcode code, struct mr_error *e)
+{
+    long status = 0;
+    char *type = NULL;
+    const char *url = x->request->url;
+    (void)curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(x->curl, CURLINFO_CONTENT_TYPE, &type);
+    x->reply->status = (int)status;
+    (void)snprintf(x->reply->content_type, sizeof x->reply->content_type, "%s", type ? type : "");
+    if (!code) return MR_OK;
+    if (code == CURLE_OPERATION_TIMEDOUT)
+        return mr_fail(e, MR_ETIMEOUT, "%s: no answer in time", url);
+    return mr_fail(e, MR_EAWAY, "%s: %s", url, x->why[0] ? x->why : curl_easy_strerror(code));
+}
+
+static void close_exchange(struct exchange *x)
+{
+    curl_easy_cleanup(x->curl);
+    curl_slist_free_all(x->headers);
+    if (x->file) (void)fclose(x->file);
+    *x = (struct exchange){0};
+}
+
 int mr_http_send(
     const struct mr_http_request *request, struct mr_http_reply *reply, struct mr_error *e)
 {
-    char why[CURL_ERROR_SIZE] = "";
-    struct exchange x = {.curl = curl_easy_init(), .request = request, .reply = reply};
-    if (!x.curl) return mr_fail(e, MR_EINTERNAL, "libcurl does not start");
-    struct curl_slist *headers =
-        curl_slist_append(NULL, "Expect:"); /* no 100-continue: one round trip less */
-    for (size_t i = 0; i < MR_HTTP_HEADERS_MAX && request->headers[i]; i++)
-        headers = curl_slist_append(headers, request->headers[i]);
-    set_options(&x, headers, why);
-    int err = set_body(&x, e);
-    CURLcode code = err ? CURLE_OK : curl_easy_perform(x.curl);
-    if (!err) {
-        long status = 0;
-        char *type = NULL;
-        (void)curl_easy_getinfo(x.curl, CURLINFO_RESPONSE_CODE, &status);
-        (void)curl_easy_getinfo(x.curl, CURLINFO_CONTENT_TYPE, &type);
-        reply->status = (int)status;
-        (void)snprintf(reply->content_type, sizeof reply->content_type, "%s", type ? type : "");
-        if (code == CURLE_OPERATION_TIMEDOUT)
-            err = mr_fail(e, MR_ETIMEOUT, "%s: no answer in time", request->url);
-        else if (code)
-            err = mr_fail(
-                e, MR_EAWAY, "%s: %s", request->url, why[0] ? why : curl_easy_strerror(code));
-    }
-    curl_easy_cleanup(x.curl);
-    curl_slist_free_all(headers);
-    if (x.file) (void)fclose(x.file);
+    struct exchange x;
+    int err = open_exchange(&x, request, reply, e);
+    if (!err) err = read_outcome(&x, curl_easy_perform(x.curl), e);
+    close_exchange(&x);
     return err;
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+struct mr_http_streams {
+    CURLM *multi;
+    struct exchange slots[MR_HTTP_STREAMS_MAX];
+};
+
+struct mr_http_streams *mr_http_streams_new(void)
+{
+    struct mr_http_streams *s = mr_alloc(sizeof *s);
+    s->multi = curl_multi_init();
+    mr_assert(s->multi);
+    return s;
+}
+
+void mr_http_streams_free(struct mr_http_streams **streams)
+{
+    struct mr_http_streams *s = *streams;
+    if (!s) return;
+    for (unsigned i = 0; i < MR_HTTP_STREAMS_MAX; i++)
+        mr_http_streams_drop(s, i);
+    (void)curl_multi_cleanup(s->multi);
+    mr_release(s);
+    *streams = NULL;
+}
+
+bool mr_http_streams_is_open(const struct mr_http_streams *s, unsigned slot)
+{
+    return s->slots[slot].curl != NULL;
+}
+
+int mr_http_streams_start(struct mr_http_streams *s, unsigned slot,
+    const struct mr_http_request *request, struct mr_http_reply *reply, struct mr_error *e)
+{
+    mr_assert(slot < MR_HTTP_STREAMS_MAX);
+    mr_assert(!s->slots[slot].curl);
+    struct exchange *x = &s->slots[slot]; /* stays there: libcurl keeps its address */
+    int err = open_exchange(x, request, reply, e);
+    if (!err && curl_multi_add_handle(s->multi, x->curl))
+        err = mr_fail(e, MR_EINTERNAL, "libcurl takes no further stream");
+    if (err) close_exchange(x);
+    return err;
+}
+
+void mr_http_streams_drop(struct mr_http_streams *s, unsigned slot)
+{
+    struct exchange *x = &s->slots[slot];
+    if (!x->curl) return;
+    (void)curl_multi_remove_handle(s->multi, x->curl);
+    close_exchange(x);
+}
+
+void mr_http_streams_wait(struct mr_http_streams *s, int fd, mr_duration timeout,
+    struct mr_error outcome[MR_HTTP_STREAMS_MAX])
+{
+    int open = 0;
+    int left = 0;
+    struct curl_waitfd extra = {.fd = fd, .events = CURL_WAIT_POLLIN};
+    (void)curl_multi_perform(s->multi, &open);
+    (void)curl_multi_poll(s->multi, &extra, fd < 0 ? 0 : 1, (int)(timeout / MR_MS), NULL);
+    (void)curl_multi_perform(s->multi, &open);
+    for (CURLMsg *m = NULL; (m = curl_multi_info_read(s->multi, &left));) {
+        for (unsigned i = 0; i < MR_HTTP_STREAMS_MAX; i++) {
+            if (m->msg != CURLMSG_DONE || !m->easy_handle || s->slots[i].curl != m->easy_handle)
+                continue;
+            outcome[i] = (struct mr_error){0};
+            (void)read_outcome(&s->slots[i], m->data.result, &outcome[i]);
+            mr_http_streams_drop(s, i);
+            break; /* `m` is gone with its handle */
+        }
+    }
 }
 
 int mr_http_get(

@@ -1,9 +1,12 @@
-/* HTTP to the gateway, over libcurl; the only file that knows it. One request at a time. */
+/* HTTP to the gateway, over libcurl; the only file that knows it. One request at a time, or a few
+ * streams read together on one thread. */
 #pragma once
 
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/time.h"
+
+#include <stdbool.h>
 
 #define MR_HTTP_HEADERS_MAX 8
 
@@ -34,6 +37,23 @@ int mr_http_send(
     const struct mr_http_request *request, struct mr_http_reply *reply, struct mr_error *e);
 int mr_http_get(
     const char *url, mr_duration timeout_ns, struct mr_buf *out, int *status, struct mr_error *e);
+
+/* GETs that are read together, for streams that do not end. `request` and `reply` are lent until
+ * the stream has ended or was dropped; on_data is called inside mr_http_streams_wait. */
+#define MR_HTTP_STREAMS_MAX 4
+struct mr_http_streams;
+
+struct mr_http_streams *mr_http_streams_new(void);
+void mr_http_streams_free(struct mr_http_streams **streams);
+/* `slot` is below MR_HTTP_STREAMS_MAX and free. */
+int mr_http_streams_start(struct mr_http_streams *s, unsigned slot,
+    const struct mr_http_request *request, struct mr_http_reply *reply, struct mr_error *e);
+bool mr_http_streams_is_open(const struct mr_http_streams *s, unsigned slot);
+void mr_http_streams_drop(struct mr_http_streams *s, unsigned slot);
+/* Waits until something came, `fd` (-1: none) is readable, or `timeout` is over. An ended stream's
+ * slot is free again, and its outcome is in `outcome[slot]`, as mr_http_send returns it. */
+void mr_http_streams_wait(struct mr_http_streams *s, int fd, mr_duration timeout,
+    struct mr_error outcome[MR_HTTP_STREAMS_MAX]);
 
 /* `text` with everything escaped that is special in a path segment or a query; mr_release it. */
 char *mr_http_escape(struct mr_str text);
