@@ -176,6 +176,20 @@ static int check_pack(const struct mr_value *v, struct mr_error *e)
     return MR_OK;
 }
 
+/* What model it is, is for those who know models. */
+static int check_model(const struct raw_header *raw, const struct mr_value *v, struct mr_error *e)
+{
+    const struct mr_value_header *h = &raw->h;
+    if (h->ndim != 1 || h->dtype != MR_DTYPE_F32)
+        return mr_fail(e, MR_EFORMAT, "model value that is no f32 of one axis");
+    if (v->tensor.shape[0] > MR_OBJECT_BYTES_MAX / sizeof(float) ||
+        v->tensor.shape[0] * sizeof(float) != h->data_bytes)
+        return mr_fail(e, MR_EFORMAT, "model of %" PRIu64 " parameters in %" PRIu64 " bytes",
+            v->tensor.shape[0], h->data_bytes);
+    if (!h->meta_bytes) return mr_fail(e, MR_EFORMAT, "model value that does not say what it is");
+    return MR_OK;
+}
+
 static int check_kind(const struct raw_header *raw, struct mr_value *v, struct mr_error *e)
 {
     bool plain = !raw->h.ndim && !raw->h.dtype && !raw->h.meta_bytes;
@@ -186,12 +200,11 @@ static int check_kind(const struct raw_header *raw, struct mr_value *v, struct m
     case MR_VALUE_PACK:
         if (plain) return check_pack(v, e);
         break;
+    case MR_VALUE_MODEL: return check_model(raw, v, e);
     case MR_VALUE_BYTES:
-    case MR_VALUE_MODEL:
     case MR_VALUE_NONE: break;
     }
-    if (!plain && v->kind != MR_VALUE_MODEL)
-        return mr_fail(e, MR_EFORMAT, "%s value with a shape", mr_value_kind_name(v->kind));
+    if (!plain) return mr_fail(e, MR_EFORMAT, "%s value with a shape", mr_value_kind_name(v->kind));
     return MR_OK;
 }
 
@@ -273,8 +286,8 @@ int mr_value_check_deep(struct mr_str bytes, struct mr_value *out, struct mr_err
     case MR_VALUE_TABLE: err = check_deep_table(&v, e); break;
     case MR_VALUE_COLLECTION: err = check_deep_collection(&v, e); break;
     case MR_VALUE_PACK: err = mr_pack_check(mr_str_of(v.data, v.data_bytes), 0, e); break;
+    case MR_VALUE_MODEL: err = mr_pack_check(mr_str_of(v.meta, v.meta_bytes), 0, e); break;
     case MR_VALUE_BYTES:
-    case MR_VALUE_MODEL:
     case MR_VALUE_NONE: break;
     }
     if (err) return err;
@@ -369,6 +382,36 @@ uint64_t mr_value_pack_size(uint64_t pack_bytes)
 void *mr_value_pack_build(void *extent, uint64_t pack_bytes)
 {
     return plain_build(extent, MR_VALUE_PACK, pack_bytes);
+}
+
+static uint64_t model_meta_offset(uint64_t count)
+{
+    return mr_align_up(
+        mr_value_data_offset(MR_VALUE_MODEL, 1) + count * sizeof(float), MR_VALUE_ALIGN);
+}
+
+uint64_t mr_value_model_size(uint64_t count, struct mr_str meta)
+{
+    if (count > MR_OBJECT_BYTES_MAX / 8 || meta.n > MR_OBJECT_BYTES_MAX / 8) return 0;
+    return model_meta_offset(count) + meta.n;
+}
+
+float *mr_value_model_build(void *extent, uint64_t count, struct mr_str meta)
+{
+    mr_assert(meta.n && mr_value_model_size(count, meta));
+    struct mr_value_frame f = {.kind = MR_VALUE_MODEL,
+        .dtype = MR_DTYPE_F32,
+        .ndim = 1,
+        .shape = &count,
+        .data_bytes = count * sizeof(float),
+        .meta_offset = model_meta_offset(count),
+        .meta_bytes = meta.n};
+    mr_value_write_header(extent, &f);
+    unsigned char *data = (unsigned char *)extent + mr_value_data_offset(MR_VALUE_MODEL, 1);
+    unsigned char *end = (unsigned char *)extent + f.meta_offset;
+    memset(data + f.data_bytes, 0, (size_t)(end - (data + f.data_bytes)));
+    memcpy(end, meta.p, meta.n);
+    return (float *)(void *)data;
 }
 
 /* ---- all at once ----------------------------------------------------------------------------- */

@@ -11,7 +11,7 @@
  * | table      | Arrow buffers, each at 64       | column descriptors (table.h)               |
  * | pack       | one pack: a scalar or JSON      | -                                          |
  * | bytes      | the bytes                       | -                                          |
- * | model      | reserved: the model's own bytes | its descriptor                             |
+ * | model      | its parameters, f32 in one axis | a pack that says what model it is          |
  * | collection | inline packs and extents        | entries (collection.h)                     |
  *
  * Writers fill gaps with zeros, so equal values are equal bytes. Every reader goes through
@@ -93,6 +93,9 @@ uint64_t mr_value_bytes_size(uint64_t data_bytes);
 void *mr_value_bytes_build(void *extent, uint64_t data_bytes);
 uint64_t mr_value_pack_size(uint64_t pack_bytes);
 void *mr_value_pack_build(void *extent, uint64_t pack_bytes);
+/* `meta` is a pack, copied; what it says is lib/nn's (model_value.h). */
+uint64_t mr_value_model_size(uint64_t count, struct mr_str meta);
+float *mr_value_model_build(void *extent, uint64_t count, struct mr_str meta);
 
 /* All at once. MR_ELIMIT when the allocator has no room or the value may not exist. */
 int mr_tensor_new(const struct mr_value_alloc *a, enum mr_dtype dtype, unsigned ndim,

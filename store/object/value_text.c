@@ -78,8 +78,10 @@ static void what(const struct mr_value *v, char *out, size_t n)
         (void)snprintf(out, n, "collection of %s in %" PRIu32 " parts", shape, c.count);
         return;
     }
-    case MR_VALUE_BYTES:
     case MR_VALUE_MODEL:
+        (void)snprintf(out, n, "model of %" PRIu64 " parameters", v->tensor.shape[0]);
+        return;
+    case MR_VALUE_BYTES:
     case MR_VALUE_NONE: break;
     }
     (void)snprintf(out, n, "%s", mr_value_kind_name(v->kind));
