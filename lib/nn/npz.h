@@ -17,7 +17,7 @@ uint64_t mr_nn_npz_bytes_max(const struct mr_nn_model *m); /* never less than wh
 /* The model that "model.json" describes, and its version (0 when there is none). */
 int mr_nn_npz_model(
     struct mr_str npz, struct mr_nn_model **out, uint64_t *version_out, struct mr_error *e);
-/* Its parameters, m->count of them; any element type of floats. Names the array that is missing or
+/* Its parameters, m->count of them, from f32 or f64. Names the array that is missing or
  * of another shape. */
 int mr_nn_npz_read(
     struct mr_str npz, const struct mr_nn_model *m, float *params, struct mr_error *e);
