@@ -37,7 +37,7 @@ void mr_client_fini(struct mr_client *c)
 }
 
 /* The error in an answer that is not 2xx: {"code": 5, "message": "…"}. */
-static int answer_error(const struct mr_http_reply *reply, struct mr_error *e)
+int mr_client_answer(const struct mr_http_reply *reply, struct mr_error *e)
 {
     yyjson_doc *doc = yyjson_read((const char *)reply->body.p, reply->body.n, 0);
     yyjson_val *root = yyjson_doc_get_root(doc);
@@ -62,7 +62,7 @@ static int send_to(const struct mr_client *c, struct mr_http_request *request,
     int err = mr_http_send(request, reply, e);
     request->url = NULL;
     if (err) return err;
-    return reply->status >= 200 && reply->status < 300 ? MR_OK : answer_error(reply, e);
+    return reply->status >= 200 && reply->status < 300 ? MR_OK : mr_client_answer(reply, e);
 }
 
 static char *format_path(const char *fmt, va_list ap)

@@ -52,6 +52,9 @@ int mr_client_call(const struct mr_client *c, const char *method, struct mr_str 
 int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
     struct mr_http_reply *reply, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(5, 6);
 
+/* The error in an answer that is not 2xx. */
+int mr_client_answer(const struct mr_http_reply *reply, struct mr_error *e);
+
 /* Prints `millrace NAME: sentence` and gives the exit code that fits. */
 int mr_client_fail(const char *command, const struct mr_error *e);
 void mr_client_print(const yyjson_doc *doc); /* the whole answer, pretty */

@@ -14,6 +14,8 @@ static const struct mr_command commands[] = {
     {"explain", "why a task ran, runs, waits, or never will", mr_command_explain},
     {"timeline", "what the tasks of a job did when", mr_command_timeline},
     {"cancel", "stop a job", mr_command_cancel},
+    {"train", "train a model: start a session, follow it, show how it went", mr_command_train},
+    {"trainings", "list trainings, or show one", mr_command_trainings},
     {"get", "fetch a result, an object, or what a name stands for", mr_command_get},
     {"put", "upload a file as an object", mr_command_put},
     {"ls", "list names, or objects", mr_command_ls},
