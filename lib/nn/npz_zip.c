@@ -225,7 +225,7 @@ static int find(const struct nn_zip *z, const char *name, struct member *out, st
 int nn_zip_take(const struct nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
     struct mr_str *out, struct mr_error *e)
 {
-    struct member m;
+    struct member m = {0};
     int err = find(z, name, &m, e);
     if (err) return err;
     if (m.bytes > bytes_max)
