@@ -31,6 +31,6 @@ typedef void (*mr_follow_fn)(void *ctx, int err, const struct mr_channel_entry *
 
 /* Follows a channel, which need not exist yet, from after `after_id` ("": from the beginning, "$":
  * only what comes) until mr_channels_unfollow. Stays while Redis is away. */
-struct mr_follower *mr_channels_follow(struct mr_channels *c, const char *channel,
-    const char *after_id, mr_follow_fn fn, void *ctx);
+struct mr_follower *mr_channels_follow(
+    struct mr_channels *c, const char *channel, const char *after_id, mr_follow_fn fn, void *ctx);
 void mr_channels_unfollow(struct mr_follower **f);

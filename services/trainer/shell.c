@@ -8,6 +8,8 @@
 #include "host/log.h"
 #include "proto/methods.h"
 #include "rpc/metrics.h"
+#include "services/trainer/channels.h"
+#include "services/trainer/queues.h"
 #include "store/meta/keys.h"
 
 #include <inttypes.h>
@@ -22,7 +24,7 @@
 #define DRAIN_TIME (5 * MR_SECOND)
 
 /* In the order in which they are opened: a later one may use an earlier one. */
-static const struct mr_trainer_part *const parts[] = {NULL};
+static const struct mr_trainer_part *const parts[] = {&mr_channels_part};
 
 struct item {
     void (*run)(void *p);

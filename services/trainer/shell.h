@@ -1,6 +1,7 @@
-/* The trainer's shell: one thread with the gRPC loop, and what all its services share. It knows who
- * may call, where Redis, the scheduler and the store are, and how other threads reach the loop; it
- * refuses to know what a channel, a queue or a session is. Those are *parts*:
+/* The trainer's shell (`struct mr_trainer` is the core's, core.h): one thread with the gRPC loop,
+ * and what all its services share. It knows who may call, where Redis, the scheduler and the store
+ * are, and how other threads reach the loop; it refuses to know what a channel, a queue or a
+ * session is. Those are *parts*:
  *
  *     const struct mr_trainer_part mr_trainings_part = {.service = &trainings_service,
  *         .open = …, .turn = …, .drain = …, .close = …};
@@ -88,3 +89,5 @@ void mr_trainer_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) M
  * MR_EINVAL names the field. */
 int mr_trainer_check_name(
     const char *field, const char *name, size_t bytes_max, struct mr_error *e);
+/* JSON of at most 64 KiB. MR_EINVAL, MR_ETOOBIG (channels.c). */
+int mr_trainer_check_json(const char *field, const char *text, struct mr_error *e);

@@ -26,10 +26,11 @@ struct mr_channel_entry {
 struct mr_channel_answer {
     int err; /* MR_EAWAY, MR_EFORMAT; MR_ERANGE: that part is gone; MR_ELIMIT: too many channels */
     struct mr_str first_id; /* read: the oldest that is there; "": none */
-    struct mr_str last_id;  /* append: of the last one; read: of the last one given, or `after_id` */
+    struct mr_str last_id; /* append: of the last one; read: of the last one given, or `after_id` */
     struct mr_channel_entry *entries;
     struct mr_str *names; /* list */
     size_t count;
+    bool more;              /* read: there are entries after the last one given */
     struct mr_reply *reply; /* what the texts point into */
 };
 

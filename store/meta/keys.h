@@ -17,4 +17,11 @@
 #define MR_META_TRACES "traces" /* hash: job -> pack of its trace's counts */
 #define MR_META_TRAINER_EPOCH "trainer:epoch" /* counts the starts of trainers */
 #define MR_META_TRAININGS "trainings" /* hash: session -> its record (services/trainer/core*.c) */
-#define MR_META_TRAINING_DOCUMENTS "trainings:documents" /* hash: session -> document as submitted */
+#define MR_META_TRAINING_DOCUMENTS                                                                 \
+    "trainings:documents"                       /* hash: session -> document as submitted */
+#define MR_META_CHANNEL "channel:"              /* streams, fields v: JSON text, t: ns, k: token */
+#define MR_META_CHANNELS "channels"             /* hash: channel -> bound */
+#define MR_META_CHANNEL_FLOORS "channels:floor" /* hash: channel -> id after which all is there */
+#define MR_META_TAIL "tail"     /* stream: field c: channel, q: queue that changed */
+#define MR_META_QUEUE "queue:"  /* per queue: hashes, sorted sets and lists */
+#define MR_META_QUEUES "queues" /* sorted set of the queues, all of score 0 */

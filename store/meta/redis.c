@@ -104,6 +104,15 @@ const struct mr_reply *mr_reply_at(const struct mr_reply *r, size_t i)
     return (const struct mr_reply *)(const void *)reply->element[i];
 }
 
+/* The reply whose callback runs on this thread; NULL: it was taken. */
+static _Thread_local redisReply *in_hand;
+
+struct mr_reply *mr_reply_take(const struct mr_reply *r)
+{
+    mr_assert(in_hand && (const struct mr_reply *)(const void *)in_hand == r);
+    return (struct mr_reply *)(void *)MR_STEAL(in_hand);
+}
+
 void mr_reply_free(struct mr_reply **r)
 {
     freeReplyObject(*r);
@@ -266,8 +275,10 @@ static void answer(struct mr_redis *r, redisReply *reply)
     (void)pthread_mutex_unlock(&r->lock);
     bool away = is_away_error(reply);
     if (away) mr_redis_pause(r, reply->str);
+    in_hand = reply;
     if (node) finish(MR_LIST_ITEM(node, struct command, node), away ? MR_EAWAY : MR_OK, reply);
-    freeReplyObject(reply);
+    if (in_hand) freeReplyObject(in_hand);
+    in_hand = NULL;
 }
 
 /* Reads what is there; false when the link is lost, or of no use for now. */

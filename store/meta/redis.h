@@ -17,7 +17,9 @@ int64_t mr_reply_int(const struct mr_reply *r);        /* 0 unless INT */
 struct mr_str mr_reply_text(const struct mr_reply *r); /* of TEXT and ERROR; on loan with r */
 size_t mr_reply_count(const struct mr_reply *r);       /* of LIST */
 const struct mr_reply *mr_reply_at(const struct mr_reply *r, size_t i);
-void mr_reply_free(struct mr_reply **r); /* only what mr_redis_call gave */
+/* In its callback: the reply, as a whole, is the caller's from now on; any thread may free it. */
+struct mr_reply *mr_reply_take(const struct mr_reply *r);
+void mr_reply_free(struct mr_reply **r); /* what mr_redis_call or mr_reply_take gave */
 
 /* err: MR_OK, then `reply` is on loan for the call; MR_EAWAY: the connection was away, or was lost
  * before the answer (the command may have run); MR_ECANCELED: closed. Replies LOADING, OOM,
