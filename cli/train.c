@@ -277,13 +277,14 @@ int mr_command_train(int argc, char **argv)
     struct mr_error e = {0};
     int code = MR_EXIT_OK;
     mr_config_load(&spec, argc, argv, &k, &rest);
-    if (rest.count + (k.follow != NULL) + (k.stop != NULL) != 1) {
-        (void)fprintf(stderr, "millrace train: give FILE.json, --follow ID or --stop ID\n");
-        return MR_EXIT_USAGE;
-    }
     mr_signal_block(); /* Ctrl-C is a question to the training, not an end */
-    int err = run(&k, &rest, &code, &e);
+    bool is_clear = rest.count + (k.follow != NULL) + (k.stop != NULL) == 1;
+    int err = is_clear ? run(&k, &rest, &code, &e) : MR_OK;
     mr_texts_fini(&rest);
     mr_config_fini(&spec, &k);
+    if (!is_clear) {
+        (void)fprintf(stderr, "millrace train: give one of FILE.json, --follow ID and --stop ID\n");
+        return MR_EXIT_USAGE;
+    }
     return err ? mr_client_fail("train", &e) : code;
 }
