@@ -182,6 +182,7 @@ int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolv
 int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e);
 int mr_sc_join_again(struct mr_sched *s, uint32_t job); /* to be retried */
 void mr_sc_join_settle(struct mr_sched *s, uint32_t job);
+void mr_sc_join_journal(struct mr_sched *s, uint32_t job);
 uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task); /* tasks joined to this one */
 bool mr_sc_is_alias(const struct mr_sched *s, uint32_t task);
 uint32_t mr_sc_join_source(const struct mr_sched *s, uint32_t task);

@@ -138,6 +138,7 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     mr_sc_journal_job(s, job, sub->graph_bytes, sub->resolved, sub->resolved_count);
     promise_accept(s, job, sub->ticket, false);
     mr_sc_plan(s, job);
+    mr_sc_join_journal(s, job);
     mr_sc_join_settle(s, job);
     parent_leaves(s, &sub->parent);
     if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);

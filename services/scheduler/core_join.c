@@ -396,6 +396,17 @@ void mr_sc_join_settle(struct mr_sched *s, uint32_t job)
     }
 }
 
+/* Targets that had their value, another job's, when the job was accepted: a restart finds them. */
+void mr_sc_join_journal(struct mr_sched *s, uint32_t job)
+{
+    const struct mr_graph *g = s->jobs[job].graph;
+    for (uint32_t i = 0; g->job.name_space.n && i < g->targets_count; i++) {
+        uint32_t task = s->jobs[job].base + g->targets[i];
+        bool is_another = s->tasks[task].flags & T_JOINED && !mr_sc_is_alias(s, task);
+        if (is_another && is_done(&s->tasks[task])) mr_sc_journal_part(s, task);
+    }
+}
+
 /* The keys of an ended job that was read back from the journal: of what has a value, and of what
  * could be made again. */
 static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)

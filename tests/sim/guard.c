@@ -62,6 +62,9 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
             (void)take_int(&r, 8); /* bytes */
             store = take_int(&r, 8);
         }
+        sim_say(s,
+            "    read back: %" PRIu32 " of job %" PRIx64 ", %zu bytes inline, object %" PRIu64,
+            index, job, bytes, object);
         if (!t) continue;
         bool has_room = bytes <= SMALL || s->config.inline_blocks > 1000;
         if (object) {
