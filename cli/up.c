@@ -1,6 +1,6 @@
 /* `millrace up`: a whole cluster on this machine, with nothing to configure. Redis, an object store
- * a node, the scheduler, workers and the gateway are child processes; all state is in one
- * directory, all sockets but the gateway's are UNIX sockets in a 0700 directory beneath it.
+ * a node, the scheduler, the trainer, workers and the gateway are child processes; all state is in
+ * one directory, all sockets but the gateway's are UNIX sockets in a 0700 directory beneath it.
  *
  *   DIR/lock       held while a cluster runs there
  *   DIR/secret     what the services show each other, made at the first start (mode 0600)
@@ -152,6 +152,7 @@ struct up {
     char *run; /* sockets */
     char *redis;
     char *scheduler;
+    char *trainer;
     char host[256];
     int port;
     int lock_fd;
@@ -253,6 +254,18 @@ static int start_scheduler(struct up *u, struct mr_error *e)
     return start(u, "scheduler", &a, 10 * MR_SECOND, e);
 }
 
+static int start_trainer(struct up *u, struct mr_error *e)
+{
+    struct args a = {0};
+    arg_program(&a, "mr-trainer");
+    arg(&a, "--listen=%s", u->trainer);
+    arg(&a, "--redis=%s", u->redis);
+    arg(&a, "--scheduler=%s", u->scheduler);
+    arg(&a, "--store=unix:%s/store-0.sock", u->run);
+    arg_access(u, &a);
+    return start(u, "trainer", &a, 10 * MR_SECOND, e);
+}
+
 static int start_worker(struct up *u, uint64_t node, uint64_t i, struct mr_error *e)
 {
     struct args a = {0};
@@ -284,6 +297,7 @@ static int start_gateway(struct up *u, struct mr_error *e)
     arg_program(&a, "mr-gateway");
     arg(&a, "--listen=%s:%d", u->host, u->port);
     arg(&a, "--scheduler=%s", u->scheduler);
+    arg(&a, "--trainer=%s", u->trainer);
     for (uint64_t i = 0; i < u->config.nodes; i++)
         arg(&a, "--store=unix:%s/store-%" PRIu64 ".sock", u->run, i);
     arg_access(u, &a);
@@ -296,6 +310,7 @@ static int start_all(struct up *u, struct mr_error *e)
     for (uint64_t n = 0; n < u->config.nodes && !err; n++)
         err = start_store(u, n, e);
     if (!err) err = start_scheduler(u, e);
+    if (!err) err = start_trainer(u, e);
     for (uint64_t n = 0; n < u->config.nodes && !err; n++)
         for (uint64_t i = 0; i < u->config.workers && !err; i++)
             err = start_worker(u, n, i, e);
@@ -449,7 +464,7 @@ static int settle_listen(struct up *u, struct mr_error *e)
 
 static void remove_sockets(const struct up *u)
 {
-    static const char *const names[] = {"redis.sock", "scheduler.sock"};
+    static const char *const names[] = {"redis.sock", "scheduler.sock", "trainer.sock"};
     for (size_t i = 0; i < MR_ARRAY_LEN(names); i++) {
         MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", u->run, names[i]);
         (void)unlink(path);
@@ -471,6 +486,7 @@ static int prepare(struct up *u, struct mr_error *e)
     remove_sockets(u);
     u->redis = mr_format("unix:%s/redis.sock", u->run);
     u->scheduler = mr_format("unix:%s/scheduler.sock", u->run);
+    u->trainer = mr_format("unix:%s/trainer.sock", u->run);
     return MR_OK;
 }
 
@@ -491,6 +507,10 @@ static enum mr_supervisor_event wait_ready(struct up *u, const char *url, struct
             (void)mr_fail(e, MR_ETIMEOUT, "the cluster is not ready after %d s: %.*s",
                 (int)(READY_TIMEOUT / MR_SECOND), MR_STR_ARG(mr_buf_str(&body)));
         mr_buf_fini(&body);
+        if (ready && access(u->trainer + strlen("unix:"), F_OK)) { /* jobs would run without it */
+            ready = false;
+            (void)mr_fail(e, MR_ETIMEOUT, "the trainer does not serve; see %s/log", u->dir);
+        }
         if (ready) return MR_SUPERVISOR_TIMEOUT;
         enum mr_supervisor_event ev =
             mr_supervisor_run(u->supervisor, mr_clock_now() + 50 * MR_MS, e);
@@ -554,6 +574,7 @@ int mr_command_up(int argc, char **argv)
     mr_release(u.run);
     mr_release(u.redis);
     mr_release(u.scheduler);
+    mr_release(u.trainer);
     mr_config_fini(&spec, &u.config);
     return err ? MR_EXIT_FAILED : MR_EXIT_OK;
 }

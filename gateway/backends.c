@@ -1,5 +1,5 @@
-/* The scheduler and the object stores. Any store answers for the objects of all, so one is used
- * until it fails. */
+/* The scheduler, the trainer and the object stores. Any store answers for the objects of all, so
+ * one is used until it fails. */
 #include "gateway/backends.h"
 
 #include "base/alloc.h"
@@ -15,6 +15,7 @@ struct mr_backends {
     struct mr_rpc_loop *loop;
     struct mr_rpc_channel_options options;
     struct mr_rpc_channel *scheduler;
+    struct mr_rpc_channel *trainer; /* NULL: none */
     struct mr_rpc_channel *stores[MR_BACKEND_STORES_MAX];
     size_t stores_count;
     struct mr_rpc_channel *workers[MR_BACKEND_WORKERS_MAX];
@@ -76,12 +77,13 @@ static void ask(struct mr_backends *b)
 }
 
 struct mr_backends *mr_backends_new(struct mr_rpc_loop *loop, const char *scheduler,
-    const char *const *stores, size_t stores_count, const char *secret)
+    const char *trainer, const char *const *stores, size_t stores_count, const char *secret)
 {
     struct mr_backends *b = mr_alloc(sizeof *b);
     b->loop = loop;
     b->options = (struct mr_rpc_channel_options){.bearer = secret};
     b->scheduler = mr_rpc_channel_open(loop, scheduler, &b->options);
+    if (trainer) b->trainer = mr_rpc_channel_open(loop, trainer, &b->options);
     b->asks = stores_count == 0;
     for (size_t i = 0; i < stores_count; i++)
         add_store(b, stores[i]);
@@ -123,6 +125,7 @@ void mr_backends_free(struct mr_backends **backends)
     for (size_t i = 0; i < b->stores_count; i++)
         mr_rpc_channel_close(&b->stores[i]);
     mr_backends_set_workers(b, NULL, 0);
+    mr_rpc_channel_close(&b->trainer);
     mr_rpc_channel_close(&b->scheduler);
     while (b->asking.v) /* its on_info still comes, and points here */
         (void)mr_rpc_loop_run(b->loop, MR_NEVER);
@@ -132,6 +135,7 @@ void mr_backends_free(struct mr_backends **backends)
 
 struct mr_rpc_channel *mr_backends_pick(struct mr_backends *b, enum mr_proto_backend backend)
 {
+    if (backend == MR_BACKEND_TRAINER) return b->trainer;
     if (backend != MR_BACKEND_OBJECTSTORE) return b->scheduler;
     if (!b->stores_count) ask(b);
     return b->stores_count ? b->stores[b->store % b->stores_count] : NULL;
@@ -157,10 +161,11 @@ void mr_backends_away(struct mr_backends *b, enum mr_proto_backend backend)
 
 size_t mr_backends_count(const struct mr_backends *b)
 {
-    return 1 + b->stores_count;
+    return 1 + b->stores_count + (b->trainer ? 1 : 0);
 }
 
 struct mr_rpc_channel *mr_backends_at(const struct mr_backends *b, size_t i)
 {
-    return i == 0 ? b->scheduler : b->stores[i - 1];
+    if (i == 0) return b->scheduler;
+    return i <= b->stores_count ? b->stores[i - 1] : b->trainer;
 }

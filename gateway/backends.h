@@ -10,12 +10,12 @@
 
 struct mr_backends;
 
-/* No stores: the scheduler is asked where they are. */
+/* No stores: the scheduler is asked where they are. `trainer` NULL: there is none. */
 struct mr_backends *mr_backends_new(struct mr_rpc_loop *loop, const char *scheduler,
-    const char *const *stores, size_t stores_count, const char *secret);
+    const char *trainer, const char *const *stores, size_t stores_count, const char *secret);
 void mr_backends_free(struct mr_backends **b);
 
-/* NULL: none is known (the scheduler is being asked). */
+/* NULL: none is known (of stores: the scheduler is being asked). */
 struct mr_rpc_channel *mr_backends_pick(struct mr_backends *b, enum mr_proto_backend backend);
 /* The n-th store; NULL: there are not so many. */
 struct mr_rpc_channel *mr_backends_store(struct mr_backends *b, uint32_t n);

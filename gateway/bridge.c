@@ -49,7 +49,8 @@ struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *o)
     b->loop = mr_rpc_loop_new();
     b->inbox = mr_inbox_new(o->exchanges_max * 16 + 64, sizeof(struct post));
     mr_inbox_set_waiter(b->inbox, mr_rpc_loop_waiter(b->loop));
-    b->backends = mr_backends_new(b->loop, o->scheduler, o->stores, o->stores_count, o->secret);
+    b->backends =
+        mr_backends_new(b->loop, o->scheduler, o->trainer, o->stores, o->stores_count, o->secret);
     b->patience = o->patience;
     b->stats = o->stats;
     mr_list_init(&b->live);
@@ -186,7 +187,9 @@ static struct mr_rpc_channel *pick(struct mr_bridge *b, struct mr_exchange *x)
     if (!channel && x->of_one_store && x->stores_count)
         end(x, &beyond);
     else if (!channel)
-        end_away(x, "no object store is known yet; try again");
+        end_away(x, x->backend == MR_BACKEND_TRAINER
+                        ? "this gateway knows no trainer: it is started with --trainer"
+                        : "no object store is known yet; try again");
     return channel;
 }
 

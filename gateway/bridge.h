@@ -10,6 +10,7 @@
 
 struct mr_bridge_options {
     const char *scheduler;
+    const char *trainer;       /* NULL: none */
     const char *const *stores; /* none: the scheduler is asked where they are */
     size_t stores_count;
     const char *secret; /* the cluster's; NULL: none */

@@ -133,9 +133,16 @@ static bool has_body(const struct mr_request *r, uint64_t *bytes, bool *is_known
     return *bytes > 0 || header(r, "Transfer-Encoding").p != NULL;
 }
 
-static uint64_t body_bytes_max(const struct mr_route *route)
+/* A document that goes to its service verbatim: a graph, or what is to be trained. */
+static bool is_document(const struct mr_route *route)
+{
+    return route->method == MR_METHOD_JOBS_SUBMIT || route->method == MR_METHOD_TRAININGS_START;
+}
+
+uint64_t mr_request_body_bytes_max(const struct mr_route *route)
 {
     if (!route->raw_request) return MR_JSON_BODY_BYTES_MAX;
+    if (route->method == MR_METHOD_TRAININGS_START) return MR_TRAINING_BODY_BYTES_MAX;
     return route->method == MR_METHOD_JOBS_SUBMIT ? MR_JOB_BODY_BYTES_MAX : MR_OBJECT_BYTES_MAX;
 }
 
@@ -145,7 +152,7 @@ static int check_type(struct mr_request *r, struct mr_error *e)
         "application/x-www-form-urlencoded", "multipart/form-data", "text/plain"};
     const struct mr_route *route = r->match.route;
     struct mr_str type = r->content_type;
-    bool wants_json = !route->raw_request || route->method == MR_METHOD_JOBS_SUBMIT;
+    bool wants_json = !route->raw_request || is_document(route);
     if (wants_json && mr_media_is(type, "application/json")) return MR_OK;
     if (wants_json)
         return mr_fail(e, MR_EMEDIA,
@@ -176,12 +183,13 @@ static int check_body(struct mr_request *r, struct mr_error *e)
         return mr_fail(e, MR_EINVAL, "%s takes no body", route ? route->path : "this address");
     if (!route || (!there && !route->raw_request)) return MR_OK;
     r->content_type = header(r, "Content-Type");
-    uint64_t max = body_bytes_max(route);
+    uint64_t max = mr_request_body_bytes_max(route);
     if (is_known && bytes > max)
         return mr_fail(e, MR_ETOOBIG, "the body has %llu bytes; at most %llu are accepted",
             (unsigned long long)bytes, (unsigned long long)max);
-    if (route->method == MR_METHOD_JOBS_SUBMIT && !there)
-        return mr_fail(e, MR_EINVAL, "the body is empty; it has to be a graph in JSON");
+    if (is_document(route) && !there)
+        return mr_fail(e, MR_EINVAL, "the body is empty; it has to be %s in JSON",
+            route->method == MR_METHOD_JOBS_SUBMIT ? "a graph" : "the description of a training");
     return check_type(r, e);
 }
 

@@ -119,10 +119,10 @@ static void take_upload(struct mr_request *r, const char *p, size_t *n)
         p += taken;
         *n -= taken;
         r->body_bytes += taken;
-        if (r->match.route->method == MR_METHOD_JOBS_SUBMIT &&
-            r->body_bytes > MR_JOB_BODY_BYTES_MAX) {
-            (void)mr_fail(
-                &r->error, MR_ETOOBIG, "the body is larger than %zu bytes", MR_JOB_BODY_BYTES_MAX);
+        uint64_t bytes_max = mr_request_body_bytes_max(r->match.route);
+        if (r->body_bytes > bytes_max) {
+            (void)mr_fail(&r->error, MR_ETOOBIG, "the body is larger than %llu bytes",
+                (unsigned long long)bytes_max);
             *n = 0;
             return;
         }

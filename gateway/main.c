@@ -18,6 +18,7 @@
 struct config {
     const char *listen;
     const char *scheduler;
+    const char *trainer;
     struct mr_texts stores;
     const char *dashboard;
     const char *token_file;
@@ -41,6 +42,9 @@ static const struct mr_option options[] = {
         .init = "127.0.0.1:8470", .help = "where to listen: HOST:PORT or unix:PATH", .at = AT(listen)},
     {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
         .help = "the scheduler: HOST:PORT or unix:PATH", .at = AT(scheduler), .required = true},
+    {.name = "trainer", .env = "MILLRACE_TRAINER", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "the trainer: HOST:PORT or unix:PATH; default: none, no channels, queues and trainings",
+        .at = AT(trainer)},
     {.name = "store", .env = "MILLRACE_STORE", .type = MR_OPTION_TEXTS, .value = "ADDR",
         .help = "an object store; none: the scheduler is asked where they are", .at = AT(stores)},
     {.name = "dashboard", .env = "MILLRACE_DASHBOARD", .type = MR_OPTION_TEXT, .value = "DIR",
@@ -128,6 +132,7 @@ static void raise_descriptors(void)
 static void serve(const struct config *c, struct mr_http_options *o, const char *secret)
 {
     struct mr_bridge_options b = {.scheduler = c->scheduler,
+        .trainer = c->trainer,
         .stores = c->stores.items,
         .stores_count = c->stores.count,
         .secret = secret,

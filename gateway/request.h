@@ -89,6 +89,7 @@ struct mr_request {
 
 /* check.c: everything that can be said before the body. Errors are in r->error. */
 void mr_request_check(struct mr_request *r, const char *method);
+uint64_t mr_request_body_bytes_max(const struct mr_route *route);
 /* The start of the call, with what there is of the body. */
 void mr_request_start(struct mr_request *r, bool more);
 

@@ -24,6 +24,12 @@ BOUNDS = {
     "seconds": (0, 3600),
     "spans_max": (0, 100000),
     "nodes_max": (0, 100000),
+    "lease_s": (0, 3600),
+    "deliveries_max": (0, 1000),
+    "AppendRequest.entries_max": (0, 1000000),
+    "ReadChannelRequest.entries_max": (0, 10000),
+    "CreateQueueRequest.items_max": (0, 1000000),
+    "TakeItemsRequest.items_max": (0, 1000),
 }
 
 # Which role a method wants: a reader may what is a GET, a user everything else that has a route,
@@ -164,10 +170,35 @@ EXTRA_SCHEMAS = {
     },
 }
 
+EXTRA_SCHEMAS["TrainingDocument"] = {
+    "type": "object",
+    "description": "What is to be trained, on what, by whom, and until when; see docs/training.md",
+    "required": ["model", "data"],
+    "properties": {
+        "name": {"type": "string"},
+        "params": {"type": "object", "additionalProperties": {}},
+        "graph": {"type": "object", "additionalProperties": {}},
+        "model": {},
+        "data": {},
+        "roles": {},
+        "update": {},
+        "optimizer": {},
+        "stop": {},
+    },
+    "example": {
+        "model": {"input": [2], "layers": [{"type": "Dense", "units": 1}]},
+        "data": {"train": {"x": {"name": "train/x"}, "y": {"name": "train/y"}}},
+        "loss": "mse",
+    },
+}
+
 # The body of a method with a raw body: content type -> schema.
 RAW_BODIES = {
     "millrace.v1.Jobs.Submit": {
         "application/json": {"$ref": "#/components/schemas/GraphDocument"}
+    },
+    "millrace.v1.Trainings.Start": {
+        "application/json": {"$ref": "#/components/schemas/TrainingDocument"}
     },
     "millrace.v1.Objects.Put": {
         t: {} if t == "application/json" else {"type": "string", "format": "binary"}

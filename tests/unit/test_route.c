@@ -81,7 +81,9 @@ static const struct {
     {MR_HTTP_GET, "/v1", "MR_ENOENT"},
     {MR_HTTP_GET, "//v1/jobs", "MR_ENOENT"},
     {MR_HTTP_GET, "/V1/jobs", "MR_ENOENT"},
-    {MR_HTTP_GET, "/v1/channels", "MR_ENOENT"}, /* no process serves them yet */
+    {MR_HTTP_GET, "/v1/channels", "List"},
+    {MR_HTTP_POST, "/v1/queues/a:put", "Put queue=a"},
+    {MR_HTTP_GET, "/v1/parameters", "MR_ENOENT"}, /* between processes only */
     {MR_HTTP_PATCH, "/v1/jobs", "MR_EMETHOD"},
 };
 
