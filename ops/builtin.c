@@ -17,10 +17,12 @@ const mr_op_family *mr_op_families(uint32_t *count)
         mr_image_ops,
         mr_table_ops,
         mr_digits_ops,
+        mr_nn_ops,
         mr_ml_fold_ops,
         mr_ml_linear_ops,
         mr_ml_metrics_ops,
         mr_ml_search_ops,
+        mr_nn_fit_ops,
     };
     *count = MR_ARRAY_LEN(families);
     return families;

@@ -14,6 +14,7 @@ const struct mr_op_desc *mr_elementwise_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_shape_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_reduce_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_moments_ops(uint32_t *count);
+const struct mr_op_desc *mr_nn_ops(uint32_t *count);
 const struct mr_op_desc *mr_image_ops(uint32_t *count);
 const struct mr_op_desc *mr_table_ops(uint32_t *count);
 const struct mr_op_desc *mr_digits_ops(uint32_t *count);
@@ -26,6 +27,7 @@ const struct mr_op_desc *mr_ml_fold_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_linear_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_metrics_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_search_ops(uint32_t *count);
+const struct mr_op_desc *mr_nn_fit_ops(uint32_t *count);
 
 /* For the tables of descriptors. */
 #define MR_OP_ROW(op_name, op_flags, op_params, op_cost_ns, op_run, op_result, op_summary)         \

@@ -1,5 +1,6 @@
 #include "ops/ml_sgd.h"
 
+#include "ops/kernel.h"
 #include "ops/ml_random.h"
 
 #include <float.h>
@@ -83,23 +84,31 @@ static void shrink(struct state *s, double by)
     if (s->scale < SCALE_MIN) fold_scale(s);
 }
 
-static void add(struct state *s, const double *x, double by)
+MR_CLONES static void add(struct state *s, const double *x, double by)
 {
     double step = by / s->scale;
-    for (uint32_t i = 0; i < s->n; i++)
-        s->w[i] += x[i] * step;
+    double *w = s->w;
+    uint32_t n = s->n;
+    for (uint32_t i = 0; i < n; i++)
+        w[i] += x[i] * step;
 }
 
-/* Every weight moves towards 0 by what it has not been given yet, and stays there. */
-static void give_l1(struct state *s, double *credit)
+/* Every weight moves towards 0 by what it has not been given yet, and stays there. Without branches
+ * and calls, so that it is vectorised. */
+MR_CLONES static void give_l1(struct state *s, double *credit)
 {
-    for (uint32_t i = 0; i < s->n; i++) {
-        double z = s->w[i];
-        if (z > 0)
-            s->w[i] = fmax(0, z - (s->penalty + credit[i]) / s->scale);
-        else if (z < 0)
-            s->w[i] = fmin(0, z + (s->penalty - credit[i]) / s->scale);
-        credit[i] += s->scale * (s->w[i] - z);
+    double *w = s->w;
+    double scale = s->scale;
+    double penalty = s->penalty;
+    uint32_t n = s->n;
+    for (uint32_t i = 0; i < n; i++) {
+        double z = w[i];
+        double down = z - (penalty + credit[i]) / scale;
+        double up = z + (penalty - credit[i]) / scale;
+        double moved = z > 0 ? (down > 0 ? down : 0) : (up < 0 ? up : 0);
+        moved = z == 0 ? z : moved;
+        w[i] = moved;
+        credit[i] += scale * (moved - z);
     }
 }
 

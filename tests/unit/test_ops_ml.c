@@ -2,6 +2,7 @@
  * small enough to reckon by hand. tests/integration/ops_sklearn.py compares them at large. */
 #include "support/op_host.h"
 
+#include "base/alloc.h"
 #include "ops/ml_random.h"
 #include "ops/ml_sgd.h"
 #include "store/object/json.h"
@@ -189,6 +190,100 @@ static void a_ranking_puts_the_best_first_and_pick_follows_it(void **state)
     fails("ml.search.random", "[{\"a\": {\"normal\": [0, 1]}}, 1]", "expected a list of values");
 }
 
+/* ---- nn.fit ---- */
+
+#define XOR "[[0, 0], [0, 1], [1, 0], [1, 1], [0, 0], [0, 1], [1, 0]], [0, 1, 1, 0, 0, 1, 1]"
+#define NETWORK                                                                                    \
+    "{\"input\": [2], \"layers\": [{\"type\": \"Dense\", \"units\": 8, \"activation\": \"tanh\"}," \
+    "{\"type\": \"Dropout\", \"rate\": 0.1}, {\"type\": \"Dense\", \"units\": 2}]}"
+#define ADAM "{\"type\": \"adam\", \"learning_rate\": 0.05}"
+
+/* nn.fit of `model` (NULL: NETWORK) by `rest`; the answer's bytes, the caller's. */
+static struct mr_str fitted(struct mr_str model, const char *rest)
+{
+    static unsigned char room[65536];
+    struct mr_error e = {0};
+    struct mr_op_result r = {0};
+    char args[2048];
+    (void)snprintf(args, sizeof args, "[%s, " XOR ", %s]", model.n ? "null" : NETWORK, rest);
+    struct mr_buf pack;
+    struct mr_buf whole;
+    mr_buf_init(&pack, sizeof room);
+    mr_buf_init(&whole, sizeof room);
+    assert_int_equal(mr_json_to_pack(mr_str(args), &pack, &e), MR_OK);
+    if (model.n) { /* the null behind the list's head becomes the input */
+        mr_buf_add(&whole, pack.p, 1);
+        mr_pack_input(&whole, 0);
+        mr_buf_add(&whole, pack.p + 2, pack.n - 2);
+    } else {
+        mr_buf_add(&whole, pack.p, pack.n);
+    }
+    memcpy(room, whole.p, whole.n);
+    struct mr_op_input in = {.pack = model};
+    struct mr_str arguments = mr_str_of(room, whole.n);
+    if (op_host_call(&host, "nn.fit", arguments, &in, 1, &r, &e)) fail_msg("%s", e.text);
+    mr_buf_fini(&pack);
+    mr_buf_fini(&whole);
+    assert_int_equal(r.kind, MR_OP_RESULT_PACK);
+    char *copy = mr_alloc(r.pack.n);
+    memcpy(copy, r.pack.p, r.pack.n);
+    return mr_str_of(copy, r.pack.n);
+}
+
+static void drop(struct mr_str s)
+{
+    mr_release((void *)(uintptr_t)s.p);
+}
+
+static void epochs_in_two_parts_are_epochs_in_one(void **state)
+{
+    (void)state;
+    const struct mr_str none = {0};
+    struct mr_str whole = fitted(none, "9, 3, " ADAM ", null, 4");
+    struct mr_str first = fitted(none, "4, 3, " ADAM ", null, 4");
+    struct mr_str second = fitted(first, "5"); /* all else is as before */
+    assert_true(mr_str_eq(whole, second));
+    assert_false(mr_str_eq(whole, first));
+    drop(whole);
+    drop(first);
+    drop(second);
+}
+
+static void a_small_network_learns_exclusive_or(void **state)
+{
+    (void)state;
+    const struct mr_str none = {0};
+    struct mr_str fit = fitted(none, "200, 7, " ADAM);
+    struct mr_pack_reader r = mr_pack_read(fit);
+    struct mr_pack_item item;
+    bool seen = false;
+    assert_int_equal(mr_pack_next(&r, &item), MR_OK);
+    for (uint32_t i = 0, n = item.count; i < n; i++) {
+        assert_int_equal(mr_pack_next(&r, &item), MR_OK);
+        if (!mr_str_eq(item.bytes, MR_STR("accuracy"))) {
+            assert_int_equal(mr_pack_skip(&r, NULL), MR_OK);
+            continue;
+        }
+        assert_int_equal(mr_pack_next(&r, &item), MR_OK);
+        assert_true(item.f == 1);
+        seen = true;
+    }
+    assert_true(seen);
+    drop(fit);
+}
+
+static void a_fit_says_what_is_wrong_with_it(void **state)
+{
+    (void)state;
+    fails("nn.fit", "[" NETWORK ", [[1, 2, 3]], [0]]", "expected rows of 2 numbers");
+    fails("nn.fit", "[" NETWORK ", [[1, 2]], [0, 1]]", "expected 1 class numbers");
+    fails("nn.fit", "[" NETWORK ", [[1, 2]], [7]]", "7");
+    fails("nn.fit", "[" NETWORK ", [[1, 2]], [0], 1, 1, {\"type\": \"sgdx\"}]", "optimizer");
+    fails("nn.fit", "[" NETWORK ", [[1, 2]], [0], 1, 1, null, \"mae\"]", "loss");
+    fails("nn.fit", "[{\"layers\": []}, [[1, 2]], [0]]", "argument \"model\"");
+    fails("nn.fit", "[{\"model\": 1}, [[1, 2]], [0]]", "expected what nn.fit gave");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -199,6 +294,9 @@ int main(void)
         cmocka_unit_test(a_first_step_is_the_rate_times_the_example),
         cmocka_unit_test(an_l1_penalty_leaves_weights_at_nought),
         cmocka_unit_test(a_ranking_puts_the_best_first_and_pick_follows_it),
+        cmocka_unit_test(epochs_in_two_parts_are_epochs_in_one),
+        cmocka_unit_test(a_small_network_learns_exclusive_or),
+        cmocka_unit_test(a_fit_says_what_is_wrong_with_it),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
