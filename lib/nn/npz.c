@@ -13,6 +13,7 @@
 
 #define HEADER_BYTES_MAX 65600 /* of an array */
 #define NAME_MAX_BYTES 128
+#define DEFLATE_MOST 1032 /* bytes that one can stand for */
 #define TEXT_MEMBER "model.json.npy"
 #define VERSION_MEMBER "model.version.npy"
 
@@ -182,6 +183,10 @@ int mr_nn_npz_model(
     MR_AUTO(mr_nn_model_free) struct mr_nn_model *m = NULL;
     err = mr_nn_model_new(mr_buf_str(&text), &m, e);
     if (err) return err;
+    if (m->count * sizeof(float) / DEFLATE_MOST > npz.n)
+        return mr_fail(e, MR_EFORMAT,
+            "npz: %zu bytes cannot hold the %" PRIu64 " parameters that \"model.json\" describes",
+            npz.n, m->count);
     uint64_t version = 0;
     err = read_version(&z, &version, e);
     if (err) return err;

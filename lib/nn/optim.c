@@ -186,7 +186,7 @@ void mr_nn_optim_apply_each(const struct mr_nn_optim *o, uint64_t t, const struc
     const float *const *grads, uint32_t n, float grad_scale)
 {
     mr_assert(n > 0);
-    MR_AUTO(nn_flush_end) unsigned was = nn_flush_begin();
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
     struct mr_nn_range range = *r;
     for (uint32_t done = 0; done < n; done += GROUP) {
         struct step steps[GROUP];
@@ -224,7 +224,7 @@ void mr_nn_optim_apply_mean(const struct mr_nn_optim *o, uint64_t t, const struc
         mr_nn_optim_apply(o, t, r, grads[0], 1);
         return;
     }
-    MR_AUTO(nn_flush_end) unsigned was = nn_flush_begin();
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
     float share = 1 / (float)n;
     struct step s = step_of(o, t, share);
     bool trained = false;

@@ -14,7 +14,7 @@
 
 /* Numbers below 1.2e-38 taken for 0 while a scope lasts: what decays step by step (a momentum that
  * gets no more gradients) ends there, and processors take a hundred times as long for each such
- * number: `MR_AUTO(nn_flush_end) unsigned was = nn_flush_begin();`. */
+ * number: `MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();`. */
 
 #if defined(__SSE2__)
 #include <xmmintrin.h>
