@@ -18,7 +18,6 @@ const mr_op_family *mr_op_families(uint32_t *count)
         mr_table_ops,
         mr_digits_ops,
         mr_nn_ops,
-        mr_nn_ops,
         mr_ml_fold_ops,
         mr_ml_linear_ops,
         mr_ml_metrics_ops,

@@ -15,7 +15,6 @@ const struct mr_op_desc *mr_array_shape_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_reduce_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_moments_ops(uint32_t *count);
 const struct mr_op_desc *mr_nn_ops(uint32_t *count);
-const struct mr_op_desc *mr_nn_ops(uint32_t *count);
 const struct mr_op_desc *mr_image_ops(uint32_t *count);
 const struct mr_op_desc *mr_table_ops(uint32_t *count);
 const struct mr_op_desc *mr_digits_ops(uint32_t *count);
