@@ -1,0 +1,72 @@
+/* Batches from arrays: rows of x and y that lie in stored tensors, or in collections cut along axis
+ * 0, stay where they are; a batch is gathered from the mapped partitions. A feed serves one
+ * worker's contiguous share of the rows, in an order drawn anew each epoch from (seed, epoch,
+ * worker), and finds any step again by its number: that is how a replaced worker goes on.
+ *
+ * Knows values and rows; knows nothing of sessions, and of stores only what it is lent. */
+#pragma once
+
+#include "nn/net.h"
+#include "ops/op.h"
+#include "store/arena/client.h"
+
+#define MR_FEED_PARTS_MAX 65536
+
+struct mr_feed_store { /* lent for the feed's life */
+    int (*get)(void *ctx, mr_object_id id, struct mr_store_view *out, struct mr_error *e);
+    void (*release)(void *ctx, struct mr_store_view *view);
+    void *ctx;
+};
+
+struct mr_feed_spec {
+    uint64_t inputs;  /* numbers of one example */
+    uint64_t outputs; /* of the model */
+    uint32_t batch;
+    uint32_t worker, workers; /* which share of how many */
+    bool shuffle;
+    bool keep; /* the rest of an epoch is a batch too, filled up from the share's start */
+    uint64_t seed;
+};
+
+struct mr_feed;
+
+/* `x`, `y`: arguments of an operator, by reference or inline; lent for the feed's life. `name`
+ * ("data.train") opens every sentence about what is wrong with them. */
+int mr_feed_open(const struct mr_feed_spec *spec, const char *name, const struct mr_arg *x,
+    const struct mr_arg *y, const struct mr_feed_store *store, struct mr_feed **out,
+    struct mr_error *e);
+void mr_feed_close(struct mr_feed **f);
+
+uint64_t mr_feed_rows(const struct mr_feed *f);  /* of this share */
+uint64_t mr_feed_steps(const struct mr_feed *f); /* an epoch; the same for all workers */
+
+/* Batch number `step` of all epochs, in the feed's own buffers until the next call. */
+void mr_feed_batch(struct mr_feed *f, uint64_t step, struct mr_nn_batch *out);
+/* Rows of the share as they stand, from `first` on, `n` of at most `batch`; without a copy where
+ * they lie together. */
+void mr_feed_range(struct mr_feed *f, uint64_t first, uint32_t n, struct mr_nn_batch *out);
+
+/* ---- pieces, for feeds from queues ------------------------------------------------------------
+ */
+
+struct mr_rows; /* an array cut along axis 0 */
+
+/* `what` ("data.train.x") must live as long. */
+int mr_rows_open(const char *what, const struct mr_arg *arg, const struct mr_feed_store *store,
+    struct mr_rows **out, struct mr_error *e);
+/* The value `extent`, which stays the caller's. */
+int mr_rows_open_value(const char *what, struct mr_str extent, const struct mr_feed_store *store,
+    struct mr_rows **out, struct mr_error *e);
+void mr_rows_close(struct mr_rows **r);
+uint64_t mr_rows_count(const struct mr_rows *r);
+/* x: float32, `inputs` numbers a row. */
+int mr_rows_check_x(const struct mr_rows *r, uint64_t inputs, struct mr_error *e);
+/* y: class numbers (whole numbers below `outputs`), or float32 rows of `outputs`. */
+int mr_rows_check_y(const struct mr_rows *r, uint64_t outputs, bool *is_index, struct mr_error *e);
+/* Maps what rows first … first + n - 1 lie in. Before mr_rows_at. */
+int mr_rows_map(struct mr_rows *r, uint64_t first, uint64_t n, struct mr_error *e);
+const void *mr_rows_at(const struct mr_rows *r, uint64_t i); /* one row */
+uint64_t mr_rows_bytes(const struct mr_rows *r);             /* of one row */
+/* Class numbers of rows first … as int32, each checked: 0 … outputs - 1, or any with one output. */
+int mr_rows_classes(const struct mr_rows *r, uint64_t first, uint64_t n, uint64_t outputs,
+    int32_t *out, struct mr_error *e);

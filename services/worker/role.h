@@ -1,0 +1,21 @@
+/* The operators that are roles of a training session (docs/training.md), `train.ps`,
+ * `train.worker`, `train.scorer` and `train.exec`, and `queue.put`, which feeds one. They run as
+ * long as the session does, on executor threads, and stop within 100 ms of being cancelled. */
+#pragma once
+
+#include "ops/registry.h"
+#include "store/arena/client.h"
+
+struct mr_role_env {     /* of this process; copied, what it points to is lent for ever */
+    const char *trainer; /* address for queue.put; NULL: none */
+    const char *bearer;  /* the cluster's secret; NULL: none */
+    const char *address; /* where this process serves Parameters and Collective; "": nowhere */
+    const char *node;
+    struct mr_store *store; /* NULL: none */
+    const char *store_address;
+};
+
+void mr_role_configure(const struct mr_role_env *env); /* once, before any role runs */
+
+/* `with_exec`: train.exec as well, which starts programs. */
+int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e);

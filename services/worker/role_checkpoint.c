@@ -1,0 +1,144 @@
+/* Checkpoints of a shard: one object each, f32 [1 + slots, count], written while training goes on.
+ * The role's thread copies at the version it cuts at; a second thread makes the copy stay. */
+#include "services/worker/role_parts.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "host/inbox.h"
+#include "host/log.h"
+#include "host/thread.h"
+#include "store/object/value.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define KEPT_MAX 64
+#define ROOM_TIMEOUT (2 * MR_SECOND) /* for the store to spill something else */
+
+struct cut { /* on its way to the thread */
+    uint64_t version;
+    struct mr_store_draft draft;
+};
+
+struct mr_checkpointer {
+    struct mr_role *role; /* its agent and texts; the rest is the role's thread's own */
+    uint32_t shard;
+    uint32_t keep;
+    struct mr_role_store store; /* with a link of this thread */
+    struct mr_inbox *inbox;
+    struct mr_thread *thread;
+    struct mr_flag busy;
+    uint64_t written[KEPT_MAX]; /* versions, oldest first: the thread's */
+    uint32_t written_count;
+};
+
+static void name_of(const struct mr_checkpointer *c, uint64_t version, char *out, size_t bytes)
+{
+    (void)snprintf(
+        out, bytes, "training/%s/checkpoint/%" PRIu64 "/%u", c->role->session, version, c->shard);
+}
+
+/* One more than asked for stays: the latest may not be complete on other shards. */
+static void drop_old(struct mr_checkpointer *c)
+{
+    char name[MR_KEY_BYTES_MAX];
+    while (c->written_count > c->keep + 1) {
+        name_of(c, c->written[0], name, sizeof name);
+        (void)mr_role_unname(&c->store, name, NULL);
+        c->written_count--;
+        memmove(c->written, c->written + 1, c->written_count * sizeof c->written[0]);
+    }
+}
+
+static void write_one(struct mr_checkpointer *c, struct cut *cut)
+{
+    char name[MR_KEY_BYTES_MAX], text[MR_OBJECT_ID_TEXT_MAX];
+    struct mr_error e;
+    mr_object_id id;
+    name_of(c, cut->version, name, sizeof name);
+    int err = mr_role_keep(&c->store, &cut->draft, name, true, &id, &e);
+    if (err) {
+        mr_log(MR_WARN, "checkpoint.failed", "session=%s version=%" PRIu64 " why=\"%s\"",
+            c->role->session, cut->version, e.text);
+        return;
+    }
+    mr_object_id_format(id, text);
+    mr_agent_say_checkpoint(c->role->agent, cut->version, text);
+    c->written[c->written_count++] = cut->version;
+    drop_old(c);
+}
+
+static void writer_main(void *ctx)
+{
+    struct mr_checkpointer *c = ctx;
+    for (;;) {
+        struct cut cut;
+        if (mr_inbox_wait(c->inbox, MR_NEVER, &cut, 1)) {
+            write_one(c, &cut);
+            mr_flag_set(&c->busy, false);
+        } else if (mr_inbox_is_closed(c->inbox)) {
+            return;
+        }
+    }
+}
+
+struct mr_checkpointer *mr_checkpointer_start(struct mr_role *r, uint32_t shard)
+{
+    struct mr_checkpointer *c = mr_alloc(sizeof *c);
+    c->role = r;
+    c->shard = shard;
+    c->keep = MR_MIN(r->plan.checkpoint_keep, (uint32_t)KEPT_MAX - 2);
+    c->store = r->store;
+    c->store.call = NULL;
+    c->store.link = mr_role_link_open(r->env->store_address, r->env->bearer);
+    c->inbox = mr_inbox_new(2, sizeof(struct cut));
+    c->thread = mr_thread_start("checkpoint", writer_main, c);
+    return c;
+}
+
+void mr_checkpointer_stop(struct mr_checkpointer **checkpointer)
+{
+    struct mr_checkpointer *c = *checkpointer;
+    if (!c) return;
+    mr_inbox_close(c->inbox);
+    mr_thread_join(&c->thread);
+    mr_inbox_free(&c->inbox);
+    mr_role_link_close(&c->store.link);
+    mr_release(c);
+    *checkpointer = NULL;
+}
+
+uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version)
+{
+    uint64_t every = r->plan.checkpoint_steps;
+    return every && r->env->store ? (version / every + 1) * every : 0;
+}
+
+void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const float *params,
+    float *const *slots, uint64_t count)
+{
+    if (mr_flag_is_set(&c->busy)) {
+        mr_log(MR_WARN, "checkpoint.skipped", "session=%s version=%" PRIu64, c->role->session,
+            version); /* the one before is still being written */
+        return;
+    }
+    uint32_t rows = 1 + mr_nn_optim_slots(&c->role->plan.optim);
+    const uint64_t shape[2] = {rows, count};
+    struct cut cut = {.version = version};
+    struct mr_error e;
+    int err = mr_store_create(
+        c->role->env->store, mr_tensor_bytes(MR_DTYPE_F32, 2, shape), ROOM_TIMEOUT, &cut.draft, &e);
+    if (err) {
+        mr_log(MR_WARN, "checkpoint.failed", "session=%s version=%" PRIu64 " why=\"%s\"",
+            c->role->session, version, e.text);
+        return;
+    }
+    float *to = mr_tensor_build(cut.draft.p, MR_DTYPE_F32, 2, shape);
+    if (count) memcpy(to, params, count * sizeof *to);
+    for (uint32_t i = 1; i < rows && count; i++)
+        memcpy(to + i * count, slots[i - 1], count * sizeof *to);
+    mr_flag_set(&c->busy, true);
+    err = mr_inbox_push(c->inbox, &cut);
+    mr_assert(!err); /* not busy: it is empty */
+}

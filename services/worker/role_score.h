@@ -1,0 +1,9 @@
+/* Scores as JSON, appended to a buffer that begins with "{"; private to the role's files. */
+#pragma once
+
+#include "base/buf.h"
+#include "services/worker/role_plan.h"
+
+void mr_score_number(struct mr_buf *out, const char *name, double v);
+/* The loss by its name, and the accuracy. */
+void mr_score_fields(struct mr_buf *out, const struct mr_role_plan *p, const struct mr_nn_score *s);

@@ -1,0 +1,145 @@
+/* train.worker: batches in, gradients out, until the session halts. How gradients are shared stands
+ * in role_worker_ps.c and role_worker_ring.c. */
+#include "services/worker/role_worker.h"
+
+#include "host/clock.h"
+#include "nn/clip.h"
+
+int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e)
+{
+    if (t->has_batch) return MR_OK;
+    int err = MR_OK;
+    (void)mr_role_lap(&t->lap);
+    if (t->queue)
+        err = mr_queue_feed_batch(t->queue, deadline, &t->batch, e);
+    else
+        mr_feed_batch(t->feed, step, &t->batch);
+    t->r.post.counters.feed_s += mr_role_lap(&t->lap);
+    t->has_batch = !err;
+    return err;
+}
+
+int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e)
+{
+    const struct mr_role_plan *p = &t->r.plan;
+    struct mr_agent_counters *c = &t->r.post.counters;
+    struct mr_nn_score score = {0};
+    (void)mr_role_lap(&t->lap);
+    int err = mr_nn_net_learn(t->net, p->loss, params, &t->batch, grads, &score, e);
+    if (err) return err;
+    mr_nn_optim_clip(&p->optim, grads, p->model->trainable_count);
+    c->compute_s += mr_role_lap(&t->lap);
+    c->loss_sum += score.loss_sum;
+    c->correct += (double)score.correct;
+    c->scored += score.examples;
+    c->examples += score.examples;
+    c->steps++;
+    t->steps++;
+    t->has_batch = false;
+    if (t->queue) mr_queue_feed_done(t->queue);
+    c->feed_s += mr_role_lap(&t->lap);
+    return MR_OK;
+}
+
+void mr_trainee_tell(struct mr_trainee *t, uint64_t version)
+{
+    struct mr_agent_post *p = &t->r.post;
+    p->version = version;
+    p->exhausted = t->is_exhausted;
+    if (t->feed) p->counters.epoch = t->steps / mr_feed_steps(t->feed);
+    mr_agent_say(t->r.agent, p);
+}
+
+int mr_trainee_linger(struct mr_trainee *t,
+    int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx, struct mr_error *e)
+{
+    bool is_keeper = !t->r.plan.scorers && t->r.index == 0;
+    bool kept = false;
+    for (;;) {
+        int err = mr_role_look(&t->r, NULL);
+        if (err) return err;
+        if (t->r.view.phase == MR_ROLE_RUN) return MR_OK;
+        if (t->r.view.phase == MR_ROLE_HALT)
+            mr_agent_say_finished(t->r.agent, MR_ROLE_HALT, NULL, NULL);
+        if (t->r.view.phase == MR_ROLE_KEEP && is_keeper && !kept) {
+            err = keep(t, ctx, e);
+            if (err) return err;
+            kept = true;
+        }
+        mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    }
+}
+
+static int data_open(struct mr_trainee *t, struct mr_error *e)
+{
+    struct mr_role *r = &t->r;
+    const struct mr_role_plan *p = &r->plan;
+    uint64_t inputs = mr_nn_shape_count(&p->model->input);
+    uint64_t outputs = mr_nn_shape_count(&p->model->output);
+    if (p->queue) {
+        const struct mr_queue_feed_spec spec = {.trainer = r->trainer,
+            .bearer = r->env->bearer,
+            .queue = p->queue,
+            .inputs = inputs,
+            .outputs = outputs,
+            .batch = p->batch,
+            .keep = p->keep_rest,
+            .store = &r->store};
+        return mr_queue_feed_open(&spec, &t->queue, e);
+    }
+    const struct mr_arg *x = mr_role_set(r, "train", "x"), *y = mr_role_set(r, "train", "y");
+    if (!x || !y) return mr_fail(e, MR_EINVAL, "data.train: this worker was not given x and y");
+    if (r->index >= p->workers)
+        return mr_fail(
+            e, MR_EINVAL, "worker %u: the document has %u of them", r->index, p->workers);
+    const struct mr_feed_spec spec = {.inputs = inputs,
+        .outputs = outputs,
+        .batch = p->batch,
+        .worker = r->index,
+        .workers = p->workers,
+        .shuffle = p->shuffle,
+        .keep = p->keep_rest,
+        .seed = p->data_seed};
+    return mr_feed_open(&spec, "data.train", x, y, &r->feed_store, &t->feed, e);
+}
+
+static int worker_run(struct mr_op_call *call)
+{
+    struct mr_trainee t = {0};
+    struct mr_error e;
+    struct mr_error *words = &e;
+    e.text[0] = 0;
+    const char *socket = "";
+    int err = mr_share_socket(&socket, &e);
+    if (err) return call->does->fail(call, err, "%s", e.text);
+    err = mr_role_begin(call, &t.r, MR_ROLE_WORKER, socket, NULL);
+    if (err) words = NULL;
+    if (!err) err = data_open(&t, &e);
+    if (!err) err = mr_nn_net_new(t.r.plan.model, t.r.plan.batch, &t.net, &e);
+    if (!err) t.steps = t.r.members->m->resume_steps;
+    t.lap = mr_clock_now();
+    if (!err)
+        err = t.r.plan.rule == MR_ROLE_ALLREDUCE ? mr_trainee_reduce(&t, &e)
+                                                 : mr_trainee_push(&t, &e);
+    mr_feed_close(&t.feed);
+    mr_queue_feed_close(&t.queue);
+    mr_nn_net_free(&t.net);
+    return mr_role_end(&t.r, err, words);
+}
+
+static const struct mr_op_param params[] = {
+    {"session", MR_TAKES_TEXT, NULL, "the training session"},
+    {"index", MR_TAKES_INT, NULL, "which one of its role it is, from 0"},
+    {"trainer", MR_TAKES_TEXT, NULL, "address of the trainer"},
+    {"data", MR_TAKES_NIL | MR_TAKES_DICT, "null", "sets of x and y, by name"},
+};
+
+const struct mr_op_desc mr_train_worker_op = {.abi = MR_OP_ABI,
+    .flags = MR_OP_BY_REFERENCE | MR_OP_LONG_RUNNING | MR_OP_MAY_BLOCK,
+    .name = "train.worker",
+    .summary = "A role of a training session, started by the trainer: computes gradients.",
+    .result = "null",
+    .params = params,
+    .params_count = MR_ARRAY_LEN(params),
+    .cost_ns = 1000000000,
+    .run = worker_run};

@@ -1,0 +1,35 @@
+/* A training worker: what its two ways of sharing gradients have in common. Private to
+ * services/worker/role_worker*.c. */
+#pragma once
+
+#include "services/worker/feed_queue.h"
+#include "services/worker/role_parts.h"
+
+struct mr_trainee {
+    struct mr_role r;
+    struct mr_nn_net *net;
+    struct mr_feed *feed; /* one of the two */
+    struct mr_queue_feed *queue;
+    uint64_t steps; /* gradients that this index computed, earlier attempts included */
+    struct mr_nn_batch batch;
+    bool has_batch;    /* not learned yet */
+    bool is_exhausted; /* no batch will come any more */
+    mr_time lap;
+};
+
+/* The batch of step `step` (of a feed), waiting at most `deadline` (for a queue): MR_OK, MR_EAGAIN,
+ * or MR_ENOENT: the data are used up. */
+int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e);
+/* Gradients of the batch at `params` into `grads`, clipped. The batch is then learned. */
+int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e);
+/* Says what was done; and, once, that nothing is left. */
+void mr_trainee_tell(struct mr_trainee *t, uint64_t version);
+/* Finished: waits until the session ends; the keeper keeps the model when asked to. `keep` is
+ * called then, may be NULL. */
+int mr_trainee_linger(struct mr_trainee *t,
+    int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx,
+    struct mr_error *e);
+
+/* role_worker_ps.c, role_worker_ring.c: until the session ends, or an error. */
+int mr_trainee_push(struct mr_trainee *t, struct mr_error *e);
+int mr_trainee_reduce(struct mr_trainee *t, struct mr_error *e);

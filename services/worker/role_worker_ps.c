@@ -1,0 +1,203 @@
+/* A worker beside parameter servers: pulls, learns, pushes; the synchronous rule only waits for the
+ * next version before it goes on. */
+#include "services/worker/params.h"
+#include "services/worker/role_worker.h"
+
+#include "host/clock.h"
+
+#define FLUSH_MAX (2 * MR_SECOND)
+#define QUEUE_OVER_WAIT (2 * MR_SECOND) /* for a version that nobody may be left to make */
+
+struct link {
+    struct mr_trainee *t;
+    struct mr_params *params;             /* NULL: not connected */
+    uint64_t incarnations[MR_SHARDS_MAX]; /* of the servers it is connected to */
+    struct mr_params_counts before;       /* of connections that are closed */
+    uint64_t version, version_min;
+    mr_time waiting_since; /* for a version; 0: not */
+};
+
+static void counts_add(struct link *l)
+{
+    struct mr_params_counts n;
+    mr_params_counts(l->params, &n);
+    struct mr_agent_counters *c = &l->t->r.post.counters;
+    c->pull_s = (double)(l->before.pull_ns + n.pull_ns) / 1e9;
+    c->push_s = (double)(l->before.push_ns + n.push_ns) / 1e9;
+    c->wait_s = (double)(l->before.wait_ns + n.wait_ns) / 1e9;
+}
+
+static void disconnect(struct link *l)
+{
+    if (!l->params) return;
+    struct mr_params_counts n;
+    mr_params_counts(l->params, &n);
+    l->before.pull_ns += n.pull_ns;
+    l->before.push_ns += n.push_ns;
+    l->before.wait_ns += n.wait_ns;
+    mr_params_close(&l->params);
+    l->version_min = 0;
+}
+
+/* MR_EAGAIN: not yet. */
+static int connect_servers(struct link *l, bool reads_only, struct mr_error *e)
+{
+    struct mr_role *r = &l->t->r;
+    const struct mr_role_plan *p = &r->plan;
+    struct mr_place places[MR_SHARDS_MAX];
+    if (!p->servers || p->servers > MR_SHARDS_MAX)
+        return mr_fail(e, MR_EINVAL, "roles.ps: 1 to %u wanted", MR_SHARDS_MAX);
+    for (uint32_t i = 0; i < p->servers; i++) {
+        places[i] = mr_role_place(r, MR_ROLE_PS, i);
+        l->incarnations[i] = places[i].incarnation;
+    }
+    const struct mr_place me = mr_role_place(r, MR_ROLE_WORKER, r->index);
+    const struct mr_params_options o = {.session = r->session,
+        .worker = r->index,
+        .incarnation = me.incarnation,
+        .count = p->model->count,
+        .restore_epoch = r->members->m->restore_epoch,
+        .shards = places,
+        .shards_count = p->servers,
+        .reads_only = reads_only,
+        .same_version = p->rule == MR_ROLE_SYNC,
+        .stop = &r->stop};
+    int err = mr_params_open(&o, mr_time_after(mr_clock_now(), 4 * MR_ROLE_TURN), &l->params, e);
+    if (err == MR_ETIMEOUT || err == MR_EAWAY || err == MR_EABORTED) {
+        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        return MR_EAGAIN;
+    }
+    if (!err) r->post.restore_epoch = r->members->m->restore_epoch;
+    return err;
+}
+
+/* Others are there: are the servers still those we talk to? */
+static void check_servers(struct link *l)
+{
+    struct mr_role *r = &l->t->r;
+    bool same = l->params && r->post.restore_epoch == r->members->m->restore_epoch;
+    for (uint32_t i = 0; i < r->plan.servers && same; i++)
+        same = mr_role_place(r, MR_ROLE_PS, i).incarnation == l->incarnations[i];
+    if (!same) disconnect(l);
+}
+
+/* What a call on the parameters says: MR_OK, MR_EAGAIN (look up and try again), or an end. */
+static int sort_out(struct link *l, int err)
+{
+    if (!err || err == MR_ECANCELED) return err;
+    if (err == MR_ETIMEOUT) return MR_EAGAIN;
+    if (err != MR_EAWAY && err != MR_EABORTED) return err;
+    disconnect(l);
+    mr_agent_wait(l->t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    return MR_EAGAIN;
+}
+
+/* An epoch under the synchronous rule is so many versions, for all alike: nobody is left waiting
+ * for gradients of those that are done. */
+static bool is_done(const struct link *l)
+{
+    const struct mr_trainee *t = l->t;
+    uint64_t epochs = t->r.plan.epochs;
+    if (t->is_exhausted) return true;
+    if (!t->feed || !epochs) return false;
+    uint64_t at = t->r.plan.rule == MR_ROLE_SYNC ? l->version : t->steps;
+    return at / mr_feed_steps(t->feed) >= epochs;
+}
+
+/* The queue is closed and empty, and the others may have gone without the batch that would make the
+ * version that we wait for. */
+static bool is_stranded(struct link *l)
+{
+    if (!l->t->queue || !mr_queue_feed_is_over(l->t->queue)) return false;
+    mr_time now = mr_clock_now();
+    if (!l->waiting_since) l->waiting_since = now;
+    return now - l->waiting_since >= QUEUE_OVER_WAIT;
+}
+
+static int pull(struct link *l, mr_time deadline, struct mr_params_view *view, struct mr_error *e)
+{
+    int err = sort_out(l, mr_params_pull(l->params, l->version_min, deadline, view, e));
+    if (err == MR_EAGAIN && is_stranded(l)) l->t->is_exhausted = true;
+    if (err) return err;
+    l->waiting_since = 0;
+    l->version = view->version;
+    return MR_OK;
+}
+
+static int step(struct link *l, struct mr_error *e)
+{
+    struct mr_trainee *t = l->t;
+    mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
+    struct mr_params_view view;
+    float *grads = NULL;
+    if (!l->params) return connect_servers(l, false, e);
+    int err = mr_trainee_batch(t, t->steps, deadline, e);
+    t->is_exhausted = t->is_exhausted || err == MR_ENOENT;
+    if (err) return err == MR_ENOENT ? MR_OK : err;
+    err = pull(l, deadline, &view, e);
+    if (err || is_done(l)) return err;
+    err = sort_out(l, mr_params_buffer(l->params, deadline, &grads, e));
+    if (err) return err;
+    err = mr_trainee_learn(t, view.params, grads, e);
+    if (err) return err;
+    mr_params_release(l->params);
+    (void)mr_role_lap(&t->lap);
+    err = sort_out(l, mr_params_push(l->params, t->steps, t->r.plan.batch, e));
+    if (t->r.plan.rule == MR_ROLE_SYNC) l->version_min = view.version + 1;
+    return err;
+}
+
+static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
+{
+    struct link *l = ctx;
+    for (;;) {
+        int err = mr_role_look(&t->r, NULL);
+        if (err) return err;
+        check_servers(l);
+        err = l->params ? MR_OK : connect_servers(l, true, e);
+        struct mr_params_view view;
+        mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
+        if (!err) err = sort_out(l, mr_params_pull(l->params, 0, deadline, &view, e));
+        if (!err) return mr_role_keep_model(&t->r, view.params, view.version, e);
+        if (err != MR_EAGAIN) return err;
+    }
+}
+
+static int train(struct link *l, struct mr_error *e)
+{
+    struct mr_trainee *t = l->t;
+    for (;;) {
+        bool is_new = false;
+        int err = mr_role_look(&t->r, &is_new);
+        if (err) return err;
+        if (is_new) check_servers(l);
+        if (t->r.view.phase != MR_ROLE_RUN) {
+            mr_time deadline = mr_time_after(mr_clock_now(), FLUSH_MAX);
+            if (l->params) (void)mr_params_flush(l->params, deadline, NULL);
+            if (l->params) counts_add(l);
+            mr_trainee_tell(t, l->version);
+            err = mr_trainee_linger(t, keep, l, e);
+            if (err) return err;
+            continue;
+        }
+        if (is_done(l)) {
+            if (l->params && !t->is_exhausted)
+                (void)mr_params_flush(l->params, mr_time_after(mr_clock_now(), FLUSH_MAX), NULL);
+            t->is_exhausted = true;
+            mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        } else {
+            err = step(l, e);
+            if (err && err != MR_EAGAIN) return err;
+        }
+        if (l->params) counts_add(l);
+        mr_trainee_tell(t, l->version);
+    }
+}
+
+int mr_trainee_push(struct mr_trainee *t, struct mr_error *e)
+{
+    struct link l = {.t = t};
+    int err = train(&l, e);
+    disconnect(&l);
+    return err;
+}

@@ -1,0 +1,292 @@
+/* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version counts
+ * them, and the end is agreed upon inside a step: one number more than the model has is reduced,
+ * which any rank raises when it was told to halt or has no data; every rank sees it after the same
+ * step. */
+#include "services/worker/params_shard.h"
+#include "services/worker/reduce.h"
+#include "services/worker/role_worker.h"
+
+#include "base/alloc.h"
+#include "host/clock.h"
+
+#define STEP_MAX (300 * MR_SECOND)  /* a rank may wait for its queue; a lost one shows otherwise */
+#define REFORM_MAX (15 * MR_SECOND) /* for a new membership after the ring broke */
+#define FORM_TURN (500 * MR_MS)
+
+struct ring {
+    struct mr_trainee *t;
+    struct mr_reduce *reduce; /* NULL: not formed */
+    struct mr_shard *shard;   /* rank 0: for the scorer */
+    struct mr_checkpointer *checkpointer;
+    uint64_t incarnations[MR_RANKS_MAX];
+    uint64_t version;
+    struct mr_reduce_counts before;
+    mr_time broken_at; /* 0: not broken */
+    bool has_halted;   /* all ranks have, after the same step */
+    float *kept;       /* rank 0, halting: the parameters of `kept_version` */
+    uint64_t kept_version;
+};
+
+static uint64_t numbers(const struct ring *g) /* of the reduced vector */
+{
+    return g->t->r.plan.model->count + 1;
+}
+
+/* Says which ranks of which restore epoch a ring is of; ranks only meet under the same word. */
+static uint32_t ring_word(const struct ring *g)
+{
+    uint64_t h = g->t->r.members->m->restore_epoch;
+    for (uint32_t i = 0; i < g->t->r.plan.workers; i++)
+        h = mr_hash_u64(h ^ g->incarnations[i]);
+    return (uint32_t)h;
+}
+
+static void leave(struct ring *g)
+{
+    if (!g->reduce) return;
+    struct mr_reduce_counts n;
+    mr_reduce_counts(g->reduce, &n);
+    g->before.wait_ns += n.wait_ns;
+    g->before.update_ns += n.update_ns;
+    mr_reduce_close(&g->reduce);
+}
+
+static int shard_open(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    if (r->index || !r->plan.scorers) return MR_OK;
+    if (g->shard) mr_shard_close(&g->shard);
+    const struct mr_shard_options o = {.session = r->session,
+        .shards = 1,
+        .count = r->plan.model->count,
+        .incarnation = g->incarnations[0],
+        .restore_epoch = r->members->m->restore_epoch,
+        .version = g->version,
+        .params = mr_reduce_params(g->reduce),
+        .stop = &r->stop};
+    return mr_shard_open(&o, &g->shard, e);
+}
+
+/* With all other ranks; MR_EAGAIN: not yet. */
+static int form(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    const struct mr_role_plan *p = &r->plan;
+    struct mr_place places[MR_RANKS_MAX];
+    if (p->workers > MR_RANKS_MAX)
+        return mr_fail(e, MR_EINVAL, "roles.worker: at most %u under all-reduce", MR_RANKS_MAX);
+    for (uint32_t i = 0; i < p->workers; i++) {
+        places[i] = mr_role_place(r, MR_ROLE_WORKER, i);
+        g->incarnations[i] = places[i].incarnation;
+    }
+    uint64_t first = 0, count = 0;
+    mr_share_cut(numbers(g), p->workers, r->index, &first, &count);
+    struct mr_role_state state;
+    int err = mr_role_state_load(r, first, count, &state, e);
+    if (err) return err;
+    const struct mr_reduce_options o = {.session = r->session,
+        .generation = ring_word(g),
+        .rank = r->index,
+        .ranks = p->workers,
+        .places = places,
+        .count = numbers(g),
+        .trainable_count = p->model->trainable_count,
+        .optim = &p->optim,
+        .version = state.version,
+        .params = state.params,
+        .slots = state.has_slots ? (const float *const *)state.slots : NULL,
+        .stop = &r->is_void};
+    mr_flag_set(&r->is_void, mr_flag_is_set(&r->stop));
+    mr_time until = mr_time_after(mr_clock_now(), FORM_TURN);
+    err = mr_reduce_open(&o, until, &g->reduce, e);
+    if (!err) {
+        if (!r->index && g->version > state.version)
+            r->post.counters.steps_lost += g->version - state.version;
+        g->version = state.version;
+        r->post.restore_epoch = r->members->m->restore_epoch;
+        g->broken_at = 0;
+        err = shard_open(g, e);
+    } else if (err != MR_EINVAL && err != MR_ELIMIT) {
+        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        err = MR_EAGAIN;
+    }
+    mr_role_state_fini(&state);
+    return err;
+}
+
+/* Ranks were lost and replaced, or the scorer was: only the former breaks the ring. */
+static void check_ranks(struct ring *g)
+{
+    struct mr_role *r = &g->t->r;
+    bool same = r->post.restore_epoch == r->members->m->restore_epoch;
+    for (uint32_t i = 0; i < r->plan.workers && same; i++)
+        same = mr_role_place(r, MR_ROLE_WORKER, i).incarnation == g->incarnations[i];
+    if (!same) leave(g);
+}
+
+/* Between steps; what is kept is the last that all ranks agreed upon, even if the ring breaks. */
+static void keep_copy(struct ring *g)
+{
+    uint64_t n = g->t->r.plan.model->count;
+    if (g->t->r.index || !g->reduce) return;
+    if (!g->kept) g->kept = mr_alloc_array(n, sizeof *g->kept);
+    memcpy(g->kept, mr_reduce_params(g->reduce), n * sizeof *g->kept);
+    g->kept_version = g->version;
+}
+
+static void publish(struct ring *g, const float *params, uint64_t version)
+{
+    if (!g->shard || mr_shard_version(g->shard) == version) return;
+    memcpy(mr_shard_next(g->shard), params, g->t->r.plan.model->count * sizeof *params);
+    mr_shard_publish(g->shard, version);
+}
+
+static void cut(struct ring *g)
+{
+    uint64_t every = g->t->r.plan.checkpoint_steps, first = 0, count = 0;
+    if (!g->checkpointer || g->version % every) return;
+    mr_reduce_slice(g->reduce, &first, &count);
+    mr_checkpointer_cut(g->checkpointer, g->version, mr_reduce_params(g->reduce) + first,
+        mr_reduce_slots(g->reduce), count);
+}
+
+static void tell(struct ring *g)
+{
+    struct mr_reduce_counts n = {0};
+    if (g->reduce) mr_reduce_counts(g->reduce, &n);
+    struct mr_agent_counters *c = &g->t->r.post.counters;
+    c->wait_s = (double)(g->before.wait_ns + n.wait_ns) / 1e9;
+    c->push_s = (double)(g->before.update_ns + n.update_ns) / 1e9;
+    mr_trainee_tell(g->t, g->version);
+}
+
+/* The batch of this step, or the flag that there is none. */
+static int gradients(struct ring *g, float *grads, struct mr_error *e)
+{
+    struct mr_trainee *t = g->t;
+    bool halts = t->r.view.phase != MR_ROLE_RUN;
+    int err = halts
+                  ? MR_ENOENT
+                  : mr_trainee_batch(t, g->version, mr_time_after(mr_clock_now(), MR_ROLE_TURN), e);
+    if (!err) {
+        err = mr_trainee_learn(t, mr_reduce_params(g->reduce), grads, e);
+        grads[numbers(g) - 1] = 0;
+        return err;
+    }
+    if (err != MR_ENOENT) return err;
+    memset(grads, 0, numbers(g) * sizeof *grads);
+    grads[numbers(g) - 1] = 1;
+    return MR_OK;
+}
+
+static int step(struct ring *g, struct mr_error *e)
+{
+    struct mr_trainee *t = g->t;
+    int err = gradients(g, mr_reduce_buffer(g->reduce), e);
+    if (err) return err;
+    (void)mr_role_lap(&t->lap);
+    err = mr_reduce_step(g->reduce, mr_time_after(mr_clock_now(), STEP_MAX), e);
+    if (err) {
+        leave(g);
+        g->broken_at = mr_clock_now();
+        return MR_EAGAIN;
+    }
+    g->version = mr_reduce_version(g->reduce);
+    t->steps = g->version;
+    /* 0 as long as nobody raised it. */
+    g->has_halted = mr_reduce_params(g->reduce)[numbers(g) - 1] < 0;
+    if (g->shard && mr_shard_is_wanted(g->shard))
+        publish(g, mr_reduce_params(g->reduce), g->version);
+    if (!g->has_halted) cut(g);
+    return MR_OK;
+}
+
+static bool is_done(const struct ring *g)
+{
+    const struct mr_trainee *t = g->t;
+    return t->feed && t->r.plan.epochs && g->version / mr_feed_steps(t->feed) >= t->r.plan.epochs;
+}
+
+static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
+{
+    struct ring *g = ctx;
+    return mr_role_keep_model(&t->r, g->kept, g->kept_version, e);
+}
+
+/* Nothing is left to do but to keep the model: what rank 0 has, or if the ring broke before it
+ * heard of the end, the last checkpoint. */
+static int settle(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    if (r->index) return MR_OK;
+    keep_copy(g);
+    if (!g->kept) {
+        struct mr_role_state state;
+        int err = mr_role_state_load(r, 0, r->plan.model->count, &state, e);
+        if (err) return err;
+        g->kept = MR_STEAL(state.params);
+        g->kept_version = state.version;
+        mr_role_state_fini(&state);
+    }
+    publish(g, g->kept, g->kept_version);
+    return MR_OK;
+}
+
+/* Formed, or MR_EAGAIN. */
+static int ensure(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    if (g->reduce) return MR_OK;
+    if (g->broken_at && r->post.restore_epoch == r->members->m->restore_epoch) {
+        /* The parameters are void until the trainer has heard who is lost. If it hears of nobody,
+         * this rank goes: its next attempt makes all of them begin at the checkpoint. */
+        if (mr_clock_now() - g->broken_at > REFORM_MAX)
+            return mr_fail(e, MR_EABORTED, "the ranks lost each other, and nobody was replaced");
+        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        return MR_EAGAIN;
+    }
+    return mr_role_is_current(r) ? form(g, e) : mr_role_await_members(r) ? MR_ECANCELED : MR_EAGAIN;
+}
+
+static int train(struct ring *g, struct mr_error *e)
+{
+    struct mr_trainee *t = g->t;
+    for (;;) {
+        bool is_new = false;
+        int err = mr_role_look(&t->r, &is_new);
+        if (err) return err;
+        if (is_new) check_ranks(g);
+        bool runs = t->r.view.phase == MR_ROLE_RUN;
+        if (!runs && !g->reduce) g->has_halted = true;
+        if (!runs) keep_copy(g);
+        bool done = g->has_halted || is_done(g);
+        if (done && !runs) {
+            tell(g);
+            err = settle(g, e);
+            if (!err) err = mr_trainee_linger(t, keep, g, e);
+            if (err) return err;
+            continue;
+        }
+        t->is_exhausted = done;
+        if (done) {
+            mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        } else {
+            err = ensure(g, e);
+            if (!err) err = step(g, e);
+            if (err && err != MR_EAGAIN) return err;
+        }
+        tell(g);
+    }
+}
+
+int mr_trainee_reduce(struct mr_trainee *t, struct mr_error *e)
+{
+    struct ring g = {.t = t};
+    if (t->r.plan.checkpoint_steps) g.checkpointer = mr_checkpointer_start(&t->r, t->r.index);
+    int err = train(&g, e);
+    mr_checkpointer_stop(&g.checkpointer);
+    leave(&g);
+    if (g.shard) mr_shard_close(&g.shard);
+    mr_release(g.kept);
+    return err;
+}
