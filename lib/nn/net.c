@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "nn/net_impl.h"
+#include "nn/simd.h"
 
 #include <string.h>
 
@@ -264,6 +265,7 @@ static int compare(struct mr_nn_net *n, enum mr_nn_loss loss, uint32_t until,
 int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,
     const struct mr_nn_batch *b, float *grads, struct mr_nn_score *score, struct mr_error *e)
 {
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
     n->training = true;
     n->step = b->step;
     uint32_t until = before_loss(n, loss);
@@ -278,6 +280,7 @@ int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *para
 int mr_nn_net_score(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,
     const struct mr_nn_batch *b, struct mr_nn_score *score, struct mr_error *e)
 {
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
     n->training = false;
     uint32_t until = before_loss(n, loss);
     int err = forward(n, until, params, b->x, e);
@@ -288,6 +291,7 @@ int mr_nn_net_score(struct mr_nn_net *n, enum mr_nn_loss loss, const float *para
 int mr_nn_net_predict(
     struct mr_nn_net *n, const float *params, const float *x, const float **out, struct mr_error *e)
 {
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
     n->training = false;
     int err = forward(n, n->units_count, params, x, e);
     if (err) return err;
