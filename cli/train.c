@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "cli/jobfile.h"
+#include "cli/submit.h"
 #include "cli/train_follow.h"
 #include "host/clock.h"
 #include "host/file.h"
@@ -51,7 +52,7 @@ static const struct mr_option options[] = {
         .letter = 'o',
         .type = MR_OPTION_TEXT,
         .value = "DIR",
-        .help = "write training.json, scores.json, scores.png and the model there",
+        .help = "write training.json, scores.json, scores.png and model.npz there",
         .at = offsetof(struct config, out)},
     {.name = "plot",
         .type = MR_OPTION_TEXT,
@@ -153,25 +154,36 @@ static int on_data(void *ctx, const char *p, size_t n)
     return fwrite(p, 1, n, ctx) == n ? MR_OK : MR_EIO;
 }
 
+/* Has the model written as .npz by a small job, and fetches that. */
 static int fetch_model(
     const struct mr_client *c, const char *object, const char *dir, bool quiet, struct mr_error *e)
 {
+    yyjson_doc *job = NULL;
+    struct mr_http_reply reply;
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/model.npz", dir);
     MR_AUTO(mr_free_ptr) char *part = mr_format("%s/.model-%d.part", dir, (int)getpid());
-    struct mr_http_reply reply;
+    MR_AUTO(mr_free_ptr)
+    char *graph =
+        mr_format("{\"name\": \"model.npz\", \"tasks\": {\"model.npz\": {\"op\": \"nn.npz\", "
+                  "\"args\": [{\"object\": \"%s\"}]}}}",
+            object);
     FILE *file = fopen(part, "wbe");
     if (!file) return mr_fail(e, MR_EIO, "%s: %s", part, strerror(errno));
-    struct mr_http_request request = {
-        .method = "GET", .headers = {"Accept: application/x-npz"}, .on_data = on_data, .ctx = file};
+    struct mr_http_request request = {.method = "GET", .on_data = on_data, .ctx = file};
     mr_http_reply_init(&reply);
-    int err = mr_client_send(c, &request, &reply, e, "/v1/objects/%s", object);
+    int err = mr_client_submit(c, mr_str(graph), NULL, &job, e);
+    const char *id = mr_json_get_text(yyjson_doc_get_root(job), "id");
+    if (!err)
+        err = mr_client_send(c, &request, &reply, e, "/v1/jobs/%s/results/model.npz?wait_s=60", id);
     mr_http_reply_fini(&reply);
     if (fclose(file) && !err) err = mr_fail(e, MR_EIO, "%s: %s", part, strerror(errno));
     if (!err && rename(part, path)) err = mr_fail(e, MR_EIO, "%s: %s", path, strerror(errno));
     if (err)
         (void)remove(part);
     else if (!quiet)
-        (void)printf("model: %s\n", path);
+        (void)printf("  model       %s\n", path);
+    if (job) (void)mr_client_call(c, "DELETE", (struct mr_str){0}, NULL, NULL, "/v1/jobs/%s", id);
+    yyjson_doc_free(job);
     return err;
 }
 

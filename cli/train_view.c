@@ -246,9 +246,10 @@ void mr_train_view_table(const struct mr_train_view *v, struct mr_buf *out)
     add_speed(t, out);
     add_shares(t, out);
     add_lost(t, out);
-    if (model[0] || object[0])
-        mr_buf_printf(out, "  model       %s; `millrace get %s -o model.npz` fetches it\n",
-            model[0] ? model : object, model[0] ? model : object);
+    if (object[0])
+        mr_buf_printf(out,
+            "  kept        model %s; `millrace train --follow %s --out DIR` writes model.npz\n",
+            model[0] ? model : object, mr_json_get_text(t, "id"));
     mr_buf_printf(out, "  scores      channel %s, %" PRIu64 " of them\n",
         mr_json_get_text(t, "channel"), v->scores_count);
 }

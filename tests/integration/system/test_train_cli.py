@@ -184,7 +184,7 @@ class TrainCli(unittest.TestCase):
         self.assertEqual(play.posts[0][1]["params"]["below"], 0.1)
         for part in ("training t1-1 fake: done", "0.0973 is below 0.12", "validation  cross_entropy 0.0973, accuracy 96.88 %",
                      "test        cross_entropy 0.1000, accuracy 97.12 %", "compute 80.0 %", "40 steps, 3 gradients",
-                     "millrace get fake/model", "12 of them", "*"):
+                     "model fake/model", "12 of them", "*"):
             self.assertIn(part, out)
         self.assertRegex(err, r"running +\d+\.\d s  step \d+  cross_entropy \d\.\d{4}  accuracy \d+\.\d\d %  12346 examples/s")
         self.assertEqual(pathlib.Path(self.dir, "p.png").read_bytes()[:4], b"\x89PNG")
