@@ -36,7 +36,7 @@ def document(net, rule, workers, data):
     if "copies" in d["params"]:
         d["params"]["copies"] = 1
     d["name"] = f"bench-{net}-{rule}-{workers}"
-    d["roles"].pop("scorer")
+    d["roles"]["scorer"] = 0
     d.pop("score")
     d.pop("checkpoint", None)
     d["optimizer"].pop("schedule", None)
