@@ -41,10 +41,16 @@ static yyjson_doc *read(struct mr_str document)
     return yyjson_read(document.p, document.n, 0);
 }
 
-bool mr_role_job_has_graph(struct mr_str document)
+static bool has_feed(yyjson_val *root)
+{
+    return yyjson_is_obj(yyjson_obj_get(root, "graph")) &&
+           yyjson_is_str(yyjson_obj_get(yyjson_obj_get(root, "data"), "queue"));
+}
+
+bool mr_role_job_has_feed(struct mr_str document)
 {
     yyjson_doc *doc = read(document);
-    bool has = yyjson_is_obj(yyjson_obj_get(yyjson_doc_get_root(doc), "graph"));
+    bool has = has_feed(yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     return has;
 }
@@ -143,15 +149,12 @@ static yyjson_mut_val *params(struct job *j, yyjson_val *graph)
     return out;
 }
 
-int mr_role_job_graph(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e)
+/* Everything of the graph but what is ours to say. */
+static void copy_graph(struct job *j, yyjson_val *graph, const char *what)
 {
     static const char *const ours[] = {"name", "namespace", "labels", "params", "targets"};
-    struct job j;
-    int err = begin(&j, spec, e);
-    if (err) return err;
-    yyjson_val *graph = yyjson_obj_get(j.root, "graph");
-    head(&j, "data");
-    add(&j, j.out, "params", params(&j, graph));
+    head(j, what);
+    add(j, j->out, "params", params(j, graph));
     size_t at = 0;
     size_t max = 0;
     yyjson_val *key = NULL;
@@ -163,12 +166,54 @@ int mr_role_job_graph(const struct mr_role_job_spec *spec, struct mr_buf *out, s
             is_ours = is_ours || yyjson_equals_str(key, ours[i]);
         if (!is_ours)
             (void)yyjson_mut_obj_add(
-                j.out, yyjson_val_mut_copy(j.doc, key), yyjson_val_mut_copy(j.doc, value));
+                j->out, yyjson_val_mut_copy(j->doc, key), yyjson_val_mut_copy(j->doc, value));
     }
+}
+
+/* A job that is done at once: all that the graph makes is for the queue. */
+static void copy_nothing(struct job *j)
+{
+    yyjson_mut_val *tasks = yyjson_mut_obj(j->doc);
+    yyjson_mut_val *nothing = yyjson_mut_obj(j->doc);
+    head(j, "data");
+    add(j, nothing, "value", yyjson_mut_null(j->doc));
+    add(j, tasks, "nothing", nothing);
+    add(j, j->out, "tasks", tasks);
+}
+
+static void add_own_targets(struct job *j, yyjson_val *graph)
+{
     yyjson_val *own = yyjson_obj_get(graph, "targets");
+    if (own) add(j, j->out, "targets", yyjson_val_mut_copy(j->doc, own));
+}
+
+int mr_role_job_graph(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e)
+{
+    struct job j;
+    int err = begin(&j, spec, e);
+    if (err) return err;
+    yyjson_val *graph = yyjson_obj_get(j.root, "graph");
     yyjson_mut_val *wanted = targets(&j);
-    if (own && !yyjson_mut_arr_size(wanted)) wanted = yyjson_val_mut_copy(j.doc, own);
-    if (yyjson_mut_arr_size(wanted)) add(&j, j.out, "targets", wanted);
+    if (yyjson_mut_arr_size(wanted)) {
+        copy_graph(&j, graph, "data");
+        add(&j, j.out, "targets", wanted);
+    } else if (has_feed(j.root)) {
+        copy_nothing(&j);
+    } else {
+        copy_graph(&j, graph, "data");
+        add_own_targets(&j, graph);
+    }
+    return end(&j, MR_OK, out);
+}
+
+int mr_role_job_feed(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e)
+{
+    struct job j;
+    int err = begin(&j, spec, e);
+    if (err) return err;
+    yyjson_val *graph = yyjson_obj_get(j.root, "graph");
+    copy_graph(&j, graph, "feed");
+    add_own_targets(&j, graph);
     return end(&j, MR_OK, out);
 }
 

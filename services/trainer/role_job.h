@@ -1,6 +1,7 @@
-/* The two jobs of a session as the scheduler reads them: the graph that prepares its data, and the
- * tasks that are its roles. Knows the notations of both documents; asks nobody and decides nothing.
- * Both jobs have the namespace `training-<session>`, so a role refers to the data by key. */
+/* The jobs of a session as the scheduler reads them: the graph that prepares its data, the same
+ * graph as it feeds a queue, and the tasks that are its roles. Knows the notations of both
+ * documents; asks nobody and decides nothing. All have the namespace `training-<session>`, so a
+ * role refers to the data by key. */
 #pragma once
 
 #include "base/buf.h"
@@ -19,8 +20,11 @@ struct mr_role_job_spec {
     uint32_t workers_count;       /* 0: the scheduler chooses */
 };
 
-bool mr_role_job_has_graph(struct mr_str document);
+/* Training from a queue beside a graph: whatever of the graph no data set needs fills the queue
+ * while the session trains, as a job of its own. */
+bool mr_role_job_has_feed(struct mr_str document);
 
 /* The body of Jobs.Submit, appended. MR_EINVAL names the field of the document that is wrong. */
 int mr_role_job_graph(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);
+int mr_role_job_feed(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);
 int mr_role_job_roles(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);

@@ -35,7 +35,7 @@ struct errand {
     struct mr_sched_link *link;
     enum kind kind;
     mr_training_id session;
-    bool roles;
+    enum mr_sched_link_which which;
     mr_job_id job;
     struct mr_buf document, trainer;
     struct mr_buf reason;
@@ -90,7 +90,7 @@ static struct errand *errand_new(
     x->link = l;
     x->kind = kind;
     x->session = j->session;
-    x->roles = j->roles;
+    x->which = j->which;
     x->job = j->job;
     mr_buf_init(&x->document, MR_ROLE_JOB_BYTES_MAX);
     mr_buf_init(&x->trainer, MR_ADDRESS_BYTES_MAX);
@@ -111,10 +111,11 @@ static void answer(struct errand *x, struct mr_trainer_event *ev)
     struct mr_sched_link *l = x->link;
     ev->type = types[x->kind];
     ev->session = x->session;
-    ev->roles = x->roles;
+    enum mr_sched_link_which which = x->which;
+    ev->roles = which == MR_LINK_ROLES;
     if (x->kind != SUBMIT) ev->job = x->job;
     errand_free(x);
-    l->config.on_event(l->config.ctx, ev);
+    l->config.on_event(l->config.ctx, which, ev);
 }
 
 /* The code by which the core tells "later" from "never", and the scheduler's sentence. */
@@ -147,7 +148,7 @@ static void answer_later(struct errand *x, int err, struct mr_str why)
 
 static bool is_refused_without(struct errand *x)
 {
-    if (x->link->config.channel) return false;
+    if (*x->link->config.channel) return false;
     answer_later(x, MR_ESTATE, MR_STR("the trainer was started without --scheduler"));
     return true;
 }
@@ -196,6 +197,13 @@ static void send_body(struct mr_rpc_call *call, const char *request_id, struct m
     (void)mr_rpc_call_half_close(call);
 }
 
+static const struct {
+    const char *name;
+    int (*make)(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);
+} makers[] = {[MR_LINK_GRAPH] = {"graph", mr_role_job_graph},
+    [MR_LINK_ROLES] = {"roles", mr_role_job_roles},
+    [MR_LINK_FEED] = {"feed", mr_role_job_feed}};
+
 static void submit(struct errand *x, const struct mr_str *workers, uint32_t workers_count)
 {
     static const struct mr_rpc_handler handler = {
@@ -206,19 +214,19 @@ static void submit(struct errand *x, const struct mr_str *workers, uint32_t work
     struct mr_error e = {0};
     struct mr_buf body;
     mr_training_id_format(x->session, session);
-    (void)snprintf(request_id, sizeof request_id, "%s/%s", session, x->roles ? "roles" : "graph");
+    (void)snprintf(request_id, sizeof request_id, "%s/%s", session, makers[x->which].name);
     const struct mr_role_job_spec spec = {.document = mr_buf_str(&x->document),
         .session = mr_str(session),
         .trainer = mr_buf_str(&x->trainer),
         .workers = workers,
         .workers_count = workers_count};
     mr_buf_init(&body, MR_ROLE_JOB_BYTES_MAX);
-    int err = x->roles ? mr_role_job_roles(&spec, &body, &e) : mr_role_job_graph(&spec, &body, &e);
+    int err = makers[x->which].make(&spec, &body, &e);
     if (err)
         answer_later(x, err, mr_str(e.text));
     else
         send_body(mr_rpc_call_open(
-                      x->link->config.channel, "/millrace.v1.Jobs/Submit", &handler, x, &options),
+                      *x->link->config.channel, "/millrace.v1.Jobs/Submit", &handler, x, &options),
             request_id, mr_buf_str(&body));
     mr_buf_fini(&body);
 }
@@ -260,7 +268,7 @@ void mr_sched_link_submit(struct mr_sched_link *l, const struct mr_sched_link_jo
     struct errand *x = errand_new(l, SUBMIT, j);
     if (is_refused_without(x)) return;
     x->is_under_way = true;
-    if (!j->roles) {
+    if (j->which != MR_LINK_ROLES) {
         submit(x, NULL, 0);
         return;
     }
@@ -268,7 +276,7 @@ void mr_sched_link_submit(struct mr_sched_link *l, const struct mr_sched_link_jo
     struct mr_buf request;
     mr_buf_init(&request, 64);
     mr_pb_pack(&everyone.base, &request);
-    (void)mr_rpc_unary(l->config.channel, "/millrace.v1.Cluster/Workers", mr_buf_str(&request),
+    (void)mr_rpc_unary(*l->config.channel, "/millrace.v1.Cluster/Workers", mr_buf_str(&request),
         &options, on_workers, x);
     mr_buf_fini(&request);
 }
@@ -283,7 +291,7 @@ static void ask(struct errand *x, const char *method, const ProtobufCMessage *m,
     x->is_under_way = true;
     mr_buf_init(&request, 4096);
     mr_pb_pack(m, &request);
-    (void)mr_rpc_unary(x->link->config.channel, method, mr_buf_str(&request), &options, fn, x);
+    (void)mr_rpc_unary(*x->link->config.channel, method, mr_buf_str(&request), &options, fn, x);
     mr_buf_fini(&request);
 }
 
@@ -384,7 +392,7 @@ static void forget(struct errand *x)
 
 void mr_sched_link_forget(struct mr_sched_link *l, const struct mr_sched_link_job *j)
 {
-    if (l->config.channel) forget(errand_new(l, FORGET, j));
+    if (*l->config.channel) forget(errand_new(l, FORGET, j));
 }
 
 static void answer_refused(struct errand *x)

@@ -1,4 +1,4 @@
-/* What the trainer asks of the scheduler: submit, look at, cancel and forget the two jobs of a
+/* What the trainer asks of the scheduler: submit, look at, cancel and forget the jobs of a
  * session. Each question is asked once and its answer becomes one event of the core, which knows
  * when to ask again; only forgetting, which has no answer, is tried again here. Never blocks; on
  * the loop's thread. */
@@ -9,10 +9,17 @@
 
 struct mr_sched_link;
 
+enum mr_sched_link_which { /* of a session's jobs: role_job.h */
+    MR_LINK_GRAPH,
+    MR_LINK_ROLES,
+    MR_LINK_FEED,
+};
+
 struct mr_sched_link_config {
-    struct mr_rpc_channel *channel; /* NULL: there is no scheduler: every answer says so */
-    /* An event for the core; texts in it are lent for the call. */
-    void (*on_event)(void *ctx, struct mr_trainer_event *ev);
+    /* Of the owner; NULL in it: there is no scheduler, and every answer says so. */
+    struct mr_rpc_channel *const *channel;
+    /* The answer, as an event for the core; texts in it are lent for the call. */
+    void (*on_event)(void *ctx, enum mr_sched_link_which which, struct mr_trainer_event *ev);
     void *ctx;
 };
 
@@ -21,7 +28,7 @@ void mr_sched_link_free(struct mr_sched_link **link); /* after the channel: no c
 
 struct mr_sched_link_job {
     mr_training_id session;
-    bool roles;             /* the job of roles; else the graph's */
+    enum mr_sched_link_which which;
     mr_job_id job;          /* of all but submit */
     struct mr_str text;     /* of cancel: why */
     struct mr_str document; /* of submit: role_job.h */

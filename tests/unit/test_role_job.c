@@ -213,8 +213,35 @@ static void a_document_without_roles_is_refused(void **state)
     struct mr_error e = {0};
     const struct mr_role_job_spec spec = spec_of("{\"roles\":{}}");
     assert_int_equal(mr_role_job_roles(&spec, &f->body, &e), MR_EINVAL);
-    assert_false(mr_role_job_has_graph(spec.document));
-    assert_true(mr_role_job_has_graph(mr_str(document)));
+}
+
+static const char queued[] =
+    "{\"graph\":{\"tasks\":{\"held\":{\"value\":1},\"rows\":{\"value\":2},"
+    "\"feed\":{\"op\":\"queue.put\",\"args\":[\"q\",{\"ref\":\"rows\"}]}}},"
+    "\"data\":{\"queue\":\"q\",\"validation\":{\"x\":\"held\",\"y\":\"held\"}},\"roles\":{\"worker\":1}}";
+
+static void what_feeds_a_queue_does_not_run_before_the_session(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_graph *g = build(f, mr_role_job_graph, queued);
+    assert_int_equal(mr_graph_find(g, MR_STR("feed")), MR_NODE_NONE);
+    (void)node_of(g, "held");
+    mr_graph_free(&f->graph);
+    mr_buf_clear(&f->body);
+    assert_true(mr_role_job_has_feed(mr_str(queued)));
+    assert_false(mr_role_job_has_feed(mr_str(document)));
+    g = build(f, mr_role_job_feed, queued);
+    (void)node_of(g, "feed");
+    text_is(g->job.name_space, "training-t1-7");
+}
+
+static void a_graph_that_only_feeds_a_queue_prepares_nothing(void **state)
+{
+    static const char text[] =
+        "{\"graph\":{\"tasks\":{\"feed\":{\"op\":\"queue.put\",\"args\":[\"q\",1]}}},"
+        "\"data\":{\"queue\":\"q\"},\"roles\":{\"worker\":1}}";
+    struct mr_graph *g = build(*state, mr_role_job_graph, text);
+    assert_int_equal(mr_graph_find(g, MR_STR("feed")), MR_NODE_NONE);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -230,6 +257,8 @@ int main(void)
         TEST(workers_get_what_trains_and_the_scorer_what_scores),
         TEST(without_a_scorer_the_first_worker_gets_everything),
         TEST(a_role_with_a_command_is_run_by_train_exec),
+        TEST(what_feeds_a_queue_does_not_run_before_the_session),
+        TEST(a_graph_that_only_feeds_a_queue_prepares_nothing),
         TEST(a_set_without_labels_is_named),
         TEST(a_document_without_roles_is_refused),
     };
