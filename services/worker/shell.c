@@ -8,6 +8,7 @@
 #include "host/log.h"
 #include "proto/methods.h"
 #include "rpc/metrics.h"
+#include "services/worker/share.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -209,6 +210,7 @@ static int server_open(
         .auth_ctx = (void *)(uintptr_t)o->guard};
     sh->server = mr_rpc_server_new(sh->loop, &options);
     mr_rpc_server_add_metrics(sh->server, sh->stats);
+    sh->params = mr_params_service_open(sh->server, sh->loop);
     int err = mr_rpc_server_add_descriptors(sh->server, mr_proto_descriptor_set(), e);
     for (size_t i = 0; i < o->listen_count && !err; i++) {
         int port = 0;
@@ -225,6 +227,9 @@ int mr_worker_shell_open(
     MR_AUTO(mr_worker_shell_close) struct mr_worker_shell *sh = mr_alloc(sizeof *sh);
     sh->connect_at = sh->end_at = MR_NEVER;
     sh->scheduler = o->scheduler;
+    const struct mr_share_options share = {
+        .node = o->node, .secret = mr_rpc_guard_secret(o->guard), .peers = o->peers};
+    mr_share_configure(&share);
     sh->loop = mr_rpc_loop_new();
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_item));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
@@ -258,6 +263,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     if (sh->channel) mr_worker_link_close(sh);
     if (sh->channel) mr_rpc_channel_close(&sh->channel);
     if (sh->server) mr_rpc_server_close(&sh->server, 100 * MR_MS);
+    mr_params_service_close(&sh->params);
     for (struct mr_item item; mr_inbox_take(sh->inbox, &item, 1);)
         if (item.kind == MR_ITEM_REPORT && item.report.last) mr_run_free(&item.report.run);
     mr_rpc_loop_free(&sh->loop);
@@ -313,6 +319,7 @@ static void take_item(struct mr_worker_shell *sh, const struct mr_item *item)
 static mr_time next_time(const struct mr_worker_shell *sh)
 {
     mr_time at = MR_MIN(mr_worker_deadline(sh->core), sh->end_at);
+    if (sh->params) at = MR_MIN(at, mr_params_service_deadline(sh->params));
     return MR_MIN(at, sh->connect_at);
 }
 

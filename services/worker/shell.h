@@ -10,6 +10,7 @@
 #include "services/worker/core.h"
 #include "services/worker/executor.h"
 #include "services/worker/fetcher.h"
+#include "services/worker/params_service.h"
 #include "services/worker/wire.h"
 
 #define MR_WORKER_EXIT_FATAL 1   /* refused for good, or a start that cannot succeed */
@@ -84,6 +85,7 @@ struct mr_worker_shell {
     size_t logs_bytes;
 
     struct mr_rpc_server *server;
+    struct mr_params_service *params; /* of training roles in this process */
     char *address; /* of it, for others; NULL: none */
     struct mr_stats *stats;
     struct mr_counter *tasks_done, *tasks_failed, *strands, *fetches, *reconnects;

@@ -1,0 +1,249 @@
+/* The update rules over a shard's mailbox. */
+#include "services/worker/params_loop.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "services/worker/params_team.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define HELD_MAX MR_TRAIN_WORKERS_MAX
+#define EACH_MAX 16u /* gradients of one pass */
+
+struct job { /* what the threads of a team share */
+    struct mr_update *u;
+    uint32_t n;
+    uint64_t t;
+    float *to;
+    const float *from;
+};
+
+struct mr_update {
+    struct mr_shard *shard;
+    struct mr_nn_optim optim;
+    uint64_t trainable_count;
+    enum mr_update_rule rule;
+    uint32_t aggregate, live;
+    float *slots[MR_NN_SLOTS_MAX];
+    uint32_t slots_count;
+    struct mr_push *held; /* sync: of the current version, in order of worker */
+    uint32_t held_count;
+    const float **grads; /* scratch: HELD_MAX */
+    struct mr_team *team;
+    _Atomic uint64_t updates, applied, examples, stale, update_ns, wait_ns;
+};
+
+static void count(_Atomic uint64_t *c, uint64_t n)
+{
+    (void)atomic_fetch_add_explicit(c, n, memory_order_relaxed);
+}
+
+static void slots_fill(struct mr_update *u, const float *const *slots)
+{
+    size_t bytes = mr_shard_count(u->shard) * sizeof(float);
+    for (uint32_t i = 0; i < u->slots_count; i++) {
+        if (slots)
+            memcpy(u->slots[i], slots[i], bytes);
+        else
+            memset(u->slots[i], 0, bytes);
+    }
+}
+
+int mr_update_open(const struct mr_update_options *o, struct mr_update **out, struct mr_error *e)
+{
+    if (o->rule == MR_UPDATE_SYNC && (!o->aggregate || o->aggregate > MR_TRAIN_WORKERS_MAX))
+        return mr_fail(e, MR_EINVAL, "replicas_to_aggregate is %u: wanted is 1 to %u", o->aggregate,
+            MR_TRAIN_WORKERS_MAX);
+    struct mr_update *u = mr_alloc(sizeof *u);
+    u->shard = o->shard;
+    u->optim = *o->optim;
+    u->trainable_count = o->trainable_count;
+    u->rule = o->rule;
+    u->aggregate = o->aggregate;
+    u->live = UINT32_MAX;
+    u->slots_count = mr_nn_optim_slots(o->optim);
+    for (uint32_t i = 0; i < u->slots_count; i++)
+        u->slots[i] = mr_alloc_aligned((mr_shard_count(o->shard) + 1) * sizeof(float), 64);
+    slots_fill(u, o->slots);
+    u->held = mr_alloc_array(HELD_MAX, sizeof *u->held);
+    u->grads = mr_alloc_array(HELD_MAX, sizeof *u->grads);
+    u->team = mr_team_new(o->threads ? o->threads : 1);
+    *out = u;
+    return MR_OK;
+}
+
+static void held_drop(struct mr_update *u, enum mr_push_outcome outcome)
+{
+    for (uint32_t i = 0; i < u->held_count; i++)
+        mr_shard_done_push(u->shard, &u->held[i], outcome);
+    u->held_count = 0;
+}
+
+void mr_update_close(struct mr_update **update)
+{
+    if (!*update) return;
+    struct mr_update *u = MR_STEAL(*update);
+    held_drop(u, MR_PUSH_STALE);
+    mr_team_free(&u->team);
+    for (uint32_t i = 0; i < u->slots_count; i++)
+        mr_release(u->slots[i]);
+    mr_release(u->held);
+    mr_release(u->grads);
+    mr_release(u);
+}
+
+/* ---- one pass over memory ---------------------------------------------------------------------*/
+
+/* One thread's part, of whole cache lines. */
+static void part(void *ctx, uint64_t first, uint64_t n)
+{
+    const struct job *j = ctx;
+    const struct mr_update *u = j->u;
+    float *slots[MR_NN_SLOTS_MAX] = {0};
+    for (uint32_t i = 0; i < u->slots_count; i++)
+        slots[i] = u->slots[i] + first;
+    const float *grads[HELD_MAX];
+    for (uint32_t i = 0; i < j->n; i++)
+        grads[i] = u->grads[i] + first;
+    const struct mr_nn_range r = {.from = j->from + first,
+        .to = j->to + first,
+        .slots = slots,
+        .first = mr_shard_first(u->shard) + first,
+        .count = n,
+        .trainable_count = u->trainable_count};
+    if (u->rule == MR_UPDATE_SYNC)
+        mr_nn_optim_apply_mean(&u->optim, j->t, &r, grads, j->n);
+    else
+        mr_nn_optim_apply_each(&u->optim, j->t, &r, grads, j->n, 1);
+}
+
+/* Moves the shard along the first `n` held gradients and publishes. */
+static void apply(struct mr_update *u, uint32_t n)
+{
+    mr_time begun = mr_clock_now();
+    uint64_t version = mr_shard_version(u->shard);
+    uint64_t examples = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        u->grads[i] = u->held[i].grad;
+        examples += u->held[i].examples;
+    }
+    struct job j = {.u = u,
+        .n = n,
+        .t = version + 1,
+        .to = mr_shard_next(u->shard),
+        .from = mr_shard_params(u->shard)};
+    mr_team_run(u->team, mr_shard_count(u->shard), part, &j);
+    uint64_t steps = u->rule == MR_UPDATE_SYNC ? 1 : n;
+    mr_shard_publish(u->shard, version + steps);
+    for (uint32_t i = 0; i < n; i++)
+        mr_shard_done_push(u->shard, &u->held[i], MR_PUSH_APPLIED);
+    u->held_count -= n;
+    memmove(u->held, u->held + n, u->held_count * sizeof *u->held);
+    count(&u->updates, steps);
+    count(&u->applied, n);
+    count(&u->examples, examples);
+    count(&u->update_ns, mr_clock_now() - begun);
+}
+
+static int next(struct mr_update *u, mr_time deadline, struct mr_push *out)
+{
+    mr_time begun = mr_clock_now();
+    int err = mr_shard_next_push(u->shard, deadline, out);
+    count(&u->wait_ns, mr_clock_now() - begun);
+    return err;
+}
+
+/* ---- the rules --------------------------------------------------------------------------------*/
+
+static int run_async(struct mr_update *u, uint64_t most, mr_time deadline)
+{
+    uint32_t room = (uint32_t)MR_MIN((uint64_t)EACH_MAX, most);
+    int err = next(u, deadline, &u->held[0]);
+    if (err) return err;
+    u->held_count = 1;
+    while (u->held_count < room && !mr_shard_next_push(u->shard, 0, &u->held[u->held_count]))
+        u->held_count++;
+    apply(u, u->held_count);
+    return MR_OK;
+}
+
+static uint32_t enough(const struct mr_update *u)
+{
+    uint32_t n = MR_MIN(u->aggregate, u->live);
+    return n ? n : 1;
+}
+
+/* In order of worker, so that a sum does not depend on who came first. */
+static void held_add(struct mr_update *u, const struct mr_push *p)
+{
+    uint32_t at = u->held_count;
+    while (at > 0 && u->held[at - 1].worker > p->worker)
+        at--;
+    memmove(&u->held[at + 1], &u->held[at], (u->held_count - at) * sizeof *u->held);
+    u->held[at] = *p;
+    u->held_count++;
+}
+
+static int run_sync(struct mr_update *u, mr_time deadline)
+{
+    while (u->held_count < enough(u)) {
+        struct mr_push p;
+        int err = next(u, deadline, &p);
+        if (err) return err;
+        if (p.base_version == mr_shard_version(u->shard)) {
+            held_add(u, &p);
+        } else {
+            count(&u->stale, 1);
+            mr_shard_done_push(u->shard, &p, MR_PUSH_STALE);
+        }
+    }
+    apply(u, u->held_count);
+    return MR_OK;
+}
+
+int mr_update_run(struct mr_update *u, uint64_t version_limit, mr_time deadline)
+{
+    for (;;) {
+        uint64_t version = mr_shard_version(u->shard);
+        if (version_limit && version >= version_limit) return MR_OK;
+        uint64_t most = version_limit ? version_limit - version : UINT64_MAX;
+        int err = u->rule == MR_UPDATE_SYNC ? run_sync(u, deadline) : run_async(u, most, deadline);
+        if (err) return err;
+        if (mr_clock_now() >= deadline &&
+            (!version_limit || mr_shard_version(u->shard) < version_limit))
+            return MR_ETIMEOUT;
+    }
+}
+
+void mr_update_set_live(struct mr_update *u, uint32_t workers)
+{
+    u->live = workers;
+}
+
+void mr_update_restore(struct mr_update *u, uint32_t restore_epoch, uint64_t version,
+    const float *params, const float *const *slots)
+{
+    held_drop(u, MR_PUSH_LOST);
+    slots_fill(u, slots);
+    mr_shard_restore(u->shard, restore_epoch, version, params);
+}
+
+float *const *mr_update_slots(struct mr_update *u)
+{
+    return u->slots;
+}
+
+void mr_update_counts(const struct mr_update *u, struct mr_update_counts *out)
+{
+    struct mr_shard_counts s;
+    mr_shard_counts(u->shard, &s);
+    *out = (struct mr_update_counts){.updates = atomic_load(&u->updates),
+        .applied = atomic_load(&u->applied),
+        .examples = atomic_load(&u->examples),
+        .stale = atomic_load(&u->stale),
+        .lost = s.lost,
+        .update_ns = atomic_load(&u->update_ns),
+        .wait_ns = atomic_load(&u->wait_ns)};
+}

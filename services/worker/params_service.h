@@ -1,0 +1,17 @@
+/* The gRPC services Parameters and Collective of a worker process, for roles on other nodes. They
+ * live on the network thread and never block it: what has to wait is looked at again when a shard
+ * says that it published. */
+#pragma once
+
+#include "rpc/loop.h"
+#include "rpc/server.h"
+
+struct mr_params_service;
+
+/* Before the server starts. Takes the loop's turn (mr_rpc_loop_set_turn). One a process. */
+struct mr_params_service *mr_params_service_open(
+    struct mr_rpc_server *server, struct mr_rpc_loop *loop);
+/* After the server was closed. */
+void mr_params_service_close(struct mr_params_service **s);
+/* When a call that waits is to be given up: the loop should turn by then. */
+mr_time mr_params_service_deadline(const struct mr_params_service *s);

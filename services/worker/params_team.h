@@ -1,0 +1,15 @@
+/* Private to params*.c: a few threads that share one pass over a long vector. They sleep between
+ * passes; a team of one is a plain call. */
+#pragma once
+
+#include <stdint.h>
+
+struct mr_team;
+
+struct mr_team *mr_team_new(uint32_t threads); /* the caller included */
+void mr_team_free(struct mr_team **t);
+
+/* Calls fn(ctx, first, count) for parts that cover 0 … count - 1, on all threads at once; returns
+ * when all have. Parts begin at multiples of 1024. */
+void mr_team_run(struct mr_team *t, uint64_t count,
+    void (*fn)(void *ctx, uint64_t first, uint64_t count), void *ctx);

@@ -1,0 +1,262 @@
+/* A rank of a ring: sends blocks to the next one over gRPC, takes those of the one before from its
+ * inbox. Slice s begins its way at rank s + 1 and is whole when it arrives at rank s; the updated
+ * slices then go around once more. */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "rpc/sync.h"
+#include "rpc/wire.h"
+#include "services/worker/reduce_parts.h"
+#include "services/worker/ring_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define LOOK_EVERY (100 * MR_US) /* at the inbox, while sending goes on */
+#define PROBE_PAUSE (10 * MR_MS)
+#define PROBE_WAIT (2 * MR_SECOND)
+
+struct mr_ring {
+    char session[MR_SESSION_MAX];
+    uint32_t generation, rank, ranks;
+    uint64_t count;
+    struct mr_reduce_wait wait;
+    struct mr_ring_inbox *inbox;
+    struct mr_rpc_client *client; /* of the next rank */
+    struct mr_rpc_stream *stream; /* of this step */
+    uint64_t step;
+    uint32_t round, rounds; /* of how many */
+    bool has_sent_all;      /* of this step: the next rank may be done before us */
+    struct mr_buf wire;
+};
+
+static int sentence(const struct mr_ring *r, int err, struct mr_error *e)
+{
+    struct mr_error why = {0};
+    if (e) why = *e;
+    uint32_t next = (r->rank + 1) % r->ranks;
+    if (err == MR_ENOENT || err == MR_EAWAY)
+        return mr_fail(
+            e, MR_EAWAY, "rank %u of \"%s\" is gone: %.400s", next, r->session, why.text);
+    return mr_fail(e, err, "rank %u of \"%s\": %.400s", next, r->session, why.text);
+}
+
+static int may_wait(const struct mr_ring *r, mr_time deadline, struct mr_error *e)
+{
+    if (mr_share_is_stopped(r->wait.stop) || mr_share_is_stopped(r->wait.aborted))
+        return mr_fail(e, MR_ECANCELED, "asked to stop");
+    mr_monitor_enter(r->inbox->lock);
+    bool broken = r->inbox->is_broken;
+    mr_monitor_leave(r->inbox->lock);
+    uint32_t before = (r->rank + r->ranks - 1) % r->ranks;
+    if (broken) return mr_fail(e, MR_EAWAY, "rank %u of \"%s\" is gone", before, r->session);
+    if (mr_clock_now() >= deadline)
+        return mr_fail(e, MR_ETIMEOUT, "\"%s\": rank %u or %u did not answer in time", r->session,
+            before, (r->rank + 1) % r->ranks);
+    return MR_OK;
+}
+
+static void head_add(struct mr_ring *r, uint32_t round, uint64_t count)
+{
+    mr_buf_clear(&r->wire);
+    mr_wire_add_bytes(&r->wire, 1, mr_str(r->session));
+    mr_wire_add_varint(&r->wire, 2, r->rank);
+    mr_wire_add_varint(&r->wire, 3, r->generation);
+    mr_wire_add_varint(&r->wire, 4, r->step);
+    mr_wire_add_varint(&r->wire, 5, round);
+    mr_wire_add_varint(&r->wire, 6, count);
+}
+
+static int block_send(struct mr_ring *r, const float *data, uint64_t count)
+{
+    uint64_t bytes = count * sizeof(float), at = 0;
+    int err = MR_OK;
+    do {
+        size_t n = (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
+        head_add(r, r->round, count);
+        mr_wire_add_bytes(&r->wire, 7, mr_str_of((const char *)data + at, n));
+        err = mr_rpc_stream_send(r->stream, mr_buf_str(&r->wire));
+        at += n;
+    } while (at < bytes && !err);
+    return err;
+}
+
+/* Lets the stream work for a moment; MR_OK unless it ended, which it should not before its end. */
+static int pump(struct mr_ring *r, struct mr_error *e)
+{
+    struct mr_rpc_message *m = NULL;
+    int err = mr_rpc_stream_read(r->stream, mr_time_after(mr_clock_now(), LOOK_EVERY), &m, e);
+    bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
+    if (goes_on) return MR_OK;
+    mr_rpc_message_free(&m);
+    if (r->has_sent_all) { /* it has what it needs, or the next step will tell */
+        mr_clock_sleep(LOOK_EVERY);
+        return MR_OK;
+    }
+    if (!err) err = mr_fail(e, MR_EFORMAT, "it answered before the end");
+    return sentence(r, err, e);
+}
+
+static int block_take(struct mr_ring *r, uint64_t count, mr_time deadline,
+    struct mr_ring_block **out, struct mr_error *e)
+{
+    struct mr_ring_block *b;
+    while (!(b = mr_ring_inbox_take(r->inbox, r->step, r->round))) {
+        int err = pump(r, e);
+        if (!err) err = may_wait(r, deadline, e);
+        if (err) return err;
+    }
+    if (b->count != count) {
+        mr_release(b);
+        return mr_fail(e, MR_EABORTED, "ranks of \"%s\" cut the model differently", r->session);
+    }
+    *out = b;
+    return MR_OK;
+}
+
+static uint32_t around(const struct mr_ring *r, uint32_t back)
+{
+    return (r->rank + 2 * r->ranks - back % r->ranks) % r->ranks;
+}
+
+/* One round: slice `send` of `v` goes out, slice `receive` comes in and is put to use by fn. */
+static int round_do(struct mr_ring *r, float *v, uint32_t send, uint32_t receive, mr_time deadline,
+    void (*fn)(float *to, const float *from, uint64_t n), struct mr_error *e)
+{
+    uint64_t first, count;
+    mr_share_cut(r->count, r->ranks, send, &first, &count);
+    int err = block_send(r, v + first, count);
+    if (err && err != MR_ECANCELED) return mr_fail(e, err, "a block cannot be sent");
+    r->has_sent_all = !err && r->round + 1 == r->rounds;
+    mr_share_cut(r->count, r->ranks, receive, &first, &count);
+    struct mr_ring_block *b = NULL;
+    err = block_take(r, count, deadline, &b, e);
+    if (err) return err;
+    fn(v + first, b->data, count);
+    mr_release(b);
+    r->round++;
+    return MR_OK;
+}
+
+static void add(float *restrict to, const float *restrict from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = from[i] + to[i];
+}
+
+static void set(float *restrict to, const float *restrict from, uint64_t n)
+{
+    if (n) memcpy(to, from, n * sizeof *to);
+}
+
+void mr_ring_begin(struct mr_ring *r, uint64_t step, bool gathers_only)
+{
+    mr_assert(!r->stream);
+    r->step = step;
+    r->round = 0;
+    r->rounds = (r->ranks - 1) * (gathers_only ? 1 : 2);
+    r->has_sent_all = false;
+    r->stream = mr_rpc_stream_open(r->client, "/millrace.v1.Collective/Exchange", NULL);
+}
+
+int mr_ring_scatter(struct mr_ring *r, float *grads, mr_time deadline, struct mr_error *e)
+{
+    int err = MR_OK;
+    for (uint32_t k = 0; k + 1 < r->ranks && !err; k++)
+        err = round_do(r, grads, around(r, k + 1), around(r, k + 2), deadline, add, e);
+    return err;
+}
+
+int mr_ring_gather(struct mr_ring *r, float *params, mr_time deadline, struct mr_error *e)
+{
+    int err = MR_OK;
+    for (uint32_t k = 0; k + 1 < r->ranks && !err; k++)
+        err = round_do(r, params, around(r, k), around(r, k + 1), deadline, set, e);
+    return err;
+}
+
+int mr_ring_end(struct mr_ring *r, mr_time deadline, struct mr_error *e)
+{
+    (void)mr_rpc_stream_half_close(r->stream);
+    for (;;) {
+        struct mr_rpc_message *m = NULL;
+        mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
+        int err = mr_rpc_stream_read(r->stream, slice, &m, e);
+        mr_rpc_message_free(&m);
+        bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
+        /* All slices are here. A next rank that closed has them too, or the next step will tell. */
+        if (err && !goes_on) break;
+        err = may_wait(r, deadline, e);
+        if (err) return err;
+    }
+    mr_rpc_stream_close(&r->stream);
+    return MR_OK;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------*/
+
+static int probe_once(struct mr_ring *r, struct mr_error *e)
+{
+    head_add(r, MR_RING_PROBE, 0);
+    const struct mr_rpc_call_options options = {.timeout = PROBE_WAIT};
+    return mr_rpc_call_sync(
+        r->client, "/millrace.v1.Collective/Exchange", mr_buf_str(&r->wire), &options, NULL, e);
+}
+
+static int probe(struct mr_ring *r, mr_time deadline, struct mr_error *e)
+{
+    int err;
+    while ((err = probe_once(r, e))) {
+        bool may_come =
+            err == MR_ENOENT || err == MR_EAWAY || err == MR_EABORTED || err == MR_ETIMEOUT;
+        if (!may_come) return sentence(r, err, e);
+        struct mr_error end;
+        int over = may_wait(r, deadline, &end);
+        if (over == MR_ETIMEOUT) return mr_fail(e, over, "%s", e ? e->text : "");
+        if (over) return mr_fail(e, over, "%s", end.text);
+        mr_clock_sleep(PROBE_PAUSE);
+    }
+    return MR_OK;
+}
+
+int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
+    struct mr_ring **out, struct mr_error *e)
+{
+    uint32_t next = (o->rank + 1) % o->ranks;
+    const char *address = o->places[next].address;
+    if (!address || !*address)
+        return mr_fail(
+            e, MR_EAWAY, "rank %u of \"%s\" has no address that we could call", next, o->session);
+    MR_AUTO(mr_ring_close) struct mr_ring *r = mr_alloc(sizeof *r);
+    (void)snprintf(r->session, sizeof r->session, "%s", o->session);
+    r->generation = o->generation;
+    r->rank = o->rank;
+    r->ranks = o->ranks;
+    r->count = o->count;
+    r->wait = w;
+    mr_buf_init(&r->wire, MR_CHUNK_BYTES + 4096);
+    r->inbox = mr_alloc(sizeof *r->inbox);
+    (void)snprintf(r->inbox->session, sizeof r->inbox->session, "%s", o->session);
+    r->inbox->generation = o->generation;
+    r->inbox->rank = o->rank;
+    r->inbox->ranks = o->ranks;
+    r->inbox->count = o->count;
+    mr_ring_inbox_open(r->inbox);
+    const struct mr_rpc_channel_options options = {.bearer = mr_share_secret()};
+    r->client = mr_rpc_client_open(address, &options);
+    int err = probe(r, deadline, e);
+    if (err) return err;
+    *out = MR_STEAL(r);
+    return MR_OK;
+}
+
+void mr_ring_close(struct mr_ring **ring)
+{
+    if (!*ring) return;
+    struct mr_ring *r = MR_STEAL(*ring);
+    mr_rpc_stream_close(&r->stream);
+    mr_ring_inbox_close(&r->inbox);
+    mr_rpc_client_close(&r->client);
+    mr_buf_fini(&r->wire);
+    mr_release(r);
+}

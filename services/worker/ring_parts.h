@@ -1,0 +1,45 @@
+/* Private to ring*.c: where blocks wait for a rank. The network thread puts them in, the rank's
+ * thread takes them out, in the order of (step, round) in which a ring needs them. */
+#pragma once
+
+#include "base/list.h"
+#include "host/monitor.h"
+#include "services/worker/share_parts.h"
+
+#define MR_RING_PROBE UINT32_MAX /* round of a message that only asks whether the rank is there */
+
+struct mr_ring_block {
+    struct mr_list node;
+    uint64_t step;
+    uint32_t round;
+    uint64_t count, got; /* numbers, bytes */
+    float data[];
+};
+
+struct mr_ring_inbox {
+    struct mr_list node; /* in the table of this process */
+    uint32_t users;      /* guarded by the table's lock */
+    char session[MR_SESSION_MAX];
+    uint32_t generation, rank, ranks;
+    uint64_t count;          /* of the model */
+    struct mr_monitor *lock; /* guards all below */
+    struct mr_list blocks;
+    uint64_t bytes;
+    bool is_closed, is_broken; /* the rank's end; a sender's */
+};
+
+void mr_ring_inbox_open(struct mr_ring_inbox *in);   /* filled in but for node, users and lock */
+void mr_ring_inbox_close(struct mr_ring_inbox **in); /* senders hear of it */
+struct mr_ring_inbox *mr_ring_inbox_get(const char *session, uint32_t rank_from,
+    uint32_t generation, struct mr_error *e); /* NULL, and why */
+void mr_ring_inbox_put(struct mr_ring_inbox **in);
+
+struct mr_ring_piece { /* of a block, as a message brings it */
+    uint64_t step;
+    uint32_t round;
+    uint64_t count;
+    struct mr_str data;
+};
+int mr_ring_inbox_add(struct mr_ring_inbox *in, const struct mr_ring_piece *p, struct mr_error *e);
+/* The whole block of that step and round: free it with mr_release. NULL: not there yet. */
+struct mr_ring_block *mr_ring_inbox_take(struct mr_ring_inbox *in, uint64_t step, uint32_t round);

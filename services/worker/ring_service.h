@@ -1,0 +1,12 @@
+/* The gRPC service Collective: takes blocks of the ring and puts them where the rank they are for
+ * waits (ring.h). On the network thread. */
+#pragma once
+
+#include "rpc/server.h"
+
+extern const struct mr_rpc_service mr_ring_service; /* its context is not used */
+
+/* On the network thread, when it was woken: ends calls for ranks that have closed. */
+void mr_ring_service_turn(void);
+/* What wakes that thread; NULL: nothing. Returns when no wake is under way. */
+void mr_ring_set_waker(void (*wake)(void *ctx), void *ctx);
