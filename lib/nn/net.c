@@ -49,7 +49,8 @@ static bool may_overwrite(const struct mr_nn_net *n, uint32_t i)
 {
     if (i == 0) return false;
     const struct nn_kind *before = n->units[i - 1].kind;
-    return before->alias ? may_overwrite(n, i - 1) : !before->needs_y;
+    if (before->alias) return may_overwrite(n, i - 1);
+    return n->for_use || !before->needs_y;
 }
 
 static bool forward_buffers(struct mr_nn_net *n)
@@ -67,6 +68,7 @@ static bool forward_buffers(struct mr_nn_net *n)
 
 static bool backward_buffers(struct mr_nn_net *n)
 {
+    if (n->for_use) return true;
     uint64_t most = bytes_of(n, &n->model->output);
     for (uint32_t i = n->first + 1; i < n->units_count; i++)
         most = MR_MAX(most, bytes_of(n, &n->units[i].layer->in));
@@ -121,8 +123,8 @@ static int units_build(struct mr_nn_net *n, struct mr_error *e)
     return MR_OK;
 }
 
-int mr_nn_net_new(
-    const struct mr_nn_model *m, uint32_t batch, struct mr_nn_net **out, struct mr_error *e)
+static int net_new(const struct mr_nn_model *m, uint32_t batch, bool for_use,
+    struct mr_nn_net **out, struct mr_error *e)
 {
     if (batch < 1 || batch > MR_NN_BATCH_MAX)
         return mr_fail(
@@ -131,13 +133,14 @@ int mr_nn_net_new(
     MR_AUTO(mr_nn_net_free) struct mr_nn_net *n = mr_alloc(sizeof *n);
     n->model = m;
     n->batch = batch;
+    n->for_use = for_use;
     n->units = mr_alloc_array(m->layers_count, sizeof *n->units);
     n->units_count = m->layers_count;
     n->first = n->units_count;
     for (uint32_t i = 0; i < n->units_count; i++) {
         n->units[i].layer = &m->layers[i];
         n->units[i].kind = kinds[m->layers[i].kind];
-        if (m->layers[i].count && n->first == n->units_count) n->first = i;
+        if (m->layers[i].count && n->first == n->units_count && !for_use) n->first = i;
     }
     int err = engine_open(n, e);
     if (err) return err;
@@ -148,6 +151,18 @@ int mr_nn_net_new(
     if (err) return err;
     *out = MR_STEAL(n);
     return MR_OK;
+}
+
+int mr_nn_net_new(
+    const struct mr_nn_model *m, uint32_t batch, struct mr_nn_net **out, struct mr_error *e)
+{
+    return net_new(m, batch, false, out, e);
+}
+
+int mr_nn_net_new_for_use(
+    const struct mr_nn_model *m, uint32_t batch, struct mr_nn_net **out, struct mr_error *e)
+{
+    return net_new(m, batch, true, out, e);
 }
 
 static void unit_fini(struct nn_unit *u)
@@ -265,6 +280,7 @@ static int compare(struct mr_nn_net *n, enum mr_nn_loss loss, uint32_t until,
 int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,
     const struct mr_nn_batch *b, float *grads, struct mr_nn_score *score, struct mr_error *e)
 {
+    mr_assert(!n->for_use);
     MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
     n->training = true;
     n->step = b->step;

@@ -22,6 +22,9 @@ struct mr_nn_batch {
 /* `m` is borrowed for the net's life. */
 int mr_nn_net_new(
     const struct mr_nn_model *m, uint32_t batch, struct mr_nn_net **out, struct mr_error *e);
+/* One that scores and predicts only; takes less memory, and less time to make. */
+int mr_nn_net_new_for_use(
+    const struct mr_nn_model *m, uint32_t batch, struct mr_nn_net **out, struct mr_error *e);
 void mr_nn_net_free(struct mr_nn_net **n);
 uint32_t mr_nn_net_batch(const struct mr_nn_net *n);
 

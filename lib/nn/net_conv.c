@@ -138,7 +138,7 @@ static int conv_build(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e
         .b = bias_desc(u->layer),
         .window = window_of(u->layer)};
     int err = build_forward(n, u, &c, e);
-    if (!err) err = build_backward_weights(n, u, &c, e);
+    if (!err && !n->for_use) err = build_backward_weights(n, u, &c, e);
     if (!err && u->dx) err = build_backward_data(n, u, &c, e);
     nn_desc_free(&c.forward);
     return err;

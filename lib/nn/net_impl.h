@@ -47,6 +47,7 @@ struct mr_nn_net {
     size_t scratch_bytes;
     uint64_t bytes; /* allocated so far, against MR_NN_NET_BYTES_MAX */
     float *grad[2]; /* the derivative travels between the two */
+    bool for_use;   /* nothing runs backward */
     bool training;
     uint64_t step;
     mr_nn_ready ready;

@@ -74,14 +74,15 @@ static int build(struct mr_nn_net *n, struct nn_unit *u, struct mr_error *e)
     u->mean = nn_memory(n, c * sizeof(float));
     u->variance = nn_memory(n, c * sizeof(float));
     /* The first layer's input wants no derivative, but oneDNN writes one. */
-    if (!u->dx)
+    if (!u->dx && !n->for_use)
         u->workspace = nn_memory(n, n->batch * mr_nn_shape_count(&u->layer->in) * sizeof(float));
-    if (!u->mean || !u->variance || (!u->dx && !u->workspace))
+    if (!u->mean || !u->variance || (!u->dx && !n->for_use && !u->workspace))
         return mr_fail(e, MR_ELIMIT, "nn: layer \"%s\" needs too much memory", u->layer->name);
     MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd = NULL;
     MR_AUTO(nn_desc_free) dnnl_primitive_desc_t pd_infer = NULL;
-    int err = build_forward(n, u, &u->forward, &pd, e);
-    if (!err) err = build_forward(n, u, &u->infer, &pd_infer, e);
+    int err = build_forward(n, u, &u->infer, &pd_infer, e);
+    if (err || n->for_use) return err;
+    err = build_forward(n, u, &u->forward, &pd, e);
     return err ? err : build_backward(n, u, pd, e);
 }
 

@@ -44,7 +44,7 @@ static int net_of(struct mr_nn_rows *r, uint32_t n, struct mr_nn_net **out, stru
 {
     struct mr_nn_net **net = n == r->batch_max ? &r->whole : &r->rest;
     if (*net && mr_nn_net_batch(*net) != n) mr_nn_net_free(net);
-    int err = *net ? MR_OK : mr_nn_net_new(r->model, n, net, e);
+    int err = *net ? MR_OK : mr_nn_net_new_for_use(r->model, n, net, e);
     *out = *net;
     return err;
 }
