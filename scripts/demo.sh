@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Shows millrace at work on this machine: installs what is missing, builds, starts a cluster, runs the
-# main job on real input, prints the result and where to look, and stops the cluster again.
+# main job on real input and trains a network on it, prints the results and where to look, and stops.
 #   scripts/demo.sh [--data DIR] [--keep]
 # --data DIR: where the MNIST IDX files are (tried first: ../shared/data/mnist; without any the job
 # draws digits). --keep: the cluster goes on until Ctrl-C.
@@ -58,6 +58,11 @@ echo "== the same again: it finds its results by name"
 millrace run examples/mnist-stats.json --data "$data" --set "copies=$copies" --out "$out" | head -n 3
 echo
 millrace ls
+few=$copies
+[ "$few" -le 4 ] || few=4
+echo
+echo "== examples/mnist.json: a parameter server, four workers and a scorer train until the score is good enough"
+millrace train examples/mnist.json --data "$data" --set "copies=$few" --set time_s=40 --out "$out"
 url=$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$state/last.json")
 echo
 echo "The mean image is $out/mean.png; $out/mean.npy and $out/var.npy are for NumPy."
