@@ -1,0 +1,492 @@
+/* Knows the scripts of queues and the shape of their answers; refuses to know who waits for what.
+ *
+ * Keys of a queue q: q:h hash (max, deliveries, closed, seq, lease, acked), q:i hash item -> kind,
+ * number, ':' and value, q:w sorted set of what waits by number, q:l of what is leased by the ms at
+ * which the lease ends, q:r hash item -> lease, q:d hash item -> deliveries, q:p sorted set of
+ * ids by number, q:x list of the dead. */
+#include "store/meta/queue.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "store/meta/keys.h"
+#include "store/meta/redis.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#define KEY_BYTES_MAX 512
+#define ARGS_MAX 1024
+
+/* KEYS: queue, all queues, tail, released. ARGV: name, then what the operation wants. A mark is
+ * left when a change may end somebody's wait: something waits that did not, there is room again, or
+ * a closed queue has become empty. */
+#define PRELUDE                                                                                    \
+    "local q, name = KEYS[1], ARGV[1]\n"                                                           \
+    "local h, w, it, d = q .. ':h', q .. ':w', q .. ':i', q .. ':d'\n"                             \
+    "local l, r, p, x = q .. ':l', q .. ':r', q .. ':p', q .. ':x'\n"                              \
+    "local call = redis.call\n"                                                                    \
+    "local t = call('TIME')\n"                                                                     \
+    "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
+    "local conf = call('HMGET', h, 'max', 'deliveries', 'closed')\n"                               \
+    "local max, tries, closed = tonumber(conf[1]), tonumber(conf[2]), conf[3] == '1'\n"            \
+    "local function mark() call('XADD', KEYS[3], 'MAXLEN', '~', '10000', '*', 'q', name) end\n"    \
+    "local function gone(id)\n"                                                                    \
+    "  local v = call('HGET', it, id)\n"                                                           \
+    "  if v and string.sub(v, 1, 1) == 'o' then\n"                                                 \
+    "    call('SADD', KEYS[4], 'queue/' .. name .. '/' .. id)\n"                                   \
+    "  end\n"                                                                                      \
+    "  call('HDEL', it, id)\n"                                                                     \
+    "  call('HDEL', d, id)\n"                                                                      \
+    "end\n"                                                                                        \
+    "local function dead(id, why)\n"                                                               \
+    "  call('LPUSH', x, t[1] .. string.format('%06d', t[2]) .. '000\\n' .. id .. '\\n' .. why)\n"  \
+    "  call('LTRIM', x, 0, 999)\n"                                                                 \
+    "  gone(id)\n"                                                                                 \
+    "end\n"                                                                                        \
+    "local function back(id)\n"                                                                    \
+    "  local n = tonumber(call('HGET', d, id) or '0')\n"                                           \
+    "  if n >= tries then\n"                                                                       \
+    "    dead(id, 'taken ' .. n .. ' times and never acknowledged')\n"                             \
+    "    return\n"                                                                                 \
+    "  end\n"                                                                                      \
+    "  local v = call('HGET', it, id)\n"                                                           \
+    "  if v then call('ZADD', w, string.match(v, '^.(%d+):'), id) end\n"                           \
+    "end\n"                                                                                        \
+    "local function expire()\n"                                                                    \
+    "  for _, id in ipairs(call('ZRANGEBYSCORE', l, '-inf', now, 'LIMIT', 0, 200)) do\n"           \
+    "    call('ZREM', l, id)\n"                                                                    \
+    "    call('HDEL', r, id)\n"                                                                    \
+    "    back(id)\n"                                                                               \
+    "  end\n"                                                                                      \
+    "end\n"                                                                                        \
+    "local function next_ms()\n"                                                                   \
+    "  local first = call('ZRANGE', l, 0, 0, 'WITHSCORES')\n"                                      \
+    "  return first[2] and math.max(1, first[2] - now) or 0\n"                                     \
+    "end\n"                                                                                        \
+    "local w0, n0 = call('ZCARD', w), call('HLEN', it)\n"                                          \
+    "local function done(out)\n"                                                                   \
+    "  local w1, n1 = call('ZCARD', w), call('HLEN', it)\n"                                        \
+    "  if max and ((w0 == 0 and w1 > 0) or (n0 >= max and n1 < max)\n"                             \
+    "    or (closed and n0 > 0 and n1 == 0)) then mark() end\n"                                    \
+    "  return out\n"                                                                               \
+    "end\n"                                                                                        \
+    "local function facts()\n"                                                                     \
+    "  local c = call('HMGET', h, 'max', 'seq', 'acked', 'closed')\n"                              \
+    "  return {name, c[1], call('ZCARD', w), call('ZCARD', l), call('LLEN', x), c[2] or '0',\n"    \
+    "    c[3] or '0', c[4] or '0'}\n"                                                              \
+    "end\n"
+
+#define WANT_QUEUE "if not max then return {'none'} end\n"
+
+static const char create_script[] =
+    PRELUDE "if not max then\n"
+            "  if call('ZCARD', KEYS[2]) >= 10000 then return {'many'} end\n"
+            "  call('HSET', h, 'max', 64, 'deliveries', 5)\n"
+            "  call('ZADD', KEYS[2], 0, name)\n"
+            "end\n"
+            "if ARGV[2] ~= '0' then call('HSET', h, 'max', ARGV[2]) end\n"
+            "if ARGV[3] ~= '0' then call('HSET', h, 'deliveries', ARGV[3]) end\n"
+            "mark()\n"
+            "return {'ok', facts(), {}}\n";
+
+static const char put_script[] =
+    PRELUDE WANT_QUEUE "local id = ARGV[2]\n"
+                       "local live = call('HEXISTS', it, id)\n"
+                       "if live == 1 or call('ZSCORE', p, id) then return {'there', live} end\n"
+                       "if closed then return {'closed'} end\n"
+                       "expire()\n"
+                       "if call('HLEN', it) >= max then return done({'full', next_ms()}) end\n"
+                       "local seq = call('HINCRBY', h, 'seq', 1)\n"
+                       "call('HSET', it, id, ARGV[3] .. seq .. ':' .. ARGV[4])\n"
+                       "call('ZADD', w, seq, id)\n"
+                       "call('ZADD', p, seq, id)\n"
+                       "if seq % 256 == 0 then call('ZREMRANGEBYRANK', p, 0, -10001) end\n"
+                       "return done({'ok'})\n";
+
+static const char take_script[] =
+    PRELUDE WANT_QUEUE "expire()\n"
+                       "local out, bytes = {}, 0\n"
+                       "while #out < tonumber(ARGV[2]) and bytes < 4194304 do\n"
+                       "  local id = call('ZPOPMIN', w)[1]\n"
+                       "  if not id then break end\n"
+                       "  local v = call('HGET', it, id)\n"
+                       "  if v then\n"
+                       "    local lease = call('HINCRBY', h, 'lease', 1)\n"
+                       "    call('ZADD', l, now + ARGV[3], id)\n"
+                       "    call('HSET', r, id, lease)\n"
+                       "    out[#out + 1] = {id, v, tostring(lease), call('HINCRBY', d, id, 1)}\n"
+                       "    bytes = bytes + #v\n"
+                       "  end\n"
+                       "end\n"
+                       "local over = closed and call('HLEN', it) == 0 and 1 or 0\n"
+                       "return done({'ok', over, next_ms(), out})\n";
+
+/* ARGV: name, what (ack, nack, dead), reason, receipts. */
+static const char settle_script[] =
+    PRELUDE WANT_QUEUE "expire()\n"
+                       "local known = 0\n"
+                       "for i = 4, #ARGV do\n"
+                       "  local lease, id = string.match(ARGV[i], '^(%d+)%-(.*)$')\n"
+                       "  if id and call('HGET', r, id) == lease then\n"
+                       "    known = known + 1\n"
+                       "    call('ZREM', l, id)\n"
+                       "    call('HDEL', r, id)\n"
+                       "    if ARGV[2] == 'ack' then gone(id)\n"
+                       "    elseif ARGV[2] == 'dead' then dead(id, ARGV[3])\n"
+                       "    else back(id) end\n"
+                       "  end\n"
+                       "end\n"
+                       "if ARGV[2] == 'ack' then call('HINCRBY', h, 'acked', known) end\n"
+                       "return done({'ok', known})\n";
+
+static const char get_script[] =
+    PRELUDE WANT_QUEUE "expire()\n"
+                       "return done({'ok', facts(), call('LRANGE', x, 0, 99)})\n";
+
+static const char close_script[] = PRELUDE WANT_QUEUE "call('HSET', h, 'closed', '1')\n"
+                                                      "mark()\n"
+                                                      "return {'ok', facts(), {}}\n";
+
+static const char delete_script[] =
+    PRELUDE WANT_QUEUE "local at = '0'\n"
+                       "repeat\n"
+                       "  local page = call('HSCAN', it, at, 'COUNT', 500)\n"
+                       "  at = page[1]\n"
+                       "  for i = 1, #page[2], 2 do\n"
+                       "    if string.sub(page[2][i + 1], 1, 1) == 'o' then\n"
+                       "      call('SADD', KEYS[4], 'queue/' .. name .. '/' .. page[2][i])\n"
+                       "    end\n"
+                       "  end\n"
+                       "until at == '0'\n"
+                       "call('UNLINK', h, w, it, d, l, r, p, x)\n"
+                       "call('ZREM', KEYS[2], name)\n"
+                       "mark()\n"
+                       "return {'ok'}\n";
+
+/* KEYS: prefix of queues, all queues. */
+static const char list_script[] =
+    "local out, call = {}, redis.call\n"
+    "for i, name in ipairs(call('ZRANGE', KEYS[2], 0, -1)) do\n"
+    "  local q = KEYS[1] .. name\n"
+    "  local c = call('HMGET', q .. ':h', 'max', 'seq', 'acked', 'closed')\n"
+    "  if c[1] then\n"
+    "    out[#out + 1] = {name, c[1], call('ZCARD', q .. ':w'), call('ZCARD', q .. ':l'),\n"
+    "      call('LLEN', q .. ':x'), c[2] or '0', c[3] or '0', c[4] or '0'}\n"
+    "  end\n"
+    "end\n"
+    "return {'ok', out}\n";
+
+enum wanted { WANT_PUT, WANT_ITEMS, WANT_KNOWN, WANT_FACTS, WANT_LIST, WANT_WORD, WANT_NAMES };
+
+struct ask {
+    enum wanted wanted;
+    mr_queue_fn fn;
+    void *ctx;
+};
+
+/* ---- answers ----------------------------------------------------------------------------------*/
+
+void mr_queue_answer_free(struct mr_queue_answer **ap)
+{
+    struct mr_queue_answer *a = MR_STEAL(*ap);
+    if (!a) return;
+    if (a->reply) mr_reply_free(&a->reply);
+    mr_release(a->items);
+    mr_release(a->queues);
+    mr_release(a->dead);
+    mr_release(a->names);
+    mr_release(a);
+}
+
+/* Redis answers numbers as numbers or as text, as they were kept. */
+static uint64_t number_of(const struct mr_reply *r)
+{
+    if (mr_reply_type(r) == MR_REPLY_INT) return (uint64_t)MR_MAX(mr_reply_int(r), 0);
+    struct mr_str s = mr_reply_text(r);
+    uint64_t v = 0;
+    for (size_t i = 0; i < s.n && i < 19 && s.p[i] >= '0' && s.p[i] <= '9'; i++)
+        v = v * 10 + (uint64_t)(s.p[i] - '0');
+    return v;
+}
+
+static bool read_item(const struct mr_reply *r, struct mr_queue_item *out)
+{
+    if (mr_reply_count(r) != 4) return false;
+    struct mr_str v = mr_reply_text(mr_reply_at(r, 1));
+    const char *colon = v.n ? memchr(v.p, ':', v.n) : NULL;
+    if (!colon) return false;
+    size_t at = (size_t)(colon - v.p) + 1;
+    *out = (struct mr_queue_item){.id = mr_reply_text(mr_reply_at(r, 0)),
+        .value = mr_str_of(v.p + at, v.n - at),
+        .is_object = v.p[0] == 'o',
+        .lease = mr_reply_text(mr_reply_at(r, 2)),
+        .deliveries = (uint32_t)number_of(mr_reply_at(r, 3))};
+    return out->id.n > 0;
+}
+
+static bool read_facts(const struct mr_reply *r, struct mr_queue_facts *out)
+{
+    if (mr_reply_count(r) != 8) return false;
+    *out = (struct mr_queue_facts){.name = mr_reply_text(mr_reply_at(r, 0)),
+        .items_max = (uint32_t)number_of(mr_reply_at(r, 1)),
+        .waiting = (uint32_t)number_of(mr_reply_at(r, 2)),
+        .leased = (uint32_t)number_of(mr_reply_at(r, 3)),
+        .dead = (uint32_t)number_of(mr_reply_at(r, 4)),
+        .put_count = number_of(mr_reply_at(r, 5)),
+        .acked_count = number_of(mr_reply_at(r, 6)),
+        .is_closed = number_of(mr_reply_at(r, 7)) == 1};
+    return true;
+}
+
+static bool read_dead(struct mr_str s, struct mr_queue_dead *out)
+{
+    const char *first = s.n ? memchr(s.p, '\n', s.n) : NULL;
+    if (!first) return false;
+    size_t at = (size_t)(first - s.p) + 1;
+    const char *second = memchr(s.p + at, '\n', s.n - at);
+    if (!second) return false;
+    size_t end = (size_t)(second - s.p);
+    out->time_ns = 0;
+    for (size_t i = 0; i + 1 < at && i < 19 && s.p[i] >= '0' && s.p[i] <= '9'; i++)
+        out->time_ns = out->time_ns * 10 + (uint64_t)(s.p[i] - '0');
+    out->id = mr_str_of(s.p + at, end - at);
+    out->reason = mr_str_of(second + 1, s.n - end - 1);
+    return true;
+}
+
+static int read_items(const struct mr_reply *r, struct mr_queue_answer *a)
+{
+    if (mr_reply_count(r) != 4) return MR_EFORMAT;
+    const struct mr_reply *list = mr_reply_at(r, 3);
+    size_t count = mr_reply_count(list);
+    a->is_over = number_of(mr_reply_at(r, 1)) == 1;
+    a->next_ms = number_of(mr_reply_at(r, 2));
+    a->items = mr_alloc_array(count + 1, sizeof *a->items);
+    for (size_t i = 0; i < count; i++)
+        if (read_item(mr_reply_at(list, i), &a->items[a->count])) a->count++;
+    return MR_OK;
+}
+
+static int read_one(const struct mr_reply *r, struct mr_queue_answer *a)
+{
+    if (mr_reply_count(r) != 3) return MR_EFORMAT;
+    const struct mr_reply *list = mr_reply_at(r, 2);
+    size_t count = mr_reply_count(list);
+    a->queues = mr_alloc(sizeof *a->queues);
+    a->dead = mr_alloc_array(count + 1, sizeof *a->dead);
+    a->count = 1;
+    for (size_t i = 0; i < count; i++)
+        if (read_dead(mr_reply_text(mr_reply_at(list, i)), &a->dead[a->dead_count]))
+            a->dead_count++;
+    return read_facts(mr_reply_at(r, 1), a->queues) ? MR_OK : MR_EFORMAT;
+}
+
+static int read_list(const struct mr_reply *r, struct mr_queue_answer *a)
+{
+    if (mr_reply_count(r) != 2) return MR_EFORMAT;
+    const struct mr_reply *list = mr_reply_at(r, 1);
+    size_t count = mr_reply_count(list);
+    a->queues = mr_alloc_array(count + 1, sizeof *a->queues);
+    for (size_t i = 0; i < count; i++)
+        if (read_facts(mr_reply_at(list, i), &a->queues[a->count])) a->count++;
+    return MR_OK;
+}
+
+static int read_names(const struct mr_reply *r, struct mr_queue_answer *a)
+{
+    a->count = mr_reply_count(r);
+    a->names = mr_alloc_array(a->count + 1, sizeof *a->names);
+    for (size_t i = 0; i < a->count; i++)
+        a->names[i] = mr_reply_text(mr_reply_at(r, i));
+    return MR_OK;
+}
+
+static int read_answer(enum wanted wanted, const struct mr_reply *r, struct mr_queue_answer *a)
+{
+    static const struct {
+        const char *word;
+        int err;
+    } words[] = {{"none", MR_ENOENT}, {"closed", MR_ESTATE}, {"full", MR_ELIMIT},
+        {"many", MR_ELIMIT}, {"there", MR_EEXIST}};
+    if (wanted == WANT_NAMES && mr_reply_type(r) == MR_REPLY_LIST) return read_names(r, a);
+    if (mr_reply_type(r) == MR_REPLY_INT) return MR_OK;
+    if (mr_reply_count(r) == 0) return MR_EFORMAT;
+    struct mr_str word = mr_reply_text(mr_reply_at(r, 0));
+    uint64_t n = mr_reply_count(r) > 1 ? number_of(mr_reply_at(r, 1)) : 0;
+    for (size_t i = 0; i < MR_ARRAY_LEN(words); i++) {
+        if (!mr_str_eq(word, mr_str(words[i].word))) continue;
+        a->is_live = n == 1;
+        a->next_ms = n;
+        return words[i].err;
+    }
+    switch (wanted) {
+    case WANT_ITEMS: return read_items(r, a);
+    case WANT_FACTS: return read_one(r, a);
+    case WANT_LIST: return read_list(r, a);
+    case WANT_KNOWN: a->known = (uint32_t)n; return MR_OK;
+    case WANT_PUT:
+    case WANT_WORD:
+    case WANT_NAMES: return MR_OK;
+    }
+    return MR_EFORMAT;
+}
+
+static void on_reply(void *ctx, int err, const struct mr_reply *reply)
+{
+    struct ask ask = *(struct ask *)ctx;
+    mr_release(ctx);
+    struct mr_queue_answer *a = mr_alloc(sizeof *a);
+    a->err = err;
+    if (!err) {
+        a->reply = mr_reply_take(reply);
+        a->err =
+            mr_reply_type(reply) == MR_REPLY_ERROR ? MR_EFORMAT : read_answer(ask.wanted, reply, a);
+    }
+    if (a->err) a->count = 0;
+    ask.fn(ask.ctx, &a);
+}
+
+/* ---- operations -------------------------------------------------------------------------------*/
+
+static int send(struct mr_redis *r, enum wanted wanted, size_t argc, const struct mr_str *argv,
+    mr_queue_fn fn, void *ctx)
+{
+    struct ask *ask = mr_alloc(sizeof *ask);
+    *ask = (struct ask){wanted, fn, ctx};
+    int err = mr_redis_send(r, argc, argv, on_reply, ask);
+    if (err) mr_release(ask);
+    return err;
+}
+
+struct script {
+    char key[KEY_BYTES_MAX];
+    struct mr_str argv[ARGS_MAX];
+    size_t n;
+};
+
+static void add(struct script *s, struct mr_str arg)
+{
+    mr_assert(s->n < ARGS_MAX);
+    s->argv[s->n++] = arg;
+}
+
+static void begin(struct script *s, const char *text, struct mr_str queue)
+{
+    int n =
+        snprintf(s->key, sizeof s->key, "%s%.*s", MR_META_PREFIX MR_META_QUEUE, MR_STR_ARG(queue));
+    mr_assert(n > 0);
+    mr_assert(n < KEY_BYTES_MAX);
+    s->n = 0;
+    add(s, MR_STR("EVAL"));
+    add(s, mr_str(text));
+    add(s, MR_STR("4"));
+    add(s, mr_str_of(s->key, (size_t)n));
+    add(s, MR_STR(MR_META_PREFIX MR_META_QUEUES));
+    add(s, MR_STR(MR_META_PREFIX MR_META_TAIL));
+    add(s, MR_STR(MR_META_PREFIX MR_META_QUEUE_RELEASED));
+    add(s, queue);
+}
+
+int mr_queue_create(struct mr_redis *r, struct mr_str queue, uint32_t items_max,
+    uint32_t deliveries_max, mr_queue_fn fn, void *ctx)
+{
+    struct script s;
+    char max[16], deliveries[16];
+    (void)snprintf(max, sizeof max, "%" PRIu32, items_max);
+    (void)snprintf(deliveries, sizeof deliveries, "%" PRIu32, deliveries_max);
+    begin(&s, create_script, queue);
+    add(&s, mr_str(max));
+    add(&s, mr_str(deliveries));
+    return send(r, WANT_FACTS, s.n, s.argv, fn, ctx);
+}
+
+int mr_queue_put(struct mr_redis *r, struct mr_str queue, struct mr_str id, struct mr_str value,
+    bool is_object, mr_queue_fn fn, void *ctx)
+{
+    struct script s;
+    begin(&s, put_script, queue);
+    add(&s, id);
+    add(&s, is_object ? MR_STR("o") : MR_STR("v"));
+    add(&s, value);
+    return send(r, WANT_PUT, s.n, s.argv, fn, ctx);
+}
+
+int mr_queue_take(struct mr_redis *r, struct mr_str queue, uint32_t items_max, uint64_t lease_ms,
+    mr_queue_fn fn, void *ctx)
+{
+    struct script s;
+    char max[16], lease[24];
+    (void)snprintf(max, sizeof max, "%" PRIu32, items_max);
+    (void)snprintf(lease, sizeof lease, "%" PRIu64, lease_ms);
+    begin(&s, take_script, queue);
+    add(&s, mr_str(max));
+    add(&s, mr_str(lease));
+    return send(r, WANT_ITEMS, s.n, s.argv, fn, ctx);
+}
+
+static int settle(struct mr_redis *r, struct mr_str queue, struct mr_str what, struct mr_str reason,
+    const struct mr_str *receipts, size_t count, mr_queue_fn fn, void *ctx)
+{
+    struct script s;
+    begin(&s, settle_script, queue);
+    add(&s, what);
+    add(&s, reason);
+    for (size_t i = 0; i < count; i++)
+        add(&s, receipts[i]);
+    return send(r, WANT_KNOWN, s.n, s.argv, fn, ctx);
+}
+
+int mr_queue_ack(struct mr_redis *r, struct mr_str queue, const struct mr_str *receipts,
+    size_t count, mr_queue_fn fn, void *ctx)
+{
+    return settle(r, queue, MR_STR("ack"), MR_STR(""), receipts, count, fn, ctx);
+}
+
+int mr_queue_nack(struct mr_redis *r, struct mr_str queue, const struct mr_str *receipts,
+    size_t count, bool is_dead, struct mr_str reason, mr_queue_fn fn, void *ctx)
+{
+    struct mr_str what = is_dead ? MR_STR("dead") : MR_STR("nack");
+    return settle(r, queue, what, reason, receipts, count, fn, ctx);
+}
+
+static int simple(struct mr_redis *r, const char *text, enum wanted wanted, struct mr_str queue,
+    mr_queue_fn fn, void *ctx)
+{
+    struct script s;
+    begin(&s, text, queue);
+    return send(r, wanted, s.n, s.argv, fn, ctx);
+}
+
+int mr_queue_get(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx)
+{
+    return simple(r, get_script, WANT_FACTS, queue, fn, ctx);
+}
+
+int mr_queue_close(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx)
+{
+    return simple(r, close_script, WANT_FACTS, queue, fn, ctx);
+}
+
+int mr_queue_delete(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx)
+{
+    return simple(r, delete_script, WANT_WORD, queue, fn, ctx);
+}
+
+int mr_queue_list(struct mr_redis *r, mr_queue_fn fn, void *ctx)
+{
+    return simple(r, list_script, WANT_LIST, MR_STR(""), fn, ctx);
+}
+
+int mr_queue_released(struct mr_redis *r, mr_queue_fn fn, void *ctx)
+{
+    const struct mr_str argv[] = {
+        MR_STR("SRANDMEMBER"), MR_STR(MR_META_PREFIX MR_META_QUEUE_RELEASED), MR_STR("64")};
+    return send(r, WANT_NAMES, MR_ARRAY_LEN(argv), argv, fn, ctx);
+}
+
+int mr_queue_forget(struct mr_redis *r, struct mr_str name, mr_queue_fn fn, void *ctx)
+{
+    const struct mr_str argv[] = {
+        MR_STR("SREM"), MR_STR(MR_META_PREFIX MR_META_QUEUE_RELEASED), name};
+    return send(r, WANT_WORD, MR_ARRAY_LEN(argv), argv, fn, ctx);
+}
