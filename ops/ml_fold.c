@@ -61,8 +61,9 @@ static int stratified_folds(
     uint32_t *number = call->does->scratch(call, MR_MAX(c, 1u) * sizeof *number);
     uint64_t *sizes = call->does->scratch(call, MR_MAX(c, 1u) * sizeof *sizes);
     uint64_t *share = call->does->scratch(call, MR_MAX(c, 1u) * (uint64_t)f->k * sizeof *share);
+    uint64_t *next = call->does->scratch(call, MR_MAX(c, 1u) * sizeof *next);
     int64_t *block = call->does->scratch(call, MR_MAX(f->n, 1u) * sizeof *block);
-    if (!number || !sizes || !share || !block) return MR_ELIMIT;
+    if (!number || !sizes || !share || !next || !block) return MR_ELIMIT;
     by_appearance(classes, number);
     uint64_t largest = 0;
     for (uint64_t i = 0; i < f->n; i++)
@@ -73,17 +74,17 @@ static int stratified_folds(
         return call->does->fail(call, MR_EINVAL, "%u folds, but no class has more than %llu rows",
             f->k, (unsigned long long)largest);
     deal(sizes, c, f->k, share);
-    for (uint32_t j = 0; j < c; j++) {
-        uint64_t n = 0;
+    uint64_t at = 0;
+    for (uint32_t j = 0; j < c; j++) { /* the folds of a class's rows, in a row */
+        next[j] = at;
         for (uint32_t k = 0; k < f->k; k++)
             for (uint64_t i = 0; i < share[(uint64_t)j * f->k + k]; i++)
-                block[n++] = k;
-        mr_assert(n == sizes[j]);
-        if (f->shuffle) mr_mt_shuffle_i64(&f->mt, block, n);
-        uint64_t at = 0;
-        for (uint64_t i = 0; i < f->n; i++)
-            if (number[classes->of[i]] == j) f->fold[i] = block[at++];
+                block[at++] = k;
+        mr_assert(at - next[j] == sizes[j]);
+        if (f->shuffle) mr_mt_shuffle_i64(&f->mt, block + next[j], sizes[j]);
     }
+    for (uint64_t i = 0; i < f->n; i++)
+        f->fold[i] = block[next[number[classes->of[i]]]++];
     return MR_OK;
 }
 
@@ -100,7 +101,7 @@ static int run_kfold(struct mr_op_call *call)
     int err = mr_arg_int(call, &call->args[1], "folds", 2, 65535, &k);
     if (!err) err = mr_arg_int(call, &call->args[3], "seed", 0, UINT32_MAX, &seed);
     if (err) return err;
-    if (y->type == MR_ARG_INT) {
+    if (y->type == MR_ARG_INT || y->type == MR_ARG_UINT) {
         if (stratified)
             return call->does->fail(
                 call, MR_EINVAL, "argument \"y\": stratified folds need the labels, not a number");
