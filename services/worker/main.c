@@ -7,6 +7,7 @@
 #include "host/start.h"
 #include "proto/methods.h"
 #include "services/worker/exec.h"
+#include "services/worker/role.h"
 #include "services/worker/shell.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@
 
 struct config {
     const char *scheduler;
+    const char *trainer;
     const char *store;
     const char *store_address;
     const char *name;
@@ -38,6 +40,9 @@ struct config {
 static const struct mr_option options[] = {
     {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
         .init = "127.0.0.1:8471", .help = "the scheduler: unix:PATH or HOST:PORT", .at = AT(scheduler)},
+    {.name = "trainer", .env = "MILLRACE_TRAINER", .type = MR_OPTION_TEXT, .value = "ADDR",
+        .help = "the trainer, for the operator queue.put: unix:PATH or HOST:PORT; default: none",
+        .at = AT(trainer)},
     {.name = "store", .env = "MILLRACE_STORE_SOCKET", .type = MR_OPTION_TEXT, .value = "PATH",
         .help = "control socket of this node's object store; default: none, and no value over 4 KiB",
         .at = AT(store)},
@@ -122,8 +127,8 @@ static int roots_fill(struct mr_roots *roots, const struct mr_texts *texts, stru
 
 static int ops_fill(struct mr_registry *r, const struct config *c, struct mr_error *e)
 {
-    int err = MR_OK;
-    if (c->allow_exec) err = mr_registry_add(r, mr_exec_op(), e);
+    int err = mr_role_add_ops(r, c->allow_exec, e);
+    if (!err && c->allow_exec) err = mr_registry_add(r, mr_exec_op(), e);
     for (size_t i = 0; i < c->plugin.count && !err; i++)
         err = mr_registry_load_plugin(r, c->plugin.items[i], e);
     return err;
@@ -174,6 +179,8 @@ int main(int argc, char **argv)
     struct mr_peer_rules peers = {0};
     char name[128];
     mr_start_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* parallel over tasks, not inside them */
+    mr_start_with(argv, "OMP_NUM_THREADS", "1");
+    mr_start_with(argv, "GOMP_SPINCOUNT", "0");
     mr_signal_block();
     mr_log_set_program("mr-worker");
     mr_config_load(&spec, argc, argv, &c, NULL);
@@ -188,6 +195,7 @@ int main(int argc, char **argv)
     if (!err) err = mr_peer_rules_parse(&c.allow_uid, &peers, &e);
     if (!err) err = mr_rpc_guard_new(&access, &guard, &e);
     struct mr_worker_options o = {.scheduler = c.scheduler,
+        .trainer = c.trainer,
         .store_socket = c.store,
         .store_address = c.store_address,
         .name = c.name,

@@ -8,6 +8,7 @@
 #include "host/log.h"
 #include "proto/methods.h"
 #include "rpc/metrics.h"
+#include "services/worker/role.h"
 #include "services/worker/share.h"
 
 #include <inttypes.h>
@@ -163,6 +164,13 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .scratch_bytes_max = o->memory_bytes,
         .report = on_report,
         .ctx = sh};
+    const struct mr_role_env roles = {.trainer = o->trainer,
+        .bearer = sh->env.bearer,
+        .address = sh->identity.address,
+        .node = o->node,
+        .store = sh->store,
+        .store_address = sh->identity.store_address};
+    mr_role_configure(&roles);
     sh->here_env = sh->env;
     sh->here_env.report = on_report_here;
     sh->here = mr_executor_new(&sh->here_env);

@@ -27,6 +27,7 @@ struct mr_item { /* in the network thread's inbox */
 
 struct mr_worker_options {
     const char *scheduler;
+    const char *trainer; /* NULL: none */
     const char *store_socket; /* NULL: none */
     const char *store_address;
     const char *name;
