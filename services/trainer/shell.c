@@ -24,7 +24,7 @@
 #define DRAIN_TIME (5 * MR_SECOND)
 
 /* In the order in which they are opened: a later one may use an earlier one. */
-static const struct mr_trainer_part *const parts[] = {&mr_channels_part};
+static const struct mr_trainer_part *const parts[] = {&mr_channels_part, &mr_queues_part};
 
 struct item {
     void (*run)(void *p);

@@ -58,11 +58,17 @@ bool mr_waiting_is_answered(struct mr_waiting *w, int err)
     return false;
 }
 
+void mr_waiting_leave(struct mr_waiting *w)
+{
+    w->list->bytes -= w->bytes;
+    mr_list_remove(&w->node);
+    w->is_sent = false;
+}
+
 void mr_waiting_end(struct mr_waiting **wp)
 {
     struct mr_waiting *w = MR_STEAL(*wp);
-    w->list->bytes -= w->bytes;
-    mr_list_remove(&w->node);
+    mr_waiting_leave(w);
     w->ops->free(w);
 }
 

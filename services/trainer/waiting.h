@@ -46,6 +46,8 @@ int mr_waiting_begin(struct mr_waiting_list *l, struct mr_waiting *w);
  * true and what it is good for: mr_waiting_end. */
 bool mr_waiting_is_answered(struct mr_waiting *w, int err);
 void mr_waiting_end(struct mr_waiting **w);
+/* The same without freeing it: it may begin again, with another deadline. */
+void mr_waiting_leave(struct mr_waiting *w);
 mr_time mr_waiting_turn(struct mr_waiting_list *l, mr_time now);
 /* Gives up all that waits, now. */
 void mr_waiting_give_up(struct mr_waiting_list *l);
