@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/id.h"
+#include "base/rng.h"
 #include "host/clock.h"
 #include "host/thread.h"
 #include "rpc/loop.h"
@@ -141,10 +142,15 @@ static inline void rig_ps_start(struct rig_ps *p)
     p->thread = mr_thread_start("ps", rig_ps_run, p);
 }
 
-static inline void rig_ps_close(struct rig_ps *p)
+static inline void rig_ps_stop(struct rig_ps *p) /* the shard is the caller's from now on */
 {
     mr_flag_set(&p->stop, true);
     mr_thread_join(&p->thread);
+}
+
+static inline void rig_ps_close(struct rig_ps *p)
+{
+    rig_ps_stop(p);
     mr_update_close(&p->update);
     mr_shard_close(&p->shard);
 }
@@ -260,9 +266,6 @@ static inline void rig_net_run(void *ctx)
     struct rig_net *n = ctx;
     while (!mr_flag_is_set(&n->stop))
         (void)mr_rpc_loop_run(n->loop, mr_time_after(mr_clock_now(), 20 * MR_MS));
-    mr_rpc_server_close(&n->server, 100 * MR_MS);
-    mr_params_service_close(&n->service);
-    mr_rpc_loop_free(&n->loop);
 }
 
 static inline void rig_net_open(struct rig_net *n)
@@ -286,5 +289,8 @@ static inline void rig_net_close(struct rig_net *n)
     mr_flag_set(&n->stop, true);
     mr_rpc_loop_wake(n->loop);
     mr_thread_join(&n->thread);
+    mr_rpc_server_close(&n->server, 100 * MR_MS);
+    mr_params_service_close(&n->service);
+    mr_rpc_loop_free(&n->loop);
     (void)rmdir(n->dir);
 }

@@ -15,6 +15,7 @@ static struct mr_place here(void)
 static void assert_same(struct rig_ps *ps, uint32_t shards, const struct rig_plain *plain)
 {
     for (uint32_t s = 0; s < shards; s++) {
+        rig_ps_stop(&ps[s]);
         uint64_t first, count;
         mr_share_cut(plain->count, shards, s, &first, &count);
         assert_memory_equal(

@@ -36,6 +36,7 @@ static void results_are_those_of_shared_memory(void **state)
         else
             rig_plain_async(&plain, 8);
         for (uint32_t s = 0; s < 2; s++) {
+            rig_ps_stop(&ps[s]);
             uint64_t first, count;
             mr_share_cut(COUNT, 2, s, &first, &count);
             assert_memory_equal(
