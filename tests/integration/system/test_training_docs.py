@@ -55,7 +55,7 @@ class TrainingDocs(unittest.TestCase):
             self.assertIn('"TRAINING_DONE"', first)
             self.assertIn("cross_entropy", first)
             self.assertRegex(sessions, r'"reason": *"[^"]*(enough|cross_entropy)')
-            self.assertEqual(channels.count('"value_json"'), 5, channels)
+            self.assertEqual(channels.count('"value_json"'), 3, channels)
             self.assertRegex(queues, r'"dead": *1\b')
             self.assertRegex(queues, r"no picture")
             self.assertIn('"JOB_DONE"', model)
