@@ -424,7 +424,7 @@ static int score_part(
 {
     struct mr_error why = {0};
     struct mr_nn_net *net = NULL;
-    int err = mr_nn_net_new(f->model, batch, &net, &why);
+    int err = mr_nn_net_new_for_use(f->model, batch, &net, &why);
     for (; !err && at + batch <= end; at += batch) {
         struct mr_nn_batch b = {.x = f->validation.x + at * f->inputs};
         if (f->validation.index)

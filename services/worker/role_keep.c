@@ -54,8 +54,8 @@ int mr_exam_open(struct mr_role *r, const char *set, uint64_t examples_max, stru
     x->examples = mr_feed_rows(x->feed);
     if (examples_max) x->examples = MR_MIN(x->examples, examples_max);
     uint32_t rest = (uint32_t)(x->examples % EXAM_BATCH);
-    if (x->examples >= EXAM_BATCH) err = mr_nn_net_new(m, EXAM_BATCH, &x->net, e);
-    if (!err && rest) err = mr_nn_net_new(m, rest, &x->rest, e);
+    if (x->examples >= EXAM_BATCH) err = mr_nn_net_new_for_use(m, EXAM_BATCH, &x->net, e);
+    if (!err && rest) err = mr_nn_net_new_for_use(m, rest, &x->rest, e);
     if (err) return err;
     *out = MR_STEAL(x);
     return MR_OK;
