@@ -19,6 +19,7 @@ const mr_op_family *mr_op_families(uint32_t *count)
         mr_digits_ops,
         mr_nn_ops,
         mr_ml_fold_ops,
+        mr_ml_libsvm_ops,
         mr_ml_linear_ops,
         mr_ml_metrics_ops,
         mr_ml_search_ops,

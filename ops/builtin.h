@@ -24,6 +24,7 @@ const struct mr_op_desc *mr_array_encode_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_linalg_ops(uint32_t *count);
 const struct mr_op_desc *mr_array_create_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_fold_ops(uint32_t *count);
+const struct mr_op_desc *mr_ml_libsvm_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_linear_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_metrics_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_search_ops(uint32_t *count);

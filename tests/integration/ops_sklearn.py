@@ -3,6 +3,7 @@
 linear classifiers and metrics to 1e-12.
 
     ops_sklearn.py MR_OP_RUN"""
+import io
 import pathlib
 import sys
 import warnings
@@ -13,16 +14,18 @@ try:
     import numpy as np
     import scipy.stats
     import sklearn
-    from sklearn import metrics, model_selection, preprocessing
+    from sklearn import datasets, metrics, model_selection, preprocessing
     from sklearn.linear_model import SGDClassifier
 except ImportError as e:
     print(f"SKIPPED: {e}: scripts/install-deps.sh installs python3-sklearn for /usr/bin/python3")
     sys.exit(SKIP)
+from harness import data_dir  # noqa: E402
 from ops_numpy import Extent, Failed, Helper, extent, pack, unpack  # noqa: E402,F401
 
 warnings.filterwarnings("ignore")
 HELPER = None
 BAD, CASES = [], 0
+A9A = data_dir() and data_dir() / "libsvm" / "a9a"
 LOSSES = {"hinge": "hinge", "log": "log_loss", "squared_hinge": "squared_hinge", "modified_huber": "modified_huber",
           "squared_error": "squared_error", "perceptron": "perceptron"}
 
@@ -186,6 +189,34 @@ def test_settings_are_parameter_grids_and_samplers():
     refused("ml.search.random", [space, 13], "the lists have 12")
     refused("ml.search.random", [{"a": {"log_uniform": [0, 1]}}, 1], "both above 0")
     refused("ml.search.pick", [np.array([5]), 0, ["a"]], "number 5 of 1")
+
+
+def test_libsvm_files_are_svmlights():
+    text = b"# two classes\n-1 3:1 5:-2.5e-3\n+1 1:4  2:0 # note 7:1\r\n\n1.5 4:1e2\t6:.5\n-0"
+    for features in (None, 9):
+        for kind, dtype in (("f32", "f4"), ("f64", "f8")):
+            x, y = datasets.load_svmlight_file(io.BytesIO(text), n_features=features, zero_based=False)
+            got = HELPER.call("ml.libsvm", text, features, kind)
+            expect(f"libsvm {features} {kind}", np.array_equal(got["x"], x.toarray().astype(dtype)) and got["x"].dtype == dtype
+                   and np.array_equal(got["y"], y))
+    for bad, words in ((b"1 0:1", "line 1: expected index:value"), (b"1 1:1\n1 2:1 2:1", "line 2: indices must ascend"), (b"", "no rows"),
+                       (b"a 1:1", "line 1: expected a label"), (b"1 1:nan", "index:value"), (b"1 1", "index:value"),
+                       (b"1 1:", "index:value"), (b"1 1:0x1", "index:value"), (b"1 99999999:1", "index:value")):
+        refused("ml.libsvm", [bad], words)
+    refused("ml.libsvm", [text, 3], "expected 6 to")
+
+
+def test_the_census_is_learnt_alike():
+    if not A9A or not A9A.exists():
+        print("SKIPPED: the file libsvm/a9a is not here")
+        return
+    got = HELPER.call("ml.libsvm", A9A.read_bytes(), 123)
+    x, y = datasets.load_svmlight_file(str(A9A), n_features=123)
+    expect("a9a: x", np.array_equal(got["x"], x.toarray()))
+    expect("a9a: y", np.array_equal(got["y"], y))
+    for loss, penalty in (("log", "l1"), ("hinge", "l2")):
+        compare_sgd(f"a9a {loss} {penalty}", x.toarray(), y, {"loss": loss, "penalty": penalty, "alpha": 1e-5, "epochs": 5},
+                    loss=LOSSES[loss], penalty=penalty, alpha=1e-5, max_iter=5, random_state=0)
 
 
 def main():
