@@ -239,6 +239,8 @@ static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, str
         mr_clock_sleep(OPEN_PAUSE);
     }
     if (!err) return MR_OK;
+    if (err == MR_ENOENT)
+        return mr_fail(e, MR_ETIMEOUT, "shard %u of \"%s\" is not served yet", index, p->session);
     if (!*s->address || (s->is_near && err != MR_EAWAY && err != MR_EPERM)) {
         if (s->is_near) return err;
         return mr_fail(
@@ -447,7 +449,6 @@ int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct 
 
 static void shard_push(struct mr_params *p, struct shard *s, uint64_t step, uint32_t examples)
 {
-    if (!s->count) return; /* nothing of a short vector */
     s->serial = s->serial == UINT32_MAX ? 1 : s->serial + 1;
     s->under_way[p->buffer] = s->serial;
     if (!s->remote) {

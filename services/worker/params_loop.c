@@ -8,9 +8,11 @@
 
 #include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HELD_MAX MR_TRAIN_WORKERS_MAX
-#define EACH_MAX 16u /* gradients of one pass */
+#define EACH_MAX 16u  /* gradients of one pass */
+#define THREADS_MAX 4 /* of one update; memory is the limit soon */
 
 struct job { /* what the threads of a team share */
     struct mr_update *u;
@@ -51,6 +53,13 @@ static void slots_fill(struct mr_update *u, const float *const *slots)
     }
 }
 
+/* Workers wait for a synchronous update, so that their processors are free for it. */
+static uint32_t threads_of(enum mr_update_rule rule)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    return rule == MR_UPDATE_SYNC && cores > 1 ? (uint32_t)MR_MIN(cores, THREADS_MAX) : 1;
+}
+
 int mr_update_open(const struct mr_update_options *o, struct mr_update **out, struct mr_error *e)
 {
     if (o->rule == MR_UPDATE_SYNC && (!o->aggregate || o->aggregate > MR_TRAIN_WORKERS_MAX))
@@ -69,7 +78,7 @@ int mr_update_open(const struct mr_update_options *o, struct mr_update **out, st
     slots_fill(u, o->slots);
     u->held = mr_alloc_array(HELD_MAX, sizeof *u->held);
     u->grads = mr_alloc_array(HELD_MAX, sizeof *u->grads);
-    u->team = mr_team_new(o->threads ? o->threads : 1);
+    u->team = mr_team_new(o->threads ? o->threads : threads_of(o->rule));
     *out = u;
     return MR_OK;
 }

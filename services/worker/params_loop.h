@@ -29,7 +29,7 @@ struct mr_update_options {
     enum mr_update_rule rule;
     uint32_t aggregate;        /* sync: replicas_to_aggregate, at least 1 */
     const float *const *slots; /* of this shard, to begin with; NULL: zeros. Copied */
-    uint32_t threads;          /* that may share an update, this one included; 0: 1 */
+    uint32_t threads; /* that may share an update, this one included; 0: as the rule wants */
 };
 
 struct mr_update_counts {

@@ -72,15 +72,16 @@ static int gradient_send(
 {
     struct mr_buf b;
     mr_buf_init(&b, MR_CHUNK_BYTES + 4096);
-    uint64_t bytes = r->o.count * sizeof(float);
+    uint64_t bytes = r->o.count * sizeof(float), at = 0;
     int err = MR_OK;
-    for (uint64_t at = 0; at < bytes && !err; at += MR_CHUNK_BYTES) {
+    do { /* one message at least: a short vector leaves late shards empty */
         mr_buf_clear(&b);
         if (!at) head_add(r, j, &b);
         size_t n = (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
         mr_wire_add_bytes(&b, 10, mr_str_of((const char *)j->grad + at, n));
         err = mr_rpc_stream_send(stream, mr_buf_str(&b));
-    }
+        at += n;
+    } while (at < bytes && !err);
     mr_buf_fini(&b);
     if (!err) err = mr_rpc_stream_half_close(stream);
     return err;

@@ -71,6 +71,7 @@ struct mr_shard {
     struct client *clients; /* readers_max */
     struct mr_list posted;  /* struct mr_remote_push */
     uint64_t posted_bytes;
+    bool posted_first;
     bool is_closed;
 };
 
@@ -532,24 +533,37 @@ static bool take_from(struct mr_shard *s, uint32_t slot, struct mr_push *out)
     return true;
 }
 
+static bool take_near(struct mr_shard *s, struct mr_push *out)
+{
+    for (uint32_t i = 0; i < s->readers_max; i++) {
+        uint32_t slot = (s->cursor + i) % s->readers_max;
+        if (!take_from(s, slot, out)) continue;
+        s->cursor = slot + 1;
+        return true;
+    }
+    return false;
+}
+
+static bool take_posted(struct mr_shard *s, struct mr_push *out)
+{
+    struct mr_list *node = mr_list_pop_head(&s->posted);
+    if (!node) return false;
+    struct mr_remote_push *p = MR_LIST_ITEM(node, struct mr_remote_push, node);
+    s->posted_bytes -= s->count * sizeof(float);
+    *out = p->push;
+    out->remote = p;
+    out->grad = p->grad;
+    return true;
+}
+
+/* Those of this node and those of others take turns, so that neither waits for ever. */
 static bool take_any(struct mr_shard *s, struct mr_push *out)
 {
-    bool found = false;
     mr_monitor_enter(s->lock);
-    for (uint32_t i = 0; i < s->readers_max && !found; i++) {
-        uint32_t slot = (s->cursor + i) % s->readers_max;
-        found = take_from(s, slot, out);
-        if (found) s->cursor = slot + 1;
-    }
-    struct mr_list *node = found ? NULL : mr_list_pop_head(&s->posted);
-    if (node) {
-        struct mr_remote_push *p = MR_LIST_ITEM(node, struct mr_remote_push, node);
-        s->posted_bytes -= s->count * sizeof(float);
-        *out = p->push;
-        out->remote = p;
-        out->grad = p->grad;
-        found = true;
-    }
+    bool found = s->posted_first && take_posted(s, out);
+    if (!found) found = take_near(s, out);
+    if (!found) found = take_posted(s, out);
+    if (found) s->posted_first = !out->remote;
     mr_monitor_leave(s->lock);
     return found;
 }

@@ -312,6 +312,16 @@ void mr_share_close(void)
     share.is_open = false;
 }
 
+void mr_share_unlink(void)
+{
+    pthread_mutex_lock(&share.lock);
+    if (share.is_open) {
+        (void)unlink(share.path);
+        (void)rmdir(share.dir);
+    }
+    pthread_mutex_unlock(&share.lock);
+}
+
 int mr_share_host_add(struct mr_share_host *h, struct mr_error *e)
 {
     pthread_mutex_lock(&share.lock);

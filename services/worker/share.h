@@ -38,9 +38,10 @@ const char *mr_share_secret(void); /* NULL: none */
 
 /* The path of this process's socket, for Join; opened at the first call. Lent for ever. */
 int mr_share_socket(const char **path, struct mr_error *e);
-/* Closes the socket and its thread: for tests, and for a process that ends in order. No shard and
- * no group is open any more. */
+/* Closes the socket and its thread. No shard and no group is open any more. */
 void mr_share_close(void);
+/* For a process that leaves while roles may still be inside: removes the socket's file alone. */
+void mr_share_unlink(void);
 
 /* Which numbers of a vector of `count` stand on part `part` of `parts`: the same cut for shards
  * and for slices of an all-reduce. Late parts of a short vector may be empty. */

@@ -267,6 +267,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     for (uint32_t i = 0; i < sh->executors_count; i++)
         mr_executor_stop(&sh->executors[i]);
     mr_executor_stop(&sh->here);
+    mr_share_close();
     mr_fetcher_stop(&sh->fetcher);
     if (sh->channel) mr_worker_link_close(sh);
     if (sh->channel) mr_rpc_channel_close(&sh->channel);
@@ -367,6 +368,8 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         for (size_t i = 0; i < n; i++)
             take_item(sh, &batch[i]);
         watch(sh);
-        if (sh->end_at <= sh->now || (sh->ending && !sh->call)) return sh->exit_code;
+        if (sh->end_at <= sh->now || (sh->ending && !sh->call)) break;
     }
+    mr_share_unlink(); /* who calls us may leave without a close */
+    return sh->exit_code;
 }

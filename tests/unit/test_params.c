@@ -59,34 +59,46 @@ static void asynchronous_updates_are_those_of_one_after_another(void **state)
     async_updates(1, 3);
 }
 
+static void sync_updates(uint32_t shards, uint64_t count)
+{
+    struct rig_plain plain;
+    rig_plain_init(&plain, SGD, count, count);
+    struct rig_ps ps[4];
+    struct mr_place places[4];
+    for (uint32_t s = 0; s < shards; s++) {
+        rig_ps_open(&ps[s], &plain, s, shards, MR_UPDATE_SYNC, 3, 0);
+        rig_ps_start(&ps[s]);
+        places[s] = here();
+    }
+    struct rig_worker w[3];
+    for (uint32_t i = 0; i < 3; i++)
+        w[i] = (struct rig_worker){.places = places,
+            .shards = shards,
+            .index = i,
+            .count = count,
+            .steps = 12,
+            .is_sync = true};
+    rig_workers_run(w, 3);
+    rig_plain_sync(&plain, 3, 12);
+    assert_same(ps, shards, &plain);
+    for (uint32_t s = 0; s < shards; s++) {
+        assert_int_equal(mr_shard_version(ps[s].shard), 12);
+        rig_ps_close(&ps[s]);
+    }
+    rig_plain_fini(&plain);
+}
+
 static void synchronous_updates_are_means_in_order_of_worker(void **state)
 {
     (void)state;
-    for (uint32_t shards = 1; shards <= 2; shards++) {
-        struct rig_plain plain;
-        rig_plain_init(&plain, SGD, COUNT, COUNT);
-        struct rig_ps ps[2];
-        struct mr_place places[2];
-        for (uint32_t s = 0; s < shards; s++) {
-            rig_ps_open(&ps[s], &plain, s, shards, MR_UPDATE_SYNC, 3, 1);
-            rig_ps_start(&ps[s]);
-            places[s] = here();
-        }
-        struct rig_worker w[3];
-        for (uint32_t i = 0; i < 3; i++)
-            w[i] = (struct rig_worker){.places = places,
-                .shards = shards,
-                .index = i,
-                .count = COUNT,
-                .steps = 12,
-                .is_sync = true};
-        rig_workers_run(w, 3);
-        rig_plain_sync(&plain, 3, 12);
-        assert_same(ps, shards, &plain);
-        for (uint32_t s = 0; s < shards; s++)
-            rig_ps_close(&ps[s]);
-        rig_plain_fini(&plain);
-    }
+    sync_updates(1, COUNT);
+    sync_updates(2, COUNT);
+}
+
+static void shards_of_a_short_vector_may_be_empty(void **state)
+{
+    (void)state;
+    sync_updates(4, 1500);
 }
 
 static void push(struct mr_params *p, uint64_t step)
@@ -288,6 +300,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asynchronous_updates_are_those_of_one_after_another),
         cmocka_unit_test(synchronous_updates_are_means_in_order_of_worker),
+        cmocka_unit_test(shards_of_a_short_vector_may_be_empty),
         cmocka_unit_test(what_is_stale_lost_or_repeated_is_counted_and_dropped),
         cmocka_unit_test(fewer_live_workers_are_enough),
         cmocka_unit_test(a_view_stays_as_it_is_while_others_are_published),
