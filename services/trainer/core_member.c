@@ -58,7 +58,8 @@ static void answer_join(struct mr_trainer *t, struct session *s, struct member *
     x->role = m->role;
     x->index = m->index;
     x->told = tr_told(s, m);
-    bool is_durable = m->state == MR_MEMBER_HERE && m->incarnation <= s->said.incarnations;
+    bool is_durable =
+        m->join.is_member && m->state == MR_MEMBER_HERE && m->incarnation <= s->said.incarnations;
     x->joined.incarnation = is_durable ? m->incarnation : 0;
     x->joined.formed = formed;
     x->joined.resume_steps = m->before.steps + m->now.steps;
@@ -291,12 +292,14 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
     if (m->join.ticket) answer_join(t, s, m, false);
     m->join.ticket = ev->ticket;
     m->join.until = mr_time_after(t->now, ev->wait);
+    bool same = mr_str_eq(task, j->task);
+    m->join.is_member = same;
     if (tr_is_over(s->state)) {
         answer_join(t, s, m, true);
         return;
     }
     if (s->phase == MR_TRAINING_EXIT) return; /* it hears so in its turn */
-    bool same = mr_str_eq(task, j->task);
+    m->join.is_member = true;
     if (m->state == MR_MEMBER_FINISHED) m->state = MR_MEMBER_LOST; /* of a foreign framework */
     if (m->state == MR_MEMBER_HERE && !same) lose(t, s, m, "was replaced");
     m->heard = t->now;

@@ -39,6 +39,7 @@ struct member {
     struct {
         uint64_t ticket;
         mr_time until;
+        bool is_member; /* it is the one that has the place; else it only hears that it may end */
     } join;
     uint32_t task_bytes, address_bytes, node_bytes, socket_bytes;
     char task[MR_TRAINING_TASK_BYTES_MAX];

@@ -10,6 +10,7 @@
 #include "rpc/metrics.h"
 #include "services/trainer/channels.h"
 #include "services/trainer/queues.h"
+#include "services/trainer/trainings.h"
 #include "store/meta/keys.h"
 
 #include <inttypes.h>
@@ -24,7 +25,8 @@
 #define DRAIN_TIME (5 * MR_SECOND)
 
 /* In the order in which they are opened: a later one may use an earlier one. */
-static const struct mr_trainer_part *const parts[] = {&mr_channels_part, &mr_queues_part};
+static const struct mr_trainer_part *const parts[] = {
+    &mr_channels_part, &mr_queues_part, &mr_trainings_part};
 
 struct item {
     void (*run)(void *p);

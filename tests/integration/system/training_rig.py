@@ -111,7 +111,7 @@ class Role(threading.Thread):
     def over(self):
         return self.cancelled or self.dead or self.worker.closing
 
-    def done_what(self, phase, generation):
+    def done_what(self, phase):
         """Fields of a report of somebody who has done what the phase asks."""
         keeper = self.role == SCORER or (self.role == WORKER and self.index == 0 and not self.worker.has_scorer)
         if phase == HALT and self.role == WORKER:
@@ -125,12 +125,12 @@ class Role(threading.Thread):
         extra, restore = {}, 0
         while r and not self.over():
             generation, phase, restore = r.generation, r.phase, r.restore_epoch
-            incarnation = self.joined[-1].incarnation
-            if not self.phases or self.phases[-1] != phase:
+            if phase and (not self.phases or self.phases[-1] != phase):
                 self.phases.append(phase)
             if phase == EXIT:
                 return True
-            extra = self.done_what(phase, generation)
+            incarnation = self.joined[-1].incarnation
+            extra = self.done_what(phase)
             self.steps += 1
             if self.role == PS:
                 self.version += 1
@@ -353,6 +353,8 @@ class Rig:
         try:
             c.request("GET", f"/v1/trainings/{session}/events", headers=headers)
             r = c.getresponse()
+            if r.status == 204:  # nothing is left to tell: an EventSource would not come again
+                return
             if r.status != 200:
                 raise HttpError(r.status, r.read().decode(errors="replace"))
             event_id, data = None, []
