@@ -10,6 +10,7 @@
 #include "rpc/sync.h"
 #include "rpc/wire.h"
 #include "services/worker/params_parts.h"
+#include "services/worker/params_wire.h"
 
 #include <inttypes.h>
 
@@ -205,21 +206,18 @@ struct incoming {
 
 static int chunk_take(struct incoming *in, struct mr_str bytes, struct mr_error *e)
 {
-    struct mr_wire_reader w = mr_wire_read(bytes);
-    struct mr_wire_field f;
-    int err;
-    while (!(err = mr_wire_next(&w, &f))) {
-        if (f.number == 1 && f.type == MR_WIRE_VARINT) in->version = f.value;
-        if (f.number == 3 && f.type == MR_WIRE_VARINT && f.value * sizeof(float) != in->bytes)
-            return mr_fail(e, MR_EABORTED, "the shard has %" PRIu64 " numbers, not %" PRIu64,
-                f.value, in->bytes / sizeof(float));
-        if (f.number != 4 || f.type != MR_WIRE_BYTES) continue;
-        if (f.bytes.n > in->bytes - in->at)
-            return mr_fail(e, MR_EFORMAT, "a shard sent more than it has");
-        if (f.bytes.n) memcpy((char *)in->to + in->at, f.bytes.p, f.bytes.n);
-        in->at += f.bytes.n;
-    }
-    return err == MR_ENOENT ? MR_OK : mr_fail(e, MR_EFORMAT, "a malformed ParameterChunk");
+    struct mr_parameter_chunk c;
+    int err = mr_parameter_chunk_read(bytes, &c, e);
+    if (err) return err;
+    if (c.has_version) in->version = c.version;
+    if (c.has_count && c.count != in->bytes / sizeof(float))
+        return mr_fail(e, MR_EABORTED, "the shard has %" PRIu64 " numbers, not %" PRIu64, c.count,
+            in->bytes / sizeof(float));
+    if (c.data.n > in->bytes - in->at)
+        return mr_fail(e, MR_EFORMAT, "a shard sent more than it has");
+    if (c.data.n) memcpy((char *)in->to + in->at, c.data.p, c.data.n);
+    in->at += c.data.n;
+    return MR_OK;
 }
 
 /* What has begun to come is waited for: half a vector is of no use. */

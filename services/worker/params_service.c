@@ -10,12 +10,12 @@
 #include "rpc/pb.h"
 #include "rpc/wire.h"
 #include "services/worker/params_parts.h"
+#include "services/worker/params_wire.h"
 #include "services/worker/ring_service.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdatomic.h>
-#include <stdio.h>
 
 #define WAIT_MAX_S 60.0
 
@@ -204,49 +204,25 @@ static void pull_done(struct mr_rpc_call *call, const struct mr_rpc_status *stat
 
 /* ---- push -------------------------------------------------------------------------------------*/
 
-struct chunk {
-    char session[MR_SESSION_MAX];
-    uint64_t number[10]; /* by field */
-    struct mr_str data;
-};
-
-/* Without a copy of the data, which may be a megabyte. */
-static int chunk_read(struct mr_str bytes, struct chunk *out, struct mr_error *e)
+static int gradient_begin(struct gradient *g, struct mr_rpc_call *call,
+    const struct mr_gradient_chunk *c, struct mr_error *e)
 {
-    *out = (struct chunk){0};
-    struct mr_wire_reader r = mr_wire_read(bytes);
-    struct mr_wire_field f;
-    int err;
-    while (!(err = mr_wire_next(&r, &f))) {
-        if (f.number == 1 && f.type == MR_WIRE_BYTES && f.bytes.n < sizeof out->session)
-            (void)snprintf(out->session, sizeof out->session, "%.*s", MR_STR_ARG(f.bytes));
-        else if (f.number == 10 && f.type == MR_WIRE_BYTES)
-            out->data = f.bytes;
-        else if (f.number < MR_ARRAY_LEN(out->number) && f.type == MR_WIRE_VARINT)
-            out->number[f.number] = f.value;
-    }
-    return err == MR_ENOENT ? MR_OK : mr_fail(e, MR_EFORMAT, "a malformed GradientChunk");
-}
-
-static int gradient_begin(
-    struct gradient *g, struct mr_rpc_call *call, const struct chunk *c, struct mr_error *e)
-{
-    int err = find(c->session, (uint32_t)c->number[2], &g->shard, e);
+    int err = find(c->session, c->shard, &g->shard, e);
     if (err) return err;
     uint64_t count = mr_shard_count(g->shard);
-    if (c->number[8] != count)
+    if (c->count != count)
         return mr_fail(e, MR_EINVAL, "field \"count\" is %" PRIu64 ": the shard has %" PRIu64,
-            c->number[8], count);
+            c->count, count);
     g->bytes = count * sizeof(float);
     g->push = mr_alloc(sizeof *g->push);
     g->push->grad = mr_alloc_aligned(g->bytes + 64, 64);
     g->push->call = mr_rpc_call_id_of(call).v;
-    g->push->push = (struct mr_push){.worker = (uint32_t)c->number[3],
-        .incarnation = c->number[4],
-        .step = c->number[5],
-        .base_version = c->number[6],
-        .restore_epoch = (uint32_t)c->number[7],
-        .examples = (uint32_t)c->number[9]};
+    g->push->push = (struct mr_push){.worker = c->worker,
+        .incarnation = c->incarnation,
+        .step = c->step,
+        .base_version = c->base_version,
+        .restore_epoch = c->restore_epoch,
+        .examples = c->examples};
     return MR_OK;
 }
 
@@ -261,8 +237,8 @@ static void push_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct gradient *g = mr_rpc_call_context(call);
     struct mr_error e = {0};
-    struct chunk c;
-    int err = chunk_read(mr_rpc_message_str(m), &c, &e);
+    struct mr_gradient_chunk c;
+    int err = mr_gradient_chunk_read(mr_rpc_message_str(m), &c, &e);
     if (!err && !g->shard) err = gradient_begin(g, call, &c, &e);
     if (!err && (!g->push || c.data.n > g->bytes - g->at))
         err = mr_fail(&e, MR_EINVAL, "more data than %" PRIu64 " bytes", g->bytes);

@@ -108,7 +108,7 @@ static struct mr_ring_block *block_find(struct mr_ring_inbox *in, uint64_t step,
     return NULL;
 }
 
-static int piece_add(struct mr_ring_inbox *in, const struct mr_ring_piece *p, struct mr_error *e)
+static int piece_add(struct mr_ring_inbox *in, const struct mr_ring_message *p, struct mr_error *e)
 {
     if (in->is_closed) return mr_fail(e, MR_EABORTED, "the rank closed");
     struct mr_ring_block *b = block_find(in, p->step, p->round);
@@ -132,7 +132,7 @@ static int piece_add(struct mr_ring_inbox *in, const struct mr_ring_piece *p, st
     return MR_OK;
 }
 
-int mr_ring_inbox_add(struct mr_ring_inbox *in, const struct mr_ring_piece *p, struct mr_error *e)
+int mr_ring_inbox_add(struct mr_ring_inbox *in, const struct mr_ring_message *p, struct mr_error *e)
 {
     mr_monitor_enter(in->lock);
     int err = piece_add(in, p, e);

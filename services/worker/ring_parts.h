@@ -4,6 +4,7 @@
 
 #include "base/list.h"
 #include "host/monitor.h"
+#include "services/worker/params_wire.h"
 #include "services/worker/share_parts.h"
 
 #define MR_RING_PROBE UINT32_MAX /* round of a message that only asks whether the rank is there */
@@ -34,12 +35,8 @@ struct mr_ring_inbox *mr_ring_inbox_get(const char *session, uint32_t rank_from,
     uint32_t generation, struct mr_error *e); /* NULL, and why */
 void mr_ring_inbox_put(struct mr_ring_inbox **in);
 
-struct mr_ring_piece { /* of a block, as a message brings it */
-    uint64_t step;
-    uint32_t round;
-    uint64_t count;
-    struct mr_str data;
-};
-int mr_ring_inbox_add(struct mr_ring_inbox *in, const struct mr_ring_piece *p, struct mr_error *e);
+/* `p` brings a block, or a piece of one. */
+int mr_ring_inbox_add(
+    struct mr_ring_inbox *in, const struct mr_ring_message *p, struct mr_error *e);
 /* The whole block of that step and round: free it with mr_release. NULL: not there yet. */
 struct mr_ring_block *mr_ring_inbox_take(struct mr_ring_inbox *in, uint64_t step, uint32_t round);

@@ -4,10 +4,7 @@
 #include "base/alloc.h"
 #include "millrace/v1/parameters.pb-c.h"
 #include "rpc/pb.h"
-#include "rpc/wire.h"
 #include "services/worker/ring_parts.h"
-
-#include <stdio.h>
 
 struct exchange {
     struct mr_list node; /* of all open ones; the network thread's */
@@ -17,35 +14,6 @@ struct exchange {
 };
 
 static struct mr_list exchanges;
-
-struct head {
-    char session[MR_SESSION_MAX];
-    uint32_t rank_from, generation;
-    struct mr_ring_piece piece;
-};
-
-static int block_read(struct mr_str bytes, struct head *out, struct mr_error *e)
-{
-    *out = (struct head){0};
-    uint64_t number[7] = {0};
-    struct mr_wire_reader r = mr_wire_read(bytes);
-    struct mr_wire_field f;
-    int err;
-    while (!(err = mr_wire_next(&r, &f))) {
-        if (f.number == 1 && f.type == MR_WIRE_BYTES && f.bytes.n < sizeof out->session)
-            (void)snprintf(out->session, sizeof out->session, "%.*s", MR_STR_ARG(f.bytes));
-        else if (f.number == 7 && f.type == MR_WIRE_BYTES)
-            out->piece.data = f.bytes;
-        else if (f.number < MR_ARRAY_LEN(number) && f.type == MR_WIRE_VARINT)
-            number[f.number] = f.value;
-    }
-    out->rank_from = (uint32_t)number[2];
-    out->generation = (uint32_t)number[3];
-    out->piece.step = number[4];
-    out->piece.round = (uint32_t)number[5];
-    out->piece.count = number[6];
-    return err == MR_ENOENT ? MR_OK : mr_fail(e, MR_EFORMAT, "a malformed RingBlock");
-}
 
 static void end(struct exchange *x, const struct mr_error *e)
 {
@@ -67,13 +35,13 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct exchange *x = mr_rpc_call_context(call);
     struct mr_error e = {0};
-    struct head h;
-    int err = block_read(mr_rpc_message_str(m), &h, &e);
+    struct mr_ring_message h;
+    int err = mr_ring_message_read(mr_rpc_message_str(m), &h, &e);
     if (!err && !x->inbox) {
         x->inbox = mr_ring_inbox_get(h.session, h.rank_from, h.generation, &e);
         err = e.code;
     }
-    if (!err && h.piece.round != MR_RING_PROBE) err = mr_ring_inbox_add(x->inbox, &h.piece, &e);
+    if (!err && h.round != MR_RING_PROBE) err = mr_ring_inbox_add(x->inbox, &h, &e);
     if (err) end(x, &e);
 }
 

@@ -27,7 +27,7 @@ struct mr_item { /* in the network thread's inbox */
 
 struct mr_worker_options {
     const char *scheduler;
-    const char *trainer; /* NULL: none */
+    const char *trainer;      /* NULL: none */
     const char *store_socket; /* NULL: none */
     const char *store_address;
     const char *name;
@@ -87,7 +87,7 @@ struct mr_worker_shell {
 
     struct mr_rpc_server *server;
     struct mr_params_service *params; /* of training roles in this process */
-    char *address; /* of it, for others; NULL: none */
+    char *address;                    /* of it, for others; NULL: none */
     struct mr_stats *stats;
     struct mr_counter *tasks_done, *tasks_failed, *strands, *fetches, *reconnects;
     struct mr_gauge *memory;
