@@ -14,6 +14,8 @@ int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, stru
         err = mr_queue_feed_batch(t->queue, deadline, &t->batch, e);
     else
         mr_feed_batch(t->feed, step, &t->batch);
+    /* Each worker's Dropout draws its own. */
+    if (!err) t->batch.step = t->batch.step * t->r.plan.workers + t->r.index;
     t->r.post.counters.feed_s += mr_role_lap(&t->lap);
     t->has_batch = !err;
     return err;
