@@ -90,7 +90,7 @@ sim_all() {
   local share=$(((sim + jobs - 1) / jobs)) first i pids=()
   first=${SEED:-$(date +%s)000}
   cmake --preset release -DMR_TESTS=ON >/dev/null
-  cmake --build --preset release -j "$jobs" --target sim | tail -n 1
+  cmake --build --preset release -j "$jobs" --target sim sim_trainer | tail -n 1
   for ((i = 0; i < jobs; i++)); do
     build/release/bin/sim --quiet --start $((first + i * share)) --seeds "$share" >"$out/sim-$i.txt" 2>&1 &
     pids+=($!)
@@ -99,6 +99,9 @@ sim_all() {
     wait "${pids[i]}" || failed+=("sim: see $out/sim-$i.txt")
     tail -n 3 "$out/sim-$i.txt"
   done
+  build/release/bin/sim_trainer --start "$first" --seeds $((sim * 10)) >"$out/sim-trainer.txt" 2>&1 ||
+    failed+=("sim_trainer: see $out/sim-trainer.txt")
+  tail -n 1 "$out/sim-trainer.txt"
 }
 
 # Each build for half of the time, in runs of a minute, so that a finding has a short history.

@@ -113,7 +113,7 @@ static void joins_turn(struct mr_trainer *t, struct session *s, struct member *m
 {
     if (!m->join.ticket) return;
     bool exits = s->said.phase == MR_TRAINING_EXIT && s->phase == MR_TRAINING_EXIT;
-    if (exits || may_enter(s, m))
+    if (exits || (m->join.is_member && may_enter(s, m)))
         answer_join(t, s, m, true);
     else if (m->join.until <= t->now)
         answer_join(t, s, m, false);
@@ -295,7 +295,7 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
     bool same = mr_str_eq(task, j->task);
     m->join.is_member = same;
     if (tr_is_over(s->state)) {
-        answer_join(t, s, m, true);
+        answer_join(t, s, m, tr_is_over(s->said.state));
         return;
     }
     if (s->phase == MR_TRAINING_EXIT) return; /* it hears so in its turn */

@@ -26,7 +26,7 @@ BANNED = r"\b(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|rand|srand|time|lo
 MAY_BANNED = {  # file: words it may use, and why
     "lib/base/alloc.c": {"calloc", "realloc"},  # the one door to the heap
 }
-PURE = ["mr_scheduler_core", "mr_worker_core", "mr_objectstore_core", "mr_graph"]
+PURE = ["mr_scheduler_core", "mr_worker_core", "mr_objectstore_core", "mr_trainer_core", "mr_graph"]
 IMPURE = re.compile(
     r"^(open|openat|read|write|pread|pwrite|socket|connect|accept|bind|listen|send|recv|sendmsg|recvmsg|poll|epoll_\w+|select|"
     r"clock_gettime|gettimeofday|time|nanosleep|usleep|sleep|pthread_\w+|getenv|secure_getenv|random|rand|getrandom|fopen|fread|fwrite|"
