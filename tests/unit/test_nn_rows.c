@@ -92,6 +92,28 @@ static void any_number_of_rows_is_the_rows_one_by_one(void **state)
     rig_close(&one);
 }
 
+/* Rows of a partition start where they start; parameters of a shard as well. */
+static void examples_and_parameters_may_lie_anywhere(void **state)
+{
+    (void)state;
+    struct rig g = rig_open(16);
+    float *want = mr_alloc_array(MANY * OUT, sizeof(float));
+    float *got = mr_alloc_array(MANY * OUT, sizeof(float));
+    float *x = mr_alloc_aligned((MANY * IN + 1) * sizeof(float), 64);
+    float *params = mr_alloc_aligned((g.model->count + 3) * sizeof(float), 64);
+    memcpy(x + 1, g.x, MANY * IN * sizeof *x);
+    memcpy(params + 3, g.params, g.model->count * sizeof *params);
+    assert_int_equal(mr_nn_rows_predict(g.rows, g.params, g.x, MANY, want, NULL), MR_OK);
+    assert_int_equal(mr_nn_rows_predict(g.rows, params + 3, x + 1, MANY, got, NULL), MR_OK);
+    for (int i = 0; i < MANY * OUT; i++)
+        assert_true(fabsf(got[i] - want[i]) < 1e-6f);
+    mr_release(want);
+    mr_release(got);
+    mr_release(x);
+    mr_release(params);
+    rig_close(&g);
+}
+
 static void scores_count_every_label_of_every_row(void **state)
 {
     (void)state;
@@ -119,6 +141,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_net_for_use_says_what_one_that_learns_says),
         cmocka_unit_test(any_number_of_rows_is_the_rows_one_by_one),
+        cmocka_unit_test(examples_and_parameters_may_lie_anywhere),
         cmocka_unit_test(scores_count_every_label_of_every_row),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
