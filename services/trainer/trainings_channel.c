@@ -14,13 +14,17 @@ struct followed {
     struct mr_trainings *tr;
     struct mr_follower *follower;
     char *name;
+    bool has_begun; /* before: the core may name a time, which no entry has */
 };
 
 static void on_entry(void *ctx, int err, const struct mr_channel_entry *entry)
 {
     struct followed *f = ctx;
+    bool has_begun = f->has_begun;
+    f->has_begun = true;
     if (!entry) {
-        mr_log(MR_WARN, "channel.gap", "channel=\"%s\" error=%s", f->name, mr_err_name(err));
+        mr_log(has_begun ? MR_WARN : MR_DEBUG, "channel.gap", "channel=\"%s\" error=%s", f->name,
+            mr_err_name(err));
         return;
     }
     mr_counter_add(f->tr->entries, 1);
