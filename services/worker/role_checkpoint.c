@@ -25,6 +25,7 @@ struct mr_checkpointer {
     struct mr_role *role; /* its agent and texts; the rest is the role's thread's own */
     uint32_t shard;
     uint32_t keep;
+    bool waits;
     struct mr_role_store store; /* with a link of this thread */
     struct mr_inbox *inbox;
     struct mr_thread *thread;
@@ -89,6 +90,7 @@ struct mr_checkpointer *mr_checkpointer_start(struct mr_role *r, uint32_t shard)
     c->role = r;
     c->shard = shard;
     c->keep = MR_MIN(r->plan.checkpoint_keep, (uint32_t)KEPT_MAX - 2);
+    c->waits = (r->plan.rule == MR_ROLE_ALLREDUCE ? r->plan.workers : r->plan.servers) > 1;
     c->store = r->store;
     c->store.call = NULL;
     c->store.link = mr_role_link_open(r->env->store_address, r->env->bearer);
@@ -115,14 +117,22 @@ uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version)
     return every && r->env->store ? (version / every + 1) * every : 0;
 }
 
+/* The one before may still be on its way to the disk. One shard alone passes this one over; of
+ * several each would pass over another, and none be complete: so they wait. */
+static bool may_cut(struct mr_checkpointer *c, uint64_t version)
+{
+    while (mr_flag_is_set(&c->busy) && c->waits && !mr_role_should_stop(c->role))
+        mr_clock_sleep(MR_MS);
+    if (!mr_flag_is_set(&c->busy)) return true;
+    mr_log(
+        MR_DEBUG, "checkpoint.skipped", "session=%s version=%" PRIu64, c->role->session, version);
+    return false;
+}
+
 void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const float *params,
     float *const *slots, uint64_t count)
 {
-    if (mr_flag_is_set(&c->busy)) {
-        mr_log(MR_WARN, "checkpoint.skipped", "session=%s version=%" PRIu64, c->role->session,
-            version); /* the one before is still being written */
-        return;
-    }
+    if (!may_cut(c, version)) return;
     uint32_t rows = 1 + mr_nn_optim_slots(&c->role->plan.optim);
     const uint64_t shape[2] = {rows, count};
     struct cut cut = {.version = version};

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
+#include "host/log.h"
 #include "millrace/v1/queues.pb-c.h"
 #include "ops/call.h"
 #include "store/object/collection.h"
@@ -92,6 +93,7 @@ static int put(struct mr_op_call *call, struct mr_role_link *link, Millrace__V1_
 {
     const struct mr_role_stop stop = {is_cancelled, call};
     q->wait_s = PUT_WAIT_S;
+    bool said = false;
     for (;;) {
         int err = mr_role_call(
             link, "/millrace.v1.Queues/Put", &q->base, CALL_TIMEOUT, stop, NULL, NULL, NULL, e);
@@ -100,6 +102,10 @@ static int put(struct mr_op_call *call, struct mr_role_link *link, Millrace__V1_
             if (!err) continue;
         }
         if (!err || !mr_role_may_retry(err)) return err;
+        if (err != MR_ELIMIT && !said)
+            mr_log(MR_WARN, "queue.put_waits", "queue=\"%s\" item=%s why=\"%s\"", q->queue,
+                q->item_id, e->text);
+        said = said || err != MR_ELIMIT;
         if (call->does->wait(call, err == MR_ELIMIT ? MR_MS : RETRY)) return MR_ECANCELED;
     }
 }
