@@ -73,7 +73,9 @@ struct plan {
     bool has_graph_job, has_roles_job, cancelled;
     uint32_t attempts[MEMBERS];
     uint64_t told[4096]; /* incarnation: the proc that was told it, + 1 */
-    mr_time start_at, first_at;
+    mr_time start_at;
+    uint64_t latest[MEMBERS];    /* incarnation that was told */
+    uint32_t worked_in[MEMBERS]; /* restore epoch that an owner was let in with */
 };
 
 static struct world {
@@ -155,6 +157,11 @@ static void role_of(const struct plan *p, uint32_t member, struct mr_trainer_eve
     ev->index = i;
 }
 
+static bool is_owner(const struct plan *p, const struct mr_trainer_event *ev)
+{
+    return ev->role == (p->counts[MR_TRAINING_PS] ? MR_TRAINING_PS : MR_TRAINING_WORKER);
+}
+
 /* ---- effects -----------------------------------------------------------------------------------
  */
 
@@ -181,6 +188,7 @@ static void check_told(struct plan *p, const struct mr_trainer_told *told)
 static void check_restore(struct plan *p)
 {
     struct mr_training_info info;
+    uint32_t epoch = 0;
     MUST(!mr_trainer_info(w.core, p->id, &info));
     if (!info.restore.objects_count) return;
     MUST(info.restore.objects_count == p->shards);
@@ -193,6 +201,8 @@ static void check_restore(struct plan *p)
             MUST(&w.plans[c->session] == p && c->shard == k);
             MUST(c->version == info.restore.version);
             MUST(!c->erased);
+            MUST(!k || c->restore_epoch == epoch);
+            epoch = c->restore_epoch;
         }
         MUST(found);
     }
@@ -213,6 +223,7 @@ static void joined(struct proc *r, const struct mr_trainer_effect *x)
         uint64_t *who = &p->told[x->joined.incarnation], me = (uint64_t)(r - w.procs) + 1;
         MUST(!*who || *who == me);
         *who = me;
+        p->latest[r->member] = MR_MAX(p->latest[r->member], x->joined.incarnation);
     }
     if (!x->joined.formed) return;
     if (!x->joined.incarnation) {
@@ -227,7 +238,13 @@ static void joined(struct proc *r, const struct mr_trainer_effect *x)
         r->version = info.restore.objects_count ? info.restore.version : 0;
         r->cut = (mr_object_id){0};
     }
-    if (r->incarnation != x->joined.incarnation) r->steps = 0;
+    struct mr_trainer_event place = {0};
+    role_of(p, r->member, &place);
+    bool anew = r->incarnation != x->joined.incarnation;
+    if (anew && is_owner(p, &place) && !p->is_exec && x->told.phase == MR_TRAINING_RUN)
+        MUST(x->told.restore_epoch > p->worked_in[r->member]); /* what it had is gone */
+    p->worked_in[r->member] = x->told.restore_epoch;
+    if (anew) r->steps = 0;
     r->joined = true;
     r->incarnation = x->joined.incarnation;
     r->generation = x->told.generation;
@@ -246,7 +263,9 @@ static void reported(struct proc *r, const struct mr_trainer_effect *x)
             r->alive = false;
         return;
     }
-    check_told(&w.plans[r->session], &x->told);
+    struct plan *p = &w.plans[r->session];
+    MUST(r->incarnation >= p->latest[r->member] || x->told.phase == MR_TRAINING_EXIT);
+    check_told(p, &x->told);
     MUST(x->told.phase >= r->phase || x->told.phase == MR_TRAINING_HALT);
     if (x->told.generation != r->generation) r->joined = false;
     r->phase = x->told.phase;
@@ -382,11 +401,6 @@ static void step(struct mr_trainer_event *ev)
 
 /* ---- roles -------------------------------------------------------------------------------------
  */
-
-static bool is_owner(const struct plan *p, const struct mr_trainer_event *ev)
-{
-    return ev->role == (p->counts[MR_TRAINING_PS] ? MR_TRAINING_PS : MR_TRAINING_WORKER);
-}
 
 static void cut(struct proc *r, const struct mr_trainer_event *ev)
 {
