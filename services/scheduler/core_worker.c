@@ -49,13 +49,17 @@ static void story_of_kills(struct mr_sched *s, uint32_t task, const char *worker
     mr_sc_story_fini(&st);
 }
 
-/* It ran, or may have run, when its worker died. */
+/* It ran, or may have run, when its worker died. A long-running task is not tried alone: it would
+ * keep its worker empty for as long as it runs, and no other would ever be tried. With more retries
+ * than that many kills it is not convicted either: whoever gave them counts. */
 static void blame(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    t->kills++;
+    const struct mr_task_options *o = mr_graph_options(job_of(s, task)->graph, index_of(s, task));
+    bool is_long = t->flags & T_LONG;
+    if (!is_long || !o || o->retries <= KILLS_MAX) t->kills++;
     mr_sc_task_unqueue(s, task);
-    t->flags |= T_SUSPECT;
+    if (!is_long) t->flags |= T_SUSPECT;
 }
 
 static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran)
