@@ -19,6 +19,7 @@
 #define LEASE_S 60.0
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define RETRY (100 * MR_MS)
+#define IDLE_MAX (500 * MR_MS)
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
 #define RECEIPT_MAX 160
 
@@ -56,6 +57,7 @@ struct mr_queue_feed {
     uint32_t filled;  /* rows of the batch so far */
     uint64_t batches;
     bool is_over;
+    mr_time idle_since; /* nothing came since; 0: something did */
 
     struct mr_thread *thread;
     struct mr_inbox *in;  /* of struct taken */
@@ -263,6 +265,29 @@ static int item_open(struct mr_queue_feed *f, struct item *it, struct mr_error *
     return err ? err : item_check(f, it, e);
 }
 
+/* Acknowledges the items whose rows are all in batches. */
+static void give_up_used(struct mr_queue_feed *f)
+{
+    mr_time deadline = mr_time_after(mr_clock_now(), MR_SECOND);
+    for (uint32_t i = 0; i < f->used; i++) {
+        item_answer(f, &f->items[i], false, NULL, deadline);
+        item_close(f, &f->items[i]);
+    }
+    f->items_count -= f->used;
+    memmove(f->items, f->items + f->used, f->items_count * sizeof f->items[0]);
+    f->used = 0;
+}
+
+/* Nothing came. A queue is empty for good only when nobody holds an item of it: rows that wait for
+ * the rest of their batch are in the buffer, and their items go back as done. */
+static int nothing_came(struct mr_queue_feed *f)
+{
+    mr_time now = mr_clock_now();
+    if (!f->idle_since) f->idle_since = now;
+    if (f->used && now - f->idle_since >= IDLE_MAX) give_up_used(f);
+    return MR_EAGAIN;
+}
+
 /* The item to take rows from, opened; MR_EAGAIN, MR_ENOENT as mr_queue_feed_batch. */
 static int item_next(
     struct mr_queue_feed *f, mr_time deadline, struct item **out, struct mr_error *e)
@@ -274,7 +299,8 @@ static int item_next(
             return mr_fail(e, MR_EINVAL,
                 "queue \"%s\": its items are so small that %u of them make no batch of %u",
                 f->spec.queue, AHEAD, f->spec.batch);
-        if (!mr_inbox_wait(f->in, deadline, &t, 1)) return MR_EAGAIN;
+        if (!mr_inbox_wait(f->in, deadline, &t, 1)) return nothing_came(f);
+        f->idle_since = 0;
         if (t.err) {
             f->is_over = true;
             continue;
@@ -348,14 +374,7 @@ int mr_queue_feed_batch(
 
 void mr_queue_feed_done(struct mr_queue_feed *f)
 {
-    mr_time deadline = mr_time_after(mr_clock_now(), MR_SECOND);
-    for (uint32_t i = 0; i < f->used; i++) {
-        item_answer(f, &f->items[i], false, NULL, deadline);
-        item_close(f, &f->items[i]);
-    }
-    f->items_count -= f->used;
-    memmove(f->items, f->items + f->used, f->items_count * sizeof f->items[0]);
-    f->used = 0;
+    give_up_used(f);
     f->filled = 0;
     f->batches++;
 }
