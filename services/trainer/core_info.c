@@ -259,7 +259,7 @@ void mr_trainer_environment(
 
 static void check_session(const struct mr_trainer *t, struct session *s)
 {
-    mr_assert(s->said.generation <= s->generation);
+    mr_assert(s->said.generation <= s->generation); /* I27 */
     mr_assert(s->said.incarnations <= s->incarnations);
     mr_assert(s->said.restore_epoch <= s->restore_epoch);
     mr_assert(s->said.change <= s->change);
@@ -269,7 +269,7 @@ static void check_session(const struct mr_trainer *t, struct session *s)
     if (!s->document) return;
     if (t->is_recovered && !tr_is_over(s->state) && !s->is_forgotten) {
         mr_duration bound = tr_bound_of(s);
-        mr_assert(mr_time_after(s->since, bound) >= t->now); /* no state beyond its bound */
+        mr_assert(mr_time_after(s->since, bound) >= t->now); /* I26 */
         mr_assert(s->next <= mr_time_after(s->since, bound));
     }
     if (s->phase != MR_TRAINING_RUN)
@@ -282,12 +282,12 @@ static void check_session(const struct mr_trainer *t, struct session *s)
         mr_assert(m->incarnation <= s->incarnations);
         keepers += tr_told(s, m).phase == MR_TRAINING_KEEP;
         for (uint32_t k = 0; k < i; k++)
-            mr_assert(!m->incarnation || m->incarnation != s->members[k].incarnation);
+            mr_assert(!m->incarnation || m->incarnation != s->members[k].incarnation); /* I28 */
         if (tr_is_over(s->state)) mr_assert(!m->join.ticket && !m->barrier.ticket);
     }
-    mr_assert(keepers <= 1);
+    mr_assert(keepers <= 1); /* I30 */
     for (uint32_t i = 0; i < s->cuts_count; i++) {
-        mr_assert(s->cuts[i].count == shards);
+        mr_assert(s->cuts[i].count == shards); /* I29 */
         if (i) mr_assert(s->cuts[i - 1].version < s->cuts[i].version);
         for (uint32_t k = 0; k < shards; k++)
             mr_assert(!mr_object_id_is_none(s->cuts[i].objects[k]));
