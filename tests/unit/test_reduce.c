@@ -177,13 +177,11 @@ static void kill_one(uint32_t victim)
         if (!pids[i]) process_run(down[i][0], up[i][1], i, 3, params);
         assert_true(pids[i] > 0);
     }
-    char socket0[96], text[96];
-    for (uint32_t i = 0; i < 3; i++) {
-        assert_int_equal(read(up[i][0], text, sizeof text), sizeof text);
-        if (!i) memcpy(socket0, text, sizeof text);
-    }
+    char sockets[RANKS][96];
     for (uint32_t i = 0; i < 3; i++)
-        assert_int_equal(write(down[i][1], socket0, sizeof socket0), sizeof socket0);
+        assert_int_equal(read(up[i][0], sockets[i], sizeof sockets[i]), sizeof sockets[i]);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(write(down[i][1], sockets[0], sizeof sockets[0]), sizeof sockets[0]);
     mr_clock_sleep(150 * MR_MS);
     mr_time begun = mr_clock_now();
     assert_int_equal(kill(pids[victim], SIGKILL), 0);
@@ -197,11 +195,9 @@ static void kill_one(uint32_t victim)
         (void)(close(up[i][0]) + close(up[i][1]) + close(down[i][0]) + close(down[i][1]));
     }
     assert_true(mr_clock_now() - begun < 3 * MR_SECOND);
-    if (!victim) { /* what a killed process leaves */
-        (void)unlink(socket0);
-        *strrchr(socket0, '/') = 0;
-        (void)rmdir(socket0);
-    }
+    (void)unlink(sockets[victim]); /* what a killed process leaves */
+    *strrchr(sockets[victim], '/') = 0;
+    (void)rmdir(sockets[victim]);
     mr_release(params);
 }
 
