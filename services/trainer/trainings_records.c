@@ -55,14 +55,14 @@ static void on_acked(void *ctx, uint64_t sequence)
 static void on_away(void *ctx)
 {
     struct mr_trainer_event ev = {.type = MR_TE_REDIS_AWAY};
-    mr_log(MR_WARN, "records.away", NULL);
+    mr_log(MR_WARN, "records.away", "what=\"changes of sessions wait for Redis\"");
     mr_trainings_step(ctx, &ev);
 }
 
 static void on_back(void *ctx)
 {
     struct mr_trainer_event ev = {.type = MR_TE_REDIS_BACK};
-    mr_log(MR_INFO, "records.back", NULL);
+    mr_log(MR_INFO, "records.back", "what=\"they are written again\"");
     mr_trainings_step(ctx, &ev);
 }
 

@@ -247,6 +247,18 @@ class Trainings(unittest.TestCase):
         end = self.finish(session)
         self.assertEqual(end["state"], "TRAINING_DONE", end)
 
+    def test_redis_may_die_and_come_back_while_a_member_changes(self):
+        session, _ = self.running()
+        self.rig.kill("redis")
+        role = self.worker.role(session, WORKER, 1)
+        role.dead = True
+        time.sleep(1)
+        self.rig.start_redis()
+        wait_for("another attempt", lambda: self.worker.role(session, WORKER, 1) is not role)
+        wait_for("the trainer", self.rig.trainer_answers)
+        self.assertEqual(self.finish(session)["state"], "TRAINING_DONE")
+        self.assertIsNone(self.rig.children["trainer"].poll())
+
     def test_events_are_followed_and_resumed(self):
         session, _ = self.running()
         seen, all_of_it = [], threading.Event()

@@ -236,8 +236,7 @@ class Rig:
 
     def begin(self, ops):
         (self.dir / "objects").mkdir()
-        self.start("redis", [shutil.which("redis-server"), "--port", "0", "--unixsocket", f"{self.dir}/redis.sock",
-                             "--dir", str(self.dir), "--appendonly", "yes", "--save", ""])
+        self.start_redis()
         common = ["--secret-file", str(self.dir / "secret")]
         wait_for("redis", (self.dir / "redis.sock").exists)
         self.start("scheduler", [bin_dir() / "mr-scheduler", "--listen", self.scheduler, "--redis", self.redis,
@@ -260,6 +259,10 @@ class Rig:
         self.children[name] = subprocess.Popen([str(a) for a in argv], stdout=log, stderr=subprocess.STDOUT,
                                                start_new_session=True)
         log.close()
+
+    def start_redis(self):
+        self.start("redis", [shutil.which("redis-server"), "--port", "0", "--unixsocket", f"{self.dir}/redis.sock",
+                             "--dir", str(self.dir), "--appendonly", "yes", "--save", ""])
 
     def start_trainer(self):
         self.start("trainer", [bin_dir() / "mr-trainer", "--listen", self.trainer_address, "--redis", self.redis,
