@@ -48,13 +48,18 @@ static bool is_empty(const struct mr_sched *s, uint32_t worker)
     return true;
 }
 
-/* The least loaded worker that may run it; an idle one if there is one. */
+/* An empty worker that may run it, else the least loaded one. What runs long has no slot and so no
+ * load, and may never end: an idle worker is not always empty. */
 static uint32_t worker_for_suspect(const struct mr_sched *s, uint32_t task)
 {
     const struct class *c = &s->classes[s->tasks[task].class];
-    for (uint32_t w = mr_sc_load_least(s); w != NONE; w = mr_sc_load_next(s, w))
-        if (mr_sc_may_run(s, w, c)) return w;
-    return NONE;
+    uint32_t least = NONE;
+    for (uint32_t w = mr_sc_load_least(s); w != NONE; w = mr_sc_load_next(s, w)) {
+        if (!mr_sc_may_run(s, w, c)) continue;
+        if (is_empty(s, w)) return w;
+        if (least == NONE) least = w;
+    }
+    return least;
 }
 
 /* Runs suspects alone. One worker at a time is emptied for them, so that the others go on. */
@@ -74,6 +79,10 @@ static void dispatch_suspects(struct mr_sched *s)
         uint32_t w = s->reserved;
         if (w != NONE && !mr_sc_may_run(s, w, &s->classes[s->tasks[task].class])) w = NONE;
         if (w == NONE && s->reserved == NONE) w = worker_for_suspect(s, task);
+        if (w != NONE && !is_empty(s, w)) { /* one may have come meanwhile */
+            uint32_t other = worker_for_suspect(s, task);
+            if (other != NONE && is_empty(s, other)) w = other;
+        }
         if (w != NONE && is_empty(s, w)) {
             reserve(s, NONE);
             mr_sc_send(s, task, w);
