@@ -14,7 +14,8 @@
 
 #include <stdio.h>
 
-#define AHEAD 8u /* items taken and not yet acknowledged */
+#define AHEAD 2u     /* taken and not in use yet: others want some, too */
+#define ITEMS_MAX 8u /* items taken and not yet acknowledged */
 #define TAKE_WAIT_S 0.2
 #define LEASE_S 60.0
 #define CALL_TIMEOUT (5 * MR_SECOND)
@@ -31,8 +32,9 @@ struct taken { /* from the thread */
 
 struct answer { /* to the thread */
     char receipt[RECEIPT_MAX];
-    bool dead; /* no batch: `reason` */
-    bool back; /* not learned: let another have it */
+    bool opened; /* no answer yet: the item is in use, another may be taken ahead */
+    bool dead;   /* no batch: `reason` */
+    bool back;   /* not learned: let another have it */
     char reason[256];
 };
 
@@ -48,7 +50,8 @@ struct item { /* being used */
 struct mr_queue_feed {
     struct mr_queue_feed_spec spec;
     struct mr_feed_store rows_store;
-    struct item items[AHEAD]; /* the first `used` are used up by the batch, the next is in use */
+    struct item
+        items[ITEMS_MAX]; /* the first `used` are used up by the batch, the next is in use */
     uint32_t items_count, used;
     float *x, *y;
     int32_t *index;
@@ -78,7 +81,8 @@ struct taker {
     struct mr_queue_feed *f;
     struct mr_role_link *link;
     struct mr_pb_arena arena;
-    uint32_t out; /* given to the role and not answered */
+    uint32_t out;   /* given to the role and not answered */
+    uint32_t ahead; /* of them, not in use yet */
     mr_time retry_at;
 };
 
@@ -96,6 +100,7 @@ static void give(struct taker *t, const struct taken *item)
     int err = mr_inbox_push(t->f->in, item);
     mr_assert(!err); /* there is room for all that are ahead, and for the end */
     t->out += item->err == MR_OK;
+    t->ahead += item->err == MR_OK;
 }
 
 static void take(struct taker *t)
@@ -105,7 +110,7 @@ static void take(struct taker *t)
     const struct mr_role_stop stop = {is_stopped, t->f};
     struct mr_error e;
     r.queue = (char *)(uintptr_t)t->f->spec.queue;
-    r.items_max = AHEAD - t->out;
+    r.items_max = MR_MIN(AHEAD - t->ahead, ITEMS_MAX - t->out);
     r.wait_s = TAKE_WAIT_S;
     r.lease_s = LEASE_S;
     int err = mr_role_call(t->link, "/millrace.v1.Queues/Take", &r.base, CALL_TIMEOUT, stop,
@@ -131,6 +136,10 @@ static void answer_one(struct taker *t, struct answer *a)
 {
     char *receipts[1] = {a->receipt};
     struct mr_error e;
+    if (a->opened) {
+        t->ahead--;
+        return;
+    }
     const struct mr_role_stop never = {NULL, NULL};
     int err;
     if (a->dead || a->back) {
@@ -166,7 +175,8 @@ static void taker_main(void *ctx)
             answer_one(&t, &a);
         if (mr_inbox_is_closed(f->out) && mr_inbox_is_empty(f->out)) break;
         mr_time now = mr_clock_now();
-        if (!mr_flag_is_set(&f->stop) && t.out < AHEAD && now >= t.retry_at) {
+        if (!mr_flag_is_set(&f->stop) && t.ahead < AHEAD && t.out < ITEMS_MAX &&
+            now >= t.retry_at) {
             take(&t);
             continue;
         }
@@ -295,16 +305,18 @@ static int item_next(
     while (f->used == f->items_count) {
         if (f->is_over) return MR_ENOENT;
         struct taken t;
-        if (f->items_count == AHEAD)
+        if (f->items_count == ITEMS_MAX)
             return mr_fail(e, MR_EINVAL,
                 "queue \"%s\": its items are so small that %u of them make no batch of %u",
-                f->spec.queue, AHEAD, f->spec.batch);
+                f->spec.queue, ITEMS_MAX, f->spec.batch);
         if (!mr_inbox_wait(f->in, deadline, &t, 1)) return nothing_came(f);
         f->idle_since = 0;
         if (t.err) {
             f->is_over = true;
             continue;
         }
+        const struct answer opened = {.opened = true};
+        (void)mr_inbox_push_wait(f->out, &opened, mr_time_after(mr_clock_now(), MR_SECOND));
         struct item *it = &f->items[f->items_count];
         *it = (struct item){.from = t};
         struct mr_error why;
@@ -379,6 +391,11 @@ void mr_queue_feed_done(struct mr_queue_feed *f)
     f->batches++;
 }
 
+void mr_queue_feed_let_go(struct mr_queue_feed *f)
+{
+    give_up_used(f);
+}
+
 bool mr_queue_feed_is_over(const struct mr_queue_feed *f)
 {
     return mr_flag_is_set(&f->stop);
@@ -408,8 +425,8 @@ int mr_queue_feed_open(
     f->rows_store = (struct mr_feed_store){rows_get, rows_release, (void *)(uintptr_t)s->store};
     f->x = mr_alloc_aligned(s->batch * s->inputs * sizeof *f->x, 64);
     f->index = mr_alloc_array(s->batch, sizeof *f->index);
-    f->in = mr_inbox_new(2 * AHEAD, sizeof(struct taken));
-    f->out = mr_inbox_new(4 * AHEAD, sizeof(struct answer));
+    f->in = mr_inbox_new(2 * ITEMS_MAX, sizeof(struct taken));
+    f->out = mr_inbox_new(8 * ITEMS_MAX, sizeof(struct answer));
     f->thread = mr_thread_start("queue-feed", taker_main, f);
     *out = f;
     return MR_OK;

@@ -30,4 +30,7 @@ int mr_queue_feed_batch(
     struct mr_queue_feed *f, mr_time deadline, struct mr_nn_batch *out, struct mr_error *e);
 /* The last batch has been learned: items that it used up are acknowledged. */
 void mr_queue_feed_done(struct mr_queue_feed *f);
+/* The last batch has to wait, perhaps for those who wait for the queue's end: its items are
+ * acknowledged now, though it is not learned yet. */
+void mr_queue_feed_let_go(struct mr_queue_feed *f);
 bool mr_queue_feed_is_over(const struct mr_queue_feed *f); /* closed and empty, as last heard */

@@ -6,7 +6,7 @@
 #include "host/clock.h"
 
 #define FLUSH_MAX (2 * MR_SECOND)
-#define QUEUE_OVER_WAIT (2 * MR_SECOND) /* for a version that nobody may be left to make */
+#define QUEUE_OVER_WAIT MR_SECOND /* for a version that nobody may be left to make */
 
 struct link {
     struct mr_trainee *t;
@@ -108,10 +108,12 @@ static bool is_done(const struct link *l)
  * version that we wait for. */
 static bool is_stranded(struct link *l)
 {
-    if (!l->t->queue || !mr_queue_feed_is_over(l->t->queue)) return false;
+    if (!l->t->queue) return false;
     mr_time now = mr_clock_now();
     if (!l->waiting_since) l->waiting_since = now;
-    return now - l->waiting_since >= QUEUE_OVER_WAIT;
+    if (now - l->waiting_since < QUEUE_OVER_WAIT) return false;
+    mr_queue_feed_let_go(l->t->queue);
+    return mr_queue_feed_is_over(l->t->queue);
 }
 
 static int pull(struct link *l, mr_time deadline, struct mr_params_view *view, struct mr_error *e)
