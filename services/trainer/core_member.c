@@ -447,7 +447,7 @@ void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct member *m = member_of(t, ev, MR_TX_REPORTED, &s);
     if (!m) return;
     bool in_force = is_in_force(m, ev->incarnation);
-    if (!in_force && !tr_is_over(s->state)) {
+    if (!in_force && !tr_is_over(s->said.state)) {
         tr_refuse(t, MR_TX_REPORTED, ev->ticket, MR_ESTATE,
             "%s %u: incarnation %llu is revoked: another took its place, or it was silent too long",
             role_names[m->role], m->index, (unsigned long long)ev->incarnation);
