@@ -122,7 +122,8 @@ static void note(struct scorer *s, const struct mr_nn_score *score, uint64_t ver
             memmove(s->lines, s->lines + 1, (AHEAD_MAX - 1) * sizeof s->lines[0]);
             s->lines_count--;
         }
-        (void)snprintf(s->lines[s->lines_count++], SCORE_MAX, "%.*s", MR_STR_ARG(mr_buf_str(&line)));
+        (void)snprintf(
+            s->lines[s->lines_count++], SCORE_MAX, "%.*s", MR_STR_ARG(mr_buf_str(&line)));
     }
     mr_buf_fini(&line);
 }

@@ -1,0 +1,37 @@
+#!/usr/bin/env python3
+"""The example that trains on MNIST ends by its threshold under each rule, with its model kept; on
+drawn digits where the files are not there."""
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import ROOT, Cluster, data_dir  # noqa: E402
+
+
+class Training(unittest.TestCase):
+    def test_each_rule_reaches_the_threshold_and_keeps_its_model(self):
+        data = data_dir() or ROOT
+        with Cluster("--workers", "4", "--threads", "1", "--memory", "1GiB", "--data-root", str(data)) as c:
+            for rule in ("async", "sync", "allreduce"):
+                with self.subTest(rule):
+                    d = json.loads((ROOT / "examples" / "mnist.json").read_text())
+                    d["params"].update(data=str(data / "mnist"), copies=1, rule=rule, workers=2, ps=0 if rule == "allreduce" else 1,
+                                       below=0.3, time_s=120, every_s=0.25)
+                    t = c.call("POST", "/v1/trainings", d)
+                    t = c.get(f"/v1/trainings/{t['id']}?wait_s=150", timeout=200)
+                    self.assertEqual(t["state"], "TRAINING_DONE", t.get("reason"))
+                    self.assertIn("below 0.3", t["reason"])
+                    score = json.loads(t["score_json"])
+                    self.assertGreater(score["validation"]["accuracy"], 0.88, score)
+                    self.assertGreater(score["test"]["accuracy"], 0.88, score)
+                    self.assertEqual(c.get(f"/v1/names/{t['model_name']}")["object"], t["model_object"])
+                    self.assertGreater(float(t["counters"]["compute_s"]), 0)
+                    entries = c.get(f"/v1/channels/{t['channel']}/entries")["entries"]
+                    versions = [int(json.loads(e["value_json"])["version"]) for e in entries]
+                    self.assertEqual(versions, sorted(versions))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
