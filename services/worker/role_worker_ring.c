@@ -11,6 +11,7 @@
 
 #define STEP_MAX (300 * MR_SECOND)  /* a rank may wait for its queue; a lost one shows otherwise */
 #define REFORM_MAX (15 * MR_SECOND) /* for a new membership after the ring broke */
+#define STARVE_MAX (500 * MR_MS)
 #define FORM_TURN (500 * MR_MS)
 
 struct ring {
@@ -21,9 +22,10 @@ struct ring {
     uint64_t incarnations[MR_RANKS_MAX];
     uint64_t version;
     struct mr_reduce_counts before;
-    mr_time broken_at; /* 0: not broken */
-    bool has_halted;   /* all ranks have, after the same step */
-    float *kept;       /* rank 0, halting: the parameters of `kept_version` */
+    mr_time broken_at;      /* 0: not broken */
+    mr_time starving_since; /* the queue gave nothing since; 0: it does */
+    bool has_halted;        /* all ranks have, after the same step */
+    float *kept;            /* rank 0, halting: the parameters of `kept_version` */
     uint64_t kept_version;
 };
 
@@ -160,6 +162,16 @@ static void tell(struct ring *g)
     mr_trainee_tell(g->t, g->version);
 }
 
+/* No batch for so long that the others, who may wait for this rank, had better go on without it. */
+static bool is_starving(struct ring *g)
+{
+    mr_time now = mr_clock_now();
+    if (!g->starving_since) g->starving_since = now;
+    if (now - g->starving_since < STARVE_MAX) return false;
+    g->starving_since = 0;
+    return true;
+}
+
 /* The batch of this step, or the flag that there is none. */
 static int gradients(struct ring *g, float *grads, struct mr_error *e)
 {
@@ -171,7 +183,12 @@ static int gradients(struct ring *g, float *grads, struct mr_error *e)
     if (!err) {
         err = mr_trainee_learn(t, mr_reduce_params(g->reduce), grads, e);
         grads[numbers(g) - 1] = 0;
+        g->starving_since = 0;
         return err;
+    }
+    if (err == MR_EAGAIN && is_starving(g)) { /* others may hold what is left: let them use it */
+        memset(grads, 0, numbers(g) * sizeof *grads);
+        return MR_OK;
     }
     if (err != MR_ENOENT) return err;
     memset(grads, 0, numbers(g) * sizeof *grads);
