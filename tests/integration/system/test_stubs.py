@@ -22,8 +22,8 @@ def protos():
     return sorted(str(p.relative_to(PROTO)) for p in (PROTO / "millrace/v1").glob("*.proto"))
 
 
-def python_stubs():
-    """The environment of the Python client, or None."""
+def python_stubs(out=WORK / "stubs/python"):
+    """The environment of a Python client, or None."""
     plugin = shutil.which("grpc_python_plugin")
     try:
         import grpc  # noqa: F401
@@ -33,7 +33,6 @@ def python_stubs():
         interop.missing.append("grpcio and grpc_python_plugin (Debian: python3-grpcio, "
                                "protobuf-compiler-grpc): the Python client")
         return None
-    out = WORK / "stubs/python"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
     google = sorted(str(p.relative_to(PROTO)) for p in (PROTO / "google/api").glob("*.proto"))
