@@ -7,103 +7,11 @@
  * told: every call is answered once, incarnations are never told twice, generation, restore epoch
  * and phase never go back, nobody is sent to a checkpoint that not all shards cut or that was
  * erased, what has ended stays as it was, and in the end every session has ended, with a reason. */
-#include "base/alloc.h"
-#include "base/assert.h"
-#include "base/rng.h"
-#include "services/trainer/core.h"
+#include "tests/sim/trainer.h"
 
-#include <stdio.h>
-#include <stdlib.h>
+struct trainer_world w;
 
-#define TICK (10 * MR_MS)
-#define SESSIONS 3
-#define MEMBERS 8
-#define PROCS 1024
-#define TICKETS 65536
-#define WRITES 1024
-#define CUTS 4096
-#define WALL 1700000000000000000u
-
-enum kind { K_START, K_STOP, K_JOIN, K_REPORT, K_BARRIER, K_FORGET };
-
-struct proc { /* one attempt of one role */
-    bool alive, joined, finished, exhausted, kept;
-    uint32_t session, member, attempt;
-    uint64_t incarnation, version, steps, ticket;
-    uint32_t generation, restore_epoch;
-    enum mr_training_phase phase;
-    mr_time next, silent_until;
-    uint64_t cut_version;
-    mr_object_id cut, model;
-};
-
-struct ticket {
-    enum kind kind;
-    uint32_t proc, session;
-    bool answered, dropped;
-};
-
-struct write {
-    uint64_t sequence;
-    uint32_t session;
-    bool is_delete;
-    char *p;
-    size_t n;
-    mr_time at;
-};
-
-struct cut {
-    uint32_t session, shard, restore_epoch;
-    uint64_t version;
-    mr_object_id object;
-    bool erased;
-};
-
-struct plan {
-    mr_training_id id;
-    char document[1024];
-    char *record;
-    size_t record_bytes;
-    uint32_t counts[4];
-    uint32_t members, shards;
-    bool started, accepted, ended, is_exec, fails;
-    enum mr_training_state end;
-    uint32_t generation, restore_epoch, rank;
-    mr_time graph_at, roles_at; /* when the graph's job ends; when the roles' was submitted */
-    bool has_graph_job, has_roles_job, cancelled;
-    uint32_t attempts[MEMBERS];
-    uint64_t told[4096]; /* incarnation: the proc that was told it, + 1 */
-    mr_time start_at;
-    uint64_t latest[MEMBERS];    /* incarnation that was told */
-    uint32_t worked_in[MEMBERS]; /* restore epoch that an owner was let in with */
-};
-
-static struct world {
-    uint64_t seed;
-    struct mr_rng rng;
-    mr_time now;
-    bool trace, calm;
-    struct mr_trainer *core;
-    struct mr_trainer_effects fx;
-    struct mr_trainer_config config;
-    bool redis_away, scheduler_away;
-    mr_time redis_back, scheduler_back, core_back;
-    struct plan plans[SESSIONS];
-    struct proc procs[PROCS];
-    uint32_t procs_count;
-    struct ticket tickets[TICKETS];
-    uint64_t tickets_count;
-    struct write writes[WRITES];
-    uint32_t writes_count;
-    struct cut cuts[CUTS];
-    uint32_t cuts_count;
-    uint64_t objects, steps, crashes, kills, done, failed, restores;
-    struct mr_trainer_event later[4096]; /* answers on their way */
-    mr_time later_at[4096];
-    uint32_t later_count;
-} w;
-
-static void fail(const char *what)
+_Noreturn void ts_fail(const char *what)
 {
     (void)printf(
         "seed %llu at %.3f s: %s\n", (unsigned long long)w.seed, (double)w.now / 1e9, what);
@@ -111,44 +19,21 @@ static void fail(const char *what)
     abort();
 }
 
-#define MUST(x)                                                                                    \
-    do {                                                                                           \
-        if (!(x)) fail(#x);                                                                        \
-    } while (0)
-#define SAY(...)                                                                                   \
-    do {                                                                                           \
-        if (w.trace) {                                                                             \
-            (void)printf("%8.3f ", (double)w.now / 1e9);                                           \
-            (void)printf(__VA_ARGS__);                                                             \
-            (void)printf("\n");                                                                    \
-        }                                                                                          \
-    } while (0)
-
-static uint64_t below(uint64_t n)
-{
-    return mr_rng_below(&w.rng, n);
-}
-
-static bool chance(uint64_t of)
-{
-    return below(of) == 0;
-}
-
-static uint64_t ticket(enum kind kind, uint32_t proc, uint32_t session)
+uint64_t ts_ticket(enum kind kind, uint32_t proc, uint32_t session)
 {
     MUST(w.tickets_count < TICKETS - 1);
     w.tickets[++w.tickets_count] = (struct ticket){kind, proc, session, false, false};
     return w.tickets_count;
 }
 
-static struct plan *plan_of(mr_training_id id)
+struct plan *ts_plan_of(mr_training_id id)
 {
     for (uint32_t i = 0; i < SESSIONS; i++)
         if (w.plans[i].id.v == id.v) return &w.plans[i];
     return NULL;
 }
 
-static void role_of(const struct plan *p, uint32_t member, struct mr_trainer_event *ev)
+void ts_role_of(const struct plan *p, uint32_t member, struct mr_trainer_event *ev)
 {
     uint32_t i = member, r = MR_TRAINING_PS;
     while (i >= p->counts[r])
@@ -157,360 +42,12 @@ static void role_of(const struct plan *p, uint32_t member, struct mr_trainer_eve
     ev->index = i;
 }
 
-static bool is_owner(const struct plan *p, const struct mr_trainer_event *ev)
+bool ts_is_owner(const struct plan *p, const struct mr_trainer_event *ev)
 {
     return ev->role == (p->counts[MR_TRAINING_PS] ? MR_TRAINING_PS : MR_TRAINING_WORKER);
 }
 
-/* ---- effects -----------------------------------------------------------------------------------
- */
-
-static void step(struct mr_trainer_event *ev);
-
-static void later(struct mr_trainer_event ev, mr_duration most)
-{
-    MUST(w.later_count < MR_ARRAY_LEN(w.later));
-    w.later[w.later_count] = ev;
-    w.later_at[w.later_count++] = w.now + TICK + below(most);
-}
-
-static void check_told(struct plan *p, const struct mr_trainer_told *told)
-{
-    uint32_t rank = told->phase == MR_TRAINING_RUN ? 1 : told->phase == MR_TRAINING_EXIT ? 3 : 2;
-    MUST(told->generation >= p->generation);
-    MUST(told->restore_epoch >= p->restore_epoch);
-    MUST(rank >= p->rank);
-    p->generation = told->generation;
-    p->restore_epoch = told->restore_epoch;
-    p->rank = rank;
-}
-
-static void check_restore(struct plan *p)
-{
-    struct mr_training_info info;
-    uint32_t epoch = 0;
-    MUST(!mr_trainer_info(w.core, p->id, &info));
-    if (!info.restore.objects_count) return;
-    MUST(info.restore.objects_count == p->shards);
-    for (uint32_t k = 0; k < p->shards; k++) {
-        bool found = false;
-        for (uint32_t i = 0; i < w.cuts_count; i++) {
-            const struct cut *c = &w.cuts[i];
-            if (!mr_object_id_eq(c->object, info.restore.objects[k])) continue;
-            found = true;
-            MUST(&w.plans[c->session] == p && c->shard == k);
-            MUST(c->version == info.restore.version);
-            MUST(!c->erased);
-            MUST(!k || c->restore_epoch == epoch);
-            epoch = c->restore_epoch;
-        }
-        MUST(found);
-    }
-}
-
-static void joined(struct proc *r, const struct mr_trainer_effect *x)
-{
-    struct plan *p = &w.plans[r->session];
-    r->ticket = 0;
-    r->next = w.now + TICK;
-    if (x->err) {
-        r->alive = x->err == MR_EAWAY || x->err == MR_EABORTED;
-        return;
-    }
-    check_told(p, &x->told);
-    if (x->joined.incarnation) {
-        MUST(x->joined.incarnation < MR_ARRAY_LEN(p->told));
-        uint64_t *who = &p->told[x->joined.incarnation], me = (uint64_t)(r - w.procs) + 1;
-        MUST(!*who || *who == me);
-        *who = me;
-        p->latest[r->member] = MR_MAX(p->latest[r->member], x->joined.incarnation);
-    }
-    if (!x->joined.formed) return;
-    if (!x->joined.incarnation) {
-        MUST(x->told.phase == MR_TRAINING_EXIT);
-        r->alive = false;
-        return;
-    }
-    if (x->joined.has_checkpoint) check_restore(p);
-    if (r->incarnation != x->joined.incarnation || r->restore_epoch != x->told.restore_epoch) {
-        struct mr_training_info info;
-        MUST(!mr_trainer_info(w.core, p->id, &info));
-        r->version = info.restore.objects_count ? info.restore.version : 0;
-        r->cut = (mr_object_id){0};
-    }
-    struct mr_trainer_event place = {0};
-    role_of(p, r->member, &place);
-    bool anew = r->incarnation != x->joined.incarnation;
-    if (anew && is_owner(p, &place) && !p->is_exec && x->told.phase == MR_TRAINING_RUN)
-        MUST(x->told.restore_epoch > p->worked_in[r->member]); /* what it had is gone */
-    p->worked_in[r->member] = x->told.restore_epoch;
-    if (anew) r->steps = 0;
-    r->joined = true;
-    r->incarnation = x->joined.incarnation;
-    r->generation = x->told.generation;
-    r->restore_epoch = x->told.restore_epoch;
-    r->phase = x->told.phase;
-}
-
-static void reported(struct proc *r, const struct mr_trainer_effect *x)
-{
-    r->ticket = 0;
-    if (x->err) {
-        MUST(x->err == MR_ESTATE || x->err == MR_ENOENT);
-        if (chance(4) && !w.calm)
-            r->joined = false; /* it begins again as it is */
-        else
-            r->alive = false;
-        return;
-    }
-    struct plan *p = &w.plans[r->session];
-    MUST(r->incarnation >= p->latest[r->member] || x->told.phase == MR_TRAINING_EXIT);
-    check_told(p, &x->told);
-    MUST(x->told.phase >= r->phase || x->told.phase == MR_TRAINING_HALT);
-    if (x->told.generation != r->generation) r->joined = false;
-    r->phase = x->told.phase;
-}
-
-static void answered(const struct mr_trainer_effect *x)
-{
-    MUST(x->ticket && x->ticket <= w.tickets_count);
-    struct ticket *k = &w.tickets[x->ticket];
-    MUST(!k->answered && !k->dropped);
-    k->answered = true;
-    struct proc *r = &w.procs[k->proc];
-    bool mine = (k->kind == K_JOIN || k->kind == K_REPORT) && r->ticket == x->ticket;
-    if (k->kind == K_START) {
-        struct plan *p = &w.plans[k->session];
-        if (!x->err) p->accepted = true;
-        if (!x->err) MUST(!p->id.v || p->id.v == x->session.v);
-        if (!x->err) p->id = x->session;
-    }
-    if (mine && k->kind == K_JOIN) joined(r, x);
-    if (mine && k->kind == K_REPORT) reported(r, x);
-}
-
-static void write_record(const struct mr_trainer_effect *x)
-{
-    struct plan *p = plan_of(x->session);
-    struct mr_str text = mr_trainer_effect_text(&w.fx, x);
-    for (uint32_t i = 0; i < SESSIONS && !p; i++) /* its first, before START is answered */
-        if (w.plans[i].started && !w.plans[i].id.v &&
-            mr_str_eq(mr_trainer_document(w.core, x->session), mr_str(w.plans[i].document)))
-            p = &w.plans[i];
-    MUST(p);
-    p->id = x->session;
-    MUST(w.writes_count < WRITES);
-    struct write *q = &w.writes[w.writes_count++];
-    *q = (struct write){.sequence = x->sequence,
-        .session = (uint32_t)(p - w.plans),
-        .is_delete = x->type == MR_TX_DELETE,
-        .at = w.now + below(30 * MR_MS)};
-    if (text.n) q->p = mr_copy(text.p, q->n = text.n);
-}
-
-static void job(const struct mr_trainer_effect *x)
-{
-    struct plan *p = plan_of(x->session);
-    struct mr_trainer_event ev = {.session = x->session, .roles = x->roles};
-    ev.type = x->type == MR_TX_JOB_SUBMIT ? MR_TE_JOB_SUBMITTED
-              : x->type == MR_TX_JOB_POLL ? MR_TE_JOB_STATE
-                                          : MR_TE_JOB_CANCELLED;
-    ev.job = mr_job_id_make(1, (uint32_t)(p - w.plans) * 2 + x->roles + 1);
-    if (w.scheduler_away) {
-        ev.err = MR_EAWAY;
-        ev.job_state = MR_TRAINING_JOB_AWAY;
-    }
-    if (x->type == MR_TX_JOB_SUBMIT && (!w.scheduler_away || chance(2))) {
-        if (!x->roles && !p->has_graph_job) p->graph_at = w.now + below(3 * MR_SECOND);
-        if (x->roles && !p->has_roles_job) p->roles_at = w.now;
-        *(x->roles ? &p->has_roles_job : &p->has_graph_job) = true;
-    } else if (x->type == MR_TX_JOB_POLL && !x->roles && !w.scheduler_away) {
-        ev.job_state = w.now < p->graph_at ? MR_TRAINING_JOB_GOES_ON
-                       : p->fails          ? MR_TRAINING_JOB_FAILED
-                                           : MR_TRAINING_JOB_DONE;
-    } else if (x->type == MR_TX_JOB_POLL && x->roles && !w.scheduler_away) {
-        bool all = true;
-        for (uint32_t m = 0; m < p->members; m++) {
-            bool over = false;
-            for (uint32_t i = 0; i < w.procs_count; i++)
-                over |= &w.plans[w.procs[i].session] == p && w.procs[i].member == m &&
-                        w.procs[i].attempt == p->attempts[m] && w.procs[i].finished &&
-                        w.procs[i].phase == MR_TRAINING_EXIT;
-            all &= over;
-        }
-        ev.job_state = all ? MR_TRAINING_JOB_DONE : MR_TRAINING_JOB_GOES_ON;
-    } else if (x->type == MR_TX_JOB_CANCEL && !w.scheduler_away && x->roles) {
-        p->cancelled = true;
-        for (uint32_t i = 0; i < w.procs_count; i++)
-            if (&w.plans[w.procs[i].session] == p) w.procs[i].alive = false;
-    }
-    later(ev, 50 * MR_MS);
-}
-
-static void perform(const struct mr_trainer_effect *x)
-{
-    struct plan *p = x->session.v ? plan_of(x->session) : NULL;
-    struct mr_training_info info;
-    switch (x->type) {
-    case MR_TX_STARTED:
-    case MR_TX_STOPPED:
-    case MR_TX_FORGOTTEN:
-    case MR_TX_JOINED:
-    case MR_TX_REPORTED:
-    case MR_TX_BARRIER: answered(x); break;
-    case MR_TX_WRITE:
-    case MR_TX_DELETE: write_record(x); break;
-    case MR_TX_JOB_SUBMIT:
-    case MR_TX_JOB_POLL:
-    case MR_TX_JOB_CANCEL: job(x); break;
-    case MR_TX_ERASE:
-        for (uint32_t i = 0; i < w.cuts_count; i++)
-            if (mr_object_id_eq(w.cuts[i].object, x->object)) w.cuts[i].erased = true;
-        break;
-    case MR_TX_CHANGED:
-        MUST(p && !mr_trainer_info(w.core, x->session, &info));
-        if (x->change)
-            SAY("session %u: %d generation %u %.*s", (unsigned)(p - w.plans), (int)info.state,
-                info.generation, MR_STR_ARG(info.reason));
-        if (p->ended) MUST(info.state == p->end);
-        if (info.state < MR_TRAINING_DONE) break;
-        MUST(info.reason.n);
-        p->ended = true;
-        p->end = info.state;
-        break;
-    case MR_TX_JOB_FORGET:
-    case MR_TX_FOLLOW:
-    case MR_TX_UNFOLLOW: break;
-    }
-}
-
-static void step(struct mr_trainer_event *ev)
-{
-    if (!w.core) {
-        mr_training_document_free(&ev->document);
-        return;
-    }
-    ev->wall_ns = WALL + w.now;
-    mr_trainer_step(w.core, w.now, ev, &w.fx);
-    mr_trainer_check(w.core);
-    w.steps++;
-    for (size_t i = 0; i < mr_trainer_effects_count(&w.fx); i++)
-        perform(mr_trainer_effect_at(&w.fx, i));
-    mr_trainer_effects_clear(&w.fx);
-}
-
-/* ---- roles -------------------------------------------------------------------------------------
- */
-
-static void cut(struct proc *r, const struct mr_trainer_event *ev)
-{
-    uint64_t version = r->version / 50 * 50;
-    if (!version || version == r->cut_version || (chance(3) && !w.calm)) return;
-    MUST(w.cuts_count < CUTS);
-    r->cut_version = version;
-    r->cut = (mr_object_id){7, ++w.objects};
-    w.cuts[w.cuts_count++] =
-        (struct cut){r->session, ev->index, r->restore_epoch, version, r->cut, false};
-}
-
-static void report(struct proc *r)
-{
-    struct plan *p = &w.plans[r->session];
-    struct mr_trainer_event ev = {.type = MR_TE_REPORT, .session = p->id};
-    role_of(p, r->member, &ev);
-    bool runs = r->phase == MR_TRAINING_RUN;
-    r->steps += runs ? below(30) : 0;
-    if (is_owner(p, &ev) && runs) r->version += below(30);
-    if (is_owner(p, &ev) && runs && !p->is_exec) cut(r, &ev);
-    r->exhausted |= runs && r->steps > 2000;
-    if (p->is_exec) r->exhausted |= r->steps > 600;
-    r->finished = r->phase >= MR_TRAINING_HALT || (p->is_exec && r->exhausted);
-    if (r->phase == MR_TRAINING_KEEP && !r->kept && (w.calm || chance(3))) {
-        r->kept = true;
-        r->model = (mr_object_id){8, ++w.objects};
-    }
-    ev.incarnation = r->incarnation;
-    ev.report = (struct mr_training_report){.generation = r->generation,
-        .restore_epoch = r->restore_epoch,
-        .counters = {.steps = r->steps, .examples = r->steps * 64, .epoch = r->steps / 500},
-        .version = r->version,
-        .exhausted = r->exhausted,
-        .finished = r->finished,
-        .checkpoint_version = r->cut_version,
-        .checkpoint_object = r->cut};
-    if (r->phase == MR_TRAINING_KEEP && r->kept) ev.report.model_object = r->model;
-    if (!w.calm && chance(3000)) ev.report.failure = MR_STR("the loss is not a number");
-    bool leaves = r->phase == MR_TRAINING_EXIT;
-    uint32_t me = (uint32_t)(r - w.procs);
-    ev.ticket = r->ticket = ticket(K_REPORT, me, r->session);
-    r->next = w.now + 250 * MR_MS;
-    if (!w.calm && chance(20)) { /* the same again, later */
-        struct mr_trainer_event twin = ev;
-        twin.report.failure = (struct mr_str){0};
-        twin.ticket = ticket(K_REPORT, me, r->session);
-        later(twin, 2 * MR_SECOND);
-    }
-    step(&ev);
-    if (leaves && w.core) r->alive = false;
-}
-
-static void join(struct proc *r)
-{
-    struct plan *p = &w.plans[r->session];
-    char task[64];
-    (void)snprintf(task, sizeof task, "j1-%u/%u/%u", r->session * 2 + 2, r->member, r->attempt);
-    struct mr_trainer_event ev = {.type = MR_TE_JOIN, .session = p->id, .wait = below(MR_SECOND)};
-    role_of(p, r->member, &ev);
-    ev.join =
-        (struct mr_training_join){mr_str(task), MR_STR("127.0.0.1:7"), MR_STR("n"), MR_STR("/s")};
-    ev.ticket = r->ticket = ticket(K_JOIN, (uint32_t)(r - w.procs), r->session);
-    r->next = w.now + 200 * MR_MS;
-    step(&ev);
-}
-
-static void role_turn(struct proc *r)
-{
-    if (!r->alive || r->next > w.now || r->silent_until > w.now || !w.core) return;
-    if (r->ticket && r->ticket != UINT64_MAX) return;
-    if (!w.calm && r->joined && chance(200)) { /* a barrier that nobody else may come to */
-        struct mr_trainer_event ev = {.type = MR_TE_BARRIER,
-            .session = w.plans[r->session].id,
-            .incarnation = r->incarnation,
-            .text = MR_STR("b"),
-            .parties = 2,
-            .wait = MR_SECOND};
-        role_of(&w.plans[r->session], r->member, &ev);
-        ev.ticket = ticket(K_BARRIER, (uint32_t)(r - w.procs), r->session);
-        step(&ev);
-    }
-    if (r->joined)
-        report(r);
-    else
-        join(r);
-}
-
-/* Runs an attempt of every role that has none alive; zombies of earlier ones may live on. */
-static void scheduler_turn(struct plan *p)
-{
-    if (!p->has_roles_job || p->cancelled || w.scheduler_away) return;
-    for (uint32_t m = 0; m < p->members; m++) {
-        bool busy = false;
-        for (uint32_t i = 0; i < w.procs_count; i++) {
-            struct proc *r = &w.procs[i];
-            bool mine = &w.plans[r->session] == p && r->member == m && r->attempt == p->attempts[m];
-            busy |= mine && (r->alive || (r->finished && r->phase == MR_TRAINING_EXIT));
-        }
-        if (busy || w.procs_count == PROCS || !chance(w.calm ? 10 : 40)) continue;
-        w.procs[w.procs_count++] = (struct proc){.alive = true,
-            .session = (uint32_t)(p - w.plans),
-            .member = m,
-            .attempt = ++p->attempts[m],
-            .next = w.now + below(MR_SECOND)};
-    }
-}
-
-/* ---- Redis, the trainer's life -----------------------------------------------------------------
- */
+/* ---- Redis, the trainer's life --------------------------------------------------------------- */
 
 static void redis_turn(void)
 {
@@ -529,7 +66,7 @@ static void redis_turn(void)
     memmove(w.writes, w.writes + n, w.writes_count * sizeof w.writes[0]);
     if (!acked) return;
     struct mr_trainer_event ev = {.type = MR_TE_REDIS_ACKED, .sequence = acked};
-    step(&ev);
+    ts_step(&ev);
 }
 
 /* What was sent and not acknowledged: some of it may be there all the same. */
@@ -578,7 +115,7 @@ static void begin(void)
         struct mr_trainer_event ev = {
             .type = MR_TE_RECORD, .session = p->id, .text = mr_str_of(p->record, p->record_bytes)};
         MUST(!mr_training_document_parse(mr_str(p->document), &ev.document, NULL));
-        step(&ev);
+        ts_step(&ev);
         struct mr_training_info info;
         MUST(!mr_trainer_info(w.core, p->id, &info));
         if (p->ended) MUST(info.state == p->end);
@@ -586,7 +123,7 @@ static void begin(void)
         p->end = info.state;
     }
     struct mr_trainer_event ev = {.type = MR_TE_RECOVERED};
-    step(&ev);
+    ts_step(&ev);
 }
 
 static void faults(void)
@@ -598,7 +135,7 @@ static void faults(void)
         w.redis_back = w.now + below(4 * MR_SECOND);
         lose_writes();
         struct mr_trainer_event ev = {.type = MR_TE_REDIS_AWAY};
-        step(&ev);
+        ts_step(&ev);
     }
     if (!w.scheduler_away && chance(500)) {
         w.scheduler_away = true;
@@ -627,14 +164,14 @@ static void client(struct plan *p)
             .type = MR_TE_START, .text = mr_str_of(&"abc"[p - w.plans], 1)};
         MUST(!mr_training_document_parse(mr_str(p->document), &ev.document, NULL));
         p->started = true;
-        ev.ticket = ticket(K_START, 0, (uint32_t)(p - w.plans));
+        ev.ticket = ts_ticket(K_START, 0, (uint32_t)(p - w.plans));
         p->start_at = w.now + MR_SECOND;
-        step(&ev);
+        ts_step(&ev);
     }
     if (p->accepted && !w.calm && w.core && chance(4000)) {
         struct mr_trainer_event ev = {.type = MR_TE_STOP, .session = p->id, .abandon = chance(3)};
-        ev.ticket = ticket(K_STOP, 0, (uint32_t)(p - w.plans));
-        step(&ev);
+        ev.ticket = ts_ticket(K_STOP, 0, (uint32_t)(p - w.plans));
+        ts_step(&ev);
     }
     if (p->accepted && w.core && chance(30)) { /* a score */
         char text[64], entry[32];
@@ -649,7 +186,7 @@ static void client(struct plan *p)
             .channel = mr_str(name),
             .entry = mr_str(entry),
             .text = mr_str(text)};
-        step(&ev);
+        ts_step(&ev);
     }
 }
 
@@ -688,7 +225,7 @@ static void tick(void)
     if (w.redis_away && w.redis_back <= w.now) {
         struct mr_trainer_event ev = {.type = MR_TE_REDIS_BACK};
         w.redis_away = false;
-        step(&ev);
+        ts_step(&ev);
     }
     w.scheduler_away &= w.scheduler_back > w.now;
     if (!w.core && w.core_back <= w.now && !w.redis_away) begin();
@@ -702,17 +239,17 @@ static void tick(void)
         struct mr_trainer_event ev = w.later[i];
         w.later[i] = w.later[--w.later_count];
         w.later_at[i] = w.later_at[w.later_count];
-        step(&ev);
+        ts_step(&ev);
     }
     for (uint32_t i = 0; i < SESSIONS; i++) {
         client(&w.plans[i]);
-        scheduler_turn(&w.plans[i]);
+        ts_scheduler_turn(&w.plans[i]);
     }
     for (uint32_t i = 0; i < w.procs_count; i++)
-        role_turn(&w.procs[i]);
+        ts_role_turn(&w.procs[i]);
     if (w.core && mr_trainer_deadline(w.core) <= w.now && !(chance(50) && !w.calm)) {
         struct mr_trainer_event ev = {.type = MR_TE_TICK};
-        step(&ev);
+        ts_step(&ev);
         MUST(mr_trainer_deadline(w.core) > w.now || w.redis_away);
     }
     w.now += TICK;
@@ -745,7 +282,7 @@ static void one(uint64_t seed)
     w.calm = true;
     while (w.now < 90 * MR_SECOND && (!w.core || !all_ended()))
         tick();
-    if (!all_ended()) fail("not every session has ended");
+    if (!all_ended()) ts_fail("not every session has ended");
     for (uint32_t i = 0; i < 300; i++)
         tick();
     for (uint32_t i = 0; i < SESSIONS; i++) {
@@ -760,7 +297,7 @@ static void one(uint64_t seed)
         SAY("session %u: %s %.*s", i, done_one ? "done" : "failed", MR_STR_ARG(info.reason));
     }
     for (uint64_t i = 1; i <= w.tickets_count; i++)
-        if (!w.tickets[i].answered && !w.tickets[i].dropped) fail("a call was never answered");
+        if (!w.tickets[i].answered && !w.tickets[i].dropped) ts_fail("a call was never answered");
     lose_writes();
     for (uint32_t i = 0; i < SESSIONS; i++)
         mr_release(w.plans[i].record);
