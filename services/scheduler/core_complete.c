@@ -1,7 +1,7 @@
 /* What workers report of tasks. The first completion of a live, unfinished task counts, whatever
  * its attempt; each later one is answered with a release. Anything else counts only if it comes
  * from the worker that the task was last sent to, about that attempt: the rest is late. */
-#include "services/scheduler/core_do.h"
+#include "services/scheduler/core_trial.h"
 
 struct cursor { /* over the rows of refs, with the job of the run */
     const struct mr_sched_refs *r;
@@ -385,6 +385,7 @@ static void started(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     if (t->flags & T_STEALING) s->workers[t->worker].stealing--;
     t->flags = (uint16_t)((t->flags & ~T_STEALING) | T_STARTED);
+    if (t->flags & T_SUSPECT) mr_sc_trial_started(s, task);
 }
 
 static void left_slot(struct mr_sched *s, uint32_t task)
@@ -397,6 +398,7 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     w->long_sent++;
     t->estimate = 0;
     t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
+    if (t->flags & T_SUSPECT) mr_sc_trial_left_slot(s, task);
     mr_sc_load_changed(s, t->worker, false);
     s->has_work = true;
 }
@@ -448,5 +450,6 @@ void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
     unknown_values(s, m->worker, &m->unknown);
     each_current(s, m->worker, &m->left_slot, left_slot);
     if (m->heartbeat.present) heartbeat(s, m->worker, &m->heartbeat);
+    mr_sc_trial_heard(s, m->worker);
     if (m->leaving && !w->is_retiring) mr_sc_worker_retire(s, m->worker, m->incarnation);
 }

@@ -1,7 +1,7 @@
-/* A turn of dispatch: suspects first, each alone on an empty worker; then what was parked; then the
- * queue, until the workers have what they want or the turn's bound is reached. Stealing is for when
- * nothing is left to give and somebody idles. */
-#include "services/scheduler/core_do.h"
+/* A turn of dispatch: suspects first (core_trial.c); then what was parked; then the queue, until
+ * the workers have what they want or the turn's bound is reached. Stealing is for when nothing is
+ * left to give and somebody idles. */
+#include "services/scheduler/core_trial.h"
 
 #define TURN_TASKS_MAX 8192
 #define STEAL_TASKS_MAX 256
@@ -9,93 +9,6 @@
 #define STEAL_LOOK_MAX 16
 #define PARKED_UNKNOWN_MAX 256
 #define STEAL_EVERY (500 * MR_US)
-
-void mr_sc_suspect_add(struct mr_sched *s, uint32_t task)
-{
-    uint32_t room = s->config.tasks_max;
-    mr_assert(s->suspects_count < room);
-    s->suspects[(s->suspects_at + s->suspects_count++) % room] = task;
-    s->has_work = true;
-}
-
-static bool is_suspect_ready(const struct mr_sched *s, uint32_t task)
-{
-    const struct task *t = &s->tasks[task];
-    return t->state == MR_TASK_READY && t->flags & T_SUSPECT && !(t->flags & T_SENT) &&
-           !(job_of(s, task)->flags & J_STOPPED);
-}
-
-static void reserve(struct mr_sched *s, uint32_t worker)
-{
-    if (s->reserved == worker) return;
-    uint32_t old = s->reserved;
-    s->reserved = worker;
-    if (old != NONE) {
-        s->workers[old].is_reserved = false;
-        mr_sc_load_changed(s, old, false);
-    }
-    if (worker == NONE) return;
-    s->workers[worker].is_reserved = true;
-    mr_sc_load_changed(s, worker, false);
-}
-
-/* Does nothing run there that could be blamed, or could start by itself? What merely waits for
- * inputs may stay: it may be for the suspect's value, and beside the suspect nothing starts. */
-static bool is_empty(const struct mr_sched *s, uint32_t worker)
-{
-    for (uint32_t t = s->workers[worker].sent_head; t != NONE; t = s->tasks[t].next)
-        if (s->tasks[t].state == MR_TASK_RUNNING) return false;
-    return true;
-}
-
-/* An empty worker that may run it, else the least loaded one. What runs long has no slot and so no
- * load, and may never end: an idle worker is not always empty. */
-static uint32_t worker_for_suspect(const struct mr_sched *s, uint32_t task)
-{
-    const struct class *c = &s->classes[s->tasks[task].class];
-    uint32_t least = NONE;
-    for (uint32_t w = mr_sc_load_least(s); w != NONE; w = mr_sc_load_next(s, w)) {
-        if (!mr_sc_may_run(s, w, c)) continue;
-        if (is_empty(s, w)) return w;
-        if (least == NONE) least = w;
-    }
-    return least;
-}
-
-/* Runs suspects alone. One worker at a time is emptied for them, so that the others go on. */
-static void dispatch_suspects(struct mr_sched *s)
-{
-    uint32_t room = s->config.tasks_max;
-    bool is_wanted = false;
-    for (uint32_t left = s->suspects_count; left--;) {
-        uint32_t task = s->suspects[s->suspects_at];
-        s->suspects_at = (s->suspects_at + 1) % room;
-        s->suspects_count--;
-        if (!is_suspect_ready(s, task)) continue; /* it comes back when it is */
-        if (job_of(s, task)->flags & J_HELD_BACK) {
-            mr_sc_suspect_add(s, task);
-            continue;
-        }
-        uint32_t w = s->reserved;
-        if (w != NONE && !mr_sc_may_run(s, w, &s->classes[s->tasks[task].class])) w = NONE;
-        if (w == NONE && s->reserved == NONE) w = worker_for_suspect(s, task);
-        if (w != NONE && !is_empty(s, w)) { /* one may have come meanwhile */
-            uint32_t other = worker_for_suspect(s, task);
-            if (other != NONE && is_empty(s, other)) w = other;
-        }
-        if (w != NONE && is_empty(s, w)) {
-            reserve(s, NONE);
-            mr_sc_send(s, task, w);
-            continue;
-        }
-        if (w != NONE) {
-            reserve(s, w);
-            is_wanted = true;
-        }
-        mr_sc_suspect_add(s, task);
-    }
-    if (!is_wanted) reserve(s, NONE); /* those that are left may not run there */
-}
 
 static void dispatch_parked(struct mr_sched *s, uint32_t *left)
 {
@@ -152,7 +65,7 @@ void mr_sc_dispatch(struct mr_sched *s)
     if (!s->is_recovered) return;
     if (s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
-    if (s->suspects_count || s->reserved != NONE) dispatch_suspects(s);
+    if (s->suspects_count || s->reserved != NONE) mr_sc_trial_dispatch(s);
     dispatch_parked(s, &left);
     dispatch_queue(s, &left);
     s->has_work = !left;

@@ -128,7 +128,6 @@ uint32_t mr_sc_resource(struct mr_sched *s, struct mr_str name); /* NONE: the ta
 /* core_dispatch.c */
 void mr_sc_dispatch(struct mr_sched *s);
 void mr_sc_steal(struct mr_sched *s);
-void mr_sc_suspect_add(struct mr_sched *s, uint32_t task);
 
 /* core_worker.c, core_register.c, core_complete.c */
 void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r);

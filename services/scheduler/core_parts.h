@@ -26,7 +26,9 @@ struct worker {
     uint32_t unknown; /* sent while nobody knew how long their op takes */
     uint32_t long_sent;
     uint32_t stealing;
-    uint32_t alone; /* the suspect that runs here */
+    uint32_t trial;   /* the suspect that was sent here, or NONE */
+    mr_time trial_at; /* it runs since then; 0: it has not started */
+    bool is_closed;   /* nothing is sent beside it */
     uint32_t held_head;
     uint32_t bucket, bucket_prev, bucket_next;
     uint32_t running;

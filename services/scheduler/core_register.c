@@ -105,7 +105,7 @@ static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_regist
     *w = (struct worker){.state = W_CONNECTED,
         .sent_head = NONE,
         .sent_tail = NONE,
-        .alone = NONE,
+        .trial = NONE,
         .held_head = NONE,
         .bucket = NONE};
     w->incarnation = (uint64_t)s->config.epoch << 32 | ++s->worker_number;

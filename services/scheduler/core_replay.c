@@ -265,7 +265,7 @@ static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
         .slots = 1,
         .sent_head = NONE,
         .sent_tail = NONE,
-        .alone = NONE,
+        .trial = NONE,
         .held_head = NONE,
         .bucket = NONE};
     memcpy(w->name, name.p, MR_MIN(name.n, sizeof w->name - 1));

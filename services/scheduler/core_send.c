@@ -1,7 +1,7 @@
 /* Rows of the batches to workers. A worker that gets a task has, or gets, the value of each of its
  * inputs: made there, brought in the same batch, or, when it is not there yet, brought by a later
  * one the moment it is (core_task.c, dependents_done). */
-#include "services/scheduler/core_do.h"
+#include "services/scheduler/core_trial.h"
 
 static void put(struct mr_buf *b, const void *p, size_t n)
 {
@@ -121,7 +121,7 @@ static void send_extra(struct mr_sched *s, struct mr_sched_batch *b, uint32_t ta
     const struct job *j = job_of(s, task);
     uint32_t index = task - j->base;
     const struct mr_task_options *o = mr_graph_options(j->graph, index);
-    bool is_alone = t->flags & T_SUSPECT;
+    bool is_alone = t->flags & T_SUSPECT && !(t->flags & T_LONG);
     if (!o && !is_alone) return;
     struct mr_sched_extra x = {.row = b->tasks.count, .alone = is_alone};
     x.long_running = t->flags & T_LONG;
@@ -203,6 +203,7 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     uint32_t op = s->classes[t->class].op;
     t->worker = worker;
     t->flags |= T_SENT;
+    if (s->ops[op].long_running) t->flags |= T_LONG; /* not known yet when it was planned */
     t->prev = w->sent_tail;
     t->next = NONE;
     if (t->prev == NONE)
@@ -225,7 +226,10 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->resources_count; r++)
             w->taken[r] += s->classes[t->class].need[r];
-    if (t->flags & T_SUSPECT) w->alone = task;
+    if (!(t->flags & T_SUSPECT)) return;
+    mr_assert(w->trial == NONE);
+    w->trial = task;
+    w->is_closed = mr_sc_is_tried_alone(t);
 }
 
 /* Covered now: what waits for it may be sent ahead, to the same worker if it can. */

@@ -30,7 +30,7 @@ enum task_flag {
     T_SENT = 1 << 4,
     T_STEALING = 1 << 5, /* asked back, not answered */
     T_UNKNOWN = 1 << 6,  /* sent while nobody knew how long its op takes */
-    T_SUSPECT = 1 << 7,  /* may have killed a worker: runs alone */
+    T_SUSPECT = 1 << 7,  /* may have killed a worker: on trial, apart from others */
     T_SHAKEN = 1 << 8,   /* was on a worker that died, once */
     T_SEEN = 1 << 9,     /* mark while a returning worker is compared */
     T_LONG = 1 << 10,    /* does not occupy a slot */

@@ -1,7 +1,7 @@
 /* What a task is, and what follows when that changes: counting down inputs, failing what depends on
  * a failure. Walks over graphs use a stack in the arena. "Covered" is a node that has a value or
  * was sent: when all inputs of a task are covered, the task may be sent ahead of being ready. */
-#include "services/scheduler/core_do.h"
+#include "services/scheduler/core_trial.h"
 
 #define AHEAD_INPUTS_MAX 8 /* a task that waits for more is not looked at with each of them */
 
@@ -73,7 +73,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->resources_count; r++)
             w->taken[r] -= s->classes[t->class].need[r];
-    if (w->alone == task) w->alone = NONE;
+    if (w->trial == task) mr_sc_trial_end(w);
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
     mr_sc_load_changed(s, t->worker, false);
     s->has_work = true; /* room for another */

@@ -1,11 +1,9 @@
 /* Workers: joining, returning, going silent, being lost. A worker whose stream ends is silent until
  * its lease runs out; then its incarnation is revoked, what it was sent goes elsewhere, and what
  * only it had is made again. */
-#include "services/scheduler/core_do.h"
+#include "services/scheduler/core_trial.h"
 
 #include "base/alloc.h"
-
-#include <stdio.h>
 
 static void wipe_batch(struct mr_sched *s, uint32_t slot)
 {
@@ -38,77 +36,21 @@ void mr_sc_worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation
     s->lease_check_at = MR_MIN(s->lease_check_at, lapse);
 }
 
-static void story_of_kills(struct mr_sched *s, uint32_t task, const char *worker)
-{
-    char text[256];
-    (void)snprintf(text, sizeof text,
-        "the task was running each time when %u workers died, the last one \"%.60s\"",
-        (unsigned)s->tasks[task].kills, worker);
-    struct story st = mr_sc_story_make(s, task, 13, mr_str(text), worker);
-    mr_sc_task_fail(s, task, &st);
-    mr_sc_story_fini(&st);
-}
-
-/* It ran, or may have run, when its worker died. A long-running task is not tried alone: it would
- * keep its worker empty for as long as it runs, and no other would ever be tried. With more retries
- * than that many kills it is not convicted either: whoever gave them counts. */
-static void blame(struct mr_sched *s, uint32_t task)
-{
-    struct task *t = &s->tasks[task];
-    const struct mr_task_options *o = mr_graph_options(job_of(s, task)->graph, index_of(s, task));
-    bool is_long = t->flags & T_LONG;
-    if (!is_long || !o || o->retries <= KILLS_MAX) t->kills++;
-    mr_sc_task_unqueue(s, task);
-    if (!is_long) t->flags |= T_SUSPECT;
-}
-
-static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran)
-{
-    uint64_t id = job_of(s, task)->id;
-    uint32_t index = index_of(s, task), row = 0;
-    for (uint32_t i = 0; i < ran->runs_count; i++)
-        for (uint32_t k = 0; k < ran->runs[i].count; k++, row++)
-            if (ran->runs[i].job == id && ran->index[row] == index) return true;
-    return false;
-}
-
-/* Who may have killed the worker? Known (`ran`), or what it said it was running, or else the first
- * tasks that could run, as many as it has slots, and whoever was on a worker that died before. */
-static bool is_suspect(
-    struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran, uint32_t *guesses)
-{
-    const struct task *t = &s->tasks[task];
-    if (ran) return did_run(s, task, ran);
-    if (t->state != MR_TASK_RUNNING) return false;
-    if (t->flags & (T_STARTED | T_SHAKEN | T_SUSPECT)) return true;
-    if (!*guesses) return false;
-    --*guesses;
-    return true;
-}
-
 /* Every task that was sent there is nowhere now. */
 static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran)
 {
     struct worker *w = &s->workers[slot];
-    uint32_t guesses = w->slots, n = 0;
+    uint32_t n = 0;
     uint32_t *list = s->stack + s->stack_count;
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
         list[n++] = t;
     s->stack_count += n;
-    for (uint32_t i = 0; i < n; i++) {
-        struct task *t = &s->tasks[list[i]];
-        bool is_blamed = is_suspect(s, list[i], ran, &guesses);
-        t->flags |= T_SHAKEN;
+    mr_sc_trial_blame(s, slot, ran);
+    for (uint32_t i = 0; i < n; i++)
         mr_sc_task_unsend(s, list[i]);
-        if (is_blamed) blame(s, list[i]);
-    }
     for (uint32_t i = 0; i < n; i++) {
-        struct task *t = &s->tasks[list[i]];
-        if (!is_unfinished(t)) continue; /* fell with another */
-        if (t->kills >= KILLS_MAX)
-            story_of_kills(s, list[i], w->name);
-        else
-            mr_sc_task_requeue(s, list[i]);
+        if (!is_unfinished(&s->tasks[list[i]])) continue; /* fell with another */
+        if (!mr_sc_trial_convict(s, list[i], w->name)) mr_sc_task_requeue(s, list[i]);
     }
     s->stack_count -= n;
 }

@@ -25,7 +25,7 @@ static void refuse(struct mr_worker *w, const struct assign *a, enum mr_ws_outco
 /* The class of tasks with these needs; NONE: this worker can never satisfy them. */
 static uint32_t need_get(struct mr_worker *w, const struct mr_ws_extra *x, bool is_long)
 {
-    struct need want = {.is_long = is_long, .alone = x && x->alone};
+    struct need want = {.is_long = is_long, .alone = x && x->alone && !is_long};
     for (uint32_t i = 0; x && i < x->resources_count; i++) {
         uint32_t k = 0;
         while (

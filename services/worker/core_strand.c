@@ -60,7 +60,7 @@ void strand_retire(struct mr_worker *w, struct mr_strand *s)
     struct need *n = &w->needs[s->needs];
     for (uint32_t r = 0; s->needs && r < w->config.resources_count; r++)
         w->resources_free[r] += n->micro[r];
-    if (n->alone) w->alone_running--;
+    if (n->alone && !s->left) w->alone_running--;
     s->alive = false;
     mr_blob_put(&w->pool, (struct mr_blob **)&s->inputs_held);
     w->strands_free[w->strands_free_count++] = s->id;
@@ -263,8 +263,15 @@ static bool is_less_urgent(const struct mr_worker *w, uint32_t task)
     return n->count && w->tasks[n->heap[0]].priority > w->tasks[task].priority;
 }
 
+static bool is_any_slot_taken(const struct mr_worker *w)
+{
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        if (w->slots[k].count) return true;
+    return false;
+}
+
 /* The best task that may start now, and where. When it is the turn of one that runs alone, nothing
- * starts until the others have ended. */
+ * starts until the others have ended, except for what runs long: that may never end. */
 static uint32_t pick(struct mr_worker *w, uint32_t *slot)
 {
     uint32_t best = NONE, alone = NONE;
@@ -284,7 +291,7 @@ static uint32_t pick(struct mr_worker *w, uint32_t *slot)
         *slot = k;
     }
     if (alone == NONE || (best != NONE && task_before(w, best, alone))) return best;
-    if (w->running_strands) return NONE;
+    if (is_any_slot_taken(w)) return NONE;
     *slot = slot_for(w, &w->needs[w->tasks[alone].needs], true);
     return alone;
 }
@@ -344,6 +351,7 @@ void strands_leave(struct mr_worker *w)
         if (slot->count > 1 || s->count != s->leave_at + 1 || s->taking || to == NONE) continue;
         s->leave_at = NONE;
         s->left = true;
+        if (w->needs[s->needs].alone) w->alone_running--;
         s->slot = to;
         slot->count = 0;
         w->slots[to].strands[w->slots[to].count++] = s;

@@ -4,6 +4,7 @@
 #include "tests/sim/sim.h"
 
 #define MAKER 0x5157u
+#define ROLE_TURN (50 * MR_MS)
 
 static struct sim_run *head_of(struct sim_proc *p, uint32_t slot)
 {
@@ -89,6 +90,7 @@ static mr_duration duration(struct sim *s, uint32_t op)
     switch ((enum sim_op)op) {
     case OP_SLOW:
     case OP_STUBBORN: return 60 * MR_SECOND;
+    case OP_ROLE: return ROLE_TURN;
     case OP_LONG: return 20 * MR_MS + sim_below(s, 200 * MR_MS);
     case OP_LARGE: return 100 * MR_US + sim_below(s, 5 * MR_MS);
     case OP_POISON: return 1 + sim_below(s, MR_MS);
@@ -280,6 +282,39 @@ void sim_exec_stop(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
         (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = r->serial});
 }
 
+static bool is_running(const struct sim *s, const struct sim_job *j, uint32_t index)
+{
+    for (uint32_t i = 0; i < s->procs_count; i++)
+        for (const struct sim_run *r = s->procs[i].runs; r; r = r->next_run) {
+            const struct mr_strand_item *item = &r->strand->items[r->next];
+            bool is_it = r->running && item->job.v == j->id && item->index == index;
+            if (is_it && s->procs[i].asleep_until <= s->now) return true;
+        }
+    return false;
+}
+
+/* It failed, was convicted, or had ended before its job was retried. */
+static bool is_over(const struct sim *s, const struct sim_job *j, uint32_t index)
+{
+    struct mr_sched_task_info info;
+    return s->sched && mr_sched_task(s->sched, (mr_job_id){j->id}, index, &info) &&
+           info.state > MR_TASK_RUNNING;
+}
+
+/* Roles end together: while one of its job is not there, the others go on for ever. */
+static bool waits_for_others(struct sim *s, const struct mr_strand_item *item)
+{
+    struct sim_job *j = sim_job_of(s, item->job.v);
+    if (item->op != OP_ROLE || !j || j->is_formed) return false;
+    const struct mr_graph *g = s->specs[j->spec].graph;
+    for (uint32_t i = 0; i < g->nodes_count; i++)
+        if (mr_str_eq(mr_graph_op(g, i), mr_str(sim_ops[OP_ROLE])) && !is_running(s, j, i) &&
+            !is_over(s, j, i))
+            return true;
+    j->is_formed = true;
+    return false;
+}
+
 void sim_exec_end(struct sim *s, struct sim_proc *p, uint32_t at_slot, uint64_t serial)
 {
     if (!serial) {
@@ -294,6 +329,11 @@ void sim_exec_end(struct sim *s, struct sim_proc *p, uint32_t at_slot, uint64_t 
     uint32_t slot = r->slot;
     if (item->op == OP_POISON && !r->stopped) {
         sim_proc_kill(s, (uint32_t)(p - s->procs));
+        return;
+    }
+    if (!r->stopped && waits_for_others(s, item)) {
+        sim_push(s, ROLE_TURN,
+            (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = serial});
         return;
     }
     finish(s, p, r, item);

@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-const char *const sim_ops[OPS] = {"small", "medium", "large", "ref", "long", "dice", "flaky", "bad",
-    "poison", "slow", "stubborn", "rare"};
+const char *const sim_ops[OPS] = {"small", "medium", "large", "ref", "role", "long", "dice",
+    "flaky", "bad", "poison", "slow", "stubborn", "rare"};
 
 static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
 {
@@ -90,6 +90,17 @@ static void options(struct draft *d, uint32_t node, enum sim_op op)
         o.timeout = MR_MS + sim_below(s, 100 * MR_MS);
     }
     if (op == OP_DICE) o.given |= MR_OPTION_PURE, o.pure = false;
+    if (s->has_roles && op == OP_POISON && sim_chance(s, 2)) {
+        o.given |= MR_OPTION_LONG_RUNNING;
+        o.long_running = true;
+    }
+    if (op == OP_ROLE) { /* that all of them can run at once is certain */
+        o.given |= MR_OPTION_RETRIES;
+        o.retries = 1000;
+        int err = mr_builder_options(d->b, node, &o, NULL);
+        mr_assert(!err);
+        return;
+    }
     if (sim_chance(s, 20)) {
         o.given |= MR_OPTION_PRIORITY;
         o.priority = (int32_t)sim_below(s, 9) - 4;
@@ -119,10 +130,9 @@ static uint32_t key(struct draft *d)
     return d->n++;
 }
 
-static uint32_t task(struct draft *d, const uint32_t *in, uint32_t n)
+static uint32_t task_of(struct draft *d, enum sim_op op, const uint32_t *in, uint32_t n)
 {
     uint32_t at = key(d);
-    enum sim_op op = pick_op(d);
     int err = mr_builder_task(d->b, d->node[at], mr_str(sim_ops[op]), NULL);
     mr_assert(!err);
     mr_pack_list(mr_builder_args(d->b), n + 1);
@@ -133,6 +143,11 @@ static uint32_t task(struct draft *d, const uint32_t *in, uint32_t n)
     mr_assert(!err);
     options(d, d->node[at], op);
     return at;
+}
+
+static uint32_t task(struct draft *d, const uint32_t *in, uint32_t n)
+{
+    return task_of(d, pick_op(d), in, n);
 }
 
 static uint32_t literal(struct draft *d)
@@ -204,6 +219,17 @@ static void fan_in(struct draft *d, uint32_t n)
     (void)task(d, in, n);
 }
 
+/* Roles, more than there may be workers, that end together; and what runs beside them. */
+static void gang(struct draft *d, uint32_t n)
+{
+    while (n--)
+        (void)mr_builder_target(d->b, d->node[task_of(d, OP_ROLE, NULL, 0)], NULL);
+    for (uint64_t k = sim_below(d->s, 20); k; k--) {
+        enum sim_op op = sim_chance(d->s, 3) ? OP_LONG : OP_SMALL;
+        (void)mr_builder_target(d->b, d->node[task_of(d, op, NULL, 0)], NULL);
+    }
+}
+
 static void wild(struct draft *d, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++) {
@@ -228,6 +254,10 @@ static void wild(struct draft *d, uint32_t n)
 static void shape(struct draft *d)
 {
     struct sim *s = d->s;
+    if (s->has_roles && sim_chance(s, 3)) {
+        gang(d, 2 + (uint32_t)sim_below(s, 9));
+        return;
+    }
     switch (sim_below(s, 8)) {
     case 0: chain(d, 1 + (uint32_t)sim_below(s, 120)); break;
     case 1: tree(d, 1 + (uint32_t)sim_below(s, 100)); break;

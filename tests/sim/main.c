@@ -15,7 +15,7 @@ struct options {
     uint64_t start, seeds, check_every;
     bool trace, quiet;
     uint32_t plant, faults;
-    bool has_faults;
+    bool has_faults, has_roles;
 };
 
 static uint64_t totals[8];
@@ -196,6 +196,7 @@ static void set_up(struct sim *s, const struct options *o)
     s->config.unacked_bytes_max = sim_chance(s, 3) ? 16384 : 1 << 20;
     s->config.heartbeat = 100 * MR_MS;
     s->config.lease = MR_SECOND;
+    s->config.acquit = 200 * MR_MS;
     s->config.keep_jobs = 0;
     s->config.keep_jobs_max = 64;
     s->now = MR_SECOND;
@@ -276,6 +277,7 @@ static void one(const struct options *o, uint64_t seed)
     s->seed = seed;
     s->trace = o->trace;
     s->plant = (enum sim_plant)o->plant;
+    s->has_roles = o->has_roles;
     s->check_every = (uint32_t)o->check_every;
     set_up(s, o);
     (void)run(s, s->now + MR_SECOND + sim_below(s, 8 * MR_SECOND), false);
@@ -336,6 +338,8 @@ int main(int argc, char **argv)
             o.trace = true;
         else if (mr_str_eq(a, MR_STR("--quiet")))
             o.quiet = true;
+        else if (mr_str_eq(a, MR_STR("--roles")))
+            o.has_roles = true;
         else if (mr_str_eq(a, MR_STR("--start")))
             o.start = number(argv[i++], value);
         else if (mr_str_eq(a, MR_STR("--seed")))
@@ -351,7 +355,7 @@ int main(int argc, char **argv)
             o.has_faults = true;
         } else {
             (void)fprintf(stderr, "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
-                                  "[--faults MASK] [--plant BUG] [--trace] [--quiet]\n");
+                                  "[--faults MASK] [--plant BUG] [--roles] [--trace] [--quiet]\n");
             return 2;
         }
     }

@@ -66,6 +66,7 @@ enum sim_op {
     OP_MEDIUM,
     OP_LARGE,
     OP_REF,
+    OP_ROLE,
     OP_LONG,
     OP_DICE,
     OP_FLAKY,

@@ -30,7 +30,7 @@ void sim_proc_start(struct sim *s, uint32_t name)
     for (uint32_t i = 0; i < OPS; i++)
         ops[i] = (struct mr_worker_op){.name = mr_str(sim_ops[i]),
             .flags = i == OP_REF                        ? MR_WORKER_OP_BY_REFERENCE
-                     : i == OP_LONG                     ? MR_WORKER_OP_LONG
+                     : i == OP_LONG || i == OP_ROLE     ? MR_WORKER_OP_LONG
                      : i == OP_SLOW || i == OP_STUBBORN ? MR_WORKER_OP_SOLO
                                                         : 0};
     uint32_t id = s->procs_count++;

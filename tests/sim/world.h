@@ -73,6 +73,7 @@ struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
     enum mr_job_state final;
     bool was_cancelled, was_retried;
     bool may_be_gone; /* forgotten, or about to be */
+    bool is_formed;   /* its roles ran all at once */
 };
 
 struct sim_spec {
@@ -99,6 +100,7 @@ struct sim {
     bool trace;
     uint32_t check_every;
     enum sim_plant plant;
+    bool has_roles; /* gangs of tasks that end together */
     uint32_t faults_mask;
     mr_time faults_end;
     bool calm;              /* no faults any more */

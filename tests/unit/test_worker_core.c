@@ -616,6 +616,25 @@ static void an_alone_task_runs_with_nothing_beside_it(void **state)
     assert_int_equal(r->strands[0]->items[0].index, 3);
 }
 
+static void an_alone_task_does_not_wait_for_what_runs_long(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_extra(r)->long_running = true;
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_extra(r)->alone = true;
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2); /* 3 waits for 2 */
+    assert_int_equal(r->strands[1]->items[0].index, 2);
+    rig_run(r, 1, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands[1]->items[0].index, 3);
+}
+
 static void an_op_that_this_worker_lacks_is_refused_in_words(void **state)
 {
     struct rig *r = *state;
@@ -742,6 +761,7 @@ int main(void)
         TEST(a_task_that_asks_for_more_than_there_is_goes_back),
         TEST(a_long_running_task_does_not_occupy_a_slot),
         TEST(an_alone_task_runs_with_nothing_beside_it),
+        TEST(an_alone_task_does_not_wait_for_what_runs_long),
         TEST(an_op_that_this_worker_lacks_is_refused_in_words),
         TEST(what_is_over_the_limit_goes_back),
         TEST(something_urgent_takes_back_what_waits_in_strands),
