@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #define FAILURE_TIMEOUT (5 * MR_SECOND) /* for the trainer to hear why a role cannot go on */
+#define ATTEMPT_MIN MR_SECOND           /* of one that fails: tries outlast what ails them */
 
 static struct mr_role_env env_here;
 
@@ -155,7 +156,7 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
 {
     static const char *const kinds[] = {"", "ps", "worker", "scorer"};
     mr_assert((size_t)kind < MR_ARRAY_LEN(kinds));
-    *r = (struct mr_role){.call = call, .env = &env_here, .kind = kind};
+    *r = (struct mr_role){.call = call, .env = &env_here, .kind = kind, .begun = mr_clock_now()};
     const struct mr_arg *a = call->args;
     if (a[1].type != MR_ARG_INT || a[1].i < 0 || a[1].i > UINT32_MAX)
         return call->does->fail(call, MR_EINVAL, "index: expected a whole number from 0 on");
@@ -208,6 +209,20 @@ static bool is_final(int err)
            err != MR_ETIMEOUT && err != MR_EIO;
 }
 
+/* A task that fails is tried again at once, and a role that cannot begin would use up its tries in
+ * seconds, while a session waits for it for a minute. */
+static int last_a_while(struct mr_op_call *call, mr_time since, int err)
+{
+    mr_duration lasted = mr_clock_now() - since;
+    if (!err || err == MR_ECANCELED || lasted >= ATTEMPT_MIN) return err;
+    return call->does->wait(call, ATTEMPT_MIN - lasted) ? MR_ECANCELED : err;
+}
+
+int mr_role_refuse(struct mr_op_call *call, int err, const struct mr_error *e)
+{
+    return last_a_while(call, mr_clock_now(), call->does->fail(call, err, "%s", e->text));
+}
+
 int mr_role_end(struct mr_role *r, int err, const struct mr_error *e)
 {
     if (e && is_final(err) && r->agent && !r->view.is_over)
@@ -222,5 +237,5 @@ int mr_role_end(struct mr_role *r, int err, const struct mr_error *e)
         mr_log(MR_INFO, "role.end", "session=%s index=%u err=%d", r->session, r->index, err);
     mr_release(r->session);
     mr_release(r->trainer);
-    return err;
+    return last_a_while(r->call, r->begun, err);
 }

@@ -149,7 +149,7 @@ static int exec_run(struct mr_op_call *call)
     if (!f) return MR_ELIMIT;
     f->port_fd = -1;
     int err = reserve(f, mr_role_env()->address, &e);
-    if (err) return call->does->fail(call, err, "%s", e.text);
+    if (err) return mr_role_refuse(call, err, &e);
     err = mr_role_begin(call, &f->r, kind_of(call), "", f->address);
     if (err) words = NULL;
     if (!err) err = run_it(f, &e);

@@ -22,6 +22,7 @@ const struct mr_role_env *mr_role_env(void);
 
 struct mr_role {
     struct mr_op_call *call;
+    mr_time begun;
     const struct mr_role_env *env;
     Millrace__V1__TrainingRole kind;
     uint32_t index;
@@ -44,6 +45,8 @@ struct mr_role {
  * mr_role_end is due. MR_ECANCELED may also mean that there is nothing left to do. */
 int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__TrainingRole kind,
     const char *socket, const char *address);
+/* Instead of both, after an error before it. */
+int mr_role_refuse(struct mr_op_call *call, int err, const struct mr_error *e);
 /* Ends the op: with nil when the session told it to end, else with `err` and the words of `e`.
  * What the trainer must know it is told. */
 int mr_role_end(struct mr_role *r, int err, const struct mr_error *e);

@@ -134,7 +134,7 @@ static int ps_run(struct mr_op_call *call)
     const char *socket = "";
     struct mr_error *words = &e;
     int err = mr_share_socket(&socket, &e);
-    if (err) return call->does->fail(call, err, "%s", e.text);
+    if (err) return mr_role_refuse(call, err, &e);
     err = mr_role_begin(call, &s.r, MR_ROLE_PS, socket, NULL);
     if (err) words = NULL;
     if (!err) err = server_open(&s, &e);

@@ -113,7 +113,7 @@ static int worker_run(struct mr_op_call *call)
     e.text[0] = 0;
     const char *socket = "";
     int err = mr_share_socket(&socket, &e);
-    if (err) return call->does->fail(call, err, "%s", e.text);
+    if (err) return mr_role_refuse(call, err, &e);
     err = mr_role_begin(call, &t.r, MR_ROLE_WORKER, socket, NULL);
     if (err) words = NULL;
     if (!err) err = data_open(&t, &e);
