@@ -275,6 +275,7 @@ static int start_worker(struct up *u, uint64_t node, uint64_t i, struct mr_error
     arg(&a, "--name=%s", name);
     arg(&a, "--node=node-%" PRIu64, node);
     arg(&a, "--scheduler=%s", u->scheduler);
+    arg(&a, "--trainer=%s", u->trainer);
     arg(&a, "--store=%s/arena-%" PRIu64 ".sock", u->run, node);
     arg(&a, "--store-address=unix:%s/store-%" PRIu64 ".sock", u->run, node);
     arg(&a, "--listen=unix:%s/%s.sock", u->run, name);

@@ -1,45 +1,23 @@
-/* Knows Take, Ack and Nack, and how rows of items become batches. */
+/* Knows how rows of items become batches, and which items a batch stands on. */
 #include "services/worker/feed_queue.h"
 
 #include "base/alloc.h"
-#include "base/assert.h"
 #include "host/clock.h"
-#include "host/flag.h"
-#include "host/inbox.h"
 #include "host/log.h"
-#include "host/thread.h"
-#include "millrace/v1/queues.pb-c.h"
+#include "services/worker/feed_taker.h"
 #include "store/object/collection.h"
 #include "store/object/value.h"
 
-#include <stdio.h>
+#define ITEMS_MAX 256u  /* of one batch */
+#define UNSURE_MAX 512u /* items of batches that nobody accounted for yet */
 
-#define AHEAD 2u     /* taken and not in use yet: others want some, too */
-#define ITEMS_MAX 8u /* items taken and not yet acknowledged */
-#define TAKE_WAIT_S 0.2
-#define LEASE_S 60.0
-#define CALL_TIMEOUT (5 * MR_SECOND)
-#define RETRY (100 * MR_MS)
-#define IDLE_MAX (500 * MR_MS)
-#define ANSWER_BYTES_MAX ((size_t)64 << 20)
-#define RECEIPT_MAX 160
-
-struct taken { /* from the thread */
-    char receipt[RECEIPT_MAX];
-    mr_object_id object;
-    int err; /* MR_OK: an item; MR_ENOENT: closed and empty; else the queue cannot be used */
-};
-
-struct answer { /* to the thread */
-    char receipt[RECEIPT_MAX];
-    bool opened; /* no answer yet: the item is in use, another may be taken ahead */
-    bool dead;   /* no batch: `reason` */
-    bool back;   /* not learned: let another have it */
-    char reason[256];
+struct unsure {
+    struct mr_taken item;
+    uint64_t batch;
 };
 
 struct item { /* being used */
-    struct taken from;
+    struct mr_taken from;
     struct mr_store_view view;
     struct mr_rows *x, *y;
     void *inlines[2];
@@ -50,142 +28,20 @@ struct item { /* being used */
 struct mr_queue_feed {
     struct mr_queue_feed_spec spec;
     struct mr_feed_store rows_store;
-    struct item
-        items[ITEMS_MAX]; /* the first `used` are used up by the batch, the next is in use */
+    struct item *items; /* the first `used` are used up by the batch, the next is in use */
     uint32_t items_count, used;
+    struct unsure *unsure; /* in order of batch */
+    uint32_t unsure_count;
     float *x, *y;
     int32_t *index;
     bool is_index;
     uint64_t y_bytes; /* of a row */
     uint32_t filled;  /* rows of the batch so far */
     uint64_t batches;
-    bool is_over;
-    mr_time idle_since; /* nothing came since; 0: something did */
-
-    struct mr_thread *thread;
-    struct mr_inbox *in;  /* of struct taken */
-    struct mr_inbox *out; /* of struct answer */
-    struct mr_flag stop;
+    mr_time begun;    /* the batch was there; 0: not yet */
+    mr_duration pace; /* from there until it was done, smoothed */
+    struct mr_taker *taker;
 };
-
-/* ---- the thread -------------------------------------------------------------------------------
- */
-
-static bool is_stopped(void *ctx)
-{
-    struct mr_queue_feed *f = ctx;
-    return mr_flag_is_set(&f->stop);
-}
-
-struct taker {
-    struct mr_queue_feed *f;
-    struct mr_role_link *link;
-    struct mr_pb_arena arena;
-    uint32_t out;   /* given to the role and not answered */
-    uint32_t ahead; /* of them, not in use yet */
-    mr_time retry_at;
-};
-
-static int create(struct taker *t, struct mr_error *e)
-{
-    Millrace__V1__CreateQueueRequest r = MILLRACE__V1__CREATE_QUEUE_REQUEST__INIT;
-    r.queue = (char *)(uintptr_t)t->f->spec.queue;
-    const struct mr_role_stop stop = {is_stopped, t->f};
-    return mr_role_call(
-        t->link, "/millrace.v1.Queues/Create", &r.base, CALL_TIMEOUT, stop, NULL, NULL, NULL, e);
-}
-
-static void give(struct taker *t, const struct taken *item)
-{
-    int err = mr_inbox_push(t->f->in, item);
-    mr_assert(!err); /* there is room for all that are ahead, and for the end */
-    t->out += item->err == MR_OK;
-    t->ahead += item->err == MR_OK;
-}
-
-static void take(struct taker *t)
-{
-    Millrace__V1__TakeItemsRequest r = MILLRACE__V1__TAKE_ITEMS_REQUEST__INIT;
-    const Millrace__V1__TakeItemsResponse *got = NULL;
-    const struct mr_role_stop stop = {is_stopped, t->f};
-    struct mr_error e;
-    r.queue = (char *)(uintptr_t)t->f->spec.queue;
-    r.items_max = MR_MIN(AHEAD - t->ahead, ITEMS_MAX - t->out);
-    r.wait_s = TAKE_WAIT_S;
-    r.lease_s = LEASE_S;
-    int err = mr_role_call(t->link, "/millrace.v1.Queues/Take", &r.base, CALL_TIMEOUT, stop,
-        &millrace__v1__take_items_response__descriptor, &t->arena, &got, &e);
-    if (err == MR_ENOENT) err = create(t, &e);
-    if (err || !got) {
-        t->retry_at = mr_time_after(mr_clock_now(), err ? RETRY : 0);
-        return;
-    }
-    for (size_t i = 0; i < got->n_items; i++) {
-        const Millrace__V1__QueueItem *q = got->items[i];
-        struct taken item = {0};
-        (void)snprintf(item.receipt, sizeof item.receipt, "%s", q->receipt);
-        (void)mr_object_id_parse(mr_str(q->object), &item.object);
-        give(t, &item);
-    }
-    if (!got->closed || got->n_items) return;
-    give(t, &(struct taken){.err = MR_ENOENT});
-    mr_flag_set(&t->f->stop, true);
-}
-
-static void answer_one(struct taker *t, struct answer *a)
-{
-    char *receipts[1] = {a->receipt};
-    struct mr_error e;
-    if (a->opened) {
-        t->ahead--;
-        return;
-    }
-    const struct mr_role_stop never = {NULL, NULL};
-    int err;
-    if (a->dead || a->back) {
-        Millrace__V1__NackItemsRequest r = MILLRACE__V1__NACK_ITEMS_REQUEST__INIT;
-        r.queue = (char *)(uintptr_t)t->f->spec.queue;
-        r.receipts = receipts;
-        r.n_receipts = 1;
-        r.dead = a->dead;
-        r.reason = a->reason;
-        err = mr_role_call(t->link, "/millrace.v1.Queues/Nack", &r.base, CALL_TIMEOUT, never, NULL,
-            NULL, NULL, &e);
-    } else {
-        Millrace__V1__AckItemsRequest r = MILLRACE__V1__ACK_ITEMS_REQUEST__INIT;
-        r.queue = (char *)(uintptr_t)t->f->spec.queue;
-        r.receipts = receipts;
-        r.n_receipts = 1;
-        err = mr_role_call(
-            t->link, "/millrace.v1.Queues/Ack", &r.base, CALL_TIMEOUT, never, NULL, NULL, NULL, &e);
-    }
-    if (err)
-        mr_log(MR_WARN, "queue.answer_lost", "queue=\"%s\" why=\"%s\"", t->f->spec.queue, e.text);
-    t->out--;
-}
-
-static void taker_main(void *ctx)
-{
-    struct mr_queue_feed *f = ctx;
-    struct taker t = {.f = f, .link = mr_role_link_open(f->spec.trainer, f->spec.bearer)};
-    mr_pb_arena_init(&t.arena, ANSWER_BYTES_MAX);
-    for (;;) {
-        struct answer a;
-        while (mr_inbox_take(f->out, &a, 1))
-            answer_one(&t, &a);
-        if (mr_inbox_is_closed(f->out) && mr_inbox_is_empty(f->out)) break;
-        mr_time now = mr_clock_now();
-        if (!mr_flag_is_set(&f->stop) && t.ahead < AHEAD && t.out < ITEMS_MAX &&
-            now >= t.retry_at) {
-            take(&t);
-            continue;
-        }
-        mr_time until = mr_time_after(now, RETRY);
-        if (mr_inbox_wait(f->out, until, &a, 1)) answer_one(&t, &a);
-    }
-    mr_pb_arena_fini(&t.arena);
-    mr_role_link_close(&t.link);
-}
 
 /* ---- items ------------------------------------------------------------------------------------
  */
@@ -198,15 +54,6 @@ static void item_close(struct mr_queue_feed *f, struct item *it)
     mr_release(it->inlines[1]);
     mr_release(it->classes);
     if (it->view.p) mr_store_release(f->spec.store->store, &it->view);
-}
-
-static void item_answer(
-    struct mr_queue_feed *f, struct item *it, bool back, const char *dead, mr_time deadline)
-{
-    struct answer a = {.back = back, .dead = dead != NULL};
-    memcpy(a.receipt, it->from.receipt, sizeof a.receipt);
-    if (dead) (void)snprintf(a.reason, sizeof a.reason, "%s", dead);
-    (void)mr_inbox_push_wait(f->out, &a, deadline);
 }
 
 /* Part `i` of the list, as rows. */
@@ -275,63 +122,49 @@ static int item_open(struct mr_queue_feed *f, struct item *it, struct mr_error *
     return err ? err : item_check(f, it, e);
 }
 
-/* Acknowledges the items whose rows are all in batches. */
-static void give_up_used(struct mr_queue_feed *f)
-{
-    mr_time deadline = mr_time_after(mr_clock_now(), MR_SECOND);
-    for (uint32_t i = 0; i < f->used; i++) {
-        item_answer(f, &f->items[i], false, NULL, deadline);
-        item_close(f, &f->items[i]);
-    }
-    f->items_count -= f->used;
-    memmove(f->items, f->items + f->used, f->items_count * sizeof f->items[0]);
-    f->used = 0;
-}
-
-/* Nothing came. A queue is empty for good only when nobody holds an item of it: rows that wait for
- * the rest of their batch are in the buffer, and their items go back as done. */
-static int nothing_came(struct mr_queue_feed *f)
-{
-    mr_time now = mr_clock_now();
-    if (!f->idle_since) f->idle_since = now;
-    if (f->used && now - f->idle_since >= IDLE_MAX) give_up_used(f);
-    return MR_EAGAIN;
-}
-
-/* The item to take rows from, opened; MR_EAGAIN, MR_ENOENT as mr_queue_feed_batch. */
+/* The item to take rows from, opened; MR_EAGAIN: none came. */
 static int item_next(
     struct mr_queue_feed *f, mr_time deadline, struct item **out, struct mr_error *e)
 {
     while (f->used == f->items_count) {
-        if (f->is_over) return MR_ENOENT;
-        struct taken t;
         if (f->items_count == ITEMS_MAX)
             return mr_fail(e, MR_EINVAL,
                 "queue \"%s\": its items are so small that %u of them make no batch of %u",
                 f->spec.queue, ITEMS_MAX, f->spec.batch);
-        if (!mr_inbox_wait(f->in, deadline, &t, 1)) return nothing_came(f);
-        f->idle_since = 0;
-        if (t.err) {
-            f->is_over = true;
-            continue;
-        }
-        const struct answer opened = {.opened = true};
-        (void)mr_inbox_push_wait(f->out, &opened, mr_time_after(mr_clock_now(), MR_SECOND));
+        struct mr_taken t;
+        if (!mr_taker_next(f->taker, deadline, &t)) return MR_EAGAIN;
         struct item *it = &f->items[f->items_count];
         *it = (struct item){.from = t};
         struct mr_error why;
         int err = item_open(f, it, &why);
-        if (err == MR_ECANCELED) return err;
         if (err) {
-            mr_log(MR_WARN, "queue.item_dead", "queue=\"%s\" why=\"%s\"", f->spec.queue, why.text);
-            item_answer(f, it, false, why.text, deadline);
+            bool is_bad = err != MR_ECANCELED;
+            if (is_bad)
+                mr_log(
+                    MR_WARN, "queue.item_dead", "queue=\"%s\" why=\"%s\"", f->spec.queue, why.text);
+            mr_taker_answer(
+                f->taker, &t, is_bad ? MR_TAKEN_DEAD : MR_TAKEN_BACK, is_bad ? why.text : NULL);
             item_close(f, it);
+            if (!is_bad) return err;
             continue;
         }
         f->items_count++;
     }
     *out = &f->items[f->used];
     return MR_OK;
+}
+
+/* The items whose rows are all in the batch are in use no more: their answer comes when the batch
+ * has been learned. */
+static void used_take_away(struct mr_queue_feed *f)
+{
+    for (uint32_t i = 0; i < f->used; i++) {
+        f->unsure[f->unsure_count++] = (struct unsure){f->items[i].from, f->batches};
+        item_close(f, &f->items[i]);
+    }
+    f->items_count -= f->used;
+    memmove(f->items, f->items + f->used, f->items_count * sizeof f->items[0]);
+    f->used = 0;
 }
 
 /* ---- batches ----------------------------------------------------------------------------------
@@ -350,10 +183,9 @@ static void put_row(struct mr_queue_feed *f, struct item *it)
     f->filled++;
 }
 
-/* The queue is empty for good: the rows that are left, once more from their start. */
-static bool fill_up(struct mr_queue_feed *f)
+/* No more rows come: those that are there, once more from their start. */
+static void fill_up(struct mr_queue_feed *f)
 {
-    if (!f->filled || !f->spec.keep) return false;
     uint64_t x_floats = f->spec.inputs;
     for (uint32_t i = 0; f->filled < f->spec.batch; i++, f->filled++) {
         memcpy(f->x + f->filled * x_floats, f->x + i * x_floats, x_floats * sizeof *f->x);
@@ -363,7 +195,25 @@ static bool fill_up(struct mr_queue_feed *f)
             memcpy(
                 (char *)f->y + f->filled * f->y_bytes, (char *)f->y + i * f->y_bytes, f->y_bytes);
     }
-    return true;
+}
+
+/* Nothing came by the deadline. MR_OK: the batch is what there is. */
+static int nothing_came(struct mr_queue_feed *f)
+{
+    enum mr_taker_state s = mr_taker_state(f->taker);
+    if (!f->filled) return s == MR_TAKER_OVER ? MR_ENOENT : MR_EAGAIN;
+    if (s == MR_TAKER_GOES_ON) return MR_EAGAIN;
+    if (f->spec.keep || s == MR_TAKER_FULL) {
+        fill_up(f);
+        return MR_OK;
+    }
+    /* An incomplete last batch, as the document wants it: dropped. */
+    for (uint32_t i = 0; i < f->used; i++) {
+        mr_taker_answer(f->taker, &f->items[i].from, MR_TAKEN_DONE, NULL);
+        item_close(f, &f->items[i]);
+    }
+    f->items_count = f->used = f->filled = 0; /* all were used up, or rows would not lack */
+    return MR_EAGAIN;
 }
 
 int mr_queue_feed_batch(
@@ -371,34 +221,53 @@ int mr_queue_feed_batch(
 {
     while (f->filled < f->spec.batch) {
         struct item *it = NULL;
+        if (f->unsure_count + f->items_count >= UNSURE_MAX) return MR_EAGAIN;
         int err = item_next(f, deadline, &it, e);
-        if (err == MR_ENOENT && fill_up(f)) break;
+        if (err == MR_EAGAIN) {
+            err = nothing_came(f);
+            if (!err) break;
+        }
         if (err) return err;
         while (f->filled < f->spec.batch && it->at < it->rows)
             put_row(f, it);
         if (it->at == it->rows) f->used++;
     }
+    if (!f->begun) f->begun = mr_clock_now();
     *out = (struct mr_nn_batch){.x = f->x,
         .y = {.index = f->is_index ? f->index : NULL, .rows = f->is_index ? NULL : f->y},
         .step = f->batches};
     return MR_OK;
 }
 
-void mr_queue_feed_done(struct mr_queue_feed *f)
+uint64_t mr_queue_feed_done(struct mr_queue_feed *f)
 {
-    give_up_used(f);
-    f->filled = 0;
+    /* A pause of the session is not the pace: what grows, grows step by step. */
+    mr_duration took = MR_MIN(mr_clock_now() - f->begun, 4 * f->pace + MR_SECOND);
+    f->pace = (f->pace * 7 + took) / 8;
+    f->begun = 0;
+    mr_taker_set_pace(f->taker, f->pace);
     f->batches++;
+    used_take_away(f);
+    f->filled = 0;
+    return f->batches;
 }
 
-void mr_queue_feed_let_go(struct mr_queue_feed *f)
+void mr_queue_feed_settle(struct mr_queue_feed *f, uint64_t batch, bool learned)
 {
-    give_up_used(f);
+    uint32_t n = 0;
+    while (n < f->unsure_count && f->unsure[n].batch <= batch) {
+        mr_taker_answer(
+            f->taker, &f->unsure[n].item, learned ? MR_TAKEN_DONE : MR_TAKEN_BACK, NULL);
+        n++;
+    }
+    if (!n) return;
+    f->unsure_count -= n;
+    memmove(f->unsure, f->unsure + n, f->unsure_count * sizeof f->unsure[0]);
 }
 
-bool mr_queue_feed_is_over(const struct mr_queue_feed *f)
+bool mr_queue_feed_is_settled(const struct mr_queue_feed *f)
 {
-    return mr_flag_is_set(&f->stop);
+    return !f->unsure_count;
 }
 
 /* ---- begin and end ----------------------------------------------------------------------------
@@ -425,9 +294,9 @@ int mr_queue_feed_open(
     f->rows_store = (struct mr_feed_store){rows_get, rows_release, (void *)(uintptr_t)s->store};
     f->x = mr_alloc_aligned(s->batch * s->inputs * sizeof *f->x, 64);
     f->index = mr_alloc_array(s->batch, sizeof *f->index);
-    f->in = mr_inbox_new(2 * ITEMS_MAX, sizeof(struct taken));
-    f->out = mr_inbox_new(8 * ITEMS_MAX, sizeof(struct answer));
-    f->thread = mr_thread_start("queue-feed", taker_main, f);
+    f->items = mr_alloc_array(ITEMS_MAX, sizeof *f->items);
+    f->unsure = mr_alloc_array(UNSURE_MAX + ITEMS_MAX, sizeof *f->unsure);
+    f->taker = mr_taker_start(s->trainer, s->bearer, s->queue);
     *out = f;
     return MR_OK;
 }
@@ -436,19 +305,14 @@ void mr_queue_feed_close(struct mr_queue_feed **feed)
 {
     struct mr_queue_feed *f = *feed;
     if (!f) return;
-    mr_time deadline = mr_time_after(mr_clock_now(), MR_SECOND);
-    mr_flag_set(&f->stop, true);
+    mr_queue_feed_settle(f, UINT64_MAX, false);
     for (uint32_t i = 0; i < f->items_count; i++) {
-        item_answer(f, &f->items[i], true, NULL, deadline);
+        mr_taker_answer(f->taker, &f->items[i].from, MR_TAKEN_BACK, NULL);
         item_close(f, &f->items[i]);
     }
-    struct item unused = {0};
-    while (mr_inbox_take(f->in, &unused.from, 1))
-        if (!unused.from.err) item_answer(f, &unused, true, NULL, deadline);
-    mr_inbox_close(f->out);
-    mr_thread_join(&f->thread);
-    mr_inbox_free(&f->in);
-    mr_inbox_free(&f->out);
+    mr_taker_stop(&f->taker);
+    mr_release(f->items);
+    mr_release(f->unsure);
     mr_release(f->x);
     mr_release(f->y);
     mr_release(f->index);

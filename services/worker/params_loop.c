@@ -32,6 +32,9 @@ struct mr_update {
     uint32_t slots_count;
     struct mr_push *held; /* sync: of the current version, in order of worker */
     uint32_t held_count;
+    bool *passed; /* sync, by worker: has nothing for version `passed_version` */
+    uint32_t passed_count;
+    uint64_t passed_version;
     const float **grads; /* scratch: HELD_MAX */
     struct mr_team *team;
     _Atomic uint64_t updates, applied, examples, stale, update_ns, wait_ns;
@@ -78,6 +81,7 @@ int mr_update_open(const struct mr_update_options *o, struct mr_update **out, st
     slots_fill(u, o->slots);
     u->held = mr_alloc_array(HELD_MAX, sizeof *u->held);
     u->grads = mr_alloc_array(HELD_MAX, sizeof *u->grads);
+    u->passed = mr_alloc_array(MR_TRAIN_WORKERS_MAX, sizeof *u->passed);
     u->team = mr_team_new(o->threads ? o->threads : threads_of(o->rule));
     *out = u;
     return MR_OK;
@@ -99,6 +103,7 @@ void mr_update_close(struct mr_update **update)
     for (uint32_t i = 0; i < u->slots_count; i++)
         mr_release(u->slots[i]);
     mr_release(u->held);
+    mr_release(u->passed);
     mr_release(u->grads);
     mr_release(u);
 }
@@ -195,18 +200,40 @@ static void held_add(struct mr_update *u, const struct mr_push *p)
     u->held_count++;
 }
 
+static void pass_set(struct mr_update *u, uint32_t worker, bool on)
+{
+    uint64_t version = mr_shard_version(u->shard);
+    if (u->passed_version != version) {
+        memset(u->passed, 0, MR_TRAIN_WORKERS_MAX * sizeof *u->passed);
+        u->passed_count = 0;
+        u->passed_version = version;
+    }
+    if (u->passed[worker] == on) return;
+    u->passed[worker] = on;
+    u->passed_count = on ? u->passed_count + 1 : u->passed_count - 1;
+}
+
+/* Those that have nothing for this version are not waited for; but one must have something. */
+static bool is_enough(const struct mr_update *u)
+{
+    bool counts = u->passed_version == mr_shard_version(u->shard);
+    return u->held_count && u->held_count + (counts ? u->passed_count : 0) >= enough(u);
+}
+
 static int run_sync(struct mr_update *u, mr_time deadline)
 {
-    while (u->held_count < enough(u)) {
+    while (!is_enough(u)) {
         struct mr_push p;
         int err = next(u, deadline, &p);
         if (err) return err;
-        if (p.base_version == mr_shard_version(u->shard)) {
+        bool is_current = p.base_version == mr_shard_version(u->shard);
+        if (is_current) pass_set(u, p.worker, !p.examples);
+        if (is_current && p.examples) {
             held_add(u, &p);
-        } else {
-            count(&u->stale, 1);
-            mr_shard_done_push(u->shard, &p, MR_PUSH_STALE);
+            continue;
         }
+        if (p.examples) count(&u->stale, 1);
+        mr_shard_done_push(u->shard, &p, p.examples ? MR_PUSH_STALE : MR_PUSH_APPLIED);
     }
     apply(u, u->held_count);
     return MR_OK;
@@ -235,6 +262,8 @@ void mr_update_restore(struct mr_update *u, uint32_t restore_epoch, uint64_t ver
     const float *params, const float *const *slots)
 {
     held_drop(u, MR_PUSH_LOST);
+    memset(u->passed, 0, MR_TRAIN_WORKERS_MAX * sizeof *u->passed);
+    u->passed_count = 0;
     slots_fill(u, slots);
     mr_shard_restore(u->shard, restore_epoch, version, params);
 }

@@ -4,7 +4,8 @@
  *        pass over memory, with the result of doing them one after another.
  * sync   The mean of `aggregate` gradients of the current version, in order of worker, is one
  *        update; a gradient of an older version is stale: dropped and counted. When fewer workers
- *        are alive, so many are enough.
+ *        are alive, so many are enough. A gradient of no examples says that its worker has nothing
+ *        for this version: it is not waited for.
  *
  *     err = mr_update_open(&options, &u, e);
  *     while (…) {

@@ -119,6 +119,7 @@ static int serve(struct server *s, struct mr_error *e)
         err = mr_role_look(&s->r, &is_new);
         if (!err && is_new) err = take_members(s, e);
         if (err) break;
+        mr_update_set_live(s->update, s->r.view.workers_live);
         int ran = mr_update_run(s->update, s->cut_at, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         tell(s);
         if (ran == MR_OK && s->cut_at && mr_shard_version(s->shard) >= s->cut_at) cut(s);

@@ -37,10 +37,13 @@ int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, st
     c->examples += score.examples;
     c->steps++;
     t->steps++;
-    t->has_batch = false;
-    if (t->queue) mr_queue_feed_done(t->queue);
-    c->feed_s += mr_role_lap(&t->lap);
     return MR_OK;
+}
+
+uint64_t mr_trainee_used(struct mr_trainee *t)
+{
+    t->has_batch = false;
+    return t->queue ? mr_queue_feed_done(t->queue) : 0;
 }
 
 void mr_trainee_tell(struct mr_trainee *t, uint64_t version)

@@ -12,7 +12,7 @@ struct mr_trainee {
     struct mr_queue_feed *queue;
     uint64_t steps; /* gradients that this index computed, earlier attempts included */
     struct mr_nn_batch batch;
-    bool has_batch;    /* not learned yet */
+    bool has_batch;    /* not used yet */
     bool is_exhausted; /* no batch will come any more */
     mr_time lap;
 };
@@ -20,8 +20,11 @@ struct mr_trainee {
 /* The batch of step `step` (of a feed), waiting at most `deadline` (for a queue): MR_OK, MR_EAGAIN,
  * or MR_ENOENT: the data are used up. */
 int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e);
-/* Gradients of the batch at `params` into `grads`, clipped. The batch is then learned. */
+/* Gradients of the batch at `params` into `grads`, clipped. The batch stays, to be learned again if
+ * they come to nothing. */
 int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e);
+/* Its gradients are under way: the next batch is wanted. Of a queue: its number. */
+uint64_t mr_trainee_used(struct mr_trainee *t);
 /* Says what was done; and, once, that nothing is left. */
 void mr_trainee_tell(struct mr_trainee *t, uint64_t version);
 /* Finished: waits until the session ends; the keeper keeps the model when asked to. `keep` is

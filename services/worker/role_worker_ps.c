@@ -6,7 +6,8 @@
 #include "host/clock.h"
 
 #define FLUSH_MAX (2 * MR_SECOND)
-#define QUEUE_OVER_WAIT MR_SECOND /* for a version that nobody may be left to make */
+#define STARVE_MAX (200 * MR_MS) /* without a batch, then the others go on without us */
+#define STARVE_TURN (5 * MR_MS)
 
 struct link {
     struct mr_trainee *t;
@@ -14,7 +15,16 @@ struct link {
     uint64_t incarnations[MR_SHARDS_MAX]; /* of the servers it is connected to */
     struct mr_params_counts before;       /* of connections that are closed */
     uint64_t version, version_min;
-    mr_time waiting_since; /* for a version; 0: not */
+    uint64_t push_step; /* grows with each push, over all connections */
+
+    /* From a queue: batches are acknowledged when the servers have accounted for their gradients.
+     * Under the synchronous rule the batch stays in hand until then: a late gradient is dropped,
+     * and computed anew. */
+    uint64_t pushed;        /* number of the batch last pushed */
+    uint64_t dropped;       /* pushes, as counted when last looked at */
+    bool is_pushed;         /* sync: the batch in hand */
+    uint64_t passed;        /* sync: the version after that which we had nothing for */
+    mr_time starving_since; /* the queue gave nothing; 0: it does */
 };
 
 static void counts_add(struct link *l)
@@ -36,7 +46,10 @@ static void disconnect(struct link *l)
     l->before.push_ns += n.push_ns;
     l->before.wait_ns += n.wait_ns;
     mr_params_close(&l->params);
-    l->version_min = 0;
+    l->version_min = l->dropped = l->passed = 0;
+    l->is_pushed = false;
+    /* Nobody knows what became of these. */
+    if (l->t->queue) mr_queue_feed_settle(l->t->queue, UINT64_MAX, false);
 }
 
 /* MR_EAGAIN: not yet. */
@@ -104,49 +117,119 @@ static bool is_done(const struct link *l)
     return at / mr_feed_steps(t->feed) >= epochs;
 }
 
-/* The queue is closed and empty, and the others may have gone without the batch that would make the
- * version that we wait for. */
-static bool is_stranded(struct link *l)
-{
-    if (!l->t->queue) return false;
-    mr_time now = mr_clock_now();
-    if (!l->waiting_since) l->waiting_since = now;
-    if (now - l->waiting_since < QUEUE_OVER_WAIT) return false;
-    mr_queue_feed_let_go(l->t->queue);
-    return mr_queue_feed_is_over(l->t->queue);
-}
-
 static int pull(struct link *l, mr_time deadline, struct mr_params_view *view, struct mr_error *e)
 {
     int err = sort_out(l, mr_params_pull(l->params, l->version_min, deadline, view, e));
-    if (err == MR_EAGAIN && is_stranded(l)) l->t->is_exhausted = true;
+    if (!err) l->version = view->version;
+    return err;
+}
+
+static bool is_sync(const struct link *l)
+{
+    return l->t->r.plan.rule == MR_ROLE_SYNC;
+}
+
+/* Servers have accounted for the batches up to that number: were all of use? */
+static bool settle(struct link *l, uint64_t batch)
+{
+    struct mr_params_counts n;
+    mr_params_counts(l->params, &n);
+    bool learned = n.dropped == l->dropped;
+    l->dropped = n.dropped;
+    mr_queue_feed_settle(l->t->queue, batch, learned);
+    return learned;
+}
+
+/* Waits until the servers have accounted for all that was pushed. */
+static int account(struct link *l, mr_time deadline)
+{
+    struct mr_trainee *t = l->t;
+    if (!t->queue) return MR_OK;
+    int err = sort_out(l, mr_params_flush(l->params, deadline, NULL));
     if (err) return err;
-    l->waiting_since = 0;
-    l->version = view->version;
+    bool learned = settle(l, l->pushed);
+    if (l->is_pushed && learned) {
+        l->pushed = mr_trainee_used(t);
+        mr_queue_feed_settle(t->queue, l->pushed, true);
+    }
+    l->is_pushed = false;
     return MR_OK;
+}
+
+/* The synchronous rule, and the queue has nothing for us: the others, who may hold what is left of
+ * it, need not wait. Told once a version, by a gradient of no examples. */
+static int pass(struct link *l, struct mr_error *e)
+{
+    struct mr_params_view view;
+    float *grads = NULL;
+    mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
+    int err = pull(l, deadline, &view, e);
+    if (!err) mr_params_release(l->params);
+    if (err || l->passed == view.version + 1) return err;
+    err = sort_out(l, mr_params_buffer(l->params, deadline, &grads, e));
+    if (!err) err = sort_out(l, mr_params_push(l->params, ++l->push_step, 0, e));
+    if (!err) l->passed = view.version + 1;
+    return err;
+}
+
+/* No batch came. */
+static int starve(struct link *l, struct mr_error *e)
+{
+    mr_time now = mr_clock_now();
+    if (!l->t->queue) return MR_EAGAIN;
+    int err = account(l, mr_time_after(now, MR_ROLE_TURN));
+    if (err) return err;
+    if (!l->starving_since) l->starving_since = now;
+    if (!is_sync(l) || now - l->starving_since < STARVE_MAX) return MR_EAGAIN;
+    err = pass(l, e);
+    return err ? err : MR_EAGAIN;
+}
+
+static mr_time batch_deadline(const struct link *l)
+{
+    mr_time now = mr_clock_now();
+    bool waits = l->starving_since && now - l->starving_since >= STARVE_MAX;
+    return mr_time_after(now, is_sync(l) && waits ? STARVE_TURN : MR_ROLE_TURN);
+}
+
+/* The gradient of the batch in hand at `view`, and on its way. */
+static int learn(
+    struct link *l, const struct mr_params_view *view, mr_time deadline, struct mr_error *e)
+{
+    struct mr_trainee *t = l->t;
+    float *grads = NULL;
+    int err = sort_out(l, mr_params_buffer(l->params, deadline, &grads, e));
+    if (err) return err;
+    if (t->queue && !is_sync(l) && l->pushed) (void)settle(l, l->pushed - 1);
+    err = mr_trainee_learn(t, view->params, grads, e);
+    if (err) return err;
+    mr_params_release(l->params);
+    (void)mr_role_lap(&t->lap);
+    err = sort_out(l, mr_params_push(l->params, ++l->push_step, t->r.plan.batch, e));
+    if (is_sync(l)) l->version_min = view->version + 1;
+    l->is_pushed = !err && t->queue && is_sync(l);
+    if (!l->is_pushed && (!err || !t->queue)) l->pushed = mr_trainee_used(t);
+    return err;
 }
 
 static int step(struct link *l, struct mr_error *e)
 {
     struct mr_trainee *t = l->t;
-    mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
     struct mr_params_view view;
-    float *grads = NULL;
     if (!l->params) return connect_servers(l, false, e);
-    int err = mr_trainee_batch(t, t->steps, deadline, e);
+    int err = mr_trainee_batch(t, t->steps, batch_deadline(l), e);
+    if (err == MR_EAGAIN) return starve(l, e);
+    l->starving_since = 0;
     t->is_exhausted = t->is_exhausted || err == MR_ENOENT;
     if (err) return err == MR_ENOENT ? MR_OK : err;
+    mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
     err = pull(l, deadline, &view, e);
     if (err || is_done(l)) return err;
-    err = sort_out(l, mr_params_buffer(l->params, deadline, &grads, e));
-    if (err) return err;
-    err = mr_trainee_learn(t, view.params, grads, e);
-    if (err) return err;
-    mr_params_release(l->params);
-    (void)mr_role_lap(&t->lap);
-    err = sort_out(l, mr_params_push(l->params, t->steps, t->r.plan.batch, e));
-    if (t->r.plan.rule == MR_ROLE_SYNC) l->version_min = view.version + 1;
-    return err;
+    if (l->is_pushed) {
+        err = account(l, deadline);
+        if (err || !t->has_batch) return err;
+    }
+    return learn(l, &view, deadline, e);
 }
 
 static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
@@ -176,6 +259,7 @@ static int train(struct link *l, struct mr_error *e)
         if (t->r.view.phase != MR_ROLE_RUN) {
             mr_time deadline = mr_time_after(mr_clock_now(), FLUSH_MAX);
             if (l->params) (void)mr_params_flush(l->params, deadline, NULL);
+            if (l->params) (void)account(l, deadline);
             if (l->params) counts_add(l);
             mr_trainee_tell(t, l->version);
             err = mr_trainee_linger(t, keep, l, e);
@@ -186,6 +270,7 @@ static int train(struct link *l, struct mr_error *e)
             if (l->params && !t->is_exhausted)
                 (void)mr_params_flush(l->params, mr_time_after(mr_clock_now(), FLUSH_MAX), NULL);
             t->is_exhausted = true;
+            if (l->params && t->queue && is_sync(l)) (void)pass(l, e);
             mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         } else {
             err = step(l, e);

@@ -1,7 +1,7 @@
 /* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version counts
- * them, and the end is agreed upon inside a step: one number more than the model has is reduced,
- * which any rank raises when it was told to halt or has no data; every rank sees it after the same
- * step. */
+ * them. What they have to agree upon is agreed upon inside a step, by two numbers more than the
+ * model has: one that any rank raises when it was told to halt or has no data any more, one that
+ * moves when any rank had a batch; every rank sees them after the same step. */
 #include "services/worker/params_shard.h"
 #include "services/worker/reduce.h"
 #include "services/worker/role_worker.h"
@@ -11,7 +11,8 @@
 
 #define STEP_MAX (300 * MR_SECOND)  /* a rank may wait for its queue; a lost one shows otherwise */
 #define REFORM_MAX (15 * MR_SECOND) /* for a new membership after the ring broke */
-#define STARVE_MAX (500 * MR_MS)
+#define STARVE_MAX (200 * MR_MS)    /* without a batch, then the others go on without this rank's */
+#define STARVE_TURN (5 * MR_MS)
 #define FORM_TURN (500 * MR_MS)
 
 struct ring {
@@ -24,12 +25,23 @@ struct ring {
     struct mr_reduce_counts before;
     mr_time broken_at;      /* 0: not broken */
     mr_time starving_since; /* the queue gave nothing since; 0: it does */
+    bool others_learn;      /* at the last step some rank had a batch */
     bool has_halted;        /* all ranks have, after the same step */
     float *kept;            /* rank 0, halting: the parameters of `kept_version` */
     uint64_t kept_version;
 };
 
 static uint64_t numbers(const struct ring *g) /* of the reduced vector */
+{
+    return g->t->r.plan.model->count + 2;
+}
+
+static uint64_t halt_at(const struct ring *g)
+{
+    return g->t->r.plan.model->count;
+}
+
+static uint64_t batch_at(const struct ring *g)
 {
     return g->t->r.plan.model->count + 1;
 }
@@ -50,6 +62,7 @@ static void leave(struct ring *g)
     mr_reduce_counts(g->reduce, &n);
     g->before.wait_ns += n.wait_ns;
     g->before.update_ns += n.update_ns;
+    if (g->t->feed) g->t->has_batch = false; /* that of another step comes */
     mr_reduce_close(&g->reduce);
 }
 
@@ -162,13 +175,14 @@ static void tell(struct ring *g)
     mr_trainee_tell(g->t, g->version);
 }
 
-/* No batch for so long that the others, who may wait for this rank, had better go on without it. */
+/* No batch for so long that the others, who may wait for this rank, had better go on without it:
+ * at once as long as some do, seldom when nobody has anything. */
 static bool is_starving(struct ring *g)
 {
     mr_time now = mr_clock_now();
     if (!g->starving_since) g->starving_since = now;
     if (now - g->starving_since < STARVE_MAX) return false;
-    g->starving_since = 0;
+    if (!g->others_learn) g->starving_since = 0;
     return true;
 }
 
@@ -177,28 +191,42 @@ static int gradients(struct ring *g, float *grads, struct mr_error *e)
 {
     struct mr_trainee *t = g->t;
     bool halts = t->r.view.phase != MR_ROLE_RUN;
-    int err = halts
-                  ? MR_ENOENT
-                  : mr_trainee_batch(t, g->version, mr_time_after(mr_clock_now(), MR_ROLE_TURN), e);
-    if (!err) {
-        err = mr_trainee_learn(t, mr_reduce_params(g->reduce), grads, e);
-        grads[numbers(g) - 1] = 0;
-        g->starving_since = 0;
-        return err;
-    }
-    if (err == MR_EAGAIN && is_starving(g)) { /* others may hold what is left: let them use it */
+    mr_time now = mr_clock_now();
+    bool is_short = g->starving_since && now - g->starving_since >= STARVE_MAX;
+    mr_time until = mr_time_after(now, is_short ? STARVE_TURN : MR_ROLE_TURN);
+    int err = halts ? MR_ENOENT : mr_trainee_batch(t, g->version, until, e);
+    if (err && err != MR_ENOENT && err != MR_EAGAIN) return err;
+    if (err == MR_EAGAIN && !is_starving(g)) return err;
+    if (err) {
         memset(grads, 0, numbers(g) * sizeof *grads);
+        grads[halt_at(g)] = err == MR_ENOENT;
         return MR_OK;
     }
-    if (err != MR_ENOENT) return err;
-    memset(grads, 0, numbers(g) * sizeof *grads);
-    grads[numbers(g) - 1] = 1;
-    return MR_OK;
+    g->starving_since = 0;
+    err = mr_trainee_learn(t, mr_reduce_params(g->reduce), grads, e);
+    grads[halt_at(g)] = 0;
+    grads[batch_at(g)] = g->version % 2 ? -1.0f : 1.0f; /* there and back: it stays exact */
+    return err;
+}
+
+/* The step was taken, by all: the batch is learned. */
+static void settle(struct ring *g, float batches_before)
+{
+    struct mr_trainee *t = g->t;
+    const float *params = mr_reduce_params(g->reduce);
+    g->version = mr_reduce_version(g->reduce);
+    t->steps = g->version;
+    g->others_learn = params[batch_at(g)] != batches_before;
+    g->has_halted = params[halt_at(g)] < 0; /* 0 as long as nobody raised it */
+    if (!t->has_batch) return;
+    uint64_t batch = mr_trainee_used(t);
+    if (t->queue) mr_queue_feed_settle(t->queue, batch, true);
 }
 
 static int step(struct ring *g, struct mr_error *e)
 {
     struct mr_trainee *t = g->t;
+    float batches_before = mr_reduce_params(g->reduce)[batch_at(g)];
     int err = gradients(g, mr_reduce_buffer(g->reduce), e);
     if (err) return err;
     (void)mr_role_lap(&t->lap);
@@ -208,10 +236,8 @@ static int step(struct ring *g, struct mr_error *e)
         g->broken_at = mr_clock_now();
         return MR_EAGAIN;
     }
-    g->version = mr_reduce_version(g->reduce);
-    t->steps = g->version;
-    /* 0 as long as nobody raised it. */
-    g->has_halted = mr_reduce_params(g->reduce)[numbers(g) - 1] < 0;
+    settle(g, batches_before);
+    (void)mr_role_lap(&t->lap);
     if (g->shard && mr_shard_is_wanted(g->shard))
         publish(g, mr_reduce_params(g->reduce), g->version);
     if (!g->has_halted) cut(g);
@@ -232,7 +258,7 @@ static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
 
 /* Nothing is left to do but to keep the model: what rank 0 has, or if the ring broke before it
  * heard of the end, the last checkpoint. */
-static int settle(struct ring *g, struct mr_error *e)
+static int settle_model(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
     if (r->index) return MR_OK;
@@ -279,7 +305,7 @@ static int train(struct ring *g, struct mr_error *e)
         bool done = g->has_halted || is_done(g);
         if (done && !runs) {
             tell(g);
-            err = settle(g, e);
+            err = settle_model(g, e);
             if (!err) err = mr_trainee_linger(t, keep, g, e);
             if (err) return err;
             continue;

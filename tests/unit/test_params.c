@@ -186,6 +186,55 @@ static void fewer_live_workers_are_enough(void **state)
     rig_plain_fini(&plain);
 }
 
+static void push_nothing(struct mr_params *p, uint64_t step)
+{
+    float *grads = NULL;
+    struct mr_error e = {0};
+    assert_int_equal(mr_params_buffer(p, SOON, &grads, &e), MR_OK);
+    assert_int_equal(mr_params_push(p, step, 0, &e), MR_OK);
+}
+
+static void who_has_nothing_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct rig_plain plain;
+    rig_plain_init(&plain, SGD, 100, 100);
+    struct rig_ps ps;
+    rig_ps_open(&ps, &plain, 0, 1, MR_UPDATE_SYNC, 2, 1);
+    struct mr_place at = here();
+    struct mr_params *a = rig_connect(&at, 1, 100, 0, false);
+    struct mr_params *b = rig_connect(&at, 1, 100, 1, false);
+    struct mr_params_view v;
+    pull(a, &v);
+    pull(b, &v);
+    push_nothing(a, 1);
+    push_nothing(b, 1);
+    assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_ETIMEOUT); /* nobody has anything */
+    push(a, 2);
+    assert_int_equal(mr_update_run(ps.update, 1, SHORTLY), MR_OK);
+    pull(a, &v);
+    push(a, 3); /* what b said was said of the version before */
+    assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_ETIMEOUT);
+    pull(b, &v);
+    push_nothing(b, 2);
+    assert_int_equal(mr_update_run(ps.update, 2, SHORTLY), MR_OK);
+    pull(a, &v);
+    pull(b, &v);
+    push_nothing(b, 3);
+    push(b, 4); /* something after all */
+    assert_int_equal(mr_update_run(ps.update, 3, SHORTLY), MR_ETIMEOUT);
+    push(a, 4);
+    assert_int_equal(mr_update_run(ps.update, 3, SHORTLY), MR_OK);
+    struct mr_update_counts c;
+    mr_update_counts(ps.update, &c);
+    assert_int_equal(c.applied, 4);
+    assert_int_equal(c.stale, 0);
+    mr_params_close(&a);
+    mr_params_close(&b);
+    rig_ps_close(&ps);
+    rig_plain_fini(&plain);
+}
+
 static void a_view_stays_as_it_is_while_others_are_published(void **state)
 {
     (void)state;
@@ -303,6 +352,7 @@ int main(void)
         cmocka_unit_test(shards_of_a_short_vector_may_be_empty),
         cmocka_unit_test(what_is_stale_lost_or_repeated_is_counted_and_dropped),
         cmocka_unit_test(fewer_live_workers_are_enough),
+        cmocka_unit_test(who_has_nothing_is_not_waited_for),
         cmocka_unit_test(a_view_stays_as_it_is_while_others_are_published),
         cmocka_unit_test(waits_end_by_deadline_by_stop_and_by_close),
         cmocka_unit_test(an_update_never_passes_its_limit),

@@ -36,9 +36,10 @@ class Trainer:
                 ("Trainings", "Get", "GetTrainingRequest", "Training"), ("Channels", "Append", "AppendRequest", "AppendResponse"),
                 ("Queues", "Put", "PutItemRequest", "PutItemResponse"), ("Queues", "Take", "TakeItemsRequest", "TakeItemsResponse"),
                 ("Queues", "Ack", "AckItemsRequest", "AckItemsResponse"), ("Queues", "Nack", "NackItemsRequest", "AckItemsResponse"),
-                ("Queues", "Create", "CreateQueueRequest", "Queue")):
+                ("Queues", "Create", "CreateQueueRequest", "Queue"), ("Queues", "Get", "GetQueueRequest", "Queue")):
+            method = getattr(self, "on_get_queue" if request == "GetQueueRequest" else f"on_{name.lower()}")
             methods[f"/millrace.v1.{service}/{name}"] = grpc.unary_unary_rpc_method_handler(
-                self._guarded(getattr(self, f"on_{name.lower()}")), request_deserializer=self.message(request).FromString,
+                self._guarded(method), request_deserializer=self.message(request).FromString,
                 response_serializer=self.message(reply).SerializeToString)
 
         class Handler(grpc.GenericRpcHandler):
@@ -116,6 +117,11 @@ class Trainer:
 
     def on_create(self, r, context):
         return self.message("Queue")(queue=r.queue)
+
+    def on_get_queue(self, r, context):
+        with self.changed:
+            return self.message("Queue")(queue=r.queue, items_max=self.bound, waiting=len(self.queue), leased=len(self.leased),
+                                         closed=self.closed)
 
     def on_put(self, r, context):
         with self.changed:

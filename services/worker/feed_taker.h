@@ -1,0 +1,41 @@
+/* The items of a queue (Queues of the trainer), taken ahead by a thread, and what became of them,
+ * told by the same: its user never waits for the network. Knows Take, Ack, Nack and Get; nothing of
+ * what an item is. One thread uses a taker. */
+#pragma once
+
+#include "base/id.h"
+#include "base/time.h"
+
+#include <stdbool.h>
+
+#define MR_TAKER_OUT_MAX 768u /* items taken and not answered: the next is not taken */
+
+struct mr_taker;
+
+struct mr_taken {
+    char receipt[160];
+    mr_object_id object; /* none: the item names none */
+};
+
+enum mr_taker_state {
+    MR_TAKER_GOES_ON,
+    MR_TAKER_FULL, /* nothing waits, and nothing can be put: others and we hold all there may be */
+    MR_TAKER_LAST, /* closed, nothing waits: an item comes only if somebody gives one back */
+    MR_TAKER_OVER, /* closed and empty: nobody holds an item */
+};
+
+enum mr_taken_end { MR_TAKEN_DONE, MR_TAKEN_BACK, MR_TAKEN_DEAD };
+
+/* Texts are lent for the taker's life. */
+struct mr_taker *mr_taker_start(const char *trainer, const char *bearer, const char *queue);
+/* Tells what it was told until now, 2 s at most, and gives back what was not taken from it. */
+void mr_taker_stop(struct mr_taker **t);
+
+bool mr_taker_next(struct mr_taker *t, mr_time deadline, struct mr_taken *out);
+/* As last heard; of interest when nothing came. */
+enum mr_taker_state mr_taker_state(const struct mr_taker *t);
+/* `reason`: why it is dead, else NULL. */
+void mr_taker_answer(
+    struct mr_taker *t, const struct mr_taken *item, enum mr_taken_end end, const char *reason);
+/* An item takes so long: its lease has to be longer. */
+void mr_taker_set_pace(struct mr_taker *t, mr_duration item);
