@@ -1,6 +1,7 @@
 /* Objects that items stand for. The name queue/QUEUE/ITEM holds the object in its store from before
  * the item is put until Redis has said that no item needs it. A name that was made for an item that
- * then was not put is taken away; only a trainer that dies in between leaves one behind. */
+ * then was not put is taken away; only a trainer that dies in between, and a put of which Redis
+ * never said what became of it, leave one behind. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
@@ -84,16 +85,44 @@ void mr_queue_object_hold(struct mr_queue_op *op)
     mr_queue_op_end(&op);
 }
 
+static void unname(const struct mr_queue_op *op)
+{
+    Millrace__V1__UnnameRequest r = MILLRACE__V1__UNNAME_REQUEST__INIT;
+    r.name = name_of(op);
+    call_store(op->queues, MR_METHOD_OBJECTS_UNNAME, &r.base, note_failure, NULL);
+    mr_release(r.name);
+}
+
 void mr_queue_object_put(struct mr_queue_op *op, int err)
 {
     if (!op->is_object) return;
     if (!err && !op->is_held) name_object(op, true, note_failure, NULL); /* it was a stale one */
     bool is_live = !err || (err == MR_EEXIST && op->answer->is_live);
-    if (is_live || !op->is_held) return;
-    Millrace__V1__UnnameRequest r = MILLRACE__V1__UNNAME_REQUEST__INIT;
-    r.name = name_of(op);
-    call_store(op->queues, MR_METHOD_OBJECTS_UNNAME, &r.base, note_failure, NULL);
-    mr_release(r.name);
+    if (!is_live && op->is_held) unname(op);
+    op->is_held = false;
+}
+
+/* The same item, put again by a caller whose first call broke off: the name is as good for it. */
+static bool is_passed_on(const struct mr_queue_op *op)
+{
+    if (!op->line) return false;
+    MR_LIST_EACH(node, &op->line->ops[0])
+    {
+        struct mr_queue_op *other = MR_LIST_ITEM(node, struct mr_queue_op, place);
+        if (other == op || !other->is_object || strcmp(other->item_id, op->item_id) != 0 ||
+            strcmp(other->value, op->value) != 0)
+            continue;
+        other->is_held = true;
+        return true;
+    }
+    return false;
+}
+
+void mr_queue_object_drop(struct mr_queue_op *op)
+{
+    if (!op->is_held || op->is_in_doubt) return; /* in doubt: the item may need it */
+    if (!is_passed_on(op)) unname(op);
+    op->is_held = false;
 }
 
 /* ---- is it still there? -----------------------------------------------------------------------*/

@@ -50,8 +50,9 @@ struct mr_queue_op {
 
     char *item_id, *value; /* put */
     bool is_object;
-    bool is_id_ours; /* we made it: nobody else can have put it */
-    bool is_held;    /* the object has the item's name */
+    bool is_id_ours;  /* we made it: nobody else can have put it */
+    bool is_held;     /* the object has the item's name, from us */
+    bool is_in_doubt; /* Redis was asked and has not answered: it may be put */
 
     uint32_t items_max, deliveries_max; /* take, create */
     uint64_t lease_ms;
@@ -100,6 +101,7 @@ void mr_queue_lines_free(struct mr_queues *q);
 /* queue_object.c: objects of items, which the name queue/QUEUE/ITEM holds in the store. */
 void mr_queue_object_hold(struct mr_queue_op *op);         /* then begins, or fails */
 void mr_queue_object_put(struct mr_queue_op *op, int err); /* the put ended so */
+void mr_queue_object_drop(struct mr_queue_op *op);         /* it ends, and was not put */
 bool mr_queue_object_check(struct mr_queue_op *op); /* true: it replies when the store has said */
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now);
 void mr_queue_object_release(struct mr_queues *q); /* soon */

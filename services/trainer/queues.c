@@ -41,6 +41,7 @@ static void free_texts(char **texts, size_t count)
 void mr_queue_op_end(struct mr_queue_op **opp)
 {
     struct mr_queue_op *op = MR_STEAL(*opp);
+    mr_queue_object_drop(op);
     mr_queue_line_put(op);
     free_texts(op->lost, op->answer ? op->answer->count : 0);
     free_texts(op->receipts, op->receipts_count);
@@ -98,11 +99,13 @@ static void run_answer(void *p)
         return;
     }
     bool is_given_up = op->waiting.is_given_up;
+    if (err != MR_EAWAY) op->is_in_doubt = false;
     mr_waiting_leave(&op->waiting);
     bool is_full = op->kind == MR_QUEUE_PUT && err == MR_ELIMIT;
     bool is_empty = op->kind == MR_QUEUE_TAKE && !err && !op->answer->count && !op->answer->is_over;
     if (is_given_up) {
         if (op->kind == MR_QUEUE_TAKE && !err) give_back(op);
+        if (op->kind == MR_QUEUE_PUT && err != MR_EAWAY) mr_queue_object_put(op, err);
         mr_queue_op_end(&op);
     } else if ((is_full || is_empty) && op->until > mr_clock_now() && mr_queue_op_call(op)) {
         uint64_t next_ms = op->answer->next_ms;
@@ -132,6 +135,14 @@ static int send_settle(struct mr_queue_op *op)
         mr_str(op->reason), on_answer, op);
 }
 
+static int send_put(struct mr_queue_op *op)
+{
+    int err = mr_queue_put(op->queues->trainer->redis, mr_str(op->queue), mr_str(op->item_id),
+        mr_str(op->value), op->is_object, on_answer, op);
+    if (!err) op->is_in_doubt = true;
+    return err;
+}
+
 static int send_op(struct mr_waiting *w)
 {
     struct mr_queue_op *op = (struct mr_queue_op *)w;
@@ -139,9 +150,7 @@ static int send_op(struct mr_waiting *w)
     struct mr_str queue = mr_str(op->queue);
     if (op->line) op->news = op->line->news;
     switch (op->kind) {
-    case MR_QUEUE_PUT:
-        return mr_queue_put(
-            redis, queue, mr_str(op->item_id), mr_str(op->value), op->is_object, on_answer, op);
+    case MR_QUEUE_PUT: return send_put(op);
     case MR_QUEUE_TAKE:
         return mr_queue_take(redis, queue, op->items_max, op->lease_ms, on_answer, op);
     case MR_QUEUE_CREATE:

@@ -364,6 +364,25 @@ class Queues(OnCluster):
                 return e.status == 404
         wait_for("the object to be let go", released)
 
+    def test_an_object_that_was_not_put_is_not_held(self):
+        c = self.c
+        made = c.call("POST", "/v1/objects", json.dumps([1, 2]))["id"]
+
+        def names():
+            return c.get(f"/v1/objects/{made}/stat").get("names")
+        self.make("narrow", items_max=1)
+        self.put("narrow", 0)
+        self.refused(429, 8, "full", lambda: self.op("narrow", "put", object=made))
+        self.refused(429, 8, "full", lambda: self.op("narrow", "put", object=made, wait_s=0.3))
+        wait_for("the name to go", lambda: not names())
+        waits = threading.Thread(target=lambda: self.op("narrow", "put", object=made, wait_s=60, item_id="late"))
+        waits.start()
+        wait_for("the object to be held again", names)
+        self.op("narrow", "ack", receipts=[self.take("narrow")["items"][0]["receipt"]])
+        waits.join(20 * SLOW)
+        item = self.take("narrow")["items"][0]  # what is put is held
+        self.assertEqual((item["object"], names()), (made, ["queue/narrow/late"]))
+
     def test_what_is_wrong_with_a_queue_is_said(self):
         self.make("wrong")
         self.refused(400, 3, "value_json", lambda: self.op("wrong", "put", value_json="{"))
