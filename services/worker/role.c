@@ -24,6 +24,12 @@ const struct mr_role_env *mr_role_env(void)
     return &env_here;
 }
 
+const char *mr_role_bearer_for(const char *trainer)
+{
+    bool is_ours = !env_here.trainer || !strcmp(trainer, env_here.trainer);
+    return is_ours ? env_here.bearer : NULL;
+}
+
 int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e)
 {
     static const struct mr_op_desc *const ops[] = {
@@ -132,7 +138,7 @@ static void agent_start(struct mr_role *r, const char *socket, const char *addre
     mr_job_id_format(r->call->task.job, job);
     (void)snprintf(task, sizeof task, "%s/%u/%u", job, r->call->task.index, r->call->task.attempt);
     const struct mr_agent_config c = {.trainer = r->trainer,
-        .bearer = r->env->bearer,
+        .bearer = r->bearer,
         .session = r->session,
         .role = r->kind,
         .index = r->index,
@@ -164,7 +170,8 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     r->index = (uint32_t)a[1].i;
     r->trainer = text_of(&a[2]);
     r->data = &a[3];
-    r->link = mr_role_link_open(r->trainer, r->env->bearer);
+    r->bearer = mr_role_bearer_for(r->trainer);
+    r->link = mr_role_link_open(r->trainer, r->bearer);
     r->store =
         (struct mr_role_store){.store = r->env->store, .stop = mr_role_stop_of(r), .call = call};
     r->store.link = mr_role_link_open(r->env->store_address, r->env->bearer);

@@ -19,6 +19,9 @@
 #define MR_ROLE_SCORER MILLRACE__V1__TRAINING_ROLE__TRAINING_SCORER
 
 const struct mr_role_env *mr_role_env(void);
+/* What to show a trainer: the cluster's secret if it is the one that this worker was told of. Any
+ * job may name another. Told of none, it believes who is named. */
+const char *mr_role_bearer_for(const char *trainer);
 
 struct mr_role {
     struct mr_op_call *call;
@@ -27,6 +30,7 @@ struct mr_role {
     Millrace__V1__TrainingRole kind;
     uint32_t index;
     char *session, *trainer;
+    const char *bearer;            /* for the trainer; NULL: none */
     const struct mr_arg *data;     /* dict of sets */
     struct mr_flag stop;           /* every wait ends */
     struct mr_flag is_void;        /* the same, or the parameters went back to a checkpoint */

@@ -44,7 +44,8 @@ class Case(unittest.TestCase):
         tokens.write_text("# token role name\n" + "".join(f"{t} {role} {role}-1\n" for role, t in TOKENS.items()))
         tokens.chmod(0o600)
         cls.c = Cluster(*[f.replace("TOKENS", str(tokens)) for f in cls.flags],
-                        env={"ASAN_OPTIONS": "quarantine_size_mb=1"})  # what is freed is not in use
+                        env={"ASAN_OPTIONS": "quarantine_size_mb=1",  # what is freed is not in use
+                             "MILLRACE_TRAINER": "unix:/nowhere/trainer.sock"})
         cls.run_dir = cls.c.dir / "c" / "run"
         cls.channels = {n: grpc.insecure_channel(f"unix:{cls.run_dir}/{n}.sock", options=[("grpc.max_send_message_length", -1)])
                         for n in ("scheduler", "store-0", "worker-0-0")}
@@ -81,7 +82,7 @@ class Local(Case):
         self.assertEqual(stat.S_IMODE(self.run_dir.stat().st_mode), 0o700)
         names = {p.name for p in self.run_dir.iterdir()}
         self.assertEqual(names, {"redis.sock", "scheduler.sock", "store-0.sock", "arena-0.sock", "worker-0-0.sock",
-                                 "worker-0-1.sock"})
+                                 "worker-0-1.sock", "trainer.sock"})
         for path in self.run_dir.iterdir():
             self.assertEqual(stat.S_IMODE(path.stat().st_mode) & 0o077, 0, path)
 
@@ -106,6 +107,39 @@ class Local(Case):
         self.assertIn('Jobs/Cancel wants the role user; "somebody" is reader', words)
         self.refused("NOT_FOUND", self.call, "scheduler", *cancel, service + passes("user"))
         self.call("scheduler", V1 + "Cluster/Info", b"", service + passes("reader"))
+
+    def test_a_trainer_that_a_job_names_is_not_shown_the_secret(self):
+        heard = bytearray()
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen(16)
+            s.settimeout(0.2)
+            where = f"127.0.0.1:{s.getsockname()[1]}"
+            digits = {"op": "digits.draw", "args": [2, 1]}
+            jobs = [self.c.submit({"tasks": {"t": t}}) for t in (
+                {"op": "queue.put", "args": ["q", digits, digits], "kwargs": {"trainer": where}},
+                {"op": "train.worker", "args": ["t1-1", 0, where], "long_running": True})]
+            ends = time.monotonic() + 20 * SLOW
+            callers = []
+            while time.monotonic() < ends and (b"Queues/Put" not in heard or b"Trainings/Join" not in heard):
+                try:
+                    callers.append(s.accept()[0])
+                    callers[-1].sendall(b"\0\0\0\x04\0\0\0\0\0")  # HTTP/2: settings, none
+                    callers[-1].settimeout(0.2)
+                except TimeoutError:
+                    pass
+                for caller in callers:
+                    try:
+                        heard += caller.recv(65536)
+                    except (TimeoutError, ConnectionError):
+                        pass
+            for caller in callers:
+                caller.close()
+        for job in jobs:
+            self.c.call("POST", f"/v1/jobs/{job}:cancel", {})
+        self.assertIn(b"Queues/Put", heard)
+        self.assertIn(b"Trainings/Join", heard)
+        self.assertFalse(self.c.secret().encode() in heard, "the secret was shown")
 
     def test_workers_have_a_port(self):
         self.assertEqual(self.call("worker-0-0", "/grpc.health.v1.Health/Check"), b"\x08\x01")
