@@ -216,6 +216,18 @@ void mr_nn_optim_apply(const struct mr_nn_optim *o, uint64_t t, const struct mr_
     mr_nn_optim_apply_each(o, t, r, &grad, 1, grad_scale);
 }
 
+void mr_nn_optim_sum(const float *const *grads, uint32_t n, uint64_t count, float *out)
+{
+    mr_assert(n > 0);
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    for (uint64_t at = 0; at < count; at += BLOCK) {
+        size_t block = (size_t)MR_MIN(count - at, (uint64_t)BLOCK);
+        memcpy(out + at, grads[0] + at, block * sizeof *out);
+        for (uint32_t k = 1; k < n; k++)
+            add(out + at, grads[k] + at, block);
+    }
+}
+
 void mr_nn_optim_apply_mean(const struct mr_nn_optim *o, uint64_t t, const struct mr_nn_range *r,
     const float *const *grads, uint32_t n)
 {

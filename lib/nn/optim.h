@@ -71,3 +71,7 @@ void mr_nn_optim_apply_each(const struct mr_nn_optim *o, uint64_t t, const struc
 /* One update with the mean of n gradients. n >= 1. */
 void mr_nn_optim_apply_mean(const struct mr_nn_optim *o, uint64_t t, const struct mr_nn_range *r,
     const float *const *grads, uint32_t n);
+
+/* The sum, in their order, of `count` numbers of each of n gradients: apply with it and a scale of
+ * 1 / n does bit for bit what apply_mean does. n >= 1. */
+void mr_nn_optim_sum(const float *const *grads, uint32_t n, uint64_t count, float *out);

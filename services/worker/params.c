@@ -28,6 +28,7 @@ struct shard {
 
     int socket; /* -1: remote */
     uint32_t slot, buffers_count;
+    uint64_t early_low; /* as announced for the push to come */
     const struct mr_shard_page *page;
     uint64_t bytes;
     struct mr_share_bell *bell;
@@ -41,6 +42,8 @@ struct mr_params {
     uint32_t worker;
     uint64_t incarnation, count;
     uint32_t epoch;
+    uint64_t early_count;
+    uint64_t early_low; /* of the buffer being filled, this and all above are final */
     bool reads_only, same_version;
     const struct mr_flag *stop;
     struct shard *shards;
@@ -179,12 +182,36 @@ static int near_pull(struct mr_params *p, struct shard *s, uint64_t version_min,
     }
 }
 
-static void near_push(struct mr_params *p, struct shard *s, uint64_t step, uint32_t examples)
+static struct mr_client_push *near_describe(struct mr_params *p, struct shard *s, uint64_t step)
 {
     struct mr_client_push *n = &s->line->push[p->buffer];
     atomic_store_explicit(&n->step, step, memory_order_relaxed);
     atomic_store_explicit(&n->base_version, s->version, memory_order_relaxed);
     atomic_store_explicit(&n->restore_epoch, p->epoch, memory_order_relaxed);
+    return n;
+}
+
+static uint32_t serial_after(uint32_t serial)
+{
+    return serial == UINT32_MAX ? 1 : serial + 1;
+}
+
+/* `low` is of the shard. */
+static void near_ready(struct mr_params *p, struct shard *s, uint64_t step, uint64_t low)
+{
+    struct mr_client_push *n = &s->line->push[p->buffer];
+    uint32_t serial = serial_after(s->serial);
+    s->early_low = low;
+    bool is_first = atomic_load(&n->early_serial) != serial;
+    if (is_first) (void)near_describe(p, s, step);
+    atomic_store(&n->early_low, low);
+    if (is_first) atomic_store(&n->early_serial, serial);
+    mr_share_ring(s->bell);
+}
+
+static void near_push(struct mr_params *p, struct shard *s, uint64_t step, uint32_t examples)
+{
+    struct mr_client_push *n = near_describe(p, s, step);
     atomic_store_explicit(&n->examples, examples, memory_order_relaxed);
     atomic_store(&n->serial, s->under_way[p->buffer]);
     mr_share_ring(s->bell);
@@ -298,6 +325,7 @@ int mr_params_open(
     p->epoch = o->restore_epoch;
     p->reads_only = o->reads_only;
     p->same_version = o->same_version && o->shards_count > 1;
+    p->early_count = MR_MIN(o->early_count, o->count);
     p->stop = o->stop;
     p->fd = -1;
     int err = segment_open(p, e);
@@ -442,14 +470,29 @@ int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct 
         int err = buffer_wait(p, p->buffer, deadline, e);
         if (err) return err;
         p->has_buffer = true;
+        p->early_low = p->early_count;
+        for (uint32_t i = 0; i < p->shards_count; i++)
+            p->shards[i].early_low = p->shards[i].count;
     }
     *out = buffer_at(p, p->buffer);
     return MR_OK;
 }
 
+void mr_params_ready(struct mr_params *p, uint64_t step, uint64_t offset, uint64_t count)
+{
+    if (!p->has_buffer || offset + count != p->early_low) return;
+    p->early_low = offset;
+    for (uint32_t i = 0; i < p->shards_count; i++) {
+        struct shard *s = &p->shards[i];
+        uint64_t low = MR_MAX(offset, s->first) - s->first;
+        if (s->remote || low + MR_PARAMS_EARLY_MIN > s->early_low) continue;
+        near_ready(p, s, step, low);
+    }
+}
+
 static void shard_push(struct mr_params *p, struct shard *s, uint64_t step, uint32_t examples)
 {
-    s->serial = s->serial == UINT32_MAX ? 1 : s->serial + 1;
+    s->serial = serial_after(s->serial);
     s->under_way[p->buffer] = s->serial;
     if (!s->remote) {
         near_push(p, s, step, examples);

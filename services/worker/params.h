@@ -5,7 +5,7 @@
  *     for (uint64_t step = resume; …; step++) {
  *         err = mr_params_pull(p, version_min, deadline, &view, e);      zero-copy if it can be
  *         err = mr_params_buffer(p, deadline, &grads, e);                waits if two are under way
- *         mr_nn_net_learn(net, loss, view.params, &batch, grads, &score, e);
+ *         mr_nn_net_learn(net, loss, view.params, &batch, grads, &score, e);   mr_params_ready
  *         mr_params_release(p);
  *         err = mr_params_push(p, step, examples, e);                    does not wait
  *     }
@@ -38,7 +38,9 @@ struct mr_params_options {
     uint32_t shards_count;
     bool reads_only;   /* a scorer: makes no gradient buffers */
     bool same_version; /* several shards, sync: wait a little for those that are a version behind */
-    bool only_remote;  /* for tests and measurements: gRPC even on this node */
+    uint64_t early_count; /* gradients 0 to this become final from the last to the first and are
+                           * announced while they do (mr_params_ready); 0: none are */
+    bool only_remote;     /* for tests and measurements: gRPC even on this node */
     const struct mr_flag *stop; /* NULL: none; lent for the client's life */
 };
 
@@ -68,6 +70,11 @@ void mr_params_release(struct mr_params *p); /* the view may be overwritten from
 
 /* A buffer for all `count` gradients, its content undefined; the same one until it is pushed. */
 int mr_params_buffer(struct mr_params *p, mr_time deadline, float **out, struct mr_error *e);
+
+/* Before the push of `step`: these gradients in the buffer are final. A server of this node under
+ * the synchronous rule moves its parameters along them while the rest is computed. In the order of
+ * mr_nn_net_follow. */
+void mr_params_ready(struct mr_params *p, uint64_t step, uint64_t offset, uint64_t count);
 
 /* Hands the buffer over, as computed from the last pulled view. `step` grows with each push of
  * this incarnation (a repeat is ignored). */

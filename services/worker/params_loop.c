@@ -18,6 +18,7 @@ struct job { /* what the threads of a team share */
     struct mr_update *u;
     uint32_t n;
     uint64_t t;
+    uint64_t first; /* where the pass begins */
     float *to;
     const float *from;
 };
@@ -28,6 +29,10 @@ struct mr_update {
     uint64_t trainable_count;
     enum mr_update_rule rule;
     uint32_t aggregate, live;
+    bool is_early;                 /* uses gradients under way */
+    uint64_t early_version;        /* for which numbers of the shard … */
+    uint64_t early_low, early_top; /* … from low to top have been moved already */
+    struct mr_early *early;        /* scratch: HELD_MAX */
     float *slots[MR_NN_SLOTS_MAX];
     uint32_t slots_count;
     struct mr_push *held; /* sync: of the current version, in order of worker */
@@ -37,7 +42,7 @@ struct mr_update {
     uint64_t passed_version;
     const float **grads; /* scratch: HELD_MAX */
     struct mr_team *team;
-    _Atomic uint64_t updates, applied, examples, stale, update_ns, wait_ns;
+    _Atomic uint64_t updates, applied, examples, stale, early_passes, update_ns, wait_ns;
 };
 
 static void count(_Atomic uint64_t *c, uint64_t n)
@@ -75,12 +80,14 @@ int mr_update_open(const struct mr_update_options *o, struct mr_update **out, st
     u->rule = o->rule;
     u->aggregate = o->aggregate;
     u->live = UINT32_MAX;
+    u->is_early = o->rule == MR_UPDATE_SYNC && o->workers && o->aggregate >= o->workers;
     u->slots_count = mr_nn_optim_slots(o->optim);
     for (uint32_t i = 0; i < u->slots_count; i++)
         u->slots[i] = mr_alloc_aligned((mr_shard_count(o->shard) + 1) * sizeof(float), 64);
     slots_fill(u, o->slots);
     u->held = mr_alloc_array(HELD_MAX, sizeof *u->held);
     u->grads = mr_alloc_array(HELD_MAX, sizeof *u->grads);
+    u->early = mr_alloc_array(HELD_MAX, sizeof *u->early);
     u->passed = mr_alloc_array(MR_TRAIN_WORKERS_MAX, sizeof *u->passed);
     u->team = mr_team_new(o->threads ? o->threads : threads_of(o->rule));
     *out = u;
@@ -105,15 +112,17 @@ void mr_update_close(struct mr_update **update)
     mr_release(u->held);
     mr_release(u->passed);
     mr_release(u->grads);
+    mr_release(u->early);
     mr_release(u);
 }
 
 /* ---- one pass over memory ---------------------------------------------------------------------*/
 
 /* One thread's part, of whole cache lines. */
-static void part(void *ctx, uint64_t first, uint64_t n)
+static void part(void *ctx, uint64_t at, uint64_t n)
 {
     const struct job *j = ctx;
+    uint64_t first = j->first + at;
     const struct mr_update *u = j->u;
     float *slots[MR_NN_SLOTS_MAX] = {0};
     for (uint32_t i = 0; i < u->slots_count; i++)
@@ -133,6 +142,17 @@ static void part(void *ctx, uint64_t first, uint64_t n)
         mr_nn_optim_apply_each(&u->optim, j->t, &r, grads, j->n, 1);
 }
 
+static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
+{
+    struct job j = {.u = u,
+        .n = n,
+        .t = mr_shard_version(u->shard) + 1,
+        .first = first,
+        .to = mr_shard_next(u->shard),
+        .from = mr_shard_params(u->shard)};
+    if (first < end) mr_team_run(u->team, end - first, part, &j);
+}
+
 /* Moves the shard along the first `n` held gradients and publishes. */
 static void apply(struct mr_update *u, uint32_t n)
 {
@@ -143,12 +163,10 @@ static void apply(struct mr_update *u, uint32_t n)
         u->grads[i] = u->held[i].grad;
         examples += u->held[i].examples;
     }
-    struct job j = {.u = u,
-        .n = n,
-        .t = version + 1,
-        .to = mr_shard_next(u->shard),
-        .from = mr_shard_params(u->shard)};
-    mr_team_run(u->team, mr_shard_count(u->shard), part, &j);
+    bool begun_early = u->early_version == version + 1;
+    pass(u, n, 0, begun_early ? u->early_low : 0);
+    pass(u, n, begun_early ? u->early_top : 0, mr_shard_count(u->shard));
+    u->early_version = 0;
     uint64_t steps = u->rule == MR_UPDATE_SYNC ? 1 : n;
     mr_shard_publish(u->shard, version + steps);
     for (uint32_t i = 0; i < n; i++)
@@ -220,20 +238,90 @@ static bool is_enough(const struct mr_update *u)
     return u->held_count && u->held_count + (counts ? u->passed_count : 0) >= enough(u);
 }
 
+/* Held ones and `n` under way, as `grads`, in order of worker. */
+static void grads_merge(struct mr_update *u, uint32_t n)
+{
+    uint32_t workers[HELD_MAX];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < u->held_count + n; i++) {
+        bool is_held = i < u->held_count;
+        uint32_t worker = is_held ? u->held[i].worker : u->early[i - u->held_count].worker;
+        uint32_t at = count++;
+        for (; at > 0 && workers[at - 1] > worker; at--) {
+            workers[at] = workers[at - 1];
+            u->grads[at] = u->grads[at - 1];
+        }
+        workers[at] = worker;
+        u->grads[at] = is_held ? u->held[i].grad : u->early[i - u->held_count].grad;
+    }
+}
+
+static uint64_t trained_end(const struct mr_update *u)
+{
+    uint64_t first = mr_shard_first(u->shard), count = mr_shard_count(u->shard);
+    return MR_MIN(count, MR_MAX(u->trainable_count, first) - first);
+}
+
+/* Moves those numbers for which all gradients of the next update are there already. */
+static bool run_early(struct mr_update *u)
+{
+    if (!u->is_early || u->held_count >= u->aggregate) return false;
+    uint64_t t = mr_shard_version(u->shard) + 1;
+    uint32_t wanted = u->aggregate - u->held_count;
+    uint32_t n = mr_shard_early(u->shard, u->early, wanted);
+    uint64_t low = 0;
+    for (uint32_t i = 0; i < n; i++)
+        low = MR_MAX(low, u->early[i].low);
+    uint64_t top = u->early_version == t ? u->early_low : trained_end(u);
+    bool is_worth_it = n == wanted && low + MR_PARAMS_EARLY_MIN <= top;
+    for (uint32_t i = 0; i < u->held_count; i++) /* one that came again after an update of it */
+        for (uint32_t k = 0; k < n; k++)
+            is_worth_it = is_worth_it && u->held[i].worker != u->early[k].worker;
+    if (is_worth_it) {
+        mr_time begun = mr_clock_now();
+        if (u->early_version != t) u->early_top = top;
+        u->early_version = t;
+        grads_merge(u, n);
+        pass(u, u->aggregate, low, top);
+        u->early_low = low;
+        count(&u->early_passes, 1);
+        count(&u->update_ns, mr_clock_now() - begun);
+    }
+    mr_shard_early_done(u->shard, u->early, n);
+    return is_worth_it;
+}
+
+/* One gradient, or what is announced, or a sleep until there may be more. */
+static int gather(struct mr_update *u, mr_time deadline)
+{
+    uint32_t word = mr_shard_word(u->shard);
+    struct mr_push p;
+    int err = mr_shard_next_push(u->shard, 0, &p);
+    if (err == MR_ETIMEOUT) {
+        if (run_early(u)) return MR_OK;
+        mr_time begun = mr_clock_now();
+        if (begun >= deadline) return MR_ETIMEOUT;
+        mr_shard_sleep(u->shard, word, deadline);
+        count(&u->wait_ns, mr_clock_now() - begun);
+        return MR_OK;
+    }
+    if (err) return err;
+    bool is_current = p.base_version == mr_shard_version(u->shard);
+    if (is_current) pass_set(u, p.worker, !p.examples);
+    if (is_current && p.examples) {
+        held_add(u, &p);
+        return MR_OK;
+    }
+    if (p.examples) count(&u->stale, 1);
+    mr_shard_done_push(u->shard, &p, p.examples ? MR_PUSH_STALE : MR_PUSH_APPLIED);
+    return MR_OK;
+}
+
 static int run_sync(struct mr_update *u, mr_time deadline)
 {
     while (!is_enough(u)) {
-        struct mr_push p;
-        int err = next(u, deadline, &p);
+        int err = gather(u, deadline);
         if (err) return err;
-        bool is_current = p.base_version == mr_shard_version(u->shard);
-        if (is_current) pass_set(u, p.worker, !p.examples);
-        if (is_current && p.examples) {
-            held_add(u, &p);
-            continue;
-        }
-        if (p.examples) count(&u->stale, 1);
-        mr_shard_done_push(u->shard, &p, p.examples ? MR_PUSH_STALE : MR_PUSH_APPLIED);
     }
     apply(u, u->held_count);
     return MR_OK;
@@ -262,6 +350,7 @@ void mr_update_restore(struct mr_update *u, uint32_t restore_epoch, uint64_t ver
     const float *params, const float *const *slots)
 {
     held_drop(u, MR_PUSH_LOST);
+    u->early_version = 0;
     memset(u->passed, 0, MR_TRAIN_WORKERS_MAX * sizeof *u->passed);
     u->passed_count = 0;
     slots_fill(u, slots);
@@ -281,6 +370,7 @@ void mr_update_counts(const struct mr_update *u, struct mr_update_counts *out)
         .applied = atomic_load(&u->applied),
         .examples = atomic_load(&u->examples),
         .stale = atomic_load(&u->stale),
+        .early = atomic_load(&u->early_passes),
         .lost = s.lost,
         .update_ns = atomic_load(&u->update_ns),
         .wait_ns = atomic_load(&u->wait_ns)};

@@ -5,7 +5,9 @@
  * sync   The mean of `aggregate` gradients of the current version, in order of worker, is one
  *        update; a gradient of an older version is stale: dropped and counted. When fewer workers
  *        are alive, so many are enough. A gradient of no examples says that its worker has nothing
- *        for this version: it is not waited for.
+ *        for this version: it is not waited for. When no worker is to spare, what all of them
+ *        have announced (mr_params_ready) is applied while they compute the rest; a worker lost
+ *        in between counts in that part and not in the rest, as it would with several shards.
  *
  *     err = mr_update_open(&options, &u, e);
  *     while (…) {
@@ -28,7 +30,9 @@ struct mr_update_options {
     const struct mr_nn_optim *optim; /* copied */
     uint64_t trainable_count;        /* of the whole model */
     enum mr_update_rule rule;
-    uint32_t aggregate;        /* sync: replicas_to_aggregate, at least 1 */
+    uint32_t aggregate; /* sync: replicas_to_aggregate, at least 1 */
+    uint32_t workers; /* sync: so many there are; when all are to be aggregated, gradients are used
+                       * while they are computed. 0: unknown */
     const float *const *slots; /* of this shard, to begin with; NULL: zeros. Copied */
     uint32_t threads; /* that may share an update, this one included; 0: as the rule wants */
 };
@@ -38,7 +42,8 @@ struct mr_update_counts {
     uint64_t applied;  /* gradients */
     uint64_t examples; /* in them */
     uint64_t stale;
-    uint64_t lost; /* of revoked incarnations and older epochs, those of the shard included */
+    uint64_t early; /* passes along gradients that were still being computed */
+    uint64_t lost;  /* of revoked incarnations and older epochs, those of the shard included */
     uint64_t update_ns, wait_ns;
 };
 

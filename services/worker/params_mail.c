@@ -131,6 +131,78 @@ int mr_shard_next_push(struct mr_shard *s, mr_time deadline, struct mr_push *out
     }
 }
 
+uint32_t mr_shard_word(const struct mr_shard *s)
+{
+    return atomic_load(&s->bell->rung);
+}
+
+void mr_shard_sleep(struct mr_shard *s, uint32_t word, mr_time deadline)
+{
+    mr_share_bell_wait(s->bell, word, deadline);
+}
+
+/* ---- gradients under way ----------------------------------------------------------------------*/
+
+static const char *grads_at(const struct mr_shard *s, const struct mr_shard_client *c, uint32_t b)
+{
+    return c->map + MR_CLIENT_PAGE_BYTES + mr_vector_stride(s->model_count) * b +
+           s->first * sizeof(float);
+}
+
+/* Would it be worth an update, were it handed over? */
+static bool is_early(
+    const struct mr_shard *s, const struct mr_shard_client *c, uint32_t b, uint64_t *low)
+{
+    const struct mr_client_push *p = &c->line->push[b];
+    uint32_t serial = atomic_load(&p->early_serial);
+    if (serial == c->taken[b]) return false;
+    *low = MR_MIN(atomic_load(&p->early_low), s->count);
+    if (atomic_load(&p->base_version) != s->version) return false;
+    if (atomic_load(&p->restore_epoch) != s->epoch) return false;
+    const struct mr_shard_worker *w = &s->workers[c->worker];
+    if (c->incarnation < w->incarnation) return false;
+    return c->incarnation > w->incarnation || !w->has_step || atomic_load(&p->step) > w->step;
+}
+
+static bool has_worker(const struct mr_early *early, uint32_t n, uint32_t worker)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (early[i].worker == worker) return true;
+    return false;
+}
+
+uint32_t mr_shard_early(struct mr_shard *s, struct mr_early *out, uint32_t most)
+{
+    uint32_t n = 0;
+    mr_monitor_enter(s->lock);
+    for (uint32_t i = 0; i < s->readers_max * MR_PARAMS_UNDER_WAY && n < most; i++) {
+        uint32_t slot = i / MR_PARAMS_UNDER_WAY, b = i % MR_PARAMS_UNDER_WAY;
+        struct mr_shard_client *c = &s->clients[slot];
+        uint64_t low = 0;
+        if (!c->map || !c->is_worker || c->is_gone || c->worker >= MR_TRAIN_WORKERS_MAX) continue;
+        if (!is_early(s, c, b, &low) || has_worker(out, n, c->worker)) continue;
+        c->held++;
+        out[n++] =
+            (struct mr_early){c->worker, slot, low, (const float *)(const void *)grads_at(s, c, b)};
+    }
+    mr_monitor_leave(s->lock);
+    return n;
+}
+
+void mr_shard_early_done(struct mr_shard *s, const struct mr_early *early, uint32_t n)
+{
+    mr_monitor_enter(s->lock);
+    for (uint32_t i = 0; i < n; i++) {
+        struct mr_shard_client *c = &s->clients[early[i].source];
+        mr_assert(c->held);
+        c->held--;
+        if (c->is_gone && !c->held) mr_shard_client_free(c);
+    }
+    mr_monitor_leave(s->lock);
+}
+
+/* ---- what became of them ----------------------------------------------------------------------*/
+
 static void done_remote(struct mr_shard *s, struct mr_remote_push *p, enum mr_push_outcome outcome)
 {
     p->outcome = outcome;

@@ -46,14 +46,18 @@ struct mr_client_push {
     _Atomic uint64_t step, base_version;
     _Atomic uint32_t restore_epoch, examples;
     _Atomic uint32_t serial; /* of the client's pushes to this shard; written last */
-    uint32_t unused;
+    /* Before: this serial is being computed, of the shard's trained numbers those from `early_low`
+     * on are final. The serial is written after step, version and epoch, and after the first low.
+     */
+    _Atomic uint32_t early_serial;
+    _Atomic uint64_t early_low;
 };
 
 struct mr_client_line {     /* for one shard, in the client's segment */
     _Atomic uint32_t pin;   /* buffer + 1; 0: none */
     _Atomic uint32_t waits; /* MR_WAITS_… */
     struct mr_client_push push[MR_PARAMS_UNDER_WAY];
-    uint64_t unused[7];
+    uint64_t unused[5];
 };
 
 #define MR_SHARD_PAGE_BYTES ((sizeof(struct mr_shard_page) + 4095) / 4096 * 4096)

@@ -77,6 +77,23 @@ void mr_shard_revoke(struct mr_shard *s, uint32_t worker, uint64_t incarnation);
 /* The next gradient worth looking at. MR_ETIMEOUT; MR_ECANCELED when the stop flag is set. Several
  * may be held at once. */
 int mr_shard_next_push(struct mr_shard *s, mr_time deadline, struct mr_push *out);
+/* The same, cut in two: what next_push with a deadline of 0 finds, and a sleep until more may be
+ * there than when the word was read. */
+uint32_t mr_shard_word(const struct mr_shard *s);
+void mr_shard_sleep(struct mr_shard *s, uint32_t word, mr_time deadline);
+
+#define MR_PARAMS_EARLY_MIN ((uint64_t)65536) /* numbers that are worth a pass of their own */
+
+/* A gradient of the current version that is still being computed (mr_params_ready). */
+struct mr_early {
+    uint32_t worker;
+    uint32_t source; /* private */
+    uint64_t low;    /* numbers of the shard from here to the last trained one are final */
+    const float *grad;
+};
+/* Finds at most `most` of them, of different workers, which stay readable until early_done. */
+uint32_t mr_shard_early(struct mr_shard *s, struct mr_early *out, uint32_t most);
+void mr_shard_early_done(struct mr_shard *s, const struct mr_early *early, uint32_t n);
 /* The worker gets its buffer back and hears the outcome. Numbers that came of a worker that died
  * meanwhile stay readable until here. */
 void mr_shard_done_push(struct mr_shard *s, const struct mr_push *p, enum mr_push_outcome outcome);

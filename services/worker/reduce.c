@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+#define PIECE ((uint64_t)16384) /* numbers: their sum stays in the second cache */
+
 struct mr_reduce {
     uint32_t rank, ranks;
     uint64_t count, trainable_count, first, slice_count;
@@ -19,6 +21,8 @@ struct mr_reduce {
     struct mr_ring *ring;
     uint64_t ring_steps;   /* exchanges, the one at the opening included */
     float *grads, *params; /* a ring's own; of a segment they lie in it */
+    float *sum;            /* of a piece, over all ranks */
+    uint64_t low;          /* this rank's gradients from here on are announced */
     struct mr_flag aborted;
     struct mr_reduce_counts counts;
 };
@@ -60,6 +64,8 @@ static int near_open(
     if (err) return err;
     r->params = mr_near_params(r->near);
     r->grads = mr_near_grads(r->near, r->rank);
+    r->sum = mr_alloc_aligned(PIECE * sizeof *r->sum, 64);
+    r->low = r->trainable_count;
     memcpy(r->params + r->first, o->params, r->slice_count * sizeof(float));
     return mr_near_barrier(r->near, deadline, e);
 }
@@ -109,6 +115,7 @@ void mr_reduce_close(struct mr_reduce **reduce)
         mr_release(r->params);
         mr_release(r->grads);
     }
+    mr_release(r->sum);
     mr_near_close(&r->near);
     mr_ring_close(&r->ring);
     for (uint32_t i = 0; i < MR_NN_SLOTS_MAX; i++)
@@ -116,31 +123,74 @@ void mr_reduce_close(struct mr_reduce **reduce)
     mr_release(r);
 }
 
-static struct mr_nn_range slice(struct mr_reduce *r)
+static struct mr_nn_range range_of(struct mr_reduce *r, uint64_t first, uint64_t count)
 {
-    return (struct mr_nn_range){.from = r->params + r->first,
-        .to = r->params + r->first,
-        .slots = r->slots,
-        .first = r->first,
-        .count = r->slice_count,
+    struct mr_nn_range range = {.from = r->params + first,
+        .to = r->params + first,
+        .first = first,
+        .count = count,
         .trainable_count = r->trainable_count};
+    return range;
+}
+
+/* Numbers of this rank's slice, whose gradients are final everywhere. */
+static void move_piece(struct mr_reduce *r, uint64_t first, uint64_t count)
+{
+    mr_time begun = mr_clock_now();
+    const float *grads[MR_RANKS_MAX];
+    for (uint32_t i = 0; i < r->ranks; i++) /* in the order of a ring */
+        grads[i] = mr_near_grads(r->near, (r->rank + 1 + i) % r->ranks) + first;
+    if (r->ranks > 1) mr_nn_optim_sum(grads, r->ranks, count, r->sum);
+    mr_time added = mr_clock_now();
+    float *slots[MR_NN_SLOTS_MAX] = {0};
+    for (uint32_t i = 0; i < mr_nn_optim_slots(&r->optim); i++)
+        slots[i] = r->slots[i] + (first - r->first);
+    struct mr_nn_range range = range_of(r, first, count);
+    range.slots = slots;
+    mr_nn_optim_apply(
+        &r->optim, r->version + 1, &range, r->ranks > 1 ? r->sum : grads[0], 1 / (float)r->ranks);
+    r->counts.average_ns += added - begun;
+    r->counts.update_ns += mr_clock_now() - added;
+}
+
+static void move_numbers(struct mr_reduce *r, uint64_t from, uint64_t until)
+{
+    for (uint64_t at = from; at < until; at += MR_MIN(PIECE, until - at))
+        move_piece(r, at, MR_MIN(PIECE, until - at));
+}
+
+/* Moves this rank's slice from its end to its beginning, as gradients of all ranks become final in
+ * that order; state behind the trained numbers comes last. */
+static int move_slice(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
+{
+    uint64_t end = r->first + r->slice_count;
+    uint64_t trained = MR_MAX(r->first, MR_MIN(end, r->trainable_count));
+    uint64_t top = trained;
+    for (;;) {
+        bool all = false;
+        uint64_t low = mr_near_final(r->near, &all);
+        uint64_t from = MR_MAX(low, r->first);
+        if (from < top) move_numbers(r, from, top);
+        top = MR_MIN(top, from);
+        if (all || (top == r->first && trained == end)) break;
+        mr_time begun = mr_clock_now();
+        int err = mr_near_await(r->near, top > r->first ? low : 0, deadline, e);
+        r->counts.wait_ns += mr_clock_now() - begun;
+        if (err) return err;
+    }
+    move_numbers(r, trained, end);
+    return MR_OK;
 }
 
 static int step_near(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
-    mr_time begun = mr_clock_now();
-    int err = mr_near_barrier(r->near, deadline, e);
+    mr_near_announce_all(r->near);
+    int err = move_slice(r, deadline, e);
     if (err) return err;
-    mr_time here = mr_clock_now();
-    const float *grads[MR_RANKS_MAX];
-    for (uint32_t i = 0; i < r->ranks; i++) /* in the order of a ring */
-        grads[i] = mr_near_grads(r->near, (r->rank + 1 + i) % r->ranks) + r->first;
-    const struct mr_nn_range range = slice(r);
-    if (range.count) mr_nn_optim_apply_mean(&r->optim, r->version + 1, &range, grads, r->ranks);
-    mr_time updated = mr_clock_now();
+    mr_time begun = mr_clock_now();
     err = mr_near_barrier(r->near, deadline, e);
-    r->counts.update_ns += updated - here;
-    r->counts.wait_ns += mr_clock_now() - begun - (updated - here);
+    r->counts.wait_ns += mr_clock_now() - begun;
+    r->low = r->trainable_count;
     return err;
 }
 
@@ -152,7 +202,8 @@ static int step_ring(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
     if (r->ring) err = mr_ring_scatter(r->ring, r->grads, deadline, e);
     if (err) return err;
     mr_time here = mr_clock_now();
-    const struct mr_nn_range range = slice(r);
+    struct mr_nn_range range = range_of(r, r->first, r->slice_count);
+    range.slots = r->slots;
     if (range.count)
         mr_nn_optim_apply(
             &r->optim, r->version + 1, &range, r->grads + r->first, 1 / (float)r->ranks);
@@ -176,6 +227,13 @@ int mr_reduce_step(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 float *mr_reduce_buffer(struct mr_reduce *r)
 {
     return r->grads;
+}
+
+void mr_reduce_ready(struct mr_reduce *r, uint64_t offset, uint64_t count)
+{
+    if (!r->near || offset + count != r->low || !count) return;
+    r->low = offset;
+    if (count >= PIECE) mr_near_announce(r->near, offset);
 }
 
 const float *mr_reduce_params(const struct mr_reduce *r)

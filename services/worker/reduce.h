@@ -2,8 +2,9 @@
  * parameters together. Rank r owns slice r of the vector (mr_share_cut): it averages that slice
  * over all ranks and runs the optimizer on it.
  *
- * Ranks of one node share one segment: two barriers a step, no copies. When any rank is on another
- * node all form a ring over gRPC: 2 (ranks - 1) rounds a step. The result is the same, bit for bit.
+ * Ranks of one node share one segment: no copies, and a step ends when all slices are there. When
+ * any rank is on another node all form a ring over gRPC: 2 (ranks - 1) rounds a step. The result is
+ * the same, bit for bit.
  *
  *     err = mr_reduce_open(&options, deadline, &r, e);           with all other ranks
  *     while (…) {
@@ -42,9 +43,10 @@ struct mr_reduce_options {
 
 struct mr_reduce_counts {
     uint64_t steps;
-    uint64_t wait_ns;   /* for other ranks */
-    uint64_t update_ns; /* averaging and updating */
-    bool is_remote;     /* a ring */
+    uint64_t wait_ns;    /* for other ranks; of a ring also what it sends and adds meanwhile */
+    uint64_t average_ns; /* in one segment: adding up what the others computed */
+    uint64_t update_ns;  /* the optimizer on this rank's slice */
+    bool is_remote;      /* a ring */
 };
 
 int mr_reduce_open(const struct mr_reduce_options *o, mr_time deadline, struct mr_reduce **out,
@@ -52,6 +54,9 @@ int mr_reduce_open(const struct mr_reduce_options *o, mr_time deadline, struct m
 void mr_reduce_close(struct mr_reduce **r); /* the others notice at their next step */
 
 float *mr_reduce_buffer(struct mr_reduce *r); /* for all `count` gradients; the same at each step */
+/* Before the step: these gradients of the buffer are final, so that ranks that are done need not
+ * wait for this one's whole pass backward. In the order of mr_nn_net_follow. Need not be called. */
+void mr_reduce_ready(struct mr_reduce *r, uint64_t offset, uint64_t count);
 int mr_reduce_step(struct mr_reduce *r, mr_time deadline, struct mr_error *e);
 const float *mr_reduce_params(const struct mr_reduce *r); /* all; change inside step only */
 uint64_t mr_reduce_version(const struct mr_reduce *r);

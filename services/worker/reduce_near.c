@@ -18,7 +18,13 @@
 
 #define SPINS 400u /* before sleeping: about as long as a wake-up takes */
 #define OPEN_PAUSE (5 * MR_MS)
-#define PAGE_BYTES 4096u
+#define PAGE_BYTES 8192u
+#define MARK_BITS 40u /* of a mark; above it the step, as far as it fits */
+
+struct mark { /* step << MARK_BITS | 0: all are final; 1 + low: those of low and above are */
+    _Atomic uint64_t word;
+    uint64_t unused[7];
+};
 
 struct page {
     _Atomic uint32_t arrived;
@@ -26,7 +32,14 @@ struct page {
     _Atomic uint32_t phase; /* barriers passed; slept on */
     _Atomic uint32_t sleepers;
     _Atomic uint32_t is_aborted;
+    uint32_t unused_too[13];
+    _Atomic uint32_t announced; /* grows with each mark; slept on */
+    _Atomic uint32_t readers;   /* who sleep there */
+    uint32_t unused_as_well[14];
+    struct mark marks[MR_RANKS_MAX];
 };
+
+_Static_assert(sizeof(struct page) <= PAGE_BYTES, "the page holds a mark of each rank");
 
 struct mr_near {
     struct mr_share_host host; /* rank 0 */
@@ -40,7 +53,7 @@ struct mr_near {
     int socket; /* the others */
     bool is_served;
     bool is_here[MR_RANKS_MAX]; /* the socket's thread */
-    uint32_t phase;             /* barriers that this rank passed */
+    uint32_t phase;             /* barriers that this rank passed; the first opens the group */
 };
 
 static uint64_t stride(
@@ -63,6 +76,7 @@ void mr_near_abort(struct mr_near *n)
 {
     atomic_store(&n->page->is_aborted, 1);
     mr_share_wake(&n->page->phase);
+    mr_share_wake(&n->page->announced);
 }
 
 /* ---- rank 0 -----------------------------------------------------------------------------------*/
@@ -226,5 +240,67 @@ int mr_near_barrier(struct mr_near *n, mr_time deadline, struct mr_error *e)
     }
     int err = barrier_wait(n, phase, deadline, e);
     if (err) mr_near_abort(n); /* the others need not wait until their own deadlines */
+    return err;
+}
+
+/* ---- gradients that are final -----------------------------------------------------------------*/
+
+static void mark(struct mr_near *n, uint64_t what)
+{
+    atomic_store(&n->page->marks[n->rank].word, (uint64_t)n->phase << MARK_BITS | what);
+    (void)atomic_fetch_add(&n->page->announced, 1);
+    if (atomic_load(&n->page->readers)) mr_share_wake(&n->page->announced);
+}
+
+void mr_near_announce(struct mr_near *n, uint64_t low)
+{
+    mark(n, low + 1);
+}
+
+void mr_near_announce_all(struct mr_near *n)
+{
+    mark(n, 0);
+}
+
+uint64_t mr_near_final(const struct mr_near *n, bool *all)
+{
+    uint64_t step = (uint64_t)n->phase << MARK_BITS;
+    uint64_t low = 0;
+    *all = true;
+    for (uint32_t i = 0; i < n->ranks; i++) {
+        uint64_t word = atomic_load(&n->page->marks[i].word);
+        uint64_t what = word & (((uint64_t)1 << MARK_BITS) - 1);
+        bool is_now = (word ^ step) >> MARK_BITS == 0;
+        if (is_now && !what) continue;
+        *all = false;
+        low = MR_MAX(low, is_now ? what - 1 : UINT64_MAX);
+    }
+    return low;
+}
+
+static bool goes_past(const struct mr_near *n, uint64_t low)
+{
+    bool all = false;
+    return mr_near_final(n, &all) < low || all;
+}
+
+int mr_near_await(struct mr_near *n, uint64_t low, mr_time deadline, struct mr_error *e)
+{
+    for (uint32_t i = 0; i < SPINS; i++) {
+        if (goes_past(n, low)) return MR_OK;
+        relax();
+    }
+    (void)atomic_fetch_add(&n->page->readers, 1);
+    int err = MR_OK;
+    for (;;) {
+        uint32_t seen = atomic_load(&n->page->announced);
+        if (goes_past(n, low)) break;
+        err = may_wait(n, deadline, "not all gradients came", e);
+        if (err) break;
+        mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
+        mr_share_sleep(&n->page->announced, seen, MR_MIN(deadline, slice));
+    }
+    (void)atomic_fetch_sub(&n->page->readers, 1);
+    if (err) mr_near_abort(n);
     return err;
 }

@@ -18,6 +18,15 @@ int mr_near_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
 void mr_near_close(struct mr_near **n); /* the other ranks learn of it */
 float *mr_near_params(struct mr_near *n);
 float *mr_near_grads(struct mr_near *n, uint32_t rank);
+/* This rank's gradients from `low` on are final, up to the end of what is trained. */
+void mr_near_announce(struct mr_near *n, uint64_t low);
+void mr_near_announce_all(struct mr_near *n);
+/* From which number on those of all ranks are final, up to the end of what is trained (UINT64_MAX:
+ * none are); `*all`: from 0 on, and what stands behind, too. */
+uint64_t mr_near_final(const struct mr_near *n, bool *all);
+/* Waits until that is below `low`, or all are. */
+int mr_near_await(struct mr_near *n, uint64_t low, mr_time deadline, struct mr_error *e);
+/* All ranks are here; what is announced after it is of the next step. */
 int mr_near_barrier(struct mr_near *n, mr_time deadline, struct mr_error *e);
 void mr_near_abort(struct mr_near *n); /* any thread */
 

@@ -56,6 +56,7 @@ static int server_open(struct server *s, struct mr_error *e)
         .trainable_count = p->model->trainable_count,
         .rule = p->rule == MR_ROLE_SYNC ? MR_UPDATE_SYNC : MR_UPDATE_ASYNC,
         .aggregate = p->aggregate,
+        .workers = p->workers,
         .slots = state.has_slots ? (const float *const *)state.slots : NULL};
     if (!err) err = mr_update_open(&update, &s->update, e);
     if (!err && p->checkpoint_steps) s->checkpointer = mr_checkpointer_start(r, r->index);

@@ -46,6 +46,12 @@ uint64_t mr_trainee_used(struct mr_trainee *t)
     return t->queue ? mr_queue_feed_done(t->queue) : 0;
 }
 
+void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx)
+{
+    const struct mr_nn_optim *o = &t->r.plan.optim;
+    if (o->clip_value <= 0 && o->clip_norm <= 0) mr_nn_net_follow(t->net, ready, ctx);
+}
+
 void mr_trainee_tell(struct mr_trainee *t, uint64_t version)
 {
     struct mr_agent_post *p = &t->r.post;

@@ -25,6 +25,9 @@ int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, stru
 int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e);
 /* Its gradients are under way: the next batch is wanted. Of a queue: its number. */
 uint64_t mr_trainee_used(struct mr_trainee *t);
+/* Tells while learning which gradients are final (mr_nn_net_follow), unless they are clipped, which
+ * only the last makes them. */
+void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx);
 /* Says what was done; and, once, that nothing is left. */
 void mr_trainee_tell(struct mr_trainee *t, uint64_t version);
 /* Finished: waits until the session ends; the keeper keeps the model when asked to. `keep` is

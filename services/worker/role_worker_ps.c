@@ -74,6 +74,7 @@ static int connect_servers(struct link *l, bool reads_only, struct mr_error *e)
         .shards_count = p->servers,
         .reads_only = reads_only,
         .same_version = p->rule == MR_ROLE_SYNC,
+        .early_count = p->rule == MR_ROLE_SYNC ? p->model->trainable_count : 0,
         .stop = &r->stop};
     int err = mr_params_open(&o, mr_time_after(mr_clock_now(), 4 * MR_ROLE_TURN), &l->params, e);
     if (err == MR_ETIMEOUT || err == MR_EAWAY || err == MR_EABORTED) {
@@ -281,9 +282,16 @@ static int train(struct link *l, struct mr_error *e)
     }
 }
 
+static void ready(void *ctx, uint64_t offset, uint64_t count)
+{
+    struct link *l = ctx;
+    mr_params_ready(l->params, l->push_step + 1, offset, count);
+}
+
 int mr_trainee_push(struct mr_trainee *t, struct mr_error *e)
 {
     struct link l = {.t = t};
+    if (t->r.plan.rule == MR_ROLE_SYNC) mr_trainee_follow(t, ready, &l);
     int err = train(&l, e);
     disconnect(&l);
     return err;

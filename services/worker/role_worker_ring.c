@@ -23,6 +23,8 @@ struct ring {
     uint64_t incarnations[MR_RANKS_MAX];
     uint64_t version;
     struct mr_reduce_counts before;
+    uint64_t updated_ns;    /* of the optimizer, that is told as computing */
+    double publish_s;       /* copies for the scorer and for checkpoints */
     mr_time broken_at;      /* 0: not broken */
     mr_time starving_since; /* the queue gave nothing since; 0: it does */
     bool others_learn;      /* at the last step some rank had a batch */
@@ -62,6 +64,7 @@ static void leave(struct ring *g)
     mr_reduce_counts(g->reduce, &n);
     g->before.wait_ns += n.wait_ns;
     g->before.update_ns += n.update_ns;
+    g->before.average_ns += n.average_ns;
     if (g->t->feed) g->t->has_batch = false; /* that of another step comes */
     mr_reduce_close(&g->reduce);
 }
@@ -171,7 +174,10 @@ static void tell(struct ring *g)
     if (g->reduce) mr_reduce_counts(g->reduce, &n);
     struct mr_agent_counters *c = &g->t->r.post.counters;
     c->wait_s = (double)(g->before.wait_ns + n.wait_ns) / 1e9;
-    c->push_s = (double)(g->before.update_ns + n.update_ns) / 1e9;
+    c->push_s = (double)(g->before.average_ns + n.average_ns) / 1e9 + g->publish_s;
+    uint64_t updated = g->before.update_ns + n.update_ns;
+    c->compute_s += (double)(updated - g->updated_ns) / 1e9;
+    g->updated_ns = updated;
     mr_trainee_tell(g->t, g->version);
 }
 
@@ -241,6 +247,7 @@ static int step(struct ring *g, struct mr_error *e)
     if (g->shard && mr_shard_is_wanted(g->shard))
         publish(g, mr_reduce_params(g->reduce), g->version);
     if (!g->has_halted) cut(g);
+    g->publish_s += mr_role_lap(&t->lap);
     return MR_OK;
 }
 
@@ -322,9 +329,16 @@ static int train(struct ring *g, struct mr_error *e)
     }
 }
 
+static void ready(void *ctx, uint64_t offset, uint64_t count)
+{
+    struct ring *g = ctx;
+    mr_reduce_ready(g->reduce, offset, count);
+}
+
 int mr_trainee_reduce(struct mr_trainee *t, struct mr_error *e)
 {
     struct ring g = {.t = t};
+    mr_trainee_follow(t, ready, &g);
     if (t->r.plan.checkpoint_steps) g.checkpointer = mr_checkpointer_start(&t->r, t->r.index);
     int err = train(&g, e);
     mr_checkpointer_stop(&g.checkpointer);
