@@ -94,7 +94,9 @@ struct mr_place mr_role_place(
 {
     const Millrace__V1__TrainingMember *m = mr_membership_find(r->members, role, index);
     if (!m) return (struct mr_place){"", "", "", 0};
-    return (struct mr_place){m->address, m->node, m->socket, m->incarnation};
+    /* Over the network the secret is shown, too: not to those of whom such a trainer tells. */
+    bool is_ours = r->bearer || !r->env->bearer;
+    return (struct mr_place){is_ours ? m->address : "", m->node, m->socket, m->incarnation};
 }
 
 static const struct mr_arg *member(const struct mr_arg *dict, const char *name)
