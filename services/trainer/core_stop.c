@@ -64,19 +64,24 @@ static void judge_threshold(struct mr_trainer *t, struct session *s, yyjson_val 
             r->is_above ? "above" : "below", r->value);
 }
 
+/* Scores that have run away are texts, "NaN" and "Infinity": they are there, and no better. */
 static void judge_patience(struct mr_trainer *t, struct session *s, yyjson_val *entry)
 {
     const struct mr_training_patience *r = &s->document->patience;
     double x = 0;
-    if (!number_of(entry, r->field, &x)) return;
+    if (!r->field.n) return;
+    bool is_number = number_of(entry, r->field, &x);
+    if (!is_number && !yyjson_is_str(yyjson_obj_getn(entry, r->field.p, r->field.n))) return;
     double gain = r->is_max ? x - s->best : s->best - x;
-    if (!s->has_best || gain > r->min_delta) {
+    if (is_number && (!s->has_best || gain > r->min_delta)) {
         s->has_best = true;
         s->best = x;
         s->bad_scores = 0;
-    } else if (++s->bad_scores >= r->scores) {
+    } else if (++s->bad_scores >= r->scores && s->has_best) {
         tr_begin_stop(t, s, "%.*s was not better than %g in %u scores", MR_STR_ARG(r->field),
             s->best, r->scores);
+    } else if (s->bad_scores >= r->scores) {
+        tr_begin_stop(t, s, "%.*s was no number in %u scores", MR_STR_ARG(r->field), r->scores);
     }
 }
 

@@ -307,6 +307,20 @@ static void patience_ends_after_so_many_scores_without_a_gain(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
 }
 
+static void patience_ends_with_scores_that_ran_away(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, ",\"stop\":{\"patience\":{\"field\":\"a\",\"scores\":2}}");
+    score(r, "t1-1.scores", 1, "{\"b\": \"NaN\"}");
+    score(r, "t1-1.scores", 2, "{\"a\": \"NaN\"}");
+    score(r, "t1-1.scores", 3, "{\"a\": 0.5}");
+    score(r, "t1-1.scores", 4, "{\"a\": \"Infinity\"}");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    score(r, "t1-1.scores", 5, "{\"a\": \"NaN\"}");
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+    says(look(r).reason, "a was not better than 0.5 in 2 scores");
+}
+
 static void a_lost_server_takes_all_back_to_the_checkpoint(void **state)
 {
     struct rig *r = *state;
@@ -535,6 +549,7 @@ int main(void)
         TEST(a_start_that_redis_does_not_take_is_unavailable),
         TEST(a_threshold_and_only_a_newer_score_stops),
         TEST(patience_ends_after_so_many_scores_without_a_gain),
+        TEST(patience_ends_with_scores_that_ran_away),
         TEST(a_lost_server_takes_all_back_to_the_checkpoint),
         TEST(a_lost_worker_costs_no_parameters),
         TEST(a_role_that_is_lost_again_and_again_fails_the_session),
