@@ -121,6 +121,7 @@ static bool is_passed_on(const struct mr_queue_op *op)
 void mr_queue_object_drop(struct mr_queue_op *op)
 {
     if (!op->is_held || op->is_in_doubt) return; /* in doubt: the item may need it */
+    if (!op->queues->trainer->store) return;     /* this process ends */
     if (!is_passed_on(op)) unname(op);
     op->is_held = false;
 }
