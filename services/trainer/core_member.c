@@ -154,6 +154,17 @@ static void count_loss(struct mr_trainer *t, struct session *s, struct member *m
         role_names[m->role], m->index, m->losses, why);
 }
 
+/* Who stops learns no more: without a checkpoint nothing is left that is worth keeping. */
+static void restore(struct mr_trainer *t, struct session *s, struct member *m, const char *why)
+{
+    uint64_t lost = s->steps_lost;
+    tr_restore(t, s);
+    if (s->state == MR_TRAINING_STOPPING && !s->has_restore && s->steps_lost > lost)
+        tr_fail(t, s,
+            "%s %u %s while the session stopped, and took the parameters along: there is no checkpoint",
+            role_names[m->role], m->index, why);
+}
+
 static void lose(struct mr_trainer *t, struct session *s, struct member *m, const char *why)
 {
     mr_assert(m->state == MR_MEMBER_HERE);
@@ -167,7 +178,8 @@ static void lose(struct mr_trainer *t, struct session *s, struct member *m, cons
     m->state = MR_MEMBER_LOST;
     grow(t, s);
     if (s->state == MR_TRAINING_FORMING) return;
-    if (matters) tr_restore(t, s);
+    if (matters) restore(t, s, m, why);
+    if (tr_is_over(s->state)) return;
     if (s->state == MR_TRAINING_RUNNING) tr_enter(t, s, MR_TRAINING_RECOVERING);
     count_loss(t, s, m, why);
 }

@@ -86,6 +86,9 @@ struct mr_role_state { /* numbers first … first + count - 1 of the vector, wit
  * are 0. */
 int mr_role_state_load(struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *out,
     struct mr_error *e);
+/* Of this checkpoint; NULL: as `init` says. */
+int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheckpoint *checkpoint,
+    uint64_t first, uint64_t count, struct mr_role_state *out, struct mr_error *e);
 void mr_role_state_fini(struct mr_role_state *s);
 
 /* ---- checkpoints: role_checkpoint.c -----------------------------------------------------------

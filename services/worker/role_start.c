@@ -111,7 +111,12 @@ static void seed_load(struct mr_role *r, uint64_t first, uint64_t count, struct 
 int mr_role_state_load(
     struct mr_role *r, uint64_t first, uint64_t count, struct mr_role_state *s, struct mr_error *e)
 {
-    const Millrace__V1__TrainingCheckpoint *c = r->members->m->checkpoint;
+    return mr_role_state_load_from(r, r->members->m->checkpoint, first, count, s, e);
+}
+
+int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheckpoint *c,
+    uint64_t first, uint64_t count, struct mr_role_state *s, struct mr_error *e)
+{
     const struct mr_role_plan *p = &r->plan;
     *s = (struct mr_role_state){.params = mr_alloc_array(count + 1, sizeof(float))};
     for (uint32_t i = 0; i < mr_nn_optim_slots(&p->optim); i++)

@@ -14,6 +14,7 @@
 #define STARVE_MAX (200 * MR_MS)    /* without a batch, then the others go on without this rank's */
 #define STARVE_TURN (5 * MR_MS)
 #define FORM_TURN (500 * MR_MS)
+#define ASK_TIMEOUT (2 * MR_SECOND)
 
 struct ring {
     struct mr_trainee *t;
@@ -263,6 +264,36 @@ static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
     return mr_role_keep_model(&t->r, g->kept, g->kept_version, e);
 }
 
+/* The last checkpoint, whoever has cut it: that of the membership is what was begun from. */
+static int checkpoint_take(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    struct mr_pb_arena arena;
+    struct mr_role_state state;
+    Millrace__V1__GetTrainingRequest q = MILLRACE__V1__GET_TRAINING_REQUEST__INIT;
+    const Millrace__V1__Training *t = NULL;
+    q.id = r->session;
+    mr_pb_arena_init(&arena, (size_t)64 << 20);
+    int err;
+    do { /* a trainer that is away comes back, or the session's bound ends this */
+        err = mr_role_call(r->link, "/millrace.v1.Trainings/Get", &q.base, ASK_TIMEOUT,
+            mr_role_stop_of(r), &millrace__v1__training__descriptor, &arena, &t, e);
+        if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    } while (err && mr_role_may_retry(err));
+    if (!err && !t->checkpoint && g->version)
+        err = mr_fail(
+            e, MR_ESTATE, "the ring broke while the session stopped, and there is no checkpoint");
+    if (!err) err = mr_role_state_load_from(r, t->checkpoint, 0, r->plan.model->count, &state, e);
+    mr_pb_arena_fini(&arena);
+    if (err) return err;
+    g->kept = MR_STEAL(state.params);
+    g->kept_version = state.version;
+    if (g->version > state.version) r->post.counters.steps_lost += g->version - state.version;
+    mr_agent_say(r->agent, &r->post);
+    mr_role_state_fini(&state);
+    return MR_OK;
+}
+
 /* Nothing is left to do but to keep the model: what rank 0 has, or if the ring broke before it
  * heard of the end, the last checkpoint. */
 static int settle_model(struct ring *g, struct mr_error *e)
@@ -270,16 +301,9 @@ static int settle_model(struct ring *g, struct mr_error *e)
     struct mr_role *r = &g->t->r;
     if (r->index) return MR_OK;
     keep_copy(g);
-    if (!g->kept) {
-        struct mr_role_state state;
-        int err = mr_role_state_load(r, 0, r->plan.model->count, &state, e);
-        if (err) return err;
-        g->kept = MR_STEAL(state.params);
-        g->kept_version = state.version;
-        mr_role_state_fini(&state);
-    }
-    publish(g, g->kept, g->kept_version);
-    return MR_OK;
+    int err = g->kept ? MR_OK : checkpoint_take(g, e);
+    if (!err) publish(g, g->kept, g->kept_version);
+    return err;
 }
 
 /* Formed, or MR_EAGAIN. */

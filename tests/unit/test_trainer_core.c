@@ -341,6 +341,20 @@ static void a_lost_server_takes_all_back_to_the_checkpoint(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
 }
 
+static void who_stops_without_parameters_and_checkpoint_fails(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, ",\"stop\":{\"steps\":100}");
+    (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){.version = 0});
+    (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){.version = 100});
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/2");
+    assert_int_equal(look(r).state, MR_TRAINING_FAILED);
+    says(look(r).reason, "ps 0 was replaced while the session stopped");
+    says(look(r).reason, "there is no checkpoint");
+    assert_int_equal(look(r).counters.steps_lost, 100);
+}
+
 static void a_lost_worker_costs_no_parameters(void **state)
 {
     struct rig *r = *state;
@@ -551,6 +565,7 @@ int main(void)
         TEST(patience_ends_after_so_many_scores_without_a_gain),
         TEST(patience_ends_with_scores_that_ran_away),
         TEST(a_lost_server_takes_all_back_to_the_checkpoint),
+        TEST(who_stops_without_parameters_and_checkpoint_fails),
         TEST(a_lost_worker_costs_no_parameters),
         TEST(a_role_that_is_lost_again_and_again_fails_the_session),
         TEST(a_failure_fails_with_its_words),
