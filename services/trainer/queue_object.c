@@ -93,13 +93,26 @@ static void unname(const struct mr_queue_op *op)
     mr_release(r.name);
 }
 
-void mr_queue_object_put(struct mr_queue_op *op, int err)
+static void on_named(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    if (!op->is_object) return;
-    if (!err && !op->is_held) name_object(op, true, note_failure, NULL); /* it was a stale one */
+    struct mr_queue_op *op = ctx;
+    note_failure(NULL, status, reply);
+    mr_queue_reply(op);
+    mr_queue_op_end(&op);
+}
+
+bool mr_queue_object_put(struct mr_queue_op *op, int err)
+{
+    if (!op->is_object) return false;
+    if (!err && !op->is_held) { /* the name was there, of an attempt that came to nothing */
+        bool waits = mr_queue_op_call(op) != NULL;
+        name_object(op, true, waits ? on_named : note_failure, waits ? op : NULL);
+        return waits;
+    }
     bool is_live = !err || (err == MR_EEXIST && op->answer->is_live);
     if (!is_live && op->is_held) unname(op);
     op->is_held = false;
+    return false;
 }
 
 /* The same item, put again by a caller whose first call broke off: the name is as good for it. */

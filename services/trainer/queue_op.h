@@ -99,9 +99,10 @@ void mr_queue_line_put(struct mr_queue_op *op); /* knows it no more */
 void mr_queue_lines_free(struct mr_queues *q);
 
 /* queue_object.c: objects of items, which the name queue/QUEUE/ITEM holds in the store. */
-void mr_queue_object_hold(struct mr_queue_op *op);         /* then begins, or fails */
-void mr_queue_object_put(struct mr_queue_op *op, int err); /* the put ended so */
-void mr_queue_object_drop(struct mr_queue_op *op);         /* it ends, and was not put */
+void mr_queue_object_hold(struct mr_queue_op *op); /* then begins, or fails */
+/* The put ended so. true: the op goes on until the object has the name, then answers and ends. */
+bool mr_queue_object_put(struct mr_queue_op *op, int err);
+void mr_queue_object_drop(struct mr_queue_op *op);  /* it ends, and was not put */
 bool mr_queue_object_check(struct mr_queue_op *op); /* true: it replies when the store has said */
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now);
 void mr_queue_object_release(struct mr_queues *q); /* soon */
