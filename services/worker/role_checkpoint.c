@@ -13,7 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define KEPT_MAX 64
+#define WRITTEN_MAX 64               /* names that are remembered */
 #define ROOM_TIMEOUT (2 * MR_SECOND) /* for the store to spill something else */
 
 struct cut { /* on its way to the thread */
@@ -24,13 +24,12 @@ struct cut { /* on its way to the thread */
 struct mr_checkpointer {
     struct mr_role *role; /* its agent and texts; the rest is the role's thread's own */
     uint32_t shard;
-    uint32_t keep;
     bool waits;
     struct mr_role_store store; /* with a link of this thread */
     struct mr_inbox *inbox;
     struct mr_thread *thread;
     struct mr_flag busy;
-    uint64_t written[KEPT_MAX]; /* versions, oldest first: the thread's */
+    uint64_t written[WRITTEN_MAX]; /* versions, oldest first: the thread's */
     uint32_t written_count;
 };
 
@@ -40,11 +39,12 @@ static void name_of(const struct mr_checkpointer *c, uint64_t version, char *out
         out, bytes, "training/%s/checkpoint/%" PRIu64 "/%u", c->role->session, version, c->shard);
 }
 
-/* One more than asked for stays: the latest may not be complete on other shards. */
+/* The trainer drops what it has no use for, as only it knows which are whole: here go those that
+ * it, long away, never heard of. */
 static void drop_old(struct mr_checkpointer *c)
 {
     char name[MR_KEY_BYTES_MAX];
-    while (c->written_count > c->keep + 1) {
+    while (c->written_count == WRITTEN_MAX) {
         name_of(c, c->written[0], name, sizeof name);
         (void)mr_role_unname(&c->store, name, NULL);
         c->written_count--;
@@ -66,8 +66,8 @@ static void write_one(struct mr_checkpointer *c, struct cut *cut)
     }
     mr_object_id_format(id, text);
     mr_agent_say_checkpoint(c->role->agent, cut->version, text);
-    c->written[c->written_count++] = cut->version;
     drop_old(c);
+    c->written[c->written_count++] = cut->version;
 }
 
 static void writer_main(void *ctx)
@@ -89,7 +89,6 @@ struct mr_checkpointer *mr_checkpointer_start(struct mr_role *r, uint32_t shard)
     struct mr_checkpointer *c = mr_alloc(sizeof *c);
     c->role = r;
     c->shard = shard;
-    c->keep = MR_MIN(r->plan.checkpoint_keep, (uint32_t)KEPT_MAX - 2);
     c->waits = (r->plan.rule == MR_ROLE_ALLREDUCE ? r->plan.workers : r->plan.servers) > 1;
     c->store = r->store;
     c->store.call = NULL;

@@ -121,7 +121,6 @@ static void rest_read(yyjson_val *root, struct mr_role_plan *p)
     p->epochs = whole(at(stop, "epochs"), 0);
     p->steps = whole(at(stop, "steps"), 0);
     p->checkpoint_steps = whole(at(cut, "every_steps"), 0);
-    p->checkpoint_keep = MR_MAX(small(at(cut, "keep"), 2), 1u);
 }
 
 static int words_read(yyjson_val *list, const char *what, char ***out, struct mr_error *e)

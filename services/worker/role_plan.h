@@ -34,7 +34,6 @@ struct mr_role_plan {
     uint64_t score_steps;      /* versions between two scores; 0: by time */
     uint64_t score_examples;   /* 0: all */
     uint64_t checkpoint_steps; /* 0: none */
-    uint32_t checkpoint_keep;
     char *save;
 
     char **exec;     /* NULL-terminated argv of foreign roles; NULL: none */
