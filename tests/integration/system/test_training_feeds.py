@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Where a session's examples and parameters come from: a queue that a graph fills, several parameter
+servers, a checkpoint, a saved model."""
+import json
+import os
+import pathlib
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import Cluster, wait_for  # noqa: E402
+from training_cases import at_version, document, ended, kill_role, start, upload, validation  # noqa: E402
+
+BATCHES, ROWS = 90, 32
+
+
+class Feeds(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--workers", "5", "--threads", "1", "--lease", "3s")
+        upload(cls.cluster, train=BATCHES * ROWS, validation=500)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.cluster.close()
+
+    def tearDown(self):
+        if any(e for _, e in getattr(self._outcome, "errors", []) if e) or self._outcome.result.failures:
+            print(self.cluster.logs(30), file=sys.stderr)
+
+    # ---- a queue ----
+
+    def graph(self, queue, n, rows):
+        """A task an item: sliced, and put where a training worker takes it."""
+        put = {"op": "queue.put", "pure": False, "for": {"i": n}, "args": [queue, *(
+            {"op": "array.slice", "args": [{"name": f"clouds/train/{p}"}, {"ref": "from/${i}"}, {"ref": "to/${i}"}]} for p in "xy")]}
+        tasks = {"put/${i}": put}
+        tasks["all"] = {"op": "list", "args": [{"each": {"ref": "put/${i}"}, "for": {"i": n}}]}
+        for i in range(n):
+            tasks[f"from/{i}"], tasks[f"to/{i}"] = {"value": i * rows}, {"value": (i + 1) * rows}
+        return {"tasks": tasks, "targets": ["all"]}
+
+    def queue(self, name, **more):
+        return self.cluster.call("PUT", f"/v1/queues/{name}", {"items_max": 4, **more})
+
+    def state(self, name):
+        return self.cluster.get(f"/v1/queues/{name}")
+
+    def fed(self, rule, queue, n=BATCHES, rows=ROWS, kill=False, **data):
+        """The session's end and the queue's: everything was put, taken, learned and acknowledged."""
+        self.queue(queue)
+        d = document(rule)
+        d["data"] = {"queue": queue, "validation": d["data"]["validation"], "batch": 32, **data}
+        session = start(self.cluster, d)
+        if kill:
+            at_version(self.cluster, session, 0)
+        job = self.cluster.submit(self.graph(queue, n, rows))
+        if kill:
+            kill_role(self.cluster, at_version(self.cluster, session, 12), "TRAINING_WORKER", 1)
+        full = 0
+        while self.cluster.job(job)["state"] not in ("JOB_DONE", "JOB_FAILED"):
+            q = self.state(queue)
+            self.assertLessEqual(int(q.get("waiting", 0)) + int(q.get("leased", 0)), 4)
+            full += int(q.get("waiting", 0)) + int(q.get("leased", 0)) == 4
+            time.sleep(0.02)
+        self.assertEqual(self.cluster.wait(job)["state"], "JOB_DONE", self.cluster.job(job))
+        self.cluster.call("POST", f"/v1/queues/{queue}:close", {})
+        t = ended(self.cluster, session, 60)
+        self.assertEqual(t["state"], "TRAINING_DONE", t)
+        q = self.state(queue)
+        self.assertEqual(int(q["put_count"]), n, q)
+        self.assertEqual(int(q["acked_count"]), int(q["put_count"]), q)
+        self.assertFalse(int(q.get("leased", 0)) or int(q.get("waiting", 0)) or int(q.get("dead", 0)), q)
+        self.cluster.call("DELETE", f"/v1/queues/{queue}")
+        return t, full
+
+    def check_all_were_learned(self, rule, t, rows=BATCHES * ROWS, killed=False):
+        """As servers count gradients; as workers do, except for what one did not live to report."""
+        if rule != "allreduce":
+            self.assertGreaterEqual(int(t["counters"]["gradients_applied"]) * 32, rows, t["counters"])
+        if not killed:
+            self.assertGreaterEqual(int(t["counters"]["examples"]), rows, t["counters"])
+        if rows == BATCHES * ROWS:
+            self.assertGreater(validation(t)["accuracy"], 0.6, t["score_json"])
+
+    def test_a_queue_ends_a_session_under_each_rule(self):
+        for rule in ("async", "sync", "allreduce"):
+            with self.subTest(rule):
+                t, full = self.fed(rule, f"fed-{rule}")
+                self.check_all_were_learned(rule, t)
+                self.assertGreater(full, 0, "the queue was never full: nobody had to wait")
+
+    def test_what_a_killed_worker_held_is_learned_by_others(self):
+        for rule in ("async", "sync", "allreduce"):
+            with self.subTest(rule):
+                t, _ = self.fed(rule, f"killed-{rule}", kill=True)
+                self.check_all_were_learned(rule, t, killed=True)
+
+    def test_small_items_in_a_queue_that_holds_less_than_a_batch(self):
+        t, _ = self.fed("sync", "small", n=60, rows=4, remainder="keep")
+        self.check_all_were_learned("sync", t, rows=60 * 4)
+
+    # ---- several servers, the remainder ----
+
+    def test_two_servers_under_each_rule(self):
+        for rule in ("async", "sync"):
+            with self.subTest(rule):
+                d = document(rule, ps=2, stop={"threshold": {"field": "cross_entropy", "below": 0.25}, "epochs": 1000, "time_s": 30},
+                             checkpoint={"every_steps": 50, "keep": 2})
+                t = ended(self.cluster, start(self.cluster, d))
+                self.assertEqual(t["state"], "TRAINING_DONE", t)
+                self.assertIn("below 0.25", t["reason"])
+                self.assertEqual(len(t["checkpoint"]["objects"]), 2)
+                self.assertLess(validation(t)["cross_entropy"], 0.3)
+
+    def test_the_remainder_is_dropped_or_kept(self):
+        for remainder, steps in (("drop", BATCHES * ROWS // 200), ("keep", -(-BATCHES * ROWS // 200))):
+            with self.subTest(remainder):
+                d = document("sync", data={"batch": 100, "remainder": remainder}, stop={"epochs": 1})
+                t = ended(self.cluster, start(self.cluster, d))
+                self.assertEqual(t["state"], "TRAINING_DONE", t)
+                self.assertEqual(int(t["version"]), steps, t)
+
+    # ---- going on where another session was ----
+
+    def scores(self, t):
+        entries = self.cluster.get(f"/v1/channels/{t['channel']}/entries")["entries"]
+        return [json.loads(e["value_json"]) for e in entries]
+
+    def test_a_session_goes_on_from_a_checkpoint_and_from_a_model(self):
+        for rule in ("sync", "allreduce"):
+            with self.subTest(rule):
+                first = ended(self.cluster, start(self.cluster, document(
+                    rule, stop={"steps": 400, "epochs": 1000}, checkpoint={"every_steps": 200, "keep": 2}, save=f"first/{rule}")))
+                self.assertEqual(first["state"], "TRAINING_DONE", first)
+                was, cut = validation(first)["cross_entropy"], first["checkpoint"]
+                self.assertEqual(int(cut["version"]) % 200, 0)
+                slow = {"optimizer": {"learning_rate": 1e-7}, "stop": {"steps": 50, "epochs": 1000}, "score": {"every_s": 0.05}}
+                for init in ({"checkpoint": cut["objects"]}, {"model": f"first/{rule}"}):
+                    again = ended(self.cluster, start(self.cluster, document(rule, init=init, save=f"again/{rule}", **slow)))
+                    self.assertEqual(again["state"], "TRAINING_DONE", again)
+                    for score in (*self.scores(again), validation(again)):
+                        self.assertAlmostEqual(score["cross_entropy"], was, delta=0.1 * was + 0.01, msg=f"{init} {again['version']}")
+                fresh = ended(self.cluster, start(self.cluster, document(rule, **slow)))
+                self.assertGreater(validation(fresh)["cross_entropy"], was * 2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
