@@ -247,6 +247,9 @@ void mr_trainer_environment(
     put(out, "MILLRACE_SESSION", text);
     put(out, "MILLRACE_ROLE", names[m->role]);
     put_number(out, "MILLRACE_INDEX", m->index);
+    char channel[MR_TRAINING_CHANNEL_BYTES_MAX + 1] = "";
+    memcpy(channel, s->channel, MR_MIN(s->channel_bytes, (uint32_t)MR_TRAINING_CHANNEL_BYTES_MAX));
+    put(out, "MILLRACE_CHANNEL", channel);
     tf_config(s, m, out);
     if (m->role != MR_TRAINING_WORKER) return;
     put_master(s, out);

@@ -116,7 +116,8 @@ static int run_it(struct foreign *f, struct mr_error *e)
     return err;
 }
 
-/* It has ended: says so until the session does. A foreign keeper keeps its model itself. */
+/* It has ended, whatever the phase: says so until the session does. A foreign keeper keeps its
+ * model itself. */
 static int linger(struct foreign *f)
 {
     struct mr_role *r = &f->r;
@@ -125,8 +126,7 @@ static int linger(struct foreign *f)
     for (;;) {
         int err = mr_role_look(r, NULL);
         if (err) return err;
-        if (r->view.phase == MR_ROLE_HALT || r->view.phase == MR_ROLE_KEEP)
-            mr_agent_say_finished(r->agent, r->view.phase, NULL, NULL);
+        mr_agent_say_finished(r->agent, r->view.phase, NULL, NULL);
         mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
 }
