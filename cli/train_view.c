@@ -242,6 +242,9 @@ void mr_train_view_table(const struct mr_train_view *v, struct mr_buf *out)
     mr_buf_printf(out, "training %s%s%s: %s\n", mr_json_get_text(t, "id"), name[0] ? " " : "", name,
         mr_train_state_word(mr_json_get_text(t, "state")));
     if (reason[0]) mr_buf_printf(out, "  %-11s %s\n", v->is_done ? "stopped" : "failed", reason);
+    if (v->is_over && !v->is_done && !mr_json_get_u64(yyjson_obj_get(t, "counters"), "steps")) {
+        return; /* it has not trained: there is nothing more to tell */
+    }
     add_scores(v, out);
     add_speed(t, out);
     add_shares(t, out);

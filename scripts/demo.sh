@@ -62,7 +62,7 @@ few=$copies
 [ "$few" -le 4 ] || few=4
 echo
 echo "== examples/mnist.json: a parameter server, four workers and a scorer train until the score is good enough"
-millrace train examples/mnist.json --data "$data" --set "copies=$few" --set time_s=40 --out "$out"
+millrace train examples/mnist.json --data "$data" --set "copies=$few" --set every_s=0.2 --set time_s=40 --out "$out"
 url=$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$state/last.json")
 echo
 echo "The mean image is $out/mean.png; $out/mean.npy and $out/var.npy are for NumPy."

@@ -208,16 +208,18 @@ static void read_roles(
     bool scores = !foreign && yyjson_mut_is_obj(data.at) && mr_doc_field(&data, "validation");
     d->roles[MR_TRAINING_SCORER] = role(d, r, &roles, MR_TRAINING_SCORER, scores);
     d->is_exec = foreign;
-    if (!d->roles[MR_TRAINING_WORKER]) (void)mr_doc_refuse(r, &roles, "worker", "at least 1");
+    if (!d->roles[MR_TRAINING_WORKER])
+        (void)mr_doc_refuse(r, &roles, "worker", "must be at least 1");
     for (int i = MR_TRAINING_PS; i <= MR_TRAINING_SCORER; i++)
         if (d->roles[i] && d->exec[i] != foreign)
             (void)mr_doc_refuse(r, &roles, "", "foreign roles (exec) and our own do not mix");
     bool servers = d->rule != MR_TRAINING_ALLREDUCE;
     if (!foreign && servers && !d->roles[MR_TRAINING_PS])
         (void)mr_doc_refuse(
-            r, &roles, "ps", "at least 1, or \"update\": {\"rule\": \"allreduce\"}");
+            r, &roles, "ps", "must be at least 1, or \"update\": {\"rule\": \"allreduce\"}");
     if (!foreign && !servers && d->roles[MR_TRAINING_PS])
-        (void)mr_doc_refuse(r, &roles, "ps", "allreduce has no parameter servers: 0");
+        (void)mr_doc_refuse(
+            r, &roles, "ps", "must be 0 under allreduce, which has no parameter servers");
     uint64_t workers = MR_MAX(d->roles[MR_TRAINING_WORKER], 1u);
     if (d->rule == MR_TRAINING_SYNC)
         d->replicas_to_aggregate =
@@ -270,7 +272,9 @@ static void read_data(
     (void)mr_doc_text(r, &data, "queue", "", MR_TRAINING_CHANNEL_BYTES_MAX);
     bool train = mr_doc_field(&data, "train"), queue = mr_doc_field(&data, "queue");
     if (!d->is_exec && train == queue)
-        (void)mr_doc_refuse(r, &data, "train", "expected one of \"train\" and \"queue\"");
+        (void)mr_doc_refuse(r, &data, "train",
+            train ? "there is a \"queue\", too; one of them feeds the workers"
+                  : "missing; or \"queue\", one of them feeds the workers");
     if (!d->is_exec && d->roles[MR_TRAINING_SCORER] && !mr_doc_field(&data, "validation"))
         (void)mr_doc_refuse(r, &data, "validation", "a scorer needs it");
 }
@@ -327,8 +331,28 @@ static void read_model(
     mr_doc_texts(r, &init, "checkpoint", WORDS_MAX);
     (void)mr_doc_text(r, &init, "model", "", MR_KEY_BYTES_MAX);
     size_t n = yyjson_mut_obj_size(init.at);
-    if (n > 1) (void)mr_doc_refuse(r, &init, "", "expected one of seed, model and checkpoint");
+    if (n > 1)
+        (void)mr_doc_refuse(r, &init, "", "only one of seed, model and checkpoint can be given");
     if (!n || mr_doc_field(&init, "seed")) (void)mr_doc_uint(r, &init, "seed", 0, 0, COUNT_MAX);
+}
+
+/* What our own scorer tells. Others may append to any channel, but of a session's own a misspelt
+ * field would let it train for ever. */
+static void check_score(
+    struct mr_doc_read *r, const char *path, enum mr_nn_loss used, struct mr_str field)
+{
+    const struct mr_doc_part p = {.path = path};
+    const char *loss = mr_nn_loss_name(used);
+    static const char *const others[] = {
+        "accuracy", "step", "version", "examples_per_s", "seconds", "train_loss"};
+    bool known = !field.n || mr_str_eq(field, mr_str(loss));
+    for (size_t i = 0; i < MR_ARRAY_LEN(others); i++)
+        known |= mr_str_eq(field, mr_str(others[i]));
+    if (!known)
+        (void)mr_doc_refuse(r, &p, "",
+            "scores have no \"%.*s\"; they have %s accuracy step version examples_per_s seconds "
+            "train_loss",
+            MR_STR_ARG(field), loss);
 }
 
 static void read_threshold(
@@ -341,7 +365,7 @@ static void read_threshold(
     t->field = mr_doc_text(r, &p, "field", NULL, MR_TRAINING_FIELD_BYTES_MAX);
     t->is_above = mr_doc_field(&p, "above");
     if (t->is_above == (mr_doc_field(&p, "below") != NULL))
-        (void)mr_doc_refuse(r, &p, "", "expected one of below and above");
+        (void)mr_doc_refuse(r, &p, "", "expected exactly one of below and above");
     t->value = mr_doc_number(r, &p, t->is_above ? "above" : "below", 0, -1e300, 1e300);
     t->channel = mr_doc_text(r, &p, "channel", "", MR_TRAINING_CHANNEL_BYTES_MAX);
 }
@@ -369,6 +393,9 @@ static void read_stop(
     bool own = (d->threshold.field.n && !d->threshold.channel.n) || d->patience.field.n;
     if (own && !d->is_exec && !d->roles[MR_TRAINING_SCORER])
         (void)mr_doc_refuse(r, &p, "", "nobody scores: roles.scorer is 0");
+    if (!d->is_exec && !d->threshold.channel.n)
+        check_score(r, "stop.threshold.field", d->loss, d->threshold.field);
+    if (!d->is_exec) check_score(r, "stop.patience.field", d->loss, d->patience.field);
     d->steps = mr_doc_uint(r, &p, "steps", 0, 0, COUNT_MAX);
     d->time = seconds(r, &p, "time_s", 0, 0);
     bool any = d->threshold.field.n || d->patience.field.n || d->steps || d->time;

@@ -51,8 +51,10 @@ static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint6
     return MR_OK;
 }
 
+/* `is_given`: by the document, so that what no store has is its author's mistake, and asking again
+ * does not help. */
 static int checkpoint_load(struct mr_role *r, char *const *objects, size_t objects_count,
-    uint64_t first, uint64_t count, struct mr_role_state *s, struct mr_error *e)
+    bool is_given, uint64_t first, uint64_t count, struct mr_role_state *s, struct mr_error *e)
 {
     uint64_t from = 0;
     for (size_t i = 0; i < objects_count; i++) {
@@ -65,7 +67,10 @@ static int checkpoint_load(struct mr_role *r, char *const *objects, size_t objec
             err = mr_role_get(&r->store, at.id, at.address[0] ? at.address : NULL, &view, &why);
         if (!err) err = piece_take(r, &view, from, first, count, s, &n, &why);
         mr_store_release(r->env->store, &view);
-        if (err) return mr_fail(e, err, "checkpoint %s: %s", objects[i], why.text);
+        if (err == MR_ETIMEOUT && is_given) err = MR_ENOENT;
+        if (err)
+            return mr_fail(
+                e, err, "%scheckpoint %s: %s", is_given ? "init." : "", objects[i], why.text);
         from += n;
     }
     if (from < r->plan.model->count)
@@ -124,9 +129,10 @@ int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheck
     int err = MR_OK;
     if (c && c->n_objects) {
         s->version = c->version;
-        err = checkpoint_load(r, c->objects, c->n_objects, first, count, s, e);
+        err = checkpoint_load(r, c->objects, c->n_objects, false, first, count, s, e);
     } else if (p->init_checkpoint_count) {
-        err = checkpoint_load(r, p->init_checkpoint, p->init_checkpoint_count, first, count, s, e);
+        err = checkpoint_load(
+            r, p->init_checkpoint, p->init_checkpoint_count, true, first, count, s, e);
     } else if (p->init_model) {
         err = model_load(r, first, count, s, e);
     } else {

@@ -120,15 +120,27 @@ static void rules_of_roles_are_checked(void **state)
 {
     (void)state;
     refused("{" MODEL ",\"update\":{\"rule\":\"allreduce\"},\"roles\":{\"ps\":1}}",
-        "roles.ps: allreduce has no parameter servers");
-    refused("{" MODEL ",\"roles\":{\"ps\":0}}", "roles.ps: at least 1");
+        "roles.ps: must be 0 under allreduce");
+    refused("{" MODEL ",\"roles\":{\"ps\":0}}", "roles.ps: must be at least 1");
     refused("{" MODEL ",\"roles\":{\"scorer\":1}}", "data.validation: a scorer needs it");
     refused("{" MODEL ",\"stop\":{\"threshold\":{\"field\":\"a\",\"below\":1}}}", "nobody scores");
     refused("{" MODEL ",\"update\":{\"rule\":\"sync\",\"replicas_to_aggregate\":2}}",
         "update.replicas_to_aggregate");
     refused("{" SCORED ",\"stop\":{\"threshold\":{\"field\":\"a\",\"below\":1,\"above\":2}}}",
-        "stop.threshold: expected one of below and above");
+        "stop.threshold: expected exactly one of below and above");
     refused("{" MODEL ",\"roles\":{\"ps\":1,\"worker\":{\"exec\":[\"x\"]}}}", "do not mix");
+}
+
+static void a_rule_over_a_field_that_scores_lack_is_refused(void **state)
+{
+    (void)state;
+    refused("{" SCORED ",\"stop\":{\"threshold\":{\"field\":\"cross_entrpy\",\"below\":1}}}",
+        "stop.threshold.field: scores have no \"cross_entrpy\"");
+    refused("{" SCORED ",\"loss\":\"mse\",\"stop\":{\"patience\":{\"field\":\"cross_entropy\"}}}",
+        "stop.patience.field: scores have no \"cross_entropy\"; they have mse accuracy");
+    struct mr_training_document *d = parse("{" SCORED ",\"stop\":{\"threshold\":"
+                                           "{\"field\":\"mine\",\"below\":1,\"channel\":\"c\"}}}");
+    mr_training_document_free(&d);
 }
 
 static void foreign_roles_need_no_model(void **state)
@@ -167,6 +179,7 @@ int main(void)
         cmocka_unit_test(unknown_fields_are_refused_with_their_path),
         cmocka_unit_test(values_out_of_bounds_are_refused_with_the_bounds),
         cmocka_unit_test(rules_of_roles_are_checked),
+        cmocka_unit_test(a_rule_over_a_field_that_scores_lack_is_refused),
         cmocka_unit_test(foreign_roles_need_no_model),
         cmocka_unit_test(nesting_without_end_is_refused),
     };
