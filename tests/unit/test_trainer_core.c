@@ -296,27 +296,27 @@ static void a_threshold_and_only_a_newer_score_stops(void **state)
 static void patience_ends_after_so_many_scores_without_a_gain(void **state)
 {
     struct rig *r = *state;
-    (void)run(r, ",\"stop\":{\"patience\":{\"field\":\"a\",\"scores\":2,\"min_delta\":0.1,"
+    (void)run(r, ",\"stop\":{\"patience\":{\"field\":\"accuracy\",\"scores\":2,\"min_delta\":0.1,"
                  "\"mode\":\"max\"}}");
-    score(r, "t1-1.scores", 1, "{\"a\": 0.5}");
-    score(r, "t1-1.scores", 2, "{\"a\": 0.55}");
-    score(r, "t1-1.scores", 3, "{\"a\": 0.7}");
-    score(r, "t1-1.scores", 4, "{\"a\": 0.75}");
+    score(r, "t1-1.scores", 1, "{\"accuracy\": 0.5}");
+    score(r, "t1-1.scores", 2, "{\"accuracy\": 0.55}");
+    score(r, "t1-1.scores", 3, "{\"accuracy\": 0.7}");
+    score(r, "t1-1.scores", 4, "{\"accuracy\": 0.75}");
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
-    score(r, "t1-1.scores", 5, "{\"a\": 0.6}");
+    score(r, "t1-1.scores", 5, "{\"accuracy\": 0.6}");
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
 }
 
 static void patience_ends_with_scores_that_ran_away(void **state)
 {
     struct rig *r = *state;
-    (void)run(r, ",\"stop\":{\"patience\":{\"field\":\"a\",\"scores\":2}}");
+    (void)run(r, ",\"stop\":{\"patience\":{\"field\":\"accuracy\",\"scores\":2}}");
     score(r, "t1-1.scores", 1, "{\"b\": \"NaN\"}");
-    score(r, "t1-1.scores", 2, "{\"a\": \"NaN\"}");
-    score(r, "t1-1.scores", 3, "{\"a\": 0.5}");
-    score(r, "t1-1.scores", 4, "{\"a\": \"Infinity\"}");
+    score(r, "t1-1.scores", 2, "{\"accuracy\": \"NaN\"}");
+    score(r, "t1-1.scores", 3, "{\"accuracy\": 0.5}");
+    score(r, "t1-1.scores", 4, "{\"accuracy\": \"Infinity\"}");
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
-    score(r, "t1-1.scores", 5, "{\"a\": \"NaN\"}");
+    score(r, "t1-1.scores", 5, "{\"accuracy\": \"NaN\"}");
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
     says(look(r).reason, "a was not better than 0.5 in 2 scores");
 }
