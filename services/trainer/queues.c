@@ -106,7 +106,7 @@ static void run_answer(void *p)
     bool is_empty = op->kind == MR_QUEUE_TAKE && !err && !op->answer->count && !op->answer->is_over;
     if (is_given_up) {
         if (op->kind == MR_QUEUE_TAKE && !err) give_back(op);
-        if (op->kind == MR_QUEUE_PUT && err != MR_EAWAY) (void)mr_queue_object_put(op, err);
+        if (op->kind == MR_QUEUE_PUT && err != MR_EAWAY && mr_queue_object_put(op, err)) return;
         mr_queue_op_end(&op);
     } else if ((is_full || is_empty) && op->until > mr_clock_now() && mr_queue_op_call(op)) {
         uint64_t next_ms = op->answer->next_ms;
