@@ -318,7 +318,7 @@ static void patience_ends_with_scores_that_ran_away(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     score(r, "t1-1.scores", 5, "{\"accuracy\": \"NaN\"}");
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
-    says(look(r).reason, "a was not better than 0.5 in 2 scores");
+    says(look(r).reason, "accuracy was not better than 0.5 in 2 scores");
 }
 
 static void a_lost_server_takes_all_back_to_the_checkpoint(void **state)
