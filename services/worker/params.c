@@ -249,6 +249,7 @@ static void far_open(struct mr_params *p, uint32_t index)
         .stop = p->stop};
     s->remote = mr_params_remote_open(&o);
     p->counts.shards_remote++;
+    (void)atomic_fetch_add(&mr_share_traffic()->far_links, 1);
 }
 
 /* The socket while it may still open; the network when the socket is not for us. */
@@ -259,6 +260,7 @@ static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, str
     while (s->is_near) {
         err = near_open(p, index, deadline, e);
         if (!err) p->counts.shards_local++;
+        if (!err) (void)atomic_fetch_add(&mr_share_traffic()->near_links, 1);
         if (err != MR_EAWAY && err != MR_ENOENT) break;
         if (*s->address && access(s->socket_path, F_OK)) break; /* of another mount namespace */
         if (mr_share_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");

@@ -103,6 +103,8 @@ int mr_reduce_open(
     slots_make(r, o->slots);
     err = all_near(o) ? near_open(r, o, deadline, e) : ring_open(r, o, deadline, e);
     if (err) return err;
+    struct mr_share_traffic *t = mr_share_traffic();
+    (void)atomic_fetch_add(r->near ? &t->near_links : &t->far_links, 1);
     *out = MR_STEAL(r);
     return MR_OK;
 }

@@ -78,6 +78,7 @@ static int block_send(struct mr_ring *r, const float *data, uint64_t count)
         err = mr_rpc_stream_send(r->stream, mr_buf_str(&r->wire));
         at += n;
     } while (at < bytes && !err);
+    (void)atomic_fetch_add(&mr_share_traffic()->far_bytes, at);
     return err;
 }
 

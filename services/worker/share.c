@@ -65,6 +65,12 @@ const char *mr_share_node(void)
     return share.node;
 }
 
+struct mr_share_traffic *mr_share_traffic(void)
+{
+    static struct mr_share_traffic traffic;
+    return &traffic;
+}
+
 const char *mr_share_secret(void)
 {
     return *share.secret ? share.secret : NULL;

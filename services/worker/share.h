@@ -11,6 +11,8 @@
 #include "host/flag.h"
 #include "host/peer.h"
 
+#include <stdatomic.h>
+
 #define MR_SHARDS_MAX 64u  /* of one model */
 #define MR_RANKS_MAX 64u   /* of one all-reduce group */
 #define MR_SESSION_MAX 64u /* bytes of a session's id, with the NUL */
@@ -42,6 +44,13 @@ int mr_share_socket(const char **path, struct mr_error *e);
 void mr_share_close(void);
 /* For a process that leaves while roles may still be inside: removes the socket's file alone. */
 void mr_share_unlink(void);
+
+/* What went which way since the process began: for its metrics. */
+struct mr_share_traffic {
+    _Atomic uint64_t near_links, far_links; /* to shards and in groups: shared memory, gRPC */
+    _Atomic uint64_t far_bytes;             /* of parameters and gradients, sent or pulled */
+};
+struct mr_share_traffic *mr_share_traffic(void);
 
 /* Which numbers of a vector of `count` stand on part `part` of `parts`: the same cut for shards
  * and for slices of an all-reduce. Late parts of a short vector may be empty. */

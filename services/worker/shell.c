@@ -181,6 +181,22 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
     if (sh->store) sh->fetcher = mr_fetcher_start(sh->store, on_fetched, sh);
 }
 
+static double ask(void *ctx)
+{
+    return (double)atomic_load((const _Atomic uint64_t *)ctx);
+}
+
+static void train_stats_open(struct mr_stats *stats)
+{
+    static const char name[] = "millrace_train_links_total",
+                      help[] = "Ways of roles to parameter servers and groups.";
+    struct mr_share_traffic *t = mr_share_traffic();
+    mr_stats_counter_ask(stats, name, help, "path=\"memory\"", ask, &t->near_links);
+    mr_stats_counter_ask(stats, name, help, "path=\"grpc\"", ask, &t->far_links);
+    mr_stats_counter_ask(stats, "millrace_train_grpc_bytes_total",
+        "Bytes of parameters and gradients that left or came by gRPC.", NULL, ask, &t->far_bytes);
+}
+
 static void stats_open(struct mr_worker_shell *sh)
 {
     sh->stats = mr_stats_new();
@@ -196,6 +212,7 @@ static void stats_open(struct mr_worker_shell *sh)
         sh->stats, "millrace_worker_connects_total", "Streams opened to the scheduler.", NULL);
     sh->memory = mr_stats_gauge(
         sh->stats, "millrace_worker_memory_bytes", "Resident memory of the process.", NULL);
+    train_stats_open(sh->stats);
 }
 
 /* What others are told: a port that the system chose stands in for the 0 that was asked for. */

@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Roles on two nodes reach each other through gRPC and learn as well; between roles of one node no parameter passes it."""
+import pathlib
+import re
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import Cluster  # noqa: E402
+from training_cases import document, ended, start, upload, validation  # noqa: E402
+
+
+class Nodes(unittest.TestCase):
+    def learn(self, cluster, rule, **more):
+        d = document(rule, stop={"threshold": {"field": "cross_entropy", "below": 0.3}, "epochs": 1000, "time_s": 40}, **more)
+        t = ended(cluster, start(cluster, d))
+        self.assertEqual(t["state"], "TRAINING_DONE", t)
+        self.assertIn("below 0.3", t["reason"])
+        self.assertGreater(validation(t)["accuracy"], 0.85)
+        return t
+
+    def traffic(self, cluster):
+        """(ways by shared memory, ways by gRPC, bytes by gRPC) of all workers until now."""
+        status, _, body = cluster.request("GET", "/metrics")
+        self.assertEqual(status, 200)
+        sums = {"memory": 0, "grpc": 0, "bytes": 0}
+        for line in body.decode().splitlines():
+            way = re.match(r'millrace_train_links_total\{.*path="(memory|grpc)".*\} (\S+)', line)
+            through = re.match(r"millrace_train_grpc_bytes_total\{.*\} (\S+)", line)
+            if way:
+                sums[way[1]] += float(way[2])
+            if through:
+                sums["bytes"] += float(through[1])
+        return sums
+
+    def test_two_nodes_learn_under_each_rule(self):
+        with Cluster("--nodes", "2", "--workers", "2", "--threads", "1") as c:
+            upload(c, train=4000, validation=500)
+            before = self.traffic(c)
+            for rule, more in (("async", {}), ("sync", {}), ("sync", {"ps": 2}), ("allreduce", {})):
+                with self.subTest(rule, **more):
+                    t = self.learn(c, rule, **more)
+                    self.assertEqual({m["node"] for m in t["members"]}, {"node-0", "node-1"}, t["members"])
+                    now = self.traffic(c)
+                    self.assertGreater(now["grpc"], before["grpc"], "no role was reached from the other node")
+                    one = 4 * (16 * 32 + 32 + 32 * 4 + 4)  # bytes of the parameters
+                    self.assertGreater(now["bytes"] - before["bytes"], 10 * one / 2)
+                    before = now
+
+    def test_one_node_uses_memory_alone(self):
+        with Cluster("--workers", "4", "--threads", "1") as c:
+            upload(c, train=4000, validation=500)
+            for rule in ("async", "sync", "allreduce"):
+                with self.subTest(rule):
+                    before = self.traffic(c)
+                    self.learn(c, rule)
+                    now = self.traffic(c)
+                    self.assertGreater(now["memory"], before["memory"])
+                    self.assertEqual((now["grpc"], now["bytes"]), (0, 0))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
