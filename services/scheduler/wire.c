@@ -328,6 +328,20 @@ static uint32_t store_number(struct mr_shell *sh, struct mr_wire_tables *t, uint
     return *number;
 }
 
+/* A value may refer to others, on any node: parts of a collection. Whoever gets one has to know
+ * where to ask for them. */
+static void stores_out(
+    struct mr_shell *sh, struct mr_wire_tables *t, Millrace__V1__SchedulerMessage *m)
+{
+    uint64_t incarnation = 0;
+    struct mr_str node;
+    struct mr_str address;
+    bool alive = false;
+    for (uint32_t n = 1; n <= mr_sched_stores_count(sh->core); n++)
+        if (mr_sched_store(sh->core, n, &incarnation, &node, &address, &alive) && alive)
+            (void)store_number(sh, t, n, m);
+}
+
 static Millrace__V1__Values *values_out(struct mr_shell *sh, const struct mr_sched_batch *b,
     struct mr_wire_tables *t, Millrace__V1__SchedulerMessage *m)
 {
@@ -348,7 +362,8 @@ static Millrace__V1__Values *values_out(struct mr_shell *sh, const struct mr_sch
     v->object_maker = mr_shell_take(sh, objects * sizeof *v->object_maker);
     v->object_number = mr_shell_take(sh, objects * sizeof *v->object_number);
     v->object_node = mr_shell_take(sh, objects * sizeof *v->object_node);
-    m->nodes = mr_shell_take(sh, objects * sizeof *m->nodes);
+    m->nodes = mr_shell_take(sh, (objects + mr_sched_stores_count(sh->core)) * sizeof *m->nodes);
+    if (objects) stores_out(sh, t, m);
     for (size_t i = 0; i < objects; i++) {
         v->object_maker[i] = ids[i].maker;
         v->object_number[i] = ids[i].number;

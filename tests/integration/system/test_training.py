@@ -32,6 +32,17 @@ class Training(unittest.TestCase):
                     versions = [int(json.loads(e["value_json"])["version"]) for e in entries]
                     self.assertEqual(versions, sorted(versions))
 
+    def test_roles_find_their_data_on_any_node(self):
+        d = json.loads((ROOT / "examples" / "digits.json").read_text())
+        d["params"].update(parts=4, each=500, ps=2, below=-1, epochs=5)
+        with Cluster("--nodes", "2", "--workers", "2", "--threads", "1") as c:
+            for _ in range(3):
+                t = c.call("POST", "/v1/trainings", d)
+                t = c.get(f"/v1/trainings/{t['id']}?wait_s=30", timeout=60)
+                self.assertEqual((t["state"], t["reason"]), ("TRAINING_DONE", "5 epochs are over"))
+                # told once where its data are, no role needs a second attempt
+                self.assertEqual({m["task"].rsplit("/", 1)[1] for m in t["members"]}, {"1"}, t["members"])
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)
