@@ -1,10 +1,10 @@
 #!/usr/bin/python3
 """The nets of bench/train.py in PyTorch, in this process: torch_peer.py DATA SECONDS ROUNDS CASE...
-where CASE is NET:THREADS:BATCH. Prints one JSON object, {CASE: {"rates": [images/s ...]}}.
+where CASE is NET:THREADS:BATCH[:LAYOUT]. Prints one JSON object, {CASE: {"rates": [images/s ...]}}.
 
 All images are one tensor in memory, shuffled each epoch; a step gathers a batch, goes forward and back
-and applies Adam. The convolutional net runs in both memory layouts, and the faster one counts. DATA is
-a directory of the MNIST IDX files; without them numbers are drawn, for the speed is the same."""
+and applies Adam. Without a LAYOUT the convolutional net runs in both, and the faster one counts. DATA is a
+directory of the MNIST IDX files; without them numbers are drawn, for the speed is the same."""
 import gzip
 import json
 import pathlib
@@ -67,11 +67,13 @@ def main():
     x = {"dense": images, "cnn": images[:, None]}
     out = {}
     for case in cases:
-        net, threads, batch = case.split(":")
+        net, threads, batch, *only = case.split(":")
         torch.set_num_threads(int(threads))
         layouts = {"contiguous": torch.contiguous_format}
         if net == "cnn":
             layouts["channels_last"] = torch.channels_last
+        if only:
+            layouts = {only[0]: layouts[only[0]]}
         best = None
         for name, layout in layouts.items():
             rates = [rate(net, x[net], y, int(batch), seconds, layout) for _ in range(rounds)]

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Measures training beside PyTorch, in one run: bench/train.py [--data DIR] [--seconds 6] [--rounds 3]
-[--nets dense,cnn] [--workers 1,2,4] [--rules async,sync,allreduce] [--json FILE].
+"""Measures training beside PyTorch, in one run: bench/train.py [--quick] [--data DIR] [--seconds 6]
+[--rounds 3] [--nets cnn,dense] [--workers 1,2,4] [--rules async,sync,allreduce] [--no-peer] [--json FILE].
 
 For each net, rule and number of workers one session on a cluster of `millrace up --workers 4 --threads 1`:
 the nets of examples/mnist.json and examples/mnist-cnn.json, batch 64 a worker, Adam, no scorer, the images
 prepared by the session's own graph. Between two looks at its counters lie SECONDS; images/s is what they
-say, and so are the shares of the workers' time. Right after it PyTorch trains the same net with the same
-Adam in one process (bench/torch_peer.py): as many threads as there were workers, as many examples an
-update - 64 for async, 64 a worker for sync and allreduce. It runs with OpenMP as it comes and with waiting
-threads asleep, in both memory layouts where there are images; the best median counts. Rounds alternate
-between the two, so that a busy minute meets both."""
+say, and so are the shares of the training workers' time; "accounted" says how much of the wall-clock time
+between the two looks these shares are of. Beside it PyTorch trains the same net with the same Adam in one
+process (bench/torch_peer.py): as many threads as there are workers, as many examples an update - 64 for
+async, 64 a worker for sync and allreduce, which are one case for PyTorch. In the first round it runs with
+OpenMP as it comes and with waiting threads asleep, in both memory layouts where there are images; the
+fastest goes on. Rounds go over all rules and PyTorch in turn, so that a busy minute meets everybody;
+medians count. The last lines are the table for docs/benchmarks.md. --quick: windows of 1.5 s, 8 minutes."""
 import argparse
 import json
 import os
@@ -39,7 +41,7 @@ def document(net, rule, workers, data):
     d["roles"]["scorer"] = 0
     d.pop("score")
     d.pop("checkpoint", None)
-    d["optimizer"].pop("schedule", None)
+    d["optimizer"] = {"type": "adam", "learning_rate": 0.001}  # as in torch_peer.py
     d["stop"] = {"time_s": 3600}
     d["save"] = "bench/model"
     return d
@@ -64,7 +66,7 @@ def at_report(c, session, since=None):
 def measure(c, net, rule, workers, data, seconds):
     session = c.call("POST", "/v1/trainings", document(net, rule, workers, data))["id"]
     begun = at_report(c, session)
-    time.sleep(1)  # primitives are made, pages are there
+    time.sleep(0.5)  # primitives are made, pages are there
     a_at, a = at_report(c, session, begun[1])
     time.sleep(seconds)
     b_at, b = at_report(c, session, counters(c, session)[2])
@@ -78,44 +80,63 @@ def measure(c, net, rule, workers, data, seconds):
             "accounted": whole / (workers * (b_at - a_at))}
 
 
-def peer(net, threads, batch, data, seconds):
-    """One round of PyTorch: the best of its settings, or None where it is not installed."""
-    best = None
-    for name, more in (("as it comes", {}), ("waiting asleep", {"OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"})):
-        env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
-        env.update(more)
-        p = subprocess.run(["/usr/bin/python3", str(ROOT / "bench" / "torch_peer.py"), data, str(seconds), "1",
-                            f"{net}:{threads}:{batch}"], capture_output=True, text=True, env=env)
-        if p.returncode:
-            return None
-        answer = json.loads(p.stdout)
-        case = next(iter(answer["cases"].values()))
-        found = {"rate": case["rates"][0], "setting": f"{name}, {case['layout']}", "version": answer["version"]}
-        if best is None or found["rate"] > best["rate"]:
-            best = found
-    return best
+SETTINGS = {"as it comes": {}, "waiting asleep": {"OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}}
 
 
-def row(c, net, rule, workers, options):
-    ours, theirs, loads = [], [], []
-    batch = BATCH if rule == "async" else BATCH * workers
-    for _ in range(options.rounds):
-        loads.append(os.getloadavg()[0])
-        ours.append(measure(c, net, rule, workers, options.data, options.seconds))
-        if not options.no_peer:
-            theirs.append(peer(net, workers, batch, options.data, options.seconds))
-    theirs = [t for t in theirs if t]
+def peer_once(net, threads, batch, options, setting, layout):
+    """One round of PyTorch, or None where it is not installed."""
+    env = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads))
+    env.update(SETTINGS[setting])
+    p = subprocess.run(["/usr/bin/python3", str(ROOT / "bench" / "torch_peer.py"), options.data, str(options.seconds), "1",
+                        f"{net}:{threads}:{batch}" + (f":{layout}" if layout else "")], capture_output=True, text=True, env=env)
+    if p.returncode:
+        return None
+    answer = json.loads(p.stdout)
+    case = next(iter(answer["cases"].values()))
+    return {"rate": case["rates"][0], "setting": setting, "layout": case["layout"], "version": answer["version"]}
+
+
+def peer(net, threads, batch, options, before):
+    """The best of all settings at first, then that one again."""
+    if before:
+        return peer_once(net, threads, batch, options, before[0]["setting"], before[0]["layout"])
+    tried = [peer_once(net, threads, batch, options, name, None) for name in SETTINGS]
+    tried = [t for t in tried if t]
+    return max(tried, key=lambda t: t["rate"]) if tried else None
+
+
+def summed_up(net, rule, workers, ours, theirs, loads):
     rates = [o["rate"] for o in ours]
-    out = {"net": net, "rule": rule, "workers": workers, "batch": batch, "rates": rates, "images_per_s": statistics.median(rates),
+    out = {"net": net, "rule": rule, "workers": workers, "batch": batch_of(rule, workers), "rates": rates,
+           "images_per_s": statistics.median(rates),
            "share": {p: statistics.median(o["share"][p] for o in ours) for p in PARTS},
+           "outside": statistics.median(1 - o["share"]["compute"] for o in ours),
            "accounted": statistics.median(o["accounted"] for o in ours), "load": loads}
     if theirs:
         out["torch_rates"] = [t["rate"] for t in theirs]
         out["torch"] = statistics.median(out["torch_rates"])
-        out["torch_setting"] = [t["setting"] for t in theirs]
+        out["torch_setting"] = f"{theirs[0]['setting']}, {theirs[0]['layout']}"
         out["torch_version"] = theirs[0]["version"]
         out["ratio"] = out["images_per_s"] / out["torch"]
     return out
+
+
+def batch_of(rule, workers):
+    return BATCH if rule == "async" else BATCH * workers
+
+
+def rows_of(c, net, workers, options):
+    """All rules for that many workers, and PyTorch beside them."""
+    rules = options.rules.split(",")
+    ours, theirs, loads = {r: [] for r in rules}, {}, []
+    for _ in range(options.rounds):
+        loads.append(os.getloadavg()[0])
+        for rule in rules:
+            ours[rule].append(measure(c, net, rule, workers, options.data, options.seconds))
+        for batch in sorted({batch_of(r, workers) for r in rules}):
+            found = None if options.no_peer else peer(net, workers, batch, options, theirs.get(batch))
+            theirs.setdefault(batch, []).extend([found] if found else [])
+    return [summed_up(net, r, workers, ours[r], theirs[batch_of(r, workers)], loads) for r in rules]
 
 
 def print_row(r):
@@ -125,29 +146,48 @@ def print_row(r):
           f"{torch}   {share}   {r['accounted'] * 100:5.1f}   {max(r['load']):4.1f}", flush=True)
 
 
+def print_table(rows, options, seconds):
+    version = next((r["torch_version"] for r in rows if "torch_version" in r), "none")
+    loads = [x for r in rows for x in r["load"]]
+    print(f"\n{time.strftime('%Y-%m-%d')}, `bench/train.py{' --quick' if options.quick else ''}`: {os.cpu_count()} cores, PyTorch {version}, "
+          f"medians of {options.rounds} rounds with windows of {options.seconds:g} s, {seconds / 60:.0f} minutes in all, "
+          f"load average {min(loads):.1f} to {max(loads):.1f}.\n")
+    print("| net | rule | workers | images/s (least to most) | PyTorch | ratio | compute | feed | pull | push | wait | outside compute |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for r in rows:
+        share = " | ".join(f"{r['share'][p] * 100:.1f} %" for p in PARTS)
+        torch = f"{r['torch']:,.0f} | {r['ratio']:.1f}" if "torch" in r else "- | -"
+        print(f"| {r['net']} | {r['rule']} | {r['workers']} | {r['images_per_s']:,.0f} ({min(r['rates']):,.0f} to {max(r['rates']):,.0f}) | "
+              f"{torch} | {share} | {r['outside'] * 100:.1f} % |")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--data", default=str(ROOT.parent / "shared" / "data" / "mnist"))
-    parser.add_argument("--seconds", type=float, default=6)
+    parser.add_argument("--quick", action="store_true", help="three rounds with windows of 1.5 s")
+    parser.add_argument("--seconds", type=float, default=0)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--nets", default="dense,cnn")
+    parser.add_argument("--nets", default="cnn,dense")
     parser.add_argument("--rules", default="async,sync,allreduce")
     parser.add_argument("--workers", default="1,2,4")
     parser.add_argument("--no-peer", action="store_true", help="without PyTorch")
     parser.add_argument("--json")
     options = parser.parse_args()
     options.data = str(pathlib.Path(options.data).resolve())
-    rows = []
+    options.seconds = options.seconds or (1.5 if options.quick else 6)
+    rows, begun = [], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mr-") as d, \
-            Cluster("--workers", "4", "--threads", "1", "--memory", "4GiB", "--data-root", options.data, directory=d) as c:
+            Cluster("--workers", "4", "--threads", "1", "--memory", "2GiB", "--data-root", options.data, directory=d) as c:
         print("net    rule        w    images/s (least-most)     PyTorch  ratio   comp  feed  pull  push  wait %  accounted %  load")
         for net in options.nets.split(","):
             for workers in options.workers.split(","):
-                for rule in options.rules.split(","):
-                    rows.append(row(c, net, rule, int(workers), options))
-                    print_row(rows[-1])
-                    if options.json:
-                        pathlib.Path(options.json).write_text(json.dumps({"rows": rows}, indent=1))
+                new = rows_of(c, net, int(workers), options)
+                for r in new:
+                    print_row(r)
+                rows += new
+                if options.json:
+                    pathlib.Path(options.json).write_text(json.dumps({"rows": rows}, indent=1))
+    print_table(rows, options, time.monotonic() - begun)
     return 0
 
 

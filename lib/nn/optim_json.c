@@ -34,8 +34,8 @@ static const struct {
     {"rho", K(RMSPROP), FIELD(rho), 1, BELOW_ONE, "from 0 to less than 1"},
     {"epsilon", K(ADAM) | K(RMSPROP), FIELD(epsilon), 1, ABOVE_ZERO, "above 0 and at most 1"},
     {"weight_decay", ALL, FIELD(weight_decay), 1, 0, "from 0 to 1"},
-    {"clip_value", ALL, FIELD(clip_value), 1e30, ABOVE_ZERO, "a number above 0"},
-    {"clip_norm", ALL, FIELD(clip_norm), 1e30, ABOVE_ZERO, "a number above 0"},
+    {"clip_value", ALL, FIELD(clip_value), 1e30, 0, "a number from 0 (no limit) on"},
+    {"clip_norm", ALL, FIELD(clip_norm), 1e30, 0, "a number from 0 (no limit) on"},
 };
 
 static const struct {

@@ -409,7 +409,8 @@ static void what_is_wrong_is_said_with_its_field(void **state)
     refused("{\"type\":\"sgd\",\"nesterov\":1}", "\"nesterov\" must be true or false");
     refused("{\"type\":\"sgd\",\"nesterov\":true}", "\"momentum\" must be above 0");
     refused("{\"type\":\"adam\",\"decoupled\":true}", "\"weight_decay\" must be above 0");
-    refused("{\"type\":\"adam\",\"clip_norm\":0}", "\"clip_norm\" must be a number above 0");
+    refused("{\"type\":\"adam\",\"clip_norm\":-1}",
+        "\"clip_norm\" must be a number from 0 (no limit) on");
     refused("{\"type\":\"adam\",\"schedule\":{\"type\":\"cos\"}}",
         "optimizer: field \"schedule\": field \"type\" must be constant");
 }
