@@ -139,6 +139,28 @@ NN_CLONES static void add(float *restrict sum, const float *restrict g, size_t n
         sum[i] += g[i];
 }
 
+/* ((a + b) + c) + d: the order of one after another, in one pass. */
+NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
+    const float *restrict b, const float *restrict c, const float *restrict d, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] = ((a[i] + b[i]) + c[i]) + d[i];
+}
+
+/* The sum of a block of n gradients, in their order. */
+static void add_all(const float *const *grads, uint32_t n, uint64_t at, size_t count, float *sum)
+{
+    uint32_t k = 1;
+    if (n >= 4) {
+        add_four(sum, grads[0] + at, grads[1] + at, grads[2] + at, grads[3] + at, count);
+        k = 4;
+    } else {
+        memcpy(sum, grads[0] + at, count * sizeof *sum);
+    }
+    for (; k < n; k++)
+        add(sum, grads[k] + at, count);
+}
+
 /* ---- ranges ---------------------------------------------------------------------------------- */
 
 static void move(const struct mr_nn_optim *o, const struct step *s, const struct mr_nn_range *r,
@@ -222,9 +244,7 @@ void mr_nn_optim_sum(const float *const *grads, uint32_t n, uint64_t count, floa
     MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
     for (uint64_t at = 0; at < count; at += BLOCK) {
         size_t block = (size_t)MR_MIN(count - at, (uint64_t)BLOCK);
-        memcpy(out + at, grads[0] + at, block * sizeof *out);
-        for (uint32_t k = 1; k < n; k++)
-            add(out + at, grads[k] + at, block);
+        add_all(grads, n, at, block, out + at);
     }
 }
 
@@ -245,9 +265,7 @@ void mr_nn_optim_apply_mean(const struct mr_nn_optim *o, uint64_t t, const struc
         float sum[BLOCK];
         count = block_at(r, at, &trained);
         take(r, at, count);
-        memcpy(sum, grads[0] + at, count * sizeof *sum);
-        for (uint32_t k = 1; k < n; k++)
-            add(sum, grads[k] + at, count);
+        add_all(grads, n, at, count, sum);
         if (trained)
             move(o, &s, r, at, count, sum);
         else
