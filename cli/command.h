@@ -39,4 +39,6 @@ int mr_command_cancel(int argc, char **argv);
 int mr_command_top(int argc, char **argv);
 int mr_command_train(int argc, char **argv);
 int mr_command_trainings(int argc, char **argv);
+int mr_command_channel(int argc, char **argv);
+int mr_command_queue(int argc, char **argv);
 int mr_command_bench(int argc, char **argv);

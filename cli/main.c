@@ -16,6 +16,8 @@ static const struct mr_command commands[] = {
     {"cancel", "stop a job", mr_command_cancel},
     {"train", "train a model: start a session, follow it, show how it went", mr_command_train},
     {"trainings", "list trainings, or show one", mr_command_trainings},
+    {"channel", "read, follow or append to a channel", mr_command_channel},
+    {"queue", "list queues, put into one or take from it", mr_command_queue},
     {"get", "fetch a result, an object, or what a name stands for", mr_command_get},
     {"put", "upload a file as an object", mr_command_put},
     {"ls", "list names, or objects", mr_command_ls},

@@ -6,13 +6,14 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import SLOW, Cluster, HttpError, main, wait_for  # noqa: E402
+from harness import SLOW, Cluster, HttpError, bin_dir, main, wait_for  # noqa: E402
 
 
 class Watch(threading.Thread):
@@ -180,6 +181,47 @@ class Channels(OnCluster):
         wait_for("200 entries", lambda: len(w.entries) == 200)
         for n in range(4):
             self.assertEqual([i for m, i in w.values() if m == n], list(range(50)))
+
+
+class Commands(OnCluster):
+    """`millrace channel` and `millrace queue`."""
+
+    def words(self, *args):
+        return self.c.cli(*args)[1].split()
+
+    def test_a_channel_is_appended_to_read_and_followed(self):
+        first = self.c.call("POST", "/v1/channels/cli:append", {"value_json": ["1"]})["last_id"]
+        p = subprocess.Popen([str(bin_dir() / "millrace"), "channel", "watch", "cli", "--url", self.c.url], stdout=subprocess.PIPE, text=True)
+        try:
+            self.assertEqual(p.stdout.readline().split(), [first, "1"])
+            last = self.words("channel", "append", "cli", "2", '{"x":3}')[0]
+            self.assertEqual(p.stdout.readline().split()[1], "2")
+            self.kill_trainer()
+            self.assertEqual(p.stdout.readline().split(), [last, '{"x":3}'])
+        finally:
+            p.kill()
+            p.communicate()
+        self.assertEqual(self.words("channel", "read", "cli")[1::2], ["1", "2", '{"x":3}'])
+        self.assertEqual(self.words("channel", "read", "cli", "--after", first)[1::2], ["2", '{"x":3}'])
+        self.assertIn("cli", self.words("channel", "list"))
+        code, _, err = self.c.cli("channel", "append", "cli", "{", check=False)
+        self.assertEqual((code, "value_json[0]" in err), (1, True), err)
+        code, _, err = self.c.cli("channel", "cli", check=False)
+        self.assertEqual((code, "append NAME VALUE" in err), (2, True), err)
+
+    def test_a_queue_is_filled_emptied_and_closed(self):
+        self.c.call("PUT", "/v1/queues/cli", {"items_max": 2})
+        self.assertEqual(self.words("queue", "put", "cli", '"a"', "--id", "one"), ["one"])
+        self.assertIn("was", self.words("queue", "put", "cli", '"a"', "--id", "one"))
+        self.words("queue", "put", "cli", '"b"')
+        code, _, err = self.c.cli("queue", "put", "cli", "3", "--wait", "200ms", check=False)
+        self.assertEqual((code, "full" in err), (1, True), err)
+        self.assertIn("2 waiting", self.c.cli("queue", "list")[1])
+        self.assertEqual(self.words("queue", "take", "cli", "--max", "2", "--ack")[1::2], ['"a"', '"b"'])
+        self.words("queue", "close", "cli")
+        self.assertIn("2 done, closed", self.c.cli("queue", "get", "cli")[1])
+        self.assertIn("closed and empty", self.c.cli("queue", "take", "cli")[2])
+        self.assertEqual(self.c.cli("queue", "get", "nobody", check=False)[0], 5)
 
 
 class Queues(OnCluster):
