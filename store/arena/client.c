@@ -287,6 +287,7 @@ static int draft_at(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_dur
     if (err) return err;
     struct mr_store_segment *g = mr_store_segment(st, room.segment, false);
     unsigned char *base = atomic_load_explicit(&g->base, memory_order_acquire);
+    mr_store_order_after(st);
     *out = (struct mr_store_draft){
         .p = base + room.offset + MR_EXTENT_HEAD,
         .bytes = bytes,
@@ -351,6 +352,7 @@ static int seal(struct mr_store *st, struct mr_store_draft *d, const struct mr_s
     struct mr_store_view made = {d->p, d->bytes, d->id, MR_PIN_BY_STORE};
     uncount(st, d);
     *d = (struct mr_store_draft){0};
+    mr_store_order_before(st);
     if (mr_ctl_send(st->socket, MR_CTL_SEAL, 0, NULL, &item, 1, -1)) return mr_store_dead_error(e);
     if (view) *view = made;
     return MR_OK;

@@ -58,6 +58,7 @@ static bool get_here(struct mr_store *st, mr_object_id id, struct mr_store_view 
         slot_give(st, slot);
         return false;
     }
+    mr_store_order_after(st);
     struct mr_store_segment *g = mr_store_segment(st, at.segment, false);
     unsigned char *base = g ? atomic_load_explicit(&g->base, memory_order_acquire) : NULL;
     if (!base || at.offset > g->bytes || at.bytes > g->bytes - at.offset) {
@@ -75,6 +76,7 @@ void mr_store_release(struct mr_store *st, struct mr_store_view *view)
     uint64_t pin = view->pin;
     mr_object_id id = view->id;
     *view = (struct mr_store_view){.id = id};
+    mr_store_order_before(st);
     if (!pin) return;
     if (pin == MR_PIN_BY_STORE) {
         (void)mr_ctl_send(st->socket, MR_CTL_UNPIN, 0, NULL, &id, 1, -1);

@@ -60,12 +60,34 @@ struct mr_store {
     struct mr_store_request *requests; /* MR_REQUESTS_MAX */
     uint32_t requests_hint;
     uint64_t requests_made;
-    uint64_t space_changes; /* grants and frees seen */
-    uint32_t grants_asked;  /* for ordinary segments, not answered */
+    uint64_t space_changes;  /* grants and frees seen */
+    _Atomic uint64_t orders; /* see below */
+    uint32_t grants_asked;   /* for ordinary segments, not answered */
     struct mr_list completions;
     void (*notify)(void *ctx);
     void *notify_ctx;
 };
+
+/* Who reads an object comes after who wrote it, and who writes into its room anew after who read it
+ * last. It is the store that sees to it, in another process, where a checker of races cannot look:
+ * it is told here. */
+static inline void mr_store_order_before(struct mr_store *st)
+{
+#ifdef __SANITIZE_THREAD__
+    (void)atomic_fetch_add_explicit(&st->orders, 1, memory_order_release);
+#else
+    (void)st;
+#endif
+}
+
+static inline void mr_store_order_after(struct mr_store *st)
+{
+#ifdef __SANITIZE_THREAD__
+    (void)atomic_load_explicit(&st->orders, memory_order_acquire);
+#else
+    (void)st;
+#endif
+}
 
 /* Over a connected socket, which it owns from now on, also on failure. `internal` clients may seal
  * under ids they did not make; the store believes it only of its own end of a socketpair. */
