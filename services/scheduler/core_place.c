@@ -8,6 +8,7 @@
 #define SLOT_QUEUE_MAX 4096      /* tasks, however short */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 #define LONG_MAX 64   /* long-running tasks of a worker, as its own bound */
+#define LONG_PLAIN 48 /* of those, for tasks that nobody called urgent */
 #define LOOK_MAX 64   /* workers looked at for one that can */
 #define INPUTS_MAX 16 /* inputs looked at */
 #define SIBLING_NS (200 * MR_US)
@@ -44,6 +45,16 @@ bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class
     return c->any_worker || is_named(w, c);
 }
 
+/* Many that wait for others, as queue.put does, must not take the last place from those they wait
+ * for: these ask for a priority. */
+static uint32_t long_max(const struct mr_sched *s, const struct task *t)
+{
+    const struct job *j = &s->jobs[t->job];
+    const struct mr_task_options *o =
+        mr_graph_options(j->graph, (uint32_t)(t - s->tasks) - j->base);
+    return j->priority > 0 || (o && o->priority > 0) ? LONG_MAX : LONG_PLAIN;
+}
+
 /* Of unknown length one a slot, else as much as its queue should hold, and two a slot however long
  * they are, so that the next one's inputs come in time. */
 static bool has_place(const struct mr_sched *s, const struct worker *w, const struct task *t)
@@ -52,7 +63,7 @@ static bool has_place(const struct mr_sched *s, const struct worker *w, const st
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->resources_count; r++)
             if (c->need[r] && w->taken[r] + c->need[r] > 2 * w->capacity[r]) return false;
-    if (t->flags & T_LONG) return w->long_sent < LONG_MAX;
+    if (t->flags & T_LONG) return w->long_sent < long_max(s, t);
     uint32_t sent = w->sent - w->long_sent;
     if (!s->ops[c->op].estimate_ns) return w->unknown < w->slots;
     if (sent >= w->slots * SLOT_QUEUE_MAX) return false;

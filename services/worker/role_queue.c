@@ -1,5 +1,6 @@
 /* queue.put: what a graph feeds training with. Its effect is at-least-once; the item's id is the
- * task's, so a task that runs again puts nothing twice. */
+ * task's, so a task that runs again puts nothing twice. Those that wait have no slot, as the roles
+ * that take from the queue may need it, and few of a process ask the trainer at a time. */
 #include "services/worker/role_parts.h"
 
 #include "base/alloc.h"
@@ -11,14 +12,29 @@
 #include "store/object/value.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define PUT_WAIT_S 0.5 /* of one call; asked again until there is room */
 #define CALL_TIMEOUT (5 * MR_SECOND)
 #define ROOM_TIMEOUT (60 * MR_SECOND)
 #define RETRY (50 * MR_MS)
+#define TURNS_MAX 8 /* puts of this process at a time */
+#define TURN_EVERY (25 * MR_MS)
 
 enum { ARG_QUEUE, ARG_X, ARG_Y, ARG_TRAINER };
+
+static atomic_uint turns;
+
+static int turn_take(struct mr_op_call *call)
+{
+    for (;;) {
+        if (atomic_fetch_add(&turns, 1) < TURNS_MAX) return MR_OK;
+        atomic_fetch_sub(&turns, 1);
+        int err = call->does->wait(call, TURN_EVERY);
+        if (err) return err;
+    }
+}
 
 static bool is_cancelled(void *ctx)
 {
@@ -110,7 +126,7 @@ static int put(struct mr_op_call *call, struct mr_role_link *link, Millrace__V1_
     }
 }
 
-static int put_run(struct mr_op_call *call)
+static int put_in_turn(struct mr_op_call *call)
 {
     const struct mr_role_env *env = mr_role_env();
     const struct mr_arg *a = call->args;
@@ -143,6 +159,15 @@ static int put_run(struct mr_op_call *call)
     return call->does->return_text(call, mr_str(item));
 }
 
+static int put_run(struct mr_op_call *call)
+{
+    int err = turn_take(call);
+    if (err) return err;
+    err = put_in_turn(call);
+    atomic_fetch_sub(&turns, 1);
+    return err;
+}
+
 static const struct mr_op_param params[] = {
     {"queue", MR_TAKES_TEXT, NULL, "its name; made if it is not there"},
     {"x", MR_TAKES_TENSOR, NULL, "examples, one a row"},
@@ -151,7 +176,7 @@ static const struct mr_op_param params[] = {
 };
 
 const struct mr_op_desc mr_queue_put_op = {.abi = MR_OP_ABI,
-    .flags = MR_OP_MAY_BLOCK,
+    .flags = MR_OP_LONG_RUNNING | MR_OP_MAY_BLOCK,
     .name = "queue.put",
     .summary = "Puts a batch into a queue that training takes from; waits while it is full.",
     .result = "the item's id",

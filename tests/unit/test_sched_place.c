@@ -278,6 +278,23 @@ static void a_long_running_task_takes_no_slot(void **state)
     assert_int_equal(rig_attempt(r, a, job, "z"), 1);
 }
 
+static void many_that_run_long_leave_places_to_the_more_urgent(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t many = rig_submit(r, "{\"tasks\":{\"x/${i}\":{\"op\":\"long\",\"args\":[\"${i}\"],"
+                                  "\"pure\":false,\"for\":{\"i\":100}}}}");
+    uint32_t sent = rig_count(r, SAID_TASK, a, many, NULL);
+    assert_in_range(sent, 1, 63);
+    uint64_t role =
+        rig_submit(r, JOB(T("r", "long", "1", ",\"priority\":90,\"workers\":[\"a\"]"), "\"r\""));
+    assert_int_equal(rig_attempt(r, a, role, "r"), 1);
+    uint64_t other = rig_submit(r, JOB(T("y", "f", "2", ""), "\"y\""));
+    assert_int_equal(rig_attempt(r, a, other, "y"), 1);
+    assert_int_equal(rig_count(r, SAID_TASK, a, many, NULL), sent);
+}
+
 static void nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin(void **state)
 {
     (void)state;
@@ -317,6 +334,7 @@ int main(void)
         RIG_TEST(a_task_waits_for_a_worker_that_has_its_op),
         RIG_TEST(the_more_urgent_goes_first),
         RIG_TEST(a_long_running_task_takes_no_slot),
+        RIG_TEST(many_that_run_long_leave_places_to_the_more_urgent),
         RIG_TEST(nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

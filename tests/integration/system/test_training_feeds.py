@@ -101,6 +101,21 @@ class Feeds(unittest.TestCase):
         t, _ = self.fed("sync", "small", n=60, rows=4, remainder="keep")
         self.check_all_were_learned("sync", t, rows=60 * 4)
 
+    def test_many_that_wait_to_put_keep_no_slot_from_the_roles(self):
+        """A hundred times what the queue holds, before the session that takes it is there."""
+        self.queue("flood")
+        job = self.cluster.submit(self.graph("flood", 400, 4))
+        wait_for("a full queue", lambda: int(self.state("flood").get("waiting", 0)) == 4, 20)
+        other = self.cluster.submit({"tasks": {"a": {"op": "array.reshape", "args": [[1, 2], [2, 1]]}}, "targets": ["a"]})
+        self.assertEqual(self.cluster.wait(other, 10)["state"], "JOB_DONE")
+        d = document("async")
+        d["data"] = {"queue": "flood", "validation": d["data"]["validation"], "batch": 32}
+        session = start(self.cluster, d)
+        self.assertEqual(self.cluster.wait(job, 60)["state"], "JOB_DONE", self.cluster.job(job))
+        self.cluster.call("POST", "/v1/queues/flood:close", {})
+        self.assertEqual(ended(self.cluster, session, 60)["state"], "TRAINING_DONE")
+        self.assertEqual(int(self.state("flood")["acked_count"]), 400)
+
     # ---- several servers, the remainder ----
 
     def test_two_servers_under_each_rule(self):
