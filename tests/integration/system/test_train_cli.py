@@ -179,7 +179,7 @@ class TrainCli(unittest.TestCase):
         return play, p.returncode, out, err
 
     def test_the_end_is_a_table_and_a_curve(self):
-        play, code, out, err = self.play("train", "FILE", "--set", "below=0.1", "--plot", "p.png", "--ascii")
+        play, code, out, err = self.play("train", "FILE", "--set", "below=0.1", "--plot", "p.png", "--ascii", every=0.1 + 0.2 * SLOW)
         self.assertEqual(code, 0, err)
         self.assertEqual(play.posts[0][1]["params"]["below"], 0.1)
         for part in ("training t1-1 fake: done", "0.0973 is below 0.12", "validation  cross_entropy 0.0973, accuracy 96.88 %",
