@@ -15,6 +15,7 @@
 #define ASK_TIMEOUT (2 * MR_SECOND)
 #define AHEAD_MAX 256u /* scores that wait for the trainer; the oldest go */
 #define SCORE_MAX 1024
+#define COMPLAIN_EVERY MR_SECOND
 
 struct scorer {
     struct mr_role r;
@@ -27,6 +28,7 @@ struct scorer {
     char lines[AHEAD_MAX][SCORE_MAX]; /* not appended yet, oldest first */
     uint32_t lines_count;
     mr_time append_at;
+    mr_time complain_at;
     struct mr_pb_arena arena;
 };
 
@@ -186,7 +188,13 @@ static int keep(struct scorer *s, struct mr_error *e)
 {
     struct mr_params_view view;
     int err = pull(s, 0, &view, e);
-    return err ? err : mr_role_keep_model(&s->r, view.params, view.version, e);
+    if (!err) return mr_role_keep_model(&s->r, view.params, view.version, e);
+    mr_time now = mr_clock_now();
+    if (err == MR_EAGAIN && now >= s->complain_at) { /* whoever waits for it may want to know */
+        mr_log(MR_WARN, "model.waits", "session=%s why=\"%s\"", s->r.session, e->text);
+        s->complain_at = mr_time_after(now, COMPLAIN_EVERY);
+    }
+    return err;
 }
 
 static int turn(struct scorer *s, bool *kept, struct mr_error *e)
