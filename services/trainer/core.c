@@ -231,11 +231,12 @@ void tr_enter(struct mr_trainer *t, struct session *s, enum mr_training_state st
     s->since = t->now;
     s->change++;
     s->is_dirty = true;
+    s->job[JOB_FEED].cancel |= state >= MR_TRAINING_STOPPING;
     if (!tr_is_over(state)) return;
     s->ended_ns = t->wall_ns;
     tr_members_release(t, s);
     tr_follow(t, s, false);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < JOBS; i++)
         s->job[i].cancel |= state == MR_TRAINING_FAILED;
 }
 

@@ -76,7 +76,7 @@ void tr_start(struct mr_trainer *t, const struct mr_trainer_event *ev)
     memcpy(name + strlen(name), ".scores", 8);
     s->channel_bytes = tr_copy(s->channel, sizeof s->channel, channel.n ? channel : mr_str(name));
     s->change = 1;
-    s->job[0].state = d->has_graph ? JOB_WANTED : JOB_NONE;
+    s->job[JOB_GRAPH].state = d->has_graph ? JOB_WANTED : JOB_NONE;
     tr_add(t, s);
     tr_follow(t, s, true);
     tr_wait(t, s, MR_TX_STARTED, ev->ticket, false);
@@ -114,13 +114,23 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
         x->object = s->doomed[i].object;
     }
     s->doomed_count = 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < JOBS; i++) {
         if (!s->job[i].id.v) continue;
         struct mr_trainer_effect *x = tr_emit(t, MR_TX_JOB_FORGET);
         x->session = s->id;
-        x->roles = i == 1;
+        x->roles = i == JOB_ROLES;
+        x->feed = i == JOB_FEED;
         x->job = s->job[i].id;
     }
+}
+
+/* A job that was asked for under its request id, and whose own id is not known yet. */
+static bool may_have_jobs(const struct session *s)
+{
+    bool may = false;
+    for (int i = 0; i < JOBS; i++)
+        may |= s->document && s->job[i].state == JOB_WANTED && s->job[i].may_exist;
+    return may;
 }
 
 void tr_forget(struct mr_trainer *t, const struct mr_trainer_event *ev)
@@ -131,6 +141,9 @@ void tr_forget(struct mr_trainer *t, const struct mr_trainer_event *ev)
     else if (!tr_is_over(s->state) || !tr_is_over(s->said.state))
         tr_refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_ESTATE,
             "the session has not ended yet: stop it first");
+    else if (may_have_jobs(s))
+        tr_refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_EAWAY,
+            "a job of the session may run still, and the scheduler does not answer: try again");
     else
         begin_forget(t, s, ev->ticket);
 }
@@ -143,7 +156,8 @@ void tr_forget_old(struct mr_trainer *t)
         ended += tr_is_over(t->sessions[i]->state) && !t->sessions[i]->is_forgotten;
     for (uint32_t i = 0; i < t->sessions_count && ended > t->config.ended_max; i++) {
         struct session *s = t->sessions[i];
-        if (!tr_is_over(s->said.state) || s->is_forgotten || s->calls_count) continue;
+        if (!tr_is_over(s->said.state) || s->is_forgotten || s->calls_count || may_have_jobs(s))
+            continue;
         begin_forget(t, s, 0);
         s->next = t->now; /* its record is deleted at the next tick */
         ended--;

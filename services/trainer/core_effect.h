@@ -19,11 +19,11 @@ enum mr_trainer_effect_type {
                     text as submitted, mr_trainer_document), beside the record; it never changes */
     MR_TX_DELETE, /* session, sequence: its record and document */
     /* Jobs. Each is answered by its event; asked again by the core when the scheduler was away. */
-    MR_TX_JOB_SUBMIT, /* session, roles: the graph's job, or the job of roles. Its request id is to
-                         be the same every time: "<session>/graph", "<session>/roles" */
-    MR_TX_JOB_POLL,   /* session, roles, job */
-    MR_TX_JOB_CANCEL, /* session, roles, job, text: why */
-    MR_TX_JOB_FORGET, /* session, roles, job: no answer */
+    MR_TX_JOB_SUBMIT, /* session, roles, feed: which job. Its request id is to be the same every
+                         time: "<session>/graph", "<session>/roles", "<session>/feed" */
+    MR_TX_JOB_POLL,   /* session, roles, feed, job */
+    MR_TX_JOB_CANCEL, /* session, roles, feed, job, text: why */
+    MR_TX_JOB_FORGET, /* session, roles, feed, job: no answer; cancelled if it still runs */
     /* The rest. */
     MR_TX_ERASE,    /* session, version, index: the shard, object: a checkpoint's object, with its
                        name; again after a restart, so NOT_FOUND is fine. No answer */
@@ -58,7 +58,7 @@ struct mr_trainer_effect {
     enum mr_training_role role;
     uint32_t index;
     bool existed;
-    bool roles;
+    bool roles, feed;
     bool with_document;
     mr_job_id job;
     mr_object_id object;

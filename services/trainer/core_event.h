@@ -106,7 +106,8 @@ struct mr_trainer_event {
     uint32_t parties;
     int err;
     bool abandon;
-    bool roles; /* the role job; else the graph's */
+    bool roles; /* the role job; else the graph's, or with */
+    bool feed;  /* the feed's */
     enum mr_training_job_state job_state;
     mr_job_id job;
     struct mr_str text;

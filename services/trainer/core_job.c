@@ -1,4 +1,4 @@
-/* The two jobs of a session: asked for until the scheduler has them, looked after, and taken away
+/* The jobs of a session: asked for until the scheduler has them, looked after, and taken away
  * when the session has failed. */
 #include "services/trainer/core_state.h"
 
@@ -7,14 +7,16 @@ static bool is_away(int err)
     return err == MR_EAWAY || err == MR_EAGAIN || err == MR_ETIMEOUT;
 }
 
-static const char *name_of(bool roles)
+static const char *name_of(const struct mr_trainer_event *ev)
 {
-    return roles ? "the job of its roles" : "the job of its graph";
+    return ev->feed    ? "the job that feeds its queue"
+           : ev->roles ? "the job of its roles"
+                       : "the job of its graph";
 }
 
-static void job_turn(struct mr_trainer *t, struct session *s, bool roles)
+static void job_turn(struct mr_trainer *t, struct session *s, enum which_job which)
 {
-    struct job *j = &s->job[roles];
+    struct job *j = &s->job[which];
     struct mr_trainer_effect *x = NULL;
     if (j->state == JOB_WANTED && j->cancel && !j->may_exist && !j->is_asked) {
         j->state = JOB_ENDED;
@@ -38,22 +40,23 @@ static void job_turn(struct mr_trainer *t, struct session *s, bool roles)
     }
     if (!x) return;
     x->session = s->id;
-    x->roles = roles;
+    x->roles = which == JOB_ROLES;
+    x->feed = which == JOB_FEED;
     x->job = j->id;
 }
 
 void tr_job_turn(struct mr_trainer *t, struct session *s)
 {
     if (!s->document) return;
-    job_turn(t, s, false);
-    job_turn(t, s, true);
+    for (int i = 0; i < JOBS; i++)
+        job_turn(t, s, (enum which_job)i);
 }
 
 mr_time tr_job_next(const struct mr_trainer *t, const struct session *s)
 {
     mr_time next = MR_NEVER;
     (void)t;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < JOBS; i++) {
         const struct job *j = &s->job[i];
         bool asks = (j->state == JOB_WANTED && !j->is_asked && s->is_known) ||
                     (j->state == JOB_ON && (j->cancel ? !j->is_cancelling : !j->is_polled));
@@ -81,7 +84,8 @@ static void submitted(
     j->next = t->now;
     if (!ev->err) return;
     j->outcome = MR_TRAINING_JOB_FAILED;
-    tr_fail(t, s, "%s was refused: %.*s", name_of(ev->roles), MR_STR_ARG(ev->text));
+    if (ev->feed && j->cancel) return; /* no longer wanted */
+    tr_fail(t, s, "%s was refused: %.*s", name_of(ev), MR_STR_ARG(ev->text));
 }
 
 static void told_state(
@@ -98,7 +102,8 @@ static void told_state(
     s->is_dirty = true;
     if (ev->job_state == MR_TRAINING_JOB_DONE) return;
     if (ev->roles && s->phase == MR_TRAINING_EXIT) return; /* the model is kept */
-    tr_fail(t, s, "%s %s%s%.*s", name_of(ev->roles), words[ev->job_state], ev->text.n ? ": " : "",
+    if (ev->feed && j->cancel) return;                     /* it had its chance */
+    tr_fail(t, s, "%s %s%s%.*s", name_of(ev), words[ev->job_state], ev->text.n ? ": " : "",
         MR_STR_ARG(ev->text));
 }
 
@@ -106,7 +111,7 @@ void tr_job_event(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = tr_find(t, ev->session);
     if (!s || s->is_forgotten) return;
-    struct job *j = &s->job[ev->roles];
+    struct job *j = &s->job[ev->feed ? JOB_FEED : ev->roles ? JOB_ROLES : JOB_GRAPH];
     if (ev->type == MR_TE_JOB_SUBMITTED) {
         submitted(t, s, j, ev);
     } else if (ev->type == MR_TE_JOB_STATE) {

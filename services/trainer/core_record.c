@@ -4,7 +4,7 @@
 
 #include "base/pack.h"
 
-#define LAYOUT 1
+#define LAYOUT 2 /* 1: without the feed's job */
 #define NUMBERS 20
 #define MEMBER_NUMBERS 12
 #define MEMBER_SECONDS 7
@@ -213,7 +213,7 @@ void tr_record_write(struct session *s, struct mr_buf *out)
     put_text(out, s->request_id, s->request_id_bytes);
     put_text(out, s->channel, s->channel_bytes);
     put_text(out, s->score, s->score_bytes);
-    mr_pack_list(out, 13);
+    mr_pack_list(out, 16);
     for (int i = 0; i < 2; i++) {
         mr_pack_uint(out, s->job[i].state);
         mr_pack_uint(out, s->job[i].id.v);
@@ -224,6 +224,9 @@ void tr_record_write(struct session *s, struct mr_buf *out)
     mr_pack_uint(out, s->bad_scores * 2ull + s->has_best);
     mr_pack_float(out, s->best);
     mr_pack_object(out, s->model);
+    mr_pack_uint(out, s->job[JOB_FEED].state);
+    mr_pack_uint(out, s->job[JOB_FEED].id.v);
+    mr_pack_uint(out, s->job[JOB_FEED].outcome);
     mr_pack_list(out, s->members_count);
     for (uint32_t i = 0; i < s->members_count; i++)
         write_member(&s->members[i], out);
@@ -238,31 +241,44 @@ void tr_record_write(struct session *s, struct mr_buf *out)
     }
 }
 
-static void read_middle(struct session *s, struct reader *r)
+static void read_job(struct session *s, struct reader *r, enum which_job which)
+{
+    struct job *j = &s->job[which];
+    uint64_t state = get_uint(r);
+    j->id.v = get_uint(r);
+    uint64_t outcome = get_uint(r);
+    r->failed |= state > JOB_ENDED || outcome > MR_TRAINING_JOB_AWAY;
+    if (r->failed) return;
+    j->state = (enum job_state)state;
+    j->outcome = (enum mr_training_job_state)outcome;
+    j->may_exist = state == JOB_WANTED;
+    j->cancel =
+        s->state == MR_TRAINING_FAILED || (which == JOB_FEED && s->state >= MR_TRAINING_STOPPING);
+}
+
+static void read_middle(struct session *s, struct reader *r, uint64_t layout)
 {
     s->reason_bytes = get_text(r, s->reason, sizeof s->reason);
     s->request_id_bytes = get_text(r, s->request_id, sizeof s->request_id);
     s->channel_bytes = get_text(r, s->channel, sizeof s->channel);
     s->score_bytes = get_text(r, s->score, sizeof s->score);
-    r->failed |= next_of(r, MR_PACK_LIST).count != 13;
+    r->failed |= next_of(r, MR_PACK_LIST).count != (layout == 1 ? 13 : 16);
     for (int i = 0; i < 2; i++) {
-        uint64_t state = get_uint(r);
-        s->job[i].id.v = get_uint(r);
-        uint64_t outcome = get_uint(r);
-        r->failed |= state > JOB_ENDED || outcome > MR_TRAINING_JOB_AWAY;
+        read_job(s, r, (enum which_job)i);
         s->seen[i].ms = get_uint(r);
         s->seen[i].n = get_uint(r);
-        if (r->failed) return;
-        s->job[i].state = (enum job_state)state;
-        s->job[i].outcome = (enum mr_training_job_state)outcome;
-        s->job[i].may_exist = state == JOB_WANTED;
-        s->job[i].cancel = s->state == MR_TRAINING_FAILED;
     }
     uint64_t scores = get_uint(r);
     s->bad_scores = (uint32_t)(scores / 2);
     s->has_best = scores & 1;
     s->best = get_float(r);
     s->model = get_object(r);
+    if (layout > 1) {
+        read_job(s, r, JOB_FEED);
+    } else if (s->document && s->document->has_feed && s->state < MR_TRAINING_STOPPING) {
+        s->job[JOB_FEED].state = s->started_ns ? JOB_WANTED : JOB_NONE; /* found by its request */
+        s->job[JOB_FEED].may_exist = true;
+    }
 }
 
 static void read_rest(struct session *s, struct reader *r)
@@ -318,9 +334,11 @@ void tr_record_read(struct mr_trainer *t, const struct mr_trainer_event *ev)
         return;
     }
     struct session *s = tr_session_new(t, d);
-    r.failed |= next_of(&r, MR_PACK_LIST).count != 11 || get_uint(&r) != LAYOUT;
+    r.failed |= next_of(&r, MR_PACK_LIST).count != 11;
+    uint64_t layout = get_uint(&r);
+    r.failed |= layout < 1 || layout > LAYOUT;
     read_numbers(s, &r);
-    if (!r.failed) read_middle(s, &r);
+    if (!r.failed) read_middle(s, &r, layout);
     if (!r.failed && d) read_rest(s, &r);
     s->id = ev->session;
     s->is_known = true;

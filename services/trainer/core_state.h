@@ -60,6 +60,9 @@ struct doomed {
     mr_object_id object;
 };
 
+/* The feed is the graph once more, when it fills the queue that the session trains from. */
+enum which_job { JOB_GRAPH, JOB_ROLES, JOB_FEED, JOBS };
+
 enum job_state { JOB_NONE, JOB_WANTED, JOB_ON, JOB_ENDED };
 
 struct job {
@@ -109,7 +112,7 @@ struct session {
     uint64_t version, version_best, version_seen, version_first;
     bool has_version;
     uint64_t steps_lost;
-    struct job job[2];                     /* the graph's, the roles' */
+    struct job job[JOBS];                  /* by enum which_job */
     struct cut cuts[MR_TRAINING_KEEP_MAX]; /* whole ones, ascending */
     uint32_t cuts_count;
     struct cut pending[PENDING_MAX];

@@ -182,14 +182,14 @@ static void phases(struct mr_trainer *t, struct session *s)
         s->phase = s->document->is_exec ? MR_TRAINING_EXIT : MR_TRAINING_KEEP;
         s->is_dirty = true;
     }
-    if (s->phase == MR_TRAINING_EXIT && (s->job[1].state == JOB_ENDED || is_complete(s)))
+    if (s->phase == MR_TRAINING_EXIT && (s->job[JOB_ROLES].state == JOB_ENDED || is_complete(s)))
         tr_enter(t, s, MR_TRAINING_DONE);
 }
 
 static void roles_wanted(struct mr_trainer *t, struct session *s)
 {
     tr_enter(t, s, MR_TRAINING_FORMING);
-    s->job[1].state = JOB_WANTED;
+    s->job[JOB_ROLES].state = JOB_WANTED;
 }
 
 static void job_ended(struct mr_trainer *t, struct session *s, bool roles)
@@ -205,7 +205,7 @@ void tr_evaluate(struct mr_trainer *t, struct session *s)
 {
     if (tr_is_over(s->state)) return;
     if (s->state == MR_TRAINING_PREPARING) {
-        if (s->job[0].state == JOB_NONE)
+        if (s->job[JOB_GRAPH].state == JOB_NONE)
             roles_wanted(t, s);
         else
             job_ended(t, s, false);
@@ -215,6 +215,7 @@ void tr_evaluate(struct mr_trainer *t, struct session *s)
     if (s->state == MR_TRAINING_FORMING && is_complete(s)) {
         s->started_ns = t->wall_ns;
         tr_enter(t, s, MR_TRAINING_RUNNING);
+        if (s->document->has_feed) s->job[JOB_FEED].state = JOB_WANTED; /* the roles have slots */
     }
     if (s->state == MR_TRAINING_RECOVERING && is_complete(s)) tr_enter(t, s, MR_TRAINING_RUNNING);
     if (s->state == MR_TRAINING_RUNNING || s->state == MR_TRAINING_RECOVERING) rules(t, s);

@@ -271,6 +271,7 @@ static void read_data(
     (void)mr_doc_word(r, &data, "remainder", "drop keep");
     (void)mr_doc_text(r, &data, "queue", "", MR_TRAINING_CHANNEL_BYTES_MAX);
     bool train = mr_doc_field(&data, "train"), queue = mr_doc_field(&data, "queue");
+    d->has_feed = queue && d->has_graph;
     if (!d->is_exec && train == queue)
         (void)mr_doc_refuse(r, &data, "train",
             train ? "there is a \"queue\", too; one of them feeds the workers"

@@ -45,6 +45,7 @@ struct mr_training_document {
     struct mr_str name, save;
     struct mr_str channel; /* n = 0: "<id>.scores" */
     bool has_graph;
+    bool has_feed;                  /* the graph fills the queue that it trains from */
     bool is_exec;                   /* its roles are foreign processes */
     uint32_t roles[4];              /* counts, by enum mr_training_role */
     bool exec[4];                   /* by enum mr_training_role: not all may be foreign */

@@ -47,14 +47,6 @@ static bool has_feed(yyjson_val *root)
            yyjson_is_str(yyjson_obj_get(yyjson_obj_get(root, "data"), "queue"));
 }
 
-bool mr_role_job_has_feed(struct mr_str document)
-{
-    yyjson_doc *doc = read(document);
-    bool has = has_feed(yyjson_doc_get_root(doc));
-    yyjson_doc_free(doc);
-    return has;
-}
-
 static int begin(struct job *j, const struct mr_role_job_spec *spec, struct mr_error *e)
 {
     *j = (struct job){.spec = spec, .e = e};

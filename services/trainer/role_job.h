@@ -20,11 +20,9 @@ struct mr_role_job_spec {
     uint32_t workers_count;       /* 0: the scheduler chooses */
 };
 
-/* Training from a queue beside a graph: whatever of the graph no data set needs fills the queue
- * while the session trains, as a job of its own. */
-bool mr_role_job_has_feed(struct mr_str document);
-
 /* The body of Jobs.Submit, appended. MR_EINVAL names the field of the document that is wrong. */
 int mr_role_job_graph(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);
+/* Training from a queue beside a graph: the graph, which fills the queue while the session trains.
+ */
 int mr_role_job_feed(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);
 int mr_role_job_roles(const struct mr_role_job_spec *spec, struct mr_buf *out, struct mr_error *e);

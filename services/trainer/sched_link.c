@@ -26,6 +26,7 @@
 #define GRPC_OK 0
 #define GRPC_CANCELLED 1
 #define GRPC_NOT_FOUND 5
+#define GRPC_FAILED_PRECONDITION 9
 #define GRPC_INTERNAL 13
 
 enum kind { SUBMIT, POLL, CANCEL, FORGET };
@@ -111,11 +112,11 @@ static void answer(struct errand *x, struct mr_trainer_event *ev)
     struct mr_sched_link *l = x->link;
     ev->type = types[x->kind];
     ev->session = x->session;
-    enum mr_sched_link_which which = x->which;
-    ev->roles = which == MR_LINK_ROLES;
+    ev->roles = x->which == MR_LINK_ROLES;
+    ev->feed = x->which == MR_LINK_FEED;
     if (x->kind != SUBMIT) ev->job = x->job;
     errand_free(x);
-    l->config.on_event(l->config.ctx, which, ev);
+    l->config.on_event(l->config.ctx, ev);
 }
 
 /* The code by which the core tells "later" from "never", and the scheduler's sentence. */
@@ -351,16 +352,34 @@ static void on_cancelled(
     answer(ctx, &ev);
 }
 
+static void cancel(struct errand *x, const char *why, mr_rpc_on_reply fn)
+{
+    char id[MR_JOB_ID_TEXT_MAX];
+    mr_job_id_format(x->job, id);
+    Millrace__V1__CancelJobRequest m = MILLRACE__V1__CANCEL_JOB_REQUEST__INIT;
+    m.id = id;
+    m.reason = (char *)(uintptr_t)why;
+    ask(x, "/millrace.v1.Jobs/Cancel", &m.base, fn);
+}
+
 void mr_sched_link_cancel(struct mr_sched_link *l, const struct mr_sched_link_job *j)
 {
     struct errand *x = errand_new(l, CANCEL, j);
-    if (is_refused_without(x)) return;
-    char id[MR_JOB_ID_TEXT_MAX];
-    mr_job_id_format(j->job, id);
-    Millrace__V1__CancelJobRequest m = MILLRACE__V1__CANCEL_JOB_REQUEST__INIT;
-    m.id = id;
-    m.reason = (char *)x->reason.p;
-    ask(x, "/millrace.v1.Jobs/Cancel", &m.base, on_cancelled);
+    if (!is_refused_without(x)) cancel(x, (const char *)x->reason.p, on_cancelled);
+}
+
+static void forget_later(struct errand *x)
+{
+    x->is_under_way = false;
+    x->at = mr_time_after(mr_clock_now(), FORGET_PAUSE);
+}
+
+static void on_cancelled_first(
+    void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+{
+    (void)status;
+    (void)reply;
+    forget_later(ctx);
 }
 
 static void on_forgotten(
@@ -376,8 +395,10 @@ static void on_forgotten(
         errand_free(x);
         return;
     }
-    x->is_under_way = false; /* it runs still, or the scheduler is away */
-    x->at = mr_time_after(mr_clock_now(), FORGET_PAUSE);
+    if (status->code == GRPC_FAILED_PRECONDITION) /* it runs still */
+        cancel(x, "its session is forgotten", on_cancelled_first);
+    else
+        forget_later(x);
 }
 
 static void forget(struct errand *x)

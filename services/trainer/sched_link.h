@@ -1,7 +1,7 @@
 /* What the trainer asks of the scheduler: submit, look at, cancel and forget the jobs of a
  * session. Each question is asked once and its answer becomes one event of the core, which knows
- * when to ask again; only forgetting, which has no answer, is tried again here. Never blocks; on
- * the loop's thread. */
+ * when to ask again; only forgetting, which has no answer, is tried again here, and cancels what it
+ * finds running. Never blocks; on the loop's thread. */
 #pragma once
 
 #include "services/trainer/core_event.h"
@@ -19,7 +19,7 @@ struct mr_sched_link_config {
     /* Of the owner; NULL in it: there is no scheduler, and every answer says so. */
     struct mr_rpc_channel *const *channel;
     /* The answer, as an event for the core; texts in it are lent for the call. */
-    void (*on_event)(void *ctx, enum mr_sched_link_which which, struct mr_trainer_event *ev);
+    void (*on_event)(void *ctx, struct mr_trainer_event *ev);
     void *ctx;
 };
 

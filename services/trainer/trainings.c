@@ -9,20 +9,24 @@
 /* Long polls of jobs (sched_link.c) make up for the pause between them. */
 #define POLL_PAUSE (100 * MR_MS)
 
+static enum mr_sched_link_which link_of(const struct mr_trainer_effect *x)
+{
+    return x->feed ? MR_LINK_FEED : x->roles ? MR_LINK_ROLES : MR_LINK_GRAPH;
+}
+
 static void submit(struct mr_trainings *tr, const struct mr_trainer_effect *x)
 {
     const struct mr_sched_link_job job = {.session = x->session,
-        .which = x->roles ? MR_LINK_ROLES : MR_LINK_GRAPH,
+        .which = link_of(x),
         .document = mr_training_json(tr, x->session),
         .trainer = mr_str(tr->t->address)};
     mr_sched_link_submit(tr->sched, &job);
-    if (x->roles) mr_trainings_feed_begin(tr, x->session);
 }
 
 static void job(struct mr_trainings *tr, const struct mr_trainer_effect *x)
 {
     const struct mr_sched_link_job j = {.session = x->session,
-        .which = x->roles ? MR_LINK_ROLES : MR_LINK_GRAPH,
+        .which = link_of(x),
         .job = x->job,
         .text = mr_trainer_effect_text(&tr->fx, x)};
     if (x->type == MR_TX_JOB_POLL)
@@ -71,7 +75,6 @@ static void perform_one(struct mr_trainings *tr, const struct mr_trainer_effect 
     case MR_TX_UNFOLLOW: mr_trainings_channel(tr, x); break;
     case MR_TX_CHANGED:
         log_change(tr, x);
-        if (x->change) mr_trainings_feed_changed(tr, x->session);
         mr_trainings_changed(tr, x->session, !x->change);
         break;
     }
@@ -89,12 +92,9 @@ void mr_trainings_step(struct mr_trainings *tr, struct mr_trainer_event *ev)
     tr->is_in_step = false;
 }
 
-static void on_scheduler(void *ctx, enum mr_sched_link_which which, struct mr_trainer_event *ev)
+static void on_scheduler(void *ctx, struct mr_trainer_event *ev)
 {
-    if (which == MR_LINK_FEED)
-        mr_trainings_feed_answered(ctx, ev);
-    else
-        mr_trainings_step(ctx, ev);
+    mr_trainings_step(ctx, ev);
 }
 
 /* ---- counters ----------------------------------------------------------------------------------
@@ -149,7 +149,6 @@ static int open_part(struct mr_trainer_shell *t, void **out, struct mr_error *e)
     mr_list_init(&tr->followers);
     mr_list_init(&tr->channels);
     mr_list_init(&tr->erasures);
-    mr_list_init(&tr->feeds);
     mr_trainer_config_default(&config);
     config.epoch = t->epoch;
     config.poll = POLL_PAUSE;
@@ -158,9 +157,7 @@ static int open_part(struct mr_trainer_shell *t, void **out, struct mr_error *e)
     const struct mr_sched_link_config link = {&t->scheduler, on_scheduler, tr};
     tr->sched = mr_sched_link_new(&link);
     add_stats(tr);
-    int err = mr_trainings_recover(tr, e);
-    if (!err) mr_trainings_feed_recover(tr);
-    return err;
+    return mr_trainings_recover(tr, e);
 }
 
 static mr_time turn(void *part, mr_time now)
@@ -173,7 +170,6 @@ static mr_time turn(void *part, mr_time now)
     mr_time next = mr_records_turn(tr->records, now);
     next = MR_MIN(next, mr_sched_link_turn(tr->sched, now));
     next = MR_MIN(next, mr_trainings_follow_turn(tr, now));
-    next = MR_MIN(next, mr_trainings_feed_turn(tr, now));
     next = MR_MIN(next, mr_trainings_erase_turn(tr, now));
     return MR_MIN(next, mr_trainer_deadline(tr->core)); /* last: the others may have stepped */
 }
@@ -193,7 +189,6 @@ static void close_part(void **part)
     mr_trainings_channels_close(tr);
     mr_trainer_settle(tr->t);
     mr_trainings_erase_close(tr);
-    mr_trainings_feed_close(tr);
     mr_sched_link_free(&tr->sched);
     mr_records_free(&tr->records);
     mr_trainer_free(&tr->core);

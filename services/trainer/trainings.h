@@ -8,7 +8,6 @@
  *   trainings_info.c     a session as messages
  *   trainings_records.c  between records.h and Redis
  *   trainings_channel.c  the channels whose entries stop a session
- *   trainings_feed.c     jobs that fill a session's queue
  *   trainings_erase.c    objects of checkpoints that are not wanted any more
  *
  * A call that waits for the core is known to it by its call id (the ticket). */
@@ -24,7 +23,6 @@
 extern const struct mr_trainer_part mr_trainings_part;
 
 #define MR_TRAINING_WAIT_S_MAX 3600.0
-#define MR_TRAINING_TICKET_OURS ((uint64_t)1 << 63) /* no call has such an id */
 
 struct mr_trainings {
     struct mr_trainer_shell *t;
@@ -38,8 +36,6 @@ struct mr_trainings {
     struct mr_list followers; /* trainings_follow.c */
     struct mr_list channels;  /* trainings_channel.c */
     struct mr_list erasures;  /* trainings_erase.c */
-    struct mr_list feeds;     /* trainings_feed.c */
-    uint64_t tickets;         /* of our own questions */
     struct mr_counter *reports, *joins, *entries, *started;
 };
 
@@ -108,11 +104,3 @@ void mr_trainings_channels_close(struct mr_trainings *tr);
 void mr_trainings_erase(struct mr_trainings *tr, const struct mr_trainer_effect *x);
 mr_time mr_trainings_erase_turn(struct mr_trainings *tr, mr_time now);
 void mr_trainings_erase_close(struct mr_trainings *tr);
-
-/* trainings_feed.c */
-void mr_trainings_feed_begin(struct mr_trainings *tr, mr_training_id session);
-void mr_trainings_feed_recover(struct mr_trainings *tr);
-void mr_trainings_feed_changed(struct mr_trainings *tr, mr_training_id session);
-void mr_trainings_feed_answered(struct mr_trainings *tr, const struct mr_trainer_event *ev);
-mr_time mr_trainings_feed_turn(struct mr_trainings *tr, mr_time now);
-void mr_trainings_feed_close(struct mr_trainings *tr);

@@ -321,6 +321,92 @@ static void patience_ends_with_scores_that_ran_away(void **state)
     says(look(r).reason, "accuracy was not better than 0.5 in 2 scores");
 }
 
+#define FEED                                                                                       \
+    "{\"model\":{\"input\":[4],\"layers\":[{\"type\":\"Dense\",\"units\":2}]},"                    \
+    "\"data\":{\"queue\":\"q\",\"validation\":{\"x\":{\"name\":\"x\"},\"y\":{\"name\":\"y\"}}},"   \
+    "\"graph\":{\"tasks\":{}}}"
+
+static void feed_event(struct rig *r, enum mr_trainer_event_type type, int err)
+{
+    step(r,
+        (struct mr_trainer_event){
+            .type = type, .session = r->id, .feed = true, .err = err, .job = mr_job_id_make(1, 3)});
+}
+
+static void run_with_a_feed(struct rig *r)
+{
+    assert_int_equal(start(r, "", FEED), MR_OK);
+    job(r, false, MR_TRAINING_JOB_DONE, "");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    assert_false(r->last[MR_TX_JOB_SUBMIT].feed); /* before the roles have their slots */
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/1");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    assert_true(r->last[MR_TX_JOB_SUBMIT].feed);
+}
+
+static void stop_it(struct rig *r, bool abandon)
+{
+    step(r, (struct mr_trainer_event){
+                .type = MR_TE_STOP, .ticket = ++r->ticket, .session = r->id, .abandon = abandon});
+}
+
+static void a_feed_begins_with_running_and_is_cancelled_until_that_is_answered(void **state)
+{
+    struct rig *r = *state;
+    run_with_a_feed(r);
+    feed_event(r, MR_TE_JOB_SUBMITTED, MR_OK);
+    assert_int_equal(r->seen[MR_TX_JOB_CANCEL], 0);
+    stop_it(r, false);
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_int_equal(r->seen[MR_TX_JOB_CANCEL], i);
+        assert_true(r->last[MR_TX_JOB_CANCEL].feed);
+        feed_event(r, MR_TE_JOB_CANCELLED, i == 1 ? MR_ETIMEOUT : i == 2 ? MR_EAWAY : MR_ENOENT);
+        tick(r, 2 * MR_SECOND);
+    }
+    assert_int_equal(r->seen[MR_TX_JOB_CANCEL], 3);
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+}
+
+static void a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart(void **state)
+{
+    struct rig *r = *state;
+    struct rig next;
+    run_with_a_feed(r);
+    stop_it(r, true); /* whether the scheduler took the feed was not heard yet */
+    feed_event(r, MR_TE_JOB_SUBMITTED, MR_ETIMEOUT);
+    assert_int_equal(look(r).state, MR_TRAINING_FAILED);
+    step(r,
+        (struct mr_trainer_event){.type = MR_TE_FORGET, .ticket = ++r->ticket, .session = r->id});
+    assert_int_equal(r->last[MR_TX_FORGOTTEN].err, MR_EAWAY);
+    struct mr_trainer_config c;
+    memset(&next, 0, sizeof next);
+    mr_trainer_config_default(&c);
+    c.epoch = 2;
+    next.t = mr_trainer_new(&c);
+    next.now = MR_SECOND;
+    next.id = r->id;
+    mr_trainer_effects_init(&next.fx);
+    struct mr_trainer_event record = {
+        .type = MR_TE_RECORD, .session = r->id, .text = mr_str_of(r->record, r->record_bytes)};
+    assert_int_equal(mr_training_document_parse(MR_STR(FEED), &record.document, NULL), MR_OK);
+    step(&next, record);
+    step(&next, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
+    tick(&next, MR_MS);
+    assert_true(next.last[MR_TX_JOB_SUBMIT].feed); /* by its request id: it is the same job */
+    feed_event(&next, MR_TE_JOB_SUBMITTED, MR_OK);
+    tick(&next, MR_MS);
+    assert_true(next.last[MR_TX_JOB_CANCEL].feed);
+    feed_event(&next, MR_TE_JOB_CANCELLED, MR_OK);
+    step(&next, (struct mr_trainer_event){
+                    .type = MR_TE_FORGET, .ticket = ++next.ticket, .session = next.id});
+    assert_int_equal(next.last[MR_TX_FORGOTTEN].err, MR_OK);
+    assert_true(next.last[MR_TX_JOB_FORGET].feed);
+    rig_end(&next);
+}
+
 static void a_lost_server_takes_all_back_to_the_checkpoint(void **state)
 {
     struct rig *r = *state;
@@ -475,6 +561,9 @@ static void ended_sessions_are_forgotten_oldest_first(void **state)
         (void)start(r, "", "{" MODEL "}");
         step(r,
             (struct mr_trainer_event){.type = MR_TE_STOP, .ticket = ++r->ticket, .session = r->id});
+        step(
+            r, (struct mr_trainer_event){
+                   .type = MR_TE_JOB_SUBMITTED, .session = r->id, .roles = true, .err = MR_EINVAL});
     }
     struct mr_training_info info;
     assert_int_equal(r->seen[MR_TX_DELETE], 1);
@@ -564,6 +653,8 @@ int main(void)
         TEST(a_threshold_and_only_a_newer_score_stops),
         TEST(patience_ends_after_so_many_scores_without_a_gain),
         TEST(patience_ends_with_scores_that_ran_away),
+        TEST(a_feed_begins_with_running_and_is_cancelled_until_that_is_answered),
+        TEST(a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart),
         TEST(a_lost_server_takes_all_back_to_the_checkpoint),
         TEST(who_stops_without_parameters_and_checkpoint_fails),
         TEST(a_lost_worker_costs_no_parameters),
