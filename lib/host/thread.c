@@ -5,9 +5,14 @@
 #include "base/assert.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#define SHORT_TURN_NS 300000
 
 struct mr_thread {
     pthread_t id;
@@ -46,6 +51,24 @@ struct mr_thread *mr_thread_start(const char *name, void (*run)(void *ctx), void
 void mr_thread_give_way(void)
 {
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* Linux: of this thread alone */
+}
+
+struct turns { /* struct sched_attr, whose header the C library does not have */
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+};
+
+void mr_thread_take_short_turns(bool on)
+{
+    struct turns t = {0};
+    if (syscall(SYS_sched_getattr, 0, &t, sizeof t, 0) || t.policy != SCHED_OTHER) return;
+    t.size = sizeof t;
+    t.flags = 0;
+    t.runtime = on ? SHORT_TURN_NS : 0; /* 0: as long as others' */
+    (void)syscall(SYS_sched_setattr, 0, &t, 0);
 }
 
 void mr_thread_join(struct mr_thread **thread)

@@ -3,9 +3,14 @@
 
 #include "base/defs.h"
 
+#include <stdbool.h>
+
 struct mr_thread;
 
 struct mr_thread *mr_thread_start(const char *name, void (*run)(void *ctx), void *ctx);
 /* The calling thread from now on gives way to those that did not call this. */
 void mr_thread_give_way(void);
+/* The calling thread runs soon after it wakes, in short turns, while others want its processor,
+ * too; or again as all do. No more of the processor than its share. A hint: Linux 6.12 knows it. */
+void mr_thread_take_short_turns(bool on);
 void mr_thread_join(struct mr_thread **thread); /* waits for the end of `run`; NULL is fine */

@@ -39,6 +39,7 @@ static void help(void *ctx)
 {
     struct mr_team *t = ctx;
     uint64_t seen = 0;
+    mr_thread_take_short_turns(true);
     mr_monitor_enter(t->lock);
     for (;;) {
         while (t->round == seen && !t->ends)

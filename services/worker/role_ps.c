@@ -5,6 +5,7 @@
 #include "services/worker/role_parts.h"
 
 #include "host/clock.h"
+#include "host/thread.h"
 
 #define EARLIER_MAX (3 * MR_SECOND) /* for an earlier attempt to let go of its shard */
 
@@ -140,7 +141,9 @@ static int ps_run(struct mr_op_call *call)
     err = mr_role_begin(call, &s.r, MR_ROLE_PS, socket, NULL);
     if (err) words = NULL;
     if (!err) err = server_open(&s, &e);
+    mr_thread_take_short_turns(true); /* workers compute at length, and may wait for it */
     if (!err) err = serve(&s, &e);
+    mr_thread_take_short_turns(false);
     mr_checkpointer_stop(&s.checkpointer);
     if (s.update) mr_update_close(&s.update);
     if (s.shard) mr_shard_close(&s.shard);
