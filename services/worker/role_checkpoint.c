@@ -1,4 +1,5 @@
-/* Checkpoints of a shard: one object each, f32 [1 + slots, count], written while training goes on.
+/* Checkpoints of a shard: one object each, f32 [1 + slots, count + 16], written while training goes
+ * on. The 16 say what it is of, in whole numbers below 2^16, which f32 has exactly.
  * The role's thread copies at the version it cuts at; a second thread makes the copy stay. */
 #include "services/worker/role_parts.h"
 
@@ -13,6 +14,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#define HEAD_MAGIC 29283             /* "rc" */
 #define WRITTEN_MAX 64               /* names that are remembered */
 #define ROOM_TIMEOUT (2 * MR_SECOND) /* for the store to spill something else */
 
@@ -32,6 +34,45 @@ struct mr_checkpointer {
     uint64_t written[WRITTEN_MAX]; /* versions, oldest first: the thread's */
     uint32_t written_count;
 };
+
+static float *u64_write(uint64_t v, float *to)
+{
+    for (unsigned i = 0; i < 4; i++)
+        *to++ = (float)(v >> (16 * i) & 0xffff);
+    return to;
+}
+
+static const float *u64_read(const float *from, uint64_t *v)
+{
+    *v = 0;
+    for (unsigned i = 0; i < 4; i++, from++)
+        *v |= (uint64_t)(*from >= 0 && *from < 65536 ? *from : 0) << (16 * i);
+    return from;
+}
+
+void mr_cut_head_write(const struct mr_cut_head *h, float *to)
+{
+    *to++ = HEAD_MAGIC;
+    *to++ = (float)h->slots;
+    *to++ = (float)h->optim;
+    to = u64_write(h->version, to);
+    to = u64_write(h->model_count, to);
+    to = u64_write(h->first, to);
+    *to = HEAD_MAGIC;
+}
+
+bool mr_cut_head_read(const float *from, struct mr_cut_head *out)
+{
+    if (from[0] != HEAD_MAGIC || from[MR_CUT_WORDS - 1] != HEAD_MAGIC) return false;
+    if (!(from[1] >= 0 && from[1] <= MR_NN_SLOTS_MAX)) return false;
+    if (!(from[2] >= 0 && from[2] <= MR_NN_RMSPROP)) return false;
+    out->slots = (uint32_t)from[1];
+    out->optim = (enum mr_nn_optim_type)from[2];
+    from = u64_read(from + 3, &out->version);
+    from = u64_read(from, &out->model_count);
+    (void)u64_read(from, &out->first);
+    return true;
+}
 
 static void name_of(const struct mr_checkpointer *c, uint64_t version, char *out, size_t bytes)
 {
@@ -133,7 +174,15 @@ void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const floa
 {
     if (!may_cut(c, version)) return;
     uint32_t rows = 1 + mr_nn_optim_slots(&c->role->plan.optim);
-    const uint64_t shape[2] = {rows, count};
+    const struct mr_role_plan *p = &c->role->plan;
+    bool is_ring = p->rule == MR_ROLE_ALLREDUCE;
+    struct mr_cut_head head = {.version = version, .model_count = p->model->count};
+    head.slots = rows - 1;
+    head.optim = p->optim.type;
+    uint64_t width = count + MR_CUT_WORDS, n = 0;
+    mr_share_cut(p->model->count + (is_ring ? MR_RING_WORDS : 0), is_ring ? p->workers : p->servers,
+        c->shard, &head.first, &n);
+    const uint64_t shape[2] = {rows, width};
     struct cut cut = {.version = version};
     struct mr_error e;
     int err = mr_store_create(
@@ -144,9 +193,11 @@ void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const floa
         return;
     }
     float *to = mr_tensor_build(cut.draft.p, MR_DTYPE_F32, 2, shape);
+    memset(to, 0, rows * width * sizeof *to);
     if (count) memcpy(to, params, count * sizeof *to);
     for (uint32_t i = 1; i < rows && count; i++)
-        memcpy(to + i * count, slots[i - 1], count * sizeof *to);
+        memcpy(to + i * width, slots[i - 1], count * sizeof *to);
+    mr_cut_head_write(&head, to + count);
     mr_flag_set(&c->busy, true);
     err = mr_inbox_push(c->inbox, &cut);
     mr_assert(!err); /* not busy: it is empty */

@@ -101,6 +101,18 @@ void mr_checkpointer_stop(struct mr_checkpointer **c);
 /* Copies and returns; written and reported later. Skipped when the one before is not done yet. */
 void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const float *params,
     float *const *slots, uint64_t count);
+/* What the object is of: behind each row's numbers stand MR_CUT_WORDS more, and those of the first
+ * row say it. */
+struct mr_cut_head {
+    uint64_t version, model_count; /* of parameters of the whole model */
+    uint64_t first;                /* of the shard's numbers in the vector */
+    uint32_t slots;
+    enum mr_nn_optim_type optim;
+};
+#define MR_CUT_WORDS 16
+#define MR_RING_WORDS 2 /* numbers more than the model has, that ranks agree upon things by */
+void mr_cut_head_write(const struct mr_cut_head *h, float *to);
+bool mr_cut_head_read(const float *from, struct mr_cut_head *out);
 /* The version after `version` that is to be cut; 0: none. */
 uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version);
 

@@ -27,27 +27,59 @@ static struct overlap overlap_of(uint64_t first, uint64_t count, uint64_t from, 
     return (struct overlap){low - first, low - from, high - low};
 }
 
-/* A piece of a checkpoint: f32 [1 + slots, n], numbers `from` … of the vector. */
+/* Is it of this model, this optimizer and this place among the shards? */
+static int head_check(const struct mr_role *r, const struct mr_cut_head *h, uint64_t from,
+    uint64_t rows, struct mr_error *e)
+{
+    const struct mr_role_plan *p = &r->plan;
+    uint32_t slots = mr_nn_optim_slots(&p->optim);
+    if (h->model_count != p->model->count)
+        return mr_fail(e, MR_EINVAL,
+            "it is of a model of %llu parameters, the model of this session has %llu",
+            (unsigned long long)h->model_count, (unsigned long long)p->model->count);
+    if (h->optim != p->optim.type || h->slots != slots || rows != 1 + (uint64_t)slots)
+        return mr_fail(e, MR_EINVAL,
+            "it is of %s with %u numbers remembered of each parameter, the optimizer of this "
+            "session is %s with %u",
+            mr_nn_optim_name(h->optim), h->slots, mr_nn_optim_name(p->optim.type), slots);
+    if (h->first != from)
+        return mr_fail(e, MR_EINVAL,
+            "it begins at parameter %llu, and %llu was expected: all shards, in their order",
+            (unsigned long long)h->first, (unsigned long long)from);
+    return MR_OK;
+}
+
+/* A piece of a checkpoint (role_checkpoint.c): numbers `from` … of the vector. */
 static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint64_t from,
     uint64_t first, uint64_t count, struct mr_role_state *s, uint64_t *n, struct mr_error *e)
 {
     struct mr_value v;
+    struct mr_cut_head head;
     int err = mr_value_check(mr_str_of(view->p, view->bytes), &v, e);
     if (err) return err;
     uint32_t slots = mr_nn_optim_slots(&r->plan.optim);
     const struct mr_tensor *t = &v.tensor;
     if (v.kind != MR_VALUE_TENSOR || t->dtype != MR_DTYPE_F32 || t->ndim != 2 || !t->shape[0] ||
-        !mr_tensor_is_contiguous(t))
-        return mr_fail(
-            e, MR_EFORMAT, "the object is no checkpoint: expected f32[1 + slots, count]");
-    *n = t->shape[1];
+        !mr_tensor_is_contiguous(t) || t->shape[1] < MR_CUT_WORDS ||
+        !mr_cut_head_read((const float *)t->data + t->shape[1] - MR_CUT_WORDS, &head))
+        return mr_fail(e, MR_EFORMAT,
+            "the object is no checkpoint: expected f32[1 + slots, count "
+            "+ 16] as a training session cuts it");
+    err = head_check(r, &head, from, t->shape[0], e);
+    if (err) return err;
+    if (from && head.version != s->version)
+        return mr_fail(e, MR_EINVAL, "it is of version %llu, the one before it of %llu",
+            (unsigned long long)head.version, (unsigned long long)s->version);
+    s->version = head.version;
+    uint64_t width = t->shape[1];
+    *n = width - MR_CUT_WORDS;
+    s->has_slots = true;
     struct overlap o = overlap_of(first, count, from, *n);
     if (!o.n) return MR_OK;
     const float *rows = t->data;
     memcpy(s->params + o.at, rows + o.from, o.n * sizeof(float));
-    s->has_slots = t->shape[0] == 1 + (uint64_t)slots; /* of another optimizer: from 0 again */
-    for (uint32_t i = 0; i < slots && s->has_slots; i++)
-        memcpy(s->slots[i] + o.at, rows + (i + 1) * *n + o.from, o.n * sizeof(float));
+    for (uint32_t i = 0; i < slots; i++)
+        memcpy(s->slots[i] + o.at, rows + (i + 1) * width + o.from, o.n * sizeof(float));
     return MR_OK;
 }
 
@@ -73,9 +105,10 @@ static int checkpoint_load(struct mr_role *r, char *const *objects, size_t objec
                 e, err, "%scheckpoint %s: %s", is_given ? "init." : "", objects[i], why.text);
         from += n;
     }
-    if (from < r->plan.model->count)
+    uint64_t model = r->plan.model->count;
+    if (from != model && from != model + MR_RING_WORDS)
         return mr_fail(e, MR_EINVAL, "the checkpoint has %llu parameters, the model %llu",
-            (unsigned long long)from, (unsigned long long)r->plan.model->count);
+            (unsigned long long)from, (unsigned long long)model);
     return MR_OK;
 }
 
@@ -128,7 +161,6 @@ int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheck
         s->slots[i] = mr_alloc_array(count + 1, sizeof(float));
     int err = MR_OK;
     if (c && c->n_objects) {
-        s->version = c->version;
         err = checkpoint_load(r, c->objects, c->n_objects, false, first, count, s, e);
     } else if (p->init_checkpoint_count) {
         err = checkpoint_load(

@@ -36,7 +36,7 @@ struct ring {
 
 static uint64_t numbers(const struct ring *g) /* of the reduced vector */
 {
-    return g->t->r.plan.model->count + 2;
+    return g->t->r.plan.model->count + MR_RING_WORDS;
 }
 
 static uint64_t halt_at(const struct ring *g)

@@ -153,12 +153,30 @@ class Feeds(unittest.TestCase):
                 self.assertEqual(int(cut["version"]) % 200, 0)
                 slow = {"optimizer": {"learning_rate": 1e-7}, "stop": {"steps": 50, "epochs": 1000}, "score": {"every_s": 0.05}}
                 for init in ({"checkpoint": cut["objects"]}, {"model": f"first/{rule}"}):
+                    begun = int(cut["version"]) if "checkpoint" in init else 0
+                    slow["stop"]["steps"] = begun + 50
                     again = ended(self.cluster, start(self.cluster, document(rule, init=init, save=f"again/{rule}", **slow)))
                     self.assertEqual(again["state"], "TRAINING_DONE", again)
                     for score in (*self.scores(again), validation(again)):
                         self.assertAlmostEqual(score["cross_entropy"], was, delta=0.1 * was + 0.01, msg=f"{init} {again['version']}")
+                    self.assertGreaterEqual(int(again["version"]), begun + 50)
+                    self.assertTrue(all(score["version"] >= begun for score in self.scores(again)))
+                slow["stop"]["steps"] = 50
                 fresh = ended(self.cluster, start(self.cluster, document(rule, **slow)))
                 self.assertGreater(validation(fresh)["cross_entropy"], was * 2)
+
+    def test_a_checkpoint_of_something_else_is_refused_in_words(self):
+        d = document("async", ps=2, stop={"steps": 60, "epochs": 1000}, checkpoint={"every_steps": 20, "keep": 2})
+        objects = ended(self.cluster, start(self.cluster, d))["checkpoint"]["objects"]
+        wide = {"layers": [{"type": "Dense", "units": 48, "activation": "relu"}, {"type": "Dense", "units": 4, "activation": "softmax"}]}
+        for words, given, more in (
+                ("676 parameters, the model of this session has 1012", objects, {"model": wide}),
+                ("it is of adam with 2 numbers", objects, {"optimizer": {"type": "rmsprop"}}),
+                ("all shards, in their order", objects[::-1], {})):
+            with self.subTest(words):
+                t = ended(self.cluster, start(self.cluster, document("async", init={"checkpoint": given}, **more)))
+                self.assertEqual(t["state"], "TRAINING_FAILED", t)
+                self.assertIn(words, t["reason"])
 
 
 if __name__ == "__main__":
