@@ -32,8 +32,8 @@ const char *mr_role_bearer_for(const char *trainer)
 
 int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e)
 {
-    static const struct mr_op_desc *const ops[] = {
-        &mr_train_ps_op, &mr_train_worker_op, &mr_train_scorer_op, &mr_queue_put_op};
+    static const struct mr_op_desc *const ops[] = {&mr_train_ps_op, &mr_train_worker_op,
+        &mr_train_scorer_op, &mr_queue_put_op, &mr_queue_close_op};
     int err = with_exec ? mr_registry_add(r, &mr_train_exec_op, e) : MR_OK;
     for (size_t i = 0; i < MR_ARRAY_LEN(ops) && !err; i++)
         err = mr_registry_add(r, ops[i], e);

@@ -139,4 +139,4 @@ int mr_role_keep_model(
 double mr_role_lap(mr_time *at);
 
 extern const struct mr_op_desc mr_train_ps_op, mr_train_worker_op, mr_train_scorer_op,
-    mr_train_exec_op, mr_queue_put_op;
+    mr_train_exec_op, mr_queue_put_op, mr_queue_close_op;

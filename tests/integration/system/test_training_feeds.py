@@ -97,6 +97,16 @@ class Feeds(unittest.TestCase):
                 t, _ = self.fed(rule, f"killed-{rule}", kill=True)
                 self.check_all_were_learned(rule, t, killed=True)
 
+    def test_the_graph_of_the_document_feeds_and_ends_its_session(self):
+        graph = self.graph("own", 40, ROWS)
+        graph["tasks"]["end"] = {"op": "queue.close", "args": ["own", {"ref": "all"}], "pure": False}
+        d = document("sync", graph={"tasks": graph["tasks"]})
+        d["data"] = {"queue": "own", "validation": d["data"]["validation"], "batch": 32}
+        t = ended(self.cluster, start(self.cluster, d), 40)
+        self.assertEqual((t["state"], t["reason"]), ("TRAINING_DONE", "the data is used up"), t)
+        q = self.state("own")
+        self.assertEqual((q["put_count"], q["acked_count"], q["closed"]), ("40", "40", True), q)
+
     def test_small_items_in_a_queue_that_holds_less_than_a_batch(self):
         t, _ = self.fed("sync", "small", n=60, rows=4, remainder="keep")
         self.check_all_were_learned("sync", t, rows=60 * 4)
