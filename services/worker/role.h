@@ -1,6 +1,7 @@
 /* The operators that are roles of a training session (docs/training.md), `train.ps`,
- * `train.worker`, `train.scorer` and `train.exec`, `queue.put` and `queue.close`, which feed one. They run as
- * long as the session does, on executor threads, and stop within 100 ms of being cancelled. */
+ * `train.worker`, `train.scorer` and `train.exec`, and `queue.put` and `queue.close`, which feed
+ * one. They run as long as the session does, on executor threads, and stop within 100 ms of being
+ * cancelled. */
 #pragma once
 
 #include "ops/registry.h"
