@@ -191,37 +191,45 @@ static const unsigned allowed[] = {
     [MR_TRAINING_FAILED] = 0,
 };
 
-static bool follows(const struct session *s, struct mr_str channel)
+/* Somebody hears the channel who has seen no more of it. */
+static bool is_followed(const struct mr_trainer *t, const struct session *s, int which, bool on)
 {
-    if (!s->is_following) return false;
-    struct mr_str other = s->document->threshold.channel;
-    return mr_str_eq(mr_str_of(s->channel, s->channel_bytes), channel) ||
-           (other.n && mr_str_eq(other, channel));
+    struct mr_str channel = tr_channel(s, which);
+    for (uint32_t i = 0; i < t->sessions_count; i++) {
+        const struct session *o = t->sessions[i];
+        for (int k = 0; k < 2 && o->is_following && o != s; k++)
+            if (mr_str_eq(tr_channel(o, k), channel) && o->seen[k].ms != NOWHERE.ms &&
+                !(on && is_newer(o->seen[k], s->seen[which])))
+                return true;
+    }
+    return false;
 }
 
-static void follow(struct mr_trainer *t, struct mr_str channel, struct entry_id after, bool on)
+void tr_follow_one(struct mr_trainer *t, struct session *s, int which, bool on)
 {
-    for (uint32_t i = 0; i < t->sessions_count; i++)
-        if (follows(t->sessions[i], channel)) return; /* another wants it */
-    char text[48];
-    (void)snprintf(
-        text, sizeof text, "%llu-%llu", (unsigned long long)after.ms, (unsigned long long)after.n);
-    struct mr_trainer_effect *x = tr_emit(t, on ? MR_TX_FOLLOW : MR_TX_UNFOLLOW);
+    struct mr_str channel = tr_channel(s, which);
+    struct entry_id after = s->seen[which];
+    bool locate = on && after.ms == NOWHERE.ms;
+    char text[48] = "";
+    if (!channel.n || (!locate && is_followed(t, s, which, on))) return;
+    if (after.ms || after.n)
+        (void)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)after.ms,
+            (unsigned long long)after.n);
+    struct mr_trainer_effect *x = tr_emit(t, locate ? MR_TX_LOCATE
+                                             : on   ? MR_TX_FOLLOW
+                                                    : MR_TX_UNFOLLOW);
     x->channel_at = (uint32_t)t->fx->text.n;
     x->channel_bytes = (uint32_t)channel.n;
     mr_buf_add_str(&t->fx->text, channel);
-    if (on) tr_text(t, x, mr_str(text));
+    if (x->type == MR_TX_FOLLOW) tr_text(t, x, mr_str(text));
 }
 
 void tr_follow(struct mr_trainer *t, struct session *s, bool on)
 {
     if (s->is_following == on || !s->document) return;
-    struct mr_str own = mr_str_of(s->channel, s->channel_bytes);
-    struct mr_str other = s->document->threshold.channel;
-    s->is_following = false;
-    follow(t, own, s->seen[0], on);
-    if (other.n && !mr_str_eq(own, other)) follow(t, other, s->seen[1], on);
     s->is_following = on;
+    for (int i = 0; i < 2; i++)
+        tr_follow_one(t, s, i, on);
 }
 
 void tr_enter(struct mr_trainer *t, struct session *s, enum mr_training_state state)
@@ -473,6 +481,7 @@ static void handle(struct mr_trainer *t, const struct mr_trainer_event *ev)
     case MR_TE_REPORT: tr_report(t, ev); break;
     case MR_TE_GONE: gone(t, ev->ticket); break;
     case MR_TE_ENTRY: tr_entry(t, ev); break;
+    case MR_TE_LOCATED: tr_located(t, ev); break;
     case MR_TE_JOB_SUBMITTED:
     case MR_TE_JOB_STATE:
     case MR_TE_JOB_CANCELLED: tr_job_event(t, ev); break;
@@ -503,7 +512,8 @@ void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_
         }
         tr_forget_old(t);
         for (uint32_t i = 0; i < t->sessions_count; i++)
-            if (t->sessions[i]->next <= now || ev->type == MR_TE_ENTRY) turn(t, t->sessions[i]);
+            if (t->sessions[i]->next <= now || ev->type == MR_TE_ENTRY || ev->type == MR_TE_LOCATED)
+                turn(t, t->sessions[i]);
     }
     t->due = MR_NEVER;
     for (uint32_t i = 0; i < t->sessions_count && t->is_recovered; i++)

@@ -69,7 +69,8 @@ void tr_start(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct session *s = tr_session_new(t, d);
     s->id.v = (uint64_t)t->config.epoch << 32 | ++t->number;
     s->created_ns = t->wall_ns;
-    s->seen[0].ms = s->seen[1].ms = t->wall_ns / 1000000;
+    if (channel.n) s->seen[0] = NOWHERE; /* else it is new: all that ever comes is the session's */
+    s->seen[1] = NOWHERE;
     s->request_id_bytes = tr_copy(s->request_id, sizeof s->request_id, ev->text);
     char name[MR_TRAINING_ID_TEXT_MAX + 8];
     mr_training_id_format(s->id, name);

@@ -27,8 +27,9 @@ enum mr_trainer_effect_type {
     /* The rest. */
     MR_TX_ERASE,    /* session, version, index: the shard, object: a checkpoint's object, with its
                        name; again after a restart, so NOT_FOUND is fine. No answer */
+    MR_TX_LOCATE,   /* channel: where does it end now? LOCATED answers, as soon as Redis does */
     MR_TX_FOLLOW,   /* channel, text: go on after this entry ("": from the beginning). ENTRY events,
-                       until: */
+                       until: (or until FOLLOW says to begin elsewhere) */
     MR_TX_UNFOLLOW, /* channel */
     MR_TX_CHANGED,  /* session, change: number of the event, durable; 0: only its progress (at most
                        twice a second). For Watch, and for Get and Start that wait for the end */

@@ -79,6 +79,7 @@ enum mr_trainer_event_type {
     MR_TE_REPORT,  /* ticket, session, role, index, incarnation, report */
     MR_TE_GONE,    /* ticket: its caller left or its call was cancelled; it is not answered */
     MR_TE_ENTRY,   /* channel, entry, text: the JSON of one entry of a followed channel, in order */
+    MR_TE_LOCATED, /* channel, entry: its last one ("": it has none): to MR_TX_LOCATE */
     /* Answers to effects: */
     MR_TE_JOB_SUBMITTED, /* session, roles, job; or err (MR_EAWAY, MR_EAGAIN, MR_ETIMEOUT: asked
                             again; any other is final) and text */

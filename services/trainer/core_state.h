@@ -83,9 +83,20 @@ struct call { /* waits for Redis */
     mr_time until;
 };
 
-struct entry_id {
+struct entry_id { /* by Redis's clock */
     uint64_t ms, n;
 };
+
+#define NOWHERE                                                                                    \
+    (struct entry_id)                                                                              \
+    {                                                                                              \
+        UINT64_MAX, 0                                                                              \
+    }
+
+static inline bool is_newer(struct entry_id a, struct entry_id b)
+{
+    return a.ms > b.ms || (a.ms == b.ms && a.n > b.n);
+}
 
 struct said { /* what Redis has, and so others may know */
     enum mr_training_state state;
@@ -121,7 +132,7 @@ struct session {
     struct doomed *doomed; /* of `keep` and pending checkpoints, so they fit */
     uint32_t doomed_count, doomed_max, doomed_written;
     mr_object_id model;
-    struct entry_id seen[2]; /* own channel, threshold's channel */
+    struct entry_id seen[2]; /* own channel, threshold's channel; NOWHERE: not located yet */
     bool has_best;
     double best;
     uint32_t bad_scores;
@@ -175,6 +186,7 @@ void tr_answer(struct mr_trainer *t, struct session *s, const struct call *c, in
 void tr_wait(struct mr_trainer *t, struct session *s, enum mr_trainer_effect_type type,
     uint64_t ticket, bool existed);
 void tr_follow(struct mr_trainer *t, struct session *s, bool on);
+void tr_follow_one(struct mr_trainer *t, struct session *s, int which, bool on);
 static inline bool tr_is_over(enum mr_training_state state)
 {
     return state == MR_TRAINING_DONE || state == MR_TRAINING_FAILED;
@@ -204,7 +216,9 @@ void tr_evaluate(struct mr_trainer *t, struct session *s); /* rules and moves */
 void tr_bound(struct mr_trainer *t, struct session *s);
 mr_time tr_stop_next(const struct mr_trainer *t, const struct session *s);
 void tr_entry(struct mr_trainer *t, const struct mr_trainer_event *ev);
-mr_duration tr_bound_of(const struct session *s); /* of its state; MR_NEVER: none */
+void tr_located(struct mr_trainer *t, const struct mr_trainer_event *ev);
+struct mr_str tr_channel(const struct session *s, int which); /* n = 0: there is none */
+mr_duration tr_bound_of(const struct session *s);             /* of its state; MR_NEVER: none */
 
 /* core_checkpoint.c */
 void tr_cut(

@@ -41,9 +41,28 @@ static bool entry_parse(struct mr_str text, struct entry_id *out)
     return text.n > 0;
 }
 
-static bool is_newer(struct entry_id a, struct entry_id b)
+struct mr_str tr_channel(const struct session *s, int which)
 {
-    return a.ms > b.ms || (a.ms == b.ms && a.n > b.n);
+    struct mr_str own = mr_str_of(s->channel, s->channel_bytes);
+    if (!which || !s->document) return which ? (struct mr_str){0} : own;
+    struct mr_str other = s->document->threshold.channel;
+    return mr_str_eq(own, other) ? (struct mr_str){0} : other;
+}
+
+/* From here on its entries count. */
+void tr_located(struct mr_trainer *t, const struct mr_trainer_event *ev)
+{
+    struct entry_id id = {0};
+    if (ev->entry.n && !entry_parse(ev->entry, &id)) return;
+    for (uint32_t i = 0; i < t->sessions_count; i++) {
+        struct session *s = t->sessions[i];
+        for (int k = 0; k < 2 && s->is_following; k++) {
+            if (s->seen[k].ms != NOWHERE.ms || !mr_str_eq(tr_channel(s, k), ev->channel)) continue;
+            s->seen[k] = id;
+            s->is_dirty = true;
+            tr_follow_one(t, s, k, true);
+        }
+    }
 }
 
 static bool number_of(yyjson_val *entry, struct mr_str field, double *out)
@@ -85,22 +104,22 @@ static void judge_patience(struct mr_trainer *t, struct session *s, yyjson_val *
     }
 }
 
-/* Entries of before it runs are judged too: another's channel may already say so. */
+/* What comes before the session first runs says nothing about it: another's score, of before. */
 static void take_entry(struct mr_trainer *t, struct session *s, struct mr_str channel,
     struct entry_id id, struct mr_str text, yyjson_val *entry)
 {
-    struct mr_str own = mr_str_of(s->channel, s->channel_bytes);
-    struct mr_str other = s->document->threshold.channel;
-    bool is_own = mr_str_eq(own, channel), is_other = other.n && mr_str_eq(other, channel);
+    bool is_own = mr_str_eq(tr_channel(s, 0), channel),
+         is_other = mr_str_eq(tr_channel(s, 1), channel);
     struct entry_id *seen = &s->seen[is_own ? 0 : 1];
     if ((!is_own && !is_other) || !is_newer(id, *seen)) return;
     *seen = id;
+    if (!s->started_ns) return;
     if (is_own && text.n <= sizeof s->score) {
         s->score_bytes = tr_copy(s->score, sizeof s->score, text);
         s->has_progress = true;
     }
     if (is_own) judge_patience(t, s, entry);
-    if (is_other || (is_own && !other.n)) judge_threshold(t, s, entry);
+    if (is_other || !tr_channel(s, 1).n) judge_threshold(t, s, entry);
 }
 
 void tr_entry(struct mr_trainer *t, const struct mr_trainer_event *ev)

@@ -71,6 +71,7 @@ static void perform_one(struct mr_trainings *tr, const struct mr_trainer_effect 
         if (!tr->is_draining) job(tr, x);
         break;
     case MR_TX_ERASE: mr_trainings_erase(tr, x); break;
+    case MR_TX_LOCATE: mr_trainings_locate(tr, x); break;
     case MR_TX_FOLLOW:
     case MR_TX_UNFOLLOW: mr_trainings_channel(tr, x); break;
     case MR_TX_CHANGED:
@@ -148,6 +149,7 @@ static int open_part(struct mr_trainer_shell *t, void **out, struct mr_error *e)
     mr_list_init(&tr->waiting);
     mr_list_init(&tr->followers);
     mr_list_init(&tr->channels);
+    mr_list_init(&tr->locations);
     mr_list_init(&tr->erasures);
     mr_trainer_config_default(&config);
     config.epoch = t->epoch;
@@ -171,6 +173,7 @@ static mr_time turn(void *part, mr_time now)
     next = MR_MIN(next, mr_sched_link_turn(tr->sched, now));
     next = MR_MIN(next, mr_trainings_follow_turn(tr, now));
     next = MR_MIN(next, mr_trainings_erase_turn(tr, now));
+    next = MR_MIN(next, mr_trainings_channels_turn(tr, now));
     return MR_MIN(next, mr_trainer_deadline(tr->core)); /* last: the others may have stepped */
 }
 

@@ -35,6 +35,7 @@ struct mr_trainings {
     struct mr_list waiting;   /* calls that the core will answer */
     struct mr_list followers; /* trainings_follow.c */
     struct mr_list channels;  /* trainings_channel.c */
+    struct mr_list locations; /* there, too */
     struct mr_list erasures;  /* trainings_erase.c */
     struct mr_counter *reports, *joins, *entries, *started;
 };
@@ -98,6 +99,8 @@ void mr_trainings_write(struct mr_trainings *tr, const struct mr_trainer_effect 
 
 /* trainings_channel.c */
 void mr_trainings_channel(struct mr_trainings *tr, const struct mr_trainer_effect *x);
+void mr_trainings_locate(struct mr_trainings *tr, const struct mr_trainer_effect *x);
+mr_time mr_trainings_channels_turn(struct mr_trainings *tr, mr_time now);
 void mr_trainings_channels_close(struct mr_trainings *tr);
 
 /* trainings_erase.c */

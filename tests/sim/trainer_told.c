@@ -214,6 +214,7 @@ static void perform(const struct mr_trainer_effect *x)
         p->end = info.state;
         break;
     case MR_TX_JOB_FORGET:
+    case MR_TX_LOCATE:
     case MR_TX_FOLLOW:
     case MR_TX_UNFOLLOW: break;
     }

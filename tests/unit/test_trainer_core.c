@@ -321,6 +321,50 @@ static void patience_ends_with_scores_that_ran_away(void **state)
     says(look(r).reason, "accuracy was not better than 0.5 in 2 scores");
 }
 
+#define ABOUT_V ",\"stop\":{\"threshold\":{\"field\":\"v\",\"below\":1,\"channel\":\"v\"}}"
+
+static void located(struct rig *r, const char *entry)
+{
+    assert_int_equal(r->last[MR_TX_LOCATE].channel_bytes, 1);
+    step(r, (struct mr_trainer_event){
+                .type = MR_TE_LOCATED, .channel = MR_STR("v"), .entry = mr_str(entry)});
+}
+
+static void what_another_channel_says_before_it_runs_does_not_stop_it(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    score(r, "v", 1, "{\"v\": 0}"); /* not located yet: of before */
+    located(r, "5-1");
+    assert_string_equal(r->text, "5-1");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    score(r, "v", 2, "{\"v\": 0}");
+    assert_int_equal(look(r).state, MR_TRAINING_FORMING);
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/1");
+    score(r, "v", 2, "{\"v\": 0}");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    score(r, "v", 3, "{\"v\": 0}");
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+}
+
+static void a_channel_is_followed_from_the_first_that_anybody_has_not_seen(void **state)
+{
+    struct rig *r = *state;
+    uint32_t own = 0;
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    located(r, "5-1");
+    own = r->seen[MR_TX_FOLLOW];
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    located(r, "7-0");
+    assert_int_equal(r->seen[MR_TX_FOLLOW], own + 1); /* but its own channel */
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    located(r, "3-9");
+    assert_int_equal(r->seen[MR_TX_FOLLOW], own + 3);
+    assert_string_equal(r->text, "3-9");
+}
+
 #define FEED                                                                                       \
     "{\"model\":{\"input\":[4],\"layers\":[{\"type\":\"Dense\",\"units\":2}]},"                    \
     "\"data\":{\"queue\":\"q\",\"validation\":{\"x\":{\"name\":\"x\"},\"y\":{\"name\":\"y\"}}},"   \
@@ -653,6 +697,8 @@ int main(void)
         TEST(a_threshold_and_only_a_newer_score_stops),
         TEST(patience_ends_after_so_many_scores_without_a_gain),
         TEST(patience_ends_with_scores_that_ran_away),
+        TEST(what_another_channel_says_before_it_runs_does_not_stop_it),
+        TEST(a_channel_is_followed_from_the_first_that_anybody_has_not_seen),
         TEST(a_feed_begins_with_running_and_is_cancelled_until_that_is_answered),
         TEST(a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart),
         TEST(a_lost_server_takes_all_back_to_the_checkpoint),
