@@ -341,6 +341,20 @@ int mr_update_run(struct mr_update *u, uint64_t version_limit, mr_time deadline)
     }
 }
 
+int mr_update_drop(struct mr_update *u, mr_time deadline)
+{
+    struct mr_push p;
+    count(&u->stale, u->held_count);
+    held_drop(u, MR_PUSH_STALE);
+    for (;;) {
+        int err = next(u, deadline, &p);
+        if (err) return err;
+        count(&u->stale, p.examples != 0);
+        mr_shard_done_push(u->shard, &p, p.examples ? MR_PUSH_STALE : MR_PUSH_APPLIED);
+        if (mr_clock_now() >= deadline) return MR_ETIMEOUT;
+    }
+}
+
 void mr_update_set_live(struct mr_update *u, uint32_t workers)
 {
     u->live = workers;

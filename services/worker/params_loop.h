@@ -56,6 +56,10 @@ void mr_update_close(struct mr_update **u); /* before the shard */
  * flag. */
 int mr_update_run(struct mr_update *u, uint64_t version_limit, mr_time deadline);
 
+/* Instead, when no more versions are to be made: drops what is held and what comes by the deadline,
+ * counted as stale. */
+int mr_update_drop(struct mr_update *u, mr_time deadline);
+
 /* Sync: so many workers are alive now, so `aggregate` or fewer gradients make an update. */
 void mr_update_set_live(struct mr_update *u, uint32_t workers);
 

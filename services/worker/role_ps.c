@@ -15,6 +15,7 @@ struct server {
     struct mr_update *update;
     struct mr_checkpointer *checkpointer;
     uint64_t cut_at; /* 0: never */
+    bool drops;      /* the session stops, and nothing was left to learn */
 };
 
 /* An attempt before this one may be about to end in this process. */
@@ -113,6 +114,27 @@ static void tell(struct server *s)
     mr_agent_say(s->r.agent, &s->r.post);
 }
 
+/* The version that is not to be passed now: of a checkpoint, or the last of all. */
+static uint64_t limit_of(const struct server *s)
+{
+    uint64_t last = s->r.plan.steps;
+    return last && (!s->cut_at || last < s->cut_at) ? last : s->cut_at;
+}
+
+/* After the last version what comes is dropped, so that no worker waits for it; so is, when the
+ * session stops, what was held for a mean that nobody fills any more. */
+static int turn(struct server *s)
+{
+    uint64_t last = s->r.plan.steps, version = mr_shard_version(s->shard);
+    mr_time until = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
+    bool stops = s->r.view.phase != MR_ROLE_RUN;
+    s->drops = s->drops && stops;
+    if (s->drops || (last && version >= last)) return mr_update_drop(s->update, until);
+    int err = mr_update_run(s->update, limit_of(s), until);
+    s->drops = stops && err == MR_ETIMEOUT && mr_shard_version(s->shard) == version;
+    return err;
+}
+
 static int serve(struct server *s, struct mr_error *e)
 {
     int err = take_members(s, e);
@@ -122,7 +144,7 @@ static int serve(struct server *s, struct mr_error *e)
         if (!err && is_new) err = take_members(s, e);
         if (err) break;
         mr_update_set_live(s->update, s->r.view.workers_live);
-        int ran = mr_update_run(s->update, s->cut_at, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        int ran = turn(s);
         tell(s);
         if (ran == MR_OK && s->cut_at && mr_shard_version(s->shard) >= s->cut_at) cut(s);
     }

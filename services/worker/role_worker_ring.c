@@ -258,6 +258,13 @@ static bool is_done(const struct ring *g)
     return t->feed && t->r.plan.epochs && g->version / mr_feed_steps(t->feed) >= t->r.plan.epochs;
 }
 
+/* The last version of all was made. */
+static bool is_last(const struct ring *g)
+{
+    uint64_t last = g->t->r.plan.steps;
+    return last && g->reduce && g->version >= last;
+}
+
 static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
 {
     struct ring *g = ctx;
@@ -333,7 +340,7 @@ static int train(struct ring *g, struct mr_error *e)
         bool runs = t->r.view.phase == MR_ROLE_RUN;
         if (!runs && !g->reduce) g->has_halted = true;
         if (!runs) keep_copy(g);
-        bool done = g->has_halted || is_done(g);
+        bool is_over = g->has_halted || is_done(g), done = is_over || is_last(g);
         if (done && !runs) {
             tell(g);
             err = settle_model(g, e);
@@ -341,7 +348,7 @@ static int train(struct ring *g, struct mr_error *e)
             if (err) return err;
             continue;
         }
-        t->is_exhausted = done;
+        t->is_exhausted = is_over;
         if (done) {
             mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
         } else {

@@ -315,6 +315,31 @@ static void an_update_never_passes_its_limit(void **state)
     rig_plain_fini(&plain);
 }
 
+static void what_is_held_for_a_mean_is_dropped_when_told_so(void **state)
+{
+    (void)state;
+    struct rig_plain plain;
+    rig_plain_init(&plain, SGD, 3000, 3000);
+    struct rig_ps ps;
+    rig_ps_open(&ps, &plain, 0, 1, MR_UPDATE_SYNC, 2, 0);
+    struct mr_place at = here();
+    struct mr_params *p = rig_connect(&at, 1, 3000, 0, false);
+    struct mr_params_view v;
+    pull(p, &v);
+    push(p, 1);
+    assert_int_equal(mr_update_run(ps.update, 0, SHORTLY), MR_ETIMEOUT);
+    assert_int_equal(mr_params_flush(p, SHORTLY, NULL), MR_ETIMEOUT);
+    assert_int_equal(mr_update_drop(ps.update, SHORTLY), MR_ETIMEOUT);
+    assert_int_equal(mr_params_flush(p, SHORTLY, NULL), MR_OK);
+    struct mr_update_counts n;
+    mr_update_counts(ps.update, &n);
+    assert_int_equal(n.stale, 1);
+    assert_int_equal(n.applied, 0);
+    mr_params_close(&p);
+    rig_ps_close(&ps);
+    rig_plain_fini(&plain);
+}
+
 static void a_shard_is_served_once(void **state)
 {
     (void)state;
@@ -356,6 +381,7 @@ int main(void)
         cmocka_unit_test(a_view_stays_as_it_is_while_others_are_published),
         cmocka_unit_test(waits_end_by_deadline_by_stop_and_by_close),
         cmocka_unit_test(an_update_never_passes_its_limit),
+        cmocka_unit_test(what_is_held_for_a_mean_is_dropped_when_told_so),
         cmocka_unit_test(a_shard_is_served_once),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);

@@ -169,7 +169,7 @@ class Feeds(unittest.TestCase):
                     self.assertEqual(again["state"], "TRAINING_DONE", again)
                     for score in (*self.scores(again), validation(again)):
                         self.assertAlmostEqual(score["cross_entropy"], was, delta=0.1 * was + 0.01, msg=f"{init} {again['version']}")
-                    self.assertGreaterEqual(int(again["version"]), begun + 50)
+                    self.assertEqual(int(again["version"]), begun + 50)
                     self.assertTrue(all(score["version"] >= begun for score in self.scores(again)))
                 slow["stop"]["steps"] = 50
                 fresh = ended(self.cluster, start(self.cluster, document(rule, **slow)))
@@ -187,6 +187,20 @@ class Feeds(unittest.TestCase):
                 t = ended(self.cluster, start(self.cluster, document("async", init={"checkpoint": given}, **more)))
                 self.assertEqual(t["state"], "TRAINING_FAILED", t)
                 self.assertIn(words, t["reason"])
+
+    def test_no_version_is_made_past_the_last_and_stopping_takes_no_second(self):
+        for rule in ("async", "sync", "allreduce"):
+            with self.subTest(rule):
+                d = document(rule, stop={"steps": 130, "epochs": 1000}, checkpoint={"every_steps": 50, "keep": 2})
+                t = ended(self.cluster, start(self.cluster, d))
+                self.assertEqual((t["state"], int(t["version"])), ("TRAINING_DONE", 130), t)
+                self.assertIn("version 130", t["reason"])
+                session = start(self.cluster, document(rule, stop={"epochs": 100000}))
+                at_version(self.cluster, session, 100)
+                begun = time.monotonic()
+                self.cluster.call("POST", f"/v1/trainings/{session}:stop", {"reason": "enough"})
+                self.assertEqual(ended(self.cluster, session)["state"], "TRAINING_DONE")
+                self.assertLess(time.monotonic() - begun, 1.9)
 
 
 if __name__ == "__main__":
