@@ -113,7 +113,7 @@ void tr_restore(struct mr_trainer *t, struct session *s)
     s->restores++;
     s->is_dirty = true;
     s->has_restore = s->cuts_count > 0;
-    s->restore_version = s->has_restore ? s->cuts[s->cuts_count - 1].version : s->version_first;
+    s->restore_version = s->has_restore ? s->cuts[s->cuts_count - 1].version : 0; /* of `init` */
     if (s->version_seen > s->restore_version) s->steps_lost += s->version_seen - s->restore_version;
     s->version = s->version_seen = s->restore_version;
     drop_pending(s, UINT64_MAX);

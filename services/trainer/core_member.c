@@ -402,7 +402,6 @@ static void take_version(struct session *s, struct member *m, const struct mr_tr
     if (!tr_is_owner(s, m) || r->restore_epoch != s->restore_epoch) return;
     m->restored = true;
     m->version = MR_MAX(m->version, r->version);
-    if (!s->has_version) s->version_first = r->version;
     s->has_version = true;
     s->version_seen = MR_MAX(s->version_seen, m->version);
     s->version_best = MR_MAX(s->version_best, m->version);

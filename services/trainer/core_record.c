@@ -61,7 +61,7 @@ static void write_numbers(const struct session *s, struct mr_buf *out)
 {
     const uint64_t numbers[NUMBERS] = {s->hash[0], s->hash[1], s->state, s->phase, s->created_ns,
         s->started_ns, s->ended_ns, s->generation, s->restore_epoch, s->restores, s->incarnations,
-        s->change, s->version, s->version_best, s->version_seen, s->version_first, s->has_version,
+        s->change, s->version, s->version_best, s->version_seen, (uint64_t)0, s->has_version,
         s->steps_lost, s->has_restore, s->restore_version};
     mr_pack_list(out, NUMBERS);
     for (uint32_t i = 0; i < NUMBERS; i++)
@@ -92,7 +92,6 @@ static void read_numbers(struct session *s, struct reader *r)
     s->version = n[12];
     s->version_best = n[13];
     s->version_seen = n[14];
-    s->version_first = n[15];
     s->has_version = n[16] != 0;
     s->steps_lost = n[17];
     s->has_restore = n[18] != 0;

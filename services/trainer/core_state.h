@@ -120,7 +120,7 @@ struct session {
     uint64_t write; /* sequence of the write or delete under way; 0: none */
     bool is_dirty, is_born, is_known, is_forgotten, is_following;
     uint64_t forget_ticket;
-    uint64_t version, version_best, version_seen, version_first;
+    uint64_t version, version_best, version_seen;
     bool has_version;
     uint64_t steps_lost;
     struct job job[JOBS];                  /* by enum which_job */

@@ -475,7 +475,6 @@ static void who_stops_without_parameters_and_checkpoint_fails(void **state)
 {
     struct rig *r = *state;
     struct cast c = run(r, ",\"stop\":{\"steps\":100}");
-    (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){.version = 0});
     (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){.version = 100});
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
     (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/2");
