@@ -97,15 +97,6 @@ int mr_share_receive(int socket, void *p, size_t n, int fds[MR_SHARE_FDS])
 
 /* ---- shared memory ----------------------------------------------------------------------------*/
 
-#define LARGE_MIN ((uint64_t)4 << 20)
-
-/* Vectors of millions of numbers are walked through from end to end: large pages, where the kernel
- * lets shared memory have them. */
-static void want_large_pages(void *p, uint64_t bytes)
-{
-    if (bytes >= LARGE_MIN) (void)madvise(p, bytes, MADV_HUGEPAGE);
-}
-
 int mr_share_make(
     const char *name, uint64_t bytes, bool alone, int *fd, void **map, struct mr_error *e)
 {
@@ -122,7 +113,6 @@ int mr_share_make(
         (void)close(made);
         return err;
     }
-    want_large_pages(p, bytes);
     *fd = made;
     *map = p;
     return MR_OK;
@@ -134,9 +124,7 @@ int mr_share_map(int fd, uint64_t bytes, bool writable, void **map, struct mr_er
     uint64_t real = 0;
     int err = mr_segment_check(fd, bytes, !writable, &real, e);
     if (err) return err;
-    err = mr_segment_map(fd, bytes, writable, map, e);
-    if (!err) want_large_pages(*map, bytes);
-    return err;
+    return mr_segment_map(fd, bytes, writable, map, e);
 }
 
 void mr_share_sleep(const _Atomic uint32_t *word, uint32_t seen, mr_time deadline)
