@@ -234,7 +234,7 @@ static void on_unnamed(void *ctx, const struct mr_rpc_status *status, struct mr_
     mr_assert(q->releasing > 0);
     q->releasing--;
     mr_duration after = is_gone ? RELEASE_AFTER : RELEASE_AGAIN;
-    if (!q->releasing) q->release_at = mr_time_after(mr_clock_now(), after);
+    if (!q->releasing && q->release_at) q->release_at = mr_time_after(mr_clock_now(), after);
     mr_release(r->name);
     mr_release(r);
 }
@@ -245,7 +245,8 @@ static void run_release(void *p)
     struct mr_queues *q = all->queues;
     q->releasing--;
     if (all->answer->err == MR_EAWAY) q->release_at = mr_time_after(mr_clock_now(), RELEASE_AGAIN);
-    for (size_t i = 0; i < all->answer->count && !q->is_draining; i++) {
+    if (all->answer->more) q->release_at = 0;
+    for (size_t i = 0; q->trainer->store && i < all->answer->count && !q->is_draining; i++) {
         struct release *r = mr_alloc(sizeof *r);
         r->queues = q;
         r->name = mr_format("%.*s", MR_STR_ARG(all->answer->names[i]));
@@ -273,8 +274,9 @@ void mr_queue_object_release(struct mr_queues *q)
 
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now)
 {
-    if (!q->trainer->store || q->is_draining) return MR_NEVER;
-    if (q->release_at > now || q->releasing) return q->release_at;
+    if (q->is_draining) return MR_NEVER;
+    if (q->releasing) return MR_NEVER; /* an answer makes the next turn */
+    if (q->release_at > now) return q->release_at;
     q->release_at = MR_NEVER;
     struct release *all = mr_alloc(sizeof *all);
     all->queues = q;

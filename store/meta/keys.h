@@ -25,4 +25,6 @@
 #define MR_META_TAIL "tail"     /* stream: field c: channel, q: queue that changed */
 #define MR_META_QUEUE "queue:"  /* per queue: hashes, sorted sets and lists */
 #define MR_META_QUEUES "queues" /* sorted set of the queues, all of score 0 */
-#define MR_META_QUEUE_RELEASED "queues:released" /* set: names of objects that may go */
+#define MR_META_QUEUE_RELEASED                                                                     \
+    "queues:released" /* set: names of objects that may go; with ":aside" list: keys of items of   \
+                         deleted queues */

@@ -3,7 +3,10 @@
  * Keys of a queue q: q:h hash (max, deliveries, closed, seq, lease, acked), q:i hash item -> kind,
  * number, ':' and value, q:w sorted set of what waits by number, q:l of what is leased by the ms at
  * which the lease ends, q:r hash item -> lease, q:d hash item -> deliveries, q:p sorted set of
- * ids by number, q:x list of the dead. */
+ * ids by number, q:x list of the dead. Leases begin at the time of the queue's making, so a receipt
+ * of a queue that was deleted means nothing to one of the same name. The items of a deleted queue
+ * stand aside, under a key that is the last of a list, until a few at a time they have been looked
+ * at. */
 #include "store/meta/queue.h"
 
 #include "base/alloc.h"
@@ -81,7 +84,8 @@
 static const char create_script[] =
     PRELUDE "if not max then\n"
             "  if call('ZCARD', KEYS[2]) >= 10000 then return {'many'} end\n"
-            "  call('HSET', h, 'max', 64, 'deliveries', 5)\n"
+            "  local lease = string.format('%.0f', now * 1000)\n"
+            "  call('HSET', h, 'max', 64, 'deliveries', 5, 'lease', lease)\n"
             "  call('ZADD', KEYS[2], 0, name)\n"
             "end\n"
             "if ARGV[2] ~= '0' then call('HSET', h, 'max', ARGV[2]) end\n"
@@ -97,6 +101,7 @@ static const char put_script[] =
                        "expire()\n"
                        "if call('HLEN', it) >= max then return done({'full', next_ms()}) end\n"
                        "local seq = call('HINCRBY', h, 'seq', 1)\n"
+                       "call('SREM', KEYS[4], 'queue/' .. name .. '/' .. id)\n"
                        "call('HSET', it, id, ARGV[3] .. seq .. ':' .. ARGV[4])\n"
                        "call('ZADD', w, seq, id)\n"
                        "call('ZADD', p, seq, id)\n"
@@ -111,10 +116,10 @@ static const char take_script[] =
                        "  if not id then break end\n"
                        "  local v = call('HGET', it, id)\n"
                        "  if v then\n"
-                       "    local lease = call('HINCRBY', h, 'lease', 1)\n"
+                       "    local lease = string.format('%.0f', call('HINCRBY', h, 'lease', 1))\n"
                        "    call('ZADD', l, now + ARGV[3], id)\n"
                        "    call('HSET', r, id, lease)\n"
-                       "    out[#out + 1] = {id, v, tostring(lease), call('HINCRBY', d, id, 1)}\n"
+                       "    out[#out + 1] = {id, v, lease, call('HINCRBY', d, id, 1)}\n"
                        "    bytes = bytes + #v\n"
                        "  end\n"
                        "end\n"
@@ -148,20 +153,34 @@ static const char close_script[] = PRELUDE WANT_QUEUE "call('HSET', h, 'closed',
                                                       "return {'ok', facts(), {}}\n";
 
 static const char delete_script[] =
-    PRELUDE WANT_QUEUE "local at = '0'\n"
-                       "repeat\n"
-                       "  local page = call('HSCAN', it, at, 'COUNT', 500)\n"
-                       "  at = page[1]\n"
-                       "  for i = 1, #page[2], 2 do\n"
-                       "    if string.sub(page[2][i + 1], 1, 1) == 'o' then\n"
-                       "      call('SADD', KEYS[4], 'queue/' .. name .. '/' .. page[2][i])\n"
-                       "    end\n"
-                       "  end\n"
-                       "until at == '0'\n"
-                       "call('UNLINK', h, w, it, d, l, r, p, x)\n"
+    PRELUDE WANT_QUEUE "if n0 > 0 then\n"
+                       "  local aside = KEYS[4] .. ':' .. t[1] .. string.format('%06d', t[2])\n"
+                       "    .. ':' .. name\n"
+                       "  call('RENAME', it, aside)\n"
+                       "  call('RPUSH', KEYS[4] .. ':aside', aside)\n"
+                       "end\n"
+                       "call('UNLINK', h, w, d, l, r, p, x)\n"
                        "call('ZREM', KEYS[2], name)\n"
                        "mark()\n"
                        "return {'ok'}\n";
+
+/* KEYS: released, prefix of queues. Another piece of what deleted queues had, and some names. */
+static const char released_script[] =
+    "local call, aside = redis.call, KEYS[1] .. ':aside'\n"
+    "local g = call('LINDEX', aside, 0)\n"
+    "if g then\n"
+    "  local name = string.match(g, ':%d+:(.*)$')\n"
+    "  local page = call('HRANDFIELD', g, 200, 'WITHVALUES')\n"
+    "  for i = 1, #page, 2 do\n"
+    "    if string.sub(page[i + 1], 1, 1) == 'o'\n"
+    "      and call('HEXISTS', KEYS[2] .. name .. ':i', page[i]) == 0 then\n"
+    "      call('SADD', KEYS[1], 'queue/' .. name .. '/' .. page[i])\n"
+    "    end\n"
+    "    call('HDEL', g, page[i])\n"
+    "  end\n"
+    "  if call('EXISTS', g) == 0 then call('LPOP', aside) end\n"
+    "end\n"
+    "return {call('LLEN', aside), call('SRANDMEMBER', KEYS[1], 64)}\n";
 
 /* KEYS: prefix of queues, all queues. */
 static const char list_script[] =
@@ -294,10 +313,13 @@ static int read_list(const struct mr_reply *r, struct mr_queue_answer *a)
 
 static int read_names(const struct mr_reply *r, struct mr_queue_answer *a)
 {
-    a->count = mr_reply_count(r);
+    const struct mr_reply *list = mr_reply_at(r, 1);
+    if (mr_reply_count(r) != 2) return MR_EFORMAT;
+    a->more = number_of(mr_reply_at(r, 0)) > 0;
+    a->count = mr_reply_count(list);
     a->names = mr_alloc_array(a->count + 1, sizeof *a->names);
     for (size_t i = 0; i < a->count; i++)
-        a->names[i] = mr_reply_text(mr_reply_at(r, i));
+        a->names[i] = mr_reply_text(mr_reply_at(list, i));
     return MR_OK;
 }
 
@@ -479,8 +501,8 @@ int mr_queue_list(struct mr_redis *r, mr_queue_fn fn, void *ctx)
 
 int mr_queue_released(struct mr_redis *r, mr_queue_fn fn, void *ctx)
 {
-    const struct mr_str argv[] = {
-        MR_STR("SRANDMEMBER"), MR_STR(MR_META_PREFIX MR_META_QUEUE_RELEASED), MR_STR("64")};
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(released_script), MR_STR("2"),
+        MR_STR(MR_META_PREFIX MR_META_QUEUE_RELEASED), MR_STR(MR_META_PREFIX MR_META_QUEUE)};
     return send(r, WANT_NAMES, MR_ARRAY_LEN(argv), argv, fn, ctx);
 }
 

@@ -5,7 +5,8 @@
  *              ▲  ▲─nack, lease over─┘ └─nack dead, too many deliveries──▶ dead (the latest 1,000)
  *
  * An item that goes away and names an object leaves the name that holds the object in one set for
- * all queues: whoever takes the name away removes it there.
+ * all queues: whoever takes the name away removes it there. So do the items of a queue that is
+ * deleted, a few with each mr_queue_released, however many there are.
  *
  * What Redis returns is outside bytes and is checked. Callbacks come on the connection's thread,
  * exactly once, when the function has returned MR_OK; else (MR_EAWAY, MR_ELIMIT) never. */
@@ -55,6 +56,7 @@ struct mr_queue_answer {
     struct mr_queue_facts *queues; /* get: one; list */
     struct mr_queue_dead *dead;    /* get */
     struct mr_str *names;          /* released */
+    bool more; /* released: items of deleted queues are still to be looked at; ask again */
     size_t count, dead_count;
     struct mr_reply *reply;
 };

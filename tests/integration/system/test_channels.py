@@ -240,6 +240,31 @@ class Queues(OnCluster):
     def state(self, queue):
         return self.c.get(f"/v1/queues/{queue}")
 
+    def test_a_receipt_of_a_deleted_queue_means_nothing_to_its_namesake(self):
+        receipts = []
+        for _ in range(2):
+            self.make("again")
+            self.put("again", 1, item_id="a")
+            receipts.append(self.take("again")["items"][0]["receipt"])
+            if len(receipts) == 1:
+                self.c.call("DELETE", "/v1/queues/again")
+        self.assertNotEqual(*receipts)
+        self.assertEqual(self.op("again", "ack", receipts=receipts[:1])["known"], 0)
+        self.assertEqual(self.op("again", "ack", receipts=receipts[1:])["known"], 1)
+
+    def test_a_large_queue_is_deleted_at_once_and_taken_apart_in_pieces(self):
+        self.make("large", items_max=2000)
+        made = self.c.call("POST", "/v1/objects", json.dumps(1))["id"]
+        self.op("large", "put", object=made, item_id="held")
+        redis_cli(self.c, "EVAL", "for i = 1, 1500 do redis.call('HSET', KEYS[1], 'x' .. i, 'v9:1') end", "1",
+                  "millrace:queue:large:i")
+        self.c.call("DELETE", "/v1/queues/large")
+        self.refused(404, 5, "large", lambda: self.state("large"))
+        wait_for("the object to be free", lambda: not self.c.get(f"/v1/objects/{made}/stat").get("names"))
+        wait_for("nothing to be left aside",
+                 lambda: redis_cli(self.c, "EXISTS", "millrace:queues:released:aside").strip() == ":0")
+        self.assertIn(redis_cli(self.c, "KEYS", "millrace:queues:released:*").strip(), ("*0",))
+
     def test_items_come_in_order_and_are_gone_when_acknowledged(self):
         q = self.make("fifo", items_max=5)
         self.assertEqual((q["items_max"], q["waiting"]), (5, 0))
