@@ -20,7 +20,7 @@ enum mr_trainer_effect_type {
     MR_TX_DELETE, /* session, sequence: its record and document */
     /* Jobs. Each is answered by its event; asked again by the core when the scheduler was away. */
     MR_TX_JOB_SUBMIT, /* session, roles, feed: which job. Its request id is to be the same every
-                         time: "<session>/graph", "<session>/roles", "<session>/feed" */
+                         time for this session, and no other's: shell */
     MR_TX_JOB_POLL,   /* session, roles, feed, job */
     MR_TX_JOB_CANCEL, /* session, roles, feed, job, text: why */
     MR_TX_JOB_FORGET, /* session, roles, feed, job: no answer; cancelled if it still runs */

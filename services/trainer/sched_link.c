@@ -14,6 +14,7 @@
 #include <millrace/v1/cluster.pb-c.h>
 #include <millrace/v1/jobs.pb-c.h>
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #define ARENA_BYTES_MAX ((size_t)64 << 20)
@@ -36,6 +37,7 @@ struct errand {
     struct mr_sched_link *link;
     enum kind kind;
     mr_training_id session;
+    uint64_t created_ns;
     enum mr_sched_link_which which;
     mr_job_id job;
     struct mr_buf document, trainer;
@@ -91,6 +93,7 @@ static struct errand *errand_new(
     x->link = l;
     x->kind = kind;
     x->session = j->session;
+    x->created_ns = j->created_ns;
     x->which = j->which;
     x->job = j->job;
     mr_buf_init(&x->document, MR_ROLE_JOB_BYTES_MAX);
@@ -126,6 +129,11 @@ static int error_of(const struct mr_rpc_status *status, struct mr_error *e)
     /* a call that broke under way */
     if (status->code == GRPC_CANCELLED || status->code == GRPC_INTERNAL) err = MR_EAWAY;
     if (e->code) e->code = err;
+    if (strstr(e->text, "unknown op \"train.exec\"")) {
+        struct mr_error was = *e;
+        return mr_fail(
+            e, err, "%s: roles with exec need workers started with --allow-exec", was.text);
+    }
     return err;
 }
 
@@ -211,11 +219,13 @@ static void submit(struct errand *x, const struct mr_str *workers, uint32_t work
         .on_message = on_accepted, .on_done = on_submitted};
     const struct mr_rpc_call_options options = {.timeout = CALL_TIME};
     char session[MR_TRAINING_ID_TEXT_MAX];
-    char request_id[MR_TRAINING_ID_TEXT_MAX + 8];
+    char request_id[MR_TRAINING_ID_TEXT_MAX + 32];
     struct mr_error e = {0};
     struct mr_buf body;
     mr_training_id_format(x->session, session);
-    (void)snprintf(request_id, sizeof request_id, "%s/%s", session, makers[x->which].name);
+    /* Redis may lose its data, and ids of sessions then begin anew: the scheduler's jobs do not. */
+    (void)snprintf(request_id, sizeof request_id, "%s/%s/%" PRIu64, session, makers[x->which].name,
+        x->created_ns);
     const struct mr_role_job_spec spec = {.document = mr_buf_str(&x->document),
         .session = mr_str(session),
         .trainer = mr_buf_str(&x->trainer),

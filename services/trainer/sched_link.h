@@ -29,8 +29,10 @@ void mr_sched_link_free(struct mr_sched_link **link); /* after the channel: no c
 struct mr_sched_link_job {
     mr_training_id session;
     enum mr_sched_link_which which;
-    mr_job_id job;          /* of all but submit */
-    struct mr_str text;     /* of cancel: why */
+    uint64_t
+        created_ns;     /* the session's, of submit: with it a request id never means another job */
+    mr_job_id job;      /* of all but submit */
+    struct mr_str text; /* of cancel: why */
     struct mr_str document; /* of submit: role_job.h */
     struct mr_str trainer;  /* of submit */
 };

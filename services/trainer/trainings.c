@@ -16,7 +16,10 @@ static enum mr_sched_link_which link_of(const struct mr_trainer_effect *x)
 
 static void submit(struct mr_trainings *tr, const struct mr_trainer_effect *x)
 {
+    struct mr_training_info info;
+    if (mr_trainer_info(tr->core, x->session, &info)) return; /* never: it is kept by then */
     const struct mr_sched_link_job job = {.session = x->session,
+        .created_ns = info.created_ns,
         .which = link_of(x),
         .document = mr_training_json(tr, x->session),
         .trainer = mr_str(tr->t->address)};

@@ -365,6 +365,32 @@ static void a_channel_is_followed_from_the_first_that_anybody_has_not_seen(void 
     assert_string_equal(r->text, "3-9");
 }
 
+static void stop_it(struct rig *r, bool abandon)
+{
+    step(r, (struct mr_trainer_event){
+                .type = MR_TE_STOP, .ticket = ++r->ticket, .session = r->id, .abandon = abandon});
+}
+
+static void who_has_gone_is_not_answered(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1"); /* waits for the others */
+    uint64_t gone = r->ticket;
+    uint32_t answered = r->seen[MR_TX_JOINED];
+    step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = gone, .session = r->id});
+    tick(r, 2 * MR_SECOND);
+    assert_int_equal(r->seen[MR_TX_JOINED], answered);
+    r->holds = true;
+    stop_it(r, true);
+    step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = r->ticket, .session = r->id});
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
+    tick(r, 20 * MR_SECOND);
+    assert_int_equal(r->seen[MR_TX_STOPPED], 0);
+    assert_int_equal(look(r).state, MR_TRAINING_FAILED); /* what it asked for is done */
+}
+
 #define FEED                                                                                       \
     "{\"model\":{\"input\":[4],\"layers\":[{\"type\":\"Dense\",\"units\":2}]},"                    \
     "\"data\":{\"queue\":\"q\",\"validation\":{\"x\":{\"name\":\"x\"},\"y\":{\"name\":\"y\"}}},"   \
@@ -388,12 +414,6 @@ static void run_with_a_feed(struct rig *r)
     (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/1");
     assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
     assert_true(r->last[MR_TX_JOB_SUBMIT].feed);
-}
-
-static void stop_it(struct rig *r, bool abandon)
-{
-    step(r, (struct mr_trainer_event){
-                .type = MR_TE_STOP, .ticket = ++r->ticket, .session = r->id, .abandon = abandon});
 }
 
 static void a_feed_begins_with_running_and_is_cancelled_until_that_is_answered(void **state)
@@ -698,6 +718,7 @@ int main(void)
         TEST(patience_ends_with_scores_that_ran_away),
         TEST(what_another_channel_says_before_it_runs_does_not_stop_it),
         TEST(a_channel_is_followed_from_the_first_that_anybody_has_not_seen),
+        TEST(who_has_gone_is_not_answered),
         TEST(a_feed_begins_with_running_and_is_cancelled_until_that_is_answered),
         TEST(a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart),
         TEST(a_lost_server_takes_all_back_to_the_checkpoint),
