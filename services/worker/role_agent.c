@@ -9,6 +9,7 @@
 #include "host/thread.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #define CALL_TIMEOUT (5 * MR_SECOND)
@@ -220,6 +221,7 @@ static void fill_counters(
     uint64_t scored = c->scored - a->reported.scored;
     if (scored) {
         a->last_loss = (c->loss_sum - a->reported.loss_sum) / (double)scored;
+        if (c->spoiled != a->reported.spoiled) a->last_loss = NAN; /* until the next report */
         a->last_accuracy = (c->correct - a->reported.correct) / (double)scored;
     }
     out->steps = c->steps;
@@ -418,6 +420,17 @@ void mr_agent_say(struct mr_agent *a, const struct mr_agent_post *p)
         mr_monitor_notify(a->monitor);
     }
     mr_monitor_leave(a->monitor);
+}
+
+void mr_agent_count_scored(
+    struct mr_agent_counters *c, double loss_sum, uint64_t correct, uint64_t examples)
+{
+    if (isfinite(loss_sum))
+        c->loss_sum += loss_sum;
+    else
+        c->spoiled++;
+    c->correct += (double)correct;
+    c->scored += examples;
 }
 
 /* Inside the monitor. */

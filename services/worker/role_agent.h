@@ -67,7 +67,8 @@ struct mr_agent_counters { /* since the role's start; as TrainingCounters */
     double loss_sum, correct; /* over the examples; the agent makes means of one report's part */
     double pull_s, push_s, wait_s, compute_s, feed_s;
     uint64_t gradients_stale, gradients_lost, steps_lost, gradients_applied;
-    uint64_t scored; /* examples that loss_sum and correct are of */
+    uint64_t scored;  /* examples that loss_sum and correct are of */
+    uint64_t spoiled; /* batches whose loss was no number, and is not in loss_sum */
 };
 
 struct mr_agent_post {
@@ -81,6 +82,10 @@ void mr_agent_say(
     struct mr_agent *a, const struct mr_agent_post *p); /* goes with the next report */
 /* A shard's checkpoint; each is reported until the trainer has heard of it. */
 void mr_agent_say_checkpoint(struct mr_agent *a, uint64_t version, const char *object);
+/* One batch's, with whatever loss. */
+void mr_agent_count_scored(
+    struct mr_agent_counters *c, double loss_sum, uint64_t correct, uint64_t examples);
+
 /* What this phase asks for is done; of a keeper also what it kept (else NULL). Sent at once, and
  * with each report as long as the phase lasts. */
 void mr_agent_say_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,

@@ -88,6 +88,8 @@ static int pull(
         mr_agent_wait(s->r.agent, deadline);
         return MR_EAGAIN;
     }
+    if (err == MR_ETIMEOUT && !version_min && s->params)
+        mr_params_close(&s->params); /* whoever serves has some version: here nobody does */
     return err == MR_ETIMEOUT ? MR_EAGAIN : err;
 }
 
@@ -171,9 +173,7 @@ static int score(struct scorer *s, struct mr_error *e)
     if (err) return err;
     c->compute_s += mr_role_lap(&at);
     c->steps++;
-    c->loss_sum += got.loss_sum;
-    c->correct += (double)got.correct;
-    c->scored += got.examples;
+    mr_agent_count_scored(c, got.loss_sum, got.correct, got.examples);
     s->version = view.version;
     s->has_scored = true;
     s->r.post.version = view.version;

@@ -31,9 +31,7 @@ int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, st
     if (err) return err;
     mr_nn_optim_clip(&p->optim, grads, p->model->trainable_count);
     c->compute_s += mr_role_lap(&t->lap);
-    c->loss_sum += score.loss_sum;
-    c->correct += (double)score.correct;
-    c->scored += score.examples;
+    mr_agent_count_scored(c, score.loss_sum, score.correct, score.examples);
     c->examples += score.examples;
     c->steps++;
     t->steps++;
