@@ -24,10 +24,19 @@ const struct mr_role_env *mr_role_env(void)
     return &env_here;
 }
 
-const char *mr_role_bearer_for(const char *trainer)
+int mr_role_trainer_check(const char *trainer, struct mr_error *e)
 {
-    bool is_ours = !env_here.trainer || !strcmp(trainer, env_here.trainer);
-    return is_ours ? env_here.bearer : NULL;
+    if (!env_here.bearer) return MR_OK;
+    if (!env_here.trainer)
+        return mr_fail(e, MR_EINVAL,
+            "the cluster has a secret, and this worker was told of no trainer to show it to: "
+            "mr-worker wants --trainer=%s",
+            trainer);
+    if (!strcmp(trainer, env_here.trainer)) return MR_OK;
+    return mr_fail(e, MR_EINVAL,
+        "the cluster has a secret, and trainer %s is not the one that this worker was told of "
+        "(--trainer=%s)",
+        trainer, env_here.trainer);
 }
 
 int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e)
@@ -94,9 +103,7 @@ struct mr_place mr_role_place(
 {
     const Millrace__V1__TrainingMember *m = mr_membership_find(r->members, role, index);
     if (!m) return (struct mr_place){"", "", "", 0};
-    /* Over the network the secret is shown, too: not to those of whom such a trainer tells. */
-    bool is_ours = r->bearer || !r->env->bearer;
-    return (struct mr_place){is_ours ? m->address : "", m->node, m->socket, m->incarnation};
+    return (struct mr_place){m->address, m->node, m->socket, m->incarnation};
 }
 
 static const struct mr_arg *member(const struct mr_arg *dict, const char *name)
@@ -172,7 +179,10 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     r->index = (uint32_t)a[1].i;
     r->trainer = text_of(&a[2]);
     r->data = &a[3];
-    r->bearer = mr_role_bearer_for(r->trainer);
+    struct mr_error e;
+    int err = mr_role_trainer_check(r->trainer, &e);
+    if (err) return call->does->fail(call, err, "%s", e.text);
+    r->bearer = r->env->bearer;
     r->link = mr_role_link_open(r->trainer, r->bearer);
     r->store =
         (struct mr_role_store){.store = r->env->store, .stop = mr_role_stop_of(r), .call = call};
@@ -180,12 +190,11 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     r->feed_store = (struct mr_feed_store){feed_get, feed_release, &r->store};
     agent_start(r, socket, address);
     while (!r->members) {
-        int err = mr_role_look(r, NULL);
+        err = mr_role_look(r, NULL);
         if (err) return err;
         if (!r->members) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
-    struct mr_error e;
-    int err = mr_role_plan_read(mr_str(r->members->m->document_json), kinds[kind], &r->plan, &e);
+    err = mr_role_plan_read(mr_str(r->members->m->document_json), kinds[kind], &r->plan, &e);
     if (err) {
         mr_agent_say_failure(r->agent, e.text, FAILURE_TIMEOUT);
         return call->does->fail(call, err, "%s", e.text);

@@ -19,9 +19,9 @@
 #define MR_ROLE_SCORER MILLRACE__V1__TRAINING_ROLE__TRAINING_SCORER
 
 const struct mr_role_env *mr_role_env(void);
-/* What to show a trainer: the cluster's secret if it is the one that this worker was told of. Any
- * job may name another. Told of none, it believes who is named. */
-const char *mr_role_bearer_for(const char *trainer);
+/* Where the cluster has a secret, only the trainer that this worker was told of is called: any job
+ * may name another. */
+int mr_role_trainer_check(const char *trainer, struct mr_error *e);
 
 struct mr_role {
     struct mr_op_call *call;

@@ -140,7 +140,8 @@ static int put_in_turn(struct mr_op_call *call)
             "no trainer is known: give mr-worker --trainer, or this operator \"trainer\"");
     struct mr_error e;
     mr_object_id object;
-    int err = object_make(call, &object, &e);
+    int err = mr_role_trainer_check(trainer, &e);
+    if (!err) err = object_make(call, &object, &e);
     if (err) return call->does->fail(call, err, "%s", e.text);
     char job[MR_JOB_ID_TEXT_MAX], id[MR_OBJECT_ID_TEXT_MAX], item[MR_JOB_ID_TEXT_MAX + 16];
     mr_job_id_format(call->task.job, job);
@@ -150,7 +151,7 @@ static int put_in_turn(struct mr_op_call *call)
     q.queue = queue;
     q.item_id = item;
     q.object = id;
-    struct mr_role_link *link = mr_role_link_open(trainer, mr_role_bearer_for(trainer));
+    struct mr_role_link *link = mr_role_link_open(trainer, mr_role_env()->bearer);
     err = put(call, link, &q, &e);
     mr_role_link_close(&link);
     /* The queue holds it now, or nobody is to. */

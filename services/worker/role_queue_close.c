@@ -43,8 +43,10 @@ static int close_run(struct mr_op_call *call)
         return call->does->fail(call, MR_EINVAL,
             "no trainer is known: give mr-worker --trainer, or this operator \"trainer\"");
     struct mr_error e;
-    struct mr_role_link *link = mr_role_link_open(trainer, mr_role_bearer_for(trainer));
-    int err = close_it(call, link, queue, &e);
+    int err = mr_role_trainer_check(trainer, &e);
+    if (err) return call->does->fail(call, err, "%s", e.text);
+    struct mr_role_link *link = mr_role_link_open(trainer, mr_role_env()->bearer);
+    err = close_it(call, link, queue, &e);
     mr_role_link_close(&link);
     if (err) return call->does->fail(call, err, "queue \"%s\": %s", queue, e.text);
     return call->does->return_nil(call);

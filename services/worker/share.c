@@ -366,6 +366,14 @@ static int wait_readable(int socket, mr_time deadline)
     return poll(&p, 1, ms);
 }
 
+/* The hello shows the cluster's secret: not to another user's socket. */
+static bool is_peer_ours(int socket)
+{
+    struct ucred peer;
+    socklen_t n = sizeof peer;
+    return !getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.uid == geteuid();
+}
+
 static int ask(int socket, const struct mr_share_hello *hello, int fd, mr_time deadline,
     struct mr_share_welcome *w, int fds[MR_SHARE_FDS], struct mr_error *e)
 {
@@ -395,6 +403,8 @@ int mr_share_connect(const char *path, const struct mr_share_hello *hello, int f
     if (s < 0) return mr_fail(e, MR_EIO, "cannot make a socket: %s", strerror(errno));
     if (connect(s, (const struct sockaddr *)&at, sizeof at)) {
         err = mr_fail(e, MR_EAWAY, "cannot connect to \"%s\": %s", path, strerror(errno));
+    } else if (!is_peer_ours(s)) {
+        err = mr_fail(e, MR_EAWAY, "\"%s\" is served by another user", path);
     } else {
         err = ask(s, hello, fd, deadline, w, fds, e);
     }
