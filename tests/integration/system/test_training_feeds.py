@@ -126,6 +126,13 @@ class Feeds(unittest.TestCase):
         self.assertEqual(ended(self.cluster, session, 60)["state"], "TRAINING_DONE")
         self.assertEqual(int(self.state("flood")["acked_count"]), 400)
 
+    def test_programs_that_no_worker_may_start_are_refused_with_the_flag_they_need(self):
+        d = document("async", ps=0, scorer=0)
+        d["roles"] = {"worker": {"count": 1, "exec": ["true"]}}
+        t = ended(self.cluster, start(self.cluster, d), 40)
+        self.assertEqual(t["state"], "TRAINING_FAILED", t)
+        self.assertIn("--allow-exec", t["reason"])
+
     # ---- several servers, the remainder ----
 
     def test_two_servers_under_each_rule(self):
