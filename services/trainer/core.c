@@ -10,6 +10,7 @@ void mr_trainer_config_default(struct mr_trainer_config *c)
 {
     *c = (struct mr_trainer_config){.live_max = 256,
         .ended_max = 1000,
+        .ended_bytes_max = (size_t)64 << 20,
         .poll = MR_SECOND,
         .retry = MR_SECOND,
         .redis_wait = 10 * MR_SECOND};
@@ -385,6 +386,15 @@ static mr_time calls_turn(struct mr_trainer *t, struct session *s)
     return next;
 }
 
+/* Nothing is made from the document of a session that has ended, nor from its jobs'. */
+static void trim(struct session *s)
+{
+    bool is_over = tr_is_over(s->said.state) && s->document;
+    for (int i = 0; i < JOBS; i++)
+        is_over &= s->job[i].state == JOB_NONE || s->job[i].state == JOB_ENDED;
+    if (is_over) mr_training_document_trim(s->document);
+}
+
 static void turn(struct mr_trainer *t, struct session *s)
 {
     mr_time next = MR_NEVER;
@@ -406,6 +416,7 @@ static void turn(struct mr_trainer *t, struct session *s)
         if (s->has_progress) next = MR_MIN(next, s->progress_at);
     }
     write_session(t, s);
+    trim(s);
     s->next = next;
 }
 

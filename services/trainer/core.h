@@ -38,6 +38,7 @@ struct mr_trainer_config {
     uint32_t epoch;         /* of the trainer: grows with each start */
     uint32_t live_max;      /* sessions that have not ended */
     uint32_t ended_max;     /* kept; more are forgotten, the oldest first */
+    size_t ended_bytes_max; /* of their documents, as well */
     mr_duration poll;       /* of jobs */
     mr_duration retry;      /* after the scheduler was away */
     mr_duration redis_wait; /* a call that waits longer for Redis is answered MR_EAWAY */

@@ -149,18 +149,30 @@ void tr_forget(struct mr_trainer *t, const struct mr_trainer_event *ev)
         begin_forget(t, s, ev->ticket);
 }
 
-/* Over the bound the oldest go, once Redis knows that they have ended. */
+static size_t document_bytes(const struct session *s)
+{
+    return s->document ? mr_training_document_text(s->document).n : 0;
+}
+
+/* Over the bounds the oldest go, once Redis knows that they have ended. */
 void tr_forget_old(struct mr_trainer *t)
 {
     uint32_t ended = 0;
-    for (uint32_t i = 0; i < t->sessions_count; i++)
-        ended += tr_is_over(t->sessions[i]->state) && !t->sessions[i]->is_forgotten;
-    for (uint32_t i = 0; i < t->sessions_count && ended > t->config.ended_max; i++) {
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < t->sessions_count; i++) {
+        const struct session *s = t->sessions[i];
+        if (!tr_is_over(s->state) || s->is_forgotten) continue;
+        ended++;
+        bytes += document_bytes(s);
+    }
+    for (uint32_t i = 0; i < t->sessions_count; i++) {
         struct session *s = t->sessions[i];
+        if (ended <= t->config.ended_max && bytes <= t->config.ended_bytes_max) break;
         if (!tr_is_over(s->said.state) || s->is_forgotten || s->calls_count || may_have_jobs(s))
             continue;
         begin_forget(t, s, 0);
         s->next = t->now; /* its record is deleted at the next tick */
         ended--;
+        bytes -= document_bytes(s);
     }
 }

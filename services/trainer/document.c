@@ -22,7 +22,8 @@ struct mr_training_words {
     size_t text_bytes;
     char *json; /* yyjson's */
     size_t json_bytes;
-    yyjson_mut_doc *doc;
+    yyjson_mut_doc *doc; /* NULL: trimmed, the texts stand in: */
+    char *kept;
 };
 
 void mr_training_document_free(struct mr_training_document **dp)
@@ -32,6 +33,7 @@ void mr_training_document_free(struct mr_training_document **dp)
     mr_release(d->words->text);
     free(d->words->json);
     yyjson_mut_doc_free(d->words->doc);
+    mr_release(d->words->kept);
     mr_release(d->words);
     mr_release(d);
 }
@@ -44,6 +46,66 @@ struct mr_str mr_training_document_text(const struct mr_training_document *d)
 struct mr_str mr_training_document_json(const struct mr_training_document *d)
 {
     return mr_str_of(d->words->json, d->words->json_bytes);
+}
+
+void mr_training_document_trim(struct mr_training_document *d)
+{
+    struct mr_str *const texts[] = {&d->name, &d->save, &d->channel, &d->threshold.field,
+        &d->threshold.channel, &d->patience.field};
+    size_t n = 0;
+    if (!d->words->doc) return;
+    for (size_t i = 0; i < MR_ARRAY_LEN(texts); i++)
+        n += texts[i]->n;
+    char *to = d->words->kept = mr_alloc(n + 1);
+    for (size_t i = 0; i < MR_ARRAY_LEN(texts); i++) {
+        if (texts[i]->n) memcpy(to, texts[i]->p, texts[i]->n);
+        texts[i]->p = to;
+        to += texts[i]->n;
+    }
+    yyjson_mut_doc_free(d->words->doc);
+    free(d->words->json);
+    d->words->doc = NULL;
+    d->words->json = NULL;
+    d->words->json_bytes = 0;
+}
+
+static void hide_values(yyjson_mut_doc *doc, yyjson_mut_val *role)
+{
+    yyjson_mut_val *env = yyjson_mut_obj_get(role, "env");
+    yyjson_mut_obj_iter it;
+    if (!yyjson_mut_is_obj(env)) {
+        if (env) (void)yyjson_mut_obj_put(role, yyjson_mut_str(doc, "env"), yyjson_mut_null(doc));
+        return;
+    }
+    (void)yyjson_mut_obj_iter_init(env, &it);
+    for (yyjson_mut_val *key; (key = yyjson_mut_obj_iter_next(&it));)
+        yyjson_mut_set_str(yyjson_mut_obj_iter_get_val(key), "(hidden)");
+}
+
+void mr_training_document_show(const struct mr_training_document *d, struct mr_buf *out)
+{
+    struct mr_str text = mr_training_document_text(d);
+    bool any =
+        d->exec[MR_TRAINING_PS] || d->exec[MR_TRAINING_WORKER] || d->exec[MR_TRAINING_SCORER];
+    if (!any) {
+        mr_buf_add_str(out, text);
+        return;
+    }
+    /* yyjson_read does not write to the text without YYJSON_READ_INSITU; it was read before */
+    yyjson_doc *read = yyjson_read(text.p, text.n, 0);
+    yyjson_mut_doc *doc = yyjson_doc_mut_copy(read, NULL);
+    yyjson_doc_free(read);
+    yyjson_mut_val *roles = yyjson_mut_obj_get(yyjson_mut_doc_get_root(doc), "roles");
+    yyjson_mut_obj_iter it;
+    if (yyjson_mut_is_obj(roles) && yyjson_mut_obj_iter_init(roles, &it))
+        for (yyjson_mut_val *key; (key = yyjson_mut_obj_iter_next(&it));)
+            if (yyjson_mut_is_obj(yyjson_mut_obj_iter_get_val(key)))
+                hide_values(doc, yyjson_mut_obj_iter_get_val(key));
+    size_t n = 0;
+    char *written = yyjson_mut_write(doc, 0, &n);
+    if (written) mr_buf_add(out, written, n);
+    free(written);
+    yyjson_mut_doc_free(doc);
 }
 
 /* ---- ${name} -----------------------------------------------------------------------------------

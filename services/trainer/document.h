@@ -3,6 +3,7 @@
  * right. Pure; immutable once made. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/str.h"
 #include "base/time.h"
@@ -68,9 +69,15 @@ int mr_training_document_parse(
 void mr_training_document_free(struct mr_training_document **d);
 
 struct mr_str mr_training_document_text(const struct mr_training_document *d); /* as submitted */
+/* The same for everybody's eyes: of roles' `env` the names, not the values. Appended. */
+void mr_training_document_show(const struct mr_training_document *d, struct mr_buf *out);
 /* With defaults and parameters: what roles and the two jobs are made from. `graph` and `params`
- * stand in it as submitted. */
+ * stand in it as submitted. n = 0: it is trimmed. */
 struct mr_str mr_training_document_json(const struct mr_training_document *d);
+
+/* Its session has ended and nothing is made from it any more: only the text and the texts of this
+ * struct stay. */
+void mr_training_document_trim(struct mr_training_document *d);
 
 static inline struct mr_str mr_training_document_name(const struct mr_training_document *d)
 {

@@ -174,6 +174,16 @@ static void environments(
     }
 }
 
+static char *shown(struct mr_trainings *tr, const struct mr_training_document *d)
+{
+    struct mr_buf b;
+    mr_buf_init(&b, 4 * MR_TRAINING_DOCUMENT_BYTES_MAX);
+    mr_training_document_show(d, &b);
+    char *text = mr_training_text(tr, mr_buf_str(&b));
+    mr_buf_fini(&b);
+    return text;
+}
+
 Millrace__V1__Training *mr_training_message(
     struct mr_trainings *tr, mr_training_id id, bool is_whole)
 {
@@ -208,8 +218,7 @@ Millrace__V1__Training *mr_training_message(
         m->name = mr_training_text(tr, mr_training_document_name(info.document));
         if (m->model_object[0])
             m->model_name = mr_training_text(tr, mr_training_document_save(info.document));
-        if (is_whole)
-            m->document_json = mr_training_text(tr, mr_training_document_text(info.document));
+        if (is_whole) m->document_json = shown(tr, info.document);
     }
     if (is_whole) environments(tr, &info, m);
     return m;

@@ -638,6 +638,27 @@ static void ended_sessions_are_forgotten_oldest_first(void **state)
     assert_int_equal(mr_trainer_info(r->t, r->id, &info), MR_ENOENT);
 }
 
+static void ended_sessions_are_bounded_by_the_bytes_of_their_documents(void **state)
+{
+    struct rig *r = *state;
+    struct mr_trainer_config c;
+    mr_trainer_free(&r->t);
+    mr_trainer_config_default(&c);
+    c.epoch = 1;
+    c.ended_bytes_max = 2 * sizeof FEED;
+    r->t = mr_trainer_new(&c);
+    step(r, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
+    for (uint32_t i = 0; i < 4; i++) {
+        (void)start(r, "", FEED);
+        stop_it(r, true);
+        step(r, (struct mr_trainer_event){
+                    .type = MR_TE_JOB_SUBMITTED, .session = r->id, .err = MR_EINVAL});
+        assert_int_equal(r->seen[MR_TX_DELETE], i > 1 ? i - 1 : 0);
+        assert_int_equal(mr_training_document_json(look(r).document).n, 0); /* one copy */
+        assert_true(mr_trainer_document(r->t, r->id).n == sizeof FEED - 1);
+    }
+}
+
 static void a_trainer_goes_on_from_its_records(void **state)
 {
     struct rig *r = *state;
@@ -731,6 +752,7 @@ int main(void)
         TEST(a_barrier_opens_for_all_or_says_why_not),
         TEST(foreign_roles_get_their_environment_and_end_by_themselves),
         TEST(ended_sessions_are_forgotten_oldest_first),
+        TEST(ended_sessions_are_bounded_by_the_bytes_of_their_documents),
         TEST(a_trainer_goes_on_from_its_records),
         cmocka_unit_test(ids_are_read_as_they_are_written),
     };

@@ -170,6 +170,36 @@ static void nesting_without_end_is_refused(void **state)
     assert_non_null(strstr(e.text, "deeper"));
 }
 
+static void values_of_environments_are_for_roles_only(void **state)
+{
+    (void)state;
+    struct mr_training_document *d =
+        parse("{\"name\":\"n\",\"roles\":{\"worker\":{\"exec\":[\"x\"],"
+              "\"env\":{\"KEY\":\"s3cret\"}}}}");
+    struct mr_buf shown;
+    mr_buf_init(&shown, 4096);
+    mr_training_document_show(d, &shown);
+    assert_null(memmem(shown.p, shown.n, "s3cret", 6));
+    assert_non_null(memmem(shown.p, shown.n, "\"KEY\"", 5));
+    assert_true(says(d, "s3cret"));
+    mr_buf_fini(&shown);
+    mr_training_document_free(&d);
+}
+
+static void a_trimmed_document_keeps_its_texts(void **state)
+{
+    (void)state;
+    struct mr_training_document *d = parse("{\"name\":\"n\",\"channel\":\"c\"," SCORED "}");
+    mr_training_document_trim(d);
+    mr_training_document_trim(d);
+    assert_true(mr_str_eq(d->name, MR_STR("n")));
+    assert_true(mr_str_eq(d->save, MR_STR("n/model")));
+    assert_true(mr_str_eq(d->channel, MR_STR("c")));
+    assert_int_equal(mr_training_document_json(d).n, 0);
+    assert_true(mr_training_document_text(d).n > 0);
+    mr_training_document_free(&d);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +211,8 @@ int main(void)
         cmocka_unit_test(rules_of_roles_are_checked),
         cmocka_unit_test(a_rule_over_a_field_that_scores_lack_is_refused),
         cmocka_unit_test(foreign_roles_need_no_model),
+        cmocka_unit_test(values_of_environments_are_for_roles_only),
+        cmocka_unit_test(a_trimmed_document_keeps_its_texts),
         cmocka_unit_test(nesting_without_end_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
