@@ -22,6 +22,8 @@ struct mr_reduce {
     uint64_t ring_steps;   /* exchanges, the one at the opening included */
     float *grads, *params; /* a ring's own; of a segment they lie in it */
     float *sum;            /* of a piece, over all ranks */
+    bool passes;           /* this rank has no examples in this step */
+    uint32_t contributors; /* of this step */
     uint64_t low;          /* this rank's gradients from here on are announced */
     struct mr_flag aborted;
     struct mr_reduce_counts counts;
@@ -138,6 +140,7 @@ static struct mr_nn_range range_of(struct mr_reduce *r, uint64_t first, uint64_t
 /* Numbers of this rank's slice, whose gradients are final everywhere. */
 static void move_piece(struct mr_reduce *r, uint64_t first, uint64_t count)
 {
+    if (!r->contributors && first < r->trainable_count) return;
     mr_time begun = mr_clock_now();
     const float *grads[MR_RANKS_MAX];
     for (uint32_t i = 0; i < r->ranks; i++) /* in the order of a ring */
@@ -149,8 +152,8 @@ static void move_piece(struct mr_reduce *r, uint64_t first, uint64_t count)
         slots[i] = r->slots[i] + (first - r->first);
     struct mr_nn_range range = range_of(r, first, count);
     range.slots = slots;
-    mr_nn_optim_apply(
-        &r->optim, r->version + 1, &range, r->ranks > 1 ? r->sum : grads[0], 1 / (float)r->ranks);
+    mr_nn_optim_apply(&r->optim, r->version + 1, &range, r->ranks > 1 ? r->sum : grads[0],
+        1 / (float)MR_MAX(r->contributors, 1u));
     r->counts.average_ns += added - begun;
     r->counts.update_ns += mr_clock_now() - added;
 }
@@ -172,9 +175,11 @@ static int move_slice(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
         bool all = false;
         uint64_t low = mr_near_final(r->near, &all);
         uint64_t from = MR_MAX(low, r->first);
+        bool are_all_known = low != UINT64_MAX;
+        if (are_all_known) r->contributors = mr_near_contributors(r->near);
         if (from < top) move_numbers(r, from, top);
         top = MR_MIN(top, from);
-        if (all || (top == r->first && trained == end)) break;
+        if (all || (are_all_known && top == r->first && trained == end)) break;
         mr_time begun = mr_clock_now();
         int err = mr_near_await(r->near, top > r->first ? low : 0, deadline, e);
         r->counts.wait_ns += mr_clock_now() - begun;
@@ -186,7 +191,11 @@ static int move_slice(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 
 static int step_near(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
-    mr_near_announce_all(r->near);
+    if (r->passes)
+        mr_near_announce_none(r->near);
+    else
+        mr_near_announce_all(r->near);
+    r->passes = false;
     int err = move_slice(r, deadline, e);
     if (err) return err;
     mr_time begun = mr_clock_now();
@@ -200,6 +209,7 @@ static int step_ring(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
     mr_time begun = mr_clock_now();
     int err = MR_OK;
+    r->contributors = r->ranks;
     if (r->ring) mr_ring_begin(r->ring, r->ring_steps++, false);
     if (r->ring) err = mr_ring_scatter(r->ring, r->grads, deadline, e);
     if (err) return err;
@@ -221,9 +231,14 @@ int mr_reduce_step(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
     int err = r->near ? step_near(r, deadline, e) : step_ring(r, deadline, e);
     if (err) return err;
-    r->version++;
+    r->version += r->contributors != 0;
     r->counts.steps++;
     return MR_OK;
+}
+
+void mr_reduce_pass(struct mr_reduce *r)
+{
+    r->passes = true;
 }
 
 float *mr_reduce_buffer(struct mr_reduce *r)

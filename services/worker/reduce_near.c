@@ -21,7 +21,11 @@
 #define PAGE_BYTES 8192u
 #define MARK_BITS 40u /* of a mark; above it the step, as far as it fits */
 
-struct mark { /* step << MARK_BITS | 0: all are final; 1 + low: those of low and above are */
+#define MARK_NONE (((uint64_t)1 << MARK_BITS) - 1)
+
+/* step << MARK_BITS | 0: all are final; 1 + low: those of low and above are; MARK_NONE: all are,
+ * and of no examples */
+struct mark {
     _Atomic uint64_t word;
     uint64_t unused[7];
 };
@@ -262,6 +266,19 @@ void mr_near_announce_all(struct mr_near *n)
     mark(n, 0);
 }
 
+void mr_near_announce_none(struct mr_near *n)
+{
+    mark(n, MARK_NONE);
+}
+
+uint32_t mr_near_contributors(const struct mr_near *n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->ranks; i++)
+        count += (atomic_load(&n->page->marks[i].word) & MARK_NONE) != MARK_NONE;
+    return count;
+}
+
 uint64_t mr_near_final(const struct mr_near *n, bool *all)
 {
     uint64_t step = (uint64_t)n->phase << MARK_BITS;
@@ -269,9 +286,9 @@ uint64_t mr_near_final(const struct mr_near *n, bool *all)
     *all = true;
     for (uint32_t i = 0; i < n->ranks; i++) {
         uint64_t word = atomic_load(&n->page->marks[i].word);
-        uint64_t what = word & (((uint64_t)1 << MARK_BITS) - 1);
+        uint64_t what = word & MARK_NONE;
         bool is_now = (word ^ step) >> MARK_BITS == 0;
-        if (is_now && !what) continue;
+        if (is_now && (!what || what == MARK_NONE)) continue;
         *all = false;
         low = MR_MAX(low, is_now ? what - 1 : UINT64_MAX);
     }

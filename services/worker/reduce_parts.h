@@ -21,6 +21,9 @@ float *mr_near_grads(struct mr_near *n, uint32_t rank);
 /* This rank's gradients from `low` on are final, up to the end of what is trained. */
 void mr_near_announce(struct mr_near *n, uint64_t low);
 void mr_near_announce_all(struct mr_near *n);
+void mr_near_announce_none(struct mr_near *n); /* the same, but of no examples */
+/* Ranks that have gradients of examples; once mr_near_final is not UINT64_MAX. */
+uint32_t mr_near_contributors(const struct mr_near *n);
 /* From which number on those of all ranks are final, up to the end of what is trained (UINT64_MAX:
  * none are); `*all`: from 0 on, and what stands behind, too. */
 uint64_t mr_near_final(const struct mr_near *n, bool *all);

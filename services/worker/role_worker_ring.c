@@ -207,6 +207,7 @@ static int gradients(struct ring *g, float *grads, struct mr_error *e)
     if (err) {
         memset(grads, 0, numbers(g) * sizeof *grads);
         grads[halt_at(g)] = err == MR_ENOENT;
+        mr_reduce_pass(g->reduce);
         return MR_OK;
     }
     g->starving_since = 0;
@@ -234,6 +235,7 @@ static int step(struct ring *g, struct mr_error *e)
 {
     struct mr_trainee *t = g->t;
     float batches_before = mr_reduce_params(g->reduce)[batch_at(g)];
+    uint64_t version = g->version;
     int err = gradients(g, mr_reduce_buffer(g->reduce), e);
     if (err) return err;
     (void)mr_role_lap(&t->lap);
@@ -247,7 +249,7 @@ static int step(struct ring *g, struct mr_error *e)
     (void)mr_role_lap(&t->lap);
     if (g->shard && mr_shard_is_wanted(g->shard))
         publish(g, mr_reduce_params(g->reduce), g->version);
-    if (!g->has_halted) cut(g);
+    if (!g->has_halted && g->version != version) cut(g);
     g->publish_s += mr_role_lap(&t->lap);
     return MR_OK;
 }

@@ -124,6 +124,63 @@ static void ranks_of_a_node_get_the_plain_result(void **state)
     same_as_plain(4, 1500, false, NULL); /* two slices are empty */
 }
 
+/* Step 1: rank 0 has examples alone; step 2: nobody has. */
+static void pass_run(void *ctx)
+{
+    struct rank *k = ctx;
+    struct mr_error e = {0};
+    struct mr_reduce *r = open_rank(k, &e);
+    mr_assert(r);
+    for (uint64_t step = 1; step <= 2; step++) {
+        if (step == 1 && !k->index) {
+            rig_gradient(mr_reduce_params(r), k->count, 0, 1, mr_reduce_buffer(r));
+        } else {
+            memset(mr_reduce_buffer(r), 0, k->count * sizeof(float));
+            mr_reduce_pass(r);
+        }
+        mr_assert(!mr_reduce_step(r, SOON, &e));
+        mr_assert(mr_reduce_version(r) == 1);
+    }
+    memcpy(k->out, mr_reduce_params(r), k->count * sizeof(float));
+    mr_reduce_close(&r);
+}
+
+static void a_rank_without_examples_does_not_count(void **state)
+{
+    (void)state;
+    enum { COUNT = 5000 };
+    const char *path = NULL;
+    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
+    struct mr_place places[3];
+    struct rank k[3];
+    struct rig_plain plain;
+    rig_plain_init(&plain, ADAM, COUNT, COUNT - 10);
+    float *initial = mr_copy(plain.params, COUNT * sizeof(float));
+    float *gradient = mr_alloc(COUNT * sizeof(float));
+    for (uint32_t i = 0; i < 3; i++) {
+        places[i] = (struct mr_place){.address = "", .node = mr_share_node(), .socket = path};
+        k[i] = (struct rank){.places = places,
+            .index = i,
+            .ranks = 3,
+            .count = COUNT,
+            .params = initial,
+            .out = mr_alloc(COUNT * sizeof(float))};
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        k[i].thread = mr_thread_start("rank", pass_run, &k[i]);
+    rig_gradient(plain.params, COUNT, 0, 1, gradient);
+    const float *one[1] = {gradient};
+    rig_plain_mean(&plain, one, 1, 0, COUNT, 1);
+    for (uint32_t i = 0; i < 3; i++) {
+        mr_thread_join(&k[i].thread);
+        assert_memory_equal(k[i].out, plain.params, COUNT * sizeof(float));
+        mr_release(k[i].out);
+    }
+    mr_release(gradient);
+    mr_release(initial);
+    rig_plain_fini(&plain);
+}
+
 static void a_ring_gets_the_same_result(void **state)
 {
     (void)state;
@@ -256,6 +313,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_others_notice_a_killed_rank), /* forks: before any thread */
         cmocka_unit_test(ranks_of_a_node_get_the_plain_result),
+        cmocka_unit_test(a_rank_without_examples_does_not_count),
         cmocka_unit_test(a_ring_gets_the_same_result),
         cmocka_unit_test(an_abort_ends_a_step_that_waits),
     };
