@@ -1,6 +1,7 @@
 """Training sessions of a real trainer, with roles that do as the test says (training_rig.py)."""
 import json
 import pathlib
+import socket
 import sys
 import threading
 import time
@@ -318,6 +319,31 @@ class Trainings(unittest.TestCase):
         session, _ = self.running()
         wait_for("steps", lambda: int(self.rig.session(session)["counters"].get("steps", 0)) > 3)
         self.assertGreater(int(self.rig.session(session)["version"]), 0)
+
+
+class LostIds(unittest.TestCase):
+    """Redis has forgotten the trainer's sessions and its epoch: ids begin anew."""
+
+    def test_a_session_with_the_id_of_another_has_jobs_of_its_own(self):
+        rig = Rig(OPS)
+        self.addCleanup(rig.close)
+        jobs = []
+        for _ in range(2):
+            session = rig.train(document())
+            self.assertEqual(session, "t1-1")
+            now = rig.wait_state(session, "TRAINING_RUNNING", "TRAINING_FAILED")
+            self.assertEqual(now["state"], "TRAINING_RUNNING", now)
+            jobs += [now["graph_job"], now["role_job"]]
+            rig.call("POST", f"/v1/trainings/{session}:stop", {"abandon": True})
+            rig.wait_state(session, *STATES[5:])
+            rig.kill("trainer")
+            with socket.socket(socket.AF_UNIX) as s:
+                s.connect(str(rig.dir / "redis.sock"))
+                s.sendall(b"DEL millrace:trainer:epoch millrace:trainings millrace:trainings:documents\r\n")
+                self.assertEqual(s.recv(16), b":3\r\n")
+            rig.start_trainer()
+            wait_for("the trainer", rig.trainer_answers)
+        self.assertEqual(len(set(jobs)), 4, jobs)
 
 
 if __name__ == "__main__":
