@@ -26,17 +26,16 @@ const struct mr_role_env *mr_role_env(void)
 
 int mr_role_trainer_check(const char *trainer, struct mr_error *e)
 {
-    if (!env_here.bearer) return MR_OK;
-    if (!env_here.trainer)
-        return mr_fail(e, MR_EINVAL,
-            "the cluster has a secret, and this worker was told of no trainer to show it to: "
-            "mr-worker wants --trainer=%s",
-            trainer);
-    if (!strcmp(trainer, env_here.trainer)) return MR_OK;
+    if (!env_here.bearer || env_here.trainer) return MR_OK;
     return mr_fail(e, MR_EINVAL,
-        "the cluster has a secret, and trainer %s is not the one that this worker was told of "
-        "(--trainer=%s)",
-        trainer, env_here.trainer);
+        "the cluster has a secret, and this worker was told of no trainer to show it to: "
+        "mr-worker wants --trainer=%s",
+        trainer);
+}
+
+const char *mr_role_bearer_for(const char *trainer)
+{
+    return env_here.trainer && !strcmp(trainer, env_here.trainer) ? env_here.bearer : NULL;
 }
 
 int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e)
@@ -103,7 +102,9 @@ struct mr_place mr_role_place(
 {
     const Millrace__V1__TrainingMember *m = mr_membership_find(r->members, role, index);
     if (!m) return (struct mr_place){"", "", "", 0};
-    return (struct mr_place){m->address, m->node, m->socket, m->incarnation};
+    /* Over the network the secret is shown, too: not to those of whom such a trainer tells. */
+    bool is_ours = r->bearer || !r->env->bearer;
+    return (struct mr_place){is_ours ? m->address : "", m->node, m->socket, m->incarnation};
 }
 
 static const struct mr_arg *member(const struct mr_arg *dict, const char *name)
@@ -182,7 +183,7 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     struct mr_error e;
     int err = mr_role_trainer_check(r->trainer, &e);
     if (err) return call->does->fail(call, err, "%s", e.text);
-    r->bearer = r->env->bearer;
+    r->bearer = mr_role_bearer_for(r->trainer);
     r->link = mr_role_link_open(r->trainer, r->bearer);
     r->store =
         (struct mr_role_store){.store = r->env->store, .stop = mr_role_stop_of(r), .call = call};
