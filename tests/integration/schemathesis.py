@@ -79,7 +79,7 @@ def fake_cluster():
     with tempfile.TemporaryDirectory() as directory:
         address = f"unix:{directory}/s.sock"
         services = fake.Fake(test_gateway.DESCRIPTORS, address)
-        gateway = test_gateway.Gateway(directory, address, "--store", address)
+        gateway = test_gateway.Gateway(directory, address, "--store", address, "--trainer", address)
         try:
             yield f"http://127.0.0.1:{gateway.port}"
         finally:

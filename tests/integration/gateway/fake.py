@@ -61,6 +61,8 @@ class Fake:
         for m in self.types.services[service].method:
             short = service.rsplit(".", 1)[1]
             function = getattr(self, f"{short}_{m.name}", None)
+            if function is None and short in ("Channels", "Queues", "Trainings"):
+                function = self._empty(m)
             if function is None:
                 continue
             kind = ("stream" if m.client_streaming else "unary") + (
@@ -73,6 +75,20 @@ class Fake:
                 response_serializer=lambda r: r.SerializeToString(),
             )
         return grpc.method_handlers_generic_handler(service, methods)
+
+    def _empty(self, method):
+        """The trainer's methods: one message in which everything has its default."""
+        answer = self.types.get(method.output_type.lstrip("."))
+
+        def unary(request, context):
+            if method.client_streaming:
+                list(request)
+            return answer()
+
+        def stream(request, context):
+            yield answer()
+
+        return stream if method.server_streaming else unary
 
     def _remember(self, function, streams):
         def call(request, context):
