@@ -27,9 +27,9 @@ def bin_dir():
 
 
 def data_dir():
-    """The directory of real data sets, or None."""
+    """The directory of real data sets, as the data roots see it: without links; or None."""
     path = pathlib.Path(os.environ.get("MILLRACE_TEST_DATA", ROOT.parent / "shared" / "data"))
-    return path if path.is_dir() else None
+    return path.resolve() if path.is_dir() else None
 
 
 def wait_for(what, ready, timeout=30.0, every=0.02):
