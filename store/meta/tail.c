@@ -110,6 +110,7 @@ void mr_tail_close(struct mr_tail **tp)
 {
     struct mr_tail *t = MR_STEAL(*tp);
     if (!t) return;
-    mr_redis_close(&t->redis);
+    struct mr_redis *r = t->redis; /* its thread reads ours until it has ended */
+    mr_redis_close(&r);
     mr_release(t);
 }
