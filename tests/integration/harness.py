@@ -50,6 +50,20 @@ class HttpError(Exception):
         self.status, self.body = status, body
 
 
+def read_events(response):
+    """Yields (id, value) of a stream of Server-Sent Events."""
+    event_id, data = None, []
+    for raw in response:
+        line = raw.decode().rstrip("\r\n")
+        if line.startswith("id: "):
+            event_id = line[4:]
+        elif line.startswith("data: "):
+            data.append(line[6:])
+        elif not line and data:
+            yield event_id, json.loads("\n".join(data))
+            event_id, data = None, []
+
+
 class Cluster:
     def __init__(self, *flags, directory=None, env=None):
         self.keep = directory is not None
@@ -233,16 +247,8 @@ class Cluster:
             r = c.getresponse()
             if r.status != 200:
                 raise HttpError(r.status, r.read().decode(errors="replace"))
-            event_id, data = None, []
-            for raw in r:
-                line = raw.decode().rstrip("\r\n")
-                if line.startswith("id: "):
-                    event_id = line[4:]
-                elif line.startswith("data: "):
-                    data.append(line[6:])
-                elif not line and data:
-                    yield event_id, json.loads("\n".join(data))["job"]
-                    event_id, data = None, []
+            for event_id, value in read_events(r):
+                yield event_id, value["job"]
         finally:
             c.close()
 

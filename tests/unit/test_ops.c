@@ -445,10 +445,10 @@ static void paths_never_leave_the_data_roots(void **state)
     char base[] = "/tmp/mr-roots-XXXXXX";
     assert_non_null(mkdtemp(base));
     char path[4][64];
-    (void)snprintf(path[0], sizeof path[0], "%s/root", base);
-    (void)snprintf(path[1], sizeof path[1], "%s/root/in", base);
+    (void)snprintf(path[0], sizeof path[0], "%s/data", base);
+    (void)snprintf(path[1], sizeof path[1], "%s/data/in", base);
     (void)snprintf(path[2], sizeof path[2], "%s/out", base);
-    (void)snprintf(path[3], sizeof path[3], "%s/root/link", base);
+    (void)snprintf(path[3], sizeof path[3], "%s/data/link", base);
     assert_int_equal(mkdir(path[0], 0700), 0);
     for (int i = 1; i <= 2; i++) {
         FILE *f = fopen(path[i], "w");
@@ -467,7 +467,7 @@ static void paths_never_leave_the_data_roots(void **state)
     (void)close(fd);
     assert_int_equal(mr_roots_open(&r, mr_str(path[1]), &fd, &e), MR_OK);
     (void)close(fd);
-    const char *outside[] = {"../out", "link", path[2], path[3], "/etc/passwd", "../root/in"};
+    const char *outside[] = {"../out", "link", path[2], path[3], "/etc/passwd", "../data/in"};
     for (size_t i = 0; i < MR_ARRAY_LEN(outside); i++) {
         int err = mr_roots_open(&r, mr_str(outside[i]), &fd, &e);
         if (err != MR_EPERM || !strstr(e.text, "--data-root") || !strstr(e.text, outside[i]))

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "worker")]
 
 import harness  # noqa: E402
-from harness import HttpError, bin_dir, wait_for  # noqa: E402
+from harness import HttpError, bin_dir, read_events, wait_for  # noqa: E402
 import foreign_worker  # noqa: E402  (skips where grpcio is missing)
 from rig import grpc, load_messages  # noqa: E402
 
@@ -360,15 +360,7 @@ class Rig:
                 return
             if r.status != 200:
                 raise HttpError(r.status, r.read().decode(errors="replace"))
-            event_id, data = None, []
-            for raw in r:
-                line = raw.decode().rstrip("\r\n")
-                if line.startswith("id: "):
-                    event_id = line[4:]
-                elif line.startswith("data: "):
-                    data.append(line[6:])
-                elif not line and data:
-                    yield event_id, json.loads("\n".join(data))["training"]
-                    event_id, data = None, []
+            for event_id, value in read_events(r):
+                yield event_id, value["training"]
         finally:
             c.close()
