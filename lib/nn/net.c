@@ -212,6 +212,12 @@ void nn_grads_ready(struct mr_nn_net *n, const struct nn_unit *u)
     if (n->ready && l->state_count) n->ready(n->ready_ctx, l->state, l->state_count);
 }
 
+void nn_grads_ready_part(
+    struct mr_nn_net *n, const struct nn_unit *u, uint64_t first, uint64_t count)
+{
+    if (n->ready && count) n->ready(n->ready_ctx, u->layer->offset + first, count);
+}
+
 uint32_t mr_nn_net_batch(const struct mr_nn_net *n)
 {
     return n->batch;

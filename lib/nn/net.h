@@ -36,7 +36,8 @@ int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *para
 
 /* From now on (NULL: no longer) learn tells which gradients are final as soon as they are, while
  * those of the layers before are still to come: ranges of `grads` without overlap, from the last
- * layer's to the first's, all of them by the time learn returns well. Called on learn's thread. */
+ * layer's to the first's and within one from its end, all of them by the time learn returns well.
+ * Called on learn's thread. */
 typedef void (*mr_nn_ready)(void *ctx, uint64_t offset, uint64_t count);
 void mr_nn_net_follow(struct mr_nn_net *n, mr_nn_ready ready, void *ctx);
 

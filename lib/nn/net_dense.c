@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+/* Numbers of a gradient that are told of at once: those who wait for it begin while the rest is
+ * worked out. */
+#define PART 524288
+
 struct sizes {
     dnnl_dim_t rows, in, out;
 };
@@ -29,17 +33,25 @@ static int forward(struct mr_nn_net *n, struct nn_unit *u)
 static int backward(struct mr_nn_net *n, struct nn_unit *u)
 {
     struct sizes s = sizes_of(n, u);
-    int status = (int)dnnl_sgemm(
-        'T', 'N', s.in, s.out, s.rows, 1, u->x, s.in, u->dy, s.out, 0, u->dw, s.out);
-    if (status) return status;
+    dnnl_dim_t end = s.in * s.out;
     if (u->layer->bias) {
-        float *db = u->dw + s.in * s.out;
+        float *db = u->dw + end;
         memset(db, 0, (size_t)s.out * sizeof *db);
         for (dnnl_dim_t i = 0; i < s.rows; i++)
             for (dnnl_dim_t k = 0; k < s.out; k++)
                 db[k] += u->dy[i * s.out + k];
+        end += s.out;
     }
-    nn_grads_ready(n, u);
+    dnnl_dim_t block = (PART + s.out - 1) / s.out;
+    for (dnnl_dim_t top = s.in; top > 0;) {
+        dnnl_dim_t low = top > block + block / 2 ? top - block : 0;
+        int status = (int)dnnl_sgemm('T', 'N', top - low, s.out, s.rows, 1, u->x + low, s.in, u->dy,
+            s.out, 0, u->dw + low * s.out, s.out);
+        if (status) return status;
+        nn_grads_ready_part(n, u, (uint64_t)(low * s.out), (uint64_t)(end - low * s.out));
+        end = low * s.out;
+        top = low;
+    }
     if (!u->dx) return 0;
     return (int)dnnl_sgemm(
         'N', 'T', s.rows, s.in, s.out, 1, u->dy, s.out, u->w, s.out, 0, u->dx, s.in);

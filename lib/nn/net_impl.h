@@ -85,6 +85,8 @@ void nn_desc_free(dnnl_primitive_desc_t *pd); /* for MR_AUTO */
 
 /* The unit's gradients are final: said as soon as they are, before the derivative by its input. */
 void nn_grads_ready(struct mr_nn_net *n, const struct nn_unit *u);
+void nn_grads_ready_part(
+    struct mr_nn_net *n, const struct nn_unit *u, uint64_t first, uint64_t count);
 
 dnnl_memory_desc_t nn_rows(uint64_t rows, uint64_t columns);
 dnnl_memory_desc_t nn_image(const struct mr_nn_net *n, const struct mr_nn_shape *s);
