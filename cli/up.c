@@ -280,6 +280,8 @@ static int start_worker(struct up *u, uint64_t node, uint64_t i, struct mr_error
     arg(&a, "--store-address=unix:%s/store-%" PRIu64 ".sock", u->run, node);
     arg(&a, "--listen=unix:%s/%s.sock", u->run, name);
     arg(&a, "--threads=%" PRIu64, u->config.threads);
+    uint64_t before = (node * u->config.workers + i) * u->config.threads;
+    arg(&a, "--processor=%" PRIu64, before % 4096);
     arg_access(u, &a);
     arg(&a, "--dir=%s/node-%" PRIu64, u->dir, node);
     if (u->config.allow_exec) arg(&a, "--allow-exec");

@@ -71,6 +71,31 @@ void mr_thread_take_short_turns(bool on)
     (void)syscall(SYS_sched_setattr, 0, &t, 0);
 }
 
+/* What the first thread may use; others are narrowed by us alone. */
+static bool allowed(cpu_set_t *set)
+{
+    return !sched_getaffinity(getpid(), sizeof *set, set) && CPU_COUNT(set) > 0;
+}
+
+void mr_thread_settle(uint32_t n)
+{
+    cpu_set_t set, one;
+    if (!allowed(&set)) return;
+    uint32_t skip = n % (uint32_t)CPU_COUNT(&set);
+    size_t cpu = 0;
+    while (!CPU_ISSET(cpu, &set) || skip-- > 0)
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    (void)sched_setaffinity(0, sizeof one, &one);
+}
+
+void mr_thread_roam(void)
+{
+    cpu_set_t set;
+    if (allowed(&set)) (void)sched_setaffinity(0, sizeof set, &set);
+}
+
 void mr_thread_join(struct mr_thread **thread)
 {
     if (!*thread) return;

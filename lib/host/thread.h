@@ -4,6 +4,7 @@
 #include "base/defs.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct mr_thread;
 
@@ -13,4 +14,9 @@ void mr_thread_give_way(void);
 /* The calling thread runs soon after it wakes, in short turns, while others want its processor,
  * too; or again as all do. No more of the processor than its share. A hint: Linux 6.12 knows it. */
 void mr_thread_take_short_turns(bool on);
+/* The calling thread stays on one of the processors that it may use: the n-th, counted round and
+ * round. Threads that wake together then do not gather on one processor. */
+void mr_thread_settle(uint32_t n);
+/* … uses again what its process may use. */
+void mr_thread_roam(void);
 void mr_thread_join(struct mr_thread **thread); /* waits for the end of `run`; NULL is fine */

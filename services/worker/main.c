@@ -30,7 +30,7 @@ struct config {
     struct mr_texts plugin;
     struct mr_texts data_root;
     struct mr_texts resource;
-    uint64_t threads;
+    uint64_t threads, processor;
     uint64_t memory;
     bool allow_exec;
 };
@@ -54,6 +54,9 @@ static const struct mr_option options[] = {
         .help = "name of the machine", .at = AT(node)},
     {.name = "threads", .letter = 't', .env = "MILLRACE_THREADS", .type = MR_OPTION_U64, .value = "N",
         .help = "executor threads; default: one a core", .at = AT(threads), .max = MR_SLOTS_MAX},
+    {.name = "processor", .env = "MILLRACE_PROCESSOR", .type = MR_OPTION_U64, .value = "N",
+        .help = "training roles of this process settle on the N-th processor and those after it",
+        .at = AT(processor), .max = 4095},
     {.name = "memory", .env = "MILLRACE_WORKER_MEMORY", .type = MR_OPTION_BYTES, .value = "BYTES",
         .help = "what this process may use; default: a quarter of the machine", .at = AT(memory),
         .min = 64 << 20, .max = (uint64_t)1 << 50},
@@ -206,6 +209,7 @@ int main(int argc, char **argv)
         .listen = c.listen.items,
         .listen_count = c.listen.count,
         .slots = (uint32_t)c.threads,
+        .processor = (uint32_t)c.processor,
         .memory_bytes = c.memory,
         .resources = resources,
         .resources_count = (uint32_t)c.resource.count,

@@ -11,8 +11,10 @@
 #include <unistd.h>
 
 #define HELD_MAX MR_TRAIN_WORKERS_MAX
-#define EACH_MAX 16u  /* gradients of one pass */
-#define THREADS_MAX 4 /* of one update; memory is the limit soon */
+#define EACH_MAX 16u /* gradients of one pass */
+/* Of one update; memory is the limit soon. */
+#define SYNC_THREADS_MAX 4
+#define ASYNC_THREADS_MAX 2
 
 struct job { /* what the threads of a team share */
     struct mr_update *u;
@@ -61,11 +63,14 @@ static void slots_fill(struct mr_update *u, const float *const *slots)
     }
 }
 
-/* Workers wait for a synchronous update, so that their processors are free for it. */
+/* A synchronous update is waited for by workers on all processors. An asynchronous one competes
+ * with them: two threads have the right to more of the processors than one, which alone falls
+ * behind four workers that compute. */
 static uint32_t threads_of(enum mr_update_rule rule)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return rule == MR_UPDATE_SYNC && cores > 1 ? (uint32_t)MR_MIN(cores, THREADS_MAX) : 1;
+    long most = rule == MR_UPDATE_SYNC ? SYNC_THREADS_MAX : ASYNC_THREADS_MAX;
+    return cores > 1 ? (uint32_t)MR_MIN(cores, most) : 1;
 }
 
 int mr_update_open(const struct mr_update_options *o, struct mr_update **out, struct mr_error *e)
@@ -89,7 +94,7 @@ int mr_update_open(const struct mr_update_options *o, struct mr_update **out, st
     u->grads = mr_alloc_array(HELD_MAX, sizeof *u->grads);
     u->early = mr_alloc_array(HELD_MAX, sizeof *u->early);
     u->passed = mr_alloc_array(MR_TRAIN_WORKERS_MAX, sizeof *u->passed);
-    u->team = mr_team_new(o->threads ? o->threads : threads_of(o->rule));
+    u->team = mr_team_new(o->threads ? o->threads : threads_of(o->rule), o->processor);
     *out = u;
     return MR_OK;
 }

@@ -34,6 +34,7 @@ struct mr_update_options {
     uint32_t workers; /* sync: so many there are; when all are to be aggregated, gradients are used
                        * while they are computed. 0: unknown */
     const float *const *slots; /* of this shard, to begin with; NULL: zeros. Copied */
+    uint32_t processor;        /* on which the calling thread settles */
     uint32_t threads; /* that may share an update, this one included; 0: as the rule wants */
 };
 

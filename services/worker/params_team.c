@@ -22,6 +22,8 @@ struct mr_team {
     void *ctx;
     uint64_t count;
     _Atomic uint64_t next;
+    uint32_t first; /* processor, that of the caller */
+    _Atomic uint32_t settled;
     uint32_t threads_count; /* without the caller */
     struct mr_thread *threads[THREADS_MAX];
 };
@@ -39,6 +41,7 @@ static void help(void *ctx)
 {
     struct mr_team *t = ctx;
     uint64_t seen = 0;
+    mr_thread_settle(t->first + atomic_fetch_add(&t->settled, 1));
     mr_thread_take_short_turns(true);
     mr_monitor_enter(t->lock);
     for (;;) {
@@ -54,10 +57,12 @@ static void help(void *ctx)
     mr_monitor_leave(t->lock);
 }
 
-struct mr_team *mr_team_new(uint32_t threads)
+struct mr_team *mr_team_new(uint32_t threads, uint32_t first)
 {
     struct mr_team *t = mr_alloc(sizeof *t);
     t->lock = mr_monitor_new();
+    t->first = first;
+    atomic_init(&t->settled, 1);
     t->threads_count = MR_MIN(threads ? threads - 1 : 0, THREADS_MAX);
     for (uint32_t i = 0; i < t->threads_count; i++)
         t->threads[i] = mr_thread_start("ps-helper", help, t);

@@ -6,7 +6,10 @@
 
 struct mr_team;
 
-struct mr_team *mr_team_new(uint32_t threads); /* the caller included */
+/* `threads` of them, the caller included. Each stays on a processor of its own, the caller, should
+ * it settle on `first`, too: what they take of the processors they take of all alike, and of those
+ * who compute there nobody is held up more than the others. */
+struct mr_team *mr_team_new(uint32_t threads, uint32_t first);
 void mr_team_free(struct mr_team **t);
 
 /* Calls fn(ctx, first, count) for parts that cover 0 … count - 1, on all threads at once; returns

@@ -5,14 +5,18 @@
 #include "base/assert.h"
 #include "host/clock.h"
 #include "host/log.h"
+#include "host/thread.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #define FAILURE_TIMEOUT (5 * MR_SECOND) /* for the trainer to hear why a role cannot go on */
-#define ATTEMPT_MIN MR_SECOND           /* of one that fails: tries outlast what ails them */
+#define SEATS 64u
+#define ATTEMPT_MIN MR_SECOND /* of one that fails: tries outlast what ails them */
 
 static struct mr_role_env env_here;
+static _Atomic uint64_t seats; /* a bit each: taken */
 
 void mr_role_configure(const struct mr_role_env *env)
 {
@@ -22,6 +26,23 @@ void mr_role_configure(const struct mr_role_env *env)
 const struct mr_role_env *mr_role_env(void)
 {
     return &env_here;
+}
+
+void mr_role_seat_take(struct mr_role *r)
+{
+    uint64_t taken = atomic_load(&seats);
+    do {
+        r->seat = taken == UINT64_MAX ? SEATS : (uint32_t)__builtin_ctzll(~taken);
+        if (r->seat == SEATS) return; /* so many share processors anyway */
+    } while (!atomic_compare_exchange_weak(&seats, &taken, taken | (uint64_t)1 << r->seat));
+    mr_thread_settle(env_here.processor + r->seat);
+}
+
+void mr_role_seat_leave(struct mr_role *r)
+{
+    if (r->seat == SEATS) return;
+    mr_thread_roam();
+    (void)atomic_fetch_and(&seats, ~((uint64_t)1 << r->seat));
 }
 
 int mr_role_trainer_check(const char *trainer, struct mr_error *e)

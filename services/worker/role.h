@@ -12,6 +12,7 @@ struct mr_role_env {     /* of this process; copied, what it points to is lent f
     const char *bearer;  /* the cluster's secret; NULL: none */
     const char *address; /* where this process serves Parameters and Collective; "": nowhere */
     const char *node;
+    uint32_t processor;     /* the first of those on which roles settle, counted round and round */
     struct mr_store *store; /* NULL: none */
     const char *store_address;
 };

@@ -30,6 +30,12 @@ static int shard_open(struct server *s, const struct mr_shard_options *o, struct
     }
 }
 
+/* Two threads of each shard update under the asynchronous rule. */
+static uint32_t processor_of(const struct mr_role *r)
+{
+    return r->env->processor + r->index * 2;
+}
+
 static int server_open(struct server *s, struct mr_error *e)
 {
     struct mr_role *r = &s->r;
@@ -59,6 +65,7 @@ static int server_open(struct server *s, struct mr_error *e)
         .rule = p->rule == MR_ROLE_SYNC ? MR_UPDATE_SYNC : MR_UPDATE_ASYNC,
         .aggregate = p->aggregate,
         .workers = p->workers,
+        .processor = processor_of(r),
         .slots = state.has_slots ? (const float *const *)state.slots : NULL};
     if (!err) err = mr_update_open(&update, &s->update, e);
     if (!err && p->checkpoint_steps) s->checkpointer = mr_checkpointer_start(r, r->index);
@@ -164,7 +171,9 @@ static int ps_run(struct mr_op_call *call)
     if (err) words = NULL;
     if (!err) err = server_open(&s, &e);
     mr_thread_take_short_turns(true); /* workers compute at length, and may wait for it */
+    mr_thread_settle(processor_of(&s.r));
     if (!err) err = serve(&s, &e);
+    mr_thread_roam();
     mr_thread_take_short_turns(false);
     mr_checkpointer_stop(&s.checkpointer);
     if (s.update) mr_update_close(&s.update);

@@ -127,9 +127,12 @@ static int worker_run(struct mr_op_call *call)
     if (!err) err = mr_nn_net_new(t.r.plan.model, t.r.plan.batch, &t.net, &e);
     if (!err) t.steps = t.r.members->m->resume_steps;
     t.lap = mr_clock_now();
-    if (!err)
+    if (!err) {
+        mr_role_seat_take(&t.r);
         err = t.r.plan.rule == MR_ROLE_ALLREDUCE ? mr_trainee_reduce(&t, &e)
                                                  : mr_trainee_push(&t, &e);
+        mr_role_seat_leave(&t.r);
+    }
     mr_feed_close(&t.feed);
     mr_queue_feed_close(&t.queue);
     mr_nn_net_free(&t.net);

@@ -168,6 +168,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .bearer = sh->env.bearer,
         .address = sh->identity.address,
         .node = o->node,
+        .processor = o->processor,
         .store = sh->store,
         .store_address = sh->identity.store_address};
     mr_role_configure(&roles);

@@ -38,6 +38,7 @@ struct mr_worker_options {
     const char *const *listen;
     size_t listen_count;
     uint32_t slots;
+    uint32_t processor; /* the first for training roles, counted round and round */
     uint64_t memory_bytes;
     const struct mr_ws_resource *resources;
     uint32_t resources_count;
