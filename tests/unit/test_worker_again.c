@@ -1,25 +1,5 @@
 /* The worker's core: results that refer to others, asked for again because those are gone. */
-#include "worker_rig.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#define INPUTS(...) ((const int[]){__VA_ARGS__, -1})
-
-static int setup(void **state)
-{
-    *state = rig_new(2);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_free((struct rig **)state);
-    return 0;
-}
+#include "worker_test.h"
 
 /* Seed 1102467: told of the old one, the scheduler said "release", and both waited for ever. */
 static void a_reference_asked_for_again_is_made_again(void **state)
@@ -66,8 +46,6 @@ static void a_reference_that_an_older_attempt_made_is_not_told(void **state)
     assert_int_equal(r->done[0].attempt, 2);
     assert_int_equal(r->done[0].outcome, MR_WS_OK);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

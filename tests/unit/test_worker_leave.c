@@ -1,25 +1,5 @@
 /* The worker's core: tasks that leave their slot, because they submitted jobs of their own. */
-#include "worker_rig.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#define INPUTS(...) ((const int[]){__VA_ARGS__, -1})
-
-static int setup(void **state)
-{
-    *state = rig_new(2);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_free((struct rig **)state);
-    return 0;
-}
+#include "worker_test.h"
 
 static void leave(struct rig *r, uint32_t index, uint32_t attempt)
 {
@@ -133,8 +113,6 @@ static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
     assert_int_equal(r->left, 1);
     assert_int_equal(r->moves, 0);
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {

@@ -1,25 +1,5 @@
 /* The worker's core and its session: absence, return, revocation, drain, forgetting, heartbeats. */
-#include "worker_rig.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
-
-#define INPUTS(...) ((const int[]){__VA_ARGS__, -1})
-
-static int setup(void **state)
-{
-    *state = rig_new(2);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    rig_free((struct rig **)state);
-    return 0;
-}
+#include "worker_test.h"
 
 static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void **state)
 {
@@ -246,8 +226,6 @@ static void a_chain_behind_a_slow_task_does_not_keep_the_worker_awake(void **sta
     rig_turn(r);
     assert_true(mr_worker_deadline(r->w) >= r->now + 100 * MR_MS); /* the heartbeat */
 }
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
 {
