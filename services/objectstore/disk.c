@@ -230,6 +230,20 @@ int mr_disk_draft(struct mr_disk *d, struct mr_draft_ask *ask)
     return fetch_job(d, &job);
 }
 
+int mr_disk_peek(struct mr_disk *d, mr_object_id id, void *out, uint64_t room, uint64_t *n,
+    uint64_t *bytes, struct mr_error *e)
+{
+    if (!d || !d->objects) return MR_ENOENT;
+    MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, id);
+    MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, id);
+    MR_AUTO(mr_free_ptr) char *held = path_of(d->held, id);
+    const char *paths[] = {kept, held, spilled, kept, held}; /* it may move between two looks */
+    int err = MR_ENOENT;
+    for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
+        err = mr_disk_file_peek(paths[i], id, out, room, n, bytes, e);
+    return err;
+}
+
 /* ---- start and stop ---------------------------------------------------------------------------*/
 
 static void empty_folder(const char *folder)

@@ -24,6 +24,11 @@ void mr_disk_move(struct mr_disk *d, const struct mr_ostore_effect *x);
 void mr_disk_erase(struct mr_disk *d, mr_object_id id);
 void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x);
 
+/* From the gRPC thread: the first bytes of an object that is on disk, which is one short read;
+ * MR_ENOENT when no file has it. */
+int mr_disk_peek(struct mr_disk *d, mr_object_id id, void *out, uint64_t room, uint64_t *n,
+    uint64_t *bytes, struct mr_error *e);
+
 /* A draft of `bytes` for a copy of `id`, for the gRPC thread: `done` runs on the fetcher's thread
  * and hands it over. */
 struct mr_draft_ask {

@@ -123,6 +123,23 @@ int mr_disk_file_stat(const char *path, mr_object_id *id, uint64_t *bytes, struc
     return MR_OK;
 }
 
+int mr_disk_file_peek(const char *path, mr_object_id id, void *out, uint64_t room, uint64_t *n,
+    uint64_t *bytes, struct mr_error *e)
+{
+    int fd;
+    int err = open_file(path, &fd, e);
+    if (err) return err;
+    struct mr_extent_head head;
+    err = read_head(fd, &head, path, e);
+    if (!err && (head.maker != id.maker || head.number != id.number))
+        err = mr_fail(e, MR_EFORMAT, "%s is another object's", path);
+    *bytes = err ? 0 : head.bytes;
+    *n = MR_MIN(*bytes, room);
+    if (!err) err = read_all(fd, out, *n, sizeof head);
+    close(fd);
+    return err;
+}
+
 static int read_body(int fd, unsigned char *out, uint64_t bytes)
 {
     uint64_t chunks = chunks_of(bytes);

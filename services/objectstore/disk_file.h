@@ -17,5 +17,9 @@ int mr_disk_file_stat(const char *path, mr_object_id *id, uint64_t *bytes, struc
 int mr_disk_file_read(
     const char *path, mr_object_id id, void *out, uint64_t bytes, struct mr_error *e);
 
+/* Its first bytes, at most `room`, unchecked beyond the file's head; MR_ENOENT, MR_EFORMAT. */
+int mr_disk_file_peek(const char *path, mr_object_id id, void *out, uint64_t room, uint64_t *n,
+    uint64_t *bytes, struct mr_error *e);
+
 /* Makes a file that was written without `durable` durable under another name. */
 int mr_disk_file_keep(const char *from, const char *to, struct mr_error *e);

@@ -3,11 +3,13 @@
  * sent stays pinned until the last chunk has left, which may be after the call. */
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "services/objectstore/disk.h"
 #include "services/objectstore/helper.h"
 #include "services/objectstore/op.h"
 #include "services/objectstore/sums.h"
 
 #include <string.h>
+#include <xxhash.h>
 
 #define PULL_WAIT (30 * MR_SECOND)
 #define AHEAD 4u /* chunks hashed before they are sent: they are still in the cache then */
@@ -22,7 +24,10 @@ struct cargo {
     _Atomic bool awaited; /* the op waits for the next sum */
 };
 
+#define PEEK_BYTES 4096u
+
 struct giving {
+    bool head; /* only the beginning is wanted */
     struct cargo *cargo;
     uint64_t at;
     uint64_t hashed; /* chunks asked for */
@@ -171,6 +176,27 @@ static void send_chunks(struct mr_op *op)
     (void)mr_rpc_call_finish_ok(op->call);
 }
 
+/* The beginning of an object: nobody has to bring the rest of it into memory for that. */
+static void send_head(struct mr_op *op, const void *p, size_t n, uint64_t bytes)
+{
+    Millrace__V1__PullChunk chunk = MILLRACE__V1__PULL_CHUNK__INIT;
+    chunk.data.data = (uint8_t *)(uintptr_t)p;
+    chunk.data.len = n;
+    chunk.checksum = XXH3_64bits(p, n);
+    chunk.nbytes = bytes;
+    op->sv->pulls_served++;
+    (void)mr_rpc_call_reply_pb(op->call, &chunk.base);
+}
+
+static bool peek(struct mr_op *op)
+{
+    unsigned char bytes[PEEK_BYTES];
+    uint64_t n, whole;
+    if (mr_disk_peek(op->sv->sh->disk, op->id, bytes, sizeof bytes, &n, &whole, NULL)) return false;
+    send_head(op, bytes, (size_t)n, whole);
+    return true;
+}
+
 /* ---- the call ---------------------------------------------------------------------------------*/
 
 static void viewed(struct mr_op *op)
@@ -178,6 +204,11 @@ static void viewed(struct mr_op *op)
     struct giving *g = op->more;
     if (op->err) {
         mr_op_fail_error(op);
+        return;
+    }
+    if (g->head) {
+        send_head(
+            op, op->view.p, (size_t)MR_MIN(op->view.bytes, (uint64_t)PEEK_BYTES), op->view.bytes);
         return;
     }
     struct cargo *c = mr_alloc(sizeof *c);
@@ -205,6 +236,12 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
         return;
     }
     g->at = r->offset;
+    g->head = r->head;
+    if (g->head && g->at) {
+        mr_op_fail(op, MR_EINVAL, "offset: the beginning of an object is at 0");
+        return;
+    }
+    if (g->head && peek(op)) return;
     mr_op_get(op, NULL, PULL_WAIT, viewed);
 }
 

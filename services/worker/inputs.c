@@ -49,7 +49,17 @@ static int map_object(
     return MR_OK;
 }
 
-/* An op by reference sees the id and, if it can be had cheaply, the header. */
+/* Aligned, as a mapped one would be, for as long as the strand runs. */
+static struct mr_str keep_header(struct mr_executor *x, const void *bytes, size_t n)
+{
+    char *p = mr_run_take(x->run, n + MR_VALUE_ALIGN);
+    p = (char *)(uintptr_t)mr_align_up((uintptr_t)p, MR_VALUE_ALIGN);
+    memcpy(p, bytes, n);
+    return mr_str_of(p, n);
+}
+
+/* An op by reference sees the id and the header. It pins nothing: all its inputs together may be
+ * more than memory holds; what is on disk stays there. */
 static int refer_object(struct mr_executor *x, const struct mr_strand_input *from,
     struct mr_op_input *in, struct mr_error *e)
 {
@@ -57,22 +67,24 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     if (!x->env->store) return MR_OK;
     struct mr_store_view *view = &x->views[x->views_count];
     if (!mr_store_get(x->env->store, from->object, NULL, 0, view, NULL)) {
-        x->views_count++;
-        in->extent = mr_str_of(view->p, view->bytes);
+        struct mr_value_header h;
+        size_t n = 0;
+        if (view->bytes >= sizeof h) {
+            memcpy(&h, view->p, sizeof h);
+            n = MR_MIN((size_t)h.header_bytes, (size_t)view->bytes);
+        }
+        if (n) in->extent = keep_header(x, view->p, n);
+        mr_store_release(x->env->store, view);
         return MR_OK;
     }
     const struct mr_strand *s = x->run->strand;
     const char *address = from->node < s->nodes_count ? s->nodes[from->node].address.p : "";
+    if (!*address) address = x->env->store_address;
     if (!*address) return map_object(x, from->object, in, e);
     mr_buf_clear(&x->text);
     int err = mr_remote_header(address, x->env->bearer, from->object, &x->text, e);
-    if (err) return err;
-    /* Aligned, as a mapped one would be. */
-    char *p = mr_run_take(x->run, x->text.n + MR_VALUE_ALIGN);
-    p = (char *)(uintptr_t)mr_align_up((uintptr_t)p, MR_VALUE_ALIGN);
-    memcpy(p, x->text.p, x->text.n);
-    in->extent = mr_str_of(p, x->text.n);
-    return MR_OK;
+    if (!err) in->extent = keep_header(x, x->text.p, x->text.n);
+    return err;
 }
 
 /* Where an object lies that no input names, such as a part of a collection: here, or on one of the

@@ -33,6 +33,7 @@ static int pull_first(
     Millrace__V1__PullRequest request = MILLRACE__V1__PULL_REQUEST__INIT;
     request.id.data = bytes;
     request.id.len = sizeof bytes;
+    request.head = true;
     struct mr_buf wire;
     mr_buf_init(&wire, 256);
     mr_pb_pack(&request.base, &wire);
