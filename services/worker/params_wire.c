@@ -79,5 +79,6 @@ int mr_ring_message_read(struct mr_str bytes, struct mr_ring_message *out, struc
     out->round = (uint32_t)f.number[5];
     out->count = f.number[6];
     out->data = f.data;
+    out->contributors = (uint32_t)MR_MIN(f.number[8], (uint64_t)MR_RANKS_MAX + 1);
     return MR_OK;
 }

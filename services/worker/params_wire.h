@@ -31,5 +31,6 @@ struct mr_ring_message {
     uint32_t round;
     uint64_t count;
     struct mr_str data;
+    uint32_t contributors;
 };
 int mr_ring_message_read(struct mr_str bytes, struct mr_ring_message *out, struct mr_error *e);

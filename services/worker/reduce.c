@@ -127,14 +127,20 @@ void mr_reduce_close(struct mr_reduce **reduce)
     mr_release(r);
 }
 
-static struct mr_nn_range range_of(struct mr_reduce *r, uint64_t first, uint64_t count)
+/* Moves numbers of this rank's slice by the mean of what is summed up at `grads`. */
+static void apply(struct mr_reduce *r, uint64_t first, uint64_t count, const float *grads)
 {
+    float *slots[MR_NN_SLOTS_MAX] = {0};
+    for (uint32_t i = 0; i < mr_nn_optim_slots(&r->optim); i++)
+        slots[i] = r->slots[i] + (first - r->first);
     struct mr_nn_range range = {.from = r->params + first,
         .to = r->params + first,
+        .slots = slots,
         .first = first,
         .count = count,
         .trainable_count = r->trainable_count};
-    return range;
+    mr_nn_optim_apply(
+        &r->optim, r->version + 1, &range, grads, 1 / (float)MR_MAX(r->contributors, 1u));
 }
 
 /* Numbers of this rank's slice, whose gradients are final everywhere. */
@@ -147,13 +153,7 @@ static void move_piece(struct mr_reduce *r, uint64_t first, uint64_t count)
         grads[i] = mr_near_grads(r->near, (r->rank + 1 + i) % r->ranks) + first;
     if (r->ranks > 1) mr_nn_optim_sum(grads, r->ranks, count, r->sum);
     mr_time added = mr_clock_now();
-    float *slots[MR_NN_SLOTS_MAX] = {0};
-    for (uint32_t i = 0; i < mr_nn_optim_slots(&r->optim); i++)
-        slots[i] = r->slots[i] + (first - r->first);
-    struct mr_nn_range range = range_of(r, first, count);
-    range.slots = slots;
-    mr_nn_optim_apply(&r->optim, r->version + 1, &range, r->ranks > 1 ? r->sum : grads[0],
-        1 / (float)MR_MAX(r->contributors, 1u));
+    apply(r, first, count, r->ranks > 1 ? r->sum : grads[0]);
     r->counts.average_ns += added - begun;
     r->counts.update_ns += mr_clock_now() - added;
 }
@@ -209,16 +209,15 @@ static int step_ring(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
     mr_time begun = mr_clock_now();
     int err = MR_OK;
-    r->contributors = r->ranks;
+    r->contributors = !r->passes;
+    r->passes = false;
     if (r->ring) mr_ring_begin(r->ring, r->ring_steps++, false);
-    if (r->ring) err = mr_ring_scatter(r->ring, r->grads, deadline, e);
+    if (r->ring) err = mr_ring_scatter(r->ring, r->grads, &r->contributors, deadline, e);
     if (err) return err;
     mr_time here = mr_clock_now();
-    struct mr_nn_range range = range_of(r, r->first, r->slice_count);
-    range.slots = r->slots;
-    if (range.count)
-        mr_nn_optim_apply(
-            &r->optim, r->version + 1, &range, r->grads + r->first, 1 / (float)r->ranks);
+    uint64_t end = r->first + r->slice_count;
+    uint64_t from = r->contributors ? r->first : MR_MAX(r->first, MR_MIN(end, r->trainable_count));
+    if (from < end) apply(r, from, end - from, r->grads + from);
     mr_time updated = mr_clock_now();
     if (r->ring) err = mr_ring_gather(r->ring, r->params, deadline, e);
     if (r->ring && !err) err = mr_ring_end(r->ring, deadline, e);

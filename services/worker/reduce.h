@@ -57,9 +57,9 @@ float *mr_reduce_buffer(struct mr_reduce *r); /* for all `count` gradients; the 
 /* Before the step: these gradients of the buffer are final, so that ranks that are done need not
  * wait for this one's whole pass backward. In the order of mr_nn_net_follow. Need not be called. */
 void mr_reduce_ready(struct mr_reduce *r, uint64_t offset, uint64_t count);
-/* Before the step: this rank has no examples, and its buffer is 0 where parameters are trained. In
- * one segment the mean is of the others then, and where nobody has any, nothing that is trained
- * moves and no version is made; a ring takes the zeros into the mean. */
+/* Before the step: this rank has no examples, and its buffer is 0 where parameters are trained. The
+ * mean is of the others then, and where nobody has any, nothing that is trained moves and no
+ * version is made. */
 void mr_reduce_pass(struct mr_reduce *r);
 int mr_reduce_step(struct mr_reduce *r, mr_time deadline, struct mr_error *e);
 const float *mr_reduce_params(const struct mr_reduce *r); /* all; change inside step only */

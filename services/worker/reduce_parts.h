@@ -42,8 +42,10 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     struct mr_ring **out, struct mr_error *e);
 void mr_ring_close(struct mr_ring **r);
 /* One step: begin, scatter and gather or gather alone, end. After scatter the slice of this rank
- * holds the sum over all ranks, beginning with the next rank's and ending with its own. */
+ * holds the sum over all ranks, beginning with the next rank's and ending with its own;
+ * `*contributors` is 1 if this rank has examples, and becomes how many ranks have. */
 void mr_ring_begin(struct mr_ring *r, uint64_t step, bool gathers_only);
-int mr_ring_scatter(struct mr_ring *r, float *grads, mr_time deadline, struct mr_error *e);
+int mr_ring_scatter(
+    struct mr_ring *r, float *grads, uint32_t *contributors, mr_time deadline, struct mr_error *e);
 int mr_ring_gather(struct mr_ring *r, float *params, mr_time deadline, struct mr_error *e);
 int mr_ring_end(struct mr_ring *r, mr_time deadline, struct mr_error *e);

@@ -26,6 +26,7 @@ struct mr_ring {
     struct mr_rpc_stream *stream; /* of this step */
     uint64_t step;
     uint32_t round, rounds; /* of how many */
+    uint32_t contributors;  /* with examples: of whose sum goes out next, then of all ranks */
     bool has_sent_all;      /* of this step: the next rank may be done before us */
     struct mr_buf wire;
 };
@@ -65,6 +66,7 @@ static void head_add(struct mr_ring *r, uint32_t round, uint64_t count)
     mr_wire_add_varint(&r->wire, 4, r->step);
     mr_wire_add_varint(&r->wire, 5, round);
     mr_wire_add_varint(&r->wire, 6, count);
+    mr_wire_add_varint(&r->wire, 8, r->contributors);
 }
 
 static int block_send(struct mr_ring *r, const float *data, uint64_t count)
@@ -107,7 +109,7 @@ static int block_take(struct mr_ring *r, uint64_t count, mr_time deadline,
         if (!err) err = may_wait(r, deadline, e);
         if (err) return err;
     }
-    if (b->count != count) {
+    if (b->count != count || b->contributors > r->ranks) {
         mr_release(b);
         return mr_fail(e, MR_EABORTED, "ranks of \"%s\" cut the model differently", r->session);
     }
@@ -122,7 +124,8 @@ static uint32_t around(const struct mr_ring *r, uint32_t back)
 
 /* One round: slice `send` of `v` goes out, slice `receive` comes in and is put to use by fn. */
 static int round_do(struct mr_ring *r, float *v, uint32_t send, uint32_t receive, mr_time deadline,
-    void (*fn)(float *to, const float *from, uint64_t n), struct mr_error *e)
+    void (*fn)(float *to, const float *from, uint64_t n), uint32_t *contributors,
+    struct mr_error *e)
 {
     uint64_t first, count;
     mr_share_cut(r->count, r->ranks, send, &first, &count);
@@ -134,6 +137,7 @@ static int round_do(struct mr_ring *r, float *v, uint32_t send, uint32_t receive
     err = block_take(r, count, deadline, &b, e);
     if (err) return err;
     fn(v + first, b->data, count);
+    *contributors = b->contributors;
     mr_release(b);
     r->round++;
     return MR_OK;
@@ -155,24 +159,38 @@ void mr_ring_begin(struct mr_ring *r, uint64_t step, bool gathers_only)
     mr_assert(!r->stream);
     r->step = step;
     r->round = 0;
+    r->contributors = 0;
     r->rounds = (r->ranks - 1) * (gathers_only ? 1 : 2);
     r->has_sent_all = false;
     r->stream = mr_rpc_stream_open(r->client, "/millrace.v1.Collective/Exchange", NULL);
 }
 
-int mr_ring_scatter(struct mr_ring *r, float *grads, mr_time deadline, struct mr_error *e)
+int mr_ring_scatter(
+    struct mr_ring *r, float *grads, uint32_t *contributors, mr_time deadline, struct mr_error *e)
 {
     int err = MR_OK;
-    for (uint32_t k = 0; k + 1 < r->ranks && !err; k++)
-        err = round_do(r, grads, around(r, k + 1), around(r, k + 2), deadline, add, e);
+    uint32_t own = *contributors;
+    r->contributors = own;
+    for (uint32_t k = 0; k + 1 < r->ranks && !err; k++) {
+        uint32_t before = 0;
+        err = round_do(r, grads, around(r, k + 1), around(r, k + 2), deadline, add, &before, e);
+        r->contributors = before + own;
+    }
+    *contributors = r->contributors;
     return err;
 }
 
 int mr_ring_gather(struct mr_ring *r, float *params, mr_time deadline, struct mr_error *e)
 {
     int err = MR_OK;
-    for (uint32_t k = 0; k + 1 < r->ranks && !err; k++)
-        err = round_do(r, params, around(r, k), around(r, k + 1), deadline, set, e);
+    for (uint32_t k = 0; k + 1 < r->ranks && !err; k++) {
+        uint32_t theirs = 0;
+        err = round_do(r, params, around(r, k), around(r, k + 1), deadline, set, &theirs, e);
+        if (!err && theirs != r->contributors)
+            err = mr_fail(e, MR_EABORTED,
+                "of \"%s\", %u ranks had examples by one rank, %u by another", r->session,
+                r->contributors, theirs);
+    }
     return err;
 }
 

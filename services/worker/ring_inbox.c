@@ -121,6 +121,7 @@ static int piece_add(struct mr_ring_inbox *in, const struct mr_ring_message *p, 
         b = mr_alloc(sizeof *b + p->count * sizeof(float));
         b->step = p->step;
         b->round = p->round;
+        b->contributors = p->contributors;
         b->count = p->count;
         in->bytes += p->count * sizeof(float);
         mr_list_add_tail(&in->blocks, &b->node);

@@ -12,7 +12,7 @@
 struct mr_ring_block {
     struct mr_list node;
     uint64_t step;
-    uint32_t round;
+    uint32_t round, contributors;
     uint64_t count, got; /* numbers, bytes */
     float data[];
 };

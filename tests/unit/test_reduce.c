@@ -145,9 +145,8 @@ static void pass_run(void *ctx)
     mr_reduce_close(&r);
 }
 
-static void a_rank_without_examples_does_not_count(void **state)
+static void does_not_count(bool is_remote, const char *address)
 {
-    (void)state;
     enum { COUNT = 5000 };
     const char *path = NULL;
     assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
@@ -158,11 +157,12 @@ static void a_rank_without_examples_does_not_count(void **state)
     float *initial = mr_copy(plain.params, COUNT * sizeof(float));
     float *gradient = mr_alloc(COUNT * sizeof(float));
     for (uint32_t i = 0; i < 3; i++) {
-        places[i] = (struct mr_place){.address = "", .node = mr_share_node(), .socket = path};
+        places[i] = (struct mr_place){.address = address, .node = mr_share_node(), .socket = path};
         k[i] = (struct rank){.places = places,
             .index = i,
             .ranks = 3,
             .count = COUNT,
+            .is_remote = is_remote,
             .params = initial,
             .out = mr_alloc(COUNT * sizeof(float))};
     }
@@ -179,6 +179,21 @@ static void a_rank_without_examples_does_not_count(void **state)
     mr_release(gradient);
     mr_release(initial);
     rig_plain_fini(&plain);
+}
+
+static void a_rank_without_examples_does_not_count(void **state)
+{
+    (void)state;
+    does_not_count(false, "");
+}
+
+static void nor_does_it_in_a_ring(void **state)
+{
+    (void)state;
+    struct rig_net net;
+    rig_net_open(&net);
+    does_not_count(true, net.address);
+    rig_net_close(&net);
 }
 
 static void a_ring_gets_the_same_result(void **state)
@@ -314,6 +329,7 @@ int main(void)
         cmocka_unit_test(the_others_notice_a_killed_rank), /* forks: before any thread */
         cmocka_unit_test(ranks_of_a_node_get_the_plain_result),
         cmocka_unit_test(a_rank_without_examples_does_not_count),
+        cmocka_unit_test(nor_does_it_in_a_ring),
         cmocka_unit_test(a_ring_gets_the_same_result),
         cmocka_unit_test(an_abort_ends_a_step_that_waits),
     };
