@@ -35,7 +35,7 @@
 #define MR_TRAINING_LOSSES_MAX 10 /* of one index without a new version: it fails */
 
 struct mr_trainer_config {
-    uint32_t epoch;         /* of the trainer: grows with each start */
+    uint32_t epoch;         /* of the trainer: grows with each start, and is never used twice */
     uint32_t live_max;      /* sessions that have not ended */
     uint32_t ended_max;     /* kept; more are forgotten, the oldest first */
     size_t ended_bytes_max; /* of their documents, as well */

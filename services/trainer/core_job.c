@@ -82,6 +82,7 @@ static void submitted(
     j->state = ev->err ? JOB_ENDED : JOB_ON;
     j->id = ev->err ? (mr_job_id){0} : ev->job;
     j->next = t->now;
+    if (!ev->err && ev->roles) tr_members_ask_again(t, s); /* it is known now whose they are */
     if (!ev->err) return;
     j->outcome = MR_TRAINING_JOB_FAILED;
     if (ev->feed && j->cancel) return; /* no longer wanted */

@@ -221,6 +221,12 @@ mr_time tr_members_next(const struct session *s)
     return next;
 }
 
+void tr_members_ask_again(struct mr_trainer *t, struct session *s)
+{
+    for (uint32_t i = 0; i < s->members_count; i++)
+        if (s->members[i].join.ticket) answer_join(t, s, &s->members[i], false);
+}
+
 void tr_members_gone(struct session *s, uint64_t ticket)
 {
     for (uint32_t i = 0; i < s->members_count; i++) {
@@ -243,6 +249,17 @@ static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
     for (size_t i = at; i < task.n && task.p[i] >= '0' && task.p[i] <= '9' && n < UINT32_MAX; i++)
         n = n * 10 + (uint64_t)(task.p[i] - '0');
     return n;
+}
+
+/* Of the session's own job, as far as that is known? One of an earlier life is of another. */
+static bool is_of_job(const struct session *s, struct mr_str task)
+{
+    mr_job_id job = {0};
+    size_t n = 0;
+    while (n < task.n && task.p[n] != '/')
+        n++;
+    return n < task.n && !mr_job_id_parse(mr_str_of(task.p, n), &job) &&
+           job.v == s->job[JOB_ROLES].id.v;
 }
 
 static bool is_superseded(const struct member *m, struct mr_str task)
@@ -285,6 +302,29 @@ static struct member *member_of(struct mr_trainer *t, const struct mr_trainer_ev
     return NULL;
 }
 
+static bool is_refused(struct mr_trainer *t, const struct session *s, const struct member *m,
+    const struct mr_trainer_event *ev)
+{
+    struct mr_str came = ev->join.task;
+    mr_job_id job = s->job[JOB_ROLES].id;
+    char id[MR_JOB_ID_TEXT_MAX];
+    mr_job_id_format(job, id);
+    bool is_strange = job.v && !is_of_job(s, came);
+    if (s->state == MR_TRAINING_PREPARING)
+        tr_refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE, "the session's data is not ready yet");
+    else if (is_strange)
+        tr_refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE,
+            "%s %u: task \"%.*s\" is of another life: the session's roles are tasks of job %s",
+            role_names[m->role], m->index, (int)MR_MIN(came.n, MR_TRAINING_TASK_BYTES_MAX), came.p,
+            id);
+    else if (is_superseded(m, came))
+        tr_refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE, "%s %u: task %.*s was replaced by %.*s",
+            role_names[m->role], m->index, MR_STR_ARG(came), (int)m->task_bytes, m->task);
+    else
+        return false;
+    return true;
+}
+
 void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = NULL;
@@ -292,15 +332,7 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct member *m = member_of(t, ev, MR_TX_JOINED, &s);
     if (!m) return;
     struct mr_str task = mr_str_of(m->task, m->task_bytes);
-    if (s->state == MR_TRAINING_PREPARING) {
-        tr_refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE, "the session's data is not ready yet");
-        return;
-    }
-    if (is_superseded(m, j->task)) {
-        tr_refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE, "%s %u: task %.*s was replaced by %.*s",
-            role_names[m->role], m->index, MR_STR_ARG(j->task), MR_STR_ARG(task));
-        return;
-    }
+    if (is_refused(t, s, m, ev)) return;
     if (m->join.ticket) answer_join(t, s, m, false);
     m->join.ticket = ev->ticket;
     m->join.until = mr_time_after(t->now, ev->wait);
@@ -311,6 +343,7 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
         return;
     }
     if (s->phase == MR_TRAINING_EXIT) return; /* it hears so in its turn */
+    if (!s->job[JOB_ROLES].id.v) return;      /* its job runs before we hear of it: asks again */
     m->join.is_member = true;
     if (m->state == MR_MEMBER_FINISHED) m->state = MR_MEMBER_LOST; /* of a foreign framework */
     if (m->state == MR_MEMBER_HERE && !same) lose(t, s, m, "was replaced");

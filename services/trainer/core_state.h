@@ -204,6 +204,8 @@ void tr_barrier(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void tr_members_turn(struct mr_trainer *t, struct session *s); /* leases and waiting calls */
 void tr_members_gone(struct session *s, uint64_t ticket);
+/* Waiting joins, of which it was not known whether they are the session's. */
+void tr_members_ask_again(struct mr_trainer *t, struct session *s);
 void tr_members_release(struct mr_trainer *t, struct session *s); /* it has ended */
 mr_time tr_members_next(const struct session *s);
 bool tr_is_owner(const struct session *s, const struct member *m);

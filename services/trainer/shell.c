@@ -23,6 +23,8 @@
 #define SCRATCH_BYTES_MAX ((size_t)128 << 20)
 #define SETTLE_TIME (10 * MR_MS) /* silence after which no cancelled call has an end to come */
 #define DRAIN_TIME (5 * MR_SECOND)
+#define EPOCH_BEGIN_S ((uint64_t)1767225600) /* 2026-01-01, since 1970 */
+#define EPOCH_TICK (MR_SECOND / 8)
 
 /* In the order in which they are opened: a later one may use an earlier one. */
 static const struct mr_trainer_part *const parts[] = {
@@ -131,6 +133,41 @@ static void on_redis(void *ctx, bool here, const char *why)
         mr_log(MR_WARN, "redis.away", "why=\"%s\"", why);
 }
 
+static uint64_t ticks_now(void)
+{
+    uint64_t now = mr_clock_wall();
+    uint64_t ticks =
+        now > EPOCH_BEGIN_S * MR_SECOND ? (now - EPOCH_BEGIN_S * MR_SECOND) / EPOCH_TICK : 0;
+    return MR_MIN(ticks + 1, (uint64_t)UINT32_MAX - (1u << 20));
+}
+
+/* An epoch that no trainer ever had, even if Redis has lost all: at least the eighths of a second
+ * since 2026, so that ids of sessions stand in the order of their times, too. */
+static int take_epoch(struct mr_trainer_shell *t, struct mr_error *e)
+{
+    static const char script[] = "local e = redis.call('INCR', KEYS[1])\n"
+                                 "local least = tonumber(ARGV[1])\n"
+                                 "if e >= least then return e end\n"
+                                 "redis.call('SET', KEYS[1], ARGV[1])\n"
+                                 "return least\n";
+    char least[24];
+    (void)snprintf(least, sizeof least, "%" PRIu64, ticks_now());
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(script), MR_STR("1"),
+        MR_STR(MR_META_PREFIX MR_META_TRAINER_EPOCH), mr_str(least)};
+    struct mr_reply *reply = NULL;
+    int err = mr_redis_call(t->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
+    if (err) return err;
+    t->epoch = (uint32_t)mr_reply_int(reply);
+    mr_reply_free(&reply);
+    return MR_OK;
+}
+
+/* Whoever begins after us, in whatever Redis, finds a later tick. */
+static void outlast_tick(const struct mr_trainer_shell *t)
+{
+    if (t->epoch == ticks_now()) mr_clock_sleep(EPOCH_TICK - mr_clock_wall() % EPOCH_TICK);
+}
+
 static int open_redis(struct mr_trainer_shell *t, struct mr_error *e)
 {
     const struct mr_redis_config config = {
@@ -138,14 +175,7 @@ static int open_redis(struct mr_trainer_shell *t, struct mr_error *e)
     int err = mr_redis_open(&config, &t->redis, e);
     if (!err && mr_redis_wait(t->redis, t->options.redis_timeout))
         err = mr_fail(e, MR_EAWAY, "Redis at %s does not answer", t->options.redis);
-    if (err) return err;
-    const struct mr_str argv[] = {MR_STR("INCR"), MR_STR(MR_META_PREFIX MR_META_TRAINER_EPOCH)};
-    struct mr_reply *reply = NULL;
-    err = mr_redis_call(t->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
-    if (err) return err;
-    t->epoch = (uint32_t)mr_reply_int(reply);
-    mr_reply_free(&reply);
-    return MR_OK;
+    return err ? err : take_epoch(t, e);
 }
 
 /* What others are told: a port that the system chose stands in for the 0 that was asked for. */
@@ -220,6 +250,7 @@ int mr_trainer_open(const struct mr_trainer_options *options, const char *const 
     if (!err) err = open_parts(t, e);
     if (err) return err;
     mr_rpc_server_add_metrics(t->server, t->stats);
+    outlast_tick(t);
     mr_rpc_server_start(t->server);
     mr_log(MR_INFO, "trainer.started", "epoch=%" PRIu32, t->epoch);
     *out = MR_STEAL(t);

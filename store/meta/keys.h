@@ -15,7 +15,7 @@
     "trace:"                    /* streams, one a job, ids <epoch>-<n>: field b: a block of spans; \
                                  * field f: pack of where one lies in the job's file */
 #define MR_META_TRACES "traces" /* hash: job -> pack of its trace's counts */
-#define MR_META_TRAINER_EPOCH "trainer:epoch" /* counts the starts of trainers */
+#define MR_META_TRAINER_EPOCH "trainer:epoch" /* grows with each start of a trainer */
 #define MR_META_TRAININGS "trainings" /* hash: session -> its record (services/trainer/core*.c) */
 #define MR_META_TRAINING_DOCUMENTS                                                                 \
     "trainings:documents"                       /* hash: session -> document as submitted */

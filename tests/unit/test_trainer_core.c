@@ -224,6 +224,25 @@ static void a_trainer_goes_on_from_its_records(void **state)
     assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
 }
 
+static void a_role_joins_when_its_job_is_known_and_its_own(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
+    assert_int_equal(join(r, MR_TRAINING_PS, 0, "j1-2/0/1"), 0); /* the job runs, unknown to us */
+    assert_int_equal(r->seen[MR_TX_JOINED], 0);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    assert_int_equal(r->seen[MR_TX_JOINED], 1);
+    assert_false(r->last[MR_TX_JOINED].err || r->last[MR_TX_JOINED].joined.formed);
+    static const char *const strange[] = {"j1-3/0/1", "j2-2/0/1", "j1-2", "x/0/1", ""};
+    for (size_t i = 0; i < MR_ARRAY_LEN(strange); i++) {
+        assert_int_equal(join(r, MR_TRAINING_PS, 0, strange[i]), 0);
+        assert_int_equal(r->last[MR_TX_JOINED].err, MR_ESTATE);
+        assert_non_null(strstr(r->text, "ps 0: task "));
+        assert_non_null(strstr(r->text, "the session's roles are tasks of job j1-2"));
+    }
+    assert_true(join(r, MR_TRAINING_PS, 0, "j1-2/0/1") > 0);
+}
+
 static void ids_are_read_as_they_are_written(void **state)
 {
     (void)state;
@@ -244,6 +263,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_session_goes_from_start_to_a_kept_model),
         TEST(a_gang_that_is_not_there_in_time_fails_by_name),
+        TEST(a_role_joins_when_its_job_is_known_and_its_own),
         TEST(a_request_id_means_one_session),
         TEST(two_live_sessions_do_not_share_a_channel),
         TEST(nothing_is_told_before_redis_has_it),

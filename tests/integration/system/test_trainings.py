@@ -7,6 +7,8 @@ import threading
 import time
 import unittest
 
+import grpc
+
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from training_rig import EXIT, HALT, KEEP, PS, RUN, SCORER, WORKER, Rig  # noqa: E402
 from harness import HttpError, wait_for  # noqa: E402
@@ -309,6 +311,18 @@ class Trainings(unittest.TestCase):
             self.rig.session(session)
         self.assertEqual(e.exception.status, 404)
 
+    def test_a_role_of_another_life_is_refused(self):
+        session, now = self.running()
+        worker = self.worker.role(session, WORKER, 0)
+        for task in (worker.task.replace(now["role_job"], now["graph_job"]), "j9-9/1/99", "x"):
+            with self.assertRaises(grpc.RpcError) as e:
+                worker.call("Join", "JoinRequest", "JoinResponse", task=task, address="127.0.0.1:1")
+            self.assertEqual(e.exception.code(), grpc.StatusCode.FAILED_PRECONDITION)
+            self.assertIn(f'worker 0: task "{task}" is of another life', e.exception.details())
+            self.assertIn(f"tasks of job {now['role_job']}", e.exception.details())
+        self.assertEqual(self.rig.session(session)["generation"], now["generation"])
+        self.assertEqual(self.finish(session)["state"], "TRAINING_DONE")
+
     def test_what_is_no_session_says_so(self):
         for path, status in (("/v1/trainings/j1-1", 400), ("/v1/trainings/t77-7", 404)):
             with self.assertRaises(HttpError) as e:
@@ -322,15 +336,15 @@ class Trainings(unittest.TestCase):
 
 
 class LostIds(unittest.TestCase):
-    """Redis has forgotten the trainer's sessions and its epoch: ids begin anew."""
+    """Redis has forgotten the trainer's sessions and its epoch."""
 
-    def test_a_session_with_the_id_of_another_has_jobs_of_its_own(self):
+    def test_a_session_has_an_id_and_jobs_of_its_own(self):
         rig = Rig(OPS)
         self.addCleanup(rig.close)
-        jobs = []
+        jobs, ids = [], []
         for _ in range(2):
             session = rig.train(document())
-            self.assertEqual(session, "t1-1")
+            ids.append(session)
             now = rig.wait_state(session, "TRAINING_RUNNING", "TRAINING_FAILED")
             self.assertEqual(now["state"], "TRAINING_RUNNING", now)
             jobs += [now["graph_job"], now["role_job"]]
@@ -344,6 +358,8 @@ class LostIds(unittest.TestCase):
             rig.start_trainer()
             wait_for("the trainer", rig.trainer_answers)
         self.assertEqual(len(set(jobs)), 4, jobs)
+        first, second = (tuple(map(int, i[1:].split("-"))) for i in ids)
+        self.assertLess(first, second)  # and newer ones stand behind older ones
 
 
 if __name__ == "__main__":
