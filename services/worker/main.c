@@ -41,7 +41,8 @@ static const struct mr_option options[] = {
     {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
         .init = "127.0.0.1:8471", .help = "the scheduler: unix:PATH or HOST:PORT", .at = AT(scheduler)},
     {.name = "trainer", .env = "MILLRACE_TRAINER", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .help = "the trainer, for the operator queue.put: unix:PATH or HOST:PORT; default: none",
+        .help = "the trainer, the only one that roles and queue.put call: unix:PATH or HOST:PORT; default: "
+                "whichever a job names",
         .at = AT(trainer)},
     {.name = "store", .env = "MILLRACE_STORE_SOCKET", .type = MR_OPTION_TEXT, .value = "PATH",
         .help = "control socket of this node's object store; default: none, and no value over 4 KiB",

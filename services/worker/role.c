@@ -47,7 +47,13 @@ void mr_role_seat_leave(struct mr_role *r)
 
 int mr_role_trainer_check(const char *trainer, struct mr_error *e)
 {
-    if (!env_here.bearer || env_here.trainer) return MR_OK;
+    bool is_own = env_here.trainer && !strcmp(trainer, env_here.trainer);
+    if (env_here.trainer && !is_own)
+        return mr_fail(e, MR_EINVAL,
+            "\"%s\" is not the trainer of this worker, which was started with --trainer=%s and "
+            "calls no other (--address of mr-trainer is what it calls itself)",
+            trainer, env_here.trainer);
+    if (is_own || !env_here.bearer) return MR_OK;
     return mr_fail(e, MR_EINVAL,
         "the cluster has a secret, and this worker was told of no trainer to show it to: "
         "mr-worker wants --trainer=%s",

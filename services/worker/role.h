@@ -8,7 +8,7 @@
 #include "store/arena/client.h"
 
 struct mr_role_env {     /* of this process; copied, what it points to is lent for ever */
-    const char *trainer; /* address for queue.put; NULL: none */
+    const char *trainer; /* the only one that is called; NULL: any that a job names */
     const char *bearer;  /* the cluster's secret; NULL: none */
     const char *address; /* where this process serves Parameters and Collective; "": nowhere */
     const char *node;

@@ -19,10 +19,10 @@
 #define MR_ROLE_SCORER MILLRACE__V1__TRAINING_ROLE__TRAINING_SCORER
 
 const struct mr_role_env *mr_role_env(void);
-/* Where the cluster has a secret, a worker that was told of no trainer calls none. */
+/* A worker that was told of its trainer calls no other; where the cluster has a secret, one that
+ * was told of none calls none. */
 int mr_role_trainer_check(const char *trainer, struct mr_error *e);
-/* What to show a trainer: the cluster's secret if it is the one that this worker was told of. Any
- * job may name another. */
+/* What to show a trainer: the cluster's secret if it is the one that this worker was told of. */
 const char *mr_role_bearer_for(const char *trainer);
 
 struct mr_role {

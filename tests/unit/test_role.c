@@ -8,7 +8,7 @@
 /* after those */
 #include <cmocka.h>
 
-static void a_secret_is_shown_to_the_own_trainer_alone(void **state)
+static void the_own_trainer_alone_is_called_and_shown_the_secret(void **state)
 {
     (void)state;
     struct mr_error e = {0};
@@ -22,6 +22,15 @@ static void a_secret_is_shown_to_the_own_trainer_alone(void **state)
     env.trainer = "unix:/b";
     mr_role_configure(&env);
     assert_int_equal(mr_role_trainer_check("unix:/b", &e), MR_OK);
+    assert_int_equal(mr_role_trainer_check("unix:/a", &e), MR_EINVAL);
+    assert_non_null(strstr(e.text, "\"unix:/a\" is not the trainer of this worker"));
+    assert_non_null(strstr(e.text, "--trainer=unix:/b"));
+    env.bearer = NULL;
+    mr_role_configure(&env);
+    assert_int_equal(mr_role_trainer_check("unix:/a", &e), MR_EINVAL);
+    assert_int_equal(mr_role_trainer_check("unix:/b", &e), MR_OK);
+    env.bearer = "secret";
+    mr_role_configure(&env);
     assert_null(mr_role_bearer_for("unix:/a"));
     assert_string_equal(mr_role_bearer_for("unix:/b"), "secret");
 }
@@ -65,7 +74,7 @@ static void a_checkpoint_says_what_it_is_of(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_secret_is_shown_to_the_own_trainer_alone),
+        cmocka_unit_test(the_own_trainer_alone_is_called_and_shown_the_secret),
         cmocka_unit_test(a_loss_that_is_no_number_does_not_stay_in_the_sum),
         cmocka_unit_test(a_checkpoint_says_what_it_is_of),
     };

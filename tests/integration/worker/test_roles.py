@@ -68,7 +68,8 @@ class Roles(unittest.TestCase):
 
     def session(self, document, data=True, extra=None):
         """The trainer, and the job of the roles."""
-        t = Trainer(f"{self.work.name}/t.sock", self.work.name, document)
+        # In the place of the cluster's own, which its workers were told of: they call no other.
+        t = Trainer(self.cluster.dir / "c" / "run" / "trainer.sock", self.work.name, document)
         self.addCleanup(t.stop)
         tasks = dict(extra or {})
         for role, index in t.wanted:
