@@ -3,10 +3,11 @@
 import pathlib
 import re
 import sys
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import Cluster  # noqa: E402
+from harness import Cluster, wait_for  # noqa: E402
 from training_cases import document, ended, start, upload, validation  # noqa: E402
 
 
@@ -33,6 +34,18 @@ class Nodes(unittest.TestCase):
                 sums["bytes"] += float(through[1])
         return sums
 
+    def has_gone(self, cluster, before, bytes_min):
+        now = self.traffic(cluster)
+        return now["grpc"] > before["grpc"] and now["bytes"] - before["bytes"] > bytes_min
+
+    def settled(self, cluster):
+        """What workers tell with their heartbeats has all come."""
+        was = now = None
+        while was is None or was != now:
+            was, now = now, self.traffic(cluster)
+            time.sleep(1.5)
+        return now
+
     def test_two_nodes_learn_under_each_rule(self):
         with Cluster("--nodes", "2", "--workers", "2", "--threads", "1") as c:
             upload(c, train=4000, validation=500)
@@ -41,11 +54,9 @@ class Nodes(unittest.TestCase):
                 with self.subTest(rule, **more):
                     t = self.learn(c, rule, **more)
                     self.assertEqual({m["node"] for m in t["members"]}, {"node-0", "node-1"}, t["members"])
-                    now = self.traffic(c)
-                    self.assertGreater(now["grpc"], before["grpc"], "no role was reached from the other node")
                     one = 4 * (16 * 32 + 32 + 32 * 4 + 4)  # bytes of the parameters
-                    self.assertGreater(now["bytes"] - before["bytes"], 10 * one / 2)
-                    before = now
+                    wait_for("roles to be reached from the other node", lambda: self.has_gone(c, before, 10 * one / 2))
+                    before = self.settled(c)
 
     def test_one_node_uses_memory_alone(self):
         with Cluster("--workers", "4", "--threads", "1") as c:
