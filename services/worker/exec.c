@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "host/scratch.h"
 #include "ops/call.h"
 #include "services/worker/process.h"
 #include "store/object/json.h"
@@ -237,17 +238,17 @@ static int exec_run(struct mr_op_call *call)
 {
     struct texts argv = {0}, env = {0};
     struct mr_buf input;
-    char dir[] = "/tmp/millrace-exec-XXXXXX";
+    struct mr_scratch dir = {0};
     mr_buf_init(&input, INPUT_BYTES_MAX);
-    bool made = false;
     int err = argv_fill(call, &argv);
     if (!err) err = env_fill(call, &env);
     if (!err) err = bytes_of(call, &call->args[ARG_STDIN], &input);
-    if (!err) made = mkdtemp(dir) != NULL;
-    if (!err && !made) err = call->does->fail(call, MR_EIO, "cannot make a working directory");
-    if (!err) err = files_write(call, dir);
-    if (!err) err = run_in(call, dir, &argv, &env, &input);
-    if (made) mr_process_remove_dir(dir);
+    struct mr_error e;
+    if (!err && mr_scratch_open(&dir, "/tmp", MR_PROCESS_SCRATCH, &e))
+        err = call->does->fail(call, MR_EIO, "%s", e.text);
+    if (!err) err = files_write(call, dir.path);
+    if (!err) err = run_in(call, dir.path, &argv, &env, &input);
+    mr_scratch_close(&dir);
     texts_fini(&argv);
     texts_fini(&env);
     mr_buf_fini(&input);

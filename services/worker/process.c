@@ -6,7 +6,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -191,21 +190,4 @@ void mr_process_fini(struct mr_process *p)
 {
     mr_buf_fini(&p->out);
     mr_buf_fini(&p->err);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-    (void)st;
-    (void)ftw;
-    if (type == FTW_DP || type == FTW_D) {
-        (void)rmdir(path);
-    } else {
-        (void)unlink(path);
-    }
-    return 0;
-}
-
-void mr_process_remove_dir(const char *path)
-{
-    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }

@@ -4,6 +4,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 
+/* Programs run in directories of this kind (host/scratch.h) beneath /tmp. */
+#define MR_PROCESS_SCRATCH "millrace-exec"
 #define MR_PROCESS_OUTPUT_MAX ((size_t)256 << 20)
 
 struct mr_process {
@@ -22,5 +24,3 @@ struct mr_process {
 /* Until it ended. MR_OK: with status 0. MR_ECANCELED; otherwise words on how it ended. */
 int mr_process_run(struct mr_process *p, struct mr_error *e);
 void mr_process_fini(struct mr_process *p);
-
-void mr_process_remove_dir(const char *path); /* with all in it; follows no links */

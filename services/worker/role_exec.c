@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
+#include "host/scratch.h"
 
 #include <netinet/in.h>
 #include <stdio.h>
@@ -90,16 +91,20 @@ static bool should_end(void *ctx)
 static int run_it(struct foreign *f, struct mr_error *e)
 {
     struct mr_op_call *call = f->r.call;
-    char dir[] = "/tmp/millrace-train-XXXXXX";
+    struct mr_scratch dir = {0};
     if (!f->r.plan.exec) return mr_fail(e, MR_EINVAL, "roles: this role has no \"exec\"");
-    if (!mkdtemp(dir)) return mr_fail(e, MR_EIO, "cannot make a working directory");
+    int err = mr_scratch_open(&dir, "/tmp", MR_PROCESS_SCRATCH, e);
+    if (err) return err;
     env_fill(f);
     (void)close(f->port_fd);
     f->port_fd = -1;
-    struct mr_process p = {
-        .argv = f->r.plan.exec, .env = f->env, .dir = dir, .is_cancelled = should_end, .ctx = f};
+    struct mr_process p = {.argv = f->r.plan.exec,
+        .env = f->env,
+        .dir = dir.path,
+        .is_cancelled = should_end,
+        .ctx = f};
     struct mr_error why;
-    int err = mr_process_run(&p, &why);
+    err = mr_process_run(&p, &why);
     const struct mr_buf *said = p.err.n ? &p.err : &p.out;
     size_t n = MR_MIN(said->n, (size_t)SAID_MAX);
     const char *end = n ? (const char *)said->p + said->n - n : "";
@@ -112,7 +117,7 @@ static int run_it(struct foreign *f, struct mr_error *e)
     else
         err = MR_OK;
     mr_process_fini(&p);
-    mr_process_remove_dir(dir);
+    mr_scratch_close(&dir);
     return err;
 }
 

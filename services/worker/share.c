@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "host/clock.h"
 #include "host/log.h"
+#include "host/scratch.h"
 #include "host/thread.h"
 #include "services/worker/share_parts.h"
 
@@ -24,6 +25,7 @@
 #define CONNECTIONS_MAX 2048u
 #define HELLO_WAIT (10 * MR_SECOND) /* for who connects and says nothing */
 #define CONNECT_PAUSE (10 * MR_MS)
+#define SCRATCH "millrace-share"
 #define CUT_TO 1024u /* parts begin at multiples of it, all but the last end there too */
 
 struct connection {
@@ -40,7 +42,7 @@ static struct {
     char node[256];
     char secret[MR_SHARE_SECRET_MAX];
     struct mr_peer_rules peers;
-    char dir[64];
+    struct mr_scratch dir;
     char path[96];
     int listen_fd, wake_fd;
     bool is_open, is_ending;
@@ -247,26 +249,32 @@ static void serve(void *ctx)
 
 /* ---- opening ----------------------------------------------------------------------------------*/
 
+static const char *base_dir(void)
+{
+    const char *base = secure_getenv("XDG_RUNTIME_DIR");
+    return base && strlen(base) <= 30 ? base : "/tmp"; /* paths of sockets are short */
+}
+
+size_t mr_share_sweep(void)
+{
+    return mr_scratch_sweep(base_dir(), SCRATCH);
+}
+
 static int open_locked(struct mr_error *e)
 {
     if (share.is_open) return MR_OK;
-    const char *base = secure_getenv("XDG_RUNTIME_DIR");
-    if (!base || strlen(base) > 30) base = "/tmp"; /* paths of sockets are short */
-    (void)snprintf(share.dir, sizeof share.dir, "%s/millrace-XXXXXX", base);
-    if (!mkdtemp(share.dir))
-        return mr_fail(
-            e, MR_EIO, "cannot make the directory \"%s\": %s", share.dir, strerror(errno));
-    (void)snprintf(share.path, sizeof share.path, "%s/share.sock", share.dir);
-    struct sockaddr_un at;
-    int err = mr_share_address(share.path, &at, e);
+    int err = mr_scratch_open(&share.dir, base_dir(), SCRATCH, e);
     if (err) return err;
+    (void)snprintf(share.path, sizeof share.path, "%s/share.sock", share.dir.path);
+    struct sockaddr_un at;
+    err = mr_share_address(share.path, &at, e);
+    mr_assert(!err); /* it is short enough */
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof at) ||
         chmod(share.path, mr_peer_socket_mode(&share.peers)) || listen(fd, 128)) {
         err = mr_fail(e, MR_EIO, "cannot listen on \"%s\": %s", share.path, strerror(errno));
         if (fd >= 0) (void)close(fd);
-        (void)unlink(share.path);
-        (void)rmdir(share.dir);
+        mr_scratch_close(&share.dir);
         return err;
     }
     share.listen_fd = fd;
@@ -313,18 +321,14 @@ void mr_share_close(void)
     mr_release(share.connections);
     (void)close(share.listen_fd);
     (void)close(share.wake_fd);
-    (void)unlink(share.path);
-    (void)rmdir(share.dir);
+    mr_scratch_close(&share.dir);
     share.is_open = false;
 }
 
 void mr_share_unlink(void)
 {
     pthread_mutex_lock(&share.lock);
-    if (share.is_open) {
-        (void)unlink(share.path);
-        (void)rmdir(share.dir);
-    }
+    if (share.is_open) mr_scratch_close(&share.dir);
     pthread_mutex_unlock(&share.lock);
 }
 

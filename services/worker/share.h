@@ -12,6 +12,7 @@
 #include "host/peer.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #define MR_SHARDS_MAX 64u  /* of one model */
 #define MR_RANKS_MAX 64u   /* of one all-reduce group */
@@ -42,6 +43,8 @@ const char *mr_share_secret(void); /* NULL: none */
 int mr_share_socket(const char **path, struct mr_error *e);
 /* Closes the socket and its thread. No shard and no group is open any more. */
 void mr_share_close(void);
+/* Removes the directories of sockets that killed processes of this user left; how many. */
+size_t mr_share_sweep(void);
 /* For a process that leaves while roles may still be inside: removes the socket's file alone. */
 void mr_share_unlink(void);
 

@@ -6,8 +6,10 @@
 #include "host/clock.h"
 #include "host/file.h"
 #include "host/log.h"
+#include "host/scratch.h"
 #include "proto/methods.h"
 #include "rpc/metrics.h"
+#include "services/worker/process.h"
 #include "services/worker/role.h"
 #include "services/worker/share.h"
 
@@ -247,6 +249,13 @@ static int server_open(
     return err;
 }
 
+/* What processes of this user that were killed have left of themselves. */
+static void leftovers_remove(void)
+{
+    size_t n = mr_share_sweep() + mr_scratch_sweep("/tmp", MR_PROCESS_SCRATCH);
+    if (n) mr_log(MR_INFO, "scratch.swept", "directories=%zu", n);
+}
+
 int mr_worker_shell_open(
     const struct mr_worker_options *o, struct mr_worker_shell **out, struct mr_error *e)
 {
@@ -256,6 +265,7 @@ int mr_worker_shell_open(
     const struct mr_share_options share = {
         .node = o->node, .secret = mr_rpc_guard_secret(o->guard), .peers = o->peers};
     mr_share_configure(&share);
+    leftovers_remove();
     sh->loop = mr_rpc_loop_new();
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_item));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));

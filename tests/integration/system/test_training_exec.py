@@ -76,9 +76,11 @@ class Exec(unittest.TestCase):
         pids = {s["rank"]: s["pid"] for s in self.scores(session)}
         t = self.cluster.get(f"/v1/trainings/{session}")
         worker = next(p for p in self.cluster.pids("mr-worker") if pids[1] in self.children(p))
+        left = pathlib.Path(os.readlink(f"/proc/{pids[1]}/cwd"))
         os.kill(worker, signal.SIGKILL)
         wait_for("the program to die", lambda: not is_alive(pids[1]), 5)
         wait_for("another", lambda: len([s for s in self.scores(session) if s["rank"] == 1]) == 2, 30)
+        self.assertFalse(left.exists(), "the next worker removes what a killed one left")
         self.assertTrue(is_alive(pids[0]))
         over = ended(self.cluster, session, 40)
         self.assertEqual(over["state"], "TRAINING_DONE", over)
