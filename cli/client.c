@@ -10,6 +10,7 @@
 
 int mr_client_open(const struct mr_client_options *o, struct mr_client *out, struct mr_error *e)
 {
+    MR_AUTO(mr_free_ptr) char *token = mr_copy_text(o->token ? o->token : "");
     *out = (struct mr_client){.json = o->json, .tty = isatty(STDERR_FILENO) != 0};
     if (o->url && o->url[0]) {
         bool has_scheme = strncmp(o->url, "http://", 7) == 0 || strncmp(o->url, "https://", 8) == 0;
@@ -19,13 +20,16 @@ int mr_client_open(const struct mr_client_options *o, struct mr_client *out, str
         int err = mr_place_read_last(&last, e);
         if (err) return err;
         out->url = mr_copy_text(last.url);
+        if (!token[0]) {
+            mr_release(token);
+            token = MR_STEAL(last.token);
+        }
         mr_place_cluster_fini(&last);
     }
     size_t n = strlen(out->url);
     while (n && out->url[n - 1] == '/')
         out->url[--n] = 0;
-    if (o->token && o->token[0])
-        out->authorization = mr_format("Authorization: Bearer %s", o->token);
+    if (token[0]) out->authorization = mr_format("Authorization: Bearer %s", token);
     return MR_OK;
 }
 

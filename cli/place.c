@@ -68,6 +68,7 @@ int mr_place_read_last(struct mr_place_cluster *out, struct mr_error *e)
             "no cluster is known: start one with `millrace up`, or say where it is with --url or MILLRACE_URL");
     yyjson_val *root = yyjson_doc_get_root(doc);
     *out = (struct mr_place_cluster){.url = member(root, "url"),
+        .token = member(root, "token"),
         .scheduler = member(root, "scheduler"),
         .directory = member(root, "directory")};
     yyjson_doc_free(doc);
@@ -97,6 +98,7 @@ int mr_place_write_last(const struct mr_place_cluster *c, struct mr_error *e)
 void mr_place_cluster_fini(struct mr_place_cluster *c)
 {
     mr_release(c->url);
+    mr_release(c->token);
     mr_release(c->scheduler);
     mr_release(c->directory);
     *c = (struct mr_place_cluster){0};

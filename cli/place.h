@@ -10,10 +10,12 @@ char *mr_place_program(const char *name);
 /* The path of a program of the system, through PATH; NULL when there is none. */
 char *mr_place_in_path(const char *name);
 
-/* The cluster that `up` wrote down last: its URL and the gRPC address of its scheduler. Texts are
- * to be mr_release'd. MR_ENOENT when `up` was never run by this user. */
+/* The cluster that `up` wrote down last: its URL and the gRPC address of its scheduler. Whoever
+ * starts one otherwise may write the file, with a token for the URL. Texts are to be mr_release'd,
+ * "" is what the file lacks. MR_ENOENT when `up` was never run by this user. */
 struct mr_place_cluster {
     char *url;
+    char *token;
     char *scheduler;
     char *directory;
 };

@@ -59,7 +59,8 @@ class Case(unittest.TestCase):
         shutil.rmtree(cls.work)
 
     def call(self, place, method, request=b"", metadata=None):
-        return self.channels[place].unary_unary(method)(request, metadata=metadata, timeout=20 * SLOW)
+        return self.channels[place].unary_unary(method)(request, metadata=metadata, timeout=20 * SLOW,
+                                                        wait_for_ready=True)  # a worker may still begin to listen
 
     def session(self, method, metadata=None):
         """What a session answers to an empty first message."""
@@ -217,6 +218,18 @@ class Tokens(Case):
         with self.assertRaises(HttpError) as e:
             ask("POST", "/v1/workers/nobody:retire", {}, "admin")
         self.assertEqual(e.exception.status, 404)
+
+    def test_a_command_shows_the_token_that_stands_beside_the_url(self):
+        def top(**last):
+            (self.work / "last.json").write_text(json.dumps({"url": self.c.url, **last}))
+            env = {k: v for k, v in os.environ.items() if not k.startswith("MILLRACE_")}
+            return subprocess.run([str(bin_dir() / "millrace"), "top", "-n", "1"], capture_output=True, text=True,
+                                  timeout=30 * SLOW, env=dict(env, MILLRACE_HOME=str(self.work)))
+
+        self.assertEqual(top(token=TOKENS["reader"]).returncode, 0)
+        refused = top()
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("a token is wanted", refused.stderr)
 
     def test_every_port_wants_a_token_and_looks_at_its_role(self):
         for place in self.channels:
