@@ -4,6 +4,7 @@
  * if this one is gone. */
 #include "host/scratch.h"
 
+#include "base/alloc.h"
 #include "base/assert.h"
 #include "base/defs.h"
 
@@ -83,12 +84,10 @@ size_t mr_scratch_sweep(const char *base, const char *kind)
     DIR *dir = opendir(base);
     if (!dir) return 0;
     for (struct dirent *d = readdir(dir); d; d = readdir(dir)) {
-        char path[MR_SCRATCH_PATH_MAX];
-        size_t bytes = strlen(d->d_name);
         bool is_one = !strncmp(d->d_name, kind, kind_bytes) && d->d_name[kind_bytes] == '-' &&
-                      bytes == kind_bytes + sizeof "-XXXXXX" - 1;
-        if (!is_one || strlen(base) + bytes + 2 > sizeof path) continue;
-        (void)snprintf(path, sizeof path, "%s/%.*s", base, (int)bytes, d->d_name);
+                      strlen(d->d_name) == kind_bytes + sizeof "-XXXXXX" - 1;
+        if (!is_one) continue;
+        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", base, d->d_name);
         int fd = claim(path);
         if (fd < 0) continue;
         remove_tree(path);
