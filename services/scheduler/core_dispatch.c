@@ -1,6 +1,6 @@
-/* A turn of dispatch: suspects first (core_trial.c); then what was parked; then the queue, until
- * the workers have what they want or the turn's bound is reached. Stealing is for when nothing is
- * left to give and somebody idles. */
+/* A turn of dispatch: suspects first (core_trial.c); then the queue, and among it what was parked,
+ * until the workers have what they want or the turn's bound is reached. Stealing is for when
+ * nothing is left to give and somebody idles. */
 #include "services/scheduler/core_trial.h"
 
 #define TURN_TASKS_MAX 8192
@@ -8,23 +8,59 @@
 #define STEAL_NS MR_MS /* a difference of load not worth moving anything for */
 #define STEAL_LOOK_MAX 16
 #define PARKED_UNKNOWN_MAX 256
+#define PARKED_CLASSES_MAX 64u
 #define STEAL_EVERY (500 * MR_US)
 
-static void dispatch_parked(struct mr_sched *s, uint32_t *left)
+/* Classes with parked tasks, as they were when the turn began; those that found no place are taken
+ * out: during a turn places only become fewer. */
+struct parked {
+    uint32_t class[PARKED_CLASSES_MAX];
+    uint32_t count;
+};
+
+static void parked_look(const struct mr_sched *s, struct parked *p)
 {
-    for (uint32_t i = 0; i < s->active_count && *left; i++) {
-        uint32_t class = s->active[i];
-        struct class *c = &s->classes[class];
-        while (c->parked && *left) {
-            uint32_t task = c->parked_head;
-            uint32_t w = mr_sc_place(s, task);
-            if (w == NONE) break;
-            mr_sc_unpark(s, task);
-            mr_sc_send(s, task, w);
-            --*left;
-        }
-        if (!c->parked) i--; /* another took its place in the list */
+    uint32_t from =
+        s->active_count > PARKED_CLASSES_MAX ? (uint32_t)(s->turns % s->active_count) : 0;
+    p->count = MR_MIN(s->active_count, PARKED_CLASSES_MAX);
+    for (uint32_t i = 0; i < p->count; i++)
+        p->class[i] = s->active[(from + i) % s->active_count];
+}
+
+static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
+{
+    const struct job *x = job_of(s, a), *y = job_of(s, b);
+    if (x->priority != y->priority) return x->priority > y->priority;
+    if (x != y) return x->serial < y->serial;
+    return place_of(s, a) < place_of(s, b);
+}
+
+/* The parked task to look at next: the first of those that go before `queued`, if any does. */
+static uint32_t parked_first(const struct mr_sched *s, const struct parked *p, uint32_t queued)
+{
+    uint32_t best = queued;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t head = s->classes[p->class[i]].parked_head;
+        if (head != NONE && (best == NONE || goes_before(s, head, best))) best = head;
     }
+    return best == queued ? NONE : best;
+}
+
+static void parked_drop(struct parked *p, uint32_t class)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->class[i] == class) p->class[i] = p->class[--p->count];
+}
+
+static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t task)
+{
+    uint32_t w = mr_sc_place(s, task);
+    if (w == NONE) {
+        parked_drop(p, s->tasks[task].class);
+        return;
+    }
+    mr_sc_unpark(s, task);
+    mr_sc_send(s, task, w);
 }
 
 /* A ready task found no place: is that so for all that come behind it, too? Those that merely ask
@@ -38,23 +74,38 @@ static bool is_everyone_served(struct mr_sched *s, uint32_t task)
     return !mr_sc_has_place(s, t);
 }
 
-static void dispatch_queue(struct mr_sched *s, uint32_t *left)
+/* The first of the queue; false: nobody has a place for it, nor for what comes behind it. */
+static bool dispatch_queued(struct mr_sched *s, uint32_t task)
 {
-    while (*left) {
-        uint32_t job = mr_sc_queue_job(s);
-        if (job == NONE) return;
-        uint32_t task = mr_sc_queue_first(s, job);
-        struct task *t = &s->tasks[task];
-        uint32_t w = mr_sc_place(s, task);
-        --*left;
-        if (w != NONE) {
-            mr_sc_queue_drop(s, task);
-            mr_sc_send(s, task, w);
-            continue;
-        }
-        if (t->state == MR_TASK_READY && is_everyone_served(s, task)) return;
-        mr_sc_queue_drop(s, task); /* ahead of ready: once it is ready, it comes again */
-        if (t->state == MR_TASK_READY) mr_sc_park(s, task);
+    struct task *t = &s->tasks[task];
+    uint32_t w = mr_sc_place(s, task);
+    if (w != NONE) {
+        mr_sc_queue_drop(s, task);
+        mr_sc_send(s, task, w);
+        return true;
+    }
+    if (t->state == MR_TASK_READY && is_everyone_served(s, task)) return false;
+    mr_sc_queue_drop(s, task); /* ahead of ready: once it is ready, it comes again */
+    if (t->state == MR_TASK_READY) mr_sc_park(s, task);
+    return true;
+}
+
+/* What was parked and what is queued in one order: a task that was parked for a moment must not
+ * overtake one that lets go of what is in memory. */
+static void dispatch_all(struct mr_sched *s, uint32_t *left)
+{
+    struct parked parked;
+    parked_look(s, &parked);
+    for (bool is_queue_over = false; *left; --*left) {
+        uint32_t job = is_queue_over ? NONE : mr_sc_queue_job(s);
+        uint32_t queued = job == NONE ? NONE : mr_sc_queue_first(s, job);
+        uint32_t task = parked_first(s, &parked, queued);
+        if (task != NONE)
+            dispatch_one_parked(s, &parked, task);
+        else if (queued == NONE)
+            return;
+        else
+            is_queue_over = !dispatch_queued(s, queued);
     }
 }
 
@@ -65,9 +116,9 @@ void mr_sc_dispatch(struct mr_sched *s)
     if (!s->is_recovered) return;
     if (s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
+    s->turns++;
     if (s->suspects_count || s->reserved != NONE) mr_sc_trial_dispatch(s);
-    dispatch_parked(s, &left);
-    dispatch_queue(s, &left);
+    dispatch_all(s, &left);
     s->has_work = !left;
     if (s->queued && !left) return;
     mr_sc_steal(s);

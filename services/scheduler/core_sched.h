@@ -88,6 +88,6 @@ struct mr_sched {
     bool is_replaying, is_adopting;
     mr_time progress_at, keep_at;
     struct mr_buf recovered; /* graph pieces while the journal is read */
-    uint64_t tasks_done, tasks_sent, steals, recomputed;
+    uint64_t tasks_done, tasks_sent, steals, recomputed, turns;
     struct mr_sched_effects *fx; /* of the step that runs */
 };

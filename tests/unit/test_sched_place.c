@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 /* after those */
 #include <cmocka.h>
 
@@ -316,6 +317,40 @@ static void nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin(vo
         rig_count(r, SAID_TASK, a, job, NULL) + rig_count(r, SAID_TASK, b, job, NULL), 2);
 }
 
+/* While nobody knew how long `f` takes, its tasks were parked; now they wait beside what is queued.
+ */
+static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
+{
+    enum { ROOTS = 40 };
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "a");
+    struct rig_worker a = join(r, "a", 1, 0x51);
+    uint64_t job = rig_submit(r,
+        "{\"tasks\":{\"x${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":40}},"
+        "\"p${i}\":{\"op\":\"g\",\"args\":[{\"ref\":\"x${i}\"}],\"for\":{\"i\":40}},"
+        "\"s\":{\"op\":\"g\",\"args\":[{\"each\":{\"ref\":\"p${i}\"},\"for\":{\"i\":40}}]}},"
+        "\"targets\":[\"s\"]}");
+    int made = 0, used = 0;
+    while (used < ROOTS) { /* as a worker does it: what is first in the graph's order */
+        char x[16], p[16];
+        (void)snprintf(x, sizeof x, "x%d", made);
+        (void)snprintf(p, sizeof p, "p%d", used);
+        uint32_t at = used < made ? rig_attempt(r, a, job, p) : 0;
+        if (at) {
+            rig_done_as(r, a, job, p, at, MR_OUTCOME_OK, (mr_object_id){0}, 8, MR_SECOND);
+            used++;
+        } else {
+            mr_object_id id = {7, (uint64_t)made + 1};
+            at = rig_attempt(r, a, job, x);
+            assert_int_not_equal(at, 0);
+            rig_done_as(r, a, job, x, at, MR_OUTCOME_OK, id, 0, MR_SECOND);
+            made++;
+        }
+        assert_true(made - used <= 2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -336,6 +371,7 @@ int main(void)
         RIG_TEST(a_long_running_task_takes_no_slot),
         RIG_TEST(many_that_run_long_leave_places_to_the_more_urgent),
         RIG_TEST(nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin),
+        RIG_TEST(what_was_parked_does_not_overtake_what_lets_values_go),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+"""Graphs whose values are more than the object store's memory, with real processes: those that have an order without
+spilling use it, the others spill and end, and what can never fit fails with a sentence."""
+import os
+import pathlib
+import sys
+import tempfile
+import shutil
+import struct
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import Cluster  # noqa: E402
+
+MIB = 1 << 20
+MEMORY = 256 * MIB
+PART = 8 * MIB  # bytes of one root
+FLOATS = PART // 8
+
+
+def root(i, floats=FLOATS):
+    return {"op": "array.full", "args": [[floats], float(i % 7)]}
+
+
+def tree(tasks, names, op, width=2):
+    """Merges `names` level by level; the name of the last."""
+    level = 0
+    while len(names) > 1:
+        merged = []
+        for at in range(0, len(names), width):
+            group = names[at:at + width]
+            name = f"m/{level}/{at // width}"
+            tasks[name] = {"op": op[0], "args": [*op[1:], [{"ref": n} for n in group]]}
+            merged.append(name)
+        names, level = merged, level + 1
+    return names[0]
+
+
+def tree_sum(parts):
+    """Roots of several MiB each, a small partial sum of each, a tree of sums."""
+    tasks = {}
+    for i in range(parts):
+        tasks[f"x/{i}"] = root(i)
+        tasks[f"p/{i}"] = {"op": "array.reduce_partial", "args": [{"ref": f"x/{i}"}, "sum"]}
+    last = tree(tasks, [f"p/{i}" for i in range(parts)], ("array.reduce_merge", "sum"))
+    return {"tasks": tasks, "targets": [last]}, float(sum(i % 7 for i in range(parts)) * FLOATS)
+
+
+def tree_of_arrays(parts):
+    """The sums are as large as the roots: an order by depth keeps one of each level."""
+    tasks = {f"x/{i}": root(i) for i in range(parts)}
+    names, level = [f"x/{i}" for i in range(parts)], 0
+    while len(names) > 1:
+        merged = []
+        for at in range(0, len(names), 2):
+            name = f"s/{level}/{at // 2}"
+            if at + 1 < len(names):
+                tasks[name] = {"op": "add", "args": [{"ref": n} for n in names[at:at + 2]]}
+            merged.append(name if at + 1 < len(names) else names[at])
+        names, level = merged, level + 1
+    tasks["sum"] = {"op": "array.reduce_partial", "args": [{"ref": names[0]}, "sum"]}
+    return {"tasks": tasks, "targets": ["sum"]}, float(sum(i % 7 for i in range(parts)) * FLOATS)
+
+
+def map_reduce(parts, steps=3):
+    """Of each part a chain of arrays, and a small value at its end; one task takes all of those."""
+    tasks = {}
+    for i in range(parts):
+        tasks[f"x/{i}/0"] = root(i)
+        for k in range(steps):
+            tasks[f"x/{i}/{k + 1}"] = {"op": "add", "args": [{"ref": f"x/{i}/{k}"}, 1]}
+        tasks[f"p/{i}"] = {"op": "array.reduce_partial", "args": [{"ref": f"x/{i}/{steps}"}, "sum"]}
+    tasks["sum"] = {"op": "array.reduce_merge", "args": ["sum", [{"ref": f"p/{i}"} for i in range(parts)]]}
+    return {"tasks": tasks, "targets": ["sum"]}, float(sum(i % 7 + steps for i in range(parts)) * FLOATS)
+
+
+def stencil(parts):
+    """Each result needs a part and its neighbours."""
+    tasks = {f"x/{i}": root(i) for i in range(parts)}
+    total = 0
+    for i in range(parts):
+        near = [k for k in (i - 1, i, i + 1) if 0 <= k < parts]
+        name = f"x/{near[0]}"
+        for k in near[1:]:
+            tasks[f"n/{i}/{k}"] = {"op": "add", "args": [{"ref": name}, {"ref": f"x/{k}"}]}
+            name = f"n/{i}/{k}"
+        tasks[f"p/{i}"] = {"op": "array.reduce_partial", "args": [{"ref": name}, "sum"]}
+        total += sum(k % 7 for k in near)
+    last = tree(tasks, [f"p/{i}" for i in range(parts)], ("array.reduce_merge", "sum"))
+    return {"tasks": tasks, "targets": [last]}, float(total * FLOATS)
+
+
+def all_to_all(parts):
+    """Every result needs a piece of every part, and is as large as one."""
+    tasks = {f"x/{i}": root(i) for i in range(parts)}
+    piece = FLOATS // parts
+    for k in range(parts):
+        for i in range(parts):
+            tasks[f"c/{i}/{k}"] = {"op": "array.slice", "args": [{"ref": f"x/{i}"}, k * piece, (k + 1) * piece]}
+        tasks[f"y/{k}"] = {"op": "array.concat", "args": [[{"ref": f"c/{i}/{k}"} for i in range(parts)]]}
+        tasks[f"p/{k}"] = {"op": "array.reduce_partial", "args": [{"ref": f"y/{k}"}, "sum"]}
+    last = tree(tasks, [f"p/{k}" for k in range(parts)], ("array.reduce_merge", "sum"))
+    return {"tasks": tasks, "targets": [last]}, float(sum(i % 7 for i in range(parts)) * piece * parts)
+
+
+class Memory(unittest.TestCase):
+    memory = MEMORY
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-"))
+        self.cluster = Cluster("--workers", "4", "--threads", "1", "--memory", str(self.memory), directory=self.dir)
+
+    def tearDown(self):
+        if any(e for _, e in getattr(self._outcome, "errors", []) if e) or getattr(self._outcome.result, "errors", []):
+            print(self.cluster.output(), self.cluster.logs(), file=sys.stderr)
+        self.cluster.close()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def stats(self):
+        s = self.cluster.get("/v1/store/stats")
+        return {k: int(s.get(k, 0)) for k in ("used_bytes", "spilled_bytes", "spills", "restores", "memory_bytes")}
+
+    def measured(self, what, graph, expected, timeout=120):
+        """Runs it, checks its one target, and says what the store did meanwhile."""
+        before, t = self.stats(), time.monotonic()
+        done = self.cluster.run(graph, timeout)
+        took = time.monotonic() - t
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        self.assertEqual(done["counts"]["recomputed"], "0", done)
+        value = self.cluster.value(done["id"], graph["targets"][0])
+        if isinstance(value, bytes):  # npy, of no axes
+            value = struct.unpack("<d", value[-8:])[0]
+        self.assertEqual(value, expected)
+        after = self.stats()
+        spills = after["spills"] - before["spills"]
+        print(f"{what}: {len(graph['tasks'])} tasks in {took:.1f} s, {spills} objects spilled, "
+              f"{after['restores'] - before['restores']} came back", file=sys.stderr)
+        return spills
+
+
+class WithoutSpilling(Memory):
+    """Ten times the memory in values, and an order that needs a small part of it."""
+    parts = 10 * MEMORY // PART
+
+    def test_a_tree_of_sums(self):
+        self.assertEqual(self.measured("tree of sums", *tree_sum(self.parts)), 0)
+
+    def test_a_tree_of_arrays(self):
+        self.assertEqual(self.measured("tree of arrays", *tree_of_arrays(self.parts // 2)), 0)
+
+    def test_map_and_reduce(self):
+        self.assertEqual(self.measured("map-reduce", *map_reduce(self.parts // 4)), 0)
+
+    def test_a_stencil(self):
+        self.assertEqual(self.measured("stencil", *stencil(self.parts // 3)), 0)
+
+
+class WithSpilling(Memory):
+    def test_all_to_all_spills_and_ends(self):
+        parts = 64  # 512 MiB of roots into 256, all of them needed by each result
+        self.assertGreater(self.measured("all to all", *all_to_all(parts)), 0)
+
+    def test_a_collection_of_more_than_memory_holds(self):
+        parts = 5  # none is read for its header
+        floats = 60 * MIB // 8
+        tasks = {f"x/{i}": root(i, floats) for i in range(parts)}
+        tasks["all"] = {"op": "collection", "args": [{"ref": f"x/{i}"} for i in range(parts)]}
+        done = self.cluster.run({"tasks": tasks, "targets": ["all"]})
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        self.assertEqual(done["counts"]["recomputed"], "0", done)
+        self.assertEqual(self.stats()["restores"], 0)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=1)
