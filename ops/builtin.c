@@ -24,6 +24,8 @@ const mr_op_family *mr_op_families(uint32_t *count)
         mr_ml_metrics_ops,
         mr_ml_search_ops,
         mr_nn_fit_ops,
+        mr_glm_ops,
+        mr_glm_model_ops,
     };
     *count = MR_ARRAY_LEN(families);
     return families;

@@ -29,6 +29,8 @@ const struct mr_op_desc *mr_ml_linear_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_metrics_ops(uint32_t *count);
 const struct mr_op_desc *mr_ml_search_ops(uint32_t *count);
 const struct mr_op_desc *mr_nn_fit_ops(uint32_t *count);
+const struct mr_op_desc *mr_glm_ops(uint32_t *count);
+const struct mr_op_desc *mr_glm_model_ops(uint32_t *count);
 
 /* For the tables of descriptors. */
 #define MR_OP_ROW(op_name, op_flags, op_params, op_cost_ns, op_run, op_result, op_summary)         \

@@ -1,0 +1,474 @@
+/* The loop of a fit of a generalized linear model: glm.start, glm.part (a chunk of rows at the
+ * point that the state asks about), glm.add (several of them in one), glm.step, glm.converged. What
+ * they pass on is laid out in ops/glm.h; what a fit has found is read by ops/glm_model.c. */
+#include "ops/glm.h"
+
+#include "ops/builtin.h"
+#include "ops/call.h"
+#include "ops/glm_admm.h"
+#include "ops/glm_args.h"
+#include "ops/glm_solve.h"
+#include "ops/ml.h"
+
+#include <math.h>
+
+/* ---- start ---- */
+
+static int one_of(struct mr_op_call *call, unsigned at, const char *const *names, unsigned count,
+    const char *all, double *out)
+{
+    struct mr_str text = call->args[at].bytes;
+    for (unsigned i = 0; i < count; i++) {
+        if (!mr_str_eq(text, mr_str(names[i]))) continue;
+        *out = i;
+        return MR_OK;
+    }
+    return call->does->fail(call, MR_EINVAL, "argument \"%s\": expected %s, got \"%.*s\"",
+        call->op->params[at].name, all, (int)MR_MIN(text.n, 40u), text.p);
+}
+
+static int real(struct mr_op_call *call, unsigned at, double max, double *out)
+{
+    *out = mr_arg_f64(&call->args[at]);
+    if (isfinite(*out) && *out >= 0 && *out <= max) return MR_OK;
+    return call->does->fail(call, MR_EINVAL, "argument \"%s\": expected a number from 0%s",
+        call->op->params[at].name, max <= 1 ? " to 1" : "");
+}
+
+static int read_penalty(struct mr_op_call *call, struct mr_glm_head *h)
+{
+    static const char *const penalties[] = {"none", "l1", "l2", "elasticnet"};
+    double penalty = 0;
+    double alpha = 0;
+    double ratio = 0;
+    int err =
+        one_of(call, 2, penalties, MR_ARRAY_LEN(penalties), "none, l1, l2 or elasticnet", &penalty);
+    if (!err) err = real(call, 3, 1e300, &alpha);
+    if (!err) err = real(call, 4, 1, &ratio);
+    if (err) return err;
+    ratio = penalty == 1 ? 1 : penalty == 2 ? 0 : ratio;
+    h->l1 = penalty == 0 ? 0 : alpha * ratio;
+    h->l2 = penalty == 0 ? 0 : alpha * (1 - ratio);
+    int solver = (int)h->solver;
+    if (h->l1 == 0 || solver == MR_GLM_PROXIMAL || solver == MR_GLM_ADMM) return MR_OK;
+    return call->does->fail(call, MR_EINVAL,
+        "argument \"penalty\": the solver \"%s\" wants a smooth one (none, l2); proximal and admm "
+        "take l1 and elasticnet",
+        mr_glm_solvers[solver]);
+}
+
+/* Means and deviations of columns, from array.moments over axis 0. */
+static int take_moments(struct mr_op_call *call, const struct mr_tensor *t, struct mr_glm *g)
+{
+    const double *numbers = t->data;
+    uint32_t p = g->columns;
+    bool centered = g->h->intercept != 0;
+    for (uint32_t j = 0; j < p; j++) {
+        double n = numbers[j];
+        double mean = numbers[p + j];
+        double square = numbers[2 * (size_t)p + j] / n + (centered ? 0 : mean * mean);
+        if (!(n > 0) || !isfinite(mean) || !isfinite(square))
+            return call->does->fail(call, MR_EINVAL,
+                "argument \"moments\": those of column %u are not finite, or of no row", j);
+        g->center[j] = centered ? mean : 0;
+        g->scale[j] = square > 0 ? sqrt(square) : 1;
+    }
+    g->scale[p] = 1;
+    return MR_OK;
+}
+
+static int moments_of(struct mr_op_call *call, struct mr_glm_head *h, struct mr_tensor *t)
+{
+    if (call->args[9].type == MR_ARG_NIL) return MR_OK;
+    *t = *call->args[9].tensor;
+    if (t->dtype != MR_DTYPE_F64 || t->ndim != 2 || t->shape[0] != 3 || !t->shape[1] ||
+        t->shape[1] > MR_GLM_COLUMNS_MAX || !mr_tensor_is_contiguous(t))
+        return call->does->fail(call, MR_EINVAL,
+            "argument \"moments\": expected array.moments of X over axis 0: f64[3, columns]");
+    h->standardized = 1;
+    h->columns = (double)t->shape[1];
+    return MR_OK;
+}
+
+/* Coefficients to begin at: those of another fit. */
+static int take_from(struct mr_op_call *call, struct mr_glm_head *h, struct mr_glm *from)
+{
+    if (call->args[10].type == MR_ARG_NIL) return MR_OK;
+    int err = mr_glm_state(call, &call->args[10], "from", from);
+    if (err) return err;
+    if (!from->columns || (h->columns != 0 && h->columns != from->columns))
+        return call->does->fail(call, MR_EINVAL,
+            "argument \"from\": that fit has %u columns, \"moments\" %g", from->columns,
+            h->columns);
+    h->columns = from->columns;
+    return MR_OK;
+}
+
+static void begin_at(const struct mr_glm *from, struct mr_glm *g)
+{
+    double b = 0;
+    mr_glm_raw(from, from->w, g->trial);
+    for (uint32_t j = 0; j < g->columns && g->scale; j++) {
+        b += g->trial[j] * g->center[j];
+        g->trial[j] *= g->scale[j];
+    }
+    g->trial[g->columns] = g->h->intercept != 0 ? g->trial[g->columns] + b : 0;
+    memcpy(g->w, g->trial, (g->columns + 1) * sizeof *g->w);
+}
+
+static int run_start(struct mr_op_call *call)
+{
+    struct mr_glm_head h = {0};
+    struct mr_glm from = {0};
+    struct mr_tensor moments;
+    int64_t count = 0;
+    int err =
+        one_of(call, 0, mr_glm_families, MR_GLM_FAMILIES, "logistic, normal or poisson", &h.family);
+    if (!err)
+        err = one_of(call, 1, mr_glm_solvers, MR_GLM_SOLVERS, "gd, newton, lbfgs, proximal or admm",
+            &h.solver);
+    if (!err) err = read_penalty(call, &h);
+    h.intercept = call->args[5].boolean;
+    if (!err) err = real(call, 6, 1e300, &h.tol);
+    if (!err && call->args[7].type != MR_ARG_NIL)
+        err = mr_arg_int(call, &call->args[7], "iterations", 1, 1000000000, &count);
+    h.iterations_max = (double)count;
+    if (!err) err = mr_arg_int(call, &call->args[8], "memory", 1, MR_GLM_MEMORY_MAX, &count);
+    h.memory = (double)count;
+    if (!err) err = moments_of(call, &h, &moments);
+    if (!err) err = take_from(call, &h, &from);
+    if (!err) err = real(call, 11, 1e300, &h.step);
+    if (!err) err = mr_glm_columns_check(call, (int)h.solver, (uint64_t)h.columns);
+    if (err) return err;
+    uint64_t numbers = mr_glm_numbers(&h);
+    double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &numbers);
+    if (!to) return MR_ELIMIT;
+    memset(to, 0, numbers * sizeof *to);
+    struct mr_glm g;
+    mr_glm_copy(NULL, &h, to, &g);
+    if (h.standardized != 0) err = take_moments(call, &moments, &g);
+    if (!err && from.h) begin_at(&from, &g);
+    return err;
+}
+
+/* ---- part ---- */
+
+static bool cancelled(void *ctx)
+{
+    struct mr_op_call *call = ctx;
+    return call->does->is_cancelled(call);
+}
+
+static int bad(struct mr_op_call *call, const char *name, uint64_t row, double v, const char *want)
+{
+    return call->does->fail(call, MR_EINVAL, "argument \"%s\", chunk %lld, row %llu: %g%s", name,
+        (long long)call->args[3].i, (unsigned long long)row, v, want);
+}
+
+static int check_finite(
+    struct mr_op_call *call, const char *name, const double *v, uint64_t rows, uint32_t columns)
+{
+    for (uint64_t i = 0; i < rows; i++) {
+        double any = 0; /* NaN as soon as one is not finite */
+        for (uint32_t j = 0; j < columns; j++)
+            any += v[i * columns + j] * 0;
+        if (isnan(any))
+            for (uint32_t j = 0; j < columns; j++)
+                if (!isfinite(v[i * columns + j]))
+                    return bad(call, name, i, v[i * columns + j], " is not a finite number");
+    }
+    return MR_OK;
+}
+
+/* v log v, which is 0 at 0. */
+static double v_log_v(double v)
+{
+    return v > 0 ? v * log(v) : 0;
+}
+
+/* y as the family wants it; and what a model that hits every y has of loss and weight. */
+static int check_y(struct mr_op_call *call, enum mr_glm_family family, const struct mr_glm_rows *r,
+    struct mr_glm_partial_head *h)
+{
+    for (uint64_t i = 0; i < r->rows; i++) {
+        double y = r->y[i];
+        double weight = r->weights ? r->weights[i] : 1;
+        double saturated = 0;
+        if (!(weight >= 0)) return bad(call, "weights", i, weight, " is less than 0");
+        if (family == MR_GLM_LOGISTIC) {
+            if (!r->weights && y != 0 && y != 1)
+                return bad(call, "y", i, y,
+                    " is neither 0 nor 1, as logistic wants it (shares need \"weights\")");
+            if (!(y >= 0 && y <= 1))
+                return bad(call, "y", i, y, " is no share from 0 to 1, as logistic wants it");
+            saturated = -v_log_v(y) - v_log_v(1 - y);
+        } else if (family == MR_GLM_POISSON) {
+            if (!(y >= 0)) return bad(call, "y", i, y, " is less than 0, which poisson never is");
+            saturated = y - v_log_v(y);
+        }
+        h->weight += weight;
+        h->saturated += weight * saturated;
+    }
+    h->rows = (double)r->rows;
+    return MR_OK;
+}
+
+/* What only the first look checks: the chunks are the same ones ever after. */
+static int check_chunk(struct mr_op_call *call, enum mr_glm_family family,
+    const struct mr_glm_rows *r, struct mr_glm_partial_head *h)
+{
+    int err = check_finite(call, "x", r->x, r->rows, r->columns);
+    if (!err) err = check_finite(call, "y", r->y, r->rows, 1);
+    if (!err && r->weights) err = check_finite(call, "weights", r->weights, r->rows, 1);
+    if (!err && r->offset) err = check_finite(call, "offset", r->offset, r->rows, 1);
+    return err ? err : check_y(call, family, r, h);
+}
+
+static int open_chunk(struct mr_op_call *call, const struct mr_glm *g, struct mr_glm_rows *r)
+{
+    int64_t chunk = 0;
+    int err = mr_arg_int(call, &call->args[3], "chunk", 0, MR_GLM_CHUNKS_MAX - 1, &chunk);
+    if (!err) err = mr_glm_rows(call, &call->args[0], chunk, r);
+    if (!err) err = mr_glm_vector(call, &call->args[1], "y", chunk, r->rows, &r->y);
+    if (!err) err = mr_glm_vector(call, &call->args[4], "weights", chunk, r->rows, &r->weights);
+    if (!err) err = mr_glm_vector(call, &call->args[5], "offset", chunk, r->rows, &r->offset);
+    if (!err) err = mr_glm_columns_check(call, (int)g->solver, r->columns);
+    if (err || !g->columns || r->columns == g->columns) return err;
+    return call->does->fail(call, MR_EINVAL,
+        "argument \"x\", chunk %lld: it has %u columns, the fit %u", (long long)chunk, r->columns,
+        g->columns);
+}
+
+/* The chunk's own point of ADMM. */
+static int local_part(struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_rows *r,
+    void *work, struct mr_glm_partial *p)
+{
+    int64_t chunk = call->args[3].i;
+    if (chunk >= g->chunks)
+        return call->does->fail(call, MR_EINVAL,
+            "argument \"chunk\": %lld, and %u chunks began the fit: number them from 0",
+            (long long)chunk, g->chunks);
+    double *room = call->does->scratch(call, mr_glm_local_numbers(g->columns) * sizeof *room);
+    if (!room) return MR_ELIMIT;
+    p->points[0] = (double)chunk;
+    const double *u = g->u + (size_t)chunk * (g->columns + 1);
+    if (mr_glm_local(g, r, u, work, room, p->points + 1, &p->h->loss, cancelled, call))
+        return MR_OK;
+    return call->does->fail(call, MR_ECANCELED, "cancelled");
+}
+
+static int whole_part(struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_rows *r,
+    void *work, struct mr_glm_partial *p)
+{
+    double *raw = call->does->scratch(call, (r->columns + 1) * sizeof *raw);
+    if (!raw) return MR_ELIMIT;
+    if (g->columns) mr_glm_raw(g, g->trial, raw);
+    struct mr_glm_sums s = {.gradient = p->gradient, .hessian = p->hessian};
+    if (!mr_glm_pass(g->family, r, raw, work, &s, cancelled, call))
+        return call->does->fail(call, MR_ECANCELED, "cancelled");
+    p->h->loss = s.loss;
+    return MR_OK;
+}
+
+static int run_part(struct mr_op_call *call)
+{
+    struct mr_glm g;
+    struct mr_glm_rows r = {0};
+    int err = mr_glm_state(call, &call->args[2], "state", &g);
+    if (!err) err = open_chunk(call, &g, &r);
+    if (err) return err;
+    bool local = mr_glm_is_local(&g);
+    bool over = g.h->status != MR_GLM_RUNNING;
+    bool hessian = mr_glm_wants_hessian(&g);
+    struct mr_glm_partial_head h = {
+        .columns = r.columns, .hessian = hessian, .entries = 1, .points = local};
+    if (!over && g.h->evaluations == 0) err = check_chunk(call, g.family, &r, &h);
+    if (err) return err;
+    void *work = call->does->scratch(call, mr_glm_work_bytes(r.columns, hessian || local));
+    uint64_t numbers = mr_glm_partial_numbers(&h);
+    if (!work) return MR_ELIMIT;
+    double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &numbers);
+    if (!to) return MR_ELIMIT;
+    memset(to, 0, numbers * sizeof *to);
+    memcpy(to, &h, sizeof h);
+    struct mr_glm_partial p;
+    mr_glm_partial_lay_out(&p, to);
+    if (over) return MR_OK; /* nobody will look */
+    return local ? local_part(call, &g, &r, work, &p) : whole_part(call, &g, &r, work, &p);
+}
+
+/* ---- add, step ---- */
+
+static int open_partial(struct mr_op_call *call, uint32_t i, struct mr_glm_partial *out)
+{
+    double *numbers = NULL;
+    uint64_t count = 0;
+    int err = mr_glm_numbers_of(call, &call->rest[i], "parts", &numbers, &count);
+    struct mr_error why = {0};
+    if (!err && mr_glm_partial_open(numbers, count, out, &why))
+        return call->does->fail(call, MR_EINVAL, "argument \"parts\", number %u: %s", i, why.text);
+    return err;
+}
+
+/* The head of the sum of all parts, which must be alike. */
+static int head_of_sum(
+    struct mr_op_call *call, struct mr_glm_partial *parts, struct mr_glm_partial_head *h)
+{
+    for (uint32_t i = 0; i < call->rest_count; i++) {
+        int err = open_partial(call, i, &parts[i]);
+        if (err) return err;
+        const struct mr_glm_partial_head *one = parts[i].h;
+        if (i == 0)
+            *h = (struct mr_glm_partial_head){
+                .columns = one->columns, .hessian = one->hessian, .points = one->points};
+        if (one->columns != h->columns)
+            return call->does->fail(call, MR_EINVAL,
+                "argument \"parts\": number %u is of %g columns, number 0 of %g", i, one->columns,
+                h->columns);
+        if (one->hessian != h->hessian || one->points != h->points)
+            return call->does->fail(call, MR_EINVAL,
+                "argument \"parts\": number %u and number 0 are of different fits", i);
+        h->entries += one->entries;
+        if (h->entries > MR_GLM_CHUNKS_MAX)
+            return call->does->fail(call, MR_ELIMIT, "more than %u chunks", MR_GLM_CHUNKS_MAX);
+    }
+    return MR_OK;
+}
+
+static void sum_up(struct mr_op_call *call, const struct mr_glm_partial *parts, double *numbers,
+    const struct mr_glm_partial_head *h, struct mr_glm_partial *sum)
+{
+    uint32_t entry = 0;
+    memcpy(numbers, h, sizeof *h);
+    mr_glm_partial_lay_out(sum, numbers);
+    for (uint32_t i = 0; i < call->rest_count; i++)
+        mr_glm_partial_add(sum, &parts[i], &entry);
+}
+
+static int run_add(struct mr_op_call *call)
+{
+    struct mr_glm_partial_head h = {0};
+    struct mr_glm_partial sum;
+    struct mr_glm_partial *parts = call->does->scratch(call, call->rest_count * sizeof *parts);
+    if (!parts) return MR_ELIMIT;
+    int err = head_of_sum(call, parts, &h);
+    if (err) return err;
+    uint64_t numbers = mr_glm_partial_numbers(&h);
+    double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &numbers);
+    if (!to) return MR_ELIMIT;
+    memset(to, 0, numbers * sizeof *to);
+    sum_up(call, parts, to, &h, &sum);
+    return MR_OK;
+}
+
+static int check_sum(
+    struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_partial_head *h)
+{
+    if (g->columns && h->columns != g->columns)
+        return call->does->fail(call, MR_EINVAL,
+            "argument \"parts\": they are of %g columns, the state of %u", h->columns, g->columns);
+    if ((h->points != 0) != mr_glm_is_local(g) || (h->hessian != 0) != mr_glm_wants_hessian(g))
+        return call->does->fail(
+            call, MR_EINVAL, "argument \"parts\": they are no answers to this state");
+    return MR_OK;
+}
+
+static int run_step(struct mr_op_call *call)
+{
+    struct mr_glm g;
+    struct mr_glm next;
+    struct mr_glm_partial sum;
+    struct mr_glm_partial_head h = {0};
+    struct mr_error why = {0};
+    struct mr_glm_partial *parts = call->does->scratch(call, call->rest_count * sizeof *parts);
+    if (!parts) return MR_ELIMIT;
+    int err = mr_glm_state(call, &call->args[0], "state", &g);
+    if (!err && g.h->status != MR_GLM_RUNNING)
+        return call->does->return_arg(call, &call->args[0]); /* over: as it is */
+    if (!err) err = head_of_sum(call, parts, &h);
+    if (!err) err = check_sum(call, &g, &h);
+    if (err) return err;
+    double *numbers = call->does->scratch(call, mr_glm_partial_numbers(&h) * sizeof *numbers);
+    if (!numbers) return MR_ELIMIT;
+    sum_up(call, parts, numbers, &h, &sum);
+    if (g.h->evaluations == 0 && !(sum.h->weight > 0))
+        return call->does->fail(
+            call, MR_EINVAL, "argument \"parts\": no row of any chunk has a weight");
+    struct mr_glm_head head = *g.h;
+    head.columns = h.columns;
+    if (g.solver == MR_GLM_ADMM && head.evaluations == 0) head.chunks = h.entries;
+    uint64_t count = mr_glm_numbers(&head);
+    double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &count);
+    if (!to) return MR_ELIMIT;
+    memset(to, 0, count * sizeof *to);
+    mr_glm_copy(&g, &head, to, &next);
+    double *room = call->does->scratch(call, mr_glm_step_numbers(&next) * sizeof *room);
+    if (!room) return MR_ELIMIT;
+    err = mr_glm_step(&next, &sum, room, &why);
+    return err ? call->does->fail(call, err, "%s", why.text) : MR_OK;
+}
+
+static int run_converged(struct mr_op_call *call)
+{
+    struct mr_glm g;
+    int err = mr_glm_state(call, &call->args[0], "state", &g);
+    return err ? err : call->does->return_bool(call, g.h->status != MR_GLM_RUNNING);
+}
+
+#define D MR_OP_DETERMINISTIC
+#define DV (MR_OP_DETERMINISTIC | MR_OP_VARIADIC)
+
+static const struct mr_op_param start[] = {
+    {"family", MR_TAKES_TEXT, NULL, "logistic, normal or poisson, with its canonical link."},
+    {"solver", MR_TAKES_TEXT, "\"lbfgs\"",
+        "gd, newton, lbfgs (penalties none, l2), proximal or admm (any)."},
+    {"penalty", MR_TAKES_TEXT, "\"none\"", "none, l1, l2 or elasticnet; never of the intercept."},
+    {"alpha", MR_TAKES_REAL, "0.0001", "How much the penalty weighs beside the mean loss."},
+    {"l1_ratio", MR_TAKES_REAL, "0.5", "Of elasticnet: the share of l1, 0 to 1."},
+    {"intercept", MR_TAKES_BOOL, "true", "Is there one?"},
+    {"tol", MR_TAKES_REAL, "1e-8",
+        "Ends the fit: of the largest gradient; newton: of the decrement beside the loss; admm: of "
+        "both residuals."},
+    {"iterations", MR_TAKES_INT | MR_TAKES_NIL, "null", "Accepted steps at most."},
+    {"memory", MR_TAKES_INT, "8", "Pairs that lbfgs remembers, 1 to 64."},
+    {"moments", MR_TAKES_TENSOR | MR_TAKES_NIL, "null",
+        "array.moments of X over axis 0: columns are standardised by them."},
+    {"from", MR_TAKES_TENSOR | MR_TAKES_NIL, "null", "The state of a fit to begin at."},
+    {"rho", MR_TAKES_REAL, "0", "Of admm, to begin with; 0: one by the number of chunks."},
+};
+static const struct mr_op_param part[] = {
+    {"x", MR_TAKES_ARRAY, NULL, "Rows of this chunk; f64 is read in place."},
+    {"y", MR_TAKES_ARRAY, NULL, "A number a row: 0 or 1; any; 0 or more."},
+    {"state", MR_TAKES_TENSOR, NULL, "What glm.start or glm.step gave."},
+    {"chunk", MR_TAKES_INT, "0", "The number of this chunk, for errors and for admm."},
+    {"weights", MR_TAKES_ARRAY | MR_TAKES_NIL, "null", "Of rows; logistic y may then be shares."},
+    {"offset", MR_TAKES_ARRAY | MR_TAKES_NIL, "null", "A known part of the linear predictor."},
+};
+static const struct mr_op_param add[] = {
+    {"parts", MR_TAKES_TENSOR, NULL, "What glm.part or glm.add gave."},
+};
+static const struct mr_op_param step[] = {
+    {"state", MR_TAKES_TENSOR, NULL, "The state that the parts were asked about."},
+    {"parts", MR_TAKES_TENSOR, NULL, "What glm.part or glm.add gave, of every chunk."},
+};
+static const struct mr_op_param converged[] = {
+    {"state", MR_TAKES_TENSOR, NULL, "What glm.step gave."},
+};
+
+const struct mr_op_desc *mr_glm_ops(uint32_t *count)
+{
+    static const struct mr_op_desc ops[] = {
+        MR_OP_ROW("glm.start", D, start, 5000, run_start, "state: f64 tensor",
+            "Begins the fit of a generalized linear model."),
+        MR_OP_ROW("glm.part", D, part, 1000000, run_part, "partial: f64 tensor",
+            "Loss, gradient and what else the solver wants of one chunk of rows, in one pass."),
+        MR_OP_ROW("glm.add", DV, add, 5000, run_add, "partial: f64 tensor",
+            "Several partials as one, for trees over many chunks."),
+        MR_OP_ROW("glm.step", DV, step, 10000, run_step, "state: f64 tensor",
+            "Accepts the point that was looked at, or goes back, and says where to look next."),
+        MR_OP_ROW("glm.converged", D, converged, 2000, run_converged, "bool",
+            "Is the fit over? It converged, has no way to go, or made the iterations allowed."),
+    };
+    *count = MR_ARRAY_LEN(ops);
+    return ops;
+}

@@ -1,0 +1,229 @@
+/* Consensus ADMM (Boyd et al. 2011, chapters 7 and 8): each chunk has coefficients of its own that
+ * are drawn to common ones; penalties act on the common ones alone. A chunk solves its own problem
+ * by a few Newton steps from the common point, so the first of them tells the loss there. */
+#include "ops/glm_admm.h"
+
+#include "ops/glm_solve.h"
+
+#include <math.h>
+#include <string.h>
+
+#define LOCAL_PASSES 12
+#define LOCAL_TOL 0.05 /* of tol: how well a chunk solves its own problem */
+#define RELAXATION 1.6
+#define BALANCE 4.0        /* primal and dual residual differ by so much: change rho */
+#define BALANCED_AFTER 100 /* iterations; convergence is proved for a rho that stays */
+
+size_t mr_glm_local_numbers(uint32_t columns)
+{
+    size_t n = (size_t)columns + 1;
+    return 6 * n + 2 * mr_glm_packed((uint32_t)n);
+}
+
+struct local {
+    double *raw;
+    double *gradient;
+    double *direction;
+    double *scale;
+    double *trial;
+    double *target; /* z - u */
+    double *hessian;
+    double *room;
+};
+
+static void lay_out(struct local *l, double *room, uint32_t n)
+{
+    l->raw = room;
+    l->gradient = room + n;
+    l->direction = room + 2 * n;
+    l->scale = room + 3 * n;
+    l->trial = room + 4 * n;
+    l->target = room + 5 * n;
+    l->hessian = room + 6 * n;
+    l->room = l->hessian + mr_glm_packed(n);
+}
+
+/* Objective of the chunk at `x`; gradient and Hessian of it into `l`. */
+static bool evaluate(const struct mr_glm *g, const struct mr_glm_rows *rows, struct local *l,
+    const double *x, void *work, double *loss, double *objective, bool (*is_cancelled)(void *),
+    void *ctx)
+{
+    uint32_t n = g->columns + 1;
+    double rho = g->h->step;
+    struct mr_glm_sums s = {.gradient = l->gradient, .hessian = l->hessian};
+    mr_glm_raw(g, x, l->raw);
+    if (!mr_glm_pass(g->family, rows, l->raw, work, &s, is_cancelled, ctx)) return false;
+    mr_glm_units(g, l->gradient, l->hessian);
+    double far = 0;
+    for (uint32_t j = 0; j < n; j++) {
+        double d = x[j] - l->target[j];
+        far += d * d;
+        l->gradient[j] += rho * d;
+        l->hessian[mr_glm_packed(j) + j] += rho;
+    }
+    *loss = s.loss;
+    *objective = s.loss / g->h->weight + 0.5 * rho * far;
+    return true;
+}
+
+/* Newton's direction from where the last evaluation was; how far it is at most. */
+static double direct(struct local *l, uint32_t n)
+{
+    double far = 0;
+    mr_glm_cholesky(l->hessian, l->scale, n, l->room);
+    for (uint32_t j = 0; j < n; j++)
+        l->direction[j] = -l->gradient[j];
+    mr_glm_solve(l->hessian, l->scale, n, l->direction);
+    for (uint32_t j = 0; j < n; j++)
+        far = fmax(far, fabs(l->direction[j]));
+    return far;
+}
+
+bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const double *u,
+    void *work, double *room, double *point, double *loss, bool (*is_cancelled)(void *ctx),
+    void *ctx)
+{
+    uint32_t n = g->columns + 1;
+    struct local l;
+    lay_out(&l, room, n);
+    for (uint32_t j = 0; j < n; j++)
+        l.target[j] = g->w[j] - u[j];
+    memcpy(point, g->w, n * sizeof *point);
+    double best = 0;
+    double ignored = 0;
+    if (!evaluate(g, rows, &l, point, work, loss, &best, is_cancelled, ctx)) return false;
+    double far = direct(&l, n);
+    double length = 1;
+    for (unsigned pass = 1; pass < LOCAL_PASSES && far > LOCAL_TOL * g->h->tol; pass++) {
+        double objective = 0;
+        for (uint32_t j = 0; j < n; j++)
+            l.trial[j] = point[j] + length * l.direction[j];
+        if (!evaluate(g, rows, &l, l.trial, work, &ignored, &objective, is_cancelled, ctx))
+            return false;
+        if (!(objective <= best + 1e-13 * fabs(best))) { /* too far: half of it */
+            length *= 0.5;
+            continue;
+        }
+        memcpy(point, l.trial, n * sizeof *point);
+        best = objective;
+        length = 1;
+        far = direct(&l, n);
+    }
+    return true;
+}
+
+/* ---- the common step ---- */
+
+static int check_chunks(const struct mr_glm *g, const struct mr_glm_partial *p, struct mr_error *e)
+{
+    size_t pitch = (size_t)g->columns + 2;
+    if (!p->points || p->entries != g->chunks)
+        return mr_fail(e, MR_EINVAL, "%u chunks began the fit, %u go on", g->chunks, p->entries);
+    for (uint32_t i = 0; i < p->entries; i++) {
+        double chunk = p->points[i * pitch];
+        if (!(chunk >= 0 && chunk < g->chunks && chunk == floor(chunk)))
+            return mr_fail(e, MR_EINVAL,
+                "there are %u chunks, and one says it is number %g: give each glm.part its "
+                "\"chunk\", from 0",
+                g->chunks, chunk);
+        for (uint32_t k = 0; k < i; k++)
+            if (p->points[k * pitch] == chunk)
+                return mr_fail(e, MR_EINVAL,
+                    "two chunks say they are number %g: give each glm.part its \"chunk\", from 0",
+                    chunk);
+    }
+    return MR_OK;
+}
+
+/* The common coefficients from those of the chunks, which are taken further than they went. */
+static void agree(struct mr_glm *g, struct mr_glm_partial *p)
+{
+    uint32_t n = g->columns + 1;
+    double weight = g->chunks * g->h->step;
+    memset(g->trial, 0, n * sizeof *g->trial);
+    for (uint32_t i = 0; i < p->entries; i++) {
+        double *x = p->points + (size_t)i * (n + 1) + 1;
+        const double *u = g->u + (size_t)x[-1] * n;
+        for (uint32_t j = 0; j < n; j++) {
+            x[j] = RELAXATION * x[j] + (1 - RELAXATION) * g->w[j];
+            g->trial[j] += (x[j] + u[j]) / g->chunks;
+        }
+    }
+    for (uint32_t j = 0; j < g->columns; j++) {
+        double v = g->trial[j];
+        double by = g->h->l1 / weight;
+        v = v > by ? v - by : v < -by ? v + by : 0;
+        g->trial[j] = v / (1 + g->h->l2 / weight);
+    }
+}
+
+struct residuals {
+    double primal;
+    double dual;
+    double primal_max;
+    double dual_max;
+};
+
+/* Moves u, and says how far chunks and common point are from each other. */
+static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p)
+{
+    uint32_t n = g->columns + 1;
+    double apart = 0, moved = 0, xs = 0, zs = 0, us = 0;
+    for (uint32_t i = 0; i < p->entries; i++) {
+        const double *x = p->points + (size_t)i * (n + 1) + 1;
+        double *u = g->u + (size_t)x[-1] * n;
+        for (uint32_t j = 0; j < n; j++) {
+            double d = x[j] - g->trial[j];
+            u[j] += d;
+            apart += d * d;
+            xs += x[j] * x[j];
+            us += u[j] * u[j];
+        }
+    }
+    for (uint32_t j = 0; j < n; j++) {
+        moved += (g->trial[j] - g->w[j]) * (g->trial[j] - g->w[j]);
+        zs += g->trial[j] * g->trial[j];
+    }
+    double rho = g->h->step;
+    double floor_of = g->h->tol * sqrt((double)g->chunks * n);
+    return (struct residuals){.primal = sqrt(apart),
+        .dual = rho * sqrt(g->chunks * moved),
+        .primal_max = floor_of + g->h->tol * sqrt(fmax(xs, g->chunks * zs)),
+        .dual_max = rho * floor_of + g->h->tol * rho * sqrt(us)};
+}
+
+static void balance(struct mr_glm *g, const struct residuals *r)
+{
+    double by = r->primal > BALANCE * r->dual ? 2 : r->dual > BALANCE * r->primal ? 0.5 : 1;
+    if (by == 1 || g->h->iterations > BALANCED_AFTER) return;
+    g->h->step *= by;
+    for (size_t i = 0; i < (size_t)g->chunks * (g->columns + 1); i++)
+        g->u[i] /= by;
+}
+
+int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, struct mr_error *e)
+{
+    struct mr_glm_head *h = g->h;
+    int err = check_chunks(g, p, e);
+    if (err) return err;
+    double size = 0;
+    double sum = 0;
+    for (uint32_t j = 0; j < g->columns; j++) {
+        size += fabs(g->w[j]);
+        sum += g->w[j] * g->w[j];
+    }
+    h->fit = p->h->loss;
+    h->objective = h->fit / h->weight + h->l1 * size + 0.5 * h->l2 * sum;
+    h->evaluations += 1;
+    h->iterations += 1;
+    agree(g, p);
+    struct residuals r = settle(g, p);
+    memcpy(g->w, g->trial, (g->columns + 1) * sizeof *g->w);
+    h->criterion = h->tol * fmax(r.primal / r.primal_max, r.dual / r.dual_max);
+    balance(g, &r);
+    if (h->criterion <= h->tol)
+        h->status = MR_GLM_CONVERGED;
+    else if (h->iterations_max > 0 && h->iterations >= h->iterations_max)
+        h->status = MR_GLM_ITERATIONS;
+    return MR_OK;
+}

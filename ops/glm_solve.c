@@ -1,0 +1,364 @@
+/* Steps of the solvers that look at the whole model: each is told loss and gradient where it asked
+ * for them, accepts the point or goes half-way back, and says where to look next. So there is one
+ * pass over the data, and one barrier, for each evaluation.
+ *
+ *   gd, proximal  the step is Barzilai and Borwein's (1988), held to sufficient decrease against
+ *                 the worst of the last ten objectives (Grippo et al. 1986; with a proximal
+ *                 operator: Wright, Nowak and Figueiredo 2009)
+ *   newton        Cholesky; a whole step first, halved until Armijo's rule holds
+ *   lbfgs         two-loop recursion (Nocedal 1980), the same search */
+#include "ops/glm_solve.h"
+
+#include "ops/glm_admm.h"
+
+#include <math.h>
+#include <string.h>
+
+#define ARMIJO 1e-4
+#define SLACK 1e-14 /* of the objective: what rounding may do to it */
+#define REJECTED_MAX 60
+#define CURVATURE_MIN 1e-12
+#define PIVOT_MIN 1e-14
+
+bool mr_glm_is_local(const struct mr_glm *g)
+{
+    return g->solver == MR_GLM_ADMM && g->h->evaluations > 0;
+}
+
+bool mr_glm_wants_hessian(const struct mr_glm *g)
+{
+    return g->solver == MR_GLM_NEWTON;
+}
+
+static double dot(const double *a, const double *b, uint32_t n)
+{
+    double s = 0;
+    for (uint32_t i = 0; i < n; i++)
+        s += a[i] * b[i];
+    return s;
+}
+
+static double largest(const double *a, uint32_t n)
+{
+    double m = 0;
+    for (uint32_t i = 0; i < n; i++)
+        m = fmax(m, fabs(a[i]));
+    return m;
+}
+
+/* ---- Cholesky ---- */
+
+/* false: not positive definite. */
+static bool factor(double *a, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double *row = a + mr_glm_packed(i);
+        for (uint32_t j = 0; j <= i; j++) {
+            double *other = a + mr_glm_packed(j);
+            double v = row[j] - dot(row, other, j);
+            if (j < i) {
+                row[j] = v / other[j];
+            } else {
+                if (!(v > PIVOT_MIN)) return false;
+                row[i] = sqrt(v);
+            }
+        }
+    }
+    return true;
+}
+
+void mr_glm_cholesky(double *a, double *scale, uint32_t n, double *room)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double d = a[mr_glm_packed(i) + i];
+        scale[i] = d > 0 && isfinite(d) ? 1 / sqrt(d) : 1;
+    }
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j <= i; j++)
+            a[mr_glm_packed(i) + j] *= scale[i] * scale[j];
+    memcpy(room, a, mr_glm_packed(n) * sizeof *a);
+    for (double ridge = 1e-13; !factor(a, n) && ridge < 1e6; ridge *= 10) {
+        memcpy(a, room, mr_glm_packed(n) * sizeof *a);
+        for (uint32_t i = 0; i < n; i++)
+            a[mr_glm_packed(i) + i] += ridge;
+    }
+}
+
+void mr_glm_solve(const double *l, const double *scale, uint32_t n, double *b)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const double *row = l + mr_glm_packed(i);
+        b[i] = (b[i] * scale[i] - dot(row, b, i)) / row[i];
+    }
+    for (uint32_t i = n; i-- > 0;) {
+        const double *row = l + mr_glm_packed(i);
+        b[i] /= row[i];
+        for (uint32_t j = 0; j < i; j++)
+            b[j] -= row[j] * b[i];
+    }
+    for (uint32_t i = 0; i < n; i++)
+        b[i] *= scale[i];
+}
+
+/* ---- directions ---- */
+
+/* Towards 0 by `by`, not beyond it. */
+static double shrink(double v, double by)
+{
+    return v > by ? v - by : v < -by ? v + by : 0;
+}
+
+static void proximal_trial(struct mr_glm *g)
+{
+    double t = g->h->step;
+    for (uint32_t j = 0; j < g->columns; j++)
+        g->trial[j] = shrink(g->w[j] - t * g->gradient[j], t * g->h->l1);
+    g->trial[g->columns] = g->w[g->columns] - t * g->gradient[g->columns];
+}
+
+static double proximal_criterion(const struct mr_glm *g)
+{
+    double m = fabs(g->gradient[g->columns]);
+    for (uint32_t j = 0; j < g->columns; j++)
+        m = fmax(m, fabs(g->w[j] - shrink(g->w[j] - g->gradient[j], g->h->l1)));
+    return m;
+}
+
+static void go(struct mr_glm *g, const double *d)
+{
+    uint32_t n = g->columns + 1;
+    for (uint32_t j = 0; j < n; j++)
+        g->trial[j] = g->w[j] + d[j];
+    g->h->slope = dot(d, g->gradient, n);
+}
+
+/* Newton's direction; `a` is spoilt. Sets the criterion, and the spread when that is reached. */
+static void newton_trial(struct mr_glm *g, double *a, double *room)
+{
+    uint32_t n = g->columns + 1;
+    double *scale = room;
+    double *d = room + n;
+    mr_glm_cholesky(a, scale, n, room + 2 * n);
+    for (uint32_t j = 0; j < n; j++)
+        d[j] = -g->gradient[j];
+    mr_glm_solve(a, scale, n, d);
+    go(g, d);
+    double size = fmax(fabs(g->h->objective), 1e-10 * fabs(g->h->recent[0]));
+    g->h->criterion = size > 0 ? sqrt(fmax(-g->h->slope, 0) / size) : 0;
+    if (g->h->criterion > g->h->tol) return;
+    memcpy(g->w, g->trial, n * sizeof *g->w); /* the loss cannot tell the two apart */
+    for (uint32_t j = 0; j < n; j++) {
+        memset(d, 0, n * sizeof *d);
+        d[j] = 1;
+        mr_glm_solve(a, scale, n, d);
+        g->spread[j] = d[j] / g->h->weight;
+    }
+}
+
+static void lbfgs_trial(struct mr_glm *g, double *room)
+{
+    uint32_t n = g->columns + 1;
+    uint32_t pairs = (uint32_t)g->h->pairs;
+    uint32_t at = (uint32_t)g->h->pairs_at;
+    double *d = room;
+    double *alpha = room + n;
+    for (uint32_t j = 0; j < n; j++)
+        d[j] = -g->gradient[j];
+    double scale = 1 / fmax(1, sqrt(dot(d, d, n)));
+    for (uint32_t k = 0; k < pairs; k++) {
+        size_t i = (at + g->memory - 1 - k) % g->memory;
+        const double *s = g->s + i * n;
+        const double *y = g->y + i * n;
+        alpha[i] = dot(s, d, n) / dot(s, y, n);
+        for (uint32_t j = 0; j < n; j++)
+            d[j] -= alpha[i] * y[j];
+        if (k == 0) scale = dot(s, y, n) / dot(y, y, n);
+    }
+    for (uint32_t j = 0; j < n; j++)
+        d[j] *= scale;
+    for (uint32_t k = pairs; k-- > 0;) {
+        size_t i = (at + g->memory - 1 - k) % g->memory;
+        const double *s = g->s + i * n;
+        const double *y = g->y + i * n;
+        double beta = dot(y, d, n) / dot(s, y, n);
+        for (uint32_t j = 0; j < n; j++)
+            d[j] += (alpha[i] - beta) * s[j];
+    }
+    go(g, d);
+}
+
+/* The step just made and what it did to the gradient, if the two agree. */
+static void remember_pair(struct mr_glm *g, const double *gradient)
+{
+    uint32_t n = g->columns + 1;
+    uint32_t at = (uint32_t)g->h->pairs_at;
+    double *s = g->s + (size_t)at * n;
+    double *y = g->y + (size_t)at * n;
+    double sy = 0;
+    double ss = 0;
+    double yy = 0;
+    for (uint32_t j = 0; j < n; j++) { /* the oldest pair's place: lost even when these disagree */
+        s[j] = g->trial[j] - g->w[j];
+        y[j] = gradient[j] - g->gradient[j];
+        sy += s[j] * y[j];
+        ss += s[j] * s[j];
+        yy += y[j] * y[j];
+    }
+    if (!(sy > CURVATURE_MIN * sqrt(ss * yy))) {
+        if ((uint32_t)g->h->pairs == g->memory) g->h->pairs -= 1;
+        return;
+    }
+    g->h->pairs = fmin(g->h->pairs + 1, g->memory);
+    g->h->pairs_at = (at + 1) % g->memory;
+}
+
+/* The length of the next step, from the one just made. */
+static void next_length(struct mr_glm *g, const double *gradient)
+{
+    double ss = 0;
+    double sy = 0;
+    for (uint32_t j = 0; j <= g->columns; j++) {
+        double s = g->trial[j] - g->w[j];
+        ss += s * s;
+        sy += s * (gradient[j] - g->gradient[j]);
+    }
+    double t = sy > 0 ? ss / sy : 2 * g->h->step;
+    if (isfinite(t)) g->h->step = fmin(fmax(t, 1e-12), 1e12);
+}
+
+/* ---- a step ---- */
+
+static bool by_prox(const struct mr_glm *g)
+{
+    return g->solver == MR_GLM_GD || g->solver == MR_GLM_PROXIMAL;
+}
+
+static bool is_acceptable(const struct mr_glm *g, double objective)
+{
+    const struct mr_glm_head *h = g->h;
+    if (!isfinite(objective)) return false;
+    if (!by_prox(g))
+        return objective <= h->objective + ARMIJO * h->slope + SLACK * fabs(h->objective);
+    double worst = h->recent[0];
+    for (unsigned i = 1; i < MR_GLM_RECENT; i++)
+        worst = fmax(worst, h->recent[i]);
+    double moved = 0;
+    for (uint32_t j = 0; j <= g->columns; j++)
+        moved += (g->trial[j] - g->w[j]) * (g->trial[j] - g->w[j]);
+    return objective <= worst - ARMIJO / h->step * moved + SLACK * fabs(worst);
+}
+
+static void go_back(struct mr_glm *g)
+{
+    double moved = 0;
+    g->h->rejected += 1;
+    g->h->step *= 0.5;
+    g->h->slope *= 0.5;
+    for (uint32_t j = 0; j <= g->columns && !by_prox(g); j++)
+        g->trial[j] = 0.5 * (g->trial[j] + g->w[j]);
+    if (by_prox(g)) proximal_trial(g);
+    for (uint32_t j = 0; j <= g->columns; j++)
+        moved = fmax(moved, fabs(g->trial[j] - g->w[j]));
+    if (g->h->rejected > REJECTED_MAX || moved == 0) g->h->status = MR_GLM_STALLED;
+}
+
+static void move(struct mr_glm *g, const struct mr_glm_partial *p, double objective)
+{
+    struct mr_glm_head *h = g->h;
+    size_t bytes = (g->columns + 1) * sizeof(double);
+    bool first = h->evaluations == 1;
+    if (first) {
+        for (unsigned i = 0; i < MR_GLM_RECENT; i++)
+            h->recent[i] = objective;
+        h->step = 1 / fmax(1, sqrt(dot(p->gradient, p->gradient, g->columns + 1)));
+    } else {
+        h->iterations += 1;
+        if (g->solver == MR_GLM_LBFGS) remember_pair(g, p->gradient);
+        if (by_prox(g)) {
+            next_length(g, p->gradient);
+            h->recent[(unsigned)fmod(h->iterations, MR_GLM_RECENT)] = objective;
+        }
+    }
+    memcpy(g->w, g->trial, bytes);
+    memcpy(g->gradient, p->gradient, bytes);
+    h->objective = objective;
+    h->fit = p->h->loss;
+    h->rejected = 0;
+}
+
+/* Where next; sets criterion and status. */
+static void look_ahead(struct mr_glm *g, double *hessian, double *room)
+{
+    struct mr_glm_head *h = g->h;
+    uint32_t n = g->columns + 1;
+    if (g->solver == MR_GLM_NEWTON) {
+        newton_trial(g, hessian, room);
+    } else if (g->solver == MR_GLM_LBFGS) {
+        h->criterion = largest(g->gradient, n);
+        lbfgs_trial(g, room);
+    } else {
+        h->criterion = proximal_criterion(g);
+        proximal_trial(g);
+    }
+    if (!by_prox(g) && !(h->slope < 0)) { /* rounding: downhill is where the gradient says */
+        h->pairs = h->pairs_at = 0;
+        for (uint32_t j = 0; j < n; j++)
+            room[j] = -g->gradient[j];
+        go(g, room);
+    }
+    if (h->criterion <= h->tol)
+        h->status = MR_GLM_CONVERGED;
+    else if (h->iterations_max > 0 && h->iterations >= h->iterations_max)
+        h->status = MR_GLM_ITERATIONS;
+}
+
+/* ADMM's first look: only whether there is a model at all, and how large it is. */
+static void begin_admm(struct mr_glm *g, const struct mr_glm_partial *p, double objective)
+{
+    struct mr_glm_head *h = g->h;
+    memcpy(g->w, g->trial, (g->columns + 1) * sizeof(double));
+    h->objective = objective;
+    h->fit = p->h->loss;
+    if (!(h->step > 0)) h->step = 1.0 / g->chunks;
+}
+
+size_t mr_glm_step_numbers(const struct mr_glm *g)
+{
+    uint32_t n = g->columns + 1;
+    return 2 * (size_t)n + (g->solver == MR_GLM_NEWTON ? mr_glm_packed(n) : g->memory);
+}
+
+int mr_glm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct mr_error *e)
+{
+    struct mr_glm_head *h = g->h;
+    if (mr_glm_is_local(g)) return mr_glm_admm_step(g, p, e);
+    if (h->evaluations == 0) {
+        h->rows = p->h->rows;
+        h->weight = p->h->weight;
+        h->saturated = p->h->saturated;
+    }
+    double size = 0;
+    double sum = 0;
+    mr_glm_units(g, p->gradient, p->hessian);
+    for (uint32_t j = 0; j < g->columns; j++) {
+        size += fabs(g->trial[j]);
+        sum += g->trial[j] * g->trial[j];
+        p->gradient[j] += h->l2 * g->trial[j];
+        if (p->hessian) p->hessian[mr_glm_packed(j) + j] += h->l2;
+    }
+    double objective = p->h->loss / h->weight + h->l1 * size + 0.5 * h->l2 * sum;
+    h->evaluations += 1;
+    if (h->evaluations == 1 && !isfinite(objective))
+        return mr_fail(e, MR_ERANGE, "the loss is not finite where the fit begins");
+    if (g->solver == MR_GLM_ADMM) {
+        begin_admm(g, p, objective);
+        return MR_OK;
+    }
+    if (h->evaluations > 1 && !is_acceptable(g, objective)) {
+        go_back(g);
+        return MR_OK;
+    }
+    move(g, p, objective);
+    look_ahead(g, p->hessian, room);
+    return MR_OK;
+}

@@ -1,0 +1,18 @@
+/* The step of a fit: what the parts answered becomes the next state. */
+#pragma once
+
+#include "ops/glm.h"
+
+/* Does a step want a Hessian? Do the parts solve their own problem (ADMM, after its first look)? */
+bool mr_glm_wants_hessian(const struct mr_glm *g);
+bool mr_glm_is_local(const struct mr_glm *g);
+
+/* The state after an evaluation at `trial`. `p` is spoilt. `room` of mr_glm_step_numbers doubles.
+ * MR_EINVAL: chunk numbers of ADMM. MR_ERANGE: the model has no finite loss where it begins. */
+size_t mr_glm_step_numbers(const struct mr_glm *g);
+int mr_glm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct mr_error *e);
+
+/* In place of the lower triangle A (packed) its Cholesky factor, columns scaled to a diagonal of 1,
+ * on failure with a ridge that grows; `scale` (n numbers) belongs to it. */
+void mr_glm_cholesky(double *a, double *scale, uint32_t n, double *room);
+void mr_glm_solve(const double *l, const double *scale, uint32_t n, double *b);

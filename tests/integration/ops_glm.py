@@ -1,0 +1,247 @@
+#!/usr/bin/python3
+"""Generalized linear models, operator by operator, against published and computed reference fits and against
+scikit-learn: every solver with every family and penalty that it takes. Prints the largest relative difference of a
+coefficient for each.
+
+    ops_glm.py MR_OP_RUN"""
+import pathlib
+import sys
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+SKIP = 77
+try:
+    import numpy as np
+    from sklearn import datasets
+    from sklearn.linear_model import ElasticNet, LinearRegression, LogisticRegression, PoissonRegressor
+except ImportError as e:
+    print(f"SKIPPED: {e}: scripts/install-deps.sh installs python3-sklearn for /usr/bin/python3")
+    sys.exit(SKIP)
+import glm_models  # noqa: E402
+from harness import data_dir  # noqa: E402
+from ops_numpy import Failed, Helper  # noqa: E402
+
+warnings.filterwarnings("ignore")
+HELPER, BAD, CASES = None, [], 0
+DATA = data_dir() and data_dir() / "glm"
+SOLVERS = ("newton", "lbfgs", "gd", "proximal", "admm")
+# Relative difference of any coefficient; solvers of first order stop at a gradient of 1e-8.
+TOLERANCE = {"newton": 1e-9, "lbfgs": 1e-5, "gd": 1e-5, "proximal": 1e-5, "admm": 1e-4}
+# Columns that hang together so much (condition of the correlations above 1e4) that only second derivatives help.
+HARD = {"longley": ("newton",), "star98": ("newton",)}
+
+
+def expect(what, good, detail=""):
+    global CASES
+    CASES += 1
+    if not good:
+        BAD.append(what)
+        print("FAILED", what, detail)
+
+
+def fit(chunks, family, solver, evaluations=2000, standardize=False, tree=False, **settings):
+    """The state at the end, and the evaluations it took."""
+    if standardize:
+        settings["moments"] = HELPER.call("array.moments_merge", *[HELPER.call("array.moments", c[0], axis=0) for c in chunks])
+    state = HELPER.call("glm.start", family, solver, **settings)
+    for n in range(1, evaluations + 1):
+        parts = [HELPER.call("glm.part", c[0], c[1], state, i, c[2], c[3]) for i, c in enumerate(chunks)]
+        if tree:
+            parts = [HELPER.call("glm.add", *parts[:2]), HELPER.call("glm.add", *parts[2:])]
+        state = HELPER.call("glm.step", state, *parts)
+        if HELPER.call("glm.converged", state):
+            break
+    return state, n
+
+
+def coefficients(state):
+    return np.append(HELPER.call("glm.coef", state), HELPER.call("glm.intercept", state))
+
+
+def far(got, want):
+    return np.abs(got - want).max() / np.abs(want).max(), (np.abs(got - want) / np.maximum(np.abs(want), 1e-3 * np.abs(want).max())).max()
+
+
+def test_published_fits():
+    print(f"{'model':14s} {'family':9s} {'solver':9s} {'evaluations':>11s}  {'coefficient':>11s}  {'deviance':>9s}  {'std. error':>10s}")
+    for name in glm_models.NAMES:
+        m = glm_models.load(DATA, name)
+        for solver in HARD.get(name, SOLVERS):
+            for standardize in (True, False) if solver == "newton" else (True,):
+                what = f"{name} {solver}"
+                state, n = fit(m.chunks(3), m.family, solver, standardize=standardize)
+                s = HELPER.call("glm.summary", state)
+                got = np.append(s["coef"], s["intercept"])
+                off = (np.abs(got - m.computed) / np.abs(m.computed)).max()
+                deviance = abs(s["deviance"] / m.deviance - 1)
+                errors = s["std_err"]
+                spread = None if errors is None else (np.abs(errors - m.std_err) / m.std_err).max()
+                print(f"{name:14s} {m.family:9s} {solver:9s} {n:11d}  {off:11.1e}  {deviance:9.1e}  {'' if spread is None else f'{spread:10.1e}'}"
+                      + ("" if standardize else "  columns as they are"))
+                expect(what + " converged", s["converged"], s["status"])
+                expect(what + " coefficients", off < TOLERANCE[solver], off)
+                expect(what + " deviance", deviance < 1e-9, deviance)
+                expect(what + " dispersion", abs(s["dispersion"] / m.scale - 1) < 1e-9, s["dispersion"])
+                if spread is not None:
+                    expect(what + " standard errors", spread < 1e-6, spread)
+                if m.published is not None:  # printed with 6 to 9 digits
+                    expect(what + " published", np.allclose(got, m.published, rtol=max(1e-6, TOLERANCE[solver])), got)
+
+
+def sample(family, rows=900, columns=7, seed=5):
+    """Columns of unequal size, a true model with zeroes."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((rows, columns)) * np.linspace(0.5, 1.5, columns)
+    w = np.where(np.arange(columns) % 3 == 1, 0, rng.standard_normal(columns)) * 0.6
+    eta = x @ w + 0.3
+    y = {"normal": lambda: eta + rng.standard_normal(rows), "logistic": lambda: (rng.random(rows) < 1 / (1 + np.exp(-eta))) * 1.0,
+         "poisson": lambda: rng.poisson(np.exp(eta)) * 1.0}[family]()
+    cuts = [0, 250, 251, 640, rows]
+    return x, y, [(x[a:b], y[a:b], None, None) for a, b in zip(cuts, cuts[1:])]
+
+
+def theirs(family, penalty, x, y, alpha, ratio, intercept):
+    """scikit-learn's coefficients of the same problem, or None where it has none."""
+    kw = {"fit_intercept": intercept, "tol": 1e-12}
+    if family == "normal":
+        if penalty == "none":
+            m = LinearRegression(fit_intercept=intercept)
+        else:
+            m = ElasticNet(alpha, l1_ratio={"l1": 1, "l2": 0}.get(penalty, ratio), max_iter=1000000, **kw)
+    elif family == "poisson":
+        if penalty not in ("none", "l2"):
+            return None
+        m = PoissonRegressor(alpha=0 if penalty == "none" else alpha, max_iter=100000, **kw)
+    else:
+        c = 1 / (alpha * len(y))
+        if penalty in ("none", "l2"):
+            m = LogisticRegression(penalty={"none": None}.get(penalty, penalty), C=c, solver="newton-cg", max_iter=10000, **kw)
+        else:
+            m = LogisticRegression(penalty=penalty, C=c, l1_ratio=ratio if penalty == "elasticnet" else None, solver="saga",
+                                   max_iter=200000, random_state=0, **kw)
+    m.fit(x, y)
+    return np.append(np.ravel(m.coef_), m.intercept_ if intercept else 0)
+
+
+def test_scikit_learn():
+    alpha, ratio = 0.03, 0.4
+    print(f"\n{'family':9s} {'penalty':10s} intercept " + " ".join(f"{s:>9s}" for s in SOLVERS) + "   of the largest coefficient of scikit-learn's")
+    for family in ("logistic", "normal", "poisson"):
+        x, y, chunks = sample(family)
+        for penalty in ("none", "l2", "l1", "elasticnet"):
+            for intercept in (True, False):
+                want = theirs(family, penalty, x, y, alpha, ratio, intercept)
+                row, first = [], None
+                for solver in SOLVERS:
+                    if penalty in ("l1", "elasticnet") and solver not in ("proximal", "admm"):
+                        row.append("-")
+                        continue
+                    what = f"{family} {penalty} {solver} intercept={intercept}"
+                    state, _ = fit(chunks, family, solver, penalty=penalty, alpha=alpha, l1_ratio=ratio, intercept=intercept,
+                                   tol=1e-9, tree=solver in ("newton", "admm"))
+                    s = HELPER.call("glm.summary", state)
+                    expect(what + " converged", s["converged"], s["status"])
+                    got = coefficients(state)
+                    first = got if first is None else first
+                    off = far(got, first if want is None else want)[0]
+                    row.append(f"{off:.1e}" + ("*" if want is None else ""))
+                    expect(what, off < 1e-6, (off, got, want))
+                    if want is not None and penalty in ("l1", "elasticnet") and solver == "proximal":
+                        expect(what + " zeroes", np.array_equal(got == 0, np.abs(want) < 1e-9), (got, want))
+                print(f"{family:9s} {penalty:10s} {str(intercept):9s} " + " ".join(f"{v:>9s}" for v in row))
+    print("* scikit-learn has no such model: of the first solver's")
+
+
+def test_standardised_penalty_is_of_standardised_columns():
+    x, y, chunks = sample("normal")
+    state, _ = fit(chunks, "normal", "proximal", standardize=True, penalty="l1", alpha=0.1, tol=1e-10)
+    z = (x - x.mean(axis=0)) / x.std(axis=0)
+    m = ElasticNet(0.1, l1_ratio=1, tol=1e-12, max_iter=100000).fit(z, y)
+    want = m.coef_ / x.std(axis=0)
+    got = coefficients(state)
+    expect("standardised l1", np.allclose(got, np.append(want, m.intercept_ - want @ x.mean(axis=0)), atol=1e-8), got)
+
+
+def test_weights_and_offset():
+    x, y, chunks = sample("poisson")
+    rng = np.random.default_rng(3)
+    weights, offset = rng.integers(0, 4, len(y)) * 1.0, rng.standard_normal(len(y)) * 0.3
+    repeat = weights.astype(int)
+    whole, _ = fit([(x, y, weights, offset)], "poisson", "newton")
+    again, _ = fit([(np.repeat(x, repeat, axis=0), np.repeat(y, repeat), None, np.repeat(offset, repeat))], "poisson", "newton")
+    expect("weights are repetitions", np.allclose(coefficients(whole), coefficients(again), rtol=1e-12, atol=1e-12))
+    a, b = HELPER.call("glm.summary", whole), HELPER.call("glm.summary", again)
+    expect("deviance of weights", abs(a["deviance"] / b["deviance"] - 1) < 1e-12)
+    eta = HELPER.call("glm.predict", whole, x, "link", offset)
+    want = x @ HELPER.call("glm.coef", whole) + HELPER.call("glm.intercept", whole) + offset
+    expect("predictions with an offset", np.allclose(eta, want, rtol=1e-13, atol=1e-13))
+
+
+def test_predictions_and_real_data():
+    x, y = datasets.load_breast_cancer(return_X_y=True)
+    chunks = [(x[a:a + 150], y[a:a + 150], None, None) for a in range(0, len(y), 150)]
+    z = (x - x.mean(axis=0)) / x.std(axis=0)
+    m = LogisticRegression(C=1 / (0.01 * len(y)), solver="newton-cg", tol=1e-12, max_iter=10000).fit(z, y)
+    for solver in SOLVERS:
+        state, _ = fit(chunks, "logistic", solver, standardize=True, penalty="l2", alpha=0.01)
+        p = np.concatenate([HELPER.call("glm.predict", state, c[0]) for c in chunks])
+        k = np.concatenate([HELPER.call("glm.predict", state, c[0], "class") for c in chunks])
+        expect(f"breast cancer {solver}", np.abs(p - m.predict_proba(z)[:, 1]).max() < 1e-6, np.abs(p - m.predict_proba(z)[:, 1]).max())
+        expect(f"breast cancer classes {solver}", np.array_equal(k, m.predict(z)) and k.dtype == "i8")
+    x, y = datasets.load_diabetes(return_X_y=True)
+    m = LinearRegression().fit(x, y)
+    for solver in ("newton", "lbfgs", "gd"):
+        state, n = fit([(x[:200], y[:200], None, None), (x[200:], y[200:], None, None)], "normal", solver, standardize=True, tol=1e-7)
+        off = far(coefficients(state), np.append(m.coef_, m.intercept_))[0]
+        expect(f"diabetes {solver}", off < 1e-6, off)
+
+
+def test_samples_have_the_means_they_were_drawn_with():
+    x = np.random.default_rng(1).standard_normal((20000, 3))
+    w = [0.5, -0.25, 1.0]
+    eta = x @ w + 0.2
+    for family, mean in (("logistic", 1 / (1 + np.exp(-eta))), ("normal", eta), ("poisson", np.exp(eta))):
+        y = HELPER.call("glm.sample", x, w, family, 0.2, 11, 3)
+        sd = {"logistic": np.sqrt(mean * (1 - mean)), "normal": np.ones(len(y)), "poisson": np.sqrt(mean)}[family]
+        z = ((y - mean) / sd)
+        expect(f"mean of {family}", abs(z.mean()) * np.sqrt(len(y)) < 4, z.mean())
+        expect(f"variance of {family}", abs(z.var() - 1) < 0.06, z.var())
+        expect(f"streams of {family}", not np.array_equal(y, HELPER.call("glm.sample", x, w, family, 0.2, 11, 4)))
+        expect(f"the same again of {family}", np.array_equal(y, HELPER.call("glm.sample", x, w, family, 0.2, 11, 3)))
+    u = np.random.Generator(np.random.PCG64(np.random.SeedSequence(11, spawn_key=(3,)))).random(len(eta))
+    expect("NumPy's numbers", np.array_equal(HELPER.call("glm.sample", x, w, "logistic", 0.2, 11, 3), (u < 1 / (1 + np.exp(-eta))) * 1.0))
+    try:
+        HELPER.call("glm.sample", x * 1e3, w, "poisson")
+        expect("means without bound", False)
+    except Failed as e:
+        expect("means without bound", "has the mean" in str(e), e)
+
+
+def test_a_fit_goes_on_from_another():
+    x, y, chunks = sample("logistic")
+    whole, _ = fit(chunks, "logistic", "lbfgs", penalty="l2", alpha=0.01, standardize=True)
+    state, n = fit(chunks, "logistic", "newton", penalty="l2", alpha=0.01, standardize=True, **{"from": whole})
+    expect("from the end it is a look or two", n <= 2, n)
+    bound, n = fit(chunks, "logistic", "gd", iterations=3)
+    s = HELPER.call("glm.summary", bound)
+    expect("iterations allowed", s["iterations"] == 3 and not s["converged"] and "allowed" in s["status"], s)
+    after = HELPER.call("glm.step", bound, HELPER.call("glm.part", *chunks[0][:2], bound))
+    expect("a fit that is over stays", np.array_equal(after, bound))
+
+
+def main():
+    global HELPER
+    HELPER = Helper(sys.argv[1])
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            if name == "test_published_fits" and not (DATA and (DATA / "reference.json").exists()):
+                print("SKIPPED: the reference fits are not here: published values are not compared")
+                continue
+            test()
+    HELPER.close()
+    print(f"{CASES} comparisons, {len(BAD)} failed")
+    return 1 if BAD else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
