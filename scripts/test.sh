@@ -9,7 +9,7 @@ scripts/install-deps.sh test
 jobs=$(nproc)
 # Where threads meet: inboxes, the gRPC loop, executors, parameters, the store's client, Redis links, the gateway,
 # and one job through all the real processes.
-threads='^(unit_(host|host_inbox|host_gate|rpc|rpc_sync|rpc_doorman|worker_executor|pin_model|params|params_early|params_remote|reduce|feed)|integration_(journal|meta_directory|meta_queue|objectstore|worker)|gateway_http|system_readme)$'
+threads='^(unit_(host|host_inbox|host_gate|rpc|rpc_server|rpc_sync|rpc_doorman|worker_executor|pin_model|params|params_early|params_remote|reduce|feed)|integration_(journal|journal_snapshot|meta_directory|meta_queue|objectstore|worker)|gateway_http|system_readme)$'
 for preset in "$@"; do
   cmake --preset "$preset" -DMR_TESTS=ON # a demo has switched them off
   cmake --build --preset "$preset" -j "$jobs"

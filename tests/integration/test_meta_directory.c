@@ -1,26 +1,13 @@
 /* store/meta/directory against a real redis-server on a private socket. */
-#include "base/alloc.h"
 #include "store/meta/directory.h"
 #include "store/meta/redis.h"
+#include "tests/integration/redis_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include <fcntl.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 struct fixture {
-    char dir[64];
-    char address[128];
-    pid_t server;
+    struct redis_rig server;
     struct mr_redis *redis;
     struct mr_directory *directory;
     atomic_bool done;
@@ -34,18 +21,8 @@ struct fixture {
 static int setup(void **state)
 {
     struct fixture *f = mr_alloc(sizeof *f);
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/mr-directory-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    (void)snprintf(f->address, sizeof f->address, "unix:%s/redis.sock", f->dir);
-    f->server = fork();
-    if (f->server == 0) {
-        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        (void)dup2(null, 1);
-        (void)execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", f->address + 5,
-            "--dir", f->dir, "--save", "", (char *)NULL);
-        _exit(127);
-    }
-    const struct mr_redis_config config = {.address = f->address};
+    redis_open(&f->server, false);
+    const struct mr_redis_config config = {.address = f->server.address};
     assert_int_equal(mr_redis_open(&config, &f->redis, NULL), MR_OK);
     assert_int_equal(mr_redis_wait(f->redis, 10 * MR_SECOND), MR_OK);
     f->directory = mr_directory_new(f->redis, NULL);
@@ -58,10 +35,7 @@ static int teardown(void **state)
     struct fixture *f = *state;
     mr_redis_close(&f->redis);
     mr_directory_free(&f->directory);
-    (void)kill(f->server, SIGKILL);
-    (void)waitpid(f->server, NULL, 0);
-    (void)unlink(f->address + 5);
-    (void)rmdir(f->dir);
+    redis_close(&f->server);
     mr_release(f);
     return 0;
 }
@@ -69,7 +43,7 @@ static int teardown(void **state)
 static void wait_done(struct fixture *f)
 {
     for (int i = 0; i < 5000 && !atomic_load(&f->done); i++)
-        (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        nap();
     assert_true(atomic_exchange(&f->done, false));
 }
 

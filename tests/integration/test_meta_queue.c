@@ -1,39 +1,21 @@
 /* store/meta/channel, queue and tail against a real redis-server on a private socket. */
-#include "base/alloc.h"
 #include "store/meta/channel.h"
 #include "store/meta/queue.h"
 #include "store/meta/redis.h"
 #include "store/meta/tail.h"
+#include "tests/integration/redis_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include <fcntl.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
 struct fixture {
-    char dir[64];
-    char address[128];
-    pid_t server;
+    struct redis_rig server;
     struct mr_redis *redis;
     atomic_bool done;
     struct mr_channel_answer *channel;
     struct mr_queue_answer *queue;
     atomic_int marks; /* of the queue or channel "a" */
 };
-
-static void nap(void)
-{
-    (void)nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
-}
 
 static void on_channel(void *ctx, struct mr_channel_answer **answer)
 {
@@ -58,18 +40,8 @@ static void on_mark(void *ctx, char kind, struct mr_str name)
 static int setup(void **state)
 {
     struct fixture *f = mr_alloc(sizeof *f);
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/mr-queue-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    (void)snprintf(f->address, sizeof f->address, "unix:%s/redis.sock", f->dir);
-    f->server = fork();
-    if (f->server == 0) {
-        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        (void)dup2(null, 1);
-        (void)execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", f->address + 5,
-            "--dir", f->dir, "--save", "", (char *)NULL);
-        _exit(127);
-    }
-    const struct mr_redis_config config = {.address = f->address};
+    redis_open(&f->server, false);
+    const struct mr_redis_config config = {.address = f->server.address};
     assert_int_equal(mr_redis_open(&config, &f->redis, NULL), MR_OK);
     assert_int_equal(mr_redis_wait(f->redis, 10 * MR_SECOND), MR_OK);
     *state = f;
@@ -82,10 +54,7 @@ static int teardown(void **state)
     mr_redis_close(&f->redis);
     mr_channel_answer_free(&f->channel);
     mr_queue_answer_free(&f->queue);
-    (void)kill(f->server, SIGKILL);
-    (void)waitpid(f->server, NULL, 0);
-    (void)unlink(f->address + 5);
-    (void)rmdir(f->dir);
+    redis_close(&f->server);
     mr_release(f);
     return 0;
 }
@@ -343,7 +312,7 @@ static void changes_that_end_a_wait_leave_a_mark(void **state)
     struct fixture *f = *state;
     struct mr_tail *tail = NULL;
     assert_int_equal(create(f, 1, 0), MR_OK);
-    assert_int_equal(mr_tail_open(f->address, NULL, on_mark, f, &tail, NULL), MR_OK);
+    assert_int_equal(mr_tail_open(f->server.address, NULL, on_mark, f, &tail, NULL), MR_OK);
     for (int i = 0; i < 100; i++)
         nap();
     atomic_store(&f->marks, 0);

@@ -1,67 +1,26 @@
 /* The log of blocks of spans against a real redis-server on a private socket: what goes in is read
  * back once, past a cap it lies in a file or is counted, and nothing waits for Redis. */
-#include "base/alloc.h"
 #include "host/clock.h"
 #include "host/inbox.h"
 #include "store/meta/redis.h"
 #include "store/meta/trace_read.h"
+#include "tests/integration/redis_rig.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-
-#include <cmocka.h>
-
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #define JOB ((mr_job_id){(uint64_t)1 << 32 | 7})
 #define OTHER ((mr_job_id){(uint64_t)1 << 32 | 8})
 
 struct fixture {
-    char dir[64];
-    char address[128];
+    struct redis_rig server;
     char files[128];
-    pid_t redis;
     struct mr_inbox *news;
     struct mr_trace_log *log;
     struct mr_trace_log_config config;
     struct mr_redis *reader;
     uint32_t next; /* index of the next span */
 };
-
-static void redis_start(struct fixture *f)
-{
-    f->redis = fork();
-    assert_true(f->redis >= 0);
-    if (f->redis == 0) {
-        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-        (void)dup2(null, 1);
-        (void)execlp("redis-server", "redis-server", "--port", "0", "--unixsocket", f->address + 5,
-            "--dir", f->dir, "--save", "", "--appendonly", "yes", "--appendfsync", "always",
-            (char *)NULL);
-        _exit(127);
-    }
-}
-
-static void redis_stop(struct fixture *f)
-{
-    (void)kill(f->redis, SIGKILL);
-    (void)waitpid(f->redis, NULL, 0);
-}
-
-static void run_program(char *const argv[])
-{
-    pid_t pid = fork();
-    if (pid == 0) {
-        (void)execvp(argv[0], argv);
-        _exit(127);
-    }
-    (void)waitpid(pid, NULL, 0);
-}
 
 static void tell(void *ctx, struct mr_trace_news news)
 {
@@ -71,7 +30,7 @@ static void tell(void *ctx, struct mr_trace_news news)
 
 static void log_open(struct fixture *f)
 {
-    f->config.address = f->address;
+    f->config.address = f->server.address;
     f->config.tell = tell;
     f->config.ctx = f;
     assert_int_equal(mr_trace_log_open(&f->config, &f->log, NULL), MR_OK);
@@ -88,18 +47,15 @@ static void log_close(struct fixture *f)
 static int setup(void **state)
 {
     struct fixture *f = mr_alloc(sizeof *f);
-    (void)snprintf(f->dir, sizeof f->dir, "/tmp/mr-trace-XXXXXX");
-    assert_non_null(mkdtemp(f->dir));
-    (void)snprintf(f->address, sizeof f->address, "unix:%s/redis.sock", f->dir);
-    (void)snprintf(f->files, sizeof f->files, "%s/files", f->dir);
+    redis_open(&f->server, true);
+    (void)snprintf(f->files, sizeof f->files, "%s/files", f->server.dir);
     f->news = mr_inbox_new(1024, sizeof(struct mr_trace_news));
     f->config = (struct mr_trace_log_config){.epoch = 1,
         .dir = f->files,
         .job_bytes_max = 1 << 20,
         .bytes_max = 4 << 20,
         .file_bytes_max = 16 << 20};
-    redis_start(f);
-    const struct mr_redis_config link = {.address = f->address};
+    const struct mr_redis_config link = {.address = f->server.address};
     assert_int_equal(mr_redis_open(&link, &f->reader, NULL), MR_OK);
     log_open(f);
     *state = f;
@@ -109,11 +65,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     struct fixture *f = *state;
-    char *const rm[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", f->dir, NULL};
     log_close(f);
     mr_redis_close(&f->reader);
-    redis_stop(f);
-    run_program(rm);
+    redis_close(&f->server);
     mr_inbox_free(&f->news);
     mr_release(f);
     return 0;
@@ -312,10 +266,10 @@ static void what_redis_misses_is_written_when_it_is_back(void **state)
     settle(f);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
     add(f, JOB, 20, 100); /* a call is under way when it dies */
-    redis_stop(f);
+    redis_stop(&f->server);
     wait_away(f);
     add(f, JOB, 20, 100);
-    redis_start(f);
+    redis_start(&f->server);
     settle(f);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
     assert_all(f, JOB, 6000);
@@ -327,13 +281,13 @@ static void what_waits_is_bounded(void **state)
     struct mr_trace_log_totals totals;
     settle(f);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
-    redis_stop(f);
+    redis_stop(&f->server);
     wait_away(f);
     add(f, JOB, 1000, 12000);
     mr_trace_log_totals(f->log, &totals);
     assert_true(totals.waiting_bytes <= (size_t)33 << 20);
     assert_true(totals.lost > 0 && totals.lost < totals.spans);
-    redis_start(f);
+    redis_start(&f->server);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
     struct read r;
     struct mr_trace_tally t = read_job(f, f->files, JOB, &r);
@@ -349,12 +303,11 @@ static void an_empty_redis_is_noticed(void **state)
     add(f, JOB, 20, 100);
     settle(f);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
-    redis_stop(f);
-    (void)snprintf(text, sizeof text, "%s/appendonlydir", f->dir);
-    char *const rm[] = {(char *)(uintptr_t) "rm", (char *)(uintptr_t) "-rf", text, NULL};
-    run_program(rm);
+    redis_stop(&f->server);
+    (void)snprintf(text, sizeof text, "%s/appendonlydir", f->server.dir);
+    run("rm", "-rf", "--", text);
     wait_away(f);
-    redis_start(f);
+    redis_start(&f->server);
     add(f, JOB, 20, 100);
     settle(f);
     assert_int_equal(mr_redis_wait(f->reader, 10 * MR_SECOND), MR_OK);
