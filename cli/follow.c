@@ -142,6 +142,9 @@ void mr_job_print(yyjson_val *job)
         mr_json_get_u64(counts, "waiting") + mr_json_get_u64(counts, "ready"),
         mr_json_get_u64(counts, "erred"), mr_json_get_u64(counts, "retried"),
         mr_json_get_u64(counts, "recomputed"));
+    if (mr_json_get_u64(counts, "skipped"))
+        (void)printf("  %" PRIu64 " skipped: of rounds of loops that did not come\n",
+            mr_json_get_u64(counts, "skipped"));
     if (started && finished) (void)printf("  ran for %.3f s\n", (double)(finished - started) / 1e9);
     if (!error) return;
     const char *key = mr_json_get_text(error, "key");

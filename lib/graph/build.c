@@ -66,6 +66,7 @@ static int choose_targets(struct mr_builder *b, struct mr_error *e)
     unsigned char *used = mr_alloc(b->keys.count);
     for (uint32_t i = 0; i < b->inputs_count; i++)
         used[b->inputs[i]] = 1;
+    mr_builder_mark_bodies(b, used);
     int err = MR_OK;
     for (uint32_t v = 0; v < b->keys.count && !err; v++)
         if (!used[v]) err = mr_builder_target(b, v, e);
@@ -214,6 +215,7 @@ static struct mr_graph *gather(struct mr_builder *b, const struct mr_order *o)
     gather_args(b, o, g);
     gather_inputs(b, o, g);
     gather_tasks(b, o, g);
+    mr_builder_gather_loops(b, o->rank, g);
     g->targets = mr_alloc_array(b->targets_count, sizeof *g->targets);
     g->targets_count = b->targets_count;
     for (uint32_t i = 0; i < b->targets_count; i++)
@@ -232,6 +234,7 @@ static int build(struct mr_builder *b, const struct mr_graph_catalogue *catalogu
     int err = resolve(b, e);
     if (!err) err = mr_builder_check(b, catalogue, e);
     if (!err) err = choose_targets(b, e);
+    if (!err) err = mr_builder_check_loops(b, e);
     if (err) return err;
     struct mr_order_graph in = {.count = b->keys.count,
         .input_at = b->input_at,

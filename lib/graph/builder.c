@@ -53,7 +53,7 @@ void mr_builder_free(struct mr_builder **bp)
     mr_buf_fini(&b->options_scratch);
     mr_pool_fini(&b->text);
     void *columns[] = {b->kind, b->op, b->args_of, b->input_at, b->input_count, b->option_of,
-        b->inputs, b->args_at, b->options, b->options_pack, b->targets, b->shared_node};
+        b->inputs, b->args_at, b->options, b->options_pack, b->targets, b->shared_node, b->loops};
     for (size_t i = 0; i < MR_ARRAY_LEN(columns); i++)
         mr_release(columns[i]);
     for (uint32_t i = 0; i < MR_DEPTH_MAX; i++) {

@@ -26,6 +26,27 @@ struct mr_open_task {
     uint32_t under_next; /* number of the next task nested in this one */
 };
 
+/* A loop as it stands in the builder: round r > 0 of slot k is node clones + (r - 1) * slots + k.
+ */
+struct mr_builder_loop {
+    struct mr_str name;
+    uint32_t rounds;
+    uint32_t slots;
+    uint32_t *body; /* the tasks of round 0 */
+    uint32_t clones;
+    uint32_t *inside; /* all nodes of round 0, values too */
+    uint32_t inside_count;
+    uint32_t until; /* slot, or MR_NODE_NONE: there is no condition */
+    uint32_t *exits;
+    uint32_t exits_count;
+};
+
+static inline uint32_t mr_builder_loop_node(
+    const struct mr_builder_loop *l, uint32_t slot, uint32_t round)
+{
+    return round ? l->clones + (round - 1) * l->slots + slot : l->body[slot];
+}
+
 struct mr_builder {
     struct mr_intern keys;
     struct mr_intern ops;
@@ -71,6 +92,8 @@ struct mr_builder {
     struct mr_intern shared; /* packs of the nodes that stored objects and names share … */
     uint32_t *shared_node;   /* … and those nodes */
     uint32_t shared_room;
+    struct mr_builder_loop *loops;
+    uint32_t loops_count;
 };
 
 static inline enum mr_node_kind mr_builder_kind(const struct mr_builder *b, uint32_t node)
@@ -92,6 +115,12 @@ int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct m
 
 /* Room for this many nodes, before the first of them. */
 void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);
+
+/* repeat.c, for build.c: nobody looks into a loop from outside; which nodes are no targets unless
+ * asked for; the finished graph's loops. */
+int mr_builder_check_loops(const struct mr_builder *b, struct mr_error *e);
+void mr_builder_mark_bodies(const struct mr_builder *b, unsigned char *marks);
+void mr_builder_gather_loops(struct mr_builder *b, const uint32_t *rank, struct mr_graph *g);
 
 /* check.c: ops exist, arguments fit them. */
 int mr_builder_check(

@@ -8,6 +8,7 @@
 #include "graph/columns.h"
 #include "graph/graph_impl.h"
 #include "graph/intern.h"
+#include "graph/loop.h"
 #include "graph/options.h"
 
 #define XXH_INLINE_ALL
@@ -88,7 +89,9 @@ static void write_packs(const struct mr_graph *g, struct mr_buf *out)
 int mr_graph_to_bytes(const struct mr_graph *g, struct mr_buf *out, struct mr_error *e)
 {
     size_t from = out->n;
-    uint32_t n = g->nodes_count, sections = MR_COLUMNS_END - 1, version = MR_COLUMNS_VERSION;
+    uint32_t n = g->nodes_count;
+    uint32_t version = g->slot_of ? MR_COLUMNS_VERSION_LOOPS : MR_COLUMNS_VERSION;
+    uint32_t sections = (g->slot_of ? MR_COLUMNS_ALL : MR_COLUMNS_END) - 1;
     mr_buf_add(out, MR_COLUMNS_MAGIC, 8);
     mr_buf_add(out, &version, 4);
     mr_buf_add(out, &sections, 4);
@@ -105,6 +108,15 @@ int mr_graph_to_bytes(const struct mr_graph *g, struct mr_buf *out, struct mr_er
     section(out, MR_COLUMN_INPUTS, g->inputs, (size_t)g->input_at[n] * 4);
     section(out, MR_COLUMN_OPTION_OF, g->option_of, g->option_of ? (size_t)n * 4 : 0);
     write_packs(g, out);
+    if (g->slot_of) {
+        size_t at = start(out, MR_COLUMN_LOOPS);
+        mr_graph_loops_write(g, out);
+        finish(out, at);
+        at = start(out, MR_COLUMN_SLOTS);
+        mr_buf_add(out, g->slot_of, (size_t)n * 4);
+        mr_buf_add(out, g->round_of, (size_t)n * 4);
+        finish(out, at);
+    }
     if (mr_buf_status(out))
         return mr_fail(e, MR_ELIMIT, "the graph takes more than %zu bytes", out->bytes_max);
     uint64_t sum = XXH3_64bits(out->p + from, out->n - from);
@@ -249,6 +261,8 @@ int mr_graph_from_bytes(struct mr_str bytes, struct mr_graph **out, struct mr_er
     if (!err) err = mr_job_options_check(&g->job, e);
     if (!err) err = check_order(g, e);
     if (!err) err = check_unique(g, &c, e);
+    if (!err && c.at[MR_COLUMN_SLOTS].n)
+        err = mr_graph_loops_read(c.at[MR_COLUMN_LOOPS], c.at[MR_COLUMN_SLOTS], g, e);
     if (err) return err;
     mr_graph_link(g);
     mr_graph_rehash(g);

@@ -38,14 +38,15 @@ static int read_frame(
     rest->n -= 8;
     if (!take(rest, magic, 8) || memcmp(magic, MR_COLUMNS_MAGIC, 8) != 0)
         return bad(e, "they do not start as such");
-    if (!take(rest, &version, 4) || version != MR_COLUMNS_VERSION)
-        return mr_fail(e, MR_EFORMAT, "bytes of a graph: version %u, this program reads %d",
-            version, MR_COLUMNS_VERSION);
+    if (!take(rest, &version, 4) || !version || version > MR_COLUMNS_VERSION_LOOPS)
+        return mr_fail(e, MR_EFORMAT, "bytes of a graph: version %u, this program reads %d and %d",
+            version, MR_COLUMNS_VERSION, MR_COLUMNS_VERSION_LOOPS);
+    uint32_t end = version == MR_COLUMNS_VERSION ? MR_COLUMNS_END : MR_COLUMNS_ALL;
     if ((sum || needs_checksum) && XXH3_64bits(all.p, all.n - 8) != sum)
         return bad(e, "the checksum does not agree");
-    if (!take(rest, &sections, 4) || sections != MR_COLUMNS_END - 1)
+    if (!take(rest, &sections, 4) || sections != end - 1)
         return bad(e, "a wrong number of sections");
-    for (uint32_t i = 1; i < MR_COLUMNS_END; i++) {
+    for (uint32_t i = 1; i < end; i++) {
         uint32_t number = 0, zero = 0;
         uint64_t n = 0;
         if (!take(rest, &number, 4) || !take(rest, &zero, 4) || !take(rest, &n, 8))

@@ -19,13 +19,18 @@
  *  12 options   one pack each
  *  13 ops       one pack each, a text
  *  14 targets   u32 each
- *  15 job       one pack */
+ *  15 job       one pack
+ * and in version 2, of a graph with loops:
+ *  16 loops     each: u32 rounds, u32 exits, u32 bytes of its name, rounds - 1 nodes, the exits,
+ *               the name
+ *  17 slots     u32 a node: its slot, 2^32-1 for none; then u32 a node: its round */
 #pragma once
 
 #include "base/err.h"
 #include "base/str.h"
 
 #define MR_COLUMNS_VERSION 1
+#define MR_COLUMNS_VERSION_LOOPS 2
 #define MR_COLUMNS_MAGIC "mrgraph"
 
 enum mr_column {
@@ -45,6 +50,9 @@ enum mr_column {
     MR_COLUMN_TARGETS,
     MR_COLUMN_JOB,
     MR_COLUMNS_END,
+    MR_COLUMN_LOOPS = MR_COLUMNS_END,
+    MR_COLUMN_SLOTS,
+    MR_COLUMNS_ALL,
 };
 
 struct mr_columns {
@@ -55,7 +63,7 @@ struct mr_columns {
     uint32_t ops_count;
     uint32_t targets_count;
     uint32_t inputs_count;
-    struct mr_str at[MR_COLUMNS_END];
+    struct mr_str at[MR_COLUMNS_ALL]; /* empty: the graph has no loops */
 };
 
 /* Finds the sections. What holds afterwards: their number and order, the sizes of the columns of

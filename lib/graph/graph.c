@@ -14,7 +14,7 @@ void mr_graph_free(struct mr_graph **gp)
     if (!g) return;
     void *columns[] = {g->kind, g->op, g->key_at, g->keys, g->args_of, g->args_at, g->args,
         g->input_at, g->inputs, g->dependent_at, g->dependents, g->hash, g->option_of, g->options,
-        g->ops, g->targets, g->culled_key_at, g->culled_keys};
+        g->ops, g->targets, g->culled_key_at, g->culled_keys, g->slot_of, g->round_of};
     for (size_t i = 0; i < MR_ARRAY_LEN(columns); i++)
         mr_release(columns[i]);
     if (g->has_by_key) mr_index_fini(&g->by_key);
@@ -203,6 +203,7 @@ size_t mr_graph_bytes_held(const struct mr_graph *g)
     bytes += g->key_at[n] + edges * (sizeof *g->inputs + sizeof *g->dependents);
     bytes += g->args_at[g->args_count] + (size_t)g->args_count * sizeof *g->args_at;
     if (g->hash) bytes += n * sizeof *g->hash;
+    if (g->slot_of) bytes += n * (sizeof *g->slot_of + sizeof *g->round_of);
     if (g->option_of) bytes += n * sizeof *g->option_of;
     bytes += g->options_count * sizeof *g->options + g->ops_count * sizeof *g->ops;
     bytes += g->targets_count * sizeof *g->targets;

@@ -81,6 +81,8 @@ struct mr_job_options {
     enum mr_on_error on_error;
 };
 
+struct mr_graph_loop;
+
 struct mr_graph {
     uint32_t nodes_count;
     uint32_t tasks_count;   /* nodes of kind TASK */
@@ -109,6 +111,11 @@ struct mr_graph {
     uint32_t *culled_key_at; /* culled_count + 1 */
     char *culled_keys;
     struct mr_job_options job;
+
+    struct mr_graph_loop *loops;       /* those with a condition; graph/loop.h */
+    uint32_t loops_count, slots_count; /* slots: tasks of all loops' bodies */
+    uint32_t *slot_of;  /* which of these, MR_NODE_NONE for none; NULL: there is no loop */
+    uint32_t *round_of; /* of those that have a slot */
 
     struct mr_pool text;    /* what options[], ops[] and job point into */
     struct mr_index by_key; /* made by the first mr_graph_find; culled keys count on from

@@ -34,11 +34,12 @@ enum field {
     F_ON_ERROR,
     F_PARAMS,
     F_REQUEST_ID,
+    F_REPEAT,
     F_COUNT,
 };
 
 static const char *const fields[F_COUNT] = {"tasks", "dsk", "targets", "name", "labels",
-    "namespace", "priority", "deadline_s", "on_error", "params", "request_id"};
+    "namespace", "priority", "deadline_s", "on_error", "params", "request_id", "repeat"};
 
 static int wrong(struct mr_json *j, enum field f, yyjson_val *v, const char *want)
 {
@@ -217,7 +218,7 @@ static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
         if (at[f]) return mr_fail(j->e, MR_EINVAL, "field \"%s\" appears twice", fields[f]);
         at[f] = yyjson_obj_iter_get_val(k);
     }
-    if (!at[F_TASKS] && !at[F_DSK])
+    if (!at[F_TASKS] && !at[F_DSK] && !at[F_REPEAT])
         return mr_fail(j->e, MR_EINVAL, "the job has neither \"tasks\" nor \"dsk\"");
     if (at[F_TASKS] && at[F_DSK])
         return mr_fail(j->e, MR_EINVAL, "the job has both \"tasks\" and \"dsk\"");
@@ -232,9 +233,14 @@ static int read_document(
     if (err) return err;
     j->dsk = at[F_DSK] != NULL;
     enum field f = j->dsk ? F_DSK : F_TASKS;
-    if (!yyjson_is_obj(at[f])) return wrong(j, f, at[f], "an object of keys");
+    if (at[f] && !yyjson_is_obj(at[f])) return wrong(j, f, at[f], "an object of keys");
     err = read_job(j, at);
-    if (!err) err = split ? mr_json_sliced_entries(j, text, split) : mr_json_entries(j, at[f]);
+    if (!err && at[F_REPEAT]) err = mr_json_repeat_declare(j, at[F_REPEAT]);
+    if (!err && split)
+        err = mr_json_sliced_entries(j, text, split);
+    else if (!err && at[f])
+        err = mr_json_entries(j, at[f]);
+    if (!err && at[F_REPEAT]) err = mr_json_repeat(j, at[F_REPEAT]);
     if (!err) err = read_targets(j, at[F_TARGETS]);
     return err;
 }
@@ -294,9 +300,11 @@ static int fill(struct mr_str text, const struct mr_json_split *split,
     j->catalogue = catalogue;
     j->e = e;
     mr_buf_init(&j->text, MR_LITERAL_BYTES_MAX);
+    mr_buf_init(&j->scope_key, MR_LITERAL_BYTES_MAX);
     int err = read_document(j, yyjson_doc_get_root(doc), text, split);
     yyjson_doc_free(doc);
     mr_buf_fini(&j->text);
+    mr_buf_fini(&j->scope_key);
     mr_release(j->frames);
     mr_release(j);
     if (!err) *out = MR_STEAL(b);

@@ -20,8 +20,8 @@ static int within_key(struct mr_json *j, int err, struct mr_str key)
     return mr_fail_within(j->e, err, "key", key);
 }
 
-/* Both passes go over the same entries in the same order, so that the n-th node of the builder is
- * the n-th entry. In the first pass each takes its key. */
+/* Both passes go over the same entries in the same order, so that the n-th new node of the builder
+ * is the n-th entry. In the first pass each takes its key. */
 static int take_key(struct mr_json *j, yyjson_val *key, uint32_t expected)
 {
     int err = MR_OK;
@@ -29,7 +29,7 @@ static int take_key(struct mr_json *j, yyjson_val *key, uint32_t expected)
     if (err) return within_key(j, err, mr_json_text(key));
     uint32_t node = 0;
     struct mr_str text = mr_json_text(v);
-    err = mr_builder_node(j->b, text, &node, j->e);
+    err = mr_json_define(j, text, &node);
     if (err) return err;
     if (node == expected) return MR_OK;
     return mr_fail(j->e, MR_EINVAL, "key \"%.*s\" is defined twice%s", MR_SHOWN(text),
@@ -86,10 +86,12 @@ static int all_entries(struct mr_json *j, yyjson_val *tasks, bool first_pass, ui
 
 int mr_json_entries(struct mr_json *j, yyjson_val *tasks)
 {
-    mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));
-    uint32_t at = 0;
+    uint32_t first = j->b->keys.count; /* after what comes out of loops, or inside of one */
+    if (!first)
+        mr_builder_reserve(j->b, (uint32_t)MR_MIN(yyjson_obj_size(tasks), (size_t)MR_TASKS_MAX));
+    uint32_t at = first;
     int err = all_entries(j, tasks, true, &at);
-    at = 0;
+    at = first;
     return err ? err : all_entries(j, tasks, false, &at);
 }
 
@@ -153,9 +155,8 @@ static int malformed_slice(struct mr_json *j)
     return mr_fail(j->e, MR_EFORMAT, "malformed"); /* said better by who parses the whole */
 }
 
-static int slices(struct slicer *s, const struct mr_json_split *split, bool first_pass)
+static int slices(struct slicer *s, const struct mr_json_split *split, uint32_t at, bool first_pass)
 {
-    uint32_t at = 0;
     int err = MR_OK;
     for (uint32_t i = 0; i < split->slices_count && !err; i++) {
         const struct mr_json_slice *slice = &split->slices[i];
@@ -181,9 +182,10 @@ static int slices(struct slicer *s, const struct mr_json_split *split, bool firs
 int mr_json_sliced_entries(struct mr_json *j, struct mr_str text, const struct mr_json_split *split)
 {
     struct slicer s = {.j = j, .text = text};
-    mr_builder_reserve(j->b, split->keys_count);
-    int err = slices(&s, split, true);
-    if (!err) err = slices(&s, split, false);
+    uint32_t first = j->b->keys.count;
+    if (!first) mr_builder_reserve(j->b, split->keys_count);
+    int err = slices(&s, split, first, true);
+    if (!err) err = slices(&s, split, first, false);
     mr_release(s.copy);
     mr_release(s.pool);
     return err;

@@ -286,7 +286,7 @@ static int finish_task(struct mr_json *j, const struct mr_json_frame *frame)
 static int put_ref(struct mr_json *j, struct mr_str key)
 {
     uint32_t node = 0;
-    int err = mr_builder_node(j->b, key, &node, j->e);
+    int err = mr_json_ref(j, key, &node);
     if (err) return err;
     return mr_builder_input(j->b, node, j->e);
 }

@@ -125,6 +125,7 @@ void mr_sched_free(struct mr_sched **sp)
         struct job *j = &s->jobs[i];
         if (!j->id) continue;
         mr_release(j->ops);
+        mr_release(j->loops);
         if (j->has_error) mr_sc_story_fini(&j->error);
         mr_graph_free(&j->graph);
     }

@@ -24,7 +24,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
     uint32_t n;
     uint32_t waiting = 0;
     uint32_t unsent = 0;
-    const uint32_t *in = mr_graph_inputs(j->graph, i, &n);
+    const uint32_t *in = mr_sc_inputs(s, j->base + i, &n);
     for (uint32_t k = 0; k < n; k++) {
         const struct task *u = &s->tasks[j->base + in[k]];
         waiting += !is_done(u);
@@ -32,6 +32,10 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
     }
     waiting += (t->flags & T_JOINED) != 0;
     unsent += (t->flags & T_JOINED) != 0;
+    if (t->is_exit && !mr_sc_loop_is_decided(s, j->base + i)) {
+        waiting++;
+        unsent++;
+    }
     mr_assert(t->waiting == waiting); /* I11 */
     mr_assert(t->unsent == unsent);
     mr_assert((t->state == MR_TASK_WAITING) == (waiting > 0)); /* I11 */

@@ -18,8 +18,9 @@ bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)
     return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
 }
 
-static bool is_claimed(const struct mr_sched *s, uint32_t claims, uint32_t input)
+static bool is_claimed(const struct mr_sched *s, uint32_t by, uint32_t claims, uint32_t input)
 {
+    if (s->tasks[by].is_exit && !mr_sc_loop_claims(s, by, input)) return false;
     return claims == CLAIM_ALL || (claims == CLAIM_VALUES && is_done(&s->tasks[input]));
 }
 
@@ -27,9 +28,10 @@ uint32_t mr_sc_claimers(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n, count = mr_sc_joins(s, task);
+    if (s->tasks[task].is_until && mr_sc_loop_holds(s, task)) count++;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)
-        count += is_claimed(s, s->tasks[j->base + d[i]].claims, task);
+        count += is_claimed(s, j->base + d[i], s->tasks[j->base + d[i]].claims, task);
     return count;
 }
 
@@ -65,7 +67,7 @@ static void let_go(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
         uint32_t had = t->claims;
         t->claims = CLAIM_NONE;
         for (uint32_t i = 0; i < n; i++)
-            if (is_claimed(s, had, j->base + in[i])) claim_gone(s, j->base + in[i], by_worker);
+            if (is_claimed(s, at, had, j->base + in[i])) claim_gone(s, j->base + in[i], by_worker);
         by_worker = NONE;
     }
 }
@@ -94,7 +96,8 @@ void mr_sc_claim_all(struct mr_sched *s, uint32_t task)
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     if (had == CLAIM_ALL) return;
     for (uint32_t i = 0; i < n; i++)
-        s->tasks[j->base + in[i]].consumers += !is_claimed(s, had, j->base + in[i]);
+        if (!t->is_exit || mr_sc_loop_claims(s, task, j->base + in[i]))
+            s->tasks[j->base + in[i]].consumers += !is_claimed(s, task, had, j->base + in[i]);
     t->claims = CLAIM_ALL;
 }
 
@@ -107,7 +110,7 @@ void mr_sc_claim_stale(struct mr_sched *s, uint32_t task)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t du = j->base + d[i];
-        if (!is_done(&s->tasks[du]) || !is_claimed(s, s->tasks[du].claims, task)) continue;
+        if (!is_done(&s->tasks[du]) || !is_claimed(s, du, s->tasks[du].claims, task)) continue;
         mr_sc_claim_all(s, du);
         s->stack[s->stack_count++] = du;
     }

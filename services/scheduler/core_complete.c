@@ -3,6 +3,8 @@
  * from the worker that the task was last sent to, about that attempt: the rest is late. */
 #include "services/scheduler/core_trial.h"
 
+#include <stdio.h>
+
 struct cursor { /* over the rows of refs, with the job of the run */
     const struct mr_sched_refs *r;
     uint32_t run, left;
@@ -140,6 +142,7 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u) || !(u->flags & T_SENT) || u->worker == holder) continue;
+        if (!mr_sc_is_edge(s, task, j->base + d[i])) continue;
         if (is_cached)
             mr_sc_send_value(s, task, u->worker);
         else
@@ -155,6 +158,22 @@ static bool is_outdated(const struct task *t, const struct row *r)
 {
     return !r->inline_bytes && t->flags & T_SENT && t->worker == r->worker &&
            t->attempt > r->attempt;
+}
+
+/* The value of a loop's `until` that is neither a boolean nor a number. */
+static void until_failed(struct mr_sched *s, uint32_t task, const struct row *r, const char *what)
+{
+    struct mr_str key = mr_graph_key(job_of(s, task)->graph, index_of(s, task));
+    char text[MR_ERROR_TEXT_MAX];
+    (void)snprintf(text, sizeof text,
+        "\"%.*s\" is the \"until\" of its loop, and became %s; it must be true, false or a number",
+        (int)MR_MIN(key.n, (size_t)200), key.p, what);
+    span(s, r, task, MR_OUTCOME_ERROR);
+    answer_release(s, r);
+    if (s->tasks[task].flags & T_SENT) mr_sc_task_unsend(s, task);
+    struct story st = mr_sc_story_make(s, task, 9, mr_str(text), s->workers[r->worker].name);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
 }
 
 static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
@@ -179,6 +198,12 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         return;
     }
     if (t->flags & T_SENT && !is_sent_here) mr_sc_task_cancel_sent(s, task);
+    const char *what =
+        t->is_until ? mr_sc_loop_complaint(mr_str_of(r->bytes, r->inline_bytes)) : NULL;
+    if (what) {
+        until_failed(s, task, r, what);
+        return;
+    }
     span(s, r, task, MR_OUTCOME_OK);
     if (r->attempt > t->attempt) t->attempt = r->attempt;
     uint32_t value = mr_sc_value_new(s, task);
@@ -229,6 +254,8 @@ static void adopt_row(
         if (v->worker == NONE) mr_sc_value_keep(s, t->value, r->worker);
         v->attempt = r->attempt;
         t->flags |= T_SEEN;
+    } else if (t->is_exit && !mr_sc_loop_is_decided(s, task)) {
+        return; /* it may come out otherwise now */
     } else if (mr_sc_is_by_reference(s, task) && !may_refer(s, task, r)) {
         return;
     } else if (is_unfinished(t) && !(j->flags & J_STOPPED)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/assert.h"
+#include "services/scheduler/core_loop.h"
 #include "services/scheduler/core_sched.h"
 
 #include <string.h>
@@ -216,6 +217,7 @@ void mr_sc_journal_job(struct mr_sched *s, uint32_t job, struct mr_str graph_byt
     const struct mr_sched_resolved *r, uint32_t n);
 void mr_sc_journal_state(struct mr_sched *s, uint32_t job);
 void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *st);
+void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
 void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id);
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
@@ -230,6 +232,7 @@ void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, ui
 void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out);
 void mr_sc_record_erred(
     const struct mr_sched *s, uint32_t task, const struct story *st, struct mr_buf *out);
+void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out);
 void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr_buf *out);
 void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64_t sequence);
 void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence);

@@ -33,7 +33,10 @@ static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     uint32_t n;
     uint32_t shown = 0;
     uint32_t missing = 0;
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    if (s->tasks[task].is_exit && !mr_sc_loop_is_decided(s, task))
+        mr_buf_printf(out, "\"%.*s\" waits for the end of its loop\n", MR_STR_ARG(key_of(s, task)));
+    mr_sc_loop_explain(s, task, out);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
         if (is_done(u)) continue;
@@ -154,6 +157,10 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     if (t->flags & T_FIXED) {
         mr_buf_printf(
             out, "\"%.*s\" is no task: its value was given with the job\n", MR_STR_ARG(key));
+    } else if (mr_sc_loop_is_skipped(s, task)) {
+        mr_buf_printf(out, "\"%.*s\" did not run: its round did not come\n", MR_STR_ARG(key));
+        mr_sc_loop_explain(s, task, out);
+        return;
     } else if (!t->attempt && t->state == MR_TASK_DONE) {
         mr_buf_printf(out, "\"%.*s\" did not run: its result was there already, under its name\n",
             MR_STR_ARG(key));

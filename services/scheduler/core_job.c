@@ -277,6 +277,7 @@ static int retry(struct mr_sched *s, uint32_t job)
     if (j->graph->job.deadline) j->deadline = mr_time_after(s->now, j->graph->job.deadline);
     s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
     mr_sc_journal_state(s, job);
+    mr_sc_loop_again(s, job);
     mr_sc_plan(s, job);
     mr_sc_join_settle(s, job);
     if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);

@@ -150,9 +150,18 @@ static void fail_alias(struct mr_sched *s, uint32_t task)
     mr_sc_story_fini(&st);
 }
 
+/* Which tasks of a loop run depends on the job that runs it: they are its own. */
+static bool is_private(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    if (!j->graph->slot_of) return false;
+    return s->tasks[task].is_exit || j->graph->slot_of[task - j->base] != MR_NODE_NONE;
+}
+
 /* Who refers to its key finds it here, if no other job has taken the name meanwhile. */
 static void take_name(struct mr_sched *s, uint32_t task)
 {
+    if (is_private(s, task)) return;
     const struct mr_graph *g = job_of(s, task)->graph;
     uint32_t i = index_of(s, task);
     bool is_task = g->kind[i] == MR_NODE_TASK && mr_graph_is_pure(g, i);
@@ -293,6 +302,7 @@ int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
     if (!g->job.name_space.n) return MR_OK;
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         uint32_t task = j->base + i;
+        if (is_private(s, task)) continue;
         bool is_ref = g->kind[i] == MR_NODE_ALIAS;
         if (!is_ref && g->kind[i] != MR_NODE_TASK && g->kind[i] != MR_NODE_LITERAL) continue;
         if (g->kind[i] == MR_NODE_TASK && !mr_graph_is_pure(g, i)) continue;
@@ -431,6 +441,7 @@ void mr_sc_join_enter(struct mr_sched *s, uint32_t job)
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
+        if (is_private(s, task)) continue;
         uint32_t source = find(s, name_of(s, task));
         if (source != NONE && source != task) (void)read_back(s, task, source);
         enter_again(s, task, source);

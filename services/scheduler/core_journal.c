@@ -79,6 +79,13 @@ void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *
     (void)emit_payload(s, MR_RECORD_ERRED);
 }
 
+void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop)
+{
+    if (s->is_replaying) return;
+    mr_sc_record_loop(&s->jobs[job], loop, &s->payload);
+    (void)emit_payload(s, MR_RECORD_LOOP);
+}
+
 void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id)
 {
     uint64_t row[2] = {id, mr_sc_wall(s)};

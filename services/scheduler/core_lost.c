@@ -14,7 +14,7 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t du = j->base + d[i];
         struct task *u = &s->tasks[du];
-        if (!is_unfinished(u)) continue;
+        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
         if (u->flags & T_SENT && mr_sc_is_by_reference(s, du)) mr_sc_task_cancel_sent(s, du);
         u->waiting++;
         u->unsent++;
@@ -79,8 +79,8 @@ static void make_again(struct mr_sched *s, uint32_t task)
         mr_sc_join_wait(s, task);
         return;
     }
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
-    t->waiting = t->unsent = 0;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    t->waiting = t->unsent = t->is_exit && !mr_sc_loop_is_decided(s, task);
     mr_sc_claim_all(s, task);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];

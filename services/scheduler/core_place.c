@@ -112,7 +112,7 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     const struct job *j = job_of(s, task);
     const struct worker *w = &s->workers[worker];
     uint32_t n;
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
     uint64_t ns = mr_sc_load(w);
     for (uint32_t i = 0; i < n && i < INPUTS_MAX; i++)
         ns += transfer_ns(s, &s->tasks[j->base + in[i]], w, worker);
@@ -198,8 +198,8 @@ static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t n, worker = NONE;
-    if (mr_sc_is_by_reference(s, task)) return NONE;
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    if (mr_sc_is_by_reference(s, task) || !mr_sc_loop_may_go_ahead(s, task)) return NONE;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
         if (is_done(u)) continue;
@@ -221,7 +221,7 @@ uint32_t mr_sc_place(struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t n;
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
     if (t->waiting) return place_ahead(s, task);
     uint32_t best = NONE, looked = 0, last = NONE;
     uint64_t best_ns = UINT64_MAX;

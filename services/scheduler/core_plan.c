@@ -126,6 +126,7 @@ static int make_tasks(struct mr_sched *s, uint32_t job, struct mr_error *e)
     }
     for (uint32_t i = 0; i < g->targets_count; i++)
         s->tasks[j->base + g->targets[i]].flags |= T_TARGET;
+    mr_sc_loop_new(s, job);
     return MR_OK;
 }
 
@@ -296,8 +297,8 @@ void mr_sc_plan(struct mr_sched *s, uint32_t job)
         t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
         t->worker = NONE;
         uint32_t n;
-        const uint32_t *in = mr_graph_inputs(j->graph, i, &n);
-        t->waiting = 0;
+        const uint32_t *in = mr_sc_inputs(s, j->base + i, &n);
+        t->waiting = t->is_exit && !mr_sc_loop_is_decided(s, j->base + i);
         for (uint32_t k = 0; k < n; k++)
             t->waiting += !is_done(&s->tasks[j->base + in[k]]);
         t->waiting += (t->flags & T_JOINED) != 0; /* for the task that makes its value */
@@ -307,6 +308,7 @@ void mr_sc_plan(struct mr_sched *s, uint32_t job)
     j->targets_left = 0;
     for (uint32_t i = 0; i < j->graph->targets_count; i++)
         j->targets_left += !is_done(&s->tasks[j->base + j->graph->targets[i]]);
+    mr_sc_loop_settle(s, job);
 }
 
 void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
@@ -326,6 +328,7 @@ void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
     memset(&s->tasks[j->base], 0, (size_t)j->span * sizeof *s->tasks);
     numbers_give(s, j->base, j->span);
     mr_release(j->ops);
+    mr_release(j->loops);
     if (j->has_error) mr_sc_story_fini(&j->error);
     mr_graph_free(&j->graph);
     *j = (struct job){.newer = s->jobs_free, .heap_at = NONE};

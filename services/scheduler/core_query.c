@@ -26,6 +26,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         .accepted = (j->flags & J_ACCEPTED) != 0,
         .graph = j->graph,
         .joined = j->joined,
+        .skipped = j->skipped,
         .retried = j->retried,
         .recomputed = j->recomputed,
         .created_wall_ns = j->created_wall,
@@ -84,6 +85,7 @@ bool mr_sched_task(
     const struct task *t = &s->tasks[task];
     const struct job *j = &s->jobs[t->job];
     *out = (struct mr_sched_task_info){.state = (enum mr_task_state)t->state,
+        .is_skipped = t->state == MR_TASK_RELEASED && mr_sc_loop_is_skipped(s, task),
         .attempt = t->attempt,
         .op = t->flags & T_FIXED ? 0 : s->classes[t->class].op,
         .worker = UINT32_MAX,

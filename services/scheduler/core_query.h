@@ -26,6 +26,7 @@ struct mr_sched_job_info {
     struct mr_graph *graph;  /* for mr_graph_find, which builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined;
+    uint32_t skipped; /* of those released: in rounds of loops that did not come */
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -41,6 +42,7 @@ struct mr_sched_task_info {
     uint32_t op;      /* 0: not a task */
     uint32_t worker;  /* slot where it was sent, or that made the value; UINT32_MAX: none */
     bool is_sent;
+    bool is_skipped; /* released, and its round did not come */
     uint32_t waiting_inputs;
     uint32_t retries_left;
     mr_time ready, sent; /* of the last attempt */

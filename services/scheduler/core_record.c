@@ -8,6 +8,8 @@
  *                of its inputs that are objects), u32 inline bytes, then the bytes, or, if 0,
  *                u64 u64 object, u64 bytes, u64 store
  *   ERRED        u64 job, u32 index, i32 code, u32 attempts, u32 tasks' op text, 4 texts
+ *   LOOP         u64 job, u32 loop, u32 rounds known not to be the last, u32 the last round or
+ *                2^32-1
  *   JOB_STATE    u64 job, u32 state (its highest bit: it was retried), u64 started, u64 finished,
  * u32 fallen, u32 has error; then u32 index, i32 code, u32 attempts, 5 texts FORGOTTEN    u64 job,
  * u64 wall WORKER       u64 incarnation, text name WORKER_LOST  u64 incarnation */
@@ -69,6 +71,14 @@ void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *
         mr_buf_add_str(out, s->passing);
     else
         mr_sc_value_append(s, v, out);
+}
+
+void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out)
+{
+    put_u64(out, j->id);
+    put_u32(out, loop);
+    put_u32(out, j->loops[loop].at);
+    put_u32(out, j->loops[loop].stop);
 }
 
 static void put_story(const struct mr_sched *s, const struct story *st, struct mr_buf *out)

@@ -132,6 +132,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
     } else {
         if (attempt < t->attempt || t->flags & T_SUSPECT) return;
         if (t->waiting && mr_sc_is_by_reference(s, task)) return;
+        if (t->is_exit && !mr_sc_loop_is_decided(s, task)) return; /* it may come out otherwise */
         mr_sc_task_unqueue(s, task);
         t->attempt = attempt;
         mr_sc_send_adopted(s, task, slot);
@@ -140,7 +141,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
     const struct job *j = job_of(s, task);
     mr_sc_refs_add(&mr_sc_batch(s, slot)->keep, j->id, task - j->base, attempt);
     uint32_t n;
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++)
         if (is_done(&s->tasks[j->base + in[i]])) mr_sc_send_value(s, j->base + in[i], slot);
 }
@@ -181,7 +182,9 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
-        if (is_unfinished(u) && u->flags & T_SENT && u->worker != slot) return true;
+        if (is_unfinished(u) && u->flags & T_SENT && u->worker != slot &&
+            mr_sc_is_edge(s, task, j->base + d[i]))
+            return true;
     }
     return mr_sc_join_is_waiting(s, task);
 }

@@ -215,6 +215,7 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     if (j->has_error) mr_sc_story_fini(&j->error);
     j->has_error = false;
     if (!is_over) j->targets_failed = 0;
+    if (was_over && !is_over) mr_sc_loop_again(s, job);
     if (was_over && !is_over) mr_sc_story_drop_job(s, job); /* retried: what failed may run again */
     if (!has_error) return;
     uint32_t index = u32(r);
@@ -222,6 +223,12 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     if (r->is_bad) return;
     j->error = story_of(s, j, index, &x);
     j->has_error = true;
+}
+
+static void replay_loop(struct mr_sched *s, struct reader *r)
+{
+    uint32_t job = mr_sc_job_find(s, u64(r)), loop = u32(r), at = u32(r), stop = u32(r);
+    if (!r->is_bad && job != NONE) mr_sc_loop_replay(s, job, loop, at, stop);
 }
 
 static void replay_forgotten(struct mr_sched *s, struct reader *r)
@@ -283,6 +290,7 @@ void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64
     case MR_RECORD_ERRED: replay_erred(s, &r); break;
     case MR_RECORD_JOB_STATE: replay_state(s, &r, sequence); break;
     case MR_RECORD_FORGOTTEN: replay_forgotten(s, &r); break;
+    case MR_RECORD_LOOP: replay_loop(s, &r); break;
     case MR_RECORD_WORKER: replay_worker(s, &r, false); break;
     case MR_RECORD_WORKER_LOST: replay_worker(s, &r, true); break;
     default: break; /* of a later version, or damaged */
@@ -404,6 +412,7 @@ void mr_sc_recover_tick(struct mr_sched *s)
         struct job *j = &s->jobs[i];
         if (!j->id || !(j->flags & J_HELD_BACK)) continue;
         j->flags &= ~(uint32_t)J_HELD_BACK;
+        mr_sc_loop_infer(s, i);
         for (uint32_t k = 0; j->flags & J_REFERS && k < j->graph->nodes_count; k++)
             mr_sc_claim_settle(s, j->base + k);
         mr_sc_queue_job_changed(s, i);
@@ -515,6 +524,11 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
         mr_buf_clear(&payload);
         mr_sc_record_state(s, j, &payload);
         put_record(out, MR_RECORD_JOB_STATE, mr_buf_str(&payload), (struct mr_str){0});
+        for (uint32_t k = 0; k < j->graph->loops_count; k++) {
+            mr_buf_clear(&payload);
+            mr_sc_record_loop(j, k, &payload);
+            put_record(out, MR_RECORD_LOOP, mr_buf_str(&payload), (struct mr_str){0});
+        }
     }
     for (uint32_t i = 0; i < s->workers_top; i++) {
         const struct worker *w = &s->workers[i];

@@ -153,7 +153,7 @@ static void send_inputs(
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
     put_u32(&b->inputs_count, n);
     bool refers = mr_sc_is_by_reference(s, task);
     for (uint32_t i = 0; i < n; i++) {
@@ -183,8 +183,8 @@ static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
     const struct job *j = job_of(s, task);
     uint32_t index = task - j->base;
     struct mr_sched_batch *b = mr_sc_batch(s, worker);
-    struct mr_str args = mr_graph_args(j->graph, index);
     send_inputs(s, b, task, worker);
+    struct mr_str args = mr_sc_args(s, task);
     send_extra(s, b, task);
     put_u32(&b->op, j->ops[j->graph->op[index]]);
     put_u32(&b->args_bytes, (uint32_t)args.n);
@@ -240,7 +240,7 @@ static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         struct task *u = &s->tasks[j->base + d[i]];
-        if (!is_unfinished(u)) continue;
+        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
         mr_assert(u->unsent > 0);
         u->unsent--;
         if (u->flags & T_SENT) continue;

@@ -65,6 +65,8 @@ struct task { /* one cache line */
     uint8_t kills : 3;
     uint8_t claims : 2;    /* enum claim */
     uint8_t is_marked : 1; /* during a walk */
+    uint8_t is_exit : 1;   /* of a loop */
+    uint8_t is_until : 1;  /* decides whether another round comes */
     mr_time ready_at;
     mr_time sent_at;
 };
@@ -122,10 +124,19 @@ enum job_flag {
     J_RETRIED = 1 << 9, /* runs, or ran, again because that was asked for */
 };
 
+struct loop {      /* of a job, as in its graph */
+    uint32_t at;   /* rounds known not to be the last */
+    uint32_t stop; /* the last round, or NONE: not known yet */
+    bool is_over;  /* that is known, and what comes out can be made */
+    bool holds;    /* it keeps the value that decided: a restart must find the same */
+    mr_time told_at;
+};
+
 struct job {
     uint64_t id;
     struct mr_graph *graph;
     uint16_t *ops; /* op of the graph: op here */
+    struct loop *loops;
     uint32_t base; /* number of its first task */
     uint32_t span; /* numbers taken: nodes rounded up to 64 */
     uint32_t serial;
@@ -135,6 +146,7 @@ struct job {
     uint8_t told; /* state as announced */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined, fallen;
+    uint32_t skipped;       /* tasks of rounds that do not come */
     uint32_t users;         /* tasks of other jobs that are joined to its own */
     uint32_t targets_left;  /* without a final answer */
     uint32_t targets_ready; /* announced */

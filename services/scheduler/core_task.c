@@ -87,7 +87,7 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         struct task *u = &s->tasks[j->base + d[i]];
-        if (!is_unfinished(u)) continue;
+        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
         if (!is_covered)
             u->unsent++;
         else
@@ -101,7 +101,7 @@ void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
     mr_assert(t->flags & T_SENT);
     uint32_t n, worker = t->worker;
     const struct job *j = &s->jobs[t->job];
-    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
     unlink_sent(s, task);
     for (uint32_t i = 0; i < n; i++) { /* it will not be the last use there */
         uint32_t v = s->tasks[j->base + in[i]].value;
@@ -157,7 +157,7 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t du = j->base + d[i];
         struct task *u = &s->tasks[du];
-        if (!is_unfinished(u)) continue;
+        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
         mr_assert(u->waiting > 0 && (was_covered || u->unsent > 0));
         u->waiting--;
         if (!was_covered) u->unsent--;
@@ -196,6 +196,7 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     else
         mr_sc_let_go(s, task, by_worker);
     mr_sc_claim_again(s, task);
+    bool is_until = t->is_until, goes_on = is_until && mr_sc_loop_found(s, task);
     dependents_done(s, task, was_covered);
     if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
     if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, s->passing);
@@ -207,6 +208,7 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
         mr_sc_task_move(s, task, MR_TASK_RELEASED);
         mr_sc_let_go(s, task, NONE);
     }
+    if (is_until) mr_sc_loop_go_on(s, task, goes_on);
 }
 
 static void fail_one(struct mr_sched *s, uint32_t task)
@@ -236,6 +238,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
         for (uint32_t i = 0; i < n; i++) {
             uint32_t u = j->base + d[i];
             if (!is_unfinished(&s->tasks[u])) continue;
+            if (s->tasks[u].is_exit && !mr_sc_loop_falls(s, u, at)) continue;
             fail_one(s, u);
             s->jobs[s->tasks[u].job].fallen++;
             s->stack[s->stack_count++] = u;

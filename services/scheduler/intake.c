@@ -323,12 +323,14 @@ static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_requ
     return d;
 }
 
-/* Few bytes can ask for much only by a loop, and a loop has this word in it, or an escape. */
+/* Few bytes can ask for much only by a loop, and a loop has one of these words in it, or an escape.
+ */
 static bool may_be_large(const struct mr_intake_request *r)
 {
     if (r->body.n > AT_ONCE_BYTES_MAX) return true;
     return r->form == MR_INTAKE_JSON &&
-           (memchr(r->body.p, '\\', r->body.n) || memmem(r->body.p, r->body.n, "\"for\"", 5));
+           (memchr(r->body.p, '\\', r->body.n) || memmem(r->body.p, r->body.n, "\"for\"", 5) ||
+               memmem(r->body.p, r->body.n, "\"repeat\"", 8));
 }
 
 static bool names_outside(const struct mr_graph *g)

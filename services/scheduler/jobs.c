@@ -189,6 +189,12 @@ static void logs(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     (void)mr_rpc_call_reply_pb(call, &r.base);
 }
 
+static Millrace__V1__TaskState task_state(const struct mr_sched_task_info *task)
+{
+    if (task->is_skipped) return MILLRACE__V1__TASK_STATE__TASK_SKIPPED;
+    return (Millrace__V1__TaskState)task->state;
+}
+
 /* Keys of up to 100 nodes. */
 static char **keys_out(
     struct mr_shell *sh, const struct mr_graph *g, const uint32_t *nodes, uint32_t count, size_t *n)
@@ -282,7 +288,7 @@ static void explain_task(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_i
     (void)mr_sched_explain(sh->core, job, node, &lines);
     split_lines(sh, &r, mr_buf_str(&lines));
     r.key = mr_shell_text(sh, mr_graph_key(info.graph, node));
-    r.state = (Millrace__V1__TaskState)task.state;
+    r.state = task_state(&task);
     r.attempts = task.attempt;
     if (task.op) r.op = mr_shell_text(sh, mr_sched_op_name(sh->core, task.op));
     const uint32_t *dependents = mr_graph_dependents(info.graph, node, &count);
@@ -369,7 +375,7 @@ static Millrace__V1__GraphNode *node_out(
     const uint32_t *inputs = mr_graph_inputs(info->graph, i, &count);
     n->key = mr_shell_text(sh, mr_graph_key(info->graph, i));
     n->op = mr_shell_text(sh, mr_graph_op(info->graph, i));
-    n->state = (Millrace__V1__TaskState)task.state;
+    n->state = task_state(&task);
     n->n_inputs = count;
     n->inputs = (uint32_t *)(uintptr_t)inputs;
     return n;

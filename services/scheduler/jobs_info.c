@@ -40,7 +40,9 @@ static Millrace__V1__TaskCounts *counts_message(
     m->waiting = info->counts[MR_TASK_WAITING];
     m->ready = info->counts[MR_TASK_READY];
     m->running = info->counts[MR_TASK_RUNNING];
-    m->done = info->counts[MR_TASK_DONE] + info->counts[MR_TASK_RELEASED];
+    uint32_t over = info->counts[MR_TASK_DONE] + info->counts[MR_TASK_RELEASED];
+    m->skipped = MR_MIN(info->skipped, over);
+    m->done = over - m->skipped;
     m->erred = info->counts[MR_TASK_ERRED];
     m->cancelled = info->counts[MR_TASK_CANCELLED];
     m->retried = info->retried;

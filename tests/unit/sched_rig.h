@@ -63,6 +63,7 @@ struct rig {
     uint64_t ticket, session, objects;
     int code; /* of the last reply */
     char text[1100];
+    struct mr_str says;  /* the next completion's value; its own key otherwise */
     uint64_t steps_work; /* longest run of turns that rig_turn needed */
 };
 
@@ -109,6 +110,8 @@ void rig_heartbeat(struct rig *r, struct rig_worker w);
 void rig_done(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
 void rig_done_bytes(
     struct rig *r, struct rig_worker w, uint64_t job, const char *key, uint32_t bytes);
+void rig_done_value(
+    struct rig *r, struct rig_worker w, uint64_t job, const char *key, struct mr_str value);
 mr_object_id rig_done_object(struct rig *r, struct rig_worker w, uint64_t job, const char *key);
 void rig_done_as(struct rig *r, struct rig_worker w, uint64_t job, const char *key,
     uint32_t attempt, enum mr_sched_outcome outcome, mr_object_id object, uint32_t bytes,

@@ -11,7 +11,7 @@
 
 #define MAKER 0x717u
 
-static const char *const ops[] = {"f", "g", "h", "rare", "long", "dice", "ref"};
+static const char *const ops[] = {"f", "g", "h", "rare", "identity", "long", "dice", "ref"};
 
 static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
 {
@@ -203,6 +203,7 @@ void rig_done_as(struct rig *r, struct rig_worker w, uint64_t job, const char *k
     uint64_t started = 0, duration = took, object_bytes = 100000;
     MR_AUTO(mr_free_ptr) char *value = mr_alloc(bytes + 1);
     (void)snprintf(value, bytes + 1, "%s", key);
+    if (r->says.n) memcpy(value, r->says.p, bytes);
     const struct mr_sched_failure why = {
         .code = 2, .message = MR_STR("it went wrong"), .log = MR_STR("a line\n")};
     struct mr_sched_message m = {0};
@@ -229,6 +230,14 @@ void rig_done_bytes(
     uint32_t attempt = rig_attempt(r, w, job, key);
     if (!attempt) MR_PANIC("\"%s\" was not sent to slot %u", key, w.slot);
     rig_done_as(r, w, job, key, attempt, MR_OUTCOME_OK, (mr_object_id){0, 0}, bytes, MR_MS);
+}
+
+void rig_done_value(
+    struct rig *r, struct rig_worker w, uint64_t job, const char *key, struct mr_str value)
+{
+    r->says = value;
+    rig_done_bytes(r, w, job, key, (uint32_t)value.n);
+    r->says = (struct mr_str){0};
 }
 
 void rig_done(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
