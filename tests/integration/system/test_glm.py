@@ -1,0 +1,154 @@
+#!/usr/bin/python3
+"""Generalized linear models fitted on the cluster, as the examples write them down: the loop runs on the scheduler
+(`repeat`), its chunks lie in shared memory. Every solver with every family is compared with scikit-learn or with the
+published fit; tests/integration/ops_glm.py says how closely the operators agree.
+
+Tolerances, of the largest coefficient: newton 1e-8, the others 1e-5 (they stop at a gradient of 1e-8)."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+import warnings
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import ROOT, SKIP, Cluster, data_dir  # noqa: E402
+
+try:
+    import numpy as np
+    from sklearn.linear_model import ElasticNet, LinearRegression, LogisticRegression, PoissonRegressor
+except ImportError as e:
+    print(f"SKIPPED: {e}: scripts/install-deps.sh installs python3-sklearn for {sys.executable}")
+    sys.exit(SKIP)
+import glm_models  # noqa: E402
+
+warnings.filterwarnings("ignore")
+DATA = data_dir() and data_dir() / "glm"
+SOLVERS = ("newton", "lbfgs", "gd", "proximal", "admm")
+SMALL = {"rows": 400, "columns": 5, "chunks": 4, "true": [0.5, -0.25, 0, 1, -0.75], "true_intercept": 0.25, "max": 400}
+
+
+def document(name, **params):
+    d = json.loads((ROOT / "examples" / f"{name}.json").read_text())
+    d["params"].update(params)
+    return d
+
+
+def wanted(family, penalty, x, y, alpha, ratio):
+    """scikit-learn's coefficients, the intercept last; None where it has no such model."""
+    if family == "normal":
+        m = LinearRegression() if penalty == "none" else ElasticNet(alpha, l1_ratio={"l1": 1, "l2": 0}.get(penalty, ratio), tol=1e-12, max_iter=100000)
+    elif family == "poisson":
+        if penalty not in ("none", "l2"):
+            return None
+        m = PoissonRegressor(alpha=0 if penalty == "none" else alpha, tol=1e-12, max_iter=10000)
+    elif penalty in ("none", "l2"):
+        m = LogisticRegression(penalty=None if penalty == "none" else "l2", C=1 / (alpha * len(y)), solver="newton-cg", tol=1e-12, max_iter=1000)
+    else:
+        m = LogisticRegression(penalty=penalty, l1_ratio=ratio, C=1 / (alpha * len(y)), solver="saga", tol=1e-12, max_iter=100000, random_state=0)
+    m.fit(x, y)
+    return np.append(np.ravel(m.coef_), m.intercept_)
+
+
+class Glm(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.c = Cluster("--workers", "4", "--memory", "1GiB", "--data-root", str(DATA or "."))
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.c.close()
+
+    def done(self, graph):
+        job = self.c.run(graph)
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        return job["id"]
+
+    def refused(self, graph, *words):
+        job = self.c.run(graph)
+        self.assertEqual(job["state"], "JOB_FAILED", job)
+        for word in words:
+            self.assertIn(word, json.dumps(job))
+
+    def data(self, family):
+        """The rows of the small example, as the cluster makes them."""
+        d = document("glm", family=family, **SMALL)
+        d["targets"] = [f"{k}/{i}" for i in range(SMALL["chunks"]) for k in "xy"]
+        del d["repeat"]
+        d["tasks"] = {k: v for k, v in d["tasks"].items() if k[0] in "xy"}
+        job = self.done(d)
+        part = lambda k: np.concatenate([np.array(self.c.value(job, f"{k}/{i}", "application/json")) for i in range(SMALL["chunks"])])  # noqa: E731
+        return part("x"), part("y")
+
+    def test_solvers_and_families_agree_with_scikit_learn(self):
+        alpha, ratio, table = 0.02, 0.4, []
+        for family in ("logistic", "normal", "poisson"):
+            x, y = self.data(family)
+            mean, deviation = x.mean(axis=0), x.std(axis=0)
+            for penalty in ("none", "l2", "l1", "elasticnet"):
+                want, row = wanted(family, penalty, (x - mean) / deviation, y, alpha, ratio), []
+                for solver in SOLVERS:
+                    if penalty in ("l1", "elasticnet") and solver not in ("proximal", "admm"):
+                        row.append("-")
+                        continue
+                    job = self.done(document("glm", family=family, solver=solver, penalty=penalty, alpha=alpha, l1_ratio=ratio, **SMALL))
+                    s = self.c.value(job, "summary")
+                    what = (family, penalty, solver, s)
+                    self.assertTrue(s["converged"], what)
+                    self.assertEqual(s["evaluations"], self.c.value(job, "fit.count"), what)
+                    got = np.append(s["coef"], s["intercept"])
+                    raw = got[:-1] * deviation
+                    got = np.append(raw, got[-1] + (raw / deviation) @ mean)
+                    if want is None:
+                        want = got  # of the first solver
+                    off = np.abs(got - want).max() / np.abs(want).max()
+                    row.append(f"{off:.1e}")
+                    self.assertLess(off, 1e-8 if solver == "newton" and family != "poisson" else 1e-5, what)
+                    means = self.c.value(job, "means")
+                    if penalty == "none":  # the intercept's gradient is 0: means of predictions are means of y
+                        self.assertAlmostEqual(np.mean(means), y.mean(), 6)
+                table.append((family, penalty, row))
+        print("\n" + f"{'':9s} {'':10s} " + " ".join(f"{s:>8s}" for s in SOLVERS))
+        for family, penalty, row in table:
+            print(f"{family:9s} {penalty:10s} " + " ".join(f"{v:>8s}" for v in row))
+
+    @unittest.skipUnless(DATA and (DATA / "reference.json").exists(), "SKIPPED: the reference fits are not here")
+    def test_schools_have_the_published_coefficients(self):
+        m = glm_models.load(DATA, "star98")
+        with tempfile.TemporaryDirectory() as out:
+            self.c.cli("run", "examples/glm-schools.json", "--data", str(DATA), "--out", out)
+            s = json.loads((pathlib.Path(out) / "summary.json").read_text())
+        got = np.append(s["coef"], s["intercept"])
+        np.testing.assert_allclose(got, m.computed, rtol=1e-9)
+        np.testing.assert_allclose(got, m.published, rtol=1e-6)
+        np.testing.assert_allclose(s["std_err"], m.std_err, rtol=1e-6)
+        self.assertAlmostEqual(s["deviance"], m.deviance, 6)
+
+    def test_a_fit_stops_as_soon_as_it_has_converged(self):
+        d = document("glm", **dict(SMALL, max=60))
+        job = self.done(d)
+        count = self.c.value(job, "fit.count")
+        self.assertLess(count, 40)
+        spans = [s for s in self.c.get(f"/v1/jobs/{job}/timeline")["spans"] if s.get("key", "").startswith("fit[")]
+        rounds = {s["key"].split("]")[0] for s in spans if "/" in s["key"]}
+        self.assertLessEqual(len(rounds), count + 1)
+
+    def test_coefficients_stay_under_their_name(self):
+        job = self.done(document("glm", solver="newton", seed=12, **SMALL))
+        coef = self.c.value(job, "coef", "application/json")
+        again = self.done({"tasks": {"c": {"name": "glm/coef"}, "n": {"op": "array.sum", "args": [{"ref": "c"}]}}, "targets": ["n"]})
+        self.assertAlmostEqual(self.c.value(again, "n"), sum(coef), 12)
+
+    def test_a_wrong_chunk_is_named(self):
+        bad = document("glm", **SMALL)
+        bad["tasks"]["y/${i}"] = {"op": "array.full", "args": [["${rows}"], "${i}"], "kwargs": {"dtype": "f64"}, "for": {"i": "${chunks}"}}
+        self.refused(bad, "glm.part", 'argument \\"y\\", chunk', "is neither 0 nor 1")
+        bad = document("glm", **SMALL)
+        bad["tasks"]["y/${i}"]["args"][0] = {"op": "array.random", "args": [[401, 5], 1]}
+        self.refused(bad, "glm.part", "it has 401 rows of 1", "400 rows")
+        self.refused(document("glm", solver="newton", penalty="l1", **SMALL), "glm.start", "proximal and admm take l1")
+        self.refused(document("glm", family="gamma", **SMALL), "expected logistic, normal or poisson")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, warnings="ignore")
