@@ -16,31 +16,8 @@
 
 #define SHOWN_MAX 50 /* targets printed */
 
-struct config {
-    struct mr_client_options client;
-    struct mr_texts set;
-    const char *data;
-    const char *out;
-};
-
 static const struct mr_option options[] = {
-    MR_CLIENT_OPTIONS,
-    {.name = "set",
-        .type = MR_OPTION_TEXTS,
-        .value = "NAME=VALUE",
-        .help = "set a parameter of the job file",
-        .at = offsetof(struct config, set)},
-    {.name = "data",
-        .type = MR_OPTION_TEXT,
-        .value = "DIR",
-        .help = "the same as --set data=DIR, with the directory's full path",
-        .at = offsetof(struct config, data)},
-    {.name = "out",
-        .letter = 'o',
-        .type = MR_OPTION_TEXT,
-        .value = "DIR",
-        .help = "write every target there, a file each",
-        .at = offsetof(struct config, out)},
+    MR_SUBMIT_OPTIONS("write every target there, a file each"),
 };
 
 static const struct mr_config_spec spec = {.program = "millrace run",
@@ -170,7 +147,7 @@ static int print_values(const struct mr_client *c, yyjson_val *job, struct mr_er
     return MR_OK;
 }
 
-static int run(const struct config *k, const char *path, int *code, struct mr_error *e)
+static int run(const struct mr_submit_options *k, const char *path, int *code, struct mr_error *e)
 {
     struct mr_client c = {0};
     struct mr_buf body;
@@ -198,7 +175,7 @@ static int run(const struct config *k, const char *path, int *code, struct mr_er
 
 int mr_command_run(int argc, char **argv)
 {
-    struct config k = {0};
+    struct mr_submit_options k = {0};
     struct mr_texts rest = {0};
     struct mr_error e = {0};
     int code = MR_EXIT_OK;

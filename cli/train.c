@@ -24,10 +24,7 @@
 #define START_TRIES 20
 
 struct config {
-    struct mr_client_options client;
-    struct mr_texts set;
-    const char *data;
-    const char *out;
+    struct mr_submit_options submit;
     const char *plot;
     const char *follow;
     const char *stop;
@@ -37,23 +34,7 @@ struct config {
 };
 
 static const struct mr_option options[] = {
-    MR_CLIENT_OPTIONS,
-    {.name = "set",
-        .type = MR_OPTION_TEXTS,
-        .value = "NAME=VALUE",
-        .help = "set a parameter of the file",
-        .at = offsetof(struct config, set)},
-    {.name = "data",
-        .type = MR_OPTION_TEXT,
-        .value = "DIR",
-        .help = "the same as --set data=DIR, with the directory's full path",
-        .at = offsetof(struct config, data)},
-    {.name = "out",
-        .letter = 'o',
-        .type = MR_OPTION_TEXT,
-        .value = "DIR",
-        .help = "write training.json, scores.json, scores.png and model.npz there",
-        .at = offsetof(struct config, out)},
+    MR_SUBMIT_OPTIONS("write training.json, scores.json, scores.png and model.npz there"),
     {.name = "plot",
         .type = MR_OPTION_TEXT,
         .value = "FILE.png",
@@ -130,7 +111,7 @@ static int start_file(const struct mr_client *c, const struct config *k, const c
 {
     struct mr_buf body;
     mr_buf_init(&body, BODY_BYTES_MAX);
-    int err = mr_jobfile_read(path, &k->set, k->data, &body, e);
+    int err = mr_jobfile_read(path, &k->submit.set, k->submit.data, &body, e);
     if (!err) err = start(c, mr_buf_str(&body), id, e);
     mr_buf_fini(&body);
     return err;
@@ -251,7 +232,7 @@ static int follow(const struct mr_client *c, const struct config *k, const char 
     if (!err && c->json) print_json(&v);
     if (!err && !c->json) print_end(&v, k->ascii);
     if (!err && k->plot) err = write_picture(&v, k->plot, e);
-    if (!err && k->out) err = write_out(c, &v, k->out, e);
+    if (!err && k->submit.out) err = write_out(c, &v, k->submit.out, e);
     mr_train_view_fini(&v);
     return err;
 }
@@ -272,7 +253,7 @@ static int run(const struct config *k, const struct mr_texts *rest, int *code, s
 {
     struct mr_client c = {0};
     MR_AUTO(mr_free_ptr) char *id = k->follow ? mr_copy_text(k->follow) : NULL;
-    int err = mr_client_open(&k->client, &c, e);
+    int err = mr_client_open(&k->submit.client, &c, e);
     if (!err && k->stop) err = stop(&c, k, e);
     if (!err && rest->count) err = start_file(&c, k, rest->items[0], &id, e);
     if (!err && rest->count && (k->detach || !c.json))

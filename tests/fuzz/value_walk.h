@@ -54,3 +54,26 @@ static inline void walk_value(const struct mr_value *v)
     }
     mr_buf_fini(&out);
 }
+
+/* What is read is a value, and what is written of it reads back as the same value. */
+static inline void walk_round_trip(enum mr_format format, struct mr_str bytes)
+{
+    void *extent = NULL;
+    struct mr_value_alloc a = {walk_alloc, &extent};
+    struct mr_error e;
+    if (mr_format_import(format, bytes, NULL, &a, &e) == MR_OK) {
+        struct mr_value v = walk_open(extent);
+        struct mr_buf out;
+        mr_buf_init(&out, v.nbytes + 4096);
+        void *again = NULL;
+        struct mr_value_alloc b = {walk_alloc, &again};
+        int err = mr_format_export(&v, format, NULL, mr_sink_to_buf(&out), &e);
+        if (!err) err = mr_format_import(format, mr_buf_str(&out), NULL, &b, &e);
+        mr_assert(err == MR_OK);
+        mr_assert(memcmp(extent, again, v.nbytes) == 0);
+        mr_release(again);
+        mr_buf_fini(&out);
+        walk_value(&v);
+    }
+    mr_release(extent);
+}

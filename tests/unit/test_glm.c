@@ -1,7 +1,7 @@
 /* Generalized linear models: the approximations against the C library, a pass against sums written
  * out row by row, and small fits against closed forms. tests/integration/ops_glm.py compares with
  * published fits and with scikit-learn. */
-#include "support/op_host.h"
+#include "support/op_test.h"
 
 #include "base/alloc.h"
 #include "ops/glm.h"
@@ -11,30 +11,9 @@
 #include "store/object/value.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-static struct op_host host;
-
-static int setup(void **state)
-{
-    (void)state;
-    op_host_init(&host);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    op_host_fini(&host);
-    return 0;
-}
 
 /* ---- numbers ---- */
 

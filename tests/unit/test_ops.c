@@ -1,5 +1,5 @@
 /* Arguments from packs and inputs to operators, and what scalars and containers answer. */
-#include "support/op_host.h"
+#include "support/op_test.h"
 
 #include "base/alloc.h"
 #include "base/pack.h"
@@ -7,31 +7,10 @@
 #include "store/object/json.h"
 #include "store/object/value.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cmocka.h>
-
-static struct op_host host;
-
-static int setup(void **state)
-{
-    (void)state;
-    op_host_init(&host);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    op_host_fini(&host);
-    return 0;
-}
 
 /* Runs `op` on arguments written as JSON and inputs. */
 static int run(const char *op, const char *args, const struct mr_op_input *inputs, uint32_t count,

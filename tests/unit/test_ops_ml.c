@@ -1,6 +1,6 @@
 /* Learning operators: their random numbers against published ones, and what they answer on data
  * small enough to reckon by hand. tests/integration/ops_sklearn.py compares them at large. */
-#include "support/op_host.h"
+#include "support/op_test.h"
 
 #include "base/alloc.h"
 #include "ops/ml_random.h"
@@ -8,29 +8,8 @@
 #include "store/object/json.h"
 #include "store/object/value.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-static struct op_host host;
-
-static int setup(void **state)
-{
-    (void)state;
-    op_host_init(&host);
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    op_host_fini(&host);
-    return 0;
-}
 
 /* The answer as JSON, or the error. */
 static const char *answer(const char *op, const char *args)

@@ -1,13 +1,10 @@
 #!/usr/bin/env python3
 """A training session reaches its target, or fails with a reason within a bound, whatever dies."""
-import array
 import http.client
 import json
 import os
 import pathlib
-import random
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
@@ -15,30 +12,11 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from clouds import CLASSES, FEATURES, clouds  # noqa: E402
 from harness import SLOW, Cluster, HttpError, bin_dir, wait_for  # noqa: E402
 
 ENDED = ("TRAINING_DONE", "TRAINING_FAILED")
-FEATURES, CLASSES = 16, 4
 WORKERS = 4  # processes; most sessions have six roles, so that one process holds several
-
-
-def npy(typecode, descr, shape, values):
-    """The bytes of a .npy file, version 1.0."""
-    dims = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}"
-    head += " " * (63 - (10 + len(head)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + array.array(typecode, values).tobytes()
-
-
-def clouds(n, seed):
-    """Points around one corner a class: easy to tell apart, by any rule that works at all."""
-    r = random.Random(seed)
-    x, y = [], []
-    for _ in range(n):
-        label = r.randrange(CLASSES)
-        x += [r.gauss(1.5 if i % CLASSES == label else 0, 1) for i in range(FEATURES)]
-        y.append(label)
-    return npy("f", "<f4", (n, FEATURES), x), npy("i", "<i4", (n,), y)
 
 
 class TrainingFaults(unittest.TestCase):

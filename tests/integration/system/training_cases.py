@@ -1,34 +1,12 @@
-"""What tests of whole training sessions have in common: points around one corner a class, which any
-rule that works at all learns to tell apart, and a session from its start to its end."""
-import array
+"""What tests of whole training sessions have in common: a session from its start to its end."""
 import json
 import os
-import random
 import signal
-import struct
 
+from clouds import CLASSES, FEATURES, clouds
 from harness import wait_for
 
 ENDED = ("TRAINING_DONE", "TRAINING_FAILED")
-FEATURES, CLASSES = 16, 4
-
-
-def npy(typecode, descr, shape, values):
-    """The bytes of a .npy file, version 1.0."""
-    dims = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}"
-    head += " " * (63 - (10 + len(head)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + array.array(typecode, values).tobytes()
-
-
-def clouds(n, seed):
-    r = random.Random(seed)
-    x, y = [], []
-    for _ in range(n):
-        label = r.randrange(CLASSES)
-        x += [r.gauss(1.5 if i % CLASSES == label else 0, 1) for i in range(FEATURES)]
-        y.append(label)
-    return npy("f", "<f4", (n, FEATURES), x), npy("i", "<i4", (n,), y)
 
 
 def upload(cluster, **sets):

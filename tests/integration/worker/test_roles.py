@@ -1,40 +1,19 @@
 #!/usr/bin/python3
 """Roles of a training session in real workers, with a scripted trainer: each rule learns, goes back
 to a checkpoint, halts, and keeps its model; queues feed; what is wrong is said."""
-import array
 import json
 import os
 import pathlib
-import random
 import signal
-import struct
 import sys
 import tempfile
 import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from clouds import CLASSES, FEATURES, clouds  # noqa: E402
 from harness import Cluster  # noqa: E402
 from scripted_trainer import EXIT, HALT, KEEP, Trainer  # noqa: E402
-
-FEATURES, CLASSES = 16, 4
-
-
-def npy(typecode, descr, shape, values):
-    dims = "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
-    head = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {dims}, }}"
-    head += " " * (63 - (10 + len(head)) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + array.array(typecode, values).tobytes()
-
-
-def clouds(n, seed):
-    r = random.Random(seed)
-    x, y = [], []
-    for _ in range(n):
-        label = r.randrange(CLASSES)
-        x += [r.gauss(1.5 if i % CLASSES == label else 0, 1) for i in range(FEATURES)]
-        y.append(label)
-    return npy("f", "<f4", (n, FEATURES), x), npy("i", "<i4", (n,), y)
 
 
 class Roles(unittest.TestCase):
