@@ -80,6 +80,27 @@ static struct mr_blob *extra_new(struct mr_worker *w, const struct mr_ws_extra *
     return b;
 }
 
+/* Is input `i` of the row used for the last time? Asked in order, from `*last` = a->last_use on. */
+static bool is_last_use(const struct assign *a, uint32_t i, uint32_t *last)
+{
+    const struct mr_ws_tasks *m = a->m;
+    while (*last < m->last_use_count && m->last_use[*last] < a->input + i)
+        ++*last;
+    return *last < m->last_use_count && m->last_use[*last] == a->input + i;
+}
+
+/* Another attempt's last uses are others: a consumer elsewhere may have come or gone meanwhile. */
+static void edges_mark(struct mr_worker *w, struct task *t, const struct assign *a, bool is_given)
+{
+    struct edge *edges = task_edges(t);
+    uint32_t n = MR_MIN(t->inputs_count, a->m->inputs_count[a->row]), last = a->last_use;
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_same = w->values[edges[i].value].index == a->m->inputs[a->input + i];
+        bool is_last = is_last_use(a, i, &last) && is_same;
+        *(is_given ? &edges[i].last_again : &edges[i].last_use) = is_last;
+    }
+}
+
 /* Bytes and input rows of a new task; false: no room, nothing is left behind. */
 static bool task_fill(
     struct mr_worker *w, uint32_t task, const struct assign *a, const struct mr_ws_extra *x)
@@ -97,9 +118,7 @@ static bool task_fill(
         if (value == NONE) return false;
         struct value *v = &w->values[value];
         edges[i] = (struct edge){.value = value, .task = task};
-        while (last < a->m->last_use_count && a->m->last_use[last] < a->input + i)
-            last++;
-        edges[i].last_use = last < a->m->last_use_count && a->m->last_use[last] == a->input + i;
+        edges[i].last_use = is_last_use(a, i, &last);
         edges[i].has = value_serves(w, v, t);
         mr_list_add_tail(&v->users, &edges[i].users);
         t->inputs_count++;
@@ -165,6 +184,7 @@ static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t 
     if (v->task != NONE) {
         struct task *t = &w->tasks[v->task];
         if (attempt <= MR_MAX(t->attempt, t->again) && !t->mute) return true; /* a duplicate */
+        edges_mark(w, t, a, t->state == TASK_GIVEN);
         if (t->state == TASK_GIVEN) {
             t->again = attempt; /* when the one that runs does not end well */
         } else {

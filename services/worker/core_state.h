@@ -29,8 +29,8 @@ struct edge {
     struct mr_list users;
     uint32_t value;
     uint32_t task;
-    bool has; /* the task does not wait for it (any more) */
-    bool last_use;
+    bool has;                  /* the task does not wait for it (any more) */
+    bool last_use, last_again; /* of its attempt; of the one that waits for its end */
 };
 
 struct job {

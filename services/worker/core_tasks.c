@@ -173,6 +173,9 @@ static bool task_again(struct mr_worker *w, uint32_t task)
     if (!t->again || w->draining) return false;
     t->attempt = t->again;
     t->again = 0;
+    struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++)
+        edges[i].last_use = edges[i].last_again;
     t->cancel = t->steal = t->mute = t->timed_out = t->stopping = false;
     t->offered = t->kept = false;
     if (t->state == TASK_GIVEN) {

@@ -47,11 +47,38 @@ static void a_reference_that_an_older_attempt_made_is_not_told(void **state)
     assert_int_equal(r->done[0].outcome, MR_WS_OK);
 }
 
+/* Simulator, --roles --seed 2051: a revoked worker came back while the first attempt was being
+ * stopped; the second, to which the scheduler had said "last use", left its input behind. */
+static void an_attempt_that_waits_for_another_has_its_own_last_uses(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9)); /* waits */
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1, 1003));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 2, 1);
+    rig_task(r, RIG_JOB, 2, 2, OP_SLOW, INPUTS(1001, 3));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 2)->attempt, 2);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_OK);
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 3));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_reference_asked_for_again_is_made_again),
         TEST(a_reference_that_an_older_attempt_made_is_not_told),
+        TEST(an_attempt_that_waits_for_another_has_its_own_last_uses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
