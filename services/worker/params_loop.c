@@ -12,9 +12,16 @@
 
 #define HELD_MAX MR_TRAIN_WORKERS_MAX
 #define EACH_MAX 16u /* gradients of one pass */
+#define COPIED                                                                                     \
+    ((uint64_t)8192) /* numbers: of a slot, to be in the cache still when they are moved */
 /* Of one update; memory is the limit soon. */
 #define SYNC_THREADS_MAX 4
 #define ASYNC_THREADS_MAX 2
+
+struct who { /* a gradient's name */
+    uint32_t worker;
+    uint64_t incarnation, step;
+};
 
 struct job { /* what the threads of a team share */
     struct mr_update *u;
@@ -34,8 +41,11 @@ struct mr_update {
     bool is_early;                 /* uses gradients under way */
     uint64_t early_version;        /* for which numbers of the shard … */
     uint64_t early_low, early_top; /* … from low to top have been moved already */
-    struct mr_early *early;        /* scratch: HELD_MAX */
+    struct who *early_of;          /* … along which gradients, in order of worker */
+    uint32_t early_count;
+    struct mr_early *early; /* scratch: HELD_MAX */
     float *slots[MR_NN_SLOTS_MAX];
+    float *slots_next[MR_NN_SLOTS_MAX]; /* early: of the next version; else the same */
     uint32_t slots_count;
     struct mr_push *held; /* sync: of the current version, in order of worker */
     uint32_t held_count;
@@ -43,6 +53,7 @@ struct mr_update {
     uint32_t passed_count;
     uint64_t passed_version;
     const float **grads; /* scratch: HELD_MAX */
+    struct who *who;     /* scratch: whose those are */
     struct mr_team *team;
     _Atomic uint64_t updates, applied, examples, stale, early_passes, update_ns, wait_ns;
 };
@@ -73,6 +84,11 @@ static uint32_t threads_of(enum mr_update_rule rule)
     return cores > 1 ? (uint32_t)MR_MIN(cores, most) : 1;
 }
 
+static float *slot_new(const struct mr_update *u)
+{
+    return mr_alloc_aligned((mr_shard_count(u->shard) + 1) * sizeof(float), 64);
+}
+
 int mr_update_open(const struct mr_update_options *o, struct mr_update **out, struct mr_error *e)
 {
     if (o->rule == MR_UPDATE_SYNC && (!o->aggregate || o->aggregate > MR_TRAIN_WORKERS_MAX))
@@ -88,11 +104,15 @@ int mr_update_open(const struct mr_update_options *o, struct mr_update **out, st
     u->is_early = o->rule == MR_UPDATE_SYNC && o->workers && o->aggregate >= o->workers;
     u->slots_count = mr_nn_optim_slots(o->optim);
     for (uint32_t i = 0; i < u->slots_count; i++)
-        u->slots[i] = mr_alloc_aligned((mr_shard_count(o->shard) + 1) * sizeof(float), 64);
+        u->slots[i] = slot_new(u);
+    for (uint32_t i = 0; i < u->slots_count; i++)
+        u->slots_next[i] = u->is_early ? slot_new(u) : u->slots[i];
     slots_fill(u, o->slots);
     u->held = mr_alloc_array(HELD_MAX, sizeof *u->held);
     u->grads = mr_alloc_array(HELD_MAX, sizeof *u->grads);
+    u->who = mr_alloc_array(HELD_MAX, sizeof *u->who);
     u->early = mr_alloc_array(HELD_MAX, sizeof *u->early);
+    u->early_of = mr_alloc_array(HELD_MAX, sizeof *u->early_of);
     u->passed = mr_alloc_array(MR_TRAIN_WORKERS_MAX, sizeof *u->passed);
     u->team = mr_team_new(o->threads ? o->threads : threads_of(o->rule), o->processor);
     *out = u;
@@ -112,26 +132,29 @@ void mr_update_close(struct mr_update **update)
     struct mr_update *u = MR_STEAL(*update);
     held_drop(u, MR_PUSH_STALE);
     mr_team_free(&u->team);
-    for (uint32_t i = 0; i < u->slots_count; i++)
+    for (uint32_t i = 0; i < u->slots_count; i++) {
         mr_release(u->slots[i]);
+        if (u->is_early) mr_release(u->slots_next[i]);
+    }
     mr_release(u->held);
     mr_release(u->passed);
     mr_release(u->grads);
+    mr_release(u->who);
     mr_release(u->early);
+    mr_release(u->early_of);
     mr_release(u);
 }
 
 /* ---- one pass over memory ---------------------------------------------------------------------*/
 
-/* One thread's part, of whole cache lines. */
-static void part(void *ctx, uint64_t at, uint64_t n)
+static void move(const struct job *j, uint64_t first, uint64_t n)
 {
-    const struct job *j = ctx;
-    uint64_t first = j->first + at;
     const struct mr_update *u = j->u;
     float *slots[MR_NN_SLOTS_MAX] = {0};
-    for (uint32_t i = 0; i < u->slots_count; i++)
-        slots[i] = u->slots[i] + first;
+    for (uint32_t i = 0; i < u->slots_count; i++) {
+        slots[i] = u->slots_next[i] + first;
+        if (u->is_early) memcpy(slots[i], u->slots[i] + first, n * sizeof(float));
+    }
     const float *grads[HELD_MAX];
     for (uint32_t i = 0; i < j->n; i++)
         grads[i] = u->grads[i] + first;
@@ -147,6 +170,15 @@ static void part(void *ctx, uint64_t at, uint64_t n)
         mr_nn_optim_apply_each(&u->optim, j->t, &r, grads, j->n, 1);
 }
 
+/* One thread's part, of whole cache lines. */
+static void part(void *ctx, uint64_t at, uint64_t n)
+{
+    const struct job *j = ctx;
+    uint64_t piece = j->u->is_early ? COPIED : n;
+    for (uint64_t done = 0; done < n; done += MR_MIN(piece, n - done))
+        move(j, j->first + at + done, MR_MIN(piece, n - done));
+}
+
 static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
 {
     struct job j = {.u = u,
@@ -158,26 +190,67 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
     if (first < end) mr_team_run(u->team, end - first, part, &j);
 }
 
-/* Moves the shard along the first `n` held gradients and publishes. */
-static void apply(struct mr_update *u, uint32_t n)
+/* Held ones and `n` under way, as `grads` and `who`, in order of worker; of the asynchronous rule,
+ * as they came. */
+static uint32_t grads_merge(struct mr_update *u, uint32_t n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < u->held_count + n; i++) {
+        const struct mr_push *p = i < u->held_count ? &u->held[i] : NULL;
+        const struct mr_early *y = p ? NULL : &u->early[i - u->held_count];
+        struct who who = p ? (struct who){p->worker, p->incarnation, p->step}
+                           : (struct who){y->worker, y->incarnation, y->step};
+        uint32_t at = count++;
+        for (; at > 0 && u->who[at - 1].worker > who.worker && u->rule == MR_UPDATE_SYNC; at--) {
+            u->who[at] = u->who[at - 1];
+            u->grads[at] = u->grads[at - 1];
+        }
+        u->who[at] = who;
+        u->grads[at] = p ? p->grad : y->grad;
+    }
+    return count;
+}
+
+/* Were numbers moved early along just these gradients? Slots and parameters of the version before
+ * are all there still: else that is made anew. */
+static bool is_begun(const struct mr_update *u, uint32_t n)
+{
+    bool is_same = u->early_version == mr_shard_version(u->shard) + 1 && u->early_count == n;
+    for (uint32_t i = 0; i < n && is_same; i++)
+        is_same = u->who[i].worker == u->early_of[i].worker &&
+                  u->who[i].incarnation == u->early_of[i].incarnation &&
+                  u->who[i].step == u->early_of[i].step;
+    return is_same;
+}
+
+static void slots_swap(struct mr_update *u)
+{
+    for (uint32_t i = 0; i < u->slots_count; i++) {
+        float *now = u->slots[i];
+        u->slots[i] = u->slots_next[i];
+        u->slots_next[i] = now;
+    }
+}
+
+/* Moves the shard along the held gradients and publishes. */
+static void apply(struct mr_update *u)
 {
     mr_time begun = mr_clock_now();
     uint64_t version = mr_shard_version(u->shard);
     uint64_t examples = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        u->grads[i] = u->held[i].grad;
+    uint32_t n = grads_merge(u, 0);
+    for (uint32_t i = 0; i < n; i++)
         examples += u->held[i].examples;
-    }
-    bool begun_early = u->early_version == version + 1;
+    bool begun_early = is_begun(u, n);
     pass(u, n, 0, begun_early ? u->early_low : 0);
     pass(u, n, begun_early ? u->early_top : 0, mr_shard_count(u->shard));
     u->early_version = 0;
+    slots_swap(u);
     uint64_t steps = u->rule == MR_UPDATE_SYNC ? 1 : n;
     mr_shard_publish(u->shard, version + steps);
     for (uint32_t i = 0; i < n; i++)
         mr_shard_done_push(u->shard, &u->held[i], MR_PUSH_APPLIED);
-    u->held_count -= n;
-    memmove(u->held, u->held + n, u->held_count * sizeof *u->held);
+    u->held_count = 0;
     count(&u->updates, steps);
     count(&u->applied, n);
     count(&u->examples, examples);
@@ -202,7 +275,7 @@ static int run_async(struct mr_update *u, uint64_t most, mr_time deadline)
     u->held_count = 1;
     while (u->held_count < room && !mr_shard_next_push(u->shard, 0, &u->held[u->held_count]))
         u->held_count++;
-    apply(u, u->held_count);
+    apply(u);
     return MR_OK;
 }
 
@@ -212,15 +285,12 @@ static uint32_t enough(const struct mr_update *u)
     return n ? n : 1;
 }
 
-/* In order of worker, so that a sum does not depend on who came first. */
-static void held_add(struct mr_update *u, const struct mr_push *p)
+static bool is_held(const struct mr_update *u, uint32_t worker)
 {
-    uint32_t at = u->held_count;
-    while (at > 0 && u->held[at - 1].worker > p->worker)
-        at--;
-    memmove(&u->held[at + 1], &u->held[at], (u->held_count - at) * sizeof *u->held);
-    u->held[at] = *p;
-    u->held_count++;
+    bool is = false;
+    for (uint32_t i = 0; i < u->held_count && !is; i++)
+        is = u->held[i].worker == worker;
+    return is;
 }
 
 static void pass_set(struct mr_update *u, uint32_t worker, bool on)
@@ -243,24 +313,6 @@ static bool is_enough(const struct mr_update *u)
     return u->held_count && u->held_count + (counts ? u->passed_count : 0) >= enough(u);
 }
 
-/* Held ones and `n` under way, as `grads`, in order of worker. */
-static void grads_merge(struct mr_update *u, uint32_t n)
-{
-    uint32_t workers[HELD_MAX];
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < u->held_count + n; i++) {
-        bool is_held = i < u->held_count;
-        uint32_t worker = is_held ? u->held[i].worker : u->early[i - u->held_count].worker;
-        uint32_t at = count++;
-        for (; at > 0 && workers[at - 1] > worker; at--) {
-            workers[at] = workers[at - 1];
-            u->grads[at] = u->grads[at - 1];
-        }
-        workers[at] = worker;
-        u->grads[at] = is_held ? u->held[i].grad : u->early[i - u->held_count].grad;
-    }
-}
-
 static uint64_t trained_end(const struct mr_update *u)
 {
     uint64_t first = mr_shard_first(u->shard), count = mr_shard_count(u->shard);
@@ -277,17 +329,20 @@ static bool run_early(struct mr_update *u)
     uint64_t low = 0;
     for (uint32_t i = 0; i < n; i++)
         low = MR_MAX(low, u->early[i].low);
-    uint64_t top = u->early_version == t ? u->early_low : trained_end(u);
-    bool is_worth_it = n == wanted && low + MR_PARAMS_EARLY_MIN <= top;
-    for (uint32_t i = 0; i < u->held_count; i++) /* one that came again after an update of it */
-        for (uint32_t k = 0; k < n; k++)
-            is_worth_it = is_worth_it && u->held[i].worker != u->early[k].worker;
+    bool are_others = true; /* than who is held; one may come again after its update */
+    for (uint32_t k = 0; k < n; k++)
+        are_others = are_others && !is_held(u, u->early[k].worker);
+    uint32_t all = grads_merge(u, n);
+    bool goes_on = is_begun(u, all);
+    uint64_t top = goes_on ? u->early_low : trained_end(u);
+    bool is_worth_it = n == wanted && are_others && low + MR_PARAMS_EARLY_MIN <= top;
     if (is_worth_it) {
         mr_time begun = mr_clock_now();
-        if (u->early_version != t) u->early_top = top;
+        if (!goes_on) u->early_top = top;
         u->early_version = t;
-        grads_merge(u, n);
-        pass(u, u->aggregate, low, top);
+        u->early_count = all;
+        memcpy(u->early_of, u->who, all * sizeof *u->who);
+        pass(u, all, low, top);
         u->early_low = low;
         count(&u->early_passes, 1);
         count(&u->update_ns, mr_clock_now() - begun);
@@ -312,10 +367,10 @@ static int gather(struct mr_update *u, mr_time deadline)
     }
     if (err) return err;
     bool is_current = p.base_version == mr_shard_version(u->shard);
-    if (is_current) pass_set(u, p.worker, !p.examples);
-    if (is_current && p.examples) {
-        held_add(u, &p);
-        return MR_OK;
+    if (is_current && !is_held(u, p.worker)) {
+        pass_set(u, p.worker, !p.examples);
+        if (p.examples) u->held[u->held_count++] = p;
+        if (p.examples) return MR_OK;
     }
     if (p.examples) count(&u->stale, 1);
     mr_shard_done_push(u->shard, &p, p.examples ? MR_PUSH_STALE : MR_PUSH_APPLIED);
@@ -328,7 +383,7 @@ static int run_sync(struct mr_update *u, mr_time deadline)
         int err = gather(u, deadline);
         if (err) return err;
     }
-    apply(u, u->held_count);
+    apply(u);
     return MR_OK;
 }
 

@@ -3,11 +3,12 @@
  * async  Each gradient is one update and one version. Those that wait together are applied in one
  *        pass over memory, with the result of doing them one after another.
  * sync   The mean of `aggregate` gradients of the current version, in order of worker, is one
- *        update; a gradient of an older version is stale: dropped and counted. When fewer workers
+ *        update; a gradient of an older version, or a worker's second of one version, is stale:
+ *        dropped and counted. When fewer workers
  *        are alive, so many are enough. A gradient of no examples says that its worker has nothing
  *        for this version: it is not waited for. When no worker is to spare, what all of them
- *        have announced (mr_params_ready) is applied while they compute the rest; a worker lost
- *        in between counts in that part and not in the rest, as it would with several shards.
+ *        have announced (mr_params_ready) is applied while they compute the rest. If the update is
+ *        of other gradients in the end - a worker was lost in between - that part is made anew.
  *
  *     err = mr_update_open(&options, &u, e);
  *     while (…) {

@@ -182,8 +182,12 @@ uint32_t mr_shard_early(struct mr_shard *s, struct mr_early *out, uint32_t most)
         if (!c->map || !c->is_worker || c->is_gone || c->worker >= MR_TRAIN_WORKERS_MAX) continue;
         if (!is_early(s, c, b, &low) || has_worker(out, n, c->worker)) continue;
         c->held++;
-        out[n++] =
-            (struct mr_early){c->worker, slot, low, (const float *)(const void *)grads_at(s, c, b)};
+        out[n++] = (struct mr_early){.worker = c->worker,
+            .source = slot,
+            .incarnation = c->incarnation,
+            .step = atomic_load(&c->line->push[b].step),
+            .low = low,
+            .grad = (const float *)(const void *)grads_at(s, c, b)};
     }
     mr_monitor_leave(s->lock);
     return n;

@@ -87,8 +87,9 @@ void mr_shard_sleep(struct mr_shard *s, uint32_t word, mr_time deadline);
 /* A gradient of the current version that is still being computed (mr_params_ready). */
 struct mr_early {
     uint32_t worker;
-    uint32_t source; /* private */
-    uint64_t low;    /* numbers of the shard from here to the last trained one are final */
+    uint32_t source;            /* private */
+    uint64_t incarnation, step; /* of the push to come */
+    uint64_t low; /* numbers of the shard from here to the last trained one are final */
     const float *grad;
 };
 /* Finds at most `most` of them, of different workers, which stay readable until early_done. */

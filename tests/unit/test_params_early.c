@@ -49,18 +49,19 @@ static void ps_open(struct rig_ps *p, const struct rig_plain *plain, uint32_t sh
     assert_int_equal(mr_update_open(&u, &p->update, &e), MR_OK);
 }
 
-/* Pulls, and announces all above `low`. */
-static float *begin(struct mr_params *p, uint32_t worker, uint64_t step, uint64_t low)
+/* Pulls, and announces all above `low` of the gradient of some batch. */
+static float *begin_batch(
+    struct mr_params *p, uint32_t worker, uint64_t batch, uint64_t step, uint64_t low)
 {
     struct mr_params_view v;
     float *g = NULL;
     struct mr_error e = {0};
-    int err = mr_params_pull(p, step - 1, SOON, &v, &e);
+    int err = mr_params_pull(p, batch == step ? step - 1 : 0, SOON, &v, &e);
     if (!err) err = mr_params_buffer(p, SOON, &g, &e);
     if (err) print_error("worker %u: %s\n", worker, e.text);
     mr_assert(!err);
     float *whole = mr_alloc(COUNT * sizeof *whole);
-    rig_gradient(v.params, COUNT, worker, step, whole);
+    rig_gradient(v.params, COUNT, worker, batch, whole);
     memset(g, 0xff, COUNT * sizeof *g); /* NaN: what is used too early shows */
     for (uint64_t at = TRAINED; at > low;) {
         uint64_t n = MR_MIN(at - low, (uint64_t)100000);
@@ -70,6 +71,11 @@ static float *begin(struct mr_params *p, uint32_t worker, uint64_t step, uint64_
     }
     mr_params_release(p);
     return whole;
+}
+
+static float *begin(struct mr_params *p, uint32_t worker, uint64_t step, uint64_t low)
+{
+    return begin_batch(p, worker, step, step, low);
 }
 
 static void finish(struct mr_params *p, uint64_t step, float **whole)
@@ -193,6 +199,133 @@ static void a_replacement_completes_what_a_lost_worker_announced(void **state)
     rig_plain_fini(&plain);
 }
 
+/* Two workers, of whom both have announced; the second one's gradient comes to nothing. */
+struct pair {
+    struct rig_plain plain;
+    struct rig_ps ps;
+    struct mr_place place;
+    struct mr_params *a, *b;
+    float *whole_a, *whole_b;
+};
+
+static void pair_begin(struct pair *p, const char *optim)
+{
+    rig_plain_init(&p->plain, optim, COUNT, TRAINED);
+    ps_open(&p->ps, &p->plain, 0, 1, 2);
+    p->place = here();
+    p->a = connect_as(&p->place, 1, 0, 10);
+    p->b = connect_as(&p->place, 1, 1, 11);
+    p->whole_a = begin(p->a, 0, 1, 150000);
+    p->whole_b = NULL;
+}
+
+static void pair_announce(struct pair *p, uint64_t step)
+{
+    p->whole_b = begin_batch(p->b, 1, 7, step, 100000);
+    run(&p->ps);
+    assert_int_equal(early_passes(&p->ps), 1);
+    assert_int_equal(mr_shard_version(p->ps.shard), 0);
+}
+
+/* Version 1 is of worker 0's first gradient, and of worker 1's of that batch (0: of none). */
+static void pair_end(struct pair *p, uint64_t batch)
+{
+    assert_int_equal(mr_shard_version(p->ps.shard), 1);
+    float *g[2];
+    for (uint32_t i = 0; i < 2; i++)
+        g[i] = mr_alloc(COUNT * sizeof(float));
+    rig_gradient(p->plain.params, COUNT, 0, 1, g[0]);
+    rig_gradient(p->plain.params, COUNT, 1, batch, g[1]);
+    rig_plain_mean(&p->plain, (const float *const *)g, batch ? 2 : 1, 0, COUNT, 1);
+    assert_plain(&p->ps, &p->plain);
+    for (uint32_t i = 0; i < 2; i++)
+        mr_release(g[i]);
+    mr_release(p->whole_a);
+    mr_release(p->whole_b);
+    mr_params_close(&p->a);
+    mr_params_close(&p->b);
+    mr_update_close(&p->ps.update);
+    mr_shard_close(&p->ps.shard);
+    rig_plain_fini(&p->plain);
+}
+
+static void a_lost_worker_counts_in_no_part(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_begin(&p, ADAM);
+    pair_announce(&p, 1);
+    mr_params_close(&p.b);
+    finish(p.a, 1, &p.whole_a);
+    mr_update_set_live(p.ps.update, 1);
+    run(&p.ps);
+    pair_end(&p, 0);
+}
+
+static void a_replacement_with_another_batch_replaces_all_of_the_first(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_begin(&p, ADAM);
+    pair_announce(&p, 1);
+    mr_params_close(&p.b);
+    mr_release(p.whole_b);
+    p.b = connect_as(&p.place, 1, 1, 12);
+    p.whole_b = begin_batch(p.b, 1, 9, 1, 1000);
+    run(&p.ps);
+    assert_int_equal(early_passes(&p.ps), 2);
+    finish(p.a, 1, &p.whole_a);
+    run(&p.ps);
+    finish(p.b, 1, &p.whole_b);
+    run(&p.ps);
+    pair_end(&p, 9);
+}
+
+static void who_passed_and_then_got_a_batch_is_late_with_all_of_it(void **state)
+{
+    (void)state;
+    struct pair p;
+    struct mr_error e = {0};
+    struct mr_params_view v;
+    float *g = NULL;
+    pair_begin(&p, "{\"type\": \"rmsprop\", \"momentum\": 0.5}");
+    assert_int_equal(mr_params_pull(p.b, 0, SOON, &v, &e), MR_OK);
+    assert_int_equal(mr_params_buffer(p.b, SOON, &g, &e), MR_OK);
+    assert_int_equal(mr_params_push(p.b, 1, 0, &e), MR_OK); /* nothing */
+    run(&p.ps);
+    pair_announce(&p, 2);
+    finish(p.a, 1, &p.whole_a);
+    run(&p.ps);
+    finish(p.b, 2, &p.whole_b);
+    run(&p.ps);
+    struct mr_update_counts c;
+    mr_update_counts(p.ps.update, &c);
+    assert_int_equal(c.stale, 1);
+    pair_end(&p, 0);
+}
+
+static void a_workers_second_gradient_of_a_version_is_stale(void **state)
+{
+    (void)state;
+    struct pair p;
+    pair_begin(&p, ADAM);
+    p.whole_b = begin_batch(p.b, 1, 3, 1, TRAINED);
+    finish(p.b, 1, &p.whole_b);
+    run(&p.ps);
+    mr_params_close(&p.b);
+    p.b = connect_as(&p.place, 1, 1, 12);
+    p.whole_b = begin_batch(p.b, 1, 4, 1, 1000);
+    finish(p.b, 1, &p.whole_b);
+    run(&p.ps);
+    struct mr_update_counts c;
+    mr_update_counts(p.ps.update, &c);
+    assert_int_equal(c.stale, 1);
+    assert_int_equal(mr_shard_version(p.ps.shard), 0);
+    finish(p.a, 1, &p.whole_a);
+    run(&p.ps);
+    pair_end(&p, 3);
+}
+
 static void a_restore_forgets_what_was_used_early(void **state)
 {
     (void)state;
@@ -247,6 +380,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_used_while_they_are_computed_give_the_same_result),
         cmocka_unit_test(a_replacement_completes_what_a_lost_worker_announced),
+        cmocka_unit_test(a_lost_worker_counts_in_no_part),
+        cmocka_unit_test(a_replacement_with_another_batch_replaces_all_of_the_first),
+        cmocka_unit_test(who_passed_and_then_got_a_batch_is_late_with_all_of_it),
+        cmocka_unit_test(a_workers_second_gradient_of_a_version_is_stale),
         cmocka_unit_test(a_restore_forgets_what_was_used_early),
     };
     return cmocka_run_group_tests(tests, NULL, teardown);
