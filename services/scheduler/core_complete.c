@@ -210,7 +210,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     fill(s, value, r);
     mr_sc_value_keep(s, value, r->worker);
     mr_sc_value_hold(s, &s->values[value]);
-    t->kills = 0;
+    t->kills = t->trials = 0;
     t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
     s->tasks_done++;
     s->workers[r->worker].is_full = false;

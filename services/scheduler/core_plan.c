@@ -120,7 +120,7 @@ static int make_tasks(struct mr_sched *s, uint32_t job, struct mr_error *e)
         int err = mr_sc_class_of(s, op, o, &class, e);
         if (err) return err;
         t->class = (uint16_t) class;
-        if (o) t->retries_left = (uint16_t)o->retries;
+        if (o) t->retries_left = o->retries & RETRIES_MASK;
         if (!mr_graph_is_pure(g, i)) t->flags |= T_IMPURE;
         if ((o && o->long_running) || s->ops[op].long_running) t->flags |= T_LONG;
     }
@@ -292,8 +292,8 @@ void mr_sc_plan(struct mr_sched *s, uint32_t job)
         struct task *t = &s->tasks[j->base + i];
         if (!is_unfinished(t)) continue;
         const struct mr_task_options *o = mr_graph_options(j->graph, i);
-        t->retries_left = o ? (uint16_t)o->retries : 0;
-        t->kills = 0;
+        t->retries_left = (o ? o->retries : 0) & RETRIES_MASK;
+        t->kills = t->trials = 0;
         t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
         t->worker = NONE;
         uint32_t n;

@@ -13,6 +13,8 @@
 #define RESOURCES MR_RESOURCES_MAX
 #define LOAD_BUCKETS 512
 #define KILLS_MAX 3
+#define RETRIES_MASK 0xfffu
+_Static_assert(MR_RETRIES_MAX <= RETRIES_MASK, "retries_left has room");
 
 /*  Two facts of a task. What it is:
  *
@@ -59,7 +61,8 @@ struct task { /* one cache line */
     uint32_t prev, next; /* the worker's list if SENT, the class's if PARKED */
     uint32_t estimate;   /* ns, as counted in the worker's queue */
     uint16_t flags;
-    uint16_t retries_left;
+    uint16_t retries_left : 12;
+    uint16_t trials : 2; /* deaths that it was suspected of after an acquittal, or first: up to 3 */
     uint16_t class;
     uint8_t state;
     uint8_t kills : 3;

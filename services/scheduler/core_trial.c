@@ -2,13 +2,19 @@
  * suspects: whose worker dies a third time is convicted, and fails with that story. When a worker
  * dies that had a suspect, the kill is the suspect's; whatever else ran there is suspected now, but
  * has no kill yet. What comes to its end is acquitted, and so is what runs long and has lived for
- * some seconds: it may never end, and a worker that is empty may never come.
+ * some seconds: it may never end, and a worker that is empty may never come. Whoever was acquitted
+ * so and is suspected again has to live eight times as long, and then 64 times, so that what kills
+ * late is convicted, too, and who merely ran beside it is not. Roles of training sessions are
+ * spared that: they ask for as many retries as there are, and their session counts its losses
+ * itself.
  *
  * A suspect that has an end, or that would be convicted, is tried alone: nothing runs beside it but
  * what runs long. One worker at a time is emptied for those, so that the others go on. */
 #include "services/scheduler/core_trial.h"
 
 #include <stdio.h>
+
+#define TRIALS_MAX 3 /* then it does not get longer */
 
 void mr_sc_suspect_add(struct mr_sched *s, uint32_t task)
 {
@@ -138,12 +144,21 @@ void mr_sc_trial_left_slot(struct mr_sched *s, uint32_t task)
     w->trial_at = s->now;
 }
 
+static mr_duration acquit_after(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct mr_task_options *o = mr_graph_options(job_of(s, task)->graph, index_of(s, task));
+    if (t->trials < 2 || (o && o->retries >= MR_RETRIES_MAX)) return s->config.acquit;
+    return s->config.acquit << 3 * (t->trials - 1);
+}
+
 void mr_sc_trial_heard(struct mr_sched *s, uint32_t worker)
 {
     struct worker *w = &s->workers[worker];
     if (w->trial == NONE || !w->trial_at) return;
     struct task *t = &s->tasks[w->trial];
-    if (!(t->flags & T_LONG) || s->now < mr_time_after(w->trial_at, s->config.acquit)) return;
+    if (!(t->flags & T_LONG) || s->now < mr_time_after(w->trial_at, acquit_after(s, w->trial)))
+        return;
     t->kills = 0;
     t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
     mr_sc_trial_end(w);
@@ -186,7 +201,10 @@ void mr_sc_trial_blame(struct mr_sched *s, uint32_t worker, const struct mr_sche
     for (uint32_t i = w->sent_head; i != NONE; i = s->tasks[i].next) {
         struct task *t = &s->tasks[i];
         if (may_have_run(s, i, ran, &guesses)) {
-            if (suspect == NONE || suspect == i) t->kills++;
+            bool is_blamed = suspect == NONE || suspect == i;
+            bool is_again = is_blamed ? !t->kills : t->flags & T_LONG && t->trials;
+            if (is_again && t->trials < TRIALS_MAX) t->trials++;
+            if (is_blamed) t->kills++;
             t->flags |= T_SUSPECT;
         }
         t->flags |= T_SHAKEN;

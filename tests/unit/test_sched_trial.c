@@ -154,17 +154,67 @@ static void a_long_task_that_kills_three_workers_is_convicted_and_none_beside_it
     assert_non_null(memmem(info.error.message.p, info.error.message.n, "3 workers died", 14));
 }
 
-static void what_lived_between_two_deaths_is_not_convicted(void **state)
+/* Sessions count what their roles lose by themselves. */
+static void a_role_that_lived_between_two_deaths_is_not_convicted(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
-    uint64_t job = rig_submit(r, JOB(T("x", "long", "1"), "\"x\""));
-    for (int i = 0; i < 6; i++) {
+    uint64_t job =
+        rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"long\",\"retries\":1000}},\"targets\":[\"x\"]}");
+    for (int i = 0; i < 20; i++) {
         struct rig_worker a = join(r, "a");
         live(r, a, job, "x");
         crash(r, a, job, KEYS("x"));
     }
     assert_int_not_equal(rig_state(r, job, "x"), MR_TASK_ERRED);
+}
+
+/* All that run there live for so long. */
+static void live_for(struct rig *r, struct rig_worker w, uint64_t job, mr_duration time)
+{
+    for (mr_time end = r->now + time; r->now < end;) {
+        for (int i = 0; i < 3; i++)
+            if (is_at(r, w, job, &"u\0v\0x"[2 * i]))
+                rig_tell(r, w, TOLD_STARTED, job, &"u\0v\0x"[2 * i]);
+        rig_pass(r, MR_SECOND / 4);
+        beat(r);
+        rig_turn(r);
+    }
+}
+
+/* x ends its worker so long after it began; u and v run beside it whenever they may. */
+static uint32_t deaths_until_convicted(mr_duration late)
+{
+    struct rig *r = rig_new();
+    uint64_t job =
+        rig_submit(r, JOB(T("u", "long", "1") "," T("x", "long", "2") "," T("v", "long", "3"),
+                          "\"u\",\"v\",\"x\""));
+    uint32_t deaths = 0;
+    while (rig_state(r, job, "x") != MR_TASK_ERRED && deaths < 10) {
+        struct rig_worker a = join(r, "a");
+        for (int i = 0; i < 4000 && !is_at(r, a, job, "x"); i++)
+            live_for(r, a, job, MR_SECOND / 4);
+        assert_true(is_at(r, a, job, "x"));
+        live_for(r, a, job, late);
+        const char *ran[4] = {"x"};
+        uint32_t n = 1;
+        if (is_at(r, a, job, "u")) ran[n++] = "u";
+        if (is_at(r, a, job, "v")) ran[n++] = "v";
+        crash(r, a, job, ran);
+        deaths++;
+    }
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_ERRED);
+    assert_int_not_equal(rig_state(r, job, "u"), MR_TASK_ERRED);
+    assert_int_not_equal(rig_state(r, job, "v"), MR_TASK_ERRED);
+    (void)rig_teardown(NULL);
+    return deaths;
+}
+
+static void a_long_task_that_kills_late_is_convicted_and_none_beside_it(void **state)
+{
+    (void)state;
+    for (mr_duration late = 0; late < 126 * MR_SECOND; late += MR_MAX(late / 5, MR_SECOND / 2))
+        assert_in_range(deaths_until_convicted(late), 3, 5);
 }
 
 static void a_suspect_with_an_end_is_tried_beside_what_runs_long(void **state)
@@ -227,7 +277,8 @@ int main(void)
         RIG_TEST(what_runs_long_is_acquitted_after_a_while_and_the_next_one_starts),
         RIG_TEST(a_worker_that_was_not_heard_of_acquits_nobody),
         RIG_TEST(a_long_task_that_kills_three_workers_is_convicted_and_none_beside_it),
-        RIG_TEST(what_lived_between_two_deaths_is_not_convicted),
+        RIG_TEST(a_role_that_lived_between_two_deaths_is_not_convicted),
+        RIG_TEST(a_long_task_that_kills_late_is_convicted_and_none_beside_it),
         RIG_TEST(a_suspect_with_an_end_is_tried_beside_what_runs_long),
         RIG_TEST(a_suspect_that_waits_for_its_child_gives_it_room),
     };
