@@ -1,162 +1,162 @@
 #!/usr/bin/env python3
-"""Measures a release build beside its peers and ceilings, in one run: bench/run.py [--quick] [--json FILE].
+"""Measures a release build beside its peers in one run and prints one table; bench/run.sh calls it, builds first and cleans
+up after it. run.py DIRECTORY --json FILE [--quick] [--data DIR] [--no-peers] [--only dask-debian,dask-newest,ray]
 
-Starts `millrace up --workers 4 --threads 1` with every default, runs `millrace bench` against it, then
-what cannot be seen from a client: memory a task, idle CPU. Where Dask distributed is installed for
-/usr/bin/python3, its rows come from the same run."""
+Everything temporary is in DIRECTORY; every process has MILLRACE_BENCH_RUN in its environment. A row that fails, and a
+peer that is not there, stand in the table as such."""
 import argparse
 import json
 import os
 import pathlib
 import platform
+import signal
 import subprocess
 import sys
-import tempfile
 import time
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "integration"))
-BIN = pathlib.Path(os.environ.setdefault("MILLRACE_BIN", str(ROOT / "build" / "release" / "bin")))
-STORE = str(BIN / "mr-objectstore")
-from harness import Cluster  # noqa: E402
+import measure
+import ours
+import processes
+import table
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent
+# system: interpreter, script, seconds of a full run and of a quick one
+PEERS = {table.OLD_DASK: ("/usr/bin/python3", "peer_dask.py", 1200, 420), table.NEW_DASK: (str(ROOT / "build/peers/bin/python"), "peer_dask.py", 1200, 420),
+         table.RAY: (str(ROOT / "build/peers/bin/python"), "peer_ray.py", 900, 300)}
+NAMES = {table.OLD_DASK: "Dask of Debian", table.NEW_DASK: "newest Dask", table.RAY: "Ray"}
 
 
-def millrace_rows(c, *flags):
-    out = c.cli("bench", "--scheduler", c.scheduler, "--json", *flags, timeout=1200)[1]
-    return json.loads(out)
+def cpu_name():
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    return next((line.split(":")[1].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def rss(pid, field="VmRSS"):
-    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
-        if line.startswith(field):
-            return int(line.split()[1]) * 1024
-    return 0
+def commit():
+    run = subprocess.run(["git", "-C", str(ROOT), "describe", "--always", "--dirty"], capture_output=True, text=True)
+    return run.stdout.strip() or "unknown"
 
 
-def cpu_ns(pid):
-    """CPU time of a process over all its threads."""
-    total = 0
-    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+class Report:
+    def __init__(self, a):
+        self.path = pathlib.Path(a.json)
+        self.began = time.monotonic()
+        self.seen = {"date": time.strftime("%Y-%m-%d"), "quick": a.quick, "commit": commit(), "machine": f"{os.cpu_count()} cores, {cpu_name()}",
+                     "load_before": os.getloadavg()[0], "systems": {table.OURS: "this tree"}, "rows": {}, "alone": {}}
+        self.save()
+
+    def add(self, row, system, value):
+        if row == "version":
+            self.seen["systems"][system] = value["version"]
+        else:
+            self.seen["rows"].setdefault(row, {})[system] = {k: v for k, v in value.items() if k not in ("row", "system")}
+        self.save()
+
+    def add_copy(self, bytes_per_s):
+        """The best of the run: other work on the machine can only slow copying down."""
+        self.seen["copy_bytes_per_s"] = max(bytes_per_s, self.seen.get("copy_bytes_per_s", 0))
+
+    def line(self, text):
         try:
-            total += int((task / "schedstat").read_text().split()[0])
-        except OSError:
-            pass
-    return total
+            value = json.loads(text)
+            row, system = value.pop("row"), value.pop("system")
+        except (ValueError, KeyError, AttributeError):
+            return  # a library that talks on stdout
+        self.add(row, system, value)
+
+    def save(self):
+        """After each row, so that a run that is cut short leaves what it has seen."""
+        self.seen.update(load_after=os.getloadavg()[0], seconds=time.monotonic() - self.began)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        part = self.path.with_suffix(".part")
+        part.write_text(json.dumps(self.seen, indent=1))
+        part.replace(self.path)
 
 
-def children(c):
-    pids = [c.up.pid]
-    for program in ("redis-server", "mr-objectstore", "mr-scheduler", "mr-worker", "mr-gateway"):
-        pids += c.pids(program)
-    return pids
+def run_peer(report, system, directory, mode, data):
+    python, script, full, quick = PEERS[system]
+    report.seen["systems"][system] = NAMES[system]
+    why = None if os.access(python, os.X_OK) else f"{python} is missing: bench/peers.sh makes it"
+    if not why:
+        env = dict(os.environ, TMPDIR=str(directory), RAY_USAGE_STATS_ENABLED="0", PYTHONWARNINGS="ignore", PYTHONPATH=str(HERE))
+        why = processes.stream_lines([python, str(HERE / script), mode, system, str(data)], env, full if mode == "full" else quick, report.line)
+    if why:
+        print(f"  {system}: {why}", file=sys.stderr)
+        for name in table.ROWS:
+            if table.applies(name, system) and name not in table.ALONE and name != "glm" and system not in report.seen["rows"].get(name, {}):
+                report.add(name, system, {"error": why})
 
 
-def idle_cpu(c, seconds):
-    pids = children(c)
-    before = {p: cpu_ns(p) for p in pids}
-    begun = time.monotonic()
-    time.sleep(seconds)
-    took = time.monotonic() - begun
-    return 100 * sum(cpu_ns(p) - before[p] for p in pids) / 1e9 / took
+def run_alone(report, quick):
+    """What is measured without a cluster, by its own program."""
+    sizes = ((1_000_000, 10), (1_000_000, 10_000)) if quick else ((1_000_000, 10), (1_000_000, 100), (1_000_000, 1000), (1_000_000, 10_000), (10_000_000, 10))
+    runs = [("bench_sched", [str(n), str(workers), "wide"]) for n, workers in sizes]
+    runs += [("bench_sched", ["1000000", "10", shape]) for shape in ("chain", "tree")] + [("bench_graph", ["1000000", "3"])]
+    for program, args in runs:
+        path = ours.BIN / program
+        try:
+            done = subprocess.run([str(path), *args], capture_output=True, text=True, timeout=300)
+            lines = done.stdout.strip().splitlines() if not done.returncode else [f"failed with code {done.returncode}: {' '.join(args)}"]
+        except (OSError, subprocess.TimeoutExpired) as e:
+            lines = [f"failed: {e}"]
+        report.seen["alone"].setdefault(program, []).extend(lines)
+    report.save()
 
 
-def memory_per_task(c, tasks):
-    """Scheduler memory at the peak of a job of n tasks with 12-byte keys and two inputs, less before.
-    The peak is the kernel's, so the cluster must be a fresh one; reading the JSON and the cache of
-    inline values are inside."""
-    scheduler = c.pids("mr-scheduler")[0]
-    before = rss(scheduler)
-    width = tasks // 2
-    body = ['{"tasks":{']
-    body.append(",".join(f'"leaf{i:08d}":{{"op":"inc","args":[{i}]}}' for i in range(width)))
-    body.append(",")
-    body.append(",".join(f'"pair{i:08d}":{{"op":"add","args":[{{"ref":"leaf{i:08d}"}},{{"ref":"leaf{(i + 1) % width:08d}"}}]}}' for i in range(width)))
-    body.append("}}")
-    job = c.submit("".join(body))
-    while c.job(job)["state"] in ("JOB_PENDING", "JOB_RUNNING"):
-        time.sleep(0.1)
-    return (rss(scheduler, "VmHWM") - before) / tasks
+def find_data(given):
+    for d in filter(None, (given, ROOT.parent / "shared/data/mnist", ROOT / "data/mnist")):
+        if (pathlib.Path(d) / "train-images-idx3-ubyte.gz").exists():
+            return pathlib.Path(d).resolve()
+    return None
 
 
-def gateway_rate(c):
-    """Requests a second for a small answer, by wrk where it is installed."""
-    try:
-        out = subprocess.run(["wrk", "-t2", "-c32", "-d5s", f"{c.url}/v1/cluster"], capture_output=True, text=True, timeout=30).stdout
-        return float(next(line.split()[1] for line in out.splitlines() if line.startswith("Requests/sec")))
-    except (OSError, StopIteration):
-        return None
-
-
-def run_bench(program, *args):
-    path = BIN / program
-    if not path.exists():
-        return None
-    return subprocess.run([str(path), *args], capture_output=True, text=True, timeout=900).stdout
-
-
-def dask(tasks, chain, latency, rounds):
-    run = subprocess.run(["/usr/bin/python3", str(ROOT / "bench" / "dask_peer.py"), str(tasks), str(chain), str(latency), str(rounds)],
-                         capture_output=True, text=True, timeout=1800)
-    if run.returncode:
-        print("Dask is not measured:", run.stderr.strip().splitlines()[-1] if run.stderr else run.returncode)
-        return None
-    return json.loads(run.stdout.strip().splitlines()[-1])
+def measure_all(a, report, directory, data):
+    mode = "quick" if a.quick else "full"
+    only = set(a.only.split(",")) if a.only else None
+    copying = lambda: report.add_copy(measure.copy_bandwidth(megabytes=64 if a.quick else 256))  # noqa: E731
+    copying()
+    if only is None or table.OURS in only:
+        rows = measure.Rows(table.OURS, report.add)
+        try:
+            ours.Ours(rows, directory, mode).all(data, a.quick, copying)
+        except Exception as e:  # the peers are measured all the same
+            print(f"  millrace: {type(e).__name__}: {e}", file=sys.stderr)
+            for name in table.ROWS:
+                if table.OURS not in report.seen["rows"].get(name, {}) and name != "glm":
+                    report.add(name, table.OURS, {"error": f"{type(e).__name__}: {e}"[:300]})
+        run_alone(report, a.quick)
+    for system in PEERS:
+        if not a.no_peers and (only is None or system in only):
+            run_peer(report, system, directory, mode, data or "")
+    return mode
 
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("--quick", action="store_true", help="fewer and smaller rounds")
-    p.add_argument("--json", help="write everything there")
+    p.add_argument("directory")
+    p.add_argument("--json", required=True)
+    p.add_argument("--quick", action="store_true")
+    p.add_argument("--data")
     p.add_argument("--no-peers", action="store_true")
+    p.add_argument("--only")
     a = p.parse_args()
-    rounds = 3 if a.quick else 5
-    sizes = (10_000, 100_000) if a.quick else (10_000, 100_000, 1_000_000)
-    cpu = next((line.split(":")[1].strip() for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")), "")
-    report = {"date": time.strftime("%Y-%m-%d"), "machine": f"{platform.machine()}, {os.cpu_count()} cores, {cpu}", "load": os.getloadavg(), "rows": []}
-    print(f"{report['date']}  {report['machine']}  load {report['load'][0]:.2f}")
-
-    def row(name, value, unit):
-        report["rows"].append({"name": name, "value": value, "unit": unit})
-        print(f"{name:58s} {value:14.2f} {unit}", flush=True)
-
-    with tempfile.TemporaryDirectory(prefix="mr-bench-") as d:
-        c = Cluster("--workers", "4", "--threads", "1", "--memory", "4GiB", directory=d)
-        try:
-            time.sleep(2)
-            row("idle CPU of the whole cluster", idle_cpu(c, 10 if a.quick else 60), "% of a core")
-            for n in sizes:
-                first = n == sizes[0]
-                flags = ["--tasks", str(n), "--rounds", str(rounds)] + ([] if first else ["--latency", "0", "--chain", "0"])
-                for r in millrace_rows(c, *flags, *(["--http"] if n <= 100_000 else [])):
-                    row(r["name"], r["median"], r["unit"])
-            rate = gateway_rate(c)
-            if rate:
-                row("gateway, GET /v1/cluster (wrk -t2 -c32)", rate, "requests/s")
-        finally:
-            c.close()
-    with tempfile.TemporaryDirectory(prefix="mr-bench-") as d:
-        c = Cluster("--workers", "4", "--threads", "1", "--memory", "4GiB", directory=d)  # whose scheduler has grown for no other job
-        try:
-            tasks = 200_000 if a.quick else 1_000_000
-            row(f"scheduler memory a task, two inputs, {tasks} tasks", memory_per_task(c, tasks), "B")
-        finally:
-            c.close()
-    for program, args in (("store_bench", (STORE,)), ("store_pull_bench", (STORE,)), ("bench_graph", ("1000000", "3")), ("ops_bench", ())):
-        out = run_bench(program, *args)
-        if out:
-            report[program] = out
-            print(f"--- {program}\n{out}")
-    if not a.no_peers:
-        peer = dask(10_000, 1000, 200, rounds)
-        if peer:
-            report["dask"] = peer
-            print("--- Dask", peer["version"], "as", peer["shape"])
-            for key, value in peer.items():
-                if isinstance(value, float):
-                    print(f"{key:58s} {value:14.2f}")
-    if a.json:
-        pathlib.Path(a.json).write_text(json.dumps(report, indent=1))
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would leave it ignored, for our children too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    report, directory = Report(a), pathlib.Path(a.directory)
+    data = find_data(a.data)
+    if not data:
+        print("MNIST's training images are not there (--data DIR): the array job is not measured", file=sys.stderr)
+    try:
+        measure_all(a, report, directory, data)
+    finally:
+        left = processes.end_all(os.environ[processes.VARIABLE])
+        report.save()
+        if left:
+            print(f"processes that do not end: {left}", file=sys.stderr)
+    print(table.text(report.seen))
+    print(f"\nwritten: {a.json}")
+    return 1 if any("error" in row.get(table.OURS, {}) for row in report.seen["rows"].values()) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -1,0 +1,227 @@
+"""The rows of the table on a release build of this tree: `up --workers 4 --threads 1` with every default but where state
+and sockets are. The clients are processes of their own: `millrace bench`, `shape_client`, and HTTP for the array job."""
+import json
+import os
+import pathlib
+import statistics
+import struct
+import subprocess
+import sys
+import time
+
+import measure
+import mnist
+import shapes
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BIN = pathlib.Path(os.environ.setdefault("MILLRACE_BIN", str(ROOT / "build" / "release" / "bin")))
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+from harness import Cluster  # noqa: E402
+
+SYSTEM = "millrace"
+IDLE_PROGRAMS = ("redis-server", "mr-objectstore", "mr-scheduler", "mr-trainer", "mr-worker", "mr-gateway")
+
+
+# ---- shapes as shape_client reads them ----
+
+def pack(v):
+    """MessagePack, the shortest form."""
+    if isinstance(v, float):
+        return b"\xcb" + struct.pack(">d", v)
+    if isinstance(v, int):
+        return struct.pack("B", v) if v < 128 else b"\xce" + struct.pack(">I", v) if v > 65535 else b"\xcd" + struct.pack(">H", v) if v > 255 else b"\xcc" + struct.pack("B", v)
+    if isinstance(v, str):
+        return struct.pack("B", 0xa0 + len(v)) + v.encode()
+    if isinstance(v, dict):
+        return struct.pack("B", 0x80 + len(v)) + b"".join(pack(k) + pack(x) for k, x in v.items())
+    return struct.pack("B", 0x90 + len(v)) + b"".join(map(pack, v))
+
+
+def draw(side, stream):
+    return {"": [[side, side]], "seed": shapes.SEED, "stream": stream}
+
+
+# op of a shape: our operator, and what becomes of its arguments where they are not the same
+OPS = {"inc": ("inc", None), "double": ("mul", lambda x: [x, 2]), "add": ("add", None), "sum": ("sum", None), "max": ("max", None), "min": ("min", None),
+       "range": ("range", None), "item": ("get_item", None), "wait_ms": ("sleep", lambda ms, v: [ms / 1000, v]), "arange": ("array.arange", None),
+       "total": ("array.sum", None), "transpose": ("array.transpose", None), "draw": ("array.random", draw)}
+
+
+def write_shape(graph, expected, path):
+    names = list(OPS)
+    out = [b"mrshape1", struct.pack("<I", len(names))]
+    for name in names:
+        op = OPS[name][0].encode()
+        out += [struct.pack("<I", len(op)), op]
+    out.append(struct.pack("<I", len(graph.nodes)))
+    for name, args in graph.nodes:
+        change = OPS[name][1]
+        args = change(*args) if change else args
+        out.append(struct.pack("<II", names.index(name) + 1, 0xffffffff if isinstance(args, dict) else len(args)))
+        if isinstance(args, dict):
+            raw = pack(args)
+            out += [struct.pack("<I", len(raw)), raw]
+            continue
+        for a in args:
+            if isinstance(a, shapes.Ref):
+                out.append(struct.pack("<BI", 0, a))
+            elif isinstance(a, int):
+                out.append(struct.pack("<Bq", 1, a))
+            else:
+                raw = pack(a)
+                out.append(struct.pack("<BI", 2, len(raw)) + raw)
+    out.append(struct.pack("<I", len(graph.targets)))
+    for t, v in zip(graph.targets, expected):
+        out.append(struct.pack("<IBdd", t, 2, v, abs(v) * 1e-9) if isinstance(v, float) else struct.pack("<IBqd", t, 1, v, 0))
+    pathlib.Path(path).write_bytes(b"".join(out))
+
+
+# ---- rows ----
+
+class Ours:
+    def __init__(self, rows, directory, mode):
+        self.rows, self.directory, self.mode, self.c = rows, pathlib.Path(directory), mode, None
+
+    def start(self, name, memory):
+        d = self.directory / name
+        d.mkdir()
+        self.c = Cluster("--workers", "4", "--threads", "1", "--memory", memory, "--data-root", "/", directory=d)
+        return self.c
+
+    def bench(self, *flags):
+        """`millrace bench`: its rows by name."""
+        out = self.c.cli("bench", "--scheduler", self.c.scheduler, "--json", *flags, timeout=600)[1]
+        return json.loads(out)
+
+    def client_rows(self, rounds):
+        def find(found, start):
+            r = next(r for r in found if r["name"].startswith(start))
+            return {"median": r["median"], "min": r["min"], "max": r["max"], "runs": r["rounds"], "load": os.getloadavg()[0], "note": ""}
+        big = 1_000_000 if self.mode == "full" else 100_000
+        empty = 10_000 if self.mode == "full" else 5_000
+        latency = 2000 if self.mode == "full" else 500
+        common = ("--rounds", str(rounds))
+        self.bench("--tasks", "10000", "--chain", "100", "--latency", "50", "--rounds", "2")  # a cluster that has worked before
+        self.rows.row("latency", lambda: {**find(self.bench("--tasks", "0", "--chain", "0", "--latency", str(latency)), "one task over gRPC, p50"), "n": latency, "unit": "us"})
+        chain = shapes.Shape("chain", "", shapes.chain, (1000, 1000, 50), True)
+        self.rows.row("chain", lambda: {**measure.cell([s * 1e3 for s in self.shape(chain, 1000, rounds, "unfused")], 1000), "unit": "us/task"})
+        for name, n in (("empty", empty), ("empty-big", big)):
+            found = []
+            self.rows.row(name, lambda: {**find(found.extend(self.bench("--latency", "0", "--chain", "0", "--tasks", str(n), *common)) or found, "empty tasks"), "n": n, "unit": "tasks/s"})
+        self.rows.row("accepted", lambda: {**find(found, "graph of"), "n": big, "unit": "s"})
+        http = min(big, 100_000)
+        self.rows.row("empty-http", lambda: {**find(self.bench("--http", "--latency", "0", "--chain", "0", "--tasks", str(http), *common), "empty tasks over HTTP"), "n": http, "unit": "tasks/s"})
+
+    def shape(self, s, n, rounds, *options):
+        path = self.directory / f"{s.name}-{n}"
+        graph = s.make(n)
+        write_shape(graph, shapes.evaluate(graph), path)
+        out = subprocess.run([str(BIN / "shape_client"), self.c.scheduler, str(path), str(rounds), *options], capture_output=True, text=True, timeout=300)
+        path.unlink()
+        if out.returncode:
+            raise RuntimeError(out.stderr.strip())
+        return [r["total_s"] for r in json.loads(out.stdout)]
+
+    def shape_rows(self, rounds):
+        for s in shapes.SHAPES:
+            def measured():
+                n = s.sizes[self.mode]
+                self.shape(s, s.sizes["small"], 1)
+                return {**measure.cell(self.shape(s, n, rounds), n), "unit": "s"}
+            self.rows.row(s.name, measured)
+
+    def idle(self, seconds):
+        pids = [self.c.up.pid] + [p for program in IDLE_PROGRAMS for p in self.c.pids(program)]
+        before, begun = sum(map(cpu_ns, pids)), time.monotonic()
+        time.sleep(seconds)
+        return {**measure.cell([100 * (sum(map(cpu_ns, pids)) - before) / 1e9 / (time.monotonic() - begun)], seconds), "unit": "% of a core"}
+
+    def scheduler_memory(self, n):
+        """Of a fresh cluster: the kernel's peak, so reading the JSON and the values of the targets are inside."""
+        scheduler, half = self.c.pids("mr-scheduler")[0], n // 2
+        before = measure.memory(scheduler)
+        leaves = ",".join(f'"leaf{i:08d}":{{"op":"inc","args":[{i}]}}' for i in range(half))
+        pairs = ",".join(f'"pair{i:08d}":{{"op":"add","args":[{{"ref":"leaf{i:08d}"}},{{"ref":"leaf{(i + 1) % half:08d}"}}]}}' for i in range(half))
+        job = self.c.wait(self.c.submit('{"tasks":{' + leaves + "," + pairs + "}}"))
+        if job["state"] != "JOB_DONE":
+            raise RuntimeError(str(job.get("error")))
+        return {**measure.cell([(measure.memory(scheduler, "VmHWM") - before) / n], n), "unit": "B"}
+
+    def all(self, data, quick, copying):
+        memory = "2GiB" if quick else "8GiB"
+        try:
+            self.start("memory", memory)
+            self.rows.row("idle", lambda: self.idle(5 if quick else 60))
+            self.rows.row("memory", lambda: self.scheduler_memory(200_000 if quick else 1_000_000))
+            self.c.close()
+            self.start("shapes", memory)
+            self.client_rows(5)
+            self.shape_rows(3 if quick else 5)
+            self.c.close()
+            if data:
+                self.start("mnist", "2GiB" if quick else "10GiB")
+                copying()
+                mnist.measure_ours(self.rows, self.c, data, self.mode)
+                copying()
+                self.c.close()
+            self.glm_rows(quick)
+        finally:
+            if self.c:
+                self.c.close()
+        self.store_rows()
+
+    def glm_rows(self, quick):
+        """bench/glm.py has a cluster of its own, and measures Debian's Dask on the same data in the same run."""
+        if not GLM.exists():
+            return
+        out, flags = self.directory / "glm.json", ("--rounds", "1", "--rows", "200000") if quick else ("--rounds", "3")
+
+        def run():
+            done = subprocess.run(["/usr/bin/python3", str(GLM), "--dask", *flags, "--json", str(out)], capture_output=True, text=True, timeout=600,
+                                  env=dict(os.environ, TMPDIR=str(self.directory)))
+            if done.returncode:
+                raise RuntimeError((done.stderr.strip() or done.stdout.strip()).splitlines()[-1])
+            seen = json.loads(out.read_text())
+            self.rows.out("glm", "dask-debian", glm_cell(seen, "dask", "") if seen.get("dask") else {"error": "not measured by bench/glm.py"})
+            numpy_s = statistics.median(r["wall"] for r in seen["numpy"])
+            return glm_cell(seen, "millrace", f"NumPy, one thread: {numpy_s:.2f} s")
+        self.rows.row("glm", run)
+
+    def store_rows(self):
+        """store_bench's figures of one object, for the rows that stand beside Ray."""
+        run = subprocess.run([str(BIN / "store_bench"), str(BIN / "mr-objectstore"), "json"], capture_output=True, text=True, timeout=300,
+                             env=dict(os.environ, TMPDIR=str(self.directory)))
+        found = {r["name"]: r for r in map(json.loads, run.stdout.splitlines())}
+
+        def from_store(name, factor, unit):
+            r = found[name]
+            return {"median": r["median"] * factor, "min": r["min"] * factor, "max": r["max"] * factor, "runs": 5, "n": 1, "unit": unit,
+                    "load": os.getloadavg()[0], "note": "C client"}
+        for row, name, factor, unit in STORE_ROWS:
+            self.rows.row(row, lambda: from_store(name, factor, unit))
+
+
+GLM = ROOT / "bench" / "glm.py"
+STORE_ROWS = (("put-small", "create, seal and unhold, 1 kB", 1e-3, "us"), ("get-small", "local get and release, 1 kB", 1e-3, "us"),
+              ("get-big", "local get and release, 64 MiB", 1e-3, "us"), ("put-big", "put and delete, 64 MiB, warm pages", 1, "GB/s"))
+
+
+def glm_cell(seen, system, note):
+    rounds = seen[system]
+    notes = [note] if note else []
+    if "white" in rounds[0]:
+        notes.append(f"white space {statistics.median(r['white'] for r in rounds):.1%}")
+    if seen["rows"] != 1_000_000:
+        notes.append(f"{seen['rows']:,} rows")
+    return {**measure.cell([r["wall"] for r in rounds], seen["iterations"], "; ".join(notes)), "unit": "s"}
+
+
+def cpu_ns(pid):
+    """CPU time of a process over all its threads."""
+    total = 0
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        try:
+            total += int((task / "schedstat").read_text().split()[0])
+        except OSError:
+            pass
+    return total

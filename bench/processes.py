@@ -1,0 +1,74 @@
+"""Processes of one run of the benchmarks: found by a mark in their environment, so that nothing outlives the run however it
+ends, and nothing else is touched. processes.py MARK ends what is left of a run that was killed."""
+import contextlib
+import ctypes
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+VARIABLE = "MILLRACE_BENCH_RUN"
+
+
+def marked(mark):
+    """Pids of the processes of this run, without the one that asks and its parents."""
+    wanted, spared, found = f"{VARIABLE}={mark}".encode(), set(), []
+    pid = os.getpid()
+    while pid > 1:
+        spared.add(pid)
+        try:
+            pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+        except OSError:
+            break
+    for entry in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if entry.name.isdigit() and int(entry.name) not in spared and wanted in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(int(entry.name))
+    return found
+
+
+def end_all(mark, patience=5.0):
+    """SIGTERM, then SIGKILL, by pid."""
+    end = time.monotonic() + patience
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        for pid in marked(mark):
+            with contextlib.suppress(OSError):
+                os.kill(pid, sign)
+        while marked(mark) and time.monotonic() < end:
+            time.sleep(0.1)
+        end = time.monotonic() + patience
+    return marked(mark)
+
+
+def die_with_parent():
+    """Run in a child before exec: Linux kills it when its parent is gone."""
+    ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+
+
+def stream_lines(args, env, seconds, on_line):
+    """Runs a peer and gives each line of its stdout to `on_line`. None, or why it ended early; its group is gone afterwards."""
+    peer = subprocess.Popen(args, env=env, stdout=subprocess.PIPE, text=True, start_new_session=True, preexec_fn=die_with_parent)
+    overdue = threading.Timer(seconds, peer.kill)
+    overdue.start()
+    try:
+        begun = time.monotonic()
+        for line in peer.stdout:
+            on_line(line)
+        code = peer.wait()
+        if not code:
+            return None
+        return f"not done in {seconds} s" if time.monotonic() - begun >= seconds else f"ended with code {code}"
+    finally:
+        overdue.cancel()
+        with contextlib.suppress(OSError):
+            os.killpg(peer.pid, signal.SIGKILL)
+        peer.wait()
+
+
+if __name__ == "__main__":
+    left = end_all(sys.argv[1])
+    if left:
+        sys.exit(f"still there: {left}")

@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# Builds a release, measures it beside Debian's Dask, the newest Dask and Ray in one run, prints one table
+# with ratios and writes JSON. A full run wants a quiet machine, 16 GiB of memory and about fifteen minutes.
+#   bench/run.sh [--quick] [--json FILE] [--data DIR] [--no-peers] [--no-build] [--only SYSTEM,…]
+#   bench/run.sh --markdown [FILE]
+# --quick: smaller and fewer rounds, five minutes, 4 GiB. --json: where to write (build/bench.json). --data: where MNIST's
+# IDX files are (../shared/data/mnist). --only: of millrace, dask-debian, dask-newest, ray. --markdown: no measuring;
+# fills the table of docs/benchmarks.md from FILE.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+json=build/bench.json markdown='' peers=yes build=yes flags=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --quick) flags+=("$1"); shift ;;
+    --no-peers) peers='' flags+=("$1"); shift ;;
+    --no-build) build=''; shift ;;
+    --json) json=$2; shift 2 ;;
+    --data) flags+=("$1" "$(cd "$2" && pwd)"); shift 2 ;;
+    --only) flags+=("$1" "$2"); shift 2 ;;
+    --markdown) markdown=yes; shift; [ $# -eq 0 ] || { json=$1; shift; } ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
+python=/usr/bin/python3 # Debian's, which has NumPy; peers.sh installs it
+if [ -n "$markdown" ]; then
+  exec "$python" bench/table.py "$json" docs/benchmarks.md
+fi
+[ -z "$peers" ] || bench/peers.sh || echo "bench/peers.sh failed: peers that are missing are rows of the table" >&2
+if [ -n "$build" ]; then
+  cmake --preset release >/dev/null
+  cmake --build --preset release -j "$(nproc)" | tail -n 1
+fi
+
+directory=$(mktemp -d "${TMPDIR:-/tmp}/mrb-XXXXXX")
+mark=$(basename "$directory")-$$
+run=''
+clean() {
+  trap '' INT TERM HUP
+  [ -z "$run" ] || kill -TERM "$run" 2>/dev/null || true
+  [ -z "$run" ] || wait "$run" 2>/dev/null || true
+  "$python" bench/processes.py "$mark" || true
+  rm -rf "$directory"
+}
+trap clean EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+export PYTHONDONTWRITEBYTECODE=1
+MILLRACE_BENCH_RUN=$mark "$python" bench/run.py "$directory" --json "$json" "${flags[@]}" &
+run=$!
+code=0
+wait "$run" || code=$?
+run=''
+exit "$code"

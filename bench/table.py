@@ -1,0 +1,183 @@
+"""The one table of a run: from the JSON that run.py writes to text, to Markdown and into docs/benchmarks.md, with what issue of
+each row is promised and whether it holds. Refuses to measure anything."""
+import json
+import pathlib
+import sys
+
+import mnist
+import shapes
+
+OURS, OLD_DASK, NEW_DASK, RAY = "millrace", "dask-debian", "dask-newest", "ray"
+SYSTEMS = (OURS, OLD_DASK, NEW_DASK, RAY)
+BEGIN, END = "<!-- bench/run.sh --markdown: begin -->", "<!-- bench/run.sh --markdown: end -->"
+
+# row: title, "more" or "less" is better, what Debian's Dask must be behind by, and Ray
+ROWS = {
+    "empty": ("{n:,} empty tasks, all wanted", "more", 200, 50),
+    "empty-big": ("{n:,} empty tasks, all wanted", "more", None, None),
+    "empty-http": ("{n:,} empty tasks over HTTP/JSON", "more", None, None),
+    "accepted": ("graph of {n:,} tasks accepted", "less", None, None),
+    "latency": ("one task, client to client, p50 of {n:,}", "less", 40, 1),
+    "chain": ("chain of {n:,}, unfused", "less", 500, 1),
+    **{s.name: (s.title, "less", 20 if s.empty else 1, 1) for s in shapes.SHAPES},
+    "memory": ("scheduler memory a task, two inputs, {n:,} tasks", "less", 20, 1),
+    "idle": ("idle CPU of the whole cluster, {n} s", "less", None, None),
+    "put-small": ("put an object of 1 kB", "less", None, 1),
+    "get-small": ("get an object of 1 kB", "less", None, 1),
+    "put-big": ("put an object of 64 MiB", "more", None, 1),
+    "get-big": ("get an object of 64 MiB", "less", None, 1),
+    "mnist": ("MNIST job, {n} copies: all three stages", "less", 3, None),
+    "mnist-persist": ("of it: {n} copies as f32, kept in memory", "less", None, None),
+    "mnist-stats": ("of it: mean and variance over axis 0", "less", None, None),
+    "mnist-rechunk": ("of it: rechunk to (10000, 784), kept", "less", None, None),
+    "glm": ("logistic GLM, 1,000,000 x 20 in 8 chunks, {n} iterations", "less", 1, None),
+}
+ALONE = ("empty-big", "empty-http", "accepted", "idle")  # rows of millrace only
+
+
+def figure(v, unit):
+    if unit == "s" and v < 1:
+        return figure(v * 1e3, "ms")
+    if unit == "us" and v >= 10_000:
+        return figure(v / 1e3, "ms")
+    if unit == "us/task" and v >= 10_000:
+        return figure(v / 1e3, "ms/task")
+    text = f"{v:,.0f}" if v >= 100 else f"{v:.1f}" if v >= 10 else f"{v:.2f}" if v >= 0.1 else f"{v:.3f}"
+    return f"{text} {unit}".replace("tasks/s", "/s").replace("us/task", "us a task").replace("ms/task", "ms a task").replace(" us", " µs")
+
+
+def spread(least, most, unit):
+    """The two without what the figure says already."""
+    said = " /s" if unit == "tasks/s" else " a task" if unit == "us/task" else "" if unit in ("s", "us") else " " + unit
+    return [figure(v, unit).removesuffix(said) for v in (least, most)]
+
+
+def shown(cell, n):
+    if cell is None:
+        return "not measured"
+    if "error" in cell:
+        return "failed: " + cell["error"].replace("|", "/").replace("\n", " ")[:90]
+    unit = cell["unit"]
+    text = figure(cell["median"], unit)
+    if cell["runs"] > 1:
+        text += f" ({spread(cell['min'], cell['max'], unit)[0]} to {spread(cell['min'], cell['max'], unit)[1]})"
+    notes = [f"n = {cell['n']:,}"] if cell.get("n") not in (n, None) else []
+    notes += [cell["note"]] if cell.get("note") else []
+    return text + (f" [{'; '.join(notes)}]" if notes else "")
+
+
+def ratio(ours, peer, better):
+    """How many times millrace is ahead; None when one of them has no figure."""
+    if not ours or not peer or "error" in ours or "error" in peer or ours["unit"] != peer["unit"]:
+        return None
+    if min(ours["median"], peer["median"]) <= 0:
+        return None
+    return ours["median"] / peer["median"] if better == "more" else peer["median"] / ours["median"]
+
+
+def lines_of(report):
+    """Title and, for each system, its figure and millrace's lead."""
+    for name, (title, better, _, _) in ROWS.items():
+        cells = report["rows"].get(name, {})
+        peers = [s for s in SYSTEMS[1:] if s in report["systems"]]
+        if not cells and name in ("glm",):
+            continue
+        ours = cells.get(OURS)
+        n = (ours or {}).get("n") or next((c["n"] for c in cells.values() if "n" in c), 0)
+        line = [title.format(n=n), shown(ours, n)]
+        for system in peers:
+            theirs = cells.get(system)
+            absent = name in ALONE or (theirs is None and not applies(name, system))
+            lead = ratio(ours, theirs, better)
+            line += ["-" if absent else shown(theirs, n), f"{lead:,.1f}" if lead and lead < 100 else f"{lead:,.0f}" if lead else "-"]
+        yield line
+
+
+def applies(name, system):
+    if name.startswith(("put-", "get-")):
+        return system == RAY
+    if name.startswith("mnist") or name == "glm":
+        return system != RAY
+    return True
+
+
+def header(report):
+    out = ["what", "millrace"]
+    for s in SYSTEMS[1:]:
+        if s in report["systems"]:
+            out += [report["systems"][s].split(",")[0], "ratio"]
+    return out
+
+
+def verdicts(report):
+    """What issue 4 promises, and what this run has seen."""
+    for name, (title, better, dask_bar, ray_bar) in ROWS.items():
+        for system, bar in ((OLD_DASK, dask_bar), (RAY, ray_bar)):
+            cells = report["rows"].get(name, {})
+            if bar is None or system not in report["systems"] or not applies(name, system) or not cells:
+                continue
+            lead = ratio(cells.get(OURS), cells.get(system), better)
+            title_text = title.format(n=(cells.get(OURS) or {}).get("n", 0))
+            yield (f"{title_text}: {f'{lead:,.1f} times' if lead else 'no figure beside'} {report['systems'][system].split(',')[0]}, "
+                   f"asked for {'more than 1' if bar == 1 else f'at least {bar}'}", bool(lead) and (lead > 1 if bar == 1 else lead >= bar))
+
+
+def bandwidth(report):
+    """The share of the machine's copying speed that the array job reaches, by stage."""
+    copy, out = report.get("copy_bytes_per_s"), []
+    for system in SYSTEMS[:3]:
+        shares = []
+        for stage in mnist.STAGES:
+            c = report["rows"].get(stage, {}).get(system)
+            if copy and c and "median" in c:
+                shares.append(f"{stage} {mnist.bytes_moved(c['n'])[stage] / c['median'] / copy:.0%}")
+        if shares:
+            out.append(f"{system}: " + ", ".join(shares))
+    return out
+
+
+def head(report):
+    kind = "quick run, preliminary" if report["quick"] else "full run"
+    out = [f"{report['date']}, {kind}: {report['machine']}; load average {report['load_before']:.2f} before, {report['load_after']:.2f} after; "
+           f"{report['seconds']:.0f} s in all; commit {report['commit']}."]
+    out += [f"{s}: {v}" for s, v in report["systems"].items() if s != OURS]
+    if report.get("copy_bytes_per_s"):
+        out.append(f"Copying by 4 threads: {report['copy_bytes_per_s'] / 1e9:.1f} GB/s read and written. Share of it, by bytes that must move: "
+                   + "; ".join(bandwidth(report)))
+    return out
+
+
+def text(report):
+    rows = [header(report), *lines_of(report)]
+    widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
+    out = head(report) + ["", *("  ".join(c.ljust(w) for c, w in zip(r, widths)).rstrip() for r in rows), ""]
+    out += [f"{'holds' if good else 'NOT MET'}: {sentence}" for sentence, good in verdicts(report)]
+    return "\n".join(out)
+
+
+def markdown(report):
+    rows = [header(report), *lines_of(report)]
+    out = [*(line + "  " for line in head(report)), "", "| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
+    out += ["| " + " | ".join(r) + " |" for r in rows[1:]]
+    missed = [sentence for sentence, good in verdicts(report) if not good]
+    out += ["", f"Of {len(list(verdicts(report)))} promises of issue 4 about these rows, not met here: " + ("; ".join(missed) if missed else "none") + "."]
+    for name, lines in report.get("alone", {}).items():
+        out += ["", f"`{name}`:", "", "```", *lines, "```"]
+    return "\n".join(out)
+
+
+def write_markdown(report, path):
+    """Replaces what stands between the marks."""
+    page = pathlib.Path(path).read_text()
+    if BEGIN not in page or END not in page:
+        raise SystemExit(f"{path}: the marks {BEGIN} and {END} are not there")
+    before, rest = page.split(BEGIN, 1)
+    pathlib.Path(path).write_text(f"{before}{BEGIN}\n{markdown(report)}\n{END}{rest.split(END, 1)[1]}")
+
+
+if __name__ == "__main__":
+    seen = json.loads(pathlib.Path(sys.argv[1]).read_text())
+    if len(sys.argv) > 2:
+        write_markdown(seen, sys.argv[2])
+    else:
+        print(text(seen))
