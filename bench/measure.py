@@ -33,7 +33,7 @@ def emit(row, system, value):
 
 
 class Rows:
-    """Measures rows of one system; what fails becomes a row that says so, and the next one is measured all the same."""
+    """Measures rows of one system; what fails becomes a row that says so (and False)."""
 
     def __init__(self, system, out=emit):
         self.system, self.out = system, out
@@ -46,6 +46,7 @@ class Rows:
             value = {"error": f"{type(e).__name__}: {e}"[:300]}
         print(f"  {self.system}: {name}: {time.monotonic() - begun:.1f} s", file=sys.stderr, flush=True)
         self.out(name, self.system, value)
+        return "error" not in value
 
 
 def timed(call):

@@ -189,21 +189,25 @@ class Ours:
 
     def store_rows(self):
         """store_bench's figures of one object, for the rows that stand beside Ray."""
-        run = subprocess.run([str(BIN / "store_bench"), str(BIN / "mr-objectstore"), "json"], capture_output=True, text=True, timeout=300,
-                             env=dict(os.environ, TMPDIR=str(self.directory)))
-        found = {r["name"]: r for r in map(json.loads, run.stdout.splitlines())}
+        found = {}
+        for program in ("store_bench", "put_bench"):
+            run = subprocess.run([str(BIN / program), str(BIN / "mr-objectstore"), "json"], capture_output=True, text=True, timeout=300,
+                                 env=dict(os.environ, TMPDIR=str(self.directory)))
+            found.update((r["name"], r) for r in map(json.loads, run.stdout.splitlines()))
 
-        def from_store(name, factor, unit):
+        def from_store(name, factor, unit, note):
             r = found[name]
             return {"median": r["median"] * factor, "min": r["min"] * factor, "max": r["max"] * factor, "runs": 5, "n": 1, "unit": unit,
-                    "load": os.getloadavg()[0], "note": "C client"}
-        for row, name, factor, unit in STORE_ROWS:
-            self.rows.row(row, lambda: from_store(name, factor, unit))
+                    "load": os.getloadavg()[0], "note": note}
+        for row, *rest in STORE_ROWS:
+            self.rows.row(row, lambda: from_store(*rest))
 
 
 GLM = ROOT / "bench" / "glm.py"
-STORE_ROWS = (("put-small", "create, seal and unhold, 1 kB", 1e-3, "us"), ("get-small", "local get and release, 1 kB", 1e-3, "us"),
-              ("get-big", "local get and release, 64 MiB", 1e-3, "us"), ("put-big", "put and delete, 64 MiB, warm pages", 1, "GB/s"))
+STORE_ROWS = (("put-small", "create, seal and unhold, 1 kB", 1e-3, "us", "C client"), ("get-small", "local get and release, 1 kB", 1e-3, "us", "C client"),
+              ("get-big", "local get and release, 64 MiB", 1e-3, "us", "C client"),
+              ("put-one", "put and delete, 64 MiB, warm pages", 1, "GB/s", "C client"),
+              ("put-big", "put and delete, 64 MiB, warm pages, 4 threads", 1, "GB/s", "C client"))
 
 
 def glm_cell(seen, system, note):

@@ -158,7 +158,7 @@ def choose(plan, names):
     """The fastest form of each row: {row: (workers, threads, form)}."""
     seen = collections.defaultdict(dict)
     for workers, threads in FORMS:
-        with Cluster(workers, threads) as c:
+        with contextlib.suppress(Exception), Cluster(workers, threads) as c:
             for name in names:
                 for form in plan.forms(name):
                     with contextlib.suppress(Exception), at_most(60):
@@ -171,11 +171,15 @@ def measure_rows(rows, plan, names, rounds):
     chosen = choose(plan, names)
     for workers, threads in FORMS:
         mine = [name for name in names if chosen[name][:2] == (workers, threads)]
-        if not mine:
-            continue
-        with Cluster(workers, threads) as c:
-            for name in mine:
-                rows.row(name, lambda: one_row(c, plan, name, chosen[name][2], rounds))
+        while mine:  # a fresh cluster after a row that failed, which may still be at it
+            try:
+                with Cluster(workers, threads) as c:
+                    while mine and rows.row(mine[0], lambda: one_row(c, plan, mine[0], chosen[mine[0]][2], rounds)):
+                        mine.pop(0)
+            except Exception as e:  # it does not start, or does not stop
+                for name in mine[:1]:
+                    rows.out(name, rows.system, {"error": f"{type(e).__name__}: {e}"[:300]})
+            mine = mine[1:]
 
 
 def one_row(c, plan, name, form, rounds):

@@ -25,7 +25,7 @@ struct node {
     pid_t pid;
 };
 
-static char folder[] = "/tmp/mr-bench-XXXXXX";
+static char folder[80]; /* beneath TMPDIR */
 static bool as_json;
 
 static void die(const char *what, const struct mr_error *e)
@@ -134,6 +134,8 @@ static char *begin(int argc, char **argv, uint64_t bytes)
         exit(2);
     }
     as_json = argc > 2 && !strcmp(argv[2], "json");
+    const char *tmp = getenv("TMPDIR");
+    snprintf(folder, sizeof folder, "%.60s/mr-bench-XXXXXX", tmp && *tmp ? tmp : "/tmp");
     if (!mkdtemp(folder)) die("mkdtemp", NULL);
     double load[1] = {0};
     (void)getloadavg(load, 1);

@@ -24,7 +24,8 @@ ROWS = {
     "idle": ("idle CPU of the whole cluster, {n} s", "less", None, None),
     "put-small": ("put an object of 1 kB", "less", None, 1),
     "get-small": ("get an object of 1 kB", "less", None, 1),
-    "put-big": ("put an object of 64 MiB", "more", None, 1),
+    "put-big": ("put an object of 64 MiB, copied by several threads", "more", None, 1),
+    "put-one": ("put an object of 64 MiB, copied by one thread", "more", None, None),
     "get-big": ("get an object of 64 MiB", "less", None, 1),
     "mnist": ("MNIST job, {n} copies: all three stages", "less", 3, None),
     "mnist-persist": ("of it: {n} copies as f32, kept in memory", "less", None, None),
@@ -32,7 +33,7 @@ ROWS = {
     "mnist-rechunk": ("of it: rechunk to (10000, 784), kept", "less", None, None),
     "glm": ("logistic GLM, 1,000,000 x 20 in 8 chunks, {n} iterations", "less", 1, None),
 }
-ALONE = ("empty-big", "empty-http", "accepted", "idle")  # rows of millrace only
+ALONE = ("empty-big", "empty-http", "accepted", "idle", "put-one")  # rows of millrace only
 
 
 def figure(v, unit):
