@@ -61,7 +61,6 @@ struct mr_task_options {
     uint32_t resources_count;
     const struct mr_graph_resource *resources;
 };
-
 enum mr_on_error { MR_ON_ERROR_STOP, MR_ON_ERROR_CONTINUE };
 
 struct mr_graph_label {
@@ -79,6 +78,7 @@ struct mr_job_options {
     int32_t priority;
     mr_duration deadline; /* ns from acceptance, 0: none */
     enum mr_on_error on_error;
+    bool unfused; /* "fuse": false: every task is run and reported by itself */
 };
 
 struct mr_graph_loop;

@@ -35,11 +35,12 @@ enum field {
     F_PARAMS,
     F_REQUEST_ID,
     F_REPEAT,
+    F_FUSE,
     F_COUNT,
 };
 
 static const char *const fields[F_COUNT] = {"tasks", "dsk", "targets", "name", "labels",
-    "namespace", "priority", "deadline_s", "on_error", "params", "request_id", "repeat"};
+    "namespace", "priority", "deadline_s", "on_error", "params", "request_id", "repeat", "fuse"};
 
 static int wrong(struct mr_json *j, enum field f, yyjson_val *v, const char *want)
 {
@@ -134,6 +135,13 @@ static int read_on_error(struct mr_json *j, yyjson_val *v, struct mr_job_options
     return MR_OK;
 }
 
+static int read_fuse(struct mr_json *j, yyjson_val *v, struct mr_job_options *o)
+{
+    if (v && !yyjson_is_bool(v)) return wrong(j, F_FUSE, v, "true or false");
+    o->unfused = v && !yyjson_get_bool(v);
+    return MR_OK;
+}
+
 static int read_job(struct mr_json *j, yyjson_val *const *at)
 {
     struct mr_job_options o = {0};
@@ -151,6 +159,7 @@ static int read_job(struct mr_json *j, yyjson_val *const *at)
     if (!err && at[F_LABELS]) err = read_labels(j, at[F_LABELS], &o);
     if (!err) err = read_numbers(j, at, &o);
     if (!err) err = read_on_error(j, at[F_ON_ERROR], &o);
+    if (!err) err = read_fuse(j, at[F_FUSE], &o);
     if (!err) err = mr_builder_job(j->b, &o, j->e);
     mr_buf_fini(&params);
     mr_pool_fini(&j->kept);

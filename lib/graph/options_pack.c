@@ -46,7 +46,7 @@ void mr_task_options_pack(struct mr_buf *b, const struct mr_task_options *o)
 
 void mr_job_options_pack(struct mr_buf *b, const struct mr_job_options *o)
 {
-    mr_pack_map(b, 8);
+    mr_pack_map(b, o->unfused ? 9 : 8);
     key(b, "name"), mr_pack_text(b, o->name);
     key(b, "namespace"), mr_pack_text(b, o->name_space);
     key(b, "request_id"), mr_pack_text(b, o->request_id);
@@ -60,6 +60,7 @@ void mr_job_options_pack(struct mr_buf *b, const struct mr_job_options *o)
         mr_pack_text(b, o->labels[i].name);
         mr_pack_text(b, o->labels[i].value);
     }
+    if (o->unfused) key(b, "fuse"), mr_pack_bool(b, false);
 }
 
 /* ---- reading ----------------------------------------------------------------------------------
@@ -264,7 +265,11 @@ static int read_job_field(struct source *s, uint32_t at, struct mr_job_options *
         err = read_uint(s, MR_ON_ERROR_CONTINUE, &n);
         o->on_error = (enum mr_on_error)n;
         return err;
-    default: return read_labels(s, o);
+    case 7: return read_labels(s, o);
+    default:
+        if (s->item.type != MR_PACK_BOOL) return wrong(s, "a bool");
+        o->unfused = !s->item.boolean;
+        return MR_OK;
     }
 }
 
@@ -272,14 +277,14 @@ int mr_job_options_unpack(
     struct mr_str pack, struct mr_pool *p, struct mr_job_options *out, struct mr_error *e)
 {
     static const char *const names[] = {"name", "namespace", "request_id", "params", "priority",
-        "deadline_ns", "on_error", "labels"};
+        "deadline_ns", "on_error", "labels", "fuse"};
     struct source s = {.r = mr_pack_read(pack), .pool = p, .e = e};
     uint32_t count = 0;
     int err = open_map(&s, &count);
     if (err) return err;
-    if (count != MR_ARRAY_LEN(names))
-        return mr_fail(
-            e, MR_EFORMAT, "options of the job: %u fields, not %zu", count, MR_ARRAY_LEN(names));
+    if (count != MR_ARRAY_LEN(names) && count != MR_ARRAY_LEN(names) - 1)
+        return mr_fail(e, MR_EFORMAT, "options of the job: %u fields, not %zu or one less", count,
+            MR_ARRAY_LEN(names));
     struct mr_job_options o = {0};
     for (uint32_t i = 0; i < count; i++) {
         err = next_field(&s);

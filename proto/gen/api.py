@@ -162,6 +162,7 @@ EXTRA_SCHEMAS = {
             "priority": {"type": "integer", "minimum": -100, "maximum": 100},
             "deadline_s": {"type": "number", "minimum": 0},
             "on_error": {"type": "string", "enum": ["stop", "continue"]},
+            "fuse": {"type": "boolean", "default": True},
         },
         "example": {
             "dsk": {"x": 1, "y": ["inc", "x"], "z": ["add", "x", "y"]},

@@ -46,6 +46,7 @@ int mr_pb_job_options(struct mr_builder *b, const Millrace__V1__JobOptions *m,
     o.labels_count = (uint32_t)m->n_labels;
     o.on_error = m->on_error == MILLRACE__V1__ON_ERROR__ON_ERROR_CONTINUE ? MR_ON_ERROR_CONTINUE
                                                                           : MR_ON_ERROR_STOP;
+    o.unfused = m->unfused;
     return mr_builder_job(b, &o, e);
 }
 

@@ -243,7 +243,7 @@ static void the_jobs_own_fields_are_read(void **state)
     struct mr_graph *g = graph_of(
         "{\"dsk\": {\"x\": 1}, \"name\": \"demo ${v}\", \"labels\": {\"team\": \"a\", \"run\": "
         "\"\"}, \"namespace\": \"ns\", \"priority\": 5, \"deadline_s\": 60, \"on_error\": "
-        "\"continue\", \"params\": {\"v\": 2}, \"request_id\": \"r-1\"}");
+        "\"continue\", \"params\": {\"v\": 2}, \"request_id\": \"r-1\", \"fuse\": false}");
     assert_true(mr_str_eq(g->job.name, MR_STR("demo 2")));
     assert_true(mr_str_eq(g->job.name_space, MR_STR("ns")));
     assert_true(mr_str_eq(g->job.request_id, MR_STR("r-1")));
@@ -253,6 +253,7 @@ static void the_jobs_own_fields_are_read(void **state)
     assert_int_equal(g->job.deadline, 60 * MR_SECOND);
     assert_int_equal(g->job.on_error, MR_ON_ERROR_CONTINUE);
     assert_int_equal(g->job.params.n, 4);
+    assert_true(g->job.unfused);
     mr_graph_free(&g);
 }
 

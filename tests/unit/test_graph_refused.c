@@ -99,6 +99,7 @@ static const struct {
     {"{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"persist\": \"\"}}}",
         "option \"persist\" is an empty name"},
     {"{\"dsk\": {\"x\": 1}, \"on_error\": \"halt\"}", "must be \"stop\" or \"continue\""},
+    {"{\"dsk\": {\"x\": 1}, \"fuse\": 0}", "field \"fuse\" is an integer"},
     {"{\"dsk\": {\"x\": 1}, \"priority\": 1e3}", "field \"priority\" is a number with a fraction"},
     {"{\"dsk\": {\"x\": 1}, \"deadline_s\": -1}", "field \"deadline_s\" is -1"},
     {"{\"dsk\": {\"x\": 1}, \"name\": 1}", "field \"name\" is an integer"},
