@@ -81,7 +81,7 @@ static void assign(struct bench *b, uint32_t first, uint32_t n, bool chain)
     static uint32_t index[BATCH], attempt[BATCH], op[BATCH], args_bytes[BATCH], order[BATCH];
     static uint32_t inputs_count[BATCH], inputs[BATCH], last_use[BATCH];
     static char args[BATCH * 8];
-    struct mr_ws_run run = {JOB, n};
+    struct mr_ws_run run = {.job = JOB, .count = n};
     uint32_t inputs_total = 0;
     size_t at = 0;
     for (uint32_t i = 0; i < n; i++) {

@@ -28,6 +28,12 @@ static inline bool mr_cursor_take(struct mr_cursor *c, uint32_t *item)
     return true;
 }
 
+/* Cutter: how many were taken so far; what the taker did before it took the last is seen. */
+static inline uint32_t mr_cursor_taken(const struct mr_cursor *c)
+{
+    return (uint32_t)atomic_load_explicit(&c->v, memory_order_acquire);
+}
+
 /* Taker: would take find nothing? */
 static inline bool mr_cursor_is_at_end(const struct mr_cursor *c)
 {

@@ -48,7 +48,10 @@ static void claim_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker)
         mr_sc_value_release(s, t->value, dropped);
     } else if (is_unfinished(t)) {
         mr_sc_task_unqueue(s, task);
-        mr_sc_task_cancel_sent(s, task);
+        if (t->use == USE_DONE)
+            mr_sc_use_release(s, task);
+        else
+            mr_sc_task_cancel_sent(s, task);
     } else {
         return;
     }
@@ -95,9 +98,13 @@ void mr_sc_claim_all(struct mr_sched *s, uint32_t task)
     uint32_t n, had = t->claims;
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     if (had == CLAIM_ALL) return;
-    for (uint32_t i = 0; i < n; i++)
-        if (!t->is_exit || mr_sc_loop_claims(s, task, j->base + in[i]))
-            s->tasks[j->base + in[i]].consumers += !is_claimed(s, task, had, j->base + in[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t input = j->base + in[i];
+        if (t->is_exit && !mr_sc_loop_claims(s, task, input)) continue;
+        if (is_claimed(s, task, had, input)) continue;
+        s->tasks[input].consumers++;
+        if (s->tasks[input].use) mr_sc_use_other(s, input);
+    }
     t->claims = CLAIM_ALL;
 }
 

@@ -10,6 +10,7 @@
 struct mr_sched_run {
     uint64_t job;
     uint32_t count;
+    bool unfused; /* in Tasks */
 };
 
 struct mr_sched_refs { /* TaskRefs */
@@ -28,6 +29,7 @@ enum mr_sched_outcome { /* as Outcome of session.proto */
     MR_OUTCOME_BAD_ARGUMENT,
     MR_OUTCOME_LOST_INPUT,
     MR_OUTCOME_RETURNED,
+    MR_OUTCOME_USED_UP,
 };
 
 struct mr_sched_failure {

@@ -80,6 +80,7 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
     uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
     uint64_t ns = r->c->duration_ns[r->at];
     p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
+    if (!p->ready && p->sent) p->ready = p->started; /* by what ran just before it, in one go */
     p->finished = p->started + ns;
     if (r->c->cpu_ns) p->cpu_ns = r->c->cpu_ns[r->at];
     if (outcome != MR_OUTCOME_OK) return;
@@ -314,6 +315,17 @@ static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, u
     mr_sc_story_fini(&st);
 }
 
+/* It ran, and what needed it did, too: those are told of next. */
+static void used_up(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    span(s, r, task, MR_OUTCOME_OK);
+    s->tasks_done++;
+    s->workers[r->worker].is_full = false;
+    if (s->tasks[task].flags & T_STEALING) s->workers[r->worker].stealing--;
+    s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_STEALING);
+    mr_sc_used_up(s, task);
+}
+
 static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
 {
     if (!is_current(&s->tasks[task], r->worker, r->attempt)) return; /* late */
@@ -326,6 +338,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
         s->workers[r->worker].is_full = true; /* until it is heard again */
         mr_sc_load_changed(s, r->worker, false);
         break;
+    case MR_OUTCOME_USED_UP: used_up(s, task, r); return;
     case MR_OUTCOME_CANCELLED:
     case MR_OUTCOME_OK: break;
     }
@@ -403,6 +416,7 @@ static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sc
 
 static void given(struct mr_sched *s, uint32_t task)
 {
+    if (s->tasks[task].use == USE_DONE) return; /* asked for when it had run */
     mr_sc_task_unsend(s, task);
     mr_sc_task_requeue(s, task);
 }

@@ -91,6 +91,11 @@ void mr_sc_task_unqueue(struct mr_sched *s, uint32_t task);
 void mr_sc_task_unsend(struct mr_sched *s, uint32_t task);
 void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task); /* tells the worker, unsends */
 void mr_sc_task_requeue(struct mr_sched *s, uint32_t task);     /* unsent: wait or be ready */
+/* core_use.c: values that are used up where they were made */
+uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task); /* to be sent along; 0: it is told */
+void mr_sc_used_up(struct mr_sched *s, uint32_t task);        /* its worker says so */
+void mr_sc_use_release(struct mr_sched *s, uint32_t task);    /* off its worker: nobody needs it */
+void mr_sc_use_other(struct mr_sched *s, uint32_t task);      /* somebody else wants the value */
 void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task);
 /* Its value record stands. by_worker: that completed what was sent to it, or NONE. */
 void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker);

@@ -40,7 +40,7 @@ static void batch_each_buf(struct mr_sched_batch *b, void (*fn)(struct mr_buf *)
 {
     struct mr_buf *all[] = {&b->value_inline_bytes, &b->value_inline, &b->value_object,
         &b->value_object_bytes, &b->value_object_store, &b->op, &b->args, &b->args_bytes,
-        &b->inputs_count, &b->inputs, &b->last_use, &b->priority, &b->order, &b->extra,
+        &b->inputs_count, &b->inputs, &b->last_use, &b->priority, &b->order, &b->uses, &b->extra,
         &b->resources, &b->text, &b->forget_jobs};
     for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
         fn(all[i]);
@@ -103,7 +103,7 @@ void mr_sched_batch_clear(struct mr_sched_batch *b)
     if (!b->op.bytes_max) return;
     batch_each_refs(b, refs_clear);
     batch_each_buf(b, mr_buf_clear);
-    b->is_dirty = b->drain = b->has_registered = b->has_priority = false;
+    b->is_dirty = b->drain = b->has_registered = b->has_priority = b->has_uses = false;
     b->heard = 0;
     b->serial++;
 }

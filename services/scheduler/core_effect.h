@@ -56,7 +56,9 @@ struct mr_sched_batch {
     struct mr_buf last_use;     /* u32: positions in `inputs` */
     struct mr_buf priority;     /* i32, one a task; has_priority: some is not 0 */
     bool has_priority;
-    struct mr_buf order;     /* u32 */
+    struct mr_buf order; /* u32 */
+    struct mr_buf uses;  /* u32, one a task; has_uses: some is not 0 */
+    bool has_uses;
     struct mr_buf extra;     /* struct mr_sched_extra */
     struct mr_buf resources; /* struct mr_sched_amount */
     struct mr_buf text;

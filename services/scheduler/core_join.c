@@ -98,6 +98,7 @@ static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
     s->join_source[task] = source + 1;
     s->join_next[task] = s->join_head[source];
     s->join_head[source] = task + 1;
+    if (s->tasks[source].use) mr_sc_use_other(s, source);
 }
 
 void mr_sc_join_leave(struct mr_sched *s, uint32_t task)

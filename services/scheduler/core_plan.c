@@ -219,6 +219,7 @@ uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given,
         .error = {.task = NONE}};
     j->priority = j->graph->job.priority;
     if (j->graph->job.on_error == MR_ON_ERROR_CONTINUE) j->flags |= J_CONTINUE;
+    if (j->graph->job.unfused) j->flags |= J_UNFUSED;
     int err = find_ops(s, j, e);
     if (!err) err = make_tasks(s, job, e);
     enlist(s, job);

@@ -169,7 +169,7 @@ static void drop_unseen_tasks(struct mr_sched *s, uint32_t slot)
     w->stealing = 0;
     s->stack_count += n;
     for (uint32_t i = 0; i < n; i++)
-        mr_sc_task_unsend(s, list[i]);
+        if (s->tasks[list[i]].flags & T_SENT) mr_sc_task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++)
         if (is_unfinished(&s->tasks[list[i]])) mr_sc_task_requeue(s, list[i]);
     s->stack_count -= n;

@@ -179,7 +179,7 @@ static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
 
 static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
-    const struct task *t = &s->tasks[task];
+    struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t index = task - j->base;
     struct mr_sched_batch *b = mr_sc_batch(s, worker);
@@ -193,7 +193,13 @@ static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
     b->has_priority |= priority != 0;
     put(&b->priority, &priority, sizeof priority);
     put_u32(&b->order, index);
+    uint32_t uses = mr_sc_uses(s, task);
+    t->use = uses ? USE_OWN : USE_TOLD;
+    b->has_uses |= uses != 0;
+    put_u32(&b->uses, uses);
     mr_sc_refs_add(&b->tasks, j->id, index, t->attempt);
+    if (j->flags & J_UNFUSED)
+        ((struct mr_sched_run *)(void *)(b->tasks.runs.p + b->tasks.runs.n))[-1].unfused = true;
 }
 
 static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)

@@ -50,6 +50,14 @@ enum claim {
     CLAIM_ALL,    /* it is unfinished, or its value refers to them */
 };
 
+/* A value that only tasks of its job want may be used up where it was made: nobody here ever sees
+ * it. */
+enum use {
+    USE_TOLD, /* its worker tells of it, and keeps it until it is released */
+    USE_OWN,  /* sent with the number of its uses, and nobody was added to them since */
+    USE_DONE, /* it ran, and so did its uses: the task is released with the last of them */
+};
+
 struct task { /* one cache line */
     uint32_t job;
     uint32_t waiting;    /* inputs without a value */
@@ -64,15 +72,18 @@ struct task { /* one cache line */
     uint16_t retries_left : 12;
     uint16_t trials : 2; /* deaths that it was suspected of after an acquittal, or first: up to 3 */
     uint16_t class;
-    uint8_t state;
+    uint8_t state : 4; /* enum mr_task_state */
     uint8_t kills : 3;
     uint8_t claims : 2;    /* enum claim */
     uint8_t is_marked : 1; /* during a walk */
     uint8_t is_exit : 1;   /* of a loop */
     uint8_t is_until : 1;  /* decides whether another round comes */
+    uint8_t use : 2;       /* enum use, while it is sent */
     mr_time ready_at;
     mr_time sent_at;
 };
+
+_Static_assert(sizeof(struct task) == 64, "a cache line");
 
 enum value_kind { V_FREE, V_SMALL, V_BLOCKS, V_AWAY, V_OBJECT };
 enum {
@@ -122,9 +133,10 @@ enum job_flag {
     J_FORGETTING = 1 << 4,
     J_RANKED = 1 << 5, /* tasks have priorities of their own */
     J_CONTINUE = 1 << 6,
-    J_DIRTY = 1 << 7,   /* progress to be told */
-    J_REFERS = 1 << 8,  /* a value of it refers to others */
-    J_RETRIED = 1 << 9, /* runs, or ran, again because that was asked for */
+    J_DIRTY = 1 << 7,    /* progress to be told */
+    J_REFERS = 1 << 8,   /* a value of it refers to others */
+    J_RETRIED = 1 << 9,  /* runs, or ran, again because that was asked for */
+    J_UNFUSED = 1 << 10, /* wants every task reported by itself */
 };
 
 struct loop {      /* of a job, as in its graph */

@@ -26,7 +26,7 @@ void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
     if (t->state != MR_TASK_NONE) j->counts[t->state]--;
     j->counts[to]++;
     j->flags |= J_DIRTY;
-    t->state = (uint8_t)to;
+    t->state = to & 15;
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
     if (is_over && t->flags & T_JOINED) mr_sc_join_leave(s, task);
     if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED)
@@ -75,6 +75,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
             w->taken[r] -= s->classes[t->class].need[r];
     if (w->trial == task) mr_sc_trial_end(w);
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
+    t->use = USE_TOLD;
     mr_sc_load_changed(s, t->worker, false);
     s->has_work = true; /* room for another */
 }
@@ -95,7 +96,8 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     }
 }
 
-void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
+/* It will not be the last use of its inputs there. Those that were used up are on the stack. */
+static void unsend_one(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     mr_assert(t->flags & T_SENT);
@@ -103,13 +105,33 @@ void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
     const struct job *j = &s->jobs[t->job];
     const uint32_t *in = mr_sc_inputs(s, task, &n);
     unlink_sent(s, task);
-    for (uint32_t i = 0; i < n; i++) { /* it will not be the last use there */
-        uint32_t v = s->tasks[j->base + in[i]].value;
-        if (v < LITERAL && s->values[v].worker == worker) s->values[v].flags &= (uint8_t)~V_LAST;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + in[i]];
+        if (u->use == USE_DONE) s->stack[s->stack_count++] = j->base + in[i];
+        if (u->value < LITERAL && s->values[u->value].worker == worker)
+            s->values[u->value].flags &= (uint8_t)~V_LAST;
     }
     dependents_cover(s, task, false);
     if (t->state == MR_TASK_RUNNING) mr_sc_task_move(s, task, MR_TASK_READY);
     t->worker = NONE;
+}
+
+void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    unsend_one(s, task);
+    while (s->stack_count > bottom) { /* what it used up is to be made again */
+        uint32_t u = s->stack[--s->stack_count];
+        if (s->tasks[u].use != USE_DONE) continue;
+        unsend_one(s, u);
+        mr_sc_task_requeue(s, u);
+    }
+}
+
+void mr_sc_use_release(struct mr_sched *s, uint32_t task)
+{
+    unlink_sent(s, task);
+    s->tasks[task].worker = NONE;
 }
 
 void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)

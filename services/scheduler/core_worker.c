@@ -47,7 +47,7 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_
     s->stack_count += n;
     mr_sc_trial_blame(s, slot, ran);
     for (uint32_t i = 0; i < n; i++)
-        mr_sc_task_unsend(s, list[i]);
+        if (s->tasks[list[i]].flags & T_SENT) mr_sc_task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
         if (!is_unfinished(&s->tasks[list[i]])) continue; /* fell with another */
         if (!mr_sc_trial_convict(s, list[i], w->name)) mr_sc_task_requeue(s, list[i]);

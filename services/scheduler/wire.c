@@ -16,7 +16,7 @@ static int runs_in(struct mr_shell *sh, Millrace__V1__Run **runs, size_t n, size
     uint64_t total = 0;
     if (!r && n) return mr_fail(e, MR_ELIMIT, "%s: too many runs", what);
     for (size_t i = 0; i < n; i++) {
-        r[i] = (struct mr_sched_run){runs[i]->job, runs[i]->count};
+        r[i] = (struct mr_sched_run){.job = runs[i]->job, .count = runs[i]->count};
         total += runs[i]->count;
     }
     if (total != rows)
@@ -281,6 +281,7 @@ static Millrace__V1__Run **runs_out(struct mr_shell *sh, const struct mr_buf *b,
         millrace__v1__run__init(&rows[i]);
         rows[i].job = runs[i].job;
         rows[i].count = runs[i].count;
+        rows[i].unfused = runs[i].unfused;
         out[i] = &rows[i];
     }
     return out;
@@ -430,6 +431,10 @@ static Millrace__V1__Tasks *tasks_out(struct mr_shell *sh, const struct mr_sched
     if (b->has_priority) {
         k->priority = (int32_t *)(void *)b->priority.p;
         k->n_priority = n;
+    }
+    if (b->has_uses) {
+        k->uses = (uint32_t *)(void *)b->uses.p;
+        k->n_uses = n;
     }
     k->op = mr_shell_take(sh, n * sizeof *k->op);
     m->ops = mr_shell_take(sh, (mr_sched_ops_count(sh->core) + 1) * sizeof *m->ops);

@@ -5,7 +5,8 @@
 
 #define BACKOFF_MIN (50 * MR_MS)
 #define BACKOFF_MAX (2 * MR_SECOND)
-#define FAREWELL (MR_SECOND) /* waited for the scheduler to hear the last completions */
+#define HANDOFF_GUESS (12 * MR_US) /* until it is measured */
+#define FAREWELL (MR_SECOND)       /* waited for the scheduler to hear the last completions */
 
 struct mr_worker_effect *fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind)
 {
@@ -156,6 +157,8 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config)
     mr_list_init(&w->tasks_all);
     w->job_last = w->jobs_free = w->values_free = w->tasks_free = w->brought = NONE;
     w->needs_count = 1;
+    w->look_at = MR_NEVER;
+    w->handoff_ns = HANDOFF_GUESS;
     w->nodes[0].address = MR_STR("");
     w->nodes_count = 1;
     return w;
@@ -336,6 +339,7 @@ mr_time mr_worker_deadline(const struct mr_worker *w)
     /* While the stream takes nothing, a turn comes when it does. */
     if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, w->heartbeat_at);
     if (w->starved) at = MR_MIN(at, w->balance_at);
+    at = MR_MIN(at, w->look_at);
     if (w->draining && !w->hung_up && !w->tasks_count)
         at = MR_MIN(at, mr_time_after(w->idle_since, FAREWELL));
     if (w->link == LINK_DOWN && !w->hung_up) at = w->now;

@@ -11,9 +11,8 @@
  * Happy path: a message brings values and tasks; each event may make tasks ready; the event TURN,
  * the last of each turn of the shell's loop, hands strands to slots, starts fetches and sends all
  * there is to say in one message. Ways to fail: the scheduler goes away (work goes on until the
- * outbox is full; `holding` and `queued` tell on return), the incarnation is revoked (everything
- * stops, values are offered anew), an input cannot be had (LOST_INPUT with `missing`), a task
- * ignores its cancel flag (LETHAL: the process must go). */
+ * outbox is full; Register tells on return), the incarnation is revoked (everything stops, values
+ * are offered anew), an input cannot be had (LOST_INPUT), a task ignores its flag (LETHAL). */
 #pragma once
 
 #include "services/worker/session_up.h"
@@ -38,7 +37,7 @@ struct mr_worker_op {
 struct mr_worker_config {
     uint32_t slots;          /* 1..MR_SLOTS_MAX */
     uint32_t tasks_max;      /* assigned and not finished; more are RETURNED */
-    uint32_t values_max;     /* known at one time; must exceed tasks_max */
+    uint32_t values_max;     /* known at one time, more than tasks_max */
     uint32_t outbox_max;     /* completions not yet sent; when reached nothing more is started */
     uint64_t bytes_max;      /* arguments, inline values, texts of failures */
     uint64_t prefetch_bytes; /* objects being fetched and fetched ones in use; one always may */
@@ -90,6 +89,7 @@ struct mr_worker_event {
 enum mr_worker_effect_kind {
     MR_WORKER_START, /* give `strand` to its slot; lent until all its items are reported or cut */
     MR_WORKER_TAKE,  /* cut: items >= keep that have not started do not start; CUT answers */
+    MR_WORKER_LOOK,  /* REPORT what item.strand has finished, if it is more than was reported */
     MR_WORKER_STOP,  /* set the cancel flag of one item, started or not */
     MR_WORKER_MOVE,  /* what runs in slot `from` leaves it: the executors of both change places */
     MR_WORKER_FETCH, /* bring an object into this node's store and pin it; FETCHED answers */
@@ -106,7 +106,7 @@ struct mr_worker_effect {
     union {
         struct mr_strand *strand; /* START */
         struct {
-            uint32_t strand, at; /* TAKE: keep; STOP: the item */
+            uint32_t strand, at; /* TAKE: keep; STOP: the item; LOOK: 0 */
         } item;
         struct { /* MOVE: to a place of long-running tasks, which is free */
             uint32_t from, to;

@@ -9,6 +9,7 @@ struct assign { /* where the columns stand */
     uint32_t row, input, last_use, extra;
     size_t arg;
     mr_job_id job;
+    bool unfused;
 };
 
 static void refuse(struct mr_worker *w, const struct assign *a, enum mr_ws_outcome outcome,
@@ -157,7 +158,8 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
         .order = a->m->order[a->row],
         .priority = a->m->priority ? a->m->priority[a->row] : 0,
         .needs = (uint8_t)needs,
-        .solo = needs || (o->flags & MR_WORKER_OP_SOLO) || (x && x->timeout_ns) ||
+        .uses = a->m->uses ? a->m->uses[a->row] : 0,
+        .solo = needs || a->unfused || (o->flags & MR_WORKER_OP_SOLO) || (x && x->timeout_ns) ||
                 a->m->inputs_count[a->row] > STRAND_INPUTS_MAX,
         .strand = NONE,
         .heap_at = NONE,
@@ -242,6 +244,7 @@ void tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m)
     struct assign a = {.m = m};
     for (; a.row < m->count; a.row++) {
         a.job = run_next(&walk);
+        a.unfused = run_is_unfused(&walk);
         while (a.extra < m->extras_count && m->extras[a.extra].row < a.row)
             a.extra++;
         while (a.last_use < m->last_use_count && m->last_use[a.last_use] < a.input)

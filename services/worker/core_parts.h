@@ -17,6 +17,12 @@ static inline mr_job_id run_next(struct run_walk *k)
     return k->runs[k->run - 1].job;
 }
 
+/* Of the job that run_next said last. */
+static inline bool run_is_unfused(const struct run_walk *k)
+{
+    return k->runs[k->run - 1].unfused;
+}
+
 static inline mr_job_id value_job(const struct mr_worker *w, const struct value *v)
 {
     return w->jobs[v->job].id;

@@ -33,11 +33,40 @@ static void row_times(
 /* Where the result of a task that nobody is interested in any more goes. */
 static void result_discard(struct mr_worker *w, const struct mr_strand_item *item)
 {
-    if (item->result.pack.n) return;
+    if (item->result.pack.n || !item->result.object_bytes) return;
     struct mr_worker_effect *e = fx_add(w, MR_WORKER_DROP);
     e->object.value = NONE;
     e->object.object = item->result.object;
     e->object.job = item->job;
+}
+
+/* All that will ever want its value has run behind it, and is taken from the same report: nobody
+ * need know that there was one. */
+static bool item_is_used_up(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+{
+    const struct task *t = &w->tasks[item->task];
+    struct value *v = &w->values[t->value];
+    uint32_t users = 0;
+    if (!item->uses || t->again) return false;
+    MR_LIST_EACH(node, &v->users)
+    {
+        const struct task *u = &w->tasks[MR_LIST_ITEM(node, struct edge, users)->task];
+        if (u->state != TASK_GIVEN || u->strand != s->id || u->item >= s->done) return false;
+        if (s->items[u->item].result.end != MR_STRAND_DONE) return false;
+        users++;
+    }
+    return users == item->uses;
+}
+
+static void item_used_up(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+{
+    task_report(w, item->task, MR_WS_USED_UP);
+    row_times(out_last(w), s, &item->result);
+    result_discard(w, item);
+    w->tasks_done++;
+    task_end(w, item->task, true);
 }
 
 static void item_done(
@@ -50,6 +79,10 @@ static void item_done(
     if (t->mute || (t->again && refers)) { /* to what may be gone: I2 */
         result_discard(w, item);
         task_end(w, task, false);
+        return;
+    }
+    if (item_is_used_up(w, s, item)) {
+        item_used_up(w, s, item);
         return;
     }
     struct mr_blob *blob = r->pack.n ? mr_blob_copy(&w->pool, r->pack) : NULL;
@@ -179,6 +212,15 @@ static void item_take(struct mr_worker *w, struct mr_strand *s, struct mr_strand
     }
 }
 
+/* What a strand of its own costs a task: the wake-up of an idle slot. */
+static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
+{
+    mr_time started = s->items[0].result.started_ns;
+    if (!s->given_ns || started < s->given_ns) return;
+    mr_duration took = MR_MIN(started - s->given_ns, (mr_duration)MR_MS);
+    w->handoff_ns = w->handoff_ns - w->handoff_ns / 8 + took / 8;
+}
+
 static struct mr_strand *strand_of(struct mr_worker *w, uint32_t id)
 {
     if (id >= w->strands_high || !w->strands[id].alive) return NULL;
@@ -190,6 +232,8 @@ void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
     struct mr_strand *s = strand_of(w, ev->report.strand);
     if (!s || ev->report.done <= s->reported) return;
     mr_assert(ev->report.done <= s->count); /* I23 */
+    s->done = ev->report.done;
+    if (!s->reported) handoff_measure(w, s);
     while (s->reported < ev->report.done) {
         struct mr_strand_item *item = &s->items[s->reported];
         s->cost_ns -= MR_MIN(s->cost_ns, w->tasks[item->task].cost_ns);
@@ -197,6 +241,7 @@ void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
         s->reported++;
     }
     s->moved_ns = w->now;
+    s->look_ns = mr_time_after(w->now, LOOK_AFTER);
     s->stop_ns = MR_NEVER;
     /* While a cut is under way its answer must find this strand, not a later one. */
     if (s->reported == s->count && !s->taking) strand_retire(w, s);

@@ -20,6 +20,7 @@
 #define SEND_ROWS_MAX 65536u
 #define SEND_INLINE_MAX ((size_t)4 << 20) /* of a Register */
 #define SEND_TEXTS_MAX 256u
+#define LOOK_AFTER (50 * MR_US) /* at a strand, and then after twice as long, each time */
 
 enum value_state { VALUE_NONE, VALUE_PLACED, VALUE_FETCHING, VALUE_HERE };
 enum task_state { TASK_FREE, TASK_WAITING, TASK_READY, TASK_GIVEN };
@@ -85,6 +86,7 @@ struct task {
     uint32_t op;
     uint32_t inputs_count;
     uint32_t missing;
+    uint32_t uses; /* of its value, if the scheduler knows them all; 0 */
     uint32_t order;
     int32_t priority;
     uint8_t needs; /* class */
@@ -222,7 +224,9 @@ struct mr_worker {
     uint64_t incarnation;
     uint32_t epoch, attempts;
     mr_duration heartbeat_ns;
-    mr_time balance_at; /* not before */
+    mr_time balance_at;     /* not before */
+    mr_time look_at;        /* an idle slot may find something to do then */
+    mr_duration handoff_ns; /* from giving a strand to an idle slot until it starts, as measured */
     mr_time heartbeat_at, down_since, idle_since;
     uint64_t sequence, memory_used, tasks_started, tasks_done;
     bool draining, leaving_sent, hung_up, lethal, overflow, more, no_room, starved, may_send;

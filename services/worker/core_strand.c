@@ -5,7 +5,8 @@
 
 #define STRAND_COST MR_MS            /* work in one strand */
 #define STRAND_COST_MIN (20 * MR_US) /* less is not worth a second hand-off */
-#define BRANCH_COST (50 * MR_US)     /* dependents above it are left for other slots */
+#define BRANCH_COST_MIN (20 * MR_US) /* dependents above it are left for other slots */
+#define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
 #define BALANCE_EVERY (50 * MR_US)
 
@@ -14,6 +15,7 @@ struct build {
     uint32_t mark;
     uint32_t share; /* tasks to take from the ready queue */
     uint32_t taken;
+    uint64_t branch_ns; /* longer ones of several dependents are left for other slots */
     uint32_t candidates[CANDIDATES_MAX]; /* made ready by the strand itself */
     uint32_t candidates_count;
 };
@@ -42,6 +44,8 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     s->nodes_count = w->nodes_count;
     s->cost_ns = 0;
     s->moved_ns = w->now;
+    s->look_ns = mr_time_after(w->now, LOOK_AFTER);
+    s->given_ns = w->slots[slot].count ? 0 : w->now;
     s->stop_ns = s->kill_ns = MR_NEVER;
     struct slot *k = &w->slots[slot];
     k->strands[k->count++] = s;
@@ -117,7 +121,7 @@ static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
             u->mark_count = 0;
         }
         if (++u->mark_count != u->missing) continue;
-        if (!only && u->cost_ns > BRANCH_COST) continue;
+        if (!only && u->cost_ns > b->branch_ns) continue;
         if (b->candidates_count < CANDIDATES_MAX) b->candidates[b->candidates_count++] = e->task;
     }
 }
@@ -142,7 +146,7 @@ static void item_add(struct mr_worker *w, struct build *b, uint32_t task)
         .args = mr_blob_str(t->args),
         .task = task};
     if (t->extra) item_extra(item, t);
-    task_give(w, task);
+    if (t->state != TASK_GIVEN) task_give(w, task);
     t->strand = s->id;
     t->item = s->count++;
     if (t->inputs_count <= STRAND_INPUTS_MAX) s->inputs_count += t->inputs_count;
@@ -182,20 +186,36 @@ static uint32_t build_next(struct mr_worker *w, struct build *b)
     return best;
 }
 
-/* Items whose value somebody outside the strand waits for are reported at once. */
+/* Items whose value somebody outside the strand waits for are reported at once; those whose value
+ * nobody outside will ever want need not be told of. */
 static void build_mark_reports(struct mr_worker *w, const struct build *b)
 {
     for (uint32_t i = 0; i < b->s->count; i++) {
         struct mr_strand_item *item = &b->s->items[i];
-        struct value *v = &w->values[w->tasks[item->task].value];
+        const struct task *t = &w->tasks[item->task];
+        struct value *v = &w->values[t->value];
+        uint32_t users = 0;
         MR_LIST_EACH(node, &v->users)
         {
             const struct task *u = &w->tasks[MR_LIST_ITEM(node, struct edge, users)->task];
+            users++;
             if (u->state == TASK_GIVEN && u->strand == b->s->id) continue;
             item->report = true;
             break;
         }
+        if (!item->report && users == t->uses) item->uses = users;
     }
+}
+
+/* Which of several dependents go along: those that cost less than bringing them to another slot, as
+ * measured; any, when the slots that are idle have other things to do. */
+static uint64_t branch_ns(const struct mr_worker *w)
+{
+    uint32_t idle = 0;
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        idle += !w->slots[k].count;
+    if (w->needs[0].count >= idle) return UINT64_MAX;
+    return MR_MAX(BRANCH_COST_MIN, MR_MIN(BRANCH_COST_MAX, 4 * w->handoff_ns));
 }
 
 static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uint32_t share)
@@ -218,6 +238,8 @@ static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uin
         w->resources_free[r] -= n->micro[r];
     if (n->alone) w->alone_running++;
     bool solo = t->solo;
+    task_give(w, first);
+    b.branch_ns = branch_ns(w);
     item_add(w, &b, first);
     for (uint32_t task; !solo && (task = build_next(w, &b)) != NONE;)
         item_add(w, &b, task);
@@ -431,13 +453,31 @@ static void balance_urgent(struct mr_worker *w)
     }
 }
 
+/* What a strand has run and not told of yet may be just what an idle slot could go on with. */
+static void look(struct mr_worker *w)
+{
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        struct mr_strand *s = w->slots[k].count ? w->slots[k].strands[0] : NULL;
+        if (!s || s->taking || s->begun || s->count - s->reported < 2) continue;
+        if (s->look_ns <= w->now) {
+            fx_add(w, MR_WORKER_LOOK)->item.strand = s->id;
+            s->look_ns = mr_time_after(w->now, w->now - s->moved_ns);
+        }
+        w->look_at = MR_MIN(w->look_at, s->look_ns);
+    }
+}
+
 void strands_balance(struct mr_worker *w)
 {
     bool idle = false;
     for (uint32_t k = 0; k < w->config.slots && !idle; k++)
         idle = !w->slots[k].count;
     w->starved = false;
-    if (idle && !w->ready_count && w->running_strands && !w->draining) balance_idle(w);
+    w->look_at = MR_NEVER;
+    if (idle && !w->ready_count && w->running_strands && !w->draining) {
+        balance_idle(w);
+        look(w);
+    }
     if (!idle && w->needs[0].count) balance_urgent(w);
     for (uint32_t k = 0; k < w->slots_count; k++)
         for (uint32_t i = 0; i < w->slots[k].count; i++)

@@ -64,6 +64,16 @@ static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
     mr_worker_shell_step(sh, &ev);
 }
 
+/* All before the item that was taken last are finished; the executor's own report comes later. */
+static void look(struct mr_worker_shell *sh, uint32_t strand)
+{
+    struct mr_run *run = run_of(sh, strand);
+    uint32_t taken = run ? mr_cursor_taken(&run->cursor) : 0;
+    if (taken < 2) return;
+    struct mr_run_report r = {.run = run, .done = taken - 1};
+    mr_worker_shell_report(sh, &r);
+}
+
 static void fetch(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
 {
     const char *address = mr_worker_node(sh->core, e->object.node)->address.p;
@@ -111,6 +121,7 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
     switch (e->kind) {
     case MR_WORKER_START: start(sh, e->strand); break;
     case MR_WORKER_TAKE: take(sh, e->item.strand, e->item.at); break;
+    case MR_WORKER_LOOK: look(sh, e->item.strand); break;
     case MR_WORKER_STOP:
         if (run_of(sh, e->item.strand)) mr_run_stop(run_of(sh, e->item.strand), e->item.at);
         break;

@@ -11,7 +11,8 @@
 #include <stdio.h>
 
 #define REPORT_EVERY                                                                               \
-    (100 * MR_US)              /* finished items do not wait longer for the rest of the strand */
+    (100 * MR_US)           /* finished items do not wait longer for the rest of the strand */
+#define REPORT_HELD (MR_MS) /* nor for that, while a value that only the strand wants is in use */
 #define CPU_WORTH (20 * MR_US) /* shorter ops: their CPU time is their time */
 #define CHUNK_BYTES ((size_t)8192)
 #define SMALL_BYTES 512        /* of arguments and inputs: what runs on the network's thread */
@@ -183,18 +184,34 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     return end;
 }
 
+/* Counts values that only this strand wants, and that are still to be used in it: told of between
+ * their task and its users, each would be a value that others know of. */
+static void count_uses(struct mr_executor *x)
+{
+    const struct mr_strand_item *item = x->item;
+    bool is_done = item->result.end == MR_STRAND_DONE;
+    x->uses[x->at] = is_done ? item->uses : 0;
+    x->in_use += x->uses[x->at] != 0;
+    for (uint32_t i = 0; is_done && i < item->inputs_count; i++) {
+        const struct mr_strand_input *in = &item->inputs[i];
+        if (in->kind == MR_STRAND_ITEM && x->uses[in->item] && !--x->uses[in->item]) x->in_use--;
+    }
+}
+
 static void run_strand(struct mr_executor *x, struct mr_run *run)
 {
     mr_time now = mr_clock_now(), reported = now;
     uint32_t done = 0;
     x->run = run;
+    x->in_use = 0;
     while (mr_cursor_take(&run->cursor, &x->at)) {
         x->item = &run->strand->items[x->at];
         bool at_once = x->item->report;
         now = item_run(x, now);
         done = x->at + 1;
+        count_uses(x);
         if (mr_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
-        if (!at_once && now - reported < REPORT_EVERY) continue;
+        if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
         struct mr_run_report r = {.run = run, .done = done};
         x->env->report(x->env->ctx, &r);
         reported = now;

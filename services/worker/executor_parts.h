@@ -25,6 +25,8 @@ struct mr_executor {
     /* the item that runs */
     struct mr_run *run;
     uint32_t at;
+    uint32_t uses[MR_STRAND_ITEMS_MAX]; /* of the values of the strand, still to come */
+    uint32_t in_use;                    /* values with such */
     struct mr_strand_item *item;
     struct mr_op_input *inputs;
     struct mr_store_view *views;

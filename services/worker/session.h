@@ -11,6 +11,7 @@
 struct mr_ws_run {
     mr_job_id job;
     uint32_t count;
+    bool unfused; /* of tasks: each is run and reported by itself */
 };
 
 struct mr_ws_refs { /* TaskRefs */
@@ -80,6 +81,7 @@ struct mr_ws_tasks {
     const uint32_t *last_use; /* positions in `inputs`, ascending */
     const int32_t *priority;  /* one a task, or NULL: all 0 */
     const uint32_t *order;
+    const uint32_t *uses;             /* one a task, or NULL: all 0 */
     const struct mr_ws_extra *extras; /* rows ascending */
     uint32_t runs_count;
     uint32_t count;

@@ -12,6 +12,7 @@ enum mr_ws_outcome { /* numbers of the wire */
     MR_WS_BAD_ARGUMENT = 4,
     MR_WS_LOST_INPUT = 5,
     MR_WS_RETURNED = 6,
+    MR_WS_USED_UP = 7, /* a success whose value is gone, as its uses have all run here */
 };
 
 struct mr_ws_failure {

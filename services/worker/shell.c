@@ -112,7 +112,7 @@ static int suspects_open(
     uint32_t *index = (uint32_t *)(void *)(sh->suspect_runs + n + 1);
     uint32_t *attempt = index + n;
     for (uint32_t i = 0; i < n; i++) {
-        sh->suspect_runs[i] = (struct mr_ws_run){sh->suspects_found[i].job, 1};
+        sh->suspect_runs[i] = (struct mr_ws_run){.job = sh->suspects_found[i].job, .count = 1};
         index[i] = sh->suspects_found[i].index;
         attempt[i] = sh->suspects_found[i].attempt;
         mr_log(MR_WARN, "worker.suspect", "job=%" PRIu64 " index=%u attempt=%u",

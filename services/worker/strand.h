@@ -56,6 +56,7 @@ struct mr_strand_item {
     uint32_t inputs_count;
     const struct mr_strand_input *inputs;
     struct mr_str args;
+    uint32_t uses;    /* so many items of the strand use its value, and nobody else; 0: others */
     bool report;      /* somebody waits for this one: report at once */
     bool want_object; /* put even a small value into the store */
     bool persist;
@@ -78,6 +79,7 @@ struct mr_strand {
 
     /* the core's own */
     uint32_t reported;
+    uint32_t done; /* the report being taken goes up to here */
     uint32_t inputs_count;
     uint32_t take_from; /* a cut is wanted from this item on */
     uint32_t asked;     /* the cut that was asked for last */
@@ -92,6 +94,8 @@ struct mr_strand {
     uint8_t needs;    /* class of its tasks */
     uint64_t cost_ns; /* estimate */
     mr_time moved_ns; /* given, or last report */
+    mr_time look_ns;  /* not to be looked at before */
+    mr_time given_ns; /* to a slot that was idle; 0: it had another strand before it */
     mr_time stop_ns;  /* the item runs into its timeout */
     mr_time kill_ns;  /* the item runs into the grace */
     struct mr_strand_input *inputs;

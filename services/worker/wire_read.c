@@ -39,7 +39,7 @@ static const struct mr_ws_run *runs(struct reader *r, Millrace__V1__Run **from, 
 {
     struct mr_ws_run *to = take(r, n, sizeof *to);
     for (size_t i = 0; to && i < n; i++)
-        to[i] = (struct mr_ws_run){{from[i]->job}, from[i]->count};
+        to[i] = (struct mr_ws_run){{from[i]->job}, from[i]->count, from[i]->unfused};
     return to;
 }
 
@@ -145,6 +145,7 @@ static void read_tasks(struct reader *r, const Millrace__V1__Tasks *m, struct mr
     lengths(r, "tasks.inputs_count", m->n_inputs_count, n);
     lengths(r, "tasks.order", m->n_order, n);
     if (m->n_priority) lengths(r, "tasks.priority", m->n_priority, n);
+    if (m->n_uses) lengths(r, "tasks.uses", m->n_uses, n);
     struct mr_ws_extra *extras = take(r, m->n_extra, sizeof *extras);
     for (size_t i = 0; extras && i < m->n_extra; i++)
         read_extra(r, m->extra[i], &extras[i]);
@@ -159,6 +160,7 @@ static void read_tasks(struct reader *r, const Millrace__V1__Tasks *m, struct mr
         .last_use = m->last_use,
         .priority = m->n_priority ? m->priority : NULL,
         .order = m->order,
+        .uses = m->n_uses ? m->uses : NULL,
         .extras = extras,
         .runs_count = (uint32_t)m->n_runs,
         .count = (uint32_t)n,

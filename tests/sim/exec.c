@@ -41,7 +41,7 @@ void sim_exec_drop(struct sim *s, struct sim_proc *p)
             struct sim_job *j = sim_job_of(s, item->job.v);
             uint32_t n = x->count++;
             mr_assert(n < SUSPECTS_MAX);
-            x->run[n] = (struct mr_sched_run){item->job.v, 1};
+            x->run[n] = (struct mr_sched_run){.job = item->job.v, .count = 1};
             x->index[n] = s->plant == PLANT_SUSPECT ? item->index ^ 1 : item->index;
             x->attempt[n] = item->attempt;
             if (j) j->task[item->index].deaths++;
@@ -267,6 +267,12 @@ void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
     sim_proc_step(s, p, &ev);
     if (is_over || !r->running) wake_slot(s, p, slot);
     if (is_over) run_free(r);
+}
+
+void sim_exec_look(struct sim *s, struct sim_proc *p, uint32_t strand)
+{
+    struct sim_run *r = find(p, strand);
+    if (r) report(s, p, r, r->next);
 }
 
 void sim_exec_stop(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t at)

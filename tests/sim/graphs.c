@@ -308,7 +308,8 @@ void sim_spec_make(struct sim *s, uint32_t spec)
         .name_space = has_namespace ? MR_STR("ours") : MR_STR(""),
         .priority = sim_chance(s, 3) ? (int32_t)sim_below(s, 5) - 2 : 0,
         .deadline = sim_chance(s, 20) ? 100 * MR_MS + sim_below(s, 20 * MR_SECOND) : 0,
-        .on_error = sim_chance(s, 3) ? MR_ON_ERROR_CONTINUE : MR_ON_ERROR_STOP};
+        .on_error = sim_chance(s, 3) ? MR_ON_ERROR_CONTINUE : MR_ON_ERROR_STOP,
+        .unfused = sim_chance(s, 10)};
     struct mr_error e = {0};
     int err = mr_builder_job(d.b, &o, &e);
     if (!err) err = mr_graph_build(&d.b, &catalogue, &x->graph, &e);

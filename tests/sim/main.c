@@ -18,7 +18,7 @@ struct options {
     bool has_faults, has_roles;
 };
 
-static uint64_t totals[8];
+static uint64_t totals[9];
 
 static void on_abort(int sig)
 {
@@ -305,14 +305,15 @@ static void one(const struct options *o, uint64_t seed)
         (void)printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
                      " deaths, %" PRIu64 " crashes, %" PRIu64 " cuts, %" PRIu64 " sleeps, %" PRIu64
                      " stores, %" PRIu64 " recomputed, %" PRIu64 " children, %" PRIu64
-                     " moves, %" PRIu64 "/%" PRIu64 "/%" PRIu64 " jobs\n",
+                     " moves, %" PRIu64 " used up, %" PRIu64 "/%" PRIu64 "/%" PRIu64 " jobs\n",
             seed, s->steps, s->count.starts, s->count.deaths, s->count.crashes,
             s->count.disconnects, s->count.sleeps, s->count.stores, s->count.recomputed,
-            s->count.children, s->count.moves, s->count.jobs_done, s->count.jobs_failed,
-            s->count.jobs_cancelled);
-    const uint64_t add[8] = {s->steps, s->count.starts, s->count.deaths, s->count.crashes,
-        s->count.recomputed, s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled};
-    for (uint32_t i = 0; i < 8; i++)
+            s->count.children, s->count.moves, s->count.used_up, s->count.jobs_done,
+            s->count.jobs_failed, s->count.jobs_cancelled);
+    const uint64_t add[9] = {s->steps, s->count.starts, s->count.deaths, s->count.crashes,
+        s->count.recomputed, s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled,
+        s->count.used_up};
+    for (uint32_t i = 0; i < 9; i++)
         totals[i] += add[i];
     tear_down(s);
     sim_current = NULL;
@@ -366,9 +367,9 @@ int main(int argc, char **argv)
         one(&o, o.start + i);
     (void)printf("%" PRIu64 " seeds: %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
                  " deaths, %" PRIu64 " crashes, %" PRIu64 " recomputed, jobs %" PRIu64
-                 " done %" PRIu64 " failed %" PRIu64 " cancelled\n",
+                 " done %" PRIu64 " failed %" PRIu64 " cancelled, used up %" PRIu64 "\n",
         o.seeds, totals[0], totals[1], totals[2], totals[3], totals[4], totals[5], totals[6],
-        totals[7]);
+        totals[7], totals[8]);
     if (o.plant) (void)fprintf(stderr, "the planted bug %" PRIu32 " was not caught\n", o.plant);
     return o.plant ? 1 : 0;
 }

@@ -56,6 +56,7 @@ enum sim_plant { /* bugs in the glue that the checks must catch */
     PLANT_ORPHAN,  /* stores do not offer what dead workers left */
     PLANT_SUSPECT, /* a dead worker's running tasks are told wrong */
     PLANT_NAME,    /* a name leads to another's object */
+    PLANT_USES,    /* a worker is told that every value has just one use */
     PLANTS
 };
 

@@ -159,6 +159,7 @@ static void perform_one(struct sim *s, struct sim_proc *p, const struct mr_worke
     switch (e->kind) {
     case MR_WORKER_START: sim_exec_give(s, p, e->strand); break;
     case MR_WORKER_TAKE: sim_exec_take(s, p, e->item.strand, e->item.at); break;
+    case MR_WORKER_LOOK: sim_exec_look(s, p, e->item.strand); break;
     case MR_WORKER_STOP: sim_exec_stop(s, p, e->item.strand, e->item.at); break;
     case MR_WORKER_MOVE: sim_exec_move(s, p, e->move.from, e->move.to); break;
     case MR_WORKER_FETCH: fetch(s, p, e); break;

@@ -227,6 +227,23 @@ static void rows_say(struct sim *s, const char *what, const struct mr_sched_refs
     }
 }
 
+/* What only its own job wants may be used up, but no target, and nothing of a job that wants every
+ * task told. */
+static void count_used_up(struct sim *s, const struct mr_sched_completed *c)
+{
+    uint32_t run = 0, left = 0;
+    for (uint32_t i = 0; i < c->tasks.count; i++, left--) {
+        while (!left)
+            left = c->tasks.runs[run++].count;
+        if (!c->outcome || c->outcome[i] != MR_OUTCOME_USED_UP) continue;
+        s->count.used_up++;
+        const struct sim_job *j = sim_job_of(s, c->tasks.runs[run - 1].job);
+        if (!j || s->plant == PLANT_USES) continue;
+        if (j->task[c->tasks.index[i]].is_target || s->specs[j->spec].graph->job.unfused)
+            sim_fail(s, "task %" PRIu32 " is used up, and others want it", c->tasks.index[i]);
+    }
+}
+
 static void up_say(struct sim *s, uint32_t id, const struct mr_sched_message *m)
 {
     sim_say(s,
@@ -247,6 +264,7 @@ static void up_say(struct sim *s, uint32_t id, const struct mr_sched_message *m)
                 m->missing[i].job);
     }
     s->count.stolen += m->given.count;
+    count_used_up(s, &m->completed);
 }
 
 void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)

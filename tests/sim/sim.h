@@ -82,6 +82,7 @@ void sim_session_cut(struct sim *s, uint32_t session, bool lose);
 void sim_exec_give(struct sim *s, struct sim_proc *p, struct mr_strand *strand);
 void sim_exec_move(struct sim *s, struct sim_proc *p, uint32_t from, uint32_t to);
 void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t keep);
+void sim_exec_look(struct sim *s, struct sim_proc *p, uint32_t strand);
 void sim_exec_stop(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t at);
 void sim_exec_end(struct sim *s, struct sim_proc *p, uint32_t slot, uint64_t serial);
 void sim_exec_drop(struct sim *s, struct sim_proc *p);

@@ -10,7 +10,7 @@ static const struct mr_ws_run *runs_down(struct sim_msg *m, const struct mr_buf 
     *count = (uint32_t)(b->n / sizeof *from);
     struct mr_ws_run *to = sim_keep(m, NULL, *count * sizeof *to);
     for (uint32_t i = 0; i < *count; i++)
-        to[i] = (struct mr_ws_run){{from[i].job}, from[i].count};
+        to[i] = (struct mr_ws_run){{from[i].job}, from[i].count, from[i].unfused};
     return to;
 }
 
@@ -111,6 +111,15 @@ static const struct mr_ws_extra *extras_down(
     return to;
 }
 
+static const uint32_t *uses_down(struct sim *s, struct sim_msg *m, const struct mr_sched_batch *b)
+{
+    uint32_t *uses = keep_buf(m, &b->uses);
+    if (s->plant == PLANT_USES) /* also of those that several want, somewhere */
+        for (uint32_t i = 0; i < b->tasks.count; i++)
+            uses[i] = 1;
+    return uses;
+}
+
 static void tasks_down(struct sim *s, struct sim_session *x, struct sim_msg *m,
     const struct mr_sched_batch *b, struct tables *t)
 {
@@ -130,6 +139,7 @@ static void tasks_down(struct sim *s, struct sim_session *x, struct sim_msg *m,
         .last_use_count = (uint32_t)(b->last_use.n / sizeof(uint32_t))};
     k->runs = runs_down(m, &b->tasks.runs, &k->runs_count);
     if (b->has_priority) k->priority = keep_buf(m, &b->priority);
+    if (b->has_uses) k->uses = uses_down(s, m, b);
     uint32_t *op = sim_keep(m, NULL, k->count * sizeof *op);
     for (uint32_t i = 0; i < k->count; i++) {
         mr_assert(ops[i] < MR_ARRAY_LEN(x->op_of));
@@ -183,7 +193,7 @@ static const struct mr_sched_run *runs_up(
 {
     struct mr_sched_run *to = sim_keep(m, NULL, count * sizeof *to);
     for (uint32_t i = 0; i < count; i++)
-        to[i] = (struct mr_sched_run){from[i].job.v, from[i].count};
+        to[i] = (struct mr_sched_run){.job = from[i].job.v, .count = from[i].count};
     return to;
 }
 

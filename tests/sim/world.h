@@ -145,6 +145,6 @@ struct sim {
     struct {
         uint64_t starts, deaths, crashes, disconnects, sleeps, stores, jobs_done, jobs_failed,
             jobs_cancelled, refused, stolen, recomputed, adopted, children, moves, refused_jobs,
-            retired;
+            retired, used_up;
     } count;
 };

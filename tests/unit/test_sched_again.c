@@ -221,7 +221,7 @@ static void a_returning_worker_keeps_what_it_has_and_what_it_runs(void **state)
     rig_done(r, a, job, "x");
     assert_int_equal(rig_attempt(r, a, job, "y"), 1);
     rig_crash(r);
-    const struct mr_sched_run run = {job, 1};
+    const struct mr_sched_run run = {.job = job, .count = 1};
     uint32_t x = rig_index(r, job, "x"), y = rig_index(r, job, "y"), one = 1;
     struct mr_sched_register more = {.incarnation = a.incarnation, .epoch = 1};
     more.holding = (struct mr_sched_completed){

@@ -232,7 +232,7 @@ static void come_back(struct made *m, bool brings_all)
         number[i] = ids[i].number;
         bytes[i] = 100000;
     }
-    const struct mr_sched_run run = {m->job, n};
+    const struct mr_sched_run run = {.job = m->job, .count = n};
     struct mr_sched_register more = {.incarnation = m->w.incarnation, .epoch = 1};
     more.holding = (struct mr_sched_completed){.tasks = {&run, n > 0, index, attempt, n},
         .inline_bytes = none,
@@ -284,7 +284,7 @@ static void a_restart_with_the_collection_alone_makes_the_parts_and_it_again(voi
     m.c = rig_done_object(m.r, m.w, m.job, "c");
     rig_crash(m.r); /* nothing of this is in the journal: no target is done */
     rig_store(m.r, STORE, "n");
-    const struct mr_sched_run run = {m.job, 1};
+    const struct mr_sched_run run = {.job = m.job, .count = 1};
     uint32_t index = rig_index(m.r, m.job, "c"), attempt = 1, none = 0;
     uint64_t bytes = 100000;
     struct mr_sched_register more = {.incarnation = m.w.incarnation, .epoch = 1};
@@ -335,7 +335,7 @@ static void a_restart_keeps_a_small_part_that_its_worker_has(void **state)
     rig_crash(m.r); /* the journal has c and p0 */
     rig_store(m.r, STORE, "n");
     assert_int_equal(rig_state(m.r, m.job, "p1"), MR_TASK_RELEASED);
-    const struct mr_sched_run run = {m.job, 1};
+    const struct mr_sched_run run = {.job = m.job, .count = 1};
     uint32_t index = rig_index(m.r, m.job, "p1"), attempt = 1, bytes = 10;
     struct mr_sched_register more = {.incarnation = m.w.incarnation, .epoch = 1};
     more.holding = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},

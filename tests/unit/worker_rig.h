@@ -20,7 +20,7 @@ struct rig_msg { /* a message under construction */
     uint64_t maker[RIG_ROWS], number[RIG_ROWS], bytes[RIG_ROWS];
     uint32_t index[RIG_ROWS], attempt[RIG_ROWS], op[RIG_ROWS], args_bytes[RIG_ROWS];
     uint32_t inputs_count[RIG_ROWS], inputs[RIG_ROWS * 4], last_use[RIG_ROWS * 4];
-    uint32_t order[RIG_ROWS];
+    uint32_t order[RIG_ROWS], uses[RIG_ROWS];
     int32_t priority[RIG_ROWS];
     struct mr_ws_extra extras[RIG_ROWS];
     char inlined[RIG_ROWS * 8], args[RIG_ROWS];
@@ -50,7 +50,7 @@ struct rig {
     uint32_t done_count;
     uint32_t given, started, unknown, missing, heartbeats, registers;
     uint32_t left; /* said to have left their slot */
-    uint32_t starts, takes, stops, moves, fetches, unpins, drops, connects;
+    uint32_t starts, takes, looks, stops, moves, fetches, unpins, drops, connects;
     uint32_t held, queued; /* of the last Register */
     struct rig_row {
         uint32_t index, attempt;
@@ -209,6 +209,7 @@ static inline void rig_effects(struct rig *r)
             r->takes++;
             if (!r->hold_cuts) rig_cut(r, e->item.strand, e->item.at);
             break;
+        case MR_WORKER_LOOK: r->looks++; break;
         case MR_WORKER_STOP:
             r->stops++;
             if (e->item.at < 64) r->stopped[e->item.at] = true;
@@ -281,6 +282,7 @@ static inline void rig_clear(struct rig *r)
         .last_use = m->last_use,
         .priority = m->priority,
         .order = m->order,
+        .uses = m->uses,
         .extras = m->extras};
 }
 
@@ -289,7 +291,7 @@ static inline void rig_value(struct rig *r, mr_job_id job, uint32_t index, uint3
 {
     struct rig_msg *m = &r->m;
     struct mr_ws_values *v = &m->down.values;
-    m->value_runs[v->runs_count++] = (struct mr_ws_run){job, 1};
+    m->value_runs[v->runs_count++] = (struct mr_ws_run){.job = job, .count = 1};
     m->value_index[v->count] = index;
     m->value_inline[v->count++] = node ? 0 : 1;
     if (!node) {
@@ -316,7 +318,7 @@ static inline void rig_task(
 {
     struct rig_msg *m = &r->m;
     struct mr_ws_tasks *t = &m->down.tasks;
-    m->task_runs[t->runs_count++] = (struct mr_ws_run){job, 1};
+    m->task_runs[t->runs_count++] = (struct mr_ws_run){.job = job, .count = 1};
     m->index[t->count] = index;
     m->attempt[t->count] = attempt;
     m->op[t->count] = op;
@@ -324,6 +326,7 @@ static inline void rig_task(
     m->args_bytes[t->count] = 1;
     m->order[t->count] = index;
     m->priority[t->count] = 0;
+    m->uses[t->count] = 0;
     m->inputs_count[t->count] = 0;
     for (; inputs && *inputs >= 0; inputs++) {
         if (*inputs >= 1000) m->last_use[t->last_use_count++] = t->inputs_total;
@@ -333,10 +336,16 @@ static inline void rig_task(
     t->count++;
 }
 
+/* Of the last task: so many tasks use its value, and nobody else wants it. */
+static inline void rig_uses(struct rig *r, uint32_t uses)
+{
+    r->m.uses[r->m.down.tasks.count - 1] = uses;
+}
+
 static inline void rig_ref(
     struct mr_ws_refs *to, struct rig_refs *from, mr_job_id job, uint32_t index, uint32_t attempt)
 {
-    from->runs[to->runs_count++] = (struct mr_ws_run){job, 1};
+    from->runs[to->runs_count++] = (struct mr_ws_run){.job = job, .count = 1};
     from->index[to->count] = index;
     from->attempt[to->count++] = attempt;
     *to = (struct mr_ws_refs){from->runs, from->index, from->attempt, to->runs_count, to->count};

@@ -1,0 +1,50 @@
+/* Values that are used up where they were made. A task whose value only plain tasks of its own job
+ * want is sent with their number. A worker that runs it and just those in one go - a fused chain or
+ * diamond - never tells of the value: it says that the task is used up, and then tells of what came
+ * of it. Until that arrives the task counts as running there; its last consumer's completion takes
+ * it along (core_claim.c). If anything goes back or is wanted by others meanwhile, it runs again.
+ */
+#include "services/scheduler/core_do.h"
+
+#define USES_MAX 64u /* more are told: such a value outlives one go */
+
+uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = &s->jobs[t->job];
+    uint32_t n, uses = 0, index = task - j->base;
+    if (t->flags & (T_TARGET | T_IMPURE | T_HAS_JOINS | T_LONG | T_SUSPECT)) return 0;
+    if (j->flags & J_UNFUSED || t->is_until) return 0; /* a loop's verdict is read here */
+    const uint32_t *d = mr_graph_dependents(j->graph, index, &n);
+    if (!n || n > USES_MAX) return 0;
+    const struct mr_task_options *o = mr_graph_options(j->graph, index);
+    if (o && o->persist) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + d[i]];
+        if (!is_unfinished(u)) continue;
+        if (u->is_exit) return 0; /* it may come to want this one, of all rounds */
+        if (mr_sc_is_by_reference(s, j->base + d[i])) return 0;
+        uses++;
+    }
+    return uses == t->consumers ? uses : 0;
+}
+
+void mr_sc_used_up(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    bool is_own = t->use == USE_OWN;
+    t->use = USE_DONE;
+    t->kills = 0;
+    t->flags = (uint16_t)((t->flags & ~(T_SUSPECT | T_SHAKEN)) | T_STARTED);
+    if (!is_own) mr_sc_use_other(s, task);
+}
+
+void mr_sc_use_other(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    bool is_gone = t->use == USE_DONE;
+    t->use = USE_TOLD;
+    if (!is_gone) return;
+    mr_sc_task_unsend(s, task);
+    mr_sc_task_requeue(s, task);
+}
