@@ -1,6 +1,8 @@
 /* The scheduler's core alone: how many tasks a second it gives out and takes back, with workers
  * that answer at once, and what a task costs in memory. No network, no journal but in memory.
- * sched_bench [TASKS] [WORKERS] [wide|chain|tree] */
+ * sched_bench [TASKS] [WORKERS] [wide|chain|tree|chains|diamonds] [told]
+ * Of `chains` of ten and of `diamonds` only the ends are told, as a worker that fuses them does;
+ * `told`: all of them. */
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/assert.h"
@@ -19,7 +21,8 @@ struct bench {
     struct mr_sched_effects fx;
     mr_time now;
     uint64_t sequence, done;
-    uint32_t *inline_bytes;
+    uint32_t *inline_bytes, *outcome;
+    bool is_fusing;
     uint64_t *started, *duration;
     unsigned char *values;
     size_t room;
@@ -47,6 +50,7 @@ static struct mr_graph *graph_make(uint32_t tasks, const char *shape)
     struct mr_error e = {0};
     uint32_t *at = mr_alloc_array(tasks, sizeof *at);
     bool is_chain = !strcmp(shape, "chain"), is_tree = !strcmp(shape, "tree");
+    bool is_chains = !strcmp(shape, "chains"), is_diamonds = !strcmp(shape, "diamonds");
     int err = 0;
     for (uint32_t i = 0; i < tasks && !err; i++) {
         char key[32];
@@ -54,12 +58,18 @@ static struct mr_graph *graph_make(uint32_t tasks, const char *shape)
         err = mr_builder_node(b, mr_str(key), &at[i], &e);
         if (!err) err = mr_builder_task(b, at[i], MR_STR("inc"), &e);
         uint32_t half = tasks / 2, inputs = is_chain ? i > 0 : is_tree && i >= half ? 2 : 0;
+        uint32_t from[2] = {
+            is_chain ? i - 1 : MR_MIN(2 * (i - half), i - 1), MR_MIN(2 * (i - half) + 1, i - 1)};
+        if (is_chains) inputs = i % 10 > 0, from[0] = i - 1;
+        if (is_diamonds && i % 4) inputs = 1, from[0] = i - i % 4;
+        if (is_diamonds && i % 4 == 3) inputs = 2, from[0] = i - 2, from[1] = i - 1;
         mr_pack_list(mr_builder_args(b), inputs + 1);
         mr_pack_uint(mr_builder_args(b), i);
         for (uint32_t k = 0; k < inputs && !err; k++)
-            err = mr_builder_input(b, at[is_chain ? i - 1 : MR_MIN(2 * (i - half) + k, i - 1)], &e);
+            err = mr_builder_input(b, at[from[k]], &e);
         if (!err) err = mr_builder_task_end(b, &e);
-        if (!err && !is_chain && !is_tree) err = mr_builder_target(b, at[i], &e);
+        bool is_end = (!is_chains || i % 10 == 9) && (!is_diamonds || i % 4 == 3);
+        if (!err && !is_chain && !is_tree && is_end) err = mr_builder_target(b, at[i], &e);
     }
     if (!err) err = mr_builder_target(b, at[tasks - 1], &e);
     const struct mr_graph_catalogue catalogue = {.find = find_op};
@@ -91,6 +101,16 @@ static void turn(struct bench *b)
     if (b->sequence != sequence) mr_sched_step(b->s, b->now, &acked, &b->fx);
 }
 
+/* Is this row's value used up in this very message? Units are rows in a row. */
+static bool is_used_up(const struct mr_sched_batch *x, uint32_t row)
+{
+    const uint32_t *index = (const void *)x->tasks.index.p, *uses = (const void *)x->uses.p;
+    uint32_t last = row + uses[row] + 1; /* of a diamond: 2 and 1 */
+    if (!uses[row]) return false;
+    last = MR_MIN(last, x->tasks.count) - 1;
+    return last > row && index[last] == index[row] + (last - row);
+}
+
 /* The worker's answer: everything it was just given is done, each in a microsecond. */
 static void answer(struct bench *b, uint32_t slot, uint64_t incarnation)
 {
@@ -99,6 +119,7 @@ static void answer(struct bench *b, uint32_t slot, uint64_t incarnation)
     while (b->room < n) {
         size_t room = b->room ? 2 * b->room : 4096;
         b->inline_bytes = mr_grow(b->inline_bytes, b->room * 4, room * 4);
+        b->outcome = mr_grow(b->outcome, b->room * 4, room * 4);
         b->started = mr_grow(b->started, b->room * 8, room * 8);
         b->duration = mr_grow(b->duration, b->room * 8, room * 8);
         b->values = mr_grow(b->values, b->room, room);
@@ -109,14 +130,22 @@ static void answer(struct bench *b, uint32_t slot, uint64_t incarnation)
         b->room = room;
     }
     struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE};
+    uint32_t bytes = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool is_gone = b->is_fusing && is_used_up(x, i);
+        b->outcome[i] = is_gone ? MR_OUTCOME_USED_UP : MR_OUTCOME_OK;
+        b->inline_bytes[i] = !is_gone;
+        bytes += !is_gone;
+    }
     ev.message.worker = slot;
     ev.message.incarnation = incarnation;
     ev.message.completed = (struct mr_sched_completed){
         .tasks = {(const void *)x->tasks.runs.p,
             (uint32_t)(x->tasks.runs.n / sizeof(struct mr_sched_run)),
             (const void *)x->tasks.index.p, (const void *)x->tasks.attempt.p, n},
+        .outcome = b->is_fusing ? b->outcome : NULL,
         .inline_bytes = b->inline_bytes,
-        .inline_data = mr_str_of(b->values, n),
+        .inline_data = mr_str_of(b->values, bytes),
         .base_ns = b->now,
         .started_ns = b->started,
         .duration_ns = b->duration};
@@ -167,6 +196,7 @@ int main(int argc, char **argv)
     uint32_t workers = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 10;
     const char *shape = argc > 3 ? argv[3] : "wide";
     struct bench b = {.now = MR_SECOND};
+    b.is_fusing = argc <= 4 && (!strcmp(shape, "chains") || !strcmp(shape, "diamonds"));
     struct mr_arena arena;
     struct mr_sched_config c;
     mr_sched_config_default(&c);
@@ -206,6 +236,7 @@ int main(int argc, char **argv)
     mr_arena_fini(&arena);
     mr_release(b.inline_bytes);
     mr_release(b.started);
+    mr_release(b.outcome);
     mr_release(b.duration);
     mr_release(b.values);
     return 0;
