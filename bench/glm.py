@@ -99,16 +99,22 @@ def numpy_round(a, x, y):
 # ---- millrace ----
 
 def fit_graph(a):
+    """The short loop of docs/learning.md: parts of a round make the step of the round before themselves."""
     data = {f"{k}/{i}": {"name": f"bench/{k}/{i}"} for k in "xy" for i in range(a.chunks)}
+    answers = {"each": {"ref": "p${k}"}, "for": {"k": a.chunks}}
     return {"name": "bench glm", "targets": ["summary"], "tasks": {
         **data, "start": {"op": "glm.start", "args": ["logistic", "gd"], "kwargs": {"iterations": a.iterations, "tol": 0}},
         "summary": {"op": "glm.summary", "args": [{"ref": "fit.state"}]}},
         "repeat": {"fit": {
-            "max": 2 * a.iterations + 1, "carry": {"state": {"ref": "start"}}, "next": {"state": {"ref": "next"}}, "until": {"ref": "done"},
+            "max": 2 * a.iterations + 2,
+            "carry": {"state": {"ref": "start"}, **{f"p{i}": {"value": None} for i in range(a.chunks)}},
             "tasks": {
-                "part/${i}": {"op": "glm.part", "args": [{"ref": "x/${i}"}, {"ref": "y/${i}"}, {"ref": "state"}, "${i}"], "for": {"i": a.chunks}},
-                "next": {"op": "glm.step", "args": [{"ref": "state"}], "kwargs": {"parts": {"each": {"ref": "part/${i}"}, "for": {"i": a.chunks}}}},
-                "done": {"op": "glm.converged", "args": [{"ref": "next"}]}}}}}
+                "part/${i}": {"op": "glm.part", "args": [{"ref": "x/${i}"}, {"ref": "y/${i}"}, {"ref": "state"}, "${i}"],
+                              "kwargs": {"parts": answers}, "for": {"i": a.chunks}},
+                "next": {"op": "glm.step", "args": [{"ref": "state"}], "kwargs": {"parts": answers}},
+                "done": {"op": "glm.converged", "args": [{"ref": "next"}]}},
+            "next": {"state": {"ref": "next"}, **{f"p{i}": {"ref": f"part/{i}"} for i in range(a.chunks)}},
+            "until": {"ref": "done"}}}}
 
 
 def waited_s(c):

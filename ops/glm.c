@@ -151,6 +151,114 @@ static int run_start(struct mr_op_call *call)
     return err;
 }
 
+/* ---- sums of partials ---- */
+
+struct parts { /* arguments; null ones are passed over */
+    const struct mr_arg *items;
+    uint32_t count;
+};
+
+static int open_partial(
+    struct mr_op_call *call, const struct parts *all, uint32_t i, struct mr_glm_partial *out)
+{
+    double *numbers = NULL;
+    uint64_t count = 0;
+    int err = mr_glm_numbers_of(call, &all->items[i], "parts", &numbers, &count);
+    struct mr_error why = {0};
+    if (!err && mr_glm_partial_open(numbers, count, out, &why))
+        return call->does->fail(call, MR_EINVAL, "argument \"parts\", number %u: %s", i, why.text);
+    return err;
+}
+
+/* Those that are there into `parts`, and the head of their sum: they must be alike. */
+static int head_of_sum(struct mr_op_call *call, const struct parts *all,
+    struct mr_glm_partial *parts, uint32_t *count, struct mr_glm_partial_head *h)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < all->count; i++) {
+        if (all->items[i].type == MR_ARG_NIL) continue;
+        int err = open_partial(call, all, i, &parts[n]);
+        if (err) return err;
+        const struct mr_glm_partial_head *one = parts[n++].h;
+        if (n == 1)
+            *h = (struct mr_glm_partial_head){
+                .columns = one->columns, .hessian = one->hessian, .points = one->points};
+        if (one->columns != h->columns)
+            return call->does->fail(call, MR_EINVAL,
+                "argument \"parts\": number %u is of %g columns, number 0 of %g", i, one->columns,
+                h->columns);
+        if (one->hessian != h->hessian || one->points != h->points)
+            return call->does->fail(call, MR_EINVAL,
+                "argument \"parts\": number %u and number 0 are of different fits", i);
+        h->entries += one->entries;
+        if (h->entries > MR_GLM_CHUNKS_MAX)
+            return call->does->fail(call, MR_ELIMIT, "more than %u chunks", MR_GLM_CHUNKS_MAX);
+    }
+    *count = n;
+    return MR_OK;
+}
+
+static void sum_up(const struct mr_glm_partial *parts, uint32_t count, double *numbers,
+    const struct mr_glm_partial_head *h, struct mr_glm_partial *sum)
+{
+    uint32_t entry = 0;
+    memcpy(numbers, h, sizeof *h);
+    mr_glm_partial_lay_out(sum, numbers);
+    for (uint32_t i = 0; i < count; i++)
+        mr_glm_partial_add(sum, &parts[i], &entry);
+}
+
+static int check_sum(
+    struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_partial_head *h)
+{
+    if (g->columns && h->columns != g->columns)
+        return call->does->fail(call, MR_EINVAL,
+            "argument \"parts\": they are of %g columns, the state of %u", h->columns, g->columns);
+    if ((h->points != 0) != mr_glm_is_local(g) || (h->hessian != 0) != mr_glm_wants_hessian(g))
+        return call->does->fail(
+            call, MR_EINVAL, "argument \"parts\": they are no answers to this state");
+    return MR_OK;
+}
+
+/* The state after `g`, in scratch, of *numbers doubles. Where nothing was answered, or the fit is
+ * over, `g` stays as it is, and *numbers 0. */
+static int step_on(
+    struct mr_op_call *call, struct mr_glm *g, const struct parts *all, uint64_t *numbers)
+{
+    struct mr_glm_partial sum;
+    struct mr_glm_partial_head h = {0};
+    struct mr_error why = {0};
+    uint32_t count = 0;
+    *numbers = 0;
+    struct mr_glm_partial *parts = call->does->scratch(call, (all->count + 1) * sizeof *parts);
+    if (!parts) return MR_ELIMIT;
+    if (g->h->status != MR_GLM_RUNNING) return MR_OK;
+    int err = head_of_sum(call, all, parts, &count, &h);
+    if (err || !count) return err;
+    err = check_sum(call, g, &h);
+    if (err) return err;
+    double *added = call->does->scratch(call, mr_glm_partial_numbers(&h) * sizeof *added);
+    if (!added) return MR_ELIMIT;
+    sum_up(parts, count, added, &h, &sum);
+    if (g->h->evaluations == 0 && !(sum.h->weight > 0))
+        return call->does->fail(
+            call, MR_EINVAL, "argument \"parts\": no row of any chunk has a weight");
+    struct mr_glm_head head = *g->h;
+    head.columns = h.columns;
+    if (g->solver == MR_GLM_ADMM && head.evaluations == 0) head.chunks = h.entries;
+    struct mr_glm next;
+    double *to = call->does->scratch(call, mr_glm_numbers(&head) * sizeof *to);
+    if (!to) return MR_ELIMIT;
+    mr_glm_copy(g, &head, to, &next);
+    double *room = call->does->scratch(call, mr_glm_step_numbers(&next) * sizeof *room);
+    if (!room) return MR_ELIMIT;
+    if (mr_glm_step(&next, &sum, room, &why))
+        return call->does->fail(call, why.code, "%s", why.text);
+    *g = next;
+    *numbers = mr_glm_numbers(&head);
+    return MR_OK;
+}
+
 /* ---- part ---- */
 
 static bool cancelled(void *ctx)
@@ -274,7 +382,11 @@ static int run_part(struct mr_op_call *call)
 {
     struct mr_glm g;
     struct mr_glm_rows r = {0};
+    uint64_t ignored = 0;
+    const struct mr_arg *list = &call->args[6];
+    const struct parts all = {.items = list->items, .count = list->count};
     int err = mr_glm_state(call, &call->args[2], "state", &g);
+    if (!err && list->type == MR_ARG_LIST) err = step_on(call, &g, &all, &ignored);
     if (!err) err = open_chunk(call, &g, &r);
     if (err) return err;
     bool local = mr_glm_is_local(&g);
@@ -299,113 +411,37 @@ static int run_part(struct mr_op_call *call)
 
 /* ---- add, step ---- */
 
-static int open_partial(struct mr_op_call *call, uint32_t i, struct mr_glm_partial *out)
-{
-    double *numbers = NULL;
-    uint64_t count = 0;
-    int err = mr_glm_numbers_of(call, &call->rest[i], "parts", &numbers, &count);
-    struct mr_error why = {0};
-    if (!err && mr_glm_partial_open(numbers, count, out, &why))
-        return call->does->fail(call, MR_EINVAL, "argument \"parts\", number %u: %s", i, why.text);
-    return err;
-}
-
-/* The head of the sum of all parts, which must be alike. */
-static int head_of_sum(
-    struct mr_op_call *call, struct mr_glm_partial *parts, struct mr_glm_partial_head *h)
-{
-    for (uint32_t i = 0; i < call->rest_count; i++) {
-        int err = open_partial(call, i, &parts[i]);
-        if (err) return err;
-        const struct mr_glm_partial_head *one = parts[i].h;
-        if (i == 0)
-            *h = (struct mr_glm_partial_head){
-                .columns = one->columns, .hessian = one->hessian, .points = one->points};
-        if (one->columns != h->columns)
-            return call->does->fail(call, MR_EINVAL,
-                "argument \"parts\": number %u is of %g columns, number 0 of %g", i, one->columns,
-                h->columns);
-        if (one->hessian != h->hessian || one->points != h->points)
-            return call->does->fail(call, MR_EINVAL,
-                "argument \"parts\": number %u and number 0 are of different fits", i);
-        h->entries += one->entries;
-        if (h->entries > MR_GLM_CHUNKS_MAX)
-            return call->does->fail(call, MR_ELIMIT, "more than %u chunks", MR_GLM_CHUNKS_MAX);
-    }
-    return MR_OK;
-}
-
-static void sum_up(struct mr_op_call *call, const struct mr_glm_partial *parts, double *numbers,
-    const struct mr_glm_partial_head *h, struct mr_glm_partial *sum)
-{
-    uint32_t entry = 0;
-    memcpy(numbers, h, sizeof *h);
-    mr_glm_partial_lay_out(sum, numbers);
-    for (uint32_t i = 0; i < call->rest_count; i++)
-        mr_glm_partial_add(sum, &parts[i], &entry);
-}
-
 static int run_add(struct mr_op_call *call)
 {
     struct mr_glm_partial_head h = {0};
     struct mr_glm_partial sum;
-    struct mr_glm_partial *parts = call->does->scratch(call, call->rest_count * sizeof *parts);
+    uint32_t count = 0;
+    const struct parts all = {.items = call->rest, .count = call->rest_count};
+    struct mr_glm_partial *parts = call->does->scratch(call, all.count * sizeof *parts);
     if (!parts) return MR_ELIMIT;
-    int err = head_of_sum(call, parts, &h);
+    int err = head_of_sum(call, &all, parts, &count, &h);
     if (err) return err;
     uint64_t numbers = mr_glm_partial_numbers(&h);
     double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &numbers);
     if (!to) return MR_ELIMIT;
     memset(to, 0, numbers * sizeof *to);
-    sum_up(call, parts, to, &h, &sum);
-    return MR_OK;
-}
-
-static int check_sum(
-    struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_partial_head *h)
-{
-    if (g->columns && h->columns != g->columns)
-        return call->does->fail(call, MR_EINVAL,
-            "argument \"parts\": they are of %g columns, the state of %u", h->columns, g->columns);
-    if ((h->points != 0) != mr_glm_is_local(g) || (h->hessian != 0) != mr_glm_wants_hessian(g))
-        return call->does->fail(
-            call, MR_EINVAL, "argument \"parts\": they are no answers to this state");
+    sum_up(parts, count, to, &h, &sum);
     return MR_OK;
 }
 
 static int run_step(struct mr_op_call *call)
 {
     struct mr_glm g;
-    struct mr_glm next;
-    struct mr_glm_partial sum;
-    struct mr_glm_partial_head h = {0};
-    struct mr_error why = {0};
-    struct mr_glm_partial *parts = call->does->scratch(call, call->rest_count * sizeof *parts);
-    if (!parts) return MR_ELIMIT;
+    uint64_t numbers = 0;
+    const struct parts all = {.items = call->rest, .count = call->rest_count};
     int err = mr_glm_state(call, &call->args[0], "state", &g);
-    if (!err && g.h->status != MR_GLM_RUNNING)
-        return call->does->return_arg(call, &call->args[0]); /* over: as it is */
-    if (!err) err = head_of_sum(call, parts, &h);
-    if (!err) err = check_sum(call, &g, &h);
+    if (!err) err = step_on(call, &g, &all, &numbers);
     if (err) return err;
-    double *numbers = call->does->scratch(call, mr_glm_partial_numbers(&h) * sizeof *numbers);
-    if (!numbers) return MR_ELIMIT;
-    sum_up(call, parts, numbers, &h, &sum);
-    if (g.h->evaluations == 0 && !(sum.h->weight > 0))
-        return call->does->fail(
-            call, MR_EINVAL, "argument \"parts\": no row of any chunk has a weight");
-    struct mr_glm_head head = *g.h;
-    head.columns = h.columns;
-    if (g.solver == MR_GLM_ADMM && head.evaluations == 0) head.chunks = h.entries;
-    uint64_t count = mr_glm_numbers(&head);
-    double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &count);
+    if (!numbers) return call->does->return_arg(call, &call->args[0]); /* as it is */
+    double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &numbers);
     if (!to) return MR_ELIMIT;
-    memset(to, 0, count * sizeof *to);
-    mr_glm_copy(&g, &head, to, &next);
-    double *room = call->does->scratch(call, mr_glm_step_numbers(&next) * sizeof *room);
-    if (!room) return MR_ELIMIT;
-    err = mr_glm_step(&next, &sum, room, &why);
-    return err ? call->does->fail(call, err, "%s", why.text) : MR_OK;
+    memcpy(to, g.h, numbers * sizeof *to);
+    return MR_OK;
 }
 
 static int run_converged(struct mr_op_call *call)
@@ -443,13 +479,16 @@ static const struct mr_op_param part[] = {
     {"chunk", MR_TAKES_INT, "0", "The number of this chunk, for errors and for admm."},
     {"weights", MR_TAKES_ARRAY | MR_TAKES_NIL, "null", "Of rows; logistic y may then be shares."},
     {"offset", MR_TAKES_ARRAY | MR_TAKES_NIL, "null", "A known part of the linear predictor."},
+    {"parts", MR_TAKES_LIST | MR_TAKES_NIL, "null",
+        "Answers to the state, for a step that is made here first; null ones are passed over."},
 };
 static const struct mr_op_param add[] = {
     {"parts", MR_TAKES_TENSOR, NULL, "What glm.part or glm.add gave."},
 };
 static const struct mr_op_param step[] = {
     {"state", MR_TAKES_TENSOR, NULL, "The state that the parts were asked about."},
-    {"parts", MR_TAKES_TENSOR, NULL, "What glm.part or glm.add gave, of every chunk."},
+    {"parts", MR_TAKES_TENSOR | MR_TAKES_NIL, "null",
+        "What glm.part or glm.add gave, of every chunk; none: the state stays as it is."},
 };
 static const struct mr_op_param converged[] = {
     {"state", MR_TAKES_TENSOR, NULL, "What glm.step gave."},

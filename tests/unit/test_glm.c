@@ -270,6 +270,10 @@ static const char *answer(const char *op, const char *args)
         (void)snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, e.text);
         return text;
     }
+    if (r.kind == MR_OP_RESULT_INPUT) {
+        (void)snprintf(text, sizeof text, "input %u", r.input);
+        return text;
+    }
     struct mr_buf b;
     struct mr_value v;
     mr_buf_init(&b, sizeof text - 1);
@@ -410,6 +414,30 @@ static void partials_add_up_in_any_tree(void **state)
     forget(0);
 }
 
+static void a_part_that_makes_the_step_itself_answers_as_one_told_of_it(void **state)
+{
+    (void)state;
+    (void)answer("glm.start", "[\"logistic\", \"gd\"]");
+    (void)answer("glm.part", "[[[1.0], [2.0]], [0, 1], \"$0\"]");
+    (void)answer("glm.part", "[[[3.0], [1.5]], [1, 0], \"$0\", 1]");
+    (void)answer("glm.step", "[\"$0\", \"$1\", \"$2\"]");
+    char told[2048];
+    (void)snprintf(told, sizeof told, "%s", answer("glm.part", "[[[1.0], [2.0]], [0, 1], \"$3\"]"));
+    forget(4);
+    assert_string_equal(
+        told, answer("glm.part",
+                  "[[[1.0], [2.0]], [0, 1], \"$0\", 0, null, null, [\"$1\", null, \"$2\"]]"));
+    forget(4);
+    /* nobody has answered yet: the state is as it is */
+    (void)snprintf(told, sizeof told, "%s", answer("glm.part", "[[[1.0], [2.0]], [0, 1], \"$0\"]"));
+    forget(4);
+    assert_string_equal(
+        told, answer("glm.part", "[[[1.0], [2.0]], [0, 1], \"$0\", 0, null, null, [null, null]]"));
+    forget(4);
+    assert_string_equal(answer("glm.step", "[\"$3\", null, null]"), "input 3"); /* as it is */
+    forget(0);
+}
+
 static void what_is_wrong_is_named_with_its_chunk_and_row(void **state)
 {
     (void)state;
@@ -480,6 +508,7 @@ int main(void)
         cmocka_unit_test(an_l1_penalty_moves_coefficients_as_far_as_it_weighs),
         cmocka_unit_test(a_rate_alone_is_the_logarithm_of_the_mean),
         cmocka_unit_test(partials_add_up_in_any_tree),
+        cmocka_unit_test(a_part_that_makes_the_step_itself_answers_as_one_told_of_it),
         cmocka_unit_test(what_is_wrong_is_named_with_its_chunk_and_row),
         cmocka_unit_test(chunks_of_admm_need_numbers_of_their_own),
         cmocka_unit_test(an_infinite_number_is_found_in_the_first_look),

@@ -133,6 +133,21 @@ class Glm(unittest.TestCase):
         rounds = {s["key"].split("]")[0] for s in spans if "/" in s["key"]}
         self.assertLessEqual(len(rounds), count + 1)
 
+    def test_the_short_loop_gives_the_same(self):
+        plain, d, n = document("glm", **SMALL), document("glm", **SMALL), SMALL["chunks"]
+        loop, answers = d["repeat"]["fit"], {"each": {"ref": "p${k}"}, "for": {"k": n}}
+        loop["carry"].update({f"p{i}": {"value": None} for i in range(n)})
+        loop["next"].update({f"p{i}": {"ref": f"part/{i}"} for i in range(n)})
+        loop["tasks"]["part/${i}"]["kwargs"] = {"parts": answers}
+        loop["tasks"]["next"]["kwargs"] = {"parts": answers}
+        for solver in ("lbfgs", "newton", "admm"):
+            plain["params"]["solver"] = d["params"]["solver"] = solver
+            jobs = self.done(plain), self.done(d)
+            one, other = (self.c.value(job, "summary") for job in jobs)
+            self.assertEqual(one, other)
+            rounds, more = (self.c.value(job, "fit.count") for job in jobs)
+            self.assertEqual(more, rounds + 1)
+
     def test_coefficients_stay_under_their_name(self):
         job = self.done(document("glm", solver="newton", seed=12, **SMALL))
         coef = self.c.value(job, "coef", "application/json")
