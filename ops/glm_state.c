@@ -52,6 +52,7 @@ static bool is_head(const struct mr_glm_head *h)
         return false;
     if (h->memory < 1 || !is_count(h->pairs, h->memory)) return false;
     if (!is_count(h->pairs_at, h->memory - 1) || !is_count(h->evaluations, 1e15)) return false;
+    if (!is_count(h->iterations, 1e15)) return false;
     if (h->evaluations > 0 && (h->columns == 0 || !(h->weight > 0))) return false;
     bool squares = (int)h->solver == MR_GLM_NEWTON || (int)h->solver == MR_GLM_ADMM;
     return !squares || h->columns <= MR_GLM_SQUARE_COLUMNS_MAX;
