@@ -27,9 +27,16 @@ if [ -n "$markdown" ]; then
 fi
 [ -z "$peers" ] || bench/peers.sh || echo "bench/peers.sh failed: peers that are missing are rows of the table" >&2
 if [ -n "$build" ]; then
-  cmake --preset release >/dev/null
-  cmake --build --preset release -j "$(nproc)" | tail -n 1
+  scripts/install-deps.sh build
+  tests=OFF targets=(millrace mr-scheduler mr-worker mr-objectstore mr-trainer mr-gateway shape_client store_bench put_bench)
+  if pkg-config --exists cmocka; then # the cores' own benchmarks are built with the tests
+    tests=ON
+    targets+=(bench_sched bench_graph)
+  fi
+  cmake --preset release -DMR_TESTS=$tests >/dev/null
+  cmake --build --preset release -j "$(nproc)" --target "${targets[@]}" | tail -n 1
 fi
+"$python" -c 'import numpy' || { echo "python3-numpy is missing: bench/peers.sh installs it" >&2; exit 1; }
 
 directory=$(mktemp -d "${TMPDIR:-/tmp}/mrb-XXXXXX")
 mark=$(basename "$directory")-$$
