@@ -5,6 +5,7 @@ and, where there are several, also one `ray.get` each; the faster way counts, an
 import os
 import pathlib
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -14,7 +15,7 @@ import numpy
 import measure
 import shapes
 
-ROW_SECONDS = 240
+ROW_SECONDS = 400
 SCHEDULING = ("raylet", "gcs_server")
 
 
@@ -71,14 +72,20 @@ def shape_row(tasks, make, n, small, rounds, result):
     return result(runs, n, "one get" if way else "a get each")
 
 
-def latency(tasks, n):
+def latency(tasks, n, rounds=3):
+    """The median of each round's half."""
+    half_of_calls(tasks, 20)
+    return {**measure.cell([half_of_calls(tasks, n) for _ in range(rounds)], n), "unit": "us"}
+
+
+def half_of_calls(tasks, n):
     times = []
-    for i in range(n + 20):
+    for i in range(n):
         took, value = measure.timed(lambda: tasks.ray.get(tasks.remote["inc"].remote(i)))
         if value != i + 1:
             raise AssertionError("a wrong value")
         times.append(took * 1e6)
-    return {**measure.cell(sorted(times[20:]), n), "unit": "us"}
+    return statistics.median(times)
 
 
 def processes():
@@ -139,7 +146,7 @@ def all_rows(ray, rows, mode, wanted):
     ray.get([tasks.remote["inc"].remote(i) for i in range(1000)])  # its worker processes are there
     row("empty", lambda: shape_row(tasks, shapes.bag, 10_000 if full else 5_000, 1000, 3,
                                    lambda runs, n, note: {**measure.cell([n / r for r in runs], n, note), "unit": "tasks/s"}))
-    row("latency", lambda: latency(tasks, 500 if full else 200))
+    row("latency", lambda: latency(tasks, 300 if full else 100))
     row("chain", lambda: shape_row(tasks, shapes.chain, 1000, 50, 3,
                                    lambda runs, n, note: {**measure.cell([r * 1e6 / n for r in runs], n), "unit": "us/task"}))
     for s in shapes.SHAPES:

@@ -190,10 +190,10 @@ SHAPES = [
     Shape("merge-100ms", "merge of {n:,} tasks of 100 ms", merge_slow(100), (60, 12, 4), False),
     Shape("tree", "binary tree of {n:,} leaves", tree, (1 << 15, 1 << 11, 1 << 8), True),
     Shape("all-to-all", "all to all, {n} x {n}", all_to_all, (100, 50, 16), True),
-    Shape("stencil", "stencil, {n} cells over 32 steps", stencil, (256, 64, 8), True),
+    Shape("stencil", "stencil, {n} cells over 32 steps", stencil, (160, 64, 8), True),
     Shape("transpose-sum", "(x + x.T).sum(), {n} x {n} blocks of 500 x 500 f64", transpose_sum, (16, 8, 4), False),
     Shape("map-fold", "map and fold of a bag of {n:,} partitions", map_fold, (2_048, 512, 64), True),
-    Shape("random", "random graph of {n:,} tasks, seed 20221215", random_graph, (10_000, 2_000, 250), True),
+    Shape("random", "random graph of {n:,} tasks, seed 20221215", random_graph, (5_000, 2_000, 250), True),
 ]
 
 
