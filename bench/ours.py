@@ -109,6 +109,7 @@ class Ours:
         self.rows.row("latency", half_of_calls)
         chain = shapes.Shape("chain", "", shapes.chain, (1000, 1000, 50), True)
         self.rows.row("chain", lambda: {**measure.cell([s * 1e3 for s in self.shape(chain, 1000, rounds, "unfused")], 1000), "unit": "us/task"})
+        self.rows.row("chain-fused", lambda: {**measure.cell([s * 1e3 for s in self.shape(chain, 1000, rounds)], 1000), "unit": "us/task"})
         for name, n in (("empty", empty), ("empty-big", big)):
             found = []
             self.rows.row(name, lambda: {**find(found.extend(self.bench("--latency", "0", "--chain", "0", "--tasks", str(n), *common)) or found, "empty tasks"), "n": n, "unit": "tasks/s"})

@@ -208,17 +208,17 @@ static void write_node(struct client *c, const struct shape *s, Millrace__V1__Su
     c->inputs_count[row] = (uint32_t)(m->n_inputs - inputs);
 }
 
-/* options { unfused: true } as it is on the wire: a scheduler that does not fuse passes over it. */
-static const char unfused[] = "\x1a\x02\x38\x01";
-
 static int send_chunk(struct client *c, const struct shape *s, struct mr_rpc_stream *stream,
     uint32_t *node, size_t *at)
 {
     Millrace__V1__SubmitColumns m = MILLRACE__V1__SUBMIT_COLUMNS__INIT;
+    Millrace__V1__JobOptions options = MILLRACE__V1__JOB_OPTIONS__INIT;
     uint32_t row = 0;
     bool first = !*node;
     mr_buf_clear(&c->args);
     if (first) {
+        options.unfused = c->unfused;
+        m.options = &options;
         m.n_ops = s->ops_count;
         m.ops = s->ops;
     }
@@ -245,7 +245,6 @@ static int send_chunk(struct client *c, const struct shape *s, struct mr_rpc_str
     m.n_key_bytes = m.n_op = m.n_args_bytes = m.n_inputs_count = row;
     mr_buf_clear(&c->message);
     mr_pb_pack(&m.base, &c->message);
-    if (first && c->unfused) mr_buf_add(&c->message, unfused, sizeof unfused - 1);
     return mr_rpc_stream_send(stream, mr_buf_str(&c->message));
 }
 

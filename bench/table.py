@@ -19,6 +19,7 @@ ROWS = {
     "accepted": ("graph of {n:,} tasks accepted", "less", None, None),
     "latency": ("one task, client to client, p50 of {n:,}", "less", 40, 1),
     "chain": ("chain of {n:,}, unfused", "less", 500, 1),
+    "chain-fused": ("chain of {n:,}, as it comes", "less", None, None),
     **{s.name: (s.title, "less", 20 if s.empty else 1, 1) for s in shapes.SHAPES},
     "memory": ("scheduler memory a task, two inputs, {n:,} tasks", "less", 20, 1),
     "idle": ("idle CPU of the whole cluster, {n} s", "less", None, None),
@@ -33,7 +34,7 @@ ROWS = {
     "mnist-rechunk": ("of it: rechunk to (10000, 784), kept", "less", None, None),
     "glm": ("logistic GLM, 1,000,000 x 20 in 8 chunks, {n} iterations", "less", 1, None),
 }
-ALONE = ("empty-big", "empty-http", "accepted", "idle", "put-one")  # rows of millrace only
+ALONE = ("chain-fused", "empty-big", "empty-http", "accepted", "idle", "put-one")  # rows of millrace only
 
 
 def figure(v, unit):
