@@ -5,7 +5,8 @@
 #include <stdio.h>
 
 /* The dependents of a node that had a value and has it no more. What was sent, and would refer to
- * that value, would be of no use. */
+ * that value, would be of no use; and no worker is kept free for a suspect that cannot start, which
+ * might be just where the value has to be made. */
 static void dependents_wait(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -15,7 +16,8 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
         uint32_t du = j->base + d[i];
         struct task *u = &s->tasks[du];
         if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
-        if (u->flags & T_SENT && mr_sc_is_by_reference(s, du)) mr_sc_task_cancel_sent(s, du);
+        bool is_useless = mr_sc_is_by_reference(s, du) || u->flags & T_SUSPECT;
+        if (u->flags & T_SENT && is_useless) mr_sc_task_cancel_sent(s, du);
         u->waiting++;
         u->unsent++;
         if (u->state == MR_TASK_WAITING) continue;

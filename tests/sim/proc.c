@@ -195,8 +195,8 @@ static void perform(struct sim *s, struct sim_proc *p)
 
 static void effects_say(struct sim *s, const struct sim_proc *p)
 {
-    static const char *const names[] = {
-        "start", "take", "stop", "fetch", "unpin", "drop", "send", "connect", "hang up", "lethal"};
+    static const char *const names[] = {"start", "take", "stop", "move", "fetch", "unpin", "drop",
+        "send", "connect", "hang up", "lethal"};
     for (uint32_t i = 0; i < p->fx.count; i++)
         if (p->fx.p[i].kind != MR_WORKER_SEND)
             sim_say(s, "  w%" PRIu32 " wants: %s", p->name, names[p->fx.p[i].kind]);
