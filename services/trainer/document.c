@@ -237,9 +237,13 @@ static uint32_t role(struct mr_training_document *d, struct mr_doc_read *r,
         return (uint32_t)mr_doc_uint(
             r, roles, names[which], fallback, 0, MR_TRAINING_ROLE_COUNT_MAX);
     struct mr_doc_part p =
-        mr_doc_object(r, roles, names[which], paths[which], "count exec env", false);
+        mr_doc_object(r, roles, names[which], paths[which], "count exec env restart", false);
     mr_doc_texts(r, &p, "exec", WORDS_MAX);
     d->exec[which] = mr_doc_field(&p, "exec") != NULL;
+    if (d->exec[which])
+        (void)mr_doc_bool(r, &p, "restart", false);
+    else if (mr_doc_field(&p, "restart"))
+        (void)mr_doc_refuse(r, &p, "restart", "only with \"exec\"");
     yyjson_mut_val *env = mr_doc_field(&p, "env");
     bool good = !env || (yyjson_mut_is_obj(env) && yyjson_mut_obj_size(env) <= WORDS_MAX);
     yyjson_mut_obj_iter it;

@@ -1,12 +1,16 @@
 /* train.exec: a role that is a foreign program, such as a script for TensorFlow or PyTorch. Joins
  * with an address that is free for it, waits until all are there, and runs it with the environment
  * that the trainer made of who is where. What it computes is its own business: it has finished when
- * it ends with status 0. */
+ * it ends with status 0.
+ *
+ * When a member is replaced, the others find its new address in a file. With "restart" all begin
+ * again instead: whose program runs is ended, and when all are, each is started anew. */
 #include "services/worker/process.h"
-#include "services/worker/role_parts.h"
+#include "services/worker/role_exec.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"
+#include "host/log.h"
 #include "host/scratch.h"
 
 #include <netinet/in.h>
@@ -17,6 +21,8 @@
 
 #define WORDS_MAX 4096 /* of its environment */
 #define SAID_MAX 600   /* the end of its output, in a reason */
+#define BLAME_TIME                                                                                 \
+    (2 * MR_SECOND) /* and a lease: for the loss of a member to show, which made a program fail */
 
 struct foreign {
     struct mr_role r;
@@ -24,7 +30,11 @@ struct foreign {
     char address[MR_ADDRESS_BYTES_MAX];
     char *env[WORDS_MAX + 1];
     uint32_t env_count;
-    bool is_halted; /* ended by us, as the session stops */
+    bool is_halted;   /* ended by us, as the session stops */
+    bool is_outdated; /* ended by us or of itself, as a member was lost: it begins again */
+    uint32_t started; /* the generation in which its program was */
+    uint64_t team;    /* mr_exec_team of then */
+    const char *dir;
 };
 
 /* Where others reach this machine: the host of the process's own address. */
@@ -67,56 +77,101 @@ static bool env_has(const struct foreign *f, const char *name)
     return false;
 }
 
-/* Only what is declared: by the trainer and in the document. */
+static void env_clear(struct foreign *f)
+{
+    for (uint32_t i = 0; i < f->env_count; i++)
+        mr_release(f->env[i]);
+    f->env_count = 0;
+}
+
+/* Only what is declared: by the trainer and in the document; and where it is told more. */
 static void env_fill(struct foreign *f)
 {
     const Millrace__V1__JoinResponse *m = f->r.members->m;
+    env_clear(f);
+    env_add(f, mr_format("MILLRACE_MEMBERS=%s/%s", f->dir, MR_EXEC_MEMBERS));
+    env_add(f, mr_format("MILLRACE_GENERATION=%u", m->generation));
     for (size_t i = 0; i < m->n_environment; i++)
         env_add(f, mr_format("%s=%s", m->environment[i]->key, m->environment[i]->value));
     for (char **pair = f->r.plan.exec_env; pair && *pair; pair++)
         env_add(f, mr_copy_text(*pair));
     if (!env_has(f, "PATH")) env_add(f, mr_copy_text("PATH=/usr/local/bin:/usr/bin:/bin"));
     if (!env_has(f, "HOME")) env_add(f, mr_copy_text("HOME=/nonexistent"));
+    f->env[f->env_count] = NULL;
 }
 
 /* Asked every few milliseconds while it runs. */
 static bool should_end(void *ctx)
 {
     struct foreign *f = ctx;
-    if (mr_role_look(&f->r, NULL)) return true;
+    bool is_new = false;
+    if (mr_role_look(&f->r, &is_new)) return true;
     f->is_halted = f->r.view.phase == MR_ROLE_HALT;
-    return f->is_halted;
+    if (is_new && mr_exec_members_write(&f->r, f->dir, NULL))
+        mr_log(MR_WARN, "role.members", "session=%s why=\"cannot write %s/%s\"", f->r.session,
+            f->dir, MR_EXEC_MEMBERS);
+    if (is_new && f->r.plan.exec_restart) f->is_outdated = mr_exec_team(&f->r) != f->team;
+    return f->is_halted || f->is_outdated;
 }
 
-static int run_it(struct foreign *f, struct mr_error *e)
+/* A program that works with another one fails when that is gone, and before the trainer has heard
+ * of it as a rule. */
+static bool is_excused(struct foreign *f)
+{
+    mr_time until = mr_time_after(mr_clock_now(), f->r.plan.lease + BLAME_TIME);
+    while (f->r.plan.exec_restart && mr_clock_now() < until && !mr_role_look(&f->r, NULL)) {
+        if (f->r.view.phase != MR_ROLE_RUN) return false;
+        if (f->r.view.generation != f->started) return true;
+        mr_agent_wait(f->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    }
+    return false;
+}
+
+/* Its program, once. */
+static int run_once(struct foreign *f, struct mr_error *e)
 {
     struct mr_op_call *call = f->r.call;
-    struct mr_scratch dir = {0};
-    if (!f->r.plan.exec) return mr_fail(e, MR_EINVAL, "roles: this role has no \"exec\"");
-    int err = mr_scratch_open(&dir, "/tmp", MR_PROCESS_SCRATCH, e);
+    f->is_outdated = false;
+    f->started = f->r.members->m->generation;
+    f->team = mr_exec_team(&f->r);
+    int err = mr_exec_members_write(&f->r, f->dir, e);
     if (err) return err;
     env_fill(f);
-    (void)close(f->port_fd);
+    if (f->port_fd >= 0) (void)close(f->port_fd);
     f->port_fd = -1;
-    struct mr_process p = {.argv = f->r.plan.exec,
-        .env = f->env,
-        .dir = dir.path,
-        .is_cancelled = should_end,
-        .ctx = f};
+    struct mr_process p = {
+        .argv = f->r.plan.exec, .env = f->env, .dir = f->dir, .is_cancelled = should_end, .ctx = f};
     struct mr_error why;
     err = mr_process_run(&p, &why);
+    if (err && err != MR_ECANCELED) f->is_outdated = is_excused(f);
     const struct mr_buf *said = p.err.n ? &p.err : &p.out;
     size_t n = MR_MIN(said->n, (size_t)SAID_MAX);
     const char *end = n ? (const char *)said->p + said->n - n : "";
     if (said->n)
         call->does->log(call, "%.*s", (int)MR_MIN(said->n, (size_t)32768),
             (const char *)said->p + said->n - MR_MIN(said->n, (size_t)32768));
-    if (err && !(err == MR_ECANCELED && f->is_halted))
+    if (err && !(err == MR_ECANCELED && f->is_halted) && !f->is_outdated)
         err = mr_fail(
             e, err, "%s%s%.*s", why.text, n ? "; the end of its output: " : "", (int)n, end);
     else
         err = MR_OK;
     mr_process_fini(&p);
+    return err;
+}
+
+static int run_it(struct foreign *f, struct mr_error *e)
+{
+    struct mr_scratch dir = {0};
+    if (!f->r.plan.exec) return mr_fail(e, MR_EINVAL, "roles: this role has no \"exec\"");
+    int err = mr_scratch_open(&dir, "/tmp", MR_PROCESS_SCRATCH, e);
+    if (err) return err;
+    f->dir = dir.path;
+    do {
+        if (f->r.plan.exec_restart) err = mr_exec_meet(&f->r);
+        bool runs = f->r.view.phase == MR_ROLE_RUN || !f->r.plan.exec_restart;
+        f->is_outdated = false;
+        if (!err && runs) err = run_once(f, e);
+    } while (!err && f->is_outdated);
     mr_scratch_close(&dir);
     return err;
 }
@@ -160,8 +215,7 @@ static int exec_run(struct mr_op_call *call)
     if (!err) err = run_it(f, &e);
     if (!err) err = linger(f);
     if (f->port_fd >= 0) (void)close(f->port_fd);
-    for (uint32_t i = 0; i < f->env_count; i++)
-        mr_release(f->env[i]);
+    env_clear(f);
     return mr_role_end(&f->r, err, words);
 }
 

@@ -141,6 +141,8 @@ static int exec_read(yyjson_val *root, const char *kind, struct mr_role_plan *p,
 {
     yyjson_val *role = at(at(root, "roles"), kind), *env = at(role, "env");
     if (!yyjson_is_obj(role) || !at(role, "exec")) return MR_OK;
+    p->exec_restart = yyjson_is_true(at(role, "restart"));
+    p->lease = seconds(at(at(root, "limits"), "lease_s"), 3);
     int err = words_read(at(role, "exec"), "roles: exec", &p->exec, e);
     if (err) return err;
     size_t n = MR_MIN(yyjson_obj_size(env), (size_t)WORDS_MAX), i = 0, max = 0, filled = 0;

@@ -36,8 +36,10 @@ struct mr_role_plan {
     uint64_t checkpoint_steps; /* 0: none */
     char *save;
 
-    char **exec;     /* NULL-terminated argv of foreign roles; NULL: none */
-    char **exec_env; /* NULL-terminated, "NAME=value" */
+    char **exec;       /* NULL-terminated argv of foreign roles; NULL: none */
+    char **exec_env;   /* NULL-terminated, "NAME=value" */
+    bool exec_restart; /* when a member was replaced */
+    mr_duration lease; /* of the session's members */
 };
 
 /* `kind` ("ps", "worker", "scorer"): whose exec it is. */

@@ -38,9 +38,9 @@ class Exec(unittest.TestCase):
         if any(e for _, e in getattr(self._outcome, "errors", []) if e) or self._outcome.result.failures:
             print(self.cluster.logs(30), file=sys.stderr)
 
-    def begin(self, mode, **env):
+    def begin(self, mode, restart=False, **env):
         return start(self.cluster, {"name": f"exec-{mode}", "data": {}, "roles": {"worker": {
-            "count": 2, "exec": ["/usr/bin/python3", "-B", str(HERE / "exec_role.py")],
+            "count": 2, "restart": restart, "exec": ["/usr/bin/python3", "-B", str(HERE / "exec_role.py")],
             "env": {"MODE": mode, "GATEWAY": self.cluster.url, **env}}}, "limits": {"lease_s": 2, "recovering_s": 30, "stopping_s": 20}})
 
     def scores(self, session):
@@ -85,6 +85,35 @@ class Exec(unittest.TestCase):
         over = ended(self.cluster, session, 40)
         self.assertEqual(over["state"], "TRAINING_DONE", over)
         self.assertNotEqual(member(t, "TRAINING_WORKER", 1)["incarnation"], member(over, "TRAINING_WORKER", 1)["incarnation"])
+
+    def kill_rank_1(self, session):
+        wait_for("both programs", lambda: {s["rank"] for s in self.scores(session)} == {0, 1}, 30)
+        pid = next(s["pid"] for s in self.scores(session) if s["rank"] == 1)
+        os.kill(next(p for p in self.cluster.pids("mr-worker") if pid in self.children(p)), signal.SIGKILL)
+
+    def test_a_program_that_runs_on_is_told_where_another_is_now(self):
+        session = self.begin("follow")
+        self.kill_rank_1(session)
+        over = ended(self.cluster, session, 40)
+        self.assertEqual(over["state"], "TRAINING_DONE", over)
+        first, last = (s for s in self.scores(session) if s["rank"] == 0)
+        self.assertEqual(first["pid"], last["pid"])
+        self.assertNotEqual(first["at"], last["at"])
+        self.assertEqual(last["at"], over["cluster"]["worker"][1])
+
+    def test_programs_begin_again_together_if_their_document_says_so(self):
+        for fragile in ("no", "yes"):  # ended by us, or failed as the other one died
+            with self.subTest(fragile=fragile):
+                session = self.begin("again", restart=True, FRAGILE=fragile)
+                self.kill_rank_1(session)
+                over = ended(self.cluster, session, 60)
+                self.assertEqual(over["state"], "TRAINING_DONE", over)
+                self.assertEqual(over["reason"], "all workers ended")
+                lives = {(s["rank"], s["life"]): s for s in self.scores(session)}
+                self.assertEqual(sorted(lives), [(0, 1), (0, 2), (1, 1), (1, 2)])
+                self.assertNotEqual(lives[0, 1]["pid"], lives[0, 2]["pid"])
+                self.assertGreater(lives[0, 2]["generation"], lives[0, 1]["generation"])
+                self.assertEqual(lives[0, 2]["generation"], lives[1, 2]["generation"])
 
     @staticmethod
     def children(pid):
