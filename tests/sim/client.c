@@ -365,6 +365,9 @@ void sim_client_complain(struct sim *s)
     for (uint32_t i = 0; i < s->jobs_count && s->sched; i++)
         if (mr_sched_job(s->sched, (mr_job_id){s->jobs[i].id}, &info) && info.state < MR_JOB_DONE)
             complain_of(s, &s->jobs[i]);
+    for (uint32_t i = 0; i < s->jobs_count && s->sched && s->is_forgetting; i++)
+        if (mr_sched_job(s->sched, (mr_job_id){s->jobs[i].id}, &info))
+            sim_say(s, "job %" PRIx64 " is still there, in state %d", s->jobs[i].id, info.state);
     for (uint32_t i = 0; i < s->specs_count; i++)
         if (!s->specs[i].is_accepted) sim_say(s, "job %" PRIu32 " was never accepted", i);
 }

@@ -294,7 +294,10 @@ static void one(const struct options *o, uint64_t seed)
     }
     sim_client_values(s, false, false);
     sim_client_forget(s);
-    if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "forgotten jobs stay");
+    if (!run(s, s->now + CALM_MAX, true)) {
+        sim_client_complain(s);
+        sim_fail(s, "forgotten jobs stay");
+    }
     (void)run(s, s->now + 5 * MR_SECOND, false);
     mr_sched_check(s->sched);
     check_leaks(s);
