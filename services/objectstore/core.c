@@ -64,6 +64,10 @@ static void expire_waiters(struct mr_ostore *s)
     mr_time first = MR_NEVER;
     for (uint32_t w = s->waiters_head, next; w; w = next) {
         next = s->waiters[w].all_next;
+        const struct object *x = &s->objects[s->waiters[w].object];
+        bool is_coming = !s->waiters[w].persist && x->disk == DISK_WRITTEN;
+        if (s->waiters[w].deadline <= s->now && is_coming) /* its restore will end, well or not */
+            s->waiters[w].deadline = mr_time_after(s->now, WAIT_MORE_NS);
         if (s->waiters[w].deadline <= s->now)
             mr_ostore_waiter_expire(s, w, MR_ETIMEOUT);
         else

@@ -7,6 +7,7 @@ static void close_segment(struct mr_ostore *s, uint32_t slot)
     struct segment *g = &s->segments[slot];
     mr_assert(g->live == 0);
     s->committed_bytes -= g->bytes;
+    s->stuck_since = 0;
     s->segments_count--;
     s->segment_slots[g->number] = 0;
     mr_ostore_emit(s, MR_OX_CLOSE)->segment = g->number;
@@ -21,6 +22,7 @@ void mr_ostore_room_free(struct mr_ostore *s, uint32_t segment, uint64_t offset,
     struct segment *g = &s->segments[slot];
     mr_assert(g->live > 0);
     g->live--;
+    s->stuck_since = 0;
     if (g->orphaned) {
         if (!g->live) close_segment(s, slot);
         return;
@@ -275,13 +277,27 @@ static uint64_t above_high_water(const struct mr_ostore *s)
     return s->config.may_spill && s->stats.object_bytes > high ? s->stats.object_bytes - high : 0;
 }
 
+/* Whoever waits for room has, as a rule, pinned something else: when nothing can leave, the
+ * youngest lets go, and comes again. */
+static void let_one_go(struct mr_ostore *s)
+{
+    if (!s->stuck_since || s->writes) s->stuck_since = s->now;
+    if (s->now < mr_time_after(s->stuck_since, STUCK_NS)) return;
+    struct grant g = s->grants[s->grants_count - 1];
+    grant_pop(s, s->grants_count - 1);
+    s->stuck_since = s->now;
+    answer_grant(s, g.client, g.request, 0, g.bytes_min, MR_ELIMIT);
+}
+
 void mr_ostore_make_room(struct mr_ostore *s)
 {
     uint64_t lacking = serve_grants(s);
     uint64_t above = above_high_water(s);
+    if (!lacking) s->stuck_since = 0;
     if (!lacking && !above) return;
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     if (lacking && reclaim(s, lacking))
         return; /* empty segments first; the answer comes back here */
     start_leavers(s, MR_MAX(lacking, above));
+    if (lacking) let_one_go(s);
 }

@@ -121,6 +121,8 @@ struct grant {
 #define DOOMED_WAIT_MAX MR_SECOND
 #define RECLAIM_AGAIN_NS (300 * MR_MS)
 #define RECLAIM_WAIT_NS (30 * MR_MS)
+#define STUCK_NS (2 * MR_SECOND) /* nothing can leave, and nothing comes free */
+#define WAIT_MORE_NS (10 * MR_SECOND)
 #define SPILLS_MAX 16u /* writes under way */
 #define SCAN_MAX 4096u /* objects looked at in one step */
 #define DISK_RETRY_NS (5 * MR_SECOND)
@@ -161,6 +163,7 @@ struct mr_ostore {
     uint64_t leaving_bytes;  /* rooms of objects that are being written to leave */
     mr_time retry;           /* look again for something to evict, or at the doomed */
     mr_duration doomed_wait; /* between two looks at the doomed; grows while they stay pinned */
+    mr_time stuck_since;     /* a grant waits, and nothing came free since then; 0: not so */
     mr_time reclaim_again;   /* ask everybody for empty segments, whatever they said before */
     mr_time orphan_check;
     uint32_t replicas;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #define JOBS_MAX 16384u
-#define ROOM_WAIT (30 * MR_SECOND)
+#define ROOM_WAIT (60 * MR_SECOND)
 #define FETCHERS 3u /* so that one that waits for much room does not hold up the rest */
 
 enum job_type {

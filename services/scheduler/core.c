@@ -62,6 +62,7 @@ static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct
     s->classes = MR_ARENA_ARRAY(a, struct class, 2 * (size_t)c->ops_max);
     s->active = MR_ARENA_ARRAY(a, uint32_t, 2 * (size_t)c->ops_max);
     s->suspects = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->squeezed = MR_ARENA_ARRAY(a, uint32_t, tasks);
     s->stores = MR_ARENA_ARRAY(a, struct store, (size_t)c->stores_max + 1);
     s->scans_max = 4 * c->stores_max + 64;
     s->scans = MR_ARENA_ARRAY(a, struct scan, s->scans_max);
@@ -75,7 +76,7 @@ size_t mr_sched_arena_bytes(const struct mr_sched_config *c)
 {
     size_t tasks = c->tasks_max;
     size_t each = sizeof(struct task) + sizeof(struct value) + sizeof(struct pending) +
-                  8 * sizeof(uint32_t) * 2;
+                  9 * sizeof(uint32_t) * 2;
     size_t workers = sizeof(struct worker) + sizeof(uint64_t) * (c->ops_max / 64 + 2);
     size_t ops = sizeof(struct op) + 2 * sizeof(struct class) + 16;
     size_t jobs = sizeof(struct job) + 64;
@@ -94,7 +95,8 @@ struct mr_sched *mr_sched_new(const struct mr_sched_config *c, struct mr_arena *
     s->config = *c;
     s->config.tasks_max = c->tasks_max & ~63u;
     take_all(s, c, arena);
-    s->jobs_free = s->newest = s->oldest = s->values_free = s->blocks_free = s->reserved = NONE;
+    s->jobs_free = s->newest = s->oldest = s->values_free = s->blocks_free = s->reserved =
+        s->alone = NONE;
     s->sticky_worker = NONE;
     s->blocks_left = c->inline_blocks;
     s->classes_top = c->ops_max;

@@ -129,6 +129,7 @@ const char *mr_sched_leftover(const struct mr_sched *s)
     if (s->blocks_left != s->config.inline_blocks) return "bytes of small values";
     if (s->queued || s->active_count) return "tasks in queues";
     if (s->suspects_count || s->reserved != NONE) return "suspects";
+    if (s->squeezed_count || s->quiet || s->alone != NONE) return "tasks that found no room";
     if (s->story_index.count) return "stories of failures";
     if (s->pending_at != s->pending_end || s->ring_at != s->ring_end || s->open_count)
         return "promises";

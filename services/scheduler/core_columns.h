@@ -30,6 +30,7 @@ enum mr_sched_outcome { /* as Outcome of session.proto */
     MR_OUTCOME_LOST_INPUT,
     MR_OUTCOME_RETURNED,
     MR_OUTCOME_USED_UP,
+    MR_OUTCOME_NO_ROOM,
 };
 
 struct mr_sched_failure {

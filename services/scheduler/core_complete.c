@@ -1,6 +1,7 @@
 /* What workers report of tasks. The first completion of a live, unfinished task counts, whatever
  * its attempt; each later one is answered with a release. Anything else counts only if it comes
  * from the worker that the task was last sent to, about that attempt: the rest is late. */
+#include "services/scheduler/core_room.h"
 #include "services/scheduler/core_trial.h"
 
 #include <stdio.h>
@@ -211,7 +212,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     fill(s, value, r);
     mr_sc_value_keep(s, value, r->worker);
     mr_sc_value_hold(s, &s->values[value]);
-    t->kills = t->trials = 0;
+    t->kills = t->trials = t->squeezed = 0;
     t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
     s->tasks_done++;
     s->workers[r->worker].is_full = false;
@@ -315,6 +316,14 @@ static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, u
     mr_sc_story_fini(&st);
 }
 
+static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
+{
+    struct story st = story_of(s, task, r);
+    span(s, r, task, outcome);
+    mr_sc_room_none(s, task, r->worker, mr_str(st.message));
+    mr_sc_story_fini(&st);
+}
+
 /* It ran, and what needed it did, too: those are told of next. */
 static void used_up(struct mr_sched *s, uint32_t task, const struct row *r)
 {
@@ -338,6 +347,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
         s->workers[r->worker].is_full = true; /* until it is heard again */
         mr_sc_load_changed(s, r->worker, false);
         break;
+    case MR_OUTCOME_NO_ROOM: row_no_room(s, task, r, outcome); return;
     case MR_OUTCOME_USED_UP: used_up(s, task, r); return;
     case MR_OUTCOME_CANCELLED:
     case MR_OUTCOME_OK: break;

@@ -1,5 +1,6 @@
 /* Why a task ran, runs, waits, or never will: one sentence, then the reasons that lead to it, the
  * nearest first. It says what the state says; it guesses nothing. */
+#include "services/scheduler/core_room.h"
 #include "services/scheduler/core_trial.h"
 
 #include "graph/explain.h"
@@ -88,6 +89,7 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
             out, "the scheduler was restarted and waits for the workers of its earlier life\n");
     if (s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max)
         mr_buf_add_text(out, "nothing is sent until the journal has what was promised\n");
+    mr_sc_room_explain(s, (uint32_t)(t - s->tasks), out);
     if (t->flags & T_PARKED) mr_buf_add_text(out, "no worker that may run it has room now\n");
 }
 
@@ -193,6 +195,7 @@ bool mr_sched_explain(const struct mr_sched *s, mr_job_id id, uint32_t index, st
         mr_buf_printf(lines, "\"%.*s\" was sent to \"%s\" and %s there\n",
             MR_STR_ARG(key_of(s, task)), s->workers[t->worker].name,
             t->flags & T_STARTED ? "runs" : "runs or is about to");
+        mr_sc_room_explain(s, task, lines);
         break;
     case MR_TASK_DONE:
     case MR_TASK_RELEASED: ran(s, task, lines); break;

@@ -11,7 +11,7 @@ uint64_t mr_sc_load(const struct worker *w)
 bool mr_sc_load_is_usable(const struct worker *w)
 {
     return w->state == W_CONNECTED && w->is_known && !w->is_retiring && !w->is_full &&
-           !w->is_reserved && !w->is_closed;
+           !w->is_reserved && !w->is_closed && !w->is_quiet;
 }
 
 static uint32_t bucket_of(const struct worker *w)

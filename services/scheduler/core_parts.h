@@ -17,6 +17,7 @@ struct worker {
     bool is_known;    /* the journal has its incarnation: may get tasks */
     bool is_full;     /* returned something: nothing more until it is heard again */
     bool is_reserved; /* drains for a suspect */
+    bool is_quiet;    /* its node's memory is one task's: core_room.c */
     bool is_ghost;    /* of the scheduler's earlier life; not back yet */
     char name[NAME_BYTES];
     char node[NAME_BYTES];

@@ -1,6 +1,7 @@
 /* What a task is, and what follows when that changes: counting down inputs, failing what depends on
  * a failure. Walks over graphs use a stack in the arena. "Covered" is a node that has a value or
  * was sent: when all inputs of a task are covered, the task may be sent ahead of being ready. */
+#include "services/scheduler/core_room.h"
 #include "services/scheduler/core_trial.h"
 
 #define AHEAD_INPUTS_MAX 8 /* a task that waits for more is not looked at with each of them */
@@ -27,6 +28,7 @@ void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
     j->counts[to]++;
     j->flags |= J_DIRTY;
     t->state = to & 15;
+    if (to == MR_TASK_RUNNING && s->quiet) mr_sc_room_runs(s, task);
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
     if (is_over && t->flags & T_JOINED) mr_sc_join_leave(s, task);
     if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED)
@@ -46,6 +48,9 @@ void mr_sc_task_ready(struct mr_sched *s, uint32_t task)
     if (t->flags & T_SUSPECT) {
         mr_sc_task_unqueue(s, task);
         mr_sc_suspect_add(s, task);
+    } else if (t->squeezed > 1 && !(t->flags & T_LONG)) {
+        mr_sc_task_unqueue(s, task);
+        mr_sc_room_add(s, task);
     } else if (!(t->flags & (T_QUEUED | T_PARKED))) {
         mr_sc_queue_put(s, task);
     }
@@ -74,6 +79,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
         for (uint32_t r = 0; r < s->resources_count; r++)
             w->taken[r] -= s->classes[t->class].need[r];
     if (w->trial == task) mr_sc_trial_end(w);
+    if (s->alone == task) s->alone = NONE;
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
     t->use = USE_TOLD;
     mr_sc_load_changed(s, t->worker, false);

@@ -113,7 +113,10 @@ void fetch_done(struct mr_worker *w, const struct mr_worker_event *ev)
     if (ev->fetched.err) {
         w->fetched_bytes -= v->object_bytes;
         v->state = VALUE_PLACED; /* nothing is pinned */
-        value_lost(w, value, ev->fetched.why);
+        if (ev->fetched.err == MR_ELIMIT)
+            value_no_room(w, value, ev->fetched.why);
+        else
+            value_lost(w, value, ev->fetched.why);
         return;
     }
     v->fetched = true;

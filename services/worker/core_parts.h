@@ -46,6 +46,7 @@ void value_settle(struct mr_worker *w, uint32_t value); /* after its last user, 
 void value_came(struct mr_worker *w, uint32_t value);   /* is PLACED or HERE: counts down */
 bool value_serves(const struct mr_worker *w, const struct value *v, const struct task *t);
 void value_lost(struct mr_worker *w, uint32_t value, struct mr_str why);
+void value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why); /* to fetch it */
 void value_withdraw(struct mr_worker *w, struct value *v); /* its users wait again */
 void value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt);
 void values_bring(struct mr_worker *w, const struct mr_ws_values *m);

@@ -185,6 +185,23 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
     task_end(w, item->task, false);
 }
 
+/* Nothing is lost and nothing is wrong: it wants to run when less else is in memory. */
+static void item_no_room(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+{
+    const struct task *t = &w->tasks[item->task];
+    const struct mr_strand_result *r = &item->result;
+    if (t->cancel || t->mute || w->draining) {
+        item_back(w, item, r->message);
+        return;
+    }
+    task_report(w, item->task, MR_WS_NO_ROOM);
+    struct outrow *row = out_last(w);
+    row_times(row, s, r);
+    out_failure(w, row, MR_ELIMIT, r->message, r->arguments, r->log);
+    task_end(w, item->task, false);
+}
+
 static void inputs_put(struct mr_worker *w, const struct mr_strand_item *item)
 {
     for (uint32_t i = 0; i < item->inputs_count; i++) {
@@ -209,6 +226,7 @@ static void item_take(struct mr_worker *w, struct mr_strand *s, struct mr_strand
     case MR_STRAND_STOPPED: item_failed(w, s, item); break;
     case MR_STRAND_SKIPPED: item_back(w, item, MR_STR("")); break;
     case MR_STRAND_INPUT_GONE: item_input_gone(w, item); break;
+    case MR_STRAND_NO_ROOM: item_no_room(w, s, item); break;
     }
 }
 

@@ -230,6 +230,28 @@ void value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
     value_collect(w, value);
 }
 
+/* It stays where it is: those that waited for it come again when there is more room. */
+void value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why)
+{
+    struct value *v = &w->values[value];
+    bool fresh = v->fresh;
+    v->fresh = true; /* stays while its users go */
+    MR_LIST_EACH(node, &v->users)
+    {
+        struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        if (e->has || w->tasks[e->task].state != TASK_WAITING) continue;
+        while (node_next_ != &v->users &&
+               MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
+            node_next_ = node_next_->next;
+        struct task *t = &w->tasks[e->task];
+        task_report(w, e->task, MR_WS_NO_ROOM);
+        if (!t->mute) out_failure(w, out_last(w), MR_ELIMIT, why, MR_STR(""), MR_STR(""));
+        task_end(w, e->task, false);
+    }
+    v->fresh = fresh;
+    value_settle(w, value);
+}
+
 void value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
     uint32_t value = value_find(w, job, index);

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/pack.h"
+#include "base/units.h"
 #include "host/clock.h"
 #include "host/inbox.h"
 #include "host/thread.h"
@@ -137,6 +138,17 @@ static void item_failed(struct mr_executor *x, int code, const struct mr_error *
     r->arguments = mr_run_keep(x->run, mr_buf_str(&x->text));
 }
 
+/* The store had no room for the result: nothing is wrong with the task. */
+static void item_no_room(struct mr_executor *x, const struct mr_error *e)
+{
+    char bytes[MR_BYTES_TEXT_MAX];
+    mr_bytes_text(x->lacks_bytes, bytes);
+    mr_buf_clear(&x->text);
+    mr_buf_printf(&x->text, "there was no room for its result of %s: %s", bytes, e->text);
+    x->item->result.end = MR_STRAND_NO_ROOM;
+    x->item->result.message = mr_run_keep(x->run, mr_buf_str(&x->text));
+}
+
 static void item_call(struct mr_executor *x)
 {
     struct mr_strand_item *item = x->item;
@@ -146,10 +158,14 @@ static void item_call(struct mr_executor *x)
     struct mr_op_result result = {0};
     struct mr_error e;
     e.text[0] = 0;
+    x->lacks_bytes = 0;
     int err =
         mr_op_run(x->call, op, &task, item->args, x->inputs, item->inputs_count, x, &result, &e);
     if (!err) err = mr_executor_result(x, &result, &e);
-    if (err) item_failed(x, err, &e);
+    if (err && x->lacks_bytes)
+        item_no_room(x, &e);
+    else if (err)
+        item_failed(x, err, &e);
     mr_executor_result_drop(x);
     if (x->log.n) item->result.log = mr_run_keep(x->run, mr_buf_str(&x->log));
 }

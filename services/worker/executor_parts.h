@@ -33,6 +33,7 @@ struct mr_executor {
     uint32_t inputs_room, views_room, views_count;
     struct mr_store_draft draft;
     bool has_draft;
+    uint64_t lacks_bytes; /* of a result that found no room in the store; 0: none */
     unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
     struct mr_buf log;    /* the end of its output */
     struct mr_buf text;   /* scratch */

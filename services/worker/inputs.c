@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/pack.h"
+#include "base/units.h"
 #include "graph/args.h"
 
 #include <stdio.h>
@@ -28,8 +29,20 @@ static void inputs_room(struct mr_executor *x, uint32_t n)
     x->inputs_room = room;
 }
 
-static int input_gone(struct mr_executor *x, uint32_t i, const struct mr_error *e)
+/* It cannot be read: there is no room to bring it back from disk, which is no loss; or it is gone.
+ */
+static int input_gone(struct mr_executor *x, uint32_t i, int err, const struct mr_error *e)
 {
+    if (err == MR_ELIMIT) {
+        char bytes[MR_BYTES_TEXT_MAX];
+        struct mr_buf *b = &x->text;
+        mr_bytes_text(x->item->inputs[i].object_bytes, bytes);
+        mr_buf_clear(b);
+        mr_buf_printf(b, "there was no room to bring back an input of %s: %s", bytes, e->text);
+        x->item->result.end = MR_STRAND_NO_ROOM;
+        x->item->result.message = mr_run_keep(x->run, mr_buf_str(b));
+        return MR_ELIMIT;
+    }
     x->item->result.end = MR_STRAND_INPUT_GONE;
     x->item->result.gone = i;
     x->item->result.message = mr_run_keep(x->run, mr_str(e->text));
@@ -129,7 +142,7 @@ static int item_result(struct mr_executor *x, uint32_t i, const struct mr_strand
     if (r->pack.n) return MR_OK;
     struct mr_strand_input made = {.object = r->object};
     int err = by_reference ? refer_object(x, &made, in, &e) : map_object(x, r->object, in, &e);
-    return err ? input_gone(x, i, &e) : MR_OK;
+    return err ? input_gone(x, i, err, &e) : MR_OK;
 }
 
 int mr_executor_inputs(struct mr_executor *x)
@@ -149,7 +162,7 @@ int mr_executor_inputs(struct mr_executor *x)
         case MR_STRAND_OBJECT:
             err =
                 by_reference ? refer_object(x, from, in, &e) : map_object(x, from->object, in, &e);
-            if (err) return input_gone(x, i, &e);
+            if (err) return input_gone(x, i, err, &e);
             break;
         case MR_STRAND_ITEM:
             err = item_result(x, i, from, in, by_reference);

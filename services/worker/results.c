@@ -17,6 +17,7 @@ static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
             (unsigned long long)bytes, MR_INLINE_VALUE_BYTES_MAX);
     int err = mr_store_create(x->env->store, bytes, ROOM_TIMEOUT, &x->draft, e);
     x->has_draft = !err;
+    if (err == MR_ELIMIT) x->lacks_bytes = bytes;
     return err;
 }
 

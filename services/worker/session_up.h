@@ -13,6 +13,7 @@ enum mr_ws_outcome { /* numbers of the wire */
     MR_WS_LOST_INPUT = 5,
     MR_WS_RETURNED = 6,
     MR_WS_USED_UP = 7, /* a success whose value is gone, as its uses have all run here */
+    MR_WS_NO_ROOM = 8, /* with a failure: its message says for what */
 };
 
 struct mr_ws_failure {

@@ -31,6 +31,7 @@ enum mr_strand_end {
     MR_STRAND_STOPPED,    /* its cancel flag was seen, before the start or while it ran */
     MR_STRAND_SKIPPED,    /* not run: the item that was to make an input has no value */
     MR_STRAND_INPUT_GONE, /* input `gone` could not be read */
+    MR_STRAND_NO_ROOM,    /* the store had no room for an input or the result: `message` */
 };
 
 struct mr_strand_result {
@@ -43,7 +44,7 @@ struct mr_strand_result {
     mr_time started_ns; /* 0: never started */
     mr_duration duration_ns;
     mr_duration cpu_ns;
-    struct mr_str message; /* of FAILED and INPUT_GONE; lent until the report is taken */
+    struct mr_str message; /* of FAILED, INPUT_GONE and NO_ROOM; lent until the report is taken */
     struct mr_str arguments;
     struct mr_str log;
 };

@@ -163,6 +163,26 @@ static void finish(
     }
 }
 
+static bool has_end(uint32_t op)
+{
+    return op != OP_ROLE && op != OP_SLOW && op != OP_STUBBORN;
+}
+
+/* Beside others on its node it may find no room for what it reads and makes; alone it does. */
+static bool has_room(struct sim *s, const struct sim_proc *p, const struct mr_strand_item *item)
+{
+    bool is_large = item->op == OP_LARGE || item->want_object || item->persist;
+    for (uint32_t i = 0; i < item->inputs_count; i++)
+        is_large |= item->inputs[i].kind == MR_STRAND_OBJECT && item->op != OP_REF;
+    if (!is_large || s->calm || !sim_chance(s, 3)) return true;
+    for (uint32_t i = 0; i < s->procs_count; i++)
+        for (const struct sim_run *r = s->procs[i].runs; r; r = r->next_run)
+            if (s->procs[i].is_alive && !r->stopped && s->procs[i].store == p->store &&
+                r->running && r->slot < s->procs[i].slots && has_end(r->strand->items[r->next].op))
+                return false;
+    return true;
+}
+
 /* Begins the next item; false: it ended at once, without a start. */
 static bool begin(struct sim *s, struct sim_proc *p, struct sim_run *r)
 {
@@ -180,6 +200,12 @@ static bool begin(struct sim *s, struct sim_proc *p, struct sim_run *r)
         item->result.end = gone == NONE ? MR_STRAND_SKIPPED : MR_STRAND_INPUT_GONE;
         item->result.gone = gone;
         item->result.message = mr_str("the object is gone");
+        return false;
+    }
+    if (!has_room(s, p, item)) {
+        item->result.end = MR_STRAND_NO_ROOM;
+        item->result.message = mr_str("there was no room");
+        s->count.squeezes++;
         return false;
     }
     count_start(s, p, item);

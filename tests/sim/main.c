@@ -308,11 +308,12 @@ static void one(const struct options *o, uint64_t seed)
         (void)printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
                      " deaths, %" PRIu64 " crashes, %" PRIu64 " cuts, %" PRIu64 " sleeps, %" PRIu64
                      " stores, %" PRIu64 " recomputed, %" PRIu64 " children, %" PRIu64
-                     " moves, %" PRIu64 " used up, %" PRIu64 "/%" PRIu64 "/%" PRIu64 " jobs\n",
+                     " moves, %" PRIu64 " squeezes, %" PRIu64 " used up, %" PRIu64 "/%" PRIu64
+                     "/%" PRIu64 " jobs\n",
             seed, s->steps, s->count.starts, s->count.deaths, s->count.crashes,
             s->count.disconnects, s->count.sleeps, s->count.stores, s->count.recomputed,
-            s->count.children, s->count.moves, s->count.used_up, s->count.jobs_done,
-            s->count.jobs_failed, s->count.jobs_cancelled);
+            s->count.children, s->count.moves, s->count.squeezes, s->count.used_up,
+            s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled);
     const uint64_t add[9] = {s->steps, s->count.starts, s->count.deaths, s->count.crashes,
         s->count.recomputed, s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled,
         s->count.used_up};

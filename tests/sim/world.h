@@ -144,7 +144,7 @@ struct sim {
 
     struct {
         uint64_t starts, deaths, crashes, disconnects, sleeps, stores, jobs_done, jobs_failed,
-            jobs_cancelled, refused, stolen, recomputed, adopted, children, moves, refused_jobs,
-            retired, used_up;
+            jobs_cancelled, refused, stolen, recomputed, adopted, children, moves, squeezes,
+            refused_jobs, retired, used_up;
     } count;
 };

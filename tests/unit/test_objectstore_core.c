@@ -221,6 +221,35 @@ static void a_scheduler_hears_of_what_jobs_lose(void **state)
     assert_non_null(effect(w, MR_OX_EVICT));
 }
 
+/* Two have pinned half of the memory each, and want more. */
+static void when_nothing_can_leave_the_youngest_lets_go(void **state)
+{
+    struct world *w = *state;
+    for (uint32_t c = 1; c <= 2; c++) {
+        join(w, c);
+        uint32_t segment = grant(w, c, 32 * MIB);
+        seal(w, c, id_of(c, 1), segment, 0, 28 * MIB, 5);
+        get(w, c, 7, id_of(c, 1), 0, 0); /* the store pins it for the client */
+    }
+    for (uint32_t c = 1; c <= 2; c++)
+        act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
+                   .client = c,
+                   .request = 70 + c,
+                   .bytes = 8 * MIB,
+                   .room = 8 * MIB,
+                   .timeout = 60 * MR_SECOND});
+    mr_time start = w->now;
+    const struct mr_ostore_effect *x = NULL;
+    while (!(x = effect(w, MR_OX_GRANTED)) && w->now < start + 10 * MR_SECOND) {
+        w->now = mr_ostore_deadline(w->s);
+        act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
+    }
+    assert_non_null(x);
+    assert_int_equal(x->err, MR_ELIMIT);
+    assert_int_equal(x->client, 2);
+    assert_true(w->now >= start + MR_SECOND && w->now <= start + 5 * MR_SECOND);
+}
+
 static void a_full_store_spills_the_least_used_and_restores_it(void **state)
 {
     struct world *w = *state;
@@ -584,6 +613,7 @@ int main(void)
         T(writers_are_held_back_before_the_places_are_gone),
         T(pinned_bytes_are_those_of_pinned_objects),
         T(a_full_store_spills_the_least_used_and_restores_it),
+        T(when_nothing_can_leave_the_youngest_lets_go),
         T(nonsense_in_a_seal_changes_nothing),
         T(what_is_persisted_outlives_its_holders),
         cmocka_unit_test(every_invariant_holds_in_a_random_world),

@@ -430,6 +430,50 @@ static void too_many_ended_jobs_are_forgotten_the_oldest_first(void **state)
     assert_int_equal(rig_job(r, jobs[3]), MR_JOB_DONE);
 }
 
+/* Its worker says that it found no room; `t` is what it was sent as. */
+static void no_room(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
+{
+    uint32_t at = rig_attempt(r, w, job, key);
+    assert_int_not_equal(at, 0);
+    rig_done_as(r, w, job, key, at, MR_OUTCOME_NO_ROOM, (mr_object_id){0}, 0, MR_MS);
+}
+
+static void what_finds_no_room_runs_alone_on_its_node_and_fails_if_that_is_not_enough(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "a", .node = "n", .slots = 2, .store = 0x51};
+    const struct rig_spec two = {.name = "b", .node = "n", .slots = 2, .store = 0x51};
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = rig_join(r, &one);
+    uint64_t job = rig_submit(r,
+        "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]},\"t\":{\"op\":\"g\",\"args\":[{\"ref\":\"x\"}]},"
+        "\"o\":{\"op\":\"f\",\"args\":[2]},\"p\":{\"op\":\"f\",\"args\":[3]}},"
+        "\"targets\":[\"t\",\"o\",\"p\"]}");
+    (void)rig_done_object(r, a, job, "x");
+    no_room(r, a, job, "t");
+    no_room(r, a, job, "t");                          /* it came at once */
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2); /* but not beside "o" */
+    struct rig_worker b = rig_join(r, &two);
+    assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 0); /* nothing starts on its node */
+    rig_done(r, a, job, "o");
+    if (rig_attempt(r, a, job, "p")) rig_done(r, a, job, "p");
+    for (int i = 0; i < 2; i++) {
+        struct rig_worker w = rig_attempt(r, a, job, "t") == (uint32_t)(3 + i) ? a : b;
+        uint64_t other =
+            rig_submit(r, "{\"tasks\":{\"q\":{\"op\":\"f\",\"args\":[4]}},\"targets\":[\"q\"]}");
+        assert_int_equal(rig_attempt(r, a, other, "q") + rig_attempt(r, b, other, "q"), 0);
+        (void)rig_ask(r, MR_SCHED_CANCEL, other);
+        no_room(r, w, job, "t");
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    struct mr_sched_task_info info = rig_task(r, job, "t");
+    assert_int_equal(info.state, MR_TASK_ERRED);
+    uint64_t next =
+        rig_submit(r, "{\"tasks\":{\"q\":{\"op\":\"f\",\"args\":[4]}},\"targets\":[\"q\"]}");
+    assert_true(rig_attempt(r, a, next, "q") || rig_attempt(r, b, next, "q"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +498,7 @@ int main(void)
         RIG_TEST(source_and_user_can_be_forgotten_in_one_turn),
         RIG_TEST(a_result_that_is_persisted_under_its_name_is_not_made_again),
         RIG_TEST(too_many_ended_jobs_are_forgotten_the_oldest_first),
+        RIG_TEST(what_finds_no_room_runs_alone_on_its_node_and_fails_if_that_is_not_enough),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

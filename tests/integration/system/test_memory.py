@@ -171,6 +171,45 @@ class WithSpilling(Memory):
         self.assertEqual(done["counts"]["recomputed"], "0", done)
         self.assertEqual(self.stats()["restores"], 0)
 
+    def joined(self, count, mib, groups):
+        """`groups` tasks, each of which puts `count` arrays of `mib` MiB behind each other."""
+        tasks = {}
+        for g in range(groups):
+            for i in range(count):
+                tasks[f"x/{g}/{i}"] = root(i, mib * MIB // 8)
+            tasks[f"y/{g}"] = {"op": "array.concat", "args": [[{"ref": f"x/{g}/{i}"} for i in range(count)]]}
+            tasks[f"p/{g}"] = {"op": "array.reduce_partial", "args": [{"ref": f"y/{g}"}, "sum"]}
+        # all roots first, so that each task finds its own on disk
+        last = tree(tasks, [f"p/{g}" for g in range(groups)], ("array.reduce_merge", "sum"), groups)
+        return {"tasks": tasks, "targets": [last] + [k for k in tasks if k.startswith("x/")]}, \
+            float(sum(range(count)) * mib * MIB // 8 * groups)
+
+    def test_tasks_that_fit_one_at_a_time_all_end(self):
+        self.measured("four that fit alone", *self.joined(2, 50, 4), timeout=150)  # 200 of 256 MiB each, at four workers
+
+    def fails(self, graph, key, *words, timeout):
+        job, said = self.cluster.submit(graph), set()
+        end = time.monotonic() + timeout
+        while (state := self.cluster.job(job, wait_s=1))["state"] in ("JOB_PENDING", "JOB_RUNNING"):
+            self.assertLess(time.monotonic(), end, state)
+            said.update(self.cluster.explain(job, key)["reasons"])
+        self.assertEqual(state["state"], "JOB_FAILED", state)
+        self.assertEqual(state["error"]["key"], key, state)
+        for word in words:
+            self.assertIn(word, state["error"]["message"])
+        self.assertEqual(state["counts"]["recomputed"], "0", state)
+        return said
+
+    def test_inputs_that_never_fit_fail_with_a_sentence(self):
+        graph, _ = self.joined(5, 60, 1)
+        self.fails(graph, "y/0", "needs more memory at once than there is", "inputs are 300.0 MiB", "has 256.0 MiB",
+                   "--memory", timeout=90)
+
+    def test_a_result_that_never_fits_beside_its_inputs_fails_with_a_sentence(self):
+        graph, _ = self.joined(3, 50, 1)
+        said = self.fails(graph, "y/0", "inputs are 150.0 MiB", "result of 150.0 MiB", "has 256.0 MiB", timeout=120)
+        self.assertIn("found no room in memory", "".join(said))
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=1)
