@@ -111,8 +111,8 @@ def fit_graph(a):
             "tasks": {
                 "part/${i}": {"op": "glm.part", "args": [{"ref": "x/${i}"}, {"ref": "y/${i}"}, {"ref": "state"}, "${i}"],
                               "kwargs": {"parts": answers}, "for": {"i": a.chunks}},
-                "next": {"op": "glm.step", "args": [{"ref": "state"}], "kwargs": {"parts": answers}},
-                "done": {"op": "glm.converged", "args": [{"ref": "next"}]}},
+                "next": {"op": "glm.step", "args": [{"ref": "state"}], "kwargs": {"parts": answers}, "priority": 1},
+                "done": {"op": "glm.converged", "args": [{"ref": "next"}], "priority": 1}},
             "next": {"state": {"ref": "next"}, **{f"p{i}": {"ref": f"part/{i}"} for i in range(a.chunks)}},
             "until": {"ref": "done"}}}}
 

@@ -123,6 +123,15 @@ def theirs(family, penalty, x, y, alpha, ratio, intercept):
     return np.append(np.ravel(m.coef_), m.intercept_ if intercept else 0)
 
 
+def from_optimal(family, x, y, w, l1, l2, intercept):
+    """How far the coefficients are from the conditions of a minimum: no library's opinion."""
+    eta = x @ w[:-1] + w[-1]
+    mean = {"normal": lambda: eta, "logistic": lambda: 1 / (1 + np.exp(-eta)), "poisson": lambda: np.exp(eta)}[family]()
+    g = x.T @ (mean - y) / len(y) + l2 * w[:-1]
+    far = np.where(w[:-1] == 0, np.maximum(np.abs(g) - l1, 0), np.abs(g + l1 * np.sign(w[:-1])))
+    return max(far.max(), abs((mean - y).mean()) if intercept else abs(w[-1]))
+
+
 def test_scikit_learn():
     alpha, ratio = 0.03, 0.4
     print(f"\n{'family':9s} {'penalty':10s} intercept " + " ".join(f"{s:>9s}" for s in SOLVERS) + "   of the largest coefficient of scikit-learn's")
@@ -146,6 +155,10 @@ def test_scikit_learn():
                     off = far(got, first if want is None else want)[0]
                     row.append(f"{off:.1e}" + ("*" if want is None else ""))
                     expect(what, off < 1e-6, (off, got, want))
+                    l1 = alpha * {"l1": 1, "elasticnet": ratio}.get(penalty, 0)
+                    l2 = alpha * {"l2": 1, "elasticnet": 1 - ratio}.get(penalty, 0)
+                    least = from_optimal(family, x, y, got, l1, l2, intercept)
+                    expect(what + " is a minimum", least < 1e-7, least)
                     if want is not None and penalty in ("l1", "elasticnet") and solver == "proximal":
                         expect(what + " zeroes", np.array_equal(got == 0, np.abs(want) < 1e-9), (got, want))
                 print(f"{family:9s} {penalty:10s} {str(intercept):9s} " + " ".join(f"{v:>9s}" for v in row))
@@ -190,7 +203,7 @@ def test_predictions_and_real_data():
         expect(f"breast cancer classes {solver}", np.array_equal(k, m.predict(z)) and k.dtype == "i8")
     x, y = datasets.load_diabetes(return_X_y=True)
     m = LinearRegression().fit(x, y)
-    for solver in ("newton", "lbfgs", "gd"):
+    for solver in ("newton", "lbfgs", "gd", "proximal"):
         state, n = fit([(x[:200], y[:200], None, None), (x[200:], y[200:], None, None)], "normal", solver, standardize=True, tol=1e-7)
         off = far(coefficients(state), np.append(m.coef_, m.intercept_))[0]
         expect(f"diabetes {solver}", off < 1e-6, off)
