@@ -295,7 +295,8 @@ class TrainingFaults(unittest.TestCase):
 
     def stopping(self, rule):
         session = self.start(self.document(rule))
-        t = self.running(session)
+        self.running(session)
+        t = self.until("a checkpoint", session, lambda t: t.get("checkpoint", {}).get("objects"))
         self.ask_to_stop(session)
         return session, t
 
