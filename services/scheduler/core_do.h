@@ -200,6 +200,7 @@ void mr_sc_join_leave(struct mr_sched *s, uint32_t task);    /* the joined task 
 void mr_sc_join_enter(struct mr_sched *s, uint32_t job);
 void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job);
 bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job); /* by a job that is kept */
+bool mr_sc_join_forget_all(struct mr_sched *s, uint32_t job);    /* and all that hold it, or none */
 
 /* core_story.c */
 struct story mr_sc_story_make(

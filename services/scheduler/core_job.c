@@ -264,7 +264,7 @@ static int retry(struct mr_sched *s, uint32_t job)
     finish_sweep(s, job);
     int err = mr_sc_join_again(s, job);
     if (err) return err;
-    j->flags &= ~(uint32_t)J_STOPPED;
+    j->flags &= ~(uint32_t)(J_STOPPED | J_UNWANTED);
     j->flags |= J_RETRIED;
     if (s->is_recovering) j->flags |= J_HELD_BACK; /* who returns may have what it needs */
     if (j->has_error) mr_sc_story_fini(&j->error);
@@ -331,10 +331,12 @@ static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sche
                           : "the job is done; there is nothing to retry";
     }
     if (is_running) return "the job has not ended; cancel it first";
-    if (mr_sc_join_is_held(s, job))
-        return "another job of its namespace uses its keys; forget that first";
-    mr_sc_job_forget(s, job);
-    return NULL;
+    if (!mr_sc_join_is_held(s, job)) {
+        mr_sc_job_forget(s, job);
+        return NULL;
+    }
+    if (mr_sc_join_forget_all(s, job)) return NULL;
+    return "another job of its namespace uses its keys; forget that first";
 }
 
 void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev)

@@ -479,3 +479,41 @@ bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job)
             if (!(job_of(s, t - 1)->flags & J_FORGETTING)) return true;
     return false;
 }
+
+/* Puts on the stack whoever holds `job` and is not there yet; false: one of them is wanted. */
+static bool push_holders(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        uint32_t source = j->base + i;
+        uint32_t at = s->tasks[source].flags & T_HAS_JOINS ? s->join_head[source] : 0;
+        for (; at; at = s->join_next[at - 1]) {
+            uint32_t holder = s->tasks[at - 1].job;
+            struct job *h = &s->jobs[holder];
+            if (h->flags & (J_MARKED | J_FORGETTING)) continue;
+            if (!(h->flags & J_UNWANTED)) return false;
+            h->flags |= J_MARKED;
+            s->stack[s->stack_count++] = holder;
+        }
+    }
+    return true;
+}
+
+/* After a retry jobs may hold one another, in a ring. None of them goes before the others, and when
+ * all of them have been asked to go, all do. */
+bool mr_sc_join_forget_all(struct mr_sched *s, uint32_t job)
+{
+    uint32_t bottom = s->stack_count;
+    bool are_unwanted = true;
+    s->jobs[job].flags |= J_UNWANTED | J_MARKED;
+    s->stack[s->stack_count++] = job;
+    for (uint32_t i = bottom; i < s->stack_count && are_unwanted; i++)
+        are_unwanted = push_holders(s, s->stack[i]);
+    for (uint32_t i = bottom; i < s->stack_count; i++)
+        s->jobs[s->stack[i]].flags &= ~(uint32_t)J_MARKED;
+    uint32_t top = s->stack_count;
+    for (uint32_t i = bottom; i < top && are_unwanted; i++)
+        mr_sc_job_forget(s, s->stack[i]);
+    s->stack_count = bottom;
+    return are_unwanted;
+}

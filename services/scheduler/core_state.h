@@ -134,10 +134,12 @@ enum job_flag {
     J_FORGETTING = 1 << 4,
     J_RANKED = 1 << 5, /* tasks have priorities of their own */
     J_CONTINUE = 1 << 6,
-    J_DIRTY = 1 << 7,    /* progress to be told */
-    J_REFERS = 1 << 8,   /* a value of it refers to others */
-    J_RETRIED = 1 << 9,  /* runs, or ran, again because that was asked for */
-    J_UNFUSED = 1 << 10, /* wants every task reported by itself */
+    J_DIRTY = 1 << 7,     /* progress to be told */
+    J_REFERS = 1 << 8,    /* a value of it refers to others */
+    J_RETRIED = 1 << 9,   /* runs, or ran, again because that was asked for */
+    J_UNFUSED = 1 << 10,  /* wants every task reported by itself */
+    J_UNWANTED = 1 << 11, /* was to be forgotten, and others hold it */
+    J_MARKED = 1 << 12,   /* during a walk */
 };
 
 struct loop {      /* of a job, as in its graph */

@@ -257,6 +257,34 @@ static void a_restart_makes_again_what_another_job_reads(void **state)
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
 
+/* Simulator, --roles --seed 7203207: neither was ever forgotten. */
+static void jobs_that_hold_one_another_are_forgotten_together(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = rig_join(r, &(struct rig_spec){.name = "w", .slots = 2});
+    uint64_t d = rig_submit(r, "{\"namespace\":\"ours\",\"tasks\":{\"b\":{\"op\":\"f\"}}}");
+    uint64_t a =
+        rig_submit(r, "{\"namespace\":\"ours\",\"tasks\":{\"a\":{\"op\":\"f\"},\"y\":{\"op\":"
+                      "\"g\",\"args\":[{\"ref\":\"b\"}]}},\"targets\":[\"a\",\"y\"]}");
+    rig_done(r, w, a, "a");
+    rig_end(r, w, d, "b", MR_OUTCOME_BAD_ARGUMENT);
+    assert_int_equal(rig_job(r, a), MR_JOB_FAILED);
+    uint64_t b =
+        rig_submit(r, "{\"namespace\":\"ours\",\"tasks\":{\"b\":{\"op\":\"f\"},\"z\":{\"op\":"
+                      "\"g\",\"args\":[{\"ref\":\"a\"}]}},\"targets\":[\"b\",\"z\"]}");
+    rig_done(r, w, b, "b");
+    rig_done(r, w, b, "z");
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, a), MR_OK);
+    rig_done(r, w, a, "y");
+    assert_int_equal(rig_job(r, a), MR_JOB_DONE);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, a), MR_ESTATE);
+    assert_int_equal(rig_job(r, a), MR_JOB_DONE);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, b), MR_OK);
+    assert_int_equal(rig_job(r, a), MR_JOB_NONE);
+    assert_int_equal(rig_job(r, b), MR_JOB_NONE);
+}
+
 static void the_keys_of_a_retried_job_are_found_again(void **state)
 {
     (void)state;
@@ -306,6 +334,7 @@ int main(void)
         RIG_TEST(a_value_of_an_ended_job_is_made_again_from_the_key_of_another),
         RIG_TEST(a_restart_makes_again_what_another_job_reads),
         RIG_TEST(the_keys_of_a_retried_job_are_found_again),
+        RIG_TEST(jobs_that_hold_one_another_are_forgotten_together),
         RIG_TEST(a_key_whose_first_owner_is_cancelled_is_found_at_who_took_it_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
