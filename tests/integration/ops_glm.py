@@ -27,8 +27,10 @@ DATA = data_dir() and data_dir() / "glm"
 SOLVERS = ("newton", "lbfgs", "gd", "proximal", "admm")
 # Relative difference of any coefficient; solvers of first order stop at a gradient of 1e-8.
 TOLERANCE = {"newton": 1e-9, "lbfgs": 1e-5, "gd": 1e-5, "proximal": 1e-5, "admm": 1e-4}
-# Columns that hang together so much (condition of the correlations above 1e4) that only second derivatives help.
-HARD = {"longley": ("newton",), "star98": ("newton",)}
+# Columns that hang together (condition of their correlations 1e4 and more): solvers that get there, and what they want.
+# The totals of longley are 65,000, so that a gradient of 1e-8 is beyond rounding: a fit that can go no further is as good.
+HARD = {"longley": {"newton": {}, "lbfgs": {"memory": 64}, "gd": {"evaluations": 5000}, "proximal": {"evaluations": 5000}},
+        "star98": {"newton": {}, "lbfgs": {"memory": 64, "tol": 1e-9}}}
 
 
 def expect(what, good, detail=""):
@@ -66,10 +68,10 @@ def test_published_fits():
     print(f"{'model':14s} {'family':9s} {'solver':9s} {'evaluations':>11s}  {'coefficient':>11s}  {'deviance':>9s}  {'std. error':>10s}")
     for name in glm_models.NAMES:
         m = glm_models.load(DATA, name)
-        for solver in HARD.get(name, SOLVERS):
+        for solver, settings in HARD.get(name, dict.fromkeys(SOLVERS, {})).items():
             for standardize in (True, False) if solver == "newton" else (True,):
                 what = f"{name} {solver}"
-                state, n = fit(m.chunks(3), m.family, solver, standardize=standardize)
+                state, n = fit(m.chunks(3), m.family, solver, standardize=standardize, **settings)
                 s = HELPER.call("glm.summary", state)
                 got = np.append(s["coef"], s["intercept"])
                 off = (np.abs(got - m.computed) / np.abs(m.computed)).max()
@@ -78,14 +80,15 @@ def test_published_fits():
                 spread = None if errors is None else (np.abs(errors - m.std_err) / m.std_err).max()
                 print(f"{name:14s} {m.family:9s} {solver:9s} {n:11d}  {off:11.1e}  {deviance:9.1e}  {'' if spread is None else f'{spread:10.1e}'}"
                       + ("" if standardize else "  columns as they are"))
-                expect(what + " converged", s["converged"], s["status"])
-                expect(what + " coefficients", off < TOLERANCE[solver], off)
+                expect(what + " converged", s["converged"] or (name == "longley" and "no step" in s["status"]), s["status"])
+                near = 1e-4 if name == "longley" and solver in ("gd", "proximal") else TOLERANCE[solver]  # where rounding stops them
+                expect(what + " coefficients", off < near, off)
                 expect(what + " deviance", deviance < 1e-9, deviance)
                 expect(what + " dispersion", abs(s["dispersion"] / m.scale - 1) < 1e-9, s["dispersion"])
                 if spread is not None:
                     expect(what + " standard errors", spread < 1e-6, spread)
                 if m.published is not None:  # printed with 6 to 9 digits
-                    expect(what + " published", np.allclose(got, m.published, rtol=max(1e-6, TOLERANCE[solver])), got)
+                    expect(what + " published", np.allclose(got, m.published, rtol=max(1e-6, near)), got)
 
 
 def sample(family, rows=900, columns=7, seed=5):
