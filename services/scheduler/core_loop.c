@@ -77,14 +77,7 @@ bool mr_sc_loop_claims(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     const struct loop *l = of_exit(s, exit);
     uint32_t round = round_of(s, input);
-    return !is_count(s, exit) && (l->stop == NONE ? round >= l->at : round == l->stop);
-}
-
-bool mr_sc_loop_falls(const struct mr_sched *s, uint32_t exit, uint32_t input)
-{
-    const struct loop *l = of_exit(s, exit);
-    return is_count(s, exit) ? l->stop == NONE && round_of(s, input) >= l->at
-                             : mr_sc_loop_claims(s, exit, input);
+    return l->stop == NONE ? round >= l->at : round == l->stop && !is_count(s, exit);
 }
 
 bool mr_sc_loop_holds(const struct mr_sched *s, uint32_t until)
@@ -180,9 +173,9 @@ static void tell(struct mr_sched *s, uint32_t job, uint32_t loop)
     mr_sc_journal_loop(s, job, loop);
 }
 
-/* The states of rounds `from` to `to` are not what comes out. The last first: of a round that is
- * given up nothing is left that could claim the one before. */
-static void drop_states(
+/* Of rounds `from` to `to` nothing comes out: exits let go of them. The last first: of a round that
+ * is given up nothing is left that could claim the one before. A count lets go of the last, too. */
+static void let_go(
     struct mr_sched *s, const struct job *j, uint32_t loop, uint32_t from, uint32_t to)
 {
     const struct mr_graph_loop *of = &j->graph->loops[loop];
@@ -190,7 +183,8 @@ static void drop_states(
         for (uint32_t i = 0; i < of->exits_count; i++) {
             uint32_t n, exit = of->exits[i];
             const uint32_t *in = mr_graph_inputs(j->graph, exit, &n);
-            if (s->tasks[j->base + exit].claims && n == of->rounds)
+            bool is_state = n == of->rounds && (r != j->loops[loop].stop);
+            if (s->tasks[j->base + exit].claims && (is_state || (n < of->rounds && r < n)))
                 mr_sc_claim_gone(s, j->base + in[r]);
         }
 }
@@ -207,7 +201,7 @@ static void stop(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t round
         l->holds = is_done(t);
         if (l->holds) t->consumers++;
         j->skipped += mr_graph_loop_tail(j->graph, loop, round);
-        drop_states(s, j, loop, round + 1, of->rounds - 1);
+        let_go(s, j, loop, round, of->rounds - 1);
     }
     tell(s, job, loop);
 }
@@ -240,7 +234,7 @@ static void next_round(struct mr_sched *s, uint32_t job, uint32_t loop)
     struct job *j = &s->jobs[job];
     struct loop *l = &j->loops[loop];
     l->at++;
-    drop_states(s, j, loop, l->at - 1, l->at - 1);
+    let_go(s, j, loop, l->at - 1, l->at - 1);
 }
 
 /* As far as the values that are there tell. */

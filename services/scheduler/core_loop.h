@@ -23,8 +23,6 @@ void mr_sc_loop_infer(struct mr_sched *s, uint32_t job);
 bool mr_sc_loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input);
 /* Does the exit, if it claims anything, claim this input? */
 bool mr_sc_loop_claims(const struct mr_sched *s, uint32_t exit, uint32_t input);
-/* Does the exit fall with this input? */
-bool mr_sc_loop_falls(const struct mr_sched *s, uint32_t exit, uint32_t input);
 bool mr_sc_loop_is_decided(const struct mr_sched *s, uint32_t exit);
 /* Does the loop keep this value, which decided it? */
 bool mr_sc_loop_holds(const struct mr_sched *s, uint32_t until);

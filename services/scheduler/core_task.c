@@ -266,7 +266,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
         for (uint32_t i = 0; i < n; i++) {
             uint32_t u = j->base + d[i];
             if (!is_unfinished(&s->tasks[u])) continue;
-            if (s->tasks[u].is_exit && !mr_sc_loop_falls(s, u, at)) continue;
+            if (s->tasks[u].is_exit && !mr_sc_loop_claims(s, u, at)) continue;
             fail_one(s, u);
             s->jobs[s->tasks[u].job].fallen++;
             s->stack[s->stack_count++] = u;

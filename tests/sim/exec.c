@@ -98,6 +98,8 @@ static mr_duration duration(struct sim *s, uint32_t op)
     case OP_MEDIUM:
     case OP_REF:
     case OP_DICE:
+    case OP_IDENTITY:
+    case OP_UNTIL:
     case OP_FLAKY:
     case OP_BAD:
     case OP_RARE:

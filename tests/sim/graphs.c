@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-const char *const sim_ops[OPS] = {"small", "medium", "large", "ref", "role", "long", "dice",
-    "flaky", "bad", "poison", "slow", "stubborn", "rare"};
+const char *const sim_ops[OPS] = {"small", "medium", "large", "ref", "role", "identity", "until",
+    "long", "dice", "flaky", "bad", "poison", "slow", "stubborn", "rare"};
 
 static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
 {
@@ -36,11 +36,13 @@ static uint64_t mix(uint64_t h, uint64_t x)
 
 uint64_t sim_value(enum sim_op op, struct mr_str args, const uint64_t *in, uint32_t n)
 {
+    if (op == OP_IDENTITY) return sim_loop_identity(args, in, n);
     uint64_t h = mix(17, op);
     for (size_t i = 0; i < args.n; i++)
         h = mix(h, (unsigned char)args.p[i]);
     for (uint32_t i = 0; i < n; i++)
         h = mix(h, in[i]);
+    if (op == OP_UNTIL) return h % 5 == 0;
     return h | 1ull << 63; /* always the same nine bytes long */
 }
 
@@ -258,6 +260,13 @@ static void shape(struct draft *d)
         gang(d, 2 + (uint32_t)sim_below(s, 9));
         return;
     }
+    if (s->has_loops && !sim_chance(s, 4)) {
+        uint32_t out[2];
+        uint32_t n = sim_loop_make(s, d->b, d->spec, out);
+        for (uint32_t i = 0; i < n; i++)
+            d->node[d->n++] = out[i];
+        return;
+    }
     switch (sim_below(s, 8)) {
     case 0: chain(d, 1 + (uint32_t)sim_below(s, 120)); break;
     case 1: tree(d, 1 + (uint32_t)sim_below(s, 100)); break;
@@ -335,6 +344,7 @@ static void expect(struct sim *s, const struct mr_graph *g, uint32_t i, struct s
         t->fate = t->own = FATE_MAY; /* whoever defines it may fail, or be cancelled */
         return;
     }
+    if (sim_loop_expect(g, i, task)) return;
     enum sim_op op = op_of(mr_graph_op(g, i));
     mr_assert(op != OPS && n <= MR_ARRAY_LEN(in));
     for (uint32_t k = 0; k < n; k++) {

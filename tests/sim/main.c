@@ -15,7 +15,7 @@ struct options {
     uint64_t start, seeds, check_every;
     bool trace, quiet;
     uint32_t plant, faults;
-    bool has_faults, has_roles;
+    bool has_faults, has_roles, has_loops;
 };
 
 static uint64_t totals[9];
@@ -278,6 +278,7 @@ static void one(const struct options *o, uint64_t seed)
     s->trace = o->trace;
     s->plant = (enum sim_plant)o->plant;
     s->has_roles = o->has_roles;
+    s->has_loops = o->has_loops;
     s->check_every = (uint32_t)o->check_every;
     set_up(s, o);
     (void)run(s, s->now + MR_SECOND + sim_below(s, 8 * MR_SECOND), false);
@@ -345,6 +346,8 @@ int main(int argc, char **argv)
             o.quiet = true;
         else if (mr_str_eq(a, MR_STR("--roles")))
             o.has_roles = true;
+        else if (mr_str_eq(a, MR_STR("--loops")))
+            o.has_loops = true;
         else if (mr_str_eq(a, MR_STR("--start")))
             o.start = number(argv[i++], value);
         else if (mr_str_eq(a, MR_STR("--seed")))
@@ -359,8 +362,9 @@ int main(int argc, char **argv)
             o.faults = (uint32_t)number(argv[i++], value);
             o.has_faults = true;
         } else {
-            (void)fprintf(stderr, "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
-                                  "[--faults MASK] [--plant BUG] [--roles] [--trace] [--quiet]\n");
+            (void)fprintf(stderr,
+                "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
+                "[--faults MASK] [--plant BUG] [--roles] [--loops] [--trace] [--quiet]\n");
             return 2;
         }
     }

@@ -68,6 +68,8 @@ enum sim_op {
     OP_LARGE,
     OP_REF,
     OP_ROLE,
+    OP_IDENTITY, /* what comes out of loops */
+    OP_UNTIL,    /* 0 or 1 */
     OP_LONG,
     OP_DICE,
     OP_FLAKY,

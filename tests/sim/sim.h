@@ -28,6 +28,11 @@ struct sim_job *sim_job_of(struct sim *s, uint64_t id);
 uint64_t sim_value(enum sim_op op, struct mr_str args, const uint64_t *in, uint32_t n);
 uint64_t sim_value_of_pack(struct mr_str pack);
 
+/* loops.c */
+uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint32_t out[2]);
+bool sim_loop_expect(const struct mr_graph *g, uint32_t i, struct sim_task *task);
+uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n);
+
 /* shared.c */
 void sim_shared_make(struct sim *s);
 uint32_t sim_shared_of(const struct sim *s, struct mr_str key);

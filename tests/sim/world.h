@@ -100,6 +100,7 @@ struct sim {
     bool trace;
     uint32_t check_every;
     enum sim_plant plant;
+    bool has_loops; /* three jobs in four are loops */
     bool has_roles; /* gangs of tasks that end together */
     uint32_t faults_mask;
     mr_time faults_end;
