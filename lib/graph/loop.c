@@ -58,9 +58,11 @@ static int check_exit(const struct mr_graph *g, uint32_t loop, uint32_t exit, st
         return bad(e, "an exit of a loop is no task");
     uint32_t n;
     const uint32_t *in = mr_graph_inputs(g, exit, &n);
-    if (n != l->rounds && n != l->rounds - 1) return bad(e, "an exit without an input a round");
+    uint32_t states = n < l->rounds ? 0 : l->rounds;
+    if (n != states && n != states + l->rounds - 1)
+        return bad(e, "an exit without an input a round");
     for (uint32_t r = 0; r < n; r++)
-        if (!is_round(g, in[r], loop, r) || (n < l->rounds && in[r] != l->until[r]))
+        if (r < states ? !is_round(g, in[r], loop, r) : in[r] != l->until[r - states])
             return bad(e, "an exit takes what is not of its loop");
     return MR_OK;
 }

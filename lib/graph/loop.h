@@ -3,8 +3,9 @@
  *
  *   round r of the body                nodes with round_of == r; slot_of says which one of the body
  *   until[r]                           the node whose value ends the loop after round r
- *   exits: a state                     a task `identity` with one input a round, of which it takes
- *                                      that of the last round that came, and no other
+ *   exits: a state                     a task `identity` with an input of each round, of which it
+ *                                      takes that of the last round that came, and no other; then
+ *                                      until[0], until[1] … unless these are its inputs already
  *   exits: the count                   a task `identity` with the inputs until[0], until[1] …,
  *                                      of which it takes none: its value is the number of rounds
  *
@@ -17,7 +18,7 @@
 #include "base/err.h"
 #include "graph/graph.h"
 
-#define MR_LOOP_ROUNDS_MAX 65536     /* the inputs of an exit */
+#define MR_LOOP_ROUNDS_MAX 32768     /* an exit has two inputs a round */
 #define MR_LOOP_TASKS_MAX (1u << 20) /* rounds x tasks of a body */
 #define MR_LOOPS_MAX 64              /* of one job */
 #define MR_LOOP_CARRY_MAX 64         /* values carried from round to round */

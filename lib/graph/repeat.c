@@ -289,6 +289,7 @@ static int make_exit(
 {
     struct mr_builder *b = w->b;
     uint32_t node = 0, at = 0;
+    bool has_until = w->l->until != MR_NODE_NONE && w->l->until != slot;
     int err = exit_node(b, w->r->name, what, &node, w->e);
     if (!err) err = mr_builder_task(b, node, MR_STR("identity"), w->e);
     if (err) return err;
@@ -296,6 +297,8 @@ static int make_exit(
     err = mr_builder_input(b, mr_builder_loop_node(w->l, slot, first), w->e);
     for (uint32_t r = first + 1; r < rounds && !err; r++)
         err = mr_builder_slot(b, mr_builder_loop_node(w->l, slot, r), &at, w->e);
+    for (uint32_t r = 0; r + 1 < rounds && has_until && !err; r++)
+        err = mr_builder_slot(b, mr_builder_loop_node(w->l, w->l->until, r), &at, w->e);
     if (!err) err = mr_builder_task_end(b, w->e);
     w->l->exits[w->l->exits_count++] = node;
     return err;

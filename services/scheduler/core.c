@@ -128,6 +128,7 @@ void mr_sched_free(struct mr_sched **sp)
         if (!j->id) continue;
         mr_release(j->ops);
         mr_release(j->loops);
+        mr_release(j->cache);
         if (j->has_error) mr_sc_story_fini(&j->error);
         mr_graph_free(&j->graph);
     }

@@ -67,17 +67,24 @@ bool mr_sc_loop_is_decided(const struct mr_sched *s, uint32_t exit)
     return of_exit(s, exit)->is_over;
 }
 
+/* Is the input the state of the last round? */
+static bool is_last_state(const struct mr_sched *s, uint32_t exit, uint32_t input)
+{
+    const struct job *j = job_of(s, exit);
+    uint32_t n, stop = of_exit(s, exit)->stop;
+    const uint32_t *in = mr_graph_inputs(j->graph, exit - j->base, &n);
+    return stop != NONE && !is_count(s, exit) && input == j->base + in[stop];
+}
+
 bool mr_sc_loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
-    const struct loop *l = of_exit(s, exit);
-    return l->is_over && !is_count(s, exit) && round_of(s, input) == l->stop;
+    return of_exit(s, exit)->is_over && is_last_state(s, exit, input);
 }
 
 bool mr_sc_loop_claims(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     const struct loop *l = of_exit(s, exit);
-    uint32_t round = round_of(s, input);
-    return l->stop == NONE ? round >= l->at : round == l->stop && !is_count(s, exit);
+    return l->stop == NONE ? round_of(s, input) >= l->at : is_last_state(s, exit, input);
 }
 
 bool mr_sc_loop_holds(const struct mr_sched *s, uint32_t until)
@@ -173,8 +180,9 @@ static void tell(struct mr_sched *s, uint32_t job, uint32_t loop)
     mr_sc_journal_loop(s, job, loop);
 }
 
-/* Of rounds `from` to `to` nothing comes out: exits let go of them. The last first: of a round that
- * is given up nothing is left that could claim the one before. A count lets go of the last, too. */
+/* Of rounds `from` to `to` nothing comes out: exits let go of them, but for the state of the last
+ * round. The later ones first: of a round that is given up nothing is left that could claim the one
+ * before. */
 static void let_go(
     struct mr_sched *s, const struct job *j, uint32_t loop, uint32_t from, uint32_t to)
 {
@@ -183,9 +191,10 @@ static void let_go(
         for (uint32_t i = 0; i < of->exits_count; i++) {
             uint32_t n, exit = of->exits[i];
             const uint32_t *in = mr_graph_inputs(j->graph, exit, &n);
-            bool is_state = n == of->rounds && (r != j->loops[loop].stop);
-            if (s->tasks[j->base + exit].claims && (is_state || (n < of->rounds && r < n)))
-                mr_sc_claim_gone(s, j->base + in[r]);
+            if (!s->tasks[j->base + exit].claims) continue;
+            uint32_t states = n < of->rounds ? 0 : of->rounds;
+            if (states && r != j->loops[loop].stop) mr_sc_claim_gone(s, j->base + in[r]);
+            if (states + r < n) mr_sc_claim_gone(s, j->base + in[states + r]);
         }
 }
 

@@ -216,7 +216,7 @@ static uint32_t holder_of(const struct mr_sched *s, uint32_t task)
     return is_done(u) && u->value < LITERAL ? s->values[u->value].worker : NONE;
 }
 
-uint32_t mr_sc_place(struct mr_sched *s, uint32_t task)
+static uint32_t place(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
@@ -241,4 +241,16 @@ uint32_t mr_sc_place(struct mr_sched *s, uint32_t task)
     uint32_t w = least_loaded(s, t, false);
     if (w == NONE || w == best) return best;
     return score(s, task, w) < best_ns ? w : best;
+}
+
+uint32_t mr_sc_place(struct mr_sched *s, uint32_t task)
+{
+    bool is_gone = false;
+    uint32_t w = mr_sc_cached(s, task, &is_gone);
+    if (w != NONE) return w;
+    w = place(s, task);
+    s->placed_repaired += w != NONE && is_gone;
+    s->placed_scored += w != NONE && !is_gone;
+    if (is_gone && w != NONE) mr_sc_cache_forget(s, task);
+    return w;
 }

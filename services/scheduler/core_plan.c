@@ -127,6 +127,7 @@ static int make_tasks(struct mr_sched *s, uint32_t job, struct mr_error *e)
     for (uint32_t i = 0; i < g->targets_count; i++)
         s->tasks[j->base + g->targets[i]].flags |= T_TARGET;
     mr_sc_loop_new(s, job);
+    mr_sc_cache_new(s, job);
     return MR_OK;
 }
 
@@ -330,6 +331,7 @@ void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
     numbers_give(s, j->base, j->span);
     mr_release(j->ops);
     mr_release(j->loops);
+    mr_release(j->cache);
     if (j->has_error) mr_sc_story_fini(&j->error);
     mr_graph_free(&j->graph);
     *j = (struct job){.newer = s->jobs_free, .heap_at = NONE};

@@ -150,13 +150,19 @@ struct loop {      /* of a job, as in its graph */
     mr_time told_at;
 };
 
+struct place { /* where a task of a body, or of a template, was last */
+    uint32_t worker;
+    uint64_t incarnation; /* 0: nowhere yet */
+};
+
 struct job {
     uint64_t id;
     struct mr_graph *graph;
     uint16_t *ops; /* op of the graph: op here */
     struct loop *loops;
-    uint32_t base; /* number of its first task */
-    uint32_t span; /* numbers taken: nodes rounded up to 64 */
+    struct place *cache; /* by slot of the graph */
+    uint32_t base;       /* number of its first task */
+    uint32_t span;       /* numbers taken: nodes rounded up to 64 */
     uint32_t serial;
     int32_t priority;
     uint32_t flags;

@@ -31,6 +31,21 @@ static double recomputed(void *ctx)
     return (double)totals_of(ctx).recomputed;
 }
 
+static double placed_cached(void *ctx)
+{
+    return (double)totals_of(ctx).placed_cached;
+}
+
+static double placed_repaired(void *ctx)
+{
+    return (double)totals_of(ctx).placed_repaired;
+}
+
+static double placed_scored(void *ctx)
+{
+    return (double)totals_of(ctx).placed_scored;
+}
+
 static double jobs_running(void *ctx)
 {
     return (double)totals_of(ctx).jobs_running;
@@ -61,6 +76,12 @@ void mr_metrics_add(struct mr_shell *sh)
         {"millrace_scheduler_tasks_stolen", "Tasks asked back from busy workers.", steals},
         {"millrace_scheduler_tasks_recomputed", "Tasks run again because their value was lost.",
             recomputed},
+        {"millrace_scheduler_placements_cached",
+            "Tasks of loops and templates sent to where they ran the last time.", placed_cached},
+        {"millrace_scheduler_placements_repaired",
+            "Tasks of loops and templates whose worker of the last time is gone.", placed_repaired},
+        {"millrace_scheduler_placements_scored", "Tasks whose place was chosen by data and load.",
+            placed_scored},
         {"millrace_scheduler_jobs_running", "Jobs that have not ended.", jobs_running},
         {"millrace_scheduler_journal_unacknowledged",
             "Journal records that Redis does not have yet.", journal_behind},

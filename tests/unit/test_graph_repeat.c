@@ -48,7 +48,7 @@ static void each_round_takes_what_the_one_before_left(void **state)
     has_inputs(g, "fit[1].n", "fit[0].n fit[0].until");
     has_inputs(g, "fit[2].n", "fit[1].n fit[1].until");
     has_inputs(g, "fit[1].until", "fit[1].n");
-    has_inputs(g, "fit.s", "fit[0].n fit[1].n fit[2].n");
+    has_inputs(g, "fit.s", "fit[0].n fit[1].n fit[2].n fit[0].until fit[1].until");
     has_inputs(g, "fit.count", "fit[0].until fit[1].until");
     assert_int_equal(g->loops_count, 1);
     assert_int_equal(g->loops[0].exits_count, 2);
@@ -122,8 +122,8 @@ static const struct {
     {"{\"repeat\":{\"fit\":1}}", "repeat \"fit\": is an integer, but must be an object"},
     {"{\"repeat\":{\"a b\":{\"max\":1," CARRY "," BODY "," NEXT "}}}", "is no name of a loop"},
     {LOOP(CARRY "," BODY "," NEXT), "repeat \"fit\": has no \"max\""},
-    {LOOP("\"max\":0," CARRY "," BODY "," NEXT), "\"max\" is 0, but must be 1 to 65536 rounds"},
-    {LOOP("\"max\":65537," CARRY "," BODY "," NEXT), "\"max\" is 65537"},
+    {LOOP("\"max\":0," CARRY "," BODY "," NEXT), "\"max\" is 0, but must be 1 to 32768 rounds"},
+    {LOOP("\"max\":32769," CARRY "," BODY "," NEXT), "\"max\" is 32769"},
     {LOOP("\"max\":2," BODY "," NEXT), "has no \"carry\""},
     {LOOP("\"max\":2,\"carry\":{}," BODY "," NEXT), "\"carry\" has 0 names"},
     {LOOP("\"max\":2," CARRY "," NEXT), "has no \"tasks\""},
@@ -143,9 +143,9 @@ static const struct {
     {LOOP("\"max\":2," CARRY ",\"tasks\":{\"n\":{\"op\":\"inc\",\"args\":[{\"ref\":\"s\"}],"
           "\"persist\":\"p\"}}," NEXT),
         "each round would persist under the same name"},
-    {LOOP("\"max\":65536," CARRY ",\"tasks\":{\"n\":{\"op\":\"inc\",\"args\":[{\"ref\":\"s\"}]},"
+    {LOOP("\"max\":32768," CARRY ",\"tasks\":{\"n\":{\"op\":\"inc\",\"args\":[{\"ref\":\"s\"}]},"
           "\"k${i}\":{\"op\":\"inc\",\"args\":[{\"ref\":\"s\"}],\"for\":{\"i\":40}}}," NEXT),
-        "65536 rounds of 41 tasks are more than the 1048576 of one loop"},
+        "32768 rounds of 41 tasks are more than the 1048576 of one loop"},
     {"{\"tasks\":{\"y\":{\"op\":\"inc\",\"args\":[{\"ref\":\"fit[1].n\"}]}},\"repeat\":{\"fit\":{"
      "\"max\":2," CARRY "," BODY "," NEXT "}}}",
         "is used outside of it, and belongs to a round"},

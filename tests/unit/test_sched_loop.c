@@ -309,6 +309,53 @@ static void what_must_not_run_for_nothing_waits_for_its_round(void **state)
     assert_int_equal(rig_count(r, SAID_TASK, a, job, in_round(1, "put")), 1);
 }
 
+/* Two parts a round, and two workers with one slot: each has one of them, round for round. */
+static void a_round_goes_where_the_one_before_was(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "a", .node = "a"}, two = {.name = "b", .node = "b"};
+    struct rig_worker w[2] = {rig_join(r, &one), rig_join(r, &two)};
+    uint64_t job = rig_submit(r, LOOP("50", ""));
+    int first = rig_count(r, SAID_TASK, w[0], job, in_round(0, "part-0")) ? 0 : 1;
+    for (uint32_t i = 0; i < 4; i++) {
+        rig_done(r, w[first], job, in_round(i, "part-0"));
+        rig_done(r, w[!first], job, in_round(i, "part-1"));
+        int by = rig_count(r, SAID_TASK, w[0], job, in_round(i, "next")) ? 0 : 1;
+        rig_done(r, w[by], job, in_round(i, "next"));
+        rig_done_value(r, w[by], job, in_round(i, "done"), GO);
+    }
+    struct mr_sched_totals t;
+    mr_sched_totals(r->s, &t);
+    assert_true(t.placed_cached >= 3 * 3);
+    assert_int_equal(t.placed_repaired, 0);
+}
+
+static void only_what_ran_on_a_lost_worker_is_placed_anew(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "a", .node = "a"}, two = {.name = "b", .node = "b"};
+    struct rig_worker w[2] = {rig_join(r, &one), rig_join(r, &two)};
+    uint64_t job = rig_submit(r, LOOP("50", ""));
+    int first = rig_count(r, SAID_TASK, w[0], job, in_round(0, "part-0")) ? 0 : 1;
+    rig_done(r, w[first], job, in_round(0, "part-0"));
+    rig_done(r, w[!first], job, in_round(0, "part-1"));
+    int by = rig_count(r, SAID_TASK, w[0], job, in_round(0, "next")) ? 0 : 1;
+    rig_done(r, w[by], job, in_round(0, "next"));
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_CRASHED, .slot = w[!by].slot, .incarnation = w[!by].incarnation};
+    rig_step(r, &ev);
+    rig_turn(r);
+    rig_done_value(r, w[by], job, in_round(0, "done"), GO);
+    rig_done(r, w[by], job, in_round(1, "part-0"));
+    rig_done(r, w[by], job, in_round(1, "part-1"));
+    struct mr_sched_totals t;
+    mr_sched_totals(r->s, &t);
+    assert_true(t.placed_repaired >= 1);
+    assert_true(t.placed_cached >= 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +372,8 @@ int main(void)
         RIG_TEST(a_round_begun_ahead_does_not_prove_that_it_comes),
         RIG_TEST(a_lost_worker_does_not_undo_what_was_decided),
         RIG_TEST(what_must_not_run_for_nothing_waits_for_its_round),
+        RIG_TEST(a_round_goes_where_the_one_before_was),
+        RIG_TEST(only_what_ran_on_a_lost_worker_is_placed_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,86 @@
+/* Cached placement: a task of a loop's body goes where it ran in the round before, a task of an
+ * instance of a template where it ran in the last one, without a look at data and load. What was
+ * right once is right again, for the data lies where it was made: with the same workers. A task
+ * whose worker went is placed anew, alone; a worker that has nothing and is nobody's takes what
+ * would wait; and what is stolen stays with the thief, for the completion says where it is. */
+#include "services/scheduler/core_do.h"
+
+#include "base/alloc.h"
+
+#define LOOK_MAX 256 /* slots looked at for whether a worker has any */
+
+void mr_sc_cache_new(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    if (!j->graph->slots_count) return;
+    j->cache = mr_alloc_array(j->graph->slots_count, sizeof *j->cache);
+}
+
+static struct place *place_last(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    if (!j->cache) return NULL;
+    uint32_t slot = j->graph->slot_of[task - j->base];
+    return slot == MR_NODE_NONE ? NULL : &j->cache[slot];
+}
+
+void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker, bool only_first)
+{
+    struct place *p = place_last(s, task);
+    if (p && !(only_first && p->incarnation))
+        *p = (struct place){worker, s->workers[worker].incarnation};
+}
+
+void mr_sc_cache_forget(struct mr_sched *s, uint32_t task)
+{
+    struct place *p = place_last(s, task);
+    if (p) p->incarnation = 0;
+}
+
+static bool has_any(const struct job *j, uint32_t worker)
+{
+    uint32_t n = MR_MIN(j->graph->slots_count, (uint32_t)LOOK_MAX);
+    for (uint32_t i = 0; i < n; i++)
+        if (j->cache[i].incarnation && j->cache[i].worker == worker) return true;
+    return false;
+}
+
+/* Would it wait there, while a worker has nothing to do and never had? */
+static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    const struct worker *w = &s->workers[worker];
+    if (w->sent < w->slots) return false;
+    uint32_t least = mr_sc_load_least(s);
+    if (least == NONE || least == worker || s->workers[least].sent) return false;
+    return !has_any(job_of(s, task), least);
+}
+
+/* All that it waits for was sent, to whomever: who makes it last sends it there through us. */
+static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    if (mr_sc_is_by_reference(s, task) || !mr_sc_loop_may_go_ahead(s, task)) return false;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + in[i]];
+        if (is_done(u)) continue;
+        if (!(u->flags & T_SENT) || u->flags & (T_SUSPECT | T_LONG | T_STEALING)) return false;
+    }
+    return true;
+}
+
+uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
+{
+    const struct place *p = place_last(s, task);
+    const struct task *t = &s->tasks[task];
+    if (!p || !p->incarnation || t->flags & (T_SUSPECT | T_LONG)) return NONE;
+    const struct worker *w = &s->workers[p->worker];
+    *is_gone = w->state == W_FREE || w->incarnation != p->incarnation || w->is_retiring;
+    if (*is_gone || !mr_sc_has_room(s, p->worker, t)) return NONE;
+    if (!mr_sc_is_universal(s, t) && !mr_sc_may_run(s, p->worker, &s->classes[t->class]))
+        return NONE;
+    if (t->waiting ? !may_go_ahead(s, task) : is_better_off(s, task, p->worker)) return NONE;
+    s->placed_cached++;
+    return p->worker;
+}
