@@ -148,9 +148,11 @@ static int read_job(struct mr_json *j, yyjson_val *const *at)
     struct mr_buf params;
     mr_buf_init(&params, MR_LITERAL_BYTES_MAX);
     int err = MR_OK;
-    if (at[F_PARAMS]) {
+    if (!at[F_PARAMS] && j->given && yyjson_obj_size(j->given))
+        err = mr_fail(j->e, MR_EINVAL, "\"params\" are given, and the template has none");
+    if (!err && at[F_PARAMS]) {
         err = mr_json_params(j, at[F_PARAMS]);
-        if (!err) err = mr_json_pack(j, at[F_PARAMS], &params);
+        if (!err) err = mr_json_pack_params(j, &params);
         o.params = mr_buf_str(&params);
     }
     if (!err && at[F_NAME]) err = read_text(j, F_NAME, at[F_NAME], &o.name);
@@ -295,13 +297,16 @@ static yyjson_doc *parse(
     return doc;
 }
 
-static int fill(struct mr_str text, const struct mr_json_split *split,
-    const struct mr_graph_catalogue *catalogue, const struct mr_json_limits *limits,
-    struct mr_builder **out, struct mr_error *e)
+struct source { /* of a graph */
+    struct mr_str text;
+    yyjson_val *root;
+    yyjson_val *given;
+    const struct mr_json_split *split;
+};
+
+static int fill_from(const struct source *from, const struct mr_graph_catalogue *catalogue,
+    const struct mr_json_limits *limits, struct mr_builder **out, struct mr_error *e)
 {
-    yyjson_read_err read_err = {0};
-    yyjson_doc *doc = parse(text, split, &read_err);
-    if (!doc) return malformed(text, &read_err, e);
     struct mr_json *j = mr_alloc(sizeof *j);
     MR_AUTO(mr_builder_free) struct mr_builder *b = mr_builder_new();
     mr_builder_limit(b, limits->nodes_max, limits->args_bytes_max);
@@ -310,14 +315,35 @@ static int fill(struct mr_str text, const struct mr_json_split *split,
     j->e = e;
     mr_buf_init(&j->text, MR_LITERAL_BYTES_MAX);
     mr_buf_init(&j->scope_key, MR_LITERAL_BYTES_MAX);
-    int err = read_document(j, yyjson_doc_get_root(doc), text, split);
-    yyjson_doc_free(doc);
+    j->given = from->given;
+    int err = read_document(j, from->root, from->text, from->split);
     mr_buf_fini(&j->text);
     mr_buf_fini(&j->scope_key);
     mr_release(j->frames);
     mr_release(j);
     if (!err) *out = MR_STEAL(b);
     return err;
+}
+
+static int fill(struct mr_str text, const struct mr_json_split *split,
+    const struct mr_graph_catalogue *catalogue, const struct mr_json_limits *limits,
+    struct mr_builder **out, struct mr_error *e)
+{
+    yyjson_read_err read_err = {0};
+    yyjson_doc *doc = parse(text, split, &read_err);
+    if (!doc) return malformed(text, &read_err, e);
+    const struct source from = {text, yyjson_doc_get_root(doc), NULL, split};
+    int err = fill_from(&from, catalogue, limits, out, e);
+    yyjson_doc_free(doc);
+    return err;
+}
+
+yyjson_doc *mr_json_parse(struct mr_str text, struct mr_error *e)
+{
+    yyjson_read_err read_err = {0};
+    yyjson_doc *doc = parse(text, NULL, &read_err);
+    if (!doc) (void)malformed(text, &read_err, e);
+    return doc;
 }
 
 /* Large texts in slices; what goes wrong there is looked at again as a whole, for the words. */
@@ -376,5 +402,15 @@ int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue 
     const struct mr_json_limits limits = widest(text->n);
     int err = to_builder(mr_buf_str(text), catalogue, &limits, &b, e);
     mr_buf_fini(text);
+    return err ? err : mr_graph_build(&b, catalogue, out, e);
+}
+
+int mr_json_build(yyjson_val *root, yyjson_val *given, size_t text_bytes,
+    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, struct mr_error *e)
+{
+    struct mr_builder *b = NULL;
+    const struct mr_json_limits limits = widest(text_bytes);
+    const struct source from = {.root = root, .given = given};
+    int err = fill_from(&from, catalogue, &limits, &b, e);
     return err ? err : mr_graph_build(&b, catalogue, out, e);
 }

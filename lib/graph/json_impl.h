@@ -39,6 +39,7 @@ struct mr_json {
     struct mr_error *e;
     bool dsk;
 
+    yyjson_val *given; /* parameters instead of their defaults, or NULL */
     bool has_params;
     uint32_t params_count;
     uint32_t bindings_count;
@@ -75,6 +76,8 @@ yyjson_val *mr_json_resolve(struct mr_json *j, yyjson_val *v, bool *from_param, 
 /* The same, but always a text: `${i}` alone is not a number here, as in keys. */
 yyjson_val *mr_json_resolve_text(struct mr_json *j, yyjson_val *v, int *err);
 int mr_json_params(struct mr_json *j, yyjson_val *params);
+/* All parameters with the values they have, as a pack. */
+int mr_json_pack_params(struct mr_json *j, struct mr_buf *out);
 int mr_json_loop_open(struct mr_json *j, yyjson_val *spec, struct mr_json_loop *loop);
 bool mr_json_loop_next(struct mr_json *j, struct mr_json_loop *loop);
 void mr_json_loop_close(struct mr_json *j, struct mr_json_loop *loop);
@@ -115,6 +118,14 @@ int mr_json_entry(struct mr_json *j, uint32_t node, yyjson_val *entry);
 void mr_json_look_ahead(const struct mr_json *j, yyjson_val *entry);
 /* Its "for", or NULL. */
 yyjson_val *mr_json_entry_loop(const struct mr_json *j, yyjson_val *entry);
+
+/* ---- json.c ---- */
+
+/* The graph of a parsed document, with `given` (or NULL) in the place of its parameters. */
+int mr_json_build(yyjson_val *root, yyjson_val *given, size_t text_bytes,
+    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, struct mr_error *e);
+/* NULL, and why in `e`. */
+yyjson_doc *mr_json_parse(struct mr_str text, struct mr_error *e);
 
 /* ---- errors ---- */
 

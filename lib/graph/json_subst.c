@@ -1,5 +1,6 @@
 /* Parameters and loops: what `${name}` becomes. In a job without "params", and outside any "for",
  * a text is never looked into. `$${` is a plain `${`. */
+#include "base/pack.h"
 #include "graph/json_impl.h"
 
 #include <stdio.h>
@@ -178,6 +179,36 @@ static int bind(struct mr_json *j, struct mr_str name, struct mr_json_binding **
     return MR_OK;
 }
 
+static bool is_kind_of(yyjson_val *value, yyjson_val *model)
+{
+    return yyjson_is_null(model) || yyjson_get_type(value) == yyjson_get_type(model);
+}
+
+/* Values in the place of defaults, each of the same kind. */
+static int take_given(struct mr_json *j)
+{
+    yyjson_obj_iter it = yyjson_obj_iter_with(j->given);
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
+        struct mr_str name = mr_json_text(k);
+        yyjson_val *v = yyjson_obj_iter_get_val(k);
+        struct mr_json_binding *b = find(j, name);
+        if (!b) {
+            struct mr_nearest near;
+            mr_nearest_init(&near, name);
+            for (uint32_t i = 0; i < j->params_count; i++)
+                mr_nearest_offer(&near, j->bindings[i].name);
+            char hint[MR_NEAREST_HINT_MAX];
+            return mr_fail(j->e, MR_EINVAL, "\"%.*s\" is no parameter of the template%s",
+                MR_SHOWN(name), mr_nearest_hint(&near, hint));
+        }
+        if (!is_kind_of(v, b->value))
+            return mr_fail(j->e, MR_EINVAL, "parameter \"%.*s\" is %s, and its default is %s",
+                MR_SHOWN(name), mr_json_kind(v), mr_json_kind(b->value));
+        b->value = v;
+    }
+    return MR_OK;
+}
+
 int mr_json_params(struct mr_json *j, yyjson_val *params)
 {
     if (!yyjson_is_obj(params))
@@ -194,7 +225,18 @@ int mr_json_params(struct mr_json *j, yyjson_val *params)
     }
     j->has_params = true;
     j->params_count = j->bindings_count;
-    return MR_OK;
+    return j->given ? take_given(j) : MR_OK;
+}
+
+int mr_json_pack_params(struct mr_json *j, struct mr_buf *out)
+{
+    int err = MR_OK;
+    mr_pack_map(out, j->params_count);
+    for (uint32_t i = 0; i < j->params_count && !err; i++) {
+        mr_pack_text(out, j->bindings[i].name);
+        err = mr_json_pack(j, j->bindings[i].value, out);
+    }
+    return err;
 }
 
 /* One variable: a count, or a list whose items it takes. */

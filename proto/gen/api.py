@@ -163,6 +163,7 @@ EXTRA_SCHEMAS = {
             "deadline_s": {"type": "number", "minimum": 0},
             "on_error": {"type": "string", "enum": ["stop", "continue"]},
             "fuse": {"type": "boolean", "default": True},
+            "repeat": {"type": "object", "additionalProperties": {"type": "object"}},
         },
         "example": {
             "dsk": {"x": 1, "y": ["inc", "x"], "z": ["add", "x", "y"]},
@@ -193,10 +194,24 @@ EXTRA_SCHEMAS["TrainingDocument"] = {
     },
 }
 
+EXTRA_SCHEMAS["TemplateParameters"] = {
+    "type": "object",
+    "description": "Values for some of a template's parameters, each of the kind of its default",
+    "properties": {"params": {"type": "object", "additionalProperties": {}}},
+    "additionalProperties": False,
+    "example": {"params": {"copies": 20}},
+}
+
 # The body of a method with a raw body: content type -> schema.
 RAW_BODIES = {
     "millrace.v1.Jobs.Submit": {
         "application/json": {"$ref": "#/components/schemas/GraphDocument"}
+    },
+    "millrace.v1.Templates.Install": {
+        "application/json": {"$ref": "#/components/schemas/GraphDocument"}
+    },
+    "millrace.v1.Templates.Instantiate": {
+        "application/json": {"$ref": "#/components/schemas/TemplateParameters"}
     },
     "millrace.v1.Trainings.Start": {
         "application/json": {"$ref": "#/components/schemas/TrainingDocument"}

@@ -13,6 +13,7 @@
 #include "host/thread.h"
 #include "ops/registry.h"
 #include "services/scheduler/pb_graph.h"
+#include "services/scheduler/templates.h"
 #include "store/meta/directory.h"
 #include "store/meta/redis.h"
 
@@ -44,9 +45,10 @@ struct mr_intake {
     struct mr_inbox *inbox;
     struct mr_redis *redis;
     struct mr_directory *directory;
-    struct ops ops;      /* of the intake's thread */
-    struct ops core_ops; /* of the core's */
-    uint32_t waiting;    /* requests under way; the core's thread counts */
+    struct mr_templates *templates; /* of the intake's thread */
+    struct ops ops;                 /* of the intake's thread */
+    struct ops core_ops;            /* of the core's */
+    uint32_t waiting;               /* requests under way; the core's thread counts */
 };
 
 void mr_intake_request_free(struct mr_intake_request **rp)
@@ -56,6 +58,7 @@ void mr_intake_request_free(struct mr_intake_request **rp)
     if (!r) return;
     mr_buf_fini(&r->body);
     mr_release(r->request_id);
+    mr_release(r->template);
     mr_release(r);
 }
 
@@ -67,6 +70,12 @@ void mr_intake_done_free(struct mr_intake_done **dp)
     mr_graph_free(&d->graph);
     mr_buf_fini(&d->graph_bytes);
     mr_release(d->resolved);
+    for (uint32_t i = 0; i < d->templates_count; i++) {
+        mr_release(d->templates[i].name);
+        mr_release(d->templates[i].params);
+        mr_release(d->templates[i].json);
+    }
+    mr_release(d->templates);
     mr_release(d);
 }
 
@@ -278,9 +287,11 @@ static struct mr_intake_done *done_new(const struct mr_intake_request *r)
 {
     struct mr_intake_done *d = mr_alloc(sizeof *d);
     d->ticket = r->ticket;
+    d->form = r->form;
     mr_buf_init(&d->graph_bytes, (size_t)8 << 30);
     XXH128_hash_t h = XXH3_128bits(r->body.p, r->body.n);
     d->body_hash = (mr_graph_hash){h.high64, h.low64};
+    if (r->template) d->body_hash.hi ^= XXH3_64bits(r->template, strlen(r->template));
     return d;
 }
 
@@ -306,10 +317,73 @@ static void keep_request_id(struct mr_intake_done *d, const struct mr_intake_req
         d->graph->job.request_id = mr_pool_copy(&d->graph->text, mr_str(r->request_id));
 }
 
+static char *copy_text(struct mr_str s)
+{
+    char *p = mr_alloc(s.n + 1);
+    if (s.n) memcpy(p, s.p, s.n);
+    return p;
+}
+
+static void add_template(void *ctx, const struct mr_template_info *x)
+{
+    struct mr_intake_done *d = ctx;
+    size_t old = d->templates_count * sizeof *d->templates;
+    d->templates = mr_grow(d->templates, old, old + sizeof *d->templates);
+    d->templates[d->templates_count++] = (struct mr_intake_template){.name = copy_text(x->name),
+        .params = copy_text(x->params),
+        .json = copy_text(x->json),
+        .installed_ns = x->installed_ns,
+        .nbytes = x->nbytes,
+        .tasks = x->tasks};
+}
+
+/* What is asked of templates, but for a job. */
+static struct mr_intake_done *handle_template(
+    struct mr_intake *in, const struct mr_intake_request *r)
+{
+    struct ops *o = &in->ops;
+    const struct mr_graph_catalogue catalogue = {
+        .find = find_or_note, .name_at = name_at, .ctx = &o};
+    struct mr_intake_done *d = done_new(r);
+    struct mr_str name = mr_str(r->template);
+    struct mr_template_info info = {0};
+    int err = MR_OK;
+    o->has_missed = false;
+    if (r->form == MR_INTAKE_LIST) {
+        err = mr_templates_list(in->templates, add_template, d, &d->error);
+    } else if (r->form == MR_INTAKE_DELETE) {
+        err = mr_templates_delete(in->templates, name, &d->error);
+    } else if (r->form == MR_INTAKE_GET) {
+        err = mr_templates_get(in->templates, name, &catalogue, &info, &d->error);
+    } else {
+        err = mr_templates_install(
+            in->templates, name, mr_buf_str(&r->body), r->replace, &catalogue, &info, &d->error);
+        err = done_early(o, r, d, err);
+        info.json = (struct mr_str){0};
+    }
+    if (!err && info.name.n) add_template(d, &info);
+    if (err) done_failed(d, err);
+    return d;
+}
+
+static int parse_template(
+    struct mr_intake *in, struct mr_intake_request *r, struct mr_graph **out, struct mr_error *e)
+{
+    struct ops *o = &in->ops;
+    const struct mr_graph_catalogue catalogue = {
+        .find = find_or_note, .name_at = name_at, .ctx = &o};
+    o->has_missed = false;
+    return mr_templates_graph(
+        in->templates, mr_str(r->template), mr_buf_str(&r->body), &catalogue, out, e);
+}
+
 static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
 {
+    if (r->form >= MR_INTAKE_INSTALL) return handle_template(in, r);
     struct mr_intake_done *d = done_new(r);
-    int err = done_early(&in->ops, r, d, parse(&in->ops, r, NULL, &d->graph, &d->error));
+    int err = r->form == MR_INTAKE_INSTANTIATE ? parse_template(in, r, &d->graph, &d->error)
+                                               : parse(&in->ops, r, NULL, &d->graph, &d->error);
+    err = done_early(&in->ops, r, d, err);
     if (err == MR_ELIMIT)
         err = d->error.code = MR_EINVAL; /* trying again will not make it smaller */
     if (err) {
@@ -343,7 +417,7 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
 {
     static const struct mr_json_limits limits = {
         AT_ONCE_NODES_MAX, AT_ONCE_ARGS_MAX, AT_ONCE_BYTES_MAX};
-    if (in->waiting || !r->body.n || may_be_large(r)) return NULL;
+    if (in->waiting || !r->body.n || r->template || may_be_large(r)) return NULL;
     struct mr_intake_done *d = done_new(r);
     int err = parse(&in->core_ops, r, &limits, &d->graph, &d->error);
     err = done_early(&in->core_ops, r, d, err);
@@ -391,6 +465,7 @@ int mr_intake_open(struct mr_shell *sh, struct mr_error *e)
     int err = mr_redis_open(&link, &in->redis, e);
     if (err) return err;
     in->directory = mr_directory_new(in->redis, NULL);
+    in->templates = mr_templates_new(in->redis);
     in->thread = mr_thread_start("intake", run, in);
     return MR_OK;
 }
@@ -408,6 +483,7 @@ void mr_intake_close(struct mr_intake **inp)
         mr_release(m.op);
     }
     mr_inbox_free(&in->inbox);
+    mr_templates_free(&in->templates);
     mr_redis_close(&in->redis);
     mr_directory_free(&in->directory);
     ops_fini(&in->ops);

@@ -6,7 +6,21 @@
 
 #include "services/scheduler/shell.h"
 
-enum mr_intake_form { MR_INTAKE_JSON, MR_INTAKE_GRAPH, MR_INTAKE_COLUMNS };
+enum mr_intake_form {
+    MR_INTAKE_JSON,
+    MR_INTAKE_GRAPH,
+    MR_INTAKE_COLUMNS,
+    MR_INTAKE_INSTANTIATE, /* of a template: {"params": {…}}, or nothing */
+    MR_INTAKE_INSTALL,     /* this and the next: the answer is no graph, but templates */
+    MR_INTAKE_GET,
+    MR_INTAKE_LIST,
+    MR_INTAKE_DELETE,
+};
+
+struct mr_intake_template { /* texts are owned */
+    char *name, *params, *json;
+    uint64_t installed_ns, nbytes, tasks;
+};
 
 /* What a call gathered. Bodies: JSON text; one SubmitGraphRequest; the SubmitColumns messages, each
  * behind its length (u64). */
@@ -14,17 +28,22 @@ struct mr_intake_request {
     enum mr_intake_form form;
     struct mr_buf body;
     char *request_id; /* from outside the body; NULL: none */
+    char *template;   /* its name; NULL: none */
+    bool replace;
     uint64_t ticket;
     bool is_early; /* workers of an earlier life, and their ops, may not be back yet */
 };
 
 struct mr_intake_done {
+    enum mr_intake_form form;
     uint64_t ticket;
     struct mr_graph *graph; /* NULL: error says why */
     struct mr_buf graph_bytes;
     mr_graph_hash body_hash;
     struct mr_sched_resolved *resolved;
     uint32_t resolved_count;
+    struct mr_intake_template *templates;
+    uint32_t templates_count;
     struct mr_error error;
 };
 

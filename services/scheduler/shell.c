@@ -231,6 +231,7 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->server = mr_rpc_server_new(sh->loop, &server);
     mr_rpc_server_add_service(sh->server, &mr_jobs_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_cluster_service, sh);
+    mr_rpc_server_add_service(sh->server, &mr_templates_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_worker_session_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_store_session_service, sh);
     mr_metrics_add(sh);

@@ -24,6 +24,7 @@
 #include <millrace/v1/cluster.pb-c.h>
 #include <millrace/v1/jobs.pb-c.h>
 #include <millrace/v1/session.pb-c.h>
+#include <millrace/v1/templates.pb-c.h>
 
 struct mr_follow;
 struct mr_intake;
@@ -111,5 +112,6 @@ void mr_shell_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) MR_
 /* The services, one file each. */
 extern const struct mr_rpc_service mr_jobs_service;
 extern const struct mr_rpc_service mr_cluster_service;
+extern const struct mr_rpc_service mr_templates_service;
 extern const struct mr_rpc_service mr_worker_session_service;
 extern const struct mr_rpc_service mr_store_session_service;

@@ -136,6 +136,24 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     if (m->body) add_body(call, s, m->body->data.data, m->body->data.len);
 }
 
+static void on_instantiate_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct submission *s = mr_rpc_call_context(call);
+    const Millrace__V1__InstantiateTemplateRequest *m =
+        mr_shell_request(s->sh, call, msg, &millrace__v1__instantiate_template_request__descriptor);
+    if (!m) mr_intake_request_free(&s->request);
+    if (!m || !s->request) return;
+    if (!s->has_first) {
+        if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
+            mr_intake_request_free(&s->request);
+            return;
+        }
+        s->request->template = mr_copy_text(m->name);
+    }
+    s->request->form = MR_INTAKE_INSTANTIATE;
+    if (m->body) add_body(call, s, m->body->data.data, m->body->data.len);
+}
+
 static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct submission *s = mr_rpc_call_context(call);
@@ -242,6 +260,10 @@ const struct mr_rpc_handler mr_submit_graph_handler = {.on_open = on_open,
     .on_message = on_graph_message,
     .on_half_close = on_half_close,
     .on_done = on_done};
+const struct mr_rpc_handler mr_instantiate_handler = {.on_open = on_open,
+    .on_message = on_instantiate_message,
+    .on_half_close = on_half_close,
+    .on_done = on_done};
 const struct mr_rpc_handler mr_submit_stream_handler = {.on_open = on_open,
     .on_message = on_columns_message,
     .on_half_close = on_half_close,
@@ -255,6 +277,11 @@ void mr_submit_drop(struct mr_intake_done *done)
 void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
 {
     struct mr_rpc_call *call = NULL;
+    if (done->form >= MR_INTAKE_INSTALL) {
+        mr_template_answered(sh, done);
+        mr_intake_done_free(&done);
+        return;
+    }
     struct submission *s = submission_of(sh, done->ticket, &call);
     if (done->graph && s) {
         struct mr_sched_event ev = {.type = MR_SCHED_SUBMIT, .ticket = done->ticket};

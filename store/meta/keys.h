@@ -10,7 +10,8 @@
     "journal:new"                 /* stream: a snapshot that becomes the journal when it is whole */
 #define MR_META_NAMES "names"     /* hash: name -> pack of a name record */
 #define MR_META_OBJECTS "objects" /* hash: id (16 bytes) -> pack of an object record */
-#define MR_META_NODES "nodes"     /* hash: node -> pack of a node record */
+#define MR_META_TEMPLATES "templates" /* hash: name -> pack of when, and the text */
+#define MR_META_NODES "nodes"         /* hash: node -> pack of a node record */
 #define MR_META_TRACE                                                                              \
     "trace:"                    /* streams, one a job, ids <epoch>-<n>: field b: a block of spans; \
                                  * field f: pack of where one lies in the job's file */

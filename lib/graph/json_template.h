@@ -1,0 +1,18 @@
+/* A job's JSON that is parsed once and becomes many graphs, each with parameters of its own. */
+#pragma once
+
+#include "graph/json.h"
+
+struct mr_json_template;
+
+/* The text is copied. It is not checked to be a job: mr_json_template_graph does that. */
+int mr_json_template_new(struct mr_str text, struct mr_json_template **out, struct mr_error *e);
+void mr_json_template_free(struct mr_json_template **t);
+size_t mr_json_template_bytes(const struct mr_json_template *t); /* of its text */
+
+/* `given`: empty, or {"params": {…}}: values for parameters of the template, of the kind of their
+ * defaults (a default of null takes any). */
+int mr_json_template_graph(const struct mr_json_template *t, struct mr_str given,
+    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, struct mr_error *e);
+/* Names of its parameters, one a line. */
+void mr_json_template_params(const struct mr_json_template *t, struct mr_buf *out);
