@@ -1,11 +1,7 @@
-/* Cached placement: a task of a loop's body goes where it ran in the round before, a task of an
- * instance of a template where it ran in the last one, without a look at data and load. What was
- * right once is right again, for the data lies where it was made: with the same workers. A task
- * whose worker went is placed anew, alone; a worker that has nothing and is nobody's takes what
- * would wait; and what is stolen stays with the thief, for the completion says where it is. */
-#include "services/scheduler/core_do.h"
+#include "services/scheduler/core_cache.h"
 
 #include "base/alloc.h"
+#include "services/scheduler/core_do.h"
 
 #define LOOK_MAX 256 /* slots looked at for whether a worker has any */
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/assert.h"
+#include "services/scheduler/core_cache.h"
 #include "services/scheduler/core_loop.h"
 #include "services/scheduler/core_sched.h"
 
@@ -122,12 +123,6 @@ bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task
 uint32_t mr_sc_place(struct mr_sched *s, uint32_t task);        /* a worker, or NONE */
 bool mr_sc_has_place(struct mr_sched *s, const struct task *t); /* memory aside */
 bool mr_sc_is_universal(const struct mr_sched *s, const struct task *t);
-
-/* core_cache.c: where it was the last time */
-void mr_sc_cache_new(struct mr_sched *s, uint32_t job);
-void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker, bool only_first);
-void mr_sc_cache_forget(struct mr_sched *s, uint32_t task);              /* it is to go elsewhere */
-uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone); /* a worker, or NONE */
 
 /* core_class.c */
 int mr_sc_class_of(struct mr_sched *s, uint32_t op, const struct mr_task_options *o,

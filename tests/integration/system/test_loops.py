@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Loops and templates with real processes: a loop ends by its own condition, whoever is killed in the
+middle of it; templates live as long as Redis does."""
+import os
+import pathlib
+import signal
+import sys
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from harness import Cluster, HttpError, wait_for  # noqa: E402
+
+
+def loop(rounds, stop, seconds=0.0):
+    """Adds 1 + 2 + 3 to a number each round until that is at least `stop`."""
+    part = {"op": "sleep", "args": [seconds, {"op": "add", "args": [{"ref": "n"}, "${i}"]}], "for": {"i": [1, 2, 3]}}
+    return {"params": {"stop": stop},
+            "repeat": {"l": {"max": rounds, "carry": {"n": {"value": 0}},
+                             "tasks": {"part-${i}": part,
+                                       "all": {"op": "sum", "args": {"each": {"ref": "part-${i}"}, "for": {"i": [1, 2, 3]}}},
+                                       "next": {"op": "sub", "args": [{"ref": "all"}, {"op": "mul", "args": [{"ref": "n"}, 2]}]}},
+                             "next": {"n": {"ref": "next"}},
+                             "until": {"op": "compare", "args": [{"ref": "next"}, ">=", "${stop}"]}}},
+            "targets": ["l.n", "l.count"]}
+
+
+class Loops(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.c = Cluster("--workers", "3", "--threads", "1", "--lease", "3s")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.c.close()
+
+    def done(self, job, rounds):
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        values = self.c.results(job["id"], "l.n", "l.count")["results"]
+        self.assertEqual(values, {"l.n": 6 * rounds, "l.count": rounds})
+        counts = job["counts"]
+        for what in ("erred", "cancelled", "waiting", "ready", "running"):
+            self.assertEqual(counts[what], "0", counts)
+
+    def test_a_loop_ends_by_its_condition(self):
+        job = self.c.run(loop(500, 60))
+        self.done(job, 10)
+        self.assertGreater(int(job["counts"]["skipped"]), 400 * 9)
+        x = self.c.get(f"/v1/jobs/{job['id']}/explain?key=l[10].next")
+        self.assertEqual(x["state"], "TASK_SKIPPED", x)
+        self.assertIn("ended after 10 rounds", " ".join([x["sentence"]] + x["reasons"]))
+        spans = self.c.get(f"/v1/jobs/{job['id']}/timeline")["spans"]
+        self.assertIn("l[3].part-2", {s["key"] for s in spans})
+
+    def test_a_failure_names_its_round(self):
+        graph = loop(50, 60)
+        graph["repeat"]["l"]["tasks"]["part-${i}"] = {"op": "floor_div", "args": [6, {"op": "sub", "args": [18, {"ref": "n"}]}],
+                                                      "for": {"i": [1, 2, 3]}}
+        graph["repeat"]["l"]["tasks"]["next"] = {"op": "add", "args": [{"ref": "n"}, 6]}
+        graph["repeat"]["l"]["until"] = {"op": "compare", "args": [{"ref": "all"}, ">", 99]}
+        job = self.c.run(graph)
+        self.assertEqual(job["state"], "JOB_FAILED", job)
+        self.assertRegex(job["error"]["key"], r"^l\[3\]\.part-[123]$")
+
+    def test_what_dies_in_the_middle_changes_nothing(self):
+        ident = self.c.submit(loop(400, 60, 0.15))
+        some = lambda n: lambda: int(self.c.job(ident)["counts"]["done"]) >= n  # noqa: E731
+        wait_for("two rounds", some(14))
+        os.kill(self.c.pids("mr-worker")[0], signal.SIGKILL)
+        wait_for("four rounds", some(28))
+        os.kill(self.c.pids("mr-scheduler")[0], signal.SIGKILL)
+        time.sleep(1)
+        self.done(self.c.wait(ident, 120), 10)
+
+    def test_templates(self):
+        c = self.c
+        made = c.call("POST", "/v1/templates?name=steps", loop(500, 60))
+        self.assertEqual((made["name"], made["params"]), ("steps", ["stop"]))
+        same = c.call("POST", "/v1/templates?name=steps", loop(500, 60))
+        self.assertEqual(same["installed_ns"], made["installed_ns"])
+        with self.assertRaises(HttpError) as e:
+            c.call("POST", "/v1/templates?name=steps", loop(400, 60))
+        self.assertEqual(e.exception.status, 409)
+        path = "/v1/templates/steps:instantiate?wait_s=60"
+        self.done(c.call("POST", path, {"params": {"stop": 120}})["job"], 20)
+        once = [c.call("POST", path, {}, {"Idempotency-Key": "once"}) for _ in range(2)]
+        self.assertEqual(once[0]["id"], once[1]["id"])
+        self.done(once[0]["job"], 10)
+        for params, words in (({"stip": 1}, 'did you mean \\"stop\\"'), ({"stop": "x"}, 'parameter \\"stop\\" is a text')):
+            with self.assertRaises(HttpError) as e:
+                c.call("POST", path, {"params": params})
+            self.assertIn(words, str(e.exception))
+            self.assertEqual(e.exception.status, 400)
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        wait_for("the scheduler to be back", lambda: c.request("GET", "/v1/templates")[0] == 200)
+        self.assertEqual([t["name"] for t in c.get("/v1/templates")["templates"]], ["steps"])
+
+        def runs():
+            try:
+                return c.call("POST", path, {"params": {"stop": 30}})
+            except HttpError as e:
+                self.assertEqual(e.status, 503)
+        self.done(wait_for("a job of it", runs)["job"], 5)
+        c.call("DELETE", "/v1/templates/steps")
+        self.assertEqual(c.request("GET", "/v1/templates/steps")[0], 404)
+
+
+if __name__ == "__main__":
+    unittest.main()
