@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -22,8 +23,8 @@ import table
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
 # system: interpreter, script, seconds of a full run and of a quick one
-PEERS = {table.OLD_DASK: ("/usr/bin/python3", "peer_dask.py", 1200, 420), table.NEW_DASK: (str(ROOT / "build/peers/bin/python"), "peer_dask.py", 1200, 420),
-         table.RAY: (str(ROOT / "build/peers/bin/python"), "peer_ray.py", 900, 300)}
+PEERS = {table.OLD_DASK: ("/usr/bin/python3", "peer_dask.py", 1200, 700), table.NEW_DASK: (str(ROOT / "build/peers/bin/python"), "peer_dask.py", 1200, 420),
+         table.RAY: (str(ROOT / "build/peers/bin/python"), "peer_ray.py", 900, 400)}
 NAMES = {table.OLD_DASK: "Dask of Debian", table.NEW_DASK: "newest Dask", table.RAY: "Ray"}
 
 
@@ -80,6 +81,7 @@ def run_peer(report, system, directory, mode, data):
     if not why:
         env = dict(os.environ, TMPDIR=str(directory), RAY_USAGE_STATS_ENABLED="0", PYTHONWARNINGS="ignore", PYTHONPATH=str(HERE))
         why = processes.stream_lines([python, str(HERE / script), mode, system, str(data)], env, full if mode == "full" else quick, report.line)
+        processes.end_all(os.environ[processes.VARIABLE])  # what it left shall not slow the next one down
     if why:
         print(f"  {system}: {why}", file=sys.stderr)
         for name in table.ROWS:
@@ -142,6 +144,7 @@ def main():
     a = p.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job would leave it ignored, for our children too
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    processes.die_with_parent()  # run.sh cleans up; when it is killed itself, the lines below do
     report, directory = Report(a), pathlib.Path(a.directory)
     data = find_data(a.data)
     if not data:
@@ -153,6 +156,7 @@ def main():
         report.save()
         if left:
             print(f"processes that do not end: {left}", file=sys.stderr)
+        shutil.rmtree(directory, ignore_errors=True)
     print(table.text(report.seen))
     print(f"\nwritten: {a.json}")
     return 1 if any("error" in row.get(table.OURS, {}) for row in report.seen["rows"].values()) else 0

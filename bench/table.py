@@ -19,7 +19,7 @@ ROWS = {
     "accepted": ("graph of {n:,} tasks accepted", "less", None, None),
     "latency": ("one task, client to client, p50 of {n:,}", "less", 40, 1),
     "chain": ("chain of {n:,}, unfused", "less", 500, 1),
-    "chain-fused": ("chain of {n:,}, as it comes", "less", None, None),
+    "chain-fused": ("chain of {n:,}, as it comes (may be fused)", "less", None, None),
     **{s.name: (s.title, "less", 20 if s.empty else 1, 1) for s in shapes.SHAPES},
     "memory": ("scheduler memory a task, two inputs, {n:,} tasks", "less", 20, 1),
     "idle": ("idle CPU of the whole cluster, {n} s", "less", None, None),
