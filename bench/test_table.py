@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""What bench/run.sh rests on, without a cluster: the graphs are what they say, and no row of a report is passed over in silence."""
+import json
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+try:
+    import numpy  # noqa: F401
+except ImportError:
+    sys.exit(77)  # skipped: bench/peers.sh installs it
+import measure  # noqa: E402
+import shapes  # noqa: E402
+import table  # noqa: E402
+
+
+def report(**rows):
+    return {"date": "2026-11-21", "quick": True, "commit": "0", "machine": "m", "load_before": 0.0, "load_after": 0.0, "seconds": 1.0,
+            "systems": {s: s for s in table.SYSTEMS}, "rows": rows, "alone": {}}
+
+
+def cell(value, unit="s", n=10):
+    return {**measure.cell([value], n), "unit": unit}
+
+
+class Shapes(unittest.TestCase):
+    def test_inputs_come_before_their_users_and_targets_exist(self):
+        for s in shapes.SHAPES:
+            g = s.make(s.sizes["small"])
+            for i, (op, args) in enumerate(g.nodes):
+                self.assertIn(op, shapes.OPS)
+                self.assertTrue(all(a < i for a in args if isinstance(a, shapes.Ref)), s.name)
+            self.assertTrue(g.targets and all(t < len(g.nodes) for t in g.targets), s.name)
+
+    def test_values_are_those_of_closed_forms(self):
+        self.assertEqual(shapes.evaluate(shapes.merge(100)), [5050])
+        self.assertEqual(shapes.evaluate(shapes.tree(64)), [64 * 65 // 2])
+        self.assertEqual(shapes.evaluate(shapes.chain(50)), [50])
+        self.assertEqual(shapes.evaluate(shapes.all_to_all(4)), [6, 10, 14, 18])
+        self.assertEqual(shapes.evaluate(shapes.map_fold(3, 2)), [2 * (1 + 2 + 3 + 4 + 5 + 6)])
+
+    def test_the_same_seed_gives_the_same_graph(self):
+        self.assertEqual(shapes.random_graph(300).nodes, shapes.random_graph(300).nodes)
+
+    def test_a_wrong_value_does_not_agree(self):
+        self.assertTrue(shapes.agree([1, 2.0 + 1e-12], [1, 2.0]))
+        self.assertFalse(shapes.agree([1, 2.1], [1, 2.0]))
+        self.assertFalse(shapes.agree([1], [1, 2]))
+
+
+class Table(unittest.TestCase):
+    def test_a_failed_and_a_missing_peer_are_seen(self):
+        r = report(merge={"millrace": cell(0.01), "dask-debian": {"error": "no such program"}, "dask-newest": cell(1.0)})
+        line = next(line for line in table.lines_of(r) if line[0].startswith("merge:"))
+        self.assertEqual(line[2:], ["failed: no such program", "-", "1.00 s", "100", "not measured", "-"])
+
+    def test_a_promise_without_a_figure_does_not_hold(self):
+        r = report(merge={"millrace": cell(0.01), "dask-debian": {"error": "no such program"}})
+        self.assertEqual([good for _, good in table.verdicts(r)], [False, False])
+
+    def test_a_promise_is_kept_at_its_bar(self):
+        r = report(empty={"millrace": cell(2000.0, "tasks/s"), "dask-debian": cell(10.0, "tasks/s"), "ray": cell(41.0, "tasks/s")})
+        self.assertEqual([good for _, good in table.verdicts(r)], [True, False])
+
+    def test_markdown_replaces_only_what_stands_between_the_marks(self):
+        with tempfile.TemporaryDirectory() as d:
+            page = pathlib.Path(d) / "page.md"
+            page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
+            r = json.loads(json.dumps(report(merge={"millrace": cell(0.01)})))
+            table.write_markdown(r, page)
+            first = page.read_text()
+            table.write_markdown(r, page)
+            self.assertEqual(page.read_text(), first)
+            self.assertTrue(first.startswith("before\n") and first.endswith("\nafter\n") and "old" not in first)
+
+
+if __name__ == "__main__":
+    unittest.main()
