@@ -132,7 +132,7 @@ class Plan:
 
     def __init__(self, mode):
         self.sizes = {"empty": 10_000 if mode == "full" else 5_000, "chain": 1000 if mode == "full" else 300, "latency": 100 if mode == "full" else 50}
-        self.small = {"empty": 1000, "chain": 50, "latency": 10}
+        self.small = {"empty": 2000, "chain": 50, "latency": 10}
         self.graphs = {}
         for s in shapes.SHAPES:
             self.sizes[s.name], self.small[s.name] = s.sizes[mode], s.sizes["small"]
@@ -163,7 +163,7 @@ def choose(plan, names):
                 for form in plan.forms(name):
                     with contextlib.suppress(Exception), at_most(60):
                         plan.run(c.client, name, plan.small[name], form)
-                        seen[name][workers, threads, form] = min(plan.run(c.client, name, plan.small[name], form) for _ in range(2))
+                        seen[name][workers, threads, form] = min(plan.run(c.client, name, plan.small[name], form) for _ in range(3))
     return {name: min(seen[name], key=seen[name].get) if seen[name] else (4, 1, plan.forms(name)[0]) for name in names}
 
 
