@@ -40,7 +40,7 @@ def commit():
 
 class Report:
     def __init__(self, a):
-        self.path = pathlib.Path(a.json)
+        self.path, self.directory = pathlib.Path(a.json), a.directory
         self.began = time.monotonic()
         self.seen = {"date": time.strftime("%Y-%m-%d"), "quick": a.quick, "commit": commit(), "machine": f"{os.cpu_count()} cores, {cpu_name()}",
                      "load_before": os.getloadavg()[0], "systems": {table.OURS: "this tree"}, "rows": {}, "alone": {}}
@@ -50,6 +50,8 @@ class Report:
         if row == "version":
             self.seen["systems"][system] = value["version"]
         else:
+            if "error" in value:  # the report is for others: no paths of this machine
+                value = {**value, "error": value["error"].replace(f"{ROOT}/", "").replace(f"{self.directory}/", "")}
             self.seen["rows"].setdefault(row, {})[system] = {k: v for k, v in value.items() if k not in ("row", "system")}
         self.save()
 
