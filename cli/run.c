@@ -134,9 +134,10 @@ static int print_values(const struct mr_client *c, yyjson_val *job, struct mr_er
     }
     yyjson_obj_foreach(yyjson_obj_get(root, "places"), at, max, key, value)
     {
+        char size[MR_BYTES_TEXT_MAX];
+        mr_bytes_text(mr_json_get_u64(value, "nbytes"), size);
         if (at < SHOWN_MAX)
-            (void)printf("%s: %s, in the store (--out DIR writes it)\n", yyjson_get_str(key),
-                mr_json_get_text(value, "summary"));
+            (void)printf("%s: %s in the store (--out DIR writes it)\n", yyjson_get_str(key), size);
     }
     yyjson_obj_foreach(yyjson_obj_get(root, "errors"), at, max, key, value)
     {
