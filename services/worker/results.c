@@ -121,8 +121,11 @@ int mr_executor_result(struct mr_executor *x, const struct mr_op_result *result,
     case MR_OP_RESULT_INPUT: {
         /* A copy: each value of a job is held and released by itself. */
         const struct mr_op_input *in = &x->inputs[result->input];
+        struct mr_str extent = in->extent;
+        bool is_head = x->env->ops[x->item->op]->flags & MR_OP_BY_REFERENCE;
         if (in->pack.n) return result_pack(x, in->pack, e);
-        return result_extent(x, in->extent, e);
+        int err = is_head ? mr_executor_load(x, in->object, &extent, e) : MR_OK;
+        return err ? err : result_extent(x, extent, e);
     }
     }
     return MR_EINTERNAL;
