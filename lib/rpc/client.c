@@ -53,6 +53,10 @@ static grpc_channel *make_channel(const char *address, const struct mr_rpc_chann
         int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
         int_arg(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
         int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0),
+        /* Measuring the link costs a ping and two timers a message. One with a memory for a
+         * wire needs no measuring: a window that is never the bound will do. */
+        int_arg(GRPC_ARG_HTTP2_BDP_PROBE, !is_unix),
+        int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, is_unix ? MR_RPC_WINDOW_BYTES : 65535),
     };
     grpc_channel_args all = {MR_ARRAY_LEN(args), args};
     grpc_channel_credentials *credentials = grpc_insecure_credentials_create();

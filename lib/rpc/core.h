@@ -11,6 +11,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#define MR_RPC_WINDOW_BYTES (4 << 20) /* under way on a stream whose link is not measured */
+
 /* Every tag on the completion queue is one of these. */
 struct mr_rpc_tag {
     void (*done)(struct mr_rpc_tag *tag, bool ok);

@@ -46,6 +46,9 @@ static grpc_server *make_server(const struct mr_rpc_server_options *o, size_t me
         int_arg(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
         int_arg(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, arg_ms(ping_min)),
         int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0),
+        int_arg(GRPC_ARG_HTTP2_BDP_PROBE, !o->fixed_window),
+        int_arg(
+            GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, o->fixed_window ? MR_RPC_WINDOW_BYTES : 65535),
     };
     grpc_channel_args all = {MR_ARRAY_LEN(args), args};
     return grpc_server_create(&all, NULL);

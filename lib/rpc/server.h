@@ -34,10 +34,11 @@ struct mr_rpc_service {
  * with the sentence for the caller. */
 typedef int (*mr_rpc_auth)(void *ctx, struct mr_rpc_call *call, struct mr_error *e);
 
-struct mr_rpc_server_options {  /* zero: the default */
-    size_t message_bytes_max;   /* MR_MESSAGE_BYTES_MAX */
-    mr_duration keepalive;      /* ping idle TCP connections this often; 0: 20 s; MR_NEVER: never */
-    mr_duration ping_min;       /* clients may ping this often; 0: 1 s */
+struct mr_rpc_server_options { /* zero: the default */
+    size_t message_bytes_max;  /* MR_MESSAGE_BYTES_MAX */
+    mr_duration keepalive;     /* ping idle TCP connections this often; 0: 20 s; MR_NEVER: never */
+    mr_duration ping_min;      /* clients may ping this often; 0: 1 s */
+    bool fixed_window; /* for messages, not bulk: links are not measured, which costs a ping each */
     struct mr_peer_rules peers; /* who may connect to UNIX sockets */
     mr_rpc_auth auth;           /* NULL: everyone may; health checks always may */
     void *auth_ctx;

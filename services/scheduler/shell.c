@@ -226,8 +226,10 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     mr_ledger_replay(sh);
     err = mr_trace_open(sh, e);
     if (err) return err;
-    const struct mr_rpc_server_options server = {
-        .peers = options->peers, .auth = mr_rpc_guard_auth(sh->guard), .auth_ctx = sh->guard};
+    const struct mr_rpc_server_options server = {.fixed_window = true,
+        .peers = options->peers,
+        .auth = mr_rpc_guard_auth(sh->guard),
+        .auth_ctx = sh->guard};
     sh->server = mr_rpc_server_new(sh->loop, &server);
     mr_rpc_server_add_service(sh->server, &mr_jobs_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_cluster_service, sh);

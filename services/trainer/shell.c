@@ -243,8 +243,10 @@ int mr_trainer_open(const struct mr_trainer_options *options, const char *const 
     if (!err) err = open_redis(t, e);
     if (err) return err;
     open_channels(t);
-    const struct mr_rpc_server_options server = {
-        .peers = options->peers, .auth = mr_rpc_guard_auth(t->guard), .auth_ctx = t->guard};
+    const struct mr_rpc_server_options server = {.fixed_window = true,
+        .peers = options->peers,
+        .auth = mr_rpc_guard_auth(t->guard),
+        .auth_ctx = t->guard};
     t->server = mr_rpc_server_new(t->loop, &server);
     err = listen_all(t, listen, listen_count, e);
     if (!err) err = open_parts(t, e);
