@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #define HEARTBEAT_NS MR_SECOND /* until the scheduler says otherwise */
+#define IDLE_BEATS 3           /* a lease, while nothing changes */
 #define RETRY_MIN_NS (100 * MR_MS)
 #define RETRY_MAX_NS (2 * MR_SECOND)
 #define OFFER_MAX 4096u
@@ -22,6 +23,8 @@ struct mr_scheduler_link {
     struct mr_rpc_channel *channel;
     struct mr_rpc_call *call; /* NULL: none */
     mr_duration heartbeat_ns;
+    mr_duration lease_ns;
+    struct mr_store_stats told;
     mr_duration retry_ns;
     mr_time next; /* heartbeat, or attempt to connect */
     uint64_t sequence;
@@ -62,6 +65,7 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     if (!m) return;
     l->retry_ns = RETRY_MIN_NS;
     if (m->heartbeat_ns) l->heartbeat_ns = MR_MAX(m->heartbeat_ns, (uint64_t)(10 * MR_MS));
+    if (m->heartbeat_ns) l->lease_ns = m->lease_ns;
     each_id(l, m->hold, m->n_hold, true);
     each_id(l, m->claimed, m->n_claimed, true);
     each_id(l, m->unhold, m->n_unhold, false); /* last: what was claimed may be released by now */
@@ -152,6 +156,12 @@ static void beat(struct mr_ask *ask)
     struct mr_scheduler_link *l = ask->ctx;
     struct mr_store_stats stats = ask->stats;
     if (is_over(l)) return;
+    bool is_quiet = l->told.object_bytes == stats.object_bytes &&
+                    l->told.spilled_bytes == stats.spilled_bytes &&
+                    l->told.objects == stats.objects;
+    if (is_quiet && l->call)
+        l->next += MR_MAX(l->lease_ns / IDLE_BEATS, l->heartbeat_ns) - l->heartbeat_ns;
+    l->told = stats;
     Millrace__V1__StoreHeartbeat h = MILLRACE__V1__STORE_HEARTBEAT__INIT;
     h.sequence = ++l->sequence;
     h.used_bytes = stats.object_bytes;

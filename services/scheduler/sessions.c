@@ -219,6 +219,7 @@ static bool is_lazy(const struct mr_sched_batch *b)
 {
     bool asks = b->has_registered || b->drain || b->values.count || b->tasks.count ||
                 b->cancel.count || b->steal.count || b->fetch.count || b->leave.count;
+    if (b->heard && !b->release.count && !b->forget_jobs.n) return false; /* with what? */
     return !asks && b->release.count + b->forget_jobs.n / sizeof(uint64_t) <= LAZY_ROWS_MAX;
 }
 

@@ -337,7 +337,7 @@ mr_time mr_worker_deadline(const struct mr_worker *w)
     if (w->more) return w->now;
     mr_time at = strands_deadline(w);
     /* While the stream takes nothing, a turn comes when it does. */
-    if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, w->heartbeat_at);
+    if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, heartbeat_due(w));
     if (w->starved) at = MR_MIN(at, w->balance_at);
     at = MR_MIN(at, w->look_at);
     if (w->draining && !w->hung_up && !w->tasks_count)

@@ -108,6 +108,7 @@ void missing_add(struct mr_worker *w, const struct missing_row *row);
 void out_fetch(struct mr_worker *w, const struct mr_ws_refs *m);
 
 /* core_send.c */
+mr_time heartbeat_due(const struct mr_worker *w);
 void send_turn(struct mr_worker *w, bool may_send);
 void send_free(struct mr_worker *w); /* what the last SEND lent */
 void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m);

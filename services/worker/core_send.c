@@ -4,6 +4,7 @@
 
 #define TEXTS_BYTES_MAX ((size_t)4 << 20)
 #define RUNNING_LONG (100 * MR_MS)
+#define IDLE_BEATS 3 /* a lease, of a worker without work */
 
 static void refs_clear(struct refs *r)
 {
@@ -207,10 +208,21 @@ void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
     w->attempts = 0;
     w->leaving_sent = false;
     w->heartbeat_ns = MR_MIN(MR_MAX(m->heartbeat_ns, 10 * MR_MS), MR_SECOND * 10);
+    w->idle_beat_ns = m->lease_ns / IDLE_BEATS;
+    w->idle_beat_ns -= MR_MIN(w->idle_beat_ns, w->heartbeat_ns);
     w->heartbeat_at = w->now;
+    w->heartbeat.tasks_done = UINT64_MAX; /* the first one is due now */
     adopt(w, m);
     keep(w, m);
     strands_say_left(w);
+}
+
+/* Due later while all there is to say is "I live": each one wakes two processes. */
+mr_time heartbeat_due(const struct mr_worker *w)
+{
+    bool is_quiet = !w->tasks_count && w->heartbeat.tasks_done == w->tasks_done &&
+                    w->heartbeat.held_bytes == w->held_bytes;
+    return is_quiet ? mr_time_after(w->heartbeat_at, w->idle_beat_ns) : w->heartbeat_at;
 }
 
 static void heartbeat_fill(struct mr_worker *w)
@@ -270,7 +282,7 @@ static void send_news(struct mr_worker *w)
         .left_slot = refs_lend(&w->left),
         .leaving = w->draining && !w->leaving_sent};
     send_missing(w);
-    if (w->heartbeat_at <= w->now) {
+    if (heartbeat_due(w) <= w->now) {
         heartbeat_fill(w);
         w->up.heartbeat = &w->heartbeat;
     }
@@ -289,7 +301,7 @@ void send_turn(struct mr_worker *w, bool may_send)
         send_register(w);
     } else if (w->link == LINK_REGISTERED) {
         if (w->out_count || w->given.count || w->started.count || w->unknown.count ||
-            w->left.count || w->missing_count || w->heartbeat_at <= w->now ||
+            w->left.count || w->missing_count || heartbeat_due(w) <= w->now ||
             (w->draining && !w->leaving_sent))
             send_news(w);
         if (w->out_count || w->missing_count > w->missing_sent) w->more = true;

@@ -205,6 +205,21 @@ static void heartbeats_come_in_time_and_name_what_runs_long(void **state)
     assert_int_equal(r->heartbeat.sequence, 2);
 }
 
+static void a_worker_without_work_is_heard_less_often(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(r->heartbeats, 1);
+    mr_time due = mr_worker_deadline(r->w);
+    assert_true(due > r->now + 500 * MR_MS);
+    assert_true(due <= r->now + RIG_LEASE / 3);
+    r->now += 600 * MR_MS;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->heartbeats, 2); /* what it was late with, at once */
+    assert_true(mr_worker_deadline(r->w) <= r->now + 500 * MR_MS);
+}
+
 static void a_stream_that_takes_nothing_does_not_keep_the_worker_awake(void **state)
 {
     struct rig *r = *state;
@@ -240,6 +255,7 @@ int main(void)
         TEST(a_fetch_request_sends_held_values_again),
         TEST(a_forgotten_job_leaves_nothing_behind),
         TEST(heartbeats_come_in_time_and_name_what_runs_long),
+        TEST(a_worker_without_work_is_heard_less_often),
         TEST(a_stream_that_takes_nothing_does_not_keep_the_worker_awake),
         TEST(a_chain_behind_a_slow_task_does_not_keep_the_worker_awake),
     };

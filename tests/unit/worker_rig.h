@@ -79,6 +79,7 @@ enum { OP_INC = 1, OP_SLOW, OP_REF, OP_BLOCK, OP_ROLE, OP_NONE };
 
 #define RIG_STORE 77 /* this node's */
 #define RIG_JOB ((mr_job_id){5})
+#define RIG_LEASE (5 * MR_SECOND)
 
 static inline void rig_effects(struct rig *r);
 
@@ -388,6 +389,7 @@ static inline void rig_register(struct rig *r, uint64_t incarnation)
     r->m.registered.incarnation = incarnation;
     r->m.registered.epoch = 1;
     r->m.registered.heartbeat_ns = 500 * MR_MS;
+    r->m.registered.lease_ns = RIG_LEASE;
     r->m.registered.lease_ns = 5 * MR_SECOND;
     r->m.down.registered = &r->m.registered;
     r->m.down.ops = names;
