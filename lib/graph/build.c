@@ -252,7 +252,7 @@ static int build(struct mr_builder *b, const struct mr_graph_catalogue *catalogu
     struct mr_graph *g = gather(b, &o);
     mr_order_fini(&o);
     mr_graph_link(g);
-    mr_graph_rehash(g);
+    if (mr_graph_wants_hashes(g)) mr_graph_rehash(g);
     *out = g;
     return MR_OK;
 }

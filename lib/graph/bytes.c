@@ -265,7 +265,7 @@ int mr_graph_from_bytes(struct mr_str bytes, struct mr_graph **out, struct mr_er
         err = mr_graph_loops_read(c.at[MR_COLUMN_LOOPS], c.at[MR_COLUMN_SLOTS], g, e);
     if (err) return err;
     mr_graph_link(g);
-    mr_graph_rehash(g);
+    if (mr_graph_wants_hashes(g)) mr_graph_rehash(g);
     *out = MR_STEAL(g);
     return MR_OK;
 }

@@ -186,10 +186,12 @@ void mr_graph_set_hash(struct mr_graph *g, uint32_t node, mr_graph_hash hash)
     g->hash[node] = hash;
 }
 
-void mr_graph_drop_hashes(struct mr_graph *g)
+bool mr_graph_wants_hashes(const struct mr_graph *g)
 {
-    mr_release(g->hash);
-    g->hash = NULL;
+    bool wants = g->job.name_space.n > 0;
+    for (uint32_t i = 0; i < g->options_count && !wants; i++)
+        wants = g->options[i].persist || g->options[i].persist_name.n;
+    return wants;
 }
 
 /* ---- what must hold -------------------------------------------------------------------------- */

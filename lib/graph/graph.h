@@ -100,8 +100,8 @@ struct mr_graph {
     uint32_t *inputs;       /* of a node, by slot; each once */
     uint32_t *dependent_at; /* nodes_count + 1 */
     uint32_t *dependents;   /* of a node, ascending */
-    mr_graph_hash *hash;
-    uint32_t *option_of; /* index in options[], MR_NODE_NONE for none; NULL: nobody has any */
+    mr_graph_hash *hash;    /* NULL: nobody asks (mr_graph_wants_hashes) */
+    uint32_t *option_of;    /* index in options[], MR_NODE_NONE for none; NULL: nobody has any */
     struct mr_task_options *options;
     uint32_t options_count;
     uint32_t ops_count;
@@ -140,7 +140,9 @@ struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);  /* of kin
  * the text; who knows what it resolves to sets it and then computes those of all tasks anew. */
 void mr_graph_set_hash(struct mr_graph *g, uint32_t node, mr_graph_hash hash);
 void mr_graph_rehash(struct mr_graph *g);
-void mr_graph_drop_hashes(struct mr_graph *g); /* 16 B a node, for who needs them no more */
+/* Does anybody compare definitions: a namespace that is shared, a result kept under a name? Other
+ * graphs come without hashes, 16 B a node; mr_graph_rehash makes them. */
+bool mr_graph_wants_hashes(const struct mr_graph *g);
 size_t mr_graph_bytes_held(const struct mr_graph *g);
 void mr_graph_check(const struct mr_graph *g); /* asserts every invariant, O(nodes + inputs) */
 

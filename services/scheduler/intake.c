@@ -247,7 +247,8 @@ static int resolve_one(
         int err = mr_directory_resolve_sync(in->directory, mr_graph_text(g, i), &record, &keep, e);
         if (err) return err;
         add_resolved(d, i, record.object, record.nbytes);
-        mr_graph_set_hash(g, i, (mr_graph_hash){record.object.maker, record.object.number});
+        if (g->hash)
+            mr_graph_set_hash(g, i, (mr_graph_hash){record.object.maker, record.object.number});
         mr_release(keep);
         return MR_OK;
     }
@@ -274,7 +275,8 @@ static int resolve(struct mr_intake *in, struct mr_intake_done *d, struct mr_err
         int err = g->kind[i] == MR_NODE_NAME ? resolve_one(in, d, i, e) : MR_OK;
         if (err) return err;
     }
-    if (has_names) mr_graph_rehash(g); /* what depends on a name depends on what it names */
+    if (has_names && g->hash)
+        mr_graph_rehash(g); /* what depends on a name depends on what it names */
     d->resolved_count = 0;
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         int err = resolve_one(in, d, i, e);

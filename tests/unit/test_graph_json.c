@@ -82,6 +82,8 @@ static void args_are(struct mr_graph *g, const char *key, const char *want)
 static bool same(const char *a, const char *b, const char *key)
 {
     struct mr_graph *x = graph_of(a), *y = graph_of(b);
+    mr_graph_rehash(x);
+    mr_graph_rehash(y);
     bool eq = mr_graph_hash_eq(x->hash[node_of(x, key)], y->hash[node_of(y, key)]);
     mr_graph_free(&x);
     mr_graph_free(&y);
@@ -308,6 +310,21 @@ static void without_params_or_loops_a_text_is_left_alone(void **state)
     mr_graph_free(&g);
 }
 
+static void definitions_are_hashed_where_somebody_compares_them(void **state)
+{
+    (void)state;
+    struct mr_graph *plain = graph_of("{\"dsk\": {\"x\": [\"inc\", 1]}}");
+    assert_null(plain->hash);
+    struct mr_graph *shared = graph_of("{\"namespace\": \"n\", \"dsk\": {\"x\": [\"inc\", 1]}}");
+    assert_non_null(shared->hash);
+    struct mr_graph *kept = graph_of("{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], "
+                                     "\"persist\": \"p\"}}}");
+    assert_non_null(kept->hash);
+    mr_graph_free(&plain);
+    mr_graph_free(&shared);
+    mr_graph_free(&kept);
+}
+
 static void an_unknown_key_in_a_namespace_is_an_alias(void **state)
 {
     (void)state;
@@ -447,6 +464,7 @@ int main(void)
         cmocka_unit_test(what_a_parameter_holds_is_data),
         cmocka_unit_test(without_params_or_loops_a_text_is_left_alone),
         cmocka_unit_test(an_unknown_key_in_a_namespace_is_an_alias),
+        cmocka_unit_test(definitions_are_hashed_where_somebody_compares_them),
         cmocka_unit_test(no_targets_means_all_that_nothing_needs),
         cmocka_unit_test(culled_keys_are_remembered),
         cmocka_unit_test(definitions_differ_where_values_would),
