@@ -220,8 +220,7 @@ void mr_sc_note_text(struct mr_sched *s, struct mr_sched_note *n, const char *te
 void mr_sc_reply(struct mr_sched *s, uint64_t ticket, mr_job_id job, int code, const char *text);
 
 /* core_journal.c, core_record.c, core_replay.c */
-void mr_sc_journal_job(struct mr_sched *s, uint32_t job, struct mr_str graph_bytes,
-    const struct mr_sched_resolved *r, uint32_t n);
+void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub);
 void mr_sc_journal_state(struct mr_sched *s, uint32_t job);
 void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *st);
 void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
@@ -235,7 +234,7 @@ void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence);
 void mr_sc_promise(struct mr_sched *s, const struct pending *p);
 void mr_sc_note_ready(struct mr_sched *s, uint32_t task);
 void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, uint32_t n,
-    size_t graph_bytes, struct mr_buf *out);
+    uint64_t graph_bytes, struct mr_buf *out);
 void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out);
 void mr_sc_record_erred(
     const struct mr_sched *s, uint32_t task, const struct story *st, struct mr_buf *out);

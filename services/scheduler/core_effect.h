@@ -107,6 +107,8 @@ struct mr_sched_record_head { /* in `journal`; `bytes` of payload follow, padded
     uint64_t sequence;
     uint32_t type; /* enum mr_sched_record */
     uint32_t bytes;
+    uint32_t piece; /* 0: that is all; else what follows is that piece of the submitted graph, */
+    uint32_t piece_bytes; /* which its owner has: of MR_CHUNK_BYTES each but the last */
 };
 
 struct mr_sched_span { /* one attempt of a task; times of the scheduler's clock, 0: not reached */

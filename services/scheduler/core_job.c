@@ -135,7 +135,7 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     j->parent = sub->parent.job.v;
     j->deadline = options->deadline ? mr_time_after(s->now, options->deadline) : MR_NEVER;
     s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
-    mr_sc_journal_job(s, job, sub->graph_bytes, sub->resolved, sub->resolved_count);
+    mr_sc_journal_job(s, job, sub);
     promise_accept(s, job, sub->ticket, false);
     mr_sc_plan(s, job);
     mr_sc_join_journal(s, job);

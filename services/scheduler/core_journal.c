@@ -7,20 +7,27 @@
 
 #define CHUNK MR_CHUNK_BYTES
 
+static uint64_t emit_head(
+    struct mr_sched *s, struct mr_sched_record_head *h, struct mr_str a, struct mr_str b)
+{
+    if (s->is_replaying) return s->sequence;
+    uint64_t pad = 0;
+    struct mr_buf *out = &s->fx->journal;
+    h->sequence = ++s->sequence;
+    h->bytes = (uint32_t)(a.n + b.n);
+    mr_buf_add(out, h, sizeof *h);
+    mr_buf_add_str(out, a);
+    mr_buf_add_str(out, b);
+    mr_buf_add(out, &pad, (size_t)(mr_align_up(h->bytes, 8) - h->bytes));
+    s->written_bytes += sizeof *h + h->bytes + h->piece_bytes;
+    return h->sequence;
+}
+
 static uint64_t emit(
     struct mr_sched *s, enum mr_sched_record type, struct mr_str a, struct mr_str b)
 {
-    if (s->is_replaying) return s->sequence;
-    struct mr_sched_record_head h = {.sequence = ++s->sequence, .type = type};
-    h.bytes = (uint32_t)(a.n + b.n);
-    uint64_t pad = 0;
-    struct mr_buf *out = &s->fx->journal;
-    mr_buf_add(out, &h, sizeof h);
-    mr_buf_add_str(out, a);
-    mr_buf_add_str(out, b);
-    mr_buf_add(out, &pad, (size_t)(mr_align_up(h.bytes, 8) - h.bytes));
-    s->written_bytes += sizeof h + h.bytes;
-    return h.sequence;
+    struct mr_sched_record_head h = {.type = type};
+    return emit_head(s, &h, a, b);
 }
 
 static uint64_t emit_payload(struct mr_sched *s, enum mr_sched_record type)
@@ -40,24 +47,37 @@ void mr_sc_promise(struct mr_sched *s, const struct pending *p)
     if (p->sequence <= s->acked) s->has_work = true; /* kept already: told at the end of the turn */
 }
 
-void mr_sc_journal_job(struct mr_sched *s, uint32_t job, struct mr_str graph_bytes,
-    const struct mr_sched_resolved *r, uint32_t n)
+static void emit_graph(struct mr_sched *s, uint64_t id, struct mr_str bytes, uint64_t total)
+{
+    for (uint64_t at = 0; at < total; at += CHUNK) {
+        uint64_t head[2] = {id, at};
+        size_t n = (size_t)MR_MIN((uint64_t)CHUNK, total - at);
+        struct mr_sched_record_head h = {.type = MR_RECORD_GRAPH};
+        struct mr_str piece = {0};
+        if (bytes.n) {
+            piece = mr_str_of(bytes.p + at, n);
+        } else {
+            h.piece = (uint32_t)(at / CHUNK) + 1;
+            h.piece_bytes = (uint32_t)n;
+        }
+        (void)emit_head(s, &h, mr_str_of(head, sizeof head), piece);
+    }
+}
+
+void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub)
 {
     const struct job *j = &s->jobs[job];
+    struct mr_str bytes = sub->graph_bytes;
     struct mr_buf made;
     mr_buf_init(&made, MR_JOB_BODY_BYTES_MAX * 4);
-    if (!graph_bytes.n) {
+    if (!bytes.n && !sub->piece_bytes) {
         int err = mr_graph_to_bytes(j->graph, &made, NULL);
         mr_assert(!err); /* it was built under the limits of a body */
-        graph_bytes = mr_buf_str(&made);
+        bytes = mr_buf_str(&made);
     }
-    for (uint64_t at = 0; at < graph_bytes.n; at += CHUNK) {
-        uint64_t head[2] = {j->id, at};
-        size_t bytes = MR_MIN(CHUNK, graph_bytes.n - (size_t)at);
-        (void)emit(
-            s, MR_RECORD_GRAPH, mr_str_of(head, sizeof head), mr_str_of(graph_bytes.p + at, bytes));
-    }
-    mr_sc_record_job(j, r, n, graph_bytes.n, &s->payload);
+    uint64_t total = bytes.n + sub->piece_bytes;
+    emit_graph(s, j->id, bytes, total);
+    mr_sc_record_job(j, sub->resolved, sub->resolved_count, total, &s->payload);
     (void)emit_payload(s, MR_RECORD_ACCEPTED);
     mr_buf_fini(&made);
 }

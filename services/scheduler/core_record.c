@@ -35,7 +35,7 @@ static void put_text(struct mr_buf *b, const char *text, size_t max)
 }
 
 void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, uint32_t n,
-    size_t graph_bytes, struct mr_buf *out)
+    uint64_t graph_bytes, struct mr_buf *out)
 {
     put_u64(out, j->id);
     put_u64(out, graph_bytes);

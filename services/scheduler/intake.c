@@ -12,9 +12,11 @@
 #include "host/clock.h"
 #include "host/thread.h"
 #include "ops/registry.h"
+#include "services/scheduler/ledger.h"
 #include "services/scheduler/pb_graph.h"
 #include "services/scheduler/templates.h"
 #include "store/meta/directory.h"
+#include "store/meta/journal.h"
 #include "store/meta/redis.h"
 
 #include <stdlib.h>
@@ -69,6 +71,9 @@ void mr_intake_done_free(struct mr_intake_done **dp)
     if (!d) return;
     mr_graph_free(&d->graph);
     mr_buf_fini(&d->graph_bytes);
+    for (uint32_t i = 0; i < d->pieces_count; i++)
+        mr_journal_record_free(&d->pieces[i]);
+    mr_release(d->pieces);
     mr_release(d->resolved);
     for (uint32_t i = 0; i < d->templates_count; i++) {
         mr_release(d->templates[i].name);
@@ -379,6 +384,22 @@ static int parse_template(
         in->templates, mr_str(r->template), mr_buf_str(&r->body), &catalogue, out, e);
 }
 
+/* From here on the bytes are only passed on; in pieces, each is freed when the journal has it. */
+static void cut(struct mr_intake_done *d)
+{
+    const struct mr_buf *b = &d->graph_bytes;
+    if (b->n <= MR_CHUNK_BYTES) return;
+    d->pieces = mr_alloc_array(b->n / MR_CHUNK_BYTES + 1, sizeof *d->pieces);
+    d->piece_bytes = b->n;
+    for (size_t at = 0; at < b->n; at += MR_CHUNK_BYTES) {
+        size_t n = MR_MIN(MR_CHUNK_BYTES, b->n - at);
+        char *piece = mr_journal_record_new(MR_LEDGER_PIECE_HEAD + n);
+        memcpy(piece + MR_LEDGER_PIECE_HEAD, b->p + at, n);
+        d->pieces[d->pieces_count++] = piece;
+    }
+    mr_buf_fini(&d->graph_bytes);
+}
+
 static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
 {
     if (r->form >= MR_INTAKE_INSTALL) return handle_template(in, r);
@@ -395,7 +416,10 @@ static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_requ
     keep_request_id(d, r);
     err = resolve(in, d, &d->error);
     if (!err) err = mr_graph_to_bytes(d->graph, &d->graph_bytes, &d->error);
-    if (err) done_failed(d, err);
+    if (err)
+        done_failed(d, err);
+    else
+        cut(d);
     return d;
 }
 

@@ -39,6 +39,10 @@ struct mr_intake_done {
     uint64_t ticket;
     struct mr_graph *graph; /* NULL: error says why */
     struct mr_buf graph_bytes;
+    void **pieces; /* or, of a large graph, its bytes as records of the journal, to be given away:
+                      each with MR_LEDGER_PIECE_HEAD bytes before them */
+    uint32_t pieces_count;
+    uint64_t piece_bytes; /* of all */
     mr_graph_hash body_hash;
     struct mr_sched_resolved *resolved;
     uint32_t resolved_count;

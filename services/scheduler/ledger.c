@@ -11,7 +11,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define RECORD_BYTES_MAX ((size_t)2 << 30)
 #define COMPACT_BYTES_MIN                                                                          \
     ((uint64_t)64 << 20) /* below this, old records are left where they are                        \
                           */
@@ -124,23 +123,22 @@ void mr_ledger_replay(struct mr_shell *sh)
 }
 
 /* Appends the records of `b`, as the journal keeps them: u32 type, then the payload. */
-static void append_all(struct mr_ledger *l, const struct mr_buf *b, bool of_core)
+static void append_all(struct mr_ledger *l, const struct mr_buf *b, bool of_core, void **pieces)
 {
-    struct mr_buf out;
-    mr_buf_init(&out, RECORD_BYTES_MAX);
     for (size_t at = 0; at < b->n;) {
         struct mr_sched_record_head head;
         memcpy(&head, b->p + at, sizeof head);
         at += sizeof head;
-        mr_buf_clear(&out);
-        mr_buf_add(&out, &head.type, sizeof head.type);
-        mr_buf_add(&out, b->p + at, head.bytes);
-        mr_journal_append(l->journal, l->next++, mr_buf_str(&out));
-        l->bytes += out.n;
+        size_t n = sizeof head.type + head.bytes;
+        mr_assert(!head.piece || (pieces && n == MR_LEDGER_PIECE_HEAD));
+        void *record = head.piece ? MR_STEAL(pieces[head.piece - 1]) : mr_journal_record_new(n);
+        memcpy(record, &head.type, sizeof head.type);
+        memcpy((char *)record + sizeof head.type, b->p + at, head.bytes);
+        mr_journal_append_given(l->journal, l->next++, &record);
+        l->bytes += n + head.piece_bytes;
         if (of_core) l->core_last = head.sequence;
         at += (size_t)mr_align_up(head.bytes, 8);
     }
-    mr_buf_fini(&out);
 }
 
 static void snapshot(struct mr_ledger *l)
@@ -152,7 +150,7 @@ static void snapshot(struct mr_ledger *l)
     if (!b.n) mr_buf_add(&b, &nothing, sizeof nothing); /* a snapshot has an end: its last record */
     l->bytes = 0;
     l->snapshot_first = l->next;
-    append_all(l, &b, false);
+    append_all(l, &b, false, NULL);
     l->has_snapshot = l->next > l->snapshot_first;
     l->snapshot_last = l->next - 1;
     l->snapshot_bytes = b.n;
@@ -164,9 +162,15 @@ static void snapshot(struct mr_ledger *l)
 void mr_ledger_perform(struct mr_shell *sh)
 {
     struct mr_ledger *l = sh->ledger;
-    append_all(l, &sh->fx.journal, true);
+    append_all(l, &sh->fx.journal, true, NULL);
     bool worth = l->bytes > COMPACT_BYTES_MIN && l->bytes > COMPACT_FACTOR * l->snapshot_bytes;
     if (worth && !l->has_snapshot && mr_journal_is_here(l->journal)) snapshot(l);
+}
+
+void mr_ledger_give(struct mr_shell *sh, void **pieces)
+{
+    append_all(sh->ledger, &sh->fx.journal, true, pieces);
+    mr_buf_clear(&sh->fx.journal);
 }
 
 void mr_ledger_flush(struct mr_shell *sh)
@@ -199,7 +203,7 @@ void mr_ledger_message(struct mr_shell *sh, const struct mr_shell_message *m)
     case MR_SHELL_BACK: ev.type = MR_SCHED_JOURNAL_BACK; break;
     case MR_SHELL_REWIND:
         mr_log(MR_WARN, "redis.rewound", "action=\"writing a snapshot\"");
-        append_all(l, &sh->fx.journal, true); /* what the snapshot will tell anyway */
+        append_all(l, &sh->fx.journal, true, NULL); /* what the snapshot will tell anyway */
         mr_buf_clear(&sh->fx.journal);
         mr_journal_rewind(l->journal);
         snapshot(l);

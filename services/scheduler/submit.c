@@ -9,6 +9,7 @@
 #include "host/config.h"
 #include "proto/methods.h"
 #include "services/scheduler/follow.h"
+#include "services/scheduler/ledger.h"
 
 #include <math.h>
 
@@ -288,6 +289,7 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
         ev.submit = (struct mr_sched_submit){.ticket = done->ticket,
             .graph = done->graph,
             .graph_bytes = mr_buf_str(&done->graph_bytes),
+            .piece_bytes = done->piece_bytes,
             .body_hash = done->body_hash,
             .parent = s->parent,
             .resolved = done->resolved,
@@ -295,6 +297,7 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
         done->graph = NULL; /* given */
         wait_for_reply(s, call);
         mr_shell_step(sh, &ev);
+        if (done->pieces_count) mr_ledger_give(sh, done->pieces);
     } else if (s) {
         (void)mr_rpc_call_fail(call, &done->error);
     }

@@ -21,7 +21,7 @@
 #include <sys/random.h>
 
 #define CALL_RECORDS_MAX 1000
-#define CALL_BYTES_MAX ((size_t)4 << 20)
+#define CALL_BYTES_MAX ((size_t)2 << 20)
 #define CALLS_MAX 4 /* under way */
 #define READ_RECORDS 256
 
@@ -484,12 +484,31 @@ int mr_journal_raise_epoch(
     return err;
 }
 
+void *mr_journal_record_new(size_t bytes)
+{
+    struct record *r = mr_alloc(sizeof *r + bytes);
+    r->n = bytes;
+    return r->bytes;
+}
+
+void mr_journal_record_free(void **record)
+{
+    if (*record) mr_release(MR_CONTAINER_OF((char *)*record, struct record, bytes[0]));
+    *record = NULL;
+}
+
 void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str bytes)
 {
-    struct record *r = mr_alloc(sizeof *r + bytes.n);
+    void *record = mr_journal_record_new(bytes.n);
+    memcpy(record, bytes.p, bytes.n);
+    mr_journal_append_given(j, sequence, &record);
+}
+
+void mr_journal_append_given(struct mr_journal *j, uint64_t sequence, void **record)
+{
+    struct record *r = MR_CONTAINER_OF((char *)*record, struct record, bytes[0]);
+    *record = NULL;
     r->sequence = sequence;
-    r->n = bytes.n;
-    memcpy(r->bytes, bytes.p, bytes.n);
     (void)pthread_mutex_lock(&j->lock);
     mr_assert(sequence == j->last + 1);
     j->last = sequence;

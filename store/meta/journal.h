@@ -54,6 +54,11 @@ int mr_journal_raise_epoch(
  * bounds what it has unacknowledged (mr_journal_unacked_bytes). What is queued leaves with the
  * next flush, which writes a small call itself, without waiting. */
 void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str record);
+/* The same without a copy, for large ones: the owner fills what mr_journal_record_new made, and
+ * gives it. */
+void *mr_journal_record_new(size_t bytes);
+void mr_journal_record_free(void **record);
+void mr_journal_append_given(struct mr_journal *j, uint64_t sequence, void **record);
 void mr_journal_flush(struct mr_journal *j);
 size_t mr_journal_unacked_bytes(struct mr_journal *j);
 
