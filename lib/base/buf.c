@@ -24,6 +24,14 @@ void mr_buf_clear(struct mr_buf *b)
     b->failed = false;
 }
 
+void mr_buf_clear_above(struct mr_buf *b, size_t room_max)
+{
+    size_t bytes_max = b->bytes_max;
+    if (b->room > room_max) mr_buf_fini(b);
+    b->bytes_max = bytes_max;
+    mr_buf_clear(b);
+}
+
 void *mr_buf_extend(struct mr_buf *b, size_t n)
 {
     if (b->failed || n > b->bytes_max - b->n) {

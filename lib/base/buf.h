@@ -14,7 +14,8 @@ struct mr_buf {
 
 void mr_buf_init(struct mr_buf *b, size_t bytes_max);
 void mr_buf_fini(struct mr_buf *b);
-void mr_buf_clear(struct mr_buf *b); /* keeps the memory */
+void mr_buf_clear(struct mr_buf *b);                        /* keeps the memory */
+void mr_buf_clear_above(struct mr_buf *b, size_t room_max); /* gives back more than that */
 
 /* Room for `n` more bytes at the returned pointer, already counted in b->n and not yet written;
  * NULL past the ceiling. Valid until the next call on `b`. */

@@ -118,8 +118,7 @@ struct mr_graph {
     uint32_t *round_of; /* of those that have a slot */
 
     struct mr_pool text;    /* what options[], ops[] and job point into */
-    struct mr_index by_key; /* made by the first mr_graph_find; culled keys count on from
-                               nodes_count */
+    struct mr_index by_key; /* made by the first mr_graph_find; culled keys follow the nodes */
     bool has_by_key;
 };
 
@@ -140,8 +139,7 @@ struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);  /* of kin
  * the text; who knows what it resolves to sets it and then computes those of all tasks anew. */
 void mr_graph_set_hash(struct mr_graph *g, uint32_t node, mr_graph_hash hash);
 void mr_graph_rehash(struct mr_graph *g);
-/* Does anybody compare definitions: a namespace that is shared, a result kept under a name? Other
- * graphs come without hashes, 16 B a node; mr_graph_rehash makes them. */
+/* Does anybody compare definitions? Other graphs come without; mr_graph_rehash makes them. */
 bool mr_graph_wants_hashes(const struct mr_graph *g);
 size_t mr_graph_bytes_held(const struct mr_graph *g);
 void mr_graph_check(const struct mr_graph *g); /* asserts every invariant, O(nodes + inputs) */

@@ -5,6 +5,7 @@
 #include "services/scheduler/core_do.h"
 
 #define FX_BYTES_MAX ((size_t)1 << 34)
+#define FX_KEPT_MAX ((size_t)4 << 20) /* of each: a turn that took more is rare */
 
 static void refs_init(struct mr_sched_refs_out *r)
 {
@@ -13,11 +14,16 @@ static void refs_init(struct mr_sched_refs_out *r)
     mr_buf_init(&r->attempt, FX_BYTES_MAX);
 }
 
+static void buf_clear(struct mr_buf *b)
+{
+    mr_buf_clear_above(b, FX_KEPT_MAX);
+}
+
 static void refs_clear(struct mr_sched_refs_out *r)
 {
-    mr_buf_clear(&r->runs);
-    mr_buf_clear(&r->index);
-    mr_buf_clear(&r->attempt);
+    buf_clear(&r->runs);
+    buf_clear(&r->index);
+    buf_clear(&r->attempt);
     r->count = 0;
 }
 
@@ -95,14 +101,14 @@ void mr_sched_effects_fini(struct mr_sched_effects *fx)
 
 void mr_sched_effects_clear(struct mr_sched_effects *fx)
 {
-    fx_each_buf(fx, mr_buf_clear);
+    fx_each_buf(fx, buf_clear);
 }
 
 void mr_sched_batch_clear(struct mr_sched_batch *b)
 {
     if (!b->op.bytes_max) return;
     batch_each_refs(b, refs_clear);
-    batch_each_buf(b, mr_buf_clear);
+    batch_each_buf(b, buf_clear);
     b->is_dirty = b->drain = b->has_registered = b->has_priority = b->has_uses = false;
     b->heard = 0;
     b->serial++;

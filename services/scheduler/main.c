@@ -9,6 +9,11 @@
 
 #include <stdio.h>
 
+/* Read by jemalloc. What a large graph took to be read goes back to the kernel as it is freed, not
+ * ten seconds later: the tasks themselves come next. */
+extern const char *malloc_conf;
+__attribute__((visibility("default"))) const char *malloc_conf = "oversize_threshold:1048576";
+
 struct config {
     struct mr_texts listen;
     const char *redis;

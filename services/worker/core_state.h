@@ -225,8 +225,8 @@ struct mr_worker {
     uint32_t epoch, attempts;
     mr_duration heartbeat_ns;
     mr_duration idle_beat_ns; /* more than that, while there is nothing to tell */
-    mr_time balance_at;     /* not before */
-    mr_time look_at;        /* an idle slot may find something to do then */
+    mr_time balance_at;       /* not before */
+    mr_time look_at;          /* an idle slot may find something to do then */
     mr_duration handoff_ns; /* from giving a strand to an idle slot until it starts, as measured */
     mr_time heartbeat_at, down_since, idle_since;
     uint64_t sequence, memory_used, tasks_started, tasks_done;
