@@ -40,6 +40,7 @@ static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct
 {
     size_t tasks = c->tasks_max;
     s->tasks = MR_ARENA_ARRAY(a, struct task, tasks);
+    s->job_at = MR_ARENA_ARRAY(a, uint32_t, tasks / JOB_ALIGN + 1);
     s->free_tasks = MR_ARENA_ARRAY(a, struct extent, c->jobs_max + 2);
     for (size_t level = 0, words = tasks / 64 + 1; level < 4; level++, words = words / 64 + 1)
         s->queue[level] = MR_ARENA_ARRAY(a, uint64_t, words + 1);

@@ -5,7 +5,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
 {
     const struct job *j = &s->jobs[job];
     const struct task *t = &s->tasks[j->base + i];
-    mr_assert(t->job == job);
+    mr_assert(job_no(s, t) == job);
     if (t->flags & T_QUEUED) mr_assert(!(t->flags & (T_SENT | T_PARKED)));
     if (t->flags & T_SENT) {
         mr_assert(t->state == MR_TASK_WAITING || t->state == MR_TASK_RUNNING);
@@ -36,9 +36,10 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
         waiting++;
         unsent++;
     }
+    mr_assert((t->state == MR_TASK_WAITING) == (waiting > 0)); /* I11 */
+    if (t->state != MR_TASK_WAITING) return;
     mr_assert(t->waiting == waiting); /* I11 */
     mr_assert(t->unsent == unsent);
-    mr_assert((t->state == MR_TASK_WAITING) == (waiting > 0)); /* I11 */
 }
 
 static void check_consumers(const struct mr_sched *s, uint32_t job)

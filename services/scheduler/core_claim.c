@@ -65,7 +65,7 @@ static void let_go(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
     while (s->stack_count > bottom) {
         uint32_t at = s->stack[--s->stack_count], n;
         struct task *t = &s->tasks[at];
-        const struct job *j = &s->jobs[t->job];
+        const struct job *j = job_at(s, t);
         const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
         uint32_t had = t->claims;
         t->claims = CLAIM_NONE;
@@ -94,7 +94,7 @@ void mr_sc_claim_gone(struct mr_sched *s, uint32_t task)
 void mr_sc_claim_all(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    const struct job *j = &s->jobs[t->job];
+    const struct job *j = job_at(s, t);
     uint32_t n, had = t->claims;
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     if (had == CLAIM_ALL) return;

@@ -99,7 +99,7 @@ void mr_sc_park(struct mr_sched *s, uint32_t task)
     t->flags |= T_PARKED;
     uint32_t after = c->parked_tail; /* a little look back, so that an urgent one overtakes */
     for (uint32_t i = 0; i < 32 && after != NONE; i++) {
-        const struct job *a = job_of(s, after), *b = &s->jobs[t->job];
+        const struct job *a = job_of(s, after), *b = job_at(s, t);
         bool is_behind = a->priority < b->priority ||
                          (a->priority == b->priority && a->serial > b->serial) ||
                          (a == b && place_of(s, after) > place_of(s, task));

@@ -73,16 +73,16 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
         .outcome = outcome,
         .accounted = s->now,
         .slot = column(r->c->slot, r->at)};
-    if (t->attempt == r->attempt) {
-        p->ready = t->ready_at;
-        p->sent = t->sent_at;
-    }
+    bool is_last = t->attempt == r->attempt;
+    if (is_last && t->state != MR_TASK_WAITING) p->ready = t->ready_at;
+    if (is_last) p->sent = sent_at(s, t, 0);
     if (!r->c->started_ns || !r->c->duration_ns) return;
     uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
     uint64_t ns = r->c->duration_ns[r->at];
     p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
     if (!p->ready && p->sent) p->ready = p->started; /* by what ran just before it, in one go */
     p->finished = p->started + ns;
+    if (is_last) p->sent = sent_at(s, t, p->started);
     if (r->c->cpu_ns) p->cpu_ns = r->c->cpu_ns[r->at];
     if (outcome != MR_OUTCOME_OK) return;
     o->tasks++;
@@ -181,7 +181,7 @@ static void until_failed(struct mr_sched *s, uint32_t task, const struct row *r,
 static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     struct task *t = &s->tasks[task];
-    const struct job *j = &s->jobs[t->job];
+    const struct job *j = job_at(s, t);
     if (is_done(t) && t->value < LITERAL) {
         const struct value *v = &s->values[t->value];
         if (v->worker == r->worker && v->attempt == r->attempt) {
@@ -245,7 +245,7 @@ static void adopt_row(
     struct mr_sched *s, uint32_t task, const struct row *r, struct mr_sched_refs_out *adopt)
 {
     struct task *t = &s->tasks[task];
-    const struct job *j = &s->jobs[t->job];
+    const struct job *j = job_at(s, t);
     if (is_done(t) && t->value < LITERAL) {
         struct value *v = &s->values[t->value];
         bool is_same = v->worker == r->worker && v->attempt == r->attempt;
@@ -306,7 +306,7 @@ static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, u
     mr_sc_task_unsend(s, task);
     if (outcome != MR_OUTCOME_BAD_ARGUMENT && t->retries_left) {
         t->retries_left--;
-        s->jobs[t->job].retried++;
+        job_at(s, t)->retried++;
         mr_sc_task_requeue(s, task);
         return;
     }

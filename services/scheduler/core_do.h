@@ -5,35 +5,9 @@
 #include "base/assert.h"
 #include "services/scheduler/core_cache.h"
 #include "services/scheduler/core_loop.h"
-#include "services/scheduler/core_sched.h"
+#include "services/scheduler/core_task.h"
 
 #include <string.h>
-
-static inline struct job *job_of(const struct mr_sched *s, uint32_t task)
-{
-    return &s->jobs[s->tasks[task].job];
-}
-
-static inline uint32_t index_of(const struct mr_sched *s, uint32_t task)
-{
-    return task - job_of(s, task)->base;
-}
-
-static inline bool is_unfinished(const struct task *t)
-{
-    return t->state >= MR_TASK_WAITING && t->state <= MR_TASK_RUNNING;
-}
-
-static inline bool is_done(const struct task *t)
-{
-    return t->state == MR_TASK_DONE;
-}
-
-/* Where a task stands in its job: its number, or its rank if tasks have priorities. */
-static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
-{
-    return job_of(s, task)->flags & J_RANKED ? s->rank_of[task] : task;
-}
 
 /* core_queue.c: what is ready, by (priority of the job, its age, place in it) */
 void mr_sc_queue_put(struct mr_sched *s, uint32_t task);

@@ -83,8 +83,7 @@ struct mr_sched_submit {
     uint64_t ticket;
     struct mr_graph *graph;    /* given: the core frees it */
     struct mr_str graph_bytes; /* mr_graph_to_bytes of it; empty: the core makes them */
-    uint64_t piece_bytes;      /* not 0: so many, and whoever performs the journal adds them to the
-                                  records      of pieces (mr_sched_record_head); then graph_bytes is empty */
+    uint64_t piece_bytes;      /* or of so many: mr_sched_record_head.piece; 0: not so */
     mr_graph_hash body_hash;   /* same request id and another body: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */
     uint32_t resolved_count;

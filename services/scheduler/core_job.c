@@ -205,7 +205,7 @@ void mr_sc_job_target_final(struct mr_sched *s, uint32_t job)
 static void sweep_task(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    bool is_forgetting = s->jobs[t->job].flags & J_FORGETTING, goes = is_forgetting;
+    bool is_forgetting = job_at(s, t)->flags & J_FORGETTING, goes = is_forgetting;
     if (is_unfinished(t)) {
         mr_sc_task_unqueue(s, task);
         mr_sc_task_cancel_sent(s, task);

@@ -488,7 +488,7 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
         uint32_t source = j->base + i;
         uint32_t at = s->tasks[source].flags & T_HAS_JOINS ? s->join_head[source] : 0;
         for (; at; at = s->join_next[at - 1]) {
-            uint32_t holder = s->tasks[at - 1].job;
+            uint32_t holder = job_no(s, &s->tasks[at - 1]);
             struct job *h = &s->jobs[holder];
             if (h->flags & (J_MARKED | J_FORGETTING)) continue;
             if (!(h->flags & J_UNWANTED)) return false;

@@ -268,7 +268,7 @@ static void advance(struct mr_sched *s, uint32_t job, uint32_t loop)
 
 bool mr_sc_loop_found(struct mr_sched *s, uint32_t until)
 {
-    uint32_t job = s->tasks[until].job;
+    uint32_t job = job_no(s, &s->tasks[until]);
     const struct job *j = &s->jobs[job];
     uint32_t loop = mr_graph_loop_of(j->graph, until - j->base);
     const struct loop *l = &j->loops[loop];
@@ -280,7 +280,7 @@ bool mr_sc_loop_found(struct mr_sched *s, uint32_t until)
 
 void mr_sc_loop_go_on(struct mr_sched *s, uint32_t until, bool is_on)
 {
-    uint32_t job = s->tasks[until].job;
+    uint32_t job = job_no(s, &s->tasks[until]);
     const struct job *j = &s->jobs[job];
     uint32_t loop = mr_graph_loop_of(j->graph, until - j->base);
     if (j->flags & J_STOPPED) return;

@@ -18,11 +18,13 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
         if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
         bool is_useless = mr_sc_is_by_reference(s, du) || u->flags & T_SUSPECT;
         if (u->flags & T_SENT && is_useless) mr_sc_task_cancel_sent(s, du);
+        if (u->state != MR_TASK_WAITING) {
+            mr_sc_task_unqueue(s, du);
+            mr_sc_task_move(s, du, MR_TASK_WAITING);
+            u->waiting = u->unsent = 0;
+        }
         u->waiting++;
         u->unsent++;
-        if (u->state == MR_TASK_WAITING) continue;
-        mr_sc_task_unqueue(s, du);
-        mr_sc_task_move(s, du, MR_TASK_WAITING);
     }
 }
 
@@ -47,7 +49,7 @@ static bool is_still_there(struct mr_sched *s, uint32_t task)
 static void value_gone(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    struct job *j = &s->jobs[t->job];
+    struct job *j = job_at(s, t);
     if (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING) j->targets_left++;
     if (t->flags & T_FIXED) { /* an alias: from now on it waits like a task */
         t->flags = (uint16_t)(t->flags & ~T_FIXED);
@@ -75,7 +77,7 @@ static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
 static void make_again(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    struct job *j = &s->jobs[t->job];
+    struct job *j = job_at(s, t);
     uint32_t n, never = NONE;
     if (mr_sc_is_alias(s, task)) {
         mr_sc_join_wait(s, task);
@@ -155,7 +157,7 @@ static void push_joined(struct mr_sched *s, uint32_t task)
 static bool is_wanted(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
-    const struct job *j = &s->jobs[t->job];
+    const struct job *j = job_at(s, t);
     if (j->flags & (J_STOPPED | J_FORGETTING)) return false;
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }

@@ -49,7 +49,7 @@ bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class
  * for: these ask for a priority. */
 static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 {
-    const struct job *j = &s->jobs[t->job];
+    const struct job *j = job_at(s, t);
     const struct mr_task_options *o =
         mr_graph_options(j->graph, (uint32_t)(t - s->tasks) - j->base);
     return j->priority > 0 || (o && o->priority > 0) ? LONG_MAX : LONG_PLAIN;
@@ -222,7 +222,7 @@ static uint32_t place(struct mr_sched *s, uint32_t task)
     const struct job *j = job_of(s, task);
     uint32_t n;
     const uint32_t *in = mr_sc_inputs(s, task, &n);
-    if (t->waiting) return place_ahead(s, task);
+    if (t->state == MR_TASK_WAITING) return place_ahead(s, task);
     uint32_t best = NONE, looked = 0, last = NONE;
     uint64_t best_ns = UINT64_MAX;
     bool has_data = false;

@@ -104,9 +104,11 @@ static int make_tasks(struct mr_sched *s, uint32_t job, struct mr_error *e)
 {
     struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
+    for (uint32_t i = 0; i < j->span; i += JOB_ALIGN)
+        s->job_at[(j->base + i) / JOB_ALIGN] = job;
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         struct task *t = &s->tasks[j->base + i];
-        *t = (struct task){.job = job, .worker = NONE, .value = NONE, .prev = NONE, .next = NONE};
+        *t = (struct task){.worker = NONE, .value = NONE, .prev = NONE, .next = NONE};
         if (g->kind[i] == MR_NODE_TASK) continue;
         t->flags = T_FIXED;
         t->state = MR_TASK_DONE;
@@ -192,7 +194,7 @@ void mr_sc_job_unlist(struct mr_sched *s, uint32_t job)
 uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given, struct mr_error *e)
 {
     MR_AUTO(mr_graph_free) struct mr_graph *graph = MR_STEAL(*given);
-    uint32_t span = (graph->nodes_count + 63) & ~63u;
+    uint32_t span = (uint32_t)mr_align_up(graph->nodes_count, JOB_ALIGN);
     uint32_t job = s->jobs_free;
     if (job == NONE && s->jobs_top == s->config.jobs_max) {
         (void)mr_fail(e, MR_ELIMIT, "the scheduler keeps %u jobs; forget some", s->config.jobs_max);
@@ -279,10 +281,12 @@ static void plan_needs(struct mr_sched *s, struct job *j)
         if (is_done(t) && is_needed) continue;
         if (is_done(t)) mr_sc_value_release(s, t->value, false);
         t->claims = is_needed ? CLAIM_ALL : CLAIM_NONE;
-        if (is_needed)
+        if (is_needed) {
             mr_sc_task_move(s, task, MR_TASK_WAITING);
-        else if (t->state != MR_TASK_RELEASED)
+            t->waiting = t->unsent = 0; /* until they are counted */
+        } else if (t->state != MR_TASK_RELEASED) {
             mr_sc_task_move(s, task, MR_TASK_RELEASED);
+        }
     }
 }
 

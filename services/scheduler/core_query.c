@@ -83,17 +83,17 @@ bool mr_sched_task(
     uint32_t task = node_find(s, id.v, index);
     if (task == NONE) return false;
     const struct task *t = &s->tasks[task];
-    const struct job *j = &s->jobs[t->job];
+    const struct job *j = job_at(s, t);
     *out = (struct mr_sched_task_info){.state = (enum mr_task_state)t->state,
         .is_skipped = t->state == MR_TASK_RELEASED && mr_sc_loop_is_skipped(s, task),
         .attempt = t->attempt,
         .op = t->flags & T_FIXED ? 0 : s->classes[t->class].op,
         .worker = UINT32_MAX,
         .is_sent = (t->flags & T_SENT) != 0,
-        .waiting_inputs = t->waiting,
+        .waiting_inputs = t->state == MR_TASK_WAITING ? t->waiting : 0,
         .retries_left = t->retries_left,
-        .ready = t->ready_at,
-        .sent = t->sent_at};
+        .ready = t->state >= MR_TASK_READY && t->state <= MR_TASK_DONE ? t->ready_at : 0,
+        .sent = t->flags & T_SENT ? sent_at(s, t, 0) : 0};
     if (t->flags & T_SENT)
         out->worker = t->worker;
     else if (t->value < LITERAL)

@@ -77,7 +77,7 @@ void mr_sc_queue_put(struct mr_sched *s, uint32_t task)
     }
     s->queued++;
     s->has_work = true;
-    if (!job_of(s, task)->queued++) mr_sc_queue_job_changed(s, t->job);
+    if (!job_of(s, task)->queued++) mr_sc_queue_job_changed(s, job_no(s, t));
 }
 
 void mr_sc_queue_drop(struct mr_sched *s, uint32_t task)
@@ -93,7 +93,7 @@ void mr_sc_queue_drop(struct mr_sched *s, uint32_t task)
         at >>= 6;
     }
     s->queued--;
-    if (!--job_of(s, task)->queued) mr_sc_queue_job_changed(s, t->job);
+    if (!--job_of(s, task)->queued) mr_sc_queue_job_changed(s, job_no(s, t));
 }
 
 uint32_t mr_sc_queue_job(const struct mr_sched *s)

@@ -11,6 +11,7 @@ struct mr_sched {
     bool is_recovered, is_recovering, journal_is_away, has_work;
 
     struct task *tasks;
+    uint32_t *job_at;   /* of JOB_ALIGN tasks each */
     uint32_t tasks_top; /* numbers used so far */
     struct extent *free_tasks;
     uint32_t free_count;

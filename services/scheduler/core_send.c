@@ -246,7 +246,7 @@ static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         struct task *u = &s->tasks[j->base + d[i]];
-        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
+        if (u->state != MR_TASK_WAITING || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
         mr_assert(u->unsent > 0);
         u->unsent--;
         if (u->flags & T_SENT) continue;
@@ -260,7 +260,7 @@ void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
     struct task *t = &s->tasks[task];
     mr_assert(is_unfinished(t) && !(t->flags & (T_SENT | T_QUEUED | T_PARKED)));
     t->attempt++;
-    t->sent_at = s->now;
+    t->sent_us = sent_us(s);
     send_row(s, task, worker);
     link_sent(s, task, worker);
     if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
@@ -268,17 +268,17 @@ void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
     mr_sc_cache_note(s, task, worker, true);
     mr_sc_load_changed(s, worker, true);
     s->tasks_sent++;
-    if (s->jobs[t->job].state == MR_JOB_PENDING) mr_sc_job_started(s, t->job);
+    if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));
 }
 
 /* It is there already: a returning worker has it in its queue. */
 void mr_sc_send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     struct task *t = &s->tasks[task];
-    t->sent_at = s->now;
+    t->sent_us = sent_us(s);
     link_sent(s, task, worker);
     if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
     dependents_sent(s, task, worker);
     mr_sc_load_changed(s, worker, true);
-    if (s->jobs[t->job].state == MR_JOB_PENDING) mr_sc_job_started(s, t->job);
+    if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));
 }

@@ -13,6 +13,7 @@
 #define RESOURCES MR_RESOURCES_MAX
 #define LOAD_BUCKETS 512
 #define KILLS_MAX 3
+#define JOB_ALIGN 64 /* a job's numbers begin and end at multiples: whole words of the queue */
 #define RETRIES_MASK 0xfffu
 _Static_assert(MR_RETRIES_MAX <= RETRIES_MASK, "retries_left has room");
 
@@ -58,16 +59,21 @@ enum use {
     USE_DONE, /* it ran, and so did its uses: the task is released with the last of them */
 };
 
-struct task { /* one cache line */
-    uint32_t job;
-    uint32_t waiting;    /* inputs without a value */
-    uint32_t unsent;     /* inputs neither with a value nor sent */
+struct task { /* its job: job_of; 48 bytes, for there are millions */
+    union {
+        struct {              /* WAITING */
+            uint32_t waiting; /* inputs without a value */
+            uint32_t unsent;  /* inputs neither with a value nor sent */
+        };
+        mr_time ready_at; /* READY, RUNNING, DONE; 0: it never was */
+    };
     uint32_t consumers;  /* dependents that claim it, and joined tasks of other jobs */
     uint32_t value;      /* record, LITERAL or NONE */
     uint32_t worker;     /* SENT: where; otherwise where an input or a sibling is, or NONE */
     uint32_t attempt;    /* the highest number given out */
     uint32_t prev, next; /* the worker's list if SENT, the class's if PARKED */
     uint32_t estimate;   /* ns, as counted in the worker's queue */
+    uint32_t sent_us;    /* the low bits of when it was sent, in microseconds: see sent_at */
     uint16_t flags;
     uint16_t retries_left : 12;
     uint16_t trials : 2; /* deaths that it was suspected of after an acquittal, or first: up to 3 */
@@ -80,11 +86,8 @@ struct task { /* one cache line */
     uint8_t is_exit : 1;   /* of a loop */
     uint8_t is_until : 1;  /* decides whether another round comes */
     uint8_t use : 2;       /* enum use, while it is sent */
-    mr_time ready_at;
-    mr_time sent_at;
 };
-
-_Static_assert(sizeof(struct task) == 64, "a cache line");
+_Static_assert(sizeof(struct task) == 48, "what a task costs");
 
 enum value_kind { V_FREE, V_SMALL, V_BLOCKS, V_AWAY, V_OBJECT };
 enum {

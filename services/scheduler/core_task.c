@@ -22,11 +22,12 @@ static const unsigned allowed[MR_TASK_STATES] = {
 void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
 {
     struct task *t = &s->tasks[task];
-    struct job *j = &s->jobs[t->job];
+    struct job *j = job_at(s, t);
     mr_assert(allowed[t->state] & (1u << to));
     if (t->state != MR_TASK_NONE) j->counts[t->state]--;
     j->counts[to]++;
     j->flags |= J_DIRTY;
+    if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_at = 0;
     t->state = to & 15;
     if (to == MR_TASK_RUNNING && s->quiet) mr_sc_room_runs(s, task);
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
@@ -94,7 +95,7 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         struct task *u = &s->tasks[j->base + d[i]];
-        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
+        if (u->state != MR_TASK_WAITING || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
         if (!is_covered)
             u->unsent++;
         else
@@ -108,7 +109,7 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     mr_assert(t->flags & T_SENT);
     uint32_t n, worker = t->worker;
-    const struct job *j = &s->jobs[t->job];
+    const struct job *j = job_at(s, t);
     const uint32_t *in = mr_sc_inputs(s, task, &n);
     unlink_sent(s, task);
     for (uint32_t i = 0; i < n; i++) {
@@ -172,6 +173,7 @@ void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     t->ready_at = s->now;
+    mr_assert(t->state == MR_TASK_WAITING);
     mr_sc_task_move(s, task, t->flags & T_SENT ? MR_TASK_RUNNING : MR_TASK_READY);
     if (!(t->flags & T_SENT)) mr_sc_task_ready(s, task);
 }
@@ -186,7 +188,8 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
         uint32_t du = j->base + d[i];
         struct task *u = &s->tasks[du];
         if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
-        mr_assert(u->waiting > 0 && (was_covered || u->unsent > 0));
+        mr_assert(u->state == MR_TASK_WAITING && u->waiting > 0);
+        mr_assert(was_covered || u->unsent > 0);
         u->waiting--;
         if (!was_covered) u->unsent--;
         if (u->flags & T_SENT && u->worker != holder) mr_sc_send_value(s, task, u->worker);
@@ -220,7 +223,7 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     /* a joined task's value is another's, and so are its parts */
     bool refers = mr_sc_is_by_reference(s, task) && !(t->flags & T_JOINED);
     if (refers)
-        s->jobs[t->job].flags |= J_REFERS;
+        job_at(s, t)->flags |= J_REFERS;
     else
         mr_sc_let_go(s, task, by_worker);
     mr_sc_claim_again(s, task);
@@ -228,9 +231,9 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     dependents_done(s, task, was_covered);
     if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
     if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, s->passing);
-    if (s->jobs[t->job].flags & J_REFERS) outdate(s, task);
+    if (job_at(s, t)->flags & J_REFERS) outdate(s, task);
     if (t->flags & T_TARGET) {
-        mr_sc_job_target_final(s, t->job);
+        mr_sc_job_target_final(s, job_no(s, t));
     } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) { /* not gone with a join */
         mr_sc_value_release(s, t->value, false);
         mr_sc_task_move(s, task, MR_TASK_RELEASED);
@@ -247,7 +250,7 @@ static void fail_one(struct mr_sched *s, uint32_t task)
     mr_sc_task_move(s, task, MR_TASK_ERRED);
     mr_sc_let_go(s, task, NONE);
     if (!(t->flags & T_TARGET)) return;
-    struct job *j = &s->jobs[t->job];
+    struct job *j = job_at(s, t);
     struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
     n->job = (mr_job_id){j->id};
     n->index = task - j->base;
@@ -268,7 +271,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
             if (!is_unfinished(&s->tasks[u])) continue;
             if (s->tasks[u].is_exit && !mr_sc_loop_claims(s, u, at)) continue;
             fail_one(s, u);
-            s->jobs[s->tasks[u].job].fallen++;
+            job_of(s, u)->fallen++;
             s->stack[s->stack_count++] = u;
         }
     }
@@ -277,7 +280,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
 void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *story)
 {
     struct task *t = &s->tasks[task];
-    uint32_t job = t->job;
+    uint32_t job = job_no(s, t);
     struct job *j = &s->jobs[job];
     mr_assert(is_unfinished(t));
     if (j->flags & J_STOPPED) return;

@@ -11,7 +11,7 @@
 uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
-    const struct job *j = &s->jobs[t->job];
+    const struct job *j = job_at(s, t);
     uint32_t n, uses = 0, index = task - j->base;
     if (t->flags & (T_TARGET | T_IMPURE | T_HAS_JOINS | T_LONG | T_SUSPECT)) return 0;
     if (j->flags & J_UNFUSED || t->is_until) return 0; /* a loop's verdict is read here */
