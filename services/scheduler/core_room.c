@@ -73,6 +73,18 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
     return false;
 }
 
+/* Somebody there may be stopped, with what it has pinned: a matter of its lease. */
+static bool is_anyone_silent(const struct mr_sched *s, uint32_t store)
+{
+    mr_duration patience = 3 * s->config.heartbeat;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->state == W_FREE || w->store != store) continue;
+        if (w->state == W_SILENT || mr_time_after(w->last_heard, patience) < s->now) return true;
+    }
+    return false;
+}
+
 static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const struct class *c)
 {
     uint32_t best = NONE;
@@ -167,7 +179,7 @@ void mr_sc_room_none(struct mr_sched *s, uint32_t task, uint32_t worker, struct 
 {
     struct task *t = &s->tasks[task];
     uint64_t memory = s->stores[s->workers[worker].store].memory_bytes;
-    bool was_alone = s->alone == task && !s->is_disturbed;
+    bool was_alone = s->alone == task && !s->is_disturbed && !is_anyone_silent(s, s->quiet);
     mr_sc_task_unsend(s, task);
     bool never = memory && inputs_bytes(s, task) > memory;
     bool is_last = was_alone || t->flags & T_LONG; /* nothing waits for the end of what runs long */

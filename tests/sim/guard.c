@@ -153,6 +153,20 @@ void sim_guard_released(struct sim *s, uint64_t job, uint32_t index)
     if (t) t->guard &= ~(uint32_t)GUARD_WORKER;
 }
 
+/* The scheduler has let go of an object. A part whose collection found no room when the journal was
+ * read back is not needed by anything, until the collection is asked for: then it may be made
+ * again.
+ */
+void sim_guard_unheld(struct sim *s, uint64_t object)
+{
+    for (uint32_t k = 0; k < s->jobs_count; k++)
+        for (uint32_t i = 0; i < s->specs[s->jobs[k].spec].graph->nodes_count; i++) {
+            struct sim_task *t = &s->jobs[k].task[i];
+            bool is_it = t->guard_life == s->life && t->guard & GUARD_OBJECT;
+            if (is_it && t->guard_object == object && !t->is_target) t->guard_life = 0;
+        }
+}
+
 /* A task was sent by this life of the scheduler. */
 void sim_guard_sent(struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt)
 {

@@ -261,6 +261,8 @@ void sim_store_send(struct sim *s, uint32_t number)
     m->hold_count = ids_of(m, &b->hold, &m->hold);
     m->unhold_count = ids_of(m, &b->unhold, &m->unhold);
     m->claimed_count = ids_of(m, &b->claimed, &m->claimed);
+    for (uint32_t i = 0; i < m->unhold_count; i++)
+        sim_guard_unheld(s, m->unhold[i].number);
     mr_sched_store_batch_clear(b);
     struct sim_store *x = &s->store[at];
     mr_duration wait = 10 * MR_US + sim_below(s, 200 * MR_US);
