@@ -47,6 +47,8 @@ static inline uint32_t mr_builder_loop_node(
     return round ? l->clones + (round - 1) * l->slots + slot : l->body[slot];
 }
 
+struct mr_repeat;
+
 struct mr_builder {
     struct mr_intern keys;
     struct mr_intern ops;
@@ -94,6 +96,7 @@ struct mr_builder {
     uint32_t shared_room;
     struct mr_builder_loop *loops;
     uint32_t loops_count;
+    const struct mr_repeat *scope; /* the loop whose body is being written, or NULL */
 };
 
 static inline enum mr_node_kind mr_builder_kind(const struct mr_builder *b, uint32_t node)

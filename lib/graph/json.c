@@ -314,11 +314,9 @@ static int fill_from(const struct source *from, const struct mr_graph_catalogue 
     j->catalogue = catalogue;
     j->e = e;
     mr_buf_init(&j->text, MR_LITERAL_BYTES_MAX);
-    mr_buf_init(&j->scope_key, MR_LITERAL_BYTES_MAX);
     j->given = from->given;
     int err = read_document(j, from->root, from->text, from->split);
     mr_buf_fini(&j->text);
-    mr_buf_fini(&j->scope_key);
     mr_release(j->frames);
     mr_release(j);
     if (!err) *out = MR_STEAL(b);

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "graph/json_split.h"
+#include "graph/repeat.h"
 
 #define LOOK_AHEAD 8
 
@@ -29,7 +30,7 @@ static int take_key(struct mr_json *j, yyjson_val *key, uint32_t expected)
     if (err) return within_key(j, err, mr_json_text(key));
     uint32_t node = 0;
     struct mr_str text = mr_json_text(v);
-    err = mr_json_define(j, text, &node);
+    err = mr_builder_own(j->b, text, &node, j->e);
     if (err) return err;
     if (node == expected) return MR_OK;
     return mr_fail(j->e, MR_EINVAL, "key \"%.*s\" is defined twice%s", MR_SHOWN(text),

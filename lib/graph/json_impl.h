@@ -31,7 +31,6 @@ struct mr_json_loop {
 };
 
 struct mr_json_frame;
-struct mr_repeat;
 
 struct mr_json {
     struct mr_builder *b;
@@ -48,8 +47,6 @@ struct mr_json {
     struct mr_buf text;  /* the last text that had something put in */
     yyjson_val text_val;
 
-    const struct mr_repeat *scope; /* the loop whose body is read, or NULL */
-    struct mr_buf scope_key;
     struct mr_buf *plain; /* where values go instead of the open task; NULL */
     struct mr_json_frame *frames;
     uint32_t frames_count;
@@ -106,10 +103,6 @@ int mr_json_sliced_entries(
 /* The nodes of what comes out of the loops; then, when all else has its nodes, the loops. */
 int mr_json_repeat_declare(struct mr_json *j, yyjson_val *repeat);
 int mr_json_repeat(struct mr_json *j, yyjson_val *repeat);
-/* The node that a reference means: inside a body its keys come first, then what is carried. */
-int mr_json_ref(struct mr_json *j, struct mr_str key, uint32_t *node);
-/* The node of an entry's key, which is to be new. */
-int mr_json_define(struct mr_json *j, struct mr_str key, uint32_t *node);
 
 /* ---- json_task.c ---- */
 

@@ -20,35 +20,6 @@ struct loop {
     yyjson_val *at[F_COUNT];
 };
 
-/* ---- references ------------------------------------------------------------------------------ */
-
-static int local(struct mr_json *j, struct mr_str key, struct mr_str *out)
-{
-    int err = mr_repeat_key(j->scope->name, key, &j->scope_key, j->e);
-    *out = mr_buf_str(&j->scope_key);
-    return err;
-}
-
-int mr_json_define(struct mr_json *j, struct mr_str key, uint32_t *node)
-{
-    int err = j->scope ? local(j, key, &key) : MR_OK;
-    return err ? err : mr_builder_node(j->b, key, node, j->e);
-}
-
-int mr_json_ref(struct mr_json *j, struct mr_str key, uint32_t *node)
-{
-    struct mr_str inside;
-    if (j->scope && key.n && key.n < MR_KEY_BYTES_MAX / 2 && !local(j, key, &inside)) {
-        *node = mr_builder_find(j->b, inside);
-        if (*node >= j->scope->from && *node != MR_NODE_NONE) return MR_OK;
-        for (uint32_t i = 0; i < j->scope->carry_count; i++) {
-            *node = j->scope->carry[i].first;
-            if (mr_str_eq(key, j->scope->carry[i].name)) return MR_OK;
-        }
-    }
-    return mr_builder_node(j->b, key, node, j->e);
-}
-
 /* ---- one loop -------------------------------------------------------------------------------- */
 
 static int wrong(struct mr_json *j, enum field f, const yyjson_val *v, const char *want)
@@ -128,11 +99,9 @@ static int write_firsts(struct mr_json *j, struct loop *l)
     yyjson_obj_iter it = yyjson_obj_iter_with(l->at[F_CARRY]);
     for (uint32_t i = 0; i < l->r.carry_count; i++) {
         yyjson_val *v = yyjson_obj_iter_get_val(yyjson_obj_iter_next(&it));
-        struct mr_str key;
-        j->scope = &l->r; /* for its name */
-        int err = local(j, l->carry[i].name, &key);
-        j->scope = NULL;
-        if (!err) err = mr_builder_node(j->b, key, &l->carry[i].first, j->e);
+        mr_builder_scope(j->b, &l->r); /* for its name */
+        int err = mr_builder_own(j->b, l->carry[i].name, &l->carry[i].first, j->e);
+        mr_builder_scope(j->b, NULL);
         if (!err) err = write_node(j, l->carry[i].first, v);
         if (err) return mr_fail_within(j->e, err, "carried", l->carry[i].name);
     }
@@ -147,14 +116,13 @@ static int read_node(struct mr_json *j, struct mr_str what, yyjson_val *v, uint3
     if (ref) {
         ref = mr_json_resolve_text(j, ref, &err);
         if (err) return err;
-        if (yyjson_is_str(ref)) return mr_json_ref(j, mr_json_text(ref), node);
+        if (yyjson_is_str(ref)) return mr_builder_ref(j->b, mr_json_text(ref), node, j->e);
     }
-    struct mr_str key;
-    err = local(j, what, &key);
-    if (!err && mr_builder_find(j->b, key) != MR_NODE_NONE)
+    uint32_t before = j->b->keys.count;
+    err = mr_builder_own(j->b, what, node, j->e);
+    if (!err && *node != before)
         return mr_fail(j->e, MR_EINVAL,
             "\"%.*s\" is a key of the body, too; give it as {\"ref\": …}", MR_SHOWN(what));
-    if (!err) err = mr_builder_node(j->b, key, node, j->e);
     return err ? err : write_node(j, *node, v);
 }
 
@@ -206,11 +174,11 @@ static int one_loop(struct mr_json *j, yyjson_val *key)
     bool is_dsk = j->dsk;
     j->dsk = false;
     l.r.from = j->b->keys.count;
-    j->scope = &l.r;
+    mr_builder_scope(j->b, &l.r);
     err = mr_json_entries(j, l.at[F_TASKS]);
     if (!err) err = read_next(j, &l);
     if (!err && l.at[F_UNTIL]) err = read_node(j, MR_STR("until"), l.at[F_UNTIL], &l.r.until);
-    j->scope = NULL;
+    mr_builder_scope(j->b, NULL);
     j->dsk = is_dsk;
     return err ? err : mr_builder_repeat(j->b, &l.r, j->e);
 }

@@ -1,5 +1,6 @@
 /* One entry of "tasks" or "dsk": what it is, its options. */
 #include "graph/json_impl.h"
+#include "graph/repeat.h"
 #include "graph/options.h"
 
 #include <assert.h>
@@ -241,7 +242,7 @@ static int write_value(struct mr_json *j, uint32_t node, yyjson_val *v, struct m
 static int write_alias(struct mr_json *j, uint32_t node, struct mr_str key)
 {
     uint32_t of = 0;
-    int err = mr_json_ref(j, key, &of);
+    int err = mr_builder_ref(j->b, key, &of, j->e);
     if (!err) err = mr_builder_value(j->b, node, j->e);
     if (!err) err = mr_builder_input(j->b, of, j->e);
     return err ? err : mr_builder_value_end(j->b, j->e);

@@ -1,6 +1,7 @@
 /* Values of the notation into packs: literals, references, lists and dicts of them, nested tasks,
  * `each`. An explicit stack of frames, one for each container that is being written. */
 #include "graph/json_impl.h"
+#include "graph/repeat.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
@@ -286,7 +287,7 @@ static int finish_task(struct mr_json *j, const struct mr_json_frame *frame)
 static int put_ref(struct mr_json *j, struct mr_str key)
 {
     uint32_t node = 0;
-    int err = mr_json_ref(j, key, &node);
+    int err = mr_builder_ref(j->b, key, &node, j->e);
     if (err) return err;
     return mr_builder_input(j->b, node, j->e);
 }

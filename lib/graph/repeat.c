@@ -88,15 +88,52 @@ int mr_repeat_declare(struct mr_builder *b, const struct mr_repeat *r, struct mr
     return err ? within(r, err, e) : MR_OK;
 }
 
-int mr_repeat_key(struct mr_str loop, struct mr_str key, struct mr_buf *out, struct mr_error *e)
+/* ---- what keys mean in a body ---------------------------------------------------------------- */
+
+uint32_t mr_builder_nodes(const struct mr_builder *b)
 {
-    mr_buf_clear(out);
-    mr_buf_add_str(out, loop);
-    mr_buf_add_text(out, "[0].");
-    mr_buf_add_str(out, key);
-    if (key.n && out->n + 4 <= MR_KEY_BYTES_MAX) return MR_OK; /* the digits of later rounds */
-    return mr_fail(e, MR_EINVAL, "a key of its body is empty or longer than %zu bytes",
-        MR_KEY_BYTES_MAX - 8 - loop.n);
+    return b->keys.count;
+}
+
+void mr_builder_scope(struct mr_builder *b, const struct mr_repeat *r)
+{
+    b->scope = r;
+}
+
+/* "name[0].key" */
+static bool local_key(const struct mr_repeat *r, struct mr_str key, char text[MR_KEY_BYTES_MAX + 8],
+    struct mr_str *out)
+{
+    if (!key.n || r->name.n + key.n + 8 > MR_KEY_BYTES_MAX) return false; /* later rounds' digits */
+    int n = snprintf(text, MR_KEY_BYTES_MAX + 8, "%.*s[0].", MR_STR_ARG(r->name));
+    memcpy(text + n, key.p, key.n);
+    *out = mr_str_of(text, (size_t)n + key.n);
+    return true;
+}
+
+int mr_builder_own(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e)
+{
+    char text[MR_KEY_BYTES_MAX + 8];
+    if (b->scope && !local_key(b->scope, key, text, &key))
+        return mr_fail(e, MR_EINVAL, "a key of its body is empty or longer than %zu bytes",
+            MR_KEY_BYTES_MAX - 8 - b->scope->name.n);
+    return mr_builder_node(b, key, node, e);
+}
+
+int mr_builder_ref(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e)
+{
+    char text[MR_KEY_BYTES_MAX + 8];
+    struct mr_str inside;
+    const struct mr_repeat *r = b->scope;
+    if (r && local_key(r, key, text, &inside)) {
+        *node = mr_builder_find(b, inside);
+        if (*node >= r->from && *node != MR_NODE_NONE) return MR_OK;
+        for (uint32_t i = 0; i < r->carry_count; i++) {
+            *node = r->carry[i].first;
+            if (mr_str_eq(key, r->carry[i].name)) return MR_OK;
+        }
+    }
+    return mr_builder_node(b, key, node, e);
 }
 
 /* ---- the body -------------------------------------------------------------------------------- */

@@ -26,6 +26,11 @@ struct mr_repeat {
 
 /* Checks name and rounds, and makes the nodes of the exits, so that others can refer to them. */
 int mr_repeat_declare(struct mr_builder *b, const struct mr_repeat *r, struct mr_error *e);
-/* "name[0]." and the key, in `out`. */
-int mr_repeat_key(struct mr_str loop, struct mr_str key, struct mr_buf *out, struct mr_error *e);
+uint32_t mr_builder_nodes(const struct mr_builder *b); /* so many there are */
+/* From now on the body of a loop is written (lent), or NULL: no more. */
+void mr_builder_scope(struct mr_builder *b, const struct mr_repeat *r);
+/* The node of a key that is defined here: of "name[0].key" in a body. */
+int mr_builder_own(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);
+/* The node that a reference means: in a body its keys come first, then what is carried. */
+int mr_builder_ref(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);
 int mr_builder_repeat(struct mr_builder *b, const struct mr_repeat *r, struct mr_error *e);

@@ -20,11 +20,10 @@ static struct place *place_last(const struct mr_sched *s, uint32_t task)
     return slot == MR_NODE_NONE ? NULL : &j->cache[slot];
 }
 
-void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker, bool only_first)
+void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     struct place *p = place_last(s, task);
-    if (p && !(only_first && p->incarnation))
-        *p = (struct place){worker, s->workers[worker].incarnation};
+    if (p && !p->incarnation) *p = (struct place){worker, s->workers[worker].incarnation};
 }
 
 void mr_sc_cache_forget(struct mr_sched *s, uint32_t task)
@@ -73,10 +72,14 @@ uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
     if (!p || !p->incarnation || t->flags & (T_SUSPECT | T_LONG)) return NONE;
     const struct worker *w = &s->workers[p->worker];
     *is_gone = w->state == W_FREE || w->incarnation != p->incarnation || w->is_retiring;
-    if (*is_gone || !mr_sc_has_room(s, p->worker, t)) return NONE;
+    if (*is_gone || t->attempt || !mr_sc_has_room(s, p->worker, t)) return NONE;
     if (!mr_sc_is_universal(s, t) && !mr_sc_may_run(s, p->worker, &s->classes[t->class]))
         return NONE;
-    if (t->waiting ? !may_go_ahead(s, task) : is_better_off(s, task, p->worker)) return NONE;
+    if (t->waiting && !may_go_ahead(s, task)) return NONE;
+    if (!t->waiting && is_better_off(s, task, p->worker)) {
+        mr_sc_cache_forget(s, task);
+        return NONE;
+    }
     s->placed_cached++;
     return p->worker;
 }

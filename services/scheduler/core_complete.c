@@ -212,7 +212,6 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     fill(s, value, r);
     mr_sc_value_keep(s, value, r->worker);
     mr_sc_value_hold(s, &s->values[value]);
-    mr_sc_cache_note(s, task, r->worker, false);
     t->kills = t->trials = t->squeezed = 0;
     t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
     s->tasks_done++;
@@ -426,7 +425,6 @@ static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sc
 static void given(struct mr_sched *s, uint32_t task)
 {
     if (s->tasks[task].use == USE_DONE) return; /* asked for when it had run */
-    mr_sc_cache_forget(s, task);
     mr_sc_task_unsend(s, task);
     mr_sc_task_requeue(s, task);
 }

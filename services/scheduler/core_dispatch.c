@@ -126,12 +126,23 @@ void mr_sc_dispatch(struct mr_sched *s)
     mr_sc_steal(s);
 }
 
+/* Could more of what was sent there run now than it has slots? However long a chain, it has no
+ * more than one task at a time, which runs best where the others are. */
+static bool has_spare(const struct mr_sched *s, const struct worker *w)
+{
+    uint32_t ready = 0;
+    for (uint32_t t = w->sent_head; t != NONE && ready <= w->slots; t = s->tasks[t].next)
+        ready += s->tasks[t].state == MR_TASK_RUNNING;
+    return ready > w->slots;
+}
+
 /* Asks `victim` for what it has not started, the last sent first. Only for what `thief` may run and
  * would be given: anything else would go back to where it came from, and be asked for again. What
  * waits for its inputs there stays with them. */
 static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint64_t want_ns)
 {
     struct worker *w = &s->workers[victim];
+    if (!has_spare(s, w)) return;
     uint64_t got = 0;
     uint32_t keep = w->slots, n = 0;
     for (uint32_t t = w->sent_tail; t != NONE && got < want_ns && n < STEAL_TASKS_MAX;) {

@@ -197,7 +197,6 @@ void mr_sc_reply(struct mr_sched *s, uint64_t ticket, mr_job_id job, int code, c
 void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub);
 void mr_sc_journal_state(struct mr_sched *s, uint32_t job);
 void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *st);
-void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
 void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id);
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
@@ -212,7 +211,6 @@ void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, ui
 void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out);
 void mr_sc_record_erred(
     const struct mr_sched *s, uint32_t task, const struct story *st, struct mr_buf *out);
-void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out);
 void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr_buf *out);
 void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64_t sequence);
 void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence);

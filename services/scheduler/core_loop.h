@@ -41,6 +41,9 @@ void mr_sc_loop_go_on(struct mr_sched *s, uint32_t until, bool is_on);
 const uint32_t *mr_sc_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n);
 struct mr_str mr_sc_args(struct mr_sched *s, uint32_t task);
 
+/* core_journal.c, core_record.c */
+void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
+void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out);
 void mr_sc_loop_replay(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t at, uint32_t stop);
 void mr_sc_loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *lines);
 

@@ -265,7 +265,7 @@ void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
     link_sent(s, task, worker);
     if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
     dependents_sent(s, task, worker);
-    mr_sc_cache_note(s, task, worker, true);
+    mr_sc_cache_note(s, task, worker);
     mr_sc_load_changed(s, worker, true);
     s->tasks_sent++;
     if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));

@@ -5,8 +5,11 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/pack.h"
+#include "graph/repeat.h"
+#include "graph/words.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static struct mr_str text_of(const char *s)
@@ -120,7 +123,7 @@ static int add_name(struct mr_builder *b, const char *text, struct mr_error *e)
 static int add_ref(struct mr_builder *b, const char *text, struct mr_error *e)
 {
     uint32_t node = 0;
-    int err = mr_builder_node(b, text_of(text), &node, e);
+    int err = mr_builder_ref(b, text_of(text), &node, e);
     return err ? err : mr_builder_input(b, node, e);
 }
 
@@ -130,7 +133,7 @@ static int add_nested(
 {
     uint32_t node = 0;
     bool named = m->key && m->key[0];
-    int err = named ? mr_builder_node(b, text_of(m->key), &node, e)
+    int err = named ? mr_builder_own(b, text_of(m->key), &node, e)
                     : mr_builder_node_under(b, parent, &node, e);
     if (!err) err = add_task(b, node, m, e);
     return err ? err : mr_builder_input(b, node, e);
@@ -249,14 +252,89 @@ static int add_task(
     return err ? err : add_options(b, node, m->options, e);
 }
 
+static int add_tasks(struct mr_builder *b, Millrace__V1__Task *const *tasks, size_t n, bool is_body,
+    struct mr_error *e)
+{
+    int err = MR_OK;
+    for (size_t i = 0; i < n && is_body && !err;
+         i++) { /* all keys first: they hide what is outside */
+        uint32_t node = 0;
+        err = mr_builder_own(b, text_of(tasks[i]->key), &node, e);
+    }
+    for (size_t i = 0; i < n && !err; i++) {
+        uint32_t node = 0;
+        err = mr_builder_own(b, text_of(tasks[i]->key), &node, e);
+        if (!err) err = add_task(b, node, tasks[i], e);
+    }
+    return err;
+}
+
+/* An argument as a node: of what it refers to, or of its own. */
+static int argument_node(struct mr_builder *b, const char *key, const Millrace__V1__Argument *v,
+    uint32_t *node, struct mr_error *e)
+{
+    if (!v) return mr_fail(e, MR_EINVAL, "\"%s\" is not given", key);
+    if (v->kind_case == MILLRACE__V1__ARGUMENT__KIND_REF)
+        return mr_builder_ref(b, text_of(v->ref), node, e);
+    int err = mr_builder_own(b, mr_str(key), node, e);
+    if (!err && mr_builder_is_defined(b, *node))
+        err = mr_fail(e, MR_EINVAL, "\"%s\" is a key of the body, too; refer to it", key);
+    if (err) return err;
+    bool is_task = v->kind_case == MILLRACE__V1__ARGUMENT__KIND_TASK && v->task;
+    return is_task ? add_task(b, *node, v->task, e) : add_value(b, *node, v, e);
+}
+
+/* What the first round begins with is a node of its own, whatever it refers to. */
+static int add_firsts(
+    struct mr_builder *b, struct mr_repeat *r, const Millrace__V1__Repeat *m, struct mr_error *e)
+{
+    int err = MR_OK;
+    for (uint32_t i = 0; i < r->carry_count && !err; i++) {
+        mr_builder_scope(b, r);
+        err = mr_builder_own(b, r->carry[i].name, &r->carry[i].first, e);
+        mr_builder_scope(b, NULL);
+        if (!err && !m->carry[i]->first)
+            err = mr_fail(e, MR_EINVAL, "carried \"%s\" has no first value", m->carry[i]->name);
+        if (!err) err = add_value(b, r->carry[i].first, m->carry[i]->first, e);
+    }
+    return err;
+}
+
+static int add_repeat(struct mr_builder *b, const Millrace__V1__Repeat *m, struct mr_error *e)
+{
+    struct mr_repeat_carry carry[MR_LOOP_CARRY_MAX];
+    struct mr_repeat r = {.name = text_of(m->name),
+        .rounds = m->max,
+        .carry = carry,
+        .carry_count = (uint32_t)MR_MIN(m->n_carry, (size_t)MR_LOOP_CARRY_MAX + 1),
+        .until = MR_NODE_NONE};
+    for (uint32_t i = 0; i < MR_MIN(r.carry_count, (uint32_t)MR_LOOP_CARRY_MAX); i++)
+        carry[i] = (struct mr_repeat_carry){.name = text_of(m->carry[i]->name)};
+    int err = mr_repeat_declare(b, &r, e);
+    if (!err) err = add_firsts(b, &r, m, e);
+    if (err) return err;
+    r.from = mr_builder_nodes(b);
+    mr_builder_scope(b, &r);
+    err = add_tasks(b, m->tasks, m->n_tasks, true, e);
+    for (uint32_t i = 0; i < r.carry_count && !err; i++) {
+        char key[MR_LOOP_NAME_BYTES_MAX + 8];
+        (void)snprintf(key, sizeof key, "next.%s", m->carry[i]->name);
+        err = argument_node(b, key, m->carry[i]->next, &carry[i].next, e);
+    }
+    if (!err && m->until) err = argument_node(b, "until", m->until, &r.until, e);
+    mr_builder_scope(b, NULL);
+    return err ? err : mr_builder_repeat(b, &r, e);
+}
+
 int mr_pb_graph_add(
     struct mr_builder *b, const Millrace__V1__SubmitGraphRequest *m, struct mr_error *e)
 {
     int err = mr_pb_job_options(b, m->options, m->request_id, e);
-    for (size_t i = 0; i < m->n_tasks && !err; i++) {
-        uint32_t node = 0;
-        err = mr_builder_node(b, text_of(m->tasks[i]->key), &node, e);
-        if (!err) err = add_task(b, node, m->tasks[i], e);
+    if (!err) err = add_tasks(b, m->tasks, m->n_tasks, false, e);
+    for (size_t i = 0; i < m->n_repeat && !err; i++) {
+        err = add_repeat(b, m->repeat[i], e);
+        if (err && e && strncmp(e->text, "repeat \"", 8) != 0)
+            err = mr_fail_within(e, err, "repeat", text_of(m->repeat[i]->name));
     }
     for (size_t i = 0; i < m->n_targets && !err; i++) {
         uint32_t node = mr_builder_find(b, text_of(m->targets[i]));

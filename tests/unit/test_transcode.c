@@ -62,7 +62,8 @@ static void fields_of_all_kinds_come_back(void **state)
     (void)state;
     static const char *const cases[][2] = {
         {"{}",
-            "{\"request_id\":\"\",\"wait_s\":0,\"want_values\":false,\"tasks\":[],\"targets\":[],\"parent\":\"\"}"},
+            "{\"request_id\":\"\",\"wait_s\":0,\"want_values\":false,\"tasks\":[],\"targets\":[],\"parent\":\"\","
+            "\"repeat\":[]}"},
         {"{\"wait_s\":1.5}", "\"wait_s\":1.5,"},
         {"{\"wait_s\":1e3}", "\"wait_s\":1000,"},
         {"{\"waitS\":0.1}", "\"wait_s\":0.1,"},

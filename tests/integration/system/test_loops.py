@@ -72,6 +72,20 @@ class Loops(unittest.TestCase):
         time.sleep(1)
         self.done(self.c.wait(ident, 120), 10)
 
+    def test_a_loop_as_a_typed_message(self):
+        ref = lambda key: {"ref": key}  # noqa: E731
+        body = [{"key": "part", "op": "add", "args": [ref("n"), ref("six")]},
+                {"key": "done", "op": "compare", "args": [ref("part"), {"text": ">="}, {"integer": 60}]}]
+        graph = {"tasks": [{"key": "six", "value": {"integer": 6}}],
+                 "repeat": [{"name": "l", "max": 50, "carry": [{"name": "n", "first": {"integer": 0}, "next": ref("part")}],
+                             "tasks": body, "until": ref("done")}],
+                 "targets": ["l.n", "l.count"]}
+        self.done(self.c.wait(self.c.call("POST", "/v1/jobs:graph", graph)["id"]), 10)
+        graph["repeat"][0]["max"] = 0
+        with self.assertRaises(HttpError) as e:
+            self.c.call("POST", "/v1/jobs:graph", graph)
+        self.assertIn('repeat \\"l\\": \\"max\\" is 0', str(e.exception))
+
     def test_templates(self):
         c = self.c
         made = c.call("POST", "/v1/templates?name=steps", loop(500, 60))
