@@ -16,7 +16,7 @@ if ! /usr/bin/python3 -c 'import distributed, numpy' 2>/dev/null; then
 fi
 
 python=''
-for candidate in /usr/bin/python3.11 python3.12 python3.11 python3.13 python3.10 python3; do
+for candidate in /usr/bin/python3.11 python3.12 python3.11 python3.13 python3; do
   if "$candidate" -c 'import venv, ensurepip' 2>/dev/null; then python=$candidate; break; fi
 done
 [ -n "$python" ] || { echo "no python3 with venv (apt-get install python3-venv)" >&2; exit 1; }
