@@ -9,11 +9,13 @@
 
 struct mr_cursor {
     _Atomic uint64_t v; /* end << 32 | next */
+    _Atomic uint32_t settled;
 };
 
 static inline void mr_cursor_init(struct mr_cursor *c, uint32_t count)
 {
     atomic_store_explicit(&c->v, (uint64_t)count << 32, memory_order_relaxed);
+    atomic_store_explicit(&c->settled, 0, memory_order_relaxed);
 }
 
 /* Taker: the next item in *item; false: there is none, now or ever. */
@@ -28,10 +30,15 @@ static inline bool mr_cursor_take(struct mr_cursor *c, uint32_t *item)
     return true;
 }
 
-/* Cutter: how many were taken so far; what the taker did before it took the last is seen. */
-static inline uint32_t mr_cursor_taken(const struct mr_cursor *c)
+/* Taker: what it wrote of the first n items is final, and may be read by the cutter. */
+static inline void mr_cursor_settle(struct mr_cursor *c, uint32_t n)
 {
-    return (uint32_t)atomic_load_explicit(&c->v, memory_order_acquire);
+    atomic_store_explicit(&c->settled, n, memory_order_release);
+}
+
+static inline uint32_t mr_cursor_settled(const struct mr_cursor *c)
+{
+    return atomic_load_explicit(&c->settled, memory_order_acquire);
 }
 
 /* Taker: would take find nothing? */

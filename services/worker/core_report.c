@@ -85,6 +85,11 @@ static void item_done(
         item_used_up(w, s, item);
         return;
     }
+    if (r->used) { /* somebody came to want it while it ran */
+        if (!t->again) task_report(w, task, MR_WS_RETURNED);
+        task_end(w, task, false);
+        return;
+    }
     struct mr_blob *blob = r->pack.n ? mr_blob_copy(&w->pool, r->pack) : NULL;
     if (r->pack.n && !blob) {
         task_fail(w, task, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");

@@ -3,7 +3,9 @@
  * until it holds about a millisecond of work; cuts correct what that guess gets wrong. */
 #include "services/worker/core_parts.h"
 
-#define STRAND_COST MR_MS            /* work in one strand */
+#define STRAND_COST MR_MS       /* work in one strand */
+#define FUSED_COST (20 * MR_MS) /* with what only the strand's own tasks make ready */
+#define SIBLINGS_MAX 8u         /* inputs of a task, to look for the others of which is worth it */
 #define STRAND_COST_MIN (20 * MR_US) /* less is not worth a second hand-off */
 #define BRANCH_COST_MIN (20 * MR_US) /* dependents above it are left for other slots */
 #define BRANCH_COST_MAX (200 * MR_US)
@@ -15,6 +17,8 @@ struct build {
     uint32_t mark;
     uint32_t share; /* tasks to take from the ready queue */
     uint32_t taken;
+    uint32_t idle;      /* slots */
+    uint32_t siblings;  /* ready tasks among the candidates */
     uint64_t branch_ns; /* longer ones of several dependents are left for other slots */
     uint32_t candidates[CANDIDATES_MAX]; /* made ready by the strand itself */
     uint32_t candidates_count;
@@ -37,7 +41,7 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     s->left = false;
     s->taking = false;
     s->begun = false;
-    s->measured = true;
+    s->measured = s->is_line = true;
     s->priority = INT32_MAX;
     s->needs = 0;
     s->nodes = w->nodes;
@@ -106,6 +110,25 @@ static void item_extra(struct mr_strand_item *item, struct task *t)
     item->definition = mr_str_of(p, x->definition_bytes);
 }
 
+/* What `u` needs besides what the strand makes: if all of it could start now, it had better be made
+ * here, too - as long as nobody idles who could do it meanwhile. */
+static void siblings_add(struct mr_worker *w, struct build *b, const struct task *u)
+{
+    if (b->branch_ns != UINT64_MAX || u->inputs_count > SIBLINGS_MAX) return;
+    const struct edge *edges = task_edges(u);
+    for (uint32_t i = 0; i < u->inputs_count; i++) {
+        uint32_t maker = w->values[edges[i].value].task;
+        if (edges[i].has || maker == NONE) continue;
+        const struct task *t = &w->tasks[maker];
+        if (t->state != TASK_READY || t->solo || t->mark == b->mark) continue;
+        if (w->needs[0].count <= b->idle + b->siblings)
+            return; /* an idle slot has this one to do */
+        b->siblings++;
+        w->tasks[maker].mark = b->mark; /* once */
+        if (b->candidates_count < CANDIDATES_MAX) b->candidates[b->candidates_count++] = maker;
+    }
+}
+
 /* The users of what `task` makes that need nothing else than this strand become candidates. */
 static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
 {
@@ -120,7 +143,10 @@ static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
             u->mark = b->mark;
             u->mark_count = 0;
         }
-        if (++u->mark_count != u->missing) continue;
+        if (++u->mark_count != u->missing) {
+            siblings_add(w, b, u);
+            continue;
+        }
         if (!only && u->cost_ns > b->branch_ns) continue;
         if (b->candidates_count < CANDIDATES_MAX) b->candidates[b->candidates_count++] = e->task;
     }
@@ -135,8 +161,12 @@ static void item_add(struct mr_worker *w, struct build *b, uint32_t task)
     struct mr_strand_input *inputs = &s->inputs[s->inputs_count];
     if (t->inputs_count > STRAND_INPUTS_MAX) inputs = mr_blob_at(s->inputs_held);
     const struct edge *edges = task_edges(t);
-    for (uint32_t i = 0; i < t->inputs_count; i++)
+    bool follows = !s->count;
+    for (uint32_t i = 0; i < t->inputs_count; i++) {
         input_fill(w, b, &edges[i], t, &inputs[i]);
+        follows |= inputs[i].kind == MR_STRAND_ITEM && inputs[i].item + 1 == s->count;
+    }
+    s->is_line = s->is_line && follows;
     *item = (struct mr_strand_item){.job = value_job(w, v),
         .index = v->index,
         .attempt = t->attempt,
@@ -166,9 +196,12 @@ static bool item_fits(const struct mr_worker *w, const struct build *b, uint32_t
 static uint32_t build_next(struct mr_worker *w, struct build *b)
 {
     const struct mr_strand *s = b->s;
-    if (s->count == MR_STRAND_ITEMS_MAX || s->cost_ns >= STRAND_COST) return NONE;
+    if (s->count == MR_STRAND_ITEMS_MAX || s->cost_ns >= FUSED_COST) return NONE;
     uint32_t best = NONE, at = 0;
     for (uint32_t i = 0; i < b->candidates_count; i++) {
+        while (i < b->candidates_count && w->tasks[b->candidates[i]].state == TASK_GIVEN)
+            b->candidates[i] = b->candidates[--b->candidates_count]; /* it was the first of all */
+        if (i == b->candidates_count) break;
         if (best != NONE && !task_before(w, b->candidates[i], best)) continue;
         best = b->candidates[i];
         at = i;
@@ -176,7 +209,8 @@ static uint32_t build_next(struct mr_worker *w, struct build *b)
     const struct need *n = &w->needs[0];
     uint32_t top = n->count ? n->heap[0] : NONE;
     bool may_top = top != NONE && !w->tasks[top].solo && item_fits(w, b, top) &&
-                   (b->taken < b->share || s->cost_ns < STRAND_COST_MIN);
+                   (b->taken < b->share || s->cost_ns < STRAND_COST_MIN) &&
+                   s->cost_ns < STRAND_COST;
     if (may_top && (best == NONE || task_before(w, top, best))) {
         b->taken++;
         return top;
@@ -209,13 +243,13 @@ static void build_mark_reports(struct mr_worker *w, const struct build *b)
 
 /* Which of several dependents go along: those that cost less than bringing them to another slot, as
  * measured; any, when the slots that are idle have other things to do. */
-static uint64_t branch_ns(const struct mr_worker *w)
+static void branches(const struct mr_worker *w, struct build *b)
 {
-    uint32_t idle = 0;
     for (uint32_t k = 0; k < w->config.slots; k++)
-        idle += !w->slots[k].count;
-    if (w->needs[0].count >= idle) return UINT64_MAX;
-    return MR_MAX(BRANCH_COST_MIN, MR_MIN(BRANCH_COST_MAX, 4 * w->handoff_ns));
+        b->idle += !w->slots[k].count;
+    b->branch_ns = UINT64_MAX;
+    if (w->needs[0].count >= b->idle) return;
+    b->branch_ns = MR_MAX(BRANCH_COST_MIN, MR_MIN(BRANCH_COST_MAX, 4 * w->handoff_ns));
 }
 
 static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uint32_t share)
@@ -239,7 +273,7 @@ static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uin
     if (n->alone) w->alone_running++;
     bool solo = t->solo;
     task_give(w, first);
-    b.branch_ns = branch_ns(w);
+    branches(w, &b);
     item_add(w, &b, first);
     for (uint32_t task; !solo && (task = build_next(w, &b)) != NONE;)
         item_add(w, &b, task);
@@ -458,7 +492,7 @@ static void look(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->config.slots; k++) {
         struct mr_strand *s = w->slots[k].count ? w->slots[k].strands[0] : NULL;
-        if (!s || s->taking || s->begun || s->count - s->reported < 2) continue;
+        if (!s || s->taking || s->begun || s->is_line || s->count - s->reported < 2) continue;
         if (s->look_ns <= w->now) {
             fx_add(w, MR_WORKER_LOOK)->item.strand = s->id;
             s->look_ns = mr_time_after(w->now, w->now - s->moved_ns);

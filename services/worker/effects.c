@@ -64,14 +64,13 @@ static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
     mr_worker_shell_step(sh, &ev);
 }
 
-/* All before the item that was taken last are finished; the executor's own report comes later. */
+/* The executor's own report comes later. */
 static void look(struct mr_worker_shell *sh, uint32_t strand)
 {
     struct mr_run *run = run_of(sh, strand);
-    uint32_t taken = run ? mr_cursor_taken(&run->cursor) : 0;
-    if (taken < 2) return;
-    struct mr_run_report r = {.run = run, .done = taken - 1};
-    mr_worker_shell_report(sh, &r);
+    uint32_t done = run ? mr_cursor_settled(&run->cursor) : 0;
+    struct mr_run_report r = {.run = run, .done = done};
+    if (done) mr_worker_shell_report(sh, &r);
 }
 
 static void fetch(struct mr_worker_shell *sh, const struct mr_worker_effect *e)

@@ -210,8 +210,18 @@ static void count_uses(struct mr_executor *x)
     x->in_use += x->uses[x->at] != 0;
     for (uint32_t i = 0; is_done && i < item->inputs_count; i++) {
         const struct mr_strand_input *in = &item->inputs[i];
-        if (in->kind == MR_STRAND_ITEM && x->uses[in->item] && !--x->uses[in->item]) x->in_use--;
+        if (in->kind != MR_STRAND_ITEM || !x->uses[in->item] || --x->uses[in->item]) continue;
+        x->in_use--;
+        mr_executor_local_used_up(x, in->item);
     }
+}
+
+/* Items that others may be told of: up to where no value is in use that is here alone. */
+static void settle(struct mr_executor *x, uint32_t done, bool all)
+{
+    if (all) mr_executor_local_settle(x);
+    if (!x->locals) x->settled = done;
+    mr_cursor_settle(&x->run->cursor, x->settled);
 }
 
 static void run_strand(struct mr_executor *x, struct mr_run *run)
@@ -219,19 +229,21 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
     mr_time now = mr_clock_now(), reported = now;
     uint32_t done = 0;
     x->run = run;
-    x->in_use = 0;
+    x->in_use = x->settled = 0;
     while (mr_cursor_take(&run->cursor, &x->at)) {
         x->item = &run->strand->items[x->at];
         bool at_once = x->item->report;
         now = item_run(x, now);
         done = x->at + 1;
         count_uses(x);
+        settle(x, done, at_once);
         if (mr_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
         if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
-        struct mr_run_report r = {.run = run, .done = done};
-        x->env->report(x->env->ctx, &r);
+        struct mr_run_report r = {.run = run, .done = x->settled};
+        if (r.done) x->env->report(x->env->ctx, &r);
         reported = now;
     }
+    if (done) settle(x, done, true);
     struct mr_run_report r = {.run = run, .done = done, .last = true};
     x->env->report(x->env->ctx, &r);
 }
@@ -319,6 +331,7 @@ void mr_executor_stop(struct mr_executor **executor)
         mr_inbox_free(&x->inbox);
     }
     mr_op_run_free(&x->call);
+    mr_executor_local_fini(x);
     mr_release(x->took_ns);
     mr_release(x->small);
     mr_release(x->inputs);

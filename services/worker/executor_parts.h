@@ -8,10 +8,17 @@
 
 #define MR_SMALL_RESULT_BYTES 8192 /* made in the executor's own memory first */
 
+#define MR_LOCAL_SPARE 8
+
 struct mr_run_chunk {
     struct mr_run_chunk *next;
     size_t used, room;
     char data[];
+};
+
+struct mr_local { /* a large value that only the strand wants, in memory of the executor's own */
+    unsigned char *p;
+    uint64_t bytes, room;
 };
 
 struct mr_executor {
@@ -27,6 +34,12 @@ struct mr_executor {
     uint32_t at;
     uint32_t uses[MR_STRAND_ITEMS_MAX]; /* of the values of the strand, still to come */
     uint32_t in_use;                    /* values with such */
+    struct mr_local local[MR_STRAND_ITEMS_MAX];
+    struct mr_local made;                  /* by the item that runs */
+    uint32_t locals;                       /* in use */
+    struct mr_local spare[MR_LOCAL_SPARE]; /* to be used again, while they are in cache */
+    uint64_t local_bytes;                  /* of all of these */
+    uint32_t settled;                      /* items before this one will not change any more */
     struct mr_strand_item *item;
     struct mr_op_input *inputs;
     struct mr_store_view *views;
@@ -56,6 +69,17 @@ void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);
 int mr_executor_result(
     struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
 void mr_executor_result_drop(struct mr_executor *x); /* a draft that nobody will have */
+
+/* local.c: large values in memory of the executor's own, for the strand alone. NULL: not this one.
+ */
+void *mr_executor_local_take(struct mr_executor *x, uint64_t bytes);
+void mr_executor_local_keep(
+    struct mr_executor *x, uint64_t bytes);         /* what was taken is its value */
+void mr_executor_local_drop(struct mr_executor *x); /* it is not */
+void mr_executor_local_used_up(struct mr_executor *x, uint32_t item);
+void mr_executor_local_settle(struct mr_executor *x); /* all go to the store: they are told */
+void mr_executor_local_fini(struct mr_executor *x);
+int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);
 
 /* remote.c: blocking calls to object stores, with connections kept by thread. */
 int mr_remote_header(const char *address, const char *bearer, mr_object_id id, struct mr_buf *out,

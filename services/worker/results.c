@@ -23,6 +23,7 @@ static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
 
 void mr_executor_result_drop(struct mr_executor *x)
 {
+    mr_executor_local_drop(x);
     if (x->has_draft) mr_store_abort(x->env->store, &x->draft);
     x->has_draft = false;
 }
@@ -38,6 +39,8 @@ void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
     mr_executor_result_drop(x);
     /* What may end up inline is made here: it would be copied anyway. */
     if (bytes <= MR_SMALL_RESULT_BYTES && !(wants_object(x) && x->env->store)) return x->small;
+    void *local = mr_executor_local_take(x, bytes);
+    if (local) return local;
     return draft_new(x, bytes, e) ? NULL : x->draft.p;
 }
 
@@ -57,7 +60,7 @@ static int draft_seal(struct mr_executor *x, struct mr_error *e)
     return MR_OK;
 }
 
-static int put_extent(struct mr_executor *x, struct mr_str extent, struct mr_error *e)
+int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e)
 {
     int err = draft_new(x, extent.n, e);
     if (err) return err;
@@ -88,12 +91,16 @@ static int result_pack(struct mr_executor *x, struct mr_str pack, struct mr_erro
     int err = mr_pack_next(&r, &item);
     if (err) return mr_fail(e, MR_EINTERNAL, "the operator returned bytes that are no value");
     if (item.type == MR_PACK_EXT && item.ext == MR_PACK_EXT_VALUE)
-        return put_extent(x, item.bytes, e);
+        return mr_executor_put(x, item.bytes, e);
     return put_pack(x, pack, e);
 }
 
 static int result_extent(struct mr_executor *x, struct mr_str extent, struct mr_error *e)
 {
+    if (x->made.p) {
+        mr_executor_local_keep(x, extent.n);
+        return MR_OK;
+    }
     if (x->has_draft) {
         if (extent.n < x->draft.bytes) x->draft.bytes = extent.n;
         return draft_seal(x, e);
@@ -107,7 +114,7 @@ static int result_extent(struct mr_executor *x, struct mr_str extent, struct mr_
         if (!err) x->item->result.pack = mr_run_keep(x->run, mr_buf_str(&x->text));
         if (err != MR_ETOOBIG) return err;
     }
-    return put_extent(x, extent, e);
+    return mr_executor_put(x, extent, e);
 }
 
 int mr_executor_result(struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e)

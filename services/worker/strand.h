@@ -36,6 +36,7 @@ enum mr_strand_end {
 
 struct mr_strand_result {
     enum mr_strand_end end;
+    bool used;           /* DONE, all its uses too: it had a value that nobody can have any more */
     int code;            /* FAILED: MR_E…; EINVAL and EFORMAT are the argument's fault */
     uint32_t gone;       /* INPUT_GONE: position in inputs */
     struct mr_str pack;  /* DONE: an inline value, or empty: */
@@ -92,6 +93,7 @@ struct mr_strand {
     bool left;        /* it had a slot, and left it */
     bool begun;       /* all that is left of it has begun, though not all is reported */
     bool measured;    /* every op in it has been */
+    bool is_line;     /* each item needs the one before it: nobody else could run any */
     uint8_t needs;    /* class of its tasks */
     uint64_t cost_ns; /* estimate */
     mr_time moved_ns; /* given, or last report */

@@ -51,9 +51,40 @@ void sim_exec_drop(struct sim *s, struct sim_proc *p)
     }
 }
 
+static void object_make(struct sim *s, struct sim_proc *p, const struct sim_run *r, uint32_t at)
+{
+    struct mr_strand_result *x = &r->strand->items[at].result;
+    x->object_bytes = 4096 + r->value[at] % 200000;
+    x->object = (mr_object_id){
+        MAKER, sim_object_make(s, (uint32_t)(p - s->procs), r->value[at], x->object_bytes)};
+    sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);
+}
+
+/* What is in no store goes there, because others are to be told of it. */
+static void settle(struct sim *s, struct sim_proc *p, struct sim_run *r)
+{
+    for (uint32_t i = 0; r->locals && i < r->next; i++) {
+        if (!r->uses[i]) continue;
+        object_make(s, p, r, i);
+        r->uses[i] = 0;
+        r->locals--;
+    }
+}
+
+/* Values in no store are used up with the last task that needs them. */
+static void uses_count(struct sim_run *r, const struct mr_strand_item *item)
+{
+    for (uint32_t i = 0; i < item->inputs_count; i++) {
+        const struct mr_strand_input *in = &item->inputs[i];
+        if (in->kind != MR_STRAND_ITEM || !r->uses[in->item] || --r->uses[in->item]) continue;
+        r->locals--;
+        r->strand->items[in->item].result.used = true;
+    }
+}
+
 static void report(struct sim *s, struct sim_proc *p, struct sim_run *r, uint32_t done)
 {
-    if (done <= r->reported) return;
+    if (done <= r->reported || r->locals) return;
     r->reported = done;
     struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {r->id, done}};
     sim_proc_step(s, p, &ev);
@@ -139,11 +170,11 @@ static void finish(
         x->end = MR_STRAND_FAILED;
         x->code = MR_EUNKNOWN;
         x->message = mr_str(words);
+    } else if (item->op == OP_LARGE && item->uses && !item->want_object && !item->persist) {
+        r->uses[at] = item->uses;
+        r->locals++;
     } else if (item->op == OP_LARGE || item->want_object || item->persist) {
-        x->object_bytes = 4096 + r->value[at] % 200000;
-        x->object = (mr_object_id){
-            MAKER, sim_object_make(s, (uint32_t)(p - s->procs), r->value[at], x->object_bytes)};
-        sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);
+        object_make(s, p, r, at);
         if (item->persist) {
             sim_object_persist(s, x->object.number, p->store);
             sim_name_set(s, item->persist_name, s->specs[j->spec].graph->hash[item->index],
@@ -241,6 +272,7 @@ static void pump(struct sim *s, struct sim_proc *p, uint32_t slot)
         if (r->running) return;
         if (r->next >= r->count) {
             unlink_run(p, r);
+            settle(s, p, r);
             report(s, p, r, r->next);
             run_free(r);
             continue;
@@ -248,6 +280,7 @@ static void pump(struct sim *s, struct sim_proc *p, uint32_t slot)
         if (begin(s, p, r)) return;
         bool at_once = r->strand->items[r->next].report;
         r->next++;
+        if (at_once) settle(s, p, r);
         if (at_once && r->next < r->count) report(s, p, r, r->next);
     }
 }
@@ -385,6 +418,8 @@ void sim_exec_end(struct sim *s, struct sim_proc *p, uint32_t at_slot, uint64_t 
     finish(s, p, r, item);
     r->running = false;
     r->next++;
+    if (item->result.end == MR_STRAND_DONE) uses_count(r, item);
+    if (item->report) settle(s, p, r);
     if (r->next < r->count && (item->report || sim_chance(s, 3))) report(s, p, r, r->next);
     pump(s, p, slot);
 }

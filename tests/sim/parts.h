@@ -155,4 +155,6 @@ struct sim_run { /* a strand at an executor */
     uint64_t value[MR_STRAND_ITEMS_MAX];
     unsigned char *pack[MR_STRAND_ITEMS_MAX];
     bool stop[MR_STRAND_ITEMS_MAX];
+    uint32_t uses[MR_STRAND_ITEMS_MAX]; /* of values that are in no store, for the strand alone */
+    uint32_t locals;
 };

@@ -25,15 +25,18 @@ struct rig {
     struct mr_executor *x;
     struct mr_strand *strand;
     struct mr_strand_input inputs[MR_STRAND_ITEMS_MAX];
-    const struct mr_op_desc *ops[4];
+    const struct mr_op_desc *ops[8];
 };
 
-enum { INC, SLEEP, DIV };
+enum { INC, SLEEP, DIV, FULL, SUM, OPS };
 
 static const unsigned char inc_one[] = {0x91, 0x01};                     /* [1] */
 static const unsigned char inc_input[] = {0x91, 0xd6, 0x01, 0, 0, 0, 0}; /* [input 0] */
 static const unsigned char div_zero[] = {0x92, 0x01, 0x00};              /* [1, 0] */
 static const unsigned char sleep_long[] = {0x92, 0x3c, 0x01};            /* [60, 1] */
+
+/* [[100, 1000], 1] */
+static const unsigned char full[] = {0x92, 0x92, 0x64, 0xcd, 0x03, 0xe8, 0x01};
 
 static void on_report(void *ctx, const struct mr_run_report *r)
 {
@@ -48,9 +51,11 @@ static int setup(void **state)
     r->ops[INC] = mr_registry_find(r->registry, MR_STR("inc"));
     r->ops[SLEEP] = mr_registry_find(r->registry, MR_STR("sleep"));
     r->ops[DIV] = mr_registry_find(r->registry, MR_STR("div"));
+    r->ops[FULL] = mr_registry_find(r->registry, MR_STR("array.full"));
+    r->ops[SUM] = mr_registry_find(r->registry, MR_STR("array.sum"));
     r->inbox = mr_inbox_new(1024, sizeof(struct mr_run_report));
     r->env = (struct mr_executor_env){.ops = r->ops,
-        .ops_count = 3,
+        .ops_count = OPS,
         .roots = &r->roots,
         .scratch_bytes_max = 1 << 20,
         .store_address = "",
@@ -124,6 +129,43 @@ static void items_of_a_strand_use_what_earlier_ones_made(void **state)
     assert_int_equal(finish(r, run), 100);
     assert_int_equal(int_of(&r->strand->items[99]), 101);
     assert_true(r->strand->items[99].result.started_ns >= r->strand->items[0].result.started_ns);
+    mr_run_free(&run);
+}
+
+/* There is no store here: what is made in the executor's own memory must be all there is. */
+static void an_array_that_a_strand_uses_up_never_reaches_the_store(void **state)
+{
+    struct rig *r = *state;
+    r->strand->measured = true;
+    item(r, FULL, full, sizeof full);
+    for (uint32_t i = 1; i < 20; i++)
+        item_after(r, i - 1);
+    r->strand->items[19].op = SUM;
+    for (uint32_t i = 0; i < 19; i++)
+        r->strand->items[i].uses = 1;
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    assert_int_equal(finish(r, run), 20);
+    for (uint32_t i = 0; i < 19; i++) {
+        assert_int_equal(r->strand->items[i].result.end, MR_STRAND_DONE);
+        assert_true(r->strand->items[i].result.used);
+    }
+    assert_int_equal(int_of(&r->strand->items[19]), 1900000);
+    mr_run_free(&run);
+}
+
+static void an_array_whose_use_does_not_come_goes_to_the_store(void **state)
+{
+    struct rig *r = *state;
+    r->strand->measured = true;
+    item(r, FULL, full, sizeof full);
+    r->strand->items[0].uses = 1;
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    assert_int_equal(finish(r, run), 1);
+    assert_int_equal(r->strand->items[0].result.end, MR_STRAND_FAILED); /* there is none */
+    assert_int_equal(r->strand->items[0].result.code, MR_ELIMIT);
+    assert_false(r->strand->items[0].result.used);
     mr_run_free(&run);
 }
 
@@ -295,6 +337,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(items_of_a_strand_use_what_earlier_ones_made),
+        TEST(an_array_that_a_strand_uses_up_never_reaches_the_store),
+        TEST(an_array_whose_use_does_not_come_goes_to_the_store),
         TEST(what_depends_on_a_failed_item_is_skipped),
         TEST(a_stop_ends_an_op_that_looks_at_its_flag),
         TEST(what_a_cut_says_is_what_ran),

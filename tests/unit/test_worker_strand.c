@@ -277,6 +277,86 @@ static void an_unfused_job_runs_and_tells_one_task_at_a_time(void **state)
         assert_int_equal(rig_find(r, i)->outcome, MR_WS_OK);
 }
 
+/* The executor kept its value to itself and has it no more; meanwhile the scheduler asked again. */
+static void what_has_no_value_any_more_and_is_wanted_runs_again(void **state)
+{
+    struct rig *r = *state;
+    chain(r, 2, OP_INC);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    rig_task(r, RIG_JOB, 0, 2, OP_INC, NULL);
+    rig_deliver(r);
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    rig_result(r, &s->items[1], MR_STRAND_DONE);
+    s->items[0].result.pack = MR_STR("");
+    s->items[0].result.used = true;
+    rig_report(r, s, 2);
+    assert_null(rig_find(r, 0));
+    rig_run_all(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 0)->attempt, 2);
+}
+
+static void what_another_task_came_to_want_is_handed_back(void **state)
+{
+    struct rig *r = *state;
+    chain(r, 2, OP_INC);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    rig_task(r, RIG_JOB, 7, 1, OP_INC, INPUTS(0));
+    rig_deliver(r);
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    rig_result(r, &s->items[1], MR_STRAND_DONE);
+    s->items[0].result.pack = MR_STR("");
+    s->items[0].result.used = true;
+    rig_report(r, s, 2);
+    rig_turn(r);
+    assert_int_equal(rig_find(r, 0)->outcome, MR_WS_RETURNED);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+}
+
+static void long_tasks_of_one_line_are_one_strand(void **state)
+{
+    struct rig *r = *state;
+    measured(r, OP_INC, 3 * MR_MS);
+    chain(r, 5, OP_INC);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->count, 5);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_USED_UP);
+}
+
+/* exp(x) and 1/x are both ready, as x is there; their difference needs both. */
+static void an_input_that_is_ready_comes_along_while_nobody_idles(void **state)
+{
+    struct rig *r = *state;
+    measured(r, OP_INC, 3 * MR_MS);
+    for (uint32_t i = 0; i < 4; i++) {
+        int e = (int)(100 + 3 * i);
+        rig_task(r, RIG_JOB, 100 + 3 * i, 1, OP_INC, NULL);
+        rig_uses(r, 1);
+        rig_task(r, RIG_JOB, 101 + 3 * i, 1, OP_INC, NULL);
+        rig_uses(r, 1);
+        rig_task(r, RIG_JOB, 102 + 3 * i, 1, OP_INC, INPUTS(e, e + 1));
+    }
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    for (uint32_t k = 0; k < 2; k++) {
+        assert_int_equal(r->strands[k]->count, 3);
+        assert_int_equal(r->strands[k]->items[0].uses, 1);
+        assert_int_equal(r->strands[k]->items[1].uses, 1);
+    }
+    rig_run_all(r);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(rig_find(r, 102 + 3 * i)->outcome, MR_WS_OK);
+}
+
 /* Two strands; the first ends, the second's first item has run and its second one does not end. */
 static void an_idle_slot_looks_at_what_a_long_strand_has_run(void **state)
 {
@@ -342,6 +422,10 @@ int main(void)
         TEST(a_later_attempt_of_what_runs_is_answered_with_its_value),
         TEST(an_object_that_is_used_up_goes_at_once),
         TEST(an_unfused_job_runs_and_tells_one_task_at_a_time),
+        TEST(what_has_no_value_any_more_and_is_wanted_runs_again),
+        TEST(what_another_task_came_to_want_is_handed_back),
+        TEST(long_tasks_of_one_line_are_one_strand),
+        TEST(an_input_that_is_ready_comes_along_while_nobody_idles),
         TEST(an_idle_slot_looks_at_what_a_long_strand_has_run),
         TEST(looks_at_a_strand_become_rarer),
         cmocka_unit_test_setup_teardown(one_slot_alone_looks_at_nothing, setup_one, teardown),

@@ -96,6 +96,25 @@ class Fusion(unittest.TestCase):
         self.assertEqual(two["state"], "JOB_DONE", two)
         self.assertEqual(c.value(two["id"], "more"), 13)
 
+    def test_arrays_inside_a_unit_have_the_same_values(self):
+        c = self.cluster
+        each = {"for": {"i": 12}}
+
+        def op(name, *inputs):
+            return {"op": name, "args": [{"ref": i} if isinstance(i, str) else i for i in inputs], **each}
+        graph = {"tasks": {"x-${i}": {"op": "array.random", "args": [[500, 64]], "kwargs": {"seed": "${i}"}, **each},
+                           "e-${i}": op("array.exp", "x-${i}"), "r-${i}": op("div", 1.0, "e-${i}"),
+                           "d-${i}": op("sub", "e-${i}", "r-${i}"), "s-${i}": op("array.sum", "d-${i}"),
+                           "total": {"op": "sum", "args": [[{"ref": f"s-{i}"} for i in range(12)]]}}, "targets": ["total"]}
+        values = []
+        for fuse in (True, True, False):
+            job = c.run({**graph, "fuse": fuse})
+            self.assertEqual(job["state"], "JOB_DONE", job)
+            values.append(c.value(job["id"], "total"))
+            self.assertEqual(len(self.spans(job["id"], 61)), 61)
+        self.assertEqual(values[0], values[1])
+        self.assertEqual(values[0], values[2])
+
     def test_long_branches_run_side_by_side(self):
         c = self.cluster
         nap = {"op": "sleep", "args": [0.3, {"ref": "x"}]}
