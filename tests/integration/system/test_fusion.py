@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Short tasks that follow from each other run in one go; whatever is said of them says their own keys."""
+import contextlib
 import pathlib
 import sys
 import time
@@ -128,6 +129,37 @@ class Fusion(unittest.TestCase):
         starts = [int(spans[k]["times"]["started_ns"]) for k in "abcd"]
         ends = [int(spans[k]["times"]["finished_ns"]) for k in "abcd"]
         self.assertLess(max(starts), min(ends), f"{time.monotonic() - begun:.2f} s")
+
+
+class Sharing(unittest.TestCase):
+    """What extends a graph that is there already costs what is new."""
+    def cpu_ms(self, cluster):
+        pid = cluster.pids("mr-scheduler")[0]
+        total = 0
+        for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(OSError):
+                total += int((task / "schedstat").read_text().split()[0])
+        return total / 1e6
+
+    def test_ten_new_tasks_cost_the_same_on_a_small_graph_and_on_a_large_one(self):
+        cluster = Cluster("--workers", "1")
+        self.addCleanup(cluster.close)
+        cost = {}
+        for size in (100, 100000):
+            each = {"for": {"i": size}}
+            whole = cluster.run({"namespace": f"n{size}", "tasks": {"t-${i}": {"op": "inc", "args": ["${i}"], **each}},
+                                 "targets": [{"each": "t-${i}", "for": {"i": size}}]})
+            self.assertEqual(whole["state"], "JOB_DONE", whole)
+            time.sleep(1)  # the trace is written
+            begun = self.cpu_ms(cluster)
+            for k in range(20):
+                keys = [f"new-{k}-{i}" for i in range(10)]
+                job = cluster.run({"namespace": f"n{size}", "targets": keys,
+                                   "tasks": {key: inc(f"t-{(7919 * i + k) % size}") for i, key in enumerate(keys)}})
+                self.assertEqual(job["state"], "JOB_DONE", job)
+                self.assertEqual(int(job["counts"]["done"]), 10)
+            cost[size] = self.cpu_ms(cluster) - begun
+        self.assertLess(cost[100000], 3 * cost[100] + 50, cost)
 
 
 if __name__ == "__main__":
