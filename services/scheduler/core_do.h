@@ -74,8 +74,9 @@ void mr_sc_use_other(struct mr_sched *s, uint32_t task);      /* somebody else w
 void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task);
 /* Its value record stands. by_worker: that completed what was sent to it, or NONE. */
 void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker);
-void mr_sc_task_lost(struct mr_sched *s, uint32_t task);  /* its value is gone */
-void mr_sc_task_again(struct mr_sched *s, uint32_t task); /* of a released one: make it again */
+bool mr_sc_is_still_there(struct mr_sched *s, uint32_t task); /* its value, where it was kept */
+void mr_sc_task_lost(struct mr_sched *s, uint32_t task);      /* its value is gone */
+void mr_sc_task_again(struct mr_sched *s, uint32_t task);     /* of a released one: make it again */
 void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *story);
 
 /* core_send.c: rows of batches */

@@ -29,7 +29,7 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
 }
 
 /* A consumer came back, but the worker may have dropped the value after what was its last use. */
-static bool is_still_there(struct mr_sched *s, uint32_t task)
+bool mr_sc_is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     if (t->value == LITERAL) return true;
@@ -89,7 +89,7 @@ static void make_again(struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         struct task *u = &s->tasks[x];
-        if (is_done(u) && !is_still_there(s, x)) value_gone(s, x);
+        if (is_done(u) && !mr_sc_is_still_there(s, x)) value_gone(s, x);
         if (is_done(u)) continue;
         t->waiting++;
         if (!(u->flags & T_SENT)) t->unsent++;

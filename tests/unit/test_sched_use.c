@@ -159,6 +159,28 @@ static void a_job_that_joins_a_key_has_it_made_again(void **state)
     assert_int_equal(rig_job(r, one), MR_JOB_DONE);
 }
 
+/* What ran dropped its input there: it was the last use. Seed 21037: it waited for it for ever. */
+static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    struct rig *r = known(&w);
+    uint64_t one = rig_submit(r,
+        "{\"namespace\":\"ours\",\"tasks\":{\"a\":{\"op\":\"f\",\"args\":[1]},\"b\":{\"op\":\"f\","
+        "\"args\":[{\"ref\":\"a\"}],\"priority\":-1},\"c\":{\"op\":\"f\",\"args\":[{\"ref\":\"b\"}]}},"
+        "\"targets\":[\"c\"]}");
+    rig_done(r, w, one, "a");
+    assert_int_not_equal(rig_attempt(r, w, one, "b"), 0);
+    rig_tell(r, w, TOLD_GIVEN, one, "b"); /* and it is sent again, now that "a" is there */
+    used_up(r, w, one, "b");
+    rig_forget_rows(r);
+    (void)rig_submit(r,
+        "{\"namespace\":\"ours\",\"tasks\":{\"d\":{\"op\":\"f\",\"args\":[{\"ref\":\"b\"}]}},"
+        "\"targets\":[\"d\"]}");
+    assert_int_equal(rig_count(r, SAID_TASK, w, one, "b"), 1);
+    assert_int_equal(rig_count(r, SAID_VALUE, w, one, "a"), 1);
+}
+
 static void a_target_that_was_used_up_runs_again(void **state)
 {
     (void)state;
@@ -220,6 +242,7 @@ int main(void)
         RIG_TEST(a_target_that_was_used_up_runs_again),
         RIG_TEST(the_answer_to_a_steal_of_what_was_used_up_changes_nothing),
         RIG_TEST(a_worker_that_returns_with_the_end_of_a_unit_has_all_of_it),
+        RIG_TEST(what_is_made_again_is_sent_the_input_that_it_used_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
