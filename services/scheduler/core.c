@@ -129,7 +129,7 @@ void mr_sched_free(struct mr_sched **sp)
         if (!j->id) continue;
         mr_release(j->ops);
         mr_release(j->loops);
-        mr_release(j->cache);
+        mr_sc_cache_drop(s, j);
         if (j->has_error) mr_sc_story_fini(&j->error);
         mr_graph_free(&j->graph);
     }
@@ -141,6 +141,7 @@ void mr_sched_free(struct mr_sched **sp)
         mr_release(s->classes[i].names);
     for (uint32_t i = 1; i <= s->stores_count; i++)
         mr_release(s->stores[i].address);
+    mr_sc_cache_fini(s);
     mr_sc_scan_fini(s);
     mr_index_fini(&s->job_index);
     mr_index_fini(&s->request_index);

@@ -3,7 +3,8 @@
 #include "base/alloc.h"
 #include "services/scheduler/core_do.h"
 
-#define LOOK_MAX 256 /* slots looked at for whether a worker has any */
+#define SHAPE_SIZE_MAX 65536u /* tasks: larger ones are placed each time */
+#define LOOK_MAX 256          /* slots looked at for whether a worker has any */
 
 void mr_sc_cache_new(struct mr_sched *s, uint32_t job)
 {
@@ -12,12 +13,54 @@ void mr_sc_cache_new(struct mr_sched *s, uint32_t job)
     j->cache = mr_alloc_array(j->graph->slots_count, sizeof *j->cache);
 }
 
+void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template)
+{
+    struct job *j = &s->jobs[job];
+    uint32_t size = j->graph->slots_count + j->graph->nodes_count;
+    struct shape *x = NULL, *oldest = NULL;
+    if (!template || size > SHAPE_SIZE_MAX) return;
+    for (uint32_t i = 0; i < SHAPES_MAX && !x; i++) {
+        struct shape *at = &s->shapes[i];
+        if (at->at && at->template == template && at->size == size) x = at;
+        if (!at->users && (!oldest || at->used < oldest->used)) oldest = at;
+    }
+    if (!x && !oldest) return;
+    if (!x) {
+        x = oldest;
+        mr_release(x->at);
+        *x = (struct shape){.template = template, .size = size};
+        x->at = mr_alloc_array(size, sizeof *x->at);
+    }
+    mr_release(j->cache);
+    j->cache = x->at;
+    j->shape_1 = (uint32_t)(x - s->shapes) + 1;
+    x->users++;
+    x->used = ++s->shapes_clock;
+}
+
+void mr_sc_cache_drop(struct mr_sched *s, struct job *j)
+{
+    if (j->shape_1)
+        s->shapes[j->shape_1 - 1].users--;
+    else
+        mr_release(j->cache);
+    j->cache = NULL;
+}
+
+void mr_sc_cache_fini(struct mr_sched *s)
+{
+    for (uint32_t i = 0; i < SHAPES_MAX; i++)
+        mr_release(s->shapes[i].at);
+}
+
 static struct place *place_last(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
+    const struct mr_graph *g = j->graph;
     if (!j->cache) return NULL;
-    uint32_t slot = j->graph->slot_of[task - j->base];
-    return slot == MR_NODE_NONE ? NULL : &j->cache[slot];
+    uint32_t node = task - j->base, slot = g->slot_of ? g->slot_of[node] : MR_NODE_NONE;
+    if (slot == MR_NODE_NONE && !j->shape_1) return NULL;
+    return &j->cache[slot == MR_NODE_NONE ? g->slots_count + node : slot];
 }
 
 void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker)
@@ -34,7 +77,8 @@ void mr_sc_cache_forget(struct mr_sched *s, uint32_t task)
 
 static bool has_any(const struct job *j, uint32_t worker)
 {
-    uint32_t n = MR_MIN(j->graph->slots_count, (uint32_t)LOOK_MAX);
+    uint32_t n = j->graph->slots_count + (j->shape_1 ? j->graph->nodes_count : 0);
+    n = MR_MIN(n, (uint32_t)LOOK_MAX);
     for (uint32_t i = 0; i < n; i++)
         if (j->cache[i].incarnation && j->cache[i].worker == worker) return true;
     return false;
@@ -76,6 +120,9 @@ uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
     if (!mr_sc_is_universal(s, t) && !mr_sc_may_run(s, p->worker, &s->classes[t->class]))
         return NONE;
     if (t->waiting && !may_go_ahead(s, task)) return NONE;
+    uint32_t n;
+    (void)mr_sc_inputs(s, task, &n);
+    if (!n && mr_sc_is_crowded(w)) return NONE;
     if (!t->waiting && is_better_off(s, task, p->worker)) {
         mr_sc_cache_forget(s, task);
         return NONE;

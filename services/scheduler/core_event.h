@@ -80,7 +80,7 @@ struct mr_sched_resolved {
 };
 
 struct mr_sched_submit {
-    uint64_t ticket;
+    uint64_t ticket, template; /* template: which one it is of, 0: none */
     struct mr_graph *graph;    /* given: the core frees it */
     struct mr_str graph_bytes; /* mr_graph_to_bytes of it; empty: the core makes them */
     uint64_t piece_bytes;      /* or of so many: mr_sched_record_head.piece; 0: not so */

@@ -122,6 +122,7 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
         return;
     }
     struct job *j = &s->jobs[job];
+    mr_sc_cache_share(s, job, sub->template);
     const struct mr_job_options *options = &j->graph->job;
     int err = mr_sc_resolve(s, job, sub->resolved, sub->resolved_count, &e);
     if (!err) err = mr_sc_join(s, job, &e);

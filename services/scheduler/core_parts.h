@@ -105,6 +105,14 @@ struct pending { /* what is announced once the journal has it */
     uint64_t bytes;       /* of all records up to this one */
 };
 
+struct shape { /* where tasks of a template's instances run */
+    uint64_t template, used;
+    uint32_t size, users; /* jobs */
+    struct place *at;
+};
+
+#define SHAPES_MAX 64u
+
 struct extent {
     uint32_t at, count;
 };

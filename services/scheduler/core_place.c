@@ -135,7 +135,7 @@ bool mr_sc_is_better(
 }
 
 /* Does memory want no more root tasks here? One may always run, or nothing would ever be freed. */
-static bool is_crowded(const struct worker *w)
+bool mr_sc_is_crowded(const struct worker *w)
 {
     uint64_t used = MR_MAX(w->held_bytes, w->memory_used_bytes);
     return w->memory_bytes && used > w->memory_bytes / 4 * 3 && w->sent > 0;
@@ -148,7 +148,7 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
     uint32_t look = is_universal ? LOOK_MAX : s->workers_usable;
     for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
         if (!is_universal && !mr_sc_may_run(s, w, c)) continue;
-        if (is_root && is_crowded(&s->workers[w])) continue;
+        if (is_root && mr_sc_is_crowded(&s->workers[w])) continue;
         if (mr_sc_has_room(s, w, t)) return w;
     }
     return NONE;
@@ -176,12 +176,12 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     if (near == NONE && n) near = s->tasks[j->base + d[0]].worker;
     uint64_t load = mr_sc_load(&s->workers[least]);
-    if (near != least && may_go(s, near, t) && !is_crowded(&s->workers[near]) &&
+    if (near != least && may_go(s, near, t) && !mr_sc_is_crowded(&s->workers[near]) &&
         mr_sc_load(&s->workers[near]) <= load + SIBLING_NS)
         return near;
     uint64_t ns = mr_sc_estimate(s, s->classes[t->class].op);
     uint32_t w = s->sticky_worker;
-    if (s->sticky_ns >= ns && may_go(s, w, t) && !is_crowded(&s->workers[w])) {
+    if (s->sticky_ns >= ns && may_go(s, w, t) && !mr_sc_is_crowded(&s->workers[w])) {
         s->sticky_ns -= ns;
         return w;
     }

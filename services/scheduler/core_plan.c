@@ -335,7 +335,7 @@ void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
     numbers_give(s, j->base, j->span);
     mr_release(j->ops);
     mr_release(j->loops);
-    mr_release(j->cache);
+    mr_sc_cache_drop(s, j);
     if (j->has_error) mr_sc_story_fini(&j->error);
     mr_graph_free(&j->graph);
     *j = (struct job){.newer = s->jobs_free, .heap_at = NONE};

@@ -95,6 +95,8 @@ struct mr_sched {
     mr_time progress_at, keep_at;
     struct mr_buf recovered; /* graph pieces while the journal is read */
     uint64_t tasks_done, tasks_sent, steals, recomputed, turns;
+    struct shape shapes[SHAPES_MAX];
+    uint64_t shapes_clock;
     uint64_t placed_cached, placed_repaired, placed_scored;
     struct mr_sched_effects *fx; /* of the step that runs */
 };

@@ -163,7 +163,8 @@ struct job {
     struct mr_graph *graph;
     uint16_t *ops; /* op of the graph: op here */
     struct loop *loops;
-    struct place *cache; /* by slot of the graph */
+    struct place *cache; /* by slot of the graph, then by node: of a template */
+    uint32_t shape_1;    /* the template's, that has the cache, and 1; 0: it is the job's */
     uint32_t base;       /* number of its first task */
     uint32_t span;       /* numbers taken: nodes rounded up to 64 */
     uint32_t serial;

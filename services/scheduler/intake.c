@@ -374,14 +374,14 @@ static struct mr_intake_done *handle_template(
 }
 
 static int parse_template(
-    struct mr_intake *in, struct mr_intake_request *r, struct mr_graph **out, struct mr_error *e)
+    struct mr_intake *in, const struct mr_intake_request *r, struct mr_intake_done *d)
 {
     struct ops *o = &in->ops;
     const struct mr_graph_catalogue catalogue = {
         .find = find_or_note, .name_at = name_at, .ctx = &o};
     o->has_missed = false;
-    return mr_templates_graph(
-        in->templates, mr_str(r->template), mr_buf_str(&r->body), &catalogue, out, e);
+    return mr_templates_graph(in->templates, mr_str(r->template), mr_buf_str(&r->body), &catalogue,
+        &d->graph, &d->template, &d->error);
 }
 
 /* From here on the bytes are only passed on; in pieces, each is freed when the journal has it. */
@@ -404,7 +404,7 @@ static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_requ
 {
     if (r->form >= MR_INTAKE_INSTALL) return handle_template(in, r);
     struct mr_intake_done *d = done_new(r);
-    int err = r->form == MR_INTAKE_INSTANTIATE ? parse_template(in, r, &d->graph, &d->error)
+    int err = r->form == MR_INTAKE_INSTANTIATE ? parse_template(in, r, d)
                                                : parse(&in->ops, r, NULL, &d->graph, &d->error);
     err = done_early(&in->ops, r, d, err);
     if (err == MR_ELIMIT)

@@ -44,6 +44,7 @@ struct mr_intake_done {
     uint32_t pieces_count;
     uint64_t piece_bytes; /* of all */
     mr_graph_hash body_hash;
+    uint64_t template; /* which one it is of, 0: none */
     struct mr_sched_resolved *resolved;
     uint32_t resolved_count;
     struct mr_intake_template *templates;

@@ -292,6 +292,7 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
             .piece_bytes = done->piece_bytes,
             .body_hash = done->body_hash,
             .parent = s->parent,
+            .template = done->template,
             .resolved = done->resolved,
             .resolved_count = done->resolved_count};
         done->graph = NULL; /* given */

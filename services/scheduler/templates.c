@@ -3,6 +3,7 @@
 #include "services/scheduler/templates.h"
 
 #include "base/alloc.h"
+#include "base/index.h"
 #include "base/pack.h"
 #include "host/clock.h"
 #include "store/meta/keys.h"
@@ -290,10 +291,12 @@ int mr_templates_delete(struct mr_templates *t, struct mr_str name, struct mr_er
 }
 
 int mr_templates_graph(struct mr_templates *t, struct mr_str name, struct mr_str given,
-    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, struct mr_error *e)
+    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *id,
+    struct mr_error *e)
 {
     struct kept *k = NULL;
     int err = load(t, name, &k, e);
+    if (!err) *id = mr_hash_u64(k->installed_ns) | 1;
     if (!err) err = mr_json_template_graph(k->parsed, given, catalogue, out, e);
     return err;
 }

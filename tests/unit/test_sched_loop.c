@@ -331,6 +331,30 @@ static void a_round_goes_where_the_one_before_was(void **state)
     assert_int_equal(t.placed_repaired, 0);
 }
 
+static void an_instance_of_a_template_runs_where_the_last_one_did(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "a", .node = "a"}, two = {.name = "b", .node = "b"};
+    struct rig_worker w[2] = {rig_join(r, &one), rig_join(r, &two)};
+    const struct mr_sched_submit more = {.template = 5};
+    int where[3][2];
+    for (int i = 0; i < 3; i++) {
+        uint64_t job = rig_submit_with(r,
+            "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]},\"y\":{\"op\":\"g\",\"args\":[2]}}}",
+            &more);
+        where[i][0] = rig_count(r, SAID_TASK, w[0], job, "x") ? 0 : 1;
+        where[i][1] = rig_count(r, SAID_TASK, w[0], job, "y") ? 0 : 1;
+        rig_done(r, w[where[i][0]], job, "x");
+        rig_done(r, w[where[i][1]], job, "y");
+        assert_int_equal(where[i][0], where[0][0]);
+        assert_int_equal(where[i][1], where[0][1]);
+    }
+    struct mr_sched_totals t;
+    mr_sched_totals(r->s, &t);
+    assert_int_equal(t.placed_cached, 4);
+}
+
 static void only_what_ran_on_a_lost_worker_is_placed_anew(void **state)
 {
     (void)state;
@@ -373,6 +397,7 @@ int main(void)
         RIG_TEST(a_lost_worker_does_not_undo_what_was_decided),
         RIG_TEST(what_must_not_run_for_nothing_waits_for_its_round),
         RIG_TEST(a_round_goes_where_the_one_before_was),
+        RIG_TEST(an_instance_of_a_template_runs_where_the_last_one_did),
         RIG_TEST(only_what_ran_on_a_lost_worker_is_placed_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
