@@ -110,6 +110,8 @@ static uint32_t next_squeezed(struct mr_sched *s)
 
 void mr_sc_room_dispatch(struct mr_sched *s)
 {
+    /* What lost an input waits for others to make it: they need the place. */
+    if (s->alone != NONE && s->tasks[s->alone].state != MR_TASK_RUNNING) s->alone = NONE;
     if (s->alone != NONE) {
         hush(s, s->quiet); /* also those that came meanwhile */
         return;

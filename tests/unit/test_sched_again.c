@@ -474,6 +474,24 @@ static void what_finds_no_room_runs_alone_on_its_node_and_fails_if_that_is_not_e
     assert_true(rig_attempt(r, a, next, "q") || rig_attempt(r, b, next, "q"));
 }
 
+/* Seed 50031: its node stayed closed to the task that was to make the input again. */
+static void what_runs_alone_and_loses_an_input_gives_up_its_node(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "a", .node = "n", .slots = 1, .store = 0x51};
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"},\"t\":{\"op\":\"g\",\"args\":"
+                                 "[{\"ref\":\"x\"}]}},\"targets\":[\"t\"]}");
+    mr_object_id id = rig_done_object(r, a, job, "x");
+    no_room(r, a, job, "t");
+    no_room(r, a, job, "t");
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+    rig_object_lost(r, 0x51, id);
+    assert_int_equal(rig_attempt(r, a, job, "x"), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -499,6 +517,7 @@ int main(void)
         RIG_TEST(a_result_that_is_persisted_under_its_name_is_not_made_again),
         RIG_TEST(too_many_ended_jobs_are_forgotten_the_oldest_first),
         RIG_TEST(what_finds_no_room_runs_alone_on_its_node_and_fails_if_that_is_not_enough),
+        RIG_TEST(what_runs_alone_and_loses_an_input_gives_up_its_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
