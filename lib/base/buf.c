@@ -32,7 +32,7 @@ void mr_buf_clear_above(struct mr_buf *b, size_t room_max)
     mr_buf_clear(b);
 }
 
-void *mr_buf_extend(struct mr_buf *b, size_t n)
+void *mr_buf_extend_more(struct mr_buf *b, size_t n)
 {
     if (b->failed || n > b->bytes_max - b->n) {
         b->failed = true;

@@ -19,7 +19,14 @@ void mr_buf_clear_above(struct mr_buf *b, size_t room_max); /* gives back more t
 
 /* Room for `n` more bytes at the returned pointer, already counted in b->n and not yet written;
  * NULL past the ceiling. Valid until the next call on `b`. */
-void *mr_buf_extend(struct mr_buf *b, size_t n);
+void *mr_buf_extend_more(struct mr_buf *b, size_t n); /* the same, where it may have to grow */
+static inline void *mr_buf_extend(struct mr_buf *b, size_t n)
+{
+    if (b->failed || !b->p || n > b->room - b->n) return mr_buf_extend_more(b, n);
+    b->n += n;
+    return b->p + (b->n - n);
+}
+
 void mr_buf_add(struct mr_buf *b, const void *p, size_t n);
 void mr_buf_add_str(struct mr_buf *b, struct mr_str s);
 void mr_buf_add_text(struct mr_buf *b, const char *text);
