@@ -132,7 +132,7 @@ class Plan:
 
     def __init__(self, mode):
         self.sizes = {"empty": 10_000 if mode == "full" else 5_000, "chain": 1000 if mode == "full" else 300, "latency": 100 if mode == "full" else 50}
-        self.small = {"empty": 2000, "chain": 50, "latency": 10}
+        self.small = {"empty": 4000 if mode == "full" else 2000, "chain": 50, "latency": 10}
         self.graphs = {}
         for s in shapes.SHAPES:
             self.sizes[s.name], self.small[s.name] = s.sizes[mode], s.sizes["small"]
