@@ -8,6 +8,7 @@ import socket
 import struct
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -35,6 +36,21 @@ class Jobs(unittest.TestCase):
         for word in words:
             self.assertIn(word, message)
         return message
+
+    def test_a_large_graph_stops_nobody_from_being_heard(self):
+        """While 200,000 tasks are read and taken in, the core's thread answers others within a third of a lease."""
+        c = self.cluster
+        body = '{"tasks":{' + ",".join(f'"leaf{i:08d}":{{"op":"inc","args":[{i}]}}' for i in range(200_000)) + "}}"
+        before, jobs, longest = {(w["name"], w["incarnation"]) for w in c.workers()}, [], 0.0
+        submitting = threading.Thread(target=lambda: jobs.append(c.submit(body)))
+        submitting.start()
+        while submitting.is_alive() or not jobs or c.job(jobs[0])["state"] != "JOB_DONE":
+            self.assertTrue(submitting.is_alive() or jobs, "the submission failed")
+            begun = time.monotonic()
+            workers = c.workers()
+            longest = max(longest, time.monotonic() - begun)
+        self.assertLess(longest, 3.3)
+        self.assertEqual({(w["name"], w["incarnation"]) for w in workers}, before)
 
     def test_the_readmes_first_job(self):
         c = self.cluster
