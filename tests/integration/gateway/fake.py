@@ -61,7 +61,7 @@ class Fake:
         for m in self.types.services[service].method:
             short = service.rsplit(".", 1)[1]
             function = getattr(self, f"{short}_{m.name}", None)
-            if function is None and short in ("Channels", "Queues", "Trainings"):
+            if function is None and short in ("Channels", "Queues", "Trainings", "Templates"):
                 function = self._empty(m)
             if function is None:
                 continue
@@ -77,7 +77,7 @@ class Fake:
         return grpc.method_handlers_generic_handler(service, methods)
 
     def _empty(self, method):
-        """The trainer's methods: one message in which everything has its default."""
+        """Methods of the trainer and for templates: one message in which everything has its default."""
         answer = self.types.get(method.output_type.lstrip("."))
 
         def unary(request, context):
