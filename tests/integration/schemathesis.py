@@ -8,6 +8,7 @@ EXCLUDE is a regular expression of paths to leave out. The program is installed 
 the folder VENV."""
 
 import contextlib
+import fcntl
 import os
 import pathlib
 import subprocess
@@ -53,6 +54,14 @@ def skip(why):
 
 
 def install(folder):
+    """For all tests that want it at once, by the first that comes."""
+    pathlib.Path(folder).mkdir(parents=True, exist_ok=True)
+    with open(pathlib.Path(folder) / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return install_alone(folder)
+
+
+def install_alone(folder):
     program = pathlib.Path(folder) / "bin" / "schemathesis"
     if not program.exists():
         try:
