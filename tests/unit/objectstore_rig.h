@@ -76,7 +76,7 @@ static inline void join(struct world *w, uint32_t client)
                .type = MR_OE_JOIN, .client = client, .maker = client, .internal = client == 9});
 }
 
-static uint32_t grant(struct world *w, uint32_t client, uint64_t bytes)
+static inline uint32_t grant(struct world *w, uint32_t client, uint64_t bytes)
 {
     act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
                .client = client,
