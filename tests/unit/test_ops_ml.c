@@ -28,17 +28,7 @@ static const char *answer(const char *op, const char *args)
         (void)snprintf(text, sizeof text, "%.*s", (int)sizeof text - 1, e.text);
         return text;
     }
-    struct mr_buf b;
-    struct mr_value v;
-    mr_buf_init(&b, sizeof text - 1);
-    if (r.kind == MR_OP_RESULT_EXTENT)
-        assert_int_equal(mr_value_check_deep(r.extent, &v, &e), MR_OK);
-    else
-        assert_int_equal(mr_value_from_pack(r.pack, NULL, &v, &e), MR_OK);
-    assert_int_equal(mr_json_export(&v, NULL, mr_sink_to_buf(&b), &e), MR_OK);
-    memcpy(text, b.p, b.n);
-    text[b.n] = 0;
-    mr_buf_fini(&b);
+    op_result_json(&r, text, sizeof text);
     return text;
 }
 
