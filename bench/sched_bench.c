@@ -22,9 +22,8 @@ struct bench {
     struct mr_sched_effects fx;
     mr_time now;
     uint64_t sequence, done;
-    struct mr_sched_refs_out spare; /* memory for the next batch to grow in */
-    size_t journal_at;              /* of the effects' journal, read so far */
-    uint32_t *inline_bytes, *outcome;
+    size_t journal_at; /* of the effects' journal, read so far */
+    uint32_t *inline_bytes, *outcome, *attempt;
     bool is_fusing;
     uint64_t *started, *duration;
     unsigned char *values;
@@ -107,68 +106,74 @@ static void turn(struct bench *b)
 }
 
 /* Is this row's value used up in this very message? Units are rows in a row. */
-static bool is_used_up(const struct mr_sched_batch *x, uint32_t row)
+static bool is_used_up(const struct mr_sched_rows *r, uint32_t row)
 {
-    const uint32_t *index = (const void *)x->tasks.index.p, *uses = (const void *)x->uses.p;
-    uint32_t last = row + uses[row] + 1; /* of a diamond: 2 and 1 */
-    if (!uses[row]) return false;
-    last = MR_MIN(last, x->tasks.count) - 1;
+    const uint32_t *index = mr_sched_column(r, MR_COLUMN_INDEX);
+    uint32_t uses = mr_sched_cell(r, MR_COLUMN_USES, row);
+    uint32_t last = row + uses + 1; /* of a diamond: 2 and 1 */
+    if (!uses) return false;
+    last = MR_MIN(last, r->count) - 1;
     return last > row && index[last] == index[row] + (last - row);
 }
 
-/* The worker's answer: everything it was just given is done, each in a microsecond. */
-static void answer(struct bench *b, uint32_t slot, uint64_t incarnation)
+static void room_make(struct bench *b, uint32_t n)
 {
-    struct mr_sched_batch *x = &b->fx.worker[slot];
-    uint32_t n = x->tasks.count;
     while (b->room < n) {
         size_t room = b->room ? 2 * b->room : 4096;
         b->inline_bytes = mr_grow(b->inline_bytes, b->room * 4, room * 4);
         b->outcome = mr_grow(b->outcome, b->room * 4, room * 4);
+        b->attempt = mr_grow(b->attempt, b->room * 4, room * 4);
         b->started = mr_grow(b->started, b->room * 8, room * 8);
         b->duration = mr_grow(b->duration, b->room * 8, room * 8);
         b->values = mr_grow(b->values, b->room, room);
         for (size_t i = b->room; i < room; i++) {
-            b->inline_bytes[i] = 1;
+            b->attempt[i] = b->inline_bytes[i] = 1;
             b->duration[i] = MR_US;
         }
         b->room = room;
     }
+}
+
+/* The worker's answer: everything it was just given is done, each in a microsecond. */
+static void answer(struct bench *b, uint32_t slot, const struct mr_sched_batch *x)
+{
+    const struct mr_sched_rows *r = &x->tasks;
+    const uint32_t *attempt = mr_sched_column(r, MR_COLUMN_ATTEMPT);
+    room_make(b, r->count);
     struct mr_sched_event ev = {.type = MR_SCHED_WORKER_MESSAGE};
-    uint32_t bytes = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        bool is_gone = b->is_fusing && is_used_up(x, i);
+    uint32_t bytes = r->count;
+    for (uint32_t i = 0; b->is_fusing && i < r->count; i++) {
+        bool is_gone = is_used_up(r, i);
         b->outcome[i] = is_gone ? MR_OUTCOME_USED_UP : MR_OUTCOME_OK;
         b->inline_bytes[i] = !is_gone;
-        bytes += !is_gone;
+        bytes -= is_gone;
     }
     ev.message.worker = slot;
-    ev.message.incarnation = incarnation;
+    ev.message.incarnation = x->incarnation;
     ev.message.completed = (struct mr_sched_completed){
-        .tasks = {(const void *)x->tasks.runs.p,
-            (uint32_t)(x->tasks.runs.n / sizeof(struct mr_sched_run)),
-            (const void *)x->tasks.index.p, (const void *)x->tasks.attempt.p, n},
+        .tasks = {r->runs.p, r->runs.count, mr_sched_column(r, MR_COLUMN_INDEX),
+            attempt ? attempt : b->attempt, r->count},
         .outcome = b->is_fusing ? b->outcome : NULL,
         .inline_bytes = b->inline_bytes,
         .inline_data = mr_str_of(b->values, bytes),
         .base_ns = b->now,
         .started_ns = b->started,
         .duration_ns = b->duration};
-    struct mr_sched_refs_out taken = x->tasks; /* the batch may grow anew meanwhile */
-    if (!b->spare.runs.bytes_max) {
-        mr_buf_init(&b->spare.runs, taken.runs.bytes_max);
-        mr_buf_init(&b->spare.index, taken.index.bytes_max);
-        mr_buf_init(&b->spare.attempt, taken.attempt.bytes_max);
-    }
-    x->tasks = b->spare;
-    mr_sched_batch_clear(x);
     step(b, &ev);
-    mr_buf_clear(&taken.runs);
-    mr_buf_clear(&taken.index);
-    mr_buf_clear(&taken.attempt);
-    taken.count = 0;
-    b->spare = taken;
-    b->done += n;
+    b->done += r->count;
+}
+
+/* As the shell does: whoever there is something to tell is told at the end of the turn. */
+static void flush(struct bench *b)
+{
+    for (size_t i = 0; i < b->fx.dirty_workers.n / sizeof(uint32_t); i++) {
+        uint32_t slot;
+        memcpy(&slot, b->fx.dirty_workers.p + i * sizeof slot, sizeof slot);
+        struct mr_sched_batch *x = b->fx.worker[slot];
+        b->fx.worker[slot] = NULL; /* the next one may grow meanwhile */
+        if (x && x->tasks.count) answer(b, slot, x);
+        mr_sched_batch_put(&b->fx, &x);
+    }
 }
 
 static void workers_join(struct bench *b, uint32_t workers)
@@ -186,7 +191,7 @@ static void workers_join(struct bench *b, uint32_t workers)
             .ops = &inc,
             .ops_count = 1};
         step(b, &ev);
-        mr_sched_batch_clear(&b->fx.worker[i]);
+        mr_sched_batch_put(&b->fx, &b->fx.worker[i]);
     }
     struct mr_sched_event acked = {.type = MR_SCHED_JOURNAL_ACKED, .sequence = b->sequence};
     mr_sched_step(b->s, b->now, &acked, &b->fx);
@@ -231,8 +236,7 @@ int main(int argc, char **argv)
         uint64_t done = b.done;
         b.now += 10 * MR_US;
         turn(&b);
-        for (uint32_t i = 0; i < workers; i++)
-            if (b.fx.worker[i].tasks.count) answer(&b, i, (uint64_t)c.epoch << 32 | (i + 1));
+        flush(&b);
         if (b.done == done && turns > 1000000) MR_PANIC("nothing moves");
     }
     double t2 = seconds();
@@ -245,12 +249,10 @@ int main(int argc, char **argv)
     mr_sched_free(&b.s);
     mr_sched_effects_fini(&b.fx);
     mr_arena_fini(&arena);
-    mr_buf_fini(&b.spare.runs);
-    mr_buf_fini(&b.spare.index);
-    mr_buf_fini(&b.spare.attempt);
     mr_release(b.inline_bytes);
     mr_release(b.started);
     mr_release(b.outcome);
+    mr_release(b.attempt);
     mr_release(b.duration);
     mr_release(b.values);
     return 0;

@@ -6,50 +6,11 @@
 
 #define FX_BYTES_MAX ((size_t)1 << 34)
 #define FX_KEPT_MAX ((size_t)4 << 20) /* of each: a turn that took more is rare */
-
-static void refs_init(struct mr_sched_refs_out *r)
-{
-    mr_buf_init(&r->runs, FX_BYTES_MAX);
-    mr_buf_init(&r->index, FX_BYTES_MAX);
-    mr_buf_init(&r->attempt, FX_BYTES_MAX);
-}
+#define POOL_MAX 1024u                /* batches that nobody uses */
 
 static void buf_clear(struct mr_buf *b)
 {
     mr_buf_clear_above(b, FX_KEPT_MAX);
-}
-
-static void refs_clear(struct mr_sched_refs_out *r)
-{
-    buf_clear(&r->runs);
-    buf_clear(&r->index);
-    buf_clear(&r->attempt);
-    r->count = 0;
-}
-
-static void refs_fini(struct mr_sched_refs_out *r)
-{
-    mr_buf_fini(&r->runs);
-    mr_buf_fini(&r->index);
-    mr_buf_fini(&r->attempt);
-}
-
-static void batch_each_refs(struct mr_sched_batch *b, void (*fn)(struct mr_sched_refs_out *))
-{
-    struct mr_sched_refs_out *all[] = {&b->adopt, &b->keep, &b->values, &b->tasks, &b->cancel,
-        &b->release, &b->steal, &b->fetch, &b->leave};
-    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
-        fn(all[i]);
-}
-
-static void batch_each_buf(struct mr_sched_batch *b, void (*fn)(struct mr_buf *))
-{
-    struct mr_buf *all[] = {&b->value_inline_bytes, &b->value_inline, &b->value_object,
-        &b->value_object_bytes, &b->value_object_store, &b->op, &b->args, &b->args_bytes,
-        &b->inputs_count, &b->inputs, &b->last_use, &b->priority, &b->order, &b->uses, &b->extra,
-        &b->resources, &b->text, &b->forget_jobs};
-    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
-        fn(all[i]);
 }
 
 static void buf_init(struct mr_buf *b)
@@ -65,14 +26,6 @@ static void fx_each_buf(struct mr_sched_effects *fx, void (*fn)(struct mr_buf *)
         fn(all[i]);
 }
 
-/* Batches start as zeros; their ceilings are set when they are first written. */
-static void batch_init(struct mr_sched_batch *b)
-{
-    if (b->op.bytes_max) return;
-    batch_each_refs(b, refs_init);
-    batch_each_buf(b, buf_init);
-}
-
 void mr_sched_effects_init(struct mr_sched_effects *fx, uint32_t workers_max, uint32_t stores_max)
 {
     *fx = (struct mr_sched_effects){.workers_max = workers_max, .stores_max = stores_max};
@@ -83,10 +36,12 @@ void mr_sched_effects_init(struct mr_sched_effects *fx, uint32_t workers_max, ui
 
 void mr_sched_effects_fini(struct mr_sched_effects *fx)
 {
-    for (uint32_t i = 0; i < fx->workers_max; i++) {
-        if (!fx->worker[i].op.bytes_max) continue;
-        batch_each_refs(&fx->worker[i], refs_fini);
-        batch_each_buf(&fx->worker[i], mr_buf_fini);
+    for (uint32_t i = 0; i < fx->workers_max; i++)
+        mr_sched_batch_free(&fx->worker[i]);
+    while (fx->pool) {
+        struct mr_sched_batch *b = fx->pool;
+        fx->pool = b->next;
+        mr_sched_batch_free(&b);
     }
     for (uint32_t i = 0; i <= fx->stores_max; i++) {
         mr_buf_fini(&fx->store[i].hold);
@@ -104,14 +59,19 @@ void mr_sched_effects_clear(struct mr_sched_effects *fx)
     fx_each_buf(fx, buf_clear);
 }
 
-void mr_sched_batch_clear(struct mr_sched_batch *b)
+void mr_sched_batch_put(struct mr_sched_effects *fx, struct mr_sched_batch **bp)
 {
-    if (!b->op.bytes_max) return;
-    batch_each_refs(b, refs_clear);
-    batch_each_buf(b, buf_clear);
-    b->is_dirty = b->drain = b->has_registered = b->has_priority = b->has_uses = false;
-    b->heard = 0;
-    b->serial++;
+    struct mr_sched_batch *b = *bp;
+    *bp = NULL;
+    if (!b) return;
+    if (fx->pool_count == POOL_MAX) {
+        mr_sched_batch_free(&b);
+        return;
+    }
+    mr_sched_batch_clear(b);
+    b->next = fx->pool;
+    fx->pool = b;
+    fx->pool_count++;
 }
 
 void mr_sched_store_batch_clear(struct mr_sched_store_batch *b)
@@ -122,13 +82,26 @@ void mr_sched_store_batch_clear(struct mr_sched_store_batch *b)
     b->is_dirty = b->has_registered = false;
 }
 
+static struct mr_sched_batch *batch_take(struct mr_sched_effects *fx)
+{
+    struct mr_sched_batch *b = fx->pool;
+    if (b) {
+        fx->pool = b->next;
+        fx->pool_count--;
+    } else {
+        b = mr_sched_batch_new();
+    }
+    b->serial = ++fx->batch_serial;
+    return b;
+}
+
 struct mr_sched_batch *mr_sc_batch(struct mr_sched *s, uint32_t worker)
 {
-    struct mr_sched_batch *b = &s->fx->worker[worker];
-    if (b->is_dirty) return b;
-    batch_init(b);
-    b->is_dirty = true;
+    struct mr_sched_batch *b = s->fx->worker[worker];
+    if (b) return b;
+    b = s->fx->worker[worker] = batch_take(s->fx);
     b->incarnation = s->workers[worker].incarnation;
+    b->session = s->workers[worker].session;
     mr_buf_add(&s->fx->dirty_workers, &worker, sizeof worker);
     return b;
 }

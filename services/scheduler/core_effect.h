@@ -3,68 +3,7 @@
  * grow while a stream is busy sending; everything else is to be taken every turn. */
 #pragma once
 
-#include "base/buf.h"
-#include "services/scheduler/core_event.h"
-
-struct mr_sched_refs_out { /* TaskRefs, growing; buffers of struct mr_sched_run and u32 */
-    struct mr_buf runs;
-    struct mr_buf index;
-    struct mr_buf attempt; /* not filled in `values` */
-    uint32_t count;
-};
-
-struct mr_sched_extra { /* TaskExtra; texts are in `text` of the batch, by offset and length */
-    uint32_t row;
-    bool long_running;
-    bool alone;
-    bool want_object;
-    bool persist;
-    uint64_t timeout_ns;
-    uint32_t key_at, key_bytes;
-    uint32_t persist_name_at, persist_name_bytes;
-    uint32_t resources_at, resources_count; /* in `resources`: pairs of u32 and u64, below */
-    mr_graph_hash definition;
-};
-
-struct mr_sched_amount {
-    uint32_t kind; /* mr_sched_resource_name */
-    uint64_t micro;
-};
-
-/* One SchedulerMessage to be. Sections apply in the order of session.proto. */
-struct mr_sched_batch {
-    bool is_dirty; /* something is in it */
-    bool drain;
-    bool has_registered; /* this is the answer to Register; adopt and keep belong to it */
-    uint32_t serial;     /* grows with every clear */
-    uint64_t incarnation;
-    uint64_t session;
-    uint64_t heard;
-    struct mr_sched_refs_out adopt, keep;
-    struct mr_sched_refs_out values;
-    struct mr_buf value_inline_bytes; /* u32 a row */
-    struct mr_buf value_inline;       /* bytes */
-    struct mr_buf value_object;       /* mr_object_id, rows that are objects */
-    struct mr_buf value_object_bytes; /* u64, the same rows */
-    struct mr_buf value_object_store; /* u32 store numbers (0: unknown), the same rows */
-    struct mr_sched_refs_out tasks;
-    struct mr_buf op;           /* u32: op numbers, see mr_sched_op_name */
-    struct mr_buf args;         /* bytes */
-    struct mr_buf args_bytes;   /* u32 */
-    struct mr_buf inputs_count; /* u32 */
-    struct mr_buf inputs;       /* u32 */
-    struct mr_buf last_use;     /* u32: positions in `inputs` */
-    struct mr_buf priority;     /* i32, one a task; has_priority: some is not 0 */
-    bool has_priority;
-    struct mr_buf order; /* u32 */
-    struct mr_buf uses;  /* u32, one a task; has_uses: some is not 0 */
-    bool has_uses;
-    struct mr_buf extra;     /* struct mr_sched_extra */
-    struct mr_buf resources; /* struct mr_sched_amount */
-    struct mr_buf text;
-    struct mr_sched_refs_out cancel, release, steal, fetch, leave;
-    struct mr_buf forget_jobs; /* u64 */
-};
+#include "services/scheduler/core_batch.h"
 
 struct mr_sched_store_batch { /* StoreCommand */
     bool is_dirty;
@@ -127,10 +66,12 @@ struct mr_sched_effects {
     struct mr_buf notes;   /* struct mr_sched_note */
     struct mr_buf ready;   /* u32 */
     struct mr_buf text;
-    struct mr_buf spans;                /* struct mr_sched_span */
-    struct mr_buf dirty_workers;        /* u32 slots whose batch became dirty */
-    struct mr_buf dirty_stores;         /* u32 store numbers */
-    struct mr_sched_batch *worker;      /* by slot */
+    struct mr_buf spans;            /* struct mr_sched_span */
+    struct mr_buf dirty_workers;    /* u32 slots whose batch became dirty */
+    struct mr_buf dirty_stores;     /* u32 store numbers */
+    struct mr_sched_batch **worker; /* by slot; NULL: there is nothing to tell it */
+    struct mr_sched_batch *pool;    /* batches of nobody, the last used first */
+    uint32_t pool_count, batch_serial;
     struct mr_sched_store_batch *store; /* by store number */
     uint32_t workers_max, stores_max;
 };
@@ -138,5 +79,7 @@ struct mr_sched_effects {
 void mr_sched_effects_init(struct mr_sched_effects *fx, uint32_t workers_max, uint32_t stores_max);
 void mr_sched_effects_fini(struct mr_sched_effects *fx);
 void mr_sched_effects_clear(struct mr_sched_effects *fx); /* all but the batches */
-void mr_sched_batch_clear(struct mr_sched_batch *b);      /* once it is encoded */
+/* Gives a worker's batch back, once it is encoded; NULL is fine. It may be taken out first, by
+ * leaving NULL in `worker`, to be read while the next one grows. */
+void mr_sched_batch_put(struct mr_sched_effects *fx, struct mr_sched_batch **b);
 void mr_sched_store_batch_clear(struct mr_sched_store_batch *b);

@@ -83,9 +83,9 @@ static bool has_only_waiting(const struct mr_sched *s, const struct worker *w)
 bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
     const struct worker *w = &s->workers[worker];
-    const struct mr_sched_batch *b = &s->fx->worker[worker];
+    const struct mr_sched_batch *b = s->fx->worker[worker];
     if (!mr_sc_load_is_usable(w)) return false;
-    if (b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
+    if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
     return has_place(s, w, t) || (t->state == MR_TASK_READY && has_only_waiting(s, w));
 }
 

@@ -15,26 +15,22 @@ static void put_u32(struct mr_buf *b, uint32_t v)
     put(b, &v, sizeof v);
 }
 
-static void runs_add(struct mr_buf *runs, uint64_t job)
+static void runs_add(struct mr_sched_runs_out *r, uint64_t job, bool is_unfused)
 {
-    if (runs->n) {
-        struct mr_sched_run *last =
-            (struct mr_sched_run *)(void *)(runs->p + runs->n - sizeof(struct mr_sched_run));
-        if (last->job == job) {
-            last->count++;
-            return;
-        }
+    if (r->count && r->p[r->count - 1].job == job) {
+        r->p[r->count - 1].count++;
+        return;
     }
-    struct mr_sched_run run = {.job = job, .count = 1};
-    put(runs, &run, sizeof run);
+    if (r->count == r->room) mr_sched_runs_grow(r);
+    r->p[r->count++] = (struct mr_sched_run){.job = job, .count = 1, .unfused = is_unfused};
 }
 
 void mr_sc_refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt)
 {
-    runs_add(&r->runs, job);
-    put_u32(&r->index, index);
-    put_u32(&r->attempt, attempt);
-    r->count++;
+    runs_add(&r->runs, job, false);
+    if (r->count == r->room) mr_sched_refs_grow(r);
+    r->index[r->count] = index;
+    r->attempt[r->count++] = attempt;
 }
 
 /* Is the row in the worker's unsent batch already? A table of the last ones, by task and worker. */
@@ -43,27 +39,21 @@ static bool is_row_there(
 {
     uint64_t hash = mr_hash_u64((uint64_t)task << 16 ^ worker);
     struct sent_row *r = &s->rows[hash % SENT_ROWS];
-    if (r->task == task && r->worker == worker && r->serial == b->serial + 1) return true;
-    *r = (struct sent_row){task, worker, b->serial + 1};
+    if (r->task == task && r->worker == worker && r->serial == b->serial) return true;
+    *r = (struct sent_row){task, worker, b->serial};
     return false;
 }
 
 static void row_inline(struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, struct mr_str p)
 {
-    runs_add(&b->values.runs, job_of(s, task)->id);
-    put_u32(&b->values.index, index_of(s, task));
-    b->values.count++;
-    put_u32(&b->value_inline_bytes, (uint32_t)p.n);
+    mr_sc_refs_add(&b->values, job_of(s, task)->id, index_of(s, task), (uint32_t)p.n);
     put(&b->value_inline, p.p, p.n);
 }
 
 static void row_object(
     struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, const struct value *v)
 {
-    runs_add(&b->values.runs, job_of(s, task)->id);
-    put_u32(&b->values.index, index_of(s, task));
-    b->values.count++;
-    put_u32(&b->value_inline_bytes, 0);
+    mr_sc_refs_add(&b->values, job_of(s, task)->id, index_of(s, task), 0);
     put(&b->value_object, &v->object, sizeof v->object);
     put(&b->value_object_bytes, &v->bytes, sizeof v->bytes);
     put_u32(&b->value_object_store, v->store);
@@ -115,12 +105,12 @@ static struct mr_str text_put(struct mr_buf *b, struct mr_str text)
     return mr_str_of(b->p + at, text.n);
 }
 
-static void send_extra(struct mr_sched *s, struct mr_sched_batch *b, uint32_t task)
+static void send_extra(
+    struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, const struct mr_task_options *o)
 {
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t index = task - j->base;
-    const struct mr_task_options *o = mr_graph_options(j->graph, index);
     bool is_alone = t->flags & T_SUSPECT && !(t->flags & T_LONG);
     if (!o && !is_alone) return;
     struct mr_sched_extra x = {.row = b->tasks.count, .alone = is_alone};
@@ -148,27 +138,27 @@ static void send_extra(struct mr_sched *s, struct mr_sched_batch *b, uint32_t ta
     put(&b->extra, &x, sizeof x);
 }
 
-static void send_inputs(
+static uint32_t send_inputs(
     struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, uint32_t worker)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
     const uint32_t *in = mr_sc_inputs(s, task, &n);
-    put_u32(&b->inputs_count, n);
+    if (!n) return 0;
     bool refers = mr_sc_is_by_reference(s, task);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         const struct task *u = &s->tasks[x];
-        if (is_done(u)) {
-            mr_sc_send_value(s, x, worker);
-            if (u->value < LITERAL && s->values[u->value].worker == worker && u->consumers == 1 &&
-                !refers && !(u->flags & (T_TARGET | T_FIXED))) {
-                s->values[u->value].flags |= V_LAST;
-                put_u32(&b->last_use, (uint32_t)(b->inputs.n / sizeof(uint32_t)));
-            }
+        if (!is_done(u)) continue;
+        mr_sc_send_value(s, x, worker);
+        if (u->value < LITERAL && s->values[u->value].worker == worker && u->consumers == 1 &&
+            !refers && !(u->flags & (T_TARGET | T_FIXED))) {
+            s->values[u->value].flags |= V_LAST;
+            put_u32(&b->last_use, (uint32_t)(b->inputs.n / sizeof(uint32_t)) + i);
         }
-        put_u32(&b->inputs, in[i]);
     }
+    put(&b->inputs, in, n * sizeof *in);
+    return n;
 }
 
 static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
@@ -177,29 +167,39 @@ static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
     return j->priority * 1000 + own;
 }
 
+static void cell(struct mr_sched_rows *r, enum mr_sched_column c, uint32_t v)
+{
+    if (!(r->filled >> c & 1)) {
+        if (v == mr_sched_usual(r, c)) return;
+        mr_sched_rows_fill(r, c);
+    }
+    r->block[(size_t)c * r->room + r->count] = v;
+}
+
 static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
-    uint32_t index = task - j->base;
+    uint32_t index = task - j->base, op = j->ops[j->graph->op[index]];
+    const struct mr_task_options *o = mr_graph_options(j->graph, index);
     struct mr_sched_batch *b = mr_sc_batch(s, worker);
-    send_inputs(s, b, task, worker);
+    struct mr_sched_rows *r = &b->tasks;
+    if (r->count == r->room) mr_sched_rows_grow(r);
+    if (!r->count) mr_sched_rows_begin(r, op);
+    cell(r, MR_COLUMN_INPUTS_COUNT, send_inputs(s, b, task, worker));
     struct mr_str args = mr_sc_args(s, task);
-    send_extra(s, b, task);
-    put_u32(&b->op, j->ops[j->graph->op[index]]);
-    put_u32(&b->args_bytes, (uint32_t)args.n);
+    if (o || t->flags & T_SUSPECT) send_extra(s, b, task, o);
     put(&b->args, args.p, args.n);
-    int32_t priority = priority_of(j, mr_graph_options(j->graph, index));
-    b->has_priority |= priority != 0;
-    put(&b->priority, &priority, sizeof priority);
-    put_u32(&b->order, index);
+    cell(r, MR_COLUMN_ARGS_BYTES, (uint32_t)args.n);
+    cell(r, MR_COLUMN_INDEX, index);
+    cell(r, MR_COLUMN_ATTEMPT, t->attempt);
+    cell(r, MR_COLUMN_OP, op);
+    cell(r, MR_COLUMN_PRIORITY, (uint32_t)priority_of(j, o));
     uint32_t uses = mr_sc_uses(s, task);
     t->use = uses ? USE_OWN : USE_TOLD;
-    b->has_uses |= uses != 0;
-    put_u32(&b->uses, uses);
-    mr_sc_refs_add(&b->tasks, j->id, index, t->attempt);
-    if (j->flags & J_UNFUSED)
-        ((struct mr_sched_run *)(void *)(b->tasks.runs.p + b->tasks.runs.n))[-1].unfused = true;
+    cell(r, MR_COLUMN_USES, uses);
+    runs_add(&r->runs, j->id, j->flags & J_UNFUSED);
+    r->count++;
 }
 
 static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)

@@ -7,7 +7,7 @@
 
 static void wipe_batch(struct mr_sched *s, uint32_t slot)
 {
-    mr_sched_batch_clear(&s->fx->worker[slot]);
+    mr_sched_batch_put(s->fx, &s->fx->worker[slot]);
 }
 
 static void close_note(struct mr_sched *s, uint32_t slot, const char *why)

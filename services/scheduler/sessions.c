@@ -217,6 +217,7 @@ static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sch
 /* Does it only let go of things, and few? */
 static bool is_lazy(const struct mr_sched_batch *b)
 {
+    if (!b) return true;
     bool asks = b->has_registered || b->drain || b->values.count || b->tasks.count ||
                 b->cancel.count || b->steal.count || b->fetch.count || b->leave.count;
     if (b->heard && !b->release.count && !b->forget_jobs.n) return false; /* with what? */
@@ -227,8 +228,8 @@ static bool is_lazy(const struct mr_sched_batch *b)
 static bool flush_worker(struct mr_shell *sh, uint32_t slot)
 {
     struct session *x = sh->sessions->worker[slot];
-    struct mr_sched_batch *b = &sh->fx.worker[slot];
-    if (!x || !b->is_dirty || b->session != x->number) return false;
+    struct mr_sched_batch *b = sh->fx.worker[slot];
+    if (!x || !b || b->session != x->number) return false;
     struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, x->call);
     if (!call) return false;
     if (!mr_rpc_call_is_writable(call)) {
@@ -245,7 +246,7 @@ static bool flush_worker(struct mr_shell *sh, uint32_t slot)
         mr_log(MR_ERROR, "session.send", "slot=%" PRIu32 " error=%s", slot, mr_err_name(err));
         mr_rpc_call_cancel(call);
     }
-    mr_sched_batch_clear(b);
+    mr_sched_batch_put(&sh->fx, &sh->fx.worker[slot]);
     return with_tasks;
 }
 
@@ -320,7 +321,7 @@ bool mr_sessions_flush(struct mr_shell *sh)
     MR_LIST_EACH(node, &s->lazy)
     {
         struct session *x = MR_LIST_ITEM(node, struct session, lazy);
-        if (is_lazy(&sh->fx.worker[x->slot])) continue;
+        if (is_lazy(sh->fx.worker[x->slot])) continue;
         mr_list_remove(node);
         with_tasks = flush_worker(sh, x->slot) || with_tasks;
     }

@@ -271,10 +271,11 @@ static uint32_t *slot_of(uint32_t **table, uint32_t *room, uint32_t number)
     return &(*table)[number];
 }
 
-static Millrace__V1__Run **runs_out(struct mr_shell *sh, const struct mr_buf *b, size_t *n)
+static Millrace__V1__Run **runs_out(
+    struct mr_shell *sh, const struct mr_sched_runs_out *r, size_t *n)
 {
-    const struct mr_sched_run *runs = (const void *)b->p;
-    *n = b->n / sizeof *runs;
+    const struct mr_sched_run *runs = r->p;
+    *n = r->count;
     Millrace__V1__Run **out = mr_shell_take(sh, *n * sizeof *out);
     Millrace__V1__Run *rows = mr_shell_take(sh, *n * sizeof *rows);
     for (size_t i = 0; i < *n; i++) {
@@ -292,10 +293,9 @@ static Millrace__V1__TaskRefs *refs_out(struct mr_shell *sh, const struct mr_sch
     if (!r->count) return NULL;
     Millrace__V1__TaskRefs *m = NEW(sh, Millrace__V1__TaskRefs, MILLRACE__V1__TASK_REFS__INIT);
     m->runs = runs_out(sh, &r->runs, &m->n_runs);
-    m->index = (uint32_t *)(void *)r->index.p;
-    m->n_index = r->index.n / sizeof(uint32_t);
-    m->attempt = (uint32_t *)(void *)r->attempt.p;
-    m->n_attempt = r->attempt.n / sizeof(uint32_t);
+    m->index = r->index;
+    m->attempt = r->attempt;
+    m->n_index = m->n_attempt = r->count;
     return m;
 }
 
@@ -352,10 +352,9 @@ static Millrace__V1__Values *values_out(struct mr_shell *sh, const struct mr_sch
     const uint32_t *stores = (const void *)b->value_object_store.p;
     size_t objects = b->value_object.n / sizeof *ids;
     v->runs = runs_out(sh, &b->values.runs, &v->n_runs);
-    v->index = (uint32_t *)(void *)b->values.index.p;
-    v->n_index = b->values.index.n / sizeof(uint32_t);
-    v->inline_bytes = (uint32_t *)(void *)b->value_inline_bytes.p;
-    v->n_inline_bytes = b->value_inline_bytes.n / sizeof(uint32_t);
+    v->index = b->values.index;
+    v->inline_bytes = b->values.inline_bytes;
+    v->n_index = v->n_inline_bytes = b->values.count;
     v->inline_.data = b->value_inline.p;
     v->inline_.len = b->value_inline.n;
     v->object_bytes = (uint64_t *)(void *)b->value_object_bytes.p;
@@ -407,39 +406,53 @@ static Millrace__V1__TaskExtra *extra_out(
     return m;
 }
 
+/* The column as it stands in the batch, or, if it is not there, one of what is usual. */
+static uint32_t *column_out(
+    struct mr_shell *sh, const struct mr_sched_rows *r, enum mr_sched_column c)
+{
+    uint32_t *column = mr_sched_column(r, c);
+    if (column) return column;
+    column = mr_shell_take(sh, r->count * sizeof *column);
+    for (uint32_t i = 0; i < r->count; i++)
+        column[i] = mr_sched_usual(r, c);
+    return column;
+}
+
+static uint32_t *ops_out(struct mr_shell *sh, const struct mr_sched_rows *r,
+    struct mr_wire_tables *t, Millrace__V1__SchedulerMessage *m)
+{
+    m->ops = mr_shell_take(sh, (mr_sched_ops_count(sh->core) + 1) * sizeof *m->ops);
+    uint32_t *to = mr_shell_take(sh, r->count * sizeof *to);
+    for (uint32_t i = 0; i < r->count; i++)
+        to[i] = op_number(sh, t, mr_sched_cell(r, MR_COLUMN_OP, i), m);
+    return to;
+}
+
 static Millrace__V1__Tasks *tasks_out(struct mr_shell *sh, const struct mr_sched_batch *b,
     struct mr_wire_tables *t, Millrace__V1__SchedulerMessage *m)
 {
-    if (!b->tasks.count) return NULL;
+    const struct mr_sched_rows *r = &b->tasks;
+    if (!r->count) return NULL;
     Millrace__V1__Tasks *k = NEW(sh, Millrace__V1__Tasks, MILLRACE__V1__TASKS__INIT);
-    const uint32_t *ops = (const void *)b->op.p;
     const struct mr_sched_extra *extras = (const void *)b->extra.p;
-    size_t n = b->tasks.index.n / sizeof(uint32_t);
-    k->runs = runs_out(sh, &b->tasks.runs, &k->n_runs);
+    size_t n = r->count;
+    k->runs = runs_out(sh, &r->runs, &k->n_runs);
     k->n_index = k->n_attempt = k->n_op = k->n_args_bytes = k->n_inputs_count = k->n_order = n;
-    k->index = (uint32_t *)(void *)b->tasks.index.p;
-    k->attempt = (uint32_t *)(void *)b->tasks.attempt.p;
-    k->args_bytes = (uint32_t *)(void *)b->args_bytes.p;
-    k->inputs_count = (uint32_t *)(void *)b->inputs_count.p;
-    k->order = (uint32_t *)(void *)b->order.p;
+    k->index = k->order = mr_sched_column(r, MR_COLUMN_INDEX);
+    k->attempt = column_out(sh, r, MR_COLUMN_ATTEMPT);
+    k->args_bytes = mr_sched_column(r, MR_COLUMN_ARGS_BYTES);
+    k->inputs_count = column_out(sh, r, MR_COLUMN_INPUTS_COUNT);
     k->args.data = b->args.p;
     k->args.len = b->args.n;
     k->inputs = (uint32_t *)(void *)b->inputs.p;
     k->n_inputs = b->inputs.n / sizeof(uint32_t);
     k->last_use = (uint32_t *)(void *)b->last_use.p;
     k->n_last_use = b->last_use.n / sizeof(uint32_t);
-    if (b->has_priority) {
-        k->priority = (int32_t *)(void *)b->priority.p;
-        k->n_priority = n;
-    }
-    if (b->has_uses) {
-        k->uses = (uint32_t *)(void *)b->uses.p;
-        k->n_uses = n;
-    }
-    k->op = mr_shell_take(sh, n * sizeof *k->op);
-    m->ops = mr_shell_take(sh, (mr_sched_ops_count(sh->core) + 1) * sizeof *m->ops);
-    for (size_t i = 0; i < n; i++)
-        k->op[i] = op_number(sh, t, ops[i], m);
+    k->priority = (int32_t *)(void *)mr_sched_column(r, MR_COLUMN_PRIORITY);
+    k->n_priority = k->priority ? n : 0;
+    k->uses = mr_sched_column(r, MR_COLUMN_USES);
+    k->n_uses = k->uses ? n : 0;
+    k->op = ops_out(sh, r, t, m);
     k->n_extra = b->extra.n / sizeof *extras;
     k->extra = mr_shell_take(sh, k->n_extra * sizeof *k->extra);
     for (size_t i = 0; i < k->n_extra; i++)

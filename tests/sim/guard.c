@@ -123,13 +123,12 @@ void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_co
 /* Is a release of it written, and waits for its stream? */
 static bool is_to_be_released(const struct sim *s, uint32_t slot, uint64_t job, uint32_t index)
 {
-    const struct mr_sched_refs_out *r = &s->fx.worker[slot].release;
-    const struct mr_sched_run *runs = (const void *)r->runs.p;
-    const uint32_t *at = (const void *)r->index.p;
+    if (!s->fx.worker[slot]) return false;
+    const struct mr_sched_refs_out *r = &s->fx.worker[slot]->release;
     for (uint32_t i = 0, run = 0, k = 0; i < r->count; i++, k++) {
-        for (; k == runs[run].count; k = 0)
+        for (; k == r->runs.p[run].count; k = 0)
             run++;
-        if (runs[run].job == job && at[i] == index) return true;
+        if (r->runs.p[run].job == job && r->index[i] == index) return true;
     }
     return false;
 }

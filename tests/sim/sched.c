@@ -61,8 +61,8 @@ static void guards(struct sim *s, uint32_t session, const struct mr_ws_down *m)
 void sim_flush(struct sim *s, uint32_t slot)
 {
     uint32_t id = s->session_of[slot];
-    struct mr_sched_batch *b = &s->fx.worker[slot];
-    if (id == NONE || !b->is_dirty || b->session != id) return;
+    const struct mr_sched_batch *b = s->fx.worker[slot];
+    if (id == NONE || !b || b->session != id) return;
     struct sim_session *x = &s->sessions[id];
     if (x->flying_down >= IN_FLIGHT_MAX) {
         x->is_waiting = true;
@@ -89,7 +89,7 @@ void sim_flush(struct sim *s, uint32_t slot)
         refs_say(s, "cancel", m->down.cancel.runs, m->down.cancel.index, m->down.cancel.count);
         refs_say(s, "release", m->down.release.runs, m->down.release.index, m->down.release.count);
     }
-    mr_sched_batch_clear(b);
+    mr_sched_batch_put(&s->fx, &s->fx.worker[slot]);
     mr_time at = s->now + delay(s);
     x->last_down = MR_MAX(x->last_down, at);
     x->flying_down++;

@@ -4,10 +4,11 @@
 
 #include <stdio.h>
 
-static const struct mr_ws_run *runs_down(struct sim_msg *m, const struct mr_buf *b, uint32_t *count)
+static const struct mr_ws_run *runs_down(
+    struct sim_msg *m, const struct mr_sched_runs_out *r, uint32_t *count)
 {
-    const struct mr_sched_run *from = (const void *)b->p;
-    *count = (uint32_t)(b->n / sizeof *from);
+    const struct mr_sched_run *from = r->p;
+    *count = r->count;
     struct mr_ws_run *to = sim_keep(m, NULL, *count * sizeof *to);
     for (uint32_t i = 0; i < *count; i++)
         to[i] = (struct mr_ws_run){{from[i].job}, from[i].count, from[i].unfused};
@@ -29,8 +30,8 @@ static struct mr_ws_refs refs_down(struct sim_msg *m, const struct mr_sched_refs
     struct mr_ws_refs out = {.count = r->count};
     if (!r->count) return out;
     out.runs = runs_down(m, &r->runs, &out.runs_count);
-    out.index = keep_buf(m, &r->index);
-    out.attempt = keep_buf(m, &r->attempt);
+    out.index = sim_keep(m, r->index, r->count * sizeof *r->index);
+    out.attempt = sim_keep(m, r->attempt, r->count * sizeof *r->attempt);
     return out;
 }
 
@@ -61,9 +62,9 @@ static void values_down(struct sim *s, struct sim_session *x, struct sim_msg *m,
     uint32_t n = (uint32_t)(b->value_object.n / sizeof *ids);
     if (!b->values.count) return;
     v->runs = runs_down(m, &b->values.runs, &v->runs_count);
-    v->index = keep_buf(m, &b->values.index);
     v->count = b->values.count;
-    v->inline_bytes = keep_buf(m, &b->value_inline_bytes);
+    v->index = sim_keep(m, b->values.index, v->count * sizeof *v->index);
+    v->inline_bytes = sim_keep(m, b->values.inline_bytes, v->count * sizeof *v->inline_bytes);
     v->inlined = keep_str(m, mr_buf_str(&b->value_inline));
     v->objects_count = n;
     uint64_t *maker = sim_keep(m, NULL, n * sizeof *maker);
@@ -111,11 +112,22 @@ static const struct mr_ws_extra *extras_down(
     return to;
 }
 
-static const uint32_t *uses_down(struct sim *s, struct sim_msg *m, const struct mr_sched_batch *b)
+/* NULL if it is not there, and does not have to be. */
+static uint32_t *column_down(
+    struct sim_msg *m, const struct mr_sched_rows *r, enum mr_sched_column c, bool is_needed)
 {
-    uint32_t *uses = keep_buf(m, &b->uses);
-    if (s->plant == PLANT_USES) /* also of those that several want, somewhere */
-        for (uint32_t i = 0; i < b->tasks.count; i++)
+    if (!is_needed && !mr_sched_column(r, c)) return NULL;
+    uint32_t *to = sim_keep(m, NULL, r->count * sizeof *to);
+    for (uint32_t i = 0; i < r->count; i++)
+        to[i] = mr_sched_cell(r, c, i);
+    return to;
+}
+
+static const uint32_t *uses_down(struct sim *s, struct sim_msg *m, const struct mr_sched_rows *r)
+{
+    uint32_t *uses = column_down(m, r, MR_COLUMN_USES, false);
+    if (s->plant == PLANT_USES && uses) /* also of those that several want, somewhere */
+        for (uint32_t i = 0; i < r->count; i++)
             uses[i] = 1;
     return uses;
 }
@@ -124,30 +136,30 @@ static void tasks_down(struct sim *s, struct sim_session *x, struct sim_msg *m,
     const struct mr_sched_batch *b, struct tables *t)
 {
     struct mr_ws_tasks *k = &m->down.tasks;
-    const uint32_t *ops = (const void *)b->op.p;
-    if (!b->tasks.count) return;
-    *k = (struct mr_ws_tasks){.index = keep_buf(m, &b->tasks.index),
-        .attempt = keep_buf(m, &b->tasks.attempt),
+    const struct mr_sched_rows *r = &b->tasks;
+    if (!r->count) return;
+    *k = (struct mr_ws_tasks){.index = column_down(m, r, MR_COLUMN_INDEX, true),
+        .attempt = column_down(m, r, MR_COLUMN_ATTEMPT, true),
         .args = keep_str(m, mr_buf_str(&b->args)),
-        .args_bytes = keep_buf(m, &b->args_bytes),
-        .inputs_count = keep_buf(m, &b->inputs_count),
+        .args_bytes = column_down(m, r, MR_COLUMN_ARGS_BYTES, true),
+        .inputs_count = column_down(m, r, MR_COLUMN_INPUTS_COUNT, true),
         .inputs = keep_buf(m, &b->inputs),
         .last_use = keep_buf(m, &b->last_use),
-        .order = keep_buf(m, &b->order),
-        .count = b->tasks.count,
+        .order = column_down(m, r, MR_COLUMN_INDEX, true),
+        .priority = (const int32_t *)column_down(m, r, MR_COLUMN_PRIORITY, false),
+        .uses = uses_down(s, m, r),
+        .count = r->count,
         .inputs_total = (uint32_t)(b->inputs.n / sizeof(uint32_t)),
         .last_use_count = (uint32_t)(b->last_use.n / sizeof(uint32_t))};
     k->runs = runs_down(m, &b->tasks.runs, &k->runs_count);
-    if (b->has_priority) k->priority = keep_buf(m, &b->priority);
-    if (b->has_uses) k->uses = uses_down(s, m, b);
-    uint32_t *op = sim_keep(m, NULL, k->count * sizeof *op);
+    uint32_t *op = column_down(m, r, MR_COLUMN_OP, true);
     for (uint32_t i = 0; i < k->count; i++) {
-        mr_assert(ops[i] < MR_ARRAY_LEN(x->op_of));
-        if (!x->op_of[ops[i]]) {
-            x->op_of[ops[i]] = ++x->ops;
-            t->ops[m->down.ops_count++] = keep_str(m, mr_sched_op_name(s->sched, ops[i]));
+        mr_assert(op[i] < MR_ARRAY_LEN(x->op_of));
+        if (!x->op_of[op[i]]) {
+            x->op_of[op[i]] = ++x->ops;
+            t->ops[m->down.ops_count++] = keep_str(m, mr_sched_op_name(s->sched, op[i]));
         }
-        op[i] = x->op_of[ops[i]];
+        op[i] = x->op_of[op[i]];
     }
     k->op = op;
     k->extras = extras_down(s, m, b, &k->extras_count);

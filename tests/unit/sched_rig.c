@@ -96,28 +96,39 @@ static struct rig_row *row_new(struct rig *r)
 static void take_refs(
     struct rig *r, uint32_t slot, enum rig_said said, const struct mr_sched_refs_out *refs)
 {
-    const struct mr_sched_run *runs = (const void *)refs->runs.p;
-    const uint32_t *index = (const void *)refs->index.p, *attempt = (const void *)refs->attempt.p;
     uint32_t at = 0;
-    for (size_t i = 0; i < refs->runs.n / sizeof *runs; i++)
-        for (uint32_t k = 0; k < runs[i].count; k++, at++)
+    for (uint32_t i = 0; i < refs->runs.count; i++)
+        for (uint32_t k = 0; k < refs->runs.p[i].count; k++, at++)
             *row_new(r) = (struct rig_row){.said = said,
                 .slot = slot,
-                .job = runs[i].job,
-                .index = index[at],
-                .attempt = said == SAID_VALUE ? 0 : attempt[at]};
+                .job = refs->runs.p[i].job,
+                .index = refs->index[at],
+                .attempt = said == SAID_VALUE ? 0 : refs->attempt[at]};
     mr_assert(at == refs->count);
+}
+
+static void take_tasks(struct rig *r, uint32_t slot, const struct mr_sched_rows *rows)
+{
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < rows->runs.count; i++)
+        for (uint32_t k = 0; k < rows->runs.p[i].count; k++, at++)
+            *row_new(r) = (struct rig_row){.said = SAID_TASK,
+                .slot = slot,
+                .job = rows->runs.p[i].job,
+                .index = mr_sched_cell(rows, MR_COLUMN_INDEX, at),
+                .attempt = mr_sched_cell(rows, MR_COLUMN_ATTEMPT, at)};
+    mr_assert(at == rows->count);
 }
 
 static void take_batch(struct rig *r, uint32_t slot)
 {
-    struct mr_sched_batch *b = &r->fx.worker[slot];
-    if (!b->is_dirty) return;
+    const struct mr_sched_batch *b = r->fx.worker[slot];
+    if (!b) return;
     take_refs(r, slot, SAID_ADOPT, &b->adopt);
     take_refs(r, slot, SAID_KEEP, &b->keep);
     take_refs(r, slot, SAID_VALUE, &b->values);
     uint32_t first = r->rows_count;
-    take_refs(r, slot, SAID_TASK, &b->tasks);
+    take_tasks(r, slot, &b->tasks);
     const struct mr_sched_extra *extra = (const void *)b->extra.p;
     for (size_t i = 0; i < b->extra.n / sizeof *extra; i++) {
         struct rig_row *row = &r->rows[first + extra[i].row];
@@ -132,7 +143,7 @@ static void take_batch(struct rig *r, uint32_t slot)
     take_refs(r, slot, SAID_FETCH, &b->fetch);
     take_refs(r, slot, SAID_LEAVE, &b->leave);
     if (b->drain) r->last.was_drained = true;
-    mr_sched_batch_clear(b);
+    mr_sched_batch_put(&r->fx, &r->fx.worker[slot]);
 }
 
 static struct rig_hold *hold_of(struct rig *r, mr_object_id id, uint32_t store)
