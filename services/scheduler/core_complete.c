@@ -362,6 +362,7 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
     size_t inline_at = 0;
     uint32_t object_at = 0;
     s->is_adopting = adopt != NULL;
+    s->told_worker = worker; /* nobody is given work meanwhile */
     for (uint32_t i = 0; i < c->tasks.count; i++) {
         cursor_next(s, &cur);
         uint32_t outcome = column(c->outcome, i);
@@ -390,6 +391,8 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
         }
     }
     s->is_adopting = false;
+    s->told_worker = NONE;
+    mr_sc_load_changed(s, worker, false);
 }
 
 static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)

@@ -54,6 +54,7 @@ static void put_in(struct mr_sched *s, uint32_t worker, uint32_t b)
 void mr_sc_load_changed(struct mr_sched *s, uint32_t worker, bool to_tail)
 {
     struct worker *w = &s->workers[worker];
+    if (worker == s->told_worker) return;
     uint32_t b = mr_sc_load_is_usable(w) ? bucket_of(w) : NONE;
     if (b == w->bucket && !(to_tail && b != NONE)) return;
     if (w->bucket != NONE) {

@@ -9,40 +9,46 @@
 
 enum { W_FREE, W_CONNECTED, W_SILENT };
 
+/* Every task that is sent or comes back touches its worker, and a large cluster's do not fit into
+ * the nearest caches: what is needed then stands in the first two lines. */
 struct worker {
-    uint64_t incarnation;
-    uint64_t session;
-    uint8_t state;
+    _Alignas(64) uint8_t state;
     bool is_retiring;
     bool is_known;    /* the journal has its incarnation: may get tasks */
     bool is_full;     /* returned something: nothing more until it is heard again */
     bool is_reserved; /* drains for a suspect */
     bool is_quiet;    /* its node's memory is one task's: core_room.c */
     bool is_ghost;    /* of the scheduler's earlier life; not back yet */
-    char name[NAME_BYTES];
-    char node[NAME_BYTES];
+    bool is_closed;   /* nothing is sent beside its trial */
+    uint64_t queue_ns;
     uint32_t slots;
-    uint32_t store; /* number */
     uint32_t sent, sent_head, sent_tail;
     uint32_t unknown; /* sent while nobody knew how long their op takes */
     uint32_t long_sent;
-    uint32_t stealing;
-    uint32_t trial;   /* the suspect that was sent here, or NONE */
-    mr_time trial_at; /* it runs since then; 0: it has not started */
-    bool is_closed;   /* nothing is sent beside it */
-    uint32_t held_head;
     uint32_t bucket, bucket_prev, bucket_next;
-    uint32_t running;
-    uint64_t queue_ns;
+    uint32_t trial; /* the suspect that was sent here, or NONE */
+    uint32_t stealing;
+    uint32_t held_head;
+
     uint64_t held_bytes; /* as counted here */
     uint64_t memory_bytes, memory_used_bytes;
+    uint64_t incarnation;
+    mr_time last_heard;
+    int64_t clock_offset; /* ours - its */
+    uint64_t session;
+    uint32_t store; /* number */
+    uint32_t running;
+
+    mr_time trial_at; /* it runs since then; 0: it has not started */
     uint64_t tasks_started, tasks_done;
     uint64_t told_queue_ns;
-    int64_t clock_offset; /* ours - its */
-    mr_time last_heard;
     uint64_t record; /* sequence of its journal record */
     uint64_t capacity[RESOURCES], taken[RESOURCES];
+    char name[NAME_BYTES];
+    char node[NAME_BYTES];
 };
+_Static_assert(offsetof(struct worker, held_bytes) == 64, "what each task touches");
+_Static_assert(offsetof(struct worker, trial_at) == 128, "what each message touches");
 
 struct op {
     struct mr_str name; /* owned */

@@ -45,6 +45,7 @@ struct mr_sched {
     uint32_t worker_number;
     uint32_t bucket_head[LOAD_BUCKETS], bucket_tail[LOAD_BUCKETS];
     uint64_t bucket_bits[LOAD_BUCKETS / 64];
+    uint32_t told_worker; /* whose completions are read: it gets its place in there after them */
     uint32_t sticky_worker;
     uint64_t sticky_ns;
     mr_time lease_check_at, steal_at;
