@@ -218,7 +218,7 @@ def main():
     if names:
         measure_rows(rows, plan, names, 3)
     if not wanted or "memory" in wanted:
-        rows.row("memory", lambda: scheduler_memory(50_000 if mode == "full" else 10_000))
+        rows.row("memory", lambda: scheduler_memory(10_000))  # its time grows with the square of them: 44 s for these
     if not wanted or "mnist" in wanted:
         mnist.measure_dask(system, data, mode, Cluster, FORMS)
 
