@@ -138,7 +138,8 @@ static int run_start(struct mr_op_call *call)
     if (!err) err = moments_of(call, &h, &moments);
     if (!err) err = take_from(call, &h, &from);
     if (!err) err = real(call, 11, 1e300, &h.step);
-    if (!err) err = mr_glm_columns_check(call, (int)h.solver, (uint64_t)h.columns);
+    h.metric = call->args[12].boolean && (int)h.solver != MR_GLM_NEWTON; /* who has its own */
+    if (!err) err = mr_glm_columns_check(call, &h, (uint64_t)h.columns);
     if (err) return err;
     uint64_t numbers = mr_glm_numbers(&h);
     double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &numbers);
@@ -316,8 +317,10 @@ static int check_y(struct mr_op_call *call, enum mr_glm_family family, const str
         }
         h->weight += weight;
         h->saturated += weight * saturated;
+        if (weight > 0 && !(h->least > 0 && h->least < weight)) h->least = weight;
     }
     h->rows = (double)r->rows;
+    if (r->offset) h->least = -1;
     return MR_OK;
 }
 
@@ -340,7 +343,7 @@ static int open_chunk(struct mr_op_call *call, const struct mr_glm *g, struct mr
     if (!err) err = mr_glm_vector(call, &call->args[1], "y", chunk, r->rows, &r->y);
     if (!err) err = mr_glm_vector(call, &call->args[4], "weights", chunk, r->rows, &r->weights);
     if (!err) err = mr_glm_vector(call, &call->args[5], "offset", chunk, r->rows, &r->offset);
-    if (!err) err = mr_glm_columns_check(call, (int)g->solver, r->columns);
+    if (!err) err = mr_glm_columns_check(call, g->h, r->columns);
     if (err || !g->columns || r->columns == g->columns) return err;
     return call->does->fail(call, MR_EINVAL,
         "argument \"x\", chunk %lld: it has %u columns, the fit %u", (long long)chunk, r->columns,
@@ -471,6 +474,9 @@ static const struct mr_op_param start[] = {
         "array.moments of X over axis 0: columns are standardised by them."},
     {"from", MR_TAKES_TENSOR | MR_TAKES_NIL, "null", "The state of a fit to begin at."},
     {"rho", MR_TAKES_REAL, "0", "Of admm, to begin with; 0: one by the number of chunks."},
+    {"precondition", MR_TAKES_BOOL, "false",
+        "Measure steps by the Hessian where the fit begins: for columns that hang together, up to "
+        "1,024 (newton always does)."},
 };
 static const struct mr_op_param part[] = {
     {"x", MR_TAKES_ARRAY, NULL, "Rows of this chunk; f64 is read in place."},

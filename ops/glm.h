@@ -33,6 +33,7 @@ enum mr_glm_status {
     MR_GLM_CONVERGED,
     MR_GLM_STALLED,    /* no step makes it any better */
     MR_GLM_ITERATIONS, /* as many as were allowed */
+    MR_GLM_SEPARATED,  /* the best coefficients are infinite */
     MR_GLM_STATUSES,
 };
 
@@ -63,6 +64,8 @@ struct mr_glm_head { /* doubles only: the first numbers of the tensor */
     double slope;     /* of the direction from w to trial: gradient · (trial - w) */
     double pairs;     /* in use, the latest at (pairs_at - 1) */
     double pairs_at;
+    double metric; /* 1: steps are measured by the first Hessian (ops/glm_metric.h) */
+    double least;  /* of weights above 0; -1: rows have offsets */
     double recent[MR_GLM_RECENT];
 };
 
@@ -80,7 +83,8 @@ struct mr_glm { /* a view of a state; vectors have columns + 1 numbers, the inte
     double *gradient; /* at w, of the smooth part */
     double *center;   /* standardised only: what is taken off a column */
     double *scale;    /* … and what it is divided by */
-    double *spread;   /* newton: diagonal of the inverse Hessian, of the sum */
+    double *metric;   /* packed: the first Hessian, or its factor; NULL: none */
+    double *spread;   /* newton: diagonal of the inverse Hessian, of the sum; 0: has none */
     double *s;        /* lbfgs: memory × vector */
     double *y;
     double *u; /* admm: chunks × vector */
@@ -90,6 +94,8 @@ extern const char *const mr_glm_families[MR_GLM_FAMILIES];
 extern const char *const mr_glm_solvers[MR_GLM_SOLVERS];
 extern const char *const mr_glm_statuses[MR_GLM_STATUSES];
 
+/* Does the fit hold matrices of columns × columns? */
+bool mr_glm_is_square(const struct mr_glm_head *h);
 /* Numbers of a state with this head. */
 size_t mr_glm_numbers(const struct mr_glm_head *h);
 /* A view of `numbers` doubles. MR_EINVAL: not a state. */
@@ -112,6 +118,7 @@ struct mr_glm_partial_head {
     double rows;
     double weight;
     double saturated;
+    double least; /* weight above 0; 0: no row, -1: rows have offsets */
     double loss;
     double hessian; /* 1: it is there */
     double entries; /* chunks; with `points`, each as (number, vector) */

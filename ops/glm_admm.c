@@ -1,14 +1,17 @@
 /* Consensus ADMM (Boyd et al. 2011, chapters 7 and 8): each chunk has coefficients of its own that
  * are drawn to common ones; penalties act on the common ones alone. A chunk solves its own problem
- * by a few Newton steps from the common point, so the first of them tells the loss there. */
+ * by a few Newton steps from the common point, so the first of them tells the loss there. With a
+ * metric M (ops/glm_metric.h) all of it is as in variables that do not hang together: chunks are
+ * drawn by rho / 2 |x - z + u|^2 of M, residuals are as long as M says. */
 #include "ops/glm_admm.h"
 
+#include "ops/glm_metric.h"
 #include "ops/glm_solve.h"
 
 #include <math.h>
 #include <string.h>
 
-#define LOCAL_PASSES 12
+#define LOCAL_PASSES 30
 #define LOCAL_TOL 0.05 /* of tol: how well a chunk solves its own problem */
 #define RELAXATION 1.6
 #define BALANCE 4.0        /* primal and dual residual differ by so much: change rho */
@@ -17,7 +20,7 @@
 size_t mr_glm_local_numbers(uint32_t columns)
 {
     size_t n = (size_t)columns + 1;
-    return 6 * n + 2 * mr_glm_packed((uint32_t)n);
+    return 8 * n + 2 * mr_glm_packed((uint32_t)n);
 }
 
 struct local {
@@ -27,6 +30,7 @@ struct local {
     double *scale;
     double *trial;
     double *target; /* z - u */
+    double *away;   /* from there, and as the metric sees it */
     double *hessian;
     double *room;
 };
@@ -39,8 +43,33 @@ static void lay_out(struct local *l, double *room, uint32_t n)
     l->scale = room + 3 * n;
     l->trial = room + 4 * n;
     l->target = room + 5 * n;
-    l->hessian = room + 6 * n;
+    l->away = room + 6 * n;
+    l->hessian = room + 8 * n;
     l->room = l->hessian + mr_glm_packed(n);
+}
+
+/* What draws the chunk to the target: its objective; gradient and Hessian are added. */
+static double draw(const struct mr_glm *g, struct local *l, const double *x)
+{
+    uint32_t n = g->columns + 1;
+    double rho = g->h->step;
+    double *d = l->away;
+    double *seen = g->metric ? l->away + n : d;
+    double far = 0;
+    for (uint32_t j = 0; j < n; j++)
+        d[j] = x[j] - l->target[j];
+    if (g->metric) {
+        memset(seen, 0, n * sizeof *seen);
+        mr_glm_metric_add(g->metric, n, 1, d, seen);
+    }
+    for (uint32_t j = 0; j < n; j++) {
+        far += d[j] * seen[j];
+        l->gradient[j] += rho * seen[j];
+        if (!g->metric) l->hessian[mr_glm_packed(j) + j] += rho;
+    }
+    for (size_t i = 0; g->metric && i < mr_glm_packed(n); i++)
+        l->hessian[i] += rho * g->metric[i];
+    return 0.5 * rho * far;
 }
 
 /* Objective of the chunk at `x`; gradient and Hessian of it into `l`. */
@@ -48,27 +77,20 @@ static bool evaluate(const struct mr_glm *g, const struct mr_glm_rows *rows, str
     const double *x, void *work, double *loss, double *objective, bool (*is_cancelled)(void *),
     void *ctx)
 {
-    uint32_t n = g->columns + 1;
-    double rho = g->h->step;
     struct mr_glm_sums s = {.gradient = l->gradient, .hessian = l->hessian};
     mr_glm_raw(g, x, l->raw);
     if (!mr_glm_pass(g->family, rows, l->raw, work, &s, is_cancelled, ctx)) return false;
     mr_glm_units(g, l->gradient, l->hessian);
-    double far = 0;
-    for (uint32_t j = 0; j < n; j++) {
-        double d = x[j] - l->target[j];
-        far += d * d;
-        l->gradient[j] += rho * d;
-        l->hessian[mr_glm_packed(j) + j] += rho;
-    }
     *loss = s.loss;
-    *objective = s.loss / g->h->weight + 0.5 * rho * far;
+    *objective = s.loss / g->h->weight + draw(g, l, x);
     return true;
 }
 
-/* Newton's direction from where the last evaluation was; how far it is at most. */
-static double direct(struct local *l, uint32_t n)
+/* Newton's direction from where the last evaluation was; how far it is at most, or by the metric
+ * beside `x`. */
+static double direct(const struct mr_glm *g, struct local *l, const double *x)
 {
+    uint32_t n = g->columns + 1;
     double far = 0;
     mr_glm_cholesky(l->hessian, l->scale, n, l->room);
     for (uint32_t j = 0; j < n; j++)
@@ -76,7 +98,9 @@ static double direct(struct local *l, uint32_t n)
     mr_glm_solve(l->hessian, l->scale, n, l->direction);
     for (uint32_t j = 0; j < n; j++)
         far = fmax(far, fabs(l->direction[j]));
-    return far;
+    if (!g->metric) return far;
+    double size = mr_glm_metric_square(g, x, l->away);
+    return sqrt(mr_glm_metric_square(g, l->direction, l->away) / fmax(1, size));
 }
 
 bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const double *u,
@@ -92,7 +116,11 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
     double best = 0;
     double ignored = 0;
     if (!evaluate(g, rows, &l, point, work, loss, &best, is_cancelled, ctx)) return false;
-    double far = direct(&l, n);
+    if (!isfinite(best)) { /* no way leads from there */
+        memset(point, 0, n * sizeof *point);
+        if (!evaluate(g, rows, &l, point, work, &ignored, &best, is_cancelled, ctx)) return false;
+    }
+    double far = direct(g, &l, point);
     double length = 1;
     for (unsigned pass = 1; pass < LOCAL_PASSES && far > LOCAL_TOL * g->h->tol; pass++) {
         double objective = 0;
@@ -107,7 +135,7 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
         memcpy(point, l.trial, n * sizeof *point);
         best = objective;
         length = 1;
-        far = direct(&l, n);
+        far = direct(g, &l, point);
     }
     return true;
 }
@@ -135,8 +163,21 @@ static int check_chunks(const struct mr_glm *g, const struct mr_glm_partial *p, 
     return MR_OK;
 }
 
+/* The penalty's proximal operator of the trial, from the last common coefficients on. */
+static void agree_by_metric(struct mr_glm *g, double weight, double *room)
+{
+    uint32_t n = g->columns + 1;
+    double *c = room;
+    memset(c, 0, n * sizeof *c);
+    mr_glm_metric_add(g->metric, n, 1, g->trial, c);
+    struct mr_glm_prox p = {
+        .metric = g->metric, .c = c, .l1 = g->h->l1 / weight, .l2 = g->h->l2 / weight, .n = n};
+    memcpy(g->trial, g->w, n * sizeof *g->w);
+    mr_glm_metric_prox(&p, g->trial, room + n);
+}
+
 /* The common coefficients from those of the chunks, which are taken further than they went. */
-static void agree(struct mr_glm *g, struct mr_glm_partial *p)
+static void agree(struct mr_glm *g, struct mr_glm_partial *p, double *room)
 {
     uint32_t n = g->columns + 1;
     double weight = g->chunks * g->h->step;
@@ -148,6 +189,10 @@ static void agree(struct mr_glm *g, struct mr_glm_partial *p)
             x[j] = RELAXATION * x[j] + (1 - RELAXATION) * g->w[j];
             g->trial[j] += (x[j] + u[j]) / g->chunks;
         }
+    }
+    if (g->metric) {
+        if (g->h->l1 > 0 || g->h->l2 > 0) agree_by_metric(g, weight, room);
+        return;
     }
     for (uint32_t j = 0; j < g->columns; j++) {
         double v = g->trial[j];
@@ -165,25 +210,26 @@ struct residuals {
 };
 
 /* Moves u, and says how far chunks and common point are from each other. */
-static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p)
+static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p, double *room)
 {
     uint32_t n = g->columns + 1;
-    double apart = 0, moved = 0, xs = 0, zs = 0, us = 0;
+    double apart = 0, xs = 0, us = 0;
+    double *d = room + n;
     for (uint32_t i = 0; i < p->entries; i++) {
         const double *x = p->points + (size_t)i * (n + 1) + 1;
         double *u = g->u + (size_t)x[-1] * n;
         for (uint32_t j = 0; j < n; j++) {
-            double d = x[j] - g->trial[j];
-            u[j] += d;
-            apart += d * d;
-            xs += x[j] * x[j];
-            us += u[j] * u[j];
+            d[j] = x[j] - g->trial[j];
+            u[j] += d[j];
         }
+        apart += mr_glm_metric_square(g, d, room);
+        xs += mr_glm_metric_square(g, x, room);
+        us += mr_glm_metric_square(g, u, room);
     }
-    for (uint32_t j = 0; j < n; j++) {
-        moved += (g->trial[j] - g->w[j]) * (g->trial[j] - g->w[j]);
-        zs += g->trial[j] * g->trial[j];
-    }
+    for (uint32_t j = 0; j < n; j++)
+        d[j] = g->trial[j] - g->w[j];
+    double moved = mr_glm_metric_square(g, d, room);
+    double zs = mr_glm_metric_square(g, g->trial, room);
     double rho = g->h->step;
     double floor_of = g->h->tol * sqrt((double)g->chunks * n);
     return (struct residuals){.primal = sqrt(apart),
@@ -201,7 +247,7 @@ static void balance(struct mr_glm *g, const struct residuals *r)
         g->u[i] /= by;
 }
 
-int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, struct mr_error *e)
+int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct mr_error *e)
 {
     struct mr_glm_head *h = g->h;
     int err = check_chunks(g, p, e);
@@ -216,12 +262,16 @@ int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, struct mr_error
     h->objective = h->fit / h->weight + h->l1 * size + 0.5 * h->l2 * sum;
     h->evaluations += 1;
     h->iterations += 1;
-    agree(g, p);
-    struct residuals r = settle(g, p);
+    if (mr_glm_is_separated(g)) {
+        h->status = MR_GLM_SEPARATED;
+        return MR_OK;
+    }
+    agree(g, p, room);
+    struct residuals r = settle(g, p, room);
     memcpy(g->w, g->trial, (g->columns + 1) * sizeof *g->w);
     h->criterion = h->tol * fmax(r.primal / r.primal_max, r.dual / r.dual_max);
     balance(g, &r);
-    if (h->criterion <= h->tol)
+    if (h->criterion <= h->tol && isfinite(h->objective))
         h->status = MR_GLM_CONVERGED;
     else if (h->iterations_max > 0 && h->iterations >= h->iterations_max)
         h->status = MR_GLM_ITERATIONS;

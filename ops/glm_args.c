@@ -56,11 +56,15 @@ int mr_glm_vector(struct mr_op_call *call, const struct mr_arg *arg, const char 
         (unsigned long long)rows);
 }
 
-int mr_glm_columns_check(struct mr_op_call *call, int solver, uint64_t columns)
+int mr_glm_columns_check(struct mr_op_call *call, const struct mr_glm_head *h, uint64_t columns)
 {
-    bool squares = solver == MR_GLM_NEWTON || solver == MR_GLM_ADMM;
-    if (!squares || columns <= MR_GLM_SQUARE_COLUMNS_MAX) return MR_OK;
+    if (!mr_glm_is_square(h) || columns <= MR_GLM_SQUARE_COLUMNS_MAX) return MR_OK;
+    const char *solver = mr_glm_solvers[(int)h->solver];
+    if (h->metric != 0)
+        return call->does->fail(call, MR_ELIMIT,
+            "the solver \"%s\" with \"precondition\" takes %u columns at most, not %llu", solver,
+            MR_GLM_SQUARE_COLUMNS_MAX, (unsigned long long)columns);
     return call->does->fail(call, MR_ELIMIT,
-        "the solver \"%s\" takes %u columns at most, not %llu: try lbfgs or proximal",
-        mr_glm_solvers[solver], MR_GLM_SQUARE_COLUMNS_MAX, (unsigned long long)columns);
+        "the solver \"%s\" takes %u columns at most, not %llu: try lbfgs or proximal", solver,
+        MR_GLM_SQUARE_COLUMNS_MAX, (unsigned long long)columns);
 }

@@ -16,5 +16,5 @@ int mr_glm_rows(
 /* A number a row; null: NULL. */
 int mr_glm_vector(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     int64_t chunk, uint64_t rows, const double **out);
-/* Not more columns than the solver can take. */
-int mr_glm_columns_check(struct mr_op_call *call, int solver, uint64_t columns);
+/* Not more columns than the fit can take. */
+int mr_glm_columns_check(struct mr_op_call *call, const struct mr_glm_head *h, uint64_t columns);

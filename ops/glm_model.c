@@ -105,7 +105,9 @@ static int spread_of(
     uint64_t n = (uint64_t)g->columns + (g->h->intercept != 0 ? 1 : 0);
     void *data = NULL;
     *out = (struct mr_arg){.type = MR_ARG_NIL, .input = MR_ARG_NO_INPUT};
-    if (!g->spread || g->scale || g->h->l2 > 0 || g->h->status != MR_GLM_CONVERGED) return MR_OK;
+    if (!g->spread || !(g->spread[0] > 0) || g->scale || g->h->l2 > 0 ||
+        g->h->status != MR_GLM_CONVERGED)
+        return MR_OK;
     int err = mr_ml_tensor(call, MR_DTYPE_F64, 1, &n, &data, out);
     for (uint64_t j = 0; j < n && !err; j++)
         ((double *)data)[j] = sqrt(scale * g->spread[j]);
@@ -128,7 +130,8 @@ static int run_summary(struct mr_op_call *call)
     memcpy(data, raw, n * sizeof *raw);
     double deviance = 2 * (h->fit - h->saturated);
     double left = h->rows - g.columns - h->intercept;
-    double scale = g.family == MR_GLM_NORMAL ? deviance / left : 1;
+    double spread = left > 0 ? deviance / left : (double)NAN; /* as many columns as rows: none */
+    double scale = g.family == MR_GLM_NORMAL ? spread : 1;
     err = spread_of(call, &g, scale, &errors);
     if (err) return err;
     const struct mr_arg items[] = {

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#define STATE_MAGIC 1735159089.0   /* "glm1" */
-#define PARTIAL_MAGIC 1735159152.0 /* "glmp" */
+#define STATE_MAGIC 1735159090.0   /* "glm2" */
+#define PARTIAL_MAGIC 1735159153.0 /* "glmq" */
 
 const char *const mr_glm_families[MR_GLM_FAMILIES] = {
     [MR_GLM_LOGISTIC] = "logistic", [MR_GLM_NORMAL] = "normal", [MR_GLM_POISSON] = "poisson"};
@@ -18,7 +18,9 @@ const char *const mr_glm_solvers[MR_GLM_SOLVERS] = {[MR_GLM_GD] = "gd",
 const char *const mr_glm_statuses[MR_GLM_STATUSES] = {[MR_GLM_RUNNING] = "running",
     [MR_GLM_CONVERGED] = "converged",
     [MR_GLM_STALLED] = "no step makes it better",
-    [MR_GLM_ITERATIONS] = "as many iterations as were allowed"};
+    [MR_GLM_ITERATIONS] = "as many iterations as were allowed",
+    [MR_GLM_SEPARATED] = "the classes are separated: coefficients grow without bound; a penalty "
+                         "holds them"};
 
 static bool is_count(double v, double max)
 {
@@ -36,9 +38,16 @@ static size_t vectors_of(const struct mr_glm_head *h)
     return n;
 }
 
+bool mr_glm_is_square(const struct mr_glm_head *h)
+{
+    return (int)h->solver == MR_GLM_NEWTON || (int)h->solver == MR_GLM_ADMM || h->metric != 0;
+}
+
 size_t mr_glm_numbers(const struct mr_glm_head *h)
 {
-    return h->columns != 0 ? MR_GLM_HEAD + vectors_of(h) * ((size_t)h->columns + 1) : MR_GLM_HEAD;
+    size_t n = (size_t)h->columns + 1;
+    if (h->columns == 0) return MR_GLM_HEAD;
+    return MR_GLM_HEAD + vectors_of(h) * n + (h->metric != 0 ? mr_glm_packed((uint32_t)n) : 0);
 }
 
 static bool is_head(const struct mr_glm_head *h)
@@ -54,8 +63,9 @@ static bool is_head(const struct mr_glm_head *h)
     if (!is_count(h->pairs_at, h->memory - 1) || !is_count(h->evaluations, 1e15)) return false;
     if (!is_count(h->iterations, 1e15)) return false;
     if (h->evaluations > 0 && (h->columns == 0 || !(h->weight > 0))) return false;
-    bool squares = (int)h->solver == MR_GLM_NEWTON || (int)h->solver == MR_GLM_ADMM;
-    return !squares || h->columns <= MR_GLM_SQUARE_COLUMNS_MAX;
+    if (!is_count(h->metric, 1) || (h->metric != 0 && (int)h->solver == MR_GLM_NEWTON))
+        return false;
+    return !mr_glm_is_square(h) || h->columns <= MR_GLM_SQUARE_COLUMNS_MAX;
 }
 
 static void lay_out(struct mr_glm *g, double *state)
@@ -75,6 +85,8 @@ static void lay_out(struct mr_glm *g, double *state)
     g->center = g->h->standardized != 0 ? at : NULL;
     g->scale = g->h->standardized != 0 ? at + n : NULL;
     if (g->scale) at += 2 * n;
+    g->metric = g->h->metric != 0 ? at : NULL;
+    if (g->metric) at += mr_glm_packed((uint32_t)n);
     g->spread = g->s = g->y = g->u = NULL;
     if (g->solver == MR_GLM_NEWTON) g->spread = at;
     if (g->solver == MR_GLM_ADMM) g->u = at;
@@ -178,6 +190,13 @@ int mr_glm_partial_open(
     return MR_OK;
 }
 
+/* 0 is no weight, -1 spoils everything. */
+static double least_of(double a, double b)
+{
+    if (a < 0 || b < 0) return -1;
+    return a == 0 ? b : b == 0 ? a : fmin(a, b);
+}
+
 void mr_glm_partial_add(
     struct mr_glm_partial *to, const struct mr_glm_partial *from, uint32_t *entry)
 {
@@ -185,6 +204,7 @@ void mr_glm_partial_add(
     to->h->rows += from->h->rows;
     to->h->weight += from->h->weight;
     to->h->saturated += from->h->saturated;
+    to->h->least = least_of(to->h->least, from->h->least);
     to->h->loss += from->h->loss;
     for (size_t j = 0; j < n; j++)
         to->gradient[j] += from->gradient[j];

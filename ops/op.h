@@ -9,7 +9,7 @@
 #include "store/object/tensor.h"
 
 #define MR_OP_ABI 1
-#define MR_OP_PARAMS_MAX 12
+#define MR_OP_PARAMS_MAX 16
 enum mr_arg_type {
     MR_ARG_NIL,
     MR_ARG_BOOL,

@@ -55,6 +55,7 @@ static void append(struct mr_registry *r, const struct mr_op_desc *op)
         r->ops = mr_grow(r->ops, r->room * sizeof(void *), room * sizeof(void *));
         r->room = room;
     }
+    mr_assert(op->params_count <= MR_OP_PARAMS_MAX);
     struct entry *x = mr_alloc(sizeof *x);
     x->op = op;
     for (uint32_t i = 0; i < op->params_count; i++)

@@ -352,6 +352,50 @@ static void every_smooth_solver_finds_a_straight_line(void **state)
     }
 }
 
+static void a_preconditioned_fit_of_columns_that_hang_together_is_soon_over(void **state)
+{
+    (void)state;
+    /* the second column is the first but for a thousandth; y is exact */
+    const char *x = "[[1.0, 1.001], [2.0, 2.0], [3.0, 2.999], [4.0, 4.001], [5.0, 5.0]]";
+    const char *y = "[5.002, 8.0, 10.998, 14.002, 17.0]"; /* 1 and 2, and 2 */
+    static const char *const solvers[] = {"gd", "lbfgs", "proximal", "admm"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(solvers); i++) {
+        char start[128];
+        (void)snprintf(start, sizeof start,
+            "[\"normal\", \"%s\", \"none\", 0, 0.5, true, 1e-10, null, 8, null, null, 0, true]",
+            solvers[i]);
+        fit(start, x, y);
+        const char *s = answer("glm.summary", "[\"$0\"]");
+        number_is(s, "coef", 1, 1e-5);
+        number_is(s, "intercept", 2, 1e-5);
+        number_is(s, "evaluations", 0, 60);
+        assert_non_null(strstr(s, "\"converged\":true"));
+        forget(0);
+    }
+    says("glm.start",
+        "[\"normal\", \"gd\", \"none\", 0, 0.5, true, 1e-8, null, 8, null, null, 0, 1]",
+        "precondition");
+}
+
+static void separated_classes_are_named_and_a_penalty_holds_them(void **state)
+{
+    (void)state;
+    static const char *const solvers[] = {"gd", "newton", "lbfgs", "proximal", "admm"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(solvers); i++) {
+        char start[64];
+        (void)snprintf(start, sizeof start, "[\"logistic\", \"%s\"]", solvers[i]);
+        fit(start, LINE_X, "[0, 0, 1, 1]");
+        const char *s = answer("glm.summary", "[\"$0\"]");
+        assert_non_null(strstr(s, "\"converged\":false"));
+        assert_non_null(strstr(s, "the classes are separated"));
+        forget(0);
+        (void)snprintf(start, sizeof start, "[\"logistic\", \"%s\", \"l2\", 0.1]", solvers[i]);
+        fit(start, LINE_X, "[0, 0, 1, 1]");
+        assert_non_null(strstr(answer("glm.summary", "[\"$0\"]"), "\"converged\":true"));
+        forget(0);
+    }
+}
+
 static void an_l1_penalty_moves_coefficients_as_far_as_it_weighs(void **state)
 {
     (void)state;
@@ -495,6 +539,8 @@ int main(void)
         cmocka_unit_test(predictions_of_extreme_rows_stay_probabilities),
         cmocka_unit_test(a_factor_solves_what_it_was_made_of),
         cmocka_unit_test(every_smooth_solver_finds_a_straight_line),
+        cmocka_unit_test(a_preconditioned_fit_of_columns_that_hang_together_is_soon_over),
+        cmocka_unit_test(separated_classes_are_named_and_a_penalty_holds_them),
         cmocka_unit_test(an_l1_penalty_moves_coefficients_as_far_as_it_weighs),
         cmocka_unit_test(a_rate_alone_is_the_logarithm_of_the_mean),
         cmocka_unit_test(partials_add_up_in_any_tree),
