@@ -6,13 +6,14 @@ published fit; tests/integration/ops_glm.py says how closely the operators agree
 Tolerances, of the largest coefficient: newton 1e-8, the others 1e-5 (they stop at a gradient of 1e-8)."""
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
 import warnings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import ROOT, SKIP, Cluster, data_dir  # noqa: E402
+from harness import ROOT, SKIP, SLOW, Cluster, HttpError, data_dir  # noqa: E402
 
 try:
     import numpy as np
@@ -123,6 +124,11 @@ class Glm(unittest.TestCase):
         np.testing.assert_allclose(got, m.published, rtol=1e-6)
         np.testing.assert_allclose(s["std_err"], m.std_err, rtol=1e-6)
         self.assertAlmostEqual(s["deviance"], m.deviance, 6)
+        for solver in SOLVERS[1:]:  # in the metric of the first Hessian, as the example has it
+            s = self.c.value(self.done(document("glm-schools", data=str(DATA), solver=solver)), "summary")
+            self.assertTrue(s["converged"], s)
+            np.testing.assert_allclose(np.append(s["coef"], s["intercept"]), m.computed, rtol=1e-4)
+            self.assertAlmostEqual(s["deviance"], m.deviance, 5)
 
     def test_a_fit_stops_as_soon_as_it_has_converged(self):
         d = document("glm", **dict(SMALL, max=60))
@@ -153,6 +159,49 @@ class Glm(unittest.TestCase):
         coef = self.c.value(job, "coef", "application/json")
         again = self.done({"tasks": {"c": {"name": "glm/coef"}, "n": {"op": "array.sum", "args": [{"ref": "c"}]}}, "targets": ["n"]})
         self.assertAlmostEqual(self.c.value(again, "n"), sum(coef), 12)
+
+    def test_a_template_is_every_fit(self):
+        """examples/glm-template.sh as it is, and its rows against fits by newton and one another."""
+        done = subprocess.run([ROOT / "examples" / "glm-template.sh", self.c.url, "300"], capture_output=True, text=True, timeout=240 * SLOW)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        rows = [line.split() for line in done.stdout.splitlines()[1:]]
+        self.assertEqual(len(rows), 3 * (5 + 5 + 2 + 2 + 1), done.stdout)
+        first = {}
+        for family, solver, penalty, chunks, looks, converged, coef in rows:
+            self.assertEqual(converged, "true", done.stdout)
+            self.assertLess(int(looks), 150, done.stdout)
+            want = first.setdefault((family, penalty, chunks), float(coef))
+            self.assertAlmostEqual(float(coef), want, 5, (family, solver, penalty))
+        self.assertEqual([t["name"] for t in self.c.get("/v1/templates")["templates"]], ["glm"])
+
+    def test_instances_of_a_template_agree_with_scikit_learn(self):
+        self.c.call("POST", "/v1/templates?name=small", document("glm", **SMALL))
+        for family in ("logistic", "normal", "poisson"):
+            x, y = self.data(family)
+            mean, deviation = x.mean(axis=0), x.std(axis=0)
+            for solver, penalty, chunks in (("newton", "none", 4), ("gd", "l2", 4), ("lbfgs", "l2", 4), ("proximal", "elasticnet", 4), ("admm", "l1", 4)):
+                want = wanted(family, penalty, (x - mean) / deviation, y, 0.02, 0.4)
+                params = {"family": family, "solver": solver, "penalty": penalty, "alpha": 0.02, "l1_ratio": 0.4, "chunks": chunks, "precondition": True}
+                job = self.c.call("POST", "/v1/templates/small:instantiate?wait_s=60", {"params": params})["job"]
+                self.assertEqual(job["state"], "JOB_DONE", job)
+                s = self.c.value(job["id"], "summary")
+                self.assertTrue(s["converged"], s)
+                if want is not None:
+                    got = np.array(s["coef"]) * deviation
+                    self.assertLess(np.abs(got - want[:-1]).max(), 1e-5 * np.abs(want).max(), (params, s))
+        for params, words in (({"chunks": "many"}, "chunks"), ({"familie": "normal"}, 'did you mean')):
+            with self.assertRaises(HttpError) as e:
+                self.c.call("POST", "/v1/templates/small:instantiate", {"params": params})
+            self.assertIn(words, str(e.exception))
+
+    def test_what_no_model_fits_ends_in_words(self):
+        apart = document("glm", **dict(SMALL, true_intercept=0.0))
+        apart["tasks"]["y/${i}"] = {"op": "array.full", "args": [["${rows}"], 1], "kwargs": {"dtype": "f64"}, "for": {"i": "${chunks}"}}
+        s = self.c.value(self.done(apart), "summary")
+        self.assertFalse(s["converged"])
+        self.assertIn("the classes are separated", s["status"])
+        empty = document("glm", **dict(SMALL, rows=0))
+        self.refused(empty, "of no row")
 
     def test_a_wrong_chunk_is_named(self):
         bad = document("glm", **SMALL)
