@@ -115,9 +115,8 @@ def our_round(cluster, data, copies, tag, right):
         if answer["job"]["state"] != "JOB_DONE":
             raise AssertionError(str(answer["job"].get("error")))
     copy = {"i": copies}
-    job({"images": {"op": "digits.load", "args": [f"{data}/train-images-idx3-ubyte.gz"], "pure": False},
-         "flat": {"op": "array.reshape", "args": [{"ref": "images"}, [-1, PIXELS]]},
-         "part/${i}": {"op": "array.scale", "args": [{"ref": "flat"}, 0, 255], "for": copy}},
+    job({"images": {"op": "digits.load", "args": [f"{data}/train-images-idx3-ubyte.gz"], "kwargs": {"rows": True}, "pure": False},
+         "part/${i}": {"op": "array.scale", "args": [{"ref": "images"}, 0, 255], "for": copy}},
         [f"part/{i}" for i in range(copies)])
     job({"moments/${i}": {"op": "array.moments", "args": [{"ref": "part/${i}"}], "kwargs": {"axis": 0}, "for": copy},
          "moments": {"op": "array.moments_merge", "args": {"each": {"ref": "moments/${i}"}, "for": copy}},

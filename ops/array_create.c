@@ -311,7 +311,7 @@ static int npy_file(struct mr_op_call *call, const struct mr_op_file *f)
     return err;
 }
 
-int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f)
+int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f, bool rows)
 {
     struct mr_str head;
     int err = mr_op_file_take(call, f, 0, MR_MIN(f->bytes, (uint64_t)256), &head);
@@ -319,7 +319,8 @@ int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f)
     if (mr_idx_is_gzip(head)) {
         struct mr_str all;
         err = mr_op_file_take(call, f, 0, f->bytes, &all);
-        return err ? err : import_bytes(call, all, f->path, mr_idx_import);
+        return err ? err
+                   : import_bytes(call, all, f->path, rows ? mr_idx_import_rows : mr_idx_import);
     }
     struct mr_idx_header h;
     struct mr_error why = {0};
@@ -328,6 +329,7 @@ int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f)
     if (f->bytes < h.data_offset || f->bytes - h.data_offset < h.data_bytes)
         return call->does->fail(call, MR_EFORMAT,
             "\"%.*s\": the file is shorter than its header says", MR_STR_ARG(f->path));
+    if (rows) mr_idx_header_flatten(&h);
     void *data = call->does->return_tensor(call, h.dtype, h.ndim, h.shape);
     if (!data) return MR_ELIMIT;
     err = mr_op_file_read(call, f, h.data_offset, data, h.data_bytes);
@@ -354,9 +356,14 @@ static int run_from_npy(struct mr_op_call *call)
     return from_file(call, mr_npy_import, npy_file);
 }
 
+static int idx_file(struct mr_op_call *call, const struct mr_op_file *f)
+{
+    return mr_array_read_idx(call, f, false);
+}
+
 static int run_from_idx(struct mr_op_call *call)
 {
-    return from_file(call, mr_idx_import, mr_array_read_idx);
+    return from_file(call, mr_idx_import, idx_file);
 }
 
 /* ---- descriptors ---- */

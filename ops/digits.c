@@ -97,16 +97,26 @@ static void draw_digit(const struct pen *pen, unsigned char *out)
     }
 }
 
-static int draw_digits(struct mr_op_call *call, int64_t n, int64_t seed, int64_t start, bool labels)
+struct wish { /* the arguments count, seed, start, what and rows, wherever they stand */
+    int64_t count;
+    int64_t seed;
+    int64_t start;
+    bool labels;
+    bool rows;
+};
+
+static int draw_digits(struct mr_op_call *call, const struct wish *w)
 {
-    const uint64_t shape[3] = {(uint64_t)n, SIDE, SIDE};
-    unsigned char *out = call->does->return_tensor(call, MR_DTYPE_U8, labels ? 1 : 3, shape);
+    uint64_t shape[3] = {(uint64_t)w->count, SIDE, SIDE};
+    unsigned ndim = w->labels ? 1 : w->rows ? 2 : 3;
+    if (ndim == 2) shape[1] = (uint64_t)SIDE * SIDE;
+    unsigned char *out = call->does->return_tensor(call, MR_DTYPE_U8, ndim, shape);
     if (!out) return MR_ELIMIT;
-    for (int64_t i = 0; i < n; i++) { /* a stream each: any range can be drawn by itself */
+    for (int64_t i = 0; i < w->count; i++) { /* a stream each: any range can be drawn by itself */
         struct mr_stream s;
-        mr_stream_init(&s, MR_GENERATOR_PCG64, (uint64_t)seed, (uint64_t)(start + i));
+        mr_stream_init(&s, MR_GENERATOR_PCG64, (uint64_t)w->seed, (uint64_t)(w->start + i));
         unsigned digit = (unsigned)mr_stream_upto(&s, 9);
-        if (labels) {
+        if (w->labels) {
             out[i] = (unsigned char)digit;
             continue;
         }
@@ -118,13 +128,6 @@ static int draw_digits(struct mr_op_call *call, int64_t n, int64_t seed, int64_t
     }
     return MR_OK;
 }
-
-struct wish { /* the arguments count, seed, start and what, wherever they stand */
-    int64_t count;
-    int64_t seed;
-    int64_t start;
-    bool labels;
-};
 
 static int read_what(struct mr_op_call *call, const struct mr_arg *arg, bool *labels)
 {
@@ -149,7 +152,7 @@ static int run_draw(struct mr_op_call *call)
     const struct mr_arg *args = call->args;
     int err = read_wish(call, &args[0], &args[1], &args[2], &w);
     if (!err) err = read_what(call, &args[3], &w.labels);
-    return err ? err : draw_digits(call, w.count, w.seed, w.start, w.labels);
+    return err ? err : draw_digits(call, &w);
 }
 
 /* ---- from a file, if there is one ---- */
@@ -170,10 +173,11 @@ static int run_load(struct mr_op_call *call)
     const struct mr_arg *args = call->args;
     int err = read_wish(call, &args[1], &args[2], &args[4], &w);
     if (!err) err = read_what(call, &args[3], &w.labels);
+    w.rows = args[5].boolean;
     if (!err) err = find_file(call, &f, &found);
     if (err) return err;
-    if (!found) return draw_digits(call, w.count, w.seed, w.start, w.labels);
-    err = mr_array_read_idx(call, &f);
+    if (!found) return draw_digits(call, &w);
+    err = mr_array_read_idx(call, &f, w.rows);
     mr_op_file_close(&f);
     return err;
 }
@@ -229,6 +233,8 @@ static const struct mr_op_param loaded[] = {
     SEED_PARAM,
     WHAT_PARAM,
     START_PARAM,
+    {"rows", MR_TAKES_BOOL, "false",
+        "Each image as one row: [count, 784] instead of [count, 28, 28]."},
 };
 static const struct mr_op_param asked[] = {PATH_PARAM, SEED_PARAM};
 

@@ -18,5 +18,9 @@ int mr_idx_header_read(struct mr_str bytes, struct mr_idx_header *out, struct mr
 /* Big-endian elements to ours; `data` may be `out`. */
 void mr_idx_convert(const struct mr_idx_header *h, const void *data, void *out);
 
+/* What lies under one index of the first axis as one row: [n, the product of the other axes]. */
+void mr_idx_header_flatten(struct mr_idx_header *h);
+
 int mr_idx_import(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);
+int mr_idx_import_rows(struct mr_str bytes, const struct mr_value_alloc *a, struct mr_error *e);
 int mr_idx_export(const struct mr_tensor *t, struct mr_sink sink, struct mr_error *e); /* plain */

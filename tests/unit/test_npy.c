@@ -358,6 +358,44 @@ static void members_of_gzip_follow_each_other(void **state)
     mr_release(r.extent);
 }
 
+/* Unpacking puts the file's header where the end of the value's stands, for a while. */
+static void images_are_read_as_rows_plain_and_packed(void **state)
+{
+    (void)state;
+    static const char file[] = "\0\0\x08\3\0\0\0\2\0\0\0\3\0\0\0\2abcdefghijkl";
+    unsigned char zipped[200];
+    size_t n = gzip(file, sizeof file - 1, zipped, sizeof zipped);
+    for (int packed = 0; packed < 2; packed++) {
+        struct imported r = {0};
+        struct mr_value_alloc a = {mr_value_heap_alloc, &r.extent};
+        struct mr_str bytes = packed ? mr_str_of(zipped, n) : mr_str_of(file, sizeof file - 1);
+        assert_int_equal(mr_idx_import_rows(bytes, &a, &r.e), MR_OK);
+        assert_int_equal(mr_value_check_deep(extent_of(r.extent), &r.v, NULL), MR_OK);
+        assert_int_equal(r.v.tensor.ndim, 2);
+        assert_int_equal(r.v.tensor.shape[0], 2);
+        assert_int_equal(r.v.tensor.shape[1], 6);
+        assert_memory_equal(r.v.data, "abcdefghijkl", 12);
+        mr_release(r.extent);
+    }
+}
+
+static void sixteen_axes_come_out_of_gzip_as_they_went_in(void **state)
+{
+    (void)state;
+    char file[4 + 16 * 4 + 2] = "\0\0\x08\x10";
+    for (size_t axis = 0; axis < 16; axis++)
+        file[7 + 4 * axis] = axis == 9 ? 2 : 1;
+    memcpy(file + 68, "xy", 2);
+    unsigned char zipped[200];
+    size_t n = gzip(file, sizeof file, zipped, sizeof zipped);
+    struct imported r = import(MR_FORMAT_IDX, zipped, n);
+    assert_string_equal(r.e.text, "");
+    assert_int_equal(r.v.tensor.ndim, 16);
+    assert_int_equal(r.v.tensor.shape[9], 2);
+    assert_memory_equal(r.v.data, "xy", 2);
+    mr_release(r.extent);
+}
+
 static void types_that_idx_does_not_know_are_refused(void **state)
 {
     (void)state;
@@ -424,6 +462,8 @@ int main(void)
         cmocka_unit_test(what_is_no_idx_file_is_refused),
         cmocka_unit_test(a_damaged_or_lying_gzip_is_refused),
         cmocka_unit_test(members_of_gzip_follow_each_other),
+        cmocka_unit_test(images_are_read_as_rows_plain_and_packed),
+        cmocka_unit_test(sixteen_axes_come_out_of_gzip_as_they_went_in),
         cmocka_unit_test(types_that_idx_does_not_know_are_refused),
         cmocka_unit_test(a_large_strided_tensor_is_written_in_pieces),
     };
