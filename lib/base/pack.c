@@ -214,8 +214,50 @@ static int check_leaf(const struct mr_pack_item *item, uint32_t inputs_max, stru
     return MR_OK;
 }
 
+/* Bytes of an item that is neither a text nor a container nor an extension, by its tag; 0: it is.
+ */
+static const unsigned char width_of[256] = {[0xc0] = 1,
+    [0xc2] = 1,
+    [0xc3] = 1,
+    [0xca] = 5,
+    [0xcb] = 9,
+    [0xcc] = 2,
+    [0xcd] = 3,
+    [0xce] = 5,
+    [0xcf] = 9,
+    [0xd0] = 2,
+    [0xd1] = 3,
+    [0xd2] = 5,
+    [0xd3] = 9};
+
+/* One number, or a short list of numbers and inputs: what most values and arguments are. */
+static bool is_simple(const unsigned char *p, size_t n, uint32_t inputs)
+{
+    if (!n) return false;
+    bool is_list = (p[0] & 0xf0) == 0x90;
+    size_t at = is_list;
+    for (uint32_t items = is_list ? p[0] & 0x0fu : 1; items; items--) {
+        if (at >= n) return false;
+        unsigned char tag = p[at];
+        if (tag <= 0x7f || tag >= 0xe0) {
+            at++;
+        } else if (tag == 0xd6 && n - at >= 6 && p[at + 1] == MR_PACK_EXT_INPUT) {
+            uint32_t slot = (uint32_t)p[at + 2] << 24 | (uint32_t)p[at + 3] << 16 |
+                            (uint32_t)p[at + 4] << 8 | p[at + 5];
+            if (slot >= inputs) return false;
+            at += 6;
+        } else if (width_of[tag]) {
+            at += width_of[tag];
+        } else {
+            return false;
+        }
+    }
+    return at == n;
+}
+
 int mr_pack_check(struct mr_str bytes, uint32_t inputs_max, struct mr_error *e)
 {
+    if (is_simple((const unsigned char *)bytes.p, bytes.n, inputs_max)) return MR_OK;
     struct mr_pack_reader r = mr_pack_read(bytes);
     uint64_t left[MR_DEPTH_MAX + 1] = {1}; /* items still to come at each level */
     bool is_map[MR_DEPTH_MAX + 1] = {false};
