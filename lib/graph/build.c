@@ -33,6 +33,7 @@ static int undefined(const struct mr_builder *b, uint32_t node, struct mr_error 
 
 static int resolve(struct mr_builder *b, struct mr_error *e)
 {
+    if (!memchr(b->kind, MR_NODE_UNDEFINED, b->keys.count)) return MR_OK;
     for (uint32_t v = 0; v < b->keys.count; v++) {
         if (b->kind[v] != MR_NODE_UNDEFINED) continue;
         if (!b->job.name_space.n) return undefined(b, v, e);
@@ -46,6 +47,10 @@ static int resolve(struct mr_builder *b, struct mr_error *e)
 
 static void drop_repeated_targets(struct mr_builder *b)
 {
+    bool is_ascending = true;
+    for (uint32_t i = 1; i < b->targets_count; i++)
+        is_ascending &= b->targets[i - 1] < b->targets[i];
+    if (is_ascending) return;
     unsigned char *seen = mr_alloc(b->keys.count);
     uint32_t n = 0;
     for (uint32_t i = 0; i < b->targets_count; i++) {
@@ -220,9 +225,85 @@ static struct mr_graph *gather(struct mr_builder *b, const struct mr_order *o)
     g->targets_count = b->targets_count;
     for (uint32_t i = 0; i < b->targets_count; i++)
         g->targets[i] = o->rank[b->targets[i]];
-    g->job = b->job;
-    g->text = b->text;
-    b->text = (struct mr_pool){0};
+    return g;
+}
+
+/* ---- columns that stand as they should already -------------------------------------------------
+ */
+
+/* Tasks that need nothing, each a target: the order is the one in which they came. */
+static bool is_in_order(const struct mr_builder *b)
+{
+    uint32_t n = b->keys.count, args = 0;
+    if (b->inputs_count || b->loops_count || b->option_of || b->targets_count != n) return false;
+    for (uint32_t v = 0; v < n; v++) {
+        if (b->targets[v] != v || b->args_of[v] > args) return false;
+        args += b->args_of[v] == args;
+    }
+    return args == b->args_count;
+}
+
+/* What was grown, as large as it is. */
+#define TAKE(p, count)                                                                             \
+    mr_grow(MR_STEAL(p), (size_t)(count) * sizeof *(p), (size_t)(count) * sizeof *(p))
+
+/* The builder's own columns become the graph's. */
+static struct mr_graph *take(struct mr_builder *b)
+{
+    struct mr_graph *g = mr_alloc(sizeof *g);
+    uint32_t n = b->keys.count;
+    g->nodes_count = g->defined_count = n;
+    g->keys = TAKE(b->keys.text, b->keys.text_bytes);
+    g->key_at = TAKE(b->keys.at, (size_t)n + 1);
+    g->culled_keys = mr_alloc(0);
+    g->culled_key_at = mr_alloc_array(1, sizeof *g->culled_key_at);
+    g->args_count = b->args_count;
+    g->args_of = TAKE(b->args_of, n);
+    g->args_at = TAKE(b->args_at, (size_t)b->args_count + 1);
+    g->args = TAKE(b->args.p, b->args.n);
+    g->inputs = mr_alloc(0);
+    g->input_at = mr_alloc_array((size_t)n + 1, sizeof *g->input_at);
+    g->targets_count = b->targets_count;
+    g->targets = TAKE(b->targets, n);
+    g->kind = TAKE(b->kind, n);
+    g->op = TAKE(b->op, n);
+    uint32_t *op_number = mr_alloc_array((size_t)b->ops.count + 1, sizeof *op_number);
+    g->ops = mr_alloc_array((size_t)b->ops.count + 1, sizeof *g->ops);
+    g->options = mr_alloc_array(1, sizeof *g->options);
+    for (uint32_t v = 0; v < n; v++) {
+        bool is_task = --g->kind[v] == MR_NODE_TASK;
+        uint32_t op = g->op[v];
+        g->op[v] = 0;
+        if (!is_task) continue;
+        g->tasks_count++;
+        if (!op_number[op]) {
+            g->ops[g->ops_count] = mr_pool_copy(&b->text, mr_intern_text(&b->ops, op));
+            op_number[op] = ++g->ops_count;
+        }
+        g->op[v] = (uint16_t)(op_number[op] - 1);
+    }
+    mr_release(op_number);
+    return g;
+}
+
+/* Culled and in canonical order; NULL: there is a cycle. */
+static struct mr_graph *put_in_order(struct mr_builder *b, struct mr_error *e)
+{
+    if (is_in_order(b)) return take(b);
+    struct mr_order_graph in = {.count = b->keys.count,
+        .input_at = b->input_at,
+        .input_count = b->input_count,
+        .inputs = b->inputs,
+        .inputs_count = b->inputs_count,
+        .targets = b->targets,
+        .targets_count = b->targets_count};
+    struct mr_order o;
+    struct mr_graph *g = NULL;
+    if (mr_order_make(&in, &o))
+        g = gather(b, &o);
+    else
+        (void)cycle_error(b, &o, e);
+    mr_order_fini(&o);
     return g;
 }
 
@@ -236,21 +317,11 @@ static int build(struct mr_builder *b, const struct mr_graph_catalogue *catalogu
     if (!err) err = choose_targets(b, e);
     if (!err) err = mr_builder_check_loops(b, e);
     if (err) return err;
-    struct mr_order_graph in = {.count = b->keys.count,
-        .input_at = b->input_at,
-        .input_count = b->input_count,
-        .inputs = b->inputs,
-        .inputs_count = b->inputs_count,
-        .targets = b->targets,
-        .targets_count = b->targets_count};
-    struct mr_order o;
-    if (!mr_order_make(&in, &o)) {
-        err = cycle_error(b, &o, e);
-        mr_order_fini(&o);
-        return err;
-    }
-    struct mr_graph *g = gather(b, &o);
-    mr_order_fini(&o);
+    struct mr_graph *g = put_in_order(b, e);
+    if (!g) return MR_EINVAL; /* a cycle */
+    g->job = b->job;
+    g->text = b->text;
+    b->text = (struct mr_pool){0};
     mr_graph_link(g);
     if (mr_graph_wants_hashes(g)) mr_graph_rehash(g);
     *out = g;

@@ -88,6 +88,29 @@ void mr_builder_reserve(struct mr_builder *b, uint32_t nodes)
     grow_nodes(b, nodes);
 }
 
+void mr_builder_nodes_room(struct mr_builder *b, uint32_t nodes)
+{
+    if (nodes > b->nodes_room) grow_nodes(b, MR_MAX(b->nodes_room * 2, MR_MAX(nodes, 64u)));
+}
+
+uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more)
+{
+    if (b->inputs_room - b->inputs_count < more) {
+        b->inputs_room = b->inputs_room * 2 + more + 64;
+        GROW_RAW(b->inputs, b->inputs_room);
+    }
+    return b->inputs + b->inputs_count;
+}
+
+uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more)
+{
+    if (b->targets_room - b->targets_count < more) {
+        b->targets_room = b->targets_room * 2 + more + 16;
+        GROW_RAW(b->targets, b->targets_room);
+    }
+    return b->targets + b->targets_count;
+}
+
 /* `hash` belongs to `key`, which is not in yet and may be a key. */
 static int node_add(
     struct mr_builder *b, struct mr_str key, uint32_t hash, uint32_t *node, struct mr_error *e)
@@ -97,7 +120,7 @@ static int node_add(
     if (b->keys.text_bytes + key.n > b->args.bytes_max)
         return mr_fail(e, MR_ELIMIT, "all keys together exceed %zu bytes", b->args.bytes_max);
     *node = mr_intern_add(&b->keys, key, hash);
-    if (*node >= b->nodes_room) grow_nodes(b, MR_MAX(b->nodes_room * 2, 64u));
+    mr_builder_nodes_room(b, *node + 1);
     return MR_OK;
 }
 
@@ -192,8 +215,8 @@ int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct m
         MR_SHOWN(mr_builder_key(b, node)), 2 * b->args.bytes_max);
 }
 
-/* Arguments as a number; equal ones that come soon after each other share it. */
-static int args_add(struct mr_builder *b, uint32_t node, struct mr_str bytes, struct mr_error *e)
+int mr_builder_args_add(
+    struct mr_builder *b, uint32_t node, struct mr_str bytes, struct mr_error *e)
 {
     int err = mr_builder_wrote(b, node, bytes.n, e);
     if (err) return err;
@@ -229,7 +252,7 @@ static int define_with(struct mr_builder *b, uint32_t node, enum mr_node_kind ki
             MR_SHOWN(mr_builder_key(b, node)), args.n, MR_LITERAL_BYTES_MAX);
     int err = define(b, node, kind, e);
     if (err) return err;
-    return args_add(b, node, args, e);
+    return mr_builder_args_add(b, node, args, e);
 }
 
 int mr_builder_literal(struct mr_builder *b, uint32_t node, struct mr_str pack, struct mr_error *e)
@@ -328,7 +351,7 @@ bool mr_op_name_is_valid(struct mr_str op)
     return mr_utf8_is_key(op, MR_OP_NAME_BYTES_MAX);
 }
 
-static int op_number(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e)
+int mr_builder_op(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e)
 {
     uint32_t last = b->last_op; /* most tasks have the op of the one before */
     if (last < b->ops.count && mr_str_eq(mr_intern_text(&b->ops, last), op)) {
@@ -373,7 +396,7 @@ static int open_push(struct mr_builder *b, uint32_t node, bool is_value, struct 
 int mr_builder_task(struct mr_builder *b, uint32_t node, struct mr_str op, struct mr_error *e)
 {
     uint16_t number = 0;
-    int err = op_number(b, op, &number, e);
+    int err = mr_builder_op(b, op, &number, e);
     if (err) return err;
     err = define(b, node, MR_NODE_TASK, e);
     if (err) return err;
@@ -464,14 +487,12 @@ static int inputs_add(struct mr_builder *b, const struct mr_open_task *t, struct
 {
     if (t->count > MR_BUILDER_INPUTS_MAX - b->inputs_count)
         return mr_fail(e, MR_ELIMIT, "more than %u references in one job", MR_BUILDER_INPUTS_MAX);
-    if (b->inputs_room - b->inputs_count < t->count) {
-        b->inputs_room = b->inputs_room * 2 + t->count + 64;
-        GROW_RAW(b->inputs, b->inputs_room);
-    }
+    uint32_t *to = mr_builder_inputs_room(b, t->count);
     b->input_at[t->node] = b->inputs_count;
     b->input_count[t->node] = t->count;
     for (uint32_t i = 0; i < t->count; i++)
-        b->inputs[b->inputs_count++] = t->inputs[i];
+        to[i] = t->inputs[i];
+    b->inputs_count += t->count;
     return MR_OK;
 }
 
@@ -484,15 +505,16 @@ static int open_pop(struct mr_builder *b, bool is_value, struct mr_error *e)
     if (mr_buf_status(&t->args))
         return mr_fail(e, MR_ELIMIT, "key \"%.*s\": arguments of more than %zu bytes",
             MR_SHOWN(mr_builder_key(b, t->node)), t->args.bytes_max);
-    if (is_value && !t->count) return args_add(b, t->node, mr_str_of(args.p + 1, args.n - 1), e);
+    if (is_value && !t->count)
+        return mr_builder_args_add(b, t->node, mr_str_of(args.p + 1, args.n - 1), e);
     if (is_value) {
         b->kind[t->node] = MR_NODE_TASK + 1;
-        int err = op_number(b, MR_STR("identity"), &b->op[t->node], e);
+        int err = mr_builder_op(b, MR_STR("identity"), &b->op[t->node], e);
         if (err) return err;
     }
     int err = inputs_add(b, t, e);
     if (err) return err;
-    return args_add(b, t->node, args, e);
+    return mr_builder_args_add(b, t->node, args, e);
 }
 
 int mr_builder_task_end(struct mr_builder *b, struct mr_error *e)
@@ -510,11 +532,7 @@ int mr_builder_target(struct mr_builder *b, uint32_t node, struct mr_error *e)
     mr_assert(node < b->keys.count);
     if (b->targets_count >= b->nodes_max)
         return mr_fail(e, MR_ELIMIT, "more than %u targets", b->nodes_max);
-    if (b->targets_count == b->targets_room) {
-        uint32_t room = b->targets_room ? b->targets_room * 2 : 16;
-        GROW_RAW(b->targets, room);
-        b->targets_room = room;
-    }
-    b->targets[b->targets_count++] = node;
+    *mr_builder_targets_room(b, 1) = node;
+    b->targets_count++;
     return MR_OK;
 }

@@ -65,6 +65,7 @@ struct mr_builder {
     uint32_t *inputs;
     uint32_t inputs_count;
     uint32_t inputs_room;
+    uint32_t input_most; /* the highest number among those that came in bulk */
 
     struct mr_buf args;
     size_t
@@ -118,6 +119,16 @@ int mr_builder_wrote(struct mr_builder *b, uint32_t node, size_t bytes, struct m
 
 /* Room for this many nodes, before the first of them. */
 void mr_builder_reserve(struct mr_builder *b, uint32_t nodes);
+
+/* For who adds many at once: room for so many nodes in all; for more inputs, or more targets, at
+ * the returned place, not counted yet. */
+void mr_builder_nodes_room(struct mr_builder *b, uint32_t nodes);
+uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more);
+uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more);
+/* The number of an op; arguments of a node, equal ones that come soon after each other once. */
+int mr_builder_op(struct mr_builder *b, struct mr_str op, uint16_t *number, struct mr_error *e);
+int mr_builder_args_add(
+    struct mr_builder *b, uint32_t node, struct mr_str bytes, struct mr_error *e);
 
 /* repeat.c, for build.c: nobody looks into a loop from outside; which nodes are no targets unless
  * asked for; the finished graph's loops. */

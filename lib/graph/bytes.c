@@ -11,118 +11,204 @@
 #include "graph/loop.h"
 #include "graph/options.h"
 
+#include <inttypes.h>
+
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Starts a section; its size is filled in by `finish`. Returns where it starts. */
-static size_t start(struct mr_buf *out, enum mr_column column)
-{
-    uint32_t head[4] = {column, 0, 0, 0};
-    mr_buf_add(out, head, sizeof head);
-    return out->n;
-}
+struct writer {
+    const struct mr_graph *g;
+    struct mr_buf packs[MR_COLUMNS_ALL]; /* of the columns that are packed first */
+    uint64_t total;
+    const struct mr_graph_pieces *pieces;
+    unsigned char *at; /* in the piece */
+    size_t left;       /* of it */
+    uint64_t to_come;  /* after it */
+    XXH3_state_t sum;
+};
 
-static void finish(struct mr_buf *out, size_t from)
+static void put(struct writer *w, const void *bytes, size_t n)
 {
-    uint64_t n = out->n - from;
-    if (!out->failed) memcpy(out->p + from - 8, &n, sizeof n);
-}
-
-static void section(struct mr_buf *out, enum mr_column column, const void *p, size_t n)
-{
-    size_t at = start(out, column);
-    mr_buf_add(out, p, n);
-    finish(out, at);
-}
-
-static void lengths_u16(struct mr_buf *out, const uint32_t *at, uint32_t count)
-{
-    unsigned char *p = mr_buf_extend(out, (size_t)count * 2);
-    for (uint32_t i = 0; p && i < count; i++) {
-        uint16_t n = (uint16_t)(at[i + 1] - at[i]);
-        memcpy(p + (size_t)i * 2, &n, 2);
+    const unsigned char *p = bytes;
+    if (n) (void)XXH3_64bits_update(&w->sum, p, n);
+    while (n) {
+        if (!w->left) {
+            w->left = (size_t)MR_MIN((uint64_t)w->pieces->bytes, w->to_come);
+            w->to_come -= w->left;
+            w->at = w->pieces->next(w->pieces->ctx, w->left, w->total);
+        }
+        size_t some = MR_MIN(n, w->left);
+        memcpy(w->at, p, some);
+        w->at += some;
+        w->left -= some;
+        p += some;
+        n -= some;
     }
 }
 
-static void lengths_u32(
-    struct mr_buf *out, enum mr_column column, const uint32_t *at, uint32_t count)
+static void head(struct writer *w, enum mr_column column, uint64_t n)
 {
-    size_t from = start(out, column);
-    unsigned char *p = mr_buf_extend(out, (size_t)count * 4);
-    for (uint32_t i = 0; p && i < count; i++) {
-        uint32_t n = at[i + 1] - at[i];
-        memcpy(p + (size_t)i * 4, &n, 4);
+    uint32_t numbers[2] = {column, 0};
+    put(w, numbers, sizeof numbers);
+    put(w, &n, sizeof n);
+}
+
+static void section(struct writer *w, enum mr_column column, const void *p, size_t n)
+{
+    head(w, column, n);
+    put(w, p, n);
+}
+
+#define SOME 1024
+
+static void lengths_u16(struct writer *w, const uint32_t *at, uint32_t count)
+{
+    uint16_t some[SOME];
+    for (uint32_t i = 0; i < count;) {
+        uint32_t n = MR_MIN(count - i, (uint32_t)SOME);
+        for (uint32_t k = 0; k < n; k++, i++)
+            some[k] = (uint16_t)(at[i + 1] - at[i]);
+        put(w, some, n * sizeof *some);
     }
-    finish(out, from);
 }
 
-static void write_keys(const struct mr_graph *g, struct mr_buf *out)
+static void lengths_u32(struct writer *w, enum mr_column column, const uint32_t *at, uint32_t count)
 {
-    size_t at = start(out, MR_COLUMN_KEY_N);
-    lengths_u16(out, g->key_at, g->nodes_count);
-    lengths_u16(out, g->culled_key_at, g->culled_count);
-    finish(out, at);
-    at = start(out, MR_COLUMN_KEYS);
-    mr_buf_add(out, g->keys, g->key_at[g->nodes_count]);
-    mr_buf_add(out, g->culled_keys, g->culled_key_at[g->culled_count]);
-    finish(out, at);
+    uint32_t some[SOME];
+    head(w, column, (uint64_t)count * 4);
+    for (uint32_t i = 0; i < count;) {
+        uint32_t n = MR_MIN(count - i, (uint32_t)SOME);
+        for (uint32_t k = 0; k < n; k++, i++)
+            some[k] = at[i + 1] - at[i];
+        put(w, some, n * sizeof *some);
+    }
 }
 
-static void write_packs(const struct mr_graph *g, struct mr_buf *out)
+static void write_keys(struct writer *w)
 {
-    size_t at = start(out, MR_COLUMN_OPTIONS);
+    const struct mr_graph *g = w->g;
+    head(w, MR_COLUMN_KEY_N, 2 * ((uint64_t)g->nodes_count + g->culled_count));
+    lengths_u16(w, g->key_at, g->nodes_count);
+    lengths_u16(w, g->culled_key_at, g->culled_count);
+    uint32_t kept = g->key_at[g->nodes_count], culled = g->culled_key_at[g->culled_count];
+    head(w, MR_COLUMN_KEYS, (uint64_t)kept + culled);
+    put(w, g->keys, kept);
+    put(w, g->culled_keys, culled);
+}
+
+static void write_pack(struct writer *w, enum mr_column column)
+{
+    section(w, column, w->packs[column].p, w->packs[column].n);
+}
+
+/* What is not a column in memory already. */
+static int make_packs(struct writer *w, size_t bytes_max)
+{
+    const struct mr_graph *g = w->g;
+    for (unsigned i = 0; i < MR_ARRAY_LEN(w->packs); i++)
+        mr_buf_init(&w->packs[i], bytes_max);
     for (uint32_t i = 0; i < g->options_count; i++)
-        mr_task_options_pack(out, &g->options[i]);
-    finish(out, at);
-    at = start(out, MR_COLUMN_OPS);
+        mr_task_options_pack(&w->packs[MR_COLUMN_OPTIONS], &g->options[i]);
     for (uint32_t i = 0; i < g->ops_count; i++)
-        mr_pack_text(out, g->ops[i]);
-    finish(out, at);
-    section(out, MR_COLUMN_TARGETS, g->targets, (size_t)g->targets_count * 4);
-    at = start(out, MR_COLUMN_JOB);
-    mr_job_options_pack(out, &g->job);
-    finish(out, at);
+        mr_pack_text(&w->packs[MR_COLUMN_OPS], g->ops[i]);
+    mr_job_options_pack(&w->packs[MR_COLUMN_JOB], &g->job);
+    if (g->slot_of) {
+        struct mr_buf *slots = &w->packs[MR_COLUMN_SLOTS];
+        mr_graph_loops_write(g, &w->packs[MR_COLUMN_LOOPS]);
+        mr_buf_add(slots, g->slot_of, (size_t)g->nodes_count * 4);
+        mr_buf_add(slots, g->round_of, (size_t)g->nodes_count * 4);
+    }
+    int err = MR_OK;
+    for (unsigned i = 0; i < MR_ARRAY_LEN(w->packs); i++)
+        if (!err) err = mr_buf_status(&w->packs[i]);
+    return err;
+}
+
+static uint32_t sections_of(const struct mr_graph *g)
+{
+    return (g->slot_of ? MR_COLUMNS_ALL : MR_COLUMNS_END) - 1;
+}
+
+static void measure(struct writer *w)
+{
+    const struct mr_graph *g = w->g;
+    uint64_t n = g->nodes_count, all = n + g->culled_count, frame = 16 + 8;
+    uint64_t fixed = 24 + n + n * 2 + all * 2 + g->key_at[n] + g->culled_key_at[g->culled_count];
+    fixed += n * 4 + (uint64_t)g->args_count * 4 + g->args_at[g->args_count];
+    fixed += n * 4 + (uint64_t)g->input_at[n] * 4 + (g->option_of ? n * 4 : 0);
+    fixed += (uint64_t)g->targets_count * 4;
+    w->total = frame + 16 * (uint64_t)sections_of(g) + fixed;
+    for (unsigned i = 0; i < MR_ARRAY_LEN(w->packs); i++)
+        w->total += w->packs[i].n;
+    w->to_come = w->total;
+}
+
+static void write_all(struct writer *w)
+{
+    const struct mr_graph *g = w->g;
+    uint32_t n = g->nodes_count;
+    uint32_t numbers[] = {
+        g->slot_of ? MR_COLUMNS_VERSION_LOOPS : MR_COLUMNS_VERSION, sections_of(g)};
+    uint32_t counts[] = {
+        n, g->culled_count, g->args_count, g->options_count, g->ops_count, g->targets_count};
+    (void)XXH3_64bits_reset(&w->sum);
+    put(w, MR_COLUMNS_MAGIC, 8);
+    put(w, numbers, sizeof numbers);
+    section(w, MR_COLUMN_HEAD, counts, sizeof counts);
+    section(w, MR_COLUMN_KIND, g->kind, n);
+    section(w, MR_COLUMN_OP, g->op, (size_t)n * 2);
+    write_keys(w);
+    section(w, MR_COLUMN_ARGS_OF, g->args_of, (size_t)n * 4);
+    lengths_u32(w, MR_COLUMN_ARGS_N, g->args_at, g->args_count);
+    section(w, MR_COLUMN_ARGS, g->args, g->args_at[g->args_count]);
+    lengths_u32(w, MR_COLUMN_INPUT_N, g->input_at, n);
+    section(w, MR_COLUMN_INPUTS, g->inputs, (size_t)g->input_at[n] * 4);
+    section(w, MR_COLUMN_OPTION_OF, g->option_of, g->option_of ? (size_t)n * 4 : 0);
+    write_pack(w, MR_COLUMN_OPTIONS);
+    write_pack(w, MR_COLUMN_OPS);
+    section(w, MR_COLUMN_TARGETS, g->targets, (size_t)g->targets_count * 4);
+    write_pack(w, MR_COLUMN_JOB);
+    if (g->slot_of) {
+        write_pack(w, MR_COLUMN_LOOPS);
+        write_pack(w, MR_COLUMN_SLOTS);
+    }
+    uint64_t sum = XXH3_64bits_digest(&w->sum);
+    if (!sum) sum = 1; /* 0 means none */
+    put(w, &sum, sizeof sum);
+    mr_assert(!w->left && !w->to_come);
+}
+
+int mr_graph_to_pieces(
+    const struct mr_graph *g, const struct mr_graph_pieces *to, uint64_t *total, struct mr_error *e)
+{
+    struct writer w = {.g = g, .pieces = to};
+    int err = make_packs(&w, (size_t)to->bytes_max);
+    measure(&w);
+    if (err || w.total > to->bytes_max)
+        err = mr_fail(e, MR_ELIMIT, "the graph takes more than %" PRIu64 " bytes", to->bytes_max);
+    if (!err) {
+        write_all(&w);
+        *total = w.total;
+    }
+    for (unsigned i = 0; i < MR_ARRAY_LEN(w.packs); i++)
+        mr_buf_fini(&w.packs[i]);
+    return err;
+}
+
+static unsigned char *in_one(void *ctx, size_t n, uint64_t total)
+{
+    (void)total;
+    return mr_buf_extend(ctx, n);
 }
 
 int mr_graph_to_bytes(const struct mr_graph *g, struct mr_buf *out, struct mr_error *e)
 {
-    size_t from = out->n;
-    uint32_t n = g->nodes_count;
-    uint32_t version = g->slot_of ? MR_COLUMNS_VERSION_LOOPS : MR_COLUMNS_VERSION;
-    uint32_t sections = (g->slot_of ? MR_COLUMNS_ALL : MR_COLUMNS_END) - 1;
-    mr_buf_add(out, MR_COLUMNS_MAGIC, 8);
-    mr_buf_add(out, &version, 4);
-    mr_buf_add(out, &sections, 4);
-    uint32_t head[] = {
-        n, g->culled_count, g->args_count, g->options_count, g->ops_count, g->targets_count};
-    section(out, MR_COLUMN_HEAD, head, sizeof head);
-    section(out, MR_COLUMN_KIND, g->kind, n);
-    section(out, MR_COLUMN_OP, g->op, (size_t)n * 2);
-    write_keys(g, out);
-    section(out, MR_COLUMN_ARGS_OF, g->args_of, (size_t)n * 4);
-    lengths_u32(out, MR_COLUMN_ARGS_N, g->args_at, g->args_count);
-    section(out, MR_COLUMN_ARGS, g->args, g->args_at[g->args_count]);
-    lengths_u32(out, MR_COLUMN_INPUT_N, g->input_at, n);
-    section(out, MR_COLUMN_INPUTS, g->inputs, (size_t)g->input_at[n] * 4);
-    section(out, MR_COLUMN_OPTION_OF, g->option_of, g->option_of ? (size_t)n * 4 : 0);
-    write_packs(g, out);
-    if (g->slot_of) {
-        size_t at = start(out, MR_COLUMN_LOOPS);
-        mr_graph_loops_write(g, out);
-        finish(out, at);
-        at = start(out, MR_COLUMN_SLOTS);
-        mr_buf_add(out, g->slot_of, (size_t)n * 4);
-        mr_buf_add(out, g->round_of, (size_t)n * 4);
-        finish(out, at);
-    }
-    if (mr_buf_status(out))
-        return mr_fail(e, MR_ELIMIT, "the graph takes more than %zu bytes", out->bytes_max);
-    uint64_t sum = XXH3_64bits(out->p + from, out->n - from);
-    if (!sum) sum = 1; /* 0 means none */
-    mr_buf_add(out, &sum, sizeof sum);
-    return mr_buf_status(out);
+    uint64_t total = 0;
+    if (mr_buf_status(out)) return MR_ELIMIT;
+    const struct mr_graph_pieces whole = {in_one, out, SIZE_MAX, out->bytes_max - out->n};
+    return mr_graph_to_pieces(g, &whole, &total, e);
 }
 
 /* ---- reading --------------------------------------------------------------------------------- */

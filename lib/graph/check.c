@@ -11,7 +11,8 @@ struct check {
     const struct mr_graph_catalogue *c;
     struct mr_graph_op_info *infos; /* of each op number */
     bool *known;
-    uint32_t last_op; /* that were looked at, and were good if we go on */
+    unsigned char *good; /* by op: positional arguments and 1 that were right; 0: none yet */
+    uint32_t last_op;    /* that were looked at, and were good if we go on */
     uint32_t last_args;
     struct mr_error *e;
 };
@@ -98,8 +99,10 @@ static int check_task(struct check *k, uint32_t node)
     const struct mr_builder *b = k->b;
     uint16_t op = b->op[node];
     if (op == k->last_op && b->args_of[node] == k->last_args) return MR_OK; /* the same again */
+    struct mr_str pack = mr_builder_args_text(b, b->args_of[node]);
+    if (pack.n && (pack.p[0] & 0xf0) == 0x90 && k->good[op] == (pack.p[0] & 0x0f) + 1) return MR_OK;
     struct mr_args a;
-    int err = mr_args_open(mr_builder_args_text(b, b->args_of[node]), &a, k->e);
+    int err = mr_args_open(pack, &a, k->e);
     if (err) return mr_fail_within(k->e, err, "key", mr_builder_key(b, node));
     if (!k->c) return MR_OK;
     if (!k->known[op]) {
@@ -116,6 +119,7 @@ static int check_task(struct check *k, uint32_t node)
     if (a.positional_count < info->params_count)
         for (uint32_t i = a.positional_count; i < info->params_count; i++)
             if (info->params[i].required) return wrong_count(k, node, a.positional_count);
+    if (a.positional_count < 16) k->good[op] = (unsigned char)(a.positional_count + 1);
     return MR_OK;
 }
 
@@ -140,10 +144,12 @@ int mr_builder_check(
         .c = c,
         .infos = mr_alloc_array(b->ops.count, sizeof *k.infos),
         .known = mr_alloc_array(b->ops.count, sizeof *k.known),
+        .good = mr_alloc_array(b->ops.count, sizeof *k.good),
         .last_op = MR_NODE_NONE,
         .e = e};
     int err = check_all(&k);
     mr_release(k.infos);
     mr_release(k.known);
+    mr_release(k.good);
     return err;
 }

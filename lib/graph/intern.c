@@ -59,24 +59,72 @@ static void grow_slots(struct mr_intern *t)
     mr_release(old);
 }
 
+static void room_for(struct mr_intern *t, size_t texts, size_t bytes)
+{
+    if (t->room - t->count < texts) {
+        uint32_t room = MR_MAX(t->room * 2, t->count + (uint32_t)texts);
+        size_t n = ((size_t)room + 1) * sizeof *t->at;
+        t->at = mr_grow(t->at, n, n); /* what is about to be written needs no zeroes, */
+        t->room = room;               /* and untouched pages cost nothing */
+    }
+    if (t->text_room - t->text_bytes < bytes) {
+        size_t room = t->text_room * 2 + bytes;
+        t->text = mr_grow(t->text, room, room);
+        t->text_room = room;
+    }
+}
+
 uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash)
 {
     mr_assert(t->text_bytes + s.n < UINT32_MAX);
     if (t->count >= t->mask - t->mask / 3) grow_slots(t);
-    if (t->count == t->room) {
-        size_t bytes = ((size_t)t->room * 2 + 1) * sizeof *t->at;
-        t->at = mr_grow(t->at, bytes, bytes); /* what is about to be written needs no zeroes, */
-        t->room *= 2;                         /* and untouched pages cost nothing */
-    }
-    if (t->text_room - t->text_bytes < s.n) {
-        size_t room = t->text_room * 2 + s.n;
-        t->text = mr_grow(t->text, room, room);
-        t->text_room = room;
-    }
+    room_for(t, 1, s.n);
     if (s.n) memcpy(t->text + t->text_bytes, s.p, s.n);
     t->text_bytes += s.n;
     uint32_t item = t->count++;
     t->at[item + 1] = (uint32_t)t->text_bytes;
     place(t, (uint64_t)hash << 32 | (item + 1));
     return item;
+}
+
+#define AT_ONCE 32 /* looked up together: their slots are fetched while others are hashed */
+
+/* The text of number `item` stands in the table; its slot is taken unless an equal one has one. */
+static bool place_new(struct mr_intern *t, uint32_t item, uint32_t hash)
+{
+    for (uint32_t i = hash & t->mask;; i = (i + 1) & t->mask) {
+        uint64_t slot = t->slots[i];
+        if (!slot) {
+            t->slots[i] = (uint64_t)hash << 32 | (item + 1);
+            return true;
+        }
+        if ((uint32_t)(slot >> 32) != hash) continue;
+        if (mr_str_eq(mr_intern_text(t, (uint32_t)slot - 1), mr_intern_text(t, item))) return false;
+    }
+}
+
+bool mr_intern_add_all(
+    struct mr_intern *t, const char *texts, const uint32_t *bytes, uint32_t count)
+{
+    size_t all = 0;
+    for (uint32_t i = 0; i < count; i++)
+        all += bytes[i];
+    mr_assert(t->text_bytes + all < UINT32_MAX);
+    while ((uint64_t)t->count + count > t->mask - t->mask / 3)
+        grow_slots(t);
+    room_for(t, count, all);
+    if (all) memcpy(t->text + t->text_bytes, texts, all);
+    for (uint32_t done = 0; done < count; done += AT_ONCE) {
+        uint32_t hash[AT_ONCE], n = MR_MIN(count - done, (uint32_t)AT_ONCE), item = t->count;
+        for (uint32_t i = 0; i < n; i++) {
+            t->text_bytes += bytes[done + i];
+            t->at[item + i + 1] = (uint32_t)t->text_bytes;
+            hash[i] = mr_intern_hash(t, mr_intern_text(t, item + i));
+            __builtin_prefetch(&t->slots[hash[i] & t->mask], 1);
+        }
+        t->count += n;
+        for (uint32_t i = 0; i < n; i++)
+            if (!place_new(t, item + i, hash[i])) return false;
+    }
+    return true;
 }

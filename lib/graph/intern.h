@@ -5,6 +5,8 @@
 
 #include "base/str.h"
 
+#include <stdbool.h>
+
 #define MR_INTERN_NONE UINT32_MAX
 
 struct mr_intern {
@@ -25,6 +27,11 @@ uint32_t mr_intern_hash(const struct mr_intern *t, struct mr_str s);
 
 /* Adds a text that is not in yet; the caller has checked that text_bytes stays below 4 GiB. */
 uint32_t mr_intern_add(struct mr_intern *t, struct mr_str s, uint32_t hash);
+
+/* Adds `count` texts that stand end to end; the caller has checked the bytes likewise. False: one
+ * of them was there already, and the table is of no use any more. */
+bool mr_intern_add_all(
+    struct mr_intern *t, const char *texts, const uint32_t *bytes, uint32_t count);
 
 static inline struct mr_str mr_intern_text(const struct mr_intern *t, uint32_t i)
 {

@@ -1,0 +1,150 @@
+#include "graph/bulk.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/pack.h"
+#include "base/utf8.h"
+#include "graph/builder_impl.h"
+
+#include <stdlib.h>
+
+#define FEW_INPUTS 16
+
+/* Are all bytes printable ASCII? Eight at a time: the lowest bad one shows in its highest bit. */
+static bool is_plain_ascii(struct mr_str s)
+{
+    uint64_t bad = 0;
+    size_t i = 0;
+    for (; s.n - i >= 8; i += 8) {
+        uint64_t x = 0;
+        memcpy(&x, s.p + i, sizeof x);
+        bad |= (x - 0x2020202020202020u) | (x + 0x0101010101010101u) | x;
+    }
+    for (; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c < 0x20 || c > 0x7e) return false;
+    }
+    return !(bad & 0x8080808080808080u);
+}
+
+static bool add_keys(struct mr_builder *b, const struct mr_bulk *c)
+{
+    bool is_plain = is_plain_ascii(c->keys);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t n = c->key_bytes[i];
+        if (!n || n > MR_KEY_BYTES_MAX || n > c->keys.n - at) return false;
+        if (!is_plain && !mr_utf8_is_key(mr_str_of(c->keys.p + at, n), MR_KEY_BYTES_MAX))
+            return false;
+        at += n;
+    }
+    return at == c->keys.n && mr_intern_add_all(&b->keys, c->keys.p, c->key_bytes, c->count);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    return (x > y) - (x < y);
+}
+
+static bool has_twins(const uint32_t *inputs, uint32_t n)
+{
+    for (uint32_t i = 1; i < n && n <= FEW_INPUTS; i++)
+        for (uint32_t k = 0; k < i; k++)
+            if (inputs[i] == inputs[k]) return true;
+    if (n <= FEW_INPUTS) return false;
+    uint32_t *sorted = mr_copy(inputs, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, by_number);
+    bool found = false;
+    for (uint32_t i = 1; i < n; i++)
+        found |= sorted[i] == sorted[i - 1];
+    mr_release(sorted);
+    return found;
+}
+
+static bool add_inputs(struct mr_builder *b, const struct mr_bulk *c, uint32_t first)
+{
+    if (c->inputs_all > MR_BUILDER_INPUTS_MAX - b->inputs_count) return false;
+    uint32_t *to = mr_builder_inputs_room(b, (uint32_t)c->inputs_all);
+    const uint32_t *from = c->inputs;
+    size_t left = c->inputs_all;
+    uint32_t most = b->input_most;
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t n = c->inputs_count[i];
+        if (n > left || n > MR_TASK_INPUTS_MAX || (n && !c->op[i]) || has_twins(from, n))
+            return false;
+        b->input_at[first + i] = b->inputs_count;
+        b->input_count[first + i] = n;
+        for (uint32_t k = 0; k < n; k++) {
+            to[k] = from[k];
+            most = MR_MAX(most, from[k]);
+        }
+        b->inputs_count += n;
+        to += n;
+        from += n;
+        left -= n;
+    }
+    b->input_most = most;
+    return !left;
+}
+
+static bool add_ops(struct mr_builder *b, const struct mr_bulk *c, struct mr_bulk_op *ops,
+    uint32_t ops_count, uint32_t first)
+{
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t op = c->op[i];
+        b->kind[first + i] = op ? MR_NODE_TASK + 1 : MR_NODE_LITERAL + 1;
+        if (!op) continue;
+        if (op > ops_count) return false;
+        struct mr_bulk_op *o = &ops[op - 1];
+        uint16_t number = 0;
+        if (!o->number_1) {
+            if (!o->name.n || mr_builder_op(b, o->name, &number, NULL)) return false;
+            o->number_1 = number + 1u;
+        }
+        b->op[first + i] = (uint16_t)(o->number_1 - 1);
+    }
+    return true;
+}
+
+static bool add_args(struct mr_builder *b, const struct mr_bulk *c, uint32_t first)
+{
+    struct mr_str rest = c->args;
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t n = c->args_bytes[i];
+        if (n > rest.n || n > MR_LITERAL_BYTES_MAX) return false;
+        struct mr_str pack = mr_str_of(rest.p, n);
+        if (mr_pack_check(pack, c->inputs_count[i], NULL)) return false;
+        if (mr_builder_args_add(b, first + i, pack, NULL)) return false;
+        rest = mr_str_of(rest.p + n, rest.n - n);
+    }
+    return !rest.n;
+}
+
+bool mr_builder_add_bulk(
+    struct mr_builder *b, const struct mr_bulk *c, struct mr_bulk_op *ops, uint32_t ops_count)
+{
+    uint32_t first = b->keys.count;
+    mr_assert(!b->open_count);
+    if (c->count > b->nodes_max - first) return false;
+    if (b->keys.text_bytes + c->keys.n > b->args.bytes_max) return false;
+    mr_builder_nodes_room(b, first + c->count);
+    return add_keys(b, c) && add_inputs(b, c, first) && add_ops(b, c, ops, ops_count, first) &&
+           add_args(b, c, first);
+}
+
+bool mr_builder_bulk_is_whole(const struct mr_builder *b)
+{
+    return !b->inputs_count || b->input_most < b->keys.count;
+}
+
+bool mr_builder_target_all(struct mr_builder *b, uint32_t first, uint32_t count)
+{
+    mr_assert(first + count <= b->keys.count);
+    if (count > b->nodes_max - b->targets_count) return false;
+    uint32_t *to = mr_builder_targets_room(b, count);
+    for (uint32_t i = 0; i < count; i++)
+        to[i] = first + i;
+    b->targets_count += count;
+    return true;
+}
