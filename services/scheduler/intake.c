@@ -13,6 +13,7 @@
 #include "host/thread.h"
 #include "ops/registry.h"
 #include "services/scheduler/ledger.h"
+#include "services/scheduler/pb_columns.h"
 #include "services/scheduler/pb_graph.h"
 #include "services/scheduler/templates.h"
 #include "store/meta/directory.h"
@@ -27,10 +28,28 @@
 #define AT_ONCE_BYTES_MAX ((size_t)4096) /* a body that the core thread parses: some 100 us */
 #define AT_ONCE_NODES_MAX 64
 #define AT_ONCE_ARGS_MAX ((size_t)16384)
+#define AHEAD_BYTES ((size_t)256 << 10) /* of columns that are handed over together */
+#define STREAMS_MAX 8                   /* of which some were; the inbox has room for all of each */
 
-struct message {
-    struct mr_intake_request *request; /* NULL: op, or neither: stop */
+struct piece {
+    struct mr_intake_stream *stream;
+    struct mr_buf bytes; /* messages, each behind its length */
+    bool is_drop;        /* nothing of it: its call is over */
+};
+
+struct message { /* one of them */
+    struct mr_intake_request *request;
+    struct piece *piece;
     char *op;
+};
+
+/* Made by the core's thread, the intake's own from the first piece on. What came is kept until it
+ * is a graph: when something is wrong it is read again, for the words. */
+struct mr_intake_stream {
+    struct mr_pb_stream *columns;
+    struct mr_buf *pieces;
+    size_t pieces_count, pieces_room;
+    XXH3_state_t *hash; /* of all bytes */
 };
 
 struct ops { /* of one thread */
@@ -50,14 +69,49 @@ struct mr_intake {
     struct mr_templates *templates; /* of the intake's thread */
     struct ops ops;                 /* of the intake's thread */
     struct ops core_ops;            /* of the core's */
-    uint32_t waiting;               /* requests under way; the core's thread counts */
+    uint32_t waiting;               /* requests under way; the core's thread counts, as these: */
+    uint32_t streams_open;
+    struct piece *drops[STREAMS_MAX]; /* for which the inbox had no room */
+    uint32_t drops_count;
 };
+
+static struct mr_intake_stream *stream_new(void)
+{
+    struct mr_intake_stream *s = mr_alloc(sizeof *s);
+    s->columns = mr_pb_stream_new();
+    s->hash = XXH3_createState();
+    mr_assert(s->hash);
+    (void)XXH3_128bits_reset(s->hash);
+    return s;
+}
+
+static void stream_free(struct mr_intake_stream **sp)
+{
+    struct mr_intake_stream *s = *sp;
+    *sp = NULL;
+    if (!s) return;
+    mr_pb_stream_free(&s->columns);
+    for (size_t i = 0; i < s->pieces_count; i++)
+        mr_buf_fini(&s->pieces[i]);
+    mr_release(s->pieces);
+    (void)XXH3_freeState(s->hash);
+    mr_release(s);
+}
+
+static void piece_free(struct piece **p)
+{
+    if (!*p) return;
+    mr_buf_fini(&(*p)->bytes);
+    mr_release(*p);
+    *p = NULL;
+}
 
 void mr_intake_request_free(struct mr_intake_request **rp)
 {
     struct mr_intake_request *r = *rp;
     *rp = NULL;
     if (!r) return;
+    stream_free(&r->stream);
     mr_buf_fini(&r->body);
     mr_release(r->request_id);
     mr_release(r->template);
@@ -152,47 +206,31 @@ static void add_op(struct ops *o, char *name)
 
 /* ---- one request --------------------------------------------------------------------------- */
 
-/* The next message of a stream of columns; the arena keeps it. */
-static const Millrace__V1__SubmitColumns *next_columns(
-    struct mr_str body, size_t *at, struct mr_pb_arena *a, struct mr_error *e)
+/* The bytes are the stream's now; what is in them is looked at once. */
+static void stream_feed(struct mr_intake_stream *s, struct mr_buf *bytes)
 {
-    uint64_t n = 0;
-    memcpy(&n, body.p + *at, sizeof n);
-    *at += sizeof n;
-    const void *m = mr_pb_unpack(
-        &millrace__v1__submit_columns__descriptor, mr_str_of(body.p + *at, (size_t)n), a, e);
-    *at += (size_t)n;
-    return m;
+    if (s->pieces_count == s->pieces_room) {
+        size_t room = s->pieces_room ? s->pieces_room * 2 : 16;
+        s->pieces = mr_grow(s->pieces, s->pieces_room * sizeof *bytes, room * sizeof *bytes);
+        s->pieces_room = room;
+    }
+    s->pieces[s->pieces_count++] = *bytes;
+    struct mr_str all = mr_buf_str(bytes);
+    *bytes = (struct mr_buf){0};
+    (void)XXH3_128bits_update(s->hash, all.p, all.n);
+    for (size_t at = 0; at < all.n;)
+        mr_pb_stream_add(s->columns, mr_pb_framed_next(all, &at));
 }
 
-static int add_columns(struct mr_builder *b, struct mr_str body, struct mr_error *e)
+static int stream_end(struct mr_intake_stream *s, struct mr_builder **out, struct mr_error *e)
 {
-    struct mr_pb_arena arena;
-    struct mr_pb_columns_ops ops;
-    mr_pb_arena_init(&arena, (size_t)16 << 30);
-    mr_buf_init(&ops.names, (size_t)1 << 30);
-    uint32_t nodes = 0;
+    *out = mr_pb_stream_end(s->columns);
     int err = MR_OK;
-    size_t at = 0;
-    struct mr_buf messages;
-    mr_buf_init(&messages, (size_t)1 << 30);
-    while (at < body.n && !err) {
-        const Millrace__V1__SubmitColumns *m = next_columns(body, &at, &arena, e);
-        if (!m) err = MR_EFORMAT;
-        if (!err && !nodes && !messages.n) err = mr_pb_job_options(b, m->options, m->request_id, e);
-        if (!err) err = mr_pb_columns_declare(b, m, nodes, &nodes, e);
-        mr_buf_add(&messages, &m, sizeof m);
+    if (!*out) {
+        mr_pb_stream_free(&s->columns);
+        *out = mr_builder_new();
+        err = mr_pb_columns_add(*out, s->pieces, s->pieces_count, e);
     }
-    uint32_t first = 0;
-    for (at = 0; at < messages.n && !err; at += sizeof(void *)) {
-        const Millrace__V1__SubmitColumns *m = NULL;
-        memcpy(&m, messages.p + at, sizeof m);
-        err = mr_pb_columns_define(b, m, first, nodes, &ops, e);
-        first += (uint32_t)m->n_key_bytes;
-    }
-    mr_buf_fini(&messages);
-    mr_buf_fini(&ops.names);
-    mr_pb_arena_fini(&arena);
     return err;
 }
 
@@ -217,8 +255,16 @@ static int parse(struct ops *o, struct mr_intake_request *r, const struct mr_jso
     if (r->form == MR_INTAKE_JSON && limits)
         return mr_graph_from_json_within(body, &catalogue, limits, out, e);
     if (r->form == MR_INTAKE_JSON) return mr_graph_from_json_buf(&r->body, &catalogue, out, e);
-    struct mr_builder *b = mr_builder_new();
-    int err = r->form == MR_INTAKE_GRAPH ? add_message(b, body, e) : add_columns(b, body, e);
+    struct mr_builder *b = NULL;
+    int err = MR_OK;
+    if (r->stream) {
+        err = stream_end(r->stream, &b, e);
+        stream_free(&r->stream); /* the graph takes room, too */
+    } else {
+        b = mr_builder_new();
+        err = r->form == MR_INTAKE_GRAPH ? add_message(b, body, e)
+                                         : mr_pb_columns_add(b, &r->body, 1, e);
+    }
     if (err) {
         mr_builder_free(&b);
         return err;
@@ -296,7 +342,8 @@ static struct mr_intake_done *done_new(const struct mr_intake_request *r)
     d->ticket = r->ticket;
     d->form = r->form;
     mr_buf_init(&d->graph_bytes, (size_t)8 << 30);
-    XXH128_hash_t h = XXH3_128bits(r->body.p, r->body.n);
+    XXH128_hash_t h =
+        r->stream ? XXH3_128bits_digest(r->stream->hash) : XXH3_128bits(r->body.p, r->body.n);
     d->body_hash = (mr_graph_hash){h.high64, h.low64};
     if (r->template) d->body_hash.hi ^= XXH3_64bits(r->template, strlen(r->template));
     return d;
@@ -384,26 +431,34 @@ static int parse_template(
         &d->graph, &d->template, &d->error);
 }
 
-/* From here on the bytes are only passed on; in pieces, each is freed when the journal has it. */
-static void cut(struct mr_intake_done *d)
+/* Room for the next piece. From here on the bytes are only passed on; in pieces, each is freed when
+ * the journal has it. */
+static unsigned char *next_piece(void *ctx, size_t n, uint64_t total)
 {
-    const struct mr_buf *b = &d->graph_bytes;
-    if (b->n <= MR_CHUNK_BYTES) return;
-    d->pieces = mr_alloc_array(b->n / MR_CHUNK_BYTES + 1, sizeof *d->pieces);
-    d->piece_bytes = b->n;
-    for (size_t at = 0; at < b->n; at += MR_CHUNK_BYTES) {
-        size_t n = MR_MIN(MR_CHUNK_BYTES, b->n - at);
-        char *piece = mr_journal_record_new(MR_LEDGER_PIECE_HEAD + n);
-        memcpy(piece + MR_LEDGER_PIECE_HEAD, b->p + at, n);
-        d->pieces[d->pieces_count++] = piece;
-    }
-    mr_buf_fini(&d->graph_bytes);
+    struct mr_intake_done *d = ctx;
+    if (total <= MR_CHUNK_BYTES) return mr_buf_extend(&d->graph_bytes, n);
+    if (!d->pieces) d->pieces = mr_alloc_array(total / MR_CHUNK_BYTES + 1, sizeof *d->pieces);
+    char *piece = mr_journal_record_new(MR_LEDGER_PIECE_HEAD + n);
+    d->pieces[d->pieces_count++] = piece;
+    d->piece_bytes = total;
+    return (unsigned char *)piece + MR_LEDGER_PIECE_HEAD;
+}
+
+static int write_graph(struct mr_intake_done *d)
+{
+    uint64_t total = 0;
+    const struct mr_graph_pieces to = {next_piece, d, MR_CHUNK_BYTES, d->graph_bytes.bytes_max};
+    return mr_graph_to_pieces(d->graph, &to, &total, &d->error);
 }
 
 static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
 {
     if (r->form >= MR_INTAKE_INSTALL) return handle_template(in, r);
+    bool is_of_stream = r->stream != NULL;
+    if (r->form == MR_INTAKE_COLUMNS && !r->stream) r->stream = stream_new();
+    if (r->stream && r->body.n) stream_feed(r->stream, &r->body);
     struct mr_intake_done *d = done_new(r);
+    d->is_of_stream = is_of_stream;
     int err = r->form == MR_INTAKE_INSTANTIATE ? parse_template(in, r, d)
                                                : parse(&in->ops, r, NULL, &d->graph, &d->error);
     err = done_early(&in->ops, r, d, err);
@@ -415,11 +470,8 @@ static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_requ
     }
     keep_request_id(d, r);
     err = resolve(in, d, &d->error);
-    if (!err) err = mr_graph_to_bytes(d->graph, &d->graph_bytes, &d->error);
-    if (err)
-        done_failed(d, err);
-    else
-        cut(d);
+    if (!err) err = write_graph(d);
+    if (err) done_failed(d, err);
     return d;
 }
 
@@ -443,7 +495,7 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
 {
     static const struct mr_json_limits limits = {
         AT_ONCE_NODES_MAX, AT_ONCE_ARGS_MAX, AT_ONCE_BYTES_MAX};
-    if (in->waiting || !r->body.n || r->template || may_be_large(r)) return NULL;
+    if (in->waiting || !r->body.n || r->stream || r->template || may_be_large(r)) return NULL;
     struct mr_intake_done *d = done_new(r);
     int err = parse(&in->core_ops, r, &limits, &d->graph, &d->error);
     err = done_early(&in->core_ops, r, d, err);
@@ -453,10 +505,30 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
     }
     if (!err) {
         keep_request_id(d, r);
-        err = mr_graph_to_bytes(d->graph, &d->graph_bytes, &d->error);
+        err = write_graph(d);
     }
     if (err) done_failed(d, err);
     return d;
+}
+
+static void answer(struct mr_intake *in, struct mr_intake_done *d)
+{
+    const struct mr_shell_message out = {.kind = MR_SHELL_PARSED, .p = d};
+    if (mr_inbox_push_wait(in->sh->inbox, &out, mr_clock_now() + 60 * MR_SECOND))
+        mr_intake_done_free(&d);
+}
+
+static void take_piece(struct mr_intake *in, struct piece *p)
+{
+    if (p->is_drop) {
+        struct mr_intake_done *d = mr_alloc(sizeof *d);
+        d->is_of_stream = d->is_dropped = true;
+        stream_free(&p->stream);
+        answer(in, d);
+    } else {
+        stream_feed(p->stream, &p->bytes);
+    }
+    piece_free(&p);
 }
 
 static void run(void *ctx)
@@ -469,12 +541,11 @@ static void run(void *ctx)
             continue;
         }
         if (m.op) add_op(&in->ops, m.op);
+        if (m.piece) take_piece(in, m.piece);
         if (!m.request) continue;
         struct mr_intake_done *d = handle(in, m.request);
         mr_intake_request_free(&m.request);
-        const struct mr_shell_message out = {.kind = MR_SHELL_PARSED, .p = d};
-        if (mr_inbox_push_wait(in->sh->inbox, &out, mr_clock_now() + 60 * MR_SECOND))
-            mr_intake_done_free(&d);
+        answer(in, d);
     }
 }
 
@@ -506,7 +577,13 @@ void mr_intake_close(struct mr_intake **inp)
     struct message m;
     while (mr_inbox_take(in->inbox, &m, 1)) {
         mr_intake_request_free(&m.request);
+        if (m.piece && m.piece->is_drop) stream_free(&m.piece->stream);
+        piece_free(&m.piece);
         mr_release(m.op);
+    }
+    for (uint32_t i = 0; i < in->drops_count; i++) {
+        stream_free(&in->drops[i]->stream);
+        piece_free(&in->drops[i]);
     }
     mr_inbox_free(&in->inbox);
     mr_templates_free(&in->templates);
@@ -527,9 +604,48 @@ int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request)
     return MR_OK;
 }
 
-void mr_intake_answered(struct mr_intake *in)
+void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *d)
 {
-    if (in->waiting) in->waiting--;
+    if (d->is_of_stream) in->streams_open--;
+    if (!d->is_dropped && in->waiting) in->waiting--;
+}
+
+static int push_piece(struct mr_intake *in, struct piece *p)
+{
+    const struct message m = {.piece = p};
+    return mr_inbox_push(in->inbox, &m);
+}
+
+void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *r)
+{
+    if (r->body.n < AHEAD_BYTES || mr_buf_status(&r->body)) return;
+    while (in->drops_count && !push_piece(in, in->drops[in->drops_count - 1]))
+        in->drops_count--;
+    if (!r->stream) {
+        if (in->streams_open == STREAMS_MAX) return;
+        in->streams_open++;
+        r->stream = stream_new();
+    }
+    struct piece *p = mr_alloc(sizeof *p);
+    p->stream = r->stream;
+    p->bytes = r->body;
+    if (push_piece(in, p)) { /* later, or with the request */
+        mr_release(p);
+        return;
+    }
+    mr_buf_init(&r->body, r->body.bytes_max - r->body.n);
+}
+
+void mr_intake_drop(struct mr_intake *in, struct mr_intake_request **request)
+{
+    struct mr_intake_request *r = *request;
+    if (r && r->stream) {
+        struct piece *p = mr_alloc(sizeof *p);
+        p->is_drop = true;
+        p->stream = MR_STEAL(r->stream);
+        if (push_piece(in, p)) in->drops[in->drops_count++] = p; /* one for each that is open */
+    }
+    mr_intake_request_free(request);
 }
 
 void mr_intake_add_op(struct mr_intake *in, struct mr_str name)

@@ -22,13 +22,16 @@ struct mr_intake_template { /* texts are owned */
     uint64_t installed_ns, nbytes, tasks;
 };
 
+struct mr_intake_stream; /* columns that were handed over before the end of their call */
+
 /* What a call gathered. Bodies: JSON text; one SubmitGraphRequest; the SubmitColumns messages, each
- * behind its length (u64). */
+ * behind its length (u64), but for those that were handed over. */
 struct mr_intake_request {
     enum mr_intake_form form;
     struct mr_buf body;
-    char *request_id; /* from outside the body; NULL: none */
-    char *template;   /* its name; NULL: none */
+    struct mr_intake_stream *stream; /* NULL: nothing was */
+    char *request_id;                /* from outside the body; NULL: none */
+    char *template;                  /* its name; NULL: none */
     bool replace;
     uint64_t ticket;
     bool is_early; /* workers of an earlier life, and their ops, may not be back yet */
@@ -36,6 +39,8 @@ struct mr_intake_request {
 
 struct mr_intake_done {
     enum mr_intake_form form;
+    bool is_of_stream;
+    bool is_dropped; /* no request's answer: a call was over before its end */
     uint64_t ticket;
     struct mr_graph *graph; /* NULL: error says why */
     struct mr_buf graph_bytes;
@@ -61,7 +66,12 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
 /* Takes the request; its answer comes as MR_SHELL_PARSED. MR_ELIMIT when too many wait. */
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request);
 /* That answer was taken: one waits less. */
-void mr_intake_answered(struct mr_intake *in);
+void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *done);
+/* More messages of columns stand in the body: enough of them are handed over at once, if nothing is
+ * in the way, so that they are worked on while the next ones come. */
+void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *request);
+/* Frees a request that will not be pushed. */
+void mr_intake_drop(struct mr_intake *in, struct mr_intake_request **request);
 /* Tells of an op that a worker brought, any number of times. */
 void mr_intake_add_op(struct mr_intake *in, struct mr_str name);
 

@@ -53,7 +53,7 @@ int mr_pb_job_options(struct mr_builder *b, const Millrace__V1__JobOptions *m,
     return mr_builder_job(b, &o, e);
 }
 
-static int add_options(
+int mr_pb_task_options(
     struct mr_builder *b, uint32_t node, const Millrace__V1__TaskOptions *m, struct mr_error *e)
 {
     if (!m) return MR_OK;
@@ -249,7 +249,7 @@ static int add_task(
     if (mr_builder_is_defined(b, node))
         return mr_fail(e, MR_EEXIST, "key \"%s\" is defined twice", m->key);
     int err = is_task ? add_call(b, node, m, e) : add_value(b, node, m->value, e);
-    return err ? err : add_options(b, node, m->options, e);
+    return err ? err : mr_pb_task_options(b, node, m->options, e);
 }
 
 static int add_tasks(struct mr_builder *b, Millrace__V1__Task *const *tasks, size_t n, bool is_body,
@@ -445,7 +445,7 @@ int mr_pb_columns_define(struct mr_builder *b, const Millrace__V1__SubmitColumns
         const Millrace__V1__SparseOptions *o = m->task_options[i];
         if (o->node >= nodes)
             return mr_fail(e, MR_EINVAL, "task_options: node %u is not there", o->node);
-        err = add_options(b, o->node, o->options, e);
+        err = mr_pb_task_options(b, o->node, o->options, e);
     }
     for (size_t i = 0; i < m->n_targets && !err; i++) {
         if (m->targets[i] >= nodes)

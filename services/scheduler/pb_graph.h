@@ -20,3 +20,5 @@ int mr_pb_columns_define(struct mr_builder *b, const Millrace__V1__SubmitColumns
     uint32_t nodes, struct mr_pb_columns_ops *ops, struct mr_error *e);
 int mr_pb_job_options(struct mr_builder *b, const Millrace__V1__JobOptions *m,
     const char *request_id, struct mr_error *e);
+int mr_pb_task_options(
+    struct mr_builder *b, uint32_t node, const Millrace__V1__TaskOptions *m, struct mr_error *e);

@@ -139,7 +139,7 @@ static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
 {
     switch (m->kind) {
     case MR_SHELL_PARSED:
-        mr_intake_answered(sh->intake);
+        mr_intake_answered(sh->intake, m->p);
         mr_submit_parsed(sh, m->p);
         break;
     case MR_SHELL_TRACE: {

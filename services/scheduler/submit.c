@@ -63,7 +63,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     (void)status;
     struct submission *s = mr_rpc_call_context(call);
     mr_follow_call_done(call);
-    mr_intake_request_free(&s->request);
+    mr_intake_drop(s->sh->intake, &s->request);
     mr_list_remove(&s->node);
     mr_release(s);
 }
@@ -117,7 +117,7 @@ static void add_body(struct mr_rpc_call *call, struct submission *s, const void 
     if (!s->request) return; /* answered already */
     mr_buf_add(&s->request->body, p, n);
     if (!mr_buf_status(&s->request->body)) return;
-    mr_intake_request_free(&s->request);
+    mr_intake_drop(s->sh->intake, &s->request);
     mr_shell_fail(call, MR_ETOOBIG, "the graph is larger than %zu bytes", MR_JOB_BODY_BYTES_MAX);
 }
 
@@ -171,12 +171,21 @@ static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     add_body(call, s, bytes.p, bytes.n);
 }
 
-/* Columns wait as they came, each message behind its length; only the first is looked into here. */
+/* A message behind its length; what came in several slices is joined here. */
+static void add_framed(struct mr_rpc_call *call, struct submission *s, struct mr_rpc_message *msg)
+{
+    const struct mr_str *parts = NULL;
+    size_t count = mr_rpc_message_parts(msg, &parts);
+    uint64_t n = mr_rpc_message_bytes(msg);
+    add_body(call, s, &n, sizeof n);
+    for (size_t i = 0; i < count; i++)
+        add_body(call, s, parts[i].p, parts[i].n);
+}
+
+/* Columns are passed on as they come; only the first message is looked into here. */
 static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct submission *s = mr_rpc_call_context(call);
-    struct mr_str bytes = mr_rpc_message_str(msg);
-    uint64_t n = bytes.n;
     if (!s->request) return;
     if (!s->has_first) {
         const Millrace__V1__SubmitColumns *m =
@@ -189,8 +198,8 @@ static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *
         }
     }
     s->request->form = MR_INTAKE_COLUMNS;
-    add_body(call, s, &n, sizeof n);
-    add_body(call, s, bytes.p, bytes.n);
+    add_framed(call, s, msg);
+    if (s->request) mr_intake_ahead(s->sh->intake, s->request);
 }
 
 static void on_half_close(struct mr_rpc_call *call)
@@ -283,7 +292,7 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
         mr_intake_done_free(&done);
         return;
     }
-    struct submission *s = submission_of(sh, done->ticket, &call);
+    struct submission *s = done->is_dropped ? NULL : submission_of(sh, done->ticket, &call);
     if (done->graph && s) {
         struct mr_sched_event ev = {.type = MR_SCHED_SUBMIT, .ticket = done->ticket};
         ev.submit = (struct mr_sched_submit){.ticket = done->ticket,
