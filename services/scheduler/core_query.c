@@ -116,7 +116,7 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id id, uint32_t index, stru
     if (!is_done(t) || t->value == NONE) return true;
     if (t->value == LITERAL) {
         struct mr_str pack = mr_graph_args(job_of(s, task)->graph, index);
-        mr_buf_add_str(bytes, pack);
+        if (bytes) mr_buf_add_str(bytes, pack);
         out->kind = MR_SCHED_VALUE_INLINE;
         out->bytes = pack.n;
         return true;
@@ -133,7 +133,7 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id id, uint32_t index, stru
     } else if (v->kind == V_AWAY) {
         out->kind = MR_SCHED_VALUE_AWAY;
     } else {
-        mr_sc_value_append(s, v, bytes);
+        if (bytes) mr_sc_value_append(s, v, bytes);
         out->kind = MR_SCHED_VALUE_INLINE;
     }
     return true;

@@ -103,7 +103,8 @@ mr_job_id mr_sched_job_newest(const struct mr_sched *s);               /* 0: non
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job); /* 0: no older one */
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
-/* The value of a node; the bytes of a small one are appended to `bytes`. */
+/* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants them).
+ */
 bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,
     struct mr_sched_value *out);
 /* The sentence that says why a task ran, runs, waits, or never will; then the reasons that lead to

@@ -39,17 +39,19 @@ static void queue_put(struct mr_follower *w, uint32_t node)
     mr_buf_add(&w->queue, &node, sizeof node);
 }
 
+static bool is_dead(
+    const struct mr_follower *w, uint32_t node, const struct mr_sched_job_info *info)
+{
+    struct mr_sched_task_info task = {0};
+    bool known = mr_sched_task(w->sh->core, info->id, node, &task);
+    return known && (task.state == MR_TASK_ERRED || task.state == MR_TASK_CANCELLED);
+}
+
 /* Queues what has a value (or never will), asks the core for what is elsewhere. */
 static void consider(struct mr_follower *w, uint32_t node, const struct mr_sched_job_info *info)
 {
     struct mr_sched_value value = {0};
-    struct mr_sched_task_info task = {0};
-    struct mr_buf none;
-    mr_buf_init(&none, MR_INLINE_VALUE_BYTES_MAX * 2);
-    (void)mr_sched_value(w->sh->core, info->id, node, &none, &value);
-    mr_buf_fini(&none);
-    bool known = mr_sched_task(w->sh->core, info->id, node, &task);
-    bool dead = known && (task.state == MR_TASK_ERRED || task.state == MR_TASK_CANCELLED);
+    (void)mr_sched_value(w->sh->core, info->id, node, NULL, &value);
     switch (value.kind) {
     case MR_SCHED_VALUE_INLINE:
     case MR_SCHED_VALUE_OBJECT:
@@ -58,9 +60,9 @@ static void consider(struct mr_follower *w, uint32_t node, const struct mr_sched
     case MR_SCHED_VALUE_AWAY:
     case MR_SCHED_VALUE_UNACKED: break;
     case MR_SCHED_VALUE_NONE:
-        if (dead && bit_take(w, node)) queue_put(w, node);
-        if (dead) return;
-        break;
+        if (!is_dead(w, node, info)) break;
+        if (bit_take(w, node)) queue_put(w, node);
+        return;
     }
     if (value.kind == MR_SCHED_VALUE_AWAY ||
         (value.kind == MR_SCHED_VALUE_NONE && info->state == MR_JOB_DONE)) {
