@@ -126,7 +126,7 @@ struct columns {
 
 static void columns_init(struct columns *c)
 {
-    c->keys = mr_alloc((size_t)CHUNK_NODES * KEY_BYTES + 1);
+    c->keys = mr_alloc((size_t)CHUNK_NODES * KEY_BYTES);
     c->key_bytes = mr_alloc_array(CHUNK_NODES, sizeof(uint32_t));
     c->op = mr_alloc_array(CHUNK_NODES, sizeof(uint32_t));
     c->args_bytes = mr_alloc_array(CHUNK_NODES, sizeof(uint32_t));
@@ -146,6 +146,13 @@ static void columns_fini(struct columns *c)
     mr_buf_fini(&c->args);
 }
 
+static void write_key(unsigned char key[KEY_BYTES], uint32_t node)
+{
+    memcpy(key, "task", 4);
+    for (unsigned i = KEY_BYTES - 1; i >= 4; i--, node /= 10)
+        key[i] = (unsigned char)('0' + node % 10);
+}
+
 /* Nodes first..first+n-1: inc of a literal, or of the node before. */
 static void columns_fill(struct columns *c, const struct shape *shape, uint32_t first, uint32_t n,
     Millrace__V1__SubmitColumns *m)
@@ -156,8 +163,7 @@ static void columns_fill(struct columns *c, const struct shape *shape, uint32_t 
         uint32_t node = first + i;
         bool linked = shape->chained && node;
         size_t before = c->args.n;
-        (void)snprintf(
-            (char *)c->keys + (size_t)i * KEY_BYTES, KEY_BYTES + 1, "task%08" PRIu32, node);
+        write_key(c->keys + (size_t)i * KEY_BYTES, node);
         c->key_bytes[i] = KEY_BYTES;
         c->op[i] = 1;
         mr_pack_list(&c->args, 1);

@@ -7,6 +7,7 @@
 #include "rpc/core.h"
 #include "rpc/status.h"
 
+#define LEAVES_AT_ONCE_BYTES ((size_t)64 << 10)
 #define INCOMING_MAX 64 /* messages read ahead of the caller */
 
 struct mr_rpc_client {
@@ -117,7 +118,10 @@ int mr_rpc_stream_send(struct mr_rpc_stream *s, struct mr_str bytes)
     while (s->call && !mr_rpc_call_is_writable(s->call) && mr_rpc_call_queued_bytes(s->call))
         (void)mr_rpc_loop_run(s->client->loop, MR_NEVER);
     if (!s->call) return MR_ECANCELED;
-    return mr_rpc_call_send(s->call, bytes);
+    int err = mr_rpc_call_send(s->call, bytes);
+    /* who sends much hears from the loop in between: it leaves while the next is made */
+    if (!err && bytes.n >= LEAVES_AT_ONCE_BYTES) (void)mr_rpc_loop_run(s->client->loop, 0);
+    return err;
 }
 
 int mr_rpc_stream_half_close(struct mr_rpc_stream *s)
