@@ -104,16 +104,22 @@ static void an_unknown_method_is_answered_unimplemented(void **state)
     assert_int_equal(w->at_client.code, 12);
 }
 
+/* A deadline that is over before the server has heard of the call is told to the client alone: on a
+ * busy machine it takes a later one to see both sides. */
 static void a_deadline_ends_the_call_on_both_sides(void **state)
 {
     struct world *w = *state;
     struct mr_rpc_call_options o = {.timeout = 50 * MR_MS};
-    struct mr_rpc_call *call = open_call(w, "/test.Service/Silent", &o);
-    assert_int_equal(mr_rpc_call_send(call, MR_STR("x")), MR_OK);
-    RUN_UNTIL(w, w->at_client.done);
-    assert_int_equal(w->at_client.code, 4);
+    for (;; o.timeout *= 2) {
+        struct mr_rpc_call *call = open_call(w, "/test.Service/Silent", &o);
+        assert_int_equal(mr_rpc_call_send(call, MR_STR("x")), MR_OK);
+        RUN_UNTIL(w, w->at_client.done);
+        assert_int_equal(w->at_client.code, 4);
+        if (w->at_server.opened) break;
+        assert_true(o.timeout < PATIENCE);
+    }
     RUN_UNTIL(w, w->at_server.done);
-    assert_int_equal(w->at_server.cancelled, 1);
+    assert_true(w->at_server.cancelled >= 1); /* those before it may come late */
     assert_int_equal(w->at_server.code, 1);
     assert_int_equal(w->at_server.half_closed, 0); /* broken off is not closed */
 }
