@@ -57,6 +57,7 @@ void sim_client_submit(struct sim *s, uint32_t spec)
     ev.submit.body_hash = (mr_graph_hash){spec, 1};
     ev.submit.parent = parent;
     if (s->has_loops) ev.submit.template = 1 + spec % 3; /* whose instances differ */
+    if (x->template) ev.submit.template = x->template;
     s->count.children += parent.job.v != 0;
     struct mr_sched_resolved found[SHARED_MAX];
     ev.submit.resolved_count = sim_names_resolve(s, x->graph, found);

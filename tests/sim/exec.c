@@ -36,6 +36,8 @@ void sim_exec_drop(struct sim *s, struct sim_proc *p)
     x->count = 0;
     while (p->runs) {
         struct sim_run *r = p->runs;
+        s->count.torn += (r->next || r->running) && r->next + r->running < r->count;
+        s->count.lost_locals += r->locals;
         if (r->running) {
             const struct mr_strand_item *item = &r->strand->items[r->next];
             struct sim_job *j = sim_job_of(s, item->job.v);
@@ -216,13 +218,15 @@ static bool is_busy(const struct sim *s, const struct sim_proc *p)
     return false;
 }
 
-/* Beside others on its node it may find no room for what it reads and makes; alone it does. */
+/* Beside others on its node it may find no room for what it reads and makes; alone it does. What
+ * runs long is never alone: the store's patience, of which nothing is known here, is all it has. */
 static bool has_room(struct sim *s, const struct sim_proc *p, const struct mr_strand_item *item)
 {
     bool is_large = item->op == OP_LARGE || item->want_object || item->persist;
     for (uint32_t i = 0; i < item->inputs_count; i++)
         is_large |= item->inputs[i].kind == MR_STRAND_OBJECT && item->op != OP_REF;
-    if (!is_large || s->calm || !sim_chance(s, 3)) return true;
+    if (!is_large || s->calm || (s->has_tears && item->op == OP_LONG) || !sim_chance(s, 3))
+        return true;
     for (uint32_t i = 0; i < s->procs_count; i++)
         if (s->procs[i].store == p->store && is_busy(s, &s->procs[i])) return false;
     return true;
@@ -333,8 +337,9 @@ void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
     }
     uint32_t begun = r->next + r->running;
     uint32_t slot = r->slot;
+    s->count.cuts += MR_MAX(begun, keep) < r->count;
     r->count = MR_MIN(r->count, MR_MAX(begun, keep));
-    ev.cut.count = r->count;
+    ev.cut.count = r->count + (s->plant == PLANT_CUT && r->count < r->strand->count);
     bool is_over = r->reported == r->count;
     if (is_over) unlink_run(p, r);
     sim_proc_step(s, p, &ev);
@@ -415,6 +420,7 @@ void sim_exec_end(struct sim *s, struct sim_proc *p, uint32_t at_slot, uint64_t 
             (struct sim_ev){.kind = EV_EXEC, .a = (uint32_t)(p - s->procs), .c = serial});
         return;
     }
+    if (sim_tears(s, p, r)) return;
     finish(s, p, r, item);
     r->running = false;
     r->next++;

@@ -110,6 +110,27 @@ void sim_fault(struct sim *s)
     }
 }
 
+/* The worst time to lose a worker is the middle of a strand, of which nobody knows yet how much
+ * ran. By no dice of the run, so that the seeds of others stay what they are. */
+bool sim_tears(struct sim *s, struct sim_proc *p, const struct sim_run *r)
+{
+    uint64_t k = mr_hash_u64(s->seed * 1000003 + ++s->tears);
+    if (!s->has_tears || s->calm || r->next + 1 >= r->count || k % (r->locals ? 10 : 60))
+        return false;
+    uint32_t id = (uint32_t)(p - s->procs), how = (uint32_t)(k >> 32) % 4;
+    bool is_open = p->session != NONE && s->sessions[p->session].is_down;
+    if (how == 0 && is_open && s->faults_mask & 1u << CUT_LOSSY) {
+        s->losses++;
+        s->count.disconnects++;
+        sim_say(s, "the stream of w%" PRIu32 " breaks in the middle of a strand", p->name);
+        sim_session_cut(s, p->session, true);
+        return false;
+    }
+    if (!(s->faults_mask & 1u << KILL)) return false;
+    sim_proc_kill(s, id);
+    return true;
+}
+
 void sim_calm(struct sim *s)
 {
     s->calm = true;

@@ -20,7 +20,7 @@ static bool find_op(const void *ctx, struct mr_str op, struct mr_graph_op_info *
     return false;
 }
 
-static const struct mr_graph_catalogue catalogue = {.find = find_op};
+const struct mr_graph_catalogue sim_catalogue = {.find = find_op};
 
 static enum sim_op op_of(struct mr_str name)
 {
@@ -297,11 +297,23 @@ static void share(struct draft *d, bool has_namespace)
     }
 }
 
+static void wishes(struct sim *s, struct sim_spec *x)
+{
+    if (sim_chance(s, 8)) x->cancel_after = 1 + sim_below(s, MR_SECOND);
+    if (sim_chance(s, 6)) x->forget_after = 1 + sim_below(s, 4 * MR_SECOND);
+    x->wants_retry = sim_chance(s, 2);
+}
+
 void sim_spec_make(struct sim *s, uint32_t spec)
 {
+    struct sim_spec *x = &s->specs[spec];
+    if (s->has_templates && !sim_chance(s, 4)) {
+        sim_template_instance(s, x, (uint32_t)sim_below(s, TEMPLATES));
+        wishes(s, x);
+        return;
+    }
     struct draft d = {.s = s, .b = mr_builder_new(), .spec = spec};
     bool has_namespace = s->shared_count && sim_chance(s, 2);
-    struct sim_spec *x = &s->specs[spec];
     char name[16];
     char request[16];
     if (sim_chance(s, 3)) d.wild = 10 + (uint32_t)sim_below(s, 100);
@@ -321,11 +333,9 @@ void sim_spec_make(struct sim *s, uint32_t spec)
         .unfused = sim_chance(s, 10)};
     struct mr_error e = {0};
     int err = mr_builder_job(d.b, &o, &e);
-    if (!err) err = mr_graph_build(&d.b, &catalogue, &x->graph, &e);
+    if (!err) err = mr_graph_build(&d.b, &sim_catalogue, &x->graph, &e);
     if (err) sim_fail(s, "the graph cannot be built: %s", e.text);
-    if (sim_chance(s, 8)) x->cancel_after = 1 + sim_below(s, MR_SECOND);
-    if (sim_chance(s, 6)) x->forget_after = 1 + sim_below(s, 4 * MR_SECOND);
-    x->wants_retry = sim_chance(s, 2);
+    wishes(s, x);
 }
 
 static void expect(struct sim *s, const struct mr_graph *g, uint32_t i, struct sim_task *task)
@@ -360,8 +370,9 @@ static void expect(struct sim *s, const struct mr_graph *g, uint32_t i, struct s
     if (shared != NONE && !s->shared[shared].is_odd) s->shared[shared].value = t->expect;
 }
 
-static struct sim_task *expect_all(struct sim *s, const struct mr_graph *g)
+static struct sim_task *expect_all(struct sim *s, const struct sim_spec *x)
 {
+    const struct mr_graph *g = x->same ? x->same : x->graph;
     struct sim_task *task = mr_alloc_array(g->nodes_count, sizeof *task);
     for (uint32_t i = 0; i < g->nodes_count; i++)
         expect(s, g, i, task);
@@ -374,7 +385,7 @@ static struct sim_task *expect_all(struct sim *s, const struct mr_graph *g)
 void sim_specs_expect(struct sim *s)
 {
     for (uint32_t i = 0; i < s->specs_count; i++) {
-        struct sim_task *task = expect_all(s, s->specs[i].graph);
+        struct sim_task *task = expect_all(s, &s->specs[i]);
         mr_release(task);
     }
 }
@@ -386,10 +397,10 @@ struct sim_job *sim_job_of(struct sim *s, uint64_t id)
         if (s->jobs[i].id == id) return &s->jobs[i];
     if (!s->sched || !mr_sched_job(s->sched, (mr_job_id){id}, &info)) return NULL;
     if (s->jobs_count == MR_ARRAY_LEN(s->jobs)) sim_fail(s, "more jobs than were submitted");
-    struct mr_str name = info.graph->job.name;
+    struct mr_str name = info.graph->job.request_id;
     struct sim_job *j = &s->jobs[s->jobs_count++];
     *j = (struct sim_job){.id = id, .spec = (uint32_t)(name.p[1] - '0')};
     if (name.n > 2) j->spec = j->spec * 10 + (uint32_t)(name.p[2] - '0');
-    j->task = expect_all(s, s->specs[j->spec].graph);
+    j->task = expect_all(s, &s->specs[j->spec]);
     return j;
 }

@@ -45,6 +45,8 @@ static void append(struct sim *s, struct mr_buf *b, bool of_core)
             sim_fail(
                 s, "I18: record %" PRIu64 " comes as number %" PRIu64, head.sequence, j->core_last);
         add(j, &head, b->p + at);
+        if (head.type == MR_RECORD_LOOP)
+            sim_loop_record(s, mr_str_of(b->p + at, head.bytes), false);
         s->given_up += of_core && head.type == MR_RECORD_WORKER_LOST;
         at += (size_t)mr_align_up(head.bytes, 8);
     }
@@ -157,13 +159,18 @@ void sim_journal_away(struct sim *s, bool is_away)
 void sim_journal_replay(struct sim *s)
 {
     struct sim_journal *j = &s->journal;
+    unsigned char other[24];
+    sim_loop_forget(s);
     for (uint32_t i = 0; i < j->count; i++) {
         struct mr_sched_event ev = {.type = MR_SCHED_RECORD, .sequence = j->base + i + 1};
         ev.record.type = j->heads[i].type;
-        ev.record.bytes = mr_str_of(j->records[i], j->heads[i].bytes);
+        struct mr_str bytes = mr_str_of(j->records[i], j->heads[i].bytes);
+        bool is_loop = j->heads[i].type == MR_RECORD_LOOP;
+        ev.record.bytes = is_loop ? sim_loop_plant(s, bytes, other) : bytes;
         if (s->plant != PLANT_RECORD || j->heads[i].type != MR_RECORD_VALUES)
             sim_sched_step(s, &ev);
-        sim_guard_record(s, j->heads[i].type, ev.record.bytes);
+        if (is_loop) sim_loop_record(s, bytes, true);
+        sim_guard_record(s, j->heads[i].type, bytes);
     }
     struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED, .sequence = last(j)};
     j->core_last = last(j);

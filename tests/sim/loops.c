@@ -1,4 +1,5 @@
-/* Jobs with loops: what stands in them, and what must come out. */
+/* Jobs with loops: what stands in them, what must come out, and that where one ended does not
+ * change: not while a scheduler lives, and not over a restart once the journal has it. */
 #include "tests/sim/sim.h"
 
 #include "graph/repeat.h"
@@ -40,7 +41,7 @@ static void task(struct body *w, uint32_t at, enum sim_op op, const uint32_t *in
 
 static enum sim_op plain_op(struct sim *s)
 {
-    if (sim_chance(s, 60)) return sim_chance(s, 2) ? OP_DICE : OP_FLAKY;
+    if (sim_chance(s, 30)) return sim_chance(s, 2) ? OP_DICE : OP_FLAKY;
     return (enum sim_op)sim_below(s, OP_LARGE + 1);
 }
 
@@ -49,6 +50,7 @@ uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint3
 {
     struct body w = {.s = s, .b = b};
     uint32_t in[8], n = 1 + (uint32_t)sim_below(s, 5);
+    bool is_slow = sim_chance(s, 4); /* so that the journal hears of it on its way */
     struct mr_repeat_carry carry[2] = {{.name = MR_STR("s")}, {.name = MR_STR("t")}};
     (void)snprintf(w.name, sizeof w.name, "l%" PRIu32, spec);
     struct mr_repeat r = {.name = mr_str(w.name),
@@ -70,7 +72,7 @@ uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint3
         uint32_t of[2] = {outside, carry[i % r.carry_count].first};
         (void)snprintf(key, sizeof key, "p%" PRIu32, i);
         in[i] = node(&w, key);
-        task(&w, in[i], plain_op(s), of, 2);
+        task(&w, in[i], is_slow && !i ? OP_LONG : plain_op(s), of, 2);
     }
     carry[0].next = node(&w, "n");
     task(&w, carry[0].next, plain_op(s), in, n);
@@ -134,4 +136,55 @@ uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n)
     (void)mr_pack_next(&r, &item);
     (void)mr_pack_next(&r, &item);
     return (uint64_t)item.i | 1ull << 63;
+}
+
+/* ---- where they ended ------------------------------------------------------------------------ */
+
+struct told { /* as core_record.c lays it out */
+    uint64_t job;
+    uint32_t loop, at, stop;
+};
+
+static struct told read_record(struct mr_str record)
+{
+    struct told t;
+    mr_assert(record.n == 20);
+    memcpy(&t.job, record.p, 8);
+    memcpy(&t.loop, record.p + 8, 12);
+    return t;
+}
+
+/* A scheduler begins to read the journal: what it does not have, nobody was promised. */
+void sim_loop_forget(struct sim *s)
+{
+    for (uint32_t i = 0; i < s->jobs_count; i++)
+        memset(s->jobs[i].ends, 0, sizeof s->jobs[i].ends);
+}
+
+void sim_loop_record(struct sim *s, struct mr_str record, bool is_read)
+{
+    struct told t = read_record(record);
+    struct sim_job *j = sim_job_of(s, t.job);
+    if (!j || t.loop >= LOOPS_SEEN) return;
+    uint32_t *end = &j->ends[t.loop], now = t.stop == NONE ? 0 : t.stop + 1;
+    if (is_read && now) s->count.ends_read++;
+    if (is_read && !now && t.at) s->count.rounds_read++;
+    if (!is_read && *end && *end != now && !j->was_retried)
+        sim_fail(s,
+            "I32: loop %" PRIu32 " of job %" PRIx64 " had ended after %" PRIu32
+            " rounds, and now after %" PRIu32,
+            t.loop, t.job, *end, now);
+    *end = now;
+}
+
+/* The end of a loop as a scheduler that went on would have written it. */
+struct mr_str sim_loop_plant(struct sim *s, struct mr_str record, unsigned char out[24])
+{
+    struct told t = read_record(record);
+    if (s->plant != PLANT_LOOP || t.stop == NONE) return record;
+    t.at = t.stop + 1;
+    t.stop = NONE;
+    memcpy(out, &t.job, 8);
+    memcpy(out + 8, &t.loop, 12);
+    return mr_str_of(out, 20);
 }

@@ -15,10 +15,11 @@ struct options {
     uint64_t start, seeds, check_every;
     bool trace, quiet;
     uint32_t plant, faults;
-    bool has_faults, has_roles, has_loops;
+    bool has_faults, has_roles, has_loops, has_templates, has_tears;
+    bool covers; /* what a run must have had, or it says nothing */
 };
 
-static uint64_t totals[9];
+static struct sim_counts totals;
 
 static void on_abort(int sig)
 {
@@ -211,6 +212,7 @@ static void set_up(struct sim *s, const struct options *o)
     for (uint32_t i = 0; i < s->names; i++)
         sim_push(s, sim_below(s, 100 * MR_MS), (struct sim_ev){.kind = EV_PROC_START, .a = i});
     sim_shared_make(s);
+    sim_templates_install(s);
     for (uint32_t i = 0; i < s->specs_count; i++) {
         sim_spec_make(s, i);
         sim_push(s, sim_below(s, 3 * MR_SECOND), (struct sim_ev){.kind = EV_SUBMIT, .a = i});
@@ -262,12 +264,41 @@ static void tear_down(struct sim *s)
     while (sim_pop(s, &ev))
         sim_msg_free(&ev.msg);
     sim_journal_fini(&s->journal);
-    for (uint32_t i = 0; i < s->specs_count; i++)
+    for (uint32_t i = 0; i < s->specs_count; i++) {
         mr_graph_free(&s->specs[i].graph);
+        mr_graph_free(&s->specs[i].same);
+    }
+    sim_templates_fini(s);
     for (uint32_t i = 0; i < s->jobs_count; i++)
         mr_release(s->jobs[i].task);
     mr_release(s->objects);
     mr_release(s->heap);
+}
+
+/* More instances of a template, when nothing else is there. */
+static void again(struct sim *s)
+{
+    for (uint32_t i = 0; i < AGAIN_MAX; i++) {
+        if (i == 2) { /* a worker goes, and another comes in its place */
+            uint32_t name = (uint32_t)sim_below(s, s->names);
+            if (s->proc_of[name] != NONE) sim_proc_kill(s, s->proc_of[name]);
+            (void)run(s, s->now + 4 * s->config.lease, false);
+        }
+        sim_template_again(s, i);
+        if (!run(s, s->now + CALM_MAX, true)) {
+            sim_client_complain(s);
+            sim_fail(s, "I9: an instance of a template has not ended");
+        }
+        sim_template_placed(s, i);
+    }
+}
+
+static void add_up(const struct sim_counts *c)
+{
+    const uint64_t *from = (const void *)c;
+    uint64_t *to = (void *)&totals;
+    for (size_t i = 0; i < sizeof *c / sizeof *from; i++)
+        to[i] += from[i];
 }
 
 static void one(const struct options *o, uint64_t seed)
@@ -279,6 +310,8 @@ static void one(const struct options *o, uint64_t seed)
     s->plant = (enum sim_plant)o->plant;
     s->has_roles = o->has_roles;
     s->has_loops = o->has_loops;
+    s->has_templates = o->has_templates;
+    s->has_tears = o->has_tears || o->has_loops || o->has_templates;
     s->check_every = (uint32_t)o->check_every;
     set_up(s, o);
     (void)run(s, s->now + MR_SECOND + sim_below(s, 8 * MR_SECOND), false);
@@ -289,6 +322,7 @@ static void one(const struct options *o, uint64_t seed)
     }
     (void)run(s, s->now + 2 * MR_SECOND, false);
     if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a retried job has not ended");
+    if (s->has_templates) again(s);
     for (uint32_t i = 0; i < 3; i++) { /* what turns out to be lost is asked for again */
         sim_client_values(s, true, i == 0);
         (void)run(s, s->now + 5 * MR_SECOND, false);
@@ -302,9 +336,8 @@ static void one(const struct options *o, uint64_t seed)
     (void)run(s, s->now + 5 * MR_SECOND, false);
     mr_sched_check(s->sched);
     check_leaks(s);
-    struct mr_sched_totals t;
-    mr_sched_totals(s->sched, &t);
-    s->count.recomputed += t.recomputed;
+    sim_sched_count(s);
+    s->count.steps = s->steps;
     if (!o->quiet)
         (void)printf("seed %" PRIu64 ": %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
                      " deaths, %" PRIu64 " crashes, %" PRIu64 " cuts, %" PRIu64 " sleeps, %" PRIu64
@@ -315,11 +348,7 @@ static void one(const struct options *o, uint64_t seed)
             s->count.disconnects, s->count.sleeps, s->count.stores, s->count.recomputed,
             s->count.children, s->count.moves, s->count.squeezes, s->count.used_up,
             s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled);
-    const uint64_t add[9] = {s->steps, s->count.starts, s->count.deaths, s->count.crashes,
-        s->count.recomputed, s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled,
-        s->count.used_up};
-    for (uint32_t i = 0; i < 9; i++)
-        totals[i] += add[i];
+    add_up(&s->count);
     tear_down(s);
     sim_current = NULL;
     mr_release(s);
@@ -332,6 +361,35 @@ static uint64_t number(const char *name, const char *text)
     if (text && end != text && !*end) return v;
     (void)fprintf(stderr, "sim: %s takes a number\n", name);
     exit(2);
+}
+
+/* Did that happen of which a run of many seeds is to say something? */
+static bool tell_coverage(const struct options *o)
+{
+    bool is_torn = o->has_tears || o->has_loops || o->has_templates;
+    const struct {
+        const char *what;
+        uint64_t n;
+        bool is_wanted;
+    } rows[] = {
+        {"used up", totals.used_up, true},
+        {"strands cut", totals.cuts, true},
+        {"strands lost in the middle", totals.torn, is_torn},
+        {"values lost that were to be used up", totals.lost_locals, is_torn},
+        {"instances of templates", totals.instances, o->has_templates},
+        {"placed by the cache", totals.cached, o->has_templates || o->has_loops},
+        {"places repaired", totals.repaired, o->has_templates || o->has_loops},
+        {"places made", totals.scored, true},
+        {"ends of loops read back", totals.ends_read, o->has_templates || o->has_loops},
+        {"loops read back before their end", totals.rounds_read, o->has_loops},
+    };
+    bool has_all = true;
+    for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
+        (void)printf("  %s %" PRIu64 "%s\n", rows[i].what, rows[i].n,
+            rows[i].is_wanted && !rows[i].n ? ": none, and there should be" : "");
+        has_all &= rows[i].n || !rows[i].is_wanted;
+    }
+    return has_all;
 }
 
 int main(int argc, char **argv)
@@ -348,6 +406,12 @@ int main(int argc, char **argv)
             o.has_roles = true;
         else if (mr_str_eq(a, MR_STR("--loops")))
             o.has_loops = true;
+        else if (mr_str_eq(a, MR_STR("--templates")))
+            o.has_templates = true;
+        else if (mr_str_eq(a, MR_STR("--tears")))
+            o.has_tears = true;
+        else if (mr_str_eq(a, MR_STR("--covers")))
+            o.covers = true;
         else if (mr_str_eq(a, MR_STR("--start")))
             o.start = number(argv[i++], value);
         else if (mr_str_eq(a, MR_STR("--seed")))
@@ -364,7 +428,8 @@ int main(int argc, char **argv)
         } else {
             (void)fprintf(stderr,
                 "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
-                "[--faults MASK] [--plant BUG] [--roles] [--loops] [--trace] [--quiet]\n");
+                "[--faults MASK] [--plant BUG] [--roles] [--loops] [--templates] [--tears] "
+                "[--covers] [--trace] [--quiet]\n");
             return 2;
         }
     }
@@ -375,9 +440,10 @@ int main(int argc, char **argv)
         one(&o, o.start + i);
     (void)printf("%" PRIu64 " seeds: %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
                  " deaths, %" PRIu64 " crashes, %" PRIu64 " recomputed, jobs %" PRIu64
-                 " done %" PRIu64 " failed %" PRIu64 " cancelled, used up %" PRIu64 "\n",
-        o.seeds, totals[0], totals[1], totals[2], totals[3], totals[4], totals[5], totals[6],
-        totals[7], totals[8]);
+                 " done %" PRIu64 " failed %" PRIu64 " cancelled\n",
+        o.seeds, totals.steps, totals.starts, totals.deaths, totals.crashes, totals.recomputed,
+        totals.jobs_done, totals.jobs_failed, totals.jobs_cancelled);
+    bool has_all = tell_coverage(&o);
     if (o.plant) (void)fprintf(stderr, "the planted bug %" PRIu32 " was not caught\n", o.plant);
-    return o.plant ? 1 : 0;
+    return o.plant || (o.covers && !has_all) ? 1 : 0;
 }

@@ -14,6 +14,8 @@
 #define NAMES_MAX 8
 #define NODES_MAX 3
 #define SPECS_MAX 16
+#define TEMPLATES 3
+#define AGAIN_MAX 5 /* more instances, one after another, when faults are over */
 #define SESSIONS_MAX 4096
 #define STORES_MAX 48
 #define SUSPECTS_MAX 80
@@ -57,6 +59,11 @@ enum sim_plant { /* bugs in the glue that the checks must catch */
     PLANT_SUSPECT, /* a dead worker's running tasks are told wrong */
     PLANT_NAME,    /* a name leads to another's object */
     PLANT_USES,    /* a worker is told that every value has just one use */
+    PLANT_EARLY,   /* a worker is told of one use less than there are */
+    PLANT_CUT,     /* an executor says that it kept an item of a cut strand, and runs it never */
+    PLANT_LOOP,    /* where a loop ended is not read back, but that it went on */
+    PLANT_OTHER,   /* what a task has made is told as made for another instance of its template */
+    PLANT_CORE,    /* none: it is in a core that was linked */
     PLANTS
 };
 

@@ -48,8 +48,9 @@ static void guards(struct sim *s, uint32_t session, const struct mr_ws_down *m)
     for (uint32_t i = 0, run = 0, at = 0; i < m->tasks.count; i++, at++) {
         for (; at == m->tasks.runs[run].count; at = 0)
             run++;
-        sim_guard_sent(
-            s, session, m->tasks.runs[run].job.v, m->tasks.index[i], m->tasks.attempt[i]);
+        uint64_t job = m->tasks.runs[run].job.v;
+        sim_guard_sent(s, session, job, m->tasks.index[i], m->tasks.attempt[i]);
+        sim_template_sent(s, session, job, m->tasks.index[i], m->tasks.attempt[i]);
     }
     for (uint32_t i = 0, run = 0, at = 0; i < m->release.count; i++, at++) {
         for (; at == m->release.runs[run].count; at = 0)
@@ -333,15 +334,24 @@ void sim_sched_start(struct sim *s)
             (struct sim_ev){.kind = EV_STORE_CONNECT, .a = i});
 }
 
+/* What the core that is about to go has counted. */
+void sim_sched_count(struct sim *s)
+{
+    struct mr_sched_totals t;
+    mr_sched_totals(s->sched, &t);
+    s->count.recomputed += t.recomputed;
+    s->count.cached += t.placed_cached;
+    s->count.repaired += t.placed_repaired;
+    s->count.scored += t.placed_scored;
+}
+
 void sim_sched_crash(struct sim *s)
 {
     if (!s->sched) return;
     s->count.crashes++;
     s->losses++;
     sim_say(s, "the scheduler dies");
-    struct mr_sched_totals t;
-    mr_sched_totals(s->sched, &t);
-    s->count.recomputed += t.recomputed;
+    sim_sched_count(s);
     for (uint32_t i = 0; i < s->sessions_count; i++) {
         struct sim_session *x = &s->sessions[i];
         if (x->life != s->life || !x->is_up) continue;

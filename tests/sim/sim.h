@@ -1,12 +1,12 @@
 /* What the files of the simulator call of each other; the world they share is in world.h. */
 #pragma once
 
+#include "graph/builder.h"
 #include "tests/sim/world.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-struct mr_builder;
 extern struct sim *sim_current;
 
 /* world.c */
@@ -22,6 +22,7 @@ void sim_msg_free(struct sim_msg **m);
 
 /* graphs.c */
 extern const char *const sim_ops[OPS];
+extern const struct mr_graph_catalogue sim_catalogue;
 void sim_spec_make(struct sim *s, uint32_t spec);
 void sim_specs_expect(struct sim *s);
 struct sim_job *sim_job_of(struct sim *s, uint64_t id);
@@ -32,6 +33,20 @@ uint64_t sim_value_of_pack(struct mr_str pack);
 uint32_t sim_loop_make(struct sim *s, struct mr_builder *b, uint32_t spec, uint32_t out[2]);
 bool sim_loop_expect(const struct mr_graph *g, uint32_t i, struct sim_task *task);
 uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n);
+
+void sim_loop_record(struct sim *s, struct mr_str record, bool is_read);
+void sim_loop_forget(struct sim *s);
+struct mr_str sim_loop_plant(struct sim *s, struct mr_str record, unsigned char out[24]);
+
+/* templates.c */
+void sim_templates_install(struct sim *s);
+void sim_templates_fini(struct sim *s);
+void sim_template_instance(struct sim *s, struct sim_spec *x, uint32_t number);
+void sim_template_sent(
+    struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt);
+uint64_t sim_template_other(struct sim *s, uint64_t job);
+void sim_template_again(struct sim *s, uint32_t round);
+void sim_template_placed(struct sim *s, uint32_t round);
 
 /* shared.c */
 void sim_shared_make(struct sim *s);
@@ -47,6 +62,7 @@ uint32_t sim_names_resolve(
 /* sched.c, journal.c */
 void sim_sched_start(struct sim *s);
 void sim_sched_crash(struct sim *s);
+void sim_sched_count(struct sim *s);
 void sim_sched_step(struct sim *s, struct mr_sched_event *ev);
 void sim_sched_turn(struct sim *s);
 bool sim_sched_knows(struct sim *s, uint32_t name);
@@ -125,3 +141,4 @@ void sim_client_values(struct sim *s, bool want, bool anew);
 /* faults.c */
 void sim_fault(struct sim *s);
 void sim_calm(struct sim *s);
+bool sim_tears(struct sim *s, struct sim_proc *p, const struct sim_run *r);

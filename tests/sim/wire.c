@@ -129,6 +129,8 @@ static const uint32_t *uses_down(struct sim *s, struct sim_msg *m, const struct 
     if (s->plant == PLANT_USES && uses) /* also of those that several want, somewhere */
         for (uint32_t i = 0; i < r->count; i++)
             uses[i] = 1;
+    for (uint32_t i = 0; i < b->tasks.count && s->plant == PLANT_EARLY; i++)
+        uses[i] -= uses[i] > 1;
     return uses;
 }
 
@@ -292,6 +294,17 @@ static void register_up(
     m->reg.store_address = m->reg.node;
 }
 
+/* A result under the number of another job of the same template. */
+static void plant_other(struct sim *s, struct sim_msg *m)
+{
+    struct mr_sched_refs *tasks = &m->up.completed.tasks;
+    if (s->plant != PLANT_OTHER || !sim_chance(s, 10)) return;
+    struct mr_sched_run *runs = sim_keep(m, tasks->runs, tasks->runs_count * sizeof *tasks->runs);
+    for (uint32_t i = 0; i < tasks->runs_count; i++)
+        runs[i].job = sim_template_other(s, runs[i].job);
+    tasks->runs = runs;
+}
+
 struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struct mr_ws_up *up)
 {
     struct sim_msg *m = mr_alloc(sizeof *m);
@@ -306,6 +319,7 @@ struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struc
         .left_slot = refs_up(m, &up->left_slot),
         .missing_count = up->missing_count,
         .leaving = up->leaving};
+    plant_other(s, m);
     if (s->plant == PLANT_DONE && sim_chance(s, 50))
         m->up.completed = (struct mr_sched_completed){0};
     struct mr_sched_missing *x = sim_keep(m, NULL, up->missing_count * sizeof *x);

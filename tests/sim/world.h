@@ -3,7 +3,11 @@
  * follows from the seed. A promise that is broken ends the program with the story (sim_fail). */
 #pragma once
 
+#include "base/buf.h"
 #include "tests/sim/parts.h"
+
+struct mr_json_template;
+struct sim_places;
 
 struct sim_pin {
     uint32_t serial;
@@ -66,11 +70,14 @@ struct sim_task { /* what the world saw of one node of a job */
     uint32_t roomless_life; /* read back in it, with a value that may have found no room */
 };
 
+#define LOOPS_SEEN 4
+
 struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
     uint64_t id;
     uint32_t spec;
     struct sim_task *task;
     enum mr_job_state final;
+    uint32_t ends[LOOPS_SEEN]; /* of its loops, as the journal has them: the last round + 1 */
     bool was_cancelled, was_retried;
     bool may_be_gone; /* forgotten, or about to be */
     bool is_formed;   /* its roles ran all at once */
@@ -78,6 +85,8 @@ struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
 
 struct sim_spec {
     struct mr_graph *graph;
+    struct mr_graph *same; /* of a template's instance: made without the template; or NULL */
+    uint64_t template;     /* 0: none */
     bool is_accepted;
     uint32_t asked_life; /* scheduler's life in which it was submitted */
     uint64_t id;
@@ -100,8 +109,11 @@ struct sim {
     bool trace;
     uint32_t check_every;
     enum sim_plant plant;
-    bool has_loops; /* three jobs in four are loops */
-    bool has_roles; /* gangs of tasks that end together */
+    bool has_loops;     /* three jobs in four are loops */
+    bool has_templates; /* three jobs in four are instances of templates */
+    bool has_roles;     /* gangs of tasks that end together */
+    bool has_tears;     /* workers are lost in the middle of strands */
+    uint64_t tears;
     uint32_t faults_mask;
     mr_time faults_end;
     bool calm;              /* no faults any more */
@@ -137,15 +149,19 @@ struct sim {
     struct sim_object *objects;
     uint64_t objects_count, objects_room;
     uint64_t serial;
-    struct sim_spec specs[SPECS_MAX];
+    struct sim_spec specs[SPECS_MAX + AGAIN_MAX];
     uint32_t specs_count;
+    struct mr_json_template *templates[TEMPLATES];
+    struct mr_buf template_rest[TEMPLATES]; /* their texts behind the parameters */
+    struct sim_places *places;              /* of the first template's tasks: templates.c */
     struct sim_job jobs[4 * SPECS_MAX];
     uint32_t jobs_count;
     bool is_forgetting;
 
-    struct {
-        uint64_t starts, deaths, crashes, disconnects, sleeps, stores, jobs_done, jobs_failed,
-            jobs_cancelled, refused, stolen, recomputed, adopted, children, moves, squeezes,
-            refused_jobs, retired, used_up;
+    struct sim_counts {
+        uint64_t steps, starts, deaths, crashes, disconnects, sleeps, stores, jobs_done,
+            jobs_failed, jobs_cancelled, refused, stolen, recomputed, adopted, children, moves,
+            squeezes, refused_jobs, retired, used_up, cuts, torn, lost_locals, cached, repaired,
+            scored, instances, ends_read, rounds_read;
     } count;
 };
