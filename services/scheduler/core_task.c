@@ -57,6 +57,15 @@ void mr_sc_task_ready(struct mr_sched *s, uint32_t task)
     }
 }
 
+/* By its op or its options; one that left its slot because it waits for a child takes one when it
+ * runs again. */
+static bool is_long(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    const struct mr_task_options *o = mr_graph_options(j->graph, task - j->base);
+    return (o && o->long_running) || s->ops[s->classes[s->tasks[task].class].op].long_running;
+}
+
 /* Takes a sent task off its worker's list and out of its load. */
 static void unlink_sent(struct mr_sched *s, uint32_t task)
 {
@@ -82,6 +91,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     if (w->trial == task) mr_sc_trial_end(w);
     if (s->alone == task) s->alone = NONE;
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
+    if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
     t->use = USE_TOLD;
     mr_sc_load_changed(s, t->worker, false);
     s->has_work = true; /* room for another */

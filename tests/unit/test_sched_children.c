@@ -57,6 +57,23 @@ static void a_long_running_task_has_no_slot_to_leave(void **state)
     assert_int_equal(rig_count(f.r, SAID_LEAVE, f.w, f.parent, NULL), 0);
 }
 
+/* The next attempt took no slot here, and took one at the worker. */
+static void a_parent_that_runs_again_takes_a_slot_until_it_leaves_it_again(void **state)
+{
+    (void)state;
+    struct family f = begin("f");
+    uint64_t child = submit_by(&f, f.parent, 1);
+    rig_tell(f.r, f.w, TOLD_LEFT_SLOT, f.parent, "x");
+    rig_done(f.r, f.w, child, "x");
+    rig_end(f.r, f.w, f.parent, "x", MR_OUTCOME_RETURNED);
+    rig_heartbeat(f.r, f.w);
+    assert_int_equal(rig_attempt(f.r, f.w, f.parent, "x"), 2);
+    uint64_t other = rig_submit(f.r, ONE("h")); /* nobody knows how long: one a slot */
+    assert_int_equal(rig_count(f.r, SAID_TASK, f.w, other, "x"), 0);
+    rig_tell(f.r, f.w, TOLD_LEFT_SLOT, f.parent, "x");
+    assert_int_equal(rig_count(f.r, SAID_TASK, f.w, other, "x"), 1);
+}
+
 static void only_a_running_attempt_can_submit(void **state)
 {
     (void)state;
@@ -136,6 +153,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_task_that_submits_a_job_is_asked_to_leave_its_slot),
         RIG_TEST(a_long_running_task_has_no_slot_to_leave),
+        RIG_TEST(a_parent_that_runs_again_takes_a_slot_until_it_leaves_it_again),
         RIG_TEST(only_a_running_attempt_can_submit),
         RIG_TEST(cancelling_the_parent_cancels_child_and_grandchild),
         RIG_TEST(a_parent_that_fails_cancels_its_child_and_one_that_is_done_does_not),
