@@ -247,9 +247,11 @@ static void ended(struct sim *s, struct sim_job *j, const struct mr_sched_job_in
                 sim_fail(s, "job %" PRIx64 " is done, and must fail", j->id);
     } else if (info->state == MR_JOB_FAILED) {
         s->count.jobs_failed++;
-        if (!info->has_error || !has_excuse(s, j, &info->error))
+        if (!info->has_error || !has_excuse(s, j, &info->error)) {
+            sim_client_complain(s);
             sim_fail(s, "job %" PRIx64 " failed without a reason: task %" PRIu32 ", %d, %.*s",
                 j->id, info->error.index, info->error.code, MR_STR_ARG(info->error.message));
+        }
         bool again = s->specs[j->spec].wants_retry && !j->was_retried && !s->is_forgetting;
         if (again)
             sim_push(s, sim_below(s, MR_SECOND),

@@ -200,7 +200,7 @@ static void finish(
 
 static bool has_end(uint32_t op)
 {
-    return op != OP_ROLE && op != OP_SLOW && op != OP_STUBBORN;
+    return op != OP_LONG && op != OP_ROLE && op != OP_SLOW && op != OP_STUBBORN;
 }
 
 /* Does it run something that has an end, as the scheduler knows? Those it took for dead, or has

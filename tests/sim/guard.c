@@ -67,9 +67,13 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
             index, job, bytes, object);
         if (!t) continue;
         bool has_room = bytes <= SMALL || s->config.inline_blocks > 1000;
+        t->gone_life = 0; /* the last record counts */
         if (object) {
             /* lost before; or on the disk of a dead store, whose successor nobody asks */
-            if (!sim_store_is_alive(s, store) || !sim_object_has(s, object, store)) continue;
+            if (!sim_store_is_alive(s, store) || !sim_object_has(s, object, store)) {
+                t->gone_life = s->life;
+                continue;
+            }
             guard(s, t, GUARD_OBJECT);
             t->guard_object = object;
         } else if (has_room) { /* what finds no room is made again: documented */
@@ -80,16 +84,18 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
     }
 }
 
-/* The journal is read. A value that found no room is lost: when it is asked for, whatever it was
- * made of may be made again, though none of that was lost. */
+/* The journal is read. A value that found no room is lost, as one whose object is gone: when it is
+ * asked for, whatever it was made of may be made again, though none of that was lost. */
 void sim_guard_replayed(struct sim *s)
 {
     struct mr_sched_task_info info;
     for (uint32_t k = 0; k < s->jobs_count; k++) {
         const struct sim_job *j = &s->jobs[k];
         for (uint32_t i = 0; i < s->specs[j->spec].graph->nodes_count; i++)
-            if (j->task[i].roomless_life == s->life &&
-                mr_sched_task(s->sched, (mr_job_id){j->id}, i, &info) && info.state != MR_TASK_DONE)
+            if (j->task[i].gone_life == s->life ||
+                (j->task[i].roomless_life == s->life &&
+                    mr_sched_task(s->sched, (mr_job_id){j->id}, i, &info) &&
+                    info.state != MR_TASK_DONE))
                 s->roomless_life = s->life;
     }
 }

@@ -129,7 +129,7 @@ static const uint32_t *uses_down(struct sim *s, struct sim_msg *m, const struct 
     if (s->plant == PLANT_USES && uses) /* also of those that several want, somewhere */
         for (uint32_t i = 0; i < r->count; i++)
             uses[i] = 1;
-    for (uint32_t i = 0; i < b->tasks.count && s->plant == PLANT_EARLY; i++)
+    for (uint32_t i = 0; uses && i < r->count && s->plant == PLANT_EARLY; i++)
         uses[i] -= uses[i] > 1;
     return uses;
 }

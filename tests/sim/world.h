@@ -68,6 +68,7 @@ struct sim_task { /* what the world saw of one node of a job */
     uint64_t guard_losses, guard_stores, guard_held, guard_object;
     uint32_t sent_life, sent_session, sent_attempt, start_life;
     uint32_t roomless_life; /* read back in it, with a value that may have found no room */
+    uint32_t gone_life;     /* read back in it, and its object is gone */
 };
 
 #define LOOPS_SEEN 4
