@@ -17,6 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define WARM_BYTES (MR_SMALL_BYTES_MAX + MR_EXTENT_HEAD) /* what is smaller shares a slab */
+#define HUGE_AGAIN MR_SECOND
+
 static int make_pins(struct mr_store *st, int *fd, struct mr_error *e)
 {
     int err = mr_segment_make("mr-pins", sizeof *st->pins, fd, e);
@@ -279,6 +282,24 @@ static int wait_for_entry(struct mr_store *st, mr_duration timeout, struct mr_er
     }
 }
 
+/* Room that nobody has written to yet is given its pages at once: one by one, as they are written,
+ * they would cost more than the writing. */
+static void warm_up(struct mr_store *st, struct mr_store_segment *g, unsigned char *base,
+    const struct mr_room *room)
+{
+    uint64_t end = room->offset + room->bytes;
+    uint64_t warm = atomic_load_explicit(&g->warm, memory_order_relaxed);
+    if (room->bytes <= WARM_BYTES || end <= warm) return;
+    mr_time now = mr_store_now();
+    bool huge = now >= atomic_load_explicit(&st->huge_from, memory_order_relaxed);
+    bool again = huge;
+    end = mr_segment_warm(base, g->bytes, MR_MAX(room->offset, warm), end, &again);
+    if (huge && !again)
+        atomic_store_explicit(&st->huge_from, now + HUGE_AGAIN, memory_order_relaxed);
+    while (warm < end)
+        if (atomic_compare_exchange_weak(&g->warm, &warm, end)) return;
+}
+
 static int draft_at(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e)
 {
@@ -288,6 +309,7 @@ static int draft_at(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_dur
     struct mr_store_segment *g = mr_store_segment(st, room.segment, false);
     unsigned char *base = atomic_load_explicit(&g->base, memory_order_acquire);
     mr_store_order_after(st);
+    warm_up(st, g, base, &room);
     *out = (struct mr_store_draft){
         .p = base + room.offset + MR_EXTENT_HEAD,
         .bytes = bytes,

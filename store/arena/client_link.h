@@ -17,6 +17,7 @@ struct mr_store_segment {
     _Atomic(unsigned char *) base; /* NULL: not mapped */
     uint64_t bytes;
     bool ours;
+    _Atomic uint64_t warm; /* ours: pages before this were given before they were written */
 };
 
 struct mr_store_request {
@@ -49,6 +50,7 @@ struct mr_store {
     _Atomic uint64_t number_next;
     _Atomic uint64_t drafts; /* of new objects, not sealed yet */
     _Atomic bool is_dead;
+    _Atomic mr_time huge_from; /* before this no huge pages are asked for */
     bool is_stopped;
     _Atomic(struct mr_store_segment *) segments[MR_SEGMENTS_MAX / MR_SEGMENT_BLOCK];
 

@@ -17,5 +17,15 @@ int mr_segment_seal(int fd, struct mr_error *e);
  * in `*bytes`. MR_EPERM names the missing seal. */
 int mr_segment_check(int fd, uint64_t bytes_min, bool written, uint64_t *bytes, struct mr_error *e);
 
+#define MR_HUGE_BYTES ((uint64_t)2 << 20) /* a huge page, on machines that have them */
+
+/* What is as large as a huge page or larger begins at a multiple of one. */
 int mr_segment_map(int fd, uint64_t bytes, bool writable, void **out, struct mr_error *e);
 void mr_segment_unmap(void *p, uint64_t bytes);
+
+/* Gives pages to [from, to) of our own mapping of `bytes` bytes before they are written for the
+ * first time, many at once: with `*huge` huge ones, also a little around it, as long as they come
+ * cheap (else it becomes false), and ordinary ones for the rest. What is there stays as it is.
+ * Returns the end of what has pages now. When it cannot give any nothing is lost: who writes faults
+ * each one in. */
+uint64_t mr_segment_warm(void *p, uint64_t bytes, uint64_t from, uint64_t to, bool *huge);
