@@ -25,6 +25,7 @@
 #define CURVATURE_MIN 1e-12
 #define PIVOT_MIN 1e-14
 #define LOSS_MIN 1e-4
+#define GROWTH_MIN 0.01
 #define LENGTH_MAX 1e12 /* of a step */
 #define METRIC_LENGTH_MAX 1e30
 
@@ -392,6 +393,16 @@ static void look_ahead(struct mr_glm *g, double *hessian, double *room)
         h->status = MR_GLM_ITERATIONS;
 }
 
+/* Poisson: how large the Hessian is where the fit ends, beside where it begins. It weighs rows by
+ * their means, and with an intercept those become as many as were counted. */
+static double growth(const struct mr_glm *g, const struct mr_glm_partial *p)
+{
+    double means = p->hessian[mr_glm_packed(g->columns) + g->columns];
+    double counts = means - p->gradient[g->columns];
+    bool known = g->family == MR_GLM_POISSON && g->h->intercept != 0 && means > 0;
+    return known ? fmax(counts / means, GROWTH_MIN) : 1;
+}
+
 /* What only the first look tells: how much there is, and in what metric steps are measured. */
 static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double objective, double *room,
     struct mr_error *e)
@@ -405,7 +416,11 @@ static int begin(struct mr_glm *g, const struct mr_glm_partial *p, double object
             "the loss is %g where the fit begins, too large to go on from: an \"offset\", y, or the "
             "coefficients of \"from\" are far out",
             objective);
-    if (g->metric) mr_glm_metric_take(g, p->hessian, room);
+    if (!g->metric) return MR_OK;
+    double by = growth(g, p);
+    for (size_t i = 0; i < mr_glm_packed(n); i++)
+        p->hessian[i] *= by;
+    mr_glm_metric_take(g, p->hessian, room);
     return MR_OK;
 }
 

@@ -146,8 +146,9 @@ class Glm(unittest.TestCase):
         loop["next"].update({f"p{i}": {"ref": f"part/{i}"} for i in range(n)})
         loop["tasks"]["part/${i}"]["kwargs"] = {"parts": answers}
         loop["tasks"]["next"]["kwargs"] = {"parts": answers}
-        for solver in ("lbfgs", "newton", "admm"):
-            plain["params"]["solver"] = d["params"]["solver"] = solver
+        for solver, metric in (("lbfgs", False), ("newton", False), ("admm", False), ("gd", True), ("proximal", True), ("admm", True)):
+            for params in (plain["params"], d["params"]):
+                params.update(solver=solver, precondition=metric)
             jobs = self.done(plain), self.done(d)
             one, other = (self.c.value(job, "summary") for job in jobs)
             self.assertEqual(one, other)
