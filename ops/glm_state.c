@@ -19,8 +19,7 @@ const char *const mr_glm_statuses[MR_GLM_STATUSES] = {[MR_GLM_RUNNING] = "runnin
     [MR_GLM_CONVERGED] = "converged",
     [MR_GLM_STALLED] = "no step makes it better",
     [MR_GLM_ITERATIONS] = "as many iterations as were allowed",
-    [MR_GLM_SEPARATED] = "the classes are separated: coefficients grow without bound; a penalty "
-                         "holds them"};
+    [MR_GLM_SEPARATED] = "the classes are separated: coefficients grow without bound"};
 
 static bool is_count(double v, double max)
 {
