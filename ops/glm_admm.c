@@ -14,7 +14,9 @@
 #define LOCAL_PASSES 30
 #define LOCAL_TOL 0.05 /* of tol: how well a chunk solves its own problem */
 #define RELAXATION 1.6
-#define BALANCE 4.0        /* primal and dual residual differ by so much: change rho */
+#define BALANCE 2.0        /* primal and dual residual differ by so much: change rho … */
+#define BALANCE_MAX 10.0   /* … by so much at most … */
+#define BALANCE_EVERY 3    /* … and let the residuals follow */
 #define BALANCED_AFTER 100 /* iterations; convergence is proved for a rho that stays */
 
 size_t mr_glm_local_numbers(uint32_t columns)
@@ -238,10 +240,16 @@ static struct residuals settle(struct mr_glm *g, const struct mr_glm_partial *p,
         .dual_max = rho * floor_of + g->h->tol * rho * sqrt(us)};
 }
 
+/* rho so that both residuals are alike (He, Yang and Wang 2000). In a metric they are compared as
+ * they are; otherwise half-way to what each is of its bound (Wohlberg 2017), for rho has units
+ * then. */
 static void balance(struct mr_glm *g, const struct residuals *r)
 {
-    double by = r->primal > BALANCE * r->dual ? 2 : r->dual > BALANCE * r->primal ? 0.5 : 1;
-    if (by == 1 || g->h->iterations > BALANCED_AFTER) return;
+    double apart = r->primal / r->dual;
+    if (!g->metric) apart *= sqrt(r->dual_max / r->primal_max);
+    if (!isfinite(apart) || (apart < BALANCE && apart > 1 / BALANCE)) return;
+    if (g->h->iterations > BALANCED_AFTER || fmod(g->h->iterations, BALANCE_EVERY) != 0) return;
+    double by = fmin(fmax(sqrt(apart), 1 / BALANCE_MAX), BALANCE_MAX);
     g->h->step *= by;
     for (size_t i = 0; i < (size_t)g->chunks * (g->columns + 1); i++)
         g->u[i] /= by;
