@@ -57,6 +57,7 @@ static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct
     s->blocks = MR_ARENA_ARRAY(a, struct block, c->inline_blocks);
     s->rows = MR_ARENA_ARRAY(a, struct sent_row, SENT_ROWS);
     s->workers = MR_ARENA_ARRAY(a, struct worker, c->workers_max);
+    s->worker_facts = MR_ARENA_ARRAY(a, struct worker_facts, c->workers_max);
     s->worker_op_words = c->ops_max / 64 + 1;
     s->worker_ops = MR_ARENA_ARRAY(a, uint64_t, (size_t)c->workers_max * s->worker_op_words);
     s->ops = MR_ARENA_ARRAY(a, struct op, c->ops_max);
@@ -78,7 +79,8 @@ size_t mr_sched_arena_bytes(const struct mr_sched_config *c)
     size_t tasks = c->tasks_max;
     size_t each = sizeof(struct task) + sizeof(struct value) + sizeof(struct pending) +
                   9 * sizeof(uint32_t) * 2;
-    size_t workers = sizeof(struct worker) + sizeof(uint64_t) * (c->ops_max / 64 + 2);
+    size_t workers = sizeof(struct worker) + sizeof(struct worker_facts) +
+                     sizeof(uint64_t) * (c->ops_max / 64 + 2);
     size_t ops = sizeof(struct op) + 2 * sizeof(struct class) + 16;
     size_t jobs = sizeof(struct job) + 64;
     return sizeof(struct mr_sched) + tasks * each + c->workers_max * workers + c->ops_max * ops +

@@ -10,21 +10,27 @@
 #define ROWS_KEPT 32768u
 #define RUNS_MIN 4u
 
-static void each_refs(struct mr_sched_batch *b, void (*fn)(struct mr_sched_refs_out *))
+static void each_refs(
+    struct mr_sched_batch *b, bool with_more, void (*fn)(struct mr_sched_refs_out *))
 {
-    struct mr_sched_refs_out *all[] = {
-        &b->values, &b->release, &b->cancel, &b->steal, &b->fetch, &b->leave, &b->adopt, &b->keep};
-    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
-        fn(all[i]);
+    struct mr_sched_refs_out *more[] = {
+        &b->cancel, &b->steal, &b->fetch, &b->leave, &b->adopt, &b->keep};
+    fn(&b->values);
+    fn(&b->release);
+    for (size_t i = 0; with_more && i < MR_ARRAY_LEN(more); i++)
+        fn(more[i]);
 }
 
-static void each_buf(struct mr_sched_batch *b, void (*fn)(struct mr_buf *))
+static void each_buf(struct mr_sched_batch *b, bool with_more, void (*fn)(struct mr_buf *))
 {
-    struct mr_buf *all[] = {&b->args, &b->inputs, &b->last_use, &b->value_inline, &b->value_object,
-        &b->value_object_bytes, &b->value_object_store, &b->extra, &b->resources, &b->text,
-        &b->forget_jobs};
-    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++)
-        fn(all[i]);
+    struct mr_buf *more[] = {&b->value_object, &b->value_object_bytes, &b->value_object_store,
+        &b->extra, &b->resources, &b->text, &b->forget_jobs};
+    fn(&b->args);
+    fn(&b->inputs);
+    fn(&b->last_use);
+    fn(&b->value_inline);
+    for (size_t i = 0; with_more && i < MR_ARRAY_LEN(more); i++)
+        fn(more[i]);
 }
 
 static void buf_init(struct mr_buf *b)
@@ -61,7 +67,7 @@ static void rows_fini(struct mr_sched_rows *r)
 struct mr_sched_batch *mr_sched_batch_new(void)
 {
     struct mr_sched_batch *b = mr_alloc(sizeof *b);
-    each_buf(b, buf_init);
+    each_buf(b, true, buf_init);
     return b;
 }
 
@@ -71,8 +77,8 @@ void mr_sched_batch_free(struct mr_sched_batch **bp)
     *bp = NULL;
     if (!b) return;
     rows_fini(&b->tasks);
-    each_refs(b, refs_fini);
-    each_buf(b, mr_buf_fini);
+    each_refs(b, true, refs_fini);
+    each_buf(b, true, mr_buf_fini);
     mr_release(b);
 }
 
@@ -80,9 +86,9 @@ void mr_sched_batch_clear(struct mr_sched_batch *b)
 {
     if (b->tasks.room > ROWS_KEPT || b->tasks.runs.room > ROWS_KEPT) rows_fini(&b->tasks);
     b->tasks.count = b->tasks.runs.count = b->tasks.filled = 0;
-    each_refs(b, refs_clear);
-    each_buf(b, buf_clear);
-    b->drain = b->has_registered = false;
+    each_refs(b, b->has_more, refs_clear);
+    each_buf(b, b->has_more, buf_clear);
+    b->has_more = b->drain = b->has_registered = false;
     b->heard = 0;
 }
 

@@ -77,8 +77,10 @@ struct mr_sched_amount {
     uint64_t micro;
 };
 
-/* Sections apply in the order of session.proto. What most batches have stands first. */
+/* Sections apply in the order of session.proto. What few batches have stands last, and whoever
+ * writes it says so in has_more: nothing of it is touched otherwise. */
 struct mr_sched_batch {
+    bool has_more;
     bool drain;
     bool has_registered; /* this is the answer to Register; adopt and keep belong to it */
     uint32_t serial;     /* no two batches have the same */
@@ -90,17 +92,19 @@ struct mr_sched_batch {
     struct mr_buf inputs;   /* u32 */
     struct mr_buf last_use; /* u32: positions in `inputs` */
     struct mr_sched_refs_out values;
-    struct mr_buf value_inline;       /* bytes */
+    struct mr_buf value_inline; /* bytes */
+    struct mr_sched_refs_out release;
+    struct mr_sched_batch *next; /* in the pool */
+
     struct mr_buf value_object;       /* mr_object_id, rows that are objects */
     struct mr_buf value_object_bytes; /* u64, the same rows */
     struct mr_buf value_object_store; /* u32 store numbers (0: unknown), the same rows */
-    struct mr_sched_refs_out release, cancel, steal, fetch, leave;
+    struct mr_sched_refs_out cancel, steal, fetch, leave;
     struct mr_buf extra;     /* struct mr_sched_extra */
     struct mr_buf resources; /* struct mr_sched_amount */
     struct mr_buf text;
     struct mr_buf forget_jobs; /* u64 */
     struct mr_sched_refs_out adopt, keep;
-    struct mr_sched_batch *next; /* in the pool */
 };
 
 struct mr_sched_batch *mr_sched_batch_new(void);

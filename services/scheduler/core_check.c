@@ -112,7 +112,7 @@ static const char *worker_leftover(const struct mr_sched *s, const struct worker
     if (w->queue_ns || w->unknown || w->long_sent || w->stealing) return "load of a worker";
     if (w->trial != NONE || w->is_closed || w->is_reserved) return "a worker that is kept free";
     for (uint32_t r = 0; r < s->resources_count; r++)
-        if (w->taken[r]) return "resources of a worker";
+        if (w->facts->taken[r]) return "resources of a worker";
     return NULL;
 }
 

@@ -173,7 +173,7 @@ static void until_failed(struct mr_sched *s, uint32_t task, const struct row *r,
     span(s, r, task, MR_OUTCOME_ERROR);
     answer_release(s, r);
     if (s->tasks[task].flags & T_SENT) mr_sc_task_unsend(s, task);
-    struct story st = mr_sc_story_make(s, task, 9, mr_str(text), s->workers[r->worker].name);
+    struct story st = mr_sc_story_make(s, task, 9, mr_str(text), s->workers[r->worker].facts->name);
     mr_sc_task_fail(s, task, &st);
     mr_sc_story_fini(&st);
 }
@@ -293,7 +293,7 @@ static struct story story_of(struct mr_sched *s, uint32_t task, const struct row
         log = f->log;
         break;
     }
-    struct story st = mr_sc_story_make(s, task, code, message, s->workers[r->worker].name);
+    struct story st = mr_sc_story_make(s, task, code, message, s->workers[r->worker].facts->name);
     mr_sc_story_more(&st, args, log);
     return st;
 }

@@ -156,7 +156,7 @@ static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint
             got += u->estimate;
             n++;
             mr_sc_refs_add(
-                &mr_sc_batch(s, victim)->steal, job_of(s, t)->id, index_of(s, t), u->attempt);
+                &mr_sc_batch_more(s, victim)->steal, job_of(s, t)->id, index_of(s, t), u->attempt);
         }
         t = prev;
     }

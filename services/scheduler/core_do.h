@@ -81,6 +81,7 @@ void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *stor
 
 /* core_send.c: rows of batches */
 struct mr_sched_batch *mr_sc_batch(struct mr_sched *s, uint32_t worker);
+struct mr_sched_batch *mr_sc_batch_more(struct mr_sched *s, uint32_t worker); /* to write `more` */
 struct mr_sched_store_batch *mr_sc_store_batch(struct mr_sched *s, uint32_t store);
 void mr_sc_refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt);
 void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker);
@@ -113,6 +114,8 @@ void mr_sc_steal(struct mr_sched *s);
 
 /* core_worker.c, core_register.c, core_complete.c */
 void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r);
+struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
+void mr_sc_worker_name(struct worker *w, struct mr_str name);
 void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m);
 void mr_sc_worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
 void mr_sc_worker_lost(

@@ -6,7 +6,6 @@
 
 #define FX_BYTES_MAX ((size_t)1 << 34)
 #define FX_KEPT_MAX ((size_t)4 << 20) /* of each: a turn that took more is rare */
-#define POOL_MAX 1024u                /* batches that nobody uses */
 
 static void buf_clear(struct mr_buf *b)
 {
@@ -64,14 +63,9 @@ void mr_sched_batch_put(struct mr_sched_effects *fx, struct mr_sched_batch **bp)
     struct mr_sched_batch *b = *bp;
     *bp = NULL;
     if (!b) return;
-    if (fx->pool_count == POOL_MAX) {
-        mr_sched_batch_free(&b);
-        return;
-    }
     mr_sched_batch_clear(b);
     b->next = fx->pool;
     fx->pool = b;
-    fx->pool_count++;
 }
 
 void mr_sched_store_batch_clear(struct mr_sched_store_batch *b)
@@ -85,12 +79,10 @@ void mr_sched_store_batch_clear(struct mr_sched_store_batch *b)
 static struct mr_sched_batch *batch_take(struct mr_sched_effects *fx)
 {
     struct mr_sched_batch *b = fx->pool;
-    if (b) {
+    if (b)
         fx->pool = b->next;
-        fx->pool_count--;
-    } else {
+    else
         b = mr_sched_batch_new();
-    }
     b->serial = ++fx->batch_serial;
     return b;
 }
@@ -103,6 +95,13 @@ struct mr_sched_batch *mr_sc_batch(struct mr_sched *s, uint32_t worker)
     b->incarnation = s->workers[worker].incarnation;
     b->session = s->workers[worker].session;
     mr_buf_add(&s->fx->dirty_workers, &worker, sizeof worker);
+    return b;
+}
+
+struct mr_sched_batch *mr_sc_batch_more(struct mr_sched *s, uint32_t worker)
+{
+    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    b->has_more = true;
     return b;
 }
 

@@ -71,7 +71,7 @@ struct mr_sched_effects {
     struct mr_buf dirty_stores;     /* u32 store numbers */
     struct mr_sched_batch **worker; /* by slot; NULL: there is nothing to tell it */
     struct mr_sched_batch *pool;    /* batches of nobody, the last used first */
-    uint32_t pool_count, batch_serial;
+    uint32_t batch_serial;
     struct mr_sched_store_batch *store; /* by store number */
     uint32_t workers_max, stores_max;
 };

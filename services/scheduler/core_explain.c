@@ -56,7 +56,7 @@ static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     if (s->tasks[task].flags & T_SENT)
         mr_buf_printf(out,
             "it was sent to \"%s\" ahead of time and starts there without another message\n",
-            s->workers[s->tasks[task].worker].name);
+            s->workers[s->tasks[task].worker].facts->name);
 }
 
 /* What no worker, or no worker now, can give. */
@@ -72,7 +72,8 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
     for (uint32_t r = 0; r < s->resources_count; r++) {
         uint64_t most = 0;
         for (uint32_t i = 0; i < s->workers_top; i++)
-            if (s->workers[i].state != W_FREE) most = MR_MAX(most, s->workers[i].capacity[r]);
+            if (s->workers[i].state != W_FREE)
+                most = MR_MAX(most, s->workers[i].facts->capacity[r]);
         if (t->class >= s->config.ops_max && c->need[r] > most)
             mr_buf_printf(out,
                 "it asks for %g of the resource \"%s\", and no worker has more than %g\n",
@@ -193,7 +194,7 @@ bool mr_sched_explain(const struct mr_sched *s, mr_job_id id, uint32_t index, st
     case MR_TASK_READY: waits_for_place(s, task, lines); break;
     case MR_TASK_RUNNING:
         mr_buf_printf(lines, "\"%.*s\" was sent to \"%s\" and %s there\n",
-            MR_STR_ARG(key_of(s, task)), s->workers[t->worker].name,
+            MR_STR_ARG(key_of(s, task)), s->workers[t->worker].facts->name,
             t->flags & T_STARTED ? "runs" : "runs or is about to");
         mr_sc_room_explain(s, task, lines);
         break;

@@ -99,7 +99,7 @@ static void parent_leaves(struct mr_sched *s, const struct mr_sched_parent *p)
     if (!p->job.v) return;
     const struct task *t = &s->tasks[s->jobs[mr_sc_job_find(s, p->job.v)].base + p->index];
     if (t->flags & T_LONG) return;
-    mr_sc_refs_add(&mr_sc_batch(s, t->worker)->leave, p->job.v, p->index, p->attempt);
+    mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->leave, p->job.v, p->index, p->attempt);
 }
 
 void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)

@@ -116,11 +116,11 @@ void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id)
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
 {
     const struct worker *w = &s->workers[slot];
-    uint32_t n = (uint32_t)strlen(w->name);
+    uint32_t n = (uint32_t)strlen(w->facts->name);
     mr_buf_add(&s->payload, &w->incarnation, sizeof w->incarnation);
     if (!is_lost) {
         mr_buf_add(&s->payload, &n, sizeof n);
-        mr_buf_add(&s->payload, w->name, n);
+        mr_buf_add(&s->payload, w->facts->name, n);
     }
     uint64_t sequence = emit_payload(s, is_lost ? MR_RECORD_WORKER_LOST : MR_RECORD_WORKER);
     if (is_lost) return sequence;

@@ -9,8 +9,14 @@
 
 enum { W_FREE, W_CONNECTED, W_SILENT };
 
-/* Every task that is sent or comes back touches its worker, and a large cluster's do not fit into
- * the nearest caches: what is needed then stands in the first two lines. */
+struct worker_facts { /* what few ask for */
+    char name[NAME_BYTES];
+    char node[NAME_BYTES];
+    uint64_t capacity[RESOURCES], taken[RESOURCES];
+};
+
+/* Every task that is sent or comes back touches its worker, and those of a large cluster do not fit
+ * into the nearest caches. */
 struct worker {
     _Alignas(64) uint8_t state;
     bool is_retiring;
@@ -39,16 +45,16 @@ struct worker {
     uint32_t store; /* number */
     uint32_t running;
 
+    struct worker_facts *facts;
+    uint32_t name_hash;
     mr_time trial_at; /* it runs since then; 0: it has not started */
     uint64_t tasks_started, tasks_done;
     uint64_t told_queue_ns;
     uint64_t record; /* sequence of its journal record */
-    uint64_t capacity[RESOURCES], taken[RESOURCES];
-    char name[NAME_BYTES];
-    char node[NAME_BYTES];
 };
 _Static_assert(offsetof(struct worker, held_bytes) == 64, "what each task touches");
-_Static_assert(offsetof(struct worker, trial_at) == 128, "what each message touches");
+_Static_assert(offsetof(struct worker, facts) == 128, "what each message touches");
+_Static_assert(sizeof(struct worker) == 192, "three lines");
 
 struct op {
     struct mr_str name; /* owned */

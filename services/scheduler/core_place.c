@@ -31,7 +31,8 @@ static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
 static bool is_named(const struct worker *w, const struct class *c)
 {
     for (uint32_t i = 0; i < c->names_count; i++)
-        if (mr_str_eq(c->names[i], mr_str(w->name)) || mr_str_eq(c->names[i], mr_str(w->node)))
+        if (mr_str_eq(c->names[i], mr_str(w->facts->name)) ||
+            mr_str_eq(c->names[i], mr_str(w->facts->node)))
             return true;
     return false;
 }
@@ -41,7 +42,7 @@ bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class
     const struct worker *w = &s->workers[worker];
     if (!has_op(s, worker, c->op)) return false;
     for (uint32_t r = 0; r < s->resources_count; r++)
-        if (c->need[r] > w->capacity[r]) return false;
+        if (c->need[r] > w->facts->capacity[r]) return false;
     return c->any_worker || is_named(w, c);
 }
 
@@ -62,7 +63,8 @@ static bool has_place(const struct mr_sched *s, const struct worker *w, const st
     const struct class *c = &s->classes[t->class];
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->resources_count; r++)
-            if (c->need[r] && w->taken[r] + c->need[r] > 2 * w->capacity[r]) return false;
+            if (c->need[r] && w->facts->taken[r] + c->need[r] > 2 * w->facts->capacity[r])
+                return false;
     if (t->flags & T_LONG) return w->long_sent < long_max(s, t);
     uint32_t sent = w->sent - w->long_sent;
     if (!s->ops[c->op].estimate_ns) return w->unknown < w->slots;
@@ -149,7 +151,13 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
     for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
         if (!is_universal && !mr_sc_may_run(s, w, c)) continue;
         if (is_root && mr_sc_is_crowded(&s->workers[w])) continue;
-        if (mr_sc_has_room(s, w, t)) return w;
+        if (!mr_sc_has_room(s, w, t)) continue;
+        uint32_t next = s->workers[w].bucket_next; /* most likely the one after this */
+        if (next != NONE) {
+            __builtin_prefetch(&s->workers[next]);
+            __builtin_prefetch(&s->workers[next].held_bytes);
+        }
+        return w;
     }
     return NONE;
 }

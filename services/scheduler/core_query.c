@@ -145,8 +145,8 @@ bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_wo
         return false;
     const struct worker *w = &s->workers[slot];
     *out = (struct mr_sched_worker_info){.incarnation = w->incarnation,
-        .name = mr_str(w->name),
-        .node = mr_str(w->node),
+        .name = mr_str(w->facts->name),
+        .node = mr_str(w->facts->node),
         .is_connected = w->state == W_CONNECTED,
         .is_retiring = w->is_retiring,
         .slots = w->slots,

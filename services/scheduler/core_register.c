@@ -77,6 +77,26 @@ static void copy_name(char to[NAME_BYTES], struct mr_str from)
     if (from.n) memcpy(to, from.p, MR_MIN(from.n, (size_t)NAME_BYTES - 1));
 }
 
+struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
+{
+    struct worker *w = &s->workers[slot];
+    *w = (struct worker){.facts = &s->worker_facts[slot],
+        .incarnation = incarnation,
+        .sent_head = NONE,
+        .sent_tail = NONE,
+        .trial = NONE,
+        .held_head = NONE,
+        .bucket = NONE};
+    *w->facts = (struct worker_facts){0};
+    return w;
+}
+
+void mr_sc_worker_name(struct worker *w, struct mr_str name)
+{
+    copy_name(w->facts->name, name);
+    w->name_hash = (uint32_t)text_hash(mr_str(w->facts->name));
+}
+
 static uint32_t slot_take(struct mr_sched *s)
 {
     for (uint32_t i = 0; i < s->workers_top; i++)
@@ -88,27 +108,22 @@ static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_re
 {
     struct worker *w = &s->workers[slot];
     w->slots = r->slots;
-    copy_name(w->name, r->name);
-    copy_name(w->node, r->node);
+    mr_sc_worker_name(w, r->name);
+    copy_name(w->facts->node, r->node);
     w->store = mr_sc_store(s, r->store, r->store_address);
     w->memory_bytes = r->memory_bytes;
     for (uint32_t i = 0; i < r->resources_count; i++) {
         uint32_t k = mr_sc_resource(s, r->resources[i].name);
-        if (k != NONE) w->capacity[k] = r->resources[i].amount_micro;
+        if (k != NONE) w->facts->capacity[k] = r->resources[i].amount_micro;
     }
     set_ops(s, slot, r);
 }
 
 static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
 {
-    struct worker *w = &s->workers[slot];
-    *w = (struct worker){.state = W_CONNECTED,
-        .sent_head = NONE,
-        .sent_tail = NONE,
-        .trial = NONE,
-        .held_head = NONE,
-        .bucket = NONE};
-    w->incarnation = (uint64_t)s->config.epoch << 32 | ++s->worker_number;
+    uint64_t incarnation = (uint64_t)s->config.epoch << 32 | ++s->worker_number;
+    struct worker *w = mr_sc_worker_new(s, slot, incarnation);
+    w->state = W_CONNECTED;
     describe(s, slot, r);
     s->workers_live++;
     w->record = mr_sc_journal_worker(s, slot, false);
@@ -139,7 +154,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
     }
     t->flags |= T_SEEN;
     const struct job *j = job_of(s, task);
-    mr_sc_refs_add(&mr_sc_batch(s, slot)->keep, j->id, task - j->base, attempt);
+    mr_sc_refs_add(&mr_sc_batch_more(s, slot)->keep, j->id, task - j->base, attempt);
     uint32_t n;
     const uint32_t *in = mr_sc_inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++)
@@ -216,11 +231,13 @@ static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
 
 static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_register *r)
 {
+    uint32_t hash = (uint32_t)text_hash(r->name);
     for (uint32_t i = 0; i < s->workers_top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE) continue;
-        if (r->incarnation ? w->incarnation == r->incarnation : mr_str_eq(r->name, mr_str(w->name)))
-            return i;
+        if (r->incarnation && w->incarnation == r->incarnation) return i;
+        if (r->incarnation || w->name_hash != hash) continue;
+        if (mr_str_eq(r->name, mr_str(w->facts->name))) return i;
     }
     return NONE;
 }
@@ -270,7 +287,7 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
     w->clock_offset = (int64_t)(s->now - r->time_ns);
     mr_time end = mr_time_after(s->now, s->config.lease);
     s->lease_check_at = MR_MIN(s->lease_check_at, end);
-    struct mr_sched_batch *b = mr_sc_batch(s, slot);
+    struct mr_sched_batch *b = mr_sc_batch_more(s, slot);
     b->has_registered = true;
     b->session = r->session;
     mr_sc_completed(s, slot, &r->holding, &b->adopt);

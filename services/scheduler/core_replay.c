@@ -265,17 +265,11 @@ static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
         slot++;
     if (slot == s->config.workers_max) return;
     if (slot == s->workers_top) s->workers_top++;
-    struct worker *w = &s->workers[slot];
-    *w = (struct worker){.state = W_SILENT,
-        .is_ghost = true,
-        .incarnation = incarnation,
-        .slots = 1,
-        .sent_head = NONE,
-        .sent_tail = NONE,
-        .trial = NONE,
-        .held_head = NONE,
-        .bucket = NONE};
-    memcpy(w->name, name.p, MR_MIN(name.n, sizeof w->name - 1));
+    struct worker *w = mr_sc_worker_new(s, slot, incarnation);
+    w->state = W_SILENT;
+    w->is_ghost = true;
+    w->slots = 1;
+    mr_sc_worker_name(w, name);
     s->workers_live++;
 }
 
@@ -533,11 +527,11 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
     for (uint32_t i = 0; i < s->workers_top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE) continue;
-        uint32_t n = (uint32_t)strlen(w->name);
+        uint32_t n = (uint32_t)strlen(w->facts->name);
         mr_buf_clear(&payload);
         mr_buf_add(&payload, &w->incarnation, sizeof w->incarnation);
         mr_buf_add(&payload, &n, sizeof n);
-        mr_buf_add(&payload, w->name, n);
+        mr_buf_add(&payload, w->facts->name, n);
         put_record(out, MR_RECORD_WORKER, mr_buf_str(&payload), (struct mr_str){0});
     }
     uint64_t kept = MR_MIN(s->forgotten_count, (uint64_t)FORGOTTEN_MAX);

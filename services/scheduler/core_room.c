@@ -171,8 +171,8 @@ static void fail(
         "\"%.*s\" needs more memory at once than there is: its inputs are %s, and %.*s%s; the object "
         "store of node \"%.60s\" has %s: give it more (--memory), or make the parts smaller",
         (int)MR_MIN(key.n, (size_t)120), key.p, in, (int)MR_MIN(why.n, (size_t)300), why.p,
-        was_alone ? ", though nothing else ran on its node" : "", w->node, memory);
-    struct story st = mr_sc_story_make(s, task, 8, mr_str(text), w->name);
+        was_alone ? ", though nothing else ran on its node" : "", w->facts->node, memory);
+    struct story st = mr_sc_story_make(s, task, 8, mr_str(text), w->facts->name);
     mr_sc_task_fail(s, task, &st);
     mr_sc_story_fini(&st);
 }

@@ -40,6 +40,7 @@ struct mr_sched {
     struct sent_row *rows;
 
     struct worker *workers;
+    struct worker_facts *worker_facts;
     uint64_t *worker_ops; /* bits: worker x op */
     uint32_t worker_op_words, workers_top, workers_live, workers_usable, slots_usable;
     uint32_t worker_number;

@@ -53,6 +53,7 @@ static void row_inline(struct mr_sched *s, struct mr_sched_batch *b, uint32_t ta
 static void row_object(
     struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, const struct value *v)
 {
+    b->has_more = true;
     mr_sc_refs_add(&b->values, job_of(s, task)->id, index_of(s, task), 0);
     put(&b->value_object, &v->object, sizeof v->object);
     put(&b->value_object_bytes, &v->bytes, sizeof v->bytes);
@@ -66,7 +67,7 @@ void mr_sc_send_fetch(struct mr_sched *s, uint32_t task)
     if (v->flags & V_FETCHING || s->workers[v->worker].state != W_CONNECTED) return;
     v->flags |= V_FETCHING;
     mr_sc_refs_add(
-        &mr_sc_batch(s, v->worker)->fetch, job_of(s, task)->id, index_of(s, task), v->attempt);
+        &mr_sc_batch_more(s, v->worker)->fetch, job_of(s, task)->id, index_of(s, task), v->attempt);
 }
 
 void mr_sc_send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
@@ -113,6 +114,7 @@ static void send_extra(
     uint32_t index = task - j->base;
     bool is_alone = t->flags & T_SUSPECT && !(t->flags & T_LONG);
     if (!o && !is_alone) return;
+    b->has_more = true;
     struct mr_sched_extra x = {.row = b->tasks.count, .alone = is_alone};
     x.long_running = t->flags & T_LONG;
     x.resources_at = (uint32_t)(b->resources.n / sizeof(struct mr_sched_amount));
@@ -231,7 +233,7 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     w->queue_ns += t->estimate;
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->resources_count; r++)
-            w->taken[r] += s->classes[t->class].need[r];
+            w->facts->taken[r] += s->classes[t->class].need[r];
     if (!(t->flags & T_SUSPECT)) return;
     mr_assert(w->trial == NONE);
     w->trial = task;

@@ -87,7 +87,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     w->stealing -= (t->flags & T_STEALING) != 0;
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->resources_count; r++)
-            w->taken[r] -= s->classes[t->class].need[r];
+            w->facts->taken[r] -= s->classes[t->class].need[r];
     if (w->trial == task) mr_sc_trial_end(w);
     if (s->alone == task) s->alone = NONE;
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
@@ -156,8 +156,8 @@ void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     if (!(t->flags & T_SENT)) return;
     if (s->workers[t->worker].state == W_CONNECTED)
-        mr_sc_refs_add(
-            &mr_sc_batch(s, t->worker)->cancel, job_of(s, task)->id, index_of(s, task), t->attempt);
+        mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->cancel, job_of(s, task)->id,
+            index_of(s, task), t->attempt);
     mr_sc_task_unsend(s, task);
 }
 

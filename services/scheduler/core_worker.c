@@ -50,7 +50,7 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_
         if (s->tasks[list[i]].flags & T_SENT) mr_sc_task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
         if (!is_unfinished(&s->tasks[list[i]])) continue; /* fell with another */
-        if (!mr_sc_trial_convict(s, list[i], w->name)) mr_sc_task_requeue(s, list[i]);
+        if (!mr_sc_trial_convict(s, list[i], w->facts->name)) mr_sc_task_requeue(s, list[i]);
     }
     s->stack_count -= n;
 }
