@@ -1,6 +1,7 @@
 /* What workers report of tasks. The first completion of a live, unfinished task counts, whatever
  * its attempt; each later one is answered with a release. Anything else counts only if it comes
  * from the worker that the task was last sent to, about that attempt: the rest is late. */
+#include "services/scheduler/core_drain.h"
 #include "services/scheduler/core_room.h"
 #include "services/scheduler/core_trial.h"
 
@@ -219,6 +220,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     s->passing = mr_str_of(r->bytes, r->inline_bytes);
     mr_sc_task_done(s, task, is_sent_here ? r->worker : NONE);
     s->passing = (struct mr_str){0};
+    mr_sc_drain_look(s, task, r->worker, r->inline_bytes ? r->inline_bytes : r->object_bytes);
 }
 
 /* A target of a job that is done, whose value found no room here when the journal was read: it

@@ -1,6 +1,7 @@
 /* A turn of dispatch: suspects first (core_trial.c); then the queue, and among it what was parked,
  * until the workers have what they want or the turn's bound is reached. Stealing is for when
  * nothing is left to give and somebody idles. */
+#include "services/scheduler/core_drain.h"
 #include "services/scheduler/core_room.h"
 #include "services/scheduler/core_trial.h"
 
@@ -120,6 +121,7 @@ void mr_sc_dispatch(struct mr_sched *s)
     s->turns++;
     if (s->suspects_count || s->reserved != NONE) mr_sc_trial_dispatch(s);
     if (s->squeezed_count || s->quiet) mr_sc_room_dispatch(s);
+    if (s->drains_count) mr_sc_drain_dispatch(s, &left);
     dispatch_all(s, &left);
     s->has_work = !left;
     if (s->queued && !left) return;

@@ -86,7 +86,15 @@ struct store {
     char node[NAME_BYTES];
     char *address;
     uint64_t memory_bytes;
+    uint64_t kept_bytes; /* of objects that workers keep in it */
     mr_time last_heard;
+};
+
+#define DRAINS_MAX 64u
+
+struct drain { /* a value whose users go next: core_drain.c */
+    uint64_t job;
+    uint32_t task, at; /* and the first of its users that was not looked at */
 };
 
 #define RECORD_REFERS (1u << 31)  /* in the attempt of a journaled value */

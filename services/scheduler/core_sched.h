@@ -64,6 +64,8 @@ struct mr_sched {
     uint32_t suspects_at, suspects_count;
     uint32_t *squeezed; /* found no room in memory, to be run again with less beside them; a ring */
     uint32_t squeezed_at, squeezed_count;
+    struct drain drains[DRAINS_MAX]; /* oldest first */
+    uint32_t drains_count;
     uint32_t quiet;    /* the store whose workers run one of those, 0: none */
     uint32_t alone;    /* that task, once it was sent; or NONE */
     bool is_disturbed; /* something else began to run there meanwhile */

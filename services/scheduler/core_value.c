@@ -103,6 +103,7 @@ void mr_sc_value_keep(struct mr_sched *s, uint32_t value, uint32_t worker)
     if (v->next != NONE) s->values[v->next].prev = value;
     w->held_head = value;
     w->held_bytes += v->bytes;
+    if (v->kind == V_OBJECT) s->stores[v->store].kept_bytes += v->bytes;
 }
 
 void mr_sc_value_unkeep(struct mr_sched *s, uint32_t value)
@@ -116,6 +117,7 @@ void mr_sc_value_unkeep(struct mr_sched *s, uint32_t value)
         s->values[v->prev].next = v->next;
     if (v->next != NONE) s->values[v->next].prev = v->prev;
     w->held_bytes -= v->bytes;
+    if (v->kind == V_OBJECT) s->stores[v->store].kept_bytes -= v->bytes;
     v->worker = v->prev = v->next = NONE;
     v->flags &= (uint8_t) ~(V_FETCHING | V_LAST);
 }

@@ -200,7 +200,8 @@ void rig_done_as(struct rig *r, struct rig_worker w, uint64_t job, const char *k
 {
     const struct mr_sched_run run = {.job = job, .count = 1};
     uint32_t index = rig_index(r, job, key), code = outcome;
-    uint64_t started = 0, duration = took, object_bytes = 100000;
+    uint64_t started = 0, duration = took,
+             object_bytes = r->object_bytes ? r->object_bytes : 100000;
     MR_AUTO(mr_free_ptr) char *value = mr_alloc(bytes + 1);
     (void)snprintf(value, bytes + 1, "%s", key);
     if (r->says.n) memcpy(value, r->says.p, bytes);
@@ -319,8 +320,10 @@ static void tell_store(
     struct rig *r, enum mr_sched_event_type type, uint64_t store, const char *node)
 {
     struct mr_sched_event ev = {.type = type};
-    ev.store = (struct mr_sched_store){
-        .store = store, .node = mr_str(node), .address = mr_str("a"), .memory_bytes = 1 << 30};
+    ev.store = (struct mr_sched_store){.store = store,
+        .node = mr_str(node),
+        .address = mr_str("a"),
+        .memory_bytes = r->store_memory ? r->store_memory : 1 << 30};
     rig_step(r, &ev);
     rig_turn(r);
 }

@@ -351,6 +351,76 @@ static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
     }
 }
 
+#define MIB ((uint64_t)1 << 20)
+
+/* Three values of `bytes`; of each four tasks take a part, and each result needs one of each. */
+static uint64_t submit_shuffle(struct rig *r)
+{
+    return rig_submit(
+        r, JOB(T("x0", "f", "0", "") "," T("x1", "f", "1", "") "," T("x2", "f", "2", "") "," T(
+                   "c00", "g", R("x0") ",0", "") "," T("c01", "g", R("x0") ",1", "") "," T("c02",
+                   "g", R("x0") ",2", "") "," T("c03", "g", R("x0") ",3", "") "," T("c10", "g",
+                   R("x1") ",0", "") "," T("c11", "g", R("x1") ",1", "") "," T("c20", "g",
+                   R("x2") ",0", "") "," T("c21", "g", R("x2") ",1", "") "," T("y0", "f",
+                   R("c00") "," R("c10") "," R("c20"),
+                   "") "," T("y1", "f", R("c01") "," R("c11") "," R("c21"), "") "," T("y2", "f",
+                   R("c02"), "") "," T("y3", "f", R("c03"), ""),
+               "\"y0\",\"y1\",\"y2\",\"y3\""));
+}
+
+/* A worker that is given two tasks at a time; the first value and its first part are made. */
+static struct rig *begin_shuffle(
+    struct rig_worker *w, uint64_t memory, uint64_t part, uint64_t *job_out)
+{
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.queue = 1;
+    struct rig *r = rig_new_with(&c);
+    r->store_memory = memory;
+    rig_store(r, 0x51, "a");
+    *w = join(r, "a", 1, 0x51);
+    warm(r, *w);
+    uint64_t job = submit_shuffle(r);
+    r->object_bytes = MIB;
+    (void)rig_done_object(r, *w, job, "x0");
+    r->object_bytes = part;
+    rig_done_as(r, *w, job, "c00", 1, MR_OUTCOME_OK, (mr_object_id){7, ++r->objects}, 0, MR_MS);
+    *job_out = job;
+    return r;
+}
+
+static void in_a_store_that_fills_a_value_is_used_up_before_the_next_is_made(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    uint64_t job;
+    struct rig *r = begin_shuffle(&w, 4 * MIB, MIB / 4, &job);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "c01"), 1);
+    r->object_bytes = MIB;
+    (void)rig_done_object(r, w, job, "x1");
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "c02"), 1);
+    r->object_bytes = MIB / 4;
+    (void)rig_done_object(r, w, job, "c01");
+    (void)rig_done_object(r, w, job, "c02");
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "c03"), 1);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x2"), 0);
+    (void)rig_done_object(r, w, job, "c03");
+    assert_int_equal(rig_state(r, job, "x0"), MR_TASK_RELEASED);
+}
+
+static void with_room_for_all_or_large_parts_the_order_stays(void **state)
+{
+    (void)state;
+    const uint64_t memory[] = {64 * MIB, 4 * MIB}, part[] = {MIB / 4, MIB};
+    for (int i = 0; i < 2; i++) {
+        struct rig_worker w;
+        uint64_t job;
+        struct rig *r = begin_shuffle(&w, memory[i], part[i], &job);
+        assert_int_equal(rig_count(r, SAID_TASK, w, job, "c01"), 0);
+        (void)rig_teardown(NULL);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -372,6 +442,8 @@ int main(void)
         RIG_TEST(many_that_run_long_leave_places_to_the_more_urgent),
         RIG_TEST(nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin),
         RIG_TEST(what_was_parked_does_not_overtake_what_lets_values_go),
+        RIG_TEST(in_a_store_that_fills_a_value_is_used_up_before_the_next_is_made),
+        RIG_TEST(with_room_for_all_or_large_parts_the_order_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
