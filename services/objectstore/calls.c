@@ -449,6 +449,8 @@ static void stats_done(struct mr_op *op)
     out.pinned_bytes = s->pinned_bytes;
     out.objects_max = s->objects_max;
     out.seals_refused = s->seals_refused;
+    out.written_bytes = s->written_bytes;
+    out.read_bytes = s->read_bytes;
     reply(op, &out);
 }
 
@@ -491,6 +493,10 @@ static void metrics_done(struct mr_op *op)
     series(&b, "pulled_bytes_total", "counter", "Bytes of them.", s->pulled_bytes);
     series(&b, "spills_total", "counter", "Objects that left memory for the disk.", s->spills);
     series(&b, "restores_total", "counter", "Objects that came back.", s->restores);
+    series(&b, "written_bytes_total", "counter", "Bytes of objects written to the disk.",
+        s->written_bytes);
+    series(&b, "read_bytes_total", "counter", "Bytes of objects brought back from the disk.",
+        s->read_bytes);
     series(&b, "orphans_total", "counter", "Objects freed because nobody held them.",
         s->orphans_freed);
     mr_buf_add_byte(&b, 0);

@@ -181,6 +181,7 @@ static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
     case MR_OE_FETCH_FAILED: mr_ostore_fetch_failed(s, ev); break;
     case MR_OE_RECOVERED: mr_ostore_recovered(s, ev); break;
     case MR_OE_USED: used(s, ev->object); break;
+    case MR_OE_WANT: mr_ostore_want(s, ev); break;
     case MR_OE_OFFERED: offered(s, ev); break;
     case MR_OE_ASK_AGAIN: ask_again(s); break;
     }
@@ -210,6 +211,11 @@ uint32_t mr_ostore_objects_left(const struct mr_ostore *s)
     uint32_t reserve = MR_MIN(s->config.objects_max / 8, RESERVE_MAX);
     uint32_t taken = s->objects_count + reserve + 1; /* entry 0 is not used */
     return taken < s->config.objects_max ? s->config.objects_max - taken : 0;
+}
+
+uint32_t mr_ostore_objects_away(const struct mr_ostore *s)
+{
+    return (uint32_t)s->stats.objects_spilled;
 }
 
 bool mr_ostore_is_pinned(const struct mr_ostore *s, uint32_t object)
@@ -298,7 +304,8 @@ void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out)
 /* ---- invariants -------------------------------------------------------------------------------*/
 
 struct sums {
-    uint64_t object_bytes, spilled_bytes, persisted_bytes, leaving_bytes, pinned_bytes;
+    uint64_t object_bytes, rooms_bytes, coming_bytes, spilled_bytes, persisted_bytes, leaving_bytes,
+        pinned_bytes;
     uint32_t objects, spilled, replicas, unvouched, waiters, listed, rooms;
 };
 
@@ -335,10 +342,12 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     }
     bool spilled =
         x->place == PLACE_SPILLED || (x->place == PLACE_FETCHING && x->disk == DISK_WRITTEN);
+    sum->coming_bytes += spilled && x->place == PLACE_FETCHING ? x->bytes : 0;
     sum->objects++;
     sum->spilled += spilled;
     sum->spilled_bytes += spilled ? x->bytes : 0;
     sum->object_bytes += x->in_place ? x->bytes : 0;
+    sum->rooms_bytes += x->in_place ? x->room : 0;
     sum->pinned_bytes += x->pins ? x->bytes : 0;
     sum->persisted_bytes += x->persisted ? x->bytes : 0;
     sum->leaving_bytes += x->leaving ? x->room : 0;
@@ -356,6 +365,8 @@ void mr_ostore_check(const struct mr_ostore *s)
     mr_assert(sum.objects == s->objects_count);
     mr_assert(sum.objects == s->by_id.count);
     mr_assert(sum.object_bytes == s->stats.object_bytes);
+    mr_assert(sum.rooms_bytes == s->rooms_bytes);
+    mr_assert(sum.coming_bytes == s->coming_bytes);
     mr_assert(sum.spilled_bytes == s->stats.spilled_bytes);
     mr_assert(sum.persisted_bytes == s->stats.persisted_bytes);
     mr_assert(sum.spilled == s->stats.objects_spilled);

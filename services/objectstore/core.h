@@ -43,6 +43,7 @@ enum mr_ostore_event_type {
     MR_OE_FETCH_FAILED, /* id, err: a restore or a pull that ended without a seal */
     MR_OE_RECOVERED,    /* id, bytes, flags (2: lives by its holders): found on disk at the start */
     MR_OE_USED,         /* object: somebody read it lately */
+    MR_OE_WANT,         /* id, flags (1: at once): somebody will get it soon */
     MR_OE_DRAIN,        /* what jobs and names hold is to be on disk */
     MR_OE_OFFERED,      /* id, or none for all: who may claim it was asked */
     MR_OE_ASK_AGAIN,    /* another scheduler: what the last one held, it has to claim */
@@ -50,6 +51,7 @@ enum mr_ostore_event_type {
 
 enum {
     MR_OSTORE_FORCE = 1,          /* of DELETE */
+    MR_OSTORE_AT_ONCE = 1,        /* of WANT */
     MR_OSTORE_PERSISTED = 1,      /* of WRITTEN, and of the effect WRITE */
     MR_OSTORE_BY_HOLDERS = 2,     /* beside it: the file goes with the last holder */
 #define MR_OSTORE_SEEK UINT32_MAX /* a source: look it up; FETCH_FAILED with MR_EAGAIN: wait on */

@@ -5,6 +5,7 @@
 
 /* Objects that clients may still make: some places stay free for what is wanted or on its way. */
 uint32_t mr_ostore_objects_left(const struct mr_ostore *s);
+uint32_t mr_ostore_objects_away(const struct mr_ostore *s); /* on disk only */
 bool mr_ostore_is_pinned(
     const struct mr_ostore *s, uint32_t object); /* by the store, for clients */
 

@@ -16,7 +16,9 @@ static void move_to(struct mr_ostore *s, uint32_t o, enum place to)
 {
     struct object *x = &s->objects[o];
     mr_assert(allowed[x->place] & 1u << to);
+    if (x->place == PLACE_FETCHING && x->disk == DISK_WRITTEN) s->coming_bytes -= x->bytes;
     x->place = to;
+    if (x->place == PLACE_FETCHING && x->disk == DISK_WRITTEN) s->coming_bytes += x->bytes;
 }
 
 static void enlist_recent(struct mr_ostore *s, uint32_t o)
@@ -31,6 +33,7 @@ static void leave_room(struct mr_ostore *s, uint32_t o)
     mr_assert(x->in_place);
     x->in_place = false;
     s->stats.object_bytes -= x->bytes;
+    s->rooms_bytes -= x->room;
     mr_ostore_room_free(s, x->segment, x->offset - MR_EXTENT_HEAD, x->room);
 }
 
@@ -142,6 +145,7 @@ static void drop(struct mr_ostore *s, uint32_t o)
         s->stats.spilled_bytes -= x->bytes;
         s->stats.objects_spilled--;
     }
+    if (x->place == PLACE_FETCHING && x->disk == DISK_WRITTEN) s->coming_bytes -= x->bytes;
     s->replicas -= x->replica;
     mr_ostore_object_drop(s, o);
 }
@@ -335,6 +339,7 @@ void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev)
         return;
     }
     x->disk = DISK_WRITTEN;
+    s->stats.written_bytes += x->bytes;
     if ((ev->flags & MR_OSTORE_PERSISTED) && !x->persisted) {
         x->persisted = true;
         x->to_persist = false;
@@ -429,6 +434,7 @@ static void take_holders(
     if (c->internal && (ev->flags & MR_SEAL_ADOPT)) {
         if (x->disk == DISK_WRITTEN) {
             s->stats.restores++;
+            s->stats.read_bytes += x->bytes;
             s->stats.spilled_bytes -= x->bytes;
             s->stats.objects_spilled--;
         } else {
@@ -480,6 +486,7 @@ void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
     x->bytes = ev->bytes;
     x->room = ev->room;
     s->stats.object_bytes += x->bytes;
+    s->rooms_bytes += x->room;
     if (ev->flags & MR_SEAL_KEEP) (void)mr_ostore_link(s, o, LINK_PIN, ev->client);
     struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_PUBLISH);
     fx->object = o;
@@ -515,6 +522,18 @@ void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev)
     bool known = ev->source && ev->source != MR_OSTORE_SEEK;
     if (place == PLACE_FETCHING && known && ev->source != x->source) x->other_source = ev->source;
     if (place == PLACE_SPILLED || (place == PLACE_WANTED && ev->source)) fetch(s, o, ev->source);
+}
+
+/* Read ahead of need, so that the disk works while others compute. What nobody needs this instant
+ * must not drive out what is being used: of such, only so much is on its way at a time. */
+void mr_ostore_want(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    uint32_t o = mr_ostore_find(s, ev->id);
+    if (!o || s->objects[o].place != PLACE_SPILLED) return;
+    bool at_once = ev->flags & MR_OSTORE_AT_ONCE;
+    uint64_t most = s->config.memory_bytes / AHEAD_SHARE;
+    if (!at_once && s->coming_bytes + s->objects[o].bytes > most) return;
+    fetch(s, o, 0);
 }
 
 void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev)

@@ -24,6 +24,7 @@ struct mr_store_holder mr_ostore_some_holder(
 /* core_objects.c: lives */
 void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_want(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_drain(struct mr_ostore *s);
 void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev);

@@ -255,17 +255,23 @@ static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
     return x->room;
 }
 
+/* Which of the two leaves rather? Many small files cost more than a large one, but what is being
+ * worked on would have to come back at once. */
+static bool is_rather(const struct mr_ostore *s, uint32_t large, uint32_t small)
+{
+    if (!large || !small) return large;
+    mr_duration idle = s->now - s->objects[large].used;
+    return idle >= (s->now - s->objects[small].used) / 2;
+}
+
 static void start_leavers(struct mr_ostore *s, uint64_t need)
 {
-    static const enum list order[] = {LIST_LARGE, LIST_SMALL};
-    uint32_t looked = 0;
-    for (size_t i = 0; i < MR_ARRAY_LEN(order); i++) {
-        for (uint32_t o = s->lists[order[i]].head, next; o && looked < SCAN_MAX; o = next) {
-            next = s->objects[o].next;
-            looked++;
-            if (s->leaving_bytes >= need) return;
-            (void)start_leaving(s, o);
-        }
+    uint32_t large = s->lists[LIST_LARGE].head, small = s->lists[LIST_SMALL].head;
+    for (uint32_t i = 0; i < SCAN_MAX && (large || small) && s->leaving_bytes < need; i++) {
+        uint32_t *at = is_rather(s, large, small) ? &large : &small;
+        uint32_t o = *at;
+        *at = s->objects[o].next;
+        (void)start_leaving(s, o);
     }
 }
 
@@ -273,8 +279,17 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
  */
 static uint64_t above_high_water(const struct mr_ostore *s)
 {
-    uint64_t high = s->config.memory_bytes / 10 * 9;
-    return s->config.may_spill && s->stats.object_bytes > high ? s->stats.object_bytes - high : 0;
+    uint64_t high = s->config.memory_bytes / 10 * 8;
+    return s->config.may_spill && s->rooms_bytes > high ? s->rooms_bytes - high : 0;
+}
+
+/* What all that wait lack, as far as it is worth to have on its way at once. */
+static uint64_t lacking_in_all(const struct mr_ostore *s)
+{
+    uint64_t wanted = 0;
+    for (uint32_t i = 0; i < s->grants_count; i++)
+        wanted += s->grants[i].bytes_min;
+    return MR_MIN(wanted - MR_MIN(wanted, budget_left(s)), s->config.memory_bytes / 8);
 }
 
 /* Whoever waits for room has, as a rule, pinned something else: when nothing can leave, the
@@ -296,8 +311,9 @@ void mr_ostore_make_room(struct mr_ostore *s)
     if (!lacking) s->stuck_since = 0;
     if (!lacking && !above) return;
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
-    if (lacking && reclaim(s, lacking))
+    if (above) start_leavers(s, above);
+    if (!lacking || reclaim(s, lacking_in_all(s)))
         return; /* empty segments first; the answer comes back here */
-    start_leavers(s, MR_MAX(lacking, above));
-    if (lacking) let_one_go(s);
+    start_leavers(s, MR_MAX(lacking, MR_MAX(above, lacking_in_all(s))));
+    let_one_go(s);
 }

@@ -32,7 +32,7 @@ enum disk {
 enum list { /* which queue an object stands in */
     LIST_NONE,
     LIST_SMALL, /* resident, least recently used first */
-    LIST_LARGE, /* the same, above MR_SMALL_BYTES_MAX: these leave first */
+    LIST_LARGE, /* the same, above MR_SMALL_BYTES_MAX: these rather leave */
     LIST_DOOMED,
     LIST_COUNT,
 };
@@ -55,6 +55,7 @@ struct object {
     uint64_t room;
     uint64_t sequence;
     mr_time created;
+    mr_time used;         /* last, as far as the store has heard */
     mr_time tried;        /* evicting it was last tried then */
     mr_time unheld_since; /* of a replica; when it was offered, of the unvouched */
     bool unvouched;       /* held by a job, says a client that is dead; or found on disk */
@@ -126,6 +127,7 @@ struct grant {
 #define SPILLS_MAX 16u /* writes under way */
 #define SCAN_MAX 4096u /* objects looked at in one step */
 #define DISK_RETRY_NS (5 * MR_SECOND)
+#define AHEAD_SHARE 8u /* of memory, that may be on its way back before somebody waits for it */
 
 struct mr_ostore {
     struct mr_ostore_config config;
@@ -160,6 +162,8 @@ struct mr_ostore {
     uint32_t grants_count;
 
     uint32_t writes;         /* under way */
+    uint64_t rooms_bytes;    /* of objects in memory */
+    uint64_t coming_bytes;   /* of restores under way */
     uint64_t leaving_bytes;  /* rooms of objects that are being written to leave */
     mr_time retry;           /* look again for something to evict, or at the doomed */
     mr_duration doomed_wait; /* between two looks at the doomed; grows while they stay pinned */

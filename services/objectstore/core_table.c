@@ -81,6 +81,7 @@ void mr_ostore_enlist(struct mr_ostore *s, uint32_t o, enum list list)
     x->list = list;
     x->prev = x->next = 0;
     if (list == LIST_NONE) return;
+    x->used = s->now;
     x->prev = s->lists[list].tail;
     if (x->prev)
         s->objects[x->prev].next = o;

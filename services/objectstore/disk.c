@@ -1,4 +1,4 @@
-/* The writer and the fetchers. */
+/* The writers and the fetchers. */
 #include "services/objectstore/disk.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,8 @@
 
 #define JOBS_MAX 16384u
 #define ROOM_WAIT (60 * MR_SECOND)
-#define FETCHERS 3u /* so that one that waits for much room does not hold up the rest */
+#define WRITERS 3u  /* files under way at once; all about one object goes to one of them */
+#define FETCHERS 6u /* so that one that waits for much room does not hold up the rest */
 
 enum job_type {
     JOB_WRITE,
@@ -35,7 +36,7 @@ struct job {
     struct mr_draft_ask *draft;
 };
 
-struct fetcher {
+struct hand {
     struct mr_disk *disk;
     struct mr_inbox *jobs;
     struct mr_thread *thread;
@@ -47,9 +48,8 @@ struct mr_disk {
     char *objects; /* folders; NULL without a disk */
     char *held;
     char *spill;
-    struct mr_inbox *writer_jobs;
-    struct mr_thread *writer;
-    struct fetcher fetchers[FETCHERS];
+    struct hand writers[WRITERS];
+    struct hand fetchers[FETCHERS];
     _Atomic uint32_t fetcher_next; /* jobs come from two threads */
 };
 
@@ -121,14 +121,20 @@ static void run_write(struct mr_disk *d, const struct job *job)
 
 static void writer_run(void *ctx)
 {
-    struct mr_disk *d = ctx;
+    struct hand *h = ctx;
     struct job job;
     for (;;) {
-        if (mr_inbox_wait(d->writer_jobs, MR_NEVER, &job, 1))
-            run_write(d, &job);
-        else if (mr_inbox_is_closed(d->writer_jobs))
+        if (mr_inbox_wait(h->jobs, MR_NEVER, &job, 1))
+            run_write(h->disk, &job);
+        else if (mr_inbox_is_closed(h->jobs))
             return;
     }
+}
+
+/* What is said of one object is done in the order in which it was said. */
+static int write_job(struct mr_disk *d, const struct job *job)
+{
+    return mr_inbox_push(d->writers[mr_object_id_hash(job->id) % WRITERS].jobs, job);
 }
 
 /* ---- fetchers ---------------------------------------------------------------------------------*/
@@ -173,7 +179,7 @@ static void run_draft(struct mr_disk *d, struct mr_draft_ask *ask)
 
 static void fetcher_run(void *ctx)
 {
-    struct fetcher *f = ctx;
+    struct hand *f = ctx;
     struct job job;
     for (;;) {
         if (!mr_inbox_wait(f->jobs, MR_NEVER, &job, 1)) {
@@ -198,7 +204,7 @@ static int fetch_job(struct mr_disk *d, const struct job *job)
 void mr_disk_write(struct mr_disk *d, const struct mr_ostore_effect *x)
 {
     struct job job = {JOB_WRITE, x->flags, x->id, x->bytes, NULL};
-    if (!mr_inbox_push(d->writer_jobs, &job)) return;
+    if (!write_job(d, &job)) return;
     mr_shell_queue(
         d->sh, &(struct mr_ostore_event){
                    .type = MR_OE_WRITTEN, .id = x->id, .err = MR_ELIMIT, .flags = x->flags});
@@ -207,13 +213,13 @@ void mr_disk_write(struct mr_disk *d, const struct mr_ostore_effect *x)
 void mr_disk_move(struct mr_disk *d, const struct mr_ostore_effect *x)
 {
     struct job job = {JOB_MOVE, x->flags, x->id, 0, NULL};
-    if (mr_inbox_push(d->writer_jobs, &job)) move(d, &job);
+    if (write_job(d, &job)) move(d, &job);
 }
 
 void mr_disk_erase(struct mr_disk *d, mr_object_id id)
 {
     struct job job = {JOB_ERASE, 0, id, 0, NULL};
-    if (mr_inbox_push(d->writer_jobs, &job)) erase(d, id);
+    if (write_job(d, &job)) erase(d, id);
 }
 
 void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x)
@@ -258,6 +264,17 @@ static void empty_folder(const char *folder)
     closedir(dir);
 }
 
+static void hand_init(struct mr_disk *d, struct hand *h)
+{
+    *h = (struct hand){.disk = d, .jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job))};
+}
+
+static void hand_close(struct hand *h)
+{
+    mr_inbox_close(h->jobs);
+    mr_inbox_wake(h->jobs);
+}
+
 int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e)
 {
     struct mr_disk *d = mr_alloc(sizeof *d);
@@ -275,10 +292,10 @@ int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, str
         }
         empty_folder(d->spill);
     }
-    d->writer_jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job));
+    for (uint32_t i = 0; i < WRITERS; i++)
+        hand_init(d, &d->writers[i]);
     for (uint32_t i = 0; i < FETCHERS; i++)
-        d->fetchers[i] =
-            (struct fetcher){.disk = d, .jobs = mr_inbox_new(JOBS_MAX, sizeof(struct job))};
+        hand_init(d, &d->fetchers[i]);
     *out = d;
     return MR_OK;
 }
@@ -323,7 +340,8 @@ void mr_disk_recover(struct mr_disk *d)
 void mr_disk_start(struct mr_disk *d, struct mr_store *self)
 {
     d->self = self;
-    d->writer = mr_thread_start("writer", writer_run, d);
+    for (uint32_t i = 0; i < WRITERS; i++)
+        d->writers[i].thread = mr_thread_start("writer", writer_run, &d->writers[i]);
     for (uint32_t i = 0; i < FETCHERS; i++)
         d->fetchers[i].thread = mr_thread_start("fetcher", fetcher_run, &d->fetchers[i]);
 }
@@ -331,13 +349,12 @@ void mr_disk_start(struct mr_disk *d, struct mr_store *self)
 void mr_disk_stop(struct mr_disk *d)
 {
     if (!d) return;
-    mr_inbox_close(d->writer_jobs);
-    mr_inbox_wake(d->writer_jobs);
-    for (uint32_t i = 0; i < FETCHERS; i++) {
-        mr_inbox_close(d->fetchers[i].jobs);
-        mr_inbox_wake(d->fetchers[i].jobs);
-    }
-    mr_thread_join(&d->writer);
+    for (uint32_t i = 0; i < WRITERS; i++)
+        hand_close(&d->writers[i]);
+    for (uint32_t i = 0; i < FETCHERS; i++)
+        hand_close(&d->fetchers[i]);
+    for (uint32_t i = 0; i < WRITERS; i++)
+        mr_thread_join(&d->writers[i].thread);
     for (uint32_t i = 0; i < FETCHERS; i++)
         mr_thread_join(&d->fetchers[i].thread);
 }
@@ -346,7 +363,8 @@ void mr_disk_close(struct mr_disk **pd)
 {
     struct mr_disk *d = MR_STEAL(*pd);
     if (!d) return;
-    mr_inbox_free(&d->writer_jobs);
+    for (uint32_t i = 0; i < WRITERS; i++)
+        mr_inbox_free(&d->writers[i].jobs);
     for (uint32_t i = 0; i < FETCHERS; i++)
         mr_inbox_free(&d->fetchers[i].jobs);
     mr_release(d->objects);

@@ -1,5 +1,5 @@
 /* The disk of a node, and what may wait for room: spilled and persisted objects as files, restores,
- * and drafts for the gRPC thread, which must not wait itself. One thread writes and a few fetch,
+ * and drafts for the gRPC thread, which must not wait itself. A few threads write, others fetch,
  * so that a restore that waits for room does not keep back the writes that make it.
  *
  * DIR/objects holds persisted objects, DIR/held those whose file goes with their last holder (they

@@ -333,6 +333,15 @@ static void on_stats(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl
     mr_peer_send(sh, p, MR_CTL_STATS_DONE, m->request, &stats, NULL, 0, -1);
 }
 
+static void on_want(struct mr_shell *sh, const struct mr_ctl_message *m)
+{
+    const mr_object_id *ids = m->items;
+    for (uint32_t i = 0; i < m->count; i++)
+        mr_shell_step(
+            sh, &(struct mr_ostore_event){
+                    .type = MR_OE_WANT, .id = ids[i], .flags = m->request ? MR_OSTORE_AT_ONCE : 0});
+}
+
 static void on_message(
     struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m, int fd)
 {
@@ -361,6 +370,8 @@ static void on_message(
         on_return(sh, p, m);
     else if (m->type == MR_CTL_STATS)
         on_stats(sh, p, m);
+    else if (m->type == MR_CTL_WANT)
+        on_want(sh, m);
     else
         mr_shell_step(sh, &(struct mr_ostore_event){
                               .type = MR_OE_CANCEL, .client = p->number, .request = m->request});

@@ -273,4 +273,5 @@ void mr_shell_perform(struct mr_shell *sh)
     sh->fx.n = 0;
     evict_all(sh);
     mr_catalog_set_objects_left(&sh->catalog, mr_ostore_objects_left(sh->core));
+    mr_catalog_set_away(&sh->catalog, mr_ostore_objects_away(sh->core));
 }

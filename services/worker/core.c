@@ -296,6 +296,7 @@ static void on_turn(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     w->memory_used = ev->turn.memory_used_bytes;
     w->may_send = ev->turn.may_send;
+    w->has_spilled = ev->turn.has_spilled;
     w->more = false;
     strands_watch(w);
     if (w->overflow && w->link >= LINK_OPEN) {

@@ -14,7 +14,6 @@
  * outbox is full; Register tells on return), the incarnation is revoked (everything stops, values
  * are offered anew), an input cannot be had (LOST_INPUT), a task ignores its flag (LETHAL). */
 #pragma once
-
 #include "services/worker/session_up.h"
 #include "services/worker/strand.h"
 
@@ -65,7 +64,7 @@ struct mr_worker_event {
     enum mr_worker_event_kind kind;
     union {
         struct {
-            bool may_send; /* the stream takes a message now */
+            bool may_send, has_spilled; /* the stream takes a message; objects are on disk only */
             uint64_t memory_used_bytes;
         } turn;
         const struct mr_ws_down *message;
@@ -95,6 +94,7 @@ enum mr_worker_effect_kind {
     MR_WORKER_FETCH, /* bring an object into this node's store and pin it; FETCHED answers */
     MR_WORKER_UNPIN, /* what FETCH brought, or is bringing, is not needed; once, unless it failed */
     MR_WORKER_DROP,  /* an object made here is not needed by its job any more */
+    MR_WORKER_WANT,  /* an object that is to be in memory soon: a ready task reads it */
     MR_WORKER_SEND,  /* lent until the next step */
     MR_WORKER_CONNECT, /* open the stream at time `at` */
     MR_WORKER_HANG_UP, /* all is said and done: close the stream, end the process */
@@ -111,7 +111,7 @@ struct mr_worker_effect {
         struct { /* MOVE: to a place of long-running tasks, which is free */
             uint32_t from, to;
         } move;
-        struct { /* FETCH, UNPIN, DROP */
+        struct { /* FETCH, UNPIN, DROP; of WANT only the object */
             uint32_t value;
             uint32_t serial;
             uint32_t node; /* FETCH: mr_worker_node() */

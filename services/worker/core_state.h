@@ -230,5 +230,6 @@ struct mr_worker {
     mr_duration handoff_ns; /* from giving a strand to an idle slot until it starts, as measured */
     mr_time heartbeat_at, down_since, idle_since;
     uint64_t sequence, memory_used, tasks_started, tasks_done;
-    bool draining, leaving_sent, hung_up, lethal, overflow, more, no_room, starved, may_send;
+    bool draining, leaving_sent, hung_up, lethal, overflow, more, no_room, starved, may_send,
+        has_spilled;
 };

@@ -66,10 +66,23 @@ static void heap_down(struct mr_worker *w, struct need *n, uint32_t at, uint32_t
     heap_put(w, n, at, task);
 }
 
+/* Its turn comes soon: what it reads had better be in memory by then. */
+static void want_inputs(struct mr_worker *w, const struct task *t)
+{
+    if (!w->has_spilled || w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE) return;
+    const struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++) {
+        const struct value *v = &w->values[edges[i].value];
+        if (v->state == VALUE_HERE && !v->blob)
+            fx_add(w, MR_WORKER_WANT)->object.object = v->object;
+    }
+}
+
 void task_ready(struct mr_worker *w, uint32_t task)
 {
     struct need *n = &w->needs[w->tasks[task].needs];
     mr_assert(w->tasks[task].missing == 0);
+    want_inputs(w, &w->tasks[task]);
     task_move(w, task, TASK_READY);
     heap_up(w, n, n->count++, task);
 }

@@ -23,8 +23,39 @@ static struct mr_executor *executor_of(struct mr_worker_shell *sh, uint32_t slot
     return sh->executors[slot];
 }
 
+static void wants_flush(struct mr_worker_shell *sh)
+{
+    if (sh->wants_count) mr_store_want(sh->store, sh->wants, sh->wants_count, sh->wants_at_once);
+    sh->wants_count = 0;
+}
+
+/* Many tasks in a row read the same: it is said once. */
+static void want(struct mr_worker_shell *sh, mr_object_id id, bool at_once)
+{
+    if (!sh->store) return;
+    uint32_t n = sh->wants_count;
+    if (n && sh->wants_at_once == at_once && mr_object_id_eq(sh->wants[n - 1], id)) return;
+    if (n == MR_ARRAY_LEN(sh->wants) || sh->wants_at_once != at_once) wants_flush(sh);
+    sh->wants_at_once = at_once;
+    sh->wants[sh->wants_count++] = id;
+}
+
+/* All at once: the executor gets one after the other. */
+static void want_inputs(struct mr_worker_shell *sh, const struct mr_strand *strand)
+{
+    if (!sh->store || !mr_store_has_spilled(sh->store)) return;
+    for (uint32_t i = 0; i < strand->count; i++) {
+        const struct mr_strand_item *item = &strand->items[i];
+        if (sh->env.ops[item->op]->flags & MR_OP_BY_REFERENCE) continue;
+        for (uint32_t k = 0; k < item->inputs_count; k++)
+            if (item->inputs[k].kind == MR_STRAND_OBJECT) want(sh, item->inputs[k].object, true);
+    }
+    wants_flush(sh);
+}
+
 static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
 {
+    want_inputs(sh, strand);
     if (strand->id >= sh->runs_room) {
         uint32_t room = MR_MAX(strand->id + 1, sh->runs_room * 2);
         sh->runs = mr_grow(sh->runs, sh->runs_room * sizeof *sh->runs, room * sizeof *sh->runs);
@@ -130,6 +161,7 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
         if (sh->fetcher) mr_fetcher_unpin(sh->fetcher, e->object.serial);
         break;
     case MR_WORKER_DROP: drop(sh, e); break;
+    case MR_WORKER_WANT: want(sh, e->object.object, false); break;
     case MR_WORKER_SEND: /* done: they are lent until the next step */ break;
     case MR_WORKER_CONNECT:
         mr_worker_link_close(sh);
@@ -159,6 +191,7 @@ static void perform(struct mr_worker_shell *sh)
     for (uint32_t i = 0; i < fx.count; i++)
         perform_one(sh, &fx.p[i]);
     if (sh->store) drops_flush(sh);
+    wants_flush(sh);
     fx.count = 0;
     if (sh->fx.count) {
         mr_worker_effects_fini(&fx);
@@ -172,8 +205,9 @@ void mr_worker_shell_turn(struct mr_worker_shell *sh)
 {
     for (int i = 0; i < TURNS_MAX; i++) {
         struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
-            .turn = {
-                .may_send = mr_worker_link_may_send(sh), .memory_used_bytes = sh->memory_used}};
+            .turn = {.may_send = mr_worker_link_may_send(sh),
+                .has_spilled = sh->store && mr_store_has_spilled(sh->store),
+                .memory_used_bytes = sh->memory_used}};
         mr_worker_shell_step(sh, &ev);
         perform(sh);
         if (sh->has_here_report) {

@@ -73,6 +73,9 @@ struct mr_worker_shell {
     mr_object_id drops[1024]; /* of one job, to be let go */
     uint32_t drops_count;
     mr_job_id drops_job;
+    mr_object_id wants[64]; /* objects that tasks are about to read, to be told to the store */
+    uint32_t wants_count;
+    bool wants_at_once;
 
     /* the stream */
     const char *scheduler;

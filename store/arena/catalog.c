@@ -86,6 +86,17 @@ void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count)
     atomic_store_explicit(&d->head->objects_left, count + 1, memory_order_relaxed);
 }
 
+uint64_t mr_catalog_away(const struct mr_catalog *d)
+{
+    return atomic_load_explicit(&d->head->away, memory_order_relaxed);
+}
+
+void mr_catalog_set_away(struct mr_catalog *d, uint64_t count)
+{
+    if (mr_catalog_away(d) == count) return; /* readers keep their cache line */
+    atomic_store_explicit(&d->head->away, count, memory_order_relaxed);
+}
+
 /* ---- reader -----------------------------------------------------------------------------------*/
 
 static bool load_place(struct mr_dir_entry *x, mr_object_id id, struct mr_dir_place *out)
@@ -113,6 +124,12 @@ static bool find_place(const struct mr_catalog *d, mr_object_id id, struct mr_di
         return true;
     }
     return false;
+}
+
+bool mr_catalog_is_here(const struct mr_catalog *d, mr_object_id id)
+{
+    struct mr_dir_place at;
+    return find_place(d, id, &at);
 }
 
 bool mr_catalog_pin(

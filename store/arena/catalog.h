@@ -41,6 +41,9 @@ bool mr_catalog_pin(
 /* How many more objects may be made, as the store said last; UINT64_MAX: it did not say. */
 uint64_t mr_catalog_objects_left(const struct mr_catalog *d);
 
+bool mr_catalog_is_here(const struct mr_catalog *d, mr_object_id id); /* in memory, just now */
+uint64_t mr_catalog_away(const struct mr_catalog *d); /* how many the store has on disk only */
+
 /* ---- writer -----------------------------------------------------------------------------------*/
 
 /* Entry numbers are given by the caller; `entry` is free. The object is AWAY until published. */
@@ -54,6 +57,7 @@ void mr_catalog_back_off(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_commit(struct mr_catalog *d, uint32_t entry);
 void mr_catalog_remove(struct mr_catalog *d, uint32_t entry); /* from AWAY; entry is free */
 void mr_catalog_set_objects_left(struct mr_catalog *d, uint64_t count);
+void mr_catalog_set_away(struct mr_catalog *d, uint64_t count);
 uint32_t mr_catalog_generation(const struct mr_catalog *d, uint32_t entry);
 
 /* ---- pin pages --------------------------------------------------------------------------------*/

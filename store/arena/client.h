@@ -87,6 +87,12 @@ struct mr_store_completion {
 int mr_store_fd(const struct mr_store *st); /* readable while completions wait; do not read it */
 size_t mr_store_completions(struct mr_store *st, struct mr_store_completion *out, size_t n_max);
 
+/* Which of these are on disk? The store is told to bring them back, as far as it has room to spare;
+ * `at_once`: somebody is about to get them. Nothing is pinned and nothing answered. Costs next to
+ * nothing while all objects are in memory. */
+void mr_store_want(struct mr_store *st, const mr_object_id *ids, size_t n, bool at_once);
+bool mr_store_has_spilled(const struct mr_store *st); /* is anything on disk only? */
+
 /* ---- life of an object ----------------------------------------------------------------------- */
 
 enum mr_store_holder_kind {
@@ -133,6 +139,8 @@ struct mr_store_stats {
     uint64_t seals_refused; /* objects lost because objects_max was reached */
     uint64_t clients;
     uint64_t segments;
+    uint64_t written_bytes; /* of objects, to the disk */
+    uint64_t read_bytes;    /* of objects, back from it */
 };
 
 int mr_store_stats(struct mr_store *st, struct mr_store_stats *out, struct mr_error *e);

@@ -165,6 +165,24 @@ int mr_store_get_start(struct mr_store *st, mr_object_id id, const char *source,
     return still ? mr_store_dead_error(e) : MR_EAGAIN;
 }
 
+bool mr_store_has_spilled(const struct mr_store *st)
+{
+    return mr_catalog_away(&st->catalog) > 0;
+}
+
+void mr_store_want(struct mr_store *st, const mr_object_id *ids, size_t n, bool at_once)
+{
+    mr_object_id away[64];
+    uint32_t count = 0;
+    if (!mr_store_has_spilled(st)) return;
+    for (size_t i = 0; i < n; i++) {
+        if (!mr_catalog_is_here(&st->catalog, ids[i])) away[count++] = ids[i];
+        if (count < MR_ARRAY_LEN(away) && i + 1 < n) continue;
+        if (count && mr_ctl_send(st->socket, MR_CTL_WANT, at_once, NULL, away, count, -1)) return;
+        count = 0;
+    }
+}
+
 int mr_store_fd(const struct mr_store *st)
 {
     return st->event_fd;

@@ -34,6 +34,7 @@ enum mr_ctl_type {
     MR_CTL_RECLAIM, /* asks for empty segments */
     MR_CTL_UNMAP,   /* segments that are gone */
     MR_CTL_STATS_DONE,
+    MR_CTL_WANT, /* client to store: objects that it reads soon; request: 1 if at once */
     MR_CTL_TYPES
 };
 
@@ -123,8 +124,7 @@ struct mr_ctl_freed {
     uint64_t room;
 };
 
-/* A received message that has passed the check; pointers into the received bytes, which are aligned
- * to 8 by the receiver. */
+/* A received message that passed the check; pointers into its bytes, which are aligned to 8. */
 struct mr_ctl_message {
     enum mr_ctl_type type;
     uint64_t request;

@@ -57,7 +57,8 @@ struct mr_dir_head {
     uint32_t unused;
     uint64_t node;
     _Atomic uint64_t objects_left; /* 1 + how many more writers may make; 0: not told */
-    uint64_t reserved[3];
+    _Atomic uint64_t away;         /* objects that are on disk only */
+    uint64_t reserved[2];
 };
 static_assert(sizeof(struct mr_dir_head) == 64, "a head is a cache line");
 

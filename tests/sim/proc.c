@@ -165,6 +165,7 @@ static void perform_one(struct sim *s, struct sim_proc *p, const struct mr_worke
     case MR_WORKER_FETCH: fetch(s, p, e); break;
     case MR_WORKER_UNPIN: unpin(s, p, e->object.serial); break;
     case MR_WORKER_DROP: sim_object_drop(s, e->object.object.number, p->store); break;
+    case MR_WORKER_WANT:
     case MR_WORKER_SEND: break;
     case MR_WORKER_CONNECT: open_stream(s, p, e->at); break;
     case MR_WORKER_HANG_UP:
@@ -207,8 +208,8 @@ void sim_proc_turn(struct sim *s, struct sim_proc *p)
     uint32_t id = (uint32_t)(p - s->procs);
     for (int i = 0; i < TURNS_MAX; i++) {
         bool may = is_open(s, p) && s->sessions[p->session].flying_up < 2;
-        struct mr_worker_event ev = {
-            .kind = MR_WORKER_TURN, .turn = {.may_send = may, .memory_used_bytes = 1 << 20}};
+        struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
+            .turn = {.may_send = may, .has_spilled = id % 2, .memory_used_bytes = 1 << 20}};
         sim_proc_step(s, p, &ev);
         if (s->trace && p->fx.count) effects_say(s, p);
         perform(s, p);

@@ -230,6 +230,7 @@ static void when_nothing_can_leave_the_youngest_lets_go(void **state)
         seal(w, c, id_of(c, 1), segment, 0, 28 * MIB, 5);
         get(w, c, 7, id_of(c, 1), 0, 0); /* the store pins it for the client */
     }
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(2, 1)}); /* ahead of need */
     for (uint32_t c = 1; c <= 2; c++)
         act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
                    .client = c,
@@ -280,6 +281,66 @@ static void a_full_store_spills_the_least_used_and_restores_it(void **state)
     assert_true(mr_object_id_eq(effect(w, MR_OX_RESTORE)->id, id_of(1, 2)));
     seal(w, 9, id_of(1, 2), mine, 0, 6 * MIB, 0);
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
+}
+
+/* A store of 64 MiB with 48 MiB of large objects, used at second 1, and small ones, used at
+ * second 2. */
+static void fill(struct world *w)
+{
+    join(w, 1);
+    for (uint64_t n = 1; n <= 7; n++)
+        seal(w, 1, id_of(1, n), grant(w, 1, 7 * MIB), 0, 6 * MIB, 5);
+    w->now += MR_SECOND;
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    for (uint64_t n = 0; n < 8; n++)
+        seal(w, 1, id_of(1, 101 + n), segment, n * MIB / 2, 448 << 10, 5);
+    assert_null(effect(w, MR_OX_WRITE));
+}
+
+static void objects_leave_before_anybody_waits_and_large_ones_rather(void **state)
+{
+    struct world *w = *state;
+    fill(w);
+    uint32_t segment = grant(w, 1, 7 * MIB);
+    assert_true(segment);
+    seal(w, 1, id_of(1, 8), segment, 0, 6 * MIB, 5);
+    assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 1)));
+}
+
+static void what_is_in_use_does_not_leave_for_being_large(void **state)
+{
+    struct world *w = *state;
+    fill(w);
+    w->now += MR_SECOND;
+    for (uint64_t n = 1; n <= 7; n++) {
+        get(w, 1, n, id_of(1, n), 0, 0);
+        act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(1, n)});
+    }
+    w->now += MR_SECOND / 10;
+    seal(w, 1, id_of(1, 8), grant(w, 1, 7 * MIB), 0, 6 * MIB, 5);
+    assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 101)));
+}
+
+static void what_is_wanted_comes_back_before_anybody_gets_it(void **state)
+{
+    struct world *w = *state;
+    fill(w);
+    join(w, 9);
+    seal(w, 1, id_of(1, 8), grant(w, 1, 7 * MIB), 0, 6 * MIB, 5);
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(1, 1)});
+    evicted(w, MR_OK);
+    struct mr_ostore_event want = {.type = MR_OE_WANT, .id = id_of(1, 1)};
+    act(w, want);
+    assert_non_null(effect(w, MR_OX_RESTORE));
+    act(w, want);
+    assert_null(effect(w, MR_OX_RESTORE)); /* it is on its way */
+    want.id = id_of(1, 2);
+    act(w, want);
+    assert_null(effect(w, MR_OX_RESTORE)); /* it is here */
+    act(w,
+        (struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = id_of(1, 1), .err = MR_ELIMIT});
+    get(w, 1, 3, id_of(1, 1), MR_SECOND, 0);
+    assert_non_null(effect(w, MR_OX_RESTORE));
 }
 
 static void nonsense_in_a_seal_changes_nothing(void **state)
@@ -359,6 +420,9 @@ int main(void)
         T(writers_are_held_back_before_the_places_are_gone),
         T(pinned_bytes_are_those_of_pinned_objects),
         T(a_full_store_spills_the_least_used_and_restores_it),
+        T(objects_leave_before_anybody_waits_and_large_ones_rather),
+        T(what_is_in_use_does_not_leave_for_being_large),
+        T(what_is_wanted_comes_back_before_anybody_gets_it),
         T(when_nothing_can_leave_the_youngest_lets_go),
         T(nonsense_in_a_seal_changes_nothing),
         T(what_is_persisted_outlives_its_holders),

@@ -245,6 +245,23 @@ static void an_object_of_this_node_needs_no_fetch(void **state)
     assert_int_equal(r->strands_count, 1);
 }
 
+static void what_a_ready_task_reads_is_wanted_while_objects_are_on_disk(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 1, 1);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->wants, 0);
+    r->has_spilled = true;
+    rig_turn(r);
+    rig_value(r, RIG_JOB, 3, 1);
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(3));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->wants, 1);
+}
+
 static void an_op_by_reference_needs_no_fetch(void **state)
 {
     struct rig *r = *state;
@@ -334,6 +351,7 @@ int main(void)
         TEST(a_release_of_another_attempt_drops_nothing),
         TEST(a_remote_input_is_fetched_before_its_task_starts),
         TEST(an_object_of_this_node_needs_no_fetch),
+        TEST(what_a_ready_task_reads_is_wanted_while_objects_are_on_disk),
         TEST(an_op_by_reference_needs_no_fetch),
         TEST(fetches_stay_below_their_budget),
         TEST(an_input_that_cannot_be_had_is_reported_once),

@@ -50,7 +50,8 @@ struct rig {
     uint32_t done_count;
     uint32_t given, started, unknown, missing, heartbeats, registers;
     uint32_t left; /* said to have left their slot */
-    uint32_t starts, takes, looks, stops, moves, fetches, unpins, drops, connects;
+    uint32_t starts, takes, looks, stops, moves, fetches, unpins, drops, wants, connects;
+    bool has_spilled;
     uint32_t held, queued; /* of the last Register */
     struct rig_row {
         uint32_t index, attempt;
@@ -94,6 +95,7 @@ static inline void rig_turn(struct rig *r)
     struct mr_worker_event ev = {.kind = MR_WORKER_TURN};
     for (int i = 0; i < 8; i++) {
         ev.turn.may_send = r->connected;
+        ev.turn.has_spilled = r->has_spilled;
         rig_step(r, &ev);
         mr_worker_check(r->w);
         if (mr_worker_deadline(r->w) > r->now) return;
@@ -228,6 +230,7 @@ static inline void rig_effects(struct rig *r)
             rig_unpin(r, e->object.serial);
             break;
         case MR_WORKER_DROP: r->drops++; break;
+        case MR_WORKER_WANT: r->wants++; break;
         case MR_WORKER_SEND: break;
         case MR_WORKER_CONNECT: r->connects++; break;
         case MR_WORKER_HANG_UP: r->hung_up = true; break;
