@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""Graphs whose live data are several times the object store's memory, beside the speed of the disk they spill to.
+spill.py [--memory 512MiB] [--times 2] [--parts 64] [--rounds 3] [--json FILE] [--dir DIR] [--keep-log]
+
+The shape is all to all: `parts` arrays of `times` x memory together are cut into parts x parts pieces, and each result is
+put together from one piece of every array. Arrays, pieces and results are as large in all; none of them fits.
+
+What the disk can do is measured in the same run, in the same directory, over as many bytes in as many files as the store wrote
+and read in the round before: written one after another without fsync and read back by one thread. Both go through the page cache,
+which takes them at the speed of memory as long as it has room - as it does for the store: that is the first ceiling. The second is
+the device itself: the same bytes with O_DIRECT. Pages written earlier are dropped in between (fdatasync, then POSIX_FADV_DONTNEED).
+Prints one line of JSON a round, and a summary."""
+import argparse
+import contextlib
+import json
+import mmap
+import os
+import pathlib
+import shutil
+import statistics
+import struct
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+os.environ.setdefault("MILLRACE_BIN", str(ROOT / "build" / "release" / "bin"))
+sys.path.insert(0, str(ROOT / "tests" / "integration"))
+from harness import Cluster  # noqa: E402
+
+MIB = 1 << 20
+CHUNK = 4 * MIB
+
+
+def all_to_all(parts, part_bytes):
+    """The graph, and what its target is."""
+    floats = part_bytes // 8 // parts * parts
+    piece, tasks = floats // parts, {}
+    for i in range(parts):
+        tasks[f"x/{i}"] = {"op": "array.full", "args": [[floats], float(i % 7)]}
+        for k in range(parts):
+            tasks[f"c/{i}/{k}"] = {"op": "array.slice", "args": [{"ref": f"x/{i}"}, k * piece, (k + 1) * piece]}
+    for k in range(parts):
+        tasks[f"y/{k}"] = {"op": "array.concat", "args": [[{"ref": f"c/{i}/{k}"} for i in range(parts)]]}
+        tasks[f"p/{k}"] = {"op": "array.reduce_partial", "args": [{"ref": f"y/{k}"}, "sum"]}
+    tasks["sum"] = {"op": "array.reduce_merge", "args": ["sum", [{"ref": f"p/{k}"} for k in range(parts)]]}
+    return {"tasks": tasks, "targets": ["sum"]}, float(sum(i % 7 for i in range(parts)) * piece * parts)
+
+
+def transfer(fd, buffer, count, write):
+    done = 0
+    while done < count:
+        piece = memoryview(buffer)[:min(len(buffer), count - done)]
+        n = os.write(fd, piece) if write else os.readv(fd, [piece])
+        if n <= 0:
+            break
+        done += n
+    return done
+
+
+def disk_speed(directory, total, file_bytes, direct):
+    """(bytes/s written, bytes/s read) of `total` bytes in files of `file_bytes` each."""
+    flags = os.O_DIRECT if direct else 0
+    file_bytes = max(4096, file_bytes // 4096 * 4096)
+    files = [directory / f"probe-{i}" for i in range(max(1, total // file_bytes))]
+    buffer = mmap.mmap(-1, min(CHUNK, file_bytes))  # aligned, as O_DIRECT wants it
+    buffer.write(os.urandom(len(buffer)))
+    total = len(files) * file_bytes
+    try:
+        begun = time.perf_counter()
+        for f in files:
+            fd = os.open(f, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o600)
+            transfer(fd, buffer, file_bytes, True)
+            os.close(fd)
+        wrote = total / (time.perf_counter() - begun)
+        begun = time.perf_counter()
+        for f in files:
+            fd = os.open(f, os.O_RDONLY | flags)
+            transfer(fd, buffer, file_bytes, False)
+            os.close(fd)
+        return wrote, total / (time.perf_counter() - begun)
+    finally:
+        for f in files:
+            with contextlib.suppress(OSError):
+                fd = os.open(f, os.O_RDONLY)
+                os.fdatasync(fd)
+                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+                os.close(fd)
+                f.unlink()
+
+
+COUNTERS = ("spills", "restores", "written_bytes", "read_bytes")
+
+
+def stats(c):
+    s = c.get("/v1/store/stats")
+    return {k: int(s.get(k, 0)) for k in COUNTERS}
+
+
+def one_round(c, graph, expected, timeout=600):
+    before, begun = stats(c), time.monotonic()
+    job = c.wait(c.submit(graph), timeout)
+    wall = time.monotonic() - begun
+    if job["state"] != "JOB_DONE":
+        raise RuntimeError(str(job.get("error")))
+    value = c.value(job["id"], graph["targets"][0])
+    if isinstance(value, bytes):  # npy, of no axes
+        value = struct.unpack("<d", value[-8:])[0]
+    if value != expected:
+        raise RuntimeError(f"{value}, not {expected}")
+    after = stats(c)
+    return {"wall_s": wall, **{k: after[k] - before[k] for k in COUNTERS}, "recomputed": int(job["counts"].get("recomputed", 0))}
+
+
+def parse_bytes(text):
+    for unit, n in (("GiB", 1 << 30), ("MiB", MIB)):
+        if text.endswith(unit):
+            return int(text[:-len(unit)]) * n
+    raise SystemExit(f"--memory {text}: a number and MiB or GiB")
+
+
+def measure(directory, memory, times, parts, rounds, keep_log=None):
+    """What a cluster of this memory takes, what one takes that holds all of it, and what the disk takes for the bytes moved."""
+    part = memory * times // parts
+    graph, expected = all_to_all(parts, part)
+    found, flags = {}, ("--workers", "4", "--threads", "1")
+    for name, room in (("in_memory", memory * times * 4), ("spilled", memory)):
+        where = directory / name
+        where.mkdir()
+        with Cluster(*flags, "--memory", f"{room // MIB}MiB", directory=where) as c:
+            found[name] = [one_round(c, graph, expected) for _ in range(rounds if name == "spilled" else 1)]
+            if keep_log and name == "spilled":
+                shutil.copytree(where / "c" / "log", keep_log, dirs_exist_ok=True)
+        shutil.rmtree(where, ignore_errors=True)
+    r = dict(sorted(found["spilled"], key=lambda x: x["wall_s"])[len(found["spilled"]) // 2])
+    r["walls_s"] = [x["wall_s"] for x in found["spilled"]]
+    r["in_memory_s"] = found["in_memory"][0]["wall_s"]
+    file_bytes = max(4096, r["written_bytes"] // max(1, r["spills"]))
+    total = max(r["written_bytes"], r["read_bytes"], file_bytes)
+    for name, direct in (("cached", False), ("device", True)):
+        write, read = disk_speed(directory, min(total, 1 << 30), file_bytes, direct)
+        takes = r["written_bytes"] / write + r["read_bytes"] / read
+        r[name] = {"write_bytes_per_s": write, "read_bytes_per_s": read, "takes_s": takes, "share": takes / r["wall_s"]}
+    return {"memory": memory, "times": times, "parts": parts, "file_bytes": file_bytes, **r}
+
+
+def text(r):
+    moved = r["written_bytes"] + r["read_bytes"]
+    out = [f"all to all of {r['times']} times {r['memory'] // MIB} MiB, {r['parts']} x {r['parts']}: {r['wall_s']:.2f} s "
+           f"({', '.join(f'{w:.2f}' for w in r['walls_s'])}); {r['in_memory_s']:.2f} s where nothing spills",
+           f"  written {r['written_bytes'] / MIB:.0f} MiB in {r['spills']} objects that left, read {r['read_bytes'] / MIB:.0f} MiB in {r['restores']}: "
+           f"{moved / r['wall_s'] / 1e6:.0f} MB/s; {r['recomputed']} tasks ran again"]
+    for name, words in (("cached", "through the page cache, no fsync"), ("device", "O_DIRECT")):
+        d = r[name]
+        out.append(f"  the disk, {words}: {d['write_bytes_per_s'] / 1e6:.0f} MB/s written, {d['read_bytes_per_s'] / 1e6:.0f} MB/s read; "
+                   f"the same bytes take it {d['takes_s']:.2f} s, {d['share']:.0%} of the wall")
+    return "\n".join(out)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--memory", default="512MiB")
+    p.add_argument("--times", type=int, default=2)
+    p.add_argument("--parts", type=int, default=64)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--json")
+    p.add_argument("--dir", help="the disk to spill to: a directory is made in it")
+    p.add_argument("--keep-log", help="copies the logs of the cluster that spills there")
+    a = p.parse_args()
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="mr-spill-", dir=a.dir))
+    try:
+        r = measure(directory, parse_bytes(a.memory), a.times, a.parts, a.rounds, a.keep_log)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    print(text(r), file=sys.stderr)
+    out = json.dumps(r)
+    if a.json:
+        pathlib.Path(a.json).write_text(out)
+    print(out)
+
+
+if __name__ == "__main__":
+    main()
