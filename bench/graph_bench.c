@@ -6,6 +6,7 @@
 #include "graph/bytes.h"
 #include "graph/json.h"
 #include "graph/order.h"
+#include "host/crew.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,9 +79,17 @@ static void must(int err, const struct mr_error *e)
     exit(1);
 }
 
-enum { PARSE, TOTAL, ORDER, WRITE, READ, FREE, KINDS };
+static struct mr_crew *threads;
+
+static void run_crew(
+    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
+{
+    mr_crew_run(ctx, work, arg, count);
+}
+
+enum { PARSE, TOTAL, CREW, ORDER, WRITE, READ, FREE, KINDS };
 static const char *const kinds[KINDS] = {"JSON to DOM (yyjson)", "JSON to graph, all of it",
-    "cull and order alone", "graph to bytes", "bytes to graph", "free"};
+    "the same by four threads", "cull and order alone", "graph to bytes", "bytes to graph", "free"};
 
 /* The order of a finished graph again: its nodes as a builder would hold them. */
 static double time_order(const struct mr_graph *g)
@@ -107,7 +116,7 @@ static double peak_bytes(struct mr_buf *text)
     if (child == 0) {
         struct mr_graph *g = NULL;
         struct mr_error e = {0};
-        must(mr_graph_from_json_buf(text, &catalogue, &g, &e), &e);
+        must(mr_graph_from_json_buf(text, &catalogue, NULL, &g, &e), &e);
         _exit(0);
     }
     int status = 0;
@@ -137,6 +146,14 @@ static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum 
         must(mr_graph_from_json(mr_buf_str(&text), &catalogue, &g, &e), &e);
         seconds[TOTAL][r] = now_s() - t;
         held = mr_graph_bytes_held(g);
+        const struct mr_graph_crew crew = {mr_crew_hands(threads), run_crew, threads};
+        struct mr_buf copy;
+        mr_buf_init(&copy, text.n);
+        mr_buf_add(&copy, text.p, text.n);
+        t = now_s();
+        must(mr_graph_from_json_buf(&copy, &catalogue, &crew, &again, &e), &e);
+        seconds[CREW][r] = now_s() - t;
+        mr_graph_free(&again);
         seconds[ORDER][r] = time_order(g);
         mr_buf_clear(&bytes);
         t = now_s();
@@ -168,10 +185,12 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: bench_graph [tasks 4..9999999] [rounds 1..1000] [abcd]\n");
         return 2;
     }
+    threads = mr_crew_new(4);
     const char *only = argc > 3 ? argv[3] : "abcd";
     if (strchr(only, 'a')) bench("canonical, independent", n, rounds, false, CANONICAL);
     if (strchr(only, 'b')) bench("dsk, independent", n, rounds, false, DSK);
     if (strchr(only, 'c')) bench("canonical, two inputs each", n, rounds, true, CANONICAL);
     if (strchr(only, 'd')) bench("dsk, two inputs each", n, rounds, true, DSK);
+    mr_crew_free(&threads);
     return 0;
 }

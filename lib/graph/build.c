@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/builder_impl.h"
+#include "graph/crew.h"
 #include "graph/graph_impl.h"
 #include "graph/order.h"
 
@@ -210,16 +211,37 @@ static void gather_tasks(struct mr_builder *b, const struct mr_order *o, struct 
     mr_release(set_number);
 }
 
+struct gathering {
+    struct mr_builder *b;
+    const struct mr_order *o;
+    struct mr_graph *g;
+};
+
+/* One of four parts of the columns; they have nothing in common. */
+static void gather_part(void *ctx, uint32_t part, uint32_t hand)
+{
+    const struct gathering *x = ctx;
+    (void)hand;
+    switch (part) {
+    case 0: gather_inputs(x->b, x->o, x->g); break;
+    case 1: gather_keys(x->b, x->o, x->g); break;
+    case 2: gather_args(x->b, x->o, x->g); break;
+    default: gather_tasks(x->b, x->o, x->g); break;
+    }
+}
+
 static struct mr_graph *gather(struct mr_builder *b, const struct mr_order *o)
 {
     struct mr_graph *g = mr_alloc(sizeof *g);
     g->nodes_count = o->kept;
     g->defined_count = b->keys.count;
     g->culled_count = g->defined_count - g->nodes_count;
-    gather_keys(b, o, g);
-    gather_args(b, o, g);
-    gather_inputs(b, o, g);
-    gather_tasks(b, o, g);
+    struct gathering x = {b, o, g};
+    if (b->crew)
+        b->crew->run(b->crew->ctx, gather_part, &x, 4);
+    else
+        for (uint32_t part = 0; part < 4; part++)
+            gather_part(&x, part, 0);
     mr_builder_gather_loops(b, o->rank, g);
     g->targets = mr_alloc_array(b->targets_count, sizeof *g->targets);
     g->targets_count = b->targets_count;

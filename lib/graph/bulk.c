@@ -27,18 +27,25 @@ static bool is_plain_ascii(struct mr_str s)
     return !(bad & 0x8080808080808080u);
 }
 
-static bool add_keys(struct mr_builder *b, const struct mr_bulk *c)
+int mr_builder_add_keys(struct mr_builder *b, struct mr_str keys, const uint32_t *key_bytes,
+    uint32_t count, struct mr_error *e)
 {
-    bool is_plain = is_plain_ascii(c->keys);
+    if (count > b->nodes_max - b->keys.count)
+        return mr_fail(e, MR_ELIMIT, "more than %u tasks and values in one job", b->nodes_max);
+    if (b->keys.text_bytes + keys.n > b->args.bytes_max)
+        return mr_fail(e, MR_ELIMIT, "all keys together exceed %zu bytes", b->args.bytes_max);
+    bool is_plain = is_plain_ascii(keys);
     uint64_t at = 0;
-    for (uint32_t i = 0; i < c->count; i++) {
-        uint32_t n = c->key_bytes[i];
-        if (!n || n > MR_KEY_BYTES_MAX || n > c->keys.n - at) return false;
-        if (!is_plain && !mr_utf8_is_key(mr_str_of(c->keys.p + at, n), MR_KEY_BYTES_MAX))
-            return false;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t n = key_bytes[i];
+        if (!n || n > MR_KEY_BYTES_MAX || n > keys.n - at) return MR_EFORMAT;
+        if (!is_plain && !mr_utf8_is_key(mr_str_of(keys.p + at, n), MR_KEY_BYTES_MAX))
+            return MR_EFORMAT;
         at += n;
     }
-    return at == c->keys.n && mr_intern_add_all(&b->keys, c->keys.p, c->key_bytes, c->count);
+    mr_builder_nodes_room(b, b->keys.count + count);
+    if (at != keys.n || !mr_intern_add_all(&b->keys, keys.p, key_bytes, count)) return MR_EFORMAT;
+    return MR_OK;
 }
 
 static int by_number(const void *a, const void *b)
@@ -126,11 +133,8 @@ bool mr_builder_add_bulk(
 {
     uint32_t first = b->keys.count;
     mr_assert(!b->open_count);
-    if (c->count > b->nodes_max - first) return false;
-    if (b->keys.text_bytes + c->keys.n > b->args.bytes_max) return false;
-    mr_builder_nodes_room(b, first + c->count);
-    return add_keys(b, c) && add_inputs(b, c, first) && add_ops(b, c, ops, ops_count, first) &&
-           add_args(b, c, first);
+    if (mr_builder_add_keys(b, c->keys, c->key_bytes, c->count, NULL)) return false;
+    return add_inputs(b, c, first) && add_ops(b, c, ops, ops_count, first) && add_args(b, c, first);
 }
 
 bool mr_builder_bulk_is_whole(const struct mr_builder *b)
@@ -147,4 +151,29 @@ bool mr_builder_target_all(struct mr_builder *b, uint32_t first, uint32_t count)
         to[i] = first + i;
     b->targets_count += count;
     return true;
+}
+
+int mr_builder_define_bulk(
+    struct mr_builder *b, const struct mr_bulk *c, uint32_t first, struct mr_error *e)
+{
+    struct mr_str rest = c->args;
+    mr_assert(first + c->count <= b->keys.count);
+    if (c->inputs_all > MR_BUILDER_INPUTS_MAX - b->inputs_count)
+        return mr_fail(e, MR_ELIMIT, "more than %u references in one job", MR_BUILDER_INPUTS_MAX);
+    if (c->inputs_all)
+        memcpy(mr_builder_inputs_room(b, (uint32_t)c->inputs_all), c->inputs,
+            c->inputs_all * sizeof *c->inputs);
+    for (uint32_t i = 0; i < c->count; i++) {
+        uint32_t v = first + i, op = c->op[i];
+        b->kind[v] = op ? MR_NODE_TASK + 1 : MR_NODE_LITERAL + 1;
+        if (op) b->op[v] = (uint16_t)(op - 1);
+        b->input_at[v] = b->inputs_count;
+        b->input_count[v] = c->inputs_count[i];
+        b->inputs_count += c->inputs_count[i];
+        struct mr_str pack = mr_str_of(rest.p, c->args_bytes[i]);
+        int err = mr_builder_args_add(b, v, pack, e);
+        if (err) return err;
+        rest = mr_str_of(rest.p + pack.n, rest.n - pack.n);
+    }
+    return MR_OK;
 }

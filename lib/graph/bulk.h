@@ -29,6 +29,14 @@ struct mr_bulk_op {
  * is fit for nothing but to be freed. */
 bool mr_builder_add_bulk(
     struct mr_builder *b, const struct mr_bulk *c, struct mr_bulk_op *ops, uint32_t ops_count);
+/* Nodes without a definition, numbered as their keys stand. MR_EFORMAT without words: a key is
+ * none, or is there already, and the builder is fit for nothing; MR_ELIMIT. */
+int mr_builder_add_keys(struct mr_builder *b, struct mr_str keys, const uint32_t *key_bytes,
+    uint32_t count, struct mr_error *e);
+/* Defines nodes that are there, from `first` on, out of columns that are known to be right: op is
+ * the builder's number of it and 1. Only limits can be met. */
+int mr_builder_define_bulk(
+    struct mr_builder *b, const struct mr_bulk *c, uint32_t first, struct mr_error *e);
 /* After the last: does every input exist? */
 bool mr_builder_bulk_is_whole(const struct mr_builder *b);
 /* Nodes first … first + count - 1 are targets. */

@@ -310,6 +310,7 @@ static int fill_from(const struct source *from, const struct mr_graph_catalogue 
     struct mr_json *j = mr_alloc(sizeof *j);
     MR_AUTO(mr_builder_free) struct mr_builder *b = mr_builder_new();
     mr_builder_limit(b, limits->nodes_max, limits->args_bytes_max);
+    b->crew = limits->crew;
     j->b = b;
     j->catalogue = catalogue;
     j->e = e;
@@ -375,7 +376,7 @@ static int to_builder(struct mr_str text, const struct mr_graph_catalogue *catal
 static struct mr_json_limits widest(size_t text_bytes)
 {
     size_t bytes = MR_MIN(LOOPS_WRITE_MAX + 2 * text_bytes, MR_JOB_BODY_BYTES_MAX);
-    return (struct mr_json_limits){MR_TASKS_MAX, bytes, SLICE_BYTES};
+    return (struct mr_json_limits){MR_TASKS_MAX, bytes, SLICE_BYTES, NULL};
 }
 
 int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,
@@ -394,10 +395,11 @@ int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *cata
 }
 
 int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue *catalogue,
-    struct mr_graph **out, struct mr_error *e)
+    const struct mr_graph_crew *crew, struct mr_graph **out, struct mr_error *e)
 {
     struct mr_builder *b = NULL;
-    const struct mr_json_limits limits = widest(text->n);
+    struct mr_json_limits limits = widest(text->n);
+    limits.crew = crew;
     int err = to_builder(mr_buf_str(text), catalogue, &limits, &b, e);
     mr_buf_fini(text);
     return err ? err : mr_graph_build(&b, catalogue, out, e);

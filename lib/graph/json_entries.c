@@ -5,6 +5,8 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "graph/bulk.h"
+#include "graph/json_plain.h"
 #include "graph/json_split.h"
 #include "graph/repeat.h"
 
@@ -115,20 +117,20 @@ static void *room_for(void *p, size_t *room, size_t n)
     return mr_grow(p, *room, *room);
 }
 
-/* The slice as an object; valid until the next. NULL: malformed. */
-static yyjson_val *parse_slice(struct slicer *s, const struct mr_json_slice *slice)
+yyjson_val *mr_json_parse_slice(struct mr_str text, const struct mr_json_slice *slice, char **copy,
+    size_t *copy_room, void **pool, size_t *pool_room)
 {
     size_t n = (size_t)slice->n + 2;
     yyjson_read_flag flags = YYJSON_READ_BIGNUM_AS_RAW | YYJSON_READ_INSITU;
     size_t most = yyjson_read_max_memory_usage(n, flags);
-    s->copy = room_for(s->copy, &s->copy_room, n + YYJSON_PADDING_SIZE);
-    s->pool = room_for(s->pool, &s->pool_room, most);
-    s->copy[0] = '{';
-    memcpy(s->copy + 1, s->text.p + slice->at, slice->n);
-    s->copy[n - 1] = '}';
+    *copy = room_for(*copy, copy_room, n + YYJSON_PADDING_SIZE);
+    *pool = room_for(*pool, pool_room, most);
+    (*copy)[0] = '{';
+    memcpy(*copy + 1, text.p + slice->at, slice->n);
+    (*copy)[n - 1] = '}';
     yyjson_alc alc;
-    if (!yyjson_alc_pool_init(&alc, s->pool, s->pool_room)) return NULL;
-    yyjson_doc *doc = yyjson_read_opts(s->copy, n, flags, &alc, NULL);
+    if (!yyjson_alc_pool_init(&alc, *pool, *pool_room)) return NULL;
+    yyjson_doc *doc = yyjson_read_opts(*copy, n, flags, &alc, NULL);
     return yyjson_doc_get_root(doc); /* the document needs no free: it lies in the pool */
 }
 
@@ -151,33 +153,98 @@ static int plain_keys(struct slicer *s, const struct mr_json_split *split,
     return err;
 }
 
+/* Keys as they stand, with nothing put in: all of a slice at once. */
+static int bulk_keys(struct slicer *s, const struct mr_json_split *split,
+    const struct mr_json_slice *slice, uint32_t *at)
+{
+    const struct mr_json_span *key = split->keys + slice->keys_at;
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < slice->keys_count; i++)
+        bytes += key[i].n;
+    s->copy = room_for(s->copy, &s->copy_room, bytes + 1);
+    s->pool = room_for(s->pool, &s->pool_room, slice->keys_count * sizeof(uint32_t));
+    uint32_t *lengths = s->pool;
+    char *to = s->copy;
+    for (uint32_t i = 0; i < slice->keys_count; i++) {
+        memcpy(to, s->text.p + key[i].at, key[i].n);
+        to += key[i].n;
+        lengths[i] = key[i].n;
+    }
+    *at += slice->keys_count;
+    /* what is wrong is said better by who reads the whole, but for limits */
+    return mr_builder_add_keys(
+        s->j->b, mr_str_of(s->copy, bytes), lengths, slice->keys_count, s->j->e);
+}
+
 static int malformed_slice(struct mr_json *j)
 {
     return mr_fail(j->e, MR_EFORMAT, "malformed"); /* said better by who parses the whole */
 }
 
+/* Does every text mean what stands there? */
+static bool may_be_bulk(const struct mr_json *j)
+{
+    return !j->has_params && !j->bindings_count && !j->b->scope;
+}
+
+static int one_slice(
+    struct slicer *s, const struct mr_json_split *split, uint32_t i, uint32_t *at, bool first_pass)
+{
+    const struct mr_json_slice *slice = &split->slices[i];
+    if (first_pass && slice->is_plain)
+        return s->j->b->crew && may_be_bulk(s->j) ? bulk_keys(s, split, slice, at)
+                                                  : plain_keys(s, split, slice, at);
+    if (slice->n > ENTRY_BYTES_MAX) {
+        const struct mr_json_span *last = &split->keys[slice->keys_at + slice->keys_count - 1];
+        return mr_fail(s->j->e, MR_ELIMIT, "key \"%.*s\": an entry of more than %u bytes",
+            MR_SHOWN(mr_str_of(s->text.p + last->at, last->n)), ENTRY_BYTES_MAX);
+    }
+    yyjson_val *object =
+        mr_json_parse_slice(s->text, slice, &s->copy, &s->copy_room, &s->pool, &s->pool_room);
+    /* the entries found by who cut and by who parsed must be the same */
+    if (!object || yyjson_obj_size(object) != slice->keys_count) return malformed_slice(s->j);
+    return all_entries(s->j, object, first_pass, at);
+}
+
 static int slices(struct slicer *s, const struct mr_json_split *split, uint32_t at, bool first_pass)
 {
     int err = MR_OK;
-    for (uint32_t i = 0; i < split->slices_count && !err; i++) {
-        const struct mr_json_slice *slice = &split->slices[i];
-        if (first_pass && slice->is_plain) {
-            err = plain_keys(s, split, slice, &at);
-            continue;
-        }
-        if (slice->n > ENTRY_BYTES_MAX) {
-            const struct mr_json_span *last = &split->keys[slice->keys_at + slice->keys_count - 1];
-            return mr_fail(s->j->e, MR_ELIMIT, "key \"%.*s\": an entry of more than %u bytes",
-                MR_SHOWN(mr_str_of(s->text.p + last->at, last->n)), ENTRY_BYTES_MAX);
-        }
-        yyjson_val *object = parse_slice(s, slice);
-        /* the entries found by who cut and by who parsed must be the same */
-        if (!object || yyjson_obj_size(object) != slice->keys_count)
-            err = malformed_slice(s->j);
-        else
-            err = all_entries(s->j, object, first_pass, &at);
-    }
+    for (uint32_t i = 0; i < split->slices_count && !err; i++)
+        err = one_slice(s, split, i, &at, first_pass);
     return err;
+}
+
+/* The second pass with others' hands: they read what is plain, the rest is read here, and all of it
+ * is added in its order. Each entry is one node, since none of them has a "for". */
+static int slices_by_many(struct slicer *s, const struct mr_json_split *split, uint32_t at)
+{
+    struct mr_json_plain *plain = mr_json_plain_new(s->j, s->text);
+    int err = split->slices_count ? one_slice(s, split, 0, &at, false) : MR_OK; /* brings the ops */
+    for (uint32_t i = 1; i < split->slices_count && !err;) {
+        uint32_t n = MR_MIN(split->slices_count - i, mr_json_plain_room(plain));
+        uint32_t keys = s->j->b->keys.count;
+        mr_json_plain_read(plain, split->slices + i, n, at);
+        for (uint32_t k = 0; k < n && !err; k++, i++) {
+            bool taken = false;
+            /* a text that was none may be the key of a nested task by now */
+            bool is_stale = s->j->dsk && s->j->b->keys.count != keys;
+            if (!is_stale) err = mr_json_plain_add(plain, k, &taken);
+            if (taken)
+                at += split->slices[i].keys_count;
+            else if (!err)
+                err = one_slice(s, split, i, &at, false);
+        }
+    }
+    mr_json_plain_free(&plain);
+    return err;
+}
+
+static bool are_plain(const struct mr_json *j, const struct mr_json_split *split)
+{
+    bool plain = j->b->crew && may_be_bulk(j);
+    for (uint32_t i = 0; i < split->slices_count && plain; i++)
+        plain = split->slices[i].is_plain;
+    return plain;
 }
 
 int mr_json_sliced_entries(struct mr_json *j, struct mr_str text, const struct mr_json_split *split)
@@ -186,7 +253,10 @@ int mr_json_sliced_entries(struct mr_json *j, struct mr_str text, const struct m
     uint32_t first = j->b->keys.count;
     if (!first) mr_builder_reserve(j->b, split->keys_count);
     int err = slices(&s, split, first, true);
-    if (!err) err = slices(&s, split, first, false);
+    if (!err && are_plain(j, split))
+        err = slices_by_many(&s, split, first);
+    else if (!err)
+        err = slices(&s, split, first, false);
     mr_release(s.copy);
     mr_release(s.pool);
     return err;

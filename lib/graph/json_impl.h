@@ -94,9 +94,15 @@ int mr_json_pack(struct mr_json *j, yyjson_val *v, struct mr_buf *out);
 /* ---- json_entries.c ---- */
 
 struct mr_json_split;
+struct mr_json_slice;
 int mr_json_entries(struct mr_json *j, yyjson_val *tasks);
 int mr_json_sliced_entries(
     struct mr_json *j, struct mr_str text, const struct mr_json_split *split);
+
+/* A slice as an object, in memory that is used again for the next, which ends it. NULL: malformed.
+ */
+yyjson_val *mr_json_parse_slice(struct mr_str text, const struct mr_json_slice *slice, char **copy,
+    size_t *copy_room, void **pool, size_t *pool_room);
 
 /* ---- json_repeat.c ---- */
 

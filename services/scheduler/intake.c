@@ -10,6 +10,7 @@
 #include "graph/bytes.h"
 #include "graph/json.h"
 #include "host/clock.h"
+#include "host/crew.h"
 #include "host/thread.h"
 #include "ops/registry.h"
 #include "services/scheduler/ledger.h"
@@ -28,8 +29,10 @@
 #define AT_ONCE_BYTES_MAX ((size_t)4096) /* a body that the core thread parses: some 100 us */
 #define AT_ONCE_NODES_MAX 64
 #define AT_ONCE_ARGS_MAX ((size_t)16384)
-#define AHEAD_BYTES ((size_t)256 << 10) /* of columns that are handed over together */
-#define STREAMS_MAX 8                   /* of which some were; the inbox has room for all of each */
+#define CREW_BYTES_MIN ((size_t)2 << 20) /* of JSON that is read by several threads … */
+#define CREW_HANDS_MAX 4                 /* … and by so many */
+#define AHEAD_BYTES ((size_t)256 << 10)  /* of columns that are handed over together */
+#define STREAMS_MAX 8 /* of which some were; the inbox has room for all of each */
 
 struct piece {
     struct mr_intake_stream *stream;
@@ -244,6 +247,25 @@ static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error
     return err;
 }
 
+static void run_crew(
+    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
+{
+    mr_crew_run(ctx, work, arg, count);
+}
+
+/* A large text with more hands than one. */
+static int parse_json(struct mr_buf *body, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e)
+{
+    uint32_t hands = body->n < CREW_BYTES_MIN ? 1 : mr_crew_hands_here(CREW_HANDS_MAX);
+    if (hands == 1) return mr_graph_from_json_buf(body, catalogue, NULL, out, e);
+    struct mr_crew *c = mr_crew_new(hands);
+    const struct mr_graph_crew crew = {hands, run_crew, c};
+    int err = mr_graph_from_json_buf(body, catalogue, &crew, out, e);
+    mr_crew_free(&c);
+    return err;
+}
+
 /* Within `limits`, or NULL: within those of any job; then a body of JSON is used up. */
 static int parse(struct ops *o, struct mr_intake_request *r, const struct mr_json_limits *limits,
     struct mr_graph **out, struct mr_error *e)
@@ -254,7 +276,7 @@ static int parse(struct ops *o, struct mr_intake_request *r, const struct mr_jso
     struct mr_str body = mr_buf_str(&r->body);
     if (r->form == MR_INTAKE_JSON && limits)
         return mr_graph_from_json_within(body, &catalogue, limits, out, e);
-    if (r->form == MR_INTAKE_JSON) return mr_graph_from_json_buf(&r->body, &catalogue, out, e);
+    if (r->form == MR_INTAKE_JSON) return parse_json(&r->body, &catalogue, out, e);
     struct mr_builder *b = NULL;
     int err = MR_OK;
     if (r->stream) {
@@ -494,7 +516,7 @@ static bool names_outside(const struct mr_graph *g)
 struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_request *r)
 {
     static const struct mr_json_limits limits = {
-        AT_ONCE_NODES_MAX, AT_ONCE_ARGS_MAX, AT_ONCE_BYTES_MAX};
+        AT_ONCE_NODES_MAX, AT_ONCE_ARGS_MAX, AT_ONCE_BYTES_MAX, NULL};
     if (in->waiting || !r->body.n || r->stream || r->template || may_be_large(r)) return NULL;
     struct mr_intake_done *d = done_new(r);
     int err = parse(&in->core_ops, r, &limits, &d->graph, &d->error);

@@ -44,10 +44,22 @@ static void check_bytes(const struct mr_graph *g)
     mr_buf_fini(&twice);
 }
 
-/* In slices or whole, the same text must mean the same. */
-static void check_slices(struct mr_str text, int want, const struct mr_graph *g)
+/* The last item first. */
+static void run_backwards(
+    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
 {
-    const struct mr_json_limits limits = {2000, (size_t)1 << 20, 16};
+    (void)ctx;
+    while (count-- > 0)
+        work(arg, count, count % 2);
+}
+
+static const struct mr_graph_crew crew = {2, run_backwards, NULL};
+
+/* In slices or whole, read by one or by many, the same text must mean the same. */
+static void check_slices(
+    struct mr_str text, const struct mr_graph_crew *by, int want, const struct mr_graph *g)
+{
+    const struct mr_json_limits limits = {2000, (size_t)1 << 20, 16, by};
     struct mr_graph *sliced = NULL;
     int err = mr_graph_from_json_within(text, &catalogue, &limits, &sliced, NULL);
     /* a limit may be met before what else is wrong */
@@ -66,12 +78,13 @@ static void check_slices(struct mr_str text, int want, const struct mr_graph *g)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const struct mr_json_limits limits = {2000, (size_t)1 << 20, 1 << 20};
+    const struct mr_json_limits limits = {2000, (size_t)1 << 20, 1 << 20, NULL};
     struct mr_error e = {0};
     struct mr_graph *g = NULL;
     struct mr_str text = mr_str_of(data, size);
     int err = mr_graph_from_json_within(text, &catalogue, &limits, &g, &e);
-    check_slices(text, err, g);
+    check_slices(text, NULL, err, g);
+    check_slices(text, &crew, err, g);
     if (err) {
         mr_assert(!g);
         mr_assert(e.code == err);

@@ -1,5 +1,7 @@
 #include "graph_fixture.h"
 
+#include "base/rng.h"
+
 #include "base/limits.h"
 #include "graph/args.h"
 #include "graph/bytes.h"
@@ -415,18 +417,63 @@ static void write_many(struct mr_buf *b, const char *head, uint32_t n)
     mr_buf_add_text(b, ", \"params\": {}, \"targets\": [\"k1\", \"k4\", \"k10\", \"k30\"]}");
 }
 
-static void slices_and_the_whole_text_mean_the_same(void **state)
+/* One of many entries as they mostly are, and some that are not. */
+static void write_plain(struct mr_buf *b, uint32_t i, uint32_t n, bool dsk, struct mr_rng *r)
+{
+    uint32_t p = (uint32_t)mr_rng_below(r, i + 1), what = (uint32_t)mr_rng_below(r, 9);
+    if (p == i) p = 0;
+    if (i) mr_buf_add_text(b, ",");
+    mr_buf_printf(b, "\"k%u\": ", i);
+    if (!i || what == 0)
+        mr_buf_printf(b, dsk ? "%u" : "{\"value\": %u}", i);
+    else if (what == 1)
+        mr_buf_printf(b,
+            dsk ? "[\"sum\", \"k%u\", \"k%u#0\", -1.5, null]"
+                : "{\"op\": \"sum\", \"args\": [{\"ref\": \"k%u\"}, \"k%u#0\", -1.5, null]}",
+            p, p);
+    else if (what == 2)
+        mr_buf_printf(b,
+            dsk ? "[\"add\", [\"inc\", \"k%u\"], true]"
+                : "{\"op\": \"add\", \"args\": [{\"op\": \"inc\", \"args\": [{\"ref\": \"k%u\"}]}, true]}",
+            p);
+    else if (what == 3)
+        mr_buf_printf(b,
+            dsk ? "[\"any\", {\"a\": \"k%u\"}, \"outside-%u\"]"
+                : "{\"op\": \"any\", \"args\": [{\"a\": {\"ref\": \"k%u\"}}], \"kwargs\": {\"x\": %u}, \"retries\": 2}",
+            p, n);
+    else if (what == 4 && !dsk)
+        mr_buf_printf(b,
+            "{\"op\": \"sum\", \"args\": [[{\"ref\": \"k%u\"}, [{\"ref\": \"out-%u\"}, []]]]}", p,
+            i % 7);
+    else if (what == 5)
+        mr_buf_printf(b,
+            dsk ? "[\"sum\", [\"k%u\", 7]]"
+                : "{\"args\": [[{\"ref\": \"k%u\"}, 7]], \"op\": \"sum\"}",
+            p);
+    else
+        mr_buf_printf(b,
+            dsk ? "[\"add\", \"k%u\", \"k%u\"]"
+                : "{\"op\": \"add\", \"args\": [{\"ref\": \"k%u\"}, {\"ref\": \"k%u\"}]}",
+            p, mr_rng_below(r, 2) ? p : 0);
+}
+
+static void many_hands_make_the_same_graph(void **state)
 {
     (void)state;
-    static const char *const heads[] = {
-        "{\"dsk\": {", "{\"name\": \"a{\\\"\", \"labels\": {\"tasks\": \"{\"}, \"dsk\" : {"};
-    for (uint32_t n = 31; n < 200; n += 7) {
-        struct mr_buf text, bytes[2];
+    for (uint64_t seed = 1; seed <= 200; seed++) {
+        struct mr_buf text, bytes[3];
+        struct mr_rng r;
+        bool dsk = seed % 2;
+        mr_rng_init(&r, seed);
         mr_buf_init(&text, 1 << 20);
-        write_many(&text, heads[n % 2], n);
-        for (int i = 0; i < 2; i++) {
-            const struct mr_json_limits limits = {
-                MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, i ? n / 2 : 1 << 20};
+        mr_buf_printf(&text, "{\"namespace\": \"n\", \"%s\": {", dsk ? "dsk" : "tasks");
+        uint32_t n = 2 + (uint32_t)mr_rng_below(&r, 300);
+        for (uint32_t i = 0; i < n; i++)
+            write_plain(&text, i, n, dsk, &r);
+        mr_buf_printf(&text, "}%s}", seed % 3 ? "" : ", \"targets\": [\"k1\"]");
+        for (int i = 0; i < 3; i++) {
+            const struct mr_json_limits limits = {MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX,
+                i ? 64 : 1 << 20, i == 2 ? &fixture_crew : NULL};
             struct mr_graph *g = NULL;
             struct mr_error e = {0};
             if (mr_graph_from_json_within(mr_buf_str(&text), &fixture_catalogue, &limits, &g, &e))
@@ -436,11 +483,43 @@ static void slices_and_the_whole_text_mean_the_same(void **state)
             assert_int_equal(mr_graph_to_bytes(g, &bytes[i], NULL), 0);
             mr_graph_free(&g);
         }
-        assert_true(mr_str_eq(mr_buf_str(&bytes[0]), mr_buf_str(&bytes[1])));
+        for (int i = 2; i >= 0; i--) {
+            if (!mr_str_eq(mr_buf_str(&bytes[0]), mr_buf_str(&bytes[i])))
+                fail_msg("seed %u, way %d", (unsigned)seed, i);
+            mr_buf_fini(&bytes[i]);
+        }
+        mr_buf_fini(&text);
+    }
+}
+
+static void slices_and_the_whole_text_mean_the_same(void **state)
+{
+    (void)state;
+    static const char *const heads[] = {
+        "{\"dsk\": {", "{\"name\": \"a{\\\"\", \"labels\": {\"tasks\": \"{\"}, \"dsk\" : {"};
+    for (uint32_t n = 31; n < 200; n += 7) {
+        struct mr_buf text, bytes[3];
+        mr_buf_init(&text, 1 << 20);
+        write_many(&text, heads[n % 2], n);
+        for (int i = 0; i < 3; i++) {
+            const struct mr_json_limits limits = {MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX,
+                i ? n / 2 : 1 << 20, i == 2 ? &fixture_crew : NULL};
+            struct mr_graph *g = NULL;
+            struct mr_error e = {0};
+            if (mr_graph_from_json_within(mr_buf_str(&text), &fixture_catalogue, &limits, &g, &e))
+                fail_msg("%s\n%.*s", e.text, (int)text.n, (char *)text.p);
+            mr_graph_check(g);
+            mr_buf_init(&bytes[i], 1 << 20);
+            assert_int_equal(mr_graph_to_bytes(g, &bytes[i], NULL), 0);
+            mr_graph_free(&g);
+        }
+        for (int i = 0; i < 3; i++) {
+            assert_true(mr_str_eq(mr_buf_str(&bytes[0]), mr_buf_str(&bytes[i])));
+            if (i) mr_buf_fini(&bytes[i]);
+        }
         mr_buf_fini(&bytes[0]);
-        mr_buf_fini(&bytes[1]);
         struct mr_graph *g = NULL;
-        assert_int_equal(mr_graph_from_json_buf(&text, &fixture_catalogue, &g, NULL), 0);
+        assert_int_equal(mr_graph_from_json_buf(&text, &fixture_catalogue, NULL, &g, NULL), 0);
         assert_null(text.p);
         mr_graph_free(&g);
     }
@@ -469,6 +548,7 @@ int main(void)
         cmocka_unit_test(culled_keys_are_remembered),
         cmocka_unit_test(definitions_differ_where_values_would),
         cmocka_unit_test(slices_and_the_whole_text_mean_the_same),
+        cmocka_unit_test(many_hands_make_the_same_graph),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
