@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define MR_PROTOCOL_VERSION 1 /* of the worker and store sessions */
+#define MR_PROTOCOL_VERSION 2 /* of the worker and store sessions */
 #define MR_LAYOUT_VERSION 1   /* of values in memory, on disk and on the wire */
 
 #define MR_KEY_BYTES_MAX 1024 /* a key, a name, a namespace */

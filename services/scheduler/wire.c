@@ -406,24 +406,21 @@ static Millrace__V1__TaskExtra *extra_out(
     return m;
 }
 
-/* The column as it stands in the batch, or, if it is not there, one of what is usual. */
-static uint32_t *column_out(
-    struct mr_shell *sh, const struct mr_sched_rows *r, enum mr_sched_column c)
+/* The column as it stands in the batch; none if every row has what is usual. */
+static uint32_t *column_out(const struct mr_sched_rows *r, enum mr_sched_column c, size_t *n)
 {
     uint32_t *column = mr_sched_column(r, c);
-    if (column) return column;
-    column = mr_shell_take(sh, r->count * sizeof *column);
-    for (uint32_t i = 0; i < r->count; i++)
-        column[i] = mr_sched_usual(r, c);
+    *n = column ? r->count : 0;
     return column;
 }
 
 static uint32_t *ops_out(struct mr_shell *sh, const struct mr_sched_rows *r,
-    struct mr_wire_tables *t, Millrace__V1__SchedulerMessage *m)
+    struct mr_wire_tables *t, Millrace__V1__SchedulerMessage *m, size_t *n)
 {
+    *n = mr_sched_column(r, MR_COLUMN_OP) ? r->count : 1;
     m->ops = mr_shell_take(sh, (mr_sched_ops_count(sh->core) + 1) * sizeof *m->ops);
-    uint32_t *to = mr_shell_take(sh, r->count * sizeof *to);
-    for (uint32_t i = 0; i < r->count; i++)
+    uint32_t *to = mr_shell_take(sh, *n * sizeof *to);
+    for (uint32_t i = 0; i < *n; i++)
         to[i] = op_number(sh, t, mr_sched_cell(r, MR_COLUMN_OP, i), m);
     return to;
 }
@@ -435,24 +432,20 @@ static Millrace__V1__Tasks *tasks_out(struct mr_shell *sh, const struct mr_sched
     if (!r->count) return NULL;
     Millrace__V1__Tasks *k = NEW(sh, Millrace__V1__Tasks, MILLRACE__V1__TASKS__INIT);
     const struct mr_sched_extra *extras = (const void *)b->extra.p;
-    size_t n = r->count;
     k->runs = runs_out(sh, &r->runs, &k->n_runs);
-    k->n_index = k->n_attempt = k->n_op = k->n_args_bytes = k->n_inputs_count = k->n_order = n;
-    k->index = k->order = mr_sched_column(r, MR_COLUMN_INDEX);
-    k->attempt = column_out(sh, r, MR_COLUMN_ATTEMPT);
-    k->args_bytes = mr_sched_column(r, MR_COLUMN_ARGS_BYTES);
-    k->inputs_count = column_out(sh, r, MR_COLUMN_INPUTS_COUNT);
+    k->index = column_out(r, MR_COLUMN_INDEX, &k->n_index); /* and order, which is the same */
+    k->attempt = column_out(r, MR_COLUMN_ATTEMPT, &k->n_attempt);
+    k->args_bytes = column_out(r, MR_COLUMN_ARGS_BYTES, &k->n_args_bytes);
+    k->inputs_count = column_out(r, MR_COLUMN_INPUTS_COUNT, &k->n_inputs_count);
+    k->uses = column_out(r, MR_COLUMN_USES, &k->n_uses);
+    k->priority = (int32_t *)column_out(r, MR_COLUMN_PRIORITY, &k->n_priority);
+    k->op = ops_out(sh, r, t, m, &k->n_op);
     k->args.data = b->args.p;
     k->args.len = b->args.n;
     k->inputs = (uint32_t *)(void *)b->inputs.p;
     k->n_inputs = b->inputs.n / sizeof(uint32_t);
     k->last_use = (uint32_t *)(void *)b->last_use.p;
     k->n_last_use = b->last_use.n / sizeof(uint32_t);
-    k->priority = (int32_t *)(void *)mr_sched_column(r, MR_COLUMN_PRIORITY);
-    k->n_priority = k->priority ? n : 0;
-    k->uses = mr_sched_column(r, MR_COLUMN_USES);
-    k->n_uses = k->uses ? n : 0;
-    k->op = ops_out(sh, r, t, m);
     k->n_extra = b->extra.n / sizeof *extras;
     k->extra = mr_shell_take(sh, k->n_extra * sizeof *k->extra);
     for (size_t i = 0; i < k->n_extra; i++)

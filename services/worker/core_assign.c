@@ -7,6 +7,7 @@
 struct assign { /* where the columns stand */
     const struct mr_ws_tasks *m;
     uint32_t row, input, last_use, extra;
+    uint32_t attempt, inputs_count; /* of the row */
     size_t arg;
     mr_job_id job;
     bool unfused;
@@ -18,7 +19,7 @@ static void refuse(struct mr_worker *w, const struct assign *a, enum mr_ws_outco
     struct outrow *r = out_add(w);
     r->job = a->job;
     r->index = a->m->index[a->row];
-    r->attempt = a->m->attempt[a->row];
+    r->attempt = a->attempt;
     r->outcome = (uint8_t)outcome;
     if (code) out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
 }
@@ -94,7 +95,7 @@ static bool is_last_use(const struct assign *a, uint32_t i, uint32_t *last)
 static void edges_mark(struct mr_worker *w, struct task *t, const struct assign *a, bool is_given)
 {
     struct edge *edges = task_edges(t);
-    uint32_t n = MR_MIN(t->inputs_count, a->m->inputs_count[a->row]), last = a->last_use;
+    uint32_t n = MR_MIN(t->inputs_count, a->inputs_count), last = a->last_use;
     for (uint32_t i = 0; i < n; i++) {
         bool is_same = w->values[edges[i].value].index == a->m->inputs[a->input + i];
         bool is_last = is_last_use(a, i, &last) && is_same;
@@ -107,7 +108,7 @@ static bool task_fill(
     struct mr_worker *w, uint32_t task, const struct assign *a, const struct mr_ws_extra *x)
 {
     struct task *t = &w->tasks[task];
-    uint32_t n = a->m->inputs_count[a->row];
+    uint32_t n = a->inputs_count;
     t->args = mr_blob_copy(&w->pool, mr_str_of(a->m->args.p + a->arg, a->m->args_bytes[a->row]));
     if (n) t->edges = mr_blob_new(&w->pool, n * sizeof(struct edge));
     if (x) t->extra = extra_new(w, x);
@@ -153,14 +154,14 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
     struct task *t = &w->tasks[task];
     *t = (struct task){.state = TASK_FREE,
         .value = value,
-        .attempt = a->m->attempt[a->row],
+        .attempt = a->attempt,
         .op = op,
-        .order = a->m->order[a->row],
+        .order = mr_ws_cell(a->m->order, a->row, a->m->index[a->row]),
         .priority = a->m->priority ? a->m->priority[a->row] : 0,
         .needs = (uint8_t)needs,
         .uses = a->m->uses ? a->m->uses[a->row] : 0,
         .solo = needs || a->unfused || (o->flags & MR_WORKER_OP_SOLO) || (x && x->timeout_ns) ||
-                a->m->inputs_count[a->row] > STRAND_INPUTS_MAX,
+                a->inputs_count > STRAND_INPUTS_MAX,
         .strand = NONE,
         .heap_at = NONE,
         .cost_ns = o->cost_ns ? o->cost_ns : COST_UNKNOWN};
@@ -182,7 +183,7 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
 static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t op, uint32_t value)
 {
     struct value *v = &w->values[value];
-    uint32_t attempt = a->m->attempt[a->row];
+    uint32_t attempt = a->attempt;
     if (v->task != NONE) {
         struct task *t = &w->tasks[v->task];
         if (attempt <= MR_MAX(t->attempt, t->again) && !t->mute) return true; /* a duplicate */
@@ -216,7 +217,7 @@ static void assign_row(struct mr_worker *w, const struct assign *a)
         refuse(w, a, MR_WS_RETURNED, 0, "");
         return;
     }
-    uint32_t number = m->op[a->row];
+    uint32_t number = mr_ws_op(m, a->row);
     uint32_t op = NONE;
     if (number >= 1 && number <= w->session_ops_count) op = w->session_ops[number - 1];
     if (op == NONE) {
@@ -245,12 +246,14 @@ void tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m)
     for (; a.row < m->count; a.row++) {
         a.job = run_next(&walk);
         a.unfused = run_is_unfused(&walk);
+        a.attempt = mr_ws_attempt(m, a.row);
+        a.inputs_count = mr_ws_cell(m->inputs_count, a.row, 0);
         while (a.extra < m->extras_count && m->extras[a.extra].row < a.row)
             a.extra++;
         while (a.last_use < m->last_use_count && m->last_use[a.last_use] < a.input)
             a.last_use++;
         assign_row(w, &a);
         a.arg += m->args_bytes[a.row];
-        a.input += m->inputs_count[a.row];
+        a.input += a.inputs_count;
     }
 }

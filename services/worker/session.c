@@ -64,12 +64,13 @@ static int tasks_check(const struct mr_ws_tasks *t, struct mr_error *e)
     if (err) return err;
     uint64_t bytes = 0, inputs = 0;
     for (uint32_t i = 0; i < t->count; i++) {
+        uint32_t n = mr_ws_cell(t->inputs_count, i, 0);
         bytes += t->args_bytes[i];
-        inputs += t->inputs_count[i];
-        if (t->inputs_count[i] > MR_TASK_INPUTS_MAX)
+        inputs += n;
+        if (n > MR_TASK_INPUTS_MAX)
             return mr_fail(
                 e, MR_EFORMAT, "tasks: row %u has more than %u inputs", i, MR_TASK_INPUTS_MAX);
-        if (!t->attempt[i]) return mr_fail(e, MR_EFORMAT, "tasks: row %u has attempt 0", i);
+        if (!mr_ws_attempt(t, i)) return mr_fail(e, MR_EFORMAT, "tasks: row %u has attempt 0", i);
     }
     if (bytes != t->args.n)
         return mr_fail(e, MR_EFORMAT, "tasks: args_bytes add up to %llu, args has %zu",

@@ -72,15 +72,16 @@ struct mr_ws_extra { /* TaskExtra */
 struct mr_ws_tasks {
     const struct mr_ws_run *runs;
     const uint32_t *index;
-    const uint32_t *attempt;
-    const uint32_t *op; /* in the session's table, from 1 */
+    const uint32_t *attempt; /* NULL: all 1 */
+    const uint32_t *op;      /* in the session's table, from 1; NULL: all op_of_all */
+    uint32_t op_of_all;
     struct mr_str args;
     const uint32_t *args_bytes;
-    const uint32_t *inputs_count;
+    const uint32_t *inputs_count; /* NULL: all 0 */
     const uint32_t *inputs;
-    const uint32_t *last_use; /* positions in `inputs`, ascending */
-    const int32_t *priority;  /* one a task, or NULL: all 0 */
-    const uint32_t *order;
+    const uint32_t *last_use;         /* positions in `inputs`, ascending */
+    const int32_t *priority;          /* one a task, or NULL: all 0 */
+    const uint32_t *order;            /* NULL: as the index */
     const uint32_t *uses;             /* one a task, or NULL: all 0 */
     const struct mr_ws_extra *extras; /* rows ascending */
     uint32_t runs_count;
@@ -89,6 +90,21 @@ struct mr_ws_tasks {
     uint32_t last_use_count;
     uint32_t extras_count;
 };
+
+static inline uint32_t mr_ws_cell(const uint32_t *column, uint32_t row, uint32_t usual)
+{
+    return column ? column[row] : usual;
+}
+
+static inline uint32_t mr_ws_attempt(const struct mr_ws_tasks *m, uint32_t row)
+{
+    return mr_ws_cell(m->attempt, row, 1);
+}
+
+static inline uint32_t mr_ws_op(const struct mr_ws_tasks *m, uint32_t row)
+{
+    return mr_ws_cell(m->op, row, m->op_of_all);
+}
 
 struct mr_ws_down { /* SchedulerMessage; applied in this order */
     const struct mr_ws_registered *registered;

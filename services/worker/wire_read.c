@@ -139,11 +139,12 @@ static void read_extra(struct reader *r, const Millrace__V1__TaskExtra *m, struc
 static void read_tasks(struct reader *r, const Millrace__V1__Tasks *m, struct mr_ws_tasks *out)
 {
     size_t n = m->n_index;
-    lengths(r, "tasks.attempt", m->n_attempt, n);
-    lengths(r, "tasks.op", m->n_op, n);
+    bool has_one_op = m->n_op == 1;
     lengths(r, "tasks.args_bytes", m->n_args_bytes, n);
-    lengths(r, "tasks.inputs_count", m->n_inputs_count, n);
-    lengths(r, "tasks.order", m->n_order, n);
+    if (!has_one_op) lengths(r, "tasks.op", m->n_op, n);
+    if (m->n_attempt) lengths(r, "tasks.attempt", m->n_attempt, n);
+    if (m->n_inputs_count) lengths(r, "tasks.inputs_count", m->n_inputs_count, n);
+    if (m->n_order) lengths(r, "tasks.order", m->n_order, n);
     if (m->n_priority) lengths(r, "tasks.priority", m->n_priority, n);
     if (m->n_uses) lengths(r, "tasks.uses", m->n_uses, n);
     struct mr_ws_extra *extras = take(r, m->n_extra, sizeof *extras);
@@ -151,15 +152,16 @@ static void read_tasks(struct reader *r, const Millrace__V1__Tasks *m, struct mr
         read_extra(r, m->extra[i], &extras[i]);
     *out = (struct mr_ws_tasks){.runs = runs(r, m->runs, m->n_runs),
         .index = m->index,
-        .attempt = m->attempt,
-        .op = m->op,
+        .attempt = m->n_attempt ? m->attempt : NULL,
+        .op = has_one_op ? NULL : m->op,
+        .op_of_all = has_one_op ? m->op[0] : 0,
         .args = mr_str_of(m->args.data, m->args.len),
         .args_bytes = m->args_bytes,
-        .inputs_count = m->inputs_count,
+        .inputs_count = m->n_inputs_count ? m->inputs_count : NULL,
         .inputs = m->inputs,
         .last_use = m->last_use,
         .priority = m->n_priority ? m->priority : NULL,
-        .order = m->order,
+        .order = m->n_order ? m->order : NULL,
         .uses = m->n_uses ? m->uses : NULL,
         .extras = extras,
         .runs_count = (uint32_t)m->n_runs,

@@ -32,7 +32,7 @@ class ForeignWorker:
             response_deserializer=messages("SchedulerMessage").FromString)
         describe = messages("OpDescriptor")
         self.say(register=messages("Register")(
-            protocol_version=1, layout_version=1, name="foreign", node="elsewhere", slots=1, memory_bytes=1 << 28,
+            protocol_version=2, layout_version=1, name="foreign", node="elsewhere", slots=1, memory_bytes=1 << 28,
             runtimes=["python"], pid=os.getpid(), time_ns=time.monotonic_ns(), version="test",
             ops=[describe(name=n, args_min=1, args_max=1, info_json='{"name":"%s","summary":"Twice."}' % n)
                  for n in ops]))
@@ -78,11 +78,14 @@ class ForeignWorker:
             at += n
         t, at, first = message.tasks, 0, 0
         for job, i in self.rows(t):
-            inputs = [(job, x) for x in t.inputs[first:first + t.inputs_count[i]]]
+            count = t.inputs_count[i] if t.inputs_count else 0
+            inputs = [(job, x) for x in t.inputs[first:first + count]]
             args = t.args[at:at + t.args_bytes[i]]
-            self.waiting[job, t.index[i]] = (t.attempt[i], self.names[t.op[i] - 1], args, inputs)
+            op = t.op[i] if len(t.op) > 1 else t.op[0]
+            attempt = t.attempt[i] if t.attempt else 1
+            self.waiting[job, t.index[i]] = (attempt, self.names[op - 1], args, inputs)
             at += t.args_bytes[i]
-            first += t.inputs_count[i]
+            first += count
         for name in ("cancel", "steal"):
             for job, i in self.rows(getattr(message, name)):
                 self.give_up(name, job, getattr(message, name), i)

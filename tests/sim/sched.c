@@ -49,8 +49,8 @@ static void guards(struct sim *s, uint32_t session, const struct mr_ws_down *m)
         for (; at == m->tasks.runs[run].count; at = 0)
             run++;
         uint64_t job = m->tasks.runs[run].job.v;
-        sim_guard_sent(s, session, job, m->tasks.index[i], m->tasks.attempt[i]);
-        sim_template_sent(s, session, job, m->tasks.index[i], m->tasks.attempt[i]);
+        sim_guard_sent(s, session, job, m->tasks.index[i], mr_ws_attempt(&m->tasks, i));
+        sim_template_sent(s, session, job, m->tasks.index[i], mr_ws_attempt(&m->tasks, i));
     }
     for (uint32_t i = 0, run = 0, at = 0; i < m->release.count; i++, at++) {
         for (; at == m->release.runs[run].count; at = 0)
@@ -78,7 +78,7 @@ void sim_flush(struct sim *s, uint32_t slot)
     guards(s, id, &m->down);
     for (uint32_t i = 0; s->trace && i < m->down.tasks.count; i++)
         sim_say(s, "    task %" PRIu32 " attempt %" PRIu32 " op %" PRIu32, m->down.tasks.index[i],
-            m->down.tasks.attempt[i], m->down.tasks.op[i]);
+            mr_ws_attempt(&m->down.tasks, i), mr_ws_op(&m->down.tasks, i));
     if (s->trace) {
         refs_say(s, "assign", m->down.tasks.runs, m->down.tasks.index, m->down.tasks.count);
         if (m->down.registered)

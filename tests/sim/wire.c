@@ -112,20 +112,27 @@ static const struct mr_ws_extra *extras_down(
     return to;
 }
 
-/* NULL if it is not there, and does not have to be. */
 static uint32_t *column_down(
-    struct sim_msg *m, const struct mr_sched_rows *r, enum mr_sched_column c, bool is_needed)
+    struct sim_msg *m, const struct mr_sched_rows *r, enum mr_sched_column c)
 {
-    if (!is_needed && !mr_sched_column(r, c)) return NULL;
-    uint32_t *to = sim_keep(m, NULL, r->count * sizeof *to);
-    for (uint32_t i = 0; i < r->count; i++)
-        to[i] = mr_sched_cell(r, c, i);
-    return to;
+    const uint32_t *column = mr_sched_column(r, c);
+    return column ? sim_keep(m, column, r->count * sizeof *column) : NULL;
+}
+
+static uint32_t op_down(
+    struct sim *s, struct sim_session *x, struct sim_msg *m, uint32_t op, struct tables *t)
+{
+    mr_assert(op < MR_ARRAY_LEN(x->op_of));
+    if (!x->op_of[op]) {
+        x->op_of[op] = ++x->ops;
+        t->ops[m->down.ops_count++] = keep_str(m, mr_sched_op_name(s->sched, op));
+    }
+    return x->op_of[op];
 }
 
 static const uint32_t *uses_down(struct sim *s, struct sim_msg *m, const struct mr_sched_rows *r)
 {
-    uint32_t *uses = column_down(m, r, MR_COLUMN_USES, false);
+    uint32_t *uses = column_down(m, r, MR_COLUMN_USES);
     if (s->plant == PLANT_USES && uses) /* also of those that several want, somewhere */
         for (uint32_t i = 0; i < r->count; i++)
             uses[i] = 1;
@@ -140,29 +147,23 @@ static void tasks_down(struct sim *s, struct sim_session *x, struct sim_msg *m,
     struct mr_ws_tasks *k = &m->down.tasks;
     const struct mr_sched_rows *r = &b->tasks;
     if (!r->count) return;
-    *k = (struct mr_ws_tasks){.index = column_down(m, r, MR_COLUMN_INDEX, true),
-        .attempt = column_down(m, r, MR_COLUMN_ATTEMPT, true),
+    *k = (struct mr_ws_tasks){.index = column_down(m, r, MR_COLUMN_INDEX),
+        .attempt = column_down(m, r, MR_COLUMN_ATTEMPT),
         .args = keep_str(m, mr_buf_str(&b->args)),
-        .args_bytes = column_down(m, r, MR_COLUMN_ARGS_BYTES, true),
-        .inputs_count = column_down(m, r, MR_COLUMN_INPUTS_COUNT, true),
+        .args_bytes = column_down(m, r, MR_COLUMN_ARGS_BYTES),
+        .inputs_count = column_down(m, r, MR_COLUMN_INPUTS_COUNT),
         .inputs = keep_buf(m, &b->inputs),
         .last_use = keep_buf(m, &b->last_use),
-        .order = column_down(m, r, MR_COLUMN_INDEX, true),
-        .priority = (const int32_t *)column_down(m, r, MR_COLUMN_PRIORITY, false),
+        .priority = (const int32_t *)column_down(m, r, MR_COLUMN_PRIORITY),
         .uses = uses_down(s, m, r),
         .count = r->count,
         .inputs_total = (uint32_t)(b->inputs.n / sizeof(uint32_t)),
         .last_use_count = (uint32_t)(b->last_use.n / sizeof(uint32_t))};
     k->runs = runs_down(m, &b->tasks.runs, &k->runs_count);
-    uint32_t *op = column_down(m, r, MR_COLUMN_OP, true);
-    for (uint32_t i = 0; i < k->count; i++) {
-        mr_assert(op[i] < MR_ARRAY_LEN(x->op_of));
-        if (!x->op_of[op[i]]) {
-            x->op_of[op[i]] = ++x->ops;
-            t->ops[m->down.ops_count++] = keep_str(m, mr_sched_op_name(s->sched, op[i]));
-        }
-        op[i] = x->op_of[op[i]];
-    }
+    uint32_t *op = column_down(m, r, MR_COLUMN_OP);
+    for (uint32_t i = 0; op && i < k->count; i++)
+        op[i] = op_down(s, x, m, op[i], t);
+    if (!op) k->op_of_all = op_down(s, x, m, r->usual_op, t);
     k->op = op;
     k->extras = extras_down(s, m, b, &k->extras_count);
     for (uint32_t i = 0; i < k->runs_count; i++)

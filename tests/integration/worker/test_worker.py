@@ -45,11 +45,16 @@ class Session(Case):
         self.assertEqual((g.name, g.node, g.slots, g.pid), ("w", "here", 2, self.w.pid))
         self.assertEqual(dict(g.resources), {"gpu": 1.5})
         self.assertEqual(list(g.runtimes), ["native"])
-        self.assertEqual(g.protocol_version, 1)
+        self.assertEqual(g.protocol_version, 2)
         inc = [o for o in g.ops if o.name == "inc"][0]
         self.assertEqual((inc.args_min, inc.deterministic), (1, True))
         s.wait("two heartbeats", lambda: len(s.beats) >= 2)
         self.assertGreater(s.beats[-1].memory_used_bytes, 0)
+
+    def test_columns_of_what_is_usual_may_be_absent(self):
+        s = self.begin()
+        s.plain((0, [1]), (1, [2]), (2, [3]))
+        self.assertEqual([s.value(i) for i in range(3)], [2, 3, 4])
 
     def test_a_graph_of_tiny_tasks_is_counted_down_here(self):
         s = self.begin()
