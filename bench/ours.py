@@ -229,7 +229,7 @@ class Ours:
 GLM = ROOT / "bench" / "glm.py"
 STORE_ROWS = (("put-small", "create, seal and unhold, 1 kB", 1e-3, "us", "C client"), ("get-small", "local get and release, 1 kB", 1e-3, "us", "C client"),
               ("get-big", "local get and release, 64 MiB", 1e-3, "us", "C client"),
-              ("put-one", "put and delete, 64 MiB, warm pages", 1, "GB/s", "C client"),
+              ("put-one", "put and delete, 64 MiB, warm pages, 1 thread", 1, "GB/s", "C client"),
               ("put-big", "put and delete, 64 MiB, warm pages, 4 threads", 1, "GB/s", "C client"))
 
 

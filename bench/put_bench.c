@@ -1,77 +1,74 @@
-/* Putting one large object as Ray's client does, with several threads copying: a draft is plain
- * memory, so its writer may fill it as it likes. put_bench MR-OBJECTSTORE [json]. Rows by one
- * thread: store_bench. */
+/* Putting one large object with mr_store_put, its copying shared by several threads as in Ray's
+ * client, and by one thread; each object is freed before the next is put, as in bench/peer_ray.py.
+ * put_bench MR-OBJECTSTORE [json]. */
 #include "bench/store_nodes.h"
 
-#include <pthread.h>
+#include "host/crew.h"
 
 #define BYTES ((uint64_t)64 << 20)
-#define THREADS 4
+#define PUTS 8
 
-struct part {
+static mr_object_id put_by_all(struct mr_store *st, const void *data)
+{
+    mr_object_id id = {0};
+    struct mr_error e;
+    if (mr_store_put(st, data, BYTES, NULL, WAIT, &id, &e)) die("put", &e);
+    return id;
+}
+
+static double puts_per_run(struct mr_store *st, const void *data, bool alone)
+{
+    mr_time from = mr_clock_now();
+    for (int i = 0; i < PUTS; i++)
+        drop(st, alone ? put(st, data, BYTES) : put_by_all(st, data));
+    return gb_per_s(PUTS * BYTES, from);
+}
+
+struct plain {
     unsigned char *to;
-    const unsigned char *from;
+    const char *from;
 };
 
-static void *copy(void *ctx)
+static void copy_piece(void *ctx, uint32_t piece, uint32_t hand)
 {
-    const struct part *p = ctx;
-    memcpy(p->to, p->from, BYTES / THREADS);
-    return NULL;
+    const struct plain *p = ctx;
+    (void)hand;
+    memcpy(p->to + ((size_t)piece << 20), p->from + ((size_t)piece << 20), (size_t)1 << 20);
 }
 
-static void copy_all(unsigned char *to, const unsigned char *from)
+/* The same bytes into plain memory, which has been written before. */
+static double copies_per_run(struct mr_crew *crew, struct plain *p)
 {
-    pthread_t thread[THREADS];
-    struct part part[THREADS];
-    for (int i = 0; i < THREADS; i++) {
-        uint64_t at = (uint64_t)i * (BYTES / THREADS);
-        part[i] = (struct part){to + at, from + at};
-        if (i && pthread_create(&thread[i], NULL, copy, &part[i])) die("thread", NULL);
-    }
-    (void)copy(&part[0]);
-    for (int i = 1; i < THREADS; i++)
-        (void)pthread_join(thread[i], NULL);
-}
-
-static void put_by_all(struct mr_store *st, const void *data)
-{
-    struct mr_store_draft draft;
-    struct mr_error e;
-    if (mr_store_create(st, BYTES, WAIT, &draft, &e)) die("create", &e);
-    copy_all(draft.p, data);
-    mr_object_id id = draft.id;
-    if (mr_store_seal(st, &draft, NULL, NULL, &e)) die("seal", &e);
-    drop(st, id);
+    mr_time from = mr_clock_now();
+    for (int i = 0; i < PUTS; i++)
+        mr_crew_run(crew, copy_piece, p, (uint32_t)(BYTES >> 20));
+    return gb_per_s(PUTS * BYTES, from);
 }
 
 int main(int argc, char **argv)
 {
     char *data = begin(argc, argv, BYTES);
-    double runs[RUNS];
-    double plain[RUNS];
+    double runs[RUNS], alone[RUNS], plain[RUNS];
     struct node a;
     start(&a, argv[1], 1);
     struct mr_store *st = client(&a);
-    unsigned char *warm = mr_alloc(BYTES);
-    memset(warm, 1, BYTES);
-    drop(st, put(st, data, BYTES)); /* its pages are the warm ones */
+    struct mr_crew *crew = mr_crew_new(mr_crew_hands_here(MR_PUT_THREADS));
+    struct plain warm = {mr_alloc(BYTES), data};
+    (void)puts_per_run(st, data, false); /* its pages are the warm ones */
+    (void)copies_per_run(crew, &warm);
     for (int r = 0; r < RUNS; r++) {
-        mr_time from = mr_clock_now();
-        for (int i = 0; i < 8; i++)
-            put_by_all(st, data);
-        runs[r] = gb_per_s(8 * BYTES, from);
-        from = mr_clock_now();
-        for (int i = 0; i < 8; i++)
-            copy_all(warm, (const unsigned char *)data);
-        plain[r] = gb_per_s(8 * BYTES, from);
+        runs[r] = puts_per_run(st, data, false);
+        alone[r] = puts_per_run(st, data, true);
+        plain[r] = copies_per_run(crew, &warm);
     }
     row("put and delete, 64 MiB, warm pages, 4 threads", "GB/s", runs);
+    row("put and delete, 64 MiB, warm pages, 1 thread", "GB/s", alone);
     row("memcpy, 64 MiB, warm pages, 4 threads", "GB/s", plain);
+    mr_crew_free(&crew);
     mr_store_close(&st);
     stop(&a);
     clean_up();
-    mr_release(warm);
+    mr_release(warm.to);
     mr_release(data);
     return 0;
 }

@@ -57,6 +57,9 @@ struct mr_store {
     pthread_mutex_t space_lock; /* guards the space */
     struct mr_space space;
 
+    pthread_mutex_t crew_lock; /* guards the crew, while it copies, too */
+    struct mr_crew *crew;      /* for puts; NULL before the first large one */
+
     pthread_mutex_t lock; /* guards all below; taken alone */
     pthread_cond_t changed;
     struct mr_store_request *requests; /* MR_REQUESTS_MAX */

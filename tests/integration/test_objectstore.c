@@ -1,5 +1,6 @@
 /* The real mr-objectstore with real clients, some in processes of their own: sharing, waiting,
  * death on either side, a full memory, churn, many threads. */
+#include "base/alloc.h"
 #include "base/rng.h"
 #include "store_node.h"
 
@@ -88,6 +89,37 @@ static void a_get_waits_for_the_seal_of_another_client(void **state)
     mr_store_release(reader, &done.view);
     mr_store_release(reader, &w.view);
     mr_store_release(maker, &view);
+    mr_store_close(&maker);
+    mr_store_close(&reader);
+    node_fini(&n);
+}
+
+static void what_is_put_in_one_call_is_read_by_others(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 256 * MIB, false);
+    struct mr_store *maker = node_client(&n);
+    struct mr_store *reader = node_client(&n);
+    static const uint64_t sizes[] = {0, 100, MIB, 4 * MIB + 1, 33 * MIB + 7};
+    for (unsigned i = 0; i < MR_ARRAY_LEN(sizes); i++) {
+        unsigned char *bytes = mr_alloc(sizes[i] + 1);
+        fill(bytes, sizes[i], i);
+        for (int twice = 0; twice < 2; twice++) { /* into fresh pages, and into those again */
+            mr_object_id id = {0};
+            struct mr_store_view view;
+            assert_int_equal(mr_store_put(maker, bytes, sizes[i], NULL, WAIT, &id, NULL), MR_OK);
+            assert_int_equal(mr_store_get(reader, id, NULL, WAIT, &view, NULL), MR_OK);
+            assert_int_equal(view.bytes, sizes[i]);
+            assert_true(is_filled(view.p, sizes[i], i));
+            mr_store_release(reader, &view);
+            assert_int_equal(mr_store_delete(maker, &id, 1, false, NULL), MR_OK);
+        }
+        mr_release(bytes);
+    }
+    struct mr_error e;
+    mr_object_id none = {0};
+    assert_int_equal(mr_store_put(maker, &e, 1000 * MIB, NULL, WAIT, &none, &e), MR_ETOOBIG);
     mr_store_close(&maker);
     mr_store_close(&reader);
     node_fini(&n);
@@ -465,6 +497,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_process_reads_an_object_and_cannot_write_it),
         cmocka_unit_test(a_get_waits_for_the_seal_of_another_client),
+        cmocka_unit_test(what_is_put_in_one_call_is_read_by_others),
         cmocka_unit_test(a_killed_client_leaves_what_jobs_hold),
         cmocka_unit_test(a_killed_store_is_noticed_and_views_stay_readable),
         cmocka_unit_test(a_full_store_spills_and_restores),
