@@ -3,7 +3,9 @@
  * the next one grows. Calls are executed in the order they were sent, and each is refused when
  * records before it are missing: so when one fails, those behind it fail too, and all is sent
  * again from the first unacknowledged record (a new `turn`; answers to older ones only
- * acknowledge). The script skips what it has, so nothing is written twice. */
+ * acknowledge). The script skips what it has, so nothing is written twice. The records of a call
+ * are one entry of the stream, a field each, under the number of the last: an entry costs Redis as
+ * much as the rest of the call. */
 #include "store/meta/journal.h"
 
 #include "base/alloc.h"
@@ -23,7 +25,7 @@
 #define CALL_RECORDS_MAX 1000
 #define CALL_BYTES_MAX ((size_t)2 << 20)
 #define CALLS_MAX 4 /* under way */
-#define READ_RECORDS 256
+#define READ_ENTRIES 64
 
 /* KEYS: cluster, journal, staging. ARGV: id, epoch, first sequence, and of the snapshot that these
  * records belong to the first and last sequence (0, 0: of none), then the records. Answers
@@ -54,11 +56,15 @@ static const char append_script[] =
     "if last < first - 1 then return {'behind', last} end\n"
     "local skip = last - (first - 1)\n"
     "local count = #ARGV - 5\n"
-    "for i = skip + 1, count do\n"
-    "  local id = string.format('%d-0', first + i - 1)\n"
-    "  on(key, redis.pcall('XADD', key, id, 'r', ARGV[5 + i]))\n"
+    "if count > skip then\n"
+    "  last = first + count - 1\n"
+    "  local entry = {'XADD', key, string.format('%d-0', last)}\n"
+    "  for i = skip + 1, count do\n"
+    "    entry[#entry + 1] = 'r'\n"
+    "    entry[#entry + 1] = ARGV[5 + i]\n"
+    "  end\n"
+    "  on(key, redis.pcall(unpack(entry)))\n"
     "end\n"
-    "if count > skip then last = first + count - 1 end\n"
     "if staged then\n"
     "  on(cluster, redis.pcall('HSET', cluster, 'id', ARGV[1], 'epoch', ARGV[2]))\n"
     "  if last < whole then return {'ok', last} end\n"
@@ -375,17 +381,25 @@ static int take_epoch(
 
 typedef int (*record_fn)(void *ctx, uint64_t sequence, struct mr_str record);
 
-/* One entry of XRANGE: [id, [field, value]]. */
-static int read_entry(const struct mr_reply *entry, uint64_t *sequence, struct mr_str *record)
+/* One entry of XRANGE: [id, [field, value, …]], of records up to number `id`. Those before `next`
+ * are of no use any more. */
+static int read_entry(
+    struct mr_journal *j, const struct mr_reply *entry, uint64_t *next, record_fn fn)
 {
-    if (mr_reply_count(entry) != 2) return MR_EFORMAT;
-    struct mr_str id = mr_reply_text(mr_reply_at(entry, 0));
-    const struct mr_reply *fields = mr_reply_at(entry, 1);
-    if (mr_reply_count(fields) != 2) return MR_EFORMAT;
+    const struct mr_reply *fields = mr_reply_count(entry) == 2 ? mr_reply_at(entry, 1) : NULL;
+    size_t count = fields ? mr_reply_count(fields) / 2 : 0;
+    if (!count || mr_reply_count(fields) % 2) return MR_EFORMAT;
     char digits[24];
-    (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(id));
-    *sequence = strtoull(digits, NULL, 10);
-    *record = mr_reply_text(mr_reply_at(fields, 1));
+    (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(mr_reply_text(mr_reply_at(entry, 0))));
+    uint64_t last = strtoull(digits, NULL, 10);
+    if (last < *next || last < count) return MR_EFORMAT;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t sequence = last - (count - 1 - i);
+        if (sequence < *next) continue;
+        int err = fn(j->config.ctx, sequence, mr_reply_text(mr_reply_at(fields, 2 * i + 1)));
+        if (err) return err;
+        *next = sequence + 1;
+    }
     return MR_OK;
 }
 
@@ -394,20 +408,16 @@ static int load_page(
 {
     char from[24];
     const struct mr_str argv[] = {MR_STR("XRANGE"), mr_str(j->stream_key), number_text(from, *next),
-        MR_STR("+"), MR_STR("COUNT"), MR_STR("256")};
-    static_assert(READ_RECORDS == 256, "the text above");
+        MR_STR("+"), MR_STR("COUNT"), MR_STR("64")};
+    static_assert(READ_ENTRIES == 64, "the text above");
     struct mr_reply *reply = NULL;
     int err = mr_redis_call(j->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
     if (err) return of_key(j->stream_key, err, e);
     *count = mr_reply_count(reply);
     for (size_t i = 0; i < *count && !err; i++) {
-        uint64_t sequence = 0;
-        struct mr_str record = {0};
-        err = read_entry(mr_reply_at(reply, i), &sequence, &record);
-        if (err || sequence < *next)
-            err = mr_fail(e, MR_EFORMAT, "Redis: %s holds what is no record", j->stream_key);
-        if (!err) err = fn(j->config.ctx, sequence, record);
-        *next = sequence + 1;
+        err = read_entry(j, mr_reply_at(reply, i), next, fn);
+        if (err == MR_EFORMAT)
+            err = mr_fail(e, err, "Redis: %s holds what is no record", j->stream_key);
     }
     mr_reply_free(&reply);
     return err;
@@ -446,7 +456,7 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     err = take_epoch(j, 1, &sequence, &base, e);
     if (err) return err;
     uint64_t next = base;
-    for (size_t count = READ_RECORDS; count == READ_RECORDS;) {
+    for (size_t count = READ_ENTRIES; count == READ_ENTRIES;) {
         err = load_page(j, &next, &count, on_record, e);
         if (err) return err;
     }

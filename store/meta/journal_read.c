@@ -9,16 +9,20 @@
 
 #define PAGE "16"
 
-/* [id, [field, value]]; its id goes to `from`. */
+/* [id, [field, value, …]], a record each; its id goes to `from`. */
 static int one_entry(const struct mr_reply *entry, char from[64],
     int (*fn)(void *ctx, struct mr_str record), void *ctx)
 {
     if (mr_reply_count(entry) != 2) return MR_EFORMAT;
     struct mr_str id = mr_reply_text(mr_reply_at(entry, 0));
     const struct mr_reply *fields = mr_reply_at(entry, 1);
-    if (!id.n || id.n > 48 || mr_reply_count(fields) < 2) return MR_EFORMAT;
+    size_t count = mr_reply_count(fields) / 2;
+    if (!id.n || id.n > 48 || !count) return MR_EFORMAT;
     (void)snprintf(from, 64, "(%.*s", MR_STR_ARG(id));
-    return fn(ctx, mr_reply_text(mr_reply_at(fields, 1)));
+    int err = MR_OK;
+    for (size_t i = 0; i < count && !err; i++)
+        err = fn(ctx, mr_reply_text(mr_reply_at(fields, 2 * i + 1)));
+    return err;
 }
 
 int mr_journal_read(struct mr_redis *redis, const char *prefix,

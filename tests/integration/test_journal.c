@@ -22,6 +22,23 @@ static void what_is_acknowledged_is_read_back_in_order(void **state)
     mr_journal_close(&j);
 }
 
+static void a_base_inside_of_a_call_hides_what_stands_before_it(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal_info info;
+    struct mr_journal *j = journal_open(f, &info);
+    append(j, 1, 300); /* one call: one entry of the stream */
+    wait_acked(f, 300);
+    mr_journal_set_base(j, 151);
+    append(j, 301, 301);
+    wait_acked(f, 301);
+    mr_journal_close(&j);
+    j = journal_open(f, &info);
+    assert_int_equal(f->loaded, 151);
+    assert_string_equal(f->last, "record 301");
+    mr_journal_close(&j);
+}
+
 static void a_restart_of_redis_loses_and_repeats_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -208,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(what_is_acknowledged_is_read_back_in_order),
+        TEST(a_base_inside_of_a_call_hides_what_stands_before_it),
         TEST(a_restart_of_redis_loses_and_repeats_nothing),
         TEST(an_older_epoch_is_refused),
         TEST(a_redis_that_forgot_the_script_learns_it_again),
