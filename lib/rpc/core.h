@@ -45,6 +45,7 @@ struct mr_rpc_loop {
     uint32_t owners_count; /* servers and channels */
     void (*turn)(void *ctx);
     void *turn_ctx;
+    struct mr_rpc_side side;
 };
 
 struct mr_rpc_message {

@@ -137,13 +137,20 @@ void mr_rpc_loop_be_eager(struct mr_rpc_loop *loop, bool is_eager)
     loop->is_eager = is_eager;
 }
 
-/* An eager loop's first event, if it comes soon. */
+void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side)
+{
+    loop->side = side;
+}
+
+/* An eager loop's first event, if it comes soon, or something at its side does. */
 static grpc_event look(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
 {
     mr_time until = MR_MIN(begun + LOOK, deadline);
     for (mr_time now = begun;;) {
         grpc_event ev = grpc_completion_queue_next(loop->cq, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
-        if (ev.type != GRPC_QUEUE_TIMEOUT || now >= until) return ev;
+        if (ev.type != GRPC_QUEUE_TIMEOUT) return ev;
+        if (loop->side.look) loop->side.look(loop->side.ctx);
+        if (loop->woken || now >= until) return ev;
         now = mr_clock_now();
         (void)sched_yield();
         mr_time after = mr_clock_now();
@@ -159,15 +166,20 @@ static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time d
 {
     grpc_event ev = {.type = GRPC_QUEUE_TIMEOUT};
     bool looks = loop->is_eager && loop->short_waits >= SHORT_WAITS && begun >= loop->crowded_until;
+    if (looks && loop->side.attend) loop->side.attend(loop->side.ctx, true);
     if (looks) ev = look(loop, begun, deadline);
-    if (ev.type == GRPC_QUEUE_TIMEOUT)
+    bool found = looks && (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken);
+    if (!found) {
+        if (loop->side.attend) loop->side.attend(loop->side.ctx, false);
         ev = grpc_completion_queue_next(loop->cq, mr_rpc_timespec(deadline), NULL);
+        found = ev.type != GRPC_QUEUE_TIMEOUT;
+    }
     mr_duration took = mr_clock_now() - begun;
-    if (took > LOOK || ev.type == GRPC_QUEUE_TIMEOUT)
+    if (took > LOOK || !found)
         loop->short_waits = 0;
     else if (took > SLEPT && loop->short_waits < SHORT_WAITS)
         loop->short_waits++;
-    if (ev.type != GRPC_QUEUE_TIMEOUT) loop->turn_is_young = took > SLEPT;
+    if (found) loop->turn_is_young = took > SLEPT;
     return ev;
 }
 

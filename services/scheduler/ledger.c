@@ -1,7 +1,8 @@
 /* Two numberings meet here. The core numbers its records without gaps for as long as it lives; the
  * journal numbers what it was given, snapshots included. Between two snapshots they differ by a
  * constant: journal = core + shift. While a snapshot is on its way, acknowledgements below its end
- * say nothing to the core; its last record acknowledges everything the core had said before it. */
+ * say nothing to the core; its last record acknowledges everything the core had said before it.
+ * While the core's thread looks for work, it reads Redis's answers itself: no thread is woken. */
 #include "services/scheduler/ledger.h"
 
 #include "base/alloc.h"
@@ -62,6 +63,16 @@ static int on_record(void *ctx, uint64_t sequence, struct mr_str record)
     return mr_buf_status(&sh->ledger->replay);
 }
 
+static void attend(void *ctx, bool on)
+{
+    mr_journal_attend(((struct mr_ledger *)ctx)->journal, on);
+}
+
+static void look(void *ctx)
+{
+    mr_journal_look(((struct mr_ledger *)ctx)->journal);
+}
+
 int mr_ledger_open(struct mr_shell *sh, struct mr_error *e)
 {
     struct mr_ledger *l = mr_alloc(sizeof *l);
@@ -79,6 +90,7 @@ int mr_ledger_open(struct mr_shell *sh, struct mr_error *e)
     int err = mr_journal_open(&config, sh->options.redis_timeout, on_record, &l->journal, &info, e);
     if (err) return err;
     l->next = info.sequence + 1;
+    mr_rpc_loop_set_side(sh->loop, (struct mr_rpc_side){attend, look, l});
     sh->options.core.epoch = info.epoch;
     memcpy(sh->cluster_id, info.cluster_id, sizeof sh->cluster_id);
     mr_log(MR_INFO, "journal.open", "cluster=%s epoch=%" PRIu32 " records_to=%" PRIu64,
@@ -91,6 +103,7 @@ void mr_ledger_close(struct mr_ledger **lp)
     struct mr_ledger *l = *lp;
     *lp = NULL;
     if (!l) return;
+    mr_rpc_loop_set_side(l->sh->loop, (struct mr_rpc_side){0});
     mr_journal_close(&l->journal);
     mr_buf_fini(&l->replay);
     mr_release(l);

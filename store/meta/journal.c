@@ -234,7 +234,7 @@ static enum verdict judge(int err, const struct mr_reply *reply, uint64_t *numbe
     return mr_str_eq(word, MR_STR("refused")) ? V_REFUSED : V_FAILED;
 }
 
-/* Tells the owner what is new. On the connection's thread, as all below. */
+/* Tells the owner what is new. In a callback of the connection, as all below: one at a time. */
 static void tell_state(struct mr_journal *j, bool here, const char *why)
 {
     if (j->told_here == here && (here || strcmp(j->told_why, why) == 0)) return;
@@ -572,6 +572,16 @@ void mr_journal_set_base(struct mr_journal *j, uint64_t base)
         number_text(from, base)};
     (void)mr_redis_send(
         j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL); /* missed: the next snapshot trims */
+}
+
+void mr_journal_attend(struct mr_journal *j, bool on)
+{
+    mr_redis_attend(j->redis, on);
+}
+
+void mr_journal_look(struct mr_journal *j)
+{
+    mr_redis_look(j->redis);
 }
 
 bool mr_journal_is_here(const struct mr_journal *j)

@@ -24,7 +24,7 @@ struct mr_journal_config {
     const char *address;  /* of Redis: "unix:PATH" or "HOST:PORT" */
     const char *password; /* NULL: none */
     const char *prefix;   /* NULL: MR_META_PREFIX */
-    /* All on the connection's thread. */
+    /* One at a time, on the connection's thread or in mr_journal_look. */
     void (*on_acked)(void *ctx, uint64_t sequence); /* this one and all before it are kept */
     /* It is away, or refuses (out of memory, a key that is not ours …), or serves again. */
     void (*on_state)(void *ctx, bool here, const char *why);
@@ -70,5 +70,10 @@ void mr_journal_rewound(struct mr_journal *j);
 
 /* Moves the base, once `base` itself is acknowledged, and trims. */
 void mr_journal_set_base(struct mr_journal *j, uint64_t base);
+
+/* For a thread that looks for work before it sleeps: it reads the answers meanwhile, callbacks run
+ * on it, and the connection's thread sleeps on. See mr_redis_attend. */
+void mr_journal_attend(struct mr_journal *j, bool on);
+void mr_journal_look(struct mr_journal *j);
 
 bool mr_journal_is_here(const struct mr_journal *j);

@@ -2,7 +2,9 @@
  * `out` and a row in `pending`; answers come in the order of the rows. Who sends a small command
  * writes it to the socket at once when nothing stands before it, because a hand-off to the thread
  * costs as much as Redis itself; what the socket does not take, and large commands, are the
- * thread's. It sleeps in poll, reads answers, calls back, and notices when Redis goes away. */
+ * thread's. It sleeps in epoll, reads answers, calls back, and notices when Redis goes away.
+ * Another thread may read in its place (mr_redis_attend): the socket is masked meanwhile, which
+ * wakes nobody, and who reads, or makes and drops the link, holds `reading`. */
 #include "store/meta/redis.h"
 
 #include "base/alloc.h"
@@ -14,11 +16,11 @@
 #include <hiredis/hiredis.h>
 
 #include <errno.h>
-#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -30,6 +32,7 @@
     ((size_t)16 << 10)                   /* commands up to this are written by who sends them      \
                                           */
 #define KEPT_BYTES_MAX ((size_t)1 << 20) /* of a buffer that is empty again */
+#define READ_BYTES 16384
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
 #define REFUSED_MAX_MS 2000 /* after refusals: what was refused is sent again, all of it */
@@ -46,11 +49,16 @@ struct mr_redis {
     char *password;
     pthread_t thread;
     int wake_fd;
+    int sleep_fd;          /* epoll: wake_fd, and the link while there is one */
     redisContext *link;    /* of the thread; senders use its socket under the lock, while `here` */
     struct mr_buf writing; /* of the thread: what it took from `out` */
     size_t writing_at;
     int backoff_ms;
-    bool is_refusing; /* an answer said that Redis cannot serve now: */
+
+    pthread_mutex_t reading; /* of these; taken before `lock` */
+    bool is_served;          /* the link is up and its answers may be read */
+    bool is_broken;          /* who read in the thread's place found it lost, or of no use */
+    bool is_refusing;        /* an answer said that Redis cannot serve now: */
     char refusal[160];
 
     atomic_bool here;
@@ -61,6 +69,9 @@ struct mr_redis {
     mr_time heard;          /* the last answer, or when the first of `pending` came */
     bool is_writing;        /* the thread has bytes that go before `out` */
     bool is_woken;
+    bool is_watched;  /* the link is in sleep_fd */
+    bool is_attended; /* by another thread: ours does not wait for answers */
+    bool wants_room;  /* ours waits until the link takes more */
     bool closing;
 };
 
@@ -223,18 +234,44 @@ static void fail_pending(struct mr_redis *r, int err)
         finish(MR_LIST_ITEM(node, struct command, node), err, NULL);
 }
 
-static void wait_woken(struct mr_redis *r, struct pollfd *fds, nfds_t count, int timeout_ms)
+/* Sleeps until it is woken, the link has something to say, or the time is over. True: the link. */
+static bool sleep_until(struct mr_redis *r, int timeout_ms)
 {
-    fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
-    if (poll(fds, count, timeout_ms) < 0)
-        for (nfds_t i = 0; i < count; i++)
-            fds[i].revents = 0;
-    if (!fds[0].revents) return;
-    uint64_t n = 0;
-    ssize_t got = read(r->wake_fd, &n, sizeof n);
-    (void)got;
+    struct epoll_event got[2];
+    int n = epoll_wait(r->sleep_fd, got, MR_ARRAY_LEN(got), timeout_ms);
+    bool of_link = false;
+    for (int i = 0; i < n; i++) {
+        if (got[i].data.fd != r->wake_fd) {
+            of_link = true;
+            continue;
+        }
+        uint64_t count = 0;
+        ssize_t size = read(r->wake_fd, &count, sizeof count);
+        (void)size;
+        (void)pthread_mutex_lock(&r->lock);
+        r->is_woken = false; /* and not before: what is sent until here is taken next */
+        (void)pthread_mutex_unlock(&r->lock);
+    }
+    return of_link;
+}
+
+/* What the thread waits for on the link; the lock is held. */
+static void watch(struct mr_redis *r, int op)
+{
+    struct epoll_event ev = {.data.fd = r->link->fd};
+    if (!r->is_attended) ev.events |= EPOLLIN;
+    if (r->wants_room) ev.events |= EPOLLOUT;
+    int err = epoll_ctl(r->sleep_fd, op, r->link->fd, &ev);
+    mr_assert(!err);
+    r->is_watched = op != EPOLL_CTL_DEL;
+}
+
+static void set_wants_room(struct mr_redis *r, bool on)
+{
+    if (r->wants_room == on) return; /* the thread alone writes it */
     (void)pthread_mutex_lock(&r->lock);
-    r->is_woken = false; /* and not before: what is sent until here is taken next */
+    r->wants_room = on;
+    watch(r, EPOLL_CTL_MOD);
     (void)pthread_mutex_unlock(&r->lock);
 }
 
@@ -284,8 +321,16 @@ static void answer(struct mr_redis *r, redisReply *reply)
 /* Reads what is there; false when the link is lost, or of no use for now. */
 static bool read_answers(struct mr_redis *r)
 {
-    if (redisBufferRead(r->link) != REDIS_OK) return false;
-    for (;;) {
+    char bytes[READ_BYTES];
+    ssize_t n = recv(r->link->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (n <= 0) {
+        (void)snprintf(r->link->errstr, sizeof r->link->errstr, "%s",
+            n ? "the connection broke" : "Redis closed the connection");
+        return false;
+    }
+    bool fed = redisReaderFeed(r->link->reader, bytes, (size_t)n) == REDIS_OK;
+    while (fed) {
         void *got = NULL;
         if (redisReaderGetReply(r->link->reader, &got) != REDIS_OK) {
             (void)snprintf(r->link->errstr, sizeof r->link->errstr, "%s", r->link->reader->errstr);
@@ -294,7 +339,7 @@ static bool read_answers(struct mr_redis *r)
         if (!got) break;
         answer(r, got);
     }
-    return !r->is_refusing;
+    return fed && !r->is_refusing;
 }
 
 static bool is_late(struct mr_redis *r)
@@ -316,23 +361,44 @@ static bool is_closing(struct mr_redis *r)
     return closing;
 }
 
+static bool read_or_look(struct mr_redis *r, bool has_some)
+{
+    (void)pthread_mutex_lock(&r->reading);
+    bool good = !r->is_broken && (!has_some || read_answers(r));
+    (void)pthread_mutex_unlock(&r->reading);
+    return good;
+}
+
+static void set_served(struct mr_redis *r, bool on)
+{
+    (void)pthread_mutex_lock(&r->reading);
+    r->is_served = on;
+    r->is_broken = false;
+    (void)pthread_mutex_lock(&r->lock);
+    r->wants_room = false;
+    watch(r, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL);
+    (void)pthread_mutex_unlock(&r->lock);
+    (void)pthread_mutex_unlock(&r->reading);
+}
+
 /* Serves the link until it is lost or the owner closes. */
 static void serve(struct mr_redis *r)
 {
     /* A quarter: senders arm the wait for an answer without waking this thread. */
     int slice_ms = (int)MR_MAX(r->config.reply_timeout_ns / MR_MS / 4, 1u);
+    set_served(r, true);
     while (!is_closing(r)) {
         bool more = take_out(r);
         if (more)
             r->writing_at +=
                 push_bytes(r->link->fd, r->writing.p + r->writing_at, r->writing.n - r->writing_at);
         if (more && r->writing_at == r->writing.n) continue;
-        struct pollfd fds[2] = {
-            {0}, {.fd = r->link->fd, .events = (short)(more ? POLLIN | POLLOUT : POLLIN)}};
-        wait_woken(r, fds, 2, slice_ms);
-        if (fds[1].revents & (POLLIN | POLLHUP | POLLERR) && !read_answers(r)) return;
-        if (!fds[1].revents && is_late(r)) return;
+        set_wants_room(r, more);
+        bool has_some = sleep_until(r, slice_ms);
+        if (!read_or_look(r, has_some)) break;
+        if (!has_some && is_late(r)) break;
     }
+    set_served(r, false);
 }
 
 static void *run(void *arg)
@@ -345,8 +411,7 @@ static void *run(void *arg)
         r->is_refusing = false;
         if (refused || !connect_once(r, why, sizeof why)) {
             set_here(r, false, why);
-            struct pollfd fd;
-            wait_woken(r, &fd, 1, r->backoff_ms);
+            (void)sleep_until(r, r->backoff_ms);
             r->backoff_ms = MR_MIN(r->backoff_ms * 2, refused ? REFUSED_MAX_MS : BACKOFF_MAX_MS);
             continue;
         }
@@ -393,9 +458,14 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     r->password = config->password ? mr_copy_text(config->password) : NULL;
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     mr_assert(r->wake_fd >= 0);
+    r->sleep_fd = epoll_create1(EPOLL_CLOEXEC);
+    mr_assert(r->sleep_fd >= 0);
+    struct epoll_event ev = {.events = EPOLLIN, .data.fd = r->wake_fd};
+    mr_assert(!epoll_ctl(r->sleep_fd, EPOLL_CTL_ADD, r->wake_fd, &ev));
     mr_list_init(&r->pending);
     mr_buf_init(&r->out, QUEUE_BYTES_MAX);
     mr_buf_init(&r->writing, QUEUE_BYTES_MAX);
+    (void)pthread_mutex_init(&r->reading, NULL);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->changed, NULL);
     *out = r; /* before the thread: its first callback may use it */
@@ -421,7 +491,9 @@ void mr_redis_close(struct mr_redis **rp)
     (void)pthread_mutex_unlock(&r->lock);
     wake(r);
     (void)pthread_join(r->thread, NULL);
+    (void)close(r->sleep_fd);
     (void)close(r->wake_fd);
+    (void)pthread_mutex_destroy(&r->reading);
     (void)pthread_mutex_destroy(&r->lock);
     (void)pthread_cond_destroy(&r->changed);
     mr_buf_fini(&r->out);
@@ -487,6 +559,28 @@ int mr_redis_send(
     return err;
 }
 
+void mr_redis_attend(struct mr_redis *r, bool on)
+{
+    (void)pthread_mutex_lock(&r->lock);
+    if (r->is_attended != on) {
+        r->is_attended = on;
+        if (r->is_watched) watch(r, EPOLL_CTL_MOD);
+    }
+    (void)pthread_mutex_unlock(&r->lock);
+}
+
+void mr_redis_look(struct mr_redis *r)
+{
+    (void)pthread_mutex_lock(&r->lock);
+    bool waits = !mr_list_is_empty(&r->pending);
+    (void)pthread_mutex_unlock(&r->lock);
+    if (!waits || pthread_mutex_trylock(&r->reading)) return; /* the thread reads just now */
+    bool lost = r->is_served && !r->is_broken && !read_answers(r);
+    if (lost) r->is_broken = true;
+    (void)pthread_mutex_unlock(&r->reading);
+    if (lost) wake(r);
+}
+
 struct waiting {
     pthread_mutex_t lock;
     pthread_cond_t done;
@@ -526,6 +620,7 @@ int mr_redis_call(struct mr_redis *r, size_t argc, const struct mr_str *argv, st
     struct mr_error *e)
 {
     struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
+    mr_redis_attend(r, false); /* who attends may be who waits here */
     int err = mr_redis_send(r, argc, argv, wake_waiter, &w);
     if (err) return mr_fail(e, err, "Redis at %s is away", r->address);
     (void)pthread_mutex_lock(&w.lock);

@@ -1,6 +1,7 @@
 /* One connection to Redis with a thread of its own: commands from any thread are sent in pipelined
  * batches, and while one batch is under way the next grows. It reconnects by itself. It knows
- * nothing of what the commands mean. Callbacks run on its thread, never under a lock. */
+ * nothing of what the commands mean. Callbacks run on its thread, never under a lock, and never two
+ * at once; the exception is mr_redis_look. */
 #pragma once
 
 #include "base/err.h"
@@ -49,6 +50,12 @@ void mr_redis_pause(struct mr_redis *r, const char *why);
  * MR_ELIMIT (too much is queued), MR_EAWAY (not connected). */
 int mr_redis_send(
     struct mr_redis *r, size_t argc, const struct mr_str *argv, mr_redis_reply_fn fn, void *ctx);
+
+/* For a thread that is awake anyway: while it attends, answers wake nobody; it reads what is there
+ * now and then by itself, and callbacks run on it. Before it sleeps it ends that. One thread may.
+ */
+void mr_redis_attend(struct mr_redis *r, bool on);
+void mr_redis_look(struct mr_redis *r);
 
 /* Sends and waits. Not from a callback. */
 int mr_redis_call(struct mr_redis *r, size_t argc, const struct mr_str *argv, struct mr_reply **out,

@@ -5,12 +5,14 @@
 #include "store/meta/redis.h"
 #include "tests/integration/redis_rig.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
 struct fixture {
     struct redis_rig server;
     atomic_ullong acked;
+    pthread_t acker; /* written before `acked` */
     atomic_uint rewinds;
     atomic_uint refused;
     atomic_int here;
@@ -38,6 +40,7 @@ static inline int teardown(void **state)
 
 static inline void on_acked(void *ctx, uint64_t sequence)
 {
+    ((struct fixture *)ctx)->acker = pthread_self();
     atomic_store(&((struct fixture *)ctx)->acked, sequence);
 }
 

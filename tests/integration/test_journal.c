@@ -2,6 +2,8 @@
  * back, nothing is written twice, a higher epoch refuses, a foreign key is named. */
 #include "tests/integration/journal_rig.h"
 
+#include "host/clock.h"
+
 static void what_is_acknowledged_is_read_back_in_order(void **state)
 {
     struct fixture *f = *state;
@@ -36,6 +38,40 @@ static void a_base_inside_of_a_call_hides_what_stands_before_it(void **state)
     j = journal_open(f, &info);
     assert_int_equal(f->loaded, 151);
     assert_string_equal(f->last, "record 301");
+    mr_journal_close(&j);
+}
+
+/* As a thread does that looks for work: it never sleeps, and nobody else reads. */
+static void read_until(struct fixture *f, struct mr_journal *j, uint64_t sequence)
+{
+    mr_time until = mr_time_after(mr_clock_now(), 20 * MR_SECOND);
+    while (atomic_load(&f->acked) < sequence && mr_clock_now() < until)
+        mr_journal_look(j);
+    assert_int_equal(atomic_load(&f->acked), sequence);
+}
+
+static void who_attends_reads_the_answers(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal_info info;
+    struct mr_journal *j = journal_open(f, &info);
+    mr_journal_attend(j, true);
+    append(j, 1, 1);
+    read_until(f, j, 1);
+    assert_true(pthread_equal(f->acker, pthread_self()));
+    redis_stop(&f->server);
+    append(j, 2, 100);
+    for (int i = 0; i < 2000 && atomic_load(&f->here); i++) {
+        mr_journal_look(j);
+        nap();
+    }
+    assert_false(atomic_load(&f->here));
+    redis_start(&f->server);
+    read_until(f, j, 100);
+    append(j, 101, 101);
+    mr_journal_attend(j, false);
+    wait_acked(f, 101); /* by the connection's thread, whoever is faster */
+    assert_int_equal(atomic_load(&f->rewinds), 0);
     mr_journal_close(&j);
 }
 
@@ -226,6 +262,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_is_acknowledged_is_read_back_in_order),
         TEST(a_base_inside_of_a_call_hides_what_stands_before_it),
+        TEST(who_attends_reads_the_answers),
         TEST(a_restart_of_redis_loses_and_repeats_nothing),
         TEST(an_older_epoch_is_refused),
         TEST(a_redis_that_forgot_the_script_learns_it_again),
