@@ -13,8 +13,9 @@
 #define INPUTS_MAX 16 /* inputs looked at */
 #define SIBLING_NS (200 * MR_US)
 #define STICKY_NS (500 * MR_US)
-#define TRANSFER_NS (50 * MR_US) /* of any object, before its first byte */
-#define MESSAGE_NS MR_US         /* of a small value */
+#define WARM_BYTES_MAX ((uint64_t)1 << 20) /* more that the warmer of two idle workers may hold */
+#define TRANSFER_NS (50 * MR_US)           /* of any object, before its first byte */
+#define MESSAGE_NS MR_US                   /* of a small value */
 
 uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op)
 {
@@ -173,6 +174,15 @@ static bool may_go(const struct mr_sched *s, uint32_t worker, const struct task 
     return mr_sc_is_universal(s, t) || mr_sc_may_run(s, worker, &s->classes[t->class]);
 }
 
+/* May a lone task go where the last one went? That worker's caches are warm, and it may still be
+ * looking for work; unless what it was left with piles up there. */
+static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, const struct task *t)
+{
+    if (s->queued > 1 || worker == least || !may_go(s, worker, t)) return false;
+    const struct worker *w = &s->workers[worker];
+    return !w->sent && w->held_bytes <= s->workers[least].held_bytes + WARM_BYTES_MAX;
+}
+
 /* A task without inputs: after its siblings, a stretch at a time. */
 static uint32_t place_root(struct mr_sched *s, uint32_t task)
 {
@@ -189,6 +199,7 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
         return near;
     uint64_t ns = mr_sc_estimate(s, s->classes[t->class].op);
     uint32_t w = s->sticky_worker;
+    if (is_warm(s, w, least, t)) return w;
     if (s->sticky_ns >= ns && may_go(s, w, t) && !mr_sc_is_crowded(&s->workers[w])) {
         s->sticky_ns -= ns;
         return w;
