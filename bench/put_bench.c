@@ -3,6 +3,7 @@
  * put_bench MR-OBJECTSTORE [json]. */
 #include "bench/store_nodes.h"
 
+#include "base/limits.h"
 #include "host/crew.h"
 
 #define BYTES ((uint64_t)64 << 20)

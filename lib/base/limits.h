@@ -25,6 +25,7 @@
 #define MR_INLINE_MESSAGE_BYTES_MAX ((size_t)262144) /* all such values of one message */
 #define MR_LITERAL_BYTES_MAX ((size_t)1 << 20)       /* one literal in a graph, packed */
 #define MR_OBJECT_BYTES_MAX ((uint64_t)1 << 40)
+#define MR_PUT_THREADS 4u /* that copy one large object, no more than there are processors */
 #define MR_TENSOR_DIMS_MAX 16
 #define MR_TASK_LOG_BYTES_MAX ((size_t)65536) /* the kept end of a failed task's output */
 #define MR_WORKERS_MAX 65535

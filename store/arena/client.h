@@ -62,10 +62,7 @@ int mr_store_seal(struct mr_store *st, struct mr_store_draft *draft,
     const struct mr_store_owner *owner, struct mr_store_view *view, struct mr_error *e);
 void mr_store_abort(struct mr_store *st, struct mr_store_draft *draft);
 
-/* All in one for bytes that are there already: create, copy, seal. More than 4 MiB are copied by
- * several threads, which sleep between puts: MR_PUT_THREADS at most, no more than there are
- * processors, the caller one of them. */
-#define MR_PUT_THREADS 4u
+/* All in one for bytes that are there already; large ones are copied by several threads. */
 int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,
     const struct mr_store_owner *owner, mr_duration timeout, mr_object_id *id, struct mr_error *e);
 

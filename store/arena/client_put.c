@@ -2,6 +2,7 @@
  * others help with what is large; who gets no processor holds up one piece. */
 #include "store/arena/client_link.h"
 
+#include "base/limits.h"
 #include "host/crew.h"
 
 #include <string.h>
