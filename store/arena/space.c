@@ -19,11 +19,12 @@ struct mr_space_slab {
     uint64_t *free_cells;
 };
 
-/* Cells: four sizes to a doubling from 256 bytes, so that at most a fifth of one is waste. */
+/* Cells: four sizes to a doubling from 256 bytes, so that at most a fifth of one is waste; and the
+ * extent's head, as values are mostly of round sizes. */
 static uint32_t class_bytes(uint32_t class)
 {
     uint32_t base = MR_SPACE_CELL_MIN << (class / 4);
-    return base + base / 4 * (class % 4);
+    return base + base / 4 * (class % 4) + MR_EXTENT_HEAD;
 }
 
 static uint32_t class_of(uint64_t bytes)
@@ -41,8 +42,9 @@ static bool is_small(uint64_t bytes)
 /* Small cells get smaller slabs, so that a client of many sizes does not reserve 4 MiB for each. */
 static uint64_t slab_bytes(const struct mr_space *s, uint32_t class)
 {
-    uint64_t want = mr_align_up((uint64_t)s->cells[class] * 64, 65536);
-    return MR_MIN(want, s->slab_bytes);
+    uint64_t cell = s->cells[class];
+    uint64_t most = MR_MIN(mr_align_up(cell * 64, 65536), s->slab_bytes);
+    return mr_align_up(most / cell * cell, MR_ARENA_PAGE);
 }
 
 void mr_space_init(struct mr_space *s, uint64_t bytes)
