@@ -122,7 +122,7 @@ struct grant {
 #define DOOMED_WAIT_MAX MR_SECOND
 #define RECLAIM_AGAIN_NS (300 * MR_MS)
 #define RECLAIM_WAIT_NS (30 * MR_MS)
-#define STUCK_NS (2 * MR_SECOND) /* nothing can leave, and nothing comes free */
+#define STUCK_NS (500 * MR_MS) /* nothing can leave, and nothing comes free */
 #define WAIT_MORE_NS (10 * MR_SECOND)
 #define SPILLS_MAX 16u /* writes under way */
 #define SCAN_MAX 4096u /* objects looked at in one step */
