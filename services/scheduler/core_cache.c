@@ -122,7 +122,7 @@ uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
     if (t->waiting && !may_go_ahead(s, task)) return NONE;
     uint32_t n;
     (void)mr_sc_inputs(s, task, &n);
-    if (!n && mr_sc_is_crowded(w)) return NONE;
+    if (!n && mr_sc_is_crowded(s, w, t)) return NONE;
     if (!t->waiting && is_better_off(s, task, p->worker)) {
         mr_sc_cache_forget(s, task);
         return NONE;

@@ -43,19 +43,29 @@ void mr_sc_drain_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64
     }
 }
 
-/* False: nobody has a place for the next one. */
+static bool is_over(const struct mr_sched *s, const struct drain *d)
+{
+    const struct job *j = job_of(s, d->task);
+    return j->id != d->job || !is_done(&s->tasks[d->task]) ||
+           j->flags & (J_STOPPED | J_HELD_BACK | J_FORGETTING);
+}
+
+static bool is_outranked(const struct mr_sched *s, const struct drain *d)
+{
+    uint32_t urgent = mr_sc_queue_job(s);
+    return urgent != NONE && s->jobs[urgent].priority > job_of(s, d->task)->priority;
+}
+
+/* Sends what it can; false: nobody has a place for the next one. */
 static bool drain(struct mr_sched *s, struct drain *d, uint32_t *left)
 {
     const struct job *j = job_of(s, d->task);
     uint32_t n;
-    bool is_over = j->id != d->job || !is_done(&s->tasks[d->task]);
-    if (is_over || j->flags & (J_STOPPED | J_HELD_BACK | J_FORGETTING)) return true;
-    uint32_t urgent = mr_sc_queue_job(s);
-    if (urgent != NONE && s->jobs[urgent].priority > j->priority) return false;
     const uint32_t *users = mr_graph_dependents(j->graph, d->task - j->base, &n);
     for (; d->at < n; d->at++) {
         uint32_t u = j->base + users[d->at];
         const struct task *t = &s->tasks[u];
+        d->is_partial |= t->state == MR_TASK_WAITING;
         if (t->state != MR_TASK_READY || !(t->flags & (T_QUEUED | T_PARKED))) continue;
         uint32_t w = *left ? mr_sc_place(s, u) : NONE;
         if (w == NONE) return false;
@@ -66,11 +76,18 @@ static bool drain(struct mr_sched *s, struct drain *d, uint32_t *left)
     return true;
 }
 
+/* A value stays here until it is gone, so that no new large one is begun meanwhile; unless some of
+ * its users wait for others: that may take long. */
 void mr_sc_drain_dispatch(struct mr_sched *s, uint32_t *left)
 {
-    uint32_t over = 0;
-    while (over < s->drains_count && drain(s, &s->drains[over], left))
-        over++;
-    s->drains_count -= over;
-    if (over) memmove(s->drains, s->drains + over, s->drains_count * sizeof *s->drains);
+    bool goes_on = true;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->drains_count; i++) {
+        struct drain *d = &s->drains[i];
+        if (is_over(s, d)) continue;
+        goes_on = goes_on && !is_outranked(s, d) && drain(s, d, left);
+        if (goes_on && d->is_partial) continue;
+        s->drains[kept++] = *d;
+    }
+    s->drains_count = kept;
 }

@@ -95,6 +95,7 @@ struct store {
 struct drain { /* a value whose users go next: core_drain.c */
     uint64_t job;
     uint32_t task, at; /* and the first of its users that was not looked at */
+    bool is_partial;   /* some of them wait for others */
 };
 
 #define RECORD_REFERS (1u << 31)  /* in the attempt of a journaled value */

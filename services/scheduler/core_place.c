@@ -12,6 +12,7 @@
 #define LOOK_MAX 64   /* workers looked at for one that can */
 #define INPUTS_MAX 16 /* inputs looked at */
 #define SIBLING_NS (200 * MR_US)
+#define LARGE_RESULT ((uint64_t)64 << 10) /* bytes */
 #define STICKY_NS (500 * MR_US)
 #define WARM_BYTES_MAX ((uint64_t)1 << 20) /* more that the warmer of two idle workers may hold */
 #define TRANSFER_NS (50 * MR_US)           /* of any object, before its first byte */
@@ -137,11 +138,18 @@ bool mr_sc_is_better(
     return score(s, task, worker) + more + less < score(s, task, from);
 }
 
-/* Does memory want no more root tasks here? One may always run, or nothing would ever be freed. */
-bool mr_sc_is_crowded(const struct worker *w)
+/* Does memory want no more root tasks of this kind here? One may always run, or nothing would ever
+ * be freed. Those whose results, as measured, are large wait for a store that is nearly full, and
+ * for what is being used up: that makes room. */
+bool mr_sc_is_crowded(const struct mr_sched *s, const struct worker *w, const struct task *t)
 {
+    if (!w->sent) return false;
     uint64_t used = MR_MAX(w->held_bytes, w->memory_used_bytes);
-    return w->memory_bytes && used > w->memory_bytes / 4 * 3 && w->sent > 0;
+    if (w->memory_bytes && used > w->memory_bytes / 4 * 3) return true;
+    const struct op *o = &s->ops[s->classes[t->class].op];
+    const struct store *st = &s->stores[w->store];
+    if (!o->bytes || o->bytes < o->tasks * LARGE_RESULT) return false;
+    return s->drains_count || (st->memory_bytes && st->kept_bytes > st->memory_bytes / 4 * 3);
 }
 
 static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_root)
@@ -151,7 +159,7 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
     uint32_t look = is_universal ? LOOK_MAX : s->workers_usable;
     for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
         if (!is_universal && !mr_sc_may_run(s, w, c)) continue;
-        if (is_root && mr_sc_is_crowded(&s->workers[w])) continue;
+        if (is_root && mr_sc_is_crowded(s, &s->workers[w], t)) continue;
         if (!mr_sc_has_room(s, w, t)) continue;
         uint32_t next = s->workers[w].bucket_next; /* most likely the one after this */
         if (next != NONE) {
@@ -194,13 +202,13 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     if (near == NONE && n) near = s->tasks[j->base + d[0]].worker;
     uint64_t load = mr_sc_load(&s->workers[least]);
-    if (near != least && may_go(s, near, t) && !mr_sc_is_crowded(&s->workers[near]) &&
+    if (near != least && may_go(s, near, t) && !mr_sc_is_crowded(s, &s->workers[near], t) &&
         mr_sc_load(&s->workers[near]) <= load + SIBLING_NS)
         return near;
     uint64_t ns = mr_sc_estimate(s, s->classes[t->class].op);
     uint32_t w = s->sticky_worker;
     if (is_warm(s, w, least, t)) return w;
-    if (s->sticky_ns >= ns && may_go(s, w, t) && !mr_sc_is_crowded(&s->workers[w])) {
+    if (s->sticky_ns >= ns && may_go(s, w, t) && !mr_sc_is_crowded(s, &s->workers[w], t)) {
         s->sticky_ns -= ns;
         return w;
     }

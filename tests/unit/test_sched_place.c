@@ -427,6 +427,47 @@ static void in_a_store_that_fills_a_value_is_used_up_before_the_next_is_made(voi
     assert_int_equal(rig_state(r, job, "x0"), MR_TASK_RELEASED);
 }
 
+static void roots_of_large_results_wait_while_a_value_is_used_up(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    uint64_t job;
+    struct rig *r = begin_shuffle(&w, 4 * MIB, MIB / 4, &job);
+    (void)rig_done_object(r, w, job, "c01");
+    (void)rig_done_object(r, w, job, "c02");
+    rig_forget_rows(r);
+    r->object_bytes = MIB;
+    rig_done_as(r, w, job, "x1", 1, MR_OUTCOME_OK, (mr_object_id){7, ++r->objects}, 0, MR_MS);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x2"), 0); /* c03 is not done yet */
+}
+
+static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    r->store_memory = 4 * MIB;
+    rig_store(r, 0x51, "a");
+    struct rig_worker w = join(r, "a", 1, 0x51);
+    warm(r, w);
+    uint64_t job = rig_submit(r, JOB(T("x0", "f", "0", "") "," T("x1", "g", "1", "") "," T(
+                                         "s", "g", R("x0"), "") "," T("y", "g", R("x1"), ""),
+                                     "\"s\",\"y\",\"x0\",\"x1\""));
+    r->object_bytes = 7 * MIB / 2; /* of 4 */
+    (void)rig_done_object(r, w, job, "x0");
+    uint64_t more =
+        rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", "") "," T("r2", "g", "1", ""),
+                          "\"r0\",\"r1\",\"r2\""));
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 0); /* f makes large values */
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r2"), 1); /* g does not */
+    for (int i = 0; i < 3; i++) {
+        const char *const keys[] = {"x1", "s", "y"};
+        rig_done(r, w, job, keys[i]);
+    }
+    rig_done(r, w, more, "r2");
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 1); /* one may always run */
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r1"), 0);
+}
+
 static void with_room_for_all_or_large_parts_the_order_stays(void **state)
 {
     (void)state;
@@ -463,6 +504,8 @@ int main(void)
         RIG_TEST(nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin),
         RIG_TEST(what_was_parked_does_not_overtake_what_lets_values_go),
         RIG_TEST(in_a_store_that_fills_a_value_is_used_up_before_the_next_is_made),
+        RIG_TEST(roots_of_large_results_wait_while_a_value_is_used_up),
+        RIG_TEST(roots_of_large_results_wait_for_a_store_that_is_nearly_full),
         RIG_TEST(with_room_for_all_or_large_parts_the_order_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
