@@ -10,7 +10,6 @@
 #include "base/err.h"
 #include "base/id.h"
 #include "base/time.h"
-
 struct mr_store;
 
 /* `socket_path` is what mr-objectstore got as --socket; `name` (at most 63 bytes) is shown in its
@@ -91,9 +90,8 @@ struct mr_store_completion {
 int mr_store_fd(const struct mr_store *st); /* readable while completions wait; do not read it */
 size_t mr_store_completions(struct mr_store *st, struct mr_store_completion *out, size_t n_max);
 
-/* Which of these are on disk? The store is told to bring them back, as far as it has room to spare;
- * `at_once`: somebody is about to get them. Nothing is pinned and nothing answered. Costs next to
- * nothing while all objects are in memory. */
+/* Those of these that are on disk are to come back, as far as there is room to spare; `at_once`:
+ * somebody is about to get them. Nothing is pinned, nothing answered. */
 void mr_store_want(struct mr_store *st, const mr_object_id *ids, size_t n, bool at_once);
 bool mr_store_has_spilled(const struct mr_store *st); /* is anything on disk only? */
 
@@ -143,8 +141,7 @@ struct mr_store_stats {
     uint64_t seals_refused; /* objects lost because objects_max was reached */
     uint64_t clients;
     uint64_t segments;
-    uint64_t written_bytes; /* of objects, to the disk */
-    uint64_t read_bytes;    /* of objects, back from it */
+    uint64_t written_bytes, read_bytes; /* of objects, to the disk and back */
 };
 
 int mr_store_stats(struct mr_store *st, struct mr_store_stats *out, struct mr_error *e);
