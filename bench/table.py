@@ -125,17 +125,22 @@ def verdicts(report):
 
 
 def bandwidth(report):
-    """The share of the machine's copying speed that the array job reaches, by stage."""
+    """Of each stage of the array job: GB/s by the bytes that must move, median, least and most of the rounds, and the share of copying that is."""
     copy, out = report.get("copy_bytes_per_s"), []
-    for system in SYSTEMS[:3]:
-        shares = []
-        for stage in mnist.STAGES:
+    systems = [s for s in SYSTEMS[:3] if s in report["systems"]]
+    for stage in mnist.STAGES:
+        line, moved = [], 0
+        for system in systems:
             c = report["rows"].get(stage, {}).get(system)
-            if copy and c and "median" in c:
-                shares.append(f"{stage} {mnist.bytes_moved(c['n'])[stage] / c['median'] / copy:.0%}")
-        if shares:
-            out.append(f"{system}: " + ", ".join(shares))
-    return out
+            if not copy or not c or "median" not in c:
+                line.append("-")
+                continue
+            moved = mnist.bytes_moved(c["n"])[stage]
+            median, least, most = (moved / c[k] / 1e9 for k in ("median", "max", "min"))
+            line.append(f"{median:.1f} GB/s ({least:.1f} to {most:.1f}), {median * 1e9 / copy:.0%} ({least * 1e9 / copy:.0%} to {most * 1e9 / copy:.0%})")
+        if moved:
+            out.append([stage, f"{moved / 1e9:.1f} GB", *line])
+    return [["stage", "bytes that must move", *systems], *out] if out else []
 
 
 def head(report):
@@ -143,24 +148,34 @@ def head(report):
     out = [f"{report['date']}, {kind}: {report['machine']}; load average {report['load_before']:.2f} before, {report['load_after']:.2f} after; "
            f"{report['seconds']:.0f} s in all; commit {report['commit']}."]
     out += [f"{s}: {v}" for s, v in report["systems"].items() if s != OURS]
-    if report.get("copy_bytes_per_s"):
-        out.append(f"Copying by 4 threads: {report['copy_bytes_per_s'] / 1e9:.1f} GB/s read and written. Share of it, by bytes that must move: "
-                   + "; ".join(bandwidth(report)))
     return out
 
 
-def text(report):
-    rows = [header(report), *lines_of(report)]
+def copying(report):
+    return f"Bandwidth of the array job, beside copying by 4 threads, {report['copy_bytes_per_s'] / 1e9:.1f} GB/s read and written:"
+
+
+def columns(rows):
     widths = [max(len(r[i]) for r in rows) for i in range(len(rows[0]))]
-    out = head(report) + ["", *("  ".join(c.ljust(w) for c, w in zip(r, widths)).rstrip() for r in rows), ""]
+    return ["  ".join(c.ljust(w) for c, w in zip(r, widths)).rstrip() for r in rows]
+
+
+def pipes(rows):
+    return ["| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0]), *("| " + " | ".join(r) + " |" for r in rows[1:])]
+
+
+def text(report):
+    out = head(report) + ["", *columns([header(report), *lines_of(report)]), ""]
+    shares = bandwidth(report)
+    out += [copying(report), *columns(shares), ""] if shares else []
     out += [f"{'holds' if good else 'NOT MET'}: {sentence}" for sentence, good in verdicts(report)]
     return "\n".join(out)
 
 
 def markdown(report):
-    rows = [header(report), *lines_of(report)]
-    out = [*(line + "  " for line in head(report)), "", "| " + " | ".join(rows[0]) + " |", "|" + "---|" * len(rows[0])]
-    out += ["| " + " | ".join(r) + " |" for r in rows[1:]]
+    out = [*(line + "  " for line in head(report)), "", *pipes([header(report), *lines_of(report)])]
+    shares = bandwidth(report)
+    out += ["", copying(report), "", *pipes(shares)] if shares else []
     missed = [sentence for sentence, good in verdicts(report) if not good]
     out += ["", f"Of {len(list(verdicts(report)))} promises of issue 4 about these rows, not met here: " + ("; ".join(missed) if missed else "none") + "."]
     for name, lines in report.get("alone", {}).items():

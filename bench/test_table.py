@@ -64,6 +64,19 @@ class Table(unittest.TestCase):
         r = report(empty={"millrace": cell(2000.0, "tasks/s"), "dask-debian": cell(10.0, "tasks/s"), "ray": cell(41.0, "tasks/s")})
         self.assertEqual([good for _, good in table.verdicts(r)], [True, False])
 
+    def test_bandwidth_is_of_the_bytes_that_must_move_with_the_spread_of_the_rounds(self):
+        copies = 20
+        moved = 2 * copies * 60_000 * 784 * 4
+        rounds = {**measure.cell([0.2, 0.4, 1.0], copies), "unit": "s"}
+        r = report(**{"mnist-rechunk": {"millrace": rounds, "dask-debian": {"error": "gone"}}})
+        self.assertEqual(table.bandwidth(r), [])
+        r["copy_bytes_per_s"] = moved / 0.2
+        lines = table.bandwidth(r)
+        self.assertEqual(len(lines), 2)
+        self.assertEqual(lines[1], ["mnist-rechunk", "7.5 GB", "18.8 GB/s (7.5 to 37.6), 50% (20% to 100%)", "-", "-"])
+        self.assertIn("| mnist-rechunk | 7.5 GB |", table.markdown(r))
+        self.assertIn("37.6 GB/s read and written", table.text(r))
+
     def test_markdown_replaces_only_what_stands_between_the_marks(self):
         with tempfile.TemporaryDirectory() as d:
             page = pathlib.Path(d) / "page.md"
