@@ -40,33 +40,6 @@ static struct mr_str args_text(const struct mr_graph *g, uint32_t args)
     return mr_str_of(g->args + g->args_at[args], g->args_at[args + 1] - g->args_at[args]);
 }
 
-struct mr_str mr_graph_args(const struct mr_graph *g, uint32_t node)
-{
-    mr_assert(node < g->nodes_count);
-    return args_text(g, g->args_of[node]);
-}
-
-const uint32_t *mr_graph_inputs(const struct mr_graph *g, uint32_t node, uint32_t *count)
-{
-    mr_assert(node < g->nodes_count);
-    *count = g->input_at[node + 1] - g->input_at[node];
-    return g->inputs + g->input_at[node];
-}
-
-const uint32_t *mr_graph_dependents(const struct mr_graph *g, uint32_t node, uint32_t *count)
-{
-    mr_assert(node < g->nodes_count);
-    *count = g->dependent_at[node + 1] - g->dependent_at[node];
-    return g->dependents + g->dependent_at[node];
-}
-
-const struct mr_task_options *mr_graph_options(const struct mr_graph *g, uint32_t node)
-{
-    mr_assert(node < g->nodes_count);
-    if (!g->option_of || g->option_of[node] == MR_NODE_NONE) return NULL;
-    return &g->options[g->option_of[node]];
-}
-
 bool mr_graph_is_pure(const struct mr_graph *g, uint32_t node)
 {
     const struct mr_task_options *o = mr_graph_options(g, node);

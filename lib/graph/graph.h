@@ -126,11 +126,7 @@ void mr_graph_free(struct mr_graph **g);
 
 /* Loans until the graph is freed. */
 struct mr_str mr_graph_key(const struct mr_graph *g, uint32_t node);
-struct mr_str mr_graph_op(const struct mr_graph *g, uint32_t node);   /* empty if not a task */
-struct mr_str mr_graph_args(const struct mr_graph *g, uint32_t node); /* see graph/args.h */
-const uint32_t *mr_graph_inputs(const struct mr_graph *g, uint32_t node, uint32_t *count);
-const uint32_t *mr_graph_dependents(const struct mr_graph *g, uint32_t node, uint32_t *count);
-const struct mr_task_options *mr_graph_options(const struct mr_graph *g, uint32_t node); /* NULL */
+struct mr_str mr_graph_op(const struct mr_graph *g, uint32_t node); /* empty if not a task */
 bool mr_graph_is_pure(const struct mr_graph *g, uint32_t node);
 mr_object_id mr_graph_object(const struct mr_graph *g, uint32_t node); /* of kind OBJECT */
 struct mr_str mr_graph_text(const struct mr_graph *g, uint32_t node);  /* of kind NAME, ALIAS */
@@ -148,3 +144,5 @@ static inline bool mr_graph_hash_eq(mr_graph_hash a, mr_graph_hash b)
 {
     return a.hi == b.hi && a.lo == b.lo;
 }
+
+#include "graph/look.h" /* its arguments, inputs, dependents, options */

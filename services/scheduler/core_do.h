@@ -18,8 +18,6 @@ void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job);
 void mr_sc_queue_check(const struct mr_sched *s);
 
 /* core_load.c: workers by load */
-uint64_t mr_sc_load(const struct worker *w); /* ns of work per slot */
-bool mr_sc_load_is_usable(const struct worker *w);
 void mr_sc_load_changed(struct mr_sched *s, uint32_t worker, bool to_tail);
 uint32_t mr_sc_load_least(const struct mr_sched *s);                 /* or NONE */
 uint32_t mr_sc_load_next(const struct mr_sched *s, uint32_t worker); /* in ascending order */

@@ -3,17 +3,6 @@
  * Inside a bucket the one that was given work longest ago comes first. */
 #include "services/scheduler/core_do.h"
 
-uint64_t mr_sc_load(const struct worker *w)
-{
-    return w->queue_ns / w->slots;
-}
-
-bool mr_sc_load_is_usable(const struct worker *w)
-{
-    return w->state == W_CONNECTED && w->is_known && !w->is_retiring && !w->is_full &&
-           !w->is_reserved && !w->is_closed && !w->is_quiet;
-}
-
 static uint32_t bucket_of(const struct worker *w)
 {
     uint64_t v = mr_sc_load(w) >> 10;

@@ -111,11 +111,10 @@ bool mr_sc_loop_is_skipped(const struct mr_sched *s, uint32_t task)
     return loop != MR_NODE_NONE && j->loops[loop].stop < round_of(s, task);
 }
 
-const uint32_t *mr_sc_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n)
+const uint32_t *mr_sc_exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n)
 {
     const struct job *j = job_of(s, task);
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, n);
-    if (!s->tasks[task].is_exit) return in;
     const struct loop *l = of_exit(s, task);
     *n = l->is_over && !is_count(s, task);
     return in + (*n ? l->stop : 0);

@@ -8,7 +8,7 @@
 #pragma once
 
 #include "graph/loop.h"
-#include "services/scheduler/core_sched.h"
+#include "services/scheduler/core_task.h"
 
 /* Of a job that was made just now. */
 void mr_sc_loop_new(struct mr_sched *s, uint32_t job);
@@ -38,7 +38,7 @@ bool mr_sc_loop_found(struct mr_sched *s, uint32_t until);
 void mr_sc_loop_go_on(struct mr_sched *s, uint32_t until, bool is_on);
 
 /* The inputs that a task takes, and its arguments (a loan until the next call). */
-const uint32_t *mr_sc_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n);
+const uint32_t *mr_sc_exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n);
 struct mr_str mr_sc_args(struct mr_sched *s, uint32_t task);
 
 /* core_journal.c, core_record.c */
@@ -46,6 +46,13 @@ void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
 void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out);
 void mr_sc_loop_replay(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t at, uint32_t stop);
 void mr_sc_loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *lines);
+
+static inline const uint32_t *mr_sc_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n)
+{
+    if (s->tasks[task].is_exit) return mr_sc_exit_inputs(s, task, n);
+    const struct job *j = job_of(s, task);
+    return mr_graph_inputs(j->graph, task - j->base, n);
+}
 
 static inline bool mr_sc_is_edge(const struct mr_sched *s, uint32_t from, uint32_t to)
 {

@@ -11,8 +11,10 @@
  *   LOOP         u64 job, u32 loop, u32 rounds known not to be the last, u32 the last round or
  *                2^32-1
  *   JOB_STATE    u64 job, u32 state (its highest bit: it was retried), u64 started, u64 finished,
- * u32 fallen, u32 has error; then u32 index, i32 code, u32 attempts, 5 texts FORGOTTEN    u64 job,
- * u64 wall WORKER       u64 incarnation, text name WORKER_LOST  u64 incarnation */
+ *                u32 fallen, u32 has error; then u32 index, i32 code, u32 attempts, 5 texts
+ *   FORGOTTEN    u64 job, u64 wall
+ *   WORKER       u64 incarnation, text name
+ *   WORKER_LOST  u64 incarnation */
 #include "services/scheduler/core_do.h"
 
 #define LOG_KEPT ((size_t)16384) /* of a failed task's output */
@@ -56,17 +58,17 @@ void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, ui
 void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct value *v = &s->values[s->tasks[task].value];
-    put_u32(out, index_of(s, task));
-    put_u32(out, v->attempt | (s->tasks[task].claims ? RECORD_REFERS : 0));
+    uint32_t refers = s->tasks[task].claims ? RECORD_REFERS : 0;
+    uint32_t head[3] = {index_of(s, task), v->attempt | refers};
+    if (v->kind != V_OBJECT) head[2] = (uint32_t)v->bytes;
+    mr_buf_add(out, head, sizeof head);
     if (v->kind == V_OBJECT) {
-        put_u32(out, 0);
         put_u64(out, v->object.maker);
         put_u64(out, v->object.number);
         put_u64(out, v->bytes);
         put_u64(out, v->store ? s->stores[v->store].incarnation : 0);
         return;
     }
-    put_u32(out, (uint32_t)v->bytes);
     if (v->kind == V_AWAY)
         mr_buf_add_str(out, s->passing);
     else

@@ -53,3 +53,14 @@ static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
 {
     return job_of(s, task)->flags & J_RANKED ? s->rank_of[task] : task;
 }
+
+static inline uint64_t mr_sc_load(const struct worker *w) /* ns of work per slot */
+{
+    return w->slots == 1 ? w->queue_ns : w->queue_ns / w->slots; /* a division costs more */
+}
+
+static inline bool mr_sc_load_is_usable(const struct worker *w)
+{
+    return w->state == W_CONNECTED && w->is_known && !w->is_retiring && !w->is_full &&
+           !w->is_reserved && !w->is_closed && !w->is_quiet;
+}
