@@ -16,6 +16,8 @@ struct mr_feed_store { /* lent for the feed's life */
     int (*get)(void *ctx, mr_object_id id, struct mr_store_view *out, struct mr_error *e);
     void (*release)(void *ctx, struct mr_store_view *view);
     void *ctx;
+    /* For a sentence about what does not fit: the store's memory, and what of it is pinned. */
+    void (*room)(void *ctx, uint64_t *memory, uint64_t *pinned); /* may be NULL */
 };
 
 struct mr_feed_spec {

@@ -284,6 +284,11 @@ static void rows_release(void *ctx, struct mr_store_view *view)
     mr_store_release(s->store, view);
 }
 
+static void rows_room(void *ctx, uint64_t *memory, uint64_t *pinned)
+{
+    mr_role_room(ctx, memory, pinned);
+}
+
 int mr_queue_feed_open(
     const struct mr_queue_feed_spec *s, struct mr_queue_feed **out, struct mr_error *e)
 {
@@ -291,7 +296,8 @@ int mr_queue_feed_open(
         return mr_fail(e, MR_ELOST, "this worker has no object store (--store) to take items from");
     struct mr_queue_feed *f = mr_alloc(sizeof *f);
     f->spec = *s;
-    f->rows_store = (struct mr_feed_store){rows_get, rows_release, (void *)(uintptr_t)s->store};
+    f->rows_store =
+        (struct mr_feed_store){rows_get, rows_release, (void *)(uintptr_t)s->store, rows_room};
     f->x = mr_alloc_aligned(s->batch * s->inputs * sizeof *f->x, 64);
     f->index = mr_alloc_array(s->batch, sizeof *f->index);
     f->items = mr_alloc_array(ITEMS_MAX, sizeof *f->items);

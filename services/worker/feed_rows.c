@@ -2,6 +2,7 @@
 #include "services/worker/feed.h"
 
 #include "base/alloc.h"
+#include "base/units.h"
 #include "store/object/collection.h"
 #include "store/object/value.h"
 
@@ -208,10 +209,30 @@ static uint32_t part_of(const struct mr_rows *r, uint64_t i)
     return low;
 }
 
+/* What is mapped stays in memory for as long as it is fed from, and the other roles of the node do
+ * the same: data that a job would take from disk part by part has to fit here. */
+static int no_room(const struct mr_rows *r, uint64_t n, struct mr_error *e)
+{
+    uint64_t memory = 0, pinned = 0;
+    char all[MR_BYTES_TEXT_MAX], mine[MR_BYTES_TEXT_MAX], used[MR_BYTES_TEXT_MAX],
+        room[MR_BYTES_TEXT_MAX];
+    if (r->store->room) r->store->room(r->store->ctx, &memory, &pinned);
+    mr_bytes_text(mr_rows_count(r) * mr_rows_bytes(r), all);
+    mr_bytes_text(n * mr_rows_bytes(r), mine);
+    mr_bytes_text(pinned, used);
+    mr_bytes_text(memory, room);
+    return mr_fail(e, MR_ELIMIT,
+        "%s: the data do not fit into memory: they are %s, of which this role keeps its share of %s "
+        "while it runs, like every other; the object store of its node has %s, and %s of that are in "
+        "use: give it more (--memory), spread the roles over more nodes, or take fewer rows",
+        r->what, all, mine, room, used);
+}
+
 int mr_rows_map(struct mr_rows *r, uint64_t first, uint64_t n, struct mr_error *e)
 {
     for (uint32_t i = part_of(r, first); i < r->parts_count && r->parts[i].first < first + n; i++) {
         int err = r->parts[i].data ? MR_OK : part_map(r, &r->parts[i], e);
+        if (err == MR_ELIMIT && !mr_object_id_is_none(r->parts[i].id)) return no_room(r, n, e);
         if (err) return err;
     }
     return MR_OK;

@@ -169,6 +169,11 @@ static void feed_release(void *ctx, struct mr_store_view *view)
     mr_store_release(s->store, view);
 }
 
+static void feed_room(void *ctx, uint64_t *memory, uint64_t *pinned)
+{
+    mr_role_room(ctx, memory, pinned);
+}
+
 static void agent_start(struct mr_role *r, const char *socket, const char *address)
 {
     char job[MR_JOB_ID_TEXT_MAX], task[MR_JOB_ID_TEXT_MAX + 32];
@@ -215,7 +220,7 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     r->store =
         (struct mr_role_store){.store = r->env->store, .stop = mr_role_stop_of(r), .call = call};
     r->store.link = mr_role_link_open(r->env->store_address, r->env->bearer);
-    r->feed_store = (struct mr_feed_store){feed_get, feed_release, &r->store};
+    r->feed_store = (struct mr_feed_store){feed_get, feed_release, &r->store, feed_room};
     agent_start(r, socket, address);
     while (!r->members) {
         err = mr_role_look(r, NULL);

@@ -22,8 +22,18 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
     mr_object_id_format(id, text);
     struct mr_str extent;
     err = s->call->does->load(s->call, id, &extent);
+    if (err == MR_ELIMIT || err == MR_ETIMEOUT)
+        return mr_fail(e, MR_ELIMIT, "object %s found no room in memory", text);
     if (err) return mr_fail(e, err, "object %s cannot be found", text);
     return mr_store_get(s->store, id, NULL, GET_TIMEOUT, out, e);
+}
+
+void mr_role_room(const struct mr_role_store *s, uint64_t *memory, uint64_t *pinned)
+{
+    struct mr_store_stats stats = {0};
+    if (s->store) (void)mr_store_stats(s->store, &stats, NULL);
+    *memory = stats.memory_bytes_max;
+    *pinned = stats.pinned_bytes;
 }
 
 int mr_role_resolve(

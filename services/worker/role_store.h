@@ -19,6 +19,9 @@ struct mr_role_store {
 int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *source,
     struct mr_store_view *out, struct mr_error *e);
 
+/* The memory of the store, and what of it is pinned; 0: unknown. */
+void mr_role_room(const struct mr_role_store *s, uint64_t *memory, uint64_t *pinned);
+
 struct mr_role_named {
     mr_object_id id;
     char address[MR_ADDRESS_BYTES_MAX + 1]; /* of the store that has it */

@@ -25,12 +25,13 @@ struct rig { /* x as a collection of uneven parts, y as one tensor */
     struct mr_feed_store store;
     uint32_t mapped; /* views that are out */
     uint32_t gets;
+    bool is_full; /* has no room for the second part */
 };
 
 static int get(void *ctx, mr_object_id id, struct mr_store_view *out, struct mr_error *e)
 {
     struct rig *r = ctx;
-    (void)e;
+    if (r->is_full && id.number == 2) return mr_fail(e, MR_ELIMIT, "no room");
     r->mapped++;
     r->gets++;
     *out = id.number > PARTS ? (struct mr_store_view){.p = r->x, .bytes = 1 << 16}
@@ -43,6 +44,13 @@ static void release(void *ctx, struct mr_store_view *view)
 {
     ((struct rig *)ctx)->mapped--;
     view->p = NULL;
+}
+
+static void room(void *ctx, uint64_t *memory, uint64_t *pinned)
+{
+    (void)ctx;
+    *memory = 512 << 20;
+    *pinned = 500 << 20;
 }
 
 static void *tensor(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape, void *extent_out)
@@ -92,7 +100,7 @@ static int setup(void **state)
     r->y_arg = (struct mr_arg){.type = MR_ARG_TENSOR,
         .tensor = &r->y_tensor,
         .extent = mr_str_of(r->y, mr_tensor_bytes(MR_DTYPE_U8, 1, y_shape))};
-    r->store = (struct mr_feed_store){get, release, r};
+    r->store = (struct mr_feed_store){get, release, r, room};
     *state = r;
     return 0;
 }
@@ -138,6 +146,21 @@ static void count_rows(const struct mr_nn_batch *b, uint32_t n, uint32_t *seen)
         assert_int_equal(b->y.index[i], row % 10);
         seen[row]++;
     }
+}
+
+static void data_that_do_not_fit_are_said_to_be_too_large_for_the_store(void **state)
+{
+    struct rig *r = *state;
+    struct mr_feed *f = NULL;
+    struct mr_error e;
+    struct mr_feed_spec s = spec_of(0, 2, 1);
+    r->is_full = true;
+    assert_int_equal(
+        mr_feed_open(&s, "data.train", &r->x_arg, &r->y_arg, &r->store, &f, &e), MR_ELIMIT);
+    assert_non_null(strstr(e.text, "data.train.x: the data do not fit into memory"));
+    assert_non_null(strstr(e.text, "has 512.0 MiB"));
+    assert_non_null(strstr(e.text, "500.0 MiB"));
+    assert_non_null(strstr(e.text, "--memory"));
 }
 
 static void every_row_comes_once_an_epoch_and_to_one_worker(void **state)
@@ -273,6 +296,8 @@ int main(void)
             kept_rests_are_filled_up_from_the_own_share, setup, teardown),
         cmocka_unit_test_setup_teardown(
             an_epoch_has_an_order_of_its_own_that_is_found_again, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            data_that_do_not_fit_are_said_to_be_too_large_for_the_store, setup, teardown),
         cmocka_unit_test_setup_teardown(a_share_maps_only_the_partitions_it_needs, setup, teardown),
         cmocka_unit_test_setup_teardown(
             ranges_come_in_order_also_across_partitions, setup, teardown),
