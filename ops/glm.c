@@ -363,9 +363,12 @@ static int local_part(struct mr_op_call *call, const struct mr_glm *g, const str
     if (!room) return MR_ELIMIT;
     p->points[0] = (double)chunk;
     const double *u = g->u + (size_t)chunk * (g->columns + 1);
-    if (mr_glm_local(g, r, u, work, room, p->points + 1, &p->h->loss, cancelled, call))
-        return MR_OK;
-    return call->does->fail(call, MR_ECANCELED, "cancelled");
+    struct mr_glm_found found = {.point = p->points + 1};
+    if (!mr_glm_local(g, r, u, work, room, &found, cancelled, call))
+        return call->does->fail(call, MR_ECANCELED, "cancelled");
+    p->h->loss = found.loss;
+    p->h->stuck = found.stuck;
+    return MR_OK;
 }
 
 static int whole_part(struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_rows *r,

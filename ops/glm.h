@@ -123,6 +123,7 @@ struct mr_glm_partial_head {
     double hessian; /* 1: it is there */
     double entries; /* chunks; with `points`, each as (number, vector) */
     double points;
+    double stuck; /* chunks that found no way to their own point */
 };
 
 #define MR_GLM_PARTIAL_HEAD (sizeof(struct mr_glm_partial_head) / sizeof(double))

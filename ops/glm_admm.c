@@ -13,6 +13,10 @@
 
 #define LOCAL_PASSES 30
 #define LOCAL_TOL 0.05 /* of tol: how well a chunk solves its own problem */
+#define SLACK 1e-13    /* of the objective: what rounding may do to it … */
+#define NOISE 1e-10    /* … and may hide, where the gradient shows progress */
+#define FLATTER 0.9
+#define STUCK_TOL 100.0 /* of tol: a way this long that is not gone */
 #define RELAXATION 1.6
 #define BALANCE 2.0        /* primal and dual residual differ by so much: change rho … */
 #define BALANCE_MAX 10.0   /* … by so much at most … */
@@ -33,6 +37,8 @@ struct local {
     double *trial;
     double *target; /* z - u */
     double *away;   /* from there, and as the metric sees it */
+    double best;    /* objective at the point, and its slope along the direction */
+    double slope;
     double *hessian;
     double *room;
 };
@@ -105,39 +111,62 @@ static double direct(const struct mr_glm *g, struct local *l, const double *x)
     return sqrt(mr_glm_metric_square(g, l->direction, l->away) / fmax(1, size));
 }
 
+/* The gradient along the direction. */
+static double along(const struct local *l, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t j = 0; j < n; j++)
+        sum += l->gradient[j] * l->direction[j];
+    return sum;
+}
+
+/* Is the trial, where the last evaluation was, better than the best point so far? Where rounding of
+ * the objective hides it, the gradient tells. */
+static bool is_better(const struct local *l, uint32_t n, double length, double objective)
+{
+    double noise = NOISE * fabs(l->best);
+    if (objective <= l->best + SLACK * fabs(l->best)) return true;
+    if (-l->slope * length > noise || !(objective <= l->best + noise)) return false;
+    return fabs(along(l, n)) < FLATTER * fabs(l->slope);
+}
+
 bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const double *u,
-    void *work, double *room, double *point, double *loss, bool (*is_cancelled)(void *ctx),
+    void *work, double *room, struct mr_glm_found *found, bool (*is_cancelled)(void *ctx),
     void *ctx)
 {
     uint32_t n = g->columns + 1;
     struct local l;
+    double *point = found->point;
     lay_out(&l, room, n);
     for (uint32_t j = 0; j < n; j++)
         l.target[j] = g->w[j] - u[j];
     memcpy(point, g->w, n * sizeof *point);
-    double best = 0;
     double ignored = 0;
-    if (!evaluate(g, rows, &l, point, work, loss, &best, is_cancelled, ctx)) return false;
-    if (!isfinite(best)) { /* no way leads from there */
+    if (!evaluate(g, rows, &l, point, work, &found->loss, &l.best, is_cancelled, ctx)) return false;
+    if (!isfinite(l.best)) { /* no way leads from there */
         memset(point, 0, n * sizeof *point);
-        if (!evaluate(g, rows, &l, point, work, &ignored, &best, is_cancelled, ctx)) return false;
+        if (!evaluate(g, rows, &l, point, work, &ignored, &l.best, is_cancelled, ctx)) return false;
     }
     double far = direct(g, &l, point);
+    l.slope = along(&l, n);
     double length = 1;
+    found->stuck = !(far <= STUCK_TOL * g->h->tol);
     for (unsigned pass = 1; pass < LOCAL_PASSES && far > LOCAL_TOL * g->h->tol; pass++) {
         double objective = 0;
         for (uint32_t j = 0; j < n; j++)
             l.trial[j] = point[j] + length * l.direction[j];
         if (!evaluate(g, rows, &l, l.trial, work, &ignored, &objective, is_cancelled, ctx))
             return false;
-        if (!(objective <= best + 1e-13 * fabs(best))) { /* too far: half of it */
+        if (!is_better(&l, n, length, objective)) { /* half as far */
             length *= 0.5;
             continue;
         }
         memcpy(point, l.trial, n * sizeof *point);
-        best = objective;
+        found->stuck = false;
+        l.best = objective;
         length = 1;
         far = direct(g, &l, point);
+        l.slope = along(&l, n);
     }
     return true;
 }
@@ -279,8 +308,9 @@ int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, s
     memcpy(g->w, g->trial, (g->columns + 1) * sizeof *g->w);
     h->criterion = h->tol * fmax(r.primal / r.primal_max, r.dual / r.dual_max);
     balance(g, &r);
-    if (h->criterion <= h->tol && isfinite(h->objective))
-        h->status = MR_GLM_CONVERGED;
+    bool met = r.primal <= r.primal_max && r.dual <= r.dual_max;
+    if (met && isfinite(h->objective))
+        h->status = p->h->stuck > 0 ? MR_GLM_STALLED : MR_GLM_CONVERGED;
     else if (h->iterations_max > 0 && h->iterations >= h->iterations_max)
         h->status = MR_GLM_ITERATIONS;
     return MR_OK;

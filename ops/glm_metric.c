@@ -14,6 +14,7 @@
 #define TURNS 20          /* of both */
 #define SYSTEMS 20        /* in all, and more where columns are few: a second's work at most … */
 #define SYSTEMS_WORK 1e10 /* … of n^3 */
+#define RIDGE_MIN 1e-12   /* beside a diagonal of 1 */
 #define STILL 1e-14       /* of what a coordinate counts for: it does not move */
 
 /* ---- the metric ---- */
@@ -34,8 +35,13 @@ void mr_glm_metric_take(struct mr_glm *g, const double *hessian, double *room)
     uint32_t n = g->columns + 1;
     double *scale = room;
     memcpy(g->metric, hessian, mr_glm_packed(n) * sizeof *g->metric);
-    if (!is_factor(g)) return;
-    mr_glm_cholesky(g->metric, scale, n, room + n);
+    double ridge = mr_glm_cholesky(g->metric, scale, n, room + n);
+    if (!is_factor(g)) { /* as the factor is: without a length that rounding makes less than 0 */
+        memcpy(g->metric, hessian, mr_glm_packed(n) * sizeof *g->metric);
+        for (uint32_t i = 0; i < n; i++)
+            g->metric[mr_glm_packed(i) + i] *= 1 + fmax(ridge, RIDGE_MIN);
+        return;
+    }
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j <= i; j++)
             g->metric[mr_glm_packed(i) + j] /= scale[i];

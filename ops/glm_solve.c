@@ -21,7 +21,9 @@
 
 #define ARMIJO 1e-4
 #define SLACK 1e-14 /* of the objective: what rounding may do to it */
-#define REJECTED_MAX 60
+#define NOISE 1e-10 /* … at most, where columns are far from 0 */
+#define FLATTER 0.9
+#define REJECTED_MAX 60u
 #define CURVATURE_MIN 1e-12
 #define PIVOT_MIN 1e-14
 #define LOSS_MIN 1e-4
@@ -312,12 +314,26 @@ static bool by_prox(const struct mr_glm *g)
     return g->solver == MR_GLM_GD || g->solver == MR_GLM_PROXIMAL;
 }
 
-static bool is_acceptable(const struct mr_glm *g, double objective, double *room)
+/* Where rounding of the objective hides what a step gains, the gradient tells (Hager and Zhang
+ * 2005, their approximate Wolfe conditions): it has become smaller along the step. */
+static bool is_flatter(const struct mr_glm *g, double objective, const double *gradient)
+{
+    double noise = NOISE * fabs(g->h->objective);
+    double along = 0;
+    if (-g->h->slope > noise || objective > g->h->objective + noise) return false;
+    for (uint32_t j = 0; j <= g->columns; j++)
+        along += (g->trial[j] - g->w[j]) * gradient[j];
+    return fabs(along) < FLATTER * fabs(g->h->slope);
+}
+
+static bool is_acceptable(
+    const struct mr_glm *g, double objective, const double *gradient, double *room)
 {
     const struct mr_glm_head *h = g->h;
     if (!isfinite(objective)) return false;
     if (!by_prox(g))
-        return objective <= h->objective + ARMIJO * h->slope + SLACK * fabs(h->objective);
+        return objective <= h->objective + ARMIJO * h->slope + SLACK * fabs(h->objective) ||
+               is_flatter(g, objective, gradient);
     double worst = h->recent[0];
     for (unsigned i = 1; i < MR_GLM_RECENT; i++)
         worst = fmax(worst, h->recent[i]);
@@ -327,15 +343,19 @@ static bool is_acceptable(const struct mr_glm *g, double objective, double *room
 static void go_back(struct mr_glm *g, double *room)
 {
     double moved = 0;
+    bool lost = !by_prox(g) && -g->h->slope <= SLACK * fabs(g->h->objective); /* in rounding */
     g->h->rejected += 1;
     g->h->step *= 0.5;
     g->h->slope *= 0.5;
+    if (g->metric &&
+        g->h->rejected == REJECTED_MAX / 2) /* a length gone astray: the metric's own */
+        g->h->step = fmin(g->h->step, 1);
     for (uint32_t j = 0; j <= g->columns && !by_prox(g); j++)
         g->trial[j] = 0.5 * (g->trial[j] + g->w[j]);
     if (by_prox(g)) proximal_trial(g, room);
     for (uint32_t j = 0; j <= g->columns; j++)
         moved = fmax(moved, fabs(g->trial[j] - g->w[j]));
-    if (g->h->rejected > REJECTED_MAX || moved == 0) g->h->status = MR_GLM_STALLED;
+    if (g->h->rejected > REJECTED_MAX || moved == 0 || lost) g->h->status = MR_GLM_STALLED;
 }
 
 static void move(struct mr_glm *g, const struct mr_glm_partial *p, double objective, double *room)
@@ -469,7 +489,7 @@ int mr_glm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct
         begin_admm(g, p, objective);
         return MR_OK;
     }
-    if (h->evaluations > 1 && !is_acceptable(g, objective, room)) {
+    if (h->evaluations > 1 && !is_acceptable(g, objective, p->gradient, room)) {
         go_back(g, room);
         return MR_OK;
     }

@@ -205,6 +205,7 @@ void mr_glm_partial_add(
     to->h->saturated += from->h->saturated;
     to->h->least = least_of(to->h->least, from->h->least);
     to->h->loss += from->h->loss;
+    to->h->stuck += from->h->stuck;
     for (size_t j = 0; j < n; j++)
         to->gradient[j] += from->gradient[j];
     for (size_t j = 0; to->hessian && j < mr_glm_packed(to->columns + 1); j++)

@@ -24,11 +24,11 @@ static void work_on(const struct mr_glm *g)
     double x[3 * 16] = {1, -1, 0.5, 2};
     const double y[3] = {0, 1, 1};
     double point[17];
-    double loss = 0;
+    struct mr_glm_found found = {.point = point};
     struct mr_glm_rows r = {.x = x, .y = y, .rows = 3, .columns = g->columns};
     void *work = mr_alloc_aligned(mr_glm_work_bytes(g->columns, true), 64);
     double *room = mr_alloc(mr_glm_local_numbers(g->columns) * sizeof *room);
-    (void)mr_glm_local(g, &r, g->u, work, room, point, &loss, never, NULL);
+    (void)mr_glm_local(g, &r, g->u, work, room, &found, never, NULL);
     mr_release(room);
     mr_release(work);
 }

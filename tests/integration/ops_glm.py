@@ -397,6 +397,42 @@ def test_empty_chunks_and_collinear_columns():
         expect("no dispersion", np.isnan(s["dispersion"]), s["dispersion"])
 
 
+def drawn(seed):
+    """Family, rows in chunks (some empty), settings: columns of unequal size and place that hang together more or less."""
+    rng = np.random.default_rng(seed)
+    family = ("logistic", "normal", "poisson")[seed % 3]
+    p, k = int(rng.integers(1, 12)), int(rng.integers(1, 6))
+    n = int(rng.integers(6 * p + 60, 600))
+    x = rng.standard_normal((n, p)) + rng.choice([0, 1, 10]) * rng.standard_normal((n, 1)) * rng.standard_normal(p)
+    eta = x / x.std(axis=0) @ rng.standard_normal(p) * 0.4 / p + rng.uniform(-1, 2)
+    x = x * 10.0 ** rng.uniform(-2, 2, p) + rng.choice([0, 1, 10]) * rng.standard_normal(p)
+    y = {"normal": lambda: eta * 10 ** rng.uniform(-2, 3) + rng.standard_normal(n), "poisson": lambda: rng.poisson(np.exp(eta)) * 1.0,
+         "logistic": lambda: (rng.random(n) < 1 / (1 + np.exp(-eta))) * 1.0}[family]()
+    weights = rng.integers(0, 4, n) * 1.0 if rng.random() < 0.3 else None
+    offset = rng.standard_normal(n) * 0.3 if rng.random() < 0.3 else None
+    cuts = np.concatenate([[0], np.sort(rng.integers(0, n + 1, k - 1)), [n]])
+    part = lambda v, a, b: None if v is None else v[a:b]  # noqa: E731
+    chunks = [tuple(part(v, a, b) for v in (x, y, weights, offset)) for a, b in zip(cuts, cuts[1:])]
+    alpha = 10 ** rng.uniform(-4, -1) * (y.std() if family == "normal" else 1)
+    return family, x, chunks, {"penalty": ("none", "l2", "l1", "elasticnet")[seed // 3 % 4], "alpha": alpha, "intercept": bool(rng.random() < 0.8)}
+
+
+def test_solvers_agree_on_drawn_problems():
+    most = {}
+    for seed in range(48):
+        family, x, chunks, settings = drawn(seed)
+        first = None
+        for solver in SOLVERS if settings["penalty"] in ("none", "l2") else ("proximal", "admm"):
+            state, n = fit(chunks, family, solver, evaluations=400, standardize=True, precondition=True, **settings)
+            s = HELPER.call("glm.summary", state)
+            eta = HELPER.call("glm.predict", state, x, "link")
+            first = eta if first is None else first
+            off = np.abs(eta - first).max() / (1 + np.abs(first).max())
+            most[solver] = max(most.get(solver, 0), n)
+            expect(f"drawn {seed} {family} {solver} {settings}", s["converged"] and off < 10 * TOLERANCE[solver], (n, s["status"], s["criterion"], off))
+    print("\ndrawn problems, most evaluations:", most)
+
+
 def main():
     global HELPER
     HELPER = Helper(sys.argv[1])
