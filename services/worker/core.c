@@ -219,13 +219,13 @@ static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
     if (m->registered) registered_apply(w, m->registered);
     w->no_room = false;
     session_tables(w, m);
+    struct run_walk walk = {.runs = m->release.runs};
+    for (uint32_t i = 0; i < m->release.count; i++)
+        value_release(w, run_next(&walk), m->release.index[i], m->release.attempt[i]);
     values_bring(w, &m->values);
     tasks_assign(w, &m->tasks);
     values_sweep(w);
     tasks_cancel(w, &m->cancel);
-    struct run_walk walk = {.runs = m->release.runs};
-    for (uint32_t i = 0; i < m->release.count; i++)
-        value_release(w, run_next(&walk), m->release.index[i], m->release.attempt[i]);
     tasks_steal(w, &m->steal);
     out_fetch(w, &m->fetch);
     tasks_leave(w, &m->leave);

@@ -71,6 +71,8 @@ class ForeignWorker:
             every = message.registered.heartbeat_ns / 1e9
             threading.Thread(target=self.beats, args=(every,), daemon=True).start()
         self.names += message.ops
+        for job, i in self.rows(message.release):
+            self.made.pop((job, message.release.index[i]), None)
         at = 0
         for job, i in self.rows(message.values):
             n = message.values.inline_bytes[i]
@@ -89,8 +91,6 @@ class ForeignWorker:
         for name in ("cancel", "steal"):
             for job, i in self.rows(getattr(message, name)):
                 self.give_up(name, job, getattr(message, name), i)
-        for job, i in self.rows(message.release):
-            self.made.pop((job, message.release.index[i]), None)
         self.work()
 
     def give_up(self, name, job, refs, i):

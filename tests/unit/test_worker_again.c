@@ -28,6 +28,27 @@ static void a_reference_asked_for_again_is_made_again(void **state)
     assert_int_equal(r->done[2].index, 4);
 }
 
+/* Simulator, --roles --seed 32305: the scheduler let go of it, and came to want it again before the
+ * message was sent. The worker told of the old one, and then let go of it. */
+static void what_is_released_and_assigned_in_one_message_is_made_again(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 1);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_task(r, RIG_JOB, 1, 2, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done[1].attempt, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1));
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 3);
+}
+
 static void a_reference_that_an_older_attempt_made_is_not_told(void **state)
 {
     struct rig *r = *state;
@@ -77,6 +98,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(a_reference_asked_for_again_is_made_again),
+        TEST(what_is_released_and_assigned_in_one_message_is_made_again),
         TEST(a_reference_that_an_older_attempt_made_is_not_told),
         TEST(an_attempt_that_waits_for_another_has_its_own_last_uses),
     };
