@@ -397,21 +397,37 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
     mr_sc_load_changed(s, worker, false);
 }
 
+/* The value that is missed, or NULL: it has none. */
+static const struct value *missed(const struct mr_sched *s, uint32_t task, uint32_t input)
+{
+    const struct job *j = job_of(s, task);
+    if (input >= j->graph->nodes_count) return NULL;
+    const struct task *u = &s->tasks[j->base + input];
+    return is_done(u) && u->value != LITERAL ? &s->values[u->value] : NULL;
+}
+
 static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
 {
     uint32_t task = mr_sc_find(s, m->job, m->index);
     if (task == NONE || !is_current(&s->tasks[task], worker, m->attempt)) return;
-    const struct job *j = job_of(s, task);
-    if (m->input >= j->graph->nodes_count) return;
-    uint32_t x = j->base + m->input;
-    const struct task *u = &s->tasks[x];
-    if (!is_done(u) || u->value == LITERAL) return;
-    const struct value *v = &s->values[u->value];
+    const struct value *v = missed(s, task, m->input);
+    if (!v) return;
+    uint32_t x = job_of(s, task)->base + m->input;
     bool is_gone = v->kind == V_OBJECT || (v->kind == V_AWAY && v->worker == worker);
     if (is_gone)
         mr_sc_task_lost(s, x);
     else if (v->worker == worker)
-        mr_sc_value_unkeep(s, u->value); /* ours is the only copy */
+        mr_sc_value_unkeep(s, s->tasks[x].value); /* ours is the only copy */
+}
+
+/* The worker made it, and told of that only now: it is gone already. */
+static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
+{
+    uint32_t task = mr_sc_find(s, m->job, m->index);
+    if (task == NONE || s->tasks[task].attempt != m->attempt) return;
+    const struct value *v = missed(s, task, m->input);
+    if (v && v->kind == V_OBJECT && v->worker == worker)
+        mr_sc_task_lost(s, job_of(s, task)->base + m->input);
 }
 
 /* Calls `fn` for the rows that are about what this worker was last sent. */
@@ -498,6 +514,8 @@ void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
     for (uint32_t i = 0; i < m->missing_count; i++)
         missing(s, m->worker, &m->missing[i]);
     mr_sc_completed(s, m->worker, &m->completed, NULL);
+    for (uint32_t i = 0; i < m->missing_count; i++)
+        missing_now(s, m->worker, &m->missing[i]);
     each_current(s, m->worker, &m->given, given);
     each_current(s, m->worker, &m->started, started);
     each_current(s, m->worker, &m->unknown, given);
