@@ -297,14 +297,7 @@ static yyjson_doc *parse(
     return doc;
 }
 
-struct source { /* of a graph */
-    struct mr_str text;
-    yyjson_val *root;
-    yyjson_val *given;
-    const struct mr_json_split *split;
-};
-
-static int fill_from(const struct source *from, const struct mr_graph_catalogue *catalogue,
+static int fill_from(const struct mr_json_source *from, const struct mr_graph_catalogue *catalogue,
     const struct mr_json_limits *limits, struct mr_builder **out, struct mr_error *e)
 {
     struct mr_json *j = mr_alloc(sizeof *j);
@@ -316,6 +309,7 @@ static int fill_from(const struct source *from, const struct mr_graph_catalogue 
     j->e = e;
     mr_buf_init(&j->text, MR_LITERAL_BYTES_MAX);
     j->given = from->given;
+    j->is_any_kind = from->is_any_kind;
     int err = read_document(j, from->root, from->text, from->split);
     mr_buf_fini(&j->text);
     mr_release(j->frames);
@@ -331,7 +325,8 @@ static int fill(struct mr_str text, const struct mr_json_split *split,
     yyjson_read_err read_err = {0};
     yyjson_doc *doc = parse(text, split, &read_err);
     if (!doc) return malformed(text, &read_err, e);
-    const struct source from = {text, yyjson_doc_get_root(doc), NULL, split};
+    const struct mr_json_source from = {
+        .root = yyjson_doc_get_root(doc), .text = text, .split = split};
     int err = fill_from(&from, catalogue, limits, out, e);
     yyjson_doc_free(doc);
     return err;
@@ -405,12 +400,11 @@ int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue 
     return err ? err : mr_graph_build(&b, catalogue, out, e);
 }
 
-int mr_json_build(yyjson_val *root, yyjson_val *given, size_t text_bytes,
-    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, struct mr_error *e)
+int mr_json_build(const struct mr_json_source *from, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e)
 {
     struct mr_builder *b = NULL;
-    const struct mr_json_limits limits = widest(text_bytes);
-    const struct source from = {.root = root, .given = given};
-    int err = fill_from(&from, catalogue, &limits, &b, e);
+    const struct mr_json_limits limits = widest(from->text_bytes);
+    int err = fill_from(from, catalogue, &limits, &b, e);
     return err ? err : mr_graph_build(&b, catalogue, out, e);
 }

@@ -39,6 +39,7 @@ struct mr_json {
     bool dsk;
 
     yyjson_val *given; /* parameters instead of their defaults, or NULL */
+    bool is_any_kind;  /* … and not of their kind */
     bool has_params;
     uint32_t params_count;
     uint32_t bindings_count;
@@ -120,9 +121,17 @@ yyjson_val *mr_json_entry_loop(const struct mr_json *j, yyjson_val *entry);
 
 /* ---- json.c ---- */
 
-/* The graph of a parsed document, with `given` (or NULL) in the place of its parameters. */
-int mr_json_build(yyjson_val *root, yyjson_val *given, size_t text_bytes,
-    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, struct mr_error *e);
+struct mr_json_source { /* of a graph */
+    yyjson_val *root;
+    yyjson_val *given; /* in the place of its parameters, or NULL */
+    bool is_any_kind;  /* these may be of other kinds than the defaults */
+    size_t text_bytes;
+    struct mr_str text; /* with `split`: what was cut out of the document stands there */
+    const struct mr_json_split *split;
+};
+
+int mr_json_build(const struct mr_json_source *from, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e);
 /* NULL, and why in `e`. */
 yyjson_doc *mr_json_parse(struct mr_str text, struct mr_error *e);
 

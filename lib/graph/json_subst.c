@@ -201,7 +201,7 @@ static int take_given(struct mr_json *j)
             return mr_fail(j->e, MR_EINVAL, "\"%.*s\" is no parameter of the template%s",
                 MR_SHOWN(name), mr_nearest_hint(&near, hint));
         }
-        if (!is_kind_of(v, b->value))
+        if (!j->is_any_kind && !is_kind_of(v, b->value))
             return mr_fail(j->e, MR_EINVAL, "parameter \"%.*s\" is %s, and its default is %s",
                 MR_SHOWN(name), mr_json_kind(v), mr_json_kind(b->value));
         b->value = v;

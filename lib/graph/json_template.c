@@ -1,11 +1,13 @@
 #include "graph/json_template.h"
 
 #include "base/alloc.h"
-#include "graph/json_impl.h"
+#include "graph/copy.h"
+#include "graph/json_kept.h"
 
 struct mr_json_template {
     yyjson_doc *doc;
     size_t bytes;
+    struct mr_json_kept *kept;
 };
 
 int mr_json_template_new(struct mr_str text, struct mr_json_template **out, struct mr_error *e)
@@ -13,7 +15,7 @@ int mr_json_template_new(struct mr_str text, struct mr_json_template **out, stru
     yyjson_doc *doc = mr_json_parse(text, e);
     if (!doc) return MR_EINVAL;
     struct mr_json_template *t = mr_alloc(sizeof *t);
-    *t = (struct mr_json_template){doc, text.n};
+    *t = (struct mr_json_template){doc, text.n, mr_json_kept_new(yyjson_doc_get_root(doc))};
     *out = t;
     return MR_OK;
 }
@@ -23,6 +25,7 @@ void mr_json_template_free(struct mr_json_template **tp)
     struct mr_json_template *t = *tp;
     *tp = NULL;
     if (!t) return;
+    mr_json_kept_free(&t->kept);
     yyjson_doc_free(t->doc);
     mr_release(t);
 }
@@ -46,20 +49,48 @@ static int find_params(yyjson_val *root, yyjson_val **out, struct mr_error *e)
     return MR_OK;
 }
 
-int mr_json_template_graph(const struct mr_json_template *t, struct mr_str given,
-    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, struct mr_error *e)
+size_t mr_json_template_kept_bytes(const struct mr_json_template *t)
+{
+    return mr_json_kept_bytes(t->kept);
+}
+
+void mr_json_template_drop(struct mr_json_template *t)
+{
+    mr_json_kept_drop(t->kept);
+}
+
+static int make(struct mr_json_template *t, yyjson_val *params, size_t given_bytes,
+    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *shape,
+    struct mr_error *e)
+{
+    struct mr_graph *g = mr_json_kept_graph(t->kept, params, shape);
+    if (g) {
+        *out = g;
+        return MR_OK;
+    }
+    const struct mr_json_source from = {
+        .root = yyjson_doc_get_root(t->doc), .given = params, .text_bytes = t->bytes + given_bytes};
+    int err = mr_json_build(&from, catalogue, out, e);
+    if (err) return err;
+    *shape = mr_graph_shape(*out);
+    mr_json_kept_learn(t->kept, params, *out, from.text_bytes, catalogue);
+    return MR_OK;
+}
+
+int mr_json_template_graph(struct mr_json_template *t, struct mr_str given,
+    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *shape,
+    struct mr_error *e)
 {
     yyjson_doc *doc = NULL;
     yyjson_val *params = NULL;
+    uint64_t own;
     int err = MR_OK;
     if (given.n) {
         doc = mr_json_parse(given, e);
         if (!doc) return MR_EINVAL;
         err = find_params(yyjson_doc_get_root(doc), &params, e);
     }
-    if (!err)
-        err = mr_json_build(
-            yyjson_doc_get_root(t->doc), params, t->bytes + given.n, catalogue, out, e);
+    if (!err) err = make(t, params, given.n, catalogue, out, shape ? shape : &own, e);
     yyjson_doc_free(doc);
     return err;
 }

@@ -1,4 +1,5 @@
-/* A job's JSON that is parsed once and becomes many graphs, each with parameters of its own. */
+/* A job's JSON that is parsed once and becomes many graphs, each with parameters of its own. From
+ * the second on, what is equal in them is kept as a graph (graph/json_kept.h). */
 #pragma once
 
 #include "graph/json.h"
@@ -11,8 +12,13 @@ void mr_json_template_free(struct mr_json_template **t);
 size_t mr_json_template_bytes(const struct mr_json_template *t); /* of its text */
 
 /* `given`: empty, or {"params": {…}}: values for parameters of the template, of the kind of their
- * defaults (a default of null takes any). */
-int mr_json_template_graph(const struct mr_json_template *t, struct mr_str given,
-    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, struct mr_error *e);
+ * defaults (a default of null takes any). `shape` (NULL: not asked for): equal for graphs of equal
+ * nodes and edges. */
+int mr_json_template_graph(struct mr_json_template *t, struct mr_str given,
+    const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *shape,
+    struct mr_error *e);
+/* What is kept besides the text, and to let go of it. */
+size_t mr_json_template_kept_bytes(const struct mr_json_template *t);
+void mr_json_template_drop(struct mr_json_template *t);
 /* Names of its parameters, one a line. */
 void mr_json_template_params(const struct mr_json_template *t, struct mr_buf *out);

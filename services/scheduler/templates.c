@@ -15,6 +15,7 @@
 #define NAME_BYTES_MAX 64
 #define TEXT_BYTES_MAX ((size_t)16 << 20)
 #define KEPT_MAX 64 /* parsed */
+#define KEPT_BYTES_MAX ((size_t)256 << 20)
 
 struct kept {
     char *name; /* NULL: free */
@@ -219,7 +220,7 @@ int mr_templates_install(struct mr_templates *t, struct mr_str name, struct mr_s
         return mr_fail(
             e, MR_ETOOBIG, "a template of %zu bytes, the limit is %zu", text.n, TEXT_BYTES_MAX);
     int err = mr_json_template_new(text, &parsed, e);
-    if (!err) err = mr_json_template_graph(parsed, (struct mr_str){0}, catalogue, &g, e);
+    if (!err) err = mr_json_template_graph(parsed, (struct mr_str){0}, catalogue, &g, NULL, e);
     if (!err) name_in(g, &name);
     if (!err) err = check_name(name, e);
     if (!err) err = install(t, name, text, replace, &parsed, &k, e);
@@ -239,7 +240,7 @@ int mr_templates_get(struct mr_templates *t, struct mr_str name,
     int err = load(t, name, &k, e);
     if (err) return err;
     info_of(t, k, out);
-    if (!mr_json_template_graph(k->parsed, (struct mr_str){0}, catalogue, &g, &why))
+    if (!mr_json_template_graph(k->parsed, (struct mr_str){0}, catalogue, &g, NULL, &why))
         out->tasks = g->nodes_count; /* its ops may be gone meanwhile */
     return MR_OK;
 }
@@ -290,13 +291,33 @@ int mr_templates_delete(struct mr_templates *t, struct mr_str name, struct mr_er
     return err;
 }
 
+/* Of all templates' graphs no more than so many bytes are kept: those used last. */
+static void bound(struct mr_templates *t, const struct kept *now)
+{
+    for (;;) {
+        size_t bytes = 0;
+        struct kept *oldest = NULL;
+        for (uint32_t i = 0; i < KEPT_MAX; i++) {
+            struct kept *k = &t->kept[i];
+            size_t own = k->name ? mr_json_template_kept_bytes(k->parsed) : 0;
+            bytes += own;
+            if (own && k != now && (!oldest || k->used < oldest->used)) oldest = k;
+        }
+        if (bytes <= KEPT_BYTES_MAX || !oldest) return;
+        mr_json_template_drop(oldest->parsed);
+    }
+}
+
 int mr_templates_graph(struct mr_templates *t, struct mr_str name, struct mr_str given,
     const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *id,
     struct mr_error *e)
 {
     struct kept *k = NULL;
+    uint64_t shape = 0;
     int err = load(t, name, &k, e);
-    if (!err) *id = mr_hash_u64(k->installed_ns) | 1;
-    if (!err) err = mr_json_template_graph(k->parsed, given, catalogue, out, e);
-    return err;
+    if (!err) err = mr_json_template_graph(k->parsed, given, catalogue, out, &shape, e);
+    if (err) return err;
+    *id = mr_hash_u64(k->installed_ns ^ shape) | 1;
+    bound(t, k);
+    return MR_OK;
 }

@@ -29,8 +29,8 @@ int mr_templates_get(struct mr_templates *t, struct mr_str name,
 int mr_templates_list(struct mr_templates *t,
     void (*fn)(void *ctx, const struct mr_template_info *info), void *ctx, struct mr_error *e);
 int mr_templates_delete(struct mr_templates *t, struct mr_str name, struct mr_error *e);
-/* The graph of one, and a number that no other text has, with `given` (graph/json_template.h) in
- * the place of its parameters. */
+/* The graph of one, and a number that no other text nor shape of it has, with `given`
+ * (graph/json_template.h) in the place of its parameters. */
 int mr_templates_graph(struct mr_templates *t, struct mr_str name, struct mr_str given,
     const struct mr_graph_catalogue *catalogue, struct mr_graph **out, uint64_t *id,
     struct mr_error *e);

@@ -308,7 +308,7 @@ void sim_spec_make(struct sim *s, uint32_t spec)
 {
     struct sim_spec *x = &s->specs[spec];
     if (s->has_templates && !sim_chance(s, 4)) {
-        sim_template_instance(s, x, (uint32_t)sim_below(s, TEMPLATES));
+        sim_template_instance(s, x, (uint32_t)sim_below(s, TEMPLATES - 1));
         wishes(s, x);
         return;
     }

@@ -14,7 +14,7 @@
 #define NAMES_MAX 8
 #define NODES_MAX 3
 #define SPECS_MAX 16
-#define TEMPLATES 3
+#define TEMPLATES 4 /* the last one for instances after the faults */
 #define AGAIN_MAX 5 /* more instances, one after another, when faults are over */
 #define SESSIONS_MAX 4096
 #define STORES_MAX 48

@@ -1,6 +1,6 @@
-/* Templates: three texts that are installed once, and jobs that are instances of them, read by the
+/* Templates: texts that are installed once, and jobs that are instances of them, read by the
  * real reader of templates. What each value must be is found out from a graph that was made without
- * a template. When faults are over, a few more instances of the first one come one after another:
+ * a template. When faults are over, instances of another one come one after another:
  * then what the scheduler says of cached places is compared with where tasks were sent. */
 #include "tests/sim/sim.h"
 
@@ -96,7 +96,7 @@ static void text_write(struct mr_buf *b, const struct given *g, struct mr_str re
 static void rest_write(struct sim *s, struct mr_buf *b, uint32_t number)
 {
     mr_buf_add_text(b, ",\"name\":\"of a template\",\"tasks\":{");
-    tasks_write(s, b, 4 + (uint32_t)sim_below(s, number ? 60 : 40), number);
+    tasks_write(s, b, 4 + (uint32_t)sim_below(s, number ? 60 : 40), number % 3);
     mr_buf_add_text(b, "}");
     if (sim_chance(s, 2)) loop_write(s, b, number == 2);
     mr_buf_add_text(b, "}");
@@ -154,7 +154,7 @@ void sim_template_instance(struct sim *s, struct sim_spec *x, uint32_t number)
     params_write(&text, &g);
     mr_buf_add_text(&text, "}");
     int err = mr_json_template_graph(
-        s->templates[number], mr_buf_str(&text), &sim_catalogue, &x->graph, &e);
+        s->templates[number], mr_buf_str(&text), &sim_catalogue, &x->graph, &x->template, &e);
     mr_buf_clear(&text);
     text_write(&text, &g, mr_buf_str(&s->template_rest[number]));
     if (!err) err = mr_graph_from_json(mr_buf_str(&text), &sim_catalogue, &x->same, &e);
@@ -164,7 +164,8 @@ void sim_template_instance(struct sim *s, struct sim_spec *x, uint32_t number)
     char request[16];
     (void)snprintf(request, sizeof request, "r%" PRIu32, (uint32_t)(x - s->specs));
     x->graph->job.request_id = mr_pool_copy(&x->graph->text, mr_str(request));
-    x->template = 100 + number;
+    x->template = (x->template ^ number) | 1;
+    x->number_1 = number + 1;
     s->count.instances++;
 }
 
@@ -188,7 +189,7 @@ void sim_template_sent(
     struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt)
 {
     struct sim_job *j = s->has_templates ? sim_job_of(s, job) : NULL;
-    if (!j || s->specs[j->spec].template != 100) return;
+    if (!j || s->specs[j->spec].number_1 != TEMPLATES) return;
     const struct mr_graph *g = s->specs[j->spec].graph;
     struct sim_places *p = s->places;
     uint32_t slot = g->slot_of ? g->slot_of[index] : MR_NODE_NONE;
@@ -199,17 +200,20 @@ void sim_template_sent(
     uint64_t *been = &p->been[key][proc / 64], bit = (uint64_t)1 << proc % 64;
     p->first_sent += attempt == 1;
     p->known += attempt == 1 && *been & bit;
+    if (s->trace)
+        sim_say(s, "    place %" PRIu32 " of job %" PRIx64 ": w%" PRIu32 "%s", key, job,
+            s->procs[proc].name, *been & bit ? ", as before" : "");
     *been |= bit;
 }
 
-/* Another instance of the first template, when nothing else runs; before the third, a worker dies.
+/* Another instance of the last template, when nothing else runs; before the third, a worker dies.
  */
 void sim_template_again(struct sim *s, uint32_t round)
 {
     struct sim_spec *x = &s->specs[s->specs_count];
     struct mr_sched_totals t;
     mr_assert(s->specs_count < MR_ARRAY_LEN(s->specs));
-    sim_template_instance(s, x, 0);
+    sim_template_instance(s, x, TEMPLATES - 1);
     x->waits = UINT32_MAX;
     mr_sched_totals(s->sched, &t);
     if (s->places->life != s->life) *s->places = (struct sim_places){.life = s->life};

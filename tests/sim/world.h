@@ -87,7 +87,8 @@ struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
 struct sim_spec {
     struct mr_graph *graph;
     struct mr_graph *same; /* of a template's instance: made without the template; or NULL */
-    uint64_t template;     /* 0: none */
+    uint64_t template;     /* 0: none; as the scheduler is told */
+    uint32_t number_1;     /* of it, and 1 */
     bool is_accepted;
     uint32_t asked_life; /* scheduler's life in which it was submitted */
     uint64_t id;
@@ -154,7 +155,7 @@ struct sim {
     uint32_t specs_count;
     struct mr_json_template *templates[TEMPLATES];
     struct mr_buf template_rest[TEMPLATES]; /* their texts behind the parameters */
-    struct sim_places *places;              /* of the first template's tasks: templates.c */
+    struct sim_places *places;              /* of the last template's tasks: templates.c */
     struct sim_job jobs[4 * SPECS_MAX];
     uint32_t jobs_count;
     bool is_forgetting;
