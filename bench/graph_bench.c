@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "graph/builder_impl.h"
 #include "graph/bytes.h"
-#include "graph/json.h"
+#include "graph/json_template.h"
 #include "graph/order.h"
 #include "host/crew.h"
 
@@ -177,20 +177,63 @@ static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum 
     mr_buf_fini(&bytes);
 }
 
+/* A parameter among the arguments of every task; `is_read`: in its keys too, so that each instance
+ * is read anew. */
+static void bench_template(uint32_t n, unsigned rounds, bool is_read)
+{
+    struct mr_buf text, bytes;
+    struct mr_json_template *t = NULL;
+    struct mr_error e = {0};
+    mr_buf_init(&text, (size_t)1 << 32);
+    mr_buf_init(&bytes, (size_t)1 << 32);
+    mr_buf_add_text(&text, "{\"params\": {\"a\": 0}, \"tasks\": {");
+    for (uint32_t i = 0; i < n; i++)
+        mr_buf_printf(&text, "%s\"task-%07u\": {\"op\": \"add\", \"args\": [%u, \"${a}\"]}",
+            i ? ",\n" : "", i, i);
+    if (is_read) mr_buf_add_text(&text, ",\"${a}\": {\"op\": \"inc\", \"args\": [1]}");
+    mr_buf_add_text(&text, "}}");
+    must(mr_json_template_new(mr_buf_str(&text), &t, &e), &e);
+    double *made = mr_alloc_array(rounds, sizeof *made);
+    double *packed = mr_alloc_array(rounds, sizeof *packed);
+    for (unsigned r = 0; r < rounds + 2; r++) { /* the first two are read */
+        char given[64];
+        struct mr_graph *g = NULL;
+        (void)snprintf(given, sizeof given, "{\"params\": {\"a\": %u}}", 100000 + r);
+        double at = now_s();
+        must(mr_json_template_graph(t, mr_str(given), &catalogue, &g, NULL, &e), &e);
+        double was_made = now_s();
+        mr_buf_clear(&bytes);
+        must(mr_graph_to_bytes(g, &bytes, &e), &e);
+        if (r > 1) made[r - 2] = was_made - at;
+        if (r > 1) packed[r - 2] = now_s() - was_made;
+        mr_graph_free(&g);
+    }
+    printf("template, %s: %u tasks\n", is_read ? "read each time" : "kept", n);
+    row("an instance", made, rounds, n);
+    row("its bytes", packed, rounds, n);
+    mr_release(made);
+    mr_release(packed);
+    mr_json_template_free(&t);
+    mr_buf_fini(&text);
+    mr_buf_fini(&bytes);
+}
+
 int main(int argc, char **argv)
 {
     uint32_t n = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1000000;
     unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 5;
     if (n < 4 || n > 9999999 || rounds < 1 || rounds > 1000) {
-        (void)fprintf(stderr, "usage: bench_graph [tasks 4..9999999] [rounds 1..1000] [abcd]\n");
+        (void)fprintf(stderr, "usage: bench_graph [tasks 4..9999999] [rounds 1..1000] [abcdt]\n");
         return 2;
     }
     threads = mr_crew_new(4);
-    const char *only = argc > 3 ? argv[3] : "abcd";
+    const char *only = argc > 3 ? argv[3] : "abcdt";
     if (strchr(only, 'a')) bench("canonical, independent", n, rounds, false, CANONICAL);
     if (strchr(only, 'b')) bench("dsk, independent", n, rounds, false, DSK);
     if (strchr(only, 'c')) bench("canonical, two inputs each", n, rounds, true, CANONICAL);
     if (strchr(only, 'd')) bench("dsk, two inputs each", n, rounds, true, DSK);
     mr_crew_free(&threads);
+    for (int k = 0; k < 2 && strchr(only, 't'); k++)
+        bench_template(n, rounds, k == 0);
     return 0;
 }
