@@ -15,9 +15,9 @@
 struct sim_places {
     uint64_t been[KEYS_MAX][PROCS_MAX / 64]; /* by slot, then by node: processes it was sent to */
     uint32_t life;
-    uint32_t first_sent, known; /* attempts 1 in this instance; of them, to where it was before */
-    uint64_t cached, repaired;  /* as told by the scheduler before */
-    bool is_open;
+    uint32_t first_sent, known;   /* attempts 1 in this instance; of them, to where it was before */
+    uint64_t cached, repaired;    /* as told by the scheduler before */
+    uint64_t deaths, deaths_then; /* of workers, when this instance began, when the last one did */
 };
 
 /* ---- texts ----------------------------------------------------------------------------------- */
@@ -218,6 +218,8 @@ void sim_template_again(struct sim *s, uint32_t round)
     mr_sched_totals(s->sched, &t);
     if (s->places->life != s->life) *s->places = (struct sim_places){.life = s->life};
     s->places->first_sent = s->places->known = 0;
+    s->places->deaths_then = s->places->deaths;
+    s->places->deaths = s->count.deaths;
     s->places->cached = t.placed_cached;
     s->places->repaired = t.placed_repaired;
     sim_say(s, "instance %" PRIu32 " of those after the faults", round);
@@ -240,7 +242,7 @@ void sim_template_placed(struct sim *s, uint32_t round)
         sim_fail(s,
             "I33: %" PRIu64 " places are cached, and %" PRIu32 " tasks went where they were",
             cached, p->known);
-    bool is_changed = round == 0 || round == 2;
+    bool is_changed = round == 0 || p->deaths_then != s->count.deaths;
     if (!is_changed && repaired)
         sim_fail(s, "%" PRIu64 " places are repaired, and no worker went", repaired);
     if (round && p->first_sent >= 4 && !cached && !repaired)
