@@ -75,46 +75,6 @@ struct mr_redis {
     bool closing;
 };
 
-enum mr_reply_type mr_reply_type(const struct mr_reply *r)
-{
-    const redisReply *reply = (const redisReply *)(const void *)r;
-    switch (reply->type) {
-    case REDIS_REPLY_INTEGER: return MR_REPLY_INT;
-    case REDIS_REPLY_STRING:
-    case REDIS_REPLY_STATUS: return MR_REPLY_TEXT;
-    case REDIS_REPLY_ARRAY: return MR_REPLY_LIST;
-    case REDIS_REPLY_ERROR: return MR_REPLY_ERROR;
-    default: return MR_REPLY_NIL;
-    }
-}
-
-int64_t mr_reply_int(const struct mr_reply *r)
-{
-    const redisReply *reply = (const redisReply *)(const void *)r;
-    return reply->type == REDIS_REPLY_INTEGER ? reply->integer : 0;
-}
-
-struct mr_str mr_reply_text(const struct mr_reply *r)
-{
-    const redisReply *reply = (const redisReply *)(const void *)r;
-    enum mr_reply_type type = mr_reply_type(r);
-    if (type != MR_REPLY_TEXT && type != MR_REPLY_ERROR) return (struct mr_str){0};
-    return mr_str_of(reply->str, reply->len);
-}
-
-size_t mr_reply_count(const struct mr_reply *r)
-{
-    const redisReply *reply = (const redisReply *)(const void *)r;
-    return reply->type == REDIS_REPLY_ARRAY ? reply->elements : 0;
-}
-
-const struct mr_reply *mr_reply_at(const struct mr_reply *r, size_t i)
-{
-    const redisReply *reply = (const redisReply *)(const void *)r;
-    mr_assert(i < mr_reply_count(r));
-    return (const struct mr_reply *)(const void *)reply->element[i];
-}
-
 /* The reply whose callback runs on this thread; NULL: it was taken. */
 static _Thread_local redisReply *in_hand;
 
@@ -122,22 +82,6 @@ struct mr_reply *mr_reply_take(const struct mr_reply *r)
 {
     mr_assert(in_hand && (const struct mr_reply *)(const void *)in_hand == r);
     return (struct mr_reply *)(void *)MR_STEAL(in_hand);
-}
-
-void mr_reply_free(struct mr_reply **r)
-{
-    freeReplyObject(*r);
-    *r = NULL;
-}
-
-static bool is_away_error(const redisReply *reply)
-{
-    static const char *const words[] = {"LOADING", "OOM", "READONLY", "MASTERDOWN", "NOAUTH",
-        "MISCONF", "BUSY", "NOREPLICAS", "CLUSTERDOWN", "TRYAGAIN"};
-    if (reply->type != REDIS_REPLY_ERROR) return false;
-    for (size_t i = 0; i < MR_ARRAY_LEN(words); i++)
-        if (strncmp(reply->str, words[i], strlen(words[i])) == 0) return true;
-    return false;
 }
 
 static struct timeval to_timeval(mr_duration ns)
@@ -310,7 +254,7 @@ static void answer(struct mr_redis *r, redisReply *reply)
     struct mr_list *node = mr_list_pop_head(&r->pending);
     r->heard = mr_clock_now();
     (void)pthread_mutex_unlock(&r->lock);
-    bool away = is_away_error(reply);
+    bool away = mr_reply_is_away((const struct mr_reply *)(const void *)reply);
     if (away) mr_redis_pause(r, reply->str);
     in_hand = reply;
     if (node) finish(MR_LIST_ITEM(node, struct command, node), away ? MR_EAWAY : MR_OK, reply);
@@ -503,24 +447,44 @@ void mr_redis_close(struct mr_redis **rp)
     mr_release(r);
 }
 
+const char *mr_redis_address(const struct mr_redis *r)
+{
+    return r->address;
+}
+
 bool mr_redis_is_here(const struct mr_redis *r)
 {
     return atomic_load(&r->here);
 }
 
+/* A mark, a number and an end of line. By hand: a dozen of them make a command, and snprintf took
+ * as long as all the rest of it. */
+static void add_count(struct mr_buf *b, char mark, size_t count)
+{
+    char text[24];
+    size_t at = sizeof text;
+    text[--at] = '\n';
+    text[--at] = '\r';
+    do
+        text[--at] = (char)('0' + count % 10);
+    while (count /= 10);
+    text[--at] = mark;
+    mr_buf_add(b, text + at, sizeof text - at);
+}
+
 /* The command in Redis's protocol; its bytes if the buffer has room for them. */
 static bool add_command(struct mr_buf *b, size_t argc, const struct mr_str *argv)
 {
-    char head[32];
-    size_t n = 32;
+    enum { COUNT_BYTES = 24, END_BYTES = 2 };
+    size_t n = COUNT_BYTES;
     for (size_t i = 0; i < argc; i++)
-        n += argv[i].n + sizeof head;
+        n += argv[i].n + COUNT_BYTES + END_BYTES;
     if (b->n + n > QUEUE_BYTES_MAX) return false;
-    mr_buf_add(b, head, (size_t)snprintf(head, sizeof head, "*%zu\r\n", argc));
+    add_count(b, '*', argc);
     for (size_t i = 0; i < argc; i++) {
-        mr_buf_add(b, head, (size_t)snprintf(head, sizeof head, "$%zu\r\n", argv[i].n));
+        add_count(b, '$', argv[i].n);
         mr_buf_add_str(b, argv[i]);
-        mr_buf_add(b, "\r\n", 2);
+        mr_buf_add(b, "\r\n", END_BYTES);
     }
     return true;
 }
@@ -579,62 +543,6 @@ void mr_redis_look(struct mr_redis *r)
     if (lost) r->is_broken = true;
     (void)pthread_mutex_unlock(&r->reading);
     if (lost) wake(r);
-}
-
-struct waiting {
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    bool is_done;
-    int err;
-    redisReply *reply;
-};
-
-/* A reply is on loan in a callback, so the waiter gets a copy. mr_alloc is calloc, and
- * freeReplyObject frees. */
-static redisReply *reply_copy(const redisReply *from)
-{
-    redisReply *to = mr_alloc(sizeof *to);
-    *to = *from;
-    if (from->str) {
-        to->str = mr_alloc(from->len + 1);
-        memcpy(to->str, from->str, from->len);
-    }
-    to->element = from->elements ? mr_alloc_array(from->elements, sizeof(redisReply *)) : NULL;
-    for (size_t i = 0; i < from->elements; i++)
-        to->element[i] = reply_copy(from->element[i]); /* hiredis refuses to nest deeper than 8 */
-    return to;
-}
-
-static void wake_waiter(void *ctx, int err, const struct mr_reply *reply)
-{
-    struct waiting *w = ctx;
-    (void)pthread_mutex_lock(&w->lock);
-    w->err = err;
-    if (reply && !err) w->reply = reply_copy((const redisReply *)(const void *)reply);
-    w->is_done = true;
-    (void)pthread_cond_signal(&w->done);
-    (void)pthread_mutex_unlock(&w->lock);
-}
-
-int mr_redis_call(struct mr_redis *r, size_t argc, const struct mr_str *argv, struct mr_reply **out,
-    struct mr_error *e)
-{
-    struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .done = PTHREAD_COND_INITIALIZER};
-    mr_redis_attend(r, false); /* who attends may be who waits here */
-    int err = mr_redis_send(r, argc, argv, wake_waiter, &w);
-    if (err) return mr_fail(e, err, "Redis at %s is away", r->address);
-    (void)pthread_mutex_lock(&w.lock);
-    while (!w.is_done)
-        (void)pthread_cond_wait(&w.done, &w.lock);
-    (void)pthread_mutex_unlock(&w.lock);
-    if (w.err) return mr_fail(e, w.err, "Redis at %s went away", r->address);
-    if (w.reply->type == REDIS_REPLY_ERROR) {
-        err = mr_fail(e, MR_EINTERNAL, "Redis: %s", w.reply->str);
-        freeReplyObject(w.reply);
-        return err;
-    }
-    *out = (struct mr_reply *)(void *)w.reply;
-    return MR_OK;
 }
 
 int mr_redis_wait(struct mr_redis *r, mr_duration timeout_ns)

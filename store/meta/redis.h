@@ -20,7 +20,8 @@ size_t mr_reply_count(const struct mr_reply *r);       /* of LIST */
 const struct mr_reply *mr_reply_at(const struct mr_reply *r, size_t i);
 /* In its callback: the reply, as a whole, is the caller's from now on; any thread may free it. */
 struct mr_reply *mr_reply_take(const struct mr_reply *r);
-void mr_reply_free(struct mr_reply **r); /* what mr_redis_call or mr_reply_take gave */
+bool mr_reply_is_away(const struct mr_reply *r); /* an error that means: not now */
+void mr_reply_free(struct mr_reply **r);         /* what mr_redis_call or mr_reply_take gave */
 
 /* err: MR_OK, then `reply` is on loan for the call; MR_EAWAY: the connection was away, or was lost
  * before the answer (the command may have run); MR_ECANCELED: closed. Replies LOADING, OOM,
@@ -41,6 +42,7 @@ struct mr_redis_config {
 int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, struct mr_error *e);
 void mr_redis_close(struct mr_redis **r); /* pending commands get MR_ECANCELED */
 bool mr_redis_is_here(const struct mr_redis *r);
+const char *mr_redis_address(const struct mr_redis *r);
 
 /* From a callback only: Redis answers, but not what it should. The link is dropped and made again
  * after a pause that grows, to 2 s, each time this is said; on_state tells `why`. */
