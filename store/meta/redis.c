@@ -33,6 +33,7 @@
                                           */
 #define KEPT_BYTES_MAX ((size_t)1 << 20) /* of a buffer that is empty again */
 #define READ_BYTES 16384
+#define SEND_BYTES (4 << 20) /* what a socket may hold: a call leaves in one go, not in ten */
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
 #define REFUSED_MAX_MS 2000 /* after refusals: what was refused is sent again, all of it */
@@ -93,8 +94,13 @@ static struct timeval to_timeval(mr_duration ns)
 static redisContext *dial(const struct mr_redis *r)
 {
     struct timeval timeout = to_timeval(r->config.connect_timeout_ns);
-    if (strncmp(r->address, "unix:", 5) == 0)
-        return redisConnectUnixWithTimeout(r->address + 5, timeout);
+    if (strncmp(r->address, "unix:", 5) == 0) {
+        redisContext *link = redisConnectUnixWithTimeout(r->address + 5, timeout);
+        int bytes = SEND_BYTES; /* or as much as the system allows */
+        if (link && !link->err)
+            (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
+        return link;
+    }
     char host[256];
     const char *colon = strrchr(r->address, ':');
     (void)snprintf(host, sizeof host, "%.*s", (int)(colon - r->address), r->address);
