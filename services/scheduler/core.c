@@ -100,7 +100,7 @@ struct mr_sched *mr_sched_new(const struct mr_sched_config *c, struct mr_arena *
     take_all(s, c, arena);
     s->jobs_free = s->newest = s->oldest = s->values_free = s->blocks_free = s->reserved =
         s->alone = NONE;
-    s->sticky_worker = s->told_worker = NONE;
+    s->sticky_worker = s->told_worker = s->unplanned = NONE;
     s->blocks_left = c->inline_blocks;
     s->classes_top = c->ops_max;
     s->deadline = s->lease_check_at = s->steal_at = s->job_deadline = s->progress_at = s->keep_at =
@@ -238,6 +238,7 @@ void mr_sched_step(
     s->now = now;
     s->fx = fx;
     if (ev->wall_ns) s->wall_offset = ev->wall_ns - now;
+    mr_sc_job_plan(s);
     perform(s, ev);
     mr_assert(!s->stack_count);
     s->fx = NULL;

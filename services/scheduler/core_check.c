@@ -45,7 +45,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
 static void check_consumers(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    if (j->flags & (J_SWEEPING | J_FORGETTING)) return;
+    if (j->flags & (J_SWEEPING | J_FORGETTING) || job == s->unplanned) return;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
         uint32_t consumers = mr_sc_claimers(s, j->base + i);

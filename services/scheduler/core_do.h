@@ -142,6 +142,7 @@ void mr_sc_scan_fini(struct mr_sched *s);
 /* core_job.c, core_plan.c */
 uint32_t mr_sc_job_find(const struct mr_sched *s, uint64_t id); /* slot, or NONE */
 void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev);
+void mr_sc_job_plan(struct mr_sched *s); /* of the last step, if one was submitted in it */
 uint32_t mr_sc_job_add(
     struct mr_sched *s, uint64_t id, struct mr_graph **graph, struct mr_error *e);
 uint32_t mr_sc_request_find(const struct mr_sched *s, struct mr_str id);

@@ -139,11 +139,21 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
     mr_sc_journal_job(s, job, sub);
     promise_accept(s, job, sub->ticket, false);
+    parent_leaves(s, &sub->parent);
+    s->unplanned = job;
+    s->has_work = true;
+}
+
+/* The journal may begin with the graph of a new job before it is planned: that takes as long. */
+void mr_sc_job_plan(struct mr_sched *s)
+{
+    if (s->unplanned == NONE) return;
+    uint32_t job = s->unplanned;
+    s->unplanned = NONE;
     mr_sc_plan(s, job);
     mr_sc_join_journal(s, job);
     mr_sc_join_settle(s, job);
-    parent_leaves(s, &sub->parent);
-    if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
+    if (!s->jobs[job].targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
 }
 
 void mr_sc_job_started(struct mr_sched *s, uint32_t job)

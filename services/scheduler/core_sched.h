@@ -26,6 +26,7 @@ struct mr_sched {
     struct job *jobs;
     uint32_t jobs_top, jobs_free, jobs_count, jobs_running, newest, oldest;
     uint32_t job_serial, job_number;
+    uint32_t unplanned; /* a job that was accepted in the last step, or NONE */
     struct mr_index job_index, request_index, key_index;
     uint32_t *heap;
     uint32_t heap_count;

@@ -307,7 +307,10 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
         done->graph = NULL; /* given */
         wait_for_reply(s, call);
         mr_shell_step(sh, &ev);
-        if (done->pieces_count) mr_ledger_give(sh, done->pieces);
+        if (done->pieces_count) {
+            mr_ledger_give(sh, done->pieces);
+            mr_ledger_flush(sh); /* and Redis works while the core plans */
+        }
     } else if (s) {
         (void)mr_rpc_call_fail(call, &done->error);
     }
