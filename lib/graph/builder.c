@@ -42,6 +42,11 @@ void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max
     mr_buf_init(&b->args, bytes_max);
 }
 
+void mr_builder_lend_crew(struct mr_builder *b, const struct mr_graph_crew *crew)
+{
+    b->crew = crew;
+}
+
 void mr_builder_free(struct mr_builder **bp)
 {
     struct mr_builder *b = MR_STEAL(*bp);
@@ -95,7 +100,7 @@ void mr_builder_nodes_room(struct mr_builder *b, uint32_t nodes)
 
 uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more)
 {
-    if (b->inputs_room - b->inputs_count < more) {
+    if (!b->inputs || b->inputs_room - b->inputs_count < more) {
         b->inputs_room = b->inputs_room * 2 + more + 64;
         GROW_RAW(b->inputs, b->inputs_room);
     }
@@ -104,7 +109,7 @@ uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more)
 
 uint32_t *mr_builder_targets_room(struct mr_builder *b, uint32_t more)
 {
-    if (b->targets_room - b->targets_count < more) {
+    if (!b->targets || b->targets_room - b->targets_count < more) {
         b->targets_room = b->targets_room * 2 + more + 16;
         GROW_RAW(b->targets, b->targets_room);
     }

@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "graph/crew.h"
 #include "graph/graph.h"
 
 struct mr_graph_param {
@@ -44,6 +45,8 @@ struct mr_builder;
 
 struct mr_builder *mr_builder_new(void);
 void mr_builder_free(struct mr_builder **b);
+/* Until the build returns. */
+void mr_builder_lend_crew(struct mr_builder *b, const struct mr_graph_crew *crew);
 
 /* The node of a key, made undefined if it is new. MR_EINVAL for what cannot be a key. */
 int mr_builder_node(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);

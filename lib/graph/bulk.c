@@ -73,7 +73,8 @@ static bool add_inputs(struct mr_builder *b, const struct mr_bulk *c, uint32_t f
 {
     if (c->inputs_all > MR_BUILDER_INPUTS_MAX - b->inputs_count) return false;
     uint32_t *to = mr_builder_inputs_room(b, (uint32_t)c->inputs_all);
-    const uint32_t *from = c->inputs;
+    static const uint32_t none;
+    const uint32_t *from = c->inputs_all ? c->inputs : &none;
     size_t left = c->inputs_all;
     uint32_t most = b->input_most;
     for (uint32_t i = 0; i < c->count; i++) {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include "graph/builder.h"
-#include "graph/crew.h"
 
 /* Parses, expands, checks and builds. The error names the key or field at fault; for malformed
  * JSON also line and column. The text is outside bytes and is only read. */

@@ -13,6 +13,7 @@
 #include "host/crew.h"
 #include "host/thread.h"
 #include "ops/registry.h"
+#include "services/scheduler/intake_stream.h"
 #include "services/scheduler/ledger.h"
 #include "services/scheduler/pb_columns.h"
 #include "services/scheduler/pb_graph.h"
@@ -29,7 +30,7 @@
 #define AT_ONCE_BYTES_MAX ((size_t)4096) /* a body that the core thread parses: some 100 us */
 #define AT_ONCE_NODES_MAX 64
 #define AT_ONCE_ARGS_MAX ((size_t)16384)
-#define CREW_BYTES_MIN ((size_t)2 << 20) /* of JSON that is read by several threads … */
+#define CREW_BYTES_MIN ((size_t)2 << 20) /* of a graph on which several threads work … */
 #define CREW_HANDS_MAX 4                 /* … and by so many */
 #define AHEAD_BYTES ((size_t)256 << 10)  /* of columns that are handed over together */
 #define STREAMS_MAX 8 /* of which some were; the inbox has room for all of each */
@@ -44,15 +45,6 @@ struct message { /* one of them */
     struct mr_intake_request *request;
     struct piece *piece;
     char *op;
-};
-
-/* Made by the core's thread, the intake's own from the first piece on. What came is kept until it
- * is a graph: when something is wrong it is read again, for the words. */
-struct mr_intake_stream {
-    struct mr_pb_stream *columns;
-    struct mr_buf *pieces;
-    size_t pieces_count, pieces_room;
-    XXH3_state_t *hash; /* of all bytes */
 };
 
 struct ops { /* of one thread */
@@ -78,29 +70,6 @@ struct mr_intake {
     uint32_t drops_count;
 };
 
-static struct mr_intake_stream *stream_new(void)
-{
-    struct mr_intake_stream *s = mr_alloc(sizeof *s);
-    s->columns = mr_pb_stream_new();
-    s->hash = XXH3_createState();
-    mr_assert(s->hash);
-    (void)XXH3_128bits_reset(s->hash);
-    return s;
-}
-
-static void stream_free(struct mr_intake_stream **sp)
-{
-    struct mr_intake_stream *s = *sp;
-    *sp = NULL;
-    if (!s) return;
-    mr_pb_stream_free(&s->columns);
-    for (size_t i = 0; i < s->pieces_count; i++)
-        mr_buf_fini(&s->pieces[i]);
-    mr_release(s->pieces);
-    (void)XXH3_freeState(s->hash);
-    mr_release(s);
-}
-
 static void piece_free(struct piece **p)
 {
     if (!*p) return;
@@ -114,7 +83,7 @@ void mr_intake_request_free(struct mr_intake_request **rp)
     struct mr_intake_request *r = *rp;
     *rp = NULL;
     if (!r) return;
-    stream_free(&r->stream);
+    mr_intake_stream_free(&r->stream);
     mr_buf_fini(&r->body);
     mr_release(r->request_id);
     mr_release(r->template);
@@ -209,34 +178,6 @@ static void add_op(struct ops *o, char *name)
 
 /* ---- one request --------------------------------------------------------------------------- */
 
-/* The bytes are the stream's now; what is in them is looked at once. */
-static void stream_feed(struct mr_intake_stream *s, struct mr_buf *bytes)
-{
-    if (s->pieces_count == s->pieces_room) {
-        size_t room = s->pieces_room ? s->pieces_room * 2 : 16;
-        s->pieces = mr_grow(s->pieces, s->pieces_room * sizeof *bytes, room * sizeof *bytes);
-        s->pieces_room = room;
-    }
-    s->pieces[s->pieces_count++] = *bytes;
-    struct mr_str all = mr_buf_str(bytes);
-    *bytes = (struct mr_buf){0};
-    (void)XXH3_128bits_update(s->hash, all.p, all.n);
-    for (size_t at = 0; at < all.n;)
-        mr_pb_stream_add(s->columns, mr_pb_framed_next(all, &at));
-}
-
-static int stream_end(struct mr_intake_stream *s, struct mr_builder **out, struct mr_error *e)
-{
-    *out = mr_pb_stream_end(s->columns);
-    int err = MR_OK;
-    if (!*out) {
-        mr_pb_stream_free(&s->columns);
-        *out = mr_builder_new();
-        err = mr_pb_columns_add(*out, s->pieces, s->pieces_count, e);
-    }
-    return err;
-}
-
 static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error *e)
 {
     struct mr_pb_arena arena;
@@ -253,16 +194,28 @@ static void run_crew(
     mr_crew_run(ctx, work, arg, count);
 }
 
-/* A large text with more hands than one. */
+/* More hands than one for what takes long; false: it is not worth it. */
+static bool crew_open(size_t bytes, struct mr_graph_crew *crew)
+{
+    uint32_t hands = bytes < CREW_BYTES_MIN ? 1 : mr_crew_hands_here(CREW_HANDS_MAX);
+    *crew = (struct mr_graph_crew){.hands = hands, .run = run_crew};
+    if (hands > 1) crew->ctx = mr_crew_new(hands);
+    return hands > 1;
+}
+
+static void crew_close(struct mr_graph_crew *crew)
+{
+    struct mr_crew *c = crew->ctx;
+    mr_crew_free(&c);
+}
+
 static int parse_json(struct mr_buf *body, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
-    uint32_t hands = body->n < CREW_BYTES_MIN ? 1 : mr_crew_hands_here(CREW_HANDS_MAX);
-    if (hands == 1) return mr_graph_from_json_buf(body, catalogue, NULL, out, e);
-    struct mr_crew *c = mr_crew_new(hands);
-    const struct mr_graph_crew crew = {hands, run_crew, c};
-    int err = mr_graph_from_json_buf(body, catalogue, &crew, out, e);
-    mr_crew_free(&c);
+    struct mr_graph_crew crew;
+    bool has_crew = crew_open(body->n, &crew);
+    int err = mr_graph_from_json_buf(body, catalogue, has_crew ? &crew : NULL, out, e);
+    crew_close(&crew);
     return err;
 }
 
@@ -279,9 +232,11 @@ static int parse(struct ops *o, struct mr_intake_request *r, const struct mr_jso
     if (r->form == MR_INTAKE_JSON) return parse_json(&r->body, &catalogue, out, e);
     struct mr_builder *b = NULL;
     int err = MR_OK;
+    size_t bytes = body.n;
     if (r->stream) {
-        err = stream_end(r->stream, &b, e);
-        stream_free(&r->stream); /* the graph takes room, too */
+        bytes = mr_intake_stream_bytes(r->stream);
+        err = mr_intake_stream_end(r->stream, &b, e);
+        mr_intake_stream_free(&r->stream); /* the graph takes room, too */
     } else {
         b = mr_builder_new();
         err = r->form == MR_INTAKE_GRAPH ? add_message(b, body, e)
@@ -291,7 +246,11 @@ static int parse(struct ops *o, struct mr_intake_request *r, const struct mr_jso
         mr_builder_free(&b);
         return err;
     }
-    return mr_graph_build(&b, &catalogue, out, e);
+    struct mr_graph_crew crew;
+    if (crew_open(bytes, &crew)) mr_builder_lend_crew(b, &crew);
+    err = mr_graph_build(&b, &catalogue, out, e);
+    crew_close(&crew);
+    return err;
 }
 
 static void add_resolved(
@@ -364,9 +323,12 @@ static struct mr_intake_done *done_new(const struct mr_intake_request *r)
     d->ticket = r->ticket;
     d->form = r->form;
     mr_buf_init(&d->graph_bytes, (size_t)8 << 30);
-    XXH128_hash_t h =
-        r->stream ? XXH3_128bits_digest(r->stream->hash) : XXH3_128bits(r->body.p, r->body.n);
-    d->body_hash = (mr_graph_hash){h.high64, h.low64};
+    if (r->stream) {
+        d->body_hash = mr_intake_stream_hash(r->stream);
+    } else {
+        XXH128_hash_t h = XXH3_128bits(r->body.p, r->body.n);
+        d->body_hash = (mr_graph_hash){h.high64, h.low64};
+    }
     if (r->template) d->body_hash.hi ^= XXH3_64bits(r->template, strlen(r->template));
     return d;
 }
@@ -477,8 +439,8 @@ static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_requ
 {
     if (r->form >= MR_INTAKE_INSTALL) return handle_template(in, r);
     bool is_of_stream = r->stream != NULL;
-    if (r->form == MR_INTAKE_COLUMNS && !r->stream) r->stream = stream_new();
-    if (r->stream && r->body.n) stream_feed(r->stream, &r->body);
+    if (r->form == MR_INTAKE_COLUMNS && !r->stream) r->stream = mr_intake_stream_new();
+    if (r->stream && r->body.n) mr_intake_stream_feed(r->stream, &r->body);
     struct mr_intake_done *d = done_new(r);
     d->is_of_stream = is_of_stream;
     int err = r->form == MR_INTAKE_INSTANTIATE ? parse_template(in, r, d)
@@ -545,10 +507,10 @@ static void take_piece(struct mr_intake *in, struct piece *p)
     if (p->is_drop) {
         struct mr_intake_done *d = mr_alloc(sizeof *d);
         d->is_of_stream = d->is_dropped = true;
-        stream_free(&p->stream);
+        mr_intake_stream_free(&p->stream);
         answer(in, d);
     } else {
-        stream_feed(p->stream, &p->bytes);
+        mr_intake_stream_feed(p->stream, &p->bytes);
     }
     piece_free(&p);
 }
@@ -599,12 +561,12 @@ void mr_intake_close(struct mr_intake **inp)
     struct message m;
     while (mr_inbox_take(in->inbox, &m, 1)) {
         mr_intake_request_free(&m.request);
-        if (m.piece && m.piece->is_drop) stream_free(&m.piece->stream);
+        if (m.piece && m.piece->is_drop) mr_intake_stream_free(&m.piece->stream);
         piece_free(&m.piece);
         mr_release(m.op);
     }
     for (uint32_t i = 0; i < in->drops_count; i++) {
-        stream_free(&in->drops[i]->stream);
+        mr_intake_stream_free(&in->drops[i]->stream);
         piece_free(&in->drops[i]);
     }
     mr_inbox_free(&in->inbox);
@@ -646,7 +608,7 @@ void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *r)
     if (!r->stream) {
         if (in->streams_open == STREAMS_MAX) return;
         in->streams_open++;
-        r->stream = stream_new();
+        r->stream = mr_intake_stream_new();
     }
     struct piece *p = mr_alloc(sizeof *p);
     p->stream = r->stream;

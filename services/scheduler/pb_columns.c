@@ -66,6 +66,8 @@ void mr_pb_stream_free(struct mr_pb_stream **sp)
 /* Packed varints of 32 bits at most. A number takes a byte at least. */
 static bool read_numbers(struct mr_str s, struct numbers *out)
 {
+    out->count = 0;
+    if (!s.n) return true;
     const unsigned char *p = (const unsigned char *)s.p, *end = p + s.n;
     if (s.n > out->room) {
         mr_release(out->at);

@@ -377,7 +377,8 @@ int mr_pb_columns_declare(struct mr_builder *b, const Millrace__V1__SubmitColumn
         return mr_fail(e, MR_ELIMIT, "more than %d nodes", MR_TASKS_MAX);
     size_t at = 0;
     for (size_t i = 0; i < m->n_key_bytes; i++) {
-        struct mr_str key = mr_str_of(m->keys.data + at, m->key_bytes[i]);
+        struct mr_str key =
+            m->keys.len ? mr_str_of(m->keys.data + at, m->key_bytes[i]) : MR_STR("");
         uint32_t node = 0;
         at += key.n;
         err = mr_builder_node(b, key, &node, e);
@@ -434,10 +435,11 @@ int mr_pb_columns_define(struct mr_builder *b, const Millrace__V1__SubmitColumns
             return mr_fail(e, MR_EINVAL, "op %u of node %u is not in the table of %zu", m->op[i],
                 first + i, names_count);
         struct mr_str op = m->op[i] ? names[m->op[i] - 1] : MR_STR("");
-        struct mr_str args = mr_str_of(m->args.data + args_at, m->args_bytes[i]);
+        struct mr_str args =
+            m->args.len ? mr_str_of(m->args.data + args_at, m->args_bytes[i]) : MR_STR("");
         if (m->op[i] && !op.n) return mr_fail(e, MR_EINVAL, "op %u has no name", m->op[i]);
-        err =
-            define_one(b, first + i, op, args, m->inputs + inputs_at, m->inputs_count[i], nodes, e);
+        const uint32_t *inputs = m->n_inputs ? m->inputs + inputs_at : NULL;
+        err = define_one(b, first + i, op, args, inputs, m->inputs_count[i], nodes, e);
         args_at += args.n;
         inputs_at += m->inputs_count[i];
     }
