@@ -439,6 +439,10 @@ def test_reductions():
                     check("array." + name, [x], np.asarray(REDUCE[name](x)))
                 else:
                     check("array." + name, [x], np.asarray(REDUCE[name](x)))
+    for rows, width in ((7, 127), (8, 128), (9, 129), (130, 784), (3, 1000)):  # stretches of rows, whole and not
+        for dtype in ("f4", "f8", "u1", "i4"):
+            x = (RNG.normal(size=(rows, width)) * 50 + 100).astype(dtype)
+            check("array.var", [x], np.var(x.astype("f8"), axis=0).astype("f4" if dtype == "f4" else "f8"), 1 << 12, axis=0)
     for ddof in (0, 1, 2.5):
         x = RNG.standard_normal((40, 5))
         check("array.var", [x], np.var(x, axis=0, ddof=ddof), 64, axis=0, ddof=ddof)
