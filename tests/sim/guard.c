@@ -84,13 +84,31 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
     }
 }
 
+/* Whether the parts of a value that refers to them are there is known only when all workers are
+ * back: until then what it was made of is let go of, and may be made again. */
+static void guard_referred(struct sim *s, const struct sim_job *j)
+{
+    const struct mr_graph *g = s->specs[j->spec].graph;
+    for (uint32_t i = g->nodes_count; i-- > 0;) {
+        uint32_t n;
+        const uint32_t *in = mr_graph_inputs(g, i, &n);
+        bool is_ref = mr_str_eq(mr_graph_op(g, i), mr_str(sim_ops[OP_REF]));
+        if (is_ref && j->task[i].guard_life == s->life) j->task[i].referred_life = s->life;
+        for (uint32_t k = 0; k < n && j->task[i].referred_life == s->life; k++)
+            j->task[in[k]].referred_life = s->life;
+    }
+}
+
 /* The journal is read. A value that found no room is lost, as one whose object is gone: when it is
- * asked for, whatever it was made of may be made again, though none of that was lost. */
+ * asked for, whatever it was made of may be made again, though none of that was lost. So may what a
+ * value refers to that was read back: whether its parts are there is known only when all workers
+ * are back. */
 void sim_guard_replayed(struct sim *s)
 {
     struct mr_sched_task_info info;
     for (uint32_t k = 0; k < s->jobs_count; k++) {
         const struct sim_job *j = &s->jobs[k];
+        guard_referred(s, j);
         for (uint32_t i = 0; i < s->specs[j->spec].graph->nodes_count; i++)
             if (j->task[i].gone_life == s->life ||
                 (j->task[i].roomless_life == s->life &&
@@ -197,11 +215,13 @@ void sim_guard_start(
     if (t->guard & GUARD_OBJECT && t->is_target && t->guard_stores == s->count.stores &&
         sim_object_is_somewhere(s, t->guard_object))
         who = "its object is journaled, and there";
-    bool is_complete = t->guard_losses == sim_losses(s) && s->roomless_life != s->life;
+    bool is_complete = t->referred_life != s->life && t->guard_losses == sim_losses(s) &&
+                       s->roomless_life != s->life;
     if (is_complete && !j->was_retried) who = "nothing was lost since";
-    if (who)
-        sim_fail(s,
-            "I10: task %" PRIu32 " of job %" PRIx64 " starts again, though %s (guard %" PRIu32
-            ", session %" PRIu32 ", objects %" PRIu64 " %" PRIu64 ")",
-            index, j->id, who, t->guard, t->guard_session, t->guard_held, t->guard_object);
+    if (!who) return;
+    sim_client_complain(s);
+    sim_fail(s,
+        "I10: task %" PRIu32 " of job %" PRIx64 " starts again, though %s (guard %" PRIu32
+        ", session %" PRIu32 ", objects %" PRIu64 " %" PRIu64 ")",
+        index, j->id, who, t->guard, t->guard_session, t->guard_held, t->guard_object);
 }

@@ -69,6 +69,7 @@ struct sim_task { /* what the world saw of one node of a job */
     uint32_t sent_life, sent_session, sent_attempt, start_life;
     uint32_t roomless_life; /* read back in it, with a value that may have found no room */
     uint32_t gone_life;     /* read back in it, and its object is gone */
+    uint32_t referred_life; /* a value that was read back in it refers to it, at any distance */
 };
 
 #define LOOPS_SEEN 4
