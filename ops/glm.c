@@ -335,6 +335,26 @@ static int check_chunk(struct mr_op_call *call, enum mr_glm_family family,
     return err ? err : check_y(call, family, r, h);
 }
 
+/* Of the chunk, rows [from, to) only: several parts may share one chunk. */
+static int take_range(struct mr_op_call *call, int64_t chunk, struct mr_glm_rows *r)
+{
+    const struct mr_arg *range = &call->args[7];
+    if (range->type != MR_ARG_LIST) return MR_OK;
+    bool is_pair = range->count == 2 && range->items[0].type == MR_ARG_INT &&
+                   range->items[1].type == MR_ARG_INT;
+    int64_t from = is_pair ? range->items[0].i : 0, to = is_pair ? range->items[1].i : 0;
+    if (!is_pair || from < 0 || to < from || (uint64_t)to > r->rows)
+        return call->does->fail(call, MR_EINVAL,
+            "argument \"rows\", chunk %lld: expected [from, to) with 0 <= from <= to <= %llu",
+            (long long)chunk, (unsigned long long)r->rows);
+    r->x += (uint64_t)from * r->columns;
+    if (r->y) r->y += from;
+    if (r->weights) r->weights += from;
+    if (r->offset) r->offset += from;
+    r->rows = (uint64_t)(to - from);
+    return MR_OK;
+}
+
 static int open_chunk(struct mr_op_call *call, const struct mr_glm *g, struct mr_glm_rows *r)
 {
     int64_t chunk = 0;
@@ -343,6 +363,7 @@ static int open_chunk(struct mr_op_call *call, const struct mr_glm *g, struct mr
     if (!err) err = mr_glm_vector(call, &call->args[1], "y", chunk, r->rows, &r->y);
     if (!err) err = mr_glm_vector(call, &call->args[4], "weights", chunk, r->rows, &r->weights);
     if (!err) err = mr_glm_vector(call, &call->args[5], "offset", chunk, r->rows, &r->offset);
+    if (!err) err = take_range(call, chunk, r);
     if (!err) err = mr_glm_columns_check(call, g->h, r->columns);
     if (err || !g->columns || r->columns == g->columns) return err;
     return call->does->fail(call, MR_EINVAL,
@@ -490,6 +511,9 @@ static const struct mr_op_param part[] = {
     {"offset", MR_TAKES_ARRAY | MR_TAKES_NIL, "null", "A known part of the linear predictor."},
     {"parts", MR_TAKES_LIST | MR_TAKES_NIL, "null",
         "Answers to the state, for a step that is made here first; null ones are passed over."},
+    {"rows", MR_TAKES_LIST | MR_TAKES_NIL, "null",
+        "[from, to): only these rows of the chunk, so that several tasks share it; errors count "
+        "from the first of them."},
 };
 static const struct mr_op_param add[] = {
     {"parts", MR_TAKES_TENSOR, NULL, "What glm.part or glm.add gave."},

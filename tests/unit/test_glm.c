@@ -448,6 +448,32 @@ static void partials_add_up_in_any_tree(void **state)
     forget(0);
 }
 
+static void parts_of_one_chunk_add_up_to_it(void **state)
+{
+    (void)state;
+    (void)answer("glm.start", "[\"logistic\", \"newton\"]");
+    (void)answer(
+        "glm.part", "[[[1.0], [2.0], [3.0]], [0, 1, 1], \"$0\", 0, null, null, null, [0, 2]]");
+    (void)answer(
+        "glm.part", "[[[1.0], [2.0], [3.0]], [0, 1, 1], \"$0\", 0, null, null, null, [2, 3]]");
+    (void)answer("glm.part", "[[[1.0], [2.0], [3.0]], [0, 1, 1], \"$0\"]");
+    char whole[2048];
+    (void)snprintf(whole, sizeof whole, "%s", answer("glm.step", "[\"$0\", \"$3\"]"));
+    forget(4);
+    assert_string_equal(whole, answer("glm.step", "[\"$0\", \"$1\", \"$2\"]"));
+    forget(3);
+    (void)answer("glm.part", "[[[1.0]], [0], \"$0\", 0, null, null, null, [1, 1]]"); /* none */
+    forget(3);
+    const char *const bad[] = {"[1, 0]", "[-1, 1]", "[0, 2]", "[0]", "[0, 0.5]"};
+    for (unsigned i = 0; i < 5; i++) {
+        char args[128];
+        (void)snprintf(
+            args, sizeof args, "[[[1.0]], [0], \"$0\", 0, null, null, null, %s]", bad[i]);
+        says("glm.part", args, "argument \"rows\", chunk 0: expected [from, to)");
+    }
+    forget(0);
+}
+
 static void a_part_that_makes_the_step_itself_answers_as_one_told_of_it(void **state)
 {
     (void)state;
@@ -544,6 +570,7 @@ int main(void)
         cmocka_unit_test(an_l1_penalty_moves_coefficients_as_far_as_it_weighs),
         cmocka_unit_test(a_rate_alone_is_the_logarithm_of_the_mean),
         cmocka_unit_test(partials_add_up_in_any_tree),
+        cmocka_unit_test(parts_of_one_chunk_add_up_to_it),
         cmocka_unit_test(a_part_that_makes_the_step_itself_answers_as_one_told_of_it),
         cmocka_unit_test(what_is_wrong_is_named_with_its_chunk_and_row),
         cmocka_unit_test(chunks_of_admm_need_numbers_of_their_own),
