@@ -26,6 +26,11 @@
 #define LINE 64
 #define ASLEEP 1u
 #define WAKER 2u
+#define LOOK (400 * MR_US)  /* of an eager wait; a wait is short below it */
+#define SHORT_WAITS 3       /* until it looks */
+#define SHORT_WAITS_MAX 8   /* counted */
+#define CROWD (200 * MR_US) /* a yield that took longer let somebody else run */
+#define CROWDED (20 * MR_MS)
 
 struct cell {
     _Atomic uint32_t turn; /* == position: free for the sender; == position + 1: full */
@@ -40,6 +45,8 @@ struct mr_inbox {
     bool has_waiter;
     alignas(LINE) _Atomic uint32_t tail;  /* senders */
     alignas(LINE) uint32_t head;          /* owner */
+    uint32_t short_waits;                 /* owner: in a row */
+    mr_time crowded_until;                /* owner */
     alignas(LINE) _Atomic uint32_t sleep; /* ASLEEP, and WAKER for each sender inside a wake */
     _Atomic uint32_t woken;               /* a wake that no wait has seen yet */
     _Atomic uint32_t room_wanted;         /* senders that wait for room */
@@ -212,6 +219,40 @@ size_t mr_inbox_wait(struct mr_inbox *in, mr_time deadline, void *items, size_t 
         if (!has_news(in)) futex_wait(&in->sleep, word, deadline);
         atomic_fetch_and(&in->sleep, ~ASLEEP);
     }
+}
+
+/* Looks until something is there or its time is over. */
+static size_t look(struct mr_inbox *in, mr_time begun, void *items, size_t count_max)
+{
+    for (mr_time now = begun; now - begun < LOOK;) {
+        size_t n = mr_inbox_take(in, items, count_max);
+        if (n || atomic_load(&in->woken) || atomic_load(&in->closed)) return n;
+        (void)sched_yield();
+        mr_time after = mr_clock_now();
+        if (after - now > CROWD) {
+            in->crowded_until = after + CROWDED;
+            return 0;
+        }
+        now = after;
+    }
+    return 0;
+}
+
+size_t mr_inbox_wait_eager(struct mr_inbox *in, void *items, size_t count_max)
+{
+    mr_assert(!in->has_waiter);
+    size_t n = mr_inbox_take(in, items, count_max);
+    if (n) return n;
+    mr_time begun = mr_clock_now();
+    if (in->short_waits >= SHORT_WAITS && begun >= in->crowded_until)
+        n = look(in, begun, items, count_max);
+    if (!n) n = mr_inbox_wait(in, MR_NEVER, items, count_max);
+    bool was_short = mr_clock_now() - begun <= LOOK;
+    if (was_short)
+        in->short_waits = MR_MIN(in->short_waits + 1, (uint32_t)SHORT_WAITS_MAX);
+    else
+        in->short_waits -= in->short_waits > 0; /* one long wait among short ones changes little */
+    return n;
 }
 
 void mr_inbox_wake(struct mr_inbox *in)

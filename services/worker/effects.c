@@ -149,20 +149,20 @@ static void end_soon(struct mr_worker_shell *sh, int code, mr_duration grace)
 static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
 {
     switch (e->kind) {
-    case MR_WORKER_START: start(sh, e->strand); break;
+    case MR_WORKER_START:
+    case MR_WORKER_MOVE:
+    case MR_WORKER_SEND: /* done: what they lend lives until the next step */ break;
     case MR_WORKER_TAKE: take(sh, e->item.strand, e->item.at); break;
     case MR_WORKER_LOOK: look(sh, e->item.strand); break;
     case MR_WORKER_STOP:
         if (run_of(sh, e->item.strand)) mr_run_stop(run_of(sh, e->item.strand), e->item.at);
         break;
-    case MR_WORKER_MOVE: move(sh, e->move.from, e->move.to); break;
     case MR_WORKER_FETCH: fetch(sh, e); break;
     case MR_WORKER_UNPIN:
         if (sh->fetcher) mr_fetcher_unpin(sh->fetcher, e->object.serial);
         break;
     case MR_WORKER_DROP: drop(sh, e); break;
     case MR_WORKER_WANT: want(sh, e->object.object, false); break;
-    case MR_WORKER_SEND: /* done: they are lent until the next step */ break;
     case MR_WORKER_CONNECT:
         mr_worker_link_close(sh);
         sh->connect_at = e->at;
@@ -185,7 +185,11 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
 static void perform(struct mr_worker_shell *sh)
 {
     struct mr_worker_effects fx = sh->fx;
-    mr_worker_effects_init(&sh->fx); /* performing may step the core */
+    mr_worker_effects_init(&sh->fx);          /* performing may step the core */
+    for (uint32_t i = 0; i < fx.count; i++) { /* work first; neither steps the core */
+        if (fx.p[i].kind == MR_WORKER_START) start(sh, fx.p[i].strand);
+        if (fx.p[i].kind == MR_WORKER_MOVE) move(sh, fx.p[i].move.from, fx.p[i].move.to);
+    }
     for (uint32_t i = 0; i < fx.count; i++)
         if (fx.p[i].kind == MR_WORKER_SEND) mr_worker_link_send(sh, fx.p[i].send);
     for (uint32_t i = 0; i < fx.count; i++)

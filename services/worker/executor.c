@@ -253,7 +253,7 @@ static void executor_main(void *ctx)
     struct mr_executor *x = ctx;
     for (;;) {
         struct mr_run *run = NULL;
-        size_t n = mr_inbox_wait(x->inbox, MR_NEVER, &run, 1);
+        size_t n = mr_inbox_wait_eager(x->inbox, &run, 1);
         if (n) {
             run_strand(x, run);
         } else if (mr_inbox_is_closed(x->inbox)) {

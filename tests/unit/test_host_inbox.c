@@ -64,6 +64,35 @@ static void items_of_many_threads_arrive_once_and_in_order(void **state)
     mr_inbox_free(&in);
 }
 
+struct answer {
+    struct mr_inbox *to, *back;
+};
+
+static void answer_all(void *ctx)
+{
+    const struct answer *a = ctx;
+    for (uint32_t n; mr_inbox_wait_eager(a->to, &n, 1);)
+        assert_int_equal(mr_inbox_push(a->back, &n), MR_OK);
+}
+
+static void an_eager_owner_misses_nothing_and_hears_of_the_end(void **state)
+{
+    (void)state;
+    struct answer a = {mr_inbox_new(4, sizeof(uint32_t)), mr_inbox_new(4, sizeof(uint32_t))};
+    struct mr_thread *t = mr_thread_start("answers", answer_all, &a);
+    for (uint32_t i = 0; i < 5000; i++) {
+        uint32_t got = 0;
+        if (i % 1000 == 999) mr_clock_sleep(MR_MS); /* longer than it looks */
+        assert_int_equal(mr_inbox_push(a.to, &i), MR_OK);
+        assert_int_equal(mr_inbox_wait(a.back, mr_clock_now() + PATIENCE, &got, 1), 1);
+        assert_int_equal(got, i);
+    }
+    mr_inbox_close(a.to);
+    mr_thread_join(&t);
+    mr_inbox_free(&a.to);
+    mr_inbox_free(&a.back);
+}
+
 static void a_full_inbox_refuses_and_keeps_what_it_has(void **state)
 {
     (void)state;
@@ -166,6 +195,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(items_of_many_threads_arrive_once_and_in_order),
+        cmocka_unit_test(an_eager_owner_misses_nothing_and_hears_of_the_end),
         cmocka_unit_test(a_full_inbox_refuses_and_keeps_what_it_has),
         cmocka_unit_test(a_closed_inbox_gives_what_it_has_and_takes_nothing),
         cmocka_unit_test(a_wait_ends_at_its_deadline),
