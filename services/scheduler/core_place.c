@@ -6,6 +6,7 @@
 
 #define UNKNOWN_NS (100 * MR_US) /* of an op that nobody has seen */
 #define SLOT_QUEUE_MAX 4096      /* tasks, however short */
+#define AHEAD 4 /* queues of work may be sent there in all, with what is not ready */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 #define LONG_MAX 64   /* long-running tasks of a worker, as its own bound */
 #define LONG_PLAIN 48 /* of those, for tasks that nobody called urgent */
@@ -59,7 +60,8 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 }
 
 /* Of unknown length one a slot, else as much as its queue should hold, and two a slot however long
- * they are, so that the next one's inputs come in time. */
+ * they are, so that the next one's inputs come in time. What waits for others there takes no slot
+ * from anybody meanwhile: with more of it a worker goes on by itself from round to round. */
 static bool has_place(const struct mr_sched *s, const struct worker *w, const struct task *t)
 {
     const struct class *c = &s->classes[t->class];
@@ -71,7 +73,8 @@ static bool has_place(const struct mr_sched *s, const struct worker *w, const st
     uint32_t sent = w->sent - w->long_sent;
     if (!s->ops[c->op].estimate_ns) return w->unknown < w->slots;
     if (sent >= w->slots * SLOT_QUEUE_MAX) return false;
-    return sent < 2 * w->slots || w->queue_ns < s->config.queue * w->slots;
+    uint64_t queue = s->config.queue * (t->state == MR_TASK_WAITING ? AHEAD : 1);
+    return sent < 2 * w->slots || w->queue_ns < queue * w->slots;
 }
 
 /* Does all that was sent there wait for its inputs? Then it may be for just the task that seeks a

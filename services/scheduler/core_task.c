@@ -4,7 +4,8 @@
 #include "services/scheduler/core_room.h"
 #include "services/scheduler/core_trial.h"
 
-#define AHEAD_INPUTS_MAX 8 /* a task that waits for more is not looked at with each of them */
+#define AHEAD_INPUTS_MAX 256 /* a task that waits for more is not sent ahead of them */
+#define AHEAD_LOOKS_MAX 8    /* one that waits for more is not looked at again with each of them */
 
 #define S(x) (1u << MR_TASK_##x)
 #define ENDS (S(DONE) | S(RELEASED) | S(ERRED) | S(CANCELLED))
@@ -161,10 +162,10 @@ void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)
     mr_sc_task_unsend(s, task);
 }
 
-static void queue_ahead(struct mr_sched *s, uint32_t task)
+static void queue_ahead(struct mr_sched *s, uint32_t task, uint32_t waiting_max)
 {
     struct task *t = &s->tasks[task];
-    if (t->state == MR_TASK_WAITING && !t->unsent && t->waiting <= AHEAD_INPUTS_MAX &&
+    if (t->state == MR_TASK_WAITING && !t->unsent && t->waiting <= waiting_max &&
         !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_SUSPECT | T_JOINED)))
         mr_sc_queue_put(s, task);
 }
@@ -175,7 +176,7 @@ void mr_sc_task_requeue(struct mr_sched *s, uint32_t task)
     if (s->tasks[task].state == MR_TASK_READY)
         mr_sc_task_ready(s, task);
     else
-        queue_ahead(s, task);
+        queue_ahead(s, task, AHEAD_INPUTS_MAX);
 }
 
 /* All inputs of a waiting task have values now. */
@@ -206,7 +207,7 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
         if (!u->waiting)
             mr_sc_task_inputs_done(s, du);
         else
-            queue_ahead(s, du);
+            queue_ahead(s, du, AHEAD_LOOKS_MAX);
     }
 }
 

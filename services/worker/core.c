@@ -339,6 +339,7 @@ mr_time mr_worker_deadline(const struct mr_worker *w)
     mr_time at = strands_deadline(w);
     /* While the stream takes nothing, a turn comes when it does. */
     if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, heartbeat_due(w));
+    if (w->link == LINK_REGISTERED && w->may_send && w->out_count) at = MR_MIN(at, w->out_until);
     if (w->starved) at = MR_MIN(at, w->balance_at);
     at = MR_MIN(at, w->look_at);
     if (w->draining && !w->hung_up && !w->tasks_count)

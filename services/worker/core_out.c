@@ -2,6 +2,9 @@
  * connections; what cannot be kept resets the session, which reconciles both sides. */
 #include "services/worker/core_parts.h"
 
+#define HOLD (3 * MR_MS)
+#define HOLD_ROWS 1024u
+
 static uint32_t out_room(const struct mr_worker *w)
 {
     return w->config.outbox_max + w->config.tasks_max;
@@ -20,10 +23,23 @@ struct outrow *out_add(struct mr_worker *w)
         mr_blob_put(&w->pool, &r->blob);
         mr_blob_put(&w->pool, &r->failure);
     }
-    if (!w->out_count) w->out_head = 0; /* touch few pages while the sender keeps up */
+    if (!w->out_count) {
+        w->out_head = 0; /* touch few pages while the sender keeps up */
+        w->out_until = mr_time_after(w->now, HOLD);
+    }
+    w->out_urgent = true;
     struct outrow *r = out_at(w, w->out_count++);
     *r = (struct outrow){0};
     return r;
+}
+
+/* Each message costs both sides a wake-up: tens of microseconds that their processors had rather
+ * spent on tasks. While there is work for all slots, and nobody elsewhere waits for a value that is
+ * told of, rows wait for each other. */
+bool out_may_wait(const struct mr_worker *w)
+{
+    return !w->out_urgent && w->now < w->out_until && w->tasks_count >= 2 * w->config.slots &&
+           w->out_count < MR_MIN(HOLD_ROWS, w->config.outbox_max) && !w->draining;
 }
 
 struct outrow *out_last(struct mr_worker *w)
@@ -83,6 +99,7 @@ void out_clear(struct mr_worker *w)
 {
     for (; w->out_count; w->out_count--)
         row_put(w, out_last(w));
+    w->out_urgent = false;
     for (uint32_t i = w->missing_sent; i < w->missing_count; i++)
         mr_blob_put(&w->pool, &w->missing[i].why);
     w->missing_count = w->missing_sent;

@@ -97,6 +97,7 @@ mr_time strands_deadline(const struct mr_worker *w);
 /* core_out.c */
 struct outrow *out_add(struct mr_worker *w);
 struct outrow *out_last(struct mr_worker *w);
+bool out_may_wait(const struct mr_worker *w); /* all that is to be told */
 void out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);
 void out_held(struct mr_worker *w, struct value *v);

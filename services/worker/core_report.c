@@ -59,10 +59,23 @@ static bool item_is_used_up(
     return users == item->uses;
 }
 
+/* Is all that will ever want its value here? Told of it, the scheduler has nothing to do at once.
+ */
+static bool item_is_wanted_here(struct mr_worker *w, const struct task *t)
+{
+    const struct value *v = &w->values[t->value];
+    uint32_t users = 0;
+    MR_LIST_EACH(node, &v->users)
+    users++;
+    return t->uses && users == t->uses;
+}
+
 static void item_used_up(
     struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
 {
+    bool was_urgent = w->out_urgent;
     task_report(w, item->task, MR_WS_USED_UP);
+    w->out_urgent = was_urgent;
     row_times(out_last(w), s, &item->result);
     result_discard(w, item);
     w->tasks_done++;
@@ -109,7 +122,9 @@ static void item_done(
     v->slot = s->slot;
     v->state = VALUE_HERE;
     w->held_bytes += blob ? blob->bytes : r->object_bytes;
+    bool was_urgent = w->out_urgent;
     out_held(w, v);
+    if (item_is_wanted_here(w, t)) w->out_urgent = was_urgent;
     w->tasks_done++;
     value_came(w, value);
     task_end(w, task, true);

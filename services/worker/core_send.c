@@ -275,6 +275,7 @@ static void send_news(struct mr_worker *w)
         w->out_head = (w->out_head + 1) % room;
         w->out_count--;
     }
+    w->out_urgent = w->out_count > 0;
     w->up = (struct mr_ws_up){.completed = columns_lend(&w->columns),
         .given = refs_lend(&w->given),
         .started = refs_lend(&w->started),
@@ -300,10 +301,11 @@ void send_turn(struct mr_worker *w, bool may_send)
     if (w->link == LINK_OPEN) {
         send_register(w);
     } else if (w->link == LINK_REGISTERED) {
-        if (w->out_count || w->given.count || w->started.count || w->unknown.count ||
-            w->left.count || w->missing_count || heartbeat_due(w) <= w->now ||
+        if ((w->out_count && !out_may_wait(w)) || w->given.count || w->started.count ||
+            w->unknown.count || w->left.count || w->missing_count || heartbeat_due(w) <= w->now ||
             (w->draining && !w->leaving_sent))
             send_news(w);
-        if (w->out_count || w->missing_count > w->missing_sent) w->more = true;
+        if ((w->out_count && !out_may_wait(w)) || w->missing_count > w->missing_sent)
+            w->more = true;
     }
 }

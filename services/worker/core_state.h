@@ -210,6 +210,8 @@ struct mr_worker {
 
     struct outrow *outbox;
     uint32_t out_head, out_count;
+    bool out_urgent;   /* somebody elsewhere may wait for one of them */
+    mr_time out_until; /* otherwise they may wait, together, until then */
     struct refs given, started, unknown, left, queued, running;
     struct missing_row *missing;
     uint32_t missing_count, missing_sent;

@@ -5,6 +5,7 @@
 
 #define STRAND_COST MR_MS       /* work in one strand */
 #define FUSED_COST (20 * MR_MS) /* with what only the strand's own tasks make ready */
+#define BEHIND_COST (5 * MR_MS) /* left before a second strand that waits behind it */
 #define SIBLINGS_MAX 8u         /* inputs of a task, to look for the others of which is worth it */
 #define STRAND_COST_MIN (20 * MR_US) /* less is not worth a second hand-off */
 #define BRANCH_COST_MIN (20 * MR_US) /* dependents above it are left for other slots */
@@ -305,7 +306,7 @@ static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool s
         const struct slot *s = &w->slots[k];
         /* A second strand waits behind one that is known to be short. */
         if (s->count < SLOT_STRANDS_MAX && s->strands[0]->measured && !s->strands[0]->needs &&
-            s->strands[0]->leave_at == NONE && s->strands[0]->cost_ns <= 2 * STRAND_COST &&
+            s->strands[0]->leave_at == NONE && s->strands[0]->cost_ns <= BEHIND_COST &&
             s->strands[0]->kill_ns == MR_NEVER)
             return k;
     }

@@ -358,6 +358,41 @@ static void an_input_that_is_ready_comes_along_while_nobody_idles(void **state)
 }
 
 /* Two strands; the first ends, the second's first item has run and its second one does not end. */
+static struct mr_strand *strand_of(struct rig *r, uint32_t index)
+{
+    for (uint32_t i = 0; i < r->strands_count; i++)
+        if (r->strands[i]->items[0].index == index) return r->strands[i];
+    return NULL;
+}
+
+static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
+{
+    struct rig *r = *state;
+    measured(r, OP_INC, 3 * MR_MS);
+    for (uint32_t i = 0; i < 4; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        rig_uses(r, 1);
+    }
+    rig_task(r, RIG_JOB, 4, 1, OP_BLOCK, INPUTS(0, 1, 2, 3)); /* in no strand with them */
+    for (uint32_t i = 5; i < 9; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mr_strand *s = strand_of(r, i);
+        rig_result(r, &s->items[0], MR_STRAND_DONE);
+        rig_report(r, s, 1);
+        rig_turn(r);
+    }
+    assert_int_equal(r->done_count, 0);
+    assert_true(mr_worker_deadline(r->w) <= r->now + 3 * MR_MS);
+    r->now += 3 * MR_MS;
+    rig_turn(r);
+    assert_int_equal(r->done_count, 2);
+    rig_run_all(r); /* others want 5 to 8, and the sum: at the end nothing waits */
+    assert_int_equal(r->done_count, 9);
+}
+
 static void an_idle_slot_looks_at_what_a_long_strand_has_run(void **state)
 {
     struct rig *r = *state;
@@ -426,6 +461,7 @@ int main(void)
         TEST(what_another_task_came_to_want_is_handed_back),
         TEST(long_tasks_of_one_line_are_one_strand),
         TEST(an_input_that_is_ready_comes_along_while_nobody_idles),
+        TEST(ends_that_only_tasks_here_wait_for_are_told_together),
         TEST(an_idle_slot_looks_at_what_a_long_strand_has_run),
         TEST(looks_at_a_strand_become_rarer),
         cmocka_unit_test_setup_teardown(one_slot_alone_looks_at_nothing, setup_one, teardown),
