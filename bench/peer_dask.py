@@ -4,6 +4,7 @@ Scheduler, workers and client are processes of their own (faster here than a Loc
 its process with the client). Each row has the form that was fastest in a small run of the same graph: 4 x 1, 1 x 4 or
 2 x 2 processes x threads, tasks as given or fused by dask.optimization.fuse; the choice is in the row's note.
 worker-saturation is inf and the profiler is off. Keys are new in every round: nothing is found ready."""
+import argparse
 import collections
 import contextlib
 import os
@@ -19,6 +20,7 @@ import dask
 import distributed
 from dask.optimization import fuse
 
+import glm
 import measure
 import mnist
 import shapes
@@ -208,6 +210,22 @@ def scheduler_memory(n):
         return {**measure.cell([(measure.memory(c.scheduler.pid, "VmHWM") - before) / n], n), "unit": "B"}
 
 
+def glm_fit(mode):
+    """The logistic model of bench/glm.py on the same data, in the form that was fastest in fits of five iterations."""
+    def settings(rows, iterations):
+        return argparse.Namespace(rows=rows, columns=20, chunks=8, iterations=iterations, slots=4)
+    rows = 200_000 if mode == "quick" else 1_000_000
+    a, trial, seen = settings(rows, 50), settings(rows, 5), {}
+    chunks = [glm.chunk_of(a, i) for i in range(a.chunks)]
+    for workers, threads in FORMS:
+        with contextlib.suppress(Exception), at_most(60), Cluster(workers, threads) as c:
+            seen[workers, threads] = min(r["wall"] for r in glm.dask_rounds(trial, chunks, c.client, 2))
+    with Cluster(*(min(seen, key=seen.get) if seen else FORMS[0])) as c, at_most(ROW_SECONDS):
+        rounds = glm.dask_rounds(a, chunks, c.client, 1 if mode == "quick" else 3)
+        note = f"{c.form}; white space {statistics.median(r['white'] for r in rounds):.1%}" + (f"; {rows:,} rows" if mode == "quick" else "")
+        return {**measure.cell([r["wall"] for r in rounds], a.iterations, note), "unit": "s"}
+
+
 def main():
     mode, system, data = sys.argv[1:4]
     wanted = set(sys.argv[4:])
@@ -219,6 +237,8 @@ def main():
         measure_rows(rows, plan, names, 3)
     if not wanted or "memory" in wanted:
         rows.row("memory", lambda: scheduler_memory(10_000))  # its time grows with the square of them: 44 s for these
+    if not wanted or "glm" in wanted:
+        rows.row("glm", lambda: glm_fit(mode))
     if not wanted or "mnist" in wanted:
         mnist.measure_dask(system, data, mode, Cluster, FORMS)
 
