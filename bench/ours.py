@@ -172,7 +172,8 @@ class Ours:
             copying()
         failed = []
         for name, room, stage in (("fresh", memory, fresh), ("many", memory, many), ("images", "2GiB" if quick else "10GiB", images if data else None),
-                                  ("glm", None, lambda: self.glm_rows(quick)), ("store", None, self.store_rows)):
+                                  ("glm", None, lambda: self.glm_rows(quick)), ("store", None, self.store_rows),
+                                  ("spill", None, lambda: self.spill_rows(quick))):
             try:
                 if stage and room:
                     self.start(name, room)
@@ -209,6 +210,22 @@ class Ours:
         self.rows.row("glm", run)
         processes.end_all(os.environ[processes.VARIABLE])
 
+    def spill_rows(self, quick):
+        """bench/spill.py has clusters of its own, and measures the disk in the same run."""
+        out, memory = self.directory / "spill.json", "256MiB" if quick else "1GiB"
+
+        def run():
+            done = subprocess.run(["/usr/bin/python3", str(SPILL), "--memory", memory, "--rounds", "3", "--json", str(out), "--dir", str(self.directory)],
+                                  capture_output=True, text=True, timeout=600)
+            if done.returncode:
+                raise RuntimeError((done.stderr.strip() or done.stdout.strip()).splitlines()[-1])
+            seen = json.loads(out.read_text())
+            moved = seen["written_bytes"] + seen["read_bytes"]
+            note = (f"{memory}; {moved / 2**30:.1f} GiB to the disk and back; the disk alone takes {seen['cached']['share']:.0%} of that through "
+                    f"the page cache, {seen['device']['share']:.0%} with O_DIRECT; {seen['in_memory_s']:.2f} s where nothing spills")
+            return {**measure.cell(seen["walls_s"], seen["times"], note), "unit": "s"}
+        self.rows.row("spill", run)
+
     def store_rows(self):
         """store_bench's figures of one object, for the rows that stand beside Ray."""
         found = {}
@@ -226,6 +243,7 @@ class Ours:
 
 
 GLM = ROOT / "bench" / "glm.py"
+SPILL = ROOT / "bench" / "spill.py"
 STORE_ROWS = (("put-small", "create, seal and unhold, 1 kB", 1e-3, "us", "C client"), ("get-small", "local get and release, 1 kB", 1e-3, "us", "C client"),
               ("get-big", "local get and release, 64 MiB", 1e-3, "us", "C client"),
               ("put-one", "put and delete, 64 MiB, warm pages, 1 thread", 1, "GB/s", "C client"),

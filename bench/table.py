@@ -32,9 +32,10 @@ ROWS = {
     "mnist-persist": ("of it: {n} copies as f32, kept in memory", "less", None, None),
     "mnist-stats": ("of it: mean and variance over axis 0", "less", None, None),
     "mnist-rechunk": ("of it: rechunk to (10000, 784), kept", "less", None, None),
+    "spill": ("all to all of {n} times the store's memory", "less", None, None),
     "glm": ("logistic GLM, 1,000,000 x 20 in 8 chunks, {n} iterations", "less", 1, None),
 }
-ALONE = ("chain-fused", "empty-big", "empty-http", "accepted", "idle", "put-one")  # rows of millrace only
+ALONE = ("chain-fused", "empty-big", "empty-http", "accepted", "idle", "put-one", "spill")  # rows of millrace only
 
 
 def figure(v, unit):
