@@ -291,10 +291,13 @@ static const struct mr_op_param range_params[] = {
 const struct mr_op_desc *mr_container_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        MR_OP_ROW("identity", DS, any_value, 200, run_identity, "value", "Returns its argument."),
-        MR_OP_ROW("list", DS | MR_OP_VARIADIC, items, 300, run_list, "list", "Makes a list."),
-        MR_OP_ROW("dict", DS, pairs, 500, run_dict, "dict", "Makes a dict of pairs."),
-        MR_OP_ROW("get_item", DS, item, 300, run_get_item, "value",
+        MR_OP_ROW("identity", DS | MR_OP_PASSES, any_value, 200, run_identity, "value",
+            "Returns its argument."),
+        MR_OP_ROW("list", DS | MR_OP_VARIADIC | MR_OP_PASSES, items, 300, run_list, "list",
+            "Makes a list."),
+        MR_OP_ROW(
+            "dict", DS | MR_OP_PASSES, pairs, 500, run_dict, "dict", "Makes a dict of pairs."),
+        MR_OP_ROW("get_item", DS | MR_OP_PASSES, item, 300, run_get_item, "value",
             "An item of a list, a member of a dict, or a part of a tensor."),
         MR_OP_ROW("len", DS, measured, 300, run_len, "int",
             "How many items, characters, bytes, rows or partitions there are."),

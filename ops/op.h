@@ -63,7 +63,6 @@ enum { /* what a parameter accepts; checked before the function runs */
     MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST, /* what becomes a tensor */
     MR_TAKES_ANY = (1 << 11) - 1,
 };
-
 struct mr_op_param {
     const char *name;
     uint32_t takes;
@@ -77,6 +76,7 @@ enum {
     MR_OP_LONG_RUNNING = 1 << 2,  /* leaves its slot */
     MR_OP_MAY_BLOCK = 1 << 3,     /* waits or reads files: keep other tasks off its thread */
     MR_OP_VARIADIC = 1 << 4,      /* the last parameter repeats (at least once if it is required) */
+    MR_OP_PASSES = 1 << 6,        /* its result may hold an argument as it is, references and all */
     MR_OP_SMALL = 1 << 5,         /* of a few numbers and texts it makes no more, in microseconds */
 };
 struct mr_op_call;

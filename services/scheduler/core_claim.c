@@ -2,6 +2,7 @@
  * done. An op by reference puts ids of its inputs into its result, so that its task goes on
  * claiming them for as long as its own value stands; those that have a value, if it was read back
  * from the journal, which has only the objects among them: the bytes of others stand in the result.
+ * So does a task whose op passes an argument on, such as the exit of a loop, when that one refers.
  * What nobody claims any more is released, and with it its own claims: a walk, with the arena's
  * stack. */
 #include "services/scheduler/core_do.h"
@@ -10,6 +11,41 @@ bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].by_reference;
+}
+
+static bool passes(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].passes;
+}
+
+/* Its inputs have values. */
+bool mr_sc_is_referring(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t n;
+    if (mr_sc_is_by_reference(s, task)) return true;
+    const struct job *j = job_of(s, task);
+    if (!(j->flags & J_REFERS) || !passes(s, task)) return false;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_done(&s->tasks[j->base + in[i]]) && s->tasks[j->base + in[i]].claims) return true;
+    return false;
+}
+
+static bool has_references(const struct mr_sched *s, const struct job *j)
+{
+    for (uint32_t i = 0; i < j->graph->ops_count; i++)
+        if (s->ops[j->ops[i]].by_reference) return true;
+    return false;
+}
+
+/* Might the value of `by` refer to that of its input `task`, or to what that one refers to? */
+bool mr_sc_may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
+{
+    if (mr_sc_is_by_reference(s, by)) return true;
+    if (!passes(s, by)) return false;
+    return mr_sc_is_by_reference(s, task) ||
+           (passes(s, task) && has_references(s, job_of(s, task)));
 }
 
 bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)
@@ -123,6 +159,13 @@ void mr_sc_claim_stale(struct mr_sched *s, uint32_t task)
     }
 }
 
+/* Was the value of `by` read back, and does it refer to that of `task`, as soon as this has one? */
+static bool has_read_back(const struct mr_sched *s, uint32_t by, uint32_t task)
+{
+    if (s->tasks[by].claims != CLAIM_VALUES) return false;
+    return !s->tasks[by].is_exit || mr_sc_loop_claims(s, by, task);
+}
+
 /* `task` has a value again: what was read back and refers to it claims it, too. */
 void mr_sc_claim_again(struct mr_sched *s, uint32_t task)
 {
@@ -131,7 +174,7 @@ void mr_sc_claim_again(struct mr_sched *s, uint32_t task)
     if (!(j->flags & J_REFERS)) return;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)
-        s->tasks[task].consumers += s->tasks[j->base + d[i]].claims == CLAIM_VALUES;
+        s->tasks[task].consumers += has_read_back(s, j->base + d[i], task);
 }
 
 /* Released when the journal was read back, because only its bytes are part of something. */
@@ -142,7 +185,7 @@ bool mr_sc_is_part(const struct mr_sched *s, uint32_t task)
     if (!(j->flags & J_REFERS) || s->tasks[task].state != MR_TASK_RELEASED) return false;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)
-        if (s->tasks[j->base + d[i]].claims == CLAIM_VALUES) return true;
+        if (has_read_back(s, j->base + d[i], task)) return true;
     return false;
 }
 
@@ -153,7 +196,8 @@ bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task)
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     if (!is_done(&s->tasks[task]) || s->tasks[task].claims != CLAIM_ALL) return false;
     for (uint32_t i = 0; i < n; i++)
-        if (!is_done(&s->tasks[j->base + in[i]])) return true;
+        if (!is_done(&s->tasks[j->base + in[i]]) && is_claimed(s, task, CLAIM_ALL, j->base + in[i]))
+            return true;
     return false;
 }
 

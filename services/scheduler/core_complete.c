@@ -195,8 +195,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         return;
     }
     bool is_sent_here = is_current(t, r->worker, r->attempt);
-    if (!s->is_adopting &&
-        (is_outdated(t, r) || (!is_sent_here && mr_sc_is_by_reference(s, task)))) {
+    if (!s->is_adopting && (is_outdated(t, r) || (!is_sent_here && mr_sc_is_referring(s, task)))) {
         answer_release(s, r); /* it is gone, or may refer to values that are */
         return;
     }

@@ -42,6 +42,8 @@ void mr_sc_value_check(const struct mr_sched *s);
 
 /* core_claim.c: who keeps whose value */
 bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task);
+bool mr_sc_is_referring(const struct mr_sched *s, uint32_t task); /* its value names others */
+bool mr_sc_may_name(const struct mr_sched *s, uint32_t by, uint32_t task);
 bool mr_sc_is_object(const struct mr_sched *s, uint32_t task); /* its value is one */
 bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task); /* it refers to no value */
 bool mr_sc_is_part(const struct mr_sched *s, uint32_t task);

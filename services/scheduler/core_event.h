@@ -10,7 +10,7 @@ struct mr_sched_op { /* OpDescriptor */
     struct mr_str name;
     uint64_t cost_ns;
     bool deterministic;
-    bool by_reference;
+    bool by_reference, passes; /* passes: its result may hold an argument as it is */
     bool long_running;
 };
 

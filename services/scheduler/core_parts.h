@@ -60,7 +60,7 @@ struct op {
     struct mr_str name; /* owned */
     uint64_t cost_ns;
     uint64_t estimate_ns; /* 0: none has finished yet */
-    bool deterministic, by_reference, long_running;
+    bool deterministic, by_reference, passes, long_running;
     uint32_t workers;
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
 };

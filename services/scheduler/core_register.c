@@ -66,6 +66,7 @@ static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_sched_reg
             o->cost_ns = r->ops[i].cost_ns;
             o->deterministic = r->ops[i].deterministic;
             o->by_reference = r->ops[i].by_reference;
+            o->passes = r->ops[i].passes;
             o->long_running = r->ops[i].long_running;
         }
     }

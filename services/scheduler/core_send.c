@@ -147,7 +147,7 @@ static uint32_t send_inputs(
     uint32_t n;
     const uint32_t *in = mr_sc_inputs(s, task, &n);
     if (!n) return 0;
-    bool refers = mr_sc_is_by_reference(s, task);
+    bool refers = mr_sc_is_referring(s, task);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         const struct task *u = &s->tasks[x];

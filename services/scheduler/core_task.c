@@ -232,7 +232,7 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     if (was_covered) unlink_sent(s, task);
     mr_sc_task_move(s, task, MR_TASK_DONE);
     /* a joined task's value is another's, and so are its parts */
-    bool refers = mr_sc_is_by_reference(s, task) && !(t->flags & T_JOINED);
+    bool refers = mr_sc_is_referring(s, task) && !(t->flags & T_JOINED);
     if (refers)
         job_at(s, t)->flags |= J_REFERS;
     else

@@ -23,7 +23,7 @@ uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u)) continue;
         if (u->is_exit) return 0; /* it may come to want this one, of all rounds */
-        if (mr_sc_is_by_reference(s, j->base + d[i])) return 0;
+        if (mr_sc_may_name(s, j->base + d[i], task)) return 0;
         uses++;
     }
     return uses == t->consumers ? uses : 0;

@@ -195,6 +195,7 @@ int mr_wire_register(struct mr_shell *sh, const Millrace__V1__Register *m,
             .cost_ns = op->cost_ns,
             .deterministic = op->deterministic,
             .by_reference = op->by_reference,
+            .passes = op->passes,
             .long_running = op->long_running};
     }
     out->ops = ops;

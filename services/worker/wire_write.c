@@ -177,6 +177,7 @@ static Millrace__V1__OpDescriptor *op_row(
     m->args_max = mr_op_args_max(op);
     m->deterministic = (op->flags & MR_OP_DETERMINISTIC) != 0;
     m->by_reference = (op->flags & MR_OP_BY_REFERENCE) != 0;
+    m->passes = (op->flags & MR_OP_PASSES) != 0;
     m->long_running = (op->flags & MR_OP_LONG_RUNNING) != 0;
     m->cost_ns = op->cost_ns;
     if (mr_registry_find(id->builtin, mr_str(op->name))) return m;

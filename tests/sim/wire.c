@@ -267,6 +267,7 @@ static void register_up(
         ops[i] = (struct mr_sched_op){.name = mr_str(sim_ops[i]),
             .deterministic = i != OP_DICE,
             .by_reference = i == OP_REF,
+            .passes = i == OP_IDENTITY,
             .long_running = i == OP_LONG || i == OP_ROLE};
     m->reg = (struct mr_sched_register){.incarnation = r->incarnation,
         .epoch = r->epoch,

@@ -126,7 +126,8 @@ struct rig_worker rig_join_as(
         list[n++] = (struct mr_sched_op){.name = mr_str(op),
             .deterministic = strcmp(op, "dice") != 0,
             .long_running = !strcmp(op, "long"),
-            .by_reference = !strcmp(op, "ref")};
+            .by_reference = !strcmp(op, "ref"),
+            .passes = !strcmp(op, "identity")};
     }
     const struct mr_sched_resource resource = {
         mr_str(spec->resource), (uint64_t)(spec->amount * 1e6)};

@@ -78,6 +78,46 @@ static void forgetting_the_job_lets_the_parts_go_and_nothing_is_left(void **stat
     assert_int_equal(rig_job(m.r, m.job), MR_JOB_NONE);
 }
 
+static void what_passes_a_collection_on_keeps_its_parts(void **state)
+{
+    (void)state;
+    struct made m =
+        begin("{\"tasks\":{\"p0\":{\"op\":\"f\",\"args\":[0]},\"p1\":{\"op\":\"f\",\"args\":[1]},"
+              "\"c\":{\"op\":\"ref\",\"args\":[{\"ref\":\"p0\"},{\"ref\":\"p1\"}]},"
+              "\"i\":{\"op\":\"identity\",\"args\":[{\"ref\":\"c\"}]},"
+              "\"n\":{\"op\":\"identity\",\"args\":[{\"ref\":\"i\"}]}},\"targets\":[\"n\"]}");
+    m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
+    m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
+    m.c = rig_done_object(m.r, m.w, m.job, "c");
+    rig_done(m.r, m.w, m.job, "i");
+    rig_done(m.r, m.w, m.job, "n");
+    assert_int_equal(rig_job(m.r, m.job), MR_JOB_DONE);
+    assert_kept(&m);
+    assert_int_equal(rig_ask(m.r, MR_SCHED_FORGET, m.job), MR_OK);
+    assert_int_equal(rig_held(m.r), 0);
+}
+
+static void a_part_that_is_lost_takes_along_what_passed_it_on(void **state)
+{
+    (void)state;
+    struct made m =
+        begin("{\"tasks\":{\"p0\":{\"op\":\"f\",\"args\":[0]},\"p1\":{\"op\":\"f\",\"args\":[1]},"
+              "\"c\":{\"op\":\"ref\",\"args\":[{\"ref\":\"p0\"},{\"ref\":\"p1\"}]},"
+              "\"i\":{\"op\":\"identity\",\"args\":[{\"ref\":\"c\"}]},"
+              "\"n\":{\"op\":\"g\",\"args\":[{\"ref\":\"i\"}]}},\"targets\":[\"n\"]}");
+    m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
+    m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
+    m.c = rig_done_object(m.r, m.w, m.job, "c");
+    rig_done(m.r, m.w, m.job, "i");
+    rig_object_lost(m.r, STORE, m.p0);
+    m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
+    m.c = rig_done_object(m.r, m.w, m.job, "c");
+    assert_int_equal(rig_state(m.r, m.job, "i"), MR_TASK_RUNNING);
+    rig_done(m.r, m.w, m.job, "i");
+    rig_done(m.r, m.w, m.job, "n");
+    assert_int_equal(rig_job(m.r, m.job), MR_JOB_DONE);
+}
+
 static void a_collection_that_is_used_up_takes_its_parts_along(void **state)
 {
     (void)state;
@@ -405,6 +445,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(the_parts_of_a_target_live_as_long_as_it),
         RIG_TEST(forgetting_the_job_lets_the_parts_go_and_nothing_is_left),
+        RIG_TEST(what_passes_a_collection_on_keeps_its_parts),
+        RIG_TEST(a_part_that_is_lost_takes_along_what_passed_it_on),
         RIG_TEST(a_collection_that_is_used_up_takes_its_parts_along),
         RIG_TEST(a_collection_of_collections_holds_the_innermost_parts),
         RIG_TEST(a_small_part_stays_too),
