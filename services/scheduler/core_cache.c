@@ -116,7 +116,7 @@ uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
     if (!p || !p->incarnation || t->flags & (T_SUSPECT | T_LONG)) return NONE;
     const struct worker *w = &s->workers[p->worker];
     *is_gone = w->state == W_FREE || w->incarnation != p->incarnation || w->is_retiring;
-    if (*is_gone || t->attempt || !mr_sc_has_room(s, p->worker, t)) return NONE;
+    if (*is_gone || t->attempt || !mr_sc_has_room_again(s, p->worker, t)) return NONE;
     if (!mr_sc_is_universal(s, t) && !mr_sc_may_run(s, p->worker, &s->classes[t->class]))
         return NONE;
     if (t->waiting && !may_go_ahead(s, task)) return NONE;

@@ -96,6 +96,7 @@ bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class
 bool mr_sc_is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken);
 bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t);
+bool mr_sc_has_room_again(const struct mr_sched *s, uint32_t worker, const struct task *t);
 uint32_t mr_sc_place(struct mr_sched *s, uint32_t task);        /* a worker, or NONE */
 bool mr_sc_has_place(struct mr_sched *s, const struct task *t); /* memory aside */
 bool mr_sc_is_universal(const struct mr_sched *s, const struct task *t);

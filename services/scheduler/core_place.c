@@ -60,9 +60,9 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 }
 
 /* Of unknown length one a slot, else as much as its queue should hold, and two a slot however long
- * they are, so that the next one's inputs come in time. What waits for others there takes no slot
- * from anybody meanwhile: with more of it a worker goes on by itself from round to round. */
-static bool has_place(const struct mr_sched *s, const struct worker *w, const struct task *t)
+ * they are, so that the next one's inputs come in time. `queues`: so many times as much. */
+static bool has_place(
+    const struct mr_sched *s, const struct worker *w, const struct task *t, uint32_t queues)
 {
     const struct class *c = &s->classes[t->class];
     if (t->class >= s->config.ops_max)
@@ -73,8 +73,7 @@ static bool has_place(const struct mr_sched *s, const struct worker *w, const st
     uint32_t sent = w->sent - w->long_sent;
     if (!s->ops[c->op].estimate_ns) return w->unknown < w->slots;
     if (sent >= w->slots * SLOT_QUEUE_MAX) return false;
-    uint64_t queue = s->config.queue * (t->state == MR_TASK_WAITING ? AHEAD : 1);
-    return sent < 2 * w->slots || w->queue_ns < queue * w->slots;
+    return sent < 2 * w->slots || w->queue_ns < queues * s->config.queue * w->slots;
 }
 
 /* Does all that was sent there wait for its inputs? Then it may be for just the task that seeks a
@@ -87,13 +86,27 @@ static bool has_only_waiting(const struct mr_sched *s, const struct worker *w)
 }
 
 /* Has this worker a place for one more? */
-bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
+static bool has_room(
+    const struct mr_sched *s, uint32_t worker, const struct task *t, uint32_t queues)
 {
     const struct worker *w = &s->workers[worker];
     const struct mr_sched_batch *b = s->fx->worker[worker];
     if (!mr_sc_load_is_usable(w)) return false;
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
-    return has_place(s, w, t) || (t->state == MR_TASK_READY && has_only_waiting(s, w));
+    return has_place(s, w, t, queues) || (t->state == MR_TASK_READY && has_only_waiting(s, w));
+}
+
+bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
+{
+    return has_room(s, worker, t, 1);
+}
+
+/* For what waits where it ran in the round before: it takes no slot from anybody meanwhile, and
+ * with several rounds a worker goes on by itself. Not at its first placing, which is for all rounds
+ * and would heap up what waits for one input where that is made. */
+bool mr_sc_has_room_again(const struct mr_sched *s, uint32_t worker, const struct task *t)
+{
+    return has_room(s, worker, t, t->state == MR_TASK_WAITING ? AHEAD : 1);
 }
 
 bool mr_sc_is_universal(const struct mr_sched *s, const struct task *t)
