@@ -163,10 +163,9 @@ static grpc_event look(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline
 {
     mr_time until = MR_MIN(begun + LOOK, deadline);
     for (mr_time now = begun;;) {
+        if (loop->side.look) loop->side.look(loop->side.ctx); /* first, or events would hide it */
         grpc_event ev = grpc_completion_queue_next(loop->cq, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
-        if (ev.type != GRPC_QUEUE_TIMEOUT) return ev;
-        if (loop->side.look) loop->side.look(loop->side.ctx);
-        if (loop->woken || now >= until) return ev;
+        if (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken || now >= until) return ev;
         now = mr_clock_now();
         (void)sched_yield();
         mr_time after = mr_clock_now();
