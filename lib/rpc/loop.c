@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 #include <grpc/support/log.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define EVENTS_MAX 1024 /* of one turn */
@@ -63,13 +64,23 @@ static void trust_locks(void)
     set_mode(IGNORE);
 }
 
+#define BACKUP_POLL "GRPC_CLIENT_CHANNEL_BACKUP_POLL_INTERVAL_MS"
+static bool leaves_idle_channels;
+
+void mr_rpc_leave_idle_channels(void)
+{
+    leaves_idle_channels = !getenv(BACKUP_POLL);
+}
+
 /* Once for the process, without a grpc_shutdown to match: the last of those may wait 10 s for a
  * poller of gRPC's own that a large write has left behind. */
 static void init_grpc(void)
 {
     gpr_set_log_function(log_line);
     trust_locks();
-    grpc_init();
+    if (leaves_idle_channels) (void)setenv(BACKUP_POLL, "0", 1);
+    grpc_init(); /* reads it; programs that we start are not to inherit it */
+    if (leaves_idle_channels) (void)unsetenv(BACKUP_POLL);
 }
 
 static void woken(struct mr_rpc_tag *tag, bool ok)

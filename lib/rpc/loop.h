@@ -10,6 +10,11 @@
 
 struct mr_rpc_loop;
 
+/* Before the first loop of a process: channels without a call are looked after by nobody, so that
+ * one whose peer went away is found out by its next call, which fails with MR_EAWAY, and not by a
+ * timer of gRPC's every 5 s. For who repeats such calls, or always has one. */
+void mr_rpc_leave_idle_channels(void);
+
 struct mr_rpc_loop *mr_rpc_loop_new(void);
 /* No server, channel or open call is left on it, and no thread that may still wake it (see
  * mr_inbox_clear_waiter). */

@@ -266,6 +266,7 @@ int mr_worker_shell_open(
         .node = o->node, .secret = mr_rpc_guard_secret(o->guard), .peers = o->peers};
     mr_share_configure(&share);
     leftovers_remove();
+    mr_rpc_leave_idle_channels(); /* the one to the scheduler has a call, and roles repeat theirs */
     sh->loop = mr_rpc_loop_new();
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_item));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
