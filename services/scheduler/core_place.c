@@ -15,6 +15,7 @@
 #define SIBLING_NS (200 * MR_US)
 #define LARGE_RESULT ((uint64_t)64 << 10) /* bytes */
 #define STICKY_NS (500 * MR_US)
+#define WARM_NS (100 * MR_US)
 #define WARM_BYTES_MAX ((uint64_t)1 << 20) /* more that the warmer of two idle workers may hold */
 #define TRANSFER_NS (50 * MR_US)           /* of any object, before its first byte */
 #define MESSAGE_NS MR_US                   /* of a small value */
@@ -199,9 +200,12 @@ static bool may_go(const struct mr_sched *s, uint32_t worker, const struct task 
 }
 
 /* May a lone task go where the last one went? That worker's caches are warm, and it may still be
- * looking for work; unless what it was left with piles up there. */
+ * looking for work. Only what is known to be short gains by that; the values of others draw what
+ * comes later, and had better lie on several workers. */
 static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, const struct task *t)
 {
+    uint64_t ns = s->ops[s->classes[t->class].op].estimate_ns;
+    if (!ns || ns > WARM_NS || t->flags & T_LONG) return false;
     if (s->queued > 1 || worker == least || !may_go(s, worker, t)) return false;
     const struct worker *w = &s->workers[worker];
     return !w->sent && w->held_bytes <= s->workers[least].held_bytes + WARM_BYTES_MAX;
