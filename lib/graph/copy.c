@@ -14,11 +14,18 @@ static uint32_t *copy_u32(const uint32_t *from, size_t count)
     return from ? mr_copy(from, count * sizeof *from) : NULL;
 }
 
-uint64_t mr_graph_fill_bytes(const struct mr_graph *g, const struct mr_graph_fill *f)
+uint64_t mr_graph_fill_bytes(
+    const struct mr_graph *g, const struct mr_graph_fill *f, uint64_t *largest)
 {
-    uint64_t bytes = g->args_at[g->args_count];
-    for (uint32_t i = 0; i < f->spots_count; i++)
-        bytes += f->values[f->spots[i].value].n - f->spots[i].bytes;
+    uint64_t bytes = 0;
+    *largest = 0;
+    for (uint32_t entry = 0, i = 0; entry < g->args_count; entry++) {
+        uint64_t own = g->args_at[entry + 1] - g->args_at[entry];
+        for (; i < f->spots_count && f->spots[i].at < g->args_at[entry + 1]; i++)
+            own += f->values[f->spots[i].value].n - f->spots[i].bytes;
+        *largest = MR_MAX(*largest, own);
+        bytes += own;
+    }
     return bytes;
 }
 
@@ -34,7 +41,7 @@ static unsigned char *copy_until(
 
 static void copy_args(const struct mr_graph *g, const struct mr_graph_fill *f, struct mr_graph *to)
 {
-    uint64_t bytes = mr_graph_fill_bytes(g, f);
+    uint64_t largest = 0, bytes = mr_graph_fill_bytes(g, f, &largest);
     mr_assert(bytes <= UINT32_MAX);
     to->args_count = g->args_count;
     to->args_of = copy_u32(g->args_of, g->nodes_count);

@@ -16,8 +16,9 @@ struct mr_graph_fill {
     struct mr_str params;        /* of the job, instead of its own */
 };
 
-/* How many bytes its arguments will have. */
-uint64_t mr_graph_fill_bytes(const struct mr_graph *g, const struct mr_graph_fill *f);
+/* How many bytes its arguments will have, all together and of one node at most. */
+uint64_t mr_graph_fill_bytes(
+    const struct mr_graph *g, const struct mr_graph_fill *f, uint64_t *largest);
 /* They must be less than 4 GiB. */
 struct mr_graph *mr_graph_copy(const struct mr_graph *g, const struct mr_graph_fill *f);
 /* A hash of kinds, ops, edges and loops: of all but keys, values and options. */

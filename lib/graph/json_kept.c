@@ -178,14 +178,16 @@ static bool pack_values(const struct mr_json_kept *k, const struct values *v, st
 
 /* ---- an instance ----------------------------------------------------------------------------- */
 
+/* NULL: too large with these values; the reader says so in words. */
 static struct mr_graph *fill(struct form *f, const struct packed *p)
 {
     const struct mr_graph_fill fill = {.spots = f->spots,
         .spots_count = f->spots_count,
         .values = p->at,
         .params = mr_buf_str(&p->params)};
-    return mr_graph_fill_bytes(f->graph, &fill) > ARGS_BYTES_MAX ? NULL
-                                                                 : mr_graph_copy(f->graph, &fill);
+    uint64_t largest = 0, bytes = mr_graph_fill_bytes(f->graph, &fill, &largest);
+    bool is_too_large = bytes > ARGS_BYTES_MAX || largest > MR_LITERAL_BYTES_MAX;
+    return is_too_large ? NULL : mr_graph_copy(f->graph, &fill);
 }
 
 struct mr_graph *mr_json_kept_graph(struct mr_json_kept *k, yyjson_val *given, uint64_t *shape)

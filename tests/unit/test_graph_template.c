@@ -204,6 +204,34 @@ static void what_is_wrong_with_a_parameter_is_said_as_before(void **state)
     mr_json_template_free(&t);
 }
 
+static void values_that_are_too_much_for_a_task_are_refused_as_before(void **state)
+{
+    (void)state;
+    enum { TIMES = 5000 };
+    struct mr_json_template *t = NULL;
+    struct mr_error e = {0};
+    struct mr_graph *g = NULL;
+    struct mr_buf b;
+    char given[512];
+    mr_buf_init(&b, (size_t)1 << 20);
+    mr_buf_add_text(&b, PARAMS("\"a\":\"\"") ",\"tasks\":{\"x\":{\"op\":\"any\",\"args\":[0");
+    for (int i = 0; i < TIMES; i++)
+        mr_buf_add_text(&b, ",\"${a}\"");
+    mr_buf_add_text(&b, "]}}}");
+    if (mr_json_template_new(mr_buf_str(&b), &t, &e)) fail_msg("%s", e.text);
+    for (int i = 0; i < 3; i++) {
+        uint64_t shape = 0;
+        g = instance(t, "\"a\":\"short\"", &shape);
+        mr_graph_free(&g);
+    }
+    assert_true(mr_json_template_kept_bytes(t) > 0);
+    (void)snprintf(given, sizeof given, PARAMS("\"a\":\"%0250d\"") "}", 0);
+    assert_int_equal(
+        mr_json_template_graph(t, mr_str(given), &fixture_catalogue, &g, NULL, &e), MR_ELIMIT);
+    mr_json_template_free(&t);
+    mr_buf_fini(&b);
+}
+
 static void equal_shapes_are_told_from_equal_sizes(void **state)
 {
     (void)state;
@@ -231,6 +259,7 @@ int main(void)
         cmocka_unit_test(what_is_more_than_a_value_is_never_taken_for_one),
         cmocka_unit_test(loops_are_kept_with_their_rounds),
         cmocka_unit_test(what_is_wrong_with_a_parameter_is_said_as_before),
+        cmocka_unit_test(values_that_are_too_much_for_a_task_are_refused_as_before),
         cmocka_unit_test(equal_shapes_are_told_from_equal_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
