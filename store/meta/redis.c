@@ -311,10 +311,10 @@ static bool is_closing(struct mr_redis *r)
     return closing;
 }
 
-static bool read_or_look(struct mr_redis *r, bool has_some)
+static bool read_or_look(struct mr_redis *r)
 {
     (void)pthread_mutex_lock(&r->reading);
-    bool good = !r->is_broken && (!has_some || read_answers(r));
+    bool good = !r->is_broken && read_answers(r);
     (void)pthread_mutex_unlock(&r->reading);
     return good;
 }
@@ -345,7 +345,8 @@ static void serve(struct mr_redis *r)
         if (more && r->writing_at == r->writing.n) continue;
         set_wants_room(r, more);
         bool has_some = sleep_until(r, slice_ms);
-        if (!read_or_look(r, has_some)) break;
+        /* in any case: who attends may be busy for longer than an answer may take */
+        if (!read_or_look(r)) break;
         if (!has_some && is_late(r)) break;
     }
     set_served(r, false);

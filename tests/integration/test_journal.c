@@ -75,6 +75,32 @@ static void who_attends_reads_the_answers(void **state)
     mr_journal_close(&j);
 }
 
+static void count_answer(void *ctx, int err, const struct mr_reply *reply)
+{
+    (void)reply;
+    atomic_fetch_add((atomic_uint *)ctx, err ? 1000 : 1);
+}
+
+static void who_attends_may_be_busy_for_longer_than_an_answer_takes(void **state)
+{
+    struct fixture *f = *state;
+    const struct mr_redis_config config = {
+        .address = f->server.address, .reply_timeout_ns = MR_SECOND};
+    const struct mr_str ping[] = {MR_STR("PING")};
+    struct mr_redis *r = NULL;
+    atomic_uint answers = 0;
+    assert_int_equal(mr_redis_open(&config, &r, NULL), MR_OK);
+    assert_int_equal(mr_redis_wait(r, 10 * MR_SECOND), MR_OK);
+    for (int i = 0; i < 100 && mr_redis_send(r, 1, ping, count_answer, &answers); i++)
+        nap();
+    mr_redis_attend(r, true);
+    (void)mr_redis_send(r, 1, ping, count_answer, &answers);
+    for (int i = 0; i < 5000 && atomic_load(&answers) < 2; i++)
+        nap(); /* and never looks */
+    assert_int_equal(atomic_load(&answers), 2);
+    mr_redis_close(&r);
+}
+
 static void a_restart_of_redis_loses_and_repeats_nothing(void **state)
 {
     struct fixture *f = *state;
@@ -263,6 +289,7 @@ int main(void)
         TEST(what_is_acknowledged_is_read_back_in_order),
         TEST(a_base_inside_of_a_call_hides_what_stands_before_it),
         TEST(who_attends_reads_the_answers),
+        TEST(who_attends_may_be_busy_for_longer_than_an_answer_takes),
         TEST(a_restart_of_redis_loses_and_repeats_nothing),
         TEST(an_older_epoch_is_refused),
         TEST(a_redis_that_forgot_the_script_learns_it_again),
