@@ -45,7 +45,7 @@ static void stop_leaving(struct mr_ostore *s, struct object *x)
 
 /* ---- answers ----------------------------------------------------------------------------------*/
 
-static void answer_error(
+void mr_ostore_answer(
     struct mr_ostore *s, uint32_t client, uint64_t request, bool persist, mr_object_id id, int err)
 {
     struct mr_ostore_effect *x = mr_ostore_emit(s, persist ? MR_OX_DONE : MR_OX_GOT);
@@ -60,7 +60,7 @@ static void answer_got(struct mr_ostore *s, uint32_t client, uint64_t request, u
     struct object *x = &s->objects[o];
     if (!mr_ostore_client(s, client)) return;
     if (!mr_ostore_link(s, o, LINK_PIN, client)) {
-        answer_error(s, client, request, false, x->id, MR_ELIMIT);
+        mr_ostore_answer(s, client, request, false, x->id, MR_ELIMIT);
         return;
     }
     struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_GOT);
@@ -83,7 +83,7 @@ static void answer_waiters(struct mr_ostore *s, uint32_t o, bool persist, int er
         uint64_t request = x->request;
         mr_ostore_waiter_drop(s, w);
         if (err || persist)
-            answer_error(s, client, request, persist, s->objects[o].id, err);
+            mr_ostore_answer(s, client, request, persist, s->objects[o].id, err);
         else
             answer_got(s, client, request, o);
     }
@@ -92,7 +92,7 @@ static void answer_waiters(struct mr_ostore *s, uint32_t o, bool persist, int er
 void mr_ostore_waiter_expire(struct mr_ostore *s, uint32_t w, int err)
 {
     struct waiter x = s->waiters[w];
-    answer_error(s, x.client, x.request, x.persist, s->objects[x.object].id, err);
+    mr_ostore_answer(s, x.client, x.request, x.persist, s->objects[x.object].id, err);
     mr_ostore_waiter_drop(s, w);
     struct object *object = &s->objects[x.object];
     if (object->place == PLACE_WANTED && !object->waiters) mr_ostore_object_drop(s, x.object);
@@ -513,7 +513,7 @@ void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev)
     if (!err && !o) o = mr_ostore_object_new(s, ev->id);
     if (!err && (!o || !mr_ostore_wait(s, o, ev))) err = MR_ELIMIT;
     if (err) {
-        answer_error(s, ev->client, ev->request, false, ev->id, err);
+        mr_ostore_answer(s, ev->client, ev->request, false, ev->id, err);
         if (o && s->objects[o].place == PLACE_WANTED && !s->objects[o].waiters) drop(s, o);
         return;
     }
@@ -548,66 +548,4 @@ void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev)
     fx->id = ev->id;
     fx->holder = holder;
     fx->err = holder.kind ? MR_ESTATE : MR_OK;
-}
-
-static bool has_name(const struct mr_ostore *s, const struct object *x)
-{
-    for (uint32_t at = x->links; at; at = s->links[at].next)
-        if (s->links[at].kind == MR_HOLD_NAME) return true;
-    return false;
-}
-
-void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
-{
-    uint32_t o = mr_ostore_find(s, ev->id);
-    int err = MR_OK;
-    if (!o || s->objects[o].place == PLACE_WANTED)
-        err = MR_ENOENT;
-    else if (s->objects[o].place == PLACE_DOOMED)
-        err = MR_ELOST;
-    else if (s->objects[o].place == PLACE_EVICTING)
-        err = MR_EAGAIN; /* for a moment */
-    else if (!s->config.may_spill)
-        err = MR_ESTATE;
-    bool done = !err && s->objects[o].persisted;
-    if (!err && !has_name(s, &s->objects[o])) mr_ostore_live_by_holders(s, o, false);
-    if (!err && !done && !mr_ostore_wait(s, o, ev)) err = MR_ELIMIT;
-    if (err || done) {
-        answer_error(s, ev->client, ev->request, true, ev->id, err);
-        return;
-    }
-    struct object *x = &s->objects[o];
-    bool asked = x->to_persist;
-    x->to_persist = true;
-    /* While it is being written for a spill, or fetched, the next step follows from there. */
-    bool pulled_now = x->place == PLACE_FETCHING && x->disk == DISK_NONE;
-    if (!asked && x->disk != DISK_WRITING && !pulled_now) mr_ostore_write(s, o);
-}
-
-static bool is_held_for_long(const struct mr_ostore *s, const struct object *x)
-{
-    for (uint32_t at = x->links; at; at = s->links[at].next)
-        if (s->links[at].kind == MR_HOLD_JOB || s->links[at].kind == MR_HOLD_NAME) return true;
-    return false;
-}
-
-/* What outlives this process: results that a job still holds, and what has a name. Copies of what
- * another node has do not. */
-void mr_ostore_drain(struct mr_ostore *s)
-{
-    if (!s->config.may_spill) return;
-    for (uint32_t o = 1; o <= s->objects_used; o++) {
-        struct object *x = &s->objects[o];
-        bool is_here = x->place == PLACE_RESIDENT || x->place == PLACE_SPILLED;
-        if (!is_here || x->persisted || x->to_persist || x->replica || !is_held_for_long(s, x))
-            continue;
-        x->to_persist = true;
-        x->by_holders = true;
-        if (x->disk != DISK_WRITING) mr_ostore_write(s, o);
-    }
-}
-
-bool mr_ostore_is_writing(const struct mr_ostore *s)
-{
-    return s->writes > 0;
 }

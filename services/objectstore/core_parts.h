@@ -26,8 +26,6 @@ void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_want(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev);
-void mr_ostore_drain(struct mr_ostore *s);
-void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_evict(struct mr_ostore *s, uint32_t o);
 void mr_ostore_write(struct mr_ostore *s, uint32_t o);
 void mr_ostore_evicted(struct mr_ostore *s, const struct mr_ostore_event *ev);
@@ -42,6 +40,13 @@ void mr_ostore_check_orphans(struct mr_ostore *s);
 void mr_ostore_vouch(struct mr_ostore *s, uint32_t o);
 void mr_ostore_doubt(struct mr_ostore *s, uint32_t o);
 void mr_ostore_live_by_holders(struct mr_ostore *s, uint32_t o, bool on);
+/* To a get (that fails), or to whoever wants it on disk. */
+void mr_ostore_answer(
+    struct mr_ostore *s, uint32_t client, uint64_t request, bool persist, mr_object_id id, int err);
+
+/* core_persist.c: what is to be on disk */
+void mr_ostore_drain(struct mr_ostore *s);
+void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
 /* core_space.c: segments, grants, what has to leave */
 void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev);
