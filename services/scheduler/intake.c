@@ -12,7 +12,7 @@
 #include "host/clock.h"
 #include "host/crew.h"
 #include "host/thread.h"
-#include "ops/registry.h"
+#include "services/scheduler/intake_ops.h"
 #include "services/scheduler/intake_stream.h"
 #include "services/scheduler/ledger.h"
 #include "services/scheduler/pb_columns.h"
@@ -22,11 +22,9 @@
 #include "store/meta/journal.h"
 #include "store/meta/redis.h"
 
-#include <stdlib.h>
 #include <xxhash.h>
 
 #define WAITING_MAX 1024 /* requests; ops that workers tell of have room beside them */
-#define FOREIGN_MAX 65536
 #define AT_ONCE_BYTES_MAX ((size_t)4096) /* a body that the core thread parses: some 100 us */
 #define AT_ONCE_NODES_MAX 64
 #define AT_ONCE_ARGS_MAX ((size_t)16384)
@@ -47,14 +45,6 @@ struct message { /* one of them */
     char *op;
 };
 
-struct ops { /* of one thread */
-    struct mr_registry *registry;
-    struct mr_graph_catalogue builtin;
-    char **foreign; /* sorted */
-    uint32_t foreign_count;
-    bool has_missed; /* an op of the graph in hand is unknown */
-};
-
 struct mr_intake {
     struct mr_shell *sh;
     struct mr_thread *thread;
@@ -62,8 +52,8 @@ struct mr_intake {
     struct mr_redis *redis;
     struct mr_directory *directory;
     struct mr_templates *templates; /* of the intake's thread */
-    struct ops ops;                 /* of the intake's thread */
-    struct ops core_ops;            /* of the core's */
+    struct mr_intake_ops ops;       /* of the intake's thread */
+    struct mr_intake_ops core_ops;  /* of the core's */
     uint32_t waiting;               /* requests under way; the core's thread counts, as these: */
     uint32_t streams_open;
     struct piece *drops[STREAMS_MAX]; /* for which the inbox had no room */
@@ -110,72 +100,6 @@ void mr_intake_done_free(struct mr_intake_done **dp)
     mr_release(d);
 }
 
-static int by_text(const void *a, const void *b)
-{
-    const char *const *x = a;
-    const char *const *y = b;
-    return strcmp(*x, *y);
-}
-
-static bool find_op(const struct ops *o, struct mr_str op, struct mr_graph_op_info *out)
-{
-    if (o->builtin.find(o->builtin.ctx, op, out)) return true;
-    char name[MR_OP_NAME_BYTES_MAX + 1];
-    if (op.n >= sizeof name) return false;
-    memcpy(name, op.p, op.n);
-    name[op.n] = 0;
-    const char *key = name;
-    if (!o->foreign_count ||
-        !bsearch(&key, o->foreign, o->foreign_count, sizeof *o->foreign, by_text))
-        return false;
-    *out = (struct mr_graph_op_info){.any_positional = true, .any_named = true};
-    return true;
-}
-
-static bool find_or_note(const void *ctx, struct mr_str op, struct mr_graph_op_info *out)
-{
-    struct ops *const *o = ctx;
-    bool found = find_op(*o, op, out);
-    if (!found) (*o)->has_missed = true;
-    return found;
-}
-
-static struct mr_str name_at(const void *ctx, uint32_t i)
-{
-    struct ops *const *of = ctx;
-    const struct ops *o = *of;
-    uint32_t builtin = mr_registry_count(o->registry);
-    if (i < builtin) return mr_str(mr_registry_at(o->registry, i)->name);
-    return i - builtin < o->foreign_count ? mr_str(o->foreign[i - builtin]) : MR_STR("");
-}
-
-static void ops_init(struct ops *o)
-{
-    o->registry = mr_registry_new();
-    o->builtin = mr_registry_catalogue(o->registry);
-}
-
-static void ops_fini(struct ops *o)
-{
-    for (uint32_t i = 0; i < o->foreign_count; i++)
-        mr_release(o->foreign[i]);
-    mr_release(o->foreign);
-    mr_registry_free(&o->registry);
-}
-
-static void add_op(struct ops *o, char *name)
-{
-    struct mr_graph_op_info info;
-    if (o->foreign_count >= FOREIGN_MAX || find_op(o, mr_str(name), &info)) {
-        mr_release(name);
-        return;
-    }
-    size_t old = o->foreign_count * sizeof *o->foreign;
-    o->foreign = mr_grow(o->foreign, old, old + sizeof *o->foreign);
-    o->foreign[o->foreign_count++] = name;
-    qsort(o->foreign, o->foreign_count, sizeof *o->foreign, by_text);
-}
-
 /* ---- one request --------------------------------------------------------------------------- */
 
 static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error *e)
@@ -220,11 +144,10 @@ static int parse_json(struct mr_buf *body, const struct mr_graph_catalogue *cata
 }
 
 /* Within `limits`, or NULL: within those of any job; then a body of JSON is used up. */
-static int parse(struct ops *o, struct mr_intake_request *r, const struct mr_json_limits *limits,
-    struct mr_graph **out, struct mr_error *e)
+static int parse(struct mr_intake_ops *o, struct mr_intake_request *r,
+    const struct mr_json_limits *limits, struct mr_graph **out, struct mr_error *e)
 {
-    const struct mr_graph_catalogue catalogue = {
-        .find = find_or_note, .name_at = name_at, .ctx = &o};
+    const struct mr_graph_catalogue catalogue = mr_intake_ops_catalogue(&o);
     o->has_missed = false;
     struct mr_str body = mr_buf_str(&r->body);
     if (r->form == MR_INTAKE_JSON && limits)
@@ -340,8 +263,8 @@ static void done_failed(struct mr_intake_done *d, int err)
 }
 
 /* An unknown op may be one that a worker, who is on its way back, brings in a moment. */
-static int done_early(
-    const struct ops *o, const struct mr_intake_request *r, struct mr_intake_done *d, int err)
+static int done_early(const struct mr_intake_ops *o, const struct mr_intake_request *r,
+    struct mr_intake_done *d, int err)
 {
     if (!err || !r->is_early || !o->has_missed) return err;
     const struct mr_error why = d->error;
@@ -379,9 +302,8 @@ static void add_template(void *ctx, const struct mr_template_info *x)
 static struct mr_intake_done *handle_template(
     struct mr_intake *in, const struct mr_intake_request *r)
 {
-    struct ops *o = &in->ops;
-    const struct mr_graph_catalogue catalogue = {
-        .find = find_or_note, .name_at = name_at, .ctx = &o};
+    struct mr_intake_ops *o = &in->ops;
+    const struct mr_graph_catalogue catalogue = mr_intake_ops_catalogue(&o);
     struct mr_intake_done *d = done_new(r);
     struct mr_str name = mr_str(r->template);
     struct mr_template_info info = {0};
@@ -407,9 +329,8 @@ static struct mr_intake_done *handle_template(
 static int parse_template(
     struct mr_intake *in, const struct mr_intake_request *r, struct mr_intake_done *d)
 {
-    struct ops *o = &in->ops;
-    const struct mr_graph_catalogue catalogue = {
-        .find = find_or_note, .name_at = name_at, .ctx = &o};
+    struct mr_intake_ops *o = &in->ops;
+    const struct mr_graph_catalogue catalogue = mr_intake_ops_catalogue(&o);
     o->has_missed = false;
     return mr_templates_graph(in->templates, mr_str(r->template), mr_buf_str(&r->body), &catalogue,
         &d->graph, &d->template, &d->error);
@@ -524,7 +445,7 @@ static void run(void *ctx)
             if (mr_inbox_is_closed(in->inbox)) return;
             continue;
         }
-        if (m.op) add_op(&in->ops, m.op);
+        if (m.op) mr_intake_ops_add(&in->ops, m.op);
         if (m.piece) take_piece(in, m.piece);
         if (!m.request) continue;
         struct mr_intake_done *d = handle(in, m.request);
@@ -538,9 +459,9 @@ int mr_intake_open(struct mr_shell *sh, struct mr_error *e)
     struct mr_intake *in = mr_alloc(sizeof *in);
     sh->intake = in;
     in->sh = sh;
-    in->inbox = mr_inbox_new(WAITING_MAX + FOREIGN_MAX, sizeof(struct message));
-    ops_init(&in->ops);
-    ops_init(&in->core_ops);
+    in->inbox = mr_inbox_new(WAITING_MAX + MR_FOREIGN_OPS_MAX, sizeof(struct message));
+    mr_intake_ops_init(&in->ops);
+    mr_intake_ops_init(&in->core_ops);
     const struct mr_redis_config link = {
         .address = sh->options.redis, .password = sh->options.redis_password};
     int err = mr_redis_open(&link, &in->redis, e);
@@ -573,8 +494,8 @@ void mr_intake_close(struct mr_intake **inp)
     mr_templates_free(&in->templates);
     mr_redis_close(&in->redis);
     mr_directory_free(&in->directory);
-    ops_fini(&in->ops);
-    ops_fini(&in->core_ops);
+    mr_intake_ops_fini(&in->ops);
+    mr_intake_ops_fini(&in->core_ops);
     mr_release(in);
 }
 
@@ -636,7 +557,7 @@ void mr_intake_add_op(struct mr_intake *in, struct mr_str name)
 {
     char *copy = mr_alloc(name.n + 1);
     memcpy(copy, name.p, name.n);
-    add_op(&in->core_ops, mr_copy_text(copy));
+    mr_intake_ops_add(&in->core_ops, mr_copy_text(copy));
     const struct message m = {.op = copy};
     if (mr_inbox_push(in->inbox, &m)) mr_release(copy); /* its worker will tell again */
 }
