@@ -207,6 +207,7 @@ static bool read_entries(const struct mr_json *j, struct part *p, yyjson_val *ob
         size_t args = p->args.n;
         uint32_t inputs = p->inputs_all, i = p->count++;
         if (!read_entry(j, p, yyjson_obj_iter_get_val(k), &p->op[i])) return false;
+        if (p->args.n - args > MR_LITERAL_BYTES_MAX) return false; /* the reader has words for it */
         p->args_bytes[i] = (uint32_t)(p->args.n - args);
         p->inputs_count[i] = p->inputs_all - inputs;
     }

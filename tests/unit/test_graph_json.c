@@ -492,6 +492,32 @@ static void many_hands_make_the_same_graph(void **state)
     }
 }
 
+static void many_hands_refuse_what_is_too_much_for_a_task(void **state)
+{
+    (void)state;
+    enum { NUMBERS = 150000 }; /* nine bytes each, of four of text */
+    struct mr_buf text;
+    mr_buf_init(&text, 1 << 20);
+    mr_buf_add_text(&text, "{\"tasks\": {");
+    for (uint32_t i = 0; i < 32; i++)
+        mr_buf_printf(&text, "\"k%u\": {\"op\": \"sum\", \"args\": [1]}, ", i);
+    mr_buf_add_text(&text, "\"large\": {\"op\": \"sum\", \"args\": [[0");
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        mr_buf_add_text(&text, ",9e9");
+    mr_buf_add_text(&text, "]]}}}");
+    for (int i = 0; i < 2; i++) {
+        const struct mr_json_limits limits = {
+            MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, i ? &fixture_crew : NULL};
+        struct mr_graph *g = NULL;
+        struct mr_error e = {0};
+        assert_int_equal(
+            mr_graph_from_json_within(mr_buf_str(&text), &fixture_catalogue, &limits, &g, &e),
+            MR_ELIMIT);
+        assert_non_null(strstr(e.text, "large"));
+    }
+    mr_buf_fini(&text);
+}
+
 static void slices_and_the_whole_text_mean_the_same(void **state)
 {
     (void)state;
@@ -549,6 +575,7 @@ int main(void)
         cmocka_unit_test(definitions_differ_where_values_would),
         cmocka_unit_test(slices_and_the_whole_text_mean_the_same),
         cmocka_unit_test(many_hands_make_the_same_graph),
+        cmocka_unit_test(many_hands_refuse_what_is_too_much_for_a_task),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
