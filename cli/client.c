@@ -69,7 +69,7 @@ static int send_to(const struct mr_client *c, struct mr_http_request *request,
     return reply->status >= 200 && reply->status < 300 ? MR_OK : mr_client_answer(reply, e);
 }
 
-static char *format_path(const char *fmt, va_list ap)
+MR_PRINTF(1, 0) static char *format_path(const char *fmt, va_list ap)
 {
     char *path = mr_alloc(16384);
     (void)vsnprintf(path, 16384, fmt, ap);
