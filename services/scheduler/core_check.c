@@ -123,6 +123,8 @@ const char *mr_sched_leftover(const struct mr_sched *s)
     for (uint32_t i = 0; i < s->free_count; i++)
         nodes -= s->free_tasks[i].count;
     if (nodes) return "numbers of tasks";
+    for (uint32_t i = 0; i <= s->stores_count; i++)
+        if (s->stores[i].kept_bytes) return "bytes that workers keep in a store";
     if (s->jobs_count || s->jobs_running || s->sweeps_count || s->heap_count) return "jobs";
     if (s->job_index.count || s->request_index.count) return "names of jobs";
     if (s->key_index.count) return "keys of a namespace";

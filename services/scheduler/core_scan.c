@@ -28,6 +28,10 @@ static void value_lost(struct mr_sched *s, uint32_t value)
 static void claim(struct mr_sched *s, struct value *v, uint32_t store)
 {
     if (v->store != store && v->store && s->stores[v->store].is_connected) return;
+    if (v->worker != NONE) { /* it is kept there from now on */
+        s->stores[v->store].kept_bytes -= v->bytes;
+        s->stores[store].kept_bytes += v->bytes;
+    }
     v->store = (uint16_t)store;
     v->flags |= V_HELD;
     mr_buf_add(&mr_sc_store_batch(s, store)->claimed, &v->object, sizeof v->object);
