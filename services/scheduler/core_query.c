@@ -254,3 +254,10 @@ void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out)
     for (uint32_t i = 1; i <= s->stores_count; i++)
         out->stores += s->stores[i].is_alive && s->stores[i].is_connected;
 }
+
+uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why)
+{
+    job->v = s->unread_job;
+    *why = s->unread_why;
+    return s->jobs_unread;
+}

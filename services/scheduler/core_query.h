@@ -125,3 +125,5 @@ uint32_t mr_sched_stores_count(const struct mr_sched *s); /* numbers 1..count, n
 bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
     struct mr_str *node, struct mr_str *address, bool *is_alive);
 void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out);
+/* How many accepted jobs the journal did not give back; which was the last, and why. */
+uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why);

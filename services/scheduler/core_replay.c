@@ -63,19 +63,44 @@ static void replay_graph(struct mr_sched *s, struct reader *r)
     if (at == s->recovered.n) mr_buf_add(&s->recovered, r->p, r->n);
 }
 
+/* A job that was accepted and cannot come back is lost work, and never lost in silence. */
+static void leave_out(struct mr_sched *s, uint64_t id, const struct mr_error *why)
+{
+    s->jobs_unread++;
+    s->unread_job = id;
+    s->unread_why = *why;
+}
+
+static uint32_t replay_job(struct mr_sched *s, uint64_t id, uint64_t bytes)
+{
+    struct mr_graph *graph = NULL;
+    struct mr_error e = {0};
+    int err = MR_OK;
+    if (s->recovered_job != id || s->recovered.n != bytes)
+        err = mr_fail(&e, MR_ELOST, "its graph is not there as a whole");
+    if (!err) err = mr_graph_from_bytes(mr_buf_str(&s->recovered), &graph, &e);
+    mr_buf_clear(&s->recovered);
+    uint32_t job = err ? NONE : mr_sc_job_add(s, id, &graph, &e);
+    mr_graph_free(&graph);
+    if (job == NONE) leave_out(s, id, &e);
+    return job;
+}
+
 static void replay_accepted(struct mr_sched *s, struct reader *r)
 {
     uint64_t id = u64(r), bytes = u64(r), created = u64(r), parent = u64(r);
     mr_graph_hash body = {.hi = u64(r)};
     body.lo = u64(r);
     uint32_t n = u32(r);
-    struct mr_graph *graph = NULL;
-    if (r->is_bad || r->n != (uint64_t)n * 36 || s->recovered_job != id || s->recovered.n != bytes)
+    if (mr_sc_job_find(s, id) != NONE) return;
+    if (r->is_bad || r->n != (uint64_t)n * 36) {
+        struct mr_error e = {0};
+        (void)mr_fail(&e, MR_EFORMAT, "its record is damaged");
+        leave_out(s, id, &e);
         return;
-    if (mr_sc_job_find(s, id) != NONE ||
-        mr_graph_from_bytes(mr_buf_str(&s->recovered), &graph, NULL))
-        return;
-    mr_buf_clear(&s->recovered);
+    }
+    uint32_t job = replay_job(s, id, bytes);
+    if (job == NONE) return;
     struct mr_sched_resolved *resolved = mr_alloc_array(n, sizeof *resolved);
     for (uint32_t i = 0; i < n; i++) {
         resolved[i].index = u32(r);
@@ -84,18 +109,14 @@ static void replay_accepted(struct mr_sched *s, struct reader *r)
         resolved[i].bytes = u64(r);
         resolved[i].store = u64(r);
     }
-    uint32_t job = mr_sc_job_add(s, id, &graph, NULL);
-    mr_graph_free(&graph);
-    if (job != NONE) {
-        struct job *j = &s->jobs[job];
-        (void)mr_sc_resolve(s, job, resolved, n, NULL);
-        j->created_wall = created;
-        j->parent = parent;
-        j->body_hash = body;
-        j->flags |= J_ACCEPTED;
-        j->told = MR_JOB_PENDING;
-    }
+    struct job *j = &s->jobs[job];
+    (void)mr_sc_resolve(s, job, resolved, n, NULL);
     mr_release(resolved);
+    j->created_wall = created;
+    j->parent = parent;
+    j->body_hash = body;
+    j->flags |= J_ACCEPTED;
+    j->told = MR_JOB_PENDING;
 }
 
 static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)

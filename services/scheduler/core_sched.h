@@ -96,6 +96,8 @@ struct mr_sched {
     uint32_t open_count;
     struct mr_str passing; /* bytes of the value being accepted */
     uint64_t recovered_job;
+    uint64_t jobs_unread, unread_job; /* accepted, and the journal does not give them back */
+    struct mr_error unread_why;       /* of the last of them */
     bool is_replaying, is_adopting;
     mr_time progress_at, keep_at;
     struct mr_buf recovered; /* graph pieces while the journal is read */

@@ -109,9 +109,23 @@ void mr_ledger_close(struct mr_ledger **lp)
     mr_release(l);
 }
 
+/* Says which job was lost with the record just read, if one was. */
+static uint64_t tell_unread(struct mr_shell *sh, uint64_t before)
+{
+    mr_job_id job;
+    struct mr_error why;
+    uint64_t count = mr_sched_unread(sh->core, &job, &why);
+    if (count == before) return count;
+    char id[MR_JOB_ID_TEXT_MAX];
+    mr_job_id_format(job, id);
+    mr_log(MR_ERROR, "journal.job_unread", "job=%s why=\"%s\"", id, why.text);
+    return count;
+}
+
 void mr_ledger_replay(struct mr_shell *sh)
 {
     struct mr_ledger *l = sh->ledger;
+    uint64_t unread = 0;
     for (size_t at = 0; at < l->replay.n;) {
         uint64_t head[2];
         uint32_t type = 0;
@@ -124,6 +138,7 @@ void mr_ledger_replay(struct mr_shell *sh)
         ev.record.type = type;
         ev.record.bytes = mr_str_of(p + sizeof type, (size_t)head[1] - sizeof type);
         mr_shell_step(sh, &ev);
+        unread = tell_unread(sh, unread);
     }
     mr_buf_fini(&l->replay);
     struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED, .sequence = l->next - 1};
@@ -184,6 +199,8 @@ void mr_ledger_give(struct mr_shell *sh, void **pieces)
 {
     append_all(sh->ledger, &sh->fx.journal, true, pieces);
     mr_buf_clear(&sh->fx.journal);
+    /* What follows takes this thread as long as Redis: the other one reads its answers. */
+    mr_journal_attend(sh->ledger->journal, false);
 }
 
 void mr_ledger_flush(struct mr_shell *sh)

@@ -57,6 +57,13 @@ static double journal_behind(void *ctx)
     return (double)(t.journal_sequence - t.journal_acked);
 }
 
+static double jobs_unread(void *ctx)
+{
+    mr_job_id last;
+    struct mr_error why;
+    return (double)mr_sched_unread(((struct mr_shell *)ctx)->core, &last, &why);
+}
+
 static double is_paused(void *ctx)
 {
     return totals_of(ctx).is_paused;
@@ -85,6 +92,8 @@ void mr_metrics_add(struct mr_shell *sh)
         {"millrace_scheduler_jobs_running", "Jobs that have not ended.", jobs_running},
         {"millrace_scheduler_journal_unacknowledged",
             "Journal records that Redis does not have yet.", journal_behind},
+        {"millrace_scheduler_jobs_unread",
+            "Accepted jobs that the journal did not give back at the start.", jobs_unread},
         {"millrace_scheduler_is_paused", "1 while dispatch waits for the journal.", is_paused},
     };
     sh->stats = mr_stats_new();

@@ -522,6 +522,44 @@ static void an_input_that_is_told_of_and_missed_in_one_message_is_made_again(voi
     assert_int_equal(rig_attempt(r, a, job, "x"), 2);
 }
 
+/* The first record of the type, in what the rig keeps of the journal. */
+static char *journal_record(struct rig *r, uint32_t type, size_t *n)
+{
+    for (size_t at = 0; at < r->journal.n;) {
+        struct mr_sched_record_head h;
+        memcpy(&h, r->journal.p + at, sizeof h);
+        *n = h.bytes;
+        if (h.type == type) return (char *)r->journal.p + at + sizeof h;
+        at += sizeof h + (size_t)mr_align_up(h.bytes, 8);
+    }
+    mr_panic(__FILE__, __LINE__, "no record of type %u", type);
+}
+
+static void a_job_that_the_journal_does_not_give_back_is_counted_with_its_reason(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t whole = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    mr_job_id job;
+    struct mr_error why;
+    rig_crash(r);
+    assert_int_equal(mr_sched_unread(r->s, &job, &why), 0);
+    assert_int_equal(rig_job(r, whole), MR_JOB_PENDING);
+    size_t n = 0;
+    char *graph = journal_record(r, MR_RECORD_GRAPH, &n);
+    memset(graph + 16, 0xff, n - 16); /* behind job and place */
+    rig_crash(r);
+    assert_int_equal(mr_sched_unread(r->s, &job, &why), 1);
+    assert_int_equal(job.v, whole);
+    assert_true(why.text[0]);
+    assert_int_equal(mr_sched_job_newest(r->s).v, 0);
+    uint64_t nowhere = 8;
+    memcpy(graph + 8, &nowhere, sizeof nowhere);
+    rig_crash(r);
+    assert_int_equal(mr_sched_unread(r->s, &job, &why), 1);
+    assert_non_null(strstr(why.text, "not there as a whole"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -549,6 +587,7 @@ int main(void)
         RIG_TEST(what_finds_no_room_runs_alone_on_its_node_and_fails_if_that_is_not_enough),
         RIG_TEST(what_runs_alone_and_loses_an_input_gives_up_its_node),
         RIG_TEST(an_input_that_is_told_of_and_missed_in_one_message_is_made_again),
+        RIG_TEST(a_job_that_the_journal_does_not_give_back_is_counted_with_its_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
