@@ -112,9 +112,10 @@ class Ours:
         chain = shapes.Shape("chain", "", shapes.chain, (1000, 1000, 50), True)
         self.rows.row("chain", lambda: {**measure.cell([s * 1e3 for s in self.shape(chain, 1000, SHORT_ROUNDS, "unfused")], 1000), "unit": "us/task"})
         self.rows.row("chain-fused", lambda: {**measure.cell([s * 1e3 for s in self.shape(chain, 1000, SHORT_ROUNDS)], 1000), "unit": "us/task"})
-        for name, n in (("empty", empty), ("empty-big", big)):
+        many = big // 10 if self.mode == "full" else big // 5
+        for name, n, times in (("empty", empty, SHORT_ROUNDS), ("empty-many", many, rounds), ("empty-big", big, rounds)):
             found = []
-            self.rows.row(name, lambda: {**find(found.extend(self.bench("--latency", "0", "--chain", "0", "--tasks", str(n), *common)) or found, "empty tasks"), "n": n, "unit": "tasks/s"})
+            self.rows.row(name, lambda: {**find(found.extend(self.bench("--latency", "0", "--chain", "0", "--tasks", str(n), "--rounds", str(times))) or found, "empty tasks"), "n": n, "unit": "tasks/s"})
         self.rows.row("accepted", lambda: {**find(found, "graph of"), "n": big, "unit": "s"})
         http = min(big, 100_000)
         self.rows.row("empty-http", lambda: {**find(self.bench("--http", "--latency", "0", "--chain", "0", "--tasks", str(http), *common), "empty tasks over HTTP"), "n": http, "unit": "tasks/s"})

@@ -27,6 +27,7 @@ import shapes
 
 FORMS = ((4, 1), (1, 4), (2, 2))
 ROW_SECONDS = 400
+EMPTY = ("empty", "empty-many")
 FUSIBLE = ("map-fold", "transpose-sum")
 round_number = 0
 
@@ -135,18 +136,19 @@ class Plan:
     def __init__(self, mode):
         self.sizes = {"empty": 10_000 if mode == "full" else 5_000, "chain": 1000 if mode == "full" else 300, "latency": 100 if mode == "full" else 50}
         self.small = {"empty": 4000 if mode == "full" else 2000, "chain": 50, "latency": 10}
+        self.sizes["empty-many"], self.small["empty-many"] = 100_000 if mode == "full" else 20_000, self.small["empty"]
         self.graphs = {}
         for s in shapes.SHAPES:
             self.sizes[s.name], self.small[s.name] = s.sizes[mode], s.sizes["small"]
 
     def graph(self, name, n):
         if (name, n) not in self.graphs:
-            g = (shapes.chain if name == "chain" else shapes.bag if name == "empty" else next(s.make for s in shapes.SHAPES if s.name == name))(n)
+            g = (shapes.chain if name == "chain" else shapes.bag if name in EMPTY else next(s.make for s in shapes.SHAPES if s.name == name))(n)
             self.graphs[name, n] = g, shapes.evaluate(g)
         return self.graphs[name, n]
 
     def forms(self, name):
-        return {"empty": ("map", "get"), "latency": ("",)}.get(name, ("", "fused") if name in FUSIBLE else ("",))
+        return ("map", "get") if name in EMPTY else ("", "fused") if name in FUSIBLE else ("",)
 
     def run(self, client, name, n, form):
         if name == "latency":
@@ -191,7 +193,7 @@ def one_row(c, plan, name, form, rounds):
         runs = [plan.run(c.client, name, n, form) for _ in range(rounds)]
     if name == "latency":
         return {**measure.cell([r * 1e6 for r in runs], n, note), "unit": "us"}
-    if name == "empty":
+    if name in EMPTY:
         return {**measure.cell([n / r for r in runs], n, note), "unit": "tasks/s"}
     if name == "chain":
         return {**measure.cell([r * 1e6 / n for r in runs], n, note), "unit": "us/task"}
