@@ -111,9 +111,9 @@ void out_drop_told(struct mr_worker *w)
     for (uint32_t i = 0; i < w->out_count; i++) {
         struct outrow *r = out_at(w, i);
         uint32_t value = r->outcome == MR_WS_OK ? value_find(w, r->job, r->index) : NONE;
-        /* That it found no room, or came back, is told by its not being queued here; it may be sent
-         * again, and the number of its attempt may be the same, if the scheduler is another. */
-        bool is_told = r->outcome == MR_WS_NO_ROOM || r->outcome == MR_WS_RETURNED;
+        /* What ended without a value is told by its not being queued here. It may be sent again,
+         * and the number of its attempt may be the same, if the scheduler is another. */
+        bool is_told = r->outcome != MR_WS_OK;
         if (value != NONE && w->values[value].made && w->values[value].attempt == r->attempt)
             is_told = true;
         if (is_told) {

@@ -31,6 +31,39 @@ static void work_goes_on_while_the_scheduler_is_away_and_is_told_on_return(void 
     assert_int_equal(rig_find(r, 4)->outcome, MR_WS_OK);
 }
 
+/* Simulator, --seed 70383: another scheduler, which counts attempts from one again, sent the task
+ * once more, and took the old row for that attempt's. */
+static void what_ended_without_a_value_is_told_by_its_absence_on_return(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_uses(r, 1);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1));
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, 3);
+    assert_int_equal(s->items[0].uses, 1);
+    for (uint32_t i = 0; i < 3; i++)
+        rig_result(r, &s->items[i], s->items[i].index == 3 ? MR_STRAND_FAILED : MR_STRAND_DONE);
+    rig_report(r, s, 3);
+    rig_connect(r);
+    assert_int_equal(r->held, 1);
+    assert_int_equal(r->queued, 0);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 2, 1);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, NULL);
+    rig_register(r, 9);
+    assert_int_equal(r->done_count, 0);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(rig_find(r, 1)->outcome, MR_WS_OK);
+    assert_int_equal(rig_find(r, 3)->outcome, MR_WS_OK);
+}
+
 static void what_is_not_adopted_goes_and_what_is_not_kept_stops(void **state)
 {
     struct rig *r = *state;
@@ -246,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(work_goes_on_while_the_scheduler_is_away_and_is_told_on_return),
+        TEST(what_ended_without_a_value_is_told_by_its_absence_on_return),
         TEST(what_is_not_adopted_goes_and_what_is_not_kept_stops),
         TEST(what_ended_between_register_and_registered_is_told_after_it),
         TEST(a_revoked_incarnation_stops_all_and_offers_what_it_holds),
