@@ -72,6 +72,7 @@ void task_fail(
     struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome, int code, const char *text);
 void task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str why);
 void task_end(struct mr_worker *w, uint32_t task, bool success);
+void task_take_again(struct task *t); /* it is the later attempt from now on, if there is one */
 void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m);
 void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m);
 void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m);

@@ -108,6 +108,7 @@ static void item_done(
         task_fail(w, task, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
         return;
     }
+    task_take_again(t); /* it need not run: of an earlier attempt an object would not count (I2) */
     uint32_t value = t->value;
     struct value *v = &w->values[value];
     value_clear(w, v, true);

@@ -180,15 +180,21 @@ void task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str
     task_end(w, task, false);
 }
 
-static bool task_again(struct mr_worker *w, uint32_t task)
+void task_take_again(struct task *t)
 {
-    struct task *t = &w->tasks[task];
-    if (!t->again || w->draining) return false;
+    if (!t->again) return;
     t->attempt = t->again;
     t->again = 0;
     struct edge *edges = task_edges(t);
     for (uint32_t i = 0; i < t->inputs_count; i++)
         edges[i].last_use = edges[i].last_again;
+}
+
+static bool task_again(struct mr_worker *w, uint32_t task)
+{
+    struct task *t = &w->tasks[task];
+    if (!t->again || w->draining) return false;
+    task_take_again(t);
     t->cancel = t->steal = t->mute = t->timed_out = t->stopping = false;
     t->offered = t->kept = false;
     if (t->state == TASK_GIVEN) {

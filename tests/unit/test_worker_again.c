@@ -94,6 +94,36 @@ static void an_attempt_that_waits_for_another_has_its_own_last_uses(void **state
     assert_true(mr_worker_keeps(r->w, RIG_JOB, 3));
 }
 
+/* The scheduler sent the task again while it ran, and takes an object of the first attempt for one
+ * that this worker let go of: told under that number it was dropped, and nobody made another. */
+static void what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9)); /* waits */
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1, 1003));
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 2, 2, OP_SLOW, INPUTS(1001, 3));
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    uint32_t starts = r->starts;
+    rig_run_all(r);
+    assert_int_equal(r->starts, starts);
+    assert_int_equal(rig_find(r, 2)->attempt, 2);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_OK);
+    assert_true(rig_find(r, 2)->is_object);
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 3));
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 2, 2);
+    rig_deliver(r);
+    assert_int_equal(r->drops, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -101,6 +131,7 @@ int main(void)
         TEST(what_is_released_and_assigned_in_one_message_is_made_again),
         TEST(a_reference_that_an_older_attempt_made_is_not_told),
         TEST(an_attempt_that_waits_for_another_has_its_own_last_uses),
+        TEST(what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
