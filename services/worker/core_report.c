@@ -125,7 +125,8 @@ static void item_done(
     w->held_bytes += blob ? blob->bytes : r->object_bytes;
     bool was_urgent = w->out_urgent;
     out_held(w, v);
-    if (item_is_wanted_here(w, t)) w->out_urgent = was_urgent;
+    bool is_long = s->slot >= w->config.slots; /* what follows ends the peace that it did not */
+    if (item_is_wanted_here(w, t) && !is_long) w->out_urgent = was_urgent;
     w->tasks_done++;
     value_came(w, value);
     task_end(w, task, true);

@@ -114,9 +114,36 @@ static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
     assert_int_equal(r->moves, 0);
 }
 
+/* Simulator, --templates --seed 5000614: what followed ran for milliseconds, and the scheduler, to
+ * which only something long ran here, took the node for empty. */
+static void the_end_of_what_left_its_slot_is_told_at_once(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
+    rig_uses(r, 1);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, INPUTS(0));
+    for (uint32_t i = 2; i < 9; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    leave(r, 0, 1);
+    assert_int_equal(r->moves, 1);
+    struct mr_strand *s = strand_with(r, 0);
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    rig_report(r, s, 1);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].index, 0);
+    while (r->strands_count) {
+        rig_run(r, 0, MR_STRAND_DONE);
+        rig_turn(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        TEST(the_end_of_what_left_its_slot_is_told_at_once),
         TEST(a_task_that_leaves_its_slot_makes_room_for_another),
         TEST(what_stands_behind_a_task_that_leaves_is_taken_back_first),
         TEST(a_cancelled_task_that_left_its_slot_is_stopped),
