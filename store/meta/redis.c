@@ -107,14 +107,70 @@ static redisContext *dial(const struct mr_redis *r)
     return redisConnectWithTimeout(host, (int)strtol(colon + 1, NULL, 10), timeout);
 }
 
+/* A mark, a number and an end of line. By hand: a dozen of them make a command, and snprintf took
+ * as long as all the rest of it. */
+static void add_count(struct mr_buf *b, char mark, size_t count)
+{
+    char text[24];
+    size_t at = sizeof text;
+    text[--at] = '\n';
+    text[--at] = '\r';
+    do
+        text[--at] = (char)('0' + count % 10);
+    while (count /= 10);
+    text[--at] = mark;
+    mr_buf_add(b, text + at, sizeof text - at);
+}
+
+/* The command in Redis's protocol; its bytes if the buffer has room for them. */
+static bool add_command(struct mr_buf *b, size_t argc, const struct mr_str *argv)
+{
+    enum { COUNT_BYTES = 24, END_BYTES = 2 };
+    size_t n = COUNT_BYTES;
+    for (size_t i = 0; i < argc; i++)
+        n += argv[i].n + COUNT_BYTES + END_BYTES;
+    if (b->n + n > QUEUE_BYTES_MAX) return false;
+    add_count(b, '*', argc);
+    for (size_t i = 0; i < argc; i++) {
+        add_count(b, '$', argv[i].n);
+        mr_buf_add_str(b, argv[i]);
+        mr_buf_add(b, "\r\n", END_BYTES);
+    }
+    return true;
+}
+
+/* One command and its answer, on a link that nobody else has yet; NULL: the link is lost. What
+ * redisCommand does, but without the SIGPIPE that it raises when Redis has just gone: the programs
+ * that link this do not all ignore it. */
+static redisReply *ask(redisContext *link, size_t argc, const struct mr_str *argv)
+{
+    MR_AUTO(mr_buf_fini) struct mr_buf b;
+    mr_buf_init(&b, QUEUE_BYTES_MAX);
+    bool fits = add_command(&b, argc, argv);
+    mr_assert(fits);
+    for (size_t at = 0; at < b.n;) {
+        ssize_t put = send(link->fd, b.p + at, b.n - at, MSG_NOSIGNAL);
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) {
+            (void)snprintf(link->errstr, sizeof link->errstr, "%s", strerror(errno));
+            return NULL;
+        }
+        at += (size_t)put;
+    }
+    void *reply = NULL;
+    return redisGetReply(link, &reply) == REDIS_OK ? reply : NULL;
+}
+
 /* A PING tells whether it serves: it may be loading its data, or want a password. */
 static bool greet(const struct mr_redis *r, redisContext *link, char *why, size_t why_bytes)
 {
     if (r->password) {
-        redisReply *auth = redisCommand(link, "AUTH %s", r->password);
+        const struct mr_str argv[] = {MR_STR("AUTH"), mr_str(r->password)};
+        redisReply *auth = ask(link, MR_ARRAY_LEN(argv), argv);
         if (auth) freeReplyObject(auth);
     }
-    redisReply *pong = redisCommand(link, "PING");
+    const struct mr_str argv[] = {MR_STR("PING")};
+    redisReply *pong = ask(link, MR_ARRAY_LEN(argv), argv);
     if (!pong) {
         (void)snprintf(why, why_bytes, "%s", link->errstr);
         return false;
@@ -462,38 +518,6 @@ const char *mr_redis_address(const struct mr_redis *r)
 bool mr_redis_is_here(const struct mr_redis *r)
 {
     return atomic_load(&r->here);
-}
-
-/* A mark, a number and an end of line. By hand: a dozen of them make a command, and snprintf took
- * as long as all the rest of it. */
-static void add_count(struct mr_buf *b, char mark, size_t count)
-{
-    char text[24];
-    size_t at = sizeof text;
-    text[--at] = '\n';
-    text[--at] = '\r';
-    do
-        text[--at] = (char)('0' + count % 10);
-    while (count /= 10);
-    text[--at] = mark;
-    mr_buf_add(b, text + at, sizeof text - at);
-}
-
-/* The command in Redis's protocol; its bytes if the buffer has room for them. */
-static bool add_command(struct mr_buf *b, size_t argc, const struct mr_str *argv)
-{
-    enum { COUNT_BYTES = 24, END_BYTES = 2 };
-    size_t n = COUNT_BYTES;
-    for (size_t i = 0; i < argc; i++)
-        n += argv[i].n + COUNT_BYTES + END_BYTES;
-    if (b->n + n > QUEUE_BYTES_MAX) return false;
-    add_count(b, '*', argc);
-    for (size_t i = 0; i < argc; i++) {
-        add_count(b, '$', argv[i].n);
-        mr_buf_add_str(b, argv[i]);
-        mr_buf_add(b, "\r\n", END_BYTES);
-    }
-    return true;
 }
 
 /* Under the lock: writes what is in `out`. True: the thread must, and is to be woken for it. */

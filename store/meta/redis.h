@@ -1,7 +1,7 @@
 /* One connection to Redis with a thread of its own: commands from any thread are sent in pipelined
  * batches, and while one batch is under way the next grows. It reconnects by itself. It knows
- * nothing of what the commands mean. Callbacks run on its thread, never under a lock, and never two
- * at once; the exception is mr_redis_look. */
+ * nothing of what the commands mean. It raises no SIGPIPE. Callbacks run on its thread, never under
+ * a lock, and never two at once; the exception is mr_redis_look. */
 #pragma once
 
 #include "base/err.h"
