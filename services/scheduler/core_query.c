@@ -218,6 +218,11 @@ uint32_t mr_sched_stores_count(const struct mr_sched *s)
     return s->stores_count;
 }
 
+uint32_t mr_sched_stores_changes(const struct mr_sched *s)
+{
+    return s->stores_changes;
+}
+
 bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
     struct mr_str *node, struct mr_str *address, bool *is_alive)
 {

@@ -121,7 +121,8 @@ uint32_t mr_sched_ops_count(const struct mr_sched *s); /* numbers 1..count */
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);
-uint32_t mr_sched_stores_count(const struct mr_sched *s); /* numbers 1..count, never reused */
+uint32_t mr_sched_stores_count(const struct mr_sched *s);   /* numbers 1..count, never reused */
+uint32_t mr_sched_stores_changes(const struct mr_sched *s); /* other when one came or is back */
 bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
     struct mr_str *node, struct mr_str *address, bool *is_alive);
 void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out);

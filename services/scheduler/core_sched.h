@@ -74,7 +74,8 @@ struct mr_sched {
 
     struct store *stores;
     uint32_t stores_count;
-    struct scan *scans; /* a ring */
+    uint32_t stores_changes; /* one came, or its session came or went */
+    struct scan *scans;      /* a ring */
     uint32_t scans_max, scans_at, scans_count;
 
     struct story *stories; /* ring by age, found by task */

@@ -72,6 +72,7 @@ void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
     struct store *st = &s->stores[n];
     st->is_lost = false;
     st->is_alive = st->is_connected = true;
+    s->stores_changes++;
     st->last_heard = s->now;
     st->memory_bytes = r->memory_bytes;
     memset(st->node, 0, sizeof st->node);
@@ -89,6 +90,7 @@ void mr_sc_store_heard(struct mr_sched *s, uint64_t incarnation, bool is_connect
 {
     uint32_t n = find_store(s, incarnation);
     if (!n || s->stores[n].is_lost) return;
+    s->stores_changes += is_connected != s->stores[n].is_connected;
     s->stores[n].is_connected = is_connected;
     s->stores[n].last_heard = s->now;
     mr_time end = mr_time_after(s->now, s->config.lease);

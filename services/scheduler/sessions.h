@@ -36,8 +36,9 @@ int mr_wire_message(struct mr_shell *sh, const Millrace__V1__WorkerMessage *m,
 
 /* Numbers that a session has given to ops and stores, so that names travel once. */
 struct mr_wire_tables {
-    uint32_t *op;    /* by the core's number; 0: not yet */
-    uint32_t *store; /* likewise */
+    uint32_t *op;         /* by the core's number; 0: not yet */
+    uint32_t *store;      /* likewise */
+    uint32_t stores_seen; /* the core's count of changes when all stores were told last */
     uint32_t ops_room, stores_room;
     uint32_t ops_count, stores_count;
 };

@@ -9,6 +9,9 @@
 
 #include <math.h>
 
+/* A flag of a store's number in a session's table: it was told without an address. */
+#define STORE_BARE 0x80000000u
+
 static int runs_in(struct mr_shell *sh, Millrace__V1__Run **runs, size_t n, size_t rows,
     const char *what, struct mr_sched_run **out, struct mr_error *e)
 {
@@ -312,6 +315,7 @@ static uint32_t op_number(
     return *number;
 }
 
+/* One that was told without an address, which the journal does not have, is told again with it. */
 static uint32_t store_number(struct mr_shell *sh, struct mr_wire_tables *t, uint32_t store,
     Millrace__V1__SchedulerMessage *m)
 {
@@ -320,21 +324,24 @@ static uint32_t store_number(struct mr_shell *sh, struct mr_wire_tables *t, uint
     struct mr_str node;
     struct mr_str address;
     bool alive = false;
-    if (*number || !mr_sched_store(sh->core, store, &incarnation, &node, &address, &alive))
-        return *number;
+    if (*number && !(*number & STORE_BARE)) return *number;
+    if (!mr_sched_store(sh->core, store, &incarnation, &node, &address, &alive)) return 0;
+    if (*number && !address.n) return *number & ~STORE_BARE;
     Millrace__V1__Node *row = NEW(sh, Millrace__V1__Node, MILLRACE__V1__NODE__INIT);
     row->id = incarnation;
     row->address = mr_shell_text(sh, address);
-    *number = ++t->stores_count;
+    *number = ++t->stores_count | (address.n ? 0 : STORE_BARE);
     m->nodes[m->n_nodes++] = row;
-    return *number;
+    return t->stores_count;
 }
 
-/* A value may refer to others, on any node: parts of a collection. Whoever gets one has to know
- * where to ask for them. */
+/* A task may load objects that no message names, on any node: parts of a collection, the data of a
+ * role. Whoever gets tasks or values has to know where to ask for them. */
 static void stores_out(
     struct mr_shell *sh, struct mr_wire_tables *t, Millrace__V1__SchedulerMessage *m)
 {
+    if (t->stores_seen == mr_sched_stores_changes(sh->core)) return;
+    t->stores_seen = mr_sched_stores_changes(sh->core);
     uint64_t incarnation = 0;
     struct mr_str node;
     struct mr_str address;
@@ -363,8 +370,6 @@ static Millrace__V1__Values *values_out(struct mr_shell *sh, const struct mr_sch
     v->object_maker = mr_shell_take(sh, objects * sizeof *v->object_maker);
     v->object_number = mr_shell_take(sh, objects * sizeof *v->object_number);
     v->object_node = mr_shell_take(sh, objects * sizeof *v->object_node);
-    m->nodes = mr_shell_take(sh, (objects + mr_sched_stores_count(sh->core)) * sizeof *m->nodes);
-    if (objects) stores_out(sh, t, m);
     for (size_t i = 0; i < objects; i++) {
         v->object_maker[i] = ids[i].maker;
         v->object_number[i] = ids[i].number;
@@ -473,6 +478,10 @@ Millrace__V1__SchedulerMessage *mr_wire_batch(
     Millrace__V1__SchedulerMessage *m =
         NEW(sh, Millrace__V1__SchedulerMessage, MILLRACE__V1__SCHEDULER_MESSAGE__INIT);
     if (b->has_registered) m->registered = registered_out(sh, b);
+    if (b->tasks.count || b->values.count) {
+        m->nodes = mr_shell_take(sh, mr_sched_stores_count(sh->core) * sizeof *m->nodes);
+        stores_out(sh, t, m);
+    }
     m->values = values_out(sh, b, t, m);
     m->tasks = tasks_out(sh, b, t, m);
     m->cancel = refs_out(sh, &b->cancel);

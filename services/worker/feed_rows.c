@@ -228,10 +228,20 @@ static int no_room(const struct mr_rows *r, uint64_t n, struct mr_error *e)
         r->what, all, mine, room, used);
 }
 
+/* A get that waited in vain: for room, or for another node? */
+static bool is_full(const struct mr_rows *r, const struct part *p)
+{
+    uint64_t memory = 0, pinned = 0;
+    if (r->store->room) r->store->room(r->store->ctx, &memory, &pinned);
+    return memory &&
+           pinned + p->count * mr_rows_bytes(r) > memory - memory / 8; /* holes are no room */
+}
+
 int mr_rows_map(struct mr_rows *r, uint64_t first, uint64_t n, struct mr_error *e)
 {
     for (uint32_t i = part_of(r, first); i < r->parts_count && r->parts[i].first < first + n; i++) {
         int err = r->parts[i].data ? MR_OK : part_map(r, &r->parts[i], e);
+        if (err == MR_ETIMEOUT && is_full(r, &r->parts[i])) err = MR_ELIMIT;
         if (err == MR_ELIMIT && !mr_object_id_is_none(r->parts[i].id)) return no_room(r, n, e);
         if (err) return err;
     }

@@ -22,8 +22,8 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
     mr_object_id_format(id, text);
     struct mr_str extent;
     err = s->call->does->load(s->call, id, &extent);
-    if (err == MR_ELIMIT || err == MR_ETIMEOUT)
-        return mr_fail(e, MR_ELIMIT, "object %s found no room in memory", text);
+    if (err == MR_ELIMIT) return mr_fail(e, err, "object %s found no room in memory", text);
+    if (err == MR_ETIMEOUT) return mr_fail(e, err, "object %s did not come in time", text);
     if (err) return mr_fail(e, err, "object %s cannot be found", text);
     return mr_store_get(s->store, id, NULL, GET_TIMEOUT, out, e);
 }

@@ -25,13 +25,14 @@ struct rig { /* x as a collection of uneven parts, y as one tensor */
     struct mr_feed_store store;
     uint32_t mapped; /* views that are out */
     uint32_t gets;
-    bool is_full; /* has no room for the second part */
+    int second; /* what becomes of the second part */
+    uint64_t pinned;
 };
 
 static int get(void *ctx, mr_object_id id, struct mr_store_view *out, struct mr_error *e)
 {
     struct rig *r = ctx;
-    if (r->is_full && id.number == 2) return mr_fail(e, MR_ELIMIT, "no room");
+    if (r->second && id.number == 2) return mr_fail(e, r->second, "it did not come");
     r->mapped++;
     r->gets++;
     *out = id.number > PARTS ? (struct mr_store_view){.p = r->x, .bytes = 1 << 16}
@@ -48,9 +49,8 @@ static void release(void *ctx, struct mr_store_view *view)
 
 static void room(void *ctx, uint64_t *memory, uint64_t *pinned)
 {
-    (void)ctx;
     *memory = 512 << 20;
-    *pinned = 500 << 20;
+    *pinned = ((struct rig *)ctx)->pinned;
 }
 
 static void *tensor(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape, void *extent_out)
@@ -154,13 +154,30 @@ static void data_that_do_not_fit_are_said_to_be_too_large_for_the_store(void **s
     struct mr_feed *f = NULL;
     struct mr_error e;
     struct mr_feed_spec s = spec_of(0, 2, 1);
-    r->is_full = true;
+    r->second = MR_ELIMIT;
+    r->pinned = 500 << 20;
     assert_int_equal(
         mr_feed_open(&s, "data.train", &r->x_arg, &r->y_arg, &r->store, &f, &e), MR_ELIMIT);
     assert_non_null(strstr(e.text, "data.train.x: the data do not fit into memory"));
     assert_non_null(strstr(e.text, "has 512.0 MiB"));
     assert_non_null(strstr(e.text, "500.0 MiB"));
     assert_non_null(strstr(e.text, "--memory"));
+    r->second = MR_ETIMEOUT; /* it waited for room */
+    assert_int_equal(
+        mr_feed_open(&s, "data.train", &r->x_arg, &r->y_arg, &r->store, &f, &e), MR_ELIMIT);
+}
+
+static void a_part_that_does_not_come_is_not_said_to_be_too_large(void **state)
+{
+    struct rig *r = *state;
+    struct mr_feed *f = NULL;
+    struct mr_error e;
+    struct mr_feed_spec s = spec_of(0, 2, 1);
+    r->second = MR_ETIMEOUT;
+    r->pinned = 100 << 20;
+    assert_int_equal(
+        mr_feed_open(&s, "data.train", &r->x_arg, &r->y_arg, &r->store, &f, &e), MR_ETIMEOUT);
+    assert_non_null(strstr(e.text, "it did not come"));
 }
 
 static void every_row_comes_once_an_epoch_and_to_one_worker(void **state)
@@ -298,6 +315,8 @@ int main(void)
             an_epoch_has_an_order_of_its_own_that_is_found_again, setup, teardown),
         cmocka_unit_test_setup_teardown(
             data_that_do_not_fit_are_said_to_be_too_large_for_the_store, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_part_that_does_not_come_is_not_said_to_be_too_large, setup, teardown),
         cmocka_unit_test_setup_teardown(a_share_maps_only_the_partitions_it_needs, setup, teardown),
         cmocka_unit_test_setup_teardown(
             ranges_come_in_order_also_across_partitions, setup, teardown),
