@@ -54,6 +54,7 @@ struct mr_supervisor *mr_supervisor_new(void)
 {
     struct mr_supervisor *s = mr_alloc(sizeof *s);
     sigset_t set;
+    mr_signal_block(); /* and without SIGPIPE: who reads what we say may go before we do */
     (void)sigemptyset(&set);
     (void)sigaddset(&set, SIGCHLD);
     (void)sigaddset(&set, SIGINT);

@@ -65,8 +65,9 @@ def read_events(response):
 
 
 class Cluster:
-    def __init__(self, *flags, directory=None, env=None):
-        self.keep = directory is not None
+    def __init__(self, *flags, directory=None, env=None, says=None):
+        """`says`: where `up` writes what it says, instead of the file that output() reads."""
+        self.keep, self.says = directory is not None, says
         self.dir = pathlib.Path(directory or tempfile.mkdtemp(prefix="mr-"))
         self.flags, self.env, self.up = list(flags), dict(os.environ, **(env or {})), None
         self.env["MILLRACE_HOME"] = str(self.dir / "home")
@@ -78,8 +79,8 @@ class Cluster:
         self.out = open(self.dir / "up.out", "a+")
         args = [str(bin_dir() / "millrace"), "up", "--dir", str(self.dir / "c"), "--listen", "127.0.0.1:0", "--memory", "256MiB",
                 "--data-root", str(ROOT)]
-        self.up = subprocess.Popen(args + self.flags, stdout=self.out, stderr=subprocess.STDOUT, env=self.env, cwd=ROOT,
-                                   start_new_session=True)
+        self.up = subprocess.Popen(args + self.flags, stdout=self.says or self.out, stderr=subprocess.STDOUT, env=self.env,
+                                   cwd=ROOT, start_new_session=True)
         last = self.dir / "home" / "last.json"
         if last.exists():
             last.unlink()

@@ -47,12 +47,12 @@ class Faults(unittest.TestCase):
                 print(self.cluster.output(), self.cluster.logs(), file=sys.stderr)
             self.cluster.close()
 
-    def start(self, *flags, workers=4):
+    def start(self, *flags, workers=4, says=None):
         record = f"/tmp/mr-record-{os.getpid()}-{self.id().rsplit('.', 1)[1]}"
         self.record = pathlib.Path(record)
         self.record.unlink(missing_ok=True)
         self.cluster = Cluster("--workers", str(workers), "--threads", "1", "--lease", "3s", "--plugin", PLUGIN, *flags,
-                               env={"MILLRACE_RECORD": record})
+                               env={"MILLRACE_RECORD": record}, says=says)
         self.addCleanup(self.record.unlink, missing_ok=True)
         return self.cluster
 
@@ -351,6 +351,18 @@ class Faults(unittest.TestCase):
         self.assertEqual(int(done["counts"]["erred"]), 3, done["counts"])
         self.assertEqual(c.value(job, "ok"), 2)
         self.assertIsNone(c.up.poll())
+
+    def test_up_outlives_whoever_read_what_it_says(self):
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, writer)
+        c = self.start(workers=1, says=writer)
+        os.close(reader)
+        old = c.pid_of("--name=worker-0-0")
+        os.kill(old, signal.SIGKILL)  # it says that the worker is started again
+        wait_for("the worker to be replaced", lambda: c.pid_of("--name=worker-0-0") not in (None, old), 20)
+        job = c.submit({"tasks": {"x": {"op": "inc", "args": [1]}}, "targets": ["x"]})
+        self.assertEqual(c.wait(job, 60)["state"], "JOB_DONE")
+        self.assertEqual(c.stop(), 0)
 
     def test_ops_of_workers_that_are_coming_back_are_not_unknown(self):
         c = self.start(workers=2)
