@@ -268,6 +268,7 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
 {
     uint32_t large = s->lists[LIST_LARGE].head, small = s->lists[LIST_SMALL].head;
     for (uint32_t i = 0; i < SCAN_MAX && (large || small) && s->leaving_bytes < need; i++) {
+        if (s->writes >= SPILLS_MAX && i >= SCAN_FULL) return; /* only what is on disk can leave */
         uint32_t *at = is_rather(s, large, small) ? &large : &small;
         uint32_t o = *at;
         *at = s->objects[o].next;

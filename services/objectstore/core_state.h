@@ -126,6 +126,7 @@ struct grant {
 #define WAIT_MORE_NS (10 * MR_SECOND)
 #define SPILLS_MAX 16u /* writes under way */
 #define SCAN_MAX 4096u /* objects looked at in one step */
+#define SCAN_FULL 64u  /* the same, while no more writes may be under way */
 #define DISK_RETRY_NS (5 * MR_SECOND)
 #define AHEAD_SHARE 8u /* of memory, that may be on its way back before somebody waits for it */
 
