@@ -7,6 +7,7 @@
 #include "host/log.h"
 #include "host/thread.h"
 #include "services/objectstore/disk_file.h"
+#include "services/objectstore/spill.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -47,7 +48,8 @@ struct mr_disk {
     struct mr_store *self;
     char *objects; /* folders; NULL without a disk */
     char *held;
-    char *spill;
+    struct mr_spill
+        *spills[WRITERS]; /* what a writer writes lies in its own; NULL without a disk */
     struct hand writers[WRITERS];
     struct hand fetchers[FETCHERS];
     _Atomic uint32_t fetcher_next; /* jobs come from two threads */
@@ -60,6 +62,11 @@ static char *path_of(const char *folder, mr_object_id id)
     return mr_format("%s/%s", folder, text);
 }
 
+static struct mr_spill *spill_of(const struct mr_disk *d, mr_object_id id)
+{
+    return d->spills[mr_object_id_hash(id) % WRITERS];
+}
+
 /* ---- writer -----------------------------------------------------------------------------------*/
 
 static char *kept_path(const struct mr_disk *d, mr_object_id id, uint32_t flags)
@@ -70,24 +77,25 @@ static char *kept_path(const struct mr_disk *d, mr_object_id id, uint32_t flags)
 static int write_object(struct mr_disk *d, const struct job *job, struct mr_error *e)
 {
     bool keep = job->flags & MR_OSTORE_PERSISTED;
-    MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, job->id);
-    MR_AUTO(mr_free_ptr) char *kept = kept_path(d, job->id, job->flags);
+    struct mr_spill *spill = spill_of(d, job->id);
+    MR_AUTO(mr_free_ptr) char *kept = keep ? kept_path(d, job->id, job->flags) : NULL;
     struct mr_store_view view;
     int err = mr_store_get(d->self, job->id, NULL, 0, &view, e);
-    if (err == MR_EAGAIN && keep) return mr_disk_file_keep(spilled, kept, e);
+    if (err == MR_EAGAIN && keep) return mr_spill_keep(spill, job->id, kept, e);
     if (err) return err;
-    err = mr_disk_file_write(keep ? kept : spilled, job->id, view.p, view.bytes, keep, e);
+    err = keep ? mr_disk_file_write(kept, job->id, view.p, view.bytes, e)
+               : mr_spill_write(spill, job->id, view.p, view.bytes, e);
     mr_store_release(d->self, &view);
-    if (!err && keep) (void)unlink(spilled);
+    if (!err && keep) (void)mr_spill_erase(spill, job->id);
     return err;
 }
 
+/* It is in one of the three. */
 static void erase(struct mr_disk *d, mr_object_id id)
 {
-    MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, id);
+    if (mr_spill_erase(spill_of(d, id), id)) return;
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, id);
     MR_AUTO(mr_free_ptr) char *held = path_of(d->held, id);
-    (void)unlink(spilled);
     (void)unlink(kept);
     (void)unlink(held);
 }
@@ -142,11 +150,11 @@ static int write_job(struct mr_disk *d, const struct job *job)
 static int restore_into(
     struct mr_disk *d, const struct job *job, struct mr_store_draft *draft, struct mr_error *e)
 {
-    MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, job->id);
+    int err = mr_spill_read(spill_of(d, job->id), job->id, draft->p, job->bytes, e);
+    if (err != MR_ENOENT) return err;
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, job->id);
     MR_AUTO(mr_free_ptr) char *held = path_of(d->held, job->id);
-    const char *paths[] = {kept, held, spilled, kept, held}; /* it may move between two looks */
-    int err = MR_ENOENT;
+    const char *paths[] = {kept, held, kept, held}; /* it may move between two looks */
     for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
         err = mr_disk_file_read(paths[i], job->id, draft->p, job->bytes, e);
     return err == MR_ENOENT ? MR_ELOST : err;
@@ -240,11 +248,11 @@ int mr_disk_peek(struct mr_disk *d, mr_object_id id, void *out, uint64_t room, u
     uint64_t *bytes, struct mr_error *e)
 {
     if (!d || !d->objects) return MR_ENOENT;
-    MR_AUTO(mr_free_ptr) char *spilled = path_of(d->spill, id);
+    int err = mr_spill_peek(spill_of(d, id), id, out, room, n, bytes, e);
+    if (err != MR_ENOENT) return err;
     MR_AUTO(mr_free_ptr) char *kept = path_of(d->objects, id);
     MR_AUTO(mr_free_ptr) char *held = path_of(d->held, id);
-    const char *paths[] = {kept, held, spilled, kept, held}; /* it may move between two looks */
-    int err = MR_ENOENT;
+    const char *paths[] = {kept, held, kept, held}; /* it may move between two looks */
     for (size_t i = 0; i < MR_ARRAY_LEN(paths) && err == MR_ENOENT; i++)
         err = mr_disk_file_peek(paths[i], id, out, room, n, bytes, e);
     return err;
@@ -275,22 +283,31 @@ static void hand_close(struct hand *h)
     mr_inbox_wake(h->jobs);
 }
 
+static int open_folders(struct mr_disk *d, const char *dir, struct mr_error *e)
+{
+    d->objects = mr_format("%s/objects", dir);
+    d->held = mr_format("%s/held", dir);
+    MR_AUTO(mr_free_ptr) char *spill = mr_format("%s/spill", dir);
+    int err = mr_file_make_dirs(d->objects, 0700, e);
+    if (!err) err = mr_file_make_dirs(d->held, 0700, e);
+    if (!err) err = mr_file_make_dirs(spill, 0700, e);
+    if (err) return err;
+    empty_folder(spill);
+    for (uint32_t i = 0; i < WRITERS && !err; i++) {
+        MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%u", spill, i);
+        err = mr_spill_open(path, &d->spills[i], e);
+    }
+    return err;
+}
+
 int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e)
 {
     struct mr_disk *d = mr_alloc(sizeof *d);
     d->sh = sh;
-    if (dir) {
-        d->objects = mr_format("%s/objects", dir);
-        d->spill = mr_format("%s/spill", dir);
-        d->held = mr_format("%s/held", dir);
-        int err = mr_file_make_dirs(d->objects, 0700, e);
-        if (!err) err = mr_file_make_dirs(d->held, 0700, e);
-        if (!err) err = mr_file_make_dirs(d->spill, 0700, e);
-        if (err) {
-            mr_disk_close(&d);
-            return err;
-        }
-        empty_folder(d->spill);
+    int err = dir ? open_folders(d, dir, e) : MR_OK;
+    if (err) {
+        mr_disk_close(&d);
+        return err;
     }
     for (uint32_t i = 0; i < WRITERS; i++)
         hand_init(d, &d->writers[i]);
@@ -363,12 +380,13 @@ void mr_disk_close(struct mr_disk **pd)
 {
     struct mr_disk *d = MR_STEAL(*pd);
     if (!d) return;
-    for (uint32_t i = 0; i < WRITERS; i++)
+    for (uint32_t i = 0; i < WRITERS; i++) {
         mr_inbox_free(&d->writers[i].jobs);
+        mr_spill_close(&d->spills[i]);
+    }
     for (uint32_t i = 0; i < FETCHERS; i++)
         mr_inbox_free(&d->fetchers[i].jobs);
     mr_release(d->objects);
     mr_release(d->held);
-    mr_release(d->spill);
     mr_release(d);
 }

@@ -3,8 +3,8 @@
  * so that a restore that waits for room does not keep back the writes that make it.
  *
  * DIR/objects holds persisted objects, DIR/held those whose file goes with their last holder (they
- * have, or had, a name; or a drain wrote them), DIR/spill those that only left memory (emptied at
- * the start). A file is an extent head, the value, and an XXH3 of each 1 MiB of it. */
+ * have, or had, a name; or a drain wrote them): a file is an extent head, the value, and an XXH3 of
+ * each 1 MiB of it. DIR/spill has those that only left memory, in one file a writer (spill.h). */
 #pragma once
 
 #include "services/objectstore/shell.h"

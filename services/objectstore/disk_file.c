@@ -47,7 +47,7 @@ static int read_all(int fd, void *p, uint64_t n, uint64_t from)
     return MR_OK;
 }
 
-static int write_body(int fd, mr_object_id id, const unsigned char *p, uint64_t bytes)
+static int write_body(int fd, mr_object_id id, uint64_t bytes, mr_disk_piece next, void *ctx)
 {
     struct mr_extent_head head;
     mr_extent_head_fill(&head, id, bytes, (mr_job_id){0}, 0, 0);
@@ -57,8 +57,10 @@ static int write_body(int fd, mr_object_id id, const unsigned char *p, uint64_t 
     for (uint64_t i = 0; i < chunks && !err; i++) {
         uint64_t at = i * MR_CHUNK_BYTES;
         uint64_t n = MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
-        sums[i] = XXH3_64bits(p + at, n);
-        err = write_all(fd, p + at, n);
+        const void *p = next(ctx, at, n);
+        if (!p) return MR_EFORMAT;
+        sums[i] = XXH3_64bits(p, n);
+        err = write_all(fd, p, n);
     }
     return err ? err : write_all(fd, sums, chunks * sizeof *sums);
 }
@@ -73,21 +75,34 @@ static int sync_folder(const char *path)
     return failed ? MR_EIO : MR_OK;
 }
 
-int mr_disk_file_write(const char *path, mr_object_id id, const void *p, uint64_t bytes,
-    bool durable, struct mr_error *e)
+int mr_disk_file_copy(const char *path, mr_object_id id, uint64_t bytes, mr_disk_piece next,
+    void *ctx, struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *temporary = mr_format("%s.tmp", path);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0) return mr_fail(e, MR_EIO, "cannot write %s: %s", temporary, strerror(errno));
-    int err = write_body(fd, id, p, bytes);
-    if (!err && durable && fsync(fd)) err = MR_EIO;
-    if (close(fd)) err = MR_EIO;
+    int err = write_body(fd, id, bytes, next, ctx);
+    if (!err && fsync(fd)) err = MR_EIO;
+    if (close(fd) && !err) err = MR_EIO;
     if (!err && rename(temporary, path)) err = MR_EIO;
-    if (!err && durable) err = sync_folder(path);
+    if (!err) err = sync_folder(path);
     if (!err) return MR_OK;
-    err = mr_fail(e, MR_EIO, "cannot write %s: %s", path, strerror(errno));
+    const char *why = err == MR_EFORMAT ? "what it is copied from is damaged" : strerror(errno);
+    err = mr_fail(e, err, "cannot write %s: %s", path, why);
     (void)unlink(temporary);
     return err;
+}
+
+static const void *memory_piece(void *ctx, uint64_t at, uint64_t n)
+{
+    (void)n;
+    return *(const unsigned char **)ctx + at;
+}
+
+int mr_disk_file_write(
+    const char *path, mr_object_id id, const void *p, uint64_t bytes, struct mr_error *e)
+{
+    return mr_disk_file_copy(path, id, bytes, memory_piece, &p, e);
 }
 
 static int read_head(int fd, struct mr_extent_head *head, const char *path, struct mr_error *e)
@@ -167,17 +182,6 @@ int mr_disk_file_read(
     if (!err && !same) err = mr_fail(e, MR_EFORMAT, "%s holds another object", path);
     if (!err && read_body(fd, out, bytes))
         err = mr_fail(e, MR_EFORMAT, "%s does not agree with its checksums", path);
-    close(fd);
-    return err;
-}
-
-int mr_disk_file_keep(const char *from, const char *to, struct mr_error *e)
-{
-    int fd;
-    int err = open_file(from, &fd, e);
-    if (err) return err;
-    if (fsync(fd) || rename(from, to) || sync_folder(to))
-        err = mr_fail(e, MR_EIO, "cannot keep %s: %s", to, strerror(errno));
     close(fd);
     return err;
 }

@@ -4,10 +4,10 @@
 
 #include "store/arena/client.h"
 
-/* Writes head, value and checksums to `path` (through a temporary beside it when `durable`, with
- * fsync of file and folder). */
-int mr_disk_file_write(const char *path, mr_object_id id, const void *p, uint64_t bytes,
-    bool durable, struct mr_error *e);
+/* Writes head, value and checksums to `path`, through a temporary beside it, with fsync of file and
+ * folder. */
+int mr_disk_file_write(
+    const char *path, mr_object_id id, const void *p, uint64_t bytes, struct mr_error *e);
 
 /* Id and size from the head; MR_ENOENT, MR_EFORMAT when head and length do not agree. */
 int mr_disk_file_stat(const char *path, mr_object_id *id, uint64_t *bytes, struct mr_error *e);
@@ -21,5 +21,8 @@ int mr_disk_file_read(
 int mr_disk_file_peek(const char *path, mr_object_id id, void *out, uint64_t room, uint64_t *n,
     uint64_t *bytes, struct mr_error *e);
 
-/* Makes a file that was written without `durable` durable under another name. */
-int mr_disk_file_keep(const char *from, const char *to, struct mr_error *e);
+/* The same as writing durably, of bytes that come piece by piece: MR_CHUNK_BYTES at a time, less at
+ * the end; NULL: they are damaged (MR_EFORMAT). */
+typedef const void *(*mr_disk_piece)(void *ctx, uint64_t at, uint64_t n);
+int mr_disk_file_copy(const char *path, mr_object_id id, uint64_t bytes, mr_disk_piece next,
+    void *ctx, struct mr_error *e);
