@@ -21,6 +21,7 @@ struct mr_op_run {
     struct mr_buf pack;          /* of a result */
     struct mr_op_result *result; /* the caller's */
     struct mr_error *error;
+    uint32_t lanes; /* 0: nobody has asked yet */
     struct mr_arg params[MR_OP_PARAMS_MAX];
 };
 
@@ -205,6 +206,47 @@ static void *does_scratch(struct mr_op_call *call, uint64_t bytes)
     return p;
 }
 
+static uint32_t does_lanes(struct mr_op_call *call)
+{
+    struct mr_op_run *r = run_of(call);
+    if (!r->lanes) r->lanes = r->host->lanes ? r->host->lanes(r->ctx) : 1;
+    return r->lanes;
+}
+
+struct pieces { /* of one `parallel` */
+    struct mr_op_run *run;
+    int (*block)(void *ctx, uint32_t block, uint32_t lane);
+    void *ctx;
+};
+
+static int piece_run(void *ctx, uint32_t block, uint32_t lane)
+{
+    const struct pieces *p = ctx;
+    return p->block(p->ctx, block, lane);
+}
+
+static bool piece_is_stopped(void *ctx)
+{
+    const struct pieces *p = ctx;
+    return p->run->host->is_cancelled(p->run->ctx);
+}
+
+static int does_parallel(struct mr_op_call *call, uint32_t blocks,
+    int (*block)(void *ctx, uint32_t block, uint32_t lane), void *ctx)
+{
+    struct mr_op_run *r = run_of(call);
+    struct pieces pieces = {r, block, ctx};
+    const struct mr_blocks work = {.count = blocks,
+        .lanes = does_lanes(call),
+        .run = piece_run,
+        .is_stopped = piece_is_stopped,
+        .ctx = &pieces};
+    struct mr_blocks_end end =
+        r->host->work ? r->host->work(r->ctx, &work) : mr_blocks_alone(&work);
+    if (end.err) return does_fail(call, end.err, "part %u of the work failed", end.failed);
+    return end.stopped ? does_fail(call, MR_ECANCELED, "cancelled") : MR_OK;
+}
+
 static const struct mr_op_services services = {
     .return_extent = does_return_extent,
     .return_tensor = does_return_tensor,
@@ -223,6 +265,8 @@ static const struct mr_op_services services = {
     .open = does_open,
     .load = does_load,
     .scratch = does_scratch,
+    .lanes = does_lanes,
+    .parallel = does_parallel,
 };
 
 /* ---- arguments to parameters ------------------------------------------------------------------
@@ -411,6 +455,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     }
     r->error = e;
     r->ctx = ctx;
+    r->lanes = 0;
     r->result = result;
     r->result->kind = MR_OP_RESULT_NONE;
     r->call.op = op;

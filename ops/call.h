@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "host/helpers.h"
 #include "ops/op.h"
 
 /* One input of the task, in the order of its slots. */
@@ -41,6 +42,9 @@ struct mr_op_host {
     int (*open)(void *ctx, struct mr_str path, int *fd, struct mr_error *e);
     /* The extent of a stored object, fetched if need be, until the call ends. NULL: cannot. */
     int (*load)(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
+    /* Threads that may work on blocks of one call at once, and the work. NULL: the caller alone. */
+    uint32_t (*lanes)(void *ctx);
+    struct mr_blocks_end (*work)(void *ctx, const struct mr_blocks *work);
 };
 
 struct mr_op_run; /* memory of calls, reused from one to the next */

@@ -12,6 +12,9 @@
 
 #include <math.h>
 
+#define LINE 64u /* bytes that one processor writes at a time */
+#define NUMBERS (LINE / sizeof(double))
+
 /* ---- start ---- */
 
 static int one_of(struct mr_op_call *call, unsigned at, const char *const *names, unsigned count,
@@ -373,13 +376,15 @@ static int open_chunk(struct mr_op_call *call, const struct mr_glm *g, struct mr
 
 /* The chunk's own point of ADMM. */
 static int local_part(struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_rows *r,
-    void *work, struct mr_glm_partial *p)
+    struct mr_glm_partial *p)
 {
     int64_t chunk = call->args[3].i;
     if (chunk >= g->chunks)
         return call->does->fail(call, MR_EINVAL,
             "argument \"chunk\": %lld, and %u chunks began the fit: number them from 0",
             (long long)chunk, g->chunks);
+    void *work = call->does->scratch(call, mr_glm_work_bytes(r->columns, true));
+    if (!work) return MR_ELIMIT;
     double *room = call->does->scratch(call, mr_glm_local_numbers(g->columns) * sizeof *room);
     if (!room) return MR_ELIMIT;
     p->points[0] = (double)chunk;
@@ -392,17 +397,60 @@ static int local_part(struct mr_op_call *call, const struct mr_glm *g, const str
     return MR_OK;
 }
 
-static int whole_part(struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_rows *r,
-    void *work, struct mr_glm_partial *p)
+struct pass { /* over a chunk, in blocks */
+    const struct mr_glm_rows *rows;
+    enum mr_glm_family family;
+    const double *raw;
+    uint32_t blocks;
+    unsigned char *work; /* by lane */
+    size_t work_bytes;
+    double *sums;                     /* by block: loss, gradient, Hessian */
+    size_t gradient, hessian, stride; /* numbers; the Hessian's may be none */
+};
+
+static struct mr_glm_sums sums_of(const struct pass *p, uint32_t block)
 {
-    double *raw = call->does->scratch(call, (r->columns + 1) * sizeof *raw);
-    if (!raw) return MR_ELIMIT;
-    if (g->columns) mr_glm_raw(g, g->trial, raw);
-    struct mr_glm_sums s = {.gradient = p->gradient, .hessian = p->hessian};
-    if (!mr_glm_pass(g->family, r, raw, work, &s, cancelled, call))
-        return call->does->fail(call, MR_ECANCELED, "cancelled");
-    p->h->loss = s.loss;
+    double *at = p->sums + block * p->stride;
+    return (struct mr_glm_sums){
+        .gradient = at + 1, .hessian = p->hessian ? at + 1 + p->gradient : NULL};
+}
+
+static int pass_block(void *ctx, uint32_t block, uint32_t lane)
+{
+    const struct pass *p = ctx;
+    struct mr_glm_sums s = sums_of(p, block);
+    mr_glm_pass_block(
+        p->family, p->rows, p->blocks, block, p->raw, p->work + lane * p->work_bytes, &s);
+    p->sums[block * p->stride] = s.loss;
     return MR_OK;
+}
+
+static int whole_part(struct mr_op_call *call, const struct mr_glm *g, const struct mr_glm_rows *r,
+    struct mr_glm_partial *to)
+{
+    struct pass p = {.rows = r,
+        .family = g->family,
+        .blocks = mr_glm_blocks(r, to->hessian),
+        .work_bytes = (mr_glm_work_bytes(r->columns, to->hessian) + LINE - 1) / LINE * LINE,
+        .gradient = r->columns + 1,
+        .hessian = to->hessian ? mr_glm_packed(r->columns + 1) : 0};
+    p.stride = (1 + p.gradient + p.hessian + NUMBERS - 1) / NUMBERS * NUMBERS;
+    double *raw = call->does->scratch(call, p.gradient * sizeof *raw);
+    if (raw) p.work = call->does->scratch(call, call->does->lanes(call) * p.work_bytes);
+    if (p.work) p.sums = call->does->scratch(call, p.blocks * p.stride * sizeof *p.sums);
+    if (!p.sums) return MR_ELIMIT;
+    if (g->columns) mr_glm_raw(g, g->trial, raw);
+    p.raw = raw;
+    int err = call->does->parallel(call, p.blocks, pass_block, &p);
+    for (uint32_t b = 0; !err && b < p.blocks; b++) {
+        struct mr_glm_sums s = sums_of(&p, b);
+        to->h->loss += p.sums[b * p.stride];
+        for (size_t i = 0; i < p.gradient; i++)
+            to->gradient[i] += s.gradient[i];
+        for (size_t i = 0; i < p.hessian; i++)
+            to->hessian[i] += s.hessian[i];
+    }
+    return err;
 }
 
 static int run_part(struct mr_op_call *call)
@@ -423,9 +471,7 @@ static int run_part(struct mr_op_call *call)
         .columns = r.columns, .hessian = hessian, .entries = 1, .points = local};
     if (!over && g.h->evaluations == 0) err = check_chunk(call, g.family, &r, &h);
     if (err) return err;
-    void *work = call->does->scratch(call, mr_glm_work_bytes(r.columns, hessian || local));
     uint64_t numbers = mr_glm_partial_numbers(&h);
-    if (!work) return MR_ELIMIT;
     double *to = call->does->return_tensor(call, MR_DTYPE_F64, 1, &numbers);
     if (!to) return MR_ELIMIT;
     memset(to, 0, numbers * sizeof *to);
@@ -433,7 +479,7 @@ static int run_part(struct mr_op_call *call)
     struct mr_glm_partial p;
     mr_glm_partial_lay_out(&p, to);
     if (over) return MR_OK; /* nobody will look */
-    return local ? local_part(call, &g, &r, work, &p) : whole_part(call, &g, &r, work, &p);
+    return local ? local_part(call, &g, &r, &p) : whole_part(call, &g, &r, &p);
 }
 
 /* ---- add, step ---- */

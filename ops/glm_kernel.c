@@ -16,6 +16,9 @@
 #define BLOCK_NUMBERS 1536u /* of X: 12 KiB */
 #define TAIL_ROWS 16u
 #define CANCEL_NUMBERS ((uint64_t)1 << 20) /* of X between two looks */
+#define PART_NUMBERS ((uint64_t)49152)     /* of X in a block of a pass: some 45 us */
+#define HESSIAN_COLUMNS 8u /* so many more columns cost a row once more as much as without */
+#define SUMS_NUMBERS_MAX ((uint64_t)1 << 18) /* of the sums of all blocks: 2 MiB */
 
 struct work {
     double *eta;      /* BLOCK_ROWS each */
@@ -280,35 +283,76 @@ static void pack_hessian(const struct work *w, uint32_t columns, double *packed)
             MR_MIN(k + 1, columns) * sizeof *packed);
 }
 
+static void begin(const struct mr_glm_rows *r, const double *coef, void *work, struct work *w,
+    struct mr_glm_sums *s)
+{
+    uint32_t p = r->columns;
+    lay_out(work, p, s->hessian, w);
+    take_coef(w, coef, p);
+    s->loss = 0;
+    memset(s->gradient, 0, (p + 1) * sizeof *s->gradient);
+    if (!s->hessian) return;
+    memset(s->hessian, 0, mr_glm_packed(p + 1) * sizeof *s->hessian);
+    memset(w->full, 0, ((size_t)w->pitch + 1) * w->pitch * sizeof *w->full);
+}
+
+/* Rows [from, to), where `from` can be read in place, and `to`, too, or is the end. */
+static void add_rows(enum mr_glm_family family, const struct mr_glm_rows *r, uint64_t from,
+    uint64_t to, double intercept, struct work *w, struct mr_glm_sums *s)
+{
+    uint32_t p = r->columns, step = block_rows(p);
+    uint64_t in_place = MR_MIN(rows_in_place(r, w->pitch), to);
+    for (uint64_t i = from; i < in_place; i += step) {
+        struct block b = block_at(r, i, MR_MIN(in_place - i, (uint64_t)step));
+        one_block(family, &b, p, intercept, w, s);
+    }
+    if (in_place == to) return;
+    struct block b = tail_at(r, in_place, w);
+    one_block(family, &b, p, intercept, w, s);
+}
+
 bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, struct mr_glm_sums *s, bool (*is_cancelled)(void *ctx), void *ctx)
 {
     struct work w;
-    uint32_t p = r->columns;
-    lay_out(work, p, s->hessian, &w);
-    take_coef(&w, coef, p);
-    s->loss = 0;
-    memset(s->gradient, 0, (p + 1) * sizeof *s->gradient);
-    if (s->hessian) {
-        memset(s->hessian, 0, mr_glm_packed(p + 1) * sizeof *s->hessian);
-        memset(w.full, 0, ((size_t)w.pitch + 1) * w.pitch * sizeof *w.full);
-    }
+    begin(r, coef, work, &w, s);
+    uint32_t step = block_rows(r->columns);
     uint64_t in_place = rows_in_place(r, w.pitch);
-    uint32_t step = block_rows(p);
-    uint64_t look = 0;
-    for (uint64_t i = 0; i < in_place; i += step) {
-        struct block b = block_at(r, i, MR_MIN(in_place - i, (uint64_t)step));
-        one_block(family, &b, p, coef[p], &w, s);
-        if ((i - look) * p < CANCEL_NUMBERS) continue;
-        if (is_cancelled(ctx)) return false;
-        look = i;
+    uint64_t stride = MR_MAX(CANCEL_NUMBERS / MR_MAX(r->columns, 1u) / step, (uint64_t)1) * step;
+    for (uint64_t i = 0; i < r->rows; i += stride) {
+        uint64_t to = i + stride < in_place ? i + stride : r->rows;
+        if (i && is_cancelled(ctx)) return false;
+        add_rows(family, r, i, to, coef[r->columns], &w, s);
+        if (to == r->rows) break;
     }
-    if (in_place < r->rows) {
-        struct block b = tail_at(r, in_place, &w);
-        one_block(family, &b, p, coef[p], &w, s);
-    }
-    if (s->hessian) pack_hessian(&w, p, s->hessian);
+    if (s->hessian) pack_hessian(&w, r->columns, s->hessian);
     return true;
+}
+
+/* Where block `block` of `blocks` begins: in whole steps, and where rows can be read in place. */
+static uint64_t cut_at(const struct mr_glm_rows *r, uint32_t blocks, uint32_t block)
+{
+    uint64_t step = block_rows(r->columns);
+    uint64_t steps = rows_in_place(r, pitch_of(r->columns)) / step;
+    return block == blocks ? r->rows : steps * block / blocks * step;
+}
+
+uint32_t mr_glm_blocks(const struct mr_glm_rows *r, bool hessian)
+{
+    uint64_t p = r->columns, sums = 1 + p + 1 + (hessian ? mr_glm_packed((uint32_t)p + 1) : 0);
+    uint64_t numbers = PART_NUMBERS / (hessian ? 1 + p / HESSIAN_COLUMNS : 1);
+    uint64_t blocks = MR_MIN(r->rows * p / numbers, SUMS_NUMBERS_MAX / sums);
+    return (uint32_t)MR_MAX(blocks, (uint64_t)1);
+}
+
+void mr_glm_pass_block(enum mr_glm_family family, const struct mr_glm_rows *r, uint32_t blocks,
+    uint32_t block, const double *coef, void *work, struct mr_glm_sums *s)
+{
+    struct work w;
+    begin(r, coef, work, &w, s);
+    add_rows(
+        family, r, cut_at(r, blocks, block), cut_at(r, blocks, block + 1), coef[r->columns], &w, s);
+    if (s->hessian) pack_hessian(&w, r->columns, s->hessian);
 }
 
 static void means_of(enum mr_glm_family family, double *eta, uint32_t rows)

@@ -40,6 +40,13 @@ size_t mr_glm_work_bytes(uint32_t columns, bool hessian);
 bool mr_glm_pass(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, struct mr_glm_sums *s, bool (*is_cancelled)(void *ctx), void *ctx);
 
+/* The same pass in blocks that can be made at the same time, each with `work` and sums of its own.
+ * How many there are, and so the bits of their sum, follows from the rows alone; with many columns
+ * and a Hessian, whose sums are large, it is one. */
+uint32_t mr_glm_blocks(const struct mr_glm_rows *r, bool hessian);
+void mr_glm_pass_block(enum mr_glm_family family, const struct mr_glm_rows *r, uint32_t blocks,
+    uint32_t block, const double *coef, void *work, struct mr_glm_sums *s);
+
 /* eta of all rows into `eta`, then (when wanted) the means over it. `work` as for a pass. */
 void mr_glm_predict(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
     void *work, bool means, double *eta);

@@ -4,65 +4,11 @@
 #pragma once
 
 #include "base/err.h"
-#include "base/id.h"
-#include "base/str.h"
-#include "store/object/tensor.h"
+#include "ops/op_arg.h"
 
-#define MR_OP_ABI 1
+#define MR_OP_ABI 2
 #define MR_OP_PARAMS_MAX 16
-enum mr_arg_type {
-    MR_ARG_NIL,
-    MR_ARG_BOOL,
-    MR_ARG_INT,
-    MR_ARG_UINT, /* above INT64_MAX */
-    MR_ARG_FLOAT,
-    MR_ARG_TEXT,
-    MR_ARG_BYTES,
-    MR_ARG_LIST,
-    MR_ARG_DICT,
-    MR_ARG_TENSOR, /* a tensor value, mapped or inline */
-    MR_ARG_VALUE,  /* any other value extent: table, collection, model … */
-    MR_ARG_OBJECT, /* by reference: an id, not loaded */
-};
 
-#define MR_ARG_NO_INPUT UINT32_MAX
-
-struct mr_arg {
-    enum mr_arg_type type;
-    uint32_t count;     /* of LIST and DICT */
-    uint32_t input;     /* the input slot this argument is as a whole, else MR_ARG_NO_INPUT */
-    struct mr_str name; /* of a member of a DICT */
-    union {
-        bool boolean;
-        int64_t i;
-        uint64_t u;
-        double f;
-        struct mr_str bytes;            /* TEXT, BYTES */
-        const struct mr_arg *items;     /* LIST, DICT */
-        const struct mr_tensor *tensor; /* TENSOR */
-    };
-    struct mr_str
-        extent; /* the whole value in its layout: TENSOR, VALUE; of OBJECT when it is mapped */
-    mr_object_id object; /* of OBJECT; of an input that has one */
-};
-
-enum { /* what a parameter accepts; checked before the function runs */
-    MR_TAKES_NIL = 1 << 0,
-    MR_TAKES_BOOL = 1 << 1,
-    MR_TAKES_INT = 1 << 2, /* i64 or u64 */
-    MR_TAKES_FLOAT = 1 << 3,
-    MR_TAKES_TEXT = 1 << 4,
-    MR_TAKES_BYTES = 1 << 5,
-    MR_TAKES_LIST = 1 << 6,
-    MR_TAKES_DICT = 1 << 7,
-    MR_TAKES_TENSOR = 1 << 8,
-    MR_TAKES_VALUE = 1 << 9,
-    MR_TAKES_OBJECT = 1 << 10,
-    MR_TAKES_REAL = MR_TAKES_INT | MR_TAKES_FLOAT,
-    MR_TAKES_NUMBER = MR_TAKES_BOOL | MR_TAKES_INT | MR_TAKES_FLOAT,
-    MR_TAKES_ARRAY = MR_TAKES_NUMBER | MR_TAKES_TENSOR | MR_TAKES_LIST, /* what becomes a tensor */
-    MR_TAKES_ANY = (1 << 11) - 1,
-};
 struct mr_op_param {
     const char *name;
     uint32_t takes;
@@ -132,6 +78,20 @@ struct mr_op_services {
     int (*load)(struct mr_op_call *call, mr_object_id id, struct mr_str *extent);
     /* Memory until the return: zeroed, 64-byte aligned. NULL: over the limit, in words. */
     void *(*scratch)(struct mr_op_call *call, uint64_t bytes);
+
+    /* How many threads may work on blocks of this call at once: 1 to 32, the same for all of it. */
+    uint32_t (*lanes)(struct mr_op_call *call);
+    /* Calls `block` once for each number below `blocks`: on this thread, and on those of this
+     * worker whose slots have nothing to run. They begin in the order of their numbers. At most one
+     * at a time has a `lane` (below lanes()), so what a block works in is an array by lane; what it
+     * finds belongs to its number, and is put together here afterwards: then the result is the same
+     * bits whoever helped. A task that comes to a helper's slot waits for its block: 30 to 100 us
+     * are right, where claiming one costs less than 1. A block touches nothing of the call, and
+     * asks it for nothing. Cancelling is looked for between blocks. An error of a block ends the
+     * work; that of the lowest number is returned (in words, which `fail` replaces by better ones).
+     * The time of helpers counts as this task's. */
+    int (*parallel)(struct mr_op_call *call, uint32_t blocks,
+        int (*block)(void *ctx, uint32_t block, uint32_t lane), void *ctx);
 };
 
 struct mr_op_call {

@@ -79,6 +79,8 @@ static void move(struct mr_worker_shell *sh, uint32_t from, uint32_t to)
     struct mr_executor *fresh = executor_of(sh, to);
     sh->executors[to] = sh->executors[from];
     sh->executors[from] = fresh;
+    mr_executor_help(sh->executors[to], false);
+    mr_executor_help(fresh, true);
 }
 
 static struct mr_run *run_of(struct mr_worker_shell *sh, uint32_t strand)

@@ -114,6 +114,27 @@ static int open_file(void *ctx, struct mr_str path, int *fd, struct mr_error *e)
     return mr_roots_open(x->env->roots, path, fd, e);
 }
 
+static bool has_helpers(const struct mr_executor *x)
+{
+    return x->thread && x->env->helpers && mr_flag_is_set(&x->helps);
+}
+
+static uint32_t lanes(void *ctx)
+{
+    const struct mr_executor *x = ctx;
+    return has_helpers(x) ? MR_MAX(1u, MR_MIN(x->env->slots, MR_LANES_MAX)) : 1;
+}
+
+static struct mr_blocks_end work(void *ctx, const struct mr_blocks *blocks)
+{
+    struct mr_executor *x = ctx;
+    if (!has_helpers(x)) return mr_blocks_alone(blocks);
+    struct mr_blocks_end end = mr_helpers_work(x->env->helpers, x->place, blocks);
+    x->waited_cpu += end.waited_cpu;
+    x->helpers_cpu += end.helpers_cpu;
+    return end;
+}
+
 static const struct mr_op_host host = {
     .alloc_result = mr_executor_alloc_result,
     .is_cancelled = is_cancelled,
@@ -121,6 +142,8 @@ static const struct mr_op_host host = {
     .log = log_line,
     .open = open_file,
     .load = mr_executor_load,
+    .lanes = lanes,
+    .work = work,
 };
 
 /* ---- one item ---------------------------------------------------------------------------------
@@ -183,6 +206,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_assert(item->op < x->env->ops_count);
     bool long_op = x->took_ns[item->op] >= CPU_WORTH;
     mr_duration cpu = long_op ? mr_clock_thread_cpu() : 0;
+    x->waited_cpu = x->helpers_cpu = 0;
     struct mr_suspect who = {item->job, item->index, item->attempt};
     if (x->env->suspects) mr_suspects_begin(x->env->suspects, x->slot, &who);
     bool runs = !mr_executor_inputs(x);
@@ -195,7 +219,8 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_time end = mr_clock_now();
     if (!runs) return end;
     item->result.duration_ns = end - now;
-    item->result.cpu_ns = long_op ? mr_clock_thread_cpu() - cpu : end - now;
+    cpu = long_op ? mr_clock_thread_cpu() - cpu : end - now;
+    item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->helpers_cpu;
     x->took_ns[item->op] = end - now;
     return end;
 }
@@ -248,18 +273,46 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
     x->env->report(x->env->ctx, &r);
 }
 
+static bool is_wanted(void *ctx)
+{
+    const struct mr_executor *x = ctx;
+    return !mr_inbox_is_empty(x->inbox) || mr_inbox_is_closed(x->inbox);
+}
+
+/* A strand of its own, which comes first; otherwise blocks of what others run. */
+static struct mr_run *next_run(struct mr_executor *x)
+{
+    struct mr_run *run = NULL;
+    struct mr_helpers *h = x->env->helpers;
+    if (!h || !mr_flag_is_set(&x->helps)) {
+        (void)mr_inbox_wait_eager(x->inbox, &run, 1);
+        return run;
+    }
+    uint32_t offers = mr_helpers_offers(h);
+    if (mr_inbox_take(x->inbox, &run, 1)) return run;
+    if (mr_helpers_help(h, x->place, is_wanted, x)) return NULL;
+    mr_helpers_idle(h, x->place, true);
+    if (mr_helpers_offers(h) == offers) (void)mr_inbox_wait_eager(x->inbox, &run, 1);
+    mr_helpers_idle(h, x->place, false);
+    return run;
+}
+
 static void executor_main(void *ctx)
 {
     struct mr_executor *x = ctx;
     for (;;) {
-        struct mr_run *run = NULL;
-        size_t n = mr_inbox_wait_eager(x->inbox, &run, 1);
-        if (n) {
+        struct mr_run *run = next_run(x);
+        if (run)
             run_strand(x, run);
-        } else if (mr_inbox_is_closed(x->inbox)) {
+        else if (mr_inbox_is_closed(x->inbox) && mr_inbox_is_empty(x->inbox))
             return;
-        }
     }
+}
+
+void mr_executor_help(struct mr_executor *x, bool on)
+{
+    mr_flag_set(&x->helps, on);
+    if (on) mr_inbox_wake(x->inbox); /* it waits where offers do not reach it */
 }
 
 struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
@@ -279,8 +332,9 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
 struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_t slot)
 {
     struct mr_executor *x = mr_executor_new(env);
-    x->slot = slot;
+    x->slot = x->place = slot;
     x->inbox = mr_inbox_new(8, sizeof(struct mr_run *));
+    if (env->helpers) mr_helpers_enter(env->helpers, x->place, x->inbox);
     char name[16];
     (void)snprintf(name, sizeof name, "exec-%u", slot);
     x->thread = mr_thread_start(name, executor_main, x);
@@ -328,6 +382,7 @@ void mr_executor_stop(struct mr_executor **executor)
     if (x->thread) {
         mr_inbox_close(x->inbox);
         mr_thread_join(&x->thread);
+        if (x->env->helpers) mr_helpers_enter(x->env->helpers, x->place, NULL);
         mr_inbox_free(&x->inbox);
     }
     mr_op_run_free(&x->call);

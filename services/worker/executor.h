@@ -12,6 +12,7 @@
 #include "store/arena/client.h"
 
 struct mr_executor;
+struct mr_helpers;
 
 /* One strand on its way: made by the core's thread, freed there after its last report. */
 struct mr_run {
@@ -39,6 +40,8 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     const char *bearer; /* NULL: none */
     const struct mr_roots *roots;
     struct mr_suspects *suspects; /* NULL: nobody keeps a page */
+    struct mr_helpers *helpers;   /* a place for each executor with a thread; NULL: nobody helps */
+    uint32_t slots;               /* threads that may work on one call's blocks */
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */
     void *ctx;
@@ -48,6 +51,9 @@ struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_
 /* One without a thread, for mr_executor_run_here: the strand runs on the caller's thread, as its
  * slot, and is reported before the return. */
 struct mr_executor *mr_executor_new(const struct mr_executor_env *env);
+/* Has it a slot of ordinary tasks? Then it helps others while it has nothing to run, and is helped.
+ */
+void mr_executor_help(struct mr_executor *x, bool on);
 void mr_executor_run_here(struct mr_executor *x, struct mr_run *run);
 /* Is its work so small that a hand-off would take longer: one item, an op and arguments that say
  * so? */

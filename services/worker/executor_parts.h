@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "host/helpers.h"
 #include "ops/call.h"
 #include "services/worker/executor.h"
 #include "store/object/value.h"
@@ -24,9 +25,11 @@ struct mr_local { /* a large value that only the strand wants, in memory of the 
 struct mr_executor {
     const struct mr_executor_env *env;
     uint32_t slot;
+    uint32_t place; /* among the helpers; as its slot was when it started */
     struct mr_thread *thread;
     struct mr_inbox *inbox; /* of struct mr_run * */
     struct mr_op_run *call;
+    struct mr_flag helps;
     uint64_t *took_ns; /* last duration of each op */
 
     /* the item that runs */
@@ -41,6 +44,8 @@ struct mr_executor {
     uint64_t local_bytes;                  /* of all of these */
     uint32_t settled;                      /* items before this one will not change any more */
     struct mr_strand_item *item;
+    mr_duration waited_cpu;  /* of its time: for helpers, not at work */
+    mr_duration helpers_cpu; /* of theirs, at work for it */
     struct mr_op_input *inputs;
     struct mr_store_view *views;
     uint32_t inputs_room, views_room, views_count;

@@ -156,6 +156,8 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .resources = o->resources,
         .resources_count = o->resources_count};
     sh->core = mr_worker_new(&c);
+    sh->executors_count = o->slots + MR_WORKER_LONG_MAX;
+    if (o->slots > 1) sh->helpers = mr_helpers_new(sh->executors_count);
     sh->env = (struct mr_executor_env){.ops = sh->ops,
         .ops_count = c.ops_count,
         .store = sh->store,
@@ -163,6 +165,8 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .bearer = mr_rpc_guard_secret(o->guard),
         .roots = o->roots,
         .suspects = sh->suspects,
+        .helpers = sh->helpers,
+        .slots = o->slots,
         .scratch_bytes_max = o->memory_bytes,
         .report = on_report,
         .ctx = sh};
@@ -177,10 +181,11 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
     sh->here_env = sh->env;
     sh->here_env.report = on_report_here;
     sh->here = mr_executor_new(&sh->here_env);
-    sh->executors_count = o->slots + MR_WORKER_LONG_MAX;
     sh->executors = mr_alloc_array(sh->executors_count, sizeof *sh->executors);
-    for (uint32_t i = 0; i < o->slots; i++)
+    for (uint32_t i = 0; i < o->slots; i++) {
         sh->executors[i] = mr_executor_start(&sh->env, i);
+        mr_executor_help(sh->executors[i], true);
+    }
     if (sh->store) sh->fetcher = mr_fetcher_start(sh->store, on_fetched, sh);
 }
 
@@ -296,6 +301,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     for (uint32_t i = 0; i < sh->executors_count; i++)
         mr_executor_stop(&sh->executors[i]);
     mr_executor_stop(&sh->here);
+    mr_helpers_free(&sh->helpers);
     mr_share_close();
     mr_fetcher_stop(&sh->fetcher);
     if (sh->channel) mr_worker_link_close(sh);

@@ -2,6 +2,7 @@
  * an inbox; executors; the prefetch thread. Private to services/worker. */
 #pragma once
 
+#include "host/helpers.h"
 #include "host/inbox.h"
 #include "host/stats.h"
 #include "rpc/client.h"
@@ -61,6 +62,7 @@ struct mr_worker_shell {
     struct mr_executor_env env;
     const struct mr_op_desc **ops;
     struct mr_worker_op *core_ops;
+    struct mr_helpers *helpers;
     struct mr_executor_env here_env;
     struct mr_executor *here; /* for what is too small to be handed to a thread */
     struct mr_run_report here_report;

@@ -147,6 +147,30 @@ static void near(const double *got, const double *want, size_t n, double size)
             fail_msg("number %zu is %.17g, not %.17g", i, got[i], want[i]);
 }
 
+/* However it is cut, each row is in one block. */
+static void check_blocks(enum mr_glm_family family, const struct mr_glm_rows *r, const double *coef,
+    void *work, const struct whole *want)
+{
+    struct whole got;
+    double size = 1 + (double)r->rows * 10;
+    for (uint32_t blocks = 1; blocks <= 5; blocks += 2) {
+        struct whole sum = {0};
+        double loss = 0;
+        for (uint32_t b = 0; b < blocks; b++) {
+            struct mr_glm_sums s = {.gradient = got.gradient, .hessian = got.hessian};
+            mr_glm_pass_block(family, r, blocks, b, coef, work, &s);
+            loss += s.loss;
+            for (uint32_t i = 0; i <= r->columns; i++)
+                sum.gradient[i] += got.gradient[i];
+            for (size_t i = 0; i < mr_glm_packed(r->columns + 1); i++)
+                sum.hessian[i] += got.hessian[i];
+        }
+        near(&loss, &want->loss, 1, size);
+        near(sum.gradient, want->gradient, r->columns + 1, size);
+        near(sum.hessian, want->hessian, mr_glm_packed(r->columns + 1), size);
+    }
+}
+
 static void check_pass(enum mr_glm_family family, uint32_t columns, uint64_t rows, bool more)
 {
     static struct rows data;
@@ -170,6 +194,7 @@ static void check_pass(enum mr_glm_family family, uint32_t columns, uint64_t row
     near(&s.loss, &want.loss, 1, size);
     near(got.gradient, want.gradient, columns + 1, size);
     near(got.hessian, want.hessian, mr_glm_packed(columns + 1), size);
+    check_blocks(family, &r, coef, work, &want);
     s.hessian = NULL;
     double loss = s.loss;
     assert_true(mr_glm_pass(family, &r, coef, work, &s, never, NULL));
@@ -188,6 +213,20 @@ static void a_pass_sums_what_each_row_gives_for_any_shape(void **state)
             for (size_t k = 0; k < MR_ARRAY_LEN(rows); k++)
                 for (int more = 0; more < 2; more++)
                     check_pass((enum mr_glm_family)family, columns[i], rows[k], more);
+}
+
+static void blocks_follow_from_the_shape_and_their_sums_stay_small(void **state)
+{
+    (void)state;
+    struct mr_glm_rows r = {.rows = 125000, .columns = 20};
+    assert_in_range(mr_glm_blocks(&r, false), 30, 100); /* of 2 ms: tens of microseconds each */
+    assert_true(mr_glm_blocks(&r, true) > mr_glm_blocks(&r, false));
+    r.rows = 100;
+    assert_int_equal(mr_glm_blocks(&r, true), 1);
+    r = (struct mr_glm_rows){.rows = 1000000, .columns = 1024};
+    assert_int_equal(mr_glm_blocks(&r, true), 1);
+    assert_true(mr_glm_blocks(&r, false) > 1000 / 5);
+    assert_true(mr_glm_blocks(&r, false) * 1026u <= 1u << 18);
 }
 
 static void predictions_of_extreme_rows_stay_probabilities(void **state)
@@ -562,6 +601,7 @@ int main(void)
         cmocka_unit_test(the_exponential_is_exact_to_two_units_in_the_last_place),
         cmocka_unit_test(the_logarithm_is_exact_to_three_units_in_the_last_place),
         cmocka_unit_test(a_pass_sums_what_each_row_gives_for_any_shape),
+        cmocka_unit_test(blocks_follow_from_the_shape_and_their_sums_stay_small),
         cmocka_unit_test(predictions_of_extreme_rows_stay_probabilities),
         cmocka_unit_test(a_factor_solves_what_it_was_made_of),
         cmocka_unit_test(every_smooth_solver_finds_a_straight_line),

@@ -313,7 +313,7 @@ static void a_plug_in_must_be_one(void **state)
     op.name = "a.new.one";
     op.abi = MR_OP_ABI + 1;
     assert_int_equal(mr_registry_add(r, &op, &e), MR_EFORMAT);
-    assert_non_null(strstr(e.text, "built for ABI 2, this is 1"));
+    assert_non_null(strstr(e.text, "is built for ABI"));
     op.abi = MR_OP_ABI;
     op.params_count = MR_OP_PARAMS_MAX + 1;
     assert_int_equal(mr_registry_add(r, &op, &e), MR_EFORMAT);

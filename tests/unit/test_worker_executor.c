@@ -4,12 +4,14 @@
 #include "base/buf.h"
 #include "base/pack.h"
 #include "host/clock.h"
+#include "host/helpers.h"
 #include "host/inbox.h"
 #include "host/thread.h"
 #include "services/worker/executor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,7 +30,7 @@ struct rig {
     const struct mr_op_desc *ops[8];
 };
 
-enum { INC, SLEEP, DIV, FULL, SUM, OPS };
+enum { INC, SLEEP, DIV, FULL, SUM, SHARE, OPS };
 
 static const unsigned char inc_one[] = {0x91, 0x01};                     /* [1] */
 static const unsigned char inc_input[] = {0x91, 0xd6, 0x01, 0, 0, 0, 0}; /* [input 0] */
@@ -43,6 +45,42 @@ static void on_report(void *ctx, const struct mr_run_report *r)
     (void)mr_inbox_push_wait(((struct rig *)ctx)->inbox, r, MR_NEVER);
 }
 
+/* An operator in blocks, of which the first waits for a helper, or for the end. */
+struct share {
+    _Atomic uint32_t begun, helped;
+    uint32_t lanes, blocks;
+    bool waits;
+    struct mr_op_call *call;
+};
+
+static struct share share;
+
+static int share_block(void *ctx, uint32_t block, uint32_t lane)
+{
+    struct share *s = ctx;
+    atomic_fetch_add(&s->begun, 1);
+    if (lane) {
+        mr_time until = mr_time_after(mr_clock_now(), 200 * MR_US);
+        while (mr_clock_now() < until)
+            ;
+        atomic_fetch_add(&s->helped, 1);
+    }
+    while (!block && s->waits && !s->helped && !s->call->does->is_cancelled(s->call))
+        mr_clock_sleep(100 * MR_US);
+    return MR_OK;
+}
+
+static int share_run(struct mr_op_call *call)
+{
+    share.call = call;
+    share.lanes = call->does->lanes(call);
+    int err = call->does->parallel(call, share.blocks, share_block, &share);
+    return err ? err : call->does->return_int(call, share.helped);
+}
+
+static const struct mr_op_desc share_op = {
+    .abi = MR_OP_ABI, .name = "test.share", .summary = "", .result = "", .run = share_run};
+
 static int setup(void **state)
 {
     struct rig *r = mr_alloc(sizeof *r);
@@ -53,6 +91,8 @@ static int setup(void **state)
     r->ops[DIV] = mr_registry_find(r->registry, MR_STR("div"));
     r->ops[FULL] = mr_registry_find(r->registry, MR_STR("array.full"));
     r->ops[SUM] = mr_registry_find(r->registry, MR_STR("array.sum"));
+    r->ops[SHARE] = &share_op;
+    share = (struct share){.blocks = 20};
     r->inbox = mr_inbox_new(1024, sizeof(struct mr_run_report));
     r->env = (struct mr_executor_env){.ops = r->ops,
         .ops_count = OPS,
@@ -251,6 +291,86 @@ static void each_item_is_taken_or_cut_never_both(void **state)
     }
 }
 
+static const unsigned char no_arguments[] = {0x90}; /* [] */
+
+/* Executors that help each other, with two slots and a place for what runs long. */
+struct pair {
+    struct mr_executor_env env;
+    struct mr_executor *x[2];
+};
+
+static void pair_start(struct rig *r, struct pair *p)
+{
+    p->env = r->env;
+    p->env.helpers = mr_helpers_new(3);
+    p->env.slots = 2;
+    for (uint32_t i = 0; i < 2; i++) {
+        p->x[i] = mr_executor_start(&p->env, i);
+        mr_executor_help(p->x[i], true);
+    }
+    item(r, SHARE, no_arguments, sizeof no_arguments);
+}
+
+static void pair_stop(struct pair *p)
+{
+    mr_executor_stop(&p->x[0]);
+    mr_executor_stop(&p->x[1]);
+    mr_helpers_free(&p->env.helpers);
+}
+
+static void an_idle_executor_helps_and_its_time_is_the_tasks(void **state)
+{
+    struct rig *r = *state;
+    struct pair p;
+    share.waits = true;
+    pair_start(r, &p);
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(p.x[1], run);
+    assert_int_equal(finish(r, run), 1);
+    const struct mr_strand_result *result = &r->strand->items[0].result;
+    assert_int_equal(result->end, MR_STRAND_DONE);
+    assert_int_equal(share.lanes, 2);
+    assert_int_equal(share.begun, 20);
+    assert_true(share.helped >= 1);
+    assert_true(result->cpu_ns >= share.helped * 150 * MR_US);
+    mr_run_free(&run);
+    pair_stop(&p);
+}
+
+static void work_in_blocks_is_cancelled_between_them(void **state)
+{
+    struct rig *r = *state;
+    struct pair p;
+    share.waits = true;
+    share.blocks = 3;
+    pair_start(r, &p);
+    mr_executor_help(p.x[0], false); /* so nobody comes */
+    mr_executor_help(p.x[1], false);
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(p.x[0], run);
+    while (!share.begun)
+        mr_clock_sleep(100 * MR_US);
+    mr_run_stop(run, 0);
+    assert_int_equal(finish(r, run), 1);
+    assert_int_equal(r->strand->items[0].result.end, MR_STRAND_STOPPED);
+    assert_int_equal(share.lanes, 1); /* what has no slot is not helped */
+    assert_int_equal(share.begun, 1);
+    mr_run_free(&run);
+    pair_stop(&p);
+}
+
+static void who_has_no_group_works_alone(void **state)
+{
+    struct rig *r = *state;
+    item(r, SHARE, no_arguments, sizeof no_arguments);
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    assert_int_equal(finish(r, run), 1);
+    assert_int_equal(share.begun, 20);
+    assert_int_equal(int_of(&r->strand->items[0]), 0);
+    mr_run_free(&run);
+}
+
 static void a_small_strand_runs_on_the_callers_thread(void **state)
 {
     struct rig *r = *state;
@@ -344,6 +464,9 @@ int main(void)
         TEST(what_a_cut_says_is_what_ran),
         TEST(a_small_strand_runs_on_the_callers_thread),
         TEST(what_may_wait_or_grow_is_not_small),
+        TEST(an_idle_executor_helps_and_its_time_is_the_tasks),
+        TEST(work_in_blocks_is_cancelled_between_them),
+        TEST(who_has_no_group_works_alone),
         cmocka_unit_test(each_item_is_taken_or_cut_never_both),
         cmocka_unit_test(a_page_of_suspects_outlives_its_process),
     };
