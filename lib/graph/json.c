@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "graph/json_entries.h"
 #include "graph/json_impl.h"
 #include "graph/json_split.h"
 #include "graph/options.h"
@@ -236,19 +237,22 @@ static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
     return MR_OK;
 }
 
-static int read_document(
-    struct mr_json *j, yyjson_val *root, struct mr_str text, const struct mr_json_split *split)
+int mr_json_document(struct mr_json *j, const struct mr_json_source *from)
 {
     yyjson_val *at[F_COUNT] = {0};
-    int err = read_fields(j, root, at);
+    int err = read_fields(j, from->root, at);
     if (err) return err;
+    if (from->ahead && (at[F_PARAMS] || at[F_REPEAT]))
+        return MR_EFORMAT; /* and texts meant something else */
     j->dsk = at[F_DSK] != NULL;
     enum field f = j->dsk ? F_DSK : F_TASKS;
     if (at[f] && !yyjson_is_obj(at[f])) return wrong(j, f, at[f], "an object of keys");
     err = read_job(j, at);
     if (!err && at[F_REPEAT]) err = mr_json_repeat_declare(j, at[F_REPEAT]);
-    if (!err && split)
-        err = mr_json_sliced_entries(j, text, split);
+    if (!err && from->ahead)
+        err = mr_json_ahead_finish(from->ahead);
+    else if (!err && from->split)
+        err = mr_json_sliced_entries(j, from->text, from->split);
     else if (!err && at[f])
         err = mr_json_entries(j, at[f]);
     if (!err && at[F_REPEAT]) err = mr_json_repeat(j, at[F_REPEAT]);
@@ -297,24 +301,37 @@ static yyjson_doc *parse(
     return doc;
 }
 
-static int fill_from(const struct mr_json_source *from, const struct mr_graph_catalogue *catalogue,
-    const struct mr_json_limits *limits, struct mr_builder **out, struct mr_error *e)
+struct mr_json *mr_json_new(const struct mr_json_limits *limits,
+    const struct mr_graph_catalogue *catalogue, struct mr_error *e)
 {
     struct mr_json *j = mr_alloc(sizeof *j);
-    MR_AUTO(mr_builder_free) struct mr_builder *b = mr_builder_new();
-    mr_builder_limit(b, limits->nodes_max, limits->args_bytes_max);
-    b->crew = limits->crew;
-    j->b = b;
+    j->b = mr_builder_new();
+    mr_builder_limit(j->b, limits->nodes_max, limits->args_bytes_max);
+    j->b->crew = limits->crew;
     j->catalogue = catalogue;
     j->e = e;
     mr_buf_init(&j->text, MR_LITERAL_BYTES_MAX);
-    j->given = from->given;
-    j->is_any_kind = from->is_any_kind;
-    int err = read_document(j, from->root, from->text, from->split);
+    return j;
+}
+
+void mr_json_free(struct mr_json **jp)
+{
+    struct mr_json *j = MR_STEAL(*jp);
+    if (!j) return;
+    mr_builder_free(&j->b);
     mr_buf_fini(&j->text);
     mr_release(j->frames);
     mr_release(j);
-    if (!err) *out = MR_STEAL(b);
+}
+
+static int fill_from(const struct mr_json_source *from, const struct mr_graph_catalogue *catalogue,
+    const struct mr_json_limits *limits, struct mr_builder **out, struct mr_error *e)
+{
+    MR_AUTO(mr_json_free) struct mr_json *j = mr_json_new(limits, catalogue, e);
+    j->given = from->given;
+    j->is_any_kind = from->is_any_kind;
+    int err = mr_json_document(j, from);
+    if (!err) *out = MR_STEAL(j->b);
     return err;
 }
 
@@ -368,7 +385,7 @@ static int to_builder(struct mr_str text, const struct mr_graph_catalogue *catal
 
 /* A few lines with "for" in them can ask for any amount of keys and arguments, and every byte of
  * them is held several times on its way. Who wants more has to send it. */
-static struct mr_json_limits widest(size_t text_bytes)
+struct mr_json_limits mr_json_widest(size_t text_bytes)
 {
     size_t bytes = MR_MIN(LOOPS_WRITE_MAX + 2 * text_bytes, MR_JOB_BODY_BYTES_MAX);
     return (struct mr_json_limits){MR_TASKS_MAX, bytes, SLICE_BYTES, NULL};
@@ -385,7 +402,7 @@ int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogu
 int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
-    const struct mr_json_limits limits = widest(text.n);
+    const struct mr_json_limits limits = mr_json_widest(text.n);
     return mr_graph_from_json_within(text, catalogue, &limits, out, e);
 }
 
@@ -393,7 +410,7 @@ int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue 
     const struct mr_graph_crew *crew, struct mr_graph **out, struct mr_error *e)
 {
     struct mr_builder *b = NULL;
-    struct mr_json_limits limits = widest(text->n);
+    struct mr_json_limits limits = mr_json_widest(text->n);
     limits.crew = crew;
     int err = to_builder(mr_buf_str(text), catalogue, &limits, &b, e);
     mr_buf_fini(text);
@@ -404,7 +421,7 @@ int mr_json_build(const struct mr_json_source *from, const struct mr_graph_catal
     struct mr_graph **out, struct mr_error *e)
 {
     struct mr_builder *b = NULL;
-    const struct mr_json_limits limits = widest(from->text_bytes);
+    const struct mr_json_limits limits = mr_json_widest(from->text_bytes);
     int err = fill_from(from, catalogue, &limits, &b, e);
     return err ? err : mr_graph_build(&b, catalogue, out, e);
 }

@@ -1,7 +1,7 @@
 /* The entries of a job, in two passes: first every key, then what they mean, for a text may or may
  * not be a reference to a key that comes later. Either from one parsed document or slice by slice.
  */
-#include "graph/json_impl.h"
+#include "graph/json_entries.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"
@@ -100,16 +100,6 @@ int mr_json_entries(struct mr_json *j, yyjson_val *tasks)
 
 /* ---- slice by slice -------------------------------------------------------------------------- */
 
-/* One slice at a time, in memory that is used again for the next. */
-struct slicer {
-    struct mr_json *j;
-    struct mr_str text;
-    char *copy; /* of a slice, between braces, for the parser to work in */
-    size_t copy_room;
-    void *pool; /* for its values */
-    size_t pool_room;
-};
-
 static void *room_for(void *p, size_t *room, size_t n)
 {
     if (n <= *room) return p;
@@ -134,28 +124,26 @@ yyjson_val *mr_json_parse_slice(struct mr_str text, const struct mr_json_slice *
     return yyjson_doc_get_root(doc); /* the document needs no free: it lies in the pool */
 }
 
-static int plain_keys(struct slicer *s, const struct mr_json_split *split,
+static int plain_keys(struct mr_json *j, struct mr_str text, const struct mr_json_split *split,
     const struct mr_json_slice *slice, uint32_t *at)
 {
     const struct mr_json_span *key = split->keys + slice->keys_at;
-    struct mr_intern *keys = &s->j->b->keys;
+    struct mr_intern *keys = &j->b->keys;
     int err = MR_OK;
     for (uint32_t i = 0; i < slice->keys_count && !err; i++) {
         if (i + LOOK_AHEAD < slice->keys_count) {
             const struct mr_json_span *next = key + i + LOOK_AHEAD;
-            mr_intern_prefetch(
-                keys, mr_intern_hash(keys, mr_str_of(s->text.p + next->at, next->n)));
+            mr_intern_prefetch(keys, mr_intern_hash(keys, mr_str_of(text.p + next->at, next->n)));
         }
         yyjson_val v = {.tag = (uint64_t)key[i].n << YYJSON_TAG_BIT | YYJSON_TYPE_STR,
-            .uni.str = s->text.p + key[i].at};
-        err = take_key(s->j, &v, (*at)++);
+            .uni.str = text.p + key[i].at};
+        err = take_key(j, &v, (*at)++);
     }
     return err;
 }
 
-/* Keys as they stand, with nothing put in: all of a slice at once. */
-static int bulk_keys(struct slicer *s, const struct mr_json_split *split,
-    const struct mr_json_slice *slice, uint32_t *at)
+int mr_json_bulk_keys(struct mr_json_slicer *s, struct mr_str text,
+    const struct mr_json_split *split, const struct mr_json_slice *slice)
 {
     const struct mr_json_span *key = split->keys + slice->keys_at;
     size_t bytes = 0;
@@ -166,14 +154,20 @@ static int bulk_keys(struct slicer *s, const struct mr_json_split *split,
     uint32_t *lengths = s->pool;
     char *to = s->copy;
     for (uint32_t i = 0; i < slice->keys_count; i++) {
-        memcpy(to, s->text.p + key[i].at, key[i].n);
+        memcpy(to, text.p + key[i].at, key[i].n);
         to += key[i].n;
         lengths[i] = key[i].n;
     }
-    *at += slice->keys_count;
     /* what is wrong is said better by who reads the whole, but for limits */
     return mr_builder_add_keys(
         s->j->b, mr_str_of(s->copy, bytes), lengths, slice->keys_count, s->j->e);
+}
+
+void mr_json_slicer_fini(struct mr_json_slicer *s)
+{
+    mr_release(s->copy);
+    mr_release(s->pool);
+    *s = (struct mr_json_slicer){0};
 }
 
 static int malformed_slice(struct mr_json *j)
@@ -187,55 +181,85 @@ static bool may_be_bulk(const struct mr_json *j)
     return !j->has_params && !j->bindings_count && !j->b->scope;
 }
 
-static int one_slice(
-    struct slicer *s, const struct mr_json_split *split, uint32_t i, uint32_t *at, bool first_pass)
+/* All entries of a slice, in one of the passes. */
+static int read_slice(
+    struct mr_json_slicer *s, const struct mr_json_piece *piece, uint32_t *at, bool first_pass)
 {
-    const struct mr_json_slice *slice = &split->slices[i];
-    if (first_pass && slice->is_plain)
-        return s->j->b->crew && may_be_bulk(s->j) ? bulk_keys(s, split, slice, at)
-                                                  : plain_keys(s, split, slice, at);
-    if (slice->n > ENTRY_BYTES_MAX) {
-        const struct mr_json_span *last = &split->keys[slice->keys_at + slice->keys_count - 1];
+    const struct mr_json_slice *slice = &piece->slice;
+    if (slice->n > ENTRY_BYTES_MAX)
         return mr_fail(s->j->e, MR_ELIMIT, "key \"%.*s\": an entry of more than %u bytes",
-            MR_SHOWN(mr_str_of(s->text.p + last->at, last->n)), ENTRY_BYTES_MAX);
-    }
+            MR_SHOWN(piece->last_key), ENTRY_BYTES_MAX);
     yyjson_val *object =
-        mr_json_parse_slice(s->text, slice, &s->copy, &s->copy_room, &s->pool, &s->pool_room);
+        mr_json_parse_slice(piece->text, slice, &s->copy, &s->copy_room, &s->pool, &s->pool_room);
     /* the entries found by who cut and by who parsed must be the same */
     if (!object || yyjson_obj_size(object) != slice->keys_count) return malformed_slice(s->j);
     return all_entries(s->j, object, first_pass, at);
 }
 
-static int slices(struct slicer *s, const struct mr_json_split *split, uint32_t at, bool first_pass)
+struct mr_json_piece mr_json_piece_of(
+    struct mr_str text, const struct mr_json_split *split, uint32_t slice, uint32_t first)
+{
+    const struct mr_json_slice *of = &split->slices[slice];
+    const struct mr_json_span *last = &split->keys[of->keys_at + of->keys_count - 1];
+    return (struct mr_json_piece){text, *of, mr_str_of(text.p + last->at, last->n), first};
+}
+
+static int slices(struct mr_json_slicer *s, struct mr_str text, const struct mr_json_split *split,
+    uint32_t at, bool first_pass)
 {
     int err = MR_OK;
-    for (uint32_t i = 0; i < split->slices_count && !err; i++)
-        err = one_slice(s, split, i, &at, first_pass);
+    for (uint32_t i = 0; i < split->slices_count && !err; i++) {
+        const struct mr_json_slice *slice = &split->slices[i];
+        const struct mr_json_piece piece = mr_json_piece_of(text, split, i, at);
+        if (!first_pass || !slice->is_plain) {
+            err = read_slice(s, &piece, &at, first_pass);
+        } else if (!s->j->b->crew || !may_be_bulk(s->j)) {
+            err = plain_keys(s->j, text, split, slice, &at);
+        } else { /* keys as they stand, with nothing put in: all of a slice at once */
+            err = mr_json_bulk_keys(s, text, split, slice);
+            at += slice->keys_count;
+        }
+    }
     return err;
 }
 
-/* The second pass with others' hands: they read what is plain, the rest is read here, and all of it
- * is added in its order. Each entry is one node, since none of them has a "for". */
-static int slices_by_many(struct slicer *s, const struct mr_json_split *split, uint32_t at)
+int mr_json_by_many(struct mr_json_slicer *s, const struct mr_json_piece *pieces, uint32_t count)
 {
-    struct mr_json_plain *plain = mr_json_plain_new(s->j, s->text);
-    int err = split->slices_count ? one_slice(s, split, 0, &at, false) : MR_OK; /* brings the ops */
-    for (uint32_t i = 1; i < split->slices_count && !err;) {
-        uint32_t n = MR_MIN(split->slices_count - i, mr_json_plain_room(plain));
+    struct mr_json_plain *plain = mr_json_plain_new(s->j);
+    int err = MR_OK;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < count && !err;) {
+        uint32_t n = MR_MIN(count - i, mr_json_plain_room(plain));
         uint32_t keys = s->j->b->keys.count;
-        mr_json_plain_read(plain, split->slices + i, n, at);
+        mr_json_plain_read(plain, pieces + i, n, true);
         for (uint32_t k = 0; k < n && !err; k++, i++) {
             bool taken = false;
             /* a text that was none may be the key of a nested task by now */
             bool is_stale = s->j->dsk && s->j->b->keys.count != keys;
             if (!is_stale) err = mr_json_plain_add(plain, k, &taken);
-            if (taken)
-                at += split->slices[i].keys_count;
-            else if (!err)
-                err = one_slice(s, split, i, &at, false);
+            at = pieces[i].first;
+            if (!taken && !err) err = read_slice(s, &pieces[i], &at, false);
         }
     }
     mr_json_plain_free(&plain);
+    return err;
+}
+
+/* The second pass with others' hands: they read what is plain, the rest is read here, and all of it
+ * is added in its order. Each entry is one node, since none of them has a "for". */
+static int slices_by_many(
+    struct mr_json_slicer *s, struct mr_str text, const struct mr_json_split *split, uint32_t at)
+{
+    struct mr_json_piece *pieces = mr_alloc_array((size_t)split->slices_count + 1, sizeof *pieces);
+    uint32_t first = at;
+    for (uint32_t i = 0; i < split->slices_count; i++) {
+        pieces[i] = mr_json_piece_of(text, split, i, at);
+        at += split->slices[i].keys_count;
+    }
+    /* brings the ops */
+    int err = split->slices_count ? read_slice(s, &pieces[0], &first, false) : MR_OK;
+    if (!err && split->slices_count) err = mr_json_by_many(s, pieces + 1, split->slices_count - 1);
+    mr_release(pieces);
     return err;
 }
 
@@ -249,15 +273,14 @@ static bool are_plain(const struct mr_json *j, const struct mr_json_split *split
 
 int mr_json_sliced_entries(struct mr_json *j, struct mr_str text, const struct mr_json_split *split)
 {
-    struct slicer s = {.j = j, .text = text};
+    struct mr_json_slicer s = {.j = j};
     uint32_t first = j->b->keys.count;
     if (!first) mr_builder_reserve(j->b, split->keys_count);
-    int err = slices(&s, split, first, true);
+    int err = slices(&s, text, split, first, true);
     if (!err && are_plain(j, split))
-        err = slices_by_many(&s, split, first);
+        err = slices_by_many(&s, text, split, first);
     else if (!err)
-        err = slices(&s, split, first, false);
-    mr_release(s.copy);
-    mr_release(s.pool);
+        err = slices(&s, text, split, first, false);
+    mr_json_slicer_fini(&s);
     return err;
 }

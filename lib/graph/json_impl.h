@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/builder_impl.h"
+#include "graph/json.h"
 
 #include <yyjson.h>
 
@@ -31,6 +32,8 @@ struct mr_json_loop {
 };
 
 struct mr_json_frame;
+struct mr_json_ahead;
+struct mr_json_split;
 
 struct mr_json {
     struct mr_builder *b;
@@ -94,16 +97,7 @@ int mr_json_pack(struct mr_json *j, yyjson_val *v, struct mr_buf *out);
 
 /* ---- json_entries.c ---- */
 
-struct mr_json_split;
-struct mr_json_slice;
 int mr_json_entries(struct mr_json *j, yyjson_val *tasks);
-int mr_json_sliced_entries(
-    struct mr_json *j, struct mr_str text, const struct mr_json_split *split);
-
-/* A slice as an object, in memory that is used again for the next, which ends it. NULL: malformed.
- */
-yyjson_val *mr_json_parse_slice(struct mr_str text, const struct mr_json_slice *slice, char **copy,
-    size_t *copy_room, void **pool, size_t *pool_room);
 
 /* ---- json_repeat.c ---- */
 
@@ -128,12 +122,25 @@ struct mr_json_source { /* of a graph */
     size_t text_bytes;
     struct mr_str text; /* with `split`: what was cut out of the document stands there */
     const struct mr_json_split *split;
+    struct mr_json_ahead *ahead; /* or it was read ahead; NULL */
 };
+
+struct mr_json *mr_json_new(const struct mr_json_limits *limits,
+    const struct mr_graph_catalogue *catalogue, struct mr_error *e);
+void mr_json_free(struct mr_json **j);
+struct mr_json_limits mr_json_widest(size_t text_bytes); /* those of any job */
+/* All of a document, into the builder. */
+int mr_json_document(struct mr_json *j, const struct mr_json_source *from);
 
 int mr_json_build(const struct mr_json_source *from, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e);
 /* NULL, and why in `e`. */
 yyjson_doc *mr_json_parse(struct mr_str text, struct mr_error *e);
+
+/* ---- json_ahead.c ---- */
+
+/* Reads the entries that were put off: all keys are there. */
+int mr_json_ahead_finish(struct mr_json_ahead *a);
 
 /* ---- errors ---- */
 

@@ -13,13 +13,15 @@
 #define LISTS_MAX 8                /* in each other */
 
 struct part { /* a slice as columns */
-    const struct mr_json_slice *slice;
-    uint32_t first; /* node */
+    struct mr_json_piece of;
     uint32_t count, inputs_all, room, inputs_room;
     uint32_t *op; /* the builder's number and 1; 0: a literal */
     uint32_t *args_bytes, *inputs_count, *inputs;
     struct mr_buf args;
     bool is_plain;
+    bool misses_op;
+    char op_text[MR_OP_NAME_BYTES_MAX];
+    size_t op_bytes;
 };
 
 struct hand { /* what it reads in */
@@ -31,20 +33,20 @@ struct hand { /* what it reads in */
 
 struct mr_json_plain {
     const struct mr_json *j;
-    struct mr_str text;
-    uint32_t parts_room;
+    bool has_all; /* keys */
+    uint32_t hands_count, parts_room;
     struct part *parts;
     struct hand *hands;
 };
 
-struct mr_json_plain *mr_json_plain_new(const struct mr_json *j, struct mr_str text)
+struct mr_json_plain *mr_json_plain_new(const struct mr_json *j)
 {
     struct mr_json_plain *p = mr_alloc(sizeof *p);
     p->j = j;
-    p->text = text;
-    p->parts_room = j->b->crew->hands * SLICES_A_HAND;
+    p->hands_count = j->b->crew->hands;
+    p->parts_room = p->hands_count * SLICES_A_HAND;
     p->parts = mr_alloc_array(p->parts_room, sizeof *p->parts);
-    p->hands = mr_alloc_array(j->b->crew->hands, sizeof *p->hands);
+    p->hands = mr_alloc_array(p->hands_count, sizeof *p->hands);
     for (uint32_t i = 0; i < p->parts_room; i++)
         mr_buf_init(&p->parts[i].args, (size_t)SLICE_BYTES_MAX * 8);
     return p;
@@ -61,7 +63,7 @@ void mr_json_plain_free(struct mr_json_plain **pp)
         mr_release(p->parts[i].inputs);
         mr_buf_fini(&p->parts[i].args);
     }
-    for (uint32_t i = 0; i < p->j->b->crew->hands; i++) {
+    for (uint32_t i = 0; i < p->hands_count; i++) {
         mr_release(p->hands[i].copy);
         mr_release(p->hands[i].pool);
     }
@@ -84,13 +86,17 @@ static uint32_t key_node(const struct mr_json *j, struct mr_str key)
 }
 
 /* An op that tasks before had; the first one to have it is not plain. */
-static bool op_of(const struct mr_json *j, yyjson_val *v, uint32_t *op)
+static bool op_of(const struct mr_json *j, struct part *p, yyjson_val *v, uint32_t *op)
 {
     if (!yyjson_is_str(v)) return false;
     struct mr_str name = mr_json_text(v);
     uint32_t found = mr_intern_find(&j->b->ops, name, mr_intern_hash(&j->b->ops, name));
     *op = found + 1;
-    return found != MR_INTERN_NONE;
+    if (found != MR_INTERN_NONE) return true;
+    p->misses_op = name.n <= sizeof p->op_text;
+    p->op_bytes = name.n;
+    if (p->misses_op && name.n) memcpy(p->op_text, name.p, name.n);
+    return false;
 }
 
 static bool put_input(struct part *p, uint32_t from, uint32_t node)
@@ -130,12 +136,14 @@ static bool put_number(struct part *p, yyjson_val *v)
 }
 
 /* A number, a text, {"ref": key}; not a list. `from`: where the task's inputs begin. */
-static bool put_one(const struct mr_json *j, struct part *p, uint32_t from, yyjson_val *v)
+static bool put_one(const struct mr_json_plain *all, struct part *p, uint32_t from, yyjson_val *v)
 {
+    const struct mr_json *j = all->j;
     if (yyjson_is_str(v)) {
         struct mr_str text = mr_json_text(v);
         uint32_t node = j->dsk ? key_node(j, text) : MR_NODE_NONE;
         if (node != MR_NODE_NONE) return put_input(p, from, node);
+        if (j->dsk && !all->has_all) return false; /* it may be a key that is still to come */
         mr_pack_text(&p->args, text);
         return true;
     }
@@ -146,7 +154,8 @@ static bool put_one(const struct mr_json *j, struct part *p, uint32_t from, yyjs
 }
 
 /* The positional arguments; in dsk a list in them may be a task. */
-static bool put_args(const struct mr_json *j, struct part *p, yyjson_val *args, bool skip_first)
+static bool put_args(
+    const struct mr_json_plain *all, struct part *p, yyjson_val *args, bool skip_first)
 {
     yyjson_arr_iter lists[LISTS_MAX];
     uint32_t depth = 1, from = p->inputs_all;
@@ -158,9 +167,9 @@ static bool put_args(const struct mr_json *j, struct part *p, yyjson_val *args, 
         if (!v) {
             depth--;
         } else if (!yyjson_is_arr(v)) {
-            if (!put_one(j, p, from, v)) return false;
+            if (!put_one(all, p, from, v)) return false;
         } else {
-            if (j->dsk || depth == LISTS_MAX) return false;
+            if (all->j->dsk || depth == LISTS_MAX) return false;
             mr_pack_list(&p->args, (uint32_t)yyjson_arr_size(v));
             lists[depth++] = yyjson_arr_iter_with(v);
         }
@@ -168,7 +177,8 @@ static bool put_args(const struct mr_json *j, struct part *p, yyjson_val *args, 
     return true;
 }
 
-static bool read_object(const struct mr_json *j, struct part *p, yyjson_val *entry, uint32_t *op)
+static bool read_object(
+    const struct mr_json_plain *all, struct part *p, yyjson_val *entry, uint32_t *op)
 {
     yyjson_val *name = NULL, *args = NULL, *value = NULL;
     yyjson_obj_iter it = yyjson_obj_iter_with(entry);
@@ -183,19 +193,22 @@ static bool read_object(const struct mr_json *j, struct part *p, yyjson_val *ent
     }
     *op = 0;
     if (value) return !name && !args && put_number(p, value);
-    return name && op_of(j, name, op) && yyjson_is_arr(args) && put_args(j, p, args, false);
+    return name && op_of(all->j, p, name, op) && yyjson_is_arr(args) &&
+           put_args(all, p, args, false);
 }
 
-static bool read_entry(const struct mr_json *j, struct part *p, yyjson_val *entry, uint32_t *op)
+static bool read_entry(
+    const struct mr_json_plain *all, struct part *p, yyjson_val *entry, uint32_t *op)
 {
     *op = 0;
-    if (!j->dsk) return yyjson_is_obj(entry) && read_object(j, p, entry, op);
+    if (!all->j->dsk) return yyjson_is_obj(entry) && read_object(all, p, entry, op);
     if (!yyjson_is_arr(entry)) return put_number(p, entry);
-    return op_of(j, yyjson_arr_get_first(entry), op) && put_args(j, p, entry, true);
+    return op_of(all->j, p, yyjson_arr_get_first(entry), op) && put_args(all, p, entry, true);
 }
 
-static bool read_entries(const struct mr_json *j, struct part *p, yyjson_val *object)
+static bool read_entries(const struct mr_json_plain *all, struct part *p, yyjson_val *object)
 {
+    const struct mr_json *j = all->j;
     yyjson_obj_iter it = yyjson_obj_iter_with(object), ahead = it;
     for (int i = 0; i < LOOK_AHEAD; i++) {
         yyjson_val *k = yyjson_obj_iter_next(&ahead);
@@ -206,7 +219,7 @@ static bool read_entries(const struct mr_json *j, struct part *p, yyjson_val *ob
         if (next) mr_json_look_ahead(j, yyjson_obj_iter_get_val(next));
         size_t args = p->args.n;
         uint32_t inputs = p->inputs_all, i = p->count++;
-        if (!read_entry(j, p, yyjson_obj_iter_get_val(k), &p->op[i])) return false;
+        if (!read_entry(all, p, yyjson_obj_iter_get_val(k), &p->op[i])) return false;
         if (p->args.n - args > MR_LITERAL_BYTES_MAX) return false; /* the reader has words for it */
         p->args_bytes[i] = (uint32_t)(p->args.n - args);
         p->inputs_count[i] = p->inputs_all - inputs;
@@ -230,26 +243,32 @@ static void read_one(void *arg, uint32_t item, uint32_t hand)
     struct part *p = &all->parts[item];
     struct hand *h = &all->hands[hand];
     p->count = p->inputs_all = 0;
-    p->is_plain = false;
+    p->is_plain = p->misses_op = false;
     mr_buf_clear(&p->args);
-    if (!p->slice->is_plain || p->slice->n > SLICE_BYTES_MAX) return;
+    const struct mr_json_slice *slice = &p->of.slice;
+    if (!slice->is_plain || slice->n > SLICE_BYTES_MAX) return;
     yyjson_val *object =
-        mr_json_parse_slice(all->text, p->slice, &h->copy, &h->copy_room, &h->pool, &h->pool_room);
-    if (!object || yyjson_obj_size(object) != p->slice->keys_count) return;
-    make_room(p, p->slice->keys_count);
-    p->is_plain = read_entries(all->j, p, object);
+        mr_json_parse_slice(p->of.text, slice, &h->copy, &h->copy_room, &h->pool, &h->pool_room);
+    if (!object || yyjson_obj_size(object) != slice->keys_count) return;
+    make_room(p, slice->keys_count);
+    p->is_plain = read_entries(all, p, object);
 }
 
 void mr_json_plain_read(
-    struct mr_json_plain *p, const struct mr_json_slice *slices, uint32_t count, uint32_t first)
+    struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
 {
     const struct mr_graph_crew *crew = p->j->b->crew;
-    for (uint32_t i = 0; i < count; i++) {
-        p->parts[i].slice = &slices[i];
-        p->parts[i].first = first;
-        first += slices[i].keys_count;
-    }
+    p->has_all = has_all;
+    for (uint32_t i = 0; i < count; i++)
+        p->parts[i].of = pieces[i];
     crew->run(crew->ctx, read_one, p, count);
+}
+
+bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct mr_str *op)
+{
+    const struct part *part = &p->parts[slice];
+    *op = mr_str_of(part->op_text, part->op_bytes);
+    return part->misses_op;
 }
 
 /* ---- adding ------------------------------------------------------------------------------------
@@ -267,5 +286,5 @@ int mr_json_plain_add(struct mr_json_plain *all, uint32_t slice, bool *taken)
         .inputs_count = p->inputs_count,
         .inputs = p->inputs,
         .inputs_all = p->inputs_all};
-    return mr_builder_define_bulk(all->j->b, &c, p->first, all->j->e);
+    return mr_builder_define_bulk(all->j->b, &c, p->of.first, all->j->e);
 }

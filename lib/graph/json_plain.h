@@ -3,16 +3,19 @@
  * the builder in their order. */
 #pragma once
 
-#include "graph/json_impl.h"
+#include "graph/json_entries.h"
 
 struct mr_json_plain;
 
-/* The keys of all entries stand in the builder, and nothing of `text` needs parameters. */
-struct mr_json_plain *mr_json_plain_new(const struct mr_json *j, struct mr_str text);
+/* Nothing of the text needs parameters. */
+struct mr_json_plain *mr_json_plain_new(const struct mr_json *j);
 void mr_json_plain_free(struct mr_json_plain **p);
 uint32_t mr_json_plain_room(const struct mr_json_plain *p); /* slices at a time */
-/* Reads so many slices, the first of which has the nodes from `first` on. */
+/* Reads so many slices, whose keys stand in the builder. `has_all`: so do those of all others;
+ * otherwise a text or reference that is no key yet is not plain. */
 void mr_json_plain_read(
-    struct mr_json_plain *p, const struct mr_json_slice *slices, uint32_t count, uint32_t first);
+    struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all);
+/* The op for which one of them is not plain: no task before had it. False: it was not that. */
+bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct mr_str *op);
 /* Defines the nodes of one of them. `*taken` is false if it is not plain: then nothing was done. */
 int mr_json_plain_add(struct mr_json_plain *p, uint32_t slice, bool *taken);

@@ -114,6 +114,23 @@ static void add_slice(struct mr_json_split *s, struct mr_json_slice *slice, uint
     *slice = (struct mr_json_slice){.at = end + 1, .keys_at = s->keys_count, .is_plain = true};
 }
 
+/* One entry, from before its key to what stands behind its value. */
+static bool cut_entry(const char *text, struct cursor *c, struct mr_json_split *s, bool *is_plain)
+{
+    bool has_escape = false;
+    if (!take(c, '"')) return false;
+    uint32_t key_at = (uint32_t)(c->p - text);
+    if (!skip_text(c, &has_escape)) return false;
+    uint32_t key_bytes = (uint32_t)(c->p - text) - key_at - 1;
+    if (!take(c, ':')) return false;
+    skip_space(c);
+    if (!skip_value(c, is_plain)) return false;
+    skip_space(c);
+    if (has_escape) *is_plain = false;
+    add_key(s, key_at, key_bytes);
+    return true;
+}
+
 /* From behind the opening brace of the entries to behind the closing one. */
 static bool cut_entries(
     const char *text, struct cursor *c, uint32_t slice_bytes, struct mr_json_split *s)
@@ -122,16 +139,7 @@ static bool cut_entries(
     struct mr_json_slice slice = {.at = s->from, .is_plain = true};
     do {
         if (s->keys_count > MR_TASKS_MAX) return true; /* whoever asked counts them */
-        bool has_escape = false;
-        if (!take(c, '"')) return false;
-        uint32_t key_at = (uint32_t)(c->p - text);
-        if (!skip_text(c, &has_escape)) return false;
-        add_key(s, key_at, (uint32_t)(c->p - text) - key_at - 1);
-        if (has_escape) slice.is_plain = false;
-        if (!take(c, ':')) return false;
-        skip_space(c);
-        if (!skip_value(c, &slice.is_plain)) return false;
-        skip_space(c);
+        if (!cut_entry(text, c, s, &slice.is_plain)) return false;
         uint32_t end = (uint32_t)(c->p - text);
         bool more = c->p < c->end && *c->p == ',';
         if (!more || end - slice.at >= slice_bytes) add_slice(s, &slice, end);
@@ -140,33 +148,70 @@ static bool cut_entries(
     return take(c, '}');
 }
 
-static bool is_entries(const char *key, size_t n)
+bool mr_json_cut(struct mr_str text, uint32_t *at, uint32_t entries_max, uint32_t slice_bytes,
+    struct mr_json_split *s)
 {
-    return (n == 5 && memcmp(key, "tasks", 5) == 0) || (n == 3 && memcmp(key, "dsk", 3) == 0);
+    struct cursor c = {text.p + *at, text.p + text.n};
+    struct mr_json_slice slice = {.at = *at, .keys_at = s->keys_count, .is_plain = true};
+    bool is_end = false;
+    for (uint32_t i = 0; i < entries_max && !is_end; i++) {
+        uint32_t keys_count = s->keys_count;
+        bool is_plain = slice.is_plain;
+        bool is_whole = cut_entry(text.p, &c, s, &is_plain);
+        if (!is_whole || c.p == c.end || (*c.p != ',' && *c.p != '}')) {
+            s->keys_count = keys_count;
+            break;
+        }
+        slice.is_plain = is_plain;
+        is_end = *c.p++ == '}';
+        *at = (uint32_t)(c.p - text.p);
+        if (*at - 1 - slice.at >= slice_bytes) add_slice(s, &slice, *at - 1);
+    }
+    if (s->keys_count > slice.keys_at) add_slice(s, &slice, *at - 1);
+    return is_end;
 }
 
-static bool find_entries(struct mr_str text, uint32_t slice_bytes, struct mr_json_split *s)
+static bool is_text(const char *key, size_t n, const char *want)
 {
-    struct cursor c = {text.p, text.p + text.n};
-    if (!take(&c, '{')) return false;
+    return n == strlen(want) && memcmp(key, want, n) == 0;
+}
+
+/* To behind the opening brace of the entries. */
+static bool find_entries(struct cursor *c, bool *is_dsk)
+{
+    if (!take(c, '{')) return false;
     do {
         bool unused = false;
-        if (!take(&c, '"')) return false;
-        const char *key = c.p;
-        if (!skip_text(&c, &unused)) return false;
-        size_t n = (size_t)(c.p - key) - 1;
-        if (!take(&c, ':')) return false;
-        skip_space(&c);
-        if (is_entries(key, n)) return take(&c, '{') && cut_entries(text.p, &c, slice_bytes, s);
-        if (!skip_value(&c, &unused)) return false;
-    } while (take(&c, ','));
+        if (!take(c, '"')) return false;
+        const char *key = c->p;
+        if (!skip_text(c, &unused)) return false;
+        size_t n = (size_t)(c->p - key) - 1;
+        if (!take(c, ':')) return false;
+        skip_space(c);
+        *is_dsk = is_text(key, n, "dsk");
+        if (*is_dsk || is_text(key, n, "tasks")) return take(c, '{');
+        if (!skip_value(c, &unused)) return false;
+    } while (take(c, ','));
     return false;
+}
+
+uint32_t mr_json_entries_at(struct mr_str text, bool *is_dsk)
+{
+    struct cursor c = {text.p, text.p + text.n};
+    return find_entries(&c, is_dsk) ? (uint32_t)(c.p - text.p) : 0;
+}
+
+static bool split(struct mr_str text, uint32_t slice_bytes, struct mr_json_split *s)
+{
+    struct cursor c = {text.p, text.p + text.n};
+    bool is_dsk = false;
+    return find_entries(&c, &is_dsk) && cut_entries(text.p, &c, slice_bytes, s);
 }
 
 bool mr_json_split(struct mr_str text, uint32_t slice_bytes, struct mr_json_split *out)
 {
     struct mr_json_split s = {0};
-    if (text.n > UINT32_MAX / 2 || !find_entries(text, slice_bytes, &s)) {
+    if (text.n > UINT32_MAX / 2 || !split(text, slice_bytes, &s)) {
         mr_json_split_fini(&s);
         return false;
     }

@@ -32,4 +32,12 @@ struct mr_json_split {
  * also finds the words for what is wrong. Of more than MR_TASKS_MAX keys, one more is found. Slices
  * end at the first entry past `slice_bytes`. */
 bool mr_json_split(struct mr_str text, uint32_t slice_bytes, struct mr_json_split *out);
+
+/* The same for a text that is not all there yet. Where the entries begin, behind the brace; 0: the
+ * text does not reach so far, or is not what it looks like. */
+uint32_t mr_json_entries_at(struct mr_str text, bool *is_dsk);
+/* Adds the entries from `*at` on that are whole, at most so many, and moves `*at` behind the comma
+ * or brace after the last of them. True: that was the brace. What is no entry is never whole. */
+bool mr_json_cut(struct mr_str text, uint32_t *at, uint32_t entries_max, uint32_t slice_bytes,
+    struct mr_json_split *s);
 void mr_json_split_fini(struct mr_json_split *s);

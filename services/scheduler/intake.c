@@ -10,7 +10,6 @@
 #include "graph/bytes.h"
 #include "graph/json.h"
 #include "host/clock.h"
-#include "host/crew.h"
 #include "host/thread.h"
 #include "services/scheduler/intake_ops.h"
 #include "services/scheduler/intake_stream.h"
@@ -28,10 +27,8 @@
 #define AT_ONCE_BYTES_MAX ((size_t)4096) /* a body that the core thread parses: some 100 us */
 #define AT_ONCE_NODES_MAX 64
 #define AT_ONCE_ARGS_MAX ((size_t)16384)
-#define CREW_BYTES_MIN ((size_t)2 << 20) /* of a graph on which several threads work … */
-#define CREW_HANDS_MAX 4                 /* … and by so many */
-#define AHEAD_BYTES ((size_t)256 << 10)  /* of columns that are handed over together */
-#define STREAMS_MAX 8 /* of which some were; the inbox has room for all of each */
+#define AHEAD_BYTES ((size_t)256 << 10) /* of a large submission that are handed over together */
+#define STREAMS_MAX 8                   /* of which some were; the inbox has room for all of each */
 
 struct piece {
     struct mr_intake_stream *stream;
@@ -112,34 +109,13 @@ static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error
     return err;
 }
 
-static void run_crew(
-    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
-{
-    mr_crew_run(ctx, work, arg, count);
-}
-
-/* More hands than one for what takes long; false: it is not worth it. */
-static bool crew_open(size_t bytes, struct mr_graph_crew *crew)
-{
-    uint32_t hands = bytes < CREW_BYTES_MIN ? 1 : mr_crew_hands_here(CREW_HANDS_MAX);
-    *crew = (struct mr_graph_crew){.hands = hands, .run = run_crew};
-    if (hands > 1) crew->ctx = mr_crew_new(hands);
-    return hands > 1;
-}
-
-static void crew_close(struct mr_graph_crew *crew)
-{
-    struct mr_crew *c = crew->ctx;
-    mr_crew_free(&c);
-}
-
 static int parse_json(struct mr_buf *body, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
     struct mr_graph_crew crew;
-    bool has_crew = crew_open(body->n, &crew);
+    bool has_crew = mr_intake_crew_open(body->n, &crew);
     int err = mr_graph_from_json_buf(body, catalogue, has_crew ? &crew : NULL, out, e);
-    crew_close(&crew);
+    mr_intake_crew_close(&crew);
     return err;
 }
 
@@ -152,27 +128,19 @@ static int parse(struct mr_intake_ops *o, struct mr_intake_request *r,
     struct mr_str body = mr_buf_str(&r->body);
     if (r->form == MR_INTAKE_JSON && limits)
         return mr_graph_from_json_within(body, &catalogue, limits, out, e);
+    if (r->stream) return mr_intake_stream_end(r->stream, &catalogue, out, e);
     if (r->form == MR_INTAKE_JSON) return parse_json(&r->body, &catalogue, out, e);
-    struct mr_builder *b = NULL;
-    int err = MR_OK;
-    size_t bytes = body.n;
-    if (r->stream) {
-        bytes = mr_intake_stream_bytes(r->stream);
-        err = mr_intake_stream_end(r->stream, &b, e);
-        mr_intake_stream_free(&r->stream); /* the graph takes room, too */
-    } else {
-        b = mr_builder_new();
-        err = r->form == MR_INTAKE_GRAPH ? add_message(b, body, e)
-                                         : mr_pb_columns_add(b, &r->body, 1, e);
-    }
+    struct mr_builder *b = mr_builder_new();
+    int err =
+        r->form == MR_INTAKE_GRAPH ? add_message(b, body, e) : mr_pb_columns_add(b, &r->body, 1, e);
     if (err) {
         mr_builder_free(&b);
         return err;
     }
     struct mr_graph_crew crew;
-    if (crew_open(bytes, &crew)) mr_builder_lend_crew(b, &crew);
+    if (mr_intake_crew_open(body.n, &crew)) mr_builder_lend_crew(b, &crew);
     err = mr_graph_build(&b, &catalogue, out, e);
-    crew_close(&crew);
+    mr_intake_crew_close(&crew);
     return err;
 }
 
@@ -356,12 +324,20 @@ static int write_graph(struct mr_intake_done *d)
     return mr_graph_to_pieces(d->graph, &to, &total, &d->error);
 }
 
+/* More of a stream; which ops are missing is asked when all of it is there. */
+static void feed(struct mr_intake *in, struct mr_intake_stream *stream, struct mr_buf *bytes)
+{
+    struct mr_intake_ops *o = &in->ops;
+    const struct mr_graph_catalogue catalogue = mr_intake_ops_catalogue(&o);
+    mr_intake_stream_feed(stream, &catalogue, bytes);
+}
+
 static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
 {
     if (r->form >= MR_INTAKE_INSTALL) return handle_template(in, r);
     bool is_of_stream = r->stream != NULL;
-    if (r->form == MR_INTAKE_COLUMNS && !r->stream) r->stream = mr_intake_stream_new();
-    if (r->stream && r->body.n) mr_intake_stream_feed(r->stream, &r->body);
+    if (r->form == MR_INTAKE_COLUMNS && !r->stream) r->stream = mr_intake_stream_new(false);
+    if (r->stream && r->body.n) feed(in, r->stream, &r->body);
     struct mr_intake_done *d = done_new(r);
     d->is_of_stream = is_of_stream;
     int err = r->form == MR_INTAKE_INSTANTIATE ? parse_template(in, r, d)
@@ -431,7 +407,7 @@ static void take_piece(struct mr_intake *in, struct piece *p)
         mr_intake_stream_free(&p->stream);
         answer(in, d);
     } else {
-        mr_intake_stream_feed(p->stream, &p->bytes);
+        feed(in, p->stream, &p->bytes);
     }
     piece_free(&p);
 }
@@ -529,7 +505,7 @@ void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *r)
     if (!r->stream) {
         if (in->streams_open == STREAMS_MAX) return;
         in->streams_open++;
-        r->stream = mr_intake_stream_new();
+        r->stream = mr_intake_stream_new(r->form == MR_INTAKE_JSON);
     }
     struct piece *p = mr_alloc(sizeof *p);
     p->stream = r->stream;

@@ -22,10 +22,10 @@ struct mr_intake_template { /* texts are owned */
     uint64_t installed_ns, nbytes, tasks;
 };
 
-struct mr_intake_stream; /* columns that were handed over before the end of their call */
+struct mr_intake_stream; /* columns or text that were handed over before the end of their call */
 
 /* What a call gathered. Bodies: JSON text; one SubmitGraphRequest; the SubmitColumns messages, each
- * behind its length (u64), but for those that were handed over. */
+ * behind its length (u64). But for what was handed over. */
 struct mr_intake_request {
     enum mr_intake_form form;
     struct mr_buf body;
@@ -67,8 +67,8 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request);
 /* That answer was taken: one waits less. */
 void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *done);
-/* More messages of columns stand in the body: enough of them are handed over at once, if nothing is
- * in the way, so that they are worked on while the next ones come. */
+/* More columns, or more of a JSON text, stand in the body: enough of them are handed over at once,
+ * if nothing is in the way, so that they are worked on while the next ones come. */
 void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *request);
 /* Frees a request that will not be pushed. */
 void mr_intake_drop(struct mr_intake *in, struct mr_intake_request **request);

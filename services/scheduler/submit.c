@@ -126,7 +126,7 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__SubmitRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_request__descriptor);
-    if (!m) mr_intake_request_free(&s->request); /* or the half of a body would be submitted */
+    if (!m) mr_intake_drop(s->sh->intake, &s->request); /* or half of a body would be submitted */
     if (!m || !s->request) return;
     if (!s->has_first &&
         !take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
@@ -135,6 +135,7 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     }
     s->request->form = MR_INTAKE_JSON;
     if (m->body) add_body(call, s, m->body->data.data, m->body->data.len);
+    if (s->request) mr_intake_ahead(s->sh->intake, s->request);
 }
 
 static void on_instantiate_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)

@@ -4,6 +4,8 @@
 #include "base/utf8.h"
 #include "graph/bytes.h"
 #include "graph/json.h"
+#include "graph/json_ahead.h"
+#include "tests/unit/graph_same.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -55,16 +57,38 @@ static void run_backwards(
 
 static const struct mr_graph_crew crew = {2, run_backwards, NULL};
 
-/* In slices or whole, read by one or by many, the same text must mean the same. */
-static void check_slices(
-    struct mr_str text, const struct mr_graph_crew *by, int want, const struct mr_graph *g)
+/* As it would come over a network. */
+static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_json_limits *limits,
+    struct mr_graph **out)
+{
+    struct mr_json_ahead *a = mr_json_ahead_new_within(limits);
+    for (size_t at = 0; at < text.n; at += piece_bytes) {
+        struct mr_buf piece;
+        mr_buf_init(&piece, text.n);
+        mr_buf_add(&piece, text.p + at, MR_MIN(piece_bytes, text.n - at));
+        mr_json_ahead_feed(a, &catalogue, &piece);
+    }
+    int err = mr_json_ahead_end(a, &catalogue, out, NULL);
+    mr_json_ahead_free(&a);
+    return err;
+}
+
+/* In slices, in pieces or whole, read by one or by many, the same text must mean the same. */
+static void check_slices(struct mr_str text, const struct mr_graph_crew *by, size_t piece_bytes,
+    int want, const struct mr_graph *g)
 {
     const struct mr_json_limits limits = {2000, (size_t)1 << 20, 16, by};
     struct mr_graph *sliced = NULL;
-    int err = mr_graph_from_json_within(text, &catalogue, &limits, &sliced, NULL);
+    int err = piece_bytes ? from_pieces(text, piece_bytes, &limits, &sliced)
+                          : mr_graph_from_json_within(text, &catalogue, &limits, &sliced, NULL);
     /* a limit may be met before what else is wrong */
     mr_assert(err == want || (want && (err == MR_ELIMIT || want == MR_ELIMIT)));
     if (!g) return;
+    if (piece_bytes) {
+        mr_assert(same_graph(g, sliced));
+        mr_graph_free(&sliced);
+        return;
+    }
     struct mr_buf a, b;
     mr_buf_init(&a, (size_t)1 << 28);
     mr_buf_init(&b, (size_t)1 << 28);
@@ -83,8 +107,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mr_graph *g = NULL;
     struct mr_str text = mr_str_of(data, size);
     int err = mr_graph_from_json_within(text, &catalogue, &limits, &g, &e);
-    check_slices(text, NULL, err, g);
-    check_slices(text, &crew, err, g);
+    check_slices(text, NULL, 0, err, g);
+    check_slices(text, &crew, 0, err, g);
+    check_slices(text, &crew, 1 + size % 40, err, g);
     if (err) {
         mr_assert(!g);
         mr_assert(e.code == err);

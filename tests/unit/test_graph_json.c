@@ -1,10 +1,12 @@
 #include "graph_fixture.h"
+#include "graph_same.h"
 
 #include "base/rng.h"
 
 #include "base/limits.h"
 #include "graph/args.h"
 #include "graph/bytes.h"
+#include "graph/json_ahead.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -457,12 +459,32 @@ static void write_plain(struct mr_buf *b, uint32_t i, uint32_t n, bool dsk, stru
             p, mr_rng_below(r, 2) ? p : 0);
 }
 
+static int from_pieces(struct mr_str text, struct mr_rng *r, const struct mr_json_limits *limits,
+    struct mr_graph **out, struct mr_error *e)
+{
+    struct mr_json_ahead *a = mr_json_ahead_new_within(limits);
+    size_t most = 1 + mr_rng_below(r, 1u << mr_rng_below(r, 14));
+    for (size_t at = 0; at < text.n;) {
+        size_t n = 1 + (size_t)mr_rng_below(r, most);
+        n = MR_MIN(n, text.n - at);
+        struct mr_buf piece;
+        mr_buf_init(&piece, n);
+        mr_buf_add(&piece, text.p + at, n);
+        mr_json_ahead_feed(a, &fixture_catalogue, &piece);
+        at += n;
+    }
+    int err = mr_json_ahead_end(a, &fixture_catalogue, out, e);
+    mr_json_ahead_free(&a);
+    return err;
+}
+
 static void many_hands_make_the_same_graph(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 200; seed++) {
         struct mr_buf text, bytes[3];
         struct mr_rng r;
+        struct mr_graph *whole = NULL, *pieces = NULL;
         bool dsk = seed % 2;
         mr_rng_init(&r, seed);
         mr_buf_init(&text, 1 << 20);
@@ -474,20 +496,27 @@ static void many_hands_make_the_same_graph(void **state)
         for (int i = 0; i < 3; i++) {
             const struct mr_json_limits limits = {MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX,
                 i ? 64 : 1 << 20, i == 2 ? &fixture_crew : NULL};
-            struct mr_graph *g = NULL;
             struct mr_error e = {0};
-            if (mr_graph_from_json_within(mr_buf_str(&text), &fixture_catalogue, &limits, &g, &e))
+            mr_graph_free(&whole);
+            if (mr_graph_from_json_within(
+                    mr_buf_str(&text), &fixture_catalogue, &limits, &whole, &e))
                 fail_msg("%s\n%.*s", e.text, (int)text.n, (char *)text.p);
-            mr_graph_check(g);
+            mr_graph_check(whole);
             mr_buf_init(&bytes[i], 1 << 20);
-            assert_int_equal(mr_graph_to_bytes(g, &bytes[i], NULL), 0);
-            mr_graph_free(&g);
+            assert_int_equal(mr_graph_to_bytes(whole, &bytes[i], NULL), 0);
         }
         for (int i = 2; i >= 0; i--) {
             if (!mr_str_eq(mr_buf_str(&bytes[0]), mr_buf_str(&bytes[i])))
                 fail_msg("seed %u, way %d", (unsigned)seed, i);
             mr_buf_fini(&bytes[i]);
         }
+        const struct mr_json_limits limits = {
+            MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, &fixture_crew};
+        assert_int_equal(from_pieces(mr_buf_str(&text), &r, &limits, &pieces, NULL), MR_OK);
+        mr_graph_check(pieces);
+        if (!same_graph(whole, pieces)) fail_msg("seed %u, in pieces", (unsigned)seed);
+        mr_graph_free(&whole);
+        mr_graph_free(&pieces);
         mr_buf_fini(&text);
     }
 }
@@ -516,6 +545,39 @@ static void many_hands_refuse_what_is_too_much_for_a_task(void **state)
         assert_non_null(strstr(e.text, "large"));
     }
     mr_buf_fini(&text);
+}
+
+/* A text that cannot be read ahead, or not to its end, is refused or taken as ever. */
+static void what_does_not_suit_is_read_as_a_whole(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        "{\"params\": {\"n\": 3}, \"tasks\": {\"a\": {\"op\": \"inc\", \"args\": [\"${n}\"]}}}",
+        "{\"tasks\": {\"a\": {\"op\": \"inc\", \"args\": [\"${n}\"]}}, \"params\": {\"n\": 3}}",
+        "{\"tasks\": {\"a-${i}\": {\"op\": \"inc\", \"args\": [1], \"for\": {\"i\": 3}}}}",
+        "{\"tasks\": {\"\\u0061\": {\"value\": 1}}, \"targets\": [\"a\"]}", "{\"tasks\": {}}",
+        "{\"tasks\": {\"a\": 1}}", "{\"dsk\": {\"a\": 1}, \"tasks\": {}}",
+        "{\"dsk\": {\"a\": 1}, \"x\": 2}", "{\"dsk\": {\"a\": 1}}}", "{\"dsk\": {\"a\": 1},}",
+        "{\"dsk\": {\"a\": 1, \"a\": 2}}", "{\"dsk\": {\"a\": 1",
+        "{\"dsk\": {\"a\": [\"inc\", \"b\"], \"b\": [\"inc\", \"a\"]}}", "{\"dsk\": {\"a\" 1}}", "",
+        "[]", "{\"dsk\": {\"a\": [\"nope\", 1]}}", "{\"dsk\": {\"a\": 1, }}",
+        "{\"tasks\": {\"a\": {\"ref\": \"b\"}}}"};
+    struct mr_rng r;
+    mr_rng_init(&r, 7);
+    for (size_t i = 0; i < MR_ARRAY_LEN(texts); i++)
+        for (int round = 0; round < 20; round++) {
+            const struct mr_json_limits limits = {
+                MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, &fixture_crew};
+            struct mr_graph *whole = NULL, *pieces = NULL;
+            struct mr_error want = {0}, e = {0};
+            int err = mr_graph_from_json(mr_str(texts[i]), &fixture_catalogue, &whole, &want);
+            assert_int_equal(from_pieces(mr_str(texts[i]), &r, &limits, &pieces, &e), err);
+            assert_string_equal(e.text, want.text);
+            assert_int_equal(whole != NULL, pieces != NULL);
+            if (whole) assert_true(same_graph(whole, pieces));
+            mr_graph_free(&whole);
+            mr_graph_free(&pieces);
+        }
 }
 
 static void slices_and_the_whole_text_mean_the_same(void **state)
@@ -573,6 +635,7 @@ int main(void)
         cmocka_unit_test(no_targets_means_all_that_nothing_needs),
         cmocka_unit_test(culled_keys_are_remembered),
         cmocka_unit_test(definitions_differ_where_values_would),
+        cmocka_unit_test(what_does_not_suit_is_read_as_a_whole),
         cmocka_unit_test(slices_and_the_whole_text_mean_the_same),
         cmocka_unit_test(many_hands_make_the_same_graph),
         cmocka_unit_test(many_hands_refuse_what_is_too_much_for_a_task),
