@@ -4,24 +4,16 @@
 #include "base/pack.h"
 #include "graph/bulk.h"
 #include "graph/crew.h"
-#include "graph/json_split.h"
+#include "graph/json_direct.h"
 
 #define LOOK_AHEAD 8
 #define SLICES_A_HAND 8
-#define INPUTS_MAX 64              /* of one entry; who has more is not plain */
 #define SLICE_BYTES_MAX (1u << 20) /* an entry may be as long as it likes */
-#define LISTS_MAX 8                /* in each other */
 
 struct part { /* a slice as columns */
     struct mr_json_piece of;
-    uint32_t count, inputs_all, room, inputs_room;
-    uint32_t *op; /* the builder's number and 1; 0: a literal */
-    uint32_t *args_bytes, *inputs_count, *inputs;
-    struct mr_buf args;
+    struct mr_json_columns c;
     bool is_plain;
-    bool misses_op;
-    char op_text[MR_OP_NAME_BYTES_MAX];
-    size_t op_bytes;
 };
 
 struct hand { /* what it reads in */
@@ -48,7 +40,7 @@ struct mr_json_plain *mr_json_plain_new(const struct mr_json *j)
     p->parts = mr_alloc_array(p->parts_room, sizeof *p->parts);
     p->hands = mr_alloc_array(p->hands_count, sizeof *p->hands);
     for (uint32_t i = 0; i < p->parts_room; i++)
-        mr_buf_init(&p->parts[i].args, (size_t)SLICE_BYTES_MAX * 8);
+        mr_buf_init(&p->parts[i].c.args, (size_t)SLICE_BYTES_MAX * 8);
     return p;
 }
 
@@ -57,11 +49,13 @@ void mr_json_plain_free(struct mr_json_plain **pp)
     struct mr_json_plain *p = MR_STEAL(*pp);
     if (!p) return;
     for (uint32_t i = 0; i < p->parts_room; i++) {
-        mr_release(p->parts[i].op);
-        mr_release(p->parts[i].args_bytes);
-        mr_release(p->parts[i].inputs_count);
-        mr_release(p->parts[i].inputs);
-        mr_buf_fini(&p->parts[i].args);
+        struct mr_json_columns *c = &p->parts[i].c;
+        mr_release(c->op);
+        mr_release(c->args_bytes);
+        mr_release(c->inputs_count);
+        mr_release(c->inputs);
+        mr_release(c->refs);
+        mr_buf_fini(&c->args);
     }
     for (uint32_t i = 0; i < p->hands_count; i++) {
         mr_release(p->hands[i].copy);
@@ -85,81 +79,62 @@ static uint32_t key_node(const struct mr_json *j, struct mr_str key)
     return mr_intern_find(&j->b->keys, key, mr_intern_hash(&j->b->keys, key));
 }
 
-/* An op that tasks before had; the first one to have it is not plain. */
-static bool op_of(const struct mr_json *j, struct part *p, yyjson_val *v, uint32_t *op)
+static bool op_of(const struct mr_json *j, struct mr_json_columns *c, yyjson_val *v, uint32_t *op)
 {
-    if (!yyjson_is_str(v)) return false;
-    struct mr_str name = mr_json_text(v);
-    uint32_t found = mr_intern_find(&j->b->ops, name, mr_intern_hash(&j->b->ops, name));
-    *op = found + 1;
-    if (found != MR_INTERN_NONE) return true;
-    p->misses_op = name.n <= sizeof p->op_text;
-    p->op_bytes = name.n;
-    if (p->misses_op && name.n) memcpy(p->op_text, name.p, name.n);
-    return false;
+    return yyjson_is_str(v) && mr_json_columns_op(j, c, mr_json_text(v), op);
 }
 
-static bool put_input(struct part *p, uint32_t from, uint32_t node)
+static bool put_input(struct mr_json_columns *c, uint32_t from, uint32_t node)
 {
-    if (node == MR_NODE_NONE) return false;
-    uint32_t slot = from;
-    while (slot < p->inputs_all && p->inputs[slot] != node)
-        slot++;
-    if (slot == p->inputs_all) {
-        if (slot - from == INPUTS_MAX) return false;
-        if (slot == p->inputs_room) {
-            p->inputs_room = p->inputs_room * 2 + 1024;
-            size_t bytes = p->inputs_room * sizeof *p->inputs;
-            p->inputs = mr_grow(p->inputs, bytes, bytes);
-        }
-        p->inputs[p->inputs_all++] = node;
-    }
-    mr_pack_input(&p->args, slot - from);
+    uint32_t slot = 0;
+    if (node == MR_NODE_NONE || !mr_json_columns_input(c, from, node, &slot)) return false;
+    mr_pack_input(&c->args, slot);
     return true;
 }
 
-static bool put_number(struct part *p, yyjson_val *v)
+static bool put_number(struct mr_json_columns *c, yyjson_val *v)
 {
     switch (yyjson_get_type(v)) {
-    case YYJSON_TYPE_NULL: mr_pack_nil(&p->args); return true;
-    case YYJSON_TYPE_BOOL: mr_pack_bool(&p->args, yyjson_get_bool(v)); return true;
+    case YYJSON_TYPE_NULL: mr_pack_nil(&c->args); return true;
+    case YYJSON_TYPE_BOOL: mr_pack_bool(&c->args, yyjson_get_bool(v)); return true;
     case YYJSON_TYPE_NUM:
         if (yyjson_is_uint(v))
-            mr_pack_uint(&p->args, yyjson_get_uint(v));
+            mr_pack_uint(&c->args, yyjson_get_uint(v));
         else if (yyjson_is_sint(v))
-            mr_pack_int(&p->args, yyjson_get_sint(v));
+            mr_pack_int(&c->args, yyjson_get_sint(v));
         else
-            mr_pack_float(&p->args, yyjson_get_real(v));
+            mr_pack_float(&c->args, yyjson_get_real(v));
         return true;
     default: return false;
     }
 }
 
 /* A number, a text, {"ref": key}; not a list. `from`: where the task's inputs begin. */
-static bool put_one(const struct mr_json_plain *all, struct part *p, uint32_t from, yyjson_val *v)
+static bool put_one(
+    const struct mr_json_plain *all, struct mr_json_columns *c, uint32_t from, yyjson_val *v)
 {
     const struct mr_json *j = all->j;
     if (yyjson_is_str(v)) {
         struct mr_str text = mr_json_text(v);
         uint32_t node = j->dsk ? key_node(j, text) : MR_NODE_NONE;
-        if (node != MR_NODE_NONE) return put_input(p, from, node);
+        if (node != MR_NODE_NONE) return put_input(c, from, node);
         if (j->dsk && !all->has_all) return false; /* it may be a key that is still to come */
-        mr_pack_text(&p->args, text);
+        mr_pack_text(&c->args, text);
         return true;
     }
-    if (!yyjson_is_obj(v)) return put_number(p, v);
+    if (!yyjson_is_obj(v)) return put_number(c, v);
     if (yyjson_obj_size(v) != 1) return false;
     yyjson_val *ref = yyjson_obj_get(v, "ref");
-    return yyjson_is_str(ref) && put_input(p, from, key_node(j, mr_json_text(ref)));
+    return yyjson_is_str(ref) && put_input(c, from, key_node(j, mr_json_text(ref)));
 }
 
 /* The positional arguments; in dsk a list in them may be a task. */
 static bool put_args(
-    const struct mr_json_plain *all, struct part *p, yyjson_val *args, bool skip_first)
+    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *args, bool skip_first)
 {
-    yyjson_arr_iter lists[LISTS_MAX];
-    uint32_t depth = 1, from = p->inputs_all;
-    mr_pack_list(&p->args, (uint32_t)yyjson_arr_size(args) - skip_first);
+    yyjson_arr_iter lists[MR_JSON_PLAIN_LISTS_MAX];
+    uint32_t depth = 1, from = c->inputs_all;
+    mr_pack_list(&c->args, (uint32_t)yyjson_arr_size(args) - skip_first);
     lists[0] = yyjson_arr_iter_with(args);
     if (skip_first) (void)yyjson_arr_iter_next(&lists[0]);
     while (depth) {
@@ -167,10 +142,10 @@ static bool put_args(
         if (!v) {
             depth--;
         } else if (!yyjson_is_arr(v)) {
-            if (!put_one(all, p, from, v)) return false;
+            if (!put_one(all, c, from, v)) return false;
         } else {
-            if (all->j->dsk || depth == LISTS_MAX) return false;
-            mr_pack_list(&p->args, (uint32_t)yyjson_arr_size(v));
+            if (all->j->dsk || depth == MR_JSON_PLAIN_LISTS_MAX) return false;
+            mr_pack_list(&c->args, (uint32_t)yyjson_arr_size(v));
             lists[depth++] = yyjson_arr_iter_with(v);
         }
     }
@@ -178,7 +153,7 @@ static bool put_args(
 }
 
 static bool read_object(
-    const struct mr_json_plain *all, struct part *p, yyjson_val *entry, uint32_t *op)
+    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *entry, uint32_t *op)
 {
     yyjson_val *name = NULL, *args = NULL, *value = NULL;
     yyjson_obj_iter it = yyjson_obj_iter_with(entry);
@@ -192,21 +167,22 @@ static bool read_object(
         *at = yyjson_obj_iter_get_val(k);
     }
     *op = 0;
-    if (value) return !name && !args && put_number(p, value);
-    return name && op_of(all->j, p, name, op) && yyjson_is_arr(args) &&
-           put_args(all, p, args, false);
+    if (value) return !name && !args && put_number(c, value);
+    return name && op_of(all->j, c, name, op) && yyjson_is_arr(args) &&
+           put_args(all, c, args, false);
 }
 
 static bool read_entry(
-    const struct mr_json_plain *all, struct part *p, yyjson_val *entry, uint32_t *op)
+    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *entry, uint32_t *op)
 {
     *op = 0;
-    if (!all->j->dsk) return yyjson_is_obj(entry) && read_object(all, p, entry, op);
-    if (!yyjson_is_arr(entry)) return put_number(p, entry);
-    return op_of(all->j, p, yyjson_arr_get_first(entry), op) && put_args(all, p, entry, true);
+    if (!all->j->dsk) return yyjson_is_obj(entry) && read_object(all, c, entry, op);
+    if (!yyjson_is_arr(entry)) return put_number(c, entry);
+    return op_of(all->j, c, yyjson_arr_get_first(entry), op) && put_args(all, c, entry, true);
 }
 
-static bool read_entries(const struct mr_json_plain *all, struct part *p, yyjson_val *object)
+static bool read_entries(
+    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *object)
 {
     const struct mr_json *j = all->j;
     yyjson_obj_iter it = yyjson_obj_iter_with(object), ahead = it;
@@ -217,24 +193,31 @@ static bool read_entries(const struct mr_json_plain *all, struct part *p, yyjson
     for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
         yyjson_val *next = yyjson_obj_iter_next(&ahead);
         if (next) mr_json_look_ahead(j, yyjson_obj_iter_get_val(next));
-        size_t args = p->args.n;
-        uint32_t inputs = p->inputs_all, i = p->count++;
-        if (!read_entry(all, p, yyjson_obj_iter_get_val(k), &p->op[i])) return false;
-        if (p->args.n - args > MR_LITERAL_BYTES_MAX) return false; /* the reader has words for it */
-        p->args_bytes[i] = (uint32_t)(p->args.n - args);
-        p->inputs_count[i] = p->inputs_all - inputs;
+        size_t args = c->args.n;
+        uint32_t inputs = c->inputs_all, i = c->count++;
+        if (!read_entry(all, c, yyjson_obj_iter_get_val(k), &c->op[i])) return false;
+        if (c->args.n - args > MR_LITERAL_BYTES_MAX) return false; /* the reader has words for it */
+        c->args_bytes[i] = (uint32_t)(c->args.n - args);
+        c->inputs_count[i] = c->inputs_all - inputs;
     }
-    return !mr_buf_status(&p->args);
+    return !mr_buf_status(&c->args);
 }
 
-static void make_room(struct part *p, uint32_t count)
+static void make_room(struct mr_json_columns *c, uint32_t count)
 {
-    if (count <= p->room) return;
-    p->room = count + count / 2;
-    size_t bytes = p->room * sizeof(uint32_t);
-    p->op = mr_grow(p->op, bytes, bytes);
-    p->args_bytes = mr_grow(p->args_bytes, bytes, bytes);
-    p->inputs_count = mr_grow(p->inputs_count, bytes, bytes);
+    if (count <= c->room) return;
+    c->room = count + count / 2;
+    size_t bytes = c->room * sizeof(uint32_t);
+    c->op = mr_grow(c->op, bytes, bytes);
+    c->args_bytes = mr_grow(c->args_bytes, bytes, bytes);
+    c->inputs_count = mr_grow(c->inputs_count, bytes, bytes);
+}
+
+static void clear(struct mr_json_columns *c)
+{
+    c->count = c->inputs_all = c->refs_count = 0;
+    c->misses_op = false;
+    mr_buf_clear(&c->args);
 }
 
 static void read_one(void *arg, uint32_t item, uint32_t hand)
@@ -242,16 +225,19 @@ static void read_one(void *arg, uint32_t item, uint32_t hand)
     struct mr_json_plain *all = arg;
     struct part *p = &all->parts[item];
     struct hand *h = &all->hands[hand];
-    p->count = p->inputs_all = 0;
-    p->is_plain = p->misses_op = false;
-    mr_buf_clear(&p->args);
     const struct mr_json_slice *slice = &p->of.slice;
+    p->is_plain = false;
+    clear(&p->c);
     if (!slice->is_plain || slice->n > SLICE_BYTES_MAX) return;
+    make_room(&p->c, slice->keys_count);
+    enum mr_json_direct direct = mr_json_read_direct(all->j, &p->of, all->has_all, &p->c);
+    p->is_plain = direct == MR_JSON_DIRECT;
+    if (direct != MR_JSON_UNUSUAL) return;
+    clear(&p->c);
     yyjson_val *object =
         mr_json_parse_slice(p->of.text, slice, &h->copy, &h->copy_room, &h->pool, &h->pool_room);
     if (!object || yyjson_obj_size(object) != slice->keys_count) return;
-    make_room(p, slice->keys_count);
-    p->is_plain = read_entries(all, p, object);
+    p->is_plain = read_entries(all, &p->c, object);
 }
 
 void mr_json_plain_read(
@@ -266,9 +252,9 @@ void mr_json_plain_read(
 
 bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct mr_str *op)
 {
-    const struct part *part = &p->parts[slice];
-    *op = mr_str_of(part->op_text, part->op_bytes);
-    return part->misses_op;
+    const struct mr_json_columns *c = &p->parts[slice].c;
+    *op = mr_str_of(c->op_text, c->op_bytes);
+    return c->misses_op;
 }
 
 /* ---- adding ------------------------------------------------------------------------------------
@@ -279,12 +265,12 @@ int mr_json_plain_add(struct mr_json_plain *all, uint32_t slice, bool *taken)
     const struct part *p = &all->parts[slice];
     *taken = p->is_plain;
     if (!p->is_plain) return MR_OK;
-    const struct mr_bulk c = {.count = p->count,
-        .args = mr_buf_str(&p->args),
-        .op = p->op,
-        .args_bytes = p->args_bytes,
-        .inputs_count = p->inputs_count,
-        .inputs = p->inputs,
-        .inputs_all = p->inputs_all};
+    const struct mr_bulk c = {.count = p->c.count,
+        .args = mr_buf_str(&p->c.args),
+        .op = p->c.op,
+        .args_bytes = p->c.args_bytes,
+        .inputs_count = p->c.inputs_count,
+        .inputs = p->c.inputs,
+        .inputs_all = p->c.inputs_all};
     return mr_builder_define_bulk(all->j->b, &c, p->of.first, all->j->e);
 }
