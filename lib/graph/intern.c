@@ -7,9 +7,11 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+/* Written to at once: a page that is read before it is written to is mapped twice, and the second
+ * time interrupts all other threads. */
 static void slots_make(struct mr_intern *t, uint32_t slots)
 {
-    t->slots = mr_alloc_array(slots, sizeof *t->slots);
+    t->slots = mr_alloc_aligned(slots * sizeof *t->slots, 64);
     t->mask = slots - 1;
 }
 

@@ -297,7 +297,9 @@ bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out)
         return false;
     }
     size_t n = (size_t)g->count + 1;
-    struct plan p = {.g = g, .topo = topo, .out = out, .at = mr_alloc_array(n, sizeof *p.at)};
+    /* pages that are read before they are written to are mapped twice: these are written to here */
+    struct plan p = {.g = g, .topo = topo, .out = out};
+    p.at = mr_alloc_aligned(n * sizeof *p.at, 64);
     cull(&p);
     p.kids = mr_copy(g->inputs, (size_t)g->inputs_count * sizeof *p.kids);
     sort_all_kids(&p);
