@@ -33,6 +33,13 @@ struct stretch { /* of the text, in order: after `head` and before `rest` */
     size_t from; /* what is before it stands in the stretch before */
 };
 
+struct cut_text { /* entries that were found, and not read yet */
+    struct mr_str text;
+    struct mr_json_split split;
+};
+
+#define CUT_MAX 2 /* texts in a piece: the entry that began before it, and the rest */
+
 struct mr_json_ahead {
     enum phase phase;
     struct mr_json_limits limits;
@@ -41,6 +48,10 @@ struct mr_json_ahead {
     struct mr_json_slicer slicer;
     struct mr_json_plain *plain;
     struct mr_buf head, rest;
+    struct cut_text found[CUT_MAX];
+    uint32_t found_count;
+    struct mr_buf *piece; /* in hand, while slices of the one before are read */
+    bool is_hopeless;     /* not to be read ahead any further */
     struct stretch *stretches;
     uint32_t stretches_count, stretches_room;
     struct mr_json_piece *put_off;
@@ -69,8 +80,16 @@ struct mr_json_ahead *mr_json_ahead_new(const struct mr_graph_crew *crew)
     return a;
 }
 
+static void drop_found(struct cut_text *found, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        mr_json_split_fini(&found[i].split);
+}
+
 static void drop_reader(struct mr_json_ahead *a)
 {
+    drop_found(a->found, a->found_count);
+    a->found_count = 0;
     mr_json_slicer_fini(&a->slicer);
     mr_json_plain_free(&a->plain);
     mr_release(a->put_off);
@@ -151,10 +170,71 @@ static bool brings_op(struct mr_json_ahead *a, uint32_t count)
     return found;
 }
 
-/* The nodes have their keys. */
+/* ---- cutting: while slices are read, by another hand -------------------------------------------
+ */
+
+static void find(struct mr_json_ahead *a, struct mr_str text, struct mr_json_split *split)
+{
+    mr_assert(a->found_count < CUT_MAX);
+    a->found[a->found_count++] = (struct cut_text){text, *split};
+}
+
+/* The entry that stands in `rest` ends in this piece, before the returned place; or all of the
+ * piece belongs to it. */
+static size_t complete_rest(struct mr_json_ahead *a, const struct mr_buf *piece, bool *is_end)
+{
+    size_t taken = 0;
+    while (taken < piece->n) {
+        size_t had = a->rest.n, some = MR_MIN(piece->n - taken, MR_MAX(had, REST_STEP_BYTES));
+        mr_buf_add(&a->rest, piece->p + taken, some);
+        struct mr_json_split split = {0};
+        uint32_t at = 0;
+        *is_end = mr_json_cut(mr_buf_str(&a->rest), &at, 1, a->limits.slice_bytes, &split);
+        if (at) {
+            a->rest.n = at;
+            find(a, keep(a, &a->rest, 0), &split);
+            return taken + at - had;
+        }
+        mr_json_split_fini(&split);
+        taken += some;
+    }
+    a->is_hopeless = a->rest.n > REST_BYTES_MAX;
+    return taken;
+}
+
+/* Entries, from `from` on in this piece. */
+static void cut(struct mr_json_ahead *a, struct mr_buf *piece, size_t from)
+{
+    bool is_end = false;
+    if (a->rest.n) from = complete_rest(a, piece, &is_end);
+    if (from == piece->n) {
+        mr_buf_fini(piece);
+    } else {
+        uint32_t at = (uint32_t)from;
+        struct mr_str text = keep(a, piece, from);
+        struct mr_json_split split = {0};
+        if (!is_end) is_end = mr_json_cut(text, &at, MR_TASKS_MAX, a->limits.slice_bytes, &split);
+        find(a, text, &split);
+        mr_buf_add(&a->rest, text.p + at, text.n - at);
+        a->stretches[a->stretches_count - 1].bytes.n = at;
+    }
+    if (is_end) a->phase = TAIL;
+}
+
+static void cut_piece(void *ctx)
+{
+    struct mr_json_ahead *a = ctx;
+    if (a->piece) cut(a, a->piece, 0);
+    a->piece = NULL;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------
+ */
+
+/* The nodes have their keys. The piece in hand is cut meanwhile. */
 static int read_some(struct mr_json_ahead *a, const struct mr_json_piece *pieces, uint32_t count)
 {
-    mr_json_plain_read(a->plain, pieces, count, false);
+    mr_json_plain_read_beside(a->plain, pieces, count, cut_piece, a);
     for (int i = 0; i < NEW_OPS_MAX && brings_op(a, count); i++)
         mr_json_plain_read(a->plain, pieces, count, false);
     int err = MR_OK;
@@ -166,88 +246,39 @@ static int read_some(struct mr_json_ahead *a, const struct mr_json_piece *pieces
     return err;
 }
 
-static int read_slices(
-    struct mr_json_ahead *a, struct mr_str text, const struct mr_json_split *split)
+static int read_found(struct mr_json_ahead *a, const struct cut_text *found, uint32_t count)
 {
-    uint32_t room = mr_json_plain_room(a->plain), done = 0;
+    uint32_t room = mr_json_plain_room(a->plain), n = 0;
     struct mr_json_piece *pieces = mr_alloc_array(room, sizeof *pieces);
     int err = MR_OK;
-    while (done < split->slices_count && !err) {
-        uint32_t n = MR_MIN(split->slices_count - done, room);
-        for (uint32_t i = 0; i < n && !err; i++) {
-            const struct mr_json_slice *slice = &split->slices[done + i];
-            pieces[i] = mr_json_piece_of(text, split, done + i, a->j->b->keys.count);
-            err = slice->is_plain ? mr_json_bulk_keys(&a->slicer, text, split, slice) : MR_EFORMAT;
+    for (uint32_t t = 0; t < count; t++)
+        for (uint32_t i = 0; i < found[t].split.slices_count && !err; i++) {
+            const struct mr_json_split *split = &found[t].split;
+            pieces[n] = mr_json_piece_of(found[t].text, split, i, a->j->b->keys.count);
+            err = split->slices[i].is_plain
+                      ? mr_json_bulk_keys(&a->slicer, found[t].text, split, &split->slices[i])
+                      : MR_EFORMAT;
+            if (++n < room || err) continue;
+            err = read_some(a, pieces, n);
+            n = 0;
         }
-        if (!err) err = read_some(a, pieces, n);
-        done += n;
-    }
+    if (!err && n) err = read_some(a, pieces, n);
     mr_release(pieces);
     return err;
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------
- */
-
-/* Entries from `at` on, which moves behind those that are whole. */
-static int cut(
-    struct mr_json_ahead *a, struct mr_str text, uint32_t *at, uint32_t entries_max, bool *is_end)
+/* What was found in the last piece is read, while this one (or NULL) is cut. */
+static void entries(struct mr_json_ahead *a, struct mr_buf *piece)
 {
-    struct mr_json_split split = {0};
-    *is_end = mr_json_cut(text, at, entries_max, a->limits.slice_bytes, &split);
-    int err = read_slices(a, text, &split);
-    mr_json_split_fini(&split);
-    return err;
-}
-
-/* The entry that stands in `rest` ends in this piece, before the returned place; or all of the
- * piece belongs to it. */
-static size_t complete_rest(
-    struct mr_json_ahead *a, const struct mr_buf *piece, int *err, bool *is_end)
-{
-    size_t taken = 0;
-    while (taken < piece->n) {
-        size_t had = a->rest.n, some = MR_MIN(piece->n - taken, MR_MAX(had, REST_STEP_BYTES));
-        mr_buf_add(&a->rest, piece->p + taken, some);
-        struct mr_json_split split = {0};
-        uint32_t at = 0;
-        *is_end = mr_json_cut(mr_buf_str(&a->rest), &at, 1, a->limits.slice_bytes, &split);
-        if (at) {
-            taken += at - had;
-            a->rest.n = at;
-            struct mr_str text = keep(a, &a->rest, 0);
-            *err = read_slices(a, text, &split);
-            mr_json_split_fini(&split);
-            return taken;
-        }
-        mr_json_split_fini(&split);
-        taken += some;
-    }
-    if (a->rest.n > REST_BYTES_MAX) *err = MR_ELIMIT;
-    return taken;
-}
-
-/* Entries, from `from` on in this piece. */
-static void entries(struct mr_json_ahead *a, struct mr_buf *piece, size_t from)
-{
-    bool is_end = false;
-    int err = MR_OK;
-    if (a->rest.n) from = complete_rest(a, piece, &err, &is_end);
-    if (from == piece->n && !is_end) {
-        mr_buf_fini(piece);
-    } else {
-        uint32_t at = (uint32_t)from;
-        struct mr_str text = keep(a, piece, from);
-        if (!err && !is_end) err = cut(a, text, &at, MR_TASKS_MAX, &is_end);
-        struct stretch *last = &a->stretches[a->stretches_count - 1];
-        mr_buf_add(&a->rest, text.p + at, text.n - at);
-        last->bytes.n = at;
-    }
-    if (err) {
-        give_up(a);
-    } else if (is_end) {
-        a->phase = TAIL;
-    }
+    struct cut_text found[CUT_MAX];
+    uint32_t count = a->found_count;
+    memcpy(found, a->found, sizeof found);
+    a->found_count = 0;
+    a->piece = piece;
+    int err = read_found(a, found, count);
+    cut_piece(a);
+    drop_found(found, count);
+    if (err || a->is_hopeless) give_up(a);
 }
 
 static void begin(struct mr_json_ahead *a, const struct mr_graph_catalogue *catalogue, bool is_dsk)
@@ -282,7 +313,7 @@ static void head(
     if (at <= HEAD_BYTES_MAX && !has(&a->head, MR_STR("\"params\"")) &&
         !has(&a->head, MR_STR("\"repeat\""))) {
         begin(a, catalogue, is_dsk);
-        entries(a, piece, at - had);
+        cut(a, piece, at - had);
     } else {
         (void)keep(a, piece, at - had);
         give_up(a);
@@ -296,7 +327,7 @@ void mr_json_ahead_feed(
     if (a->j) a->j->catalogue = catalogue;
     switch (a->phase) {
     case HEAD: head(a, catalogue, piece); break;
-    case ENTRIES: entries(a, piece, 0); break;
+    case ENTRIES: entries(a, piece); break;
     case TAIL:
         mr_buf_add(&a->rest, piece->p, piece->n);
         mr_buf_fini(piece);
@@ -331,12 +362,11 @@ int mr_json_ahead_finish(struct mr_json_ahead *a)
 }
 
 /* The fields around the entries, and what was put off. */
-static int fill(struct mr_json_ahead *a, const struct mr_graph_catalogue *catalogue)
+static int fill(struct mr_json_ahead *a)
 {
     struct mr_builder *b = a->j->b;
     if (b->args.n > a->limits.args_bytes_max) return MR_ELIMIT;
     b->args.bytes_max = a->limits.args_bytes_max;
-    a->j->catalogue = catalogue;
     mr_buf_add_text(&a->head, "}");
     mr_buf_add(&a->head, a->rest.p, a->rest.n);
     yyjson_doc *doc = mr_json_parse(mr_buf_str(&a->head), &a->error);
@@ -357,7 +387,9 @@ int mr_json_ahead_end(struct mr_json_ahead *a, const struct mr_graph_catalogue *
         a->limits.crew = crew;
     }
     struct mr_builder *b = NULL;
-    if (a->phase == TAIL && !fill(a, catalogue)) b = MR_STEAL(a->j->b);
+    if (a->j) a->j->catalogue = catalogue;
+    if (a->phase == TAIL) entries(a, NULL);
+    if (a->phase == TAIL && !fill(a)) b = MR_STEAL(a->j->b);
     drop_reader(a);
     if (b) {
         drop_text(a);

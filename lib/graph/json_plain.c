@@ -1,6 +1,7 @@
 #include "graph/json_plain.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/pack.h"
 #include "graph/bulk.h"
 #include "graph/crew.h"
@@ -26,6 +27,8 @@ struct hand { /* what it reads in */
 struct mr_json_plain {
     const struct mr_json *j;
     bool has_all; /* keys */
+    void (*other)(void *ctx);
+    void *other_ctx;
     uint32_t hands_count, parts_room;
     struct part *parts;
     struct hand *hands;
@@ -240,14 +243,40 @@ static void read_one(void *arg, uint32_t item, uint32_t hand)
     p->is_plain = read_entries(all, &p->c, object);
 }
 
+static void read_or_other(void *arg, uint32_t item, uint32_t hand)
+{
+    struct mr_json_plain *p = arg;
+    if (item)
+        read_one(arg, item - 1, hand);
+    else
+        p->other(p->other_ctx);
+}
+
+static void take_pieces(
+    struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
+{
+    mr_assert(count <= p->parts_room);
+    p->has_all = has_all;
+    for (uint32_t i = 0; i < count; i++)
+        p->parts[i].of = pieces[i];
+}
+
 void mr_json_plain_read(
     struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
 {
     const struct mr_graph_crew *crew = p->j->b->crew;
-    p->has_all = has_all;
-    for (uint32_t i = 0; i < count; i++)
-        p->parts[i].of = pieces[i];
+    take_pieces(p, pieces, count, has_all);
     crew->run(crew->ctx, read_one, p, count);
+}
+
+void mr_json_plain_read_beside(struct mr_json_plain *p, const struct mr_json_piece *pieces,
+    uint32_t count, void (*other)(void *ctx), void *ctx)
+{
+    const struct mr_graph_crew *crew = p->j->b->crew;
+    take_pieces(p, pieces, count, false);
+    p->other = other;
+    p->other_ctx = ctx;
+    crew->run(crew->ctx, read_or_other, p, count + 1);
 }
 
 bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct mr_str *op)

@@ -15,6 +15,9 @@ uint32_t mr_json_plain_room(const struct mr_json_plain *p); /* slices at a time 
  * otherwise a text or reference that is no key yet is not plain. */
 void mr_json_plain_read(
     struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all);
+/* The same before all keys are there, while one hand does something else first. */
+void mr_json_plain_read_beside(struct mr_json_plain *p, const struct mr_json_piece *pieces,
+    uint32_t count, void (*other)(void *ctx), void *ctx);
 /* The op for which one of them is not plain: no task before had it. False: it was not that. */
 bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct mr_str *op);
 /* Defines the nodes of one of them. `*taken` is false if it is not plain: then nothing was done. */
