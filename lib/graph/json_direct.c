@@ -286,10 +286,11 @@ static bool find_all(const struct reader *r)
 
 static bool put_inputs(struct mr_json_columns *c)
 {
-    const struct mr_json_ref *ref = c->refs, *end = c->refs + c->refs_count;
+    uint32_t done = 0;
     for (uint32_t i = 0; i < c->count; i++) {
         uint32_t from = c->inputs_all;
-        for (; ref < end && ref->entry == i; ref++) {
+        for (; done < c->refs_count && c->refs[done].entry == i; done++) {
+            const struct mr_json_ref *ref = &c->refs[done];
             uint32_t slot = 0;
             if (!mr_json_columns_input(c, from, ref->node, &slot)) return false;
             c->args.p[ref->pack_at + 5] = (unsigned char)slot; /* it is below 64 */

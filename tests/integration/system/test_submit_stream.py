@@ -152,5 +152,95 @@ class SubmitStream(unittest.TestCase):
         self.assertEqual({self.ended(j)["state"] for j in jobs}, {"JOB_DONE"})
 
 
+def json_entry(i):
+    if i % 10 == 0:
+        return '"%s": {"value": 0}' % key(i).decode()
+    return '"%s": {"op": "add", "args": [{"ref": "%s"}, 1]}' % (key(i).decode(), key(i - 1).decode())
+
+
+def json_text(n, entry=json_entry, tail=""):
+    return ('{"name": "in pieces", "tasks": {' + ",\n".join(map(entry, range(n))) + "}" + tail + "}").encode()
+
+
+def json_messages(text, size=300_001, request_id=""):
+    first = field(1, request_id.encode()) if request_id else b""
+    for at in range(0, len(text), size):
+        yield first + field(3, field(2, text[at:at + size]))
+        first = b""
+
+
+class SubmitText(SubmitStream):
+    """The same for a graph in JSON: large enough that it is read while it comes."""
+    N = 30_000
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.stub = cls.channel.stream_unary("/millrace.v1.Jobs/Submit")
+
+    def test_pieces_are_one_graph(self):
+        for size in (300_001, 70_000, 1_000_000):
+            job = self.submit(json_messages(json_text(self.N), size))
+            info = self.ended(job)
+            self.assertEqual((info["state"], info["name"]), ("JOB_DONE", "in pieces"))
+            for i in (9, self.N // 2 + 9, self.N - 1):
+                self.assertEqual(self.cluster.value(job, key(i).decode()), 9)
+
+    def test_a_piece_may_name_what_a_later_one_defines(self):
+        def backwards(i):
+            return json_entry(self.N - 1 - i)
+        job = self.submit(json_messages(json_text(self.N, backwards, ', "targets": ["%s"]' % key(19).decode())))
+        self.assertEqual(self.ended(job)["state"], "JOB_DONE")
+        self.assertEqual(self.cluster.value(job, key(19).decode()), 9)
+
+    def test_what_is_wrong_in_any_piece_is_named(self):
+        invalid, late = grpc.StatusCode.INVALID_ARGUMENT, self.N - 1
+
+        def with_late(entry):
+            return json_messages(json_text(self.N, lambda i: entry if i == late else json_entry(i)))
+        self.refused(with_late(json_entry(5)), invalid, key(5).decode(), "defined twice")
+        self.refused(with_late('"bad": {"op": "no.such.op", "args": []}'), invalid, '"bad"', "no.such.op")
+        self.refused(with_late('"bad": {"op": "inc", "args": [{"ref": "nobody"}]}'), invalid, '"bad"', "nobody")
+        self.refused(with_late('"bad": {"op": "inc" "args": [1]}'), invalid, "malformed", "line %d" % (late + 1))
+        self.refused(json_messages(json_text(self.N)[:-2]), invalid, "malformed")
+        self.refused(json_messages(json_text(self.N, tail=', "targts": []')), invalid, "targts")
+
+    def test_parameters_may_come_last(self):
+        def entry(i):
+            return '"%s": {"op": "inc", "args": ["${n}"]}' % key(i).decode()
+        job = self.submit(json_messages(json_text(self.N, entry, ', "params": {"n": 41}')))
+        self.assertEqual(self.ended(job)["state"], "JOB_DONE")
+        self.assertEqual(self.cluster.value(job, key(self.N - 1).decode()), 42)
+
+    def test_the_same_request_id_is_the_same_job_however_it_was_cut(self):
+        first = self.submit(json_messages(json_text(self.N), request_id="text"))
+        self.assertEqual(self.submit(json_messages(json_text(self.N), 99_999, request_id="text")), first)
+        self.refused(json_messages(json_text(self.N - 1), request_id="text"), grpc.StatusCode.ALREADY_EXISTS, "text")
+
+    def test_calls_that_end_early_leave_nothing_behind(self):
+        go = threading.Event()
+
+        def forever():
+            yield from json_messages(json_text(self.N)[:-1])
+            go.wait(60)
+        calls = [self.stub.future(forever(), timeout=120) for _ in range(10)]
+        time.sleep(1)
+        for call in calls:
+            call.cancel()
+        go.set()
+        job = self.submit(json_messages(json_text(self.N)))
+        self.assertEqual(self.ended(job)["state"], "JOB_DONE")
+
+    def test_many_streams_at_a_time(self):
+        jobs = []
+        threads = [threading.Thread(target=lambda: jobs.append(self.submit(json_messages(json_text(self.N))))) for _ in range(6)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.assertEqual(len(jobs), 6)
+        self.assertEqual({self.ended(j)["state"] for j in jobs}, {"JOB_DONE"})
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)
