@@ -35,7 +35,7 @@ struct mr_pb_stream {
     size_t ops_count, ops_room;
     struct numbers columns[F_END];
     struct mr_buf rest;
-    uint32_t nodes;
+    uint32_t nodes, empty_count;
     bool is_odd; /* not for here */
 };
 
@@ -165,6 +165,7 @@ static bool add(struct mr_pb_stream *s, struct mr_str message)
 {
     struct mr_bulk c = {0};
     if (!take_apart(s, message, &c)) return false;
+    if (!c.count && ++s->empty_count > MR_PB_EMPTY_MESSAGES_MAX) return false;
     struct part part = {.first = s->nodes, .count = c.count};
     part.m = mr_pb_unpack(
         &millrace__v1__submit_columns__descriptor, mr_buf_str(&s->rest), &s->arena, NULL);
@@ -220,7 +221,7 @@ int mr_pb_columns_add(
     struct mr_pb_arena arena;
     struct mr_pb_columns_ops ops;
     struct mr_buf messages;
-    uint32_t nodes = 0;
+    uint32_t nodes = 0, empty_count = 0;
     int err = MR_OK;
     mr_pb_arena_init(&arena, (size_t)16 << 30);
     mr_buf_init(&ops.names, (size_t)1 << 30);
@@ -231,6 +232,10 @@ int mr_pb_columns_add(
                 mr_pb_unpack(&millrace__v1__submit_columns__descriptor,
                     mr_pb_framed_next(mr_buf_str(&pieces[i]), &at), &arena, e);
             if (!m) err = MR_EFORMAT;
+            if (m && !m->n_key_bytes && ++empty_count > MR_PB_EMPTY_MESSAGES_MAX)
+                err = mr_fail(e, MR_EINVAL,
+                    "more than %d messages of the stream bring no node: put more into one",
+                    MR_PB_EMPTY_MESSAGES_MAX);
             if (!err && !nodes && !messages.n)
                 err = mr_pb_job_options(b, m->options, m->request_id, e);
             if (!err) err = mr_pb_columns_declare(b, m, nodes, &nodes, e);

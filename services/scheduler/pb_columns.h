@@ -5,6 +5,9 @@
 
 #include "graph/builder.h"
 
+/* Messages of a stream that bring no node: each takes more memory than bytes. */
+#define MR_PB_EMPTY_MESSAGES_MAX 1024
+
 struct mr_pb_stream;
 
 struct mr_pb_stream *mr_pb_stream_new(void);

@@ -113,6 +113,13 @@ class SubmitStream(unittest.TestCase):
                      '"bad"', "no.such.op")
         self.refused(chain_pieces(1, columns([b"bad"], [1], [b"\x91\x01"], [[]])), invalid, '"bad"', "takes 2 arguments")
 
+    def test_messages_without_nodes_are_bounded(self):
+        """Each takes more memory than it has bytes."""
+        invalid, end = grpc.StatusCode.INVALID_ARGUMENT, columns([], [], [], [], targets=[9])
+        self.assertEqual(self.ended(self.submit([*chain_pieces(1), *[b""] * 1000, end]))["state"], "JOB_DONE")
+        self.refused([*chain_pieces(1), *[b""] * 1024, end], invalid, "1024 messages", "no node")
+        self.refused([b""] * 1025, invalid, "1024 messages", "no node")
+
     def test_the_same_request_id_is_the_same_job_however_it_was_cut(self):
         first = self.submit(chain_pieces(2, request_id="cut"))
         self.assertEqual(self.submit(chain_pieces(2, request_id="cut")), first)
@@ -204,6 +211,11 @@ class SubmitText(SubmitStream):
         self.refused(with_late('"bad": {"op": "inc" "args": [1]}'), invalid, "malformed", "line %d" % (late + 1))
         self.refused(json_messages(json_text(self.N)[:-2]), invalid, "malformed")
         self.refused(json_messages(json_text(self.N, tail=', "targts": []')), invalid, "targts")
+
+    def test_messages_without_nodes_are_bounded(self):
+        """Of a text every byte is kept, and no message."""
+        text = [*json_messages(json_text(self.N))]
+        self.assertEqual(self.ended(self.submit([*text[:1], *[b""] * 2000, *text[1:]]))["state"], "JOB_DONE")
 
     def test_parameters_may_come_last(self):
         def entry(i):
