@@ -206,6 +206,11 @@ static int take_hello(struct mr_shell *sh, struct mr_peer *p, const struct mr_ct
         return mr_fail(e, MR_ESTATE,
             "the object store speaks protocol %d with layout %d, the client %u with %u",
             MR_PROTOCOL_VERSION, MR_LAYOUT_VERSION, h->protocol, h->layout);
+    if (h->control != MR_CTL_VERSION)
+        return mr_fail(e, MR_ESTATE,
+            "the object store speaks version %d of its control messages, the client %u: both must be "
+            "of one version of millrace",
+            MR_CTL_VERSION, h->control ? h->control : 1);
     if (sh->peers_count > 1000)
         return mr_fail(e, MR_ELIMIT, "the object store has 1000 clients already");
     uint64_t bytes = 0;
@@ -239,7 +244,7 @@ static void on_hello(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl
     mr_shell_step(sh,
         &(struct mr_ostore_event){
             .type = MR_OE_JOIN, .client = p->number, .maker = p->maker, .internal = p->internal});
-    mr_peer_send(sh, p, MR_CTL_WELCOME, 0, &w, NULL, 0, sh->catalog_fd);
+    mr_peer_send(sh, p, MR_CTL_WELCOME, MR_CTL_VERSION, &w, NULL, 0, sh->catalog_fd);
     char name[80];
     mr_log(MR_INFO, "client.joined", "client=%u pid=%u name=%s", p->number, p->pid,
         mr_log_quote(mr_str(p->name), name, sizeof name));

@@ -42,6 +42,11 @@ static int take_welcome(
     }
     if (m->type != MR_CTL_WELCOME || fd < 0)
         return mr_fail(e, MR_EFORMAT, "object store: no welcome came");
+    if (m->request != MR_CTL_VERSION)
+        return mr_fail(e, MR_ESTATE,
+            "this program speaks version %d of the control messages, the object store %llu: both "
+            "must be of one version of millrace",
+            MR_CTL_VERSION, m->request ? (unsigned long long)m->request : 1ull);
     memcpy(&st->welcome, m->fixed, sizeof st->welcome);
     uint64_t bytes = 0;
     int err = mr_segment_check(fd, st->welcome.catalog_bytes, true, &bytes, e);
@@ -56,8 +61,11 @@ static int take_welcome(
 
 static int handshake(struct mr_store *st, const char *name, bool internal, struct mr_error *e)
 {
-    struct mr_ctl_hello hello = {
-        MR_PROTOCOL_VERSION, MR_LAYOUT_VERSION, internal, (uint32_t)getpid(), {0}};
+    struct mr_ctl_hello hello = {.protocol = MR_PROTOCOL_VERSION,
+        .layout = MR_LAYOUT_VERSION,
+        .internal = internal,
+        .control = MR_CTL_VERSION,
+        .pid = (uint32_t)getpid()};
     snprintf(hello.name, sizeof hello.name, "%s", name ? name : "");
     int pins = -1;
     int err = make_pins(st, &pins, e);

@@ -1,13 +1,13 @@
 /* Messages between a store and its local clients, over a SEQPACKET UNIX socket: structs of this
- * machine, one message a packet, descriptors beside them. Both sides check length, count, and texts
- * of what they receive here; what the numbers mean (is that segment yours?) is checked by whoever
- * uses them. */
+ * machine, one a packet, descriptors beside them. Both sides check length, count and texts here;
+ * what the numbers mean is checked by whoever uses them. */
 #pragma once
 
 #include "base/err.h"
 #include "base/id.h"
 #include "store/arena/client.h"
 
+#define MR_CTL_VERSION 2 /* of these messages; 2 added WANT */
 #define MR_CTL_BYTES_MAX 65536u
 #define MR_CTL_TEXT_MAX 400u
 #define MR_CTL_SOURCE_MAX 256u
@@ -26,7 +26,7 @@ enum mr_ctl_type {
     MR_CTL_DELETE,
     MR_CTL_STATS,
     /* store to client */
-    MR_CTL_WELCOME, /* + descriptor of the directory */
+    MR_CTL_WELCOME, /* + descriptor of the directory; request: MR_CTL_VERSION */
     MR_CTL_GRANTED, /* + descriptor of the segment */
     MR_CTL_GOT,     /* + descriptor of the segment, the first time */
     MR_CTL_DONE,    /* answers DELETE; also a HELLO that is refused */
@@ -47,7 +47,8 @@ struct mr_ctl_head {
 struct mr_ctl_hello {
     uint32_t protocol;
     uint32_t layout;
-    uint32_t internal; /* believed only from the store's own process */
+    uint32_t internal : 8; /* believed only from the store's own process */
+    uint32_t control : 24; /* MR_CTL_VERSION; 0: the first, which had none */
     uint32_t pid;
     char name[MR_CTL_NAME_MAX];
 };
@@ -144,7 +145,6 @@ uint32_t mr_ctl_items_max(enum mr_ctl_type type);
  * MR_EAGAIN on a full non-blocking socket, MR_EAWAY when the peer is gone. */
 int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
     const void *items, uint32_t count, int fd);
-
 /* Receives one packet of at most MR_CTL_BYTES_MAX bytes into `buffer`; at most one descriptor,
  * owned by the caller, else -1. MR_EAWAY at the end, MR_EAGAIN when nothing is there. */
 int mr_ctl_receive(int socket, void *buffer, size_t *n, int *fd);

@@ -27,6 +27,10 @@
 #define CALLS_MAX 4 /* under way */
 #define READ_ENTRIES 64
 
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define FORMAT TEXT(MR_JOURNAL_FORMAT)
+
 /* KEYS: cluster, journal, staging. ARGV: id, epoch, first sequence, and of the snapshot that these
  * records belong to the first and last sequence (0, 0: of none), then the records. Answers
  * {"ok", last} | {"behind", last} | {"refused", epoch}.
@@ -66,7 +70,8 @@ static const char append_script[] =
     "  on(key, redis.pcall(unpack(entry)))\n"
     "end\n"
     "if staged then\n"
-    "  on(cluster, redis.pcall('HSET', cluster, 'id', ARGV[1], 'epoch', ARGV[2]))\n"
+    "  on(cluster, redis.pcall('HSET', cluster, 'id', ARGV[1], 'epoch', ARGV[2], 'format', " FORMAT
+    "))\n"
     "  if last < whole then return {'ok', last} end\n"
     "  on(key, redis.pcall('RENAME', key, KEYS[2]))\n"
     "  on(cluster, redis.pcall('HSET', cluster, 'base', ARGV[4]))\n"
@@ -74,9 +79,13 @@ static const char append_script[] =
     "on(cluster, redis.pcall('HSET', cluster, 'sequence', string.format('%d', last)))\n"
     "return {'ok', last}\n";
 
-/* KEYS: cluster, staging. ARGV: id to take if there is none, epoch floor. Answers {id, epoch,
- * sequence, base}. What an earlier life had staged is of no use. */
+/* KEYS: cluster, staging. ARGV: id to take if there is none, epoch floor, format. Answers {id,
+ * epoch, sequence, base}, or {format} if that is a later one. What an earlier life had staged is of
+ * no use. */
 static const char epoch_script[] =
+    "local format = tonumber(redis.call('HGET', KEYS[1], 'format') or 0)\n"
+    "if format > tonumber(ARGV[3]) then return {format} end\n"
+    "redis.call('HSET', KEYS[1], 'format', ARGV[3])\n"
     "redis.call('HSETNX', KEYS[1], 'id', ARGV[1])\n"
     "redis.call('DEL', KEYS[2])\n"
     "local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0) + 1\n"
@@ -365,10 +374,18 @@ static int take_epoch(
     char floor_text[24];
     const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(epoch_script), MR_STR("2"),
         mr_str(j->cluster_key), mr_str(j->staging_key), mr_str(j->cluster_id),
-        number_text(floor_text, floor)};
+        number_text(floor_text, floor), MR_STR(FORMAT)};
     struct mr_reply *reply = NULL;
     int err = mr_redis_call(j->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
     if (err) return of_key(j->cluster_key, err, e);
+    if (mr_reply_count(reply) == 1) {
+        long long format = (long long)mr_reply_int(mr_reply_at(reply, 0));
+        mr_reply_free(&reply);
+        return mr_fail(e, MR_ESTATE,
+            "Redis: the journal has format %lld, and this program reads formats up to %d: start the "
+            "version that wrote it, or a later one (key %s)",
+            format, MR_JOURNAL_FORMAT, j->cluster_key);
+    }
     if (mr_reply_count(reply) != 4) {
         mr_reply_free(&reply);
         return mr_fail(e, MR_EFORMAT, "Redis: key %s is not a cluster record", j->cluster_key);
@@ -399,6 +416,7 @@ static int read_entry(
     for (size_t i = 0; i < count; i++) {
         uint64_t sequence = last - (count - 1 - i);
         if (sequence < *next) continue;
+        if (!mr_str_eq(mr_reply_text(mr_reply_at(fields, 2 * i)), MR_STR("r"))) return MR_EFORMAT;
         int err = fn(j->config.ctx, sequence, mr_reply_text(mr_reply_at(fields, 2 * i + 1)));
         if (err) return err;
         *next = sequence + 1;

@@ -20,6 +20,10 @@
 
 struct mr_journal;
 
+/* What stands in the stream, as the hash of the cluster says: 1 was a record an entry, 2 is all of
+ * a call. A program that is older than what is there refuses to open it, and changes nothing. */
+#define MR_JOURNAL_FORMAT 2
+
 struct mr_journal_config {
     const char *address;  /* of Redis: "unix:PATH" or "HOST:PORT" */
     const char *password; /* NULL: none */
@@ -40,7 +44,8 @@ struct mr_journal_info {
 };
 
 /* Connects within `timeout_ns`, takes the next epoch, and calls `on_record` for each record from
- * the base on, in order, on the caller's thread. MR_EAWAY when Redis is not to be had. */
+ * the base on, in order, on the caller's thread. MR_EAWAY when Redis is not to be had, MR_ESTATE
+ * when a later program wrote it. */
 int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_ns,
     int (*on_record)(void *ctx, uint64_t sequence, struct mr_str record), struct mr_journal **out,
     struct mr_journal_info *info, struct mr_error *e);

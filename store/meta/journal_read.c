@@ -20,8 +20,10 @@ static int one_entry(const struct mr_reply *entry, char from[64],
     if (!id.n || id.n > 48 || !count) return MR_EFORMAT;
     (void)snprintf(from, 64, "(%.*s", MR_STR_ARG(id));
     int err = MR_OK;
-    for (size_t i = 0; i < count && !err; i++)
-        err = fn(ctx, mr_reply_text(mr_reply_at(fields, 2 * i + 1)));
+    for (size_t i = 0; i < count && !err; i++) {
+        bool is_record = mr_str_eq(mr_reply_text(mr_reply_at(fields, 2 * i)), MR_STR("r"));
+        err = is_record ? fn(ctx, mr_reply_text(mr_reply_at(fields, 2 * i + 1))) : MR_EFORMAT;
+    }
     return err;
 }
 

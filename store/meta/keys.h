@@ -4,8 +4,8 @@
 
 #define MR_META_PREFIX "millrace:"
 
-#define MR_META_CLUSTER "cluster" /* hash: id, epoch, sequence, base */
-#define MR_META_JOURNAL "journal" /* stream: ids <sequence>-0, field r: a record */
+#define MR_META_CLUSTER "cluster" /* hash: id, epoch, sequence, base, format */
+#define MR_META_JOURNAL "journal" /* stream: ids <sequence>-0, fields r: records */
 #define MR_META_STAGING                                                                            \
     "journal:new"                 /* stream: a snapshot that becomes the journal when it is whole */
 #define MR_META_NAMES "names"     /* hash: name -> pack of a name record */

@@ -283,6 +283,46 @@ static void an_open_that_finds_a_foreign_key_names_it(void **state)
     assert_non_null(strstr(e.text, "millrace:journal"));
 }
 
+static void a_journal_of_a_later_program_is_refused_and_left_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal_info info;
+    struct mr_journal *j = journal_open(f, &info);
+    append(j, 1, 3);
+    wait_acked(f, 3);
+    mr_journal_close(&j);
+    const struct mr_str later[] = {
+        MR_STR("HSET"), MR_STR("millrace:cluster"), MR_STR("format"), MR_STR("99")};
+    command(f, MR_ARRAY_LEN(later), later);
+    struct mr_error e = {0};
+    const struct mr_journal_config config = {.address = f->server.address, .ctx = f};
+    int err = mr_journal_open(&config, 10 * MR_SECOND, ignore_record, &j, &info, &e);
+    assert_int_equal(err, MR_ESTATE);
+    assert_non_null(strstr(e.text, "format 99"));
+    assert_non_null(strstr(e.text, "millrace:cluster"));
+    const struct mr_str ours[] = {MR_STR("HDEL"), MR_STR("millrace:cluster"), MR_STR("format")};
+    command(f, MR_ARRAY_LEN(ours), ours);
+    j = journal_open(f, &info);
+    assert_int_equal(info.epoch, 2); /* who was refused took none */
+    assert_int_equal(info.sequence, 3);
+    mr_journal_close(&j);
+}
+
+static void an_entry_of_unknown_fields_is_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal *j = NULL;
+    struct mr_journal_info info;
+    struct mr_error e = {0};
+    const struct mr_journal_config config = {.address = f->server.address, .ctx = f};
+    const struct mr_str put[] = {MR_STR("XADD"), MR_STR("millrace:journal"), MR_STR("2-0"),
+        MR_STR("r"), MR_STR("one"), MR_STR("z"), MR_STR("two")};
+    command(f, MR_ARRAY_LEN(put), put);
+    int err = mr_journal_open(&config, 10 * MR_SECOND, ignore_record, &j, &info, &e);
+    assert_int_equal(err, MR_EFORMAT);
+    assert_non_null(strstr(e.text, "millrace:journal"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +337,8 @@ int main(void)
         TEST(records_larger_than_a_socket_keep_their_place),
         TEST(a_foreign_key_in_our_place_is_waited_for_and_named),
         TEST(an_open_that_finds_a_foreign_key_names_it),
+        TEST(a_journal_of_a_later_program_is_refused_and_left_alone),
+        TEST(an_entry_of_unknown_fields_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

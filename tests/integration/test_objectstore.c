@@ -2,10 +2,16 @@
  * death on either side, a full memory, churn, many threads. */
 #include "base/alloc.h"
 #include "base/rng.h"
+#include "base/limits.h"
+#include "store/arena/client_link.h"
+#include "store/arena/control.h"
+#include "store/arena/layout.h"
 #include "store_node.h"
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 static const struct mr_store_holder job_5 = {MR_HOLD_JOB, 5};
 
@@ -490,12 +496,66 @@ static void churn_of_many_threads_loses_nothing(void **state)
     node_fini(&n);
 }
 
+static void a_client_of_another_version_is_refused_in_words(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 64 * MIB, false);
+    int s = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "%s", n.control);
+    assert_int_equal(connect(s, (const struct sockaddr *)&address, sizeof address), 0);
+    const struct mr_ctl_hello hello = {
+        .protocol = MR_PROTOCOL_VERSION, .layout = MR_LAYOUT_VERSION, .name = "early"};
+    assert_int_equal(mr_ctl_send(s, MR_CTL_HELLO, 0, &hello, NULL, 0, -1), MR_OK);
+    static char buffer[MR_CTL_BYTES_MAX];
+    size_t bytes = 0;
+    int fd = -1;
+    struct mr_ctl_message m;
+    assert_int_equal(mr_ctl_receive(s, buffer, &bytes, &fd), MR_OK);
+    assert_int_equal(mr_ctl_parse(buffer, bytes, false, &m, NULL), MR_OK);
+    assert_int_equal(m.type, MR_CTL_DONE);
+    assert_non_null(strstr(((const struct mr_ctl_done *)m.fixed)->text, "the client 1:"));
+    close(s);
+    node_fini(&n);
+}
+
+static void *welcome_as_early_stores_did(void *ctx)
+{
+    static char buffer[MR_CTL_BYTES_MAX];
+    const struct mr_ctl_welcome w = {.catalog_bytes = 4096};
+    size_t bytes = 0;
+    int socket = *(const int *)ctx, pins = -1, fd = memfd_create("catalog", MFD_CLOEXEC);
+    if (!mr_ctl_receive(socket, buffer, &bytes, &pins))
+        (void)mr_ctl_send(socket, MR_CTL_WELCOME, 0, &w, NULL, 0, fd);
+    close(pins);
+    close(fd);
+    return NULL;
+}
+
+static void a_store_of_another_version_is_refused_in_words(void **state)
+{
+    (void)state;
+    int ends[2];
+    pthread_t thread;
+    struct mr_error e;
+    struct mr_store *st = NULL;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+    pthread_create(&thread, NULL, welcome_as_early_stores_did, &ends[1]);
+    assert_int_equal(mr_store_open_socket(ends[0], "test", false, &st, &e), MR_ESTATE);
+    assert_non_null(strstr(e.text, "the object store 1:"));
+    pthread_join(thread, NULL);
+    close(ends[1]);
+}
+
 int main(void)
 {
     struct sigaction ignore = {.sa_handler = SIG_IGN};
     sigaction(SIGPIPE, &ignore, NULL);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_process_reads_an_object_and_cannot_write_it),
+        cmocka_unit_test(a_client_of_another_version_is_refused_in_words),
+        cmocka_unit_test(a_store_of_another_version_is_refused_in_words),
         cmocka_unit_test(a_get_waits_for_the_seal_of_another_client),
         cmocka_unit_test(what_is_put_in_one_call_is_read_by_others),
         cmocka_unit_test(a_killed_client_leaves_what_jobs_hold),
