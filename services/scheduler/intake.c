@@ -11,6 +11,7 @@
 #include "graph/json.h"
 #include "host/clock.h"
 #include "host/thread.h"
+#include "services/scheduler/intake_names.h"
 #include "services/scheduler/intake_ops.h"
 #include "services/scheduler/intake_stream.h"
 #include "services/scheduler/ledger.h"
@@ -142,70 +143,6 @@ static int parse(struct mr_intake_ops *o, struct mr_intake_request *r,
     err = mr_graph_build(&b, &catalogue, out, e);
     mr_intake_crew_close(&crew);
     return err;
-}
-
-static void add_resolved(
-    struct mr_intake_done *d, uint32_t index, mr_object_id object, uint64_t bytes)
-{
-    size_t old = d->resolved_count * sizeof *d->resolved;
-    d->resolved = mr_grow(d->resolved, old, old + sizeof *d->resolved);
-    d->resolved[d->resolved_count++] =
-        (struct mr_sched_resolved){.index = index, .object = object, .bytes = bytes};
-}
-
-/* A name must exist; the name under which a task persists may exist already, made by the same
- * definition: then the task need not run. */
-static int resolve_one(
-    struct mr_intake *in, struct mr_intake_done *d, uint32_t i, struct mr_error *e)
-{
-    struct mr_graph *g = d->graph;
-    const struct mr_task_options *o = g->option_of ? mr_graph_options(g, i) : NULL;
-    struct mr_name_record record;
-    char *keep = NULL;
-    if (g->kind[i] == MR_NODE_OBJECT) {
-        add_resolved(d, i, mr_graph_object(g, i), 0);
-        return MR_OK;
-    }
-    if (g->kind[i] == MR_NODE_NAME) {
-        int err = mr_directory_resolve_sync(in->directory, mr_graph_text(g, i), &record, &keep, e);
-        if (err) return err;
-        add_resolved(d, i, record.object, record.nbytes);
-        if (g->hash)
-            mr_graph_set_hash(g, i, (mr_graph_hash){record.object.maker, record.object.number});
-        mr_release(keep);
-        return MR_OK;
-    }
-    if (!o || !o->persist_name.n) return MR_OK;
-    if (mr_directory_resolve_sync(in->directory, o->persist_name, &record, &keep, NULL))
-        return MR_OK;
-    unsigned char definition[16];
-    mr_object_id_to_bytes((mr_object_id){g->hash[i].hi, g->hash[i].lo}, definition);
-    if (record.has_definition && record.durable && !memcmp(definition, record.definition, 16))
-        add_resolved(d, i, record.object, record.nbytes);
-    mr_release(keep);
-    return MR_OK;
-}
-
-static int resolve(struct mr_intake *in, struct mr_intake_done *d, struct mr_error *e)
-{
-    struct mr_graph *g = d->graph;
-    bool has_names = false;
-    for (uint32_t i = 0; i < g->nodes_count; i++)
-        has_names = has_names || g->kind[i] == MR_NODE_NAME;
-    if (!has_names && !g->option_of && !memchr(g->kind, MR_NODE_OBJECT, g->nodes_count))
-        return MR_OK;
-    for (uint32_t i = 0; has_names && i < g->nodes_count; i++) {
-        int err = g->kind[i] == MR_NODE_NAME ? resolve_one(in, d, i, e) : MR_OK;
-        if (err) return err;
-    }
-    if (has_names && g->hash)
-        mr_graph_rehash(g); /* what depends on a name depends on what it names */
-    d->resolved_count = 0;
-    for (uint32_t i = 0; i < g->nodes_count; i++) {
-        int err = resolve_one(in, d, i, e);
-        if (err) return err;
-    }
-    return MR_OK;
 }
 
 static struct mr_intake_done *done_new(const struct mr_intake_request *r)
@@ -350,7 +287,7 @@ static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_requ
         return d;
     }
     keep_request_id(d, r);
-    err = resolve(in, d, &d->error);
+    err = mr_intake_names_resolve(in->directory, d, &d->error);
     if (!err) err = write_graph(d);
     if (err) done_failed(d, err);
     return d;

@@ -13,6 +13,7 @@
 
 #define RECORD_BYTES_MAX 8192
 #define NAMES_MAX 1000
+#define NAMES_AT_ONCE 256 /* looked up */
 
 struct mr_directory {
     struct mr_redis *redis;
@@ -328,30 +329,36 @@ void mr_directory_find(struct mr_directory *d, mr_object_id object, mr_place_fn 
     send(d, a, MR_ARRAY_LEN(argv), argv);
 }
 
-int mr_directory_resolve_sync(struct mr_directory *d, struct mr_str name,
-    struct mr_name_record *out, char **keep, struct mr_error *e)
+static int resolve_some(struct mr_directory *d, const struct mr_str *names, size_t count,
+    mr_name_fn fn, void *ctx, struct mr_error *e)
 {
-    const struct mr_str argv[] = {MR_STR("HGET"), mr_str(d->names_key), name};
+    struct mr_str argv[2 + NAMES_AT_ONCE] = {MR_STR("HMGET"), mr_str(d->names_key)};
     struct mr_reply *reply = NULL;
-    int err = mr_redis_call(d->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
+    for (size_t i = 0; i < count; i++)
+        argv[2 + i] = names[i];
+    int err = mr_redis_call(d->redis, 2 + count, argv, &reply, e);
     if (err) return err;
-    struct mr_str bytes = mr_reply_text(reply);
-    struct mr_name_record record;
-    char *text = NULL;
-    if (mr_reply_type(reply) == MR_REPLY_NIL) {
-        err = mr_fail(e, MR_ENOENT, "no object is named \"%.*s\"", MR_STR_ARG(name));
-    } else {
-        text = mr_copy(bytes.p, bytes.n);
-        if (!record_unpack(name, mr_str_of(text, bytes.n), &record))
-            err = mr_fail(
-                e, MR_EFORMAT, "Redis: the record of name \"%.*s\" is damaged", MR_STR_ARG(name));
+    if (mr_reply_type(reply) != MR_REPLY_LIST || mr_reply_count(reply) != count)
+        err = mr_fail(e, MR_EFORMAT, "Redis: names are asked for, and something else comes");
+    for (size_t i = 0; !err && i < count; i++) {
+        const struct mr_reply *one = mr_reply_at(reply, i);
+        struct mr_name_record record;
+        if (mr_reply_type(one) == MR_REPLY_NIL)
+            fn(ctx, MR_ENOENT, NULL);
+        else if (record_unpack(names[i], mr_reply_text(one), &record))
+            fn(ctx, MR_OK, &record);
+        else
+            fn(ctx, MR_EFORMAT, NULL);
     }
     mr_reply_free(&reply);
-    if (err) {
-        mr_release(text);
-        return err;
-    }
-    *out = record;
-    *keep = text;
-    return MR_OK;
+    return err;
+}
+
+int mr_directory_resolve_sync(struct mr_directory *d, const struct mr_str *names, size_t count,
+    mr_name_fn fn, void *ctx, struct mr_error *e)
+{
+    int err = MR_OK;
+    for (size_t i = 0; i < count && !err; i += NAMES_AT_ONCE)
+        err = resolve_some(d, names + i, MR_MIN(count - i, (size_t)NAMES_AT_ONCE), fn, ctx, e);
+    return err;
 }

@@ -58,6 +58,7 @@ void mr_directory_place(
 void mr_directory_unplace(struct mr_directory *d, mr_object_id object, mr_done_fn fn, void *ctx);
 void mr_directory_find(struct mr_directory *d, mr_object_id object, mr_place_fn fn, void *ctx);
 
-/* The same, waiting; texts of the record point into `*keep` (mr_release it). */
-int mr_directory_resolve_sync(struct mr_directory *d, struct mr_str name,
-    struct mr_name_record *out, char **keep, struct mr_error *e);
+/* Several at once, waiting: `fn` is called for each name, in their order, on this thread; with
+ * MR_ENOENT or MR_EFORMAT where there is no record. An error is the connection's. */
+int mr_directory_resolve_sync(struct mr_directory *d, const struct mr_str *names, size_t count,
+    mr_name_fn fn, void *ctx, struct mr_error *e);
