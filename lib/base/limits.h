@@ -30,4 +30,5 @@
 #define MR_TASK_LOG_BYTES_MAX ((size_t)65536) /* the kept end of a failed task's output */
 #define MR_WORKERS_MAX 65535
 #define MR_NODES_MAX 4096
-#define MR_SLOTS_MAX 1024 /* executor threads of one worker */
+#define MR_SLOTS_MAX 1024          /* executor threads of one worker */
+#define MR_USES_OF_LOOP (1u << 31) /* in the uses of a task on its way to a worker */

@@ -111,7 +111,7 @@ void mr_inbox_clear_waiter(struct mr_inbox *in)
     in->has_waiter = false;
 }
 
-static void rouse(struct mr_inbox *in)
+void mr_inbox_rouse(struct mr_inbox *in)
 {
     uint32_t word = atomic_load(&in->sleep);
     do {
@@ -124,7 +124,7 @@ static void rouse(struct mr_inbox *in)
     atomic_fetch_sub(&in->sleep, WAKER);
 }
 
-int mr_inbox_push(struct mr_inbox *in, const void *item)
+int mr_inbox_put(struct mr_inbox *in, const void *item)
 {
     if (atomic_load_explicit(&in->closed, memory_order_relaxed)) return MR_ESTATE;
     uint32_t at = atomic_load_explicit(&in->tail, memory_order_relaxed);
@@ -144,8 +144,14 @@ int mr_inbox_push(struct mr_inbox *in, const void *item)
     }
     memcpy(in->items + (size_t)(at & in->mask) * in->item_bytes, item, in->item_bytes);
     atomic_store(&cell->turn, at + 1);
-    rouse(in);
     return MR_OK;
+}
+
+int mr_inbox_push(struct mr_inbox *in, const void *item)
+{
+    int err = mr_inbox_put(in, item);
+    if (!err) mr_inbox_rouse(in);
+    return err;
 }
 
 int mr_inbox_push_wait(struct mr_inbox *in, const void *item, mr_time deadline)
@@ -258,13 +264,13 @@ size_t mr_inbox_wait_eager(struct mr_inbox *in, void *items, size_t count_max)
 void mr_inbox_wake(struct mr_inbox *in)
 {
     atomic_store(&in->woken, 1);
-    rouse(in);
+    mr_inbox_rouse(in);
 }
 
 void mr_inbox_close(struct mr_inbox *in)
 {
     atomic_store(&in->closed, true);
-    rouse(in);
+    mr_inbox_rouse(in);
     atomic_fetch_add(&in->room_turns, 1);
     futex_wake(&in->room_turns, INT32_MAX);
 }

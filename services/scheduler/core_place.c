@@ -6,7 +6,7 @@
 
 #define UNKNOWN_NS (100 * MR_US) /* of an op that nobody has seen */
 #define SLOT_QUEUE_MAX 4096      /* tasks, however short */
-#define AHEAD 4 /* queues of work may be sent there in all, with what is not ready */
+#define AHEAD 6 /* queues of work may be sent there in all, with what is not ready */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 #define LONG_MAX 64   /* long-running tasks of a worker, as its own bound */
 #define LONG_PLAIN 48 /* of those, for tasks that nobody called urgent */

@@ -12,9 +12,10 @@ uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
-    uint32_t n, uses = 0, index = task - j->base;
+    uint32_t n, uses = 0, exits = 0, index = task - j->base;
+    bool of_loop = t->is_until; /* a loop's verdict is read here */
     if (t->flags & (T_TARGET | T_IMPURE | T_HAS_JOINS | T_LONG | T_SUSPECT)) return 0;
-    if (j->flags & J_UNFUSED || t->is_until) return 0; /* a loop's verdict is read here */
+    if (j->flags & J_UNFUSED) return 0;
     const uint32_t *d = mr_graph_dependents(j->graph, index, &n);
     if (!n || n > USES_MAX) return 0;
     const struct mr_task_options *o = mr_graph_options(j->graph, index);
@@ -22,11 +23,16 @@ uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u)) continue;
-        if (u->is_exit) return 0; /* it may come to want this one, of all rounds */
+        if (u->is_exit) { /* it may come to want this one, of all rounds */
+            exits += mr_sc_loop_claims(s, j->base + d[i], task);
+            of_loop = true;
+            continue;
+        }
         if (mr_sc_may_name(s, j->base + d[i], task)) return 0;
         uses++;
     }
-    return uses == t->consumers ? uses : 0;
+    if (!uses || uses + exits != t->consumers) return 0;
+    return of_loop ? uses | MR_USES_OF_LOOP : uses;
 }
 
 void mr_sc_used_up(struct mr_sched *s, uint32_t task)

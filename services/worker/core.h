@@ -134,15 +134,15 @@ void mr_worker_effects_init(struct mr_worker_effects *fx);
 void mr_worker_effects_fini(struct mr_worker_effects *fx);
 
 struct mr_worker;
-
 struct mr_worker *mr_worker_new(const struct mr_worker_config *config);
 void mr_worker_free(struct mr_worker **w);
 void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_event *ev,
     struct mr_worker_effects *fx);
+/* So many results must come, plainly done, before there is something to do about them; >= 1. */
+uint32_t mr_worker_patience(struct mr_worker *w);
 mr_time mr_worker_deadline(const struct mr_worker *w); /* step TICK, then TURN by then */
 void mr_worker_check(const struct mr_worker *w);
-/* For the simulator: what is left of jobs, in words (NULL: nothing), and whether a value that was
- * made here is kept for others. */
+/* For the simulator: what is left of jobs (NULL: nothing); is a value made here kept for others? */
 const char *mr_worker_leftover(const struct mr_worker *w);
 bool mr_worker_keeps(const struct mr_worker *w, mr_job_id job, uint32_t index);
 

@@ -159,7 +159,8 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
         .order = mr_ws_cell(a->m->order, a->row, a->m->index[a->row]),
         .priority = a->m->priority ? a->m->priority[a->row] : 0,
         .needs = (uint8_t)needs,
-        .uses = a->m->uses ? a->m->uses[a->row] : 0,
+        .uses = a->m->uses ? a->m->uses[a->row] & ~MR_USES_OF_LOOP : 0,
+        .of_loop = a->m->uses && a->m->uses[a->row] & MR_USES_OF_LOOP,
         .solo = needs || a->unfused || (o->flags & MR_WORKER_OP_SOLO) || (x && x->timeout_ns) ||
                 a->inputs_count > STRAND_INPUTS_MAX,
         .strand = NONE,

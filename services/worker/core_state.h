@@ -90,6 +90,7 @@ struct task {
     uint32_t order;
     int32_t priority;
     uint8_t needs; /* class */
+    bool of_loop;  /* … and a loop, besides, looks at it */
     bool solo;     /* no strand with others */
     bool cancel, steal;
     bool stopping; /* its flag was set */

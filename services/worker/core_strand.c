@@ -12,6 +12,7 @@
 #define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
 #define BALANCE_EVERY (50 * MR_US)
+#define USERS_LOOK 256u /* edges looked at, to see who waits for what */
 
 struct build {
     struct mr_strand *s;
@@ -238,7 +239,7 @@ static void build_mark_reports(struct mr_worker *w, const struct build *b)
             item->report = true;
             break;
         }
-        if (!item->report && users == t->uses) item->uses = users;
+        if (!item->report && users == t->uses && !t->of_loop) item->uses = users;
     }
 }
 
@@ -368,6 +369,55 @@ void strands_dispatch(struct mr_worker *w)
         strand_build(w, slot, first, w->slots[slot].count ? MR_STRAND_ITEMS_MAX : share);
         if (w->alone_running) break;
     }
+}
+
+/* Of values under way: whom they let start, and who has to be told of them. */
+struct coming {
+    uint32_t edges; /* looked at */
+    uint32_t items;
+    uint32_t least; /* of them, with which a task that waits could start */
+    bool urgent;    /* somebody elsewhere wants one, or may */
+};
+
+/* Looks at the users of an item's value. */
+static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, struct coming *c)
+{
+    const struct task *t = &w->tasks[item->task];
+    const struct value *v = &w->values[t->value];
+    uint32_t users = 0;
+    c->items++;
+    MR_LIST_EACH(node, &v->users)
+    {
+        const struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        struct task *u = &w->tasks[e->task];
+        users++;
+        if (++c->edges > USERS_LOOK) break;
+        if (e->has || u->state != TASK_WAITING) continue;
+        if (u->mark != w->mark) {
+            u->mark = w->mark;
+            u->mark_count = 0;
+        }
+        if (++u->mark_count == u->missing) c->least = MR_MIN(c->least, u->missing);
+    }
+    c->urgent = c->urgent || !users || users != t->uses || item->timeout_ns;
+}
+
+/* Until the next step; not for more than some milliseconds, as what came is to be told in the end.
+ * A value that is `true` does not count as plainly done: it may end a loop. */
+uint32_t mr_worker_patience(struct mr_worker *w)
+{
+    struct coming c = {.least = UINT32_MAX};
+    if (w->ready_count || w->tasks_count < 2 * w->config.slots || w->draining || w->out_urgent ||
+        w->link != LINK_REGISTERED)
+        return 1;
+    w->mark++;
+    for (uint32_t k = 0; k < w->slots_count; k++)
+        for (uint32_t i = 0; i < w->slots[k].count; i++) {
+            const struct mr_strand *s = w->slots[k].strands[i];
+            for (uint32_t n = s->reported; n < s->count && !c.urgent; n++)
+                coming_add(w, &s->items[n], &c);
+        }
+    return c.urgent ? 1 : MR_MAX(MR_MIN(c.least, c.items), 1u);
 }
 
 static void say_left(struct mr_worker *w, const struct mr_strand *s)

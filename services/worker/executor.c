@@ -249,28 +249,58 @@ static void settle(struct mr_executor *x, uint32_t done, bool all)
     mr_cursor_settle(&x->run->cursor, x->settled);
 }
 
+/* Did it end as expected? A value that is simply true may be the end of a loop. */
+static bool is_quiet(const struct mr_strand_item *item)
+{
+    const struct mr_strand_result *r = &item->result;
+    bool is_true = r->pack.n == 1 && (unsigned char)r->pack.p[0] == 0xc3;
+    return r->end == MR_STRAND_DONE && !is_true && !r->log.n;
+}
+
+static void report(struct mr_executor *x, struct mr_run_report *r)
+{
+    r->idle = r->last && x->thread && mr_inbox_is_empty(x->inbox);
+    r->quiet = r->quiet && r->fresh;
+    x->env->report(x->env->ctx, r);
+}
+
+/* The strand, or what is left of it, has come to where nobody could take anything of it. */
+static void not_spare(struct mr_executor *x, bool *is_spare)
+{
+    if (*is_spare) mr_tally_spare(x->env->tally, false);
+    *is_spare = false;
+}
+
 static void run_strand(struct mr_executor *x, struct mr_run *run)
 {
     mr_time now = mr_clock_now(), reported = now;
-    uint32_t done = 0;
+    uint32_t done = 0, told = 0;
+    bool quiet = true, is_spare = x->thread && x->env->tally;
     x->run = run;
     x->in_use = x->settled = 0;
     while (mr_cursor_take(&run->cursor, &x->at)) {
+        if (mr_cursor_is_at_end(&run->cursor)) not_spare(x, &is_spare);
         x->item = &run->strand->items[x->at];
         bool at_once = x->item->report;
         now = item_run(x, now);
         done = x->at + 1;
         count_uses(x);
         settle(x, done, at_once);
+        quiet = quiet && is_quiet(x->item);
         if (mr_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
         if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
-        struct mr_run_report r = {.run = run, .done = x->settled};
-        if (r.done) x->env->report(x->env->ctx, &r);
+        struct mr_run_report r = {
+            .run = run, .done = x->settled, .fresh = x->settled - told, .quiet = quiet};
+        if (r.done) report(x, &r);
+        told = x->settled;
+        quiet = quiet || told == done;
         reported = now;
     }
+    not_spare(x, &is_spare);
     if (done) settle(x, done, true);
-    struct mr_run_report r = {.run = run, .done = done, .last = true};
-    x->env->report(x->env->ctx, &r);
+    struct mr_run_report r = {
+        .run = run, .done = done, .fresh = done - told, .quiet = quiet, .last = true};
+    report(x, &r);
 }
 
 static bool is_wanted(void *ctx)
@@ -399,6 +429,7 @@ void mr_executor_stop(struct mr_executor **executor)
 
 void mr_executor_give(struct mr_executor *x, struct mr_run *run)
 {
+    if (x->env->tally) mr_tally_spare(x->env->tally, true);
     int err = mr_inbox_push(x->inbox, &run);
     mr_assert(!err); /* a slot never has more strands than its inbox has room */
 }

@@ -5,6 +5,7 @@
 
 #include "host/cursor.h"
 #include "host/flag.h"
+#include "host/tally.h"
 #include "ops/registry.h"
 #include "ops/roots.h"
 #include "services/worker/strand.h"
@@ -29,7 +30,10 @@ struct mr_run {
 struct mr_run_report {
     struct mr_run *run;
     uint32_t done;
-    bool last; /* nothing of the run is touched any more */
+    uint32_t fresh; /* of them, since the report before */
+    bool last;      /* nothing of the run is touched any more */
+    bool quiet;     /* all fresh ones are done, and there is nothing remarkable about them */
+    bool idle;      /* the executor has nothing else to run */
 };
 
 struct mr_executor_env {                 /* shared by all executors, constant while they run */
@@ -42,6 +46,8 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     struct mr_suspects *suspects; /* NULL: nobody keeps a page */
     struct mr_helpers *helpers;   /* a place for each executor with a thread; NULL: nobody helps */
     uint32_t slots;               /* threads that may work on one call's blocks */
+    struct mr_tally *tally;       /* its spare ones are kept: strands not begun, and what of one
+                                     is not; NULL: nobody asks */
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */
     void *ctx;

@@ -26,6 +26,7 @@
 #define OUTBOX_MAX (1u << 20)
 #define CORE_BYTES_MAX ((uint64_t)4 << 30)
 #define MEMORY_EVERY (250 * MR_MS)
+#define PATIENCE (5 * MR_MS) /* with reports that change nothing */
 
 static uint64_t memory_used(void)
 {
@@ -45,7 +46,10 @@ static void on_report(void *ctx, const struct mr_run_report *r)
 {
     struct mr_worker_shell *sh = ctx;
     struct mr_item item = {.kind = MR_ITEM_REPORT, .report = *r};
-    (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
+    if (mr_inbox_put(sh->inbox, &item)) (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
+    bool is_due = mr_tally_add(&sh->tally, r->fresh);
+    bool is_idle = r->idle && mr_tally_has_spare(&sh->tally); /* it could be given some */
+    if (is_due || is_idle || !r->quiet) mr_inbox_rouse(sh->inbox);
 }
 
 /* Of the executor without a thread: one strand of one item at a time. */
@@ -166,6 +170,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .roots = o->roots,
         .suspects = sh->suspects,
         .helpers = sh->helpers,
+        .tally = &sh->tally,
         .slots = o->slots,
         .scratch_bytes_max = o->memory_bytes,
         .report = on_report,
@@ -340,7 +345,10 @@ static void take_item(struct mr_worker_shell *sh, const struct mr_item *item)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_DRAIN};
     switch (item->kind) {
-    case MR_ITEM_REPORT: mr_worker_shell_report(sh, &item->report); return;
+    case MR_ITEM_REPORT:
+        sh->told += item->report.fresh;
+        mr_worker_shell_report(sh, &item->report);
+        return;
     case MR_ITEM_FETCHED:
         ev.kind = MR_WORKER_FETCHED;
         ev.fetched.value = item->fetched.value;
@@ -358,6 +366,14 @@ static void take_item(struct mr_worker_shell *sh, const struct mr_item *item)
         break;
     }
     mr_worker_shell_step(sh, &ev);
+}
+
+/* Until when to sleep, if nothing comes: reports that change nothing do not wake us meanwhile. */
+static mr_time be_patient(struct mr_worker_shell *sh, mr_time deadline)
+{
+    uint32_t patience = sh->ending ? 1 : mr_worker_patience(sh->core);
+    if (!mr_tally_wait_for(&sh->tally, sh->told + patience)) return 0;
+    return patience > 1 ? MR_MIN(deadline, mr_time_after(sh->now, PATIENCE)) : deadline;
 }
 
 static mr_time next_time(const struct mr_worker_shell *sh)
@@ -398,7 +414,7 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         }
         mr_time deadline = sh->ending ? sh->end_at : next_time(sh);
         mr_rpc_loop_be_eager(sh->loop, mr_worker_shell_is_idle(sh));
-        size_t n = mr_inbox_wait(sh->inbox, deadline, batch, BATCH);
+        size_t n = mr_inbox_wait(sh->inbox, be_patient(sh, deadline), batch, BATCH);
         sh->now = MR_MAX(sh->now, mr_clock_now());
         for (size_t i = 0; i < n; i++)
             take_item(sh, &batch[i]);

@@ -5,6 +5,7 @@
 #include "host/helpers.h"
 #include "host/inbox.h"
 #include "host/stats.h"
+#include "host/tally.h"
 #include "rpc/client.h"
 #include "rpc/guard.h"
 #include "rpc/loop.h"
@@ -63,6 +64,8 @@ struct mr_worker_shell {
     const struct mr_op_desc **ops;
     struct mr_worker_op *core_ops;
     struct mr_helpers *helpers;
+    struct mr_tally tally; /* of items that executors reported */
+    uint64_t told;         /* of them, those whose reports were taken */
     struct mr_executor_env here_env;
     struct mr_executor *here; /* for what is too small to be handed to a thread */
     struct mr_run_report here_report;

@@ -8,6 +8,7 @@
 
 #include "host/clock.h"
 #include "host/inbox.h"
+#include "host/tally.h"
 #include "host/thread.h"
 
 #include <stdatomic.h>
@@ -147,6 +148,40 @@ struct outside {
     mr_time last_deadline;
 };
 
+struct told {
+    struct mr_inbox *inbox;
+    struct mr_tally tally;
+};
+
+/* Tells 1 to 1000; wakes the owner as often as it wants to be. */
+static void tell(void *ctx)
+{
+    struct told *t = ctx;
+    for (uint32_t i = 0; i < 1000; i++) {
+        while (mr_inbox_put(t->inbox, &i) == MR_ELIMIT)
+            ;
+        if (mr_tally_add(&t->tally, 1)) mr_inbox_rouse(t->inbox);
+    }
+}
+
+static void who_waits_for_a_count_sleeps_until_it_is_reached(void **state)
+{
+    (void)state;
+    for (uint32_t step = 1; step <= 1000; step *= 10) {
+        struct told t = {.inbox = mr_inbox_new(2048, sizeof(uint32_t))};
+        struct mr_thread *thread = mr_thread_start("teller", tell, &t);
+        uint32_t got[2048];
+        size_t n = 0;
+        while (n < 1000) {
+            uint64_t want = (n / step + 1) * step;
+            mr_time until = mr_tally_wait_for(&t.tally, want) ? MR_NEVER : 1;
+            n += mr_inbox_wait(t.inbox, until, got, MR_ARRAY_LEN(got));
+        }
+        mr_thread_join(&thread);
+        mr_inbox_free(&t.inbox);
+    }
+}
+
 static void outside_wait(void *ctx, mr_time deadline)
 {
     struct outside *o = ctx;
@@ -199,6 +234,7 @@ int main(void)
         cmocka_unit_test(a_full_inbox_refuses_and_keeps_what_it_has),
         cmocka_unit_test(a_closed_inbox_gives_what_it_has_and_takes_nothing),
         cmocka_unit_test(a_wait_ends_at_its_deadline),
+        cmocka_unit_test(who_waits_for_a_count_sleeps_until_it_is_reached),
         cmocka_unit_test(with_a_waiter_the_owner_sleeps_there_and_is_woken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

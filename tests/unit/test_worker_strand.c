@@ -1,5 +1,6 @@
 /* The worker's core: which tasks are run in one go, what of them is told, and how that is undone.
  */
+#include "base/limits.h"
 #include "tests/unit/worker_rig.h"
 
 #include <setjmp.h>
@@ -385,12 +386,66 @@ static void ends_that_only_tasks_here_wait_for_are_told_together(void **state)
         rig_turn(r);
     }
     assert_int_equal(r->done_count, 0);
-    assert_true(mr_worker_deadline(r->w) <= r->now + 3 * MR_MS);
-    r->now += 3 * MR_MS;
+    mr_time until = mr_worker_deadline(r->w);
+    assert_in_range(until - r->now, 3 * MR_MS, 10 * MR_MS);
+    r->now = until;
     rig_turn(r);
     assert_int_equal(r->done_count, 2);
     rig_run_all(r); /* others want 5 to 8, and the sum: at the end nothing waits */
     assert_int_equal(r->done_count, 9);
+}
+
+/* Four tasks that run, whose values one more waits for, and nobody else. */
+static void four_and_one(struct rig *r, uint32_t uses)
+{
+    measured(r, OP_INC, 3 * MR_MS);
+    for (uint32_t i = 0; i < 4; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        rig_uses(r, uses);
+    }
+    rig_task(r, RIG_JOB, 4, 1, OP_BLOCK, INPUTS(0, 1, 2, 3));
+    rig_task(r, RIG_JOB, 5, 1, OP_INC, INPUTS(4));
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+static void reports_need_not_wake_until_the_last_input_of_what_waits(void **state)
+{
+    struct rig *r = *state;
+    four_and_one(r, 1);
+    assert_int_equal(mr_worker_patience(r->w), 4);
+    struct mr_strand *s = strand_of(r, 0);
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    rig_report(r, s, 1);
+    rig_turn(r);
+    assert_int_equal(mr_worker_patience(r->w), 3);
+    rig_task(r, RIG_JOB, 6, 1, OP_INC, INPUTS(1)); /* can start with one of them */
+    rig_deliver(r);
+    assert_int_equal(mr_worker_patience(r->w), 1);
+}
+
+static void who_is_wanted_elsewhere_wakes_at_once(void **state)
+{
+    struct rig *r = *state;
+    four_and_one(r, 2); /* one use of each is not here */
+    assert_int_equal(mr_worker_patience(r->w), 1);
+}
+
+static void what_a_loop_looks_at_is_told_late_unless_it_is_true(void **state)
+{
+    struct rig *r = *state;
+    static const char yes = (char)0xc3;
+    four_and_one(r, 1 | MR_USES_OF_LOOP);
+    assert_int_equal(mr_worker_patience(r->w), 4);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct mr_strand *s = strand_of(r, i);
+        assert_int_equal(s->items[0].uses, 0); /* never used up */
+        rig_result(r, &s->items[0], MR_STRAND_DONE);
+        if (i) s->items[0].result.pack = mr_str_of(&yes, 1);
+        rig_report(r, s, 1);
+        rig_turn(r);
+        assert_int_equal(r->done_count, i ? 2 : 0);
+    }
 }
 
 static void an_idle_slot_looks_at_what_a_long_strand_has_run(void **state)
@@ -462,6 +517,9 @@ int main(void)
         TEST(long_tasks_of_one_line_are_one_strand),
         TEST(an_input_that_is_ready_comes_along_while_nobody_idles),
         TEST(ends_that_only_tasks_here_wait_for_are_told_together),
+        TEST(reports_need_not_wake_until_the_last_input_of_what_waits),
+        TEST(who_is_wanted_elsewhere_wakes_at_once),
+        TEST(what_a_loop_looks_at_is_told_late_unless_it_is_true),
         TEST(an_idle_slot_looks_at_what_a_long_strand_has_run),
         TEST(looks_at_a_strand_become_rarer),
         cmocka_unit_test_setup_teardown(one_slot_alone_looks_at_nothing, setup_one, teardown),
