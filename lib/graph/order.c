@@ -117,7 +117,7 @@ struct plan {
     const struct mr_order_graph *g;
     const uint32_t *topo;
     struct spot *at;      /* and one more, whose dependent_at ends the last */
-    uint32_t *kids;       /* the inputs again, of each node in the order to make them */
+    uint32_t *kids;       /* the inputs, of each node in the order to make them */
     uint32_t *dependents; /* CSR over the kept */
     uint32_t *ready;      /* made without being asked for: they let a value go */
     uint32_t ready_count;
@@ -125,6 +125,7 @@ struct plan {
     struct mr_order *out;
 };
 
+/* What the targets need, and the counts that say when a node can be made and when let go. */
 static void cull(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
@@ -134,8 +135,15 @@ static void cull(struct plan *p)
         uint32_t v = p->topo[t];
         if (!p->at[v].need) continue;
         p->out->kept++;
-        for (uint32_t i = 0; i < g->input_count[v]; i++)
-            p->at[g->inputs[g->input_at[v] + i]].need = 1;
+        struct spot *s = &p->at[v];
+        s->missing = s->input_count = g->input_count[v];
+        s->input_at = g->input_at[v];
+        for (uint32_t i = 0; i < s->input_count; i++) {
+            struct spot *input = &p->at[g->inputs[s->input_at + i]];
+            input->need = 1;
+            input->uses++;
+            input->last_use ^= v;
+        }
     }
 }
 
@@ -192,25 +200,13 @@ static void sort_all_kids(struct plan *p)
     mr_release(scratch);
 }
 
-/* Dependents of the kept, and the counts that say when a node can be made and when let go. */
-static void count_uses(struct plan *p)
+/* The dependents of the kept. */
+static void list_dependents(struct plan *p)
 {
     const struct mr_order_graph *g = p->g;
-    for (uint32_t v = 0; v < g->count; v++) {
-        struct spot *s = &p->at[v];
-        s->rank = NONE;
-        s->input_at = g->input_at[v];
-        s->input_count = g->input_count[v];
-        if (!s->need) continue;
-        s->missing = s->input_count;
-        for (uint32_t i = 0; i < s->input_count; i++) {
-            struct spot *input = &p->at[g->inputs[s->input_at + i]];
-            input->uses++;
-            input->last_use ^= v;
-        }
-    }
     uint32_t at = 0;
     for (uint32_t v = 0; v <= g->count; v++) { /* the end of each range, then filled downwards */
+        p->at[v].rank = NONE;
         at += p->at[v].uses;
         p->at[v].dependent_at = at;
     }
@@ -235,7 +231,7 @@ static void offer(struct plan *p, uint32_t v)
 static bool frees(const struct plan *p, const struct spot *s)
 {
     for (uint32_t i = 0; i < s->input_count; i++)
-        if (p->at[p->g->inputs[s->input_at + i]].uses == 1) return true;
+        if (p->at[p->kids[s->input_at + i]].uses == 1) return true;
     return false;
 }
 
@@ -245,7 +241,7 @@ static void make_one(struct plan *p, uint32_t v, uint32_t *made)
     s->rank = *made;
     p->out->order[(*made)++] = v;
     for (uint32_t i = 0; i < s->input_count; i++) {
-        struct spot *input = &p->at[p->g->inputs[s->input_at + i]];
+        struct spot *input = &p->at[p->kids[s->input_at + i]];
         input->last_use ^= v;
         if (--input->uses == 1 && !p->at[input->last_use].missing) offer(p, input->last_use);
     }
@@ -305,7 +301,7 @@ bool mr_order_make(const struct mr_order_graph *g, struct mr_order *out)
     sort_all_kids(&p);
     mr_release(topo);
     p.dependents = mr_alloc_array(g->inputs_count, sizeof *p.dependents);
-    count_uses(&p);
+    list_dependents(&p);
 
     out->order = mr_alloc_array(out->kept, sizeof *out->order);
     walk(&p);
