@@ -162,14 +162,16 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
-/* An object that an alias shares with its source is lost to both. */
+/* An object that an alias shares with its source is lost to both, unless the source knows of it in
+ * another store: then the alias has it from there. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = mr_sc_join_source(s, task);
     if (source == NONE || !mr_sc_is_object(s, task) || !mr_sc_is_object(s, source)) return task;
-    mr_object_id a = s->values[s->tasks[task].value].object;
-    mr_object_id b = s->values[s->tasks[source].value].object;
-    return mr_object_id_eq(a, b) && !(s->tasks[source].flags & T_FIXED) ? source : task;
+    const struct value *a = &s->values[s->tasks[task].value];
+    const struct value *b = &s->values[s->tasks[source].value];
+    bool is_same = mr_object_id_eq(a->object, b->object) && a->store == b->store;
+    return is_same && !(s->tasks[source].flags & T_FIXED) ? source : task;
 }
 
 void mr_sc_task_lost(struct mr_sched *s, uint32_t task)

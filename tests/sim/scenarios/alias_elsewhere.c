@@ -1,0 +1,64 @@
+/* --roles --seed 6100188: a value and another job's alias of it, both read back, stood in two
+ * stores: the object had moved to the node's next store, and of a snapshot that was cut off the
+ * journal had that for the value only. When the first store was given up, the alias was lost, and
+ * took the value along, whose object was there. */
+#include "tests/sim/scenarios/scenario.h"
+
+/* The first record of values, at the end of the journal once more. */
+static void append_values(struct rig *r, const struct mr_buf *snapshot)
+{
+    for (size_t at = 0; at < snapshot->n;) {
+        struct mr_sched_record_head h;
+        memcpy(&h, snapshot->p + at, sizeof h);
+        size_t bytes = sizeof h + (size_t)mr_align_up(h.bytes, 8);
+        if (h.type == MR_RECORD_VALUES) {
+            h.sequence = r->acked;
+            mr_buf_add(&r->journal, &h, sizeof h);
+            mr_buf_add(&r->journal, snapshot->p + at + sizeof h, bytes - sizeof h);
+            return;
+        }
+        at += bytes;
+    }
+    fail();
+}
+
+static void an_alias_that_is_lost_leaves_its_source_that_is_elsewhere(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker w =
+        rig_join(r, &(struct rig_spec){.name = "w", .slots = 1, .store = 0x51, .node = "n"});
+    uint64_t job = rig_submit(r, "{\"namespace\":\"s\",\"tasks\":{\"x\":{\"op\":\"f\"}}}");
+    mr_object_id object = rig_done_object(r, w, job, "x");
+    uint64_t user = rig_submit(r, "{\"namespace\":\"s\",\"tasks\":{\"y\":{\"op\":\"g\",\"args\":["
+                                  "{\"ref\":\"x\"}]}}}");
+    assert_int_not_equal(user, 0);
+    rig_compact(r); /* a snapshot has the alias's value, too */
+    rig_crash(r);
+    rig_store(r, 0x52, "n"); /* it has the disk of 0x51 */
+    struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_UNHELD};
+    ev.objects = (struct mr_sched_objects){.store = 0x52, .ids = &object, .count = 1};
+    rig_step(r, &ev);
+    MR_AUTO(mr_buf_fini) struct mr_buf snapshot;
+    mr_buf_init(&snapshot, 1 << 20);
+    mr_sched_snapshot(r->s, &snapshot);
+    rig_ack(r);
+    append_values(r, &snapshot);
+    rig_crash(r);
+    rig_store(r, 0x52, "n");
+    for (int i = 0; i < 60; i++) { /* nobody comes as 0x51 */
+        rig_pass(r, MR_SECOND);
+        ev = (struct mr_sched_event){.type = MR_SCHED_STORE_HEARD, .store = {.store = 0x52}};
+        rig_step(r, &ev);
+    }
+    char text[64];
+    struct mr_sched_value v = rig_value(r, job, "x", text);
+    assert_int_equal(v.kind, MR_SCHED_VALUE_OBJECT);
+    assert_true(mr_object_id_eq(v.object, object));
+    w = rig_join(r, &(struct rig_spec){.name = "v", .slots = 1, .store = 0x52, .node = "n"});
+    assert_int_equal(rig_attempt(r, w, job, "x"), 0);
+    rig_done(r, w, user, "y");
+}
+
+SCENARIO(an_alias_that_is_lost_leaves_its_source_that_is_elsewhere)
