@@ -355,6 +355,17 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     mr_sc_task_requeue(s, task);
 }
 
+/* Of what its worker was told to stop: it comes once, however that ended. */
+static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    if (task == NONE) return true;
+    const struct task *t = &s->tasks[task];
+    if (is_current(t, r->worker, r->attempt)) return false;
+    if (!is_done(t) || t->value >= LITERAL) return true;
+    const struct value *v = &s->values[t->value];
+    return v->worker != r->worker || v->attempt != r->attempt; /* or else it was asked for */
+}
+
 void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
     struct mr_sched_refs_out *adopt)
 {
@@ -381,6 +392,8 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
             r.object_bytes = c->object_bytes[object_at++];
         }
         uint32_t task = task_at(s, cur.job, r.index);
+        if (!adopt && is_late(s, task, &r))
+            mr_sc_room_stopped(s, worker, mr_sc_room_mark(r.job, r.index, r.attempt));
         if (task == NONE) {
             if (is_ok && !adopt) answer_release(s, &r);
         } else if (adopt) {
@@ -439,6 +452,18 @@ static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sc
         uint32_t task = task_at(s, cur.job, refs->index[i]);
         if (task != NONE && is_current(&s->tasks[task], worker, column(refs->attempt, i)))
             fn(s, task);
+    }
+}
+
+/* Given back, and told to be stopped meanwhile. */
+static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
+{
+    struct cursor cur = {.r = refs};
+    for (uint32_t i = 0; i < refs->count; i++) {
+        cursor_next(s, &cur);
+        uint32_t task = task_at(s, cur.job, refs->index[i]), attempt = column(refs->attempt, i);
+        if (task == NONE || !is_current(&s->tasks[task], worker, attempt))
+            mr_sc_room_stopped(s, worker, mr_sc_room_mark(cur.id, refs->index[i], attempt));
     }
 }
 
@@ -515,6 +540,7 @@ void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
     mr_sc_completed(s, m->worker, &m->completed, NULL);
     for (uint32_t i = 0; i < m->missing_count; i++)
         missing_now(s, m->worker, &m->missing[i]);
+    given_late(s, m->worker, &m->given);
     each_current(s, m->worker, &m->given, given);
     each_current(s, m->worker, &m->started, started);
     each_current(s, m->worker, &m->unknown, given);

@@ -47,7 +47,9 @@ struct worker {
 
     struct worker_facts *facts;
     uint32_t name_hash;
-    mr_time trial_at; /* it runs since then; 0: it has not started */
+    uint32_t stopping;   /* a sum over what was told to stop, and has not said that it ended */
+    mr_time stopping_at; /* the last of those was */
+    mr_time trial_at;    /* it runs since then; 0: it has not started */
     uint64_t tasks_started, tasks_done;
     uint64_t told_queue_ns;
     uint64_t record; /* sequence of its journal record */
@@ -88,6 +90,8 @@ struct store {
     uint64_t memory_bytes;
     uint64_t kept_bytes; /* of objects that workers keep in it */
     mr_time last_heard;
+    mr_time lost_at;    /* the lease of a worker with it ran out, and none of its name came since */
+    uint32_t lost_name; /* a hash; 0: of several */
 };
 
 #define DRAINS_MAX 64u

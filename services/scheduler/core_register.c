@@ -1,7 +1,7 @@
 /* Registration: a worker joins, or comes back with what it holds and what it was doing. Both sides
  * then agree: what it has and is wanted is adopted, what it was sent and still has is kept, what
  * went lost on the way is sent again elsewhere. */
-#include "services/scheduler/core_do.h"
+#include "services/scheduler/core_room.h"
 
 #include "base/alloc.h"
 
@@ -162,8 +162,10 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (is_done(&s->tasks[j->base + in[i]])) mr_sc_send_value(s, j->base + in[i], slot);
 }
 
+/* What is not kept is stopped there, without a word when it has. */
 static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *q)
 {
+    s->workers[slot].stopping = 0;
     uint32_t row = 0;
     for (uint32_t i = 0; i < q->runs_count; i++)
         for (uint32_t k = 0; k < q->runs[i].count; k++, row++) {
@@ -171,6 +173,7 @@ static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sc
             uint32_t attempt = q->attempt ? q->attempt[row] : 0;
             if (task != NONE) take_queued(s, slot, task, attempt);
         }
+    if (q->count > mr_sc_batch_more(s, slot)->keep.count) mr_sc_room_stops(s, slot, 1);
 }
 
 /* What it was sent and does not have went lost on the way. */
@@ -293,6 +296,7 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
     b->session = r->session;
     mr_sc_completed(s, slot, &r->holding, &b->adopt);
     compare_queued(s, slot, &r->queued);
+    mr_sc_room_joined(s, slot);
     drop_unseen_tasks(s, slot);
     drop_unseen_values(s, slot);
     if (w->is_retiring) b->drain = true;

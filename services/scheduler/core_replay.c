@@ -274,6 +274,7 @@ static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
 {
     uint64_t incarnation = u64(r);
     uint32_t slot = ghost_find(s, incarnation);
+    s->ghosts_at = s->now;
     if (is_lost) {
         if (slot == NONE) return;
         s->workers[slot].state = W_FREE;

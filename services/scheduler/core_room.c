@@ -11,6 +11,10 @@
 #include <stdio.h>
 
 #define SQUEEZED_MAX 3 /* attempts in vain: two beside others, one alone; the next is the last */
+#define STOPPING_MAX                                                                               \
+    (3 * MR_SECOND)   /* by then who does not stop has cost its worker the process                 \
+                       */
+#define LOST_LEASES 3 /* more, in which a worker whose lease ran out may wake, or be replaced */
 
 void mr_sc_room_add(struct mr_sched *s, uint32_t task)
 {
@@ -49,14 +53,77 @@ static bool may_take(const struct mr_sched *s, uint32_t worker, const struct cla
            !w->is_closed && w->store && mr_sc_may_run(s, worker, c);
 }
 
+static bool is_stopping(const struct mr_sched *s, const struct worker *w)
+{
+    return w->stopping && s->now < mr_time_after(w->stopping_at, STOPPING_MAX);
+}
+
+uint32_t mr_sc_room_mark(uint64_t job, uint32_t index, uint32_t attempt)
+{
+    return (uint32_t)mr_hash_u64(mr_hash_u64(job) + ((uint64_t)index << 32 | attempt));
+}
+
+void mr_sc_room_stops(struct mr_sched *s, uint32_t worker, uint32_t mark)
+{
+    struct worker *w = &s->workers[worker];
+    if (!is_stopping(s, w)) w->stopping = 0;
+    w->stopping += mark;
+    w->stopping_at = s->now;
+}
+
+/* A sum, so that what is told twice ends nothing: then the time has to pass. */
+void mr_sc_room_stopped(struct mr_sched *s, uint32_t worker, uint32_t mark)
+{
+    struct worker *w = &s->workers[worker];
+    if (!is_stopping(s, w)) return;
+    w->stopping -= mark;
+    if (!w->stopping && s->squeezed_count) s->has_work = true;
+}
+
+void mr_sc_room_lost(struct mr_sched *s, uint32_t worker)
+{
+    const struct worker *w = &s->workers[worker];
+    if (!w->store) { /* of an earlier life, or it never had one */
+        s->ghosts_at = s->now;
+        return;
+    }
+    struct store *st = &s->stores[w->store];
+    bool is_only = !st->lost_at || st->lost_name == w->name_hash;
+    st->lost_name = is_only ? w->name_hash : 0; /* of several, nobody's return is the end of it */
+    st->lost_at = s->now;
+}
+
+/* If it is the one that was lost, awake again, it stops what it ran. */
+void mr_sc_room_joined(struct mr_sched *s, uint32_t worker)
+{
+    struct store *st = &s->stores[s->workers[worker].store];
+    if (!st->lost_at || st->lost_name != s->workers[worker].name_hash) return;
+    st->lost_at = 0;
+    st->lost_name = 0;
+    mr_sc_room_stops(s, worker, 1);
+}
+
+/* A process that is not dead but stopped keeps what it has pinned, whatever became of its lease. */
+static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
+{
+    mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->ghosts_at);
+    return lost_at && s->now < mr_time_after(lost_at, LOST_LEASES * s->config.lease);
+}
+
+static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
+{
+    uint64_t a = s->stores[store].memory_bytes, b = s->stores[best].memory_bytes;
+    if (a != b) return a > b;
+    return may_lost_hold(s, best) && !may_lost_hold(s, store);
+}
+
 /* The store with the most memory among those that have a worker for it; 0: none now. */
 static uint32_t find_store(const struct mr_sched *s, const struct class *c)
 {
     uint32_t best = 0;
     for (uint32_t i = 0; i < s->workers_top; i++) {
-        uint32_t n = s->workers[i].store;
         if (!may_take(s, i, c)) continue;
-        if (!best || s->stores[n].memory_bytes > s->stores[best].memory_bytes) best = n;
+        if (!best || is_better(s, s->workers[i].store, best)) best = s->workers[i].store;
     }
     return best;
 }
@@ -67,19 +134,24 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
     for (uint32_t i = 0; i < s->workers_top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
+        if (is_stopping(s, w)) return true;
         for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
             if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return true;
     }
     return false;
 }
 
-/* Somebody there may be stopped, with what it has pinned: a matter of its lease. */
-static bool is_anyone_silent(const struct mr_sched *s, uint32_t store)
+/* Somebody there may have something pinned beside what runs: a process that is stopped, which is a
+ * matter of leases, or one whose tasks are being stopped. */
+static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
 {
-    mr_duration patience = 3 * s->config.heartbeat;
+    /* a worker without work is heard three times in a lease */
+    mr_duration patience = MR_MAX(3 * s->config.heartbeat, s->config.lease / 2);
+    if (may_lost_hold(s, store)) return true;
     for (uint32_t i = 0; i < s->workers_top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
+        if (is_stopping(s, w)) return true;
         if (w->state == W_SILENT || mr_time_after(w->last_heard, patience) < s->now) return true;
     }
     return false;
@@ -123,9 +195,12 @@ void mr_sc_room_dispatch(struct mr_sched *s)
         return;
     }
     const struct class *c = &s->classes[s->tasks[task].class];
+    bool is_last = s->tasks[task].squeezed == SQUEEZED_MAX;
     uint32_t store = find_store(s, c);
+    if (is_last && may_lost_hold(s, store)) store = 0; /* others may have the node meanwhile */
     hush(s, store);
-    uint32_t w = store && !is_busy(s, store) ? find_worker(s, store, c) : NONE;
+    bool may_go = store && !is_busy(s, store) && !(is_last && may_anyone_hold(s, store));
+    uint32_t w = may_go ? find_worker(s, store, c) : NONE;
     if (w != NONE) {
         s->alone = task;
         s->is_disturbed = false;
@@ -162,6 +237,11 @@ static void fail(
     struct mr_sched *s, uint32_t task, uint32_t worker, bool was_alone, struct mr_str why)
 {
     const struct worker *w = &s->workers[worker];
+    const char *alone =
+        s->stores[w->store].lost_name
+            ? ", though nothing else ran on its node, unless a worker that was lost "
+              "there still does"
+            : ", though nothing else ran on its node";
     const struct mr_graph *g = job_of(s, task)->graph;
     struct mr_str key = mr_graph_key(g, index_of(s, task));
     char in[MR_BYTES_TEXT_MAX], memory[MR_BYTES_TEXT_MAX], text[MR_ERROR_TEXT_MAX];
@@ -171,24 +251,34 @@ static void fail(
         "\"%.*s\" needs more memory at once than there is: its inputs are %s, and %.*s%s; the object "
         "store of node \"%.60s\" has %s: give it more (--memory), or make the parts smaller",
         (int)MR_MIN(key.n, (size_t)120), key.p, in, (int)MR_MIN(why.n, (size_t)300), why.p,
-        was_alone ? ", though nothing else ran on its node" : "", w->facts->node, memory);
+        was_alone ? alone : "", w->facts->node, memory);
     struct story st = mr_sc_story_make(s, task, 8, mr_str(text), w->facts->name);
     mr_sc_task_fail(s, task, &st);
     mr_sc_story_fini(&st);
 }
 
+/* What runs long has no node to itself, as it may never end; what has an end beside it is waited
+ * for. */
+static bool was_crowded(const struct mr_sched *s, uint32_t store)
+{
+    return is_busy(s, store) || may_anyone_hold(s, store);
+}
+
 void mr_sc_room_none(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str why)
 {
     struct task *t = &s->tasks[task];
-    uint64_t memory = s->stores[s->workers[worker].store].memory_bytes;
-    bool was_alone = s->alone == task && !s->is_disturbed && !is_anyone_silent(s, s->quiet);
+    uint32_t store = s->workers[worker].store;
+    uint64_t memory = s->stores[store].memory_bytes;
+    bool is_long = t->flags & T_LONG;
+    bool was_alone = s->alone == task && !s->is_disturbed && !may_anyone_hold(s, s->quiet);
     mr_sc_task_unsend(s, task);
     bool never = memory && inputs_bytes(s, task) > memory;
-    bool is_last = was_alone || t->flags & T_LONG; /* nothing waits for the end of what runs long */
+    bool is_last = is_long ? !was_crowded(s, store) : was_alone;
     if (never || (is_last && t->squeezed == SQUEEZED_MAX)) {
         fail(s, task, worker, was_alone, why);
         return;
     }
+    if (is_long && !is_last) t->squeezed = 1; /* the two that count were not beside others */
     if (t->squeezed < SQUEEZED_MAX) t->squeezed++;
     mr_sc_task_requeue(s, task);
 }

@@ -70,6 +70,7 @@ struct mr_sched {
     uint32_t quiet;    /* the store whose workers run one of those, 0: none */
     uint32_t alone;    /* that task, once it was sent; or NONE */
     bool is_disturbed; /* something else began to run there meanwhile */
+    mr_time ghosts_at; /* workers of an earlier life may be lost, nobody knows where; 0: not so */
     uint32_t reserved; /* the worker that drains for one */
 
     struct store *stores;

@@ -156,9 +156,13 @@ void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     if (!(t->flags & T_SENT)) return;
-    if (s->workers[t->worker].state == W_CONNECTED)
-        mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->cancel, job_of(s, task)->id,
-            index_of(s, task), t->attempt);
+    if (s->workers[t->worker].state == W_CONNECTED) {
+        uint64_t job = job_of(s, task)->id;
+        uint32_t index = index_of(s, task);
+        mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->cancel, job, index, t->attempt);
+        if (t->use != USE_DONE) /* that has been told of */
+            mr_sc_room_stops(s, t->worker, mr_sc_room_mark(job, index, t->attempt));
+    }
     mr_sc_task_unsend(s, task);
 }
 

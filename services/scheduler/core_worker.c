@@ -1,6 +1,7 @@
 /* Workers: joining, returning, going silent, being lost. A worker whose stream ends is silent until
  * its lease runs out; then its incarnation is revoked, what it was sent goes elsewhere, and what
  * only it had is made again. */
+#include "services/scheduler/core_room.h"
 #include "services/scheduler/core_trial.h"
 
 #include "base/alloc.h"
@@ -126,9 +127,11 @@ void mr_sc_worker_leases(struct mr_sched *s)
         struct worker *w = &s->workers[i];
         if (w->state == W_FREE) continue;
         mr_time end = mr_time_after(w->last_heard, s->config.lease);
-        if (end <= s->now)
-            mr_sc_worker_lost(s, i, NULL, "its lease has run out");
-        else
+        if (end > s->now) {
             s->lease_check_at = MR_MIN(s->lease_check_at, end);
+            continue;
+        }
+        mr_sc_room_lost(s, i);
+        mr_sc_worker_lost(s, i, NULL, "its lease has run out");
     }
 }

@@ -203,32 +203,26 @@ static bool has_end(uint32_t op)
     return op != OP_LONG && op != OP_ROLE && op != OP_SLOW && op != OP_STUBBORN;
 }
 
-/* Does it run something that has an end, as the scheduler knows? Those it took for dead, or has
- * stopped, let go in time. */
-static bool is_busy(const struct sim *s, const struct sim_proc *p)
+/* Does it run something that has an end? It has that in memory also while it sleeps, is told to
+ * stop, or has been taken for dead. */
+static bool is_busy(const struct sim_proc *p)
 {
-    if (!p->is_alive || p->session == NONE) return false;
-    const struct sim_session *x = &s->sessions[p->session];
-    if (!x->is_up || !x->has_joined || x->life != s->life) return false;
-    if (p->asleep_until > s->now) return false;
+    if (!p->is_alive) return false;
     for (const struct sim_run *r = p->runs; r; r = r->next_run)
-        if (r->running && !r->stopped && r->slot < p->slots &&
-            has_end(r->strand->items[r->next].op))
-            return true;
+        if (r->running && r->slot < p->slots && has_end(r->strand->items[r->next].op)) return true;
     return false;
 }
 
 /* Beside others on its node it may find no room for what it reads and makes; alone it does. What
- * runs long is never alone: the store's patience, of which nothing is known here, is all it has. */
+ * runs long is never alone, and has a store's patience, of which nothing is known here. */
 static bool has_room(struct sim *s, const struct sim_proc *p, const struct mr_strand_item *item)
 {
     bool is_large = item->op == OP_LARGE || item->want_object || item->persist;
     for (uint32_t i = 0; i < item->inputs_count; i++)
         is_large |= item->inputs[i].kind == MR_STRAND_OBJECT && item->op != OP_REF;
-    if (!is_large || s->calm || (s->has_tears && item->op == OP_LONG) || !sim_chance(s, 3))
-        return true;
+    if (!is_large || s->calm || item->op == OP_LONG || !sim_chance(s, 3)) return true;
     for (uint32_t i = 0; i < s->procs_count; i++)
-        if (s->procs[i].store == p->store && is_busy(s, &s->procs[i])) return false;
+        if (s->procs[i].store == p->store && is_busy(&s->procs[i])) return false;
     return true;
 }
 
