@@ -134,16 +134,37 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
     t->worker = NONE;
 }
 
+/* It has run there: of what was its last use, the worker has let go. What it alone had is on the
+ * stack. */
+static void drop_inputs(struct mr_sched *s, uint32_t task)
+{
+    uint32_t n, worker = s->tasks[task].worker;
+    const struct job *j = job_of(s, task);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = j->base + in[i];
+        const struct task *u = &s->tasks[x];
+        if (!is_done(u) || u->value >= LITERAL || s->values[u->value].worker != worker) continue;
+        if (!mr_sc_is_still_there(s, x)) s->stack[s->stack_count++] = x;
+    }
+}
+
 void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
+    if (s->tasks[task].use == USE_DONE) drop_inputs(s, task);
     unsend_one(s, task);
-    while (s->stack_count > bottom) { /* what it used up is to be made again */
-        uint32_t u = s->stack[--s->stack_count];
+    for (uint32_t i = bottom; i < s->stack_count; i++) { /* what it used up is to be made again */
+        uint32_t u = s->stack[i];
         if (s->tasks[u].use != USE_DONE) continue;
+        drop_inputs(s, u);
         unsend_one(s, u);
         mr_sc_task_requeue(s, u);
     }
+    uint32_t top = s->stack_count;
+    for (uint32_t i = bottom; i < top; i++)
+        if (is_done(&s->tasks[s->stack[i]])) mr_sc_task_lost(s, s->stack[i]);
+    s->stack_count = bottom;
 }
 
 void mr_sc_use_release(struct mr_sched *s, uint32_t task)

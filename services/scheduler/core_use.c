@@ -48,20 +48,10 @@ void mr_sc_used_up(struct mr_sched *s, uint32_t task)
 void mr_sc_use_other(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    bool is_gone = t->use == USE_DONE;
-    t->use = USE_TOLD;
-    if (!is_gone) return;
-    uint32_t n, bottom = s->stack_count, worker = t->worker;
-    const struct job *j = job_at(s, t);
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
-    for (uint32_t i = 0; i < n; i++) { /* what was its last use there was dropped when it ran */
-        const struct task *u = &s->tasks[j->base + in[i]];
-        if (!is_done(u) || u->value >= LITERAL || s->values[u->value].worker != worker) continue;
-        if (!mr_sc_is_still_there(s, j->base + in[i])) s->stack[s->stack_count++] = j->base + in[i];
+    if (t->use != USE_DONE) {
+        t->use = USE_TOLD;
+        return;
     }
     mr_sc_task_unsend(s, task);
-    for (uint32_t i = bottom; i < s->stack_count; i++)
-        if (is_done(&s->tasks[s->stack[i]])) mr_sc_task_lost(s, s->stack[i]);
-    s->stack_count = bottom;
     if (is_unfinished(t)) mr_sc_task_requeue(s, task);
 }

@@ -181,6 +181,28 @@ static void what_is_made_again_is_sent_the_input_that_it_used_up(void **state)
     assert_int_equal(rig_count(r, SAID_VALUE, w, one, "a"), 1);
 }
 
+/* Simulator, --tears --seed 6303491: the same one step further up the chain. */
+static void what_a_used_up_user_had_used_up_is_sent_the_input_that_it_used_up(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    struct rig *r = known(&w);
+    uint64_t one = rig_submit(r,
+        "{\"namespace\":\"ours\",\"tasks\":{\"a\":{\"op\":\"f\",\"args\":[1]},\"b\":{\"op\":\"f\","
+        "\"args\":[{\"ref\":\"a\"}],\"priority\":-1},\"c\":{\"op\":\"f\",\"args\":[{\"ref\":\"b\"}]},"
+        "\"d\":{\"op\":\"f\",\"args\":[{\"ref\":\"c\"}]}},\"targets\":[\"d\"]}");
+    rig_done(r, w, one, "a");
+    rig_tell(r, w, TOLD_GIVEN, one, "b"); /* and it is sent again, now that "a" is there */
+    used_up(r, w, one, "b");
+    used_up(r, w, one, "c");
+    rig_forget_rows(r);
+    (void)rig_submit(r,
+        "{\"namespace\":\"ours\",\"tasks\":{\"e\":{\"op\":\"f\",\"args\":[{\"ref\":\"c\"}]}},"
+        "\"targets\":[\"e\"]}");
+    assert_int_equal(rig_count(r, SAID_TASK, w, one, "b"), 1);
+    assert_int_equal(rig_count(r, SAID_VALUE, w, one, "a"), 1);
+}
+
 static void a_target_that_was_used_up_runs_again(void **state)
 {
     (void)state;
@@ -239,6 +261,7 @@ int main(void)
         RIG_TEST(a_failure_in_a_unit_names_its_own_key),
         RIG_TEST(what_a_consumer_used_up_is_made_again_with_it),
         RIG_TEST(a_job_that_joins_a_key_has_it_made_again),
+        RIG_TEST(what_a_used_up_user_had_used_up_is_sent_the_input_that_it_used_up),
         RIG_TEST(a_target_that_was_used_up_runs_again),
         RIG_TEST(the_answer_to_a_steal_of_what_was_used_up_changes_nothing),
         RIG_TEST(a_worker_that_returns_with_the_end_of_a_unit_has_all_of_it),
