@@ -100,17 +100,21 @@ static struct mr_ws_completed columns_lend(struct columns *c)
         .failures_count = c->failures_count};
 }
 
+static void missing_drop(struct mr_worker *w, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        mr_blob_put(&w->pool, &w->missing[i].why);
+    uint32_t left = w->missing_count - count;
+    if (count && left) memmove(w->missing, w->missing + count, left * sizeof *w->missing);
+    w->missing_count = left;
+}
+
 void send_free(struct mr_worker *w)
 {
     for (uint32_t i = 0; i < w->columns.failures_count; i++)
         mr_blob_put(&w->pool, &w->columns.texts[i]);
     w->columns.failures_count = 0;
-    for (uint32_t i = 0; i < w->missing_sent; i++)
-        mr_blob_put(&w->pool, &w->missing[i].why);
-    uint32_t left = w->missing_count - w->missing_sent;
-    if (w->missing_sent && left)
-        memmove(w->missing, w->missing + w->missing_sent, left * sizeof *w->missing);
-    w->missing_count = left;
+    missing_drop(w, w->missing_sent);
     w->missing_sent = 0;
 }
 
@@ -140,6 +144,7 @@ static void send_register(struct mr_worker *w)
         v->adopted = false;
     }
     out_drop_told(w);
+    w->missing_old = w->missing_count;
     refs_clear(&w->queued);
     MR_LIST_EACH(node, &w->tasks_all)
     {
@@ -203,6 +208,9 @@ void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
 {
     if (w->link != LINK_ASKED) return;
     w->link = LINK_REGISTERED;
+    /* Another scheduler may have sent the same attempt's number, with an input that is there. */
+    if (w->epoch != m->epoch) missing_drop(w, w->missing_old);
+    w->missing_old = 0;
     w->incarnation = m->incarnation;
     w->epoch = m->epoch;
     w->attempts = 0;

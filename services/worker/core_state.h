@@ -216,6 +216,7 @@ struct mr_worker {
     struct refs given, started, unknown, left, queued, running;
     struct missing_row *missing;
     uint32_t missing_count, missing_sent;
+    uint32_t missing_old; /* of them there were so many when the stream was opened */
     struct columns columns;
     struct mr_ws_missing *missing_out;
     uint64_t *running_ns;

@@ -109,6 +109,44 @@ static void what_ended_between_register_and_registered_is_told_after_it(void **s
     assert_int_equal(r->drops, 0);
 }
 
+/* While the stream is broken it finds out that an input is gone. */
+static void miss_an_input(struct rig *r)
+{
+    rig_value(r, RIG_JOB, 1, 1);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    r->connected = false;
+    struct mr_strand *s = r->strands[0];
+    rig_result(r, &s->items[0], MR_STRAND_INPUT_GONE);
+    s->items[0].result.message = MR_STR("gone");
+    rig_report(r, s, 1);
+    rig_turn(r);
+    assert_int_equal(r->missing, 0);
+}
+
+static void what_is_missing_is_told_when_the_stream_is_back(void **state)
+{
+    struct rig *r = *state;
+    miss_an_input(r);
+    rig_connect(r);
+    assert_int_equal(r->queued, 0);
+    rig_register(r, 9);
+    assert_int_equal(r->missing, 1);
+}
+
+/* It may have sent the same number of attempt, with an input that is there. */
+static void another_scheduler_is_not_told_what_an_earlier_ones_task_missed(void **state)
+{
+    struct rig *r = *state;
+    miss_an_input(r);
+    rig_connect(r);
+    r->restarts++;
+    rig_register(r, 9);
+    assert_int_equal(r->missing, 0);
+}
+
 static void a_revoked_incarnation_stops_all_and_offers_what_it_holds(void **state)
 {
     struct rig *r = *state;
@@ -282,6 +320,8 @@ int main(void)
         TEST(what_ended_without_a_value_is_told_by_its_absence_on_return),
         TEST(what_is_not_adopted_goes_and_what_is_not_kept_stops),
         TEST(what_ended_between_register_and_registered_is_told_after_it),
+        TEST(what_is_missing_is_told_when_the_stream_is_back),
+        TEST(another_scheduler_is_not_told_what_an_earlier_ones_task_missed),
         TEST(a_revoked_incarnation_stops_all_and_offers_what_it_holds),
         TEST(the_outbox_holds_back_the_start_of_more),
         TEST(a_drain_hands_back_what_has_not_started_and_ends),

@@ -48,6 +48,7 @@ struct rig {
     uint32_t strands_count;
     struct rig_done done[65536];
     uint32_t done_count;
+    uint32_t restarts; /* of the scheduler */
     uint32_t given, started, unknown, missing, heartbeats, registers;
     uint32_t left; /* said to have left their slot */
     uint32_t starts, takes, looks, stops, moves, fetches, unpins, drops, wants, connects;
@@ -390,7 +391,7 @@ static inline void rig_register(struct rig *r, uint64_t incarnation)
     static const struct mr_ws_node nodes[] = {
         {MR_STR_INIT("unix:here"), {RIG_STORE}}, {MR_STR_INIT("unix:there"), {78}}};
     r->m.registered.incarnation = incarnation;
-    r->m.registered.epoch = 1;
+    r->m.registered.epoch = 1 + r->restarts;
     r->m.registered.heartbeat_ns = 500 * MR_MS;
     r->m.registered.lease_ns = RIG_LEASE;
     r->m.registered.lease_ns = 5 * MR_SECOND;
