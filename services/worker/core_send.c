@@ -166,7 +166,7 @@ static void send_register(struct mr_worker *w)
 }
 
 /* The scheduler has looked through what was offered. */
-static void adopt(struct mr_worker *w, const struct mr_ws_registered *m)
+static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is_same)
 {
     struct run_walk walk = {.runs = m->adopt.runs};
     for (uint32_t i = 0; i < m->adopt.count; i++) {
@@ -177,8 +177,8 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m)
     for (uint32_t i = 0; i < w->values_high; i++) {
         struct value *v = &w->values[i];
         if (v->job == NONE || !v->made) continue;
-        bool release = v->offered && !v->adopted;
-        v->offered = v->adopted = false;
+        bool release = (v->offered && !v->adopted) || (v->used && is_same);
+        v->offered = v->adopted = v->used = false;
         if (!release && !v->told) out_held(w, v);
         if (!release) continue;
         v->released = true;
@@ -186,7 +186,16 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m)
     }
 }
 
-static void keep(struct mr_worker *w, const struct mr_ws_registered *m)
+/* What another scheduler sent as the last use of its inputs may be one of several for this one: it
+ * says when it does not need them. */
+static void forget_last_uses(struct task *t)
+{
+    struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++)
+        edges[i].last_use = edges[i].last_again = false;
+}
+
+static void keep(struct mr_worker *w, const struct mr_ws_registered *m, bool is_same)
 {
     struct run_walk walk = {.runs = m->keep.runs};
     for (uint32_t i = 0; i < m->keep.count; i++) {
@@ -199,6 +208,7 @@ static void keep(struct mr_worker *w, const struct mr_ws_registered *m)
     {
         struct task *t = MR_LIST_ITEM(node, struct task, all);
         bool stop = t->offered && !t->kept;
+        if (!is_same) forget_last_uses(t);
         t->offered = t->kept = false;
         if (stop) task_stop(w, (uint32_t)(t - w->tasks), true);
     }
@@ -208,8 +218,9 @@ void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
 {
     if (w->link != LINK_ASKED) return;
     w->link = LINK_REGISTERED;
+    bool is_same = w->epoch == m->epoch;
     /* Another scheduler may have sent the same attempt's number, with an input that is there. */
-    if (w->epoch != m->epoch) missing_drop(w, w->missing_old);
+    if (!is_same) missing_drop(w, w->missing_old);
     w->missing_old = 0;
     w->incarnation = m->incarnation;
     w->epoch = m->epoch;
@@ -220,8 +231,8 @@ void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
     w->idle_beat_ns -= MR_MIN(w->idle_beat_ns, w->heartbeat_ns);
     w->heartbeat_at = w->now;
     w->heartbeat.tasks_done = UINT64_MAX; /* the first one is due now */
-    adopt(w, m);
-    keep(w, m);
+    adopt(w, m, is_same);
+    keep(w, m, is_same);
     strands_say_left(w);
 }
 

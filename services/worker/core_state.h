@@ -54,6 +54,7 @@ struct value {
     bool released; /* nobody elsewhere wants it: goes with its last user */
     bool offered;  /* in `holding` of the Register under way */
     bool adopted;
+    bool used;  /* for the last time, while that Register is under way */
     bool told;  /* its completion was sent, or will be, in this session */
     bool lost;  /* and whoever needs it was told so */
     bool fresh; /* brought by the message being applied: its users may still come */

@@ -217,7 +217,10 @@ void task_end(struct mr_worker *w, uint32_t task, bool success)
     for (uint32_t i = 0; i < t->inputs_count; i++) {
         struct value *v = &w->values[edges[i].value];
         mr_list_remove(&edges[i].users);
-        if (edges[i].last_use && success) v->released = true;
+        if (edges[i].last_use && success && v->offered)
+            v->used = true; /* another scheduler need not know that it was the last time */
+        else if (edges[i].last_use && success)
+            v->released = true;
         value_settle(w, edges[i].value);
     }
     uint32_t value = t->value;

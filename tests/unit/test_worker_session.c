@@ -147,6 +147,69 @@ static void another_scheduler_is_not_told_what_an_earlier_ones_task_missed(void 
     assert_int_equal(r->missing, 0);
 }
 
+/* A value made here, and a task that runs: sent as its last user by the scheduler of that time.
+ * Then the stream breaks and is opened again. */
+static void use_for_the_last_time(struct rig *r)
+{
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1001));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->held, 1);
+    assert_int_equal(r->queued, 1);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 1, 1);
+    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 2, 1);
+}
+
+static void a_last_use_is_one_for_the_scheduler_that_said_so(void **state)
+{
+    struct rig *r = *state;
+    use_for_the_last_time(r);
+    rig_register(r, 9);
+    rig_run_all(r);
+    assert_int_equal(r->drops, 1);
+}
+
+/* Simulator, seed 5000358 (of another build): others were sent there for a value that had gone. */
+static void another_scheduler_says_itself_what_is_not_needed_any_more(void **state)
+{
+    struct rig *r = *state;
+    use_for_the_last_time(r);
+    r->restarts++;
+    rig_register(r, 9);
+    rig_run_all(r);
+    assert_int_equal(r->drops, 0);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_deliver(r);
+    assert_int_equal(r->drops, 1);
+}
+
+static void what_is_used_between_register_and_registered_stays_for_another_scheduler(void **state)
+{
+    struct rig *r = *state;
+    use_for_the_last_time(r);
+    rig_run_all(r);
+    assert_int_equal(r->drops, 0);
+    r->restarts++;
+    rig_register(r, 9);
+    assert_int_equal(r->drops, 0);
+}
+
+static void what_is_used_between_register_and_registered_goes_for_the_same_one(void **state)
+{
+    struct rig *r = *state;
+    use_for_the_last_time(r);
+    rig_run_all(r);
+    assert_int_equal(r->drops, 0);
+    rig_register(r, 9);
+    assert_int_equal(r->drops, 1);
+}
+
 static void a_revoked_incarnation_stops_all_and_offers_what_it_holds(void **state)
 {
     struct rig *r = *state;
@@ -322,6 +385,10 @@ int main(void)
         TEST(what_ended_between_register_and_registered_is_told_after_it),
         TEST(what_is_missing_is_told_when_the_stream_is_back),
         TEST(another_scheduler_is_not_told_what_an_earlier_ones_task_missed),
+        TEST(a_last_use_is_one_for_the_scheduler_that_said_so),
+        TEST(another_scheduler_says_itself_what_is_not_needed_any_more),
+        TEST(what_is_used_between_register_and_registered_stays_for_another_scheduler),
+        TEST(what_is_used_between_register_and_registered_goes_for_the_same_one),
         TEST(a_revoked_incarnation_stops_all_and_offers_what_it_holds),
         TEST(the_outbox_holds_back_the_start_of_more),
         TEST(a_drain_hands_back_what_has_not_started_and_ends),
