@@ -197,7 +197,9 @@ static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time d
     bool found = looks && (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken);
     if (!found) {
         if (loop->side.attend) loop->side.attend(loop->side.ctx, false);
+        if (loop->side.sleep) loop->side.sleep(loop->side.ctx, true);
         ev = grpc_completion_queue_next(loop->cq, mr_rpc_timespec(deadline), NULL);
+        if (loop->side.sleep) loop->side.sleep(loop->side.ctx, false);
         found = ev.type != GRPC_QUEUE_TIMEOUT;
     }
     mr_duration took = mr_clock_now() - begun;

@@ -34,12 +34,14 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop);
  * processor. A loop that is idle, or busy, sleeps as before. */
 void mr_rpc_loop_be_eager(struct mr_rpc_loop *loop, bool is_eager);
 
-/* Something else that this thread may read while it looks. `attend(true)` comes before the first
+/* Something else that this thread may read while it looks, or lends while it sleeps; what is NULL
+ * is left out. `attend(true)` comes before the first
  * `look`, `attend(false)` before the loop sleeps; both may come twice. `look` ends the turn by
  * mr_rpc_loop_wake. */
 struct mr_rpc_side {
     void (*attend)(void *ctx, bool on);
     void (*look)(void *ctx);
+    void (*sleep)(void *ctx, bool on); /* around each sleep: no callback runs meanwhile */
     void *ctx;
 };
 void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side); /* empty: none */

@@ -90,7 +90,7 @@ int mr_ledger_open(struct mr_shell *sh, struct mr_error *e)
     int err = mr_journal_open(&config, sh->options.redis_timeout, on_record, &l->journal, &info, e);
     if (err) return err;
     l->next = info.sequence + 1;
-    mr_rpc_loop_set_side(sh->loop, (struct mr_rpc_side){attend, look, l});
+    mr_rpc_loop_set_side(sh->loop, (struct mr_rpc_side){.attend = attend, .look = look, .ctx = l});
     sh->options.core.epoch = info.epoch;
     memcpy(sh->cluster_id, info.cluster_id, sizeof sh->cluster_id);
     mr_log(MR_INFO, "journal.open", "cluster=%s epoch=%" PRIu32 " records_to=%" PRIu64,

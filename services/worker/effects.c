@@ -62,7 +62,7 @@ static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
         sh->runs_room = room;
     }
     struct mr_run *run = mr_run_new(strand);
-    bool here = !sh->runs_count && strand->slot < sh->identity.slots &&
+    bool here = !sh->runs_count && !sh->is_borrowed && strand->slot < sh->identity.slots &&
                 mr_executor_is_small(&sh->env, strand);
     sh->runs[strand->id] = run;
     sh->runs_count++;
@@ -205,6 +205,31 @@ static void perform(struct mr_worker_shell *sh)
         mr_worker_effects_fini(&sh->fx);
         sh->fx = fx; /* its memory serves again */
     }
+}
+
+/* What only the network thread may do. */
+static bool is_for_owner(const struct mr_worker_effects *fx)
+{
+    for (uint32_t i = 0; i < fx->count; i++) {
+        enum mr_worker_effect_kind k = fx->p[i].kind;
+        if (k == MR_WORKER_CONNECT || k == MR_WORKER_HANG_UP || k == MR_WORKER_LETHAL) return true;
+    }
+    return false;
+}
+
+/* A turn on an executor's thread, which sends nothing. False: there is something for the network
+ * thread to do; effects may wait for it. */
+bool mr_worker_shell_borrowed_turn(struct mr_worker_shell *sh)
+{
+    struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
+        .turn = {.has_spilled = sh->store && mr_store_has_spilled(sh->store),
+            .memory_used_bytes = sh->memory_used}};
+    mr_worker_shell_step(sh, &ev);
+    if (is_for_owner(&sh->fx)) return false;
+    sh->is_borrowed = true;
+    perform(sh);
+    sh->is_borrowed = false;
+    return true;
 }
 
 void mr_worker_shell_turn(struct mr_worker_shell *sh)

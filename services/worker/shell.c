@@ -26,7 +26,6 @@
 #define OUTBOX_MAX (1u << 20)
 #define CORE_BYTES_MAX ((uint64_t)4 << 30)
 #define MEMORY_EVERY (250 * MR_MS)
-#define PATIENCE (5 * MR_MS) /* with reports that change nothing */
 
 static uint64_t memory_used(void)
 {
@@ -40,16 +39,6 @@ static uint64_t memory_used(void)
     }
     mr_buf_fini(&text);
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
-static void on_report(void *ctx, const struct mr_run_report *r)
-{
-    struct mr_worker_shell *sh = ctx;
-    struct mr_item item = {.kind = MR_ITEM_REPORT, .report = *r};
-    if (mr_inbox_put(sh->inbox, &item)) (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
-    bool is_due = mr_tally_add(&sh->tally, r->fresh);
-    bool is_idle = r->idle && mr_tally_has_spare(&sh->tally); /* it could be given some */
-    if (is_due || is_idle || !r->quiet) mr_inbox_rouse(sh->inbox);
 }
 
 /* Of the executor without a thread: one strand of one item at a time. */
@@ -173,7 +162,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .tally = &sh->tally,
         .slots = o->slots,
         .scratch_bytes_max = o->memory_bytes,
-        .report = on_report,
+        .report = mr_worker_shell_on_report,
         .ctx = sh};
     const struct mr_role_env roles = {.trainer = o->trainer,
         .bearer = sh->env.bearer,
@@ -278,6 +267,7 @@ int mr_worker_shell_open(
     leftovers_remove();
     mr_rpc_leave_idle_channels(); /* the one to the scheduler has a call, and roles repeat theirs */
     sh->loop = mr_rpc_loop_new();
+    mr_baton_init(&sh->baton);
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_item));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
     mr_pb_arena_init(&sh->arena_in, (size_t)256 << 20);
@@ -317,6 +307,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
         if (item.kind == MR_ITEM_REPORT && item.report.last) mr_run_free(&item.report.run);
     mr_rpc_loop_free(&sh->loop);
     mr_inbox_free(&sh->inbox);
+    mr_baton_fini(&sh->baton);
     mr_worker_free(&sh->core);
     mr_worker_effects_fini(&sh->fx);
     mr_suspects_close(&sh->suspects);
@@ -341,12 +332,12 @@ bool mr_worker_shell_is_idle(const struct mr_worker_shell *sh)
     return !sh->runs_count;
 }
 
-static void take_item(struct mr_worker_shell *sh, const struct mr_item *item)
+void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item)
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_DRAIN};
     switch (item->kind) {
     case MR_ITEM_REPORT:
-        sh->told += item->report.fresh;
+        sh->told += item->report.fresh; /* as counted by who reported, so not what ran here */
         mr_worker_shell_report(sh, &item->report);
         return;
     case MR_ITEM_FETCHED:
@@ -366,14 +357,6 @@ static void take_item(struct mr_worker_shell *sh, const struct mr_item *item)
         break;
     }
     mr_worker_shell_step(sh, &ev);
-}
-
-/* Until when to sleep, if nothing comes: reports that change nothing do not wake us meanwhile. */
-static mr_time be_patient(struct mr_worker_shell *sh, mr_time deadline)
-{
-    uint32_t patience = sh->ending ? 1 : mr_worker_patience(sh->core);
-    if (!mr_tally_wait_for(&sh->tally, sh->told + patience)) return 0;
-    return patience > 1 ? MR_MIN(deadline, mr_time_after(sh->now, PATIENCE)) : deadline;
 }
 
 static mr_time next_time(const struct mr_worker_shell *sh)
@@ -405,6 +388,7 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         sh->identity.name, sh->identity.node, sh->identity.slots, sh->scheduler,
         mr_registry_count(sh->identity.ops));
     sh->now = mr_clock_now();
+    mr_worker_shell_lend(sh, true);
     for (;;) {
         if (!sh->ending) mr_worker_shell_turn(sh);
         if (sh->connect_at <= sh->now && !sh->ending) {
@@ -414,13 +398,14 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         }
         mr_time deadline = sh->ending ? sh->end_at : next_time(sh);
         mr_rpc_loop_be_eager(sh->loop, mr_worker_shell_is_idle(sh));
-        size_t n = mr_inbox_wait(sh->inbox, be_patient(sh, deadline), batch, BATCH);
+        size_t n = mr_inbox_wait(sh->inbox, mr_worker_shell_be_patient(sh, deadline), batch, BATCH);
         sh->now = MR_MAX(sh->now, mr_clock_now());
         for (size_t i = 0; i < n; i++)
-            take_item(sh, &batch[i]);
+            mr_worker_shell_take(sh, &batch[i]);
         watch(sh);
         if (sh->end_at <= sh->now || (sh->ending && !sh->call)) break;
     }
+    mr_worker_shell_lend(sh, false);
     mr_share_unlink(); /* who calls us may leave without a close */
     return sh->exit_code;
 }

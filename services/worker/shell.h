@@ -2,6 +2,7 @@
  * an inbox; executors; the prefetch thread. Private to services/worker. */
 #pragma once
 
+#include "host/baton.h"
 #include "host/helpers.h"
 #include "host/inbox.h"
 #include "host/stats.h"
@@ -66,6 +67,10 @@ struct mr_worker_shell {
     struct mr_helpers *helpers;
     struct mr_tally tally; /* of items that executors reported */
     uint64_t told;         /* of them, those whose reports were taken */
+    struct mr_baton baton; /* all of this, but for the inbox and the tally; see borrow.c */
+    mr_time sleeps_until;
+    mr_duration nap; /* at most, while reports that change nothing are left in the inbox */
+    bool is_patient, is_borrowed;
     struct mr_executor_env here_env;
     struct mr_executor *here; /* for what is too small to be handed to a thread */
     struct mr_run_report here_report;
@@ -116,10 +121,17 @@ bool mr_worker_shell_is_idle(const struct mr_worker_shell *sh); /* no executor i
 void mr_worker_shell_close(struct mr_worker_shell **sh);
 void mr_worker_shell_signal(struct mr_worker_shell *sh); /* any thread: end, at once if repeated */
 
+/* borrow.c */
+mr_time mr_worker_shell_be_patient(struct mr_worker_shell *sh, mr_time deadline);
+void mr_worker_shell_lend(struct mr_worker_shell *sh, bool on);
+void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r);
+void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item); /* shell.c */
+
 /* effects.c */
 void mr_worker_shell_step(struct mr_worker_shell *sh, const struct mr_worker_event *ev);
 void mr_worker_shell_turn(struct mr_worker_shell *sh);
 void mr_worker_shell_report(struct mr_worker_shell *sh, const struct mr_run_report *r);
+bool mr_worker_shell_borrowed_turn(struct mr_worker_shell *sh);
 
 /* link.c */
 void mr_worker_link_open(struct mr_worker_shell *sh);
