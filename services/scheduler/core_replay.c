@@ -160,6 +160,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     }
     if (s->values[v].kind == V_AWAY) { /* no room: it will be made again when asked for */
         mr_sc_value_release(s, v, true);
+        if (t->flags & T_FIXED) return; /* an alias: as if it had none (mr_sc_join_enter) */
         mr_sc_task_move(s, j->base + index, MR_TASK_RELEASED);
         t->claims = CLAIM_NONE;
         return;
