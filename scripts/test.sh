@@ -11,7 +11,7 @@ jobs=$(nproc)
 # and one job through all the real processes.
 unit=(host host_inbox host_gate rpc rpc_server rpc_sync rpc_doorman worker_executor pin_model params params_early
   params_remote reduce feed)
-real=(journal journal_snapshot meta_directory meta_queue objectstore)
+real=(journal journal_snapshot meta_directory meta_queue meta_redis objectstore)
 either() { local IFS='|'; echo "$*"; }
 threads="^(unit_($(either "${unit[@]}"))|integration_($(either "${real[@]}")|worker)|gateway_http|system_readme)$"
 threads_need=("${unit[@]/#/test_}" "${real[@]/#/test_}" millrace mr-scheduler mr-worker mr-objectstore mr-trainer
