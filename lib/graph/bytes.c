@@ -9,6 +9,7 @@
 #include "graph/graph_impl.h"
 #include "graph/intern.h"
 #include "graph/loop.h"
+#include "graph/narrow.h"
 #include "graph/options.h"
 
 #include <inttypes.h>
@@ -27,6 +28,7 @@ struct writer {
     size_t left;       /* of it */
     uint64_t to_come;  /* after it */
     XXH3_state_t sum;
+    struct mr_narrow numbers[MR_COLUMNS_ALL]; /* of columns of them */
 };
 
 static void put(struct writer *w, const void *bytes, size_t n)
@@ -48,52 +50,71 @@ static void put(struct writer *w, const void *bytes, size_t n)
     }
 }
 
-static void head(struct writer *w, enum mr_column column, uint64_t n)
+static void head(struct writer *w, enum mr_column column, uint32_t form, uint64_t n)
 {
-    uint32_t numbers[2] = {column, 0};
+    uint32_t numbers[2] = {column, form};
     put(w, numbers, sizeof numbers);
     put(w, &n, sizeof n);
 }
 
 static void section(struct writer *w, enum mr_column column, const void *p, size_t n)
 {
-    head(w, column, n);
+    head(w, column, MR_NARROW_FULL, n);
     put(w, p, n);
 }
 
-#define SOME 1024
-
-static void lengths_u16(struct writer *w, const uint32_t *at, uint32_t count)
+/* What the columns of numbers are, and how wide they have to be. */
+static void choose_numbers(struct writer *w)
 {
-    uint16_t some[SOME];
-    for (uint32_t i = 0; i < count;) {
-        uint32_t n = MR_MIN(count - i, (uint32_t)SOME);
-        for (uint32_t k = 0; k < n; k++, i++)
-            some[k] = (uint16_t)(at[i + 1] - at[i]);
-        put(w, some, n * sizeof *some);
-    }
+    const struct mr_graph *g = w->g;
+    uint32_t n = g->nodes_count;
+    struct mr_narrow *to = w->numbers;
+    to[MR_COLUMN_KIND] = (struct mr_narrow){.p = g->kind, .count = n, .bytes = 1};
+    to[MR_COLUMN_OP] = (struct mr_narrow){.p = g->op, .count = n, .bytes = 2};
+    to[MR_COLUMN_KEY_N] = (struct mr_narrow){.p = g->key_at,
+        .count = n,
+        .more = g->culled_key_at,
+        .more_count = g->culled_count,
+        .bytes = 2,
+        .is_offsets = true};
+    to[MR_COLUMN_ARGS_OF] = (struct mr_narrow){.p = g->args_of, .count = n, .bytes = 4};
+    to[MR_COLUMN_ARGS_N] =
+        (struct mr_narrow){.p = g->args_at, .count = g->args_count, .bytes = 4, .is_offsets = true};
+    to[MR_COLUMN_INPUT_N] =
+        (struct mr_narrow){.p = g->input_at, .count = n, .bytes = 4, .is_offsets = true};
+    to[MR_COLUMN_INPUTS] = (struct mr_narrow){.p = g->inputs, .count = g->input_at[n], .bytes = 4};
+    to[MR_COLUMN_OPTION_OF] =
+        (struct mr_narrow){.p = g->option_of, .count = g->option_of ? n : 0, .bytes = 4};
+    to[MR_COLUMN_TARGETS] =
+        (struct mr_narrow){.p = g->targets, .count = g->targets_count, .bytes = 4};
+    for (unsigned i = 0; i < MR_COLUMNS_ALL; i++)
+        if (to[i].bytes) mr_narrow_choose(&to[i]);
+    struct mr_narrow *in = &to[MR_COLUMN_INPUTS]; /* how many there are stands nowhere else */
+    if (in->form == MR_NARROW_SAME) in->form = MR_NARROW_FULL;
 }
 
-static void lengths_u32(struct writer *w, enum mr_column column, const uint32_t *at, uint32_t count)
+static void write_numbers(struct writer *w, enum mr_column column)
 {
-    uint32_t some[SOME];
-    head(w, column, (uint64_t)count * 4);
-    for (uint32_t i = 0; i < count;) {
-        uint32_t n = MR_MIN(count - i, (uint32_t)SOME);
-        for (uint32_t k = 0; k < n; k++, i++)
-            some[k] = at[i + 1] - at[i];
-        put(w, some, n * sizeof *some);
+    const struct mr_narrow *c = &w->numbers[column];
+    unsigned char some[MR_NARROW_SOME * 4 + 4];
+    head(w, column, c->form, mr_narrow_bytes(c));
+    if (!c->form && !c->is_offsets) {
+        put(w, c->p, mr_narrow_bytes(c));
+        return;
+    }
+    for (uint32_t from = 0; from < c->count + c->more_count;) {
+        size_t n = 0;
+        from += mr_narrow_write(c, from, some, &n);
+        put(w, some, n);
     }
 }
 
 static void write_keys(struct writer *w)
 {
     const struct mr_graph *g = w->g;
-    head(w, MR_COLUMN_KEY_N, 2 * ((uint64_t)g->nodes_count + g->culled_count));
-    lengths_u16(w, g->key_at, g->nodes_count);
-    lengths_u16(w, g->culled_key_at, g->culled_count);
     uint32_t kept = g->key_at[g->nodes_count], culled = g->culled_key_at[g->culled_count];
-    head(w, MR_COLUMN_KEYS, (uint64_t)kept + culled);
+    write_numbers(w, MR_COLUMN_KEY_N);
+    head(w, MR_COLUMN_KEYS, MR_NARROW_FULL, (uint64_t)kept + culled);
     put(w, g->keys, kept);
     put(w, g->culled_keys, culled);
 }
@@ -134,12 +155,12 @@ static uint32_t sections_of(const struct mr_graph *g)
 static void measure(struct writer *w)
 {
     const struct mr_graph *g = w->g;
-    uint64_t n = g->nodes_count, all = n + g->culled_count, frame = 16 + 8;
-    uint64_t fixed = 24 + n + n * 2 + all * 2 + g->key_at[n] + g->culled_key_at[g->culled_count];
-    fixed += n * 4 + (uint64_t)g->args_count * 4 + g->args_at[g->args_count];
-    fixed += n * 4 + (uint64_t)g->input_at[n] * 4 + (g->option_of ? n * 4 : 0);
-    fixed += (uint64_t)g->targets_count * 4;
-    w->total = frame + 16 * (uint64_t)sections_of(g) + fixed;
+    uint64_t frame = 16 + 8, head_bytes = 24, n = g->nodes_count;
+    w->total = frame + 16 * (uint64_t)sections_of(g) + head_bytes;
+    w->total += (uint64_t)g->key_at[n] + g->culled_key_at[g->culled_count];
+    w->total += g->args_at[g->args_count];
+    for (unsigned i = 0; i < MR_COLUMNS_ALL; i++)
+        if (w->numbers[i].bytes) w->total += mr_narrow_bytes(&w->numbers[i]);
     for (unsigned i = 0; i < MR_ARRAY_LEN(w->packs); i++)
         w->total += w->packs[i].n;
     w->to_come = w->total;
@@ -148,27 +169,25 @@ static void measure(struct writer *w)
 static void write_all(struct writer *w)
 {
     const struct mr_graph *g = w->g;
-    uint32_t n = g->nodes_count;
-    uint32_t numbers[] = {
-        g->slot_of ? MR_COLUMNS_VERSION_LOOPS : MR_COLUMNS_VERSION, sections_of(g)};
-    uint32_t counts[] = {
-        n, g->culled_count, g->args_count, g->options_count, g->ops_count, g->targets_count};
+    uint32_t numbers[] = {MR_COLUMNS_VERSION_NARROW, sections_of(g)};
+    uint32_t counts[] = {g->nodes_count, g->culled_count, g->args_count, g->options_count,
+        g->ops_count, g->targets_count};
     (void)XXH3_64bits_reset(&w->sum);
     put(w, MR_COLUMNS_MAGIC, 8);
     put(w, numbers, sizeof numbers);
     section(w, MR_COLUMN_HEAD, counts, sizeof counts);
-    section(w, MR_COLUMN_KIND, g->kind, n);
-    section(w, MR_COLUMN_OP, g->op, (size_t)n * 2);
+    write_numbers(w, MR_COLUMN_KIND);
+    write_numbers(w, MR_COLUMN_OP);
     write_keys(w);
-    section(w, MR_COLUMN_ARGS_OF, g->args_of, (size_t)n * 4);
-    lengths_u32(w, MR_COLUMN_ARGS_N, g->args_at, g->args_count);
+    write_numbers(w, MR_COLUMN_ARGS_OF);
+    write_numbers(w, MR_COLUMN_ARGS_N);
     section(w, MR_COLUMN_ARGS, g->args, g->args_at[g->args_count]);
-    lengths_u32(w, MR_COLUMN_INPUT_N, g->input_at, n);
-    section(w, MR_COLUMN_INPUTS, g->inputs, (size_t)g->input_at[n] * 4);
-    section(w, MR_COLUMN_OPTION_OF, g->option_of, g->option_of ? (size_t)n * 4 : 0);
+    write_numbers(w, MR_COLUMN_INPUT_N);
+    write_numbers(w, MR_COLUMN_INPUTS);
+    write_numbers(w, MR_COLUMN_OPTION_OF);
     write_pack(w, MR_COLUMN_OPTIONS);
     write_pack(w, MR_COLUMN_OPS);
-    section(w, MR_COLUMN_TARGETS, g->targets, (size_t)g->targets_count * 4);
+    write_numbers(w, MR_COLUMN_TARGETS);
     write_pack(w, MR_COLUMN_JOB);
     if (g->slot_of) {
         write_pack(w, MR_COLUMN_LOOPS);
@@ -185,6 +204,7 @@ int mr_graph_to_pieces(
 {
     struct writer w = {.g = g, .pieces = to};
     int err = make_packs(&w, (size_t)to->bytes_max);
+    choose_numbers(&w);
     measure(&w);
     if (err || w.total > to->bytes_max)
         err = mr_fail(e, MR_ELIMIT, "the graph takes more than %" PRIu64 " bytes", to->bytes_max);
@@ -335,7 +355,7 @@ static void read_columns(const struct mr_columns *c, struct mr_graph *g)
 
 int mr_graph_from_bytes(struct mr_str bytes, struct mr_graph **out, struct mr_error *e)
 {
-    struct mr_columns c;
+    MR_AUTO(mr_columns_fini) struct mr_columns c;
     int err = mr_columns_read(bytes, true, &c, e);
     if (err) return err;
     if (!c.targets_count) return bad(e, "no target");

@@ -120,9 +120,12 @@ int mr_builder_add_bytes(struct mr_builder *b, struct mr_str bytes, struct mr_er
 {
     struct adder a = {.b = b, .e = e};
     int err = mr_columns_read(bytes, false, &a.c, e);
-    if (err) return err;
-    if (a.c.at[MR_COLUMN_SLOTS].n)
-        return mr_fail(e, MR_EFORMAT, "bytes of a graph: loops are sent as JSON or as a message");
+    if (!err && a.c.at[MR_COLUMN_SLOTS].n)
+        err = mr_fail(e, MR_EFORMAT, "bytes of a graph: loops are sent as JSON or as a message");
+    if (err) {
+        mr_columns_fini(&a.c);
+        return err;
+    }
     a.node = mr_alloc_array(a.c.nodes_count, sizeof *a.node);
     a.args = mr_alloc_array((size_t)a.c.args_count + 1, sizeof *a.args);
     a.ops = mr_alloc_array((size_t)a.c.ops_count + 1, sizeof *a.ops);
@@ -135,5 +138,6 @@ int mr_builder_add_bytes(struct mr_builder *b, struct mr_str bytes, struct mr_er
     mr_release(a.ops);
     mr_release(a.options);
     mr_pool_fini(&a.text);
+    mr_columns_fini(&a.c);
     return err;
 }

@@ -5,6 +5,7 @@
 #include "base/pack.h"
 #include "base/utf8.h"
 #include "graph/graph.h"
+#include "graph/narrow.h"
 
 #include <assert.h>
 
@@ -38,24 +39,66 @@ static int read_frame(
     rest->n -= 8;
     if (!take(rest, magic, 8) || memcmp(magic, MR_COLUMNS_MAGIC, 8) != 0)
         return bad(e, "they do not start as such");
-    if (!take(rest, &version, 4) || !version || version > MR_COLUMNS_VERSION_LOOPS)
-        return mr_fail(e, MR_EFORMAT, "bytes of a graph: version %u, this program reads %d and %d",
-            version, MR_COLUMNS_VERSION, MR_COLUMNS_VERSION_LOOPS);
-    uint32_t end = version == MR_COLUMNS_VERSION ? MR_COLUMNS_END : MR_COLUMNS_ALL;
+    if (!take(rest, &version, 4) || !version || version > MR_COLUMNS_VERSION_NARROW)
+        return mr_fail(e, MR_EFORMAT, "bytes of a graph: version %u, this program reads %d to %d",
+            version, MR_COLUMNS_VERSION, MR_COLUMNS_VERSION_NARROW);
+    bool is_narrow = version == MR_COLUMNS_VERSION_NARROW;
     if ((sum || needs_checksum) && XXH3_64bits(all.p, all.n - 8) != sum)
         return bad(e, "the checksum does not agree");
-    if (!take(rest, &sections, 4) || sections != end - 1)
-        return bad(e, "a wrong number of sections");
+    if (!take(rest, &sections, 4)) return bad(e, "cut short");
+    uint32_t end = version == MR_COLUMNS_VERSION || (is_narrow && sections < MR_COLUMNS_ALL - 1)
+                       ? MR_COLUMNS_END
+                       : MR_COLUMNS_ALL;
+    if (sections != end - 1) return bad(e, "a wrong number of sections");
     for (uint32_t i = 1; i < end; i++) {
-        uint32_t number = 0, zero = 0;
+        uint32_t number = 0;
         uint64_t n = 0;
-        if (!take(rest, &number, 4) || !take(rest, &zero, 4) || !take(rest, &n, 8))
+        if (!take(rest, &number, 4) || !take(rest, &c->form[i], 4) || !take(rest, &n, 8))
             return bad(e, "cut short");
-        if (number != i || zero || n > rest->n) return bad(e, "a section is not where it belongs");
+        if (number != i || (c->form[i] && !is_narrow) || n > rest->n)
+            return bad(e, "a section is not where it belongs");
         c->at[i] = mr_str_of(rest->p, (size_t)n);
         *rest = mr_str_of(rest->p + n, rest->n - (size_t)n);
     }
     return rest->n ? bad(e, "more bytes than sections") : MR_OK;
+}
+
+/* Those of version 1 stand as they should; the others are written out. */
+static int read_numbers(struct mr_columns *c, struct mr_error *e)
+{
+    uint64_t n = c->nodes_count, keys = n + c->culled_count, inputs = c->at[MR_COLUMN_INPUTS].n;
+    inputs /=
+        c->form[MR_COLUMN_INPUTS] % MR_NARROW_SAME ? c->form[MR_COLUMN_INPUTS] % MR_NARROW_SAME : 4;
+    const struct {
+        enum mr_column column;
+        unsigned bytes;
+        uint64_t count;
+    } all[] = {{MR_COLUMN_KIND, 1, n}, {MR_COLUMN_OP, 2, n}, {MR_COLUMN_KEY_N, 2, keys},
+        {MR_COLUMN_ARGS_OF, 4, n}, {MR_COLUMN_ARGS_N, 4, c->args_count}, {MR_COLUMN_INPUT_N, 4, n},
+        {MR_COLUMN_INPUTS, 4, inputs}, {MR_COLUMN_OPTION_OF, 4, c->options_count ? n : 0},
+        {MR_COLUMN_TARGETS, 4, c->targets_count}};
+    uint64_t widened = 0;
+    uint32_t known = 1u << MR_COLUMN_INPUTS;
+    if (c->at[MR_COLUMN_KEYS].n < keys) return bad(e, "the keys are cut short"); /* so few nodes */
+    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++) {
+        known |= 1u << all[i].column;
+        if (c->form[all[i].column]) widened += all[i].count * all[i].bytes;
+        if (!c->form[all[i].column] && c->at[all[i].column].n != all[i].count * all[i].bytes)
+            return bad(e, "a column of the wrong size");
+    }
+    for (uint32_t i = 0; i < MR_COLUMNS_ALL; i++)
+        if (c->form[i] && !(known & 1u << i)) return bad(e, "a section of an unknown form");
+    if (widened) c->widened = mr_alloc(widened);
+    unsigned char *to = c->widened;
+    for (size_t i = 0; i < MR_ARRAY_LEN(all); i++) {
+        enum mr_column column = all[i].column;
+        if (!c->form[column]) continue;
+        if (!mr_narrow_read(c->at[column], c->form[column], all[i].count, all[i].bytes, to))
+            return bad(e, "a narrow column of the wrong size");
+        c->at[column] = mr_str_of((const char *)to, all[i].count * all[i].bytes);
+        to += all[i].count * all[i].bytes;
+    }
+    return MR_OK;
 }
 
 static int read_head(struct mr_columns *c, struct mr_error *e)
@@ -71,22 +114,7 @@ static int read_head(struct mr_columns *c, struct mr_error *e)
     if (c->args_count > c->nodes_count || c->options_count > c->nodes_count ||
         c->ops_count > UINT16_MAX + 1 || c->targets_count > c->nodes_count)
         return bad(e, "more arguments, options, ops or targets than there can be");
-    const struct {
-        enum mr_column column;
-        size_t bytes;
-    } sizes[] = {
-        {MR_COLUMN_KIND, c->nodes_count},
-        {MR_COLUMN_OP, (size_t)2 * c->nodes_count},
-        {MR_COLUMN_KEY_N, (size_t)2 * ((size_t)c->nodes_count + c->culled_count)},
-        {MR_COLUMN_ARGS_OF, (size_t)4 * c->nodes_count},
-        {MR_COLUMN_ARGS_N, (size_t)4 * c->args_count},
-        {MR_COLUMN_INPUT_N, (size_t)4 * c->nodes_count},
-        {MR_COLUMN_OPTION_OF, c->options_count ? (size_t)4 * c->nodes_count : 0},
-        {MR_COLUMN_TARGETS, (size_t)4 * c->targets_count},
-    };
-    for (size_t i = 0; i < MR_ARRAY_LEN(sizes); i++)
-        if (c->at[sizes[i].column].n != sizes[i].bytes) return bad(e, "a column of the wrong size");
-    return MR_OK;
+    return read_numbers(c, e);
 }
 
 static int check_keys(const struct mr_columns *c, struct mr_error *e)
@@ -217,12 +245,17 @@ static int check_args(const struct mr_columns *c, struct mr_error *e)
 int mr_columns_read(
     struct mr_str bytes, bool needs_checksum, struct mr_columns *out, struct mr_error *e)
 {
-    struct mr_columns c = {0};
-    int err = read_frame(&bytes, needs_checksum, &c, e);
-    if (!err) err = read_head(&c, e);
-    if (!err) err = check_keys(&c, e);
-    if (!err) err = check_inputs(&c, e);
-    if (!err) err = check_args(&c, e);
-    if (!err) *out = c;
+    *out = (struct mr_columns){0};
+    int err = read_frame(&bytes, needs_checksum, out, e);
+    if (!err) err = read_head(out, e);
+    if (!err) err = check_keys(out, e);
+    if (!err) err = check_inputs(out, e);
+    if (!err) err = check_args(out, e);
     return err;
+}
+
+void mr_columns_fini(struct mr_columns *c)
+{
+    mr_release(c->widened);
+    c->widened = NULL;
 }

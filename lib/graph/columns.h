@@ -2,8 +2,8 @@
  * a graph. For bytes.c and bytes_add.c.
  *
  * All numbers are little endian. Head: "mrgraph" and a NUL, u32 version, u32 sections. Then each
- * section, in this order: u32 its number, u32 zero, u64 bytes, the bytes. At the end u64: XXH3 of
- * everything before it, or 0 for "not computed", which only clients may send.
+ * section, in this order: u32 its number, u32 its form, u64 bytes, the bytes. At the end u64: XXH3
+ * of everything before it, or 0 for "not computed", which only clients may send.
  *
  *   1 head      u32 nodes, u32 culled keys, u32 arguments, u32 option sets, u32 ops, u32 targets
  *   2 kind      u8 a node: enum mr_node_kind
@@ -23,7 +23,10 @@
  * and in version 2, of a graph with loops:
  *  16 loops     each: u32 rounds, u32 exits, u32 bytes of its name, rounds - 1 nodes, the exits,
  *               the name
- *  17 slots     u32 a node: its slot, 2^32-1 for none; then u32 a node: its round */
+ *  17 slots     u32 a node: its slot, 2^32-1 for none; then u32 a node: its round
+ *
+ * In version 3, with or without loops, the form of columns 2 to 4, 6, 7, 9 to 11 and 14 is as in
+ * narrow.h; all others, and all before, have form 0. */
 #pragma once
 
 #include "base/err.h"
@@ -31,6 +34,7 @@
 
 #define MR_COLUMNS_VERSION 1
 #define MR_COLUMNS_VERSION_LOOPS 2
+#define MR_COLUMNS_VERSION_NARROW 3
 #define MR_COLUMNS_MAGIC "mrgraph"
 
 enum mr_column {
@@ -64,15 +68,19 @@ struct mr_columns {
     uint32_t targets_count;
     uint32_t inputs_count;
     struct mr_str at[MR_COLUMNS_ALL]; /* empty: the graph has no loops */
+    uint32_t form[MR_COLUMNS_ALL];
+    unsigned char *widened; /* columns that were narrow */
 };
 
 /* Finds the sections. What holds afterwards: their number and order, the sizes of the columns of
  * fixed width, every limit on a count; kinds, op, argument, option, input and target numbers are in
  * range; lengths add up; keys are keys; arguments are packs that name no input slot the node does
  * not have; nodes that are no tasks have the arguments of their kind; no node lists an input
- * twice. Not checked: equal keys, the order. */
+ * twice. Not checked: equal keys, the order. Ended by fini, also after a failure. */
 int mr_columns_read(
     struct mr_str bytes, bool needs_checksum, struct mr_columns *out, struct mr_error *e);
+
+void mr_columns_fini(struct mr_columns *c);
 
 /* The i-th number of a column (they need not be aligned). */
 static inline uint32_t mr_column_u32(struct mr_str column, uint32_t i)

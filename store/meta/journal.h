@@ -21,8 +21,9 @@
 struct mr_journal;
 
 /* What stands in the stream, as the hash of the cluster says: 1 was a record an entry, 2 is all of
- * a call. A program that is older than what is there refuses to open it, and changes nothing. */
-#define MR_JOURNAL_FORMAT 2
+ * a call; since 3 graphs have narrow columns (graph/columns.h). A program that is older than what
+ * is there refuses to open it, and changes nothing. */
+#define MR_JOURNAL_FORMAT 3
 
 struct mr_journal_config {
     const char *address;  /* of Redis: "unix:PATH" or "HOST:PORT" */
