@@ -81,7 +81,10 @@ class Feeds(unittest.TestCase):
             self.assertGreaterEqual(int(t["counters"]["gradients_applied"]) * 32, rows, t["counters"])
         if not killed:
             self.assertGreaterEqual(int(t["counters"]["examples"]), rows, t["counters"])
-        if rows == BATCHES * ROWS:
+        if killed and rule == "allreduce" and json.loads(t["score_json"])["version"] < BATCHES // 3:
+            # The ranks went back to the start, late: what was acknowledged before is not learned again.
+            self.assertGreaterEqual(int(t["counters"]["restores"]), 1, t["counters"])
+        elif rows == BATCHES * ROWS:
             self.assertGreater(validation(t)["accuracy"], 0.6, t["score_json"])
 
     def test_a_queue_ends_a_session_under_each_rule(self):
