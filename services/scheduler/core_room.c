@@ -80,17 +80,21 @@ void mr_sc_room_stopped(struct mr_sched *s, uint32_t worker, uint32_t mark)
     if (!w->stopping && s->squeezed_count) s->has_work = true;
 }
 
+/* A process that is not dead but stopped keeps what it has pinned, whatever became of its lease. */
+static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
+{
+    mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->ghosts_at);
+    return lost_at && s->now < mr_time_after(lost_at, LOST_LEASES * s->config.lease);
+}
+
 void mr_sc_room_lost(struct mr_sched *s, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
-    if (!w->store) { /* of an earlier life, or it never had one */
-        s->ghosts_at = s->now;
-        return;
-    }
     struct store *st = &s->stores[w->store];
-    bool is_only = !st->lost_at || st->lost_name == w->name_hash;
+    bool is_only = !may_lost_hold(s, w->store) || st->lost_name == w->name_hash;
     st->lost_name = is_only ? w->name_hash : 0; /* of several, nobody's return is the end of it */
-    st->lost_at = s->now;
+    if (w->store) st->lost_at = s->now;
+    if (w->is_ghost) s->ghosts_at = s->now;
 }
 
 /* If it is the one that was lost, awake again, it stops what it ran. */
@@ -101,13 +105,6 @@ void mr_sc_room_joined(struct mr_sched *s, uint32_t worker)
     st->lost_at = 0;
     st->lost_name = 0;
     mr_sc_room_stops(s, worker, 1);
-}
-
-/* A process that is not dead but stopped keeps what it has pinned, whatever became of its lease. */
-static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
-{
-    mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->ghosts_at);
-    return lost_at && s->now < mr_time_after(lost_at, LOST_LEASES * s->config.lease);
 }
 
 static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
