@@ -280,7 +280,7 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
  */
 static uint64_t above_high_water(const struct mr_ostore *s)
 {
-    uint64_t high = s->config.memory_bytes / 10 * 8;
+    uint64_t high = s->config.memory_bytes / 10 * 9;
     return s->config.may_spill && s->rooms_bytes > high ? s->rooms_bytes - high : 0;
 }
 

@@ -227,7 +227,7 @@ static void when_nothing_can_leave_the_youngest_lets_go(void **state)
     for (uint32_t c = 1; c <= 2; c++) {
         join(w, c);
         uint32_t segment = grant(w, c, 32 * MIB);
-        seal(w, c, id_of(c, 1), segment, 0, 28 * MIB, 5);
+        seal(w, c, id_of(c, 1), segment, 0, 31 * MIB, 5);
         get(w, c, 7, id_of(c, 1), 0, 0); /* the store pins it for the client */
     }
     act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(2, 1)}); /* ahead of need */
@@ -283,13 +283,15 @@ static void a_full_store_spills_the_least_used_and_restores_it(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
 }
 
-/* A store of 64 MiB with 48 MiB of large objects, used at second 1, and small ones, used at
+#define LARGE (7 * MIB - 4096)
+
+/* A store of 64 MiB with 49 MiB of large objects, used at second 1, and small ones, used at
  * second 2. */
 static void fill(struct world *w)
 {
     join(w, 1);
     for (uint64_t n = 1; n <= 7; n++)
-        seal(w, 1, id_of(1, n), grant(w, 1, 7 * MIB), 0, 6 * MIB, 5);
+        seal(w, 1, id_of(1, n), grant(w, 1, 7 * MIB), 0, LARGE, 5);
     w->now += MR_SECOND;
     uint32_t segment = grant(w, 1, 8 * MIB);
     for (uint64_t n = 0; n < 8; n++)
@@ -303,7 +305,7 @@ static void objects_leave_before_anybody_waits_and_large_ones_rather(void **stat
     fill(w);
     uint32_t segment = grant(w, 1, 7 * MIB);
     assert_true(segment);
-    seal(w, 1, id_of(1, 8), segment, 0, 6 * MIB, 5);
+    seal(w, 1, id_of(1, 8), segment, 0, LARGE, 5);
     assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 1)));
 }
 
@@ -317,7 +319,7 @@ static void what_is_in_use_does_not_leave_for_being_large(void **state)
         act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(1, n)});
     }
     w->now += MR_SECOND / 10;
-    seal(w, 1, id_of(1, 8), grant(w, 1, 7 * MIB), 0, 6 * MIB, 5);
+    seal(w, 1, id_of(1, 8), grant(w, 1, 7 * MIB), 0, LARGE, 5);
     assert_true(mr_object_id_eq(effect(w, MR_OX_WRITE)->id, id_of(1, 101)));
 }
 
@@ -326,7 +328,7 @@ static void what_is_wanted_comes_back_before_anybody_gets_it(void **state)
     struct world *w = *state;
     fill(w);
     join(w, 9);
-    seal(w, 1, id_of(1, 8), grant(w, 1, 7 * MIB), 0, 6 * MIB, 5);
+    seal(w, 1, id_of(1, 8), grant(w, 1, 7 * MIB), 0, LARGE, 5);
     act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id_of(1, 1)});
     evicted(w, MR_OK);
     struct mr_ostore_event want = {.type = MR_OE_WANT, .id = id_of(1, 1)};
