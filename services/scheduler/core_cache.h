@@ -14,7 +14,7 @@ void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template);
 void mr_sc_cache_drop(struct mr_sched *s, struct job *j);
 void mr_sc_cache_fini(struct mr_sched *s);
 /* core_place.c: does memory want no more root tasks like this there? */
-bool mr_sc_is_crowded(const struct mr_sched *s, const struct worker *w, const struct task *t);
+bool mr_sc_is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t);
 /* It was sent there: noted, unless something is already. */
 void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker);
 void mr_sc_cache_forget(struct mr_sched *s, uint32_t task); /* it is to go elsewhere */

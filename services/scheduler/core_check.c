@@ -71,7 +71,8 @@ static void check_job(const struct mr_sched *s, uint32_t job)
     check_consumers(s, job);
 }
 
-static void check_worker(const struct mr_sched *s, uint32_t slot)
+/* `coming`: with a large result, counted in its store */
+static void check_worker(const struct mr_sched *s, uint32_t slot, uint32_t *coming)
 {
     const struct worker *w = &s->workers[slot];
     uint32_t sent = 0;
@@ -82,6 +83,7 @@ static void check_worker(const struct mr_sched *s, uint32_t slot)
         mr_assert(
             s->tasks[t].flags & T_SENT && s->tasks[t].worker == slot && s->tasks[t].prev == prev);
         queue += s->tasks[t].estimate;
+        *coming += s->tasks[t].is_coming;
         prev = t;
         sent++;
     }
@@ -97,8 +99,14 @@ void mr_sched_check(const struct mr_sched *s)
         running += s->jobs[i].state < MR_JOB_DONE;
     }
     mr_assert(running == s->jobs_running);
+    uint32_t coming = 0;
     for (uint32_t i = 0; i < s->workers_top; i++)
-        check_worker(s, i);
+        check_worker(s, i, &coming);
+    for (uint32_t i = 0; i <= s->stores_count; i++) {
+        mr_assert(s->stores[i].coming || !s->stores[i].coming_bytes);
+        coming -= s->stores[i].coming;
+    }
+    mr_assert(coming == 0);
     if (s->is_recovered) mr_sc_value_check(s);
     mr_sc_queue_check(s);
     mr_sc_load_check(s);
@@ -124,7 +132,8 @@ const char *mr_sched_leftover(const struct mr_sched *s)
         nodes -= s->free_tasks[i].count;
     if (nodes) return "numbers of tasks";
     for (uint32_t i = 0; i <= s->stores_count; i++)
-        if (s->stores[i].kept_bytes) return "bytes that workers keep in a store";
+        if (s->stores[i].kept_bytes || s->stores[i].coming)
+            return "bytes that workers keep in a store";
     if (s->jobs_count || s->jobs_running || s->sweeps_count || s->heap_count) return "jobs";
     if (s->job_index.count || s->request_index.count) return "names of jobs";
     if (s->key_index.count) return "keys of a namespace";

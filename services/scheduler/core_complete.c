@@ -90,6 +90,7 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
     o->wall_ns += ns;
     o->cpu_ns += p->cpu_ns;
     o->bytes += r->inline_bytes ? r->inline_bytes : r->object_bytes;
+    o->large_bytes = o->bytes < o->tasks * LARGE_RESULT ? 0 : o->bytes / o->tasks;
     if (p->started > p->ready && p->ready) o->queue_ns += p->started - p->ready;
     if (!o->estimate_ns)
         o->estimate_ns = MR_MAX(ns, 1u);

@@ -133,6 +133,8 @@ uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str add
 void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *st);
 void mr_sc_store_heard(struct mr_sched *s, uint64_t incarnation, bool is_connected);
 void mr_sc_store_leases(struct mr_sched *s);
+/* A task that makes a large result of about `bytes` runs, its inputs are there; 0: no more. */
+void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes);
 void mr_sc_objects_lost(struct mr_sched *s, const struct mr_sched_objects *o);
 void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o);
 

@@ -58,6 +58,8 @@ _Static_assert(offsetof(struct worker, held_bytes) == 64, "what each task touche
 _Static_assert(offsetof(struct worker, facts) == 128, "what each message touches");
 _Static_assert(sizeof(struct worker) == 192, "three lines");
 
+#define LARGE_RESULT ((uint64_t)64 << 10) /* bytes */
+
 struct op {
     struct mr_str name; /* owned */
     uint64_t cost_ns;
@@ -65,6 +67,7 @@ struct op {
     bool deterministic, by_reference, passes, long_running;
     uint32_t workers;
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
+    uint64_t large_bytes; /* mean of its results, where that is large; else 0 */
 };
 
 /* Tasks that may run on the same workers. Number = op: nothing but the op is asked for. Above
@@ -88,7 +91,9 @@ struct store {
     char node[NAME_BYTES];
     char *address;
     uint64_t memory_bytes;
-    uint64_t kept_bytes; /* of objects that workers keep in it */
+    uint64_t kept_bytes;   /* of objects that workers keep in it */
+    uint64_t coming_bytes; /* of large results that its workers make now, as far as known */
+    uint32_t coming;       /* tasks that make those */
     mr_time last_heard;
     mr_time lost_at;    /* the lease of a worker with it ran out, and none of its name came since */
     uint32_t lost_name; /* a hash; 0: of several */

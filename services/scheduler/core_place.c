@@ -13,7 +13,7 @@
 #define LOOK_MAX 64   /* workers looked at for one that can */
 #define INPUTS_MAX 16 /* inputs looked at */
 #define SIBLING_NS (200 * MR_US)
-#define LARGE_RESULT ((uint64_t)64 << 10) /* bytes */
+#define DISK_NS_PER_BYTE 2 /* out and back */
 #define STICKY_NS (500 * MR_US)
 #define WARM_NS (100 * MR_US)
 #define WARM_BYTES_MAX ((uint64_t)1 << 20) /* more that the warmer of two idle workers may hold */
@@ -155,18 +155,33 @@ bool mr_sc_is_better(
     return score(s, task, worker) + more + less < score(s, task, from);
 }
 
+/* Would one more large result be too much for this store, together with those that are coming? Then
+ * they come one at a time, lest each slot opens another branch of the graph; and one a worker where
+ * making them takes longer than the disk: waiting for memory would cost more than it spares. */
+static bool is_store_crowded(const struct store *st, const struct op *o, bool is_busy)
+{
+    uint64_t all = st->kept_bytes + st->coming_bytes + o->large_bytes;
+    if (!st->memory_bytes || all <= st->memory_bytes / 4 * 3) return false;
+    uint64_t ns = o->cpu_ns ? o->cpu_ns / o->tasks : o->estimate_ns; /* not what others took */
+    bool is_slow = ns / DISK_NS_PER_BYTE > o->large_bytes;
+    return is_busy || (!is_slow && st->coming_bytes >= o->large_bytes);
+}
+
 /* Does memory want no more root tasks of this kind here? One may always run, or nothing would ever
  * be freed. Those whose results, as measured, are large wait for a store that is nearly full, and
  * for what is being used up: that makes room. */
-bool mr_sc_is_crowded(const struct mr_sched *s, const struct worker *w, const struct task *t)
+bool mr_sc_is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
 {
-    if (!w->sent) return false;
     uint64_t used = MR_MAX(w->held_bytes, w->memory_used_bytes);
-    if (w->memory_bytes && used > w->memory_bytes / 4 * 3) return true;
+    bool is_full = w->memory_bytes && used > w->memory_bytes / 4 * 3;
     const struct op *o = &s->ops[s->classes[t->class].op];
-    const struct store *st = &s->stores[w->store];
-    if (!o->bytes || o->bytes < o->tasks * LARGE_RESULT) return false;
-    return s->drains_count || (st->memory_bytes && st->kept_bytes > st->memory_bytes / 4 * 3);
+    if (!is_full && !o->large_bytes) return false;
+    bool is_busy = !has_only_waiting(s, w);
+    if (is_busy && (is_full || s->drains_count)) return true;
+    if (!o->large_bytes) return false;
+    bool is_crowded = is_store_crowded(&s->stores[w->store], o, is_busy);
+    s->roots_held += is_crowded;
+    return is_crowded;
 }
 
 static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_root)

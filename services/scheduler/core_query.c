@@ -245,6 +245,7 @@ void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out)
         .placed_cached = s->placed_cached,
         .placed_repaired = s->placed_repaired,
         .placed_scored = s->placed_scored,
+        .roots_held = s->roots_held,
         .recomputed = s->recomputed,
         .journal_sequence = s->sequence,
         .journal_acked = s->acked,

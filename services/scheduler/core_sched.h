@@ -106,6 +106,6 @@ struct mr_sched {
     uint64_t tasks_done, tasks_sent, steals, recomputed, turns;
     struct shape shapes[SHAPES_MAX];
     uint64_t shapes_clock;
-    uint64_t placed_cached, placed_repaired, placed_scored;
+    uint64_t placed_cached, placed_repaired, placed_scored, roots_held;
     struct mr_sched_effects *fx; /* of the step that runs */
 };

@@ -86,6 +86,7 @@ struct task { /* its job: job_of; 48 bytes, for there are millions */
     uint8_t is_exit : 1;   /* of a loop */
     uint8_t is_until : 1;  /* decides whether another round comes */
     uint8_t use : 2;       /* enum use, while it is sent */
+    uint8_t is_coming : 1; /* counted as such in its worker's store */
 };
 _Static_assert(sizeof(struct task) == 48, "what a task costs");
 

@@ -33,6 +33,22 @@ uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str add
     return n;
 }
 
+/* A task leaves with the share of one: what its op makes is known better by then, and the sum must
+ * come out as nothing. */
+void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
+{
+    struct task *t = &s->tasks[task];
+    struct store *st = &s->stores[s->workers[t->worker].store];
+    mr_assert(t->is_coming == !bytes);
+    if (bytes) {
+        st->coming++;
+        st->coming_bytes += bytes;
+    } else {
+        st->coming_bytes -= st->coming_bytes / st->coming--;
+    }
+    t->is_coming = bytes != 0;
+}
+
 static void store_lost(struct mr_sched *s, uint32_t n)
 {
     struct store *st = &s->stores[n];

@@ -20,6 +20,14 @@ static const unsigned allowed[MR_TASK_STATES] = {
     [MR_TASK_CANCELLED] = S(WAITING) | S(RELEASED),
 };
 
+static void runs(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    uint64_t bytes = s->ops[s->classes[t->class].op].large_bytes;
+    if (bytes && !(t->flags & T_LONG)) mr_sc_store_coming(s, task, bytes);
+    if (s->quiet) mr_sc_room_runs(s, task);
+}
+
 void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
 {
     struct task *t = &s->tasks[task];
@@ -30,7 +38,8 @@ void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
     j->flags |= J_DIRTY;
     if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_at = 0;
     t->state = to & 15;
-    if (to == MR_TASK_RUNNING && s->quiet) mr_sc_room_runs(s, task);
+    if (t->is_coming) mr_sc_store_coming(s, task, 0);
+    if (to == MR_TASK_RUNNING) runs(s, task);
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
     if (is_over && t->flags & T_JOINED) mr_sc_join_leave(s, task);
     if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED)
@@ -86,6 +95,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     w->unknown -= (t->flags & T_UNKNOWN) != 0;
     w->long_sent -= (t->flags & T_LONG) != 0;
     w->stealing -= (t->flags & T_STEALING) != 0;
+    if (t->is_coming) mr_sc_store_coming(s, task, 0);
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->resources_count; r++)
             w->facts->taken[r] -= s->classes[t->class].need[r];

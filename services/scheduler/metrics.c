@@ -46,6 +46,11 @@ static double placed_scored(void *ctx)
     return (double)totals_of(ctx).placed_scored;
 }
 
+static double roots_held(void *ctx)
+{
+    return (double)totals_of(ctx).roots_held;
+}
+
 static double jobs_running(void *ctx)
 {
     return (double)totals_of(ctx).jobs_running;
@@ -89,6 +94,9 @@ void mr_metrics_add(struct mr_shell *sh)
             "Tasks of loops and templates whose worker of the last time is gone.", placed_repaired},
         {"millrace_scheduler_placements_scored", "Tasks whose place was chosen by data and load.",
             placed_scored},
+        {"millrace_scheduler_roots_held",
+            "Times that a root task with a large result found its object store too full.",
+            roots_held},
         {"millrace_scheduler_jobs_running", "Jobs that have not ended.", jobs_running},
         {"millrace_scheduler_journal_unacknowledged",
             "Journal records that Redis does not have yet.", journal_behind},

@@ -56,7 +56,7 @@ void sim_exec_drop(struct sim *s, struct sim_proc *p)
 static void object_make(struct sim *s, struct sim_proc *p, const struct sim_run *r, uint32_t at)
 {
     struct mr_strand_result *x = &r->strand->items[at].result;
-    x->object_bytes = 4096 + r->value[at] % 200000;
+    x->object_bytes = (4096 + r->value[at] % 200000) * (s->seed % 4 ? OBJECT_SCALE : 1);
     x->object = (mr_object_id){
         MAKER, sim_object_make(s, (uint32_t)(p - s->procs), r->value[at], x->object_bytes)};
     sim_say(s, "w%" PRIu32 " makes object %" PRIu64, p->name, x->object.number);

@@ -380,6 +380,7 @@ static bool tell_coverage(const struct options *o)
         {"placed by the cache", totals.cached, o->has_templates || o->has_loops},
         {"places repaired", totals.repaired, o->has_templates || o->has_loops},
         {"places made", totals.scored, true},
+        {"roots held back", totals.roots_held, false}, /* by luck, in few seeds */
         {"ends of loops read back", totals.ends_read, o->has_templates || o->has_loops},
         {"loops read back before their end", totals.rounds_read, o->has_loops},
     };

@@ -18,6 +18,8 @@
 #define AGAIN_MAX 5 /* more instances, one after another, when faults are over */
 #define SESSIONS_MAX 4096
 #define STORES_MAX 48
+#define STORE_BYTES ((uint64_t)48 << 20)
+#define OBJECT_SCALE 8 /* so that the disk takes longer than some tasks */
 #define SUSPECTS_MAX 80
 #define SHARED_MAX 16
 #define GPU 1000000u

@@ -343,6 +343,7 @@ void sim_sched_count(struct sim *s)
     s->count.cached += t.placed_cached;
     s->count.repaired += t.placed_repaired;
     s->count.scored += t.placed_scored;
+    s->count.roots_held += t.roots_held;
 }
 
 void sim_sched_crash(struct sim *s)

@@ -165,6 +165,6 @@ struct sim {
         uint64_t steps, starts, deaths, crashes, disconnects, sleeps, stores, jobs_done,
             jobs_failed, jobs_cancelled, refused, stolen, recomputed, adopted, children, moves,
             squeezes, refused_jobs, retired, used_up, cuts, torn, lost_locals, cached, repaired,
-            scored, instances, ends_read, rounds_read;
+            scored, roots_held, instances, ends_read, rounds_read;
     } count;
 };

@@ -484,6 +484,48 @@ static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **s
     assert_int_equal(rig_count(r, SAID_TASK, w, more, "r1"), 0);
 }
 
+/* Two idle workers at a store that is three quarters full; how many of two roots are sent. */
+static uint32_t send_two_roots(
+    struct rig *r, struct rig_worker w[2], mr_duration took, uint64_t *more)
+{
+    r->store_memory = 8 * MIB;
+    rig_store(r, 0x51, "a");
+    w[0] = join(r, "a", 1, 0x51);
+    w[1] = join(r, "b", 1, 0x51);
+    warm(r, w[0]);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "0", ",\"workers\":[\"a\"]"), "\"x\""));
+    r->object_bytes = 6 * MIB;
+    rig_done_as(r, w[0], job, "x", 1, MR_OUTCOME_OK, (mr_object_id){7, ++r->objects}, 0, took);
+    *more = rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", ""), "\"r0\",\"r1\""));
+    uint32_t sent = 0;
+    for (int i = 0; i < 2; i++)
+        sent +=
+            rig_count(r, SAID_TASK, w[i], *more, "r0") + rig_count(r, SAID_TASK, w[i], *more, "r1");
+    return sent;
+}
+
+static void roots_for_a_store_that_is_nearly_full_come_one_at_a_time(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w[2];
+    uint64_t job;
+    assert_int_equal(send_two_roots(r, w, MR_MS, &job), 1);
+    uint32_t at = rig_count(r, SAID_TASK, w[1], job, "r0");
+    r->object_bytes = MIB;
+    (void)rig_done_object(r, w[at], job, "r0");
+    assert_int_equal(
+        rig_count(r, SAID_TASK, w[0], job, "r1") + rig_count(r, SAID_TASK, w[1], job, "r1"), 1);
+}
+
+static void roots_that_take_longer_than_the_disk_come_one_a_worker(void **state)
+{
+    (void)state;
+    struct rig_worker w[2];
+    uint64_t job;
+    assert_int_equal(send_two_roots(rig_new(), w, 10 * MR_SECOND, &job), 2);
+}
+
 static void with_room_for_all_or_large_parts_the_order_stays(void **state)
 {
     (void)state;
@@ -523,6 +565,8 @@ int main(void)
         RIG_TEST(in_a_store_that_fills_a_value_is_used_up_before_the_next_is_made),
         RIG_TEST(roots_of_large_results_wait_while_a_value_is_used_up),
         RIG_TEST(roots_of_large_results_wait_for_a_store_that_is_nearly_full),
+        RIG_TEST(roots_for_a_store_that_is_nearly_full_come_one_at_a_time),
+        RIG_TEST(roots_that_take_longer_than_the_disk_come_one_a_worker),
         RIG_TEST(with_room_for_all_or_large_parts_the_order_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
