@@ -21,8 +21,8 @@ static inline bool mr_tally_add(struct mr_tally *t, uint32_t n)
     return atomic_fetch_add(&t->told, n) + n >= atomic_load(&t->wake_at);
 }
 
-/* Listener: at this count, counted from the beginning, it wants to be woken. False: it is reached.
- */
+/* Listener: at this count, counted from the beginning, it wants to be woken. False: it is reached;
+ * what was told can be taken, unless an earlier teller has not finished, who counts later. */
 static inline bool mr_tally_wait_for(struct mr_tally *t, uint64_t count)
 {
     atomic_store(&t->wake_at, count);

@@ -21,7 +21,10 @@ mr_time mr_worker_shell_be_patient(struct mr_worker_shell *sh, mr_time deadline)
     uint32_t patience = sh->ending ? 1 : mr_worker_patience(sh->core);
     bool was_patient = sh->is_patient;
     sh->is_patient = patience > 1;
-    if (!mr_tally_wait_for(&sh->tally, sh->told + patience)) return 0;
+    bool waits = mr_tally_wait_for(&sh->tally, sh->told + patience);
+    /* Reports that are counted and cannot be taken stand behind one that somebody is just writing:
+     * it counts, and wakes us, afterwards. He may need our processor for it. */
+    if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
     if (sh->is_patient) {
         bool is_over = was_patient && sh->now >= sh->sleeps_until;
         sh->nap = is_over ? MR_MIN(2 * sh->nap, NAP_MAX) : NAP;

@@ -284,9 +284,9 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         bool at_once = x->item->report;
         now = item_run(x, now);
         done = x->at + 1;
+        quiet = quiet && is_quiet(x->item); /* once settled, it is the core's */
         count_uses(x);
         settle(x, done, at_once);
-        quiet = quiet && is_quiet(x->item);
         if (mr_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
         if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
         struct mr_run_report r = {
