@@ -114,6 +114,8 @@ struct mr_sched *mr_sched_new(const struct mr_sched_config *c, struct mr_arena *
     mr_index_init(&s->key_index, 64);
     mr_index_init(&s->op_index, c->ops_max);
     mr_index_init(&s->story_index, c->failures_max);
+    mr_index_init(&s->worker_names, c->workers_max);
+    mr_index_init(&s->worker_incarnations, c->workers_max);
     mr_buf_init(&s->scratch, (size_t)1 << 30);
     mr_buf_init(&s->payload, (size_t)1 << 32);
     mr_buf_init(&s->open, (size_t)1 << 32);
@@ -145,6 +147,8 @@ void mr_sched_free(struct mr_sched **sp)
         mr_release(s->stores[i].address);
     mr_sc_cache_fini(s);
     mr_sc_scan_fini(s);
+    mr_index_fini(&s->worker_names);
+    mr_index_fini(&s->worker_incarnations);
     mr_index_fini(&s->job_index);
     mr_index_fini(&s->request_index);
     mr_index_fini(&s->key_index);

@@ -78,7 +78,9 @@ static void check_worker(const struct mr_sched *s, uint32_t slot, uint32_t *comi
     uint32_t sent = 0;
     uint32_t prev = NONE;
     uint64_t queue = 0;
+    mr_assert(w->state != W_FREE || slot >= s->workers_free_at);
     if (w->state == W_FREE) return;
+    mr_assert(mr_sc_worker_find(s, w->incarnation) == slot);
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next) {
         mr_assert(
             s->tasks[t].flags & T_SENT && s->tasks[t].worker == slot && s->tasks[t].prev == prev);

@@ -116,7 +116,11 @@ void mr_sc_steal(struct mr_sched *s);
 /* core_worker.c, core_register.c, core_complete.c */
 void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r);
 struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
-void mr_sc_worker_name(struct worker *w, struct mr_str name);
+void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name);
+/* The place of the next worker, the first that is free; NONE: there are as many as may be. */
+uint32_t mr_sc_worker_place(struct mr_sched *s);
+void mr_sc_worker_free(struct mr_sched *s, uint32_t slot);
+uint32_t mr_sc_worker_find(const struct mr_sched *s, uint64_t incarnation);
 void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m);
 void mr_sc_worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
 void mr_sc_worker_lost(

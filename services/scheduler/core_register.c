@@ -78,6 +78,33 @@ static void copy_name(char to[NAME_BYTES], struct mr_str from)
     if (from.n) memcpy(to, from.p, MR_MIN(from.n, (size_t)NAME_BYTES - 1));
 }
 
+static uint64_t worker_name_hash(const void *ctx, uint32_t item)
+{
+    return text_hash(mr_str(((const struct mr_sched *)ctx)->workers[item].facts->name));
+}
+
+static bool worker_name_eq(const void *ctx, uint32_t item, const void *key)
+{
+    return mr_str_eq(*(const struct mr_str *)key,
+        mr_str(((const struct mr_sched *)ctx)->workers[item].facts->name));
+}
+
+static uint64_t incarnation_hash(const void *ctx, uint32_t item)
+{
+    return mr_hash_u64(((const struct mr_sched *)ctx)->workers[item].incarnation);
+}
+
+static bool incarnation_eq(const void *ctx, uint32_t item, const void *key)
+{
+    return ((const struct mr_sched *)ctx)->workers[item].incarnation == *(const uint64_t *)key;
+}
+
+uint32_t mr_sc_worker_find(const struct mr_sched *s, uint64_t incarnation)
+{
+    return mr_index_find(
+        &s->worker_incarnations, mr_hash_u64(incarnation), incarnation_eq, s, &incarnation);
+}
+
 struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
 {
     struct worker *w = &s->workers[slot];
@@ -89,27 +116,50 @@ struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t inca
         .held_head = NONE,
         .bucket = NONE};
     *w->facts = (struct worker_facts){0};
+    mr_index_add(&s->worker_incarnations, mr_hash_u64(incarnation), slot, incarnation_hash, s);
     return w;
 }
 
-void mr_sc_worker_name(struct worker *w, struct mr_str name)
+static void drop_name(struct mr_sched *s, uint32_t slot)
 {
-    copy_name(w->facts->name, name);
-    w->name_hash = (uint32_t)text_hash(mr_str(w->facts->name));
+    if (s->workers[slot].facts->name[0])
+        (void)mr_index_remove(&s->worker_names, worker_name_hash(s, slot), slot);
 }
 
-static uint32_t slot_take(struct mr_sched *s)
+void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name)
 {
-    for (uint32_t i = 0; i < s->workers_top; i++)
-        if (s->workers[i].state == W_FREE) return i;
-    return s->workers_top < s->config.workers_max ? s->workers_top++ : NONE;
+    drop_name(s, slot);
+    copy_name(s->workers[slot].facts->name, name);
+    uint64_t hash = worker_name_hash(s, slot);
+    s->workers[slot].name_hash = (uint32_t)hash;
+    if (s->workers[slot].facts->name[0])
+        mr_index_add(&s->worker_names, hash, slot, worker_name_hash, s);
+}
+
+uint32_t mr_sc_worker_place(struct mr_sched *s)
+{
+    uint32_t i = s->workers_free_at;
+    while (i < s->workers_top && s->workers[i].state != W_FREE)
+        i++;
+    s->workers_free_at = i;
+    if (i < s->workers_top) return i;
+    return i < s->config.workers_max ? s->workers_top++ : NONE;
+}
+
+void mr_sc_worker_free(struct mr_sched *s, uint32_t slot)
+{
+    struct worker *w = &s->workers[slot];
+    drop_name(s, slot);
+    (void)mr_index_remove(&s->worker_incarnations, mr_hash_u64(w->incarnation), slot);
+    w->state = W_FREE;
+    s->workers_free_at = MR_MIN(s->workers_free_at, slot);
 }
 
 static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
 {
     struct worker *w = &s->workers[slot];
     w->slots = r->slots;
-    mr_sc_worker_name(w, r->name);
+    mr_sc_worker_name(s, slot, r->name);
     copy_name(w->facts->node, r->node);
     w->store = mr_sc_store(s, r->store, r->store_address);
     w->memory_bytes = r->memory_bytes;
@@ -235,15 +285,8 @@ static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
 
 static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_register *r)
 {
-    uint32_t hash = (uint32_t)text_hash(r->name);
-    for (uint32_t i = 0; i < s->workers_top; i++) {
-        const struct worker *w = &s->workers[i];
-        if (w->state == W_FREE) continue;
-        if (r->incarnation && w->incarnation == r->incarnation) return i;
-        if (r->incarnation || w->name_hash != hash) continue;
-        if (mr_str_eq(r->name, mr_str(w->facts->name))) return i;
-    }
-    return NONE;
+    if (r->incarnation) return mr_sc_worker_find(s, r->incarnation);
+    return mr_index_find(&s->worker_names, text_hash(r->name), worker_name_eq, s, &r->name);
 }
 
 static bool is_refused(struct mr_sched *s, const struct mr_sched_register *r)
@@ -275,7 +318,7 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
         if (slot != NONE)
             mr_sc_worker_lost(
                 s, slot, r->has_suspects ? &r->suspects : NULL, "a new process took its name");
-        slot = slot_take(s);
+        slot = mr_sc_worker_place(s);
         if (slot == NONE) {
             refuse(s, r, MR_ELIMIT, "the cluster has as many workers as it may");
             return;

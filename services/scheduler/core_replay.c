@@ -264,35 +264,26 @@ static void replay_forgotten(struct mr_sched *s, struct reader *r)
     mr_sc_job_drop(s, job);
 }
 
-static uint32_t ghost_find(const struct mr_sched *s, uint64_t incarnation)
-{
-    for (uint32_t i = 0; i < s->workers_top; i++)
-        if (s->workers[i].state != W_FREE && s->workers[i].incarnation == incarnation) return i;
-    return NONE;
-}
-
 static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
 {
     uint64_t incarnation = u64(r);
-    uint32_t slot = ghost_find(s, incarnation);
+    uint32_t slot = mr_sc_worker_find(s, incarnation);
     s->ghosts_at = s->now;
     if (is_lost) {
         if (slot == NONE) return;
-        s->workers[slot].state = W_FREE;
+        mr_sc_worker_free(s, slot);
         s->workers_live--;
         return;
     }
     struct mr_str name = text(r);
     if (r->is_bad || slot != NONE) return;
-    for (slot = 0; slot < s->workers_top && s->workers[slot].state != W_FREE;)
-        slot++;
-    if (slot == s->config.workers_max) return;
-    if (slot == s->workers_top) s->workers_top++;
+    slot = mr_sc_worker_place(s);
+    if (slot == NONE) return;
     struct worker *w = mr_sc_worker_new(s, slot, incarnation);
     w->state = W_SILENT;
     w->is_ghost = true;
     w->slots = 1;
-    mr_sc_worker_name(w, name);
+    mr_sc_worker_name(s, slot, name);
     s->workers_live++;
 }
 

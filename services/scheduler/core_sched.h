@@ -44,6 +44,8 @@ struct mr_sched {
     struct worker_facts *worker_facts;
     uint64_t *worker_ops; /* bits: worker x op */
     uint32_t worker_op_words, workers_top, workers_live, workers_usable, slots_usable;
+    uint32_t workers_free_at;                          /* no place before this one is free */
+    struct mr_index worker_names, worker_incarnations; /* of those whose place is not */
     uint32_t worker_number;
     uint32_t bucket_head[LOAD_BUCKETS], bucket_tail[LOAD_BUCKETS];
     uint64_t bucket_bits[LOAD_BUCKETS / 64];

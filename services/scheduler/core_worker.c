@@ -93,7 +93,7 @@ void mr_sc_worker_lost(
         s->ops[op].workers -= (uint32_t)(bits[op / 64] >> (op % 64) & 1);
     s->workers_live--;
     (void)mr_sc_journal_worker(s, slot, true);
-    w->state = W_FREE;
+    mr_sc_worker_free(s, slot);
     s->has_work = true;
     mr_sc_recover_tick(s);
 }
