@@ -1,21 +1,26 @@
 #!/usr/bin/env python3
 """Graphs whose live data are several times the object store's memory, beside the speed of the disk they spill to.
 spill.py [--memory 512MiB] [--times 2] [--parts 64] [--rounds 3] [--json FILE] [--dir DIR] [--keep-log]
+spill.py --random [--memory 256MiB] [--workers 4] [--rounds 6]
 
 The shape is all to all: `parts` arrays of `times` x memory together are cut into parts x parts pieces, and each result is
 put together from one piece of every array. Arrays, pieces and results are as large in all; none of them fits.
 
-What the disk can do is measured in the same run, in the same directory, over as many bytes in as many files as the store wrote
-and read in the round before: written one after another without fsync and read back by one thread. Both go through the page cache,
+What the disk can do is measured in the same run, in the same directory, over as many bytes as the store wrote and read in the
+round before: written to one file in order, a second time, without fsync, and read back by one thread. Both go through the page cache,
 which takes them at the speed of memory as long as it has room - as it does for the store: that is the first ceiling. The second is
 the device itself: the same bytes with O_DIRECT. Pages written earlier are dropped in between (fdatasync, then POSIX_FADV_DONTNEED).
-Prints one line of JSON a round, and a summary."""
+Prints one line of JSON, and a summary.
+
+--random: graphs of 400 arrays of a 32nd of the memory, each a root (as likely as not) or the sum of two of the eight before it; one
+seed a round. How many of them leave memory, for there is an order in which few have to: that of one worker."""
 import argparse
 import contextlib
 import json
 import mmap
 import os
 import pathlib
+import random
 import shutil
 import statistics
 import struct
@@ -47,6 +52,26 @@ def all_to_all(parts, part_bytes):
     return {"tasks": tasks, "targets": ["sum"]}, float(sum(i % 7 for i in range(parts)) * piece * parts)
 
 
+def random_graph(parts, part_bytes, seed):
+    """The graph, and what its target is."""
+    rng, floats = random.Random(seed), part_bytes // 8
+    tasks, used, values = {}, set(), []
+    for i in range(parts):
+        if i < 2 or rng.random() < 0.5:
+            tasks[f"x/{i}"] = {"op": "array.full", "args": [[floats], 1.0]}
+            values.append(1.0)
+        else:
+            a, b = rng.sample(range(max(0, i - 8), i), 2)
+            tasks[f"x/{i}"] = {"op": "array.add", "args": [{"ref": f"x/{a}"}, {"ref": f"x/{b}"}]}
+            used |= {a, b}
+            values.append(values[a] + values[b])
+    tops = [i for i in range(parts) if i not in used]
+    for i in tops:
+        tasks[f"p/{i}"] = {"op": "array.reduce_partial", "args": [{"ref": f"x/{i}"}, "sum"]}
+    tasks["sum"] = {"op": "array.reduce_merge", "args": ["sum", [{"ref": f"p/{i}"} for i in tops]]}
+    return {"tasks": tasks, "targets": ["sum"]}, sum(values[i] for i in tops) * floats
+
+
 def transfer(fd, buffer, count, write):
     done = 0
     while done < count:
@@ -58,35 +83,32 @@ def transfer(fd, buffer, count, write):
     return done
 
 
-def disk_speed(directory, total, file_bytes, direct):
-    """(bytes/s written, bytes/s read) of `total` bytes in files of `file_bytes` each."""
+def disk_speed(directory, total, direct):
+    """(bytes/s written, bytes/s read) of `total` bytes in one file that has its blocks, and its pages, already."""
     flags = os.O_DIRECT if direct else 0
-    file_bytes = max(4096, file_bytes // 4096 * 4096)
-    files = [directory / f"probe-{i}" for i in range(max(1, total // file_bytes))]
-    buffer = mmap.mmap(-1, min(CHUNK, file_bytes))  # aligned, as O_DIRECT wants it
+    total, probe = max(CHUNK, total // CHUNK * CHUNK), directory / "probe"
+    # aligned, as O_DIRECT wants it; more at once makes the page cache look for huge pages, which can be dear
+    buffer = mmap.mmap(-1, CHUNK if direct else MIB)
     buffer.write(os.urandom(len(buffer)))
-    total = len(files) * file_bytes
     try:
-        begun = time.perf_counter()
-        for f in files:
-            fd = os.open(f, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | flags, 0o600)
-            transfer(fd, buffer, file_bytes, True)
+        for _ in range(2):
+            begun = time.perf_counter()
+            fd = os.open(probe, os.O_WRONLY | os.O_CREAT | flags, 0o600)
+            transfer(fd, buffer, total, True)
             os.close(fd)
         wrote = total / (time.perf_counter() - begun)
         begun = time.perf_counter()
-        for f in files:
-            fd = os.open(f, os.O_RDONLY | flags)
-            transfer(fd, buffer, file_bytes, False)
-            os.close(fd)
+        fd = os.open(probe, os.O_RDONLY | flags)
+        transfer(fd, buffer, total, False)
+        os.close(fd)
         return wrote, total / (time.perf_counter() - begun)
     finally:
-        for f in files:
-            with contextlib.suppress(OSError):
-                fd = os.open(f, os.O_RDONLY)
-                os.fdatasync(fd)
-                os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
-                os.close(fd)
-                f.unlink()
+        with contextlib.suppress(OSError):
+            fd = os.open(probe, os.O_RDONLY)
+            os.fdatasync(fd)
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+            os.close(fd)
+            probe.unlink()
 
 
 COUNTERS = ("spills", "restores", "written_bytes", "read_bytes")
@@ -135,13 +157,26 @@ def measure(directory, memory, times, parts, rounds, keep_log=None):
     r = dict(sorted(found["spilled"], key=lambda x: x["wall_s"])[len(found["spilled"]) // 2])
     r["walls_s"] = [x["wall_s"] for x in found["spilled"]]
     r["in_memory_s"] = found["in_memory"][0]["wall_s"]
-    file_bytes = max(4096, r["written_bytes"] // max(1, r["spills"]))
-    total = max(r["written_bytes"], r["read_bytes"], file_bytes)
+    total = max(r["written_bytes"], r["read_bytes"])
     for name, direct in (("cached", False), ("device", True)):
-        write, read = disk_speed(directory, min(total, 1 << 30), file_bytes, direct)
+        write, read = disk_speed(directory, min(total, 1 << 30), direct)
         takes = r["written_bytes"] / write + r["read_bytes"] / read
         r[name] = {"write_bytes_per_s": write, "read_bytes_per_s": read, "takes_s": takes, "share": takes / r["wall_s"]}
-    return {"memory": memory, "times": times, "parts": parts, "file_bytes": file_bytes, **r}
+    return {"memory": memory, "times": times, "parts": parts, **r}
+
+
+def measure_random(directory, memory, workers, rounds):
+    found = []
+    with Cluster("--workers", str(workers), "--threads", "1", "--memory", f"{memory // MIB}MiB", directory=directory) as c:
+        for seed in range(1, rounds + 1):
+            graph, expected = random_graph(400, memory // 32, seed)
+            found.append({"seed": seed, **one_round(c, graph, expected)})
+    return {"memory": memory, "workers": workers, "rounds": found}
+
+
+def random_text(r):
+    return (f"random graphs of 400 arrays of {r['memory'] // 32 // MIB} MiB in {r['memory'] // MIB} MiB, {r['workers']} workers: "
+            f"{', '.join(str(x['spills']) for x in r['rounds'])} left memory; {', '.join(format(x['wall_s'], '.2f') for x in r['rounds'])} s")
 
 
 def text(r):
@@ -163,16 +198,21 @@ def main():
     p.add_argument("--times", type=int, default=2)
     p.add_argument("--parts", type=int, default=64)
     p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--random", action="store_true")
+    p.add_argument("--workers", type=int, default=4, help="of --random")
     p.add_argument("--json")
     p.add_argument("--dir", help="the disk to spill to: a directory is made in it")
     p.add_argument("--keep-log", help="copies the logs of the cluster that spills there")
     a = p.parse_args()
     directory = pathlib.Path(tempfile.mkdtemp(prefix="mr-spill-", dir=a.dir))
     try:
-        r = measure(directory, parse_bytes(a.memory), a.times, a.parts, a.rounds, a.keep_log)
+        if a.random:
+            r = measure_random(directory, parse_bytes(a.memory), a.workers, a.rounds)
+        else:
+            r = measure(directory, parse_bytes(a.memory), a.times, a.parts, a.rounds, a.keep_log)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
-    print(text(r), file=sys.stderr)
+    print(random_text(r) if a.random else text(r), file=sys.stderr)
     out = json.dumps(r)
     if a.json:
         pathlib.Path(a.json).write_text(out)
