@@ -493,6 +493,7 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     w->long_sent++;
     t->estimate = 0;
     t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
+    if (t->is_coming) mr_sc_store_coming(s, task, 0); /* not before its child, which may be held */
     if (t->flags & T_SUSPECT) mr_sc_trial_left_slot(s, task);
     mr_sc_load_changed(s, t->worker, false);
     s->has_work = true;

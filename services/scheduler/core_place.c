@@ -167,6 +167,15 @@ static bool is_store_crowded(const struct store *st, const struct op *o, bool is
     return is_busy || (!is_slow && st->coming_bytes >= o->large_bytes);
 }
 
+/* Does anything run there that has an end? What runs long may wait for just the task that seeks a
+ * place. */
+static bool is_busy_for_now(const struct mr_sched *s, const struct worker *w)
+{
+    for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
+        if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return true;
+    return false;
+}
+
 /* Does memory want no more root tasks of this kind here? One may always run, or nothing would ever
  * be freed. Those whose results, as measured, are large wait for a store that is nearly full, and
  * for what is being used up: that makes room. */
@@ -176,7 +185,7 @@ bool mr_sc_is_crowded(struct mr_sched *s, const struct worker *w, const struct t
     bool is_full = w->memory_bytes && used > w->memory_bytes / 4 * 3;
     const struct op *o = &s->ops[s->classes[t->class].op];
     if (!is_full && !o->large_bytes) return false;
-    bool is_busy = !has_only_waiting(s, w);
+    bool is_busy = is_busy_for_now(s, w);
     if (is_busy && (is_full || s->drains_count)) return true;
     if (!o->large_bytes) return false;
     bool is_crowded = is_store_crowded(&s->stores[w->store], o, is_busy);

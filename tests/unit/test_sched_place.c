@@ -526,6 +526,44 @@ static void roots_that_take_longer_than_the_disk_come_one_a_worker(void **state)
     assert_int_equal(send_two_roots(rig_new(), w, 10 * MR_SECOND, &job), 2);
 }
 
+/* Nothing makes room while it runs, and it may wait for just that root. */
+static void beside_what_runs_long_one_root_may_run_in_a_full_store(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    r->store_memory = 8 * MIB;
+    rig_store(r, 0x51, "a");
+    struct rig_worker w = join(r, "a", 1, 0x51);
+    warm(r, w);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "0", ""), "\"x\""));
+    r->object_bytes = 7 * MIB;
+    (void)rig_done_object(r, w, job, "x");
+    uint64_t role = rig_submit(r, JOB(T("l", "long", "1", ""), "\"l\""));
+    assert_int_equal(rig_count(r, SAID_TASK, w, role, "l"), 1);
+    uint64_t more =
+        rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", ""), "\"r0\",\"r1\""));
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, NULL), 1);
+}
+
+static void who_waits_for_a_child_does_not_count_as_making_a_result(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    r->store_memory = 8 * MIB;
+    rig_store(r, 0x51, "a");
+    struct rig_worker w[2] = {join(r, "a", 1, 0x51), join(r, "b", 1, 0x51)};
+    warm(r, w[0]);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "0", ",\"workers\":[\"a\"]"), "\"x\""));
+    r->object_bytes = 6 * MIB;
+    (void)rig_done_object(r, w[0], job, "x");
+    uint64_t parent = rig_submit(r, JOB(T("p", "f", "1", ""), "\"p\""));
+    uint32_t at = rig_count(r, SAID_TASK, w[1], parent, "p");
+    rig_tell(r, w[at], TOLD_LEFT_SLOT, parent, "p");
+    uint64_t child = rig_submit(r, JOB(T("c", "f", "2", ""), "\"c\""));
+    assert_int_equal(
+        rig_count(r, SAID_TASK, w[0], child, "c") + rig_count(r, SAID_TASK, w[1], child, "c"), 1);
+}
+
 static void with_room_for_all_or_large_parts_the_order_stays(void **state)
 {
     (void)state;
@@ -567,6 +605,8 @@ int main(void)
         RIG_TEST(roots_of_large_results_wait_for_a_store_that_is_nearly_full),
         RIG_TEST(roots_for_a_store_that_is_nearly_full_come_one_at_a_time),
         RIG_TEST(roots_that_take_longer_than_the_disk_come_one_a_worker),
+        RIG_TEST(beside_what_runs_long_one_root_may_run_in_a_full_store),
+        RIG_TEST(who_waits_for_a_child_does_not_count_as_making_a_result),
         RIG_TEST(with_room_for_all_or_large_parts_the_order_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
