@@ -47,8 +47,9 @@ struct mr_spill {
     struct place *places;
     uint32_t places_count, places_room;
     uint32_t free[SIZES];
-    uint64_t end;   /* of the last place */
-    uint32_t taken; /* places that are not free */
+    uint64_t end;      /* of the last place */
+    bool cannot_punch; /* the file system has no holes */
+    uint32_t taken;    /* places that are not free */
     struct mr_spill_stats stats;
 };
 
@@ -147,10 +148,13 @@ static void cut(struct mr_spill *s)
 
 static void punch(struct mr_spill *s)
 {
-    for (uint32_t i = 0; i < s->places_count; i++) {
+    for (uint32_t i = 0; i < s->places_count && !s->cannot_punch; i++) {
         struct place *x = &s->places[i];
         if (x->state != FREE) continue;
-        if (fallocate(s->fd, PUNCH, (off_t)x->offset, (off_t)size_bytes(x->size))) continue;
+        if (fallocate(s->fd, PUNCH, (off_t)x->offset, (off_t)size_bytes(x->size))) {
+            s->cannot_punch = errno == EOPNOTSUPP || errno == ENOSYS;
+            continue;
+        }
         x->state = FREE_HOLE;
         s->stats.free_bytes -= written_bytes(x->bytes);
     }
