@@ -111,6 +111,31 @@ static void a_full_inbox_refuses_and_keeps_what_it_has(void **state)
     mr_inbox_free(&in);
 }
 
+/* Takes five, asleep until it is woken. */
+static void take_five(void *ctx)
+{
+    int out[8];
+    for (size_t n = 0; n < 5;)
+        n += mr_inbox_wait(ctx, MR_NEVER, out, 8);
+}
+
+static void who_waits_for_room_wakes_an_owner_that_sleeps_through_what_was_put(void **state)
+{
+    (void)state;
+    struct mr_inbox *in = mr_inbox_new(4, sizeof(int));
+    struct mr_thread *t = mr_thread_start("owner", take_five, in);
+    mr_clock_sleep(5 * MR_MS); /* it sleeps, or takes them at once: then nothing is tested */
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(mr_inbox_put(in, &i), MR_OK);
+    int more = 4;
+    int err = mr_inbox_push_wait(in, &more, mr_clock_now() + PATIENCE);
+    if (err) mr_inbox_wake(in); /* its end may be told of, then */
+    if (err) (void)mr_inbox_push_wait(in, &more, MR_NEVER);
+    mr_thread_join(&t);
+    mr_inbox_free(&in);
+    assert_int_equal(err, MR_OK);
+}
+
 static void a_closed_inbox_gives_what_it_has_and_takes_nothing(void **state)
 {
     (void)state;
@@ -232,6 +257,7 @@ int main(void)
         cmocka_unit_test(items_of_many_threads_arrive_once_and_in_order),
         cmocka_unit_test(an_eager_owner_misses_nothing_and_hears_of_the_end),
         cmocka_unit_test(a_full_inbox_refuses_and_keeps_what_it_has),
+        cmocka_unit_test(who_waits_for_room_wakes_an_owner_that_sleeps_through_what_was_put),
         cmocka_unit_test(a_closed_inbox_gives_what_it_has_and_takes_nothing),
         cmocka_unit_test(a_wait_ends_at_its_deadline),
         cmocka_unit_test(who_waits_for_a_count_sleeps_until_it_is_reached),
