@@ -178,6 +178,7 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is
         struct value *v = &w->values[i];
         if (v->job == NONE || !v->made) continue;
         bool release = (v->offered && !v->adopted) || (v->used && is_same);
+        if (v->adopted && !is_same) v->released = false; /* that word was another's */
         v->offered = v->adopted = v->used = false;
         if (!release && !v->told) out_held(w, v);
         if (!release) continue;

@@ -210,6 +210,32 @@ static void what_is_used_between_register_and_registered_goes_for_the_same_one(v
     assert_int_equal(r->drops, 1);
 }
 
+/* The earlier one wanted it no more, and a task that it had given up still reads it. */
+static void what_another_scheduler_takes_over_is_not_let_go_as_an_earlier_one_said(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_deliver(r);
+    assert_int_equal(r->drops, 0);
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    rig_ref(&r->m.registered.adopt, &r->m.adopt, RIG_JOB, 1, 1);
+    r->restarts++;
+    rig_register(r, 9);
+    rig_run_all(r);
+    assert_int_equal(r->drops, 0);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_deliver(r);
+    assert_int_equal(r->drops, 1);
+}
+
 static void a_revoked_incarnation_stops_all_and_offers_what_it_holds(void **state)
 {
     struct rig *r = *state;
@@ -389,6 +415,7 @@ int main(void)
         TEST(another_scheduler_says_itself_what_is_not_needed_any_more),
         TEST(what_is_used_between_register_and_registered_stays_for_another_scheduler),
         TEST(what_is_used_between_register_and_registered_goes_for_the_same_one),
+        TEST(what_another_scheduler_takes_over_is_not_let_go_as_an_earlier_one_said),
         TEST(a_revoked_incarnation_stops_all_and_offers_what_it_holds),
         TEST(the_outbox_holds_back_the_start_of_more),
         TEST(a_drain_hands_back_what_has_not_started_and_ends),
