@@ -241,12 +241,14 @@ static void count_uses(struct mr_executor *x)
     }
 }
 
-/* Items that others may be told of: up to where no value is in use that is here alone. */
-static void settle(struct mr_executor *x, uint32_t done, bool all)
+/* Items that others may be told of: up to where no value is in use that is here alone. False: one
+ * of them has failed by it. */
+static bool settle(struct mr_executor *x, uint32_t done, bool all)
 {
-    if (all) mr_executor_local_settle(x);
+    bool ok = !all || mr_executor_local_settle(x);
     if (!x->locals) x->settled = done;
     mr_cursor_settle(&x->run->cursor, x->settled);
+    return ok;
 }
 
 /* Did it end as expected? A value that is simply true may be the end of a loop. */
@@ -286,18 +288,18 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         done = x->at + 1;
         quiet = quiet && is_quiet(x->item); /* once settled, it is the core's */
         count_uses(x);
-        settle(x, done, at_once);
+        quiet = settle(x, done, at_once) && quiet;
         if (mr_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
         if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
         struct mr_run_report r = {
             .run = run, .done = x->settled, .fresh = x->settled - told, .quiet = quiet};
-        if (r.done) report(x, &r);
+        if (r.fresh) report(x, &r);
         told = x->settled;
         quiet = quiet || told == done;
         reported = now;
     }
     not_spare(x, &is_spare);
-    if (done) settle(x, done, true);
+    if (done) quiet = settle(x, done, true) && quiet;
     struct mr_run_report r = {
         .run = run, .done = done, .fresh = done - told, .quiet = quiet, .last = true};
     report(x, &r);

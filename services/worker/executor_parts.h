@@ -82,7 +82,8 @@ void mr_executor_local_keep(
     struct mr_executor *x, uint64_t bytes);         /* what was taken is its value */
 void mr_executor_local_drop(struct mr_executor *x); /* it is not */
 void mr_executor_local_used_up(struct mr_executor *x, uint32_t item);
-void mr_executor_local_settle(struct mr_executor *x); /* all go to the store: they are told */
+bool mr_executor_local_settle(struct mr_executor *x); /* all go to the store: they are told; false:
+                                                         one did not, and failed */
 void mr_executor_local_fini(struct mr_executor *x);
 int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);
 

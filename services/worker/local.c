@@ -87,9 +87,10 @@ static void put_failed(struct mr_executor *x, int err, const struct mr_error *e)
     r->message = mr_run_keep(x->run, mr_str(e->text));
 }
 
-void mr_executor_local_settle(struct mr_executor *x)
+bool mr_executor_local_settle(struct mr_executor *x)
 {
     struct mr_strand_item *running = x->item;
+    bool ok = true;
     for (uint32_t i = x->settled; x->locals && i <= x->at; i++) {
         struct mr_local *l = &x->local[i];
         struct mr_error e;
@@ -98,10 +99,12 @@ void mr_executor_local_settle(struct mr_executor *x)
         x->lacks_bytes = 0;
         int err = mr_executor_put(x, mr_str_of(l->p, l->bytes), &e);
         if (err) put_failed(x, err, &e);
+        ok = ok && !err;
         give_back(x, l);
         x->locals--;
     }
     x->item = running;
+    return ok;
 }
 
 void mr_executor_local_fini(struct mr_executor *x)

@@ -35,7 +35,9 @@ enum { INC, SLEEP, DIV, FULL, SUM, SHARE, OPS };
 static const unsigned char inc_one[] = {0x91, 0x01};                     /* [1] */
 static const unsigned char inc_input[] = {0x91, 0xd6, 0x01, 0, 0, 0, 0}; /* [input 0] */
 static const unsigned char div_zero[] = {0x92, 0x01, 0x00};              /* [1, 0] */
-static const unsigned char sleep_long[] = {0x92, 0x3c, 0x01};            /* [60, 1] */
+static const unsigned char sleep_short[] = {
+    0x92, 0xcb, 0x3f, 0x60, 0x62, 0x4d, 0xd2, 0xf1, 0xa9, 0xfc, 0x01}; /* [0.002, 1] */
+static const unsigned char sleep_long[] = {0x92, 0x3c, 0x01};          /* [60, 1] */
 
 /* [[100, 1000], 1] */
 static const unsigned char full[] = {0x92, 0x92, 0x64, 0xcd, 0x03, 0xe8, 0x01};
@@ -206,6 +208,48 @@ static void an_array_whose_use_does_not_come_goes_to_the_store(void **state)
     assert_int_equal(r->strand->items[0].result.end, MR_STRAND_FAILED); /* there is none */
     assert_int_equal(r->strand->items[0].result.code, MR_ELIMIT);
     assert_false(r->strand->items[0].result.used);
+    mr_run_free(&run);
+}
+
+static void a_value_that_fails_on_its_way_to_the_store_is_not_told_quietly(void **state)
+{
+    struct rig *r = *state;
+    r->strand->measured = true;
+    item(r, FULL, full, sizeof full);
+    r->strand->items[0].uses = 1;
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    struct mr_run_report report;
+    while (!mr_inbox_wait(r->inbox, MR_NEVER, &report, 1))
+        ;
+    assert_true(report.last);
+    assert_int_equal(r->strand->items[0].result.end, MR_STRAND_FAILED);
+    assert_false(report.quiet);
+    mr_run_free(&run);
+}
+
+/* Items behind a value that only the strand has are not told of; nobody is woken for that. */
+static void a_report_says_something_new(void **state)
+{
+    struct rig *r = *state;
+    r->strand->measured = true;
+    item(r, SLEEP, sleep_short, sizeof sleep_short);
+    item(r, FULL, full, sizeof full);
+    item(r, SLEEP, sleep_short, sizeof sleep_short);
+    item(r, SLEEP, sleep_short, sizeof sleep_short);
+    item_after(r, 1);
+    r->strand->items[4].op = SUM;
+    r->strand->items[1].uses = 1;
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    uint32_t fresh = 0;
+    for (struct mr_run_report report = {0}; !report.last;) {
+        if (!mr_inbox_wait(r->inbox, MR_NEVER, &report, 1)) continue;
+        assert_true(report.fresh);
+        fresh += report.fresh;
+    }
+    assert_int_equal(fresh, 5);
+    assert_int_equal(r->strand->items[4].result.end, MR_STRAND_DONE);
     mr_run_free(&run);
 }
 
@@ -459,6 +503,8 @@ int main(void)
         TEST(items_of_a_strand_use_what_earlier_ones_made),
         TEST(an_array_that_a_strand_uses_up_never_reaches_the_store),
         TEST(an_array_whose_use_does_not_come_goes_to_the_store),
+        TEST(a_value_that_fails_on_its_way_to_the_store_is_not_told_quietly),
+        TEST(a_report_says_something_new),
         TEST(what_depends_on_a_failed_item_is_skipped),
         TEST(a_stop_ends_an_op_that_looks_at_its_flag),
         TEST(what_a_cut_says_is_what_ran),
