@@ -87,9 +87,10 @@ struct mr_op_services {
      * finds belongs to its number, and is put together here afterwards: then the result is the same
      * bits whoever helped. A task that comes to a helper's slot waits for its block: 30 to 100 us
      * are right, where claiming one costs less than 1. A block touches nothing of the call, and
-     * asks it for nothing. Cancelling is looked for between blocks. An error of a block ends the
-     * work; that of the lowest number is returned (in words, which `fail` replaces by better ones).
-     * The time of helpers counts as this task's. */
+     * asks it for nothing, not for more blocks either. Cancelling is looked for between blocks:
+     * MR_ECANCELED (in words), with some left out. An error of a block, negative as in base/err.h,
+     * ends the work; that of the lowest number is returned (in words, which `fail` replaces by
+     * better ones). The time of helpers counts as this task's. */
     int (*parallel)(struct mr_op_call *call, uint32_t blocks,
         int (*block)(void *ctx, uint32_t block, uint32_t lane), void *ctx);
 };
