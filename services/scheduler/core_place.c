@@ -78,11 +78,13 @@ static bool has_place(
 }
 
 /* Does all that was sent there wait for its inputs? Then it may be for just the task that seeks a
- * place, and the queue would stay full for ever. */
-static bool has_only_waiting(const struct mr_sched *s, const struct worker *w)
+ * place, and the queue would stay full for ever. `but_long`: or runs long, which may wait for it,
+ * too. */
+static bool has_only_waiting(const struct mr_sched *s, const struct worker *w, bool but_long)
 {
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
-        if (s->tasks[t].state == MR_TASK_RUNNING) return false;
+        if (s->tasks[t].state == MR_TASK_RUNNING && !(but_long && s->tasks[t].flags & T_LONG))
+            return false;
     return true;
 }
 
@@ -94,7 +96,10 @@ static bool has_room(
     const struct mr_sched_batch *b = s->fx->worker[worker];
     if (!mr_sc_load_is_usable(w)) return false;
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
-    return has_place(s, w, t, queues) || (t->state == MR_TASK_READY && has_only_waiting(s, w));
+    if (has_place(s, w, t, queues)) return true;
+    bool takes_resources = t->class >= s->config.ops_max; /* what runs long may have them */
+    return t->state == MR_TASK_READY &&
+           has_only_waiting(s, w, !takes_resources && !(t->flags & T_LONG));
 }
 
 bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
@@ -167,15 +172,6 @@ static bool is_store_crowded(const struct store *st, const struct op *o, bool is
     return is_busy || (!is_slow && st->coming_bytes >= o->large_bytes);
 }
 
-/* Does anything run there that has an end? What runs long may wait for just the task that seeks a
- * place. */
-static bool is_busy_for_now(const struct mr_sched *s, const struct worker *w)
-{
-    for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
-        if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return true;
-    return false;
-}
-
 /* Does memory want no more root tasks of this kind here? One may always run, or nothing would ever
  * be freed. Those whose results, as measured, are large wait for a store that is nearly full, and
  * for what is being used up: that makes room. */
@@ -185,7 +181,7 @@ bool mr_sc_is_crowded(struct mr_sched *s, const struct worker *w, const struct t
     bool is_full = w->memory_bytes && used > w->memory_bytes / 4 * 3;
     const struct op *o = &s->ops[s->classes[t->class].op];
     if (!is_full && !o->large_bytes) return false;
-    bool is_busy = is_busy_for_now(s, w);
+    bool is_busy = !has_only_waiting(s, w, true);
     if (is_busy && (is_full || s->drains_count)) return true;
     if (!o->large_bytes) return false;
     bool is_crowded = is_store_crowded(&s->stores[w->store], o, is_busy);

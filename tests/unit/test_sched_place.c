@@ -564,6 +564,33 @@ static void who_waits_for_a_child_does_not_count_as_making_a_result(void **state
         rig_count(r, SAID_TASK, w[0], child, "c") + rig_count(r, SAID_TASK, w[1], child, "c"), 1);
 }
 
+/* Both users of a value that is gone stand where it is to be made again, and fill the queue. */
+static void what_runs_long_does_not_keep_a_lost_input_from_a_full_queue(void **state)
+{
+    (void)state;
+    for (int with_long = 0; with_long < 2; with_long++) {
+        struct mr_sched_config c;
+        rig_config(&c);
+        c.queue = 1;
+        struct rig *r = rig_new_with(&c);
+        rig_store(r, 0x51, "a");
+        struct rig_worker w = join(r, "a", 1, 0x51);
+        warm(r, w);
+        if (with_long) (void)rig_submit(r, JOB(T("l", "long", "1", ""), "\"l\""));
+        uint64_t job = rig_submit(r,
+            JOB(T("x", "f", "0", "") "," T("y", "g", R("x"), "") "," T("z", "g", R("x") ",1", ""),
+                "\"y\",\"z\""));
+        mr_object_id x = rig_done_object(r, w, job, "x");
+        assert_int_equal(rig_count(r, SAID_TASK, w, job, "y"), 1);
+        assert_int_equal(rig_count(r, SAID_TASK, w, job, "z"), 1);
+        rig_forget_rows(r);
+        rig_object_lost(r, 0x51, x);
+        assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
+        assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 1);
+        (void)rig_teardown(NULL);
+    }
+}
+
 static void with_room_for_all_or_large_parts_the_order_stays(void **state)
 {
     (void)state;
@@ -607,6 +634,7 @@ int main(void)
         RIG_TEST(roots_that_take_longer_than_the_disk_come_one_a_worker),
         RIG_TEST(beside_what_runs_long_one_root_may_run_in_a_full_store),
         RIG_TEST(who_waits_for_a_child_does_not_count_as_making_a_result),
+        RIG_TEST(what_runs_long_does_not_keep_a_lost_input_from_a_full_queue),
         RIG_TEST(with_room_for_all_or_large_parts_the_order_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
