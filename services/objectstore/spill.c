@@ -322,6 +322,17 @@ static int write_place(int fd, const struct place *x, const void *p)
     return err;
 }
 
+/* The disk is full, and pages of free places are on it: are there some fewer now? */
+static bool give_pages(struct mr_spill *s)
+{
+    mr_monitor_enter(s->monitor);
+    uint64_t had = s->stats.free_bytes;
+    punch(s);
+    bool gave = s->stats.free_bytes < had;
+    mr_monitor_leave(s->monitor);
+    return gave;
+}
+
 int mr_spill_write(
     struct mr_spill *s, mr_object_id id, const void *p, uint64_t bytes, struct mr_error *e)
 {
@@ -330,6 +341,7 @@ int mr_spill_write(
     struct place x = s->places[at];
     mr_monitor_leave(s->monitor);
     int err = write_place(s->fd, &x, p);
+    if (err && errno == ENOSPC && give_pages(s)) err = write_place(s->fd, &x, p);
     int why = errno;
     mr_monitor_enter(s->monitor);
     if (err) {
