@@ -14,8 +14,8 @@
 #define NAP_MAX (128 * MR_MS)
 #define BATCH 64
 
-/* Until when to sleep, if nothing comes. When a nap brought nothing the next one is longer: what
- * runs takes its time, and told late is not told later than it took. */
+/* Until when to sleep, if nothing comes. When too little came in a nap the next one is longer: what
+ * is waited for takes its time, and what came waits no longer than about what has passed. */
 mr_time mr_worker_shell_be_patient(struct mr_worker_shell *sh, mr_time deadline)
 {
     uint32_t patience = sh->ending ? 1 : mr_worker_patience(sh->core);

@@ -402,7 +402,7 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
     c->urgent = c->urgent || !users || users != t->uses || item->timeout_ns;
 }
 
-/* Until the next step; not for more than some milliseconds, as what came is to be told in the end.
+/* Until the next step, and not for long: what came is to be told in the end, for all that.
  * A value that is `true` does not count as plainly done: it may end a loop. */
 uint32_t mr_worker_patience(struct mr_worker *w)
 {
