@@ -259,6 +259,11 @@ class Cluster:
     def workers(self):
         return self.get("/v1/workers").get("workers", [])
 
+    def wait_for_workers(self, n):
+        """For tests of where things are placed: a cluster is ready with its first worker."""
+        wait_for(f"{n} workers", lambda: len(self.workers()) >= n, 30)
+        return self
+
     def cli(self, *args, check=True, timeout=120):
         """Runs a command of `millrace` against this cluster: (exit code, stdout, stderr)."""
         r = subprocess.run([str(bin_dir() / "millrace"), *args], env=dict(self.env, MILLRACE_URL=self.url), capture_output=True,

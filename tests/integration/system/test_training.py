@@ -36,6 +36,7 @@ class Training(unittest.TestCase):
         d = json.loads((ROOT / "examples" / "digits.json").read_text())
         d["params"].update(parts=4, each=500, ps=2, below=-1, epochs=5)
         with Cluster("--nodes", "2", "--workers", "2", "--threads", "1") as c:
+            c.wait_for_workers(4)
             for _ in range(3):
                 t = c.call("POST", "/v1/trainings", d)
                 t = c.get(f"/v1/trainings/{t['id']}?wait_s=30", timeout=60)

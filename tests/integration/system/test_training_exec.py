@@ -28,7 +28,7 @@ def is_alive(pid):
 class Exec(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--workers", "5", "--threads", "1", "--lease", "3s", "--allow-exec")
+        cls.cluster = Cluster("--workers", "5", "--threads", "1", "--lease", "3s", "--allow-exec").wait_for_workers(5)
 
     @classmethod
     def tearDownClass(cls):

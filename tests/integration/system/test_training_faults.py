@@ -26,7 +26,7 @@ class TrainingFaults(unittest.TestCase):
     def setUp(self):
         cls = type(self)
         if cls.cluster is None:
-            cls.cluster = Cluster("--workers", str(WORKERS), "--threads", "1", "--lease", "3s", "--allow-exec")
+            cls.cluster = Cluster("--workers", str(WORKERS), "--threads", "1", "--lease", "3s", "--allow-exec").wait_for_workers(WORKERS)
             self.upload()
         wait_for("all workers to be there", lambda: len(self.workers()) == WORKERS, 30, every=0.05)
         self.seen, self.sessions = [], []

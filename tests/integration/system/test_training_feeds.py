@@ -18,7 +18,7 @@ BATCHES, ROWS = 90, 32
 class Feeds(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--workers", "5", "--threads", "1", "--lease", "3s")
+        cls.cluster = Cluster("--workers", "5", "--threads", "1", "--lease", "3s").wait_for_workers(5)
         upload(cls.cluster, train=BATCHES * ROWS, validation=500)
 
     @classmethod

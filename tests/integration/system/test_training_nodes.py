@@ -48,6 +48,7 @@ class Nodes(unittest.TestCase):
 
     def test_two_nodes_learn_under_each_rule(self):
         with Cluster("--nodes", "2", "--workers", "2", "--threads", "1") as c:
+            c.wait_for_workers(4)
             upload(c, train=4000, validation=500)
             before = self.traffic(c)
             # As many roles as slots, so that no node has all that talk to each other: three ranks do not fit on one.
@@ -61,6 +62,7 @@ class Nodes(unittest.TestCase):
 
     def test_one_node_uses_memory_alone(self):
         with Cluster("--workers", "4", "--threads", "1") as c:
+            c.wait_for_workers(4)
             upload(c, train=4000, validation=500)
             for rule in ("async", "sync", "allreduce"):
                 with self.subTest(rule):
