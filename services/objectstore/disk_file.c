@@ -33,7 +33,7 @@ static int write_all(int fd, const void *p, uint64_t n)
     return MR_OK;
 }
 
-static int read_all(int fd, void *p, uint64_t n, uint64_t from)
+int mr_disk_read(int fd, void *p, uint64_t n, uint64_t from)
 {
     char *at = p;
     while (n) {
@@ -108,7 +108,7 @@ int mr_disk_file_write(
 static int read_head(int fd, struct mr_extent_head *head, const char *path, struct mr_error *e)
 {
     struct stat st;
-    bool ok = !read_all(fd, head, sizeof *head, 0) && mr_extent_head_is_valid(head) &&
+    bool ok = !mr_disk_read(fd, head, sizeof *head, 0) && mr_extent_head_is_valid(head) &&
               head->bytes <= MR_OBJECT_BYTES_MAX && !fstat(fd, &st);
     uint64_t whole = ok ? sizeof *head + head->bytes + chunks_of(head->bytes) * 8 : 0;
     if (!ok || st.st_size < 0 || (uint64_t)st.st_size != whole)
@@ -150,7 +150,7 @@ int mr_disk_file_peek(const char *path, mr_object_id id, void *out, uint64_t roo
         err = mr_fail(e, MR_EFORMAT, "%s is another object's", path);
     *bytes = err ? 0 : head.bytes;
     *n = MR_MIN(*bytes, room);
-    if (!err) err = read_all(fd, out, *n, sizeof head);
+    if (!err) err = mr_disk_read(fd, out, *n, sizeof head);
     close(fd);
     return err;
 }
@@ -160,11 +160,11 @@ static int read_body(int fd, unsigned char *out, uint64_t bytes)
     uint64_t chunks = chunks_of(bytes);
     MR_AUTO(mr_free_ptr) uint64_t *sums = mr_alloc_array(chunks ? chunks : 1, sizeof *sums);
     uint64_t start = sizeof(struct mr_extent_head);
-    int err = read_all(fd, sums, chunks * sizeof *sums, start + bytes);
+    int err = mr_disk_read(fd, sums, chunks * sizeof *sums, start + bytes);
     for (uint64_t i = 0; i < chunks && !err; i++) {
         uint64_t at = i * MR_CHUNK_BYTES;
         uint64_t n = MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
-        err = read_all(fd, out + at, n, start + at);
+        err = mr_disk_read(fd, out + at, n, start + at);
         if (!err && XXH3_64bits(out + at, n) != sums[i]) err = MR_EFORMAT;
     }
     return err;

@@ -4,6 +4,9 @@
 
 #include "store/arena/client.h"
 
+/* All `n` bytes of a file from there; MR_EFORMAT: it has fewer, or cannot be read. */
+int mr_disk_read(int fd, void *p, uint64_t n, uint64_t from);
+
 /* Writes head, value and checksums to `path`, through a temporary beside it, with fsync of file and
  * folder. */
 int mr_disk_file_write(

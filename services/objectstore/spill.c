@@ -191,28 +191,14 @@ static bool erase(struct mr_spill *s, mr_object_id id)
 
 /* ---- reading ----------------------------------------------------------------------------------*/
 
-static int read_all(int fd, void *p, uint64_t n, uint64_t from)
-{
-    char *at = p;
-    while (n) {
-        ssize_t r = pread(fd, at, MR_MIN(n, (uint64_t)MR_CHUNK_BYTES), (off_t)from);
-        if (r < 0 && errno == EINTR) continue;
-        if (r <= 0) return MR_EFORMAT;
-        at += r;
-        from += (uint64_t)r;
-        n -= (uint64_t)r;
-    }
-    return MR_OK;
-}
-
 /* What a place has behind the value: its sums if the head is the object's. */
 static int read_tail(const struct mr_spill *s, const struct place *x, uint64_t **sums)
 {
     struct mr_extent_head head;
     uint64_t at = x->offset + x->bytes, n = chunks_of(x->bytes) * sizeof(uint64_t);
     MR_AUTO(mr_free_ptr) uint64_t *read = mr_alloc(n ? n : 1);
-    int err = read_all(s->fd, &head, sizeof head, at);
-    if (!err) err = read_all(s->fd, read, n, at + sizeof head);
+    int err = mr_disk_read(s->fd, &head, sizeof head, at);
+    if (!err) err = mr_disk_read(s->fd, read, n, at + sizeof head);
     bool same = !err && mr_extent_head_is_valid(&head) && head.maker == x->id.maker &&
                 head.number == x->id.number && head.bytes == x->bytes;
     if (!same) return MR_EFORMAT;
@@ -223,7 +209,7 @@ static int read_tail(const struct mr_spill *s, const struct place *x, uint64_t *
 static int read_piece(const struct mr_spill *s, const struct place *x, const uint64_t *sums,
     uint64_t at, void *out, uint64_t n)
 {
-    int err = read_all(s->fd, out, n, x->offset + at);
+    int err = mr_disk_read(s->fd, out, n, x->offset + at);
     if (err) return err;
     return XXH3_64bits(out, n) == sums[at / MR_CHUNK_BYTES] ? MR_OK : MR_EFORMAT;
 }
@@ -277,7 +263,7 @@ int mr_spill_peek(struct mr_spill *s, mr_object_id id, void *out, uint64_t room,
     if (err) return err;
     *bytes = x.bytes;
     *n = MR_MIN(x.bytes, room);
-    err = read_all(s->fd, out, *n, x.offset);
+    err = mr_disk_read(s->fd, out, *n, x.offset);
     leave(s, at);
     return err ? mr_fail(e, err, "cannot read %s: %s", s->path, strerror(errno)) : MR_OK;
 }
