@@ -216,7 +216,31 @@ void mr_ostore_gone(struct mr_ostore *s, const struct mr_ostore_event *ev)
 
 /* ---- pressure ---------------------------------------------------------------------------------*/
 
-static bool reclaim(struct mr_ostore *s, uint64_t bytes)
+static bool is_asked(const struct mr_ostore *s, const struct client *c, mr_duration patience)
+{
+    return c->reclaiming && s->now < mr_time_after(c->reclaim_asked, patience);
+}
+
+/* Will so much come back when those have answered who are asked for their empty segments? On a busy
+ * machine that takes them a while, but not as long as the disk would; one may be stopped, though.
+ */
+static bool is_worth_waiting(const struct mr_ostore *s, uint64_t bytes)
+{
+    uint64_t empty = 0;
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        const struct client *c = &s->clients[i];
+        if (!is_asked(s, c, RECLAIM_WAIT_MAX_NS)) continue;
+        for (uint32_t k = 1; k <= s->segments_used && empty < bytes; k++) {
+            const struct segment *g = &s->segments[k];
+            if (g->number && g->client == c->number && !g->live) empty += g->bytes;
+        }
+    }
+    return empty >= bytes;
+}
+
+/* Asks for empty segments; true: they are on their way. The first in the queue lacks `lacking`, all
+ * of it `bytes`. */
+static bool reclaim(struct mr_ostore *s, uint64_t lacking, uint64_t bytes)
 {
     bool under_way = false;
     bool all = s->now >= s->reclaim_again; /* drafts may have been given up, unseen by us */
@@ -226,14 +250,14 @@ static bool reclaim(struct mr_ostore *s, uint64_t bytes)
         c->may_have_empty |= all;
         if (c->may_have_empty && !c->reclaiming) {
             c->reclaiming = true;
-            c->reclaim_until = s->now + RECLAIM_WAIT_NS;
+            c->reclaim_asked = s->now;
             struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_RECLAIM);
             fx->client = c->number;
             fx->bytes = bytes;
         }
-        under_way |= c->reclaiming && s->now < c->reclaim_until; /* it may be stopped */
+        under_way |= is_asked(s, c, RECLAIM_WAIT_NS);
     }
-    return under_way;
+    return under_way || is_worth_waiting(s, lacking);
 }
 
 /* Starts the leaving of one object if it can leave now; its room, or 0. */
@@ -313,7 +337,7 @@ void mr_ostore_make_room(struct mr_ostore *s)
     if (!lacking && !above) return;
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
     if (above) start_leavers(s, above);
-    if (!lacking || reclaim(s, lacking_in_all(s)))
+    if (!lacking || reclaim(s, lacking, lacking_in_all(s)))
         return; /* empty segments first; the answer comes back here */
     start_leavers(s, MR_MAX(lacking, MR_MAX(above, lacking_in_all(s))));
     let_one_go(s);

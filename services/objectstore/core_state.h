@@ -105,7 +105,7 @@ struct client {
     bool internal;
     bool reclaiming;       /* RECLAIM was sent, its RETURN has not ended */
     bool may_have_empty;   /* something of it was freed since it last said that it has no more */
-    mr_time reclaim_until; /* others wait for its answer until then */
+    mr_time reclaim_asked; /* when; others wait for its answer for a while */
     bool gave;             /* segments, in answer to the last RECLAIM */
 };
 
@@ -121,8 +121,9 @@ struct grant {
 #define RETRY_NS (20 * MR_MS) /* of what was pinned */
 #define DOOMED_WAIT_MAX MR_SECOND
 #define RECLAIM_AGAIN_NS (300 * MR_MS)
-#define RECLAIM_WAIT_NS (30 * MR_MS)
-#define STUCK_NS (500 * MR_MS) /* nothing can leave, and nothing comes free */
+#define RECLAIM_WAIT_NS (30 * MR_MS)  /* for whoever may have an empty segment */
+#define RECLAIM_WAIT_MAX_NS MR_SECOND /* for who has some that nothing was sealed in */
+#define STUCK_NS (500 * MR_MS)        /* nothing can leave, and nothing comes free */
 #define WAIT_MORE_NS (10 * MR_SECOND)
 #define SPILLS_MAX 16u /* writes under way */
 #define SCAN_MAX 4096u /* objects looked at in one step */

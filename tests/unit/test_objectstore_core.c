@@ -283,6 +283,66 @@ static void a_full_store_spills_the_least_used_and_restores_it(void **state)
     assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
 }
 
+static void tick(struct world *w)
+{
+    w->now = mr_ostore_deadline(w->s);
+    act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
+}
+
+/* Client 1 has seven segments in use and an empty one; it is asked for that, and does not answer.
+ */
+static void ask_for_empty(struct world *w)
+{
+    join(w, 1);
+    join(w, 9);
+    for (uint64_t n = 1; n <= 8; n++)
+        seal(w, 1, id_of(1, n), grant(w, 1, 8 * MIB), 0, 6 * MIB, 5);
+    unhold(w, 1, id_of(1, 8), 5);
+    evicted(w, MR_OK);
+    act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
+               .client = 9,
+               .request = 1,
+               .bytes = 8 * MIB,
+               .room = 8 * MIB,
+               .timeout = 60 * MR_SECOND});
+    assert_int_equal(effect(w, MR_OX_RECLAIM)->client, 1);
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 9});
+}
+
+static void nothing_is_spilled_while_a_busy_client_has_an_empty_segment(void **state)
+{
+    struct world *w = *state;
+    ask_for_empty(w);
+    for (mr_time end = w->now + MR_SECOND / 2; w->now < end; tick(w))
+        assert_null(effect(w, MR_OX_WRITE));
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1, .segment = 8});
+    assert_int_equal(effect(w, MR_OX_GRANTED)->client, 9);
+}
+
+static void the_empty_segments_of_a_stopped_client_are_not_waited_for(void **state)
+{
+    struct world *w = *state;
+    ask_for_empty(w);
+    mr_time start = w->now;
+    while (!effect(w, MR_OX_WRITE) && w->now < start + 10 * MR_SECOND)
+        tick(w);
+    assert_in_range(w->now - start, MR_SECOND, MR_SECOND + MR_SECOND / 10);
+}
+
+static void a_busy_client_is_not_waited_for_when_its_empty_segments_are_not_enough(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    join(w, 9);
+    for (uint64_t n = 1; n <= 8; n++)
+        seal(w, 1, id_of(1, n), grant(w, 1, 8 * MIB), 0, 6 * MIB, 5);
+    assert_false(grant(w, 9, 8 * MIB));
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 9});
+    w->now += MR_SECOND / 10;
+    act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
+    assert_non_null(effect(w, MR_OX_WRITE));
+}
+
 #define LARGE (7 * MIB - 4096)
 
 /* A store of 64 MiB with 49 MiB of large objects, used at second 1, and small ones, used at
@@ -422,6 +482,9 @@ int main(void)
         T(writers_are_held_back_before_the_places_are_gone),
         T(pinned_bytes_are_those_of_pinned_objects),
         T(a_full_store_spills_the_least_used_and_restores_it),
+        T(nothing_is_spilled_while_a_busy_client_has_an_empty_segment),
+        T(the_empty_segments_of_a_stopped_client_are_not_waited_for),
+        T(a_busy_client_is_not_waited_for_when_its_empty_segments_are_not_enough),
         T(objects_leave_before_anybody_waits_and_large_ones_rather),
         T(what_is_in_use_does_not_leave_for_being_large),
         T(what_is_wanted_comes_back_before_anybody_gets_it),
