@@ -26,9 +26,9 @@ class TrainingFaults(unittest.TestCase):
     def setUp(self):
         cls = type(self)
         if cls.cluster is None:
-            cls.cluster = Cluster("--workers", str(WORKERS), "--threads", "1", "--lease", "3s", "--allow-exec").wait_for_workers(WORKERS)
+            cls.cluster = Cluster("--workers", str(WORKERS), "--threads", "1", "--lease", "3s", "--allow-exec")
             self.upload()
-        wait_for("all workers to be there", lambda: len(self.workers()) == WORKERS, 30, every=0.05)
+        self.cluster.wait_for_workers(WORKERS)
         self.seen, self.sessions = [], []
 
     def upload(self):
@@ -37,12 +37,6 @@ class TrainingFaults(unittest.TestCase):
                 status, _, body = self.cluster.request("POST", f"/v1/objects?name=clouds/{name}/{part}&persist=true", data,
                                                        {"Content-Type": "application/x-npy"})
                 self.assertIn(status, (200, 201), body)
-
-    def workers(self):
-        try:
-            return [w for w in self.cluster.workers() if w.get("state") == "connected"]
-        except (OSError, http.client.HTTPException, HttpError):
-            return []
 
     def tearDown(self):
         result = self._outcome.result

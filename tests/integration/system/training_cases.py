@@ -1,7 +1,5 @@
 """What tests of whole training sessions have in common: a session from its start to its end."""
 import json
-import os
-import signal
 
 from clouds import CLASSES, FEATURES, clouds
 from harness import wait_for
@@ -58,10 +56,12 @@ def member(training, role, index=0):
     return next(m for m in training["members"] if m["role"] == role and int(m.get("index", 0)) == index)
 
 
-def kill_role(cluster, training, role, index=0):
-    """kill -9 of the mr-worker that runs it."""
-    pid = cluster.pid_of(member(training, role, index)["address"].removeprefix("unix:"))
-    os.kill(pid, signal.SIGKILL)
+def pid_of(cluster, m):
+    """Of the mr-worker that runs a member's role: the one that listens at its address."""
+    path = m["address"].removeprefix("unix:")
+    pid = cluster.pid_of(path)
+    assert pid, f"nobody listens at {path}"
+    return pid
 
 
 def validation(training):
