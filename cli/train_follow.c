@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #define AWAY_MAX (120 * MR_SECOND)
+#define BEGIN_MAX (10 * MR_SECOND)
+#define FINISH_MAX (30 * MR_SECOND)
 #define AGAIN (500 * MR_MS)
 #define PAGE 10000
 
@@ -244,16 +246,35 @@ static int watch(struct follow *f, struct mr_error *e)
     return err;
 }
 
+static bool is_away(int err, mr_time until)
+{
+    if ((err != MR_EAWAY && err != MR_ETIMEOUT) || mr_clock_now() > until) return false;
+    mr_clock_sleep(AGAIN);
+    return true;
+}
+
+/* What the streams begin with; the gateway may have died since the session was started. */
+static int begin(
+    const struct mr_client *c, const char *id, struct mr_train_view *view, struct mr_error *e)
+{
+    mr_time until = mr_clock_now() + BEGIN_MAX;
+    int err;
+    do
+        err = mr_train_get(c, id, view, e);
+    while (is_away(err, until));
+    return err;
+}
+
 /* What is said once at the end; the trainer may be on its way back. */
 static int finish(struct follow *f, struct mr_error *e)
 {
-    mr_time until = mr_clock_now() + 30 * MR_SECOND;
-    for (;;) {
-        int err = read_rest(f, e);
+    mr_time until = mr_clock_now() + FINISH_MAX;
+    int err;
+    do {
+        err = read_rest(f, e);
         if (!err) err = mr_train_get(f->c, f->id, f->view, e);
-        if ((err != MR_EAWAY && err != MR_ETIMEOUT) || mr_clock_now() > until) return err;
-        mr_clock_sleep(AGAIN);
-    }
+    } while (is_away(err, until));
+    return err;
 }
 
 static void set_since(struct follow *f)
@@ -266,7 +287,7 @@ static void set_since(struct follow *f)
 int mr_train_follow(const struct mr_client *c, const char *id,
     const struct mr_train_follow_options *o, struct mr_train_view *view, struct mr_error *e)
 {
-    int err = mr_train_get(c, id, view, e);
+    int err = begin(c, id, view, e);
     if (err) return err;
     struct follow f = {.c = c, .id = id, .o = o, .view = view, .heard = mr_clock_now()};
     f.sides[SESSION].f = f.sides[SCORES].f = &f;

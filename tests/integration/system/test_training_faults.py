@@ -360,25 +360,29 @@ class TrainingFaults(unittest.TestCase):
     # ---- who follows it ----
 
     def test_the_command_line_follows_through_a_killed_gateway_and_a_killed_trainer(self):
-        document = self.document("async", stop={"time_s": 6})
+        document = self.document("async", stop={"time_s": 12})
         with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
             json.dump(document, f)
             f.flush()
-            train = subprocess.Popen([str(bin_dir() / "millrace"), "train", f.name], env=dict(self.cluster.env, MILLRACE_URL=self.cluster.url),
-                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            command = [str(bin_dir() / "millrace"), "train"]
+            how = {"env": dict(self.cluster.env, MILLRACE_URL=self.cluster.url), "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+            both = [subprocess.Popen([*command, f.name], **how)]
             try:
                 session = wait_for("the session", lambda: next((t["id"] for t in self.cluster.get("/v1/trainings")["trainings"]
                                                                 if t["state"] not in ENDED), None), 30)
                 self.running(session)
                 self.kill_program("mr-gateway")()
+                both.append(subprocess.Popen([*command, "--follow", session], **how))  # it is not there yet
                 self.running(session, int(wait_for("the gateway", lambda: self.get(session), 20)["version"]) + 100)
                 self.kill_program("mr-trainer")()
-                out, _ = train.communicate(timeout=60 * SLOW)
+                said = [one.communicate(timeout=60 * SLOW)[0] for one in both]
             finally:
-                train.kill()
-        self.assertEqual(train.returncode, 0, out)
-        self.assertIn(session, out)
-        self.assertIn("done", out.lower())
+                for one in both:
+                    one.kill()
+        for one, out in zip(both, said):
+            self.assertEqual(one.returncode, 0, out)
+            self.assertIn("done", out.lower())
+        self.assertIn(session, said[0])
         self.check_kept(self.get(session))
 
 
