@@ -13,6 +13,7 @@ from training_cases import document, ended, start, upload, validation  # noqa: E
 
 class Nodes(unittest.TestCase):
     def learn(self, cluster, rule, **more):
+        cluster.wait_for_workers(4)  # the roles of the session before leave after its end
         d = document(rule, stop={"threshold": {"field": "cross_entropy", "below": 0.3}, "epochs": 1000, "time_s": 40}, **more)
         t = ended(cluster, start(cluster, d))
         self.assertEqual(t["state"], "TRAINING_DONE", t)
@@ -48,7 +49,6 @@ class Nodes(unittest.TestCase):
 
     def test_two_nodes_learn_under_each_rule(self):
         with Cluster("--nodes", "2", "--workers", "2", "--threads", "1") as c:
-            c.wait_for_workers(4)
             upload(c, train=4000, validation=500)
             before = self.traffic(c)
             # As many roles as slots, so that no node has all that talk to each other: three ranks do not fit on one.
@@ -62,7 +62,6 @@ class Nodes(unittest.TestCase):
 
     def test_one_node_uses_memory_alone(self):
         with Cluster("--workers", "4", "--threads", "1") as c:
-            c.wait_for_workers(4)
             upload(c, train=4000, validation=500)
             for rule in ("async", "sync", "allreduce"):
                 with self.subTest(rule):
