@@ -32,6 +32,14 @@ void mr_buf_clear_above(struct mr_buf *b, size_t room_max)
     mr_buf_clear(b);
 }
 
+void mr_buf_reserve(struct mr_buf *b, size_t n)
+{
+    n = MR_MIN(n, b->bytes_max - b->n);
+    if (n <= b->room - b->n) return;
+    b->room = b->n + n;
+    b->p = mr_grow(b->p, b->room, b->room);
+}
+
 void *mr_buf_extend_more(struct mr_buf *b, size_t n)
 {
     if (b->failed || n > b->bytes_max - b->n) {

@@ -17,6 +17,9 @@ void mr_buf_fini(struct mr_buf *b);
 void mr_buf_clear(struct mr_buf *b);                        /* keeps the memory */
 void mr_buf_clear_above(struct mr_buf *b, size_t room_max); /* gives back more than that */
 
+/* So many more bytes will come, or fewer: they need no other memory. */
+void mr_buf_reserve(struct mr_buf *b, size_t n);
+
 /* Room for `n` more bytes at the returned pointer, already counted in b->n and not yet written;
  * NULL past the ceiling. Valid until the next call on `b`. */
 void *mr_buf_extend_more(struct mr_buf *b, size_t n); /* the same, where it may have to grow */

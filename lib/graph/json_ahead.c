@@ -344,8 +344,7 @@ void mr_json_ahead_feed(
 static void join(struct mr_json_ahead *a, struct mr_buf *text)
 {
     mr_buf_init(text, MR_JOB_BODY_BYTES_MAX);
-    (void)mr_buf_extend(text, a->bytes);
-    mr_buf_clear(text);
+    mr_buf_reserve(text, MR_MAX(a->bytes, (size_t)1)); /* nothing is a text, too */
     mr_buf_add(text, a->head.p, a->head.n);
     for (uint32_t i = 0; i < a->stretches_count; i++) {
         struct stretch *s = &a->stretches[i];

@@ -86,6 +86,26 @@ static void a_buffer_past_its_ceiling_drops_the_rest_and_says_so(void **state)
     mr_buf_fini(&b);
 }
 
+static void what_comes_into_a_reserved_buffer_needs_no_other_memory(void **state)
+{
+    (void)state;
+    struct mr_buf b;
+    mr_buf_init(&b, 1000);
+    mr_buf_reserve(&b, 600);
+    assert_int_equal(b.n, 0);
+    assert_int_equal(b.room, 600);
+    const unsigned char *at = b.p;
+    for (int i = 0; i < 60; i++)
+        mr_buf_add_text(&b, "0123456789");
+    assert_ptr_equal(b.p, at);
+    assert_int_equal(b.room, 600);
+    mr_buf_reserve(&b, 600); /* past the ceiling: as much as may come */
+    assert_int_equal(b.room, 1000);
+    assert_int_equal(b.n, 600);
+    assert_int_equal(mr_buf_status(&b), MR_OK);
+    mr_buf_fini(&b);
+}
+
 static void utf8_is_what_rfc_3629_says(void **state)
 {
     (void)state;
@@ -175,6 +195,7 @@ int main(void)
         cmocka_unit_test(an_object_id_reads_back_from_text_and_bytes),
         cmocka_unit_test(a_job_id_has_one_text_form_only),
         cmocka_unit_test(a_buffer_past_its_ceiling_drops_the_rest_and_says_so),
+        cmocka_unit_test(what_comes_into_a_reserved_buffer_needs_no_other_memory),
         cmocka_unit_test(utf8_is_what_rfc_3629_says),
         cmocka_unit_test(printable_text_is_cut_at_a_whole_character),
         cmocka_unit_test(a_list_keeps_order_and_lets_the_current_item_go),
