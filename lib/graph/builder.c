@@ -72,8 +72,8 @@ void mr_builder_free(struct mr_builder **bp)
 static void grow_nodes(struct mr_builder *b, uint32_t room)
 {
     uint32_t old = b->nodes_room;
-    GROW(b->kind, old, room);
-    GROW(b->input_count, old, room);
+    GROW_RAW(b->kind, room);
+    GROW_RAW(b->input_count, room);
     GROW_RAW(b->op, room);
     GROW_RAW(b->args_of, room);
     GROW_RAW(b->input_at, room);
@@ -96,6 +96,11 @@ void mr_builder_reserve(struct mr_builder *b, uint32_t nodes)
 void mr_builder_nodes_room(struct mr_builder *b, uint32_t nodes)
 {
     if (nodes > b->nodes_room) grow_nodes(b, MR_MAX(b->nodes_room * 2, MR_MAX(nodes, 64u)));
+    if (nodes <= b->nodes_clear) return;
+    uint32_t from = b->nodes_clear, more = nodes - from;
+    memset(b->kind + from, 0, more);
+    memset(b->input_count + from, 0, more * sizeof *b->input_count);
+    b->nodes_clear = nodes;
 }
 
 uint32_t *mr_builder_inputs_room(struct mr_builder *b, uint32_t more)

@@ -55,6 +55,7 @@ struct mr_builder {
     uint32_t last_op;
     uint32_t nodes_max;
     uint32_t nodes_room;
+    uint32_t nodes_clear; /* so many have kind and input_count, if only zeroes */
     unsigned char *kind;
     uint16_t *op;
     uint32_t *args_of;
