@@ -28,8 +28,7 @@
 #define AT_ONCE_BYTES_MAX ((size_t)4096) /* a body that the core thread parses: some 100 us */
 #define AT_ONCE_NODES_MAX 64
 #define AT_ONCE_ARGS_MAX ((size_t)16384)
-#define AHEAD_BYTES ((size_t)256 << 10) /* of a large submission that are handed over together */
-#define STREAMS_MAX 8                   /* of which some were; the inbox has room for all of each */
+#define STREAMS_MAX 8 /* of which some were; the inbox has room for all of each */
 
 struct piece {
     struct mr_intake_stream *stream;
@@ -436,7 +435,7 @@ static int push_piece(struct mr_intake *in, struct piece *p)
 
 void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *r)
 {
-    if (r->body.n < AHEAD_BYTES || mr_buf_status(&r->body)) return;
+    if (r->body.n < MR_INTAKE_PIECE_BYTES || mr_buf_status(&r->body)) return;
     while (in->drops_count && !push_piece(in, in->drops[in->drops_count - 1]))
         in->drops_count--;
     if (!r->stream) {
@@ -451,7 +450,9 @@ void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *r)
         mr_release(p);
         return;
     }
-    mr_buf_init(&r->body, r->body.bytes_max - r->body.n);
+    size_t n = r->body.n;
+    mr_buf_init(&r->body, r->body.bytes_max - n);
+    mr_buf_reserve(&r->body, n); /* as a rule the next one is as long */
 }
 
 void mr_intake_drop(struct mr_intake *in, struct mr_intake_request **request)

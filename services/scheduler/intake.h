@@ -67,6 +67,9 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request);
 /* That answer was taken: one waits less. */
 void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *done);
+/* Of a large submission that are handed over together, as one block of at least so many: as such it
+ * goes back to the kernel when it is freed (main.c). */
+#define MR_INTAKE_PIECE_BYTES ((size_t)256 << 10)
 /* More columns, or more of a JSON text, stand in the body: enough of them are handed over at once,
  * if nothing is in the way, so that they are worked on while the next ones come. */
 void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *request);

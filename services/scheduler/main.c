@@ -5,14 +5,19 @@
 #include "host/log.h"
 #include "host/signal.h"
 #include "host/start.h"
+#include "services/scheduler/intake.h"
 #include "services/scheduler/shell.h"
 
 #include <stdio.h>
 
 /* Read by jemalloc. What a large graph took to be read goes back to the kernel as it is freed, not
- * ten seconds later: the tasks themselves come next. */
+ * ten seconds later: the tasks themselves come next. Blocks from so many bytes on do. */
+#define GIVEN_BACK_BYTES 262144
+#define TEXT_OF(number) #number
+#define CONF(bytes) "oversize_threshold:" TEXT_OF(bytes)
+static_assert(MR_INTAKE_PIECE_BYTES >= GIVEN_BACK_BYTES, "as are the pieces of a text");
 extern const char *malloc_conf;
-__attribute__((visibility("default"))) const char *malloc_conf = "oversize_threshold:1048576";
+__attribute__((visibility("default"))) const char *malloc_conf = CONF(GIVEN_BACK_BYTES);
 
 struct config {
     struct mr_texts listen;

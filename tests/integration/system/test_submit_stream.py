@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Graphs that come as columns in pieces: worked on while they come, the same as if they had come at
 once, and gone when their call is. The messages are made here, so no stubs are needed."""
+import os
 import pathlib
 import sys
 import threading
@@ -252,6 +253,25 @@ class SubmitText(SubmitStream):
             t.join()
         self.assertEqual(len(jobs), 6)
         self.assertEqual({self.ended(j)["state"] for j in jobs}, {"JOB_DONE"})
+
+
+def resident(pid):
+    return int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+class Freed(unittest.TestCase):
+    def test_the_text_goes_back_to_the_kernel_when_it_has_been_read(self):
+        """Not ten seconds later, as jemalloc would have it: the tasks of a large graph come next."""
+        with Cluster("--workers", "1", "--threads", "1") as c, grpc.insecure_channel(c.scheduler) as channel:
+            pid = c.pids("mr-scheduler")[0]
+            if "jemalloc" not in pathlib.Path(f"/proc/{pid}/maps").read_text():
+                self.skipTest("not the allocator of a release")
+            stub = channel.stream_unary("/millrace.v1.Jobs/Submit")
+            text = json_text(20_000, lambda i: json_entry(i) + " " * 2000)
+            for size in (65536, 300_001):
+                before = resident(pid)
+                stub(json_messages(text, size), timeout=120)
+                self.assertLess(resident(pid) - before, len(text) / 2, f"{len(text)} bytes in messages of {size}")
 
 
 if __name__ == "__main__":
