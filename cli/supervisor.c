@@ -282,19 +282,42 @@ static bool wait_end(struct mr_supervisor *s, struct child *c, mr_time until)
     return true;
 }
 
+static void ask_to_end(struct child *c)
+{
+    c->again = 0;
+    if (c->pid) (void)kill(c->pid, SIGTERM);
+}
+
+static void await_end(struct mr_supervisor *s, struct child *c, mr_time asked)
+{
+    if (wait_end(s, c, asked + (s->is_hurried ? HURRIED_GRACE : c->grace))) return;
+    (void)fprintf(stderr, "millrace up: %s %s and is killed\n", c->name,
+        s->is_hurried ? "is not waited for" : "did not end in time");
+    (void)kill(c->pid, SIGKILL);
+    (void)wait_end(s, c, MR_NEVER);
+}
+
+/* The first of those that end together with the one before `end`: workers, as each would be given
+ * what the one before it gave back, and may take its whole time for that. */
+static size_t group_of(const struct mr_supervisor *s, size_t end)
+{
+    size_t first = end - 1;
+    while (first && s->children[first]->runs_foreign && s->children[first - 1]->runs_foreign)
+        first--;
+    return first;
+}
+
 void mr_supervisor_stop(struct mr_supervisor *s)
 {
     s->stopping = mr_clock_now();
-    for (size_t i = s->count; i > 0; i--) {
-        struct child *c = s->children[i - 1];
-        c->again = 0;
-        if (!c->pid) continue;
-        (void)kill(c->pid, SIGTERM);
-        if (wait_end(s, c, mr_clock_now() + (s->is_hurried ? HURRIED_GRACE : c->grace))) continue;
-        (void)fprintf(stderr, "millrace up: %s %s and is killed\n", c->name,
-            s->is_hurried ? "is not waited for" : "did not end in time");
-        (void)kill(c->pid, SIGKILL);
-        (void)wait_end(s, c, MR_NEVER);
+    for (size_t end = s->count; end > 0;) {
+        size_t first = group_of(s, end);
+        for (size_t i = end; i > first; i--)
+            ask_to_end(s->children[i - 1]);
+        mr_time asked = mr_clock_now();
+        for (size_t i = end; i > first; i--)
+            await_end(s, s->children[i - 1], asked);
+        end = first;
     }
 }
 

@@ -41,8 +41,9 @@ enum mr_supervisor_event {
 enum mr_supervisor_event mr_supervisor_run(
     struct mr_supervisor *s, mr_time deadline, struct mr_error *e);
 
-/* SIGTERM to each, the last started first, waiting for its end before the next. Another signal, two
- * seconds later or more, ends the waiting: what still runs is killed. */
+/* SIGTERM to each, the last started first, waiting for its end before the next; neighbours that run
+ * what others wrote end together. Another signal, two seconds later or more, ends the waiting: what
+ * still runs is killed. */
 void mr_supervisor_stop(struct mr_supervisor *s);
 
 size_t mr_supervisor_count(const struct mr_supervisor *s);

@@ -10,7 +10,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import Cluster, wait_for  # noqa: E402
+from harness import SLOW, Cluster, wait_for  # noqa: E402
 from training_cases import at_version, document, ended, member, pid_of, start, upload, validation  # noqa: E402
 
 BATCHES, ROWS = 90, 32
@@ -241,6 +241,16 @@ class Feeds(unittest.TestCase):
                     self.assertEqual(ended(self.cluster, session)["state"], "TRAINING_DONE")
                     took.append(time.monotonic() - begun)
                 self.assertLess(took[-1], 1.9, took)
+
+
+class End(unittest.TestCase):
+    def test_all_roles_of_a_session_that_runs_are_waited_for_at_once(self):
+        with Cluster("--workers", "4", "--threads", "1").wait_for_workers(4) as c:
+            upload(c, train=320, validation=32)
+            at_version(c, start(c, document("async", stop={"epochs": 1000000})), 1)
+            begun = time.monotonic()
+            self.assertEqual(c.stop(), 0)
+            self.assertLess(time.monotonic() - begun, 30 * SLOW)  # 15 for roles, which do not end by themselves
 
 
 if __name__ == "__main__":
