@@ -309,7 +309,7 @@ class Queues(OnCluster):
             t = threading.Thread(target=lambda n=n: got.append((n, self.take("wait", wait_s=60)["items"][0]["value_json"])))
             t.start()
             threads.append(t)
-            time.sleep(0.2)
+            time.sleep(0.5)  # it waits; nobody tells
         for i in range(3):
             self.put("wait", i)
             wait_for("a taker", lambda i=i: len(got) == i + 1)
@@ -397,7 +397,7 @@ class Queues(OnCluster):
         threads = [threading.Thread(target=f) for f in (feed, take, take, take, take)]
         for t in threads:
             t.start()
-        time.sleep(0.3)
+        wait_for("some to be taken", lambda: len(seen) >= 20)
         self.kill_trainer()
         for t in threads:
             t.join(120 * SLOW)

@@ -45,6 +45,13 @@ class Trace(unittest.TestCase):
                 return spans, lost
             after = spans[-1]["times"]["finished_ns"]
 
+    def until_written(self, c, job):
+        """What is younger than half a second may die with the scheduler; on a busy machine, older: until a second brings nothing."""
+        path, was, now = c.dir / "c" / "trace" / f"{job}.trace", None, (0, 0)
+        while was != now or now == (0, 0):
+            time.sleep(1)
+            was, now = now, (int(self.redis(c, "XLEN", f"millrace:trace:{job}") or 0), path.stat().st_size if path.exists() else 0)
+
     def kill_scheduler(self, c):
         old = c.pids("mr-scheduler")[0]
         os.kill(old, signal.SIGKILL)
@@ -76,7 +83,7 @@ class Trace(unittest.TestCase):
         profile = {r["op"]: int(r["tasks"]) for r in c.get(f"/v1/jobs/{done['id']}/profile")["rows"]}
         self.assertEqual(profile, {"inc": width, "sum": 1})
         told = c.explain(done["id"], "n/000007")
-        time.sleep(1)  # what is younger than half a second may die with it
+        self.until_written(c, done["id"])
         self.kill_scheduler(c)
         after, lost = self.retrying(lambda: self.timeline(c, done["id"], 7000))
         self.assertEqual((len(after), lost), (width + 1, 0))
@@ -97,8 +104,7 @@ class Trace(unittest.TestCase):
         job = c.run(wide(width))["id"]
         with_it = json.loads(c.cli("timeline", job, "--json")[1])
         self.assertEqual(len(with_it["spans"]), width + 1)
-        wait_for("the trace to be written", lambda: self.redis(c, "EXISTS", f"millrace:trace:{job}") == "1", 10)
-        time.sleep(0.5)
+        self.until_written(c, job)
         scheduler = c.pids("mr-scheduler")[0]
         os.kill(scheduler, signal.SIGSTOP)  # wedged
         try:
@@ -161,7 +167,7 @@ class Trace(unittest.TestCase):
         self.assertEqual((len(spans), lost), (width + 1, 0))
         path = c.dir / "c" / "trace" / f"{job}.trace"
         wait_for("the file", lambda: path.exists() and path.stat().st_size > 50000, 10)
-        time.sleep(1)
+        self.until_written(c, job)
         self.kill_scheduler(c)
         again, lost = self.retrying(lambda: self.timeline(c, job))
         self.assertEqual((again, lost), (spans, 0))
