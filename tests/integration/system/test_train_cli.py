@@ -13,7 +13,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import SLOW, bin_dir  # noqa: E402
+from harness import SLOW, bin_dir, wait_for  # noqa: E402
 
 DOCUMENT = {"name": "fake", "params": {"below": 0.12, "data": "."},
             "stop": {"threshold": {"field": "cross_entropy", "below": "${below}"}}}
@@ -126,6 +126,10 @@ def handler(play):
         def do_GET(self):
             path, _, query = self.path.partition("?")
             if path == "/v1/trainings/t1-1":
+                if "get" in play.breaks and "get" not in play.broken:
+                    play.broken.add("get")
+                    self.close_connection = True
+                    return None
                 return self.answer(play.training())
             if path == "/v1/trainings":
                 return self.answer({"trainings": [play.training()], "next_page_token": ""})
@@ -167,8 +171,8 @@ class TrainCli(unittest.TestCase):
         args = [str(path) if a == "FILE" else a for a in args]
         p = subprocess.Popen([str(bin_dir() / "millrace"), *args, "--url", f"http://127.0.0.1:{server.server_port}"],
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.dir)
-        for _ in range(interrupts):
-            time.sleep(1)
+        for n in range(interrupts):
+            wait_for("it to hear", lambda n=n: len(play.stops) >= n if n else play.resumes, 30)
             p.send_signal(signal.SIGINT)
         try:
             out, err = p.communicate(timeout=60 * SLOW)
@@ -204,6 +208,11 @@ class TrainCli(unittest.TestCase):
         self.assertEqual(code, 0, err)
         self.assertEqual(len(play.posts), 2)
         self.assertEqual(play.posts[0], play.posts[1])
+
+    def test_a_gateway_that_is_away_for_the_first_look_is_asked_again(self):
+        play, code, _, err = self.play("train", "FILE", "--json", ticks=2, breaks=("get",))
+        self.assertEqual((code, play.broken), (0, {"get"}), err)
+        self.assertEqual(len(play.posts), 1)
 
     def test_ctrl_c_asks_it_to_stop_and_waits_for_the_model(self):
         play, code, out, err = self.play("train", "FILE", ticks=1000, interrupts=1)
