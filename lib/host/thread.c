@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "host/clock.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #define SHORT_TURN_NS 300000
+#define HOME_AGAIN (50 * MR_MS)
 
 struct mr_thread {
     pthread_t id;
@@ -71,29 +73,52 @@ void mr_thread_take_short_turns(bool on)
     (void)syscall(SYS_sched_setattr, 0, &t, 0);
 }
 
-/* What the first thread may use; others are narrowed by us alone. */
-static bool allowed(cpu_set_t *set)
+static _Thread_local struct {
+    bool is_settled;
+    int processor;
+    mr_time again; /* not before */
+} home;
+
+/* To be bound to a processor for a moment is enough to be moved there. Bound for good, a thread
+ * waits there for the threads of others while processors are idle, and makes what the kernel has
+ * bound there wait for it. */
+static void go_home(const cpu_set_t *allowed)
 {
-    return !sched_getaffinity(getpid(), sizeof *set, set) && CPU_COUNT(set) > 0;
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)home.processor, &one);
+    if (!sched_setaffinity(0, sizeof one, &one))
+        (void)sched_setaffinity(0, sizeof *allowed, allowed);
+    home.again = mr_time_after(mr_clock_now(), HOME_AGAIN);
 }
 
 void mr_thread_settle(uint32_t n)
 {
-    cpu_set_t set, one;
-    if (!allowed(&set)) return;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) || CPU_COUNT(&set) == 0) return;
     uint32_t skip = n % (uint32_t)CPU_COUNT(&set);
-    size_t cpu = 0;
-    while (!CPU_ISSET(cpu, &set) || skip-- > 0)
+    int cpu = 0;
+    while (!CPU_ISSET((size_t)cpu, &set) || skip-- > 0)
         cpu++;
-    CPU_ZERO(&one);
-    CPU_SET(cpu, &one);
-    (void)sched_setaffinity(0, sizeof one, &one);
+    home.is_settled = true;
+    home.processor = cpu;
+    go_home(&set);
+}
+
+void mr_thread_come_home(void)
+{
+    cpu_set_t set;
+    if (!home.is_settled || sched_getcpu() == home.processor || mr_clock_now() < home.again) return;
+    if (sched_getaffinity(0, sizeof set, &set)) return;
+    if (CPU_ISSET((size_t)home.processor, &set))
+        go_home(&set);
+    else
+        home.is_settled = false; /* somebody took it from us */
 }
 
 void mr_thread_roam(void)
 {
-    cpu_set_t set;
-    if (allowed(&set)) (void)sched_setaffinity(0, sizeof set, &set);
+    home.is_settled = false;
 }
 
 void mr_thread_join(struct mr_thread **thread)

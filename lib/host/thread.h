@@ -14,9 +14,11 @@ void mr_thread_give_way(void);
 /* The calling thread runs soon after it wakes, in short turns, while others want its processor,
  * too; or again as all do. No more of the processor than its share. A hint: Linux 6.12 knows it. */
 void mr_thread_take_short_turns(bool on);
-/* The calling thread stays on one of the processors that it may use: the n-th, counted round and
- * round. Threads that wake together then do not gather on one processor. */
+/* The calling thread goes to one of the processors that it may use: the n-th, counted round and
+ * round; that is its home. It is not bound to it: where others want the processor, too, the kernel
+ * may move it. Threads that wake together and come home do not gather on one processor. */
 void mr_thread_settle(uint32_t n);
-/* … uses again what its process may use. */
-void mr_thread_roam(void);
+/* … goes there again if it was moved, 20 times a second at most. Cheap; nothing without a home. */
+void mr_thread_come_home(void);
+void mr_thread_roam(void);                      /* … has no home any more */
 void mr_thread_join(struct mr_thread **thread); /* waits for the end of `run`; NULL is fine */

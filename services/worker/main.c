@@ -56,7 +56,7 @@ static const struct mr_option options[] = {
     {.name = "threads", .letter = 't', .env = "MILLRACE_THREADS", .type = MR_OPTION_U64, .value = "N",
         .help = "executor threads; default: one a core", .at = AT(threads), .max = MR_SLOTS_MAX},
     {.name = "processor", .env = "MILLRACE_PROCESSOR", .type = MR_OPTION_U64, .value = "N",
-        .help = "training roles of this process settle on the N-th processor and those after it",
+        .help = "training roles of this process have the N-th processor and those after it as their homes",
         .at = AT(processor), .max = 4095},
     {.name = "memory", .env = "MILLRACE_WORKER_MEMORY", .type = MR_OPTION_BYTES, .value = "BYTES",
         .help = "what this process may use; default: a quarter of the machine", .at = AT(memory),

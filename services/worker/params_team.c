@@ -50,6 +50,7 @@ static void help(void *ctx)
         if (t->ends) break;
         seen = t->round;
         mr_monitor_leave(t->lock);
+        mr_thread_come_home();
         pieces(t);
         mr_monitor_enter(t->lock);
         if (--t->busy == 0) mr_monitor_notify(t->lock);
@@ -99,6 +100,7 @@ void mr_team_run(struct mr_team *t, uint64_t count,
     t->round++;
     mr_monitor_notify(t->lock);
     mr_monitor_leave(t->lock);
+    mr_thread_come_home();
     pieces(t);
     mr_monitor_enter(t->lock);
     while (t->busy)

@@ -6,9 +6,9 @@
 
 struct mr_team;
 
-/* `threads` of them, the caller included. Each stays on a processor of its own, the caller, should
- * it settle on `first`, too: what they take of the processors they take of all alike, and of those
- * who compute there nobody is held up more than the others. */
+/* `threads` of them, the caller included. Each settles on a processor of its own, the caller,
+ * should it settle on `first`, too: what they take of the processors they take of all alike, and of
+ * those who compute there nobody is held up more than the others. */
 struct mr_team *mr_team_new(uint32_t threads, uint32_t first);
 void mr_team_free(struct mr_team **t);
 

@@ -13,8 +13,10 @@
 #include "host/log.h"
 #include "host/signal.h"
 #include "host/stats.h"
+#include "host/thread.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,6 +182,28 @@ static void signals_arrive_on_a_thread_of_their_own(void **state)
     mr_inbox_free(&in);
 }
 
+static void stay_home(void *ctx)
+{
+    bool *is_free = ctx;
+    cpu_set_t before, after;
+    int err = sched_getaffinity(0, sizeof before, &before);
+    mr_thread_come_home(); /* it has none yet */
+    mr_thread_settle(1);
+    mr_thread_come_home();
+    err |= sched_getaffinity(0, sizeof after, &after);
+    *is_free = !err && CPU_EQUAL(&before, &after);
+    mr_thread_roam();
+}
+
+static void a_thread_with_a_home_is_not_bound_to_it(void **state)
+{
+    (void)state;
+    bool is_free = false;
+    struct mr_thread *t = mr_thread_start("home", stay_home, &is_free);
+    mr_thread_join(&t);
+    assert_true(is_free);
+}
+
 int main(void)
 {
 #define F(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
@@ -190,6 +214,7 @@ int main(void)
         F(directories_are_made_with_their_parents),
         F(a_log_line_is_one_line_whatever_is_in_it),
         cmocka_unit_test(signals_arrive_on_a_thread_of_their_own),
+        cmocka_unit_test(a_thread_with_a_home_is_not_bound_to_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
