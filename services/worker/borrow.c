@@ -10,18 +10,24 @@
 #include "base/assert.h"
 #include "host/clock.h"
 
-#define NAP (8 * MR_MS) /* with reports in the inbox */
+#define NAP (32 * MR_MS) /* with reports in the inbox */
 #define NAP_MAX (128 * MR_MS)
 #define BATCH 64
+#define TURNS_MAX 8 /* in a row, on a borrower's thread */
+
+/* Says with how many more reports there is something to do. False: they have come already. */
+static bool count_on(struct mr_worker_shell *sh)
+{
+    uint32_t patience = sh->ending ? 0 : mr_worker_patience(sh->core);
+    sh->is_patient = patience > 0;
+    return mr_tally_wait_for(&sh->tally, sh->told + MR_MAX(patience, 1u));
+}
 
 /* Until when to sleep, if nothing comes. When too little came in a nap the next one is longer: what
  * is waited for takes its time, and what came waits no longer than about what has passed. */
 mr_time mr_worker_shell_be_patient(struct mr_worker_shell *sh, mr_time deadline)
 {
-    uint32_t patience = sh->ending ? 1 : mr_worker_patience(sh->core);
-    bool was_patient = sh->is_patient;
-    sh->is_patient = patience > 1;
-    bool waits = mr_tally_wait_for(&sh->tally, sh->told + patience);
+    bool was_patient = sh->is_patient, waits = count_on(sh);
     /* Reports that are counted and cannot be taken stand behind one that somebody is just writing:
      * it counts, and wakes us, afterwards. He may need our processor for it. */
     if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
@@ -52,24 +58,31 @@ void mr_worker_shell_lend(struct mr_worker_shell *sh, bool on)
     if (!on) mr_baton_give(&sh->baton);
 }
 
+static void take_all(struct mr_worker_shell *sh)
+{
+    struct mr_item batch[BATCH];
+    for (size_t n = BATCH; n == BATCH;) {
+        n = mr_inbox_take(sh->inbox, batch, BATCH);
+        for (size_t i = 0; i < n; i++)
+            mr_worker_shell_take(sh, &batch[i]);
+    }
+}
+
 /* With the baton. False: the network thread has to be woken. */
 static bool act(struct mr_worker_shell *sh)
 {
-    struct mr_item batch[BATCH];
-    sh->now = MR_MAX(sh->now, mr_clock_now());
-    for (;;) {
-        size_t n = mr_inbox_take(sh->inbox, batch, BATCH);
-        for (size_t i = 0; i < n; i++)
-            mr_worker_shell_take(sh, &batch[i]);
-        if (n < BATCH) break;
+    for (int turns = 0; turns < TURNS_MAX; turns++) {
+        sh->now = MR_MAX(sh->now, mr_clock_now());
+        take_all(sh);
+        if (!mr_worker_shell_borrowed_turn(sh)) return false;
+        bool waits = count_on(sh);
+        mr_time at = mr_worker_deadline(sh->core);
+        if (!sh->is_patient) return false;
+        if (!waits || at <= sh->now) continue; /* more has come, or a cut has left something */
+        sh->nap = NAP;
+        return sh->sleeps_until <= MR_MIN(at, mr_time_after(sh->now, NAP));
     }
-    if (!mr_worker_shell_borrowed_turn(sh)) return false;
-    uint32_t patience = mr_worker_patience(sh->core);
-    sh->is_patient = patience > 1;
-    sh->nap = NAP;
-    mr_time latest = MR_MIN(mr_worker_deadline(sh->core), mr_time_after(sh->now, NAP));
-    bool waits = mr_tally_wait_for(&sh->tally, sh->told + patience);
-    return waits && sh->is_patient && sh->sleeps_until <= latest;
+    return false;
 }
 
 static bool act_for_owner(struct mr_worker_shell *sh)

@@ -138,7 +138,7 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config);
 void mr_worker_free(struct mr_worker **w);
 void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_event *ev,
     struct mr_worker_effects *fx);
-/* So many results must come, plainly done, before there is something to do about them; >= 1. */
+/* So many results, plainly done, must come until there is something to do; 0: tell of the first. */
 uint32_t mr_worker_patience(struct mr_worker *w);
 mr_time mr_worker_deadline(const struct mr_worker *w); /* step TICK, then TURN by then */
 void mr_worker_check(const struct mr_worker *w);

@@ -3,7 +3,8 @@
 #include "services/worker/core_parts.h"
 
 #define HOLD (3 * MR_MS)
-#define HOLD_MAX (10 * MR_MS) /* while there is work for twice as long */
+#define HOLD_MAX (24 * MR_MS) /* while there is work for twice as long, or for this much more: */
+#define ENOUGH (8 * MR_MS)
 #define HOLD_ROWS 1024u
 
 static uint32_t out_room(const struct mr_worker *w)
@@ -26,8 +27,9 @@ struct outrow *out_add(struct mr_worker *w)
     }
     if (!w->out_count) {
         w->out_head = 0; /* touch few pages while the sender keeps up */
-        mr_duration half = w->queue_cost_ns / w->config.slots / 2;
-        w->out_until = mr_time_after(w->now, MR_MAX(HOLD, MR_MIN(half, HOLD_MAX)));
+        mr_duration all = w->queue_cost_ns / w->config.slots;
+        mr_duration hold = MR_MAX(all / 2, all - MR_MIN(all, (mr_duration)ENOUGH));
+        w->out_until = mr_time_after(w->now, MR_MAX(HOLD, MR_MIN(hold, HOLD_MAX)));
     }
     w->out_urgent = true;
     struct outrow *r = out_at(w, w->out_count++);

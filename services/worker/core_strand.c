@@ -403,21 +403,24 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
 }
 
 /* Until the next step, and not for long: what came is to be told in the end, for all that.
- * A value that is `true` does not count as plainly done: it may end a loop. */
+ * A value that is `true` does not count as plainly done: it may end a loop. 0: the scheduler is to
+ * be told of the first that comes, or of what has come. */
 uint32_t mr_worker_patience(struct mr_worker *w)
 {
     struct coming c = {.least = UINT32_MAX};
-    if (w->ready_count || w->tasks_count < 2 * w->config.slots || w->draining || w->out_urgent ||
-        w->link != LINK_REGISTERED)
-        return 1;
+    bool is_due = w->out_urgent || (w->out_count && w->now >= w->out_until);
+    if (is_due || w->tasks_count < 2 * w->config.slots || w->draining || w->link != LINK_REGISTERED)
+        return 0;
     w->mark++;
     for (uint32_t k = 0; k < w->slots_count; k++)
         for (uint32_t i = 0; i < w->slots[k].count; i++) {
             const struct mr_strand *s = w->slots[k].strands[i];
-            for (uint32_t n = s->reported; n < s->count && !c.urgent; n++)
+            uint32_t end = w->ready_count ? MR_MIN(s->reported + 1, s->count) : s->count;
+            for (uint32_t n = s->reported; n < end && !c.urgent; n++)
                 coming_add(w, &s->items[n], &c);
         }
-    return c.urgent ? 1 : MR_MAX(MR_MIN(c.least, c.items), 1u);
+    if (c.urgent) return 0;
+    return w->ready_count ? 1 : MR_MAX(MR_MIN(c.least, c.items), 1u);
 }
 
 static void say_left(struct mr_worker *w, const struct mr_strand *s)

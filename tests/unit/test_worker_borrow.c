@@ -15,8 +15,10 @@
 #include <cmocka.h>
 
 #define SLOTS 3u
-#define PARTS 3u
-#define ROUNDS 200u
+#define PARTS_MAX 7u
+#define TASKS 800u
+
+static uint32_t parts_count; /* of a round; a barrier comes after them */
 
 static uint32_t true_every; /* so many parts end with `true`, which is not plainly done; 0: none */
 
@@ -102,17 +104,17 @@ static void session_open(struct mr_worker_shell *sh, struct rig *r)
 /* Each round: parts that need the barrier before, and a barrier that needs them. */
 static void rounds_add(struct rig *r)
 {
-    for (uint32_t round = 0; round < ROUNDS; round++) {
-        uint32_t first = round * (PARTS + 1), end = first + PARTS;
-        int before[] = {(int)first - 1, -1}, parts[PARTS + 1];
-        for (uint32_t i = 0; i < PARTS; i++) {
+    for (uint32_t first = 0; first < TASKS; first += parts_count + 1) {
+        uint32_t end = first + parts_count;
+        int before[] = {(int)first - 1, -1}, parts[PARTS_MAX + 1];
+        for (uint32_t i = 0; i < parts_count; i++) {
             rig_task(r, RIG_JOB, first + i, 1, OP_INC, before);
             rig_uses(r, 1);
             parts[i] = (int)(first + i);
         }
-        parts[PARTS] = -1;
+        parts[parts_count] = -1;
         rig_task(r, RIG_JOB, end, 1, OP_INC, parts);
-        rig_uses(r, round + 1 < ROUNDS ? PARTS : 0);
+        rig_uses(r, end + 1 < TASKS ? parts_count : 0);
     }
 }
 
@@ -121,8 +123,9 @@ static void run(void *ctx)
     (void)mr_worker_shell_run(ctx);
 }
 
-static void all_rounds_come_to_their_end(uint32_t every)
+static void all_rounds_come_to_their_end(uint32_t parts, uint32_t every)
 {
+    parts_count = parts;
     true_every = every;
     struct mr_registry *registry = mr_registry_new();
     struct mr_worker_shell *sh = shell_new(registry);
@@ -133,12 +136,12 @@ static void all_rounds_come_to_their_end(uint32_t every)
     step(sh, (struct mr_worker_event){.kind = MR_WORKER_MESSAGE, .message = &r->m.down});
     struct mr_thread *t = mr_thread_start("network", run, sh);
     mr_time until = mr_time_after(mr_clock_now(), 50 * MR_SECOND);
-    while (atomic_load(&sh->tasks_done->v) < ROUNDS * (PARTS + 1) && mr_clock_now() < until)
+    while (atomic_load(&sh->tasks_done->v) < TASKS && mr_clock_now() < until)
         mr_clock_sleep(MR_MS);
     mr_worker_shell_signal(sh);
     mr_worker_shell_signal(sh); /* at once */
     mr_thread_join(&t);
-    assert_int_equal(atomic_load(&sh->tasks_done->v), ROUNDS * (PARTS + 1));
+    assert_int_equal(atomic_load(&sh->tasks_done->v), TASKS);
     assert_int_equal(atomic_load(&sh->tasks_failed->v), 0);
     assert_true(mr_worker_shell_is_idle(sh));
     mr_worker_check(sh->core);
@@ -150,13 +153,19 @@ static void all_rounds_come_to_their_end(uint32_t every)
 static void rounds_of_plain_ends_go_on_while_the_network_thread_sleeps(void **state)
 {
     (void)state;
-    all_rounds_come_to_their_end(0);
+    all_rounds_come_to_their_end(3, 0);
 }
 
 static void some_ends_that_wake_it_are_in_nobodys_way(void **state)
 {
     (void)state;
-    all_rounds_come_to_their_end(7);
+    all_rounds_come_to_their_end(3, 7);
+}
+
+static void strands_are_cut_for_idle_slots_meanwhile(void **state)
+{
+    (void)state;
+    all_rounds_come_to_their_end(7, 0);
 }
 
 int main(void)
@@ -164,6 +173,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_of_plain_ends_go_on_while_the_network_thread_sleeps),
         cmocka_unit_test(some_ends_that_wake_it_are_in_nobodys_way),
+        cmocka_unit_test(strands_are_cut_for_idle_slots_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,8 +110,11 @@ static void an_idle_slot_takes_a_branch_of_a_diamond_of_long_tasks(void **state)
     diamond(r, 0, OP_SLOW);
     rig_deliver(r);
     rig_turn(r);
-    assert_int_equal(r->strands[0]->count, 1);
-    rig_run(r, 0, MR_STRAND_DONE);
+    struct mr_strand *s = r->strands[0];
+    assert_int_equal(s->count, 1);
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    s->items[0].result.duration_ns = 10 * MR_MS;
+    rig_report(r, s, 1);
     rig_turn(r);
     assert_int_equal(r->strands_count, 2);
     assert_int_equal(r->strands[0]->items[0].index, 1);
@@ -419,15 +422,49 @@ static void reports_need_not_wake_until_the_last_input_of_what_waits(void **stat
     rig_report(r, s, 1);
     rig_turn(r);
     assert_int_equal(mr_worker_patience(r->w), 3);
-    rig_task(r, RIG_JOB, 6, 1, OP_INC, INPUTS(1)); /* can start with one of them */
+}
+
+static void what_is_ready_does_not_wake_for_the_scheduler(void **state)
+{
+    struct rig *r = *state;
+    four_and_one(r, 1);
+    rig_task(r, RIG_JOB, 6, 1, OP_BLOCK, NULL); /* no slot for it: two are before it */
     rig_deliver(r);
     assert_int_equal(mr_worker_patience(r->w), 1);
+}
+
+static void a_task_costs_what_its_op_has_taken_since_it_came(void **state)
+{
+    struct rig *r = *state;
+    measured(r, OP_INC, 100 * MR_US);
+    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
+    for (uint32_t i = 1; i <= 8; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, INPUTS(0));
+    rig_task(r, RIG_JOB, 9, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = strand_of(r, 9);
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    s->items[0].result.duration_ns = 80 * MR_MS;
+    rig_report(r, s, 1);
+    s = strand_of(r, 0);
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    rig_report(r, s, 1);
+    rig_turn(r);
+    assert_int_equal(strand_of(r, 1)->count, 1); /* two slots would have begun with four each */
+    assert_int_equal(strand_of(r, 2)->count, 1);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 10);
 }
 
 static void who_is_wanted_elsewhere_wakes_at_once(void **state)
 {
     struct rig *r = *state;
-    four_and_one(r, 2); /* one use of each is not here */
+    four_and_one(r, 2);                            /* one use of each is not here */
+    assert_int_equal(mr_worker_patience(r->w), 0); /* nobody acts for the network thread */
+    for (int i = 0; i < 4; i++)                    /* it is: who can start with one of them */
+        rig_task(r, RIG_JOB, 6 + (uint32_t)i, 1, OP_INC, INPUTS(i));
+    rig_deliver(r);
     assert_int_equal(mr_worker_patience(r->w), 1);
 }
 
@@ -518,6 +555,8 @@ int main(void)
         TEST(an_input_that_is_ready_comes_along_while_nobody_idles),
         TEST(ends_that_only_tasks_here_wait_for_are_told_together),
         TEST(reports_need_not_wake_until_the_last_input_of_what_waits),
+        TEST(what_is_ready_does_not_wake_for_the_scheduler),
+        TEST(a_task_costs_what_its_op_has_taken_since_it_came),
         TEST(who_is_wanted_elsewhere_wakes_at_once),
         TEST(what_a_loop_looks_at_is_told_late_unless_it_is_true),
         TEST(an_idle_slot_looks_at_what_a_long_strand_has_run),
