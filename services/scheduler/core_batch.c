@@ -88,7 +88,7 @@ void mr_sched_batch_clear(struct mr_sched_batch *b)
     b->tasks.count = b->tasks.runs.count = b->tasks.filled = 0;
     each_refs(b, b->has_more, refs_clear);
     each_buf(b, b->has_more, buf_clear);
-    b->has_more = b->drain = b->has_registered = false;
+    b->has_more = b->drain = b->has_registered = b->frees_objects = false;
     b->heard = 0;
 }
 

@@ -83,6 +83,7 @@ struct mr_sched_batch {
     bool has_more;
     bool drain;
     bool has_registered; /* this is the answer to Register; adopt and keep belong to it */
+    bool frees_objects;  /* of what is in `release`, some has bytes in a store */
     uint32_t serial;     /* no two batches have the same */
     uint64_t incarnation;
     uint64_t session;

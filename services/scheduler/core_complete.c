@@ -100,8 +100,10 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
 
 static void answer_release(struct mr_sched *s, const struct row *r)
 {
-    if (s->workers[r->worker].state == W_CONNECTED)
-        mr_sc_refs_add(&mr_sc_batch(s, r->worker)->release, r->job, r->index, r->attempt);
+    if (s->workers[r->worker].state != W_CONNECTED) return;
+    struct mr_sched_batch *b = mr_sc_batch(s, r->worker);
+    mr_sc_refs_add(&b->release, r->job, r->index, r->attempt);
+    b->frees_objects = b->frees_objects || !r->inline_bytes;
 }
 
 static void fill(struct mr_sched *s, uint32_t value, const struct row *r)

@@ -135,9 +135,11 @@ void mr_sc_value_release(struct mr_sched *s, uint32_t value, bool dropped)
 {
     struct value *v = &s->values[value];
     uint32_t task = v->task;
-    if (v->worker != NONE && !dropped && s->workers[v->worker].state == W_CONNECTED)
-        mr_sc_refs_add(&mr_sc_batch(s, v->worker)->release, job_of(s, task)->id, index_of(s, task),
-            v->attempt);
+    if (v->worker != NONE && !dropped && s->workers[v->worker].state == W_CONNECTED) {
+        struct mr_sched_batch *b = mr_sc_batch(s, v->worker);
+        mr_sc_refs_add(&b->release, job_of(s, task)->id, index_of(s, task), v->attempt);
+        b->frees_objects = b->frees_objects || v->kind == V_OBJECT;
+    }
     if (v->flags & V_HELD && s->stores[v->store].is_alive)
         mr_buf_add(&mr_sc_store_batch(s, v->store)->unhold, &v->object, sizeof v->object);
     mr_sc_value_unkeep(s, value);

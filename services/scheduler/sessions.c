@@ -1,7 +1,8 @@
 /* Knows which stream belongs to which worker or store, and nothing of tasks. A stream begins
  * nameless; its first message registers it, and the core answers by the note JOINED (with the slot)
  * or REFUSED. Batches leave when the stream takes them; until then they grow in the core's effects.
- * A batch that only lets go of things waits a little for company: nobody waits for it.
+ * A batch that only lets go of things waits for company: nobody waits for it. Not for long where
+ * these have bytes in a store.
  * A stream that ends is told to the core once, and only while it is still its slot's stream. */
 #include "services/scheduler/sessions.h"
 
@@ -14,13 +15,14 @@
 
 #include <inttypes.h>
 
-#define LAZY (10 * MR_MS)
+#define LAZY (10 * MR_MS)        /* what frees objects */
+#define LAZY_SMALL (100 * MR_MS) /* and what does not: no more than MR_INLINE_BYTES_MAX each */
 #define LAZY_ROWS_MAX 256
 
 struct session {
     struct mr_list node; /* of all */
     struct mr_list lazy; /* of those with a batch that waits for company */
-    mr_time lazy_until;
+    mr_time lazy_since;
     struct mr_shell *sh;
     mr_rpc_call_id call;
     uint64_t number; /* never reused */
@@ -40,7 +42,8 @@ struct session {
 struct mr_sessions {
     struct mr_shell *sh;
     struct mr_list all;
-    struct mr_list lazy;     /* the first in it waits the least */
+    struct mr_list lazy;
+    mr_time lazy_due;        /* of one in it, or earlier */
     struct session **worker; /* by slot */
     struct session **store;  /* by number */
     uint64_t next;
@@ -52,6 +55,7 @@ struct mr_sessions *mr_sessions_new(struct mr_shell *sh)
     s->sh = sh;
     mr_list_init(&s->all);
     mr_list_init(&s->lazy);
+    s->lazy_due = MR_NEVER;
     s->worker = mr_alloc_array(sh->options.core.workers_max, sizeof *s->worker);
     s->store = mr_alloc_array((size_t)sh->options.core.stores_max + 1, sizeof *s->store);
     return s;
@@ -224,6 +228,13 @@ static bool is_lazy(const struct mr_sched_batch *b)
     return !asks && b->release.count + b->forget_jobs.n / sizeof(uint64_t) <= LAZY_ROWS_MAX;
 }
 
+/* Until when may it wait? */
+static mr_time lazy_until(const struct session *x, const struct mr_sched_batch *b)
+{
+    bool is_small = b && !b->frees_objects && !b->forget_jobs.n;
+    return mr_time_after(x->lazy_since, is_small ? LAZY_SMALL : LAZY);
+}
+
 /* Sends a worker's batch if its stream takes it; true: with tasks. */
 static bool flush_worker(struct mr_shell *sh, uint32_t slot)
 {
@@ -312,10 +323,11 @@ bool mr_sessions_flush(struct mr_shell *sh)
     const uint32_t *workers = (const void *)sh->fx.dirty_workers.p;
     const uint32_t *stores = (const void *)sh->fx.dirty_stores.p;
     mr_time now = mr_clock_now();
+    s->lazy_due = MR_NEVER;
     for (size_t i = 0; i < sh->fx.dirty_workers.n / sizeof *workers; i++) {
         struct session *x = s->worker[workers[i]];
         if (!x || mr_list_is_linked(&x->lazy)) continue;
-        x->lazy_until = mr_time_after(now, LAZY);
+        x->lazy_since = now;
         mr_list_add_tail(&s->lazy, &x->lazy);
     }
     MR_LIST_EACH(node, &s->lazy)
@@ -328,7 +340,11 @@ bool mr_sessions_flush(struct mr_shell *sh)
     MR_LIST_EACH(node, &s->lazy)
     {
         struct session *x = MR_LIST_ITEM(node, struct session, lazy);
-        if (with_tasks || x->lazy_until > now) break; /* tasks first; these in the next turn */
+        mr_time until = lazy_until(x, sh->fx.worker[x->slot]);
+        if (with_tasks || until > now) { /* tasks first; these in the next turn */
+            s->lazy_due = MR_MIN(s->lazy_due, until);
+            continue;
+        }
         mr_list_remove(node);
         (void)flush_worker(sh, x->slot);
     }
@@ -339,9 +355,7 @@ bool mr_sessions_flush(struct mr_shell *sh)
 
 mr_time mr_sessions_deadline(const struct mr_shell *sh)
 {
-    const struct mr_sessions *s = sh->sessions;
-    if (mr_list_is_empty(&s->lazy)) return MR_NEVER;
-    return MR_LIST_ITEM(s->lazy.next, struct session, lazy)->lazy_until;
+    return sh->sessions->lazy_due;
 }
 
 static struct session *find(struct mr_sessions *s, uint64_t number)
