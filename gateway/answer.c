@@ -142,6 +142,15 @@ static struct mr_str bytes_field(struct mr_str message, uint32_t number)
     return mr_str_of("", 0);
 }
 
+/* One piece, and its call is over already: sent with its length at once. In chunks it would be
+ * three writes, and as many wake-ups of a client that waits for the end. */
+static bool is_whole(struct mr_request *r)
+{
+    mr_stream_take_raw(r, &r->held.message);
+    r->has_held = mr_request_next(r, &r->held);
+    return r->has_held && r->held.kind == MR_REPLY_END && !r->x->error;
+}
+
 /* The first piece of a raw answer says its type, which goes into a header. */
 static enum MHD_Result answer_raw(struct mr_request *r, struct mr_str first)
 {
@@ -152,7 +161,10 @@ static enum MHD_Result answer_raw(struct mr_request *r, struct mr_str first)
         if ((unsigned char)type.p[i] < ' ' || (unsigned char)type.p[i] > '~') is_clean = false;
     (void)snprintf(text, sizeof text, "%.*s", is_clean ? (int)type.n : 24,
         is_clean ? type.p : "application/octet-stream");
-    return answer_stream(r, text);
+    if (!is_whole(r)) return answer_stream(r, text);
+    struct MHD_Response *m = MHD_create_response_from_buffer(
+        r->raw.n, (void *)(uintptr_t)r->raw.p, MHD_RESPMEM_MUST_COPY);
+    return mr_answer_queue(r, 200, text, &m);
 }
 
 static const char *stream_type(enum mr_shape shape)

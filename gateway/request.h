@@ -108,6 +108,9 @@ enum MHD_Result mr_answer_queue(
 
 /* stream.c: the content reader of every stream. */
 ssize_t mr_stream_read(void *request, uint64_t at, char *to, size_t bytes_max);
+/* A piece of a raw answer comes next; its bytes are r->raw, and are not copied but into MHD's own
+ * buffer. */
+void mr_stream_take_raw(struct mr_request *r, struct mr_rpc_message **message);
 
 /* static.c */
 enum MHD_Result mr_static_answer(struct mr_request *r);

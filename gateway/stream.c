@@ -88,9 +88,9 @@ static void write_end(struct mr_request *r)
     mr_buf_fini(&status);
 }
 
-/* Pieces of a raw answer are not copied but into MHD's own buffer. */
-static void take_raw(struct mr_request *r, struct mr_rpc_message *m)
+void mr_stream_take_raw(struct mr_request *r, struct mr_rpc_message **message)
 {
+    struct mr_rpc_message *m = MR_STEAL(*message);
     struct mr_wire_reader reader = mr_wire_read(mr_rpc_message_str(m));
     struct mr_wire_field f;
     r->raw = mr_str_of("", 0);
@@ -104,7 +104,7 @@ static void take(struct mr_request *r, struct mr_reply *reply)
     switch (reply->kind) {
     case MR_REPLY_MESSAGE:
         if (r->shape == MR_SHAPE_RAW) {
-            take_raw(r, MR_STEAL(reply->message));
+            mr_stream_take_raw(r, &reply->message);
             return;
         }
         write_message(r, mr_rpc_message_str(reply->message));

@@ -367,6 +367,13 @@ class Bodies(Case):
         with self.assertRaises(http.client.IncompleteRead):
             self.g.request("GET", "/v1/jobs/x/results/breaks")
 
+    def test_a_short_download_carries_its_length(self):
+        answers = [self.g.request("GET", "/v1/jobs/x/results/z") for _ in range(50)]
+        self.assertEqual(len({r.body for r in answers}), 1)
+        lengths = [r.headers["content-length"] for r in answers if "content-length" in r.headers]
+        self.assertGreater(len(lengths), 0)  # where the call's end was there in time
+        self.assertEqual({int(n) for n in lengths}, {len(answers[0].body)})
+
     def test_accept_reaches_the_service(self):
         self.assertEqual(self.g.request("GET", "/v1/jobs/x/results/z", headers={"Accept": "text/csv"}).status, 200)
         self.status(400, "GET", "/v1/jobs/x/results/z", headers={"Accept": "image/png"}, text="no such format")
