@@ -386,6 +386,9 @@ static int make_dirs(struct up *u, struct mr_error *e)
     u->run = mr_format("%s/run", u->dir);
     if (!err && chmod(u->run, 0700)) /* it may be from before, or somebody's idea */
         return mr_fail(e, MR_EIO, "--dir: %s: cannot set mode 0700: %s", u->run, strerror(errno));
+    if (!err && strchr(u->run, ','))
+        return mr_fail(e, MR_EINVAL,
+            "--dir: %s has a comma, which the address of a socket cannot have", u->dir);
     if (!err && strlen(u->run) + strlen(SOCKET_LONGEST) > SOCKET_PATH_MAX)
         return mr_fail(e, MR_EINVAL,
             "--dir: %s is too long for the path of a socket (at most %d bytes)", u->dir,

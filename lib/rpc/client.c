@@ -5,6 +5,7 @@
 #include "base/assert.h"
 
 #include <grpc/grpc_security.h>
+#include <stdio.h>
 #include <string.h>
 
 struct mr_rpc_channel {
@@ -27,6 +28,26 @@ static grpc_arg int_arg(const char *key, int value)
     grpc_arg a = {.type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)key};
     a.value.integer = value;
     return a;
+}
+
+/* gRPC takes the path of a socket as that of a URI. (And a comma in it for the end of a path,
+ * whichever way it is written.) */
+static char *target_of(const char *address)
+{
+    static const char plain[] =
+        "/-._~ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+    if (strncmp(address, "unix:", 5) != 0) return mr_copy_text(address);
+    char *target = mr_alloc(5 + 3 * strlen(address + 5) + 1), *at = target;
+    memcpy(at, "unix:", 5);
+    at += 5;
+    for (const char *p = address + 5; *p; p++) {
+        if (strchr(plain, *p))
+            *at++ = *p;
+        else
+            at += sprintf(at, "%%%02X", (unsigned)(unsigned char)*p);
+    }
+    *at = 0;
+    return target;
 }
 
 static grpc_channel *make_channel(const char *address, const struct mr_rpc_channel_options *o)
@@ -60,7 +81,8 @@ static grpc_channel *make_channel(const char *address, const struct mr_rpc_chann
     };
     grpc_channel_args all = {MR_ARRAY_LEN(args), args};
     grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
-    grpc_channel *channel = grpc_channel_create(address, credentials, &all);
+    MR_AUTO(mr_free_ptr) char *target = target_of(address);
+    grpc_channel *channel = grpc_channel_create(target, credentials, &all);
     grpc_channel_credentials_release(credentials);
     return channel;
 }

@@ -258,7 +258,7 @@ static inline struct world *make_world(bool with_auth, const char *bearer)
 {
     struct world *w = mr_alloc(sizeof *w);
     world_of_server = w;
-    (void)snprintf(w->directory, sizeof w->directory, "/tmp/mr-rpc-XXXXXX");
+    (void)snprintf(w->directory, sizeof w->directory, "/tmp/mr-rpc #%%41?-XXXXXX");
     assert_non_null(mkdtemp(w->directory));
     (void)snprintf(w->address, sizeof w->address, "unix:%s/s", w->directory);
     w->loop = mr_rpc_loop_new();

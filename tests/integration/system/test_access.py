@@ -278,6 +278,14 @@ class Start(unittest.TestCase):
             with self.subTest(program):
                 self.assertIn("--token-file", self.refused(program, *flags, "--listen=127.evil.test:0"))
 
+    def test_a_directory_may_have_any_name_but_one_with_a_comma(self):
+        self.assertIn("a,b has a comma", self.refused("millrace", "up", f"--dir={self.dir}/a,b", "--listen=127.0.0.1:0"))
+        odd = self.dir / "a b#%41?ü"
+        odd.mkdir()
+        with Cluster("--workers", "1", directory=odd) as c:
+            id = c.call("POST", "/v1/jobs", {"dsk": {"x": ["inc", 1]}, "targets": ["x"]})["id"]
+            self.assertEqual(c.get(f"/v1/jobs/{id}?wait_s=30")["state"], "JOB_DONE")
+
     def test_a_bad_line_of_a_token_file_is_named_by_every_program(self):
         for name, text in (("tokens", "0123456789abcdef admin ada\n\n0123456789abcdeX admin\n"), ("secret", "0123456789abcdef\n")):
             (self.dir / name).write_text(text)
