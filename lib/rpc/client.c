@@ -5,7 +5,6 @@
 #include "base/assert.h"
 
 #include <grpc/grpc_security.h>
-#include <stdio.h>
 #include <string.h>
 
 struct mr_rpc_channel {
@@ -37,14 +36,19 @@ static char *target_of(const char *address)
     static const char plain[] =
         "/-._~ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
     if (strncmp(address, "unix:", 5) != 0) return mr_copy_text(address);
+    static const char hex[] = "0123456789ABCDEF";
     char *target = mr_alloc(5 + 3 * strlen(address + 5) + 1), *at = target;
     memcpy(at, "unix:", 5);
     at += 5;
     for (const char *p = address + 5; *p; p++) {
-        if (strchr(plain, *p))
+        unsigned byte = (unsigned char)*p;
+        if (strchr(plain, *p)) {
             *at++ = *p;
-        else
-            at += sprintf(at, "%%%02X", (unsigned)(unsigned char)*p);
+            continue;
+        }
+        *at++ = '%';
+        *at++ = hex[byte >> 4];
+        *at++ = hex[byte & 15];
     }
     *at = 0;
     return target;
