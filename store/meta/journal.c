@@ -11,21 +11,18 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/list.h"
-#include "store/meta/keys.h"
+#include "store/meta/journal_start.h"
 #include "store/meta/redis.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 #define CALL_RECORDS_MAX 1000
 #define CALL_BYTES_MAX ((size_t)2 << 20)
 #define CALLS_MAX 4 /* under way */
-#define READ_ENTRIES 64
 
 #define TEXT_OF(x) #x
 #define TEXT(x) TEXT_OF(x)
@@ -79,21 +76,6 @@ static const char append_script[] =
     "on(cluster, redis.pcall('HSET', cluster, 'sequence', string.format('%d', last)))\n"
     "return {'ok', last}\n";
 
-/* KEYS: cluster, staging. ARGV: id to take if there is none, epoch floor, format. Answers {id,
- * epoch, sequence, base}, or {format} if that is a later one. What an earlier life had staged is of
- * no use. */
-static const char epoch_script[] =
-    "local format = tonumber(redis.call('HGET', KEYS[1], 'format') or 0)\n"
-    "if format > tonumber(ARGV[3]) then return {format} end\n"
-    "redis.call('HSET', KEYS[1], 'format', ARGV[3])\n"
-    "redis.call('HSETNX', KEYS[1], 'id', ARGV[1])\n"
-    "redis.call('DEL', KEYS[2])\n"
-    "local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0) + 1\n"
-    "if epoch < tonumber(ARGV[2]) then epoch = tonumber(ARGV[2]) end\n"
-    "redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch))\n"
-    "local c = redis.call('HMGET', KEYS[1], 'id', 'sequence', 'base')\n"
-    "return {c[1], epoch, tonumber(c[2] or 0), tonumber(c[3] or 1)}\n";
-
 /* KEYS: cluster, journal. ARGV: epoch, base. */
 static const char base_script[] =
     "if tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0) ~= tonumber(ARGV[1]) then return 0 end\n"
@@ -110,10 +92,8 @@ struct record {
 struct mr_journal {
     struct mr_journal_config config;
     struct mr_redis *redis;
-    char *cluster_key;
-    char *stream_key;
-    char *staging_key;
-    char cluster_id[33];
+    struct mr_journal_keys keys;
+    char cluster_id[MR_CLUSTER_ID_BYTES];
     atomic_uint epoch;
     atomic_bool is_doubted; /* it answers, but what it last said of a record was an error */
     bool told_here;         /* to the owner; of the connection's thread */
@@ -187,9 +167,9 @@ static bool send_call(struct mr_journal *j)
     uint64_t sequence = MR_LIST_ITEM(j->next, struct record, node)->sequence;
     bool is_staged = sequence <= j->whole;
     argv[2] = MR_STR("3");
-    argv[3] = mr_str(j->cluster_key);
-    argv[4] = mr_str(j->stream_key);
-    argv[5] = mr_str(j->staging_key);
+    argv[3] = mr_str(j->keys.cluster);
+    argv[4] = mr_str(j->keys.stream);
+    argv[5] = mr_str(j->keys.staging);
     argv[6] = mr_str(j->cluster_id);
     argv[7] = number_text(epoch, atomic_load(&j->epoch));
     argv[8] = number_text(first, sequence);
@@ -316,7 +296,7 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
     struct mr_journal *j = ctx;
     if (err) return;
     if (mr_reply_type(reply) == MR_REPLY_ERROR) { /* that tells nothing of what is kept */
-        doubt(j, reply, j->cluster_key);
+        doubt(j, reply, j->keys.cluster);
         return;
     }
     struct mr_str text = mr_reply_text(reply);
@@ -353,115 +333,33 @@ static void on_link(void *ctx, bool here, const char *why)
     if (here) {
         const struct mr_str load[] = {MR_STR("SCRIPT"), MR_STR("LOAD"), mr_str(append_script)};
         (void)mr_redis_send(j->redis, MR_ARRAY_LEN(load), load, on_loaded, j);
-        const struct mr_str argv[] = {MR_STR("HGET"), mr_str(j->cluster_key), MR_STR("sequence")};
+        const struct mr_str argv[] = {MR_STR("HGET"), mr_str(j->keys.cluster), MR_STR("sequence")};
         (void)mr_redis_send(j->redis, MR_ARRAY_LEN(argv), argv, on_check, j);
     }
     if (!here || !atomic_load(&j->is_doubted)) tell_state(j, here, why);
     if (here) pump(j);
 }
 
-/* What Redis says of a key says not of which. */
-static int of_key(const char *key, int err, struct mr_error *e)
+static int claim(
+    struct mr_journal *j, uint32_t floor, struct mr_journal_claim *c, struct mr_error *e)
 {
-    if (!e || err == MR_EAWAY) return err;
-    const struct mr_error said = *e;
-    return mr_fail(e, err, "%s (key %s)", said.text, key);
-}
-
-static int take_epoch(
-    struct mr_journal *j, uint32_t floor, uint64_t *sequence, uint64_t *base, struct mr_error *e)
-{
-    char floor_text[24];
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(epoch_script), MR_STR("2"),
-        mr_str(j->cluster_key), mr_str(j->staging_key), mr_str(j->cluster_id),
-        number_text(floor_text, floor), MR_STR(FORMAT)};
-    struct mr_reply *reply = NULL;
-    int err = mr_redis_call(j->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
-    if (err) return of_key(j->cluster_key, err, e);
-    if (mr_reply_count(reply) == 1) {
-        long long format = (long long)mr_reply_int(mr_reply_at(reply, 0));
-        mr_reply_free(&reply);
-        return mr_fail(e, MR_ESTATE,
-            "Redis: the journal has format %lld, and this program reads formats up to %d: start the "
-            "version that wrote it, or a later one (key %s)",
-            format, MR_JOURNAL_FORMAT, j->cluster_key);
-    }
-    if (mr_reply_count(reply) != 4) {
-        mr_reply_free(&reply);
-        return mr_fail(e, MR_EFORMAT, "Redis: key %s is not a cluster record", j->cluster_key);
-    }
-    struct mr_str id = mr_reply_text(mr_reply_at(reply, 0));
-    (void)snprintf(j->cluster_id, sizeof j->cluster_id, "%.*s", MR_STR_ARG(id));
-    atomic_store(&j->epoch, (unsigned)mr_reply_int(mr_reply_at(reply, 1)));
-    *sequence = (uint64_t)mr_reply_int(mr_reply_at(reply, 2));
-    *base = (uint64_t)mr_reply_int(mr_reply_at(reply, 3));
-    mr_reply_free(&reply);
+    *c = (struct mr_journal_claim){0};
+    memcpy(c->cluster_id, j->cluster_id, sizeof c->cluster_id);
+    int err = mr_journal_claim(j->redis, &j->keys, floor, c, e);
+    if (err) return err;
+    memcpy(j->cluster_id, c->cluster_id, sizeof j->cluster_id);
+    atomic_store(&j->epoch, c->epoch);
     return MR_OK;
-}
-
-typedef int (*record_fn)(void *ctx, uint64_t sequence, struct mr_str record);
-
-/* One entry of XRANGE: [id, [field, value, …]], of records up to number `id`. Those before `next`
- * are of no use any more. */
-static int read_entry(
-    struct mr_journal *j, const struct mr_reply *entry, uint64_t *next, record_fn fn)
-{
-    const struct mr_reply *fields = mr_reply_count(entry) == 2 ? mr_reply_at(entry, 1) : NULL;
-    size_t count = fields ? mr_reply_count(fields) / 2 : 0;
-    if (!count || mr_reply_count(fields) % 2) return MR_EFORMAT;
-    char digits[24];
-    (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(mr_reply_text(mr_reply_at(entry, 0))));
-    uint64_t last = strtoull(digits, NULL, 10);
-    if (last < *next || last < count) return MR_EFORMAT;
-    for (size_t i = 0; i < count; i++) {
-        uint64_t sequence = last - (count - 1 - i);
-        if (sequence < *next) continue;
-        if (!mr_str_eq(mr_reply_text(mr_reply_at(fields, 2 * i)), MR_STR("r"))) return MR_EFORMAT;
-        int err = fn(j->config.ctx, sequence, mr_reply_text(mr_reply_at(fields, 2 * i + 1)));
-        if (err) return err;
-        *next = sequence + 1;
-    }
-    return MR_OK;
-}
-
-static int load_page(
-    struct mr_journal *j, uint64_t *next, size_t *count, record_fn fn, struct mr_error *e)
-{
-    char from[24];
-    const struct mr_str argv[] = {MR_STR("XRANGE"), mr_str(j->stream_key), number_text(from, *next),
-        MR_STR("+"), MR_STR("COUNT"), MR_STR("64")};
-    static_assert(READ_ENTRIES == 64, "the text above");
-    struct mr_reply *reply = NULL;
-    int err = mr_redis_call(j->redis, MR_ARRAY_LEN(argv), argv, &reply, e);
-    if (err) return of_key(j->stream_key, err, e);
-    *count = mr_reply_count(reply);
-    for (size_t i = 0; i < *count && !err; i++) {
-        err = read_entry(j, mr_reply_at(reply, i), next, fn);
-        if (err == MR_EFORMAT)
-            err = mr_fail(e, err, "Redis: %s holds what is no record", j->stream_key);
-    }
-    mr_reply_free(&reply);
-    return err;
-}
-
-static void make_cluster_id(char out[33])
-{
-    unsigned char raw[16];
-    mr_assert(getrandom(raw, sizeof raw, 0) == (ssize_t)sizeof raw);
-    for (size_t i = 0; i < sizeof raw; i++)
-        (void)snprintf(out + 2 * i, 3, "%02x", raw[i]);
 }
 
 int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_ns,
-    record_fn on_record, struct mr_journal **out, struct mr_journal_info *info, struct mr_error *e)
+    mr_journal_record_fn on_record, struct mr_journal **out, struct mr_journal_info *info,
+    struct mr_error *e)
 {
     MR_AUTO(mr_journal_close) struct mr_journal *j = mr_alloc(sizeof *j);
-    const char *prefix = config->prefix ? config->prefix : MR_META_PREFIX;
     j->config = *config;
-    j->cluster_key = mr_format("%s%s", prefix, MR_META_CLUSTER);
-    j->stream_key = mr_format("%s%s", prefix, MR_META_JOURNAL);
-    j->staging_key = mr_format("%s%s", prefix, MR_META_STAGING);
-    make_cluster_id(j->cluster_id);
+    mr_journal_keys_fill(&j->keys, config->prefix);
+    mr_journal_make_cluster_id(j->cluster_id);
     mr_list_init(&j->records);
     j->next = &j->records;
     (void)pthread_mutex_init(&j->lock, NULL);
@@ -472,20 +370,15 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     if (err) return err;
     err = mr_redis_wait(j->redis, timeout_ns);
     if (err) return mr_fail(e, err, "Redis at %s does not answer", config->address);
-    uint64_t sequence = 0;
-    uint64_t base = 0;
-    err = take_epoch(j, 1, &sequence, &base, e);
+    struct mr_journal_claim c;
+    err = claim(j, 1, &c, e);
+    if (!err) err = mr_journal_load(j->redis, j->keys.stream, c.base, on_record, config->ctx, e);
     if (err) return err;
-    uint64_t next = base;
-    for (size_t count = READ_ENTRIES; count == READ_ENTRIES;) {
-        err = load_page(j, &next, &count, on_record, e);
-        if (err) return err;
-    }
     (void)pthread_mutex_lock(&j->lock);
-    j->last = sequence;
+    j->last = c.sequence;
     j->stopped = false;
     (void)pthread_mutex_unlock(&j->lock);
-    *info = (struct mr_journal_info){.epoch = atomic_load(&j->epoch), .sequence = sequence};
+    *info = (struct mr_journal_info){.epoch = atomic_load(&j->epoch), .sequence = c.sequence};
     memcpy(info->cluster_id, j->cluster_id, sizeof info->cluster_id);
     *out = MR_STEAL(j);
     return MR_OK;
@@ -499,18 +392,15 @@ void mr_journal_close(struct mr_journal **jp)
     mr_redis_close(&j->redis);
     drop_acked(j, UINT64_MAX);
     (void)pthread_mutex_destroy(&j->lock);
-    mr_release(j->cluster_key);
-    mr_release(j->stream_key);
-    mr_release(j->staging_key);
+    mr_journal_keys_fini(&j->keys);
     mr_release(j);
 }
 
 int mr_journal_raise_epoch(
     struct mr_journal *j, uint32_t at_least, uint32_t *epoch, struct mr_error *e)
 {
-    uint64_t sequence = 0;
-    uint64_t base = 0;
-    int err = take_epoch(j, at_least, &sequence, &base, e);
+    struct mr_journal_claim c;
+    int err = claim(j, at_least, &c, e);
     if (!err) *epoch = atomic_load(&j->epoch);
     return err;
 }
@@ -589,7 +479,7 @@ void mr_journal_set_base(struct mr_journal *j, uint64_t base)
     char epoch[24];
     char from[24];
     const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(base_script), MR_STR("2"),
-        mr_str(j->cluster_key), mr_str(j->stream_key), number_text(epoch, atomic_load(&j->epoch)),
+        mr_str(j->keys.cluster), mr_str(j->keys.stream), number_text(epoch, atomic_load(&j->epoch)),
         number_text(from, base)};
     (void)mr_redis_send(
         j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL); /* missed: the next snapshot trims */

@@ -44,12 +44,14 @@ struct mr_journal_info {
     uint64_t sequence; /* of the last record that was there */
 };
 
+typedef int (*mr_journal_record_fn)(void *ctx, uint64_t sequence, struct mr_str record);
+
 /* Connects within `timeout_ns`, takes the next epoch, and calls `on_record` for each record from
  * the base on, in order, on the caller's thread. MR_EAWAY when Redis is not to be had, MR_ESTATE
  * when a later program wrote it. */
 int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_ns,
-    int (*on_record)(void *ctx, uint64_t sequence, struct mr_str record), struct mr_journal **out,
-    struct mr_journal_info *info, struct mr_error *e);
+    mr_journal_record_fn on_record, struct mr_journal **out, struct mr_journal_info *info,
+    struct mr_error *e);
 void mr_journal_close(struct mr_journal **j); /* what is not acknowledged is lost */
 
 /* Takes a higher epoch: a worker knew one that Redis had lost. Waits for Redis. */

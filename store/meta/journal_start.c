@@ -1,0 +1,150 @@
+/* Knows how a journal begins: whose it is from now on, and what is in it. */
+#include "store/meta/journal_start.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "store/meta/keys.h"
+#include "store/meta/redis.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#define READ_ENTRIES 64
+
+/* KEYS: cluster, staging. ARGV: id to take if there is none, epoch floor, format. Answers {id,
+ * epoch, sequence, base}, or {format} if that is a later one. What an earlier life had staged is of
+ * no use. */
+static const char epoch_script[] =
+    "local format = tonumber(redis.call('HGET', KEYS[1], 'format') or 0)\n"
+    "if format > tonumber(ARGV[3]) then return {format} end\n"
+    "redis.call('HSET', KEYS[1], 'format', ARGV[3])\n"
+    "redis.call('HSETNX', KEYS[1], 'id', ARGV[1])\n"
+    "redis.call('DEL', KEYS[2])\n"
+    "local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0) + 1\n"
+    "if epoch < tonumber(ARGV[2]) then epoch = tonumber(ARGV[2]) end\n"
+    "redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch))\n"
+    "local c = redis.call('HMGET', KEYS[1], 'id', 'sequence', 'base')\n"
+    "return {c[1], epoch, tonumber(c[2] or 0), tonumber(c[3] or 1)}\n";
+
+void mr_journal_keys_fill(struct mr_journal_keys *k, const char *prefix)
+{
+    const char *before = prefix ? prefix : MR_META_PREFIX;
+    k->cluster = mr_format("%s%s", before, MR_META_CLUSTER);
+    k->stream = mr_format("%s%s", before, MR_META_JOURNAL);
+    k->staging = mr_format("%s%s", before, MR_META_STAGING);
+}
+
+void mr_journal_keys_fini(struct mr_journal_keys *k)
+{
+    mr_release(k->cluster);
+    mr_release(k->stream);
+    mr_release(k->staging);
+}
+
+void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES])
+{
+    unsigned char raw[16];
+    mr_assert(getrandom(raw, sizeof raw, 0) == (ssize_t)sizeof raw);
+    for (size_t i = 0; i < sizeof raw; i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", raw[i]);
+}
+
+/* What Redis says of a key says not of which. */
+static int of_key(const char *key, int err, struct mr_error *e)
+{
+    if (!e || err == MR_EAWAY) return err;
+    const struct mr_error said = *e;
+    return mr_fail(e, err, "%s (key %s)", said.text, key);
+}
+
+static struct mr_str number_text(char out[24], uint64_t v)
+{
+    int n = snprintf(out, 24, "%" PRIu64, v);
+    return mr_str_of(out, (size_t)n);
+}
+
+int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys, uint32_t floor,
+    struct mr_journal_claim *c, struct mr_error *e)
+{
+    char floor_text[24], format_text[24];
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(epoch_script), MR_STR("2"),
+        mr_str(keys->cluster), mr_str(keys->staging), mr_str(c->cluster_id),
+        number_text(floor_text, floor), number_text(format_text, MR_JOURNAL_FORMAT)};
+    struct mr_reply *reply = NULL;
+    int err = mr_redis_call(redis, MR_ARRAY_LEN(argv), argv, &reply, e);
+    if (err) return of_key(keys->cluster, err, e);
+    if (mr_reply_count(reply) == 1) {
+        long long format = (long long)mr_reply_int(mr_reply_at(reply, 0));
+        mr_reply_free(&reply);
+        return mr_fail(e, MR_ESTATE,
+            "Redis: the journal has format %lld, and this program reads formats up to %d: start the "
+            "version that wrote it, or a later one (key %s)",
+            format, MR_JOURNAL_FORMAT, keys->cluster);
+    }
+    if (mr_reply_count(reply) != 4) {
+        mr_reply_free(&reply);
+        return mr_fail(e, MR_EFORMAT, "Redis: key %s is not a cluster record", keys->cluster);
+    }
+    struct mr_str id = mr_reply_text(mr_reply_at(reply, 0));
+    (void)snprintf(c->cluster_id, sizeof c->cluster_id, "%.*s", MR_STR_ARG(id));
+    c->epoch = (uint32_t)mr_reply_int(mr_reply_at(reply, 1));
+    c->sequence = (uint64_t)mr_reply_int(mr_reply_at(reply, 2));
+    c->base = (uint64_t)mr_reply_int(mr_reply_at(reply, 3));
+    mr_reply_free(&reply);
+    return MR_OK;
+}
+
+/* One entry of XRANGE: [id, [field, value, …]], of records up to number `id`. Those before `next`
+ * are of no use any more. */
+static int read_entry(
+    const struct mr_reply *entry, uint64_t *next, mr_journal_record_fn fn, void *ctx)
+{
+    const struct mr_reply *fields = mr_reply_count(entry) == 2 ? mr_reply_at(entry, 1) : NULL;
+    size_t count = fields ? mr_reply_count(fields) / 2 : 0;
+    if (!count || mr_reply_count(fields) % 2) return MR_EFORMAT;
+    char digits[24];
+    (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(mr_reply_text(mr_reply_at(entry, 0))));
+    uint64_t last = strtoull(digits, NULL, 10);
+    if (last < *next || last < count) return MR_EFORMAT;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t sequence = last - (count - 1 - i);
+        if (sequence < *next) continue;
+        if (!mr_str_eq(mr_reply_text(mr_reply_at(fields, 2 * i)), MR_STR("r"))) return MR_EFORMAT;
+        int err = fn(ctx, sequence, mr_reply_text(mr_reply_at(fields, 2 * i + 1)));
+        if (err) return err;
+        *next = sequence + 1;
+    }
+    return MR_OK;
+}
+
+static int load_page(struct mr_redis *redis, const char *stream, uint64_t *next, size_t *count,
+    mr_journal_record_fn fn, void *ctx, struct mr_error *e)
+{
+    char from[24];
+    const struct mr_str argv[] = {MR_STR("XRANGE"), mr_str(stream), number_text(from, *next),
+        MR_STR("+"), MR_STR("COUNT"), MR_STR("64")};
+    static_assert(READ_ENTRIES == 64, "the text above");
+    struct mr_reply *reply = NULL;
+    int err = mr_redis_call(redis, MR_ARRAY_LEN(argv), argv, &reply, e);
+    if (err) return of_key(stream, err, e);
+    *count = mr_reply_count(reply);
+    for (size_t i = 0; i < *count && !err; i++) {
+        err = read_entry(mr_reply_at(reply, i), next, fn, ctx);
+        if (err == MR_EFORMAT) err = mr_fail(e, err, "Redis: %s holds what is no record", stream);
+    }
+    mr_reply_free(&reply);
+    return err;
+}
+
+int mr_journal_load(struct mr_redis *redis, const char *stream, uint64_t base,
+    mr_journal_record_fn fn, void *ctx, struct mr_error *e)
+{
+    uint64_t next = base;
+    int err = MR_OK;
+    for (size_t count = READ_ENTRIES; count == READ_ENTRIES && !err;)
+        err = load_page(redis, stream, &next, &count, fn, ctx, e);
+    return err;
+}
