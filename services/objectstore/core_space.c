@@ -224,16 +224,14 @@ static bool is_asked(const struct mr_ostore *s, const struct client *c, mr_durat
 /* Will so much come back when those have answered who are asked for their empty segments? On a busy
  * machine that takes them a while, but not as long as the disk would; one may be stopped, though.
  */
-static bool is_worth_waiting(const struct mr_ostore *s, uint64_t bytes)
+static bool is_worth_waiting(struct mr_ostore *s, uint64_t bytes)
 {
     uint64_t empty = 0;
-    for (uint32_t i = 0; i < s->clients_count; i++) {
-        const struct client *c = &s->clients[i];
-        if (!is_asked(s, c, RECLAIM_WAIT_MAX_NS)) continue;
-        for (uint32_t k = 1; k <= s->segments_used && empty < bytes; k++) {
-            const struct segment *g = &s->segments[k];
-            if (g->number && g->client == c->number && !g->live) empty += g->bytes;
-        }
+    for (uint32_t i = 1; i <= s->segments_used && empty < bytes; i++) {
+        const struct segment *g = &s->segments[i];
+        if (!g->number || g->live) continue;
+        const struct client *c = mr_ostore_client(s, g->client);
+        if (c && is_asked(s, c, RECLAIM_WAIT_MAX_NS)) empty += g->bytes;
     }
     return empty >= bytes;
 }

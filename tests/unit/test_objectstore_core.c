@@ -329,6 +329,32 @@ static void the_empty_segments_of_a_stopped_client_are_not_waited_for(void **sta
     assert_in_range(w->now - start, MR_SECOND, MR_SECOND + MR_SECOND / 10);
 }
 
+static void the_empty_segments_of_several_busy_clients_count_together(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    join(w, 2);
+    join(w, 9);
+    for (uint32_t n = 1; n <= 8; n++) {
+        uint32_t client = n < 5 ? 1 : 2;
+        seal(w, client, id_of(client, n), grant(w, client, 8 * MIB), 0, 6 * MIB, 5);
+        if (n % 4) continue;
+        unhold(w, client, id_of(client, n), 5); /* the last of each is empty */
+        evicted(w, MR_OK);
+    }
+    act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
+               .client = 9,
+               .request = 1,
+               .bytes = 16 * MIB,
+               .room = 16 * MIB,
+               .timeout = 60 * MR_SECOND});
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 9});
+    for (mr_time end = w->now + MR_SECOND / 2; w->now < end; tick(w))
+        assert_null(effect(w, MR_OX_WRITE));
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1}); /* it keeps its own */
+    assert_non_null(effect(w, MR_OX_WRITE));
+}
+
 static void a_busy_client_is_not_waited_for_when_its_empty_segments_are_not_enough(void **state)
 {
     struct world *w = *state;
@@ -484,6 +510,7 @@ int main(void)
         T(a_full_store_spills_the_least_used_and_restores_it),
         T(nothing_is_spilled_while_a_busy_client_has_an_empty_segment),
         T(the_empty_segments_of_a_stopped_client_are_not_waited_for),
+        T(the_empty_segments_of_several_busy_clients_count_together),
         T(a_busy_client_is_not_waited_for_when_its_empty_segments_are_not_enough),
         T(objects_leave_before_anybody_waits_and_large_ones_rather),
         T(what_is_in_use_does_not_leave_for_being_large),
