@@ -47,10 +47,12 @@ class Trace(unittest.TestCase):
 
     def until_written(self, c, job):
         """What is younger than half a second may die with the scheduler; on a busy machine, older: until a second brings nothing."""
-        path, was, now = c.dir / "c" / "trace" / f"{job}.trace", None, (0, 0)
-        while was != now or now == (0, 0):
-            time.sleep(1)
-            was, now = now, (int(self.redis(c, "XLEN", f"millrace:trace:{job}") or 0), path.stat().st_size if path.exists() else 0)
+        path, seen = c.dir / "c" / "trace" / f"{job}.trace", [(0, 0)]
+
+        def written():
+            seen.append((int(self.redis(c, "XLEN", f"millrace:trace:{job}") or 0), path.stat().st_size if path.exists() else 0))
+            return seen[-1] == seen[-2] != (0, 0)
+        wait_for("the trace to be written", written, 60, every=1)
 
     def kill_scheduler(self, c):
         old = c.pids("mr-scheduler")[0]

@@ -70,10 +70,11 @@ class Feeds(unittest.TestCase):
 
     def end(self, session, queue, n, *jobs):
         for job in jobs:
-            while (j := self.cluster.job(job))["state"] not in ("JOB_DONE", "JOB_FAILED"):
+            def is_over(job=job):
                 q = self.state(queue)
                 self.assertLessEqual(int(q.get("waiting", 0)) + int(q.get("leased", 0)), 4)
-                time.sleep(0.02)
+                return (j := self.cluster.job(job))["state"] in ("JOB_DONE", "JOB_FAILED") and j
+            j = wait_for("all items to be taken", is_over, 120)
             self.assertEqual(j["state"], "JOB_DONE", j)
         self.cluster.call("POST", f"/v1/queues/{queue}:close", {})
         t = ended(self.cluster, session, 60)
