@@ -36,6 +36,9 @@ static int address_of(const char *path, struct sockaddr_un *at, struct mr_error 
     if (!n || n >= sizeof at->sun_path)
         return mr_fail(e, MR_EINVAL, "\"unix:%s\": the path of a socket has from 1 to %zu bytes",
             path, sizeof at->sun_path - 1);
+    if (strchr(path, ',')) /* gRPC takes it for the path's end, and would not find us */
+        return mr_fail(e, MR_EINVAL,
+            "\"unix:%s\" has a comma, which the address of a socket cannot have", path);
     memcpy(at->sun_path, path, n);
     return MR_OK;
 }

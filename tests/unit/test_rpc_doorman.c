@@ -149,6 +149,17 @@ static void a_dead_servers_socket_is_replaced_and_nothing_else(void **state)
     assert_null(d);
 }
 
+static void a_path_that_no_client_could_name_is_refused(void **state)
+{
+    (void)state;
+    struct mr_peer_rules rules = {0};
+    struct mr_doorman *d = NULL;
+    struct mr_error e;
+    assert_int_equal(mr_doorman_open("/tmp/mr-a,b", &rules, &d, &e), MR_EINVAL);
+    assert_non_null(strstr(e.text, "\"unix:/tmp/mr-a,b\" has a comma"));
+    assert_null(d);
+}
+
 static void a_successors_socket_file_is_left_alone(void **state)
 {
     struct place *p = *state;
@@ -169,6 +180,7 @@ int main(void)
         T(our_own_processes_come_in),
         T(a_stranger_is_shown_out_unless_listed),
         T(a_dead_servers_socket_is_replaced_and_nothing_else),
+        T(a_path_that_no_client_could_name_is_refused),
         T(a_successors_socket_file_is_left_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
