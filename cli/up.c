@@ -375,6 +375,14 @@ static int make_dirs(struct up *u, struct mr_error *e)
     if (err) return err;
     u->dir = realpath(wanted, NULL);
     if (!u->dir) return mr_fail(e, MR_EIO, "--dir: %s: %s", wanted, strerror(errno));
+    u->run = mr_format("%s/run", u->dir);
+    if (strchr(u->run, ','))
+        return mr_fail(e, MR_EINVAL,
+            "--dir: %s has a comma, which the address of a socket cannot have", u->dir);
+    if (strlen(u->run) + strlen(SOCKET_LONGEST) > SOCKET_PATH_MAX)
+        return mr_fail(e, MR_EINVAL,
+            "--dir: %s is too long for the path of a socket (at most %d bytes)", u->dir,
+            (int)(SOCKET_PATH_MAX - strlen("/run" SOCKET_LONGEST)));
     for (size_t i = 0; i < MR_ARRAY_LEN(below) && !err; i++) {
         MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", u->dir, below[i]);
         err = mr_file_make_dirs(path, 0700, e);
@@ -383,16 +391,8 @@ static int make_dirs(struct up *u, struct mr_error *e)
         MR_AUTO(mr_free_ptr) char *path = mr_format("%s/node-%" PRIu64, u->dir, i);
         err = mr_file_make_dirs(path, 0700, e);
     }
-    u->run = mr_format("%s/run", u->dir);
     if (!err && chmod(u->run, 0700)) /* it may be from before, or somebody's idea */
         return mr_fail(e, MR_EIO, "--dir: %s: cannot set mode 0700: %s", u->run, strerror(errno));
-    if (!err && strchr(u->run, ','))
-        return mr_fail(e, MR_EINVAL,
-            "--dir: %s has a comma, which the address of a socket cannot have", u->dir);
-    if (!err && strlen(u->run) + strlen(SOCKET_LONGEST) > SOCKET_PATH_MAX)
-        return mr_fail(e, MR_EINVAL,
-            "--dir: %s is too long for the path of a socket (at most %d bytes)", u->dir,
-            (int)(SOCKET_PATH_MAX - strlen("/run" SOCKET_LONGEST)));
     return err;
 }
 
