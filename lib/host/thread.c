@@ -15,6 +15,8 @@
 
 #define SHORT_TURN_NS 300000
 #define HOME_AGAIN (50 * MR_MS)
+#define HOME_AGAIN_MAX (2 * MR_SECOND)
+#define HOME_IS_BUSY (MR_MS) /* getting there took longer */
 
 struct mr_thread {
     pthread_t id;
@@ -76,20 +78,26 @@ void mr_thread_take_short_turns(bool on)
 static _Thread_local struct {
     bool is_settled;
     int processor;
-    mr_time again; /* not before */
+    mr_time again;     /* not before */
+    mr_duration pause; /* before that */
 } home;
 
 /* To be bound to a processor for a moment is enough to be moved there. Bound for good, a thread
  * waits there for the threads of others while processors are idle, and makes what the kernel has
- * bound there wait for it. */
+ * bound there wait for it. It first runs there to be free again: who else is there may make it
+ * wait, and the next time is later then. */
 static void go_home(const cpu_set_t *allowed)
 {
+    mr_time begun = mr_clock_now();
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET((size_t)home.processor, &one);
     if (!sched_setaffinity(0, sizeof one, &one))
         (void)sched_setaffinity(0, sizeof *allowed, allowed);
-    home.again = mr_time_after(mr_clock_now(), HOME_AGAIN);
+    mr_time now = mr_clock_now();
+    bool was_busy = now - begun > HOME_IS_BUSY;
+    home.pause = was_busy ? MR_MIN(2 * home.pause, HOME_AGAIN_MAX) : HOME_AGAIN;
+    home.again = mr_time_after(now, home.pause);
 }
 
 void mr_thread_settle(uint32_t n)
@@ -102,6 +110,7 @@ void mr_thread_settle(uint32_t n)
         cpu++;
     home.is_settled = true;
     home.processor = cpu;
+    home.pause = HOME_AGAIN;
     go_home(&set);
 }
 

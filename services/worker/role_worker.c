@@ -3,6 +3,7 @@
 #include "services/worker/role_worker.h"
 
 #include "host/clock.h"
+#include "host/thread.h"
 #include "nn/clip.h"
 
 int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e)
@@ -26,6 +27,7 @@ int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, st
     const struct mr_role_plan *p = &t->r.plan;
     struct mr_agent_counters *c = &t->r.post.counters;
     struct mr_nn_score score = {0};
+    mr_thread_come_home();
     (void)mr_role_lap(&t->lap);
     int err = mr_nn_net_learn(t->net, p->loss, params, &t->batch, grads, &score, e);
     if (err) return err;

@@ -4,7 +4,6 @@
 #include "services/worker/role_worker.h"
 
 #include "host/clock.h"
-#include "host/thread.h"
 
 #define FLUSH_MAX (2 * MR_SECOND)
 #define STARVE_MAX (200 * MR_MS) /* without a batch, then the others go on without us */
@@ -219,7 +218,6 @@ static int step(struct link *l, struct mr_error *e)
     struct mr_trainee *t = l->t;
     struct mr_params_view view;
     if (!l->params) return connect_servers(l, false, e);
-    mr_thread_come_home();
     int err = mr_trainee_batch(t, t->steps, batch_deadline(l), e);
     if (err == MR_EAGAIN) return starve(l, e);
     l->starving_since = 0;

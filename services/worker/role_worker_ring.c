@@ -8,7 +8,6 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "host/thread.h"
 
 #define STEP_MAX (300 * MR_SECOND)  /* a rank may wait for its queue; a lost one shows otherwise */
 #define REFORM_MAX (15 * MR_SECOND) /* for a new membership after the ring broke */
@@ -237,7 +236,6 @@ static int step(struct ring *g, struct mr_error *e)
     struct mr_trainee *t = g->t;
     float batches_before = mr_reduce_params(g->reduce)[batch_at(g)];
     uint64_t version = g->version;
-    mr_thread_come_home();
     int err = gradients(g, mr_reduce_buffer(g->reduce), e);
     if (err) return err;
     (void)mr_role_lap(&t->lap);
