@@ -222,8 +222,7 @@ static bool is_asked(const struct mr_ostore *s, const struct client *c, mr_durat
 }
 
 /* Will so much come back when those have answered who are asked for their empty segments? On a busy
- * machine that takes them a while, but not as long as the disk would; one may be stopped, though.
- */
+ * machine that takes them a while, and one of them may be stopped. */
 static bool is_worth_waiting(struct mr_ostore *s, uint64_t bytes)
 {
     uint64_t empty = 0;

@@ -419,7 +419,7 @@ uint32_t mr_worker_patience(struct mr_worker *w)
             for (uint32_t n = s->reported; n < end && !c.urgent; n++)
                 coming_add(w, &s->items[n], &c);
         }
-    if (c.urgent) return 0;
+    if (c.urgent || !c.items) return 0; /* nothing is under way: no report is to be waited for */
     return w->ready_count ? 1 : MR_MAX(MR_MIN(c.least, c.items), 1u);
 }
 
