@@ -119,15 +119,6 @@ struct call {
     uint32_t turn;
 };
 
-static struct mr_str number_text(char out[24], uint64_t v)
-{
-    size_t at = 24; /* by hand: five of these make a call */
-    do
-        out[--at] = (char)('0' + v % 10);
-    while (v /= 10);
-    return mr_str_of(out + at, 24 - at);
-}
-
 static void on_answer(void *ctx, int err, const struct mr_reply *reply);
 
 /* Fills `argv` with records from `next` on; how many. A call that ends a snapshot carries nothing
@@ -171,10 +162,10 @@ static bool send_call(struct mr_journal *j)
     argv[4] = mr_str(j->keys.stream);
     argv[5] = mr_str(j->keys.staging);
     argv[6] = mr_str(j->cluster_id);
-    argv[7] = number_text(epoch, atomic_load(&j->epoch));
-    argv[8] = number_text(first, sequence);
-    argv[9] = number_text(begin, is_staged ? j->begin : 0);
-    argv[10] = number_text(whole, is_staged ? j->whole : 0);
+    argv[7] = mr_journal_number(epoch, atomic_load(&j->epoch));
+    argv[8] = mr_journal_number(first, sequence);
+    argv[9] = mr_journal_number(begin, is_staged ? j->begin : 0);
+    argv[10] = mr_journal_number(whole, is_staged ? j->whole : 0);
     struct call *c = mr_alloc(sizeof *c);
     *c = (struct call){j, j->age, j->turn};
     if (mr_redis_send(j->redis, FIXED + count, argv, on_answer, c)) {
@@ -479,8 +470,8 @@ void mr_journal_set_base(struct mr_journal *j, uint64_t base)
     char epoch[24];
     char from[24];
     const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(base_script), MR_STR("2"),
-        mr_str(j->keys.cluster), mr_str(j->keys.stream), number_text(epoch, atomic_load(&j->epoch)),
-        number_text(from, base)};
+        mr_str(j->keys.cluster), mr_str(j->keys.stream),
+        mr_journal_number(epoch, atomic_load(&j->epoch)), mr_journal_number(from, base)};
     (void)mr_redis_send(
         j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL); /* missed: the next snapshot trims */
 }

@@ -52,6 +52,15 @@ void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES])
         (void)snprintf(out + 2 * i, 3, "%02x", raw[i]);
 }
 
+struct mr_str mr_journal_number(char out[24], uint64_t v)
+{
+    size_t at = 24; /* by hand: five of these make a call */
+    do
+        out[--at] = (char)('0' + v % 10);
+    while (v /= 10);
+    return mr_str_of(out + at, 24 - at);
+}
+
 /* What Redis says of a key says not of which. */
 static int of_key(const char *key, int err, struct mr_error *e)
 {
@@ -60,19 +69,13 @@ static int of_key(const char *key, int err, struct mr_error *e)
     return mr_fail(e, err, "%s (key %s)", said.text, key);
 }
 
-static struct mr_str number_text(char out[24], uint64_t v)
-{
-    int n = snprintf(out, 24, "%" PRIu64, v);
-    return mr_str_of(out, (size_t)n);
-}
-
 int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys, uint32_t floor,
     struct mr_journal_claim *c, struct mr_error *e)
 {
     char floor_text[24], format_text[24];
     const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(epoch_script), MR_STR("2"),
         mr_str(keys->cluster), mr_str(keys->staging), mr_str(c->cluster_id),
-        number_text(floor_text, floor), number_text(format_text, MR_JOURNAL_FORMAT)};
+        mr_journal_number(floor_text, floor), mr_journal_number(format_text, MR_JOURNAL_FORMAT)};
     struct mr_reply *reply = NULL;
     int err = mr_redis_call(redis, MR_ARRAY_LEN(argv), argv, &reply, e);
     if (err) return of_key(keys->cluster, err, e);
@@ -124,7 +127,7 @@ static int load_page(struct mr_redis *redis, const char *stream, uint64_t *next,
     mr_journal_record_fn fn, void *ctx, struct mr_error *e)
 {
     char from[24];
-    const struct mr_str argv[] = {MR_STR("XRANGE"), mr_str(stream), number_text(from, *next),
+    const struct mr_str argv[] = {MR_STR("XRANGE"), mr_str(stream), mr_journal_number(from, *next),
         MR_STR("+"), MR_STR("COUNT"), MR_STR("64")};
     static_assert(READ_ENTRIES == 64, "the text above");
     struct mr_reply *reply = NULL;

@@ -17,6 +17,8 @@ struct mr_journal_keys {
 void mr_journal_keys_fill(struct mr_journal_keys *k, const char *prefix); /* NULL: the usual one */
 void mr_journal_keys_fini(struct mr_journal_keys *k);
 
+struct mr_str mr_journal_number(char out[24], uint64_t v); /* in digits, which stay in `out` */
+
 void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES]); /* at random */
 
 struct mr_journal_claim {
