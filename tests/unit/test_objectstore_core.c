@@ -289,6 +289,17 @@ static void tick(struct world *w)
     act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
 }
 
+/* Client 9 wants a segment, and has no empty one of its own. */
+static void nine_asks(struct world *w, uint64_t bytes)
+{
+    act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
+               .client = 9,
+               .request = 1,
+               .bytes = bytes,
+               .room = bytes,
+               .timeout = 60 * MR_SECOND});
+}
+
 /* Client 1 has seven segments in use and an empty one; it is asked for that, and does not answer.
  */
 static void ask_for_empty(struct world *w)
@@ -299,12 +310,7 @@ static void ask_for_empty(struct world *w)
         seal(w, 1, id_of(1, n), grant(w, 1, 8 * MIB), 0, 6 * MIB, 5);
     unhold(w, 1, id_of(1, 8), 5);
     evicted(w, MR_OK);
-    act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
-               .client = 9,
-               .request = 1,
-               .bytes = 8 * MIB,
-               .room = 8 * MIB,
-               .timeout = 60 * MR_SECOND});
+    nine_asks(w, 8 * MIB);
     assert_int_equal(effect(w, MR_OX_RECLAIM)->client, 1);
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 9});
 }
@@ -342,12 +348,7 @@ static void the_empty_segments_of_several_busy_clients_count_together(void **sta
         unhold(w, client, id_of(client, n), 5); /* the last of each is empty */
         evicted(w, MR_OK);
     }
-    act(w, (struct mr_ostore_event){.type = MR_OE_GRANT,
-               .client = 9,
-               .request = 1,
-               .bytes = 16 * MIB,
-               .room = 16 * MIB,
-               .timeout = 60 * MR_SECOND});
+    nine_asks(w, 16 * MIB);
     act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 9});
     for (mr_time end = w->now + MR_SECOND / 2; w->now < end; tick(w))
         assert_null(effect(w, MR_OX_WRITE));

@@ -196,14 +196,21 @@ static void an_array_that_a_strand_uses_up_never_reaches_the_store(void **state)
     mr_run_free(&run);
 }
 
-static void an_array_whose_use_does_not_come_goes_to_the_store(void **state)
+/* Given to the executor: an array that its strand says is used once, and is not. */
+static struct mr_run *one_use_that_does_not_come(struct rig *r)
 {
-    struct rig *r = *state;
     r->strand->measured = true;
     item(r, FULL, full, sizeof full);
     r->strand->items[0].uses = 1;
     struct mr_run *run = mr_run_new(r->strand);
     mr_executor_give(r->x, run);
+    return run;
+}
+
+static void an_array_whose_use_does_not_come_goes_to_the_store(void **state)
+{
+    struct rig *r = *state;
+    struct mr_run *run = one_use_that_does_not_come(r);
     assert_int_equal(finish(r, run), 1);
     assert_int_equal(r->strand->items[0].result.end, MR_STRAND_FAILED); /* there is none */
     assert_int_equal(r->strand->items[0].result.code, MR_ELIMIT);
@@ -214,11 +221,7 @@ static void an_array_whose_use_does_not_come_goes_to_the_store(void **state)
 static void a_value_that_fails_on_its_way_to_the_store_is_not_told_quietly(void **state)
 {
     struct rig *r = *state;
-    r->strand->measured = true;
-    item(r, FULL, full, sizeof full);
-    r->strand->items[0].uses = 1;
-    struct mr_run *run = mr_run_new(r->strand);
-    mr_executor_give(r->x, run);
+    struct mr_run *run = one_use_that_does_not_come(r);
     struct mr_run_report report;
     while (!mr_inbox_wait(r->inbox, MR_NEVER, &report, 1))
         ;

@@ -210,15 +210,21 @@ static void what_is_used_between_register_and_registered_goes_for_the_same_one(v
     assert_int_equal(r->drops, 1);
 }
 
-/* The earlier one wanted it no more, and a task that it had given up still reads it. */
-static void what_another_scheduler_takes_over_is_not_let_go_as_an_earlier_one_said(void **state)
+/* Task 1 made an object, task 2, of which the worker is told next, reads it. */
+static void an_object_that_is_read_slowly(struct rig *r)
 {
-    struct rig *r = *state;
     rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
     rig_extra(r)->want_object = true;
     rig_deliver(r);
     rig_run_all(r);
     rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
+}
+
+/* The earlier one wanted it no more, and a task that it had given up still reads it. */
+static void what_another_scheduler_takes_over_is_not_let_go_as_an_earlier_one_said(void **state)
+{
+    struct rig *r = *state;
+    an_object_that_is_read_slowly(r);
     rig_deliver(r);
     rig_turn(r);
     rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
@@ -323,11 +329,7 @@ static void a_fetch_request_sends_held_values_again(void **state)
 static void a_forgotten_job_leaves_nothing_behind(void **state)
 {
     struct rig *r = *state;
-    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
-    rig_extra(r)->want_object = true;
-    rig_deliver(r);
-    rig_run_all(r);
-    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1));
+    an_object_that_is_read_slowly(r);
     rig_task(r, RIG_JOB, 3, 1, OP_INC, INPUTS(2, 1));
     rig_value(r, RIG_JOB, 9, 2);
     rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9));
