@@ -83,7 +83,7 @@ static _Thread_local struct {
 } home;
 
 /* To be bound to a processor for a moment is enough to be moved there. Bound for good, a thread
- * waits there for the threads of others while processors are idle, and makes what the kernel has
+ * waits there for the threads of others whoever else is idle, and makes what the kernel has
  * bound there wait for it. It first runs there to be free again: who else is there may make it
  * wait, and the next time is later then. */
 static void go_home(const cpu_set_t *allowed)
