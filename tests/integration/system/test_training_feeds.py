@@ -123,7 +123,9 @@ class Feeds(unittest.TestCase):
                 before, t = self.killed(rule, f"killed-{rule}")
                 self.assertGreater(int(t["generation"]), int(before["generation"]), "nobody died")
                 self.check_all_were_learned(rule, t, (BATCHES // 3 + BATCHES) * ROWS, killed=True)
-                if rule == "allreduce":
+                dead = member(before, "TRAINING_WORKER", 1)["address"]
+                # Roles may share a process on a busy machine: then the server died with the worker.
+                if rule == "allreduce" or member(before, "TRAINING_PS")["address"] == dead:
                     self.assertGreaterEqual(int(t.get("restores", 0)), 1, t)
                 else:
                     self.assertEqual(int(t.get("restores", 0)), 0, "the parameters were not lost")
