@@ -220,8 +220,8 @@ void tr_record_write(struct session *s, struct mr_buf *out)
         mr_pack_uint(out, s->seen[i].ms);
         mr_pack_uint(out, s->seen[i].n);
     }
-    mr_pack_uint(out, s->bad_scores * 2ull + s->has_best);
-    mr_pack_float(out, s->best);
+    mr_pack_uint(out, s->patience.bad_scores * 2ull + s->patience.has_best);
+    mr_pack_float(out, s->patience.best);
     mr_pack_object(out, s->model);
     mr_pack_uint(out, s->job[JOB_FEED].state);
     mr_pack_uint(out, s->job[JOB_FEED].id.v);
@@ -268,9 +268,9 @@ static void read_middle(struct session *s, struct reader *r, uint64_t layout)
         s->seen[i].n = get_uint(r);
     }
     uint64_t scores = get_uint(r);
-    s->bad_scores = (uint32_t)(scores / 2);
-    s->has_best = scores & 1;
-    s->best = get_float(r);
+    s->patience.bad_scores = (uint32_t)(scores / 2);
+    s->patience.has_best = scores & 1;
+    s->patience.best = get_float(r);
     s->model = get_object(r);
     if (layout > 1) {
         read_job(s, r, JOB_FEED);

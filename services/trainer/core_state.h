@@ -133,9 +133,7 @@ struct session {
     uint32_t doomed_count, doomed_max, doomed_written;
     mr_object_id model;
     struct entry_id seen[2]; /* own channel, threshold's channel; NOWHERE: not located yet */
-    bool has_best;
-    double best;
-    uint32_t bad_scores;
+    struct mr_nn_patience_state patience;
     struct call calls[CALLS_MAX];
     uint32_t calls_count;
     mr_time progress_at;

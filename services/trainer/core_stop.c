@@ -45,7 +45,7 @@ struct mr_str tr_channel(const struct session *s, int which)
 {
     struct mr_str own = mr_str_of(s->channel, s->channel_bytes);
     if (!which || !s->document) return which ? (struct mr_str){0} : own;
-    struct mr_str other = s->document->threshold.channel;
+    struct mr_str other = s->document->threshold_channel;
     return mr_str_eq(own, other) ? (struct mr_str){0} : other;
 }
 
@@ -65,43 +65,24 @@ void tr_located(struct mr_trainer *t, const struct mr_trainer_event *ev)
     }
 }
 
-static bool number_of(yyjson_val *entry, struct mr_str field, double *out)
-{
-    yyjson_val *v = field.n ? yyjson_obj_getn(entry, field.p, field.n) : NULL;
-    if (!yyjson_is_num(v)) return false;
-    *out = yyjson_get_num(v);
-    return true;
-}
-
 static void judge_threshold(struct mr_trainer *t, struct session *s, yyjson_val *entry)
 {
-    const struct mr_training_threshold *r = &s->document->threshold;
+    const struct mr_nn_threshold *r = &s->document->threshold;
     double x = 0;
-    if (!number_of(entry, r->field, &x)) return;
-    if (r->is_above ? x > r->value : x < r->value)
+    if (mr_nn_threshold_is_met(r, entry, &x))
         tr_begin_stop(t, s, "%.*s is %g, %s %g", MR_STR_ARG(r->field), x,
             r->is_above ? "above" : "below", r->value);
 }
 
-/* Scores that have run away are texts, "NaN" and "Infinity": they are there, and no better. */
 static void judge_patience(struct mr_trainer *t, struct session *s, yyjson_val *entry)
 {
-    const struct mr_training_patience *r = &s->document->patience;
-    double x = 0;
-    if (!r->field.n) return;
-    bool is_number = number_of(entry, r->field, &x);
-    if (!is_number && !yyjson_is_str(yyjson_obj_getn(entry, r->field.p, r->field.n))) return;
-    double gain = r->is_max ? x - s->best : s->best - x;
-    if (is_number && (!s->has_best || gain > r->min_delta)) {
-        s->has_best = true;
-        s->best = x;
-        s->bad_scores = 0;
-    } else if (++s->bad_scores >= r->scores && s->has_best) {
+    const struct mr_nn_patience *r = &s->document->patience;
+    if (mr_nn_patience_judge(r, &s->patience, entry) != MR_NN_PATIENCE_ENDS) return;
+    if (s->patience.has_best)
         tr_begin_stop(t, s, "%.*s was not better than %g in %u scores", MR_STR_ARG(r->field),
-            s->best, r->scores);
-    } else if (s->bad_scores >= r->scores) {
+            s->patience.best, r->scores);
+    else
         tr_begin_stop(t, s, "%.*s was no number in %u scores", MR_STR_ARG(r->field), r->scores);
-    }
 }
 
 /* What comes before the session first runs says nothing about it: another's score, of before. */

@@ -51,7 +51,7 @@ struct mr_str mr_training_document_json(const struct mr_training_document *d)
 void mr_training_document_trim(struct mr_training_document *d)
 {
     struct mr_str *const texts[] = {&d->name, &d->save, &d->channel, &d->threshold.field,
-        &d->threshold.channel, &d->patience.field};
+        &d->threshold_channel, &d->patience.field};
     size_t n = 0;
     if (!d->words->doc) return;
     for (size_t i = 0; i < MR_ARRAY_LEN(texts); i++)
@@ -427,14 +427,14 @@ static void read_threshold(
 {
     struct mr_doc_part p =
         mr_doc_object(r, stop, "threshold", "stop.threshold", "field below above channel", false);
-    struct mr_training_threshold *t = &d->threshold;
+    struct mr_nn_threshold *t = &d->threshold;
     if (!p.at) return;
     t->field = mr_doc_text(r, &p, "field", NULL, MR_TRAINING_FIELD_BYTES_MAX);
     t->is_above = mr_doc_field(&p, "above");
     if (t->is_above == (mr_doc_field(&p, "below") != NULL))
         (void)mr_doc_refuse(r, &p, "", "expected exactly one of below and above");
     t->value = mr_doc_number(r, &p, t->is_above ? "above" : "below", 0, -1e300, 1e300);
-    t->channel = mr_doc_text(r, &p, "channel", "", MR_TRAINING_CHANNEL_BYTES_MAX);
+    d->threshold_channel = mr_doc_text(r, &p, "channel", "", MR_TRAINING_CHANNEL_BYTES_MAX);
 }
 
 static void read_patience(
@@ -442,7 +442,7 @@ static void read_patience(
 {
     struct mr_doc_part p =
         mr_doc_object(r, stop, "patience", "stop.patience", "field scores min_delta mode", false);
-    struct mr_training_patience *t = &d->patience;
+    struct mr_nn_patience *t = &d->patience;
     if (!p.at) return;
     t->field = mr_doc_text(r, &p, "field", NULL, MR_TRAINING_FIELD_BYTES_MAX);
     t->scores = (uint32_t)mr_doc_uint(r, &p, "scores", 10, 1, 1000000);
@@ -457,10 +457,10 @@ static void read_stop(
         mr_doc_object(r, top, "stop", "stop", "threshold patience epochs steps time_s", true);
     read_threshold(d, r, &p);
     read_patience(d, r, &p);
-    bool own = (d->threshold.field.n && !d->threshold.channel.n) || d->patience.field.n;
+    bool own = (d->threshold.field.n && !d->threshold_channel.n) || d->patience.field.n;
     if (own && !d->is_exec && !d->roles[MR_TRAINING_SCORER])
         (void)mr_doc_refuse(r, &p, "", "nobody scores: roles.scorer is 0");
-    if (!d->is_exec && !d->threshold.channel.n)
+    if (!d->is_exec && !d->threshold_channel.n)
         check_score(r, "stop.threshold.field", d->loss, d->threshold.field);
     if (!d->is_exec) check_score(r, "stop.patience.field", d->loss, d->patience.field);
     d->steps = mr_doc_uint(r, &p, "steps", 0, 0, COUNT_MAX);

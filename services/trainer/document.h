@@ -9,6 +9,7 @@
 #include "base/time.h"
 #include "nn/loss.h"
 #include "nn/optim.h"
+#include "nn/stopping.h"
 
 #include <stdbool.h>
 
@@ -27,20 +28,6 @@ enum mr_training_role { /* values of trainings.proto */
 
 enum mr_training_rule { MR_TRAINING_ASYNC, MR_TRAINING_SYNC, MR_TRAINING_ALLREDUCE };
 
-struct mr_training_threshold {
-    struct mr_str field; /* n = 0: there is none */
-    bool is_above;
-    double value;
-    struct mr_str channel; /* n = 0: the session's */
-};
-
-struct mr_training_patience {
-    struct mr_str field; /* n = 0: there is none */
-    uint32_t scores;     /* so many without a better one */
-    double min_delta;    /* better by more than this */
-    bool is_max;         /* higher is better */
-};
-
 /* Texts are the document's. */
 struct mr_training_document {
     struct mr_str name, save;
@@ -53,8 +40,9 @@ struct mr_training_document {
     enum mr_training_rule rule;     /* async for foreign roles, who have none */
     uint32_t replicas_to_aggregate; /* sync */
     enum mr_nn_loss loss;
-    struct mr_training_threshold threshold;
-    struct mr_training_patience patience;
+    struct mr_nn_threshold threshold;
+    struct mr_str threshold_channel; /* n = 0: the session's */
+    struct mr_nn_patience patience;
     uint64_t epochs, steps;    /* 0: no such rule */
     mr_duration time;          /* 0: no such rule */
     uint64_t checkpoint_every; /* 0: none */

@@ -108,6 +108,29 @@ static mr_duration seconds(yyjson_val *v, double fallback)
     return (mr_duration)llround(MR_MIN(s, 1e9) * 1e9);
 }
 
+/* The texts of rules are the plan's own: the document goes. */
+static struct mr_str own_text(yyjson_val *v)
+{
+    char *own = text(v);
+    return own ? mr_str(own) : (struct mr_str){0};
+}
+
+static void rules_read(yyjson_val *stop, struct mr_role_plan *p)
+{
+    yyjson_val *threshold = at(stop, "threshold"), *patience = at(stop, "patience");
+    yyjson_val *above = at(threshold, "above");
+    p->threshold.field = own_text(at(threshold, "field"));
+    p->threshold.is_above = above != NULL;
+    p->threshold.value = yyjson_get_num(above ? above : at(threshold, "below"));
+    p->threshold_channel = text(at(threshold, "channel"));
+    p->patience.field = own_text(at(patience, "field"));
+    p->patience.scores = small(at(patience, "scores"), 10);
+    p->patience.min_delta = yyjson_get_num(at(patience, "min_delta"));
+    p->patience.is_max = yyjson_equals_str(at(patience, "mode"), "max");
+    p->epochs = whole(at(stop, "epochs"), 0);
+    p->steps = whole(at(stop, "steps"), 0);
+}
+
 static void rest_read(yyjson_val *root, struct mr_role_plan *p)
 {
     yyjson_val *score = at(root, "score"), *stop = at(root, "stop"), *cut = at(root, "checkpoint");
@@ -118,8 +141,7 @@ static void rest_read(yyjson_val *root, struct mr_role_plan *p)
     p->score_steps = whole(at(score, "every_steps"), 0);
     p->score_every = MR_MAX(seconds(at(score, "every_s"), 1), 10 * MR_MS);
     p->score_examples = whole(at(score, "examples"), 0);
-    p->epochs = whole(at(stop, "epochs"), 0);
-    p->steps = whole(at(stop, "steps"), 0);
+    rules_read(stop, p);
     p->checkpoint_steps = whole(at(cut, "every_steps"), 0);
 }
 
@@ -205,6 +227,9 @@ void mr_role_plan_fini(struct mr_role_plan *p)
     mr_release(p->init_checkpoint);
     words_free(&p->exec);
     words_free(&p->exec_env);
+    mr_release((char *)(uintptr_t)p->threshold.field.p);
+    mr_release((char *)(uintptr_t)p->patience.field.p);
+    mr_release(p->threshold_channel);
     mr_release(p->name);
     mr_release(p->init_model);
     mr_release(p->queue);

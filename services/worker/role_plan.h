@@ -6,6 +6,7 @@
 #include "nn/loss.h"
 #include "nn/model.h"
 #include "nn/optim.h"
+#include "nn/stopping.h"
 
 enum mr_role_rule { MR_ROLE_ASYNC, MR_ROLE_SYNC, MR_ROLE_ALLREDUCE };
 
@@ -30,6 +31,9 @@ struct mr_role_plan {
     bool has_validation, has_test;
 
     uint64_t epochs, steps; /* 0: no bound */
+    struct mr_nn_threshold threshold;
+    char *threshold_channel; /* NULL: the session's own */
+    struct mr_nn_patience patience;
     mr_duration score_every;
     uint64_t score_steps;      /* versions between two scores; 0: by time */
     uint64_t score_examples;   /* 0: all */

@@ -1,6 +1,7 @@
 /* train.scorer: evaluates the parameters on held-out data as they change, appends what it finds to
  * the session's channel, and keeps the model in the end. */
 #include "services/worker/params.h"
+#include "services/worker/role_chosen.h"
 #include "services/worker/role_parts.h"
 #include "services/worker/role_score.h"
 
@@ -20,6 +21,7 @@
 struct scorer {
     struct mr_role r;
     struct mr_exam *exam;
+    struct mr_chosen *chosen; /* NULL: the session does not end by its own scores */
     struct mr_params *params; /* NULL: not connected */
     uint64_t incarnation;     /* sum of the servers' */
     uint64_t version;         /* that was scored last */
@@ -122,6 +124,7 @@ static void note(struct scorer *s, const struct mr_nn_score *score, uint64_t ver
     add_progress(s, &line);
     mr_buf_add_byte(&line, '}');
     if (!mr_buf_status(&line)) {
+        if (s->chosen) mr_chosen_judge(s->chosen, mr_buf_str(&line));
         if (s->lines_count == AHEAD_MAX) {
             memmove(s->lines, s->lines + 1, (AHEAD_MAX - 1) * sizeof s->lines[0]);
             s->lines_count--;
@@ -168,8 +171,13 @@ static int score(struct scorer *s, struct mr_error *e)
     int err = pull(s, version_min, &view, e);
     if (err) return err;
     c->pull_s += mr_role_lap(&at);
-    err = mr_exam_score(s->exam, view.params, &got, e);
-    mr_params_release(s->params);
+    const float *scored = view.params;
+    if (s->chosen) {
+        scored = mr_chosen_copy(s->chosen, view.params, view.version);
+        mr_params_release(s->params);
+    }
+    err = mr_exam_score(s->exam, scored, &got, e);
+    if (!s->chosen) mr_params_release(s->params);
     if (err) return err;
     c->compute_s += mr_role_lap(&at);
     c->steps++;
@@ -187,6 +195,8 @@ static int score(struct scorer *s, struct mr_error *e)
 static int keep(struct scorer *s, struct mr_error *e)
 {
     struct mr_params_view view;
+    const float *chosen = s->chosen ? mr_chosen_params(s->chosen, &view.version) : NULL;
+    if (chosen) return mr_role_keep_model(&s->r, chosen, view.version, e);
     int err = pull(s, 0, &view, e);
     if (!err) return mr_role_keep_model(&s->r, view.params, view.version, e);
     mr_time now = mr_clock_now();
@@ -243,7 +253,9 @@ static int scorer_run(struct mr_op_call *call)
     int err = mr_role_begin(call, &s->r, MR_ROLE_SCORER, "", NULL);
     if (err) words = NULL;
     if (!err) err = mr_exam_open(&s->r, "validation", s->r.plan.score_examples, &s->exam, &e);
+    if (!err) s->chosen = mr_chosen_new(&s->r.plan, s->r.members->m->channel);
     if (!err) err = score_on(s, &e);
+    mr_chosen_free(&s->chosen);
     if (s->params) mr_params_close(&s->params);
     mr_exam_close(&s->exam);
     mr_pb_arena_fini(&s->arena);

@@ -1,5 +1,8 @@
 /* What roles have in common: whom they call, what they count, what a checkpoint says of itself. */
+#include "services/worker/role_chosen.h"
 #include "services/worker/role_parts.h"
+
+#include "base/alloc.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -71,9 +74,83 @@ static void a_checkpoint_says_what_it_is_of(void **state)
     assert_false(mr_cut_head_read(words, &got));
 }
 
+/* Issue 11, 6: parameters that come after the score which ends a session are not kept. */
+static struct mr_role_plan plan_of(const char *stop)
+{
+    struct mr_role_plan p;
+    struct mr_error e = {0};
+    char *text = mr_format("{\"model\": {\"input\": [2], \"layers\": [{\"type\": \"Dense\", "
+                           "\"units\": 1}]}, \"loss\": \"mse\", \"stop\": %s}",
+        stop);
+    int err = mr_role_plan_read(mr_str(text), "scorer", &p, &e);
+    assert_string_equal(err ? e.text : "", "");
+    mr_release(text);
+    return p;
+}
+
+/* Parameters that are all `value`, and their score. */
+static void scored(struct mr_chosen *c, float value, uint64_t version, const char *score)
+{
+    const float params[] = {value, value, value};
+    const float *copy = mr_chosen_copy(c, params, version);
+    assert_memory_equal(copy, params, sizeof params);
+    mr_chosen_judge(c, mr_str(score));
+}
+
+static void the_parameters_that_met_the_threshold_are_kept(void **state)
+{
+    (void)state;
+    struct mr_role_plan p = plan_of("{\"threshold\": {\"field\": \"mse\", \"below\": 0.5}}");
+    assert_int_equal(p.model->count, 3);
+    struct mr_chosen *c = mr_chosen_new(&p, "s.scores");
+    uint64_t version = 0;
+    scored(c, 1, 10, "{\"mse\": 0.9}");
+    assert_null(mr_chosen_params(c, &version));
+    scored(c, 2, 20, "{\"mse\": 0.4}");
+    scored(c, 3, 30, "{\"mse\": 0.7}");
+    scored(c, 4, 40, "{\"mse\": 0.1}");
+    assert_true(mr_chosen_params(c, &version)[2] == 2);
+    assert_int_equal(version, 20);
+    mr_chosen_free(&c);
+    mr_role_plan_fini(&p);
+}
+
+static void out_of_patience_the_best_parameters_are_kept(void **state)
+{
+    (void)state;
+    struct mr_role_plan p =
+        plan_of("{\"patience\": {\"field\": \"accuracy\", \"scores\": 2, \"mode\": \"max\"}}");
+    struct mr_chosen *c = mr_chosen_new(&p, "s.scores");
+    uint64_t version = 0;
+    scored(c, 1, 10, "{\"accuracy\": 0.5}");
+    scored(c, 2, 20, "{\"accuracy\": 0.8}");
+    scored(c, 3, 30, "{\"accuracy\": 0.7}");
+    assert_null(mr_chosen_params(c, &version)); /* if it ends now, it is by another rule */
+    scored(c, 4, 40, "{\"accuracy\": \"NaN\"}");
+    assert_true(mr_chosen_params(c, &version)[0] == 2);
+    assert_int_equal(version, 20);
+    mr_chosen_free(&c);
+    mr_role_plan_fini(&p);
+}
+
+static void a_threshold_of_another_channel_chooses_nothing(void **state)
+{
+    (void)state;
+    struct mr_role_plan p =
+        plan_of("{\"threshold\": {\"field\": \"mse\", \"below\": 0.5, \"channel\": \"other\"}}");
+    assert_null(mr_chosen_new(&p, "s.scores"));
+    struct mr_chosen *c = mr_chosen_new(&p, "other");
+    assert_non_null(c);
+    mr_chosen_free(&c);
+    mr_role_plan_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_parameters_that_met_the_threshold_are_kept),
+        cmocka_unit_test(out_of_patience_the_best_parameters_are_kept),
+        cmocka_unit_test(a_threshold_of_another_channel_chooses_nothing),
         cmocka_unit_test(the_own_trainer_alone_is_called_and_shown_the_secret),
         cmocka_unit_test(a_loss_that_is_no_number_does_not_stay_in_the_sum),
         cmocka_unit_test(a_checkpoint_says_what_it_is_of),

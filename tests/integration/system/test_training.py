@@ -24,6 +24,8 @@ class Training(unittest.TestCase):
                     self.assertEqual(t["state"], "TRAINING_DONE", t.get("reason"))
                     self.assertIn("below 0.3", t["reason"])
                     score = json.loads(t["score_json"])
+                    # Issue 11, 6: what is kept is what was scored, not what came after it
+                    self.assertLess(score["validation"]["cross_entropy"], 0.3, score)
                     self.assertGreater(score["validation"]["accuracy"], 0.88, score)
                     self.assertGreater(score["test"]["accuracy"], 0.88, score)
                     self.assertEqual(c.get(f"/v1/names/{t['model_name']}")["object"], t["model_object"])
@@ -31,6 +33,7 @@ class Training(unittest.TestCase):
                     entries = c.get(f"/v1/channels/{t['channel']}/entries")["entries"]
                     versions = [int(json.loads(e["value_json"])["version"]) for e in entries]
                     self.assertEqual(versions, sorted(versions))
+                    self.assertIn(int(score["version"]), versions)
 
     def test_roles_find_their_data_on_any_node(self):
         d = json.loads((ROOT / "examples" / "digits.json").read_text())
