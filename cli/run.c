@@ -92,8 +92,9 @@ static int fetch(
     return MR_OK;
 }
 
-static int fetch_all(
-    const struct mr_client *c, yyjson_val *job, const char *dir, struct mr_error *e)
+/* Of a job that failed: the targets that were made. What is missing is said, and no error. */
+static int fetch_all(const struct mr_client *c, yyjson_val *job, const char *dir, bool has_failed,
+    struct mr_error *e)
 {
     size_t at = 0;
     size_t max = 0;
@@ -102,6 +103,9 @@ static int fetch_all(
     yyjson_arr_foreach(yyjson_obj_get(job, "targets"), at, max, key)
     {
         if (!err) err = fetch(c, mr_json_get_text(job, "id"), yyjson_get_str(key), dir, e);
+        if (!has_failed || !err || err == MR_EIO || err == MR_EAWAY) continue;
+        (void)fprintf(stderr, "%s: %s\n", yyjson_get_str(key), e->text);
+        err = MR_OK;
     }
     return err;
 }
@@ -166,8 +170,8 @@ static int run(const struct mr_submit_options *k, const char *path, int *code, s
     yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(last), "job");
     if (!err && c.json) mr_client_print(last);
     if (!err && !c.json) mr_job_print(job);
-    if (!err && *code == MR_EXIT_OK && k->out) err = fetch_all(&c, job, k->out, e);
-    if (!err && *code == MR_EXIT_OK && !k->out && !c.json) err = print_values(&c, job, e);
+    if (!err && k->out) err = fetch_all(&c, job, k->out, *code != MR_EXIT_OK, e);
+    if (!err && !k->out && !c.json) err = print_values(&c, job, e);
     yyjson_doc_free(doc);
     yyjson_doc_free(last);
     mr_client_fini(&c);

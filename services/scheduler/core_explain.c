@@ -135,20 +135,25 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         if (st->worker) mr_buf_printf(out, "the last attempt was on \"%s\"\n", st->worker);
         return;
     }
+    uint32_t cause = s->tasks[task].cause, shown = 0;
+    if (cause == task) {
+        mr_buf_printf(out, "\"%.*s\" failed; why is not kept any more: the job has many failures\n",
+            MR_STR_ARG(key));
+        return;
+    }
     mr_buf_printf(out, "\"%.*s\" never ran: something that it needs failed\n", MR_STR_ARG(key));
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
-    uint32_t shown = 0;
     for (uint32_t i = 0; i < n && shown < REASONS_MAX; i++) {
         if (s->tasks[j->base + in[i]].state != MR_TASK_ERRED) continue;
-        const struct story *why = mr_sc_story(s, j->base + in[i]);
-        mr_buf_printf(out, "its input \"%.*s\" failed%s%s\n",
-            MR_STR_ARG(key_of(s, j->base + in[i])), why && why->message ? ": " : "",
-            why && why->message ? why->message : "");
+        bool is_it = j->base + in[i] == cause; /* which comes next, with its reason */
+        if (!is_it)
+            mr_buf_printf(
+                out, "its input \"%.*s\" failed\n", MR_STR_ARG(key_of(s, j->base + in[i])));
         shown++;
     }
-    if (j->has_error && j->error.task != NONE)
-        mr_buf_printf(out, "the first to fail was \"%.*s\": %s\n",
-            MR_STR_ARG(key_of(s, j->error.task)), j->error.message ? j->error.message : "");
+    st = mr_sc_story(s, cause);
+    mr_buf_printf(out, "it needs \"%.*s\", which failed%s%s\n", MR_STR_ARG(key_of(s, cause)),
+        st && st->message ? ": " : "", st && st->message ? st->message : "");
 }
 
 static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)

@@ -174,6 +174,19 @@ static uint32_t whose(const struct mr_sched *s, uint32_t task)
     return is_same && !(s->tasks[source].flags & T_FIXED) ? source : task;
 }
 
+/* Its job has ended, and does not make it again: whoever waits for its bytes waits in vain. */
+static void tell_gone(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    if (!(s->tasks[task].flags & T_TARGET) || !(j->flags & J_STOPPED) || j->flags & J_FORGETTING)
+        return;
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
+    n->job = (mr_job_id){j->id};
+    n->index = index_of(s, task);
+    n->code = MR_ESTATE;
+    mr_sc_note_text(s, n, "its value was lost when its worker was, and its job has ended");
+}
+
 void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
 {
     mr_assert(is_done(&s->tasks[task]));
@@ -201,6 +214,7 @@ void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
         } else {
             mr_sc_let_go(s, at, NONE);
             mr_sc_join_failed(s, at);
+            tell_gone(s, at);
         }
     }
     s->stack_count = bottom;

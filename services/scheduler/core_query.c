@@ -77,6 +77,16 @@ static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
                                                                    : s->jobs[job].base + index;
 }
 
+/* Of a task without a value: whose failure that was. */
+static uint32_t cause_of(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_at(s, t);
+    if (t->state == MR_TASK_ERRED) return t->cause;
+    if (t->state != MR_TASK_CANCELLED || j->state != MR_JOB_FAILED || !j->has_error) return NONE;
+    return j->error.task;
+}
+
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id id, uint32_t index, struct mr_sched_task_info *out)
 {
@@ -89,6 +99,7 @@ bool mr_sched_task(
         .attempt = t->attempt,
         .op = t->flags & T_FIXED ? 0 : s->classes[t->class].op,
         .worker = UINT32_MAX,
+        .cause = MR_NODE_NONE,
         .is_sent = (t->flags & T_SENT) != 0,
         .waiting_inputs = t->state == MR_TASK_WAITING ? t->waiting : 0,
         .retries_left = t->retries_left,
@@ -103,6 +114,11 @@ bool mr_sched_task(
         out->has_error = true;
         error_out(s, j->base, st, &out->error);
     }
+    uint32_t cause = cause_of(s, task);
+    if (cause == NONE || cause == task) return true;
+    out->cause = cause - j->base;
+    const struct story *why = mr_sc_story(s, cause);
+    if (why) error_out(s, j->base, why, &out->cause_error);
     return true;
 }
 

@@ -48,6 +48,9 @@ struct mr_sched_task_info {
     mr_time ready, sent; /* of the last attempt */
     bool has_error;
     struct mr_sched_error error;
+    uint32_t
+        cause; /* the node whose failure kept it from a value; MR_NODE_NONE: none, or its own */
+    struct mr_sched_error cause_error; /* message empty: it is not kept any more */
 };
 
 enum mr_sched_value_kind {

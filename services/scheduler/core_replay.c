@@ -306,10 +306,31 @@ void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64
     s->is_replaying = false;
 }
 
+/* What had failed when the job ended, and what had fallen with it: inputs come first. */
+static void settle_failed(struct mr_sched *s, struct job *j)
+{
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        uint32_t task = j->base + i, cause = NONE, n;
+        if (s->tasks[task].state != MR_TASK_NONE) continue;
+        const uint32_t *in = mr_graph_inputs(j->graph, i, &n);
+        if (mr_sc_story(s, task)) cause = task;
+        for (uint32_t k = 0; k < n && cause == NONE; k++) {
+            const struct task *u = &s->tasks[j->base + in[k]];
+            if (u->state != MR_TASK_ERRED) continue;
+            if (s->tasks[task].is_exit && !mr_sc_loop_claims(s, task, j->base + in[k])) continue;
+            cause = u->cause;
+        }
+        if (cause == NONE) continue;
+        mr_sc_task_move(s, task, MR_TASK_ERRED);
+        s->tasks[task].cause = cause;
+    }
+}
+
 /* The tasks of a job that had ended: what has no value never will. Dependents come first, so that
  * what a target refers to is known. */
 static void settle_ended(struct mr_sched *s, struct job *j)
 {
+    if (j->state == MR_JOB_FAILED) settle_failed(s, j);
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
@@ -321,10 +342,12 @@ static void settle_ended(struct mr_sched *s, struct job *j)
             t->claims = CLAIM_NONE;
         }
         if (t->state != MR_TASK_NONE) continue;
+        bool has_failed = j->state != MR_JOB_DONE && mr_sc_story(s, task);
         enum mr_task_state to = j->state == MR_JOB_DONE ? MR_TASK_RELEASED
-                                : mr_sc_story(s, task)  ? MR_TASK_ERRED
+                                : has_failed            ? MR_TASK_ERRED
                                                         : MR_TASK_CANCELLED;
         mr_sc_task_move(s, task, to);
+        if (has_failed) t->cause = task;
     }
     if (j->state != MR_JOB_DONE) j->flags |= J_STOPPED;
     j->ended_at = s->now;

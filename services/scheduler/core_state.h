@@ -72,8 +72,11 @@ struct task { /* its job: job_of; 48 bytes, for there are millions */
     uint32_t worker;     /* SENT: where; otherwise where an input or a sibling is, or NONE */
     uint32_t attempt;    /* the highest number given out */
     uint32_t prev, next; /* the worker's list if SENT, the class's if PARKED */
-    uint32_t estimate;   /* ns, as counted in the worker's queue */
-    uint32_t sent_us;    /* the low bits of when it was sent, in microseconds: see sent_at */
+    union {
+        uint32_t estimate; /* ns, as counted in the worker's queue */
+        uint32_t cause;    /* ERRED: the task whose failure this is, mostly itself */
+    };
+    uint32_t sent_us; /* the low bits of when it was sent, in microseconds: see sent_at */
     uint16_t flags;
     uint16_t retries_left : 12;
     uint16_t trials : 2; /* deaths that it was suspected of after an acquittal, or first: up to 3 */

@@ -288,12 +288,13 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     if (is_until) mr_sc_loop_go_on(s, task, goes_on);
 }
 
-static void fail_one(struct mr_sched *s, uint32_t task)
+static void fail_one(struct mr_sched *s, uint32_t task, uint32_t cause)
 {
     struct task *t = &s->tasks[task];
     mr_sc_task_unqueue(s, task);
     mr_sc_task_cancel_sent(s, task);
     mr_sc_task_move(s, task, MR_TASK_ERRED);
+    t->cause = cause;
     mr_sc_let_go(s, task, NONE);
     if (!(t->flags & T_TARGET)) return;
     struct job *j = job_at(s, t);
@@ -316,7 +317,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
             uint32_t u = j->base + d[i];
             if (!is_unfinished(&s->tasks[u])) continue;
             if (s->tasks[u].is_exit && !mr_sc_loop_claims(s, u, at)) continue;
-            fail_one(s, u);
+            fail_one(s, u, task);
             job_of(s, u)->fallen++;
             s->stack[s->stack_count++] = u;
         }
@@ -329,7 +330,9 @@ void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *stor
     uint32_t job = job_no(s, t);
     struct job *j = &s->jobs[job];
     mr_assert(is_unfinished(t));
-    if (j->flags & J_STOPPED) return;
+    bool is_late =
+        j->flags & J_STOPPED; /* another has failed, and this one is still to be put away */
+    if (is_late && (j->state != MR_JOB_FAILED || j->flags & J_FORGETTING)) return;
     mr_sc_story_put(s, task, story);
     mr_sc_journal_erred(s, task, story);
     if (!j->has_error) {
@@ -338,7 +341,7 @@ void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *stor
         j->has_error = true;
     }
     uint32_t failed = j->targets_failed;
-    fail_one(s, task);
+    fail_one(s, task, task);
     fail_dependents(s, task);
     if (!(j->flags & J_CONTINUE)) {
         mr_sc_job_end(s, job, MR_JOB_FAILED);

@@ -54,3 +54,7 @@ bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id
 bool mr_job_node(struct mr_shell *sh, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, const char *key, uint32_t *node);
 bool mr_job_is_over(enum mr_job_state state);
+/* Why a node has no value, in a sentence (of the scratch arena), and a google.rpc.Code: its own
+ * failure, or whose failure kept it from running. */
+char *mr_task_complaint(
+    struct mr_shell *sh, const struct mr_sched_job_info *info, uint32_t node, int *code);

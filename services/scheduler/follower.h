@@ -24,6 +24,7 @@ struct mr_follower {
     bool is_late; /* its time was up, and not all rows that say so are sent */
 
     /* of values */
+    uint32_t one;         /* RESULT: the node */
     uint64_t *wanted;     /* a bit a node: not yet queued */
     uint32_t wanted_left; /* bits set */
     struct mr_buf queue;  /* u32 nodes that can be sent */

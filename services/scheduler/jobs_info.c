@@ -1,6 +1,7 @@
 /* Jobs as messages, and the checks that every request about a job begins with. */
 #include "services/scheduler/follow.h"
 
+#include "base/alloc.h"
 #include "base/limits.h"
 #include "graph/explain.h"
 
@@ -11,6 +12,41 @@
 bool mr_job_is_over(enum mr_job_state state)
 {
     return state == MR_JOB_DONE || state == MR_JOB_FAILED || state == MR_JOB_CANCELLED;
+}
+
+static char *text_of(struct mr_shell *sh, char *made)
+{
+    char *text = mr_shell_text(sh, mr_str(made));
+    mr_release(made);
+    return text;
+}
+
+char *mr_task_complaint(
+    struct mr_shell *sh, const struct mr_sched_job_info *info, uint32_t node, int *code)
+{
+    struct mr_sched_task_info task = {.cause = MR_NODE_NONE};
+    (void)mr_sched_task(sh->core, info->id, node, &task);
+    bool has_own = task.has_error && task.error.message.n;
+    bool was_cancelled = task.state == MR_TASK_CANCELLED;
+    bool job_cancelled = info->state == MR_JOB_CANCELLED;
+    *code = has_own && task.error.code
+                ? task.error.code
+                : mr_err_grpc(was_cancelled && job_cancelled ? MR_ECANCELED : MR_ESTATE);
+    if (has_own) return mr_shell_text(sh, task.error.message);
+    struct mr_str why = info->has_error ? info->error.message : MR_STR("");
+    if (task.cause != MR_NODE_NONE) {
+        struct mr_str key = mr_graph_key(info->graph, task.cause);
+        why = task.cause_error.message;
+        return text_of(sh,
+            mr_format("%s \"%.*s\"%s failed%s%.*s",
+                was_cancelled ? "it did not run: the job ended when" : "it needs", MR_STR_ARG(key),
+                was_cancelled ? "" : ", which", why.n ? ": " : "", MR_STR_ARG(why)));
+    }
+    if (task.state == MR_TASK_ERRED)
+        return mr_shell_text(sh, MR_STR("it failed; why is not kept any more"));
+    if (was_cancelled)
+        return text_of(sh, mr_format("it was cancelled%s%.*s", why.n ? ": " : "", MR_STR_ARG(why)));
+    return mr_shell_text(sh, MR_STR("its value is not there any more"));
 }
 
 static Millrace__V1__JobError *error_message(

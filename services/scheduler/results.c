@@ -47,6 +47,22 @@ static bool is_dead(
     return known && (task.state == MR_TASK_ERRED || task.state == MR_TASK_CANCELLED);
 }
 
+/* Its job ended before all was made: what has no value will not have one. */
+static bool is_in_vain(const struct mr_sched_job_info *info)
+{
+    return info->state == MR_JOB_FAILED || info->state == MR_JOB_CANCELLED;
+}
+
+/* It has a value, which is on its way here, or to the journal: it comes even if its job has failed.
+ */
+static bool is_coming(
+    const struct mr_follower *w, uint32_t node, const struct mr_sched_job_info *info)
+{
+    struct mr_sched_value value = {0};
+    (void)mr_sched_value(w->sh->core, info->id, node, NULL, &value);
+    return value.kind == MR_SCHED_VALUE_AWAY || value.kind == MR_SCHED_VALUE_UNACKED;
+}
+
 /* Queues what has a value (or never will), asks the core for what is elsewhere. */
 static void consider(struct mr_follower *w, uint32_t node, const struct mr_sched_job_info *info)
 {
@@ -83,6 +99,7 @@ void mr_results_init(struct mr_follower *w, const struct mr_follower_spec *spec,
     w->accept = mr_alloc(spec->accept.n + 1);
     if (spec->accept.n) memcpy(w->accept, spec->accept.p, spec->accept.n);
     mr_buf_init(&w->queue, (size_t)g->nodes_count * sizeof(uint32_t) * 4 + 64);
+    w->one = spec->kind == MR_FOLLOW_RESULT ? nodes[0] : MR_NODE_NONE;
     for (uint32_t i = 0; i < count; i++)
         bit_put(w, nodes[i]);
     for (uint32_t i = 0; i < count; i++)
@@ -113,17 +130,8 @@ static void add_error(
 static void add_task_error(struct mr_shell *sh, Millrace__V1__ResultItem *m, uint32_t row,
     const struct mr_sched_job_info *info, uint32_t node)
 {
-    struct mr_sched_task_info task = {0};
-    (void)mr_sched_task(sh->core, info->id, node, &task);
-    struct mr_str words = task.has_error ? task.error.message : MR_STR("");
-    MR_AUTO(mr_free_ptr)
-    char *text = words.n ? mr_format("%.*s", MR_STR_ARG(words))
-                 : task.state == MR_TASK_CANCELLED
-                     ? mr_copy_text("it was cancelled")
-                     : mr_copy_text("it has no value: a task that it needs failed");
-    int code = task.has_error && task.error.code
-                   ? task.error.code
-                   : mr_err_grpc(task.state == MR_TASK_CANCELLED ? MR_ECANCELED : MR_ESTATE);
+    int code = 0;
+    char *text = mr_task_complaint(sh, info, node, &code);
     add_error(sh, m, row, code, text);
 }
 
@@ -221,8 +229,9 @@ static void pump(
 /* Rows for what is still wanted, from `*at` on: there was no time, or there is no job any more to
  * make it. As many as one message holds. */
 static void give_up_some(struct mr_follower *w, struct mr_rpc_call *call,
-    const struct mr_sched_job_info *info, bool timed_out, uint32_t *at)
+    const struct mr_sched_job_info *info, uint32_t *at)
 {
+    bool has_failed = is_in_vain(info);
     mr_pb_arena_clear(&w->sh->scratch);
     Millrace__V1__ResultItem *m =
         item_new(w->sh, MR_MIN(w->wanted_left, (uint32_t)ROWS_MAX), false);
@@ -230,24 +239,27 @@ static void give_up_some(struct mr_follower *w, struct mr_rpc_call *call,
            w->sh->scratch.bytes < TEXTS_BYTES_MAX;
          (*at)++) {
         uint32_t i = *at;
-        if (!bit_take(w, i)) continue;
+        if (!(w->wanted[i / 64] >> (i % 64) & 1)) continue;
+        bool comes = !has_failed || is_coming(w, i, info);
+        if (comes && !w->is_late) continue;
+        (void)bit_take(w, i);
         uint32_t row = (uint32_t)m->n_keys;
         m->keys[m->n_keys++] = mr_shell_text(w->sh, mr_graph_key(info->graph, i));
         m->pack_bytes[m->n_pack_bytes++] = 0;
-        if (timed_out)
+        if (comes)
             add_error(w->sh, m, row, mr_err_grpc(MR_ESTATE), "it has no value yet");
         else
             add_task_error(w->sh, m, row, info, i);
     }
-    (void)mr_rpc_call_send_pb(call, &m->base);
+    if (m->n_keys) (void)mr_rpc_call_send_pb(call, &m->base);
 }
 
-static void give_up(struct mr_follower *w, struct mr_rpc_call *call,
-    const struct mr_sched_job_info *info, bool timed_out)
+static void give_up(
+    struct mr_follower *w, struct mr_rpc_call *call, const struct mr_sched_job_info *info)
 {
     uint32_t at = 0;
     while (w->wanted_left && at < info->graph->nodes_count && mr_rpc_call_is_writable(call))
-        give_up_some(w, call, info, timed_out, &at);
+        give_up_some(w, call, info, &at);
 }
 
 static bool look_many(struct mr_follower *w, struct mr_rpc_call *call,
@@ -255,10 +267,8 @@ static bool look_many(struct mr_follower *w, struct mr_rpc_call *call,
 {
     pump(w, call, info);
     w->is_late = w->is_late || timed_out;
-    timed_out = w->is_late;
-    bool failed = info->state == MR_JOB_FAILED || info->state == MR_JOB_CANCELLED;
-    if (w->wanted_left && (timed_out || failed) && w->queue_at == w->queue.n)
-        give_up(w, call, info, timed_out && !failed);
+    if (w->wanted_left && (w->is_late || is_in_vain(info)) && w->queue_at == w->queue.n)
+        give_up(w, call, info);
     if (w->wanted_left || w->queue_at < w->queue.n) return false;
     (void)mr_rpc_call_finish_ok(call);
     return true;
@@ -418,35 +428,34 @@ bool mr_results_failed(struct mr_follower *w, struct mr_rpc_call *call,
     return mr_results_look(w, call, info, false);
 }
 
+/* Sends the value if it is there. `*is_answered`: else a relay brings it, and ends the call. */
+static bool send_one(struct mr_follower *w, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, bool *is_answered)
+{
+    struct mr_sched_value value = {0};
+    struct mr_buf bytes;
+    mr_buf_init(&bytes, MR_MESSAGE_BYTES_MAX / 2); /* a literal may be large */
+    (void)mr_sched_value(w->sh->core, info->id, w->one, &bytes, &value);
+    bool is_there = value.kind == MR_SCHED_VALUE_INLINE || value.kind == MR_SCHED_VALUE_OBJECT;
+    *is_answered = true;
+    if (value.kind == MR_SCHED_VALUE_INLINE) send_inline(w, call, mr_buf_str(&bytes));
+    if (value.kind == MR_SCHED_VALUE_OBJECT) *is_answered = send_object(w, call, &value);
+    mr_buf_fini(&bytes);
+    return is_there;
+}
+
 static bool look_one(struct mr_follower *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool timed_out)
 {
+    bool is_answered = false;
     if (w->relay) return false;
-    struct mr_sched_value value = {0};
-    bool over = info->state == MR_JOB_FAILED || info->state == MR_JOB_CANCELLED;
-    if (w->queue.n) {
-        uint32_t node = 0;
-        struct mr_buf bytes;
-        bool done = true;
-        memcpy(&node, w->queue.p, sizeof node);
-        mr_buf_init(&bytes, MR_MESSAGE_BYTES_MAX / 2); /* a literal may be large */
-        (void)mr_sched_value(w->sh->core, info->id, node, &bytes, &value);
-        if (value.kind == MR_SCHED_VALUE_INLINE)
-            send_inline(w, call, mr_buf_str(&bytes));
-        else if (value.kind == MR_SCHED_VALUE_OBJECT)
-            done = send_object(w, call, &value);
-        else
-            over = true;
-        mr_buf_fini(&bytes);
-        if (!over) return done;
-    }
-    if (!timed_out && !over) return false;
-    if (over && info->has_error) {
-        mr_shell_fail(call, MR_ESTATE, "there is no value: %.*s", MR_STR_ARG(info->error.message));
-        return true;
-    }
-    mr_shell_fail(call, MR_ESTATE,
-        over ? "there is no value: the job has ended without it" : "there is no value yet");
+    if (w->queue.n && send_one(w, call, info, &is_answered)) return is_answered;
+    bool never = (w->queue.n || is_in_vain(info)) && !is_coming(w, w->one, info);
+    if (!timed_out && !never) return false;
+    int code = 0;
+    mr_pb_arena_clear(&w->sh->scratch);
+    mr_shell_fail(call, MR_ESTATE, "there is no value%s%s", never ? ": " : " yet",
+        never ? mr_task_complaint(w->sh, info, w->one, &code) : "");
     return true;
 }
 

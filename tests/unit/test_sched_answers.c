@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 /* after those */
 #include <cmocka.h>
 
@@ -179,6 +180,86 @@ static void callers_who_ask_without_end_are_refused_while_the_journal_is_away(vo
     assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
 }
 
+/* Issue 11, 2: every key answers with its own error; what fell names whose failure that was. */
+static void expect_causes(struct rig *r, uint64_t job)
+{
+    struct mr_sched_task_info a = rig_task(r, job, "a"), b = rig_task(r, job, "b");
+    assert_true(a.has_error && b.has_error);
+    assert_true(a.cause == MR_NODE_NONE && b.cause == MR_NODE_NONE);
+    assert_memory_equal(a.error.message.p, "a broke", 7);
+    assert_memory_equal(b.error.message.p, "b broke", 7);
+    const char *const fell[][2] = {{"a1", "a"}, {"a2", "a"}, {"b1", "b"}};
+    for (size_t i = 0; i < sizeof fell / sizeof *fell; i++) {
+        struct mr_sched_task_info t = rig_task(r, job, fell[i][0]);
+        assert_int_equal(t.state, MR_TASK_ERRED);
+        assert_false(t.has_error);
+        assert_int_equal(t.cause, rig_index(r, job, fell[i][1]));
+        assert_memory_equal(
+            t.cause_error.message.p, fell[i][1][0] == 'a' ? "a broke" : "b broke", 7);
+    }
+}
+
+static void fail_with(struct rig *r, struct rig_worker w, uint64_t job, const char *key, char *why)
+{
+    uint32_t index = rig_index(r, job, key), attempt = rig_attempt(r, w, job, key);
+    uint32_t outcome = MR_OUTCOME_ERROR;
+    struct mr_sched_run run = {.job = job, .count = 1};
+    struct mr_sched_failure f = {.code = 2, .message = mr_str(why)};
+    struct mr_sched_message m = {0};
+    m.completed.tasks = (struct mr_sched_refs){
+        .runs = &run, .runs_count = 1, .index = &index, .attempt = &attempt, .count = 1};
+    m.completed.outcome = &outcome;
+    m.completed.failures = &f;
+    m.completed.failures_count = 1;
+    rig_message(r, w, &m);
+}
+
+static const char two_failures[] =
+    "{\"on_error\":\"%s\",\"tasks\":{\"a\":{\"op\":\"f\",\"args\":[1]},"
+    "\"b\":{\"op\":\"f\",\"args\":[2]},"
+    "\"a1\":{\"op\":\"f\",\"args\":[{\"ref\":\"a\"}]},"
+    "\"a2\":{\"op\":\"f\",\"args\":[{\"ref\":\"a1\"}]},"
+    "\"b1\":{\"op\":\"f\",\"args\":[{\"ref\":\"b\"}]}},"
+    "\"targets\":[\"a2\",\"b1\",\"a\",\"b\"]}";
+
+static void every_key_has_its_own_error_and_what_fell_names_whose(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    struct rig *r = with_worker(&w);
+    char text[1024];
+    (void)snprintf(text, sizeof text, two_failures, "continue");
+    uint64_t job = rig_submit(r, text);
+    fail_with(r, w, job, "b", "b broke");
+    fail_with(r, w, job, "a", "a broke");
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    expect_causes(r, job);
+    rig_crash(r); /* and after a restart, from records and from a snapshot */
+    expect_causes(r, job);
+    rig_compact(r);
+    rig_crash(r);
+    expect_causes(r, job);
+}
+
+static void what_the_end_of_a_job_kept_from_running_names_the_task_that_ended_it(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    struct rig *r = with_worker(&w);
+    char text[1024];
+    (void)snprintf(text, sizeof text, two_failures, "stop");
+    uint64_t job = rig_submit(r, text);
+    fail_with(r, w, job, "a", "a broke");
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    for (int life = 0; life < 2; life++) {
+        struct mr_sched_task_info t = rig_task(r, job, "b1");
+        assert_int_equal(t.state, MR_TASK_CANCELLED);
+        assert_int_equal(t.cause, rig_index(r, job, "a"));
+        assert_memory_equal(t.cause_error.message.p, "a broke", 7);
+        rig_crash(r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +272,8 @@ int main(void)
         RIG_TEST(a_retry_asked_for_again_changes_nothing),
         RIG_TEST(a_retried_job_that_is_done_needs_no_retry),
         RIG_TEST(callers_who_ask_without_end_are_refused_while_the_journal_is_away),
+        RIG_TEST(every_key_has_its_own_error_and_what_fell_names_whose),
+        RIG_TEST(what_the_end_of_a_job_kept_from_running_names_the_task_that_ended_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

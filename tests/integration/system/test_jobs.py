@@ -6,6 +6,7 @@ import pathlib
 import signal
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import threading
@@ -13,7 +14,7 @@ import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import ROOT, Cluster, HttpError, wait_for  # noqa: E402
+from harness import ROOT, Cluster, HttpError, bin_dir, wait_for  # noqa: E402
 
 DSK = {"dsk": {"x": 1, "y": ["inc", "x"], "z": ["add", "x", "y"]}, "targets": ["z"]}
 
@@ -140,6 +141,53 @@ class Jobs(unittest.TestCase):
         again = c.call("POST", f"/v1/jobs/{job['id']}:retry", {})
         self.assertEqual(again["id"], job["id"])
         self.assertEqual(c.wait(job["id"])["state"], "JOB_FAILED")
+
+    def test_issue_11_2_results_of_failed_and_cancelled_jobs(self):
+        """Issue 11, 2: what a failed or cancelled job has made can be fetched, large or small; every other key tells its own error."""
+        c = self.cluster
+        tasks = {"large": {"op": "array.full", "args": [[2000], 3]}, "small": {"op": "inc", "args": [1]},
+                 "bad": {"op": "fail", "args": ["bad luck"]}, "worse": {"op": "fail", "args": ["worse luck"]},
+                 "fell": {"op": "inc", "args": [{"ref": "worse"}]}}
+        job = c.run({"on_error": "continue", "tasks": tasks, "targets": list(tasks)})
+        self.assertEqual(job["state"], "JOB_FAILED")
+
+        def good(job):
+            status, headers, data = c.request("GET", f"/v1/jobs/{job}/results/large")
+            self.assertEqual((status, data[:6]), (200, b"\x93NUMPY"), data[:200])
+            self.assertEqual(c.value(job, "small"), 2)
+
+        good(job["id"])
+        for key, words in {"bad": ["bad luck"], "worse": ["worse luck"], "fell": ['"worse"', "worse luck"]}.items():
+            with self.assertRaises(HttpError) as e:
+                c.value(job["id"], key)
+            for word in words:
+                self.assertIn(word, json.loads(e.exception.body)["message"])
+        many = c.get(f"/v1/jobs/{job['id']}/results")
+        self.assertEqual(many["results"], {"small": 2})
+        self.assertEqual(list(many["places"]), ["large"])
+        self.assertEqual({k: v["message"].split(":")[0] for k, v in many["errors"].items()},
+                         {"bad": many["errors"]["bad"]["message"].split(":")[0],
+                          "worse": many["errors"]["worse"]["message"].split(":")[0], "fell": 'it needs "worse", which failed'})
+        self.assertIn("bad luck", many["errors"]["bad"]["message"])
+        self.assertIn("worse luck", many["errors"]["worse"]["message"])
+        with tempfile.TemporaryDirectory() as out:  # `run` writes what there is, and its exit code says that the job failed
+            graph = pathlib.Path(out) / "job.json"
+            graph.write_text(json.dumps({"on_error": "continue", "tasks": tasks, "targets": list(tasks)}))
+            r = subprocess.run([str(bin_dir() / "millrace"), "run", "--url", c.url, "--out", out + "/got", str(graph)],
+                               capture_output=True, text=True)
+            self.assertEqual(r.returncode, 4, r.stderr)
+            self.assertEqual(sorted(os.listdir(out + "/got")), ["large.npy", "small.json"])
+            for word in ("worse: ", "bad: ", "fell: ", "worse luck"):
+                self.assertIn(word, r.stderr)
+        job = c.submit({"tasks": dict(list(tasks.items())[:2], slow={"op": "sleep", "args": [60, 1]}), "targets": ["large", "small", "slow"]})
+        for key in ("large", "small"):
+            c.get(f"/v1/jobs/{job}/results?key={key}&wait_s=20")
+        c.call("POST", f"/v1/jobs/{job}:cancel", {"reason": "enough"})
+        self.assertEqual(c.wait(job, 20)["state"], "JOB_CANCELLED")
+        good(job)
+        with self.assertRaises(HttpError) as e:
+            c.value(job, "slow")
+        self.assertIn("enough", json.loads(e.exception.body)["message"])
 
     def test_the_same_request_id_is_the_same_job(self):
         c = self.cluster
