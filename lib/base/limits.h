@@ -18,6 +18,7 @@
 #define MR_RETRIES_MAX 1000
 #define MR_RESOURCES_MAX 16                          /* kinds of resources in one cluster */
 #define MR_JOB_BODY_BYTES_MAX ((size_t)1 << 30)      /* one submitted graph */
+#define MR_JOB_EXPAND_BYTES_MAX ((size_t)256 << 20)  /* keys, or arguments, that loops write */
 #define MR_TRAINING_BODY_BYTES_MAX ((size_t)4 << 20) /* what describes one training */
 #define MR_MESSAGE_BYTES_MAX ((size_t)16 << 20)      /* one gRPC message */
 #define MR_CHUNK_BYTES ((size_t)1 << 20)             /* of every stream of bytes */

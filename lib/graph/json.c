@@ -19,6 +19,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "graph/json_entries.h"
+#include "graph/json_estimate.h"
 #include "graph/json_impl.h"
 #include "graph/json_split.h"
 #include "graph/options.h"
@@ -214,7 +215,7 @@ static int read_targets(struct mr_json *j, yyjson_val *v)
     return MR_OK;
 }
 
-/* ---- the document ---------------------------------------------------------------------------- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
 {
@@ -237,6 +238,49 @@ static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
     return MR_OK;
 }
 
+/* ---- how much it asks for ---------------------------------------------------------------------
+ */
+
+/* Few bytes ask for much only with "for", "params" or "repeat"; a template's text is not here. */
+static bool may_grow(const struct mr_json *j, const struct mr_json_source *from, yyjson_val *repeat)
+{
+    struct mr_str t = from->text;
+    return j->has_params || repeat || !t.n || memchr(t.p, '\\', t.n) ||
+           memmem(t.p, t.n, "\"for\"", 5);
+}
+
+static int estimate_bodies(struct mr_json *j, struct mr_json_estimate *x, yyjson_val *repeat)
+{
+    int err = MR_OK;
+    yyjson_obj_iter it = yyjson_obj_iter_with(repeat);
+    bool is_dsk = j->dsk;
+    j->dsk = false;
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k && !err; k = yyjson_obj_iter_next(&it)) {
+        yyjson_val *loop = yyjson_obj_iter_get_val(k), *max = yyjson_obj_get(loop, "max");
+        int ignored = MR_OK;
+        if (max) max = mr_json_resolve(j, max, NULL, &ignored);
+        uint64_t rounds = !ignored && yyjson_is_uint(max) ? yyjson_get_uint(max) : 1;
+        err = mr_json_estimate_entries(x, yyjson_obj_get(loop, "tasks"), rounds);
+    }
+    j->dsk = is_dsk;
+    return err;
+}
+
+static int estimate(struct mr_json *j, const struct mr_json_source *from, yyjson_val *const *at)
+{
+    if (from->ahead || !may_grow(j, from, at[F_REPEAT])) return MR_OK;
+    struct mr_json_estimate *x = mr_json_estimate_new(j);
+    int err = from->split ? mr_json_sliced_estimate(j, x, from->text, from->split)
+                          : mr_json_estimate_entries(x, at[j->dsk ? F_DSK : F_TASKS], 1);
+    if (!err) err = estimate_bodies(j, x, at[F_REPEAT]);
+    if (!err) err = mr_json_estimate_targets(x, at[F_TARGETS]);
+    mr_json_estimate_free(&x);
+    return err;
+}
+
+/* ---- the document -----------------------------------------------------------------------------
+ */
+
 int mr_json_document(struct mr_json *j, const struct mr_json_source *from)
 {
     yyjson_val *at[F_COUNT] = {0};
@@ -248,6 +292,7 @@ int mr_json_document(struct mr_json *j, const struct mr_json_source *from)
     enum field f = j->dsk ? F_DSK : F_TASKS;
     if (at[f] && !yyjson_is_obj(at[f])) return wrong(j, f, at[f], "an object of keys");
     err = read_job(j, at);
+    if (!err) err = estimate(j, from, at);
     if (!err && at[F_REPEAT]) err = mr_json_repeat_declare(j, at[F_REPEAT]);
     if (!err && from->ahead)
         err = mr_json_ahead_finish(from->ahead);
@@ -381,13 +426,11 @@ static int to_builder(struct mr_str text, const struct mr_graph_catalogue *catal
 
 #define SLICE_BYTES 65536 /* the values of a slice stay in a core's cache */
 
-#define LOOPS_WRITE_MAX ((size_t)256 << 20)
-
 /* A few lines with "for" in them can ask for any amount of keys and arguments, and every byte of
  * them is held several times on its way. Who wants more has to send it. */
 struct mr_json_limits mr_json_widest(size_t text_bytes)
 {
-    size_t bytes = MR_MIN(LOOPS_WRITE_MAX + 2 * text_bytes, MR_JOB_BODY_BYTES_MAX);
+    size_t bytes = MR_MIN(MR_JOB_EXPAND_BYTES_MAX + 2 * text_bytes, MR_JOB_BODY_BYTES_MAX);
     return (struct mr_json_limits){MR_TASKS_MAX, bytes, SLICE_BYTES, NULL};
 }
 

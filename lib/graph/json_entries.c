@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "graph/bulk.h"
+#include "graph/json_estimate.h"
 #include "graph/json_plain.h"
 #include "graph/json_split.h"
 #include "graph/repeat.h"
@@ -269,6 +270,22 @@ static bool are_plain(const struct mr_json *j, const struct mr_json_split *split
     for (uint32_t i = 0; i < split->slices_count && plain; i++)
         plain = split->slices[i].is_plain;
     return plain;
+}
+
+int mr_json_sliced_estimate(struct mr_json *j, struct mr_json_estimate *x, struct mr_str text,
+    const struct mr_json_split *split)
+{
+    struct mr_json_slicer s = {.j = j};
+    int err = MR_OK;
+    for (uint32_t i = 0; i < split->slices_count && !err; i++) {
+        const struct mr_json_slice *slice = &split->slices[i];
+        if (slice->is_plain || slice->n > ENTRY_BYTES_MAX) continue;
+        yyjson_val *entries =
+            mr_json_parse_slice(text, slice, &s.copy, &s.copy_room, &s.pool, &s.pool_room);
+        err = mr_json_estimate_entries(x, entries, 1);
+    }
+    mr_json_slicer_fini(&s);
+    return err;
 }
 
 int mr_json_sliced_entries(struct mr_json *j, struct mr_str text, const struct mr_json_split *split)

@@ -24,6 +24,11 @@ struct mr_json_slicer {
 int mr_json_sliced_entries(
     struct mr_json *j, struct mr_str text, const struct mr_json_split *split);
 
+/* Of its slices with a "for" in them. */
+struct mr_json_estimate;
+int mr_json_sliced_estimate(struct mr_json *j, struct mr_json_estimate *x, struct mr_str text,
+    const struct mr_json_split *split);
+
 struct mr_json_piece mr_json_piece_of(
     struct mr_str text, const struct mr_json_split *split, uint32_t slice, uint32_t first);
 /* The keys of a plain slice, as they stand, get the next nodes. */

@@ -1,6 +1,7 @@
 #include "graph_fixture.h"
 
 #include "base/limits.h"
+#include "graph/json_impl.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +9,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <time.h>
 
 static const struct {
     const char *json;
@@ -120,6 +122,9 @@ static const struct {
     {"{\"tasks\": {\"x${i}\": {\"value\": 1, \"for\": {}}}}", "\"for\" must be an object of 1"},
     {"{\"tasks\": {\"x${i}\": {\"for\": {\"i\": 1}, \"value\": {\"value\": \"${j}\"}}}}",
         "key \"x0\": ${j} is neither"},
+    {"{\"tasks\": {\"t\": {\"op\": \"sum\", \"args\": [{\"each\": {\"each\": [1], \"for\": {\"a\": "
+     "1000}}, \"for\": {\"b\": 1000}}]}}}",
+        "key \"t\": \"each\" writes more than 1048576 bytes"},
 };
 
 static void what_is_wrong_is_named(void **state)
@@ -211,7 +216,7 @@ static void a_few_lines_cannot_ask_for_too_much(void **state)
             "the arguments and options of all tasks exceed 131072 bytes"},
         {"{\"tasks\": {\"t\": {\"op\": \"sum\", \"args\": [{\"each\": {\"each\": {\"each\": [1], "
          "\"for\": {\"a\": 1000}}, \"for\": {\"b\": 1000}}, \"for\": {\"c\": 1000}}]}}}",
-            "key \"t\": \"each\" writes more than 1048576 bytes"},
+            "ask for arguments of 2001001002 bytes so far"},
     };
     const struct mr_json_limits limits = {1000, 65536, 1 << 20, NULL};
     for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
@@ -242,12 +247,120 @@ static void a_short_job_cannot_ask_for_a_gigabyte(void **state)
     mr_buf_fini(&json);
 }
 
+/* Issue 11, E: what a small body asks for is counted before any of it is made. It took 10 s and
+ * more of the reader's time before its refusal. */
+static const char *const long_loops[][2] = {
+    {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"k-${i}\": {\"value\": \"${x}\", \"for\": "
+     "{\"i\": 16000000}}}}",
+        "key \"k-${i}\": \"for\", \"each\" and \"params\" ask for arguments of 16000"},
+    {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"a-${i}\": {\"value\": 1, \"for\": {\"i\": "
+     "8000000}}, \"k-${i}\": {\"op\": \"any\", \"args\": [1, {\"each\": \"a${x}\", \"for\": "
+     "{\"j\": 8}}], \"for\": {\"i\": 8000000}}}}",
+        "key \"k-${i}\": \"for\", \"each\" and \"params\" ask for arguments of"},
+    {"{\"params\": {\"x\": \"%s\"}, \"dsk\": {\"k-${i}\": {\"op\": \"any\", \"kwargs\": {\"a\": "
+     "[\"any\", \"${x}\"]}, \"for\": {\"i\": 16000000}}}}",
+        "key \"k-${i}\": \"for\", \"each\" and \"params\" ask for arguments of"},
+    {"{\"params\": {\"x\": [\"%s\", \"\"]}, \"tasks\": {\"k-${i}\": {\"value\": \"${s}\", "
+     "\"for\": {\"i\": 8000000, \"s\": \"${x}\"}}}}",
+        "key \"k-${i}\": \"for\", \"each\" and \"params\" ask for arguments of"},
+    {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"a-${i}\": {\"value\": 1, \"for\": {\"i\": "
+     "9000000}}, \"b-${i}\": {\"value\": 1, \"for\": {\"i\": 9000000}}}}",
+        "key \"b-${i}\": \"for\" and \"each\" ask for 18000000 tasks"},
+    {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"a-${i}\": {\"value\": 1, \"for\": {\"i\": "
+     "16000000}}, \"b-${i}\": {\"value\": 1, \"for\": {\"i\": 9000000, \"j\": 9}}}}",
+        "key \"b-${i}\": \"for\": more than 16777216 combinations"},
+    {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"${x}-${i}\": {\"value\": 1, \"for\": {\"i\": "
+     "9000000}}}}",
+        "\"for\" asks for keys of"},
+    {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"a-${i}\": {\"value\": 1, \"for\": {\"i\": "
+     "16000000}}}, \"targets\": [{\"each\": \"${x}\", \"for\": {\"i\": 16000000}}]}",
+        "field \"targets\": with what \"for\" asks for"},
+    {"{\"params\": {\"x\": \"%s\"}, \"tasks\": {\"a-${i}\": {\"value\": 1, \"for\": {\"i\": "
+     "8000000}}}, \"repeat\": {\"fit\": {\"max\": 1000, \"carry\": {\"s\": 1}, \"tasks\": "
+     "{\"b-${i}\": {\"op\": \"inc\", \"args\": [1], \"for\": {\"i\": 16000}}}, \"next\": {\"s\": "
+     "1}}}}",
+        "key \"b-${i}\": \"for\" and \"each\" ask for 24000000 tasks"},
+};
+
+static struct mr_str with_text(const char *form, size_t bytes, struct mr_buf *out)
+{
+    const char *at = strstr(form, "%s");
+    mr_buf_init(out, 1 << 20);
+    mr_buf_add(out, form, (size_t)(at - form));
+    for (size_t i = 0; i < bytes; i++)
+        mr_buf_add(out, "x", 1);
+    mr_buf_add_text(out, at + 2);
+    return mr_buf_str(out);
+}
+
+static void what_a_loop_asks_for_is_counted_before_it_is_made(void **state)
+{
+    (void)state;
+    struct timespec from, to;
+    for (size_t i = 0; i < MR_ARRAY_LEN(long_loops); i++) {
+        for (size_t slice = 0; slice < 2; slice++) {
+            struct mr_buf text;
+            struct mr_str json = with_text(long_loops[i][0], 100000, &text);
+            struct mr_json_limits limits = mr_json_widest(json.n);
+            if (slice) limits.slice_bytes = 4;
+            struct mr_graph *g = NULL;
+            struct mr_error e = {0};
+            assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from), 0);
+            int err = mr_graph_from_json_within(json, &fixture_catalogue, &limits, &g, &e);
+            assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to), 0);
+            if (err != MR_ELIMIT || !strstr(e.text, long_loops[i][1]))
+                fail_msg("row %zu: %d, it says %s", i, err, e.text);
+            if (to.tv_sec - from.tv_sec > 1) fail_msg("row %zu: it was made first", i);
+            mr_buf_fini(&text);
+        }
+    }
+}
+
+/* … and never more than the reader would write: a job of just so many tasks and bytes is read. */
+static void what_just_fits_is_not_refused(void **state)
+{
+    (void)state;
+    static const char *const jobs[] = {
+        "{\"params\": {\"n\": 30, \"t\": \"abc\", \"l\": [1, 22, [3, \"four\"]]}, \"tasks\": "
+        "{\"a-${i}\": {\"op\": \"any\", \"args\": [\"${t}-${i}\", \"${l}\", \"$${x}\", \"$\"], "
+        "\"for\": {\"i\": \"${n}\"}}, \"b\": {\"op\": \"any\", \"args\": {\"each\": {\"ref\": "
+        "\"a-${i}\"}, \"for\": {\"i\": \"${n}\"}}, \"kwargs\": {\"value\": {\"ref\": \"a-1\"}}}}}",
+        "{\"tasks\": {\"a-${i}-${s}\": {\"op\": \"any\", \"args\": [{\"op\": \"any\", \"args\": "
+        "[\"${s}\"], \"kwargs\": {\"k\": {\"literal\": \"${none}\"}}}, {\"value\": {\"ref\": 1}}, "
+        "{\"each\": {\"each\": \"${s}\", \"for\": {\"k\": \"${j}\"}}, \"for\": {\"j\": 3}}], "
+        "\"for\": {\"i\": 3, \"s\": [\"\", \"a\", \"a long one\"]}}, \"z-${i}\": {\"value\": 1, "
+        "\"for\": {\"i\": 0}}}}",
+        "{\"dsk\": {\"x\": 1, \"y\": [\"any\", \"x\", [\"any\", \"x\"], {\"literal\": \"x\"}], "
+        "\"z-${i}\": {\"op\": \"any\", \"args\": [\"y\", [\"any\", \"x\", \"${i}\"]], \"for\": "
+        "{\"i\": 5}}}}",
+    };
+    for (size_t i = 0; i < MR_ARRAY_LEN(jobs); i++) {
+        struct mr_graph *g = NULL;
+        struct mr_error e = {0};
+        struct mr_json_limits limits = {MR_TASKS_MAX, 1 << 20, 1 << 20, NULL};
+        int err = mr_graph_from_json_within(mr_str(jobs[i]), &fixture_catalogue, &limits, &g, &e);
+        if (err) fail_msg("job %zu: %s", i, e.text);
+        size_t bytes = 0;
+        for (uint32_t v = 0; v < g->nodes_count; v++)
+            bytes += mr_graph_args(g, v).n;
+        limits.nodes_max = g->nodes_count;
+        limits.args_bytes_max =
+            MR_MAX(g->args_at[g->args_count], MR_MAX(bytes / 2 + 1, g->key_at[g->nodes_count]));
+        mr_graph_free(&g);
+        err = mr_graph_from_json_within(mr_str(jobs[i]), &fixture_catalogue, &limits, &g, &e);
+        if (err) fail_msg("job %zu, within its bounds: %s", i, e.text);
+        mr_graph_free(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_wrong_is_named),
         cmocka_unit_test(a_few_lines_cannot_ask_for_too_much),
         cmocka_unit_test(a_short_job_cannot_ask_for_a_gigabyte),
+        cmocka_unit_test(what_a_loop_asks_for_is_counted_before_it_is_made),
+        cmocka_unit_test(what_just_fits_is_not_refused),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(a_long_key_is_refused_with_its_length),
     };

@@ -250,6 +250,28 @@ static void equal_shapes_are_told_from_equal_sizes(void **state)
     mr_json_template_free(&t);
 }
 
+/* Issue 11, E: given parameters are counted, too. */
+static void an_instance_that_asks_for_too_much_is_refused(void **state)
+{
+    (void)state;
+    struct mr_json_template *t = template_of("\"n\": 2, \"m\": 2",
+        "\"tasks\": {\"a-${i}\": {\"value\": 1, \"for\": {\"i\": \"${n}\"}}, \"b-${i}\": {\"value\": "
+        "1, \"for\": {\"i\": \"${m}\"}}}");
+    struct mr_graph *g = NULL;
+    struct mr_error e = {0};
+    for (int i = 0; i < 3; i++) { /* and is kept */
+        g = instance(t, "\"n\": 3", NULL);
+        mr_graph_free(&g);
+    }
+    assert_int_equal(
+        mr_json_template_graph(t, MR_STR("{\"params\": {\"n\": 15000000, \"m\": 15000000}}"),
+            &fixture_catalogue, &g, NULL, &e),
+        MR_ELIMIT);
+    if (!strstr(e.text, "key \"b-${i}\": \"for\" and \"each\" ask for 30000000 tasks"))
+        fail_msg("it says %s", e.text);
+    mr_json_template_free(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -261,6 +283,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_with_a_parameter_is_said_as_before),
         cmocka_unit_test(values_that_are_too_much_for_a_task_are_refused_as_before),
         cmocka_unit_test(equal_shapes_are_told_from_equal_sizes),
+        cmocka_unit_test(an_instance_that_asks_for_too_much_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
