@@ -1,12 +1,12 @@
 /* Mean and variance, of a whole array and of a distributed one. A partial result is one f64 tensor
- * of shape [3, …]: count, mean, and sum of squared deviations (m2) of every group; partial results
- * merge in any tree. */
+ * of shape [4, …]: count, mean, sum of squared deviations (m2) and the low part of the mean, of
+ * every group; partial results merge in any tree. */
 #include "ops/builtin.h"
 #include "ops/reduce.h"
 
 #include <math.h>
 
-#define ROWS 3 /* count, mean, m2 */
+#define ROWS 4 /* count, mean, m2, low part of the mean */
 
 /* ---- of a whole array ---- */
 
@@ -42,14 +42,14 @@ static int spread(struct mr_op_call *call, bool root)
     if (!err) err = mr_reduction_result(call, t, r.kept_ndim, r.kept, &out);
     if (err) return err;
     uint64_t groups = r.outer * r.inner;
-    double *means = call->does->scratch(call, MR_MAX(groups, 1u) * sizeof *means);
-    double *m2 = call->does->scratch(call, MR_MAX(groups, 1u) * sizeof *m2);
-    if (!means || !m2) return MR_ELIMIT;
-    err = mr_reduce_moments(call, &r, means, m2);
+    double *memory = call->does->scratch(call, MR_MAX(groups, 1u) * 3 * sizeof *memory);
+    if (!memory) return MR_ELIMIT;
+    const struct mr_moments m = {memory, memory + groups, memory + 2 * groups};
+    err = mr_reduce_moments(call, &r, &m);
     if (err) return err;
-    finish(m2, NULL, (double)r.n, groups, mr_arg_f64(&call->args[2]), root);
+    finish(m.m2, NULL, (double)r.n, groups, mr_arg_f64(&call->args[2]), root);
     struct mr_tensor from;
-    mr_tensor_init(&from, MR_DTYPE_F64, r.kept_ndim, r.kept, m2);
+    mr_tensor_init(&from, MR_DTYPE_F64, r.kept_ndim, r.kept, m.m2);
     err = mr_array_cast(call, &from, &out);
     return err ? err : mr_reduction_return(call, &out);
 }
@@ -66,6 +66,12 @@ static int run_std(struct mr_op_call *call)
 
 /* ---- of parts ---- */
 
+/* The rows of a partial result of n groups behind the count. */
+static struct mr_moments rows_of(double *partial, uint64_t n)
+{
+    return (struct mr_moments){.mean = partial + n, .m2 = partial + 2 * n, .low = partial + 3 * n};
+}
+
 static int run_moments(struct mr_op_call *call)
 {
     struct mr_reduction r;
@@ -81,10 +87,11 @@ static int run_moments(struct mr_op_call *call)
     uint64_t groups = r.outer * r.inner;
     for (uint64_t i = 0; i < groups; i++)
         out[i] = (double)r.n;
-    return mr_reduce_moments(call, &r, out + groups, out + 2 * groups);
+    const struct mr_moments m = rows_of(out, groups);
+    return mr_reduce_moments(call, &r, &m);
 }
 
-/* A partial result: f64 [3, …], contiguous. */
+/* A partial result: f64 [4, …], contiguous. */
 static int partial_arg(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out)
 {
@@ -96,7 +103,7 @@ static int partial_arg(
     char what[MR_TENSOR_TEXT_MAX];
     mr_tensor_text(out->dtype, out->ndim, out->shape, what);
     return call->does->fail(
-        call, MR_EINVAL, "argument \"%s\": expected moments, f64[3,…], got %s", name, what);
+        call, MR_EINVAL, "argument \"%s\": expected moments, f64[4,…], got %s", name, what);
 }
 
 static int run_merge(struct mr_op_call *call)
@@ -122,10 +129,11 @@ static int run_merge(struct mr_op_call *call)
         if (err) return err;
         if (!mr_tensor_same_shape(&first, &t))
             return call->does->fail(call, MR_EINVAL, "the parts differ in shape");
-        const double *p = t.data;
+        double *p = (double *)(uintptr_t)t.data; /* only read */
         for (uint64_t j = 0; j < n; j++) {
-            mr_moments_merge(
-                out[j], &out[n + j], &out[2 * n + j], p[j], &p[n + j], &p[2 * n + j], 1);
+            const struct mr_moments a = {&out[n + j], &out[3 * n + j], &out[2 * n + j]};
+            const struct mr_moments b = {&p[n + j], &p[3 * n + j], &p[2 * n + j]};
+            mr_moments_merge(out[j], &a, p[j], &b, 1);
             out[j] += p[j];
         }
     }
@@ -162,7 +170,7 @@ static int run_moments_mean(struct mr_op_call *call)
     double *means = call->does->scratch(call, MR_MAX(n, 1u) * sizeof *means);
     if (!means) return MR_ELIMIT;
     for (uint64_t i = 0; i < n; i++)
-        means[i] = p[i] > 0 ? p[n + i] : (double)NAN;
+        means[i] = p[i] > 0 ? p[n + i] + p[3 * n + i] : (double)NAN;
     return return_row(call, means, &out);
 }
 
@@ -233,10 +241,10 @@ const struct mr_op_desc *mr_array_moments_ops(uint32_t *count)
             "The variance over axes, in one pass and without cancellation."),
         MR_OP_ROW("array.std", D, spreads, 5000, run_std, "tensor or float",
             "The standard deviation over axes."),
-        MR_OP_ROW("array.moments", D, moments, 5000, run_moments, "f64 tensor [3, …]",
-            "Count, mean and sum of squared deviations of one part of an array."),
+        MR_OP_ROW("array.moments", D, moments, 5000, run_moments, "f64 tensor [4, …]",
+            "Count, mean, sum of squared deviations and the mean's low part, of one part of an array."),
         MR_OP_ROW("array.moments_merge", D | MR_OP_VARIADIC, merged, 5000, run_merge,
-            "f64 tensor [3, …]", "Moments of several parts together (Chan, Golub, LeVeque 1983)."),
+            "f64 tensor [4, …]", "Moments of several parts together (Chan, Golub, LeVeque 1983)."),
         MR_OP_ROW("array.moments_mean", D, means, 2000, run_moments_mean, "tensor or float",
             "The mean that moments say."),
         MR_OP_ROW("array.moments_var", D, variances, 2000, run_moments_var, "tensor or float",

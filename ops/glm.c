@@ -84,10 +84,10 @@ static int moments_of(struct mr_op_call *call, struct mr_glm_head *h, struct mr_
 {
     if (call->args[9].type == MR_ARG_NIL) return MR_OK;
     *t = *call->args[9].tensor;
-    if (t->dtype != MR_DTYPE_F64 || t->ndim != 2 || t->shape[0] != 3 || !t->shape[1] ||
+    if (t->dtype != MR_DTYPE_F64 || t->ndim != 2 || t->shape[0] != 4 || !t->shape[1] ||
         t->shape[1] > MR_GLM_COLUMNS_MAX || !mr_tensor_is_contiguous(t))
         return call->does->fail(call, MR_EINVAL,
-            "argument \"moments\": expected array.moments of X over axis 0: f64[3, columns]");
+            "argument \"moments\": expected array.moments of X over axis 0: f64[4, columns]");
     h->standardized = 1;
     h->columns = (double)t->shape[1];
     return MR_OK;

@@ -158,8 +158,9 @@ static int run_fold(struct mr_op_call *call)
 
 /* ---- standardize ---- */
 
-/* Mean and 1 / deviation of each column, from [3, columns]: count, mean, sum of squared
- * deviations. What does not vary beyond rounding is divided by 1, by scikit-learn's bound. */
+/* Mean and 1 / deviation of each column, from [4, columns]: count, mean, sum of squared
+ * deviations, the mean's low part. What does not vary beyond rounding is divided by 1, by
+ * scikit-learn's bound. */
 static void scales_of(const double *moments, uint64_t columns, double *mean, double *divide)
 {
     for (uint64_t j = 0; j < columns; j++) {
@@ -175,7 +176,7 @@ static void scales_of(const double *moments, uint64_t columns, double *mean, dou
 static int check_moments(
     struct mr_op_call *call, const struct mr_tensor *m, const struct mr_tensor *x)
 {
-    bool fits = m->dtype == MR_DTYPE_F64 && m->ndim == 2 && m->shape[0] == 3 &&
+    bool fits = m->dtype == MR_DTYPE_F64 && m->ndim == 2 && m->shape[0] == 4 &&
                 m->shape[1] == x->shape[1] && mr_tensor_is_contiguous(m);
     if (fits) return MR_OK;
     return call->does->fail(call, MR_EINVAL,

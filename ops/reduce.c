@@ -100,29 +100,49 @@ int mr_reduction_return(struct mr_op_call *call, const struct mr_tensor *out)
 
 /* ---- moments ---- */
 
-void mr_moments_merge(double count_a, double *mean_a, double *m2_a, double count_b,
-    const double *mean_b, const double *m2_b, size_t n)
+/* hi + t as a double and what that leaves, 0 where it is not finite. */
+static inline double two_sum(double hi, double t, double *low)
+{
+    double sum = hi + t;
+    double part = sum - hi;
+    double rest = (hi - (sum - part)) + (t - part);
+    *low = isfinite(sum) ? rest : 0;
+    return sum;
+}
+
+void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b,
+    const struct mr_moments *b, size_t n)
 {
     double count = count_a + count_b;
-    if (count == 0) return;
+    if (count_b == 0) return;
+    if (count_a == 0) { /* `delta` would round the low part away */
+        memcpy(a->mean, b->mean, n * sizeof *a->mean);
+        memcpy(a->low, b->low, n * sizeof *a->low);
+        memcpy(a->m2, b->m2, n * sizeof *a->m2);
+        return;
+    }
     double share = count_b / count;
     double weight = count_a * share;
     for (size_t j = 0; j < n; j++) {
-        double delta = mean_b[j] - mean_a[j];
-        if (mean_b[j] == mean_a[j]) delta = 0; /* also where both are infinite */
-        mean_a[j] += delta * share;
-        m2_a[j] += m2_b[j] + delta * delta * weight;
+        double low = b->low[j] - a->low[j];
+        double delta = b->mean[j] - a->mean[j] + low;
+        if (b->mean[j] == a->mean[j]) delta = low; /* also where both are infinite */
+        a->mean[j] = two_sum(a->mean[j], a->low[j] + delta * share, &a->low[j]);
+        a->m2[j] += b->m2[j] + delta * delta * weight;
     }
 }
 
 /* Memory of one group of columns. */
 struct moments {
     double *shift;
-    double *sums; /* then the means of the block */
-    double *squares;
-    double *means;
-    double *m2;
+    struct mr_moments block; /* sums and squares stand in its `mean` and `m2` first */
+    struct mr_moments all;
 };
+
+static struct mr_moments moments_at(const struct mr_moments *m, size_t j)
+{
+    return (struct mr_moments){m->mean + j, m->low + j, m->m2 + j};
+}
 
 static const char *element(const struct mr_reduction *r, const char *row, size_t j)
 {
@@ -136,29 +156,31 @@ static void add_block(const struct mr_reduction *r, const char *rows, size_t cou
     char *io[2] = {(char *)(uintptr_t)element(r, rows, 0), (char *)m->shift};
     const ptrdiff_t step[2] = {(ptrdiff_t)mr_dtype_bytes(r->dtype), sizeof *m->shift};
     mr_cast_kernel(r->dtype, MR_DTYPE_F64)(io, width, step);
+    double *sums = m->block.mean, *squares = m->block.m2;
     for (size_t j = 0; j < width; j++) {
         if (!isfinite(m->shift[j])) m->shift[j] = 0;
-        m->sums[j] = 0;
-        m->squares[j] = 0;
+        sums[j] = 0;
+        squares[j] = 0;
     }
-    mr_moments_rows(r->dtype)(rows, count, width, m->shift, m->sums, m->squares);
+    mr_moments_rows(r->dtype)(rows, count, width, m->shift, sums, squares);
     double n = (double)count;
     for (size_t j = 0; j < width; j++) {
-        double s = m->sums[j];
-        double q = m->squares[j] - s * s / n;
-        m->squares[j] = q < 0 ? 0 : q;
-        m->sums[j] = m->shift[j] + s / n;
+        double s = sums[j];
+        double q = squares[j] - s * s / n;
+        squares[j] = q < 0 ? 0 : q;
+        sums[j] = two_sum(m->shift[j], s / n, &m->block.low[j]);
     }
-    mr_moments_merge(seen, m->means, m->m2, n, m->sums, m->squares, width);
+    mr_moments_merge(seen, &m->all, n, &m->block, width);
 }
 
-/* n rows of `width` into m->means and m->m2. */
+/* n rows of `width` into m->all. */
 static int moments_of_rows(struct mr_op_call *call, const struct mr_reduction *r, const char *rows,
     uint64_t n, size_t width, const struct moments *m)
 {
     size_t row_bytes = width * mr_dtype_bytes(r->dtype);
-    memset(m->means, 0, width * sizeof(double));
-    memset(m->m2, 0, width * sizeof(double));
+    memset(m->all.mean, 0, width * sizeof(double));
+    memset(m->all.low, 0, width * sizeof(double));
+    memset(m->all.m2, 0, width * sizeof(double));
     uint64_t since = 0;
     for (uint64_t i = 0; i < n; i += BLOCK_ROWS) {
         size_t count = (size_t)MR_MIN(n - i, (uint64_t)BLOCK_ROWS);
@@ -183,33 +205,34 @@ static int moments_narrow(struct mr_op_call *call, const struct mr_reduction *r,
     int err = moments_of_rows(call, r, rows, whole, lanes * inner, m);
     if (err) return err;
     double seen = (double)whole;
-    for (size_t k = 1; k < lanes; k++)
-        mr_moments_merge(seen * (double)k, m->means, m->m2, seen, m->means + k * inner,
-            m->m2 + k * inner, inner);
+    for (size_t k = 1; k < lanes; k++) {
+        const struct mr_moments lane = moments_at(&m->all, k * inner);
+        mr_moments_merge(seen * (double)k, &m->all, seen, &lane, inner);
+    }
     const char *behind = rows + whole * lanes * inner * mr_dtype_bytes(r->dtype);
     if (rest) add_block(r, behind, rest, inner, seen * (double)lanes, m);
     return MR_OK;
 }
 
 int mr_reduce_moments(
-    struct mr_op_call *call, const struct mr_reduction *r, double *means, double *m2)
+    struct mr_op_call *call, const struct mr_reduction *r, const struct mr_moments *out)
 {
     size_t width = (size_t)MR_MAX(r->inner, (uint64_t)LANES);
-    double *memory = call->does->scratch(call, 5 * width * sizeof *memory);
+    double *memory = call->does->scratch(call, 7 * width * sizeof *memory);
     if (!memory) return MR_ELIMIT;
     struct moments m = {.shift = memory,
-        .sums = memory + width,
-        .squares = memory + 2 * width,
-        .means = memory + 3 * width,
-        .m2 = memory + 4 * width};
+        .block = {memory + width, memory + 2 * width, memory + 3 * width},
+        .all = {memory + 4 * width, memory + 5 * width, memory + 6 * width}};
     size_t inner = (size_t)r->inner;
     for (uint64_t o = 0; inner && o < r->outer; o++) {
         const char *rows = r->data + o * r->n * r->inner * mr_dtype_bytes(r->dtype);
         int err = inner <= LANES / 2 ? moments_narrow(call, r, rows, &m)
                                      : moments_of_rows(call, r, rows, r->n, inner, &m);
         if (err) return err;
-        memcpy(means + o * inner, m.means, inner * sizeof *means);
-        memcpy(m2 + o * inner, m.m2, inner * sizeof *m2);
+        const struct mr_moments to = moments_at(out, o * inner);
+        memcpy(to.mean, m.all.mean, inner * sizeof *to.mean);
+        memcpy(to.low, m.all.low, inner * sizeof *to.low);
+        memcpy(to.m2, m.all.m2, inner * sizeof *to.m2);
     }
     return MR_OK;
 }

@@ -54,9 +54,17 @@ int mr_reduction_result(struct mr_op_call *call, enum mr_dtype t, unsigned ndim,
     const uint64_t *shape, struct mr_tensor *out);
 int mr_reduction_return(struct mr_op_call *call, const struct mr_tensor *out);
 
-/* Count, mean and sum of squared deviations of each of outer × inner groups, one pass over the
- * data: blocks of rows around their first row, merged as Chan, Golub and LeVeque (1983) show. */
+/* Of n groups each: mean + low is the mean (low: what the double nearest to it leaves), m2 the sum
+ * of squared deviations from it. */
+struct mr_moments {
+    double *mean, *low, *m2;
+};
+
+/* The moments of each of outer × inner groups, one pass over the data: blocks of rows around their
+ * first row, merged as Chan, Golub and LeVeque (1983) show, with the mean as an unevaluated sum of
+ * two doubles (Knuth's TwoSum), so that a mean far from 0 costs the deviations nothing. */
 int mr_reduce_moments(
-    struct mr_op_call *call, const struct mr_reduction *r, double *means, double *m2);
-void mr_moments_merge(double count_a, double *mean_a, double *m2_a, double count_b,
-    const double *mean_b, const double *m2_b, size_t n);
+    struct mr_op_call *call, const struct mr_reduction *r, const struct mr_moments *out);
+/* `b`, of count_b rows, into `a`, of count_a. */
+void mr_moments_merge(double count_a, const struct mr_moments *a, double count_b,
+    const struct mr_moments *b, size_t n);

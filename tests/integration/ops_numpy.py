@@ -450,6 +450,19 @@ def test_reductions():
     # far from zero the variance is still right, where the sum of squares would have nothing left
     x = (RNG.standard_normal((5000, 3)) + 1e8)
     check("array.var", [x], np.var(x, axis=0), 1 << 24, axis=0)
+    # Issue 11, 7: at a large mean, too. x - mean is exact here, so the reference is.
+    for mean in (1e10, -1e10, 1e12, 2.0 ** 50):
+        x = mean + RNG.standard_normal((20011, 3)) * 0.87
+        want = np.var(x - mean, axis=0)
+        check("array.var", [x], want, 1 << 10, axis=0)
+        check("array.std", [x[:, 0]], np.sqrt(want[0]), 1 << 10)
+        for count in (2, 37, 149):  # parts, merged one after the other and as a tree
+            parts = [HELPER.call("array.moments", p, axis=0) for p in np.array_split(x, count)]
+            check("array.moments_var", [HELPER.call("array.moments_merge", parts)], want, 1 << 10)
+            while len(parts) > 1:
+                parts = [HELPER.call("array.moments_merge", *parts[i:i + 4]) for i in range(0, len(parts), 4)]
+            check("array.moments_var", parts, want, 1 << 10)
+            check("array.moments_mean", parts, mean + np.mean(x - mean, axis=0), 1)
     y = np.concatenate([[1e10], RNG.standard_normal(1000)])
     check("array.var", [y], np.var(y), 1 << 12)
     check("array.mean", [np.full(1000, 2 ** 62, "i8")], np.float64(2 ** 62))
@@ -467,7 +480,7 @@ def test_moments():
             m = [HELPER.call("array.moments", p, axis=axis) for p in parts]
             for p in m:
                 CASES["array.moments"] += 1
-                if p.dtype != np.float64 or p.shape[0] != 3:
+                if p.dtype != np.float64 or p.shape[0] != 4:
                     report("array.moments", [x], show(p))
             merged = HELPER.call("array.moments_merge", *m)
             CASES["array.moments_merge"] += 1
@@ -482,7 +495,7 @@ def test_moments():
                     report("array.moments_" + op, [x], f"got {show(got)}, wanted {show(want)}")
     for shape in [(0,), (0, 3), (3, 0), (2, 0, 3)]:
         got = HELPER.call("array.moments", np.zeros(shape), axis=0)
-        want = np.zeros((3,) + shape[1:])
+        want = np.zeros((4,) + shape[1:])
         want[0] = shape[0]
         CASES["array.moments"] += 1
         if not np.array_equal(got, want):
@@ -494,9 +507,9 @@ def test_moments():
         tree = [HELPER.call("array.moments_merge", *tree[i:i + 3]) for i in range(0, len(tree), 3)]
     check("array.moments_mean", [tree[0]], x.astype("f8").mean(axis=0).astype("f4"), 4, dtype="f32")
     check("array.moments_var", [tree[0]], x.astype("f8").var(axis=0, ddof=1), 1 << 12, ddof=1)
-    refused("array.moments_mean", [np.zeros((2, 3))], "expected moments, f64[3,…], got f64[2,3]")
-    refused("array.moments_merge", [np.zeros((3, 2)), np.zeros((3, 4))], "differ in shape")
-    refused("array.moments_mean", [np.zeros((3, 2))], "expected f16, f32 or f64", dtype="i32")
+    refused("array.moments_mean", [np.zeros((3, 3))], "expected moments, f64[4,…], got f64[3,3]")
+    refused("array.moments_merge", [np.zeros((4, 2)), np.zeros((4, 4))], "differ in shape")
+    refused("array.moments_mean", [np.zeros((4, 2))], "expected f16, f32 or f64", dtype="i32")
     for op, f in [("sum", np.sum), ("min", np.min), ("max", np.max), ("prod", np.prod), ("any", np.any), ("all", np.all)]:
         for a in DTYPES:
             x = values(a, (20, 3), False)
