@@ -130,7 +130,7 @@ static void run_here(struct bench *b)
                 .duration_ns = 300,
                 .cpu_ns = 300};
         }
-        struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {s->id, s->count}};
+        struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {s->id, s->count, true}};
         step(b, &ev);
     }
     b->ready_count = 0;
@@ -143,8 +143,8 @@ static void run_there(struct bench *b)
     for (size_t i = 0; i < n; i++) {
         struct mr_run *run = reports[i].run;
         struct mr_worker_event ev = {
-            .kind = MR_WORKER_REPORT, .report = {run->id, reports[i].done}};
-        if (reports[i].done > run->reported) step(b, &ev);
+            .kind = MR_WORKER_REPORT, .report = {run->id, reports[i].done, reports[i].last}};
+        if (reports[i].last || reports[i].done > run->reported) step(b, &ev);
         run->reported = reports[i].done;
         if (reports[i].last) mr_run_free(&run);
     }

@@ -75,7 +75,7 @@ static struct columns columns_new(struct mr_arena *a)
 
 static uint32_t strands_max(const struct mr_worker_config *c)
 {
-    return (c->slots + MR_WORKER_LONG_MAX) * SLOT_STRANDS_MAX;
+    return (c->slots + MR_WORKER_LONG_MAX) * MR_SLOT_STRANDS_MAX;
 }
 
 /* Address space for the largest legal state; pages come with use. */

@@ -71,6 +71,7 @@ struct mr_worker_event {
         struct {
             uint32_t strand;
             uint32_t done; /* items 0..done-1 are finished */
+            bool last;     /* the executor has let go of the strand, also of one cut away whole */
         } report;
         struct {
             uint32_t strand;
@@ -86,7 +87,7 @@ struct mr_worker_event {
 };
 
 enum mr_worker_effect_kind {
-    MR_WORKER_START, /* give `strand` to its slot; lent until all its items are reported or cut */
+    MR_WORKER_START, /* give `strand` to its slot; lent until the last report of it */
     MR_WORKER_TAKE,  /* cut: items >= keep that have not started do not start; CUT answers */
     MR_WORKER_LOOK,  /* REPORT what item.strand has finished, if it is more than was reported */
     MR_WORKER_STOP,  /* set the cancel flag of one item, started or not */
@@ -132,7 +133,6 @@ struct mr_worker_effects { /* the caller's; emptied by the caller */
 
 void mr_worker_effects_init(struct mr_worker_effects *fx);
 void mr_worker_effects_fini(struct mr_worker_effects *fx);
-
 struct mr_worker;
 struct mr_worker *mr_worker_new(const struct mr_worker_config *config);
 void mr_worker_free(struct mr_worker **w);

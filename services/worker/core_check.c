@@ -55,6 +55,22 @@ static void check_task(const struct mr_worker *w, const struct task *t)
     }
 }
 
+/* What executors hold is what they were given and did not let go of. */
+static void check_held(const struct mr_worker *w)
+{
+    uint32_t held = 0, of_strands = 0, free = 0;
+    for (uint32_t k = 0; k < w->slots_count; k++) {
+        mr_assert(w->slots[k].held <= MR_SLOT_STRANDS_MAX);
+        held += w->slots[k].held;
+    }
+    for (uint32_t i = 0; i < w->strands_high; i++) {
+        of_strands += w->strands[i].held;
+        free += !w->strands[i].held && !w->strands[i].alive;
+    }
+    mr_assert(held == of_strands);
+    mr_assert(free == w->strands_free_count);
+}
+
 static void check_slots(const struct mr_worker *w)
 {
     uint32_t strands = 0, given = 0, in_slots = 0;
@@ -111,6 +127,7 @@ void mr_worker_check(const struct mr_worker *w)
     mr_assert(fetching == w->fetching_count);
     mr_assert(cost == w->queue_cost_ns);
     check_slots(w);
+    check_held(w);
 }
 
 const char *mr_worker_leftover(const struct mr_worker *w)

@@ -82,12 +82,19 @@ void tasks_return_all(struct mr_worker *w);
 /* core_assign.c */
 void tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m);
 
+/* Its executor can be given something to begin with. */
+static inline bool slot_is_idle(const struct mr_worker *w, uint32_t slot)
+{
+    return !w->slots[slot].count && w->slots[slot].held < MR_SLOT_STRANDS_MAX;
+}
+
 /* core_strand.c */
 void strands_leave(struct mr_worker *w); /* moves those that wait for jobs of their own */
 void strands_say_left(struct mr_worker *w);
 void strands_dispatch(struct mr_worker *w);
 void strands_balance(struct mr_worker *w); /* asks for cuts */
 void strand_retire(struct mr_worker *w, struct mr_strand *s);
+void strand_let_go(struct mr_worker *w, struct mr_strand *s); /* its executor did */
 
 /* core_report.c */
 void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev);

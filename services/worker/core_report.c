@@ -263,13 +263,14 @@ static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
     w->handoff_ns = w->handoff_ns - w->handoff_ns / 8 + took / 8;
 }
 
+/* One that may still have items. */
 static struct mr_strand *strand_of(struct mr_worker *w, uint32_t id)
 {
     if (id >= w->strands_high || !w->strands[id].alive) return NULL;
     return &w->strands[id];
 }
 
-void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
+static void items_reported(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     struct mr_strand *s = strand_of(w, ev->report.strand);
     if (!s || ev->report.done <= s->reported) return;
@@ -287,6 +288,16 @@ void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
     s->stop_ns = MR_NEVER;
     /* While a cut is under way its answer must find this strand, not a later one. */
     if (s->reported == s->count && !s->taking) strand_retire(w, s);
+}
+
+void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
+{
+    items_reported(w, ev);
+    if (!ev->report.last) return;
+    mr_assert(ev->report.strand < w->strands_high);
+    struct mr_strand *s = &w->strands[ev->report.strand];
+    mr_assert(s->held);
+    strand_let_go(w, s);
 }
 
 /* The strand ends here: what comes after goes back, away, or to whoever asked for it. */

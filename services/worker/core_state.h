@@ -15,7 +15,7 @@
 #define NODES_MAX (MR_NODES_MAX * 2u)
 #define SESSION_OPS_MAX 65536u
 #define STRAND_INPUTS_MAX 1024u
-#define SLOT_STRANDS_MAX 2u
+#define SLOT_STRANDS_MAX 2u /* of which items may still run */
 #define ANSWERS_MAX (1u << 20)
 #define SEND_ROWS_MAX 65536u
 #define SEND_INLINE_MAX ((size_t)4 << 20) /* of a Register */
@@ -126,6 +126,7 @@ struct need { /* a class of tasks: what one takes while it runs */
 struct slot {
     struct mr_strand *strands[SLOT_STRANDS_MAX];
     uint32_t count;
+    uint32_t held; /* by its executor: these, and those that were cut away behind what runs */
 };
 
 struct outrow { /* a completion to be sent */

@@ -39,7 +39,7 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     s->slot = slot;
     s->count = s->reported = s->inputs_count = 0;
     s->take_from = s->stop_at = s->leave_at = NONE;
-    s->alive = true;
+    s->alive = s->held = true;
     s->left = false;
     s->taking = false;
     s->begun = false;
@@ -55,6 +55,7 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     s->stop_ns = s->kill_ns = MR_NEVER;
     struct slot *k = &w->slots[slot];
     k->strands[k->count++] = s;
+    k->held++;
     w->running_strands++;
     return s;
 }
@@ -73,8 +74,18 @@ void strand_retire(struct mr_worker *w, struct mr_strand *s)
     if (n->alone && !s->left) w->alone_running--;
     s->alive = false;
     mr_blob_put(&w->pool, (struct mr_blob **)&s->inputs_held);
-    w->strands_free[w->strands_free_count++] = s->id;
     w->running_strands--;
+    if (!s->held) w->strands_free[w->strands_free_count++] = s->id;
+}
+
+/* A strand that was cut away whole stays in the executor's inbox behind what runs there: it takes
+ * its place, and keeps its number, until the executor has come to it. */
+void strand_let_go(struct mr_worker *w, struct mr_strand *s)
+{
+    mr_assert(w->slots[s->slot].held);
+    w->slots[s->slot].held--;
+    s->held = false;
+    if (!s->alive) w->strands_free[w->strands_free_count++] = s->id;
 }
 
 static void input_fill(struct mr_worker *w, const struct build *b, const struct edge *e,
@@ -248,7 +259,7 @@ static void build_mark_reports(struct mr_worker *w, const struct build *b)
 static void branches(const struct mr_worker *w, struct build *b)
 {
     for (uint32_t k = 0; k < w->config.slots; k++)
-        b->idle += !w->slots[k].count;
+        b->idle += slot_is_idle(w, k);
     b->branch_ns = UINT64_MAX;
     if (w->needs[0].count >= b->idle) return;
     b->branch_ns = MR_MAX(BRANCH_COST_MIN, MR_MIN(BRANCH_COST_MAX, 4 * w->handoff_ns));
@@ -297,15 +308,16 @@ static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool s
 {
     if (n->is_long) {
         for (uint32_t k = w->config.slots; k < w->slots_count; k++)
-            if (!w->slots[k].count) return k;
+            if (slot_is_idle(w, k)) return k;
         return NONE;
     }
     for (uint32_t k = 0; k < w->config.slots; k++)
-        if (!w->slots[k].count) return k;
+        if (slot_is_idle(w, k)) return k;
     if (solo) return NONE;
     for (uint32_t k = 0; k < w->config.slots; k++) {
         const struct slot *s = &w->slots[k];
         /* A second strand waits behind one that is known to be short. */
+        if (!s->count || s->held == MR_SLOT_STRANDS_MAX) continue;
         if (s->count < SLOT_STRANDS_MAX && s->strands[0]->measured && !s->strands[0]->needs &&
             s->strands[0]->leave_at == NONE && s->strands[0]->cost_ns <= BEHIND_COST &&
             s->strands[0]->kill_ns == MR_NEVER)
@@ -351,7 +363,7 @@ static uint32_t pick(struct mr_worker *w, uint32_t *slot)
     if (alone == NONE || (best != NONE && task_before(w, best, alone))) return best;
     if (is_any_slot_taken(w)) return NONE;
     *slot = slot_for(w, &w->needs[w->tasks[alone].needs], true);
-    return alone;
+    return *slot == NONE ? NONE : alone;
 }
 
 void strands_dispatch(struct mr_worker *w)
@@ -359,7 +371,7 @@ void strands_dispatch(struct mr_worker *w)
     if (w->lethal || w->alone_running) return;
     uint32_t idle = 0;
     for (uint32_t k = 0; k < w->config.slots; k++)
-        idle += !w->slots[k].count;
+        idle += slot_is_idle(w, k);
     uint32_t ready = w->needs[0].count;
     uint32_t share = idle ? (ready + idle - 1) / idle : MR_STRAND_ITEMS_MAX;
     uint32_t slot = 0;
@@ -441,9 +453,22 @@ void strands_say_left(struct mr_worker *w)
 static uint32_t long_place(const struct mr_worker *w)
 {
     uint32_t k = w->config.slots;
-    while (k < w->slots_count && w->slots[k].count)
+    while (k < w->slots_count && !slot_is_idle(w, k))
         k++;
     return k < w->slots_count ? k : NONE;
+}
+
+/* Each takes along what it holds. */
+static void executors_swap(struct mr_worker *w, uint32_t a, uint32_t b)
+{
+    uint32_t held = w->slots[a].held;
+    w->slots[a].held = w->slots[b].held;
+    w->slots[b].held = held;
+    for (uint32_t i = 0; i < w->strands_high; i++) {
+        struct mr_strand *s = &w->strands[i];
+        if (!s->held || (s->slot != a && s->slot != b)) continue;
+        s->slot = s->slot == a ? b : a;
+    }
 }
 
 /* What stands behind the one that leaves, in its strand and in its slot, is cut first: a move takes
@@ -462,9 +487,9 @@ void strands_leave(struct mr_worker *w)
         s->leave_at = NONE;
         s->left = true;
         if (w->needs[s->needs].alone) w->alone_running--;
-        s->slot = to;
         slot->count = 0;
         w->slots[to].strands[w->slots[to].count++] = s;
+        executors_swap(w, k, to);
         struct mr_worker_effect *e = fx_add(w, MR_WORKER_MOVE);
         e->move.from = k;
         e->move.to = to;
@@ -559,7 +584,7 @@ void strands_balance(struct mr_worker *w)
 {
     bool idle = false;
     for (uint32_t k = 0; k < w->config.slots && !idle; k++)
-        idle = !w->slots[k].count;
+        idle = slot_is_idle(w, k);
     w->starved = false;
     w->look_at = MR_NEVER;
     if (idle && !w->ready_count && w->running_strands && !w->draining) {

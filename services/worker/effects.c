@@ -267,16 +267,16 @@ static void count_results(
 void mr_worker_shell_report(struct mr_worker_shell *sh, const struct mr_run_report *r)
 {
     struct mr_run *run = r->run;
-    if (r->done > run->reported) {
-        count_results(sh, run, run->reported, r->done);
-        run->reported = r->done;
-        struct mr_worker_event ev = {
-            .kind = MR_WORKER_REPORT, .report = {.strand = run->id, .done = r->done}};
+    if (r->done > run->reported || r->last) {
+        count_results(sh, run, run->reported, MR_MAX(run->reported, r->done));
+        run->reported = MR_MAX(run->reported, r->done);
+        struct mr_worker_event ev = {.kind = MR_WORKER_REPORT,
+            .report = {.strand = run->id, .done = run->reported, .last = r->last}};
         mr_worker_shell_step(sh, &ev);
     }
     if (!r->last) return;
-    /* The strand may have been given out again since. */
-    if (sh->runs[run->id] == run) sh->runs[run->id] = NULL;
+    mr_assert(sh->runs[run->id] == run);
+    sh->runs[run->id] = NULL;
     sh->runs_count--;
     mr_run_free(&run);
 }

@@ -365,7 +365,7 @@ struct mr_executor *mr_executor_start(const struct mr_executor_env *env, uint32_
 {
     struct mr_executor *x = mr_executor_new(env);
     x->slot = x->place = slot;
-    x->inbox = mr_inbox_new(8, sizeof(struct mr_run *));
+    x->inbox = mr_inbox_new(MR_SLOT_STRANDS_MAX, sizeof(struct mr_run *));
     if (env->helpers) mr_helpers_enter(env->helpers, x->place, x->inbox);
     char name[16];
     (void)snprintf(name, sizeof name, "exec-%u", slot);
@@ -433,5 +433,5 @@ void mr_executor_give(struct mr_executor *x, struct mr_run *run)
 {
     if (x->env->tally) mr_tally_spare(x->env->tally, true);
     int err = mr_inbox_push(x->inbox, &run);
-    mr_assert(!err); /* a slot never has more strands than its inbox has room */
+    mr_assert(!err); /* the core counts what is in it: MR_SLOT_STRANDS_MAX */
 }

@@ -77,7 +77,7 @@ struct mr_worker_shell {
     bool has_here_report;
     struct mr_executor **executors; /* by slot; those of long-running tasks start when needed */
     uint32_t executors_count;
-    struct mr_run **runs; /* by strand id: the last one given out; NULL when it ended */
+    struct mr_run **runs; /* by strand id; NULL when it ended */
     uint32_t runs_room, runs_count;
     struct mr_fetcher *fetcher;
     mr_object_id drops[1024]; /* of one job, to be let go */

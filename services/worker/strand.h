@@ -7,6 +7,7 @@
 #include "services/worker/session.h"
 
 #define MR_STRAND_ITEMS_MAX 256
+#define MR_SLOT_STRANDS_MAX 4 /* at one executor, until it lets go of them: room of its inbox */
 
 enum mr_strand_input_kind {
     MR_STRAND_PACK,   /* inline */
@@ -89,6 +90,7 @@ struct mr_strand {
     uint32_t leave_at;  /* this item, the last then, is to run on without a slot */
     int32_t priority;   /* the lowest in it */
     bool alive;
+    bool held;        /* by its executor, until that reports for the last time */
     bool taking;      /* TAKE was sent, CUT did not come yet */
     bool left;        /* it had a slot, and left it */
     bool begun;       /* all that is left of it has begun, though not all is reported */

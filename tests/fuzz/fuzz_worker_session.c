@@ -50,7 +50,7 @@ static void end_strand(struct fuzz *f, struct mr_strand *s)
                 item->result = (struct mr_strand_result){.end = MR_STRAND_SKIPPED};
         }
     }
-    struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {s->id, s->count}};
+    struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {s->id, s->count, true}};
     step(f, &ev);
 }
 

@@ -88,7 +88,13 @@ static void report(struct sim *s, struct sim_proc *p, struct sim_run *r, uint32_
 {
     if (done <= r->reported || r->locals) return;
     r->reported = done;
-    struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {r->id, done}};
+    struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {r->id, done, false}};
+    sim_proc_step(s, p, &ev);
+}
+
+static void report_last(struct sim *s, struct sim_proc *p, struct sim_run *r)
+{
+    struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {r->id, r->next, true}};
     sim_proc_step(s, p, &ev);
 }
 
@@ -271,7 +277,7 @@ static void pump(struct sim *s, struct sim_proc *p, uint32_t slot)
         if (r->next >= r->count) {
             unlink_run(p, r);
             settle(s, p, r);
-            report(s, p, r, r->next);
+            report_last(s, p, r);
             run_free(r);
             continue;
         }
@@ -296,8 +302,10 @@ void sim_exec_give(struct sim *s, struct sim_proc *p, struct mr_strand *strand)
     *r = (struct sim_run){
         .strand = strand, .id = strand->id, .slot = strand->slot, .count = strand->count};
     struct sim_run **at = &p->runs;
-    while (*at)
-        at = &(*at)->next_run;
+    uint32_t behind = 0;
+    for (; *at; at = &(*at)->next_run)
+        behind += (*at)->slot == r->slot;
+    if (behind >= MR_SLOT_STRANDS_MAX) sim_fail(s, "an executor's inbox has no room");
     *at = r;
     wake_slot(s, p, r->slot);
 }
@@ -313,10 +321,10 @@ static struct sim_run *find(struct sim_proc *p, uint32_t strand)
 /* The executor goes along with what it runs. */
 void sim_exec_move(struct sim *s, struct sim_proc *p, uint32_t from, uint32_t to)
 {
-    mr_assert(!head_of(p, to));
     s->count.moves++;
     for (struct sim_run *r = p->runs; r; r = r->next_run)
-        if (r->slot == from) r->slot = to;
+        if (r->slot == from || r->slot == to) r->slot = r->slot == from ? to : from;
+    wake_slot(s, p, from);
     wake_slot(s, p, to);
 }
 
@@ -334,11 +342,8 @@ void sim_exec_take(struct sim *s, struct sim_proc *p, uint32_t strand, uint32_t 
     s->count.cuts += MR_MAX(begun, keep) < r->count;
     r->count = MR_MIN(r->count, MR_MAX(begun, keep));
     ev.cut.count = r->count + (s->plant == PLANT_CUT && r->count < r->strand->count);
-    bool is_over = r->reported == r->count;
-    if (is_over) unlink_run(p, r);
     sim_proc_step(s, p, &ev);
-    if (is_over || !r->running) wake_slot(s, p, slot);
-    if (is_over) run_free(r);
+    if (!r->running) wake_slot(s, p, slot); /* of which nothing is left stays behind what runs */
 }
 
 void sim_exec_look(struct sim *s, struct sim_proc *p, uint32_t strand)

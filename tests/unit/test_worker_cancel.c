@@ -144,6 +144,45 @@ static void a_timeout_stops_the_attempt(void **state)
     assert_int_equal(r->done[0].code, MR_ETIMEOUT);
 }
 
+/* Issue 11, B: a client submits and cancels one small task after another while a long one of an op
+ * that counts as short runs: the executor still has each of them in its inbox. */
+static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
+{
+    struct rig *r = *state;
+    r->is_behind = true;
+    for (uint32_t i = 0; i < 8; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r); /* the op is known to be short */
+    uint32_t before = r->starts, done = r->done_count;
+    for (uint32_t i = 100; i < 102; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL); /* these two take their time */
+        rig_deliver(r);
+        rig_turn(r);
+    }
+    assert_int_equal(r->starts, before + 2);
+    for (uint32_t i = 200; i < 240; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        rig_deliver(r);
+        rig_turn(r);
+        rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, 1);
+        rig_deliver(r);
+        rig_turn(r);
+        assert_int_equal(rig_find(r, i)->outcome, MR_WS_CANCELLED);
+    }
+    assert_true(r->starts - before <= 2 * MR_SLOT_STRANDS_MAX);
+    rig_task(r, RIG_JOB, 300, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2); /* it waits in the queue, where a steal finds it */
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_let_go_all(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, done + 43);
+    assert_int_equal(rig_find(r, 300)->outcome, MR_WS_OK);
+}
+
 static void a_steal_takes_what_has_not_started(void **state)
 {
     struct rig *r = *state;
@@ -178,7 +217,7 @@ static void a_steal_that_crosses_the_report_is_answered_started(void **state)
     rig_turn(r);
     struct mr_strand *s = r->strands[0];
     rig_result(r, &s->items[0], MR_STRAND_DONE);
-    struct mr_worker_event report = {.kind = MR_WORKER_REPORT, .report = {s->id, 1}};
+    struct mr_worker_event report = {.kind = MR_WORKER_REPORT, .report = {s->id, 1, true}};
     rig_step(r, &report);
     mr_worker_check(r->w);
     struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 1}};
@@ -222,6 +261,7 @@ int main(void)
         TEST(a_new_attempt_waits_for_the_end_of_the_cancelled_one),
         TEST(a_task_that_ignores_its_flag_costs_the_process),
         TEST(a_timeout_stops_the_attempt),
+        TEST(what_is_cancelled_behind_a_running_task_fills_no_inbox),
         TEST(a_steal_takes_what_has_not_started),
         TEST(a_steal_that_crosses_the_report_is_answered_started),
         TEST(an_item_whose_maker_failed_waits_again),

@@ -16,6 +16,38 @@ static struct mr_strand *strand_with(struct rig *r, uint32_t index)
     return NULL;
 }
 
+/* Issue 11, B: what was cut away behind a task that leaves goes along with its executor. */
+static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **state)
+{
+    struct rig *r = *state;
+    r->is_behind = true;
+    for (uint32_t i = 0; i < 8; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    for (uint32_t i = 100; i < 106; i++) { /* two run, up to three behind each are cut */
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        rig_deliver(r);
+        rig_turn(r);
+        if (i > 101) rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, 1);
+        rig_deliver(r);
+        rig_turn(r);
+    }
+    assert_int_equal(r->cut_away_count, 4);
+    leave(r, 100, 1);
+    assert_int_equal(r->moves, 1);
+    for (uint32_t i = 200; i < 200 + MR_SLOT_STRANDS_MAX; i++) { /* its slot has an empty inbox */
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        rig_deliver(r);
+        rig_turn(r);
+    }
+    rig_let_go_all(r);
+    mr_worker_check(r->w);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 100)->outcome, MR_WS_OK);
+    assert_int_equal(r->done_count, 8 + 6 + MR_SLOT_STRANDS_MAX);
+}
+
 static void a_task_that_leaves_its_slot_makes_room_for_another(void **state)
 {
     struct rig *r = *state;
@@ -145,6 +177,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(the_end_of_what_left_its_slot_is_told_at_once),
         TEST(a_task_that_leaves_its_slot_makes_room_for_another),
+        TEST(a_task_that_leaves_takes_along_what_was_cancelled_behind_it),
         TEST(what_stands_behind_a_task_that_leaves_is_taken_back_first),
         TEST(a_cancelled_task_that_left_its_slot_is_stopped),
         TEST(what_left_its_slot_is_said_again_to_a_new_scheduler),

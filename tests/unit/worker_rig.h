@@ -66,6 +66,9 @@ struct rig {
     uint32_t fetched_count;
     bool stopped[64]; /* the last strand's items told to stop */
     bool hung_up, lethal, leaving, connected, hold_cuts;
+    bool is_behind; /* what is cut away whole stays at the executor: rig_let_go_all */
+    uint32_t cut_away[64];
+    uint32_t cut_away_count;
     uint64_t objects; /* numbers given out */
     struct mr_ws_heartbeat heartbeat;
 };
@@ -175,14 +178,30 @@ static inline uint32_t rig_begun(struct rig *r, const struct mr_strand *s)
     return 0;
 }
 
+/* The executor has come to a strand of which nothing was left. */
+static inline void rig_let_go(struct rig *r, uint32_t strand)
+{
+    struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {strand, 0, true}};
+    rig_step(r, &ev);
+}
+
+static inline void rig_let_go_all(struct rig *r)
+{
+    while (r->cut_away_count)
+        rig_let_go(r, r->cut_away[--r->cut_away_count]);
+}
+
 static inline void rig_cut(struct rig *r, uint32_t strand, uint32_t at)
 {
     struct mr_strand *s = rig_strand(r, strand);
     mr_assert(s);
     uint32_t count = MR_MIN(MR_MAX(rig_begun(r, s), at), s->count);
     struct mr_worker_event ev = {.kind = MR_WORKER_CUT, .cut = {strand, count}};
-    if (count == s->reported) rig_remove(r, strand);
+    bool is_over = count == s->reported;
+    if (is_over) rig_remove(r, strand);
     rig_step(r, &ev);
+    if (is_over && r->is_behind) r->cut_away[r->cut_away_count++] = strand;
+    if (is_over && !r->is_behind) rig_let_go(r, strand);
 }
 
 static inline void rig_unpin(struct rig *r, uint32_t serial)
@@ -440,7 +459,8 @@ static inline void rig_result(struct rig *r, struct mr_strand_item *item, enum m
 
 static inline void rig_report(struct rig *r, struct mr_strand *s, uint32_t done)
 {
-    struct mr_worker_event ev = {.kind = MR_WORKER_REPORT, .report = {s->id, done}};
+    struct mr_worker_event ev = {
+        .kind = MR_WORKER_REPORT, .report = {s->id, done, done == s->count}};
     if (done == s->count) rig_remove(r, s->id);
     rig_step(r, &ev);
     mr_worker_check(r->w);

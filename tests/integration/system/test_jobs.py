@@ -196,6 +196,22 @@ class Jobs(unittest.TestCase):
         other = dict(DSK, targets=["y"])
         self.refused(other, "once", status=409, headers={"Idempotency-Key": "once", "Content-Type": "application/json"})
 
+    # Issue 11, B: what was cancelled stands in the executor's inbox behind what runs there.
+    def test_submitting_and_cancelling_ends_no_worker(self):
+        c = self.cluster
+        c.run({"tasks": {f"s{i}": {"op": "sleep", "args": [0.00001, i]} for i in range(500)}})
+        before = c.pids("mr-worker")
+        long = c.submit({"tasks": {f"l{i}": {"op": "sleep", "args": [300, i]} for i in range(2)}})
+        wait_for("both workers to be busy", lambda: sum(w.get("queued", 0) + w.get("running", 0) for w in c.workers()) >= 2)
+        for i in range(40):
+            job = c.submit({"tasks": {"x": {"op": "inc", "args": [1000 + i]}}})
+            c.call("POST", f"/v1/jobs/{job}:cancel", {})
+            self.assertEqual(c.wait(job)["state"], "JOB_CANCELLED")
+        self.assertEqual(c.pids("mr-worker"), before)
+        c.call("POST", f"/v1/jobs/{long}:cancel", {})
+        self.assertEqual(c.wait(long)["state"], "JOB_CANCELLED")
+        self.assertEqual(c.pids("mr-worker"), before)
+
     def test_a_timeout_and_a_cancel_stop_what_runs(self):
         c = self.cluster
         begun = time.monotonic()
