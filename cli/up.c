@@ -13,6 +13,7 @@
 #include "cli/command.h"
 #include "cli/http.h"
 #include "cli/place.h"
+#include "cli/rules.h"
 #include "cli/supervisor.h"
 #include "host/clock.h"
 #include "host/config.h"
@@ -46,10 +47,8 @@ struct config {
     uint64_t threads;
     uint64_t memory;
     const char *dir;
-    struct mr_texts data_root;
+    struct mr_rules rules;
     const char *listen;
-    const char *token_file;
-    bool allow_exec;
     struct mr_texts plugin;
     struct mr_texts resource;
     mr_duration lease;
@@ -94,10 +93,12 @@ static const struct mr_option options[] = {
         .help = "where the state is kept (default: ~/.millrace/cluster)",
         .at = offsetof(struct config, dir)},
     {.name = "data-root",
+        .env = "MILLRACE_DATA_ROOTS",
         .type = MR_OPTION_TEXTS,
         .value = "DIR",
-        .help = "ops read files beneath it only (default: here)",
-        .at = offsetof(struct config, data_root)},
+        .help = "ops read files beneath it only, and never the cluster's own (default: here, or "
+                "none with --token-file)",
+        .at = offsetof(struct config, rules.data_root)},
     {.name = "listen",
         .env = "MILLRACE_LISTEN",
         .type = MR_OPTION_TEXT,
@@ -106,15 +107,25 @@ static const struct mr_option options[] = {
         .help = "where the gateway serves HTTP; port 0 takes a free one",
         .at = offsetof(struct config, listen)},
     {.name = "token-file",
+        .env = "MILLRACE_TOKEN_FILE",
         .type = MR_OPTION_TEXT,
         .value = "FILE",
         .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
                 "listen on a public address",
-        .at = offsetof(struct config, token_file)},
+        .at = offsetof(struct config, rules.token_file)},
     {.name = "allow-exec",
+        .env = "MILLRACE_ALLOW_EXEC",
         .type = MR_OPTION_BOOL,
-        .help = "let jobs run programs (the op exec)",
-        .at = offsetof(struct config, allow_exec)},
+        .help =
+            "let jobs run programs (the op exec): without --exec-user, whoever may submit a job "
+            "can then do what you can, and read the cluster's secret and tokens",
+        .at = offsetof(struct config, rules.allow_exec)},
+    {.name = "exec-user",
+        .env = "MILLRACE_EXEC_USER",
+        .type = MR_OPTION_TEXT,
+        .value = "NAME",
+        .help = "run those programs as this user of the system; only where `up` is started as root",
+        .at = offsetof(struct config, rules.exec_user)},
     {.name = "plugin",
         .type = MR_OPTION_TEXTS,
         .value = "FILE.so",
@@ -149,7 +160,8 @@ static const struct mr_config_spec spec = {.program = "millrace up",
 struct up {
     struct config config;
     char *dir;
-    char *run; /* sockets */
+    char *run;  /* sockets */
+    char *home; /* of this user's clusters */
     char *redis;
     char *scheduler;
     char *trainer;
@@ -187,7 +199,7 @@ static void arg_program(struct args *a, const char *name)
 static void arg_access(const struct up *u, struct args *a)
 {
     arg(a, "--secret-file=%s/secret", u->dir);
-    if (u->config.token_file) arg(a, "--token-file=%s", u->config.token_file);
+    if (u->config.rules.token_file) arg(a, "--token-file=%s", u->config.rules.token_file);
 }
 
 static int start(
@@ -284,9 +296,13 @@ static int start_worker(struct up *u, uint64_t node, uint64_t i, struct mr_error
     arg(&a, "--processor=%" PRIu64, before % 4096);
     arg_access(u, &a);
     arg(&a, "--dir=%s/node-%" PRIu64, u->dir, node);
-    if (u->config.allow_exec) arg(&a, "--allow-exec");
-    for (size_t k = 0; k < u->config.data_root.count; k++)
-        arg(&a, "--data-root=%s", u->config.data_root.items[k]);
+    const struct mr_rules *rules = &u->config.rules;
+    arg(&a, "--deny-path=%s", u->dir);
+    arg(&a, "--deny-path=%s", u->home);
+    if (rules->allow_exec) arg(&a, "--allow-exec");
+    if (rules->exec_user) arg(&a, "--exec-user=%s", rules->exec_user);
+    for (size_t k = 0; k < rules->data_root.count; k++)
+        arg(&a, "--data-root=%s", rules->data_root.items[k]);
     for (size_t k = 0; k < u->config.plugin.count; k++)
         arg(&a, "--plugin=%s", u->config.plugin.items[k]);
     for (size_t k = 0; k < u->config.resource.count; k++)
@@ -355,22 +371,24 @@ static int settle_paths(struct up *u, struct mr_error *e)
 {
     static const char *here[] = {"."};
     struct config *c = &u->config;
-    if (!c->data_root.count) c->data_root = (struct mr_texts){mr_copy(here, sizeof here), 1};
+    struct mr_texts *roots = &c->rules.data_root;
+    if (!roots->count && !c->rules.token_file)
+        *roots = (struct mr_texts){mr_copy(here, sizeof here), 1};
     int err = MR_OK;
-    for (size_t i = 0; i < c->data_root.count && !err; i++)
-        err = absolute(u, &c->data_root.items[i], e);
+    for (size_t i = 0; i < roots->count && !err; i++)
+        err = absolute(u, &roots->items[i], e);
     for (size_t i = 0; i < c->plugin.count && !err; i++)
         err = absolute(u, &c->plugin.items[i], e);
-    if (!err && c->token_file) err = absolute(u, &c->token_file, e);
+    if (!err && c->rules.token_file) err = absolute(u, &c->rules.token_file, e);
     return err;
 }
 
 static int make_dirs(struct up *u, struct mr_error *e)
 {
     static const char *const below[] = {"run", "log", "redis"};
-    MR_AUTO(mr_free_ptr) char *home = mr_place_home();
+    u->home = mr_place_home();
     MR_AUTO(mr_free_ptr)
-    char *wanted = u->config.dir ? mr_copy_text(u->config.dir) : mr_format("%s/cluster", home);
+    char *wanted = u->config.dir ? mr_copy_text(u->config.dir) : mr_format("%s/cluster", u->home);
     int err = mr_file_make_dirs(wanted, 0700, e);
     if (err) return err;
     u->dir = realpath(wanted, NULL);
@@ -448,7 +466,7 @@ static int settle_listen(struct up *u, struct mr_error *e)
         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     bool is_v4 =
         inet_pton(AF_INET, u->host, &at.sin_addr) == 1 || strcmp(u->host, "localhost") == 0;
-    if (!u->config.token_file && mr_rpc_address_is_public(u->config.listen))
+    if (!u->config.rules.token_file && mr_rpc_address_is_public(u->config.listen))
         return mr_fail(e, MR_EPERM,
             "--listen: others can reach \"%s\", so --token-file is wanted (or an address on "
             "loopback, e.g. 127.0.0.1:8470)",
@@ -477,6 +495,13 @@ static void remove_sockets(const struct up *u)
     }
 }
 
+static int check_rules(const struct up *u, struct mr_error *e)
+{
+    char home[PATH_MAX];
+    const char *const denied[] = {u->dir, realpath(u->home, home) ? home : u->home, NULL};
+    return mr_rules_check(&u->config.rules, denied, e);
+}
+
 static int prepare(struct up *u, struct mr_error *e)
 {
     struct config *c = &u->config;
@@ -485,6 +510,7 @@ static int prepare(struct up *u, struct mr_error *e)
     if (!c->memory) c->memory = memory_here() / 2 / c->nodes;
     int err = settle_paths(u, e);
     if (!err) err = make_dirs(u, e);
+    if (!err) err = check_rules(u, e);
     if (!err) err = take_lock(u, e);
     if (!err) err = settle_secret(u, e);
     if (!err) err = settle_listen(u, e);
@@ -531,12 +557,14 @@ static void greet(const struct up *u, const char *url)
     char memory[MR_BYTES_TEXT_MAX];
     const struct config *c = &u->config;
     mr_bytes_text(c->memory, memory);
+    (void)printf("millrace is up: %s\n"
+                 "  %" PRIu64 " node(s) with %s of shared memory, %" PRIu64
+                 " worker(s) a node with %" PRIu64 " thread(s)\n",
+        url, c->nodes, memory, c->workers, c->threads);
+    mr_rules_say(&c->rules, stdout);
     (void)printf(
-        "millrace is up: %s\n"
-        "  %" PRIu64 " node(s) with %s of shared memory, %" PRIu64 " worker(s) a node with %" PRIu64
-        " thread(s)\n"
         "  state and logs in %s; Ctrl-C stops it, and `up` on the same directory finds its jobs again\n",
-        url, c->nodes, memory, c->workers, c->threads, u->dir);
+        u->dir);
     (void)fflush(stdout);
 }
 
@@ -578,6 +606,7 @@ int mr_command_up(int argc, char **argv)
     mr_buf_fini(&u.paths);
     free(u.dir);
     mr_release(u.run);
+    mr_release(u.home);
     mr_release(u.redis);
     mr_release(u.scheduler);
     mr_release(u.trainer);

@@ -21,6 +21,7 @@ void mr_roots_fini(struct mr_roots *r)
         (void)close(r->fds[i]);
         free(r->paths[i]); /* from realpath */
     }
+    mr_denied_fini(&r->denied);
     *r = (struct mr_roots){0};
 }
 
@@ -39,6 +40,17 @@ int mr_roots_add(struct mr_roots *r, const char *directory, struct mr_error *e)
     }
     r->paths[r->count] = path;
     r->fds[r->count++] = fd;
+    return MR_OK;
+}
+
+int mr_roots_check(const struct mr_roots *r, struct mr_error *e)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        const char *what = mr_denied_path(&r->denied, r->paths[i]);
+        if (what)
+            return mr_fail(e, MR_EPERM,
+                "--data-root %s: it is %s, of which operators may read nothing", r->paths[i], what);
+    }
     return MR_OK;
 }
 
@@ -67,9 +79,13 @@ static int open_beneath(int root, const char *path)
     return -1;
 }
 
-static int check_file(int fd, const char *path, struct mr_error *e)
+static int check_file(const struct mr_roots *r, int fd, const char *path, struct mr_error *e)
 {
     struct stat st;
+    const char *denied = mr_denied_file(&r->denied, fd);
+    if (denied)
+        return mr_fail(
+            e, MR_EPERM, "\"%s\" is refused: it is %s; no operator may read it", path, denied);
     if (fstat(fd, &st)) return mr_fail(e, MR_EIO, "cannot read \"%s\": %s", path, strerror(errno));
     if (S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)) return MR_OK;
     return mr_fail(e, MR_EPERM, "cannot read \"%s\": not a regular file", path);
@@ -103,7 +119,7 @@ int mr_roots_open(const struct mr_roots *r, struct mr_str path, int *fd, struct 
         if (!relative) continue;
         int found = open_beneath(r->fds[i], relative);
         if (found >= 0) {
-            int err = check_file(found, text, e);
+            int err = check_file(r, found, text, e);
             if (err) {
                 (void)close(found);
                 return err;

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,13 +42,13 @@ static void remove_tree(const char *path)
 }
 
 /* The directory's descriptor with the lock on it; -1: somebody has it, or it is gone or not ours.
- */
+ * Ours is what belongs to the user as whom this thread uses files (host/user.h). */
 static int claim(const char *path)
 {
     struct stat there, locked;
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return -1;
-    bool is_ours = !fstat(fd, &locked) && locked.st_uid == geteuid() &&
+    bool is_ours = !fstat(fd, &locked) && locked.st_uid == (uid_t)setfsuid((uid_t)-1) &&
                    !flock(fd, LOCK_EX | LOCK_NB) && !lstat(path, &there) &&
                    there.st_ino == locked.st_ino && there.st_dev == locked.st_dev;
     if (is_ours) return fd;

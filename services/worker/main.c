@@ -7,6 +7,7 @@
 #include "host/start.h"
 #include "proto/methods.h"
 #include "services/worker/exec.h"
+#include "services/worker/process.h"
 #include "services/worker/role.h"
 #include "services/worker/shell.h"
 
@@ -29,6 +30,8 @@ struct config {
     struct mr_texts listen;
     struct mr_texts plugin;
     struct mr_texts data_root;
+    struct mr_texts deny_path;
+    const char *exec_user;
     struct mr_texts resource;
     uint64_t threads, processor;
     uint64_t memory;
@@ -62,14 +65,24 @@ static const struct mr_option options[] = {
         .help = "what this process may use; default: a quarter of the machine", .at = AT(memory),
         .min = 64 << 20, .max = (uint64_t)1 << 50},
     {.name = "resource", .env = "MILLRACE_RESOURCES", .type = MR_OPTION_TEXTS, .value = "NAME=N",
-        .help = "what tasks may ask for, e.g. gpu=1; may be repeated", .at = AT(resource)},
+        .help = "what tasks may ask for, e.g. gpu=1", .at = AT(resource)},
     {.name = "data-root", .env = "MILLRACE_DATA_ROOTS", .type = MR_OPTION_TEXTS, .value = "DIR",
-        .help = "operators read files beneath it; may be repeated; default: the current directory",
+        .help = "operators read files beneath it; default: the current directory, or none where there is a "
+                "--token-file or --secret-file",
         .at = AT(data_root)},
+    {.name = "deny-path", .env = "MILLRACE_DENY_PATHS", .type = MR_OPTION_TEXTS, .value = "PATH",
+        .help = "no operator reads this file, or what lies in this directory, in whatever data root; so it is "
+                "anyway with --token-file, --secret-file and --dir",
+        .at = AT(deny_path)},
     {.name = "plugin", .env = "MILLRACE_PLUGINS", .type = MR_OPTION_TEXTS, .value = "FILE.so",
-        .help = "operators to load; may be repeated", .at = AT(plugin)},
+        .help = "operators to load", .at = AT(plugin)},
     {.name = "allow-exec", .env = "MILLRACE_ALLOW_EXEC", .type = MR_OPTION_BOOL,
-        .help = "run programs: the operator exec", .at = AT(allow_exec)},
+        .help = "run programs: the operator exec. Without --exec-user a program may do what this process may: "
+                "whoever may submit a job can then read the cluster's secret",
+        .at = AT(allow_exec)},
+    {.name = "exec-user", .env = "MILLRACE_EXEC_USER", .type = MR_OPTION_TEXT, .value = "NAME",
+        .help = "programs run as this user of the system; only where this process was started as root",
+        .at = AT(exec_user)},
     {.name = "dir", .env = "MILLRACE_WORKER_DIR", .type = MR_OPTION_TEXT, .value = "DIR",
         .help = "where to note what runs, to be read after a crash; default: nowhere", .at = AT(dir)},
     {.name = "listen", .env = "MILLRACE_WORKER_LISTEN", .type = MR_OPTION_TEXTS, .value = "ADDR",
@@ -119,14 +132,31 @@ static int resources_parse(
     return MR_OK;
 }
 
-static int roots_fill(struct mr_roots *roots, const struct mr_texts *texts, struct mr_error *e)
+/* What this process knows of the cluster's own files, and what it is told of them. */
+static int denied_fill(struct mr_denied *d, const struct config *c, struct mr_error *e)
 {
-    if (!texts->count) return mr_roots_add(roots, ".", e);
-    for (size_t i = 0; i < texts->count; i++) {
-        int err = mr_roots_add(roots, texts->items[i], e);
-        if (err) return err;
+    int err = MR_OK;
+    if (c->secret_file)
+        err = mr_denied_add(d, c->secret_file, "the cluster's secret (--secret-file)", e);
+    if (!err && c->token_file)
+        err = mr_denied_add(d, c->token_file, "the cluster's token file (--token-file)", e);
+    if (!err && c->dir) err = mr_denied_add(d, c->dir, "of the node's state (--dir)", e);
+    for (size_t i = 0; i < c->deny_path.count && !err; i++) {
+        const char *path = c->deny_path.items[i];
+        MR_AUTO(mr_free_ptr) char *what = mr_format("in %s (--deny-path)", path);
+        err = mr_denied_add(d, path, what, e);
     }
-    return MR_OK;
+    return err ? err : mr_denied_add_environment(d, e);
+}
+
+static int roots_fill(struct mr_roots *roots, const struct config *c, struct mr_error *e)
+{
+    int err = denied_fill(&roots->denied, c, e);
+    bool is_closed = c->token_file || c->secret_file;
+    if (!err && !c->data_root.count && !is_closed) err = mr_roots_add(roots, ".", e);
+    for (size_t i = 0; i < c->data_root.count && !err; i++)
+        err = mr_roots_add(roots, c->data_root.items[i], e);
+    return err ? err : mr_roots_check(roots, e);
 }
 
 static int ops_fill(struct mr_registry *r, const struct config *c, struct mr_error *e)
@@ -135,6 +165,17 @@ static int ops_fill(struct mr_registry *r, const struct config *c, struct mr_err
     if (!err && c->allow_exec) err = mr_registry_add(r, mr_exec_op(), e);
     for (size_t i = 0; i < c->plugin.count && !err; i++)
         err = mr_registry_load_plugin(r, c->plugin.items[i], e);
+    return err;
+}
+
+static int exec_user_settle(const struct config *c, struct mr_error *e)
+{
+    struct mr_user user;
+    if (!c->exec_user) return MR_OK;
+    if (!c->allow_exec)
+        return mr_fail(e, MR_EINVAL, "--exec-user: programs run only with --allow-exec");
+    int err = mr_user_find("--exec-user", c->exec_user, &user, e);
+    if (!err) mr_process_run_as(&user);
     return err;
 }
 
@@ -192,8 +233,9 @@ int main(int argc, char **argv)
     struct mr_registry *registry = mr_registry_new(), *builtin = mr_registry_new();
     mr_roots_init(&roots);
     int err = resources_parse(&c.resource, resources, &e);
-    if (!err) err = roots_fill(&roots, &c.data_root, &e);
+    if (!err) err = roots_fill(&roots, &c, &e);
     if (!err) err = ops_fill(registry, &c, &e);
+    if (!err) err = exec_user_settle(&c, &e);
     const struct mr_rpc_guard_options access = {
         .token_file = c.token_file, .secret_file = c.secret_file, .role_of = mr_proto_role};
     if (!err) err = mr_peer_rules_parse(&c.allow_uid, &peers, &e);

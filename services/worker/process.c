@@ -19,6 +19,23 @@
 #define ERR_BYTES_MAX ((size_t)262144)
 #define FILES_MAX 1024
 
+static struct mr_user run_as; /* set once, before other threads; uid 0: nobody else */
+
+void mr_process_run_as(const struct mr_user *user)
+{
+    run_as = user ? *user : (struct mr_user){0};
+}
+
+void mr_process_files_begin(void)
+{
+    if (run_as.uid) mr_user_enter(&run_as);
+}
+
+void mr_process_files_end(void)
+{
+    if (run_as.uid) mr_user_leave();
+}
+
 struct pipes {
     int in[2], out[2], err[2];
 };
@@ -49,8 +66,10 @@ static void limit(int what, uint64_t n)
 static void child(const struct mr_process *p, const struct pipes *fds)
 {
     (void)setpgid(0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    bool ready = dup2(fds->in[0], 0) >= 0 && dup2(fds->out[1], 1) >= 0 && dup2(fds->err[1], 2) >= 0;
+    bool is_user = !run_as.uid || mr_user_become(&run_as);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* which another user would have lost */
+    bool ready = is_user && dup2(fds->in[0], 0) >= 0 && dup2(fds->out[1], 1) >= 0 &&
+                 dup2(fds->err[1], 2) >= 0;
     (void)close_range(3, ~0u, 0);
     limit(RLIMIT_AS, p->memory_bytes_max);
     limit(RLIMIT_CPU, p->cpu_s_max);

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "host/user.h"
 
 /* Programs run in directories of this kind (host/scratch.h) beneath /tmp. */
 #define MR_PROCESS_SCRATCH "millrace-exec"
@@ -20,6 +21,14 @@ struct mr_process {
     struct mr_buf out; /* what it wrote; also after a failure */
     struct mr_buf err; /* the end of it */
 };
+
+/* At the start, before other threads: all programs run as this user, whose they find their
+ * directory to be. NULL: as this process. */
+void mr_process_run_as(const struct mr_user *user);
+/* Around what this thread does with a program's directory: done with that user's rights, since the
+ * program may have put a link there. */
+void mr_process_files_begin(void);
+void mr_process_files_end(void);
 
 /* Until it ended. MR_OK: with status 0. MR_ECANCELED; otherwise words on how it ended. */
 int mr_process_run(struct mr_process *p, struct mr_error *e);

@@ -163,7 +163,9 @@ static int run_it(struct foreign *f, struct mr_error *e)
 {
     struct mr_scratch dir = {0};
     if (!f->r.plan.exec) return mr_fail(e, MR_EINVAL, "roles: this role has no \"exec\"");
+    mr_process_files_begin();
     int err = mr_scratch_open(&dir, "/tmp", MR_PROCESS_SCRATCH, e);
+    mr_process_files_end();
     if (err) return err;
     f->dir = dir.path;
     do {
@@ -172,7 +174,9 @@ static int run_it(struct foreign *f, struct mr_error *e)
         f->is_outdated = false;
         if (!err && runs) err = run_once(f, e);
     } while (!err && f->is_outdated);
+    mr_process_files_begin();
     mr_scratch_close(&dir);
+    mr_process_files_end();
     return err;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
+#include "services/worker/process.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -61,11 +62,14 @@ int mr_exec_members_write(const struct mr_role *r, const char *dir, struct mr_er
     char *text = members_text(r->members->m, &n);
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/%s", dir, MR_EXEC_MEMBERS);
     MR_AUTO(mr_free_ptr) char *fresh = mr_format("%s.new", path);
+    mr_process_files_begin();
     FILE *file = fopen(fresh, "we");
     bool done = file && text && fwrite(text, 1, n, file) == n;
     if (file && fclose(file)) done = false;
+    done = done && !rename(fresh, path);
+    mr_process_files_end();
     free(text); /* yyjson's */
-    if (done && !rename(fresh, path)) return MR_OK;
+    if (done) return MR_OK;
     return mr_fail(e, MR_EIO, "cannot write %s", path);
 }
 

@@ -252,6 +252,9 @@ static int server_open(
 static void leftovers_remove(void)
 {
     size_t n = mr_share_sweep() + mr_scratch_sweep("/tmp", MR_PROCESS_SCRATCH);
+    mr_process_files_begin();
+    n += mr_scratch_sweep("/tmp", MR_PROCESS_SCRATCH);
+    mr_process_files_end();
     if (n) mr_log(MR_INFO, "scratch.swept", "directories=%zu", n);
 }
 

@@ -249,6 +249,89 @@ class Tokens(Case):
             self.refused("PERMISSION_DENIED", self.call, "scheduler", *retire, bearer(TOKENS[role]) + passes("admin"))
 
 
+class Files(unittest.TestCase):
+    """Issue 11, C: what a user can have read by a job, and run."""
+
+    def up(self, *flags, env=None):
+        c = Cluster("--workers", "1", *flags, directory=self.dir, env=env)
+        self.addCleanup(c.close)
+        return c
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-files-"))
+        self.addCleanup(shutil.rmtree, self.dir, True)
+        self.tokens = self.dir / "tokens"
+        self.tokens.write_text("".join(f"{t} {role} {role}-1\n" for role, t in TOKENS.items()))
+        self.tokens.chmod(0o600)
+
+    def read(self, c, path, role=None):
+        headers = {"Authorization": f"Bearer {TOKENS[role]}"} if role else {}
+        graph = {"tasks": {"t": {"op": "text.read", "args": [str(path)]}}, "targets": ["t"]}
+        id = c.call("POST", "/v1/jobs", graph, headers)["id"]
+        job = c.call("GET", f"/v1/jobs/{id}?wait_s=30", headers=headers)
+        if job["state"] == "JOB_DONE":
+            return c.call("GET", f"/v1/jobs/{job['id']}/results/t?wait_s=30", headers=headers)
+        return job["error"]["message"]
+
+    def test_a_user_reads_no_token_and_no_state_though_they_lie_in_the_data_root(self):
+        (self.dir / "plain.txt").write_text("plain")
+        c = self.up("--data-root", str(self.dir), "--token-file", str(self.tokens))
+        os.link(self.tokens, self.dir / "again")
+        os.link(self.dir / "c" / "secret", self.dir / "secret2")
+        self.assertEqual(self.read(c, "plain.txt", "user"), "plain")
+        for path in ("tokens", self.tokens, "again", "c/secret", "secret2", "c/log/up.log", "c/log/worker-0-0.log",
+                     "c/redis", "home/last.json", "/proc/self/environ"):
+            words = self.read(c, path, "user")
+            self.assertRegex(words, "is refused|outside|no file", path)
+            self.assertNotIn(TOKENS["admin"], words)
+        self.assertIn("token file", self.read(c, "tokens", "user"))
+        self.assertIn("secret", self.read(c, "c/secret", "user"))
+        self.assertIn("is refused", self.read(c, "home/last.json", "user"))
+
+    def test_with_a_token_file_there_is_no_data_root_but_one_that_is_given(self):
+        out = subprocess.Popen([str(bin_dir() / "millrace"), "up", "--dir", str(self.dir / "c"), "--listen", "127.0.0.1:0",
+                                "--memory", "64MiB", "--workers", "1", "--token-file", "tokens"], cwd=self.dir, text=True,
+                               stdout=subprocess.PIPE, env=dict(os.environ, MILLRACE_HOME=str(self.dir / "home")))
+        self.addCleanup(out.wait)
+        self.addCleanup(out.stdout.close)
+        self.addCleanup(out.send_signal, signal.SIGINT)
+        said = ""
+        for line in out.stdout:
+            said += line
+            if "state and logs" in line:
+                break
+        self.assertIn("operators read no files", said)
+        c = Cluster.__new__(Cluster)
+        url = json.loads((self.dir / "home" / "last.json").read_text())["url"]
+        c.host, port = url.split("//")[1].split(":")
+        c.port = int(port)
+        self.assertIn("--data-root", self.read(c, "tokens", "user"))
+        self.assertIn("--data-root", self.read(c, self.tokens, "user"))
+
+    def test_a_data_root_in_the_state_directory_is_refused(self):
+        (self.dir / "c" / "log").mkdir(parents=True)
+        done = subprocess.run([str(bin_dir() / "millrace"), "up", "--dir", str(self.dir / "c"), "--listen", "127.0.0.1:0",
+                               "--data-root", str(self.dir / "c" / "log")], capture_output=True, text=True, timeout=30 * SLOW)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("operators may read nothing there", done.stderr)
+
+    def test_allow_exec_says_what_it_means(self):
+        self.assertIn("whoever may submit a job", self.up("--allow-exec").output())
+        help_text = subprocess.run([str(bin_dir() / "millrace"), "up", "--help"], capture_output=True, text=True).stdout
+        self.assertIn("read the cluster's secret and tokens", help_text)
+
+    @unittest.skipUnless(os.geteuid() == 0, "SKIPPED: --exec-user wants root")
+    def test_programs_run_as_another_user(self):
+        c = self.up("--allow-exec", "--exec-user", "nobody")
+        self.assertIn("as the user nobody", c.output())
+        secret = self.dir / "c" / "secret"
+        graph = {"tasks": {"who": {"op": "exec", "args": [["id", "-un"]]}, "steal": {"op": "exec", "args": [["cat", str(secret)]]}},
+                 "on_error": "continue"}
+        job = c.run(graph)
+        self.assertEqual(c.value(job["id"], "who"), "nobody\n")
+        self.assertEqual(job["state"], "JOB_FAILED")
+
+
 class Start(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-start-"))

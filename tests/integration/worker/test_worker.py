@@ -1,4 +1,5 @@
 """A real mr-worker, a scripted scheduler, and where it matters a real mr-objectstore."""
+import contextlib
 import os
 import pathlib
 import signal
@@ -384,6 +385,66 @@ class Exec(Case):
         s = self.begin()
         s.tasks((0, "exec", {"": [["sh", "-c", "ulimit -v; ulimit -t; ulimit -c"]], "memory": 1 << 30, "cpu_s": 5}, []))
         self.assertEqual(s.value(0).split(), ["1048576", "5", "0"])
+
+
+@unittest.skipUnless(os.geteuid() == 0, "SKIPPED: --exec-user wants root")
+class ExecUser(Case):
+    """Issue 11, C: programs as another user."""
+
+    def begin(self, *flags, **more):
+        self.secret = pathlib.Path(self.r.dir) / "secret"
+        self.secret.write_text("0123456789abcdef0123456789abcdef\n")
+        self.secret.chmod(0o600)
+        os.chmod(self.r.dir, 0o755)  # so that only the file's own mode protects it
+        return super().begin("--allow-exec", "--exec-user=nobody", *flags, **more)
+
+    def test_a_program_is_that_user_and_has_its_directory(self):
+        s = self.begin()
+        script = "id -un; id -G | wc -w; cat a.txt; echo; touch b && stat -c %U . a.txt b; grep -E 'CapEff|NoNew' /proc/self/status"
+        s.tasks((0, "exec", {"": [["sh", "-c", script]], "files": {"a.txt": "x"}}, []))
+        lines = s.value(0).split("\n")
+        self.assertEqual(lines[:6], ["nobody", "1", "x", "nobody", "nobody", "nobody"])
+        self.assertIn("CapEff:\t0000000000000000", lines)
+        self.assertIn("NoNewPrivs:\t1", lines)
+
+    def test_a_program_cannot_read_what_is_the_clusters(self):
+        s = self.begin()
+        s.tasks((0, "exec", [["cat", str(self.secret)]], []),
+                (1, "exec", [["sh", "-c", f"cat /proc/{self.w.pid}/environ"]], []),
+                (2, "exec", [["sh", "-c", f"kill -9 {self.w.pid}"]], []))
+        for i in range(3):
+            row = s.result(i)
+            self.assertEqual(row["outcome"], ERROR, i)
+            self.assertIn("ermi", row["failure"].log)  # Permission denied, Operation not permitted
+        self.assertIsNone(self.w.poll())
+
+    def test_cancel_kills_the_whole_group_and_its_directory_goes(self):
+        s = self.begin()
+        time = f"61.{os.getpid()}"  # of this test alone
+        s.tasks((0, "exec", [["sh", "-c", f"mkdir d; touch d/x; sleep {time} & sleep {time}"]], []))
+        s.wait("it runs", lambda: len(self.sleepers(time)) == 2)
+        directory = self.sleepers(time)[0].parent.joinpath("cwd").readlink()
+        self.assertIn("millrace-exec-", str(directory))
+        s.send(cancel=s.refs([(0, 1)]))
+        self.assertEqual(s.result(0)["outcome"], CANCELLED)
+        s.wait("all are gone", lambda: not self.sleepers(time))
+        self.assertFalse(directory.exists())
+
+    def sleepers(self, time):
+        found = []
+        for p in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            with contextlib.suppress(OSError):  # it has ended
+                found += [p] if p.read_bytes() == f"sleep\0{time}\0".encode() else []
+        return found
+
+    def test_is_refused_at_the_start_where_it_cannot_be(self):
+        def refuse(*flags, **how):
+            w = self.r.worker(*flags, **how)
+            self.assertNotEqual(w.wait(20), 0)
+            return self.r.log()
+        self.assertIn("--exec-user: \"root\" is root", refuse("--allow-exec", "--exec-user=root"))
+        self.assertIn('no user "nobody-at-all"', refuse("--allow-exec", "--exec-user=nobody-at-all"))
+        self.assertIn("only with --allow-exec", refuse("--exec-user=nobody"))
 
 
 class Flags(Case):

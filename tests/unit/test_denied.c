@@ -1,0 +1,220 @@
+/* Issue 11, C: no operator reads the cluster's tokens, secrets and state, whatever the data root
+ * and whatever the file is called. */
+#include "ops/roots.h"
+
+#include "base/alloc.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char base[64];
+
+static const char *at(const char *name)
+{
+    static char paths[8][128];
+    static int next;
+    char *path = paths[next++ % 8];
+    (void)snprintf(path, sizeof paths[0], "%s/%s", base, name);
+    return path;
+}
+
+static void make(const char *name, const char *text)
+{
+    FILE *f = fopen(at(name), "we");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    (void)fclose(f);
+}
+
+/* BASE/data/in, BASE/data/tokens, BASE/data/state/run/x and BASE/data/state/secret; the root is
+ * BASE, denied are the token file and the state. */
+static int setup(void **state)
+{
+    static struct mr_roots r;
+    struct mr_error e = {0};
+    (void)snprintf(base, sizeof base, "/tmp/mr-denied-XXXXXX");
+    assert_non_null(mkdtemp(base));
+    static const char *const dirs[] = {"data", "data/state", "data/state/run"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(dirs); i++)
+        assert_int_equal(mkdir(at(dirs[i]), 0700), 0);
+    make("data/in", "in");
+    make("data/tokens", "0123456789abcdef admin ada\n");
+    make("data/state/secret", "s");
+    make("data/state/run/x", "x");
+    mr_roots_init(&r);
+    assert_int_equal(mr_roots_add(&r, base, &e), MR_OK);
+    assert_int_equal(mr_denied_add(&r.denied, at("data/tokens"), "the token file", &e), MR_OK);
+    assert_int_equal(mr_denied_add(&r.denied, at("data/state"), "of the state", &e), MR_OK);
+    *state = &r;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    static const char *const files[] = {"data/in", "data/tokens", "data/state/secret",
+        "data/state/run/x", "data/state/late", "data/link", "data/hard", "data/harder", "data/deep",
+        "data/new", "data/state/run", "data/state", "data/mount", "data"};
+    mr_roots_fini(*state);
+    for (size_t i = 0; i < MR_ARRAY_LEN(files); i++)
+        (void)remove(at(files[i]));
+    (void)rmdir(base);
+    return 0;
+}
+
+static int opened(const struct mr_roots *r, const char *path, struct mr_error *e)
+{
+    int fd = -1;
+    int err = mr_roots_open(r, mr_str(path), &fd, e);
+    if (fd >= 0) (void)close(fd);
+    return err;
+}
+
+static void refused(const struct mr_roots *r, const char *path, const char *what)
+{
+    struct mr_error e = {0};
+    int err = opened(r, path, &e);
+    if (err != MR_EPERM || !strstr(e.text, what) || !strstr(e.text, path))
+        fail_msg("%s: %d %s", path, err, e.text);
+}
+
+static void what_is_denied_is_refused_in_every_root(void **state)
+{
+    const struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    assert_int_equal(opened(r, "data/in", &e), MR_OK);
+    refused(r, "data/tokens", "the token file");
+    refused(r, at("data/tokens"), "the token file");
+    refused(r, "data/state/secret", "of the state");
+    refused(r, "data/state/../state/run/x", "of the state");
+    refused(r, "data/state", "of the state");
+}
+
+static void another_name_of_a_denied_file_is_refused(void **state)
+{
+    const struct mr_roots *r = *state;
+    assert_int_equal(symlink("tokens", at("data/link")), 0);
+    assert_int_equal(link(at("data/tokens"), at("data/hard")), 0);
+    assert_int_equal(link(at("data/state/secret"), at("data/harder")), 0);
+    assert_int_equal(link(at("data/state/run/x"), at("data/deep")), 0);
+    refused(r, "data/link", "the token file");
+    refused(r, "data/hard", "the token file");
+    refused(r, "data/harder", "of the state");
+    refused(r, "data/deep", "of the state");
+}
+
+static void a_file_with_two_names_that_is_not_denied_is_read(void **state)
+{
+    const struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    assert_int_equal(link(at("data/in"), at("data/hard")), 0);
+    assert_int_equal(opened(r, "data/hard", &e), MR_OK);
+}
+
+static void a_directory_beside_the_denied_one_is_not_denied(void **state)
+{
+    const struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    make("data/state2", "y"); /* its path begins with the other's */
+    assert_int_equal(opened(r, "data/state2", &e), MR_OK);
+    (void)remove(at("data/state2"));
+}
+
+static void a_token_file_that_was_replaced_is_refused(void **state)
+{
+    const struct mr_roots *r = *state;
+    make("data/new", "0123456789abcdeX admin ada\n");
+    assert_int_equal(link(at("data/new"), at("data/hard")), 0);
+    assert_int_equal(rename(at("data/new"), at("data/tokens")), 0);
+    refused(r, "data/tokens", "the token file");
+    refused(r, "data/hard", "the token file");
+}
+
+static void a_denied_file_need_not_exist_at_the_start(void **state)
+{
+    struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    assert_int_equal(mr_denied_add(&r->denied, at("data/new"), "made later", &e), MR_OK);
+    assert_int_equal(opened(r, "data/new", &e), MR_ENOENT);
+    make("data/new", "x");
+    refused(r, "data/new", "made later");
+}
+
+static void a_denied_directory_that_is_mounted_twice_is_refused(void **state)
+{
+    const struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    assert_int_equal(mkdir(at("data/mount"), 0700), 0);
+    if (mount(at("data/state/run"), at("data/mount"), NULL, MS_BIND, NULL)) {
+        print_message("a bind mount is not allowed here: skipped\n");
+        skip();
+    }
+    int fd = -1;
+    int err = mr_roots_open(r, MR_STR("data/mount/x"), &fd, &e);
+    if (fd >= 0) (void)close(fd);
+    (void)umount2(at("data/mount"), MNT_DETACH);
+    assert_int_equal(err, MR_EPERM);
+    assert_non_null(strstr(e.text, "of the state"));
+}
+
+static void files_of_proc_are_refused(void **state)
+{
+    (void)state;
+    struct mr_roots r;
+    struct mr_error e = {0};
+    mr_roots_init(&r);
+    assert_int_equal(mr_roots_add(&r, "/", &e), MR_OK);
+    refused(&r, "/proc/self/environ", "/proc");
+    assert_int_equal(opened(&r, "/etc/passwd", &e), MR_OK);
+    mr_roots_fini(&r);
+}
+
+static void a_data_root_that_is_denied_stops_the_start(void **state)
+{
+    struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    assert_int_equal(mr_roots_check(r, &e), MR_OK);
+    assert_int_equal(mr_roots_add(r, at("data/state/run"), &e), MR_OK);
+    assert_int_equal(mr_roots_check(r, &e), MR_EPERM);
+    assert_non_null(strstr(e.text, "--data-root"));
+}
+
+static void files_that_the_environment_names_are_denied(void **state)
+{
+    struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    make("data/new", "password");
+    assert_int_equal(setenv("MILLRACE_REDIS_PASSWORD_FILE", at("data/new"), 1), 0);
+    assert_int_equal(mr_denied_add_environment(&r->denied, &e), MR_OK);
+    (void)unsetenv("MILLRACE_REDIS_PASSWORD_FILE");
+    refused(r, "data/new", "MILLRACE_REDIS_PASSWORD_FILE");
+    assert_int_equal(opened(r, "data/in", &e), MR_OK);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(what_is_denied_is_refused_in_every_root),
+        TEST(another_name_of_a_denied_file_is_refused),
+        TEST(a_file_with_two_names_that_is_not_denied_is_read),
+        TEST(a_directory_beside_the_denied_one_is_not_denied),
+        TEST(a_token_file_that_was_replaced_is_refused),
+        TEST(a_denied_file_need_not_exist_at_the_start),
+        TEST(a_denied_directory_that_is_mounted_twice_is_refused),
+        TEST(files_of_proc_are_refused),
+        TEST(a_data_root_that_is_denied_stops_the_start),
+        TEST(files_that_the_environment_names_are_denied),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
