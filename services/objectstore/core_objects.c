@@ -133,7 +133,6 @@ static void drop(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     if (x->place != PLACE_DOOMED) tell_lost(s, o); /* else told when doomed */
-    mr_ostore_vouch(s, o);
     answer_waiters(s, o, false, MR_ELOST);
     answer_waiters(s, o, true, MR_ELOST);
     stop_leaving(s, x);
@@ -252,6 +251,7 @@ void mr_ostore_write(struct mr_ostore *s, uint32_t o)
     mr_assert(x->disk != DISK_WRITING);
     mr_assert(!x->persisted);
     if (x->disk == DISK_NONE) x->disk = DISK_WRITING;
+    x->being_written = true;
     s->writes++;
     struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_WRITE);
     fx->object = o;
@@ -325,11 +325,13 @@ void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev)
     mr_assert(s->writes > 0);
     s->writes--;
     uint32_t o = mr_ostore_find(s, ev->id);
-    if (!o) { /* deleted meanwhile */
-        if (!ev->err) mr_ostore_emit(s, MR_OX_ERASE)->id = ev->id;
+    struct object *x = &s->objects[o];
+    if (!o || !x->being_written) { /* deleted meanwhile; it may be wanted again, and on its way */
+        bool has_file = o && x->disk != DISK_NONE;
+        if (!ev->err && !has_file) mr_ostore_emit(s, MR_OX_ERASE)->id = ev->id;
         return;
     }
-    struct object *x = &s->objects[o];
+    x->being_written = false;
     if (ev->err) {
         if (x->disk == DISK_WRITING) x->disk = DISK_NONE;
         x->tried = mr_time_after(s->now, DISK_RETRY_NS);

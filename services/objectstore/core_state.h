@@ -42,14 +42,15 @@ struct object {
     enum place place;
     enum disk disk;
     enum list list;
-    bool persisted;   /* the file stays over restarts, and so does the object */
-    bool to_persist;  /* somebody waits for that */
-    bool leaving;     /* written in order to be evicted */
-    bool evict_asked; /* an EVICT effect has no answer yet */
-    bool by_holders;  /* has, or had, a name or was drained: lives by holders, persisted or not */
-    bool replica;     /* another node has it: may be dropped instead of written */
-    bool in_place;    /* has a room in a segment */
-    uint32_t segment; /* number */
+    bool being_written; /* a WRITE of it has no answer yet */
+    bool persisted;     /* the file stays over restarts, and so does the object */
+    bool to_persist;    /* somebody waits for that */
+    bool leaving;       /* written in order to be evicted */
+    bool evict_asked;   /* an EVICT effect has no answer yet */
+    bool by_holders;    /* has, or had, a name or was drained: lives by holders, persisted or not */
+    bool replica;       /* another node has it: may be dropped instead of written */
+    bool in_place;      /* has a room in a segment */
+    uint32_t segment;   /* number */
     uint64_t offset;
     uint64_t bytes;
     uint64_t room;

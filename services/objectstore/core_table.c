@@ -47,6 +47,7 @@ void mr_ostore_object_drop(struct mr_ostore *s, uint32_t o)
     mr_assert(!x->waiters);
     mr_assert(!x->in_place);
     mr_assert(!x->pins);
+    mr_ostore_vouch(s, o);
     mr_ostore_enlist(s, o, LIST_NONE);
     while (x->links) {
         struct link *l = &s->links[x->links];

@@ -159,6 +159,27 @@ static void another_scheduler_has_to_claim_what_the_last_one_held(void **state)
     assert_int_equal(there(w, mine), MR_OK); /* its worker lives, and holds it for the job */
 }
 
+/* Issue 11, J: freed while it was being written, and pulled again before the write ended. The file
+ * is of the first life: the second one has none. */
+static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    join(w, 2);
+    persist(w, id);
+    uint32_t flags = effect(w, MR_OX_WRITE)->flags;
+    act(w,
+        (struct mr_ostore_event){
+            .type = MR_OE_DELETE, .client = 1, .request = 3, .id = id, .flags = MR_OSTORE_FORCE});
+    evicted(w, MR_OK);
+    get(w, 2, 4, id, MR_SECOND, 1);
+    assert_non_null(effect(w, MR_OX_PULL));
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id, .flags = flags});
+    assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id));
+    struct mr_ostore_info info;
+    assert_int_equal(mr_ostore_stat(w->s, id, &info), MR_ENOENT); /* only on its way */
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -171,6 +192,7 @@ int main(void)
         T(what_a_drain_wrote_stays_once_somebody_persists_it),
         T(after_a_restart_files_that_nobody_claims_are_removed_and_counted),
         T(another_scheduler_has_to_claim_what_the_last_one_held),
+        T(a_write_that_ends_late_is_not_the_next_lifes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
