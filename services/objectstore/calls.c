@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "host/clock.h"
 #include "services/objectstore/op.h"
+#include "services/objectstore/places.h"
 #include "store/object/collection.h"
 
 #include <millrace/v1/metrics.pb-c.h>
@@ -114,8 +115,8 @@ static void end_op(void *p)
 
 static void place_told(void *ctx, int err) /* any thread */
 {
-    (void)err;
     struct mr_op *op = ctx;
+    if (!err) mr_places_added(op->sv, op->id);
     mr_service_post(op->sv, end_op, op);
 }
 
@@ -261,13 +262,27 @@ static void delete_part(struct mr_op *op)
     mr_op_stat(op, part_looked_up);
 }
 
+static void ignore_name(void *ctx, int err, const struct mr_name_record *record)
+{
+    (void)ctx;
+    (void)err;
+    (void)record;
+}
+
+/* Names of what is deleted by force lead nowhere: they go with it. */
+static void remove_names(struct mr_op *op)
+{
+    for (size_t i = 0; i < op->names_count; i++)
+        mr_names_remove(op->sv->names, op->names[i].name, op->id, ignore_name, NULL);
+}
+
 static void delete_done(struct mr_op *op)
 {
     if (op->err) {
         delete_refused(op);
         return;
     }
-    mr_names_unplace(op->sv->names, op->id);
+    remove_names(op);
     delete_part(op);
 }
 
@@ -279,8 +294,22 @@ static void delete_viewed(struct mr_op *op)
     mr_op_event(op, MR_OE_DELETE, delete_done);
 }
 
+/* op->names become those of the object, as far as they are known. */
+static void take_names(struct mr_op *op)
+{
+    const struct mr_ostore_info *info = &op->ask.infos[0];
+    op->names = mr_op_take(op, MR_OSTORE_HOLDERS_SHOWN * sizeof *op->names);
+    op->names_count = 0;
+    for (uint32_t i = 0; i < MR_MIN(info->holders_count, (uint32_t)MR_OSTORE_HOLDERS_SHOWN); i++) {
+        if (info->holders[i].kind != MR_HOLD_NAME) continue;
+        const char *name = mr_names_by_key(op->sv->names, info->holders[i].key);
+        if (name) op->names[op->names_count++].name = mr_str(mr_op_text(op, mr_str(name)));
+    }
+}
+
 static void delete_known(struct mr_op *op)
 {
+    if (!op->err && op->forced) take_names(op);
     if (op->err)
         fail_unknown(op);
     else if (op->ask.infos[0].bytes <= COLLECTION_BYTES_MAX)

@@ -1,8 +1,11 @@
 /* Names: given, found, taken away, listed. */
+#include "base/alloc.h"
 #include "base/limits.h"
 #include "host/clock.h"
 #include "host/log.h"
+#include "rpc/status.h"
 #include "services/objectstore/op.h"
+#include "services/objectstore/places.h"
 #include "services/objectstore/puller.h"
 
 #include <string.h>
@@ -45,13 +48,24 @@ static void fail_name(struct mr_op *op, struct mr_str name)
 /* ---- letting go of what a name meant: here, or on the node that has it ------------------------
  */
 
+struct telling {
+    struct mr_service *sv;
+    mr_object_id object;
+    char *node;
+};
+
 static void told(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    (void)ctx;
+    struct telling *t = ctx;
     (void)reply;
-    if (status->code)
+    int err = mr_rpc_status_error(status, NULL);
+    if (err)
         mr_log(MR_WARN, "name.not_told", "code=%d what=\"%.*s\"", status->code,
             MR_STR_ARG(status->message));
+    if (err == MR_EAWAY || err == MR_ETIMEOUT) /* that store may never come back */
+        mr_places_remove(t->sv, t->object, mr_str(t->node));
+    mr_release(t->node);
+    mr_release(t);
 }
 
 /* One that is not reached looks at all names when it starts again. */
@@ -69,8 +83,10 @@ static void tell_store(struct mr_op *op, const struct mr_name_record *was)
     mr_buf_init(&wire, 8192);
     mr_pb_pack(&request.base, &wire);
     struct mr_rpc_call_options options = {.timeout = TELL_TIMEOUT, .wait_for_ready = true};
+    struct telling *t = mr_alloc(sizeof *t);
+    *t = (struct telling){op->sv, was->object, mr_format("%.*s", MR_STR_ARG(was->node))};
     (void)mr_rpc_unary(
-        channel, "/millrace.v1.Objects/Renamed", mr_buf_str(&wire), &options, told, NULL);
+        channel, "/millrace.v1.Objects/Renamed", mr_buf_str(&wire), &options, told, t);
     mr_buf_fini(&wire);
 }
 

@@ -11,7 +11,7 @@
 void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config)
 {
     /* The most in one step: a client with every object, pin and waiter goes. */
-    size_t n = (size_t)config->objects_max * 6 + (size_t)config->waiters_max * 2 +
+    size_t n = (size_t)config->objects_max * 7 + (size_t)config->waiters_max * 2 +
                config->segments_max + GRANTS_MAX + config->clients_max + 64;
     *fx = (struct mr_ostore_effects){.n_max = n};
     mr_arena_init(&fx->arena, n * sizeof *fx->items + 4096);
@@ -183,6 +183,7 @@ static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
     case MR_OE_USED: used(s, ev->object); break;
     case MR_OE_WANT: mr_ostore_want(s, ev); break;
     case MR_OE_OFFERED: offered(s, ev); break;
+    case MR_OE_PLACED: mr_ostore_placed(s, ev); break;
     case MR_OE_ASK_AGAIN: ask_again(s); break;
     }
 }
@@ -250,16 +251,10 @@ static void tell(const struct mr_ostore *s, uint32_t o, struct mr_ostore_info *o
     }
 }
 
-static bool is_shown(const struct object *x)
-{
-    if (x->place == PLACE_FETCHING) return x->disk == DISK_WRITTEN;
-    return x->place == PLACE_RESIDENT || x->place == PLACE_EVICTING || x->place == PLACE_SPILLED;
-}
-
 int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out)
 {
     uint32_t o = mr_ostore_find(s, id);
-    if (!o || !is_shown(&s->objects[o])) return MR_ENOENT;
+    if (!o || !mr_ostore_is_here(&s->objects[o])) return MR_ENOENT;
     tell(s, o, out);
     return MR_OK;
 }
@@ -279,7 +274,7 @@ size_t mr_ostore_page(
     size_t n = 0;
     for (uint32_t o = 1; o <= s->objects_used && n_max; o++) {
         const struct object *x = &s->objects[o];
-        if (!is_shown(x) || x->sequence <= after) continue;
+        if (!mr_ostore_is_here(x) || x->sequence <= after) continue;
         if (n == n_max && out[n - 1].sequence < x->sequence) continue;
         if (n < n_max) n++;
         size_t at = n - 1;
@@ -319,6 +314,7 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     mr_assert((x->list == LIST_SMALL || x->list == LIST_LARGE) == resident);
     mr_assert((x->list == LIST_DOOMED) == (x->place == PLACE_DOOMED));
     mr_assert(x->place != PLACE_WANTED || x->waiters);
+    mr_assert(!x->placed || mr_ostore_is_here(x)); /* I34 */
     mr_assert(x->place != PLACE_SPILLED || x->disk == DISK_WRITTEN);
     mr_assert(!x->persisted || x->disk == DISK_WRITTEN);
     mr_assert(!x->pins || x->in_place); /* what is pinned is in memory */

@@ -46,6 +46,7 @@ enum mr_ostore_event_type {
     MR_OE_WANT,         /* id, flags (1: at once): somebody will get it soon */
     MR_OE_DRAIN,        /* what jobs and names hold is to be on disk */
     MR_OE_OFFERED,      /* id, or none for all: who may claim it was asked */
+    MR_OE_PLACED,       /* id: the cluster's directory says that this node has it */
     MR_OE_ASK_AGAIN,    /* another scheduler: what the last one held, it has to claim */
 };
 
@@ -93,6 +94,7 @@ enum mr_ostore_effect_type {
     MR_OX_RESTORE, /* object, id, bytes: seal it, or FETCH_FAILED */
     MR_OX_PULL,    /* object, id, source: the same */
     MR_OX_LOST,    /* id: a job held it, and it is gone */
+    MR_OX_UNPLACE, /* id: this node has it no more, the directory must not say so */
     MR_OX_REFUSED, /* id, client: it was sealed, but there is no place for one more */
 };
 

@@ -129,9 +129,29 @@ void mr_ostore_live_by_holders(struct mr_ostore *s, uint32_t o, bool on)
     fx->flags = on ? MR_OSTORE_BY_HOLDERS : 0;
 }
 
+/* An entry in the cluster's directory lives exactly as long as the object does here (I34). */
+static void unplace(struct mr_ostore *s, uint32_t o)
+{
+    struct object *x = &s->objects[o];
+    if (x->placed) mr_ostore_emit(s, MR_OX_UNPLACE)->id = x->id;
+    x->placed = false;
+}
+
+/* The word comes after the entry was written. Nothing here: it died meanwhile, or the entry is of a
+ * life before this one. */
+void mr_ostore_placed(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    uint32_t o = mr_ostore_find(s, ev->id);
+    if (o && mr_ostore_is_here(&s->objects[o]))
+        s->objects[o].placed = true;
+    else
+        mr_ostore_emit(s, MR_OX_UNPLACE)->id = ev->id;
+}
+
 static void drop(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
+    unplace(s, o);
     if (x->place != PLACE_DOOMED) tell_lost(s, o); /* else told when doomed */
     answer_waiters(s, o, false, MR_ELOST);
     answer_waiters(s, o, true, MR_ELOST);
@@ -169,6 +189,7 @@ void mr_ostore_doom(struct mr_ostore *s, uint32_t o)
         return;
     }
     tell_lost(s, o);
+    unplace(s, o);
     answer_waiters(s, o, false, MR_ELOST);
     answer_waiters(s, o, true, MR_ELOST);
     stop_leaving(s, x);
@@ -294,6 +315,7 @@ static void evict_succeeded(struct mr_ostore *s, uint32_t o)
         return;
     }
     mr_assert(x->replica);
+    unplace(s, o);
     move_to(s, o, PLACE_WANTED);
     s->replicas--;
     x->replica = false;

@@ -32,6 +32,7 @@ void mr_ostore_evicted(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_recovered(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_placed(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_doom(struct mr_ostore *s, uint32_t o);
 void mr_ostore_unheld(struct mr_ostore *s, uint32_t o); /* a holder went: was it the last? */
 void mr_ostore_waiter_expire(struct mr_ostore *s, uint32_t w, int err);

@@ -50,6 +50,7 @@ struct object {
     bool by_holders;    /* has, or had, a name or was drained: lives by holders, persisted or not */
     bool replica;       /* another node has it: may be dropped instead of written */
     bool in_place;      /* has a room in a segment */
+    bool placed;        /* the cluster's directory has an entry for it */
     uint32_t segment;   /* number */
     uint64_t offset;
     uint64_t bytes;
@@ -71,6 +72,13 @@ struct object {
     uint32_t waiters;    /* head */
     uint32_t prev, next; /* in its list; `next` also in the free list */
 };
+
+/* In memory, on disk, or on the way back from there; not deleted. */
+static inline bool mr_ostore_is_here(const struct object *x)
+{
+    if (x->place == PLACE_FETCHING) return x->disk == DISK_WRITTEN;
+    return x->place == PLACE_RESIDENT || x->place == PLACE_EVICTING || x->place == PLACE_SPILLED;
+}
 
 enum { LINK_PIN = 100 }; /* beside enum mr_store_holder_kind: a pin, key = client */
 

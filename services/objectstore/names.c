@@ -35,6 +35,7 @@ struct entry {
 struct mr_names {
     struct mr_redis *redis;
     struct mr_directory *directory; /* in Redis; NULL: the table below */
+    struct mr_names_config config;
     char *path;
     struct entry **entries; /* in the order of their names' bytes */
     uint32_t count;
@@ -226,17 +227,25 @@ static int load(struct mr_names *n, struct mr_error *e)
 
 /* ---- both -------------------------------------------------------------------------------------*/
 
-int mr_names_open(const char *dir, const char *redis, const char *password, struct mr_names **out,
-    struct mr_error *e)
+static void on_state(void *ctx, bool here, const char *why)
+{
+    const struct mr_names *n = ctx;
+    (void)why;
+    if (here && n->config.here) n->config.here(n->config.ctx);
+}
+
+int mr_names_open(const struct mr_names_config *config, struct mr_names **out, struct mr_error *e)
 {
     struct mr_names *n = mr_alloc(sizeof *n);
+    n->config = *config;
     int err = MR_OK;
-    if (redis) {
-        struct mr_redis_config config = {.address = redis, .password = password};
-        err = mr_redis_open(&config, &n->redis, e);
+    if (config->redis) {
+        struct mr_redis_config redis = {
+            .address = config->redis, .password = config->password, .on_state = on_state, .ctx = n};
+        err = mr_redis_open(&redis, &n->redis, e);
         if (!err) n->directory = mr_directory_new(n->redis, NULL);
-    } else if (dir) {
-        n->path = mr_format("%s/names", dir);
+    } else if (config->dir) {
+        n->path = mr_format("%s/names", config->dir);
         err = load(n, e);
     }
     if (err) {
@@ -306,15 +315,17 @@ void mr_names_resolve(struct mr_names *n, struct mr_str name, mr_name_fn fn, voi
     fn(ctx, found ? MR_OK : MR_ENOENT, found ? &r : NULL);
 }
 
-void mr_names_remove(struct mr_names *n, struct mr_str name, mr_name_fn fn, void *ctx)
+void mr_names_remove(
+    struct mr_names *n, struct mr_str name, mr_object_id only, mr_name_fn fn, void *ctx)
 {
     if (n->directory) {
-        mr_directory_unname(n->directory, name, fn, ctx);
+        mr_directory_unname(n->directory, name, only, fn, ctx);
         return;
     }
     bool found;
     uint32_t at = lower_bound(n, name, &found);
-    if (!found) {
+    bool any = mr_object_id_is_none(only);
+    if (!found || (!any && !mr_object_id_eq(n->entries[at]->object, only))) {
         fn(ctx, MR_ENOENT, NULL);
         return;
     }
@@ -351,12 +362,6 @@ void mr_names_list(struct mr_names *n, struct mr_str prefix, struct mr_str after
     mr_release(records);
 }
 
-static void ignore(void *ctx, int err)
-{
-    (void)ctx;
-    (void)err;
-}
-
 void mr_names_place(
     struct mr_names *n, const struct mr_place_record *record, mr_done_fn fn, void *ctx)
 {
@@ -366,9 +371,21 @@ void mr_names_place(
         fn(ctx, MR_OK);
 }
 
-void mr_names_unplace(struct mr_names *n, mr_object_id id)
+void mr_names_unplace(
+    struct mr_names *n, mr_object_id id, struct mr_str node, mr_done_fn fn, void *ctx)
 {
-    if (n->directory) mr_directory_unplace(n->directory, id, ignore, NULL);
+    if (n->directory)
+        mr_directory_unplace(n->directory, id, node, fn, ctx);
+    else
+        fn(ctx, MR_OK);
+}
+
+void mr_names_places(struct mr_names *n, struct mr_str cursor, mr_places_fn fn, void *ctx)
+{
+    if (n->directory)
+        mr_directory_places(n->directory, cursor, fn, ctx);
+    else
+        fn(ctx, MR_OK, NULL, 0, MR_STR("0"));
 }
 
 void mr_names_find(struct mr_names *n, mr_object_id id, mr_place_fn fn, void *ctx)

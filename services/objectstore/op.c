@@ -280,7 +280,7 @@ void mr_op_resolve(struct mr_op *op, struct mr_str name, mr_op_fn then)
 
 void mr_op_unname(struct mr_op *op, struct mr_str name, mr_op_fn then)
 {
-    mr_names_remove(op->sv->names, name, name_came, ask_names(op, then));
+    mr_names_remove(op->sv->names, name, (mr_object_id){0}, name_came, ask_names(op, then));
 }
 
 void mr_op_set_name(

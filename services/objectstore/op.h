@@ -37,6 +37,7 @@ struct mr_service {
     struct mr_rpc_server *server;
     struct mr_inbox *inbox;
     struct mr_names *names;
+    struct mr_places *places;
     struct mr_formatter *formatter;
     struct mr_puller *puller;
     struct mr_helper *hasher;  /* of what leaves */

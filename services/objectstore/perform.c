@@ -208,6 +208,9 @@ static void carry_out(struct mr_shell *sh, const struct mr_ostore_effect *x)
     case MR_OX_RESTORE: mr_disk_restore(sh->disk, x); break;
     case MR_OX_PULL: on_pull(sh, x); break;
     case MR_OX_REFUSED: on_refused(sh, x); break;
+    case MR_OX_UNPLACE:
+        if (sh->unplace) sh->unplace(sh->answer_ctx, x->id);
+        break;
     case MR_OX_LOST:
         if (sh->lost) sh->lost(sh->answer_ctx, x->id);
         break;

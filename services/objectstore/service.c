@@ -10,6 +10,7 @@
 #include "services/objectstore/helper.h"
 #include "services/objectstore/link.h"
 #include "services/objectstore/op.h"
+#include "services/objectstore/places.h"
 #include "services/objectstore/puller.h"
 #include "services/objectstore/sums.h"
 
@@ -104,6 +105,18 @@ static void on_lost(void *ctx, mr_object_id id)
     mr_scheduler_link_lost(ctx, id);
 }
 
+static void on_unplace(void *ctx, mr_object_id id)
+{
+    struct mr_service *sv = ctx;
+    mr_places_remove(sv, id, mr_str(sv->config.node));
+}
+
+static void on_names_here(void *ctx)
+{
+    struct mr_service *sv = ctx;
+    mr_places_look(sv->places);
+}
+
 /* ---- pins that outlive their call -------------------------------------------------------------*/
 
 struct lease {
@@ -189,8 +202,13 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     mr_rpc_server_add_service(sv->server, &mr_metrics_service, sv);
     if (!err) err = mr_rpc_server_add_descriptors(sv->server, mr_proto_descriptor_set(), e);
     if (!err) err = listen_all(sv, e);
-    if (!err)
-        err = mr_names_open(config->dir, config->redis, config->redis_password, &sv->names, e);
+    sv->places = mr_places_new(sv);
+    struct mr_names_config names = {.dir = config->dir,
+        .redis = config->redis,
+        .password = config->redis_password,
+        .here = on_names_here,
+        .ctx = sv};
+    if (!err) err = mr_names_open(&names, &sv->names, e);
     if (err) {
         mr_service_close(&sv);
         return err;
@@ -201,6 +219,7 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     sh->answer = on_answer;
     sh->pull = on_pull;
     sh->lost = on_lost;
+    sh->unplace = on_unplace;
     sh->answer_ctx = sv;
     *out = sv;
     return MR_OK;
@@ -236,7 +255,7 @@ static void ignore_name(void *ctx, int err, const struct mr_name_record *record)
 static void note_looked_up(struct mr_ask *ask)
 {
     struct noted *n = ask->ctx;
-    if (ask->err) mr_names_remove(n->sv->names, mr_str(n->name), ignore_name, NULL);
+    if (ask->err) mr_names_remove(n->sv->names, mr_str(n->name), n->object, ignore_name, NULL);
     noted_free(n);
 }
 
@@ -330,6 +349,7 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
         mr_time next = MR_MIN(end_leases(sv, now), mr_scheduler_link_turn(sv->link, now));
         if (sv->walk && sv->walk_at <= now) walk_names(MR_STEAL(sv->walk));
         if (sv->walk) next = MR_MIN(next, sv->walk_at);
+        next = MR_MIN(next, mr_places_turn(sv->places, now));
         (void)mr_rpc_loop_run(sv->loop, next);
     }
     mr_log(MR_INFO, "drain", "calls=%zu", mr_rpc_server_calls(sv->server));
@@ -362,6 +382,7 @@ void mr_service_close(struct mr_service **psv)
     mr_puller_close(&sv->puller);
     if (sv->server) mr_rpc_server_close(&sv->server, 0);
     mr_names_close(&sv->names);
+    mr_places_free(&sv->places);
     mr_sums_cache_free(&sv->sums);
     mr_rpc_loop_free(&sv->loop);
     mr_inbox_free(&sv->inbox);

@@ -102,7 +102,8 @@ struct mr_shell {
     void (*answer)(void *ctx, struct mr_ask *ask); /* gives an ask back, from the control thread */
     /* The same, starts a transfer; source NULL: from where the cluster's directory says. */
     void (*pull)(void *ctx, mr_object_id id, const char *source);
-    void (*lost)(void *ctx, mr_object_id id); /* the same: tells the scheduler */
+    void (*lost)(void *ctx, mr_object_id id);    /* the same: tells the scheduler */
+    void (*unplace)(void *ctx, mr_object_id id); /* takes its entry from the directory; no wait */
     void *answer_ctx;
     const char *address; /* of our own gRPC; NULL: none */
 

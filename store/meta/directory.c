@@ -14,6 +14,7 @@
 #define RECORD_BYTES_MAX 8192
 #define NAMES_MAX 1000
 #define NAMES_AT_ONCE 256 /* looked up */
+#define PLACES_A_PAGE "500"
 
 struct mr_directory {
     struct mr_redis *redis;
@@ -31,11 +32,23 @@ static const char name_script[] =
     "redis.call('ZADD', KEYS[2], 0, ARGV[1])\n"
     "return {'ok', ARGV[2]}\n";
 
-/* KEYS: names, order. ARGV: name. Answers the record that was there, or nil. */
-static const char unname_script[] = "local had = redis.call('HGET', KEYS[1], ARGV[1])\n"
-                                    "redis.call('HDEL', KEYS[1], ARGV[1])\n"
-                                    "redis.call('ZREM', KEYS[2], ARGV[1])\n"
-                                    "return had\n";
+/* KEYS: names, order. ARGV: name, object ("": any). Answers the record that was there, or nil. */
+static const char unname_script[] =
+    "local had = redis.call('HGET', KEYS[1], ARGV[1])\n"
+    "if had and ARGV[2] ~= '' and string.sub(had, 4, 19) ~= ARGV[2] then return false end\n"
+    "redis.call('HDEL', KEYS[1], ARGV[1])\n"
+    "redis.call('ZREM', KEYS[2], ARGV[1])\n"
+    "return had\n";
+
+/* KEYS: places. ARGV: object, the node as it stands in a record: behind the list's tag and an
+ * integer, whose length its first byte tells. */
+static const char unplace_script[] =
+    "local had = redis.call('HGET', KEYS[1], ARGV[1])\n"
+    "if not had then return 0 end\n"
+    "local bytes = {[204] = 2, [205] = 3, [206] = 5, [207] = 9}\n"
+    "local at = 2 + (bytes[string.byte(had, 2)] or 1)\n"
+    "if string.sub(had, at, at + #ARGV[2] - 1) ~= ARGV[2] then return 0 end\n"
+    "return redis.call('HDEL', KEYS[1], ARGV[1])\n";
 
 /* KEYS: names, order. ARGV: min, max, count. Answers {name, record, name, record, …}. */
 static const char names_script[] =
@@ -47,13 +60,14 @@ static const char names_script[] =
     "end\n"
     "return out\n";
 
-enum wanted { WANT_NAME, WANT_NAMED, WANT_NAMES, WANT_PLACE, WANT_DONE };
+enum wanted { WANT_NAME, WANT_NAMED, WANT_NAMES, WANT_PLACE, WANT_PLACES, WANT_DONE };
 
 struct ask {
     enum wanted wanted;
     mr_name_fn name_fn;
     mr_names_fn names_fn;
     mr_place_fn place_fn;
+    mr_places_fn places_fn;
     mr_done_fn done_fn;
     void *ctx;
     mr_object_id object;
@@ -206,6 +220,26 @@ static void answer_place(const struct ask *a, int err, const struct mr_reply *re
     a->place_fn(a->ctx, err, err ? NULL : &record);
 }
 
+/* A record that cannot be read is no record: whoever has the object tells of it again. */
+static void answer_places(const struct ask *a, int err, const struct mr_reply *reply)
+{
+    if (!err && mr_reply_count(reply) != 2) err = MR_EFORMAT;
+    const struct mr_reply *page = err ? NULL : mr_reply_at(reply, 1);
+    size_t count = page ? mr_reply_count(page) / 2 : 0;
+    struct mr_place_record *records = mr_alloc_array(count + 1, sizeof *records);
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct mr_str id = mr_reply_text(mr_reply_at(page, 2 * i));
+        struct mr_str bytes = mr_reply_text(mr_reply_at(page, 2 * i + 1));
+        mr_object_id object;
+        if (!mr_object_id_from_bytes(id, &object) && place_unpack(bytes, object, &records[n])) n++;
+    }
+    struct mr_str next = err ? MR_STR("0") : mr_reply_text(mr_reply_at(reply, 0));
+    if (!next.n) err = MR_EFORMAT;
+    a->places_fn(a->ctx, err, records, err ? 0 : n, next);
+    mr_release(records);
+}
+
 static void on_reply(void *ctx, int err, const struct mr_reply *reply)
 {
     struct ask *a = ctx;
@@ -216,6 +250,7 @@ static void on_reply(void *ctx, int err, const struct mr_reply *reply)
     case WANT_NAMED: answer_name(a, err, reply); break;
     case WANT_NAMES: answer_names(a, err, reply); break;
     case WANT_PLACE: answer_place(a, err, reply); break;
+    case WANT_PLACES: answer_places(a, err, reply); break;
     case WANT_DONE:
         if (a->done_fn) a->done_fn(a->ctx, err);
         break;
@@ -255,12 +290,16 @@ void mr_directory_resolve(struct mr_directory *d, struct mr_str name, mr_name_fn
     send(d, a, MR_ARRAY_LEN(argv), argv);
 }
 
-void mr_directory_unname(struct mr_directory *d, struct mr_str name, mr_name_fn fn, void *ctx)
+void mr_directory_unname(
+    struct mr_directory *d, struct mr_str name, mr_object_id only, mr_name_fn fn, void *ctx)
 {
+    unsigned char id[16];
+    mr_object_id_to_bytes(only, id);
     struct ask *a = ask_make(WANT_NAME, name, ctx);
     a->name_fn = fn;
     const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(unname_script), MR_STR("2"),
-        mr_str(d->names_key), mr_str(d->order_key), name};
+        mr_str(d->names_key), mr_str(d->order_key), name,
+        mr_str_of(id, mr_object_id_is_none(only) ? 0 : sizeof id)};
     send(d, a, MR_ARRAY_LEN(argv), argv);
 }
 
@@ -308,13 +347,28 @@ void mr_directory_place(
     mr_buf_fini(&b);
 }
 
-void mr_directory_unplace(struct mr_directory *d, mr_object_id object, mr_done_fn fn, void *ctx)
+void mr_directory_unplace(
+    struct mr_directory *d, mr_object_id object, struct mr_str node, mr_done_fn fn, void *ctx)
 {
+    struct mr_buf b;
     unsigned char id[16];
     mr_object_id_to_bytes(object, id);
+    mr_buf_init(&b, RECORD_BYTES_MAX);
+    mr_pack_text(&b, node);
     struct ask *a = ask_make(WANT_DONE, MR_STR(""), ctx);
     a->done_fn = fn;
-    const struct mr_str argv[] = {MR_STR("HDEL"), mr_str(d->places_key), mr_str_of(id, 16)};
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(unplace_script), MR_STR("1"),
+        mr_str(d->places_key), mr_str_of(id, 16), mr_buf_str(&b)};
+    send(d, a, MR_ARRAY_LEN(argv), argv);
+    mr_buf_fini(&b);
+}
+
+void mr_directory_places(struct mr_directory *d, struct mr_str cursor, mr_places_fn fn, void *ctx)
+{
+    struct ask *a = ask_make(WANT_PLACES, MR_STR(""), ctx);
+    a->places_fn = fn;
+    const struct mr_str argv[] = {
+        MR_STR("HSCAN"), mr_str(d->places_key), cursor, MR_STR("COUNT"), MR_STR(PLACES_A_PAGE)};
     send(d, a, MR_ARRAY_LEN(argv), argv);
 }
 

@@ -40,14 +40,19 @@ typedef void (*mr_names_fn)(
     void *ctx, int err, const struct mr_name_record *records, size_t count, bool more);
 typedef void (*mr_place_fn)(void *ctx, int err, const struct mr_place_record *record);
 typedef void (*mr_done_fn)(void *ctx, int err);
+/* A page of places; `next` is the cursor of the page after it, "0" when there is none. */
+typedef void (*mr_places_fn)(
+    void *ctx, int err, const struct mr_place_record *records, size_t count, struct mr_str next);
 
 /* MR_EEXIST, with the record that is there, when the name is another object's and `replace` is not
  * set; MR_OK with what is there now. */
 void mr_directory_name(struct mr_directory *d, const struct mr_name_record *record, bool replace,
     mr_name_fn fn, void *ctx);
 void mr_directory_resolve(struct mr_directory *d, struct mr_str name, mr_name_fn fn, void *ctx);
-/* MR_OK with the record that was there. */
-void mr_directory_unname(struct mr_directory *d, struct mr_str name, mr_name_fn fn, void *ctx);
+/* MR_OK with the record that was there. `only` (none: any): the name goes if it is that object's,
+ * else MR_ENOENT. */
+void mr_directory_unname(
+    struct mr_directory *d, struct mr_str name, mr_object_id only, mr_name_fn fn, void *ctx);
 /* Names after `after` (empty: from the first) that begin with `prefix`, in the order of their
  * bytes. */
 void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_str after,
@@ -55,7 +60,12 @@ void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_
 
 void mr_directory_place(
     struct mr_directory *d, const struct mr_place_record *record, mr_done_fn fn, void *ctx);
-void mr_directory_unplace(struct mr_directory *d, mr_object_id object, mr_done_fn fn, void *ctx);
+/* Takes the entry away if it says `node`: another node may have told of a copy since. */
+void mr_directory_unplace(
+    struct mr_directory *d, mr_object_id object, struct mr_str node, mr_done_fn fn, void *ctx);
+/* All places, a page a call; the first cursor is "0". What comes or goes meanwhile may be told,
+ * once or more, or not. */
+void mr_directory_places(struct mr_directory *d, struct mr_str cursor, mr_places_fn fn, void *ctx);
 void mr_directory_find(struct mr_directory *d, mr_object_id object, mr_place_fn fn, void *ctx);
 
 /* Several at once, waiting: `fn` is called for each name, in their order, on this thread; with

@@ -142,7 +142,10 @@ static void a_name_belongs_to_one_object_until_it_is_replaced(void **state)
     wait_done(f);
     assert_int_equal(f->object.number, 2);
     assert_string_equal(f->names, "mnist/mean|f32[3]");
-    mr_directory_unname(f->directory, MR_STR("mnist/mean"), on_name, f);
+    mr_directory_unname(f->directory, MR_STR("mnist/mean"), (mr_object_id){7, 1}, on_name, f);
+    wait_done(f);
+    assert_int_equal(f->err, MR_ENOENT); /* it is another object's by now */
+    mr_directory_unname(f->directory, MR_STR("mnist/mean"), (mr_object_id){0}, on_name, f);
     wait_done(f);
     assert_int_equal(f->object.number, 2);
     mr_directory_resolve(f->directory, MR_STR("mnist/mean"), on_name, f);
@@ -179,11 +182,65 @@ static void a_place_is_found_until_it_is_taken_away(void **state)
     mr_directory_find(f->directory, place.object, on_place, f);
     wait_done(f);
     assert_int_equal(f->count, 99);
-    mr_directory_unplace(f->directory, place.object, on_done, f);
+    mr_directory_unplace(f->directory, place.object, MR_STR("n2"), on_done, f);
+    wait_done(f);
+    mr_directory_find(f->directory, place.object, on_place, f);
+    wait_done(f);
+    assert_int_equal(f->err, MR_OK); /* n2 had told of a copy, before n1 did */
+    mr_directory_unplace(f->directory, place.object, MR_STR("n1"), on_done, f);
     wait_done(f);
     mr_directory_find(f->directory, place.object, on_place, f);
     wait_done(f);
     assert_int_equal(f->err, MR_ENOENT);
+}
+
+struct pages {
+    struct fixture *f;
+    uint32_t seen[1200];
+    char next[32];
+};
+
+static void on_places(
+    void *ctx, int err, const struct mr_place_record *records, size_t count, struct mr_str next)
+{
+    struct pages *p = ctx;
+    assert_int_equal(err, MR_OK);
+    for (size_t i = 0; i < count; i++) {
+        assert_true(mr_str_eq(records[i].node, MR_STR("n1")));
+        p->seen[records[i].object.number]++;
+    }
+    (void)snprintf(p->next, sizeof p->next, "%.*s", MR_STR_ARG(next));
+    atomic_store(&p->f->done, true);
+}
+
+/* Issue 11, H: sizes of every width, so that the node is found behind each; a page at a time. */
+static void all_places_are_told_and_taken_away_by_their_node(void **state)
+{
+    struct fixture *f = *state;
+    struct pages p = {.f = f, .next = "0"};
+    for (uint64_t i = 0; i < MR_ARRAY_LEN(p.seen); i++) {
+        const struct mr_place_record place = {.object = {1, i},
+            .nbytes = (uint64_t)1 << (i % 60),
+            .node = MR_STR("n1"),
+            .address = MR_STR("h:1")};
+        mr_directory_place(f->directory, &place, on_done, f);
+        wait_done(f);
+    }
+    do {
+        mr_directory_places(f->directory, mr_str(p.next), on_places, &p);
+        wait_done(f);
+    } while (strcmp(p.next, "0") != 0);
+    for (uint64_t i = 0; i < MR_ARRAY_LEN(p.seen); i++) {
+        assert_true(p.seen[i] > 0);
+        p.seen[i] = 0;
+        mr_directory_unplace(f->directory, (mr_object_id){1, i}, MR_STR("n1"), on_done, f);
+        wait_done(f);
+    }
+    mr_directory_places(f->directory, MR_STR("0"), on_places, &p);
+    wait_done(f);
+    assert_string_equal(p.next, "0");
+    for (uint64_t i = 0; i < MR_ARRAY_LEN(p.seen); i++)
+        assert_int_equal(p.seen[i], 0);
 }
 
 int main(void)
@@ -194,6 +251,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(many_names_are_looked_up_at_once, setup, teardown),
         cmocka_unit_test_setup_teardown(names_are_listed_by_prefix_in_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(a_place_is_found_until_it_is_taken_away, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            all_places_are_told_and_taken_away_by_their_node, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -159,6 +159,45 @@ static void another_scheduler_has_to_claim_what_the_last_one_held(void **state)
     assert_int_equal(there(w, mine), MR_OK); /* its worker lives, and holds it for the job */
 }
 
+static bool unplaced(const struct world *w, mr_object_id id)
+{
+    const struct mr_ostore_effect *x = effect(w, MR_OX_UNPLACE);
+    return x && mr_object_id_eq(x->id, id);
+}
+
+/* Issue 11, H: a name that goes, and the object with it. */
+static void an_entry_in_the_directory_goes_with_its_object(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
+    name(w, MR_OE_HOLD, id);
+    unhold(w, 1, id, 5);
+    assert_null(effect(w, MR_OX_UNPLACE));
+    name(w, MR_OE_UNHOLD, id);
+    assert_true(unplaced(w, id));
+    evicted(w, MR_OK);
+    assert_null(effect(w, MR_OX_UNPLACE)); /* once */
+}
+
+/* Issue 11, H: the object died while its entry was on the way; or the store that had it did. */
+static void an_entry_of_what_is_not_here_is_taken_away(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    unhold(w, 1, id, 5);
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id}); /* doomed, not gone */
+    assert_true(unplaced(w, id));
+    recovered(w, id_of(7, 7), MR_OSTORE_BY_HOLDERS);
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id_of(7, 7)});
+    assert_null(effect(w, MR_OX_UNPLACE));
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id_of(7, 8)});
+    assert_true(unplaced(w, id_of(7, 8)));
+    act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED});
+    wait_for_claims(w);
+    assert_true(unplaced(w, id_of(7, 7)));
+}
+
 /* Issue 11, J: freed while it was being written, and pulled again before the write ended. The file
  * is of the first life: the second one has none. */
 static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
@@ -193,6 +232,8 @@ int main(void)
         T(after_a_restart_files_that_nobody_claims_are_removed_and_counted),
         T(another_scheduler_has_to_claim_what_the_last_one_held),
         T(a_write_that_ends_late_is_not_the_next_lifes),
+        T(an_entry_in_the_directory_goes_with_its_object),
+        T(an_entry_of_what_is_not_here_is_taken_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,6 +94,7 @@ static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
     case MR_OX_MOVE:
     case MR_OX_ERASE:
     case MR_OX_REFUSED:
+    case MR_OX_UNPLACE:
     case MR_OX_LOST: break;
     }
 }
@@ -191,8 +192,8 @@ static void sim_ask(struct sim *m)
         .timeout = below(m, 3) * 100 * MR_MS,
         .source = (uint32_t)below(m, 4)};
     static const enum mr_ostore_event_type types[] = {MR_OE_GET, MR_OE_GET, MR_OE_GET, MR_OE_DELETE,
-        MR_OE_PERSIST, MR_OE_OFFERED, MR_OE_ASK_AGAIN, MR_OE_DRAIN};
-    ev.type = types[below(m, 6) ? below(m, 6) : below(m, 8)];
+        MR_OE_PERSIST, MR_OE_OFFERED, MR_OE_ASK_AGAIN, MR_OE_DRAIN, MR_OE_PLACED};
+    ev.type = types[below(m, 6) ? below(m, 6) : below(m, 9)];
     sim_step(m, ev);
 }
 

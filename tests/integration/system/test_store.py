@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """What the object store keeps, what it lets go, and what it says about that, with real processes."""
+import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -127,6 +129,77 @@ class Store(unittest.TestCase):
         c.call("DELETE", f"/v1/jobs/{done['id']}")
         wait_for("the files to go", lambda: not self.files("held"))
         self.assertEqual(self.stats()["objects"], 0)
+
+    def redis(self, *words):
+        r = subprocess.run(["redis-cli", "-s", str(self.cluster.dir / "c" / "run" / "redis.sock"), *words], capture_output=True,
+                           text=True, check=True)
+        return r.stdout.split()
+
+    def redis_counts(self):
+        """Key -> fields, entries or members in it."""
+        count = {"hash": "HLEN", "zset": "ZCARD", "set": "SCARD", "list": "LLEN", "stream": "XLEN"}
+        counts = {}
+        for key in self.redis("KEYS", "*"):
+            kind = self.redis("TYPE", key)[0]
+            n = int(self.redis(count[kind], key)[0]) if kind in count else 1
+            if n and not key.startswith(("millrace:journal", "millrace:tail", "millrace:cluster")):  # bounded, and trimmed
+                counts[key] = n
+        return counts
+
+    def test_issue_11_h_nothing_is_left_in_redis_when_everything_was_taken_away(self):
+        """Issue 11, H: names taken away and replaced, persisted and deleted objects, forgotten jobs, templates, queues."""
+        c = self.cluster
+        before = self.redis_counts()
+
+        def put(name, replace=False):
+            status, _, data = c.request("POST", f"/v1/objects?name={name}{'&replace=true' if replace else ''}", b"x" * 100,
+                                        {"Content-Type": "application/octet-stream"})
+            self.assertEqual(status, 200, data)
+            return json.loads(data)["id"]
+        for i in range(60):
+            put(f"h/{i}")
+        for i in range(60):  # replaced: the first objects go
+            put(f"h/{i}", replace=True)
+        self.settled("the replaced objects to go", lambda s: s["objects"] == 60)
+        wait_for("their entries to go", lambda: self.redis_counts().get("millrace:objects") == 60)
+        kept = put("h/kept")
+        c.call("POST", f"/v1/objects/{kept}:persist", {})
+        forced = put("h/forced")
+        c.call("DELETE", f"/v1/objects/{forced}?force=true")
+        done = c.run({"tasks": {"a": {"op": "test.record", "args": [1, 0, MIB], "persist": "h/task"}}, "targets": ["a"]})
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        c.call("POST", "/v1/templates?name=h-template", {"tasks": {"a": {"op": "test.record", "args": [1, 0, 10]}}, "targets": ["a"]})
+        c.call("PUT", "/v1/queues/h-queue", {"items_max": 10})
+        c.call("POST", "/v1/queues/h-queue:put", {"value_json": "1"})
+        self.assertGreater(self.redis_counts()["millrace:objects"], 60)
+
+        for name in c.get("/v1/names?page_size=1000").get("names", []):
+            c.call("DELETE", f"/v1/names/{name['name']}")
+        c.call("DELETE", f"/v1/jobs/{done['id']}")
+        c.call("DELETE", "/v1/templates/h-template")
+        c.call("DELETE", "/v1/queues/h-queue")
+        self.settled("the objects to go", lambda s: s["objects"] == 0)
+        last = {}
+
+        def clean():
+            last.clear()
+            last.update(self.redis_counts())
+            return all(n <= before.get(key, 0) for key, n in last.items())
+        try:
+            wait_for("Redis to be as before", clean, 30, every=0.2)
+        except AssertionError:
+            raise AssertionError(f"left in Redis: {last}, before: {before}") from None
+
+    def test_issue_11_h_what_a_dead_store_left_in_redis_goes_at_its_start(self):
+        """Issue 11, H: objects that died with the store leave entries; the next store of the node takes them away."""
+        c = self.cluster
+        for i in range(5):
+            status, _, data = c.request("POST", f"/v1/objects?name=h/{i}", b"x" * 100, {"Content-Type": "application/octet-stream"})
+            self.assertEqual(status, 200, data)
+        self.assertEqual(self.redis_counts().get("millrace:objects"), 5)
+        os.kill(c.pids("mr-objectstore")[0], signal.SIGKILL)
+        wait_for("the entries to go", lambda: not self.redis_counts().get("millrace:objects"), 60, every=0.2)
+        wait_for("the names to go", lambda: not self.redis_counts().get("millrace:names"), 60, every=0.2)
 
     def test_what_nobody_claims_is_freed_and_counted_and_the_rest_is_not(self):
         c = self.cluster

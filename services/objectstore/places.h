@@ -1,0 +1,21 @@
+/* Entries of this node's objects in the cluster's directory. An entry is written when an object is
+ * named or persisted, and goes with the object (I34). What a crash, or a Redis that was away, left
+ * behind is found by looking at all of them: at the start, and whenever Redis comes back. */
+#pragma once
+
+#include "base/id.h"
+#include "base/time.h"
+#include "store/meta/directory.h"
+
+struct mr_service;
+struct mr_places;
+
+struct mr_places *mr_places_new(struct mr_service *sv);
+void mr_places_free(struct mr_places **p); /* after the names are closed */
+
+/* The entry is written: the core takes it away with the object. Any thread. */
+void mr_places_added(struct mr_service *sv, mr_object_id id);
+/* Takes away the entry of `id` if it says `node`. Any thread; does not wait. */
+void mr_places_remove(struct mr_service *sv, mr_object_id id, struct mr_str node);
+void mr_places_look(struct mr_places *p);                 /* at all of them, soon. Any thread */
+mr_time mr_places_turn(struct mr_places *p, mr_time now); /* gRPC thread; when to come again */
