@@ -9,15 +9,15 @@ cd "$(dirname "$0")/.."
 data='' keep=''
 while [ $# -gt 0 ]; do
   case $1 in
-    --data) data=$(cd "$2" && pwd); shift 2 ;;
+    -h|--help) sed -n '2,6s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --data) data=$(cd "${2:?a directory is wanted behind --data}" && pwd); shift 2 ;;
     --keep) keep=yes; shift ;;
     *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 
 scripts/install-deps.sh build
-cmake --preset release -DMR_TESTS=OFF >/dev/null
-cmake --build --preset release -j "$(nproc)" | tail -n 1
+scripts/build.sh
 bin=build/release/bin
 PATH=$PWD/$bin:$PATH
 
@@ -67,6 +67,11 @@ url=$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$state/last.json")
 echo
 echo "The mean image is $out/mean.png; $out/mean.npy and $out/var.npy are for NumPy."
 echo "While a cluster runs: $url/openapi.json says what can be asked, $url/metrics is for Prometheus."
+echo
+echo "Next:"
+echo "  export PATH=$PWD/$bin:\$PATH    # or scripts/install.sh, which installs it"
+echo "  millrace up                     # a cluster on this machine, until Ctrl-C"
+echo "  millrace run examples/hello.json"
 if [ -n "$keep" ]; then
   echo "The cluster goes on at $url; Ctrl-C stops it."
   wait "$up"

@@ -3,8 +3,13 @@
 # Debian 12 does not carry, pinned by checksum. Safe to run again; does nothing when all is there.
 #   scripts/install-deps.sh [build|test]     default: test (build, and what the tests need)
 set -euo pipefail
+usage() { sed -n '2,4s/^# \{0,1\}//p' "$0"; }
+case ${1:-test} in
+  build|test) what=${1:-test} ;;
+  -h|--help) usage; exit 0 ;;
+  *) usage >&2; exit 2 ;;
+esac
 cd "$(dirname "$0")/.."
-what=${1:-test}
 
 build=(build-essential cmake ninja-build pkg-config ca-certificates curl libgrpc-dev protobuf-compiler
   protobuf-c-compiler libprotobuf-c-dev libprotobuf-dev python3 python3-protobuf libmicrohttpd-dev libhiredis-dev redis-server
@@ -17,14 +22,25 @@ packages=("${build[@]}")
 
 root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
+# A line for every tenth of the packages, so that minutes are not silent.
+progress() { # packages
+  awk -v n="$1" '/^Setting up / { i++; if (i * 10 >= (t + 1) * n) { t = int(i * 10 / n); print "  " i " are set up"; fflush() } }'
+}
+
 missing=()
 for p in "${packages[@]}"; do
   dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
 done
 if [ ${#missing[@]} -gt 0 ]; then
-  echo "installing ${missing[*]}"
+  if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+    printf 'these packages are missing, and only root can install them:\n  apt-get install %s\n' "${missing[*]}" >&2
+    exit 1
+  fi
+  echo "installing ${#missing[@]} packages and what they depend on: ${missing[*]}"
   root apt-get update -qq
-  DEBIAN_FRONTEND=noninteractive root apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+  count=$(apt-get install --simulate --no-install-recommends "${missing[@]}" | grep -c '^Inst ') || true
+  echo "  $count packages in all; a bare machine takes some minutes"
+  root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}" | progress "$count"
 fi
 
 # The repository that apt is set up with also holds the pool of the newer release.

@@ -19,6 +19,7 @@ for part in "$@"; do
     sim=*) sim=${part#*=} ;;
     stress=*) stress=${part#*=} ;;
     only=*) only=${part#*=} ;;
+    -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done

@@ -3,6 +3,13 @@
 # simulation and integration under ASan and UBSan, then what has threads under TSan.
 #   scripts/test.sh [dev|tsan|release]...     default: dev tsan
 set -euo pipefail
+for word in "$@"; do
+  case $word in
+    dev|tsan|release) ;;
+    -h|--help) sed -n '2,4s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+  esac
+done
 cd "$(dirname "$0")/.."
 scripts/install-deps.sh test
 [ $# -gt 0 ] || set -- dev tsan
