@@ -6,6 +6,8 @@
 
 #include "base/alloc.h"
 
+#define PARK_LOOK 32
+
 uint32_t mr_sc_resource(struct mr_sched *s, struct mr_str name)
 {
     for (uint32_t i = 0; i < s->resources_count; i++)
@@ -91,21 +93,31 @@ void mr_sc_class_drop(struct mr_sched *s, uint32_t class)
     s->classes[class].users--;
 }
 
+/* Behind which one it goes, or NONE: before all. A little look from the end, so that an urgent one
+ * overtakes; and from the front, for that of a job that was served less than the first. */
+static uint32_t park_after(const struct mr_sched *s, const struct class *c, uint32_t task)
+{
+    uint32_t after = c->parked_tail, before = c->parked_head;
+    if (after == NONE) return NONE;
+    for (uint32_t i = 0; i < PARK_LOOK && job_of(s, after) != job_of(s, task); i++) {
+        if (mr_sc_task_before(s, task, before)) return s->tasks[before].prev;
+        before = s->tasks[before].next;
+        if (before == NONE) break;
+    }
+    for (uint32_t i = 0; i < PARK_LOOK && after != NONE; i++) {
+        if (!mr_sc_task_before(s, task, after)) break;
+        after = s->tasks[after].prev;
+    }
+    return after;
+}
+
 void mr_sc_park(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     struct class *c = &s->classes[t->class];
     mr_assert(!(t->flags & (T_QUEUED | T_SENT | T_PARKED)));
     t->flags |= T_PARKED;
-    uint32_t after = c->parked_tail; /* a little look back, so that an urgent one overtakes */
-    for (uint32_t i = 0; i < 32 && after != NONE; i++) {
-        const struct job *a = job_of(s, after), *b = job_at(s, t);
-        bool is_behind = a->priority < b->priority ||
-                         (a->priority == b->priority && a->serial > b->serial) ||
-                         (a == b && place_of(s, after) > place_of(s, task));
-        if (!is_behind) break;
-        after = s->tasks[after].prev;
-    }
+    uint32_t after = park_after(s, c, task);
     t->prev = after;
     t->next = after == NONE ? c->parked_head : s->tasks[after].next;
     if (t->prev == NONE)

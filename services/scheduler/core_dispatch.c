@@ -29,21 +29,13 @@ static void parked_look(const struct mr_sched *s, struct parked *p)
         p->class[i] = s->active[(from + i) % s->active_count];
 }
 
-static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
-{
-    const struct job *x = job_of(s, a), *y = job_of(s, b);
-    if (x->priority != y->priority) return x->priority > y->priority;
-    if (x != y) return x->serial < y->serial;
-    return place_of(s, a) < place_of(s, b);
-}
-
 /* The parked task to look at next: the first of those that go before `queued`, if any does. */
 static uint32_t parked_first(const struct mr_sched *s, const struct parked *p, uint32_t queued)
 {
     uint32_t best = queued;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t head = s->classes[p->class[i]].parked_head;
-        if (head != NONE && (best == NONE || goes_before(s, head, best))) best = head;
+        if (head != NONE && (best == NONE || mr_sc_task_before(s, head, best))) best = head;
     }
     return best == queued ? NONE : best;
 }

@@ -9,12 +9,13 @@
 
 #include <string.h>
 
-/* core_queue.c: what is ready, by (priority of the job, its age, place in it) */
+/* core_queue.c: what is ready, by (priority of the job, its virtual time, place in it) */
 void mr_sc_queue_put(struct mr_sched *s, uint32_t task);
 void mr_sc_queue_drop(struct mr_sched *s, uint32_t task);
 uint32_t mr_sc_queue_job(const struct mr_sched *s); /* the job to serve first, or NONE */
 uint32_t mr_sc_queue_first(const struct mr_sched *s, uint32_t job);
 void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job);
+void mr_sc_queue_charge(struct mr_sched *s, uint32_t task); /* it was sent */
 void mr_sc_queue_check(const struct mr_sched *s);
 
 /* core_load.c: workers by load */

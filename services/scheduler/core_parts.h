@@ -143,6 +143,15 @@ struct shape { /* where tasks of a template's instances run */
 
 #define SHAPES_MAX 64u
 
+#define LEVELS_MAX 64u
+
+struct level { /* a priority, among whose jobs work is shared: core_queue.c */
+    bool is_used;
+    int32_t priority;
+    uint32_t jobs; /* in the queue */
+    uint64_t clock;
+};
+
 struct extent {
     uint32_t at, count;
 };

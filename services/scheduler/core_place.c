@@ -61,7 +61,8 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 }
 
 /* Of unknown length one a slot, else as much as its queue should hold, and two a slot however long
- * they are, so that the next one's inputs come in time. `queues`: so many times as much. */
+ * they are, so that the next one's inputs come in time; three for a job of which nothing runs yet,
+ * so that it waits for what runs and not for what waits. `queues`: so many times as much. */
 static bool has_place(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint32_t queues)
 {
@@ -74,7 +75,9 @@ static bool has_place(
     uint32_t sent = w->sent - w->long_sent;
     if (!s->ops[c->op].estimate_ns) return w->unknown < w->slots;
     if (sent >= w->slots * SLOT_QUEUE_MAX) return false;
-    return sent < 2 * w->slots || w->queue_ns < queues * s->config.queue * w->slots;
+    if (sent < 2 * w->slots || w->queue_ns < queues * s->config.queue * w->slots) return true;
+    return sent < 3 * w->slots && t->state == MR_TASK_READY &&
+           !job_at(s, t)->counts[MR_TASK_RUNNING];
 }
 
 /* Does all that was sent there wait for its inputs? Then it may be for just the task that seeks a

@@ -1,15 +1,72 @@
-/* What is ready, in the order in which it is to run: jobs by (priority, age) in a heap of those
- * that have anything queued; inside a job the lowest place first, found in bits over all task
+/* What is ready, in the order in which it is to run: jobs by (priority, virtual time) in a heap of
+ * those that have anything queued; inside a job the lowest place first, found in bits over all task
  * numbers with three summing levels above. A place is the task's number, or, in a job whose tasks
- * have priorities, its rank. */
+ * have priorities, its rank.
+ *
+ * Jobs of one priority share by start-time fair queueing: a job's virtual time is the estimated
+ * work that was sent of it, and the job with the least goes first. A job that comes, or comes back,
+ * begins at its level's clock less a credit, so that a small one does not wait for large ones. The
+ * clock is never behind all of them, and moves by the work that is sent divided among the jobs in
+ * the queue: however many come, those that were there get their share. Work is charged a quantum at
+ * a time, which keeps stretches of one job together and the heap still. */
 #include "services/scheduler/core_do.h"
+
+#define QUANTUM_NS MR_MS
+#define CREDIT_NS (10 * MR_MS)
+#define TASK_NS_MIN 200 /* what sending any task counts for */
 
 static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
 {
-    const struct job *x = &s->jobs[a], *y = &s->jobs[b];
-    if (x->priority != y->priority) return x->priority > y->priority;
-    return x->serial < y->serial;
+    return mr_sc_job_before(&s->jobs[a], &s->jobs[b]);
 }
+
+/* ---- fair shares ----------------------------------------------------------------------------- */
+
+/* The level of a priority. When all are taken, the least used begins anew; a level begins at the
+ * time of the highest clock, which no job is far ahead of. */
+static struct level *level_of(struct mr_sched *s, int32_t priority)
+{
+    struct level *free = &s->levels[0];
+    for (uint32_t i = 0; i < LEVELS_MAX; i++) {
+        struct level *l = &s->levels[i];
+        if (l->is_used && l->priority == priority) return l;
+        if (!l->is_used || (free->is_used && l->jobs < free->jobs)) free = l;
+    }
+    *free = (struct level){.is_used = true, .priority = priority, .clock = s->level_clock};
+    return free;
+}
+
+/* What was sent of it since the last time counts. */
+static void settle(struct mr_sched *s, struct job *j)
+{
+    if (!j->charged_ns) return;
+    struct level *l = level_of(s, j->priority);
+    /* a long task moves no clock far */
+    uint64_t most = MR_MIN(j->charged_ns, (uint64_t)QUANTUM_NS);
+    const struct job *first = s->heap_count ? &s->jobs[s->heap[0]] : j;
+    uint64_t least = first->priority == j->priority ? first->virtual_ns : j->virtual_ns;
+    l->clock = MR_MAX(l->clock + most / MR_MAX(l->jobs, 1u) + 1, MR_MIN(least, j->virtual_ns));
+    s->level_clock = MR_MAX(s->level_clock, l->clock);
+    j->virtual_ns += j->charged_ns;
+    j->charged_ns = 0;
+}
+
+static void enter(struct mr_sched *s, struct job *j)
+{
+    struct level *l = level_of(s, j->priority);
+    l->jobs++;
+    uint64_t from = l->clock > CREDIT_NS ? l->clock - CREDIT_NS : 0;
+    j->virtual_ns = MR_MAX(j->virtual_ns, from);
+}
+
+static void leave(struct mr_sched *s, struct job *j)
+{
+    settle(s, j);
+    struct level *l = level_of(s, j->priority);
+    l->jobs -= l->jobs > 0; /* it began anew meanwhile */
+}
+
+/* ---- the heap -------------------------------------------------------------------------------- */
 
 static void heap_set(struct mr_sched *s, uint32_t at, uint32_t job)
 {
@@ -48,6 +105,7 @@ void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job)
     bool should = j->queued && !(j->flags & (J_HELD_BACK | J_STOPPED | J_FORGETTING));
     if (should == (j->heap_at != NONE)) return;
     if (should) {
+        enter(s, j);
         heap_set(s, s->heap_count++, job);
         heap_up(s, j->heap_at);
         s->has_work = true;
@@ -55,12 +113,24 @@ void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job)
     }
     uint32_t at = j->heap_at;
     j->heap_at = NONE;
+    leave(s, j);
     uint32_t last = s->heap[--s->heap_count];
     if (last == job) return;
     heap_set(s, at, last);
     heap_up(s, at);
     heap_down(s, s->jobs[last].heap_at);
 }
+
+void mr_sc_queue_charge(struct mr_sched *s, uint32_t task)
+{
+    struct job *j = job_of(s, task);
+    j->charged_ns += MR_MAX(s->tasks[task].estimate, (uint32_t)TASK_NS_MIN);
+    if (j->charged_ns < QUANTUM_NS) return;
+    settle(s, j);
+    if (j->heap_at != NONE) heap_down(s, j->heap_at);
+}
+
+/* ---- its tasks ------------------------------------------------------------------------------- */
 
 void mr_sc_queue_put(struct mr_sched *s, uint32_t task)
 {
@@ -129,8 +199,25 @@ uint32_t mr_sc_queue_first(const struct mr_sched *s, uint32_t job)
     return j->flags & J_RANKED ? s->ranked[at] : at;
 }
 
+static void check_levels(const struct mr_sched *s)
+{
+    uint32_t jobs[LEVELS_MAX] = {0};
+    if (s->levels[LEVELS_MAX - 1].is_used) return; /* some may have begun anew */
+    for (uint32_t i = 0; i < s->heap_count; i++) {
+        uint32_t l = 0;
+        while (l < LEVELS_MAX && s->levels[l].is_used &&
+               s->levels[l].priority != s->jobs[s->heap[i]].priority)
+            l++;
+        mr_assert(l < LEVELS_MAX && s->levels[l].is_used);
+        jobs[l]++;
+    }
+    for (uint32_t l = 0; l < LEVELS_MAX; l++)
+        mr_assert(s->levels[l].jobs == jobs[l]);
+}
+
 void mr_sc_queue_check(const struct mr_sched *s)
 {
+    check_levels(s);
     for (uint32_t i = 0; i < s->heap_count; i++) {
         const struct job *j = &s->jobs[s->heap[i]];
         mr_assert(j->heap_at == i);

@@ -269,6 +269,7 @@ void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
     dependents_sent(s, task, worker);
     mr_sc_cache_note(s, task, worker);
     mr_sc_load_changed(s, worker, true);
+    mr_sc_queue_charge(s, task);
     s->tasks_sent++;
     if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));
 }

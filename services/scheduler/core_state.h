@@ -185,7 +185,9 @@ struct job {
     uint32_t targets_ready; /* announced */
     uint32_t targets_failed;
     uint32_t queued;
-    uint32_t heap_at; /* in the heap of jobs with queued tasks, or NONE */
+    uint32_t heap_at;    /* in the heap of jobs with queued tasks, or NONE */
+    uint64_t virtual_ns; /* fair shares: work that was sent, and since that was charged: */
+    uint64_t charged_ns;
     uint32_t sweep;
     uint32_t older, newer;
     uint64_t retried, recomputed;

@@ -54,6 +54,20 @@ static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
     return job_of(s, task)->flags & J_RANKED ? s->rank_of[task] : task;
 }
 
+/* Is it served first? */
+static inline bool mr_sc_job_before(const struct job *x, const struct job *y)
+{
+    if (x->priority != y->priority) return x->priority > y->priority;
+    if (x->virtual_ns != y->virtual_ns) return x->virtual_ns < y->virtual_ns;
+    return x->serial < y->serial;
+}
+
+static inline bool mr_sc_task_before(const struct mr_sched *s, uint32_t a, uint32_t b)
+{
+    const struct job *x = job_of(s, a), *y = job_of(s, b);
+    return x != y ? mr_sc_job_before(x, y) : place_of(s, a) < place_of(s, b);
+}
+
 static inline uint64_t mr_sc_load(const struct worker *w) /* ns of work per slot */
 {
     return w->slots == 1 ? w->queue_ns : w->queue_ns / w->slots; /* a division costs more */

@@ -53,6 +53,21 @@ class Jobs(unittest.TestCase):
         self.assertLess(longest, 3.3)
         self.assertEqual({(w["name"], w["incarnation"]) for w in workers}, before)
 
+    def test_a_small_job_does_not_wait_for_a_large_one(self):
+        """Issue 11, E: what runs of the other job meanwhile are a few tasks; it used to be all that were left."""
+        c = self.cluster
+        large = c.submit({"tasks": {"s-${i}": {"op": "sleep", "args": [0.02], "for": {"i": 1000}}}})
+        wait_for("the large job to run", lambda: self.done(large) >= 20)
+        before = self.done(large)
+        job = c.run({"tasks": {"one": {"op": "sleep", "args": [0.02]}}})
+        after = self.done(large)
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        c.call("POST", f"/v1/jobs/{large}:cancel", {})
+        self.assertLess(after - before, 300)
+
+    def done(self, job):
+        return int(self.cluster.job(job)["counts"].get("done", 0))
+
     def test_the_readmes_first_job(self):
         c = self.cluster
         job = c.submit(DSK)
