@@ -48,10 +48,14 @@ int mr_rpc_server_listen(
     if (!strrchr(address, ':'))
         return mr_fail(e, MR_EINVAL,
             "\"%s\" is no address: \"unix:/path\" or \"host:port\" would be one", address);
-    int bound = grpc_server_add_http2_port(server->grpc, address, server->credentials);
+    struct mr_rpc_tls *tls = mr_rpc_tls_for(server->tls, address);
+    grpc_server_credentials *own = tls ? mr_rpc_tls_server_credentials(tls) : NULL;
+    int bound = grpc_server_add_http2_port(server->grpc, address, own ? own : server->credentials);
+    if (own) grpc_server_credentials_release(own);
     if (bound <= 0)
         return mr_fail(e, MR_EIO,
             "cannot listen on \"%s\": the address is in use, not ours or not allowed", address);
+    if (tls) server->has_tls = true;
     if (port) *port = bound;
     return MR_OK;
 }

@@ -11,7 +11,8 @@ struct mr_rpc_channel {
     struct mr_rpc_loop *loop;
     grpc_channel *grpc; /* NULL once closed */
     char *address;
-    char *authorization; /* "Bearer …"; NULL: none */
+    char *authorization;    /* "Bearer …"; NULL: none */
+    struct mr_rpc_tls *tls; /* NULL: plain */
     struct mr_list calls;
     uint32_t references; /* the owner's and one for each call */
 };
@@ -54,7 +55,8 @@ static char *target_of(const char *address)
     return target;
 }
 
-static grpc_channel *make_channel(const char *address, const struct mr_rpc_channel_options *o)
+static grpc_channel *make_channel(
+    const char *address, const struct mr_rpc_channel_options *o, struct mr_rpc_tls *tls)
 {
     bool is_unix = strncmp(address, "unix:", 5) == 0;
     mr_duration keepalive = o->keepalive ? o->keepalive : is_unix ? MR_NEVER : 10 * MR_SECOND;
@@ -84,7 +86,8 @@ static grpc_channel *make_channel(const char *address, const struct mr_rpc_chann
         int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, is_unix ? MR_RPC_WINDOW_BYTES : 65535),
     };
     grpc_channel_args all = {MR_ARRAY_LEN(args), args};
-    grpc_channel_credentials *credentials = grpc_insecure_credentials_create();
+    grpc_channel_credentials *credentials =
+        tls ? mr_rpc_tls_channel_credentials(tls) : grpc_insecure_credentials_create();
     MR_AUTO(mr_free_ptr) char *target = target_of(address);
     grpc_channel *channel = grpc_channel_create(target, credentials, &all);
     grpc_channel_credentials_release(credentials);
@@ -99,7 +102,8 @@ struct mr_rpc_channel *mr_rpc_channel_open(
     struct mr_rpc_channel *c = mr_alloc(sizeof *c);
     c->loop = loop;
     c->address = mr_copy_text(address);
-    c->grpc = make_channel(address, o);
+    c->tls = mr_rpc_tls_for(o->tls, address);
+    c->grpc = make_channel(address, o, c->tls);
     if (o->bearer) c->authorization = mr_format("Bearer %s", o->bearer);
     c->references = 1;
     mr_list_init(&c->calls);
@@ -152,6 +156,18 @@ static void open_done(struct mr_rpc_tag *tag, bool ok)
     mr_rpc_call_end_if_over(call);
 }
 
+/* Where TLS is why there is no connection, callers are to hear so. */
+static void explain(struct mr_rpc_call *call)
+{
+    struct mr_error e;
+    struct mr_str why =
+        mr_str_of(GRPC_SLICE_START_PTR(call->status_text), GRPC_SLICE_LENGTH(call->status_text));
+    const struct mr_rpc_channel *c = call->channel;
+    if (!mr_rpc_tls_words(c->address, c->tls, why, &e)) return;
+    grpc_slice_unref(call->status_text);
+    call->status_text = grpc_slice_from_copied_string(e.text);
+}
+
 /* The status, and with one_reply also all that came before it. */
 static void close_done(struct mr_rpc_tag *tag, bool ok)
 {
@@ -169,6 +185,7 @@ static void close_done(struct mr_rpc_tag *tag, bool ok)
         call->status_text =
             grpc_slice_from_static_string("the server sent no message where exactly one was due");
     }
+    if (call->status == GRPC_STATUS_UNAVAILABLE) explain(call);
     call->over = true;
     mr_rpc_call_drop_queue(call);
     mr_rpc_call_end_if_over(call);

@@ -11,6 +11,7 @@ struct mr_rpc_channel_options { /* zero: the default */
     mr_duration keepalive;      /* 0: 10 s on TCP, none on UNIX sockets; MR_NEVER: none */
     mr_duration backoff_max;    /* between attempts to connect; 0: 2 s */
     const char *bearer;         /* sent with each call as `authorization: Bearer …`; copied */
+    struct mr_rpc_tls *tls;     /* for TCP; NULL: what mr_rpc_tls_use was given, or none. Lent */
 };
 
 /* "unix:/path" or "host:port". Connects when first used, and again by itself when it breaks. */

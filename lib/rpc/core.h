@@ -6,6 +6,7 @@
 #include "rpc/client.h"
 #include "rpc/loop.h"
 #include "rpc/server.h"
+#include "rpc/tls.h"
 
 #include <grpc/grpc.h>
 #include <pthread.h>
@@ -138,6 +139,18 @@ int mr_rpc_outgoing_add(struct mr_rpc_outgoing *o, const char *name, struct mr_s
 /* message.c */
 grpc_byte_buffer *mr_rpc_bytes_of(const struct mr_rpc_part *parts, size_t parts_count);
 void mr_rpc_message_reset(struct mr_rpc_message *m);
+
+/* tls.c: the one that is for an address; NULL: none, it stays plain */
+struct mr_rpc_tls *mr_rpc_tls_for(struct mr_rpc_tls *own, const char *address);
+grpc_server_credentials *mr_rpc_tls_server_credentials(struct mr_rpc_tls *tls);
+grpc_channel_credentials *mr_rpc_tls_channel_credentials(struct mr_rpc_tls *tls);
+
+/* tls_words.c: a connection to a TCP port was not made, and gRPC said `why`. Writes into `out` what
+ * that means for TLS, and says whether it means anything. */
+bool mr_rpc_tls_words(
+    const char *address, const struct mr_rpc_tls *tls, struct mr_str why, struct mr_error *out);
+/* Of a line that gRPC logs: a handshake failed, which is logged in words once a second at most. */
+bool mr_rpc_tls_notice(const char *text);
 
 /* client.c */
 void mr_rpc_channel_put(struct mr_rpc_channel **channel);

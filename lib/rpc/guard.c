@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/file.h"
+#include "host/log.h"
+#include "rpc/tls.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -125,6 +127,10 @@ static bool is_secret(const struct mr_rpc_guard *g, struct mr_str token)
 static int identify_service(
     const struct mr_rpc_shown *shown, struct mr_identity *out, struct mr_error *e)
 {
+    if (shown->lacks_certificate)
+        return mr_fail(e, MR_EAUTH,
+            "who shows the cluster's secret shows a certificate of the cluster's CA, too "
+            "(--tls-cert and --tls-key of the caller, signed by --tls-ca)");
     *out = (struct mr_identity){MR_STR("cluster"), MR_ROLE_SERVICE};
     if (!shown->user.p && !shown->role.p) return MR_OK;
     if (!shown->user.n || !shown->role.p)
@@ -154,11 +160,21 @@ int mr_rpc_guard_identify(const struct mr_rpc_guard *g, const struct mr_rpc_show
     return MR_OK;
 }
 
+static int want_certificate(const struct mr_rpc_guard *g, struct mr_str method, struct mr_error *e)
+{
+    if (g->role_of(method) != MR_ROLE_SERVICE) return MR_OK;
+    return mr_fail(e, MR_EAUTH,
+        "%.*s is for the services of the cluster: by TLS it wants a certificate of the cluster's CA "
+        "(--tls-cert and --tls-key of the caller, signed by --tls-ca)",
+        MR_STR_ARG(method));
+}
+
 int mr_rpc_guard_check(const struct mr_rpc_guard *g, struct mr_str method,
     const struct mr_rpc_shown *shown, struct mr_error *e)
 {
     struct mr_identity who;
     int err = mr_rpc_guard_identify(g, shown, &who, e);
+    if (!err && shown->lacks_certificate) err = want_certificate(g, method, e);
     if (err) return err;
     enum mr_role wanted = g->role_of(method);
     if (who.role >= wanted) return MR_OK;
@@ -183,13 +199,22 @@ static int check(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
 {
     const struct mr_rpc_shown shown = {.authorization = shown_as(call, "authorization"),
         .user = shown_as(call, MR_RPC_USER),
-        .role = shown_as(call, MR_RPC_ROLE)};
+        .role = shown_as(call, MR_RPC_ROLE),
+        .lacks_certificate = mr_rpc_call_connection(call) == MR_RPC_ENCRYPTED};
     return mr_rpc_guard_check(ctx, mr_rpc_call_method(call), &shown, e);
+}
+
+/* With neither file: everyone may all, but be a service from afar. */
+static int check_certificate(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
+{
+    if (mr_rpc_call_connection(call) != MR_RPC_ENCRYPTED) return MR_OK;
+    return want_certificate(ctx, mr_rpc_call_method(call), e);
 }
 
 mr_rpc_auth mr_rpc_guard_auth(const struct mr_rpc_guard *g)
 {
-    return g->tokens || g->secrets_count ? check : NULL;
+    if (g->tokens || g->secrets_count) return check;
+    return mr_rpc_tls_is_used() ? check_certificate : NULL;
 }
 
 /* ---- addresses ------------------------------------------------------------------------------- */
@@ -217,5 +242,8 @@ int mr_rpc_guard_listen(const struct mr_rpc_guard *g, struct mr_rpc_server *serv
             "--listen %s: others can reach this address, so it needs --token-file; unix: and "
             "127.0.0.1 do not",
             address);
+    if (!mr_rpc_tls_is_used() && mr_rpc_address_is_public(address))
+        mr_log(MR_WARN, "listen.plain",
+            "address=%s why=\"no --tls-cert: tokens and data travel in the clear\"", address);
     return mr_rpc_server_listen(server, address, port, e);
 }

@@ -5,7 +5,8 @@
  * shows a token (--token-file). A *local* one shows nothing: where there is no token file, whom the
  * UNIX socket or loopback lets in is an admin; where there is one, nobody is let in like this. A
  * method says which role it wants (proto/methods.h). With neither file everyone may all, and only
- * addresses of this machine are served.
+ * addresses of this machine are served. Where TLS is on, a service also shows a certificate that
+ * the cluster's CA has signed: neither the secret nor a method for services is taken without.
  *
  *     err = mr_rpc_guard_new(&(struct mr_rpc_guard_options){…}, &guard, &e);
  *     server_options.auth = mr_rpc_guard_auth(guard); server_options.auth_ctx = guard;
@@ -42,6 +43,7 @@ struct mr_rpc_shown {
     struct mr_str authorization;
     struct mr_str user;
     struct mr_str role;
+    bool lacks_certificate; /* it came by TLS without a certificate of the cluster's CA */
 };
 
 /* Who shows this? MR_EAUTH, MR_EPERM, MR_EINVAL with the sentence for the caller. Texts of `out`

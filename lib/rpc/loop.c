@@ -43,6 +43,7 @@ mr_time mr_rpc_time(gpr_timespec t)
  * words before its abort are not. */
 static void log_line(gpr_log_func_args *args)
 {
+    if (mr_rpc_tls_notice(args->message)) return;
     char text[MR_LOG_LINE_MAX];
     bool dying = strstr(args->message, "assertion failed");
     mr_log(dying ? MR_ERROR : MR_DEBUG, "grpc", "severity=%s text=%s",

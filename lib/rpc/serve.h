@@ -26,7 +26,9 @@ struct mr_rpc_accept;
 struct mr_rpc_server {
     struct mr_rpc_loop *loop;
     grpc_server *grpc;
-    grpc_server_credentials *credentials;
+    grpc_server_credentials *credentials; /* plain: of UNIX sockets, and of TCP without TLS */
+    struct mr_rpc_tls *tls;               /* the caller's; NULL: the process's, if there is one */
+    bool has_tls;                         /* at one of its ports */
     struct mr_peer_rules rules;
     struct mr_doorman *doormen[MR_RPC_DOORMEN_MAX];
     uint32_t doormen_count;

@@ -96,6 +96,7 @@ struct mr_rpc_server *mr_rpc_server_new(
     s->auth_ctx = o->auth_ctx;
     s->grpc = make_server(o, s->message_bytes_max);
     s->credentials = grpc_insecure_server_credentials_create();
+    s->tls = o->tls;
     s->rules = o->peers;
     grpc_server_register_completion_queue(s->grpc, loop->cq, NULL);
     s->shutdown_tag.done = shutdown_done;

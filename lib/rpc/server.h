@@ -42,6 +42,7 @@ struct mr_rpc_server_options { /* zero: the default */
     struct mr_peer_rules peers; /* who may connect to UNIX sockets */
     mr_rpc_auth auth;           /* NULL: everyone may; health checks always may */
     void *auth_ctx;
+    struct mr_rpc_tls *tls; /* for TCP; NULL: what mr_rpc_tls_use was given, or none. Lent */
 };
 
 struct mr_rpc_server *mr_rpc_server_new(

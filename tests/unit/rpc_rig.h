@@ -30,7 +30,7 @@ struct seen {
     size_t bytes;
     char last[64];
     int code;
-    char text[256];
+    char text[512];
     char details[256];
     size_t details_bytes;
     char trailing[64];

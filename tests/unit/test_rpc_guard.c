@@ -68,7 +68,8 @@ static int ask(const struct mr_rpc_guard *g, const char *method, const char *tok
     const char *user, const char *role)
 {
     MR_AUTO(mr_free_ptr) char *authorization = token ? mr_format("Bearer %s", token) : NULL;
-    const struct mr_rpc_shown shown = {mr_str(authorization), mr_str(user), mr_str(role)};
+    const struct mr_rpc_shown shown = {
+        .authorization = mr_str(authorization), .user = mr_str(user), .role = mr_str(role)};
     struct mr_error e = {0};
     int err = mr_rpc_guard_check(g, mr_str(method), &shown, &e);
     assert_int_equal(err, e.code);

@@ -1,0 +1,143 @@
+/* Knows gRPC's credentials for TLS. Its certificate provider watches the files with a thread of its
+ * own, and servers and channels take from it what they hand to each new connection. */
+#include "rpc/core.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "rpc/serve.h"
+
+#include <grpc/grpc_security.h>
+
+#define REFRESH (5 * MR_SECOND)
+
+struct mr_rpc_tls {
+    char *cert, *key, *ca; /* NULL: none */
+    unsigned refresh_s;
+    pthread_mutex_t lock;
+    grpc_tls_certificate_provider *provider; /* NULL until the first server or channel */
+};
+
+static struct mr_rpc_tls *process_wide; /* set once, before there are threads of ours */
+
+static char *copy_given(const char *path)
+{
+    return mr_certificate_is_given(path) ? mr_copy_text(path) : NULL;
+}
+
+int mr_rpc_tls_open(
+    const struct mr_rpc_tls_options *options, struct mr_rpc_tls **out, struct mr_error *e)
+{
+    const struct mr_certificate_files *f = &options->files;
+    int err = mr_certificate_check(f, e);
+    if (err) return err;
+    if (!mr_certificate_is_given(f->ca))
+        return mr_fail(e, MR_EINVAL,
+            "--tls-ca is missing: gRPC with TLS wants --tls-cert, --tls-key and --tls-ca");
+    mr_duration refresh = options->refresh ? options->refresh : REFRESH;
+    struct mr_rpc_tls *t = mr_alloc(sizeof *t);
+    t->cert = copy_given(f->cert);
+    t->key = copy_given(f->key);
+    t->ca = mr_copy_text(f->ca);
+    t->refresh_s = (unsigned)MR_MAX(refresh / MR_SECOND, 1u);
+    mr_assert(!pthread_mutex_init(&t->lock, NULL));
+    *out = t;
+    return MR_OK;
+}
+
+void mr_rpc_tls_free(struct mr_rpc_tls **tls)
+{
+    if (!*tls) return;
+    struct mr_rpc_tls *t = MR_STEAL(*tls);
+    if (t->provider) grpc_tls_certificate_provider_release(t->provider);
+    (void)pthread_mutex_destroy(&t->lock);
+    mr_release(t->cert);
+    mr_release(t->key);
+    mr_release(t->ca);
+    mr_release(t);
+}
+
+int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e)
+{
+    bool has_cert = mr_certificate_is_given(files->cert),
+         has_ca = mr_certificate_is_given(files->ca);
+    const char *kind = files->kind ? files->kind : "tls";
+    mr_assert(!process_wide);
+    if (!has_cert && !has_ca && !mr_certificate_is_given(files->key)) return MR_OK;
+    if (!has_cert && !mr_certificate_is_given(files->key))
+        return mr_fail(e, MR_EINVAL,
+            "--tls-ca wants --%s-cert and --%s-key beside it: services show each other "
+            "certificates",
+            kind, kind);
+    return mr_rpc_tls_open(&(struct mr_rpc_tls_options){.files = *files}, &process_wide, e);
+}
+
+bool mr_rpc_tls_is_used(void)
+{
+    return process_wide != NULL;
+}
+
+/* ---- credentials ----------------------------------------------------------------------------- */
+
+struct mr_rpc_tls *mr_rpc_tls_for(struct mr_rpc_tls *own, const char *address)
+{
+    if (strncmp(address, "unix:", 5) == 0) return NULL;
+    return own ? own : process_wide;
+}
+
+static grpc_tls_credentials_options *make_options(struct mr_rpc_tls *t)
+{
+    (void)pthread_mutex_lock(&t->lock);
+    if (!t->provider)
+        t->provider =
+            grpc_tls_certificate_provider_file_watcher_create(t->key, t->cert, t->ca, t->refresh_s);
+    (void)pthread_mutex_unlock(&t->lock);
+    grpc_tls_credentials_options *o = grpc_tls_credentials_options_create();
+    grpc_tls_credentials_options_set_certificate_provider(o, t->provider);
+    grpc_tls_credentials_options_watch_root_certs(o);
+    if (t->cert) grpc_tls_credentials_options_watch_identity_key_cert_pairs(o);
+    return o;
+}
+
+grpc_server_credentials *mr_rpc_tls_server_credentials(struct mr_rpc_tls *t)
+{
+    mr_assert(t->cert);
+    grpc_tls_credentials_options *o = make_options(t);
+    grpc_tls_credentials_options_set_cert_request_type(
+        o, GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+    return grpc_tls_server_credentials_create(o);
+}
+
+grpc_channel_credentials *mr_rpc_tls_channel_credentials(struct mr_rpc_tls *t)
+{
+    grpc_tls_credentials_options *o = make_options(t);
+    grpc_tls_certificate_verifier *verifier = grpc_tls_certificate_verifier_host_name_create();
+    grpc_tls_credentials_options_set_certificate_verifier(o, verifier);
+    grpc_tls_certificate_verifier_release(verifier);
+    return grpc_tls_credentials_create(o);
+}
+
+/* ---- who is there ---------------------------------------------------------------------------- */
+
+static bool has_property(const grpc_auth_context *ctx, const char *name)
+{
+    grpc_auth_property_iterator it = grpc_auth_context_find_properties_by_name(ctx, name);
+    return grpc_auth_property_iterator_next(&it) != NULL;
+}
+
+/* A certificate that did not verify has ended the handshake, so one that is there has. */
+enum mr_rpc_connection mr_rpc_call_connection(const struct mr_rpc_call *call)
+{
+    mr_assert(call->server);
+    if (!call->server->has_tls) return MR_RPC_PLAIN;
+    grpc_auth_context *ctx = grpc_call_auth_context(call->grpc);
+    if (!ctx) return MR_RPC_PLAIN;
+    enum mr_rpc_connection c = MR_RPC_PLAIN;
+    grpc_auth_property_iterator it =
+        grpc_auth_context_find_properties_by_name(ctx, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME);
+    const grpc_auth_property *type = grpc_auth_property_iterator_next(&it);
+    if (type && strcmp(type->value, GRPC_TLS_TRANSPORT_SECURITY_TYPE) == 0)
+        c = has_property(ctx, GRPC_X509_PEM_CERT_PROPERTY_NAME) ? MR_RPC_VERIFIED
+                                                                : MR_RPC_ENCRYPTED;
+    grpc_auth_context_release(ctx);
+    return c;
+}

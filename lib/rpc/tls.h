@@ -1,0 +1,57 @@
+/* TLS on TCP: the certificates that a program shows and the CA that it believes. UNIX sockets stay
+ * plain; the kernel says who is there.
+ *
+ * A server asks for a client's certificate and verifies one that is shown; without one a client may
+ * only what users may (rpc/guard.h). A client verifies the server's certificate, and that it is for
+ * the host that was dialled. The files are read again every few seconds: new connections use what
+ * they hold then, those that are open go on. */
+#pragma once
+
+#include "host/certificate.h"
+#include "rpc/rpc.h"
+
+struct mr_rpc_tls;
+
+struct mr_rpc_tls_options {
+    struct mr_certificate_files files; /* a client may have a CA alone, a server wants all three */
+    mr_duration refresh;               /* how often they are read; 0: 5 s, at least 1 s */
+};
+
+/* Are the files good? MR_EINVAL, MR_EPERM, MR_ENOENT name the flag. */
+int mr_rpc_tls_open(
+    const struct mr_rpc_tls_options *options, struct mr_rpc_tls **out, struct mr_error *e);
+void mr_rpc_tls_free(struct mr_rpc_tls **tls); /* after its servers and channels */
+
+/* For `main`, before the first server or channel: with files, each TCP port and each TCP channel of
+ * this process that has no mr_rpc_tls of its own uses them. With none of the three nothing changes.
+ * A service must give all three. */
+int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e);
+bool mr_rpc_tls_is_used(void);
+
+/* What is known of the peer of a server call by its connection. */
+enum mr_rpc_connection {
+    MR_RPC_PLAIN,     /* no TLS: a UNIX socket, or TCP where TLS is off */
+    MR_RPC_ENCRYPTED, /* TLS; the peer showed no certificate */
+    MR_RPC_VERIFIED,  /* TLS, with a certificate that our CA has signed */
+};
+enum mr_rpc_connection mr_rpc_call_connection(const struct mr_rpc_call *call);
+
+/* The rows of a program's option table; `offset` is that of a struct mr_certificate_files. */
+#define MR_RPC_TLS_OPTIONS(offset)                                                                 \
+    {.name = "tls-cert",                                                                           \
+        .env = "MILLRACE_TLS_CERT",                                                                \
+        .type = MR_OPTION_TEXT,                                                                    \
+        .value = "FILE",                                                                           \
+        .help = "TLS on TCP: the certificate that this program shows (PEM); all three, or none",   \
+        .at = (offset) + offsetof(struct mr_certificate_files, cert)},                             \
+        {.name = "tls-key",                                                                        \
+            .env = "MILLRACE_TLS_KEY",                                                             \
+            .type = MR_OPTION_TEXT,                                                                \
+            .value = "FILE",                                                                       \
+            .help = "its key (PEM), in a file of mode 0600",                                       \
+            .at = (offset) + offsetof(struct mr_certificate_files, key)},                          \
+    {                                                                                              \
+        .name = "tls-ca", .env = "MILLRACE_TLS_CA", .type = MR_OPTION_TEXT, .value = "FILE",       \
+        .help = "the cluster's CA (PEM): services know each other by what it has signed",          \
+        .at = (offset) + offsetof(struct mr_certificate_files, ca)                                 \
+    }

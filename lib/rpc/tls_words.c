@@ -1,0 +1,85 @@
+/* Knows what gRPC and libcrypto say when TLS is why there is no connection, and says it in words
+ * that name the address and the flag. */
+#include "rpc/core.h"
+
+#include "host/clock.h"
+#include "host/log.h"
+
+#include <string.h>
+
+#define NOTICE_EVERY MR_SECOND /* anybody may come and fail */
+
+static bool has(struct mr_str text, const char *part)
+{
+    return memmem(text.p, text.n, part, strlen(part)) != NULL;
+}
+
+/* A side with TLS ends the connection of one without, and of one whose certificate it does not
+ * take, without a word that gRPC would hand on. */
+static bool was_ended(struct mr_str why)
+{
+    return has(why, "Socket closed") || has(why, "onnection reset") || has(why, "Broken pipe");
+}
+
+static bool words_of_plain(const char *address, struct mr_str why, struct mr_error *out)
+{
+    if (!was_ended(why)) return false;
+    (void)mr_fail(out, MR_EAWAY,
+        "%s ended the connection before it answered: it is about to start or to end, or it wants "
+        "TLS, for which this program needs --tls-cert, --tls-key and --tls-ca",
+        address);
+    return true;
+}
+
+bool mr_rpc_tls_words(
+    const char *address, const struct mr_rpc_tls *tls, struct mr_str why, struct mr_error *out)
+{
+    if (strncmp(address, "unix:", 5) == 0 || !has(why, "failed to connect")) return false;
+    if (!tls) return words_of_plain(address, why, out);
+    if (has(why, "wrong version number"))
+        (void)mr_fail(out, MR_EAWAY,
+            "%s speaks no TLS, and this program wants it (--tls-ca): the service there needs "
+            "--tls-cert, --tls-key and --tls-ca",
+            address);
+    else if (has(why, "certificate verify failed"))
+        (void)mr_fail(out, MR_EAWAY,
+            "the certificate of %s is refused: no CA in --tls-ca has signed it, or it has expired",
+            address);
+    else if (has(why, "Hostname Verification"))
+        (void)mr_fail(out, MR_EAWAY,
+            "the certificate of %s is refused: it is for another host (the --tls-cert there must "
+            "have this name or address in its subjectAltName)",
+            address);
+    else if (has(why, "andshake failed"))
+        (void)mr_fail(out, MR_EAWAY, "no TLS with %s (--tls-ca): %.*s", address, MR_STR_ARG(why));
+    else if (was_ended(why))
+        (void)mr_fail(out, MR_EAWAY,
+            "%s ended the connection at once: it is about to start or to end, or it does not take "
+            "this program's certificate (--tls-cert): a CA in the --tls-ca there must have signed "
+            "it, and it must not have expired",
+            address);
+    else
+        return false;
+    return true;
+}
+
+/* ---- on the side that refuses ---------------------------------------------------------------- */
+
+bool mr_rpc_tls_notice(const char *text)
+{
+    static _Atomic mr_time last;
+    const char *why = NULL;
+    struct mr_str said = mr_str(text);
+    if (!has(said, "Handshake failed with fatal error")) return false;
+    if (has(said, "certificate verify failed"))
+        why = "the other side's certificate is not signed by a CA in --tls-ca, or has expired";
+    else if (has(said, "wrong version number") || has(said, "http request"))
+        why = "one side speaks TLS and the other does not (--tls-cert, --tls-key, --tls-ca)";
+    mr_time now = mr_clock_now(), then = atomic_load(&last);
+    bool due = !then || now - then >= NOTICE_EVERY;
+    if (!due || !atomic_compare_exchange_strong(&last, &then, now)) return true;
+    char quoted[MR_LOG_LINE_MAX];
+    mr_log(MR_WARN, "tls.refused", "why=%s",
+        mr_log_quote(why ? mr_str(why) : said, quoted, sizeof quoted));
+    return true;
+}
