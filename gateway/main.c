@@ -7,6 +7,7 @@
 #include "host/log.h"
 #include "host/signal.h"
 #include "rpc/guard.h"
+#include "rpc/tls.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,8 +24,8 @@ struct config {
     const char *dashboard;
     const char *token_file;
     const char *secret_file;
-    const char *tls_cert;
-    const char *tls_key;
+    struct mr_certificate_files tls;     /* HTTPS; and the services, with a CA */
+    struct mr_certificate_files cluster; /* the services, where HTTPS has another */
     const char *port_file;
     struct mr_texts allow_uid;
     struct mr_texts hosts;
@@ -59,9 +60,16 @@ static const struct mr_option options[] = {
     {.name = "allow-host", .env = "MILLRACE_ALLOW_HOST", .type = MR_OPTION_TEXTS, .value = "NAME",
         .help = "another name that the header Host may have", .at = AT(hosts)},
     {.name = "tls-cert", .env = "MILLRACE_TLS_CERT", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "speak HTTPS with this certificate (PEM)", .at = AT(tls_cert)},
+        .help = "speak HTTPS with this certificate (PEM); with --tls-ca it is shown to the services, too",
+        .at = AT(tls.cert)},
     {.name = "tls-key", .env = "MILLRACE_TLS_KEY", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "its key (PEM)", .at = AT(tls_key)},
+        .help = "its key (PEM), in a file of mode 0600", .at = AT(tls.key)},
+    {.name = "tls-ca", .env = "MILLRACE_TLS_CA", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "call the services by TLS: the cluster's CA (PEM); their --tls-ca", .at = AT(tls.ca)},
+    {.name = "cluster-cert", .env = "MILLRACE_CLUSTER_CERT", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "what is shown to the services instead of --tls-cert (PEM)", .at = AT(cluster.cert)},
+    {.name = "cluster-key", .env = "MILLRACE_CLUSTER_KEY", .type = MR_OPTION_TEXT, .value = "FILE",
+        .help = "its key (PEM), in a file of mode 0600", .at = AT(cluster.key)},
     {.name = "port-file", .env = "MILLRACE_PORT_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
         .help = "write the port here when it is bound", .at = AT(port_file)},
     {.name = "connections", .env = "MILLRACE_CONNECTIONS", .type = MR_OPTION_U64, .value = "N",
@@ -95,7 +103,7 @@ MR_NORETURN static void fail(const char *flag, const struct mr_error *e)
 
 static char *read_file(const char *path, const char *flag, bool is_secret)
 {
-    if (!path) return NULL;
+    if (!mr_certificate_is_given(path)) return NULL;
     struct mr_buf b;
     struct mr_error e;
     mr_buf_init(&b, FILE_BYTES_MAX);
@@ -118,6 +126,25 @@ static void write_port(const char *path, int port)
     struct mr_error e;
     (void)snprintf(text, sizeof text, "%d\n", port);
     if (mr_file_write(path, mr_str(text), 0644, &e)) fail("--port-file", &e);
+}
+
+/* HTTPS has --tls-cert. The services are shown --cluster-cert, or the same one: by TLS where there
+ * is a CA to know them by, and plain where there is none. */
+static int settle_tls(const struct config *c, struct mr_error *e)
+{
+    struct mr_certificate_files https = c->tls;
+    struct mr_certificate_files services = c->cluster;
+    bool has_own = mr_certificate_is_given(services.cert) || mr_certificate_is_given(services.key);
+    https.ca = NULL; /* anybody's may have signed it */
+    int err = mr_certificate_check(&https, e);
+    if (err) return err;
+    if (!has_own && !mr_certificate_is_given(c->tls.ca)) return MR_OK;
+    if (has_own)
+        services.kind = "cluster";
+    else
+        services = c->tls;
+    services.ca = c->tls.ca;
+    return mr_rpc_tls_use(&services, e);
 }
 
 /* A connection is a descriptor; the usual soft limit of 1,024 is for programs that use select. */
@@ -166,10 +193,7 @@ int main(int argc, char **argv)
     mr_log_set_program("mr-gateway");
     raise_descriptors();
     struct mr_error e;
-    if (!c.tls_cert != !c.tls_key) {
-        (void)mr_fail(&e, MR_EINVAL, "--tls-cert and --tls-key go together");
-        fail("", &e);
-    }
+    if (settle_tls(&c, &e)) fail("", &e);
     struct mr_tokens *tokens = NULL;
     struct mr_peer_rules peers;
     struct mr_buf secret;
@@ -177,8 +201,8 @@ int main(int argc, char **argv)
     if (c.secret_file && mr_rpc_secret_read(c.secret_file, &secret, &e)) fail("", &e);
     if (c.token_file && mr_tokens_open(c.token_file, &tokens, &e)) fail("", &e);
     if (mr_peer_rules_parse(&c.allow_uid, &peers, &e)) fail("", &e);
-    MR_AUTO(mr_free_ptr) char *cert = read_file(c.tls_cert, "--tls-cert", false);
-    MR_AUTO(mr_free_ptr) char *key = read_file(c.tls_key, "--tls-key", true);
+    MR_AUTO(mr_free_ptr) char *cert = read_file(c.tls.cert, "--tls-cert", false);
+    MR_AUTO(mr_free_ptr) char *key = read_file(c.tls.key, "--tls-key", true);
 
     struct mr_patience *patience = mr_patience_new();
     struct mr_stats *stats = mr_stats_new();

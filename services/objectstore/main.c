@@ -7,6 +7,7 @@
 #include "host/thread.h"
 #include "services/objectstore/budget.h"
 #include "services/objectstore/disk.h"
+#include "rpc/tls.h"
 #include "services/objectstore/service.h"
 
 #include <inttypes.h>
@@ -34,6 +35,7 @@ struct config {
     const char *token_file;
     const char *secret_file;
     struct mr_texts allow_uid;
+    struct mr_certificate_files tls;
 };
 
 #define AT(field) offsetof(struct config, field)
@@ -71,6 +73,7 @@ static const struct mr_option options[] = {
         .help = "the cluster's secret: shown to the scheduler and other stores, and wanted from workers, "
                 "stores, and gateways that pass users on", .at = AT(secret_file)},
     MR_PEER_OPTION(AT(allow_uid)),
+    MR_RPC_TLS_OPTIONS(AT(tls)),
 };
 // clang-format on
 
@@ -177,6 +180,7 @@ int main(int argc, char **argv)
         .claim_time = c.claim_time,
     };
     if (mr_peer_rules_parse(&c.allow_uid, &shell_config.peers, &e)) return fail(&e);
+    if (mr_rpc_tls_use(&c.tls, &e)) return fail(&e);
     struct mr_buf password;
     mr_buf_init(&password, 4096);
     if (c.redis_password_file && mr_file_read_secret(c.redis_password_file, &password, &e))

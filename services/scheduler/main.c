@@ -5,6 +5,7 @@
 #include "host/log.h"
 #include "host/signal.h"
 #include "host/start.h"
+#include "rpc/tls.h"
 #include "services/scheduler/intake.h"
 #include "services/scheduler/shell.h"
 
@@ -26,6 +27,7 @@ struct config {
     const char *token_file;
     const char *secret_file;
     struct mr_texts allow_uid;
+    struct mr_certificate_files tls;
     mr_duration redis_timeout;
     mr_duration heartbeat;
     mr_duration lease;
@@ -74,6 +76,7 @@ static const struct mr_option options[] = {
                 "users on",
         .at = offsetof(struct config, secret_file)},
     MR_PEER_OPTION(offsetof(struct config, allow_uid)),
+    MR_RPC_TLS_OPTIONS(offsetof(struct config, tls)),
     {.name = "redis-timeout",
         .type = MR_OPTION_DURATION,
         .value = "TIME",
@@ -180,7 +183,7 @@ int main(int argc, char **argv)
         .redis_password = password.n ? (const char *)password.p : NULL,
         .token_file = config.token_file,
         .secret_file = config.secret_file};
-    if (mr_peer_rules_parse(&config.allow_uid, &o.peers, &e)) {
+    if (mr_peer_rules_parse(&config.allow_uid, &o.peers, &e) || mr_rpc_tls_use(&config.tls, &e)) {
         (void)fprintf(stderr, "mr-scheduler: %s\n", e.text);
         return 2;
     }

@@ -4,6 +4,7 @@
 #include "host/file.h"
 #include "host/log.h"
 #include "host/signal.h"
+#include "rpc/tls.h"
 #include "services/trainer/shell.h"
 
 #include <stdio.h>
@@ -19,6 +20,7 @@ struct config {
     const char *token_file;
     const char *secret_file;
     struct mr_texts allow_uid;
+    struct mr_certificate_files tls;
 };
 
 #define AT(field) offsetof(struct config, field)
@@ -50,6 +52,7 @@ static const struct mr_option options[] = {
         .help = "the cluster's secret: shown to scheduler and store, and wanted from roles and from "
                 "gateways that pass users on", .at = AT(secret_file)},
     MR_PEER_OPTION(AT(allow_uid)),
+    MR_RPC_TLS_OPTIONS(AT(tls)),
 };
 // clang-format on
 
@@ -90,7 +93,7 @@ int main(int argc, char **argv)
         .address = c.address,
         .token_file = c.token_file,
         .secret_file = c.secret_file};
-    if (mr_peer_rules_parse(&c.allow_uid, &o.peers, &e)) {
+    if (mr_peer_rules_parse(&c.allow_uid, &o.peers, &e) || mr_rpc_tls_use(&c.tls, &e)) {
         (void)fprintf(stderr, "mr-trainer: %s\n", e.text);
         return 2;
     }

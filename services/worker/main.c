@@ -9,6 +9,7 @@
 #include "services/worker/exec.h"
 #include "services/worker/process.h"
 #include "services/worker/role.h"
+#include "rpc/tls.h"
 #include "services/worker/shell.h"
 
 #include <math.h>
@@ -27,6 +28,7 @@ struct config {
     const char *token_file;
     const char *secret_file;
     struct mr_texts allow_uid;
+    struct mr_certificate_files tls;
     struct mr_texts listen;
     struct mr_texts plugin;
     struct mr_texts data_root;
@@ -94,6 +96,7 @@ static const struct mr_option options[] = {
     {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
         .help = "the cluster's secret, shown to scheduler and stores", .at = AT(secret_file)},
     MR_PEER_OPTION(AT(allow_uid)),
+    MR_RPC_TLS_OPTIONS(AT(tls)),
 };
 // clang-format on
 
@@ -240,6 +243,7 @@ int main(int argc, char **argv)
         .token_file = c.token_file, .secret_file = c.secret_file, .role_of = mr_proto_role};
     if (!err) err = mr_peer_rules_parse(&c.allow_uid, &peers, &e);
     if (!err) err = mr_rpc_guard_new(&access, &guard, &e);
+    if (!err) err = mr_rpc_tls_use(&c.tls, &e);
     struct mr_worker_options o = {.scheduler = c.scheduler,
         .trainer = c.trainer,
         .store_socket = c.store,
