@@ -11,6 +11,8 @@
 
 #define CONNECT_METHOD "/millrace.v1.WorkerSession/Connect"
 #define LOGS_MAX 256u
+#define ALONE (3 * MR_SECOND) /* a scheduler that starts beside us needs less */
+#define ALONE_AGAIN (60 * MR_SECOND)
 #define LOGS_BYTES_MAX ((size_t)1 << 20)
 #define GRPC_FAILED_PRECONDITION 9
 #define GRPC_PERMISSION_DENIED 7
@@ -86,12 +88,24 @@ static bool is_final(const struct mr_worker_shell *sh, int code)
     return code == GRPC_FAILED_PRECONDITION && !sh->incarnation;
 }
 
+/* Before the first registration the scheduler may only be about to start. That it cannot be reached
+ * is a warning when it lasts, and then once a minute. */
+static enum mr_log_level level_of_loss(struct mr_worker_shell *sh)
+{
+    if (sh->incarnation) return MR_WARN;
+    if (!sh->alone_since) sh->alone_since = sh->now;
+    bool lasts = sh->now - sh->alone_since >= ALONE;
+    if (!lasts || (sh->alone_told && sh->now - sh->alone_told < ALONE_AGAIN)) return MR_DEBUG;
+    sh->alone_told = sh->now;
+    return MR_WARN;
+}
+
 static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
 {
     struct mr_worker_shell *sh = mr_rpc_call_context(call);
     if (call != sh->call) return;
     sh->call = NULL;
-    char words[256];
+    char words[MR_LOG_LINE_MAX / 2];
     mr_log_quote(status->message, words, sizeof words);
     if (sh->ending) return;
     if (is_final(sh, status->code)) {
@@ -101,8 +115,8 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
         return;
     }
     bool revoked = status->code == GRPC_FAILED_PRECONDITION;
-    mr_log(sh->incarnation ? MR_WARN : MR_DEBUG, revoked ? "session.revoked" : "session.lost",
-        "code=%d message=%s", status->code, words);
+    mr_log(level_of_loss(sh), revoked ? "session.revoked" : "session.lost", "code=%d message=%s",
+        status->code, words);
     if (revoked) sh->incarnation = 0;
     struct mr_worker_event ev = {.kind = revoked ? MR_WORKER_REVOKED : MR_WORKER_DISCONNECTED};
     mr_worker_shell_step(sh, &ev);

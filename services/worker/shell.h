@@ -93,6 +93,7 @@ struct mr_worker_shell {
     struct mr_rpc_call *call;
     mr_time connect_at; /* MR_NEVER: nothing to open */
     uint64_t incarnation;
+    mr_time alone_since, alone_told; /* not yet registered; 0: no */
     struct mr_pb_arena arena_in, arena_out;
     struct mr_buf wire;
     struct mr_worker_log *logs; /* of tasks that ended well, to be sent */
