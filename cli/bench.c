@@ -9,6 +9,7 @@
 #include "host/clock.h"
 #include "rpc/pb.h"
 #include "rpc/sync.h"
+#include "rpc/tls.h"
 
 #include <millrace/v1/jobs.pb-c.h>
 
@@ -489,7 +490,11 @@ static int run(const struct config *k, struct mr_error *e)
     int err = k->scheduler ? MR_OK : mr_place_read_last(&last, e);
     if (!err && k->http) err = mr_client_open(&k->client, &b.http, e);
     if (err) return err;
-    const struct mr_rpc_channel_options channel = {.bearer = k->client.token};
+    MR_AUTO(mr_rpc_tls_free) struct mr_rpc_tls *tls = NULL;
+    const struct mr_rpc_tls_options trusted = {.files = {.ca = k->client.tls_ca}};
+    if (mr_certificate_is_given(k->client.tls_ca)) err = mr_rpc_tls_open(&trusted, &tls, e);
+    if (err) return err;
+    const struct mr_rpc_channel_options channel = {.bearer = k->client.token, .tls = tls};
     mr_pb_arena_init(&b.arena, (size_t)1 << 30);
     b.rpc = mr_rpc_client_open(k->scheduler ? k->scheduler : last.scheduler, &channel);
     if (b.json) (void)printf("[");

@@ -8,6 +8,26 @@
 #include <string.h>
 #include <unistd.h>
 
+/* What `up` wrote down counts for its own URL only, also where that was given. */
+static int add_last(char **token, struct mr_client *out, struct mr_error *e)
+{
+    struct mr_place_cluster last;
+    bool is_given = out->url != NULL;
+    int err = mr_place_read_last(&last, is_given ? NULL : e);
+    if (err) return is_given ? MR_OK : err;
+    bool is_it = !is_given || strcmp(out->url, last.url) == 0;
+    if (!is_given) {
+        out->url = mr_copy_text(last.url);
+        if (!(*token)[0]) {
+            mr_release(*token);
+            *token = MR_STEAL(last.token);
+        }
+    }
+    if (is_it && last.ca[0] && !out->ca) out->ca = mr_copy_text(last.ca);
+    mr_place_cluster_fini(&last);
+    return MR_OK;
+}
+
 int mr_client_open(const struct mr_client_options *o, struct mr_client *out, struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *token = mr_copy_text(o->token ? o->token : "");
@@ -15,20 +35,13 @@ int mr_client_open(const struct mr_client_options *o, struct mr_client *out, str
     if (o->url && o->url[0]) {
         bool has_scheme = strncmp(o->url, "http://", 7) == 0 || strncmp(o->url, "https://", 8) == 0;
         out->url = mr_format("%s%s", has_scheme ? "" : "http://", o->url);
-    } else {
-        struct mr_place_cluster last;
-        int err = mr_place_read_last(&last, e);
-        if (err) return err;
-        out->url = mr_copy_text(last.url);
-        if (!token[0]) {
-            mr_release(token);
-            token = MR_STEAL(last.token);
-        }
-        mr_place_cluster_fini(&last);
+        size_t n = strlen(out->url);
+        while (n && out->url[n - 1] == '/')
+            out->url[--n] = 0;
     }
-    size_t n = strlen(out->url);
-    while (n && out->url[n - 1] == '/')
-        out->url[--n] = 0;
+    if (o->tls_ca && o->tls_ca[0]) out->ca = mr_copy_text(o->tls_ca);
+    int err = add_last(&token, out, e);
+    if (err) return err;
     if (token[0]) out->authorization = mr_format("Authorization: Bearer %s", token);
     return MR_OK;
 }
@@ -37,6 +50,7 @@ void mr_client_fini(struct mr_client *c)
 {
     mr_release(c->url);
     mr_release(c->authorization);
+    mr_release(c->ca);
     *c = (struct mr_client){0};
 }
 
@@ -63,6 +77,7 @@ static int send_to(const struct mr_client *c, struct mr_http_request *request,
         n++;
     if (c->authorization && n < MR_HTTP_HEADERS_MAX - 1) request->headers[n] = c->authorization;
     request->url = url;
+    request->ca = c->ca;
     int err = mr_http_send(request, reply, e);
     request->url = NULL;
     if (err) return err;

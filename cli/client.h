@@ -12,6 +12,7 @@
 struct mr_client_options { /* the flags that every command has; first in its config */
     const char *url;
     const char *token;
+    const char *tls_ca;
     bool json;
 };
 
@@ -29,6 +30,12 @@ struct mr_client_options { /* the flags that every command has; first in its con
             .value = "TOKEN",                                                                      \
             .help = "bearer token",                                                                \
             .at = offsetof(struct mr_client_options, token)},                                      \
+        {.name = "tls-ca",                                                                         \
+            .env = "MILLRACE_TLS_CA",                                                              \
+            .type = MR_OPTION_TEXT,                                                                \
+            .value = "FILE",                                                                       \
+            .help = "the CA of an https:// gateway (default: that of `up`, else the system's)",    \
+            .at = offsetof(struct mr_client_options, tls_ca)},                                     \
     {                                                                                              \
         .name = "json", .type = MR_OPTION_BOOL, .help = "print JSON, for scripts",                 \
         .at = offsetof(struct mr_client_options, json)                                             \
@@ -37,6 +44,7 @@ struct mr_client_options { /* the flags that every command has; first in its con
 struct mr_client {
     char *url; /* without a slash at the end */
     char *authorization;
+    char *ca; /* NULL: the system's */
     bool json;
     bool tty; /* stderr is a terminal */
 };

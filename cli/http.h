@@ -13,6 +13,8 @@
 struct mr_http_request {
     const char *method; /* "GET" */
     const char *url;
+    const char *ca; /* of an https: URL: a file with the CA that is believed; NULL: the system's */
+    bool any_certificate; /* it is not verified: for what says and asks nothing secret */
     const char *headers[MR_HTTP_HEADERS_MAX]; /* "Accept: application/json"; a NULL ends */
     struct mr_str body;                       /* or: */
     const char *body_path;                    /* a file to send, in pieces */
@@ -35,6 +37,7 @@ void mr_http_reply_fini(struct mr_http_reply *r);
 /* MR_EAWAY: no answer, or it broke off. Any status is MR_OK here. */
 int mr_http_send(
     const struct mr_http_request *request, struct mr_http_reply *reply, struct mr_error *e);
+/* A question to a gateway of our own, without a token; its certificate is not looked at. */
 int mr_http_get(
     const char *url, mr_duration timeout_ns, struct mr_buf *out, int *status, struct mr_error *e);
 

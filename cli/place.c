@@ -69,6 +69,7 @@ int mr_place_read_last(struct mr_place_cluster *out, struct mr_error *e)
     yyjson_val *root = yyjson_doc_get_root(doc);
     *out = (struct mr_place_cluster){.url = member(root, "url"),
         .token = member(root, "token"),
+        .ca = member(root, "ca"),
         .scheduler = member(root, "scheduler"),
         .directory = member(root, "directory")};
     yyjson_doc_free(doc);
@@ -85,6 +86,7 @@ int mr_place_write_last(const struct mr_place_cluster *c, struct mr_error *e)
     yyjson_mut_val *root = yyjson_mut_obj(doc);
     yyjson_mut_doc_set_root(doc, root);
     (void)yyjson_mut_obj_add_str(doc, root, "url", c->url);
+    if (c->ca) (void)yyjson_mut_obj_add_str(doc, root, "ca", c->ca);
     (void)yyjson_mut_obj_add_str(doc, root, "scheduler", c->scheduler);
     (void)yyjson_mut_obj_add_str(doc, root, "directory", c->directory);
     size_t n = 0;
@@ -99,6 +101,7 @@ void mr_place_cluster_fini(struct mr_place_cluster *c)
 {
     mr_release(c->url);
     mr_release(c->token);
+    mr_release(c->ca);
     mr_release(c->scheduler);
     mr_release(c->directory);
     *c = (struct mr_place_cluster){0};

@@ -16,6 +16,7 @@ char *mr_place_in_path(const char *name);
 struct mr_place_cluster {
     char *url;
     char *token;
+    char *ca; /* a file: whose certificates are believed at an https: URL */
     char *scheduler;
     char *directory;
 };

@@ -145,8 +145,8 @@ static void open_side(struct follow *f, unsigned i)
     mr_sse_restart(&s->sse);
     mr_release(s->resume);
     s->resume = s->sse.id[0] ? mr_format("Last-Event-ID: %s", s->sse.id) : NULL;
-    s->request =
-        (struct mr_http_request){.method = "GET", .url = s->url, .on_data = on_bytes, .ctx = s};
+    s->request = (struct mr_http_request){
+        .method = "GET", .url = s->url, .ca = f->c->ca, .on_data = on_bytes, .ctx = s};
     s->request.headers[n++] = "Accept: text/event-stream";
     if (s->resume) s->request.headers[n++] = s->resume;
     if (f->c->authorization) s->request.headers[n++] = f->c->authorization;

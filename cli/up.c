@@ -4,6 +4,7 @@
  *
  *   DIR/lock       held while a cluster runs there
  *   DIR/secret     what the services show each other, made at the first start (mode 0600)
+ *   DIR/tls/       with --tls, the CA and the certificate (cli/up_tls.c)
  *   DIR/run/       sockets
  *   DIR/log/       one file a process
  *   DIR/redis/     the journal (append-only file)
@@ -15,6 +16,7 @@
 #include "cli/place.h"
 #include "cli/rules.h"
 #include "cli/supervisor.h"
+#include "cli/up_tls.h"
 #include "host/clock.h"
 #include "host/config.h"
 #include "host/file.h"
@@ -40,6 +42,7 @@
 #define SOCKET_LONGEST "/worker-63-1023.sock"
 #define ARGS_MAX 256
 #define READY_TIMEOUT (60 * MR_SECOND)
+#define RENEW_EVERY ((mr_duration)86400 * MR_SECOND)
 
 struct config {
     uint64_t nodes;
@@ -49,6 +52,7 @@ struct config {
     const char *dir;
     struct mr_rules rules;
     const char *listen;
+    struct mr_up_tls tls;
     struct mr_texts plugin;
     struct mr_texts resource;
     mr_duration lease;
@@ -113,6 +117,7 @@ static const struct mr_option options[] = {
         .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
                 "listen on a public address",
         .at = offsetof(struct config, rules.token_file)},
+    MR_UP_TLS_OPTIONS(offsetof(struct config, tls)),
     {.name = "allow-exec",
         .env = "MILLRACE_ALLOW_EXEC",
         .type = MR_OPTION_BOOL,
@@ -195,9 +200,20 @@ static void arg_program(struct args *a, const char *name)
     arg(a, "%s", path);
 }
 
-/* Who may call this service, and what it shows the others. */
-static void arg_access(const struct up *u, struct args *a)
+/* Without a CA there is HTTPS, and no TLS between the services. */
+static void arg_tls(const struct up *u, struct args *a, bool is_gateway)
 {
+    const struct mr_certificate_files *f = &u->config.tls.files;
+    if (!f->cert || (!f->ca && !is_gateway)) return;
+    arg(a, "--tls-cert=%s", f->cert);
+    arg(a, "--tls-key=%s", f->key);
+    if (f->ca) arg(a, "--tls-ca=%s", f->ca);
+}
+
+/* Who may call this service, and what it shows the others. */
+static void arg_access(const struct up *u, struct args *a, bool is_gateway)
+{
+    arg_tls(u, a, is_gateway);
     arg(a, "--secret-file=%s/secret", u->dir);
     if (u->config.rules.token_file) arg(a, "--token-file=%s", u->config.rules.token_file);
 }
@@ -250,7 +266,7 @@ static int start_store(struct up *u, uint64_t node, struct mr_error *e)
     arg(&a, "--memory=%" PRIu64, u->config.memory);
     arg(&a, "--scheduler=%s", u->scheduler);
     arg(&a, "--redis=%s", u->redis);
-    arg_access(u, &a);
+    arg_access(u, &a, false);
     return start(u, name, &a, 60 * MR_SECOND, e);
 }
 
@@ -262,7 +278,7 @@ static int start_scheduler(struct up *u, struct mr_error *e)
     arg(&a, "--redis=%s", u->redis);
     arg(&a, "--lease=%" PRIu64 "ms", u->config.lease / MR_MS);
     arg(&a, "--dir=%s", u->dir);
-    arg_access(u, &a);
+    arg_access(u, &a, false);
     return start(u, "scheduler", &a, 10 * MR_SECOND, e);
 }
 
@@ -274,7 +290,7 @@ static int start_trainer(struct up *u, struct mr_error *e)
     arg(&a, "--redis=%s", u->redis);
     arg(&a, "--scheduler=%s", u->scheduler);
     arg(&a, "--store=unix:%s/store-0.sock", u->run);
-    arg_access(u, &a);
+    arg_access(u, &a, false);
     return start(u, "trainer", &a, 10 * MR_SECOND, e);
 }
 
@@ -294,11 +310,12 @@ static int start_worker(struct up *u, uint64_t node, uint64_t i, struct mr_error
     arg(&a, "--threads=%" PRIu64, u->config.threads);
     uint64_t before = (node * u->config.workers + i) * u->config.threads;
     arg(&a, "--processor=%" PRIu64, before % 4096);
-    arg_access(u, &a);
+    arg_access(u, &a, false);
     arg(&a, "--dir=%s/node-%" PRIu64, u->dir, node);
     const struct mr_rules *rules = &u->config.rules;
     arg(&a, "--deny-path=%s", u->dir);
     arg(&a, "--deny-path=%s", u->home);
+    if (u->config.tls.files.key) arg(&a, "--deny-path=%s", u->config.tls.files.key);
     if (rules->allow_exec) arg(&a, "--allow-exec");
     if (rules->exec_user) arg(&a, "--exec-user=%s", rules->exec_user);
     for (size_t k = 0; k < rules->data_root.count; k++)
@@ -319,7 +336,7 @@ static int start_gateway(struct up *u, struct mr_error *e)
     arg(&a, "--trainer=%s", u->trainer);
     for (uint64_t i = 0; i < u->config.nodes; i++)
         arg(&a, "--store=unix:%s/store-%" PRIu64 ".sock", u->run, i);
-    arg_access(u, &a);
+    arg_access(u, &a, true);
     return start(u, "gateway", &a, 10 * MR_SECOND, e);
 }
 
@@ -514,6 +531,7 @@ static int prepare(struct up *u, struct mr_error *e)
     if (!err) err = take_lock(u, e);
     if (!err) err = settle_secret(u, e);
     if (!err) err = settle_listen(u, e);
+    if (!err) err = mr_up_tls_settle(&c->tls, u->dir, u->host, e);
     if (err) return err;
     remove_sockets(u);
     u->redis = mr_format("unix:%s/redis.sock", u->run);
@@ -565,24 +583,44 @@ static void greet(const struct up *u, const char *url)
     (void)printf(
         "  state and logs in %s; Ctrl-C stops it, and `up` on the same directory finds its jobs again\n",
         u->dir);
+    if (c->tls.own)
+        (void)printf("  its CA is %s: commands here know it, others are to be told "
+                     "(MILLRACE_TLS_CA, curl --cacert)\n",
+            c->tls.files.ca);
     (void)fflush(stdout);
+}
+
+/* Until the end; certificates that end before are renewed on the way. */
+static enum mr_supervisor_event serve(struct up *u, struct mr_error *e)
+{
+    enum mr_supervisor_event ev = MR_SUPERVISOR_TIMEOUT;
+    while (ev == MR_SUPERVISOR_TIMEOUT) {
+        ev = mr_supervisor_run(u->supervisor, mr_clock_now() + RENEW_EVERY, e);
+        struct mr_error why = {0};
+        if (ev == MR_SUPERVISOR_TIMEOUT && mr_up_tls_renew(&u->config.tls, &why))
+            (void)fprintf(stderr, "millrace up: no new certificate: %s\n", why.text);
+    }
+    return ev;
 }
 
 static int run(struct up *u, struct mr_error *e)
 {
-    MR_AUTO(mr_free_ptr) char *url = mr_format("http://%s:%d", u->host, u->port);
+    const char *scheme = mr_up_tls_is_on(&u->config.tls) ? "https" : "http";
+    MR_AUTO(mr_free_ptr) char *url = mr_format("%s://%s:%d", scheme, u->host, u->port);
     (void)setenv("MILLRACE_SUPERVISED", "1", 1);
     (void)setenv("OPENBLAS_NUM_THREADS", "1", 0); /* the slots are the parallelism */
     u->supervisor = mr_supervisor_new();
     int err = start_all(u, e);
     enum mr_supervisor_event ev = err ? MR_SUPERVISOR_GAVE_UP : wait_ready(u, url, e);
     if (ev == MR_SUPERVISOR_TIMEOUT) {
-        const struct mr_place_cluster last = {
-            .url = url, .scheduler = u->scheduler, .directory = u->dir};
+        const struct mr_place_cluster last = {.url = url,
+            .ca = (char *)(uintptr_t)u->config.tls.files.ca,
+            .scheduler = u->scheduler,
+            .directory = u->dir};
         (void)mr_place_write_last(&last, NULL); /* only a convenience for the next command */
         if (!u->config.quiet) greet(u, url);
         mr_supervisor_settle(u->supervisor);
-        ev = mr_supervisor_run(u->supervisor, MR_NEVER, e);
+        ev = serve(u, e);
     }
     if (ev == MR_SUPERVISOR_STOP && !u->config.quiet)
         (void)fprintf(stderr, "stopping: results are written to %s\n", u->dir);
@@ -610,6 +648,7 @@ int mr_command_up(int argc, char **argv)
     mr_release(u.redis);
     mr_release(u.scheduler);
     mr_release(u.trainer);
+    mr_up_tls_fini(&u.config.tls);
     mr_config_fini(&spec, &u.config);
     return err ? MR_EXIT_FAILED : MR_EXIT_OK;
 }

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,7 @@ class Cluster:
         self.url, self.scheduler = info["url"], info["scheduler"]
         u = urllib.parse.urlsplit(self.url)
         self.host, self.port = u.hostname, u.port
+        self.trust = ssl.create_default_context(cafile=info["ca"]) if info.get("ca") else None
 
     def stop(self, timeout=60):
         """Ctrl-C; returns the exit code of `up`."""
@@ -174,9 +176,14 @@ class Cluster:
 
     # ---- HTTP ----
 
+    def connect(self, timeout):
+        if self.url.startswith("https:"):
+            return http.client.HTTPSConnection(self.host, self.port, timeout=timeout * SLOW, context=self.trust)
+        return http.client.HTTPConnection(self.host, self.port, timeout=timeout * SLOW)
+
     def request(self, method, path, body=None, headers=None, timeout=120):
         """(status, headers, bytes)"""
-        c = http.client.HTTPConnection(self.host, self.port, timeout=timeout * SLOW)
+        c = self.connect(timeout)
         try:
             h = dict(headers or {})
             if isinstance(body, (dict, list)):
@@ -239,7 +246,7 @@ class Cluster:
 
     def events(self, job_id, last_id=None, timeout=120):
         """Yields (id, job) of a job's event stream; ends with the stream."""
-        c = http.client.HTTPConnection(self.host, self.port, timeout=timeout * SLOW)
+        c = self.connect(timeout)
         headers = {"Accept": "text/event-stream"}
         if last_id:
             headers["Last-Event-ID"] = last_id
