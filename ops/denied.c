@@ -60,14 +60,16 @@ int mr_denied_add(struct mr_denied *d, const char *path, const char *what, struc
 
 int mr_denied_add_environment(struct mr_denied *d, struct mr_error *e)
 {
-    static const char prefix[] = "MILLRACE_", ending[] = "_FILE", key[] = "MILLRACE_TLS_KEY";
+    static const char prefix[] = "MILLRACE_", ending[] = "_FILE", key[] = "_KEY";
     for (char **v = environ; v && *v; v++) {
         const char *equals = strchr(*v, '=');
         if (!equals || !equals[1] || strncmp(*v, prefix, sizeof prefix - 1) != 0) continue;
         size_t n = (size_t)(equals - *v);
         bool is_file = n > sizeof prefix + sizeof ending - 2 &&
                        !memcmp(equals - (sizeof ending - 1), ending, sizeof ending - 1);
-        if (!is_file && (n != sizeof key - 1 || memcmp(*v, key, n) != 0)) continue;
+        bool is_key = n > sizeof prefix + sizeof key - 2 &&
+                      !memcmp(equals - (sizeof key - 1), key, sizeof key - 1);
+        if (!is_file && !is_key) continue;
         MR_AUTO(mr_free_ptr) char *what = mr_format("what %.*s names", (int)n, *v);
         int err = mr_denied_add(d, equals + 1, what, e);
         if (err) return err;

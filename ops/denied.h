@@ -17,7 +17,7 @@ void mr_denied_init(struct mr_denied *d);
 void mr_denied_fini(struct mr_denied *d);
 /* A file or a directory with all beneath it. It need not exist yet. */
 int mr_denied_add(struct mr_denied *d, const char *path, const char *what, struct mr_error *e);
-/* The file named by each variable MILLRACE_…_FILE, and MILLRACE_TLS_KEY: services that share a
+/* The file named by each variable MILLRACE_…_FILE and MILLRACE_…_KEY: services that share a
  * shell share their secrets' places. */
 int mr_denied_add_environment(struct mr_denied *d, struct mr_error *e);
 

@@ -143,6 +143,8 @@ static int denied_fill(struct mr_denied *d, const struct config *c, struct mr_er
         err = mr_denied_add(d, c->secret_file, "the cluster's secret (--secret-file)", e);
     if (!err && c->token_file)
         err = mr_denied_add(d, c->token_file, "the cluster's token file (--token-file)", e);
+    if (!err && mr_certificate_is_given(c->tls.key))
+        err = mr_denied_add(d, c->tls.key, "the key of the worker's certificate (--tls-key)", e);
     if (!err && c->dir) err = mr_denied_add(d, c->dir, "of the node's state (--dir)", e);
     for (size_t i = 0; i < c->deny_path.count && !err; i++) {
         const char *path = c->deny_path.items[i];
