@@ -130,6 +130,16 @@ void *mr_pb_unpack(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
     return NULL;
 }
 
+void *mr_pb_unpack_request(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
+    struct mr_pb_arena *a, struct mr_error *e)
+{
+    size_t whole = a->bytes_max;
+    a->bytes_max = MR_MAX(whole / 2, a->bytes);
+    void *m = mr_pb_unpack(type, bytes, a, e);
+    a->bytes_max = whole;
+    return m;
+}
+
 void mr_pb_pack(const ProtobufCMessage *m, struct mr_buf *out)
 {
     size_t n = protobuf_c_message_get_packed_size(m);

@@ -29,6 +29,11 @@ void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes); /* NULL past the ce
 void *mr_pb_unpack(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
     struct mr_pb_arena *a, struct mr_error *e);
 
+/* The same, within half of the arena: the other half is for what is made of the message, and for
+ * the answer, whatever was sent. */
+void *mr_pb_unpack_request(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
+    struct mr_pb_arena *a, struct mr_error *e);
+
 void mr_pb_pack(const ProtobufCMessage *m, struct mr_buf *out); /* appends */
 
 int mr_rpc_call_send_pb(struct mr_rpc_call *call, const ProtobufCMessage *m);

@@ -76,7 +76,7 @@ void mr_op_fail_error(struct mr_op *op)
 void *mr_op_request(
     struct mr_op *op, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type)
 {
-    void *p = mr_pb_unpack(type, mr_rpc_message_str(m), &op->arena, &op->error);
+    void *p = mr_pb_unpack_request(type, mr_rpc_message_str(m), &op->arena, &op->error);
     if (!p) mr_op_fail_error(op);
     return p;
 }

@@ -3,6 +3,7 @@
  * over by then. An op is freed when its call is over and nothing it asked is open. */
 #pragma once
 
+#include "host/later.h"
 #include "host/stats.h"
 #include "rpc/client.h"
 #include "rpc/guard.h"
@@ -13,7 +14,6 @@
 #include "store/object/format.h"
 
 #include <millrace/v1/objects.pb-c.h>
-
 #include <stdatomic.h>
 
 struct mr_formatter;
@@ -36,6 +36,7 @@ struct mr_service {
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
     struct mr_inbox *inbox;
+    struct mr_later later; /* what the gRPC thread found no room for in it */
     struct mr_names *names;
     struct mr_places *places;
     struct mr_formatter *formatter;

@@ -442,7 +442,11 @@ void mr_peers_add(struct mr_shell *sh, int fd, bool internal)
         sh->peers, sh->peers_count * sizeof(void *), (sh->peers_count + 1) * sizeof(void *));
     sh->peers[sh->peers_count++] = p;
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
-    if (epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) MR_PANIC("epoll_ctl: %s", strerror(errno));
+    if (!epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) return;
+    mr_log(MR_ERROR, "client.refused", "why=\"epoll_ctl: %s\"", strerror(errno));
+    sh->peers_count--; /* a limit of the system: it is told by the end of its connection */
+    close(fd);
+    mr_release(p);
 }
 
 void mr_peers_accept(struct mr_shell *sh)
@@ -481,8 +485,8 @@ int mr_peers_listen(struct mr_shell *sh, struct mr_error *e)
     }
     sh->listen_fd = fd;
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &sh->listen_fd};
-    if (epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) MR_PANIC("epoll_ctl: %s", strerror(errno));
-    return MR_OK;
+    if (!epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) return MR_OK;
+    return mr_fail(e, MR_EIO, "--socket: epoll_ctl: %s", strerror(errno));
 }
 
 void mr_peers_close(struct mr_shell *sh)

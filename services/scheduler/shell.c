@@ -43,7 +43,7 @@ struct mr_shell *mr_shell_of(const struct mr_rpc_call *call)
 void *mr_shell_take(struct mr_shell *sh, size_t bytes)
 {
     void *p = mr_pb_arena_take(&sh->scratch, bytes ? bytes : 1);
-    mr_assert(p); /* everything that asks is bounded by message sizes far below the ceiling */
+    mr_assert(p); /* a request leaves half of it, and its rows need no more here than there */
     return p;
 }
 
@@ -60,7 +60,7 @@ void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_
 {
     struct mr_error e = {0};
     mr_pb_arena_clear(&sh->scratch);
-    void *request = mr_pb_unpack(type, mr_rpc_message_str(m), &sh->scratch, &e);
+    void *request = mr_pb_unpack_request(type, mr_rpc_message_str(m), &sh->scratch, &e);
     if (!request) (void)mr_rpc_call_fail(call, &e);
     return request;
 }

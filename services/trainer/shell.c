@@ -41,7 +41,7 @@ void mr_trainer_post(struct mr_trainer_shell *t, void (*run)(void *p), void *p)
 {
     struct item item = {run, p};
     if (own == t) { /* never waits for itself */
-        if (mr_inbox_push(t->inbox, &item) == MR_ELIMIT) MR_PANIC("the trainer's inbox is full");
+        if (mr_inbox_push(t->inbox, &item) == MR_ELIMIT) mr_later_add(&t->later, run, p);
     } else {
         (void)mr_inbox_push_wait(t->inbox, &item, MR_NEVER);
     }
@@ -52,7 +52,7 @@ void *mr_trainer_request(struct mr_trainer_shell *t, struct mr_rpc_call *call,
 {
     struct mr_error e = {0};
     mr_pb_arena_clear(&t->scratch);
-    void *request = mr_pb_unpack(type, mr_rpc_message_str(m), &t->scratch, &e);
+    void *request = mr_pb_unpack_request(type, mr_rpc_message_str(m), &t->scratch, &e);
     if (!request) (void)mr_rpc_call_fail(call, &e);
     return request;
 }
@@ -90,10 +90,11 @@ static mr_time turn(struct mr_trainer_shell *t)
 static size_t take(struct mr_trainer_shell *t, mr_time deadline)
 {
     struct item batch[BATCH_MAX];
+    if (t->later.count) deadline = 0;
     size_t n = mr_inbox_wait(t->inbox, deadline, batch, MR_ARRAY_LEN(batch));
     for (size_t i = 0; i < n; i++)
         batch[i].run(batch[i].p);
-    return n;
+    return n + mr_later_run(&t->later);
 }
 
 int mr_trainer_run(struct mr_trainer_shell *t)
@@ -276,6 +277,7 @@ void mr_trainer_close(struct mr_trainer_shell **tp)
     mr_trainer_settle(t);
     for (size_t i = MR_ARRAY_LEN(parts); i-- > 0;)
         if (parts[i] && t->parts[i]) parts[i]->close(&t->parts[i]);
+    mr_later_fini(&t->later);
     mr_pb_arena_fini(&t->scratch);
     mr_inbox_clear_waiter(t->inbox);
     mr_inbox_free(&t->inbox);

@@ -114,7 +114,8 @@ static void take(struct mr_taker *t)
         t->retry_at = mr_time_after(mr_clock_now(), err ? RETRY : 0);
         return;
     }
-    for (size_t i = 0; i < got->n_items; i++) {
+    /* More than was asked for go back when their lease ends. */
+    for (size_t i = 0; i < MR_MIN(got->n_items, (size_t)r.items_max); i++) {
         const Millrace__V1__QueueItem *q = got->items[i];
         struct mr_taken item = {0};
         (void)snprintf(item.receipt, sizeof item.receipt, "%s", q->receipt);

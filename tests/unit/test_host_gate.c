@@ -1,6 +1,7 @@
 /* host/gate: no wake is lost. host/patience: who is late is shut down, once, and nobody else. */
 #include "host/gate.h"
 #include "host/inbox.h"
+#include "host/later.h"
 #include "host/patience.h"
 #include "host/thread.h"
 
@@ -105,12 +106,42 @@ static void only_who_is_late_is_shut_down(void **state)
     }
 }
 
+struct left {
+    struct mr_later later;
+    unsigned order[8], count;
+};
+
+static struct left left;
+
+static void leave_once_more(void *p)
+{
+    left.order[left.count++] = (unsigned)(uintptr_t)p;
+    if (left.count < 3) mr_later_add(&left.later, leave_once_more, (void *)((uintptr_t)p + 10));
+}
+
+/* Issue 11, B: a loop's own thread that found no room in its inbox ended the process. */
+static void what_is_left_for_later_runs_in_the_next_round(void **state)
+{
+    (void)state;
+    left = (struct left){0};
+    mr_later_add(&left.later, leave_once_more, (void *)1);
+    mr_later_add(&left.later, leave_once_more, (void *)2);
+    assert_int_equal(mr_later_run(&left.later), 2);
+    assert_int_equal(left.count, 2); /* what these left waits */
+    assert_int_equal(mr_later_run(&left.later), 2);
+    assert_int_equal(mr_later_run(&left.later), 0);
+    const unsigned order[] = {1, 2, 11, 12};
+    assert_memory_equal(left.order, order, sizeof order);
+    mr_later_fini(&left.later);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gate_wakes_exactly_the_sleeper),
         cmocka_unit_test(nothing_is_missed_between_two_threads),
         cmocka_unit_test(only_who_is_late_is_shut_down),
+        cmocka_unit_test(what_is_left_for_later_runs_in_the_next_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

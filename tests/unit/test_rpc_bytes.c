@@ -231,6 +231,31 @@ static void an_arena_holds_a_message_to_its_ceiling(void **state)
     mr_buf_fini(&b);
 }
 
+/* Issue 11, B: a message that fills the arena left nothing for its answer, and the service ended on
+ * its own assertion. */
+static void a_request_leaves_half_of_the_arena(void **state)
+{
+    (void)state;
+    struct mr_buf b;
+    struct mr_error e;
+    for (size_t fields = 100; fields < 4000; fields += 100) {
+        mr_buf_init(&b, 1 << 20);
+        for (size_t i = 0; i < fields;
+             i++) /* that nobody knows: two bytes each, kept all the same */
+            mr_wire_add_varint(&b, 15, 0);
+        struct mr_pb_arena a;
+        mr_pb_arena_init(&a, 65536);
+        const void *m = mr_pb_unpack_request(
+            &millrace__v1__submit_graph_request__descriptor, mr_buf_str(&b), &a, &e);
+        assert_true(m || e.code == MR_ELIMIT);
+        assert_true(fields > 100 || m);
+        assert_true(fields < 2000 || !m);
+        assert_non_null(mr_pb_arena_take(&a, 65536 / 2));
+        mr_pb_arena_fini(&a);
+        mr_buf_fini(&b);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -243,6 +268,7 @@ int main(void)
         cmocka_unit_test(reflection_answers_each_kind_of_question),
         cmocka_unit_test(messages_nest_as_deep_as_graphs_may_and_no_deeper),
         cmocka_unit_test(an_arena_holds_a_message_to_its_ceiling),
+        cmocka_unit_test(a_request_leaves_half_of_the_arena),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -67,7 +67,7 @@ struct rig {
     bool stopped[64]; /* the last strand's items told to stop */
     bool hung_up, lethal, leaving, connected, hold_cuts;
     bool is_behind; /* what is cut away whole stays at the executor: rig_let_go_all */
-    uint32_t cut_away[64];
+    uint32_t cut_away[512];
     uint32_t cut_away_count;
     uint64_t objects; /* numbers given out */
     struct mr_ws_heartbeat heartbeat;

@@ -1,0 +1,46 @@
+/* What a loop's own thread leaves for its next round when its inbox has no room: the one thread
+ * that makes room cannot wait for it. Grows with the calls under way, of which each leaves one
+ * thing at most. Owned by the loop's thread. */
+#pragma once
+
+#include "base/alloc.h"
+
+#include <stddef.h>
+
+struct mr_later_item {
+    void (*run)(void *p);
+    void *p;
+};
+
+struct mr_later { /* zero: empty */
+    struct mr_later_item *items;
+    size_t count, room;
+};
+
+static inline void mr_later_add(struct mr_later *l, void (*run)(void *p), void *p)
+{
+    if (l->count == l->room) {
+        size_t room = l->room ? 2 * l->room : 64;
+        l->items = mr_grow(l->items, l->room * sizeof *l->items, room * sizeof *l->items);
+        l->room = room;
+    }
+    l->items[l->count++] = (struct mr_later_item){run, p};
+}
+
+/* Runs what was left until now, in order; what that leaves stays for the next round. */
+static inline size_t mr_later_run(struct mr_later *l)
+{
+    if (!l->count) return 0;
+    struct mr_later now = *l;
+    *l = (struct mr_later){0};
+    for (size_t i = 0; i < now.count; i++)
+        now.items[i].run(now.items[i].p);
+    mr_release(now.items);
+    return now.count;
+}
+
+static inline void mr_later_fini(struct mr_later *l)
+{
+    mr_release(l->items);
+    *l = (struct mr_later){0};
+}
