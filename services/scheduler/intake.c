@@ -1,7 +1,10 @@
-/* One thread: takes requests in order, parses, resolves what the graph names outside itself, packs
- * the graph for the journal, and answers through the shell's inbox. It has its own registry of
- * built-in operators and hears of foreign ones by message. The core thread has another, for small
- * requests; what it cannot answer without waiting, or within its bounds, the thread does. */
+/* Lanes, a thread each: a lane takes requests in order, parses, resolves what the graph names
+ * outside itself, packs the graph for the journal, and answers through the shell's inbox. It has
+ * its own registry of built-in operators and hears of foreign ones by message. The core thread has
+ * another, for small requests; what it cannot answer without waiting, or within its bounds, a
+ * thread does. What is large has a lane of its own, so that nobody waits for it: a body that turns
+ * out to ask for more than a small job is passed on to that lane. Templates have the third, whose
+ * parsed texts belong to its thread. */
 #include "services/scheduler/intake.h"
 
 #include "base/alloc.h"
@@ -11,6 +14,7 @@
 #include "graph/json.h"
 #include "host/clock.h"
 #include "host/thread.h"
+#include "rpc/wire.h"
 #include "services/scheduler/intake_names.h"
 #include "services/scheduler/intake_ops.h"
 #include "services/scheduler/intake_stream.h"
@@ -28,6 +32,9 @@
 #define AT_ONCE_BYTES_MAX ((size_t)4096) /* a body that the core thread parses: some 100 us */
 #define AT_ONCE_NODES_MAX 64
 #define AT_ONCE_ARGS_MAX ((size_t)16384)
+#define SMALL_BYTES_MAX ((size_t)64 << 10) /* a job of the lane for small ones: some 10 ms */
+#define SMALL_NODES_MAX 4096
+#define SMALL_ARGS_MAX ((size_t)1 << 20)
 #define STREAMS_MAX 8 /* of which some were; the inbox has room for all of each */
 
 struct piece {
@@ -42,16 +49,23 @@ struct message { /* one of them */
     char *op;
 };
 
-struct mr_intake {
-    struct mr_shell *sh;
+enum { LANE_SMALL, LANE_TEMPLATES, LANE_LARGE, LANES }; /* closed in this order */
+
+struct lane { /* all but the counter, its inbox and `in` is its thread's */
+    struct mr_intake *in;
     struct mr_thread *thread;
     struct mr_inbox *inbox;
     struct mr_redis *redis;
     struct mr_directory *directory;
-    struct mr_templates *templates; /* of the intake's thread */
-    struct mr_intake_ops ops;       /* of the intake's thread */
-    struct mr_intake_ops core_ops;  /* of the core's */
-    uint32_t waiting;               /* requests under way; the core's thread counts, as these: */
+    struct mr_templates *templates; /* of LANE_TEMPLATES */
+    struct mr_intake_ops ops;
+    uint32_t waiting; /* requests that the core's thread gave it and that are not answered */
+};
+
+struct mr_intake {
+    struct mr_shell *sh;
+    struct lane lanes[LANES];
+    struct mr_intake_ops core_ops; /* this and what follows is of the core's thread */
     uint32_t streams_open;
     struct piece *drops[STREAMS_MAX]; /* for which the inbox had no room */
     uint32_t drops_count;
@@ -149,6 +163,7 @@ static struct mr_intake_done *done_new(const struct mr_intake_request *r)
     struct mr_intake_done *d = mr_alloc(sizeof *d);
     d->ticket = r->ticket;
     d->form = r->form;
+    d->lane = r->lane;
     mr_buf_init(&d->graph_bytes, (size_t)8 << 30);
     if (r->stream) {
         d->body_hash = mr_intake_stream_hash(r->stream);
@@ -203,8 +218,7 @@ static void add_template(void *ctx, const struct mr_template_info *x)
 }
 
 /* What is asked of templates, but for a job. */
-static struct mr_intake_done *handle_template(
-    struct mr_intake *in, const struct mr_intake_request *r)
+static struct mr_intake_done *handle_template(struct lane *in, const struct mr_intake_request *r)
 {
     struct mr_intake_ops *o = &in->ops;
     const struct mr_graph_catalogue catalogue = mr_intake_ops_catalogue(&o);
@@ -231,7 +245,7 @@ static struct mr_intake_done *handle_template(
 }
 
 static int parse_template(
-    struct mr_intake *in, const struct mr_intake_request *r, struct mr_intake_done *d)
+    struct lane *in, const struct mr_intake_request *r, struct mr_intake_done *d)
 {
     struct mr_intake_ops *o = &in->ops;
     const struct mr_graph_catalogue catalogue = mr_intake_ops_catalogue(&o);
@@ -261,14 +275,29 @@ static int write_graph(struct mr_intake_done *d)
 }
 
 /* More of a stream; which ops are missing is asked when all of it is there. */
-static void feed(struct mr_intake *in, struct mr_intake_stream *stream, struct mr_buf *bytes)
+static void feed(struct lane *in, struct mr_intake_stream *stream, struct mr_buf *bytes)
 {
     struct mr_intake_ops *o = &in->ops;
     const struct mr_graph_catalogue catalogue = mr_intake_ops_catalogue(&o);
     mr_intake_stream_feed(stream, &catalogue, bytes);
 }
 
-static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_request *r)
+/* Of what was parsed, all that else is to be done. */
+static void finish(
+    struct lane *in, const struct mr_intake_request *r, struct mr_intake_done *d, int err)
+{
+    err = done_early(&in->ops, r, d, err);
+    if (err == MR_ELIMIT)
+        err = d->error.code = MR_EINVAL; /* trying again will not make it smaller */
+    if (!err) {
+        keep_request_id(d, r);
+        err = mr_intake_names_resolve(in->directory, d, &d->error);
+    }
+    if (!err) err = write_graph(d);
+    if (err) done_failed(d, err);
+}
+
+static struct mr_intake_done *handle(struct lane *in, struct mr_intake_request *r)
 {
     if (r->form >= MR_INTAKE_INSTALL) return handle_template(in, r);
     bool is_of_stream = r->stream != NULL;
@@ -278,17 +307,35 @@ static struct mr_intake_done *handle(struct mr_intake *in, struct mr_intake_requ
     d->is_of_stream = is_of_stream;
     int err = r->form == MR_INTAKE_INSTANTIATE ? parse_template(in, r, d)
                                                : parse(&in->ops, r, NULL, &d->graph, &d->error);
-    err = done_early(&in->ops, r, d, err);
-    if (err == MR_ELIMIT)
-        err = d->error.code = MR_EINVAL; /* trying again will not make it smaller */
-    if (err) {
-        done_failed(d, err);
-        return d;
+    finish(in, r, d, err);
+    return d;
+}
+
+/* Loops of a typed message, which make much of little. */
+static bool has_repeat(struct mr_str body)
+{
+    enum { F_REPEAT = 8 }; /* jobs.proto */
+    struct mr_wire_reader r = mr_wire_read(body);
+    struct mr_wire_field f;
+    while (!mr_wire_next(&r, &f))
+        if (f.number == F_REPEAT) return true;
+    return false;
+}
+
+/* NULL: it asks for more than a small job has, so the next lane reads it. */
+static struct mr_intake_done *handle_small(struct lane *in, struct mr_intake_request *r)
+{
+    static const struct mr_json_limits limits = {
+        SMALL_NODES_MAX, SMALL_ARGS_MAX, SMALL_BYTES_MAX, NULL};
+    if (r->form == MR_INTAKE_GRAPH && has_repeat(mr_buf_str(&r->body))) return NULL;
+    if (r->form != MR_INTAKE_JSON) return handle(in, r);
+    struct mr_intake_done *d = done_new(r);
+    int err = parse(&in->ops, r, &limits, &d->graph, &d->error);
+    if (err == MR_ELIMIT) {
+        mr_intake_done_free(&d);
+        return NULL;
     }
-    keep_request_id(d, r);
-    err = mr_intake_names_resolve(in->directory, d, &d->error);
-    if (!err) err = write_graph(d);
-    if (err) done_failed(d, err);
+    finish(in, r, d, err);
     return d;
 }
 
@@ -312,7 +359,8 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
 {
     static const struct mr_json_limits limits = {
         AT_ONCE_NODES_MAX, AT_ONCE_ARGS_MAX, AT_ONCE_BYTES_MAX, NULL};
-    if (in->waiting || !r->body.n || r->stream || r->template || may_be_large(r)) return NULL;
+    if (in->lanes[LANE_SMALL].waiting || !r->body.n || r->stream || r->template || may_be_large(r))
+        return NULL;
     struct mr_intake_done *d = done_new(r);
     int err = parse(&in->core_ops, r, &limits, &d->graph, &d->error);
     err = done_early(&in->core_ops, r, d, err);
@@ -328,14 +376,14 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
     return d;
 }
 
-static void answer(struct mr_intake *in, struct mr_intake_done *d)
+static void answer(struct lane *in, struct mr_intake_done *d)
 {
     const struct mr_shell_message out = {.kind = MR_SHELL_PARSED, .p = d};
-    if (mr_inbox_push_wait(in->sh->inbox, &out, mr_clock_now() + 60 * MR_SECOND))
+    if (mr_inbox_push_wait(in->in->sh->inbox, &out, mr_clock_now() + 60 * MR_SECOND))
         mr_intake_done_free(&d);
 }
 
-static void take_piece(struct mr_intake *in, struct piece *p)
+static void take_piece(struct lane *in, struct piece *p)
 {
     if (p->is_drop) {
         struct mr_intake_done *d = mr_alloc(sizeof *d);
@@ -348,9 +396,20 @@ static void take_piece(struct mr_intake *in, struct piece *p)
     piece_free(&p);
 }
 
+static void take_request(struct lane *in, struct mr_intake_request *r)
+{
+    bool is_small = in == &in->in->lanes[LANE_SMALL];
+    struct mr_intake_done *d = is_small ? handle_small(in, r) : handle(in, r);
+    const struct message m = {.request = r};
+    if (!d && !mr_inbox_push(in->in->lanes[LANE_LARGE].inbox, &m)) return;
+    if (!d) d = handle(in, r);
+    mr_intake_request_free(&r);
+    answer(in, d);
+}
+
 static void run(void *ctx)
 {
-    struct mr_intake *in = ctx;
+    struct lane *in = ctx;
     for (;;) {
         struct message m;
         if (!mr_inbox_wait(in->inbox, MR_NEVER, &m, 1)) {
@@ -359,29 +418,56 @@ static void run(void *ctx)
         }
         if (m.op) mr_intake_ops_add(&in->ops, m.op);
         if (m.piece) take_piece(in, m.piece);
-        if (!m.request) continue;
-        struct mr_intake_done *d = handle(in, m.request);
-        mr_intake_request_free(&m.request);
-        answer(in, d);
+        if (m.request) take_request(in, m.request);
     }
+}
+
+static int lane_open(struct mr_intake *in, uint32_t lane, const char *name, struct mr_error *e)
+{
+    struct lane *l = &in->lanes[lane];
+    const struct mr_redis_config link = {
+        .address = in->sh->options.redis, .password = in->sh->options.redis_password};
+    l->in = in;
+    l->inbox = mr_inbox_new(2 * WAITING_MAX + MR_FOREIGN_OPS_MAX, sizeof(struct message));
+    mr_intake_ops_init(&l->ops);
+    int err = mr_redis_open(&link, &l->redis, e);
+    if (err) return err;
+    l->directory = mr_directory_new(l->redis, NULL);
+    if (lane == LANE_TEMPLATES) l->templates = mr_templates_new(l->redis);
+    l->thread = mr_thread_start(name, run, l);
+    return MR_OK;
+}
+
+static void lane_close(struct lane *l)
+{
+    if (!l->in) return;
+    mr_inbox_close(l->inbox);
+    mr_thread_join(&l->thread);
+    struct message m;
+    while (mr_inbox_take(l->inbox, &m, 1)) {
+        mr_intake_request_free(&m.request);
+        if (m.piece && m.piece->is_drop) mr_intake_stream_free(&m.piece->stream);
+        piece_free(&m.piece);
+        mr_release(m.op);
+    }
+    mr_inbox_free(&l->inbox);
+    mr_templates_free(&l->templates);
+    mr_redis_close(&l->redis);
+    mr_directory_free(&l->directory);
+    mr_intake_ops_fini(&l->ops);
 }
 
 int mr_intake_open(struct mr_shell *sh, struct mr_error *e)
 {
+    static const char *const names[LANES] = {"intake", "templates", "intake-large"};
     struct mr_intake *in = mr_alloc(sizeof *in);
     sh->intake = in;
     in->sh = sh;
-    in->inbox = mr_inbox_new(WAITING_MAX + MR_FOREIGN_OPS_MAX, sizeof(struct message));
-    mr_intake_ops_init(&in->ops);
     mr_intake_ops_init(&in->core_ops);
-    const struct mr_redis_config link = {
-        .address = sh->options.redis, .password = sh->options.redis_password};
-    int err = mr_redis_open(&link, &in->redis, e);
-    if (err) return err;
-    in->directory = mr_directory_new(in->redis, NULL);
-    in->templates = mr_templates_new(in->redis);
-    in->thread = mr_thread_start("intake", run, in);
-    return MR_OK;
+    int err = MR_OK;
+    for (uint32_t i = LANES; i-- > 0 && !err;) /* the large one first: others pass on to it */
+        err = lane_open(in, i, names[i], e);
+    return err;
 }
 
 void mr_intake_close(struct mr_intake **inp)
@@ -389,48 +475,45 @@ void mr_intake_close(struct mr_intake **inp)
     struct mr_intake *in = *inp;
     *inp = NULL;
     if (!in) return;
-    mr_inbox_close(in->inbox);
-    mr_thread_join(&in->thread);
-    struct message m;
-    while (mr_inbox_take(in->inbox, &m, 1)) {
-        mr_intake_request_free(&m.request);
-        if (m.piece && m.piece->is_drop) mr_intake_stream_free(&m.piece->stream);
-        piece_free(&m.piece);
-        mr_release(m.op);
-    }
+    for (uint32_t i = 0; i < LANES; i++)
+        lane_close(&in->lanes[i]);
     for (uint32_t i = 0; i < in->drops_count; i++) {
         mr_intake_stream_free(&in->drops[i]->stream);
         piece_free(&in->drops[i]);
     }
-    mr_inbox_free(&in->inbox);
-    mr_templates_free(&in->templates);
-    mr_redis_close(&in->redis);
-    mr_directory_free(&in->directory);
-    mr_intake_ops_fini(&in->ops);
     mr_intake_ops_fini(&in->core_ops);
     mr_release(in);
+}
+
+static uint32_t lane_for(const struct mr_intake_request *r)
+{
+    if (r->form >= MR_INTAKE_INSTANTIATE) return LANE_TEMPLATES;
+    return r->stream || r->body.n > SMALL_BYTES_MAX ? LANE_LARGE : LANE_SMALL;
 }
 
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request)
 {
     const struct message m = {.request = *request};
-    int err = in->waiting < WAITING_MAX ? mr_inbox_push(in->inbox, &m) : MR_ELIMIT;
+    uint32_t lane = (*request)->lane = lane_for(*request);
+    struct lane *l = &in->lanes[lane];
+    int err = l->waiting < WAITING_MAX ? mr_inbox_push(l->inbox, &m) : MR_ELIMIT;
     if (err) return err;
-    in->waiting++;
+    l->waiting++;
     *request = NULL;
     return MR_OK;
 }
 
 void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *d)
 {
+    struct lane *l = &in->lanes[d->lane];
     if (d->is_of_stream) in->streams_open--;
-    if (!d->is_dropped && in->waiting) in->waiting--;
+    if (!d->is_dropped && l->waiting) l->waiting--;
 }
 
 static int push_piece(struct mr_intake *in, struct piece *p)
 {
     const struct message m = {.piece = p};
-    return mr_inbox_push(in->inbox, &m);
+    return mr_inbox_push(in->lanes[LANE_LARGE].inbox, &m);
 }
 
 void mr_intake_ahead(struct mr_intake *in, struct mr_intake_request *r)
@@ -471,7 +554,9 @@ void mr_intake_add_op(struct mr_intake *in, struct mr_str name)
 {
     char *copy = mr_alloc(name.n + 1);
     memcpy(copy, name.p, name.n);
-    mr_intake_ops_add(&in->core_ops, mr_copy_text(copy));
-    const struct message m = {.op = copy};
-    if (mr_inbox_push(in->inbox, &m)) mr_release(copy); /* its worker will tell again */
+    for (uint32_t i = 0; i < LANES; i++) {
+        const struct message m = {.op = mr_copy_text(copy)};
+        if (mr_inbox_push(in->lanes[i].inbox, &m)) mr_release(m.op); /* its worker tells again */
+    }
+    mr_intake_ops_add(&in->core_ops, copy);
 }

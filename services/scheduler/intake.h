@@ -1,7 +1,8 @@
-/* Parses submitted graphs on a thread of its own, resolves names, and hands the result to the core
- * thread. The thread owns its copy of the catalogue and its own connection to Redis; nothing is
- * shared. What is so small that two hand-offs between threads would cost more than parsing it is
- * parsed on the core thread, with that thread's own copy of the catalogue. */
+/* Parses submitted graphs on threads of its own, resolves names, and hands the result to the core
+ * thread. Small jobs, templates and large jobs each have a thread, which owns its copy of the
+ * catalogue and its own connection to Redis; nothing is shared. Of one thread, answers come in the
+ * order of the requests. What is so small that two hand-offs between threads would cost more than
+ * parsing it is parsed on the core thread, with that thread's own copy of the catalogue. */
 #pragma once
 
 #include "services/scheduler/shell.h"
@@ -34,6 +35,7 @@ struct mr_intake_request {
     char *template;                  /* its name; NULL: none */
     bool replace;
     uint64_t ticket;
+    uint32_t lane; /* the intake's own */
     bool is_early; /* workers of an earlier life, and their ops, may not be back yet */
 };
 
@@ -41,6 +43,7 @@ struct mr_intake_done {
     enum mr_intake_form form;
     bool is_of_stream;
     bool is_dropped; /* no request's answer: a call was over before its end */
+    uint32_t lane;
     uint64_t ticket;
     struct mr_graph *graph; /* NULL: error says why */
     struct mr_buf graph_bytes;

@@ -65,6 +65,26 @@ class Jobs(unittest.TestCase):
         c.call("POST", f"/v1/jobs/{large}:cancel", {})
         self.assertLess(after - before, 300)
 
+    def test_small_jobs_pass_a_large_one_that_is_being_read(self):
+        """Issue 11, E: a body whose loop is long to write is read (and refused at its end) while others are served."""
+        c, answered, passed = self.cluster, threading.Event(), 0
+        body = {"tasks": {"a-${i}": {"value": 1, "for": {"i": 3_000_000}}, "z": {"op": "no-such-op", "args": []}}}
+
+        def large():
+            got.append(c.request("POST", "/v1/jobs", json.dumps(body)))
+            answered.set()
+
+        got, thread = [], threading.Thread(target=large)
+        thread.start()
+        time.sleep(0.2)  # until it is being read
+        for i in range(10):
+            options = {"labels": {"n": str(i)}} if i % 2 else {}
+            job = c.call("POST", "/v1/jobs?wait_s=60", {"tasks": {"x": {"op": "inc", "args": [i], "retries": 1}}} | options)
+            passed += job["job"]["state"] == "JOB_DONE" and not answered.is_set()
+        thread.join()
+        self.assertEqual(got[0][0], 400, got[0][2][:300])
+        self.assertGreaterEqual(passed, 3)
+
     def done(self, job):
         return int(self.cluster.job(job)["counts"].get("done", 0))
 
