@@ -3,10 +3,12 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "host/log.h"
 #include "host/thread.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -16,6 +18,7 @@
 struct mr_signals {
     int signal_fd;
     int stop_fd;
+    pthread_mutex_t lock; /* of the two below */
     void (*on_signal)(void *ctx, int number);
     void *ctx;
     struct mr_thread *thread;
@@ -41,6 +44,21 @@ void mr_signal_block(void)
     mr_assert(!err);
 }
 
+/* While the program starts nobody has been promised anything, so ending here is no worse than a
+ * crash, from which everything of ours recovers. */
+static void tell(struct mr_signals *s, int number)
+{
+    (void)pthread_mutex_lock(&s->lock);
+    void (*on_signal)(void *ctx, int number) = s->on_signal;
+    void *ctx = s->ctx;
+    if (!on_signal) {
+        mr_log(MR_INFO, "start.stopped", "signal=%d", number);
+        _exit(0);
+    }
+    (void)pthread_mutex_unlock(&s->lock);
+    on_signal(ctx, number);
+}
+
 static void run(void *arg)
 {
     struct mr_signals *s = arg;
@@ -52,13 +70,14 @@ static void run(void *arg)
         if (fds[1].revents) return;
         struct signalfd_siginfo info;
         if (read(s->signal_fd, &info, sizeof info) != (ssize_t)sizeof info) continue;
-        s->on_signal(s->ctx, (int)info.ssi_signo);
+        tell(s, (int)info.ssi_signo);
     }
 }
 
 struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void *ctx)
 {
     struct mr_signals *s = mr_alloc(sizeof *s);
+    (void)pthread_mutex_init(&s->lock, NULL);
     s->on_signal = on_signal;
     s->ctx = ctx;
     sigset_t set = ours();
@@ -72,6 +91,15 @@ struct mr_signals *mr_signal_open(void (*on_signal)(void *ctx, int number), void
     return s;
 }
 
+void mr_signal_hand(struct mr_signals *s, void (*on_signal)(void *ctx, int number), void *ctx)
+{
+    mr_assert(on_signal);
+    (void)pthread_mutex_lock(&s->lock);
+    s->on_signal = on_signal;
+    s->ctx = ctx;
+    (void)pthread_mutex_unlock(&s->lock);
+}
+
 void mr_signal_close(struct mr_signals **signals)
 {
     if (!*signals) return;
@@ -82,6 +110,7 @@ void mr_signal_close(struct mr_signals **signals)
     mr_thread_join(&s->thread);
     (void)close(s->signal_fd);
     (void)close(s->stop_fd);
+    (void)pthread_mutex_destroy(&s->lock);
     mr_release(s);
 }
 

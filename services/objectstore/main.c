@@ -109,8 +109,8 @@ static void on_signal(void *ctx, int number)
     mr_service_stop(ctx);
 }
 
-static int serve(
-    const struct config *c, struct mr_shell *sh, const char *password, struct mr_error *e)
+static int serve(const struct config *c, struct mr_shell *sh, struct mr_signals *signals,
+    const char *password, struct mr_error *e)
 {
     struct mr_disk *disk = NULL;
     int err = mr_disk_open(sh, c->dir, &disk, e);
@@ -140,7 +140,7 @@ static int serve(
     }
     if (!err) {
         mr_disk_start(disk, self);
-        struct mr_signals *signals = mr_signal_open(on_signal, service);
+        mr_signal_hand(signals, on_signal, service);
         err = mr_service_run(service, self, e); /* until told to stop */
         mr_signal_close(&signals);
         if (c->dir && !mr_shell_drain(sh, DRAIN_PATIENCE))
@@ -163,6 +163,7 @@ int main(int argc, char **argv)
     mr_log_set_program("mr-objectstore");
     struct config c = {0};
     mr_config_load(&spec, argc, argv, &c, NULL);
+    struct mr_signals *signals = mr_signal_open(NULL, NULL);
     raise_descriptors();
     struct mr_error e;
     uint64_t memory = mr_budget_bytes(c.memory);
@@ -190,7 +191,7 @@ int main(int argc, char **argv)
     if (mr_shell_open(&shell_config, &sh, &e)) return fail(&e);
     mr_log(MR_INFO, "start", "node=%s memory=%" PRIu64 " socket=%s dir=%s", c.node, memory,
         c.socket, c.dir ? c.dir : "-");
-    int err = serve(&c, sh, c.redis_password_file ? (const char *)password.p : NULL, &e);
+    int err = serve(&c, sh, signals, c.redis_password_file ? (const char *)password.p : NULL, &e);
     mr_buf_fini(&password);
     mr_shell_close(&sh);
     mr_config_fini(&spec, &c);

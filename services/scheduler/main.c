@@ -169,6 +169,7 @@ int main(int argc, char **argv)
     mr_signal_block();
     mr_log_set_program("mr-scheduler");
     mr_config_load(&spec, argc, argv, &config, NULL);
+    struct mr_signals *signals = mr_signal_open(NULL, NULL);
     struct mr_buf password;
     mr_buf_init(&password, 4096);
     if (config.redis_password_file) {
@@ -202,7 +203,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "mr-scheduler: %s\n", e.text);
         return 1;
     }
-    struct mr_signals *signals = mr_signal_open(on_signal, sh);
+    mr_signal_hand(signals, on_signal, sh);
     int code = mr_shell_run(sh);
     mr_signal_close(&signals);
     mr_shell_close(&sh);

@@ -76,6 +76,7 @@ int main(int argc, char **argv)
     mr_signal_block();
     mr_log_set_program("mr-trainer");
     mr_config_load(&spec, argc, argv, &c, NULL);
+    struct mr_signals *signals = mr_signal_open(NULL, NULL);
     struct mr_buf password;
     mr_buf_init(&password, 4096);
     if (c.redis_password_file) {
@@ -102,7 +103,7 @@ int main(int argc, char **argv)
     if (mr_trainer_open(&o, c.listen.items, c.listen.count, &t, &e)) {
         (void)fprintf(stderr, "mr-trainer: %s\n", e.text);
     } else {
-        struct mr_signals *signals = mr_signal_open(on_signal, t);
+        mr_signal_hand(signals, on_signal, t);
         code = mr_trainer_run(t);
         mr_signal_close(&signals);
         mr_trainer_close(&t);

@@ -202,12 +202,13 @@ static void on_signal(void *ctx, int number)
     mr_worker_shell_signal(ctx);
 }
 
-static int run(const struct config *c, struct mr_worker_options *o, struct mr_error *e)
+static int run(const struct config *c, struct mr_worker_options *o, struct mr_signals *signals,
+    struct mr_error *e)
 {
     struct mr_worker_shell *sh = NULL;
     int err = mr_worker_shell_open(o, &sh, e);
     if (err) return err;
-    struct mr_signals *signals = mr_signal_open(on_signal, sh);
+    mr_signal_hand(signals, on_signal, sh);
     int code = mr_worker_shell_run(sh);
     mr_log(MR_INFO, "worker.end", "name=%s code=%d", c->name, code);
     /* Executors may be inside operators that never return: leave without them. What must outlive
@@ -234,6 +235,7 @@ int main(int argc, char **argv)
     mr_signal_block();
     mr_log_set_program("mr-worker");
     mr_config_load(&spec, argc, argv, &c, NULL);
+    struct mr_signals *signals = mr_signal_open(NULL, NULL);
     defaults(&c, name, sizeof name);
     struct mr_registry *registry = mr_registry_new(), *builtin = mr_registry_new();
     mr_roots_init(&roots);
@@ -266,7 +268,7 @@ int main(int argc, char **argv)
         .builtin = builtin,
         .roots = &roots,
         .allow_exec = c.allow_exec};
-    if (!err) err = run(&c, &o, &e);
+    if (!err) err = run(&c, &o, signals, &e);
     if (err) (void)fprintf(stderr, "mr-worker: %s\n", e.text);
     mr_roots_fini(&roots);
     mr_registry_free(&registry);

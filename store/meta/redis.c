@@ -73,6 +73,7 @@ struct mr_redis {
     bool is_watched;  /* the link is in sleep_fd */
     bool is_attended; /* by another thread: ours does not wait for answers */
     bool wants_room;  /* ours waits until the link takes more */
+    int greeting_fd;  /* the socket that waits for the first answers; -1: none does */
     bool closing;
 };
 
@@ -190,6 +191,17 @@ static void set_here(struct mr_redis *r, bool here, const char *why)
     if (was != here && r->config.on_state) r->config.on_state(r->config.ctx, here, why);
 }
 
+/* Whoever closes shuts the socket down while it is greeted, so that nobody waits for a silent
+ * Redis. False: it is closing already. */
+static bool set_greeting(struct mr_redis *r, int fd)
+{
+    (void)pthread_mutex_lock(&r->lock);
+    r->greeting_fd = fd;
+    bool goes_on = !r->closing;
+    (void)pthread_mutex_unlock(&r->lock);
+    return goes_on;
+}
+
 static bool connect_once(struct mr_redis *r, char *why, size_t why_bytes)
 {
     redisContext *link = dial(r);
@@ -200,7 +212,8 @@ static bool connect_once(struct mr_redis *r, char *why, size_t why_bytes)
     bool good = link->err == 0;
     if (!good) (void)snprintf(why, why_bytes, "%s", link->errstr);
     if (good) good = redisSetTimeout(link, to_timeval(r->config.reply_timeout_ns)) == REDIS_OK;
-    if (good) good = greet(r, link, why, why_bytes);
+    if (good) good = set_greeting(r, link->fd) && greet(r, link, why, why_bytes);
+    (void)set_greeting(r, -1);
     if (!good) {
         redisFree(link);
         return false;
@@ -463,6 +476,7 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     if (!r->config.reply_timeout_ns) r->config.reply_timeout_ns = 10 * MR_SECOND;
     r->address = mr_copy_text(config->address);
     r->password = config->password ? mr_copy_text(config->password) : NULL;
+    r->greeting_fd = -1;
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     mr_assert(r->wake_fd >= 0);
     r->sleep_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -494,6 +508,7 @@ void mr_redis_close(struct mr_redis **rp)
     if (!r) return;
     (void)pthread_mutex_lock(&r->lock);
     r->closing = true;
+    if (r->greeting_fd >= 0) (void)shutdown(r->greeting_fd, SHUT_RDWR);
     (void)pthread_cond_broadcast(&r->changed);
     (void)pthread_mutex_unlock(&r->lock);
     wake(r);
