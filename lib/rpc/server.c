@@ -9,6 +9,8 @@
 #include <grpc/grpc_security.h>
 #include <stdlib.h>
 
+#define FAREWELL (MR_SECOND / 4) /* for what is said at the end to leave */
+
 struct mr_rpc_accept { /* one armed grpc_server_request_call */
     struct mr_rpc_tag tag;
     struct mr_rpc_server *server;
@@ -305,6 +307,21 @@ void mr_rpc_server_cancel_all(struct mr_rpc_server *s)
     grpc_server_cancel_all_calls(s->grpc);
 }
 
+/* UNAVAILABLE, which a caller may try again; gRPC's own end would be CANCELLED. */
+static void end_all(struct mr_rpc_server *s)
+{
+    static const struct mr_rpc_status away = {
+        GRPC_STATUS_UNAVAILABLE, MR_STR_INIT("the server has stopped; try again"), {0}};
+    MR_LIST_EACH(node, &s->calls)
+    {
+        struct mr_rpc_call *call = MR_LIST_ITEM(node, struct mr_rpc_call, owner_node);
+        if (!mr_rpc_call_finish(call, &away)) mr_rpc_call_drop_queue(call);
+    }
+    mr_time until = mr_time_after(mr_clock_now(), FAREWELL);
+    while (!mr_rpc_server_is_drained(s) && mr_clock_now() < until)
+        (void)mr_rpc_loop_run(s->loop, until);
+}
+
 void mr_rpc_server_close(struct mr_rpc_server **server, mr_duration grace)
 {
     if (!*server) return;
@@ -313,6 +330,7 @@ void mr_rpc_server_close(struct mr_rpc_server **server, mr_duration grace)
     mr_time until = mr_time_after(mr_clock_now(), grace);
     while (!mr_rpc_server_is_drained(s) && mr_clock_now() < until)
         (void)mr_rpc_loop_run(s->loop, until);
+    end_all(s);
     mr_rpc_server_shut_doors(s);
     grpc_server_shutdown_and_notify(s->grpc, s->loop->cq, &s->shutdown_tag);
     mr_rpc_server_cancel_all(s);

@@ -7,7 +7,7 @@
  *     mr_rpc_server_start(server);
  *     … mr_rpc_loop_run …
  *     mr_rpc_server_drain(server);                    tell your own streams to end
- *     mr_rpc_server_close(&server, 5 * MR_SECOND);    waits, cancels the rest, destroys */
+ *     mr_rpc_server_close(&server, 5 * MR_SECOND);    waits, ends the rest, destroys */
 #pragma once
 
 #include "host/peer.h"
@@ -73,8 +73,8 @@ bool mr_rpc_server_is_drained(const struct mr_rpc_server *server); /* and no cal
 size_t mr_rpc_server_calls(const struct mr_rpc_server *server);    /* open now, ours not counted */
 void mr_rpc_server_cancel_all(struct mr_rpc_server *server);
 
-/* Drains, runs the loop until no call is left or `grace` has passed, cancels, destroys. Not from
- * a callback. */
+/* Drains, runs the loop until no call is left or `grace` has passed, ends the rest with
+ * UNAVAILABLE, destroys. Not from a callback. */
 void mr_rpc_server_close(struct mr_rpc_server **server, mr_duration grace);
 
 /* ---- server calls ------------------------------------------------------------------------- */

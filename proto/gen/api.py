@@ -46,6 +46,7 @@ ROLES = {
     "millrace.v1.Trainings.Barrier": "SERVICE",
     "millrace.v1.Trainings.Join": "SERVICE",
     "millrace.v1.Trainings.Report": "SERVICE",
+    "millrace.v1.Waits.End": "READER",
     "millrace.v1.WorkerSession.*": "SERVICE",
 }
 

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
+#include "rpc/waits.h"
 #include "services/scheduler/follower.h"
 
 #include <inttypes.h>
@@ -258,7 +259,8 @@ void mr_follow_add(
     struct mr_sched_job_info info;
     bool known = mr_sched_job(sh->core, spec->job, &info);
     bool only_job = spec->kind == MR_FOLLOW_GET || spec->kind == MR_FOLLOW_SUBMIT;
-    if (!known || (only_job && (!spec->wait || mr_job_is_over(info.state)))) {
+    bool may_wait = spec->wait && !sh->is_stopping;
+    if (!known || (only_job && (!may_wait || mr_job_is_over(info.state)))) {
         answer_job(sh, call, spec);
         return;
     }
@@ -391,5 +393,30 @@ void mr_follow_tick(struct mr_shell *sh, mr_time now)
         }
         if (w->deadline <= now) w->deadline = MR_NEVER; /* it said so, and goes on sending */
         f->deadline = MR_MIN(f->deadline, w->deadline);
+    }
+}
+
+void mr_follow_end_waits(struct mr_shell *sh, struct mr_str waiter)
+{
+    struct mr_follow *f = sh->follow;
+    for (uint32_t i = 0; i < f->slots_count; i++) {
+        struct mr_follower *w = f->slots[i];
+        if (!w || w->spec.kind == MR_FOLLOW_WATCH || w->deadline == MR_NEVER) continue;
+        const struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, w->call);
+        if (call && mr_rpc_waits_of(call, waiter)) w->deadline = f->deadline = 0;
+    }
+}
+
+void mr_follow_stop(struct mr_shell *sh)
+{
+    struct mr_follow *f = sh->follow;
+    for (uint32_t i = 0; i < f->slots_count; i++) {
+        struct mr_follower *w = f->slots[i];
+        struct mr_rpc_call *call = w ? mr_rpc_call_find(sh->loop, w->call) : NULL;
+        if (!call) continue;
+        bool only_job = w->spec.kind == MR_FOLLOW_GET || w->spec.kind == MR_FOLLOW_SUBMIT;
+        if (!only_job || !look(w, false, true))
+            mr_shell_fail(call, MR_EAWAY, "the scheduler is stopping: ask again");
+        follower_free(f, w);
     }
 }

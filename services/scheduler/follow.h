@@ -41,6 +41,11 @@ void mr_follow_target_failed(/* code 0: it erred, see the task */
 void mr_follow_forgotten(struct mr_shell *sh, mr_job_id job);
 mr_time mr_follow_deadline(const struct mr_shell *sh);
 void mr_follow_tick(struct mr_shell *sh, mr_time now);
+/* The waits of this caller are over at the next tick (rpc/waits.h). */
+void mr_follow_end_waits(struct mr_shell *sh, struct mr_str waiter);
+/* The scheduler stops: who submitted or asked for a job gets it as it is, everybody else is told to
+ * ask again. */
+void mr_follow_stop(struct mr_shell *sh);
 /* on_done of a call that may follow; its context begins with a `struct mr_shell *` */
 void mr_follow_call_done(struct mr_rpc_call *call);
 void mr_follow_writable(struct mr_shell *sh, const struct mr_rpc_call *call);

@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #define BATCH_MAX 64
+#define DRAIN_TIME MR_SECOND /* for Redis to confirm what was submitted */
 #define INBOX_MAX 65536
 #define SCRATCH_BYTES_MAX ((size_t)1 << 30)
 
@@ -159,30 +160,53 @@ static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
     }
 }
 
-int mr_shell_run(struct mr_shell *sh)
+static void turn(struct mr_shell *sh, mr_time until)
 {
     struct mr_shell_message batch[BATCH_MAX];
-    perform(sh);
-    while (!sh->is_stopping) {
-        mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_follow_deadline(sh));
-        deadline = MR_MIN(deadline, mr_sessions_deadline(sh));
-        deadline = MR_MIN(deadline, mr_trace_deadline(sh));
-        deadline = MR_MIN(deadline, mr_submit_deadline(sh));
-        mr_rpc_loop_be_eager(sh->loop, mr_sched_has_idle_slots(sh->core));
-        size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
-        for (size_t i = 0; i < n; i++)
-            on_message(sh, &batch[i]);
-        mr_time now = mr_clock_now();
-        if (mr_sched_deadline(sh->core) <= now) {
-            struct mr_sched_event tick = {.type = MR_SCHED_TICK};
-            mr_shell_step(sh, &tick);
-        }
-        mr_follow_tick(sh, now);
-        mr_submit_tick(sh, now);
-        perform(sh);
-        mr_trace_tick(sh, now);
+    mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_follow_deadline(sh));
+    deadline = MR_MIN(deadline, mr_sessions_deadline(sh));
+    deadline = MR_MIN(deadline, mr_trace_deadline(sh));
+    deadline = MR_MIN(deadline, mr_submit_deadline(sh));
+    deadline = MR_MIN(deadline, until);
+    mr_rpc_loop_be_eager(sh->loop, mr_sched_has_idle_slots(sh->core));
+    size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
+    for (size_t i = 0; i < n; i++)
+        on_message(sh, &batch[i]);
+    mr_time now = mr_clock_now();
+    if (mr_sched_deadline(sh->core) <= now) {
+        struct mr_sched_event tick = {.type = MR_SCHED_TICK};
+        mr_shell_step(sh, &tick);
     }
+    mr_follow_tick(sh, now);
+    mr_submit_tick(sh, now);
+    perform(sh);
+    mr_trace_tick(sh, now);
+}
+
+/* Whoever waits is answered: with the job, when one was submitted, also where Redis has yet to
+ * confirm it. */
+static void drain(struct mr_shell *sh)
+{
+    mr_rpc_server_drain(sh->server);
+    mr_follow_stop(sh);
+    mr_time until = mr_clock_now() + DRAIN_TIME;
+    while (!mr_list_is_empty(&sh->answers) && mr_clock_now() < until)
+        turn(sh, until);
+    mr_submit_stop(sh);
+}
+
+int mr_shell_run(struct mr_shell *sh)
+{
+    perform(sh);
+    while (!sh->is_stopping)
+        turn(sh, MR_NEVER);
+    if (!sh->exit_code) drain(sh); /* superseded: what it knows may be old */
     return sh->exit_code;
+}
+
+static void end_waits(void *ctx, struct mr_str waiter)
+{
+    mr_follow_end_waits(ctx, waiter);
 }
 
 static int listen_all(
@@ -236,6 +260,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     mr_rpc_server_add_service(sh->server, &mr_templates_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_worker_session_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_store_session_service, sh);
+    sh->waits = (struct mr_rpc_waits){end_waits, sh};
+    mr_rpc_server_add_waits(sh->server, &sh->waits);
     mr_metrics_add(sh);
     err = listen_all(sh, listen, listen_count, e);
     if (err) return err;

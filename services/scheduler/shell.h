@@ -18,6 +18,7 @@
 #include "rpc/loop.h"
 #include "rpc/pb.h"
 #include "rpc/server.h"
+#include "rpc/waits.h"
 #include "services/scheduler/core.h"
 #include "store/meta/journal.h"
 
@@ -70,6 +71,7 @@ struct mr_shell {
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
     struct mr_rpc_guard *guard;
+    struct mr_rpc_waits waits;
     struct mr_stats *stats;
     struct mr_inbox *inbox;
     struct mr_pb_arena scratch; /* of the message in hand */

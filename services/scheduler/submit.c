@@ -242,6 +242,23 @@ mr_time mr_submit_deadline(const struct mr_shell *sh)
     return sh->answers_due;
 }
 
+static void give_up(struct submission *s, const char *why)
+{
+    mr_list_remove(&s->node);
+    s->is_late = true;
+    struct mr_rpc_call *call = mr_rpc_call_find(s->sh->loop, s->call);
+    if (call)
+        mr_shell_fail(call, MR_EAWAY, "%s: it may be done or not; ask again%s", why,
+            s->change == CHANGE_SUBMIT ? ", with the same request_id (Idempotency-Key)" : "");
+}
+
+void mr_submit_stop(struct mr_shell *sh)
+{
+    MR_LIST_EACH(node, &sh->answers)
+    give_up(MR_LIST_ITEM(node, struct submission, node),
+        "the scheduler is stopping and Redis has not confirmed it");
+}
+
 void mr_submit_tick(struct mr_shell *sh, mr_time now)
 {
     if (sh->answers_due > now) return;
@@ -253,13 +270,7 @@ void mr_submit_tick(struct mr_shell *sh, mr_time now)
             sh->answers_due = MR_MIN(sh->answers_due, s->answer_by);
             continue;
         }
-        mr_list_remove(&s->node);
-        s->is_late = true;
-        struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, s->call);
-        if (call)
-            mr_shell_fail(call, MR_EAWAY,
-                "Redis has not confirmed it in time: it may be done or not; ask again%s",
-                s->change == CHANGE_SUBMIT ? ", with the same request_id (Idempotency-Key)" : "");
+        give_up(s, "Redis has not confirmed it in time");
     }
 }
 

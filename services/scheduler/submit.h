@@ -13,6 +13,7 @@ void mr_submit_drop(struct mr_intake_done *done);
 /* Callers who wait for a reply that waits for the journal. */
 mr_time mr_submit_deadline(const struct mr_shell *sh);
 void mr_submit_tick(struct mr_shell *sh, mr_time now);
+void mr_submit_stop(struct mr_shell *sh); /* who still waits for Redis is told so */
 
 extern const struct mr_rpc_handler mr_submit_handler;
 extern const struct mr_rpc_handler mr_submit_graph_handler;

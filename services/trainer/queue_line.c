@@ -135,6 +135,22 @@ static void end_late(struct mr_queue_line *line, int which, mr_time now)
     }
 }
 
+void mr_queue_lines_end_waits(struct mr_queues *q, struct mr_str waiter)
+{
+    MR_LIST_EACH(node, &q->lines)
+    {
+        struct mr_queue_line *line = MR_LIST_ITEM(node, struct mr_queue_line, node);
+        for (int which = 0; which < 2; which++)
+            MR_LIST_EACH(inner, &line->ops[which])
+            {
+                struct mr_queue_op *op = MR_LIST_ITEM(inner, struct mr_queue_op, place);
+                const struct mr_rpc_call *call = mr_queue_op_call(op);
+                if (call && mr_rpc_waits_of(call, waiter)) op->until = 0;
+            }
+    }
+    q->due = 0;
+}
+
 mr_time mr_queue_lines_turn(struct mr_queues *q, mr_time now)
 {
     if (q->due > now && !q->is_draining) return q->due;

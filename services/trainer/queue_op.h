@@ -95,6 +95,7 @@ bool mr_queue_line_is_waiting(const struct mr_queue_op *op); /* do others stand 
 void mr_queue_line_find(struct mr_queue_op *op);
 void mr_queue_line_left(struct mr_queue_op *op, bool is_served); /* it was asked for */
 mr_time mr_queue_lines_turn(struct mr_queues *q, mr_time now);
+void mr_queue_lines_end_waits(struct mr_queues *q, struct mr_str waiter);
 void mr_queue_line_put(struct mr_queue_op *op); /* knows it no more */
 void mr_queue_lines_free(struct mr_queues *q);
 

@@ -445,6 +445,11 @@ static void queues_drain(void *part)
     (void)mr_queue_lines_turn(q, mr_clock_now());
 }
 
+static void queues_end_waits(void *part, struct mr_str waiter)
+{
+    mr_queue_lines_end_waits(part, waiter);
+}
+
 static void queues_close(void **part)
 {
     struct mr_queues *q = *part;
@@ -482,4 +487,5 @@ const struct mr_trainer_part mr_queues_part = {.service = &service,
     .open = queues_open,
     .turn = queues_turn,
     .drain = queues_drain,
+    .end_waits = queues_end_waits,
     .close = queues_close};

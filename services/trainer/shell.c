@@ -190,6 +190,13 @@ static void set_address(struct mr_trainer_shell *t, const char *listened, int po
         t->address = mr_copy_text(listened);
 }
 
+static void end_waits(void *ctx, struct mr_str waiter)
+{
+    struct mr_trainer_shell *t = ctx;
+    for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
+        if (parts[i] && parts[i]->end_waits) parts[i]->end_waits(t->parts[i], waiter);
+}
+
 static int listen_all(
     struct mr_trainer_shell *t, const char *const *listen, size_t count, struct mr_error *e)
 {
@@ -252,6 +259,8 @@ int mr_trainer_open(const struct mr_trainer_options *options, const char *const 
     err = listen_all(t, listen, listen_count, e);
     if (!err) err = open_parts(t, e);
     if (err) return err;
+    t->waits = (struct mr_rpc_waits){end_waits, t};
+    mr_rpc_server_add_waits(t->server, &t->waits);
     mr_rpc_server_add_metrics(t->server, t->stats);
     outlast_tick(t);
     mr_rpc_server_start(t->server);

@@ -21,6 +21,7 @@
 #include "rpc/loop.h"
 #include "rpc/pb.h"
 #include "rpc/server.h"
+#include "rpc/waits.h"
 #include "store/meta/redis.h"
 
 struct mr_channels;
@@ -43,6 +44,7 @@ struct mr_trainer_shell {
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
     struct mr_rpc_guard *guard;
+    struct mr_rpc_waits waits;
     struct mr_stats *stats;
     struct mr_redis *redis; /* one connection for all parts; commands that block have their own */
     struct mr_inbox *inbox;
@@ -67,6 +69,8 @@ struct mr_trainer_part {
     mr_time (*turn)(void *part, mr_time now);
     /* SIGTERM: ends what waits (UNAVAILABLE), so that the server can drain. NULL: nothing waits. */
     void (*drain)(void *part);
+    /* Answers what waits for this caller as if its time were over (rpc/waits.h). NULL: nothing. */
+    void (*end_waits)(void *part, struct mr_str waiter);
     /* After the server and Redis: no call and no answer comes any more. */
     void (*close)(void **part);
 };

@@ -180,12 +180,17 @@ static mr_time turn(void *part, mr_time now)
     return MR_MIN(next, mr_trainer_deadline(tr->core)); /* last: the others may have stepped */
 }
 
-/* Roles and followers ask the next trainer. */
+static void end_waits(void *part, struct mr_str waiter)
+{
+    mr_trainings_end_waits(part, waiter);
+}
+
+/* Roles and streams ask the next trainer; whoever waits for an end gets the session as it is. */
 static void drain(void *part)
 {
     struct mr_trainings *tr = part;
     tr->is_draining = true;
-    mr_training_calls_end(tr, &tr->followers);
+    mr_training_followers_end(tr);
     mr_training_calls_end(tr, &tr->waiting);
 }
 
@@ -206,4 +211,5 @@ const struct mr_trainer_part mr_trainings_part = {.service = &mr_trainings_servi
     .open = open_part,
     .turn = turn,
     .drain = drain,
+    .end_waits = end_waits,
     .close = close_part};

@@ -81,6 +81,9 @@ void mr_training_intake_free(struct mr_training_intake **intake);
 void mr_training_follow(struct mr_rpc_call *call); /* its context says what; or answers at once */
 void mr_trainings_changed(struct mr_trainings *tr, mr_training_id session, bool progress);
 mr_time mr_trainings_follow_turn(struct mr_trainings *tr, mr_time now);
+/* Get and Start of this caller are answered with the session as it is (rpc/waits.h). */
+void mr_trainings_end_waits(struct mr_trainings *tr, struct mr_str waiter);
+void mr_training_followers_end(struct mr_trainings *tr); /* the same for all; Watch: UNAVAILABLE */
 void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls); /* UNAVAILABLE */
 
 /* trainings_info.c: in the scratch arena, which is not cleared. NULL: there is no such session */

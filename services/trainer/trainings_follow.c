@@ -99,6 +99,26 @@ mr_time mr_trainings_follow_turn(struct mr_trainings *tr, mr_time now)
     return next;
 }
 
+void mr_trainings_end_waits(struct mr_trainings *tr, struct mr_str waiter)
+{
+    MR_LIST_EACH(node, &tr->followers)
+    {
+        struct mr_training_call *c = MR_LIST_ITEM(node, struct mr_training_call, node);
+        const struct mr_rpc_call *call = mr_rpc_call_find(tr->t->loop, c->call);
+        if (!c->is_watch && call && mr_rpc_waits_of(call, waiter)) c->until = 0;
+    }
+}
+
+void mr_training_followers_end(struct mr_trainings *tr)
+{
+    MR_LIST_EACH(node, &tr->followers)
+    {
+        struct mr_training_call *c = MR_LIST_ITEM(node, struct mr_training_call, node);
+        if (!c->is_watch && look_again(tr, c, false, true)) mr_list_remove(&c->node);
+    }
+    mr_training_calls_end(tr, &tr->followers);
+}
+
 void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls)
 {
     for (struct mr_list *node; (node = mr_list_pop_head(calls));) {
