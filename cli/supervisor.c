@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #define CHILDREN_MAX 4200
+#define LENT_FD 3
 #define RESTARTS_MAX 5
 #define RESTARTS_WINDOW (60 * MR_SECOND)
 #define BACKOFF_MIN (100 * MR_MS)
@@ -34,6 +35,7 @@ struct child {
     char *log_path;
     mr_duration grace;
     bool runs_foreign;
+    int listen_fd; /* 0: none */
     pid_t pid;
     mr_time falls[RESTARTS_MAX]; /* when it fell, a ring */
     uint32_t falls_count;
@@ -92,8 +94,23 @@ void mr_supervisor_free(struct mr_supervisor **sp)
     mr_release(s);
 }
 
-/* In the child: async-signal-safe calls only. A terminal's Ctrl-C reaches the whole group; the
- * children are to hear of it from us, in order, so they leave SIGINT blocked. */
+/* In the child, which has one thread as its parent has: a listening socket where sd_listen_fds(3)
+ * looks for it. */
+static void lend(int fd)
+{
+    char pid[16];
+    (void)snprintf(pid, sizeof pid, "%d", (int)getpid());
+    if (fd == LENT_FD)
+        (void)fcntl(fd, F_SETFD, 0);
+    else
+        (void)dup2(fd, LENT_FD);
+    (void)setenv("LISTEN_FDS", "1", 1);
+    (void)setenv("LISTEN_PID", pid, 1);
+}
+
+/* In the child: async-signal-safe calls only, but for lending a socket. A terminal's Ctrl-C reaches
+ * the whole group; the children are to hear of it from us, in order, so they leave SIGINT blocked.
+ */
 static void become(const struct child *c, pid_t parent, int log_fd, int null_fd)
 {
     mr_signal_reset_child();
@@ -106,6 +123,7 @@ static void become(const struct child *c, pid_t parent, int log_fd, int null_fd)
     (void)dup2(null_fd, 0);
     (void)dup2(log_fd, 1);
     (void)dup2(log_fd, 2);
+    if (c->listen_fd) lend(c->listen_fd);
     (void)execv(c->argv[0], c->argv);
     _exit(127);
 }
@@ -145,6 +163,7 @@ int mr_supervisor_start(
         c->argv[i] = mr_copy_text(spec->argv[i]);
     c->grace = spec->stop_grace;
     c->runs_foreign = spec->runs_foreign;
+    c->listen_fd = spec->listen_fd;
     int err = spawn(c, e);
     if (err) {
         child_free(c);

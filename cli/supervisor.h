@@ -18,6 +18,7 @@ struct mr_child_spec {       /* texts are copied */
     const char *log_path;    /* its stdout and stderr are appended there */
     mr_duration stop_grace;  /* after SIGTERM, before SIGKILL */
     bool runs_foreign;       /* code of others, which may crash it: never given up, see below */
+    int listen_fd;           /* lent to it as sd_listen_fds(3) tells; 0: none */
 };
 
 struct mr_supervisor *mr_supervisor_new(void);

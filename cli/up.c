@@ -41,6 +41,7 @@
 #define SOCKET_PATH_MAX 105 /* of sun_path's 108 */
 #define SOCKET_LONGEST "/worker-63-1023.sock"
 #define ARGS_MAX 256
+#define LISTEN_QUEUE 512
 #define READY_TIMEOUT (60 * MR_SECOND)
 #define RENEW_EVERY ((mr_duration)86400 * MR_SECOND)
 
@@ -173,6 +174,7 @@ struct up {
     char host[256];
     int port;
     int lock_fd;
+    int listen_fd; /* the gateway's, which outlives it; 0: it opens its own */
     struct mr_supervisor *supervisor;
     struct mr_buf paths; /* char *: owned texts that the configuration points to */
 };
@@ -226,7 +228,8 @@ static int start(
         .argv = (const char *const *)a->argv,
         .log_path = log,
         .stop_grace = grace,
-        .runs_foreign = strncmp(name, "worker-", 7) == 0};
+        .runs_foreign = strncmp(name, "worker-", 7) == 0,
+        .listen_fd = strcmp(name, "gateway") == 0 ? u->listen_fd : 0};
     int err = mr_supervisor_start(u->supervisor, &child, e);
     for (size_t i = 0; i < a->count; i++)
         mr_release(a->argv[i]);
@@ -467,7 +470,9 @@ static int settle_secret(const struct up *u, struct mr_error *e)
     return mr_file_write(path, mr_str(text), 0600, e);
 }
 
-/* Splits --listen; port 0 becomes one that is free now. The gateway refuses what it may not. */
+/* Splits --listen, and listens there for the gateway: while one gateway makes way for the next,
+ * connections wait in this socket's queue. Port 0 becomes one that is free now. The gateway refuses
+ * what it may not. */
 static int settle_listen(struct up *u, struct mr_error *e)
 {
     const char *colon = strrchr(u->config.listen, ':');
@@ -495,7 +500,9 @@ static int settle_listen(struct up *u, struct mr_error *e)
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     int err = bind(fd, (struct sockaddr *)&at, size) ? errno : 0;
     if (!err && getsockname(fd, (struct sockaddr *)&at, &size) == 0) u->port = ntohs(at.sin_port);
-    (void)close(fd);
+    if (!err && listen(fd, LISTEN_QUEUE)) err = errno;
+    u->listen_fd = err ? 0 : fd;
+    if (err) (void)close(fd);
     if (err)
         return mr_fail(e, MR_EEXIST,
             "--listen: %s: %s (another cluster? --listen %s:0 takes a free port)", u->config.listen,
@@ -624,6 +631,8 @@ static int run(struct up *u, struct mr_error *e)
     }
     if (ev == MR_SUPERVISOR_STOP && !u->config.quiet)
         (void)fprintf(stderr, "stopping: results are written to %s\n", u->dir);
+    if (u->listen_fd) (void)close(u->listen_fd); /* no gateway comes after this one */
+    u->listen_fd = 0;
     mr_supervisor_stop(u->supervisor);
     return ev == MR_SUPERVISOR_STOP ? MR_OK : MR_EABORTED;
 }
@@ -638,6 +647,7 @@ int mr_command_up(int argc, char **argv)
     if (!err) err = run(&u, &e);
     if (err) (void)fprintf(stderr, "millrace up: %s\n", e.text);
     mr_supervisor_free(&u.supervisor);
+    if (u.listen_fd) (void)close(u.listen_fd);
     if (u.lock_fd >= 0) (void)close(u.lock_fd);
     for (size_t i = 0; i < u.paths.n / sizeof(char *); i++)
         free(((char **)(void *)u.paths.p)[i]);

@@ -20,6 +20,9 @@ enum MHD_Result mr_answer_queue(
     struct MHD_Response *m = *response;
     (void)MHD_add_response_header(m, "Content-Type", type);
     (void)MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
+    /* The next request is for the gateway that comes after this one. */
+    if (mr_flag_is_set(&r->http->quiescing))
+        (void)MHD_add_response_header(m, "Connection", "close");
     if (r->shape != MR_SHAPE_FILE) (void)MHD_add_response_header(m, "Cache-Control", "no-store");
     enum MHD_Result done = MHD_queue_response(r->connection, status, m);
     MHD_destroy_response(m);
@@ -86,8 +89,12 @@ static enum MHD_Result answer_outcome(struct mr_request *r)
 static enum MHD_Result answer_health(struct mr_request *r, const Millrace__V1__InfoResponse *info)
 {
     const char *reason = "the scheduler does not answer";
-    bool ready = info && info->ready && !r->http->quiescing;
+    bool is_stopping = mr_flag_is_set(&r->http->quiescing);
+    const char *trouble =
+        is_stopping ? "the gateway is stopping" : mr_acceptor_trouble(r->http->acceptor);
+    bool ready = info && info->ready && !trouble;
     if (info) reason = info->not_ready[0] ? info->not_ready : "the cluster is starting";
+    if (trouble) reason = trouble;
     mr_buf_printf(&r->out, "{\"ready\":%s", ready ? "true" : "false");
     if (!ready) {
         mr_buf_add_text(&r->out, ",\"reason\":");
@@ -115,6 +122,7 @@ static enum MHD_Result answer_message(struct mr_request *r, struct mr_str bytes)
     }
     mr_buf_add_byte(&r->out, '\n');
     struct MHD_Response *response = response_of(&r->out);
+    if (r->x->is_cut) (void)MHD_add_response_header(response, "Retry-After", "1");
     return mr_answer_queue(r, 200, "application/json", &response);
 }
 
@@ -144,17 +152,15 @@ static struct mr_str bytes_field(struct mr_str message, uint32_t number)
 
 /* One piece, and its call is over already: sent with its length at once. In chunks it would be
  * three writes, and as many wake-ups of a client that waits for the end. */
-static bool is_whole(struct mr_request *r)
+static bool is_whole(const struct mr_request *r)
 {
-    mr_stream_take_raw(r, &r->held.message);
-    r->has_held = mr_request_next(r, &r->held);
     return r->has_held && r->held.kind == MR_REPLY_END && !r->x->error;
 }
 
 /* The first piece of a raw answer says its type, which goes into a header. */
-static enum MHD_Result answer_raw(struct mr_request *r, struct mr_str first)
+static enum MHD_Result answer_raw(struct mr_request *r)
 {
-    struct mr_str type = bytes_field(first, 1);
+    struct mr_str type = bytes_field(mr_rpc_message_str(r->raw_message), 1);
     char text[200];
     bool is_clean = type.n > 0 && type.n < sizeof text;
     for (size_t i = 0; i < type.n; i++)
@@ -176,6 +182,9 @@ static const char *stream_type(enum mr_shape shape)
 static enum MHD_Result answer_ended(struct mr_request *r)
 {
     if (r->shape == MR_SHAPE_HEALTH) return answer_health(r, NULL);
+    /* A browser comes back after the end of a stream, but not after an error. */
+    if (r->shape == MR_SHAPE_EVENTS && r->x->is_farewell)
+        return answer_stream(r, stream_type(r->shape));
     if (r->x->error) return answer_outcome(r);
     if (r->shape == MR_SHAPE_METRICS) {
         struct MHD_Response *m = response_of(&r->x->text);
@@ -194,10 +203,10 @@ static enum MHD_Result answer_ended(struct mr_request *r)
 
 enum MHD_Result mr_answer(struct mr_request *r)
 {
+    if (r->raw_message) return answer_raw(r);
     if (!r->has_held) return r->is_over ? answer_ended(r) : answer_stream(r, stream_type(r->shape));
     if (r->held.kind == MR_REPLY_END) return answer_ended(r);
     struct mr_str bytes = mr_rpc_message_str(r->held.message);
-    if (r->shape == MR_SHAPE_RAW) return answer_raw(r, bytes);
     if (r->shape == MR_SHAPE_JSON) return answer_message(r, bytes);
     if (r->shape == MR_SHAPE_HEALTH)
         return answer_health(

@@ -6,24 +6,31 @@
 #include "base/assert.h"
 #include "gateway/backends.h"
 #include "gateway/scrape.h"
+#include "gateway/wire.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "rpc/loop.h"
 #include "rpc/status.h"
-#include "rpc/wire.h"
+#include "rpc/waits.h"
 
 #include <poll.h>
+#include <stdio.h>
+#include <sys/random.h>
 
 #define BATCH 64
 #define HEARTBEAT (15 * MR_SECOND)
-#define LOOK_EVERY (5 * MR_SECOND) /* for clients that have gone, and for impatience */
+#define LOOK_EVERY MR_SECOND /* for clients that have gone, and for impatience */
 /* A silent stream is told to its client after a while; initial metadata alone would not do: it
  * comes before an error, too. */
 #define OPENED_AFTER MR_SECOND
 #define OPENED_LOOK (250 * MR_MS)
 #define FAREWELL MR_SECOND
+#define WAIT_S_MAX 3600.0
 #define REOPEN_AFTER (500 * MR_MS)
 #define REOPEN_PATIENCE (60 * MR_SECOND)
+#define CUT_EVERY (250 * MR_MS) /* while draining: calls may only now begin to wait */
+
+#define STOPPING "the gateway is stopping; try again"
 
 struct post {
     enum mr_bridge_post_kind kind;
@@ -40,7 +47,11 @@ struct mr_bridge {
     struct mr_list live; /* exchanges that are not over or not left */
     mr_time next_look;
     bool stopping;
-    bool draining;
+    bool draining; /* waits are cut short */
+    bool closing;  /* what is left is broken off */
+    mr_time next_cut;
+    uint32_t cuts_out; /* calls under way */
+    char waiter[33];   /* names our calls to the services (rpc/waits.h) */
 };
 
 struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *o)
@@ -51,6 +62,10 @@ struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *o)
     mr_inbox_set_waiter(b->inbox, mr_rpc_loop_waiter(b->loop));
     b->backends =
         mr_backends_new(b->loop, o->scheduler, o->trainer, o->stores, o->stores_count, o->secret);
+    unsigned char random[16];
+    mr_assert(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
+    for (size_t i = 0; i < sizeof random; i++)
+        (void)snprintf(b->waiter + 2 * i, 3, "%02x", random[i]);
     b->patience = o->patience;
     b->stats = o->stats;
     mr_list_init(&b->live);
@@ -104,6 +119,27 @@ static void end_away(struct mr_exchange *x, const char *why)
     end(x, &status);
 }
 
+/* How long the request wants to wait. */
+static mr_duration wait_of(const struct mr_exchange *x)
+{
+    struct mr_wire_reader r = mr_wire_read(mr_buf_str(&x->request));
+    struct mr_wire_field f;
+    double wait_s = 0;
+    while (!mr_wire_next(&r, &f))
+        if (f.number == x->wait_field && f.type == MR_WIRE_FIXED64)
+            memcpy(&wait_s, &f.value, sizeof wait_s);
+    return wait_s > 0 && wait_s <= WAIT_S_MAX ? (mr_duration)(wait_s * (double)MR_SECOND) : 0;
+}
+
+static void set_wait(struct mr_exchange *x, mr_duration wait) /* the last of several counts */
+{
+    double wait_s = (double)wait / (double)MR_SECOND;
+    uint64_t bits;
+    memcpy(&bits, &wait_s, sizeof bits);
+    mr_wire_tag(&x->request, x->wait_field, MR_WIRE_FIXED64);
+    mr_wire_fixed64(&x->request, bits);
+}
+
 /* ---- the call -------------------------------------------------------------------------------- */
 
 static void read_on(struct mr_exchange *x, struct mr_rpc_call *call)
@@ -129,7 +165,8 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     struct mr_exchange *x = mr_rpc_call_context(call);
     if (x->is_left) return;
     if (x->resume_field) note_event(x, m);
-    x->is_opened = true;
+    x->is_opened = x->has_message = true;
+    x->is_cut = x->bridge->draining && mr_clock_now() < x->wait_until;
     x->unused++;
     reply(x, MR_REPLY_MESSAGE, mr_rpc_message_take(m));
     read_on(x, call);
@@ -142,13 +179,22 @@ static void on_writable(struct mr_rpc_call *call)
         reply(x, MR_REPLY_TAKEN, NULL);
 }
 
-/* The service is away, perhaps to come back: the client's stream stays. */
+/* A stream of events goes on after its last one; who waits for an answer asks again until the wait
+ * is over. */
+static bool may_reopen(const struct mr_exchange *x)
+{
+    if (x->resume_field) return x->is_opened;
+    return x->may_repeat && !x->has_message && mr_clock_now() < x->wait_until;
+}
+
+/* The service is away, perhaps to come back: the client stays. */
 static void reopen_later(struct mr_exchange *x)
 {
     mr_time now = mr_clock_now();
     x->call.v = 0;
     x->reopen_at = now + REOPEN_AFTER;
-    if (!x->give_up_at) x->give_up_at = now + REOPEN_PATIENCE;
+    mr_time patience = x->resume_field ? now + REOPEN_PATIENCE : x->wait_until;
+    if (!x->give_up_at) x->give_up_at = patience;
     x->bridge->next_look = MR_MIN(x->bridge->next_look, x->reopen_at);
 }
 
@@ -158,8 +204,10 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     (void)call;
     bool is_away = status->code == mr_err_grpc(MR_EAWAY);
     if (is_away) mr_backends_away(x->bridge->backends, x->backend);
-    if (is_away && x->resume_field && x->is_opened && !x->is_left && !x->bridge->draining)
+    if (is_away && !x->is_left && !x->bridge->draining && may_reopen(x))
         reopen_later(x);
+    else if (status->code && x->is_farewell)
+        end_away(x, STOPPING);
     else
         end(x, status);
 }
@@ -198,22 +246,39 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     struct mr_rpc_channel *channel = pick(b, x);
     if (!channel) return;
     struct mr_rpc_metadata who[] = {
-        {MR_RPC_USER, x->identity->name},
-        {MR_RPC_ROLE, mr_str(mr_role_name(x->identity->role))},
+        {MR_RPC_USER, x->identity->name}, {MR_RPC_ROLE, mr_str(mr_role_name(x->identity->role))},
+        {MR_RPC_WAITER, mr_str(b->waiter)}, /* last: of those that wait */
     };
     struct mr_rpc_call_options options = {
         .timeout = x->timeout,
         .manual_read = x->is_stream,
         .one_reply = !x->is_stream,
         .metadata = who,
-        .metadata_count = MR_ARRAY_LEN(who),
+        .metadata_count = MR_ARRAY_LEN(who) - (x->wait_until ? 0 : 1),
     };
     struct mr_rpc_call *call = mr_rpc_call_open(channel, x->method->path, &handler, x, &options);
     x->call = mr_rpc_call_id_of(call);
     (void)mr_rpc_call_send(call, mr_buf_str(&x->request));
-    if (!x->resume_field) mr_buf_fini(&x->request);
+    if (!x->resume_field && !x->may_repeat) mr_buf_fini(&x->request);
     if (!x->more) (void)mr_rpc_call_half_close(call);
     if (x->is_stream) mr_rpc_call_read(call);
+}
+
+/* A stream of events may last for ever; its client comes back to the next gateway, and goes on. */
+static bool is_endless(const struct mr_exchange *x)
+{
+    return x->is_stream && x->is_events;
+}
+
+/* The gateway stops: breaks it off. */
+static void farewell(struct mr_bridge *b, struct mr_exchange *x)
+{
+    struct mr_rpc_call *call = x->call.v ? mr_rpc_call_find(b->loop, x->call) : NULL;
+    x->is_farewell = true;
+    if (call)
+        mr_rpc_call_cancel(call); /* on_done follows */
+    else if (!x->is_metrics)      /* which have their own end, soon */
+        end_away(x, STOPPING);
 }
 
 static void start(struct mr_bridge *b, struct mr_exchange *x)
@@ -221,9 +286,12 @@ static void start(struct mr_bridge *b, struct mr_exchange *x)
     x->bridge = b;
     mr_list_add_tail(&b->live, &x->live);
     x->last_reply = mr_clock_now();
+    mr_duration wait = x->wait_field ? wait_of(x) : 0;
+    x->wait_until = wait ? x->last_reply + wait : 0;
     if (x->is_stream) b->next_look = MR_MIN(b->next_look, x->last_reply + OPENED_LOOK);
-    if (b->draining)
-        end_away(x, "the gateway is stopping");
+    x->is_farewell = b->closing || (b->draining && is_endless(x));
+    if (x->is_farewell)
+        end_away(x, STOPPING);
     else if (x->is_metrics)
         mr_scrape_start(b->backends, b->stats, x, scraped);
     else
@@ -297,6 +365,7 @@ static mr_time reopen(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
     }
     if (x->last_id.n) /* the last of several counts */
         mr_wire_add_bytes(&x->request, x->resume_field, mr_buf_str(&x->last_id));
+    if (!x->resume_field) set_wait(x, x->wait_until - now);
     open_call(b, x);
     return MR_NEVER;
 }
@@ -356,6 +425,33 @@ void mr_bridge_run(struct mr_bridge *b)
         turn(b, MR_NEVER);
 }
 
+static void on_cut(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+{
+    (void)status, (void)reply; /* a service that does not know it is waited for */
+    ((struct mr_bridge *)ctx)->cuts_out--;
+}
+
+/* Has the services answer what waits for them, with what is known. */
+static void cut_waits(struct mr_bridge *b)
+{
+    mr_time now = mr_clock_now();
+    if (now < b->next_cut || b->cuts_out) return;
+    b->next_cut = now + CUT_EVERY;
+    struct mr_buf request;
+    mr_buf_init(&request, 64);
+    mr_wire_add_bytes(&request, 1, mr_str(b->waiter));
+    const struct mr_rpc_call_options options = {.timeout = MR_SECOND, .one_reply = true};
+    static const enum mr_proto_backend backends[] = {MR_BACKEND_SCHEDULER, MR_BACKEND_TRAINER};
+    for (size_t i = 0; i < MR_ARRAY_LEN(backends); i++) {
+        struct mr_rpc_channel *channel = mr_backends_pick(b->backends, backends[i]);
+        if (!channel) continue;
+        b->cuts_out++;
+        (void)mr_rpc_unary(channel, mr_proto_method(MR_METHOD_WAITS_END)->path,
+            mr_buf_str(&request), &options, on_cut, b);
+    }
+    mr_buf_fini(&request);
+}
+
 static bool all_over(const struct mr_bridge *b)
 {
     MR_LIST_EACH(node, (struct mr_list *)(uintptr_t)&b->live)
@@ -369,17 +465,17 @@ void mr_bridge_drain(struct mr_bridge *b, mr_time deadline)
     MR_LIST_EACH(node, &b->live)
     {
         struct mr_exchange *x = MR_LIST_ITEM(node, struct mr_exchange, live);
-        struct mr_rpc_call *call = mr_rpc_call_find(b->loop, x->call);
-        if (x->is_stream && call) mr_rpc_call_cancel(call); /* a stream may last for ever */
-        if (x->reopen_at) end_away(x, "the gateway is stopping");
+        if (!x->is_over && (is_endless(x) || x->reopen_at)) farewell(b, x);
     }
-    while (!all_over(b) && mr_clock_now() < deadline)
-        turn(b, deadline);
+    while (!all_over(b) && mr_clock_now() < deadline) {
+        cut_waits(b);
+        turn(b, MR_MIN(deadline, mr_clock_now() + CUT_EVERY));
+    }
+    b->closing = true;
     MR_LIST_EACH(node, &b->live)
     {
         struct mr_exchange *x = MR_LIST_ITEM(node, struct mr_exchange, live);
-        struct mr_rpc_call *call = mr_rpc_call_find(b->loop, x->call);
-        if (call) mr_rpc_call_cancel(call);
+        if (!x->is_over) farewell(b, x);
     }
     while (!all_over(b))
         turn(b, mr_clock_now() + 10 * MR_MS);
@@ -395,6 +491,8 @@ void mr_bridge_free(struct mr_bridge **bridge)
     while (!mr_list_is_empty(&b->live)) /* every LEAVE is in the inbox by now */
         turn(b, mr_clock_now());
     mr_backends_free(&b->backends);
+    while (b->cuts_out)
+        (void)mr_rpc_loop_run(b->loop, MR_NEVER);
     mr_inbox_free(&b->inbox);
     mr_rpc_loop_free(&b->loop);
     mr_release(b);

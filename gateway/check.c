@@ -92,6 +92,12 @@ static int find(struct mr_request *r, const char *method, struct mr_error *e)
         e, MR_EMETHOD, "%.32s is not possible here; the header Allow says what is", method);
 }
 
+/* Values of a job, which come to an end, rather than events. */
+static bool is_collected(const struct mr_request *r)
+{
+    return r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS;
+}
+
 static int choose_shape(struct mr_request *r, struct mr_error *e)
 {
     static const char *const json[] = {"application/json"};
@@ -111,15 +117,14 @@ static int choose_shape(struct mr_request *r, struct mr_error *e)
         if (mr_media_pick(accept, json, 1) >= 0) return MR_OK;
         return mr_fail(e, MR_EACCEPT, "the answer is application/json, which Accept excludes");
     }
-    bool is_collected = r->match.route->method == MR_METHOD_JOBS_RESULTS;
-    int picked = is_collected ? mr_media_pick(accept, all, MR_ARRAY_LEN(all))
-                              : mr_media_pick(accept, events, MR_ARRAY_LEN(events));
+    int picked = is_collected(r) ? mr_media_pick(accept, all, MR_ARRAY_LEN(all))
+                                 : mr_media_pick(accept, events, MR_ARRAY_LEN(events));
     if (picked < 0)
         return mr_fail(e, MR_EACCEPT,
             "the answer can be %stext/event-stream or "
             "application/x-ndjson, and Accept excludes them",
-            is_collected ? "application/json, " : "");
-    r->shape = is_collected ? all_shapes[picked] : all_shapes[picked + 1];
+            is_collected(r) ? "application/json, " : "");
+    r->shape = is_collected(r) ? all_shapes[picked] : all_shapes[picked + 1];
     return MR_OK;
 }
 
@@ -207,12 +212,19 @@ static int bind_headers(struct mr_request *r, struct mr_error *e)
     return mr_bind_fields(&in, &r->x->request, e);
 }
 
+/* The field `wait_s`; 0: the method never waits for long. */
+static uint32_t wait_field(const struct mr_proto_method *m)
+{
+    const ProtobufCFieldDescriptor *f =
+        protobuf_c_message_descriptor_get_field_by_name(m->request, "wait_s");
+    return f && f->type == PROTOBUF_C_TYPE_DOUBLE ? f->id : 0;
+}
+
 static mr_duration timeout_of(const struct mr_request *r)
 {
     const struct mr_proto_method *m = mr_proto_method(r->match.route->method);
     if (m->server_streaming || m->client_streaming) return 0;
-    bool waits = protobuf_c_message_descriptor_get_field_by_name(m->request, "wait_s") != NULL;
-    return waits ? 3660 * MR_SECOND : 60 * MR_SECOND;
+    return r->x->wait_field ? 3660 * MR_SECOND : 60 * MR_SECOND;
 }
 
 static uint32_t text_field(const ProtobufCMessageDescriptor *type, const char *name)
@@ -237,7 +249,10 @@ static void prepare(struct mr_request *r)
     x->method = mr_proto_method(route ? route->method : MR_METHOD_CLUSTER_INFO);
     x->is_stream = x->method->server_streaming;
     x->is_metrics = r->shape == MR_SHAPE_METRICS;
+    x->is_events = r->shape == MR_SHAPE_EVENTS || (r->shape == MR_SHAPE_LINES && !is_collected(r));
     x->wants_heartbeats = r->shape == MR_SHAPE_EVENTS;
+    x->wait_field = wait_field(x->method);
+    x->may_repeat = route && route->verb == MR_HTTP_GET && x->wait_field;
     x->timeout = route ? timeout_of(r) : 2 * MR_SECOND;
     x->identity = r->identity;
     if (r->shape == MR_SHAPE_EVENTS) prepare_resume(x);

@@ -38,9 +38,12 @@ struct mr_exchange {
     struct mr_buf request; /* the first message */
     bool more;             /* CHUNKs follow */
     bool is_stream;        /* many replies */
+    bool is_events;        /* … for as long as the client listens */
     bool wants_heartbeats;
     bool is_metrics;     /* not a call of `method`, but of every service's counters */
     mr_duration timeout; /* 0: none */
+    uint32_t wait_field; /* of the request, that says how long to wait (double); 0: it has none */
+    bool may_repeat;     /* asking twice is as good as once: done so while the service is away */
     /* A stream of events that goes on by itself when its service comes back: the field of the
      * request that says after which event, and the replies' with the event's id. 0: it does not. */
     uint32_t resume_field;
@@ -56,6 +59,8 @@ struct mr_exchange {
     struct mr_inbox *replies;
 
     uint32_t stores_count; /* written at the start of the call */
+    bool is_farewell;      /* with END: it ended because the gateway stops */
+    bool is_cut;           /* with a MESSAGE: the wait was ended by us, not by time */
 
     /* Written before MR_REPLY_END, read after it. */
     int error; /* MR_OK: the service was content */
@@ -73,6 +78,8 @@ struct mr_exchange {
     struct mr_buf last_id; /* of the last event that had one */
     mr_time reopen_at;     /* 0: the call is under way */
     mr_time give_up_at;
+    mr_time wait_until;
+    bool has_message;
     bool is_opened;
     bool is_over; /* END was queued */
     bool is_left; /* LEAVE came */

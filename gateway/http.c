@@ -15,6 +15,9 @@
 
 #include <stdlib.h>
 
+/* The acceptor keeps to --connections; each thread of libmicrohttpd has its own part of its limit.
+ */
+#define CONNECTIONS_SPARE 64
 #define DRAIN_BYTES_MAX ((uint64_t)1 << 20)
 #define JSON_BYTES_MAX ((size_t)256 << 20) /* of one message */
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
@@ -175,6 +178,17 @@ static enum MHD_Result begin(
     return is_long || asks ? mr_answer_error(r) : MHD_YES;
 }
 
+/* A value is answered when more of it is there than its first piece, or its end: what is whole is
+ * sent with its length. */
+static void hold_first(struct mr_request *r)
+{
+    if (r->shape != MR_SHAPE_RAW || !r->has_held || r->raw_message) return;
+    if (r->held.kind != MR_REPLY_MESSAGE) return;
+    mr_stream_take_raw(r, &r->held.message);
+    r->has_held = false;
+    look(r);
+}
+
 /* The whole request is there. */
 static enum MHD_Result finish(struct mr_request *r)
 {
@@ -195,6 +209,7 @@ static enum MHD_Result finish(struct mr_request *r)
         r->is_passed_on = true;
     }
     look(r);
+    hold_first(r);
     bool can_answer =
         r->has_held || r->is_over || (r->is_open && r->x->is_stream && r->shape != MR_SHAPE_RAW);
     if (can_answer) return mr_answer(r);
@@ -278,6 +293,18 @@ static void on_completed(void *http, struct MHD_Connection *connection, void **s
     free_request(r);
 }
 
+static void count_address(
+    const struct mr_http *h, struct mr_socket *s, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct mr_str key = info ? mr_accept_key(info->client_addr) : mr_str_of(NULL, 0);
+    if (!key.n) return;
+    memcpy(s->key, key.p, key.n);
+    s->key_n = key.n;
+    mr_quota_add(h->quota, key);
+}
+
 static void on_connection(void *http, struct MHD_Connection *connection, void **socket,
     enum MHD_ConnectionNotificationCode what)
 {
@@ -286,13 +313,15 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
         mr_gauge_add(h->connections, 1);
         mr_patience_set(h->options.patience, fd, mr_clock_now() + MR_HEADERS_PATIENCE);
-        *socket = mr_alloc(sizeof(struct mr_socket));
+        struct mr_socket *s = *socket = mr_alloc(sizeof *s);
+        count_address(h, s, connection);
         bool is_unix = !h->port;
         if (is_unix && !mr_peer_may_enter(&h->options.peers, fd, h->options.listen))
             (void)shutdown(fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes */
     } else {
         struct mr_socket *s = *socket;
         free_request(s->unbegun);
+        if (s->key_n) mr_quota_remove(h->quota, mr_str_of(s->key, s->key_n));
         mr_release(s);
         mr_gauge_add(h->connections, -1);
         mr_patience_forget(h->options.patience, fd);
@@ -313,16 +342,17 @@ struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)
         {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->tls_key},
         {MHD_OPTION_END, 0, NULL},
     };
-    unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME;
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
     if (o->tls_cert) flags |= MHD_USE_TLS;
-    struct MHD_Daemon *d =
-        MHD_start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET,
-            h->listen_fd, MHD_OPTION_THREAD_POOL_SIZE, o->threads, MHD_OPTION_CONNECTION_LIMIT,
-            o->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(o->idle / MR_SECOND),
-            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MR_HTTP_CONNECTION_BYTES,
-            MHD_OPTION_URI_LOG_CALLBACK, on_target, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-            MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_UNESCAPE_CALLBACK,
-            leave_escaped, h, MHD_OPTION_ARRAY, o->tls_cert ? tls : &tls[2], MHD_OPTION_END);
+    struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h,
+        MHD_OPTION_THREAD_POOL_SIZE, o->threads, MHD_OPTION_CONNECTION_LIMIT,
+        o->connections_max + o->threads * CONNECTIONS_SPARE, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)(o->idle / MR_SECOND), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)MR_HTTP_CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        h, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, h, MHD_OPTION_ARRAY,
+        o->tls_cert ? tls : &tls[2], MHD_OPTION_END);
     if (!d)
         (void)mr_fail(e, MR_EIO, "the HTTP server does not start%s",
             o->tls_cert ? "; are --tls-cert and --tls-key PEM files that belong together?" : "");

@@ -15,6 +15,7 @@ struct mr_http_options {
     const char *tls_cert;           /* PEM texts; NULL: plain HTTP */
     const char *tls_key;
     uint32_t connections_max;
+    uint32_t connections_each_max; /* of one address; 0: no limit */
     uint32_t threads;
     mr_duration idle; /* a connection without a byte for this long is closed */
     struct mr_bridge *bridge;

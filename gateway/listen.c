@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -17,6 +18,12 @@
 
 #define BACKLOG 512
 #define HOST_BYTES_MAX 255
+#define LENT_FD 3 /* where sd_listen_fds(3) has its first socket */
+
+static bool is_unix(const struct mr_http *h)
+{
+    return !strncmp(h->options.listen, "unix:", 5);
+}
 
 static bool is_loopback(const struct sockaddr *a)
 {
@@ -89,6 +96,45 @@ static int bind_tcp(const struct addrinfo *a, int *out)
     return MR_OK;
 }
 
+static int note_port(struct mr_http *h)
+{
+    struct sockaddr_storage bound = {0};
+    socklen_t n = sizeof bound;
+    if (getsockname(h->listen_fd, (struct sockaddr *)&bound, &n)) return MR_EIO;
+    if (bound.ss_family == AF_INET6)
+        h->port = ntohs(((struct sockaddr_in6 *)(void *)&bound)->sin6_port);
+    if (bound.ss_family == AF_INET)
+        h->port = ntohs(((struct sockaddr_in *)(void *)&bound)->sin_port);
+    bool is_open = h->port && !is_loopback((struct sockaddr *)&bound);
+    return is_open && !h->options.tokens ? MR_EPERM : MR_OK;
+}
+
+/* A socket that listens already, of whoever started us (sd_listen_fds(3)): it outlives this
+ * process, so that no connection is refused while one gateway makes way for the next. --listen
+ * still says by which name we are known. */
+static int take_lent(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct mr_error *e)
+{
+    const char *pid = getenv("LISTEN_PID"), *count = getenv("LISTEN_FDS");
+    if (!pid || !count || strtol(pid, NULL, 10) != (long)getpid()) return MR_OK;
+    int is_listening = 0;
+    socklen_t n = sizeof is_listening;
+    if (strcmp(count, "1") != 0)
+        return mr_fail(e, MR_EINVAL, "LISTEN_FDS: expected 1 socket, not %.20s", count);
+    if (getsockopt(LENT_FD, SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &n) || !is_listening)
+        return mr_fail(e, MR_EINVAL, "LISTEN_FDS: descriptor %d does not listen", LENT_FD);
+    const char *port = "";
+    int err = is_unix(h) ? MR_OK : cut_address(h->options.listen, host, &port, e);
+    if (err) return err;
+    (void)fcntl(LENT_FD, F_SETFD, FD_CLOEXEC);
+    (void)fcntl(LENT_FD, F_SETFL, fcntl(LENT_FD, F_GETFL) | O_NONBLOCK);
+    h->listen_fd = LENT_FD;
+    h->is_lent = true;
+    if (note_port(h))
+        return mr_fail(
+            e, MR_EPERM, "LISTEN_FDS: others can reach this socket, so --token-file is wanted");
+    return MR_OK;
+}
+
 static int listen_tcp(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct mr_error *e)
 {
     const char *port = "";
@@ -106,14 +152,8 @@ static int listen_tcp(struct mr_http *h, char host[HOST_BYTES_MAX + 1], struct m
     else if (bind_tcp(list, &h->listen_fd))
         err = mr_fail(e, MR_EIO, "--listen: \"%s\": %s", h->options.listen, strerror(errno));
     freeaddrinfo(list);
-    if (err) return err;
-
-    struct sockaddr_storage bound;
-    socklen_t n = sizeof bound;
-    mr_assert(!getsockname(h->listen_fd, (struct sockaddr *)&bound, &n));
-    h->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)(void *)&bound)->sin6_port
-                                                : ((struct sockaddr_in *)(void *)&bound)->sin_port);
-    return MR_OK;
+    if (!err) (void)note_port(h);
+    return err;
 }
 
 static void add_host(struct mr_http *h, const char *name)
@@ -151,15 +191,46 @@ void mr_http_close(struct mr_http **http)
 {
     struct mr_http *h = *http;
     if (!h) return;
+    mr_http_quiesce(h);
     if (h->daemon) MHD_stop_daemon(h->daemon);
+    mr_acceptor_free(&h->acceptor);
     if (h->listen_fd >= 0) (void)close(h->listen_fd);
     if (h->dashboard_fd >= 0) (void)close(h->dashboard_fd);
-    if (!strncmp(h->options.listen, "unix:", 5) && h->daemon) (void)unlink(h->options.listen + 5);
+    mr_quota_free(&h->quota);
     for (size_t i = 0; i < h->hosts_count; i++)
         mr_release(h->hosts[i]);
     mr_release(h->hosts);
     mr_release(h);
     *http = NULL;
+}
+
+/* At once, so that the next gateway can listen while this one still answers. */
+void mr_http_quiesce(struct mr_http *h)
+{
+    if (!h->acceptor || mr_flag_is_set(&h->quiescing)) return;
+    mr_flag_set(&h->quiescing, true);
+    if (is_unix(h) && !h->is_lent) (void)unlink(h->options.listen + 5);
+    mr_acceptor_stop(h->acceptor);
+}
+
+static void take_connection(void *ctx, int fd, const struct sockaddr *address, socklen_t bytes)
+{
+    const struct mr_http *h = ctx;
+    (void)MHD_add_connection(h->daemon, fd, address, bytes); /* closes it where it fails */
+}
+
+static struct mr_acceptor *make_acceptor(struct mr_http *h)
+{
+    const struct mr_accept_options o = {.listen_fd = h->listen_fd,
+        .is_lent = h->is_lent,
+        .is_tls = h->options.tls_cert != NULL,
+        .connections_max = h->options.connections_max,
+        .quota = h->quota,
+        .connections = h->connections,
+        .stats = h->options.stats,
+        .take = take_connection,
+        .ctx = h};
+    return mr_acceptor_new(&o);
 }
 
 int mr_http_open(const struct mr_http_options *options, struct mr_http **out, struct mr_error *e)
@@ -168,9 +239,10 @@ int mr_http_open(const struct mr_http_options *options, struct mr_http **out, st
     h->options = *options;
     h->listen_fd = h->dashboard_fd = -1;
     char host[HOST_BYTES_MAX + 1] = "";
-    bool is_unix = !strncmp(options->listen, "unix:", 5);
-    int err = is_unix ? listen_unix(options->listen + 5, &options->peers, &h->listen_fd, e)
-                      : listen_tcp(h, host, e);
+    int err = take_lent(h, host, e);
+    if (!err && !h->is_lent)
+        err = is_unix(h) ? listen_unix(options->listen + 5, &options->peers, &h->listen_fd, e)
+                         : listen_tcp(h, host, e);
     if (err) return err;
     name_hosts(h, host);
     if (options->dashboard) {
@@ -180,16 +252,14 @@ int mr_http_open(const struct mr_http_options *options, struct mr_http **out, st
                 e, MR_EINVAL, "--dashboard: \"%s\": %s", options->dashboard, strerror(errno));
     }
     make_stats(h);
+    h->quota = mr_quota_new(options->connections_each_max);
+    h->acceptor = make_acceptor(h);
     h->daemon = mr_daemon_start(h, e);
     if (!h->daemon) return MR_EIO;
+    mr_acceptor_start(h->acceptor);
+    h->listen_fd = -1; /* the acceptor's now */
     *out = MR_STEAL(h);
     return MR_OK;
-}
-
-void mr_http_quiesce(struct mr_http *h)
-{
-    int fd = MHD_quiesce_daemon(h->daemon);
-    if (fd >= 0) h->listen_fd = fd; /* ours again */
 }
 
 int mr_http_port(const struct mr_http *h)

@@ -30,6 +30,7 @@ struct config {
     struct mr_texts allow_uid;
     struct mr_texts hosts;
     uint64_t connections;
+    uint64_t connections_each;
     uint64_t threads;
     mr_duration idle;
     mr_duration grace;
@@ -75,6 +76,11 @@ static const struct mr_option options[] = {
     {.name = "connections", .env = "MILLRACE_CONNECTIONS", .type = MR_OPTION_U64, .value = "N",
         .init = "4096", .help = "open connections, at most", .at = AT(connections),
         .min = 1, .max = 65536},
+    {.name = "connections-per-address", .env = "MILLRACE_CONNECTIONS_PER_ADDRESS",
+        .type = MR_OPTION_U64, .value = "N", .init = "512",
+        .help = "open connections of one client's address, at most; 0: no limit. Loopback and UNIX "
+                "sockets have none",
+        .at = AT(connections_each), .max = 65536},
     {.name = "threads", .env = "MILLRACE_THREADS", .type = MR_OPTION_U64, .value = "N",
         .init = "4", .help = "HTTP threads", .at = AT(threads), .min = 2, .max = 64},
     {.name = "idle", .env = "MILLRACE_IDLE", .type = MR_OPTION_DURATION, .value = "TIME",
@@ -215,6 +221,7 @@ int main(int argc, char **argv)
         .tls_cert = cert,
         .tls_key = key,
         .connections_max = (uint32_t)c.connections,
+        .connections_each_max = (uint32_t)c.connections_each,
         .threads = (uint32_t)c.threads,
         .idle = c.idle,
         .patience = patience,

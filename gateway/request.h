@@ -2,10 +2,12 @@
  * answer.c, stream.c and static.c only. */
 #pragma once
 
+#include "gateway/accept.h"
 #include "gateway/bind.h"
 #include "gateway/bridge.h"
 #include "gateway/collect.h"
 #include "gateway/http.h"
+#include "host/flag.h"
 #include "rpc/pb.h"
 
 #include <microhttpd.h>
@@ -20,18 +22,22 @@ struct mr_http {
     struct MHD_Daemon *daemon;
     char **hosts;
     size_t hosts_count;
-    int listen_fd;
-    int dashboard_fd; /* -1: none */
+    struct mr_acceptor *acceptor;
+    struct mr_quota *quota; /* connections by address */
+    int listen_fd;          /* until the acceptor has it */
+    bool is_lent;           /* the listening socket was handed to us */
+    int dashboard_fd;       /* -1: none */
     int port;
-    bool quiescing;
+    struct mr_flag quiescing;
     struct mr_counter *requests[6]; /* by class of status; [0] what had none */
     struct mr_gauge *connections;
-    struct mr_counter *refused;
 };
 
 /* Of one connection, while it is open. */
 struct mr_socket {
-    struct mr_request *unbegun; /* its target is there, its headers are not */
+    struct mr_request *unbegun;       /* its target is there, its headers are not */
+    char key[MR_QUOTA_KEY_BYTES_MAX]; /* of its client's address */
+    size_t key_n;
 };
 
 enum mr_shape { /* how the answer is written */

@@ -80,6 +80,8 @@ static void write_end(struct mr_request *r)
     if (r->shape == MR_SHAPE_COLLECTED) {
         mr_collect_end(&r->collect, mr_buf_str(&status), &r->out);
         mr_buf_add_byte(&r->out, '\n');
+    } else if (r->shape == MR_SHAPE_EVENTS && x->is_farewell) {
+        mr_sse_heartbeat(&r->out); /* no event: the client comes back by itself, and goes on */
     } else if (r->shape == MR_SHAPE_EVENTS && x->error) {
         mr_sse_event(&r->out, mr_str_of("", 0), "error", mr_buf_str(&status));
     } else if (x->error) { /* half an answer must not look like a whole one */

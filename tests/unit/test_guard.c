@@ -1,14 +1,17 @@
 /* Hosts, origins, content types, joined counters. */
+#include "gateway/accept.h"
 #include "gateway/guard.h"
 #include "gateway/media.h"
 #include "gateway/prometheus.h"
 
 #include "base/alloc.h"
 
+#include <arpa/inet.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/un.h>
 
 #include <cmocka.h>
 
@@ -91,11 +94,34 @@ static void counters_of_two_services_are_joined_by_family(void **state)
     mr_prometheus_free(&p);
 }
 
+/* Issue 11, I: an address is what one client can have; this machine's own are not counted. */
+static void clients_are_counted_by_address_and_neighbours_are_not(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *address;
+        size_t key_n;
+    } rows[] = {{"127.0.0.1", 0}, {"127.9.9.9", 0}, {"192.0.2.7", 4}, {"::1", 0},
+        {"2001:db8::7", 8}, {"::ffff:127.0.0.1", 0}, {"::ffff:192.0.2.7", 16}};
+    for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++) {
+        struct sockaddr_in v4 = {.sin_family = AF_INET};
+        struct sockaddr_in6 v6 = {.sin6_family = AF_INET6};
+        bool is_v6 = strchr(rows[i].address, ':') != NULL;
+        void *to = is_v6 ? (void *)&v6.sin6_addr : (void *)&v4.sin_addr;
+        assert_int_equal(inet_pton(is_v6 ? AF_INET6 : AF_INET, rows[i].address, to), 1);
+        const void *address = is_v6 ? (const void *)&v6 : (const void *)&v4;
+        assert_int_equal(mr_accept_key(address).n, rows[i].key_n);
+    }
+    struct sockaddr_un local = {.sun_family = AF_UNIX};
+    assert_int_equal(mr_accept_key((const struct sockaddr *)&local).n, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_listed_hosts_and_our_own_pages_pass),
         cmocka_unit_test(accept_picks_by_quality_and_most_specific_range),
+        cmocka_unit_test(clients_are_counted_by_address_and_neighbours_are_not),
         cmocka_unit_test(labels_are_escaped),
         cmocka_unit_test(counters_of_two_services_are_joined_by_family),
     };

@@ -11,6 +11,7 @@
 #include "host/file.h"
 #include "host/inbox.h"
 #include "host/log.h"
+#include "host/quota.h"
 #include "host/signal.h"
 #include "host/stats.h"
 #include "host/thread.h"
@@ -21,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static bool has(const struct mr_buf *b, const char *text)
@@ -182,6 +184,57 @@ static void signals_arrive_on_a_thread_of_their_own(void **state)
     mr_inbox_free(&in);
 }
 
+/* Issue 11, F: SIGTERM is heard while starting, whatever the program waits for. */
+static void a_program_that_starts_ends_at_once_and_one_that_has_started_is_told(void **state)
+{
+    (void)state;
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        mr_signal_block();
+        (void)mr_signal_open(NULL, NULL);
+        (void)kill(getpid(), SIGTERM);
+        for (;;)
+            (void)pause();
+    }
+    int status = -1;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+
+    struct mr_inbox *in = mr_inbox_new(4, sizeof(int));
+    mr_signal_block();
+    struct mr_signals *signals = mr_signal_open(NULL, NULL);
+    mr_signal_hand(signals, push_number, in);
+    assert_int_equal(kill(getpid(), SIGTERM), 0);
+    int number = 0;
+    assert_int_equal(mr_inbox_wait(in, mr_clock_now() + 20 * MR_SECOND, &number, 1), 1);
+    assert_int_equal(number, SIGTERM);
+    mr_signal_close(&signals);
+    mr_inbox_free(&in);
+}
+
+/* Issue 11, I: each has its own count, and what is given back can be taken again. */
+static void a_quota_counts_each_by_its_key(void **state)
+{
+    (void)state;
+    struct mr_quota *q = mr_quota_new(2), *without = mr_quota_new(0);
+    struct mr_str a = MR_STR("aaaa"), b = MR_STR("bbbb");
+    for (int i = 0; i < 2; i++) {
+        assert_true(mr_quota_has_room(q, a));
+        mr_quota_add(q, a);
+        mr_quota_add(without, a);
+    }
+    assert_false(mr_quota_has_room(q, a));
+    assert_true(mr_quota_has_room(q, b));
+    assert_true(mr_quota_has_room(without, a));
+    mr_quota_remove(q, a);
+    assert_true(mr_quota_has_room(q, a));
+    mr_quota_remove(q, a);
+    mr_quota_free(&q);
+    mr_quota_free(&without);
+}
+
 struct homely {
     bool is_free, came;
 };
@@ -247,6 +300,8 @@ int main(void)
         F(directories_are_made_with_their_parents),
         F(a_log_line_is_one_line_whatever_is_in_it),
         cmocka_unit_test(signals_arrive_on_a_thread_of_their_own),
+        cmocka_unit_test(a_program_that_starts_ends_at_once_and_one_that_has_started_is_told),
+        cmocka_unit_test(a_quota_counts_each_by_its_key),
         cmocka_unit_test(a_thread_comes_home_and_is_not_bound_to_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,10 @@ class Fake:
             text='# HELP a_total A.\n# TYPE a_total counter\na_total{x="1"} 2\na_total{x="2"} 3\n'
         )
 
+    def Waits_End(self, request, context):
+        self.gate.set()
+        return self.types.EndWaitsResponse()
+
     # ---- Jobs ----------------------------------------------------------------------------------
 
     def job(self, job_id, state=3):
@@ -168,6 +172,12 @@ class Fake:
             context.add_callback(done.set)
             done.wait(30)
             self.cancelled.set()
+        if request.id == "waits":
+            self.gate.wait(request.wait_s)
+            return self.job(request.id, 2)
+        if request.id == "away" and self.returns:
+            self.returns -= 1
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the scheduler is stopping")
         if request.id == "missing":
             context.abort(grpc.StatusCode.NOT_FOUND, 'there is no job "missing"')
         code = getattr(grpc.StatusCode, request.id.upper(), None)

@@ -1,0 +1,18 @@
+/* How much each of many has taken: connections by the address of their client. Any thread. */
+#pragma once
+
+#include "base/str.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MR_QUOTA_KEY_BYTES_MAX 16
+
+struct mr_quota;
+
+struct mr_quota *mr_quota_new(uint32_t each_max); /* 0: no limit */
+void mr_quota_free(struct mr_quota **q);
+
+bool mr_quota_has_room(struct mr_quota *q, struct mr_str key);
+void mr_quota_add(struct mr_quota *q, struct mr_str key);
+void mr_quota_remove(struct mr_quota *q, struct mr_str key); /* what was added */
