@@ -152,6 +152,32 @@ static int print_values(const struct mr_client *c, yyjson_val *job, struct mr_er
     return MR_OK;
 }
 
+static bool is_drawn(const struct mr_client *c, const char *object)
+{
+    yyjson_doc *doc = NULL;
+    (void)mr_client_call(c, "GET", (struct mr_str){0}, &doc, NULL, "/v1/objects/%s/stat", object);
+    bool drawn = mr_json_get_bool(yyjson_doc_get_root(doc), "drawn");
+    yyjson_doc_free(doc);
+    return drawn;
+}
+
+/* What nobody gave data for is said to be of drawn data. */
+static void say_drawn(const struct mr_client *c, yyjson_val *job)
+{
+    yyjson_doc *doc = NULL;
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *key = NULL;
+    yyjson_val *value = NULL;
+    bool drawn = false;
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(mr_json_get_text(job, "id")));
+    (void)mr_client_call(c, "GET", (struct mr_str){0}, &doc, NULL, "/v1/jobs/%s/results", id);
+    yyjson_obj_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "places"), at, max, key, value)
+        drawn = drawn || (at < SHOWN_MAX && is_drawn(c, mr_json_get_text(value, "object")));
+    if (drawn) (void)printf("data: drawn, as none was given (--data DIR): so are the results\n");
+    yyjson_doc_free(doc);
+}
+
 static int run(const struct mr_submit_options *k, const char *path, int *code, struct mr_error *e)
 {
     struct mr_client c = {0};
@@ -172,6 +198,7 @@ static int run(const struct mr_submit_options *k, const char *path, int *code, s
     if (!err && !c.json) mr_job_print(job);
     if (!err && k->out) err = fetch_all(&c, job, k->out, *code != MR_EXIT_OK, e);
     if (!err && !k->out && !c.json) err = print_values(&c, job, e);
+    if (!err && !c.json && !k->data) say_drawn(&c, job);
     yyjson_doc_free(doc);
     yyjson_doc_free(last);
     mr_client_fini(&c);

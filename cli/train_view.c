@@ -183,6 +183,17 @@ static void add_scores(const struct mr_train_view *v, struct mr_buf *out)
     yyjson_doc_free(doc);
 }
 
+/* What scores and model are worth when nobody gave data. */
+static void add_data(const struct mr_train_view *v, struct mr_buf *out)
+{
+    const char *text = mr_json_get_text(v->training, "score_json");
+    yyjson_doc *doc = yyjson_read(text, strlen(text), 0);
+    if (!strcmp(mr_json_get_text(yyjson_doc_get_root(doc), "data"), "drawn"))
+        mr_buf_add_text(out,
+            "  data        drawn, as none was given (--data DIR): the scores are of drawn data\n");
+    yyjson_doc_free(doc);
+}
+
 static double seconds_between(yyjson_val *t, const char *from, const char *to)
 {
     uint64_t a = mr_json_get_u64(t, from);
@@ -245,6 +256,7 @@ void mr_train_view_table(const struct mr_train_view *v, struct mr_buf *out)
     if (v->is_over && !v->is_done && !mr_json_get_u64(yyjson_obj_get(t, "counters"), "steps")) {
         return; /* it has not trained: there is nothing more to tell */
     }
+    add_data(v, out);
     add_scores(v, out);
     add_speed(t, out);
     add_shares(t, out);

@@ -22,6 +22,7 @@ struct mr_op_run {
     struct mr_op_result *result; /* the caller's */
     struct mr_error *error;
     uint32_t lanes; /* 0: nobody has asked yet */
+    bool is_drawn;  /* the operator said so */
     struct mr_arg params[MR_OP_PARAMS_MAX];
 };
 
@@ -213,6 +214,11 @@ static uint32_t does_lanes(struct mr_op_call *call)
     return r->lanes;
 }
 
+static void does_mark_drawn(struct mr_op_call *call)
+{
+    run_of(call)->is_drawn = true;
+}
+
 struct pieces { /* of one `parallel` */
     struct mr_op_run *run;
     int (*block)(void *ctx, uint32_t block, uint32_t lane);
@@ -267,6 +273,7 @@ static const struct mr_op_services services = {
     .scratch = does_scratch,
     .lanes = does_lanes,
     .parallel = does_parallel,
+    .mark_drawn = does_mark_drawn,
 };
 
 /* ---- arguments to parameters ------------------------------------------------------------------
@@ -423,6 +430,26 @@ static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr
         named_count);
 }
 
+/* What is made of drawn data is drawn itself. */
+static bool is_of_drawn(
+    const struct mr_op_run *r, const struct mr_op_input *inputs, uint32_t inputs_count)
+{
+    bool is_drawn = r->is_drawn;
+    for (uint32_t i = 0; i < inputs_count && !is_drawn; i++)
+        is_drawn = inputs[i].pack.n ? mr_value_pack_is_drawn(inputs[i].pack)
+                                    : mr_value_is_drawn(inputs[i].extent);
+    return is_drawn;
+}
+
+static void mark_result(
+    struct mr_op_run *r, const struct mr_op_input *inputs, uint32_t inputs_count)
+{
+    struct mr_op_result *result = r->result;
+    result->is_drawn = result->kind != MR_OP_RESULT_INPUT && is_of_drawn(r, inputs, inputs_count);
+    if (result->is_drawn && result->kind == MR_OP_RESULT_EXTENT)
+        mr_value_mark_drawn((void *)(uintptr_t)result->extent.p); /* ours, just written */
+}
+
 struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_bytes_max)
 {
     struct mr_op_run *r = mr_alloc(sizeof *r);
@@ -456,6 +483,7 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
     r->error = e;
     r->ctx = ctx;
     r->lanes = 0;
+    r->is_drawn = false;
     r->result = result;
     r->result->kind = MR_OP_RESULT_NONE;
     r->call.op = op;
@@ -479,6 +507,6 @@ int mr_op_run(struct mr_op_run *r, const struct mr_op_desc *op, const struct mr_
         return mr_fail(e, MR_EINTERNAL, "%s: returned no result", op->name);
     e->code = MR_OK; /* what an operator has overcome is forgotten */
     e->text[0] = 0;
-
+    mark_result(r, inputs, inputs_count);
     return MR_OK;
 }

@@ -26,7 +26,8 @@ struct mr_op_result {
     enum mr_op_result_kind kind;
     uint32_t input;
     struct mr_str pack;
-    struct mr_str extent;
+    struct mr_str extent; /* marked, when it is of drawn data */
+    bool is_drawn;        /* of a pack: its value is to be marked, if it becomes an extent */
 };
 
 struct mr_op_host {

@@ -1,5 +1,6 @@
-/* Digits to learn from: real ones from a file (digits.load), or drawn as if by hand where none are
- * at hand (digits.draw); digits.source says which. */
+/* Digits to learn from: real ones from a file (digits.load), or drawn as if by hand (digits.draw).
+ * A file that was named is read, or refused in words; digits.load draws only where none was named.
+ * What is drawn is marked as such; digits.source says it in a text. */
 #include "ops/array.h"
 #include "ops/builtin.h"
 #include "ops/file.h"
@@ -112,6 +113,7 @@ static int draw_digits(struct mr_op_call *call, const struct wish *w)
     if (ndim == 2) shape[1] = (uint64_t)SIDE * SIDE;
     unsigned char *out = call->does->return_tensor(call, MR_DTYPE_U8, ndim, shape);
     if (!out) return MR_ELIMIT;
+    call->does->mark_drawn(call);
     for (int64_t i = 0; i < w->count; i++) { /* a stream each: any range can be drawn by itself */
         struct mr_stream s;
         mr_stream_init(&s, MR_GENERATOR_PCG64, (uint64_t)w->seed, (uint64_t)(w->start + i));
@@ -155,50 +157,68 @@ static int run_draw(struct mr_op_call *call)
     return err ? err : draw_digits(call, &w);
 }
 
-/* ---- from a file, if there is one ---- */
+/* ---- from a file, if one is named ---- */
 
-/* Is there a file that may be read? Any other trouble with it is an error. */
-static int find_file(struct mr_op_call *call, struct mr_op_file *f, bool *found)
+#define PATH_BYTES_MAX 4096
+
+/* The argument "path": a text, or a directory and a name beneath it. Nothing in `*path`: null, or
+ * null as the directory, which is how an example says that no data was given. */
+static int read_path(struct mr_op_call *call, char text[PATH_BYTES_MAX], struct mr_str *path)
 {
-    int err = mr_op_file_open(call, call->args[0].bytes, f);
-    *found = err == MR_OK;
-    return err == MR_ENOENT || err == MR_EPERM ? MR_OK : err;
+    const struct mr_arg *a = &call->args[0];
+    *path = (struct mr_str){0};
+    if (a->type == MR_ARG_NIL) return MR_OK;
+    if (a->type == MR_ARG_TEXT && a->bytes.n) {
+        *path = a->bytes;
+        return MR_OK;
+    }
+    bool is_pair = a->type == MR_ARG_LIST && a->count == 2 && a->items[1].type == MR_ARG_TEXT;
+    if (is_pair && a->items[0].type == MR_ARG_NIL) return MR_OK;
+    if (!is_pair || a->items[0].type != MR_ARG_TEXT || !a->items[0].bytes.n)
+        return call->does->fail(call, MR_EINVAL,
+            "argument \"path\": expected a path, or [directory, name]; null as either draws");
+    int n = snprintf(text, PATH_BYTES_MAX, "%.*s/%.*s", MR_STR_ARG(a->items[0].bytes),
+        MR_STR_ARG(a->items[1].bytes));
+    if (n >= PATH_BYTES_MAX) return call->does->fail(call, MR_ELIMIT, "a path of %d bytes", n);
+    *path = mr_str_of(text, (size_t)n);
+    return MR_OK;
 }
 
 static int run_load(struct mr_op_call *call)
 {
+    char text[PATH_BYTES_MAX];
+    struct mr_str path;
     struct mr_op_file f = {.fd = -1};
-    bool found = false;
     struct wish w = {0};
     const struct mr_arg *args = call->args;
     int err = read_wish(call, &args[1], &args[2], &args[4], &w);
     if (!err) err = read_what(call, &args[3], &w.labels);
+    if (!err) err = read_path(call, text, &path);
     w.rows = args[5].boolean;
-    if (!err) err = find_file(call, &f, &found);
     if (err) return err;
-    if (!found) return draw_digits(call, &w);
-    err = mr_array_read_idx(call, &f, w.rows);
+    if (!path.n) return draw_digits(call, &w);
+    err = mr_op_file_open(call, path, &f);
+    if (!err) err = mr_array_read_idx(call, &f, w.rows);
     mr_op_file_close(&f);
     return err;
 }
 
 static int run_source(struct mr_op_call *call)
 {
+    char text[PATH_BYTES_MAX], words[PATH_BYTES_MAX + 64];
+    struct mr_str path;
     struct mr_op_file f = {.fd = -1};
-    bool found = false;
     int64_t seed = 0;
     int err = mr_arg_int(call, &call->args[1], "seed", 0, INT64_MAX, &seed);
-    if (!err) err = find_file(call, &f, &found);
+    if (!err) err = read_path(call, text, &path);
+    if (!err && path.n) err = mr_op_file_open(call, path, &f);
     if (err) return err;
     mr_op_file_close(&f);
-    struct mr_str path = call->args[0].bytes;
-    char text[4400];
-    int length =
-        found ? snprintf(text, sizeof text, "read from %.*s", (int)MR_MIN(path.n, 4000u), path.p)
-              : snprintf(text, sizeof text,
-                    "drawn with seed %lld: there is no %.*s beneath a data root", (long long)seed,
-                    (int)MR_MIN(path.n, 4000u), path.p);
-    return call->does->return_text(call, mr_str_of(text, (size_t)length));
+    int n = path.n ? snprintf(words, sizeof words, "read from %.*s", MR_STR_ARG(path))
+                   : snprintf(words, sizeof words, "drawn with seed %lld: no data was given",
+                         (long long)seed);
+    return call->does->return_text(
+        call, mr_str_of(words, (size_t)MR_MIN(n, (int)sizeof words - 1)));
 }
 
 #define D MR_OP_DETERMINISTIC
@@ -206,9 +226,11 @@ static int run_source(struct mr_op_call *call)
     {                                                                                              \
         "seed", MR_TAKES_INT, "0", "The same seed draws the same digits."                          \
     }
-#define PATH_PARAM                                                                                 \
-    {                                                                                              \
-        "path", MR_TAKES_TEXT, NULL, "An IDX file of images or labels, plain or gzipped."          \
+#define PATH_PARAM                                                                                   \
+    {                                                                                                \
+        "path", MR_TAKES_NIL | MR_TAKES_TEXT | MR_TAKES_LIST, NULL,                                  \
+            "An IDX file of images or labels, plain or gzipped: a path, or [directory, name]. Null " \
+            "as either: none is given, and digits are drawn."                                        \
     }
 
 #define START_PARAM                                                                                \
@@ -229,7 +251,7 @@ static const struct mr_op_param drawn[] = {
 };
 static const struct mr_op_param loaded[] = {
     PATH_PARAM,
-    {"count", MR_TAKES_INT, "60000", "How many to draw when there is no file."},
+    {"count", MR_TAKES_INT, "60000", "How many to draw when no file is given."},
     SEED_PARAM,
     WHAT_PARAM,
     START_PARAM,
@@ -244,7 +266,7 @@ const struct mr_op_desc *mr_digits_ops(uint32_t *count)
         MR_OP_ROW("digits.draw", D, drawn, 1000000, run_draw, "u8 tensor",
             "Draws digits as if by hand, 28 × 28 pixels."),
         MR_OP_ROW("digits.load", MR_OP_MAY_BLOCK, loaded, 1000000, run_load, "u8 tensor",
-            "Images of digits, or their labels, from a file, or drawn where there is none."),
+            "Images of digits, or their labels, from a file; drawn, and marked so, where none is given."),
         MR_OP_ROW("digits.source", MR_OP_MAY_BLOCK, asked, 100000, run_source, "text",
             "Says where digits.load takes its images from."),
     };

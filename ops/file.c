@@ -11,11 +11,11 @@ int mr_op_file_open(struct mr_op_call *call, struct mr_str path, struct mr_op_fi
     int fd = -1;
     int err = call->does->open(call, path, &fd);
     if (err) return err;
-    struct stat st;
+    struct stat st = {0};
     if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
         (void)close(fd);
-        return call->does->fail(
-            call, MR_EINVAL, "\"%.*s\" is not a regular file", MR_STR_ARG(path));
+        return call->does->fail(call, MR_EINVAL, "\"%.*s\" is %s", MR_STR_ARG(path),
+            S_ISDIR(st.st_mode) ? "a directory: a file is wanted" : "not a regular file");
     }
     *out = (struct mr_op_file){.fd = fd, .bytes = (uint64_t)st.st_size, .path = path};
     return MR_OK;

@@ -93,6 +93,9 @@ struct mr_op_services {
      * better ones). The time of helpers counts as this task's. */
     int (*parallel)(struct mr_op_call *call, uint32_t blocks,
         int (*block)(void *ctx, uint32_t block, uint32_t lane), void *ctx);
+    /* The result is made of data that was drawn as none was given. It says so, and so does what is
+     * made of it: values of more than a few numbers keep the mark. */
+    void (*mark_drawn)(struct mr_op_call *call);
 };
 
 struct mr_op_call {

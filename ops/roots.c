@@ -93,16 +93,23 @@ static int check_file(const struct mr_roots *r, int fd, const char *path, struct
 
 static int refuse(const struct mr_roots *r, const char *path, int why, struct mr_error *e)
 {
+    const char *s = r->count == 1 ? "" : "s", *root = r->count == 1 ? r->paths[0] : "";
+    const char *space = r->count == 1 ? " " : "";
     if (why == ENOENT || why == ENOTDIR)
-        return mr_fail(
-            e, MR_ENOENT, "no file \"%s\" beneath the data root%s", path, r->count == 1 ? "" : "s");
-    if (why == EXDEV || why == ELOOP || why == 0)
+        return mr_fail(e, MR_ENOENT, "no file \"%s\" beneath the data root%s%s%s (--data-root)",
+            path, s, space, root);
+    if (why == EXDEV || why == 0)
         return mr_fail(e, MR_EPERM,
-            "\"%s\" lies outside the data root%s%s%s; start with --data-root DIR to allow it", path,
-            r->count == 1 ? " " : "s", r->count == 1 ? r->paths[0] : "",
-            r->count ? "" : " (there are none)");
-    return mr_fail(e, why == EACCES || why == EPERM ? MR_EPERM : MR_EIO, "cannot open \"%s\": %s",
-        path, strerror(why));
+            "\"%s\" lies outside the data root%s%s%s%s; start with --data-root DIR to allow it",
+            path, s, space, root, r->count ? "" : " (there are none)");
+    if (why == ELOOP)
+        return mr_fail(
+            e, MR_EPERM, "\"%s\" goes through too many links, or one of the kernel's", path);
+    if (why == EACCES || why == EPERM)
+        return mr_fail(e, MR_EPERM,
+            "\"%s\" is there and cannot be read: %s; the worker's user (%u) needs the right to",
+            path, strerror(why), (unsigned)geteuid());
+    return mr_fail(e, MR_EIO, "cannot open \"%s\": %s", path, strerror(why));
 }
 
 int mr_roots_open(const struct mr_roots *r, struct mr_str path, int *fd, struct mr_error *e)

@@ -2,8 +2,8 @@
 # Shows millrace at work on this machine: installs what is missing, builds, starts a cluster, runs the
 # main job on real input and trains a network on it, prints the results and where to look, and stops.
 #   scripts/demo.sh [--data DIR] [--keep]
-# --data DIR: where the MNIST IDX files are (tried first: ../shared/data/mnist; without any the job
-# draws digits). --keep: the cluster goes on until Ctrl-C.
+# --data DIR: where the MNIST IDX files are (tried first: ../shared/data/mnist; without any, digits are
+# drawn, and the results say so). --keep: the cluster goes on until Ctrl-C.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 data='' keep=''
@@ -26,7 +26,8 @@ if [ -z "$data" ]; then
     [ -e "$d/train-images-idx3-ubyte.gz" ] && data=$(cd "$d" && pwd) && break
   done
 fi
-[ -n "$data" ] || data=$PWD # nothing to read there: the job says that it draws
+given=()
+[ -z "$data" ] || given=(--data "$data")
 
 # A copy is 60,000 x 784 float32; as many as fit a quarter of the memory.
 total_kib=$(awk '/^MemTotal/ {print $2}' /proc/meminfo)
@@ -38,7 +39,7 @@ state=$(mktemp -d)
 out=$PWD/build/demo
 export MILLRACE_HOME=$state
 mkdir -p "$out"
-millrace up --dir "$state/cluster" --listen 127.0.0.1:0 --workers 4 --threads 1 --data-root "$data" --data-root "$PWD" >"$state/up.log" 2>&1 &
+millrace up --dir "$state/cluster" --listen 127.0.0.1:0 --workers 4 --threads 1 --data-root "${data:-$PWD}" --data-root "$PWD" >"$state/up.log" 2>&1 &
 up=$!
 stop() { kill -INT "$up" 2>/dev/null || true; wait "$up" 2>/dev/null || true; rm -rf "$state"; }
 trap stop EXIT
@@ -51,18 +52,24 @@ done
 cat "$state/up.log"
 
 echo
-echo "== examples/mnist-stats.json: mean and variance of $copies copies of the MNIST training images"
-millrace run examples/mnist-stats.json --data "$data" --set "copies=$copies" --out "$out"
+if [ -n "$data" ]; then
+  images='the MNIST training images'
+else
+  images='60,000 drawn digits'
+  echo "No MNIST files are here and no --data was given: the digits are DRAWN, and so all figures below are of drawn data."
+fi
+echo "== examples/mnist-stats.json: mean and variance of $copies copies of $images"
+millrace run examples/mnist-stats.json "${given[@]}" --set "copies=$copies" --out "$out"
 echo
 echo "== the same again: it finds its results by name"
-millrace run examples/mnist-stats.json --data "$data" --set "copies=$copies" --out "$out" | head -n 3
+millrace run examples/mnist-stats.json "${given[@]}" --set "copies=$copies" --out "$out" | head -n 3
 echo
 millrace ls
 few=$copies
 [ "$few" -le 4 ] || few=4
 echo
 echo "== examples/mnist.json: a parameter server, four workers and a scorer train until the score is good enough"
-millrace train examples/mnist.json --data "$data" --set "copies=$few" --set every_s=0.2 --set time_s=40 --out "$out"
+millrace train examples/mnist.json "${given[@]}" --set "copies=$few" --set every_s=0.2 --set time_s=40 --out "$out"
 url=$(sed -n 's/.*"url": "\(.*\)".*/\1/p' "$state/last.json")
 echo
 echo "The mean image is $out/mean.png; $out/mean.npy and $out/var.npy are for NumPy."

@@ -52,6 +52,7 @@ void mr_op_describe(struct mr_op *op, struct mr_str bytes, Millrace__V1__ObjectI
     mr_value_summary(&v, summary);
     out->kind = mr_op_text(op, mr_str(mr_value_kind_name(v.kind)));
     out->summary = mr_op_text(op, mr_str(summary));
+    out->drawn = v.is_drawn;
     if (v.kind == MR_VALUE_TENSOR)
         out->dtype = mr_op_text(op, mr_str(mr_dtype_name(v.tensor.dtype)));
     if (v.kind != MR_VALUE_TENSOR && v.kind != MR_VALUE_COLLECTION) return;

@@ -37,6 +37,11 @@ void mr_feed_close(struct mr_feed **feed)
     *feed = NULL;
 }
 
+bool mr_feed_is_drawn(const struct mr_feed *f)
+{
+    return mr_rows_is_drawn(f->x) || mr_rows_is_drawn(f->y);
+}
+
 uint64_t mr_feed_rows(const struct mr_feed *f)
 {
     return f->rows;

@@ -39,6 +39,7 @@ int mr_feed_open(const struct mr_feed_spec *spec, const char *name, const struct
     struct mr_error *e);
 void mr_feed_close(struct mr_feed **f);
 
+bool mr_feed_is_drawn(const struct mr_feed *f);  /* x or y is of drawn data (value.h) */
 uint64_t mr_feed_rows(const struct mr_feed *f);  /* of this share */
 uint64_t mr_feed_steps(const struct mr_feed *f); /* an epoch; the same for all workers */
 
@@ -61,6 +62,7 @@ int mr_rows_open_value(const char *what, struct mr_str extent, const struct mr_f
     struct mr_rows **out, struct mr_error *e);
 void mr_rows_close(struct mr_rows **r);
 uint64_t mr_rows_count(const struct mr_rows *r);
+bool mr_rows_is_drawn(const struct mr_rows *r);
 /* x: float32, `inputs` numbers a row. */
 int mr_rows_check_x(const struct mr_rows *r, uint64_t inputs, struct mr_error *e);
 /* y: class numbers (whole numbers below `outputs`), or float32 rows of `outputs`. */

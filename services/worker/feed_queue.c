@@ -119,6 +119,8 @@ static int item_open(struct mr_queue_feed *f, struct item *it, struct mr_error *
         err = mr_fail(e, MR_EINVAL, "expected a list of x and y, got %u values", c.count);
     if (!err) err = half_open(f, &c, 0, it, &it->x, e);
     if (!err) err = half_open(f, &c, 1, it, &it->y, e);
+    if (!err && f->spec.is_drawn)
+        *f->spec.is_drawn |= mr_rows_is_drawn(it->x) || mr_rows_is_drawn(it->y);
     return err ? err : item_check(f, it, e);
 }
 

@@ -17,6 +17,7 @@ struct mr_queue_feed_spec { /* texts are lent for the feed's life */
     bool keep; /* what is left when the queue is closed and nothing waits is a batch too, filled
                   up from its own start */
     const struct mr_role_store *store; /* of the caller's thread */
+    bool *is_drawn;                    /* set when an item is of drawn data; may be NULL */
 };
 
 int mr_queue_feed_open(

@@ -28,6 +28,7 @@ struct mr_rows {
     uint64_t row_bytes, row_elements;
     struct part *parts; /* by first row, without gaps */
     uint32_t parts_count;
+    bool is_drawn;
 };
 
 void mr_rows_close(struct mr_rows **rows)
@@ -145,6 +146,7 @@ int mr_rows_open_value(const char *what, struct mr_str extent, const struct mr_f
     struct mr_value v;
     int err = mr_value_check(extent, &v, e);
     if (err) return err;
+    r->is_drawn = v.is_drawn;
     if (v.kind == MR_VALUE_TENSOR) {
         err = tensor_open(r, &v, e);
     } else if (v.kind == MR_VALUE_COLLECTION) {
@@ -175,6 +177,11 @@ int mr_rows_open(const char *what, const struct mr_arg *arg, const struct mr_fee
     }
     (*out)->view = view;
     return MR_OK;
+}
+
+bool mr_rows_is_drawn(const struct mr_rows *r)
+{
+    return r->is_drawn;
 }
 
 static int part_map(struct mr_rows *r, struct part *p, struct mr_error *e)

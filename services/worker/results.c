@@ -68,7 +68,7 @@ int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error
     return draft_seal(x, e);
 }
 
-static int put_pack(struct mr_executor *x, struct mr_str pack, struct mr_error *e)
+static int put_pack(struct mr_executor *x, struct mr_str pack, bool is_drawn, struct mr_error *e)
 {
     uint64_t bytes = mr_value_pack_size(pack.n);
     if (!bytes) return mr_fail(e, MR_ELIMIT, "the result is larger than an object may be");
@@ -76,11 +76,12 @@ static int put_pack(struct mr_executor *x, struct mr_str pack, struct mr_error *
     if (err) return err;
     void *at = mr_value_pack_build(x->draft.p, pack.n);
     memcpy(at, pack.p, pack.n);
+    if (is_drawn) mr_value_mark_drawn(x->draft.p);
     return draft_seal(x, e);
 }
 
 /* A pack that is a whole value (extension 2) is that value's extent in the store. */
-static int result_pack(struct mr_executor *x, struct mr_str pack, struct mr_error *e)
+static int result_pack(struct mr_executor *x, struct mr_str pack, bool is_drawn, struct mr_error *e)
 {
     if (pack.n <= MR_INLINE_VALUE_BYTES_MAX && !wants_object(x)) {
         x->item->result.pack = mr_run_keep(x->run, pack);
@@ -92,7 +93,7 @@ static int result_pack(struct mr_executor *x, struct mr_str pack, struct mr_erro
     if (err) return mr_fail(e, MR_EINTERNAL, "the operator returned bytes that are no value");
     if (item.type == MR_PACK_EXT && item.ext == MR_PACK_EXT_VALUE)
         return mr_executor_put(x, item.bytes, e);
-    return put_pack(x, pack, e);
+    return put_pack(x, pack, is_drawn, e);
 }
 
 static int result_extent(struct mr_executor *x, struct mr_str extent, struct mr_error *e)
@@ -123,14 +124,14 @@ int mr_executor_result(struct mr_executor *x, const struct mr_op_result *result,
     switch (result->kind) {
     case MR_OP_RESULT_NONE:
         return mr_fail(e, MR_EINTERNAL, "%s: returned nothing", x->env->ops[x->item->op]->name);
-    case MR_OP_RESULT_PACK: return result_pack(x, result->pack, e);
+    case MR_OP_RESULT_PACK: return result_pack(x, result->pack, result->is_drawn, e);
     case MR_OP_RESULT_EXTENT: return result_extent(x, result->extent, e);
     case MR_OP_RESULT_INPUT: {
         /* A copy: each value of a job is held and released by itself. */
         const struct mr_op_input *in = &x->inputs[result->input];
         struct mr_str extent = in->extent;
         bool is_head = x->env->ops[x->item->op]->flags & MR_OP_BY_REFERENCE;
-        if (in->pack.n) return result_pack(x, in->pack, e);
+        if (in->pack.n) return result_pack(x, in->pack, false, e);
         int err = is_head ? mr_executor_load(x, in->object, &extent, e) : MR_OK;
         return err ? err : result_extent(x, extent, e);
     }

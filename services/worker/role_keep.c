@@ -51,6 +51,7 @@ int mr_exam_open(struct mr_role *r, const char *set, uint64_t examples_max, stru
         .keep = true};
     int err = mr_feed_open(&spec, name, a, b, &r->feed_store, &x->feed, e);
     if (err) return err;
+    r->is_drawn = r->is_drawn || mr_feed_is_drawn(x->feed);
     x->examples = mr_feed_rows(x->feed);
     if (examples_max) x->examples = MR_MIN(x->examples, examples_max);
     uint32_t rest = (uint32_t)(x->examples % EXAM_BATCH);
@@ -97,6 +98,13 @@ void mr_score_fields(struct mr_buf *out, const struct mr_role_plan *p, const str
     mr_score_number(out, "accuracy", (double)s->correct / n);
 }
 
+void mr_score_data(struct mr_buf *out, const struct mr_role *r)
+{
+    if (r->is_drawn)
+        mr_buf_printf(
+            out, "%s\"data\": \"drawn\"", out->n && out->p[out->n - 1] != '{' ? ", " : "");
+}
+
 /* ---- the keeper -------------------------------------------------------------------------------
  */
 
@@ -122,6 +130,7 @@ static int model_store(struct mr_role *r, const float *params, uint64_t version,
     int err = mr_nn_model_value_new(&alloc, r->plan.model, version, &at, e);
     if (err) return err;
     memcpy(at, params, r->plan.model->count * sizeof *at);
+    if (r->is_drawn) mr_value_mark_drawn(to.draft.p);
     mr_object_id object;
     err = mr_role_keep(&r->store, &to.draft, r->plan.save, true, &object, e);
     if (!err) mr_object_id_format(object, id);
@@ -157,6 +166,7 @@ int mr_role_keep_model(struct mr_role *r, const float *params, uint64_t version,
     if (!err) err = model_store(r, params, version, id, e);
     if (!err) {
         mr_score_number(&flat, "version", (double)version);
+        mr_score_data(&flat, r);
         mr_buf_printf(&flat, "%s%.*s}", nested.n ? ", " : "", MR_STR_ARG(mr_buf_str(&nested)));
         mr_buf_add_byte(&flat, 0);
         mr_log(MR_INFO, "model.kept", "session=%s version=%" PRIu64 " object=%s name=\"%s\"",

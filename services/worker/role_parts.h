@@ -45,6 +45,7 @@ struct mr_role {
     struct mr_feed_store feed_store;
     struct mr_role_link *link; /* to the trainer, of the role's thread */
     struct mr_agent_post post; /* what is reported */
+    bool is_drawn;             /* its data, or some of it, was drawn, not given */
 };
 
 /* The calling thread, which computes for a training worker, settles on a processor that no other

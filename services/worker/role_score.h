@@ -2,8 +2,10 @@
 #pragma once
 
 #include "base/buf.h"
-#include "services/worker/role_plan.h"
+#include "services/worker/role_parts.h"
 
 void mr_score_number(struct mr_buf *out, const char *name, double v);
 /* The loss by its name, and the accuracy. */
 void mr_score_fields(struct mr_buf *out, const struct mr_role_plan *p, const struct mr_nn_score *s);
+/* "data": "drawn", when some of what this role reads was drawn as none was given. */
+void mr_score_data(struct mr_buf *out, const struct mr_role *r);

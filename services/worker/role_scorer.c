@@ -121,6 +121,7 @@ static void note(struct scorer *s, const struct mr_nn_score *score, uint64_t ver
     mr_buf_init(&line, SCORE_MAX - 1);
     mr_buf_printf(&line, "{\"step\": %" PRIu64 ", \"version\": %" PRIu64, version, version);
     mr_score_fields(&line, &s->r.plan, score);
+    mr_score_data(&line, &s->r);
     add_progress(s, &line);
     mr_buf_add_byte(&line, '}');
     if (!mr_buf_status(&line)) {

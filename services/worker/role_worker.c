@@ -95,7 +95,8 @@ static int data_open(struct mr_trainee *t, struct mr_error *e)
             .outputs = outputs,
             .batch = p->batch,
             .keep = p->keep_rest,
-            .store = &r->store};
+            .store = &r->store,
+            .is_drawn = &r->is_drawn};
         return mr_queue_feed_open(&spec, &t->queue, e);
     }
     const struct mr_arg *x = mr_role_set(r, "train", "x"), *y = mr_role_set(r, "train", "y");
@@ -111,7 +112,9 @@ static int data_open(struct mr_trainee *t, struct mr_error *e)
         .shuffle = p->shuffle,
         .keep = p->keep_rest,
         .seed = p->data_seed};
-    return mr_feed_open(&spec, "data.train", x, y, &r->feed_store, &t->feed, e);
+    int err = mr_feed_open(&spec, "data.train", x, y, &r->feed_store, &t->feed, e);
+    if (!err) r->is_drawn = r->is_drawn || mr_feed_is_drawn(t->feed);
+    return err;
 }
 
 static int worker_run(struct mr_op_call *call)

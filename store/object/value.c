@@ -79,7 +79,8 @@ static int check_extent(struct raw_header *raw, size_t n, struct mr_error *e)
     uint64_t checksum = h->checksum;
     if (checksum != header_checksum(raw))
         return mr_fail(e, MR_EFORMAT, "value header is damaged: its checksum does not agree");
-    if (h->reserved || h->flags) return mr_fail(e, MR_EFORMAT, "value header uses reserved fields");
+    if (h->reserved || h->flags & ~(uint32_t)MR_VALUE_DRAWN)
+        return mr_fail(e, MR_EFORMAT, "value header uses reserved fields");
     if (h->nbytes > n || h->nbytes > MR_OBJECT_BYTES_MAX)
         return mr_fail(e, MR_EFORMAT,
             "value cut off: its header says %" PRIu64 " bytes, there are %zu", h->nbytes, n);
@@ -225,6 +226,7 @@ int mr_value_check(struct mr_str bytes, struct mr_value *out, struct mr_error *e
 
     struct mr_value v = {
         .kind = (enum mr_value_kind)raw.h.kind,
+        .is_drawn = raw.h.flags & MR_VALUE_DRAWN,
         .extent = (const unsigned char *)bytes.p,
         .nbytes = raw.h.nbytes,
         .data = (const unsigned char *)bytes.p + raw.h.data_offset,
@@ -331,6 +333,36 @@ void mr_value_write_header(void *extent, const struct mr_value_frame *f)
     raw.h.checksum = header_checksum(&raw);
     memcpy(extent, &raw, raw.h.header_bytes);
     memset((unsigned char *)extent + raw.h.header_bytes, 0, data_offset - raw.h.header_bytes);
+}
+
+void mr_value_mark_drawn(void *extent)
+{
+    struct raw_header raw;
+    memcpy(&raw.h, extent, sizeof raw.h);
+    bool is_header = raw.h.magic == MR_VALUE_MAGIC && raw.h.header_bytes >= sizeof raw.h &&
+                     raw.h.header_bytes <= sizeof raw;
+    if (!is_header) return; /* an operator of others wrote it: who checks it says so */
+    memcpy(&raw, extent, raw.h.header_bytes);
+    raw.h.flags |= MR_VALUE_DRAWN;
+    raw.h.checksum = header_checksum(&raw);
+    memcpy(extent, &raw, sizeof raw.h);
+}
+
+bool mr_value_is_drawn(struct mr_str extent)
+{
+    struct mr_value_header h;
+    if (extent.n < sizeof h) return false;
+    memcpy(&h, extent.p, sizeof h);
+    return h.magic == MR_VALUE_MAGIC && h.flags & MR_VALUE_DRAWN;
+}
+
+bool mr_value_pack_is_drawn(struct mr_str pack)
+{
+    if (pack.n < sizeof(struct mr_value_header)) return false;
+    struct mr_pack_reader r = mr_pack_read(pack);
+    struct mr_pack_item item;
+    if (mr_pack_next(&r, &item) || item.type != MR_PACK_EXT) return false;
+    return mr_value_is_drawn(mr_str_of(item.bytes.p, item.bytes.n));
 }
 
 uint64_t mr_tensor_bytes(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape)

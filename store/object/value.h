@@ -35,6 +35,10 @@ enum mr_value_kind { /* part of the layout: never change one */
     MR_VALUE_COLLECTION = 6,
 };
 
+enum {                       /* of a header; any other is refused */
+    MR_VALUE_DRAWN = 1 << 0, /* made of data that was drawn as none was given (digits.load) */
+};
+
 struct mr_value_header {
     uint32_t magic;
     uint16_t layout_version; /* MR_LAYOUT_VERSION */
@@ -43,7 +47,7 @@ struct mr_value_header {
     uint8_t ndim;
     uint8_t reserved;      /* 0 */
     uint16_t header_bytes; /* with shape and strides */
-    uint32_t flags;        /* none defined: 0 */
+    uint32_t flags;        /* MR_VALUE_DRAWN */
     uint64_t nbytes;       /* of the extent, header included, padding at the end not */
     uint64_t data_offset;
     uint64_t data_bytes;
@@ -56,6 +60,7 @@ struct mr_value_header {
  * its own, as inside messages: then `extent` is NULL and nbytes is what its extent would take. */
 struct mr_value {
     enum mr_value_kind kind;
+    bool is_drawn;
     const unsigned char *extent;
     uint64_t nbytes;
     const unsigned char *data;
@@ -97,6 +102,13 @@ void *mr_value_pack_build(void *extent, uint64_t pack_bytes);
 uint64_t mr_value_model_size(uint64_t count, struct mr_str meta);
 float *mr_value_model_build(void *extent, uint64_t count, struct mr_str meta);
 
+/* Sets MR_VALUE_DRAWN in a header that was just written; what is none stays as it is. */
+void mr_value_mark_drawn(void *extent);
+/* Whether an extent, of which the header may be all that is there, or a pack that is a whole extent
+ * (extension 2) has that flag. Believes what it sees. */
+bool mr_value_is_drawn(struct mr_str extent);
+bool mr_value_pack_is_drawn(struct mr_str pack);
+
 /* All at once. MR_ELIMIT when the allocator has no room or the value may not exist. */
 int mr_tensor_new(const struct mr_value_alloc *a, enum mr_dtype dtype, unsigned ndim,
     const uint64_t *shape, void **data_out, struct mr_error *e);
@@ -114,6 +126,6 @@ int mr_value_from_pack(
 int mr_value_to_pack(const struct mr_value *v, struct mr_buf *out);
 
 /* "f32[60000,784] 179.4 MiB", "table[891 rows, 12 columns] 80.1 KiB", "int 42": for people. */
-#define MR_VALUE_SUMMARY_MAX 480
+#define MR_VALUE_SUMMARY_MAX 512
 void mr_value_summary(const struct mr_value *v, char out[MR_VALUE_SUMMARY_MAX]);
 const char *mr_value_kind_name(enum mr_value_kind kind); /* "tensor", "table", "json", "bytes" … */

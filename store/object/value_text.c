@@ -97,6 +97,6 @@ void mr_value_summary(const struct mr_value *v, char out[MR_VALUE_SUMMARY_MAX])
     char size[MR_BYTES_TEXT_MAX];
     mr_bytes_text(
         v->kind == MR_VALUE_PACK || v->kind == MR_VALUE_BYTES ? v->data_bytes : v->nbytes, size);
-    (void)snprintf(
-        out, MR_VALUE_SUMMARY_MAX, "%s%s%s", kind, scalar ? "" : " ", scalar ? "" : size);
+    (void)snprintf(out, MR_VALUE_SUMMARY_MAX, "%s%s%s%s", kind, scalar ? "" : " ",
+        scalar ? "" : size, v->is_drawn ? ", of drawn data" : "");
 }

@@ -3,6 +3,7 @@
 #include "ops/roots.h"
 
 #include "base/alloc.h"
+#include "host/user.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -178,6 +179,26 @@ static void files_of_proc_are_refused(void **state)
     mr_roots_fini(&r);
 }
 
+/* Issue 11, 1: what is there and may not be read is not taken for what is not there. */
+static void why_a_file_is_not_opened_is_said(void **state)
+{
+    const struct mr_roots *r = *state;
+    struct mr_error e = {0};
+    assert_int_equal(opened(r, "data/absent", &e), MR_ENOENT);
+    assert_non_null(strstr(e.text, "no file \"data/absent\""));
+    assert_int_equal(opened(r, "data/in/x", &e), MR_ENOENT);
+    refused(r, "/etc/passwd", "lies outside the data root");
+    assert_int_equal(symlink("link", at("data/link")), 0);
+    refused(r, "data/link", "too many links");
+    if (geteuid() != 0) skip(); /* and otherwise another user is needed, who may not */
+    const struct mr_user nobody = {.uid = 65534, .gid = 65534};
+    mr_user_enter(&nobody);
+    int err = opened(r, "data/in", &e);
+    mr_user_leave();
+    assert_int_equal(err, MR_EPERM);
+    assert_non_null(strstr(e.text, "\"data/in\" is there and cannot be read"));
+}
+
 static void a_data_root_that_is_denied_stops_the_start(void **state)
 {
     struct mr_roots *r = *state;
@@ -213,6 +234,7 @@ int main(void)
         TEST(a_denied_file_need_not_exist_at_the_start),
         TEST(a_denied_directory_that_is_mounted_twice_is_refused),
         TEST(files_of_proc_are_refused),
+        TEST(why_a_file_is_not_opened_is_said),
         TEST(a_data_root_that_is_denied_stops_the_start),
         TEST(files_that_the_environment_names_are_denied),
     };

@@ -418,6 +418,52 @@ static void every_descriptor_is_complete_and_describes_itself(void **state)
     mr_buf_fini(&json);
 }
 
+/* Issue 11, 1: what is made of drawn data says so, through arrays, small values and collections. */
+static void what_is_made_of_drawn_data_is_marked(void **state)
+{
+    (void)state;
+    struct mr_op_result r = {0};
+    struct mr_error e = {0};
+    struct mr_value v;
+    assert_int_equal(run("digits.load", "[null, 9, 1]", NULL, 0, &r, &e), MR_OK);
+    assert_int_equal(mr_value_check_deep(r.extent, &v, &e), MR_OK);
+    assert_true(v.is_drawn);
+    void *drawn = mr_alloc_aligned(r.extent.n, 64);
+    memcpy(drawn, r.extent.p, r.extent.n);
+    struct mr_op_input in = {.extent = mr_str_of(drawn, r.extent.n)};
+
+    struct mr_buf args, pack;
+    mr_buf_init(&args, 100);
+    mr_buf_init(&pack, 65536);
+    mr_pack_list(&args, 1);
+    mr_pack_input(&args, 0);
+    const struct mr_str one = mr_buf_str(&args);
+    assert_int_equal(op_host_call(&host, "array.mean", one, &in, 1, &r, &e), MR_OK);
+    assert_true(r.is_drawn || mr_value_is_drawn(r.extent));
+    assert_int_equal(op_host_call(&host, "array.copy", one, &in, 1, &r, &e), MR_OK);
+    assert_int_equal(mr_value_check_deep(r.extent, &v, &e), MR_OK);
+    assert_true(v.is_drawn);
+    char words[MR_VALUE_SUMMARY_MAX];
+    mr_value_summary(&v, words);
+    assert_string_equal(words, "u8[9,28,28] 7.0 KiB, of drawn data");
+
+    /* as it would travel inline */
+    assert_int_equal(run("digits.load", "[null, 3, 1, \"labels\"]", NULL, 0, &r, &e), MR_OK);
+    assert_int_equal(mr_value_check_deep(r.extent, &v, &e), MR_OK);
+    assert_int_equal(mr_value_to_pack(&v, &pack), MR_OK);
+    in = (struct mr_op_input){.pack = mr_buf_str(&pack)};
+    assert_int_equal(op_host_call(&host, "array.copy", one, &in, 1, &r, &e), MR_OK);
+    assert_true(mr_value_is_drawn(r.extent));
+    mr_buf_fini(&pack);
+    mr_buf_fini(&args);
+    mr_release(drawn);
+
+    assert_int_equal(run("array.full", "[[2000], 1.5]", NULL, 0, &r, &e), MR_OK);
+    assert_int_equal(mr_value_check_deep(r.extent, &v, &e), MR_OK);
+    assert_false(v.is_drawn);
+    host.objects[0] = (struct mr_str){0};
+}
+
 static void paths_never_leave_the_data_roots(void **state)
 {
     (void)state;
@@ -479,6 +525,7 @@ int main(void)
         cmocka_unit_test(long_work_stops_when_it_is_cancelled),
         cmocka_unit_test(sleep_and_fail_do_as_they_are_told),
         cmocka_unit_test(every_descriptor_is_complete_and_describes_itself),
+        cmocka_unit_test(what_is_made_of_drawn_data_is_marked),
         cmocka_unit_test(paths_never_leave_the_data_roots),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -172,7 +172,8 @@ static void a_forged_header_leads_nowhere(void **state)
         {7, 13, 1},
         {7, 0, 1},
         {9, 1, 1},
-        {12, 1, 4},
+        {12, 2, 4},
+        {12, 3, 4}, /* flags */
         {6, 0, 1},
         {6, 7, 1},
     };
@@ -181,6 +182,8 @@ static void a_forged_header_leads_nowhere(void **state)
         if (err != MR_EFORMAT && err != MR_ELIMIT) fail_msg("row %zu: %d", i, err);
     }
     assert_int_equal(check_forged(0, "MRV1", 4), MR_OK);
+    uint32_t drawn = MR_VALUE_DRAWN;
+    assert_int_equal(check_forged(12, &drawn, sizeof drawn), MR_OK);
     uint64_t transposed[] = {8, 2, 4, 32}; /* the same elements, the other order */
     assert_int_equal(check_forged(64, transposed, sizeof transposed), MR_OK);
     uint64_t overlapping[] = {2, 8, 0, 4}; /* both rows the same bytes: allowed, it gains nothing */

@@ -9,7 +9,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import SKIP, Cluster, data_dir  # noqa: E402
+from harness import ROOT, SKIP, Cluster, data_dir  # noqa: E402
 
 try:
     import numpy as np
@@ -51,12 +51,53 @@ class Mnist(unittest.TestCase):
             ran = {s["key"] for s in c.get(f"/v1/jobs/{again['id']}/timeline").get("spans", [])}
             self.assertFalse([k for k in ran if k.startswith(("part/", "moments"))], "it ran what it had")
 
-    def test_without_mnist_the_job_draws_and_says_so(self):
-        with Cluster("--workers", "2", "--memory", "512MiB") as c, tempfile.TemporaryDirectory() as out:
-            _, source, mean, _ = self.run_job(c, out, "--data", ".", "--set", "copies=2", "--set", "count=3000")
-            self.assertRegex(source, "(?i)dr[ae]w")
-            self.assertEqual(mean.shape, (784,))
-            self.assertGreater(mean.max(), 0.05)
+
+class Drawn(Mnist):
+    """Issue 11, 1: data that was given is read or refused; what was drawn is said to be."""
+    test_mnist = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.c = Cluster("--workers", "2", "--memory", "512MiB")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.c.close()
+
+    def test_without_data_a_job_draws_and_says_so(self):
+        c = self.c
+        with tempfile.TemporaryDirectory() as out:
+            job, source, mean, _ = self.run_job(c, out, "--set", "copies=2", "--set", "count=3000")
+        self.assertEqual(source, "drawn with seed 1: no data was given")
+        self.assertEqual(mean.shape, (784,))
+        self.assertGreater(mean.max(), 0.05)
+        self.assertIn("data: drawn, as none was given", c.cli("run", "examples/mnist-stats.json", "--set", "copies=2", "--set", "count=3000")[1])
+        for n in c.get("/v1/names")["names"]:
+            if n["name"].startswith("mnist/"):
+                self.assertIn("of drawn data", n["summary"], n)
+                self.assertTrue(c.get(f"/v1/objects/{n['object']}/stat")["drawn"], n)
+        self.assertIn("of drawn data", c.cli("ls")[1])
+        put = c.call("POST", "/v1/objects?name=given", "[1, 2, 3]")
+        self.assertFalse(c.get(f"/v1/objects/{put['id']}/stat").get("drawn"))
+
+    def test_without_data_a_training_draws_and_says_so(self):
+        few = [f"--set={s}" for s in ("count=640", "copies=1", "workers=1", "epochs=1", "every_s=0.2", "below=0")]
+        said = self.c.cli("train", "examples/mnist.json", *few, timeout=240)[1]
+        self.assertIn("  data        drawn, as none was given", said)
+        t = self.c.get("/v1/trainings")["trainings"][0]
+        self.assertEqual(json.loads(t["score_json"])["data"], "drawn")
+        self.assertTrue(self.c.get(f"/v1/objects/{t['model_object']}/stat")["drawn"])
+
+    def test_data_that_was_given_is_read_or_refused(self):
+        with tempfile.TemporaryDirectory(dir=self.c.dir) as outside, tempfile.TemporaryDirectory(dir=ROOT / "build") as empty:
+            for example in ("mnist-stats", "mnist", "mnist-cnn", "search"):
+                for data in (outside, empty):
+                    with self.subTest(example=example, data=data):
+                        command = "train" if example in ("mnist", "mnist-cnn") else "run"
+                        code, out, err = self.c.cli(command, f"examples/{example}.json", "--data", data, check=False)
+                        self.assertEqual(code, 4, out + err)  # MR_EXIT_JOB
+                        self.assertIn(str(pathlib.Path(data).resolve()) + "/t", out + err)
+                        self.assertIn("--data-root", out + err)
 
 
 if __name__ == "__main__":
