@@ -20,6 +20,18 @@ tests=(libcmocka-dev clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev l
 packages=("${build[@]}")
 [ "$what" = build ] || packages+=("${tests[@]}")
 
+# Tests of stubs and of OpenAPI clients use Node and Go: those that are here, else Debian's.
+go_is_new() { # since 1.21 Go fetches by itself what a go.mod asks for
+  local minor
+  minor=$(go env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+  [ "${minor:-0}" -ge 21 ]
+}
+if [ "$what" = test ]; then
+  command -v npm >/dev/null || packages+=(nodejs npm)
+  PATH=$PATH:$PWD/.deps/go/bin
+  go_is_new || packages+=(golang-go)
+fi
+
 root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 
 # A line for every tenth of the packages, so that minutes are not silent.
@@ -69,4 +81,19 @@ if [ ! -e /usr/include/yyjson.h ] && ! ls .deps/usr/lib/*/libyyjson.so.0 >/dev/n
              f42688c9a65f615ae52db9e21ab4e37fd9a6fc8c16539f1272eb5c2093d085e6 ;;
     *) echo "no pinned yyjson for this architecture: install libyyjson-dev" >&2; exit 1 ;;
   esac
+fi
+
+# Debian's Go is older than what the Go clients ask for. It fetches a newer one as a module, checked by Go's
+# checksum database; a module's files are read-only and not executable.
+go_version=1.26.0
+if [ "$what" = test ] && ! go_is_new; then
+  module=golang.org/toolchain@v0.0.1-go$go_version.linux-$(dpkg --print-architecture)
+  if GOFLAGS='' GOPATH=$PWD/.deps/gopath go mod download "$module"; then
+    cp -r ".deps/gopath/pkg/mod/$module" .deps/go
+    chmod -R u+w .deps/go .deps/gopath
+    chmod +x .deps/go/bin/* .deps/go/pkg/tool/*/*
+    rm -r .deps/gopath
+  else
+    echo "Go $go_version cannot be fetched: tests of Go clients will be skipped" >&2
+  fi
 fi

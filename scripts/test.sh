@@ -14,6 +14,23 @@ cd "$(dirname "$0")/.."
 scripts/install-deps.sh test
 [ $# -gt 0 ] || set -- dev tsan
 jobs=$(nproc)
+PATH=$PATH:$PWD/.deps/go/bin # if the machine has none
+
+# What was skipped is said at the end, by name and reason: lines with "SKIPPED" in the log of each run.
+skipped=$(mktemp)
+failed=0
+run() { # preset, then arguments of ctest
+  local preset=$1
+  shift
+  ctest --preset "$preset" "$@" || failed=1
+  scripts/skipped.awk -v preset="$preset" "build/$preset/Testing/Temporary/LastTest.log" >>"$skipped"
+}
+say_skipped() {
+  local count
+  count=$(sort -u "$skipped" | wc -l)
+  echo "$count tests or parts of tests were skipped"
+  sort -u "$skipped"
+}
 # Where threads meet: inboxes, the gRPC loop, executors, parameters, the store's client, Redis links, the gateway,
 # and one job through all the real processes.
 unit=(host host_inbox host_helpers host_gate rpc rpc_server rpc_sync rpc_doorman worker_borrow worker_executor pin_model params params_early
@@ -23,14 +40,16 @@ either() { local IFS='|'; echo "$*"; }
 threads="^(unit_($(either "${unit[@]}"))|integration_($(either "${real[@]}")|worker)|gateway_http|system_readme)$"
 threads_need=("${unit[@]/#/test_}" "${real[@]/#/test_}" millrace mr-scheduler mr-worker mr-objectstore mr-trainer
   mr-gateway mr_stubborn_plugin)
+trap 'say_skipped; rm -f "$skipped"' EXIT
 for preset in "$@"; do
   cmake --preset "$preset" -DMR_TESTS=ON # a demo has switched them off
   case $preset in
     tsan) cmake --build --preset tsan -j "$jobs" --target "${threads_need[@]}"
-          ctest --preset tsan -j "$jobs" -R "$threads" ;;
+          run tsan -j "$jobs" -R "$threads" ;;
     *) cmake --build --preset "$preset" -j "$jobs"
-       ctest --preset "$preset" -j "$jobs" -LE '^(integration|system|schemathesis)$'
+       run "$preset" -j "$jobs" -LE '^(integration|system|schemathesis)$'
        # Real processes wait more than they work: as many clusters at a time as there are cores.
-       ctest --preset "$preset" -j "$((2 * jobs))" -L '^(integration|system|schemathesis)$' ;;
+       run "$preset" -j "$((2 * jobs))" -L '^(integration|system|schemathesis)$' ;;
   esac
 done
+exit $failed

@@ -77,6 +77,15 @@ class Scripts(unittest.TestCase):
                         self.assertIn(f"scripts/{script.name}", done.stdout + done.stderr)
                         self.assertFalse(log.exists(), log.exists() and log.read_text())
 
+    def test_what_was_skipped_is_said_by_name_and_reason(self):
+        """Issue 11, 17."""
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "LastTest.log"
+            log.write_text("3/9 Test: system_stubs\ntest_go (__main__.Stubs.test_go) ... skipped 'no Go'\nok\n"
+                           "4/9 Test: integration_ops\nSKIPPED: the file a9a is not here\n5/9 Test: unit_host\nskipped\n")
+            said = subprocess.run([str(ROOT / "scripts" / "skipped.awk"), "-v", "preset=dev", str(log)], capture_output=True, text=True, check=True)
+            self.assertEqual(said.stdout, "  dev system_stubs: no Go\n  dev integration_ops: the file a9a is not here\n")
+
     def test_who_cannot_install_is_told_the_packages(self):
         with tempfile.TemporaryDirectory() as folder:
             tools = {"id": "echo 1000", "dpkg-query": "exit 1"}
