@@ -323,7 +323,7 @@ static int check_y(struct mr_op_call *call, enum mr_glm_family family, const str
         if (weight > 0 && !(h->least > 0 && h->least < weight)) h->least = weight;
     }
     h->rows = (double)r->rows;
-    if (r->offset) h->least = -1;
+    h->offset = r->offset != NULL;
     return MR_OK;
 }
 
@@ -393,6 +393,7 @@ static int local_part(struct mr_op_call *call, const struct mr_glm *g, const str
     if (!mr_glm_local(g, r, u, work, room, &found, cancelled, call))
         return call->does->fail(call, MR_ECANCELED, "cancelled");
     p->h->loss = found.loss;
+    p->h->wrong = mr_glm_wrong(g, r, found.loss, found.wrong);
     p->h->stuck = found.stuck;
     return MR_OK;
 }
@@ -404,7 +405,7 @@ struct pass { /* over a chunk, in blocks */
     uint32_t blocks;
     unsigned char *work; /* by lane */
     size_t work_bytes;
-    double *sums;                     /* by block: loss, gradient, Hessian */
+    double *sums;                     /* by block: loss, wrong, gradient, Hessian */
     size_t gradient, hessian, stride; /* numbers; the Hessian's may be none */
 };
 
@@ -412,7 +413,7 @@ static struct mr_glm_sums sums_of(const struct pass *p, uint32_t block)
 {
     double *at = p->sums + block * p->stride;
     return (struct mr_glm_sums){
-        .gradient = at + 1, .hessian = p->hessian ? at + 1 + p->gradient : NULL};
+        .gradient = at + 2, .hessian = p->hessian ? at + 2 + p->gradient : NULL};
 }
 
 static int pass_block(void *ctx, uint32_t block, uint32_t lane)
@@ -422,6 +423,7 @@ static int pass_block(void *ctx, uint32_t block, uint32_t lane)
     mr_glm_pass_block(
         p->family, p->rows, p->blocks, block, p->raw, p->work + lane * p->work_bytes, &s);
     p->sums[block * p->stride] = s.loss;
+    p->sums[block * p->stride + 1] = s.wrong;
     return MR_OK;
 }
 
@@ -434,22 +436,25 @@ static int whole_part(struct mr_op_call *call, const struct mr_glm *g, const str
         .work_bytes = (mr_glm_work_bytes(r->columns, to->hessian) + LINE - 1) / LINE * LINE,
         .gradient = r->columns + 1,
         .hessian = to->hessian ? mr_glm_packed(r->columns + 1) : 0};
-    p.stride = (1 + p.gradient + p.hessian + NUMBERS - 1) / NUMBERS * NUMBERS;
+    p.stride = (2 + p.gradient + p.hessian + NUMBERS - 1) / NUMBERS * NUMBERS;
     double *raw = call->does->scratch(call, p.gradient * sizeof *raw);
     if (raw) p.work = call->does->scratch(call, call->does->lanes(call) * p.work_bytes);
     if (p.work) p.sums = call->does->scratch(call, p.blocks * p.stride * sizeof *p.sums);
     if (!p.sums) return MR_ELIMIT;
     if (g->columns) mr_glm_raw(g, g->trial, raw);
     p.raw = raw;
+    double wrong = 0;
     int err = call->does->parallel(call, p.blocks, pass_block, &p);
     for (uint32_t b = 0; !err && b < p.blocks; b++) {
         struct mr_glm_sums s = sums_of(&p, b);
         to->h->loss += p.sums[b * p.stride];
+        wrong += p.sums[b * p.stride + 1];
         for (size_t i = 0; i < p.gradient; i++)
             to->gradient[i] += s.gradient[i];
         for (size_t i = 0; i < p.hessian; i++)
             to->hessian[i] += s.hessian[i];
     }
+    to->h->wrong = mr_glm_wrong(g, r, to->h->loss, wrong);
     return err;
 }
 

@@ -65,7 +65,9 @@ struct mr_glm_head { /* doubles only: the first numbers of the tensor */
     double pairs;     /* in use, the latest at (pairs_at - 1) */
     double pairs_at;
     double metric; /* 1: steps are measured by the first Hessian (ops/glm_metric.h) */
-    double least;  /* of weights above 0; -1: rows have offsets */
+    double least;  /* of weights above 0 */
+    double offset; /* 1: rows have offsets */
+    double wrong;  /* 1: some row is on the other side of X w + b, without its offset */
     double recent[MR_GLM_RECENT];
 };
 
@@ -118,7 +120,9 @@ struct mr_glm_partial_head {
     double rows;
     double weight;
     double saturated;
-    double least; /* weight above 0; 0: no row, -1: rows have offsets */
+    double least; /* weight above 0; 0: no row */
+    double offset;
+    double wrong;
     double loss;
     double hessian; /* 1: it is there */
     double entries; /* chunks; with `points`, each as (number, vector) */

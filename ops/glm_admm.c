@@ -39,6 +39,7 @@ struct local {
     double *away;   /* from there, and as the metric sees it */
     double best;    /* objective at the point, and its slope along the direction */
     double slope;
+    double wrong; /* rows, at the last evaluation */
     double *hessian;
     double *room;
 };
@@ -90,6 +91,7 @@ static bool evaluate(const struct mr_glm *g, const struct mr_glm_rows *rows, str
     if (!mr_glm_pass(g->family, rows, l->raw, work, &s, is_cancelled, ctx)) return false;
     mr_glm_units(g, l->gradient, l->hessian);
     *loss = s.loss;
+    l->wrong = s.wrong;
     *objective = s.loss / g->h->weight + draw(g, l, x);
     return true;
 }
@@ -143,6 +145,7 @@ bool mr_glm_local(const struct mr_glm *g, const struct mr_glm_rows *rows, const 
     memcpy(point, g->w, n * sizeof *point);
     double ignored = 0;
     if (!evaluate(g, rows, &l, point, work, &found->loss, &l.best, is_cancelled, ctx)) return false;
+    found->wrong = l.wrong;
     if (!isfinite(l.best)) { /* no way leads from there */
         memset(point, 0, n * sizeof *point);
         if (!evaluate(g, rows, &l, point, work, &ignored, &l.best, is_cancelled, ctx)) return false;
@@ -296,6 +299,7 @@ int mr_glm_admm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, s
         sum += g->w[j] * g->w[j];
     }
     h->fit = p->h->loss;
+    h->wrong = p->h->wrong;
     h->objective = h->fit / h->weight + h->l1 * size + 0.5 * h->l2 * sum;
     h->evaluations += 1;
     h->iterations += 1;

@@ -7,8 +7,8 @@
 size_t mr_glm_local_numbers(uint32_t columns);
 struct mr_glm_found {
     double *point;
-    double loss; /* at z */
-    bool stuck;  /* the point is z, and should not be: rounding hides the way */
+    double loss, wrong; /* at z */
+    bool stuck;         /* the point is z, and should not be: rounding hides the way */
 };
 
 /* argmin over x of loss of these rows / all weights + rho / 2 |x - (z - u)|^2 into `point`. |.| is

@@ -207,10 +207,21 @@ static double sum_of(const double *v, uint32_t n)
     return s;
 }
 
-static void eta_of(
-    const struct block *b, uint32_t columns, double intercept, struct work *w, double *eta)
+/* Rows that are not strictly on their own side of eta, where y is 0 or 1. */
+static double wrong_of(const struct block *b, const double *eta)
+{
+    double wrong = 0;
+    for (uint32_t i = 0; i < b->rows; i++)
+        if (!b->weights || b->weights[i] > 0) wrong += !(b->y[i] > 0.5 ? eta[i] > 0 : eta[i] < 0);
+    return wrong;
+}
+
+/* `wrong`: NULL, or is added to. */
+static void eta_of(const struct block *b, uint32_t columns, double intercept, struct work *w,
+    double *eta, double *wrong)
 {
     dots(b->x, (b->rows + LANES - 1) / LANES * LANES, columns, w->coef, intercept, eta);
+    if (b->offset && wrong) *wrong += wrong_of(b, eta);
     for (uint32_t i = 0; b->offset && i < b->rows; i++)
         eta[i] += b->offset[i];
 }
@@ -219,7 +230,7 @@ static void one_block(enum mr_glm_family family, const struct block *b, uint32_t
     double intercept, struct work *w, struct mr_glm_sums *s)
 {
     uint32_t whole = (b->rows + LANES - 1) / LANES * LANES;
-    eta_of(b, columns, intercept, w, w->eta);
+    eta_of(b, columns, intercept, w, w->eta, family == MR_GLM_LOGISTIC ? &s->wrong : NULL);
     s->loss += family_rows(family, b, w);
     for (uint32_t i = b->rows; i < whole; i++)
         w->residual[i] = w->variance[i] = 0;
@@ -290,6 +301,7 @@ static void begin(const struct mr_glm_rows *r, const double *coef, void *work, s
     lay_out(work, p, s->hessian, w);
     take_coef(w, coef, p);
     s->loss = 0;
+    s->wrong = 0;
     memset(s->gradient, 0, (p + 1) * sizeof *s->gradient);
     if (!s->hessian) return;
     memset(s->hessian, 0, mr_glm_packed(p + 1) * sizeof *s->hessian);
@@ -377,7 +389,7 @@ void mr_glm_predict(enum mr_glm_family family, const struct mr_glm_rows *r, cons
         bool direct = i < in_place;
         struct block b =
             direct ? block_at(r, i, MR_MIN(in_place - i, (uint64_t)step)) : tail_at(r, i, &w);
-        eta_of(&b, r->columns, coef[r->columns], &w, w.eta);
+        eta_of(&b, r->columns, coef[r->columns], &w, w.eta, NULL);
         if (means) means_of(family, w.eta, b.rows);
         memcpy(eta + i, w.eta, b.rows * sizeof *eta);
         i += b.rows;

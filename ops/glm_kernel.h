@@ -28,6 +28,8 @@ struct mr_glm_rows {
 /* Sums; the intercept comes last, so vectors have columns + 1 numbers. */
 struct mr_glm_sums {
     double loss;
+    /* Logistic rows with an offset and a weight that X w + b alone puts on the other side. */
+    double wrong;
     double *gradient;
     double *hessian; /* lower triangle, row by row, packed; NULL: not wanted */
 };

@@ -19,6 +19,7 @@
 #include <math.h>
 #include <string.h>
 
+#define LOG2 0.69314718 /* what a logistic row costs that X w + b says nothing of */
 #define ARMIJO 1e-4
 #define SLACK 1e-14 /* of the objective: what rounding may do to it */
 #define NOISE 1e-10 /* … at most, where columns are far from 0 */
@@ -45,8 +46,19 @@ bool mr_glm_is_separated(const struct mr_glm *g)
 {
     const struct mr_glm_head *h = g->h;
     if (g->family != MR_GLM_LOGISTIC || h->l1 > 0 || h->l2 > 0) return false;
+    if (!(h->least > 0) || h->saturated != 0) return false;
+    /* offsets may put rows on their side that X w + b does not, and where they leave no loss, no
+     * coefficients are told from others */
+    if (h->offset != 0) return h->wrong == 0 || h->fit <= h->tol * h->weight;
     /* a row on the other side, or of both classes, costs its weight times log 2 or more */
-    return h->least > 0 && h->saturated == 0 && h->fit < h->least * 0.69314718;
+    return h->fit < h->least * LOG2;
+}
+
+double mr_glm_wrong(
+    const struct mr_glm *g, const struct mr_glm_rows *r, double loss, double counted)
+{
+    if (r->offset) return counted > 0;
+    return r->rows && !(loss < g->h->least * LOG2);
 }
 
 static double dot(const double *a, const double *b, uint32_t n)
@@ -379,6 +391,7 @@ static void move(struct mr_glm *g, const struct mr_glm_partial *p, double object
     memcpy(g->gradient, p->gradient, bytes);
     h->objective = objective;
     h->fit = p->h->loss;
+    h->wrong = p->h->wrong;
     h->rejected = 0;
 }
 
@@ -451,6 +464,7 @@ static void begin_admm(struct mr_glm *g, const struct mr_glm_partial *p, double 
     memcpy(g->w, g->trial, (g->columns + 1) * sizeof(double));
     h->objective = objective;
     h->fit = p->h->loss;
+    h->wrong = p->h->wrong;
     if (!(h->step > 0)) h->step = 1.0 / g->chunks;
 }
 
@@ -471,6 +485,7 @@ int mr_glm_step(struct mr_glm *g, struct mr_glm_partial *p, double *room, struct
         h->weight = p->h->weight;
         h->saturated = p->h->saturated;
         h->least = p->h->least;
+        h->offset = p->h->offset;
     }
     double size = 0;
     double sum = 0;

@@ -9,6 +9,10 @@ bool mr_glm_is_local(const struct mr_glm *g);
 /* Logistic without penalty: is every row on its class's side of w? Then the further out, the
  * better, and no coefficients are the best (Albert and Anderson 1984). */
 bool mr_glm_is_separated(const struct mr_glm *g);
+/* 1: rows of a chunk are on the other side of X w + b alone. `counted`: of mr_glm_sums, where rows
+ * have offsets; elsewhere the loss tells, for each such row costs its weight times log 2. */
+double mr_glm_wrong(
+    const struct mr_glm *g, const struct mr_glm_rows *r, double loss, double counted);
 
 /* The state after an evaluation at `trial`. `p` is spoilt. `room` of mr_glm_step_numbers doubles.
  * MR_EINVAL: chunk numbers of ADMM. MR_ERANGE: no finite loss or gradient where it begins. */

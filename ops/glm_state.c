@@ -5,8 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-#define STATE_MAGIC 1735159090.0   /* "glm2" */
-#define PARTIAL_MAGIC 1735159153.0 /* "glmq" */
+#define STATE_MAGIC 1735159091.0   /* "glm3" */
+#define PARTIAL_MAGIC 1735159154.0 /* "glmr" */
 
 const char *const mr_glm_families[MR_GLM_FAMILIES] = {
     [MR_GLM_LOGISTIC] = "logistic", [MR_GLM_NORMAL] = "normal", [MR_GLM_POISSON] = "poisson"};
@@ -15,7 +15,8 @@ const char *const mr_glm_solvers[MR_GLM_SOLVERS] = {[MR_GLM_GD] = "gd",
     [MR_GLM_LBFGS] = "lbfgs",
     [MR_GLM_PROXIMAL] = "proximal",
     [MR_GLM_ADMM] = "admm"};
-const char *const mr_glm_statuses[MR_GLM_STATUSES] = {[MR_GLM_RUNNING] = "running",
+const char *const mr_glm_statuses[MR_GLM_STATUSES] = {
+    [MR_GLM_RUNNING] = "not converged: the loop ended before the fit",
     [MR_GLM_CONVERGED] = "converged",
     [MR_GLM_STALLED] = "no step makes it better",
     [MR_GLM_ITERATIONS] = "as many iterations as were allowed",
@@ -189,10 +190,9 @@ int mr_glm_partial_open(
     return MR_OK;
 }
 
-/* 0 is no weight, -1 spoils everything. */
+/* 0 is no weight. */
 static double least_of(double a, double b)
 {
-    if (a < 0 || b < 0) return -1;
     return a == 0 ? b : b == 0 ? a : fmin(a, b);
 }
 
@@ -204,6 +204,8 @@ void mr_glm_partial_add(
     to->h->weight += from->h->weight;
     to->h->saturated += from->h->saturated;
     to->h->least = least_of(to->h->least, from->h->least);
+    to->h->offset = fmax(to->h->offset, from->h->offset);
+    to->h->wrong = fmax(to->h->wrong, from->h->wrong);
     to->h->loss += from->h->loss;
     to->h->stuck += from->h->stuck;
     for (size_t j = 0; j < n; j++)
