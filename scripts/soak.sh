@@ -1,26 +1,28 @@
 #!/usr/bin/env bash
 # Long tests, for a night: fuzzing with coverage, Schemathesis, the simulator, random stress. Without arguments all
 # of them; an argument chooses a part and how much of it:
-#   scripts/soak.sh [fuzz=SECONDS] [schemathesis=EXAMPLES] [sim=SEEDS] [stress=SECONDS]
+#   scripts/soak.sh [fuzz=SECONDS] [schemathesis=EXAMPLES] [sim=SEEDS] [stress=SECONDS] [fits=FITS]
 #                   [only=WORD]
 # fuzz: each target of tests/fuzz for so many seconds (1200) from its committed corpus, then the lines
 # covered in the modules it ran most of. schemathesis: so many examples an operation (1000) against the
 # gateway before a fake cluster and against a real one. sim: so many seeds (2000). stress: random jobs and
-# random faults on real clusters for so many seconds (600) with and without sanitizers; SEED chooses. only: fuzz
+# random faults on real clusters for so many seconds (600) with and without sanitizers; SEED chooses. fits: so many
+# fits of each solver (1000), none of which may cost a worker or take three times the median. only: fuzz
 # targets whose name has the word. Reports, findings and what a corpus grew to are in build/soak/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-fuzz='' schemathesis='' sim='' stress='' only=''
-[ $# -gt 0 ] || set -- fuzz=1200 schemathesis=1000 sim=2000 stress=600
+fuzz='' schemathesis='' sim='' stress='' fits='' only=''
+[ $# -gt 0 ] || set -- fuzz=1200 schemathesis=1000 sim=2000 stress=600 fits=1000
 for part in "$@"; do
   case $part in
     fuzz=*) fuzz=${part#*=} ;;
     schemathesis=*) schemathesis=${part#*=} ;;
     sim=*) sim=${part#*=} ;;
     stress=*) stress=${part#*=} ;;
+    fits=*) fits=${part#*=} ;;
     only=*) only=${part#*=} ;;
-    -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    -h|--help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 scripts/install-deps.sh test
@@ -123,9 +125,19 @@ stress_all() {
   done
 }
 
+# Bounded: a fit takes some tenths of a second.
+fits_all() {
+  cmake --preset release >/dev/null
+  cmake --build --preset release -j "$jobs" | tail -n 1
+  MILLRACE_BIN=$PWD/build/release/bin timeout $((600 + fits * 15)) \
+    /usr/bin/python3 -B tests/integration/fits.py "$fits" >"$out/fits.txt" 2>&1 || failed+=("fits: see $out/fits.txt")
+  tail -n 40 "$out/fits.txt"
+}
+
 [ -z "$fuzz" ] || fuzz_all
 [ -z "$schemathesis" ] || schemathesis_all
 [ -z "$sim" ] || sim_all
 [ -z "$stress" ] || stress_all
+[ -z "$fits" ] || fits_all
 for f in "${failed[@]}"; do echo "FAILED: $f" >&2; done
 [ ${#failed[@]} -eq 0 ]

@@ -2,6 +2,7 @@
  * is rpc/sync.h. */
 #pragma once
 
+#include "host/stop.h"
 #include "rpc/rpc.h"
 
 struct mr_rpc_channel;
@@ -33,6 +34,7 @@ struct mr_rpc_call_options { /* zero: the default */
     bool one_reply;          /* the method does not stream replies: saves a step */
     const struct mr_rpc_metadata *metadata;
     size_t metadata_count;
+    struct mr_stop stop; /* of calls that block (sync.h): they are cancelled when it is set */
 };
 
 /* Opens a call. Never fails here: what is wrong comes by on_done. `options` may be NULL. */

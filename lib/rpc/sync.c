@@ -23,6 +23,7 @@ struct kept {
 struct mr_rpc_stream {
     struct mr_rpc_client *client;
     struct mr_rpc_call *call; /* NULL: over */
+    struct mr_stop stop;
     struct mr_rpc_message *incoming[INCOMING_MAX];
     uint32_t head, count;
     struct mr_rpc_status status;
@@ -108,15 +109,24 @@ struct mr_rpc_stream *mr_rpc_stream_open(
     struct mr_rpc_call_options o = {0};
     if (options) o = *options;
     o.manual_read = !o.one_reply;
+    s->stop = o.stop;
     s->call = mr_rpc_call_open(client->channel, method, &handler, s, &o);
     mr_rpc_call_read(s->call);
     return s;
 }
 
+/* Until something happens, `deadline`, or the call is to be given up. */
+static void run_loop(struct mr_rpc_stream *s, mr_time deadline)
+{
+    if (s->stop.is_set) deadline = MR_MIN(deadline, mr_time_after(mr_clock_now(), MR_STOP_LOOK));
+    (void)mr_rpc_loop_run(s->client->loop, deadline);
+    if (s->call && mr_stop_is_set(s->stop)) mr_rpc_call_cancel(s->call);
+}
+
 int mr_rpc_stream_send(struct mr_rpc_stream *s, struct mr_str bytes)
 {
     while (s->call && !mr_rpc_call_is_writable(s->call) && mr_rpc_call_queued_bytes(s->call))
-        (void)mr_rpc_loop_run(s->client->loop, MR_NEVER);
+        run_loop(s, MR_NEVER);
     if (!s->call) return MR_ECANCELED;
     int err = mr_rpc_call_send(s->call, bytes);
     /* who sends much hears from the loop in between: it leaves while the next is made */
@@ -136,7 +146,7 @@ int mr_rpc_stream_read(
     while (!s->count && s->call) {
         if (deadline != MR_NEVER && mr_clock_now() >= deadline)
             return mr_fail(e, MR_ETIMEOUT, "no message came in time");
-        (void)mr_rpc_loop_run(s->client->loop, deadline);
+        run_loop(s, deadline);
     }
     if (s->count) {
         *out = MR_STEAL(s->incoming[s->head]);
@@ -206,7 +216,7 @@ int mr_rpc_call_sync(struct mr_rpc_client *client, const char *method, struct mr
         mr_rpc_message_free(&m);
     }
     while (!err && s->call)
-        (void)mr_rpc_loop_run(client->loop, MR_NEVER);
+        run_loop(s, MR_NEVER);
     if (!err) err = mr_rpc_status_error(&s->status, e);
     if (!err && reply && mr_buf_status(reply))
         err = mr_fail(e, MR_ETOOBIG, "the reply is larger than the %zu bytes there is room for",

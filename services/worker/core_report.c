@@ -300,6 +300,17 @@ void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
     strand_let_go(w, s);
 }
 
+/* Sets its cancel flag; it has a while to see it. */
+static void item_stop(struct mr_worker *w, struct mr_strand *s, uint32_t at)
+{
+    w->tasks[s->items[at].task].stopping = true;
+    struct mr_worker_effect *e = fx_add(w, MR_WORKER_STOP);
+    e->item.strand = s->id;
+    e->item.at = at;
+    s->stop_at = at;
+    s->kill_ns = mr_time_after(w->now, MR_WORKER_GRACE);
+}
+
 /* The strand ends here: what comes after goes back, away, or to whoever asked for it. */
 void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
 {
@@ -312,6 +323,8 @@ void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
     s->count = keep;
     /* It ends later than it was asked to: the item before the end had begun. */
     s->begun = s->begun || keep > s->asked;
+    /* Of what has begun only the last may run; the others have ended, and need not stop. */
+    uint32_t runs = keep > s->asked ? keep - 1 : NONE;
     for (uint32_t i = s->reported; i < keep; i++) {
         struct mr_strand_item *item = &s->items[i];
         struct task *t = &w->tasks[item->task];
@@ -320,12 +333,10 @@ void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
             t->steal = false;
         }
         if (!t->cancel || t->stopping) continue;
-        t->stopping = true;
-        struct mr_worker_effect *e = fx_add(w, MR_WORKER_STOP);
-        e->item.strand = s->id;
-        e->item.at = i;
-        s->stop_at = i;
-        s->kill_ns = mr_time_after(w->now, MR_WORKER_GRACE);
+        if (i == runs)
+            item_stop(w, s, i);
+        else
+            fx_add(w, MR_WORKER_LOOK)->item.strand = s->id;
     }
     for (uint32_t i = keep; i < count; i++) {
         struct mr_strand_item *item = &s->items[i];
@@ -350,12 +361,8 @@ static void strand_late(struct mr_worker *w, struct mr_strand *s)
     s->stop_ns = MR_NEVER;
     t->timed_out = !t->cancel;
     if (t->stopping) return;
-    t->cancel = t->stopping = true;
-    struct mr_worker_effect *e = fx_add(w, MR_WORKER_STOP);
-    e->item.strand = s->id;
-    e->item.at = at;
-    s->stop_at = at;
-    s->kill_ns = mr_time_after(w->now, MR_WORKER_GRACE);
+    t->cancel = true;
+    item_stop(w, s, at);
 }
 
 /* A task ignores its flag: only the end of the process ends it. It is reported as what it is, all

@@ -85,6 +85,11 @@ static bool is_cancelled(void *ctx)
     return mr_flag_is_set(&x->run->stop[x->at]);
 }
 
+struct mr_stop mr_executor_stop_of(const struct mr_executor *x)
+{
+    return (struct mr_stop){is_cancelled, (void *)(uintptr_t)x};
+}
+
 static void wait_ns(void *ctx, uint64_t ns)
 {
     mr_time until = mr_time_after(mr_clock_now(), ns);
@@ -182,9 +187,11 @@ static void item_call(struct mr_executor *x)
     struct mr_error e;
     e.text[0] = 0;
     x->lacks_bytes = 0;
+    x->gave_up = false;
     int err =
         mr_op_run(x->call, op, &task, item->args, x->inputs, item->inputs_count, x, &result, &e);
     if (!err) err = mr_executor_result(x, &result, &e);
+    if (err && x->gave_up) err = MR_ECANCELED; /* whatever the op made of it */
     if (err && x->lacks_bytes)
         item_no_room(x, &e);
     else if (err)

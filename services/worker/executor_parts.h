@@ -3,8 +3,10 @@
 
 #include "base/buf.h"
 #include "host/helpers.h"
+#include "host/stop.h"
 #include "ops/call.h"
 #include "services/worker/executor.h"
+#include "store/arena/client_stop.h"
 #include "store/object/value.h"
 
 #define MR_SMALL_RESULT_BYTES 8192 /* made in the executor's own memory first */
@@ -51,6 +53,7 @@ struct mr_executor {
     uint32_t inputs_room, views_room, views_count;
     struct mr_store_draft draft;
     bool has_draft;
+    bool gave_up;         /* a wait of the item that runs: it was cancelled */
     uint64_t lacks_bytes; /* of a result that found no room in the store; 0: none */
     unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
     struct mr_buf log;    /* the end of its output */
@@ -61,7 +64,10 @@ struct mr_executor {
 struct mr_str mr_run_keep(struct mr_run *run, struct mr_str bytes);
 void *mr_run_take(struct mr_run *run, size_t bytes);
 
-/* inputs.c: MR_OK, or the item's result is written: SKIPPED or INPUT_GONE. */
+/* The cancel flag of the item that runs, for everything that it waits for. */
+struct mr_stop mr_executor_stop_of(const struct mr_executor *x);
+
+/* inputs.c: MR_OK, or the item's result is written: SKIPPED, STOPPED or INPUT_GONE. */
 int mr_executor_inputs(struct mr_executor *x);
 void mr_executor_inputs_release(struct mr_executor *x);
 int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
@@ -88,7 +94,7 @@ void mr_executor_local_fini(struct mr_executor *x);
 int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);
 
 /* remote.c: blocking calls to object stores, with connections kept by thread. */
-int mr_remote_header(const char *address, const char *bearer, mr_object_id id, struct mr_buf *out,
-    struct mr_error *e);
+int mr_remote_header(const char *address, const char *bearer, mr_object_id id, struct mr_stop stop,
+    struct mr_buf *out, struct mr_error *e);
 int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
-    const struct mr_strand_item *item, struct mr_error *e);
+    const struct mr_strand_item *item, struct mr_stop stop, struct mr_error *e);

@@ -72,7 +72,7 @@ static int create(struct mr_taker *t, struct mr_error *e)
 {
     Millrace__V1__CreateQueueRequest r = MILLRACE__V1__CREATE_QUEUE_REQUEST__INIT;
     r.queue = queue_of(t);
-    const struct mr_role_stop stop = {is_stopped, t};
+    const struct mr_stop stop = {is_stopped, t};
     return mr_role_call(
         t->link, "/millrace.v1.Queues/Create", &r.base, CALL_TIMEOUT, stop, NULL, NULL, NULL, e);
 }
@@ -85,7 +85,7 @@ static void look(struct mr_taker *t)
     t->state_at = mr_time_after(now, STATE_EVERY);
     Millrace__V1__GetQueueRequest r = MILLRACE__V1__GET_QUEUE_REQUEST__INIT;
     const Millrace__V1__Queue *q = NULL;
-    const struct mr_role_stop stop = {is_stopped, t};
+    const struct mr_stop stop = {is_stopped, t};
     struct mr_error e;
     r.queue = queue_of(t);
     int err = mr_role_call(t->link, "/millrace.v1.Queues/Get", &r.base, CALL_TIMEOUT, stop,
@@ -101,7 +101,7 @@ static void take(struct mr_taker *t)
 {
     Millrace__V1__TakeItemsRequest r = MILLRACE__V1__TAKE_ITEMS_REQUEST__INIT;
     const Millrace__V1__TakeItemsResponse *got = NULL;
-    const struct mr_role_stop stop = {is_stopped, t};
+    const struct mr_stop stop = {is_stopped, t};
     struct mr_error e;
     r.queue = queue_of(t);
     r.items_max = MR_MIN(AHEAD - t->ahead, MR_TAKER_OUT_MAX - t->held);
@@ -137,7 +137,7 @@ static void nack(struct mr_taker *t, const struct answer *a, mr_duration timeout
 {
     char *receipts[1] = {(char *)(uintptr_t)a->receipt};
     Millrace__V1__NackItemsRequest r = MILLRACE__V1__NACK_ITEMS_REQUEST__INIT;
-    const struct mr_role_stop never = {NULL, NULL};
+    const struct mr_stop never = {NULL, NULL};
     struct mr_error e;
     r.queue = queue_of(t);
     r.receipts = receipts;
@@ -152,7 +152,7 @@ static void nack(struct mr_taker *t, const struct answer *a, mr_duration timeout
 static void ack(struct mr_taker *t, char **receipts, size_t n, mr_duration timeout)
 {
     Millrace__V1__AckItemsRequest r = MILLRACE__V1__ACK_ITEMS_REQUEST__INIT;
-    const struct mr_role_stop never = {NULL, NULL};
+    const struct mr_stop never = {NULL, NULL};
     struct mr_error e;
     r.queue = queue_of(t);
     r.receipts = receipts;

@@ -29,8 +29,8 @@ static void inputs_room(struct mr_executor *x, uint32_t n)
     x->inputs_room = room;
 }
 
-/* It cannot be read: there is no room to bring it back from disk, which is no loss; or it is gone.
- */
+/* It cannot be read: there is no room to bring it back from disk, which is no loss; or nobody wants
+ * it any more; or it is gone. */
 static int input_gone(struct mr_executor *x, uint32_t i, int err, const struct mr_error *e)
 {
     if (err == MR_ELIMIT) {
@@ -43,6 +43,10 @@ static int input_gone(struct mr_executor *x, uint32_t i, int err, const struct m
         x->item->result.message = mr_run_keep(x->run, mr_buf_str(b));
         return MR_ELIMIT;
     }
+    if (err == MR_ECANCELED) {
+        x->item->result.end = MR_STRAND_STOPPED;
+        return err;
+    }
     x->item->result.end = MR_STRAND_INPUT_GONE;
     x->item->result.gone = i;
     x->item->result.message = mr_run_keep(x->run, mr_str(e->text));
@@ -54,7 +58,8 @@ static int map_object(
 {
     if (!x->env->store) return mr_fail(e, MR_ELOST, "this worker has no object store");
     struct mr_store_view *view = &x->views[x->views_count];
-    int err = mr_store_get(x->env->store, id, NULL, GET_TIMEOUT, view, e);
+    int err =
+        mr_store_get_or_stop(x->env->store, id, NULL, GET_TIMEOUT, mr_executor_stop_of(x), view, e);
     if (err) return err;
     x->views_count++;
     in->object = id;
@@ -95,7 +100,8 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     if (!*address) address = x->env->store_address;
     if (!*address) return map_object(x, from->object, in, e);
     mr_buf_clear(&x->text);
-    int err = mr_remote_header(address, x->env->bearer, from->object, &x->text, e);
+    int err = mr_remote_header(
+        address, x->env->bearer, from->object, mr_executor_stop_of(x), &x->text, e);
     if (!err) in->extent = keep_header(x, x->text.p, x->text.n);
     return err;
 }
@@ -109,7 +115,8 @@ static const char *find_source(struct mr_executor *x, mr_object_id id)
         const char *address = s->nodes[i].address.p;
         if (!*address || !strcmp(address, x->env->store_address)) continue;
         mr_buf_clear(&x->text);
-        if (!mr_remote_header(address, x->env->bearer, id, &x->text, NULL)) return address;
+        if (!mr_remote_header(address, x->env->bearer, id, mr_executor_stop_of(x), &x->text, NULL))
+            return address;
     }
     return NULL;
 }
@@ -122,7 +129,9 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
     struct mr_store_view *view = &x->views[x->views_count];
     int err = mr_store_get(x->env->store, id, NULL, 0, view, e);
     if (err == MR_EAGAIN)
-        err = mr_store_get(x->env->store, id, find_source(x, id), GET_TIMEOUT, view, e);
+        err = mr_store_get_or_stop(
+            x->env->store, id, find_source(x, id), GET_TIMEOUT, mr_executor_stop_of(x), view, e);
+    x->gave_up = x->gave_up || err == MR_ECANCELED;
     if (err) return err;
     x->views_count++;
     *extent = mr_str_of(view->p, view->bytes);

@@ -111,10 +111,15 @@ static int reply_read(
     return MR_OK;
 }
 
+static bool ends_now(void *ctx)
+{
+    return is_ending(ctx);
+}
+
 static int push_once(
     struct mr_params_remote *r, const struct mr_params_job *j, bool *dropped, struct mr_error *e)
 {
-    struct mr_rpc_call_options options = {.wait_for_ready = false};
+    const struct mr_rpc_call_options options = {.stop = {ends_now, r}};
     struct mr_rpc_stream *stream =
         mr_rpc_stream_open(r->pusher, "/millrace.v1.Parameters/Push", &options);
     (void)gradient_send(r, stream, j); /* what went wrong comes with the answer */
@@ -244,6 +249,12 @@ static int chunks_read(struct mr_params_remote *r, struct mr_rpc_stream *stream,
     }
 }
 
+static bool is_stopped(void *ctx)
+{
+    const struct mr_params_remote *r = ctx;
+    return mr_share_is_stopped(r->o.stop);
+}
+
 static int pull_once(struct mr_params_remote *r, uint64_t version_min, uint32_t restore_epoch,
     mr_time deadline, struct incoming *in, struct mr_error *e)
 {
@@ -258,8 +269,9 @@ static int pull_once(struct mr_params_remote *r, uint64_t version_min, uint32_t 
     struct mr_buf wire;
     mr_buf_init(&wire, 4096);
     mr_pb_pack(&q.base, &wire);
+    const struct mr_rpc_call_options options = {.stop = {is_stopped, r}};
     struct mr_rpc_stream *stream =
-        mr_rpc_stream_open(r->puller, "/millrace.v1.Parameters/Pull", NULL);
+        mr_rpc_stream_open(r->puller, "/millrace.v1.Parameters/Pull", &options);
     (void)mr_rpc_stream_send(stream, mr_buf_str(&wire));
     (void)mr_rpc_stream_half_close(stream);
     mr_buf_fini(&wire);

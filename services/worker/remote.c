@@ -25,8 +25,8 @@ static void client_done(struct mr_rpc_client **c)
     (void)client_close(c);
 }
 
-static int pull_first(
-    struct mr_rpc_client *client, mr_object_id id, struct mr_buf *out, struct mr_error *e)
+static int pull_first(struct mr_rpc_client *client, mr_object_id id, struct mr_stop stop,
+    struct mr_buf *out, struct mr_error *e)
 {
     unsigned char bytes[16];
     mr_object_id_to_bytes(id, bytes);
@@ -37,7 +37,9 @@ static int pull_first(
     struct mr_buf wire;
     mr_buf_init(&wire, 256);
     mr_pb_pack(&request.base, &wire);
-    struct mr_rpc_stream *stream = mr_rpc_stream_open(client, "/millrace.v1.Objects/Pull", NULL);
+    const struct mr_rpc_call_options call_options = {.stop = stop};
+    struct mr_rpc_stream *stream =
+        mr_rpc_stream_open(client, "/millrace.v1.Objects/Pull", &call_options);
     (void)mr_rpc_stream_send(stream, mr_buf_str(&wire));
     (void)mr_rpc_stream_half_close(stream);
     mr_buf_fini(&wire);
@@ -62,28 +64,28 @@ static int pull_first(
     return err;
 }
 
-int mr_remote_header(const char *address, const char *bearer, mr_object_id id, struct mr_buf *out,
-    struct mr_error *e)
+int mr_remote_header(const char *address, const char *bearer, mr_object_id id, struct mr_stop stop,
+    struct mr_buf *out, struct mr_error *e)
 {
     struct mr_rpc_channel_options options = {.bearer = bearer};
     MR_AUTO(client_done) struct mr_rpc_client *client = mr_rpc_client_open(address, &options);
-    return pull_first(client, id, out, e);
+    return pull_first(client, id, stop, out, e);
 }
 
 static int call(struct mr_rpc_client *client, const char *method, const ProtobufCMessage *request,
-    struct mr_error *e)
+    struct mr_stop stop, struct mr_error *e)
 {
     struct mr_buf wire;
     mr_buf_init(&wire, MR_CHUNK_BYTES);
     mr_pb_pack(request, &wire);
-    struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
+    struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true, .stop = stop};
     int err = mr_rpc_call_sync(client, method, mr_buf_str(&wire), &options, NULL, e);
     mr_buf_fini(&wire);
     return err;
 }
 
 int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
-    const struct mr_strand_item *item, struct mr_error *e)
+    const struct mr_strand_item *item, struct mr_stop stop, struct mr_error *e)
 {
     struct mr_rpc_channel_options options = {.bearer = env->bearer};
     char text[MR_OBJECT_ID_TEXT_MAX], name[MR_KEY_BYTES_MAX + 1];
@@ -94,7 +96,9 @@ int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
     persist.id = text;
     mr_time until = mr_time_after(mr_clock_now(), KNOWN_TIMEOUT);
     int err;
-    while ((err = call(client, "/millrace.v1.Objects/Persist", &persist.base, e)) == MR_ENOENT) {
+    while (
+        (err = call(client, "/millrace.v1.Objects/Persist", &persist.base, stop, e)) == MR_ENOENT) {
+        if (mr_stop_is_set(stop)) return mr_fail(e, MR_ECANCELED, "given up");
         if (mr_clock_now() >= until) break;
         mr_clock_sleep(MR_MS);
     }
@@ -107,5 +111,5 @@ int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
     request.replace = true;
     request.definition.data = (uint8_t *)(uintptr_t)item->definition.p;
     request.definition.len = item->definition.n;
-    return call(client, "/millrace.v1.Objects/Name", &request.base, e);
+    return call(client, "/millrace.v1.Objects/Name", &request.base, stop, e);
 }

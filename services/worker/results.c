@@ -15,8 +15,10 @@ static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
             "the result has %llu bytes, and this worker has no object store (--store) for more than "
             "%zu",
             (unsigned long long)bytes, MR_INLINE_VALUE_BYTES_MAX);
-    int err = mr_store_create(x->env->store, bytes, ROOM_TIMEOUT, &x->draft, e);
+    int err = mr_store_create_or_stop(
+        x->env->store, bytes, ROOM_TIMEOUT, mr_executor_stop_of(x), &x->draft, e);
     x->has_draft = !err;
+    x->gave_up = x->gave_up || err == MR_ECANCELED;
     if (err == MR_ELIMIT) x->lacks_bytes = bytes;
     return err;
 }
@@ -53,7 +55,7 @@ static int draft_seal(struct mr_executor *x, struct mr_error *e)
     uint64_t bytes = x->draft.bytes;
     x->has_draft = false;
     int err = mr_store_seal(x->env->store, &x->draft, &owner, NULL, e);
-    if (!err && item->persist) err = mr_remote_persist(x->env, id, item, e);
+    if (!err && item->persist) err = mr_remote_persist(x->env, id, item, mr_executor_stop_of(x), e);
     if (err) return err;
     item->result.object = id;
     item->result.object_bytes = bytes;

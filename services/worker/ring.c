@@ -42,6 +42,12 @@ static int sentence(const struct mr_ring *r, int err, struct mr_error *e)
     return mr_fail(e, err, "rank %u of \"%s\": %.400s", next, r->session, why.text);
 }
 
+static bool is_stopped(void *ctx)
+{
+    const struct mr_ring *r = ctx;
+    return mr_share_is_stopped(r->wait.stop) || mr_share_is_stopped(r->wait.aborted);
+}
+
 static int may_wait(const struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
     if (mr_share_is_stopped(r->wait.stop) || mr_share_is_stopped(r->wait.aborted))
@@ -162,7 +168,8 @@ void mr_ring_begin(struct mr_ring *r, uint64_t step, bool gathers_only)
     r->contributors = 0;
     r->rounds = (r->ranks - 1) * (gathers_only ? 1 : 2);
     r->has_sent_all = false;
-    r->stream = mr_rpc_stream_open(r->client, "/millrace.v1.Collective/Exchange", NULL);
+    const struct mr_rpc_call_options options = {.stop = {is_stopped, r}};
+    r->stream = mr_rpc_stream_open(r->client, "/millrace.v1.Collective/Exchange", &options);
 }
 
 int mr_ring_scatter(
@@ -217,7 +224,7 @@ int mr_ring_end(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 static int probe_once(struct mr_ring *r, struct mr_error *e)
 {
     head_add(r, MR_RING_PROBE, 0);
-    const struct mr_rpc_call_options options = {.timeout = PROBE_WAIT};
+    const struct mr_rpc_call_options options = {.timeout = PROBE_WAIT, .stop = {is_stopped, r}};
     return mr_rpc_call_sync(
         r->client, "/millrace.v1.Collective/Exchange", mr_buf_str(&r->wire), &options, NULL, e);
 }

@@ -84,9 +84,9 @@ bool mr_role_should_stop(void *ctx)
     return mr_flag_is_set(&r->stop) || r->call->does->is_cancelled(r->call);
 }
 
-struct mr_role_stop mr_role_stop_of(struct mr_role *r)
+struct mr_stop mr_role_stop_of(struct mr_role *r)
 {
-    return (struct mr_role_stop){mr_role_should_stop, r};
+    return (struct mr_stop){mr_role_should_stop, r};
 }
 
 static bool is_cancelled(void *ctx)

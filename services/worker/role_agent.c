@@ -112,9 +112,9 @@ static bool is_stopped(void *ctx)
     return stopped;
 }
 
-static struct mr_role_stop stop_of(struct mr_agent *a)
+static struct mr_stop stop_of(struct mr_agent *a)
 {
-    return (struct mr_role_stop){is_stopped, a};
+    return (struct mr_stop){is_stopped, a};
 }
 
 /* Inside the monitor. */

@@ -24,8 +24,8 @@ struct mr_agent_config { /* copied */
     const char *task; /* "j1-7/0/1" */
     const char *address;
     const char *node;
-    const char *socket;            /* "": none */
-    struct mr_role_stop cancelled; /* asked by the agent's thread: was the task cancelled? */
+    const char *socket;       /* "": none */
+    struct mr_stop cancelled; /* asked by the agent's thread: was the task cancelled? */
     struct mr_flag *is_void; /* set when parameters went back to a checkpoint; the role clears it */
     struct mr_flag *stop;    /* set when it was, or the role is over, or is to end; lent */
 };

@@ -185,8 +185,8 @@ void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const floa
     const uint64_t shape[2] = {rows, width};
     struct cut cut = {.version = version};
     struct mr_error e;
-    int err = mr_store_create(
-        c->role->env->store, mr_tensor_bytes(MR_DTYPE_F32, 2, shape), ROOM_TIMEOUT, &cut.draft, &e);
+    int err = mr_store_create_or_stop(c->role->env->store, mr_tensor_bytes(MR_DTYPE_F32, 2, shape),
+        ROOM_TIMEOUT, mr_role_stop_of(c->role), &cut.draft, &e);
     if (err) {
         mr_log(MR_WARN, "checkpoint.failed", "session=%s version=%" PRIu64 " why=\"%s\"",
             c->role->session, version, e.text);

@@ -110,6 +110,7 @@ void mr_score_data(struct mr_buf *out, const struct mr_role *r)
 
 struct room { /* for the model's value */
     struct mr_store *store;
+    struct mr_stop stop;
     struct mr_store_draft draft;
     struct mr_error *e;
 };
@@ -117,13 +118,14 @@ struct room { /* for the model's value */
 static void *draft_alloc(void *ctx, uint64_t bytes)
 {
     struct room *to = ctx;
-    return mr_store_create(to->store, bytes, ROOM_TIMEOUT, &to->draft, to->e) ? NULL : to->draft.p;
+    int err = mr_store_create_or_stop(to->store, bytes, ROOM_TIMEOUT, to->stop, &to->draft, to->e);
+    return err ? NULL : to->draft.p;
 }
 
 static int model_store(struct mr_role *r, const float *params, uint64_t version,
     char id[MR_OBJECT_ID_TEXT_MAX], struct mr_error *e)
 {
-    struct room to = {.store = r->env->store, .e = e};
+    struct room to = {.store = r->env->store, .stop = r->store.stop, .e = e};
     if (!to.store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
     const struct mr_value_alloc alloc = {draft_alloc, &to};
     float *at = NULL;

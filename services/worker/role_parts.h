@@ -68,8 +68,8 @@ int mr_role_end(struct mr_role *r, int err, const struct mr_error *e);
 /* What the trainer said meanwhile, without waiting; `*is_new` (may be NULL): others are there now.
  * MR_ECANCELED: end. */
 int mr_role_look(struct mr_role *r, bool *is_new);
-bool mr_role_should_stop(void *ctx); /* of struct mr_role_stop; ctx is the role */
-struct mr_role_stop mr_role_stop_of(struct mr_role *r);
+bool mr_role_should_stop(void *ctx); /* of struct mr_stop; ctx is the role */
+struct mr_stop mr_role_stop_of(struct mr_role *r);
 
 /* Is everybody of the membership of the generation that counts now? */
 bool mr_role_is_current(const struct mr_role *r);

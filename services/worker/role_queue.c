@@ -59,15 +59,15 @@ static int part_fill(const struct mr_arg *a, uint32_t i, struct mr_buf *b,
     return MR_OK;
 }
 
-static int pair_build(struct mr_store *store, const struct mr_collection_part *parts,
-    struct mr_store_draft *draft, struct mr_error *e)
+static int pair_build(struct mr_store *store, struct mr_stop stop,
+    const struct mr_collection_part *parts, struct mr_store_draft *draft, struct mr_error *e)
 {
     const uint64_t shape[1] = {2};
     const struct mr_collection_spec s = {
         .kind = MR_VALUE_PACK, .ndim = 1, .shape = shape, .parts = parts, .count = 2};
     uint64_t bytes = mr_collection_bytes(&s);
     if (!bytes) return mr_fail(e, MR_ELIMIT, "x and y are too large for one item");
-    int err = mr_store_create(store, bytes, ROOM_TIMEOUT, draft, e);
+    int err = mr_store_create_or_stop(store, bytes, ROOM_TIMEOUT, stop, draft, e);
     if (!err) mr_collection_build(draft->p, &s);
     return err;
 }
@@ -85,7 +85,8 @@ static int object_make(struct mr_op_call *call, mr_object_id *out, struct mr_err
     mr_buf_init(&y, (size_t)1 << 30);
     int err = part_fill(&call->args[ARG_X], 0, &x, &parts[0], e);
     if (!err) err = part_fill(&call->args[ARG_Y], 1, &y, &parts[1], e);
-    if (!err) err = pair_build(env->store, parts, &draft, e);
+    const struct mr_stop stop = {is_cancelled, call};
+    if (!err) err = pair_build(env->store, stop, parts, &draft, e);
     mr_buf_fini(&x);
     mr_buf_fini(&y);
     if (err) return err;
@@ -94,8 +95,7 @@ static int object_make(struct mr_op_call *call, mr_object_id *out, struct mr_err
     return mr_store_seal(env->store, &draft, &mine, NULL, e);
 }
 
-static int create(
-    struct mr_role_link *link, char *queue, struct mr_role_stop stop, struct mr_error *e)
+static int create(struct mr_role_link *link, char *queue, struct mr_stop stop, struct mr_error *e)
 {
     Millrace__V1__CreateQueueRequest q = MILLRACE__V1__CREATE_QUEUE_REQUEST__INIT;
     q.queue = queue;
@@ -107,7 +107,7 @@ static int create(
 static int put(struct mr_op_call *call, struct mr_role_link *link, Millrace__V1__PutItemRequest *q,
     struct mr_error *e)
 {
-    const struct mr_role_stop stop = {is_cancelled, call};
+    const struct mr_stop stop = {is_cancelled, call};
     q->wait_s = PUT_WAIT_S;
     bool said = false;
     for (;;) {

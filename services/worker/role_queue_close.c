@@ -20,7 +20,7 @@ static bool is_cancelled(void *ctx)
 static int close_it(
     struct mr_op_call *call, struct mr_role_link *link, char *queue, struct mr_error *e)
 {
-    const struct mr_role_stop stop = {is_cancelled, call};
+    const struct mr_stop stop = {is_cancelled, call};
     Millrace__V1__CloseQueueRequest q = MILLRACE__V1__CLOSE_QUEUE_REQUEST__INIT;
     q.queue = queue;
     for (;;) {

@@ -31,7 +31,7 @@ void mr_role_link_close(struct mr_role_link **link)
     *link = NULL;
 }
 
-static int answer(struct mr_rpc_stream *s, mr_time until, struct mr_role_stop stop,
+static int answer(struct mr_rpc_stream *s, mr_time until, struct mr_stop stop,
     struct mr_rpc_message **out, struct mr_error *e)
 {
     for (;;) {
@@ -45,7 +45,7 @@ static int answer(struct mr_rpc_stream *s, mr_time until, struct mr_role_stop st
 }
 
 int mr_role_call(struct mr_role_link *l, const char *method, const ProtobufCMessage *request,
-    mr_duration timeout, struct mr_role_stop stop, const ProtobufCMessageDescriptor *type,
+    mr_duration timeout, struct mr_stop stop, const ProtobufCMessageDescriptor *type,
     struct mr_pb_arena *arena, void *reply, struct mr_error *e)
 {
     mr_buf_clear(&l->wire);

@@ -2,16 +2,10 @@
  * the role is to end. One thread uses a link; private to the role's files. */
 #pragma once
 
-#include "base/time.h"
+#include "host/stop.h"
 #include "rpc/pb.h"
 
 struct mr_role_link;
-
-/* Asked every few milliseconds of waiting; true: give up (MR_ECANCELED). */
-struct mr_role_stop {
-    bool (*is_set)(void *ctx);
-    void *ctx;
-};
 
 /* Both are copied. `bearer` may be NULL. */
 struct mr_role_link *mr_role_link_open(const char *address, const char *bearer);
@@ -20,7 +14,7 @@ void mr_role_link_close(struct mr_role_link **link);
 /* `*reply` lives in `arena`, which is cleared first; both may be NULL when the answer does not
  * matter. */
 int mr_role_call(struct mr_role_link *link, const char *method, const ProtobufCMessage *request,
-    mr_duration timeout, struct mr_role_stop stop, const ProtobufCMessageDescriptor *type,
+    mr_duration timeout, struct mr_stop stop, const ProtobufCMessageDescriptor *type,
     struct mr_pb_arena *arena, void *reply, struct mr_error *e);
 
 /* Is it worth asking again: nobody was there, or not in time? */

@@ -17,7 +17,8 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
     if (!s->store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
     int err = mr_store_get(s->store, id, NULL, 0, out, e);
     if (err != MR_EAGAIN) return err;
-    if (source || !s->call) return mr_store_get(s->store, id, source, GET_TIMEOUT, out, e);
+    if (source || !s->call)
+        return mr_store_get_or_stop(s->store, id, source, GET_TIMEOUT, s->stop, out, e);
     char text[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(id, text);
     struct mr_str extent;
@@ -25,7 +26,7 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
     if (err == MR_ELIMIT) return mr_fail(e, err, "object %s found no room in memory", text);
     if (err == MR_ETIMEOUT) return mr_fail(e, err, "object %s did not come in time", text);
     if (err) return mr_fail(e, err, "object %s cannot be found", text);
-    return mr_store_get(s->store, id, NULL, GET_TIMEOUT, out, e);
+    return mr_store_get_or_stop(s->store, id, NULL, GET_TIMEOUT, s->stop, out, e);
 }
 
 void mr_role_room(const struct mr_role_store *s, uint64_t *memory, uint64_t *pinned)
@@ -68,7 +69,7 @@ static int persist(const struct mr_role_store *s, char *id, struct mr_error *e)
     for (;;) {
         int err = mr_role_call(s->link, "/millrace.v1.Objects/Persist", &r.base, CALL_TIMEOUT,
             s->stop, NULL, NULL, NULL, e);
-        if (err != MR_ENOENT || mr_clock_now() >= until) return err;
+        if (err != MR_ENOENT || mr_clock_now() >= until || mr_stop_is_set(s->stop)) return err;
         mr_clock_sleep(MR_MS);
     }
 }
@@ -83,7 +84,7 @@ static int name_it(const struct mr_role_store *s, char *id, const char *name, st
     for (;;) {
         int err = mr_role_call(s->link, "/millrace.v1.Objects/Name", &r.base, CALL_TIMEOUT, s->stop,
             NULL, NULL, NULL, e);
-        if (err != MR_ENOENT || mr_clock_now() >= until) return err;
+        if (err != MR_ENOENT || mr_clock_now() >= until || mr_stop_is_set(s->stop)) return err;
         mr_clock_sleep(MR_MS);
     }
 }

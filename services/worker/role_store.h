@@ -5,12 +5,12 @@
 #include "base/limits.h"
 #include "ops/op.h"
 #include "services/worker/role_rpc.h"
-#include "store/arena/client.h"
+#include "store/arena/client_stop.h"
 
 struct mr_role_store {
     struct mr_store *store;
     struct mr_role_link *link; /* to the store's gRPC; of one thread */
-    struct mr_role_stop stop;
+    struct mr_stop stop;
     struct mr_op_call *call; /* finds what lies on another node; NULL: cannot */
 };
 

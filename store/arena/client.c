@@ -209,14 +209,16 @@ static bool take_room(struct mr_store *st, uint64_t room_bytes, struct mr_room *
 
 /* Asks for a segment, or waits for one that is asked for; returns after any change, and says no
  * only when the store did. `lock` is held. */
-static int ask_for_room(
-    struct mr_store *st, uint64_t wants, mr_time deadline, uint64_t seen, struct mr_error *e)
+static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, uint64_t seen,
+    struct mr_stop stop, struct mr_error *e)
 {
     bool ordinary = wants <= st->welcome.segment_bytes / 4;
     mr_time now = mr_store_now();
     if (ordinary && st->grants_asked && deadline > now) {
         while (st->grants_asked && st->space_changes == seen && !atomic_load(&st->is_dead))
-            if (!mr_store_wait_changed(st, deadline)) break;
+            if (stop.is_set ? mr_store_wait_or_stop(st, stop) || mr_store_now() >= deadline
+                            : !mr_store_wait_changed(st, deadline))
+                break;
         return MR_OK;
     }
     struct mr_store_request *r = mr_store_request_take(st);
@@ -233,7 +235,7 @@ static int ask_for_room(
     /* The answer comes in any case: the store keeps the deadline. Room that others free ends the
      * wait as well, and then the grant is not needed. */
     while (!err && !r->done && st->space_changes == seen && !atomic_load(&st->is_dead))
-        (void)mr_store_wait_changed(st, MR_NEVER);
+        if (mr_store_wait_or_stop(st, stop)) break;
     bool answered = r->done;
     int refused =
         err ? mr_store_dead_error(e) : (r->err ? mr_fail(e, r->err, "%s", r->text) : MR_OK);
@@ -250,7 +252,7 @@ static int ask_for_room(
 }
 
 static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeout,
-    struct mr_room *room, struct mr_error *e)
+    struct mr_stop stop, struct mr_room *room, struct mr_error *e)
 {
     mr_time deadline = mr_time_after(mr_store_now(), timeout);
     for (;;) {
@@ -263,9 +265,10 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
         uint64_t wants = mr_space_wants(&st->space, room_bytes);
         pthread_mutex_unlock(&st->space_lock);
         pthread_mutex_lock(&st->lock);
-        int err = ask_for_room(st, wants, deadline, seen, e);
+        int err = ask_for_room(st, wants, deadline, seen, stop, e);
         pthread_mutex_unlock(&st->lock);
         if (err) return err;
+        if (mr_stop_is_set(stop)) return mr_store_stopped_error(e);
         if (!timeout || mr_store_now() <= deadline) continue;
         if (take_room(st, room_bytes, room)) return MR_OK;
         return mr_fail(e, MR_ELIMIT, "no room for an object of %llu bytes came free within %llu ms",
@@ -276,7 +279,8 @@ static int find_room(struct mr_store *st, uint64_t room_bytes, mr_duration timeo
 #define ENTRY_LOOK_NS (2 * MR_MS)
 
 /* The store says how many objects it still takes; what this process has begun counts as made. */
-static int wait_for_entry(struct mr_store *st, mr_duration timeout, struct mr_error *e)
+static int wait_for_entry(
+    struct mr_store *st, mr_duration timeout, struct mr_stop stop, struct mr_error *e)
 {
     mr_time deadline = mr_time_after(mr_store_now(), timeout);
     for (;;) {
@@ -289,6 +293,7 @@ static int wait_for_entry(struct mr_store *st, mr_duration timeout, struct mr_er
                 "the object store keeps at most %u objects (--objects), and none was freed within "
                 "%llu ms",
                 st->catalog.entries_count, (unsigned long long)(timeout / MR_MS));
+        if (mr_stop_is_set(stop)) return mr_store_stopped_error(e);
         struct timespec nap = {.tv_nsec = ENTRY_LOOK_NS};
         (void)nanosleep(&nap, NULL);
     }
@@ -313,10 +318,10 @@ static void warm_up(struct mr_store *st, struct mr_store_segment *g, unsigned ch
 }
 
 static int draft_at(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
-    struct mr_store_draft *out, struct mr_error *e)
+    struct mr_stop stop, struct mr_store_draft *out, struct mr_error *e)
 {
     struct mr_room room;
-    int err = find_room(st, bytes + MR_EXTENT_HEAD, timeout, &room, e);
+    int err = find_room(st, bytes + MR_EXTENT_HEAD, timeout, stop, &room, e);
     if (err) return err;
     struct mr_store_segment *g = mr_store_segment(st, room.segment, false);
     unsigned char *base = atomic_load_explicit(&g->base, memory_order_acquire);
@@ -333,16 +338,16 @@ static int draft_at(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_dur
     return MR_OK;
 }
 
-int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
-    struct mr_store_draft *out, struct mr_error *e)
+int mr_store_create_or_stop(struct mr_store *st, uint64_t bytes, mr_duration timeout,
+    struct mr_stop stop, struct mr_store_draft *out, struct mr_error *e)
 {
     if (bytes > MR_OBJECT_BYTES_MAX)
         return mr_fail(e, MR_ETOOBIG, "an object of %llu bytes: at most %llu are allowed",
             (unsigned long long)bytes, (unsigned long long)MR_OBJECT_BYTES_MAX);
-    int err = wait_for_entry(st, timeout, e);
+    int err = wait_for_entry(st, timeout, stop, e);
     if (err) return err;
     mr_object_id id = {st->welcome.maker, atomic_fetch_add(&st->number_next, 1) + 1};
-    err = draft_at(st, id, bytes, timeout, out, e);
+    err = draft_at(st, id, bytes, timeout, stop, out, e);
     if (err)
         atomic_fetch_sub(&st->drafts, 1);
     else
@@ -350,10 +355,16 @@ int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
     return err;
 }
 
+int mr_store_create(struct mr_store *st, uint64_t bytes, mr_duration timeout,
+    struct mr_store_draft *out, struct mr_error *e)
+{
+    return mr_store_create_or_stop(st, bytes, timeout, (struct mr_stop){0}, out, e);
+}
+
 int mr_store_create_copy(struct mr_store *st, mr_object_id id, uint64_t bytes, mr_duration timeout,
     struct mr_store_draft *out, struct mr_error *e)
 {
-    return draft_at(st, id, bytes, timeout, out, e);
+    return draft_at(st, id, bytes, timeout, (struct mr_stop){0}, out, e);
 }
 
 static void uncount(struct mr_store *st, const struct mr_store_draft *d)

@@ -120,8 +120,8 @@ static int too_many(struct mr_error *e)
         e, MR_ELIMIT, "more than %u questions to the object store are under way", MR_REQUESTS_MAX);
 }
 
-int mr_store_get(struct mr_store *st, mr_object_id id, const char *source, mr_duration timeout,
-    struct mr_store_view *out, struct mr_error *e)
+int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *source,
+    mr_duration timeout, struct mr_stop stop, struct mr_store_view *out, struct mr_error *e)
 {
     if (get_here(st, id, out)) return MR_OK;
     if (atomic_load(&st->is_dead)) return mr_store_dead_error(e);
@@ -131,11 +131,15 @@ int mr_store_get(struct mr_store *st, mr_object_id id, const char *source, mr_du
     uint64_t number = 0;
     struct mr_store_request *r = ask(st, &get, false, 0, &number);
     if (!r) return too_many(e);
+    bool is_stopped = false;
     err = mr_ctl_send(st->socket, MR_CTL_GET, number, &get, NULL, 0, -1);
     pthread_mutex_lock(&st->lock);
-    while (!err && !r->done && !atomic_load(&st->is_dead))
-        (void)mr_store_wait_changed(st, MR_NEVER); /* the store keeps the deadline */
-    if (err || !r->done)
+    while (!err && !r->done && !is_stopped && !atomic_load(&st->is_dead))
+        is_stopped = mr_store_wait_or_stop(st, stop); /* the store keeps the deadline */
+    is_stopped = is_stopped && !r->done;
+    if (is_stopped)
+        err = mr_store_stopped_error(e);
+    else if (err || !r->done)
         err = mr_store_dead_error(e);
     else if (r->err)
         err = mr_fail(e, r->err, "%s", r->text);
@@ -143,7 +147,14 @@ int mr_store_get(struct mr_store *st, mr_object_id id, const char *source, mr_du
         *out = r->view;
     mr_store_request_drop(st, r);
     pthread_mutex_unlock(&st->lock);
+    if (is_stopped) (void)mr_ctl_send(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0, -1);
     return err;
+}
+
+int mr_store_get(struct mr_store *st, mr_object_id id, const char *source, mr_duration timeout,
+    struct mr_store_view *out, struct mr_error *e)
+{
+    return mr_store_get_or_stop(st, id, source, timeout, (struct mr_stop){0}, out, e);
 }
 
 int mr_store_get_start(struct mr_store *st, mr_object_id id, const char *source,

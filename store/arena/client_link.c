@@ -24,6 +24,11 @@ int mr_store_dead_error(struct mr_error *e)
     return mr_fail(e, MR_EAWAY, "the object store of this node went away");
 }
 
+int mr_store_stopped_error(struct mr_error *e)
+{
+    return mr_fail(e, MR_ECANCELED, "given up");
+}
+
 /* ---- segments ---------------------------------------------------------------------------------*/
 
 struct mr_store_segment *mr_store_segment(struct mr_store *st, uint32_t number, bool make)
@@ -104,6 +109,19 @@ bool mr_store_wait_changed(struct mr_store *st, mr_time deadline)
     }
     struct timespec t = {(time_t)(deadline / MR_SECOND), (long)(deadline % MR_SECOND)};
     return pthread_cond_timedwait(&st->changed, &st->lock, &t) != ETIMEDOUT;
+}
+
+bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop)
+{
+    if (!stop.is_set) {
+        (void)mr_store_wait_changed(st, MR_NEVER);
+        return false;
+    }
+    (void)mr_store_wait_changed(st, mr_time_after(mr_store_now(), MR_STOP_LOOK));
+    pthread_mutex_unlock(&st->lock);
+    bool is_set = mr_stop_is_set(stop);
+    pthread_mutex_lock(&st->lock);
+    return is_set;
 }
 
 /* Ends a request, with `lock` held; true when somebody must be notified outside it. */

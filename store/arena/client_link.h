@@ -2,7 +2,7 @@
  * to store/arena/client*.c, and to the store's own process, which is a client of itself. */
 #pragma once
 
-#include "store/arena/client.h"
+#include "store/arena/client_stop.h"
 #include "store/arena/control.h"
 #include "store/arena/catalog.h"
 #include "store/arena/space.h"
@@ -124,6 +124,9 @@ int mr_store_map(
 struct mr_store_request *mr_store_request_take(struct mr_store *st);
 void mr_store_request_drop(struct mr_store *st, struct mr_store_request *r);
 bool mr_store_wait_changed(struct mr_store *st, mr_time deadline); /* false: past it */
+/* Waits for a change, for a moment where there is something that may stop it; true: that did. */
+bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop);
+int mr_store_stopped_error(struct mr_error *e);
 
 int mr_store_dead_error(struct mr_error *e);
 mr_time mr_store_now(void);

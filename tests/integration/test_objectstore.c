@@ -298,6 +298,46 @@ static void a_full_store_without_a_disk_says_so(void **state)
     node_fini(&n);
 }
 
+#define FOR_EVER (3600 * MR_SECOND)
+
+static bool is_third_look(void *ctx)
+{
+    return ++*(uint32_t *)ctx >= 3;
+}
+
+/* Issue 11, 9: a task that is cancelled waited for its input, or for room, to the end. */
+static void what_waits_for_the_store_can_be_told_to_give_up(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init_limited(&n, 64 * MIB, false, 64);
+    struct mr_store *st = node_client(&n);
+    struct mr_store_view view;
+    struct mr_store_draft draft;
+    struct mr_error e;
+    uint32_t looks = 0;
+    const struct mr_stop stop = {is_third_look, &looks};
+    const mr_object_id nobodys = {77, 1};
+    assert_int_equal(
+        mr_store_get_or_stop(st, nobodys, NULL, FOR_EVER, stop, &view, &e), MR_ECANCELED);
+    assert_int_equal(looks, 3);
+    for (int i = 0; i < 6; i++)
+        (void)make(st, 9 * MIB, 1, 5);
+    looks = 0;
+    assert_int_equal(
+        mr_store_create_or_stop(st, 20 * MIB, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
+    mr_object_id id;
+    struct mr_store_stats stats;
+    while (!mr_store_put(st, "x", 1, NULL, 0, &id, &e)) /* up to the limit of objects */
+        assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK);
+    looks = 0;
+    assert_int_equal(mr_store_create_or_stop(st, 100, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
+    assert_int_equal(looks, 3);
+    assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK); /* no question is left open */
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
 struct later {
     const struct node *node;
     mr_object_id ids[64];
@@ -564,6 +604,7 @@ int main(void)
         cmocka_unit_test(a_stopped_client_does_not_stop_the_others),
         cmocka_unit_test(a_full_store_without_a_disk_says_so),
         cmocka_unit_test(a_writer_hears_of_the_limit_of_objects_or_waits_until_some_are_freed),
+        cmocka_unit_test(what_waits_for_the_store_can_be_told_to_give_up),
         cmocka_unit_test(a_held_object_names_its_holder),
         cmocka_unit_test(an_object_of_another_node_is_pulled_once),
         cmocka_unit_test(churn_of_many_threads_loses_nothing),

@@ -144,6 +144,41 @@ static void a_timeout_stops_the_attempt(void **state)
     assert_int_equal(r->done[0].code, MR_ETIMEOUT);
 }
 
+/* Issue 11, 9: it is the executor's report that is late, not the task; what runs behind it in the
+ * strand is another job's, and takes its time. */
+static void what_has_ended_is_not_killed_for_what_runs_behind_it(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 6; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = r->strands[0];
+    assert_true(s->count >= 3);
+    uint32_t ended = s->items[0].index, runs = s->items[1].index;
+    r->hold_cuts = true;
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, ended, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {s->id, 2}}; /* two had begun */
+    rig_step(r, &cut);
+    rig_turn(r);
+    assert_int_equal(r->stops, 0);
+    assert_true(r->looks > 0); /* it may be told of at once */
+    r->now += 2 * MR_WORKER_GRACE;
+    rig_turn(r);
+    assert_false(r->lethal);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, runs, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    cut.cut.count = 2;
+    rig_step(r, &cut);
+    rig_turn(r);
+    assert_int_equal(r->stops, 1); /* the one that runs is told to stop, and nobody else */
+    assert_true(r->stopped[1]);
+    assert_false(r->stopped[0]);
+}
+
 /* Issue 11, B: a client submits and cancels one small task after another while a long one of an op
  * that counts as short runs: the executor still has each of them in its inbox. */
 static void what_is_cancelled_behind_a_running_task_fills_no_inbox(void **state)
@@ -261,6 +296,7 @@ int main(void)
         TEST(a_new_attempt_waits_for_the_end_of_the_cancelled_one),
         TEST(a_task_that_ignores_its_flag_costs_the_process),
         TEST(a_timeout_stops_the_attempt),
+        TEST(what_has_ended_is_not_killed_for_what_runs_behind_it),
         TEST(what_is_cancelled_behind_a_running_task_fills_no_inbox),
         TEST(a_steal_takes_what_has_not_started),
         TEST(a_steal_that_crosses_the_report_is_answered_started),
