@@ -139,7 +139,8 @@ void mr_job_print(yyjson_val *job)
         mr_json_get_u64(counts, "submitted"), mr_json_get_u64(counts, "culled"),
         mr_json_get_u64(counts, "joined"), mr_json_get_u64(counts, "done"),
         mr_json_get_u64(counts, "running"),
-        mr_json_get_u64(counts, "waiting") + mr_json_get_u64(counts, "ready"),
+        mr_json_get_u64(counts, "waiting") + mr_json_get_u64(counts, "ready") +
+            mr_json_get_u64(counts, "sent"),
         mr_json_get_u64(counts, "erred"), mr_json_get_u64(counts, "retried"),
         mr_json_get_u64(counts, "recomputed"));
     if (mr_json_get_u64(counts, "skipped"))

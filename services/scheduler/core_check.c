@@ -58,16 +58,18 @@ static void check_job(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     uint32_t counts[MR_TASK_STATES] = {0};
-    uint32_t queued = 0;
+    uint32_t queued = 0, vain = 0;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
         check_task(s, job, i);
+        mr_assert(!t->is_vain || t->state == MR_TASK_RELEASED);
+        vain += t->is_vain;
         if (!(t->flags & T_FIXED)) counts[t->state]++;
         queued += (t->flags & T_QUEUED) != 0;
     }
     for (uint32_t k = MR_TASK_WAITING; k < MR_TASK_STATES; k++)
         mr_assert(j->counts[k] == counts[k]); /* I11 */
-    mr_assert(j->queued == queued);
+    mr_assert(j->queued == queued && j->vain == vain);
     check_consumers(s, job);
 }
 

@@ -72,10 +72,11 @@ uint32_t mr_sc_claimers(const struct mr_sched *s, uint32_t task)
 }
 
 /* One claim on `task` less: if it was the last, release it or give up making it; its own claims
- * are on the stack then. */
-static void claim_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+ * are on the stack then. `failed`: it was the claim of what failed, or will not run for that. */
+static void claim_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker, bool failed)
 {
     struct task *t = &s->tasks[task];
+    bool is_vain = failed && is_unfinished(t);
     mr_assert(t->consumers > 0);
     if (--t->consumers || t->flags & (T_TARGET | T_FIXED)) return;
     if (is_done(t)) {
@@ -92,6 +93,8 @@ static void claim_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker)
         return;
     }
     mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    t->is_vain = is_vain;
+    job_at(s, t)->vain += is_vain;
     if (t->claims) s->stack[s->stack_count++] = task;
 }
 
@@ -104,9 +107,11 @@ static void let_go(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
         const struct job *j = job_at(s, t);
         const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
         uint32_t had = t->claims;
+        bool failed = t->state == MR_TASK_ERRED || t->is_vain;
         t->claims = CLAIM_NONE;
         for (uint32_t i = 0; i < n; i++)
-            if (is_claimed(s, at, had, j->base + in[i])) claim_gone(s, j->base + in[i], by_worker);
+            if (is_claimed(s, at, had, j->base + in[i]))
+                claim_gone(s, j->base + in[i], by_worker, failed);
         by_worker = NONE;
     }
 }
@@ -123,7 +128,7 @@ void mr_sc_claim_gone(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
     if (!s->tasks[task].consumers) return;
-    claim_gone(s, task, NONE);
+    claim_gone(s, task, NONE, false);
     let_go(s, bottom, NONE);
 }
 

@@ -31,6 +31,7 @@ enum mr_sched_outcome { /* as Outcome of session.proto */
     MR_OUTCOME_RETURNED,
     MR_OUTCOME_USED_UP,
     MR_OUTCOME_NO_ROOM,
+    MR_OUTCOME_LOST, /* of spans only: its worker was lost while it ran */
 };
 
 struct mr_sched_failure {

@@ -352,6 +352,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     case MR_OUTCOME_NO_ROOM: row_no_room(s, task, r, outcome); return;
     case MR_OUTCOME_USED_UP: used_up(s, task, r); return;
     case MR_OUTCOME_CANCELLED:
+    case MR_OUTCOME_LOST: /* no worker says that of itself */
     case MR_OUTCOME_OK: break;
     }
     mr_sc_task_unsend(s, task);
@@ -516,6 +517,23 @@ static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_
     }
 }
 
+/* What it runs, and since when: for the day that it is lost. */
+static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
+{
+    struct cursor cur = {.r = &h->running_tasks};
+    const struct worker *w = &s->workers[slot];
+    w->facts->began_count = 0;
+    for (uint32_t i = 0; i < h->running_tasks.count; i++) {
+        cursor_next(s, &cur);
+        uint32_t task = task_at(s, cur.job, h->running_tasks.index[i]);
+        uint32_t attempt = column(h->running_tasks.attempt, i);
+        if (task == NONE || !is_current(&s->tasks[task], slot, attempt)) continue;
+        started(s, task);
+        uint64_t at = h->time_ns - MR_MIN(h->running_ns ? h->running_ns[i] : 0, h->time_ns);
+        if (h->running_ns) mr_sc_began(s, slot, task, at + (uint64_t)w->clock_offset);
+    }
+}
+
 static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
 {
     struct worker *w = &s->workers[slot];
@@ -528,7 +546,7 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_h
     int64_t offset = (int64_t)(s->now - h->time_ns);
     if (offset < w->clock_offset) w->clock_offset = offset; /* the least delay */
     mr_sc_load_changed(s, slot, false);
-    each_current(s, slot, &h->running_tasks, started);
+    running(s, slot, h);
     mr_sc_batch(s, slot)->heard = h->sequence;
     s->has_work = true;
 }

@@ -190,6 +190,10 @@ void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job);
 bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job); /* by a job that is kept */
 bool mr_sc_join_forget_all(struct mr_sched *s, uint32_t job);    /* and all that hold it, or none */
 
+/* core_running.c */
+void mr_sc_began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at);
+void mr_sc_span_lost(struct mr_sched *s, uint32_t task); /* it ran, and its worker is lost */
+
 /* core_story.c */
 struct story mr_sc_story_make(
     struct mr_sched *s, uint32_t task, int code, struct mr_str message, const char *worker);

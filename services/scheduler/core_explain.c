@@ -156,12 +156,32 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         st && st->message ? ": " : "", st && st->message ? st->message : "");
 }
 
+/* Given up before it had a value: the first of its users that failed, or was given up for that. */
+static void in_vain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n, user = NONE;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n && user == NONE; i++)
+        if (s->tasks[j->base + d[i]].state == MR_TASK_ERRED) user = j->base + d[i];
+    mr_buf_printf(out, "\"%.*s\" %s: what needs it failed\n", MR_STR_ARG(key_of(s, task)),
+        s->tasks[task].attempt ? "was stopped" : "will not run");
+    if (user == NONE) return; /* its users were given up themselves */
+    const struct story *st = mr_sc_story(s, s->tasks[user].cause);
+    mr_buf_printf(out, "\"%.*s\" needs it, and failed%s%s\n", MR_STR_ARG(key_of(s, user)),
+        st && st->message ? ": " : "", st && st->message ? st->message : "");
+}
+
 static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct job *j = job_of(s, task);
     const struct task *t = &s->tasks[task];
     struct mr_str key = key_of(s, task);
     uint32_t path[REASONS_MAX];
+    if (t->is_vain) {
+        in_vain(s, task, out);
+        return;
+    }
     if (t->flags & T_FIXED) {
         mr_buf_printf(
             out, "\"%.*s\" is no task: its value was given with the job\n", MR_STR_ARG(key));
@@ -174,7 +194,7 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
             MR_STR_ARG(key));
     } else if (!t->attempt) {
         mr_buf_printf(
-            out, "\"%.*s\" did not run: what needs it had its value already\n", MR_STR_ARG(key));
+            out, "\"%.*s\" is not needed: what needs it has its value\n", MR_STR_ARG(key));
     } else {
         mr_buf_printf(out, "\"%.*s\" ran%s\n", MR_STR_ARG(key),
             t->state == MR_TASK_RELEASED ? ", and nobody needs its value any more" : "");
@@ -183,6 +203,9 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     uint32_t n = mr_graph_path_to_target(j->graph, task - j->base, path, REASONS_MAX);
     if (t->flags & T_TARGET)
         mr_buf_add_text(out, "it is a target of the job\n");
+    else if (n > 1 && !(s->tasks[j->base + path[n - 1]].flags & T_TARGET))
+        mr_buf_printf(out, "a target needs it, through \"%.*s\" and more than %d others\n",
+            MR_STR_ARG(mr_graph_key(j->graph, path[1])), REASONS_MAX - 2);
     else if (n > 1)
         mr_buf_printf(out, "the target \"%.*s\" needs it, through \"%.*s\"\n",
             MR_STR_ARG(mr_graph_key(j->graph, path[n - 1])),
@@ -198,9 +221,11 @@ bool mr_sched_explain(const struct mr_sched *s, mr_job_id id, uint32_t index, st
     case MR_TASK_WAITING: waits(s, task, lines); break;
     case MR_TASK_READY: waits_for_place(s, task, lines); break;
     case MR_TASK_RUNNING:
-        mr_buf_printf(lines, "\"%.*s\" was sent to \"%s\" and %s there\n",
-            MR_STR_ARG(key_of(s, task)), s->workers[t->worker].facts->name,
-            t->flags & T_STARTED ? "runs" : "runs or is about to");
+        mr_buf_printf(lines, "\"%.*s\" was sent to \"%s\" and %s\n", MR_STR_ARG(key_of(s, task)),
+            s->workers[t->worker].facts->name,
+            t->flags & T_STARTED                ? "runs there"
+            : mr_sched_is_running(s, id, index) ? "runs there or is about to"
+                                                : "waits there for a slot");
         mr_sc_room_explain(s, task, lines);
         break;
     case MR_TASK_DONE:

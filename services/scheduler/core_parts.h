@@ -9,10 +9,19 @@
 
 enum { W_FREE, W_CONNECTED, W_SILENT };
 
+#define BEGAN_MAX 64u
+
+struct began { /* since when a task runs, as its worker said in its last heartbeat */
+    uint32_t task, attempt;
+    mr_time at;
+};
+
 struct worker_facts { /* what few ask for */
     char name[NAME_BYTES];
     char node[NAME_BYTES];
     uint64_t capacity[RESOURCES], taken[RESOURCES];
+    struct began began[BEGAN_MAX];
+    uint32_t began_count;
 };
 
 /* Every task that is sent or comes back touches its worker, and those of a large cluster do not fit

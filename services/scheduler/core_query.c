@@ -27,6 +27,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         .graph = j->graph,
         .joined = j->joined,
         .skipped = j->skipped,
+        .vain = j->vain,
         .retried = j->retried,
         .recomputed = j->recomputed,
         .created_wall_ns = j->created_wall,
@@ -35,6 +36,9 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         .event_sequence = j->event_sequence,
         .targets_ready = j->targets_ready};
     memcpy(out->counts, j->counts, sizeof out->counts);
+    out->given = job == s->unplanned ? 0 : j->graph->nodes_count;
+    for (uint32_t i = MR_TASK_WAITING; out->given && i < MR_TASK_STATES; i++)
+        out->given -= j->counts[i];
     bool is_told = j->told == j->state;
     if (!is_told) {
         out->event_sequence = 0; /* of a state that may not be announced yet */
@@ -96,6 +100,7 @@ bool mr_sched_task(
     const struct job *j = job_at(s, t);
     *out = (struct mr_sched_task_info){.state = (enum mr_task_state)t->state,
         .is_skipped = t->state == MR_TASK_RELEASED && mr_sc_loop_is_skipped(s, task),
+        .is_vain = t->is_vain,
         .attempt = t->attempt,
         .op = t->flags & T_FIXED ? 0 : s->classes[t->class].op,
         .worker = UINT32_MAX,

@@ -26,7 +26,9 @@ struct mr_sched_job_info {
     struct mr_graph *graph;  /* for mr_graph_find, which builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined;
+    uint32_t given;   /* nodes that are no tasks: they had their values from the start */
     uint32_t skipped; /* of those released: in rounds of loops that did not come */
+    uint32_t vain;    /* of those released: never ran, as what needed them failed */
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -43,6 +45,7 @@ struct mr_sched_task_info {
     uint32_t worker;  /* slot where it was sent, or that made the value; UINT32_MAX: none */
     bool is_sent;
     bool is_skipped; /* released, and its round did not come */
+    bool is_vain;    /* released, and never ran, as what needed it failed */
     uint32_t waiting_inputs;
     uint32_t retries_left;
     mr_time ready, sent; /* of the last attempt */
@@ -106,6 +109,11 @@ mr_job_id mr_sched_job_newest(const struct mr_sched *s);               /* 0: non
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job); /* 0: no older one */
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
+/* Of the job's tasks that count as RUNNING, those that run now, their indexes appended to `out`
+ * (NULL: only how many): what workers said they run, else what they were sent first, as many as
+ * they have slots. The others wait at their workers. */
+uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id job, struct mr_buf *out);
+bool mr_sched_is_running(const struct mr_sched *s, mr_job_id job, uint32_t index);
 /* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants them).
  */
 bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,

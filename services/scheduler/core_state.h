@@ -84,6 +84,7 @@ struct task { /* its job: job_of; 48 bytes, for there are millions */
     uint16_t class;
     uint8_t state : 4; /* enum mr_task_state */
     uint8_t kills : 3;
+    uint8_t is_vain : 1;   /* RELEASED before it had a value: what needed it failed */
     uint8_t claims : 2;    /* enum claim */
     uint8_t is_marked : 1; /* during a walk */
     uint8_t is_exit : 1;   /* of a loop */
@@ -180,6 +181,7 @@ struct job {
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined, fallen;
     uint32_t skipped;       /* tasks of rounds that do not come */
+    uint32_t vain;          /* see task.is_vain */
     uint32_t users;         /* tasks of other jobs that are joined to its own */
     uint32_t targets_left;  /* without a final answer */
     uint32_t targets_ready; /* announced */

@@ -39,6 +39,8 @@ void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
     if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_at = 0;
     t->state = to & 15;
     if (t->is_coming) mr_sc_store_coming(s, task, 0);
+    j->vain -= t->is_vain;
+    t->is_vain = 0;
     if (to == MR_TASK_RUNNING) runs(s, task);
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
     if (is_over && t->flags & T_JOINED) mr_sc_join_leave(s, task);
@@ -159,16 +161,28 @@ static void drop_inputs(struct mr_sched *s, uint32_t task)
     }
 }
 
+/* It had run, and its value was used up where it was made: it runs again. */
+static void recomputed(struct mr_sched *s, uint32_t task)
+{
+    struct job *j = job_of(s, task);
+    if (j->flags & J_STOPPED || !is_unfinished(&s->tasks[task])) return;
+    j->recomputed++;
+    s->recomputed++;
+}
+
 void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
-    if (s->tasks[task].use == USE_DONE) drop_inputs(s, task);
+    bool has_run = s->tasks[task].use == USE_DONE;
+    if (has_run) drop_inputs(s, task);
     unsend_one(s, task);
+    if (has_run) recomputed(s, task);
     for (uint32_t i = bottom; i < s->stack_count; i++) { /* what it used up is to be made again */
         uint32_t u = s->stack[i];
         if (s->tasks[u].use != USE_DONE) continue;
         drop_inputs(s, u);
         unsend_one(s, u);
+        recomputed(s, u);
         mr_sc_task_requeue(s, u);
     }
     uint32_t top = s->stack_count;

@@ -206,6 +206,8 @@ void mr_sc_trial_blame(struct mr_sched *s, uint32_t worker, const struct mr_sche
             if (is_again && t->trials < TRIALS_MAX) t->trials++;
             if (is_blamed) t->kills++;
             t->flags |= T_SUSPECT;
+            if (t->use != USE_DONE) mr_sc_span_lost(s, i);
+            if (t->use != USE_DONE && t->kills < KILLS_MAX) job_of(s, i)->retried++;
         }
         t->flags |= T_SHAKEN;
     }

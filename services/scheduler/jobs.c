@@ -192,6 +192,8 @@ static void logs(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 static Millrace__V1__TaskState task_state(const struct mr_sched_task_info *task)
 {
     if (task->is_skipped) return MILLRACE__V1__TASK_STATE__TASK_SKIPPED;
+    if (task->is_vain) return MILLRACE__V1__TASK_STATE__TASK_CANCELLED;
+    if (task->state == MR_TASK_RUNNING) return MILLRACE__V1__TASK_STATE__TASK_SENT;
     return (Millrace__V1__TaskState)task->state;
 }
 
@@ -289,6 +291,7 @@ static void explain_task(struct mr_shell *sh, struct mr_rpc_call *call, mr_job_i
     split_lines(sh, &r, mr_buf_str(&lines));
     r.key = mr_shell_text(sh, mr_graph_key(info.graph, node));
     r.state = task_state(&task);
+    if (mr_sched_is_running(sh->core, job, node)) r.state = MILLRACE__V1__TASK_STATE__TASK_RUNNING;
     r.attempts = task.attempt;
     if (task.op) r.op = mr_shell_text(sh, mr_sched_op_name(sh->core, task.op));
     const uint32_t *dependents = mr_graph_dependents(info.graph, node, &count);
@@ -400,6 +403,13 @@ static void graph(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     r.nodes = mr_shell_take(sh, r.n_nodes * sizeof *r.nodes);
     for (uint32_t i = 0; i < r.n_nodes; i++)
         r.nodes[i] = node_out(sh, &info, i);
+    struct mr_buf running;
+    mr_buf_init(&running, (size_t)info.graph->nodes_count * sizeof(uint32_t));
+    uint32_t count = mr_sched_running(sh->core, job, &running);
+    const uint32_t *index = (const void *)running.p;
+    for (uint32_t i = 0; i < count; i++)
+        if (index[i] < r.n_nodes) r.nodes[index[i]]->state = MILLRACE__V1__TASK_STATE__TASK_RUNNING;
+    mr_buf_fini(&running);
     for (uint32_t i = 0; i < info.graph->targets_count; i++)
         if (info.graph->targets[i] < r.n_nodes) r.nodes[info.graph->targets[i]]->target = true;
     (void)mr_rpc_call_reply_pb(call, &r.base);

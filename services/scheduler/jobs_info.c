@@ -75,12 +75,13 @@ static Millrace__V1__TaskCounts *counts_message(
     m->joined = info->joined;
     m->waiting = info->counts[MR_TASK_WAITING];
     m->ready = info->counts[MR_TASK_READY];
-    m->running = info->counts[MR_TASK_RUNNING];
-    uint32_t over = info->counts[MR_TASK_DONE] + info->counts[MR_TASK_RELEASED];
+    m->running = mr_sched_running(sh->core, info->id, NULL);
+    m->sent = info->counts[MR_TASK_RUNNING] - m->running;
+    uint32_t over = info->counts[MR_TASK_DONE] + info->counts[MR_TASK_RELEASED] - info->vain;
     m->skipped = MR_MIN(info->skipped, over);
-    m->done = over - m->skipped;
+    m->done = over - m->skipped + info->given;
     m->erred = info->counts[MR_TASK_ERRED];
-    m->cancelled = info->counts[MR_TASK_CANCELLED];
+    m->cancelled = info->counts[MR_TASK_CANCELLED] + info->vain;
     m->retried = info->retried;
     m->recomputed = info->recomputed;
     return m;

@@ -257,6 +257,23 @@ void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
         if (t->asks[i].call == call) t->asks[i].call = NULL; /* it counts until it is read */
 }
 
+static Millrace__V1__SpanOutcome outcome_of(uint32_t outcome)
+{
+    switch ((enum mr_sched_outcome)outcome) { /* it came from outside: any number */
+    case MR_OUTCOME_OK:
+    case MR_OUTCOME_USED_UP: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_OK;
+    case MR_OUTCOME_ERROR:
+    case MR_OUTCOME_BAD_ARGUMENT: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_FAILED;
+    case MR_OUTCOME_CANCELLED: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_CANCELLED;
+    case MR_OUTCOME_TIMEOUT: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_TIMEOUT;
+    case MR_OUTCOME_LOST: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_LOST;
+    case MR_OUTCOME_LOST_INPUT:
+    case MR_OUTCOME_RETURNED:
+    case MR_OUTCOME_NO_ROOM: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_RETURNED;
+    }
+    return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_UNSPECIFIED;
+}
+
 static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     const struct mr_sched_job_info *info, const struct mr_trace_gather *g,
     const struct mr_trace_span *s)
@@ -271,6 +288,7 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     m->worker = mr_shell_text(sh, g->workers.names[s->worker_id]);
     m->slot = s->slot;
     m->attempt = s->attempt;
+    m->outcome = outcome_of(s->outcome);
     m->failed = s->outcome != MR_OUTCOME_OK;
     m->cpu_ns = s->cpu_ns;
     m->times = times;

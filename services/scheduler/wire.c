@@ -223,7 +223,10 @@ static int heartbeat_in(struct mr_shell *sh, const Millrace__V1__Heartbeat *m,
         .tasks_started = m->tasks_started,
         .tasks_done = m->tasks_done,
         .queue_ns = m->queue_ns};
-    return mr_wire_refs(sh, m->running_tasks, &out->running_tasks, e);
+    int err = mr_wire_refs(sh, m->running_tasks, &out->running_tasks, e);
+    if (!err && m->n_running_ns && m->n_running_ns == out->running_tasks.count)
+        out->running_ns = m->running_ns;
+    return err;
 }
 
 int mr_wire_message(struct mr_shell *sh, const Millrace__V1__WorkerMessage *m,

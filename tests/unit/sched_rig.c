@@ -53,6 +53,7 @@ struct rig *rig_new_with(const struct mr_sched_config *c)
     r->acks = true;
     mr_buf_init(&r->journal, (size_t)1 << 30);
     mr_buf_init(&r->notes, (size_t)1 << 30);
+    mr_buf_init(&r->spans, (size_t)1 << 24);
     start(r);
     struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED};
     rig_step(r, &ev);
@@ -76,6 +77,7 @@ int rig_teardown(void **state)
     stop(r);
     mr_buf_fini(&r->journal);
     mr_buf_fini(&r->notes);
+    mr_buf_fini(&r->spans);
     mr_release(r->rows);
     mr_release(r);
     return 0;
@@ -204,6 +206,7 @@ static void take_all(struct rig *r)
     const uint32_t *stores = (const void *)r->fx.dirty_stores.p;
     for (size_t i = 0; i < r->fx.dirty_stores.n / sizeof *stores; i++)
         take_store(r, stores[i]);
+    mr_buf_add(&r->spans, r->fx.spans.p, r->fx.spans.n);
     mr_sched_effects_clear(&r->fx);
 }
 

@@ -55,6 +55,7 @@ struct rig {
     struct rig_row *rows;
     uint32_t rows_count, rows_room;
     struct mr_buf notes; /* struct mr_sched_note, all of this life */
+    struct mr_buf spans; /* struct mr_sched_span, all of all lives */
     char *texts[4096];   /* of those notes, by number */
     uint32_t notes_count;
     struct rig_worker last; /* the one that joined last */

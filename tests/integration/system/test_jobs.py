@@ -224,6 +224,25 @@ class Jobs(unittest.TestCase):
             c.value(job, "slow")
         self.assertIn("enough", json.loads(e.exception.body)["message"])
 
+    def test_issue_11_3_counts_add_up_and_no_more_run_than_there_are_slots(self):
+        """Issue 11, 3: at every moment the states add up to the graph's nodes, and `running` is at most the slots."""
+        c, states = self.cluster, ("waiting", "ready", "sent", "running", "done", "erred", "cancelled", "skipped")
+        tasks = {f"s{i}": {"op": "sleep", "args": [0.05, i]} for i in range(40)}
+        c.run({"tasks": {"s": {"op": "sleep", "args": [0.001, 1]}}})  # how long it takes is known, and more is sent
+        job, most = c.submit({"tasks": dict(tasks, x={"value": 1}), "targets": list(tasks) + ["x"]}), 0
+        while True:
+            info = c.job(job)
+            counts = {k: int(info["counts"].get(k, 0)) for k in (*states, "submitted", "culled")}
+            self.assertEqual(sum(counts[k] for k in states), counts["submitted"] - counts["culled"], counts)
+            self.assertLessEqual(counts["running"], 2, counts)
+            graph = [n["state"] for n in c.get(f"/v1/jobs/{job}/graph")["nodes"]]
+            self.assertLessEqual(graph.count("TASK_RUNNING"), 2)
+            most = max(most, counts["running"])
+            if info["state"] == "JOB_DONE":
+                break
+        self.assertEqual(counts["done"], 41)
+        self.assertGreater(most, 0)
+
     def test_the_same_request_id_is_the_same_job(self):
         c = self.cluster
         first = c.submit(DSK, request_id="once")

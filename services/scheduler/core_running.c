@@ -1,0 +1,105 @@
+/* What runs, as far as that can be known: a worker tells of starts only where somebody has to know,
+ * for each word costs more than a small task. It runs what it said it runs (in heartbeats, or when
+ * it was asked to give something back), and beyond that what it was sent first, as many as it has
+ * slots. What else it was sent waits there. */
+#include "services/scheduler/core_do.h"
+
+#define LOOKED_MAX(w) (256 + 4 * (w)->slots) /* of a worker's tasks; what runs was sent early */
+
+struct looked {
+    uint32_t job, task; /* NONE: any */
+    uint32_t count;
+    struct mr_buf *out;
+};
+
+static void look(const struct mr_sched *s, uint32_t task, struct looked *l)
+{
+    const struct job *j = job_of(s, task);
+    if (l->job != NONE && j != &s->jobs[l->job]) return;
+    if (l->task != NONE && task != l->task) return;
+    uint32_t index = task - j->base;
+    l->count++;
+    if (l->out) mr_buf_add(l->out, &index, sizeof index);
+}
+
+/* Of those that have a slot: all that started if `started`, or else the others. */
+static void look_at(const struct mr_sched *s, const struct worker *w, bool started, uint32_t *slots,
+    struct looked *l)
+{
+    uint32_t seen = 0;
+    for (uint32_t i = w->sent_head; i != NONE && seen < LOOKED_MAX(w); i = s->tasks[i].next) {
+        const struct task *t = &s->tasks[i];
+        seen++;
+        if (t->state != MR_TASK_RUNNING || t->use == USE_DONE) continue;
+        if (t->flags & T_LONG) { /* it needs no slot, and starts at once */
+            if (started) look(s, i, l);
+            continue;
+        }
+        if (!*slots || started != ((t->flags & T_STARTED) != 0)) continue;
+        --*slots;
+        look(s, i, l);
+    }
+}
+
+static void look_at_worker(const struct mr_sched *s, uint32_t slot, struct looked *l)
+{
+    const struct worker *w = &s->workers[slot];
+    uint32_t slots = w->slots;
+    if (w->state != W_CONNECTED || w->sent_head == NONE) return;
+    look_at(s, w, true, &slots, l);
+    if (slots) look_at(s, w, false, &slots, l);
+}
+
+uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id id, struct mr_buf *out)
+{
+    struct looked l = {.job = mr_sc_job_find(s, id.v), .task = NONE, .out = out};
+    if (l.job == NONE || !s->jobs[l.job].counts[MR_TASK_RUNNING]) return 0;
+    for (uint32_t i = 0; i < s->workers_top; i++)
+        look_at_worker(s, i, &l);
+    return l.count;
+}
+
+bool mr_sched_is_running(const struct mr_sched *s, mr_job_id id, uint32_t index)
+{
+    struct looked l = {.job = NONE, .task = mr_sc_find(s, id.v, index)};
+    if (l.task == NONE || s->tasks[l.task].state != MR_TASK_RUNNING) return false;
+    look_at_worker(s, s->tasks[l.task].worker, &l);
+    return l.count != 0;
+}
+
+static mr_time began_at(const struct worker *w, uint32_t task, uint32_t attempt)
+{
+    const struct worker_facts *f = w->facts;
+    for (uint32_t i = 0; i < f->began_count; i++)
+        if (f->began[i].task == task && f->began[i].attempt == attempt) return f->began[i].at;
+    return 0;
+}
+
+void mr_sc_began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at)
+{
+    struct worker_facts *f = s->workers[worker].facts;
+    if (f->began_count == BEGAN_MAX) return;
+    f->began[f->began_count++] = (struct began){task, s->tasks[task].attempt, at};
+}
+
+/* It began when its worker said so, else not before it was there and could; it ended after its
+ * worker was heard last. */
+void mr_sc_span_lost(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct worker *w = &s->workers[t->worker];
+    mr_time began = began_at(w, task, t->attempt);
+    struct mr_sched_span *p = mr_buf_extend(&s->fx->spans, sizeof *p);
+    mr_assert(p);
+    *p = (struct mr_sched_span){.job = {job_of(s, task)->id},
+        .index = index_of(s, task),
+        .attempt = t->attempt,
+        .op = s->classes[t->class].op,
+        .worker = t->worker,
+        .outcome = MR_OUTCOME_LOST,
+        .ready = t->state == MR_TASK_WAITING ? 0 : t->ready_at,
+        .accounted = s->now};
+    p->sent = sent_at(s, t, began);
+    p->started = began ? began : MR_MAX(p->ready, p->sent);
+    p->finished = MR_MAX(p->started, MR_MIN(w->last_heard, s->now));
+}
