@@ -5,6 +5,7 @@
 #include "cli/client.h"
 #include "cli/place.h"
 #include "host/file.h"
+#include "services/scheduler/core_columns.h"
 #include "services/scheduler/history.h"
 
 #include <inttypes.h>
@@ -87,6 +88,22 @@ static void add_text(yyjson_mut_doc *d, yyjson_mut_val *to, const char *name, st
     (void)yyjson_mut_obj_add_strncpy(d, to, name, s.p ? s.p : "", s.n);
 }
 
+/* As in a TimelineSpan. */
+static const char *outcome_of(uint32_t outcome)
+{
+    static const char *const names[] = {[MR_OUTCOME_OK] = "SPAN_OUTCOME_OK",
+        [MR_OUTCOME_ERROR] = "SPAN_OUTCOME_FAILED",
+        [MR_OUTCOME_CANCELLED] = "SPAN_OUTCOME_CANCELLED",
+        [MR_OUTCOME_TIMEOUT] = "SPAN_OUTCOME_TIMEOUT",
+        [MR_OUTCOME_BAD_ARGUMENT] = "SPAN_OUTCOME_FAILED",
+        [MR_OUTCOME_LOST_INPUT] = "SPAN_OUTCOME_RETURNED",
+        [MR_OUTCOME_RETURNED] = "SPAN_OUTCOME_RETURNED",
+        [MR_OUTCOME_USED_UP] = "SPAN_OUTCOME_OK",
+        [MR_OUTCOME_NO_ROOM] = "SPAN_OUTCOME_RETURNED",
+        [MR_OUTCOME_LOST] = "SPAN_OUTCOME_LOST"};
+    return outcome < MR_ARRAY_LEN(names) ? names[outcome] : "SPAN_OUTCOME_UNSPECIFIED";
+}
+
 static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather *g,
     const struct mr_graph *graph, const struct mr_trace_span *s)
 {
@@ -107,6 +124,8 @@ static yyjson_mut_val *span_out(yyjson_mut_doc *d, const struct mr_trace_gather 
     add_u64(d, t, "finished_ns", s->finished);
     add_u64(d, t, "accounted_ns", s->accounted);
     add_u64(d, o, "cpu_ns", s->cpu_ns);
+    (void)yyjson_mut_obj_add_str(d, o, "outcome", outcome_of(s->outcome));
+    add_u64(d, o, "nbytes", s->bytes);
     return o;
 }
 

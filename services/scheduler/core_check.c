@@ -103,9 +103,12 @@ void mr_sched_check(const struct mr_sched *s)
         running += s->jobs[i].state < MR_JOB_DONE;
     }
     mr_assert(running == s->jobs_running);
-    uint32_t coming = 0;
-    for (uint32_t i = 0; i < s->workers_top; i++)
+    uint32_t coming = 0, slots = 0;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
         check_worker(s, i, &coming);
+        if (s->workers[i].state == W_CONNECTED) slots += s->workers[i].slots;
+    }
+    mr_assert(slots == s->slots_connected);
     for (uint32_t i = 0; i <= s->stores_count; i++) {
         mr_assert(s->stores[i].coming || !s->stores[i].coming_bytes);
         coming -= s->stores[i].coming;

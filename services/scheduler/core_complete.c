@@ -86,16 +86,26 @@ static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_
     if (is_last) p->sent = sent_at(s, t, p->started);
     if (r->c->cpu_ns) p->cpu_ns = r->c->cpu_ns[r->at];
     if (outcome != MR_OUTCOME_OK) return;
+    p->bytes = r->inline_bytes ? r->inline_bytes : r->object_bytes;
     o->tasks++;
     o->wall_ns += ns;
     o->cpu_ns += p->cpu_ns;
-    o->bytes += r->inline_bytes ? r->inline_bytes : r->object_bytes;
+    o->bytes += p->bytes;
     o->large_bytes = o->bytes < o->tasks * LARGE_RESULT ? 0 : o->bytes / o->tasks;
     if (p->started > p->ready && p->ready) o->queue_ns += p->started - p->ready;
     if (!o->estimate_ns)
         o->estimate_ns = MR_MAX(ns, 1u);
     else
         o->estimate_ns = MR_MAX(o->estimate_ns - o->estimate_ns / 8 + ns / 8, 1u);
+}
+
+/* It ran, though nobody wants it any more: the task was told to stop, or another attempt was first.
+ */
+static void span_late(struct mr_sched *s, const struct row *r, uint32_t task, uint32_t outcome)
+{
+    bool has_run = r->c->started_ns && r->c->duration_ns && r->c->duration_ns[r->at];
+    if (!has_run || s->is_adopting || r->attempt > s->tasks[task].attempt) return;
+    span(s, r, task, outcome == MR_OUTCOME_OK ? MR_OUTCOME_CANCELLED : outcome);
 }
 
 static void answer_release(struct mr_sched *s, const struct row *r)
@@ -194,6 +204,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         }
     }
     if (!is_unfinished(t) || j->flags & J_STOPPED) {
+        span_late(s, r, task, MR_OUTCOME_OK);
         answer_release(s, r);
         return;
     }
@@ -339,7 +350,10 @@ static void used_up(struct mr_sched *s, uint32_t task, const struct row *r)
 
 static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
 {
-    if (!is_current(&s->tasks[task], r->worker, r->attempt)) return; /* late */
+    if (!is_current(&s->tasks[task], r->worker, r->attempt)) { /* late */
+        span_late(s, r, task, outcome);
+        return;
+    }
     switch ((enum mr_sched_outcome)outcome) {
     case MR_OUTCOME_ERROR:
     case MR_OUTCOME_TIMEOUT:
@@ -351,7 +365,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
         break;
     case MR_OUTCOME_NO_ROOM: row_no_room(s, task, r, outcome); return;
     case MR_OUTCOME_USED_UP: used_up(s, task, r); return;
-    case MR_OUTCOME_CANCELLED:
+    case MR_OUTCOME_CANCELLED: span_late(s, r, task, outcome); break;
     case MR_OUTCOME_LOST: /* no worker says that of itself */
     case MR_OUTCOME_OK: break;
     }

@@ -59,6 +59,7 @@ struct mr_sched_span { /* one attempt of a task; times of the scheduler's clock,
     uint32_t outcome;
     mr_time ready, sent, started, finished, accounted;
     uint64_t cpu_ns;
+    uint64_t bytes; /* of the value that it made; 0: none, or nobody was told of it */
 };
 
 struct mr_sched_effects {

@@ -48,8 +48,7 @@ struct mr_sched_heartbeat {
     uint64_t held_bytes;
     uint32_t queued;
     uint32_t running;
-    uint64_t tasks_started;
-    uint64_t tasks_done;
+    uint64_t tasks_started, tasks_done;
     struct mr_sched_refs running_tasks;
     const uint64_t *running_ns; /* one of those; NULL: not told */
     uint64_t queue_ns;

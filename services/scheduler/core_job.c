@@ -161,6 +161,7 @@ void mr_sc_job_started(struct mr_sched *s, uint32_t job)
     struct job *j = &s->jobs[job];
     j->state = MR_JOB_RUNNING;
     j->started_wall = mr_sc_wall(s);
+    mr_sc_slots_begin(s, j);
     mr_sc_journal_state(s, job);
 }
 
@@ -192,6 +193,7 @@ void mr_sc_job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
     j->finished_wall = mr_sc_wall(s);
     j->ended_at = s->now;
     j->deadline = MR_NEVER;
+    mr_sc_slots_end(s, j);
     s->jobs_running--;
     if (state != MR_JOB_DONE) {
         j->flags |= J_STOPPED;
@@ -285,6 +287,7 @@ static int retry(struct mr_sched *s, uint32_t job)
     j->fallen = j->targets_failed = 0;
     j->state = MR_JOB_RUNNING;
     j->finished_wall = 0;
+    mr_sc_slots_begin(s, j);
     s->jobs_running++;
     if (j->graph->job.deadline) j->deadline = mr_time_after(s->now, j->graph->job.deadline);
     s->job_deadline = MR_MIN(s->job_deadline, j->deadline);

@@ -113,6 +113,9 @@ bool mr_sched_task(
  * (NULL: only how many): what workers said they run, else what they were sent first, as many as
  * they have slots. The others wait at their workers. */
 uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id job, struct mr_buf *out);
+/* Thousandths of slots that the cluster had while the job ran, on average over that time; 0: not
+ * known. It does not change once the job has ended. */
+uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id job);
 bool mr_sched_is_running(const struct mr_sched *s, mr_job_id job, uint32_t index);
 /* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants them).
  */

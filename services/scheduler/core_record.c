@@ -112,7 +112,10 @@ void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr
     put_u64(out, j->finished_wall);
     put_u32(out, j->fallen);
     put_u32(out, j->has_error);
-    if (!j->has_error) return;
-    put_u32(out, j->error.task == NONE ? NONE : j->error.task - j->base);
-    put_story(s, &j->error, out);
+    if (j->has_error) {
+        put_u32(out, j->error.task == NONE ? NONE : j->error.task - j->base);
+        put_story(s, &j->error, out);
+    }
+    put_u64(out, j->slots_us);
+    put_u64(out, j->ran_us);
 }

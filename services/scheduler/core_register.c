@@ -174,8 +174,8 @@ static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_regist
 {
     uint64_t incarnation = (uint64_t)s->config.epoch << 32 | ++s->worker_number;
     struct worker *w = mr_sc_worker_new(s, slot, incarnation);
-    w->state = W_CONNECTED;
     describe(s, slot, r);
+    mr_sc_worker_is(s, w, W_CONNECTED);
     s->workers_live++;
     w->record = mr_sc_journal_worker(s, slot, false);
 }
@@ -327,7 +327,7 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
     }
     struct worker *w = &s->workers[slot];
     if (w->is_ghost) come_back(s, slot, r);
-    w->state = W_CONNECTED;
+    mr_sc_worker_is(s, w, W_CONNECTED);
     w->is_full = false;
     w->session = r->session;
     w->last_heard = s->now;

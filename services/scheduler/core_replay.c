@@ -239,12 +239,17 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     if (!is_over) j->targets_failed = 0;
     if (was_over && !is_over) mr_sc_loop_again(s, job);
     if (was_over && !is_over) mr_sc_story_drop_job(s, job); /* retried: what failed may run again */
-    if (!has_error) return;
-    uint32_t index = u32(r);
-    struct lent_story x = lent(r);
+    if (has_error) {
+        uint32_t index = u32(r);
+        struct lent_story x = lent(r);
+        if (r->is_bad) return;
+        j->error = story_of(s, j, index, &x);
+        j->has_error = true;
+    }
+    uint64_t slots_us = u64(r), ran_us = u64(r); /* since 0.2: an older record ends before them */
     if (r->is_bad) return;
-    j->error = story_of(s, j, index, &x);
-    j->has_error = true;
+    j->slots_us = slots_us;
+    j->ran_us = ran_us;
 }
 
 static void replay_loop(struct mr_sched *s, struct reader *r)
@@ -371,6 +376,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
     struct job *j = &s->jobs[job];
     uint32_t nodes = j->graph->nodes_count;
     j->flags |= J_HELD_BACK;
+    if (j->state == MR_JOB_RUNNING) mr_sc_slots_begin(s, j);
     if (j->graph->job.deadline) {
         uint64_t end = j->created_wall + j->graph->job.deadline;
         j->deadline = end > mr_sc_wall(s) ? s->now + (end - mr_sc_wall(s)) : s->now;

@@ -103,3 +103,53 @@ void mr_sc_span_lost(struct mr_sched *s, uint32_t task)
     p->started = began ? began : MR_MAX(p->ready, p->sent);
     p->finished = MR_MAX(p->started, MR_MIN(w->last_heard, s->now));
 }
+
+/* ---- slots ------------------------------------------------------------------------------------
+ */
+
+uint64_t mr_sc_slots_us(const struct mr_sched *s)
+{
+    return s->slots_us + (s->now - s->slots_at) / MR_US * s->slots_connected;
+}
+
+void mr_sc_worker_is(struct mr_sched *s, struct worker *w, uint32_t state)
+{
+    bool was = w->state == W_CONNECTED, is = state == W_CONNECTED;
+    w->state = (uint8_t)state;
+    if (was == is) return;
+    s->slots_us = mr_sc_slots_us(s);
+    s->slots_at = s->now;
+    s->slots_connected = is ? s->slots_connected + w->slots : s->slots_connected - w->slots;
+}
+
+void mr_sc_slots_begin(struct mr_sched *s, struct job *j)
+{
+    j->slots_mark = mr_sc_slots_us(s);
+    j->ran_mark = s->now;
+}
+
+void mr_sc_slots_end(struct mr_sched *s, struct job *j)
+{
+    if (!j->ran_mark) return;
+    j->slots_us += mr_sc_slots_us(s) - j->slots_mark;
+    j->ran_us += (s->now - j->ran_mark) / MR_US;
+    if (!j->slots_us) { /* it took no microsecond */
+        j->slots_us = s->slots_connected;
+        j->ran_us = 1;
+    }
+    j->ran_mark = 0;
+}
+
+uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id id)
+{
+    uint32_t job = mr_sc_job_find(s, id.v);
+    if (job == NONE) return 0;
+    const struct job *j = &s->jobs[job];
+    uint64_t slots_us = j->slots_us, ran_us = j->ran_us;
+    if (j->ran_mark) {
+        slots_us += mr_sc_slots_us(s) - j->slots_mark;
+        ran_us += (s->now - j->ran_mark) / MR_US;
+    }
+    if (!ran_us) return j->ran_mark ? (uint64_t)s->slots_connected * 1000 : 0;
+    return slots_us / ran_us * 1000 + slots_us % ran_us * 1000 / ran_us;
+}

@@ -46,6 +46,9 @@ struct mr_sched {
     struct worker_facts *worker_facts;
     uint64_t *worker_ops; /* bits: worker x op */
     uint32_t worker_op_words, workers_top, workers_live, workers_usable, slots_usable;
+    uint64_t slots_us; /* slots of connected workers times microseconds, up to `slots_at` */
+    mr_time slots_at;
+    uint32_t slots_connected;
     uint32_t workers_free_at;                          /* no place before this one is free */
     struct mr_index worker_names, worker_incarnations; /* of those whose place is not */
     uint32_t worker_number;

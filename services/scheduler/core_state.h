@@ -201,6 +201,9 @@ struct job {
     mr_time deadline;
     mr_time ended_at;
     mr_time told_progress_at;
+    mr_time ran_mark;          /* it runs since then (or since the scheduler did); 0: not now */
+    uint64_t slots_mark;       /* mr_sc_slots_us then */
+    uint64_t slots_us, ran_us; /* of the time before that */
     struct story error;
     bool has_error;
 };

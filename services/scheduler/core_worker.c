@@ -26,7 +26,7 @@ void mr_sc_worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation
     if (slot >= s->workers_top) return;
     struct worker *w = &s->workers[slot];
     if (w->state != W_CONNECTED || w->incarnation != incarnation) return;
-    w->state = W_SILENT;
+    mr_sc_worker_is(s, w, W_SILENT);
     w->last_heard = s->now;
     mr_sc_load_changed(s, slot, false);
     if (s->reserved == slot) s->reserved = NONE;
@@ -80,7 +80,7 @@ void mr_sc_worker_lost(
     struct worker *w = &s->workers[slot];
     mr_assert(w->state != W_FREE);
     if (w->state == W_CONNECTED) close_note(s, slot, why);
-    w->state = W_SILENT;
+    mr_sc_worker_is(s, w, W_SILENT);
     w->is_reserved = false;
     if (s->reserved == slot) s->reserved = NONE;
     mr_sc_load_changed(s, slot, false);

@@ -291,6 +291,7 @@ static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
     m->outcome = outcome_of(s->outcome);
     m->failed = s->outcome != MR_OUTCOME_OK;
     m->cpu_ns = s->cpu_ns;
+    m->nbytes = s->bytes;
     m->times = times;
     times->ready_ns = s->ready;
     times->sent_ns = s->sent;
@@ -334,12 +335,11 @@ static void timeline_answer(struct mr_shell *sh, struct mr_rpc_call *call,
 }
 
 static void profile_answer(
-    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_gather *g)
+    struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, const struct mr_trace_gather *g)
 {
     Millrace__V1__ProfileResponse m = MILLRACE__V1__PROFILE_RESPONSE__INIT;
-    struct mr_sched_totals totals;
-    mr_sched_totals(sh->core, &totals);
-    m.slots = totals.slots;
+    double slots = (double)mr_sched_job_slots(sh->core, job) / 1000;
+    m.slots = slots > 0 && slots < 1 ? 1 : (uint64_t)(slots + 0.5);
     m.rows = mr_shell_take(sh, g->ops.count * sizeof *m.rows);
     for (uint32_t i = 0; i < g->rows_room && g->rows[i].tasks; i++) {
         Millrace__V1__ProfileRow *row = mr_shell_take(sh, sizeof *row);
@@ -349,11 +349,12 @@ static void profile_answer(
         row->wall_ns = g->rows[i].wall_ns;
         row->cpu_ns = g->rows[i].cpu_ns;
         row->queue_ns = g->rows[i].queue_ns;
+        row->nbytes = g->rows[i].bytes;
         m.rows[m.n_rows++] = row;
     }
     if (g->last_ns > g->first_ns) m.wall_ns = g->last_ns - g->first_ns;
     if (m.wall_ns && m.slots)
-        m.white_space = 1.0 - (double)g->cpu_ns / ((double)m.wall_ns * (double)m.slots);
+        m.white_space = 1.0 - MR_MIN((double)g->cpu_ns / ((double)m.wall_ns * slots), 1.0);
     (void)mr_rpc_call_reply_pb(call, &m.base);
 }
 
@@ -377,7 +378,7 @@ void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
     }
     switch (x.ask.want.kind) {
     case MR_TRACE_TIMELINE: timeline_answer(sh, x.call, &info, a); break;
-    case MR_TRACE_PROFILE: profile_answer(sh, x.call, g); break;
+    case MR_TRACE_PROFILE: profile_answer(sh, x.call, x.ask.job, g); break;
     case MR_TRACE_TASK:
         if (g->count) g->spans[0].worker = g->workers.names[g->spans[0].worker_id];
         x.ask.on_task(sh, x.call, x.ask.job, x.ask.want.index, g->count ? &g->spans[0] : NULL);

@@ -164,6 +164,7 @@ static void profile_span(struct mr_trace_gather *g, const struct mr_trace_span *
     r->tasks++;
     r->wall_ns += span->finished > span->started ? span->finished - span->started : 0;
     r->cpu_ns += span->cpu_ns;
+    r->bytes += span->bytes;
     if (span->ready && span->started > span->ready) r->queue_ns += span->started - span->ready;
     g->cpu_ns += span->cpu_ns;
     g->first_ns = MR_MIN(g->first_ns, span->started);

@@ -23,7 +23,7 @@ struct mr_trace_names {
 
 struct mr_trace_row { /* of an operator, by its number in `ops` */
     uint32_t op;
-    uint64_t tasks, wall_ns, cpu_ns, queue_ns;
+    uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
 };
 
 struct mr_trace_gather {

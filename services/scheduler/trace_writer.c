@@ -133,7 +133,8 @@ static void one_span(
         .started = in->started ? in->started + wall : 0,
         .finished = in->finished ? in->finished + wall : 0,
         .accounted = in->accounted ? in->accounted + wall : 0,
-        .cpu_ns = in->cpu_ns};
+        .cpu_ns = in->cpu_ns,
+        .bytes = in->bytes};
     /* a value that a returning worker holds: who made it when is told by an earlier span */
     if (!in->started && in->outcome == MR_OUTCOME_OK) return;
     uint32_t at = block_of(w, in->job, now);

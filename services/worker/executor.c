@@ -15,6 +15,8 @@
     (100 * MR_US)           /* finished items do not wait longer for the rest of the strand */
 #define REPORT_HELD (MR_MS) /* nor for that, while a value that only the strand wants is in use */
 #define CPU_WORTH (20 * MR_US) /* shorter ops: their CPU time is their time */
+#define CPU_LOOK_AGE                                                                               \
+    (250 * MR_US) /* the thread's CPU clock, a system call, is read no more often */
 #define CHUNK_BYTES ((size_t)8192)
 #define SMALL_BYTES 512        /* of arguments and inputs: what runs on the network's thread */
 #define WAIT_SLICE (5 * MR_MS) /* how soon a waiting op sees its flag */
@@ -200,6 +202,29 @@ static void item_call(struct mr_executor *x)
     if (x->log.n) item->result.log = mr_run_keep(x->run, mr_buf_str(&x->log));
 }
 
+static void cpu_look(struct mr_executor *x, mr_time now)
+{
+    x->cpu_seen = mr_clock_thread_cpu();
+    x->cpu_seen_at = now;
+    x->cpu_short = 0;
+}
+
+/* CPU time of the item that ran from `from` to `end`. What turns out to be long is measured from
+ * when the clock was read last, less what short items took since: who expected it to be short has
+ * not read the clock before it. */
+static mr_duration cpu_of(struct mr_executor *x, mr_time from, mr_time end)
+{
+    mr_duration took = end - from, before = x->cpu_short;
+    if (took < CPU_WORTH) {
+        x->cpu_short += took;
+        return took;
+    }
+    mr_duration seen = x->cpu_seen;
+    cpu_look(x, end);
+    mr_duration used = x->cpu_seen - MR_MIN(seen, x->cpu_seen);
+    return MR_MIN(used - MR_MIN(used, before), took);
+}
+
 /* Runs item `at`; returns when it ended. */
 static mr_time item_run(struct mr_executor *x, mr_time now)
 {
@@ -211,8 +236,8 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
         return now;
     }
     mr_assert(item->op < x->env->ops_count);
-    bool long_op = x->took_ns[item->op] >= CPU_WORTH;
-    mr_duration cpu = long_op ? mr_clock_thread_cpu() : 0;
+    bool is_long = x->took_ns[item->op] >= CPU_WORTH && x->cpu_seen_at != now;
+    if (is_long || now - x->cpu_seen_at > CPU_LOOK_AGE) cpu_look(x, now);
     x->waited_cpu = x->helpers_cpu = 0;
     struct mr_suspect who = {item->job, item->index, item->attempt};
     if (x->env->suspects) mr_suspects_begin(x->env->suspects, x->slot, &who);
@@ -226,7 +251,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     mr_time end = mr_clock_now();
     if (!runs) return end;
     item->result.duration_ns = end - now;
-    cpu = long_op ? mr_clock_thread_cpu() - cpu : end - now;
+    mr_duration cpu = cpu_of(x, now, end);
     item->result.cpu_ns = cpu - MR_MIN(cpu, x->waited_cpu) + x->helpers_cpu;
     x->took_ns[item->op] = end - now;
     return end;
@@ -286,6 +311,7 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
     uint32_t done = 0, told = 0;
     bool quiet = true, is_spare = x->thread && x->env->tally;
     x->run = run;
+    if (!x->thread) x->cpu_seen_at = 0; /* it may be another's this time */
     x->in_use = x->settled = 0;
     while (mr_cursor_take(&run->cursor, &x->at)) {
         if (mr_cursor_is_at_end(&run->cursor)) not_spare(x, &is_spare);

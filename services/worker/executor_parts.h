@@ -32,7 +32,10 @@ struct mr_executor {
     struct mr_inbox *inbox; /* of struct mr_run * */
     struct mr_op_run *call;
     struct mr_flag helps;
-    uint64_t *took_ns; /* last duration of each op */
+    uint64_t *took_ns;    /* last duration of each op */
+    mr_duration cpu_seen; /* the thread's CPU clock, and when it was read: `cpu_seen_at` */
+    mr_time cpu_seen_at;
+    mr_duration cpu_short; /* of items since then that were too short to read it */
 
     /* the item that runs */
     struct mr_run *run;

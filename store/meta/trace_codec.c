@@ -10,13 +10,14 @@
  *              then bytes and name) and the slot. Absent: the lane of the span before
  *   OP         operator: its number, or the next number, then bytes and name
  *   INDEX      index less one, less that of the span before. Absent: one more than that
- *   MORE       attempt, outcome, mask of the times that are there. Absent: 1, 0, all
- *   SENT       sent less the lane's last accounted. Absent: as the lane's last
- *   READY      ready less sent. Absent: as the lane's last
- *   (always)   started less the lane's last finished; finished less started
- *   ACCOUNTED  accounted less finished. Absent: as the lane's last
- *   CPU        time it computed: twice its difference from the time it ran, or, where that is less,
- *              one more than twice itself (what waits computes little). Absent: equal
+ *   MORE       a byte: mask of the times that are there, and of what comes behind it: BYTES, the
+ *              bytes of its value, and TRIED, attempt and outcome. Absent: all times; bytes as in
+ *              the lane's last; 1, 0. (In blocks of "mtr1": attempt, outcome, mask of times; no
+ * bytes) SENT       sent less the lane's last accounted. Absent: as the lane's last READY ready
+ * less sent. Absent: as the lane's last (always)   started less the lane's last finished; finished
+ * less started ACCOUNTED  accounted less finished. Absent: as the lane's last CPU        time it
+ * computed: twice its difference from the time it ran, or, where that is less, one more than twice
+ * itself (what waits computes little). Absent: equal
  *
  * A lane is an executor thread: what it does next follows what it did last, and messages are sent
  * and accounted for many tasks at a time, so most differences are small or not there. A new lane
@@ -30,15 +31,17 @@
 
 #include <assert.h>
 
-#define MAGIC 0x3172746du /* "mtr1" */
-#define KIND_SPANS 1      /* others are for what is to come; a reader passes them over */
-#define NUMBERS_MAX 4096u /* lanes, workers, operators of one block */
-#define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 1 + 14 * 10)
+#define MAGIC 0x3272746du   /* "mtr2" */
+#define MAGIC_1 0x3172746du /* "mtr1", of version 0.1: is read, and not written */
+#define KIND_SPANS 1        /* others are for what is to come; a reader passes them over */
+#define NUMBERS_MAX 4096u   /* lanes, workers, operators of one block */
+#define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 2 + 15 * 10)
 #define SPAN_BYTES_MIN 3
 
 enum { LANE = 1, OP = 2, INDEX = 4, MORE = 8, SENT = 16, READY = 32, ACCOUNTED = 64, CPU = 128 };
 enum { HAS_READY = 1, HAS_SENT = 2, HAS_STARTED = 4, HAS_FINISHED = 8, HAS_ACCOUNTED = 16 };
 #define HAS_ALL 31u
+enum { BYTES = 32, TRIED = 64 };
 
 struct head {
     uint32_t magic;
@@ -56,6 +59,7 @@ struct lane {
     uint32_t worker; /* number of this block */
     uint32_t slot;
     uint64_t ready, sent, finished, accounted; /* ticks */
+    uint64_t bytes;
 };
 
 static uint64_t zigzag(uint64_t difference)
@@ -319,11 +323,15 @@ int mr_trace_encoder_add(struct mr_trace_encoder *e, const struct mr_trace_span 
     }
     e->index = s->index;
     unsigned has = has_of(s);
-    if (s->attempt != 1 || s->outcome || has != HAS_ALL) {
+    bool was_tried = s->attempt != 1 || s->outcome, has_bytes = s->bytes != l->bytes;
+    if (was_tried || has_bytes || has != HAS_ALL) {
         flags |= MORE;
+        *p++ = (unsigned char)(has | (has_bytes ? BYTES : 0u) | (was_tried ? TRIED : 0u));
+    }
+    if (has_bytes) p = put(p, l->bytes = s->bytes);
+    if (was_tried) {
         p = put(p, s->attempt);
         p = put(p, s->outcome);
-        *p++ = (unsigned char)has;
     }
     p = put_times(p, l, s, has, &flags);
     *first = (unsigned char)flags;
@@ -348,7 +356,7 @@ struct mr_str mr_trace_encoder_end(struct mr_trace_encoder *e)
 
 struct decoder {
     const unsigned char *p, *end;
-    bool bad;
+    bool bad, is_old;
     struct lane *lane;
     struct mr_str *workers, *ops;
     uint32_t lanes, lane_room, workers_count, workers_room, ops_count, ops_room;
@@ -456,6 +464,20 @@ static void take_times(
     s->cpu_ns = cpu * MR_TRACE_TICK_NS;
 }
 
+/* Which times are there. */
+static unsigned take_more(struct decoder *d, struct lane *l, struct mr_trace_span *s)
+{
+    unsigned mask = d->is_old ? TRIED : 0;
+    if (!d->is_old) mask = d->p < d->end ? *d->p++ : ~0u;
+    if (mask & ~(HAS_ALL | BYTES | TRIED)) d->bad = true;
+    if (mask & BYTES) l->bytes = take(d);
+    if (mask & TRIED) {
+        s->attempt = take_u32(d);
+        s->outcome = take_u32(d);
+    }
+    return d->is_old ? take_u32(d) : mask & HAS_ALL;
+}
+
 static void take_span(struct decoder *d, struct mr_trace_span *s)
 {
     unsigned flags = d->p < d->end ? *d->p++ : 0;
@@ -474,11 +496,8 @@ static void take_span(struct decoder *d, struct mr_trace_span *s)
     if (flags & INDEX) index = take_difference(d, index);
     s->attempt = 1;
     s->outcome = 0;
-    if (flags & MORE) {
-        s->attempt = take_u32(d);
-        s->outcome = take_u32(d);
-        has = take_u32(d);
-    }
+    if (flags & MORE) has = take_more(d, l, s);
+    s->bytes = l->bytes;
     if (index > UINT32_MAX || has & ~HAS_ALL) d->bad = true;
     d->index = s->index = (uint32_t)index;
     take_times(d, l, flags, has, s);
@@ -493,7 +512,8 @@ static int head_read(struct mr_str block, struct head *h)
 {
     if (block.n < sizeof *h || block.n > MR_TRACE_BLOCK_BYTES_MAX) return MR_EFORMAT;
     memcpy(h, block.p, sizeof *h);
-    if (h->magic != MAGIC || h->bytes != block.n - sizeof *h) return MR_EFORMAT;
+    if ((h->magic != MAGIC && h->magic != MAGIC_1) || h->bytes != block.n - sizeof *h)
+        return MR_EFORMAT;
     if (h->kind != KIND_SPANS) h->count = 0;
     return h->count <= h->bytes / SPAN_BYTES_MIN ? MR_OK : MR_EFORMAT;
 }
@@ -520,7 +540,8 @@ int mr_trace_decode(struct mr_str block, mr_trace_span_fn fn, void *ctx)
     if (h.kind != KIND_SPANS) return MR_OK;
     struct decoder d = {.p = (const unsigned char *)block.p + sizeof h,
         .end = (const unsigned char *)block.p + block.n,
-        .base = h.base};
+        .base = h.base,
+        .is_old = h.magic == MAGIC_1};
     for (uint32_t i = 0; i < h.count && !d.bad; i++) {
         struct mr_trace_span s;
         take_span(&d, &s);

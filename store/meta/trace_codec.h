@@ -22,6 +22,7 @@ struct mr_trace_span {
     uint32_t outcome; /* 0: well */
     uint64_t ready, sent, started, finished, accounted;
     uint64_t cpu_ns;
+    uint64_t bytes;            /* of its value */
     struct mr_str op, worker;  /* decoded: on loan with the block; "": not known */
     uint32_t op_id, worker_id; /* for the encoder: its caller's numbers of those two. One number has
                                 * one name within a block */

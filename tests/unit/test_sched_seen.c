@@ -215,6 +215,71 @@ static void a_task_of_a_long_chain_is_not_said_to_be_the_target(void **state)
     assert_non_null(strstr(said, "the target \"t19\" needs it, through \"t18\""));
 }
 
+static void a_task_that_is_cancelled_while_it_runs_has_a_span(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 2};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = wide(r, 2);
+    uint32_t one = rig_attempt(r, w, job, "t0"), other = rig_attempt(r, w, job, "t1");
+    mr_object_id none = {0};
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    rig_pass(r, MR_SECOND);
+    rig_done_as(r, w, job, "t0", one, MR_OUTCOME_CANCELLED, none, 0, 700 * MR_MS);
+    rig_done_as(r, w, job, "t1", other, MR_OUTCOME_CANCELLED, none, 0, 0); /* it had not begun */
+    struct mr_sched_span s = span_of(r, job, "t0", one);
+    assert_int_equal(s.outcome, MR_OUTCOME_CANCELLED);
+    assert_int_equal(s.finished - s.started, 700 * MR_MS);
+    assert_true(s.ready && s.sent && s.sent <= s.started);
+    assert_int_equal(spans_of(r, job), 1);
+}
+
+static void a_span_has_the_bytes_of_its_value(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 1};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = wide(r, 1);
+    rig_done_bytes(r, w, job, "t0", 2);
+    assert_int_equal(span_of(r, job, "t0", 1).bytes, 2);
+}
+
+static void the_slots_of_an_ended_job_are_those_that_it_had(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec a = {.name = "a", .slots = 1}, b = {.name = "b", .slots = 4};
+    struct rig_worker w = rig_join(r, &a);
+    uint64_t job = wide(r, 1);
+    mr_job_id id = {job};
+    assert_int_equal(mr_sched_job_slots(r->s, id), 1000);
+    for (int i = 0; i < 6; i++) { /* 6 s with one slot, 2 s with five */
+        rig_pass(r, MR_SECOND);
+        rig_heartbeat(r, w);
+    }
+    struct rig_worker v = rig_join(r, &b);
+    for (int i = 0; i < 2; i++) {
+        rig_pass(r, MR_SECOND);
+        rig_heartbeat(r, w);
+        rig_heartbeat(r, v);
+    }
+    rig_done(r, w, job, "t0");
+    uint64_t slots = mr_sched_job_slots(r->s, id);
+    assert_true(slots >= 1950 && slots <= 2050);
+    const struct rig_spec c = {.name = "c", .slots = 16};
+    (void)rig_join(r, &c);
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(mr_sched_job_slots(r->s, id), slots);
+    rig_crash(r); /* nor does a restart change it, from records or from a snapshot */
+    assert_int_equal(mr_sched_job_slots(r->s, id), slots);
+    rig_compact(r);
+    rig_crash(r);
+    assert_int_equal(mr_sched_job_slots(r->s, id), slots);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +288,9 @@ int main(void)
         RIG_TEST(no_more_run_than_there_are_slots),
         RIG_TEST(an_attempt_that_died_with_its_worker_is_counted_and_has_a_span),
         RIG_TEST(a_task_of_a_long_chain_is_not_said_to_be_the_target),
+        RIG_TEST(a_task_that_is_cancelled_while_it_runs_has_a_span),
+        RIG_TEST(a_span_has_the_bytes_of_its_value),
+        RIG_TEST(the_slots_of_an_ended_job_are_those_that_it_had),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

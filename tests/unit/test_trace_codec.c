@@ -64,6 +64,7 @@ static void assert_same(const struct mr_trace_span *a, const struct mr_trace_spa
     assert_true(tick(a->finished) == b->finished);
     assert_true(tick(a->accounted) == b->accounted);
     assert_true(tick(a->cpu_ns) == b->cpu_ns);
+    assert_true(a->bytes == b->bytes);
 }
 
 static void round_trip(const struct mr_trace_span *spans, uint32_t count)
@@ -154,6 +155,41 @@ static void what_was_not_reached_is_not_there(void **state)
     s[1].ready = s[1].sent = s[1].started = s[1].finished = s[1].cpu_ns = 0;
     s[1].outcome = 4;
     round_trip(s, 3);
+}
+
+/* Issue 11, 4: what a task made has a size. */
+static void sizes_of_values_come_back(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {0, 9, 9, 9, UINT64_MAX, 0, 127, 128};
+    struct mr_trace_span s[8];
+    for (uint32_t i = 0; i < 8; i++) {
+        s[i] = span_at(i, 5000000 + i * 100000);
+        s[i].bytes = sizes[i];
+        s[i].attempt = i == 3 ? 2 : 1;
+        s[i].slot = i % 2;
+    }
+    round_trip(s, 8);
+}
+
+static void a_block_of_version_0_1_is_read(void **state)
+{
+    (void)state;
+    struct mr_trace_span s = span_at(9, 7000000);
+    s.attempt = 2;
+    s.outcome = 3;
+    assert_int_equal(mr_trace_encoder_add(encoder, &s), MR_OK);
+    struct mr_str now = mr_trace_encoder_end(encoder);
+    char old[256];
+    assert_true(now.n < sizeof old);
+    memcpy(old, now.p, now.n);
+    old[3] = '1'; /* "mtr1": attempt and outcome, then the times that are there */
+    char *more = memmem(old, now.n, "\x5f\x02\x03", 3);
+    assert_non_null(more);
+    memcpy(more, "\x02\x03\x1f", 3);
+    assert_int_equal(mr_trace_decode(mr_str_of(old, now.n), on_span, NULL), MR_OK);
+    assert_int_equal(decoded->count, 1);
+    assert_same(&s, &decoded->spans[0]);
 }
 
 static void an_encoder_begins_anew(void **state)
@@ -273,7 +309,8 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
     const struct CMUnitTest tests[] = {T(one_span_comes_back),
         T(clocks_that_go_backwards_come_back), T(times_of_all_64_bits_come_back),
-        T(what_was_not_reached_is_not_there), T(an_encoder_begins_anew),
+        T(what_was_not_reached_is_not_there), T(sizes_of_values_come_back),
+        T(a_block_of_version_0_1_is_read), T(an_encoder_begins_anew),
         T(a_block_takes_only_so_many_names), T(small_tasks_cost_few_bytes),
         T(large_tasks_cost_sixteen_bytes_at_most),
         T(every_cut_and_most_changes_are_refused_or_harmless)};

@@ -30,7 +30,7 @@ struct rig {
     const struct mr_op_desc *ops[8];
 };
 
-enum { INC, SLEEP, DIV, FULL, SUM, SHARE, OPS };
+enum { INC, SLEEP, DIV, FULL, SUM, SHARE, MOODY, OPS };
 
 static const unsigned char inc_one[] = {0x91, 0x01};                     /* [1] */
 static const unsigned char inc_input[] = {0x91, 0xd6, 0x01, 0, 0, 0, 0}; /* [input 0] */
@@ -83,6 +83,23 @@ static int share_run(struct mr_op_call *call)
 static const struct mr_op_desc share_op = {
     .abi = MR_OP_ABI, .name = "test.share", .summary = "", .result = "", .run = share_run};
 
+/* An operator that takes no time, or waits, or computes: as it is told. */
+static struct {
+    mr_duration waits, computes;
+} moody;
+
+static int moody_run(struct mr_op_call *call)
+{
+    mr_duration until = mr_clock_thread_cpu() + moody.computes;
+    if (moody.waits) mr_clock_sleep(moody.waits);
+    while (moody.computes && mr_clock_thread_cpu() < until)
+        ;
+    return call->does->return_int(call, 1);
+}
+
+static const struct mr_op_desc moody_op = {
+    .abi = MR_OP_ABI, .name = "test.moody", .summary = "", .result = "", .run = moody_run};
+
 static int setup(void **state)
 {
     struct rig *r = mr_alloc(sizeof *r);
@@ -94,6 +111,7 @@ static int setup(void **state)
     r->ops[FULL] = mr_registry_find(r->registry, MR_STR("array.full"));
     r->ops[SUM] = mr_registry_find(r->registry, MR_STR("array.sum"));
     r->ops[SHARE] = &share_op;
+    r->ops[MOODY] = &moody_op;
     share = (struct share){.blocks = 20};
     r->inbox = mr_inbox_new(1024, sizeof(struct mr_run_report));
     r->env = (struct mr_executor_env){.ops = r->ops,
@@ -406,6 +424,36 @@ static void work_in_blocks_is_cancelled_between_them(void **state)
     pair_stop(&p);
 }
 
+static struct mr_strand_result run_moody(struct rig *r, uint32_t items)
+{
+    r->strand->count = 0;
+    for (uint32_t i = 0; i < items; i++)
+        item(r, MOODY, no_arguments, sizeof no_arguments);
+    struct mr_run *run = mr_run_new(r->strand);
+    mr_executor_give(r->x, run);
+    assert_int_equal(finish(r, run), items);
+    mr_run_free(&run);
+    return r->strand->items[items - 1].result;
+}
+
+/* Issue 11, 4: an op that was short the last time was taken to compute as long as it took. */
+static void what_waits_does_not_compute_however_short_it_was_before(void **state)
+{
+    struct rig *r = *state;
+    moody.waits = moody.computes = 0;
+    (void)run_moody(r, 50); /* now it is known to be short */
+    moody.waits = 100 * MR_MS;
+    struct mr_strand_result waited = run_moody(r, 1);
+    assert_true(waited.duration_ns >= 100 * MR_MS);
+    assert_true(waited.cpu_ns < 20 * MR_MS);
+    moody.waits = 0;
+    (void)run_moody(r, 50);
+    moody.computes = 10 * MR_MS;
+    struct mr_strand_result computed = run_moody(r, 1);
+    assert_true(computed.cpu_ns >= 9 * MR_MS);
+    assert_true(computed.cpu_ns <= computed.duration_ns);
+}
+
 static void who_has_no_group_works_alone(void **state)
 {
     struct rig *r = *state;
@@ -516,6 +564,8 @@ int main(void)
         TEST(an_idle_executor_helps_and_its_time_is_the_tasks),
         TEST(work_in_blocks_is_cancelled_between_them),
         TEST(who_has_no_group_works_alone),
+        TEST(what_waits_does_not_compute_however_short_it_was_before),
+        TEST(what_waits_does_not_compute_however_short_it_was_before),
         cmocka_unit_test(each_item_is_taken_or_cut_never_both),
         cmocka_unit_test(a_page_of_suspects_outlives_its_process),
     };
