@@ -36,7 +36,7 @@
 #define KIND_SPANS 1        /* others are for what is to come; a reader passes them over */
 #define NUMBERS_MAX 4096u   /* lanes, workers, operators of one block */
 #define SPAN_BYTES_MAX (2 * (MR_TRACE_NAME_BYTES_MAX + 3) + 2 + 15 * 10)
-#define SPAN_BYTES_MIN 3
+#define SPAN_BYTES_MIN 2
 
 enum { LANE = 1, OP = 2, INDEX = 4, MORE = 8, SENT = 16, READY = 32, ACCOUNTED = 64, CPU = 128 };
 enum { HAS_READY = 1, HAS_SENT = 2, HAS_STARTED = 4, HAS_FINISHED = 8, HAS_ACCOUNTED = 16 };

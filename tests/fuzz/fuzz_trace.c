@@ -27,7 +27,8 @@ static void on_again(void *ctx, const struct mr_trace_span *s)
     struct seen *seen = ctx;
     seen->count++;
     seen->sum += s->index + s->ready * 3 + s->sent * 5 + s->started * 7 + s->finished * 11 +
-                 s->accounted * 13 + s->cpu_ns * 17 + s->attempt + s->outcome + s->slot + s->op.n;
+                 s->accounted * 13 + s->cpu_ns * 17 + s->bytes * 19 + s->attempt + s->outcome +
+                 s->slot + s->op.n;
 }
 
 static void on_span(void *ctx, const struct mr_trace_span *s)
@@ -59,7 +60,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n)
         memcpy(block, data + 1, bytes);
     } else {
         uint32_t count = MR_MIN((uint32_t)(bytes / 3), (uint32_t)data[0] >> 1);
-        const uint32_t head[4] = {0x3172746du, 1, count, (uint32_t)bytes};
+        const uint32_t magic =
+            data[0] & 2 ? 0x3272746du : 0x3172746du; /* of this version, or 0.1 */
+        const uint32_t head[4] = {magic, 1, count, (uint32_t)bytes};
         memcpy(block, head, sizeof head);
         memcpy(block + HEAD_BYTES, data + 1, bytes);
         block_bytes = HEAD_BYTES + bytes;
