@@ -12,6 +12,7 @@
 #include "gateway/daemon.h"
 #include "gateway/json_in.h"
 #include "host/clock.h"
+#include "host/served_certificate.h"
 
 #include <stdlib.h>
 
@@ -338,13 +339,12 @@ struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)
 {
     const struct mr_http_options *o = &h->options;
     struct MHD_OptionItem tls[] = {
-        {MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->tls_cert},
-        {MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->tls_key},
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)mr_served_certificate_pick},
         {MHD_OPTION_END, 0, NULL},
     };
     unsigned flags =
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
-    if (o->tls_cert) flags |= MHD_USE_TLS;
+    if (o->is_https) flags |= MHD_USE_TLS;
     struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h,
         MHD_OPTION_THREAD_POOL_SIZE, o->threads, MHD_OPTION_CONNECTION_LIMIT,
         o->connections_max + o->threads * CONNECTIONS_SPARE, MHD_OPTION_CONNECTION_TIMEOUT,
@@ -352,9 +352,9 @@ struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)
         (size_t)MR_HTTP_CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
         MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
         h, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, h, MHD_OPTION_ARRAY,
-        o->tls_cert ? tls : &tls[2], MHD_OPTION_END);
+        o->is_https ? tls : &tls[1], MHD_OPTION_END);
     if (!d)
         (void)mr_fail(e, MR_EIO, "the HTTP server does not start%s",
-            o->tls_cert ? "; are --tls-cert and --tls-key PEM files that belong together?" : "");
+            o->is_https ? " with TLS (--tls-cert, --tls-key)" : "");
     return d;
 }

@@ -12,8 +12,7 @@ struct mr_http_options {
     const struct mr_tokens *tokens; /* NULL: everyone is an admin */
     struct mr_peer_rules peers;     /* who may connect to a UNIX socket */
     const char *dashboard;          /* a directory; NULL: a small page */
-    const char *tls_cert;           /* PEM texts; NULL: plain HTTP */
-    const char *tls_key;
+    bool is_https;                  /* with host/served_certificate.h, which is open */
     uint32_t connections_max;
     uint32_t connections_each_max; /* of one address; 0: no limit */
     uint32_t threads;

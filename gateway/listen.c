@@ -223,7 +223,7 @@ static struct mr_acceptor *make_acceptor(struct mr_http *h)
 {
     const struct mr_accept_options o = {.listen_fd = h->listen_fd,
         .is_lent = h->is_lent,
-        .is_tls = h->options.tls_cert != NULL,
+        .is_tls = h->options.is_https,
         .connections_max = h->options.connections_max,
         .quota = h->quota,
         .connections = h->connections,

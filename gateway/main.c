@@ -5,6 +5,7 @@
 #include "host/config.h"
 #include "host/file.h"
 #include "host/log.h"
+#include "host/served_certificate.h"
 #include "host/signal.h"
 #include "rpc/guard.h"
 #include "rpc/tls.h"
@@ -13,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-
-#define FILE_BYTES_MAX ((size_t)1 << 20)
 
 struct config {
     const char *listen;
@@ -107,18 +106,6 @@ MR_NORETURN static void fail(const char *flag, const struct mr_error *e)
     exit(1);
 }
 
-static char *read_file(const char *path, const char *flag, bool is_secret)
-{
-    if (!mr_certificate_is_given(path)) return NULL;
-    struct mr_buf b;
-    struct mr_error e;
-    mr_buf_init(&b, FILE_BYTES_MAX);
-    int err = is_secret ? mr_file_read_secret(path, &b, &e) : mr_file_read(path, &b, &e);
-    if (err) fail(flag, &e);
-    mr_buf_add_byte(&b, 0);
-    return (char *)b.p;
-}
-
 static void on_signal(void *bridge, int number)
 {
     mr_log(MR_INFO, "gateway.stop", "signal=%d", number);
@@ -143,6 +130,7 @@ static int settle_tls(const struct config *c, struct mr_error *e)
     bool has_own = mr_certificate_is_given(services.cert) || mr_certificate_is_given(services.key);
     https.ca = NULL; /* anybody's may have signed it */
     int err = mr_certificate_check(&https, e);
+    if (!err && mr_certificate_is_given(https.cert)) err = mr_served_certificate_open(&https, e);
     if (err) return err;
     if (!has_own && !mr_certificate_is_given(c->tls.ca)) return MR_OK;
     if (has_own)
@@ -207,9 +195,6 @@ int main(int argc, char **argv)
     if (c.secret_file && mr_rpc_secret_read(c.secret_file, &secret, &e)) fail("", &e);
     if (c.token_file && mr_tokens_open(c.token_file, &tokens, &e)) fail("", &e);
     if (mr_peer_rules_parse(&c.allow_uid, &peers, &e)) fail("", &e);
-    MR_AUTO(mr_free_ptr) char *cert = read_file(c.tls.cert, "--tls-cert", false);
-    MR_AUTO(mr_free_ptr) char *key = read_file(c.tls.key, "--tls-key", true);
-
     struct mr_patience *patience = mr_patience_new();
     struct mr_stats *stats = mr_stats_new();
     struct mr_http_options o = {.listen = c.listen,
@@ -218,8 +203,7 @@ int main(int argc, char **argv)
         .tokens = tokens,
         .peers = peers,
         .dashboard = c.dashboard,
-        .tls_cert = cert,
-        .tls_key = key,
+        .is_https = mr_certificate_is_given(c.tls.cert),
         .connections_max = (uint32_t)c.connections,
         .connections_each_max = (uint32_t)c.connections_each,
         .threads = (uint32_t)c.threads,
@@ -227,6 +211,7 @@ int main(int argc, char **argv)
         .patience = patience,
         .stats = stats};
     serve(&c, &o, secret.n ? (const char *)secret.p : NULL);
+    mr_served_certificate_close();
     mr_buf_fini(&secret);
     mr_stats_free(&stats);
     mr_patience_free(&patience);

@@ -11,8 +11,8 @@ case ${1:-test} in
 esac
 cd "$(dirname "$0")/.."
 
-build=(build-essential cmake ninja-build pkg-config ca-certificates curl libgrpc-dev protobuf-compiler
-  protobuf-c-compiler libprotobuf-c-dev libprotobuf-dev python3 python3-protobuf libmicrohttpd-dev libhiredis-dev redis-server
+build=(build-essential cmake ninja-build pkg-config ca-certificates curl libgrpc-dev libssl-dev protobuf-compiler
+  protobuf-c-compiler libprotobuf-c-dev libprotobuf-dev python3 python3-protobuf libmicrohttpd-dev libgnutls28-dev libhiredis-dev redis-server
   libxxhash-dev libjemalloc-dev libopenblas-dev libdnnl-dev libpng-dev zlib1g-dev libdeflate-dev
   libcurl4-openssl-dev)
 tests=(libcmocka-dev clang-14 clang-format-14 clang-tidy-14 libclang-rt-14-dev llvm-14 ccache git jq

@@ -20,7 +20,7 @@ ONLY = {  # header pattern: the folder that may include it
     r"grpc/|grpc\.h": "lib/rpc",
     r"hiredis": "store/meta",
     r"microhttpd": "gateway",
-    r"openssl/": "lib/host",
+    r"openssl/|gnutls/": "lib/host",
     r"oneapi/|dnnl": "lib/nn",
 }
 BANNED = (r"\b(strcpy|strcat|sprintf|vsprintf|strtok|atoi|atol|rand|srand|time|localtime|gmtime|gets|setjmp|longjmp|signal|system|alloca|malloc|calloc|realloc|"

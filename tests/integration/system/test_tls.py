@@ -16,7 +16,12 @@ import urllib.request
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from harness import Cluster, bin_dir, main, wait_for  # noqa: E402
+from harness import ROOT, Cluster, bin_dir, main, wait_for  # noqa: E402
+
+try:
+    import grpc
+except ImportError:
+    grpc = None
 
 SECRET = "secret-0123456789abcdef"
 TOKEN = "token-0123456789abcdef"
@@ -214,6 +219,61 @@ class Made(unittest.TestCase):
                                        text=True, timeout=60, cwd=p.dir)
                     self.assertNotEqual(r.returncode, 0)
                     self.assertIn(words, r.stderr)
+
+    def test_the_documents_certificates_work(self):
+        """docs/operations.md: its openssl commands, and what a client without a certificate may."""
+        text = (ROOT / "docs" / "operations.md").read_text()
+        block = text[text.index("openssl req -x509"):]
+        commands = block[:block.index("```")].replace("10.0.0.5", "127.0.0.1")
+        with tempfile.TemporaryDirectory(prefix="mr-") as d:
+            made = subprocess.run(["bash", "-ec", commands], cwd=d, capture_output=True, text=True)
+            self.assertEqual(made.returncode, 0, made.stderr)
+            with Parts([f"--tls-cert={d}/cert.pem", f"--tls-key={d}/key.pem", f"--tls-ca={d}/ca.pem"]) as p:
+                at = f"127.0.0.1:{p.scheduler}"
+                p.start("worker", "mr-worker", "--name=worker", f"--scheduler={at}", "--threads=1")
+                wait_for("the worker", lambda: "session.registered" in p.log("worker"))
+                if grpc:
+                    self.look_with_grpc(at, pathlib.Path(d))
+
+    def look_with_grpc(self, at, d):
+        ca, key, cert = ((d / f"{n}.pem").read_bytes() for n in ("ca", "key", "cert"))
+
+        def ask(method, token, *pair):
+            with grpc.secure_channel(at, grpc.ssl_channel_credentials(ca, *pair)) as c:
+                stream = c.stream_stream("/millrace.v1." + method)(iter([b""]), timeout=60,
+                                                                   metadata=[("authorization", f"Bearer {token}")])
+                with contextlib.suppress(StopIteration, grpc.RpcError):
+                    next(iter(stream))
+                return stream.code().name, stream.details()
+        self.assertEqual(ask("Cluster/Info", TOKEN)[0], "OK")
+        for method in ("WorkerSession/Connect", "Cluster/Info"):
+            code, words = ask(method, SECRET)
+            self.assertEqual(code, "UNAUTHENTICATED")
+            self.assertIn("--tls-cert", words)
+        self.assertEqual(ask("Cluster/Info", SECRET, key, cert)[0], "OK")
+        self.assertEqual(ask("WorkerSession/Connect", TOKEN)[0], "UNAUTHENTICATED")
+        self.assertNotIn(ask("WorkerSession/Connect", SECRET, key, cert)[0], ("UNAUTHENTICATED", "PERMISSION_DENIED"))
+
+    def test_https_takes_new_certificates_without_a_restart(self):
+        with Parts() as p:
+            at = {n: p.dir / f"{n}.pem" for n in ("cert", "key")}
+            for name, path in at.items():
+                shutil.copy(self.ca.parent / f"{name}.pem", path)
+            p.start("gateway", "mr-gateway", "--listen=127.0.0.1:0", f"--port-file={p.dir}/port", f"--scheduler=127.0.0.1:{p.scheduler}",
+                    tls=[f"--tls-cert={at['cert']}", f"--tls-key={at['key']}"], access=[])
+            port = int(wait_for("the gateway", lambda: (p.dir / "port").exists() and (p.dir / "port").read_text().strip()))
+
+            def shown():
+                return ssl.get_server_certificate(("127.0.0.1", port), timeout=20)
+            first = at["cert"].read_text()
+            self.assertEqual(shown(), first)
+            subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                            "-subj", "/CN=new", "-keyout", f"{p.dir}/new-key", "-out", f"{p.dir}/new"], check=True, capture_output=True)
+            os.replace(p.dir / "new", at["cert"])  # a pair that does not belong together
+            wait_for("the gateway to look", lambda: shown() == first and "tls.kept" in p.log("gateway"))
+            (p.dir / "new-key").chmod(0o600)
+            os.replace(p.dir / "new-key", at["key"])
+            wait_for("the new certificate", lambda: shown() == at["cert"].read_text() != first)
 
     def test_up_takes_what_the_environment_has(self):
         """MILLRACE_TLS_* once left `up` waiting: its gateway spoke HTTPS, and `up` asked it in plain HTTP."""

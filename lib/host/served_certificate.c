@@ -1,0 +1,172 @@
+/* Knows how GnuTLS is handed a certificate for each connection. A connection that finds the last
+ * look at the files old enough looks again; others meanwhile get what there is. A pair of files
+ * that does not work is logged, and the last good one stays. */
+#include "host/served_certificate.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "host/file.h"
+#include "host/log.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define LOOK_EVERY (2 * MR_SECOND)
+#define CHAIN_MAX 16
+#define KEPT 64 /* versions: connections may still begin with an older one */
+#define FILE_BYTES_MAX ((size_t)1 << 20)
+
+struct version {
+    gnutls_pcert_st certs[CHAIN_MAX];
+    unsigned certs_count;
+    gnutls_privkey_t key;
+};
+
+struct stamp { /* of a file as it was when it was read */
+    struct timespec changed;
+    ino_t inode;
+    off_t bytes;
+};
+
+static struct {
+    struct mr_certificate_files files;
+    _Atomic(struct version *) current;
+    _Atomic mr_time looked_at;
+    _Atomic bool is_looking; /* what follows is of the thread that has set it */
+    struct stamp stamps[2];
+    struct version *kept[KEPT];
+    uint32_t next;
+} served;
+
+static void version_free(struct version **version)
+{
+    struct version *v = MR_STEAL(*version);
+    if (!v) return;
+    for (unsigned i = 0; i < v->certs_count; i++)
+        gnutls_pcert_deinit(&v->certs[i]);
+    if (v->key) gnutls_privkey_deinit(v->key);
+    mr_release(v);
+}
+
+static gnutls_datum_t datum_of(const struct mr_buf *b)
+{
+    return (gnutls_datum_t){.data = (unsigned char *)b->p, .size = (unsigned)b->n};
+}
+
+static int import(struct version *v, const struct mr_buf *cert, const struct mr_buf *key)
+{
+    unsigned count = CHAIN_MAX;
+    gnutls_datum_t cert_text = datum_of(cert), key_text = datum_of(key);
+    int code =
+        gnutls_pcert_list_import_x509_raw(v->certs, &count, &cert_text, GNUTLS_X509_FMT_PEM, 0);
+    if (code < 0) return code;
+    v->certs_count = count;
+    code = gnutls_privkey_init(&v->key);
+    if (code < 0) return code;
+    return gnutls_privkey_import_x509_raw(v->key, &key_text, GNUTLS_X509_FMT_PEM, NULL, 0);
+}
+
+static int load(const struct mr_certificate_files *f, struct version **out, struct mr_error *e)
+{
+    struct mr_buf cert, key;
+    MR_AUTO(version_free) struct version *v = mr_alloc(sizeof *v);
+    int err = mr_certificate_check(f, e);
+    if (err) return err;
+    mr_buf_init(&cert, FILE_BYTES_MAX);
+    mr_buf_init(&key, FILE_BYTES_MAX);
+    err = mr_file_read(f->cert, &cert, e);
+    if (!err) err = mr_file_read_secret(f->key, &key, e);
+    int code = err ? 0 : import(v, &cert, &key);
+    if (code < 0)
+        err = mr_fail(
+            e, MR_EINVAL, "--tls-cert and --tls-key: \"%s\": %s", f->cert, gnutls_strerror(code));
+    mr_buf_fini(&cert);
+    mr_buf_fini(&key);
+    if (!err) *out = MR_STEAL(v);
+    return err;
+}
+
+static struct stamp stamp_of(const char *path)
+{
+    struct stat st;
+    if (stat(path, &st)) return (struct stamp){0};
+    return (struct stamp){st.st_mtim, st.st_ino, st.st_size};
+}
+
+static bool is_same(const struct stamp *a, const struct stamp *b)
+{
+    return a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec &&
+           a->inode == b->inode && a->bytes == b->bytes;
+}
+
+/* Have the files changed since this was asked last? */
+static bool have_changed(void)
+{
+    const struct stamp now[2] = {stamp_of(served.files.cert), stamp_of(served.files.key)};
+    if (is_same(&now[0], &served.stamps[0]) && is_same(&now[1], &served.stamps[1])) return false;
+    memcpy(served.stamps, now, sizeof now);
+    return true;
+}
+
+static void publish(struct version *v)
+{
+    uint32_t slot = served.next++ % KEPT;
+    version_free(&served.kept[slot]);
+    served.kept[slot] = v;
+    atomic_store(&served.current, v);
+}
+
+static void look(void)
+{
+    struct version *v = NULL;
+    struct mr_error e = {0};
+    if (!have_changed()) return;
+    if (load(&served.files, &v, &e)) {
+        mr_log(MR_WARN, "tls.kept", "why=\"%s\"", e.text);
+        return;
+    }
+    publish(v);
+    mr_log(MR_INFO, "tls.renewed", "cert=%s", served.files.cert);
+}
+
+int mr_served_certificate_open(const struct mr_certificate_files *files, struct mr_error *e)
+{
+    struct version *v = NULL;
+    mr_assert(!atomic_load(&served.current));
+    served.files = *files;
+    (void)have_changed(); /* before they are read: a change meanwhile is seen next time */
+    int err = load(files, &v, e);
+    if (err) return err;
+    publish(v);
+    atomic_store(&served.looked_at, mr_clock_now());
+    return MR_OK;
+}
+
+void mr_served_certificate_close(void)
+{
+    atomic_store(&served.current, NULL);
+    for (uint32_t i = 0; i < KEPT; i++)
+        version_free(&served.kept[i]);
+}
+
+int mr_served_certificate_pick(gnutls_session_t session, const gnutls_datum_t *ca_names,
+    int ca_names_count, const gnutls_pk_algorithm_t *algorithms, int algorithms_count,
+    gnutls_pcert_st **certs, unsigned *certs_count, gnutls_privkey_t *key)
+{
+    (void)session, (void)ca_names, (void)ca_names_count, (void)algorithms, (void)algorithms_count;
+    mr_time now = mr_clock_now();
+    bool is_old = now >= atomic_load(&served.looked_at) + LOOK_EVERY;
+    if (is_old && !atomic_exchange(&served.is_looking, true)) {
+        look();
+        atomic_store(&served.looked_at, now);
+        atomic_store(&served.is_looking, false);
+    }
+    struct version *v = atomic_load(&served.current);
+    if (!v) return -1;
+    *certs = v->certs;
+    *certs_count = v->certs_count;
+    *key = v->key;
+    return 0;
+}
