@@ -295,6 +295,7 @@ const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
     return "called_from_lib:libgrpc.so\ncalled_from_lib:libgpr.so\n"
+           "called_from_lib:libssl.so\ncalled_from_lib:libcrypto.so\n"
            "called_from_lib:libstdc++.so\n"
            "called_from_lib:libabsl_synchronization.so\n"
            "called_from_lib:libabsl_graphcycles_internal.so\n"
