@@ -88,7 +88,11 @@ static enum MHD_Result answer_outcome(struct mr_request *r)
 
 static enum MHD_Result answer_health(struct mr_request *r, const Millrace__V1__InfoResponse *info)
 {
-    const char *reason = "the scheduler does not answer";
+    const struct mr_buf *why = &r->x->text; /* where there is no `info`: what the call ended with */
+    MR_AUTO(mr_free_ptr)
+    char *away = mr_format(
+        "the scheduler does not answer%s%.*s", why->n ? ": " : "", MR_STR_ARG(mr_buf_str(why)));
+    const char *reason = away;
     bool is_stopping = mr_flag_is_set(&r->http->quiescing);
     const char *trouble =
         is_stopping ? "the gateway is stopping" : mr_acceptor_trouble(r->http->acceptor);

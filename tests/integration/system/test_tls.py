@@ -11,12 +11,14 @@ import sys
 import tempfile
 import threading
 import unittest
+import urllib.error
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from harness import ROOT, Cluster, bin_dir, main, wait_for  # noqa: E402
+import training_cases  # noqa: E402
+from harness import ROOT, SLOW, Cluster, bin_dir, main, wait_for  # noqa: E402
 
 try:
     import grpc
@@ -83,6 +85,7 @@ class Parts:
         self.to_scheduler = Relay(self.scheduler)
         wait_for("Redis", lambda: (self.dir / "redis.sock").exists())
         self.start("scheduler", "mr-scheduler", f"--listen=127.0.0.1:{self.scheduler}", f"--redis={self.redis}")
+        self.trainer = free_port()
 
     def start(self, name, program, *flags, tls=None, access=None):
         path = program if program.startswith("/") else bin_dir().resolve() / program
@@ -99,8 +102,8 @@ class Parts:
                    f"--advertise=127.0.0.1:{relay.port}", f"--socket={self.dir}/arena-{n}.sock", "--memory=64MiB",
                    f"--scheduler={at}", f"--redis={self.redis}", f"--dir={self.dir}/node-{n}")
         wait_for("the store's socket", lambda: (self.dir / f"arena-{n}.sock").exists())
-        self.start(f"worker-{n}", "mr-worker", f"--name=worker-{n}", f"--node=node-{n}", f"--scheduler={at}", "--threads=1",
-                   f"--store={self.dir}/arena-{n}.sock", f"--store-address=127.0.0.1:{relay.port}", f"--data-root={self.dir}")
+        self.start(f"worker-{n}", "mr-worker", f"--name=worker-{n}", f"--node=node-{n}", f"--scheduler={at}", "--threads=2",
+                   f"--listen=127.0.0.1:{free_port()}", f"--trainer=127.0.0.1:{self.trainer}", f"--store={self.dir}/arena-{n}.sock", f"--store-address=127.0.0.1:{relay.port}", f"--data-root={self.dir}")
         return relay
 
     def log(self, name):
@@ -120,6 +123,26 @@ class Parts:
             for name in self.children:
                 print(f"--- {name}\n{self.log(name)[-3000:]}", file=sys.stderr)
         self.close()
+
+
+class Gateway:
+    """Questions with a token, for training_cases."""
+
+    def __init__(self, port, context):
+        self.url, self.context = f"{'https' if context else 'http'}://127.0.0.1:{port}", context
+
+    def request(self, method, path, body=None, headers=None):
+        request = urllib.request.Request(self.url + path, method=method, data=body,
+                                         headers={"Authorization": f"Bearer {TOKEN}", **(headers or {})})
+        with urllib.request.urlopen(request, context=self.context, timeout=60 * SLOW) as r:
+            return r.status, r.headers, r.read()
+
+    def call(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        return json.loads(self.request(method, path, data, {"Content-Type": "application/json"})[2])
+
+    def get(self, path):
+        return self.call("GET", path)
 
 
 class Made(unittest.TestCase):
@@ -160,7 +183,7 @@ class Made(unittest.TestCase):
     def test_nothing_of_a_cluster_on_tcp_travels_in_the_clear(self):
         with Parts(self.flags) as p:
             relays = [p.to_scheduler, p.node(0), p.node(1)]
-            self.look(p, relays)
+            self.train(p, relays[1:], self.look(p, relays))
             for relay in relays[:2]:  # nobody wants a value of node 1
                 self.assertGreater(len(relay.seen), 1000)
             for relay in relays:
@@ -179,25 +202,36 @@ class Made(unittest.TestCase):
         """A value of node 0 is used on node 1, asked for with a token at a gateway with HTTPS."""
         (p.dir / "text").write_text(MARK * 1000)
         p.start("gateway", "mr-gateway", "--listen=127.0.0.1:0", f"--port-file={p.dir}/port",
-                f"--scheduler=127.0.0.1:{p.to_scheduler.port}", f"--store=127.0.0.1:{relays[1].port}")
+                f"--scheduler=127.0.0.1:{p.to_scheduler.port}", f"--store=127.0.0.1:{relays[1].port}",
+                f"--trainer=127.0.0.1:{p.trainer}")
         port = wait_for("the gateway", lambda: (p.dir / "port").exists() and (p.dir / "port").read_text().strip())
-        context = ssl.create_default_context(cafile=str(self.ca)) if p.tls else None
-        url = f"{'https' if p.tls else 'http'}://127.0.0.1:{port}"
-
-        def ask(path, body=None):
-            request = urllib.request.Request(url + path, data=json.dumps(body).encode() if body else None,
-                                             headers={"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"})
-            with urllib.request.urlopen(request, context=context, timeout=60) as r:
-                return json.loads(r.read())
+        g = Gateway(port, ssl.create_default_context(cafile=str(self.ca)) if p.tls else None)
 
         def ready():
             with contextlib.suppress(OSError):
-                return len(ask("/v1/workers").get("workers", [])) == 2
+                return len(g.get("/v1/workers").get("workers", [])) == 2
         wait_for("two workers", ready, 40)
         graph = {"tasks": {"a": {"op": "text.read", "args": ["text"], "workers": "worker-0"},
                            "b": {"op": "text.count_words", "args": [{"ref": "a"}], "workers": "worker-1"}}, "targets": ["b"]}
-        job = ask(f"/v1/jobs/{ask('/v1/jobs', graph)['id']}?wait_s=40")
+        job = g.get(f"/v1/jobs/{g.call('POST', '/v1/jobs', graph)['id']}?wait_s=40")
         self.assertEqual(job["state"], "JOB_DONE", job)
+        return g
+
+    def train(self, p, relays, g):
+        """Three ranks and a scorer in two slots a node: gradients pass from node to node, by the workers' own ports."""
+        p.start("trainer", "mr-trainer", f"--listen=127.0.0.1:{p.trainer}", f"--scheduler=127.0.0.1:{p.to_scheduler.port}",
+                f"--store=127.0.0.1:{relays[0].port}", f"--redis={p.redis}")
+        wait_for("the trainer", lambda: self.answers(p.trainer))
+        training_cases.upload(g, train=600, validation=100)
+        doc = training_cases.document("allreduce", workers=3, stop={"epochs": 2})
+        t = training_cases.ended(g, training_cases.start(g, doc))
+        self.assertEqual(t["state"], "TRAINING_DONE", t)
+        self.assertEqual({m["node"] for m in t["members"]}, {"node-0", "node-1"}, t["members"])
+
+    def answers(self, port):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            return True
 
     def test_a_side_that_is_plain_is_told_so(self):
         with Parts(self.flags) as p:
@@ -205,6 +239,15 @@ class Made(unittest.TestCase):
             p.start("plain", "mr-worker", "--name=plain", f"--scheduler={at}", "--threads=1", tls=[])
             wait_for("its words", lambda: at in p.log("plain") and "--tls-cert" in p.log("plain"))
             wait_for("the scheduler's", lambda: "tls.refused" in p.log("scheduler"))
+            p.start("gateway", "mr-gateway", "--listen=127.0.0.1:0", f"--port-file={p.dir}/port", f"--scheduler={at}", tls=[])
+            port = wait_for("the gateway", lambda: (p.dir / "port").exists() and (p.dir / "port").read_text().strip())
+            for path in ("/healthz", "/v1/workers"):
+                with self.assertRaises(urllib.error.HTTPError) as e:
+                    Gateway(port, None).get(path)
+                self.assertEqual(e.exception.code, 503)
+                words = e.exception.read().decode()
+                self.assertIn(at, words)
+                self.assertIn("--tls-ca", words)
         with Parts() as p:
             at = f"127.0.0.1:{p.scheduler}"
             p.start("ours", "mr-worker", "--name=ours", f"--scheduler={at}", "--threads=1", tls=self.flags)
