@@ -27,7 +27,7 @@ static const struct {
     const char *want;
 } numbers[] = {
 #define FIELD(name) offsetof(struct mr_nn_optim, name)
-    {"learning_rate", ALL, FIELD(learning_rate), 1e6, ABOVE_ZERO, "a number above 0"},
+    {"learning_rate", ALL, FIELD(learning_rate), 1e6, ABOVE_ZERO, "above 0 and at most 1e6"},
     {"momentum", K(SGD) | K(RMSPROP), FIELD(momentum), 1, BELOW_ONE, "from 0 to less than 1"},
     {"beta1", K(ADAM), FIELD(beta1), 1, BELOW_ONE, "from 0 to less than 1"},
     {"beta2", K(ADAM), FIELD(beta2), 1, BELOW_ONE, "from 0 to less than 1"},

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "host/log.h"
+#include "nn/clip.h"
 #include "nn/model_value.h"
 #include "services/worker/role_score.h"
 #include "store/object/value.h"
@@ -156,6 +157,16 @@ static int score_set(struct mr_role *r, const char *set, const float *params, st
     return MR_OK;
 }
 
+int mr_role_check_params(
+    const struct mr_nn_model *m, const float *params, uint64_t version, struct mr_error *e)
+{
+    if (isfinite(mr_nn_norm(params, m->count))) return MR_OK;
+    return mr_fail(e, MR_ERANGE,
+        "the parameters of version %" PRIu64 " are not finite: the data have numbers that are not, "
+        "or optimizer.learning_rate is too large",
+        version);
+}
+
 int mr_role_keep_model(struct mr_role *r, const float *params, uint64_t version, struct mr_error *e)
 {
     char id[MR_OBJECT_ID_TEXT_MAX];
@@ -163,7 +174,8 @@ int mr_role_keep_model(struct mr_role *r, const float *params, uint64_t version,
     mr_buf_init(&flat, 65536);
     mr_buf_init(&nested, 65536);
     mr_buf_add_byte(&flat, '{');
-    int err = score_set(r, "validation", params, &flat, &nested, e);
+    int err = mr_role_check_params(r->plan.model, params, version, e);
+    if (!err) err = score_set(r, "validation", params, &flat, &nested, e);
     if (!err) err = score_set(r, "test", params, &flat, &nested, e);
     if (!err) err = model_store(r, params, version, id, e);
     if (!err) {

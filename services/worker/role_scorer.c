@@ -177,7 +177,8 @@ static int score(struct scorer *s, struct mr_error *e)
         scored = mr_chosen_copy(s->chosen, view.params, view.version);
         mr_params_release(s->params);
     }
-    err = mr_exam_score(s->exam, scored, &got, e);
+    err = mr_role_check_params(p->model, scored, view.version, e);
+    if (!err) err = mr_exam_score(s->exam, scored, &got, e);
     if (!s->chosen) mr_params_release(s->params);
     if (err) return err;
     c->compute_s += mr_role_lap(&at);

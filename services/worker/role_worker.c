@@ -6,6 +6,11 @@
 #include "host/thread.h"
 #include "nn/clip.h"
 
+#include <inttypes.h>
+#include <math.h>
+
+#define CHECK_STEPS 64 /* between two looks at all gradients */
+
 int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e)
 {
     if (t->has_batch) return MR_OK;
@@ -22,6 +27,23 @@ int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, stru
     return err;
 }
 
+/* Gradients that are not finite: every later version of the parameters is lost. */
+static int refuse_gradients(const struct mr_trainee *t, const float *params, struct mr_error *e)
+{
+    const struct mr_role_plan *p = &t->r.plan;
+    uint64_t inputs = mr_nn_shape_count(&p->model->input) * p->batch;
+    uint64_t outputs = mr_nn_shape_count(&p->model->output) * p->batch;
+    const char *set = t->queue ? "data.queue" : "data.train";
+    const char *why = "a smaller optimizer.learning_rate, or optimizer.clip_norm, would hold them";
+    bool x = !isfinite(mr_nn_norm(t->batch.x, inputs));
+    if (x || (t->batch.y.rows && !isfinite(mr_nn_norm(t->batch.y.rows, outputs))))
+        return mr_fail(e, MR_ERANGE, "step %" PRIu64 ": %s: %s of the batch is not finite",
+            t->steps, set, x ? "x" : "y");
+    bool params_too = !isfinite(mr_nn_norm(params, p->model->count));
+    return mr_fail(e, MR_ERANGE, "step %" PRIu64 ": the %s are not finite: %s", t->steps,
+        params_too ? "parameters" : "gradients", why);
+}
+
 int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e)
 {
     const struct mr_role_plan *p = &t->r.plan;
@@ -31,6 +53,10 @@ int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, st
     (void)mr_role_lap(&t->lap);
     int err = mr_nn_net_learn(t->net, p->loss, params, &t->batch, grads, &score, e);
     if (err) return err;
+    /* Activations may hide what is not finite from the loss. */
+    if ((!isfinite(score.loss_sum) || t->steps % CHECK_STEPS == 0) &&
+        !isfinite(mr_nn_norm(grads, p->model->trainable_count)))
+        return refuse_gradients(t, params, e);
     mr_nn_optim_clip(&p->optim, grads, p->model->trainable_count);
     c->compute_s += mr_role_lap(&t->lap);
     mr_agent_count_scored(c, score.loss_sum, score.correct, score.examples);

@@ -401,7 +401,8 @@ static void what_is_wrong_is_said_with_its_field(void **state)
     refused("[]", "must be an object");
     refused("{}", "\"type\" must be sgd, adam or rmsprop");
     refused("{\"type\":\"adagrad\"}", "\"type\" must be sgd");
-    refused("{\"type\":\"sgd\",\"learning_rate\":0}", "\"learning_rate\" must be a number above 0");
+    refused("{\"type\":\"sgd\",\"learning_rate\":0}",
+        "\"learning_rate\" must be above 0 and at most 1e6");
     refused("{\"type\":\"sgd\",\"learning_rate\":\"1\"}", "\"learning_rate\" must be");
     refused("{\"type\":\"sgd\",\"momentum\":1}", "\"momentum\" must be from 0 to less than 1");
     refused("{\"type\":\"sgd\",\"beta1\":0.9}", "sgd has no field \"beta1\"");

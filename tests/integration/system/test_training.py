@@ -7,7 +7,9 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+from clouds import clouds  # noqa: E402
 from harness import ROOT, Cluster, data_dir  # noqa: E402
+from training_cases import document, ended, start, upload  # noqa: E402
 
 
 class Training(unittest.TestCase):
@@ -46,6 +48,25 @@ class Training(unittest.TestCase):
                 self.assertEqual((t["state"], t["reason"]), ("TRAINING_DONE", "5 epochs are over"))
                 # told once where its data are, no role needs a second attempt
                 self.assertEqual({m["task"].rsplit("/", 1)[1] for m in t["members"]}, {"1"}, t["members"])
+
+    def test_what_is_not_finite_fails_the_session_in_words(self):
+        """Issue 11, 8: neither NaN among the data nor a rate that explodes ends a training as done."""
+        with Cluster("--workers", "2", "--threads", "1") as c:
+            upload(c, train=2000, validation=500)
+            x, _ = clouds(2000, 1)
+            status, _, body = c.request("POST", "/v1/objects?name=clouds/spoilt/x&persist=true", x[:-4] + b"\0\0\xc0\x7f",
+                                        {"Content-Type": "application/x-npy"})
+            self.assertIn(status, (200, 201), body)
+            for rule in ("async", "sync", "allreduce"):
+                with self.subTest(rule):
+                    spoilt = document(rule, data={"train": {"x": {"name": "clouds/spoilt/x"}, "y": {"name": "clouds/train/y"}}}, stop={"epochs": 400})
+                    t = ended(c, start(c, spoilt))
+                    self.assertEqual(t["state"], "TRAINING_FAILED", t)
+                    self.assertRegex(t["reason"], "not finite")
+                    wild = document(rule, optimizer={"type": "sgd", "learning_rate": 1e6}, stop={"epochs": 400})
+                    t = ended(c, start(c, wild))
+                    self.assertEqual(t["state"], "TRAINING_FAILED", t)
+                    self.assertRegex(t["reason"], "not finite.*learning_rate")
 
 
 if __name__ == "__main__":
