@@ -20,7 +20,8 @@ enum mr_log_level {
 
 #define mr_log(level, ...)                                                                         \
     do {                                                                                           \
-        if (mr_log_is_on(level)) mr_log_line((level), __VA_ARGS__);                                \
+        enum mr_log_level mr_log_level_ = (level); /* looked at twice, made once */                \
+        if (mr_log_is_on(mr_log_level_)) mr_log_line(mr_log_level_, __VA_ARGS__);                  \
     } while (0)
 
 bool mr_log_is_on(enum mr_log_level level);

@@ -115,9 +115,8 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
         return;
     }
     bool revoked = status->code == GRPC_FAILED_PRECONDITION;
-    enum mr_log_level level = level_of_loss(sh); /* mr_log looks at it twice */
-    mr_log(level, revoked ? "session.revoked" : "session.lost", "code=%d message=%s", status->code,
-        words);
+    mr_log(level_of_loss(sh), revoked ? "session.revoked" : "session.lost", "code=%d message=%s",
+        status->code, words);
     if (revoked) sh->incarnation = 0;
     struct mr_worker_event ev = {.kind = revoked ? MR_WORKER_REVOKED : MR_WORKER_DISCONNECTED};
     mr_worker_shell_step(sh, &ev);
