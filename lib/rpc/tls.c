@@ -7,6 +7,7 @@
 #include "rpc/serve.h"
 
 #include <grpc/grpc_security.h>
+#include <stdlib.h>
 
 #define REFRESH (5 * MR_SECOND)
 
@@ -56,6 +57,16 @@ void mr_rpc_tls_free(struct mr_rpc_tls **tls)
     mr_release(t);
 }
 
+/* At exit: gRPC's thread that watches the files ends before what it uses is taken down. The rest
+ * stays, as threads that are not waited for may still open channels. */
+static void stop_watching(void)
+{
+    (void)pthread_mutex_lock(&process_wide->lock);
+    grpc_tls_certificate_provider *provider = MR_STEAL(process_wide->provider);
+    (void)pthread_mutex_unlock(&process_wide->lock);
+    if (provider) grpc_tls_certificate_provider_release(provider);
+}
+
 int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e)
 {
     bool has_cert = mr_certificate_is_given(files->cert),
@@ -68,7 +79,9 @@ int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e)
             "--tls-ca wants --%s-cert and --%s-key beside it: services show each other "
             "certificates",
             kind, kind);
-    return mr_rpc_tls_open(&(struct mr_rpc_tls_options){.files = *files}, &process_wide, e);
+    int err = mr_rpc_tls_open(&(struct mr_rpc_tls_options){.files = *files}, &process_wide, e);
+    if (!err) (void)atexit(stop_watching);
+    return err;
 }
 
 bool mr_rpc_tls_is_used(void)
