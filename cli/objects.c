@@ -164,7 +164,7 @@ static int put(
     int err = k->format ? mr_format_find(mr_str(k->format), &format, e) : MR_OK;
     if (!k->format && mr_format_of_path(mr_str(path), &format, NULL)) format = MR_FORMAT_RAW;
     if (err) return err;
-    MR_AUTO(mr_free_ptr) char *type = mr_format("Content-Type: %s", mr_format_mime(format));
+    MR_AUTO(mr_free_ptr) char *type = mr_format("Content-Type: %s", mr_format_upload_mime(format));
     MR_AUTO(mr_free_ptr) char *name = mr_http_escape(mr_str(k->name ? k->name : ""));
     struct mr_http_request request = {.method = "POST", .headers = {type}, .body_path = path};
     mr_http_reply_init(&reply);
@@ -215,13 +215,11 @@ static const struct mr_config_spec ls_spec = {.program = "millrace ls",
 
 static void print_row(yyjson_val *row, bool objects)
 {
-    char size[MR_BYTES_TEXT_MAX];
-    mr_bytes_text(mr_json_get_u64(row, "nbytes"), size);
     const char *id = mr_json_get_text(row, objects ? "id" : "object");
     const char *last = objects                            ? mr_json_get_text(row, "state")
                        : mr_json_get_bool(row, "durable") ? "durable"
                                                           : "";
-    (void)printf("%s  %10s  %-10s %-24s %s\n", id, size, last, mr_json_get_text(row, "summary"),
+    (void)printf("%s  %-10s %-40s %s\n", id, last, mr_json_get_text(row, "summary"),
         objects ? "" : mr_json_get_text(row, "name"));
 }
 

@@ -133,7 +133,7 @@ void mr_train_view_line(const struct mr_train_view *v, mr_duration elapsed, stru
         mr_buf_printf(out, "  loss %.4f", mr_json_get_real(counters, "loss"));
     if (v->loss_name[0] && isfinite(v->accuracy))
         mr_buf_printf(out, "  accuracy %.2f %%", v->accuracy * 100);
-    mr_buf_printf(out, "  %.0f examples/s", rate);
+    if (rate > 0) mr_buf_printf(out, "  %.0f examples/s", rate); /* 0: not known yet, or over */
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */

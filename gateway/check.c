@@ -172,8 +172,9 @@ static int check_type(struct mr_request *r, struct mr_error *e)
     for (size_t i = 0; i < MR_ARRAY_LEN(forms); i++)
         if (mr_media_is(type, forms[i]))
             return mr_fail(e, MR_EMEDIA,
-                "%s is not accepted as Content-Type; say what the body "
-                "is, e.g. application/x-npy or application/octet-stream",
+                "%s is not accepted as Content-Type; say what the body is, e.g. "
+                "application/x-npy, application/octet-stream or, of a text, "
+                "application/vnd.millrace.text",
                 forms[i]);
     return MR_OK;
 }

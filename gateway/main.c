@@ -80,7 +80,7 @@ static const struct mr_option options[] = {
         .help = "open connections of one client's address, at most; 0: no limit. Loopback and UNIX "
                 "sockets have none",
         .at = AT(connections_each), .max = 65536},
-    {.name = "threads", .env = "MILLRACE_THREADS", .type = MR_OPTION_U64, .value = "N",
+    {.name = "threads", .env = "MILLRACE_GATEWAY_THREADS", .type = MR_OPTION_U64, .value = "N",
         .init = "4", .help = "HTTP threads", .at = AT(threads), .min = 2, .max = 64},
     {.name = "idle", .env = "MILLRACE_IDLE", .type = MR_OPTION_DURATION, .value = "TIME",
         .init = "30s", .help = "close a connection on which nothing moves for this long",

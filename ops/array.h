@@ -23,6 +23,9 @@ int mr_array_operand(
 /* The same where the type is the array's own: a number becomes bool, i64, u64 or f64. */
 int mr_array_tensor(
     struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
+/* The same, to be cast: a list of integers from 0 to 2^64 - 1 keeps all their digits. */
+int mr_array_tensor_exact(
+    struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out);
 int mr_array_shape(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
     unsigned *ndim, uint64_t shape[MR_TENSOR_DIMS_MAX]);
 int mr_array_dtype(
@@ -45,6 +48,9 @@ enum mr_dtype mr_dtype_float_of(enum mr_dtype t); /* what exp of it gives: i8 is
  * refused when they do not fit. */
 int mr_array_common(
     struct mr_op_call *call, struct mr_operand *operands, unsigned count, enum mr_dtype *out);
+/* Whether a number of type `from` at `p` is one of `t`, when that is an integer type: floats are
+ * cut towards zero first, as array.astype does, NaN is none. */
+bool mr_array_number_fits(enum mr_dtype from, const void *p, enum mr_dtype t);
 /* The common shape; operands' strides become 0 along axes they are spread over. */
 int mr_array_broadcast(struct mr_op_call *call, struct mr_tensor *const *tensors, unsigned count,
     unsigned *ndim, uint64_t shape[MR_TENSOR_DIMS_MAX]);

@@ -58,7 +58,8 @@ struct nest {
     uint64_t shape[MR_TENSOR_DIMS_MAX];
     enum mr_dtype dtype;
     bool tensors;
-    char *p; /* where the next leaf goes */
+    bool below_u64; /* a leaf is no integer from 0 on */
+    char *p;        /* where the next leaf goes */
 };
 
 /* The shape by the first branch; walk_list checks the others against it. */
@@ -93,6 +94,7 @@ static int check_leaf(
         return call->does->fail(
             call, MR_EINVAL, "argument \"%s\": the items of the list differ in shape", name);
     n->tensors |= a->type == MR_ARG_TENSOR;
+    n->below_u64 |= !(a->type == MR_ARG_UINT || (a->type == MR_ARG_INT && a->i >= 0));
     n->dtype = n->dtype == MR_DTYPE_NONE ? own : mr_dtype_promote(n->dtype, own);
     return MR_OK;
 }
@@ -157,14 +159,18 @@ static int walk_list(struct mr_op_call *call, const struct mr_arg *list, const c
     }
 }
 
-static int list_tensor(
-    struct mr_op_call *call, const struct mr_arg *list, const char *name, struct mr_tensor *out)
+/* `exact`: integers from 0 on of which some are above i64 are u64, not f64 as NumPy has it. */
+static int list_tensor(struct mr_op_call *call, const struct mr_arg *list, const char *name,
+    bool exact, struct mr_tensor *out)
 {
     struct nest n = {.dtype = MR_DTYPE_NONE};
     int err = nest_shape(call, list, name, &n);
     if (!err) err = walk_list(call, list, name, &n, check_leaf);
     if (err) return err;
-    if (n.dtype == MR_DTYPE_NONE) n.dtype = MR_DTYPE_F64; /* empty: as NumPy */
+    if (n.dtype == MR_DTYPE_NONE)
+        n.dtype = MR_DTYPE_F64; /* empty: as NumPy */
+    else if (exact && !n.below_u64)
+        n.dtype = MR_DTYPE_U64;
     struct mr_error why = {0};
     uint64_t bytes = 0;
     if (mr_tensor_shape_check(n.dtype, n.ndim, n.shape, NULL, &bytes, &why))
@@ -183,7 +189,7 @@ int mr_array_operand(
         out->t = *arg->tensor;
         return MR_OK;
     }
-    if (arg->type == MR_ARG_LIST) return list_tensor(call, arg, name, &out->t);
+    if (arg->type == MR_ARG_LIST) return list_tensor(call, arg, name, false, &out->t);
     if (type_of_number(arg) == MR_DTYPE_NONE)
         return wrong(call, name, "a tensor, a number or a list of numbers", arg);
     return number_operand(call, arg, out);
@@ -196,6 +202,13 @@ int mr_array_tensor(
     int err = mr_array_operand(call, arg, name, &o);
     if (!err) *out = o.t;
     return err;
+}
+
+int mr_array_tensor_exact(
+    struct mr_op_call *call, const struct mr_arg *arg, const char *name, struct mr_tensor *out)
+{
+    return arg->type == MR_ARG_LIST ? list_tensor(call, arg, name, true, out)
+                                    : mr_array_tensor(call, arg, name, out);
 }
 
 /* ---- shapes, types, axes ---- */

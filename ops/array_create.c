@@ -6,11 +6,16 @@
 #include "ops/file.h"
 #include "ops/random.h"
 
+#include "base/alloc.h"
+#include "nn/npz_zip.h"
+#include "store/object/gzip.h"
 #include "store/object/idx.h"
 #include "store/object/npy.h"
 
+#include <inttypes.h>
 #include <math.h>
 
+#define NAME_BYTES_MAX 256 /* of an array in an archive */
 #define HEADER_BYTES 65536 /* of a file: more than any header we accept */
 
 /* ---- constants and ranges ---- */
@@ -38,13 +43,52 @@ static int fill(struct mr_op_call *call, enum mr_dtype t, const struct mr_tensor
     return mr_array_cast(call, &from, &out);
 }
 
+static int refuse_number(
+    struct mr_op_call *call, const char *name, enum mr_dtype from, const char *p, enum mr_dtype t)
+{
+    struct mr_buf number;
+    mr_buf_init(&number, 64);
+    int64_t v = 0;
+    char *cells[2] = {(char *)(uintptr_t)p, (char *)&v};
+    if (mr_dtype_is_float(from))
+        mr_buf_printf(&number, "%.17g", mr_dtype_get_f64(from, p));
+    else
+        mr_cast_kernel(from, MR_DTYPE_I64)(cells, 1, (const ptrdiff_t[2]){0, 0});
+    if (!number.n)
+        mr_buf_printf(&number, from == MR_DTYPE_U64 ? "%" PRIu64 : "%" PRId64, (uint64_t)v);
+    int err = call->does->fail(call, MR_ERANGE, "argument \"%s\": %.*s does not fit %s", name,
+        MR_STR_ARG(mr_buf_str(&number)), mr_dtype_name(t));
+    mr_buf_fini(&number);
+    return err;
+}
+
+/* An array to be cast to `*t`, which "dtype" says, or its own type. Numbers that are written out
+ * must fit it, as beside a tensor; a tensor is cast as array.astype does it. */
+static int numbers_as(struct mr_op_call *call, const struct mr_arg *arg, const char *name,
+    const struct mr_arg *dtype, struct mr_tensor *x, enum mr_dtype *t)
+{
+    bool is_own = dtype->type == MR_ARG_NIL;
+    int err =
+        is_own ? mr_array_tensor(call, arg, name, x) : mr_array_tensor_exact(call, arg, name, x);
+    if (!err) *t = x->dtype;
+    if (err || is_own) return err;
+    err = mr_array_dtype(call, dtype, "dtype", t);
+    if (err || arg->type == MR_ARG_TENSOR || !mr_dtype_is_integer(*t)) return err;
+    uint64_t n = mr_tensor_elements(x), width = mr_dtype_bytes(x->dtype);
+    for (uint64_t i = 0; i < n; i++) { /* in a row, in memory of this call */
+        const char *p = (const char *)x->data + i * width;
+        if (!mr_array_number_fits(x->dtype, p, *t))
+            return refuse_number(call, name, x->dtype, p, *t);
+    }
+    return MR_OK;
+}
+
 static int run_full(struct mr_op_call *call)
 {
     struct mr_tensor value;
-    int err = mr_array_tensor(call, &call->args[1], "value", &value);
-    enum mr_dtype t = value.dtype;
-    if (!err && call->args[2].type != MR_ARG_NIL)
-        err = mr_array_dtype(call, &call->args[2], "dtype", &t);
+    enum mr_dtype t = MR_DTYPE_NONE;
+    const struct mr_arg *dtype = &call->args[2];
+    int err = numbers_as(call, &call->args[1], "value", dtype, &value, &t);
     return err ? err : fill(call, t, &value);
 }
 
@@ -134,10 +178,8 @@ static int run_arange(struct mr_op_call *call)
 static int run_from_list(struct mr_op_call *call)
 {
     struct mr_tensor x;
-    int err = mr_array_tensor(call, &call->args[0], "items", &x);
-    if (err) return err;
-    enum mr_dtype t = x.dtype;
-    if (call->args[1].type != MR_ARG_NIL) err = mr_array_dtype(call, &call->args[1], "dtype", &t);
+    enum mr_dtype t = MR_DTYPE_NONE;
+    int err = numbers_as(call, &call->args[0], "items", &call->args[1], &x, &t);
     if (err) return err;
     void *data = call->does->return_tensor(call, t, x.ndim, x.shape);
     if (!data) return MR_ELIMIT;
@@ -289,12 +331,80 @@ static int import_bytes(struct mr_op_call *call, struct mr_str bytes, struct mr_
                   : call->does->fail(call, why.code, "%s", why.text);
 }
 
+#define PACKED_BYTES_MAX ((uint64_t)4 << 30) /* of an archive, and of what is in it */
+
+static bool is_archive(struct mr_str bytes)
+{
+    return bytes.n > 4 && memcmp(bytes.p, "PK\3\4", 4) == 0;
+}
+
+/* The member of an .npz that the argument "name" says ("x" or "x.npy"), or its only one. */
+static int pick_member(struct mr_op_call *call, const struct nn_zip *z, char name[NAME_BYTES_MAX])
+{
+    struct mr_error why = {0};
+    struct mr_str wanted = call->args[1].type == MR_ARG_TEXT ? call->args[1].bytes : MR_STR("");
+    struct mr_buf all;
+    mr_buf_init(&all, MR_ERROR_TEXT_MAX / 2);
+    uint32_t found = UINT32_MAX;
+    int err = MR_OK;
+    for (uint32_t i = 0; i < z->members && !err; i++) {
+        struct mr_str own;
+        err = nn_zip_name(z, i, &own, &why);
+        if (err) break;
+        bool is_npy = own.n > 4 && memcmp(own.p + own.n - 4, ".npy", 4) == 0;
+        struct mr_str stem = mr_str_of(own.p, own.n - (is_npy ? 4 : 0));
+        bool is_it = wanted.n ? mr_str_eq(own, wanted) || mr_str_eq(stem, wanted) : z->members == 1;
+        mr_buf_printf(&all, "%s%.*s", i ? ", " : "", MR_STR_ARG(stem));
+        if (!is_it || own.n >= NAME_BYTES_MAX) continue;
+        memcpy(name, own.p, own.n);
+        name[own.n] = 0;
+        found = i;
+    }
+    if (err)
+        err = call->does->fail(call, err, "%s", why.text);
+    else if (found == UINT32_MAX)
+        err = call->does->fail(call, MR_ENOENT, "argument \"name\": %s; the archive has %.*s",
+            wanted.n ? "there is no such array" : "say which array", MR_STR_ARG(mr_buf_str(&all)));
+    mr_buf_fini(&all);
+    return err;
+}
+
+/* An .npy as it is, or in an archive. */
+static int npy_bytes(struct mr_op_call *call, struct mr_str bytes, struct mr_str path)
+{
+    struct nn_zip z;
+    struct mr_error why = {0};
+    char name[NAME_BYTES_MAX];
+    if (!is_archive(bytes)) return import_bytes(call, bytes, path, mr_npy_import);
+    int err = nn_zip_open(bytes, &z, &why);
+    if (err) return call->does->fail(call, err, "%s", why.text);
+    err = pick_member(call, &z, name);
+    if (err) return err;
+    MR_AUTO(mr_free_ptr) void *owned = NULL;
+    struct mr_str npy;
+    err = nn_zip_take(&z, name, PACKED_BYTES_MAX, &owned, &npy, &why);
+    return err ? call->does->fail(call, err, "%s", why.text)
+               : import_bytes(call, npy, path, mr_npy_import);
+}
+
+static int npy_packed(struct mr_op_call *call, const struct mr_op_file *f)
+{
+    struct mr_buf room;
+    struct mr_str all;
+    mr_buf_init(&room, PACKED_BYTES_MAX);
+    int err = mr_op_file_take_all(call, f, &room, &all);
+    if (!err) err = npy_bytes(call, all, f->path);
+    mr_buf_fini(&room);
+    return err;
+}
+
 /* Reads the elements straight into the result when the file's order is ours. */
 static int npy_file(struct mr_op_call *call, const struct mr_op_file *f)
 {
     struct mr_str head;
     int err = mr_op_file_take(call, f, 0, MR_MIN(f->bytes, (uint64_t)HEADER_BYTES), &head);
     if (err) return err;
+    if (mr_gzip_is(head) || is_archive(head)) return npy_packed(call, f);
     struct mr_npy_header h;
     struct mr_error why = {0};
     if (mr_npy_header_read(head, &h, &why))
@@ -337,12 +447,10 @@ int mr_array_read_idx(struct mr_op_call *call, const struct mr_op_file *f, bool 
     return err;
 }
 
-static int from_file(struct mr_op_call *call, import f,
-    int (*read)(struct mr_op_call *call, const struct mr_op_file *f))
+static int from_file(
+    struct mr_op_call *call, int (*read)(struct mr_op_call *call, const struct mr_op_file *f))
 {
     const struct mr_arg *source = &call->args[0];
-    if (source->type == MR_ARG_BYTES)
-        return import_bytes(call, source->bytes, (struct mr_str){0}, f);
     struct mr_op_file file;
     int err = mr_op_file_open(call, source->bytes, &file);
     if (err) return err;
@@ -353,7 +461,14 @@ static int from_file(struct mr_op_call *call, import f,
 
 static int run_from_npy(struct mr_op_call *call)
 {
-    return from_file(call, mr_npy_import, npy_file);
+    if (call->args[0].type != MR_ARG_BYTES) return from_file(call, npy_file);
+    struct mr_buf room;
+    struct mr_str bytes;
+    mr_buf_init(&room, PACKED_BYTES_MAX);
+    int err = mr_op_unpack(call, call->args[0].bytes, (struct mr_str){0}, &room, &bytes);
+    if (!err) err = npy_bytes(call, bytes, (struct mr_str){0});
+    mr_buf_fini(&room);
+    return err;
 }
 
 static int idx_file(struct mr_op_call *call, const struct mr_op_file *f)
@@ -363,7 +478,10 @@ static int idx_file(struct mr_op_call *call, const struct mr_op_file *f)
 
 static int run_from_idx(struct mr_op_call *call)
 {
-    return from_file(call, mr_idx_import, idx_file);
+    const struct mr_arg *source = &call->args[0];
+    if (source->type == MR_ARG_BYTES)
+        return import_bytes(call, source->bytes, (struct mr_str){0}, mr_idx_import);
+    return from_file(call, idx_file);
 }
 
 /* ---- descriptors ---- */
@@ -406,8 +524,15 @@ static const struct mr_op_param random_params[] = {
     {"stream", MR_TAKES_INT, "null", "Number of an independent stream of the seed (spawn_key)."},
     DTYPE_PARAM("null", "Type; null: f64, of integers i64."),
 };
-static const struct mr_op_param from_source[] = {
-    {"source", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL, "A path beneath a data root, or the bytes."},
+#define SOURCE_PARAM                                                                               \
+    {                                                                                              \
+        "source", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL,                                            \
+            "A path beneath a data root, or the bytes."                                            \
+    }
+static const struct mr_op_param from_source[] = {SOURCE_PARAM};
+static const struct mr_op_param from_numpy[] = {
+    SOURCE_PARAM,
+    {"name", MR_TAKES_NIL | MR_TAKES_TEXT, "null", "Of an .npz: which array; null: the only one."},
 };
 
 const struct mr_op_desc *mr_array_create_ops(uint32_t *count)
@@ -421,8 +546,8 @@ const struct mr_op_desc *mr_array_create_ops(uint32_t *count)
             "A tensor from a nested list of numbers."),
         MR_OP_ROW("array.random", D, random_params, 5000, run_random, "tensor",
             "Random numbers; uniform and integers are bit for bit NumPy's, normal is by inversion."),
-        MR_OP_ROW("array.from_npy", MR_OP_MAY_BLOCK, from_source, 1000000, run_from_npy, "tensor",
-            "Reads a NumPy file."),
+        MR_OP_ROW("array.from_npy", MR_OP_MAY_BLOCK, from_numpy, 1000000, run_from_npy, "tensor",
+            "Reads a NumPy file: .npy, plain or gzipped, or an array of an .npz."),
         MR_OP_ROW("array.from_idx", MR_OP_MAY_BLOCK, from_source, 1000000, run_from_idx, "tensor",
             "Reads an IDX file, plain or gzipped, such as those of MNIST."),
     };

@@ -79,12 +79,11 @@ static int wanted_shape(
         shape[i] = (uint64_t)MR_MAX(length, 0);
     }
     uint64_t n = mr_tensor_elements(x);
-    if (open < *ndim && known && n % known == 0) {
+    if (open == *ndim && known == n) return MR_OK;
+    if (open < *ndim && known && n % known == 0) { /* also of nothing: 0 x 4 */
         shape[open] = n / known;
-        known = n;
+        return MR_OK;
     }
-    if (known == n && (open == *ndim || known)) return MR_OK;
-    if (open < *ndim && n == 0 && known) return MR_OK;
     char from[MR_TENSOR_TEXT_MAX];
     mr_tensor_text(x->dtype, x->ndim, x->shape, from);
     return call->does->fail(call, MR_EINVAL,

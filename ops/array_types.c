@@ -75,6 +75,31 @@ static bool int_fits(enum mr_dtype t, int64_t v)
     return true;
 }
 
+/* The bounds of an integer type as doubles: from `low`, below `end`. */
+static void bounds(enum mr_dtype t, double *low, double *end)
+{
+    double bits = 8.0 * (double)mr_dtype_bytes(t);
+    bool is_signed = mr_dtype_is_signed(t);
+    *end = exp2(is_signed ? bits - 1 : bits);
+    *low = is_signed ? -*end : 0;
+}
+
+bool mr_array_number_fits(enum mr_dtype from, const void *p, enum mr_dtype t)
+{
+    if (!mr_dtype_is_integer(t) || from == MR_DTYPE_BOOL) return true;
+    if (mr_dtype_is_float(from)) {
+        double low, end, v = trunc(mr_dtype_get_f64(from, p));
+        bounds(t, &low, &end);
+        return v >= low && v < end; /* NaN does not */
+    }
+    uint64_t u = 0;
+    char *cells[2] = {(char *)(uintptr_t)p, (char *)&u};
+    const ptrdiff_t step[2] = {0, 0};
+    mr_cast_kernel(from, MR_DTYPE_U64)(cells, 1, step); /* keeps the bits */
+    if (from == MR_DTYPE_U64 && u > INT64_MAX) return t == MR_DTYPE_U64;
+    return int_fits(t, (int64_t)u);
+}
+
 /* Puts a number into the type that the tensors have. */
 static int settle(struct mr_op_call *call, struct mr_operand *o, enum mr_dtype t)
 {

@@ -89,8 +89,36 @@ static int common_type(
     return MR_OK;
 }
 
+/* How every integer of a tensor's type compares with a number that lies outside it: as it does with
+ * a larger (1) or smaller (-1) one; 0: the number lies inside, or this is another case. */
+static int side_of(const struct mr_operand *tensor, const struct mr_operand *number)
+{
+    if (tensor->weak != MR_WEAK_NO || number->weak != MR_WEAK_INT) return 0;
+    if (!mr_dtype_is_integer(tensor->t.dtype)) return 0;
+    if (mr_array_number_fits(number->t.dtype, number->cell, tensor->t.dtype)) return 0;
+    bool is_negative = number->t.dtype == MR_DTYPE_I64 && *(const int64_t *)number->cell < 0;
+    return is_negative ? -1 : 1;
+}
+
+/* NumPy's answer to a comparison with such a number: the same for every element. */
+static int run_outside(
+    struct mr_op_call *call, enum mr_binary op, const struct mr_tensor *x, bool is_less)
+{
+    bool answer = op == MR_NE || ((op == MR_LT || op == MR_LE) && is_less) ||
+                  ((op == MR_GT || op == MR_GE) && !is_less);
+    void *data = call->does->return_tensor(call, MR_DTYPE_BOOL, x->ndim, x->shape);
+    if (!data) return MR_ELIMIT;
+    memset(data, answer, mr_tensor_elements(x));
+    return MR_OK;
+}
+
 static int run_binary(struct mr_op_call *call, enum mr_binary op, struct mr_operand *o)
 {
+    if (is_comparison(op)) {
+        int right = side_of(&o[0], &o[1]), left = side_of(&o[1], &o[0]);
+        if (right) return run_outside(call, op, &o[0].t, right > 0);
+        if (left) return run_outside(call, op, &o[1].t, left < 0);
+    }
     enum mr_dtype t = MR_DTYPE_NONE;
     int err = common_type(call, op, o, &t);
     if (err) return err;

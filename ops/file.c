@@ -1,5 +1,7 @@
 #include "ops/file.h"
 
+#include "store/object/gzip.h"
+
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -55,4 +57,34 @@ int mr_op_file_take(struct mr_op_call *call, const struct mr_op_file *f, uint64_
     if (!p) return MR_ELIMIT;
     *out = mr_str_of(p, (size_t)n);
     return mr_op_file_read(call, f, offset, p, n);
+}
+
+static bool is_cancelled(void *ctx)
+{
+    struct mr_op_call *call = ctx;
+    return call->does->is_cancelled(call);
+}
+
+int mr_op_unpack(struct mr_op_call *call, struct mr_str bytes, struct mr_str path,
+    struct mr_buf *room, struct mr_str *out)
+{
+    struct mr_error why = {0};
+    *out = bytes;
+    if (!mr_gzip_is(bytes)) return MR_OK;
+    int err = mr_gzip_unpack(bytes, room, is_cancelled, call, &why);
+    *out = mr_buf_str(room);
+    if (!err) return MR_OK;
+    return path.n ? call->does->fail(call, err, "\"%.*s\": %s", MR_STR_ARG(path), why.text)
+                  : call->does->fail(call, err, "%s", why.text);
+}
+
+int mr_op_file_take_all(
+    struct mr_op_call *call, const struct mr_op_file *f, struct mr_buf *room, struct mr_str *out)
+{
+    struct mr_str bytes = {0};
+    if (f->bytes > room->bytes_max)
+        return call->does->fail(call, MR_ELIMIT, "\"%.*s\": %llu bytes, at most %llu are allowed",
+            MR_STR_ARG(f->path), (unsigned long long)f->bytes, (unsigned long long)room->bytes_max);
+    int err = mr_op_file_take(call, f, 0, f->bytes, &bytes);
+    return err ? err : mr_op_unpack(call, bytes, f->path, room, out);
 }

@@ -47,18 +47,20 @@ static int run_from_csv(struct mr_op_call *call)
     struct mr_format_options o = {0};
     int err = csv_options(call, &o);
     if (err) return err;
-    if (source->type == MR_ARG_BYTES)
-        return import_csv(call, source->bytes, (struct mr_str){0}, &o);
-    struct mr_op_file f;
-    err = mr_op_file_open(call, source->bytes, &f);
-    if (err) return err;
-    struct mr_str text = {0};
-    if (f.bytes > CSV_BYTES_MAX)
-        err = call->does->fail(call, MR_ELIMIT, "\"%.*s\": %llu bytes, at most %llu are allowed",
-            MR_STR_ARG(f.path), (unsigned long long)f.bytes, (unsigned long long)CSV_BYTES_MAX);
-    if (!err) err = mr_op_file_take(call, &f, 0, f.bytes, &text);
-    if (!err) err = import_csv(call, text, f.path, &o);
+    struct mr_buf room;
+    struct mr_str text = {0}, path = {0};
+    struct mr_op_file f = {.fd = -1};
+    mr_buf_init(&room, CSV_BYTES_MAX);
+    if (source->type == MR_ARG_BYTES) {
+        err = mr_op_unpack(call, source->bytes, path, &room, &text);
+    } else {
+        path = source->bytes;
+        err = mr_op_file_open(call, path, &f);
+        if (!err) err = mr_op_file_take_all(call, &f, &room, &text);
+    }
+    if (!err) err = import_csv(call, text, path, &o);
     mr_op_file_close(&f);
+    mr_buf_fini(&room);
     return err;
 }
 
@@ -331,7 +333,8 @@ static int run_to_tensor(struct mr_op_call *call)
     }
 
 static const struct mr_op_param csv[] = {
-    {"source", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL, "A path beneath a data root, or the bytes."},
+    {"source", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL,
+        "A path beneath a data root, or the bytes; may be gzipped."},
     {"delimiter", MR_TAKES_TEXT, "\",\"", "Between fields."},
     {"header", MR_TAKES_BOOL, "true", "Does the first line name the columns?"},
     {"missing", MR_TAKES_TEXT, "\"\"",
@@ -357,7 +360,8 @@ const struct mr_op_desc *mr_table_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("table.from_csv", MR_OP_MAY_BLOCK, csv, 1000000, run_from_csv, "table",
-            "Reads a CSV file; the types of columns are inferred from all rows."),
+            "Reads a CSV file; the types of columns are inferred from all rows: bool, i64, u64, f64, "
+            "else text, as are integers from 2^64 on."),
         MR_OP_ROW("table.columns", D, asked, 2000, run_columns, "list of [name, type]",
             "The columns of a table and their types."),
         MR_OP_ROW("table.head", D, head, 5000, run_head, "table", "The first rows of a table."),

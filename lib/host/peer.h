@@ -28,7 +28,6 @@ mode_t mr_peer_socket_mode(const struct mr_peer_rules *rules); /* of the socket'
 #define MR_PEER_OPTION(offset)                                                                     \
     {                                                                                              \
         .name = "allow-uid", .env = "MILLRACE_ALLOW_UID", .type = MR_OPTION_TEXTS, .value = "UID", \
-        .help = "a user who may connect to the UNIX sockets, beside our own and root; may be "     \
-                "repeated",                                                                        \
+        .help = "a user who may connect to the UNIX sockets, beside our own and root",             \
         .at = (offset)                                                                             \
     }

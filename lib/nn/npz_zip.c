@@ -12,7 +12,8 @@ enum { LOCAL = 30, ENTRY = 46, END = 22, COMMENT_MAX = 65535 }; /* bytes */
 #define LOCAL_MAGIC 0x04034b50u
 #define ENTRY_MAGIC 0x02014b50u
 #define END_MAGIC 0x06054b50u
-#define DATE 0x0021 /* 1980-01-01: equal models are equal bytes */
+#define RATIO_MAX 1040 /* deflate packs at most 1032 to 1, and a header */
+#define DATE 0x0021    /* 1980-01-01: equal models are equal bytes */
 
 /* ---- little-endian numbers ------------------------------------------------------------------- */
 
@@ -222,6 +223,16 @@ static int find(const struct nn_zip *z, const char *name, struct member *out, st
     return mr_fail(e, MR_ENOENT, "npz: there is no \"%s\" in the archive", name);
 }
 
+int nn_zip_name(const struct nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e)
+{
+    size_t at = 0;
+    struct member m = {0};
+    for (uint32_t k = 0; k <= i; k++)
+        if (!next_member(z, &at, &m)) return broken("its directory does not hold together", e);
+    *out = m.name;
+    return MR_OK;
+}
+
 int nn_zip_take(const struct nn_zip *z, const char *name, uint64_t bytes_max, void **owned,
     struct mr_str *out, struct mr_error *e)
 {
@@ -242,6 +253,8 @@ int nn_zip_take(const struct nn_zip *z, const char *name, uint64_t bytes_max, vo
     err = packed(z, &m, &raw, e);
     if (err) return err;
     MR_AUTO(mr_free_ptr) unsigned char *copy = NULL;
+    if (m.bytes / RATIO_MAX > m.packed_bytes) /* before memory is taken */
+        return broken("a member claims more than its packed bytes can hold", e);
     if (m.method == Z_DEFLATED) {
         copy = mr_alloc(m.bytes ? m.bytes : 1);
         err = unpack(raw, copy, (uint32_t)m.bytes, e);

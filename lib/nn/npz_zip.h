@@ -1,5 +1,6 @@
 /* As much of the zip format as an .npz needs: members stored or deflated, up to 4 GiB, no
- * encryption, no zip64. Private to npz.c. Believes nothing of what it reads. */
+ * encryption, no zip64. For npz.c, and operators that read arrays. Believes nothing of what it
+ * reads. */
 #pragma once
 
 #include "base/buf.h"
@@ -34,6 +35,8 @@ struct nn_zip { /* borrowed bytes */
 };
 
 int nn_zip_open(struct mr_str bytes, struct nn_zip *out, struct mr_error *e);
+/* The name of member `i`, below `members`; MR_EFORMAT. */
+int nn_zip_name(const struct nn_zip *z, uint32_t i, struct mr_str *out, struct mr_error *e);
 /* A member's bytes: where they lie when they are stored, else in `*owned`, to mr_release. MR_ENOENT
  * without such a name; MR_ELIMIT, and nothing is unpacked, when it says it has over `bytes_max`. */
 int nn_zip_take(const struct nn_zip *z, const char *name, uint64_t bytes_max, void **owned,

@@ -66,8 +66,9 @@ UPLOAD_TYPES = [
     "application/x-npy",
     "application/x-idx",
     "text/csv",
+    "application/vnd.millrace.text",
 ]
-DOWNLOAD_TYPES = UPLOAD_TYPES + ["application/vnd.millrace.value", "image/png", "text/plain"]
+DOWNLOAD_TYPES = UPLOAD_TYPES[:-1] + ["application/vnd.millrace.value", "image/png", "text/plain"]
 
 
 def request_messages(model):

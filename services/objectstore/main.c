@@ -42,7 +42,7 @@ struct config {
 // clang-format off
 static const struct mr_option options[] = {
     {.name = "listen", .env = "MILLRACE_STORE_LISTEN", .type = MR_OPTION_TEXTS, .value = "ADDR",
-        .help = "serve gRPC at unix:PATH or HOST:PORT; may be repeated", .at = AT(listen), .required = true},
+        .help = "serve gRPC at unix:PATH or HOST:PORT", .at = AT(listen), .required = true},
     {.name = "advertise", .env = "MILLRACE_STORE_ADVERTISE", .type = MR_OPTION_TEXT, .value = "ADDR",
         .help = "the address other nodes reach it at; default: the last --listen", .at = AT(advertise)},
     {.name = "socket", .env = "MILLRACE_STORE_SOCKET", .type = MR_OPTION_TEXT, .value = "PATH",

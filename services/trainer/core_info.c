@@ -120,7 +120,11 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
     uint32_t n = s->samples_count;
     if (n < 2 || tr_is_over(s->state)) return MR_OK;
     double examples = (double)(s->samples[n - 1].examples - s->samples[0].examples);
-    out->examples_per_s = examples * 1e9 / (double)(s->samples[n - 1].at - s->samples[0].at);
+    /* The next sample is due after as long as it took on average; from then on the time counts. */
+    mr_time first = s->samples[0].at, last = s->samples[n - 1].at;
+    mr_duration usual = (last - first) / (n - 1), since = t->now - last;
+    mr_duration late = since > usual ? since - usual : 0;
+    out->examples_per_s = examples * 1e9 / (double)(last - first + late);
     return MR_OK;
 }
 

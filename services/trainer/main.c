@@ -27,7 +27,7 @@ struct config {
 // clang-format off
 static const struct mr_option options[] = {
     {.name = "listen", .env = "MILLRACE_TRAINER_LISTEN", .type = MR_OPTION_TEXTS, .value = "ADDR",
-        .init = "127.0.0.1:8474", .help = "where to serve gRPC: unix:PATH or HOST:PORT; may be repeated",
+        .init = "127.0.0.1:8474", .help = "where to serve gRPC: unix:PATH or HOST:PORT",
         .at = AT(listen)},
     {.name = "address", .env = "MILLRACE_TRAINER_ADDRESS", .type = MR_OPTION_TEXT, .value = "ADDR",
         .help = "the address that roles on all nodes reach it at; default: the last --listen",

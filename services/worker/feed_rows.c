@@ -268,7 +268,7 @@ int mr_rows_check_x(const struct mr_rows *r, uint64_t inputs, struct mr_error *e
     if (r->dtype != MR_DTYPE_F32)
         return mr_fail(e, MR_EINVAL,
             "%s: expected float32 (see the operators array.scale and "
-            "array.cast), got %s",
+            "array.astype), got %s",
             r->what, shape);
     if (r->row_elements != inputs)
         return mr_fail(e, MR_EINVAL,

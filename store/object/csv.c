@@ -12,7 +12,16 @@
 #include <inttypes.h>
 #include <xxhash.h>
 
-enum { SAW_BOOL = 1, SAW_INT = 2, SAW_BIG = 4, SAW_FLOAT = 8, SAW_TEXT = 16, SAW_MISSING = 32 };
+enum {
+    SAW_BOOL = 1,
+    SAW_INT = 2,
+    SAW_NEGATIVE = 4, /* an integer below 0 */
+    SAW_U64 = 8,      /* one from 2^63 to 2^64 - 1 */
+    SAW_BIG = 16,     /* one that fits neither i64 nor u64 */
+    SAW_FLOAT = 32,
+    SAW_TEXT = 64,
+    SAW_MISSING = 128
+};
 
 struct column {
     unsigned saw;
@@ -128,7 +137,8 @@ static unsigned classify(const struct mr_csv_field *f)
     bool b = false;
     if (mr_csv_is_bool(f->text, &b)) return SAW_BOOL;
     switch (mr_csv_number_kind(f->text)) {
-    case MR_CSV_INT: return SAW_INT;
+    case MR_CSV_INT: return memchr(f->text.p, '-', f->text.n) ? SAW_INT | SAW_NEGATIVE : SAW_INT;
+    case MR_CSV_U64: return SAW_U64;
     case MR_CSV_BIG_INT: return SAW_BIG;
     case MR_CSV_FLOAT: return SAW_FLOAT;
     case MR_CSV_NO_NUMBER: break;
@@ -174,9 +184,10 @@ static enum mr_column_type type_of(const struct column *c)
 {
     unsigned saw = c->saw & ~(unsigned)SAW_MISSING;
     if (saw == SAW_BOOL) return MR_COLUMN_BOOL;
-    if (saw == SAW_INT) return MR_COLUMN_I64;
-    /* Integers too long for i64 are numbers only in company of floats; alone they are ids, and a
-     * double would not keep their digits. */
+    if (saw & SAW_INT && !(saw & ~(unsigned)(SAW_INT | SAW_NEGATIVE))) return MR_COLUMN_I64;
+    if (saw & SAW_U64 && !(saw & ~(unsigned)(SAW_INT | SAW_U64))) return MR_COLUMN_U64;
+    /* Integers that no type of 64 bits holds are numbers only in company of floats; alone they are
+     * ids, and a double would not keep their digits: texts. */
     if (saw & SAW_FLOAT && !(saw & (SAW_BOOL | SAW_TEXT))) return MR_COLUMN_F64;
     return c->text_bytes > INT32_MAX ? MR_COLUMN_LARGE_UTF8 : MR_COLUMN_UTF8;
 }
@@ -204,6 +215,9 @@ static int put(struct import *m, uint32_t column, uint64_t row, const struct mr_
         if (!missing && mr_csv_is_bool(f->text, &b) && b) data[row / 8] |= (uint8_t)(1u << row % 8);
     } else if (c->type == MR_COLUMN_I64) {
         int64_t v = missing ? 0 : mr_csv_i64(f->text);
+        memcpy(data + row * sizeof v, &v, sizeof v);
+    } else if (c->type == MR_COLUMN_U64) {
+        uint64_t v = missing ? 0 : mr_csv_u64(f->text);
         memcpy(data + row * sizeof v, &v, sizeof v);
     } else if (c->type == MR_COLUMN_F64) {
         double v = missing ? 0 : mr_csv_f64(f->text);

@@ -1,6 +1,7 @@
-/* CSV (RFC 4180, any delimiter) from and to tables. Types are inferred from all rows: bool, i64,
- * f64, else utf8; integers too long for i64 stay text. An empty field is missing, a quoted empty
- * one is an empty text. */
+/* CSV (RFC 4180, any delimiter) from and to tables. Types are inferred from all rows: bool; i64;
+ * u64, when some are from 2^63 to 2^64 - 1 and none below 0; f64, when there is a float; else utf8,
+ * as are integers that no 64 bits hold: they are ids, of which a double would not keep the digits.
+ * An empty field is missing, a quoted empty one is an empty text. */
 #pragma once
 
 #include "store/object/format.h"

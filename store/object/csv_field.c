@@ -241,6 +241,18 @@ static bool fits_i64(const struct number *v)
     return v->power == 0 && v->mantissa <= (uint64_t)INT64_MAX + (v->negative ? 1 : 0);
 }
 
+/* Twenty digits can be a u64. */
+static bool read_u64(struct mr_str s, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (size_t at = s.n && s.p[0] == '+' ? 1 : 0; at < s.n; at++)
+        if (!is_digit(s.p[at]) || __builtin_mul_overflow(v, 10, &v) ||
+            __builtin_add_overflow(v, (uint64_t)(s.p[at] - '0'), &v))
+            return false;
+    *out = v;
+    return true;
+}
+
 enum mr_csv_number mr_csv_number_kind(struct mr_str s)
 {
     struct number v;
@@ -248,7 +260,16 @@ enum mr_csv_number mr_csv_number_kind(struct mr_str s)
     if (plain_i64(s, &plain)) return MR_CSV_INT;
     if (!parse_number(trim(s), &v)) return MR_CSV_NO_NUMBER;
     if (!v.is_integer || v.is_word) return MR_CSV_FLOAT;
-    return fits_i64(&v) ? MR_CSV_INT : MR_CSV_BIG_INT;
+    uint64_t u = 0;
+    if (fits_i64(&v)) return MR_CSV_INT;
+    return read_u64(trim(s), &u) ? MR_CSV_U64 : MR_CSV_BIG_INT;
+}
+
+uint64_t mr_csv_u64(struct mr_str s)
+{
+    uint64_t v = 0;
+    (void)read_u64(trim(s), &v);
+    return v;
 }
 
 int64_t mr_csv_i64(struct mr_str s)

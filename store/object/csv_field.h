@@ -34,8 +34,15 @@ void mr_csv_reader_return(struct mr_csv_reader *r, const struct mr_csv_reader *t
 
 bool mr_csv_is_bool(struct mr_str s, bool *out); /* true, True, TRUE, false … */
 
-enum mr_csv_number { MR_CSV_NO_NUMBER, MR_CSV_INT, MR_CSV_BIG_INT, MR_CSV_FLOAT };
+enum mr_csv_number {
+    MR_CSV_NO_NUMBER,
+    MR_CSV_INT,     /* fits i64 */
+    MR_CSV_U64,     /* 2^63 to 2^64 - 1 */
+    MR_CSV_BIG_INT, /* neither */
+    MR_CSV_FLOAT
+};
 /* Spaces around a number are no part of it. nan, inf and infinity, in any case, are floats. */
 enum mr_csv_number mr_csv_number_kind(struct mr_str s);
-int64_t mr_csv_i64(struct mr_str s); /* of a field of kind INT */
-double mr_csv_f64(struct mr_str s);  /* of a field of any number kind; correctly rounded */
+int64_t mr_csv_i64(struct mr_str s);  /* of a field of kind INT */
+uint64_t mr_csv_u64(struct mr_str s); /* of kind U64, or INT and not below 0 */
+double mr_csv_f64(struct mr_str s);   /* of a field of any number kind; correctly rounded */

@@ -216,6 +216,11 @@ const char *mr_format_mime(enum mr_format f)
     return rows[f].mime;
 }
 
+const char *mr_format_upload_mime(enum mr_format f)
+{
+    return f == MR_FORMAT_TEXT ? MR_TEXT_UPLOAD_MIME : rows[f].mime;
+}
+
 const char *mr_format_extension(enum mr_format f)
 {
     return rows[f].extension;

@@ -16,9 +16,12 @@ enum mr_format {
     MR_FORMAT_PNG,
 };
 #define MR_FORMATS_COUNT 8
+#define MR_TEXT_UPLOAD_MIME "application/vnd.millrace.text"
 
-const char *mr_format_name(enum mr_format f);      /* "npy" */
-const char *mr_format_mime(enum mr_format f);      /* "application/x-npy" */
+const char *mr_format_name(enum mr_format f); /* "npy" */
+const char *mr_format_mime(enum mr_format f); /* "application/x-npy" */
+/* Of an upload over HTTP: not text/plain, which a form of somebody else's page can send. */
+const char *mr_format_upload_mime(enum mr_format f);
 const char *mr_format_extension(enum mr_format f); /* ".npy" */
 bool mr_format_can_import(enum mr_format f);
 bool mr_format_can_export(enum mr_format f, const struct mr_value *v);

@@ -51,7 +51,7 @@ static bool find_name(struct mr_str name, enum mr_format *out)
         enum mr_format format;
     } others[] = {{"application/x-numpy", MR_FORMAT_NPY}, {"bytes", MR_FORMAT_RAW},
         {"application/csv", MR_FORMAT_CSV}, {"binary/octet-stream", MR_FORMAT_RAW},
-        {"text/json", MR_FORMAT_JSON}};
+        {"text/json", MR_FORMAT_JSON}, {MR_TEXT_UPLOAD_MIME, MR_FORMAT_TEXT}};
     struct mr_str type = trim(cut(&name, ';'));
     for (unsigned f = 0; f < MR_FORMATS_COUNT; f++) {
         *out = (enum mr_format)f;
@@ -73,7 +73,8 @@ static void list_formats(const struct mr_value *v, char out[LIST_BYTES_MAX])
     for (unsigned i = 0; i < MR_FORMATS_COUNT; i++) {
         enum mr_format f = (enum mr_format)i;
         if (v && !mr_format_can_export(f, v)) continue;
-        mr_buf_printf(&b, "%s%s (%s)", b.n ? ", " : "", mr_format_name(f), mr_format_mime(f));
+        const char *mime = v ? mr_format_mime(f) : mr_format_upload_mime(f);
+        mr_buf_printf(&b, "%s%s (%s)", b.n ? ", " : "", mr_format_name(f), mime);
     }
     memcpy(out, b.n ? (const char *)b.p : "", b.n);
     out[b.n] = 0;

@@ -87,6 +87,21 @@ static void what(const struct mr_value *v, char *out, size_t n)
     (void)snprintf(out, n, "%s", mr_value_kind_name(v->kind));
 }
 
+/* What a value's data takes: of a collection that of its parts. */
+static uint64_t data_bytes_of(const struct mr_value *v)
+{
+    struct mr_collection c;
+    uint64_t sum = 0;
+    if (v->kind == MR_VALUE_PACK || v->kind == MR_VALUE_BYTES) return v->data_bytes;
+    if (v->kind != MR_VALUE_COLLECTION || mr_collection_open(v, &c, NULL)) return v->nbytes;
+    for (uint32_t i = 0; i < c.count; i++) {
+        struct mr_collection_part p;
+        if (mr_collection_part(&c, i, &p, NULL) || __builtin_add_overflow(sum, p.nbytes, &sum))
+            return v->nbytes;
+    }
+    return sum;
+}
+
 void mr_value_summary(const struct mr_value *v, char out[MR_VALUE_SUMMARY_MAX])
 {
     char kind[MR_TENSOR_TEXT_MAX + 40];
@@ -95,8 +110,7 @@ void mr_value_summary(const struct mr_value *v, char out[MR_VALUE_SUMMARY_MAX])
     struct mr_pack_item item;
     bool scalar = v->kind == MR_VALUE_PACK && !mr_pack_next(&r, &item) && item.type < MR_PACK_TEXT;
     char size[MR_BYTES_TEXT_MAX];
-    mr_bytes_text(
-        v->kind == MR_VALUE_PACK || v->kind == MR_VALUE_BYTES ? v->data_bytes : v->nbytes, size);
+    mr_bytes_text(data_bytes_of(v), size);
     (void)snprintf(out, MR_VALUE_SUMMARY_MAX, "%s%s%s%s", kind, scalar ? "" : " ",
         scalar ? "" : size, v->is_drawn ? ", of drawn data" : "");
 }

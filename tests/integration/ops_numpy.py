@@ -530,6 +530,11 @@ def test_shapes():
         x = values(a, (4, 6))
         for shape in ([24], [-1], [2, -1], [3, 8], [4, 6], [1, 24, 1], [2, 2, 2, 3]):
             check("array.reshape", [x, shape], x.reshape(shape))
+        # Issue 11, 18: -1 on empty arrays
+        empty = np.zeros((0, 3), a)
+        for shape in ([-1], [-1, 4], [0, -1], [2, -1], [0, 5], [3, 0, 2]):
+            check_or_refused("array.reshape", [empty, shape], lambda: empty.reshape(shape), "do not fill it")
+        refused("array.reshape", [empty, [-1, 0]], "do not fill it")
         check("array.transpose", [x], x.T)
         y = values(a, (2, 3, 4, 5))
         check("array.transpose", [y, [2, 0, -1, 1]], y.transpose(2, 0, 3, 1))
@@ -595,6 +600,43 @@ def test_clip():
         check("array.clip", [x, 3], np.maximum(x, low))
         check("array.clip", [x], np.minimum(x, high), high=50)
     refused("array.clip", [values("f4", (3,))], 'needs "low" or "high"')
+
+
+def check_or_refused(op, args, numpys, words):
+    try:
+        want = numpys()
+    except (ValueError, OverflowError):
+        return refused(op, args, words)
+    return check(op, args, want)
+
+
+def test_outside():
+    """Issue 11, 18: numbers outside an integer type are refused where they are to be elements, and compared as NumPy does."""
+    compare = {"equal": lambda a, b: a == b, "not_equal": lambda a, b: a != b, "less": lambda a, b: a < b,
+               "less_equal": lambda a, b: a <= b, "greater": lambda a, b: a > b, "greater_equal": lambda a, b: a >= b}
+    for a in INTS:
+        info = np.iinfo(a)
+        x = np.array([[info.min, 0, 1, info.max]], a)
+        for n in (info.min - 1, info.max + 1, -1, 300, -(1 << 63), (1 << 63) - 1, 1 << 63, (1 << 64) - 1):
+            if not -(1 << 63) <= n < 1 << 64:
+                continue
+            exact = x.astype(object)
+            for name, f in compare.items():
+                check("array." + name, [x, n], f(exact, n).astype(bool))
+                check("array." + name, [n, x], f(n, exact).astype(bool))
+            if info.min <= n <= info.max:
+                check("array.full", [[2], n], np.full(2, n, a), dtype=NAMES[a])
+                check("array.from_list", [[0, n]], np.array([0, n], a), dtype=NAMES[a])
+            else:
+                refused("array.full", [[2], n], f'argument "value": {n} does not fit {NAMES[a]}', dtype=NAMES[a])
+                refused("array.from_list", [[0, n]], f'argument "items": {n} does not fit {NAMES[a]}', dtype=NAMES[a])
+        for n in (float("nan"), float("inf"), 1e30):
+            refused("array.full", [[2], n], f"does not fit {NAMES[a]}", dtype=NAMES[a])
+            refused("array.from_list", [[[0.5], [n]]], f"does not fit {NAMES[a]}", dtype=NAMES[a])
+        check("array.full", [[2], 100.75], np.full(2, 100, a), dtype=NAMES[a])
+        check("array.full", [[2], np.array([1 << 40])], np.full(2, 0, a) if info.bits < 64 else np.full(2, 1 << 40, a), dtype=NAMES[a])
+    check("array.less", [np.zeros((0, 3), "u1"), 300], np.zeros((0, 3), bool))
+    refused("array.add", [np.zeros(3, "u1"), 300], "300 does not fit u8")
 
 
 def test_create():
@@ -761,6 +803,31 @@ def test_files(folder):
         check("array.from_npy", ["b.npy"], x)
     (folder / "folder").mkdir()
     (folder / "loop").symlink_to("loop")
+    # Issue 11, 18: packed files
+    a, b = values("f4", (5, 3)), values("i8", (4,))
+    np.savez(folder / "two.npz", a=a, b=b)
+    np.savez_compressed(folder / "one.npz", np.zeros(5000))
+    check("array.from_npy", ["two.npz", "a"], a)
+    check("array.from_npy", ["two.npz", "b.npy"], b)
+    check("array.from_npy", ["one.npz"], np.zeros(5000))
+    check("array.from_npy", [(folder / "two.npz").read_bytes(), "b"], b)
+    refused("array.from_npy", ["two.npz"], "say which array; the archive has a, b")
+    refused("array.from_npy", ["two.npz", "c"], "there is no such array; the archive has a, b")
+    np.save(folder / "x.npy", a)
+    for level in (1, 9):
+        (folder / "x.npy.gz").write_bytes(gzip.compress((folder / "x.npy").read_bytes(), level))
+        check("array.from_npy", ["x.npy.gz"], a)
+    check("array.from_npy", [(folder / "x.npy.gz").read_bytes()], a)
+    (folder / "cut.npy.gz").write_bytes((folder / "x.npy.gz").read_bytes()[:-9])
+    refused("array.from_npy", ["cut.npy.gz"], "damaged or cut off")
+    (folder / "cut.npz").write_bytes((folder / "two.npz").read_bytes()[:-30])
+    refused("array.from_npy", ["cut.npz"], "cut off")
+    (folder / "t.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2.5\n") + gzip.compress(b"3,4.5\n"))
+    plain = HELPER.call("table.from_csv", b"a,b\n1,2.5\n3,4.5\n")
+    for source in ("t.csv.gz", (folder / "t.csv.gz").read_bytes()):
+        CASES["table.from_csv"] += 1
+        if HELPER.call("table.from_csv", source) != plain:
+            report("table.from_csv", [source], "a gzipped file gives another table")
     images = RNG.integers(0, 256, (7, 4, 5)).astype("u1")
     raw = struct.pack(">HBBIII", 0, 8, 3, 7, 4, 5) + images.tobytes()
     (folder / "i-idx3-ubyte").write_bytes(raw)

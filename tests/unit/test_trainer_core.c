@@ -148,6 +148,30 @@ static void foreign_roles_get_their_environment_and_end_by_themselves(void **sta
     assert_int_equal(look(r).state, MR_TRAINING_DONE);
 }
 
+/* Issue 11, 18: a training whose steps take many seconds is not at 0 examples a second. */
+static void slow_steps_have_a_speed(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    struct mr_training_report p = {0};
+    for (uint32_t second = 1; second <= 40; second++) {
+        tick(r, MR_SECOND);
+        p.counters.examples = second / 8 * (uint64_t)800; /* a step of 800 every 8 s */
+        assert_int_equal(report(r, MR_TRAINING_WORKER, 0, c.worker, p), MR_OK);
+        (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){0});
+        (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, (struct mr_training_report){0});
+        double rate = look(r).examples_per_s;
+        if (second >= 16 && (rate < 80 || rate > 120)) fail_msg("%u s: %g", second, rate);
+    }
+    for (uint32_t second = 0; second < 400; second++) { /* and when it stands still it falls */
+        tick(r, MR_SECOND);
+        (void)report(r, MR_TRAINING_WORKER, 0, c.worker, p);
+        (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){0});
+        (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, (struct mr_training_report){0});
+    }
+    assert_true(look(r).examples_per_s < 12);
+}
+
 static void ended_sessions_are_forgotten_oldest_first(void **state)
 {
     struct rig *r = *state;
@@ -270,6 +294,7 @@ int main(void)
         TEST(a_start_that_redis_does_not_take_is_unavailable),
         TEST(a_barrier_opens_for_all_or_says_why_not),
         TEST(foreign_roles_get_their_environment_and_end_by_themselves),
+        TEST(slow_steps_have_a_speed),
         TEST(ended_sessions_are_forgotten_oldest_first),
         TEST(ended_sessions_are_bounded_by_the_bytes_of_their_documents),
         TEST(a_trainer_goes_on_from_its_records),

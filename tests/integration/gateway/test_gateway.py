@@ -209,6 +209,8 @@ class Calls(Case):
         self.status(400, "POST", "/v1/jobs", b"", JSON, text="empty")
 
     def test_content_types_and_accept(self):
+        # Issue 11, 18: what is refused names what is right
+        self.status(415, "POST", "/v1/objects", b"x", {"Content-Type": "text/plain"}, text="application/vnd.millrace.text")
         for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data", ""):
             for target in ("/v1/jobs", "/v1/jobs:graph", "/v1/objects"):
                 self.status(415, "POST", target, b"x", {"Content-Type": kind})

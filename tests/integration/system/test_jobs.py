@@ -426,6 +426,30 @@ class Jobs(unittest.TestCase):
 
     # ---- the command line ----
 
+    def test_texts_are_put_and_listed_with_their_size(self):
+        """Issue 11, 18: a text file; a collection's data and not its own size."""
+        c = self.cluster
+        with tempfile.TemporaryDirectory() as d:
+            path = pathlib.Path(d) / "note.txt"
+            path.write_text("a text\n")
+            c.cli("put", str(path), "--name", "issue18/note")
+        self.assertIn('text "a text', c.cli("ls", "issue18/")[1])
+        part = {"op": "array.full", "args": [[250000], 1.5], "for": {"i": 4}}
+        c.run({"tasks": {"p/${i}": part, "all": {"op": "collection", "args": {"each": {"ref": "p/${i}"}, "for": {"i": 4}},
+                                                 "persist": "issue18/all"}}, "targets": ["all"]})
+        line = [x for x in c.cli("ls", "issue18/")[1].splitlines() if "issue18/all" in x][0]
+        self.assertIn("in 4 parts 7.6 MiB", line)
+        self.assertNotRegex(line, r"\d B\b")
+
+    def test_no_help_says_twice_that_a_flag_may_be_repeated(self):
+        """Issue 11, 18."""
+        for program in ("mr-worker", "mr-scheduler", "mr-objectstore", "mr-trainer", "mr-gateway", "millrace up"):
+            name, *command = program.split()
+            text = subprocess.run([str(bin_dir() / name), *command, "--help"], capture_output=True, text=True).stdout
+            self.assertIn("may be repeated", text, program)
+            for line in text.splitlines():
+                self.assertLessEqual(line.count("may be repeated"), 1, program + ": " + line)
+
     def test_the_command_line_runs_a_file_and_sets_parameters(self):
         c = self.cluster
         out = c.cli("run", "examples/hello.json")[1]
