@@ -21,7 +21,7 @@ enum MHD_Result mr_answer_queue(
     (void)MHD_add_response_header(m, "Content-Type", type);
     (void)MHD_add_response_header(m, "X-Content-Type-Options", "nosniff");
     /* The next request is for the gateway that comes after this one. */
-    if (mr_flag_is_set(&r->http->quiescing))
+    if (mr_flag_is_set(&r->http->quiescing) || r->refused)
         (void)MHD_add_response_header(m, "Connection", "close");
     if (r->shape != MR_SHAPE_FILE) (void)MHD_add_response_header(m, "Cache-Control", "no-store");
     enum MHD_Result done = MHD_queue_response(r->connection, status, m);
@@ -66,7 +66,7 @@ static enum MHD_Result answer_status(
     mr_buf_clear(&r->out);
     mr_status_json(grpc, text, details, &r->out);
     mr_buf_add_byte(&r->out, '\n');
-    unsigned status = (unsigned)mr_err_http(err);
+    unsigned status = r->refused ? r->refused : (unsigned)mr_err_http(err);
     struct MHD_Response *m = response_of(&r->out);
     if (status == 405) add_allow(r, m);
     if (status == 401) (void)MHD_add_response_header(m, "WWW-Authenticate", "Bearer");

@@ -156,13 +156,30 @@ static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
 /* ---- the phases -------------------------------------------------------------------------------
  */
 
+/* True: the request, or the way in which its body came, breaks HTTP's rules. */
+static bool look_for_refusal(struct mr_request *r)
+{
+    const struct mr_framing *f = &socket_of(r->connection)->checked.framing;
+    if (!mr_framing_is_refused(f, r->ordinal)) return false;
+    bool is_large = f->status == 414 || f->status == 431;
+    int code = is_large ? MR_ETOOBIG : f->status >= 500 ? MR_EUNIMPL : MR_EINVAL;
+    r->refused = (unsigned)f->status;
+    (void)mr_fail(&r->error, code, "%s", f->why);
+    return true;
+}
+
 static enum MHD_Result begin(
     struct mr_request *r, struct MHD_Connection *connection, const char *method)
 {
     r->began = true;
     r->connection = connection;
-    socket_of(connection)->unbegun = NULL;
-    mr_request_check(r, method);
+    struct mr_socket *s = socket_of(connection);
+    s->unbegun = NULL;
+    r->ordinal = ++s->begun;
+    if (s->checked.framing.heads < r->ordinal) /* libmicrohttpd found another way to read */
+        (void)mr_fail(&r->error, MR_EINTERNAL, "the request was not checked");
+    else if (!look_for_refusal(r))
+        mr_request_check(r, method);
     if (r->x) {
         r->x->wake = wake;
         r->x->wake_ctx = connection;
@@ -194,6 +211,7 @@ static void hold_first(struct mr_request *r)
 static enum MHD_Result finish(struct mr_request *r)
 {
     be_patient(r, MR_NEVER); /* from here on it is we who take long */
+    (void)look_for_refusal(r);
     if (r->error.code) return mr_answer_error(r);
     if (r->shape == MR_SHAPE_OPENAPI)
         return mr_answer_bytes(r, 200, "application/json", mr_proto_openapi());
@@ -316,12 +334,14 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
         mr_patience_set(h->options.patience, fd, mr_clock_now() + MR_HEADERS_PATIENCE);
         struct mr_socket *s = *socket = mr_alloc(sizeof *s);
         count_address(h, s, connection);
+        if (!mr_checked_add(&s->checked, fd, h->options.is_https)) (void)shutdown(fd, SHUT_RDWR);
         bool is_unix = !h->port;
         if (is_unix && !mr_peer_may_enter(&h->options.peers, fd, h->options.listen))
             (void)shutdown(fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes */
     } else {
         struct mr_socket *s = *socket;
         free_request(s->unbegun);
+        mr_checked_remove(&s->checked, fd);
         if (s->key_n) mr_quota_remove(h->quota, mr_str_of(s->key, s->key_n));
         mr_release(s);
         mr_gauge_add(h->connections, -1);

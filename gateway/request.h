@@ -7,6 +7,7 @@
 #include "gateway/bridge.h"
 #include "gateway/collect.h"
 #include "gateway/http.h"
+#include "gateway/checked.h"
 #include "host/flag.h"
 #include "rpc/pb.h"
 
@@ -38,6 +39,8 @@ struct mr_socket {
     struct mr_request *unbegun;       /* its target is there, its headers are not */
     char key[MR_QUOTA_KEY_BYTES_MAX]; /* of its client's address */
     size_t key_n;
+    struct mr_checked checked; /* what it sends */
+    uint64_t begun;            /* requests */
 };
 
 enum mr_shape { /* how the answer is written */
@@ -68,6 +71,8 @@ struct mr_request {
     unsigned status;
 
     struct mr_error error; /* code MR_OK: none */
+    uint64_t ordinal;      /* among those of its connection, from 1 */
+    unsigned refused;      /* the status of a request that breaks HTTP's rules; 0: it does not */
 
     struct mr_str content_type;
     struct mr_buf body; /* of JSON, or the piece being gathered */
