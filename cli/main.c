@@ -13,6 +13,7 @@ static const struct mr_command commands[] = {
     {"watch", "follow a job until it ends", mr_command_watch},
     {"explain", "why a task ran, runs, waits, or never will", mr_command_explain},
     {"timeline", "what the tasks of a job did when", mr_command_timeline},
+    {"logs", "what the tasks of a job wrote", mr_command_logs},
     {"cancel", "stop a job", mr_command_cancel},
     {"train", "train a model: start a session, follow it, show how it went", mr_command_train},
     {"trainings", "list trainings, or show one", mr_command_trainings},

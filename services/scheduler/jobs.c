@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "graph/explain.h"
 #include "services/scheduler/follow.h"
+#include "services/scheduler/logs.h"
 #include "services/scheduler/submit.h"
 #include "services/scheduler/trace.h"
 
@@ -43,6 +44,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     const struct context *c = mr_rpc_call_context(call);
     (void)status;
     mr_follow_call_done(call);
+    mr_logs_call_done(c->sh, call);
     mr_trace_call_done(c->sh, call);
     mr_release(mr_rpc_call_context(call));
 }
@@ -169,24 +171,17 @@ static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 static void logs(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
-    struct mr_sched_job_info info;
-    struct mr_sched_task_info task = {0};
-    mr_job_id job;
-    uint32_t node = 0;
     const Millrace__V1__LogsRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__logs_request__descriptor);
-    if (!m || !mr_job_lookup(sh, call, m->id, &job, &info) ||
-        !mr_job_node(sh, call, &info, m->key, &node))
-        return;
-    (void)mr_sched_task(sh->core, job, node, &task);
-    Millrace__V1__LogsResponse r = MILLRACE__V1__LOGS_RESPONSE__INIT;
-    if (task.has_error) {
-        r.text = mr_shell_text(sh, task.error.log);
-        r.cut = task.error.log.n >= MR_TASK_LOG_BYTES_MAX;
-        r.worker = mr_shell_text(sh, task.error.worker);
-    }
-    r.attempt = task.attempt;
-    (void)mr_rpc_call_reply_pb(call, &r.base);
+    if (m) mr_logs_answer(sh, call, m);
+}
+
+static void follow_logs(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+{
+    struct mr_shell *sh = shell_of(call);
+    const Millrace__V1__FollowLogsRequest *m =
+        mr_shell_request(sh, call, msg, &millrace__v1__follow_logs_request__descriptor);
+    if (m) mr_logs_follow(sh, call, m);
 }
 
 static Millrace__V1__TaskState task_state(const struct mr_sched_task_info *task)
@@ -418,6 +413,7 @@ static void graph(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 static void on_writable(struct mr_rpc_call *call)
 {
     mr_follow_writable(shell_of(call), call);
+    mr_logs_writable(shell_of(call), call);
 }
 
 #define HANDLER(fn)                                                                                \
@@ -431,6 +427,7 @@ static const struct mr_rpc_handler watch_handler = HANDLER(watch);
 static const struct mr_rpc_handler result_handler = HANDLER(result);
 static const struct mr_rpc_handler results_handler = HANDLER(results);
 static const struct mr_rpc_handler logs_handler = HANDLER(logs);
+static const struct mr_rpc_handler follow_logs_handler = HANDLER(follow_logs);
 static const struct mr_rpc_handler explain_handler = HANDLER(explain);
 static const struct mr_rpc_handler timeline_handler = HANDLER(timeline);
 static const struct mr_rpc_handler graph_handler = HANDLER(graph);
@@ -449,6 +446,7 @@ static const struct mr_rpc_method methods[] = {
     {.name = "Result", .server_streaming = true, .handler = &result_handler},
     {.name = "Results", .server_streaming = true, .handler = &results_handler},
     {.name = "Logs", .handler = &logs_handler},
+    {.name = "FollowLogs", .server_streaming = true, .handler = &follow_logs_handler},
     {.name = "Explain", .handler = &explain_handler},
     {.name = "Timeline", .handler = &timeline_handler},
     {.name = "Graph", .handler = &graph_handler},

@@ -12,6 +12,7 @@
 #include "host/clock.h"
 #include "host/log.h"
 #include "services/scheduler/catalogue.h"
+#include "services/scheduler/logs.h"
 
 #include <inttypes.h>
 
@@ -195,7 +196,10 @@ static void on_worker_message(struct mr_rpc_call *call, struct mr_rpc_message *m
         fail(call, &e);
         return;
     }
-    if (x->has_joined) mr_shell_step(x->sh, &ev);
+    if (!x->has_joined) return;
+    if (m->n_logs || (m->completed && m->completed->n_failures)) mr_logs_message(x->sh, x->slot, m);
+    mr_shell_step(x->sh, &ev);
+    mr_logs_tell(x->sh);
 }
 
 static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)

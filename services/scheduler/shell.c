@@ -11,6 +11,7 @@
 #include "services/scheduler/follow.h"
 #include "services/scheduler/intake.h"
 #include "services/scheduler/ledger.h"
+#include "services/scheduler/logs.h"
 #include "services/scheduler/metrics.h"
 #include "services/scheduler/sessions.h"
 #include "services/scheduler/submit.h"
@@ -96,14 +97,19 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     case MR_NOTE_JOB_STATE:
         mr_follow_job_changed(sh, n->job, false);
         mr_trace_job_changed(sh, n->job);
+        mr_logs_job_changed(sh, n->job);
         break;
-    case MR_NOTE_JOB_PROGRESS: mr_follow_job_changed(sh, n->job, true); break;
+    case MR_NOTE_JOB_PROGRESS:
+        mr_follow_job_changed(sh, n->job, true);
+        mr_logs_job_changed(sh, n->job);
+        break;
     case MR_NOTE_TARGETS_READY: mr_follow_targets_ready(sh, n->job, ready + n->at, n->count); break;
     case MR_NOTE_TARGET_BYTES: mr_follow_target_bytes(sh, n->job, n->index, text); break;
     case MR_NOTE_TARGET_FAILED: mr_follow_target_failed(sh, n->job, n->index, n->code, text); break;
     case MR_NOTE_JOB_FORGOTTEN:
         mr_follow_forgotten(sh, n->job);
         mr_trace_forget(sh, n->job);
+        mr_logs_forget(sh, n->job);
         break;
     case MR_NOTE_WORKER_JOINED:
         mr_trace_worker(sh, n->slot);
@@ -244,6 +250,7 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->core = mr_sched_new(&sh->options.core, &sh->arena);
     sh->sessions = mr_sessions_new(sh);
     sh->follow = mr_follow_new(sh);
+    sh->logs = mr_logs_new();
     sh->catalogue = mr_catalogue_new();
     err = mr_intake_open(sh, e);
     if (err) return err;
@@ -283,6 +290,7 @@ void mr_shell_close(struct mr_shell **shp)
     mr_intake_close(&sh->intake);
     mr_ledger_close(&sh->ledger);
     mr_follow_free(&sh->follow);
+    mr_logs_free(&sh->logs);
     mr_trace_close(&sh->trace);
     mr_sessions_free(&sh->sessions);
     mr_catalogue_free(&sh->catalogue);

@@ -32,6 +32,7 @@ struct mr_intake;
 struct mr_ledger;
 struct mr_sessions;
 struct mr_trace;
+struct mr_logs;
 struct mr_catalogue;
 
 struct mr_scheduler_options {
@@ -87,6 +88,7 @@ struct mr_shell {
     struct mr_sessions *sessions;
     struct mr_follow *follow;
     struct mr_trace *trace;
+    struct mr_logs *logs;
     struct mr_list answers; /* submit.c: calls that wait for the core's reply */
     mr_time answers_due;    /* not above the least of all */
 };

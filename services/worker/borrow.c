@@ -76,7 +76,7 @@ static bool act(struct mr_worker_shell *sh)
         take_all(sh);
         if (!mr_worker_shell_borrowed_turn(sh)) return false;
         bool waits = count_on(sh);
-        mr_time at = mr_worker_deadline(sh->core);
+        mr_time at = MR_MIN(mr_worker_deadline(sh->core), sh->logs_at);
         if (!sh->is_patient) return false;
         if (!waits || at <= sh->now) continue; /* more has come, or a cut has left something */
         sh->nap = NAP;

@@ -258,7 +258,7 @@ static void count_results(
     for (uint32_t i = from; i < to; i++) {
         const struct mr_strand_item *item = &run->strand->items[i];
         failed += item->result.end == MR_STRAND_FAILED;
-        if (item->result.end == MR_STRAND_DONE) mr_worker_link_log(sh, item);
+        mr_worker_link_log(sh, item);
     }
     mr_counter_add(sh->tasks_done, to - from - failed);
     mr_counter_add(sh->tasks_failed, failed);

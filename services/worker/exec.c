@@ -167,17 +167,6 @@ static int files_write(struct mr_op_call *call, const char *dir)
     return err;
 }
 
-static void log_lines(struct mr_op_call *call, struct mr_str text)
-{
-    while (text.n) {
-        const char *end = memchr(text.p, '\n', text.n);
-        size_t n = end ? (size_t)(end - text.p) : text.n;
-        call->does->log(call, "%.*s", (int)MR_MIN(n, (size_t)4096), text.p);
-        n += end != NULL;
-        text = mr_str_of(text.p + n, text.n - n);
-    }
-}
-
 static int output_return(struct mr_op_call *call, struct mr_str kind, struct mr_str out)
 {
     if (mr_str_eq(kind, MR_STR("bytes"))) {
@@ -211,6 +200,12 @@ static bool is_cancelled(void *ctx)
     return call->does->is_cancelled(call);
 }
 
+static void on_err(void *ctx, struct mr_str line)
+{
+    struct mr_op_call *call = ctx;
+    call->does->log(call, "%.*s", MR_STR_ARG(line));
+}
+
 static int run_in(struct mr_op_call *call, const char *dir, struct texts *argv, struct texts *env,
     struct mr_buf *input)
 {
@@ -221,10 +216,10 @@ static int run_in(struct mr_op_call *call, const char *dir, struct texts *argv, 
         .memory_bytes_max = (uint64_t)MR_MAX(call->args[ARG_MEMORY].i, 0),
         .cpu_s_max = (uint64_t)MR_MAX(call->args[ARG_CPU].i, 0),
         .is_cancelled = is_cancelled,
+        .on_err = on_err,
         .ctx = call};
     struct mr_error e;
     int err = mr_process_run(&p, &e);
-    log_lines(call, mr_buf_str(&p.err));
     if (err) {
         err = call->does->fail(call, err, "%s", e.text);
     } else {

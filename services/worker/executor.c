@@ -102,7 +102,11 @@ static void wait_ns(void *ctx, uint64_t ns)
 static void log_line(void *ctx, struct mr_str line)
 {
     struct mr_executor *x = ctx;
+    const uint64_t tag[MR_TAIL_TAG] = {x->item->job.v, x->item->index, x->item->attempt};
+    if (x->thread && x->env->logged && mr_tail_add(&x->tail, tag, line))
+        x->env->logged(x->env->ctx);
     if (line.n > MR_TASK_LOG_BYTES_MAX / 2) { /* the end says most */
+        x->log_lost += line.n - MR_TASK_LOG_BYTES_MAX / 2;
         line.p += line.n - MR_TASK_LOG_BYTES_MAX / 2;
         line.n = MR_TASK_LOG_BYTES_MAX / 2;
     }
@@ -110,9 +114,30 @@ static void log_line(void *ctx, struct mr_str line)
         size_t from = x->log.n - MR_MIN(x->log.n, MR_TASK_LOG_BYTES_MAX / 2 - 1);
         memmove(x->log.p, x->log.p + from, x->log.n - from);
         x->log.n -= from;
+        x->log_lost += from;
     }
     mr_buf_add_str(&x->log, line);
     mr_buf_add_byte(&x->log, '\n');
+}
+
+bool mr_executor_take_log(
+    struct mr_executor *x, uint64_t tag[MR_TAIL_TAG], struct mr_buf *out, uint64_t *lost)
+{
+    return x->thread && mr_tail_take(&x->tail, tag, out, lost);
+}
+
+/* What it wrote, and what of that was told already. */
+static void keep_log(struct mr_executor *x)
+{
+    struct mr_strand_result *r = &x->item->result;
+    size_t left = 0;
+    uint64_t lost = 0;
+    if (!x->log.n) return;
+    r->log = mr_run_keep(x->run, mr_buf_str(&x->log));
+    r->log_lost = x->log_lost;
+    if (!x->thread || !mr_tail_end(&x->tail, &left, &lost)) return;
+    r->log_told = r->log.n - MR_MIN(left, r->log.n);
+    r->log_lost = lost + (left > r->log.n ? left - r->log.n : 0);
 }
 
 static int open_file(void *ctx, struct mr_str path, int *fd, struct mr_error *e)
@@ -199,7 +224,7 @@ static void item_call(struct mr_executor *x)
     else if (err)
         item_failed(x, err, &e);
     mr_executor_result_drop(x);
-    if (x->log.n) item->result.log = mr_run_keep(x->run, mr_buf_str(&x->log));
+    keep_log(x);
 }
 
 static void cpu_look(struct mr_executor *x, mr_time now)
@@ -231,6 +256,7 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     struct mr_strand_item *item = x->item;
     item->result = (struct mr_strand_result){0};
     mr_buf_clear(&x->log);
+    x->log_lost = 0;
     if (is_cancelled(x)) {
         item->result.end = MR_STRAND_STOPPED;
         return now;
@@ -390,6 +416,7 @@ struct mr_executor *mr_executor_new(const struct mr_executor_env *env)
         x->took_ns[i] = CPU_WORTH; /* measured until known to be short */
     x->small = mr_alloc_aligned(MR_SMALL_RESULT_BYTES, MR_VALUE_ALIGN);
     mr_buf_init(&x->log, MR_TASK_LOG_BYTES_MAX * 2);
+    mr_tail_init(&x->tail, MR_TASK_LOG_BYTES_MAX);
     mr_buf_init(&x->text, (size_t)1 << 20);
     return x;
 }
@@ -457,6 +484,7 @@ void mr_executor_stop(struct mr_executor **executor)
     mr_release(x->inputs);
     mr_release(x->views);
     mr_buf_fini(&x->log);
+    mr_tail_fini(&x->tail);
     mr_buf_fini(&x->text);
     mr_release(x);
     *executor = NULL;

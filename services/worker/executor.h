@@ -5,6 +5,7 @@
 
 #include "host/cursor.h"
 #include "host/flag.h"
+#include "host/tail.h"
 #include "host/tally.h"
 #include "ops/registry.h"
 #include "ops/roots.h"
@@ -50,6 +51,7 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
                                      is not; NULL: nobody asks */
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */
+    void (*logged)(void *ctx); /* any thread: mr_executor_take_log has something; NULL: no use */
     void *ctx;
 };
 
@@ -65,6 +67,10 @@ void mr_executor_run_here(struct mr_executor *x, struct mr_run *run);
  * so? */
 bool mr_executor_is_small(const struct mr_executor_env *env, const struct mr_strand *strand);
 void mr_executor_stop(struct mr_executor **x); /* after its runs have ended; joins */
+
+/* Any thread: takes what its task has written since the last time. `tag`: job, index, attempt. */
+bool mr_executor_take_log(
+    struct mr_executor *x, uint64_t tag[MR_TAIL_TAG], struct mr_buf *out, uint64_t *lost);
 
 struct mr_run *mr_run_new(struct mr_strand *strand);
 void mr_run_free(struct mr_run **run);

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "host/helpers.h"
 #include "host/stop.h"
+#include "host/tail.h"
 #include "ops/call.h"
 #include "services/worker/executor.h"
 #include "store/arena/client_stop.h"
@@ -60,6 +61,8 @@ struct mr_executor {
     uint64_t lacks_bytes; /* of a result that found no room in the store; 0: none */
     unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
     struct mr_buf log;    /* the end of its output */
+    uint64_t log_lost;    /* bytes before that */
+    struct mr_tail tail;  /* of it, what nobody was told yet */
     struct mr_buf text;   /* scratch */
 };
 

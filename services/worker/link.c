@@ -10,10 +10,10 @@
 #include <inttypes.h>
 
 #define CONNECT_METHOD "/millrace.v1.WorkerSession/Connect"
-#define LOGS_MAX 256u
 #define ALONE (3 * MR_SECOND) /* a scheduler that starts beside us needs less */
 #define ALONE_AGAIN (60 * MR_SECOND)
 #define LOGS_BYTES_MAX ((size_t)1 << 20)
+#define LOG_LITTLE ((size_t)256) /* what is kept of each when there are too many bytes */
 #define GRPC_FAILED_PRECONDITION 9
 #define GRPC_PERMISSION_DENIED 7
 #define GRPC_UNAUTHENTICATED 16
@@ -26,13 +26,46 @@ static void logs_clear(struct mr_worker_shell *sh)
     sh->logs_bytes = 0;
 }
 
+static void log_add(struct mr_worker_shell *sh, struct mr_worker_log x)
+{
+    if (!x.text.n) return;
+    if (sh->logs_count == MR_WORKER_LOGS_MAX) {
+        mr_log(MR_WARN, "worker.log_dropped", "job=%" PRIu64 " index=%u bytes=%zu", x.job.v,
+            x.index, x.text.n);
+        return;
+    }
+    size_t over = sh->logs_bytes + x.text.n > LOGS_BYTES_MAX ? x.text.n : 0;
+    over -= MR_MIN(over, LOG_LITTLE);
+    x.lost += over;
+    x.text = mr_str_of(mr_copy(x.text.p + over, x.text.n - over), x.text.n - over);
+    sh->logs[sh->logs_count++] = x;
+    sh->logs_bytes += x.text.n;
+}
+
 void mr_worker_link_log(struct mr_worker_shell *sh, const struct mr_strand_item *item)
 {
-    struct mr_str text = item->result.log;
-    if (!text.n || sh->logs_count == LOGS_MAX || sh->logs_bytes + text.n > LOGS_BYTES_MAX) return;
-    sh->logs[sh->logs_count++] = (struct mr_worker_log){
-        item->job, item->index, item->attempt, mr_str_of(mr_copy(text.p, text.n), text.n)};
-    sh->logs_bytes += text.n;
+    const struct mr_strand_result *r = &item->result;
+    if (!r->log.n) return;
+    struct mr_str rest = mr_str_of(r->log.p + r->log_told, r->log.n - r->log_told);
+    log_add(sh, (struct mr_worker_log){item->job, item->index, item->attempt, rest, r->log_lost});
+}
+
+/* What running tasks have written since the last time. Without a stream it waits. */
+void mr_worker_link_logs_of_running(struct mr_worker_shell *sh)
+{
+    struct mr_buf text;
+    uint64_t tag[MR_TAIL_TAG];
+    uint64_t lost = 0;
+    mr_buf_init(&text, 2 * MR_TASK_LOG_BYTES_MAX);
+    for (uint32_t i = 0; i < sh->executors_count; i++) {
+        mr_buf_clear(&text);
+        if (!sh->executors[i] || !mr_executor_take_log(sh->executors[i], tag, &text, &lost))
+            continue;
+        log_add(sh, (struct mr_worker_log){
+                        {tag[0]}, (uint32_t)tag[1], (uint32_t)tag[2], mr_buf_str(&text), lost});
+    }
+    mr_buf_fini(&text);
+    if (sh->logs_count && sh->has_said_register) mr_worker_link_send(sh, NULL);
 }
 
 bool mr_worker_link_may_send(const struct mr_worker_shell *sh)
@@ -42,12 +75,14 @@ bool mr_worker_link_may_send(const struct mr_worker_shell *sh)
 
 void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up)
 {
+    bool registers = up && up->reg;
     mr_pb_arena_clear(&sh->arena_out);
     mr_buf_clear(&sh->wire);
     if (!sh->call) return;
     mr_worker_wire_write(
-        up, &sh->identity, sh->logs, up->reg ? 0 : sh->logs_count, &sh->arena_out, &sh->wire);
-    if (!up->reg) logs_clear(sh);
+        up, &sh->identity, sh->logs, registers ? 0 : sh->logs_count, &sh->arena_out, &sh->wire);
+    if (!registers) logs_clear(sh);
+    sh->has_said_register = true; /* it is what a stream begins with */
     int err = mr_buf_status(&sh->wire);
     if (!err) err = mr_rpc_call_send(sh->call, mr_buf_str(&sh->wire));
     if (!err) return;
@@ -105,6 +140,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     struct mr_worker_shell *sh = mr_rpc_call_context(call);
     if (call != sh->call) return;
     sh->call = NULL;
+    sh->has_said_register = false;
     char words[MR_LOG_LINE_MAX / 2];
     mr_log_quote(status->message, words, sizeof words);
     if (sh->ending) return;
@@ -137,5 +173,11 @@ void mr_worker_link_close(struct mr_worker_shell *sh)
     struct mr_rpc_call *call = sh->call;
     sh->call = NULL; /* its on_done is nobody's news */
     if (call) mr_rpc_call_cancel(call);
+    sh->has_said_register = false;
+}
+
+void mr_worker_link_free(struct mr_worker_shell *sh)
+{
+    mr_worker_link_close(sh);
     logs_clear(sh);
 }

@@ -18,6 +18,7 @@
 #define POLL_MS 10
 #define ERR_BYTES_MAX ((size_t)262144)
 #define FILES_MAX 1024
+#define LINE_BYTES_MAX ((size_t)900) /* a longer one is told as several */
 
 static struct mr_user run_as; /* set once, before other threads; uid 0: nobody else */
 
@@ -112,6 +113,26 @@ static bool drain(int *fd, struct mr_buf *b, bool is_err)
     return true;
 }
 
+/* Tells whole lines, and at the end what is left. */
+static void tell_err(struct mr_process *p, bool is_end)
+{
+    size_t at = 0;
+    if (!p->on_err) return;
+    while (at < p->err.n) {
+        const char *from = (const char *)p->err.p + at;
+        const char *end = memchr(from, '\n', p->err.n - at);
+        size_t n = end ? (size_t)(end - from) : p->err.n - at;
+        if (!end && !is_end && n < LINE_BYTES_MAX) break;
+        bool is_whole = n <= LINE_BYTES_MAX;
+        n = MR_MIN(n, LINE_BYTES_MAX);
+        p->on_err(p->ctx, mr_str_of(from, n));
+        at += n + (end && is_whole);
+    }
+    if (!at) return;
+    memmove(p->err.p, p->err.p + at, p->err.n - at);
+    p->err.n -= at;
+}
+
 static void feed(struct pipes *fds, struct mr_str *input)
 {
     ssize_t n = input->n ? write(fds->in[1], input->p, input->n) : 0;
@@ -136,6 +157,7 @@ static int attend(struct mr_process *p, struct pipes *fds, pid_t pid, struct mr_
         (void)poll(polled, 3, POLL_MS);
         if (polled[0].revents) (void)drain(&fds->out[0], &p->out, false);
         if (polled[1].revents) (void)drain(&fds->err[0], &p->err, true);
+        if (polled[1].revents) tell_err(p, false);
         if (polled[2].revents) feed(fds, &input);
         if (p->is_cancelled(p->ctx)) return mr_fail(e, MR_ECANCELED, "it was stopped");
         if (mr_buf_status(&p->out))
@@ -199,6 +221,7 @@ int mr_process_run(struct mr_process *p, struct mr_error *e)
         size_t n = p->err.n;
         if (!drain(&fds.err[0], &p->err, true) || n == p->err.n) break;
     }
+    tell_err(p, true);
     pipes_close(&fds);
     if (!err && mr_buf_status(&p->out))
         err = mr_fail(e, MR_ELIMIT, "it wrote more than %zu bytes", MR_PROCESS_OUTPUT_MAX);

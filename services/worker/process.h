@@ -17,6 +17,8 @@ struct mr_process {
     uint64_t memory_bytes_max; /* 0: none */
     uint64_t cpu_s_max;
     bool (*is_cancelled)(void *ctx); /* asked every few milliseconds */
+    void (*on_err)(
+        void *ctx, struct mr_str line); /* each line of `err`, which is then not kept; or NULL */
     void *ctx;
     struct mr_buf out; /* what it wrote; also after a failure */
     struct mr_buf err; /* the end of it */

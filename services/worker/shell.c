@@ -26,6 +26,7 @@
 #define OUTBOX_MAX (1u << 20)
 #define CORE_BYTES_MAX ((uint64_t)4 << 30)
 #define MEMORY_EVERY (250 * MR_MS)
+#define LOGS_EVERY (100 * MR_MS) /* of running tasks, at most */
 
 static uint64_t memory_used(void)
 {
@@ -54,6 +55,13 @@ static void on_fetched(void *ctx, const struct mr_fetched *f)
 {
     struct mr_worker_shell *sh = ctx;
     struct mr_item item = {.kind = MR_ITEM_FETCHED, .fetched = *f};
+    (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
+}
+
+static void on_logged(void *ctx)
+{
+    struct mr_worker_shell *sh = ctx;
+    struct mr_item item = {.kind = MR_ITEM_LOGGED};
     (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
 }
 
@@ -163,6 +171,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .slots = o->slots,
         .scratch_bytes_max = o->memory_bytes,
         .report = mr_worker_shell_on_report,
+        .logged = on_logged,
         .ctx = sh};
     const struct mr_role_env roles = {.trainer = o->trainer,
         .bearer = sh->env.bearer,
@@ -262,7 +271,7 @@ int mr_worker_shell_open(
     const struct mr_worker_options *o, struct mr_worker_shell **out, struct mr_error *e)
 {
     MR_AUTO(mr_worker_shell_close) struct mr_worker_shell *sh = mr_alloc(sizeof *sh);
-    sh->connect_at = sh->end_at = MR_NEVER;
+    sh->connect_at = sh->end_at = sh->logs_at = MR_NEVER;
     sh->scheduler = o->scheduler;
     const struct mr_share_options share = {
         .node = o->node, .secret = mr_rpc_guard_secret(o->guard), .peers = o->peers};
@@ -276,7 +285,7 @@ int mr_worker_shell_open(
     mr_pb_arena_init(&sh->arena_in, (size_t)256 << 20);
     mr_pb_arena_init(&sh->arena_out, (size_t)1 << 30);
     mr_buf_init(&sh->wire, MR_MESSAGE_BYTES_MAX);
-    sh->logs = mr_alloc_array(256, sizeof *sh->logs);
+    sh->logs = mr_alloc_array(MR_WORKER_LOGS_MAX, sizeof *sh->logs);
     stats_open(sh);
     ops_fill(sh, o->registry);
     int err = store_open(sh, o, e);
@@ -302,7 +311,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     mr_helpers_free(&sh->helpers);
     mr_share_close();
     mr_fetcher_stop(&sh->fetcher);
-    if (sh->channel) mr_worker_link_close(sh);
+    if (sh->channel) mr_worker_link_free(sh);
     if (sh->channel) mr_rpc_channel_close(&sh->channel);
     if (sh->server) mr_rpc_server_close(&sh->server, 100 * MR_MS);
     mr_params_service_close(&sh->params);
@@ -339,6 +348,9 @@ void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item
 {
     struct mr_worker_event ev = {.kind = MR_WORKER_DRAIN};
     switch (item->kind) {
+    case MR_ITEM_LOGGED:
+        sh->logs_at = MR_MIN(sh->logs_at, mr_time_after(sh->logs_looked_at, LOGS_EVERY));
+        return;
     case MR_ITEM_REPORT:
         sh->told += item->report.fresh; /* as counted by who reported, so not what ran here */
         mr_worker_shell_report(sh, &item->report);
@@ -366,7 +378,7 @@ static mr_time next_time(const struct mr_worker_shell *sh)
 {
     mr_time at = MR_MIN(mr_worker_deadline(sh->core), sh->end_at);
     if (sh->params) at = MR_MIN(at, mr_params_service_deadline(sh->params));
-    return MR_MIN(at, sh->connect_at);
+    return MR_MIN(MR_MIN(at, sh->logs_at), sh->connect_at);
 }
 
 static void watch(struct mr_worker_shell *sh)
@@ -377,6 +389,11 @@ static void watch(struct mr_worker_shell *sh)
         if (sh->suspects) mr_suspects_clear(sh->suspects);
         sh->exit_code = MR_WORKER_EXIT_STORE;
         sh->end_at = sh->now;
+    }
+    if (sh->logs_at <= sh->now) {
+        sh->logs_at = MR_NEVER;
+        sh->logs_looked_at = sh->now;
+        mr_worker_link_logs_of_running(sh);
     }
     if (sh->now < sh->memory_at) return;
     sh->memory_at = mr_time_after(sh->now, MEMORY_EVERY);

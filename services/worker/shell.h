@@ -16,11 +16,12 @@
 #include "services/worker/params_service.h"
 #include "services/worker/wire.h"
 
+#define MR_WORKER_LOGS_MAX 4096u
 #define MR_WORKER_EXIT_FATAL 1   /* refused for good, or a start that cannot succeed */
 #define MR_WORKER_EXIT_LETHAL 75 /* a task ignored its cancel flag: start me again */
 #define MR_WORKER_EXIT_STORE 76  /* the object store is gone: start me again */
 
-enum mr_item_kind { MR_ITEM_REPORT, MR_ITEM_FETCHED, MR_ITEM_SIGNAL };
+enum mr_item_kind { MR_ITEM_REPORT, MR_ITEM_FETCHED, MR_ITEM_SIGNAL, MR_ITEM_LOGGED };
 
 struct mr_item { /* in the network thread's inbox */
     enum mr_item_kind kind;
@@ -96,7 +97,9 @@ struct mr_worker_shell {
     mr_time alone_since, alone_told; /* not yet registered; 0: no */
     struct mr_pb_arena arena_in, arena_out;
     struct mr_buf wire;
-    struct mr_worker_log *logs; /* of tasks that ended well, to be sent */
+    bool has_said_register;
+    mr_time logs_at, logs_looked_at; /* when to look what running tasks wrote; MR_NEVER: nothing */
+    struct mr_worker_log *logs;      /* to be sent */
     uint32_t logs_count;
     size_t logs_bytes;
 
@@ -139,4 +142,6 @@ void mr_worker_link_open(struct mr_worker_shell *sh);
 void mr_worker_link_close(struct mr_worker_shell *sh);
 bool mr_worker_link_may_send(const struct mr_worker_shell *sh);
 void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up);
+void mr_worker_link_free(struct mr_worker_shell *sh);
+void mr_worker_link_logs_of_running(struct mr_worker_shell *sh);
 void mr_worker_link_log(struct mr_worker_shell *sh, const struct mr_strand_item *item);

@@ -28,11 +28,12 @@ struct mr_worker_identity {
     uint32_t pid;
 };
 
-struct mr_worker_log { /* output of a task that ended well */
+struct mr_worker_log { /* what a task wrote, since the last one of it */
     mr_job_id job;
     uint32_t index;
     uint32_t attempt;
     struct mr_str text;
+    uint64_t lost; /* bytes before it */
 };
 
 /* A SchedulerMessage; what it refers to is lent until the arena is cleared. MR_EFORMAT, MR_ELIMIT.

@@ -299,6 +299,7 @@ void mr_worker_wire_write(const struct mr_ws_up *up, const struct mr_worker_iden
         l->index = logs[i].index;
         l->attempt = logs[i].attempt;
         l->text = text(a, logs[i].text);
+        l->dropped = logs[i].lost;
         m.logs[i] = l;
     }
     mr_pb_pack(&m.base, out);

@@ -119,6 +119,8 @@ class ForeignWorker:
             try:
                 # One argument: the list's head is one byte, an input slot is ext 1.
                 value = unpack(packs[0]) if packs else unpack(args[1:])
+                job, index = ready[0]
+                self.say(logs=[self.m("TaskLog")(job=job, index=index, attempt=attempt, text=f"doubling {value}\n")])
                 self.made[ready[0]] = pack(self.ops[op](value))
                 self.complete(ready[0], attempt, 0, self.made[ready[0]], started)
             except Exception as e:
@@ -175,6 +177,13 @@ class Foreign(unittest.TestCase):
         job = self.cluster.run({"tasks": tasks, "targets": ["t29"]})
         self.assertEqual(job["state"], "JOB_DONE", job)
         self.assertEqual(self.cluster.value(job["id"], "t29"), 2 ** 30)
+
+    def test_issue_11_5_what_its_tasks_write_can_be_read(self):
+        """Issue 11, 5: WorkerMessage.logs of a worker in another language is kept."""
+        job = self.cluster.run({"tasks": {"x": {"op": "py:demo.double", "args": [21]}}, "targets": ["x"]})
+        self.assertEqual(job["state"], "JOB_DONE", job)
+        logs = self.cluster.get(f"/v1/jobs/{job['id']}/logs?key=x")
+        self.assertEqual((logs["text"], logs["worker"]), ("doubling 21\n", "foreign"))
 
     def test_its_failures_are_told(self):
         job = self.cluster.run({"tasks": {"x": {"op": "py:demo.double", "args": [None]}}, "targets": ["x"]})

@@ -4,11 +4,12 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import Cluster, HttpError, main, wait_for  # noqa: E402
+from harness import Cluster, HttpError, main, read_events, wait_for  # noqa: E402
 
 # What a program in `exec` does: submit, wait however often the scheduler goes away, print the value.
 SUBMIT = r"""
@@ -124,6 +125,74 @@ class Children(unittest.TestCase):
                 self.c.call("POST", "/v1/jobs", graph, {"Millrace-Parent": parent})
             self.assertEqual(e.exception.status, 400, parent)
             self.assertIn(words, e.exception.body)
+
+
+class Logs(unittest.TestCase):
+    """Issue 11, 5: what tasks wrote is there while they run and afterwards, whether they fail or not."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.c = Cluster("--workers", "1", "--threads", "2", "--allow-exec")
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.c.close()
+
+    @staticmethod
+    def sh(script):
+        return {"op": "exec", "args": [{"literal": ["/bin/sh", "-c", script]}]}
+
+    def logs(self, job, key):
+        return self.c.get(f"/v1/jobs/{job}/logs?key={key}")
+
+    def follow(self, job, query, last=None):
+        """Yields (id, event) of the stream of log events."""
+        s = socket.create_connection((self.c.host, self.c.port), timeout=300)
+        self.addCleanup(s.close)
+        s.sendall((f"GET /v1/jobs/{job}/logs/events?{query} HTTP/1.0\r\nHost: {self.c.host}:{self.c.port}\r\n"
+                   f"Accept: text/event-stream\r\n{f'Last-Event-ID: {last}' if last else 'X-No: id'}\r\n\r\n").encode())
+        r = s.makefile("rb")
+        self.assertIn(b" 200 ", r.readline())
+        yield from read_events(r)
+
+    def test_issue_11_5_a_running_task_is_followed(self):
+        c, go = self.c, self.c.dir / "go"
+        job = c.submit({"tasks": {"x": self.sh(f"echo one >&2; while [ ! -e {go} ]; do sleep 0.05; done; echo two >&2; printf three >&2; echo 5"),
+                                  "y": self.sh("echo of y >&2")}, "targets": ["x", "y"]})
+        events = self.follow(job, "key=x&follow=true")
+        first, event = next(events)
+        self.assertEqual((event["text"], event["key"], event["attempt"]), ("one\n", "x", 1))
+        self.assertTrue(event["worker"].startswith("worker-0-"))
+        self.assertEqual(c.job(job)["state"], "JOB_RUNNING")
+        self.assertEqual(self.logs(job, "x")["text"], "one\n")
+        go.touch()
+        self.assertEqual("".join(e["text"] for _, e in events), "two\nthree\n")  # and ends
+        self.assertEqual(c.wait(job)["state"], "JOB_DONE")
+        self.assertEqual(self.logs(job, "x")["text"], "one\ntwo\nthree\n")
+        self.assertEqual(self.logs(job, "y")["text"], "of y\n")
+        self.assertEqual("".join(e["text"] for _, e in self.follow(job, "key=x", last=first)), "two\nthree\n")
+        everything = list(self.follow(job, ""))
+        self.assertEqual({e["key"] for _, e in everything}, {"x", "y"})
+        said = c.cli("logs", job)[1].splitlines()
+        self.assertEqual(sorted(said), ["x | one", "x | three", "x | two", "y | of y"])
+        self.assertEqual(c.cli("logs", job, "x", "--follow")[1], "one\ntwo\nthree\n")
+        c.call("DELETE", f"/v1/jobs/{job}")
+        with self.assertRaises(HttpError) as e:
+            self.logs(job, "x")
+        self.assertEqual(e.exception.status, 404)
+
+    def test_issue_11_5_the_end_of_much_is_kept_and_the_rest_is_counted(self):
+        c, total = self.c, sum(len(f"{i}\n") for i in range(1, 40001))
+        job = c.run({"tasks": {"x": self.sh("seq 1 40000 >&2"), "bad": self.sh("seq 1 40000 >&2; exit 3")}, "targets": ["x", "bad"], "on_error": "continue"}, 60)
+        self.assertEqual(job["state"], "JOB_FAILED")
+        for key in ("x", "bad"):
+            r = self.logs(job["id"], key)
+            self.assertTrue(r["text"].endswith("\n39999\n40000\n"), (key, r["text"][-40:]))
+            self.assertLessEqual(len(r["text"]), 65536)
+            self.assertGreater(len(r["text"]), 20000)
+            self.assertTrue(r["cut"])
+            if key == "x" or int(r["dropped"]):
+                self.assertEqual(len(r["text"]) + int(r["dropped"]), total)
 
 
 if __name__ == "__main__":
