@@ -46,6 +46,7 @@ class Fake:
         self.listed = ["1" * 32]
         self.more_workers = []
         self.cancelled = threading.Event()
+        self.watchers = 0  # streams of events that are open
         self.server = grpc.server(
             futures.ThreadPoolExecutor(max_workers=256),
             options=[("grpc.max_receive_message_length", 64 << 20)],
@@ -216,7 +217,11 @@ class Fake:
         if request.id in ("endless", "silent"):
             done = threading.Event()
             context.add_callback(done.set)
-            done.wait(60)
+            with self.lock:
+                self.watchers += 1
+            done.wait(120)
+            with self.lock:
+                self.watchers -= 1
             self.cancelled.set()
         if request.id == "breaks":
             context.abort(grpc.StatusCode.DATA_LOSS, "the journal is gone")

@@ -647,6 +647,8 @@ class Rough(Case):
             self.assertIn(status, (b"400", b"414", b"431", b"505", b"403", b"200"), (data[:60], first))
         self.assertEqual(self.g.json("GET", "/healthz"), {"ready": True})
 
+    # Issue 11, 11: what was abandoned is given up soon, and /healthz is well when it is. On a busy machine the
+    # service may take longer than the two seconds for which /healthz waits, so it is asked until it is well.
     def test_clients_that_vanish_mid_way_leave_nothing_behind(self):
         for _ in range(60):
             s = self.g.raw(b"POST /v1/objects HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-npy\r\n"
@@ -654,7 +656,10 @@ class Rough(Case):
             s.close()
             self.g.raw(b"GET /v1/jobs/x/results/big HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False).close()
             self.g.raw(b"GET /v1/jobs/endless/events HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False).close()
-        self.assertEqual(self.g.json("GET", "/healthz"), {"ready": True})
+        deadline = time.monotonic() + 60
+        while self.g.request("GET", "/healthz").status != 200 or self.fake.watchers:
+            self.assertLess(time.monotonic(), deadline, self.fake.watchers)
+            time.sleep(0.1)
 
     def test_pipelined_requests_are_answered_in_order(self):
         one = b"GET /v1/jobs/a%d HTTP/1.1\r\nHost: localhost\r\n%s\r\n"
