@@ -70,7 +70,7 @@ static enum MHD_Result answer_status(
     struct MHD_Response *m = response_of(&r->out);
     if (status == 405) add_allow(r, m);
     if (status == 401) (void)MHD_add_response_header(m, "WWW-Authenticate", "Bearer");
-    if (status == 503) (void)MHD_add_response_header(m, "Retry-After", "1");
+    if (status == 503 || status == 429) (void)MHD_add_response_header(m, "Retry-After", "1");
     return mr_answer_queue(r, status, "application/json", &m);
 }
 

@@ -79,6 +79,8 @@ static struct mr_socket *socket_of(struct MHD_Connection *connection)
     return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
 }
 
+#define UPLOAD_BYTES (2 * MR_CHUNK_GATHER_BYTES) /* of an upload in memory, about */
+
 /* ---- the body ---------------------------------------------------------------------------------
  */
 
@@ -105,6 +107,13 @@ static void look(struct mr_request *r)
     if (r->is_started && !r->has_held) r->has_held = mr_request_next(r, &r->held);
 }
 
+/* Memory for more of the body; false: there is none, and the error says so. */
+static bool may_read(struct mr_request *r, size_t bytes)
+{
+    struct mr_str user = r->identity ? r->identity->name : MR_STR("local");
+    return !mr_allowance_add(r->http->options.allowance, &r->hold, user, bytes, &r->error);
+}
+
 static void take_upload(struct mr_request *r, const char *p, size_t *n)
 {
     while (*n) {
@@ -119,6 +128,10 @@ static void take_upload(struct mr_request *r, const char *p, size_t *n)
         }
         size_t room = MR_CHUNK_GATHER_BYTES - r->body.n;
         size_t taken = MR_MIN(*n, room);
+        if (r->hold.bytes < UPLOAD_BYTES && !may_read(r, taken)) {
+            *n = 0;
+            return;
+        }
         mr_buf_add(&r->body, p, taken);
         p += taken;
         *n -= taken;
@@ -145,7 +158,7 @@ static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
         take_upload(r, p, n);
         return MHD_YES;
     }
-    mr_buf_add(&r->body, p, *n);
+    if (may_read(r, *n)) mr_buf_add(&r->body, p, *n);
     if (mr_buf_status(&r->body))
         (void)mr_fail(
             &r->error, MR_ETOOBIG, "the body is larger than %zu bytes", MR_JSON_BODY_BYTES_MAX);
@@ -259,6 +272,7 @@ static void free_request(struct mr_request *r)
     mr_pb_arena_fini(&r->arena);
     mr_buf_fini(&r->out);
     mr_buf_fini(&r->body);
+    mr_allowance_drop(r->http->options.allowance, &r->hold);
     mr_uri_text_fini(&r->text);
     mr_release(r->target);
     mr_release(r);

@@ -4,6 +4,7 @@
 #include "gateway/bridge.h"
 #include "gateway/guard.h"
 #include "host/peer.h"
+#include "host/allowance.h"
 
 struct mr_http_options {
     const char *listen;       /* "host:port" or "unix:/path" */
@@ -16,7 +17,8 @@ struct mr_http_options {
     uint32_t connections_max;
     uint32_t connections_each_max; /* of one address; 0: no limit */
     uint32_t threads;
-    mr_duration idle; /* a connection without a byte for this long is closed */
+    mr_duration idle;               /* a connection without a byte for this long is closed */
+    struct mr_allowance *allowance; /* of bodies that are being read */
     struct mr_bridge *bridge;
     struct mr_patience *patience;
     struct mr_stats *stats;

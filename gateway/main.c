@@ -33,7 +33,10 @@ struct config {
     uint64_t threads;
     mr_duration idle;
     mr_duration grace;
+    uint64_t reading_memory;
 };
+
+#define SMALL_BODY_BYTES 65536 /* does not count */
 
 #define AT(member) offsetof(struct config, member)
 
@@ -85,6 +88,10 @@ static const struct mr_option options[] = {
     {.name = "idle", .env = "MILLRACE_IDLE", .type = MR_OPTION_DURATION, .value = "TIME",
         .init = "30s", .help = "close a connection on which nothing moves for this long",
         .at = AT(idle), .min = 1000000000, .max = 3600000000000},
+    {.name = "reading-memory", .env = "MILLRACE_GATEWAY_READING_MEMORY", .type = MR_OPTION_BYTES,
+        .value = "BYTES", .init = "512MiB",
+        .help = "of bodies that are being read, in all; half of it for several of one user",
+        .at = AT(reading_memory), .min = 65536, .max = (uint64_t)1 << 40},
     {.name = "grace", .env = "MILLRACE_GRACE", .type = MR_OPTION_DURATION, .value = "TIME",
         .init = "5s", .help = "let requests finish for this long on SIGTERM", .at = AT(grace)},
 };
@@ -197,6 +204,7 @@ int main(int argc, char **argv)
     if (mr_peer_rules_parse(&c.allow_uid, &peers, &e)) fail("", &e);
     struct mr_patience *patience = mr_patience_new();
     struct mr_stats *stats = mr_stats_new();
+    struct mr_allowance *allowance = mr_allowance_new(c.reading_memory, SMALL_BODY_BYTES);
     struct mr_http_options o = {.listen = c.listen,
         .hosts = c.hosts.items,
         .hosts_count = c.hosts.count,
@@ -208,6 +216,7 @@ int main(int argc, char **argv)
         .connections_each_max = (uint32_t)c.connections_each,
         .threads = (uint32_t)c.threads,
         .idle = c.idle,
+        .allowance = allowance,
         .patience = patience,
         .stats = stats};
     serve(&c, &o, secret.n ? (const char *)secret.p : NULL);
@@ -215,6 +224,7 @@ int main(int argc, char **argv)
     mr_buf_fini(&secret);
     mr_stats_free(&stats);
     mr_patience_free(&patience);
+    mr_allowance_free(&allowance);
     mr_tokens_free(&tokens);
     mr_config_fini(&spec, &c);
     return 0;

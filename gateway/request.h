@@ -77,7 +77,8 @@ struct mr_request {
     struct mr_str content_type;
     struct mr_buf body; /* of JSON, or the piece being gathered */
     uint64_t body_bytes;
-    uint32_t chunks_out; /* CHUNKs that were not TAKEN */
+    struct mr_allowance_hold hold; /* for what of it is in memory */
+    uint32_t chunks_out;           /* CHUNKs that were not TAKEN */
 
     struct mr_exchange *x;
     bool is_started;

@@ -195,12 +195,31 @@ static struct mr_str shown_as(const struct mr_rpc_call *call, const char *name)
     return is_there ? value : mr_str_of(NULL, 0);
 }
 
-static int check(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
+static struct mr_rpc_shown shown_by(const struct mr_rpc_call *call)
 {
-    const struct mr_rpc_shown shown = {.authorization = shown_as(call, "authorization"),
+    return (struct mr_rpc_shown){.authorization = shown_as(call, "authorization"),
         .user = shown_as(call, MR_RPC_USER),
         .role = shown_as(call, MR_RPC_ROLE),
         .lacks_certificate = mr_rpc_call_connection(call) == MR_RPC_ENCRYPTED};
+}
+
+struct mr_str mr_rpc_guard_caller(const struct mr_rpc_guard *g, struct mr_rpc_call *call)
+{
+    const struct mr_rpc_shown shown = shown_by(call);
+    struct mr_identity who;
+    struct mr_error e;
+    int err = mr_rpc_guard_identify(g, &shown, &who, &e);
+    if (!err && !mr_str_eq(who.name, MR_STR("local"))) return who.name;
+    struct mr_str peer = mr_rpc_call_peer(call);
+    size_t n = peer.n;
+    while (n && peer.p[n - 1] != ':')
+        n--;
+    return mr_str_of(peer.p, n ? n - 1 : peer.n); /* without the port */
+}
+
+static int check(void *ctx, struct mr_rpc_call *call, struct mr_error *e)
+{
+    const struct mr_rpc_shown shown = shown_by(call);
     return mr_rpc_guard_check(ctx, mr_rpc_call_method(call), &shown, e);
 }
 

@@ -54,6 +54,10 @@ int mr_rpc_guard_identify(const struct mr_rpc_guard *guard, const struct mr_rpc_
 int mr_rpc_guard_check(const struct mr_rpc_guard *guard, struct mr_str method,
     const struct mr_rpc_shown *shown, struct mr_error *e);
 
+/* Whom what a call takes is counted for: a user's name, or where the call comes from. Lent until
+ * the call's on_done. */
+struct mr_str mr_rpc_guard_caller(const struct mr_rpc_guard *guard, struct mr_rpc_call *call);
+
 /* mr_rpc_server_listen, refusing (MR_EPERM) an address that others can reach when there are no
  * tokens. */
 int mr_rpc_guard_listen(const struct mr_rpc_guard *guard, struct mr_rpc_server *server,

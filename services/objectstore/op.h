@@ -6,6 +6,7 @@
 #include "host/later.h"
 #include "host/stats.h"
 #include "rpc/client.h"
+#include "host/allowance.h"
 #include "rpc/guard.h"
 #include "rpc/loop.h"
 #include "rpc/pb.h"
@@ -49,8 +50,7 @@ struct mr_service {
     _Atomic bool stopping;
     struct mr_list leases;
     uint64_t puts, gets, pulls_served;
-    uint64_t
-        upload_bytes; /* of bodies that are not objects yet: outside of the budget, so bounded */
+    struct mr_allowance *uploads; /* bodies that are no objects yet: outside of the budget */
 };
 
 struct naming;    /* of calls_name.c */

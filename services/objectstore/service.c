@@ -18,6 +18,7 @@
 #include <string.h>
 
 #define INBOX_ITEMS 65536u
+#define UPLOAD_FREE_BYTES 65536 /* of each body: these do not count */
 #define DRAIN_NS (5 * MR_SECOND)
 #define WALK_AGAIN (200 * MR_MS)
 #define NAMES_PAGE 1000u
@@ -189,6 +190,7 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     sv->inbox = mr_inbox_new(INBOX_ITEMS, sizeof(struct item));
     own = sv;
     mr_list_init(&sv->leases);
+    sv->uploads = mr_allowance_new(sh->config.memory_bytes, UPLOAD_FREE_BYTES);
     const struct mr_rpc_guard_options guard = {.token_file = config->token_file,
         .secret_file = config->secret_file,
         .role_of = mr_proto_role};
@@ -390,6 +392,7 @@ void mr_service_close(struct mr_service **psv)
     mr_stats_free(&sv->stats);
     mr_release(sv->address);
     mr_rpc_guard_free(&sv->guard);
+    mr_allowance_free(&sv->uploads);
     mr_release(sv);
     own = NULL;
 }

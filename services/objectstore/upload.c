@@ -20,13 +20,13 @@ struct upload {
     bool persist;
     bool started;
     bool sealed;
-    uint64_t bytes; /* counted in the service's upload_bytes */
+    struct mr_allowance_hold hold;
 };
 
 static void upload_fini(struct mr_op *op)
 {
     struct upload *u = op->more;
-    op->sv->upload_bytes -= u->bytes;
+    mr_allowance_drop(op->sv->uploads, &u->hold);
     u->job.op = op;
     mr_format_job_fini(&u->job);
     mr_buf_fini(&u->body);
@@ -65,18 +65,20 @@ static bool take_options(struct mr_op *op, struct upload *u, const Millrace__V1_
 static bool take_body(struct mr_op *op, struct upload *u, const ProtobufCBinaryData *data)
 {
     uint64_t bytes_max = op->sv->sh->config.memory_bytes;
-    mr_buf_add(&u->body, data->data, data->len);
-    if (mr_buf_status(&u->body)) {
+    if (u->body.n + data->len > bytes_max) {
         mr_op_fail(op, MR_ETOOBIG, "body: more than the %llu bytes of this store's memory",
             (unsigned long long)bytes_max);
         return false;
     }
-    u->bytes += data->len;
-    op->sv->upload_bytes += data->len;
-    if (op->sv->upload_bytes <= bytes_max) return true;
-    mr_op_fail(op, MR_ELIMIT, "body: the uploads under way have more than %llu bytes; try again",
-        (unsigned long long)bytes_max);
-    return false;
+    struct mr_str user = {0};
+    if (!u->hold.counted) user = mr_rpc_guard_caller(op->sv->guard, op->call);
+    if (mr_allowance_add(op->sv->uploads, &u->hold, user, data->len, &op->error)) {
+        op->err = MR_ELIMIT;
+        mr_op_fail_error(op);
+        return false;
+    }
+    mr_buf_add(&u->body, data->data, data->len);
+    return true;
 }
 
 static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)

@@ -64,6 +64,7 @@ struct lane { /* all but the counter, its inbox and `in` is its thread's */
 
 struct mr_intake {
     struct mr_shell *sh;
+    struct mr_allowance *quota;
     struct lane lanes[LANES];
     struct mr_intake_ops core_ops; /* this and what follows is of the core's thread */
     uint32_t streams_open;
@@ -86,6 +87,7 @@ void mr_intake_request_free(struct mr_intake_request **rp)
     if (!r) return;
     mr_intake_stream_free(&r->stream);
     mr_buf_fini(&r->body);
+    mr_allowance_drop(r->quota, &r->hold);
     mr_release(r->request_id);
     mr_release(r->template);
     mr_release(r);
@@ -463,6 +465,7 @@ int mr_intake_open(struct mr_shell *sh, struct mr_error *e)
     struct mr_intake *in = mr_alloc(sizeof *in);
     sh->intake = in;
     in->sh = sh;
+    in->quota = mr_allowance_new(sh->options.reading_bytes, SMALL_BYTES_MAX);
     mr_intake_ops_init(&in->core_ops);
     int err = MR_OK;
     for (uint32_t i = LANES; i-- > 0 && !err;) /* the large one first: others pass on to it */
@@ -482,7 +485,30 @@ void mr_intake_close(struct mr_intake **inp)
         piece_free(&in->drops[i]);
     }
     mr_intake_ops_fini(&in->core_ops);
+    mr_allowance_free(&in->quota);
     mr_release(in);
+}
+
+struct mr_intake_request *mr_intake_request_new(struct mr_intake *in, uint64_t ticket)
+{
+    struct mr_intake_request *r = mr_alloc(sizeof *r);
+    r->ticket = ticket;
+    r->quota = in->quota;
+    mr_buf_init(&r->body, MR_JOB_BODY_BYTES_MAX);
+    return r;
+}
+
+int mr_intake_read(struct mr_intake *in, struct mr_intake_request *r, struct mr_rpc_call *call,
+    struct mr_str bytes, struct mr_error *e)
+{
+    struct mr_str user = {0}; /* asked for only by what is large */
+    if (!r->hold.counted && r->hold.bytes + bytes.n > SMALL_BYTES_MAX)
+        user = mr_rpc_guard_caller(in->sh->guard, call);
+    int err = mr_allowance_add(r->quota, &r->hold, user, bytes.n, e);
+    if (err) return err;
+    mr_buf_add_str(&r->body, bytes);
+    if (!mr_buf_status(&r->body)) return MR_OK;
+    return mr_fail(e, MR_ETOOBIG, "the graph is larger than %zu bytes", MR_JOB_BODY_BYTES_MAX);
 }
 
 static uint32_t lane_for(const struct mr_intake_request *r)

@@ -5,6 +5,7 @@
  * parsing it is parsed on the core thread, with that thread's own copy of the catalogue. */
 #pragma once
 
+#include "host/allowance.h"
 #include "services/scheduler/shell.h"
 
 enum mr_intake_form {
@@ -31,8 +32,10 @@ struct mr_intake_request {
     enum mr_intake_form form;
     struct mr_buf body;
     struct mr_intake_stream *stream; /* NULL: nothing was */
-    char *request_id;                /* from outside the body; NULL: none */
-    char *template;                  /* its name; NULL: none */
+    struct mr_allowance *quota;      /* from which what it reads is held */
+    struct mr_allowance_hold hold;
+    char *request_id; /* from outside the body; NULL: none */
+    char *template;   /* its name; NULL: none */
     bool replace;
     uint64_t ticket;
     uint32_t lane; /* the intake's own */
@@ -59,6 +62,12 @@ struct mr_intake_done {
     uint32_t templates_count;
     struct mr_error error;
 };
+
+/* For a call that is to be read. */
+struct mr_intake_request *mr_intake_request_new(struct mr_intake *in, uint64_t ticket);
+/* More of its body. MR_ETOOBIG, or MR_ELIMIT when too much is being read: drop it. */
+int mr_intake_read(struct mr_intake *in, struct mr_intake_request *r, struct mr_rpc_call *call,
+    struct mr_str bytes, struct mr_error *e);
 
 int mr_intake_open(struct mr_shell *sh, struct mr_error *e);
 void mr_intake_close(struct mr_intake **in);

@@ -38,6 +38,8 @@ struct config {
     uint64_t trace_job_bytes;
     uint64_t trace_bytes;
     uint64_t trace_file_bytes;
+    uint64_t reading_memory;
+    mr_duration reading_idle;
 };
 
 static const struct mr_option options[] = {
@@ -117,6 +119,24 @@ static const struct mr_option options[] = {
         .at = offsetof(struct config, tasks_max),
         .min = 1000,
         .max = 1000000000},
+    {.name = "reading-memory",
+        .env = "MILLRACE_READING_MEMORY",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .init = "2GiB",
+        .help = "of jobs whose bodies are being read, in all; half of it for several of one user",
+        .at = offsetof(struct config, reading_memory),
+        .min = (uint64_t)1 << 20,
+        .max = (uint64_t)1 << 40},
+    {.name = "reading-idle",
+        .env = "MILLRACE_READING_IDLE",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "60s",
+        .help = "a job of which nothing has come for so long, nor its end, is given up",
+        .at = offsetof(struct config, reading_idle),
+        .min = MR_MS,
+        .max = 86400 * MR_SECOND},
     {.name = "dir",
         .type = MR_OPTION_TEXT,
         .value = "DIR",
@@ -192,6 +212,8 @@ int main(int argc, char **argv)
     o.trace_job_bytes = config.trace_job_bytes;
     o.trace_bytes = config.trace_bytes;
     o.trace_file_bytes = config.trace_file_bytes;
+    o.reading_bytes = config.reading_memory;
+    o.reading_idle = config.reading_idle;
     mr_sched_config_default(&o.core);
     o.core.heartbeat = config.heartbeat;
     o.core.lease = config.lease;

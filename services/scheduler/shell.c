@@ -234,6 +234,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->options = *options;
     mr_list_init(&sh->answers);
     sh->answers_due = MR_NEVER;
+    mr_list_init(&sh->reading);
+    sh->reading_due = MR_NEVER;
     sh->started_wall_ns = mr_clock_wall();
     sh->loop = mr_rpc_loop_new();
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_shell_message));

@@ -44,6 +44,8 @@ struct mr_scheduler_options {
     mr_duration redis_timeout;
     const char *dir; /* for what Redis may not hold; NULL: none */
     uint64_t trace_job_bytes, trace_bytes, trace_file_bytes;
+    uint64_t reading_bytes;   /* of jobs that are being read, in all */
+    mr_duration reading_idle; /* without a byte of one of them, until it is given up */
     struct mr_sched_config core;
 };
 
@@ -91,6 +93,8 @@ struct mr_shell {
     struct mr_logs *logs;
     struct mr_list answers; /* submit.c: calls that wait for the core's reply */
     mr_time answers_due;    /* not above the least of all */
+    struct mr_list reading; /* submit.c: calls whose bodies come */
+    mr_time reading_due;
 };
 
 /* Steps the core with the time filled in; effects are performed at the end of the turn. */

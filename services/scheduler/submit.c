@@ -34,6 +34,8 @@ struct submission {
     uint64_t ticket;
     struct mr_list node; /* of sh->answers, while the core's reply is waited for */
     mr_time answer_by;
+    struct mr_list reading; /* of sh->reading, while its body comes */
+    mr_time heard_at;
     bool is_late; /* answered without the core's reply */
 };
 
@@ -51,11 +53,12 @@ static void on_open(struct mr_rpc_call *call)
     s->sh = mr_shell_of(call);
     s->call = mr_rpc_call_id_of(call);
     s->ticket = s->call.v;
-    s->request = mr_alloc(sizeof *s->request);
-    s->request->ticket = s->ticket;
-    mr_buf_init(&s->request->body, MR_JOB_BODY_BYTES_MAX);
+    s->request = mr_intake_request_new(s->sh->intake, s->ticket);
     mr_list_init(&s->node);
     mr_rpc_call_set_context(call, s);
+    s->heard_at = mr_clock_now();
+    mr_list_add_tail(&s->sh->reading, &s->reading);
+    s->sh->reading_due = MR_MIN(s->sh->reading_due, s->heard_at + s->sh->options.reading_idle);
 }
 
 static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
@@ -65,6 +68,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     mr_follow_call_done(call);
     mr_intake_drop(s->sh->intake, &s->request);
     mr_list_remove(&s->node);
+    mr_list_remove(&s->reading);
     mr_release(s);
 }
 
@@ -114,11 +118,12 @@ static bool take_options(struct mr_rpc_call *call, struct submission *s, const c
 
 static void add_body(struct mr_rpc_call *call, struct submission *s, const void *p, size_t n)
 {
+    struct mr_error e;
     if (!s->request) return; /* answered already */
-    mr_buf_add(&s->request->body, p, n);
-    if (!mr_buf_status(&s->request->body)) return;
+    s->heard_at = mr_clock_now();
+    if (!mr_intake_read(s->sh->intake, s->request, call, mr_str_of(p, n), &e)) return;
     mr_intake_drop(s->sh->intake, &s->request);
-    mr_shell_fail(call, MR_ETOOBIG, "the graph is larger than %zu bytes", MR_JOB_BODY_BYTES_MAX);
+    (void)mr_rpc_call_fail(call, &e);
 }
 
 static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
@@ -130,7 +135,7 @@ static void on_submit_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     if (!m || !s->request) return;
     if (!s->has_first &&
         !take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
-        mr_intake_request_free(&s->request);
+        mr_intake_drop(s->sh->intake, &s->request);
         return;
     }
     s->request->form = MR_INTAKE_JSON;
@@ -143,11 +148,11 @@ static void on_instantiate_message(struct mr_rpc_call *call, struct mr_rpc_messa
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__InstantiateTemplateRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__instantiate_template_request__descriptor);
-    if (!m) mr_intake_request_free(&s->request);
+    if (!m) mr_intake_drop(s->sh->intake, &s->request);
     if (!m || !s->request) return;
     if (!s->has_first) {
         if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
-            mr_intake_request_free(&s->request);
+            mr_intake_drop(s->sh->intake, &s->request);
             return;
         }
         s->request->template = mr_copy_text(m->name);
@@ -161,11 +166,11 @@ static void on_graph_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
     struct submission *s = mr_rpc_call_context(call);
     const Millrace__V1__SubmitGraphRequest *m =
         mr_shell_request(s->sh, call, msg, &millrace__v1__submit_graph_request__descriptor);
-    if (!m) mr_intake_request_free(&s->request);
+    if (!m) mr_intake_drop(s->sh->intake, &s->request);
     if (!m) return;
     struct mr_str bytes = mr_rpc_message_str(msg);
     if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
-        mr_intake_request_free(&s->request);
+        mr_intake_drop(s->sh->intake, &s->request);
         return;
     }
     s->request->form = MR_INTAKE_GRAPH;
@@ -191,10 +196,10 @@ static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *
     if (!s->has_first) {
         const Millrace__V1__SubmitColumns *m =
             mr_shell_request(s->sh, call, msg, &millrace__v1__submit_columns__descriptor);
-        if (!m) mr_intake_request_free(&s->request);
+        if (!m) mr_intake_drop(s->sh->intake, &s->request);
         if (!m) return;
         if (!take_options(call, s, m->request_id, m->parent, m->wait_s, m->want_values)) {
-            mr_intake_request_free(&s->request);
+            mr_intake_drop(s->sh->intake, &s->request);
             return;
         }
     }
@@ -206,6 +211,7 @@ static void on_columns_message(struct mr_rpc_call *call, struct mr_rpc_message *
 static void on_half_close(struct mr_rpc_call *call)
 {
     struct submission *s = mr_rpc_call_context(call);
+    mr_list_remove(&s->reading);
     if (!s->request) return;
     if (!s->has_first) {
         mr_shell_fail(call, MR_EINVAL, "a submission without a message");
@@ -214,7 +220,7 @@ static void on_half_close(struct mr_rpc_call *call)
     s->request->is_early = mr_shell_is_early(s->sh);
     struct mr_intake_done *done = mr_intake_at_once(s->sh->intake, s->request);
     if (done) {
-        mr_intake_request_free(&s->request);
+        mr_intake_drop(s->sh->intake, &s->request);
         mr_submit_parsed(s->sh, done);
         return;
     }
@@ -239,7 +245,30 @@ static void wait_for_reply(struct submission *s, const struct mr_rpc_call *call)
 
 mr_time mr_submit_deadline(const struct mr_shell *sh)
 {
-    return sh->answers_due;
+    return MR_MIN(sh->answers_due, sh->reading_due);
+}
+
+/* Bodies of which nothing has come for too long make room. */
+static void end_idle(struct mr_shell *sh, mr_time now)
+{
+    if (sh->reading_due > now) return;
+    sh->reading_due = MR_NEVER;
+    MR_LIST_EACH(node, &sh->reading)
+    {
+        struct submission *s = MR_LIST_ITEM(node, struct submission, reading);
+        mr_time due = s->heard_at + sh->options.reading_idle;
+        if (due > now) {
+            sh->reading_due = MR_MIN(sh->reading_due, due);
+            continue;
+        }
+        mr_list_remove(&s->reading);
+        mr_intake_drop(sh->intake, &s->request);
+        struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, s->call);
+        if (call)
+            mr_shell_fail(call, MR_ETIMEOUT,
+                "the job has not come to its end, and nothing of it for %.0f s: send it again",
+                (double)sh->options.reading_idle / 1e9);
+    }
 }
 
 static void give_up(struct submission *s, const char *why)
@@ -261,6 +290,7 @@ void mr_submit_stop(struct mr_shell *sh)
 
 void mr_submit_tick(struct mr_shell *sh, mr_time now)
 {
+    end_idle(sh, now);
     if (sh->answers_due > now) return;
     sh->answers_due = MR_NEVER;
     MR_LIST_EACH(node, &sh->answers)
@@ -399,6 +429,7 @@ static void on_change_message(struct mr_rpc_call *call, struct mr_rpc_message *m
     const char *id = NULL;
     const char *reason = NULL;
     struct mr_sched_job_info info;
+    mr_list_remove(&s->reading);
     if (!change_request(call, msg, s, &id, &reason)) return;
     if (strlen(reason) > 1024) {
         mr_shell_fail(call, MR_EINVAL, "reason: at most 1024 bytes");

@@ -14,9 +14,7 @@ static void on_open(struct mr_rpc_call *call)
 {
     struct asking *a = mr_alloc(sizeof *a);
     a->sh = mr_shell_of(call);
-    a->request = mr_alloc(sizeof *a->request);
-    a->request->ticket = mr_rpc_call_id_of(call).v;
-    mr_buf_init(&a->request->body, MR_JOB_BODY_BYTES_MAX);
+    a->request = mr_intake_request_new(a->sh->intake, mr_rpc_call_id_of(call).v);
     mr_rpc_call_set_context(call, a);
 }
 
@@ -48,7 +46,12 @@ static void on_install_message(struct mr_rpc_call *call, struct mr_rpc_message *
         a->request->template = mr_copy_text(m->name);
         a->request->replace = m->replace;
     }
-    if (m->body) mr_buf_add(&a->request->body, m->body->data.data, m->body->data.len);
+    if (!m->body) return;
+    struct mr_error e;
+    struct mr_str bytes = mr_str_of(m->body->data.data, m->body->data.len);
+    if (!mr_intake_read(a->sh->intake, a->request, call, bytes, &e)) return;
+    mr_intake_request_free(&a->request);
+    (void)mr_rpc_call_fail(call, &e);
 }
 
 static void on_install_end(struct mr_rpc_call *call)

@@ -823,6 +823,24 @@ class Guarded(unittest.TestCase):
         self.assertLess(time.monotonic() - start, 12)
         g.json("GET", "/healthz")
 
+    def test_bodies_that_are_being_read_are_bounded(self):
+        """Issue 11, E: one user's several bodies get half of --reading-memory; small ones pass."""
+        g = Gateway(self.directory, self.address, "--reading-memory", "4MiB")
+        self.addCleanup(g.stop)
+        body = b'{"targets":["' + b"x" * 2_500_000 + b'"]}'
+        head = f"POST /v1/jobs:graph HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        held = g.raw(head.encode() + body[:-10], read=False)
+        deadline, r = time.monotonic() + 60, None
+        while not r or r.status != 429:  # until what is held has been read
+            self.assertLess(time.monotonic(), deadline)
+            r = g.request("POST", "/v1/jobs:graph", body, JSON)
+        self.assertTrue(r.headers["Retry-After"])
+        self.assertIn("try again later", json.loads(r.body)["message"])
+        self.assertNotEqual(g.request("POST", "/v1/jobs:graph", b'{"targets":["x"]}', JSON).status, 429)
+        held.close()
+        while g.request("POST", "/v1/jobs:graph", body, JSON).status == 429:
+            self.assertLess(time.monotonic(), deadline)
+
     def test_a_drip_of_header_bytes_is_cut_off(self):
         g = Gateway(self.directory, self.address, "--idle", "10s")
         self.addCleanup(g.stop)

@@ -67,7 +67,8 @@ def chain_pieces(pieces, last=b"", **kw):
 class SubmitStream(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--workers", "2", "--threads", "1")
+        cls.cluster = Cluster("--workers", "2", "--threads", "1", env={"MILLRACE_READING_MEMORY": "128MiB",
+                                                                       "MILLRACE_READING_IDLE": "20s"})
         cls.channel = grpc.insecure_channel(cls.cluster.scheduler)
         cls.stub = cls.channel.stream_unary("/millrace.v1.Jobs/SubmitStream")
 
@@ -143,6 +144,29 @@ class SubmitStream(unittest.TestCase):
         job = self.submit(chain_pieces(2))
         self.assertEqual(self.ended(job)["state"], "JOB_DONE")
 
+    def filler(self):
+        """A MiB of a body that is never complete."""
+        return field(100, b" " * (1 << 20))
+
+    def test_bodies_that_do_not_end_are_bounded(self):
+        """Issue 11, E: one caller's several bodies get half of what there is; small jobs pass, and all do when these are gone."""
+        go = threading.Event()
+
+        def hold():
+            for _ in range(20):
+                yield self.filler()
+            go.wait(60)
+        calls = [self.stub.future(hold(), timeout=120) for _ in range(6)]
+        wait_for("what is too much to be refused", lambda: sum(c.done() for c in calls) >= 3, 60)
+        refused = [c.exception() for c in calls if c.done()]
+        self.assertEqual({e.code() for e in refused}, {grpc.StatusCode.RESOURCE_EXHAUSTED}, refused)
+        self.assertIn("try again later", refused[0].details())
+        self.assertEqual(self.cluster.run({"tasks": {"x": {"op": "inc", "args": [1]}}})["state"], "JOB_DONE")
+        for call in calls:
+            call.cancel()
+        go.set()
+        self.test_many_streams_at_a_time()
+
     def test_many_streams_at_a_time(self):
         jobs, errors = [], []
 
@@ -180,6 +204,22 @@ def json_messages(text, size=300_001, request_id=""):
 class SubmitText(SubmitStream):
     """The same for a graph in JSON: large enough that it is read while it comes."""
     N = 30_000
+
+    def filler(self):
+        return field(3, field(2, b" " * (1 << 20)))
+
+    def test_a_body_of_which_nothing_more_comes_is_given_up(self):
+        """Issue 11, E: after --reading-idle."""
+        go = threading.Event()
+
+        def hold():
+            yield self.filler()
+            go.wait(100)
+        call = self.stub.future(hold(), timeout=120)
+        e = call.exception(100)
+        go.set()
+        self.assertEqual(e.code(), grpc.StatusCode.DEADLINE_EXCEEDED, e)
+        self.assertIn("nothing of it for 20 s", e.details())
 
     @classmethod
     def setUpClass(cls):
