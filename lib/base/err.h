@@ -28,7 +28,8 @@
     X(MR_EMETHOD, -20, 12, 405, "method not allowed")                                              \
     X(MR_EFORMAT, -21, 3, 400, "malformed data")                                                   \
     X(MR_EIO, -22, 14, 503, "input/output error")                                                  \
-    X(MR_EAGAIN, -23, 14, 503, "try again")
+    X(MR_EAGAIN, -23, 14, 503, "try again")                                                        \
+    X(MR_EDISKFULL, -24, 8, 507, "no space left on the disk")
 
 enum {
     MR_OK = 0,

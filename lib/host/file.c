@@ -17,12 +17,17 @@ static void close_fd(int *fd)
     if (*fd >= 0) (void)close(*fd);
 }
 
+int mr_file_write_error(int number)
+{
+    return number == ENOSPC || number == EDQUOT ? MR_EDISKFULL : MR_EIO;
+}
+
 static int fail(struct mr_error *e, const char *doing, const char *path)
 {
     int saved = errno;
     int code = saved == ENOENT || saved == ENOTDIR ? MR_ENOENT
                : saved == EACCES || saved == EPERM ? MR_EPERM
-                                                   : MR_EIO;
+                                                   : mr_file_write_error(saved);
     char words[128];
     return mr_fail(
         e, code, "cannot %s \"%s\": %s", doing, path, strerror_r(saved, words, sizeof words));

@@ -17,4 +17,7 @@ int mr_file_write(const char *path, struct mr_str bytes, mode_t mode, struct mr_
  * less; the final newline is cut. */
 int mr_file_read_secret(const char *path, struct mr_buf *out, struct mr_error *e);
 
+/* What an errno of a write means: MR_EDISKFULL, or MR_EIO. */
+int mr_file_write_error(int number);
+
 int mr_file_make_dirs(const char *path, mode_t mode, struct mr_error *e); /* like mkdir -p */

@@ -389,6 +389,15 @@ static void persist_went_elsewhere(struct mr_op *op)
     persist_next(op);
 }
 
+const char *mr_op_why_not_written(struct mr_op *op)
+{
+    if (op->err == MR_ESTATE) return "the store was started without --dir";
+    if (op->err != MR_EDISKFULL) return mr_err_words(op->err);
+    char why[512];
+    (void)snprintf(why, sizeof why, "no space left on %.400s", op->sv->config.dir);
+    return mr_op_text(op, mr_str(why));
+}
+
 static void persist_written(struct mr_op *op)
 {
     struct parts *p = op->more;
@@ -396,8 +405,7 @@ static void persist_written(struct mr_op *op)
     if (op->err == MR_ENOENT && is_part) {
         mr_op_elsewhere(op, "/millrace.v1.Objects/Persist", persist_went_elsewhere);
     } else if (op->err) {
-        persist_failed(op,
-            op->err == MR_ESTATE ? "the store was started without --dir" : mr_err_words(op->err));
+        persist_failed(op, mr_op_why_not_written(op));
     } else {
         p->at++;
         persist_next(op);
@@ -481,6 +489,8 @@ static void stats_done(struct mr_op *op)
     out.seals_refused = s->seals_refused;
     out.written_bytes = s->written_bytes;
     out.read_bytes = s->read_bytes;
+    out.disk_full = op->ask.disk.is_full;
+    out.write_failures = op->ask.disk.write_failures;
     reply(op, &out);
 }
 
@@ -527,6 +537,10 @@ static void metrics_done(struct mr_op *op)
         s->written_bytes);
     series(&b, "read_bytes_total", "counter", "Bytes of objects brought back from the disk.",
         s->read_bytes);
+    series(&b, "disk_full", "gauge", "1: the last write found no space left on the disk.",
+        op->ask.disk.is_full);
+    series(&b, "write_failures_total", "counter", "Writes to the disk that failed.",
+        op->ask.disk.write_failures);
     series(&b, "orphans_total", "counter", "Objects freed because nobody held them.",
         s->orphans_freed);
     mr_buf_add_byte(&b, 0);

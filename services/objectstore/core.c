@@ -296,6 +296,11 @@ void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out)
     out->segments = s->segments_count;
 }
 
+struct mr_ostore_disk mr_ostore_disk(const struct mr_ostore *s)
+{
+    return (struct mr_ostore_disk){s->disk_full, s->write_failures};
+}
+
 /* ---- invariants -------------------------------------------------------------------------------*/
 
 struct sums {

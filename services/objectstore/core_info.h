@@ -9,6 +9,12 @@ uint32_t mr_ostore_objects_away(const struct mr_ostore *s); /* on disk only */
 bool mr_ostore_is_pinned(
     const struct mr_ostore *s, uint32_t object); /* by the store, for clients */
 
+struct mr_ostore_disk {
+    bool is_full;            /* no write went well since one found no space */
+    uint64_t write_failures; /* since the start */
+};
+struct mr_ostore_disk mr_ostore_disk(const struct mr_ostore *s);
+
 #define MR_OSTORE_HOLDERS_SHOWN 8
 struct mr_ostore_info {
     mr_object_id id;

@@ -342,6 +342,17 @@ void mr_ostore_evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
     answer_waiters(s, o, false, MR_OK);
 }
 
+/* A full disk is tried again after a while, with one object. */
+static void note_disk(struct mr_ostore *s, int err)
+{
+    s->write_failures += err == MR_EDISKFULL || err == MR_EIO;
+    if (!err) s->disk_full = false;
+    if (err != MR_EDISKFULL) return;
+    s->disk_full = true;
+    s->disk_failed = s->now;
+    s->disk_probe = mr_time_after(s->now, DISK_PROBE_NS);
+}
+
 void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     mr_assert(s->writes > 0);
@@ -354,9 +365,10 @@ void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev)
         return;
     }
     x->being_written = false;
+    note_disk(s, ev->err);
     if (ev->err) {
         if (x->disk == DISK_WRITING) x->disk = DISK_NONE;
-        x->tried = mr_time_after(s->now, DISK_RETRY_NS);
+        x->tried = ev->err == MR_EDISKFULL ? s->now : mr_time_after(s->now, DISK_RETRY_NS);
         x->to_persist = false;
         stop_leaving(s, x);
         answer_waiters(s, o, true, ev->err);

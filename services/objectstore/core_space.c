@@ -267,6 +267,7 @@ static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
     if (busy || tried) return 0;
     bool at_once = x->disk == DISK_WRITTEN || x->replica;
     if (!at_once && (!s->config.may_spill || s->writes >= SPILLS_MAX)) return 0;
+    if (!at_once && s->disk_full && (s->writes || s->now < s->disk_probe)) return 0;
     x->leaving = true;
     s->leaving_bytes += x->room;
     if (at_once)
@@ -318,8 +319,12 @@ static uint64_t lacking_in_all(const struct mr_ostore *s)
  * youngest lets go, and comes again. */
 static void let_one_go(struct mr_ostore *s)
 {
-    if (!s->stuck_since || s->writes) s->stuck_since = s->now;
+    bool is_leaving = s->writes && !s->disk_full;
+    if (!s->stuck_since || is_leaving) s->stuck_since = s->now;
     if (s->now < mr_time_after(s->stuck_since, STUCK_NS)) return;
+    /* a full disk is tried once more before anybody is told no, if there is anything to write */
+    bool untried = s->disk_full && s->disk_failed < s->stuck_since;
+    if (untried && s->now < mr_time_after(s->stuck_since, 4 * STUCK_NS)) return;
     struct grant g = s->grants[s->grants_count - 1];
     grant_pop(s, s->grants_count - 1);
     s->stuck_since = s->now;

@@ -138,6 +138,7 @@ struct grant {
 #define SCAN_MAX 4096u /* objects looked at in one step */
 #define SCAN_FULL 64u  /* the same, while no more writes may be under way */
 #define DISK_RETRY_NS (5 * MR_SECOND)
+#define DISK_PROBE_NS (250 * MR_MS) /* a full disk: it may have space again */
 #define AHEAD_SHARE 8u /* of memory, that may be on its way back before somebody waits for it */
 
 struct mr_ostore {
@@ -172,7 +173,11 @@ struct mr_ostore {
     struct grant grants[GRANTS_MAX]; /* a queue, oldest first */
     uint32_t grants_count;
 
-    uint32_t writes;         /* under way */
+    uint32_t writes;     /* under way */
+    bool disk_full;      /* a write found no space, and none went well since */
+    mr_time disk_probe;  /* then: nothing is spilled before, and one object at a time */
+    mr_time disk_failed; /* when a write last found no space */
+    uint64_t write_failures;
     uint64_t rooms_bytes;    /* of objects in memory */
     uint64_t coming_bytes;   /* of restores under way */
     uint64_t leaving_bytes;  /* rooms of objects that are being written to leave */

@@ -74,7 +74,17 @@ static char *kept_path(const struct mr_disk *d, mr_object_id id, uint32_t flags)
     return path_of(flags & MR_OSTORE_BY_HOLDERS ? d->held : d->objects, id);
 }
 
-static int write_object(struct mr_disk *d, const struct job *job, struct mr_error *e)
+/* Pages of free places on the disk, in all spill files, are given back: are there some fewer now?
+ */
+static bool give_pages(struct mr_disk *d)
+{
+    bool gave = false;
+    for (uint32_t i = 0; i < WRITERS; i++)
+        gave |= mr_spill_give_pages(d->spills[i]);
+    return gave;
+}
+
+static int write_once(struct mr_disk *d, const struct job *job, struct mr_error *e)
 {
     bool keep = job->flags & MR_OSTORE_PERSISTED;
     struct mr_spill *spill = spill_of(d, job->id);
@@ -88,6 +98,12 @@ static int write_object(struct mr_disk *d, const struct job *job, struct mr_erro
     mr_store_release(d->self, &view);
     if (!err && keep) (void)mr_spill_erase(spill, job->id);
     return err;
+}
+
+static int write_object(struct mr_disk *d, const struct job *job, struct mr_error *e)
+{
+    int err = write_once(d, job, e);
+    return err == MR_EDISKFULL && give_pages(d) ? write_once(d, job, e) : err;
 }
 
 /* It is in one of the three. */
@@ -120,7 +136,7 @@ static void run_write(struct mr_disk *d, const struct job *job)
     }
     struct mr_error e;
     int err = write_object(d, job, &e);
-    if (err && err != MR_EAGAIN && err != MR_EAWAY)
+    if (err && err != MR_EAGAIN && err != MR_EAWAY && err != MR_EDISKFULL) /* that is said once */
         mr_log(MR_WARN, "disk.write_failed", "what=\"%s\"", e.text);
     mr_shell_post(
         d->sh, &(struct mr_ostore_event){

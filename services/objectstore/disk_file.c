@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "host/file.h"
 #include "store/arena/layout.h"
 
 #include <errno.h>
@@ -26,7 +27,7 @@ static int write_all(int fd, const void *p, uint64_t n)
     while (n) {
         ssize_t w = write(fd, at, MR_MIN(n, (uint64_t)MR_CHUNK_BYTES));
         if (w < 0 && errno == EINTR) continue;
-        if (w <= 0) return MR_EIO;
+        if (w <= 0) return mr_file_write_error(errno);
         at += w;
         n -= (uint64_t)w;
     }
@@ -70,9 +71,9 @@ static int sync_folder(const char *path)
     MR_AUTO(mr_free_ptr) char *copy = mr_copy_text(path);
     int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0) return MR_EIO;
-    int failed = fsync(fd);
+    int err = fsync(fd) ? mr_file_write_error(errno) : MR_OK;
     close(fd);
-    return failed ? MR_EIO : MR_OK;
+    return err;
 }
 
 int mr_disk_file_copy(const char *path, mr_object_id id, uint64_t bytes, mr_disk_piece next,
@@ -80,14 +81,17 @@ int mr_disk_file_copy(const char *path, mr_object_id id, uint64_t bytes, mr_disk
 {
     MR_AUTO(mr_free_ptr) char *temporary = mr_format("%s.tmp", path);
     int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    if (fd < 0) return mr_fail(e, MR_EIO, "cannot write %s: %s", temporary, strerror(errno));
+    if (fd < 0)
+        return mr_fail(
+            e, mr_file_write_error(errno), "cannot write %s: %s", temporary, strerror(errno));
     int err = write_body(fd, id, bytes, next, ctx);
-    if (!err && fsync(fd)) err = MR_EIO;
-    if (close(fd) && !err) err = MR_EIO;
-    if (!err && rename(temporary, path)) err = MR_EIO;
-    if (!err) err = sync_folder(path);
+    if (!err && fsync(fd)) err = mr_file_write_error(errno);
+    int number = errno; /* of what failed first */
+    if (close(fd) && !err) err = mr_file_write_error(number = errno);
+    if (!err && rename(temporary, path)) err = mr_file_write_error(number = errno);
+    if (!err && (err = sync_folder(path))) number = errno;
     if (!err) return MR_OK;
-    const char *why = err == MR_EFORMAT ? "what it is copied from is damaged" : strerror(errno);
+    const char *why = err == MR_EFORMAT ? "what it is copied from is damaged" : strerror(number);
     err = mr_fail(e, err, "cannot write %s: %s", path, why);
     (void)unlink(temporary);
     return err;

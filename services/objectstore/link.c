@@ -25,6 +25,7 @@ struct mr_scheduler_link {
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
     struct mr_store_stats told;
+    bool told_full;
     mr_duration retry_ns;
     mr_time next; /* heartbeat, or attempt to connect */
     uint64_t sequence;
@@ -97,6 +98,7 @@ static void connect_now(struct mr_scheduler_link *l)
     r.socket = (char *)(uintptr_t)sh->config.socket_path;
     r.memory_bytes = sh->config.memory_bytes;
     r.pid = (uint32_t)getpid();
+    r.directory = l->sv->config.directory;
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
     m.register_ = &r;
     send(l, &m);
@@ -155,18 +157,21 @@ static void beat(struct mr_ask *ask)
 {
     struct mr_scheduler_link *l = ask->ctx;
     struct mr_store_stats stats = ask->stats;
+    bool is_full = ask->disk.is_full;
     if (is_over(l)) return;
     bool is_quiet = l->told.object_bytes == stats.object_bytes &&
                     l->told.spilled_bytes == stats.spilled_bytes &&
-                    l->told.objects == stats.objects;
+                    l->told.objects == stats.objects && l->told_full == is_full;
     if (is_quiet && l->call)
         l->next += MR_MAX(l->lease_ns / IDLE_BEATS, l->heartbeat_ns) - l->heartbeat_ns;
     l->told = stats;
+    l->told_full = is_full;
     Millrace__V1__StoreHeartbeat h = MILLRACE__V1__STORE_HEARTBEAT__INIT;
     h.sequence = ++l->sequence;
     h.used_bytes = stats.object_bytes;
     h.spilled_bytes = stats.spilled_bytes;
     h.objects = stats.objects;
+    if (is_full) h.disk_full = (char *)(uintptr_t)l->sv->config.dir;
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
     m.heartbeat = &h;
     send(l, &m);

@@ -6,6 +6,7 @@
 #include "host/signal.h"
 #include "host/thread.h"
 #include "services/objectstore/budget.h"
+#include "services/objectstore/claim.h"
 #include "services/objectstore/disk.h"
 #include "rpc/tls.h"
 #include "services/objectstore/service.h"
@@ -28,6 +29,7 @@ struct config {
     uint64_t objects;
     mr_duration claim_time;
     const char *dir;
+    uint64_t directory; /* its number (claim.h) */
     const char *redis;
     const char *redis_password_file;
     const char *scheduler;
@@ -122,6 +124,7 @@ static int serve(const struct config *c, struct mr_shell *sh, struct mr_signals 
         .advertise = c->advertise,
         .node = c->node,
         .dir = c->dir,
+        .directory = c->directory,
         .redis = c->redis,
         .redis_password = password,
         .scheduler = c->scheduler,
@@ -177,7 +180,7 @@ int main(int argc, char **argv)
         .node = c.node,
         .memory_bytes = memory,
         .objects_max = (uint32_t)c.objects,
-        .has_disk = c.dir != NULL,
+        .dir = c.dir,
         .claim_time = c.claim_time,
     };
     if (mr_peer_rules_parse(&c.allow_uid, &shell_config.peers, &e)) return fail(&e);
@@ -187,6 +190,9 @@ int main(int argc, char **argv)
     if (c.redis_password_file && mr_file_read_secret(c.redis_password_file, &password, &e))
         return fail(&e);
     mr_buf_add_byte(&password, 0);
+    struct mr_claim *claim = NULL;
+    if (c.dir && mr_claim_take(c.dir, c.node, &claim, &e)) return fail(&e);
+    c.directory = mr_claim_directory(claim);
     struct mr_shell *sh = NULL;
     if (mr_shell_open(&shell_config, &sh, &e)) return fail(&e);
     mr_log(MR_INFO, "start", "node=%s memory=%" PRIu64 " socket=%s dir=%s", c.node, memory,
@@ -194,6 +200,7 @@ int main(int argc, char **argv)
     int err = serve(&c, sh, signals, c.redis_password_file ? (const char *)password.p : NULL, &e);
     mr_buf_fini(&password);
     mr_shell_close(&sh);
+    mr_claim_drop(&claim); /* last: what it has is written */
     mr_config_fini(&spec, &c);
     if (err) return fail(&e);
     mr_log(MR_INFO, "stop", "node=%s", c.node);

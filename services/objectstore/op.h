@@ -122,12 +122,12 @@ void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p);
 Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_info *info);
 /* kind, summary, dtype and shape of the value in `bytes`, as far as it is one. */
 void mr_op_describe(struct mr_op *op, struct mr_str bytes, Millrace__V1__ObjectInfo *out);
-/* op->id is persisted, or deleted, by the store of the node that has it; `method` is Objects' path.
- */
+/* op->id is persisted, or deleted, by the store of its node; `method` is the path of Objects. */
 void mr_op_elsewhere(struct mr_op *op, const char *method, mr_op_fn then);
 /* Tells the cluster that this node has op->id, so that other nodes' stores find it. An object is
  * one also while Redis is away: never an error. */
 void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info, mr_op_fn then);
+const char *mr_op_why_not_written(struct mr_op *op); /* by op->err of a PERSIST */
 /* The object is durable now: so are its names. */
 void mr_names_persisted(struct mr_names *n, const Millrace__V1__ObjectInfo *info);
 uint64_t mr_name_key(struct mr_str name); /* of MR_HOLD_NAME */

@@ -33,12 +33,17 @@ static void refuse_grant(struct mr_shell *sh, const struct mr_ostore_effect *x, 
             "an object that needs %" PRIu64
             " bytes does not fit the store, whose memory is %" PRIu64,
             x->bytes, sh->config.memory_bytes);
+    else if (mr_ostore_disk(sh->core).is_full)
+        snprintf(g.text, sizeof g.text,
+            "no space left on %.200s, where the object store spills what does not fit into memory: "
+            "%" PRIu64 " bytes did not come free in time",
+            sh->config.dir, x->bytes);
     else
         snprintf(g.text, sizeof g.text,
             "the object store is full: %" PRIu64
             " bytes did not come free in time; what fills it is "
             "pinned, or cannot be spilled%s",
-            x->bytes, sh->config.has_disk ? "" : " (it was started without --dir)");
+            x->bytes, sh->config.dir ? "" : " (it was started without --dir)");
     mr_peer_send(sh, p, MR_CTL_GRANTED, x->request, &g, NULL, 0, -1);
 }
 
@@ -68,7 +73,7 @@ static void on_granted(struct mr_shell *sh, const struct mr_ostore_effect *x)
     mr_peer_send(sh, p, MR_CTL_GRANTED, x->request, &granted, NULL, 0, g->fd);
 }
 
-static void explain_get(struct mr_ctl_got *got, mr_object_id id)
+static void explain_get(const struct mr_shell *sh, struct mr_ctl_got *got, mr_object_id id)
 {
     char text[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(id, text);
@@ -80,7 +85,12 @@ static void explain_get(struct mr_ctl_got *got, mr_object_id id)
         why = "does not fit: too much is pinned or waited for, or --objects is reached";
     if (got->err == MR_EAWAY) why = "could not be pulled: the store that has it does not answer";
     if (got->err == MR_ENOENT) why = "is not where it was said to be";
-    snprintf(got->text, sizeof got->text, "object %s %s", text, why);
+    if (got->err == MR_ELIMIT && mr_ostore_disk(sh->core).is_full)
+        snprintf(got->text, sizeof got->text,
+            "object %s does not fit: no space left on %.200s, so that nothing can leave memory for it",
+            text, sh->config.dir);
+    else
+        snprintf(got->text, sizeof got->text, "object %s %s", text, why);
 }
 
 static void on_got(struct mr_shell *sh, const struct mr_ostore_effect *x)
@@ -90,7 +100,7 @@ static void on_got(struct mr_shell *sh, const struct mr_ostore_effect *x)
     struct mr_ctl_got got = {.id = x->id, .err = x->err};
     int fd = -1;
     if (x->err) {
-        explain_get(&got, x->id);
+        explain_get(sh, &got, x->id);
     } else {
         const struct mr_shell_segment *g = segment_at(sh, x->segment);
         got.segment = x->segment;

@@ -86,7 +86,7 @@ int mr_shell_open(const struct mr_shell_config *config, struct mr_shell **out, s
             .waiters_max = 65536,
             .segments_max = 65536,
             .clients_max = 1024,
-            .may_spill = config->has_disk,
+            .may_spill = config->dir != NULL,
             .orphan_ns = config->claim_time,
         };
         sh->core = mr_ostore_new(&core);
@@ -154,6 +154,19 @@ void mr_shell_queue(struct mr_shell *sh, const struct mr_ostore_event *ev)
     sh->queue[sh->queue_count++] = *ev;
 }
 
+static void tell_disk(struct mr_shell *sh)
+{
+    bool is_full = mr_ostore_disk(sh->core).is_full;
+    if (is_full == sh->said_full) return;
+    sh->said_full = is_full;
+    if (is_full)
+        mr_log(MR_ERROR, "disk.full",
+            "dir=%s what=\"no space left on %s: nothing is spilled or persisted until there is\"",
+            sh->config.dir, sh->config.dir);
+    else
+        mr_log(MR_INFO, "disk.has_space", "dir=%s", sh->config.dir);
+}
+
 void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev)
 {
     mr_assert(!sh->queue_count);
@@ -165,6 +178,7 @@ void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev)
         mr_shell_perform(sh);
     }
     sh->queue_count = 0;
+    tell_disk(sh);
     for (uint32_t i = 0; i < sh->peers_count; i++)
         mr_peer_flush_freed(sh, sh->peers[i]);
     sh->is_draining = sh->is_draining || ev->type == MR_OE_DRAIN;
@@ -282,6 +296,7 @@ static void on_ask(struct mr_shell *sh, struct mr_ask *ask)
         on_offer(sh, ask);
     } else if (ask->type == MR_ASK_STATS) {
         mr_shell_stats(sh, &ask->stats);
+        ask->disk = mr_ostore_disk(sh->core);
     } else {
         ask->n_max = ask->type == MR_ASK_STAT ? 1 : ask->n_max;
         ask->infos = mr_alloc_array(ask->n_max, sizeof *ask->infos);

@@ -18,9 +18,9 @@ struct mr_peer;
 struct mr_shell_config {
     const char *socket_path;
     const char *node;
+    const char *dir; /* NULL: no disk */
     uint64_t memory_bytes;
     uint32_t objects_max;
-    bool has_disk;
     mr_duration claim_time;     /* what nobody claims in it is freed */
     struct mr_peer_rules peers; /* who may connect to UNIX sockets */
 };
@@ -46,6 +46,7 @@ struct mr_ask {
     struct mr_ostore_info *infos;  /* of STAT (one) and PAGE; mr_release it */
     size_t infos_count;
     struct mr_store_stats stats;
+    struct mr_ostore_disk disk; /* of STATS */
     /* for the one who asks */
     void (*done)(struct mr_ask *ask); /* called on the gRPC thread; frees it */
     void *ctx;
@@ -77,6 +78,7 @@ struct mr_shell {
     int epoll_fd, wake_fd, listen_fd;
     struct mr_inbox *inbox;
     bool stopping;
+    bool said_full; /* the disk is; so it was logged */
     bool is_draining;
     int drained_fd; /* eventfd: what had to be written is */
 

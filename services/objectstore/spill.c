@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/index.h"
 #include "base/limits.h"
+#include "host/file.h"
 #include "host/monitor.h"
 #include "services/objectstore/disk_file.h"
 #include "store/arena/layout.h"
@@ -275,7 +276,7 @@ static int write_all(int fd, struct iovec *v, int count, uint64_t from)
     while (count) {
         ssize_t w = pwritev(fd, v, count, (off_t)from);
         if (w < 0 && errno == EINTR) continue;
-        if (w <= 0) return MR_EIO;
+        if (w <= 0) return mr_file_write_error(errno);
         from += (uint64_t)w;
         while (count && (size_t)w >= v->iov_len) {
             w -= (ssize_t)v->iov_len;
@@ -308,8 +309,7 @@ static int write_place(int fd, const struct place *x, const void *p)
     return err;
 }
 
-/* The disk is full, and pages of free places are on it: are there some fewer now? */
-static bool give_pages(struct mr_spill *s)
+bool mr_spill_give_pages(struct mr_spill *s)
 {
     mr_monitor_enter(s->monitor);
     uint64_t had = s->stats.free_bytes;
@@ -327,11 +327,12 @@ int mr_spill_write(
     struct place x = s->places[at];
     mr_monitor_leave(s->monitor);
     int err = write_place(s->fd, &x, p);
-    if (err && errno == ENOSPC && give_pages(s)) err = write_place(s->fd, &x, p);
+    if (err == MR_EDISKFULL && mr_spill_give_pages(s)) err = write_place(s->fd, &x, p);
     int why = errno;
     mr_monitor_enter(s->monitor);
     if (err) {
         give(s, at);
+        punch(s); /* what was written of it, too */
     } else {
         (void)erase(s, id); /* an earlier one: the same bytes, by the id */
         mr_index_add(&s->by_id, mr_object_id_hash(id), at, hash_of, s);

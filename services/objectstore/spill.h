@@ -41,5 +41,7 @@ struct mr_spill_stats {
     uint64_t free_bytes; /* of free places that have pages */
     uint64_t file_bytes; /* length of the file */
 };
+/* The disk is full, and pages of free places are on it: are there some fewer now? */
+bool mr_spill_give_pages(struct mr_spill *s);
 void mr_spill_stats(struct mr_spill *s, struct mr_spill_stats *out);
 void mr_spill_check(struct mr_spill *s); /* asserts every invariant */

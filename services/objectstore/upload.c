@@ -53,7 +53,7 @@ static bool take_options(struct mr_op *op, struct upload *u, const Millrace__V1_
     u->name = mr_copy_text(r->name);
     u->replace = r->replace;
     u->persist = r->persist;
-    if (u->persist && !op->sv->sh->config.has_disk) {
+    if (u->persist && !op->sv->sh->config.dir) {
         mr_op_fail(op, MR_ESTATE, "persist: this store was started without --dir");
         return false;
     }
@@ -137,7 +137,7 @@ static void name_it(struct mr_op *op)
     struct upload *u = op->more;
     if (op->err) {
         op->err = mr_fail(
-            &op->error, op->err, "the object cannot be persisted: %s", mr_err_words(op->err));
+            &op->error, op->err, "the object cannot be persisted: %s", mr_op_why_not_written(op));
         give_up(op);
     } else if (u->name[0]) {
         mr_op_name_object(op, mr_str(u->name), NULL, u->replace, named);

@@ -27,6 +27,7 @@ static Millrace__V1__StoreInfo *store_out(struct mr_shell *sh, uint32_t number)
     m->used_bytes = facts.used_bytes;
     m->spilled_bytes = facts.spilled_bytes;
     m->objects = facts.objects;
+    m->disk_full = mr_shell_text(sh, mr_str(facts.disk_full));
     return m;
 }
 

@@ -223,8 +223,8 @@ static void perform(struct mr_sched *s, const struct mr_sched_event *ev)
         break;
     case MR_SCHED_WORKER_RETIRE: mr_sc_worker_retire(s, ev->slot, ev->incarnation); break;
     case MR_SCHED_STORE_REGISTER: mr_sc_store_register(s, &ev->store); break;
-    case MR_SCHED_STORE_HEARD: mr_sc_store_heard(s, ev->store.store, true); break;
-    case MR_SCHED_STORE_CLOSED: mr_sc_store_heard(s, ev->store.store, false); break;
+    case MR_SCHED_STORE_HEARD: mr_sc_store_heard(s, &ev->store, true); break;
+    case MR_SCHED_STORE_CLOSED: mr_sc_store_heard(s, &ev->store, false); break;
     case MR_SCHED_OBJECTS_LOST: mr_sc_objects_lost(s, &ev->objects); break;
     case MR_SCHED_OBJECTS_UNHELD: mr_sc_objects_unheld(s, &ev->objects); break;
     case MR_SCHED_JOURNAL_ACKED: mr_sc_journal_acked(s, ev->sequence); break;

@@ -136,7 +136,7 @@ uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name); /* made if new; 0: th
 /* core_store.c */
 uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str address); /* 0: none */
 void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *st);
-void mr_sc_store_heard(struct mr_sched *s, uint64_t incarnation, bool is_connected);
+void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *st, bool is_connected);
 void mr_sc_store_leases(struct mr_sched *s);
 /* A task that makes a large result of about `bytes` runs, its inputs are there; 0: no more. */
 void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes);

@@ -92,9 +92,9 @@ struct mr_sched_submit {
 
 struct mr_sched_store {
     uint64_t store; /* incarnation */
-    struct mr_str node;
-    struct mr_str address;
+    struct mr_str node, address;
     uint64_t memory_bytes;
+    struct mr_str disk_full; /* heard: the folder on whose disk no space is left; empty: some is */
 };
 
 struct mr_sched_objects {

@@ -103,6 +103,7 @@ struct store {
     uint64_t kept_bytes;   /* of objects that workers keep in it */
     uint64_t coming_bytes; /* of large results that its workers make now, as far as known */
     uint32_t coming;       /* tasks that make those */
+    char disk_full[128];   /* the folder on whose disk no space is left; "": there is some */
     mr_time last_heard;
     mr_time lost_at;    /* the lease of a worker with it ran out, and none of its name came since */
     uint32_t lost_name; /* a hash; 0: of several */

@@ -243,12 +243,22 @@ static void fail(
     struct mr_str key = mr_graph_key(g, index_of(s, task));
     char in[MR_BYTES_TEXT_MAX], memory[MR_BYTES_TEXT_MAX], text[MR_ERROR_TEXT_MAX];
     mr_bytes_text(inputs_bytes(s, task), in);
-    mr_bytes_text(s->stores[w->store].memory_bytes, memory);
-    (void)snprintf(text, sizeof text,
-        "\"%.*s\" needs more memory at once than there is: its inputs are %s, and %.*s%s; the object "
-        "store of node \"%.60s\" has %s: give it more (--memory), or make the parts smaller",
-        (int)MR_MIN(key.n, (size_t)120), key.p, in, (int)MR_MIN(why.n, (size_t)300), why.p,
-        was_alone ? alone : "", w->facts->node, memory);
+    const char *disk = s->stores[w->store].disk_full;
+    uint64_t most = s->stores[w->store].memory_bytes;
+    mr_bytes_text(most, memory);
+    if (*disk && inputs_bytes(s, task) <= most)
+        (void)snprintf(text, sizeof text,
+            "\"%.*s\" found no space left on %s of node \"%.60s\": its inputs are %s, and %.*s; the "
+            "object store's memory is %s, and what does not fit is written there: make space, or give "
+            "the store more memory (--memory)",
+            (int)MR_MIN(key.n, (size_t)120), key.p, disk, w->facts->node, in,
+            (int)MR_MIN(why.n, (size_t)300), why.p, memory);
+    else
+        (void)snprintf(text, sizeof text,
+            "\"%.*s\" needs more memory at once than there is: its inputs are %s, and %.*s%s; the "
+            "object store of node \"%.60s\" has %s: give it more (--memory), or make the parts smaller",
+            (int)MR_MIN(key.n, (size_t)120), key.p, in, (int)MR_MIN(why.n, (size_t)300), why.p,
+            was_alone ? alone : "", w->facts->node, memory);
     struct story st = mr_sc_story_make(s, task, 8, mr_str(text), w->facts->name);
     mr_sc_task_fail(s, task, &st);
     mr_sc_story_fini(&st);

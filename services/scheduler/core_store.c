@@ -102,13 +102,16 @@ void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
     mr_sc_scan(s, SCAN_STORE_HOLD, n, NULL, 0);
 }
 
-void mr_sc_store_heard(struct mr_sched *s, uint64_t incarnation, bool is_connected)
+void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *r, bool is_connected)
 {
-    uint32_t n = find_store(s, incarnation);
+    uint32_t n = find_store(s, r->store);
     if (!n || s->stores[n].is_lost) return;
     s->stores_changes += is_connected != s->stores[n].is_connected;
     s->stores[n].is_connected = is_connected;
     s->stores[n].last_heard = s->now;
+    size_t full = MR_MIN(r->disk_full.n, sizeof s->stores[n].disk_full - 1);
+    if (full) memcpy(s->stores[n].disk_full, r->disk_full.p, full);
+    s->stores[n].disk_full[full] = 0;
     mr_time end = mr_time_after(s->now, s->config.lease);
     s->lease_check_at = MR_MIN(s->lease_check_at, end);
 }

@@ -15,6 +15,7 @@
 #include "services/scheduler/logs.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 #define LAZY (10 * MR_MS)        /* what frees objects */
 #define LAZY_SMALL (100 * MR_MS) /* and what does not: no more than MR_INLINE_BYTES_MAX each */
@@ -37,6 +38,9 @@ struct session {
     struct mr_wire_tables tables;
     struct mr_session_facts facts;
     struct mr_store_facts store_facts;
+    char *store_node; /* of a store, as the next two */
+    uint64_t directory;
+    uint32_t pid;
     char *texts; /* what facts points into */
 };
 
@@ -68,6 +72,7 @@ static void session_free(struct session *x)
     mr_list_remove(&x->lazy);
     mr_wire_tables_fini(&x->tables);
     mr_release(x->texts);
+    mr_release(x->store_node);
     mr_release((void *)(uintptr_t)x->facts.runtimes);
     mr_release((void *)(uintptr_t)x->facts.resources);
     mr_release(x);
@@ -462,6 +467,21 @@ bool mr_sessions_store_facts(const struct mr_shell *sh, uint32_t store, struct m
 
 /* ---- stores --------------------------------------------------------------------------------- */
 
+/* A node has one store. The same directory, and one that does not answer any more, are of one that
+ * died: it is replaced. */
+static const struct session *rival(const struct session *x, const Millrace__V1__StoreRegister *m)
+{
+    const struct mr_sessions *s = x->sh->sessions;
+    MR_LIST_EACH(node, &s->all)
+    {
+        const struct session *o = MR_LIST_ITEM(node, struct session, node);
+        if (o == x || !o->is_store || !o->store_node || o->incarnation == m->id) continue;
+        bool is_same = m->directory && o->directory == m->directory;
+        if (!is_same && !strcmp(o->store_node, m->node)) return o;
+    }
+    return NULL;
+}
+
 static void store_registers(
     struct session *x, struct mr_rpc_call *call, const Millrace__V1__StoreRegister *m)
 {
@@ -474,11 +494,20 @@ static void store_registers(
             MR_LAYOUT_VERSION);
     if (!err && (!m->id || x->has_registered))
         err = mr_fail(&e, MR_EINVAL, "a store registers once, with an id");
+    const struct session *other = err ? NULL : rival(x, m);
+    if (other)
+        err = mr_fail(&e, MR_ESTATE,
+            "node \"%s\" has an object store already (pid %u), which is connected: a node has one; "
+            "stop that one, or give this one another --node",
+            m->node, other->pid);
     if (err) {
         fail(call, &e);
         return;
     }
     x->has_registered = true;
+    x->store_node = mr_copy_text(m->node);
+    x->directory = m->directory;
+    x->pid = m->pid;
     x->incarnation = m->id;
     x->store_facts.memory_bytes = m->memory_bytes;
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_REGISTER};
@@ -516,9 +545,12 @@ static void on_store_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
         x->store_facts.used_bytes = m->heartbeat->used_bytes;
         x->store_facts.spilled_bytes = m->heartbeat->spilled_bytes;
         x->store_facts.objects = m->heartbeat->objects;
+        (void)snprintf(x->store_facts.disk_full, sizeof x->store_facts.disk_full, "%s",
+            m->heartbeat->disk_full);
     }
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
     ev.store.store = x->incarnation;
+    ev.store.disk_full = mr_str(x->store_facts.disk_full);
     mr_shell_step(x->sh, &ev);
     objects_event(x, MR_SCHED_OBJECTS_LOST, m->lost, m->n_lost);
     objects_event(x, MR_SCHED_OBJECTS_UNHELD, m->unheld, m->n_unheld);

@@ -23,6 +23,7 @@ bool mr_sessions_facts(const struct mr_shell *sh, uint32_t slot, struct mr_sessi
 
 struct mr_store_facts {
     uint64_t memory_bytes, used_bytes, spilled_bytes, objects;
+    char disk_full[256]; /* the folder; "": there is space */
 };
 bool mr_sessions_store_facts(const struct mr_shell *sh, uint32_t store, struct mr_store_facts *out);
 

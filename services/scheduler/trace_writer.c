@@ -8,6 +8,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
+#include "host/log.h"
 #include "host/thread.h"
 
 #define MESSAGES_MAX 8192
@@ -40,6 +41,8 @@ struct mr_trace_writer {
     uint32_t last; /* of `open`: where the last span went */
     struct mr_trace_encoder *spare;
     struct mr_counter bytes_taken;
+    const char *dir; /* of files; for words */
+    int said_err;    /* of a write to a file */
     mr_time stop_at; /* MR_NEVER: not asked to */
 };
 
@@ -74,10 +77,30 @@ static void names_fini(struct names *n)
 
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
+/* Once when files cannot be written, and once when they can again. */
+static void say_files(struct mr_trace_writer *w)
+{
+    struct mr_trace_log_totals totals;
+    mr_trace_log_totals(w->log, &totals);
+    if (totals.file_err == w->said_err) return;
+    w->said_err = totals.file_err;
+    if (totals.file_err == MR_EDISKFULL)
+        mr_log(MR_WARN, "trace.disk_full",
+            "dir=%s what=\"no space left on %s: spans that Redis may not have are not recorded\"",
+            w->dir, w->dir);
+    else if (totals.file_err)
+        mr_log(MR_WARN, "trace.not_written", "dir=%s what=\"%s\"", w->dir,
+            mr_err_words(totals.file_err));
+    else
+        mr_log(MR_INFO, "trace.written_again", "dir=%s", w->dir);
+}
+
 static void block_write(struct mr_trace_writer *w, const struct open_block *b)
 {
     uint32_t count = mr_trace_encoder_count(b->encoder);
-    if (count) mr_trace_log_add(w->log, b->job, mr_trace_encoder_end(b->encoder), count);
+    if (!count) return;
+    mr_trace_log_add(w->log, b->job, mr_trace_encoder_end(b->encoder), count);
+    say_files(w);
 }
 
 static void block_remove(struct mr_trace_writer *w, uint32_t at)
@@ -249,6 +272,7 @@ int mr_trace_writer_open(const struct mr_trace_log_config *config, struct mr_tra
     MR_AUTO(mr_trace_writer_close) struct mr_trace_writer *w = mr_alloc(sizeof *w);
     struct mr_trace_log_config c = *config;
     w->reader = reader;
+    w->dir = config->dir;
     w->stop_at = MR_NEVER;
     w->last = UINT32_MAX;
     w->inbox = mr_inbox_new(MESSAGES_MAX, sizeof(struct mr_trace_message));

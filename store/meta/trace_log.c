@@ -72,6 +72,7 @@ struct mr_trace_log {
     uint64_t number; /* of the next entry */
     uint64_t bytes, file_bytes;
     uint64_t spans, lost;
+    int file_err;  /* of the last write to a file */
     uint32_t sent; /* entries at the front of the list that a call carries; 0: none is under way */
     mr_time retry; /* MR_NEVER: no call failed */
     bool is_here, is_loaded, was_loaded, is_refused;
@@ -145,8 +146,10 @@ static void settle(struct mr_trace_log *l, struct entry *e, struct mr_trace_job 
         l->bytes += e->n;
         return;
     }
-    if (l->dir && l->file_bytes + e->n <= l->config.file_bytes_max &&
-        mr_trace_file_append(l->dir, j->id, mr_str_of(e->bytes, e->n), &e->place) == MR_OK) {
+    bool fits = l->dir && l->file_bytes + e->n <= l->config.file_bytes_max;
+    if (fits)
+        l->file_err = mr_trace_file_append(l->dir, j->id, mr_str_of(e->bytes, e->n), &e->place);
+    if (fits && !l->file_err) {
         e->what = 'f';
         j->counts.file_bytes += e->n;
         l->file_bytes += e->n;
@@ -516,6 +519,7 @@ void mr_trace_log_totals(const struct mr_trace_log *l, struct mr_trace_log_total
         .lost = l->lost,
         .bytes = l->bytes,
         .file_bytes = l->file_bytes,
+        .file_err = l->file_err,
         .waiting_bytes = l->waiting_bytes};
 }
 

@@ -70,5 +70,6 @@ void mr_trace_view_fini(struct mr_trace_view *v);
 struct mr_trace_log_totals {
     uint64_t spans, lost; /* since the start */
     uint64_t bytes, file_bytes, waiting_bytes;
+    int file_err; /* of the last write to a file */
 };
 void mr_trace_log_totals(const struct mr_trace_log *log, struct mr_trace_log_totals *out);

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/pack.h"
+#include "host/file.h"
 #include "store/meta/trace_codec.h"
 
 #include <dirent.h>
@@ -87,11 +88,16 @@ int mr_trace_file_append(
     int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0 && errno == ENOENT && mkdir(dir, 0700) == 0)
         fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) return MR_EIO;
+    if (fd < 0) return mr_file_write_error(errno);
     off_t at = lseek(fd, 0, SEEK_END);
     ssize_t put = at < 0 ? -1 : write(fd, block.p, block.n);
+    int err = put < 0 ? mr_file_write_error(errno) : MR_OK;
+    if (put >= 0 && (size_t)put != block.n) { /* the rest finds no space; half a block is no use */
+        err = MR_EDISKFULL;
+        (void)!ftruncate(fd, at);
+    }
     (void)close(fd);
-    if (put < 0 || (size_t)put != block.n) return MR_EIO;
+    if (err) return err;
     *out = (struct mr_trace_place){(uint64_t)at, block.n};
     return MR_OK;
 }

@@ -25,8 +25,8 @@ int mr_trace_place_unpack(struct mr_str bytes, struct mr_trace_place *out); /* M
 char *mr_trace_file(const char *dir, mr_job_id job);
 /* The job of such a file's name; false: it is none. */
 bool mr_trace_file_job(const char *name, mr_job_id *out);
-int mr_trace_file_append(
-    const char *dir, mr_job_id job, struct mr_str block, struct mr_trace_place *out); /* MR_EIO */
+int mr_trace_file_append(const char *dir, mr_job_id job, struct mr_str block,
+    struct mr_trace_place *out); /* MR_EIO, MR_EDISKFULL */
 int mr_trace_file_read(
     const char *dir, mr_job_id job, struct mr_trace_place place, struct mr_buf *out);
 /* Calls back for the job of each file there. */

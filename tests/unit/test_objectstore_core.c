@@ -432,6 +432,41 @@ static void what_is_wanted_comes_back_before_anybody_gets_it(void **state)
     assert_non_null(effect(w, MR_OX_RESTORE));
 }
 
+/* Issue 11, J: nothing is written to a full disk but one object now and then, which finds out. */
+static void a_full_disk_is_tried_again_with_one_object_at_a_time(void **state)
+{
+    struct world *w = *state;
+    ask_for_empty(w);
+    act(w, (struct mr_ostore_event){.type = MR_OE_RETURN, .client = 1}); /* it has none */
+    for (int i = 0; i < 100 && !effect(w, MR_OX_WRITE); i++)
+        tick(w);
+    mr_object_id ids[8];
+    size_t n = 0;
+    for (size_t i = 0; i < w->fx.n; i++)
+        if (w->fx.items[i].type == MR_OX_WRITE) ids[n++] = w->fx.items[i].id;
+    assert_true(n > 0);
+    assert_false(mr_ostore_disk(w->s).is_full);
+    for (size_t i = 0; i < n; i++)
+        act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = ids[i], .err = MR_EDISKFULL});
+    assert_true(mr_ostore_disk(w->s).is_full);
+    assert_int_equal(mr_ostore_disk(w->s).write_failures, n);
+    mr_time failed = w->now;
+    for (int i = 0; i < 100000 && !effect(w, MR_OX_WRITE); i++) {
+        w->now += 10 * MR_MS;
+        act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
+        if (i % 100 == 0 && !effect(w, MR_OX_WRITE)) nine_asks(w, 8 * MIB); /* it was let go */
+    }
+    assert_non_null(effect(w, MR_OX_WRITE));
+    assert_true(w->now >= failed + 200 * MR_MS);
+    size_t writes = 0;
+    for (size_t i = 0; i < w->fx.n; i++)
+        writes += w->fx.items[i].type == MR_OX_WRITE;
+    assert_int_equal(writes, 1);
+    ids[0] = effect(w, MR_OX_WRITE)->id;
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = ids[0]});
+    assert_false(mr_ostore_disk(w->s).is_full);
+}
+
 static void nonsense_in_a_seal_changes_nothing(void **state)
 {
     struct world *w = *state;
@@ -517,6 +552,7 @@ int main(void)
         T(what_is_in_use_does_not_leave_for_being_large),
         T(what_is_wanted_comes_back_before_anybody_gets_it),
         T(when_nothing_can_leave_the_youngest_lets_go),
+        T(a_full_disk_is_tried_again_with_one_object_at_a_time),
         T(nonsense_in_a_seal_changes_nothing),
         T(what_is_persisted_outlives_its_holders),
     };

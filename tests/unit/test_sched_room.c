@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 /* after those */
 #include <cmocka.h>
@@ -50,6 +51,28 @@ static uint64_t squeezed(struct rig *r, struct rig_worker w, const char *beside,
     no_room(r, w, job);
     no_room(r, w, job);
     return job;
+}
+
+/* Issue 11, J: its store's disk is full: that is the reason that is given, not the memory. */
+static void a_full_disk_is_why_there_is_no_room(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t job = rig_submit(r, JOB);
+    (void)rig_done_object(r, a, job, "x");
+    struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
+    ev.store = (struct mr_sched_store){.store = 0x51, .disk_full = MR_STR("/var/spill")};
+    rig_step(r, &ev);
+    for (int i = 0; i < 4; i++)
+        no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    struct mr_sched_task_info t = rig_task(r, job, "t");
+    assert_true(t.has_error);
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%.*s", MR_STR_ARG(t.error.message));
+    assert_non_null(strstr(text, "\"t\" found no space left on /var/spill of node \"n\""));
 }
 
 static void a_task_runs_alone_when_what_was_stopped_has_ended(void **state)
@@ -215,6 +238,7 @@ static void of_two_nodes_the_one_without_a_lost_worker_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        RIG_TEST(a_full_disk_is_why_there_is_no_room),
         RIG_TEST(a_task_runs_alone_when_what_was_stopped_has_ended),
         RIG_TEST(who_does_not_say_that_it_has_stopped_is_waited_for_some_seconds),
         RIG_TEST(what_is_being_stopped_beside_it_makes_a_failure_no_verdict),

@@ -207,6 +207,26 @@ static void places_do_not_overlap_whatever_comes_and_goes(void **state)
     mr_spill_check(r->spill);
 }
 
+/* Issue 11, J: /dev/full stands for the disk. */
+static void a_full_disk_is_called_by_its_name(void **state)
+{
+    const struct rig *r = *state;
+    struct mr_spill *full = NULL;
+    struct mr_error e;
+    MR_AUTO(mr_free_ptr) char *spill = mr_format("%s/full", r->dir);
+    MR_AUTO(mr_free_ptr) char *kept = mr_format("%s/kept.tmp", r->dir);
+    MR_AUTO(mr_free_ptr) unsigned char *p = bytes_of(1, 100000);
+    assert_int_equal(symlink("/dev/full", spill), 0);
+    assert_int_equal(symlink("/dev/full", kept), 0);
+    assert_int_equal(mr_spill_open(spill, &full, NULL), MR_OK);
+    assert_int_equal(mr_spill_write(full, id_of(1), p, 100000, &e), MR_EDISKFULL);
+    assert_non_null(strstr(e.text, "No space left"));
+    mr_spill_check(full);
+    mr_spill_close(&full);
+    assert_int_equal(mr_disk_file_write(r->kept, id_of(1), p, 100000, &e), MR_EDISKFULL);
+    assert_int_equal(access(r->kept, F_OK), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +237,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             pages_of_free_places_go_back_when_they_are_many, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damaged_bytes_are_an_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_called_by_its_name, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_is_kept_moves_to_a_file_of_its_own, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_first_bytes_can_be_had_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(

@@ -12,7 +12,7 @@ import shutil
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import Cluster, HttpError, wait_for  # noqa: E402
+from harness import Cluster, HttpError, bin_dir, wait_for  # noqa: E402
 
 PLUGIN = os.environ.get("MILLRACE_TEST_PLUGIN", "")
 MIB = 1 << 20
@@ -24,7 +24,7 @@ def blobs(count, nbytes):
     return {"tasks": tasks, "targets": sorted(tasks)}
 
 
-class Store(unittest.TestCase):
+class Rig(unittest.TestCase):
     def setUp(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-"))
         self.cluster = self.start()
@@ -71,6 +71,8 @@ class Store(unittest.TestCase):
             raise AssertionError(f"{e}: {last}") from None
         return last
 
+
+class Store(Rig):
     def test_numbers_are_what_is_there(self):
         c, count, size = self.cluster, 20, 2 * MIB
         before = self.stats()
@@ -246,6 +248,84 @@ class Store(unittest.TestCase):
         time.sleep(7)
         self.assertEqual(self.stats()["freed_unclaimed"], 0)
         self.assertGreaterEqual(len(c.value(done["id"], "b/5", accept="application/octet-stream")), MIB)
+
+    def store_process(self, *args):
+        """Another object store beside the cluster's: (process, what it says)."""
+        c = self.cluster
+        at = ["--listen", f"unix:{self.dir}/other.sock", "--socket", f"{self.dir}/other.ctl", "--memory", "64MiB", "--secret-file",
+              str(c.dir / "c" / "secret"), *args]
+        out = open(self.dir / "other.out", "w+")
+        self.addCleanup(out.close)
+        p = subprocess.Popen([str(bin_dir() / "mr-objectstore"), *at], stdout=out, stderr=subprocess.STDOUT)
+        self.addCleanup(lambda: (p.kill(), p.wait()))
+        return p, lambda: (self.dir / "other.out").read_text()
+
+    def test_issue_11_j_a_second_store_is_refused_in_words(self):
+        """Issue 11, J: of the same directory at its start; of the same node by the scheduler, while the first is there."""
+        c = self.cluster
+        pid = c.pids("mr-objectstore")[0]
+        args = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        flag = {name: next(a.decode().split("=", 1)[1] for a in args if a.startswith(f"--{name}=".encode()))
+                for name in ("dir", "node", "scheduler")}
+        done = c.run(blobs(3, MIB))
+        second, said = self.store_process("--dir", flag["dir"], "--node", flag["node"])
+        self.assertEqual(second.wait(30), 1)
+        self.assertIn(f'the object store of node "{flag["node"]}" (pid {pid}) has {flag["dir"]}', said())
+        # what the first has on disk, and its place in the cluster, are as they were
+        self.assertGreaterEqual(len(c.value(done["id"], "b/1", accept="application/octet-stream")), MIB)
+        before = c.get("/v1/cluster")["store"]
+        other, said = self.store_process("--dir", str(self.dir / "elsewhere"), "--node", flag["node"], "--scheduler", flag["scheduler"])
+        wait_for("the scheduler to refuse it", lambda: "has an object store already" in said(), 30)
+        self.assertIn(f"pid {pid}", said())
+        self.assertEqual([s["address"] for s in c.get("/v1/cluster")["store"]], [s["address"] for s in before])
+        self.assertEqual(c.run(blobs(3, MIB))["state"], "JOB_DONE")
+        # the first dies: the next one with its directory is there at once, though another waits for the node
+        os.kill(pid, signal.SIGKILL)
+        other.kill()
+        wait_for("a store", lambda: c.get("/v1/cluster").get("store") and c.pids("mr-objectstore") not in ([], [pid]), 30)
+        self.assertEqual(c.run(blobs(3, MIB))["state"], "JOB_DONE")
+
+
+class FullDisk(Rig):
+    """Issue 11, J: the store's directory is a file system of 64 MiB."""
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="mr-"))
+        self.disk = self.dir / "c" / "node-0"
+        self.disk.mkdir(parents=True)
+        self.cluster = None
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64m", "tmpfs", str(self.disk)], stderr=subprocess.DEVNULL).returncode:
+            print("SKIPPED: a full disk was not tried: mounting a tmpfs needs root", file=sys.stderr)
+            shutil.rmtree(self.dir, ignore_errors=True)
+            self.skipTest("mounting a tmpfs needs root")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(self.disk)])
+        self.cluster = self.start()
+
+    def tearDown(self):
+        if self.cluster:
+            super().tearDown()
+
+    def test_issue_11_j_a_full_disk_is_called_by_its_name_and_tried_again(self):
+        c, much = self.cluster, blobs(100, 4 * MIB)  # 400 MiB into 256 of memory and 64 of disk
+        done = c.run(much, timeout=120)
+        self.assertEqual(done["state"], "JOB_FAILED", done)
+        self.assertRegex(done["error"]["message"], f"no space left on {self.disk}")
+        self.assertNotIn("needs more memory", done["error"]["message"])
+        self.assertEqual(self.metric("disk_full"), 1)
+        self.assertGreater(self.metric("write_failures_total"), 0)
+        wait_for("the cluster to say so", lambda: c.get("/v1/cluster")["store"][0].get("disk_full") == str(self.disk))
+        self.assertIn("event=disk.full", c.log("objectstore-0"))
+        # it goes on serving what is there, and whoever needs no disk
+        c.call("DELETE", f"/v1/jobs/{done['id']}")
+        self.settled("the objects to go", lambda s: s["used_bytes"] + s["spilled_bytes"] < 16 * MIB)
+        self.assertEqual(c.run(blobs(10, MIB))["state"], "JOB_DONE")
+        status, _, data = c.request("POST", "/v1/objects?persist=true", b"x" * (70 * MIB), {"Content-Type": "application/octet-stream"})
+        self.assertEqual((status, f"no space left on {self.disk}" in data.decode()), (507, True), data)
+        subprocess.run(["mount", "-o", "remount,size=1g", str(self.disk)], check=True)
+        again = c.run(much, timeout=120)
+        self.assertEqual(again["state"], "JOB_DONE", again)
+        self.assertEqual(self.metric("disk_full"), 0)
+        self.assertIn("event=disk.has_space", c.log("objectstore-0"))
 
 
 if __name__ == "__main__":
