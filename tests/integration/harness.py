@@ -66,6 +66,8 @@ def read_events(response):
 
 
 class Cluster:
+    url, trust = "", None  # where a test names host and port alone
+
     def __init__(self, *flags, directory=None, env=None, says=None):
         """`says`: where `up` writes what it says, instead of the file that output() reads."""
         self.keep, self.says = directory is not None, says
