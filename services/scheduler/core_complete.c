@@ -531,6 +531,18 @@ static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_
     }
 }
 
+/* What has run for longer than its op usually takes - it persists its value, or waits for memory -
+ * is expected to run for as long again: what waits behind it would otherwise count as done in a
+ * moment, and stay there beside workers that have nothing to do. */
+static void overdue(struct mr_sched *s, uint32_t slot, uint32_t task, uint64_t ns)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t least = (uint32_t)MR_MIN(ns, (uint64_t)UINT32_MAX);
+    if (t->flags & T_LONG || t->estimate >= least) return;
+    s->workers[slot].queue_ns += least - t->estimate;
+    t->estimate = least;
+}
+
 /* What it runs, and since when: for the day that it is lost. */
 static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
 {
@@ -544,6 +556,7 @@ static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_hea
         if (task == NONE || !is_current(&s->tasks[task], slot, attempt)) continue;
         started(s, task);
         uint64_t at = h->time_ns - MR_MIN(h->running_ns ? h->running_ns[i] : 0, h->time_ns);
+        if (h->running_ns) overdue(s, slot, task, h->running_ns[i]);
         if (h->running_ns) mr_sc_began(s, slot, task, at + (uint64_t)w->clock_offset);
     }
 }
@@ -559,8 +572,8 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_h
     w->is_full = false;
     int64_t offset = (int64_t)(s->now - h->time_ns);
     if (offset < w->clock_offset) w->clock_offset = offset; /* the least delay */
-    mr_sc_load_changed(s, slot, false);
     running(s, slot, h);
+    mr_sc_load_changed(s, slot, false);
     mr_sc_batch(s, slot)->heard = h->sequence;
     s->has_work = true;
 }

@@ -341,6 +341,7 @@ struct sim_msg *sim_wire_up(struct sim *s, const struct sim_proc *p, const struc
             .tasks_started = h->tasks_started,
             .tasks_done = h->tasks_done,
             .running_tasks = refs_up(m, &h->running_tasks),
+            .running_ns = sim_keep(m, h->running_ns, h->running_tasks.count * sizeof(uint64_t)),
             .queue_ns = h->queue_ns};
     }
     return m;
