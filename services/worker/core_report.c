@@ -332,11 +332,7 @@ void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
             answer_add(w, &w->started, item->job, item->index, item->attempt);
             t->steal = false;
         }
-        if (!t->cancel || t->stopping) continue;
-        if (i == runs)
-            item_stop(w, s, i);
-        else
-            fx_add(w, MR_WORKER_LOOK)->item.strand = s->id;
+        if (i == runs && t->cancel && !t->stopping) item_stop(w, s, i);
     }
     for (uint32_t i = keep; i < count; i++) {
         struct mr_strand_item *item = &s->items[i];
