@@ -20,6 +20,7 @@
 #include "host/clock.h"
 #include "host/config.h"
 #include "host/file.h"
+#include "host/machine.h"
 #include "rpc/guard.h"
 
 #include <arpa/inet.h>
@@ -87,7 +88,7 @@ static const struct mr_option options[] = {
     {.name = "memory",
         .type = MR_OPTION_BYTES,
         .value = "BYTES",
-        .help = "shared memory a node for objects (default: half of what is there)",
+        .help = "shared memory a node for objects (default: half of what is there; at most 80 %)",
         .at = offsetof(struct config, memory),
         .min = 1 << 24,
         .max = (uint64_t)1 << 46},
@@ -358,24 +359,6 @@ static int start_all(struct up *u, struct mr_error *e)
 
 /* ---- before the start ------------------------------------------------------------------------ */
 
-static uint64_t memory_here(void)
-{
-    long pages = sysconf(_SC_PHYS_PAGES);
-    long page = sysconf(_SC_PAGESIZE);
-    uint64_t all = pages > 0 && page > 0 ? (uint64_t)pages * (uint64_t)page : (uint64_t)1 << 31;
-    struct mr_buf text;
-    mr_buf_init(&text, 64);
-    if (mr_file_read("/sys/fs/cgroup/memory.max", &text, NULL) == MR_OK && text.n &&
-        text.p[0] != 'm') {
-        char digits[65] = "";
-        memcpy(digits, text.p, text.n);
-        uint64_t limit = strtoull(digits, NULL, 10);
-        if (limit && limit < all) all = limit;
-    }
-    mr_buf_fini(&text);
-    return all;
-}
-
 static int absolute(struct up *u, const char **path, struct mr_error *e)
 {
     char *full = realpath(*path, NULL);
@@ -529,9 +512,12 @@ static int check_rules(const struct up *u, struct mr_error *e)
 static int prepare(struct up *u, struct mr_error *e)
 {
     struct config *c = &u->config;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!c->workers) c->workers = cores > 0 ? (uint64_t)cores : 1;
-    if (!c->memory) c->memory = memory_here() / 2 / c->nodes;
+    struct mr_machine machine;
+    mr_machine_read(&machine);
+    if (!c->workers) c->workers = machine.cpus;
+    /* what is said is what the stores take: together at most 80 % of what there is */
+    uint64_t most = mr_machine_share(&machine, UINT64_MAX) / c->nodes;
+    c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 2 / c->nodes, most);
     int err = settle_paths(u, e);
     if (!err) err = make_dirs(u, e);
     if (!err) err = check_rules(u, e);

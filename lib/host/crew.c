@@ -4,10 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "host/machine.h"
 #include "host/thread.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 
 struct helper {
@@ -56,11 +56,9 @@ static void help(void *ctx)
 
 uint32_t mr_crew_hands_here(uint32_t most)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (sched_getaffinity(0, sizeof set, &set)) return 1;
-    uint32_t n = (uint32_t)CPU_COUNT(&set);
-    return MR_MAX(1u, MR_MIN(n, most));
+    struct mr_machine machine;
+    mr_machine_read(&machine);
+    return MR_MIN(machine.cpus, most);
 }
 
 struct mr_crew *mr_crew_new(uint32_t hands)

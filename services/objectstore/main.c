@@ -3,9 +3,9 @@
 #include "host/config.h"
 #include "host/file.h"
 #include "host/log.h"
+#include "host/machine.h"
 #include "host/signal.h"
 #include "host/thread.h"
-#include "services/objectstore/budget.h"
 #include "services/objectstore/claim.h"
 #include "services/objectstore/disk.h"
 #include "rpc/tls.h"
@@ -169,7 +169,9 @@ int main(int argc, char **argv)
     struct mr_signals *signals = mr_signal_open(NULL, NULL);
     raise_descriptors();
     struct mr_error e;
-    uint64_t memory = mr_budget_bytes(c.memory);
+    struct mr_machine machine;
+    mr_machine_read(&machine);
+    uint64_t memory = mr_machine_share(&machine, c.memory);
     if (memory < MEMORY_MIN) {
         (void)mr_fail(&e, MR_EINVAL, "--memory: %" PRIu64 " bytes are too few, at least %" PRIu64,
             memory, MEMORY_MIN);

@@ -3,6 +3,7 @@
 #include "base/limits.h"
 #include "host/config.h"
 #include "host/log.h"
+#include "host/machine.h"
 #include "host/signal.h"
 #include "host/start.h"
 #include "proto/methods.h"
@@ -59,12 +60,12 @@ static const struct mr_option options[] = {
     {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME", .init = "node",
         .help = "name of the machine", .at = AT(node)},
     {.name = "threads", .letter = 't', .env = "MILLRACE_THREADS", .type = MR_OPTION_U64, .value = "N",
-        .help = "executor threads; default: one a core", .at = AT(threads), .max = MR_SLOTS_MAX},
+        .help = "executor threads; default: one a processor that it may use", .at = AT(threads), .max = MR_SLOTS_MAX},
     {.name = "processor", .env = "MILLRACE_PROCESSOR", .type = MR_OPTION_U64, .value = "N",
         .help = "training roles of this process have the N-th processor and those after it as their homes",
         .at = AT(processor), .max = 4095},
     {.name = "memory", .env = "MILLRACE_WORKER_MEMORY", .type = MR_OPTION_BYTES, .value = "BYTES",
-        .help = "what this process may use; default: a quarter of the machine", .at = AT(memory),
+        .help = "what this process may use; default: a quarter of what there is, at most 80 %", .at = AT(memory),
         .min = 64 << 20, .max = (uint64_t)1 << 50},
     {.name = "resource", .env = "MILLRACE_RESOURCES", .type = MR_OPTION_TEXTS, .value = "NAME=N",
         .help = "what tasks may ask for, e.g. gpu=1", .at = AT(resource)},
@@ -190,10 +191,11 @@ static void defaults(struct config *c, char *name, size_t name_bytes)
     (void)gethostname(host, sizeof host - 1);
     (void)snprintf(name, name_bytes, "worker-%s-%ld", host, (long)getpid());
     if (!c->name) c->name = name;
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    if (!c->threads) c->threads = cores > 0 ? (uint64_t)cores : 1;
-    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (!c->memory) c->memory = (uint64_t)pages * (uint64_t)page / 4;
+    struct mr_machine machine;
+    mr_machine_read(&machine);
+    if (!c->threads) c->threads = machine.cpus;
+    uint64_t most = mr_machine_share(&machine, UINT64_MAX);
+    c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 4, most);
 }
 
 static void on_signal(void *ctx, int number)

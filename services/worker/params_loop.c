@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
+#include "host/machine.h"
 #include "services/worker/params_team.h"
 
 #include <stdatomic.h>
@@ -79,9 +80,11 @@ static void slots_fill(struct mr_update *u, const float *const *slots)
  * behind four workers that compute. */
 static uint32_t threads_of(enum mr_update_rule rule)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    long most = rule == MR_UPDATE_SYNC ? SYNC_THREADS_MAX : ASYNC_THREADS_MAX;
-    return cores > 1 ? (uint32_t)MR_MIN(cores, most) : 1;
+    struct mr_machine machine;
+    mr_machine_read(&machine);
+    uint32_t cores = machine.cpus;
+    uint32_t most = rule == MR_UPDATE_SYNC ? SYNC_THREADS_MAX : ASYNC_THREADS_MAX;
+    return MR_MIN(cores, most);
 }
 
 static float *slot_new(const struct mr_update *u)

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -284,6 +285,31 @@ class Store(Rig):
         other.kill()
         wait_for("a store", lambda: c.get("/v1/cluster").get("store") and c.pids("mr-objectstore") not in ([], [pid]), 30)
         self.assertEqual(c.run(blobs(3, MIB))["state"], "JOB_DONE")
+
+
+class Limits(unittest.TestCase):
+    """Issue 11, 10: a store in a control group of 512 MiB, whichever version of them there is."""
+
+    def test_issue_11_10_a_store_takes_no_more_than_its_group_allows(self):
+        limit, root = 512 * MIB, pathlib.Path("/sys/fs/cgroup")
+        v1 = (root / "memory").is_dir()
+        group = root / ("memory" if v1 else "") / f"mr-test-{os.getpid()}"
+        try:
+            group.mkdir()
+            self.addCleanup(group.rmdir)
+            (group / ("memory.limit_in_bytes" if v1 else "memory.max")).write_text(str(limit))
+        except OSError as e:
+            print(f"SKIPPED: a real limit of memory was not tried: no control group can be made here ({e})", file=sys.stderr)
+            self.skipTest("no control group can be made here")
+        with tempfile.TemporaryDirectory(prefix="mr-") as where, open(f"{where}/log", "w+") as log:
+            p = subprocess.Popen(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$0" "$@"', str(bin_dir() / "mr-objectstore"),
+                                  "--listen", f"unix:{where}/s", "--socket", f"{where}/c", "--memory", "1TiB"], stdout=log, stderr=log)
+            try:
+                said = wait_for("the store to start", lambda: re.search(r"event=start .*memory=(\d+)", pathlib.Path(f"{where}/log").read_text()), 30)
+            finally:
+                p.kill()
+                p.wait()
+        self.assertEqual(int(said[1]), limit // 10 * 8)
 
 
 class FullDisk(Rig):

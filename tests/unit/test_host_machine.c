@@ -1,0 +1,159 @@
+/* Issue 11, 10: what a process may use of memory and processors, from trees of control groups as
+ * they are found, built beneath a temporary folder. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "base/alloc.h"
+#include "host/file.h"
+#include "host/machine.h"
+
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define GIB ((uint64_t)1 << 30)
+
+struct tree {
+    char root[64];
+};
+
+static int setup(void **state)
+{
+    struct tree *t = mr_alloc(sizeof *t);
+    (void)snprintf(t->root, sizeof t->root, "/tmp/mr-machine-XXXXXX");
+    assert_non_null(mkdtemp(t->root));
+    *state = t;
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *where)
+{
+    (void)st;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+static int teardown(void **state)
+{
+    struct tree *t = *state;
+    assert_int_equal(nftw(t->root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    mr_release(t);
+    return 0;
+}
+
+static void put(const struct tree *t, const char *path, const char *text)
+{
+    MR_AUTO(mr_free_ptr) char *full = mr_format("%s%s", t->root, path);
+    MR_AUTO(mr_free_ptr) char *folder = mr_copy_text(full);
+    *strrchr(folder, '/') = 0;
+    assert_int_equal(mr_file_make_dirs(folder, 0700, NULL), 0);
+    assert_int_equal(mr_file_write(full, mr_str(text), 0600, NULL), 0);
+}
+
+static struct mr_machine look(const struct tree *t)
+{
+    struct mr_machine m;
+    mr_machine_read_at(t->root, 64 * GIB, 16, &m);
+    return m;
+}
+
+static void without_groups_all_is_there(void **state)
+{
+    struct mr_machine m = look(*state);
+    assert_int_equal(m.memory_bytes, 64 * GIB);
+    assert_int_equal(m.cpus, 16);
+    assert_false(m.is_limited);
+    assert_int_equal(mr_machine_written_max(&m, GIB), 0);
+}
+
+static void the_least_of_the_groups_above_holds_in_v2(void **state)
+{
+    const struct tree *t = *state;
+    put(t, "/proc/self/cgroup", "0::/a/b/c\n");
+    put(t, "/sys/fs/cgroup/a/memory.max", "2147483648\n");
+    put(t, "/sys/fs/cgroup/a/cpu.max", "max 100000\n");
+    put(t, "/sys/fs/cgroup/a/b/memory.max", "max\n");
+    put(t, "/sys/fs/cgroup/a/b/cpu.max", "150000 100000\n");
+    put(t, "/sys/fs/cgroup/a/b/c/memory.max", "8589934592\n");
+    put(t, "/sys/fs/cgroup/a/b/c/cpu.max", "400000 100000\n");
+    struct mr_machine m = look(t);
+    assert_int_equal(m.memory_bytes, 2 * GIB);
+    assert_true(m.is_limited);
+    assert_int_equal(m.cpus, 2);                                /* one and a half */
+    put(t, "/sys/fs/cgroup/a/b/c/memory.high", "1073741824\n"); /* above it all is slow */
+    assert_int_equal(look(t).memory_bytes, GIB);
+}
+
+static void a_container_sees_its_group_as_the_root(void **state)
+{
+    const struct tree *t = *state;
+    put(t, "/proc/self/cgroup", "0::/\n");
+    put(t, "/sys/fs/cgroup/memory.max", "536870912\n");
+    put(t, "/sys/fs/cgroup/cpu.max", "50000 100000\n");
+    struct mr_machine m = look(t);
+    assert_int_equal(m.memory_bytes, GIB / 2);
+    assert_int_equal(m.cpus, 1);
+}
+
+static void v1_limits_each_controller_by_itself(void **state)
+{
+    const struct tree *t = *state;
+    put(t, "/proc/self/cgroup",
+        "12:memory:/docker/x\n4:cpu,cpuacct:/docker/x\n1:name=systemd:/docker/x\n0::/docker/x\n");
+    put(t, "/sys/fs/cgroup/memory/docker/x/memory.limit_in_bytes", "4294967296\n");
+    put(t, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+    put(t, "/sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_quota_us", "300000\n");
+    put(t, "/sys/fs/cgroup/cpu,cpuacct/docker/x/cpu.cfs_period_us", "100000\n");
+    put(t, "/sys/fs/cgroup/cpu/cpu.cfs_quota_us", "-1\n");
+    put(t, "/sys/fs/cgroup/cpu/cpu.cfs_period_us", "100000\n");
+    struct mr_machine m = look(t);
+    assert_int_equal(m.memory_bytes, 4 * GIB);
+    assert_int_equal(m.cpus, 3);
+    /* in a container its own group is the root of the mount, whatever /proc says */
+    put(t, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "1073741824\n");
+    assert_int_equal(look(t).memory_bytes, GIB);
+}
+
+static void nonsense_limits_nothing(void **state)
+{
+    const struct tree *t = *state;
+    put(t, "/proc/self/cgroup", "\n0\n0:\nx::::\n0::\n");
+    put(t, "/sys/fs/cgroup/memory.max", "0\n");
+    put(t, "/sys/fs/cgroup/cpu.max", "10 0\n");
+    struct mr_machine m = look(t);
+    assert_int_equal(m.memory_bytes, 64 * GIB);
+    assert_int_equal(m.cpus, 16);
+}
+
+static void shares_are_of_the_limit(void **state)
+{
+    (void)state;
+    const struct mr_machine m = {.memory_bytes = 10 * GIB, .is_limited = true, .cpus = 1};
+    assert_int_equal(mr_machine_share(&m, 0), 4 * GIB);
+    assert_int_equal(mr_machine_share(&m, 6 * GIB), 6 * GIB);
+    assert_int_equal(mr_machine_share(&m, 60 * GIB), 8 * GIB);
+    assert_int_equal(mr_machine_written_max(&m, 2 * GIB), 6 * GIB);
+    assert_int_equal(mr_machine_written_max(&m, 9 * GIB), 10 * GIB / 4);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(without_groups_all_is_there),
+        T(the_least_of_the_groups_above_holds_in_v2),
+        T(a_container_sees_its_group_as_the_root),
+        T(v1_limits_each_controller_by_itself),
+        T(nonsense_limits_nothing),
+        T(shares_are_of_the_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
