@@ -1,6 +1,5 @@
-/* The commands of `millrace`. Each parses its own flags and returns an exit code:
- * 0 done, 1 failed, 2 wrong usage, 3 the cluster does not answer, 4 the job failed or was
- * cancelled, 5 not found, 6 time is over. */
+/* The commands of `millrace`. Each parses its own flags and returns an exit code;
+ * docs/cli.md has the table of them. */
 #pragma once
 
 #include "base/err.h"

@@ -17,6 +17,7 @@ struct exchange {
     struct mr_http_reply *reply;
     FILE *file;
     struct curl_slist *headers;
+    struct mr_error refused; /* by on_data */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -31,14 +32,26 @@ void mr_http_reply_fini(struct mr_http_reply *r)
     mr_buf_fini(&r->body);
 }
 
+/* What cannot be written here is no fault of the gateway's, and is not tried again. */
+static int give_away(struct exchange *x, const char *p, size_t n)
+{
+    errno = 0;
+    int err = x->request->on_data(x->request->ctx, p, n);
+    if (err == MR_EIO)
+        (void)mr_fail(&x->refused, err, "cannot write what came: %s", strerror(errno));
+    else if (err)
+        (void)mr_fail(
+            &x->refused, err, "%s: cannot take what came: %s", x->request->url, mr_err_words(err));
+    return err;
+}
+
 static size_t take(char *p, size_t size, size_t count, void *ctx)
 {
     struct exchange *x = ctx;
     size_t n = size * count;
     long status = 0;
     (void)curl_easy_getinfo(x->curl, CURLINFO_RESPONSE_CODE, &status);
-    if (x->request->on_data && status >= 200 && status < 300)
-        return x->request->on_data(x->request->ctx, p, n) ? 0 : n;
+    if (x->request->on_data && status >= 200 && status < 300) return give_away(x, p, n) ? 0 : n;
     mr_buf_add(&x->reply->body, p, n);
     return mr_buf_status(&x->reply->body) ? 0 : n;
 }
@@ -131,6 +144,7 @@ static int read_outcome(struct exchange *x, CURLcode code, struct mr_error *e)
     x->reply->status = (int)status;
     (void)snprintf(x->reply->content_type, sizeof x->reply->content_type, "%s", type ? type : "");
     if (!code) return MR_OK;
+    if (x->refused.code) return mr_fail(e, x->refused.code, "%s", x->refused.text);
     if (code == CURLE_OPERATION_TIMEDOUT)
         return mr_fail(e, MR_ETIMEOUT, "%s: no answer in time", url);
     return mr_fail(e, MR_EAWAY, "%s: %s%s", url, x->why[0] ? x->why : curl_easy_strerror(code),

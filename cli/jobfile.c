@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <yyjson.h>
 
 static void declared(yyjson_mut_val *params, struct mr_buf *out)
@@ -68,12 +69,28 @@ static int set_all(yyjson_mut_doc *doc, const char *path, const struct mr_texts 
     return err;
 }
 
+/* "-" is stdin. */
+static int read_text(const char *path, struct mr_buf *out, struct mr_error *e)
+{
+    char piece[65536];
+    if (strcmp(path, "-") != 0) return mr_file_read(path, out, e);
+    for (;;) {
+        ssize_t n = read(STDIN_FILENO, piece, sizeof piece);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return mr_fail(e, MR_EIO, "stdin: %s", strerror(errno));
+        if (!n) return MR_OK;
+        mr_buf_add(out, piece, (size_t)n);
+        if (mr_buf_status(out))
+            return mr_fail(e, MR_ETOOBIG, "stdin: more than %zu bytes", out->bytes_max);
+    }
+}
+
 int mr_jobfile_read(const char *path, const struct mr_texts *set, const char *data,
     struct mr_buf *out, struct mr_error *e)
 {
     struct mr_buf text;
     mr_buf_init(&text, MR_JOB_BODY_BYTES_MAX);
-    int err = mr_file_read(path, &text, e);
+    int err = read_text(path, &text, e);
     if (err || (!set->count && !data)) {
         if (!err) mr_buf_add_str(out, mr_buf_str(&text));
         mr_buf_fini(&text);

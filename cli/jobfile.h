@@ -5,8 +5,9 @@
 #include "base/err.h"
 #include "host/config.h"
 
-/* Reads the file and puts `name=value` settings into its "params" (a value that is JSON keeps its
- * type, anything else is a text). A setting that the file does not declare is refused, naming those
- * it does. `data` (may be NULL) sets "data" to the absolute path of a directory. */
+/* Reads the file ("-": stdin) and puts `name=value` settings into its "params" (a value that is
+ * JSON keeps its type, anything else is a text). A setting that the file does not declare is
+ * refused, naming those it does. `data` (may be NULL) sets "data" to the absolute path of a
+ * directory. */
 int mr_jobfile_read(const char *path, const struct mr_texts *set, const char *data,
     struct mr_buf *out, struct mr_error *e);

@@ -58,10 +58,11 @@ static const struct mr_option submit_options[] = {
         .at = offsetof(struct submit_config, wait)},
 };
 static const struct mr_config_spec submit_spec = {.program = "millrace submit",
-    .summary = "Submits a job file and prints the job's id.",
+    .summary = "Submits a job file (-: stdin) and prints the job's id.",
     .usage = "[flags] FILE.json",
     .examples =
-        "  millrace submit examples/add.json\n  millrace submit examples/mnist-stats.json --set copies=4 --wait\n",
+        "  millrace submit examples/add.json\n  millrace submit examples/mnist-stats.json --set copies=4 --wait\n"
+        "  make-graph | millrace submit -\n",
     .options = submit_options,
     .options_count = MR_ARRAY_LEN(submit_options),
     .rest_min = 1,

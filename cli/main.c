@@ -2,8 +2,11 @@
 #include "cli/command.h"
 #include "host/config.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct mr_command commands[] = {
     {"up", "start a whole cluster on this machine", mr_command_up},
@@ -29,6 +32,13 @@ static const struct mr_command commands[] = {
     {"bench", "measure the cluster as a client sees it", mr_command_bench},
 };
 
+static const struct mr_command *find(const char *name)
+{
+    for (size_t i = 0; i < MR_ARRAY_LEN(commands); i++)
+        if (!strcmp(name, commands[i].name)) return &commands[i];
+    return NULL;
+}
+
 static void usage(FILE *to)
 {
     (void)fprintf(to, "Usage: millrace COMMAND [flags]\n\n"
@@ -36,27 +46,68 @@ static void usage(FILE *to)
     for (size_t i = 0; i < MR_ARRAY_LEN(commands); i++)
         (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     (void)fprintf(to,
-        "\n`millrace COMMAND --help` says more. The cluster is found by --url, MILLRACE_URL, or\n"
+        "\n`millrace help COMMAND` says more. The cluster is found by --url, MILLRACE_URL, or\n"
         "is the one that `millrace up` last started.\n");
 }
 
-int main(int argc, char **argv)
+static int refuse(const char *name)
+{
+    (void)fprintf(
+        stderr, "millrace: there is no command \"%s\"; `millrace --help` lists them\n", name);
+    return MR_EXIT_USAGE;
+}
+
+static int help(int argc, char **argv)
+{
+    char flag[] = "--help";
+    const struct mr_command *of = argc > 2 ? find(argv[2]) : NULL;
+    if (argc > 2 && !of) return refuse(argv[2]);
+    if (!of) {
+        usage(stdout);
+        return MR_EXIT_OK;
+    }
+    char *args[] = {argv[2], flag, NULL};
+    return of->run(2, args);
+}
+
+static int run(int argc, char **argv)
 {
     if (argc < 2) {
         usage(stderr);
         return MR_EXIT_USAGE;
     }
-    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-        usage(stdout);
-        return MR_EXIT_OK;
-    }
+    if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help"))
+        return help(argc, argv);
     if (!strcmp(argv[1], "--version")) {
         (void)printf("millrace %s\n", mr_version());
         return MR_EXIT_OK;
     }
-    for (size_t i = 0; i < MR_ARRAY_LEN(commands); i++)
-        if (!strcmp(argv[1], commands[i].name)) return commands[i].run(argc - 1, argv + 1);
-    (void)fprintf(
-        stderr, "millrace: there is no command \"%s\"; `millrace --help` lists them\n", argv[1]);
-    return MR_EXIT_USAGE;
+    const struct mr_command *command = find(argv[1]);
+    return command ? command->run(argc - 1, argv + 1) : refuse(argv[1]);
+}
+
+/* A standard stream that is closed would give its number to the first socket or file that is
+ * opened, and what is printed would go there. These stand-ins fail every read and write. */
+static void hold_standard_streams(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
+/* What was printed has arrived, or the exit code says that it has not. */
+static int close_output(int code)
+{
+    errno = 0;
+    bool had_failed = ferror(stdout) != 0;
+    if (!fflush(stdout) && !had_failed) return code;
+    (void)fprintf(stderr, "millrace: cannot write to stdout%s%s\n", errno ? ": " : "",
+        errno ? strerror(errno) : "");
+    return code ? code : MR_EXIT_FAILED;
+}
+
+int main(int argc, char **argv)
+{
+    hold_standard_streams();
+    return close_output(run(argc, argv));
 }

@@ -64,7 +64,7 @@ int mr_place_read_last(struct mr_place_cluster *out, struct mr_error *e)
     yyjson_doc *doc = err ? NULL : yyjson_read((const char *)text.p, text.n, 0);
     mr_buf_fini(&text);
     if (!doc)
-        return mr_fail(e, MR_ENOENT,
+        return mr_fail(e, MR_EAWAY,
             "no cluster is known: start one with `millrace up`, or say where it is with --url or MILLRACE_URL");
     yyjson_val *root = yyjson_doc_get_root(doc);
     *out = (struct mr_place_cluster){.url = member(root, "url"),

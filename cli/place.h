@@ -12,7 +12,7 @@ char *mr_place_in_path(const char *name);
 
 /* The cluster that `up` wrote down last: its URL and the gRPC address of its scheduler. Whoever
  * starts one otherwise may write the file, with a token for the URL. Texts are to be mr_release'd,
- * "" is what the file lacks. MR_ENOENT when `up` was never run by this user. */
+ * "" is what the file lacks. MR_EAWAY when `up` was never run by this user. */
 struct mr_place_cluster {
     char *url;
     char *token;

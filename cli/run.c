@@ -21,7 +21,9 @@ static const struct mr_option options[] = {
 };
 
 static const struct mr_config_spec spec = {.program = "millrace run",
-    .summary = "Runs a job file to its end and fetches its targets.",
+    .summary =
+        "Runs a job file (-: stdin) to its end and fetches its targets. --json prints one object: the\n"
+        "job, `results`, `places` of values that are too large to be printed, and `errors`.",
     .usage = "[flags] FILE.json",
     .examples =
         "  millrace run examples/add.json\n"
@@ -152,6 +154,34 @@ static int print_values(const struct mr_client *c, yyjson_val *job, struct mr_er
     return MR_OK;
 }
 
+/* One object: the job, and what /results says: `results`, `places`, `errors`. */
+static int print_json(const struct mr_client *c, yyjson_val *job, struct mr_error *e)
+{
+    yyjson_doc *doc = NULL;
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *key = NULL;
+    yyjson_val *value = NULL;
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(mr_json_get_text(job, "id")));
+    int err =
+        mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/jobs/%s/results?wait_s=60", id);
+    if (err) return err;
+    yyjson_mut_doc *all = yyjson_mut_doc_new(NULL);
+    yyjson_mut_val *root = yyjson_mut_obj(all);
+    yyjson_mut_doc_set_root(all, root);
+    (void)yyjson_mut_obj_add_val(all, root, "job", yyjson_val_mut_copy(all, job));
+    yyjson_obj_foreach(yyjson_doc_get_root(doc), at, max, key, value)(void)
+        yyjson_mut_obj_add_val(all, root, yyjson_get_str(key), yyjson_val_mut_copy(all, value));
+    size_t n = 0;
+    char *text = yyjson_mut_write(all, YYJSON_WRITE_PRETTY_TWO_SPACES, &n);
+    (void)fwrite(text, 1, n, stdout);
+    (void)fputc('\n', stdout);
+    free(text);
+    yyjson_mut_doc_free(all);
+    yyjson_doc_free(doc);
+    return MR_OK;
+}
+
 static bool is_drawn(const struct mr_client *c, const char *object)
 {
     yyjson_doc *doc = NULL;
@@ -194,9 +224,9 @@ static int run(const struct mr_submit_options *k, const char *path, int *code, s
         err = mr_client_follow(
             &c, id, c.tty && !c.json ? MR_FOLLOW_BAR : MR_FOLLOW_QUIET, code, &last, e);
     yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(last), "job");
-    if (!err && c.json) mr_client_print(last);
     if (!err && !c.json) mr_job_print(job);
     if (!err && k->out) err = fetch_all(&c, job, k->out, *code != MR_EXIT_OK, e);
+    if (!err && c.json) err = print_json(&c, job, e);
     if (!err && !k->out && !c.json) err = print_values(&c, job, e);
     if (!err && !c.json && !k->data) say_drawn(&c, job);
     yyjson_doc_free(doc);

@@ -290,6 +290,7 @@ void mr_config_load(
         MR_AUTO(mr_free_ptr) char *help = mr_config_help(spec);
         (void)fputs(help, stdout);
     }
-    (void)fflush(stdout);
-    exit(0);
+    if (!fflush(stdout) && !ferror(stdout)) exit(0);
+    (void)fprintf(stderr, "%s: cannot write to stdout\n", spec->program);
+    exit(1);
 }

@@ -66,7 +66,8 @@ enum mr_config_action {
 int mr_config_parse(const struct mr_config_spec *spec, int argc, char **argv, void *config,
     struct mr_texts *rest, enum mr_config_action *action, struct mr_error *e);
 
-/* The same for `main`: prints help, version or the error, and then exits (0, or 2). */
+/* The same for `main`: prints help, version or the error, and then exits (0, 2, or 1
+ * when stdout took nothing). */
 void mr_config_load(
     const struct mr_config_spec *spec, int argc, char **argv, void *config, struct mr_texts *rest);
 
