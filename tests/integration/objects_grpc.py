@@ -345,7 +345,7 @@ class Life(unittest.TestCase):
 
     def test_a_public_address_with_tokens_is_served_to_who_has_one(self):
         s = self.guarded("--listen", "0.0.0.0:0")
-        port = re.search(r"address=0\.0\.0\.0:(\d+)", (s.dir / "log").read_text()).group(1)
+        port = re.search(r"event=listen address=0\.0\.0\.0:(\d+)", (s.dir / "log").read_text()).group(1)
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             call = channel.unary_unary("/millrace.v1.Objects/Stats")
             self.refused(grpc.StatusCode.UNAUTHENTICATED, lambda: call(b"", timeout=PATIENCE))
@@ -398,9 +398,10 @@ class Life(unittest.TestCase):
 
     def test_a_second_store_on_the_same_socket_is_refused(self):
         s = Store()
-        done = subprocess.run(s.args, capture_output=True, timeout=PATIENCE)
-        self.assertNotEqual(done.returncode, 0)
-        self.assertIn(b"another object store", done.stderr)
+        for args, words in ((s.args[:-2], "another object store"), (s.args, f"(pid {s.process.pid}) has {s.dir}/data-n1")):
+            done = subprocess.run(args, capture_output=True, timeout=PATIENCE)  # of the socket; of the directory (Issue 11, J)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr.decode())
         s.close()
 
 
