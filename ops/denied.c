@@ -122,6 +122,14 @@ static bool is_in(const char *denied, int fd, const struct stat *st)
     return (has_names || mount_of(fd, NULL) != mount_of(-1, denied)) && tree_holds(denied, st);
 }
 
+/* The kernel's mark of a file whose name another has taken since it was opened. */
+static void cut_deleted(char *path)
+{
+    static const char mark[] = " (deleted)";
+    size_t n = strlen(path), m = sizeof mark - 1;
+    if (n > m && !strcmp(path + n - m, mark)) path[n - m] = 0;
+}
+
 const char *mr_denied_file(const struct mr_denied *d, int fd)
 {
     struct stat st;
@@ -132,6 +140,7 @@ const char *mr_denied_file(const struct mr_denied *d, int fd)
     (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     ssize_t n = readlink(link, path, sizeof path - 1);
     path[MR_MAX(n, 0)] = 0;
+    if (!st.st_nlink) cut_deleted(path);
     const char *what = mr_denied_path(d, path);
     for (uint32_t i = 0; i < d->count && !what; i++)
         if (is_in(d->paths[i], fd, &st)) what = d->whats[i];

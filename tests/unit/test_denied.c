@@ -140,6 +140,18 @@ static void a_token_file_that_was_replaced_is_refused(void **state)
     refused(r, "data/hard", "the token file");
 }
 
+/* Between opening a file and looking at it another takes its name. */
+static void a_token_file_that_is_replaced_while_it_is_opened_is_refused(void **state)
+{
+    const struct mr_roots *r = *state;
+    int fd = open(at("data/tokens"), O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    make("data/new", "another\n");
+    assert_int_equal(rename(at("data/new"), at("data/tokens")), 0);
+    assert_non_null(mr_denied_file(&r->denied, fd));
+    (void)close(fd);
+}
+
 static void a_denied_file_need_not_exist_at_the_start(void **state)
 {
     struct mr_roots *r = *state;
@@ -231,6 +243,7 @@ int main(void)
         TEST(a_file_with_two_names_that_is_not_denied_is_read),
         TEST(a_directory_beside_the_denied_one_is_not_denied),
         TEST(a_token_file_that_was_replaced_is_refused),
+        TEST(a_token_file_that_is_replaced_while_it_is_opened_is_refused),
         TEST(a_denied_file_need_not_exist_at_the_start),
         TEST(a_denied_directory_that_is_mounted_twice_is_refused),
         TEST(files_of_proc_are_refused),
