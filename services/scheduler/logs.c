@@ -102,6 +102,7 @@ static void pump(struct mr_shell *sh, struct follower *f)
         send_piece(sh, call, &info, &p);
         f->next = p.at + p.text.n;
     }
+    f->next = MR_MAX(f->next, mr_tasklog_position(&sh->logs->kept, f->job)); /* what others wrote */
     if (!over) return;
     f->is_finished = true;
     (void)mr_rpc_call_finish_ok(call);

@@ -5,6 +5,7 @@
 
 #define JOB_BYTES_MAX ((size_t)4 << 20)
 #define BYTES_MAX ((size_t)64 << 20)
+#define CHARACTER_REST_MAX 3 /* bytes of one behind its first */
 
 struct task {
     uint32_t index, attempt; /* attempt: of its last piece */
@@ -20,6 +21,7 @@ struct mr_tasklog_job {
     uint32_t tasks_count, tasks_room;
     size_t bytes;
     uint64_t position, dropped;
+    struct piece *found; /* by the last reader, who as a rule goes on behind it; NULL: none */
 };
 
 struct piece {
@@ -130,13 +132,14 @@ static void task_free(struct mr_tasklog_job *j, struct task *t)
     mr_index_add(&j->index, task_hash(j, i), i, task_hash, j);
 }
 
-/* From `skip` on, to where a character begins. */
+/* From `skip` on, to where a character begins; where none does so soon, it is no UTF-8. */
 static size_t boundary(const struct piece *p, size_t skip)
 {
     const char *text = p->bytes + p->worker_bytes;
-    while (skip < p->n && ((unsigned char)text[skip] & 0xc0) == 0x80)
-        skip++;
-    return skip;
+    size_t at = skip;
+    while (at < p->n && at < skip + CHARACTER_REST_MAX && ((unsigned char)text[at] & 0xc0) == 0x80)
+        at++;
+    return at < p->n && ((unsigned char)text[at] & 0xc0) == 0x80 ? skip : at;
 }
 
 /* The first `n` bytes of what is left of a piece, which is its task's oldest, make room. */
@@ -164,6 +167,7 @@ static void drop(struct mr_tasklog *l, struct piece *p, size_t n)
     j->bytes -= weight(p);
     mr_list_remove(&p->of_all);
     mr_list_remove(&p->of_job);
+    if (j->found == p) j->found = NULL;
     mr_release(p);
 }
 
@@ -222,19 +226,41 @@ bool mr_tasklog_has(const struct mr_tasklog *l, mr_job_id job, uint32_t index, u
     return t && t->attempt == attempt;
 }
 
+static struct piece *next_of_job(const struct mr_tasklog_job *j, const struct piece *p)
+{
+    struct mr_list *next = p->of_job.next;
+    return next == &j->pieces ? NULL : MR_LIST_ITEM(next, struct piece, of_job);
+}
+
+/* The oldest piece that reaches beyond `from`. A reader of all is where one was found last; one of
+ * what is new is near the end. */
+static struct piece *piece_behind(const struct mr_tasklog_job *j, uint64_t from)
+{
+    if (mr_list_is_empty(&j->pieces) || j->position <= from) return NULL;
+    struct piece *p = MR_LIST_ITEM(j->pieces.prev, struct piece, of_job);
+    if (j->found && j->found->at <= from) {
+        for (p = j->found; p && p->at + p->n <= from;)
+            p = next_of_job(j, p);
+        return p;
+    }
+    if (p->at + p->n <= from) return NULL;
+    for (struct mr_list *before = p->of_job.prev; before != &j->pieces; before = before->prev) {
+        struct piece *q = MR_LIST_ITEM(before, struct piece, of_job);
+        if (q->at + q->n <= from) break;
+        p = q;
+    }
+    return p;
+}
+
 bool mr_tasklog_next(const struct mr_tasklog *l, mr_job_id job, uint32_t index, uint64_t from,
     struct mr_tasklog_piece *out)
 {
-    const struct mr_tasklog_job *j = job_find(l, job.v);
-    const struct piece *found = NULL;
-    if (!j) return false;
-    const struct mr_list *at = j->pieces.prev; /* what a reader has not seen yet came last */
-    for (; at != &j->pieces; at = at->prev) {
-        const struct piece *p = MR_LIST_ITEM(at, const struct piece, of_job);
-        if (p->at + p->n <= from) break;
-        if (index == UINT32_MAX || p->task->index == index) found = p;
-    }
+    struct mr_tasklog_job *j = job_find(l, job.v);
+    struct piece *found = j ? piece_behind(j, from) : NULL;
+    while (found && index != UINT32_MAX && found->task->index != index)
+        found = next_of_job(j, found);
     if (!found) return false;
+    j->found = found;
     size_t seen = from > found->at ? (size_t)(from - found->at) : 0;
     size_t skip = boundary(found, MR_MAX(seen, found->skip));
     uint64_t lost = found->lost_end > from ? MR_MIN(found->lost, found->at + skip - from) : 0;

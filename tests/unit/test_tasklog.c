@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 /* after those */
 #include <cmocka.h>
 
@@ -155,6 +156,41 @@ static void the_oldest_make_room_in_a_job_and_in_all(void **state)
     assert_int_equal(l.bytes, 0);
 }
 
+/* It took time that grew with the square of what is kept, on the scheduler's thread. */
+static void reading_all_of_a_job_looks_at_each_piece_once(void **state)
+{
+    (void)state;
+    static const struct mr_tasklog_bounds much = {
+        .task_bytes = 1 << 20, .job_bytes = (size_t)128 << 20, .bytes = (size_t)128 << 20};
+    struct mr_tasklog_piece p;
+    uint32_t pieces = 0, of_one = 0;
+    mr_tasklog_fini(&l);
+    mr_tasklog_init(&l, &much);
+    (void)alarm(120); /* the test ends, and fails: with the square it would be hours */
+    for (uint32_t i = 0; i < 500000; i++)
+        add(one, i % 4, "x\n");
+    for (uint64_t next = 0; mr_tasklog_next(&l, one, ANY, next, &p); next = p.at + p.text.n)
+        pieces++;
+    for (uint64_t next = 0; mr_tasklog_next(&l, one, 1, next, &p); next = p.at + p.text.n)
+        of_one++;
+    (void)alarm(0);
+    assert_int_equal(pieces, 500000);
+    assert_int_equal(of_one, 125000);
+}
+
+static void what_is_no_text_is_cut_anywhere(void **state)
+{
+    (void)state;
+    struct mr_tasklog_piece p;
+    char bytes[151] = {0};
+    memset(bytes, 0x80, 150);
+    add(one, 3, bytes);
+    assert_true(mr_tasklog_next(&l, one, 3, 0, &p));
+    assert_int_equal(p.text.n, 100);
+    assert_int_equal(p.lost, 50);
+    assert_int_equal(strlen(tail(one, 3, NULL)), 100);
+}
+
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -166,6 +202,8 @@ int main(void)
         T(another_attempt_begins_anew),
         T(a_cut_does_not_split_a_character),
         T(the_oldest_make_room_in_a_job_and_in_all),
+        T(reading_all_of_a_job_looks_at_each_piece_once),
+        T(what_is_no_text_is_cut_anywhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
