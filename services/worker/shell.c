@@ -391,9 +391,10 @@ static void watch(struct mr_worker_shell *sh)
         sh->end_at = sh->now;
     }
     if (sh->logs_at <= sh->now) {
-        sh->logs_at = MR_NEVER;
+        bool is_behind = sh->call && !mr_worker_link_may_send(sh);
+        sh->logs_at = is_behind ? mr_time_after(sh->now, LOGS_EVERY) : MR_NEVER;
         sh->logs_looked_at = sh->now;
-        mr_worker_link_logs_of_running(sh);
+        if (!is_behind) mr_worker_link_logs_of_running(sh);
     }
     if (sh->now < sh->memory_at) return;
     sh->memory_at = mr_time_after(sh->now, MEMORY_EVERY);
