@@ -19,6 +19,8 @@
 #define ERR_BYTES_MAX ((size_t)262144)
 #define FILES_MAX 1024
 #define LINE_BYTES_MAX ((size_t)900) /* a longer one is told as several */
+#define READ_BYTES 65536
+#define REST_READS_MAX 32 /* after the end: more than a pipe holds, and all that is waited for */
 
 static struct mr_user run_as; /* set once, before other threads; uid 0: nobody else */
 
@@ -98,7 +100,7 @@ static void keep_end(struct mr_buf *b, const char *p, size_t n)
 /* false: the other end is closed. */
 static bool drain(int *fd, struct mr_buf *b, bool is_err)
 {
-    char bytes[65536];
+    char bytes[READ_BYTES];
     ssize_t n = read(*fd, bytes, sizeof bytes);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) return true;
     if (n <= 0) {
@@ -199,6 +201,18 @@ static int outcome(const struct mr_process *p, int status, struct mr_error *e)
     return MR_OK;
 }
 
+/* What the pipes still hold. A process that left the group may write for ever; nobody waits for
+ * that. */
+static void drain_rest(struct mr_process *p, struct pipes *fds)
+{
+    for (int i = 0; i < REST_READS_MAX && fds->out[0] >= 0 && !mr_buf_status(&p->out); i++)
+        if (!drain(&fds->out[0], &p->out, false)) break;
+    for (int i = 0; i < REST_READS_MAX && fds->err[0] >= 0; i++) {
+        if (!drain(&fds->err[0], &p->err, true)) break;
+        tell_err(p, false);
+    }
+}
+
 int mr_process_run(struct mr_process *p, struct mr_error *e)
 {
     struct pipes fds;
@@ -213,14 +227,7 @@ int mr_process_run(struct mr_process *p, struct mr_error *e)
     int status = 0;
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    for (size_t n = SIZE_MAX; fds.out[0] >= 0 && n != p->out.n && !mr_buf_status(&p->out);) {
-        n = p->out.n;
-        (void)drain(&fds.out[0], &p->out, false);
-    }
-    while (fds.err[0] >= 0) {
-        size_t n = p->err.n;
-        if (!drain(&fds.err[0], &p->err, true) || n == p->err.n) break;
-    }
+    drain_rest(p, &fds);
     tell_err(p, true);
     pipes_close(&fds);
     if (!err && mr_buf_status(&p->out))
