@@ -78,6 +78,13 @@ static bool is_shortage(int err)
     return err == EMFILE || err == ENFILE || err == ENOBUFS || err == ENOMEM;
 }
 
+/* Of the connection that would have been taken, which was given up while it waited (accept(2));
+ * anything else is of the socket, and would be said again at once. */
+static bool is_of_one(int err)
+{
+    return err == ECONNABORTED || err == EINTR || err == EPROTO || err == EPERM;
+}
+
 /* Takes one. 0: look for more; -1: the queue is empty; otherwise so many ms pass before the next.
  */
 static int accept_one(struct mr_acceptor *a)
@@ -95,7 +102,7 @@ static int accept_one(struct mr_acceptor *a)
     if (fd >= 0 || is_short)
         set_trouble(a, &a->no_descriptors, is_short, "no descriptors are left");
     if (is_short) return NO_ROOM_MS;
-    if (fd < 0) return is_empty ? -1 : 0; /* it was given up while it waited */
+    if (fd < 0) return is_empty ? -1 : is_of_one(errno) ? 0 : NO_ROOM_MS;
     struct mr_str key = mr_accept_key((struct sockaddr *)&from);
     if (key.n && !mr_quota_has_room(o->quota, key))
         refuse(a, fd);
