@@ -66,9 +66,9 @@ static const struct mr_option timeline_options[] = {
 static const struct mr_config_spec timeline_spec = {.program = "millrace timeline",
     .summary = "Shows what the tasks of a job did when, in the order of their ends.",
     .usage = "[flags] JOB",
-    .examples = "  millrace timeline j1-7\n"
-                "  millrace timeline j1-7 --offline --dir ~/.millrace/cluster\n"
-                "  millrace timeline j1-7 --offline --redis 10.0.0.5:6379 --json\n",
+    .examples = "  millrace timeline j1kq07ab-7\n"
+                "  millrace timeline j1kq07ab-7 --offline --dir ~/.millrace/cluster\n"
+                "  millrace timeline j1kq07ab-7 --offline --redis 10.0.0.5:6379 --json\n",
     .options = timeline_options,
     .options_count = MR_ARRAY_LEN(timeline_options),
     .rest_min = 1,
@@ -172,7 +172,7 @@ static int read_offline(
     struct mr_place_cluster last = {0};
     struct mr_buf password;
     int err = mr_job_id_parse(mr_str(text), &job);
-    if (err) return mr_fail(e, err, "\"%.64s\" is no job id (they look like j1-7)", text);
+    if (err) return mr_fail(e, err, "\"%.64s\" is no job id (they look like j1kq07ab-7)", text);
     if (!k->dir && !k->redis) err = mr_place_read_last(&last, e);
     const char *dir = k->dir ? k->dir : last.directory;
     MR_AUTO(mr_free_ptr) char *redis = dir ? mr_format("unix:%s/run/redis.sock", dir) : NULL;

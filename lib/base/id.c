@@ -4,11 +4,20 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+#define TAG_DIGITS 7 /* of 5 bits */
+
+static const char tag_digits[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* Crockford's base 32 */
 
 void mr_job_id_format(mr_job_id id, char out[MR_JOB_ID_TEXT_MAX])
 {
-    (void)snprintf(
-        out, MR_JOB_ID_TEXT_MAX, "j%" PRIu32 "-%" PRIu32, (uint32_t)(id.v >> 32), (uint32_t)id.v);
+    uint32_t tag = mr_job_id_tag(id);
+    char text[TAG_DIGITS + 1] = "";
+    if (tag < MR_TAG_DRAWN_MIN) (void)snprintf(text, sizeof text, "%" PRIu32, tag);
+    for (size_t i = TAG_DIGITS; tag >= MR_TAG_DRAWN_MIN && i-- > 0;)
+        text[i] = tag_digits[tag >> (5 * (TAG_DIGITS - 1 - i)) & 31];
+    (void)snprintf(out, MR_JOB_ID_TEXT_MAX, "j%s-%" PRIu32, text, (uint32_t)id.v);
 }
 
 /* Reads a decimal u32 without leading zeros; advances `*at`. */
@@ -25,16 +34,32 @@ static bool read_u32(struct mr_str s, size_t *at, uint32_t *out)
     return true;
 }
 
+/* Only what mr_job_id_format writes: an id has one text. */
+static bool read_tag(struct mr_str s, uint32_t *out)
+{
+    size_t at = 0;
+    if (s.n != TAG_DIGITS) return read_u32(s, &at, out) && at == s.n && *out < MR_TAG_DRAWN_MIN;
+    uint64_t v = 0;
+    for (size_t i = 0; i < TAG_DIGITS; i++) {
+        const char *digit = memchr(tag_digits, s.p[i], sizeof tag_digits - 1);
+        if (!digit) return false;
+        v = v << 5 | (uint64_t)(digit - tag_digits);
+    }
+    *out = (uint32_t)v;
+    return v >= MR_TAG_DRAWN_MIN && v <= UINT32_MAX;
+}
+
 int mr_job_id_parse(struct mr_str text, mr_job_id *out)
 {
-    uint32_t epoch = 0;
+    uint32_t tag = 0;
     uint32_t number = 0;
-    size_t at = 1;
     if (text.n < 4 || text.p[0] != 'j') return MR_EINVAL;
-    if (!read_u32(text, &at, &epoch)) return MR_EINVAL;
-    if (at >= text.n || text.p[at++] != '-') return MR_EINVAL;
+    const char *dash = memchr(text.p, '-', text.n);
+    if (!dash) return MR_EINVAL;
+    size_t at = (size_t)(dash - text.p) + 1;
+    if (!read_tag(mr_str_of(text.p + 1, at - 2), &tag)) return MR_EINVAL;
     if (!read_u32(text, &at, &number) || at != text.n) return MR_EINVAL;
-    *out = mr_job_id_make(epoch, number);
+    *out = mr_job_id_make(tag, number);
     return MR_OK;
 }
 

@@ -6,11 +6,11 @@
 
 typedef struct {
     uint64_t v;
-} mr_job_id; /* epoch << 32 | number; text form "j<epoch>-<number>" */
+} mr_job_id; /* tag << 32 | number; text form "j<tag>-<number>", e.g. "j1kq07ab-17" */
 
 typedef struct {
     uint64_t v;
-} mr_worker_id; /* one incarnation of one worker process: epoch << 32 | number, by the scheduler */
+} mr_worker_id; /* one incarnation of one worker process: tag << 32 | number, by the scheduler */
 
 typedef struct {
     uint64_t v;
@@ -23,6 +23,11 @@ typedef struct {
     uint64_t number;
 } mr_object_id;
 
+/* Each start of a scheduler draws an incarnation at random. Its upper 32 bits are the tag of the
+ * ids that it gives out, so that no id is given twice, whatever Redis has lost. As text a tag has 7
+ * digits of base 32 (0-9, a-z without i, l, o, u). Tags below a million are epochs of schedulers
+ * that drew none, and stand as decimal numbers: none is drawn. */
+#define MR_TAG_DRAWN_MIN 1000000u
 #define MR_JOB_ID_TEXT_MAX 32
 #define MR_OBJECT_ID_TEXT_MAX 33
 
@@ -33,9 +38,14 @@ int mr_object_id_parse(struct mr_str text, mr_object_id *out);      /* MR_EINVAL
 void mr_object_id_to_bytes(mr_object_id id, unsigned char out[16]); /* big endian, as on the wire */
 int mr_object_id_from_bytes(struct mr_str bytes, mr_object_id *out); /* MR_EINVAL if not 16 bytes */
 
-static inline mr_job_id mr_job_id_make(uint32_t epoch, uint32_t number)
+static inline mr_job_id mr_job_id_make(uint32_t tag, uint32_t number)
 {
-    return (mr_job_id){(uint64_t)epoch << 32 | number};
+    return (mr_job_id){(uint64_t)tag << 32 | number};
+}
+
+static inline uint32_t mr_job_id_tag(mr_job_id id)
+{
+    return (uint32_t)(id.v >> 32);
 }
 
 static inline bool mr_object_id_eq(mr_object_id a, mr_object_id b)

@@ -148,7 +148,7 @@ EXTRA_SCHEMAS = {
             },
             "details": {"type": "array", "items": {"type": "object"}},
         },
-        "example": {"code": 5, "message": 'there is no job "j1-7"', "details": []},
+        "example": {"code": 5, "message": 'there is no job "j1kq07ab-7"', "details": []},
     },
     "GraphDocument": {
         "type": "object",

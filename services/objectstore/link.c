@@ -24,6 +24,8 @@ struct mr_scheduler_link {
     struct mr_rpc_call *call; /* NULL: none */
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
+    uint32_t epoch;     /* that it was told last, */
+    uint64_t scheduler; /* and by which */
     struct mr_store_stats told;
     bool told_full;
     mr_duration retry_ns;
@@ -67,6 +69,10 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     l->retry_ns = RETRY_MIN_NS;
     if (m->heartbeat_ns) l->heartbeat_ns = MR_MAX(m->heartbeat_ns, (uint64_t)(10 * MR_MS));
     if (m->heartbeat_ns) l->lease_ns = m->lease_ns;
+    if (m->scheduler) {
+        l->epoch = m->epoch;
+        l->scheduler = m->scheduler;
+    }
     each_id(l, m->hold, m->n_hold, true);
     each_id(l, m->claimed, m->n_claimed, true);
     each_id(l, m->unhold, m->n_unhold, false); /* last: what was claimed may be released by now */
@@ -99,6 +105,8 @@ static void connect_now(struct mr_scheduler_link *l)
     r.memory_bytes = sh->config.memory_bytes;
     r.pid = (uint32_t)getpid();
     r.directory = l->sv->config.directory;
+    r.epoch = l->epoch;
+    r.scheduler = l->scheduler;
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
     m.register_ = &r;
     send(l, &m);

@@ -50,6 +50,9 @@ static void info(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     r.version = mr_shell_text(sh, mr_str(mr_version()));
     r.cluster_id = sh->cluster_id;
     r.epoch = t.epoch;
+    char incarnation[24];
+    (void)snprintf(incarnation, sizeof incarnation, "%016" PRIx64, sh->options.core.incarnation);
+    r.incarnation = incarnation;
     r.protocol_version = MR_PROTOCOL_VERSION;
     r.layout_version = MR_LAYOUT_VERSION;
     r.workers = t.workers;

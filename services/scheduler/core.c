@@ -13,6 +13,7 @@
 void mr_sched_config_default(struct mr_sched_config *c)
 {
     *c = (struct mr_sched_config){.epoch = 1,
+        .incarnation = (uint64_t)1 << 32,
         .tasks_max = 16u << 20,
         .jobs_max = 32768,
         .workers_max = 4096,

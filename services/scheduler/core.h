@@ -33,8 +33,8 @@ enum mr_job_state { /* as JobState of jobs.proto */
     MR_JOB_CANCELLED,
 };
 
-enum mr_sched_record { /* types of journal records; layouts in core_journal.c */
-    MR_RECORD_EPOCH = 1,
+enum mr_sched_record {   /* types of journal records; layouts in core_journal.c */
+    MR_RECORD_EPOCH = 1, /* a scheduler began here, or took a higher epoch */
     MR_RECORD_GRAPH,     /* a piece of a job's graph */
     MR_RECORD_ACCEPTED,  /* the job's graph is whole */
     MR_RECORD_VALUES,    /* completions of targets and of impure tasks */
@@ -47,8 +47,9 @@ enum mr_sched_record { /* types of journal records; layouts in core_journal.c */
 };
 
 struct mr_sched_config {
-    uint32_t epoch;     /* 1 + the highest known to the journal or any worker */
-    uint32_t tasks_max; /* over all jobs, ended ones included */
+    uint32_t epoch; /* 1 + the highest known to the journal; grows with what others have seen */
+    uint64_t incarnation; /* random; its upper half is the tag of ids given out: base/id.h */
+    uint32_t tasks_max;   /* over all jobs, ended ones included */
     uint32_t jobs_max;
     uint32_t workers_max;
     uint32_t stores_max;        /* incarnations over the process's life */

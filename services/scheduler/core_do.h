@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "services/scheduler/core_cache.h"
+#include "services/scheduler/core_epoch.h"
 #include "services/scheduler/core_loop.h"
 #include "services/scheduler/core_task.h"
 
@@ -220,6 +221,7 @@ void mr_sc_journal_state(struct mr_sched *s, uint32_t job);
 void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *st);
 void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id);
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
+void mr_sc_journal_epoch(struct mr_sched *s);
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
 void mr_sc_journal_part(struct mr_sched *s, uint32_t task);  /* what the next one refers to */
 void mr_sc_journal_flush(struct mr_sched *s);

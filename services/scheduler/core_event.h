@@ -22,9 +22,9 @@ struct mr_sched_resource {
 struct mr_sched_register {
     uint64_t session;     /* the shell's name for the stream; comes back in the answer */
     uint64_t incarnation; /* 0: new */
-    uint32_t epoch;       /* of the scheduler that gave it */
-    struct mr_str name;
-    struct mr_str node;
+    uint32_t epoch;       /* the highest that it was told, */
+    uint64_t scheduler;   /* and the incarnation of the scheduler that had it; 0: unknown */
+    struct mr_str name, node;
     uint64_t store; /* 0: none */
     struct mr_str store_address;
     uint32_t slots;
@@ -44,10 +44,8 @@ struct mr_sched_heartbeat {
     bool present;
     uint64_t sequence;
     uint64_t time_ns;
-    uint64_t memory_used_bytes;
-    uint64_t held_bytes;
-    uint32_t queued;
-    uint32_t running;
+    uint64_t memory_used_bytes, held_bytes;
+    uint32_t queued, running;
     uint64_t tasks_started, tasks_done;
     struct mr_sched_refs running_tasks;
     const uint64_t *running_ns; /* one of those; NULL: not told */
@@ -95,6 +93,8 @@ struct mr_sched_store {
     struct mr_str node, address;
     uint64_t memory_bytes;
     struct mr_str disk_full; /* heard: the folder on whose disk no space is left; empty: some is */
+    uint32_t epoch;          /* as a worker's */
+    uint64_t scheduler;
 };
 
 struct mr_sched_objects {

@@ -82,6 +82,8 @@ static int check_parent(
     const struct job *j = job == NONE ? NULL : &s->jobs[job];
     bool is_here = j && j->state <= MR_JOB_RUNNING && p->index < j->graph->nodes_count;
     const struct task *t = is_here ? &s->tasks[j->base + p->index] : NULL;
+    if (!j && mr_sc_is_other_life(s, mr_job_id_tag(p->job)))
+        return mr_fail(e, MR_ESTATE, "parent: job %s is of another life of this cluster", name);
     if (!t || !(t->flags & T_SENT) || t->attempt != p->attempt)
         return mr_fail(e, MR_ESTATE, "parent: attempt %u of task %u of job %s does not run",
             p->attempt, p->index, name);
@@ -116,7 +118,7 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     if (s->journal_is_away && waiting > s->config.unacked_bytes_max / 2)
         (void)mr_fail(&e, MR_EAWAY, "the journal is away; try again later");
     else if (!check_parent(s, &sub->parent, &e))
-        job = mr_sc_job_add(s, (uint64_t)s->config.epoch << 32 | ++s->job_number, &graph, &e);
+        job = mr_sc_job_add(s, mr_sc_id(s, ++s->job_number), &graph, &e);
     if (job == NONE) {
         mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
         mr_graph_free(&graph);

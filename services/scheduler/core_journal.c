@@ -113,6 +113,12 @@ void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id)
     s->forgotten[s->forgotten_count++ % FORGOTTEN_MAX] = (struct forgotten){row[0], row[1]};
 }
 
+void mr_sc_journal_epoch(struct mr_sched *s)
+{
+    (void)emit(s, MR_RECORD_EPOCH, mr_str_of(&s->config.incarnation, sizeof s->config.incarnation),
+        mr_str_of(&s->config.epoch, sizeof s->config.epoch));
+}
+
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
 {
     const struct worker *w = &s->workers[slot];

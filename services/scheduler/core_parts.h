@@ -117,6 +117,8 @@ struct drain { /* a value whose users go next: core_drain.c */
     bool is_partial;   /* some of them wait for others */
 };
 
+#define WRITERS_MAX 64u
+
 #define RECORD_REFERS (1u << 31)  /* in the attempt of a journaled value */
 #define RECORD_RETRIED (1u << 31) /* in the state of a journaled job */
 

@@ -61,6 +61,16 @@ uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job)
     return 0;
 }
 
+bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag)
+{
+    return mr_sc_is_other_life(s, tag);
+}
+
+uint32_t mr_sched_epoch(const struct mr_sched *s)
+{
+    return s->config.epoch;
+}
+
 mr_job_id mr_sched_job_newest(const struct mr_sched *s)
 {
     return (mr_job_id){s->newest == NONE ? 0 : s->jobs[s->newest].id};

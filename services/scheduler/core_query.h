@@ -105,6 +105,9 @@ struct mr_sched_totals {
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
 /* When was a job of this id forgotten (wall clock)? 0: never heard of it, or too long ago. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
+/* Was an id of this tag given out by a scheduler whose journal this one does not have? */
+bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag);
+uint32_t mr_sched_epoch(const struct mr_sched *s);
 mr_job_id mr_sched_job_newest(const struct mr_sched *s);               /* 0: none */
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job); /* 0: no older one */
 bool mr_sched_task(

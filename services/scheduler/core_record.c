@@ -1,6 +1,7 @@
 /* Layouts of journal records' payloads, writing side: little-endian fields one after another, texts
  * as u32 length and bytes. core_replay.c reads them.
  *
+ *   EPOCH        u64 incarnation of a scheduler, u32 epoch
  *   GRAPH        u64 job, u64 offset, bytes of mr_graph_to_bytes
  *   ACCEPTED     u64 job, u64 bytes of the graph, u64 created, u64 parent, u64 u64 body hash,
  *                u32 n, n x (u32 index, u64 u64 object, u64 bytes, u64 store)

@@ -172,8 +172,7 @@ static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_re
 
 static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
 {
-    uint64_t incarnation = (uint64_t)s->config.epoch << 32 | ++s->worker_number;
-    struct worker *w = mr_sc_worker_new(s, slot, incarnation);
+    struct worker *w = mr_sc_worker_new(s, slot, mr_sc_id(s, ++s->worker_number));
     describe(s, slot, r);
     mr_sc_worker_is(s, w, W_CONNECTED);
     s->workers_live++;
@@ -305,13 +304,18 @@ static bool is_refused(struct mr_sched *s, const struct mr_sched_register *r)
 void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r)
 {
     if (is_refused(s, r)) return;
+    mr_sc_epoch_heard(s, r->epoch, r->scheduler);
     uint32_t slot = find_worker(s, r);
     if (slot != NONE && s->workers[slot].state == W_CONNECTED) {
         refuse(s, r, MR_EEXIST, "a worker of this name is connected");
         return;
     }
     if (r->incarnation && slot == NONE) {
-        refuse(s, r, MR_ESTATE, "this incarnation was declared lost; register as a new one");
+        bool is_other = mr_sc_is_other_life(s, (uint32_t)(r->incarnation >> 32));
+        refuse(s, r, MR_ESTATE,
+            is_other ? "this incarnation is of another life of this cluster: Redis came back "
+                       "without the scheduler that gave it; register as a new one"
+                     : "this incarnation was declared lost; register as a new one");
         return;
     }
     if (!r->incarnation) {

@@ -297,6 +297,7 @@ void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64
     struct reader r = {bytes.p, bytes.n, false};
     s->is_replaying = true;
     switch (type) {
+    case MR_RECORD_EPOCH: mr_sc_epoch_replay(s, u64(&r)); break;
     case MR_RECORD_GRAPH: replay_graph(s, &r); break;
     case MR_RECORD_ACCEPTED: replay_accepted(s, &r); break;
     case MR_RECORD_VALUES: replay_values(s, &r); break;
@@ -433,6 +434,7 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
         mr_sc_join_enter(s, i);
     }
     count_as_held(s);
+    mr_sc_epoch_begin(s);
     s->progress_at = s->keep_at = s->now;
     s->has_work = true;
     mr_sc_recover_tick(s);
@@ -553,6 +555,9 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
 {
     struct mr_buf payload;
     mr_buf_init(&payload, (size_t)1 << 24);
+    for (uint32_t i = 0; i < MR_MIN(s->writers_count, WRITERS_MAX); i++)
+        put_record(out, MR_RECORD_EPOCH, mr_str_of(&s->writers[i], sizeof s->writers[i]),
+            mr_str_of(&s->config.epoch, sizeof s->config.epoch));
     for (uint32_t i = s->oldest; i != NONE; i = s->jobs[i].newer) {
         const struct job *j = &s->jobs[i];
         snapshot_graph(s, j, out);

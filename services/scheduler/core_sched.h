@@ -96,6 +96,8 @@ struct mr_sched {
     uint32_t *ring; /* targets and impure tasks whose values are not acknowledged */
     uint64_t ring_at, ring_end;
 
+    uint64_t writers[WRITERS_MAX]; /* incarnations of schedulers, a ring: who wrote this journal */
+    uint32_t writers_count;
     struct forgotten *forgotten; /* ring of the last ones */
     uint64_t forgotten_count;
     struct mr_buf scratch;

@@ -79,6 +79,7 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
 
 void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
 {
+    mr_sc_epoch_heard(s, r->epoch, r->scheduler);
     if (is_replaced(s, r)) return;
     for (uint32_t i = 1; i <= s->stores_count; i++) { /* a new one on the node: the old is dead */
         if (s->stores[i].incarnation != r->store && is_on(&s->stores[i], r->node)) store_lost(s, i);

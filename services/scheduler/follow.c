@@ -217,7 +217,9 @@ static bool watch(struct mr_follower *w, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, bool progress)
 {
     bool over = mr_job_is_over(info->state);
-    if (info->event_sequence > w->seen_event || !w->has_sent) {
+    /* Another number, not a higher one: a Redis from an older copy has lower ones. */
+    bool is_news = info->event_sequence && info->event_sequence != w->seen_event;
+    if (is_news || !w->has_sent) {
         w->seen_event = info->event_sequence;
         w->has_sent = true;
         send_event(w->sh, call, info->id, info->event_sequence);

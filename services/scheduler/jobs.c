@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "graph/explain.h"
+#include "host/config.h"
 #include "services/scheduler/follow.h"
 #include "services/scheduler/logs.h"
 #include "services/scheduler/submit.h"
@@ -9,6 +10,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define WAIT_S_MAX 3600.0
@@ -131,6 +133,25 @@ static bool has_label(const struct mr_graph *g, const char *wanted)
     return false;
 }
 
+/* A page goes on with the job of its token: where that is forgotten by now, with the first one that
+ * was created no later. */
+static int read_token(const char *token, mr_job_id *id, uint64_t *created_ns)
+{
+    const char *dot = strchr(token, '.');
+    if (!dot || mr_job_id_parse(mr_str_of(token, (size_t)(dot - token)), id)) return MR_EINVAL;
+    return mr_config_parse_u64(mr_str(dot + 1), created_ns);
+}
+
+static mr_job_id page_begin(const struct mr_sched *core, mr_job_id id, uint64_t created_ns)
+{
+    struct mr_sched_job_info info;
+    if (mr_sched_job(core, id, &info)) return id;
+    mr_job_id at = mr_sched_job_newest(core);
+    while (at.v && mr_sched_job(core, at, &info) && info.created_wall_ns > created_ns)
+        at = mr_sched_job_older(core, at);
+    return at;
+}
+
 static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = shell_of(call);
@@ -138,28 +159,29 @@ static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         mr_shell_request(sh, call, msg, &millrace__v1__list_jobs_request__descriptor);
     if (!m) return;
     uint32_t page = m->page_size ? m->page_size : 100;
-    mr_job_id from = {UINT64_MAX};
+    mr_job_id at = mr_sched_job_newest(sh->core);
+    uint64_t created_ns = 0;
     if (page > 1000) {
         mr_shell_fail(call, MR_EINVAL, "page_size: expected 1 to 1000, not %u", page);
         return;
     }
-    if (m->page_token[0] && mr_job_id_parse(mr_str(m->page_token), &from)) {
+    if (m->page_token[0] && read_token(m->page_token, &at, &created_ns)) {
         mr_shell_fail(
             call, MR_EINVAL, "page_token: \"%.64s\" came from no answer of List", m->page_token);
         return;
     }
     Millrace__V1__ListJobsResponse r = MILLRACE__V1__LIST_JOBS_RESPONSE__INIT;
-    char next[MR_JOB_ID_TEXT_MAX] = "";
+    char next[MR_JOB_ID_TEXT_MAX + 24] = "";
     r.jobs = mr_shell_take(sh, page * sizeof *r.jobs);
-    mr_job_id at = mr_sched_job_newest(sh->core);
+    if (m->page_token[0]) at = page_begin(sh->core, at, created_ns);
     for (; at.v; at = mr_sched_job_older(sh->core, at)) {
         struct mr_sched_job_info info;
-        if (at.v > from.v) continue; /* the token's job may be forgotten by now */
         if (!mr_sched_job(sh->core, at, &info) || !info.accepted) continue;
         if (m->state && (uint32_t)m->state != (uint32_t)info.state) continue;
         if (m->label[0] && !has_label(info.graph, m->label)) continue;
         if (r.n_jobs == page || sh->scratch.bytes > PAGE_BYTES_MAX) {
             mr_job_id_format(at, next);
+            (void)snprintf(next + strlen(next), 24, ".%" PRIu64, info.created_wall_ns);
             break;
         }
         r.jobs[r.n_jobs++] = mr_job_message(sh, at);

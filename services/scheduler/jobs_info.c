@@ -132,7 +132,8 @@ bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id
     struct mr_sched_job_info *info)
 {
     if (mr_job_id_parse(mr_str(id), out)) {
-        mr_shell_fail(call, MR_EINVAL, "id: \"%.64s\" is no job id (they look like j1-7)", id);
+        mr_shell_fail(
+            call, MR_EINVAL, "id: \"%.64s\" is no job id (they look like j1kq07ab-7)", id);
         return false;
     }
     if (mr_sched_job(sh->core, *out, info)) return true;
@@ -140,6 +141,11 @@ bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id
     if (wall_ns)
         mr_shell_fail(call, MR_ENOENT, "job %s was forgotten at %" PRIu64 " s since 1970", id,
             wall_ns / MR_SECOND);
+    else if (mr_sched_is_other_life(sh->core, mr_job_id_tag(*out)))
+        mr_shell_fail(call, MR_ENOENT,
+            "job %s is of another life of this cluster: Redis came back empty, or from an older "
+            "copy, without the scheduler that accepted it",
+            id);
     else
         mr_shell_fail(call, MR_ENOENT, "there is no job %s", id);
     return false;

@@ -21,7 +21,8 @@ struct mr_ledger {
     struct mr_shell *sh;
     struct mr_journal *journal;
     struct mr_buf replay; /* u64 sequence, u64 bytes, then the record; until it is replayed */
-    uint64_t next;        /* the journal's next number */
+    uint32_t epoch;       /* that the journal has */
+    uint64_t next;        /* its next number */
     uint64_t core_last;   /* the core's newest record that was handed over */
     bool has_snapshot;    /* one is on its way: */
     uint64_t snapshot_first;
@@ -91,10 +92,12 @@ int mr_ledger_open(struct mr_shell *sh, struct mr_error *e)
     if (err) return err;
     l->next = info.sequence + 1;
     mr_rpc_loop_set_side(sh->loop, (struct mr_rpc_side){.attend = attend, .look = look, .ctx = l});
-    sh->options.core.epoch = info.epoch;
+    sh->options.core.epoch = l->epoch = info.epoch;
+    sh->options.core.incarnation = info.incarnation;
     memcpy(sh->cluster_id, info.cluster_id, sizeof sh->cluster_id);
-    mr_log(MR_INFO, "journal.open", "cluster=%s epoch=%" PRIu32 " records_to=%" PRIu64,
-        info.cluster_id, info.epoch, info.sequence);
+    mr_log(MR_INFO, "journal.open",
+        "cluster=%s epoch=%" PRIu32 " incarnation=%016" PRIx64 " records_to=%" PRIu64,
+        info.cluster_id, info.epoch, info.incarnation, info.sequence);
     return MR_OK;
 }
 
@@ -174,8 +177,7 @@ static void snapshot(struct mr_ledger *l)
     struct mr_buf b;
     mr_buf_init(&b, (size_t)16 << 30);
     mr_sched_snapshot(l->sh->core, &b);
-    const struct mr_sched_record_head nothing = {.type = MR_RECORD_EPOCH};
-    if (!b.n) mr_buf_add(&b, &nothing, sizeof nothing); /* a snapshot has an end: its last record */
+    mr_assert(b.n); /* it has an end, its last record: it begins with who wrote it */
     l->bytes = 0;
     l->snapshot_first = l->next;
     append_all(l, &b, false, NULL);
@@ -187,9 +189,22 @@ static void snapshot(struct mr_ledger *l)
     mr_buf_fini(&b);
 }
 
+/* The core takes a higher epoch when a worker or store comes that has seen one. */
+static void raise_epoch(struct mr_ledger *l)
+{
+    uint32_t epoch = mr_sched_epoch(l->sh->core);
+    if (epoch == l->epoch) return;
+    mr_log(MR_WARN, "scheduler.epoch",
+        "from=%" PRIu32 " to=%" PRIu32 " why=\"others have seen one that Redis has lost\"",
+        l->epoch, epoch);
+    l->epoch = epoch;
+    mr_journal_raise_epoch(l->journal, epoch);
+}
+
 void mr_ledger_perform(struct mr_shell *sh)
 {
     struct mr_ledger *l = sh->ledger;
+    raise_epoch(l);
     append_all(l, &sh->fx.journal, true, NULL);
     bool worth = l->bytes > COMPACT_BYTES_MIN && l->bytes > COMPACT_FACTOR * l->snapshot_bytes;
     if (worth && !l->has_snapshot && mr_journal_is_here(l->journal)) snapshot(l);

@@ -161,6 +161,19 @@ static void keep_facts(
         .resources_count = r->resources_count};
 }
 
+/* Whoever worked for a scheduler whose journal this one does not have: nothing that they hold for
+ * its jobs is taken for a value of ours, and they are told to release it. */
+static void tell_other_life(
+    const struct mr_shell *sh, const char *who, uint64_t scheduler, uint32_t epoch)
+{
+    char quoted[MR_ERROR_TEXT_MAX];
+    if (!scheduler || !mr_sched_is_other_life(sh->core, (uint32_t)(scheduler >> 32))) return;
+    mr_log(MR_WARN, "session.other_life",
+        "who=%s scheduler=%016" PRIx64 " epoch=%" PRIu32 " what=\"Redis came back without that "
+        "scheduler's journal: what is held for its jobs is released\"",
+        mr_log_quote(mr_str(who), quoted, sizeof quoted), scheduler, epoch);
+}
+
 static void worker_registers(
     struct session *x, struct mr_rpc_call *call, const Millrace__V1__Register *m)
 {
@@ -177,6 +190,7 @@ static void worker_registers(
     keep_facts(x, m, &ev.worker);
     for (size_t i = 0; i < m->n_ops; i++)
         mr_catalogue_add(x->sh, m->ops[i]);
+    tell_other_life(x->sh, m->name, m->scheduler, m->epoch);
     mr_shell_step(x->sh, &ev);
 }
 
@@ -306,6 +320,8 @@ static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sch
     if (b->has_registered) {
         m.heartbeat_ns = sh->options.core.heartbeat;
         m.lease_ns = sh->options.core.lease;
+        m.epoch = mr_sched_epoch(sh->core);
+        m.scheduler = sh->options.core.incarnation;
     }
     m.hold = ids_out(sh, &b->hold, &m.n_hold);
     m.unhold = ids_out(sh, &b->unhold, &m.n_unhold);
@@ -514,7 +530,10 @@ static void store_registers(
     ev.store = (struct mr_sched_store){.store = m->id,
         .node = mr_str(m->node),
         .address = mr_str(m->address),
-        .memory_bytes = m->memory_bytes};
+        .memory_bytes = m->memory_bytes,
+        .epoch = m->epoch,
+        .scheduler = m->scheduler};
+    tell_other_life(x->sh, m->node, m->scheduler, m->epoch);
     mr_shell_step(x->sh, &ev);
 }
 

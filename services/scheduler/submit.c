@@ -72,7 +72,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     mr_release(s);
 }
 
-/* What a task has as MILLRACE_TASK: "j1-7/12/1", job, index and attempt. */
+/* What a task has as MILLRACE_TASK: "j1kq07ab-7/12/1", job, index and attempt. */
 static int parse_parent(const char *text, struct mr_sched_parent *out, struct mr_error *e)
 {
     const char *slash = strchr(text, '/');
@@ -85,7 +85,8 @@ static int parse_parent(const char *text, struct mr_sched_parent *out, struct mr
                 attempt >= 1 && attempt <= UINT32_MAX;
     if (!good)
         return mr_fail(e, MR_EINVAL,
-            "parent: \"%.64s\" is no task (they look like j1-7/12/1: job, index, attempt)", text);
+            "parent: \"%.64s\" is no task (they look like j1kq07ab-7/12/1: job, index, attempt)",
+            text);
     out->index = (uint32_t)index;
     out->attempt = (uint32_t)attempt;
     return MR_OK;

@@ -68,6 +68,7 @@ int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
         .password = o->redis_password,
         .dir = t->dir,
         .epoch = o->core.epoch,
+        .incarnation = o->core.incarnation,
         .job_bytes_max = o->trace_job_bytes,
         .bytes_max = o->trace_bytes,
         .file_bytes_max = o->trace_file_bytes,

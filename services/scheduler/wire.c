@@ -179,6 +179,7 @@ int mr_wire_register(struct mr_shell *sh, const Millrace__V1__Register *m,
         return mr_fail(e, MR_EINVAL, "register.slots: 1 to %d, not %u", MR_SLOTS_MAX, m->slots);
     *out = (struct mr_sched_register){.incarnation = m->incarnation,
         .epoch = m->epoch,
+        .scheduler = m->scheduler,
         .name = text_of(m->name),
         .node = text_of(m->node),
         .store = m->store,
@@ -466,7 +467,8 @@ static Millrace__V1__Registered *registered_out(struct mr_shell *sh, const struc
 {
     Millrace__V1__Registered *r = NEW(sh, Millrace__V1__Registered, MILLRACE__V1__REGISTERED__INIT);
     r->incarnation = b->incarnation;
-    r->epoch = sh->options.core.epoch;
+    r->epoch = mr_sched_epoch(sh->core);
+    r->scheduler = sh->options.core.incarnation;
     r->heartbeat_ns = sh->options.core.heartbeat;
     r->lease_ns = sh->options.core.lease;
     r->cluster_id = sh->cluster_id;

@@ -39,8 +39,8 @@ struct mr_training_counters { /* TrainingCounters */
 };
 
 struct mr_training_join {
-    struct mr_str
-        task; /* "j1-7/0/1": job, index, attempt; of another job, or a lower attempt: refused */
+    struct mr_str task; /* "j1kq07ab-7/0/1": job, index, attempt; of another job, or a lower
+                           attempt: refused */
     struct mr_str address;
     struct mr_str node;
     struct mr_str socket;

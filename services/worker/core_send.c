@@ -157,6 +157,7 @@ static void send_register(struct mr_worker *w)
     }
     w->reg = (struct mr_ws_register){.incarnation = w->incarnation,
         .epoch = w->epoch,
+        .scheduler = w->scheduler,
         .time_ns = w->now,
         .holding = columns_lend(&w->columns),
         .queued = refs_lend(&w->queued)};
@@ -219,11 +220,12 @@ void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
 {
     if (w->link != LINK_ASKED) return;
     w->link = LINK_REGISTERED;
-    bool is_same = w->epoch == m->epoch;
+    bool is_same = w->scheduler == m->scheduler;
     /* Another scheduler may have sent the same attempt's number, with an input that is there. */
     if (!is_same) missing_drop(w, w->missing_old);
     w->missing_old = 0;
     w->incarnation = m->incarnation;
+    w->scheduler = m->scheduler;
     w->epoch = m->epoch;
     w->attempts = 0;
     w->leaving_sent = false;

@@ -227,8 +227,8 @@ struct mr_worker {
     struct mr_ws_heartbeat heartbeat;
 
     enum link_state link;
-    uint64_t incarnation;
-    uint32_t epoch, attempts;
+    uint64_t incarnation, scheduler;
+    uint32_t epoch, attempts; /* epoch: the scheduler's; none before it had a higher one */
     mr_duration heartbeat_ns;
     mr_duration idle_beat_ns; /* more than that, while there is nothing to tell */
     mr_time balance_at;       /* not before */

@@ -107,8 +107,9 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     if (down.registered) {
         sh->incarnation = down.registered->incarnation;
         sh->identity.suspects = (struct mr_ws_refs){0}; /* told */
-        mr_log(MR_INFO, "session.registered", "incarnation=%" PRIu64 " epoch=%u",
-            down.registered->incarnation, down.registered->epoch);
+        mr_log(MR_INFO, "session.registered",
+            "incarnation=%" PRIu64 " epoch=%u scheduler=%016" PRIx64, down.registered->incarnation,
+            down.registered->epoch, down.registered->scheduler);
     }
     /* The first tasks of an idle worker: they are answered soon, if they are as short as most. */
     if (down.tasks.count && mr_worker_shell_is_idle(sh)) mr_rpc_call_be_patient(call);

@@ -21,7 +21,7 @@ struct mr_agent_config { /* copied */
     const char *session;
     Millrace__V1__TrainingRole role;
     uint32_t index;
-    const char *task; /* "j1-7/0/1" */
+    const char *task; /* "j1kq07ab-7/0/1" */
     const char *address;
     const char *node;
     const char *socket;       /* "": none */

@@ -35,6 +35,7 @@ struct mr_ws_node {
 struct mr_ws_registered {
     uint64_t incarnation;
     uint32_t epoch;
+    uint64_t scheduler; /* its incarnation */
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
     struct mr_ws_refs adopt;

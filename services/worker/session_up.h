@@ -71,7 +71,8 @@ struct mr_ws_heartbeat {
 /* The part of Register that the core knows; the shell adds what describes the process. */
 struct mr_ws_register {
     uint64_t incarnation;
-    uint32_t epoch;
+    uint32_t epoch; /* the highest that it was told, and whose that was */
+    uint64_t scheduler;
     mr_time time_ns;
     struct mr_ws_completed holding;
     struct mr_ws_refs queued;

@@ -69,6 +69,7 @@ static void read_registered(
     if (!to) return;
     *to = (struct mr_ws_registered){.incarnation = m->incarnation,
         .epoch = m->epoch,
+        .scheduler = m->scheduler,
         .heartbeat_ns = m->heartbeat_ns,
         .lease_ns = m->lease_ns,
         .adopt = refs(r, "registered.adopt", m->adopt),

@@ -231,6 +231,7 @@ static Millrace__V1__Register *reg(
     process_facts(a, id, m);
     m->incarnation = r->incarnation;
     m->epoch = r->epoch;
+    m->scheduler = r->scheduler;
     m->time_ns = r->time_ns;
     m->holding = completed(a, &r->holding);
     m->queued = refs(a, &r->queued);

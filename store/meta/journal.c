@@ -28,9 +28,12 @@
 #define TEXT(x) TEXT_OF(x)
 #define FORMAT TEXT(MR_JOURNAL_FORMAT)
 
-/* KEYS: cluster, journal, staging. ARGV: id, epoch, first sequence, and of the snapshot that these
- * records belong to the first and last sequence (0, 0: of none), then the records. Answers
- * {"ok", last} | {"behind", last} | {"refused", epoch}.
+/* KEYS: cluster, journal, staging. ARGV: id, epoch, first sequence, of the snapshot that these
+ * records belong to the first and last sequence (0, 0: of none), incarnation, then the records.
+ * Answers {"ok", last} | {"behind", last} | {"refused", epoch}.
+ *
+ * What stands under another incarnation and a lower epoch is an older copy, or was written by one
+ * who began on such: its numbers mean other records, and nothing of it is gone on with.
  *
  * A snapshot that replaces what Redis has grows in the staging stream and takes the journal's name
  * with its last record: until that call the old journal is whole, after it the new one is. */
@@ -42,12 +45,15 @@ static const char append_script[] =
     "  return reply\n"
     "end\n"
     "local cluster = KEYS[1]\n"
-    "local c = on(cluster, redis.pcall('HMGET', cluster, 'id', 'epoch', 'sequence'))\n"
+    "local c = on(cluster, redis.pcall('HMGET', cluster, 'id', 'epoch', 'sequence', 'incarnation'))\n"
     "local first, begin, whole = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])\n"
     "if c[1] and c[1] ~= ARGV[1] then return {'refused', tonumber(c[2] or 0)} end\n"
-    "if c[2] and tonumber(c[2]) > tonumber(ARGV[2]) then return {'refused', tonumber(c[2])} end\n"
+    "local epoch, mine = tonumber(c[2] or 0), tonumber(ARGV[2])\n"
+    "local foreign = c[4] and c[4] ~= ARGV[6]\n"
+    "if epoch > mine or (foreign and epoch == mine) then return {'refused', epoch} end\n"
     "local key, last = KEYS[2], tonumber(c[3] or 0)\n"
-    "local staged = whole > 0 and last < whole\n"
+    "local staged = whole > 0 and (foreign or last < whole)\n"
+    "if foreign and not staged then return {'behind', 0} end\n"
     "if staged then\n"
     "  key, last = KEYS[3], begin - 1\n"
     "  if first == begin then on(key, redis.pcall('DEL', key)) end\n"
@@ -56,13 +62,13 @@ static const char append_script[] =
     "end\n"
     "if last < first - 1 then return {'behind', last} end\n"
     "local skip = last - (first - 1)\n"
-    "local count = #ARGV - 5\n"
+    "local count = #ARGV - 6\n"
     "if count > skip then\n"
     "  last = first + count - 1\n"
     "  local entry = {'XADD', key, string.format('%d-0', last)}\n"
     "  for i = skip + 1, count do\n"
     "    entry[#entry + 1] = 'r'\n"
-    "    entry[#entry + 1] = ARGV[5 + i]\n"
+    "    entry[#entry + 1] = ARGV[6 + i]\n"
     "  end\n"
     "  on(key, redis.pcall(unpack(entry)))\n"
     "end\n"
@@ -71,7 +77,10 @@ static const char append_script[] =
     "))\n"
     "  if last < whole then return {'ok', last} end\n"
     "  on(key, redis.pcall('RENAME', key, KEYS[2]))\n"
-    "  on(cluster, redis.pcall('HSET', cluster, 'base', ARGV[4]))\n"
+    "  on(cluster, redis.pcall('HSET', cluster, 'base', ARGV[4], 'incarnation', ARGV[6]))\n"
+    "elseif epoch < mine then\n" /* it has taken a higher one, or Redis has nothing yet */
+    "  on(cluster, redis.pcall('HSET', cluster, 'id', ARGV[1], 'epoch', ARGV[2], 'format', " FORMAT
+    ", 'incarnation', ARGV[6]))\n"
     "end\n"
     "on(cluster, redis.pcall('HSET', cluster, 'sequence', string.format('%d', last)))\n"
     "return {'ok', last}\n";
@@ -94,6 +103,7 @@ struct mr_journal {
     struct mr_redis *redis;
     struct mr_journal_keys keys;
     char cluster_id[MR_CLUSTER_ID_BYTES];
+    char incarnation[MR_INCARNATION_TEXT];
     atomic_uint epoch;
     atomic_bool is_doubted; /* it answers, but what it last said of a record was an error */
     bool told_here;         /* to the owner; of the connection's thread */
@@ -144,7 +154,7 @@ static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_
  * calls in order, and only the answers' thread ever waits for it. */
 static bool send_call(struct mr_journal *j)
 {
-    enum { FIXED = 11 };
+    enum { FIXED = 12 };
     struct mr_str argv[FIXED + CALL_RECORDS_MAX];
     char epoch[24];
     char first[24];
@@ -166,6 +176,7 @@ static bool send_call(struct mr_journal *j)
     argv[8] = mr_journal_number(first, sequence);
     argv[9] = mr_journal_number(begin, is_staged ? j->begin : 0);
     argv[10] = mr_journal_number(whole, is_staged ? j->whole : 0);
+    argv[11] = mr_str(j->incarnation);
     struct call *c = mr_alloc(sizeof *c);
     *c = (struct call){j, j->age, j->turn};
     if (mr_redis_send(j->redis, FIXED + count, argv, on_answer, c)) {
@@ -290,10 +301,13 @@ static void on_check(void *ctx, int err, const struct mr_reply *reply)
         doubt(j, reply, j->keys.cluster);
         return;
     }
-    struct mr_str text = mr_reply_text(reply);
+    if (mr_reply_type(reply) != MR_REPLY_LIST || mr_reply_count(reply) != 2) return;
+    struct mr_str text = mr_reply_text(mr_reply_at(reply, 0));
+    struct mr_str whose = mr_reply_text(mr_reply_at(reply, 1));
     char digits[24];
     (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(text));
     uint64_t kept = strtoull(digits, NULL, 10);
+    if (whose.n && !mr_str_eq(whose, mr_str(j->incarnation))) kept = 0; /* an older copy */
     (void)pthread_mutex_lock(&j->lock);
     bool none = mr_list_is_empty(&j->records);
     uint64_t expected =
@@ -324,19 +338,20 @@ static void on_link(void *ctx, bool here, const char *why)
     if (here) {
         const struct mr_str load[] = {MR_STR("SCRIPT"), MR_STR("LOAD"), mr_str(append_script)};
         (void)mr_redis_send(j->redis, MR_ARRAY_LEN(load), load, on_loaded, j);
-        const struct mr_str argv[] = {MR_STR("HGET"), mr_str(j->keys.cluster), MR_STR("sequence")};
+        const struct mr_str argv[] = {
+            MR_STR("HMGET"), mr_str(j->keys.cluster), MR_STR("sequence"), MR_STR("incarnation")};
         (void)mr_redis_send(j->redis, MR_ARRAY_LEN(argv), argv, on_check, j);
     }
     if (!here || !atomic_load(&j->is_doubted)) tell_state(j, here, why);
     if (here) pump(j);
 }
 
-static int claim(
-    struct mr_journal *j, uint32_t floor, struct mr_journal_claim *c, struct mr_error *e)
+static int claim(struct mr_journal *j, struct mr_journal_claim *c, struct mr_error *e)
 {
     *c = (struct mr_journal_claim){0};
     memcpy(c->cluster_id, j->cluster_id, sizeof c->cluster_id);
-    int err = mr_journal_claim(j->redis, &j->keys, floor, c, e);
+    memcpy(c->incarnation, j->incarnation, sizeof c->incarnation);
+    int err = mr_journal_claim(j->redis, &j->keys, c, e);
     if (err) return err;
     memcpy(j->cluster_id, c->cluster_id, sizeof j->cluster_id);
     atomic_store(&j->epoch, c->epoch);
@@ -351,6 +366,7 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     j->config = *config;
     mr_journal_keys_fill(&j->keys, config->prefix);
     mr_journal_make_cluster_id(j->cluster_id);
+    uint64_t incarnation = mr_journal_draw_incarnation(j->incarnation);
     mr_list_init(&j->records);
     j->next = &j->records;
     (void)pthread_mutex_init(&j->lock, NULL);
@@ -362,14 +378,15 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     err = mr_redis_wait(j->redis, timeout_ns);
     if (err) return mr_fail(e, err, "Redis at %s does not answer", config->address);
     struct mr_journal_claim c;
-    err = claim(j, 1, &c, e);
+    err = claim(j, &c, e);
     if (!err) err = mr_journal_load(j->redis, j->keys.stream, c.base, on_record, config->ctx, e);
     if (err) return err;
     (void)pthread_mutex_lock(&j->lock);
     j->last = c.sequence;
     j->stopped = false;
     (void)pthread_mutex_unlock(&j->lock);
-    *info = (struct mr_journal_info){.epoch = atomic_load(&j->epoch), .sequence = c.sequence};
+    *info = (struct mr_journal_info){
+        .epoch = c.epoch, .incarnation = incarnation, .sequence = c.sequence};
     memcpy(info->cluster_id, j->cluster_id, sizeof info->cluster_id);
     *out = MR_STEAL(j);
     return MR_OK;
@@ -387,13 +404,10 @@ void mr_journal_close(struct mr_journal **jp)
     mr_release(j);
 }
 
-int mr_journal_raise_epoch(
-    struct mr_journal *j, uint32_t at_least, uint32_t *epoch, struct mr_error *e)
+void mr_journal_raise_epoch(struct mr_journal *j, uint32_t epoch)
 {
-    struct mr_journal_claim c;
-    int err = claim(j, at_least, &c, e);
-    if (!err) *epoch = atomic_load(&j->epoch);
-    return err;
+    mr_assert(epoch > atomic_load(&j->epoch));
+    atomic_store(&j->epoch, epoch);
 }
 
 void *mr_journal_record_new(size_t bytes)

@@ -3,8 +3,9 @@
  * comes back without what it had acknowledged; it does not know what a record means.
  *
  * Sequence numbers count from 1 without gaps. A record is acknowledged when Redis has executed the
- * call that carried it; every call carries (cluster id, epoch, sequence) and is refused by a Redis
- * that knows a higher epoch: then this process must end.
+ * call that carried it; every call carries (cluster id, epoch, incarnation, sequence) and is
+ * refused by a Redis that knows a higher epoch, or the same of another incarnation: then this
+ * process must end.
  *
  * The `base` is the first record that a reader needs: the owner appends a snapshot of all that is
  * live as ordinary records and, once its last one is acknowledged, moves the base to its first;
@@ -40,8 +41,9 @@ struct mr_journal_config {
 
 struct mr_journal_info {
     char cluster_id[33];
-    uint32_t epoch;    /* ours: 1 + the highest that Redis knew */
-    uint64_t sequence; /* of the last record that was there */
+    uint32_t epoch;       /* ours: 1 + the highest that Redis knew */
+    uint64_t incarnation; /* ours, drawn at random: base/id.h */
+    uint64_t sequence;    /* of the last record that was there */
 };
 
 typedef int (*mr_journal_record_fn)(void *ctx, uint64_t sequence, struct mr_str record);
@@ -54,9 +56,9 @@ int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_
     struct mr_error *e);
 void mr_journal_close(struct mr_journal **j); /* what is not acknowledged is lost */
 
-/* Takes a higher epoch: a worker knew one that Redis had lost. Waits for Redis. */
-int mr_journal_raise_epoch(
-    struct mr_journal *j, uint32_t at_least, uint32_t *epoch, struct mr_error *e);
+/* Takes a higher epoch: a worker knew one that Redis had lost. Redis has it with the records that
+ * are appended from now on. */
+void mr_journal_raise_epoch(struct mr_journal *j, uint32_t epoch);
 
 /* Queues a record (copied); any thread, in sequence. Never blocks and never refuses: the owner
  * bounds what it has unacknowledged (mr_journal_unacked_bytes). What is queued leaves with the

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/id.h"
 #include "store/meta/keys.h"
 #include "store/meta/redis.h"
 
@@ -14,7 +15,7 @@
 
 #define READ_ENTRIES 64
 
-/* KEYS: cluster, staging. ARGV: id to take if there is none, epoch floor, format. Answers {id,
+/* KEYS: cluster, staging. ARGV: id to take if there is none, incarnation, format. Answers {id,
  * epoch, sequence, base}, or {format} if that is a later one. What an earlier life had staged is of
  * no use. */
 static const char epoch_script[] =
@@ -24,8 +25,7 @@ static const char epoch_script[] =
     "redis.call('HSETNX', KEYS[1], 'id', ARGV[1])\n"
     "redis.call('DEL', KEYS[2])\n"
     "local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0) + 1\n"
-    "if epoch < tonumber(ARGV[2]) then epoch = tonumber(ARGV[2]) end\n"
-    "redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch))\n"
+    "redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch), 'incarnation', ARGV[2])\n"
     "local c = redis.call('HMGET', KEYS[1], 'id', 'sequence', 'base')\n"
     "return {c[1], epoch, tonumber(c[2] or 0), tonumber(c[3] or 1)}\n";
 
@@ -61,6 +61,16 @@ struct mr_str mr_journal_number(char out[24], uint64_t v)
     return mr_str_of(out + at, 24 - at);
 }
 
+/* Its upper half is the tag of ids: below MR_TAG_DRAWN_MIN none is drawn. */
+uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT])
+{
+    uint64_t v = 0;
+    while ((uint32_t)(v >> 32) < MR_TAG_DRAWN_MIN)
+        mr_assert(getrandom(&v, sizeof v, 0) == (ssize_t)sizeof v);
+    (void)snprintf(out, MR_INCARNATION_TEXT, "%016" PRIx64, v);
+    return v;
+}
+
 /* What Redis says of a key says not of which. */
 static int of_key(const char *key, int err, struct mr_error *e)
 {
@@ -69,13 +79,13 @@ static int of_key(const char *key, int err, struct mr_error *e)
     return mr_fail(e, err, "%s (key %s)", said.text, key);
 }
 
-int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys, uint32_t floor,
+int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys,
     struct mr_journal_claim *c, struct mr_error *e)
 {
-    char floor_text[24], format_text[24];
+    char format_text[24];
     const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(epoch_script), MR_STR("2"),
-        mr_str(keys->cluster), mr_str(keys->staging), mr_str(c->cluster_id),
-        mr_journal_number(floor_text, floor), mr_journal_number(format_text, MR_JOURNAL_FORMAT)};
+        mr_str(keys->cluster), mr_str(keys->staging), mr_str(c->cluster_id), mr_str(c->incarnation),
+        mr_journal_number(format_text, MR_JOURNAL_FORMAT)};
     struct mr_reply *reply = NULL;
     int err = mr_redis_call(redis, MR_ARRAY_LEN(argv), argv, &reply, e);
     if (err) return of_key(keys->cluster, err, e);

@@ -5,11 +5,12 @@
 #include "store/meta/journal.h"
 
 #define MR_CLUSTER_ID_BYTES 33 /* of hex digits, with the NUL */
+#define MR_INCARNATION_TEXT 17 /* the same */
 
 struct mr_redis;
 
 struct mr_journal_keys {
-    char *cluster; /* a hash: id, epoch, sequence, base, format */
+    char *cluster; /* a hash: id, epoch, incarnation, sequence, base, format */
     char *stream;
     char *staging; /* a snapshot on its way */
 };
@@ -22,15 +23,18 @@ struct mr_str mr_journal_number(char out[24], uint64_t v); /* in digits, which s
 void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES]); /* at random */
 
 struct mr_journal_claim {
-    char cluster_id[MR_CLUSTER_ID_BYTES]; /* in: of a new cluster; out: of this one */
+    char cluster_id[MR_CLUSTER_ID_BYTES];  /* in: of a new cluster; out: of this one */
+    char incarnation[MR_INCARNATION_TEXT]; /* in: of who claims */
     uint32_t epoch;
     uint64_t sequence; /* of the newest record; 0: none */
     uint64_t base;     /* the first record that counts */
 };
 
-/* Takes the next epoch, at least `floor`: whoever had the one before is refused from now on.
- * MR_ESTATE: a later version's journal; MR_EFORMAT: something else's. */
-int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys, uint32_t floor,
+uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT]); /* at random; see base/id.h */
+
+/* Takes the next epoch: whoever had the one before is refused from now on. MR_ESTATE: a later
+ * version's journal; MR_EFORMAT: something else's. */
+int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys,
     struct mr_journal_claim *c, struct mr_error *e);
 
 /* Calls `fn` for each record from `base` on, in order, until it says other than MR_OK. */

@@ -4,7 +4,7 @@
 
 #define MR_META_PREFIX "millrace:"
 
-#define MR_META_CLUSTER "cluster" /* hash: id, epoch, sequence, base, format */
+#define MR_META_CLUSTER "cluster" /* hash: id, epoch, incarnation, sequence, base, format */
 #define MR_META_JOURNAL "journal" /* stream: ids <sequence>-0, fields r: records */
 #define MR_META_STAGING                                                                            \
     "journal:new"                 /* stream: a snapshot that becomes the journal when it is whole */

@@ -25,14 +25,14 @@
 #define RETRY MR_SECOND
 #define LOADED_BYTES_MAX ((size_t)64 << 20)
 
-/* KEYS: cluster, hash of counts, then a stream for each entry. ARGV: epoch, then for each entry:
- * what (b block, f place in a file, c counts only, d delete), "<epoch>-<n>|<job>", counts, payload.
- * An id that is there already was written by the call whose answer was lost. */
+/* KEYS: cluster, hash of counts, then a stream for each entry. ARGV: epoch, incarnation, for each
+ * entry: what (b block, f place in a file, c counts only, d delete), "<epoch>-<n>|<job>", counts,
+ * payload. An id that is there already was written by the call whose answer was lost. */
 static const char write_script[] =
-    "local e = redis.call('HGET', KEYS[1], 'epoch')\n"
-    "if e and tonumber(e) > tonumber(ARGV[1]) then return 'refused' end\n"
+    "local c = redis.call('HMGET', KEYS[1], 'epoch', 'incarnation')\n"
+    "if c[1] and tonumber(c[1]) > tonumber(ARGV[1]) and c[2] ~= ARGV[2] then return 'refused' end\n"
     "for i = 3, #KEYS do\n"
-    "  local a = 2 + (i - 3) * 4\n"
+    "  local a = 3 + (i - 3) * 4\n"
     "  local what, id, job = ARGV[a], string.match(ARGV[a + 1], '([^|]*)|(.*)')\n"
     "  if what == 'd' then\n"
     "    redis.call('UNLINK', KEYS[i])\n"
@@ -210,7 +210,7 @@ static void on_loaded(void *ctx, int err, const struct mr_reply *reply)
 }
 
 struct call {
-    struct mr_str argv[5 + CALL_ENTRIES_MAX + 1 + ENTRY_FIELDS * CALL_ENTRIES_MAX];
+    struct mr_str argv[5 + CALL_ENTRIES_MAX + 2 + ENTRY_FIELDS * CALL_ENTRIES_MAX];
     size_t argc;
     char *texts[CALL_ENTRIES_MAX][2];
     struct mr_buf counts[CALL_ENTRIES_MAX], places[CALL_ENTRIES_MAX];
@@ -222,7 +222,7 @@ static void call_add(
 {
     static const struct mr_str whats[] = {
         MR_STR_INIT("b"), MR_STR_INIT("f"), MR_STR_INIT("c"), MR_STR_INIT("d")};
-    size_t at = 6 + c->count + ENTRY_FIELDS * (size_t)i;
+    size_t at = 7 + c->count + ENTRY_FIELDS * (size_t)i;
     const struct mr_trace_job *j = mr_trace_jobs_find(&l->jobs, e->job);
     const struct mr_trace_counts none = {0};
     char id[MR_JOB_ID_TEXT_MAX];
@@ -276,6 +276,7 @@ static void pump(struct mr_trace_log *l)
     struct call c = {.count = choose(l)};
     char count[16];
     char epoch[16];
+    char incarnation[24];
     (void)snprintf(count, sizeof count, "%" PRIu32, c.count + 2);
     (void)snprintf(epoch, sizeof epoch, "%" PRIu32, l->config.epoch);
     c.argv[0] = MR_STR("EVAL");
@@ -283,8 +284,10 @@ static void pump(struct mr_trace_log *l)
     c.argv[2] = mr_str(count);
     c.argv[3] = mr_str(l->cluster_key);
     c.argv[4] = mr_str(l->counts_key);
+    (void)snprintf(incarnation, sizeof incarnation, "%016" PRIx64, l->config.incarnation);
     c.argv[5 + c.count] = mr_str(epoch);
-    c.argc = 6 + c.count + ENTRY_FIELDS * (size_t)c.count;
+    c.argv[6 + c.count] = mr_str(incarnation);
+    c.argc = 7 + c.count + ENTRY_FIELDS * (size_t)c.count;
     uint32_t i = 0;
     MR_LIST_EACH(node, &l->entries)
     {

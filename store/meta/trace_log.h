@@ -31,6 +31,7 @@ struct mr_trace_log_config {
     const char *prefix;   /* NULL: MR_META_PREFIX */
     const char *dir;      /* for files, made when needed; NULL: none, and blocks past a cap go */
     uint32_t epoch;
+    uint64_t incarnation;              /* of the same scheduler */
     uint64_t job_bytes_max, bytes_max; /* in Redis */
     uint64_t file_bytes_max;           /* in files, all jobs */
     const mr_job_id *jobs;             /* that live: traces of any other are deleted */

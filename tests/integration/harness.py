@@ -45,6 +45,13 @@ def wait_for(what, ready, timeout=30.0, every=0.02):
         time.sleep(every)
 
 
+def job_text(job):
+    """A job's id as people see it, from how sessions of workers have it: tag << 32 | number."""
+    tag, number = job >> 32, job & 0xffffffff
+    digits = "".join("0123456789abcdefghjkmnpqrstvwxyz"[tag >> 5 * i & 31] for i in reversed(range(7)))
+    return f"j{tag if tag < 1000000 else digits}-{number}"
+
+
 class HttpError(Exception):
     def __init__(self, status, body):
         super().__init__(f"{status}: {body}")

@@ -1,5 +1,6 @@
 /* store/meta/journal against a real redis-server on a private socket: what is acknowledged is read
  * back, nothing is written twice, a higher epoch refuses, a foreign key is named. */
+#include "base/id.h"
 #include "tests/integration/journal_rig.h"
 
 #include "host/clock.h"
@@ -138,11 +139,55 @@ static void an_older_epoch_is_refused(void **state)
     assert_int_equal(atomic_load(&f->refused), 2);
     append(young, 4, 4);
     wait_acked(f, 4);
-    uint32_t epoch = 0;
-    assert_int_equal(mr_journal_raise_epoch(young, 9, &epoch, NULL), MR_OK);
-    assert_int_equal(epoch, 9);
+    mr_journal_raise_epoch(young, 9);
+    append(young, 5, 5);
+    wait_acked(f, 5);
+    mr_journal_close(&old);
+    old = journal_open(f, &info);
+    assert_int_equal(info.epoch, 10);
     mr_journal_close(&old);
     mr_journal_close(&young);
+}
+
+/* Issue 11, A: a Redis from an older copy, where somebody else has begun, has numbers of its own.
+ */
+static void another_lineage_is_never_gone_on_with(void **state)
+{
+    struct fixture *f = *state;
+    struct mr_journal_info first, info;
+    struct mr_journal *j = journal_open(f, &first);
+    append(j, 1, 3);
+    wait_acked(f, 3);
+    mr_journal_close(&j);
+    j = journal_open(f, &info);
+    assert_true(info.incarnation != first.incarnation);
+    assert_true(info.incarnation >> 32 >= MR_TAG_DRAWN_MIN);
+    append(j, 4, 4);
+    wait_acked(f, 4);
+    const struct mr_str older[] = {MR_STR("HSET"), MR_STR("millrace:cluster"), MR_STR("epoch"),
+        MR_STR("1"), MR_STR("incarnation"), MR_STR("00f4240000000001"), MR_STR("sequence"),
+        MR_STR("9")};
+    command(f, MR_ARRAY_LEN(older), older);
+    append(j, 5, 5); /* by its number Redis would have it */
+    for (int i = 0; i < 5000 && !atomic_load(&f->rewinds); i++)
+        nap();
+    assert_int_equal(atomic_load(&f->rewinds), 1);
+    assert_int_equal(atomic_load(&f->acked), 4);
+    mr_journal_rewind(j);
+    append(j, 6, 7);
+    mr_journal_rewound(j);
+    mr_journal_flush(j);
+    wait_acked(f, 7);
+    append(j, 8, 8);
+    wait_acked(f, 8);
+    const struct mr_str same[] = {MR_STR("HSET"), MR_STR("millrace:cluster"), MR_STR("incarnation"),
+        MR_STR("00f4240000000001")};
+    command(f, MR_ARRAY_LEN(same), same);
+    append(j, 9, 9);
+    for (int i = 0; i < 5000 && !atomic_load(&f->refused); i++)
+        nap();
+    assert_int_equal(atomic_load(&f->refused), 2);
+    mr_journal_close(&j);
 }
 
 static void a_redis_that_forgot_the_script_learns_it_again(void **state)
@@ -332,6 +377,7 @@ int main(void)
         TEST(who_attends_may_be_busy_for_longer_than_an_answer_takes),
         TEST(a_restart_of_redis_loses_and_repeats_nothing),
         TEST(an_older_epoch_is_refused),
+        TEST(another_lineage_is_never_gone_on_with),
         TEST(a_redis_that_forgot_the_script_learns_it_again),
         TEST(out_of_memory_counts_as_away_and_loses_nothing),
         TEST(records_larger_than_a_socket_keep_their_place),

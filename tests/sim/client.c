@@ -118,6 +118,7 @@ static void replied(struct sim *s, const struct mr_sched_note *n)
             s->fx.text.p + n->text_at);
     if (x->is_accepted && x->id != n->job.v) sim_fail(s, "one request became two jobs");
     if (!x->is_accepted) sim_say(s, "job %" PRIu32 " is accepted as %" PRIx64, spec, n->job.v);
+    sim_journal_check_job(s, n->job.v, spec);
     x->is_accepted = true;
     x->id = n->job.v;
     if (!sim_job_of(s, x->id)) sim_fail(s, "I7: a job is accepted and cannot be found");

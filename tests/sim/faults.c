@@ -18,6 +18,8 @@ enum fault {
     FAULTS
 };
 
+const uint32_t sim_crashes = 1u << CRASH;
+
 static uint32_t any_proc(struct sim *s)
 {
     uint32_t p = s->proc_of[sim_below(s, s->names)];

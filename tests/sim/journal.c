@@ -47,6 +47,7 @@ static void append(struct sim *s, struct mr_buf *b, bool of_core)
         add(j, &head, b->p + at);
         if (head.type == MR_RECORD_LOOP)
             sim_loop_record(s, mr_str_of(b->p + at, head.bytes), false);
+        if (of_core && head.type == MR_RECORD_EPOCH) j->epoch = mr_sched_epoch(s->sched);
         s->given_up += of_core && head.type == MR_RECORD_WORKER_LOST;
         at += (size_t)mr_align_up(head.bytes, 8);
     }
@@ -156,6 +157,93 @@ void sim_journal_away(struct sim *s, bool is_away)
     if (!is_away && j->count > j->acked) ack_later(s);
 }
 
+/* ---- a Redis that rewinds ------------------------------------------------------------------- */
+
+static void copy_to(const struct sim_journal *from, struct sim_journal *to)
+{
+    sim_journal_fini(to);
+    for (uint32_t i = 0; i < from->count; i++)
+        add(to, &from->heads[i], from->records[i]);
+    to->base = from->base;
+    to->acked = from->count;
+    to->epoch = from->epoch;
+}
+
+/* What a scheduler finds that starts now. */
+void sim_journal_save(struct sim *s)
+{
+    if (s->has_rewinds) copy_to(&s->journal, &s->copy);
+}
+
+/* Redis and the scheduler are gone, and Redis comes back empty, or as that scheduler had found it:
+ * jobs that it had accepted are lost, as documented, and others are as they were then. What clients
+ * were told of those is not what they are told next. */
+void sim_journal_rewind(struct sim *s)
+{
+    static const struct sim_journal nothing;
+    bool is_empty = sim_chance(s, 2);
+    copy_to(is_empty ? &nothing : &s->copy, &s->journal);
+    s->count.rewinds++;
+    s->losses++;
+    sim_say(s, "Redis comes back %s, with epoch %" PRIu32,
+        is_empty ? "empty" : "from an older copy", s->journal.epoch);
+    for (uint32_t i = 0; i < s->jobs_count; i++) {
+        struct sim_job *j = &s->jobs[i];
+        j->final = MR_JOB_NONE;
+        memset(j->ends, 0, sizeof j->ends);
+        for (uint32_t k = 0; k < s->specs[j->spec].graph->nodes_count; k++)
+            j->task[k].has_seen = false;
+    }
+}
+
+/* Which jobs are lost? Their clients submit them again. */
+static void look_for_jobs(struct sim *s)
+{
+    struct mr_sched_job_info info;
+    for (uint32_t i = 0; i < s->jobs_count; i++) {
+        struct sim_job *j = &s->jobs[i];
+        struct sim_spec *x = &s->specs[j->spec];
+        if (j->is_lost || mr_sched_job(s->sched, (mr_job_id){j->id}, &info)) continue;
+        if (!s->losses || j->may_be_gone) continue;
+        j->is_lost = true;
+        s->count.lost_jobs++;
+        if (!x->is_accepted || x->id != j->id) continue;
+        sim_say(s, "job %" PRIu32 " is lost, and is submitted again", j->spec);
+        x->is_accepted = false;
+        sim_push(s, sim_below(s, MR_SECOND), (struct sim_ev){.kind = EV_SUBMIT, .a = j->spec});
+    }
+}
+
+/* I34: a job is accepted under an id that none had, in whatever life. */
+void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec)
+{
+    const struct sim_job *j = sim_job_of(s, id);
+    if (j && (j->is_lost || j->spec != spec))
+        sim_fail(s, "I34: job %" PRIu32 " has the id %" PRIx64 " of job %" PRIu32 "%s", spec, id,
+            j->spec, j->is_lost ? ", which is lost" : "");
+}
+
+/* I34: nothing that a worker has of another life becomes a value of this one. */
+void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *adopt)
+{
+    const uint64_t n = adopt->count ? adopt->runs.count : 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const struct sim_job *j = sim_job_of(s, adopt->runs.p[i].job);
+        if (!j || j->is_lost)
+            sim_fail(s, "I34: a value of job %" PRIx64 " is adopted, which is of another life",
+                adopt->runs.p[i].job);
+    }
+}
+
+/* I19: no epoch is below one that another scheduler told a worker or store before. */
+void sim_journal_check_epoch(struct sim *s, const struct mr_sched_register *r)
+{
+    if (!r->scheduler || r->scheduler == s->config.incarnation) return;
+    if (mr_sched_epoch(s->sched) <= r->epoch)
+        sim_fail(s, "I19: epoch %" PRIu32 " is not above %" PRIu32 ", which a worker has seen",
+            mr_sched_epoch(s->sched), r->epoch);
+}
+
 void sim_journal_replay(struct sim *s)
 {
     struct sim_journal *j = &s->journal;
@@ -176,6 +264,7 @@ void sim_journal_replay(struct sim *s)
     j->core_last = last(j);
     sim_sched_step(s, &ev);
     sim_guard_replayed(s);
+    if (s->has_rewinds) look_for_jobs(s);
 }
 
 void sim_journal_fini(struct sim_journal *j)
@@ -184,4 +273,5 @@ void sim_journal_fini(struct sim_journal *j)
         mr_release(j->records[i]);
     mr_release(j->heads);
     mr_release(j->records);
+    *j = (struct sim_journal){0};
 }

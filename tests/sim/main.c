@@ -15,7 +15,7 @@ struct options {
     uint64_t start, seeds, check_every;
     bool trace, quiet;
     uint32_t plant, faults;
-    bool has_faults, has_roles, has_loops, has_templates, has_tears;
+    bool has_faults, has_roles, has_loops, has_templates, has_tears, has_rewinds;
     bool covers; /* what a run must have had, or it says nothing */
 };
 
@@ -206,6 +206,7 @@ static void set_up(struct sim *s, const struct options *o)
     s->nodes = 1 + (uint32_t)sim_below(s, MR_MIN(s->names, (uint32_t)NODES_MAX));
     s->specs_count = 1 + (uint32_t)sim_below(s, SPECS_MAX);
     s->faults_mask = o->has_faults ? o->faults : (uint32_t)mr_rng_next(&s->rng);
+    if (o->has_rewinds) s->faults_mask |= sim_crashes;
     memset(s->proc_of, 0xff, sizeof s->proc_of);
     for (uint32_t i = 0; i < s->nodes; i++)
         sim_push(s, 0, (struct sim_ev){.kind = EV_STORE_START, .a = i});
@@ -264,6 +265,7 @@ static void tear_down(struct sim *s)
     while (sim_pop(s, &ev))
         sim_msg_free(&ev.msg);
     sim_journal_fini(&s->journal);
+    sim_journal_fini(&s->copy);
     for (uint32_t i = 0; i < s->specs_count; i++) {
         mr_graph_free(&s->specs[i].graph);
         mr_graph_free(&s->specs[i].same);
@@ -311,6 +313,7 @@ static void one(const struct options *o, uint64_t seed)
     s->has_roles = o->has_roles;
     s->has_loops = o->has_loops;
     s->has_templates = o->has_templates;
+    s->has_rewinds = o->has_rewinds;
     s->has_tears = o->has_tears || o->has_loops || o->has_templates;
     s->check_every = (uint32_t)o->check_every;
     set_up(s, o);
@@ -382,6 +385,9 @@ static bool tell_coverage(const struct options *o)
         {"places made", totals.scored, true},
         {"roots held back", totals.roots_held, false}, /* by luck, in few seeds */
         {"ends of loops read back", totals.ends_read, o->has_templates || o->has_loops},
+        {"times that Redis rewound", totals.rewinds, o->has_rewinds},
+        {"jobs lost with it", totals.lost_jobs, o->has_rewinds},
+        {"epochs raised", totals.raised, o->has_rewinds},
         {"loops read back before their end", totals.rounds_read, o->has_loops},
     };
     bool has_all = true;
@@ -411,6 +417,8 @@ int main(int argc, char **argv)
             o.has_templates = true;
         else if (mr_str_eq(a, MR_STR("--tears")))
             o.has_tears = true;
+        else if (mr_str_eq(a, MR_STR("--rewinds")))
+            o.has_rewinds = true;
         else if (mr_str_eq(a, MR_STR("--covers")))
             o.covers = true;
         else if (mr_str_eq(a, MR_STR("--start")))
@@ -430,6 +438,7 @@ int main(int argc, char **argv)
             (void)fprintf(stderr,
                 "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
                 "[--faults MASK] [--plant BUG] [--roles] [--loops] [--templates] [--tears] "
+                "[--rewinds] "
                 "[--covers] [--trace] [--quiet]\n");
             return 2;
         }

@@ -133,6 +133,7 @@ struct sim_journal {
     uint64_t core_last; /* the core's own number of its newest record */
     bool has_snapshot;  /* one is on its way: */
     uint64_t snapshot_first, snapshot_last;
+    uint32_t epoch;           /* in the cluster's hash */
     bool is_away, is_amnesic; /* Redis was emptied, and has not everything again */
 };
 

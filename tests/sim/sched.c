@@ -213,8 +213,11 @@ static void joins(struct sim *s, uint32_t id, struct sim_msg *m)
     sim_say(s,
         "session %" PRIu32 " registers incarnation %" PRIx64 ": holds %" PRIu32 ", queued %" PRIu32,
         id, m->reg.incarnation, m->reg.holding.tasks.count, m->reg.queued.count);
+    s->count.raised +=
+        m->reg.scheduler != s->config.incarnation && m->reg.epoch >= mr_sched_epoch(s->sched);
     if (m->reg.has_suspects) s->guesses += !sim_sched_knows(s, s->procs[s->sessions[id].proc].name);
     sim_sched_step(s, &ev);
+    sim_journal_check_epoch(s, &m->reg);
 }
 
 static void rows_say(struct sim *s, const char *what, const struct mr_sched_refs *r)
@@ -279,7 +282,8 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
         if (x->has_registered) sim_fail(s, "session %" PRIu32 " registers twice", id);
         x->has_registered = true;
         joins(s, id, m);
-        if (m->reg.incarnation && m->reg.epoch < s->life && is_connected(s, m->reg.incarnation))
+        if (m->reg.incarnation && m->reg.scheduler != s->config.incarnation &&
+            is_connected(s, m->reg.incarnation))
             sim_guard_holding(s, id, &m->reg.holding);
         return;
     }
@@ -320,7 +324,11 @@ void sim_up_end(struct sim *s, uint32_t id)
 void sim_sched_start(struct sim *s)
 {
     s->life++;
-    s->config.epoch = s->life;
+    sim_journal_save(s);
+    s->config.epoch = ++s->journal.epoch;
+    do /* by no dice of the run, so that the seeds of others stay what they are */
+        s->config.incarnation = mr_hash_u64(s->seed * 1000003 + ++s->draws);
+    while (s->config.incarnation >> 32 < MR_TAG_DRAWN_MIN);
     s->life_start = s->now;
     memset(s->session_of, 0xff, sizeof s->session_of);
     mr_arena_init(&s->arena, mr_sched_arena_bytes(&s->config));
@@ -364,4 +372,5 @@ void sim_sched_crash(struct sim *s)
     mr_sched_effects_fini(&s->fx);
     mr_arena_fini(&s->arena);
     sim_journal_lose_tail(s);
+    if (s->has_rewinds && !s->calm && sim_chance(s, 2)) sim_journal_rewind(s);
 }

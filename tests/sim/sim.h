@@ -77,6 +77,11 @@ void sim_journal_ack(struct sim *s, uint64_t upto);
 void sim_journal_empty(struct sim *s);
 void sim_journal_away(struct sim *s, bool is_away);
 void sim_journal_fini(struct sim_journal *j);
+void sim_journal_save(struct sim *s);
+void sim_journal_rewind(struct sim *s);
+void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec);
+void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *adopt);
+void sim_journal_check_epoch(struct sim *s, const struct mr_sched_register *r);
 
 /* guard.c */
 uint64_t sim_losses(const struct sim *s);
@@ -139,6 +144,7 @@ void sim_client_complain(struct sim *s);
 void sim_client_values(struct sim *s, bool want, bool anew);
 
 /* faults.c */
+extern const uint32_t sim_crashes; /* of the scheduler, in a mask of faults */
 void sim_fault(struct sim *s);
 void sim_calm(struct sim *s);
 bool sim_tears(struct sim *s, struct sim_proc *p, const struct sim_run *r);

@@ -177,13 +177,15 @@ struct sim_msg *sim_wire_down(struct sim *s, struct sim_session *x, const struct
     if (b->has_registered) {
         struct mr_ws_registered *r = sim_keep(m, NULL, sizeof *r);
         *r = (struct mr_ws_registered){.incarnation = b->incarnation,
-            .epoch = s->config.epoch,
+            .epoch = mr_sched_epoch(s->sched),
+            .scheduler = s->config.incarnation,
             .heartbeat_ns = s->config.heartbeat,
             .lease_ns = s->config.lease,
             .adopt = refs_down(m, &b->adopt),
             .keep = refs_down(m, &b->keep)};
         m->down.registered = r;
         s->count.adopted += b->adopt.count;
+        sim_journal_check_adopted(s, &b->adopt);
     }
     values_down(s, x, m, b, &t);
     tasks_down(s, x, m, b, &t);
@@ -271,6 +273,7 @@ static void register_up(
             .long_running = i == OP_LONG || i == OP_ROLE};
     m->reg = (struct mr_sched_register){.incarnation = r->incarnation,
         .epoch = r->epoch,
+        .scheduler = r->scheduler,
         .store = p->store,
         .slots = p->slots,
         .memory_bytes = (uint64_t)1 << 30,

@@ -82,6 +82,7 @@ struct sim_job { /* one accepted by a scheduler, maybe without our knowing */
     uint32_t ends[LOOPS_SEEN]; /* of its loops, as the journal has them: the last round + 1 */
     bool was_cancelled, was_retried;
     bool may_be_gone; /* forgotten, or about to be */
+    bool is_lost;     /* with a Redis that came back from an older copy */
     bool is_formed;   /* its roles ran all at once */
 };
 
@@ -116,7 +117,8 @@ struct sim {
     bool has_templates; /* three jobs in four are instances of templates */
     bool has_roles;     /* gangs of tasks that end together */
     bool has_tears;     /* workers are lost in the middle of strands */
-    uint64_t tears;
+    bool has_rewinds;   /* Redis comes back empty, or older, when the scheduler is dead */
+    uint64_t tears, draws;
     uint32_t faults_mask;
     mr_time faults_end;
     bool calm;              /* no faults any more */
@@ -136,6 +138,7 @@ struct sim {
     mr_time turn_at; /* of the next turn that is planned, its event: */
     uint64_t turn_order, busy_turns;
     struct sim_journal journal;
+    struct sim_journal copy; /* of it, as the scheduler that is there, or died last, found it */
     uint32_t session_of[64]; /* by slot */
 
     struct sim_session sessions[SESSIONS_MAX];
@@ -157,7 +160,7 @@ struct sim {
     struct mr_json_template *templates[TEMPLATES];
     struct mr_buf template_rest[TEMPLATES]; /* their texts behind the parameters */
     struct sim_places *places;              /* of the last template's tasks: templates.c */
-    struct sim_job jobs[4 * SPECS_MAX];
+    struct sim_job jobs[8 * SPECS_MAX];
     uint32_t jobs_count;
     bool is_forgetting;
 
@@ -165,6 +168,6 @@ struct sim {
         uint64_t steps, starts, deaths, crashes, disconnects, sleeps, stores, jobs_done,
             jobs_failed, jobs_cancelled, refused, stolen, recomputed, adopted, children, moves,
             squeezes, refused_jobs, retired, used_up, cuts, torn, lost_locals, cached, repaired,
-            scored, roots_held, instances, ends_read, rounds_read;
+            scored, roots_held, instances, ends_read, rounds_read, rewinds, lost_jobs, raised;
     } count;
 };

@@ -256,6 +256,7 @@ void rig_crash(struct rig *r)
     stop(r);
     r->holds_count = r->rows_count = 0;
     r->c.epoch++;
+    r->c.incarnation += (uint64_t)1 << 32;
     start(r);
     size_t kept = 0;
     for (size_t at = 0; at < r->journal.n;) {

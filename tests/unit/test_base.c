@@ -62,8 +62,23 @@ static void a_job_id_has_one_text_form_only(void **state)
     assert_int_equal(id.v, (uint64_t)3 << 32 | 17);
     mr_job_id_format(id, text);
     assert_string_equal(text, "j3-17");
-    static const char *const bad[] = {
-        "", "j", "j3", "j3-", "j-3", "3-17", "j03-1", "j3-017", "j3-17 ", "j4294967296-1"};
+    /* Issue 11, A: the tag of an incarnation, in base 32 */
+    id = mr_job_id_make(MR_TAG_DRAWN_MIN - 1, 1);
+    mr_job_id_format(id, text);
+    assert_string_equal(text, "j999999-1");
+    static const uint32_t tags[] = {MR_TAG_DRAWN_MIN, 34359738, UINT32_MAX, 0x80000000u};
+    for (size_t i = 0; i < MR_ARRAY_LEN(tags); i++) {
+        mr_job_id back = {0};
+        mr_job_id_format(mr_job_id_make(tags[i], 7), text);
+        assert_int_equal(strlen(text), 10);
+        assert_int_equal(mr_job_id_parse(mr_str(text), &back), MR_OK);
+        assert_int_equal(back.v, mr_job_id_make(tags[i], 7).v);
+    }
+    mr_job_id_format(mr_job_id_make(UINT32_MAX, UINT32_MAX), text);
+    assert_string_equal(text, "j3zzzzzz-4294967295");
+    static const char *const bad[] = {"j00ygj0-1", "j4000000-1", "j000000z-1", "j1KQ07AB-1",
+        "j1kq07ai-1", "j1kq07ab1-1", "j1kq07ab", "", "j", "j3", "j3-", "j-3", "3-17", "j03-1",
+        "j3-017", "j3-17 ", "j4294967296-1"};
     for (size_t i = 0; i < MR_ARRAY_LEN(bad); i++)
         assert_int_equal(mr_job_id_parse(mr_str(bad[i]), &id), MR_EINVAL);
 }

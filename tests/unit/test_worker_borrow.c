@@ -94,8 +94,11 @@ static void session_open(struct mr_worker_shell *sh, struct rig *r)
     step(sh, (struct mr_worker_event){.kind = MR_WORKER_TURN});
     step(sh, (struct mr_worker_event){.kind = MR_WORKER_CONNECTED});
     step(sh, (struct mr_worker_event){.kind = MR_WORKER_TURN, .turn.may_send = true});
-    r->m.registered = (struct mr_ws_registered){
-        .incarnation = 9, .epoch = 1, .heartbeat_ns = 500 * MR_MS, .lease_ns = 5 * MR_SECOND};
+    r->m.registered = (struct mr_ws_registered){.incarnation = 9,
+        .epoch = 1,
+        .scheduler = 1,
+        .heartbeat_ns = 500 * MR_MS,
+        .lease_ns = 5 * MR_SECOND};
     r->m.down.registered = &r->m.registered;
     r->m.down.ops = names;
     r->m.down.ops_count = 1;

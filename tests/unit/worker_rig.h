@@ -411,6 +411,7 @@ static inline void rig_register(struct rig *r, uint64_t incarnation)
         {MR_STR_INIT("unix:here"), {RIG_STORE}}, {MR_STR_INIT("unix:there"), {78}}};
     r->m.registered.incarnation = incarnation;
     r->m.registered.epoch = 1 + r->restarts;
+    r->m.registered.scheduler = 1 + r->restarts;
     r->m.registered.heartbeat_ns = 500 * MR_MS;
     r->m.registered.lease_ns = RIG_LEASE;
     r->m.registered.lease_ns = 5 * MR_SECOND;

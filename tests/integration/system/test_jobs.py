@@ -310,8 +310,8 @@ class Jobs(unittest.TestCase):
         c = self.cluster
         ids = [c.submit({"tasks": {"x": {"value": i}}, "targets": ["x"]}) for i in range(5)]
         token = c.get("/v1/jobs?page_size=2")["next_page_token"]
-        self.assertEqual(token, ids[2])
-        c.call("DELETE", f"/v1/jobs/{token}")
+        self.assertEqual(token.split(".")[0], ids[2])
+        c.call("DELETE", f"/v1/jobs/{ids[2]}")
         rest = [j["id"] for j in c.get(f"/v1/jobs?page_size=1000&page_token={token}")["jobs"]]
         self.assertEqual(rest[:2], [ids[1], ids[0]])
 

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "worker")]
 
 import harness  # noqa: E402
-from harness import HttpError, bin_dir, read_events, wait_for  # noqa: E402
+from harness import HttpError, bin_dir, job_text, read_events, wait_for  # noqa: E402
 import foreign_worker  # noqa: E402  (skips where grpcio is missing)
 from rig import grpc, load_messages  # noqa: E402
 
@@ -79,7 +79,7 @@ class Role(threading.Thread):
         super().__init__(daemon=True)
         self.worker, self.key, self.attempt, self.role = worker, key, attempt, ROLES[op]
         (self.session, self.index, self.trainer), self.data = args, data
-        self.task = f"j{key[0] >> 32}-{key[0] & 0xffffffff}/{key[1]}/{attempt}"
+        self.task = f"{job_text(key[0])}/{key[1]}/{attempt}"
         self.joined, self.phases, self.ended, self.cancelled, self.dead = [], [], None, False, False
         self.steps, self.version, self.fields, self.failed = 0, 0, {}, []
         self.start()
