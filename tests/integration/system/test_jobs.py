@@ -408,7 +408,8 @@ class Jobs(unittest.TestCase):
     def test_a_query_of_thousands_of_names_is_answered(self):
         c = self.cluster
         for names in (3000, 10000):
-            self.assertEqual(c.request("GET", "/v1/jobs/j9-99/results?json=null" + "&key=" * names, timeout=10)[0], 400)
+            target = "/v1/jobs/j9-99/results?json=null" + "&key=" * names
+            self.assertEqual(c.request("GET", target, timeout=10)[0], 400 if len(target) <= 32 << 10 else 414)
 
     def test_half_open_connections_and_slow_readers_hurt_nobody(self):
         c = self.cluster
