@@ -28,6 +28,7 @@
 #define WAIT_S_MAX 3600.0
 #define REOPEN_AFTER (500 * MR_MS)
 #define REOPEN_PATIENCE (60 * MR_SECOND)
+#define FIRST_REQUEST MR_SECOND /* for connections that were accepted just before */
 #define CUT_EVERY (250 * MR_MS) /* while draining: calls may only now begin to wait */
 
 #define STOPPING "the gateway is stopping; try again"
@@ -459,7 +460,7 @@ static bool all_over(const struct mr_bridge *b)
     return true;
 }
 
-void mr_bridge_drain(struct mr_bridge *b, mr_time deadline)
+void mr_bridge_drain(struct mr_bridge *b, mr_time deadline, const struct mr_gauge *fresh)
 {
     b->draining = true;
     MR_LIST_EACH(node, &b->live)
@@ -467,9 +468,12 @@ void mr_bridge_drain(struct mr_bridge *b, mr_time deadline)
         struct mr_exchange *x = MR_LIST_ITEM(node, struct mr_exchange, live);
         if (!x->is_over && (is_endless(x) || x->reopen_at)) farewell(b, x);
     }
-    while (!all_over(b) && mr_clock_now() < deadline) {
+    mr_time first = MR_MIN(deadline, mr_clock_now() + FIRST_REQUEST);
+    while (mr_clock_now() < deadline) {
+        bool waits = mr_gauge_get(fresh) > 0 && mr_clock_now() < first;
+        if (all_over(b) && !waits) break;
         cut_waits(b);
-        turn(b, MR_MIN(deadline, mr_clock_now() + CUT_EVERY));
+        turn(b, MR_MIN(deadline, mr_clock_now() + (waits ? 10 * MR_MS : CUT_EVERY)));
     }
     b->closing = true;
     MR_LIST_EACH(node, &b->live)

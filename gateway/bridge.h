@@ -42,5 +42,6 @@ void mr_bridge_stop(struct mr_bridge *b); /* any thread: mr_bridge_run returns *
 void mr_bridge_run(struct mr_bridge *b);
 
 /* After run: lets what is under way finish until `deadline`, then ends it with UNAVAILABLE. No
- * exchange is without its END afterwards. */
-void mr_bridge_drain(struct mr_bridge *b, mr_time deadline);
+ * exchange is without its END afterwards. `fresh` connections have sent no request yet, or are
+ * sending it: they have a second. */
+void mr_bridge_drain(struct mr_bridge *b, mr_time deadline, const struct mr_gauge *fresh);

@@ -303,6 +303,13 @@ static void *on_target(void *http, const char *target, struct MHD_Connection *co
     return r;
 }
 
+/* A gateway that stops waits a moment for the first request of each connection. */
+static void mark_old(const struct mr_http *h, struct mr_socket *s)
+{
+    if (s->is_new) mr_gauge_add(h->fresh, -1);
+    s->is_new = false;
+}
+
 static void count(struct mr_request *r, enum MHD_RequestTerminationCode why)
 {
     unsigned class = why == MHD_REQUEST_TERMINATED_COMPLETED_OK ? r->status / 100 : 0;
@@ -312,9 +319,9 @@ static void count(struct mr_request *r, enum MHD_RequestTerminationCode why)
 static void on_completed(void *http, struct MHD_Connection *connection, void **state,
     enum MHD_RequestTerminationCode why)
 {
-    (void)http;
     struct mr_request *r = *state;
     *state = NULL;
+    mark_old(http, socket_of(connection));
     if (!r) return;
     socket_of(connection)->unbegun = NULL;
     if (r->connection) be_patient(r, MR_KEEP_ALIVE_PATIENCE);
@@ -347,6 +354,7 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
         mr_gauge_add(h->connections, 1);
         mr_patience_set(h->options.patience, fd, mr_clock_now() + MR_HEADERS_PATIENCE);
         struct mr_socket *s = *socket = mr_alloc(sizeof *s);
+        s->is_new = true; /* counted when it was accepted */
         count_address(h, s, connection);
         if (!mr_checked_add(&s->checked, fd, h->options.is_https)) (void)shutdown(fd, SHUT_RDWR);
         bool is_unix = !h->port;
@@ -354,6 +362,7 @@ static void on_connection(void *http, struct MHD_Connection *connection, void **
             (void)shutdown(fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes */
     } else {
         struct mr_socket *s = *socket;
+        mark_old(h, s);
         free_request(s->unbegun);
         mr_checked_remove(&s->checked, fd);
         if (s->key_n) mr_quota_remove(h->quota, mr_str_of(s->key, s->key_n));

@@ -28,6 +28,7 @@ struct mr_http;
 
 /* Listens and answers at once. MR_EPERM for an address that others can reach without tokens. */
 int mr_http_open(const struct mr_http_options *options, struct mr_http **out, struct mr_error *e);
-void mr_http_quiesce(struct mr_http *h);   /* no new connections */
-void mr_http_close(struct mr_http **h);    /* no exchange is without its END */
-int mr_http_port(const struct mr_http *h); /* bound; 0: a UNIX socket */
+void mr_http_quiesce(struct mr_http *h);                       /* no new connections */
+void mr_http_close(struct mr_http **h);                        /* no exchange is without its END */
+const struct mr_gauge *mr_http_fresh(const struct mr_http *h); /* connections without an answer */
+int mr_http_port(const struct mr_http *h);                     /* bound; 0: a UNIX socket */

@@ -185,6 +185,8 @@ static void make_stats(struct mr_http *h)
     }
     h->connections = mr_stats_gauge(
         h->options.stats, "millrace_http_connections", "Open HTTP connections.", NULL);
+    h->fresh = mr_stats_gauge(h->options.stats, "millrace_http_connections_new",
+        "Open HTTP connections of which no request has been answered yet.", NULL);
 }
 
 void mr_http_close(struct mr_http **http)
@@ -216,7 +218,9 @@ void mr_http_quiesce(struct mr_http *h)
 static void take_connection(void *ctx, int fd, const struct sockaddr *address, socklen_t bytes)
 {
     const struct mr_http *h = ctx;
-    (void)MHD_add_connection(h->daemon, fd, address, bytes); /* closes it where it fails */
+    mr_gauge_add(h->fresh, 1);
+    if (MHD_add_connection(h->daemon, fd, address, bytes) != MHD_YES) /* it has closed it */
+        mr_gauge_add(h->fresh, -1);
 }
 
 static struct mr_acceptor *make_acceptor(struct mr_http *h)
@@ -260,6 +264,11 @@ int mr_http_open(const struct mr_http_options *options, struct mr_http **out, st
     h->listen_fd = -1; /* the acceptor's now */
     *out = MR_STEAL(h);
     return MR_OK;
+}
+
+const struct mr_gauge *mr_http_fresh(const struct mr_http *h)
+{
+    return h->fresh;
 }
 
 int mr_http_port(const struct mr_http *h)

@@ -179,7 +179,7 @@ static void serve(const struct config *c, struct mr_http_options *o, const char 
     mr_bridge_run(bridge);
 
     mr_http_quiesce(http);
-    mr_bridge_drain(bridge, mr_clock_now() + c->grace);
+    mr_bridge_drain(bridge, mr_clock_now() + c->grace, mr_http_fresh(http));
     mr_http_close(&http);
     mr_signal_close(&signals);
     mr_bridge_free(&bridge);

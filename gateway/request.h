@@ -32,6 +32,7 @@ struct mr_http {
     struct mr_flag quiescing;
     struct mr_counter *requests[6]; /* by class of status; [0] what had none */
     struct mr_gauge *connections;
+    struct mr_gauge *fresh; /* connections of which no request has been answered */
 };
 
 /* Of one connection, while it is open. */
@@ -41,6 +42,7 @@ struct mr_socket {
     size_t key_n;
     struct mr_checked checked; /* what it sends */
     uint64_t begun;            /* requests */
+    bool is_new;               /* no request of it has been answered yet */
 };
 
 enum mr_shape { /* how the answer is written */

@@ -69,6 +69,11 @@ static inline void mr_gauge_set(struct mr_gauge *g, int64_t v)
     atomic_store_explicit(&g->v, v, memory_order_relaxed);
 }
 
+static inline int64_t mr_gauge_get(const struct mr_gauge *g)
+{
+    return atomic_load_explicit(&g->v, memory_order_relaxed);
+}
+
 static inline void mr_gauge_add(struct mr_gauge *g, int64_t n)
 {
     atomic_fetch_add_explicit(&g->v, n, memory_order_relaxed);
