@@ -224,12 +224,21 @@ class Calls(Case):
 
     def test_hosts_and_origins_of_others_are_refused(self):
         self.status(403, "GET", "/v1/jobs", headers={"Host": "evil.example"})
-        self.status(403, "GET", "/healthz", headers={"Host": "127.0.0.1.evil.example"})
+        self.status(403, "GET", "/v1/jobs", headers={"Host": "127.0.0.1.evil.example"})
         self.status(403, "POST", "/v1/jobs", b"{}", {**JSON, "Origin": "http://evil.example"})
         self.status(403, "POST", "/v1/jobs", b"{}", {**JSON, "Origin": "null"})
         host = f"localhost:{self.g.port}"
         self.g.json("GET", "/v1/jobs", headers={"Host": host, "Origin": f"http://{host}"})
         self.status(403, "GET", "/v1/jobs", headers={"Host": host, "Origin": "http://localhost:1"})
+
+    def test_a_probe_needs_no_listed_host(self):
+        """Issue 11, 16: Kubernetes asks a pod by its address, which --allow-host cannot know."""
+        for host in ("10.244.1.7:8470", "[fd00::7]:8470", "gateway.millrace.svc"):
+            self.assertEqual(self.g.json("GET", "/healthz", headers={"Host": host}), {"ready": True})
+            for target in ("/metrics", "/openapi.json", "/", "/healthz/", "/v1/jobs"):
+                self.status(403, "GET", target, headers={"Host": host})
+        self.status(403, "POST", "/healthz", b"", headers={"Host": "10.244.1.7:8470"})
+        self.status(403, "GET", "/healthz", headers={"Host": "10.244.1.7:8470", "Origin": "http://evil.example"})
 
     def test_own_pages(self):
         self.assertEqual(self.g.json("GET", "/healthz"), {"ready": True})
