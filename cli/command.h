@@ -36,6 +36,7 @@ int mr_command_workers(int argc, char **argv);
 int mr_command_timeline(int argc, char **argv);
 int mr_command_logs(int argc, char **argv);
 int mr_command_cancel(int argc, char **argv);
+int mr_command_ready(int argc, char **argv);
 int mr_command_top(int argc, char **argv);
 int mr_command_train(int argc, char **argv);
 int mr_command_trainings(int argc, char **argv);

@@ -28,6 +28,7 @@ static const struct mr_command commands[] = {
     {"rm", "forget a job, delete an object, take a name away", mr_command_rm},
     {"ops", "list the operators, or describe one", mr_command_ops},
     {"workers", "list the workers", mr_command_workers},
+    {"ready", "does a service serve, could a job run?", mr_command_ready},
     {"top", "show what the cluster does, live", mr_command_top},
     {"bench", "measure the cluster as a client sees it", mr_command_bench},
 };

@@ -57,6 +57,18 @@ class Children(unittest.TestCase):
         self.assertEqual(len(jobs), 1)
         return jobs[0]["id"]
 
+    def test_ready_asks_each_service(self):
+        """Issue 11, 16: what health checks of containers run."""
+        self.assertEqual(self.c.cli("ready")[1], "ready\n")
+        self.assertEqual(self.c.cli("ready", self.c.url)[1], "ready\n")
+        sockets = self.c.dir / "c" / "run"
+        for name in ("scheduler", "store-0", "trainer", "worker-0-0"):
+            self.assertEqual(self.c.cli("ready", f"unix:{sockets}/{name}.sock")[1], "ready\n")
+        code, _, why = self.c.cli("ready", f"unix:{sockets}/none.sock", check=False)
+        self.assertEqual(code, 3, why)
+        code, _, why = self.c.cli("ready", "--url", self.c.url + "/v1", check=False)
+        self.assertEqual(code, 1, why)
+
     def test_a_task_waits_for_a_job_of_its_own_without_a_slot(self):
         job = self.c.run(self.parent({"dsk": {"x": 1, "y": ["inc", "x"]}, "targets": ["y"]}), 60)
         self.assertEqual(job["state"], "JOB_DONE", job)
