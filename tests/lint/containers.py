@@ -1,0 +1,151 @@
+"""Issue 11, 16: docker-compose.yml and what the image runs, as far as that shows without Docker: every container is
+confined, nobody mounts what is another's, dead workers leave no sockets, users need no edit, documents no build."""
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+try:
+    import yaml
+except ImportError:
+    print("skipped: the Python module yaml is missing (python3-yaml)")
+    sys.exit(77)
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CONTAINER = ROOT / "deploy" / "container"
+ONCE = {"secret"}  # runs before the others and ends
+
+# Who mounts which volume: all that keeps one service's files from another.
+MOUNTS = {
+    "run": {"scheduler", "objectstore", "worker", "worker-exec", "trainer", "gateway"},
+    "redis-run": {"redis", "scheduler", "objectstore", "trainer"},
+    "secret": {"secret", "scheduler", "objectstore", "worker", "worker-exec", "trainer", "gateway"},
+    "gateway": {"secret", "gateway"},
+    "redis": {"redis"},
+    "objects": {"objectstore"},
+    "workers": {"worker"},
+}
+
+
+class Compose(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.document = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
+        cls.services = cls.document["services"]
+
+    def test_every_container_is_confined(self):
+        for name, s in self.services.items():
+            with self.subTest(service=name):
+                self.assertIs(s["read_only"], True)
+                self.assertEqual(s["cap_drop"], ["ALL"])
+                self.assertEqual(s["security_opt"], ["no-new-privileges:true"])
+                self.assertTrue(s["pids_limit"] and s["mem_limit"])
+                self.assertIn("max-size", s["logging"]["options"])
+                self.assertIn("max-file", s["logging"]["options"])
+                self.assertNotIn("privileged", s)
+                self.assertEqual(s["network_mode"], "bridge" if name == "gateway" else "none")
+                if name not in ONCE:
+                    self.assertTrue(s["healthcheck"]["test"])
+                    self.assertTrue(s["tmpfs"])
+                if name != "worker-exec":
+                    self.assertFalse({"cap_add", "user"} & set(s))
+
+    def test_only_the_gateway_has_a_port_on_loopback(self):
+        ports = {name: s["ports"] for name, s in self.services.items() if "ports" in s}
+        self.assertEqual(list(ports), ["gateway"])
+        self.assertTrue(all(p.startswith("127.0.0.1:") for p in ports["gateway"]))
+
+    def test_who_mounts_what(self):
+        mounts = {volume: set() for volume in self.document["volumes"]}
+        for name, s in self.services.items():
+            for v in s["volumes"]:
+                source, target, *mode = v.rsplit(":/", 1)
+                self.assertNotIn("docker.sock", source)
+                if source in mounts:
+                    mounts[source].add(name)
+                else:  # a directory of the host
+                    self.assertEqual((name, target), ("worker", "data:ro"))
+                if source == "secret" and name not in ONCE:
+                    self.assertTrue(target.endswith(":ro"), name)
+        self.assertEqual(mounts, MOUNTS)
+
+    def test_the_commands_name_only_what_is_mounted(self):
+        for name, s in self.services.items():
+            targets = ["/" + v.rsplit(":/", 1)[1].split(":")[0] for v in s["volumes"]] + ["/tmp"]
+            for word in s["command"].replace("unix:", "").split():
+                if word.startswith("/") and word != "/run":
+                    held = any(word == t or word.startswith(t + "/") for t in targets)
+                    self.assertTrue(held, f"{name}: {word}")
+
+
+class Scripts(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.run_dir = pathlib.Path(folder.name)
+        programs = self.run_dir / "bin"
+        programs.mkdir()
+        fake = programs / "mr-worker"  # its socket is a file here
+        fake.write_text('#!/bin/sh\n[ "$1 $3" = "--name --listen" ] || exit 2\n'
+                        'touch "${4#unix:}"\necho "$2"\nexec sleep 600\n')
+        fake.chmod(0o755)
+        self.env = {**os.environ, "MILLRACE_RUN": str(self.run_dir), "MILLRACE_NUMBER": str(self.run_dir / "number"),
+                    "HOME": str(self.run_dir), "PATH": f"{programs}:{os.environ['PATH']}"}
+
+    def worker(self, kind="worker"):
+        p = subprocess.Popen([CONTAINER / "worker", kind], env=self.env, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(p.stdout.close)
+        self.addCleanup(p.wait)
+        self.addCleanup(p.kill)
+        return p, p.stdout.readline().strip()
+
+    def sockets(self):
+        return sorted(p.name for p in self.run_dir.glob("*.sock"))
+
+    def test_dead_workers_leave_no_socket(self):
+        first, name = self.worker()
+        self.assertEqual(name, "worker-1")
+        second, name = self.worker()
+        self.assertEqual(name, "worker-2")
+        self.assertEqual(self.worker()[1], "worker-3")
+        self.assertEqual(self.worker("other")[1], "other-1")
+        for p in (first, second):
+            p.kill()
+            p.wait()
+        self.assertEqual(self.sockets(), ["other-1.sock", "worker-1.sock", "worker-2.sock", "worker-3.sock"])
+        self.assertEqual(self.worker()[1], "worker-1")
+        self.assertEqual(self.sockets(), ["other-1.sock", "worker-1.sock", "worker-3.sock"])
+
+    def test_a_user_is_added_without_an_edit(self):
+        tokens = self.run_dir / "tokens"
+        tokens.write_text("a-token-of-the-first admin compose\n")
+        add = lambda *a: subprocess.run([CONTAINER / "add-user", *a], env=self.env, capture_output=True, text=True)
+        token = add("ana", "reader").stdout.strip()
+        self.assertGreaterEqual(len(token), 16)
+        self.assertEqual(tokens.read_text(), f"a-token-of-the-first admin compose\n{token} reader ana\n")
+        self.assertEqual(tokens.stat().st_mode & 0o777, 0o600)
+        for wrong in (("ana",), ("compose",), ("b b",), ("",), ("b", "service"), ("b\nc",), ()):
+            self.assertNotEqual(add(*wrong).returncode, 0, wrong)
+        self.assertEqual(tokens.read_text().count("\n"), 2)
+
+
+class Image(unittest.TestCase):
+    def test_documents_are_copied_after_the_build(self):
+        lines = (ROOT / "deploy" / "Dockerfile").read_text().splitlines()
+        build = next(i for i, line in enumerate(lines) if "cmake --build" in line)
+        copied = {word for line in lines[:build] if line.startswith("COPY") for word in line.split()[1:-1]}
+        self.assertFalse(copied & {".", "docs", "README.md", "examples", "tests", "docker-compose.yml"})
+        ignored = (ROOT / ".dockerignore").read_text().split("\n")
+        self.assertIn("*", ignored)
+        self.assertFalse({"!tests", "!.git", "!docker-compose.yml"} & set(ignored))
+
+    def test_the_image_has_every_script(self):
+        for path in CONTAINER.iterdir():
+            self.assertTrue(os.access(path, os.X_OK), path.name)
+            subprocess.run(["sh", "-n", path], check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
