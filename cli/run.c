@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "base/units.h"
 #include "cli/follow.h"
+#include "cli/interrupt.h"
 #include "cli/jobfile.h"
 #include "cli/submit.h"
 #include "host/file.h"
@@ -220,9 +221,12 @@ static int run(const struct mr_submit_options *k, const char *path, int *code, s
     if (!err) err = mr_client_submit(&c, mr_buf_str(&body), NULL, &doc, e);
     mr_buf_fini(&body);
     const char *id = mr_json_get_text(yyjson_doc_get_root(doc), "id");
-    if (!err)
+    if (!err) {
+        struct mr_interrupts *interrupts = mr_interrupts_open(&c, id);
         err = mr_client_follow(
             &c, id, c.tty && !c.json ? MR_FOLLOW_BAR : MR_FOLLOW_QUIET, code, &last, e);
+        mr_interrupts_close(&interrupts);
+    }
     yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(last), "job");
     if (!err && !c.json) mr_job_print(job);
     if (!err && k->out) err = fetch_all(&c, job, k->out, *code != MR_EXIT_OK, e);
