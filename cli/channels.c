@@ -16,19 +16,27 @@ struct config {
     const char *item;
     mr_duration wait;
     uint64_t max;
+    uint64_t items;
+    uint64_t deliveries;
     bool ack;
 };
 
 /* {"NAME": ["…", …], …} as text to send. */
-static int send_doc(const struct mr_client *c, yyjson_mut_doc *body, yyjson_doc **doc,
-    struct mr_error *e, const char *path)
+static int send_with(const struct mr_client *c, const char *method, yyjson_mut_doc *body,
+    yyjson_doc **doc, struct mr_error *e, const char *path)
 {
     size_t n = 0;
     char *text = yyjson_mut_write(body, 0, &n);
-    int err = mr_client_call(c, "POST", mr_str_of(text, n), doc, e, "%s", path);
+    int err = mr_client_call(c, method, mr_str_of(text, n), doc, e, "%s", path);
     free(text);
     yyjson_mut_doc_free(body);
     return err;
+}
+
+static int send_doc(const struct mr_client *c, yyjson_mut_doc *body, yyjson_doc **doc,
+    struct mr_error *e, const char *path)
+{
+    return send_with(c, "POST", body, doc, e, path);
 }
 
 static yyjson_mut_doc *object_new(void)
@@ -239,10 +247,22 @@ static const struct mr_option queue_options[] = {
         .type = MR_OPTION_BOOL,
         .help = "take: acknowledge at once; without it the items come again after 30 s",
         .at = offsetof(struct config, ack)},
+    {.name = "items",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .help = "create: room for so many items (default: 64)",
+        .at = offsetof(struct config, items),
+        .max = 1000000},
+    {.name = "deliveries",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .help = "create: an item that was taken so often without an ack is set aside (default: 5)",
+        .at = offsetof(struct config, deliveries),
+        .max = 1000},
 };
 static const struct mr_config_spec queue_spec = {.program = "millrace queue",
-    .summary = "Lists queues, shows one, puts a JSON value, takes items, or closes one.",
-    .usage = "[flags] list | get NAME | put NAME VALUE | take NAME | close NAME",
+    .summary = "Lists queues, shows one, makes one, puts a JSON value, takes items, or closes one.",
+    .usage = "[flags] list | get NAME | create NAME | put NAME VALUE | take NAME | close NAME",
     .examples =
         "  millrace queue list\n  millrace queue put batches '{\"file\": \"a.npy\"}' --wait 10s\n"
         "  millrace queue take batches --ack\n",
@@ -282,6 +302,23 @@ static int queue_show(const struct mr_client *c, const char *name, struct mr_err
             (void)printf(
                 "  dead: %s, %s\n", mr_json_get_text(q, "item_id"), mr_json_get_text(q, "reason"));
     }
+    yyjson_doc_free(doc);
+    return err;
+}
+
+/* A queue that is there gets the new bounds. */
+static int queue_create(
+    const struct mr_client *c, const struct config *k, const char *name, struct mr_error *e)
+{
+    yyjson_doc *doc = NULL;
+    yyjson_mut_doc *body = object_new();
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(body);
+    (void)yyjson_mut_obj_add_uint(body, root, "items_max", k->items);
+    (void)yyjson_mut_obj_add_uint(body, root, "deliveries_max", k->deliveries);
+    MR_AUTO(mr_free_ptr) char *path = mr_format("/v1/queues/%s", name);
+    int err = send_with(c, "PUT", body, &doc, e, path);
+    if (!err && c->json) mr_client_print(doc);
+    if (!err && !c->json) print_queue(yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     return err;
 }
@@ -354,16 +391,19 @@ int mr_command_queue(int argc, char **argv)
     const char *verb = rest.items[0];
     bool is_list = !strcmp(verb, "list") && rest.count == 1;
     bool is_get = !strcmp(verb, "get") && rest.count == 2;
+    bool is_create = !strcmp(verb, "create") && rest.count == 2;
     bool is_put = !strcmp(verb, "put") && rest.count == 3;
     bool is_take = !strcmp(verb, "take") && rest.count == 2;
     bool is_close = !strcmp(verb, "close") && rest.count == 2;
-    if (!is_list && !is_get && !is_put && !is_take && !is_close) {
+    if (!is_list && !is_get && !is_create && !is_put && !is_take && !is_close) {
         mr_texts_fini(&rest);
-        return wrong_usage("queue", "list, get NAME, put NAME VALUE, take NAME or close NAME");
+        return wrong_usage(
+            "queue", "list, get NAME, create NAME, put NAME VALUE, take NAME or close NAME");
     }
     MR_AUTO(mr_free_ptr) char *name = mr_http_escape(mr_str(is_list ? "" : rest.items[1]));
     int err = mr_client_open(&k.client, &c, &e);
     if (!err && (is_list || is_get)) err = queue_show(&c, is_get ? name : NULL, &e);
+    if (!err && is_create) err = queue_create(&c, &k, name, &e);
     if (!err && is_put) err = queue_put(&c, &k, name, rest.items[2], &e);
     if (!err && is_take) err = queue_take(&c, &k, name, &e);
     if (!err && is_close)

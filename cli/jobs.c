@@ -111,17 +111,21 @@ int mr_command_submit(int argc, char **argv)
 struct id_config {
     struct mr_client_options client;
     const char *reason;
+    const char *state;
+    const char *label;
+    uint64_t limit;
 };
 
 static const struct mr_option id_options[] = {MR_CLIENT_OPTIONS};
 
-static void print_jobs(yyjson_val *root)
+static void print_jobs(yyjson_val *root, bool is_first, bool is_last)
 {
     size_t at = 0;
     size_t max = 0;
     yyjson_val *job = NULL;
-    (void)printf(
-        "%-10s %-10s %10s %10s %8s  %s\n", "ID", "STATE", "DONE", "TASKS", "FAILED", "NAME");
+    if (is_first)
+        (void)printf(
+            "%-10s %-10s %10s %10s %8s  %s\n", "ID", "STATE", "DONE", "TASKS", "FAILED", "NAME");
     yyjson_arr_foreach(yyjson_obj_get(root, "jobs"), at, max, job)
     {
         yyjson_val *counts = yyjson_obj_get(job, "counts");
@@ -131,15 +135,83 @@ static void print_jobs(yyjson_val *root)
             mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled"),
             mr_json_get_u64(counts, "erred"), mr_json_get_text(job, "name"));
     }
-    if (mr_json_get_text(root, "next_page_token")[0]) (void)printf("… and older ones\n");
+    if (is_last && mr_json_get_text(root, "next_page_token")[0]) (void)printf("… and older ones\n");
+}
+
+static const struct mr_option status_options[] = {
+    MR_CLIENT_OPTIONS,
+    {.name = "state",
+        .type = MR_OPTION_TEXT,
+        .value = "STATE",
+        .help = "only jobs that are pending, running, done, failed or cancelled",
+        .at = offsetof(struct id_config, state)},
+    {.name = "label",
+        .type = MR_OPTION_TEXT,
+        .value = "NAME[=VALUE]",
+        .help = "only jobs with this label",
+        .at = offsetof(struct id_config, label)},
+    {.name = "limit",
+        .letter = 'n',
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "100",
+        .help = "so many jobs at most, the newest first",
+        .at = offsetof(struct id_config, limit),
+        .min = 1,
+        .max = 1000000},
+};
+
+static int find_state(const char *word, const char **state, struct mr_error *e)
+{
+    static const char *const states[] = {
+        "JOB_PENDING", "JOB_RUNNING", "JOB_DONE", "JOB_FAILED", "JOB_CANCELLED"};
+    *state = "";
+    if (!word) return MR_OK;
+    for (size_t i = 0; i < MR_ARRAY_LEN(states); i++)
+        if (!strcmp(word, mr_job_state_word(states[i]))) *state = states[i];
+    if ((*state)[0]) return MR_OK;
+    return mr_fail(
+        e, MR_EINVAL, "--state: \"%s\" is not pending, running, done, failed or cancelled", word);
+}
+
+/* Page by page, until there are `limit`. With --json, each page is a document of its own. */
+static int list_jobs(const struct mr_client *c, const struct id_config *k, struct mr_error *e)
+{
+    const char *state = "";
+    int err = find_state(k->state, &state, e);
+    MR_AUTO(mr_free_ptr) char *label = mr_http_escape(mr_str(k->label ? k->label : ""));
+    MR_AUTO(mr_free_ptr) char *token = mr_copy_text("");
+    for (uint64_t left = k->limit; !err && left;) {
+        yyjson_doc *doc = NULL;
+        uint64_t size = MR_MIN(left, UINT64_C(1000));
+        err = mr_client_call(c, "GET", (struct mr_str){0}, &doc, e,
+            "/v1/jobs?page_size=%" PRIu64 "&label=%s&page_token=%s%s%s", size, label, token,
+            state[0] ? "&state=" : "", state);
+        if (err) return err;
+        yyjson_val *root = yyjson_doc_get_root(doc);
+        uint64_t count = yyjson_arr_size(yyjson_obj_get(root, "jobs"));
+        bool is_first = left == k->limit;
+        left -= MR_MIN(left, count);
+        if (c->json)
+            mr_client_print(doc);
+        else
+            print_jobs(root, is_first, !left);
+        mr_release(token);
+        token = mr_http_escape(mr_str(mr_json_get_text(root, "next_page_token")));
+        yyjson_doc_free(doc);
+        if (!token[0] || !count) break;
+    }
+    return err;
 }
 
 static const struct mr_config_spec status_spec = {.program = "millrace status",
     .summary = "Shows one job, or all of them.",
     .usage = "[flags] [JOB]",
-    .examples = "  millrace status\n  millrace status j1kq07ab-7 --json\n",
-    .options = id_options,
-    .options_count = MR_ARRAY_LEN(id_options),
+    .examples =
+        "  millrace status\n  millrace status --state failed --label team=fraud --limit 20\n"
+        "  millrace status j1kq07ab-7 --json\n",
+    .options = status_options,
+    .options_count = MR_ARRAY_LEN(status_options),
     .rest_max = 1};
 
 int mr_command_status(int argc, char **argv)
@@ -155,14 +227,12 @@ int mr_command_status(int argc, char **argv)
         MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest.items[0]));
         err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e, "/v1/jobs/%s", id);
     } else if (!err) {
-        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e, "/v1/jobs");
+        err = list_jobs(&c, &k, &e);
     }
-    if (!err && c.json)
+    if (doc && c.json)
         mr_client_print(doc);
-    else if (!err && rest.count)
+    else if (doc)
         mr_job_print(yyjson_doc_get_root(doc));
-    else if (!err)
-        print_jobs(yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     mr_client_fini(&c);
     mr_texts_fini(&rest);

@@ -29,7 +29,7 @@ static const struct mr_config_spec spec = {.program = "millrace logs",
         "Shows what the tasks of a job wrote: the last 64 KiB of each, also while they run.\n"
         "Without a KEY, each line begins with the key of its task.",
     .usage = "[flags] JOB [KEY]",
-    .examples = "  millrace logs j1-7\n  millrace logs j1-7 train/fold-3 --follow\n",
+    .examples = "  millrace logs j1kq07ab-7\n  millrace logs j1kq07ab-7 train/fold-3 --follow\n",
     .options = options,
     .options_count = MR_ARRAY_LEN(options),
     .rest_min = 1,

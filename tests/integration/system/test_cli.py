@@ -4,13 +4,15 @@ import http.server
 import json
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
-from harness import ROOT, SLOW, Cluster, bin_dir  # noqa: E402
+from harness import ROOT, SLOW, Cluster, bin_dir, wait_for  # noqa: E402
 
 PROGRAM = str(bin_dir() / "millrace")
 GRAPH = {"dsk": {"x": 1, "y": ["inc", "x"], "z": ["add", "x", "y"]}, "targets": ["y", "z"]}
@@ -40,6 +42,7 @@ class Cli(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.c = Cluster("--workers", "1", "--threads", "1")
+        cls.dir = cls.c.dir
 
     @classmethod
     def tearDownClass(cls):
@@ -122,6 +125,98 @@ class Cli(unittest.TestCase):
         r = self.millrace("submit", "-", input="{")
         self.assertEqual(r.returncode, 1)
         self.assertTrue(r.stderr.strip())
+
+    def start_run(self):
+        """A `run` that waits for its job, with its signals in its hands: (process, job's id)."""
+        label = str(time.monotonic_ns())
+        graph = self.dir / f"{label}.json"
+        graph.write_text(json.dumps({"tasks": {"s": {"op": "sleep", "args": [60, 1]}}, "targets": ["s"], "labels": {"of": label}}))
+        p = subprocess.Popen([PROGRAM, "run", str(graph)], env=dict(self.c.env, MILLRACE_URL=self.c.url), stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        self.addCleanup(p.communicate)
+        self.addCleanup(p.kill)
+
+        def holds():
+            status = pathlib.Path(f"/proc/{p.pid}/status").read_text()
+            return int(re.search(r"SigBlk:\s*(\w+)", status).group(1), 16) & 1 << (signal.SIGINT - 1)
+        wait_for("run to hold its signals", holds)
+        return p, self.c.get(f"/v1/jobs?label=of%3D{label}")["jobs"][0]["id"]
+
+    def test_ctrl_c_in_run_says_the_job_and_twice_cancels_it(self):
+        """Issue 11, 14: Ctrl-C once, twice; SIGTERM leaves."""
+        p, job = self.start_run()
+        p.send_signal(signal.SIGINT)
+        said = p.stderr.readline()
+        self.assertIn(f"job {job} goes on; Ctrl-C again cancels it", said)
+        self.assertIsNone(p.poll())
+        self.assertIn(self.c.job(job)["state"], ("JOB_RUNNING", "JOB_PENDING"))
+        p.send_signal(signal.SIGINT)
+        out, err = p.communicate(timeout=60 * SLOW)
+        self.assertEqual(p.returncode, 4, err)
+        self.assertIn(f"job {job} is being cancelled", err)
+        self.assertIn("cancelled", out)
+        self.assertEqual(self.c.job(job)["state"], "JOB_CANCELLED")
+        p, job = self.start_run()
+        p.send_signal(signal.SIGTERM)
+        _, err = p.communicate(timeout=60 * SLOW)
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+        self.assertIn(f"job {job} is left to itself", err)
+        self.assertIn(self.c.job(job)["state"], ("JOB_RUNNING", "JOB_PENDING"))
+        self.millrace("cancel", job)
+
+    def test_jobs_are_retried_forgotten_and_looked_into(self):
+        """Issue 11, 14: retry, profile, graph, forget, and the filters of `status`."""
+        def listed(*flags):
+            return [j["id"] for j in json.loads(self.millrace("status", "--json", *flags).stdout).get("jobs", [])]
+        labelled = {"tasks": {"a": {"op": "inc", "args": [1]}, "b": {"op": "inc", "args": [{"ref": "a"}]}}, "targets": ["b"],
+                    "labels": {"of": "cli"}}
+        ids = [self.millrace("submit", "-", "--wait", input=json.dumps(labelled)).stdout.strip() for _ in range(3)]
+        failed = self.millrace("submit", "-", "--wait", input=json.dumps(dict(FAILS, labels={"of": "cli"}))).stdout.strip()
+        self.assertEqual(listed("--label", "of=cli"), [failed, *ids[::-1]])
+        self.assertEqual(listed("--label", "of=cli", "--state", "done"), ids[::-1])
+        self.assertEqual(listed("--label", "of=cli", "--state", "failed"), [failed])
+        self.assertEqual(listed("--label", "of=cli", "--limit", "2"), [failed, ids[2]])
+        table = self.millrace("status", "--label", "of=cli", "-n", "1").stdout
+        self.assertIn(failed, table)
+        self.assertIn("older ones", table)
+        self.assertEqual(self.millrace("status", "--state", "odd").returncode, 1)
+        graph = self.millrace("graph", ids[0]).stdout
+        self.assertRegex(graph, r"DONE +inc +b \(target\) <- a")
+        self.assertIn("more", self.millrace("graph", ids[0], "--limit", "1").stdout)
+        self.assertRegex(self.millrace("profile", ids[0]).stdout, r"inc +2 ")
+        retried = self.millrace("retry", failed)
+        self.assertEqual(retried.returncode, 0, retried.stderr)
+        self.assertEqual(self.millrace("watch", failed).returncode, 4)
+        self.assertEqual(self.millrace("forget", *ids).returncode, 0)
+        self.assertEqual(self.millrace("status", ids[0]).returncode, 5)
+        self.assertEqual(listed("--label", "of=cli"), [failed])
+
+    def test_templates_and_queues_are_made(self):
+        """Issue 11, 14: template list/show/install/instantiate/delete, queue create."""
+        body = json.dumps({"params": {"n": 1}, "tasks": {"a": {"op": "inc", "args": ["${n}"]}}, "targets": ["a"]})
+        other = body.replace('"n": 1', '"n": 2')
+        self.assertEqual(self.millrace("template", "install", "-", "--name", "one", input=body).stdout, "one\n")
+        self.assertEqual(self.millrace("template", "install", "-", "--name", "one", input=other).returncode, 1)
+        self.assertEqual(self.millrace("template", "install", "-", "--name", "one", "--replace", input=body).returncode, 0)
+        self.assertIn("one", self.millrace("template", "list").stdout)
+        self.assertIn("parameters: n", self.millrace("template", "show", "one").stdout)
+        job = self.millrace("template", "instantiate", "one", "--set", "n=41", "--wait")
+        self.assertEqual(job.returncode, 0, job.stderr)
+        self.assertEqual(self.millrace("get", job.stdout.strip(), "a").stdout.strip(), "42")
+        self.assertEqual(self.millrace("template", "delete", "one").returncode, 0)
+        self.assertEqual(self.millrace("template", "show", "one").returncode, 5)
+        self.assertEqual(self.millrace("template", "show").returncode, 2)
+        made = self.millrace("queue", "create", "small", "--items", "3", "--deliveries", "2", "--json")
+        self.assertEqual(json.loads(made.stdout)["items_max"], 3, made.stderr)
+        self.assertIn("of 3", self.millrace("queue", "get", "small").stdout)
+
+    def test_worker_retires(self):
+        """Issue 11, 14: `retire`; last in the alphabet, because the worker leaves."""
+        self.assertEqual(self.millrace("retire", "nobody").returncode, 5)
+        name = self.c.workers()[0]["name"]
+        r = self.millrace("retire", name)
+        self.assertEqual(r.returncode, 0, r.stderr)
+        self.assertIn(name + ": retires", r.stdout)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,221 @@
+/* retry, forget, profile, graph, retire: one call each, on a job or a worker. */
+#include "base/alloc.h"
+#include "base/units.h"
+#include "cli/follow.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+struct config {
+    struct mr_client_options client;
+    uint64_t limit;
+};
+
+static const struct mr_option plain_options[] = {MR_CLIENT_OPTIONS};
+
+/* Calls with every argument, escaped, in the path's `%s`, and prints each answer. */
+static int each(const struct mr_config_spec *spec, int argc, char **argv, const char *method,
+    const char *before, const char *after, void (*print)(yyjson_val *root, const char *what))
+{
+    struct config k = {0};
+    struct mr_texts rest = {0};
+    struct mr_error e = {0};
+    struct mr_client c = {0};
+    mr_config_load(spec, argc, argv, &k, &rest);
+    int err = mr_client_open(&k.client, &c, &e);
+    struct mr_str body = strcmp(method, "POST") ? (struct mr_str){0} : MR_STR("{}");
+    for (size_t i = 0; i < rest.count && !err; i++) {
+        yyjson_doc *doc = NULL;
+        MR_AUTO(mr_free_ptr) char *what = mr_http_escape(mr_str(rest.items[i]));
+        err = mr_client_call(&c, method, body, &doc, &e, "%s%s%s", before, what, after);
+        if (!err && c.json) mr_client_print(doc);
+        if (!err && !c.json) print(yyjson_doc_get_root(doc), rest.items[i]);
+        yyjson_doc_free(doc);
+    }
+    mr_client_fini(&c);
+    mr_texts_fini(&rest);
+    mr_config_fini(spec, &k);
+    return err ? mr_client_fail(argv[0], &e) : MR_EXIT_OK;
+}
+
+/* ---- retry, forget, retire ------------------------------------------------------------------- */
+
+static void print_job(yyjson_val *root, const char *what)
+{
+    (void)what;
+    mr_job_print(root);
+}
+
+static void print_forgotten(yyjson_val *root, const char *what)
+{
+    (void)root;
+    (void)printf("%s: forgotten\n", what);
+}
+
+static void print_retired(yyjson_val *root, const char *what)
+{
+    (void)root;
+    (void)printf("%s: retires when what it runs is done\n", what);
+}
+
+static const struct mr_config_spec retry_spec = {.program = "millrace retry",
+    .summary = "Runs what failed in a failed or cancelled job again; what is done stays.",
+    .usage = "[flags] JOB...",
+    .examples = "  millrace retry j1kq07ab-7\n",
+    .options = plain_options,
+    .options_count = MR_ARRAY_LEN(plain_options),
+    .rest_min = 1,
+    .rest_max = 10000};
+
+int mr_command_retry(int argc, char **argv)
+{
+    return each(&retry_spec, argc, argv, "POST", "/v1/jobs/", ":retry", print_job);
+}
+
+static const struct mr_config_spec forget_spec = {.program = "millrace forget",
+    .summary = "Forgets jobs that have ended, with their results; what has a name stays.",
+    .usage = "[flags] JOB...",
+    .examples = "  millrace forget j1kq07ab-7 j1kq07ab-8\n",
+    .options = plain_options,
+    .options_count = MR_ARRAY_LEN(plain_options),
+    .rest_min = 1,
+    .rest_max = 10000};
+
+int mr_command_forget(int argc, char **argv)
+{
+    return each(&forget_spec, argc, argv, "DELETE", "/v1/jobs/", "", print_forgotten);
+}
+
+static const struct mr_config_spec retire_spec = {.program = "millrace retire",
+    .summary = "Lets workers finish what they run, and then leave. Wants an admin's token.",
+    .usage = "[flags] WORKER...",
+    .examples = "  millrace retire worker-0-3\n",
+    .options = plain_options,
+    .options_count = MR_ARRAY_LEN(plain_options),
+    .rest_min = 1,
+    .rest_max = 10000};
+
+int mr_command_retire(int argc, char **argv)
+{
+    return each(&retire_spec, argc, argv, "POST", "/v1/workers/", ":retire", print_retired);
+}
+
+/* ---- profile --------------------------------------------------------------------------------- */
+
+static double seconds(yyjson_val *row, const char *name)
+{
+    return (double)mr_json_get_u64(row, name) / 1e9;
+}
+
+static void print_profile(yyjson_val *root, const char *what)
+{
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *row = NULL;
+    (void)printf("job %s: %.3f s", what, seconds(root, "wall_ns"));
+    if (mr_json_get_u64(root, "slots"))
+        (void)printf(" on %" PRIu64 " slots, %.0f %% of their time unused",
+            mr_json_get_u64(root, "slots"), mr_json_get_real(root, "white_space") * 100);
+    (void)printf("\n%-24s %9s %10s %10s %10s %10s\n", "OPERATOR", "TASKS", "WALL s", "CPU s",
+        "QUEUED s", "MADE");
+    yyjson_arr_foreach(yyjson_obj_get(root, "rows"), at, max, row)
+    {
+        char made[MR_BYTES_TEXT_MAX];
+        mr_bytes_text(mr_json_get_u64(row, "nbytes"), made);
+        (void)printf("%-24s %9" PRIu64 " %10.3f %10.3f %10.3f %10s\n", mr_json_get_text(row, "op"),
+            mr_json_get_u64(row, "tasks"), seconds(row, "wall_ns"), seconds(row, "cpu_ns"),
+            seconds(row, "queue_ns"), made);
+    }
+}
+
+static const struct mr_config_spec profile_spec = {.program = "millrace profile",
+    .summary = "Sums a job's attempts by operator: where its time went.",
+    .usage = "[flags] JOB",
+    .examples = "  millrace profile j1kq07ab-7\n",
+    .options = plain_options,
+    .options_count = MR_ARRAY_LEN(plain_options),
+    .rest_min = 1,
+    .rest_max = 1};
+
+int mr_command_profile(int argc, char **argv)
+{
+    return each(&profile_spec, argc, argv, "GET", "/v1/jobs/", "/profile", print_profile);
+}
+
+/* ---- graph ----------------------------------------------------------------------------------- */
+
+static const struct mr_option graph_options[] = {
+    MR_CLIENT_OPTIONS,
+    {.name = "limit",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "5000",
+        .help = "so many nodes at most",
+        .at = offsetof(struct config, limit),
+        .min = 1,
+        .max = 100000},
+};
+static const struct mr_config_spec graph_spec = {.program = "millrace graph",
+    .summary = "Lists the nodes of a job's graph: state, operator, key, and the keys they need.",
+    .usage = "[flags] JOB",
+    .examples = "  millrace graph j1kq07ab-7\n  millrace graph j1kq07ab-7 --limit 20 --json\n",
+    .options = graph_options,
+    .options_count = MR_ARRAY_LEN(graph_options),
+    .rest_min = 1,
+    .rest_max = 1};
+
+/* "TASK_RUNNING": "RUNNING"; the words of docs/graphs.md in capitals. */
+static const char *state_word(const char *state)
+{
+    return strncmp(state, "TASK_", 5) ? state : state + 5;
+}
+
+static void print_graph(yyjson_val *root)
+{
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *node = NULL;
+    yyjson_val *nodes = yyjson_obj_get(root, "nodes");
+    (void)printf("%-10s %-20s %s\n", "STATE", "OPERATOR", "KEY");
+    yyjson_arr_foreach(nodes, at, max, node)
+    {
+        size_t i = 0;
+        size_t count = 0;
+        yyjson_val *input = NULL;
+        const char *op = mr_json_get_text(node, "op");
+        (void)printf("%-10s %-20s %s%s", state_word(mr_json_get_text(node, "state")),
+            op[0] ? op : "(value)", mr_json_get_text(node, "key"),
+            mr_json_get_bool(node, "target") ? " (target)" : "");
+        yyjson_arr_foreach(yyjson_obj_get(node, "inputs"), i, count, input)
+        {
+            yyjson_val *of = yyjson_arr_get(nodes, (size_t)yyjson_get_uint(input));
+            (void)printf("%s%s", i ? ", " : " <- ", of ? mr_json_get_text(of, "key") : "…");
+        }
+        (void)printf("\n");
+    }
+    uint64_t all = mr_json_get_u64(root, "nodes_count");
+    if (all > max) (void)printf("… and %" PRIu64 " more\n", all - (uint64_t)max);
+}
+
+int mr_command_graph(int argc, char **argv)
+{
+    struct config k = {0};
+    struct mr_texts rest = {0};
+    struct mr_error e = {0};
+    struct mr_client c = {0};
+    yyjson_doc *doc = NULL;
+    mr_config_load(&graph_spec, argc, argv, &k, &rest);
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest.items[0]));
+    int err = mr_client_open(&k.client, &c, &e);
+    if (!err)
+        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e,
+            "/v1/jobs/%s/graph?nodes_max=%" PRIu64, id, k.limit);
+    if (!err && c.json)
+        mr_client_print(doc);
+    else if (!err)
+        print_graph(yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    mr_client_fini(&c);
+    mr_texts_fini(&rest);
+    return err ? mr_client_fail("graph", &e) : MR_EXIT_OK;
+}
