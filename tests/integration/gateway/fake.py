@@ -260,6 +260,13 @@ class Fake:
     def Jobs_Logs(self, request, context):
         return self.types.LogsResponse(text=request.key)
 
+    def Jobs_FollowLogs(self, request, context):
+        if request.id == "missing":
+            context.abort(grpc.StatusCode.NOT_FOUND, 'there is no job "missing"')
+        first = int(request.last_event_id) if request.last_event_id.isdecimal() else 0
+        for i in range(first, 3):
+            yield self.types.LogEvent(event_id=str(i + 1), key=request.key, attempt=1, worker="w", text=f"line {i}\n")
+
     def Jobs_Explain(self, request, context):
         return self.types.Explanation(key=request.key, state=4)
 
