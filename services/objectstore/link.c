@@ -59,6 +59,60 @@ static void each_id(
     }
 }
 
+/* Ids as the message wants them, in the arena, which is cleared. */
+static ProtobufCBinaryData *ids_out(
+    struct mr_scheduler_link *l, const mr_object_id *id, size_t stride, size_t n)
+{
+    mr_pb_arena_clear(&l->arena);
+    ProtobufCBinaryData *out = mr_pb_arena_take(&l->arena, (n + 1) * sizeof *out);
+    unsigned char *bytes = mr_pb_arena_take(&l->arena, n * 16 + 1);
+    for (size_t i = 0; i < n; i++) {
+        mr_object_id_to_bytes(
+            *(const mr_object_id *)(const void *)((const char *)id + i * stride), bytes + i * 16);
+        out[i] = (ProtobufCBinaryData){16, bytes + i * 16};
+    }
+    return out;
+}
+
+struct verification {
+    struct mr_ask ask;
+    struct mr_service *sv;
+};
+
+static void verified(struct mr_ask *ask)
+{
+    struct verification *x = MR_CONTAINER_OF(ask, struct verification, ask);
+    struct mr_scheduler_link *l = x->sv->link;
+    if (l && l->call && ask->infos_count) {
+        Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
+        m.n_lost = ask->infos_count;
+        m.lost = ids_out(l, &ask->infos->id, sizeof *ask->infos, ask->infos_count);
+        send(l, &m);
+    }
+    mr_release(ask->infos);
+    mr_release(x);
+}
+
+/* The store before this one had these: what was on its disk is here, what was in its memory is
+ * not, and nobody has to wait for a lease to know. */
+static void verify(struct mr_scheduler_link *l, const ProtobufCBinaryData *ids, size_t n)
+{
+    if (!n) return;
+    struct verification *x = mr_alloc(sizeof *x);
+    x->sv = l->sv;
+    x->ask.type = MR_ASK_MISSING;
+    x->ask.done = verified;
+    x->ask.infos = mr_alloc_array(n, sizeof *x->ask.infos);
+    for (size_t i = 0; i < n; i++)
+        if (!mr_object_id_from_bytes(
+                mr_str_of(ids[i].data, ids[i].len), &x->ask.infos[x->ask.infos_count].id))
+            x->ask.infos_count++;
+    if (!mr_shell_ask(l->sv->sh, &x->ask)) return;
+    mr_release(x->ask.infos); /* it has too much to do: a new session is told again */
+    mr_release(x);
+    mr_rpc_call_cancel(l->call);
+}
+
 static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_scheduler_link *l = mr_rpc_call_context(call);
@@ -75,6 +129,8 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     }
     each_id(l, m->hold, m->n_hold, true);
     each_id(l, m->claimed, m->n_claimed, true);
+    each_id(l, m->verify, m->n_verify, true);
+    verify(l, m->verify, m->n_verify);
     each_id(l, m->unhold, m->n_unhold, false); /* last: what was claimed may be released by now */
 }
 
@@ -112,21 +168,6 @@ static void connect_now(struct mr_scheduler_link *l)
     send(l, &m);
     l->next_offer = 0;
     mr_shell_post(l->sv->sh, &(struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
-}
-
-/* Ids as the message wants them, in the arena, which is cleared. */
-static ProtobufCBinaryData *ids_out(
-    struct mr_scheduler_link *l, const mr_object_id *id, size_t stride, size_t n)
-{
-    mr_pb_arena_clear(&l->arena);
-    ProtobufCBinaryData *out = mr_pb_arena_take(&l->arena, (n + 1) * sizeof *out);
-    unsigned char *bytes = mr_pb_arena_take(&l->arena, n * 16 + 1);
-    for (size_t i = 0; i < n; i++) {
-        mr_object_id_to_bytes(
-            *(const mr_object_id *)(const void *)((const char *)id + i * stride), bytes + i * 16);
-        out[i] = (ProtobufCBinaryData){16, bytes + i * 16};
-    }
-    return out;
 }
 
 static void tell_lost(struct mr_scheduler_link *l)

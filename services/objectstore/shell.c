@@ -286,6 +286,17 @@ static void on_offer(struct mr_shell *sh, struct mr_ask *ask)
     }
 }
 
+static void on_missing(const struct mr_shell *sh, struct mr_ask *ask)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < ask->infos_count; i++) {
+        struct mr_ostore_info here;
+        mr_object_id id = ask->infos[i].id;
+        if (mr_ostore_stat(sh->core, id, &here)) ask->infos[n++].id = id;
+    }
+    ask->infos_count = n;
+}
+
 static void on_ask(struct mr_shell *sh, struct mr_ask *ask)
 {
     if (ask->type == MR_ASK_EVENT) {
@@ -294,6 +305,8 @@ static void on_ask(struct mr_shell *sh, struct mr_ask *ask)
     }
     if (ask->type == MR_ASK_OFFER) {
         on_offer(sh, ask);
+    } else if (ask->type == MR_ASK_MISSING) {
+        on_missing(sh, ask);
     } else if (ask->type == MR_ASK_STATS) {
         mr_shell_stats(sh, &ask->stats);
         ask->disk = mr_ostore_disk(sh->core);

@@ -31,8 +31,9 @@ enum mr_ask_type {
     MR_ASK_STAT,
     MR_ASK_PAGE,
     MR_ASK_STATS,
-    MR_ASK_OFFER, /* ids of the unvouched in `infos`; they count as offered */
-    MR_ASK_EVENT, /* DELETE, PERSIST (answered when done), HOLD, UNHOLD (at once) */
+    MR_ASK_MISSING, /* of the ids in `infos`, those of objects that are not here */
+    MR_ASK_OFFER,   /* ids of the unvouched in `infos`; they count as offered */
+    MR_ASK_EVENT,   /* DELETE, PERSIST (answered when done), HOLD, UNHOLD (at once) */
 };
 
 struct mr_ask {
@@ -43,7 +44,7 @@ struct mr_ask {
     /* the answer */
     int err;
     struct mr_store_holder holder; /* who is in the way of a DELETE */
-    struct mr_ostore_info *infos;  /* of STAT (one) and PAGE; mr_release it */
+    struct mr_ostore_info *infos;  /* of STAT (one), PAGE, MISSING; mr_release it */
     size_t infos_count;
     struct mr_store_stats stats;
     struct mr_ostore_disk disk; /* of STATS */

@@ -43,7 +43,8 @@ enum mr_sched_record {   /* types of journal records; layouts in core_journal.c 
     MR_RECORD_FORGOTTEN,
     MR_RECORD_WORKER, /* an incarnation was given out */
     MR_RECORD_WORKER_LOST,
-    MR_RECORD_LOOP, /* how far a loop is, or where it ended */
+    MR_RECORD_LOOP,  /* how far a loop is, or where it ended */
+    MR_RECORD_STORE, /* a store registered */
 };
 
 struct mr_sched_config {

@@ -135,6 +135,7 @@ uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index); /* 
 uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name); /* made if new; 0: the table is full */
 
 /* core_store.c */
+void mr_sc_store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node);
 uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str address); /* 0: none */
 void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *st);
 void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *st, bool is_connected);
@@ -147,6 +148,7 @@ void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o);
 /* core_scan.c: through all values, a stretch a step; ids NULL: of the store */
 void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const mr_object_id *ids,
     uint32_t count);
+void mr_sc_scan_replaced(struct mr_sched *s, uint32_t store, uint32_t heir);
 void mr_sc_scan_tick(struct mr_sched *s);
 void mr_sc_scan_fini(struct mr_sched *s);
 
@@ -222,6 +224,7 @@ void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *
 void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id);
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sc_journal_epoch(struct mr_sched *s);
+void mr_sc_journal_store(struct mr_sched *s, uint32_t store);
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
 void mr_sc_journal_part(struct mr_sched *s, uint32_t task);  /* what the next one refers to */
 void mr_sc_journal_flush(struct mr_sched *s);

@@ -46,6 +46,7 @@ void mr_sched_effects_fini(struct mr_sched_effects *fx)
         mr_buf_fini(&fx->store[i].hold);
         mr_buf_fini(&fx->store[i].unhold);
         mr_buf_fini(&fx->store[i].claimed);
+        mr_buf_fini(&fx->store[i].verify);
     }
     mr_release(fx->worker);
     mr_release(fx->store);
@@ -73,6 +74,7 @@ void mr_sched_store_batch_clear(struct mr_sched_store_batch *b)
     mr_buf_clear(&b->hold);
     mr_buf_clear(&b->unhold);
     mr_buf_clear(&b->claimed);
+    mr_buf_clear(&b->verify);
     b->is_dirty = b->has_registered = false;
 }
 
@@ -114,6 +116,7 @@ struct mr_sched_store_batch *mr_sc_store_batch(struct mr_sched *s, uint32_t stor
         buf_init(&b->hold);
         buf_init(&b->unhold);
         buf_init(&b->claimed);
+        buf_init(&b->verify);
     }
     b->is_dirty = true;
     mr_buf_add(&s->fx->dirty_stores, &store, sizeof store);

@@ -8,7 +8,7 @@
 struct mr_sched_store_batch { /* StoreCommand */
     bool is_dirty;
     bool has_registered;
-    struct mr_buf hold, unhold, claimed; /* mr_object_id */
+    struct mr_buf hold, unhold, claimed, verify; /* mr_object_id */
 };
 
 enum mr_sched_note_type {
@@ -23,7 +23,7 @@ enum mr_sched_note_type {
     MR_NOTE_WORKER_CLOSE,   /* slot, incarnation, code, text: it is lost; end its stream */
     MR_NOTE_WORKER_JOINED,  /* slot, incarnation, session */
     MR_NOTE_STORE_JOINED,   /* slot: store number, incarnation */
-    MR_NOTE_STORE_LOST,     /* slot, incarnation */
+    MR_NOTE_STORE_LOST,     /* slot, incarnation, code (EEXIST: its node has another), text */
 };
 
 struct mr_sched_note {

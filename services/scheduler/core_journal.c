@@ -119,6 +119,16 @@ void mr_sc_journal_epoch(struct mr_sched *s)
         mr_str_of(&s->config.epoch, sizeof s->config.epoch));
 }
 
+void mr_sc_journal_store(struct mr_sched *s, uint32_t store)
+{
+    const struct store *st = &s->stores[store];
+    uint32_t n = (uint32_t)strlen(st->node);
+    mr_buf_add(&s->payload, &st->incarnation, sizeof st->incarnation);
+    mr_buf_add(&s->payload, &n, sizeof n);
+    mr_buf_add(&s->payload, st->node, n);
+    (void)emit_payload(s, MR_RECORD_STORE);
+}
+
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
 {
     const struct worker *w = &s->workers[slot];

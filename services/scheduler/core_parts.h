@@ -97,6 +97,7 @@ struct store {
     uint64_t incarnation;
     bool is_alive, is_connected, is_lost;
     bool is_expected; /* the journal knows it: its lease runs from the start */
+    bool is_heir;     /* it replaced another, as the journal says */
     char node[NAME_BYTES];
     char *address;
     uint64_t memory_bytes;
@@ -122,13 +123,20 @@ struct drain { /* a value whose users go next: core_drain.c */
 #define RECORD_REFERS (1u << 31)  /* in the attempt of a journaled value */
 #define RECORD_RETRIED (1u << 31) /* in the state of a journaled job */
 
-enum scan_type { SCAN_STORE_LOST, SCAN_STORE_HOLD, SCAN_OBJECTS_LOST, SCAN_OBJECTS_UNHELD };
+enum scan_type {
+    SCAN_STORE_LOST,
+    SCAN_STORE_REPLACED,
+    SCAN_STORE_HOLD,
+    SCAN_OBJECTS_LOST,
+    SCAN_OBJECTS_UNHELD
+};
 
 #define SCAN_IDS_MAX ((size_t)1 << 18) /* objects that one scan looks for */
 
 struct scan { /* of all values, under way or waiting for its turn */
     enum scan_type type;
     uint32_t store;
+    uint32_t heir;     /* REPLACED: by which */
     uint32_t at;       /* the next value */
     struct mr_buf ids; /* sorted */
 };

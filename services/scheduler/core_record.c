@@ -15,7 +15,8 @@
  *                u32 fallen, u32 has error; then u32 index, i32 code, u32 attempts, 5 texts
  *   FORGOTTEN    u64 job, u64 wall
  *   WORKER       u64 incarnation, text name
- *   WORKER_LOST  u64 incarnation */
+ *   WORKER_LOST  u64 incarnation
+ *   STORE        u64 incarnation, text node */
 #include "services/scheduler/core_do.h"
 
 #define LOG_KEPT ((size_t)16384) /* of a failed task's output */

@@ -288,6 +288,13 @@ static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_regi
     return mr_index_find(&s->worker_names, text_hash(r->name), worker_name_eq, s, &r->name);
 }
 
+/* Is the one that has this name surely dead? Its machine has a new store: it was started again. */
+static bool is_outlived(const struct mr_sched *s, uint32_t slot)
+{
+    const struct worker *w = &s->workers[slot];
+    return w->store && s->stores[w->store].is_lost;
+}
+
 static bool is_refused(struct mr_sched *s, const struct mr_sched_register *r)
 {
     if (!s->is_recovered)
@@ -306,7 +313,8 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
     if (is_refused(s, r)) return;
     mr_sc_epoch_heard(s, r->epoch, r->scheduler);
     uint32_t slot = find_worker(s, r);
-    if (slot != NONE && s->workers[slot].state == W_CONNECTED) {
+    bool is_there = slot != NONE && s->workers[slot].state == W_CONNECTED;
+    if (is_there && (r->incarnation || !is_outlived(s, slot))) {
         refuse(s, r, MR_EEXIST, "a worker of this name is connected");
         return;
     }

@@ -292,6 +292,13 @@ static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
     s->workers_live++;
 }
 
+static void replay_store(struct mr_sched *s, struct reader *r)
+{
+    uint64_t incarnation = u64(r);
+    struct mr_str node = text(r);
+    if (!r->is_bad && incarnation && node.n) mr_sc_store_replay(s, incarnation, node);
+}
+
 void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64_t sequence)
 {
     struct reader r = {bytes.p, bytes.n, false};
@@ -307,6 +314,7 @@ void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64
     case MR_RECORD_LOOP: replay_loop(s, &r); break;
     case MR_RECORD_WORKER: replay_worker(s, &r, false); break;
     case MR_RECORD_WORKER_LOST: replay_worker(s, &r, true); break;
+    case MR_RECORD_STORE: replay_store(s, &r); break;
     default: break; /* of a later version, or damaged */
     }
     s->is_replaying = false;
@@ -407,10 +415,12 @@ static void settle_running(struct mr_sched *s, uint32_t job)
  * such an object does not go with the worker that made it. */
 static void count_as_held(struct mr_sched *s)
 {
-    for (uint32_t i = 0; i < s->values_top; i++)
-        if (s->values[i].kind == V_OBJECT && s->values[i].store &&
-            !(s->tasks[s->values[i].task].flags & T_JOINED))
-            s->values[i].flags |= V_HELD;
+    for (uint32_t i = 0; i < s->values_top; i++) {
+        struct value *v = &s->values[i];
+        if (v->kind != V_OBJECT || !v->store) continue;
+        if (s->stores[v->store].is_heir) v->flags |= V_DOUBTED;
+        if (!(s->tasks[v->task].flags & T_JOINED)) v->flags |= V_HELD;
+    }
 }
 
 void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
@@ -558,6 +568,16 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
     for (uint32_t i = 0; i < MR_MIN(s->writers_count, WRITERS_MAX); i++)
         put_record(out, MR_RECORD_EPOCH, mr_str_of(&s->writers[i], sizeof s->writers[i]),
             mr_str_of(&s->config.epoch, sizeof s->config.epoch));
+    for (uint32_t i = 1; i <= s->stores_count; i++) {
+        const struct store *st = &s->stores[i];
+        uint32_t n = (uint32_t)strlen(st->node);
+        if (!st->is_alive || !n) continue;
+        mr_buf_clear(&payload);
+        mr_buf_add(&payload, &st->incarnation, sizeof st->incarnation);
+        mr_buf_add(&payload, &n, sizeof n);
+        mr_buf_add(&payload, st->node, n);
+        put_record(out, MR_RECORD_STORE, mr_buf_str(&payload), (struct mr_str){0});
+    }
     for (uint32_t i = s->oldest; i != NONE; i = s->jobs[i].newer) {
         const struct job *j = &s->jobs[i];
         snapshot_graph(s, j, out);

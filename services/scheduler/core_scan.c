@@ -33,8 +33,20 @@ static void claim(struct mr_sched *s, struct value *v, uint32_t store)
         s->stores[store].kept_bytes += v->bytes;
     }
     v->store = (uint16_t)store;
-    v->flags |= V_HELD;
+    v->flags = (uint8_t)((v->flags | V_HELD) & ~V_DOUBTED);
     mr_buf_add(&mr_sc_store_batch(s, store)->claimed, &v->object, sizeof v->object);
+}
+
+/* The node's new store has the disk of the old one, and is asked whether it has this there. */
+static void pass_on(struct mr_sched *s, struct value *v, uint32_t heir)
+{
+    if (v->worker != NONE) { /* it is kept there from now on */
+        s->stores[v->store].kept_bytes -= v->bytes;
+        s->stores[heir].kept_bytes += v->bytes;
+    }
+    v->store = (uint16_t)heir;
+    v->flags = (uint8_t)((v->flags | V_DOUBTED) & ~V_HELD);
+    mr_sc_value_hold(s, v);
 }
 
 static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
@@ -44,6 +56,9 @@ static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
     switch (x->type) {
     case SCAN_STORE_LOST:
         if (v->store == x->store) value_lost(s, value);
+        return;
+    case SCAN_STORE_REPLACED:
+        if (v->store == x->store) pass_on(s, v, x->heir);
         return;
     case SCAN_STORE_HOLD: /* tell again: the last words may be lost */
         if (v->store != x->store) return;
@@ -84,8 +99,8 @@ static struct scan *waiting(struct mr_sched *s, enum scan_type type, uint32_t st
     return NULL;
 }
 
-void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const mr_object_id *ids,
-    uint32_t count)
+static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32_t heir,
+    const mr_object_id *ids, uint32_t count)
 {
     bool is_first = !s->scans_count;
     struct scan *x = waiting(s, type, store);
@@ -98,6 +113,7 @@ void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const m
         *x = (struct scan){.type = type, .store = store};
         mr_buf_init(&x->ids, SCAN_IDS_MAX * sizeof *ids);
     }
+    x->heir = heir;
     if (ids) {
         if (x->ids.n + count * sizeof *ids > SCAN_IDS_MAX * sizeof *ids) return;
         mr_buf_add(&x->ids, ids, count * sizeof *ids);
@@ -105,6 +121,17 @@ void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const m
     }
     s->has_work = true;
     if (is_first) mr_sc_scan_tick(s); /* few values: at once */
+}
+
+void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const mr_object_id *ids,
+    uint32_t count)
+{
+    scan(s, type, store, 0, ids, count);
+}
+
+void mr_sc_scan_replaced(struct mr_sched *s, uint32_t store, uint32_t heir)
+{
+    scan(s, SCAN_STORE_REPLACED, store, heir, NULL, 0);
 }
 
 void mr_sc_scan_fini(struct mr_sched *s)

@@ -49,7 +49,7 @@ void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
     t->is_coming = bytes != 0;
 }
 
-static void store_lost(struct mr_sched *s, uint32_t n)
+static void store_gone(struct mr_sched *s, uint32_t n, int code, const char *why)
 {
     struct store *st = &s->stores[n];
     st->is_alive = st->is_connected = false;
@@ -57,8 +57,23 @@ static void store_lost(struct mr_sched *s, uint32_t n)
     struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_LOST);
     note->slot = n;
     note->incarnation = st->incarnation;
+    note->code = code;
+    mr_sc_note_text(s, note, why);
     mr_sched_store_batch_clear(&s->fx->store[n]);
+}
+
+static void store_lost(struct mr_sched *s, uint32_t n)
+{
+    store_gone(s, n, MR_EAWAY, "the store was silent for longer than its lease");
     mr_sc_scan(s, SCAN_STORE_LOST, n, NULL, 0);
+}
+
+/* Its node has a new one: the old one is dead, be it connected, silent, or of a scheduler before
+ * this one. */
+static void store_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
+{
+    store_gone(s, n, MR_EEXIST, "its node has a new store");
+    mr_sc_scan_replaced(s, n, heir);
 }
 
 static bool is_on(const struct store *st, struct mr_str node)
@@ -77,23 +92,39 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
     return false;
 }
 
+/* A store that had registered. Where it had replaced another, it has that one's place here, too: a
+ * node takes one, however often its store was started. */
+void mr_sc_store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
+{
+    uint32_t n = find_store(s, incarnation);
+    for (uint32_t i = 1; i <= s->stores_count && !n; i++) {
+        if (!is_on(&s->stores[i], node)) continue;
+        s->stores[i].incarnation = incarnation;
+        s->stores[i].is_heir = true;
+        return;
+    }
+    if (!n) n = mr_sc_store(s, incarnation, (struct mr_str){0});
+    if (n) memcpy(s->stores[n].node, node.p, MR_MIN(node.n, sizeof s->stores[n].node - 1));
+}
+
 void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
 {
     mr_sc_epoch_heard(s, r->epoch, r->scheduler);
     if (is_replaced(s, r)) return;
-    for (uint32_t i = 1; i <= s->stores_count; i++) { /* a new one on the node: the old is dead */
-        if (s->stores[i].incarnation != r->store && is_on(&s->stores[i], r->node)) store_lost(s, i);
-    }
     uint32_t n = mr_sc_store(s, r->store, r->address);
     if (!n) return;
+    for (uint32_t i = 1; i <= s->stores_count; i++)
+        if (i != n && is_on(&s->stores[i], r->node)) store_replaced(s, i, n);
     struct store *st = &s->stores[n];
-    st->is_lost = false;
+    bool is_new = !mr_str_eq(r->node, mr_str(st->node));
+    st->is_lost = st->is_expected = false;
     st->is_alive = st->is_connected = true;
     s->stores_changes++;
     st->last_heard = s->now;
     st->memory_bytes = r->memory_bytes;
     memset(st->node, 0, sizeof st->node);
     if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
+    if (is_new) mr_sc_journal_store(s, n);
     if (s->fx->store[n].is_dirty) /* nobody was there to take it; now somebody is */
         mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
     mr_sc_store_batch(s, n)->has_registered = true;
@@ -122,7 +153,7 @@ void mr_sc_store_leases(struct mr_sched *s)
     for (uint32_t i = 1; i <= s->stores_count; i++) {
         const struct store *st = &s->stores[i];
         if (!st->is_alive || !(*st->node || st->is_expected)) continue; /* heard of, never heard */
-        mr_duration lease = s->config.lease * (*st->node ? 1 : EXPECTED_LEASES);
+        mr_duration lease = s->config.lease * (st->is_expected ? EXPECTED_LEASES : 1);
         mr_time end = mr_time_after(st->last_heard, lease);
         if (end <= s->now)
             store_lost(s, i);

@@ -128,7 +128,8 @@ void mr_sc_value_hold(struct mr_sched *s, struct value *v)
     if (s->tasks[v->task].flags & T_JOINED) return; /* its source does, for both */
     if (!s->stores[v->store].is_alive) return;
     v->flags |= V_HELD;
-    mr_buf_add(&mr_sc_store_batch(s, v->store)->hold, &v->object, sizeof v->object);
+    struct mr_sched_store_batch *b = mr_sc_store_batch(s, v->store);
+    mr_buf_add(v->flags & V_DOUBTED ? &b->verify : &b->hold, &v->object, sizeof v->object);
 }
 
 void mr_sc_value_release(struct mr_sched *s, uint32_t value, bool dropped)

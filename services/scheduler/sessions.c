@@ -326,6 +326,7 @@ static int send_store(struct session *x, struct mr_rpc_call *call, struct mr_sch
     m.hold = ids_out(sh, &b->hold, &m.n_hold);
     m.unhold = ids_out(sh, &b->unhold, &m.n_unhold);
     m.claimed = ids_out(sh, &b->claimed, &m.n_claimed);
+    m.verify = ids_out(sh, &b->verify, &m.n_verify);
     m.heard = x->seen;
     return mr_rpc_call_send_pb(call, &m.base);
 }
@@ -451,11 +452,11 @@ void mr_sessions_note(struct mr_shell *sh, const struct mr_sched_note *n, struct
         if (x) join(sh, x, n);
         return;
     case MR_NOTE_STORE_LOST:
-        mr_log(MR_WARN, "store.lost", "number=%" PRIu32 " incarnation=%016" PRIx64, n->slot,
-            n->incarnation);
+        mr_log(MR_WARN, n->code == MR_EEXIST ? "store.replaced" : "store.lost",
+            "number=%" PRIu32 " incarnation=%016" PRIx64 " why=\"%.*s\"", n->slot, n->incarnation,
+            MR_STR_ARG(text));
         lost = (struct mr_sched_note){.code = MR_EAWAY}; /* if it lives, it registers again */
-        end(sh, find_store(s, n->incarnation), &lost,
-            MR_STR("the store was silent for longer than its lease"));
+        end(sh, find_store(s, n->incarnation), &lost, text);
         return;
     case MR_NOTE_REPLY:
     case MR_NOTE_JOB_STATE:

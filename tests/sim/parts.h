@@ -100,8 +100,8 @@ struct sim_msg {
     struct mr_ws_down down;
     struct mr_sched_message up;
     struct mr_sched_register reg;
-    const mr_object_id *hold, *unhold, *claimed; /* to a store */
-    uint32_t hold_count, unhold_count, claimed_count;
+    const mr_object_id *hold, *unhold, *claimed, *verify; /* to a store */
+    uint32_t hold_count, unhold_count, claimed_count, verify_count;
 };
 
 struct sim_ev {

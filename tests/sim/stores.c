@@ -265,6 +265,7 @@ void sim_store_send(struct sim *s, uint32_t number)
     m->hold_count = ids_of(m, &b->hold, &m->hold);
     m->unhold_count = ids_of(m, &b->unhold, &m->unhold);
     m->claimed_count = ids_of(m, &b->claimed, &m->claimed);
+    m->verify_count = ids_of(m, &b->verify, &m->verify);
     for (uint32_t i = 0; i < m->unhold_count; i++)
         sim_guard_unheld(s, m->unhold[i].number);
     mr_sched_store_batch_clear(b);
@@ -285,8 +286,13 @@ void sim_store_down(struct sim *s, const struct sim_ev *ev)
         hold(s, m->hold[i].number, x->id, true);
     for (uint32_t i = 0; i < m->claimed_count; i++)
         hold(s, m->claimed[i].number, x->id, true);
+    for (uint32_t i = 0; i < m->verify_count; i++)
+        hold(s, m->verify[i].number, x->id, true);
     for (uint32_t i = 0; i < m->unhold_count; i++)
         hold(s, m->unhold[i].number, x->id, false);
+    for (uint32_t i = 0; i < m->verify_count; i++)
+        if (!copy_in(s, m->verify[i].number, x->id))
+            objects_event(s, ev->a, MR_SCHED_OBJECTS_LOST, &m->verify[i], 1);
 }
 
 /* ---- what goes wrong ------------------------------------------------------------------------ */

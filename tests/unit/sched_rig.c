@@ -166,6 +166,15 @@ static void take_store(struct rig *r, uint32_t store)
         if (r->holds[i].store == store) r->holds[i].count = 0; /* what counts is told anew */
     for (size_t i = 0; i < b->hold.n / sizeof *hold; i++)
         hold_of(r, hold[i], store)->count = 1;
+    const mr_object_id *verify = (const void *)b->verify.p;
+    for (size_t i = 0; i < b->verify.n / sizeof *verify; i++) {
+        if (r->has_disk) {
+            hold_of(r, verify[i], store)->count = 1;
+        } else if (r->missing_count < MR_ARRAY_LEN(r->missing)) {
+            r->missing[r->missing_count++] = verify[i];
+            r->missing_store = store;
+        }
+    }
     for (size_t i = 0; i < b->unhold.n / sizeof *unhold; i++)
         hold_of(r, unhold[i], store)->count = 0;
     mr_sched_store_batch_clear(b);
@@ -226,6 +235,19 @@ void rig_ack(struct rig *r)
     rig_step(r, &ev);
 }
 
+static void tell_missing(struct rig *r)
+{
+    struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_LOST};
+    struct mr_str node, address;
+    bool is_alive;
+    mr_assert(
+        mr_sched_store(r->s, r->missing_store, &ev.objects.store, &node, &address, &is_alive));
+    ev.objects.ids = r->missing;
+    ev.objects.count = r->missing_count;
+    r->missing_count = 0;
+    rig_step(r, &ev);
+}
+
 void rig_turn(struct rig *r)
 {
     uint64_t turns = 0;
@@ -233,6 +255,7 @@ void rig_turn(struct rig *r)
         struct mr_sched_event ev = {.type = MR_SCHED_TICK};
         rig_step(r, &ev);
         if (r->acks) rig_ack(r);
+        if (r->missing_count) tell_missing(r);
         mr_assert(++turns < TURNS_MAX);
     } while (mr_sched_deadline(r->s) <= r->now);
     r->steps_work = MR_MAX(r->steps_work, turns);

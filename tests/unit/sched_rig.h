@@ -64,10 +64,13 @@ struct rig {
     uint64_t ticket, session, objects;
     int code; /* of the last reply */
     char text[1100];
-    uint64_t object_bytes; /* of objects that are made from now on; 0: 100,000 */
-    uint64_t store_memory; /* of stores that join from now on */
-    struct mr_str says;    /* the next completion's value; its own key otherwise */
-    uint64_t steps_work;   /* longest run of turns that rig_turn needed */
+    uint64_t object_bytes;      /* of objects that are made from now on; 0: 100,000 */
+    uint64_t store_memory;      /* of stores that join from now on */
+    bool has_disk;              /* a node's new store finds there what the one before had */
+    mr_object_id missing[1024]; /* else it says that it has not: */
+    uint32_t missing_count, missing_store;
+    struct mr_str says;  /* the next completion's value; its own key otherwise */
+    uint64_t steps_work; /* longest run of turns that rig_turn needed */
 };
 
 /* What a worker is; zeros: one slot, the ops of `rig_ops`, no store. */

@@ -1,5 +1,6 @@
-/* Issue 11, A: schedulers whose journals do not know each other, because Redis came back empty or
- * from an older copy. Their epochs may be the same, their ids never are. */
+/* A cluster that was there before. Issue 11, A: schedulers whose journals do not know each other,
+ * because Redis came back empty or from an older copy. Their epochs may be the same, their ids
+ * never are. */
 #include "tests/unit/sched_rig.h"
 
 #include <setjmp.h>
@@ -105,12 +106,107 @@ static void a_journal_says_who_wrote_it(void **state)
     }
 }
 
+/* ---- Issue 11, G: a machine that crashed and is there again -----------------------------------
+ */
+
+static uint32_t replaced(const struct rig *r)
+{
+    const struct mr_sched_note *n = (const void *)r->notes.p;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < r->notes_count; i++)
+        count += n[i].type == MR_NOTE_STORE_LOST && n[i].code == MR_EEXIST;
+    return count;
+}
+
+#define CHAIN                                                                                      \
+    JOB("\"x\":{\"op\":\"f\",\"args\":[1]},\"y\":{\"op\":\"g\",\"args\":[{\"ref\":\"x\"}]}",       \
+        "\"x\",\"y\"")
+
+/* A job whose first target is an object of store 1 on node "n", and its machine's crash. */
+static uint64_t crashed(struct rig *r, uint32_t restarts)
+{
+    const struct rig_spec spec = {.name = "a", .store = 1};
+    rig_store(r, 1, "n");
+    struct rig_worker a = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, CHAIN);
+    (void)rig_done_object(r, a, job, "x");
+    for (uint32_t i = 0; i < restarts; i++)
+        rig_crash(r);
+    return job;
+}
+
+static void a_new_store_of_its_node_ends_the_old_one_at_once(void **state)
+{
+    (void)state;
+    for (uint32_t restarts = 0; restarts < 3; restarts++) {
+        struct rig *r = rig_new();
+        uint64_t job = crashed(r, restarts);
+        if (restarts == 2) rig_compact(r);
+        mr_time before = r->now;
+        const struct rig_spec spec = {.name = "a", .store = 2};
+        rig_store(r, 2, "n");
+        assert_int_equal(replaced(r), 1);
+        struct rig_worker a = r->last;
+        if (restarts) a = rig_join(r, &spec); /* else the first one is there still, and takes it */
+        assert_int_equal(rig_state(r, job, "x"), MR_TASK_RUNNING);
+        (void)rig_done_object(r, a, job, "x");
+        rig_done(r, a, job, "y");
+        assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+        assert_true(r->now - before < r->c.lease); /* it waited for none */
+        (void)rig_teardown(state);
+    }
+}
+
+static void what_a_new_store_finds_on_its_disk_is_not_made_again(void **state)
+{
+    for (uint32_t restarts = 0; restarts < 2; restarts++) {
+        struct rig *r = rig_new();
+        uint64_t job = crashed(r, restarts);
+        r->has_disk = true;
+        rig_store(r, 2, "n");
+        char bytes[64];
+        struct mr_sched_value v = rig_value(r, job, "x", bytes);
+        assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+        assert_int_equal(v.kind, MR_SCHED_VALUE_OBJECT);
+        assert_true(rig_is_held(r, v.object));
+        rig_crash(r); /* the journal's record of the value names the old store */
+        r->has_disk = true;
+        rig_store(r, 2, "n");
+        assert_int_equal(replaced(r), 0);
+        v = rig_value(r, job, "x", bytes);
+        assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+        r->has_disk = false;
+        rig_crash(r);
+        rig_store(r, 2, "n"); /* it had it, and has it no more */
+        assert_int_not_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+        (void)rig_teardown(state);
+    }
+}
+
+static void a_new_worker_ends_one_of_its_name_whose_store_is_dead(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec old = {.name = "a", .store = 1}, young = {.name = "a", .store = 2};
+    rig_store(r, 1, "n");
+    struct rig_worker a = rig_join(r, &old);
+    (void)rig_join(r, &young);
+    assert_true(r->last.was_refused); /* it may be a mistake */
+    rig_store(r, 2, "n");
+    struct rig_worker b = rig_join(r, &young);
+    assert_false(r->last.was_refused);
+    assert_true(a.incarnation != b.incarnation);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_value_of_another_life_is_never_taken_for_one_of_ours),
         RIG_TEST(an_epoch_is_above_all_that_others_have_seen),
         RIG_TEST(a_journal_says_who_wrote_it),
+        RIG_TEST(a_new_store_of_its_node_ends_the_old_one_at_once),
+        RIG_TEST(what_a_new_store_finds_on_its_disk_is_not_made_again),
+        RIG_TEST(a_new_worker_ends_one_of_its_name_whose_store_is_dead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -192,6 +192,21 @@ class Faults(unittest.TestCase):
         self.assertEqual(c.wait(after, 60)["state"], "JOB_DONE")
         self.assertEqual(c.value(after, "sum"), 500000.0)
 
+    def test_a_crashed_machine_that_is_there_again_waits_for_no_lease(self):
+        """Issue 11, G: `kill -9` of `up`, and `up` again."""
+        c = self.start(workers=2)
+        tasks = {"big": {"op": "test.record", "args": [7, 0, 20000]}, "size": {"op": "test.size", "args": [{"ref": "big"}]},
+                 "gate": {"op": "test.record", "args": [5, 3]}, "end": {"op": "sum", "args": [[{"ref": "size"}, {"ref": "gate"}]]}}
+        job = c.submit({"tasks": tasks, "targets": ["big", "end"]})
+        self.assertEqual(len(c.value(job, "big")), 20000)  # an object, which the journal says is in a store
+        c.kill()
+        c.start()
+        self.assertEqual(c.wait(job, 120)["state"], "JOB_DONE")
+        self.assertEqual(c.value(job, "end"), 20005)
+        log = c.log("scheduler")
+        self.assertEqual(log.count("store.replaced"), 1, log)  # the node's new store has ended the old one,
+        self.assertEqual(log.count("store.lost"), 0, log)  # and no lease did
+
     def test_redis_stopped_for_ten_seconds(self):
         c = self.start()
         width = 200

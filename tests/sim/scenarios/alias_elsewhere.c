@@ -36,6 +36,7 @@ static void an_alias_that_is_lost_leaves_its_source_that_is_elsewhere(void **sta
     assert_int_not_equal(user, 0);
     rig_compact(r); /* a snapshot has the alias's value, too */
     rig_crash(r);
+    r->has_disk = true;
     rig_store(r, 0x52, "n"); /* it has the disk of 0x51 */
     struct mr_sched_event ev = {.type = MR_SCHED_OBJECTS_UNHELD};
     ev.objects = (struct mr_sched_objects){.store = 0x52, .ids = &object, .count = 1};
