@@ -370,8 +370,8 @@ class Faults(unittest.TestCase):
     def test_up_outlives_whoever_read_what_it_says(self):
         reader, writer = os.pipe()
         self.addCleanup(os.close, writer)
+        os.close(reader)  # before it says anything, even that it is ready
         c = self.start(workers=1, says=writer)
-        os.close(reader)
         old = c.pid_of("--name=worker-0-0")
         os.kill(old, signal.SIGKILL)  # it says that the worker is started again
         wait_for("the worker to be replaced", lambda: c.pid_of("--name=worker-0-0") not in (None, old), 20)
