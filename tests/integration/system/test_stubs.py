@@ -44,16 +44,18 @@ def python_stubs(out=WORK / "stubs/python"):
 
 
 def go_stubs(tools):
-    """The Go client, built in the module of the interop client: the same pinned versions."""
+    """The Go client, with the pinned versions of the interop client. Our own protos say by themselves where they
+    belong (Issue 11, point 15: go_package), in a module that is called millrace."""
     out = WORK / "stubs/go"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    for f in ("go.mod", "go.sum", "tools.go"):
+    for f in ("go.sum", "tools.go"):
         shutil.copy(HERE.parent / "interop/go" / f, out / f)
+    mod = (HERE.parent / "interop/go/go.mod").read_text()
+    (out / "go.mod").write_text(mod.replace("module interop\n", "module millrace\n", 1))
     shutil.copy(HERE / "stubs/go/main.go", out / "main.go")
-    places = [f"M{p}=interop/v1" for p in protos()]
-    places += [f"Mgoogle/api/{p}.proto={API}/annotations" for p in ("annotations", "http")]
-    places += [f"Mgoogle/api/httpbody.proto={API}/httpbody", "module=interop"]
+    places = [f"Mgoogle/api/{p}.proto={API}/annotations" for p in ("annotations", "http")]
+    places += [f"Mgoogle/api/httpbody.proto={API}/httpbody", "module=millrace"]
     options = [f"--{kind}_opt={p}" for kind in ("go", "go-grpc") for p in places]
     interop.must(["protoc", f"-I{PROTO}", f"--go_out={out}", f"--go-grpc_out={out}", *options, *protos()],
                  env=dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}"))
