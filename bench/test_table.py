@@ -61,8 +61,16 @@ class Table(unittest.TestCase):
         self.assertEqual([good for _, good in table.verdicts(r)], [False, False])
 
     def test_a_promise_is_kept_at_its_bar(self):
-        r = report(empty={"millrace": cell(2000.0, "tasks/s"), "dask-debian": cell(10.0, "tasks/s"), "ray": cell(41.0, "tasks/s")})
-        self.assertEqual([good for _, good in table.verdicts(r)], [True, False])
+        r = report(empty={"millrace": cell(200_000.0, "tasks/s"), "dask-debian": cell(1000.0, "tasks/s"), "ray": cell(4001.0, "tasks/s")})
+        self.assertEqual([good for _, good in table.verdicts(r)], [True, True, False])
+
+    def test_one_task_has_a_bound_of_its_own_beside_any_peer(self):  # Issue 11, 12a
+        for us, good in ((250.0, True), (250.1, False)):
+            r = report(latency={"millrace": cell(us, "us"), "dask-debian": cell(1e6, "us"), "ray": cell(1e6, "us")})
+            self.assertEqual([v for _, v in table.verdicts(r)], [good, True, True])
+        self.assertIn("NOT MET: one task, client to client, p50 of 10: 250 µs, asked for at most 250 µs", table.text(r))
+        r = report(latency={"millrace": {"error": "no such program"}})
+        self.assertFalse(next(good for _, good in table.verdicts(r)))
 
     def test_bandwidth_is_of_the_bytes_that_must_move_with_the_spread_of_the_rounds(self):
         copies = 20
