@@ -1,19 +1,17 @@
-/* Knows how GnuTLS is handed a certificate for each connection. A connection that finds the last
- * look at the files old enough looks again; others meanwhile get what there is. A pair of files
- * that does not work is logged, and the last good one stays. */
+/* Knows how GnuTLS is handed a certificate for each connection. A connection that finds the files
+ * changed reads them again (host/reread.h); others meanwhile get what there is. A pair of files
+ * that does not work is logged, tried again, and the last good one stays. */
 #include "host/served_certificate.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "host/clock.h"
 #include "host/file.h"
 #include "host/log.h"
+#include "host/reread.h"
 
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#define LOOK_EVERY (2 * MR_SECOND)
 #define CHAIN_MAX 16
 #define KEPT 64 /* versions: connections may still begin with an older one */
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -24,18 +22,10 @@ struct version {
     gnutls_privkey_t key;
 };
 
-struct stamp { /* of a file as it was when it was read */
-    struct timespec changed;
-    ino_t inode;
-    off_t bytes;
-};
-
 static struct {
     struct mr_certificate_files files;
     _Atomic(struct version *) current;
-    _Atomic mr_time looked_at;
-    _Atomic bool is_looking; /* what follows is of the thread that has set it */
-    struct stamp stamps[2];
+    struct mr_reread reread; /* what follows is of the thread that reads */
     struct version *kept[KEPT];
     uint32_t next;
 } served;
@@ -88,28 +78,6 @@ static int load(const struct mr_certificate_files *f, struct version **out, stru
     return err;
 }
 
-static struct stamp stamp_of(const char *path)
-{
-    struct stat st;
-    if (stat(path, &st)) return (struct stamp){0};
-    return (struct stamp){st.st_mtim, st.st_ino, st.st_size};
-}
-
-static bool is_same(const struct stamp *a, const struct stamp *b)
-{
-    return a->changed.tv_sec == b->changed.tv_sec && a->changed.tv_nsec == b->changed.tv_nsec &&
-           a->inode == b->inode && a->bytes == b->bytes;
-}
-
-/* Have the files changed since this was asked last? */
-static bool have_changed(void)
-{
-    const struct stamp now[2] = {stamp_of(served.files.cert), stamp_of(served.files.key)};
-    if (is_same(&now[0], &served.stamps[0]) && is_same(&now[1], &served.stamps[1])) return false;
-    memcpy(served.stamps, now, sizeof now);
-    return true;
-}
-
 static void publish(struct version *v)
 {
     uint32_t slot = served.next++ % KEPT;
@@ -118,17 +86,15 @@ static void publish(struct version *v)
     atomic_store(&served.current, v);
 }
 
-static void look(void)
+static void read_again(void)
 {
     struct version *v = NULL;
     struct mr_error e = {0};
-    if (!have_changed()) return;
-    if (load(&served.files, &v, &e)) {
-        mr_log(MR_WARN, "tls.kept", "why=\"%s\"", e.text);
-        return;
-    }
-    publish(v);
-    mr_log(MR_INFO, "tls.renewed", "cert=%s", served.files.cert);
+    int err = load(&served.files, &v, &e);
+    if (!err) publish(v);
+    bool is_new = mr_reread_end(&served.reread, err, &e);
+    if (is_new) mr_log(MR_WARN, "tls.kept", "why=\"%s\"", e.text);
+    if (!err) mr_log(MR_INFO, "tls.renewed", "cert=%s", served.files.cert);
 }
 
 int mr_served_certificate_open(const struct mr_certificate_files *files, struct mr_error *e)
@@ -136,11 +102,10 @@ int mr_served_certificate_open(const struct mr_certificate_files *files, struct 
     struct version *v = NULL;
     mr_assert(!atomic_load(&served.current));
     served.files = *files;
-    (void)have_changed(); /* before they are read: a change meanwhile is seen next time */
+    mr_reread_init(&served.reread, files->cert, files->key);
     int err = load(files, &v, e);
     if (err) return err;
     publish(v);
-    atomic_store(&served.looked_at, mr_clock_now());
     return MR_OK;
 }
 
@@ -156,13 +121,7 @@ int mr_served_certificate_pick(gnutls_session_t session, const gnutls_datum_t *c
     gnutls_pcert_st **certs, unsigned *certs_count, gnutls_privkey_t *key)
 {
     (void)session, (void)ca_names, (void)ca_names_count, (void)algorithms, (void)algorithms_count;
-    mr_time now = mr_clock_now();
-    bool is_old = now >= atomic_load(&served.looked_at) + LOOK_EVERY;
-    if (is_old && !atomic_exchange(&served.is_looking, true)) {
-        look();
-        atomic_store(&served.looked_at, now);
-        atomic_store(&served.is_looking, false);
-    }
+    if (mr_reread_begin(&served.reread, false)) read_again();
     struct version *v = atomic_load(&served.current);
     if (!v) return -1;
     *certs = v->certs;
