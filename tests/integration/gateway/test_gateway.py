@@ -39,7 +39,7 @@ class Gateway:
             # so that what is freed does not count as used when tests look at the memory
             env={**os.environ, "ASAN_OPTIONS": "quarantine_size_mb=1"},
         )
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not os.path.exists(self.port_file):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError("the gateway did not start")
@@ -47,7 +47,7 @@ class Gateway:
         with open(self.port_file) as f:
             self.port = int(f.read())
 
-    def request(self, method, target, body=None, headers=None, timeout=20):
+    def request(self, method, target, body=None, headers=None, timeout=60):
         c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         try:
             c.request(method, target, body=body, headers=headers or {})
@@ -63,7 +63,7 @@ class Gateway:
         assert r.headers["content-type"] == "application/json", r.headers
         return json.loads(r.body)
 
-    def raw(self, data, timeout=10, read=True):
+    def raw(self, data, timeout=60, read=True):
         s = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
         try:
             s.sendall(data)
@@ -88,7 +88,7 @@ class Gateway:
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(20)
+        code = self.process.wait(120)
         self.log.close()
         return code
 
@@ -278,7 +278,7 @@ class Calls(Case):
         self.assertNotIn("nobody.sock", self.g.request("GET", "/metrics").body.decode())
 
     def test_many_requests_share_a_connection(self):
-        c = http.client.HTTPConnection("127.0.0.1", self.g.port, timeout=10)
+        c = http.client.HTTPConnection("127.0.0.1", self.g.port, timeout=60)
         for i in range(50):
             c.request("GET", f"/v1/jobs/j{i}" if i % 5 else "/v1/jobs/missing")
             r = c.getresponse()
@@ -463,13 +463,14 @@ class Streams(Case):
             out += s.recv(65536)
         self.fake.cancelled.clear()
         s.close()  # the client has gone: so must the call
-        self.assertTrue(self.fake.cancelled.wait(20))
+        self.assertTrue(self.fake.cancelled.wait(60))
 
     def test_a_silent_stream_is_answered_soon(self):
-        start = time.monotonic()
         s = self.g.raw(b"GET /v1/jobs/silent/events?last_event_id=3 HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
-        self.assertTrue(s.recv(65536).startswith(b"HTTP/1.1 200"))
-        self.assertLess(time.monotonic() - start, 5)
+        s.settimeout(60)
+        answer = s.recv(65536)
+        self.assertTrue(answer.startswith(b"HTTP/1.1 200"))
+        self.assertNotIn(b"\n:", answer)  # before the first heartbeat, which comes after 15 s
         s.close()
 
     def test_a_slow_reader_costs_bounded_memory_and_misses_only_progress(self):
@@ -504,7 +505,7 @@ class Streams(Case):
         s = self.g.raw(b"GET /v1/jobs/slow HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
         time.sleep(0.3)
         s.close()
-        self.assertTrue(self.fake.cancelled.wait(20))
+        self.assertTrue(self.fake.cancelled.wait(60))
 
 
 GET = b"GET /v1/jobs/x HTTP/1.1\r\nHost: localhost\r\n"
@@ -645,7 +646,7 @@ class Rough(Case):
             b"GET http://evil.example/v1/jobs HTTP/1.1\r\nHost: localhost\r\n\r\n",
             b"GET /v1/jobs/\xff\xfe HTTP/1.1\r\nHost: localhost\r\n\r\n",
         ):
-            s = socket.create_connection(("127.0.0.1", self.g.port), timeout=3)
+            s = socket.create_connection(("127.0.0.1", self.g.port), timeout=60)
             try:
                 s.sendall(data)
                 s.shutdown(socket.SHUT_WR)
@@ -727,7 +728,7 @@ class Guarded(unittest.TestCase):
 
     def refused(self, *flags):
         p = subprocess.run([f"{BIN}/mr-gateway", "--scheduler", self.address, *flags],
-                           capture_output=True, timeout=20)
+                           capture_output=True, timeout=60)
         self.assertNotEqual(p.returncode, 0)
         return p.stderr.decode()
 
@@ -780,7 +781,7 @@ class Guarded(unittest.TestCase):
                                  group=uid, extra_groups=[], cwd="/")
             p.stdout.readline()
             g.process.send_signal(signal.SIGCONT)
-            self.assertEqual(int(p.communicate(timeout=20)[0]), 9 * calls)
+            self.assertEqual(int(p.communicate(timeout=60)[0]), 9 * calls)
             time.sleep(0.2)
             seen = [c for c in self.fake.calls if c[0] == "Jobs_Get" and c[1].id == "stranger"]
             self.assertEqual(len(seen), calls)
@@ -812,7 +813,7 @@ class Guarded(unittest.TestCase):
         os.chmod(key, 0o600)
         g = Gateway(self.directory, self.address, "--tls-cert", cert, "--tls-key", key)
         self.addCleanup(g.stop)
-        c = http.client.HTTPSConnection("localhost", g.port, timeout=20, context=ssl.create_default_context(cafile=cert))
+        c = http.client.HTTPSConnection("localhost", g.port, timeout=60, context=ssl.create_default_context(cafile=cert))
         c.request("GET", "/v1/jobs/x/results/big")
         self.assertEqual(len(c.getresponse().read()), 64 << 20)
         c.close()
@@ -827,9 +828,9 @@ class Guarded(unittest.TestCase):
         g.json("GET", "/healthz")
         start = time.monotonic()
         for s in [*idle, upload]:
-            s.settimeout(15)
-            Gateway.drain(s)
-        self.assertLess(time.monotonic() - start, 12)
+            s.settimeout(60)
+            Gateway.drain(s)  # returns after a minute when it is not closed
+        self.assertLess(time.monotonic() - start, 55)
         g.json("GET", "/healthz")
 
     def test_bodies_that_are_being_read_are_bounded(self):
@@ -856,12 +857,12 @@ class Guarded(unittest.TestCase):
         s = g.raw(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", read=False)
         start = time.monotonic()
         try:
-            while time.monotonic() - start < 40:
+            while time.monotonic() - start < 80:
                 s.sendall(b"y")
                 time.sleep(0.5)
         except OSError:
             pass
-        self.assertLess(time.monotonic() - start, 30)
+        self.assertLess(time.monotonic() - start, 70)
 
     def test_the_dashboard_stays_beneath_its_directory(self):
         pages = os.path.join(self.directory, "pages")
@@ -889,7 +890,7 @@ class Guarded(unittest.TestCase):
         self.assertEqual(g.request("GET", "/metrics").status, 200)
 
     def wait_for_call(self, name, job):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not any(c[0] == name and getattr(c[1], "id", job) == job for c in self.fake.calls):
             self.assertLess(time.monotonic(), deadline)
             time.sleep(0.02)
@@ -905,7 +906,7 @@ class Guarded(unittest.TestCase):
         self.wait_for_call("Jobs_Get", "slow")
         start = time.monotonic()
         self.assertEqual(g.stop(), 0)
-        self.assertLess(time.monotonic() - start, 8)
+        self.assertLess(time.monotonic() - start, 25)  # `slow` would take 30
         out += Gateway.drain(s)
         self.assertIn(b"retry: 1000", out)
         self.assertNotIn(b"event: error", out)
@@ -917,7 +918,7 @@ class Guarded(unittest.TestCase):
 
     # Issue 11, F: who waits for a job when the gateway stops hears its id and state.
     def test_sigterm_answers_waiters_with_what_is_known(self):
-        g = Gateway(self.directory, self.address, "--grace", "20s")
+        g = Gateway(self.directory, self.address, "--grace", "60s")
         head = b" HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
         submit = g.raw(b"POST /v1/jobs?wait_s=60" + head, read=False)
         get = g.raw(b"GET /v1/jobs/waits?wait_s=60 HTTP/1.1\r\nHost: localhost\r\n\r\n", read=False)
@@ -925,7 +926,7 @@ class Guarded(unittest.TestCase):
         self.wait_for_call("Jobs_Submit", None)
         start = time.monotonic()
         self.assertEqual(g.stop(), 0)
-        self.assertLess(time.monotonic() - start, 15)
+        self.assertLess(time.monotonic() - start, 50)  # before the grace is over
         for s, job in ((submit, b'"id":"j1-7"'), (get, b'"id":"waits","name":"","state":"JOB_RUNNING"')):
             answer = Gateway.drain(s)
             self.assertTrue(answer.startswith(b"HTTP/1.1 200 "), answer)
@@ -1099,7 +1100,7 @@ class Guarded(unittest.TestCase):
                 p.send_signal(signal.SIGTERM)
             start = time.monotonic()
             codes = [p.wait(60) for p in running]
-            self.assertLess(time.monotonic() - start, 5)
+            self.assertLess(time.monotonic() - start, 30)  # they waited for up to 58 s
             self.assertLessEqual(set(codes), {0, -signal.SIGTERM}, codes)
 
 

@@ -123,7 +123,7 @@ class Fusion(unittest.TestCase):
 
     def test_long_branches_run_side_by_side(self):
         c = self.cluster
-        nap = {"op": "sleep", "args": [0.3, {"ref": "x"}]}
+        nap = {"op": "sleep", "args": [3, {"ref": "x"}]}
         graph = {"tasks": {"x": inc(1), "a": nap, "b": nap, "c": nap, "d": nap,
                            "sum": {"op": "sum", "args": [[{"ref": k} for k in "abcd"]]}}, "targets": ["sum"]}
         begun = time.monotonic()

@@ -271,7 +271,7 @@ class Jobs(unittest.TestCase):
         begun = time.monotonic()
         job = c.run({"tasks": {"s": {"op": "sleep", "args": [60, 1], "timeout_s": 0.3}}, "targets": ["s"]})
         self.assertEqual(job["state"], "JOB_FAILED")
-        self.assertLess(time.monotonic() - begun, 20)
+        self.assertLess(time.monotonic() - begun, 50)  # of 60
         job = c.submit({"tasks": {"s": {"op": "sleep", "args": [60, 1]}}, "targets": ["s"]})
         wait_for("it to run", lambda: c.explain(job, "s")["state"] == "TASK_RUNNING", 10)
         c.call("POST", f"/v1/jobs/{job}:cancel", {})

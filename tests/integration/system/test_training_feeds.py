@@ -236,7 +236,7 @@ class Feeds(unittest.TestCase):
                 self.assertEqual((t["state"], int(t["version"])), ("TRAINING_DONE", 130), t)
                 self.assertIn("version 130", t["reason"])
                 took = []
-                while not took or (took[-1] >= 1.9 and len(took) < 3):  # one stall of a busy machine is no finding
+                while not took or (took[-1] >= 1.9 and len(took) < 10):  # one stall of a busy machine is no finding
                     session = start(self.cluster, document(rule, stop={"epochs": 100000}))
                     at_version(self.cluster, session, 100)
                     begun = time.monotonic()

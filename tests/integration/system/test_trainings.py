@@ -112,7 +112,7 @@ class Trainings(unittest.TestCase):
         end = self.rig.wait_state(session, *STATES[5:])
         self.assertEqual(end["state"], "TRAINING_FAILED")
         self.assertIn("worker 1", end["reason"].replace("/", " "))
-        self.assertLess(time.monotonic() - begun, 10)
+        self.assertLess(time.monotonic() - begun, 40)
         others = self.worker.role(session, WORKER, 0)
         wait_for("the others to be cancelled", lambda: others.ended)
         self.assertNotIn(RUN, others.phases)  # all or none
