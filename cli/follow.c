@@ -99,6 +99,32 @@ static int read_stream(
     return err;
 }
 
+bool mr_job_has_exhausted(yyjson_val *job)
+{
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *loop = NULL;
+    yyjson_arr_foreach(yyjson_obj_get(job, "loops"), at, max, loop)
+    {
+        if (!strcmp(mr_json_get_text(loop, "end"), "JOB_LOOP_END_MAX")) return true;
+    }
+    return false;
+}
+
+static void print_loops(FILE *to, yyjson_val *job)
+{
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *loop = NULL;
+    yyjson_arr_foreach(yyjson_obj_get(job, "loops"), at, max, loop)
+    {
+        bool by_max = !strcmp(mr_json_get_text(loop, "end"), "JOB_LOOP_END_MAX");
+        (void)fprintf(to, "  loop '%s': ended after %" PRIu64 " rounds%s\n",
+            mr_json_get_text(loop, "name"), mr_json_get_u64(loop, "rounds"),
+            by_max ? " without `until`: not converged" : "");
+    }
+}
+
 int mr_client_follow(const struct mr_client *c, const char *id, enum mr_follow_style style,
     int *exit_code, yyjson_doc **job, struct mr_error *e)
 {
@@ -117,6 +143,9 @@ int mr_client_follow(const struct mr_client *c, const char *id, enum mr_follow_s
     }
     if (style == MR_FOLLOW_BAR) (void)fprintf(stderr, "\n");
     if (s.over) err = MR_OK;
+    if (s.over && !job && style != MR_FOLLOW_JSON)
+        print_loops(style == MR_FOLLOW_LINES ? stdout : stderr,
+            yyjson_obj_get(yyjson_doc_get_root(s.job), "job"));
     *exit_code = !strcmp(s.state, "JOB_DONE") ? MR_EXIT_OK : MR_EXIT_JOB;
     if (job && !err) *job = MR_STEAL(s.job);
     yyjson_doc_free(s.job);
@@ -146,6 +175,7 @@ void mr_job_print(yyjson_val *job)
     if (mr_json_get_u64(counts, "skipped"))
         (void)printf("  %" PRIu64 " skipped: of rounds of loops that did not come\n",
             mr_json_get_u64(counts, "skipped"));
+    print_loops(stdout, job);
     if (started && finished) (void)printf("  ran for %.3f s\n", (double)(finished - started) / 1e9);
     if (!error) return;
     const char *key = mr_json_get_text(error, "key");

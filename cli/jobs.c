@@ -129,11 +129,12 @@ static void print_jobs(yyjson_val *root, bool is_first, bool is_last)
     yyjson_arr_foreach(yyjson_obj_get(root, "jobs"), at, max, job)
     {
         yyjson_val *counts = yyjson_obj_get(job, "counts");
-        (void)printf("%-10s %-10s %10" PRIu64 " %10" PRIu64 " %8" PRIu64 "  %s\n",
+        (void)printf("%-10s %-10s %10" PRIu64 " %10" PRIu64 " %8" PRIu64 "  %s%s\n",
             mr_json_get_text(job, "id"), mr_job_state_word(mr_json_get_text(job, "state")),
             mr_json_get_u64(counts, "done"),
             mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled"),
-            mr_json_get_u64(counts, "erred"), mr_json_get_text(job, "name"));
+            mr_json_get_u64(counts, "erred"), mr_json_get_text(job, "name"),
+            mr_job_has_exhausted(job) ? " (not converged)" : "");
     }
     if (is_last && mr_json_get_text(root, "next_page_token")[0]) (void)printf("… and older ones\n");
 }

@@ -199,6 +199,7 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         mr_buf_printf(out, "\"%.*s\" ran%s\n", MR_STR_ARG(key),
             t->state == MR_TASK_RELEASED ? ", and nobody needs its value any more" : "");
         if (t->attempt > 1) mr_buf_printf(out, "it took %" PRIu32 " attempts\n", t->attempt);
+        if (t->is_exit) mr_sc_loop_explain(s, task, out);
     }
     uint32_t n = mr_graph_path_to_target(j->graph, task - j->base, path, REASONS_MAX);
     if (t->flags & T_TARGET)

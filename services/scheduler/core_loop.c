@@ -375,7 +375,10 @@ void mr_sc_loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *
     if (l->stop == NONE)
         mr_buf_printf(lines, "loop \"%.*s\" is in round %u, of at most %u\n", MR_STR_ARG(name),
             l->at + 1, g->loops[loop].rounds);
-    else
+    else if (l->stop + 1 < g->loops[loop].rounds)
         mr_buf_printf(lines, "loop \"%.*s\" ended after %u rounds, of at most %u\n",
             MR_STR_ARG(name), l->stop + 1, g->loops[loop].rounds);
+    else
+        mr_buf_printf(lines, "loop \"%.*s\" ended after all its %u rounds, without \"until\"\n",
+            MR_STR_ARG(name), l->stop + 1);
 }

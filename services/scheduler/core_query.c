@@ -52,6 +52,19 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
     return true;
 }
 
+bool mr_sched_loop(
+    const struct mr_sched *s, mr_job_id id, uint32_t loop, uint32_t *rounds, bool *by_max)
+{
+    uint32_t job = mr_sc_job_find(s, id.v);
+    const struct job *j = job == NONE ? NULL : &s->jobs[job];
+    if (!j || !j->loops || loop >= j->graph->loops_count) return false;
+    /* Where it ended is in the journal before the end of the job. */
+    if (j->told != j->state || j->state < MR_JOB_DONE || j->loops[loop].stop == NONE) return false;
+    *rounds = j->loops[loop].stop + 1;
+    *by_max = *rounds == j->graph->loops[loop].rounds;
+    return true;
+}
+
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job)
 {
     uint64_t kept = MR_MIN(s->forgotten_count, (uint64_t)FORGOTTEN_MAX);

@@ -119,6 +119,9 @@ uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id job, struct mr_buf
 /* Thousandths of slots that the cluster had while the job ran, on average over that time; 0: not
  * known. It does not change once the job has ended. */
 uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id job);
+/* How a loop ended; false: it has not, or the job is not over yet. */
+bool mr_sched_loop(
+    const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
 bool mr_sched_is_running(const struct mr_sched *s, mr_job_id job, uint32_t index);
 /* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants them).
  */

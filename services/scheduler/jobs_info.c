@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "graph/explain.h"
+#include "graph/loop.h"
 
 #include <inttypes.h>
 
@@ -87,6 +88,24 @@ static Millrace__V1__TaskCounts *counts_message(
     return m;
 }
 
+static void add_loops(
+    struct mr_shell *sh, const struct mr_sched_job_info *info, Millrace__V1__Job *m)
+{
+    uint32_t rounds;
+    bool by_max;
+    m->loops = mr_shell_take(sh, info->graph->loops_count * sizeof *m->loops);
+    for (uint32_t i = 0; i < info->graph->loops_count; i++) {
+        if (!mr_sched_loop(sh->core, info->id, i, &rounds, &by_max)) continue;
+        Millrace__V1__JobLoop *loop = mr_shell_take(sh, sizeof *loop);
+        millrace__v1__job_loop__init(loop);
+        loop->name = mr_shell_text(sh, info->graph->loops[i].name);
+        loop->rounds = rounds;
+        loop->end = by_max ? MILLRACE__V1__JOB_LOOP_END__JOB_LOOP_END_MAX
+                           : MILLRACE__V1__JOB_LOOP_END__JOB_LOOP_END_UNTIL;
+        m->loops[m->n_loops++] = loop;
+    }
+}
+
 Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job)
 {
     struct mr_sched_job_info info;
@@ -119,6 +138,7 @@ Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job)
         row->value = mr_shell_text(sh, o->labels[i].value);
         m->labels[m->n_labels++] = row;
     }
+    add_loops(sh, &info, m);
     m->targets_count = info.graph->targets_count;
     size_t shown = MR_MIN(info.graph->targets_count, (uint32_t)TARGETS_SHOWN_MAX);
     m->targets = mr_shell_take(sh, shown * sizeof *m->targets);

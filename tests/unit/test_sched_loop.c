@@ -114,6 +114,44 @@ static void a_loop_without_an_end_runs_all_its_rounds(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
+static void ended(struct rig *r, uint64_t job, uint32_t expected, bool is_by_max)
+{
+    uint32_t rounds = 0;
+    bool by_max = !is_by_max;
+    assert_true(mr_sched_loop(r->s, (mr_job_id){job}, 0, &rounds, &by_max));
+    assert_int_equal(rounds, expected);
+    assert_int_equal(by_max, is_by_max);
+    assert_false(mr_sched_loop(r->s, (mr_job_id){job}, 1, &rounds, &by_max));
+}
+
+/* Issue 11, 8: whether a loop ended by `until` or because its rounds were used up is told with the
+ * job, when that is over, and outlives the scheduler; of an instance of a template, too. */
+static void how_a_loop_ended_is_told_in_every_life(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a");
+    const struct mr_sched_submit more = {.template = 5};
+    uint64_t job[2] = {rig_submit_with(r, LOOP("3", ""), &more), rig_submit(r, LOOP("3", ""))};
+    uint32_t rounds;
+    bool by_max;
+    for (int i = 0; i < 2; i++) {
+        play(r, a, job[i], 0, GO);
+        play(r, a, job[i], 1, i ? STOP : GO);
+        if (!i) play_parts(r, a, job[i], 2);
+        assert_false(mr_sched_loop(r->s, (mr_job_id){job[i]}, 0, &rounds, &by_max));
+        rig_done(r, a, job[i], "fit.s");
+        rig_done(r, a, job[i], "fit.count");
+        assert_int_equal(rig_job(r, job[i]), MR_JOB_DONE);
+    }
+    for (int life = 0; life < 3; life++) {
+        ended(r, job[0], 3, true);
+        ended(r, job[1], 2, false);
+        if (life) rig_compact(r);
+        rig_crash(r);
+    }
+}
+
 static void a_failure_in_a_round_fails_the_job_and_names_it(void **state)
 {
     (void)state;
@@ -386,6 +424,7 @@ int main(void)
         RIG_TEST(a_loop_ends_where_its_condition_says),
         RIG_TEST(a_round_is_sent_ahead_and_taken_back_when_it_does_not_come),
         RIG_TEST(a_loop_without_an_end_runs_all_its_rounds),
+        RIG_TEST(how_a_loop_ended_is_told_in_every_life),
         RIG_TEST(a_failure_in_a_round_fails_the_job_and_names_it),
         RIG_TEST(a_condition_that_is_no_number_fails_in_words),
         RIG_TEST(a_failed_loop_is_retried_from_its_beginning),

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Loops and templates with real processes: a loop ends by its own condition, whoever is killed in the
 middle of it; templates live as long as Redis does."""
+import json
 import os
 import pathlib
 import signal
 import sys
+import tempfile
 import time
 import unittest
 
@@ -51,6 +53,40 @@ class Loops(unittest.TestCase):
         self.assertIn("ended after 10 rounds", " ".join([x["sentence"]] + x["reasons"]))
         spans = self.c.get(f"/v1/jobs/{job['id']}/timeline")["spans"]
         self.assertIn("l[3].part-2", {s["key"] for s in spans})
+
+    def test_who_did_not_converge_is_told(self):
+        """Issue 11, 8: a loop that ended because its rounds were used up is no plain success, wherever the job is shown,
+        after a restart of the scheduler and of a template, too."""
+        c = self.c
+        c.call("POST", "/v1/templates?name=bounded", loop(5, 60))
+        by_until = c.run(loop(500, 60))
+        by_max = [c.run(loop(5, 60)), c.call("POST", "/v1/templates/bounded:instantiate?wait_s=60", {})["job"]]
+
+        def told():
+            listed = {j["id"]: j for j in c.get("/v1/jobs")["jobs"]}
+            for job in by_max:
+                for x in (c.job(job["id"]), listed[job["id"]]):
+                    self.assertEqual(x["loops"], [{"name": "l", "end": "JOB_LOOP_END_MAX", "rounds": 5}], x)
+            self.assertEqual(c.job(by_until["id"])["loops"], [{"name": "l", "end": "JOB_LOOP_END_UNTIL", "rounds": 10}])
+            words = c.cli("status", by_max[0]["id"])[1]
+            self.assertIn("  loop 'l': ended after 5 rounds without `until`: not converged\n", words)
+            self.assertIn("  loop 'l': ended after 10 rounds\n", c.cli("status", by_until["id"])[1])
+            table = {line.split()[0]: line for line in c.cli("status")[1].splitlines()}
+            self.assertIn("(not converged)", table[by_max[1]["id"]])
+            self.assertNotIn("converged", table[by_until["id"]])
+        told()
+        x = c.get(f"/v1/jobs/{by_max[0]['id']}/explain?key=l.n")
+        self.assertIn('ended after all its 5 rounds, without "until"', " ".join([x["sentence"]] + x["reasons"]))
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as f:
+            json.dump(loop(5, 60), f)
+            f.flush()
+            for args in (["run"], ["submit", "--wait"]):
+                said = "".join(c.cli(*args, f.name)[1:])
+                self.assertEqual(said.count("loop 'l': ended after 5 rounds without `until`: not converged"), 1, said)
+        os.kill(c.pids("mr-scheduler")[0], signal.SIGKILL)
+        wait_for("the scheduler to be back", lambda: c.request("GET", "/v1/templates")[0] == 200)
+        told()
+        c.call("DELETE", "/v1/templates/bounded")
 
     def test_a_failure_names_its_round(self):
         graph = loop(50, 60)
