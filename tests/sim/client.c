@@ -306,6 +306,7 @@ void sim_client_act_on(struct sim *s, uint32_t spec, enum sim_wish wish)
     if (wish == WISH_RETRY && j->final != MR_JOB_FAILED) return;
     if (wish == WISH_FORGET && !j->final) return;
     j->was_retried |= wish == WISH_RETRY;
+    if (wish == WISH_RETRY) sim_guard_retried(s, j);
     /* it may ask for another's keys that were let go, rightly, after it had failed */
     s->revived += wish == WISH_RETRY;
     j->was_cancelled |= wish == WISH_CANCEL;

@@ -176,6 +176,15 @@ void sim_guard_released(struct sim *s, uint64_t job, uint32_t index)
     if (t) t->guard &= ~(uint32_t)GUARD_WORKER;
 }
 
+/* The job had failed, and what a worker brought back of it was not adopted: the worker drops that
+ * when it hears so, which may be after the job runs again. */
+void sim_guard_retried(struct sim *s, struct sim_job *j)
+{
+    uint32_t n = s->specs[j->spec].graph->nodes_count;
+    for (uint32_t i = 0; i < n; i++)
+        j->task[i].guard &= ~(uint32_t)GUARD_WORKER;
+}
+
 /* The scheduler has let go of an object. A part whose collection found no room when the journal was
  * read back is not needed by anything, until the collection is asked for: then it may be made
  * again.

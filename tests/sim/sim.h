@@ -90,6 +90,7 @@ void sim_guard_record(struct sim *s, uint32_t type, struct mr_str record);
 void sim_guard_holding(struct sim *s, uint32_t session, const struct mr_sched_completed *c);
 void sim_guard_replayed(struct sim *s);
 void sim_guard_released(struct sim *s, uint64_t job, uint32_t index);
+void sim_guard_retried(struct sim *s, struct sim_job *j);
 void sim_guard_unheld(struct sim *s, uint64_t object);
 void sim_guard_sent(
     struct sim *s, uint32_t session, uint64_t job, uint32_t index, uint32_t attempt);
