@@ -318,7 +318,7 @@ void mr_queue_feed_close(struct mr_queue_feed **feed)
         mr_taker_answer(f->taker, &f->items[i].from, MR_TAKEN_BACK, NULL);
         item_close(f, &f->items[i]);
     }
-    mr_taker_stop(&f->taker);
+    mr_taker_stop(&f->taker, f->spec.store->stop);
     mr_release(f->items);
     mr_release(f->unsure);
     mr_release(f->x);

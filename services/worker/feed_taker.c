@@ -23,7 +23,8 @@
 #define LEASE_MAX (600 * MR_SECOND)
 #define LEASE_ITEMS 30u /* a lease is long enough for so many items */
 #define CALL_TIMEOUT (5 * MR_SECOND)
-#define STOP_MAX (2 * MR_SECOND)
+#define STOP_MAX MR_SECOND
+#define STOP_CANCELLED (300 * MR_MS) /* a task that was cancelled has to end soon */
 #define RETRY (100 * MR_MS)
 #define STATE_EVERY (100 * MR_MS)
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
@@ -44,6 +45,7 @@ struct mr_taker {
     struct mr_flag stop;
     _Atomic int state;
     _Atomic uint64_t lease;
+    _Atomic uint64_t until; /* of the last answers; 0: not yet */
 
     /* the thread's */
     struct mr_role_link *link;
@@ -51,7 +53,6 @@ struct mr_taker {
     uint32_t held;  /* taken and not answered */
     uint32_t ahead; /* of them, not in use yet */
     mr_time retry_at, state_at;
-    mr_time until; /* of the last answers; 0: not yet */
 };
 
 /* ---- the thread -------------------------------------------------------------------------------
@@ -61,6 +62,14 @@ static bool is_stopped(void *ctx)
 {
     struct mr_taker *t = ctx;
     return mr_flag_is_set(&t->stop);
+}
+
+/* Leases run out by themselves. */
+static bool is_late(void *ctx)
+{
+    struct mr_taker *t = ctx;
+    mr_time until = atomic_load(&t->until);
+    return until && mr_clock_now() >= until;
 }
 
 static char *queue_of(const struct mr_taker *t)
@@ -133,11 +142,11 @@ static void take(struct mr_taker *t)
         look(t);
 }
 
-static void nack(struct mr_taker *t, const struct answer *a, mr_duration timeout)
+static void nack(struct mr_taker *t, const struct answer *a)
 {
     char *receipts[1] = {(char *)(uintptr_t)a->receipt};
     Millrace__V1__NackItemsRequest r = MILLRACE__V1__NACK_ITEMS_REQUEST__INIT;
-    const struct mr_stop never = {NULL, NULL};
+    const struct mr_stop late = {is_late, t};
     struct mr_error e;
     r.queue = queue_of(t);
     r.receipts = receipts;
@@ -145,20 +154,20 @@ static void nack(struct mr_taker *t, const struct answer *a, mr_duration timeout
     r.dead = a->end == DEAD;
     r.reason = (char *)(uintptr_t)a->reason;
     if (mr_role_call(
-            t->link, "/millrace.v1.Queues/Nack", &r.base, timeout, never, NULL, NULL, NULL, &e))
+            t->link, "/millrace.v1.Queues/Nack", &r.base, CALL_TIMEOUT, late, NULL, NULL, NULL, &e))
         mr_log(MR_WARN, "queue.answer_lost", "queue=\"%s\" why=\"%s\"", t->queue, e.text);
 }
 
-static void ack(struct mr_taker *t, char **receipts, size_t n, mr_duration timeout)
+static void ack(struct mr_taker *t, char **receipts, size_t n)
 {
     Millrace__V1__AckItemsRequest r = MILLRACE__V1__ACK_ITEMS_REQUEST__INIT;
-    const struct mr_stop never = {NULL, NULL};
+    const struct mr_stop late = {is_late, t};
     struct mr_error e;
     r.queue = queue_of(t);
     r.receipts = receipts;
     r.n_receipts = n;
-    if (n && mr_role_call(
-                 t->link, "/millrace.v1.Queues/Ack", &r.base, timeout, never, NULL, NULL, NULL, &e))
+    if (n && mr_role_call(t->link, "/millrace.v1.Queues/Ack", &r.base, CALL_TIMEOUT, late, NULL,
+                 NULL, NULL, &e))
         mr_log(
             MR_WARN, "queue.answer_lost", "queue=\"%s\" items=%zu why=\"%s\"", t->queue, n, e.text);
 }
@@ -167,19 +176,14 @@ static void answer(struct mr_taker *t, struct answer *a, size_t n)
 {
     char *receipts[ANSWERS_MAX];
     size_t done = 0;
-    mr_time now = mr_clock_now();
-    if (!t->until && mr_inbox_is_closed(t->out)) t->until = mr_time_after(now, STOP_MAX);
     for (size_t i = 0; i < n; i++) {
         t->ahead -= a[i].end == IN_USE;
         t->held -= a[i].end != IN_USE;
-        if (t->until && now >= t->until) continue; /* leases run out by themselves */
-        mr_duration timeout = t->until ? MR_MIN(CALL_TIMEOUT, t->until - now) : CALL_TIMEOUT;
+        if (is_late(t)) continue;
         if (a[i].end == DONE) receipts[done++] = a[i].receipt;
-        if (a[i].end == BACK || a[i].end == DEAD) nack(t, &a[i], timeout);
-        now = mr_clock_now();
+        if (a[i].end == BACK || a[i].end == DEAD) nack(t, &a[i]);
     }
-    if (!done || (t->until && now >= t->until)) return;
-    ack(t, receipts, done, t->until ? MR_MIN(CALL_TIMEOUT, t->until - now) : CALL_TIMEOUT);
+    if (done && !is_late(t)) ack(t, receipts, done);
 }
 
 static bool may_take(const struct mr_taker *t, mr_time now)
@@ -234,12 +238,14 @@ static void say(struct mr_taker *t, const struct answer *a)
     (void)mr_inbox_push_wait(t->out, a, mr_time_after(mr_clock_now(), STOP_MAX));
 }
 
-void mr_taker_stop(struct mr_taker **taker)
+void mr_taker_stop(struct mr_taker **taker, struct mr_stop cancelled)
 {
     if (!*taker) return;
     struct mr_taker *t = MR_STEAL(*taker);
     struct mr_taken item;
     mr_flag_set(&t->stop, true);
+    mr_duration most = mr_stop_is_set(cancelled) ? STOP_CANCELLED : STOP_MAX;
+    atomic_store(&t->until, mr_time_after(mr_clock_now(), most));
     while (mr_inbox_take(t->in, &item, 1))
         mr_taker_answer(t, &item, MR_TAKEN_BACK, NULL);
     mr_inbox_close(t->out);

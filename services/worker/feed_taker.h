@@ -5,6 +5,7 @@
 
 #include "base/id.h"
 #include "base/time.h"
+#include "host/stop.h"
 
 #include <stdbool.h>
 
@@ -28,8 +29,9 @@ enum mr_taken_end { MR_TAKEN_DONE, MR_TAKEN_BACK, MR_TAKEN_DEAD };
 
 /* Texts are lent for the taker's life. */
 struct mr_taker *mr_taker_start(const char *trainer, const char *bearer, const char *queue);
-/* Tells what it was told until now, 2 s at most, and gives back what was not taken from it. */
-void mr_taker_stop(struct mr_taker **t);
+/* Tells what it was told until now, 1 s at most, 0.3 s if the task is `cancelled`, and gives back
+ * what was not taken from it. */
+void mr_taker_stop(struct mr_taker **t, struct mr_stop cancelled);
 
 bool mr_taker_next(struct mr_taker *t, mr_time deadline, struct mr_taken *out);
 /* As last heard; of interest when nothing came. */

@@ -84,7 +84,10 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     in->object = from->object;
     if (!x->env->store) return MR_OK;
     struct mr_store_view *view = &x->views[x->views_count];
-    if (!mr_store_get(x->env->store, from->object, NULL, 0, view, NULL)) {
+    const struct mr_stop stop = mr_executor_stop_of(x);
+    int here = mr_store_get_or_stop(x->env->store, from->object, NULL, 0, stop, view, e);
+    if (here == MR_ECANCELED) return here;
+    if (!here) {
         struct mr_value_header h;
         size_t n = 0;
         if (view->bytes >= sizeof h) {
@@ -100,8 +103,7 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     if (!*address) address = x->env->store_address;
     if (!*address) return map_object(x, from->object, in, e);
     mr_buf_clear(&x->text);
-    int err = mr_remote_header(
-        address, x->env->bearer, from->object, mr_executor_stop_of(x), &x->text, e);
+    int err = mr_remote_header(address, x->env->bearer, from->object, stop, &x->text, e);
     if (!err) in->extent = keep_header(x, x->text.p, x->text.n);
     return err;
 }
@@ -127,10 +129,11 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
     if (!x->env->store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
     views_room(x, x->views_count + 1); /* the inputs stay: the op has them */
     struct mr_store_view *view = &x->views[x->views_count];
-    int err = mr_store_get(x->env->store, id, NULL, 0, view, e);
+    const struct mr_stop stop = mr_executor_stop_of(x);
+    int err = mr_store_get_or_stop(x->env->store, id, NULL, 0, stop, view, e);
     if (err == MR_EAGAIN)
         err = mr_store_get_or_stop(
-            x->env->store, id, find_source(x, id), GET_TIMEOUT, mr_executor_stop_of(x), view, e);
+            x->env->store, id, find_source(x, id), GET_TIMEOUT, stop, view, e);
     x->gave_up = x->gave_up || err == MR_ECANCELED;
     if (err) return err;
     x->views_count++;

@@ -20,6 +20,7 @@
 #define RETRY_MAX MR_SECOND
 #define LOOK_EVERY (20 * MR_MS)    /* at whether the task was cancelled */
 #define LAST_WORDS (2 * MR_SECOND) /* for a report that is due when the role ends */
+#define LAST_WORDS_CANCELLED (500 * MR_MS) /* a task that was cancelled has to end soon */
 #define CHECKPOINTS_MAX 8          /* not yet reported; the oldest goes */
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
 
@@ -102,11 +103,14 @@ static void stop_all(struct mr_agent *a)
 static bool is_stopped(void *ctx)
 {
     struct mr_agent *a = ctx;
-    if (a->c.cancelled.is_set && a->c.cancelled.is_set(a->c.cancelled.ctx)) {
+    bool is_cancelled = mr_stop_is_set(a->c.cancelled);
+    if (is_cancelled) {
         stop_all(a);
         mr_monitor_notify(a->monitor);
     }
     mr_monitor_enter(a->monitor);
+    if (is_cancelled && a->stop)
+        a->stop_at = MR_MIN(a->stop_at, mr_time_after(mr_clock_now(), LAST_WORDS_CANCELLED));
     bool stopped = a->stop && (a->said == a->heard || mr_clock_now() >= a->stop_at);
     mr_monitor_leave(a->monitor);
     return stopped;
@@ -476,8 +480,14 @@ void mr_agent_say_failure(struct mr_agent *a, const char *why, mr_duration timeo
     mr_monitor_enter(a->monitor);
     if (!a->failure) a->failure = mr_copy_text(why);
     speak(a);
-    while (a->heard != a->said && !a->view.is_over && mr_clock_now() < until)
-        (void)mr_monitor_wait(a->monitor, until);
+    while (a->heard != a->said && !a->view.is_over && mr_clock_now() < until) {
+        mr_monitor_leave(a->monitor);
+        bool is_cancelled = mr_stop_is_set(a->c.cancelled); /* then nobody asks why any more */
+        mr_monitor_enter(a->monitor);
+        if (is_cancelled) break;
+        (void)mr_monitor_wait(
+            a->monitor, MR_MIN(until, mr_time_after(mr_clock_now(), LOOK_EVERY)));
+    }
     mr_monitor_leave(a->monitor);
 }
 

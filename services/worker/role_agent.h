@@ -25,13 +25,14 @@ struct mr_agent_config { /* copied */
     const char *address;
     const char *node;
     const char *socket;       /* "": none */
-    struct mr_stop cancelled; /* asked by the agent's thread: was the task cancelled? */
+    struct mr_stop cancelled; /* asked by the agent's thread and the role's */
     struct mr_flag *is_void; /* set when parameters went back to a checkpoint; the role clears it */
     struct mr_flag *stop;    /* set when it was, or the role is over, or is to end; lent */
 };
 
 struct mr_agent *mr_agent_start(const struct mr_agent_config *c);
-void mr_agent_stop(struct mr_agent **agent); /* after a last report, if one is due; at most 2 s */
+void mr_agent_stop(struct mr_agent **agent); /* after a last report, if one is due; at most 2 s,
+                                              * 0.5 s once the task is cancelled */
 
 /* ---- what the trainer said ------------------------------------------------------------------- */
 
@@ -90,8 +91,8 @@ void mr_agent_count_scored(
  * with each report as long as the phase lasts. */
 void mr_agent_say_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
     const char *model_object, const char *score_json);
-/* It cannot go on, and another attempt could not either. Waits until the trainer knows, at most
- * `timeout`. */
+/* It cannot go on, and another attempt could not either. Waits until the trainer knows, or the
+ * task is cancelled, at most `timeout`. */
 void mr_agent_say_failure(struct mr_agent *a, const char *why, mr_duration timeout);
 
 /* Waits until something that mr_agent_look tells has changed, or `deadline`. */

@@ -15,7 +15,7 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
     struct mr_store_view *out, struct mr_error *e)
 {
     if (!s->store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
-    int err = mr_store_get(s->store, id, NULL, 0, out, e);
+    int err = mr_store_get_or_stop(s->store, id, NULL, 0, s->stop, out, e);
     if (err != MR_EAGAIN) return err;
     if (source || !s->call)
         return mr_store_get_or_stop(s->store, id, source, GET_TIMEOUT, s->stop, out, e);
@@ -32,7 +32,7 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
 void mr_role_room(const struct mr_role_store *s, uint64_t *memory, uint64_t *pinned)
 {
     struct mr_store_stats stats = {0};
-    if (s->store) (void)mr_store_stats(s->store, &stats, NULL);
+    if (s->store) (void)mr_store_stats_or_stop(s->store, s->stop, &stats, NULL);
     *memory = stats.memory_bytes_max;
     *pinned = stats.pinned_bytes;
 }

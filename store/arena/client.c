@@ -230,21 +230,21 @@ static int ask_for_room(struct mr_store *st, uint64_t wants, mr_time deadline, u
         ordinary ? st->welcome.segment_bytes : wants, wants, deadline > now ? deadline - now : 0};
     st->grants_asked += ordinary;
     pthread_mutex_unlock(&st->lock);
-    int err = mr_ctl_send(st->socket, MR_CTL_GRANT, number, &grant, NULL, 0, -1);
+    int err = mr_store_send_or_stop(st, MR_CTL_GRANT, number, &grant, NULL, 0, stop);
     pthread_mutex_lock(&st->lock);
     /* The answer comes in any case: the store keeps the deadline. Room that others free ends the
      * wait as well, and then the grant is not needed. */
     while (!err && !r->done && st->space_changes == seen && !atomic_load(&st->is_dead))
         if (mr_store_wait_or_stop(st, stop)) break;
     bool answered = r->done;
-    int refused =
-        err ? mr_store_dead_error(e) : (r->err ? mr_fail(e, r->err, "%s", r->text) : MR_OK);
+    int refused = r->err ? mr_fail(e, r->err, "%s", r->text) : MR_OK;
+    if (err && err != MR_ECANCELED) refused = mr_store_dead_error(e);
     st->grants_asked -= ordinary;
     mr_store_request_drop(st, r);
     pthread_cond_broadcast(&st->changed);
     if (!answered && !err) {
         pthread_mutex_unlock(&st->lock);
-        (void)mr_ctl_send(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0, -1);
+        (void)mr_ctl_send_now(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0); /* lost: no harm */
         pthread_mutex_lock(&st->lock);
         return MR_OK;
     }
@@ -458,7 +458,8 @@ void mr_store_unhold(
 
 /* Asks and waits; the answer lies in the request's fields until it is dropped. */
 static int ask(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
-    const mr_object_id *ids, uint32_t n, struct mr_store_stats *stats, struct mr_error *e)
+    const mr_object_id *ids, uint32_t n, struct mr_stop stop, struct mr_store_stats *stats,
+    struct mr_error *e)
 {
     pthread_mutex_lock(&st->lock);
     struct mr_store_request *r = mr_store_request_take(st);
@@ -470,11 +471,14 @@ static int ask(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
     r->stats = stats;
     uint64_t number = r->number;
     pthread_mutex_unlock(&st->lock);
-    int err = mr_ctl_send(st->socket, type, number, fixed, ids, n, -1);
+    int err = mr_store_send_or_stop(st, type, number, fixed, ids, n, stop);
+    bool is_stopped = err == MR_ECANCELED;
     pthread_mutex_lock(&st->lock);
-    while (!err && !r->done && !atomic_load(&st->is_dead))
-        (void)mr_store_wait_changed(st, MR_NEVER);
-    if (err || (!r->done && atomic_load(&st->is_dead)))
+    while (!err && !r->done && !is_stopped && !atomic_load(&st->is_dead))
+        is_stopped = mr_store_wait_or_stop(st, stop);
+    if (is_stopped && !r->done)
+        err = mr_store_stopped_error(e); /* an answer to a request that is gone changes nothing */
+    else if (err || !r->done)
         err = mr_store_dead_error(e);
     else if (r->err)
         err = mr_fail(e, r->err, "%s", r->text);
@@ -483,20 +487,32 @@ static int ask(struct mr_store *st, enum mr_ctl_type type, const void *fixed,
     return err;
 }
 
-int mr_store_delete(
-    struct mr_store *st, const mr_object_id *ids, size_t n, bool force, struct mr_error *e)
+int mr_store_delete_or_stop(struct mr_store *st, const mr_object_id *ids, size_t n, bool force,
+    struct mr_stop stop, struct mr_error *e)
 {
     struct mr_ctl_delete fixed = {force, 0};
     for (size_t at = 0; at < n;) {
         uint32_t count = (uint32_t)MR_MIN(n - at, (size_t)mr_ctl_items_max(MR_CTL_DELETE));
-        int err = ask(st, MR_CTL_DELETE, &fixed, ids + at, count, NULL, e);
+        int err = ask(st, MR_CTL_DELETE, &fixed, ids + at, count, stop, NULL, e);
         if (err) return err;
         at += count;
     }
     return MR_OK;
 }
 
+int mr_store_delete(
+    struct mr_store *st, const mr_object_id *ids, size_t n, bool force, struct mr_error *e)
+{
+    return mr_store_delete_or_stop(st, ids, n, force, (struct mr_stop){0}, e);
+}
+
+int mr_store_stats_or_stop(
+    struct mr_store *st, struct mr_stop stop, struct mr_store_stats *out, struct mr_error *e)
+{
+    return ask(st, MR_CTL_STATS, NULL, NULL, 0, stop, out, e);
+}
+
 int mr_store_stats(struct mr_store *st, struct mr_store_stats *out, struct mr_error *e)
 {
-    return ask(st, MR_CTL_STATS, NULL, NULL, 0, out, e);
+    return mr_store_stats_or_stop(st, (struct mr_stop){0}, out, e);
 }

@@ -132,7 +132,9 @@ int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *sourc
     struct mr_store_request *r = ask(st, &get, false, 0, &number);
     if (!r) return too_many(e);
     bool is_stopped = false;
-    err = mr_ctl_send(st->socket, MR_CTL_GET, number, &get, NULL, 0, -1);
+    err = mr_store_send_or_stop(st, MR_CTL_GET, number, &get, NULL, 0, stop);
+    bool is_sent = err != MR_ECANCELED;
+    is_stopped = !is_sent;
     pthread_mutex_lock(&st->lock);
     while (!err && !r->done && !is_stopped && !atomic_load(&st->is_dead))
         is_stopped = mr_store_wait_or_stop(st, stop); /* the store keeps the deadline */
@@ -147,7 +149,8 @@ int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *sourc
         *out = r->view;
     mr_store_request_drop(st, r);
     pthread_mutex_unlock(&st->lock);
-    if (is_stopped) (void)mr_ctl_send(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0, -1);
+    if (is_stopped && is_sent)
+        (void)mr_ctl_send_now(st->socket, MR_CTL_CANCEL, number, NULL, NULL, 0);
     return err;
 }
 

@@ -7,6 +7,7 @@
 #include "store/arena/segment.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -122,6 +123,19 @@ bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop)
     bool is_set = mr_stop_is_set(stop);
     pthread_mutex_lock(&st->lock);
     return is_set;
+}
+
+int mr_store_send_or_stop(struct mr_store *st, enum mr_ctl_type type, uint64_t number,
+    const void *fixed, const mr_object_id *ids, uint32_t n, struct mr_stop stop)
+{
+    if (!stop.is_set) return mr_ctl_send(st->socket, type, number, fixed, ids, n, -1);
+    for (;;) {
+        int err = mr_ctl_send_now(st->socket, type, number, fixed, ids, n);
+        if (err != MR_EAGAIN) return err;
+        struct pollfd writable = {.fd = st->socket, .events = POLLOUT};
+        (void)poll(&writable, 1, (int)(MR_STOP_LOOK / MR_MS));
+        if (mr_stop_is_set(stop)) return MR_ECANCELED;
+    }
 }
 
 /* Ends a request, with `lock` held; true when somebody must be notified outside it. */

@@ -127,6 +127,10 @@ bool mr_store_wait_changed(struct mr_store *st, mr_time deadline); /* false: pas
 /* Waits for a change, for a moment where there is something that may stop it; true: that did. */
 bool mr_store_wait_or_stop(struct mr_store *st, struct mr_stop stop);
 int mr_store_stopped_error(struct mr_error *e);
+/* Sends a question; a store that does not read is waited for until `stop`: MR_ECANCELED then,
+ * without words, and the store has heard nothing. */
+int mr_store_send_or_stop(struct mr_store *st, enum mr_ctl_type type, uint64_t number,
+    const void *fixed, const mr_object_id *ids, uint32_t n, struct mr_stop stop);
 
 int mr_store_dead_error(struct mr_error *e);
 mr_time mr_store_now(void);

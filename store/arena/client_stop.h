@@ -1,5 +1,6 @@
-/* Making and reading objects from a thread that may be told to give up: what waits for room, or for
- * an object, ends with MR_ECANCELED soon after `stop` is set. */
+/* The store for a thread that may be told to give up: what waits for room, for an object or for the
+ * store's answer ends with MR_ECANCELED soon after `stop` is set. Of a delete that is given up
+ * nobody knows whether it was done. */
 #pragma once
 
 #include "host/stop.h"
@@ -9,3 +10,7 @@ int mr_store_get_or_stop(struct mr_store *st, mr_object_id id, const char *sourc
     mr_duration timeout, struct mr_stop stop, struct mr_store_view *out, struct mr_error *e);
 int mr_store_create_or_stop(struct mr_store *st, uint64_t bytes, mr_duration timeout,
     struct mr_stop stop, struct mr_store_draft *out, struct mr_error *e);
+int mr_store_delete_or_stop(struct mr_store *st, const mr_object_id *ids, size_t n, bool force,
+    struct mr_stop stop, struct mr_error *e);
+int mr_store_stats_or_stop(
+    struct mr_store *st, struct mr_stop stop, struct mr_store_stats *out, struct mr_error *e);

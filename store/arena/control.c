@@ -102,8 +102,8 @@ int mr_ctl_parse(
     return MR_OK;
 }
 
-int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
-    const void *items, uint32_t count, int fd)
+static int send_with(int flags, int socket, enum mr_ctl_type type, uint64_t request,
+    const void *fixed, const void *items, uint32_t count, int fd)
 {
     mr_assert(count <= mr_ctl_items_max(type));
     struct mr_ctl_head head = {(uint32_t)type, count, request};
@@ -128,10 +128,22 @@ int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void 
     }
     ssize_t sent;
     do
-        sent = sendmsg(socket, &m, MSG_NOSIGNAL);
+        sent = sendmsg(socket, &m, MSG_NOSIGNAL | flags);
     while (sent < 0 && errno == EINTR);
     if (sent >= 0) return MR_OK;
     return errno == EAGAIN || errno == EWOULDBLOCK ? MR_EAGAIN : MR_EAWAY;
+}
+
+int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
+    const void *items, uint32_t count, int fd)
+{
+    return send_with(0, socket, type, request, fixed, items, count, fd);
+}
+
+int mr_ctl_send_now(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
+    const void *items, uint32_t count)
+{
+    return send_with(MSG_DONTWAIT, socket, type, request, fixed, items, count, -1);
 }
 
 /* Keeps the first descriptor of a packet and closes the rest. */

@@ -145,6 +145,9 @@ uint32_t mr_ctl_items_max(enum mr_ctl_type type);
  * MR_EAGAIN on a full non-blocking socket, MR_EAWAY when the peer is gone. */
 int mr_ctl_send(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
     const void *items, uint32_t count, int fd);
+/* The same without a descriptor, and never waiting: MR_EAGAIN on a full socket of either kind. */
+int mr_ctl_send_now(int socket, enum mr_ctl_type type, uint64_t request, const void *fixed,
+    const void *items, uint32_t count);
 /* Receives one packet of at most MR_CTL_BYTES_MAX bytes into `buffer`; at most one descriptor,
  * owned by the caller, else -1. MR_EAWAY at the end, MR_EAGAIN when nothing is there. */
 int mr_ctl_receive(int socket, void *buffer, size_t *n, int *fd);

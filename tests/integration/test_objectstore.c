@@ -338,6 +338,52 @@ static void what_waits_for_the_store_can_be_told_to_give_up(void **state)
     node_fini(&n);
 }
 
+static bool is_set_at_once(void *ctx)
+{
+    return (void)ctx, true;
+}
+
+/* Issue 11, 9: questions that are answered at once, of a store that does not run; and so many that
+ * its socket takes no more. */
+static void a_store_that_says_nothing_can_be_given_up(void **state)
+{
+    (void)state;
+    struct node n;
+    node_init(&n, 64 * MIB, false);
+    struct mr_store *st = node_client(&n);
+    mr_object_id id = make(st, 1000, 1, 5);
+    const mr_object_id nobodys = {77, 1};
+    struct mr_store_stats stats;
+    struct mr_store_view view;
+    struct mr_store_draft draft;
+    struct mr_error e;
+    uint32_t looks = 0;
+    struct mr_stop stop = {is_third_look, &looks};
+    int status = 0;
+    kill(n.pid, SIGSTOP);
+    assert_int_equal(waitpid(n.pid, &status, WUNTRACED), n.pid);
+    assert_int_equal(mr_store_stats_or_stop(st, stop, &stats, &e), MR_ECANCELED);
+    assert_int_equal(looks, 3);
+    looks = 0;
+    assert_int_equal(mr_store_delete_or_stop(st, &id, 1, true, stop, &e), MR_ECANCELED);
+    assert_int_equal(looks, 3);
+    looks = 0;
+    assert_int_equal(mr_store_get_or_stop(st, nobodys, NULL, 0, stop, &view, &e), MR_ECANCELED);
+    stop.is_set = is_set_at_once;
+    for (int i = 0; i < 1000; i++)
+        assert_int_equal(mr_store_stats_or_stop(st, stop, &stats, &e), MR_ECANCELED);
+    assert_int_equal(mr_store_get_or_stop(st, nobodys, NULL, 0, stop, &view, &e), MR_ECANCELED);
+    assert_int_equal(
+        mr_store_create_or_stop(st, 20 * MIB, FOR_EVER, stop, &draft, &e), MR_ECANCELED);
+    kill(n.pid, SIGCONT);
+    assert_int_equal(mr_store_stats(st, &stats, &e), MR_OK); /* after all that was asked before */
+    assert_int_equal(stats.objects, 0);
+    assert_int_equal(mr_store_create(st, 20 * MIB, WAIT, &draft, &e), MR_OK);
+    mr_store_abort(st, &draft);
+    mr_store_close(&st);
+    node_fini(&n);
+}
+
 struct later {
     const struct node *node;
     mr_object_id ids[64];
@@ -605,6 +651,7 @@ int main(void)
         cmocka_unit_test(a_full_store_without_a_disk_says_so),
         cmocka_unit_test(a_writer_hears_of_the_limit_of_objects_or_waits_until_some_are_freed),
         cmocka_unit_test(what_waits_for_the_store_can_be_told_to_give_up),
+        cmocka_unit_test(a_store_that_says_nothing_can_be_given_up),
         cmocka_unit_test(a_held_object_names_its_holder),
         cmocka_unit_test(an_object_of_another_node_is_pulled_once),
         cmocka_unit_test(churn_of_many_threads_loses_nothing),
