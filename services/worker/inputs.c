@@ -132,8 +132,8 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
     const struct mr_stop stop = mr_executor_stop_of(x);
     int err = mr_store_get_or_stop(x->env->store, id, NULL, 0, stop, view, e);
     if (err == MR_EAGAIN)
-        err = mr_store_get_or_stop(
-            x->env->store, id, find_source(x, id), GET_TIMEOUT, stop, view, e);
+        err =
+            mr_store_get_or_stop(x->env->store, id, find_source(x, id), GET_TIMEOUT, stop, view, e);
     x->gave_up = x->gave_up || err == MR_ECANCELED;
     if (err) return err;
     x->views_count++;

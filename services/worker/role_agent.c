@@ -18,10 +18,10 @@
          */
 #define RETRY_MIN (20 * MR_MS)
 #define RETRY_MAX MR_SECOND
-#define LOOK_EVERY (20 * MR_MS)    /* at whether the task was cancelled */
-#define LAST_WORDS (2 * MR_SECOND) /* for a report that is due when the role ends */
+#define LOOK_EVERY (20 * MR_MS)            /* at whether the task was cancelled */
+#define LAST_WORDS (2 * MR_SECOND)         /* for a report that is due when the role ends */
 #define LAST_WORDS_CANCELLED (500 * MR_MS) /* a task that was cancelled has to end soon */
-#define CHECKPOINTS_MAX 8          /* not yet reported; the oldest goes */
+#define CHECKPOINTS_MAX 8                  /* not yet reported; the oldest goes */
 #define ANSWER_BYTES_MAX ((size_t)64 << 20)
 
 struct pending_checkpoint {
@@ -485,8 +485,7 @@ void mr_agent_say_failure(struct mr_agent *a, const char *why, mr_duration timeo
         bool is_cancelled = mr_stop_is_set(a->c.cancelled); /* then nobody asks why any more */
         mr_monitor_enter(a->monitor);
         if (is_cancelled) break;
-        (void)mr_monitor_wait(
-            a->monitor, MR_MIN(until, mr_time_after(mr_clock_now(), LOOK_EVERY)));
+        (void)mr_monitor_wait(a->monitor, MR_MIN(until, mr_time_after(mr_clock_now(), LOOK_EVERY)));
     }
     mr_monitor_leave(a->monitor);
 }
