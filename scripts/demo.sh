@@ -39,7 +39,7 @@ state=$(mktemp -d)
 out=$PWD/build/demo
 export MILLRACE_HOME=$state
 mkdir -p "$out"
-millrace up --dir "$state/cluster" --listen 127.0.0.1:0 --workers 4 --threads 1 --data-root "${data:-$PWD}" --data-root "$PWD" >"$state/up.log" 2>&1 &
+millrace up --dir "$state/cluster" --listen 127.0.0.1:0 --workers 4 --threads 1 --data-root "$PWD" ${data:+--data-root "$data"} >"$state/up.log" 2>&1 &
 up=$!
 stop() { kill -INT "$up" 2>/dev/null || true; wait "$up" 2>/dev/null || true; rm -rf "$state"; }
 trap stop EXIT
