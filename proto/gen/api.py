@@ -41,6 +41,7 @@ ROLES = {
     "millrace.v1.Metrics.Read": "READER",
     "millrace.v1.Objects.Pull": "SERVICE",
     "millrace.v1.Objects.Renamed": "SERVICE",
+    "millrace.v1.Objects.Where": "SERVICE",
     "millrace.v1.Parameters.*": "SERVICE",
     "millrace.v1.StoreSession.*": "SERVICE",
     "millrace.v1.Trainings.Barrier": "SERVICE",

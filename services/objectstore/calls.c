@@ -574,6 +574,7 @@ static const struct mr_rpc_method methods[] = {
     {.name = "Names", .handler = UNARY(mr_on_names)},
     {.name = "Renamed", .handler = UNARY(mr_on_renamed)},
     {.name = "Stats", .handler = UNARY(on_stats)},
+    {.name = "Where", .handler = UNARY(mr_on_where)},
 };
 static const struct mr_rpc_method metrics_methods[] = {{.name = "Read", .handler = UNARY(on_metrics)}};
 // clang-format on

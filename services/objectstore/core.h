@@ -53,6 +53,7 @@ enum mr_ostore_event_type {
 enum {
     MR_OSTORE_FORCE = 1,          /* of DELETE */
     MR_OSTORE_AT_ONCE = 1,        /* of WANT */
+    MR_OSTORE_PULLED = 1,         /* of the effect GOT */
     MR_OSTORE_PERSISTED = 1,      /* of WRITTEN, and of the effect WRITE */
     MR_OSTORE_BY_HOLDERS = 2,     /* beside it: the file goes with the last holder */
 #define MR_OSTORE_SEEK UINT32_MAX /* a source: look it up; FETCH_FAILED with MR_EAGAIN: wait on */
@@ -79,7 +80,8 @@ struct mr_ostore_event {
 };
 enum mr_ostore_effect_type {
     MR_OX_GRANTED, /* client, request, segment, bytes: make it; or err */
-    MR_OX_GOT,     /* client, request, object, segment, offset, bytes: pinned for it; or err */
+    MR_OX_GOT,     /* client, request, object, segment, offset, bytes, flags (1: it was pulled, and
+                      nobody else is told so): pinned for it; or err */
     MR_OX_DONE,    /* client, request, err, holder: answers DELETE and PERSIST */
     MR_OX_ADD,     /* object, id: into the directory, away */
     MR_OX_PUBLISH, /* object, segment, offset, bytes */

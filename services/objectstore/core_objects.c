@@ -55,22 +55,39 @@ void mr_ostore_answer(
     x->err = err;
 }
 
-static void answer_got(struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o)
+/* True: it is the client's now. `flags`: of the effect. */
+static bool answer_got(
+    struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o, uint32_t flags)
 {
     struct object *x = &s->objects[o];
-    if (!mr_ostore_client(s, client)) return;
+    if (!mr_ostore_client(s, client)) return false;
     if (!mr_ostore_link(s, o, LINK_PIN, client)) {
         mr_ostore_answer(s, client, request, false, x->id, MR_ELIMIT);
-        return;
+        return false;
     }
     struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_GOT);
     fx->client = client;
     fx->request = request;
+    fx->flags = flags;
     fx->object = o;
     fx->id = x->id;
     fx->segment = x->segment;
     fx->offset = x->offset;
     fx->bytes = x->bytes;
+    return true;
+}
+
+/* The first that gets it is told that it came from another store. */
+static void answer_pulled(struct mr_ostore *s, uint32_t o)
+{
+    bool told = false;
+    for (uint32_t w = s->objects[o].waiters, next; w && !told; w = next) {
+        const struct waiter x = s->waiters[w];
+        next = x.next;
+        if (x.persist) continue;
+        mr_ostore_waiter_drop(s, w);
+        told = answer_got(s, x.client, x.request, o, MR_OSTORE_PULLED);
+    }
 }
 
 static void answer_waiters(struct mr_ostore *s, uint32_t o, bool persist, int err)
@@ -85,7 +102,7 @@ static void answer_waiters(struct mr_ostore *s, uint32_t o, bool persist, int er
         if (err || persist)
             mr_ostore_answer(s, client, request, persist, s->objects[o].id, err);
         else
-            answer_got(s, client, request, o);
+            (void)answer_got(s, client, request, o, 0);
     }
 }
 
@@ -514,6 +531,7 @@ void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
         return;
     }
     struct object *x = &s->objects[o];
+    bool is_pulled = c->internal && (ev->flags & MR_SEAL_ADOPT) && x->disk != DISK_WRITTEN;
     take_holders(s, o, ev, c);
     move_to(s, o, PLACE_RESIDENT);
     x->in_place = true;
@@ -531,6 +549,7 @@ void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
     fx->offset = x->offset;
     fx->bytes = x->bytes;
     enlist_recent(s, o);
+    if (is_pulled) answer_pulled(s, o);
     answer_waiters(s, o, false, MR_OK);
     if (x->to_persist && x->disk == DISK_NONE) mr_ostore_write(s, o);
 }
@@ -541,7 +560,7 @@ void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev)
     enum place place = o ? s->objects[o].place : PLACE_FREE;
     if (place == PLACE_RESIDENT) {
         enlist_recent(s, o);
-        answer_got(s, ev->client, ev->request, o);
+        (void)answer_got(s, ev->client, ev->request, o, 0);
         return;
     }
     int err = place == PLACE_DOOMED ? MR_ELOST : (ev->timeout == 0 ? MR_EAGAIN : MR_OK);

@@ -135,8 +135,10 @@ static void refused(void *p)
 void mr_op_ask(struct mr_op *op, enum mr_ask_type type, mr_op_fn then)
 {
     mr_op_begin(op, then);
-    mr_release(op->ask.infos);
-    op->ask.infos = NULL;
+    if (type != MR_ASK_MISSING) { /* which asks with them */
+        mr_release(op->ask.infos);
+        op->ask.infos = NULL;
+    }
     op->ask.type = type;
     op->ask.err = MR_OK;
     op->ask.done = answered;

@@ -142,9 +142,9 @@ void mr_on_resolve(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_unname(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_renamed(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_names(struct mr_rpc_call *call, struct mr_rpc_message *m);
-
-extern const struct mr_rpc_handler mr_put_handler;     /* upload.c */
-extern const struct mr_rpc_handler mr_get_handler;     /* download.c */
-extern const struct mr_rpc_handler mr_pull_handler;    /* give.c */
-extern const struct mr_rpc_service mr_objects_service; /* calls.c */
+void mr_on_where(struct mr_rpc_call *call, struct mr_rpc_message *m); /* where.c */
+extern const struct mr_rpc_handler mr_put_handler;                    /* upload.c */
+extern const struct mr_rpc_handler mr_get_handler;                    /* download.c */
+extern const struct mr_rpc_handler mr_pull_handler;                   /* give.c */
+extern const struct mr_rpc_service mr_objects_service;                /* calls.c */
 extern const struct mr_rpc_service mr_metrics_service;

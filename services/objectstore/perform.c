@@ -107,6 +107,7 @@ static void on_got(struct mr_shell *sh, const struct mr_ostore_effect *x)
         got.segment_bytes = g->bytes;
         got.offset = x->offset;
         got.bytes = x->bytes;
+        got.is_pulled = (x->flags & MR_OSTORE_PULLED) != 0;
         if (!mr_peer_knows_segment(p, x->segment)) fd = g->fd;
     }
     mr_peer_send(sh, p, MR_CTL_GOT, x->request, &got, NULL, 0, fd);

@@ -45,7 +45,8 @@ struct mr_store_view {
     const void *p; /* 64-byte aligned */
     uint64_t bytes;
     mr_object_id id;
-    uint64_t pin; /* private */
+    uint64_t pin;   /* private */
+    bool is_pulled; /* this get has brought it from another store; told once for each pull */
 };
 
 /* Room for a new object, under a fresh id. Up to 256 KiB it is a pointer bump; larger ones may cost

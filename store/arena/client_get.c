@@ -67,7 +67,7 @@ static bool get_here(struct mr_store *st, mr_object_id id, struct mr_store_view 
         return false; /* a segment not yet mapped here: the store's answer brings it */
     }
     note_recent(st, at.entry);
-    *out = (struct mr_store_view){base + at.offset, at.bytes, id, (uint64_t)slot + 1};
+    *out = (struct mr_store_view){base + at.offset, at.bytes, id, (uint64_t)slot + 1, false};
     return true;
 }
 

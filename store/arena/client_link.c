@@ -210,7 +210,8 @@ static int take_got(struct mr_store *st, const struct mr_ctl_got *g, int fd,
     unsigned char *base = s ? atomic_load_explicit(&s->base, memory_order_acquire) : NULL;
     if (!base || g->offset > s->bytes || g->bytes > s->bytes - g->offset)
         return mr_fail(e, MR_EFORMAT, "object store: a place outside of segment %u", g->segment);
-    *view = (struct mr_store_view){base + g->offset, g->bytes, g->id, MR_PIN_BY_STORE};
+    *view = (struct mr_store_view){
+        base + g->offset, g->bytes, g->id, MR_PIN_BY_STORE, g->is_pulled == 1};
     return MR_OK;
 }
 

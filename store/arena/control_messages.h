@@ -4,7 +4,7 @@
 #include "base/id.h"
 #include "store/arena/client.h"
 
-#define MR_CTL_VERSION 2 /* of these messages; 2 added WANT */
+#define MR_CTL_VERSION 3 /* of these messages; 2 added WANT, 3 is_pulled */
 #define MR_CTL_BYTES_MAX 65536u
 #define MR_CTL_TEXT_MAX 400u
 #define MR_CTL_SOURCE_MAX 256u
@@ -97,6 +97,7 @@ struct mr_ctl_got {
     uint64_t segment_bytes;
     uint64_t offset;
     uint64_t bytes;
+    uint64_t is_pulled; /* 1: from another store, just now; only this answer says so */
     char text[MR_CTL_TEXT_MAX];
 };
 

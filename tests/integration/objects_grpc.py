@@ -182,6 +182,16 @@ class Objects(unittest.TestCase):
                      lambda: self.s.put(bytes(129 * MIB), "application/octet-stream"))
         self.assertEqual(self.s.get(self.s.put(b"[1]", "application/json").id)[1].strip(), b"[1]")
 
+    def test_where_says_which_objects_are_here(self):
+        here = self.s.put(b"[1]", "application/json").id
+        ids = [bytes.fromhex(i) for i in (here, "0" * 31 + "7", here)]
+        place = self.s.call("Where", ids=b"".join(ids), here=True).places
+        self.assertEqual([(p.node, p.address, p.has) for p in place], [("n1", self.s.address, bytes([1, 0, 1]))])
+        self.assertEqual(len(self.s.call("Where", ids=ids[1]).places), 0)
+        self.assertEqual(len(self.s.call("Where").places), 0)
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "ids", lambda: self.s.call("Where", ids=b"short"))
+        self.refused(grpc.StatusCode.INVALID_ARGUMENT, "16384", lambda: self.s.call("Where", ids=bytes(16 * 16385)))
+
     def test_a_list_goes_through_all_pages(self):
         made = {self.s.put(b"[%d]" % i, "application/json").id for i in range(7)}
         seen, token = [], ""

@@ -454,12 +454,16 @@ struct puller {
     struct mr_store *st;
     mr_object_id id;
     const char *source;
-    bool ok;
+    bool ok, is_told;
 };
 
 static void *pull_it(void *ctx)
 {
     struct puller *p = ctx;
+    struct mr_store_view view;
+    if (mr_store_get(p->st, p->id, p->source, WAIT, &view, NULL)) return NULL;
+    p->is_told = view.is_pulled;
+    mr_store_release(p->st, &view);
     p->ok = holds(p->st, p->id, p->source, 20 * MIB + 24, 8);
     return NULL;
 }
@@ -477,13 +481,16 @@ static void an_object_of_another_node_is_pulled_once(void **state)
     struct puller pulls[8];
     pthread_t threads[8];
     for (size_t i = 0; i < 8; i++) {
-        pulls[i] = (struct puller){here, id, b.address, false};
+        pulls[i] = (struct puller){here, id, b.address, false, false};
         pthread_create(&threads[i], NULL, pull_it, &pulls[i]);
     }
+    uint32_t told = 0;
     for (size_t i = 0; i < 8; i++) {
         pthread_join(threads[i], NULL);
         assert_true(pulls[i].ok);
+        told += pulls[i].is_told;
     }
+    assert_int_equal(told, 1); /* Issue 11, 6a: so that bytes are counted once */
     assert_int_equal(stats_of(here).pulls, 1);
     assert_int_equal(stats_of(here).pulled_bytes, 20 * MIB + 24);
     struct mr_store_view view;
