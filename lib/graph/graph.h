@@ -49,7 +49,7 @@ struct mr_graph_resource {
 struct mr_task_options {
     uint32_t given; /* MR_OPTION_… */
     uint32_t retries;
-    int32_t priority;    /* larger runs sooner; -1000000..1000000 */
+    int32_t priority;    /* larger runs sooner; -100..100 (MR_PRIORITY_MAX), as a job's */
     mr_duration timeout; /* ns, 0: none */
     bool allow_other_workers;
     bool pure; /* true unless given as false; read it through mr_graph_is_pure */

@@ -5,7 +5,7 @@
 #include "base/err.h"
 #include "graph/graph.h"
 
-#define MR_PRIORITY_MAX 1000000
+#define MR_PRIORITY_MAX 100 /* of jobs and of tasks, either way; proto/gen/api.py has it, too */
 #define MR_OPTION_SECONDS_MAX 1e9
 #define MR_OPTION_WORKERS_MAX 1024
 #define MR_RESOURCE_AMOUNT_MICRO_MAX ((uint64_t)1000000000000000) /* a thousand million */

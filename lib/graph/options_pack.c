@@ -94,11 +94,12 @@ static int read_uint(struct source *s, uint64_t max, uint64_t *out)
     return MR_OK;
 }
 
+/* A journal may be older than the range, and its jobs were accepted: the nearest there is now. */
 static int read_priority(struct source *s, int32_t *out)
 {
-    if (s->item.type != MR_PACK_INT || s->item.i < -MR_PRIORITY_MAX || s->item.i > MR_PRIORITY_MAX)
+    if (s->item.type != MR_PACK_INT || s->item.i < INT32_MIN || s->item.i > INT32_MAX)
         return wrong(s, "an integer in its range");
-    *out = (int32_t)s->item.i;
+    *out = (int32_t)MR_MAX(-MR_PRIORITY_MAX, MR_MIN(MR_PRIORITY_MAX, s->item.i));
     return MR_OK;
 }
 

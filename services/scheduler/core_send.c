@@ -165,8 +165,7 @@ static uint32_t send_inputs(
 
 static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
 {
-    int32_t own = o ? MR_MAX(-499, MR_MIN(499, o->priority)) : 0;
-    return j->priority * 1000 + own;
+    return j->priority * 1000 + (o ? o->priority : 0); /* within a job: MR_PRIORITY_MAX is less */
 }
 
 static void cell(struct mr_sched_rows *r, enum mr_sched_column c, uint32_t v)

@@ -2,6 +2,7 @@
 
 #include "base/limits.h"
 #include "graph/json_impl.h"
+#include "graph/options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -149,6 +150,50 @@ static void what_is_wrong_is_named(void **state)
             assert_string_equal(e.text, again.text);
         }
     }
+}
+
+/* Issue 11, 15: -100 to 100, however a graph comes. */
+static void priorities_have_one_range(void **state)
+{
+    (void)state;
+    for (int32_t p = -102; p <= 102; p++) {
+        bool is_good = p >= -100 && p <= 100;
+        struct mr_error e = {0};
+        const struct mr_job_options job = {.priority = p};
+        const struct mr_task_options task = {.given = MR_OPTION_PRIORITY, .priority = p};
+        assert_int_equal(mr_job_options_check(&job, &e), is_good ? MR_OK : MR_EINVAL);
+        assert_int_equal(mr_task_options_check(&task, &e), is_good ? MR_OK : MR_EINVAL);
+        if (!is_good) assert_non_null(strstr(e.text, "-100 to 100"));
+        for (int is_of_task = 0; is_of_task < 2; is_of_task++) {
+            char json[128];
+            (void)snprintf(json, sizeof json,
+                is_of_task ? "{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"priority\": %d}}}"
+                           : "{\"dsk\": {\"x\": 1}, \"priority\": %d}",
+                p);
+            struct mr_graph *g = NULL;
+            int err = mr_graph_from_json(mr_str(json), &fixture_catalogue, &g, &e);
+            assert_int_equal(err, is_good ? MR_OK : MR_EINVAL);
+            if (!is_good) assert_non_null(strstr(e.text, "priority"));
+            if (!is_good) assert_non_null(strstr(e.text, "-100 to 100"));
+            mr_graph_free(&g);
+        }
+    }
+}
+
+/* Issue 11, 15: what was accepted when the range was wider is read back, not lost. */
+static void a_journal_from_before_the_range_is_read(void **state)
+{
+    (void)state;
+    struct mr_pool p = {0};
+    struct mr_buf b;
+    mr_buf_init(&b, 1000);
+    const struct mr_task_options task = {.given = MR_OPTION_PRIORITY, .priority = 1000000};
+    struct mr_task_options read;
+    mr_task_options_pack(&b, &task);
+    assert_int_equal(mr_task_options_unpack(mr_buf_str(&b), &p, &read, NULL), 0);
+    assert_int_equal(read.priority, 100);
+    mr_buf_fini(&b);
+    mr_pool_fini(&p);
 }
 
 static void nesting_has_a_limit(void **state)
@@ -361,6 +406,8 @@ int main(void)
         cmocka_unit_test(a_short_job_cannot_ask_for_a_gigabyte),
         cmocka_unit_test(what_a_loop_asks_for_is_counted_before_it_is_made),
         cmocka_unit_test(what_just_fits_is_not_refused),
+        cmocka_unit_test(priorities_have_one_range),
+        cmocka_unit_test(a_journal_from_before_the_range_is_read),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(a_long_key_is_refused_with_its_length),
     };
