@@ -93,7 +93,7 @@ static int channel_list(const struct mr_client *c, struct mr_error *e)
     size_t at = 0;
     size_t max = 0;
     yyjson_val *name = NULL;
-    int err = mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/channels");
+    int err = mr_client_list(c, "/v1/channels", "channels", &doc, e);
     if (!err && c->json) mr_client_print(doc);
     yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "channels"), at, max, name)
     {
@@ -287,8 +287,8 @@ static int queue_show(const struct mr_client *c, const char *name, struct mr_err
     size_t at = 0;
     size_t max = 0;
     yyjson_val *q = NULL;
-    int err = mr_client_call(c, "GET", (struct mr_str){0}, &doc, e,
-        name ? "/v1/queues/%s" : "/v1/queues%s", name ? name : "");
+    int err = name ? mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/queues/%s", name)
+                   : mr_client_list(c, "/v1/queues", "queues", &doc, e);
     yyjson_val *root = yyjson_doc_get_root(doc);
     if (!err && c->json) mr_client_print(doc);
     if (!err && !c->json && name) print_queue(root);

@@ -123,6 +123,48 @@ int mr_client_call(const struct mr_client *c, const char *method, struct mr_str 
     return err;
 }
 
+/* `all` and what is on the next page; the token is that of the next page. */
+static yyjson_doc *join_pages(yyjson_doc *all, yyjson_doc *page, const char *rows)
+{
+    yyjson_mut_doc *m = yyjson_doc_mut_copy(all, NULL);
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(m);
+    yyjson_mut_val *list = yyjson_mut_obj_get(root, rows);
+    size_t at = 0;
+    size_t max = 0;
+    yyjson_val *row = NULL;
+    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(page), rows), at, max, row)
+        yyjson_mut_arr_append(list, yyjson_val_mut_copy(m, row));
+    yyjson_mut_val *token = yyjson_mut_obj_get(root, "next_page_token");
+    yyjson_mut_set_str(
+        token, mr_json_get_text(yyjson_doc_get_root(page), "next_page_token")); /* of `page` */
+    yyjson_doc *joined = yyjson_mut_doc_imut_copy(m, NULL);
+    yyjson_mut_doc_free(m);
+    yyjson_doc_free(all);
+    yyjson_doc_free(page);
+    return joined;
+}
+
+int mr_client_list(const struct mr_client *c, const char *path, const char *rows, yyjson_doc **doc,
+    struct mr_error *e)
+{
+    yyjson_doc *all = NULL;
+    int err = mr_client_call(c, "GET", (struct mr_str){0}, &all, e, "%s", path);
+    for (;;) {
+        const char *next = mr_json_get_text(yyjson_doc_get_root(all), "next_page_token");
+        if (err || !next[0]) break;
+        MR_AUTO(mr_free_ptr) char *token = mr_http_escape(mr_str(next));
+        yyjson_doc *page = NULL;
+        err = mr_client_call(c, "GET", (struct mr_str){0}, &page, e, "%s%spage_token=%s", path,
+            strchr(path, '?') ? "&" : "?", token);
+        if (!err) all = join_pages(all, page, rows);
+    }
+    if (err)
+        yyjson_doc_free(all);
+    else
+        *doc = all;
+    return err;
+}
+
 int mr_client_fail(const char *command, const struct mr_error *e)
 {
     (void)fprintf(stderr, "millrace %s: %s\n", command, e->text);

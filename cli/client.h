@@ -56,6 +56,10 @@ void mr_client_fini(struct mr_client *c);
  * `*doc` (yyjson_doc_free it; may be NULL); otherwise the error of the answer comes back. */
 int mr_client_call(const struct mr_client *c, const char *method, struct mr_str body,
     yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
+/* All pages of a list as one document, whose member `rows` has the rows of all of them. `path` is
+ * as it is sent, with its query, if it has one. */
+int mr_client_list(const struct mr_client *c, const char *path, const char *rows, yyjson_doc **doc,
+    struct mr_error *e);
 /* The same with headers and streams; `request` lacks url and authorization. */
 int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
     struct mr_http_reply *reply, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(5, 6);

@@ -64,9 +64,9 @@ int mr_command_ops(int argc, char **argv)
     yyjson_doc *doc = NULL;
     mr_config_load(&ops_spec, argc, argv, &k, &rest);
     MR_AUTO(mr_free_ptr) char *name = mr_http_escape(mr_str(rest.count ? rest.items[0] : ""));
+    MR_AUTO(mr_free_ptr) char *path = mr_format("/v1/ops?name=%s", name);
     int err = mr_client_open(&k.client, &c, &e);
-    if (!err)
-        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e, "/v1/ops?name=%s", name);
+    if (!err) err = mr_client_list(&c, path, "ops", &doc, &e);
     if (!err && c.json)
         mr_client_print(doc);
     else if (!err)
@@ -111,7 +111,7 @@ int mr_command_workers(int argc, char **argv)
     yyjson_doc *doc = NULL;
     mr_config_load(&workers_spec, argc, argv, &k, NULL);
     int err = mr_client_open(&k.client, &c, &e);
-    if (!err) err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e, "/v1/workers");
+    if (!err) err = mr_client_list(&c, "/v1/workers", "workers", &doc, &e);
     if (!err && c.json)
         mr_client_print(doc);
     else if (!err)
@@ -166,7 +166,7 @@ static int look(const struct mr_client *c, uint64_t *before, mr_time *then, stru
     yyjson_doc *info = NULL;
     yyjson_doc *workers = NULL;
     int err = mr_client_call(c, "GET", (struct mr_str){0}, &info, e, "/v1/cluster");
-    if (!err) err = mr_client_call(c, "GET", (struct mr_str){0}, &workers, e, "/v1/workers");
+    if (!err) err = mr_client_list(c, "/v1/workers", "workers", &workers, e);
     yyjson_val *root = yyjson_doc_get_root(info);
     uint64_t done = mr_json_get_u64(root, "tasks_done");
     mr_time now = mr_clock_now();

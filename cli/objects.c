@@ -63,11 +63,17 @@ static int write_to(void *ctx, const char *p, size_t n)
     return fwrite(p, 1, n, ctx) == n ? MR_OK : MR_EIO;
 }
 
+/* What the API calls "name:a/b" is the name a/b. */
+static const char *bare_name(const char *name)
+{
+    return strncmp(name, "name:", 5) ? name : name + 5;
+}
+
 /* The id of an object that a name stands for; mr_release it. */
 static int resolve(const struct mr_client *c, const char *name, char **object, struct mr_error *e)
 {
     yyjson_doc *doc = NULL;
-    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(name));
+    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(bare_name(name)));
     int err = mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/names/%s", escaped);
     if (!err) *object = mr_copy_text(mr_json_get_text(yyjson_doc_get_root(doc), "object"));
     yyjson_doc_free(doc);
@@ -292,7 +298,7 @@ int mr_command_rm(int argc, char **argv)
     int err = mr_client_open(&k.client, &c, &e);
     for (size_t i = 0; i < rest.count && !err; i++) {
         const char *what = rest.items[i];
-        MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(what));
+        MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(bare_name(what)));
         if (is_job_id(what))
             err =
                 mr_client_call(&c, "DELETE", (struct mr_str){0}, NULL, &e, "/v1/jobs/%s", escaped);

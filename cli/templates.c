@@ -56,7 +56,7 @@ static int list(const struct mr_client *c, struct mr_error *e)
     size_t at = 0;
     size_t max = 0;
     yyjson_val *t = NULL;
-    int err = mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/templates");
+    int err = mr_client_list(c, "/v1/templates", "templates", &doc, e);
     if (!err && c->json) mr_client_print(doc);
     yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "templates"), at, max, t)
     {

@@ -44,8 +44,8 @@ static int bind_query(
                 (int)MR_MIN(name.n, (size_t)64), name.p, r->path);
         uint64_t bit = bit_of(type, f);
         /* The one field of a path that was left out may come here even when the rest is a body. */
-        bool left_out = r->segments[r->segments_count - 1].rest &&
-                        !strcmp(r->segments[r->segments_count - 1].text, f->name);
+        const struct mr_route_segment *last = mr_route_rest(r);
+        bool left_out = last && !strcmp(last->text, f->name);
         if (in_body && !left_out)
             return mr_fail(e, MR_EINVAL, "%s belongs into the body, not into the query", f->name);
         if ((*seen & bit) && f->label != PROTOBUF_C_LABEL_REPEATED)
@@ -69,8 +69,8 @@ int mr_bind_fields(const struct mr_bind_input *in, struct mr_buf *wire, struct m
     int err = bind_query(in, &seen, wire, e);
     if (err) return err;
 
-    const struct mr_route_segment *last = &m->route->segments[m->route->segments_count - 1];
-    if (last->rest && !(seen & bit_of(type, named(type, last->text))))
+    const struct mr_route_segment *last = mr_route_rest(m->route);
+    if (last && !(seen & bit_of(type, named(type, last->text))))
         return mr_fail(e, MR_EINVAL,
             "%s is missing: it belongs at the end of the path, or into the "
             "query as ?%s=",

@@ -29,6 +29,13 @@ int mr_http_verb_parse(const char *name, enum mr_http_verb *out)
     return MR_EMETHOD;
 }
 
+const struct mr_route_segment *mr_route_rest(const struct mr_route *route)
+{
+    for (unsigned i = 0; i < route->segments_count; i++)
+        if (route->segments[i].rest) return &route->segments[i];
+    return NULL;
+}
+
 /* What a template took of the path, still raw. */
 struct take {
     struct mr_str raw[MR_ROUTE_FIELDS_MAX];
@@ -56,6 +63,20 @@ static bool cut_action(struct mr_str *path, const char *action)
     return true;
 }
 
+/* Takes the literals that stand behind `{field=**}` off the path. */
+static bool cut_tail(const struct mr_route *r, struct mr_str *path, bool *has_tail)
+{
+    if (!mr_route_rest(r)) return true;
+    for (unsigned i = r->segments_count; !r->segments[--i].is_field;) {
+        size_t n = strlen(r->segments[i].text);
+        if (path->n < n + 1 || path->p[path->n - n - 1] != '/') return false;
+        if (memcmp(path->p + path->n - n, r->segments[i].text, n) != 0) return false;
+        path->n -= n + 1;
+        *has_tail = true;
+    }
+    return true;
+}
+
 static void take_field(struct take *t, const char *field, struct mr_str raw)
 {
     mr_assert(t->count < MR_ROUTE_FIELDS_MAX);
@@ -70,11 +91,14 @@ static bool fits(const struct mr_route *r, struct mr_str path, struct take *t)
     if (r->action) t->score += 1000;
 
     struct mr_str rest = mr_str_of(path.p + 1, path.n - 1); /* past the first slash */
-    bool more = true;
+    bool more = true, has_tail = false;
+    if (!cut_tail(r, &rest, &has_tail)) return false;
+    if (has_tail) t->score += 10;
     for (unsigned i = 0; i < r->segments_count; i++) {
         const struct mr_route_segment *s = &r->segments[i];
         if (s->rest) {
-            t->score -= rest.n ? 1 : 2000; /* left out: only if nothing else fits */
+            /* left out: only if nothing else fits, or what stands behind it says what is meant */
+            t->score -= rest.n || has_tail ? 1 : 2000;
             if (rest.n) take_field(t, s->text, rest);
             return true;
         }

@@ -3,11 +3,14 @@
 #include "gateway/scrape.h"
 
 #include "base/alloc.h"
+#include "base/limits.h"
 #include "gateway/census.h"
 #include "gateway/prometheus.h"
+#include "gateway/wire.h"
 #include "rpc/pb.h"
 #include "rpc/wire.h"
 
+#define PAGE_SIZE_FIELD 1 /* WorkersRequest.page_size */
 #define TIMEOUT (2 * MR_SECOND)
 #define LABELS_BYTES_MAX ((size_t)8 << 10)
 #define OWN_BYTES_MAX ((size_t)8 << 20)
@@ -141,9 +144,13 @@ static void ask(struct scrape *s, struct mr_rpc_channel *channel, enum part_kind
     struct part *p = mr_alloc(sizeof *p);
     *p = (struct part){s, kind, labels_of(mr_rpc_channel_address(channel), worker)};
     struct mr_rpc_call_options options = {.timeout = TIMEOUT, .one_reply = true};
+    struct mr_buf request;
+    mr_buf_init(&request, 16);
+    if (kind == PART_WORKERS) mr_wire_add_varint(&request, PAGE_SIZE_FIELD, MR_WORKERS_MAX);
     s->waiting++;
     (void)mr_rpc_unary(
-        channel, mr_proto_method(methods[kind])->path, mr_str_of("", 0), &options, on_reply, p);
+        channel, mr_proto_method(methods[kind])->path, mr_buf_str(&request), &options, on_reply, p);
+    mr_buf_fini(&request);
 }
 
 static bool is_repeated(const struct mr_backends *b, size_t at)

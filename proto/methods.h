@@ -47,7 +47,7 @@ enum mr_proto_backend {
 struct mr_route_segment {
     const char *text; /* literal text, or the name of the field that is bound */
     bool is_field;    /* binds */
-    bool rest;        /* binds the rest of the path: `{name=**}`; the last one */
+    bool rest;        /* binds the rest of the path: `{name=**}`; after it come literals only */
 };
 
 struct mr_route_header {

@@ -105,8 +105,9 @@ def parse_template(path):
             if not re.fullmatch(r"[a-z0-9_.-]+", piece):
                 raise Wrong(f"path {path!r}: literal {piece!r}")
             segments.append(Segment(piece))
-    if any(s.rest for s in segments[:-1]) or (action and segments[-1].rest):
-        raise Wrong(f"path {path!r}: '=**' stands last")
+    at = [i for i, s in enumerate(segments) if s.rest]
+    if len(at) > 1 or (at and any(s.is_field for s in segments[at[0] + 1 :])):
+        raise Wrong(f"path {path!r}: only literals can follow '=**'")
     return segments, action
 
 

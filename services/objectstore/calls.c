@@ -144,12 +144,17 @@ static void stat_done(struct mr_op *op)
         reply(op, mr_op_info(op, &op->ask.infos[0]));
 }
 
+static void stat_found(struct mr_op *op)
+{
+    mr_op_stat(op, stat_done);
+}
+
 static void on_stat(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_op *op = mr_op_of(call);
     const Millrace__V1__StatRequest *r =
         mr_op_request(op, m, &millrace__v1__stat_request__descriptor);
-    if (r && mr_op_parse_id(op, "id", r->id)) mr_op_stat(op, stat_done);
+    if (r) mr_op_find_id(op, "id", r->id, stat_found);
 }
 
 static void list_done(struct mr_op *op)
@@ -177,13 +182,17 @@ static void on_list(struct mr_rpc_call *call, struct mr_rpc_message *m)
         mr_op_request(op, m, &millrace__v1__list_objects_request__descriptor);
     if (!r) return;
     uint64_t after = 0;
+    if (r->page_size > PAGE_MAX) {
+        mr_op_fail(op, MR_EINVAL, "page_size: %u is not within 0 to %u", r->page_size, PAGE_MAX);
+        return;
+    }
     if (r->page_token[0] && mr_config_parse_u64(mr_str(r->page_token), &after)) {
         mr_op_fail(
             op, MR_EINVAL, "page_token: \"%s\" is not from an earlier answer", r->page_token);
         return;
     }
     op->ask.after = after;
-    op->ask.n_max = r->page_size ? MR_MIN(r->page_size, PAGE_MAX) : 100;
+    op->ask.n_max = r->page_size ? r->page_size : 100;
     mr_op_ask(op, MR_ASK_PAGE, list_done);
 }
 
@@ -319,14 +328,19 @@ static void delete_known(struct mr_op *op)
         delete_viewed(op);
 }
 
+static void delete_found(struct mr_op *op)
+{
+    mr_op_stat(op, delete_known);
+}
+
 static void on_delete(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_op *op = mr_op_of(call);
     const Millrace__V1__DeleteObjectRequest *r =
         mr_op_request(op, m, &millrace__v1__delete_object_request__descriptor);
-    if (!r || !mr_op_parse_id(op, "id", r->id)) return;
+    if (!r) return;
     op->forced = r->force;
-    mr_op_stat(op, delete_known);
+    mr_op_find_id(op, "id", r->id, delete_found);
 }
 
 static void pin_done(struct mr_op *op)
@@ -349,12 +363,17 @@ static void pin_known(struct mr_op *op)
         mr_op_get(op, NULL, 30 * MR_SECOND, pin_done);
 }
 
+static void pin_found(struct mr_op *op)
+{
+    mr_op_stat(op, pin_known);
+}
+
 static void on_pin(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_op *op = mr_op_of(call);
     const Millrace__V1__PinRequest *r =
         mr_op_request(op, m, &millrace__v1__pin_request__descriptor);
-    if (!r || !mr_op_parse_id(op, "id", r->id)) return;
+    if (!r) return;
     if (!(r->seconds >= 0 && r->seconds <= PIN_SECONDS_MAX)) {
         mr_op_fail(
             op, MR_EINVAL, "seconds: %g is not between 0 and %g", r->seconds, PIN_SECONDS_MAX);
@@ -363,7 +382,7 @@ static void on_pin(struct mr_rpc_call *call, struct mr_rpc_message *m)
     double *seconds = mr_op_take(op, sizeof *seconds);
     *seconds = r->seconds;
     op->more = seconds;
-    mr_op_stat(op, pin_known);
+    mr_op_find_id(op, "id", r->id, pin_found);
 }
 
 /* ---- Persist: a collection takes its partitions along
@@ -453,12 +472,17 @@ static void persist_known(struct mr_op *op)
         mr_op_get(op, NULL, 30 * MR_SECOND, persist_look);
 }
 
+static void persist_found(struct mr_op *op)
+{
+    mr_op_stat(op, persist_known);
+}
+
 static void on_persist(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_op *op = mr_op_of(call);
     const Millrace__V1__PersistRequest *r =
         mr_op_request(op, m, &millrace__v1__persist_request__descriptor);
-    if (r && mr_op_parse_id(op, "id", r->id)) mr_op_stat(op, persist_known);
+    if (r) mr_op_find_id(op, "id", r->id, persist_found);
 }
 
 /* ---- Stats, Metrics ---------------------------------------------------------------------------*/

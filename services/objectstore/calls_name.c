@@ -1,6 +1,7 @@
 /* Names: given, found, taken away, listed. */
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/page.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "rpc/status.h"
@@ -10,7 +11,6 @@
 
 #include <string.h>
 
-#define PAGE_MAX 1000u
 #define TELL_TIMEOUT (30 * MR_SECOND)
 
 static Millrace__V1__NameInfo *info_of(struct mr_op *op, const struct mr_name_record *r)
@@ -308,8 +308,11 @@ static void names_done(struct mr_op *op)
     out.names = mr_op_take(op, (op->names_count + 1) * sizeof(void *));
     for (size_t i = 0; i < op->names_count; i++)
         out.names[out.n_names++] = info_of(op, &op->names[i]);
-    if (op->names_more && op->names_count)
-        out.next_page_token = out.names[op->names_count - 1]->name;
+    MR_AUTO(mr_free_ptr)
+    char *next =
+        op->names_more && op->names_count ? mr_page_token(out.names[op->names_count - 1]->name)
+                                          : NULL;
+    if (next) out.next_page_token = next;
     (void)mr_rpc_call_reply_pb(op->call, &out.base);
 }
 
@@ -319,6 +322,11 @@ void mr_on_names(struct mr_rpc_call *call, struct mr_rpc_message *m)
     const Millrace__V1__NamesRequest *r =
         mr_op_request(op, m, &millrace__v1__names_request__descriptor);
     if (!r) return;
-    uint32_t n_max = r->page_size ? MR_MIN(r->page_size, PAGE_MAX) : 100;
-    mr_op_list_names(op, mr_str(r->prefix), mr_str(r->page_token), n_max, names_done);
+    struct mr_page page;
+    struct mr_error e;
+    if (mr_page_read(r->page_size, r->page_token, 100, &page, &e)) {
+        mr_op_fail(op, e.code, "%s", e.text);
+        return;
+    }
+    mr_op_list_names(op, mr_str(r->prefix), page.after, page.rows_max, names_done);
 }

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NAME_PREFIX "name:"
+
 #include <xxhash.h>
 
 struct mr_op *mr_op_new(struct mr_rpc_call *call)
@@ -84,7 +86,8 @@ void *mr_op_request(
 bool mr_op_parse_id(struct mr_op *op, const char *field, const char *text)
 {
     if (!mr_object_id_parse(mr_str(text), &op->id)) return true;
-    mr_op_fail(op, MR_EINVAL, "%s: \"%s\" is no object id: 32 hexadecimal digits would be one",
+    mr_op_fail(op, MR_EINVAL,
+        "%s: \"%s\" is no object id: 32 hexadecimal digits would be one, or name: and a name",
         field, text);
     return false;
 }
@@ -278,6 +281,32 @@ static struct name_answer *ask_names(struct mr_op *op, mr_op_fn then)
 void mr_op_resolve(struct mr_op *op, struct mr_str name, mr_op_fn then)
 {
     mr_names_resolve(op->sv->names, name, name_came, ask_names(op, then));
+}
+
+static void id_resolved(struct mr_op *op)
+{
+    if (op->err == MR_ENOENT) {
+        mr_op_fail(op, op->err, "id: no object has the name \"%s\"", op->wanted);
+    } else if (op->err) {
+        mr_op_fail(op, op->err, "id: the name \"%s\" cannot be looked up: %s", op->wanted,
+            op->err == MR_EAWAY ? "names are kept in Redis, which does not answer"
+                                : mr_err_words(op->err));
+    } else {
+        op->id = op->names[0].object;
+        op->wanted_by(op);
+    }
+}
+
+void mr_op_find_id(struct mr_op *op, const char *field, const char *text, mr_op_fn then)
+{
+    bool is_name = !strncmp(text, NAME_PREFIX, strlen(NAME_PREFIX));
+    if (!is_name) {
+        if (mr_op_parse_id(op, field, text)) then(op);
+        return;
+    }
+    op->wanted = text + strlen(NAME_PREFIX);
+    op->wanted_by = then;
+    if (mr_op_check_name(op, field, op->wanted)) mr_op_resolve(op, mr_str(op->wanted), id_resolved);
 }
 
 void mr_op_unname(struct mr_op *op, struct mr_str name, mr_op_fn then)

@@ -65,6 +65,8 @@ struct mr_op {
     bool forced;              /* of a Delete */
     bool failed;              /* the call was answered with an error; more may still arrive */
     mr_op_fn then;
+    const char *wanted; /* the name of mr_op_find_id, and who waits for it */
+    mr_op_fn wanted_by;
     void (*fini)(struct mr_op *op); /* of `more`, may be NULL */
     void *more;                     /* the handler's own */
     struct naming *naming;
@@ -99,6 +101,9 @@ void *mr_op_request(
 /* Object ids as users write them; fails the call and returns false. */
 bool mr_op_parse_id(struct mr_op *op, const char *field, const char *text);
 bool mr_op_check_name(struct mr_op *op, const char *field, const char *name);
+/* op->id becomes what `text` means: an id, or "name:" and a name; `then` is called if it means one,
+ * and the call fails otherwise. `text` lives as long as the op's request. */
+void mr_op_find_id(struct mr_op *op, const char *field, const char *text, mr_op_fn then);
 
 /* Questions. */
 void mr_op_ask(struct mr_op *op, enum mr_ask_type type, mr_op_fn then); /* with op->ask filled */

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/page.h"
 #include "host/log.h"
 #include "ops/registry.h"
 #include "services/scheduler/intake.h"
@@ -155,21 +156,25 @@ static Millrace__V1__OpInfo *foreign_info(struct mr_shell *sh, const struct fore
     return m;
 }
 
-Millrace__V1__OpInfo **mr_catalogue_list(struct mr_shell *sh, struct mr_str name, size_t *count)
+Millrace__V1__OpInfo **mr_catalogue_list(
+    struct mr_shell *sh, struct mr_str name, const struct mr_page *page, size_t *count, bool *more)
 {
     struct mr_catalogue *c = sh->catalogue;
     uint32_t builtin = mr_registry_count(c->registry);
-    Millrace__V1__OpInfo **out = mr_shell_take(sh, (builtin + c->count) * sizeof *out);
+    Millrace__V1__OpInfo **out = mr_shell_take(sh, page->rows_max * sizeof *out);
     size_t n = 0;
+    *more = false;
     for (uint32_t i = 0, j = 0; i < builtin || j < c->count;) { /* both are sorted: merge */
         const struct mr_op_desc *b = i < builtin ? mr_registry_at(c->registry, i) : NULL;
         const struct foreign *f = j < c->count ? &c->foreign[j] : NULL;
         bool take_builtin = b && (!f || strcmp(b->name, f->name) < 0);
-        struct mr_str its = mr_str(take_builtin ? b->name : f->name);
-        if (!name.n || mr_str_eq(name, its))
-            out[n++] = take_builtin ? builtin_info(sh, b) : foreign_info(sh, f);
+        const char *its = take_builtin ? b->name : f->name;
         i += take_builtin;
         j += !take_builtin;
+        if ((name.n && !mr_str_eq(name, mr_str(its))) || !mr_page_has(page, its)) continue;
+        *more = n == page->rows_max;
+        if (*more) break;
+        out[n++] = take_builtin ? builtin_info(sh, b) : foreign_info(sh, f);
     }
     *count = n;
     return out;

@@ -4,11 +4,13 @@
 
 #include "services/scheduler/shell.h"
 
+struct mr_page;
 struct mr_registry;
 
 struct mr_catalogue *mr_catalogue_new(void);
 void mr_catalogue_free(struct mr_catalogue **c);
 void mr_catalogue_add(struct mr_shell *sh, const Millrace__V1__OpDescriptor *op);
 
-/* All of them, sorted by name, as messages in the scratch arena; `name` empty: every one. */
-Millrace__V1__OpInfo **mr_catalogue_list(struct mr_shell *sh, struct mr_str name, size_t *count);
+/* A page of them, sorted by name, as messages in the scratch arena; `name` empty: every one. */
+Millrace__V1__OpInfo **mr_catalogue_list(
+    struct mr_shell *sh, struct mr_str name, const struct mr_page *page, size_t *count, bool *more);

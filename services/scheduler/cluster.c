@@ -1,5 +1,7 @@
 /* The Cluster service: who is here and what can be run. */
+#include "base/alloc.h"
 #include "base/limits.h"
+#include "base/page.h"
 #include "host/clock.h"
 #include "host/config.h"
 #include "services/scheduler/catalogue.h"
@@ -120,17 +122,49 @@ static Millrace__V1__WorkerInfo *worker_out(
     return m;
 }
 
+/* A token is "~" and the place in the table where the next page begins. */
+static int read_workers_page(
+    const Millrace__V1__WorkersRequest *m, uint32_t *from, uint32_t *rows_max, struct mr_error *e)
+{
+    uint64_t at = 0;
+    const char *token = m->page_token;
+    if (m->page_size > MR_WORKERS_MAX)
+        return mr_fail(e, MR_EINVAL, "page_size: %u is not within 0 to %u (0: %u)", m->page_size,
+            (unsigned)MR_WORKERS_MAX, MR_PAGE_ROWS_MAX);
+    if (token[0] &&
+        (token[0] != '~' || mr_config_parse_u64(mr_str(token + 1), &at) || !at || at > UINT32_MAX))
+        return mr_fail(e, MR_EINVAL, "page_token: \"%.64s\" is not from an earlier answer", token);
+    *from = (uint32_t)at;
+    *rows_max = m->page_size ? m->page_size : MR_PAGE_ROWS_MAX;
+    return MR_OK;
+}
+
 static void workers(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = mr_shell_of(call);
-    if (!mr_shell_request(sh, call, msg, &millrace__v1__workers_request__descriptor)) return;
-    Millrace__V1__WorkersResponse r = MILLRACE__V1__WORKERS_RESPONSE__INIT;
-    uint32_t slots = mr_sched_worker_slots(sh->core);
-    r.workers = mr_shell_take(sh, slots * sizeof *r.workers);
-    for (uint32_t i = 0; i < slots; i++) {
-        struct mr_sched_worker_info w;
-        if (mr_sched_worker(sh->core, i, &w)) r.workers[r.n_workers++] = worker_out(sh, i, &w);
+    struct mr_error e;
+    uint32_t from, rows_max;
+    const Millrace__V1__WorkersRequest *m =
+        mr_shell_request(sh, call, msg, &millrace__v1__workers_request__descriptor);
+    if (!m) return;
+    if (read_workers_page(m, &from, &rows_max, &e)) {
+        (void)mr_rpc_call_fail(call, &e);
+        return;
     }
+    Millrace__V1__WorkersResponse r = MILLRACE__V1__WORKERS_RESPONSE__INIT;
+    char next[16] = "";
+    uint32_t slots = mr_sched_worker_slots(sh->core);
+    r.workers = mr_shell_take(sh, (MR_MIN(slots, rows_max) + 1) * sizeof *r.workers);
+    for (uint32_t i = from; i < slots; i++) {
+        struct mr_sched_worker_info w;
+        if (!mr_sched_worker(sh->core, i, &w)) continue;
+        if (r.n_workers == rows_max) {
+            (void)snprintf(next, sizeof next, "~%" PRIu32, i);
+            break;
+        }
+        r.workers[r.n_workers++] = worker_out(sh, i, &w);
+    }
+    r.next_page_token = next;
     (void)mr_rpc_call_reply_pb(call, &r.base);
 }
 
@@ -159,12 +193,21 @@ static void ops(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     const Millrace__V1__OpsRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__ops_request__descriptor);
     if (!m) return;
+    struct mr_page page;
+    struct mr_error e;
+    if (mr_page_read(m->page_size, m->page_token, MR_PAGE_ROWS_MAX, &page, &e)) {
+        (void)mr_rpc_call_fail(call, &e);
+        return;
+    }
     Millrace__V1__OpsResponse r = MILLRACE__V1__OPS_RESPONSE__INIT;
-    r.ops = mr_catalogue_list(sh, mr_str(m->name), &r.n_ops);
-    if (m->name[0] && !r.n_ops) {
+    bool more = false;
+    r.ops = mr_catalogue_list(sh, mr_str(m->name), &page, &r.n_ops, &more);
+    if (m->name[0] && !r.n_ops && !page.after.n) {
         mr_shell_fail(call, MR_ENOENT, "there is no operator \"%.200s\"", m->name);
         return;
     }
+    MR_AUTO(mr_free_ptr) char *next = more ? mr_page_token(r.ops[r.n_ops - 1]->name) : NULL;
+    if (next) r.next_page_token = next;
     (void)mr_rpc_call_reply_pb(call, &r.base);
 }
 

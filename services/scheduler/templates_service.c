@@ -2,12 +2,15 @@
  * with what comes back. Instantiate is a submission (submit.c). */
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/page.h"
 #include "proto/methods.h"
 #include "services/scheduler/submit.h"
 
 struct asking {
     struct mr_shell *sh;
     struct mr_intake_request *request; /* NULL: gone, or answered */
+    struct mr_page page;               /* of a list */
+    char *page_token;                  /* which it points into */
 };
 
 static void on_open(struct mr_rpc_call *call)
@@ -23,6 +26,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     (void)status;
     struct asking *a = mr_rpc_call_context(call);
     mr_intake_request_free(&a->request);
+    mr_release(a->page_token);
     mr_release(a);
 }
 
@@ -79,9 +83,16 @@ static void on_get_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 static void on_list_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct asking *a = mr_rpc_call_context(call);
-    if (!mr_shell_request(a->sh, call, msg, &millrace__v1__list_templates_request__descriptor) ||
-        !a->request)
+    struct mr_error e;
+    const Millrace__V1__ListTemplatesRequest *m =
+        mr_shell_request(a->sh, call, msg, &millrace__v1__list_templates_request__descriptor);
+    if (!m || !a->request || a->page_token) return;
+    a->page_token = mr_copy_text(m->page_token);
+    if (mr_page_read(m->page_size, a->page_token, MR_PAGE_ROWS_MAX, &a->page, &e)) {
+        mr_intake_request_free(&a->request);
+        (void)mr_rpc_call_fail(call, &e);
         return;
+    }
     a->request->template = mr_copy_text("");
     ask(call, a, MR_INTAKE_LIST);
 }
@@ -125,6 +136,24 @@ static Millrace__V1__Template *message_of(struct mr_shell *sh, const struct mr_i
     return m;
 }
 
+static void reply_list(
+    struct mr_rpc_call *call, const struct asking *a, const struct mr_intake_done *done)
+{
+    Millrace__V1__ListTemplatesResponse r = MILLRACE__V1__LIST_TEMPLATES_RESPONSE__INIT;
+    r.templates = mr_shell_take(a->sh, (done->templates_count + 1) * sizeof *r.templates);
+    MR_AUTO(mr_free_ptr) char *next = NULL;
+    for (uint32_t i = 0; i < done->templates_count; i++) {
+        if (!mr_page_has(&a->page, done->templates[i].name)) continue;
+        if (r.n_templates == a->page.rows_max) {
+            next = mr_page_token(r.templates[r.n_templates - 1]->name);
+            break;
+        }
+        r.templates[r.n_templates++] = message_of(a->sh, &done->templates[i]);
+    }
+    if (next) r.next_page_token = next;
+    (void)mr_rpc_call_reply_pb(call, &r.base);
+}
+
 void mr_template_answered(struct mr_shell *sh, const struct mr_intake_done *done)
 {
     struct mr_rpc_call *call = mr_rpc_call_find(sh->loop, (mr_rpc_call_id){done->ticket});
@@ -138,11 +167,7 @@ void mr_template_answered(struct mr_shell *sh, const struct mr_intake_done *done
         const Millrace__V1__DeleteTemplateResponse r = MILLRACE__V1__DELETE_TEMPLATE_RESPONSE__INIT;
         (void)mr_rpc_call_reply_pb(call, &r.base);
     } else if (done->form == MR_INTAKE_LIST) {
-        Millrace__V1__ListTemplatesResponse r = MILLRACE__V1__LIST_TEMPLATES_RESPONSE__INIT;
-        r.templates = mr_shell_take(sh, (done->templates_count + 1) * sizeof *r.templates);
-        for (uint32_t i = 0; i < done->templates_count; i++)
-            r.templates[r.n_templates++] = message_of(sh, &done->templates[i]);
-        (void)mr_rpc_call_reply_pb(call, &r.base);
+        reply_list(call, mr_rpc_call_context(call), done);
     } else {
         (void)mr_rpc_call_reply_pb(call, &message_of(sh, &done->templates[0])->base);
     }

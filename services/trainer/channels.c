@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/page.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "services/trainer/feeds.h"
@@ -52,6 +53,7 @@ struct asking {
     uint32_t entries_max;
     char token[TOKEN_BYTES_MAX];
     char after_id[64];
+    uint32_t rows_max; /* of a list, whose names come after `channel` */
     struct mr_channel_answer *answer;
 };
 
@@ -375,15 +377,25 @@ static int compare_texts(const void *a, const void *b)
 static void reply_names(struct asking *a, struct mr_rpc_call *call)
 {
     const struct mr_channel_answer *answer = a->answer;
+    const struct mr_page page = {a->rows_max, mr_str(a->channel)};
     Millrace__V1__ListChannelsResponse out = MILLRACE__V1__LIST_CHANNELS_RESPONSE__INIT;
     char **names = mr_alloc_array(answer->count + 1, sizeof *names);
-    for (size_t i = 0; i < answer->count; i++)
-        names[i] = mr_format("%.*s", MR_STR_ARG(answer->names[i]));
-    if (answer->count) qsort(names, answer->count, sizeof *names, compare_texts);
+    size_t n = 0;
+    for (size_t i = 0; i < answer->count; i++) {
+        names[n] = mr_format("%.*s", MR_STR_ARG(answer->names[i]));
+        if (mr_page_has(&page, names[n]))
+            n++;
+        else
+            mr_release(names[n]);
+    }
+    if (n) qsort(names, n, sizeof *names, compare_texts);
     out.channels = names;
-    out.n_channels = answer->count;
+    out.n_channels = MR_MIN(n, (size_t)a->rows_max);
+    MR_AUTO(mr_free_ptr)
+    char *next = n > out.n_channels ? mr_page_token(names[out.n_channels - 1]) : NULL;
+    if (next) out.next_page_token = next;
     (void)mr_rpc_call_reply_pb(call, &out.base);
-    for (size_t i = 0; i < answer->count; i++)
+    for (size_t i = 0; i < n; i++)
         mr_release(names[i]);
     mr_release(names);
 }
@@ -391,8 +403,17 @@ static void reply_names(struct asking *a, struct mr_rpc_call *call)
 static void on_list(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     struct mr_channels *c = mr_rpc_call_context(call);
-    (void)m;
-    struct asking *a = asking_new(c, ASK_LIST, "", mr_waiting_deadline(call));
+    struct mr_page page;
+    struct mr_error e;
+    const Millrace__V1__ListChannelsRequest *r =
+        mr_trainer_request(c->trainer, call, m, &millrace__v1__list_channels_request__descriptor);
+    if (!r) return;
+    if (mr_page_read(r->page_size, r->page_token, MR_PAGE_ROWS_MAX, &page, &e)) {
+        (void)mr_rpc_call_fail(call, &e);
+        return;
+    }
+    struct asking *a = asking_new(c, ASK_LIST, page.after.p, mr_waiting_deadline(call));
+    a->rows_max = page.rows_max;
     a->call = mr_rpc_call_id_of(call);
     begin(a);
 }

@@ -54,7 +54,7 @@ struct mr_queue_op {
     bool is_held;     /* the object has the item's name, from us */
     bool is_in_doubt; /* Redis was asked and has not answered: it may be put */
 
-    uint32_t items_max, deliveries_max; /* take, create */
+    uint32_t items_max, deliveries_max; /* take, create; list: rows */
     uint64_t lease_ms;
     size_t checking; /* objects of taken items that the store has been asked for */
     char **lost;     /* by item: why; NULL: it is there */

@@ -1,5 +1,6 @@
 /* Answers of queues as messages. */
 #include "base/alloc.h"
+#include "base/page.h"
 #include "services/trainer/queue_op.h"
 
 #include <millrace/v1/queues.pb-c.h>
@@ -87,6 +88,9 @@ static void reply_list(struct mr_queue_op *op, struct mr_rpc_call *call)
         queue_to_pb(&op->answer->queues[i], NULL, 0, &all[i]);
         out.queues[out.n_queues++] = &all[i];
     }
+    MR_AUTO(mr_free_ptr) char *last = mr_format("%.*s", MR_STR_ARG(op->answer->last));
+    MR_AUTO(mr_free_ptr) char *next = op->answer->more ? mr_page_token(last) : NULL;
+    if (next) out.next_page_token = next;
     (void)mr_rpc_call_reply_pb(call, &out.base);
     for (size_t i = 0; i < count; i++)
         free_queue(&all[i]);

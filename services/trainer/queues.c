@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/page.h"
 #include "base/id.h"
 #include "host/clock.h"
 #include "services/trainer/queue_op.h"
@@ -159,7 +160,7 @@ static int send_op(struct mr_waiting *w)
     case MR_QUEUE_ACK:
     case MR_QUEUE_NACK: return send_settle(op);
     case MR_QUEUE_GET: return mr_queue_get(redis, queue, on_answer, op);
-    case MR_QUEUE_LIST: return mr_queue_list(redis, on_answer, op);
+    case MR_QUEUE_LIST: return mr_queue_list(redis, queue, op->items_max, on_answer, op);
     case MR_QUEUE_CLOSE: return mr_queue_close(redis, queue, on_answer, op);
     case MR_QUEUE_DELETE: return mr_queue_delete(redis, queue, on_answer, op);
     }
@@ -393,8 +394,19 @@ static void on_delete(struct mr_rpc_call *call, struct mr_rpc_message *m)
 
 static void on_list(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
-    (void)m;
-    mr_queue_op_begin(op_new(call, MR_QUEUE_LIST, ""));
+    const Millrace__V1__ListQueuesRequest *r =
+        REQUEST(call, m, millrace__v1__list_queues_request__descriptor);
+    struct mr_page page;
+    struct mr_error e;
+    if (!r) return;
+    if (mr_page_read(r->page_size, r->page_token, MR_PAGE_ROWS_MAX, &page, &e)) {
+        (void)mr_rpc_call_fail(call, &e);
+        return;
+    }
+    struct mr_queue_op *op =
+        op_new(call, MR_QUEUE_LIST, page.after.p); /* the queue to begin after */
+    op->items_max = page.rows_max;
+    mr_queue_op_begin(op);
 }
 
 /* ---- the part ---------------------------------------------------------------------------------*/

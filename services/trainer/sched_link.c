@@ -275,7 +275,8 @@ static void on_workers(void *ctx, const struct mr_rpc_status *status, struct mr_
 
 void mr_sched_link_submit(struct mr_sched_link *l, const struct mr_sched_link_job *j)
 {
-    static const Millrace__V1__WorkersRequest everyone = MILLRACE__V1__WORKERS_REQUEST__INIT;
+    Millrace__V1__WorkersRequest everyone = MILLRACE__V1__WORKERS_REQUEST__INIT;
+    everyone.page_size = MR_WORKERS_MAX;
     struct errand *x = errand_new(l, SUBMIT, j);
     if (is_refused_without(x)) return;
     x->is_under_way = true;

@@ -182,10 +182,14 @@ static const char released_script[] =
     "end\n"
     "return {call('LLEN', aside), call('SRANDMEMBER', KEYS[1], 64)}\n";
 
-/* KEYS: prefix of queues, all queues. */
+/* KEYS: prefix of queues, all queues. ARGV: "", from where, rows at most. All scores are 0, so the
+ * order is that of the names. */
 static const char list_script[] =
-    "local out, call = {}, redis.call\n"
-    "for i, name in ipairs(call('ZRANGE', KEYS[2], 0, -1)) do\n"
+    "local out, call, rows = {}, redis.call, tonumber(ARGV[3])\n"
+    "local names = call('ZRANGEBYLEX', KEYS[2], ARGV[2], '+', 'LIMIT', 0, rows + 1)\n"
+    "local more = #names > rows and '1' or '0'\n"
+    "for i, name in ipairs(names) do\n"
+    "  if i > rows then break end\n"
     "  local q = KEYS[1] .. name\n"
     "  local c = call('HMGET', q .. ':h', 'max', 'seq', 'acked', 'closed')\n"
     "  if c[1] then\n"
@@ -193,7 +197,7 @@ static const char list_script[] =
     "      call('LLEN', q .. ':x'), c[2] or '0', c[3] or '0', c[4] or '0'}\n"
     "  end\n"
     "end\n"
-    "return {'ok', out}\n";
+    "return {'ok', out, more, names[math.min(#names, rows)] or ''}\n";
 
 enum wanted { WANT_PUT, WANT_ITEMS, WANT_KNOWN, WANT_FACTS, WANT_LIST, WANT_WORD, WANT_NAMES };
 
@@ -302,7 +306,9 @@ static int read_one(const struct mr_reply *r, struct mr_queue_answer *a)
 
 static int read_list(const struct mr_reply *r, struct mr_queue_answer *a)
 {
-    if (mr_reply_count(r) != 2) return MR_EFORMAT;
+    if (mr_reply_count(r) != 4) return MR_EFORMAT;
+    a->more = mr_str_eq(mr_reply_text(mr_reply_at(r, 2)), MR_STR("1"));
+    a->last = mr_reply_text(mr_reply_at(r, 3));
     const struct mr_reply *list = mr_reply_at(r, 1);
     size_t count = mr_reply_count(list);
     a->queues = mr_alloc_array(count + 1, sizeof *a->queues);
@@ -494,9 +500,17 @@ int mr_queue_delete(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, voi
     return simple(r, delete_script, WANT_WORD, queue, fn, ctx);
 }
 
-int mr_queue_list(struct mr_redis *r, mr_queue_fn fn, void *ctx)
+int mr_queue_list(
+    struct mr_redis *r, struct mr_str after, uint32_t rows_max, mr_queue_fn fn, void *ctx)
 {
-    return simple(r, list_script, WANT_LIST, MR_STR(""), fn, ctx);
+    struct script s;
+    char rows[16];
+    MR_AUTO(mr_free_ptr) char *from = mr_format("%s%.*s", after.n ? "(" : "-", MR_STR_ARG(after));
+    (void)snprintf(rows, sizeof rows, "%" PRIu32, rows_max);
+    begin(&s, list_script, MR_STR(""));
+    add(&s, mr_str(from));
+    add(&s, mr_str(rows));
+    return send(r, WANT_LIST, s.n, s.argv, fn, ctx);
 }
 
 int mr_queue_released(struct mr_redis *r, mr_queue_fn fn, void *ctx)

@@ -56,7 +56,9 @@ struct mr_queue_answer {
     struct mr_queue_facts *queues; /* get: one; list */
     struct mr_queue_dead *dead;    /* get */
     struct mr_str *names;          /* released */
-    bool more; /* released: items of deleted queues are still to be looked at; ask again */
+    bool more; /* released: items of deleted queues are still to be looked at; ask again. list: more
+                */
+    struct mr_str last; /* list: the name after which to go on */
     size_t count, dead_count;
     struct mr_reply *reply;
 };
@@ -77,7 +79,9 @@ int mr_queue_ack(struct mr_redis *r, struct mr_str queue, const struct mr_str *r
 int mr_queue_nack(struct mr_redis *r, struct mr_str queue, const struct mr_str *receipts,
     size_t count, bool is_dead, struct mr_str reason, mr_queue_fn fn, void *ctx);
 int mr_queue_get(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx);
-int mr_queue_list(struct mr_redis *r, mr_queue_fn fn, void *ctx);
+/* By name, from the first after `after` on ("": from the first). */
+int mr_queue_list(
+    struct mr_redis *r, struct mr_str after, uint32_t rows_max, mr_queue_fn fn, void *ctx);
 int mr_queue_close(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx); /* as get */
 int mr_queue_delete(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx);
 

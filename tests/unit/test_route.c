@@ -54,6 +54,20 @@ static const struct {
     {MR_HTTP_POST, "/v1/jobs/:cancel", "MR_EMETHOD"},
     {MR_HTTP_GET, "/v1/jobs/a:cancel", "Get id=a:cancel"},
     {MR_HTTP_GET, "/v1/jobs/a%2Fb", "Get id=a/b"},
+    /* Issue 11, 15: names with slashes, as they are and escaped */
+    {MR_HTTP_GET, "/v1/objects/name:a/b", "Get id=name:a/b"},
+    {MR_HTTP_GET, "/v1/objects/name:a%2Fb", "Get id=name:a/b"},
+    {MR_HTTP_GET, "/v1/objects/name:a/b/stat", "Stat id=name:a/b"},
+    {MR_HTTP_GET, "/v1/objects/name:a/b%2Fstat", "Get id=name:a/b/stat"},
+    {MR_HTTP_GET, "/v1/objects/name:stat/stat", "Stat id=name:stat"},
+    {MR_HTTP_DELETE, "/v1/objects/name:a/b", "Delete id=name:a/b"},
+    {MR_HTTP_POST, "/v1/objects/name:a/b:pin", "Pin id=name:a/b"},
+    {MR_HTTP_POST, "/v1/objects/name:a/b:persist", "Persist id=name:a/b"},
+    {MR_HTTP_GET, "/v1/objects", "List"},
+    {MR_HTTP_GET, "/v1/objects/", "Get"},      /* ?id= */
+    {MR_HTTP_GET, "/v1/objects/stat", "Stat"}, /* ?id= */
+    {MR_HTTP_POST, "/v1/objects/:pin", "Pin"}, /* ?id= */
+    {MR_HTTP_GET, "/v1/names/", "Resolve"},    /* ?name= */
     {MR_HTTP_GET, "/v1/jobs/a/results", "Results id=a"},
     {MR_HTTP_GET, "/v1/jobs/a/results/z", "Result id=a key=z"},
     {MR_HTTP_GET, "/v1/jobs/a/results/svm/cv/fit-00", "Result id=a key=svm/cv/fit-00"},
