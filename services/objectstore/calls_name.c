@@ -309,9 +309,9 @@ static void names_done(struct mr_op *op)
     for (size_t i = 0; i < op->names_count; i++)
         out.names[out.n_names++] = info_of(op, &op->names[i]);
     MR_AUTO(mr_free_ptr)
-    char *next =
-        op->names_more && op->names_count ? mr_page_token(out.names[op->names_count - 1]->name)
-                                          : NULL;
+    char *next = op->names_more && op->names_count
+                     ? mr_page_token(out.names[op->names_count - 1]->name)
+                     : NULL;
     if (next) out.next_page_token = next;
     (void)mr_rpc_call_reply_pb(op->call, &out.base);
 }

@@ -22,7 +22,6 @@ struct mr_puller;
 struct mr_helper;
 struct mr_sums_cache;
 struct mr_scheduler_link;
-
 struct mr_service {
     struct mr_shell *sh;
     struct name_walk *walk; /* waits for the directory to come back */
@@ -65,7 +64,7 @@ struct mr_op {
     bool forced;              /* of a Delete */
     bool failed;              /* the call was answered with an error; more may still arrive */
     mr_op_fn then;
-    const char *wanted; /* the name of mr_op_find_id, and who waits for it */
+    const char *wanted; /* a name to look up, for: */
     mr_op_fn wanted_by;
     void (*fini)(struct mr_op *op); /* of `more`, may be NULL */
     void *more;                     /* the handler's own */
@@ -84,9 +83,7 @@ struct mr_op {
     bool names_more;
     struct mr_str place; /* address of the store that has it; empty: unknown */
 };
-
 #define MR_OP_ARENA_MAX ((size_t)64 << 20)
-
 struct mr_op *mr_op_new(struct mr_rpc_call *call); /* in on_open; becomes the call's context */
 struct mr_op *mr_op_of(const struct mr_rpc_call *call);
 void mr_op_over(struct mr_op *op); /* in on_done */
@@ -101,8 +98,8 @@ void *mr_op_request(
 /* Object ids as users write them; fails the call and returns false. */
 bool mr_op_parse_id(struct mr_op *op, const char *field, const char *text);
 bool mr_op_check_name(struct mr_op *op, const char *field, const char *name);
-/* op->id becomes what `text` means: an id, or "name:" and a name; `then` is called if it means one,
- * and the call fails otherwise. `text` lives as long as the op's request. */
+/* op->id becomes what `text` (of the request) means, an id or "name:" and a name, or the call
+ * fails. */
 void mr_op_find_id(struct mr_op *op, const char *field, const char *text, mr_op_fn then);
 
 /* Questions. */
@@ -122,7 +119,6 @@ void mr_op_end(struct mr_op *op);                  /* … on the gRPC thread, wh
 
 /* From any thread: `run(p)` on the gRPC thread, soon. */
 void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p);
-
 /* What Stat, List, Put and their like show; texts and arrays live in the op's arena. */
 Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_info *info);
 /* kind, summary, dtype and shape of the value in `bytes`, as far as it is one. */
@@ -141,7 +137,6 @@ void mr_op_name_object(struct mr_op *op, struct mr_str name, const ProtobufCBina
 
 /* Keeps what a view pins for a while after its op; takes the pin. */
 void mr_lease_view(struct mr_service *sv, struct mr_store_view *view, mr_duration d);
-
 void mr_on_name(struct mr_rpc_call *call, struct mr_rpc_message *m); /* calls_name.c */
 void mr_on_resolve(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_unname(struct mr_rpc_call *call, struct mr_rpc_message *m);

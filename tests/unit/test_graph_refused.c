@@ -167,8 +167,9 @@ static void priorities_have_one_range(void **state)
         for (int is_of_task = 0; is_of_task < 2; is_of_task++) {
             char json[128];
             (void)snprintf(json, sizeof json,
-                is_of_task ? "{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"priority\": %d}}}"
-                           : "{\"dsk\": {\"x\": 1}, \"priority\": %d}",
+                is_of_task
+                    ? "{\"tasks\": {\"x\": {\"op\": \"inc\", \"args\": [1], \"priority\": %d}}}"
+                    : "{\"dsk\": {\"x\": 1}, \"priority\": %d}",
                 p);
             struct mr_graph *g = NULL;
             int err = mr_graph_from_json(mr_str(json), &fixture_catalogue, &g, &e);
