@@ -5,6 +5,7 @@
 #include "host/clock.h"
 #include "host/config.h"
 #include "services/scheduler/catalogue.h"
+#include "services/scheduler/cluster_watch.h"
 #include "services/scheduler/ledger.h"
 #include "services/scheduler/sessions.h"
 
@@ -182,6 +183,7 @@ static void retire(struct mr_rpc_call *call, struct mr_rpc_message *msg)
         const Millrace__V1__RetireResponse r = MILLRACE__V1__RETIRE_RESPONSE__INIT;
         (void)mr_rpc_call_reply_pb(call, &r.base);
         mr_shell_step(sh, &ev);
+        mr_cluster_watch_dirty(sh);
         return;
     }
     mr_shell_fail(call, MR_ENOENT, "there is no worker \"%.200s\"", m->worker);
@@ -221,6 +223,7 @@ static const struct mr_rpc_method methods[] = {
     {.name = "Workers", .handler = &workers_handler},
     {.name = "Retire", .handler = &retire_handler},
     {.name = "Ops", .handler = &ops_handler},
+    {.name = "Watch", .server_streaming = true, .handler = &mr_cluster_watch_handler},
 };
 
 const struct mr_rpc_service mr_cluster_service = {

@@ -12,9 +12,10 @@ struct mr_sched_store_batch { /* StoreCommand */
 };
 
 enum mr_sched_note_type {
-    MR_NOTE_REPLY,          /* ticket, code, text, job: to SUBMIT, CANCEL, RETRY, FORGET */
-    MR_NOTE_JOB_STATE,      /* job: look at it; sequence: id of the event, for Watch */
-    MR_NOTE_JOB_PROGRESS,   /* job: counts changed (at most 10 a second) */
+    MR_NOTE_REPLY,        /* ticket, code, text, job: to SUBMIT, CANCEL, RETRY, FORGET; index: */
+                          /* PENDING if the job is new with it, otherwise 0 */
+    MR_NOTE_JOB_STATE,    /* job: look at it; index: its state; sequence: of the event, for Watch */
+    MR_NOTE_JOB_PROGRESS, /* job: counts changed (at most 10 a second) */
     MR_NOTE_TARGETS_READY,  /* job, at, count: indexes in `ready`: their values can be read */
     MR_NOTE_TARGET_BYTES,   /* job, index, text: its value (a pack), answer to MR_SCHED_WANT */
     MR_NOTE_TARGET_FAILED,  /* job, index: it will not have a value; code, text */

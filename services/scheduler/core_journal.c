@@ -220,7 +220,9 @@ static void accepted(struct mr_sched *s, const struct pending *p)
     uint32_t job = mr_sc_job_find(s, p->job);
     if (job == NONE) return;
     s->jobs[job].flags |= J_ACCEPTED;
-    if (!s->jobs[job].told) s->jobs[job].told = MR_JOB_PENDING;
+    if (s->jobs[job].told) return;
+    s->jobs[job].told = MR_JOB_PENDING;
+    n->index = MR_JOB_PENDING;
 }
 
 static void state_acked(struct mr_sched *s, const struct pending *p)
@@ -230,6 +232,7 @@ static void state_acked(struct mr_sched *s, const struct pending *p)
     s->jobs[job].told = (uint8_t)p->state;
     struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_JOB_STATE);
     n->job = (mr_job_id){p->job};
+    n->index = p->state;
     n->sequence = p->sequence;
 }
 

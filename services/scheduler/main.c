@@ -40,6 +40,7 @@ struct config {
     uint64_t trace_file_bytes;
     uint64_t reading_memory;
     mr_duration reading_idle;
+    uint64_t events_kept;
 };
 
 static const struct mr_option options[] = {
@@ -137,6 +138,15 @@ static const struct mr_option options[] = {
         .at = offsetof(struct config, reading_idle),
         .min = MR_MS,
         .max = 86400 * MR_SECOND},
+    {.name = "events-kept",
+        .env = "MILLRACE_EVENTS_KEPT",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "8192",
+        .help = "events of the cluster that a stream can go back to",
+        .at = offsetof(struct config, events_kept),
+        .min = 16,
+        .max = 1000000},
     {.name = "dir",
         .type = MR_OPTION_TEXT,
         .value = "DIR",
@@ -214,6 +224,7 @@ int main(int argc, char **argv)
     o.trace_file_bytes = config.trace_file_bytes;
     o.reading_bytes = config.reading_memory;
     o.reading_idle = config.reading_idle;
+    o.events_kept = (uint32_t)config.events_kept;
     mr_sched_config_default(&o.core);
     o.core.heartbeat = config.heartbeat;
     o.core.lease = config.lease;

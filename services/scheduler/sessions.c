@@ -12,6 +12,7 @@
 #include "host/clock.h"
 #include "host/log.h"
 #include "services/scheduler/catalogue.h"
+#include "services/scheduler/cluster_watch.h"
 #include "services/scheduler/logs.h"
 
 #include <inttypes.h>
@@ -235,6 +236,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
         ev.incarnation = x->incarnation;
         ev.store.store = x->incarnation;
         mr_shell_step(x->sh, &ev);
+        mr_cluster_watch_dirty(x->sh);
     }
     session_free(x);
 }

@@ -8,6 +8,7 @@
 #include "host/stats.h"
 #include "proto/methods.h"
 #include "services/scheduler/catalogue.h"
+#include "services/scheduler/cluster_watch.h"
 #include "services/scheduler/follow.h"
 #include "services/scheduler/intake.h"
 #include "services/scheduler/ledger.h"
@@ -93,8 +94,12 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     struct mr_str text = mr_str_of(sh->fx.text.p + n->text_at, n->text_bytes);
     const uint32_t *ready = (const void *)sh->fx.ready.p;
     switch (n->type) {
-    case MR_NOTE_REPLY: mr_submit_reply(sh, n, text); break;
+    case MR_NOTE_REPLY:
+        if (n->index) mr_cluster_watch_job(sh, n->job, (enum mr_job_state)n->index);
+        mr_submit_reply(sh, n, text);
+        break;
     case MR_NOTE_JOB_STATE:
+        mr_cluster_watch_job(sh, n->job, (enum mr_job_state)n->index);
         mr_follow_job_changed(sh, n->job, false);
         mr_trace_job_changed(sh, n->job);
         mr_logs_job_changed(sh, n->job);
@@ -107,18 +112,23 @@ static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
     case MR_NOTE_TARGET_BYTES: mr_follow_target_bytes(sh, n->job, n->index, text); break;
     case MR_NOTE_TARGET_FAILED: mr_follow_target_failed(sh, n->job, n->index, n->code, text); break;
     case MR_NOTE_JOB_FORGOTTEN:
+        mr_cluster_watch_forgotten(sh, n->job);
         mr_follow_forgotten(sh, n->job);
         mr_trace_forget(sh, n->job);
         mr_logs_forget(sh, n->job);
         break;
     case MR_NOTE_WORKER_JOINED:
         mr_trace_worker(sh, n->slot);
+        mr_cluster_watch_dirty(sh);
         mr_sessions_note(sh, n, text);
         break;
     case MR_NOTE_WORKER_REFUSED:
     case MR_NOTE_WORKER_CLOSE:
     case MR_NOTE_STORE_JOINED:
-    case MR_NOTE_STORE_LOST: mr_sessions_note(sh, n, text); break;
+    case MR_NOTE_STORE_LOST:
+        mr_cluster_watch_dirty(sh);
+        mr_sessions_note(sh, n, text);
+        break;
     }
 }
 
@@ -186,6 +196,7 @@ static void turn(struct mr_shell *sh, mr_time until)
     mr_follow_tick(sh, now);
     mr_submit_tick(sh, now);
     perform(sh);
+    mr_cluster_watch_tell(sh, now);
     mr_trace_tick(sh, now);
 }
 
@@ -195,6 +206,7 @@ static void drain(struct mr_shell *sh)
 {
     mr_rpc_server_drain(sh->server);
     mr_follow_stop(sh);
+    mr_cluster_watch_stop(sh);
     mr_time until = mr_clock_now() + DRAIN_TIME;
     while (!mr_list_is_empty(&sh->answers) && mr_clock_now() < until)
         turn(sh, until);
@@ -253,6 +265,7 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->sessions = mr_sessions_new(sh);
     sh->follow = mr_follow_new(sh);
     sh->logs = mr_logs_new();
+    sh->cluster_watch = mr_cluster_watch_new(sh);
     sh->catalogue = mr_catalogue_new();
     err = mr_intake_open(sh, e);
     if (err) return err;
@@ -293,6 +306,7 @@ void mr_shell_close(struct mr_shell **shp)
     mr_ledger_close(&sh->ledger);
     mr_follow_free(&sh->follow);
     mr_logs_free(&sh->logs);
+    mr_cluster_watch_free(&sh->cluster_watch);
     mr_trace_close(&sh->trace);
     mr_sessions_free(&sh->sessions);
     mr_catalogue_free(&sh->catalogue);

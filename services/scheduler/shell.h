@@ -33,6 +33,7 @@ struct mr_ledger;
 struct mr_sessions;
 struct mr_trace;
 struct mr_logs;
+struct mr_cluster_watch;
 struct mr_catalogue;
 
 struct mr_scheduler_options {
@@ -45,6 +46,7 @@ struct mr_scheduler_options {
     const char *dir; /* for what Redis may not hold; NULL: none */
     uint64_t trace_job_bytes, trace_bytes, trace_file_bytes;
     uint64_t reading_bytes;   /* of jobs that are being read, in all */
+    uint32_t events_kept;     /* of the cluster, for those who watch it */
     mr_duration reading_idle; /* without a byte of one of them, until it is given up */
     struct mr_sched_config core;
 };
@@ -91,6 +93,7 @@ struct mr_shell {
     struct mr_follow *follow;
     struct mr_trace *trace;
     struct mr_logs *logs;
+    struct mr_cluster_watch *cluster_watch;
     struct mr_list answers; /* submit.c: calls that wait for the core's reply */
     mr_time answers_due;    /* not above the least of all */
     struct mr_list reading; /* submit.c: calls whose bodies come */

@@ -123,6 +123,22 @@ class Fake:
     def Cluster_Retire(self, request, context):
         return self.types.RetireResponse()
 
+    def Cluster_Watch(self, request, context):
+        """Three events of one scheduler; of another one, a gap."""
+        who, _, number = request.last_event_id.partition("-")
+        at = int(number or 0)
+        if who and who != "00000000000000aa":
+            yield self.types.ClusterEvent(event_id="00000000000000aa-0", change=1, time_ns=1)
+            at = 0
+        if at == 0:
+            yield self.types.ClusterEvent(event_id="00000000000000aa-0", change=2, time_ns=1,
+                                          scheduler="00000000000000aa", epoch=3)
+        for n in range(at + 1, 4):
+            if n != 2 or not request.without_jobs:
+                yield self.types.ClusterEvent(event_id=f"00000000000000aa-{n}", time_ns=n, worker="w1" if n != 2 else "",
+                                              node="n" if n != 2 else "", change=12 if n == 2 else 3, state=3 if n == 2 else 0,
+                                              job="j1-7" if n == 2 else "")
+
     def Cluster_Ops(self, request, context):
         return self.types.OpsResponse(ops=[self.types.OpInfo(name="inc", summary='says "hi"\n\x01')])
 

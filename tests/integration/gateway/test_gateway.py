@@ -438,6 +438,19 @@ class Streams(Case):
         lines = [json.loads(line) for line in r.body.splitlines()]
         self.assertEqual(len(lines), 6)
 
+    def test_events_of_the_cluster_resume_and_say_where_they_cannot(self):
+        """Issue 11, 15: cluster events by SSE."""
+        def changes(*words, **kw):
+            return [(e["change"].removeprefix("CLUSTER_CHANGE_"), e["job"], i.partition("-")[2])
+                    for i, _, e in self.events(*words, **kw)]
+        scheduler, one, job, three = (("SCHEDULER", "", "0"), ("WORKER_JOINED", "", "1"), ("JOB_STATE", "j1-7", "2"),
+                                      ("WORKER_JOINED", "", "3"))
+        self.assertEqual(changes("/v1/cluster/events"), [scheduler, one, job, three])
+        self.assertEqual(changes("/v1/cluster/events?without_jobs=true"), [scheduler, one, three])
+        self.assertEqual(changes("/v1/cluster/events", {"Last-Event-ID": "00000000000000aa-1"}), [job, three])
+        self.assertEqual(changes("/v1/cluster/events", {"Last-Event-ID": "00000000000000bb-1"}),
+                         [("GAP", "", "0"), scheduler, one, job, three])
+
     def test_a_stream_that_cannot_begin_has_a_status(self):
         self.status(404, "GET", "/v1/jobs/missing/events", text="missing")
         self.status(404, "GET", "/v1/jobs/missing/results")
