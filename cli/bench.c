@@ -74,7 +74,7 @@ static const struct mr_option options[] = {
         .at = offsetof(struct config, http)},
 };
 
-static const struct mr_config_spec spec = {.program = "millrace bench",
+const struct mr_config_spec mr_bench_spec = {.program = "millrace bench",
     .summary = "Measures the cluster as a client sees it.",
     .examples = "  millrace bench\n  millrace bench --tasks 1000000 --rounds 5 --json\n",
     .options = options,
@@ -517,7 +517,7 @@ int mr_command_bench(int argc, char **argv)
 {
     struct config k = {0};
     struct mr_error e = {0};
-    mr_config_load(&spec, argc, argv, &k, NULL);
+    mr_config_load(&mr_bench_spec, argc, argv, &k, NULL);
     int err = run(&k, &e);
     return err ? mr_client_fail("bench", &e) : MR_EXIT_OK;
 }

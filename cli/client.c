@@ -165,6 +165,37 @@ int mr_client_list(const struct mr_client *c, const char *path, const char *rows
     return err;
 }
 
+int mr_client_put(const struct mr_client *c, const char *method, yyjson_mut_doc **body,
+    yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...)
+{
+    size_t n = 0;
+    va_list ap;
+    va_start(ap, path_fmt);
+    MR_AUTO(mr_free_ptr) char *path = format_path(path_fmt, ap);
+    va_end(ap);
+    char *text = yyjson_mut_write(*body, 0, &n);
+    yyjson_mut_doc_free(*body);
+    *body = NULL;
+    int err = mr_client_call(c, method, mr_str_of(text, n), doc, e, "%s", path);
+    free(text);
+    return err;
+}
+
+yyjson_mut_doc *mr_json_object(void)
+{
+    yyjson_mut_doc *d = yyjson_mut_doc_new(NULL);
+    yyjson_mut_doc_set_root(d, yyjson_mut_obj(d));
+    return d;
+}
+
+int mr_client_wrong_usage(const struct mr_config_spec *spec)
+{
+    const char *expected = strstr(spec->usage, "[flags] ");
+    (void)fprintf(stderr, "%s: expected %s; see `%s --help`\n", spec->program,
+        expected ? expected + strlen("[flags] ") : spec->usage, spec->program);
+    return MR_EXIT_USAGE;
+}
+
 int mr_client_fail(const char *command, const struct mr_error *e)
 {
     (void)fprintf(stderr, "millrace %s: %s\n", command, e->text);
@@ -174,6 +205,48 @@ int mr_client_fail(const char *command, const struct mr_error *e)
     case MR_ETIMEOUT: return MR_EXIT_TIMEOUT;
     default: return MR_EXIT_FAILED;
     }
+}
+
+int mr_client_run(
+    const struct mr_config_spec *spec, int argc, char **argv, void *config, mr_client_act act)
+{
+    struct mr_texts rest = {0};
+    struct mr_error e = {0};
+    struct mr_client c = {0};
+    int code = MR_EXIT_OK;
+    mr_config_load(spec, argc, argv, config, &rest);
+    int err = mr_client_open(config, &c, &e);
+    if (!err) err = act(&c, config, &rest, &code, &e);
+    mr_client_fini(&c);
+    mr_texts_fini(&rest);
+    mr_config_fini(spec, config);
+    return err ? mr_client_fail(argv[0], &e) : code;
+}
+
+int mr_client_show(const struct mr_client *c, void (*print)(yyjson_val *root), struct mr_error *e,
+    const char *path_fmt, ...)
+{
+    va_list ap;
+    va_start(ap, path_fmt);
+    MR_AUTO(mr_free_ptr) char *path = format_path(path_fmt, ap);
+    va_end(ap);
+    yyjson_doc *doc = NULL;
+    int err = mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "%s", path);
+    if (!err && c->json) mr_client_print(doc);
+    if (!err && !c->json) print(yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    return err;
+}
+
+int mr_client_show_list(const struct mr_client *c, void (*print)(yyjson_val *root),
+    const char *path, const char *rows, struct mr_error *e)
+{
+    yyjson_doc *doc = NULL;
+    int err = mr_client_list(c, path, rows, &doc, e);
+    if (!err && c->json) mr_client_print(doc);
+    if (!err && !c->json) print(yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
+    return err;
 }
 
 void mr_client_print(const yyjson_doc *doc)

@@ -67,6 +67,26 @@ int mr_client_send(const struct mr_client *c, struct mr_http_request *request,
 /* The error in an answer that is not 2xx. */
 int mr_client_answer(const struct mr_http_reply *reply, struct mr_error *e);
 
+/* What most commands are: flags, a client, one act, an exit code. `config` begins with struct
+ * mr_client_options and is filled; `act` may change `*code`, which is MR_EXIT_OK. */
+typedef int (*mr_client_act)(const struct mr_client *c, const void *config,
+    const struct mr_texts *rest, int *code, struct mr_error *e);
+int mr_client_run(
+    const struct mr_config_spec *spec, int argc, char **argv, void *config, mr_client_act act);
+/* GETs the path and prints the answer: as JSON, or as `print` does. */
+int mr_client_show(const struct mr_client *c, void (*print)(yyjson_val *root), struct mr_error *e,
+    const char *path_fmt, ...) MR_PRINTF(4, 5);
+
+/* The same of a list, all pages of it; as for mr_client_list. */
+int mr_client_show_list(const struct mr_client *c, void (*print)(yyjson_val *root),
+    const char *path, const char *rows, struct mr_error *e);
+/* Sends a document, which is used up: `*body` is NULL afterwards. `doc` as for mr_client_call. */
+int mr_client_put(const struct mr_client *c, const char *method, yyjson_mut_doc **body,
+    yyjson_doc **doc, struct mr_error *e, const char *path_fmt, ...) MR_PRINTF(6, 7);
+yyjson_mut_doc *mr_json_object(void); /* a document that is an empty object */
+
+/* Says what the command expects behind its flags; MR_EXIT_USAGE. */
+int mr_client_wrong_usage(const struct mr_config_spec *spec);
 /* Prints `millrace NAME: sentence` and gives the exit code that fits. */
 int mr_client_fail(const char *command, const struct mr_error *e);
 void mr_client_print(const yyjson_doc *doc); /* the whole answer, pretty */

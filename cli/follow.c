@@ -1,55 +1,82 @@
 #include "cli/follow.h"
 
 #include "base/alloc.h"
-#include "cli/sse.h"
+#include "cli/progress.h"
+#include "cli/screen.h"
+#include "cli/stream.h"
+#include "cli/text.h"
 #include "host/clock.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#define BAR_WIDTH 30
-#define AWAY_MAX (60 * MR_SECOND)
+#define DRAWN_EVERY (500 * MR_MS)
+#define ASKED_EVERY (2 * MR_SECOND)
+#define PICTURE_BYTES_MAX ((size_t)1 << 20)
 
-struct stream {
+struct follow {
+    const struct mr_client *c;
+    const char *path; /* of the job */
     enum mr_follow_style style;
     struct mr_sse sse;
-    char state[32];
-    yyjson_doc *job;
-    bool over;
-    mr_time since;
+    struct mr_progress progress;
+    struct mr_screen *screen;
+    yyjson_doc *event; /* the last one */
+    yyjson_doc *asked; /* newer than that; NULL: nothing is */
+    mr_time asked_at;
+    mr_time drawn_at;
+    bool is_left;
 };
 
-static uint64_t tasks_of(yyjson_val *counts)
+bool mr_job_is_over(yyjson_val *job)
 {
-    return mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled");
+    static const char *const ends[] = {"JOB_DONE", "JOB_FAILED", "JOB_CANCELLED"};
+    for (size_t i = 0; i < MR_ARRAY_LEN(ends); i++)
+        if (!strcmp(mr_json_get_text(job, "state"), ends[i])) return true;
+    return false;
 }
 
-static void draw_bar(const struct stream *s, yyjson_val *job)
+static yyjson_val *job_of(const struct follow *f)
 {
-    yyjson_val *counts = yyjson_obj_get(job, "counts");
-    uint64_t done = mr_json_get_u64(counts, "done");
-    uint64_t all = tasks_of(counts);
-    int filled = all ? (int)(done * BAR_WIDTH / all) : 0;
-    double seconds = (double)(mr_clock_now() - s->since) / 1e9;
-    (void)fprintf(stderr,
-        "\r%-9s [%.*s%.*s] %" PRIu64 "/%" PRIu64 " tasks, %" PRIu64 " running, %.1f s \033[K",
-        mr_job_state_word(mr_json_get_text(job, "state")), filled, "##############################",
-        BAR_WIDTH - filled, "..............................", done, all,
-        mr_json_get_u64(counts, "running"), seconds);
-    (void)fflush(stderr);
+    return f->asked ? yyjson_doc_get_root(f->asked)
+                    : yyjson_obj_get(yyjson_doc_get_root(f->event), "job");
 }
 
-static void show(struct stream *s, yyjson_val *job, struct mr_str data)
+static void draw(struct follow *f)
 {
+    struct mr_buf out;
+    mr_time now = mr_clock_now();
+    yyjson_val *job = job_of(f);
+    f->drawn_at = now;
+    if (!job || (f->style != MR_FOLLOW_BAR && f->style != MR_FOLLOW_SCREEN)) return;
+    mr_buf_init(&out, PICTURE_BYTES_MAX);
+    if (f->style == MR_FOLLOW_SCREEN) {
+        mr_progress_picture(
+            &f->progress, job, now, mr_clock_wall(), mr_screen_columns(f->screen), &out);
+        mr_screen_draw(f->screen, mr_buf_str(&out));
+    } else {
+        unsigned columns = mr_text_live_columns(stderr);
+        mr_progress_line(&f->progress, job, now, mr_clock_wall(), columns, &out);
+        (void)fprintf(stderr, "\r%.*s\033[K", MR_STR_ARG(mr_buf_str(&out)));
+        (void)fflush(stderr);
+    }
+    mr_buf_fini(&out);
+}
+
+static void show(struct follow *f, struct mr_str data)
+{
+    yyjson_val *job = job_of(f);
     yyjson_val *counts = yyjson_obj_get(job, "counts");
-    switch (s->style) {
+    switch (f->style) {
     case MR_FOLLOW_QUIET: break;
-    case MR_FOLLOW_BAR: draw_bar(s, job); break;
+    case MR_FOLLOW_BAR:
+    case MR_FOLLOW_SCREEN: draw(f); break;
     case MR_FOLLOW_LINES:
         (void)printf("%-9s %" PRIu64 " of %" PRIu64 " tasks done, %" PRIu64 " running, %" PRIu64
                      " failed\n",
             mr_job_state_word(mr_json_get_text(job, "state")), mr_json_get_u64(counts, "done"),
-            tasks_of(counts), mr_json_get_u64(counts, "running"), mr_json_get_u64(counts, "erred"));
+            mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled"),
+            mr_json_get_u64(counts, "running"), mr_json_get_u64(counts, "erred"));
         (void)fflush(stdout);
         break;
     case MR_FOLLOW_JSON:
@@ -61,42 +88,52 @@ static void show(struct stream *s, yyjson_val *job, struct mr_str data)
 
 static void on_event(void *ctx, const char *type, struct mr_str data)
 {
-    struct stream *s = ctx;
+    struct follow *f = ctx;
     yyjson_doc *doc = yyjson_read(data.p, data.n, 0);
-    yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(doc), "job");
     (void)type;
-    if (!job) {
+    if (!yyjson_obj_get(yyjson_doc_get_root(doc), "job")) {
         yyjson_doc_free(doc);
         return;
     }
-    const char *state = mr_json_get_text(job, "state");
-    (void)snprintf(s->state, sizeof s->state, "%s", state);
-    s->over = !strcmp(state, "JOB_DONE") || !strcmp(state, "JOB_FAILED") ||
-              !strcmp(state, "JOB_CANCELLED");
-    show(s, job, data);
-    yyjson_doc_free(s->job);
-    s->job = doc;
+    yyjson_doc_free(f->event);
+    yyjson_doc_free(f->asked);
+    f->event = doc;
+    f->asked = NULL;
+    mr_progress_take(&f->progress, job_of(f), mr_clock_now());
+    show(f, data);
 }
 
-static int read_stream(
-    const struct mr_client *c, const char *id, struct stream *s, struct mr_error *e)
+/* Events come when something moves. What a job waits for in which nothing does is asked for. */
+static void ask(struct follow *f)
 {
-    char resume[MR_SSE_ID_BYTES_MAX + 32];
     struct mr_http_reply reply;
-    struct mr_http_request request = {.method = "GET",
-        .headers = {"Accept: text/event-stream"},
-        .on_data = mr_sse_take,
-        .ctx = &s->sse};
-    if (s->sse.id[0]) {
-        (void)snprintf(resume, sizeof resume, "Last-Event-ID: %s", s->sse.id);
-        request.headers[1] = resume;
-    }
-    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(id));
+    struct mr_http_request request = {.method = "GET", .timeout_ns = MR_SECOND};
     mr_http_reply_init(&reply);
-    mr_sse_restart(&s->sse);
-    int err = mr_client_send(c, &request, &reply, e, "/v1/jobs/%s/events", escaped);
+    yyjson_doc *doc = mr_client_send(f->c, &request, &reply, NULL, "%s", f->path)
+                          ? NULL
+                          : yyjson_read((const char *)reply.body.p, reply.body.n, 0);
+    if (doc) {
+        yyjson_doc_free(f->asked);
+        f->asked = doc;
+    }
     mr_http_reply_fini(&reply);
-    return err;
+    f->asked_at = mr_clock_now();
+}
+
+static bool is_over(void *ctx)
+{
+    struct follow *f = ctx;
+    mr_time now = mr_clock_now();
+    enum mr_screen_word word = f->screen ? mr_screen_take(f->screen) : MR_SCREEN_NONE;
+    bool is_live = f->style == MR_FOLLOW_BAR || f->style == MR_FOLLOW_SCREEN;
+    if (word == MR_SCREEN_LEAVE) f->is_left = true;
+    if (mr_job_is_over(yyjson_obj_get(yyjson_doc_get_root(f->event), "job")) || f->is_left)
+        return true;
+    if (!is_live || !f->event) return false;
+    bool is_stuck = mr_progress_is_stuck(&f->progress, now);
+    if (is_stuck && now - f->asked_at > ASKED_EVERY) ask(f);
+    if (word == MR_SCREEN_REDRAW || now - f->drawn_at > DRAWN_EVERY) draw(f);
+    return false;
 }
 
 bool mr_job_has_exhausted(yyjson_val *job)
@@ -128,28 +165,31 @@ static void print_loops(FILE *to, yyjson_val *job)
 int mr_client_follow(const struct mr_client *c, const char *id, enum mr_follow_style style,
     int *exit_code, yyjson_doc **job, struct mr_error *e)
 {
-    struct stream s = {.style = style, .since = mr_clock_now()};
-    mr_sse_init(&s.sse, on_event, &s);
-    mr_time heard = mr_clock_now();
-    int err = MR_OK;
-    while (!s.over) {
-        char before[sizeof s.sse.id];
-        memcpy(before, s.sse.id, sizeof before);
-        err = read_stream(c, id, &s, e);
-        bool away = err == MR_EAWAY || !err;
-        if (strcmp(before, s.sse.id) != 0 || !err) heard = mr_clock_now();
-        if (s.over || !away || mr_clock_now() - heard > AWAY_MAX) break;
-        mr_clock_sleep(200 * MR_MS); /* the gateway or the scheduler is coming back */
-    }
+    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(id));
+    MR_AUTO(mr_free_ptr) char *path = mr_format("/v1/jobs/%s", escaped);
+    MR_AUTO(mr_free_ptr) char *events = mr_format("%s/events", path);
+    struct follow f = {.c = c, .path = path, .style = style};
+    mr_progress_init(&f.progress, mr_clock_now());
+    mr_sse_init(&f.sse, on_event, &f);
+    if (style == MR_FOLLOW_SCREEN) f.screen = mr_screen_open();
+    const struct mr_stream stream = {.client = c,
+        .path = events,
+        .sse = &f.sse,
+        .fd = f.screen ? mr_screen_fd(f.screen) : -1,
+        .is_over = is_over,
+        .ctx = &f};
+    int err = mr_stream_read(&stream, e);
+    mr_screen_close(&f.screen);
     if (style == MR_FOLLOW_BAR) (void)fprintf(stderr, "\n");
-    if (s.over) err = MR_OK;
-    if (s.over && !job && style != MR_FOLLOW_JSON)
-        print_loops(style == MR_FOLLOW_LINES ? stdout : stderr,
-            yyjson_obj_get(yyjson_doc_get_root(s.job), "job"));
-    *exit_code = !strcmp(s.state, "JOB_DONE") ? MR_EXIT_OK : MR_EXIT_JOB;
-    if (job && !err) *job = MR_STEAL(s.job);
-    yyjson_doc_free(s.job);
-    mr_sse_fini(&s.sse);
+    yyjson_val *last = yyjson_obj_get(yyjson_doc_get_root(f.event), "job");
+    const char *state = mr_json_get_text(last, "state");
+    if (mr_job_is_over(last) && !job && style != MR_FOLLOW_JSON)
+        print_loops(style == MR_FOLLOW_LINES ? stdout : stderr, last);
+    *exit_code = !strcmp(state, "JOB_DONE") ? MR_EXIT_OK : MR_EXIT_JOB;
+    if (job && !err) *job = MR_STEAL(f.event);
+    yyjson_doc_free(f.event);
+    yyjson_doc_free(f.asked);
+    mr_sse_fini(&f.sse);
     return err;
 }
 
@@ -160,11 +200,12 @@ void mr_job_print(yyjson_val *job)
     const char *name = mr_json_get_text(job, "name");
     uint64_t started = mr_json_get_u64(job, "started_ns");
     uint64_t finished = mr_json_get_u64(job, "finished_ns");
-    (void)printf("job %s%s%s: %s\n", mr_json_get_text(job, "id"), name[0] ? " " : "", name,
+    mr_text_print(2, "job %s%s%s: %s\n", mr_json_get_text(job, "id"), name[0] ? " " : "", name,
         mr_job_state_word(mr_json_get_text(job, "state")));
-    (void)printf("  %" PRIu64 " submitted, %" PRIu64 " culled, %" PRIu64 " joined, %" PRIu64
-                 " done, %" PRIu64 " running, %" PRIu64 " waiting, %" PRIu64 " failed, %" PRIu64
-                 " retried, %" PRIu64 " recomputed\n",
+    mr_text_print(2,
+        "  %" PRIu64 " submitted, %" PRIu64 " culled, %" PRIu64 " joined, %" PRIu64
+        " done, %" PRIu64 " running, %" PRIu64 " waiting, %" PRIu64 " failed, %" PRIu64
+        " retried, %" PRIu64 " recomputed\n",
         mr_json_get_u64(counts, "submitted"), mr_json_get_u64(counts, "culled"),
         mr_json_get_u64(counts, "joined"), mr_json_get_u64(counts, "done"),
         mr_json_get_u64(counts, "running"),
@@ -179,8 +220,8 @@ void mr_job_print(yyjson_val *job)
     if (started && finished) (void)printf("  ran for %.3f s\n", (double)(finished - started) / 1e9);
     if (!error) return;
     const char *key = mr_json_get_text(error, "key");
-    (void)printf(
-        "  error%s%s: %s\n", key[0] ? " in " : "", key, mr_json_get_text(error, "message"));
+    mr_text_print(
+        4, "  error%s%s: %s\n", key[0] ? " in " : "", key, mr_json_get_text(error, "message"));
     if (mr_json_get_u64(error, "fallen"))
         (void)printf("  %" PRIu64 " tasks fell with it\n", mr_json_get_u64(error, "fallen"));
 }

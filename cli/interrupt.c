@@ -3,10 +3,14 @@
 #include "base/alloc.h"
 #include "host/signal.h"
 
+#include <pthread.h>
 #include <signal.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CANCEL_TIMEOUT (5 * MR_SECOND)
+
+static char left_text[128]; /* for a handler, which may format nothing */
 
 struct mr_interrupts {
     const struct mr_client *c;
@@ -21,9 +25,8 @@ static void say(const struct mr_interrupts *x, const char *text, const char *mor
         stderr, "%sjob %s %s%s\n", x->c->tty ? "\r\033[K" : "", x->id, text, more ? more : "");
 }
 
-static void cancel(const struct mr_interrupts *x)
+static int cancel(const struct mr_interrupts *x, struct mr_error *e)
 {
-    struct mr_error e = {0};
     struct mr_http_reply reply;
     struct mr_http_request request = {.method = "POST",
         .headers = {"Content-Type: application/json"},
@@ -31,9 +34,34 @@ static void cancel(const struct mr_interrupts *x)
         .timeout_ns = CANCEL_TIMEOUT};
     MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(x->id));
     mr_http_reply_init(&reply);
-    int err = mr_client_send(x->c, &request, &reply, &e, "/v1/jobs/%s:cancel", id);
+    int err = mr_client_send(x->c, &request, &reply, e, "/v1/jobs/%s:cancel", id);
     mr_http_reply_fini(&reply);
-    say(x, err ? "is not cancelled: " : "is being cancelled", err ? e.text : NULL);
+    return err;
+}
+
+static void on_third(int number)
+{
+    (void)!write(STDERR_FILENO, left_text, strlen(left_text));
+    _exit(128 + number);
+}
+
+/* The thread of the signals is away meanwhile: the third Ctrl-C interrupts it. */
+static void cancel_or_leave(const struct mr_interrupts *x)
+{
+    struct mr_error e = {0};
+    sigset_t third;
+    struct sigaction act = {.sa_handler = on_third};
+    (void)snprintf(left_text, sizeof left_text,
+        "%sjob %.40s: left before the cluster said that it is cancelled\n",
+        x->c->tty ? "\r\033[K" : "", x->id);
+    (void)sigemptyset(&third);
+    (void)sigaddset(&third, SIGINT);
+    (void)sigaction(SIGINT, &act, NULL);
+    (void)pthread_sigmask(SIG_UNBLOCK, &third, NULL);
+    int err = cancel(x, &e);
+    (void)pthread_sigmask(SIG_BLOCK, &third, NULL);
+    say(x, err ? "is not cancelled: " : "is being cancelled; Ctrl-C again does not wait for that",
+        err ? e.text : NULL);
 }
 
 /* On the thread of the signals, one call after the other. */
@@ -42,9 +70,9 @@ static void on_signal(void *ctx, int number)
     struct mr_interrupts *x = ctx;
     unsigned count = number == SIGINT ? ++x->count : 3;
     if (count == 1) {
-        say(x, "goes on; Ctrl-C again cancels it, as `millrace cancel` does with its id", NULL);
+        say(x, "goes on; Ctrl-C again cancels it", NULL);
     } else if (count == 2) {
-        cancel(x);
+        cancel_or_leave(x);
     } else {
         say(x, "is left to itself; `millrace watch` follows it", NULL);
         _exit(128 + number);

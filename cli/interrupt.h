@@ -1,5 +1,6 @@
 /* Ctrl-C while a command waits for a job of its own: the job's id is said, the second Ctrl-C
- * cancels the job, the third leaves. SIGTERM and SIGHUP leave at once; the job goes on. */
+ * cancels the job, the third leaves at once (exit code 130), also while the cluster has not
+ * answered the second. SIGTERM and SIGHUP leave at once; the job goes on. */
 #pragma once
 
 #include "cli/client.h"

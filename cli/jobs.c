@@ -4,9 +4,14 @@
 #include "cli/follow.h"
 #include "cli/jobfile.h"
 #include "cli/submit.h"
+#include "cli/table.h"
+#include "cli/text.h"
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
+
+#define LIST_BYTES_MAX ((size_t)1 << 20)
 
 struct submit_config {
     struct mr_client_options client;
@@ -57,7 +62,7 @@ static const struct mr_option submit_options[] = {
         .help = "wait for the end",
         .at = offsetof(struct submit_config, wait)},
 };
-static const struct mr_config_spec submit_spec = {.program = "millrace submit",
+const struct mr_config_spec mr_submit_spec = {.program = "millrace submit",
     .summary = "Submits a job file (-: stdin) and prints the job's id.",
     .usage = "[flags] FILE.json",
     .examples =
@@ -68,6 +73,7 @@ static const struct mr_config_spec submit_spec = {.program = "millrace submit",
     .rest_min = 1,
     .rest_max = 1};
 
+/* The graph is read before anybody is asked: what is wrong with it is said first. */
 static int submit(const struct submit_config *k, const char *path, int *code, struct mr_error *e)
 {
     struct mr_client c = {0};
@@ -99,10 +105,10 @@ int mr_command_submit(int argc, char **argv)
     struct mr_texts rest = {0};
     struct mr_error e = {0};
     int code = MR_EXIT_OK;
-    mr_config_load(&submit_spec, argc, argv, &k, &rest);
+    mr_config_load(&mr_submit_spec, argc, argv, &k, &rest);
     int err = submit(&k, rest.items[0], &code, &e);
     mr_texts_fini(&rest);
-    mr_config_fini(&submit_spec, &k);
+    mr_config_fini(&mr_submit_spec, &k);
     return err ? mr_client_fail("submit", &e) : code;
 }
 
@@ -118,24 +124,29 @@ struct id_config {
 
 static const struct mr_option id_options[] = {MR_CLIENT_OPTIONS};
 
-static void print_jobs(yyjson_val *root, bool is_first, bool is_last)
+static const struct mr_column job_columns[] = {{"ID", MR_COLUMN_WORD, false},
+    {"STATE", MR_COLUMN_WORD, false}, {"DONE", MR_COLUMN_NUMBER, false},
+    {"TASKS", MR_COLUMN_NUMBER, false}, {"FAILED", MR_COLUMN_NUMBER, true},
+    {"NAME", MR_COLUMN_KEY, false}};
+
+static void print_jobs(struct mr_table *t, yyjson_val *root, bool is_last)
 {
     size_t at = 0;
     size_t max = 0;
     yyjson_val *job = NULL;
-    if (is_first)
-        (void)printf(
-            "%-10s %-10s %10s %10s %8s  %s\n", "ID", "STATE", "DONE", "TASKS", "FAILED", "NAME");
     yyjson_arr_foreach(yyjson_obj_get(root, "jobs"), at, max, job)
     {
         yyjson_val *counts = yyjson_obj_get(job, "counts");
-        (void)printf("%-10s %-10s %10" PRIu64 " %10" PRIu64 " %8" PRIu64 "  %s%s\n",
-            mr_json_get_text(job, "id"), mr_job_state_word(mr_json_get_text(job, "state")),
-            mr_json_get_u64(counts, "done"),
-            mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled"),
-            mr_json_get_u64(counts, "erred"), mr_json_get_text(job, "name"),
+        mr_table_add(t, "%s", mr_json_get_text(job, "id"));
+        mr_table_add(t, "%s", mr_job_state_word(mr_json_get_text(job, "state")));
+        mr_table_add(t, "%" PRIu64, mr_json_get_u64(counts, "done"));
+        mr_table_add(t, "%" PRIu64,
+            mr_json_get_u64(counts, "submitted") - mr_json_get_u64(counts, "culled"));
+        mr_table_add(t, "%" PRIu64, mr_json_get_u64(counts, "erred"));
+        mr_table_add(t, "%s%s", mr_json_get_text(job, "name"),
             mr_job_has_exhausted(job) ? " (not converged)" : "");
     }
+    mr_table_print(t);
     if (is_last && mr_json_get_text(root, "next_page_token")[0]) (void)printf("… and older ones\n");
 }
 
@@ -182,6 +193,8 @@ static int list_jobs(const struct mr_client *c, const struct id_config *k, struc
     int err = find_state(k->state, &state, e);
     MR_AUTO(mr_free_ptr) char *label = mr_http_escape(mr_str(k->label ? k->label : ""));
     MR_AUTO(mr_free_ptr) char *token = mr_copy_text("");
+    MR_AUTO(mr_table_free)
+    struct mr_table *table = mr_table_new(job_columns, MR_ARRAY_LEN(job_columns));
     for (uint64_t left = k->limit; !err && left;) {
         yyjson_doc *doc = NULL;
         uint64_t size = MR_MIN(left, UINT64_C(1000));
@@ -191,12 +204,11 @@ static int list_jobs(const struct mr_client *c, const struct id_config *k, struc
         if (err) return err;
         yyjson_val *root = yyjson_doc_get_root(doc);
         uint64_t count = yyjson_arr_size(yyjson_obj_get(root, "jobs"));
-        bool is_first = left == k->limit;
         left -= MR_MIN(left, count);
         if (c->json)
             mr_client_print(doc);
         else
-            print_jobs(root, is_first, !left);
+            print_jobs(table, root, !left);
         mr_release(token);
         token = mr_http_escape(mr_str(mr_json_get_text(root, "next_page_token")));
         yyjson_doc_free(doc);
@@ -205,7 +217,7 @@ static int list_jobs(const struct mr_client *c, const struct id_config *k, struc
     return err;
 }
 
-static const struct mr_config_spec status_spec = {.program = "millrace status",
+const struct mr_config_spec mr_status_spec = {.program = "millrace status",
     .summary = "Shows one job, or all of them.",
     .usage = "[flags] [JOB]",
     .examples =
@@ -215,32 +227,22 @@ static const struct mr_config_spec status_spec = {.program = "millrace status",
     .options_count = MR_ARRAY_LEN(status_options),
     .rest_max = 1};
 
+static int status(const struct mr_client *c, const void *config, const struct mr_texts *rest,
+    int *code, struct mr_error *e)
+{
+    (void)code;
+    if (!rest->count) return list_jobs(c, config, e);
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest->items[0]));
+    return mr_client_show(c, mr_job_print, e, "/v1/jobs/%s", id);
+}
+
 int mr_command_status(int argc, char **argv)
 {
     struct id_config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    yyjson_doc *doc = NULL;
-    mr_config_load(&status_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err && rest.count) {
-        MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest.items[0]));
-        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e, "/v1/jobs/%s", id);
-    } else if (!err) {
-        err = list_jobs(&c, &k, &e);
-    }
-    if (doc && c.json)
-        mr_client_print(doc);
-    else if (doc)
-        mr_job_print(yyjson_doc_get_root(doc));
-    yyjson_doc_free(doc);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("status", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_status_spec, argc, argv, &k, status);
 }
 
-static const struct mr_config_spec watch_spec = {.program = "millrace watch",
+const struct mr_config_spec mr_watch_spec = {.program = "millrace watch",
     .summary =
         "Follows a job until it ends; the exit code tells how (0 done, 4 failed or cancelled).",
     .usage = "[flags] JOB",
@@ -250,21 +252,27 @@ static const struct mr_config_spec watch_spec = {.program = "millrace watch",
     .rest_min = 1,
     .rest_max = 1};
 
+static int watch(const struct mr_client *c, const void *config, const struct mr_texts *rest,
+    int *code, struct mr_error *e)
+{
+    yyjson_doc *last = NULL;
+    bool is_screen = !c->json && isatty(STDOUT_FILENO);
+    enum mr_follow_style style = c->json     ? MR_FOLLOW_JSON
+                                 : is_screen ? MR_FOLLOW_SCREEN
+                                             : MR_FOLLOW_LINES;
+    (void)config;
+    int err = mr_client_follow(c, rest->items[0], style, code, is_screen ? &last : NULL, e);
+    yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(last), "job");
+    if (!err && is_screen && mr_job_is_over(job)) mr_job_print(job);
+    if (!err && is_screen && !mr_job_is_over(job)) (void)printf("job %s goes on\n", rest->items[0]);
+    yyjson_doc_free(last);
+    return err;
+}
+
 int mr_command_watch(int argc, char **argv)
 {
     struct id_config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    int code = MR_EXIT_OK;
-    mr_config_load(&watch_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err)
-        err = mr_client_follow(
-            &c, rest.items[0], c.json ? MR_FOLLOW_JSON : MR_FOLLOW_LINES, &code, NULL, &e);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("watch", &e) : code;
+    return mr_client_run(&mr_watch_spec, argc, argv, &k, watch);
 }
 
 static void print_list(const char *title, yyjson_val *list)
@@ -272,10 +280,12 @@ static void print_list(const char *title, yyjson_val *list)
     size_t at = 0;
     size_t max = 0;
     yyjson_val *item = NULL;
+    struct mr_buf line;
     if (!yyjson_arr_size(list)) return;
-    (void)printf("  %s:", title);
-    yyjson_arr_foreach(list, at, max, item)(void) printf(" %s", yyjson_get_str(item));
-    (void)printf("\n");
+    mr_buf_init(&line, LIST_BYTES_MAX);
+    yyjson_arr_foreach(list, at, max, item) mr_buf_printf(&line, " %s", yyjson_get_str(item));
+    mr_text_print(4, "  %s:%.*s\n", title, MR_STR_ARG(mr_buf_str(&line)));
+    mr_buf_fini(&line);
 }
 
 static void print_explanation(yyjson_val *x)
@@ -283,9 +293,9 @@ static void print_explanation(yyjson_val *x)
     size_t at = 0;
     size_t max = 0;
     yyjson_val *reason = NULL;
-    (void)printf("%s\n", mr_json_get_text(x, "sentence"));
-    yyjson_arr_foreach(yyjson_obj_get(x, "reasons"), at, max, reason)(void)
-        printf("  %s\n", yyjson_get_str(reason));
+    mr_text_print(0, "%s\n", mr_json_get_text(x, "sentence"));
+    yyjson_arr_foreach(yyjson_obj_get(x, "reasons"), at, max, reason)
+        mr_text_print(4, "  %s\n", yyjson_get_str(reason));
     print_list("waits for", yyjson_obj_get(x, "waits_for"));
     print_list("needed by", yyjson_obj_get(x, "needed_by"));
     if (mr_json_get_text(x, "worker")[0])
@@ -295,7 +305,7 @@ static void print_explanation(yyjson_val *x)
             mr_json_get_text(x, "place"));
 }
 
-static const struct mr_config_spec explain_spec = {.program = "millrace explain",
+const struct mr_config_spec mr_explain_spec = {.program = "millrace explain",
     .summary = "Tells why a task ran, runs, waits, or never will.",
     .usage = "[flags] JOB KEY",
     .examples = "  millrace explain j1kq07ab-7 svm/cv/fit-00\n",
@@ -304,29 +314,20 @@ static const struct mr_config_spec explain_spec = {.program = "millrace explain"
     .rest_min = 2,
     .rest_max = 2};
 
+static int explain(const struct mr_client *c, const void *config, const struct mr_texts *rest,
+    int *code, struct mr_error *e)
+{
+    (void)config;
+    (void)code;
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest->items[0]));
+    MR_AUTO(mr_free_ptr) char *key = mr_http_escape(mr_str(rest->items[1]));
+    return mr_client_show(c, print_explanation, e, "/v1/jobs/%s/explain?key=%s", id, key);
+}
+
 int mr_command_explain(int argc, char **argv)
 {
     struct id_config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    yyjson_doc *doc = NULL;
-    mr_config_load(&explain_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err) {
-        MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest.items[0]));
-        MR_AUTO(mr_free_ptr) char *key = mr_http_escape(mr_str(rest.items[1]));
-        err = mr_client_call(
-            &c, "GET", (struct mr_str){0}, &doc, &e, "/v1/jobs/%s/explain?key=%s", id, key);
-    }
-    if (!err && c.json)
-        mr_client_print(doc);
-    else if (!err)
-        print_explanation(yyjson_doc_get_root(doc));
-    yyjson_doc_free(doc);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("explain", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_explain_spec, argc, argv, &k, explain);
 }
 
 static const struct mr_option cancel_options[] = {
@@ -337,7 +338,7 @@ static const struct mr_option cancel_options[] = {
         .help = "kept with the job",
         .at = offsetof(struct id_config, reason)},
 };
-static const struct mr_config_spec cancel_spec = {.program = "millrace cancel",
+const struct mr_config_spec mr_cancel_spec = {.program = "millrace cancel",
     .summary = "Stops a job.",
     .usage = "[flags] JOB",
     .examples = "  millrace cancel j1kq07ab-7 --reason \"wrong data\"\n",
@@ -346,38 +347,25 @@ static const struct mr_config_spec cancel_spec = {.program = "millrace cancel",
     .rest_min = 1,
     .rest_max = 1};
 
-static int cancel(const struct mr_client *c, const char *job, const char *reason, yyjson_doc **doc,
-    struct mr_error *e)
+static int cancel(const struct mr_client *c, const void *config, const struct mr_texts *rest,
+    int *code, struct mr_error *e)
 {
-    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(job));
-    yyjson_mut_doc *m = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(m);
-    size_t n = 0;
-    yyjson_mut_doc_set_root(m, root);
-    if (reason) (void)yyjson_mut_obj_add_str(m, root, "reason", reason);
-    char *text = yyjson_mut_write(m, 0, &n);
-    int err = mr_client_call(c, "POST", mr_str_of(text, n), doc, e, "/v1/jobs/%s:cancel", id);
-    mr_release(text); /* both are the C library's */
-    yyjson_mut_doc_free(m);
+    const struct id_config *k = config;
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest->items[0]));
+    yyjson_doc *doc = NULL;
+    yyjson_mut_doc *body = mr_json_object();
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(body);
+    (void)code;
+    if (k->reason) (void)yyjson_mut_obj_add_str(body, root, "reason", k->reason);
+    int err = mr_client_put(c, "POST", &body, &doc, e, "/v1/jobs/%s:cancel", id);
+    if (!err && c->json) mr_client_print(doc);
+    if (!err && !c->json) mr_job_print(yyjson_doc_get_root(doc));
+    yyjson_doc_free(doc);
     return err;
 }
 
 int mr_command_cancel(int argc, char **argv)
 {
     struct id_config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    yyjson_doc *doc = NULL;
-    mr_config_load(&cancel_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err) err = cancel(&c, rest.items[0], k.reason, &doc, &e);
-    if (!err && c.json)
-        mr_client_print(doc);
-    else if (!err)
-        mr_job_print(yyjson_doc_get_root(doc));
-    yyjson_doc_free(doc);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("cancel", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_cancel_spec, argc, argv, &k, cancel);
 }

@@ -2,14 +2,10 @@
 #include "base/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
-#include "cli/sse.h"
-#include "host/clock.h"
+#include "cli/stream.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-
-#define AWAY_MAX (60 * MR_SECOND)
 
 struct config {
     struct mr_client_options client;
@@ -24,7 +20,7 @@ static const struct mr_option options[] = {
         .at = offsetof(struct config, follow)},
 };
 
-static const struct mr_config_spec spec = {.program = "millrace logs",
+const struct mr_config_spec mr_logs_spec = {.program = "millrace logs",
     .summary =
         "Shows what the tasks of a job wrote: the last 64 KiB of each, also while they run.\n"
         "Without a KEY, each line begins with the key of its task.",
@@ -74,44 +70,34 @@ static void on_event(void *ctx, const char *type, struct mr_str data)
     yyjson_doc_free(doc);
 }
 
-static int read_stream(const struct mr_client *c, const char *job, const char *key, bool follow,
-    struct reader *r, struct mr_error *e)
+static bool is_over(void *ctx)
 {
-    char resume[MR_SSE_ID_BYTES_MAX + 32];
-    struct mr_http_reply reply;
-    struct mr_http_request request = {.method = "GET",
-        .headers = {"Accept: text/event-stream"},
-        .on_data = mr_sse_take,
-        .ctx = &r->sse};
-    (void)snprintf(resume, sizeof resume, "Last-Event-ID: %s", r->sse.id);
-    if (r->sse.id[0]) request.headers[1] = resume;
-    mr_http_reply_init(&reply);
-    mr_sse_restart(&r->sse);
-    int err = mr_client_send(c, &request, &reply, e, "/v1/jobs/%s/logs/events?key=%s&follow=%s",
-        job, key, follow ? "true" : "false");
-    mr_http_reply_fini(&reply);
-    return err;
+    const struct reader *r = ctx;
+    return r->error.code != 0;
 }
 
 /* A stream that ends in order is over; one that breaks is gone on with where it was. */
-static int show(
-    const struct mr_client *c, const char *job, const char *key, bool follow, struct mr_error *e)
+static int logs(const struct mr_client *c, const void *config, const struct mr_texts *rest,
+    int *code, struct mr_error *e)
 {
-    struct reader r = {.json = c->json, .has_key = key[0] != 0};
-    MR_AUTO(mr_free_ptr) char *job_escaped = mr_http_escape(mr_str(job));
-    MR_AUTO(mr_free_ptr) char *key_escaped = mr_http_escape(mr_str(key));
+    const struct config *k = config;
+    struct reader r = {.json = c->json, .has_key = rest->count > 1};
+    MR_AUTO(mr_free_ptr) char *job = mr_http_escape(mr_str(rest->items[0]));
+    MR_AUTO(mr_free_ptr) char *key = mr_http_escape(mr_str(r.has_key ? rest->items[1] : ""));
+    MR_AUTO(mr_free_ptr)
+    char *path = mr_format(
+        "/v1/jobs/%s/logs/events?key=%s&follow=%s", job, key, k->follow ? "true" : "false");
+    (void)code;
     mr_sse_init(&r.sse, on_event, &r);
-    mr_time heard = mr_clock_now();
-    int err = MR_OK;
-    for (;;) {
-        char before[sizeof r.sse.id];
-        memcpy(before, r.sse.id, sizeof before);
-        err = read_stream(c, job_escaped, key_escaped, follow, &r, e);
-        if (r.error.code) err = mr_fail(e, r.error.code, "%s", r.error.text);
-        if (strcmp(before, r.sse.id) != 0) heard = mr_clock_now();
-        if (err != MR_EAWAY || mr_clock_now() - heard > AWAY_MAX) break;
-        mr_clock_sleep(200 * MR_MS); /* the gateway or the scheduler is coming back */
-    }
+    const struct mr_stream stream = {.client = c,
+        .path = path,
+        .sse = &r.sse,
+        .ends = true,
+        .fd = -1,
+        .is_over = is_over,
+        .ctx = &r};
+    int err = mr_stream_read(&stream, e);
+    if (r.error.code) err = mr_fail(e, r.error.code, "%s", r.error.text);
     mr_sse_fini(&r.sse);
     return err;
 }
@@ -119,14 +105,5 @@ static int show(
 int mr_command_logs(int argc, char **argv)
 {
     struct config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    mr_config_load(&spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err) err = show(&c, rest.items[0], rest.count > 1 ? rest.items[1] : "", k.follow, &e);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    mr_config_fini(&spec, &k);
-    return err ? mr_client_fail("logs", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_logs_spec, argc, argv, &k, logs);
 }

@@ -4,40 +4,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static const struct mr_command commands[] = {
-    {"up", "start a whole cluster on this machine", mr_command_up},
-    {"run", "run a job file and fetch its targets", mr_command_run},
-    {"submit", "submit a job file", mr_command_submit},
-    {"status", "show a job, or all of them", mr_command_status},
-    {"watch", "follow a job until it ends", mr_command_watch},
-    {"explain", "why a task ran, runs, waits, or never will", mr_command_explain},
-    {"timeline", "what the tasks of a job did when", mr_command_timeline},
-    {"logs", "what the tasks of a job wrote", mr_command_logs},
-    {"profile", "where the time of a job went, by operator", mr_command_profile},
-    {"graph", "list the nodes of a job's graph", mr_command_graph},
-    {"cancel", "stop a job", mr_command_cancel},
-    {"retry", "run what failed in a job again", mr_command_retry},
-    {"forget", "forget jobs and their results", mr_command_forget},
-    {"template", "install job files under a name, make jobs of them", mr_command_template},
-    {"train", "train a model: start a session, follow it, show how it went", mr_command_train},
-    {"trainings", "list trainings, or show one", mr_command_trainings},
-    {"channel", "read, follow or append to a channel", mr_command_channel},
-    {"queue", "list or make queues, put into one or take from it", mr_command_queue},
-    {"get", "fetch a result, an object, or what a name stands for", mr_command_get},
-    {"put", "upload a file as an object", mr_command_put},
-    {"ls", "list names, or objects", mr_command_ls},
-    {"rm", "forget a job, delete an object, take a name away", mr_command_rm},
-    {"ops", "list the operators, or describe one", mr_command_ops},
-    {"workers", "list the workers", mr_command_workers},
-    {"ready", "does a service serve, could a job run?", mr_command_ready},
-    {"retire", "let workers finish and leave", mr_command_retire},
-    {"top", "show what the cluster does, live", mr_command_top},
-    {"bench", "measure the cluster as a client sees it", mr_command_bench},
-};
+#define MR_COMMAND_ROW(name, summary) {#name, summary, &mr_##name##_spec, mr_command_##name},
+static const struct mr_command commands[] = {MR_COMMANDS(MR_COMMAND_ROW)};
+#undef MR_COMMAND_ROW
 
 static const struct mr_command *find(const char *name)
 {
@@ -53,8 +27,8 @@ static void usage(FILE *to)
     for (size_t i = 0; i < MR_ARRAY_LEN(commands); i++)
         (void)fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
     (void)fprintf(to,
-        "\n`millrace help COMMAND` says more. The cluster is found by --url, MILLRACE_URL, or\n"
-        "is the one that `millrace up` last started.\n");
+        "\n`millrace help COMMAND` says more. The cluster is found by --url, MILLRACE_URL,\n"
+        "or is the one that `millrace up` last started.\n");
 }
 
 static int refuse(const char *name)
@@ -116,5 +90,6 @@ static int close_output(int code)
 int main(int argc, char **argv)
 {
     hold_standard_streams();
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* for the widths of characters */
     return close_output(run(argc, argv));
 }

@@ -2,9 +2,12 @@
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/follow.h"
+#include "cli/table.h"
 
 #include <inttypes.h>
 #include <string.h>
+
+#define NODE_BYTES_MAX ((size_t)1 << 24)
 
 struct config {
     struct mr_client_options client;
@@ -58,7 +61,7 @@ static void print_retired(yyjson_val *root, const char *what)
     (void)printf("%s: retires when what it runs is done\n", what);
 }
 
-static const struct mr_config_spec retry_spec = {.program = "millrace retry",
+const struct mr_config_spec mr_retry_spec = {.program = "millrace retry",
     .summary = "Runs what failed in a failed or cancelled job again; what is done stays.",
     .usage = "[flags] JOB...",
     .examples = "  millrace retry j1kq07ab-7\n",
@@ -69,10 +72,10 @@ static const struct mr_config_spec retry_spec = {.program = "millrace retry",
 
 int mr_command_retry(int argc, char **argv)
 {
-    return each(&retry_spec, argc, argv, "POST", "/v1/jobs/", ":retry", print_job);
+    return each(&mr_retry_spec, argc, argv, "POST", "/v1/jobs/", ":retry", print_job);
 }
 
-static const struct mr_config_spec forget_spec = {.program = "millrace forget",
+const struct mr_config_spec mr_forget_spec = {.program = "millrace forget",
     .summary = "Forgets jobs that have ended, with their results; what has a name stays.",
     .usage = "[flags] JOB...",
     .examples = "  millrace forget j1kq07ab-7 j1kq07ab-8\n",
@@ -83,10 +86,10 @@ static const struct mr_config_spec forget_spec = {.program = "millrace forget",
 
 int mr_command_forget(int argc, char **argv)
 {
-    return each(&forget_spec, argc, argv, "DELETE", "/v1/jobs/", "", print_forgotten);
+    return each(&mr_forget_spec, argc, argv, "DELETE", "/v1/jobs/", "", print_forgotten);
 }
 
-static const struct mr_config_spec retire_spec = {.program = "millrace retire",
+const struct mr_config_spec mr_retire_spec = {.program = "millrace retire",
     .summary = "Lets workers finish what they run, and then leave. Wants an admin's token.",
     .usage = "[flags] WORKER...",
     .examples = "  millrace retire worker-0-3\n",
@@ -97,7 +100,7 @@ static const struct mr_config_spec retire_spec = {.program = "millrace retire",
 
 int mr_command_retire(int argc, char **argv)
 {
-    return each(&retire_spec, argc, argv, "POST", "/v1/workers/", ":retire", print_retired);
+    return each(&mr_retire_spec, argc, argv, "POST", "/v1/workers/", ":retire", print_retired);
 }
 
 /* ---- profile --------------------------------------------------------------------------------- */
@@ -107,28 +110,38 @@ static double seconds(yyjson_val *row, const char *name)
     return (double)mr_json_get_u64(row, name) / 1e9;
 }
 
+static const struct mr_column profile_columns[] = {{"OPERATOR", MR_COLUMN_KEY, false},
+    {"TASKS", MR_COLUMN_NUMBER, false}, {"WALL s", MR_COLUMN_NUMBER, false},
+    {"CPU s", MR_COLUMN_NUMBER, false}, {"QUEUED s", MR_COLUMN_NUMBER, true},
+    {"MADE", MR_COLUMN_NUMBER, true}};
+
 static void print_profile(yyjson_val *root, const char *what)
 {
     size_t at = 0;
     size_t max = 0;
     yyjson_val *row = NULL;
+    MR_AUTO(mr_table_free)
+    struct mr_table *t = mr_table_new(profile_columns, MR_ARRAY_LEN(profile_columns));
     (void)printf("job %s: %.3f s", what, seconds(root, "wall_ns"));
     if (mr_json_get_u64(root, "slots"))
         (void)printf(" on %" PRIu64 " slots, %.0f %% of their time unused",
             mr_json_get_u64(root, "slots"), mr_json_get_real(root, "white_space") * 100);
-    (void)printf("\n%-24s %9s %10s %10s %10s %10s\n", "OPERATOR", "TASKS", "WALL s", "CPU s",
-        "QUEUED s", "MADE");
+    (void)printf("\n");
     yyjson_arr_foreach(yyjson_obj_get(root, "rows"), at, max, row)
     {
         char made[MR_BYTES_TEXT_MAX];
         mr_bytes_text(mr_json_get_u64(row, "nbytes"), made);
-        (void)printf("%-24s %9" PRIu64 " %10.3f %10.3f %10.3f %10s\n", mr_json_get_text(row, "op"),
-            mr_json_get_u64(row, "tasks"), seconds(row, "wall_ns"), seconds(row, "cpu_ns"),
-            seconds(row, "queue_ns"), made);
+        mr_table_add(t, "%s", mr_json_get_text(row, "op"));
+        mr_table_add(t, "%" PRIu64, mr_json_get_u64(row, "tasks"));
+        mr_table_add(t, "%.3f", seconds(row, "wall_ns"));
+        mr_table_add(t, "%.3f", seconds(row, "cpu_ns"));
+        mr_table_add(t, "%.3f", seconds(row, "queue_ns"));
+        mr_table_add(t, "%s", made);
     }
+    mr_table_print(t);
 }
 
-static const struct mr_config_spec profile_spec = {.program = "millrace profile",
+const struct mr_config_spec mr_profile_spec = {.program = "millrace profile",
     .summary = "Sums a job's attempts by operator: where its time went.",
     .usage = "[flags] JOB",
     .examples = "  millrace profile j1kq07ab-7\n",
@@ -139,7 +152,7 @@ static const struct mr_config_spec profile_spec = {.program = "millrace profile"
 
 int mr_command_profile(int argc, char **argv)
 {
-    return each(&profile_spec, argc, argv, "GET", "/v1/jobs/", "/profile", print_profile);
+    return each(&mr_profile_spec, argc, argv, "GET", "/v1/jobs/", "/profile", print_profile);
 }
 
 /* ---- graph ----------------------------------------------------------------------------------- */
@@ -155,7 +168,7 @@ static const struct mr_option graph_options[] = {
         .min = 1,
         .max = 100000},
 };
-static const struct mr_config_spec graph_spec = {.program = "millrace graph",
+const struct mr_config_spec mr_graph_spec = {.program = "millrace graph",
     .summary = "Lists the nodes of a job's graph: state, operator, key, and the keys they need.",
     .usage = "[flags] JOB",
     .examples = "  millrace graph j1kq07ab-7\n  millrace graph j1kq07ab-7 --limit 20 --json\n",
@@ -170,52 +183,60 @@ static const char *state_word(const char *state)
     return strncmp(state, "TASK_", 5) ? state : state + 5;
 }
 
+static const struct mr_column graph_columns[] = {{"STATE", MR_COLUMN_WORD, false},
+    {"OPERATOR", MR_COLUMN_KEY, false}, {"KEY", MR_COLUMN_SENTENCE, false}};
+
+/* "svm/mean (target) <- svm/sum, svm/count" */
+static void add_node(yyjson_val *nodes, yyjson_val *node, struct mr_buf *out)
+{
+    size_t i = 0;
+    size_t count = 0;
+    yyjson_val *input = NULL;
+    mr_buf_printf(out, "%s%s", mr_json_get_text(node, "key"),
+        mr_json_get_bool(node, "target") ? " (target)" : "");
+    yyjson_arr_foreach(yyjson_obj_get(node, "inputs"), i, count, input)
+    {
+        yyjson_val *of = yyjson_arr_get(nodes, (size_t)yyjson_get_uint(input));
+        mr_buf_printf(out, "%s%s", i ? ", " : " <- ", of ? mr_json_get_text(of, "key") : "…");
+    }
+}
+
 static void print_graph(yyjson_val *root)
 {
     size_t at = 0;
     size_t max = 0;
     yyjson_val *node = NULL;
     yyjson_val *nodes = yyjson_obj_get(root, "nodes");
-    (void)printf("%-10s %-20s %s\n", "STATE", "OPERATOR", "KEY");
+    struct mr_buf text;
+    MR_AUTO(mr_table_free)
+    struct mr_table *t = mr_table_new(graph_columns, MR_ARRAY_LEN(graph_columns));
+    mr_buf_init(&text, NODE_BYTES_MAX);
     yyjson_arr_foreach(nodes, at, max, node)
     {
-        size_t i = 0;
-        size_t count = 0;
-        yyjson_val *input = NULL;
         const char *op = mr_json_get_text(node, "op");
-        (void)printf("%-10s %-20s %s%s", state_word(mr_json_get_text(node, "state")),
-            op[0] ? op : "(value)", mr_json_get_text(node, "key"),
-            mr_json_get_bool(node, "target") ? " (target)" : "");
-        yyjson_arr_foreach(yyjson_obj_get(node, "inputs"), i, count, input)
-        {
-            yyjson_val *of = yyjson_arr_get(nodes, (size_t)yyjson_get_uint(input));
-            (void)printf("%s%s", i ? ", " : " <- ", of ? mr_json_get_text(of, "key") : "…");
-        }
-        (void)printf("\n");
+        mr_buf_clear(&text);
+        add_node(nodes, node, &text);
+        mr_table_add(t, "%s", state_word(mr_json_get_text(node, "state")));
+        mr_table_add(t, "%s", op[0] ? op : "(value)");
+        mr_table_add(t, "%.*s", MR_STR_ARG(mr_buf_str(&text)));
     }
+    mr_table_print(t);
+    mr_buf_fini(&text);
     uint64_t all = mr_json_get_u64(root, "nodes_count");
     if (all > max) (void)printf("… and %" PRIu64 " more\n", all - (uint64_t)max);
+}
+
+static int graph(const struct mr_client *c, const void *config, const struct mr_texts *rest,
+    int *code, struct mr_error *e)
+{
+    const struct config *k = config;
+    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest->items[0]));
+    (void)code;
+    return mr_client_show(c, print_graph, e, "/v1/jobs/%s/graph?nodes_max=%" PRIu64, id, k->limit);
 }
 
 int mr_command_graph(int argc, char **argv)
 {
     struct config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    yyjson_doc *doc = NULL;
-    mr_config_load(&graph_spec, argc, argv, &k, &rest);
-    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(rest.items[0]));
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err)
-        err = mr_client_call(&c, "GET", (struct mr_str){0}, &doc, &e,
-            "/v1/jobs/%s/graph?nodes_max=%" PRIu64, id, k.limit);
-    if (!err && c.json)
-        mr_client_print(doc);
-    else if (!err)
-        print_graph(yyjson_doc_get_root(doc));
-    yyjson_doc_free(doc);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("graph", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_graph_spec, argc, argv, &k, graph);
 }

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/client.h"
+#include "cli/table.h"
 #include "store/object/format.h"
 
 #include <errno.h>
@@ -49,7 +50,7 @@ static const struct mr_option get_options[] = {
         .help = "npy, csv, json, raw, png or value (default: what fits the value)",
         .at = offsetof(struct config, format)},
 };
-static const struct mr_config_spec get_spec = {.program = "millrace get",
+const struct mr_config_spec mr_get_spec = {.program = "millrace get",
     .summary = "Fetches the result of a job's key, an object, or what a name stands for.",
     .usage = "[flags] JOB KEY | OBJECT | NAME",
     .examples = "  millrace get j1kq07ab-7 z\n  millrace get mnist/mean -o mean.npy\n",
@@ -80,9 +81,11 @@ static int resolve(const struct mr_client *c, const char *name, char **object, s
     return err;
 }
 
-static int get(const struct mr_client *c, const struct config *k, const struct mr_texts *what,
-    struct mr_error *e)
+static int get(const struct mr_client *c, const void *config, const struct mr_texts *what,
+    int *code, struct mr_error *e)
 {
+    const struct config *k = config;
+    (void)code;
     MR_AUTO(mr_free_ptr) char *accept = NULL;
     MR_AUTO(mr_free_ptr) char *object = NULL;
     struct mr_http_reply reply;
@@ -119,15 +122,7 @@ static int get(const struct mr_client *c, const struct config *k, const struct m
 int mr_command_get(int argc, char **argv)
 {
     struct config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    mr_config_load(&get_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err) err = get(&c, &k, &rest, &e);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("get", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_get_spec, argc, argv, &k, get);
 }
 
 /* ---- put ------------------------------------------------------------------------------------- */
@@ -153,7 +148,7 @@ static const struct mr_option put_options[] = {
         .help = "npy, idx, csv, json, raw or value (default: by the file's name)",
         .at = offsetof(struct config, format)},
 };
-static const struct mr_config_spec put_spec = {.program = "millrace put",
+const struct mr_config_spec mr_put_spec = {.program = "millrace put",
     .summary = "Uploads a file of this machine as an object and prints the object's id.",
     .usage = "[flags] FILE",
     .examples = "  millrace put weights.npy --name weights --persist\n",
@@ -162,9 +157,12 @@ static const struct mr_config_spec put_spec = {.program = "millrace put",
     .rest_min = 1,
     .rest_max = 1};
 
-static int put(
-    const struct mr_client *c, const struct config *k, const char *path, struct mr_error *e)
+static int put(const struct mr_client *c, const void *config, const struct mr_texts *rest,
+    int *code, struct mr_error *e)
 {
+    const struct config *k = config;
+    const char *path = rest->items[0];
+    (void)code;
     enum mr_format format = MR_FORMAT_RAW;
     struct mr_http_reply reply;
     int err = k->format ? mr_format_find(mr_str(k->format), &format, e) : MR_OK;
@@ -191,15 +189,7 @@ static int put(
 int mr_command_put(int argc, char **argv)
 {
     struct config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    mr_config_load(&put_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err) err = put(&c, &k, rest.items[0], &e);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("put", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_put_spec, argc, argv, &k, put);
 }
 
 /* ---- ls -------------------------------------------------------------------------------------- */
@@ -211,7 +201,7 @@ static const struct mr_option ls_options[] = {
         .help = "objects instead of names",
         .at = offsetof(struct config, objects)},
 };
-static const struct mr_config_spec ls_spec = {.program = "millrace ls",
+const struct mr_config_spec mr_ls_spec = {.program = "millrace ls",
     .summary = "Lists names, or objects.",
     .usage = "[flags] [PREFIX]",
     .examples = "  millrace ls\n  millrace ls mnist/\n  millrace ls --objects\n",
@@ -219,21 +209,33 @@ static const struct mr_config_spec ls_spec = {.program = "millrace ls",
     .options_count = MR_ARRAY_LEN(ls_options),
     .rest_max = 1};
 
-static void print_row(yyjson_val *row, bool objects)
+static const struct mr_column ls_columns[] = {{"OBJECT", MR_COLUMN_KEY, false},
+    {"STATE", MR_COLUMN_WORD, false}, {"VALUE", MR_COLUMN_KEY, false},
+    {"NAME", MR_COLUMN_KEY, false}};
+
+static const struct mr_column object_columns[] = {{"OBJECT", MR_COLUMN_WORD, false},
+    {"STATE", MR_COLUMN_WORD, false}, {"VALUE", MR_COLUMN_KEY, false}};
+
+static void add_row(struct mr_table *t, yyjson_val *row, bool objects)
 {
-    const char *id = mr_json_get_text(row, objects ? "id" : "object");
-    const char *last = objects                            ? mr_json_get_text(row, "state")
-                       : mr_json_get_bool(row, "durable") ? "durable"
-                                                          : "";
-    (void)printf("%s  %-10s %-40s %s\n", id, last, mr_json_get_text(row, "summary"),
-        objects ? "" : mr_json_get_text(row, "name"));
+    bool durable = mr_json_get_bool(row, "durable");
+    mr_table_add(t, "%s", mr_json_get_text(row, objects ? "id" : "object"));
+    mr_table_add(t, "%s", objects ? mr_json_get_text(row, "state") : durable ? "durable" : "");
+    mr_table_add(t, "%s", mr_json_get_text(row, "summary"));
+    if (!objects) mr_table_add(t, "%s", mr_json_get_text(row, "name"));
 }
 
-static int ls(const struct mr_client *c, bool objects, const char *prefix, struct mr_error *e)
+static int ls(const struct mr_client *c, const void *config, const struct mr_texts *rest, int *code,
+    struct mr_error *e)
 {
-    MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(prefix));
+    bool objects = ((const struct config *)config)->objects;
+    MR_AUTO(mr_free_ptr) char *prefix = mr_http_escape(mr_str(rest->count ? rest->items[0] : ""));
     MR_AUTO(mr_free_ptr) char *token = mr_copy_text("");
-    for (;;) {
+    MR_AUTO(mr_table_free)
+    struct mr_table *t = objects ? mr_table_new(object_columns, MR_ARRAY_LEN(object_columns))
+                                 : mr_table_new(ls_columns, MR_ARRAY_LEN(ls_columns));
+    (void)code;
+    do {
         yyjson_doc *doc = NULL;
         size_t at = 0;
         size_t max = 0;
@@ -241,33 +243,24 @@ static int ls(const struct mr_client *c, bool objects, const char *prefix, struc
         int err = objects ? mr_client_call(c, "GET", (struct mr_str){0}, &doc, e,
                                 "/v1/objects?page_size=1000&page_token=%s", token)
                           : mr_client_call(c, "GET", (struct mr_str){0}, &doc, e,
-                                "/v1/names?page_size=1000&prefix=%s&page_token=%s", escaped, token);
+                                "/v1/names?page_size=1000&prefix=%s&page_token=%s", prefix, token);
         if (err) return err;
         yyjson_val *root = yyjson_doc_get_root(doc);
         if (c->json) mr_client_print(doc);
         yyjson_arr_foreach(yyjson_obj_get(root, objects ? "objects" : "names"), at, max, row)
-        {
-            if (!c->json) print_row(row, objects);
-        }
+            add_row(t, row, objects);
+        if (!c->json) mr_table_print(t);
         mr_release(token);
         token = mr_http_escape(mr_str(mr_json_get_text(root, "next_page_token")));
         yyjson_doc_free(doc);
-        if (!token[0]) return MR_OK;
-    }
+    } while (token[0]);
+    return MR_OK;
 }
 
 int mr_command_ls(int argc, char **argv)
 {
     struct config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    mr_config_load(&ls_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err) err = ls(&c, k.objects, rest.count ? rest.items[0] : "", &e);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("ls", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_ls_spec, argc, argv, &k, ls);
 }
 
 /* ---- rm -------------------------------------------------------------------------------------- */
@@ -279,7 +272,7 @@ static const struct mr_option rm_options[] = {
         .help = "delete an object even while something holds it",
         .at = offsetof(struct config, force)},
 };
-static const struct mr_config_spec rm_spec = {.program = "millrace rm",
+const struct mr_config_spec mr_rm_spec = {.program = "millrace rm",
     .summary = "Forgets a job, deletes an object, or takes a name away.",
     .usage = "[flags] JOB | OBJECT | NAME...",
     .examples = "  millrace rm j1kq07ab-7\n  millrace rm mnist/mean\n",
@@ -288,28 +281,29 @@ static const struct mr_config_spec rm_spec = {.program = "millrace rm",
     .rest_min = 1,
     .rest_max = 10000};
 
+static int rm(const struct mr_client *c, const void *config, const struct mr_texts *rest, int *code,
+    struct mr_error *e)
+{
+    const char *force = ((const struct config *)config)->force ? "true" : "false";
+    int err = MR_OK;
+    (void)code;
+    for (size_t i = 0; i < rest->count && !err; i++) {
+        const char *what = rest->items[i];
+        const struct mr_str none = {0};
+        MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(bare_name(what)));
+        if (is_job_id(what))
+            err = mr_client_call(c, "DELETE", none, NULL, e, "/v1/jobs/%s", escaped);
+        else if (is_object_id(what))
+            err = mr_client_call(
+                c, "DELETE", none, NULL, e, "/v1/objects/%s?force=%s", escaped, force);
+        else
+            err = mr_client_call(c, "DELETE", none, NULL, e, "/v1/names/%s", escaped);
+    }
+    return err;
+}
+
 int mr_command_rm(int argc, char **argv)
 {
     struct config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    mr_config_load(&rm_spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    for (size_t i = 0; i < rest.count && !err; i++) {
-        const char *what = rest.items[i];
-        MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(bare_name(what)));
-        if (is_job_id(what))
-            err =
-                mr_client_call(&c, "DELETE", (struct mr_str){0}, NULL, &e, "/v1/jobs/%s", escaped);
-        else if (is_object_id(what))
-            err = mr_client_call(&c, "DELETE", (struct mr_str){0}, NULL, &e,
-                "/v1/objects/%s?force=%s", escaped, k.force ? "true" : "false");
-        else
-            err =
-                mr_client_call(&c, "DELETE", (struct mr_str){0}, NULL, &e, "/v1/names/%s", escaped);
-    }
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("rm", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_rm_spec, argc, argv, &k, rm);
 }

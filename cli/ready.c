@@ -27,7 +27,7 @@ static const struct mr_option ready_options[] = {
                            .min = 1000000,
                            .max = 3600000000000}};
 
-static const struct mr_config_spec ready_spec = {.program = "millrace ready",
+const struct mr_config_spec mr_ready_spec = {.program = "millrace ready",
     .summary =
         "Says whether a service serves, or without ADDRESS whether a job could run.\n"
         "The exit code is 0 then, 1 when it answers that it does not, and 3 when nobody answers.",
@@ -92,7 +92,7 @@ int mr_command_ready(int argc, char **argv)
     struct ready_config k = {0};
     struct mr_texts rest = {0};
     struct mr_error e = {0};
-    mr_config_load(&ready_spec, argc, argv, &k, &rest);
+    mr_config_load(&mr_ready_spec, argc, argv, &k, &rest);
     const char *address = rest.count ? rest.items[0] : NULL;
     bool is_url = address && (!strncmp(address, "http://", 7) || !strncmp(address, "https://", 8));
     if (is_url) k.client.url = address;

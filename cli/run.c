@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/jobfile.h"
 #include "cli/submit.h"
+#include "cli/text.h"
 #include "host/file.h"
 
 #include <errno.h>
@@ -21,7 +22,7 @@ static const struct mr_option options[] = {
     MR_SUBMIT_OPTIONS("write every target there, a file each"),
 };
 
-static const struct mr_config_spec spec = {.program = "millrace run",
+const struct mr_config_spec mr_run_spec = {.program = "millrace run",
     .summary =
         "Runs a job file (-: stdin) to its end and fetches its targets. --json prints one object: the\n"
         "job, `results`, `places` of values that are too large to be printed, and `errors`.",
@@ -122,18 +123,12 @@ static void print_one(const char *key, yyjson_val *value)
     free(text);
 }
 
-static int print_values(const struct mr_client *c, yyjson_val *job, struct mr_error *e)
+static void print_results(yyjson_val *root)
 {
-    yyjson_doc *doc = NULL;
     size_t at = 0;
     size_t max = 0;
     yyjson_val *key = NULL;
     yyjson_val *value = NULL;
-    MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(mr_json_get_text(job, "id")));
-    int err =
-        mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/jobs/%s/results?wait_s=60", id);
-    if (err) return err;
-    yyjson_val *root = yyjson_doc_get_root(doc);
     yyjson_obj_foreach(yyjson_obj_get(root, "results"), at, max, key, value)
     {
         if (at == SHOWN_MAX) (void)printf("… and %zu more\n", max - at);
@@ -144,43 +139,44 @@ static int print_values(const struct mr_client *c, yyjson_val *job, struct mr_er
         char size[MR_BYTES_TEXT_MAX];
         mr_bytes_text(mr_json_get_u64(value, "nbytes"), size);
         if (at < SHOWN_MAX)
-            (void)printf("%s: %s in the store (--out DIR writes it)\n", yyjson_get_str(key), size);
+            mr_text_print(
+                2, "%s: %s in the store (--out DIR writes it)\n", yyjson_get_str(key), size);
     }
     yyjson_obj_foreach(yyjson_obj_get(root, "errors"), at, max, key, value)
     {
         if (at < SHOWN_MAX)
-            (void)printf("%s: %s\n", yyjson_get_str(key), mr_json_get_text(value, "message"));
+            mr_text_print(2, "%s: %s\n", yyjson_get_str(key), mr_json_get_text(value, "message"));
     }
-    yyjson_doc_free(doc);
-    return MR_OK;
 }
 
 /* One object: the job, and what /results says: `results`, `places`, `errors`. */
-static int print_json(const struct mr_client *c, yyjson_val *job, struct mr_error *e)
+static void print_json(yyjson_val *job, yyjson_val *results)
 {
-    yyjson_doc *doc = NULL;
     size_t at = 0;
     size_t max = 0;
     yyjson_val *key = NULL;
     yyjson_val *value = NULL;
+    yyjson_mut_doc *all = mr_json_object();
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(all);
+    (void)yyjson_mut_obj_add_val(all, root, "job", yyjson_val_mut_copy(all, job));
+    yyjson_obj_foreach(results, at, max, key, value)(void)
+        yyjson_mut_obj_add_val(all, root, yyjson_get_str(key), yyjson_val_mut_copy(all, value));
+    yyjson_doc *doc = yyjson_mut_doc_imut_copy(all, NULL);
+    mr_client_print(doc);
+    yyjson_doc_free(doc);
+    yyjson_mut_doc_free(all);
+}
+
+static int show_results(const struct mr_client *c, yyjson_val *job, struct mr_error *e)
+{
+    yyjson_doc *doc = NULL;
     MR_AUTO(mr_free_ptr) char *id = mr_http_escape(mr_str(mr_json_get_text(job, "id")));
     int err =
         mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/jobs/%s/results?wait_s=60", id);
-    if (err) return err;
-    yyjson_mut_doc *all = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(all);
-    yyjson_mut_doc_set_root(all, root);
-    (void)yyjson_mut_obj_add_val(all, root, "job", yyjson_val_mut_copy(all, job));
-    yyjson_obj_foreach(yyjson_doc_get_root(doc), at, max, key, value)(void)
-        yyjson_mut_obj_add_val(all, root, yyjson_get_str(key), yyjson_val_mut_copy(all, value));
-    size_t n = 0;
-    char *text = yyjson_mut_write(all, YYJSON_WRITE_PRETTY_TWO_SPACES, &n);
-    (void)fwrite(text, 1, n, stdout);
-    (void)fputc('\n', stdout);
-    free(text);
-    yyjson_mut_doc_free(all);
+    if (!err && c->json) print_json(job, yyjson_doc_get_root(doc));
+    if (!err && !c->json) print_results(yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
-    return MR_OK;
+    return err;
 }
 
 static bool is_drawn(const struct mr_client *c, const char *object)
@@ -230,8 +226,7 @@ static int run(const struct mr_submit_options *k, const char *path, int *code, s
     yyjson_val *job = yyjson_obj_get(yyjson_doc_get_root(last), "job");
     if (!err && !c.json) mr_job_print(job);
     if (!err && k->out) err = fetch_all(&c, job, k->out, *code != MR_EXIT_OK, e);
-    if (!err && c.json) err = print_json(&c, job, e);
-    if (!err && !k->out && !c.json) err = print_values(&c, job, e);
+    if (!err && (c.json || !k->out)) err = show_results(&c, job, e);
     if (!err && !c.json && !k->data) say_drawn(&c, job);
     yyjson_doc_free(doc);
     yyjson_doc_free(last);
@@ -245,9 +240,9 @@ int mr_command_run(int argc, char **argv)
     struct mr_texts rest = {0};
     struct mr_error e = {0};
     int code = MR_EXIT_OK;
-    mr_config_load(&spec, argc, argv, &k, &rest);
+    mr_config_load(&mr_run_spec, argc, argv, &k, &rest);
     int err = run(&k, rest.items[0], &code, &e);
     mr_texts_fini(&rest);
-    mr_config_fini(&spec, &k);
+    mr_config_fini(&mr_run_spec, &k);
     return err ? mr_client_fail("run", &e) : code;
 }

@@ -131,6 +131,27 @@ static struct layout layout_of(const struct mr_table *t, unsigned width)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
+/* Keys in it that are wider than the column lose their middle. */
+static void add_sentence(
+    struct mr_str text, unsigned at, unsigned width, bool is_terminal, struct mr_buf *out)
+{
+    struct mr_buf words;
+    if (!is_terminal) {
+        mr_text_add(text, out);
+        return;
+    }
+    mr_buf_init(&words, TABLE_BYTES_MAX);
+    for (size_t n = 0; text.n; text = mr_str_of(text.p + n, text.n - n)) {
+        const char *space = memchr(text.p, ' ', text.n);
+        n = space ? (size_t)(space - text.p) : text.n;
+        mr_text_add_ends(mr_str_of(text.p, n), width, &words);
+        n += space != NULL;
+        if (space) mr_buf_add_byte(&words, ' ');
+    }
+    mr_text_add_wrapped(mr_buf_str(&words), at, at, at + width, out);
+    mr_buf_fini(&words);
+}
+
 static void add_cell(const struct mr_table *t, const struct layout *l, size_t i, unsigned at,
     struct mr_str text, bool is_terminal, struct mr_buf *out)
 {
@@ -139,9 +160,7 @@ static void add_cell(const struct mr_table *t, const struct layout *l, size_t i,
     switch (t->columns[i].kind) {
     case MR_COLUMN_NUMBER: mr_buf_printf(out, "%*s", (int)(width - has), ""); break;
     case MR_COLUMN_KEY: mr_text_add_ends(text, width, out); break;
-    case MR_COLUMN_SENTENCE:
-        mr_text_add_wrapped(text, at, at, is_terminal ? at + width : 0, out);
-        return;
+    case MR_COLUMN_SENTENCE: add_sentence(text, at, width, is_terminal, out); return;
     case MR_COLUMN_WORD: break;
     }
     if (t->columns[i].kind != MR_COLUMN_KEY) mr_text_add(text, out);

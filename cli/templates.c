@@ -3,6 +3,8 @@
 #include "base/units.h"
 #include "cli/follow.h"
 #include "cli/jobfile.h"
+#include "cli/table.h"
+#include "cli/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -39,7 +41,7 @@ static const struct mr_option options[] = {
         .help = "instantiate: wait for the end of the job",
         .at = offsetof(struct config, wait)},
 };
-static const struct mr_config_spec spec = {.program = "millrace template",
+const struct mr_config_spec mr_template_spec = {.program = "millrace template",
     .summary = "Lists templates, shows one, installs a job file (-: stdin) as one, makes a job of\n"
                "one and prints the job's id, or deletes one.",
     .usage = "[flags] list | show NAME | install FILE | instantiate NAME | delete NAME",
@@ -50,42 +52,38 @@ static const struct mr_config_spec spec = {.program = "millrace template",
     .rest_min = 1,
     .rest_max = 2};
 
-static int list(const struct mr_client *c, struct mr_error *e)
+static const struct mr_column columns[] = {
+    {"TEMPLATE", MR_COLUMN_KEY, false}, {"BYTES", MR_COLUMN_NUMBER, false}};
+
+static void print_list(yyjson_val *root)
 {
-    yyjson_doc *doc = NULL;
     size_t at = 0;
     size_t max = 0;
     yyjson_val *t = NULL;
-    int err = mr_client_list(c, "/v1/templates", "templates", &doc, e);
-    if (!err && c->json) mr_client_print(doc);
-    yyjson_arr_foreach(yyjson_obj_get(yyjson_doc_get_root(doc), "templates"), at, max, t)
+    MR_AUTO(mr_table_free) struct mr_table *table = mr_table_new(columns, MR_ARRAY_LEN(columns));
+    yyjson_arr_foreach(yyjson_obj_get(root, "templates"), at, max, t)
     {
         char size[MR_BYTES_TEXT_MAX];
         mr_bytes_text(mr_json_get_u64(t, "nbytes"), size);
-        if (!c->json) (void)printf("%-40s %10s\n", mr_json_get_text(t, "name"), size);
+        mr_table_add(table, "%s", mr_json_get_text(t, "name"));
+        mr_table_add(table, "%s", size);
     }
-    yyjson_doc_free(doc);
-    return err;
+    mr_table_print(table);
 }
 
-static int show(const struct mr_client *c, const char *name, struct mr_error *e)
+static void print_template(yyjson_val *t)
 {
-    yyjson_doc *doc = NULL;
     size_t at = 0;
     size_t max = 0;
     yyjson_val *param = NULL;
-    int err = mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/templates/%s", name);
-    yyjson_val *t = yyjson_doc_get_root(doc);
-    if (!err && c->json) mr_client_print(doc);
-    if (!err && !c->json) {
-        (void)printf("template %s: %" PRIu64 " tasks; parameters:", mr_json_get_text(t, "name"),
-            mr_json_get_u64(t, "tasks"));
-        yyjson_arr_foreach(yyjson_obj_get(t, "params"), at, max, param)(void)
-            printf(" %s", yyjson_get_str(param));
-        (void)printf("%s\n", max ? "" : " none");
-    }
-    yyjson_doc_free(doc);
-    return err;
+    struct mr_buf names;
+    mr_buf_init(&names, TEMPLATE_BYTES_MAX);
+    yyjson_arr_foreach(yyjson_obj_get(t, "params"), at, max, param)
+        mr_buf_printf(&names, " %s", yyjson_get_str(param));
+    mr_text_print(2, "template %s: %" PRIu64 " tasks; parameters:%.*s%s\n",
+        mr_json_get_text(t, "name"), mr_json_get_u64(t, "tasks"), MR_STR_ARG(mr_buf_str(&names)),
+        max ? "" : " none");
+    mr_buf_fini(&names);
 }
 
 static int install(
@@ -155,47 +153,29 @@ static int instantiate(const struct mr_client *c, const struct config *k, const 
     return err;
 }
 
-static int act(const struct mr_client *c, const struct config *k, const struct mr_texts *rest,
+static int template(const struct mr_client *c, const void *config, const struct mr_texts *rest,
     int *code, struct mr_error *e)
 {
+    const struct config *k = config;
     const char *verb = rest->items[0];
     MR_AUTO(mr_free_ptr) char *name = mr_http_escape(mr_str(rest->count > 1 ? rest->items[1] : ""));
-    if (!strcmp(verb, "list")) return list(c, e);
-    if (!strcmp(verb, "show")) return show(c, name, e);
-    if (!strcmp(verb, "install")) return install(c, k, rest->items[1], e);
-    if (!strcmp(verb, "instantiate")) return instantiate(c, k, name, code, e);
-    return mr_client_call(c, "DELETE", (struct mr_str){0}, NULL, e, "/v1/templates/%s", name);
-}
-
-static bool is_right(const struct mr_texts *rest)
-{
-    static const char *const with_name[] = {"show", "install", "instantiate", "delete"};
-    if (!strcmp(rest->items[0], "list")) return rest->count == 1;
-    for (size_t i = 0; i < MR_ARRAY_LEN(with_name); i++)
-        if (!strcmp(rest->items[0], with_name[i])) return rest->count == 2;
-    return false;
+    if (!strcmp(verb, "list") && rest->count == 1)
+        return mr_client_show_list(c, print_list, "/v1/templates", "templates", e);
+    if (rest->count == 2) {
+        if (!strcmp(verb, "show"))
+            return mr_client_show(c, print_template, e, "/v1/templates/%s", name);
+        if (!strcmp(verb, "install")) return install(c, k, rest->items[1], e);
+        if (!strcmp(verb, "instantiate")) return instantiate(c, k, name, code, e);
+        if (!strcmp(verb, "delete"))
+            return mr_client_call(
+                c, "DELETE", (struct mr_str){0}, NULL, e, "/v1/templates/%s", name);
+    }
+    *code = mr_client_wrong_usage(&mr_template_spec);
+    return MR_OK;
 }
 
 int mr_command_template(int argc, char **argv)
 {
     struct config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    int code = MR_EXIT_OK;
-    int err = MR_OK;
-    mr_config_load(&spec, argc, argv, &k, &rest);
-    bool right = is_right(&rest);
-    if (right) {
-        err = mr_client_open(&k.client, &c, &e);
-        if (!err) err = act(&c, &k, &rest, &code, &e);
-    } else {
-        (void)fprintf(stderr, "millrace template: expected %s; see `millrace help template`\n",
-            strchr(spec.usage, ']') + 2);
-        code = MR_EXIT_USAGE;
-    }
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    mr_config_fini(&spec, &k);
-    return err ? mr_client_fail("template", &e) : code;
+    return mr_client_run(&mr_template_spec, argc, argv, &k, template);
 }

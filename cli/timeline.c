@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "cli/client.h"
 #include "cli/place.h"
+#include "cli/table.h"
 #include "host/file.h"
 #include "services/scheduler/core_columns.h"
 #include "services/scheduler/history.h"
@@ -63,7 +64,7 @@ static const struct mr_option timeline_options[] = {
         .at = offsetof(struct timeline_config, dir)},
 };
 
-static const struct mr_config_spec timeline_spec = {.program = "millrace timeline",
+const struct mr_config_spec mr_timeline_spec = {.program = "millrace timeline",
     .summary = "Shows what the tasks of a job did when, in the order of their ends.",
     .usage = "[flags] JOB",
     .examples = "  millrace timeline j1kq07ab-7\n"
@@ -194,6 +195,10 @@ static int read_offline(
 
 /* ---- both ------------------------------------------------------------------------------------ */
 
+static const struct mr_column span_columns[] = {{"start ms", MR_COLUMN_NUMBER, false},
+    {"waited ms", MR_COLUMN_NUMBER, false}, {"ran ms", MR_COLUMN_NUMBER, false},
+    {"worker", MR_COLUMN_KEY, false}, {"op", MR_COLUMN_KEY, false}, {"key", MR_COLUMN_KEY, false}};
+
 static void print_spans(yyjson_val *root)
 {
     size_t at = 0;
@@ -206,20 +211,24 @@ static void print_spans(yyjson_val *root)
         uint64_t t = mr_json_get_u64(yyjson_obj_get(s, "times"), "started_ns");
         if (t < first) first = t;
     }
-    (void)printf("%12s %12s %12s  %-16s %-20s %s\n", "start ms", "waited ms", "ran ms", "worker",
-        "op", "key");
+    MR_AUTO(mr_table_free)
+    struct mr_table *table = mr_table_new(span_columns, MR_ARRAY_LEN(span_columns));
     yyjson_arr_foreach(spans, at, max, s)
     {
         yyjson_val *t = yyjson_obj_get(s, "times");
         uint64_t ready = mr_json_get_u64(t, "ready_ns");
         uint64_t started = mr_json_get_u64(t, "started_ns");
         uint64_t finished = mr_json_get_u64(t, "finished_ns");
-        (void)printf("%12.3f %12.3f %12.3f  %-16s %-20s %s%s\n", (double)(started - first) / 1e6,
-            ready && ready < started ? (double)(started - ready) / 1e6 : 0.0,
-            finished > started ? (double)(finished - started) / 1e6 : 0.0,
-            mr_json_get_text(s, "worker"), mr_json_get_text(s, "op"), mr_json_get_text(s, "key"),
+        mr_table_add(table, "%.3f", (double)(started - first) / 1e6);
+        mr_table_add(
+            table, "%.3f", ready && ready < started ? (double)(started - ready) / 1e6 : 0.0);
+        mr_table_add(table, "%.3f", finished > started ? (double)(finished - started) / 1e6 : 0.0);
+        mr_table_add(table, "%s", mr_json_get_text(s, "worker"));
+        mr_table_add(table, "%s", mr_json_get_text(s, "op"));
+        mr_table_add(table, "%s%s", mr_json_get_text(s, "key"),
             mr_json_get_bool(s, "failed") ? " (failed)" : "");
     }
+    mr_table_print(table);
     uint64_t lost = mr_json_get_u64(root, "not_recorded");
     if (lost) (void)printf("%" PRIu64 " spans are not recorded\n", lost);
     if (mr_json_get_bool(root, "more") && max) {
@@ -247,7 +256,7 @@ int mr_command_timeline(int argc, char **argv)
     struct mr_texts rest = {0};
     struct mr_error e = {0};
     yyjson_doc *doc = NULL;
-    mr_config_load(&timeline_spec, argc, argv, &k, &rest);
+    mr_config_load(&mr_timeline_spec, argc, argv, &k, &rest);
     bool offline = k.offline || k.redis;
     int err =
         offline ? read_offline(&k, rest.items[0], &doc, &e) : ask(&k, rest.items[0], &doc, &e);
@@ -255,6 +264,6 @@ int mr_command_timeline(int argc, char **argv)
     if (!err && !k.client.json) print_spans(yyjson_doc_get_root(doc));
     yyjson_doc_free(doc);
     mr_texts_fini(&rest);
-    mr_config_fini(&timeline_spec, &k);
+    mr_config_fini(&mr_timeline_spec, &k);
     return err ? mr_client_fail("timeline", &e) : MR_EXIT_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/limits.h"
 #include "cli/jobfile.h"
 #include "cli/submit.h"
+#include "cli/text.h"
 #include "cli/train_follow.h"
 #include "host/clock.h"
 #include "host/file.h"
@@ -64,7 +65,7 @@ static const struct mr_option options[] = {
         .at = offsetof(struct config, ascii)},
 };
 
-static const struct mr_config_spec spec = {.program = "millrace train",
+const struct mr_config_spec mr_train_spec = {.program = "millrace train",
     .summary = "Trains a model as a file describes it, and follows it to its end.",
     .usage = "[flags] FILE.json | --follow ID | --stop ID",
     .examples =
@@ -206,6 +207,8 @@ static void print_end(const struct mr_train_view *v, bool ascii)
     struct mr_buf text;
     mr_buf_init(&text, (size_t)1 << 20);
     mr_train_view_table(v, &text);
+    mr_text_print(14, "%.*s", MR_STR_ARG(mr_buf_str(&text)));
+    mr_buf_clear(&text);
     if (v->points_count > 1) {
         struct mr_plot p = mr_train_view_plot(v);
         mr_buf_add_byte(&text, '\n');
@@ -269,12 +272,12 @@ int mr_command_train(int argc, char **argv)
     struct mr_texts rest = {0};
     struct mr_error e = {0};
     int code = MR_EXIT_OK;
-    mr_config_load(&spec, argc, argv, &k, &rest);
+    mr_config_load(&mr_train_spec, argc, argv, &k, &rest);
     mr_signal_block(); /* Ctrl-C is a question to the training, not an end */
     bool is_clear = rest.count + (k.follow != NULL) + (k.stop != NULL) == 1;
     int err = is_clear ? run(&k, &rest, &code, &e) : MR_OK;
     mr_texts_fini(&rest);
-    mr_config_fini(&spec, &k);
+    mr_config_fini(&mr_train_spec, &k);
     if (!is_clear) {
         (void)fprintf(stderr, "millrace train: give one of FILE.json, --follow ID and --stop ID\n");
         return MR_EXIT_USAGE;

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "cli/sse.h"
+#include "cli/text.h"
 #include "host/clock.h"
 #include "host/signal.h"
 
@@ -64,19 +65,12 @@ int mr_train_get(
 int mr_train_stop(const struct mr_client *c, const char *id, const char *reason, bool abandon,
     yyjson_doc **doc, struct mr_error *e)
 {
-    yyjson_mut_doc *body = yyjson_mut_doc_new(NULL);
-    yyjson_mut_val *root = yyjson_mut_obj(body);
-    size_t n = 0;
-    yyjson_mut_doc_set_root(body, root);
+    yyjson_mut_doc *body = mr_json_object();
+    yyjson_mut_val *root = yyjson_mut_doc_get_root(body);
     (void)yyjson_mut_obj_add_str(body, root, "reason", reason);
     (void)yyjson_mut_obj_add_bool(body, root, "abandon", abandon);
-    char *text = yyjson_mut_write(body, 0, &n);
     MR_AUTO(mr_free_ptr) char *escaped = mr_http_escape(mr_str(id));
-    int err =
-        mr_client_call(c, "POST", mr_str_of(text, n), doc, e, "/v1/trainings/%s:stop", escaped);
-    free(text);
-    yyjson_mut_doc_free(body);
-    return err;
+    return mr_client_put(c, "POST", &body, doc, e, "/v1/trainings/%s:stop", escaped);
 }
 
 /* The scores after the last one that the stream brought. */
@@ -219,13 +213,18 @@ static void show(struct follow *f)
     if (f->o->quiet || now - f->shown < (f->c->tty ? 100 * MR_MS : MR_SECOND)) return;
     f->shown = now;
     struct mr_buf line;
+    struct mr_buf cut;
     mr_buf_init(&line, 4096);
+    mr_buf_init(&cut, 8192);
     mr_train_view_line(f->view, now - f->since, &line);
     bool away = now - f->heard > 20 * MR_SECOND; /* the streams have heart-beats every 15 s */
-    (void)fprintf(stderr, "%s%.*s%s%s", f->c->tty ? "\r" : "", MR_STR_ARG(mr_buf_str(&line)),
-        away ? "  (no news)" : "", f->c->tty ? "\033[K" : "\n");
+    if (away) mr_buf_add_text(&line, "  (no news)");
+    mr_text_add_start(mr_buf_str(&line), mr_text_live_columns(stderr), &cut);
+    (void)fprintf(stderr, "%s%.*s%s", f->c->tty ? "\r" : "", MR_STR_ARG(mr_buf_str(&cut)),
+        f->c->tty ? "\033[K" : "\n");
     (void)fflush(stderr);
     mr_buf_fini(&line);
+    mr_buf_fini(&cut);
 }
 
 /* ---- all together ---------------------------------------------------------------------------- */

@@ -1,5 +1,7 @@
 /* `millrace trainings`: the sessions there are, or one in full. */
 #include "base/alloc.h"
+#include "cli/table.h"
+#include "cli/text.h"
 #include "cli/train_follow.h"
 
 #include <inttypes.h>
@@ -11,7 +13,7 @@ struct config {
 
 static const struct mr_option options[] = {MR_CLIENT_OPTIONS};
 
-static const struct mr_config_spec spec = {.program = "millrace trainings",
+const struct mr_config_spec mr_trainings_spec = {.program = "millrace trainings",
     .summary = "Lists the trainings, newest first, or shows one.",
     .usage = "[flags] [ID]",
     .examples = "  millrace trainings\n  millrace trainings t1-7\n",
@@ -33,46 +35,60 @@ static void score_text(yyjson_val *training, char out[64])
     yyjson_doc_free(doc);
 }
 
+static const struct mr_column columns[] = {{"ID", MR_COLUMN_WORD, false},
+    {"STATE", MR_COLUMN_WORD, false}, {"STEP", MR_COLUMN_NUMBER, false},
+    {"EXAMPLES", MR_COLUMN_NUMBER, false}, {"SCORE", MR_COLUMN_WORD, false},
+    {"NAME", MR_COLUMN_KEY, false}};
+
 static void print_list(yyjson_val *root)
 {
     size_t at = 0;
     size_t max = 0;
     yyjson_val *t = NULL;
-    (void)printf(
-        "%-10s %-10s %10s %12s  %-22s %s\n", "ID", "STATE", "STEP", "EXAMPLES", "SCORE", "NAME");
+    MR_AUTO(mr_table_free) struct mr_table *table = mr_table_new(columns, MR_ARRAY_LEN(columns));
     yyjson_arr_foreach(yyjson_obj_get(root, "trainings"), at, max, t)
     {
         char score[64];
         score_text(t, score);
-        (void)printf("%-10s %-10s %10" PRIu64 " %12" PRIu64 "  %-22s %s\n",
-            mr_json_get_text(t, "id"), mr_train_state_word(mr_json_get_text(t, "state")),
-            mr_json_get_u64(t, "version"),
-            mr_json_get_u64(yyjson_obj_get(t, "counters"), "examples"), score,
-            mr_json_get_text(t, "name"));
+        mr_table_add(table, "%s", mr_json_get_text(t, "id"));
+        mr_table_add(table, "%s", mr_train_state_word(mr_json_get_text(t, "state")));
+        mr_table_add(table, "%" PRIu64, mr_json_get_u64(t, "version"));
+        mr_table_add(table, "%" PRIu64, mr_json_get_u64(yyjson_obj_get(t, "counters"), "examples"));
+        mr_table_add(table, "%s", score);
+        mr_table_add(table, "%s", mr_json_get_text(t, "name"));
     }
+    mr_table_print(table);
     if (mr_json_get_text(root, "next_page_token")[0]) (void)printf("… and older ones\n");
 }
 
+static const struct mr_column member_columns[] = {{"MEMBER", MR_COLUMN_WORD, false},
+    {"STATE", MR_COLUMN_WORD, false}, {"STEPS", MR_COLUMN_NUMBER, false},
+    {"EXAMPLES", MR_COLUMN_NUMBER, false}, {"TASK", MR_COLUMN_KEY, true},
+    {"ADDRESS", MR_COLUMN_KEY, true}};
+
 static void print_members(yyjson_val *t)
 {
+    static const char *const roles[][2] = {
+        {"TRAINING_PS", "ps"}, {"TRAINING_WORKER", "worker"}, {"TRAINING_SCORER", "scorer"}};
     size_t at = 0;
     size_t max = 0;
     yyjson_val *m = NULL;
+    MR_AUTO(mr_table_free)
+    struct mr_table *table = mr_table_new(member_columns, MR_ARRAY_LEN(member_columns));
     yyjson_arr_foreach(yyjson_obj_get(t, "members"), at, max, m)
     {
-        static const char *const roles[][2] = {
-            {"TRAINING_PS", "ps"}, {"TRAINING_WORKER", "worker"}, {"TRAINING_SCORER", "scorer"}};
         const char *role = mr_json_get_text(m, "role");
         yyjson_val *c = yyjson_obj_get(m, "counters");
         for (size_t i = 0; i < MR_ARRAY_LEN(roles); i++)
             if (!strcmp(roles[i][0], role)) role = roles[i][1];
-        char name[32];
-        (void)snprintf(name, sizeof name, "%s/%" PRIu64, role, mr_json_get_u64(m, "index"));
-        (void)printf("  %-11s %-9s %s, task %s, %" PRIu64 " steps, %" PRIu64 " examples\n", name,
-            mr_json_get_text(m, "state"), mr_json_get_text(m, "address"),
-            mr_json_get_text(m, "task"), mr_json_get_u64(c, "steps"),
-            mr_json_get_u64(c, "examples"));
+        mr_table_add(table, "%s/%" PRIu64, role, mr_json_get_u64(m, "index"));
+        mr_table_add(table, "%s", mr_json_get_text(m, "state"));
+        mr_table_add(table, "%" PRIu64, mr_json_get_u64(c, "steps"));
+        mr_table_add(table, "%" PRIu64, mr_json_get_u64(c, "examples"));
+        mr_table_add(table, "%s", mr_json_get_text(m, "task"));
+        mr_table_add(table, "%s", mr_json_get_text(m, "address"));
     }
+    if (max) mr_table_print(table);
 }
 
 static int show_one(const struct mr_client *c, const char *id, struct mr_error *e)
@@ -85,7 +101,7 @@ static int show_one(const struct mr_client *c, const char *id, struct mr_error *
     if (!err && c->json) mr_client_print(v.doc);
     if (!err && !c->json) {
         mr_train_view_table(&v, &text);
-        (void)fwrite(text.p, 1, text.n, stdout);
+        mr_text_print(14, "%.*s", MR_STR_ARG(mr_buf_str(&text)));
         print_members(v.training);
     }
     mr_buf_fini(&text);
@@ -93,26 +109,17 @@ static int show_one(const struct mr_client *c, const char *id, struct mr_error *
     return err;
 }
 
-static int list(const struct mr_client *c, struct mr_error *e)
+static int trainings(const struct mr_client *c, const void *config, const struct mr_texts *rest,
+    int *code, struct mr_error *e)
 {
-    yyjson_doc *doc = NULL;
-    int err = mr_client_call(c, "GET", (struct mr_str){0}, &doc, e, "/v1/trainings");
-    if (!err && c->json) mr_client_print(doc);
-    if (!err && !c->json) print_list(yyjson_doc_get_root(doc));
-    yyjson_doc_free(doc);
-    return err;
+    (void)config;
+    (void)code;
+    if (rest->count) return show_one(c, rest->items[0], e);
+    return mr_client_show(c, print_list, e, "/v1/trainings");
 }
 
 int mr_command_trainings(int argc, char **argv)
 {
     struct config k = {0};
-    struct mr_texts rest = {0};
-    struct mr_error e = {0};
-    struct mr_client c = {0};
-    mr_config_load(&spec, argc, argv, &k, &rest);
-    int err = mr_client_open(&k.client, &c, &e);
-    if (!err) err = rest.count ? show_one(&c, rest.items[0], &e) : list(&c, &e);
-    mr_client_fini(&c);
-    mr_texts_fini(&rest);
-    return err ? mr_client_fail("trainings", &e) : MR_EXIT_OK;
+    return mr_client_run(&mr_trainings_spec, argc, argv, &k, trainings);
 }

@@ -156,7 +156,7 @@ static const struct mr_option options[] = {
         .at = offsetof(struct config, quiet)},
 };
 
-static const struct mr_config_spec spec = {.program = "millrace up",
+const struct mr_config_spec mr_up_spec = {.program = "millrace up",
     .summary = "Starts a whole cluster on this machine and keeps it running until Ctrl-C.",
     .examples = "  millrace up\n"
                 "  millrace up --workers 4 --threads 1 --data-root /data\n"
@@ -627,7 +627,7 @@ int mr_command_up(int argc, char **argv)
 {
     struct up u = {.lock_fd = -1};
     struct mr_error e = {0};
-    mr_config_load(&spec, argc, argv, &u.config, NULL);
+    mr_config_load(&mr_up_spec, argc, argv, &u.config, NULL);
     mr_buf_init(&u.paths, 1 << 20);
     int err = prepare(&u, &e);
     if (!err) err = run(&u, &e);
@@ -645,6 +645,6 @@ int mr_command_up(int argc, char **argv)
     mr_release(u.scheduler);
     mr_release(u.trainer);
     mr_up_tls_fini(&u.config.tls);
-    mr_config_fini(&spec, &u.config);
+    mr_config_fini(&mr_up_spec, &u.config);
     return err ? MR_EXIT_FAILED : MR_EXIT_OK;
 }

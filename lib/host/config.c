@@ -221,9 +221,8 @@ static int check_complete(const struct parse *p, const struct mr_texts *rest, st
                 spec->options[i].env ? spec->options[i].env : "");
     size_t count = rest ? rest->count : 0;
     if (count < spec->rest_min)
-        return mr_fail(e, MR_EINVAL, "%s wants at least %u argument%s: %s %s", spec->program,
-            spec->rest_min, spec->rest_min == 1 ? "" : "s", spec->program,
-            spec->usage ? spec->usage : "");
+        return mr_fail(e, MR_EINVAL, "expected at least %u argument%s: %s %s", spec->rest_min,
+            spec->rest_min == 1 ? "" : "s", spec->program, spec->usage ? spec->usage : "");
     return MR_OK;
 }
 

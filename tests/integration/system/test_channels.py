@@ -216,7 +216,7 @@ class Commands(OnCluster):
         self.words("queue", "put", "cli", '"b"')
         code, _, err = self.c.cli("queue", "put", "cli", "3", "--wait", "200ms", check=False)
         self.assertEqual((code, "full" in err), (1, True), err)
-        self.assertIn("2 waiting", self.c.cli("queue", "list")[1])
+        self.assertRegex(self.c.cli("queue", "list")[1], r"(?m)^cli +2 ")
         self.assertEqual(self.words("queue", "take", "cli", "--max", "2", "--ack")[1::2], ['"a"', '"b"'])
         self.words("queue", "close", "cli")
         self.assertIn("2 done, closed", self.c.cli("queue", "get", "cli")[1])
