@@ -144,7 +144,7 @@ static void workers(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct mr_shell *sh = mr_shell_of(call);
     struct mr_error e;
-    uint32_t from, rows_max;
+    uint32_t from = 0, rows_max = 0;
     const Millrace__V1__WorkersRequest *m =
         mr_shell_request(sh, call, msg, &millrace__v1__workers_request__descriptor);
     if (!m) return;
