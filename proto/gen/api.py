@@ -1,6 +1,7 @@
 """What the protos say in comments only, as data: bounds, headers that fill fields, and the content
 types of raw bodies."""
 
+import documents
 from model import Wrong
 
 # A field of a request with this name may come as this header.
@@ -60,16 +61,19 @@ def role_of(method):
         raise Wrong(f"{method.full_name}: no route and no role; add it to ROLES in proto/gen/api.py")
     return "READER" if all(r.verb == "get" for r in method.routes) else "USER"
 
-# What raw bodies are made of.
-UPLOAD_TYPES = [
+# What raw bodies are made of. Generators of clients take the last of several kinds of bytes for all of
+# them, or cannot tell any value from bytes; so openapi.json has one, and `format` says what they are.
+UPLOAD_TYPES = ["application/octet-stream"]
+DOWNLOAD_TYPES = [
     "application/octet-stream",
     "application/json",
     "application/x-npy",
     "application/x-idx",
     "text/csv",
-    "application/vnd.millrace.text",
+    "application/vnd.millrace.value",
+    "image/png",
+    "text/plain",
 ]
-DOWNLOAD_TYPES = UPLOAD_TYPES[:-1] + ["application/vnd.millrace.value", "image/png", "text/plain"]
 
 
 def request_messages(model):
@@ -151,58 +155,7 @@ EXTRA_SCHEMAS = {
         },
         "example": {"code": 5, "message": 'there is no job "j1kq07ab-7"', "details": []},
     },
-    "GraphDocument": {
-        "type": "object",
-        "description": "A graph in canonical form (`tasks`) or in the `dsk` dialect; see docs/graphs.md",
-        "properties": {
-            "tasks": {"type": "object", "additionalProperties": {"type": "object"}},
-            "dsk": {"type": "object", "additionalProperties": {}},
-            "targets": {"type": "array", "items": {"type": "string"}},
-            "params": {"type": "object", "additionalProperties": {}},
-            "name": {"type": "string"},
-            "namespace": {"type": "string"},
-            "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-            "priority": {"type": "integer", "minimum": -100, "maximum": 100},
-            "deadline_s": {"type": "number", "minimum": 0},
-            "on_error": {"type": "string", "enum": ["stop", "continue"]},
-            "fuse": {"type": "boolean", "default": True},
-            "repeat": {"type": "object", "additionalProperties": {"type": "object"}},
-        },
-        "example": {
-            "dsk": {"x": 1, "y": ["inc", "x"], "z": ["add", "x", "y"]},
-            "targets": ["z"],
-        },
-    },
-}
-
-EXTRA_SCHEMAS["TrainingDocument"] = {
-    "type": "object",
-    "description": "What is to be trained, on what, by whom, and until when; see docs/training.md",
-    "required": ["model", "data"],
-    "properties": {
-        "name": {"type": "string"},
-        "params": {"type": "object", "additionalProperties": {}},
-        "graph": {"type": "object", "additionalProperties": {}},
-        "model": {},
-        "data": {},
-        "roles": {},
-        "update": {},
-        "optimizer": {},
-        "stop": {},
-    },
-    "example": {
-        "model": {"input": [2], "layers": [{"type": "Dense", "units": 1}]},
-        "data": {"train": {"x": {"name": "train/x"}, "y": {"name": "train/y"}}},
-        "loss": "mse",
-    },
-}
-
-EXTRA_SCHEMAS["TemplateParameters"] = {
-    "type": "object",
-    "description": "Values for some of a template's parameters, each of the kind of its default",
-    "properties": {"params": {"type": "object", "additionalProperties": {}}},
-    "additionalProperties": False,
-    "example": {"params": {"copies": 20}},
+    **documents.SCHEMAS,
 }
 
 # The body of a method with a raw body: content type -> schema.
@@ -219,10 +172,14 @@ RAW_BODIES = {
     "millrace.v1.Trainings.Start": {
         "application/json": {"$ref": "#/components/schemas/TrainingDocument"}
     },
-    "millrace.v1.Objects.Put": {
-        t: {} if t == "application/json" else {"type": "string", "format": "binary"}
-        for t in UPLOAD_TYPES
-    },
+    "millrace.v1.Objects.Put": {t: {"type": "string", "format": "binary"} for t in UPLOAD_TYPES},
+}
+
+# What there is to say of a raw body, beside its schema.
+BODY_WORDS = {
+    "millrace.v1.Objects.Put": "The value. Its content type says how to read it: application/json,"
+    " application/octet-stream (raw bytes), application/x-npy, application/x-idx, text/csv,"
+    " application/vnd.millrace.value or application/vnd.millrace.text; `format` does so, too, and counts more.",
 }
 
 # What the gateway answers by itself: path -> (summary, content type, schema).
@@ -231,6 +188,9 @@ GATEWAY_PATHS = {
     "/metrics": ("Counters of all services, for Prometheus", {"text/plain": {"type": "string"}}),
     "/openapi.json": ("This document", {"application/json": {"type": "object"}}),
 }
+
+# These answer the same when it is 503.
+NOT_NOW = ("/healthz",)
 
 EXTRA_SCHEMAS["Health"] = {
     "type": "object",

@@ -107,6 +107,12 @@ class Document:
         }
         return name
 
+    def is_always_there(self, full_name, f):
+        """In an answer: what has its default is written out, too, but messages and choices."""
+        if f"{full_name}.{f.name}" in api.VALUE_FIELDS or f.HasField("oneof_index"):
+            return False
+        return f.label == F.LABEL_REPEATED or f.type != F.TYPE_MESSAGE
+
     def message(self, full_name):
         name = self.register(full_name)
         if name in self.schemas:
@@ -120,8 +126,12 @@ class Document:
             schema = {} if value else self.field(full_name, f, incoming)
             properties[value or f.name] = self.described(schema, m.comments[f.name])
         out = {"type": "object", "description": m.comment or name, "properties": properties}
-        if incoming:
+        if incoming:  # everything has a default
             out["additionalProperties"] = False
+        else:
+            always = [f.name for f in m.proto.field if self.is_always_there(full_name, f)]
+            if always:
+                out["required"] = always
         self.schemas[name] = out
         return name
 
@@ -170,10 +180,9 @@ class Document:
             return None
         if self.model.raw_request(route):
             content = api.RAW_BODIES[route.method.full_name]
-            return {
-                "required": True,
-                "content": {t: {"schema": s} for t, s in content.items()},
-            }
+            out = {"required": True, "content": {t: {"schema": s} for t, s in content.items()}}
+            words = api.BODY_WORDS.get(route.method.full_name)
+            return {"description": words, **out} if words else out
         if route.body == "*":
             name = self.body_message(route)
         else:
@@ -204,12 +213,19 @@ class Document:
         schema = {"$ref": "#/components/schemas/" + self.message(name)}
         if not method.server_streaming:
             return self.json_answer(schema)
-        lines = {"type": "string", "description": f"A line is a {short(name)} in JSON"}
+        lines = {
+            "type": "string",
+            "description": f"Each line is a {short(name)} in JSON",
+            "x-line-schema": schema,
+        }
+        # Client generators read the whole answer as one text; whoever follows it live uses an EventSource.
         event = {
-            "type": "object",
-            "description": f"One event: its data is a {short(name)} in JSON",
-            "required": ["data"],
-            "properties": {n: {"type": "string"} for n in ("id", "event", "data")},
+            "type": "string",
+            "description": f"Server-Sent Events: `data` of each is a {short(name)} in JSON, or of those of type"
+            " `error` a Status. `id` is what `Last-Event-ID` goes on after.",
+            "x-event-schema": schema,
+            "x-error-event-schema": {"$ref": "#/components/schemas/Status"},
+            "example": 'id: 1\ndata: {}\n\n',
         }
         content = {EVENTS: {"schema": event}, LINES: {"schema": lines}}
         if method.full_name in api.COLLECTED:
@@ -242,19 +258,19 @@ class Document:
             out["responses"]["204"] = {"description": gone}
         return out
 
-    def gateway_operation(self, path, summary, content):
+    def gateway_operation(self, path, summary, content, not_now):
         answer = {t: {"schema": s} for t, s in content.items()}
-        return {
+        out = {
             "operationId": "Gateway" + path.strip("/").split(".")[0].capitalize(),
             "tags": ["Gateway"],
             "summary": summary,
             "description": summary,
-            "responses": {
-                "200": {"description": "Done", "content": answer},
-                "4XX": ERROR,
-                "503": {"description": "Not now", "content": answer},
-            },
+            "responses": {"200": {"description": "Done", "content": answer}, "4XX": ERROR, "5XX": ERROR},
         }
+        if not_now:
+            del out["responses"]["5XX"]
+            out["responses"]["503"] = {"description": "Not now", "content": answer}
+        return out
 
     def build(self):
         paths = {}
@@ -264,7 +280,9 @@ class Document:
                 route, route.method.routes.index(route)
             )
         for path, (summary, content) in api.GATEWAY_PATHS.items():
-            paths[path] = {"get": self.gateway_operation(path, summary, content)}
+            paths[path] = {
+                "get": self.gateway_operation(path, summary, content, path in api.NOT_NOW)
+            }
         services = sorted({r.method.service for r in self.routes})
         tags = [
             {"name": short(s), "description": self.model.services.get(s) or short(s)} for s in services
@@ -277,7 +295,8 @@ class Document:
                 "version": self.version,
                 "description": "Task graphs over HTTP. A stream (`/events`) comes as Server-Sent"
                 " Events, resumable by `Last-Event-ID`. A parameter in a path may contain slashes as"
-                " `%2F`.",
+                " `%2F`. HEAD is possible wherever GET is. 64-bit integers are texts in answers, and texts or"
+                " numbers in requests.",
                 "license": {
                     "name": "Apache-2.0",
                     "url": "https://www.apache.org/licenses/LICENSE-2.0",

@@ -57,7 +57,7 @@ static bool take_options(struct mr_op *op, struct upload *u, const Millrace__V1_
         mr_op_fail(op, MR_ESTATE, "persist: this store was started without --dir");
         return false;
     }
-    u->mime = mr_copy_text(r->body ? r->body->content_type : "");
+    u->mime = mr_copy_text(r->format[0] ? r->format : r->body ? r->body->content_type : "");
     u->options_json = mr_copy_text(r->options_json);
     return true;
 }
