@@ -16,6 +16,7 @@
 #include "cli/place.h"
 #include "cli/rules.h"
 #include "cli/supervisor.h"
+#include "cli/up_grpc.h"
 #include "cli/up_tls.h"
 #include "host/clock.h"
 #include "host/config.h"
@@ -55,6 +56,7 @@ struct config {
     struct mr_rules rules;
     const char *listen;
     struct mr_up_tls tls;
+    struct mr_up_grpc grpc;
     struct mr_texts plugin;
     struct mr_texts resource;
     mr_duration lease;
@@ -120,6 +122,7 @@ static const struct mr_option options[] = {
                 "listen on a public address",
         .at = offsetof(struct config, rules.token_file)},
     MR_UP_TLS_OPTIONS(offsetof(struct config, tls)),
+    MR_UP_GRPC_OPTION(offsetof(struct config, grpc)),
     {.name = "allow-exec",
         .env = "MILLRACE_ALLOW_EXEC",
         .type = MR_OPTION_BOOL,
@@ -221,6 +224,13 @@ static void arg_access(const struct up *u, struct args *a, bool is_gateway)
     if (u->config.rules.token_file) arg(a, "--token-file=%s", u->config.rules.token_file);
 }
 
+/* Before --listen of its UNIX socket: the last one is what it is known by. */
+static void arg_grpc(const struct up *u, struct args *a, enum mr_up_grpc_service service)
+{
+    char address[MR_UP_GRPC_TEXT_MAX];
+    if (mr_up_grpc_address(&u->config.grpc, service, address)) arg(a, "--listen=%s", address);
+}
+
 static int start(
     struct up *u, const char *name, struct args *a, mr_duration grace, struct mr_error *e)
 {
@@ -264,6 +274,7 @@ static int start_store(struct up *u, uint64_t node, struct mr_error *e)
     (void)snprintf(name, sizeof name, "objectstore-%" PRIu64, node);
     arg_program(&a, "mr-objectstore");
     arg(&a, "--node=node-%" PRIu64, node);
+    if (!node) arg_grpc(u, &a, MR_UP_GRPC_STORE);
     arg(&a, "--listen=unix:%s/store-%" PRIu64 ".sock", u->run, node);
     arg(&a, "--socket=%s/arena-%" PRIu64 ".sock", u->run, node);
     arg(&a, "--dir=%s/node-%" PRIu64, u->dir, node);
@@ -278,6 +289,7 @@ static int start_scheduler(struct up *u, struct mr_error *e)
 {
     struct args a = {0};
     arg_program(&a, "mr-scheduler");
+    arg_grpc(u, &a, MR_UP_GRPC_SCHEDULER);
     arg(&a, "--listen=%s", u->scheduler);
     arg(&a, "--redis=%s", u->redis);
     arg(&a, "--lease=%" PRIu64 "ms", u->config.lease / MR_MS);
@@ -290,6 +302,7 @@ static int start_trainer(struct up *u, struct mr_error *e)
 {
     struct args a = {0};
     arg_program(&a, "mr-trainer");
+    arg_grpc(u, &a, MR_UP_GRPC_TRAINER);
     arg(&a, "--listen=%s", u->trainer);
     arg(&a, "--redis=%s", u->redis);
     arg(&a, "--scheduler=%s", u->scheduler);
@@ -524,6 +537,8 @@ static int prepare(struct up *u, struct mr_error *e)
     if (!err) err = take_lock(u, e);
     if (!err) err = settle_secret(u, e);
     if (!err) err = settle_listen(u, e);
+    if (!err) err = mr_up_grpc_settle(&c->grpc, c->rules.token_file != NULL, &c->tls.files, e);
+    if (c->grpc.host[0]) mr_up_tls_name(&c->tls, c->grpc.host);
     if (!err) err = mr_up_tls_settle(&c->tls, u->dir, u->host, e);
     if (err) return err;
     remove_sockets(u);
@@ -572,6 +587,11 @@ static void greet(const struct up *u, const char *url)
                  "  %" PRIu64 " node(s) with %s of shared memory, %" PRIu64
                  " worker(s) a node with %" PRIu64 " thread(s)\n",
         url, c->nodes, memory, c->workers, c->threads);
+    const char *word = c->tls.files.ca ? "gRPC with TLS" : "gRPC";
+    if (c->grpc.port)
+        (void)printf("  %s: scheduler %s:%d, object store %s:%d, trainer %s:%d\n", word,
+            c->grpc.host, c->grpc.port + MR_UP_GRPC_SCHEDULER, c->grpc.host,
+            c->grpc.port + MR_UP_GRPC_STORE, c->grpc.host, c->grpc.port + MR_UP_GRPC_TRAINER);
     mr_rules_say(&c->rules, stdout);
     (void)printf(
         "  state and logs in %s; Ctrl-C stops it, and `up` on the same directory finds its jobs again\n",

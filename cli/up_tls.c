@@ -75,7 +75,7 @@ static void add_addresses(struct mr_up_tls *t)
     freeifaddrs(all);
 }
 
-static void settle_names(struct mr_up_tls *t, const char *host)
+void mr_up_tls_name(struct mr_up_tls *t, const char *host)
 {
     static const char *const usual[] = {"localhost", "127.0.0.1", "::1"};
     char own[HOST_NAME_MAX + 1] = "", listened[256] = "";
@@ -166,7 +166,7 @@ int mr_up_tls_settle(
         return mr_fail(e, MR_EINVAL,
             "--tls makes its own certificates: it does not go with --tls-cert, --tls-key and "
             "--tls-ca, nor with MILLRACE_TLS_CERT, MILLRACE_TLS_KEY and MILLRACE_TLS_CA");
-    settle_names(t, host);
+    mr_up_tls_name(t, host);
     int err = t->own ? settle_own(t, directory, e) : settle_given(t, e);
     for (size_t i = 0; i < MR_ARRAY_LEN(names); i++)
         (void)unsetenv(names[i]);

@@ -33,6 +33,8 @@ struct mr_up_tls {
         .at = (offset) + offsetof(struct mr_up_tls, files.ca)                                      \
     }
 
+/* Before settle: others reach the cluster at this host, too, as the certificate has to say. */
+void mr_up_tls_name(struct mr_up_tls *t, const char *host);
 /* Before the children start: checks what was given, or makes what `--tls` wants in `directory`/tls
  * for a gateway that listens at `host`. MILLRACE_TLS_* is then no longer in the environment: a
  * child has the flags that it is given. */

@@ -80,6 +80,22 @@ class Compose(unittest.TestCase):
                     self.assertTrue(held, f"{name}: {word}")
 
 
+    def test_grpc_ports_add_a_listener_with_tokens_and_no_more(self):
+        """Issue 11, 15: deploy/compose.grpc.yml says each command again, and must not fall behind."""
+        more = yaml.safe_load((ROOT / "deploy" / "compose.grpc.yml").read_text())["services"]
+        self.assertEqual(list(more), ["scheduler", "objectstore", "trainer"])
+        for number, (name, s) in enumerate(more.items()):
+            self.assertEqual(set(s), {"network_mode", "ports", "volumes", "command"})
+            port = 8480 + number
+            words = " ".join(s["command"].split())
+            for added in (f"--listen 0.0.0.0:{port} ", " --token-file /var/lib/millrace-users/tokens"):
+                self.assertIn(added, words)
+                words = words.replace(added, "", 1)
+            self.assertEqual(words, " ".join(self.services[name]["command"].split()))
+            self.assertEqual(s["volumes"], ["gateway:/var/lib/millrace-users:ro"])
+            self.assertRegex(s["ports"][0], rf"^127\.0\.0\.1:\$\{{MILLRACE_GRPC_(STORE_|TRAINER_)?PORT:-{port}\}}:{port}$")
+
+
 class Scripts(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
