@@ -123,15 +123,49 @@ static void run_loop(struct mr_rpc_stream *s, mr_time deadline)
     if (s->call && mr_stop_is_set(s->stop)) mr_rpc_call_cancel(s->call);
 }
 
-int mr_rpc_stream_send(struct mr_rpc_stream *s, struct mr_str bytes)
+void mr_rpc_client_wait(struct mr_rpc_client *client, mr_time deadline)
+{
+    (void)mr_rpc_loop_run(client->loop, deadline);
+}
+
+void mr_rpc_client_wake(struct mr_rpc_client *client)
+{
+    mr_rpc_loop_wake(client->loop);
+}
+
+static void parts_release(const struct mr_rpc_part *parts, size_t parts_count)
+{
+    for (size_t i = 0; i < parts_count; i++)
+        if (parts[i].release) parts[i].release(parts[i].ctx);
+}
+
+int mr_rpc_stream_send_parts(
+    struct mr_rpc_stream *s, const struct mr_rpc_part *parts, size_t parts_count)
 {
     while (s->call && !mr_rpc_call_is_writable(s->call) && mr_rpc_call_queued_bytes(s->call))
         run_loop(s, MR_NEVER);
-    if (!s->call) return MR_ECANCELED;
-    int err = mr_rpc_call_send(s->call, bytes);
+    if (!s->call) {
+        parts_release(parts, parts_count);
+        return MR_ECANCELED;
+    }
+    size_t bytes = 0;
+    for (size_t i = 0; i < parts_count; i++)
+        bytes += parts[i].bytes.n;
+    int err = mr_rpc_call_send_parts(s->call, parts, parts_count);
     /* who sends much hears from the loop in between: it leaves while the next is made */
-    if (!err && bytes.n >= LEAVES_AT_ONCE_BYTES) (void)mr_rpc_loop_run(s->client->loop, 0);
+    if (!err && bytes >= LEAVES_AT_ONCE_BYTES) (void)mr_rpc_loop_run(s->client->loop, 0);
     return err;
+}
+
+int mr_rpc_stream_send(struct mr_rpc_stream *s, struct mr_str bytes)
+{
+    const struct mr_rpc_part part = {.bytes = bytes};
+    return mr_rpc_stream_send_parts(s, &part, 1);
+}
+
+bool mr_rpc_stream_is_sending(const struct mr_rpc_stream *s)
+{
+    return s->call && (s->call->queue.count || s->call->send_pending);
 }
 
 int mr_rpc_stream_half_close(struct mr_rpc_stream *s)
