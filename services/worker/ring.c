@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_EVERY (100 * MR_US) /* at the inbox, while sending goes on */
 #define PROBE_PAUSE (10 * MR_MS)
 #define PROBE_WAIT (2 * MR_SECOND)
+#define LEAVE_WAIT MR_SECOND /* at the end, for the next rank to have taken what was sent */
 
 struct mr_ring {
     char session[MR_SESSION_MAX];
@@ -23,12 +23,13 @@ struct mr_ring {
     struct mr_reduce_wait wait;
     struct mr_ring_inbox *inbox;
     struct mr_rpc_client *client; /* of the next rank */
-    struct mr_rpc_stream *stream; /* of this step */
+    struct mr_rpc_stream *stream; /* to it; NULL: no step yet */
     uint64_t step;
     uint32_t round, rounds; /* of how many */
     uint32_t contributors;  /* with examples: of whose sum goes out next, then of all ranks */
     bool has_sent_all;      /* of this step: the next rank may be done before us */
-    struct mr_buf wire;
+    bool has_failed;        /* a step has: nothing more is owed to anyone */
+    struct mr_buf head;
 };
 
 static int sentence(const struct mr_ring *r, int err, struct mr_error *e)
@@ -52,57 +53,62 @@ static int may_wait(const struct mr_ring *r, mr_time deadline, struct mr_error *
 {
     if (mr_share_is_stopped(r->wait.stop) || mr_share_is_stopped(r->wait.aborted))
         return mr_fail(e, MR_ECANCELED, "asked to stop");
-    mr_monitor_enter(r->inbox->lock);
-    bool broken = r->inbox->is_broken;
-    mr_monitor_leave(r->inbox->lock);
     uint32_t before = (r->rank + r->ranks - 1) % r->ranks;
-    if (broken) return mr_fail(e, MR_EAWAY, "rank %u of \"%s\" is gone", before, r->session);
+    if (mr_ring_inbox_is_broken(r->inbox))
+        return mr_fail(e, MR_EAWAY, "rank %u of \"%s\" is gone", before, r->session);
     if (mr_clock_now() >= deadline)
         return mr_fail(e, MR_ETIMEOUT, "\"%s\": rank %u or %u did not answer in time", r->session,
             before, (r->rank + 1) % r->ranks);
     return MR_OK;
 }
 
-static void head_add(struct mr_ring *r, uint32_t round, uint64_t count)
+static void head_fill(struct mr_ring *r, uint32_t round, uint64_t count)
 {
-    mr_buf_clear(&r->wire);
-    mr_wire_add_bytes(&r->wire, 1, mr_str(r->session));
-    mr_wire_add_varint(&r->wire, 2, r->rank);
-    mr_wire_add_varint(&r->wire, 3, r->generation);
-    mr_wire_add_varint(&r->wire, 4, r->step);
-    mr_wire_add_varint(&r->wire, 5, round);
-    mr_wire_add_varint(&r->wire, 6, count);
-    mr_wire_add_varint(&r->wire, 8, r->contributors);
+    mr_buf_clear(&r->head);
+    mr_wire_add_bytes(&r->head, 1, mr_str(r->session));
+    mr_wire_add_varint(&r->head, 2, r->rank);
+    mr_wire_add_varint(&r->head, 3, r->generation);
+    mr_wire_add_varint(&r->head, 4, r->step);
+    mr_wire_add_varint(&r->head, 5, round);
+    mr_wire_add_varint(&r->head, 6, count);
+    mr_wire_add_varint(&r->head, 8, r->contributors);
 }
 
+/* One message for all but the longest slices. */
 static int block_send(struct mr_ring *r, const float *data, uint64_t count)
 {
+    struct mr_share_traffic *t = mr_share_traffic();
     uint64_t bytes = count * sizeof(float), at = 0;
     int err = MR_OK;
     do {
         size_t n = (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
-        head_add(r, r->round, count);
-        mr_wire_add_bytes(&r->wire, 7, mr_str_of((const char *)data + at, n));
-        err = mr_rpc_stream_send(r->stream, mr_buf_str(&r->wire));
+        head_fill(r, r->round, count);
+        mr_wire_varint(&r->head, 7 << 3 | MR_WIRE_BYTES);
+        mr_wire_varint(&r->head, n);
+        const struct mr_rpc_part parts[] = {
+            {.bytes = mr_buf_str(&r->head)}, {.bytes = mr_str_of((const char *)data + at, n)}};
+        err = mr_rpc_stream_send_parts(r->stream, parts, MR_ARRAY_LEN(parts));
         at += n;
+        (void)atomic_fetch_add(&t->ring_messages, 1);
+        (void)atomic_fetch_add(&t->ring_bytes, r->head.n + n);
     } while (at < bytes && !err);
-    (void)atomic_fetch_add(&mr_share_traffic()->far_bytes, at);
+    (void)atomic_fetch_add(&t->far_bytes, at);
     return err;
 }
 
-/* Lets the stream work for a moment; MR_OK unless it ended, which it should not before its end. */
-static int pump(struct mr_ring *r, struct mr_error *e)
+/* Lets the stream work until a block wakes us; MR_OK unless the stream ended, which it should not.
+ */
+static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
+    mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
+    mr_rpc_client_wait(r->client, MR_MIN(slice, deadline));
     struct mr_rpc_message *m = NULL;
-    int err = mr_rpc_stream_read(r->stream, mr_time_after(mr_clock_now(), LOOK_EVERY), &m, e);
-    bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
-    if (goes_on) return MR_OK;
+    int err = mr_rpc_stream_read(r->stream, 0, &m, e);
     mr_rpc_message_free(&m);
-    if (r->has_sent_all) { /* it has what it needs, or the next step will tell */
-        mr_clock_sleep(LOOK_EVERY);
-        return MR_OK;
-    }
-    if (!err) err = mr_fail(e, MR_EFORMAT, "it answered before the end");
+    bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
+    /* A next rank that has all it needs may have closed; else the next step will tell. */
+    if (goes_on || r->has_sent_all) return MR_OK;
+    if (!err || err == MR_ENOENT) err = mr_fail(e, MR_EFORMAT, "it answered before the end");
     return sentence(r, err, e);
 }
 
@@ -111,12 +117,12 @@ static int block_take(struct mr_ring *r, uint64_t count, mr_time deadline,
 {
     struct mr_ring_block *b;
     while (!(b = mr_ring_inbox_take(r->inbox, r->step, r->round))) {
-        int err = pump(r, e);
-        if (!err) err = may_wait(r, deadline, e);
+        int err = may_wait(r, deadline, e);
+        if (!err) err = pump(r, deadline, e);
         if (err) return err;
     }
     if (b->count != count || b->contributors > r->ranks) {
-        mr_release(b);
+        mr_ring_inbox_give(r->inbox, &b);
         return mr_fail(e, MR_EABORTED, "ranks of \"%s\" cut the model differently", r->session);
     }
     *out = b;
@@ -144,7 +150,7 @@ static int round_do(struct mr_ring *r, float *v, uint32_t send, uint32_t receive
     if (err) return err;
     fn(v + first, b->data, count);
     *contributors = b->contributors;
-    mr_release(b);
+    mr_ring_inbox_give(r->inbox, &b);
     r->round++;
     return MR_OK;
 }
@@ -162,14 +168,17 @@ static void set(float *restrict to, const float *restrict from, uint64_t n)
 
 void mr_ring_begin(struct mr_ring *r, uint64_t step, bool gathers_only)
 {
-    mr_assert(!r->stream);
+    struct mr_share_traffic *t = mr_share_traffic();
     r->step = step;
     r->round = 0;
     r->contributors = 0;
     r->rounds = (r->ranks - 1) * (gathers_only ? 1 : 2);
     r->has_sent_all = false;
+    (void)atomic_fetch_add(&t->ring_steps, 1);
+    if (r->stream) return;
     const struct mr_rpc_call_options options = {.stop = {is_stopped, r}};
     r->stream = mr_rpc_stream_open(r->client, "/millrace.v1.Collective/Exchange", &options);
+    (void)atomic_fetch_add(&t->ring_streams, 1);
 }
 
 int mr_ring_scatter(
@@ -184,6 +193,7 @@ int mr_ring_scatter(
         r->contributors = before + own;
     }
     *contributors = r->contributors;
+    r->has_failed |= err != MR_OK;
     return err;
 }
 
@@ -198,35 +208,33 @@ int mr_ring_gather(struct mr_ring *r, float *params, mr_time deadline, struct mr
                 "of \"%s\", %u ranks had examples by one rank, %u by another", r->session,
                 r->contributors, theirs);
     }
+    r->has_failed |= err != MR_OK;
     return err;
 }
 
+/* All slices are here: it only waits until what this rank sent is on its way. */
 int mr_ring_end(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
-    (void)mr_rpc_stream_half_close(r->stream);
-    for (;;) {
-        struct mr_rpc_message *m = NULL;
-        mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
-        int err = mr_rpc_stream_read(r->stream, slice, &m, e);
-        mr_rpc_message_free(&m);
-        bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
-        /* All slices are here. A next rank that closed has them too, or the next step will tell. */
-        if (err && !goes_on) break;
-        err = may_wait(r, deadline, e);
-        if (err) return err;
+    int err = MR_OK;
+    while (!err && mr_rpc_stream_is_sending(r->stream)) {
+        err = pump(r, deadline, e);
+        if (!err && is_stopped(r)) err = mr_fail(e, MR_ECANCELED, "asked to stop");
+        if (!err && mr_clock_now() >= deadline)
+            err = mr_fail(e, MR_ETIMEOUT, "rank %u of \"%s\" did not take its slices in time",
+                (r->rank + 1) % r->ranks, r->session);
     }
-    mr_rpc_stream_close(&r->stream);
-    return MR_OK;
+    r->has_failed |= err != MR_OK;
+    return err;
 }
 
 /* ---- opening ----------------------------------------------------------------------------------*/
 
 static int probe_once(struct mr_ring *r, struct mr_error *e)
 {
-    head_add(r, MR_RING_PROBE, 0);
+    head_fill(r, MR_RING_PROBE, 0);
     const struct mr_rpc_call_options options = {.timeout = PROBE_WAIT, .stop = {is_stopped, r}};
     return mr_rpc_call_sync(
-        r->client, "/millrace.v1.Collective/Exchange", mr_buf_str(&r->wire), &options, NULL, e);
+        r->client, "/millrace.v1.Collective/Exchange", mr_buf_str(&r->head), &options, NULL, e);
 }
 
 static int probe(struct mr_ring *r, mr_time deadline, struct mr_error *e)
@@ -245,6 +253,11 @@ static int probe(struct mr_ring *r, mr_time deadline, struct mr_error *e)
     return MR_OK;
 }
 
+static void wake(void *ctx)
+{
+    mr_rpc_client_wake(ctx);
+}
+
 int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
     struct mr_ring **out, struct mr_error *e)
 {
@@ -260,29 +273,42 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     r->ranks = o->ranks;
     r->count = o->count;
     r->wait = w;
-    mr_buf_init(&r->wire, MR_CHUNK_BYTES + 4096);
+    mr_buf_init(&r->head, 4096);
     r->inbox = mr_alloc(sizeof *r->inbox);
     (void)snprintf(r->inbox->session, sizeof r->inbox->session, "%s", o->session);
     r->inbox->generation = o->generation;
     r->inbox->rank = o->rank;
     r->inbox->ranks = o->ranks;
     r->inbox->count = o->count;
-    mr_ring_inbox_open(r->inbox);
     const struct mr_rpc_channel_options options = {.bearer = mr_share_secret()};
     r->client = mr_rpc_client_open(address, &options);
+    r->inbox->wake = wake;
+    r->inbox->ctx = r->client;
+    mr_ring_inbox_open(r->inbox);
     int err = probe(r, deadline, e);
     if (err) return err;
     *out = MR_STEAL(r);
     return MR_OK;
 }
 
+/* The next rank may still wait for the last slices: a stream that is cut would take them along. */
+static void say_goodbye(struct mr_ring *r)
+{
+    if (!r->stream || r->has_failed || is_stopped(r) || mr_rpc_stream_half_close(r->stream)) return;
+    mr_time until = mr_time_after(mr_clock_now(), LEAVE_WAIT);
+    struct mr_rpc_message *m = NULL;
+    while (mr_rpc_stream_read(r->stream, until, &m, NULL) == MR_OK)
+        mr_rpc_message_free(&m);
+}
+
 void mr_ring_close(struct mr_ring **ring)
 {
     if (!*ring) return;
     struct mr_ring *r = MR_STEAL(*ring);
+    say_goodbye(r);
     mr_rpc_stream_close(&r->stream);
     mr_ring_inbox_close(&r->inbox);
     mr_rpc_client_close(&r->client);
-    mr_buf_fini(&r->wire);
+    mr_buf_fini(&r->head);
     mr_release(r);
 }

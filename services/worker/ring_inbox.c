@@ -9,6 +9,9 @@
 #include <pthread.h>
 #include <string.h>
 
+#define SPARE_MAX 2u    /* blocks whose memory waits for the next round */
+#define ROOM_STEP 1024u /* numbers; slices of a vector differ by a few */
+
 static struct {
     pthread_mutex_t lock;
     struct mr_list inboxes;
@@ -29,6 +32,7 @@ void mr_ring_inbox_open(struct mr_ring_inbox *in)
     in->users = 1;
     in->lock = mr_monitor_new();
     mr_list_init(&in->blocks);
+    mr_list_init(&in->spare);
     pthread_mutex_lock(&table.lock);
     if (!table.inboxes.next) mr_list_init(&table.inboxes);
     mr_list_add_tail(&table.inboxes, &in->node);
@@ -38,6 +42,8 @@ void mr_ring_inbox_open(struct mr_ring_inbox *in)
 static void inbox_free(struct mr_ring_inbox *in)
 {
     for (struct mr_list *node; (node = mr_list_pop_head(&in->blocks));)
+        mr_release(MR_LIST_ITEM(node, struct mr_ring_block, node));
+    for (struct mr_list *node; (node = mr_list_pop_head(&in->spare));)
         mr_release(MR_LIST_ITEM(node, struct mr_ring_block, node));
     mr_monitor_free(&in->lock);
     mr_release(in);
@@ -108,9 +114,37 @@ static struct mr_ring_block *block_find(struct mr_ring_inbox *in, uint64_t step,
     return NULL;
 }
 
+/* Inside. After the rank's end nobody is there to be woken. */
+static void wake(struct mr_ring_inbox *in)
+{
+    if (!in->is_waited_for || in->is_closed) return;
+    in->is_waited_for = false;
+    if (!in->wake) return;
+    (void)atomic_fetch_add(&mr_share_traffic()->ring_wakes, 1);
+    in->wake(in->ctx);
+}
+
+static struct mr_ring_block *block_new(struct mr_ring_inbox *in, uint64_t count)
+{
+    MR_LIST_EACH(node, &in->spare)
+    {
+        struct mr_ring_block *b = MR_LIST_ITEM(node, struct mr_ring_block, node);
+        if (b->room < count) continue;
+        mr_list_remove(&b->node);
+        in->spare_count--;
+        return b;
+    }
+    uint64_t room = (count + ROOM_STEP) / ROOM_STEP * ROOM_STEP;
+    size_t bytes = sizeof(struct mr_ring_block) + room * sizeof(float);
+    struct mr_ring_block *b =
+        mr_grow(NULL, bytes, bytes); /* not zeroed: it is taken when written */
+    b->room = room;
+    return b;
+}
+
 static int piece_add(struct mr_ring_inbox *in, const struct mr_ring_message *p, struct mr_error *e)
 {
-    if (in->is_closed) return mr_fail(e, MR_EABORTED, "the rank closed");
+    if (in->is_closed) return mr_fail(e, MR_EAWAY, "the rank closed");
     struct mr_ring_block *b = block_find(in, p->step, p->round);
     if (!b) {
         if (p->count > in->count ||
@@ -118,11 +152,12 @@ static int piece_add(struct mr_ring_inbox *in, const struct mr_ring_message *p, 
             return mr_fail(e, MR_ELIMIT,
                 "a block of %" PRIu64 " numbers, %" PRIu64 " bytes wait: more than a ring needs",
                 p->count, in->bytes);
-        b = mr_alloc(sizeof *b + p->count * sizeof(float));
+        b = block_new(in, p->count);
         b->step = p->step;
         b->round = p->round;
         b->contributors = p->contributors;
         b->count = p->count;
+        b->got = 0;
         in->bytes += p->count * sizeof(float);
         mr_list_add_tail(&in->blocks, &b->node);
     }
@@ -130,6 +165,8 @@ static int piece_add(struct mr_ring_inbox *in, const struct mr_ring_message *p, 
         return mr_fail(e, MR_EINVAL, "more data than a block of %" PRIu64 " numbers", b->count);
     if (p->data.n) memcpy((char *)b->data + b->got, p->data.p, p->data.n);
     b->got += p->data.n;
+    bool is_wanted = b->step == in->wanted_step && b->round == in->wanted_round;
+    if (is_wanted && b->got == b->count * sizeof(float)) wake(in);
     return MR_OK;
 }
 
@@ -150,6 +187,36 @@ struct mr_ring_block *mr_ring_inbox_take(struct mr_ring_inbox *in, uint64_t step
         mr_list_remove(&b->node);
         in->bytes -= b->count * sizeof(float);
     }
+    in->is_waited_for = !b;
+    in->wanted_step = step;
+    in->wanted_round = round;
     mr_monitor_leave(in->lock);
     return b;
+}
+
+void mr_ring_inbox_give(struct mr_ring_inbox *in, struct mr_ring_block **block)
+{
+    struct mr_ring_block *b = MR_STEAL(*block);
+    mr_monitor_enter(in->lock);
+    bool keep = in->spare_count < SPARE_MAX;
+    if (keep) mr_list_add_tail(&in->spare, &b->node);
+    in->spare_count += keep;
+    mr_monitor_leave(in->lock);
+    if (!keep) mr_release(b);
+}
+
+void mr_ring_inbox_break(struct mr_ring_inbox *in)
+{
+    mr_monitor_enter(in->lock);
+    in->is_broken = true;
+    wake(in);
+    mr_monitor_leave(in->lock);
+}
+
+bool mr_ring_inbox_is_broken(struct mr_ring_inbox *in)
+{
+    mr_monitor_enter(in->lock);
+    bool is_broken = in->is_broken;
+    mr_monitor_leave(in->lock);
+    return is_broken;
 }

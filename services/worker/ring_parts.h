@@ -13,7 +13,8 @@ struct mr_ring_block {
     struct mr_list node;
     uint64_t step;
     uint32_t round, contributors;
-    uint64_t count, got; /* numbers, bytes */
+    uint64_t count, room; /* numbers */
+    uint64_t got;         /* bytes */
     float data[];
 };
 
@@ -23,10 +24,16 @@ struct mr_ring_inbox {
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
     uint64_t count;          /* of the model */
+    void (*wake)(void *ctx); /* the rank, when what it waits for is there; NULL: it looks itself */
+    void *ctx;
     struct mr_monitor *lock; /* guards all below */
-    struct mr_list blocks;
-    uint64_t bytes;
+    struct mr_list blocks, spare;
+    uint32_t spare_count;
+    uint64_t bytes;            /* of `blocks` */
     bool is_closed, is_broken; /* the rank's end; a sender's */
+    bool is_waited_for;        /* the rank has looked for this in vain: */
+    uint64_t wanted_step;
+    uint32_t wanted_round;
 };
 
 void mr_ring_inbox_open(struct mr_ring_inbox *in);   /* filled in but for node, users and lock */
@@ -38,5 +45,10 @@ void mr_ring_inbox_put(struct mr_ring_inbox **in);
 /* `p` brings a block, or a piece of one. */
 int mr_ring_inbox_add(
     struct mr_ring_inbox *in, const struct mr_ring_message *p, struct mr_error *e);
-/* The whole block of that step and round: free it with mr_release. NULL: not there yet. */
+/* The whole block of that step and round: give it back. NULL: not there yet, and the rank is woken
+ * when it is. */
 struct mr_ring_block *mr_ring_inbox_take(struct mr_ring_inbox *in, uint64_t step, uint32_t round);
+void mr_ring_inbox_give(struct mr_ring_inbox *in, struct mr_ring_block **b);
+/* The rank before sends no more. What has come whole can still be taken. */
+void mr_ring_inbox_break(struct mr_ring_inbox *in);
+bool mr_ring_inbox_is_broken(struct mr_ring_inbox *in);

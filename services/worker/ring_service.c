@@ -10,15 +10,23 @@ struct exchange {
     struct mr_list node; /* of all open ones; the network thread's */
     struct mr_rpc_call *call;
     struct mr_ring_inbox *inbox; /* NULL: no message yet */
+    bool has_brought;            /* blocks; not only asked whether the rank is there */
     bool has_ended;              /* answered, well or not */
 };
 
 static struct mr_list exchanges;
 
+/* The rank before has said its last, in whatever way. */
+static void over(struct exchange *x)
+{
+    x->has_ended = true;
+    if (x->inbox && x->has_brought) mr_ring_inbox_break(x->inbox);
+}
+
 static void end(struct exchange *x, const struct mr_error *e)
 {
     if (x->has_ended) return;
-    x->has_ended = true;
+    over(x);
     (void)mr_rpc_call_fail(x->call, e);
 }
 
@@ -36,12 +44,15 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
     struct exchange *x = mr_rpc_call_context(call);
     struct mr_error e = {0};
     struct mr_ring_message h;
+    if (x->has_ended) return;
     int err = mr_ring_message_read(mr_rpc_message_str(m), &h, &e);
     if (!err && !x->inbox) {
         x->inbox = mr_ring_inbox_get(h.session, h.rank_from, h.generation, &e);
         err = e.code;
     }
-    if (!err && h.round != MR_RING_PROBE) err = mr_ring_inbox_add(x->inbox, &h, &e);
+    bool brings = !err && h.round != MR_RING_PROBE;
+    if (brings) err = mr_ring_inbox_add(x->inbox, &h, &e);
+    x->has_brought |= brings;
     if (err) end(x, &e);
 }
 
@@ -49,7 +60,7 @@ static void on_half_close(struct mr_rpc_call *call)
 {
     struct exchange *x = mr_rpc_call_context(call);
     if (x->has_ended) return;
-    x->has_ended = true;
+    over(x);
     Millrace__V1__RingResponse r = MILLRACE__V1__RING_RESPONSE__INIT;
     (void)mr_rpc_call_reply_pb(call, &r.base);
 }
@@ -58,11 +69,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
 {
     (void)status;
     struct exchange *x = mr_rpc_call_context(call);
-    if (x->inbox && !x->has_ended) { /* it broke in the middle */
-        mr_monitor_enter(x->inbox->lock);
-        x->inbox->is_broken = true;
-        mr_monitor_leave(x->inbox->lock);
-    }
+    if (!x->has_ended) over(x); /* it broke in the middle */
     mr_list_remove(&x->node);
     mr_ring_inbox_put(&x->inbox);
     mr_release(x);

@@ -52,6 +52,10 @@ void mr_share_unlink(void);
 struct mr_share_traffic {
     _Atomic uint64_t near_links, far_links; /* to shards and in groups: shared memory, gRPC */
     _Atomic uint64_t far_bytes;             /* of parameters and gradients, sent or pulled */
+    /* Of this process's ranks in rings: steps, the one at the opening included; streams to the next
+     * rank; messages on them and their bytes, as they are before TLS; times that the network thread
+     * woke a rank. */
+    _Atomic uint64_t ring_steps, ring_streams, ring_messages, ring_bytes, ring_wakes;
 };
 struct mr_share_traffic *mr_share_traffic(void);
 

@@ -206,6 +206,16 @@ static void train_stats_open(struct mr_stats *stats)
     mr_stats_counter_ask(stats, name, help, "path=\"grpc\"", ask, &t->far_links);
     mr_stats_counter_ask(stats, "millrace_train_grpc_bytes_total",
         "Bytes of parameters and gradients that left or came by gRPC.", NULL, ask, &t->far_bytes);
+    mr_stats_counter_ask(stats, "millrace_train_ring_steps_total",
+        "Steps of ranks that form a ring over gRPC.", NULL, ask, &t->ring_steps);
+    mr_stats_counter_ask(stats, "millrace_train_ring_streams_total",
+        "Streams that ranks opened to the next one.", NULL, ask, &t->ring_streams);
+    mr_stats_counter_ask(stats, "millrace_train_ring_messages_total",
+        "Messages that ranks sent to the next one.", NULL, ask, &t->ring_messages);
+    mr_stats_counter_ask(stats, "millrace_train_ring_bytes_total",
+        "Bytes of those messages, before TLS.", NULL, ask, &t->ring_bytes);
+    mr_stats_counter_ask(stats, "millrace_train_ring_wakes_total",
+        "Times that a block woke the rank that waited for it.", NULL, ask, &t->ring_wakes);
 }
 
 static void stats_open(struct mr_worker_shell *sh)

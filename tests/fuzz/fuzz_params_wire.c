@@ -33,7 +33,7 @@ static void read_one(struct mr_ring_inbox *in, struct mr_str bytes)
     mr_assert(in->bytes <= 3 * COUNT * sizeof(float));
     struct mr_ring_block *b = mr_ring_inbox_take(in, m.step, m.round);
     if (b) mr_assert(b->got == b->count * sizeof(float));
-    mr_release(b);
+    if (b) mr_ring_inbox_give(in, &b);
 }
 
 /* Messages, each behind two bytes of length. */

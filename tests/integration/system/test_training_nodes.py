@@ -35,6 +35,15 @@ class Nodes(unittest.TestCase):
                 sums["bytes"] += float(through[1])
         return sums
 
+    def ring(self, cluster):
+        """What all ranks have counted of their rings until now."""
+        status, _, body = cluster.request("GET", "/metrics")
+        self.assertEqual(status, 200)
+        sums = dict.fromkeys(("steps", "streams", "messages", "bytes", "wakes"), 0.0)
+        for what, value in re.findall(r"^millrace_train_ring_(\w+)_total\{.*\} (\S+)$", body.decode(), re.MULTILINE):
+            sums[what] += float(value)
+        return sums
+
     def has_gone(self, cluster, before, bytes_min):
         now = self.traffic(cluster)
         return now["grpc"] > before["grpc"] and now["bytes"] - before["bytes"] > bytes_min
@@ -59,6 +68,17 @@ class Nodes(unittest.TestCase):
                     one = 4 * (16 * 32 + 32 + 32 * 4 + 4)  # bytes of the parameters
                     wait_for("roles to be reached from the other node", lambda: self.has_gone(c, before, 10 * one / 2))
                     before = self.settled(c)
+            self.ring_is_cheap(c)
+
+    def ring_is_cheap(self, cluster):
+        """Issue 11, 6a: a step of a rank is a message a round, wakes it once a round at most, and opens no stream."""
+        ring, rounds = self.ring(cluster), 2 * (3 - 1)
+        self.assertGreater(ring["steps"], 100, ring)
+        self.assertGreaterEqual(ring["messages"], (ring["steps"] - 3 * ring["streams"]) * rounds, ring)
+        self.assertLessEqual(ring["messages"], ring["steps"] * rounds, ring)
+        self.assertLessEqual(ring["wakes"], ring["steps"] * rounds, ring)
+        self.assertLess(ring["streams"] * 10, ring["steps"], ring)
+        self.assertGreater(ring["bytes"], ring["messages"] * 4, ring)
 
     def test_one_node_uses_memory_alone(self):
         with Cluster("--workers", "4", "--threads", "1") as c:
