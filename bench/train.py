@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Measures training beside PyTorch, in one run: bench/train.py [--quick] [--data DIR] [--seconds 6]
-[--rounds 3] [--nets cnn,dense] [--workers 1,2,4] [--rules async,sync,allreduce] [--no-peer] [--json FILE].
+[--rounds 3] [--nets cnn,dense] [--workers 1,2,4] [--nodes 1] [--rules async,sync,allreduce] [--no-peer]
+[--json FILE].
 
 For each net, rule and number of workers one session on a cluster of `millrace up --workers 4 --threads 1`:
 the nets of examples/mnist.json and examples/mnist-cnn.json, batch 64 a worker, Adam, no scorer, the images
@@ -10,12 +11,16 @@ between the two looks these shares are of. Beside it PyTorch trains the same net
 process (bench/torch_peer.py): as many threads as there are workers, as many examples an update - 64 for
 async, 64 a worker for sync and allreduce, which are one case for PyTorch. In the first round it runs with
 OpenMP as it comes and with waiting threads asleep, in both memory layouts where there are images; the
-fastest goes on. Rounds go over all rules and PyTorch in turn, so that a busy minute meets everybody;
+fastest goes on. `--nodes 1,2` adds rows of as many nodes: workers on all of them, as many on each, which
+meet over gRPC (under allreduce in a ring) instead of in shared memory; "ring" says what a step of a rank
+sent. Rounds go over all rules and PyTorch in turn, so that a busy minute meets everybody;
 medians count. The last lines are the table for docs/benchmarks.md. --quick: windows of 1.5 s, 8 minutes."""
 import argparse
+import contextlib
 import json
 import os
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
@@ -47,6 +52,13 @@ def document(net, rule, workers, data):
     return d
 
 
+def ring(c):
+    """What all ranks of the cluster have counted of their rings: steps, messages, bytes, wakes."""
+    _, _, body = c.request("GET", "/metrics")
+    found = re.findall(r"^millrace_train_ring_(\w+)_total\{.*\} (\S+)$", body.decode(), re.MULTILINE)
+    return {what: sum(float(v) for w, v in found if w == what) for what in {w for w, _ in found}}
+
+
 def counters(c, session):
     t = c.call("GET", f"/v1/trainings/{session}")
     if t["state"] == "TRAINING_FAILED":
@@ -63,20 +75,28 @@ def at_report(c, session, since=None):
         time.sleep(0.01)
 
 
-def measure(c, net, rule, workers, data, seconds):
+def nodes_of(c, session):
+    return {m["node"] for m in c.call("GET", f"/v1/trainings/{session}").get("members", [])}
+
+
+def measure(c, nodes, net, rule, workers, data, seconds):
     session = c.call("POST", "/v1/trainings", document(net, rule, workers, data))["id"]
     begun = at_report(c, session)
     time.sleep(0.5)  # primitives are made, pages are there
-    a_at, a = at_report(c, session, begun[1])
+    if len(nodes_of(c, session)) != nodes:
+        raise SystemExit(f"{session}: its roles are on {sorted(nodes_of(c, session))}, wanted were {nodes} nodes")
+    ring_a, (a_at, a) = ring(c), at_report(c, session, begun[1])
     time.sleep(seconds)
-    b_at, b = at_report(c, session, counters(c, session)[2])
+    ring_b, (b_at, b) = ring(c), at_report(c, session, counters(c, session)[2])
     c.call("POST", f"/v1/trainings/{session}:stop", {"abandon": True})
     while c.call("GET", f"/v1/trainings/{session}")["state"] not in ("TRAINING_DONE", "TRAINING_FAILED"):
         time.sleep(0.1)
     c.call("DELETE", f"/v1/trainings/{session}")
     spent = {p: b.get(f"{p}_s", 0) - a.get(f"{p}_s", 0) for p in PARTS}
     whole = sum(spent.values()) or 1
-    return {"rate": (b["examples"] - a["examples"]) / (b_at - a_at), "share": {p: spent[p] / whole for p in PARTS},
+    sent = {what: ring_b[what] - ring_a.get(what, 0) for what in ring_b}
+    return {"ring": {what: n / sent["steps"] for what, n in sent.items()} if sent.get("steps") else {},
+            "rate": (b["examples"] - a["examples"]) / (b_at - a_at), "share": {p: spent[p] / whole for p in PARTS},
             "accounted": whole / (workers * (b_at - a_at))}
 
 
@@ -90,6 +110,7 @@ def peer_once(net, threads, batch, options, setting, layout):
     p = subprocess.run(["/usr/bin/python3", str(ROOT / "bench" / "torch_peer.py"), options.data, str(options.seconds), "1",
                         f"{net}:{threads}:{batch}" + (f":{layout}" if layout else "")], capture_output=True, text=True, env=env)
     if p.returncode:
+        print(f"PyTorch is left out, as torch_peer.py failed: {(p.stderr.strip().splitlines() or ['it said nothing'])[-1]}", file=sys.stderr)
         return None
     answer = json.loads(p.stdout)
     case = next(iter(answer["cases"].values()))
@@ -105,9 +126,9 @@ def peer(net, threads, batch, options, before):
     return max(tried, key=lambda t: t["rate"]) if tried else None
 
 
-def summed_up(net, rule, workers, ours, theirs, loads):
+def summed_up(nodes, net, rule, workers, ours, theirs, loads):
     rates = [o["rate"] for o in ours]
-    out = {"net": net, "rule": rule, "workers": workers, "batch": batch_of(rule, workers), "rates": rates,
+    out = {"net": net, "rule": rule, "workers": workers, "nodes": nodes, "ring": ours[-1]["ring"], "batch": batch_of(rule, workers), "rates": rates,
            "images_per_s": statistics.median(rates),
            "share": {p: statistics.median(o["share"][p] for o in ours) for p in PARTS},
            "outside": statistics.median(1 - o["share"]["compute"] for o in ours),
@@ -125,25 +146,44 @@ def batch_of(rule, workers):
     return BATCH if rule == "async" else BATCH * workers
 
 
-def rows_of(c, net, workers, options):
-    """All rules for that many workers, and PyTorch beside them."""
-    rules = options.rules.split(",")
-    ours, theirs, loads = {r: [] for r in rules}, {}, []
-    for _ in range(options.rounds):
-        loads.append(os.getloadavg()[0])
-        for rule in rules:
-            ours[rule].append(measure(c, net, rule, workers, options.data, options.seconds))
-        for batch in sorted({batch_of(r, workers) for r in rules}):
-            found = None if options.no_peer else peer(net, workers, batch, options, theirs.get(batch))
-            theirs.setdefault(batch, []).extend([found] if found else [])
-    return [summed_up(net, r, workers, ours[r], theirs[batch_of(r, workers)], loads) for r in rules]
+def cluster(nodes, workers, directory, options):
+    """`workers` processes on all nodes together. Idle ones cost next to nothing."""
+    each = -(-workers // nodes)  # so few that no node has room for all
+    return Cluster("--nodes", str(nodes), "--workers", str(each), "--threads", "1", "--memory", "2GiB", "--data-root", options.data,
+                   directory=directory)
+
+
+def rows_of(here, net, workers, options):
+    """All rules for that many workers, on `here` and on clusters of more nodes in turns, and PyTorch beside them."""
+    rules, nodes = options.rules.split(","), [int(n) for n in options.nodes.split(",")]
+    cases = [(n, r) for n in nodes if n <= workers for r in rules]
+    ours, theirs, loads = {case: [] for case in cases}, {}, []
+    with contextlib.ExitStack() as stack:
+        clusters = {}
+        for n, r in cases:
+            roles = workers + (r != "allreduce")
+            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="mr-")) if n > 1 else None
+            clusters[n, r] = stack.enter_context(cluster(n, roles, directory, options)) if n > 1 else here
+        for _ in range(options.rounds):
+            loads.append(os.getloadavg()[0])
+            for n, rule in cases:
+                ours[n, rule].append(measure(clusters[n, rule], n, net, rule, workers, options.data, options.seconds))
+            theirs_once(theirs, rules, net, workers, options)
+    return [summed_up(n, net, r, workers, ours[n, r], theirs[batch_of(r, workers)], loads) for n, r in cases]
+
+
+def theirs_once(theirs, rules, net, workers, options):
+    for batch in sorted({batch_of(r, workers) for r in rules}):
+        found = None if options.no_peer else peer(net, workers, batch, options, theirs.get(batch))
+        theirs.setdefault(batch, []).extend([found] if found else [])
 
 
 def print_row(r):
     share = " ".join(f"{r['share'][p] * 100:5.1f}" for p in PARTS)
     torch = f"{r['torch']:10,.0f} {r['ratio']:6.2f}" if "torch" in r else f"{'-':>10} {'-':>6}"
-    print(f"{r['net']:6} {r['rule']:10} {r['workers']:2}  {r['images_per_s']:10,.0f} ({min(r['rates']):,.0f}-{max(r['rates']):,.0f}) "
-          f"{torch}   {share}   {r['accounted'] * 100:5.1f}   {max(r['load']):4.1f}", flush=True)
+    print(f"{r['net']:6} {r['rule']:10} {r['workers']:2} {r['nodes']:2}  {r['images_per_s']:10,.0f} ({min(r['rates']):,.0f}-{max(r['rates']):,.0f}) "
+          f"{torch}   {share}   {r['accounted'] * 100:5.1f}   {max(r['load']):4.1f}"
+          + "".join(f"  {what} {r['ring'][what]:.1f}" for what in ("messages", "bytes", "wakes") if what in r["ring"]), flush=True)
 
 
 def print_table(rows, options, seconds):
@@ -152,12 +192,12 @@ def print_table(rows, options, seconds):
     print(f"\n{time.strftime('%Y-%m-%d')}, `bench/train.py{' --quick' if options.quick else ''}`: {os.cpu_count()} cores, PyTorch {version}, "
           f"medians of {options.rounds} rounds with windows of {options.seconds:g} s, {seconds / 60:.0f} minutes in all, "
           f"load average {min(loads):.1f} to {max(loads):.1f}.\n")
-    print("| net | rule | workers | images/s (least to most) | PyTorch | ratio | compute | feed | pull | push | wait | outside compute |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    print("| net | rule | workers | nodes | images/s (least to most) | PyTorch | ratio | compute | feed | pull | push | wait | outside compute |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for r in rows:
         share = " | ".join(f"{r['share'][p] * 100:.1f} %" for p in PARTS)
         torch = f"{r['torch']:,.0f} | {r['ratio']:.1f}" if "torch" in r else "- | -"
-        print(f"| {r['net']} | {r['rule']} | {r['workers']} | {r['images_per_s']:,.0f} ({min(r['rates']):,.0f} to {max(r['rates']):,.0f}) | "
+        print(f"| {r['net']} | {r['rule']} | {r['workers']} | {r['nodes']} | {r['images_per_s']:,.0f} ({min(r['rates']):,.0f} to {max(r['rates']):,.0f}) | "
               f"{torch} | {share} | {r['outside'] * 100:.1f} % |")
 
 
@@ -170,6 +210,7 @@ def main():
     parser.add_argument("--nets", default="cnn,dense")
     parser.add_argument("--rules", default="async,sync,allreduce")
     parser.add_argument("--workers", default="1,2,4")
+    parser.add_argument("--nodes", default="1", help="1: one node; 2: two; 1,2: both, in turns")
     parser.add_argument("--no-peer", action="store_true", help="without PyTorch")
     parser.add_argument("--json")
     options = parser.parse_args()
@@ -177,8 +218,8 @@ def main():
     options.seconds = options.seconds or (1.5 if options.quick else 6)
     rows, begun = [], time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mr-") as d, \
-            Cluster("--workers", "4", "--threads", "1", "--memory", "2GiB", "--data-root", options.data, directory=d) as c:
-        print("net    rule        w    images/s (least-most)     PyTorch  ratio   comp  feed  pull  push  wait %  accounted %  load")
+            cluster(1, 4, d, options) as c:
+        print("net    rule        w  n    images/s (least-most)     PyTorch  ratio   comp  feed  pull  push  wait %  accounted %  load")
         for net in options.nets.split(","):
             for workers in options.workers.split(","):
                 new = rows_of(c, net, int(workers), options)
