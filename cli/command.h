@@ -47,7 +47,8 @@ enum {
     X(ready, "does a service serve, could a job run?") \
     X(retire, "let workers finish and leave") \
     X(top, "show what the cluster does, live") \
-    X(bench, "measure the cluster as a client sees it")
+    X(bench, "measure the cluster as a client sees it") \
+    X(completion, "print the completion for bash, zsh or fish")
 /* clang-format on */
 
 struct mr_command {

@@ -56,7 +56,9 @@ class Install(unittest.TestCase):
 
     def test_contract_documents_and_licence_are_there(self):
         for name in ("share/millrace/openapi.json", "share/millrace/proto/millrace/v1/jobs.proto", "share/millrace/proto/google/api/annotations.proto",
-                     "share/doc/millrace/LICENSE", "share/doc/millrace/README.md", "share/doc/millrace/operations.md", "include/millrace/ops/op.h"):
+                     "share/doc/millrace/LICENSE", "share/doc/millrace/README.md", "share/doc/millrace/operations.md", "include/millrace/ops/op.h",
+                     "share/bash-completion/completions/millrace", "share/zsh/site-functions/_millrace",
+                     "share/fish/vendor_completions.d/millrace.fish"):
             self.assertTrue((self.prefix / name).is_file(), name)
 
 
