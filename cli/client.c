@@ -3,10 +3,31 @@
 #include "base/alloc.h"
 #include "cli/place.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+/* ":8470" of a URL whose host is this machine by any name; NULL: it may be another's. */
+static const char *loopback_port(const char *url)
+{
+    static const char *const hosts[] = {"127.0.0.1", "localhost", "[::1]"};
+    const char *host = strstr(url, "://");
+    for (size_t i = 0; host && i < MR_ARRAY_LEN(hosts); i++) {
+        size_t n = strlen(hosts[i]);
+        if (!strncmp(host + 3, hosts[i], n) && host[3 + n] == ':') return host + 3 + n;
+    }
+    return NULL;
+}
+
+/* A gateway at the other end of a tunnel has another port, or `up` could not have taken it. */
+static bool is_same(const char *url, const struct mr_place_cluster *last)
+{
+    const char *a = loopback_port(url);
+    const char *b = loopback_port(last->url);
+    return !strcmp(url, last->url) || (a && b && !strcmp(a, b));
+}
 
 /* What `up` wrote down counts for its own URL only, also where that was given. */
 static int add_last(char **token, struct mr_client *out, struct mr_error *e)
@@ -23,6 +44,7 @@ static int add_last(char **token, struct mr_client *out, struct mr_error *e)
             *token = MR_STEAL(last.token);
         }
     }
+    out->is_here = last.directory[0] && is_same(out->url, &last) && !access(last.directory, F_OK);
     if (is_it && last.ca[0] && !out->ca) out->ca = mr_copy_text(last.ca);
     mr_place_cluster_fini(&last);
     return MR_OK;
@@ -43,6 +65,16 @@ int mr_client_open(const struct mr_client_options *o, struct mr_client *out, str
     int err = add_last(&token, out, e);
     if (err) return err;
     if (token[0]) out->authorization = mr_format("Authorization: Bearer %s", token);
+    return MR_OK;
+}
+
+int mr_client_data(const struct mr_client *c, const char *data, char **path, struct mr_error *e)
+{
+    if (!data) return MR_OK;
+    char *full = c->is_here ? realpath(data, NULL) : NULL;
+    if (c->is_here && !full) return mr_fail(e, MR_ENOENT, "--data %s: %s", data, strerror(errno));
+    *path = mr_copy_text(full ? full : data);
+    free(full);
     return MR_OK;
 }
 

@@ -46,11 +46,16 @@ struct mr_client {
     char *authorization;
     char *ca; /* NULL: the system's */
     bool json;
-    bool tty; /* stderr is a terminal */
+    bool tty;     /* stderr is a terminal */
+    bool is_here; /* it is the cluster that `up` started on this machine */
 };
 
 int mr_client_open(const struct mr_client_options *o, struct mr_client *out, struct mr_error *e);
 void mr_client_fini(struct mr_client *c);
+/* What `--data DIR` means to the cluster: a directory of this machine with its full path, or, if
+ * the cluster is elsewhere, DIR as it stands, which the cluster looks for. NULL stays NULL;
+ * mr_release it. */
+int mr_client_data(const struct mr_client *c, const char *data, char **path, struct mr_error *e);
 
 /* A call; the path is formatted (escape what comes from outside). On 2xx the answer is parsed into
  * `*doc` (yyjson_doc_free it; may be NULL); otherwise the error of the answer comes back. */

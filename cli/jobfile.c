@@ -58,15 +58,9 @@ static int set_all(yyjson_mut_doc *doc, const char *path, const struct mr_texts 
             equals + 1, e);
     }
     if (err || !data) return err;
-    char *full = realpath(data, NULL);
-    if (!full) return mr_fail(e, MR_ENOENT, "--data %s: %s", data, strerror(errno));
-    if (!yyjson_mut_obj_get(params, "data")) {
-        err = refuse(params, path, MR_STR("data"), e);
-    } else {
-        (void)yyjson_mut_obj_put(params, yyjson_mut_str(doc, "data"), yyjson_mut_strcpy(doc, full));
-    }
-    free(full);
-    return err;
+    if (!yyjson_mut_obj_get(params, "data")) return refuse(params, path, MR_STR("data"), e);
+    (void)yyjson_mut_obj_put(params, yyjson_mut_str(doc, "data"), yyjson_mut_strcpy(doc, data));
+    return MR_OK;
 }
 
 /* "-" is stdin. */

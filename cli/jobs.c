@@ -50,7 +50,7 @@ static const struct mr_option submit_options[] = {
     {.name = "data",
         .type = MR_OPTION_TEXT,
         .value = "DIR",
-        .help = "the same as --set data=DIR, with the directory's full path",
+        .help = "the same as --set data=DIR; the cluster's path, unless `up` runs it here",
         .at = offsetof(struct submit_config, data)},
     {.name = "request-id",
         .type = MR_OPTION_TEXT,
@@ -73,15 +73,16 @@ const struct mr_config_spec mr_submit_spec = {.program = "millrace submit",
     .rest_min = 1,
     .rest_max = 1};
 
-/* The graph is read before anybody is asked: what is wrong with it is said first. */
 static int submit(const struct submit_config *k, const char *path, int *code, struct mr_error *e)
 {
     struct mr_client c = {0};
     struct mr_buf body;
     yyjson_doc *doc = NULL;
     mr_buf_init(&body, MR_JOB_BODY_BYTES_MAX);
-    int err = mr_jobfile_read(path, &k->set, k->data, &body, e);
-    if (!err) err = mr_client_open(&k->client, &c, e);
+    MR_AUTO(mr_free_ptr) char *data = NULL;
+    int err = mr_client_open(&k->client, &c, e);
+    if (!err) err = mr_client_data(&c, k->data, &data, e);
+    if (!err) err = mr_jobfile_read(path, &k->set, data, &body, e);
     if (!err) err = mr_client_submit(&c, mr_buf_str(&body), k->request_id, &doc, e);
     mr_buf_fini(&body);
     if (!err) {

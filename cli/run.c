@@ -212,8 +212,10 @@ static int run(const struct mr_submit_options *k, const char *path, int *code, s
     yyjson_doc *doc = NULL;
     yyjson_doc *last = NULL;
     mr_buf_init(&body, MR_JOB_BODY_BYTES_MAX);
-    int err = mr_jobfile_read(path, &k->set, k->data, &body, e);
-    if (!err) err = mr_client_open(&k->client, &c, e);
+    MR_AUTO(mr_free_ptr) char *data = NULL;
+    int err = mr_client_open(&k->client, &c, e);
+    if (!err) err = mr_client_data(&c, k->data, &data, e);
+    if (!err) err = mr_jobfile_read(path, &k->set, data, &body, e);
     if (!err) err = mr_client_submit(&c, mr_buf_str(&body), NULL, &doc, e);
     mr_buf_fini(&body);
     const char *id = mr_json_get_text(yyjson_doc_get_root(doc), "id");

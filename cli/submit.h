@@ -27,7 +27,7 @@ struct mr_submit_options { /* the flags of commands that submit a file; first in
         {.name = "data",                                                                           \
             .type = MR_OPTION_TEXT,                                                                \
             .value = "DIR",                                                                        \
-            .help = "the same as --set data=DIR, with the directory's full path",                  \
+            .help = "the same as --set data=DIR; the cluster's path, unless `up` runs it here",    \
             .at = offsetof(struct mr_submit_options, data)},                                       \
     {                                                                                              \
         .name = "out", .letter = 'o', .type = MR_OPTION_TEXT, .value = "DIR", .help = out_help,    \

@@ -112,7 +112,9 @@ static int start_file(const struct mr_client *c, const struct config *k, const c
 {
     struct mr_buf body;
     mr_buf_init(&body, BODY_BYTES_MAX);
-    int err = mr_jobfile_read(path, &k->submit.set, k->submit.data, &body, e);
+    MR_AUTO(mr_free_ptr) char *data = NULL;
+    int err = mr_client_data(c, k->submit.data, &data, e);
+    if (!err) err = mr_jobfile_read(path, &k->submit.set, data, &body, e);
     if (!err) err = start(c, mr_buf_str(&body), id, e);
     mr_buf_fini(&body);
     return err;

@@ -49,8 +49,8 @@ class Cli(unittest.TestCase):
         cls.c.close()
 
     def millrace(self, *args, **kw):
-        return subprocess.run([PROGRAM, *args], env=dict(self.c.env, MILLRACE_URL=self.c.url), cwd=ROOT, timeout=120 * SLOW,
-                              **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **kw})
+        return subprocess.run([PROGRAM, *args], timeout=120 * SLOW,
+                              **{"env": dict(self.c.env, MILLRACE_URL=self.c.url), "cwd": ROOT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, **kw})
 
     def test_help_names_a_command(self):
         """Issue 11, 14: `help CMD` is `CMD --help`, for every command."""
@@ -125,6 +125,28 @@ class Cli(unittest.TestCase):
         r = self.millrace("submit", "-", input="{")
         self.assertEqual(r.returncode, 1)
         self.assertTrue(r.stderr.strip())
+
+    def test_data_is_of_this_machine_only_where_up_runs_the_cluster(self):
+        """Issue 11, 14: --data of a cluster elsewhere is the cluster's path: it goes as it stands, and is checked there."""
+        graph = json.dumps({"params": {"data": None}, "tasks": {"a": {"op": "text.read", "args": ["${data}/x.txt"]}}, "targets": ["a"]})
+        home = self.dir / "elsewhere"  # no cluster was started from there
+        for command in (["run", "-"], ["submit", "-", "--wait"]):
+            r = self.millrace(*command, "--data", "/no/such/data", input=graph)
+            self.assertEqual((r.returncode, "--data /no/such/data: " in r.stderr), (5, True), r.stderr)
+            for data in ("/no/such/data", "no/such/data", str(ROOT.parent)):
+                r = self.millrace(*command, "--data", data, input=graph, env=dict(self.c.env, MILLRACE_URL=self.c.url, MILLRACE_HOME=str(home)))
+                self.assertEqual(r.returncode, 4, r.stdout + r.stderr)
+                job = self.c.get("/v1/jobs?page_size=1")["jobs"][0]
+                self.assertIn(data + "/x.txt", job["error"]["message"] + job["error"]["arguments"])
+                self.assertNotIn("--data", r.stderr)
+        # The same machine by another name, or a directory given from here.
+        other = self.c.url.replace("127.0.0.1", "localhost")
+        (self.dir / "x.txt").write_text("x")
+        r = self.millrace("run", "-", "--data", ".", input=graph, cwd=self.dir, env=dict(self.c.env, MILLRACE_URL=other))
+        self.assertEqual(r.returncode, 4, r.stdout + r.stderr)  # outside the data roots
+        self.assertIn(str(self.dir.resolve()) + "/x.txt", r.stdout)
+        for command in ("run", "submit", "train"):
+            self.assertIn("the cluster's path, unless `up` runs it here", self.millrace(command, "--help").stdout)
 
     def start_run(self):
         """A `run` that waits for its job, with its signals in its hands: (process, job's id)."""
