@@ -13,7 +13,7 @@
 
 struct mr_backends {
     struct mr_rpc_loop *loop;
-    struct mr_rpc_channel_options options;
+    struct mr_secret_file *secrets; /* NULL: none */
     struct mr_rpc_channel *scheduler;
     struct mr_rpc_channel *trainer; /* NULL: none */
     struct mr_rpc_channel *stores[MR_BACKEND_STORES_MAX];
@@ -25,12 +25,20 @@ struct mr_backends {
     mr_rpc_call_id asking;
 };
 
+static struct mr_rpc_channel *open_channel(
+    struct mr_backends *b, const char *address, enum mr_service_kind to)
+{
+    const struct mr_rpc_channel_options options = {
+        .credential = mr_secret_file_credential(b->secrets, to)};
+    return mr_rpc_channel_open(b->loop, address, &options);
+}
+
 static void add_store(struct mr_backends *b, const char *address)
 {
     for (size_t i = 0; i < b->stores_count; i++)
         if (!strcmp(mr_rpc_channel_address(b->stores[i]), address)) return;
     if (b->stores_count == MR_BACKEND_STORES_MAX || !address[0]) return;
-    b->stores[b->stores_count++] = mr_rpc_channel_open(b->loop, address, &b->options);
+    b->stores[b->stores_count++] = open_channel(b, address, MR_SERVICE_OBJECTSTORE);
 }
 
 static bool is_named(const Millrace__V1__InfoResponse *info, const char *address)
@@ -77,13 +85,14 @@ static void ask(struct mr_backends *b)
 }
 
 struct mr_backends *mr_backends_new(struct mr_rpc_loop *loop, const char *scheduler,
-    const char *trainer, const char *const *stores, size_t stores_count, const char *secret)
+    const char *trainer, const char *const *stores, size_t stores_count,
+    struct mr_secret_file *secrets)
 {
     struct mr_backends *b = mr_alloc(sizeof *b);
     b->loop = loop;
-    b->options = (struct mr_rpc_channel_options){.bearer = secret};
-    b->scheduler = mr_rpc_channel_open(loop, scheduler, &b->options);
-    if (trainer) b->trainer = mr_rpc_channel_open(loop, trainer, &b->options);
+    b->secrets = secrets;
+    b->scheduler = open_channel(b, scheduler, MR_SERVICE_SCHEDULER);
+    if (trainer) b->trainer = open_channel(b, trainer, MR_SERVICE_TRAINER);
     b->asks = stores_count == 0;
     for (size_t i = 0; i < stores_count; i++)
         add_store(b, stores[i]);
@@ -114,8 +123,7 @@ void mr_backends_set_workers(struct mr_backends *b, const char *const *addresses
     }
     for (size_t i = 0; i < count && b->workers_count < MR_BACKEND_WORKERS_MAX; i++)
         if (addresses[i][0] && !mr_backends_worker(b, addresses[i]))
-            b->workers[b->workers_count++] =
-                mr_rpc_channel_open(b->loop, addresses[i], &b->options);
+            b->workers[b->workers_count++] = open_channel(b, addresses[i], MR_SERVICE_WORKER);
 }
 
 void mr_backends_free(struct mr_backends **backends)

@@ -12,7 +12,8 @@ struct mr_backends;
 
 /* No stores: the scheduler is asked where they are. `trainer` NULL: there is none. */
 struct mr_backends *mr_backends_new(struct mr_rpc_loop *loop, const char *scheduler,
-    const char *trainer, const char *const *stores, size_t stores_count, const char *secret);
+    const char *trainer, const char *const *stores, size_t stores_count,
+    struct mr_secret_file *secrets);
 void mr_backends_free(struct mr_backends **b);
 
 /* NULL: none is known (of stores: the scheduler is being asked). */

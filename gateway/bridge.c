@@ -62,7 +62,7 @@ struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *o)
     b->inbox = mr_inbox_new(o->exchanges_max * 16 + 64, sizeof(struct post));
     mr_inbox_set_waiter(b->inbox, mr_rpc_loop_waiter(b->loop));
     b->backends =
-        mr_backends_new(b->loop, o->scheduler, o->trainer, o->stores, o->stores_count, o->secret);
+        mr_backends_new(b->loop, o->scheduler, o->trainer, o->stores, o->stores_count, o->secrets);
     unsigned char random[16];
     mr_assert(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
     for (size_t i = 0; i < sizeof random; i++)
@@ -247,7 +247,7 @@ static void open_call(struct mr_bridge *b, struct mr_exchange *x)
     struct mr_rpc_channel *channel = pick(b, x);
     if (!channel) return;
     struct mr_rpc_metadata who[] = {
-        {MR_RPC_USER, x->identity->name}, {MR_RPC_ROLE, mr_str(mr_role_name(x->identity->role))},
+        {MR_RPC_USER, mr_str(x->user.name)}, {MR_RPC_ROLE, mr_str(mr_role_name(x->user.role))},
         {MR_RPC_WAITER, mr_str(b->waiter)}, /* last: of those that wait */
     };
     struct mr_rpc_call_options options = {

@@ -13,7 +13,7 @@ struct mr_bridge_options {
     const char *trainer;       /* NULL: none */
     const char *const *stores; /* none: the scheduler is asked where they are */
     size_t stores_count;
-    const char *secret; /* the cluster's; NULL: none */
+    struct mr_secret_file *secrets; /* NULL: none */
     struct mr_patience *patience;
     struct mr_stats *stats; /* our own counters, which /metrics shows beside the services' */
     uint32_t exchanges_max;

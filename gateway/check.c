@@ -14,7 +14,7 @@
 #define HTTP_BODY_TYPE 1 /* google.api.HttpBody.content_type */
 #define HTTP_BODY_DATA 2
 
-static const struct mr_identity everyone = {MR_STR_INIT("local"), MR_ROLE_ADMIN};
+static const struct mr_token_holder everyone = {"local", MR_ROLE_ADMIN};
 
 static struct mr_str header(const struct mr_request *r, const char *name)
 {
@@ -45,17 +45,17 @@ static int check_guard(struct mr_request *r, const char *method, struct mr_error
 
 static int check_token(struct mr_request *r, struct mr_error *e)
 {
-    r->identity = &everyone;
+    r->user = everyone;
     bool is_open_to_all =
         r->shape == MR_SHAPE_HEALTH || r->shape == MR_SHAPE_OPENAPI || r->shape == MR_SHAPE_FILE;
     if (!r->http->options.tokens || is_open_to_all) return MR_OK;
-    int err = mr_tokens_check(r->http->options.tokens, header(r, "Authorization"), &r->identity, e);
+    int err = mr_token_file_check(r->http->options.tokens, header(r, "Authorization"), &r->user, e);
     if (err || !r->match.route) return err;
     /* The service checks it again, where the method runs; this spares it what is refused anyway. */
     enum mr_role wanted = mr_proto_method(r->match.route->method)->role;
-    if (r->identity->role >= wanted) return MR_OK;
-    return mr_fail(e, MR_EPERM, "%s wants the role %s; \"%.*s\" is %s", r->match.route->path,
-        mr_role_name(wanted), MR_STR_ARG(r->identity->name), mr_role_name(r->identity->role));
+    if (r->user.role >= wanted) return MR_OK;
+    return mr_fail(e, MR_EPERM, "%s wants the role %s; \"%s\" is %s", r->match.route->path,
+        mr_role_name(wanted), r->user.name, mr_role_name(r->user.role));
 }
 
 /* ---- which method ------------------------------------------------------------------------- */
@@ -265,7 +265,7 @@ static void prepare(struct mr_request *r)
     x->wait_field = wait_field(x->method);
     x->may_repeat = route && route->verb == MR_HTTP_GET && x->wait_field;
     x->timeout = route ? timeout_of(r) : 2 * MR_SECOND;
-    x->identity = r->identity;
+    x->user = r->user;
     if (r->shape == MR_SHAPE_EVENTS) prepare_resume(x);
 }
 

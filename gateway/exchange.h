@@ -13,6 +13,7 @@
 #include "proto/methods.h"
 #include "rpc/client.h"
 #include "rpc/guard.h"
+#include "rpc/token_file.h"
 
 #define MR_EXCHANGE_WINDOW 4 /* messages that wait for the HTTP thread */
 #define MR_EXCHANGE_CHUNKS 4 /* pieces of a body that wait for the service */
@@ -48,7 +49,7 @@ struct mr_exchange {
      * request that says after which event, and the replies' with the event's id. 0: it does not. */
     uint32_t resume_field;
     uint32_t event_field;
-    const struct mr_identity *identity;
+    struct mr_token_holder user;
     bool of_one_store; /* `store` is meant, not any */
     uint32_t store;
     int fd; /* of the connection, to notice that the client has gone; -1: unknown */

@@ -110,7 +110,7 @@ static void look(struct mr_request *r)
 /* Memory for more of the body; false: there is none, and the error says so. */
 static bool may_read(struct mr_request *r, size_t bytes)
 {
-    struct mr_str user = r->identity ? r->identity->name : MR_STR("local");
+    struct mr_str user = mr_str(r->user.name[0] ? r->user.name : "local");
     return !mr_allowance_add(r->http->options.allowance, &r->hold, user, bytes, &r->error);
 }
 

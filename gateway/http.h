@@ -10,10 +10,10 @@ struct mr_http_options {
     const char *listen;       /* "host:port" or "unix:/path" */
     const char *const *hosts; /* names that a Host header may have, beside the usual */
     size_t hosts_count;
-    const struct mr_tokens *tokens; /* NULL: everyone is an admin */
-    struct mr_peer_rules peers;     /* who may connect to a UNIX socket */
-    const char *dashboard;          /* a directory; NULL: a small page */
-    bool is_https;                  /* with host/served_certificate.h, which is open */
+    struct mr_token_file *tokens; /* NULL: everyone is an admin */
+    struct mr_peer_rules peers;   /* who may connect to a UNIX socket */
+    const char *dashboard;        /* a directory; NULL: a small page */
+    bool is_https;                /* with host/served_certificate.h, which is open */
     uint32_t connections_max;
     uint32_t connections_each_max; /* of one address; 0: no limit */
     uint32_t threads;

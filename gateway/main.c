@@ -7,8 +7,8 @@
 #include "host/log.h"
 #include "host/served_certificate.h"
 #include "host/signal.h"
-#include "rpc/guard.h"
 #include "rpc/tls.h"
+#include "rpc/token_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -157,13 +157,13 @@ static void raise_descriptors(void)
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static void serve(const struct config *c, struct mr_http_options *o, const char *secret)
+static void serve(const struct config *c, struct mr_http_options *o, struct mr_secret_file *secrets)
 {
     struct mr_bridge_options b = {.scheduler = c->scheduler,
         .trainer = c->trainer,
         .stores = c->stores.items,
         .stores_count = c->stores.count,
-        .secret = secret,
+        .secrets = secrets,
         .patience = o->patience,
         .stats = o->stats,
         .exchanges_max = o->connections_max};
@@ -195,12 +195,11 @@ int main(int argc, char **argv)
     raise_descriptors();
     struct mr_error e;
     if (settle_tls(&c, &e)) fail("", &e);
-    struct mr_tokens *tokens = NULL;
+    struct mr_token_file *tokens = NULL;
+    struct mr_secret_file *secrets = NULL;
     struct mr_peer_rules peers;
-    struct mr_buf secret;
-    mr_buf_init(&secret, MR_TOKEN_BYTES_MAX + 1);
-    if (c.secret_file && mr_rpc_secret_read(c.secret_file, &secret, &e)) fail("", &e);
-    if (c.token_file && mr_tokens_open(c.token_file, &tokens, &e)) fail("", &e);
+    if (c.secret_file && mr_secret_file_open(c.secret_file, &secrets, &e)) fail("", &e);
+    if (c.token_file && mr_token_file_open(c.token_file, NULL, &tokens, &e)) fail("", &e);
     if (mr_peer_rules_parse(&c.allow_uid, &peers, &e)) fail("", &e);
     struct mr_patience *patience = mr_patience_new();
     struct mr_stats *stats = mr_stats_new();
@@ -219,13 +218,13 @@ int main(int argc, char **argv)
         .allowance = allowance,
         .patience = patience,
         .stats = stats};
-    serve(&c, &o, secret.n ? (const char *)secret.p : NULL);
+    serve(&c, &o, secrets);
     mr_served_certificate_close();
-    mr_buf_fini(&secret);
     mr_stats_free(&stats);
     mr_patience_free(&patience);
     mr_allowance_free(&allowance);
-    mr_tokens_free(&tokens);
+    mr_token_file_free(&tokens);
+    mr_secret_file_free(&secrets);
     mr_config_fini(&spec, &c);
     return 0;
 }

@@ -66,8 +66,8 @@ struct mr_request {
     struct mr_match match; /* route NULL: one of the gateway's own */
     enum mr_http_verb verb;
     enum mr_shape shape;
-    const struct mr_identity *identity;
-    unsigned allow; /* verbs, for 405 */
+    struct mr_token_holder user; /* name "": not known yet */
+    unsigned allow;              /* verbs, for 405 */
     bool began;
     bool answered;
     unsigned status;

@@ -45,6 +45,12 @@ enum mr_role mr_proto_role(struct mr_str path)
     return method ? method->role : MR_ROLE_READER;
 }
 
+unsigned mr_proto_callers(struct mr_str path)
+{
+    const struct mr_proto_method *method = mr_proto_method_find(path);
+    return method ? method->callers : MR_SERVICES_ALL;
+}
+
 bool mr_proto_is_map_entry(const ProtobufCMessageDescriptor *type)
 {
     size_t low = 0, high = mr_proto_map_entries_count;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/role.h"
+#include "base/service.h"
 #include "millrace/v1/method_ids.h"
 
 #include <protobuf-c/protobuf-c.h>
@@ -17,6 +18,7 @@ struct mr_proto_method {
     bool client_streaming;
     bool server_streaming;
     enum mr_role role; /* that it wants of its caller */
+    unsigned callers;  /* 1 << MR_SERVICE_…: which services call it by themselves */
 };
 
 /* By enum mr_method_id; MR_METHOD_COUNT of them. */
@@ -25,6 +27,9 @@ const struct mr_proto_method *mr_proto_method_find(struct mr_str path); /* NULL:
 /* What a call of "/package.Service/Method" wants. Methods that are not in the table are gRPC's own
  * (health, reflection), which only look. */
 enum mr_role mr_proto_role(struct mr_str path);
+/* Which services call it by themselves, as bits 1 << MR_SERVICE_…: a service with a secret of its
+ * own may call nothing else. */
+unsigned mr_proto_callers(struct mr_str path);
 
 /* Does this message stand for one entry of a map field (field 1 the key, field 2 the value)? A
  * repeated field of such messages is a map. */

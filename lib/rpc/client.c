@@ -7,12 +7,15 @@
 #include <grpc/grpc_security.h>
 #include <string.h>
 
+#define AUTHORIZATION_BYTES_MAX 4096
+
 struct mr_rpc_channel {
     struct mr_rpc_loop *loop;
     grpc_channel *grpc; /* NULL once closed */
     char *address;
-    char *authorization;    /* "Bearer …"; NULL: none */
-    struct mr_rpc_tls *tls; /* NULL: plain */
+    char *authorization;                    /* "Bearer …"; NULL: none, or `credential` */
+    const struct mr_credential *credential; /* NULL: none */
+    struct mr_rpc_tls *tls;                 /* NULL: plain */
     struct mr_list calls;
     uint32_t references; /* the owner's and one for each call */
 };
@@ -105,6 +108,7 @@ struct mr_rpc_channel *mr_rpc_channel_open(
     c->tls = mr_rpc_tls_for(o->tls, address);
     c->grpc = make_channel(address, o, c->tls);
     if (o->bearer) c->authorization = mr_format("Bearer %s", o->bearer);
+    c->credential = o->credential;
     c->references = 1;
     mr_list_init(&c->calls);
     loop->owners_count++;
@@ -210,11 +214,22 @@ static void begin_receiving(struct mr_rpc_call *call)
     mr_rpc_call_batch(call, &ops[1], 1, &call->open_tag, &call->open_pending);
 }
 
+static void add_authorization(struct mr_rpc_call *call)
+{
+    const struct mr_rpc_channel *c = call->channel;
+    struct mr_buf text;
+    if (c->authorization)
+        (void)mr_rpc_outgoing_add(&call->initial_out, "authorization", mr_str(c->authorization));
+    if (c->authorization || !c->credential) return;
+    mr_buf_init(&text, AUTHORIZATION_BYTES_MAX);
+    mr_credential_add(c->credential, &text);
+    if (text.n) (void)mr_rpc_outgoing_add(&call->initial_out, "authorization", mr_buf_str(&text));
+    mr_buf_fini(&text);
+}
+
 static void add_metadata(struct mr_rpc_call *call, const struct mr_rpc_call_options *o)
 {
-    if (call->channel->authorization)
-        (void)mr_rpc_outgoing_add(
-            &call->initial_out, "authorization", mr_str(call->channel->authorization));
+    add_authorization(call);
     for (size_t i = 0; i < o->metadata_count; i++) {
         int err =
             mr_rpc_outgoing_add(&call->initial_out, o->metadata[i].name, o->metadata[i].value);

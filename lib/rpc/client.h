@@ -4,6 +4,7 @@
 
 #include "host/stop.h"
 #include "rpc/rpc.h"
+#include "rpc/secret_file.h"
 
 struct mr_rpc_channel;
 
@@ -12,7 +13,8 @@ struct mr_rpc_channel_options { /* zero: the default */
     mr_duration keepalive;      /* 0: 10 s on TCP, none on UNIX sockets; MR_NEVER: none */
     mr_duration backoff_max;    /* between attempts to connect; 0: 2 s */
     const char *bearer;         /* sent with each call as `authorization: Bearer …`; copied */
-    struct mr_rpc_tls *tls;     /* for TCP; NULL: what mr_rpc_tls_use was given, or none. Lent */
+    const struct mr_credential *credential; /* the same, as it is when a call begins; lent */
+    struct mr_rpc_tls *tls; /* for TCP; NULL: what mr_rpc_tls_use was given, or none. Lent */
 };
 
 /* "unix:/path" or "host:port". Connects when first used, and again by itself when it breaks. */

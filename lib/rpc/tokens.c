@@ -131,6 +131,15 @@ const struct mr_identity *mr_tokens_find(const struct mr_tokens *tokens, struct 
     return found;
 }
 
+bool mr_tokens_at(
+    const struct mr_tokens *tokens, size_t i, struct mr_str *token, const struct mr_identity **who)
+{
+    if (i >= tokens->count) return false;
+    *token = tokens->items[i].secret;
+    *who = &tokens->items[i].who;
+    return true;
+}
+
 bool mr_token_of(struct mr_str authorization, struct mr_str *token)
 {
     static const char scheme[] = "Bearer ";
@@ -139,16 +148,4 @@ bool mr_token_of(struct mr_str authorization, struct mr_str *token)
         return false;
     *token = mr_str_of(authorization.p + n, authorization.n - n);
     return true;
-}
-
-int mr_tokens_check(const struct mr_tokens *tokens, struct mr_str authorization,
-    const struct mr_identity **out, struct mr_error *e)
-{
-    struct mr_str token;
-    if (!mr_token_of(authorization, &token))
-        return mr_fail(e, MR_EAUTH, "a token is wanted: Authorization: Bearer TOKEN");
-    const struct mr_identity *found = mr_tokens_find(tokens, token);
-    if (!found) return mr_fail(e, MR_EAUTH, "the token is not known here");
-    *out = found;
-    return MR_OK;
 }

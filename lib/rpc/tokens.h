@@ -28,9 +28,9 @@ void mr_tokens_free(struct mr_tokens **tokens);
  * token as for a right one. */
 const struct mr_identity *mr_tokens_find(const struct mr_tokens *tokens, struct mr_str token);
 
-/* The holder of the token in an Authorization header (p NULL: there is none). MR_EAUTH. */
-int mr_tokens_check(const struct mr_tokens *tokens, struct mr_str authorization,
-    const struct mr_identity **out, struct mr_error *e);
+/* One after the other, from 0. False: there are no more. Lent as long as the tokens live. */
+bool mr_tokens_at(
+    const struct mr_tokens *tokens, size_t i, struct mr_str *token, const struct mr_identity **who);
 
 /* "Bearer TOKEN" (the scheme in any case): the token. False: it is something else. */
 bool mr_token_of(struct mr_str authorization, struct mr_str *token);

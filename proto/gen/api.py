@@ -53,6 +53,93 @@ ROLES = {
 }
 
 
+# Which services call a method by themselves, that is not for a user: what a service with a secret of
+# its own may do (lib/rpc/guard.h). Every method stands here; most are for users alone.
+CALLERS = {
+    "millrace.v1.Channels.Append": "worker",
+    "millrace.v1.Channels.List": "",
+    "millrace.v1.Channels.Read": "",
+    "millrace.v1.Channels.Watch": "",
+    "millrace.v1.Cluster.Info": "objectstore gateway",
+    "millrace.v1.Cluster.Ops": "",
+    "millrace.v1.Cluster.Retire": "",
+    "millrace.v1.Cluster.Workers": "trainer gateway",
+    "millrace.v1.Collective.Exchange": "worker",
+    "millrace.v1.Jobs.Cancel": "trainer",
+    "millrace.v1.Jobs.Explain": "",
+    "millrace.v1.Jobs.FollowLogs": "",
+    "millrace.v1.Jobs.Forget": "trainer",
+    "millrace.v1.Jobs.Get": "trainer",
+    "millrace.v1.Jobs.Graph": "",
+    "millrace.v1.Jobs.List": "",
+    "millrace.v1.Jobs.Logs": "",
+    "millrace.v1.Jobs.Profile": "",
+    "millrace.v1.Jobs.Result": "",
+    "millrace.v1.Jobs.Results": "",
+    "millrace.v1.Jobs.Retry": "",
+    "millrace.v1.Jobs.Submit": "trainer",
+    "millrace.v1.Jobs.SubmitGraph": "",
+    "millrace.v1.Jobs.SubmitStream": "",
+    "millrace.v1.Jobs.Timeline": "",
+    "millrace.v1.Jobs.Watch": "",
+    "millrace.v1.Metrics.Read": "gateway",
+    "millrace.v1.Objects.Delete": "objectstore trainer",
+    "millrace.v1.Objects.Get": "scheduler",
+    "millrace.v1.Objects.List": "",
+    "millrace.v1.Objects.Name": "worker trainer",
+    "millrace.v1.Objects.Names": "",
+    "millrace.v1.Objects.Persist": "objectstore worker",
+    "millrace.v1.Objects.Pin": "",
+    "millrace.v1.Objects.Pull": "objectstore worker",
+    "millrace.v1.Objects.Put": "",
+    "millrace.v1.Objects.Renamed": "objectstore",
+    "millrace.v1.Objects.Resolve": "worker trainer",
+    "millrace.v1.Objects.Stat": "trainer",
+    "millrace.v1.Objects.Stats": "",
+    "millrace.v1.Objects.Unname": "worker trainer",
+    "millrace.v1.Parameters.Pull": "worker",
+    "millrace.v1.Parameters.Push": "worker",
+    "millrace.v1.Queues.Ack": "worker",
+    "millrace.v1.Queues.Close": "worker",
+    "millrace.v1.Queues.Create": "worker",
+    "millrace.v1.Queues.Delete": "",
+    "millrace.v1.Queues.Get": "worker",
+    "millrace.v1.Queues.List": "",
+    "millrace.v1.Queues.Nack": "worker",
+    "millrace.v1.Queues.Put": "worker",
+    "millrace.v1.Queues.Take": "worker",
+    "millrace.v1.StoreSession.Connect": "objectstore",
+    "millrace.v1.Templates.Delete": "",
+    "millrace.v1.Templates.Get": "",
+    "millrace.v1.Templates.Install": "",
+    "millrace.v1.Templates.Instantiate": "",
+    "millrace.v1.Templates.List": "",
+    "millrace.v1.Trainings.Barrier": "worker",
+    "millrace.v1.Trainings.Forget": "",
+    "millrace.v1.Trainings.Get": "worker",
+    "millrace.v1.Trainings.Join": "worker",
+    "millrace.v1.Trainings.List": "",
+    "millrace.v1.Trainings.Report": "worker",
+    "millrace.v1.Trainings.Start": "",
+    "millrace.v1.Trainings.Stop": "",
+    "millrace.v1.Trainings.Watch": "",
+    "millrace.v1.Waits.End": "gateway",
+    "millrace.v1.WorkerSession.Connect": "worker",
+}
+
+
+def callers_of(method):
+    if method.full_name not in CALLERS:
+        raise Wrong(f"{method.full_name}: which services call it? Add it to CALLERS in proto/gen/api.py")
+    return CALLERS[method.full_name].split()
+
+
+def check_callers(methods):
+    gone = set(CALLERS) - {m.full_name for m in methods}
+    if gone:
+        raise Wrong(f"CALLERS in proto/gen/api.py: there is no method {', '.join(sorted(gone))}")
+
+
 def role_of(method):
     for name in (method.full_name, method.service + ".*"):
         if name in ROLES:

@@ -28,13 +28,18 @@ def method_ids(methods):
     return "\n".join(lines) + "\n"
 
 
-def methods_table(methods, role_of):
+def callers(services):
+    return " | ".join(f"1u << MR_SERVICE_{s.upper()}" for s in services) or "0"
+
+
+def methods_table(methods, api):
     rows = []
     for m in methods:
         rows.append(
             f"    {{{text(m.path)}, {text(m.service)}, {text(m.name)},\n"
             f"        &{c_name(m.request)}__descriptor, &{c_name(m.response)}__descriptor,\n"
-            f"        {flag(m.client_streaming)}, {flag(m.server_streaming)}, MR_ROLE_{role_of(m)}}},"
+            f"        {flag(m.client_streaming)}, {flag(m.server_streaming)}, MR_ROLE_{api.role_of(m)},\n"
+            f"        {callers(api.callers_of(m))}}},"
         )
     return "const struct mr_proto_method mr_proto_method_table[] = {\n" + "\n".join(rows) + "\n};\n"
 
@@ -117,7 +122,8 @@ def tables(model, routes, api, bounds):
         if f.name.startswith("millrace/") or f.name == "google/api/httpbody.proto":
             out.append(f'#include "{f.name[:-6]}.pb-c.h"')
     out.append("")
-    out.append(methods_table(model.methods, api.role_of))
+    api.check_callers(model.methods)
+    out.append(methods_table(model.methods, api))
     out.append(map_table(model))
     out.append(bounds_table(bounds))
     out.append(value_fields_table(api.VALUE_FIELDS))

@@ -262,7 +262,8 @@ struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv)
     l->heartbeat_ns = HEARTBEAT_NS;
     l->retry_ns = RETRY_MIN_NS;
     mr_pb_arena_init(&l->arena, (size_t)64 << 20);
-    struct mr_rpc_channel_options options = {.bearer = sv->secret};
+    struct mr_rpc_channel_options options = {
+        .credential = mr_rpc_guard_credential(sv->guard, MR_SERVICE_SCHEDULER)};
     l->channel = mr_rpc_channel_open(sv->loop, sv->config.scheduler, &options);
     return l;
 }

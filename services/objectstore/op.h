@@ -30,7 +30,6 @@ struct mr_service {
     struct mr_service_config config;
     char *address; /* for other nodes */
     struct mr_rpc_guard *guard;
-    const char *secret; /* the guard's; NULL: none */
     struct mr_stats *stats;
     struct mr_store *self;
     struct mr_rpc_loop *loop;

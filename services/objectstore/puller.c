@@ -338,7 +338,8 @@ struct mr_rpc_channel *mr_puller_channel(struct mr_puller *p, const char *addres
     for (uint32_t i = 0; i < p->channels_count; i++)
         if (!strcmp(p->channels[i].address, address)) return p->channels[i].channel;
     if (p->channels_count == CHANNELS_MAX) return NULL;
-    struct mr_rpc_channel_options options = {.bearer = p->sv->secret};
+    struct mr_rpc_channel_options options = {
+        .credential = mr_rpc_guard_credential(p->sv->guard, MR_SERVICE_OBJECTSTORE)};
     p->channels = mr_grow(p->channels, p->channels_count * sizeof *p->channels,
         (p->channels_count + 1) * sizeof *p->channels);
     struct channel *c = &p->channels[p->channels_count++];

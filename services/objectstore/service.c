@@ -193,9 +193,9 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     sv->uploads = mr_allowance_new(sh->config.memory_bytes, UPLOAD_FREE_BYTES);
     const struct mr_rpc_guard_options guard = {.token_file = config->token_file,
         .secret_file = config->secret_file,
-        .role_of = mr_proto_role};
+        .role_of = mr_proto_role,
+        .callers_of = mr_proto_callers};
     int err = mr_rpc_guard_new(&guard, &sv->guard, e);
-    if (!err) sv->secret = mr_rpc_guard_secret(sv->guard);
     struct mr_rpc_server_options options = {.peers = sh->config.peers,
         .auth = err ? NULL : mr_rpc_guard_auth(sv->guard),
         .auth_ctx = sv->guard};

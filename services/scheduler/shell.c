@@ -255,7 +255,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     mr_pb_arena_init(&sh->scratch, SCRATCH_BYTES_MAX);
     const struct mr_rpc_guard_options guard = {.token_file = options->token_file,
         .secret_file = options->secret_file,
-        .role_of = mr_proto_role};
+        .role_of = mr_proto_role,
+        .callers_of = mr_proto_callers};
     int err = mr_rpc_guard_new(&guard, &sh->guard, e);
     if (!err) err = mr_ledger_open(sh, e);
     if (err) return err;

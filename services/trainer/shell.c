@@ -214,10 +214,13 @@ static int listen_all(
 
 static void open_channels(struct mr_trainer_shell *t)
 {
-    const struct mr_rpc_channel_options options = {.bearer = mr_rpc_guard_secret(t->guard)};
+    const struct mr_rpc_channel_options to_scheduler = {
+        .credential = mr_rpc_guard_credential(t->guard, MR_SERVICE_SCHEDULER)};
+    const struct mr_rpc_channel_options to_store = {
+        .credential = mr_rpc_guard_credential(t->guard, MR_SERVICE_OBJECTSTORE)};
     if (t->options.scheduler)
-        t->scheduler = mr_rpc_channel_open(t->loop, t->options.scheduler, &options);
-    if (t->options.store) t->store = mr_rpc_channel_open(t->loop, t->options.store, &options);
+        t->scheduler = mr_rpc_channel_open(t->loop, t->options.scheduler, &to_scheduler);
+    if (t->options.store) t->store = mr_rpc_channel_open(t->loop, t->options.store, &to_store);
 }
 
 static int open_parts(struct mr_trainer_shell *t, struct mr_error *e)
@@ -246,7 +249,8 @@ int mr_trainer_open(const struct mr_trainer_options *options, const char *const 
     mr_pb_arena_init(&t->scratch, SCRATCH_BYTES_MAX);
     const struct mr_rpc_guard_options guard = {.token_file = options->token_file,
         .secret_file = options->secret_file,
-        .role_of = mr_proto_role};
+        .role_of = mr_proto_role,
+        .callers_of = mr_proto_callers};
     int err = mr_rpc_guard_new(&guard, &t->guard, e);
     if (!err) err = open_redis(t, e);
     if (err) return err;

@@ -42,7 +42,7 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     uint32_t ops_count;
     struct mr_store *store; /* NULL: none; values stay inline or fail */
     const char *store_address;
-    const char *bearer; /* NULL: none */
+    const struct mr_credential *credential; /* for stores; NULL: none */
     const struct mr_roots *roots;
     struct mr_suspects *suspects; /* NULL: nobody keeps a page */
     struct mr_helpers *helpers;   /* a place for each executor with a thread; NULL: nobody helps */

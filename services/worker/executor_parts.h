@@ -10,6 +10,8 @@
 #include "store/arena/client_stop.h"
 #include "store/object/value.h"
 
+struct mr_credential;
+
 #define MR_SMALL_RESULT_BYTES 8192 /* made in the executor's own memory first */
 
 #define MR_LOCAL_SPARE 8
@@ -100,7 +102,7 @@ void mr_executor_local_fini(struct mr_executor *x);
 int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);
 
 /* remote.c: blocking calls to object stores, with connections kept by thread. */
-int mr_remote_header(const char *address, const char *bearer, mr_object_id id, struct mr_stop stop,
-    struct mr_buf *out, struct mr_error *e);
+int mr_remote_header(const char *address, const struct mr_credential *credential, mr_object_id id,
+    struct mr_stop stop, struct mr_buf *out, struct mr_error *e);
 int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
     const struct mr_strand_item *item, struct mr_stop stop, struct mr_error *e);

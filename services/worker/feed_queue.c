@@ -304,7 +304,7 @@ int mr_queue_feed_open(
     f->index = mr_alloc_array(s->batch, sizeof *f->index);
     f->items = mr_alloc_array(ITEMS_MAX, sizeof *f->items);
     f->unsure = mr_alloc_array(UNSURE_MAX + ITEMS_MAX, sizeof *f->unsure);
-    f->taker = mr_taker_start(s->trainer, s->bearer, s->queue);
+    f->taker = mr_taker_start(s->trainer, s->credential, s->queue);
     *out = f;
     return MR_OK;
 }

@@ -10,7 +10,8 @@
 struct mr_queue_feed;
 
 struct mr_queue_feed_spec { /* texts are lent for the feed's life */
-    const char *trainer, *bearer;
+    const char *trainer;
+    const struct mr_credential *credential;
     const char *queue;
     uint64_t inputs, outputs; /* as of struct mr_feed_spec */
     uint32_t batch;

@@ -38,7 +38,8 @@ struct answer { /* to the thread */
 };
 
 struct mr_taker {
-    const char *trainer, *bearer, *queue;
+    const char *trainer, *queue;
+    const struct mr_credential *credential;
     struct mr_thread *thread;
     struct mr_inbox *in;  /* of struct mr_taken */
     struct mr_inbox *out; /* of struct answer */
@@ -196,7 +197,7 @@ static void taker_main(void *ctx)
 {
     struct mr_taker *t = ctx;
     struct answer *a = mr_alloc_array(ANSWERS_MAX, sizeof *a);
-    t->link = mr_role_link_open(t->trainer, t->bearer);
+    t->link = mr_role_link_open(t->trainer, t->credential);
     mr_pb_arena_init(&t->arena, ANSWER_BYTES_MAX);
     for (;;) {
         size_t n = mr_inbox_take(t->out, a, ANSWERS_MAX);
@@ -220,11 +221,12 @@ static void taker_main(void *ctx)
 /* ---- its user ---------------------------------------------------------------------------------
  */
 
-struct mr_taker *mr_taker_start(const char *trainer, const char *bearer, const char *queue)
+struct mr_taker *mr_taker_start(
+    const char *trainer, const struct mr_credential *credential, const char *queue)
 {
     struct mr_taker *t = mr_alloc(sizeof *t);
     t->trainer = trainer;
-    t->bearer = bearer;
+    t->credential = credential;
     t->queue = queue;
     atomic_init(&t->lease, LEASE_MIN);
     t->in = mr_inbox_new(2 * AHEAD, sizeof(struct mr_taken));

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+struct mr_credential;
+
 #define MR_TAKER_OUT_MAX 768u /* items taken and not answered: the next is not taken */
 
 struct mr_taker;
@@ -28,7 +30,8 @@ enum mr_taker_state {
 enum mr_taken_end { MR_TAKEN_DONE, MR_TAKEN_BACK, MR_TAKEN_DEAD };
 
 /* Texts are lent for the taker's life. */
-struct mr_taker *mr_taker_start(const char *trainer, const char *bearer, const char *queue);
+struct mr_taker *mr_taker_start(
+    const char *trainer, const struct mr_credential *credential, const char *queue);
 /* Tells what it was told until now, 1 s at most, 0.3 s if the task is `cancelled`, and gives back
  * what was not taken from it. */
 void mr_taker_stop(struct mr_taker **t, struct mr_stop cancelled);

@@ -103,7 +103,7 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     if (!*address) address = x->env->store_address;
     if (!*address) return map_object(x, from->object, in, e);
     mr_buf_clear(&x->text);
-    int err = mr_remote_header(address, x->env->bearer, from->object, stop, &x->text, e);
+    int err = mr_remote_header(address, x->env->credential, from->object, stop, &x->text, e);
     if (!err) in->extent = keep_header(x, x->text.p, x->text.n);
     return err;
 }
@@ -117,7 +117,8 @@ static const char *find_source(struct mr_executor *x, mr_object_id id)
         const char *address = s->nodes[i].address.p;
         if (!*address || !strcmp(address, x->env->store_address)) continue;
         mr_buf_clear(&x->text);
-        if (!mr_remote_header(address, x->env->bearer, id, mr_executor_stop_of(x), &x->text, NULL))
+        if (!mr_remote_header(
+                address, x->env->credential, id, mr_executor_stop_of(x), &x->text, NULL))
             return address;
     }
     return NULL;

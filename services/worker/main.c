@@ -245,8 +245,10 @@ int main(int argc, char **argv)
     if (!err) err = roots_fill(&roots, &c, &e);
     if (!err) err = ops_fill(registry, &c, &e);
     if (!err) err = exec_user_settle(&c, &e);
-    const struct mr_rpc_guard_options access = {
-        .token_file = c.token_file, .secret_file = c.secret_file, .role_of = mr_proto_role};
+    const struct mr_rpc_guard_options access = {.token_file = c.token_file,
+        .secret_file = c.secret_file,
+        .role_of = mr_proto_role,
+        .callers_of = mr_proto_callers};
     if (!err) err = mr_peer_rules_parse(&c.allow_uid, &peers, &e);
     if (!err) err = mr_rpc_guard_new(&access, &guard, &e);
     if (!err) err = mr_rpc_tls_use(&c.tls, &e);

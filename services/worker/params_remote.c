@@ -40,7 +40,7 @@ struct mr_params_remote {
 
 static struct mr_rpc_client *client_open(const char *address)
 {
-    const struct mr_rpc_channel_options options = {.bearer = mr_share_secret()};
+    const struct mr_rpc_channel_options options = {.credential = mr_share_credential()};
     return mr_rpc_client_open(address, &options);
 }
 

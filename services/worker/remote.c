@@ -64,10 +64,10 @@ static int pull_first(struct mr_rpc_client *client, mr_object_id id, struct mr_s
     return err;
 }
 
-int mr_remote_header(const char *address, const char *bearer, mr_object_id id, struct mr_stop stop,
-    struct mr_buf *out, struct mr_error *e)
+int mr_remote_header(const char *address, const struct mr_credential *credential, mr_object_id id,
+    struct mr_stop stop, struct mr_buf *out, struct mr_error *e)
 {
-    struct mr_rpc_channel_options options = {.bearer = bearer};
+    struct mr_rpc_channel_options options = {.credential = credential};
     MR_AUTO(client_done) struct mr_rpc_client *client = mr_rpc_client_open(address, &options);
     return pull_first(client, id, stop, out, e);
 }
@@ -87,7 +87,7 @@ static int call(struct mr_rpc_client *client, const char *method, const Protobuf
 int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
     const struct mr_strand_item *item, struct mr_stop stop, struct mr_error *e)
 {
-    struct mr_rpc_channel_options options = {.bearer = env->bearer};
+    struct mr_rpc_channel_options options = {.credential = env->credential};
     char text[MR_OBJECT_ID_TEXT_MAX], name[MR_KEY_BYTES_MAX + 1];
     mr_object_id_format(id, text);
     MR_AUTO(client_done)

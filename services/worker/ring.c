@@ -280,7 +280,7 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     r->inbox->rank = o->rank;
     r->inbox->ranks = o->ranks;
     r->inbox->count = o->count;
-    const struct mr_rpc_channel_options options = {.bearer = mr_share_secret()};
+    const struct mr_rpc_channel_options options = {.credential = mr_share_credential()};
     r->client = mr_rpc_client_open(address, &options);
     r->inbox->wake = wake;
     r->inbox->ctx = r->client;

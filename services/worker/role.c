@@ -53,16 +53,16 @@ int mr_role_trainer_check(const char *trainer, struct mr_error *e)
             "\"%s\" is not the trainer of this worker, which was started with --trainer=%s and "
             "calls no other (--address of mr-trainer is what it calls itself)",
             trainer, env_here.trainer);
-    if (is_own || !env_here.bearer) return MR_OK;
+    if (is_own || !env_here.for_trainer) return MR_OK;
     return mr_fail(e, MR_EINVAL,
         "the cluster has a secret, and this worker was told of no trainer to show it to: "
         "mr-worker wants --trainer=%s",
         trainer);
 }
 
-const char *mr_role_bearer_for(const char *trainer)
+const struct mr_credential *mr_role_credential_for(const char *trainer)
 {
-    return env_here.trainer && !strcmp(trainer, env_here.trainer) ? env_here.bearer : NULL;
+    return env_here.trainer && !strcmp(trainer, env_here.trainer) ? env_here.for_trainer : NULL;
 }
 
 int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e)
@@ -130,7 +130,7 @@ struct mr_place mr_role_place(
     const Millrace__V1__TrainingMember *m = mr_membership_find(r->members, role, index);
     if (!m) return (struct mr_place){"", "", "", 0};
     /* Over the network the secret is shown, too: not to those of whom such a trainer tells. */
-    bool is_ours = r->bearer || !r->env->bearer;
+    bool is_ours = r->credential || !r->env->for_trainer;
     return (struct mr_place){is_ours ? m->address : "", m->node, m->socket, m->incarnation};
 }
 
@@ -180,7 +180,7 @@ static void agent_start(struct mr_role *r, const char *socket, const char *addre
     mr_job_id_format(r->call->task.job, job);
     (void)snprintf(task, sizeof task, "%s/%u/%u", job, r->call->task.index, r->call->task.attempt);
     const struct mr_agent_config c = {.trainer = r->trainer,
-        .bearer = r->bearer,
+        .credential = r->credential,
         .session = r->session,
         .role = r->kind,
         .index = r->index,
@@ -215,11 +215,11 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     struct mr_error e;
     int err = mr_role_trainer_check(r->trainer, &e);
     if (err) return call->does->fail(call, err, "%s", e.text);
-    r->bearer = mr_role_bearer_for(r->trainer);
-    r->link = mr_role_link_open(r->trainer, r->bearer);
+    r->credential = mr_role_credential_for(r->trainer);
+    r->link = mr_role_link_open(r->trainer, r->credential);
     r->store =
         (struct mr_role_store){.store = r->env->store, .stop = mr_role_stop_of(r), .call = call};
-    r->store.link = mr_role_link_open(r->env->store_address, r->env->bearer);
+    r->store.link = mr_role_link_open(r->env->store_address, r->env->for_store);
     r->feed_store = (struct mr_feed_store){feed_get, feed_release, &r->store, feed_room};
     agent_start(r, socket, address);
     while (!r->members) {

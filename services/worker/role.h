@@ -9,7 +9,8 @@
 
 struct mr_role_env {     /* of this process; copied, what it points to is lent for ever */
     const char *trainer; /* the only one that is called; NULL: any that a job names */
-    const char *bearer;  /* the cluster's secret; NULL: none */
+    const struct mr_credential *for_trainer; /* what is shown; NULL: the cluster has no secret */
+    const struct mr_credential *for_store;
     const char *address; /* where this process serves Parameters and Collective; "": nowhere */
     const char *node;
     uint32_t processor;     /* the first of those on which roles settle, counted round and round */

@@ -361,14 +361,13 @@ struct mr_agent *mr_agent_start(const struct mr_agent_config *c)
     struct mr_agent *a = mr_alloc(sizeof *a);
     a->c = *c;
     a->c.trainer = keep(a, 0, c->trainer);
-    a->c.bearer = keep(a, 1, c->bearer);
     a->c.session = keep(a, 2, c->session);
     a->c.task = keep(a, 3, c->task);
     a->c.address = keep(a, 4, c->address ? c->address : "");
     a->c.node = keep(a, 5, c->node ? c->node : "");
     a->c.socket = keep(a, 6, c->socket ? c->socket : "");
     a->monitor = mr_monitor_new();
-    a->link = mr_role_link_open(a->c.trainer, a->c.bearer);
+    a->link = mr_role_link_open(a->c.trainer, a->c.credential);
     a->wants_join = true;
     a->view.why = "";
     mr_pb_arena_init(&a->arena, ANSWER_BYTES_MAX);

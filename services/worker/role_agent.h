@@ -17,7 +17,7 @@ struct mr_agent;
 
 struct mr_agent_config { /* copied */
     const char *trainer;
-    const char *bearer; /* may be NULL */
+    const struct mr_credential *credential; /* lent; may be NULL */
     const char *session;
     Millrace__V1__TrainingRole role;
     uint32_t index;

@@ -133,7 +133,7 @@ struct mr_checkpointer *mr_checkpointer_start(struct mr_role *r, uint32_t shard)
     c->waits = (r->plan.rule == MR_ROLE_ALLREDUCE ? r->plan.workers : r->plan.servers) > 1;
     c->store = r->store;
     c->store.call = NULL;
-    c->store.link = mr_role_link_open(r->env->store_address, r->env->bearer);
+    c->store.link = mr_role_link_open(r->env->store_address, r->env->for_store);
     c->inbox = mr_inbox_new(2, sizeof(struct cut));
     c->thread = mr_thread_start("checkpoint", writer_main, c);
     return c;

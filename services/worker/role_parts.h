@@ -23,7 +23,7 @@ const struct mr_role_env *mr_role_env(void);
  * was told of none calls none. */
 int mr_role_trainer_check(const char *trainer, struct mr_error *e);
 /* What to show a trainer: the cluster's secret if it is the one that this worker was told of. */
-const char *mr_role_bearer_for(const char *trainer);
+const struct mr_credential *mr_role_credential_for(const char *trainer);
 
 struct mr_role {
     struct mr_op_call *call;
@@ -33,9 +33,9 @@ struct mr_role {
     Millrace__V1__TrainingRole kind;
     uint32_t index;
     char *session, *trainer;
-    const char *bearer;            /* for the trainer; NULL: none */
-    const struct mr_arg *data;     /* dict of sets */
-    struct mr_flag stop;           /* every wait ends */
+    const struct mr_credential *credential; /* for the trainer; NULL: none */
+    const struct mr_arg *data;              /* dict of sets */
+    struct mr_flag stop;                    /* every wait ends */
     struct mr_flag is_void;        /* the same, or the parameters went back to a checkpoint */
     struct mr_agent *agent;        /* NULL until it has joined */
     struct mr_agent_view view;     /* as last looked at */

@@ -151,7 +151,7 @@ static int put_in_turn(struct mr_op_call *call)
     q.queue = queue;
     q.item_id = item;
     q.object = id;
-    struct mr_role_link *link = mr_role_link_open(trainer, mr_role_bearer_for(trainer));
+    struct mr_role_link *link = mr_role_link_open(trainer, mr_role_credential_for(trainer));
     err = put(call, link, &q, &e);
     mr_role_link_close(&link);
     /* The queue holds it now, or nobody is to. */

@@ -45,7 +45,7 @@ static int close_run(struct mr_op_call *call)
     struct mr_error e;
     int err = mr_role_trainer_check(trainer, &e);
     if (err) return call->does->fail(call, err, "%s", e.text);
-    struct mr_role_link *link = mr_role_link_open(trainer, mr_role_bearer_for(trainer));
+    struct mr_role_link *link = mr_role_link_open(trainer, mr_role_credential_for(trainer));
     err = close_it(call, link, queue, &e);
     mr_role_link_close(&link);
     if (err) return call->does->fail(call, err, "queue \"%s\": %s", queue, e.text);

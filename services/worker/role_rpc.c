@@ -13,10 +13,10 @@ struct mr_role_link {
     struct mr_buf wire;
 };
 
-struct mr_role_link *mr_role_link_open(const char *address, const char *bearer)
+struct mr_role_link *mr_role_link_open(const char *address, const struct mr_credential *credential)
 {
     struct mr_role_link *l = mr_alloc(sizeof *l);
-    const struct mr_rpc_channel_options options = {.bearer = bearer};
+    const struct mr_rpc_channel_options options = {.credential = credential};
     l->client = mr_rpc_client_open(address, &options);
     mr_buf_init(&l->wire, MR_MESSAGE_BYTES_MAX);
     return l;

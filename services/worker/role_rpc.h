@@ -5,10 +5,12 @@
 #include "host/stop.h"
 #include "rpc/pb.h"
 
+struct mr_credential;
+
 struct mr_role_link;
 
-/* Both are copied. `bearer` may be NULL. */
-struct mr_role_link *mr_role_link_open(const char *address, const char *bearer);
+/* The address is copied, the credential lent; it may be NULL. */
+struct mr_role_link *mr_role_link_open(const char *address, const struct mr_credential *credential);
 void mr_role_link_close(struct mr_role_link **link);
 
 /* `*reply` lives in `arena`, which is cleared first; both may be NULL when the answer does not

@@ -115,7 +115,7 @@ static int data_open(struct mr_trainee *t, struct mr_error *e)
     uint64_t outputs = mr_nn_shape_count(&p->model->output);
     if (p->queue) {
         const struct mr_queue_feed_spec spec = {.trainer = r->trainer,
-            .bearer = r->bearer,
+            .credential = r->credential,
             .queue = p->queue,
             .inputs = inputs,
             .outputs = outputs,

@@ -8,6 +8,7 @@
 #include "host/log.h"
 #include "host/scratch.h"
 #include "host/thread.h"
+#include "rpc/tokens.h"
 #include "services/worker/share_parts.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ static struct {
     pthread_cond_t idle;
     bool is_configured;
     char node[256];
-    char secret[MR_SHARE_SECRET_MAX];
+    const struct mr_credential *credential; /* NULL: none */
     struct mr_peer_rules peers;
     struct mr_scratch dir;
     char path[96];
@@ -57,7 +58,7 @@ void mr_share_configure(const struct mr_share_options *o)
 {
     pthread_mutex_lock(&share.lock);
     (void)snprintf(share.node, sizeof share.node, "%s", o->node ? o->node : "");
-    (void)snprintf(share.secret, sizeof share.secret, "%s", o->secret ? o->secret : "");
+    share.credential = o->credential;
     share.peers = o->peers;
     pthread_mutex_unlock(&share.lock);
 }
@@ -73,9 +74,21 @@ struct mr_share_traffic *mr_share_traffic(void)
     return &traffic;
 }
 
-const char *mr_share_secret(void)
+const struct mr_credential *mr_share_credential(void)
 {
-    return *share.secret ? share.secret : NULL;
+    return share.credential;
+}
+
+static void show_secret(char out[MR_SHARE_SECRET_MAX])
+{
+    struct mr_buf text;
+    struct mr_str secret = {0};
+    memset(out, 0, MR_SHARE_SECRET_MAX);
+    mr_buf_init(&text, 2 * MR_SHARE_SECRET_MAX);
+    if (share.credential) mr_credential_add(share.credential, &text);
+    if (mr_token_of(mr_buf_str(&text), &secret) && secret.n < MR_SHARE_SECRET_MAX)
+        memcpy(out, secret.p, secret.n);
+    mr_buf_fini(&text);
 }
 
 void mr_share_cut(
@@ -94,17 +107,17 @@ void mr_share_hello_fill(struct mr_share_hello *h, const char *session)
     h->magic = MR_SHARE_MAGIC;
     h->protocol = MR_SHARE_PROTOCOL;
     (void)snprintf(h->session, sizeof h->session, "%s", session);
-    memcpy(h->secret, share.secret, sizeof h->secret);
+    show_secret(h->secret);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------*/
 
-static bool secret_is_right(const char *shown) /* takes as long for a wrong one */
+static bool secret_is_right(struct mr_str shown) /* takes as long for a wrong one */
 {
-    unsigned differ = 0;
-    for (size_t i = 0; i < sizeof share.secret; i++)
-        differ |= (unsigned char)(shown[i] ^ share.secret[i]);
-    return !differ;
+    const struct mr_credential *c = share.credential;
+    if (!c) return !shown.n;
+    if (!c->file) return mr_token_is_same(shown, mr_str(c->fixed));
+    return mr_secret_file_accepted(c->file, shown) & 1u << MR_SERVICE_WORKER;
 }
 
 static struct mr_share_host *host_find(const char *session, uint32_t index, bool is_group)
@@ -122,10 +135,8 @@ static int hello_check(struct mr_share_hello *h, struct mr_error *e)
     bool ends = memchr(h->session, 0, sizeof h->session) && memchr(h->secret, 0, sizeof h->secret);
     if (h->magic != MR_SHARE_MAGIC || h->protocol != MR_SHARE_PROTOCOL || !ends)
         return mr_fail(e, MR_EFORMAT, "the first packet is no hello of this protocol");
-    size_t used = strlen(h->secret);
-    memset(h->secret + used, 0, sizeof h->secret - used);
-    if (!secret_is_right(h->secret))
-        return mr_fail(e, MR_EAUTH, "the cluster's secret was not shown");
+    if (!secret_is_right(mr_str(h->secret)))
+        return mr_fail(e, MR_EAUTH, "the secret of a worker was not shown");
     if (h->kind < MR_SHARE_READER || h->kind > MR_SHARE_RANK)
         return mr_fail(e, MR_EFORMAT, "kind %u of a hello is unknown", h->kind);
     return MR_OK;

@@ -10,6 +10,7 @@
 #include "base/time.h"
 #include "host/flag.h"
 #include "host/peer.h"
+#include "rpc/secret_file.h"
 
 #include <stdatomic.h>
 #include <stddef.h>
@@ -29,7 +30,7 @@ struct mr_place {
 
 struct mr_share_options {
     const char *node; /* of this process: places with the same name are reached by shared memory */
-    const char *secret; /* the cluster's; NULL: none. Shown, and asked for */
+    const struct mr_credential *credential; /* of workers: shown, and asked for; NULL: none. Lent */
     struct mr_peer_rules peers;
 };
 
@@ -37,7 +38,7 @@ struct mr_share_options {
  * secret. Copies. */
 void mr_share_configure(const struct mr_share_options *o);
 const char *mr_share_node(void);
-const char *mr_share_secret(void); /* NULL: none */
+const struct mr_credential *mr_share_credential(void); /* NULL: none */
 
 /* The path of this process's socket, for Join; opened at the first call. Lent for ever. */
 int mr_share_socket(const char **path, struct mr_error *e);

@@ -163,7 +163,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .ops_count = c.ops_count,
         .store = sh->store,
         .store_address = sh->identity.store_address,
-        .bearer = mr_rpc_guard_secret(o->guard),
+        .credential = mr_rpc_guard_credential(o->guard, MR_SERVICE_OBJECTSTORE),
         .roots = o->roots,
         .suspects = sh->suspects,
         .helpers = sh->helpers,
@@ -174,7 +174,8 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .logged = on_logged,
         .ctx = sh};
     const struct mr_role_env roles = {.trainer = o->trainer,
-        .bearer = sh->env.bearer,
+        .for_trainer = mr_rpc_guard_credential(o->guard, MR_SERVICE_TRAINER),
+        .for_store = sh->env.credential,
         .address = sh->identity.address,
         .node = o->node,
         .processor = o->processor,
@@ -283,8 +284,9 @@ int mr_worker_shell_open(
     MR_AUTO(mr_worker_shell_close) struct mr_worker_shell *sh = mr_alloc(sizeof *sh);
     sh->connect_at = sh->end_at = sh->logs_at = MR_NEVER;
     sh->scheduler = o->scheduler;
-    const struct mr_share_options share = {
-        .node = o->node, .secret = mr_rpc_guard_secret(o->guard), .peers = o->peers};
+    const struct mr_share_options share = {.node = o->node,
+        .credential = mr_rpc_guard_credential(o->guard, MR_SERVICE_WORKER),
+        .peers = o->peers};
     mr_share_configure(&share);
     leftovers_remove();
     mr_rpc_leave_idle_channels(); /* the one to the scheduler has a call, and roles repeat theirs */
@@ -304,7 +306,8 @@ int mr_worker_shell_open(
     if (err) return err;
     identity_fill(sh, o);
     core_open(sh, o);
-    struct mr_rpc_channel_options channel = {.bearer = mr_rpc_guard_secret(o->guard)};
+    struct mr_rpc_channel_options channel = {
+        .credential = mr_rpc_guard_credential(o->guard, MR_SERVICE_SCHEDULER)};
     sh->channel = mr_rpc_channel_open(sh->loop, o->scheduler, &channel);
     *out = MR_STEAL(sh);
     return MR_OK;

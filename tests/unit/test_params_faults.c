@@ -15,7 +15,8 @@
 
 static void share_begin(void)
 {
-    const struct mr_share_options o = {.node = "n1", .secret = "0123456789abcdef"};
+    static const struct mr_credential secret = {.fixed = "0123456789abcdef"};
+    const struct mr_share_options o = {.node = "n1", .credential = &secret};
     mr_share_configure(&o);
 }
 

@@ -15,10 +15,11 @@ static void the_own_trainer_alone_is_called_and_shown_the_secret(void **state)
 {
     (void)state;
     struct mr_error e = {0};
+    static const struct mr_credential shown = {.fixed = "secret"};
     struct mr_role_env env = {0};
     mr_role_configure(&env);
     assert_int_equal(mr_role_trainer_check("unix:/a", &e), MR_OK);
-    env.bearer = "secret";
+    env.for_trainer = &shown;
     mr_role_configure(&env);
     assert_int_equal(mr_role_trainer_check("unix:/a", &e), MR_EINVAL);
     assert_non_null(strstr(e.text, "mr-worker wants --trainer=unix:/a"));
@@ -28,14 +29,14 @@ static void the_own_trainer_alone_is_called_and_shown_the_secret(void **state)
     assert_int_equal(mr_role_trainer_check("unix:/a", &e), MR_EINVAL);
     assert_non_null(strstr(e.text, "\"unix:/a\" is not the trainer of this worker"));
     assert_non_null(strstr(e.text, "--trainer=unix:/b"));
-    env.bearer = NULL;
+    env.for_trainer = NULL;
     mr_role_configure(&env);
     assert_int_equal(mr_role_trainer_check("unix:/a", &e), MR_EINVAL);
     assert_int_equal(mr_role_trainer_check("unix:/b", &e), MR_OK);
-    env.bearer = "secret";
+    env.for_trainer = &shown;
     mr_role_configure(&env);
-    assert_null(mr_role_bearer_for("unix:/a"));
-    assert_string_equal(mr_role_bearer_for("unix:/b"), "secret");
+    assert_null(mr_role_credential_for("unix:/a"));
+    assert_ptr_equal(mr_role_credential_for("unix:/b"), &shown);
 }
 
 static void a_loss_that_is_no_number_does_not_stay_in_the_sum(void **state)

@@ -59,7 +59,8 @@ static struct mr_rpc_guard *open_guard(bool has_tokens, bool has_secret)
     write_file(secret, SECRET "\n\n" OLD_SECRET "\r\n", 0600);
     const struct mr_rpc_guard_options o = {.token_file = has_tokens ? tokens : NULL,
         .secret_file = has_secret ? secret : NULL,
-        .role_of = mr_proto_role};
+        .role_of = mr_proto_role,
+        .callers_of = mr_proto_callers};
     if (mr_rpc_guard_new(&o, &g, &e)) fail_msg("%s", e.text);
     return g;
 }
@@ -110,12 +111,21 @@ static void a_user_may_what_the_role_of_the_token_allows(void **state)
     mr_rpc_guard_free(&g);
 }
 
+static void assert_shown(const struct mr_rpc_guard *g, const char *text)
+{
+    struct mr_buf b;
+    mr_buf_init(&b, 1000);
+    mr_credential_add(mr_rpc_guard_credential(g, MR_SERVICE_WORKER), &b);
+    assert_true(mr_str_eq(mr_buf_str(&b), mr_str(text)));
+    mr_buf_fini(&b);
+}
+
 static void who_shows_the_secret_is_the_cluster_or_the_user_it_passes_on(void **state)
 {
     (void)state;
     for (int with_tokens = 0; with_tokens < 2; with_tokens++) {
         struct mr_rpc_guard *g = open_guard(with_tokens, true);
-        assert_string_equal(mr_rpc_guard_secret(g), SECRET);
+        assert_shown(g, "Bearer " SECRET);
         assert_int_equal(ask(g, CONNECT, SECRET, NULL, NULL), MR_OK);
         assert_int_equal(ask(g, PULL, OLD_SECRET, NULL, NULL), MR_OK);
         assert_int_equal(ask(g, RETIRE, SECRET, NULL, NULL), MR_OK);
@@ -155,7 +165,7 @@ static void without_tokens_a_local_caller_is_an_admin_and_no_service(void **stat
     assert_int_equal(ask(g, GET, ADA, NULL, NULL), MR_EAUTH);
     mr_rpc_guard_free(&g);
     g = open_guard(false, false);
-    assert_null(mr_rpc_guard_secret(g));
+    assert_null(mr_rpc_guard_credential(g, MR_SERVICE_WORKER));
     assert_null(mr_rpc_guard_auth(g));
     mr_rpc_guard_free(&g);
 }
@@ -164,7 +174,8 @@ static int try_secret(const char *text, mode_t mode, struct mr_error *e)
 {
     struct mr_rpc_guard *g = NULL;
     write_file(secret, text, mode);
-    const struct mr_rpc_guard_options o = {.secret_file = secret, .role_of = mr_proto_role};
+    const struct mr_rpc_guard_options o = {
+        .secret_file = secret, .role_of = mr_proto_role, .callers_of = mr_proto_callers};
     int err = mr_rpc_guard_new(&o, &g, e);
     assert_null(g);
     assert_non_null(strstr(e->text, "--secret-file: "));
@@ -181,12 +192,6 @@ static void a_bad_secret_file_is_refused_in_words(void **state)
     assert_null(strstr(e.text, "0123456789"));
     assert_int_equal(try_secret("\n\n", 0600, &e), MR_EINVAL);
     assert_int_equal(try_secret(SECRET "\n", 0640, &e), MR_EPERM);
-    struct mr_buf b;
-    mr_buf_init(&b, 1000);
-    write_file(secret, SECRET "\n" OLD_SECRET "\n", 0600);
-    assert_int_equal(mr_rpc_secret_read(secret, &b, &e), MR_OK);
-    assert_string_equal(b.p, SECRET);
-    mr_buf_fini(&b);
 }
 
 static void tokens_want_a_secret_beside_them(void **state)
@@ -194,7 +199,8 @@ static void tokens_want_a_secret_beside_them(void **state)
     (void)state;
     struct mr_rpc_guard *g = NULL;
     struct mr_error e;
-    const struct mr_rpc_guard_options o = {.token_file = tokens, .role_of = mr_proto_role};
+    const struct mr_rpc_guard_options o = {
+        .token_file = tokens, .role_of = mr_proto_role, .callers_of = mr_proto_callers};
     assert_int_equal(mr_rpc_guard_new(&o, &g, &e), MR_EINVAL);
     assert_non_null(strstr(e.text, "--secret-file"));
 }
@@ -207,8 +213,10 @@ static void a_secret_is_no_users_token(void **state)
     struct mr_error e;
     write_file(tokens, OLD_SECRET " reader rita\n", 0600);
     write_file(secret, SECRET "\n" OLD_SECRET "\n", 0600);
-    const struct mr_rpc_guard_options o = {
-        .token_file = tokens, .secret_file = secret, .role_of = mr_proto_role};
+    const struct mr_rpc_guard_options o = {.token_file = tokens,
+        .secret_file = secret,
+        .role_of = mr_proto_role,
+        .callers_of = mr_proto_callers};
     assert_int_equal(mr_rpc_guard_new(&o, &g, &e), MR_EINVAL);
     assert_non_null(strstr(e.text, "rita"));
     assert_null(strstr(e.text, OLD_SECRET));

@@ -2,6 +2,7 @@
 #include "rpc_rig.h"
 
 #include "host/file.h"
+#include "proto/methods.h"
 #include "rpc/guard.h"
 #include "rpc/tls.h"
 #include "tls_rig.h"
@@ -223,8 +224,10 @@ static struct mr_rpc_guard *open_guard(void)
     const char *tokens = pki_path("turn"), *secret = pki_path("turn-key");
     assert_int_equal(mr_file_write(tokens, MR_STR(TOKEN " user uwe\n"), 0600, NULL), MR_OK);
     assert_int_equal(mr_file_write(secret, MR_STR(SECRET "\n"), 0600, NULL), MR_OK);
-    const struct mr_rpc_guard_options o = {
-        .token_file = tokens, .secret_file = secret, .role_of = role_of};
+    const struct mr_rpc_guard_options o = {.token_file = tokens,
+        .secret_file = secret,
+        .role_of = role_of,
+        .callers_of = mr_proto_callers};
     if (mr_rpc_guard_new(&o, &g, &e)) fail_msg("%s", e.text);
     return g;
 }

@@ -20,23 +20,29 @@ static const char token_file[] = "# who may what\n\n"
                                  "fedcba9876543210 reader rita\n"
                                  "  AAAABBBBCCCCDDDD  user\tuwe";
 
+static const struct mr_identity *find(const struct mr_tokens *t, const char *authorization)
+{
+    struct mr_str token;
+    return mr_token_of(mr_str(authorization), &token) ? mr_tokens_find(t, token) : NULL;
+}
+
 static void a_token_names_its_holder(void **state)
 {
     (void)state;
     struct mr_tokens *t = NULL;
     const struct mr_identity *who = NULL;
     assert_int_equal(mr_tokens_parse(mr_str(token_file), &t, NULL), MR_OK);
-    assert_int_equal(mr_tokens_check(t, MR_STR("Bearer fedcba9876543210"), &who, NULL), MR_OK);
+    assert_non_null(who = find(t, "Bearer fedcba9876543210"));
     assert_true(mr_str_eq(who->name, MR_STR("rita")));
     assert_int_equal(who->role, MR_ROLE_READER);
-    assert_int_equal(mr_tokens_check(t, MR_STR("bearer AAAABBBBCCCCDDDD"), &who, NULL), MR_OK);
+    assert_non_null(who = find(t, "bearer AAAABBBBCCCCDDDD"));
     assert_int_equal(who->role, MR_ROLE_USER);
     static const char *const wrong[] = {"", "Bearer", "Bearer ", "Bearer x",
         "Bearer fedcba987654321", "Bearer fedcba98765432100", "Basic fedcba9876543210",
         "Bearer fedcba9876543210fedcba9876543210"};
     for (size_t i = 0; i < MR_ARRAY_LEN(wrong); i++)
-        assert_int_equal(mr_tokens_check(t, mr_str(wrong[i]), &who, NULL), MR_EAUTH);
-    assert_int_equal(mr_tokens_check(t, mr_str_of(NULL, 0), &who, NULL), MR_EAUTH);
+        assert_null(find(t, wrong[i]));
+    assert_null(find(t, NULL));
     mr_tokens_free(&t);
 }
 
