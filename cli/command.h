@@ -45,6 +45,7 @@ enum {
     X(ops, "list the operators, or describe one") \
     X(workers, "list the workers") \
     X(ready, "does a service serve, could a job run?") \
+    X(secrets, "make the secrets by which services know each other") \
     X(retire, "let workers finish and leave") \
     X(top, "show what the cluster does, live") \
     X(bench, "measure the cluster as a client sees it") \

@@ -1,0 +1,202 @@
+/* secrets: makes the secret files of a cluster whose services have one each (rpc/secrets.h), and
+ * changes them while it runs. Knows who calls whom. */
+#include "base/alloc.h"
+#include "cli/client.h"
+#include "cli/command.h"
+#include "host/digest.h"
+#include "host/file.h"
+#include "rpc/secrets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define SECRET_BYTES 32 /* drawn; twice as many digits */
+#define FILE_BYTES_MAX ((size_t)1 << 20)
+#define YOURS "# yours: what follows is kept\n"
+
+struct config {
+    bool rotate;
+};
+
+static const struct mr_option options[] = {
+    {.name = "rotate",
+        .type = MR_OPTION_BOOL,
+        .help = "draw new ones; those of before stay good until the next time",
+        .at = offsetof(struct config, rotate)},
+};
+
+const struct mr_config_spec mr_secrets_spec = {.program = "millrace secrets",
+    .summary =
+        "Makes a secret file for each service of a cluster, DIR/SERVICE/secret (mode 0600), that\n"
+        "lets it call what its kind is listed for and pose as no other. What is there is kept.",
+    .usage = "[flags] DIR",
+    .examples = "  millrace secrets /etc/millrace\n"
+                "  mr-scheduler --secret-file /etc/millrace/scheduler/secret …\n"
+                "  millrace secrets --rotate /etc/millrace     # services read the files again\n",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options),
+    .rest_min = 1,
+    .rest_max = 1};
+
+#define S(x) (1u << MR_SERVICE_##x)
+static const unsigned calls[MR_SERVICE_COUNT] = {
+    /* whom a service calls */
+    [MR_SERVICE_SCHEDULER] = S(OBJECTSTORE),
+    [MR_SERVICE_OBJECTSTORE] = S(SCHEDULER) | S(OBJECTSTORE),
+    [MR_SERVICE_WORKER] = S(SCHEDULER) | S(OBJECTSTORE) | S(TRAINER) | S(WORKER),
+    [MR_SERVICE_TRAINER] = S(SCHEDULER) | S(OBJECTSTORE),
+    [MR_SERVICE_GATEWAY] = S(SCHEDULER) | S(OBJECTSTORE) | S(TRAINER) | S(WORKER),
+};
+#undef S
+
+typedef char secret_text[2 * SECRET_BYTES + 1];
+
+struct set {
+    const char *dir;
+    secret_text fresh[MR_SERVICE_COUNT][MR_SERVICE_COUNT]; /* by who shows it, by to whom */
+    struct mr_secrets *old[MR_SERVICE_COUNT];              /* NULL: there was no file */
+    struct mr_buf yours[MR_SERVICE_COUNT];
+};
+
+static char *path_of(const struct set *s, unsigned service)
+{
+    return mr_format("%s/%s/secret", s->dir, mr_service_name((enum mr_service_kind)service));
+}
+
+static void put_hex(const uint8_t *bytes, size_t n, char *out)
+{
+    for (size_t i = 0; i < n; i++)
+        (void)snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+}
+
+static int draw(struct set *s, struct mr_error *e)
+{
+    for (unsigned from = 0; from < MR_SERVICE_COUNT; from++)
+        for (unsigned to = 0; to < MR_SERVICE_COUNT; to++) {
+            uint8_t bytes[SECRET_BYTES];
+            if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+                return mr_fail(e, MR_EIO, "getrandom: %s", strerror(errno));
+            put_hex(bytes, sizeof bytes, s->fresh[from][to]);
+        }
+    return MR_OK;
+}
+
+static int read_old(struct set *s, unsigned service, struct mr_error *e)
+{
+    struct mr_buf text;
+    struct mr_error why = {0};
+    MR_AUTO(mr_free_ptr) char *path = path_of(s, service);
+    mr_buf_init(&text, FILE_BYTES_MAX);
+    int err = mr_file_read_secret(path, &text, e);
+    if (!err && mr_secrets_parse(mr_buf_str(&text), &s->old[service], &why))
+        err = mr_fail(e, MR_EINVAL, "\"%s\": %s", path, why.text);
+    mr_buf_add_text(&text, "\n"); /* it was cut */
+    mr_buf_add(&text, "", 1);
+    const char *mark = err ? NULL : strstr((const char *)text.p, YOURS);
+    if (mark) mr_buf_add_text(&s->yours[service], mark + strlen(YOURS));
+    mr_buf_fini(&text);
+    return err == MR_ENOENT ? MR_OK : err;
+}
+
+static const char *shown_before(const struct set *s, unsigned from, unsigned to)
+{
+    return s->old[from] ? mr_secrets_shown(s->old[from], (enum mr_service_kind)to) : NULL;
+}
+
+static void add_accept(struct mr_buf *b, unsigned from, const char *secret)
+{
+    uint8_t hash[MR_SHA256_BYTES];
+    char text[2 * MR_SHA256_BYTES + 1];
+    mr_sha256(mr_str(secret), hash);
+    put_hex(hash, sizeof hash, text);
+    mr_buf_printf(b, "accept %s sha256:%s\n", mr_service_name((enum mr_service_kind)from), text);
+}
+
+/* With `is_last` the new ones are shown; before that those of before are, as not everybody knows
+ * the new ones. */
+static int write_one(const struct set *s, unsigned service, bool is_last, struct mr_error *e)
+{
+    struct mr_buf b;
+    MR_AUTO(mr_free_ptr) char *path = path_of(s, service);
+    mr_buf_init(&b, FILE_BYTES_MAX);
+    mr_buf_printf(&b,
+        "# what a %s shows to whom, and whose secrets it accepts (millrace secrets)\n",
+        mr_service_name((enum mr_service_kind)service));
+    for (unsigned to = 0; to < MR_SERVICE_COUNT; to++) {
+        const char *before = shown_before(s, service, to);
+        if (calls[service] & 1u << to)
+            mr_buf_printf(&b, "show %s %s\n", mr_service_name((enum mr_service_kind)to),
+                is_last || !before ? s->fresh[service][to] : before);
+    }
+    for (unsigned from = 0; from < MR_SERVICE_COUNT; from++) {
+        const char *before = shown_before(s, from, service);
+        if (!(calls[from] & 1u << service)) continue;
+        add_accept(&b, from, s->fresh[from][service]);
+        if (before) add_accept(&b, from, before);
+    }
+    mr_buf_printf(&b, "%s", YOURS);
+    mr_buf_add_str(&b, mr_buf_str(&s->yours[service]));
+    int err = mr_file_write(path, mr_buf_str(&b), 0600, e);
+    mr_buf_fini(&b);
+    return err;
+}
+
+static int write_all(const struct set *s, bool is_last, struct mr_error *e)
+{
+    int err = MR_OK;
+    for (unsigned i = 0; i < MR_SERVICE_COUNT && !err; i++) {
+        MR_AUTO(mr_free_ptr)
+        char *dir = mr_format("%s/%s", s->dir, mr_service_name((enum mr_service_kind)i));
+        err = mr_file_make_dirs(dir, 0700, e);
+        if (!err) err = write_one(s, i, is_last, e);
+    }
+    return err;
+}
+
+static int make(struct set *s, bool rotate, struct mr_error *e)
+{
+    unsigned there = 0;
+    int err = MR_OK;
+    for (unsigned i = 0; i < MR_SERVICE_COUNT && !err; i++) {
+        err = read_old(s, i, e);
+        if (s->old[i]) there++;
+    }
+    if (err) return err;
+    if (there == MR_SERVICE_COUNT && !rotate) {
+        (void)printf("%s has a secret for each service already; --rotate draws new ones\n", s->dir);
+        return MR_OK;
+    }
+    if (there && !rotate)
+        return mr_fail(e, MR_EINVAL,
+            "%s has secrets for some services only: --rotate draws new ones for all", s->dir);
+    err = draw(s, e);
+    if (!err && there) err = write_all(s, false, e);
+    if (!err) err = write_all(s, true, e);
+    if (!err)
+        (void)printf("%s/SERVICE/secret: %s for scheduler, objectstore, worker, trainer, gateway\n",
+            s->dir, there ? "drawn anew" : "made");
+    return err;
+}
+
+int mr_command_secrets(int argc, char **argv)
+{
+    struct config k = {0};
+    struct mr_texts rest = {0};
+    struct mr_error e = {0};
+    mr_config_load(&mr_secrets_spec, argc, argv, &k, &rest);
+    struct set *s = mr_alloc(sizeof *s);
+    s->dir = rest.items[0];
+    for (unsigned i = 0; i < MR_SERVICE_COUNT; i++)
+        mr_buf_init(&s->yours[i], FILE_BYTES_MAX);
+    int code = make(s, k.rotate, &e) ? mr_client_fail("secrets", &e) : MR_EXIT_OK;
+    for (unsigned i = 0; i < MR_SERVICE_COUNT; i++) {
+        mr_secrets_free(&s->old[i]);
+        mr_buf_fini(&s->yours[i]);
+    }
+    mr_release(s);
+    mr_texts_fini(&rest);
+    return code;
+}
