@@ -21,7 +21,11 @@ ONCE = {"secret"}  # runs before the others and ends
 MOUNTS = {
     "run": {"scheduler", "objectstore", "worker", "worker-exec", "trainer", "gateway"},
     "redis-run": {"redis", "scheduler", "objectstore", "trainer"},
-    "secret": {"secret", "scheduler", "objectstore", "worker", "worker-exec", "trainer", "gateway"},
+    "secret-scheduler": {"secret", "scheduler"},
+    "secret-objectstore": {"secret", "objectstore"},
+    "secret-worker": {"secret", "worker", "worker-exec"},
+    "secret-trainer": {"secret", "trainer"},
+    "secret-gateway": {"secret", "gateway"},
     "gateway": {"secret", "gateway"},
     "redis": {"redis"},
     "objects": {"objectstore"},
@@ -67,7 +71,7 @@ class Compose(unittest.TestCase):
                     mounts[source].add(name)
                 else:  # a directory of the host
                     self.assertEqual((name, target), ("worker", "data:ro"))
-                if source == "secret" and name not in ONCE:
+                if source.startswith("secret-") and name not in ONCE:
                     self.assertTrue(target.endswith(":ro"), name)
         self.assertEqual(mounts, MOUNTS)
 
