@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "cli/client.h"
 #include "cli/command.h"
+#include "host/clock.h"
 #include "host/digest.h"
 #include "host/file.h"
 #include "rpc/secrets.h"
@@ -11,10 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define SECRET_BYTES 32 /* drawn; twice as many digits */
 #define FILE_BYTES_MAX ((size_t)1 << 20)
+#define SETTLES_S 4
 #define YOURS "# yours: what follows is kept\n"
 
 struct config {
@@ -156,6 +159,20 @@ static int write_all(const struct set *s, bool is_last, struct mr_error *e)
     return err;
 }
 
+/* A service may show for two seconds yet what stood in its file before (host/reread.h), and that is
+ * about to be taken back. */
+static void await_renewals(const struct set *s)
+{
+    for (unsigned i = 0; i < MR_SERVICE_COUNT; i++) {
+        struct stat st;
+        MR_AUTO(mr_free_ptr) char *path = path_of(s, i);
+        for (int waits = 0; waits < SETTLES_S && !stat(path, &st); waits++) {
+            if (mr_clock_wall() / MR_SECOND >= (uint64_t)st.st_mtim.tv_sec + SETTLES_S) break;
+            mr_clock_sleep(MR_SECOND);
+        }
+    }
+}
+
 static int make(struct set *s, bool rotate, struct mr_error *e)
 {
     unsigned there = 0;
@@ -172,6 +189,7 @@ static int make(struct set *s, bool rotate, struct mr_error *e)
     if (there && !rotate)
         return mr_fail(e, MR_EINVAL,
             "%s has secrets for some services only: --rotate draws new ones for all", s->dir);
+    await_renewals(s);
     err = draw(s, e);
     if (!err && there) err = write_all(s, false, e);
     if (!err) err = write_all(s, true, e);

@@ -60,8 +60,9 @@ class Secrets(unittest.TestCase):
     def wait_ready(cls):
         def ready():
             with contextlib.suppress(OSError):
-                return len(cls.g.get("/v1/workers").get("workers", [])) == 2 and cls.g.get("/v1/channels") is not None
-        wait_for("two workers and the trainer", ready, 60)
+                return len(cls.g.get("/v1/workers").get("workers", [])) == 2 and \
+                    cls.g.get("/v1/channels") is not None and cls.g.get("/v1/objects") is not None
+        wait_for("two workers, the trainer and a store", ready, 60)
 
     def call(self, port, method, secret, request=b"", more=()):
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
