@@ -2,17 +2,18 @@
 # Long tests, for a night: fuzzing with coverage, Schemathesis, the simulator, random stress. Without arguments all
 # of them; an argument chooses a part and how much of it:
 #   scripts/soak.sh [fuzz=SECONDS] [schemathesis=EXAMPLES] [sim=SEEDS] [stress=SECONDS] [fits=FITS]
-#                   [only=WORD]
+#                   [stores=KILLS] [only=WORD]
 # fuzz: each target of tests/fuzz for so many seconds (1200) from its committed corpus, then the lines
 # covered in the modules it ran most of. schemathesis: so many examples an operation (1000) against the
 # gateway before a fake cluster and against a real one. sim: so many seeds (2000). stress: random jobs and
 # random faults on real clusters for so many seconds (600) with and without sanitizers; SEED chooses. fits: so many
-# fits of each solver (1000), none of which may cost a worker or take three times the median. only: fuzz
+# fits of each solver (1000), none of which may cost a worker or take three times the median. stores: an object store
+# is killed so many times (60) under jobs that read, make and persist values, on one node and on two. only: fuzz
 # targets whose name has the word. Reports, findings and what a corpus grew to are in build/soak/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-fuzz='' schemathesis='' sim='' stress='' fits='' only=''
-[ $# -gt 0 ] || set -- fuzz=1200 schemathesis=1000 sim=2000 stress=600 fits=1000
+fuzz='' schemathesis='' sim='' stress='' fits='' stores='' only=''
+[ $# -gt 0 ] || set -- fuzz=1200 schemathesis=1000 sim=2000 stress=600 fits=1000 stores=60
 for part in "$@"; do
   case $part in
     fuzz=*) fuzz=${part#*=} ;;
@@ -20,9 +21,10 @@ for part in "$@"; do
     sim=*) sim=${part#*=} ;;
     stress=*) stress=${part#*=} ;;
     fits=*) fits=${part#*=} ;;
+    stores=*) stores=${part#*=} ;;
     only=*) only=${part#*=} ;;
-    -h|--help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
-    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    -h|--help) sed -n '2,13s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 scripts/install-deps.sh test
@@ -134,10 +136,20 @@ fits_all() {
   tail -n 40 "$out/fits.txt"
 }
 
+stores_all() {
+  cmake --preset release >/dev/null
+  cmake --build --preset release -j "$jobs" | tail -n 1
+  MILLRACE_BIN=$PWD/build/release/bin MILLRACE_STORE_KILLS=$stores timeout $((600 + stores * 60)) \
+    /usr/bin/python3 -B tests/integration/system/test_store_deaths.py >"$out/stores.txt" 2>&1 ||
+    failed+=("stores: see $out/stores.txt")
+  tail -n 4 "$out/stores.txt"
+}
+
 [ -z "$fuzz" ] || fuzz_all
 [ -z "$schemathesis" ] || schemathesis_all
 [ -z "$sim" ] || sim_all
 [ -z "$stress" ] || stress_all
 [ -z "$fits" ] || fits_all
+[ -z "$stores" ] || stores_all
 for f in "${failed[@]}"; do echo "FAILED: $f" >&2; done
 [ ${#failed[@]} -eq 0 ]

@@ -115,7 +115,7 @@ uint32_t mr_sc_resource(struct mr_sched *s, struct mr_str name); /* NONE: the ta
 void mr_sc_dispatch(struct mr_sched *s);
 void mr_sc_steal(struct mr_sched *s);
 
-/* core_worker.c, core_register.c, core_complete.c */
+/* core_worker.c, core_register.c, core_complete.c, core_message.c */
 void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r);
 struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
 void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name);
@@ -144,6 +144,8 @@ void mr_sc_store_leases(struct mr_sched *s);
 void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes);
 void mr_sc_objects_lost(struct mr_sched *s, const struct mr_sched_objects *o);
 void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o);
+/* core_away.c: the task could not use a store. May it be tried again? */
+bool mr_sc_store_may_return(struct mr_sched *s, uint32_t task);
 
 /* core_scan.c: through all values, a stretch a step; ids NULL: of the store */
 void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const mr_object_id *ids,

@@ -83,6 +83,7 @@ struct mr_sched {
     struct store *stores;
     uint32_t stores_count;
     uint32_t stores_changes; /* one came, or its session came or went */
+    uint64_t store_events;   /* one came or went, or lost objects */
     struct scan *scans;      /* a ring */
     uint32_t scans_max, scans_at, scans_count;
 

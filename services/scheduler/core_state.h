@@ -205,6 +205,10 @@ struct job {
     mr_time ran_mark;          /* it runs since then (or since the scheduler did); 0: not now */
     uint64_t slots_mark;       /* mr_sc_slots_us then */
     uint64_t slots_us, ran_us; /* of the time before that */
+    mr_time away_since,
+        away_at; /* core_away.c: a store failed its tasks, first and last; 0: never */
+    uint64_t away_events;
+    uint32_t away_count;
     struct story error;
     bool has_error;
 };

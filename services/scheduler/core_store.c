@@ -54,6 +54,7 @@ static void store_gone(struct mr_sched *s, uint32_t n, int code, const char *why
     struct store *st = &s->stores[n];
     st->is_alive = st->is_connected = false;
     st->is_lost = true;
+    s->store_events++;
     struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_LOST);
     note->slot = n;
     note->incarnation = st->incarnation;
@@ -120,6 +121,7 @@ void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
     st->is_lost = st->is_expected = false;
     st->is_alive = st->is_connected = true;
     s->stores_changes++;
+    s->store_events++;
     st->last_heard = s->now;
     st->memory_bytes = r->memory_bytes;
     memset(st->node, 0, sizeof st->node);
@@ -139,6 +141,7 @@ void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *r, bool 
     uint32_t n = find_store(s, r->store);
     if (!n || s->stores[n].is_lost) return;
     s->stores_changes += is_connected != s->stores[n].is_connected;
+    s->store_events += is_connected != s->stores[n].is_connected;
     s->stores[n].is_connected = is_connected;
     s->stores[n].last_heard = s->now;
     size_t full = MR_MIN(r->disk_full.n, sizeof s->stores[n].disk_full - 1);

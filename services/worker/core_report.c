@@ -209,9 +209,10 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
     task_end(w, item->task, false);
 }
 
-/* Nothing is lost and nothing is wrong: it wants to run when less else is in memory. */
-static void item_no_room(
-    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+/* Nothing is wrong with it. NO_ROOM: it wants to run when less else is in memory. LOST_INPUT, with
+ * the reason: a store failed it that may be there again, or whose objects may be made again. */
+static void item_again(struct mr_worker *w, const struct mr_strand *s,
+    const struct mr_strand_item *item, enum mr_ws_outcome outcome, int code)
 {
     const struct task *t = &w->tasks[item->task];
     const struct mr_strand_result *r = &item->result;
@@ -219,10 +220,10 @@ static void item_no_room(
         item_back(w, item, r->message);
         return;
     }
-    task_report(w, item->task, MR_WS_NO_ROOM);
+    task_report(w, item->task, outcome);
     struct outrow *row = out_last(w);
     row_times(row, s, r);
-    out_failure(w, row, MR_ELIMIT, r->message, r->arguments, r->log);
+    out_failure(w, row, code, r->message, r->arguments, r->log);
     task_end(w, item->task, false);
 }
 
@@ -250,7 +251,8 @@ static void item_take(struct mr_worker *w, struct mr_strand *s, struct mr_strand
     case MR_STRAND_STOPPED: item_failed(w, s, item); break;
     case MR_STRAND_SKIPPED: item_back(w, item, MR_STR("")); break;
     case MR_STRAND_INPUT_GONE: item_input_gone(w, item); break;
-    case MR_STRAND_NO_ROOM: item_no_room(w, s, item); break;
+    case MR_STRAND_NO_ROOM: item_again(w, s, item, MR_WS_NO_ROOM, MR_ELIMIT); break;
+    case MR_STRAND_STORE_GONE: item_again(w, s, item, MR_WS_LOST_INPUT, item->result.code); break;
     }
 }
 

@@ -185,7 +185,7 @@ static void item_failed(struct mr_executor *x, int code, const struct mr_error *
 {
     struct mr_strand_result *r = &x->item->result;
     bool stopped = code == MR_ECANCELED && is_cancelled(x);
-    r->end = stopped ? MR_STRAND_STOPPED : MR_STRAND_FAILED;
+    r->end = stopped ? MR_STRAND_STOPPED : x->lacks_store ? MR_STRAND_STORE_GONE : MR_STRAND_FAILED;
     r->code = code;
     r->message = mr_run_keep(x->run, mr_str(e->text));
     mr_buf_clear(&x->text);
@@ -214,7 +214,7 @@ static void item_call(struct mr_executor *x)
     struct mr_error e;
     e.text[0] = 0;
     x->lacks_bytes = 0;
-    x->gave_up = false;
+    x->gave_up = x->lacks_store = false;
     int err =
         mr_op_run(x->call, op, &task, item->args, x->inputs, item->inputs_count, x, &result, &e);
     if (!err) err = mr_executor_result(x, &result, &e);

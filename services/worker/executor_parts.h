@@ -60,6 +60,7 @@ struct mr_executor {
     struct mr_store_draft draft;
     bool has_draft;
     bool gave_up;         /* a wait of the item that runs: it was cancelled */
+    bool lacks_store;     /* what the item wanted of a store failed as when that dies */
     uint64_t lacks_bytes; /* of a result that found no room in the store; 0: none */
     unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
     struct mr_buf log;    /* the end of its output */
@@ -81,6 +82,9 @@ void mr_executor_inputs_release(struct mr_executor *x);
 int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
 void mr_executor_summary(
     struct mr_executor *x, struct mr_buf *out); /* of the arguments, for people */
+
+/* A call of a store, for the item that runs, ended so. Returns the same. */
+int mr_executor_store_said(struct mr_executor *x, int err);
 
 /* results.c */
 void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);

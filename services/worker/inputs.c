@@ -124,6 +124,17 @@ static const char *find_source(struct mr_executor *x, mr_object_id id)
     return NULL;
 }
 
+/* As when the store dies that has the object, or is to have it: it is away, or there is a new one,
+ * which does not know the object, or nobody answers in time. Whether it can be had again is for the
+ * scheduler to know. */
+int mr_executor_store_said(struct mr_executor *x, int err)
+{
+    bool is_gone = err == MR_EAWAY || err == MR_ENOENT || err == MR_ELOST || err == MR_ETIMEOUT;
+    x->lacks_store = x->lacks_store || is_gone;
+    x->gave_up = x->gave_up || err == MR_ECANCELED;
+    return err;
+}
+
 int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e)
 {
     struct mr_executor *x = ctx;
@@ -135,8 +146,7 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
     if (err == MR_EAGAIN)
         err =
             mr_store_get_or_stop(x->env->store, id, find_source(x, id), GET_TIMEOUT, stop, view, e);
-    x->gave_up = x->gave_up || err == MR_ECANCELED;
-    if (err) return err;
+    if (mr_executor_store_said(x, err)) return err;
     x->views_count++;
     *extent = mr_str_of(view->p, view->bytes);
     return MR_OK;

@@ -82,7 +82,9 @@ void mr_executor_local_used_up(struct mr_executor *x, uint32_t item)
 static void put_failed(struct mr_executor *x, int err, const struct mr_error *e)
 {
     struct mr_strand_result *r = &x->item->result;
-    r->end = x->lacks_bytes ? MR_STRAND_NO_ROOM : MR_STRAND_FAILED;
+    r->end = x->lacks_bytes   ? MR_STRAND_NO_ROOM
+             : x->lacks_store ? MR_STRAND_STORE_GONE
+                              : MR_STRAND_FAILED;
     r->code = err;
     r->message = mr_run_keep(x->run, mr_str(e->text));
 }
@@ -97,6 +99,7 @@ bool mr_executor_local_settle(struct mr_executor *x)
         if (!l->p) continue;
         x->item = &x->run->strand->items[i];
         x->lacks_bytes = 0;
+        x->lacks_store = false;
         int err = mr_executor_put(x, mr_str_of(l->p, l->bytes), &e);
         if (err) put_failed(x, err, &e);
         ok = ok && !err;

@@ -18,9 +18,8 @@ static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
     int err = mr_store_create_or_stop(
         x->env->store, bytes, ROOM_TIMEOUT, mr_executor_stop_of(x), &x->draft, e);
     x->has_draft = !err;
-    x->gave_up = x->gave_up || err == MR_ECANCELED;
     if (err == MR_ELIMIT) x->lacks_bytes = bytes;
-    return err;
+    return mr_executor_store_said(x, err);
 }
 
 void mr_executor_result_drop(struct mr_executor *x)
@@ -56,7 +55,7 @@ static int draft_seal(struct mr_executor *x, struct mr_error *e)
     x->has_draft = false;
     int err = mr_store_seal(x->env->store, &x->draft, &owner, NULL, e);
     if (!err && item->persist) err = mr_remote_persist(x->env, id, item, mr_executor_stop_of(x), e);
-    if (err) return err;
+    if (mr_executor_store_said(x, err)) return err;
     item->result.object = id;
     item->result.object_bytes = bytes;
     return MR_OK;

@@ -29,6 +29,7 @@ struct mr_strand_input {
 enum mr_strand_end {
     MR_STRAND_DONE,       /* with a value */
     MR_STRAND_FAILED,     /* `code` and the texts say how */
+    MR_STRAND_STORE_GONE, /* a store failed it: `code` and the texts say how; it may run again */
     MR_STRAND_STOPPED,    /* its cancel flag was seen, before the start or while it ran */
     MR_STRAND_SKIPPED,    /* not run: the item that was to make an input has no value */
     MR_STRAND_INPUT_GONE, /* input `gone` could not be read */
@@ -48,7 +49,8 @@ struct mr_strand_result {
     mr_time started_ns; /* 0: never started */
     mr_duration duration_ns;
     mr_duration cpu_ns;
-    struct mr_str message; /* of FAILED, INPUT_GONE and NO_ROOM; lent until the report is taken */
+    struct mr_str
+        message; /* of FAILED, STORE_GONE, INPUT_GONE and NO_ROOM; lent until the report is taken */
     struct mr_str arguments;
     struct mr_str log;
 };

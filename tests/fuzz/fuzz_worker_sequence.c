@@ -74,7 +74,7 @@ static void add_ref(struct fuzz *f, struct mr_ws_refs *to, struct rig_refs *from
 static void run_some(struct fuzz *f)
 {
     static const enum mr_strand_end ends[] = {MR_STRAND_DONE, MR_STRAND_DONE, MR_STRAND_DONE,
-        MR_STRAND_FAILED, MR_STRAND_STOPPED, MR_STRAND_NO_ROOM};
+        MR_STRAND_FAILED, MR_STRAND_STOPPED, MR_STRAND_NO_ROOM, MR_STRAND_STORE_GONE};
     struct rig *r = f->r;
     if (!r->strands_count) return;
     struct mr_strand *s = r->strands[below(f, r->strands_count)];

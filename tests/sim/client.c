@@ -202,6 +202,19 @@ static bool has_alias(const struct mr_graph *g)
     return false;
 }
 
+/* A value that was lost is made again, unless what it is made of is a failure by now. No death of a
+ * store alone is one. */
+static bool may_be_lost(struct sim *s, struct sim_job *j, uint32_t index)
+{
+    uint32_t n;
+    const struct mr_graph *g = s->specs[j->spec].graph;
+    const uint32_t *in = mr_graph_inputs(g, index, &n);
+    bool may = g->job.deadline || has_alias(g);
+    for (uint32_t i = 0; i < n; i++)
+        may |= j->task[in[i]].fate != FATE_OK || may_be_convicted(s, &j->task[in[i]]);
+    return may && s->losses > 0;
+}
+
 /* Is the reason that a job gives for its failure one that it can have? */
 static bool has_excuse(struct sim *s, struct sim_job *j, const struct mr_sched_error *e)
 {
@@ -210,7 +223,7 @@ static bool has_excuse(struct sim *s, struct sim_job *j, const struct mr_sched_e
         return e->code == CODE_DEADLINE ? g->job.deadline != 0 : has_alias(g);
     const struct sim_task *t = &j->task[e->index];
     if (e->code == CODE_INTERNAL) return may_be_convicted(s, t);
-    if (e->code == CODE_DATA_LOSS) return s->losses > 0;
+    if (e->code == CODE_DATA_LOSS) return may_be_lost(s, j, e->index);
     return t->own != FATE_OK;
 }
 

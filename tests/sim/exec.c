@@ -159,6 +159,16 @@ static void count_start(struct sim *s, struct sim_proc *p, const struct mr_stran
         sim_guard_start(s, j, item->index, (uint32_t)(p - s->procs), item->attempt);
 }
 
+/* A store died just now, and what the task read, made or persisted there is away: a part of a
+ * collection, which no input names, or its own result. */
+static bool has_no_store(struct sim *s, const struct mr_strand_item *item)
+{
+    if (!s->has_stores || !s->store_died || s->now > s->store_died + 500 * MR_MS) return false;
+    if (item->op == OP_LONG || item->op == OP_ROLE || !sim_chance(s, 3)) return false;
+    s->count.store_failures++;
+    return true;
+}
+
 static void finish(
     struct sim *s, struct sim_proc *p, struct sim_run *r, struct mr_strand_item *item)
 {
@@ -174,6 +184,10 @@ static void finish(
     bool fails = item->op == OP_BAD || (item->op == OP_FLAKY && t->runs % 3 != 0);
     if (r->stopped) {
         x->end = MR_STRAND_STOPPED;
+    } else if (has_no_store(s, item)) {
+        x->end = MR_STRAND_STORE_GONE;
+        x->code = MR_EAWAY;
+        x->message = mr_str("Socket closed");
     } else if (fails) {
         x->end = MR_STRAND_FAILED;
         x->code = MR_EUNKNOWN;

@@ -19,6 +19,7 @@ enum fault {
 };
 
 const uint32_t sim_crashes = 1u << CRASH;
+const uint32_t sim_deaths_of_stores = 1u << STORE;
 
 static uint32_t any_proc(struct sim *s)
 {
@@ -83,6 +84,7 @@ void sim_fault(struct sim *s)
     if (s->calm) return;
     sim_push(s, sim_below(s, 400 * MR_MS), (struct sim_ev){.kind = EV_FAULT});
     enum fault f = (enum fault)sim_below(s, FAULTS);
+    if (s->has_stores && f == RETIRE) f = STORE;
     if (!(s->faults_mask & 1u << f)) return;
     switch (f) {
     case KILL:
@@ -95,7 +97,7 @@ void sim_fault(struct sim *s)
     case CUT_LOSSY: cut(s, true); break;
     case SLEEP: sleep_long(s); break;
     case STORE:
-        if (sim_chance(s, 3)) sim_store_lose(s, (uint32_t)sim_below(s, s->nodes));
+        if (s->has_stores || sim_chance(s, 3)) sim_store_lose(s, (uint32_t)sim_below(s, s->nodes));
         break;
     case OBJECT: sim_object_lose(s); break;
     case CRASH:

@@ -15,7 +15,7 @@ struct options {
     uint64_t start, seeds, check_every;
     bool trace, quiet;
     uint32_t plant, faults;
-    bool has_faults, has_roles, has_loops, has_templates, has_tears, has_rewinds;
+    bool has_faults, has_roles, has_loops, has_templates, has_tears, has_rewinds, has_stores;
     bool covers; /* what a run must have had, or it says nothing */
 };
 
@@ -207,6 +207,7 @@ static void set_up(struct sim *s, const struct options *o)
     s->specs_count = 1 + (uint32_t)sim_below(s, SPECS_MAX);
     s->faults_mask = o->has_faults ? o->faults : (uint32_t)mr_rng_next(&s->rng);
     if (o->has_rewinds) s->faults_mask |= sim_crashes;
+    if (o->has_stores) s->faults_mask |= sim_deaths_of_stores;
     memset(s->proc_of, 0xff, sizeof s->proc_of);
     for (uint32_t i = 0; i < s->nodes; i++)
         sim_push(s, 0, (struct sim_ev){.kind = EV_STORE_START, .a = i});
@@ -314,6 +315,7 @@ static void one(const struct options *o, uint64_t seed)
     s->has_loops = o->has_loops;
     s->has_templates = o->has_templates;
     s->has_rewinds = o->has_rewinds;
+    s->has_stores = o->has_stores;
     s->has_tears = o->has_tears || o->has_loops || o->has_templates;
     s->check_every = (uint32_t)o->check_every;
     set_up(s, o);
@@ -388,6 +390,7 @@ static bool tell_coverage(const struct options *o)
         {"times that Redis rewound", totals.rewinds, o->has_rewinds},
         {"jobs lost with it", totals.lost_jobs, o->has_rewinds},
         {"epochs raised", totals.raised, o->has_rewinds},
+        {"failures of tasks by a store's death", totals.store_failures, o->has_stores},
         {"loops read back before their end", totals.rounds_read, o->has_loops},
     };
     bool has_all = true;
@@ -419,6 +422,8 @@ int main(int argc, char **argv)
             o.has_tears = true;
         else if (mr_str_eq(a, MR_STR("--rewinds")))
             o.has_rewinds = true;
+        else if (mr_str_eq(a, MR_STR("--stores")))
+            o.has_stores = true;
         else if (mr_str_eq(a, MR_STR("--covers")))
             o.covers = true;
         else if (mr_str_eq(a, MR_STR("--start")))
@@ -438,7 +443,7 @@ int main(int argc, char **argv)
             (void)fprintf(stderr,
                 "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
                 "[--faults MASK] [--plant BUG] [--roles] [--loops] [--templates] [--tears] "
-                "[--rewinds] "
+                "[--rewinds] [--stores] "
                 "[--covers] [--trace] [--quiet]\n");
             return 2;
         }

@@ -146,6 +146,7 @@ void sim_client_values(struct sim *s, bool want, bool anew);
 
 /* faults.c */
 extern const uint32_t sim_crashes; /* of the scheduler, in a mask of faults */
+extern const uint32_t sim_deaths_of_stores;
 void sim_fault(struct sim *s);
 void sim_calm(struct sim *s);
 bool sim_tears(struct sim *s, struct sim_proc *p, const struct sim_run *r);

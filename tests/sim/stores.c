@@ -316,6 +316,7 @@ void sim_store_lose(struct sim *s, uint32_t node)
     if (!x->id || s->stores_count + 1 >= STORES_MAX) return;
     s->count.stores++;
     s->losses++;
+    s->store_died = s->now;
     sim_say(s, "store %" PRIx64 " of node %" PRIu32 " dies", x->id, node);
     for (uint64_t i = 1; i <= s->objects_count; i++) {
         struct sim_copy *c = copy_in(s, i, x->id);

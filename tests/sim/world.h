@@ -117,6 +117,8 @@ struct sim {
     bool has_templates; /* three jobs in four are instances of templates */
     bool has_roles;     /* gangs of tasks that end together */
     bool has_tears;     /* workers are lost in the middle of strands */
+    bool has_stores;    /* stores die often, and fail what runs just then */
+    mr_time store_died; /* the last one */
     bool has_rewinds;   /* Redis comes back empty, or older, when the scheduler is dead */
     uint64_t tears, draws;
     uint32_t faults_mask;
@@ -168,6 +170,7 @@ struct sim {
         uint64_t steps, starts, deaths, crashes, disconnects, sleeps, stores, jobs_done,
             jobs_failed, jobs_cancelled, refused, stolen, recomputed, adopted, children, moves,
             squeezes, refused_jobs, retired, used_up, cuts, torn, lost_locals, cached, repaired,
-            scored, roots_held, instances, ends_read, rounds_read, rewinds, lost_jobs, raised;
+            scored, roots_held, instances, ends_read, rounds_read, rewinds, lost_jobs, raised,
+            store_failures;
     } count;
 };
