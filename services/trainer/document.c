@@ -125,7 +125,8 @@ static bool is_too_deep(struct mr_str s)
         } else if (s.p[i] == '"') {
             in_text = true;
         } else if (s.p[i] == '{' || s.p[i] == '[') {
-            deepest = MR_MAX(deepest, ++depth);
+            depth++;
+            deepest = MR_MAX(deepest, depth);
         } else if ((s.p[i] == '}' || s.p[i] == ']') && depth) {
             depth--;
         }

@@ -170,6 +170,25 @@ static void nesting_without_end_is_refused(void **state)
     assert_non_null(strstr(e.text, "deeper"));
 }
 
+/* Issue 11, 6a: each value that was as deep as the deepest before it counted twice, so that long
+ * documents were refused. */
+static void many_members_are_not_deep(void **state)
+{
+    (void)state;
+    struct mr_buf b;
+    mr_buf_init(&b, 65536);
+    mr_buf_add_text(&b, "{" SCORED ",\"graph\":{\"tasks\":{");
+    for (int i = 0; i < 200; i++)
+        mr_buf_printf(
+            &b, "%s\"t%d\":{\"op\":\"array.full\",\"args\":[[%d],1]}", i ? "," : "", i, i + 1);
+    mr_buf_add_text(&b, "}}}");
+    struct mr_error e = {0};
+    struct mr_training_document *d = NULL;
+    if (mr_training_document_parse(mr_buf_str(&b), &d, &e)) fail_msg("%s", e.text);
+    mr_training_document_free(&d);
+    mr_buf_fini(&b);
+}
+
 static void values_of_environments_are_for_roles_only(void **state)
 {
     (void)state;
@@ -214,6 +233,7 @@ int main(void)
         cmocka_unit_test(values_of_environments_are_for_roles_only),
         cmocka_unit_test(a_trimmed_document_keeps_its_texts),
         cmocka_unit_test(nesting_without_end_is_refused),
+        cmocka_unit_test(many_members_are_not_deep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
