@@ -1,6 +1,7 @@
 #include "cli/train_view.h"
 
 #include "base/alloc.h"
+#include "base/units.h"
 #include "cli/client.h"
 
 #include <inttypes.h>
@@ -233,6 +234,19 @@ static void add_shares(yyjson_val *t, struct mr_buf *out)
     mr_buf_printf(out, "%s\n", all > 0 ? " of the workers' time" : "unknown");
 }
 
+static void add_moved(yyjson_val *t, struct mr_buf *out)
+{
+    yyjson_val *c = yyjson_obj_get(t, "counters");
+    uint64_t parts = mr_json_get_u64(c, "moved_parts");
+    char bytes[MR_BYTES_TEXT_MAX];
+    mr_bytes_text(mr_json_get_u64(c, "moved_bytes"), bytes);
+    if (parts)
+        mr_buf_printf(out, "  moved       %" PRIu64 " partition%s of %s from other nodes' stores\n",
+            parts, parts == 1 ? "" : "s", bytes);
+    else
+        mr_buf_printf(out, "  moved       nothing from other nodes' stores\n");
+}
+
 static void add_lost(yyjson_val *t, struct mr_buf *out)
 {
     yyjson_val *c = yyjson_obj_get(t, "counters");
@@ -260,6 +274,7 @@ void mr_train_view_table(const struct mr_train_view *v, struct mr_buf *out)
     add_scores(v, out);
     add_speed(t, out);
     add_shares(t, out);
+    add_moved(t, out);
     add_lost(t, out);
     if (object[0])
         mr_buf_printf(out,

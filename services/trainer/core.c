@@ -1,5 +1,5 @@
 /* Sessions come, are written, and go. What happens in between is in the other files. */
-#include "services/trainer/core_state.h"
+#include "services/trainer/core_rows.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -56,6 +56,8 @@ void tr_session_free(struct session **sp)
     for (uint32_t i = 0; i < PENDING_MAX; i++)
         mr_release(s->pending[i].objects);
     mr_release(s->doomed);
+    mr_release(s->ranges);
+    mr_release(s->ranges_ends);
     mr_release(s->members);
     mr_release(s);
 }
@@ -316,8 +318,8 @@ static void write_session(struct mr_trainer *t, struct session *s)
     mr_buf_fini(&record);
     s->is_dirty = false;
     s->doomed_written = s->doomed_count;
-    s->writing = (struct said){
-        s->state, s->phase, s->generation, s->restore_epoch, s->incarnations, s->change};
+    s->writing = (struct said){s->state, s->phase, s->generation, s->restore_epoch, s->incarnations,
+        s->change, s->has_rows};
     for (uint32_t i = 0; i < s->calls_count; i++)
         s->calls[i].in_write = true;
 }
@@ -490,6 +492,7 @@ static void handle(struct mr_trainer *t, const struct mr_trainer_event *ev)
     case MR_TE_JOIN: tr_join(t, ev); break;
     case MR_TE_BARRIER: tr_barrier(t, ev); break;
     case MR_TE_REPORT: tr_report(t, ev); break;
+    case MR_TE_ROWS: tr_rows(t, ev); break;
     case MR_TE_GONE: gone(t, ev->ticket); break;
     case MR_TE_ENTRY: tr_entry(t, ev); break;
     case MR_TE_LOCATED: tr_located(t, ev); break;

@@ -14,6 +14,7 @@ enum mr_trainer_effect_type {
     MR_TX_JOINED,    /* ticket, session, role, index, joined; members etc. from mr_trainer_info */
     MR_TX_REPORTED,  /* ticket, session, told */
     MR_TX_BARRIER,   /* ticket, session, told.generation */
+    MR_TX_ROWS,      /* ticket, session, role, index: which rows, if decided: mr_trainer_rows */
     /* Redis. One record a session, overwritten as a whole. Sequences grow by one. */
     MR_TX_WRITE, /* session, sequence, text: the record, with_document: also write the document (its
                     text as submitted, mr_trainer_document), beside the record; it never changes */

@@ -36,6 +36,7 @@ struct mr_training_counters { /* TrainingCounters */
     double loss, accuracy;
     double pull_s, push_s, wait_s, compute_s, feed_s;
     uint64_t gradients_stale, gradients_lost, steps_lost, gradients_applied;
+    uint64_t moved_parts, moved_bytes;
 };
 
 struct mr_training_join {
@@ -60,6 +61,16 @@ struct mr_training_report {
     struct mr_str score_json;       /* of the keeper */
 };
 
+#define MR_TRAINING_RANGES_MAX 65536 /* of rows, of all workers of a session */
+
+/* Which rows of the training data are whose (RowPlan). */
+struct mr_training_rows {
+    bool decides;           /* else it only asks */
+    const uint64_t *ranges; /* first, count, first, count …; worker by worker */
+    const uint32_t *ends;   /* ranges behind worker w's */
+    uint32_t workers;       /* 0: the even cut */
+};
+
 /* What became of a job, as told by the scheduler. */
 enum mr_training_job_state {
     MR_TRAINING_JOB_GOES_ON, /* pending or running */
@@ -78,6 +89,7 @@ enum mr_trainer_event_type {
     MR_TE_JOIN,    /* ticket, session, role, index, join, wait */
     MR_TE_BARRIER, /* ticket, session, role, index, incarnation, text: name, parties, wait */
     MR_TE_REPORT,  /* ticket, session, role, index, incarnation, report */
+    MR_TE_ROWS,    /* ticket, session, role, index, incarnation, rows, wait */
     MR_TE_GONE,    /* ticket: its caller left or its call was cancelled; it is not answered */
     MR_TE_ENTRY,   /* channel, entry, text: the JSON of one entry of a followed channel, in order */
     MR_TE_LOCATED, /* channel, entry: its last one ("": it has none): to MR_TX_LOCATE */
@@ -118,4 +130,5 @@ struct mr_trainer_event {
     struct mr_training_document *document;
     struct mr_training_join join;
     struct mr_training_report report;
+    struct mr_training_rows rows;
 };

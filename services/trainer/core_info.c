@@ -50,6 +50,8 @@ static void add_counters(
     to->wait_s += c->wait_s;
     to->compute_s += c->compute_s;
     to->feed_s += c->feed_s;
+    to->moved_parts += c->moved_parts;
+    to->moved_bytes += c->moved_bytes;
 }
 
 static struct mr_training_counters total(const struct member *m)
@@ -271,6 +273,7 @@ static void check_session(const struct mr_trainer *t, struct session *s)
     mr_assert(s->said.restore_epoch <= s->restore_epoch);
     mr_assert(s->said.change <= s->change);
     mr_assert(s->said.phase <= s->phase);
+    mr_assert(s->said.has_rows <= s->has_rows);
     mr_assert(s->restores + 1 == s->restore_epoch);
     if (!s->document) mr_assert(tr_is_over(s->state));
     if (!s->document) return;
@@ -290,7 +293,8 @@ static void check_session(const struct mr_trainer *t, struct session *s)
         keepers += tr_told(s, m).phase == MR_TRAINING_KEEP;
         for (uint32_t k = 0; k < i; k++)
             mr_assert(!m->incarnation || m->incarnation != s->members[k].incarnation); /* I28 */
-        if (tr_is_over(s->state)) mr_assert(!m->join.ticket && !m->barrier.ticket);
+        if (tr_is_over(s->state))
+            mr_assert(!m->join.ticket && !m->barrier.ticket && !m->rows.ticket);
     }
     mr_assert(keepers <= 1); /* I30 */
     for (uint32_t i = 0; i < s->cuts_count; i++) {

@@ -1,5 +1,5 @@
 /* Members: who joins, who is silent, what they report, and who waits for whom. */
-#include "services/trainer/core_state.h"
+#include "services/trainer/core_rows.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -137,6 +137,8 @@ static void close_account(struct member *m)
     b->gradients_lost += n->gradients_lost;
     b->gradients_applied += n->gradients_applied;
     b->steps_lost += n->steps_lost;
+    b->moved_parts += n->moved_parts;
+    b->moved_bytes += n->moved_bytes;
     b->loss = n->steps ? n->loss : b->loss;
     b->accuracy = n->steps ? n->accuracy : b->accuracy;
     *n = (struct mr_training_counters){0};
@@ -191,6 +193,7 @@ void tr_members_release(struct mr_trainer *t, struct session *s)
         if (m->barrier.ticket)
             answer_barrier(t, s, m, MR_EABORTED, "the session has ended meanwhile");
         if (m->join.ticket) answer_join(t, s, m, false);
+        if (m->rows.ticket) tr_rows_answer(t, s, m);
     }
 }
 
@@ -203,8 +206,10 @@ void tr_members_turn(struct mr_trainer *t, struct session *s)
         if (m->barrier.ticket && m->barrier.until <= t->now)
             answer_barrier(t, s, m, MR_ETIMEOUT, "not all parties came in time");
     }
-    for (uint32_t i = 0; i < s->members_count; i++)
+    for (uint32_t i = 0; i < s->members_count; i++) {
         joins_turn(t, s, &s->members[i]);
+        tr_rows_turn(t, s, &s->members[i]);
+    }
 }
 
 mr_time tr_members_next(const struct session *s)
@@ -217,6 +222,7 @@ mr_time tr_members_next(const struct session *s)
             next = MR_MIN(next, mr_time_after(m->heard, s->document->lease));
         if (m->barrier.ticket) next = MR_MIN(next, m->barrier.until);
         if (m->join.ticket) next = MR_MIN(next, m->join.until);
+        if (m->rows.ticket) next = MR_MIN(next, m->rows.until);
     }
     return next;
 }
@@ -232,6 +238,7 @@ void tr_members_gone(struct session *s, uint64_t ticket)
     for (uint32_t i = 0; i < s->members_count; i++) {
         if (s->members[i].join.ticket == ticket) s->members[i].join.ticket = 0;
         if (s->members[i].barrier.ticket == ticket) s->members[i].barrier.ticket = 0;
+        if (s->members[i].rows.ticket == ticket) s->members[i].rows.ticket = 0;
     }
 }
 
@@ -285,7 +292,7 @@ static void take_place(
 }
 
 /* The member that a call is about, or the call is refused. */
-static struct member *member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
+struct member *tr_member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
     enum mr_trainer_effect_type answer, struct session **sp)
 {
     struct session *s = tr_find(t, ev->session);
@@ -329,7 +336,7 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = NULL;
     const struct mr_training_join *j = &ev->join;
-    struct member *m = member_of(t, ev, MR_TX_JOINED, &s);
+    struct member *m = tr_member_of(t, ev, MR_TX_JOINED, &s);
     if (!m) return;
     struct mr_str task = mr_str_of(m->task, m->task_bytes);
     if (is_refused(t, s, m, ev)) return;
@@ -358,7 +365,7 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
 /* ---- barrier -----------------------------------------------------------------------------------
  */
 
-static bool is_in_force(const struct member *m, uint64_t incarnation)
+bool tr_is_in_force(const struct member *m, uint64_t incarnation)
 {
     return (m->state == MR_MEMBER_HERE || m->state == MR_MEMBER_FINISHED) && incarnation &&
            m->incarnation == incarnation;
@@ -372,9 +379,9 @@ static struct mr_str barrier_name(const struct member *m)
 void tr_barrier(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = NULL;
-    struct member *m = member_of(t, ev, MR_TX_BARRIER, &s);
+    struct member *m = tr_member_of(t, ev, MR_TX_BARRIER, &s);
     if (!m) return;
-    if (!is_in_force(m, ev->incarnation) || tr_is_over(s->state)) {
+    if (!tr_is_in_force(m, ev->incarnation) || tr_is_over(s->state)) {
         tr_refuse(t, MR_TX_BARRIER, ev->ticket, MR_ESTATE, "this incarnation is revoked");
         return;
     }
@@ -428,6 +435,8 @@ static void account(struct mr_training_counters *to, const struct mr_training_co
     to->gradients_lost = MR_MAX(to->gradients_lost, c->gradients_lost);
     to->gradients_applied = MR_MAX(to->gradients_applied, c->gradients_applied);
     to->steps_lost = MR_MAX(to->steps_lost, c->steps_lost);
+    to->moved_parts = MR_MAX(to->moved_parts, c->moved_parts);
+    to->moved_bytes = MR_MAX(to->moved_bytes, c->moved_bytes);
 }
 
 static void take_version(struct session *s, struct member *m, const struct mr_training_report *r)
@@ -491,9 +500,9 @@ void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = NULL;
     const struct mr_training_report *r = &ev->report;
-    struct member *m = member_of(t, ev, MR_TX_REPORTED, &s);
+    struct member *m = tr_member_of(t, ev, MR_TX_REPORTED, &s);
     if (!m) return;
-    bool in_force = is_in_force(m, ev->incarnation);
+    bool in_force = tr_is_in_force(m, ev->incarnation);
     if (!in_force && !tr_is_over(s->said.state)) {
         tr_refuse(t, MR_TX_REPORTED, ev->ticket, MR_ESTATE,
             "%s %u: incarnation %llu is revoked: another took its place, or it was silent too long",

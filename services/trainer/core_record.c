@@ -1,13 +1,14 @@
 /* A session as a record, and back. A pack: a list of the version of the layout, the session's
  * numbers, its texts, its jobs, its members, its checkpoints, and what is to be erased. */
-#include "services/trainer/core_state.h"
+#include "services/trainer/core_rows.h"
 
 #include "base/pack.h"
 
-#define LAYOUT 2 /* 1: without the feed's job */
+#define LAYOUT 3 /* 1: without the feed's job; 2: without rows and what was moved */
 #define NUMBERS 20
 #define MEMBER_NUMBERS 12
 #define MEMBER_SECONDS 7
+#define MEMBER_MOVED 4
 
 struct reader {
     struct mr_pack_reader r;
@@ -110,7 +111,7 @@ static void write_member(const struct member *m, struct mr_buf *out)
         n->steps, n->examples, n->gradients_stale, n->gradients_lost, n->gradients_applied};
     const double seconds[MEMBER_SECONDS] = {
         b->loss, b->accuracy, b->pull_s, b->push_s, b->wait_s, b->compute_s, b->feed_s};
-    mr_pack_list(out, MEMBER_NUMBERS + 5 + MEMBER_SECONDS + 4);
+    mr_pack_list(out, MEMBER_NUMBERS + 5 + MEMBER_SECONDS + 4 + MEMBER_MOVED);
     for (uint32_t i = 0; i < MEMBER_NUMBERS; i++)
         mr_pack_uint(out, numbers[i]);
     for (uint32_t i = 0; i < 5; i++)
@@ -121,14 +122,20 @@ static void write_member(const struct member *m, struct mr_buf *out)
     put_text(out, m->address, m->address_bytes);
     put_text(out, m->node, m->node_bytes);
     put_text(out, m->socket, m->socket_bytes);
+    mr_pack_uint(out, b->moved_parts + n->moved_parts);
+    mr_pack_uint(out, b->moved_bytes + n->moved_bytes);
+    mr_pack_uint(out, n->moved_parts);
+    mr_pack_uint(out, n->moved_bytes);
 }
 
-static void read_member(struct member *m, struct reader *r)
+static void read_member(struct member *m, struct reader *r, uint64_t layout)
 {
     struct mr_training_counters *b = &m->before, *n = &m->now;
     uint64_t v[MEMBER_NUMBERS + 5];
     double f[MEMBER_SECONDS];
-    r->failed |= next_of(r, MR_PACK_LIST).count != MEMBER_NUMBERS + 5 + MEMBER_SECONDS + 4;
+    uint64_t moved[MEMBER_MOVED] = {0};
+    uint32_t more = layout > 2 ? MEMBER_MOVED : 0;
+    r->failed |= next_of(r, MR_PACK_LIST).count != MEMBER_NUMBERS + 5 + MEMBER_SECONDS + 4 + more;
     for (uint32_t i = 0; i < MEMBER_NUMBERS + 5; i++)
         v[i] = get_uint(r);
     for (uint32_t i = 0; i < MEMBER_SECONDS; i++)
@@ -137,6 +144,8 @@ static void read_member(struct member *m, struct reader *r)
     m->address_bytes = get_text(r, m->address, sizeof m->address);
     m->node_bytes = get_text(r, m->node, sizeof m->node);
     m->socket_bytes = get_text(r, m->socket, sizeof m->socket);
+    for (uint32_t i = 0; i < more; i++)
+        moved[i] = get_uint(r);
     r->failed |= v[0] > MR_MEMBER_FINISHED;
     if (r->failed) return;
     m->state = (enum mr_training_member_state)v[0];
@@ -149,13 +158,17 @@ static void read_member(struct member *m, struct reader *r)
         .examples = v[13],
         .gradients_stale = v[14],
         .gradients_lost = v[15],
-        .gradients_applied = v[16]};
+        .gradients_applied = v[16],
+        .moved_parts = moved[2],
+        .moved_bytes = moved[3]};
     *b = (struct mr_training_counters){.steps = v[6] - n->steps,
         .examples = v[7] - n->examples,
         .epoch = v[8],
         .gradients_stale = v[9] - n->gradients_stale,
         .gradients_lost = v[10] - n->gradients_lost,
         .gradients_applied = v[11] - n->gradients_applied,
+        .moved_parts = moved[0] - n->moved_parts,
+        .moved_bytes = moved[1] - n->moved_bytes,
         .loss = f[0],
         .accuracy = f[1],
         .pull_s = f[2],
@@ -197,6 +210,49 @@ static uint32_t read_cuts(struct reader *r, struct cut *cuts, uint32_t max, uint
     return r->failed ? 0 : n;
 }
 
+/* ---- rows --------------------------------------------------------------------------------------
+ */
+
+/* A list: empty as long as nothing is decided, 1 for the even cut, else 1 and the workers' lists.
+ */
+static void write_rows(struct mr_buf *out, const struct session *s)
+{
+    uint32_t workers = s->ranges_ends ? s->document->roles[MR_TRAINING_WORKER] : 0;
+    mr_pack_list(out, s->has_rows ? 1 + workers : 0);
+    if (s->has_rows) mr_pack_uint(out, 1);
+    for (uint32_t w = 0, at = 0; w < workers; w++) {
+        mr_pack_list(out, 2 * (s->ranges_ends[w] - at));
+        for (; at < s->ranges_ends[w]; at++) {
+            mr_pack_uint(out, s->ranges[2 * (size_t)at]);
+            mr_pack_uint(out, s->ranges[2 * (size_t)at + 1]);
+        }
+    }
+}
+
+static void read_rows(struct session *s, struct reader *r)
+{
+    uint32_t n = next_of(r, MR_PACK_LIST).count, workers = s->document->roles[MR_TRAINING_WORKER];
+    if (!n) return;
+    r->failed |= get_uint(r) != 1 || (n != 1 && n != 1 + workers);
+    struct mr_training_rows rows = {.decides = true, .workers = n - 1};
+    uint64_t *ranges = mr_alloc_array(2 * (size_t)MR_TRAINING_RANGES_MAX, sizeof *ranges);
+    uint32_t *ends = mr_alloc_array(workers + 1, sizeof *ends);
+    uint32_t at = 0;
+    for (uint32_t w = 0; w < rows.workers && !r->failed; w++) {
+        uint32_t count = next_of(r, MR_PACK_LIST).count;
+        r->failed |= count % 2 || count / 2 > MR_TRAINING_RANGES_MAX - at;
+        for (uint32_t i = 0; i < count && !r->failed; i++)
+            ranges[2 * (size_t)at + i] = get_uint(r);
+        at += count / 2;
+        ends[w] = at;
+    }
+    rows.ranges = ranges;
+    rows.ends = ends;
+    if (!r->failed) tr_rows_take(s, &rows);
+    mr_release(ranges);
+    mr_release(ends);
+}
+
 static uint32_t shards_of(const struct session *s)
 {
     return s->document ? mr_training_document_shards(s->document) : 0;
@@ -205,7 +261,7 @@ static uint32_t shards_of(const struct session *s)
 void tr_record_write(struct session *s, struct mr_buf *out)
 {
     uint32_t shards = shards_of(s);
-    mr_pack_list(out, 11);
+    mr_pack_list(out, 12);
     mr_pack_uint(out, LAYOUT);
     write_numbers(s, out);
     put_text(out, s->reason, s->reason_bytes);
@@ -238,6 +294,7 @@ void tr_record_write(struct session *s, struct mr_buf *out)
         mr_pack_uint(out, s->doomed[i].shard);
         mr_pack_object(out, s->doomed[i].object);
     }
+    write_rows(out, s);
 }
 
 static void read_job(struct session *s, struct reader *r, enum which_job which)
@@ -280,12 +337,12 @@ static void read_middle(struct session *s, struct reader *r, uint64_t layout)
     }
 }
 
-static void read_rest(struct session *s, struct reader *r)
+static void read_rest(struct session *s, struct reader *r, uint64_t layout)
 {
     uint32_t shards = shards_of(s);
     r->failed |= next_of(r, MR_PACK_LIST).count != s->members_count;
     for (uint32_t i = 0; i < s->members_count && !r->failed; i++)
-        read_member(&s->members[i], r);
+        read_member(&s->members[i], r, layout);
     s->cuts_count = read_cuts(r, s->cuts, MR_TRAINING_KEEP_MAX, shards);
     (void)read_cuts(r, s->pending, PENDING_MAX, shards);
     uint32_t n = next_of(r, MR_PACK_LIST).count;
@@ -297,6 +354,10 @@ static void read_rest(struct session *s, struct reader *r)
         s->doomed[i].object = get_object(r);
         s->doomed_count = i + 1;
     }
+    if (layout > 2)
+        read_rows(s, r);
+    else
+        s->has_rows = s->started_ns != 0; /* that release cut evenly */
 }
 
 /* A session that cannot be read any more: shown as failed, so that it can be forgotten. */
@@ -333,17 +394,17 @@ void tr_record_read(struct mr_trainer *t, const struct mr_trainer_event *ev)
         return;
     }
     struct session *s = tr_session_new(t, d);
-    r.failed |= next_of(&r, MR_PACK_LIST).count != 11;
+    uint32_t count = next_of(&r, MR_PACK_LIST).count;
     uint64_t layout = get_uint(&r);
-    r.failed |= layout < 1 || layout > LAYOUT;
+    r.failed |= layout < 1 || layout > LAYOUT || count != (layout > 2 ? 12 : 11);
     read_numbers(s, &r);
     if (!r.failed) read_middle(s, &r, layout);
-    if (!r.failed && d) read_rest(s, &r);
+    if (!r.failed && d) read_rest(s, &r, layout);
     s->id = ev->session;
     s->is_known = true;
     if (r.failed || !d) give_up(t, &s, ev);
     s->is_known = true;
-    s->said = (struct said){
-        s->state, s->phase, s->generation, s->restore_epoch, s->incarnations, s->change};
+    s->said = (struct said){s->state, s->phase, s->generation, s->restore_epoch, s->incarnations,
+        s->change, s->has_rows};
     tr_add(t, s);
 }

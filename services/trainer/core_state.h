@@ -41,6 +41,10 @@ struct member {
         mr_time until;
         bool is_member; /* it is the one that has the place; else it only hears that it may end */
     } join;
+    struct {
+        uint64_t ticket;
+        mr_time until;
+    } rows;
     uint32_t task_bytes, address_bytes, node_bytes, socket_bytes;
     char task[MR_TRAINING_TASK_BYTES_MAX];
     char address[MR_ADDRESS_BYTES_MAX];
@@ -103,6 +107,7 @@ struct said { /* what Redis has, and so others may know */
     enum mr_training_phase phase;
     uint32_t generation, restore_epoch;
     uint64_t incarnations, change;
+    bool has_rows;
 };
 
 struct session {
@@ -150,6 +155,9 @@ struct session {
     char score[MR_TRAINING_SCORE_BYTES_MAX];
     struct member *members;
     uint32_t members_count;
+    bool has_rows; /* it is decided which rows are whose */
+    uint64_t *ranges;
+    uint32_t *ranges_ends; /* by worker; NULL: the even cut */
 };
 
 struct mr_trainer {
@@ -209,6 +217,10 @@ mr_time tr_members_next(const struct session *s);
 bool tr_is_owner(const struct session *s, const struct member *m);
 struct member *tr_keeper(struct session *s);
 struct mr_trainer_told tr_told(const struct session *s, const struct member *m);
+
+struct member *tr_member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
+    enum mr_trainer_effect_type answer, struct session **sp); /* NULL: the call is refused */
+bool tr_is_in_force(const struct member *m, uint64_t incarnation);
 
 /* core_stop.c */
 void tr_begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...) MR_PRINTF(3, 4);

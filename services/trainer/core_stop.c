@@ -1,5 +1,5 @@
 /* When a session stops, and how it goes from state to state. */
-#include "services/trainer/core_state.h"
+#include "services/trainer/core_rows.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -214,6 +214,7 @@ void tr_evaluate(struct mr_trainer *t, struct session *s)
     job_ended(t, s, true);
     if (s->state == MR_TRAINING_FORMING && is_complete(s)) {
         s->started_ns = t->wall_ns;
+        tr_rows_settle(s);
         tr_enter(t, s, MR_TRAINING_RUNNING);
         if (s->document->has_feed) s->job[JOB_FEED].state = JOB_WANTED; /* the roles have slots */
     }

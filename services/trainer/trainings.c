@@ -62,6 +62,7 @@ static void perform_one(struct mr_trainings *tr, const struct mr_trainer_effect 
     case MR_TX_FORGOTTEN:
     case MR_TX_JOINED:
     case MR_TX_REPORTED:
+    case MR_TX_ROWS:
     case MR_TX_BARRIER: mr_trainings_answer(tr, x); break;
     case MR_TX_WRITE:
     case MR_TX_DELETE: mr_trainings_write(tr, x); break;

@@ -23,6 +23,7 @@
 extern const struct mr_trainer_part mr_trainings_part;
 
 #define MR_TRAINING_WAIT_S_MAX 3600.0
+#define MR_TRAINING_ROLE_WAIT_S_MAX 60.0
 
 struct mr_trainings {
     struct mr_trainer_shell *t;
@@ -71,7 +72,14 @@ bool mr_training_lookup(struct mr_rpc_call *call, const char *field, const char 
 /* A text that goes into records and other people's answers; "" is one. Or the call is failed. */
 bool mr_training_is_text(
     struct mr_rpc_call *call, const char *field, const char *text, size_t bytes_max);
+bool mr_training_take_role(
+    struct mr_rpc_call *call, const char *session, int role, mr_training_id *id); /* or failed */
 extern const struct mr_rpc_service mr_trainings_service;
+
+/* trainings_rows.c */
+void mr_training_plan_rows(struct mr_rpc_call *call, struct mr_rpc_message *msg);
+void mr_training_reply_rows(
+    struct mr_trainings *tr, struct mr_rpc_call *call, const struct mr_trainer_effect *x);
 
 /* trainings_start.c */
 extern const struct mr_rpc_handler mr_training_start_handler;
@@ -90,6 +98,8 @@ void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls); /* U
 Millrace__V1__Training *mr_training_message(
     struct mr_trainings *tr, mr_training_id id, bool is_whole);
 Millrace__V1__JoinResponse *mr_training_joined_message(
+    struct mr_trainings *tr, const struct mr_trainer_effect *x);
+Millrace__V1__RowPlan *mr_training_rows_message(
     struct mr_trainings *tr, const struct mr_trainer_effect *x);
 /* The document with defaults and parameters; n = 0: not known. A loan until the next step. */
 struct mr_str mr_training_json(const struct mr_trainings *tr, mr_training_id id);

@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROLE_WAIT_S_MAX 60.0
 #define PAGE_MAX 1000u
 #define PAGE_BYTES_MAX ((size_t)4 << 20) /* then the next page begins */
 #define PARTIES_MAX 1024u
@@ -191,7 +190,8 @@ static void forget(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     mr_training_call_ask(call, &ev);
 }
 
-static bool take_role(struct mr_rpc_call *call, const char *session, int role, mr_training_id *id)
+bool mr_training_take_role(
+    struct mr_rpc_call *call, const char *session, int role, mr_training_id *id)
 {
     if (!take_id(call, "session", session, id)) return false;
     if (role >= MILLRACE__V1__TRAINING_ROLE__TRAINING_PS &&
@@ -207,8 +207,8 @@ static void join(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     struct mr_training_call *c = mr_training_call_of(call);
     const Millrace__V1__JoinRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__join_request__descriptor);
-    if (!m || !take_role(call, m->session, (int)m->role, &c->session)) return;
-    if (!mr_training_take_wait(call, m->wait_s, ROLE_WAIT_S_MAX, &c->wait)) return;
+    if (!m || !mr_training_take_role(call, m->session, (int)m->role, &c->session)) return;
+    if (!mr_training_take_wait(call, m->wait_s, MR_TRAINING_ROLE_WAIT_S_MAX, &c->wait)) return;
     if (!mr_training_is_text(call, "task", m->task, MR_TRAINING_TASK_BYTES_MAX) ||
         !mr_training_is_text(call, "address", m->address, MR_ADDRESS_BYTES_MAX) ||
         !mr_training_is_text(call, "node", m->node, MR_KEY_BYTES_MAX) ||
@@ -233,8 +233,8 @@ static void barrier(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     const Millrace__V1__BarrierRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__barrier_request__descriptor);
     struct mr_error e = {0};
-    if (!m || !take_role(call, m->session, (int)m->role, &c->session)) return;
-    if (!mr_training_take_wait(call, m->wait_s, ROLE_WAIT_S_MAX, &c->wait)) return;
+    if (!m || !mr_training_take_role(call, m->session, (int)m->role, &c->session)) return;
+    if (!mr_training_take_wait(call, m->wait_s, MR_TRAINING_ROLE_WAIT_S_MAX, &c->wait)) return;
     if (mr_trainer_check_name("name", m->name, MR_TRAINING_BARRIER_BYTES_MAX, &e)) {
         (void)mr_rpc_call_fail(call, &e);
         return;
@@ -271,7 +271,9 @@ static struct mr_training_counters counters_of(const Millrace__V1__TrainingCount
         .gradients_stale = m->gradients_stale,
         .gradients_lost = m->gradients_lost,
         .steps_lost = m->steps_lost,
-        .gradients_applied = m->gradients_applied};
+        .gradients_applied = m->gradients_applied,
+        .moved_parts = m->moved_parts,
+        .moved_bytes = m->moved_bytes};
 }
 
 static bool take_object(
@@ -287,7 +289,7 @@ static void report(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     struct mr_training_call *c = mr_training_call_of(call);
     const Millrace__V1__ReportRequest *m =
         mr_trainer_request(c->tr->t, call, msg, &millrace__v1__report_request__descriptor);
-    if (!m || !take_role(call, m->session, (int)m->role, &c->session)) return;
+    if (!m || !mr_training_take_role(call, m->session, (int)m->role, &c->session)) return;
     struct mr_trainer_event ev = {.type = MR_TE_REPORT,
         .session = c->session,
         .role = (enum mr_training_role)m->role,
@@ -373,6 +375,8 @@ void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect
         reply_joined(tr, call, x);
     } else if (x->type == MR_TX_REPORTED) {
         reply_report(call, &x->told);
+    } else if (x->type == MR_TX_ROWS) {
+        mr_training_reply_rows(tr, call, x);
     } else {
         mr_assert(x->type == MR_TX_BARRIER);
         Millrace__V1__BarrierResponse r = MILLRACE__V1__BARRIER_RESPONSE__INIT;
@@ -397,6 +401,7 @@ static const struct mr_rpc_method methods[] = {
     {.name = "Join", .handler = UNARY(join)},
     {.name = "Barrier", .handler = UNARY(barrier)},
     {.name = "Report", .handler = UNARY(report)},
+    {.name = "PlanRows", .handler = UNARY(mr_training_plan_rows)},
 };
 
 const struct mr_rpc_service mr_trainings_service = {

@@ -62,6 +62,8 @@ static Millrace__V1__TrainingCounters *counters(
     m->gradients_lost = c->gradients_lost;
     m->steps_lost = c->steps_lost;
     m->gradients_applied = c->gradients_applied;
+    m->moved_parts = c->moved_parts;
+    m->moved_bytes = c->moved_bytes;
     return m;
 }
 
@@ -248,6 +250,20 @@ static void joined_environment(
     }
 }
 
+Millrace__V1__RowPlan *mr_training_rows_message(
+    struct mr_trainings *tr, const struct mr_trainer_effect *x)
+{
+    const uint64_t *ranges = NULL;
+    uint32_t count = 0;
+    Millrace__V1__RowPlan *m = take(tr, sizeof *m);
+    millrace__v1__row_plan__init(m);
+    m->decided = mr_trainer_rows(tr->core, x->session, x->index, &ranges, &count);
+    m->n_ranges = 2 * (size_t)count;
+    m->ranges = take(tr, m->n_ranges * sizeof *m->ranges);
+    if (count) memcpy(m->ranges, ranges, m->n_ranges * sizeof *m->ranges);
+    return m;
+}
+
 Millrace__V1__JoinResponse *mr_training_joined_message(
     struct mr_trainings *tr, const struct mr_trainer_effect *x)
 {
@@ -267,6 +283,7 @@ Millrace__V1__JoinResponse *mr_training_joined_message(
     if (x->joined.has_checkpoint) m->checkpoint = checkpoint(tr, &info.restore);
     if (info.document)
         m->document_json = mr_training_text(tr, mr_training_document_json(info.document));
+    if (x->role == MR_TRAINING_WORKER) m->rows = mr_training_rows_message(tr, x);
     for (uint32_t i = 0; i < info.members_count; i++)
         if ((int)m->members[i]->role == (int)x->role && m->members[i]->index == x->index)
             joined_environment(tr, x->session, i, m);

@@ -85,8 +85,9 @@ static int item_check(struct mr_queue_feed *f, struct item *it, struct mr_error 
         return mr_fail(e, MR_EINVAL, "x and y have not as many rows");
     int err = mr_rows_check_x(it->x, s->inputs, e);
     if (!err) err = mr_rows_check_y(it->y, s->outputs, &is_index, e);
-    if (!err) err = mr_rows_map(it->x, 0, it->rows, e);
-    if (!err) err = mr_rows_map(it->y, 0, it->rows, e);
+    const struct mr_row_range all = {0, it->rows};
+    if (!err) err = mr_rows_map(it->x, &all, 1, e);
+    if (!err) err = mr_rows_map(it->y, &all, 1, e);
     if (err) return err;
     if (f->y_bytes && is_index != f->is_index)
         return mr_fail(e, MR_EINVAL, "y is of another type than that of the items before");
@@ -275,8 +276,10 @@ bool mr_queue_feed_is_settled(const struct mr_queue_feed *f)
 /* ---- begin and end ----------------------------------------------------------------------------
  */
 
-static int rows_get(void *ctx, mr_object_id id, struct mr_store_view *out, struct mr_error *e)
+static int rows_get(
+    void *ctx, mr_object_id id, const char *source, struct mr_store_view *out, struct mr_error *e)
 {
+    (void)source;
     return mr_role_get(ctx, id, NULL, out, e);
 }
 
@@ -298,8 +301,8 @@ int mr_queue_feed_open(
         return mr_fail(e, MR_ELOST, "this worker has no object store (--store) to take items from");
     struct mr_queue_feed *f = mr_alloc(sizeof *f);
     f->spec = *s;
-    f->rows_store =
-        (struct mr_feed_store){rows_get, rows_release, (void *)(uintptr_t)s->store, rows_room};
+    f->rows_store = (struct mr_feed_store){
+        rows_get, rows_release, (void *)(uintptr_t)s->store, rows_room, NULL};
     f->x = mr_alloc_aligned(s->batch * s->inputs * sizeof *f->x, 64);
     f->index = mr_alloc_array(s->batch, sizeof *f->index);
     f->items = mr_alloc_array(ITEMS_MAX, sizeof *f->items);

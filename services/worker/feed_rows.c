@@ -10,6 +10,8 @@
 
 struct part {
     uint64_t first, count; /* rows */
+    uint64_t bytes;        /* of its object */
+    const char *source;    /* a store that has it; NULL: here, or unknown */
     mr_object_id id;       /* none: inline */
     struct mr_str inline_pack;
     struct mr_store_view view;
@@ -29,6 +31,7 @@ struct mr_rows {
     struct part *parts; /* by first row, without gaps */
     uint32_t parts_count;
     bool is_drawn;
+    struct mr_feed_moved moved;
 };
 
 void mr_rows_close(struct mr_rows **rows)
@@ -128,8 +131,11 @@ static int collection_open(struct mr_rows *r, const struct mr_value *v, struct m
                 r->what, i);
         next += p.shape[0];
         if (!p.shape[0]) continue;
-        r->parts[r->parts_count++] = (struct part){
-            .first = p.start[0], .count = p.shape[0], .id = p.id, .inline_pack = p.inline_pack};
+        r->parts[r->parts_count++] = (struct part){.first = p.start[0],
+            .count = p.shape[0],
+            .bytes = p.nbytes,
+            .id = p.id,
+            .inline_pack = p.inline_pack};
     }
     if (!err && next != r->shape[0])
         err = mr_fail(e, MR_EFORMAT, "%s: its partitions have %llu rows, the whole %llu", r->what,
@@ -168,7 +174,9 @@ int mr_rows_open(const char *what, const struct mr_arg *arg, const struct mr_fee
     if (arg->type != MR_ARG_OBJECT)
         return mr_fail(e, MR_EINVAL, "%s: expected a tensor or a collection of tensors", what);
     struct mr_store_view view = {0};
-    int err = store->get(store->ctx, arg->object, &view, e);
+    const char *source = NULL;
+    if (store->find) store->find(store->ctx, &arg->object, 1, &source);
+    int err = store->get(store->ctx, arg->object, source, &view, e);
     if (err) return err;
     err = mr_rows_open_value(what, mr_str_of(view.p, view.bytes), store, out, e);
     if (err) {
@@ -176,7 +184,26 @@ int mr_rows_open(const char *what, const struct mr_arg *arg, const struct mr_fee
         return err;
     }
     (*out)->view = view;
+    bool is_whole = (*out)->parts_count == 1 && (*out)->parts[0].data;
+    if (is_whole && view.is_pulled) (*out)->moved = (struct mr_feed_moved){1, view.bytes};
     return MR_OK;
+}
+
+struct mr_feed_moved mr_rows_moved(const struct mr_rows *r)
+{
+    return r->moved;
+}
+
+uint32_t mr_rows_parts(const struct mr_rows *r)
+{
+    return r->parts_count;
+}
+
+mr_object_id mr_rows_part(const struct mr_rows *r, uint32_t part, struct mr_row_part *out)
+{
+    const struct part *p = &r->parts[part];
+    *out = (struct mr_row_part){.rows = p->count, .bytes = p->bytes};
+    return p->id;
 }
 
 bool mr_rows_is_drawn(const struct mr_rows *r)
@@ -192,7 +219,11 @@ static int part_map(struct mr_rows *r, struct part *p, struct mr_error *e)
         const struct mr_value_alloc heap = {mr_value_heap_alloc, &p->copy};
         err = mr_value_from_pack(p->inline_pack, &heap, &v, e);
     } else {
-        err = r->store->get(r->store->ctx, p->id, &p->view, e);
+        err = r->store->get(r->store->ctx, p->id, p->source, &p->view, e);
+        if (!err && p->view.is_pulled) {
+            r->moved.parts++;
+            r->moved.bytes += p->view.bytes;
+        }
         if (!err) err = mr_value_check(mr_str_of(p->view.p, p->view.bytes), &v, e);
     }
     if (err) return err;
@@ -244,15 +275,60 @@ static bool is_full(const struct mr_rows *r, const struct part *p)
            pinned + p->count * mr_rows_bytes(r) > memory - memory / 8; /* holes are no room */
 }
 
-int mr_rows_map(struct mr_rows *r, uint64_t first, uint64_t n, struct mr_error *e)
+static bool is_wanted(const struct part *p)
 {
-    for (uint32_t i = part_of(r, first); i < r->parts_count && r->parts[i].first < first + n; i++) {
+    return !p->data && !p->source && !mr_object_id_is_none(p->id);
+}
+
+/* One question about all of them. */
+static void find_all(struct mr_rows *r, const struct mr_row_range *ranges, uint32_t count)
+{
+    uint32_t n = 0, *at = mr_alloc_array(r->parts_count + 1, sizeof *at);
+    mr_object_id *ids = mr_alloc_array(r->parts_count + 1, sizeof *ids);
+    const char **sources = mr_alloc_array(r->parts_count + 1, sizeof *sources);
+    uint32_t next = 0; /* ranges ascend */
+    for (uint32_t k = 0; k < count; k++) {
+        uint64_t behind = ranges[k].first + ranges[k].count;
+        next = MR_MAX(next, part_of(r, ranges[k].first));
+        for (; next < r->parts_count && r->parts[next].first < behind; next++) {
+            if (!is_wanted(&r->parts[next])) continue;
+            at[n] = next;
+            ids[n++] = r->parts[next].id;
+        }
+    }
+    if (n) r->store->find(r->store->ctx, ids, n, sources);
+    for (uint32_t i = 0; i < n; i++)
+        r->parts[at[i]].source = sources[i];
+    mr_release(at);
+    mr_release(ids);
+    mr_release(sources);
+}
+
+static int map_range(
+    struct mr_rows *r, const struct mr_row_range *range, uint64_t all, struct mr_error *e)
+{
+    uint64_t behind = range->first + range->count;
+    for (uint32_t i = part_of(r, range->first); i < r->parts_count && r->parts[i].first < behind;
+         i++) {
         int err = r->parts[i].data ? MR_OK : part_map(r, &r->parts[i], e);
         if (err == MR_ETIMEOUT && is_full(r, &r->parts[i])) err = MR_ELIMIT;
-        if (err == MR_ELIMIT && !mr_object_id_is_none(r->parts[i].id)) return no_room(r, n, e);
+        if (err == MR_ELIMIT && !mr_object_id_is_none(r->parts[i].id)) return no_room(r, all, e);
         if (err) return err;
     }
     return MR_OK;
+}
+
+int mr_rows_map(
+    struct mr_rows *r, const struct mr_row_range *ranges, uint32_t count, struct mr_error *e)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < count; i++)
+        all += ranges[i].count;
+    if (r->store->find) find_all(r, ranges, count);
+    int err = MR_OK;
+    for (uint32_t i = 0; i < count && !err; i++)
+        err = map_range(r, &ranges[i], all, e);
+    return err;
 }
 
 const void *mr_rows_at(const struct mr_rows *r, uint64_t i)

@@ -158,9 +158,15 @@ double mr_role_lap(mr_time *at)
 /* ---- begin and end ----------------------------------------------------------------------------
  */
 
-static int feed_get(void *ctx, mr_object_id id, struct mr_store_view *out, struct mr_error *e)
+static int feed_get(
+    void *ctx, mr_object_id id, const char *source, struct mr_store_view *out, struct mr_error *e)
 {
-    return mr_role_get(ctx, id, NULL, out, e);
+    return mr_role_get_part(ctx, id, source, out, e);
+}
+
+static void feed_find(void *ctx, const mr_object_id *ids, uint32_t n, const char **sources)
+{
+    mr_role_find_sources(ctx, ids, n, sources);
 }
 
 static void feed_release(void *ctx, struct mr_store_view *view)
@@ -217,10 +223,10 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     if (err) return call->does->fail(call, err, "%s", e.text);
     r->credential = mr_role_credential_for(r->trainer);
     r->link = mr_role_link_open(r->trainer, r->credential);
-    r->store =
-        (struct mr_role_store){.store = r->env->store, .stop = mr_role_stop_of(r), .call = call};
+    r->store = (struct mr_role_store){
+        .store = r->env->store, .stop = mr_role_stop_of(r), .call = call, .node = r->env->node};
     r->store.link = mr_role_link_open(r->env->store_address, r->env->for_store);
-    r->feed_store = (struct mr_feed_store){feed_get, feed_release, &r->store, feed_room};
+    r->feed_store = (struct mr_feed_store){feed_get, feed_release, &r->store, feed_room, feed_find};
     agent_start(r, socket, address);
     while (!r->members) {
         err = mr_role_look(r, NULL);
@@ -284,6 +290,7 @@ int mr_role_end(struct mr_role *r, int err, const struct mr_error *e)
     mr_role_plan_fini(&r->plan);
     mr_role_link_close(&r->link);
     mr_role_link_close(&r->store.link);
+    mr_role_sources_fini(&r->store);
     if (r->session)
         mr_log(MR_INFO, "role.end", "session=%s index=%u err=%d", r->session, r->index, err);
     mr_release(r->session);

@@ -242,6 +242,8 @@ static void fill_counters(
     out->gradients_lost = c->gradients_lost;
     out->steps_lost = c->steps_lost;
     out->gradients_applied = c->gradients_applied;
+    out->moved_parts = c->moved_parts;
+    out->moved_bytes = c->moved_bytes;
 }
 
 static void take_report(

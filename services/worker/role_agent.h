@@ -68,6 +68,7 @@ struct mr_agent_counters { /* since the role's start; as TrainingCounters */
     double loss_sum, correct; /* over the examples; the agent makes means of one report's part */
     double pull_s, push_s, wait_s, compute_s, feed_s;
     uint64_t gradients_stale, gradients_lost, steps_lost, gradients_applied;
+    uint64_t moved_parts, moved_bytes;
     uint64_t scored;  /* examples that loss_sum and correct are of */
     uint64_t spoiled; /* batches whose loss was no number, and is not in loss_sum */
 };

@@ -7,18 +7,21 @@
 #include <stdio.h>
 
 #define GET_TIMEOUT (10 * MR_SECOND)
+#define PULL_TIMEOUT (60 * MR_SECOND) /* of a partition, beside others */
 #define CALL_TIMEOUT (20 * MR_SECOND) /* another attempt still fits into the bound of a session */
 #define KNOWN_TIMEOUT (2 * MR_SECOND) /* for the store to hear of what was just sealed */
 #define ANSWER_BYTES_MAX ((size_t)1 << 20)
 
-int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *source,
-    struct mr_store_view *out, struct mr_error *e)
+static int get_within(const struct mr_role_store *s, mr_object_id id, const char *source,
+    mr_duration timeout, struct mr_store_view *out, struct mr_error *e)
 {
     if (!s->store) return mr_fail(e, MR_ELOST, "this worker has no object store (--store)");
-    int err = mr_store_get_or_stop(s->store, id, NULL, 0, s->stop, out, e);
+    int err = mr_store_get(s->store, id, NULL, 0, out, e);
     if (err != MR_EAGAIN) return err;
     if (source || !s->call)
-        return mr_store_get_or_stop(s->store, id, source, GET_TIMEOUT, s->stop, out, e);
+        err = mr_store_get_or_stop(s->store, id, source, timeout, s->stop, out, e);
+    bool is_elsewhere = err == MR_EAWAY || err == MR_ENOENT || err == MR_ELOST;
+    if ((source && !is_elsewhere) || !s->call) return err;
     char text[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(id, text);
     struct mr_str extent;
@@ -27,6 +30,18 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
     if (err == MR_ETIMEOUT) return mr_fail(e, err, "object %s did not come in time", text);
     if (err) return mr_fail(e, err, "object %s cannot be found", text);
     return mr_store_get_or_stop(s->store, id, NULL, GET_TIMEOUT, s->stop, out, e);
+}
+
+int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *source,
+    struct mr_store_view *out, struct mr_error *e)
+{
+    return get_within(s, id, source, GET_TIMEOUT, out, e);
+}
+
+int mr_role_get_part(const struct mr_role_store *s, mr_object_id id, const char *source,
+    struct mr_store_view *out, struct mr_error *e)
+{
+    return get_within(s, id, source, source ? PULL_TIMEOUT : GET_TIMEOUT, out, e);
 }
 
 void mr_role_room(const struct mr_role_store *s, uint64_t *memory, uint64_t *pinned)

@@ -5,6 +5,7 @@
 #include "host/clock.h"
 #include "host/thread.h"
 #include "nn/clip.h"
+#include "services/worker/role_rows.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -130,17 +131,27 @@ static int data_open(struct mr_trainee *t, struct mr_error *e)
     if (r->index >= p->workers)
         return mr_fail(
             e, MR_EINVAL, "worker %u: the document has %u of them", r->index, p->workers);
+    struct mr_role_rows rows;
+    int err = mr_role_rows_get(r, x, y, &rows, e);
+    if (err) return err;
     const struct mr_feed_spec spec = {.inputs = inputs,
         .outputs = outputs,
         .batch = p->batch,
         .worker = r->index,
         .workers = p->workers,
+        .ranges = rows.ranges,
+        .ranges_count = rows.count,
         .shuffle = p->shuffle,
         .keep = p->keep_rest,
         .seed = p->data_seed};
-    int err = mr_feed_open(&spec, "data.train", x, y, &r->feed_store, &t->feed, e);
-    if (!err) r->is_drawn = r->is_drawn || mr_feed_is_drawn(t->feed);
-    return err;
+    err = mr_feed_open(&spec, "data.train", x, y, &r->feed_store, &t->feed, e);
+    mr_role_rows_fini(&rows);
+    if (err) return err;
+    r->is_drawn = r->is_drawn || mr_feed_is_drawn(t->feed);
+    struct mr_feed_moved moved = mr_feed_moved(t->feed);
+    r->post.counters.moved_parts = moved.parts;
+    r->post.counters.moved_bytes = moved.bytes;
+    return MR_OK;
 }
 
 static int worker_run(struct mr_op_call *call)

@@ -216,7 +216,8 @@ static void perform(const struct mr_trainer_effect *x)
     case MR_TX_JOB_FORGET:
     case MR_TX_LOCATE:
     case MR_TX_FOLLOW:
-    case MR_TX_UNFOLLOW: break;
+    case MR_TX_UNFOLLOW:
+    case MR_TX_ROWS: break; /* no role asks */
     }
 }
 

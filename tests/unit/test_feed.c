@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -27,17 +28,22 @@ struct rig { /* x as a collection of uneven parts, y as one tensor */
     uint32_t gets;
     int second; /* what becomes of the second part */
     uint64_t pinned;
+    uint32_t finds, sourced; /* questions where; gets that were told */
+    bool pulls;              /* parts of odd numbers come from another store */
 };
 
-static int get(void *ctx, mr_object_id id, struct mr_store_view *out, struct mr_error *e)
+static int get(
+    void *ctx, mr_object_id id, const char *source, struct mr_store_view *out, struct mr_error *e)
 {
     struct rig *r = ctx;
+    r->sourced += source != NULL;
     if (r->second && id.number == 2) return mr_fail(e, r->second, "it did not come");
     r->mapped++;
     r->gets++;
     *out = id.number > PARTS ? (struct mr_store_view){.p = r->x, .bytes = 1 << 16}
                              : (struct mr_store_view){
                                    .p = r->parts[id.number - 1], .bytes = r->bytes[id.number - 1]};
+    out->is_pulled = source != NULL;
     return MR_OK;
 }
 
@@ -51,6 +57,14 @@ static void room(void *ctx, uint64_t *memory, uint64_t *pinned)
 {
     *memory = 512 << 20;
     *pinned = ((struct rig *)ctx)->pinned;
+}
+
+static void find(void *ctx, const mr_object_id *ids, uint32_t n, const char **sources)
+{
+    struct rig *r = ctx;
+    r->finds++;
+    for (uint32_t i = 0; i < n; i++)
+        sources[i] = r->pulls && ids[i].number % 2 ? "there" : NULL;
 }
 
 static void *tensor(enum mr_dtype dtype, unsigned ndim, const uint64_t *shape, void *extent_out)
@@ -100,7 +114,7 @@ static int setup(void **state)
     r->y_arg = (struct mr_arg){.type = MR_ARG_TENSOR,
         .tensor = &r->y_tensor,
         .extent = mr_str_of(r->y, mr_tensor_bytes(MR_DTYPE_U8, 1, y_shape))};
-    r->store = (struct mr_feed_store){get, release, r, room};
+    r->store = (struct mr_feed_store){get, release, r, room, find};
     *state = r;
     return 0;
 }
@@ -271,6 +285,83 @@ static void ranges_come_in_order_also_across_partitions(void **state)
     mr_feed_close(&f);
 }
 
+/* Issue 11, 6a: a share that is no single range; in order, and shuffled, and found again. */
+static void a_share_of_several_ranges(void **state)
+{
+    struct rig *r = *state;
+    static const struct mr_row_range mine[] = {{0, 1}, {35, 10}, {60, 20}, {99, 3}};
+    struct mr_feed_spec s = spec_of(2, 3, 17); /* 34 rows each, and one more */
+    s.ranges = mine;
+    s.ranges_count = MR_ARRAY_LEN(mine);
+    s.shuffle = false;
+    struct mr_feed *f = NULL;
+    struct mr_error e;
+    assert_int_equal(
+        mr_feed_open(&s, "data.train", &r->x_arg, &r->y_arg, &r->store, &f, &e), MR_EFORMAT);
+    assert_non_null(strstr(e.text, "plan of rows"));
+    s.worker = 0;
+    f = open_feed(r, &s);
+    assert_int_equal(mr_feed_rows(f), 34);
+    assert_int_equal(mr_feed_steps(f), 2);
+    struct mr_nn_batch b;
+    uint32_t at = 0, seen[ROWS] = {0}, again[ROWS] = {0};
+    for (uint64_t step = 0; step < 2; step++) {
+        mr_feed_batch(f, step, &b);
+        for (uint32_t i = 0; i < 17; i++, at++) {
+            uint32_t row = at;
+            for (const struct mr_row_range *k = mine;; row -= (uint32_t)k++->count)
+                if (row < k->count) {
+                    assert_int_equal(b.x[i * WIDTH], k->first + row);
+                    break;
+                }
+        }
+    }
+    mr_feed_range(f, 0, 3, &b); /* rows 0, 35, 36 */
+    assert_true(b.x[0] == 0 && b.x[WIDTH] == 35 && b.x[2 * WIDTH] == 36);
+    mr_feed_close(&f);
+    s.shuffle = true;
+    f = open_feed(r, &s);
+    struct mr_feed *other = open_feed(r, &s);
+    for (uint64_t step = 0; step < 2; step++) {
+        mr_feed_batch(f, 2 + step, &b);
+        count_rows(&b, 17, seen);
+        mr_feed_batch(other, 2 + step, &b);
+        count_rows(&b, 17, again);
+    }
+    for (uint32_t i = 0, k = 0; i < ROWS; i++) {
+        k += k < 3 && i == mine[k].first + mine[k].count;
+        k += k < 3 && i >= mine[k + 1].first;
+        assert_int_equal(seen[i], i >= mine[k].first && i < mine[k].first + mine[k].count);
+        assert_int_equal(seen[i], again[i]);
+    }
+    mr_feed_batch(f, 7, &b); /* as whoever takes its place would */
+    mr_feed_batch(other, 0, &b);
+    mr_feed_batch(other, 7, &b);
+    float first = b.x[0];
+    mr_feed_batch(f, 7, &b);
+    assert_true(first == b.x[0]);
+    mr_feed_close(&f);
+    mr_feed_close(&other);
+}
+
+/* One question where all of them are, and a count of what came from elsewhere. */
+static void what_is_brought_is_counted(void **state)
+{
+    struct rig *r = *state;
+    struct mr_feed_spec s = spec_of(0, 1, 10);
+    struct mr_feed *f = open_feed(r, &s);
+    assert_int_equal(mr_feed_moved(f).parts, 0);
+    assert_int_equal(r->sourced, 0);
+    mr_feed_close(&f);
+    r->pulls = true;
+    r->finds = 0;
+    f = open_feed(r, &s);
+    assert_int_equal(r->finds, 2); /* the collection, then its partitions */
+    assert_int_equal(mr_feed_moved(f).parts, 2);
+    assert_int_equal(mr_feed_moved(f).bytes, r->bytes[0] + r->bytes[2]);
+    mr_feed_close(&f);
+}
+
 static void refused(struct rig *r, const struct mr_feed_spec *s, const char *words)
 {
     struct mr_feed *f = NULL;
@@ -320,6 +411,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_share_maps_only_the_partitions_it_needs, setup, teardown),
         cmocka_unit_test_setup_teardown(
             ranges_come_in_order_also_across_partitions, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_share_of_several_ranges, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_is_brought_is_counted, setup, teardown),
         cmocka_unit_test_setup_teardown(
             what_does_not_fit_the_model_is_refused_in_words, setup, teardown),
     };

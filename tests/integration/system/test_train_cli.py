@@ -45,7 +45,8 @@ class Play:
              "created_ns": str(int(self.started * 1e9)), "started_ns": str(int(self.started * 1e9)),
              "version": str(self.tick() * 100), "examples_per_s": 12345.6,
              "counters": {"steps": str(self.tick() * 100), "examples": str(self.tick() * 6400), "compute_s": 8.0, "feed_s": 0.5,
-                          "pull_s": 0.5, "push_s": 0.5, "wait_s": 0.5, "gradients_lost": "3", "steps_lost": "40"},
+                          "pull_s": 0.5, "push_s": 0.5, "wait_s": 0.5, "gradients_lost": "3", "steps_lost": "40",
+                          "moved_parts": "11", "moved_bytes": str(3 << 30)},
              "restores": 1, "document_json": json.dumps(DOCUMENT)}
         if over:
             t["ended_ns"] = str(now)

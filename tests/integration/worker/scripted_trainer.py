@@ -84,6 +84,7 @@ class Trainer:
             out = self.message("JoinResponse")(
                 formed=self.here(), incarnation=me["incarnation"], generation=self.generation, document_json=json.dumps(self.document),
                 restore_epoch=self.epoch, phase=self.phase, channel="scores")
+            out.rows.decided = True  # the even cut
             if self.restore:
                 out.checkpoint.version = self.restore[0]
                 out.checkpoint.objects.extend(self.restore[1])
