@@ -189,6 +189,10 @@ static enum MHD_Result answer_ended(struct mr_request *r)
     /* A browser comes back after the end of a stream, but not after an error. */
     if (r->shape == MR_SHAPE_EVENTS && r->x->is_farewell)
         return answer_stream(r, stream_type(r->shape));
+    /* An EventSource hides what is not 200 from its page: why there is a gap, it hears as an event.
+     */
+    if (r->shape == MR_SHAPE_EVENTS && r->x->error == MR_ERANGE)
+        return answer_stream(r, stream_type(r->shape));
     if (r->x->error) return answer_outcome(r);
     if (r->shape == MR_SHAPE_METRICS) {
         struct MHD_Response *m = response_of(&r->x->text);

@@ -79,7 +79,9 @@ int mr_bind_fields(const struct mr_bind_input *in, struct mr_buf *wire, struct m
     for (size_t i = 0; m->route->headers[i].field; i++) {
         if (!in->headers[i].value.p || !in->headers[i].value.n) continue;
         const ProtobufCFieldDescriptor *f = named(type, m->route->headers[i].field);
-        if (seen & bit_of(type, f)) continue;
+        /* A browser that comes back says where it is; the query still says where it began. */
+        bool is_newer = !strcmp(m->route->headers[i].header, "Last-Event-ID");
+        if ((seen & bit_of(type, f)) && !is_newer) continue;
         err = mr_field_from_text(type, f, in->headers[i].value, wire, e);
         if (err) return err;
     }

@@ -6,7 +6,11 @@
 #include "gateway/json_out.h"
 #include "gateway/sse.h"
 #include "gateway/status.h"
+#include "millrace/v1/channels.pb-c.h"
 #include "rpc/wire.h"
+
+#define CHANNEL_ENTRY (&millrace__v1__channel_entry__descriptor)
+#define BEGINNING "0-0" /* as the id of an entry: what is there comes after it */
 
 static struct mr_str event_id(const ProtobufCMessage *m)
 {
@@ -83,7 +87,11 @@ static void write_end(struct mr_request *r)
     } else if (r->shape == MR_SHAPE_EVENTS && x->is_farewell) {
         mr_sse_heartbeat(&r->out); /* no event: the client comes back by itself, and goes on */
     } else if (r->shape == MR_SHAPE_EVENTS && x->error) {
-        mr_sse_event(&r->out, mr_str_of("", 0), "error", mr_buf_str(&status));
+        /* When part of a channel is gone, whoever comes back goes on with the oldest that is there.
+         */
+        bool is_gap = x->error == MR_ERANGE && x->method->response == CHANNEL_ENTRY;
+        mr_sse_event(
+            &r->out, is_gap ? MR_STR(BEGINNING) : mr_str_of("", 0), "error", mr_buf_str(&status));
     } else if (x->error) { /* half an answer must not look like a whole one */
         r->is_broken = true;
     }

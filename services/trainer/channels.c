@@ -441,8 +441,11 @@ static void on_entry(void *ctx, int err, const struct mr_channel_entry *entry)
 {
     struct watch *w = ctx;
     if (err) {
-        watch_end(w, MR_ERANGE,
-            "what stood after the last entry that was sent is gone; begin anew with \"\"");
+        MR_AUTO(mr_free_ptr)
+        char *why = mr_format("what stood after the last entry that was sent is gone; %s%.*s%s",
+            entry->id.n ? "the oldest that is there is " : "the channel is empty",
+            MR_STR_ARG(entry->id), entry->id.n ? "; go on from there after 0-0" : "");
+        watch_end(w, MR_ERANGE, why);
         return;
     }
     struct mr_buf texts;

@@ -150,11 +150,12 @@ static void give(struct mr_follower *f, const struct mr_channel_answer *a)
 }
 
 /* A part is gone: it hears so, and goes on from the oldest that is there. */
-static void give_gap(struct mr_follower *f)
+static void give_gap(struct mr_follower *f, struct mr_str first_id)
 {
+    const struct mr_channel_entry oldest = {.id = first_id};
     f->is_live = false;
     f->at[0] = 0;
-    if (f->fn) f->fn(f->ctx, MR_ERANGE, NULL);
+    if (f->fn) f->fn(f->ctx, MR_ERANGE, &oldest);
     follower_read(f);
 }
 
@@ -176,7 +177,7 @@ static void follower_answered(void *p)
     struct mr_channel_answer *a = MR_STEAL(f->answer);
     f->is_reading = false;
     if (f->fn && a->err == MR_ERANGE) {
-        give_gap(f);
+        give_gap(f, a->first_id);
     } else if (f->fn && a->err) {
         be_stale(f->feed->feeds, &f->is_stale);
     } else if (f->fn) {
@@ -199,7 +200,7 @@ static void feed_give(struct feed *feed, const struct mr_channel_answer *a)
         struct mr_follower *f = MR_LIST_ITEM(node, struct mr_follower, node);
         if (!f->is_live) continue;
         if (a->err == MR_ERANGE)
-            give_gap(f);
+            give_gap(f, a->first_id);
         else
             give(f, a);
     }

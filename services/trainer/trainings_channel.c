@@ -25,7 +25,7 @@ static void on_entry(void *ctx, int err, const struct mr_channel_entry *entry)
     struct followed *f = ctx;
     bool has_begun = f->has_begun;
     f->has_begun = true;
-    if (!entry) {
+    if (err) {
         mr_log(has_begun ? MR_WARN : MR_DEBUG, "channel.gap", "channel=\"%s\" error=%s", f->name,
             mr_err_name(err));
         return;

@@ -124,9 +124,21 @@ static int export_idx(const struct mr_value *v, const struct mr_format_options *
     return mr_idx_export(&v->tensor, sink, e);
 }
 
+/* The bytes of a picture that somebody made already. */
+static bool png_bytes(const struct mr_value *v, struct mr_str *out)
+{
+    static const char signature[] = "\x89PNG\r\n\x1a\n";
+    *out = mr_str_of(v->data, v->data_bytes);
+    if (v->kind != MR_VALUE_BYTES && !(v->kind == MR_VALUE_PACK && pack_bytes(v, false, out)))
+        return false;
+    return out->n >= sizeof signature - 1 && !memcmp(out->p, signature, sizeof signature - 1);
+}
+
 static int export_png(const struct mr_value *v, const struct mr_format_options *o,
     struct mr_sink sink, struct mr_error *e)
 {
+    struct mr_str bytes;
+    if (png_bytes(v, &bytes)) return export_raw(v, o, sink, e);
     return mr_png_export(&v->tensor, o, sink, e);
 }
 
@@ -176,6 +188,8 @@ static bool holds_text(const struct mr_value *v)
 static bool holds_png(const struct mr_value *v)
 {
     const struct mr_tensor *t = &v->tensor;
+    struct mr_str bytes;
+    if (png_bytes(v, &bytes)) return true;
     return v->kind == MR_VALUE_TENSOR && (t->ndim == 2 || (t->ndim == 3 && t->shape[2] == 3));
 }
 
@@ -202,7 +216,7 @@ static const struct format_row rows[MR_FORMATS_COUNT] = {
     [MR_FORMAT_CSV] = {"csv", "text/csv", ".csv", holds_csv, mr_csv_import, mr_csv_export, "tables, and tensors of one or two axes"},
     [MR_FORMAT_RAW] = {"raw", "application/octet-stream", ".bin", holds_raw, import_raw, export_raw, "bytes, texts and tensors"},
     [MR_FORMAT_TEXT] = {"text", "text/plain", ".txt", holds_text, import_text, export_raw, "texts"},
-    [MR_FORMAT_PNG] = {"png", "image/png", ".png", holds_png, NULL, export_png, "tensors [height,width] and [height,width,3]"},
+    [MR_FORMAT_PNG] = {"png", "image/png", ".png", holds_png, NULL, export_png, "tensors [height,width] and [height,width,3], and the bytes of a PNG"},
 };
 /* clang-format on */
 
@@ -238,6 +252,8 @@ bool mr_format_can_export(enum mr_format f, const struct mr_value *v)
 
 enum mr_format mr_format_default(const struct mr_value *v)
 {
+    struct mr_str bytes;
+    if (png_bytes(v, &bytes)) return MR_FORMAT_PNG;
     switch (v->kind) {
     case MR_VALUE_TENSOR: return MR_FORMAT_NPY;
     case MR_VALUE_TABLE: return MR_FORMAT_CSV;

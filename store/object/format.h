@@ -31,7 +31,8 @@ bool mr_format_can_export(enum mr_format f, const struct mr_value *v);
 int mr_format_find(struct mr_str name, enum mr_format *out, struct mr_error *e);
 /* By the end of a path: ".npy", ".json", "idx3-ubyte", "….gz". MR_EMEDIA. */
 int mr_format_of_path(struct mr_str path, enum mr_format *out, struct mr_error *e);
-/* What a reader gets who does not say: json for packs, npy for tensors, csv for tables, … */
+/* What a reader gets who does not say: json for packs, npy for tensors, csv for tables, png for the
+ * bytes of one, … */
 enum mr_format mr_format_default(const struct mr_value *v);
 /* The first of an Accept header's types, best q first, that `v` can be exported to. Empty and "*"
  * go to the default. MR_EACCEPT lists what would do. */

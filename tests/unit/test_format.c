@@ -195,6 +195,44 @@ static void raw_and_text_hold_bytes_and_texts(void **state)
     mr_buf_fini(&b);
 }
 
+/* Issue 11, 15: a result whose bytes are PNG is sent as image/png, unless something else is wanted.
+ */
+static void the_bytes_of_a_png_are_a_picture(void **state)
+{
+    (void)state;
+    struct mr_buf b;
+    mr_buf_init(&b, 1000);
+    void *extent = NULL;
+    struct mr_value_alloc a = {mr_value_heap_alloc, &extent};
+    static const char png[] = "\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+    struct mr_str bytes = mr_str_of(png, sizeof png - 1);
+    assert_int_equal(mr_format_import(MR_FORMAT_RAW, bytes, NULL, &a, NULL), MR_OK);
+    struct mr_value v;
+    assert_int_equal(mr_value_check(mr_str_of(extent, 64 + bytes.n), &v, NULL), MR_OK);
+    static const struct {
+        const char *accept;
+        enum mr_format format;
+    } cases[] = {{"", MR_FORMAT_PNG}, {"*/*", MR_FORMAT_PNG}, {"image/png", MR_FORMAT_PNG},
+        {"image/avif,image/*,*/*;q=0.8", MR_FORMAT_PNG},
+        {"application/octet-stream", MR_FORMAT_RAW},
+        {"application/octet-stream, image/png;q=0.5", MR_FORMAT_RAW}};
+    for (size_t i = 0; i < MR_ARRAY_LEN(cases); i++) {
+        enum mr_format f;
+        assert_int_equal(mr_format_accept(mr_str(cases[i].accept), &v, &f, NULL), MR_OK);
+        assert_int_equal(f, cases[i].format);
+        mr_buf_clear(&b);
+        assert_int_equal(mr_format_export(&v, f, NULL, mr_sink_to_buf(&b), NULL), MR_OK);
+        assert_true(mr_str_eq(mr_buf_str(&b), bytes));
+    }
+    mr_release(extent);
+    assert_int_equal(mr_format_import(MR_FORMAT_RAW, MR_STR("\x89PNG"), NULL, &a, NULL), MR_OK);
+    assert_int_equal(mr_value_check(mr_str_of(extent, 68), &v, NULL), MR_OK);
+    assert_int_equal(mr_format_default(&v), MR_FORMAT_RAW);
+    assert_false(mr_format_can_export(MR_FORMAT_PNG, &v));
+    mr_release(extent);
+    mr_buf_fini(&b);
+}
+
 static void what_a_format_cannot_hold_is_said(void **state)
 {
     (void)state;
@@ -284,6 +322,7 @@ int main(void)
         cmocka_unit_test(options_are_checked),
         cmocka_unit_test(a_value_goes_through_its_own_format),
         cmocka_unit_test(raw_and_text_hold_bytes_and_texts),
+        cmocka_unit_test(the_bytes_of_a_png_are_a_picture),
         cmocka_unit_test(what_a_format_cannot_hold_is_said),
         cmocka_unit_test(tensors_become_pictures),
         cmocka_unit_test(what_is_no_picture_is_refused),

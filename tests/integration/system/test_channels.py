@@ -131,6 +131,35 @@ class Channels(OnCluster):
         self.assertEqual(w.error["code"], 11)
         self.refused(400, 11, "empty", lambda: self.c.get("/v1/channels/no/entries?after_id=1-1"))
 
+    def test_an_event_source_hears_the_gap_and_goes_on(self):
+        """Issue 11, 15: a stream, and not a 400 that an EventSource hides; its event brings the id to go on after."""
+        ids = [self.append("gap", i, entries_max=10) for i in range(25)]
+        path, last = f"/v1/channels/gap/events?last_event_id={ids[3]}", None
+        seen = []
+        for attempt in range(2):  # as an EventSource does: the same URL again, and the last id
+            c = self.c.connect(60)
+            headers = {"Accept": "text/event-stream", **({"Last-Event-ID": last} if last else {})}
+            c.request("GET", path, headers=headers)
+            r = c.getresponse()
+            self.assertEqual((r.status, r.headers["content-type"]), (200, "text/event-stream"))
+            kind = None
+            for raw in r:
+                line = raw.decode().rstrip("\n")
+                if line.startswith("id: "):
+                    last = line[4:]
+                elif line.startswith("event: "):
+                    kind = line[7:]
+                elif line.startswith("data: "):
+                    seen.append((kind, json.loads(line[6:])))
+                    kind = None
+                    if attempt and len(seen) == 11:
+                        break
+            c.close()
+        kind, error = seen[0]
+        self.assertEqual((kind, error["code"]), ("error", 11))
+        self.assertIn(ids[15], error["message"])
+        self.assertEqual([(k, e["id"]) for k, e in seen[1:]], [(None, i) for i in ids[15:]])
+
     def test_watchers_go_on_over_a_killed_trainer_and_a_stopped_redis(self):
         watches = [Watch(self.c, "long") for _ in range(5)]
         self.append("long", *range(10))
