@@ -2,14 +2,17 @@
 #include "gateway/request.h"
 
 #include "base/alloc.h"
+#include "gateway/gzip.h"
 #include "gateway/json_out.h"
+#include "gateway/media.h"
 #include "gateway/pages.h"
 #include "gateway/sse.h"
 #include "gateway/status.h"
 #include "millrace/v1/cluster.pb-c.h"
-#include "rpc/wire.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <xxhash.h>
 
 #define TOKEN_BYTES_MAX 4096
 #define STREAM_BLOCK_BYTES ((size_t)64 << 10)
@@ -23,7 +26,9 @@ enum MHD_Result mr_answer_queue(
     /* The next request is for the gateway that comes after this one. */
     if (mr_flag_is_set(&r->http->quiescing) || r->refused)
         (void)MHD_add_response_header(m, "Connection", "close");
-    if (r->shape != MR_SHAPE_FILE) (void)MHD_add_response_header(m, "Cache-Control", "no-store");
+    if (r->shape != MR_SHAPE_FILE) /* which says so itself */
+        (void)MHD_add_response_header(
+            m, "Cache-Control", r->may_be_kept ? "private, no-cache" : "no-store");
     enum MHD_Result done = MHD_queue_response(r->connection, status, m);
     MHD_destroy_response(m);
     *response = NULL;
@@ -41,12 +46,54 @@ static struct MHD_Response *response_of(struct mr_buf *b)
     return MHD_create_response_from_buffer_with_free_callback(n, bytes, mr_release);
 }
 
-enum MHD_Result mr_answer_bytes(
-    struct mr_request *r, unsigned status, const char *type, struct mr_str bytes)
+struct MHD_Response *mr_answer_gzip(struct mr_str bytes)
 {
-    struct MHD_Response *m = MHD_create_response_from_buffer(
-        bytes.n, (void *)(uintptr_t)bytes.p, MHD_RESPMEM_PERSISTENT);
-    return mr_answer_queue(r, status, type, &m);
+    struct mr_buf packed;
+    mr_buf_init(&packed, MR_GZIP_BYTES_MAX);
+    if (!mr_gzip(bytes, &packed)) return NULL;
+    struct MHD_Response *m = response_of(&packed);
+    (void)MHD_add_response_header(m, "Content-Encoding", "gzip");
+    return m;
+}
+
+static bool takes_gzip(const struct mr_request *r)
+{
+    return mr_media_takes(
+        mr_str(MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "Accept-Encoding")),
+        "gzip");
+}
+
+/* The bytes of `b`, smaller where the client knows how. */
+static struct MHD_Response *text_response(const struct mr_request *r, struct mr_buf *b)
+{
+    struct MHD_Response *m = takes_gzip(r) ? mr_answer_gzip(mr_buf_str(b)) : NULL;
+    if (m)
+        mr_buf_clear(b);
+    else
+        m = response_of(b);
+    (void)MHD_add_response_header(m, "Vary", "Accept-Encoding");
+    return m;
+}
+
+enum MHD_Result mr_answer_openapi(struct mr_request *r)
+{
+    struct mr_str all = mr_proto_openapi();
+    struct MHD_Response *m = NULL;
+    bool is_packed = takes_gzip(r);
+    char tag[40];
+    (void)snprintf(tag, sizeof tag, "\"%016" PRIx64 "%s\"", XXH3_64bits(all.p, all.n),
+        is_packed ? "-gzip" : "");
+    const char *known =
+        MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "If-None-Match");
+    bool is_known = mr_etag_is_known(mr_str(known), tag);
+    if (is_packed && !is_known) m = mr_answer_gzip(all);
+    if (!m)
+        m = MHD_create_response_from_buffer(
+            is_known ? 0 : all.n, (void *)(uintptr_t)all.p, MHD_RESPMEM_PERSISTENT);
+    (void)MHD_add_response_header(m, "ETag", tag);
+    (void)MHD_add_response_header(m, "Vary", "Accept-Encoding");
+    r->may_be_kept = true;
+    return mr_answer_queue(r, is_known ? 304 : 200, "application/json", &m);
 }
 
 static void add_allow(const struct mr_request *r, struct MHD_Response *m)
@@ -56,7 +103,7 @@ static void add_allow(const struct mr_request *r, struct MHD_Response *m)
     for (int v = MR_HTTP_GET; v <= MR_HTTP_PATCH; v++)
         if (r->allow >> v & 1)
             n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", n ? ", " : "",
-                mr_http_verb_name((enum mr_http_verb)v));
+                v == MR_HTTP_GET ? "GET, HEAD" : mr_http_verb_name((enum mr_http_verb)v));
     (void)MHD_add_response_header(m, "Allow", list);
 }
 
@@ -78,6 +125,18 @@ enum MHD_Result mr_answer_error(struct mr_request *r)
 {
     int err = r->error.code;
     return answer_status(r, err, mr_err_grpc(err), mr_str(r->error.text), mr_str_of(NULL, 0));
+}
+
+enum MHD_Result mr_answer_refused(
+    struct mr_request *r, unsigned status, const char *header, const char *value)
+{
+    int grpc = mr_err_grpc(r->error.code);
+    mr_buf_clear(&r->out);
+    mr_status_json(grpc, mr_str(r->error.text), mr_str_of(NULL, 0), &r->out);
+    mr_buf_add_byte(&r->out, '\n');
+    struct MHD_Response *m = response_of(&r->out);
+    (void)MHD_add_response_header(m, header, value);
+    return mr_answer_queue(r, status, "application/json", &m);
 }
 
 static enum MHD_Result answer_outcome(struct mr_request *r)
@@ -125,7 +184,7 @@ static enum MHD_Result answer_message(struct mr_request *r, struct mr_str bytes)
         return mr_answer_error(r);
     }
     mr_buf_add_byte(&r->out, '\n');
-    struct MHD_Response *response = response_of(&r->out);
+    struct MHD_Response *response = text_response(r, &r->out);
     if (r->x->is_cut) (void)MHD_add_response_header(response, "Retry-After", "1");
     return mr_answer_queue(r, 200, "application/json", &response);
 }
@@ -143,38 +202,6 @@ static enum MHD_Result answer_stream(struct mr_request *r, const char *type)
         mr_collect_begin(&r->out);
     }
     return mr_answer_queue(r, 200, type, &m);
-}
-
-static struct mr_str bytes_field(struct mr_str message, uint32_t number)
-{
-    struct mr_wire_reader reader = mr_wire_read(message);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&reader, &f))
-        if (f.number == number && f.type == MR_WIRE_BYTES) return f.bytes;
-    return mr_str_of("", 0);
-}
-
-/* One piece, and its call is over already: sent with its length at once. In chunks it would be
- * three writes, and as many wake-ups of a client that waits for the end. */
-static bool is_whole(const struct mr_request *r)
-{
-    return r->has_held && r->held.kind == MR_REPLY_END && !r->x->error;
-}
-
-/* The first piece of a raw answer says its type, which goes into a header. */
-static enum MHD_Result answer_raw(struct mr_request *r)
-{
-    struct mr_str type = bytes_field(mr_rpc_message_str(r->raw_message), 1);
-    char text[200];
-    bool is_clean = type.n > 0 && type.n < sizeof text;
-    for (size_t i = 0; i < type.n; i++)
-        if ((unsigned char)type.p[i] < ' ' || (unsigned char)type.p[i] > '~') is_clean = false;
-    (void)snprintf(text, sizeof text, "%.*s", is_clean ? (int)type.n : 24,
-        is_clean ? type.p : "application/octet-stream");
-    if (!is_whole(r)) return answer_stream(r, text);
-    struct MHD_Response *m = MHD_create_response_from_buffer(
-        r->raw.n, (void *)(uintptr_t)r->raw.p, MHD_RESPMEM_MUST_COPY);
-    return mr_answer_queue(r, 200, text, &m);
 }
 
 static const char *stream_type(enum mr_shape shape)
@@ -195,7 +222,7 @@ static enum MHD_Result answer_ended(struct mr_request *r)
         return answer_stream(r, stream_type(r->shape));
     if (r->x->error) return answer_outcome(r);
     if (r->shape == MR_SHAPE_METRICS) {
-        struct MHD_Response *m = response_of(&r->x->text);
+        struct MHD_Response *m = text_response(r, &r->x->text);
         return mr_answer_queue(r, 200, "text/plain; version=0.0.4; charset=utf-8", &m);
     }
     if (r->shape == MR_SHAPE_EVENTS) { /* nothing will come any more: do not come back */
@@ -211,7 +238,7 @@ static enum MHD_Result answer_ended(struct mr_request *r)
 
 enum MHD_Result mr_answer(struct mr_request *r)
 {
-    if (r->raw_message) return answer_raw(r);
+    if (r->raw_message) return mr_answer_raw(r);
     if (!r->has_held) return r->is_over ? answer_ended(r) : answer_stream(r, stream_type(r->shape));
     if (r->held.kind == MR_REPLY_END) return answer_ended(r);
     struct mr_str bytes = mr_rpc_message_str(r->held.message);

@@ -13,6 +13,8 @@
 
 #define HTTP_BODY_TYPE 1 /* google.api.HttpBody.content_type */
 #define HTTP_BODY_DATA 2
+#define OBJECT_OFFSET 4 /* GetObjectRequest */
+#define OBJECT_BYTES_MAX 5
 
 static const struct mr_token_holder everyone = {"local", MR_ROLE_ADMIN};
 
@@ -85,8 +87,8 @@ static int find(struct mr_request *r, const char *method, struct mr_error *e)
     int err = mr_uri_split(mr_str(r->target), &r->uri, e);
     if (err) return err;
     mr_uri_text_init(&r->text, r->uri.path.n + r->uri.query.n);
-    bool is_head = !strcmp(method, "HEAD");
-    bool is_known = !mr_http_verb_parse(is_head ? "GET" : method, &r->verb);
+    r->is_head = !strcmp(method, "HEAD");
+    bool is_known = !mr_http_verb_parse(r->is_head ? "GET" : method, &r->verb);
     if (find_own(r)) {
         if (is_known && r->verb == MR_HTTP_GET) return MR_OK;
         r->allow = 1u << MR_HTTP_GET;
@@ -96,7 +98,7 @@ static int find(struct mr_request *r, const char *method, struct mr_error *e)
     const struct mr_route *routes = mr_proto_routes(&count);
     err = mr_route_match(routes, count, is_known ? r->verb : MR_HTTP_GET, r->uri.path, &r->text,
         &r->match, &r->allow, e);
-    if ((err && err != MR_EMETHOD) || (is_known && !is_head)) return err;
+    if ((err && err != MR_EMETHOD) || is_known) return err;
     r->match.route = NULL;
     return mr_fail(
         e, MR_EMETHOD, "%.32s is not possible here; the header Allow says what is", method);
@@ -223,6 +225,22 @@ static int bind_headers(struct mr_request *r, struct mr_error *e)
     return mr_bind_fields(&in, &r->x->request, e);
 }
 
+/* Which part of the answer is wanted. The store is told, so that it sends no more; unless If-Range
+ * has to be compared with what it says first. */
+static void read_range(struct mr_request *r)
+{
+    struct mr_str range = header(r, "Range");
+    r->has_range = r->shape == MR_SHAPE_RAW && !r->is_head && mr_range_parse(range, &r->range);
+    bool is_object = r->match.route && r->match.route->method == MR_METHOD_OBJECTS_GET;
+    if (!r->has_range || !is_object || header(r, "If-Range").p || r->range.from > INT64_MAX) return;
+    uint64_t from = r->range.from;
+    uint64_t zigzag = r->range.is_suffix && from ? 2 * from - 1 : 2 * from;
+    if (r->range.is_suffix && !from) return;
+    mr_wire_add_varint(&r->x->request, OBJECT_OFFSET, zigzag);
+    if (!r->range.is_suffix && r->range.to != UINT64_MAX)
+        mr_wire_add_varint(&r->x->request, OBJECT_BYTES_MAX, r->range.to - from + 1);
+}
+
 /* The field `wait_s`; 0: the method never waits for long. */
 static uint32_t wait_field(const struct mr_proto_method *m)
 {
@@ -282,6 +300,7 @@ void mr_request_check(struct mr_request *r, const char *method)
     r->x = mr_exchange_new();
     prepare(r);
     if (r->match.route) err = bind_headers(r, e);
+    if (!err) read_range(r);
     if (!err && r->match.route && r->match.route->method == MR_METHOD_OBJECTS_LIST) {
         r->x->of_one_store = true;
         r->x->store = mr_pages_begin(&r->x->request);

@@ -226,8 +226,7 @@ static enum MHD_Result finish(struct mr_request *r)
     be_patient(r, MR_NEVER); /* from here on it is we who take long */
     (void)look_for_refusal(r);
     if (r->error.code) return mr_answer_error(r);
-    if (r->shape == MR_SHAPE_OPENAPI)
-        return mr_answer_bytes(r, 200, "application/json", mr_proto_openapi());
+    if (r->shape == MR_SHAPE_OPENAPI) return mr_answer_openapi(r);
     if (r->shape == MR_SHAPE_FILE) return mr_static_answer(r);
 
     look(r);

@@ -85,3 +85,16 @@ int mr_media_pick(struct mr_str accept, const char *const *offers, size_t offers
     }
     return best;
 }
+
+bool mr_media_takes(struct mr_str accept_encoding, const char *coding)
+{
+    struct mr_str rest = accept_encoding;
+    int named = -1, any = 0;
+    while (rest.n) {
+        struct mr_str name;
+        int q = quality(cut(&rest, ','), &name);
+        if (same(name, coding)) named = q;
+        if (same(name, "*")) any = q;
+    }
+    return named >= 0 ? named > 0 : any > 0;
+}

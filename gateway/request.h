@@ -7,6 +7,7 @@
 #include "gateway/bridge.h"
 #include "gateway/collect.h"
 #include "gateway/http.h"
+#include "gateway/range.h"
 #include "gateway/checked.h"
 #include "host/flag.h"
 #include "rpc/pb.h"
@@ -68,6 +69,10 @@ struct mr_request {
     enum mr_shape shape;
     struct mr_token_holder user; /* name "": not known yet */
     unsigned allow;              /* verbs, for 405 */
+    bool is_head;                /* a GET whose body is not wanted */
+    bool has_range;              /* of a GET; `range` is what is wanted */
+    struct mr_range range;
+    bool may_be_kept; /* by a cache that asks whether it is still so */
     bool began;
     bool answered;
     unsigned status;
@@ -97,6 +102,7 @@ struct mr_request {
     struct mr_collect collect;
     struct mr_rpc_message *raw_message;
     struct mr_str raw; /* rest of it */
+    uint64_t raw_skip; /* bytes that are not wanted, before the first one that is */
     bool is_finished;
     bool is_broken;
 };
@@ -115,10 +121,17 @@ void mr_request_sleep(struct mr_request *r);                        /* until som
 /* answer.c */
 enum MHD_Result mr_answer_error(struct mr_request *r);
 enum MHD_Result mr_answer(struct mr_request *r); /* the exchange has something to answer with */
-enum MHD_Result mr_answer_bytes(struct mr_request *r, unsigned status, const char *type,
-    struct mr_str bytes); /* bytes live for ever */
+/* The error, with this status and one more header. */
+enum MHD_Result mr_answer_refused(
+    struct mr_request *r, unsigned status, const char *header, const char *value);
+enum MHD_Result mr_answer_openapi(struct mr_request *r);
+/* With its headers; NULL: it stays as it is. */
+struct MHD_Response *mr_answer_gzip(struct mr_str bytes);
 enum MHD_Result mr_answer_queue(
     struct mr_request *r, unsigned status, const char *type, struct MHD_Response **response);
+
+/* raw.c: r->raw_message is the first piece. */
+enum MHD_Result mr_answer_raw(struct mr_request *r);
 
 /* stream.c: the content reader of every stream. */
 ssize_t mr_stream_read(void *request, uint64_t at, char *to, size_t bytes_max);

@@ -81,7 +81,7 @@ static enum MHD_Result answer_file(struct mr_request *r, int fd, const char *pat
         (unsigned long long)st.st_size);
     const char *known =
         MHD_lookup_connection_value(r->connection, MHD_HEADER_KIND, "If-None-Match");
-    bool is_known = known && !strcmp(known, tag);
+    bool is_known = mr_etag_is_known(mr_str(known), tag);
     struct MHD_Response *m;
     if (is_known) {
         (void)close(fd);

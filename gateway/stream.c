@@ -134,6 +134,9 @@ static void take(struct mr_request *r, struct mr_reply *reply)
 static size_t give(struct mr_request *r, char *to, size_t bytes_max)
 {
     if (r->raw_message) {
+        size_t skip = (size_t)MR_MIN(r->raw_skip, (uint64_t)r->raw.n);
+        r->raw = mr_str_of(r->raw.p + skip, r->raw.n - skip);
+        r->raw_skip -= skip;
         size_t n = MR_MIN(bytes_max, r->raw.n);
         if (n) memcpy(to, r->raw.p, n);
         r->raw = mr_str_of(r->raw.p + n, r->raw.n - n);

@@ -253,6 +253,10 @@ class Document:
         if body:
             out["requestBody"] = body
         out["responses"] = {"200": self.success(route), "4XX": ERROR, "5XX": ERROR}
+        if self.model.raw_response(route):
+            binary = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
+            out["responses"]["206"] = {"description": "The part that `Range` asks for", "content": binary}
+            out["responses"]["304"] = {"description": "`If-None-Match` has the value's `ETag`"}
         if method.server_streaming and not self.model.raw_response(route):
             gone = "No event will come any more: a client should not come back"
             out["responses"]["204"] = {"description": gone}

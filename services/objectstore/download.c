@@ -1,6 +1,7 @@
 /* Get: an object's bytes out, in pieces of 1 MiB that are lent to gRPC, not copied. What
  * is sent stays pinned until the last piece has left, which may be after the call. */
 #include "base/alloc.h"
+#include "rpc/wire.h"
 #include "services/objectstore/formatter.h"
 #include "services/objectstore/op.h"
 
@@ -24,9 +25,14 @@ struct download {
     char *accept;
     char *name;
     double wait_s;
+    int64_t offset; /* as asked for */
+    uint64_t bytes_max;
     size_t piece; /* next to send, and where in it */
     uint64_t at;
+    uint64_t total, from,
+        left; /* bytes of the value in its format; where it began; still to send */
     bool first_sent;
+    bool is_over;
 };
 
 static void cargo_put(void *p)
@@ -98,10 +104,35 @@ static int send_lent(
 
 /* ---- Get --------------------------------------------------------------------------------------*/
 
+/* A google.protobuf.Any with a BodyPart: HttpBody's field 3. */
+static size_t put_part(const struct mr_op *op, unsigned char *out)
+{
+    static const char url[] = "type.googleapis.com/millrace.v1.BodyPart";
+    const struct download *d = op->more;
+    char id[MR_OBJECT_ID_TEXT_MAX];
+    mr_object_id_format(op->id, id);
+    struct mr_buf part, any;
+    mr_buf_init(&part, 128);
+    mr_buf_init(&any, 256);
+    mr_wire_add_bytes(&part, 1, mr_str(id));
+    mr_wire_add_varint(&part, 2, d->total);
+    mr_wire_add_varint(&part, 3, d->from);
+    mr_wire_add_bytes(&any, 1, mr_str(url));
+    mr_wire_add_bytes(&any, 2, mr_buf_str(&part));
+    size_t at = 0;
+    out[at++] = 3 << 3 | 2;
+    at += put_varint(out + at, any.n);
+    memcpy(out + at, any.p, any.n);
+    at += any.n;
+    mr_buf_fini(&part);
+    mr_buf_fini(&any);
+    return at;
+}
+
 static int send_body(struct mr_op *op, const char *data, size_t n)
 {
     struct download *d = op->more;
-    unsigned char head[128];
+    unsigned char head[384];
     size_t at = 0;
     if (!d->first_sent) { /* HttpBody: 1 content_type, 2 data */
         size_t mime = strlen(d->cargo->job.mime);
@@ -109,6 +140,7 @@ static int send_body(struct mr_op *op, const char *data, size_t n)
         at += put_varint(head + at, mime);
         memcpy(head + at, d->cargo->job.mime, mime);
         at += mime;
+        at += put_part(op, head + at);
     }
     head[at++] = 2 << 3 | 2;
     at += put_varint(head + at, n);
@@ -120,30 +152,48 @@ static void send_pieces(struct mr_op *op)
 {
     struct download *d = op->more;
     const struct mr_format_job *job = &d->cargo->job;
-    while (d->piece < job->pieces_count && mr_rpc_call_is_writable(op->call)) {
+    while (d->left && d->piece < job->pieces_count && mr_rpc_call_is_writable(op->call)) {
         const struct mr_piece *p = &job->pieces[d->piece];
         const char *base = p->owned ? (const char *)job->text.p : d->cargo->view.p;
         const char *from = base + p->at + d->at;
-        size_t n = MR_MIN(p->n - d->at, MR_CHUNK_BYTES);
+        size_t n = (size_t)MR_MIN(MR_MIN(p->n - d->at, MR_CHUNK_BYTES), d->left);
         if (send_body(op, from, n)) return; /* the call is over: on_done follows */
         d->at += n;
+        d->left -= n;
         if (d->at < p->n) continue;
         d->piece++;
         d->at = 0;
     }
-    if (d->piece < job->pieces_count) return;
+    if (d->left && d->piece < job->pieces_count) return;
     if (!d->first_sent && send_body(op, "", 0)) return;
     op->sv->gets++;
-    d->piece = SIZE_MAX; /* nothing more, also when writable again */
+    d->is_over = true; /* nothing more, also when writable again */
     (void)mr_rpc_call_finish_ok(op->call);
+}
+
+/* Stands at the first byte that is wanted. */
+static void seek(struct download *d)
+{
+    const struct mr_format_job *job = &d->cargo->job;
+    for (size_t i = 0; i < job->pieces_count; i++)
+        d->total += job->pieces[i].n;
+    uint64_t back = d->offset < 0 ? -(uint64_t)d->offset : 0;
+    d->from = back ? d->total - MR_MIN(back, d->total) : MR_MIN((uint64_t)d->offset, d->total);
+    d->left = d->total - d->from;
+    if (d->bytes_max) d->left = MR_MIN(d->left, d->bytes_max);
+    d->at = d->from;
+    while (d->piece < job->pieces_count && d->at >= job->pieces[d->piece].n)
+        d->at -= job->pieces[d->piece++].n;
 }
 
 static void exported(struct mr_op *op)
 {
-    if (op->err)
+    if (op->err) {
         mr_op_fail_error(op);
-    else
-        send_pieces(op);
+        return;
+    }
+    seek(op->more);
+    send_pieces(op);
 }
 
 static void get_viewed(struct mr_op *op)
@@ -218,6 +268,8 @@ static void on_get(struct mr_rpc_call *call, struct mr_rpc_message *m)
     }
     d->accept = mr_copy_text(r->accept);
     d->wait_s = r->wait_s;
+    d->offset = r->offset;
+    d->bytes_max = r->bytes_max;
     if (!strncmp(r->id, "name:", 5)) {
         if (!mr_op_check_name(op, "id", r->id + 5)) return;
         d->name = mr_copy_text(r->id + 5);
@@ -231,7 +283,7 @@ static void on_writable(struct mr_rpc_call *call)
 {
     struct mr_op *op = mr_op_of(call);
     struct download *d = op->more;
-    if (!d->cargo || op->open) return;
+    if (!d->cargo || op->open || d->is_over) return;
     send_pieces(op);
 }
 

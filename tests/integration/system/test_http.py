@@ -1,5 +1,6 @@
 """HTTP in front of a real cluster: lists that page, names with slashes, conditional and partial
 requests, compression, images. Issue 11, 15."""
+import gzip
 import json
 import pathlib
 import sys
@@ -139,6 +140,131 @@ class Names(Http):
         job = self.c.submit({"dsk": {"x/y": 5}, "targets": ["x/y"]})
         self.c.wait(job)
         self.assertEqual(self.c.cli("get", job, "x/y")[1].strip(), "5")
+
+
+class Conditions(Http):
+    """Issue 11, 15: HEAD, ETag, gzip, Range."""
+
+    def test_head_is_get_without_its_body(self):
+        info = self.put(b"h" * 3000, name="head/x")
+        job = self.c.submit({"dsk": {"z": 1}, "targets": ["z"]})
+        self.c.wait(job)
+        for path in (f"/v1/objects/{info['id']}", "/v1/objects/name:head/x/stat", "/v1/jobs", f"/v1/jobs/{job}", "/v1/names/head/x",
+                     f"/v1/jobs/{job}/results/z", f"/v1/jobs/{job}/results", f"/v1/jobs/{job}/events", "/v1/cluster", "/v1/workers",
+                     "/v1/ops", "/v1/store/stats", "/healthz", "/metrics", "/openapi.json", "/", "/v1/jobs/none", "/v1/nothing"):
+            status, headers, body = self.ask("HEAD", path)
+            wanted, found, whole = self.ask("GET", path)
+            self.assertEqual((status, body), (wanted, b""), path)
+            self.assertEqual(headers["content-type"], found["content-type"], path)
+            self.assertEqual(headers["etag"], found["etag"], path)
+            if path.startswith("/v1/objects/") or path == "/openapi.json":
+                self.assertEqual(int(headers["content-length"]), len(whole), path)
+        status, headers, _ = self.ask("HEAD", "/v1/jobs:graph")
+        self.assertEqual((status, headers["allow"]), (405, "POST"))
+        self.assertEqual(self.ask("PUT", "/v1/jobs")[1]["allow"], "GET, HEAD, POST")
+
+    def test_who_has_it_already_gets_304(self):
+        info = self.put(b"e" * 2000000, name="etag/x")
+        small = self.c.submit({"dsk": {"z": [1, 2]}, "targets": ["z"]})
+        large = self.c.submit({"tasks": {"z": {"op": "array.full", "args": [[100000], 7]}}, "targets": ["z"]})
+        self.c.wait(small), self.c.wait(large)
+        for path in (f"/v1/objects/{info['id']}", "/v1/objects/name:etag/x", f"/v1/jobs/{small}/results/z",
+                     f"/v1/jobs/{large}/results/z", "/openapi.json"):
+            _, headers, body = self.ask("GET", path)
+            tag = headers["etag"]
+            self.assertRegex(tag, r'^"[!#-~]+"$', path)
+            self.assertIn("no-cache", headers["cache-control"])
+            self.assertEqual(headers["x-content-type-options"], "nosniff")
+            for known in (tag, f"W/{tag}", f'"other", {tag}', "*"):
+                status, found, nothing = self.ask("GET", path, If_None_Match=known)
+                self.assertEqual((status, found["etag"], nothing), (304, tag, b""), (path, known))
+            self.assertEqual(self.ask("GET", path, If_None_Match='"other"')[2], body)
+        # another format is another answer, another object under the name another, too
+        path = f"/v1/jobs/{large}/results/z"
+        tag = self.ask("GET", path, Accept="application/x-npy")[1]["etag"]
+        self.assertEqual(self.ask("GET", path, Accept="application/json", If_None_Match=tag)[0], 200)
+        tag = self.ask("GET", "/v1/objects/name:etag/x")[1]["etag"]
+        self.put(b"f" * 2000000, name="etag/x", replace="true")
+        self.assertEqual(self.ask("GET", "/v1/objects/name:etag/x", If_None_Match=tag)[0], 200)
+
+    def test_large_json_is_small_for_who_takes_gzip(self):
+        job = self.c.submit({"dsk": {"z": list(range(2000))}, "targets": ["z"]})
+        self.c.wait(job)
+        for path in ("/v1/ops", "/openapi.json", f"/v1/jobs/{job}/results/z", "/metrics"):
+            _, plain, body = self.ask("GET", path)
+            _, headers, packed = self.ask("GET", path, Accept_Encoding="br, gzip;q=0.8")
+            self.assertEqual(headers["content-encoding"], "gzip", path)
+            self.assertIsNone(plain["content-encoding"], path)
+            self.assertIn("Accept-Encoding", headers["vary"])
+            self.assertIn("Accept-Encoding", plain["vary"])
+            self.assertLess(len(packed), len(body) / 2, path)
+            if path != "/metrics":
+                self.assertEqual(json.loads(gzip.decompress(packed)), json.loads(body), path)
+            self.assertIsNone(self.ask("GET", path, Accept_Encoding="gzip;q=0")[1]["content-encoding"], path)
+            if plain["etag"]:
+                self.assertNotEqual(plain["etag"], headers["etag"])
+                self.assertEqual(self.ask("GET", path, Accept_Encoding="gzip", If_None_Match=headers["etag"])[0], 304, path)
+        info = self.put(bytes(5000))
+        for path in (f"/v1/jobs/{job}/events", "/healthz", "/v1/jobs/none", f"/v1/objects/{info['id']}"):
+            self.assertIsNone(self.ask("GET", path, Accept_Encoding="gzip")[1]["content-encoding"], path)
+
+    def test_a_part_of_an_object(self):
+        data = bytes(range(256)) * 16384 + b"end"  # 4 MiB and a bit
+        n = len(data)
+        path = f"/v1/objects/{self.put(data)['id']}"
+        tag = self.ask("GET", path)[1]["etag"]
+        for text, first, last in [
+            ("bytes=0-0", 0, 0), ("bytes=1048570-1048580", 1048570, 1048580), (f"bytes={n - 3}-", n - 3, n - 1), ("bytes=-3", n - 3, n - 1),
+            (f"bytes=5-{n + 9}", 5, n - 1), (f"bytes=-{n + 9}", 0, n - 1), ("bytes=3000000-3999999", 3000000, 3999999),
+        ]:
+            for more in ({}, {"If_Range": tag}):
+                status, headers, body = self.ask("GET", path, Range=text, **more)
+                self.assertEqual((status, headers["content-range"]), (206, f"bytes {first}-{last}/{n}"), text)
+                self.assertEqual(int(headers["content-length"]), last - first + 1, text)
+                self.assertTrue(body == data[first : last + 1], text)
+                self.assertEqual((headers["etag"], headers["accept-ranges"]), (tag, "bytes"))
+        for text in (f"bytes={n}-", "bytes=99999999999999999999-", "bytes=-0"):
+            status, headers, body = self.ask("GET", path, Range=text)
+            self.assertEqual((status, headers["content-range"]), (416, f"bytes */{n}"), text)
+            self.assertIn("Range", json.loads(body)["message"])
+        for more in ({"Range": "bytes=0-1,4-5"}, {"Range": "lines=0-1"}, {"Range": "bytes=2-1"}, {"Range": "bytes=0-1", "If_Range": '"other"'}):
+            status, headers, body = self.ask("GET", path, **more)
+            self.assertEqual((status, headers["content-range"], len(body)), (200, None, n), more)
+        self.assertEqual(self.ask("HEAD", path, Range="bytes=0-1")[0], 200)
+        empty = f"/v1/objects/{self.put(b'')['id']}"
+        self.assertEqual(self.ask("GET", empty)[2], b"")
+        self.assertEqual(self.ask("GET", empty, Range="bytes=0-")[0], 416)
+
+    def test_a_part_of_a_result(self):
+        job = self.c.submit({"tasks": {"z": {"op": "array.full", "args": [[500000], 7]}, "s": {"value": "0123456789"}}, "targets": ["z", "s"]})
+        self.c.wait(job)
+        for key in ("z", "s"):
+            path = f"/v1/jobs/{job}/results/{key}"
+            _, _, whole = self.ask("GET", path)
+            for text, part in (("bytes=2-5", whole[2:6]), ("bytes=-4", whole[-4:])):
+                status, headers, body = self.ask("GET", path, Range=text)
+                self.assertEqual((status, body), (206, part), (key, text))
+                self.assertTrue(headers["content-range"].endswith(f"/{len(whole)}"))
+
+
+class Pictures(Http):
+    """Issue 11, 15: `image/png` for PNG results."""
+
+    PNG = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8ffff3f0005fe02fe0dccdd48"
+                        "0000000049454e44ae426082")
+
+    def test_bytes_of_a_png_are_a_picture(self):
+        object_id = self.put(self.PNG)["id"]
+        job = self.c.submit({"tasks": {"p": {"op": "identity", "args": [{"object": object_id}]}}, "targets": ["p"]})
+        self.assertEqual(self.c.wait(job)["state"], "JOB_DONE")
+        for path in (f"/v1/objects/{object_id}", f"/v1/jobs/{job}/results/p"):
+            for accept, kind in [("*/*", "image/png"), ("image/avif,image/webp,image/*,*/*;q=0.8", "image/png"), ("image/png", "image/png"),
+                                 ("application/octet-stream", "application/octet-stream")]:
+                status, headers, body = self.ask("GET", path, Accept=accept)
+                self.assertEqual((status, headers["content-type"], body), (200, kind, self.PNG), (path, accept))
+                self.assertEqual(headers["x-content-type-options"], "nosniff")
+        other = self.put(self.PNG[:4])["id"]
+        self.assertEqual(self.ask("GET", f"/v1/objects/{other}")[1]["content-type"], "application/octet-stream")
 
 
 if __name__ == "__main__":
