@@ -224,7 +224,7 @@ static void path_query_header_and_body_fill_the_request(void **state)
         {MR_HTTP_GET, "/v1/jobs/x?wait_s=nan", NULL, NULL, "wait_s: \"nan\" is not a number"},
         {MR_HTTP_GET, "/v1/jobs/x?wait_s=1e400", NULL, NULL, "wait_s: a finite number"},
         {MR_HTTP_GET, "/v1/jobs/x/events", "17", NULL, "\"last_event_id\":\"17\""},
-        {MR_HTTP_GET, "/v1/jobs/x/events?last_event_id=3", "17", NULL, "\"last_event_id\":\"3\""},
+        {MR_HTTP_GET, "/v1/jobs/x/events?last_event_id=3", "17", NULL, "\"last_event_id\":\"17\""},
         {MR_HTTP_GET, "/v1/jobs/x/results/?key=q", NULL, NULL, "\"key\":\"q\""},
         {MR_HTTP_GET, "/v1/jobs/x/results/", NULL, NULL, "key is missing"},
         {MR_HTTP_POST, "/v1/jobs/x:cancel", NULL, "{\"reason\":\"r\"}",
