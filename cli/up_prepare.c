@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,6 +121,45 @@ static int settle_secret(const struct mr_up *u, struct mr_error *e)
     return mr_file_write(path, mr_str(text), 0600, e);
 }
 
+static int listen_at(const struct addrinfo *a, int *fd, int *port)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t size = sizeof at;
+    int one = 1;
+    *fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (*fd < 0) return errno;
+    (void)setsockopt(*fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    int err = bind(*fd, a->ai_addr, a->ai_addrlen) || listen(*fd, LISTEN_QUEUE) ? errno : 0;
+    if (!err && getsockname(*fd, (struct sockaddr *)&at, &size)) err = errno;
+    if (err) (void)close(*fd);
+    if (at.ss_family == AF_INET)
+        *port = ntohs(((const struct sockaddr_in *)(const void *)&at)->sin_port);
+    if (at.ss_family == AF_INET6)
+        *port = ntohs(((const struct sockaddr_in6 *)(const void *)&at)->sin6_port);
+    return err;
+}
+
+/* The address of u->host ("[::1]", "localhost", a name of this machine) and u->port. */
+static int listen_there(struct mr_up *u, struct mr_error *e)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list = NULL;
+    char port[16], host[sizeof u->host];
+    bool is_v6 = u->host[0] == '[' && u->host[strlen(u->host) - 1] == ']';
+    (void)snprintf(port, sizeof port, "%d", u->port);
+    (void)snprintf(host, sizeof host, "%.*s", (int)(strlen(u->host) - (is_v6 ? 2 : 0)),
+        u->host + (is_v6 ? 1 : 0));
+    if (!strcmp(host, "localhost")) hints.ai_family = AF_INET; /* which every client tries */
+    if (getaddrinfo(host, port, &hints, &list)) return MR_OK;  /* the gateway will say */
+    int fd = 0, err = listen_at(list, &fd, &u->port);
+    freeaddrinfo(list);
+    if (err)
+        return mr_fail(e, MR_EEXIST,
+            "--listen: %s: %s (another cluster? --listen %s:0 takes a free port)", u->config.listen,
+            strerror(err), u->host);
+    u->listen_fd = fd;
+    return MR_OK;
+}
+
 /* Splits --listen, and listens there for the gateway: while one gateway makes way for the next,
  * connections wait in this socket's queue. Port 0 becomes one that is free now. The gateway refuses
  * what it may not. */
@@ -133,31 +173,12 @@ static int settle_listen(struct mr_up *u, struct mr_error *e)
         return mr_fail(e, MR_EINVAL, "--listen: \"%s\" is not HOST:PORT", u->config.listen);
     memcpy(u->host, u->config.listen, n);
     u->port = (int)port;
-    struct sockaddr_in at = {.sin_family = AF_INET,
-        .sin_port = htons((uint16_t)port),
-        .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    bool is_v4 =
-        inet_pton(AF_INET, u->host, &at.sin_addr) == 1 || strcmp(u->host, "localhost") == 0;
     if (!u->config.rules.token_file && mr_rpc_address_is_public(u->config.listen))
         return mr_fail(e, MR_EPERM,
             "--listen: others can reach \"%s\", so --token-file is wanted (or an address on "
             "loopback, e.g. 127.0.0.1:8470)",
             u->config.listen);
-    if (!is_v4) return MR_OK; /* the gateway will say */
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int one = 1;
-    socklen_t size = sizeof at;
-    (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    int err = bind(fd, (struct sockaddr *)&at, size) ? errno : 0;
-    if (!err && getsockname(fd, (struct sockaddr *)&at, &size) == 0) u->port = ntohs(at.sin_port);
-    if (!err && listen(fd, LISTEN_QUEUE)) err = errno;
-    u->listen_fd = err ? 0 : fd;
-    if (err) (void)close(fd);
-    if (err)
-        return mr_fail(e, MR_EEXIST,
-            "--listen: %s: %s (another cluster? --listen %s:0 takes a free port)", u->config.listen,
-            strerror(err), u->host);
-    return MR_OK;
+    return listen_there(u, e);
 }
 
 static void remove_sockets(const struct mr_up *u)
