@@ -2,17 +2,19 @@
  * a worker process has, in a ring over gRPC on this machine. Prints how long steps took, and what
  * one cost: processor time, context switches, messages and wake-ups.
  *
- *     ring_bench [--numbers 79512] [--ranks 2] [--steps 2000] [--work US] [--tcp]
+ *     ring_bench [--numbers 79512] [--ranks 2] [--steps 2000] [--work US] [--tcp] [--tls CERT KEY
+ * CA]
  *
  * 79512 float32 are the 318 kB of examples/mnist.json. --work: each rank computes so many
- * microseconds between steps. Without --tcp ranks meet over UNIX sockets, as with `up --nodes 2`.
- */
+ * microseconds between steps. --tls is for --tcp; without that ranks meet over UNIX sockets, as
+ * with `up --nodes 2`. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
 #include "host/thread.h"
 #include "rpc/loop.h"
 #include "rpc/server.h"
+#include "rpc/tls.h"
 #include "services/worker/params_service.h"
 #include "services/worker/reduce.h"
 
@@ -34,6 +36,7 @@ struct plan {
     uint64_t numbers, steps, work_us;
     uint32_t ranks;
     bool is_tcp;
+    struct mr_certificate_files tls;
     char dir[32];
 };
 
@@ -176,6 +179,8 @@ static void rank_run(const struct plan *p, uint32_t rank, int in, int out)
     const struct mr_share_options share = {.node = node};
     mr_share_configure(&share);
     struct net net = {0};
+    struct mr_error e;
+    must(mr_rpc_tls_use(&p->tls, &e), &e);
     net_open(&net, p, rank);
     transfer(out, net.address, sizeof net.address, true);
     transfer(in, addresses, sizeof addresses, false);
@@ -237,6 +242,11 @@ static uint64_t number(const char *text)
 static void options(struct plan *p, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--tls") && i + 3 < argc) {
+            p->tls = (struct mr_certificate_files){argv[i + 1], argv[i + 2], argv[i + 3], NULL};
+            i += 3;
+            continue;
+        }
         if (!strcmp(argv[i], "--tcp"))
             p->is_tcp = true;
         else if (!strcmp(argv[i], "--numbers"))
