@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/defs.h"
+#include "base/id.h"
 #include "base/str.h"
 #include "host/file.h"
 
@@ -13,6 +14,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILE_BYTES_MAX ((size_t)1 << 20)
@@ -21,6 +23,7 @@
 /* What a group says; `memory` UINT64_MAX and `milli_cpus` UINT64_MAX: nothing. */
 struct limits {
     uint64_t memory, milli_cpus;
+    uint64_t group; /* that says `memory` */
 };
 
 static char *text_of(const char *path)
@@ -44,12 +47,23 @@ static uint64_t number_in(const char *folder, const char *file, uint64_t *second
     return n;
 }
 
+/* What a group is known by in every mount namespace: the folder itself. */
+static uint64_t group_of(const char *folder)
+{
+    struct stat st;
+    if (stat(folder, &st)) return 0;
+    uint64_t n = mr_hash_u64(mr_hash_u64((uint64_t)st.st_dev) + (uint64_t)st.st_ino);
+    return n ? n : 1;
+}
+
 static void memory_of(const char *folder, struct limits *l)
 {
     static const char *const files[] = {"memory.max", "memory.high", "memory.limit_in_bytes"};
     for (size_t i = 0; i < MR_ARRAY_LEN(files); i++) {
         uint64_t n = number_in(folder, files[i], NULL);
-        if (n >= MEMORY_MIN) l->memory = MR_MIN(l->memory, n);
+        if (n < MEMORY_MIN || n >= l->memory) continue;
+        l->memory = n;
+        l->group = group_of(folder);
     }
 }
 
@@ -107,7 +121,7 @@ static void group_line(const char *root, char *line, struct limits *l)
 void mr_machine_read_at(
     const char *root, uint64_t memory_bytes, uint32_t cpus, struct mr_machine *out)
 {
-    struct limits l = {UINT64_MAX, UINT64_MAX};
+    struct limits l = {UINT64_MAX, UINT64_MAX, 0};
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/proc/self/cgroup", root);
     MR_AUTO(mr_free_ptr) char *text = text_of(path);
     char *rest = NULL;
@@ -119,6 +133,7 @@ void mr_machine_read_at(
     *out = (struct mr_machine){
         .memory_bytes = MR_MIN(memory_bytes, l.memory),
         .is_limited = l.memory < memory_bytes,
+        .group = l.memory < memory_bytes ? l.group : 0,
         .cpus = (uint32_t)MR_MIN(most, MR_MAX(whole, (uint64_t)1)),
     };
 }
@@ -147,11 +162,4 @@ uint64_t mr_machine_share(const struct mr_machine *m, uint64_t wanted)
 {
     if (!wanted) return m->memory_bytes / 10 * 4;
     return MR_MIN(wanted, m->memory_bytes / 10 * 8);
-}
-
-uint64_t mr_machine_written_max(const struct mr_machine *m, uint64_t own_bytes)
-{
-    if (!m->is_limited) return 0;
-    uint64_t most = m->memory_bytes / 10 * 8;
-    return MR_MAX(most - MR_MIN(most, own_bytes), m->memory_bytes / 4);
 }

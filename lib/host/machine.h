@@ -9,6 +9,7 @@
 struct mr_machine {
     uint64_t memory_bytes; /* the least of what the machine has and the groups allow */
     bool is_limited;       /* a group allows less than the machine has */
+    uint64_t group;        /* which one does, the same number in each of its processes; 0: none */
     uint32_t cpus;         /* whole processors, at least 1: a quota of 1.5 is 2 */
 };
 
@@ -20,7 +21,3 @@ void mr_machine_read_at(
 
 /* How much shared memory a store may take: min(`wanted`, 80 % of what there is); wanted 0: 40 %. */
 uint64_t mr_machine_share(const struct mr_machine *m, uint64_t wanted);
-
-/* How much of it a process may write itself: under a limit of its own the pages count for whoever
- * writes them first. 80 % of the limit without `own_bytes`, which it uses besides; 0: no bound. */
-uint64_t mr_machine_written_max(const struct mr_machine *m, uint64_t own_bytes);

@@ -31,7 +31,8 @@ struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config)
         sizeof(struct mr_ostore) + sizeof(struct object) * config->objects_max +
         sizeof(struct link) * config->links_max + sizeof(struct waiter) * config->waiters_max +
         sizeof(struct segment) * (config->segments_max + 1) + sizeof(uint32_t) * MR_SEGMENTS_MAX +
-        sizeof(struct client) * config->clients_max + 65536;
+        sizeof(struct client) * config->clients_max +
+        sizeof(struct group) * (config->clients_max * 2 + 1) + 65536;
     struct mr_arena arena;
     mr_arena_init(&arena, bytes);
     struct mr_ostore *s = MR_ARENA_ARRAY(&arena, struct mr_ostore, 1);
@@ -42,6 +43,8 @@ struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config)
     s->segments = MR_ARENA_ARRAY(&arena, struct segment, config->segments_max + 1);
     s->segment_slots = MR_ARENA_ARRAY(&arena, uint32_t, MR_SEGMENTS_MAX);
     s->clients = MR_ARENA_ARRAY(&arena, struct client, config->clients_max);
+    s->groups_max = config->clients_max * 2 + 1; /* some have no client any more */
+    s->groups = MR_ARENA_ARRAY(&arena, struct group, s->groups_max);
     s->arena = arena;
     s->waiters_deadline = s->retry = s->orphan_check = MR_NEVER;
     mr_index_init(&s->by_id, config->objects_max);
@@ -165,6 +168,7 @@ static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
     case MR_OE_TICK: break;
     case MR_OE_JOIN: mr_ostore_join(s, ev); break;
     case MR_OE_GONE: mr_ostore_gone(s, ev); break;
+    case MR_OE_LIMIT: mr_ostore_limit(s, ev); break;
     case MR_OE_GRANT: mr_ostore_grant(s, ev); break;
     case MR_OE_CANCEL: mr_ostore_cancel(s, ev); break;
     case MR_OE_RETURN: mr_ostore_returned(s, ev); break;
@@ -324,6 +328,7 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     mr_assert(!x->persisted || x->disk == DISK_WRITTEN);
     mr_assert(!x->pins || x->in_place); /* what is pinned is in memory */
     mr_assert(x->place != PLACE_EVICTING || !x->pins);
+    mr_assert(x->group == (x->in_place ? s->segments[s->segment_slots[x->segment]].group : 0));
     uint32_t holders = 0;
     uint32_t pins = 0;
     for (uint32_t at = x->links; at; at = s->links[at].next) {
@@ -397,4 +402,5 @@ void mr_ostore_check(const struct mr_ostore *s)
     mr_assert(committed == s->committed_bytes);
     mr_assert(committed <= s->config.memory_bytes);
     mr_assert(live == sum.rooms);
+    mr_ostore_groups_check(s);
 }

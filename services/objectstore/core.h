@@ -26,20 +26,21 @@ struct mr_ostore_config {
 
 enum mr_ostore_event_type {
     MR_OE_TICK,
-    MR_OE_JOIN,         /* client, maker, internal */
-    MR_OE_GONE,         /* client */
-    MR_OE_GRANT,        /* client, request, bytes, room (the least that helps), timeout */
-    MR_OE_CANCEL,       /* client, request */
-    MR_OE_RETURN,       /* client, segment (0: only says that it has no more) */
-    MR_OE_SEAL,         /* client, id, segment, offset, bytes, room, flags, job, task, attempt */
-    MR_OE_GET,          /* client, request, id, timeout, source */
-    MR_OE_UNPIN,        /* client, id */
-    MR_OE_HOLD,         /* client, id, holder */
-    MR_OE_UNHOLD,       /* client, id, holder */
-    MR_OE_DELETE,       /* client, request, id, flags (1: force) */
-    MR_OE_PERSIST,      /* client, request, id */
-    MR_OE_EVICT_DONE,   /* object, err: MR_OK, or MR_EAGAIN when pinned */
-    MR_OE_WRITTEN,      /* id, err, flags (1: as persisted) */
+    MR_OE_JOIN,       /* client, maker, internal */
+    MR_OE_GONE,       /* client */
+    MR_OE_LIMIT,      /* client, group, bytes: the limit of its group, room: what it uses itself */
+    MR_OE_GRANT,      /* client, request, bytes, room (the least that helps), timeout */
+    MR_OE_CANCEL,     /* client, request */
+    MR_OE_RETURN,     /* client, segment (0: only says that it has no more) */
+    MR_OE_SEAL,       /* client, id, segment, offset, bytes, room, flags, job, task, attempt */
+    MR_OE_GET,        /* client, request, id, timeout, source */
+    MR_OE_UNPIN,      /* client, id */
+    MR_OE_HOLD,       /* client, id, holder */
+    MR_OE_UNHOLD,     /* client, id, holder */
+    MR_OE_DELETE,     /* client, request, id, flags (1: force) */
+    MR_OE_PERSIST,    /* client, request, id */
+    MR_OE_EVICT_DONE, /* object, err: MR_OK, or MR_EAGAIN when pinned */
+    MR_OE_WRITTEN,    /* id, err, flags (1: as persisted) */
     MR_OE_FETCH_FAILED, /* id, err: a restore or a pull that ended without a seal */
     MR_OE_RECOVERED,    /* id, bytes, flags (2: lives by its holders): found on disk at the start */
     MR_OE_USED,         /* object: somebody read it lately */
@@ -73,13 +74,15 @@ struct mr_ostore_event {
     uint64_t room;
     mr_duration timeout;
     uint64_t maker;
+    uint64_t group;
     struct mr_store_owner owner;
     struct mr_store_holder holder;
     uint32_t source; /* the shell's number of an address; 0: none */
     bool internal;
 };
 enum mr_ostore_effect_type {
-    MR_OX_GRANTED, /* client, request, segment, bytes: make it; or err */
+    MR_OX_GRANTED, /* client, request, segment, bytes: make it; or err, and room: its group's if so
+                    */
     MR_OX_GOT,     /* client, request, object, segment, offset, bytes, flags (1: it was pulled, and
                       nobody else is told so): pinned for it; or err */
     MR_OX_DONE,    /* client, request, err, holder: answers DELETE and PERSIST */

@@ -32,6 +32,7 @@ static void leave_room(struct mr_ostore *s, uint32_t o)
     struct object *x = &s->objects[o];
     mr_assert(x->in_place);
     x->in_place = false;
+    x->group = 0;
     s->stats.object_bytes -= x->bytes;
     s->rooms_bytes -= x->room;
     mr_ostore_room_free(s, x->segment, x->offset - MR_EXTENT_HEAD, x->room);
@@ -39,7 +40,9 @@ static void leave_room(struct mr_ostore *s, uint32_t o)
 
 static void stop_leaving(struct mr_ostore *s, struct object *x)
 {
-    if (x->leaving) s->leaving_bytes -= x->room;
+    if (!x->leaving) return;
+    s->leaving_bytes -= x->room;
+    mr_ostore_group_leaving(s, x, false);
     x->leaving = false;
 }
 
@@ -536,6 +539,7 @@ void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
     move_to(s, o, PLACE_RESIDENT);
     x->in_place = true;
     x->segment = ev->segment;
+    x->group = g->group;
     x->offset = ev->offset;
     x->bytes = ev->bytes;
     x->room = ev->room;

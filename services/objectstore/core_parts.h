@@ -49,6 +49,17 @@ void mr_ostore_answer(
 void mr_ostore_drain(struct mr_ostore *s);
 void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
+/* core_groups.c: clients in control groups with a limit */
+void mr_ostore_limit(struct mr_ostore *s, const struct mr_ostore_event *ev);
+void mr_ostore_group_leave(struct mr_ostore *s, struct client *c);
+void mr_ostore_group_closed(struct mr_ostore *s, const struct segment *g);
+uint64_t mr_ostore_group_max(const struct mr_ostore *s, uint32_t group);  /* UINT64_MAX: no bound */
+uint64_t mr_ostore_group_left(const struct mr_ostore *s, uint32_t group); /* the same */
+void mr_ostore_group_enlist(struct mr_ostore *s, uint32_t o);             /* at the recent end */
+void mr_ostore_group_unlist(struct mr_ostore *s, uint32_t o);
+void mr_ostore_group_leaving(struct mr_ostore *s, const struct object *x, bool starts);
+void mr_ostore_groups_check(const struct mr_ostore *s);
+
 /* core_space.c: segments, grants, what has to leave */
 void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_cancel(struct mr_ostore *s, const struct mr_ostore_event *ev);

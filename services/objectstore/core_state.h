@@ -65,12 +65,14 @@ struct object {
     uint32_t maker;        /* client that sealed it */
     uint32_t source;       /* FETCHING: where from, unless from disk */
     uint32_t other_source; /* to try when that fails; 0: none */
+    uint32_t group;        /* in place: whose room it has; 0: nobody's who is limited */
     struct mr_store_owner owner;
     uint32_t pins; /* by the store, for clients */
     uint32_t holders;
-    uint32_t links;      /* head */
-    uint32_t waiters;    /* head */
-    uint32_t prev, next; /* in its list; `next` also in the free list */
+    uint32_t links;                  /* head */
+    uint32_t waiters;                /* head */
+    uint32_t prev, next;             /* in its list; `next` also in the free list */
+    uint32_t group_prev, group_next; /* in the group's, while resident */
 };
 
 /* In memory, on disk, or on the way back from there; not deleted. */
@@ -104,14 +106,35 @@ struct segment {
     uint32_t client; /* its writer; stays after its death */
     bool orphaned;   /* the writer is dead */
     uint64_t bytes;
-    uint32_t live; /* objects with a room here */
-    uint32_t next; /* free list */
+    uint32_t live;  /* objects with a room here */
+    uint32_t group; /* whose pages they are; 0: of none that is limited */
+    uint32_t next;  /* free list */
+};
+
+/* A control group with a limit, and what the store knows of its clients: their segments count for
+ * it, also after their death. Its number is its place in the table. */
+struct group {
+    uint64_t id;           /* 0: free */
+    uint64_t limit_bytes;  /* of its memory */
+    uint64_t own_bytes;    /* of it, what its clients use besides */
+    uint32_t clients;      /* alive */
+    uint64_t bytes;        /* of its segments */
+    uint64_t leaving;      /* rooms of its objects that are being written to leave */
+    uint32_t head, tail;   /* its resident objects, least recently used first */
+    uint64_t lacking;      /* of the step: what its first waiting grant lacks; 0: none waits */
+    uint64_t wanted;       /* the same, all that wait for it */
+    uint64_t owed;         /* room that was refused, and asked for again, as a rule … */
+    mr_time owed_until;    /* … until then */
+    mr_time stuck_since;   /* as that of the store */
+    mr_time reclaim_again; /* the same */
 };
 
 struct client {
     uint32_t number; /* 0: free */
     uint64_t maker;
     bool internal;
+    uint32_t group;        /* 0: none that is limited */
+    uint64_t own_bytes;    /* of the group's memory */
     bool reclaiming;       /* RECLAIM was sent, its RETURN has not ended */
     bool may_have_empty;   /* something of it was freed since it last said that it has no more */
     mr_time reclaim_asked; /* when; others wait for its answer for a while */
@@ -134,9 +157,10 @@ struct grant {
 #define RECLAIM_WAIT_MAX_NS MR_SECOND /* for who has some that nothing was sealed in */
 #define STUCK_NS (500 * MR_MS)        /* nothing can leave, and nothing comes free */
 #define WAIT_MORE_NS (10 * MR_SECOND)
-#define SPILLS_MAX 16u /* writes under way */
-#define SCAN_MAX 4096u /* objects looked at in one step */
-#define SCAN_FULL 64u  /* the same, while no more writes may be under way */
+#define OWED_NS (2 * MR_SECOND) /* a task that found no room comes again meanwhile */
+#define SPILLS_MAX 16u          /* writes under way */
+#define SCAN_MAX 4096u          /* objects looked at in one step */
+#define SCAN_FULL 64u           /* the same, while no more writes may be under way */
 #define DISK_RETRY_NS (5 * MR_SECOND)
 #define DISK_PROBE_NS (250 * MR_MS) /* a full disk: it may have space again */
 #define AHEAD_SHARE 8u /* of memory, that may be on its way back before somebody waits for it */
@@ -170,7 +194,9 @@ struct mr_ostore {
     uint32_t *segment_slots; /* by number */
     struct client *clients;  /* dense */
     uint32_t clients_count;
-    struct grant grants[GRANTS_MAX]; /* a queue, oldest first */
+    struct group *groups;             /* groups_max places, from 1 */
+    uint32_t groups_max, groups_used; /* high-water */
+    struct grant grants[GRANTS_MAX];  /* a queue, oldest first */
     uint32_t grants_count;
 
     uint32_t writes;     /* under way */

@@ -79,9 +79,11 @@ void mr_ostore_enlist(struct mr_ostore *s, uint32_t o, enum list list)
             s->lists[x->list].tail = x->prev;
         s->lists[x->list].count--;
     }
+    if (x->list == LIST_SMALL || x->list == LIST_LARGE) mr_ostore_group_unlist(s, o);
     x->list = list;
     x->prev = x->next = 0;
     if (list == LIST_NONE) return;
+    if (list == LIST_SMALL || list == LIST_LARGE) mr_ostore_group_enlist(s, o);
     x->used = s->now;
     x->prev = s->lists[list].tail;
     if (x->prev)

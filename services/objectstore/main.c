@@ -181,6 +181,7 @@ int main(int argc, char **argv)
         .socket_path = c.socket,
         .node = c.node,
         .memory_bytes = memory,
+        .group = machine.group,
         .objects_max = (uint32_t)c.objects,
         .dir = c.dir,
         .claim_time = c.claim_time,

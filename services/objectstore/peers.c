@@ -319,6 +319,21 @@ static void on_grant(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl
                           .timeout = g->timeout_ns});
 }
 
+/* What clients of our own group write is a part of our budget, which that group has room for. */
+static void on_limit(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
+{
+    const struct mr_ctl_limit *l = m->fixed;
+    if (l->group == sh->config.group) return;
+    mr_log(MR_INFO, "client.limited",
+        "client=%u group=%016" PRIx64 " limit=%" PRIu64 " own=%" PRIu64, p->number, l->group,
+        l->memory_bytes, l->own_bytes);
+    mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_LIMIT,
+                          .client = p->number,
+                          .group = l->group,
+                          .bytes = l->memory_bytes,
+                          .room = l->own_bytes});
+}
+
 static void on_return(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
 {
     const uint32_t *numbers = m->items;
@@ -371,6 +386,8 @@ static void on_message(
         on_delete(sh, p, m);
     else if (m->type == MR_CTL_GRANT)
         on_grant(sh, p, m);
+    else if (m->type == MR_CTL_LIMIT)
+        on_limit(sh, p, m);
     else if (m->type == MR_CTL_RETURN)
         on_return(sh, p, m);
     else if (m->type == MR_CTL_STATS)

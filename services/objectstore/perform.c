@@ -28,7 +28,20 @@ static void refuse_grant(struct mr_shell *sh, const struct mr_ostore_effect *x, 
     struct mr_peer *p = mr_peer_find(sh, x->client);
     if (!p) return;
     struct mr_ctl_granted g = {.err = code};
-    if (code == MR_ETOOBIG)
+    if (x->room && code == MR_ETOOBIG)
+        snprintf(g.text, sizeof g.text,
+            "an object that needs %" PRIu64 " bytes is more than the %" PRIu64
+            " bytes that this process may write into shared memory: the memory limit of its "
+            "control group allows no more",
+            x->bytes, x->room);
+    else if (x->room && !mr_ostore_disk(sh->core).is_full)
+        snprintf(g.text, sizeof g.text,
+            "the memory limit of this process's control group allows %" PRIu64
+            " bytes of its objects in memory, and %" PRIu64
+            " did not come free in time; what it made is pinned, or cannot be spilled%s",
+            x->room, x->bytes,
+            sh->config.dir ? "" : " (the object store was started without --dir)");
+    else if (code == MR_ETOOBIG)
         snprintf(g.text, sizeof g.text,
             "an object that needs %" PRIu64
             " bytes does not fit the store, whose memory is %" PRIu64,

@@ -20,6 +20,7 @@ struct mr_shell_config {
     const char *node;
     const char *dir; /* NULL: no disk */
     uint64_t memory_bytes;
+    uint64_t group; /* the control group that limits this process's memory; 0: none */
     uint32_t objects_max;
     mr_duration claim_time;     /* what nobody claims in it is freed */
     struct mr_peer_rules peers; /* who may connect to UNIX sockets */

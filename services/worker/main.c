@@ -198,6 +198,15 @@ static void defaults(struct config *c, char *name, size_t name_bytes)
     c->memory = MR_MIN(c->memory ? c->memory : machine.memory_bytes / 4, most);
 }
 
+/* Values that it makes are in shared memory, and count for its control group. */
+static struct mr_store_limit limit_of(const struct config *c)
+{
+    struct mr_machine machine;
+    mr_machine_read(&machine);
+    if (!machine.is_limited) return (struct mr_store_limit){0};
+    return (struct mr_store_limit){machine.memory_bytes, c->memory, machine.group};
+}
+
 static void on_signal(void *ctx, int number)
 {
     (void)number;
@@ -266,6 +275,7 @@ int main(int argc, char **argv)
         .slots = (uint32_t)c.threads,
         .processor = (uint32_t)c.processor,
         .memory_bytes = c.memory,
+        .limit = limit_of(&c),
         .resources = resources,
         .resources_count = (uint32_t)c.resource.count,
         .registry = registry,

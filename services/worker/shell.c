@@ -81,7 +81,7 @@ static int store_open(
         if (mr_clock_now() >= until) break;
         mr_clock_sleep(20 * MR_MS);
     }
-    return err;
+    return err ? err : mr_store_limit(sh->store, &o->limit, e);
 }
 
 static void ops_fill(struct mr_worker_shell *sh, const struct mr_registry *registry)

@@ -15,6 +15,7 @@
 #include "services/worker/fetcher.h"
 #include "services/worker/params_service.h"
 #include "services/worker/wire.h"
+#include "store/arena/client_limit.h"
 
 #define MR_WORKER_LOGS_MAX 4096u
 #define MR_WORKER_EXIT_FATAL 1   /* refused for good, or a start that cannot succeed */
@@ -44,6 +45,7 @@ struct mr_worker_options {
     uint32_t slots;
     uint32_t processor; /* the first for training roles, counted round and round */
     uint64_t memory_bytes;
+    struct mr_store_limit limit; /* of its control group */
     const struct mr_ws_resource *resources;
     uint32_t resources_count;
     struct mr_registry *registry;

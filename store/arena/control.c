@@ -36,6 +36,7 @@ static const struct shape shapes[MR_CTL_TYPES] = {
     [MR_CTL_UNMAP] = {0, sizeof(uint32_t), false},
     [MR_CTL_STATS_DONE] = {sizeof(struct mr_store_stats), 0, false},
     [MR_CTL_WANT] = {0, sizeof(mr_object_id), true},
+    [MR_CTL_LIMIT] = {sizeof(struct mr_ctl_limit), 0, true},
 };
 // clang-format on
 

@@ -4,7 +4,7 @@
 #include "base/id.h"
 #include "store/arena/client.h"
 
-#define MR_CTL_VERSION 3 /* of these messages; 2 added WANT, 3 is_pulled */
+#define MR_CTL_VERSION 4 /* of these messages; 2 added WANT, 3 is_pulled, 4 LIMIT */
 #define MR_CTL_BYTES_MAX 65536u
 #define MR_CTL_TEXT_MAX 400u
 #define MR_CTL_SOURCE_MAX 256u
@@ -31,7 +31,8 @@ enum mr_ctl_type {
     MR_CTL_RECLAIM, /* asks for empty segments */
     MR_CTL_UNMAP,   /* segments that are gone */
     MR_CTL_STATS_DONE,
-    MR_CTL_WANT, /* client to store: objects that it reads soon; request: 1 if at once */
+    MR_CTL_WANT,  /* client to store: objects that it reads soon; request: 1 if at once */
+    MR_CTL_LIMIT, /* client to store, before its first GRANT: what its control group allows */
     MR_CTL_TYPES
 };
 
@@ -55,6 +56,11 @@ struct mr_ctl_welcome {
     uint64_t catalog_bytes;
     uint64_t segment_bytes; /* of an ordinary segment */
     uint64_t slab_bytes;
+};
+struct mr_ctl_limit {
+    uint64_t memory_bytes; /* the group's limit */
+    uint64_t own_bytes;    /* of it, what this process uses besides */
+    uint64_t group;        /* which one; not 0 */
 };
 struct mr_ctl_grant {
     uint64_t bytes;     /* wanted */

@@ -70,7 +70,7 @@ static void without_groups_all_is_there(void **state)
     assert_int_equal(m.memory_bytes, 64 * GIB);
     assert_int_equal(m.cpus, 16);
     assert_false(m.is_limited);
-    assert_int_equal(mr_machine_written_max(&m, GIB), 0);
+    assert_int_equal(m.group, 0);
 }
 
 static void the_least_of_the_groups_above_holds_in_v2(void **state)
@@ -132,6 +132,23 @@ static void nonsense_limits_nothing(void **state)
     assert_int_equal(m.cpus, 16);
 }
 
+/* Issue 11, 10: processes of one group are told from those of another. */
+static void the_group_that_limits_is_known_by_a_number(void **state)
+{
+    const struct tree *t = *state;
+    put(t, "/proc/self/cgroup", "0::/a/b\n");
+    put(t, "/sys/fs/cgroup/a/memory.max", "2147483648\n");
+    put(t, "/sys/fs/cgroup/a/b/memory.max", "max\n");
+    uint64_t outer = look(t).group;
+    assert_int_not_equal(outer, 0);
+    put(t, "/sys/fs/cgroup/a/c/memory.max", "max\n");
+    put(t, "/proc/self/cgroup", "0::/a/c\n");
+    assert_int_equal(look(t).group, outer); /* a sibling, under the same limit */
+    put(t, "/sys/fs/cgroup/a/c/memory.max", "1073741824\n");
+    assert_int_not_equal(look(t).group, 0);
+    assert_int_not_equal(look(t).group, outer);
+}
+
 static void shares_are_of_the_limit(void **state)
 {
     (void)state;
@@ -139,8 +156,6 @@ static void shares_are_of_the_limit(void **state)
     assert_int_equal(mr_machine_share(&m, 0), 4 * GIB);
     assert_int_equal(mr_machine_share(&m, 6 * GIB), 6 * GIB);
     assert_int_equal(mr_machine_share(&m, 60 * GIB), 8 * GIB);
-    assert_int_equal(mr_machine_written_max(&m, 2 * GIB), 6 * GIB);
-    assert_int_equal(mr_machine_written_max(&m, 9 * GIB), 10 * GIB / 4);
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -153,6 +168,7 @@ int main(void)
         T(a_container_sees_its_group_as_the_root),
         T(v1_limits_each_controller_by_itself),
         T(nonsense_limits_nothing),
+        T(the_group_that_limits_is_known_by_a_number),
         T(shares_are_of_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,8 @@
 
 #define IDS 60
 #define PENDING_MAX 4000
+#define GROUP_LIMIT (40 * MIB)
+#define GROUP_OWN (4 * MIB)
 
 struct pending { /* what the world owes the core */
     struct mr_ostore_event ev;
@@ -18,12 +20,14 @@ struct sim {
     uint32_t segment_of[64]; /* by client slot: one segment each, 0 none */
     uint32_t owner[4096];    /* of segments */
     uint64_t bytes[4096];
+    bool granted[4096];    /* and not closed */
     uint32_t cursor[4096]; /* next free offset; rooms are not reused in this world */
     uint64_t number[16];
     uint64_t requests;
     uint64_t answered; /* of GET, GRANT, DELETE and PERSIST */
     uint64_t cancelled;
     uint32_t clients[6];
+    uint64_t group_of_dead[4096]; /* by client */
     uint32_t next_client;
 };
 
@@ -46,6 +50,7 @@ static void sim_granted(struct sim *m, const struct mr_ostore_effect *x)
     assert_true(x->segment < 4096);
     m->owner[x->segment] = x->client;
     m->bytes[x->segment] = x->bytes;
+    m->granted[x->segment] = true;
     m->segment_of[x->client % 64] = x->segment;
 }
 
@@ -85,12 +90,12 @@ static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
         ev.bytes = x->bytes ? x->bytes : 100000;
         owe(m, ev);
         break;
+    case MR_OX_CLOSE: m->granted[x->segment] = false; break;
     case MR_OX_EVICT: /* within the step, as the shell does it */
     case MR_OX_ADD:
     case MR_OX_PUBLISH:
     case MR_OX_REMOVE:
     case MR_OX_FREED:
-    case MR_OX_CLOSE:
     case MR_OX_MOVE:
     case MR_OX_ERASE:
     case MR_OX_REFUSED:
@@ -175,12 +180,44 @@ static void sim_pay(struct sim *m)
     sim_step(m, ev);
 }
 
+/* Of five clients two are in one group, which their next ones join again, and one in another. */
+static uint64_t group_of(size_t i)
+{
+    return i < 3 ? 70 : i == 3 ? 71 : 0;
+}
+
+static void sim_join(struct sim *m, size_t i)
+{
+    join(m->w, m->clients[i]);
+    if (!i || !group_of(i)) return;
+    act(m->w, (struct mr_ostore_event){.type = MR_OE_LIMIT,
+                  .client = m->clients[i],
+                  .group = group_of(i),
+                  .bytes = GROUP_LIMIT,
+                  .room = GROUP_OWN});
+}
+
 static void sim_client_dies(struct sim *m)
 {
     size_t i = 1 + below(m, 5);
+    m->group_of_dead[m->clients[i] % 4096] = group_of(i);
     sim_step(m, (struct mr_ostore_event){.type = MR_OE_GONE, .client = m->clients[i]});
     m->clients[i] = m->next_client++;
-    join(m->w, m->clients[i]);
+    sim_join(m, i);
+}
+
+/* Issue 11, 10: what the clients of a group have, dead ones too, is never more than it allows. */
+static void sim_check_groups(struct sim *m)
+{
+    uint64_t bytes[2] = {0};
+    for (uint32_t n = 1; n < 4096; n++) {
+        uint64_t group = m->granted[n] ? m->group_of_dead[m->owner[n] % 4096] : 0;
+        for (size_t i = 1; i < 6 && m->granted[n]; i++)
+            if (m->clients[i] == m->owner[n]) group = group_of(i);
+        if (group) bytes[group - 70] += m->bytes[n];
+    }
+    assert_true(bytes[0] <= GROUP_LIMIT / 10 * 8 - GROUP_OWN); /* two may join after it was full */
+    assert_true(bytes[1] <= GROUP_LIMIT / 10 * 8 - GROUP_OWN);
 }
 
 static void sim_ask(struct sim *m)
@@ -236,11 +273,13 @@ static void every_invariant_holds_in_a_random_world(void **state)
         mr_rng_init(&m->rng, seed);
         for (uint32_t i = 0; i < 6; i++) {
             m->clients[i] = i ? 100 + i : 9;
-            join(m->w, m->clients[i]);
+            sim_join(m, i);
         }
         m->next_client = 110;
-        for (int i = 0; i < 1500; i++)
+        for (int i = 0; i < 1500; i++) {
             sim_turn(m);
+            sim_check_groups(m);
+        }
         /* The faults stop: all that is owed is paid, and time passes. Then nothing waits. */
         for (int i = 0; i < 20000 && m->pending_count; i++)
             sim_pay(m);

@@ -288,28 +288,111 @@ class Store(Rig):
 
 
 class Limits(unittest.TestCase):
-    """Issue 11, 10: a store in a control group of 512 MiB, whichever version of them there is."""
+    """Issue 11, 10: programs in a control group with a limit, whichever version of them there is."""
 
-    def test_issue_11_10_a_store_takes_no_more_than_its_group_allows(self):
-        limit, root = 512 * MIB, pathlib.Path("/sys/fs/cgroup")
+    def make_group(self, limit):
+        root = pathlib.Path("/sys/fs/cgroup")
         v1 = (root / "memory").is_dir()
         group = root / ("memory" if v1 else "") / f"mr-test-{os.getpid()}"
         try:
             group.mkdir()
-            self.addCleanup(group.rmdir)
+            self.addCleanup(lambda: wait_for("the group to be empty", lambda: self.remove(group)))
             (group / ("memory.limit_in_bytes" if v1 else "memory.max")).write_text(str(limit))
+            if (group / "memory.swap.max").exists():
+                (group / "memory.swap.max").write_text("0")
         except OSError as e:
             print(f"SKIPPED: a real limit of memory was not tried: no control group can be made here ({e})", file=sys.stderr)
             self.skipTest("no control group can be made here")
+        return group
+
+    @staticmethod
+    def remove(group):
+        try:
+            group.rmdir()
+        except OSError:
+            return False
+        return True
+
+    @staticmethod
+    def start_in(group, args, **more):
+        return subprocess.Popen(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$0" "$@"', *args], **more)
+
+    @staticmethod
+    def kills(group):
+        """How often the kernel ended a process of the group."""
+        for name in ("memory.events", "memory.oom_control"):
+            if (group / name).exists():
+                return int(dict(line.split() for line in (group / name).read_text().splitlines()).get("oom_kill", 0))
+        return 0
+
+    def test_issue_11_10_a_store_takes_no_more_than_its_group_allows(self):
+        limit = 512 * MIB
+        group = self.make_group(limit)
         with tempfile.TemporaryDirectory(prefix="mr-") as where, open(f"{where}/log", "w+") as log:
-            p = subprocess.Popen(["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$0" "$@"', str(bin_dir() / "mr-objectstore"),
-                                  "--listen", f"unix:{where}/s", "--socket", f"{where}/c", "--memory", "1TiB"], stdout=log, stderr=log)
+            p = self.start_in(group, [str(bin_dir() / "mr-objectstore"), "--listen", f"unix:{where}/s", "--socket", f"{where}/c",
+                                      "--memory", "1TiB"], stdout=log, stderr=log)
             try:
                 said = wait_for("the store to start", lambda: re.search(r"event=start .*memory=(\d+)", pathlib.Path(f"{where}/log").read_text()), 30)
             finally:
                 p.kill()
                 p.wait()
         self.assertEqual(int(said[1]), limit // 10 * 8)
+
+    def limited_worker(self, c, group):
+        """A worker beside that of `up`, in the group; tasks that want the resource "limited" run there alone."""
+        args = [a.decode() for a in pathlib.Path(f"/proc/{c.pids('mr-worker')[0]}/cmdline").read_bytes().split(b"\0")[:-1]]
+        drop = ("--name=", "--listen=", "--memory=", "--dir=")
+        args = [a for a in args if not a.startswith(drop)] + ["--name=limited", "--memory=96MiB", "--resource=limited=1"]
+        log = open(c.dir / "limited.log", "w")
+        self.addCleanup(log.close)
+        env = dict(c.env, ASAN_OPTIONS="quarantine_size_mb=4:detect_leaks=0")
+        p = self.start_in(group, [str(bin_dir() / "mr-worker"), *args[1:]], stdout=log, stderr=log, env=env)
+
+        def end():
+            p.kill()
+            p.wait()
+        self.addCleanup(end)
+        wait_for("the worker", lambda: any(w.get("name") == "limited" for w in c.workers()))
+        return p
+
+    def run_limited(self, c, p, tasks, targets):
+        for task in tasks.values():
+            task["resources"] = {"limited": 1}
+        job = c.submit({"tasks": tasks, "targets": targets})
+
+        def over():
+            self.assertIsNone(p.poll(), "the worker died")
+            found = c.job(job, wait_s=1)
+            return found if found["state"] in ("JOB_DONE", "JOB_FAILED") else None
+        return wait_for("the job", over, 240)
+
+    def test_issue_11_10_a_worker_makes_more_than_its_group_allows_and_lives(self):
+        """Issue 11, 10: 256 MiB for a worker that makes 1 GiB of objects. What it made leaves memory; it waits, and is not killed."""
+        group = self.make_group(256 * MIB)
+        with Cluster("--workers", "1", "--threads", "1", "--memory", "2GiB", "--plugin", PLUGIN) as c:
+            p = self.limited_worker(c, group)
+            count, size = 64, 16 * MIB
+            tasks = {f"b/{i}": {"op": "test.record", "args": [i, 0, size]} for i in range(count)}
+            sums = {f"s/{i}": {"op": "test.size", "args": [{"ref": f"b/{k}"} for k in range(i, i + 8)]} for i in range(0, count, 8)}
+            done = self.run_limited(c, p, {**tasks, **sums}, sorted([*tasks, *sums]))
+            self.assertEqual(done["state"], "JOB_DONE", done)
+            self.assertEqual([c.value(done["id"], key) for key in sums], [8 * size] * len(sums))
+            self.assertRegex(c.log("objectstore-0"), "event=client.limited .*limit=268435456 own=100663296")
+            spills = int(c.get("/v1/store/stats").get("spills", 0))
+            self.assertGreaterEqual(spills * size, count * size - 256 * MIB)  # though the store has room for all
+            # inputs and a result that do not fit beside each other
+            n = 5 << 20  # 40 MiB each: three are more than the 108 MiB that it may write
+            arrays = {"x": {"op": "array.full", "args": [[n], 1.5]}, "y": {"op": "array.full", "args": [[n], 2.0]},
+                      "z": {"op": "array.add", "args": [{"ref": "x"}, {"ref": "y"}]}, "t": {"op": "array.sum", "args": [{"ref": "z"}]}}
+            added = self.run_limited(c, p, arrays, sorted(arrays))
+            self.assertEqual(added["state"], "JOB_DONE", added)
+            self.assertEqual(c.value(added["id"], "t"), 3.5 * n)
+            # what never fits is refused in words
+            large = self.run_limited(c, p, {"l": {"op": "test.record", "args": [1, 0, 150 * MIB]}}, ["l"])
+            self.assertEqual(large["state"], "JOB_FAILED", large)
+            self.assertRegex(large["error"]["message"], "more than the 1[01][0-9]{7} bytes that this process may write into shared memory")
+            self.assertIsNone(p.poll())
+            self.assertEqual(self.kills(group), 0)
 
 
 class FullDisk(Rig):
