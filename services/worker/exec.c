@@ -3,11 +3,13 @@
 #include "base/alloc.h"
 #include "base/buf.h"
 #include "base/utf8.h"
+#include "host/file.h"
 #include "host/scratch.h"
 #include "ops/call.h"
 #include "services/worker/process.h"
 #include "store/object/json.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -129,7 +131,16 @@ static int env_fill(struct mr_op_call *call, struct texts *out)
         call, out, mr_format("MILLRACE_TASK=%s/%u/%u", job, call->task.index, call->task.attempt));
 }
 
-static int file_write(struct mr_op_call *call, int dir, const struct mr_arg *a)
+static int not_written(struct mr_op_call *call, const char *dir, const char *name, int number)
+{
+    int err = mr_file_write_error(number);
+    if (err == MR_EDISKFULL)
+        return call->does->fail(call, err, "files: no space left on %s for %s", dir, name);
+    return call->does->fail(
+        call, err, "files: cannot write %s/%s: %s", dir, name, strerror(number));
+}
+
+static int file_write(struct mr_op_call *call, const char *path, int dir, const struct mr_arg *a)
 {
     char name[256];
     if (!a->name.n || a->name.n >= sizeof name || memchr(a->name.p, '/', a->name.n) ||
@@ -144,10 +155,11 @@ static int file_write(struct mr_op_call *call, int dir, const struct mr_arg *a)
     int err = bytes_of(call, a, &b);
     int fd =
         err ? -1 : openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (!err && fd < 0) err = call->does->fail(call, MR_EIO, "files: cannot make %s", name);
+    if (!err && fd < 0) err = not_written(call, path, name, errno);
     for (size_t at = 0; !err && at < b.n;) {
         ssize_t n = write(fd, b.p + at, b.n - at);
-        if (n <= 0) err = call->does->fail(call, MR_EIO, "files: cannot write %s", name);
+        if (n < 0 && errno == EINTR) continue;
+        if (n <= 0) err = not_written(call, path, name, n ? errno : ENOSPC);
         at += n > 0 ? (size_t)n : 0;
     }
     if (fd >= 0) (void)close(fd);
@@ -162,7 +174,7 @@ static int files_write(struct mr_op_call *call, const char *dir)
     if (fd < 0) return call->does->fail(call, MR_EIO, "cannot open its working directory %s", dir);
     int err = MR_OK;
     for (uint32_t i = 0; i < files->count && !err; i++)
-        err = file_write(call, fd, &files->items[i]);
+        err = file_write(call, dir, fd, &files->items[i]);
     (void)close(fd);
     return err;
 }

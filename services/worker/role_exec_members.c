@@ -3,10 +3,13 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
+#include "host/file.h"
 #include "services/worker/process.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <yyjson.h>
 
 #define MEET_WAIT_S 1.0 /* of one call */
@@ -67,10 +70,11 @@ int mr_exec_members_write(const struct mr_role *r, const char *dir, struct mr_er
     bool done = file && text && fwrite(text, 1, n, file) == n;
     if (file && fclose(file)) done = false;
     done = done && !rename(fresh, path);
+    int problem = errno;
     mr_process_files_end();
     free(text); /* yyjson's */
     if (done) return MR_OK;
-    return mr_fail(e, MR_EIO, "cannot write %s", path);
+    return mr_fail(e, mr_file_write_error(problem), "cannot write %s: %s", path, strerror(problem));
 }
 
 uint64_t mr_exec_team(const struct mr_role *r)

@@ -108,6 +108,10 @@ static int suspects_open(
     if (!err)
         err = mr_suspects_open(o->dir, o->name, o->slots + MR_WORKER_LONG_MAX, &sh->suspects,
             sh->suspects_found, MR_ARRAY_LEN(sh->suspects_found), &n, e);
+    if (err == MR_EDISKFULL) { /* tasks of a worker that dies are then all suspected */
+        mr_log(MR_WARN, "suspects.off", "what=\"%s\"", e->text);
+        return MR_OK;
+    }
     if (err) return err;
     sh->suspect_runs = mr_alloc_array(n + 1, sizeof *sh->suspect_runs + 2 * sizeof(uint32_t));
     uint32_t *index = (uint32_t *)(void *)(sh->suspect_runs + n + 1);

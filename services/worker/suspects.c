@@ -2,13 +2,13 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "host/file.h"
 #include "host/flag.h"
 
 #include <errno.h>
 #include <assert.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define PAGE_MAGIC 0x31505355u /* "USP1" */
@@ -48,17 +48,20 @@ static int unmap(struct mr_suspects **s)
     return MR_OK;
 }
 
-static int page_map(struct mr_suspects *s, const char *path, struct mr_error *e)
+static int page_map(struct mr_suspects *s, const char *dir, const char *path, struct mr_error *e)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return mr_fail(e, MR_EIO, "cannot open %s: %s", path, strerror(errno));
-    struct stat st;
-    bool sized =
-        !fstat(fd, &st) && ((size_t)st.st_size >= s->bytes || !ftruncate(fd, (off_t)s->bytes));
+    /* Space on the disk now: who writes into a page that finds none is killed. */
+    int problem = posix_fallocate(fd, 0, (off_t)s->bytes);
     void *p = MAP_FAILED;
-    if (sized) p = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    int problem = errno;
+    if (!problem) {
+        p = mmap(NULL, s->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        problem = errno;
+    }
     (void)close(fd);
+    if (p == MAP_FAILED && mr_file_write_error(problem) == MR_EDISKFULL)
+        return mr_fail(e, MR_EDISKFULL, "no space left on %s: cannot make %s", dir, path);
     if (p == MAP_FAILED) return mr_fail(e, MR_EIO, "cannot map %s: %s", path, strerror(problem));
     s->page = p;
     return MR_OK;
@@ -72,7 +75,7 @@ int mr_suspects_open(const char *dir, const char *name, uint32_t slots, struct m
     /* Always the largest page: the process before may have had more slots. */
     s->bytes = sizeof(struct page) + SLOTS_MAX * sizeof(struct row);
     s->slots = MR_MIN(slots, SLOTS_MAX);
-    int err = page_map(s, path, e);
+    int err = page_map(s, dir, path, e);
     if (err) {
         (void)unmap(&s);
         return err;

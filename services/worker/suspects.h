@@ -16,7 +16,7 @@ struct mr_suspect {
 
 /* Opens or makes DIR/worker-NAME.running. `found` receives at most `room` suspects of a process
  * that ended without mr_suspects_clear; the page is then empty. A page that makes no sense has
- * none. */
+ * none. MR_EDISKFULL names DIR. */
 int mr_suspects_open(const char *dir, const char *name, uint32_t slots, struct mr_suspects **out,
     struct mr_suspect *found, uint32_t room, uint32_t *found_count, struct mr_error *e);
 /* A process before this one died and left its page: what was found, even nothing, is all it ran. */

