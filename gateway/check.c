@@ -5,6 +5,8 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "gateway/json_in.h"
+#include "gateway/login.h"
+#include "gateway/login_text.h"
 #include "gateway/media.h"
 #include "gateway/pages.h"
 #include "gateway/wire.h"
@@ -48,10 +50,10 @@ static int check_guard(struct mr_request *r, const char *method, struct mr_error
 static int check_token(struct mr_request *r, struct mr_error *e)
 {
     r->user = everyone;
-    bool is_open_to_all =
-        r->shape == MR_SHAPE_HEALTH || r->shape == MR_SHAPE_OPENAPI || r->shape == MR_SHAPE_FILE;
+    bool is_open_to_all = r->shape == MR_SHAPE_HEALTH || r->shape == MR_SHAPE_OPENAPI ||
+                          r->shape == MR_SHAPE_FILE || mr_login_is_open(r);
     if (!r->http->options.tokens || is_open_to_all) return MR_OK;
-    int err = mr_token_file_check(r->http->options.tokens, header(r, "Authorization"), &r->user, e);
+    int err = mr_login_identity(r, e);
     if (err || !r->match.route) return err;
     /* The service checks it again, where the method runs; this spares it what is refused anyway. */
     enum mr_role wanted = mr_proto_method(r->match.route->method)->role;
@@ -89,6 +91,11 @@ static int find(struct mr_request *r, const char *method, struct mr_error *e)
     mr_uri_text_init(&r->text, r->uri.path.n + r->uri.query.n);
     r->is_head = !strcmp(method, "HEAD");
     bool is_known = !mr_http_verb_parse(r->is_head ? "GET" : method, &r->verb);
+    if (mr_login_find(r)) {
+        if (is_known && r->allow >> r->verb & 1) return MR_OK;
+        return mr_fail(
+            e, MR_EMETHOD, "%.32s is not possible here; the header Allow says what is", method);
+    }
     if (find_own(r)) {
         if (is_known && r->verb == MR_HTTP_GET) return MR_OK;
         r->allow = 1u << MR_HTTP_GET;
@@ -191,12 +198,23 @@ static int check_type(struct mr_request *r, struct mr_error *e)
     return MR_OK;
 }
 
+static int check_login_body(struct mr_request *r, uint64_t bytes, struct mr_error *e)
+{
+    if (bytes > MR_LOGIN_BODY_BYTES_MAX)
+        return mr_fail(e, MR_ETOOBIG, "the body has %llu bytes; at most %d are accepted",
+            (unsigned long long)bytes, MR_LOGIN_BODY_BYTES_MAX);
+    if (mr_media_is(header(r, "Content-Type"), "application/json")) return MR_OK;
+    return mr_fail(e, MR_EMEDIA, "send JSON with the header \"Content-Type: application/json\"");
+}
+
 static int check_body(struct mr_request *r, struct mr_error *e)
 {
     uint64_t bytes;
     bool is_known;
     bool there = has_body(r, &bytes, &is_known);
     const struct mr_route *route = r->match.route;
+    if (there && r->shape == MR_SHAPE_LOGIN && r->verb == MR_HTTP_POST)
+        return check_login_body(r, bytes, e);
     if (there && (!route || !route->body))
         return mr_fail(e, MR_EINVAL, "%s takes no body", route ? route->path : "this address");
     if (!route || (!there && !route->raw_request)) return MR_OK;
@@ -294,7 +312,8 @@ void mr_request_check(struct mr_request *r, const char *method)
     if (!err) err = find(r, method, e);
     if (!err) err = check_token(r, e);
     if (!err) err = check_body(r, e);
-    if (err || r->shape == MR_SHAPE_OPENAPI || r->shape == MR_SHAPE_FILE) return;
+    bool is_own = r->shape == MR_SHAPE_OPENAPI || r->shape == MR_SHAPE_FILE || mr_login_is_shape(r);
+    if (err || is_own) return;
     if (r->match.route) err = choose_shape(r, e);
     if (err) return;
     r->x = mr_exchange_new();

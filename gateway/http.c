@@ -11,6 +11,8 @@
 #include "base/limits.h"
 #include "gateway/daemon.h"
 #include "gateway/json_in.h"
+#include "gateway/login.h"
+#include "gateway/login_text.h"
 #include "host/clock.h"
 #include "host/served_certificate.h"
 
@@ -154,14 +156,14 @@ static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
         *n = 0;
         return r->body_bytes > 64 * DRAIN_BYTES_MAX ? MHD_NO : MHD_YES;
     }
-    if (r->match.route->raw_request) {
+    if (r->match.route && r->match.route->raw_request) {
         take_upload(r, p, n);
         return MHD_YES;
     }
     if (may_read(r, *n)) mr_buf_add(&r->body, p, *n);
     if (mr_buf_status(&r->body))
         (void)mr_fail(
-            &r->error, MR_ETOOBIG, "the body is larger than %zu bytes", MR_JSON_BODY_BYTES_MAX);
+            &r->error, MR_ETOOBIG, "the body is larger than %zu bytes", r->body.bytes_max);
     *n = 0;
     return MHD_YES;
 }
@@ -199,7 +201,9 @@ static enum MHD_Result begin(
         r->x->fd = connection_fd(connection);
     }
     bool is_raw = r->match.route && r->match.route->raw_request;
-    mr_buf_init(&r->body, is_raw ? MR_CHUNK_GATHER_BYTES : MR_JSON_BODY_BYTES_MAX);
+    mr_buf_init(&r->body, is_raw                 ? MR_CHUNK_GATHER_BYTES
+                          : mr_login_is_shape(r) ? MR_LOGIN_BODY_BYTES_MAX
+                                                 : MR_JSON_BODY_BYTES_MAX);
     be_patient(r, MR_BODY_PATIENCE);
     if (!r->error.code) return MHD_YES;
 
@@ -228,6 +232,7 @@ static enum MHD_Result finish(struct mr_request *r)
     if (r->error.code) return mr_answer_error(r);
     if (r->shape == MR_SHAPE_OPENAPI) return mr_answer_openapi(r);
     if (r->shape == MR_SHAPE_FILE) return mr_static_answer(r);
+    if (mr_login_is_shape(r)) return mr_login_answer(r);
 
     look(r);
     if (!r->is_started) {

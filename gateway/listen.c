@@ -16,6 +16,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#define WRONG_TOKENS_MAX 10 /* shown to the login from one address … */
+#define WRONG_TOKENS_WINDOW (60 * MR_SECOND)
 #define BACKLOG 512
 #define HOST_BYTES_MAX 255
 #define LENT_FD 3 /* where sd_listen_fds(3) has its first socket */
@@ -199,6 +201,7 @@ void mr_http_close(struct mr_http **http)
     if (h->listen_fd >= 0) (void)close(h->listen_fd);
     if (h->dashboard_fd >= 0) (void)close(h->dashboard_fd);
     mr_quota_free(&h->quota);
+    mr_attempts_free(&h->attempts);
     for (size_t i = 0; i < h->hosts_count; i++)
         mr_release(h->hosts[i]);
     mr_release(h->hosts);
@@ -257,6 +260,7 @@ int mr_http_open(const struct mr_http_options *options, struct mr_http **out, st
     }
     make_stats(h);
     h->quota = mr_quota_new(options->connections_each_max);
+    h->attempts = mr_attempts_new(WRONG_TOKENS_MAX, WRONG_TOKENS_WINDOW);
     h->acceptor = make_acceptor(h);
     h->daemon = mr_daemon_start(h, e);
     if (!h->daemon) return MR_EIO;

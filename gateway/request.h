@@ -1,5 +1,5 @@
 /* One HTTP request, on the thread of its connection. What its parts share; for http.c, check.c,
- * answer.c, stream.c and static.c only. */
+ * answer.c, stream.c, login.c and static.c only. */
 #pragma once
 
 #include "gateway/accept.h"
@@ -9,6 +9,7 @@
 #include "gateway/http.h"
 #include "gateway/range.h"
 #include "gateway/checked.h"
+#include "host/attempts.h"
 #include "host/flag.h"
 #include "rpc/pb.h"
 
@@ -25,10 +26,11 @@ struct mr_http {
     char **hosts;
     size_t hosts_count;
     struct mr_acceptor *acceptor;
-    struct mr_quota *quota; /* connections by address */
-    int listen_fd;          /* until the acceptor has it */
-    bool is_lent;           /* the listening socket was handed to us */
-    int dashboard_fd;       /* -1: none */
+    struct mr_quota *quota;       /* connections by address */
+    struct mr_attempts *attempts; /* wrong tokens by address */
+    int listen_fd;                /* until the acceptor has it */
+    bool is_lent;                 /* the listening socket was handed to us */
+    int dashboard_fd;             /* -1: none */
     int port;
     struct mr_flag quiescing;
     struct mr_counter *requests[6]; /* by class of status; [0] what had none */
@@ -56,6 +58,8 @@ enum mr_shape { /* how the answer is written */
     MR_SHAPE_METRICS,
     MR_SHAPE_OPENAPI,
     MR_SHAPE_FILE,
+    MR_SHAPE_LOGIN,
+    MR_SHAPE_LOGOUT,
 };
 
 struct mr_request {

@@ -4,6 +4,7 @@ original names: 64-bit integers are texts, bytes are base64, enums are names."""
 import re
 
 import api
+import login
 from model import F, Wrong
 
 ERROR = {
@@ -287,6 +288,7 @@ class Document:
             paths[path] = {
                 "get": self.gateway_operation(path, summary, content, path in api.NOT_NOW)
             }
+        paths.update(login.paths(ERROR))
         services = sorted({r.method.service for r in self.routes})
         tags = [
             {"name": short(s), "description": self.model.services.get(s) or short(s)} for s in services
@@ -318,7 +320,7 @@ class Document:
                         "description": "Only where the gateway was started with --token-file",
                     }
                 },
-                "schemas": dict(sorted({**self.schemas, **api.EXTRA_SCHEMAS}.items())),
+                "schemas": dict(sorted({**self.schemas, **api.EXTRA_SCHEMAS, **login.SCHEMAS}.items())),
             },
         }
 

@@ -729,6 +729,91 @@ class Guarded(unittest.TestCase):
         self.assertEqual(ask("POST", "/v1/workers/w1:retire", "aaaabbbbccccdddd").status, 403)
         self.assertEqual(ask("POST", "/v1/workers/w1:retire", "0123456789abcdef").status, 200)
 
+    def login(self, g, body=None, **headers):
+        """(status, what it says, the cookie's name=value, its attributes)"""
+        r = g.request("POST", "/v1/login", json.dumps(body) if body is not None else None, {**(JSON if body is not None else {}), **headers})
+        pair, *attributes = (r.headers["set-cookie"] or "").split("; ")
+        return r.status, json.loads(r.body), pair, attributes
+
+    def test_a_browser_logs_in(self):
+        """Issue 11, 15: a token is shown once, and comes back as a cookie."""
+        g = Gateway(self.directory, self.address, "--store", self.address, "--token-file", self.tokens)
+        self.addCleanup(g.stop)
+        user, rita = "aaaabbbbccccdddd", {"name": "rita", "role": "reader"}
+        status, said, cookie, attributes = self.login(g, {"token": user})
+        self.assertEqual((status, said, attributes), (200, {"name": "uwe", "role": "user"}, ["Path=/", "HttpOnly", "SameSite=Strict"]))
+        self.assertEqual(cookie, f"millrace_{g.port}={user.encode().hex()}")
+        status, said, reader, attributes = self.login(g, {"max_age_s": 60}, Authorization="Bearer fedcba9876543210")
+        self.assertEqual((status, said, attributes[-1]), (200, rita, "Max-Age=60"))
+        self.assertEqual(self.login(g, None, Authorization="Bearer fedcba9876543210")[:2], (200, rita))
+
+        own = f"http://127.0.0.1:{g.port}"
+
+        def ask(method, target, cookie, **headers):
+            return g.request(method, target, b"{}" if method == "POST" else None, {**JSON, "Cookie": cookie, **headers})
+
+        self.assertEqual(ask("GET", "/v1/jobs", cookie).status, 200)
+        self.assertEqual(self.fake.last()[2]["millrace-user"], "uwe")
+        self.assertNotIn("cookie", self.fake.last()[2])
+        self.assertEqual(ask("GET", "/metrics", "x=y; " + cookie).status, 200)
+        self.assertEqual(ask("POST", "/v1/jobs", cookie, Origin=own).status, 200)
+        self.assertEqual(ask("POST", "/v1/jobs", reader, Origin=own).status, 403)  # of the role
+        self.assertEqual(json.loads(ask("GET", "/v1/login", reader).body), rita)
+        # pages of others, and what does not say whose page it is of
+        for headers in ({}, {"Origin": "http://127.0.0.1:1"}, {"Origin": "null"},
+                        {"Origin": own, "Sec-Fetch-Site": "same-site"}, {"Origin": own, "Sec-Fetch-Site": "cross-site"}):
+            self.assertEqual(ask("POST", "/v1/jobs", cookie, **headers).status, 403, headers)
+        self.assertEqual(ask("GET", "/v1/jobs", cookie, **{"Sec-Fetch-Site": "cross-site"}).status, 403)
+        self.assertEqual(ask("GET", "/v1/jobs", cookie, **{"Sec-Fetch-Site": "same-origin"}).status, 200)
+        self.assertEqual(ask("GET", "/v1/jobs", cookie, Authorization="Bearer wrongwrongwrongwrong").status, 401)  # that one counts
+        # what is wrong
+        for wrong in ("", "millrace=1", cookie[:-1], cookie + "00", f"millrace_{g.port}=" + "00" * 16):
+            self.assertEqual(ask("GET", "/v1/jobs", wrong).status, 401, wrong)
+        for body in ({"token": "wrongwrongwrongwrong"}, {"token": ""}, {}, None):
+            status, said, cookie, _ = self.login(g, body)
+            self.assertEqual((status, said["code"], cookie), (401, 16, ""))
+        for body in ({"token": 1}, {"max_age_s": 10**9, "token": user}, [], {"name": "x"}):
+            self.assertEqual(self.login(g, body)[0], 400, body)
+        self.assertEqual(g.request("POST", "/v1/login", "token=" + user, {"Content-Type": "text/plain"}).status, 415)
+        self.assertEqual(g.request("POST", "/v1/login", "x" * 5000, JSON).status, 413)
+        self.assertEqual(self.login(g, {"token": user}, Origin="http://evil.example")[0], 403)
+        r = g.request("PUT", "/v1/login", b"{}", JSON)
+        self.assertEqual((r.status, r.headers["allow"]), (405, "GET, HEAD, POST"))
+        self.assertEqual(g.request("GET", "/v1/login").status, 401)
+        r = g.request("POST", "/v1/logout")
+        self.assertEqual((r.status, r.headers["set-cookie"]),
+                         (200, f"millrace_{g.port}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0"))
+
+    def test_without_tokens_there_is_nothing_to_log_in_to(self):
+        g = Gateway(self.directory, self.address)
+        self.addCleanup(g.stop)
+        self.assertEqual(self.login(g, {"token": "whatever"}), (200, {"name": "local", "role": "admin"}, "", []))
+
+    def test_wrong_tokens_of_an_address_are_bounded(self):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            try:
+                s.connect(("192.0.2.1", 9))  # nothing is sent: which address of ours would be the sender's?
+                own = s.getsockname()[0]
+            except OSError:
+                own = "127.0.0.1"
+        if own.startswith("127."):
+            self.skipTest("this machine has no address but loopback, which is not counted")
+        g = Gateway(self.directory, self.address, "--token-file", self.tokens, "--allow-host", own, listen="0.0.0.0:0")
+        self.addCleanup(g.stop)
+
+        def ask(token):
+            c = http.client.HTTPConnection(own, g.port, timeout=60)
+            try:
+                c.request("POST", "/v1/login", json.dumps({"token": token}), JSON)
+                r = c.getresponse()
+                return r.status, r.headers["retry-after"]
+            finally:
+                c.close()
+        self.assertEqual([ask("wrongwrongwrongwrong")[0] for _ in range(10)], [401] * 10)
+        self.assertEqual(ask("wrongwrongwrongwrong"), (429, "1"))
+        self.assertEqual(ask("aaaabbbbccccdddd")[0], 429)
+        self.assertEqual(self.login(g, {"token": "aaaabbbbccccdddd"})[0], 200)  # another address
+
     def test_the_cluster_secret_goes_to_services(self):
         secret = os.path.join(self.directory, "secret")
         with open(secret, "w") as f:
