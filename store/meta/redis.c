@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "base/list.h"
 #include "host/clock.h"
+#include "store/meta/redis_link.h"
 
 #include <hiredis/hiredis.h>
 
@@ -27,13 +28,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define QUEUE_BYTES_MAX ((size_t)256 << 20)
 #define DIRECT_BYTES_MAX                                                                           \
     ((size_t)16 << 10)                   /* commands up to this are written by who sends them      \
                                           */
 #define KEPT_BYTES_MAX ((size_t)1 << 20) /* of a buffer that is empty again */
 #define READ_BYTES 16384
-#define SEND_BYTES (4 << 20) /* what a socket may hold: a call leaves in one go, not in ten */
 #define BACKOFF_MIN_MS 20
 #define BACKOFF_MAX_MS 500
 #define REFUSED_MAX_MS 2000 /* after refusals: what was refused is sent again, all of it */
@@ -86,92 +85,16 @@ struct mr_reply *mr_reply_take(const struct mr_reply *r)
     return (struct mr_reply *)(void *)MR_STEAL(in_hand);
 }
 
-static struct timeval to_timeval(mr_duration ns)
-{
-    return (struct timeval){
-        .tv_sec = (time_t)(ns / MR_SECOND), .tv_usec = (suseconds_t)(ns % MR_SECOND / 1000)};
-}
-
-static redisContext *dial(const struct mr_redis *r)
-{
-    struct timeval timeout = to_timeval(r->config.connect_timeout_ns);
-    if (strncmp(r->address, "unix:", 5) == 0) {
-        redisContext *link = redisConnectUnixWithTimeout(r->address + 5, timeout);
-        int bytes = SEND_BYTES; /* or as much as the system allows */
-        if (link && !link->err)
-            (void)setsockopt(link->fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-        return link;
-    }
-    char host[256];
-    const char *colon = strrchr(r->address, ':');
-    (void)snprintf(host, sizeof host, "%.*s", (int)(colon - r->address), r->address);
-    return redisConnectWithTimeout(host, (int)strtol(colon + 1, NULL, 10), timeout);
-}
-
-/* A mark, a number and an end of line. By hand: a dozen of them make a command, and snprintf took
- * as long as all the rest of it. */
-static void add_count(struct mr_buf *b, char mark, size_t count)
-{
-    char text[24];
-    size_t at = sizeof text;
-    text[--at] = '\n';
-    text[--at] = '\r';
-    do
-        text[--at] = (char)('0' + count % 10);
-    while (count /= 10);
-    text[--at] = mark;
-    mr_buf_add(b, text + at, sizeof text - at);
-}
-
-/* The command in Redis's protocol; its bytes if the buffer has room for them. */
-static bool add_command(struct mr_buf *b, size_t argc, const struct mr_str *argv)
-{
-    enum { COUNT_BYTES = 24, END_BYTES = 2 };
-    size_t n = COUNT_BYTES;
-    for (size_t i = 0; i < argc; i++)
-        n += argv[i].n + COUNT_BYTES + END_BYTES;
-    if (b->n + n > QUEUE_BYTES_MAX) return false;
-    add_count(b, '*', argc);
-    for (size_t i = 0; i < argc; i++) {
-        add_count(b, '$', argv[i].n);
-        mr_buf_add_str(b, argv[i]);
-        mr_buf_add(b, "\r\n", END_BYTES);
-    }
-    return true;
-}
-
-/* One command and its answer, on a link that nobody else has yet; NULL: the link is lost. What
- * redisCommand does, but without the SIGPIPE that it raises when Redis has just gone: the programs
- * that link this do not all ignore it. */
-static redisReply *ask(redisContext *link, size_t argc, const struct mr_str *argv)
-{
-    MR_AUTO(mr_buf_fini) struct mr_buf b;
-    mr_buf_init(&b, QUEUE_BYTES_MAX);
-    bool fits = add_command(&b, argc, argv);
-    mr_assert(fits);
-    for (size_t at = 0; at < b.n;) {
-        ssize_t put = send(link->fd, b.p + at, b.n - at, MSG_NOSIGNAL);
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) {
-            (void)snprintf(link->errstr, sizeof link->errstr, "%s", strerror(errno));
-            return NULL;
-        }
-        at += (size_t)put;
-    }
-    void *reply = NULL;
-    return redisGetReply(link, &reply) == REDIS_OK ? reply : NULL;
-}
-
 /* A PING tells whether it serves: it may be loading its data, or want a password. */
 static bool greet(const struct mr_redis *r, redisContext *link, char *why, size_t why_bytes)
 {
     if (r->password) {
         const struct mr_str argv[] = {MR_STR("AUTH"), mr_str(r->password)};
-        redisReply *auth = ask(link, MR_ARRAY_LEN(argv), argv);
+        redisReply *auth = mr_redis_ask(link, MR_ARRAY_LEN(argv), argv);
         if (auth) freeReplyObject(auth);
     }
     const struct mr_str argv[] = {MR_STR("PING")};
-    redisReply *pong = ask(link, MR_ARRAY_LEN(argv), argv);
+    redisReply *pong = mr_redis_ask(link, MR_ARRAY_LEN(argv), argv);
     if (!pong) {
         (void)snprintf(why, why_bytes, "%s", link->errstr);
         return false;
@@ -204,14 +127,15 @@ static bool set_greeting(struct mr_redis *r, int fd)
 
 static bool connect_once(struct mr_redis *r, char *why, size_t why_bytes)
 {
-    redisContext *link = dial(r);
+    redisContext *link = mr_redis_dial(r->address, r->config.connect_timeout_ns);
     if (!link) {
         (void)snprintf(why, why_bytes, "out of memory");
         return false;
     }
     bool good = link->err == 0;
     if (!good) (void)snprintf(why, why_bytes, "%s", link->errstr);
-    if (good) good = redisSetTimeout(link, to_timeval(r->config.reply_timeout_ns)) == REDIS_OK;
+    if (good)
+        good = redisSetTimeout(link, mr_redis_timeval(r->config.reply_timeout_ns)) == REDIS_OK;
     if (good) good = set_greeting(r, link->fd) && greet(r, link, why, why_bytes);
     (void)set_greeting(r, -1);
     if (!good) {
@@ -233,7 +157,7 @@ static void buf_clear(struct mr_buf *b)
     mr_buf_clear(b);
     if (b->room <= KEPT_BYTES_MAX) return;
     mr_buf_fini(b);
-    mr_buf_init(b, QUEUE_BYTES_MAX);
+    mr_buf_init(b, MR_REDIS_QUEUE_BYTES_MAX);
 }
 
 /* The link is gone, or its owner goes: no command is sent from here on, none is answered. */
@@ -484,8 +408,8 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = r->wake_fd};
     mr_assert(!epoll_ctl(r->sleep_fd, EPOLL_CTL_ADD, r->wake_fd, &ev));
     mr_list_init(&r->pending);
-    mr_buf_init(&r->out, QUEUE_BYTES_MAX);
-    mr_buf_init(&r->writing, QUEUE_BYTES_MAX);
+    mr_buf_init(&r->out, MR_REDIS_QUEUE_BYTES_MAX);
+    mr_buf_init(&r->writing, MR_REDIS_QUEUE_BYTES_MAX);
     (void)pthread_mutex_init(&r->reading, NULL);
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->changed, NULL);
@@ -555,7 +479,7 @@ int mr_redis_send(
     c->ctx = ctx;
     (void)pthread_mutex_lock(&r->lock);
     int err = !atomic_load(&r->here) || r->closing ? MR_EAWAY : MR_OK;
-    if (!err && !add_command(&r->out, argc, argv)) err = MR_ELIMIT;
+    if (!err && !mr_redis_add_command(&r->out, argc, argv)) err = MR_ELIMIT;
     bool wakes = false;
     if (!err) {
         if (mr_list_is_empty(&r->pending)) r->heard = mr_clock_now();
