@@ -234,11 +234,26 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
     return !w->sent && w->held_bytes <= s->workers[least].held_bytes + WARM_BYTES_MAX;
 }
 
+/* What runs long takes no slot, and shows in no load: it goes where the fewest such tasks are,
+ * among those the one with the least other work. Roles of a training would otherwise gather in one
+ * process, by what siblings prefer, beside others that have nothing to do. */
+static uint32_t place_long(struct mr_sched *s, const struct task *t)
+{
+    uint32_t best = NONE, look = mr_sc_is_universal(s, t) ? LOOK_MAX : s->workers_usable;
+    for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
+        if (!may_go(s, w, t) || mr_sc_is_crowded(s, &s->workers[w], t)) continue;
+        if (best == NONE || s->workers[w].long_sent < s->workers[best].long_sent) best = w;
+        if (!s->workers[best].long_sent) break;
+    }
+    return best;
+}
+
 /* A task without inputs: after its siblings, a stretch at a time. */
 static uint32_t place_root(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
+    if (t->flags & T_LONG || s->ops[s->classes[t->class].op].long_running) return place_long(s, t);
     uint32_t least = least_loaded(s, t, true);
     if (least == NONE) return NONE;
     uint32_t n, near = t->worker;

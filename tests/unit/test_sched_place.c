@@ -314,6 +314,30 @@ static void a_long_running_task_takes_no_slot(void **state)
     assert_int_equal(rig_attempt(r, a, job, "z"), 1);
 }
 
+/* Issue 11, 12: why roles gather in one process while others are idle. */
+static void what_runs_long_is_spread_over_the_workers(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const char *const names[] = {"a", "b", "c"};
+    struct rig_worker w[3];
+    for (int i = 0; i < 3; i++)
+        w[i] = join(r, names[i], 2, 0);
+    for (uint32_t round = 1; round <= 2; round++) {
+        (void)rig_submit(
+            r, JOB(T("s", "long", "1", "") "," T("t", "long", "2", "") "," T("u", "long", "3", ""),
+                   "\"s\",\"t\",\"u\""));
+        uint64_t busy =
+            rig_submit(r, JOB(T("y", "f", "2", ""), "\"y\"")); /* an idle one has no less */
+        assert_int_not_equal(busy, 0);
+        for (int i = 0; i < 3; i++) {
+            struct mr_sched_worker_info info;
+            assert_true(mr_sched_worker(r->s, w[i].slot, &info));
+            assert_in_range(info.sent, round, round + 2);
+        }
+    }
+}
+
 static void many_that_run_long_leave_places_to_the_more_urgent(void **state)
 {
     (void)state;
@@ -624,6 +648,7 @@ int main(void)
         RIG_TEST(a_task_waits_for_a_worker_that_has_its_op),
         RIG_TEST(the_more_urgent_goes_first),
         RIG_TEST(a_long_running_task_takes_no_slot),
+        RIG_TEST(what_runs_long_is_spread_over_the_workers),
         RIG_TEST(many_that_run_long_leave_places_to_the_more_urgent),
         RIG_TEST(nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin),
         RIG_TEST(what_was_parked_does_not_overtake_what_lets_values_go),
