@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Issue 11, A: Redis and the scheduler lose their memory together, and workers, store and trainer live on. What those hold of
 the cluster's other life is never taken for a value of this one, and who asks for a job of it is told so."""
+import http.client
 import os
 import pathlib
 import shutil
 import signal
 import sys
 import tempfile
+import threading
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -100,6 +102,41 @@ class Rewind(unittest.TestCase):
             old.append(young)
             told = now
         self.assertIn("session.other_life", self.cluster.log("scheduler"))
+
+    def test_who_waits_for_a_lost_job_is_told(self):
+        """Issue 11, A: who asked for a job before its cluster lost its memory, and waits still: for its end, a result, its
+        events, and at the terminal. Nobody gets an answer of another job, or waits for ever."""
+        c = self.cluster
+        job = c.submit({"tasks": {"k000": {"op": "sleep", "args": [600, 1]}}, "targets": ["k000"]})
+        wait_for("it to run", lambda: c.job(job)["state"] == "JOB_RUNNING")
+        said = {}
+
+        def ask(what):
+            def until_told():
+                try:
+                    if what == "watch":
+                        said[what] = "".join(map(str, c.cli("watch", job, check=False)))
+                    else:
+                        headers = {"Accept": "text/event-stream"} if what == "/events" else None
+                        said[what] = c.request("GET", f"/v1/jobs/{job}{what}", headers=headers)[2].decode()
+                except (OSError, http.client.HTTPException):
+                    return False  # the gateway, or its scheduler, is away
+                return "of another life of this cluster" in said[what]
+            wait_for(f"{what} to end", until_told, 90)
+        whats = ["?wait_s=60", "/results/k000?wait_s=60", "/results?wait_s=60", "/events", "watch"]
+        threads = [threading.Thread(target=ask, args=(what,)) for what in whats]
+        for t in threads:
+            t.start()
+        self.rewind()
+        young = self.run_job(5000)
+        for t in threads:
+            t.join(200)
+            self.assertFalse(t.is_alive(), said)
+        for what in whats:
+            self.assertIn("of another life of this cluster", said.get(what, ""), what)
+            self.assertNotIn(young, said[what], what)
+            self.assertNotIn("JOB_DONE", said[what], what)
+        self.check_values(young, 5000)
 
     def test_nor_are_those_of_a_start_that_redis_has_lost(self):
         c = self.cluster
