@@ -15,7 +15,8 @@ struct options {
     uint64_t start, seeds, check_every;
     bool trace, quiet;
     uint32_t plant, faults;
-    bool has_faults, has_roles, has_loops, has_templates, has_tears, has_rewinds, has_stores;
+    bool has_faults, has_roles, has_loops, has_templates, has_tears, has_rewinds, has_stores,
+        has_fair;
     bool covers; /* what a run must have had, or it says nothing */
 };
 
@@ -296,6 +297,25 @@ static void again(struct sim *s)
     }
 }
 
+/* Runs until the question is answered by yes. */
+static void run_to(struct sim *s, bool (*is_so)(struct sim *s))
+{
+    mr_time end = s->now + CALM_MAX;
+    while (!is_so(s)) {
+        if (s->now >= end) sim_fail(s, "I9: a job beside another has not ended");
+        (void)run(s, s->now + 100 * MR_US, false);
+    }
+}
+
+/* A small job beside a large one, when nothing else is there. */
+static void fair(struct sim *s)
+{
+    sim_fair_begin(s);
+    run_to(s, sim_fair_add);
+    run_to(s, sim_fair_check);
+    if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a large job has not ended");
+}
+
 static void add_up(const struct sim_counts *c)
 {
     const uint64_t *from = (const void *)c;
@@ -316,6 +336,7 @@ static void one(const struct options *o, uint64_t seed)
     s->has_templates = o->has_templates;
     s->has_rewinds = o->has_rewinds;
     s->has_stores = o->has_stores;
+    s->has_fair = o->has_fair;
     s->has_tears = o->has_tears || o->has_loops || o->has_templates;
     s->check_every = (uint32_t)o->check_every;
     set_up(s, o);
@@ -328,6 +349,7 @@ static void one(const struct options *o, uint64_t seed)
     (void)run(s, s->now + 2 * MR_SECOND, false);
     if (!run(s, s->now + CALM_MAX, true)) sim_fail(s, "I9: a retried job has not ended");
     if (s->has_templates) again(s);
+    if (s->has_fair) fair(s);
     for (uint32_t i = 0; i < 3; i++) { /* what turns out to be lost is asked for again */
         sim_client_values(s, true, i == 0);
         (void)run(s, s->now + 5 * MR_SECOND, false);
@@ -390,6 +412,7 @@ static bool tell_coverage(const struct options *o)
         {"times that Redis rewound", totals.rewinds, o->has_rewinds},
         {"jobs lost with it", totals.lost_jobs, o->has_rewinds},
         {"epochs raised", totals.raised, o->has_rewinds},
+        {"small jobs that passed large ones", totals.fair, o->has_fair},
         {"failures of tasks by a store's death", totals.store_failures, o->has_stores},
         {"loops read back before their end", totals.rounds_read, o->has_loops},
     };
@@ -424,6 +447,8 @@ int main(int argc, char **argv)
             o.has_rewinds = true;
         else if (mr_str_eq(a, MR_STR("--stores")))
             o.has_stores = true;
+        else if (mr_str_eq(a, MR_STR("--fair")))
+            o.has_fair = true;
         else if (mr_str_eq(a, MR_STR("--covers")))
             o.covers = true;
         else if (mr_str_eq(a, MR_STR("--start")))
@@ -443,7 +468,7 @@ int main(int argc, char **argv)
             (void)fprintf(stderr,
                 "sim [--seed N | --start N --seeds N] [--check-every STEPS] "
                 "[--faults MASK] [--plant BUG] [--roles] [--loops] [--templates] [--tears] "
-                "[--rewinds] [--stores] "
+                "[--rewinds] [--stores] [--fair] "
                 "[--covers] [--trace] [--quiet]\n");
             return 2;
         }

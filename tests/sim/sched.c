@@ -50,6 +50,7 @@ static void guards(struct sim *s, uint32_t session, const struct mr_ws_down *m)
             run++;
         uint64_t job = m->tasks.runs[run].job.v;
         sim_guard_sent(s, session, job, m->tasks.index[i], mr_ws_attempt(&m->tasks, i));
+        if (s->has_fair) sim_fair_sent(s, job);
         sim_template_sent(s, session, job, m->tasks.index[i], mr_ws_attempt(&m->tasks, i));
     }
     for (uint32_t i = 0, run = 0, at = 0; i < m->release.count; i++, at++) {

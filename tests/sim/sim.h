@@ -144,6 +144,12 @@ bool sim_client_is_content(struct sim *s);
 void sim_client_complain(struct sim *s);
 void sim_client_values(struct sim *s, bool want, bool anew);
 
+/* fair.c */
+void sim_fair_begin(struct sim *s);
+bool sim_fair_add(struct sim *s);
+bool sim_fair_check(struct sim *s);
+void sim_fair_sent(struct sim *s, uint64_t job);
+
 /* faults.c */
 extern const uint32_t sim_crashes; /* of the scheduler, in a mask of faults */
 extern const uint32_t sim_deaths_of_stores;

@@ -117,6 +117,10 @@ struct sim {
     bool has_templates; /* three jobs in four are instances of templates */
     bool has_roles;     /* gangs of tasks that end together */
     bool has_tears;     /* workers are lost in the middle of strands */
+    bool has_fair;      /* a small job comes beside a large one, when faults are over */
+    uint32_t fair_many, fair_one;
+    uint64_t fair_sent, fair_most;
+    bool fair_is_sent;
     bool has_stores;    /* stores die often, and fail what runs just then */
     mr_time store_died; /* the last one */
     bool has_rewinds;   /* Redis comes back empty, or older, when the scheduler is dead */
@@ -171,6 +175,6 @@ struct sim {
             jobs_failed, jobs_cancelled, refused, stolen, recomputed, adopted, children, moves,
             squeezes, refused_jobs, retired, used_up, cuts, torn, lost_locals, cached, repaired,
             scored, roots_held, instances, ends_read, rounds_read, rewinds, lost_jobs, raised,
-            store_failures;
+            store_failures, fair;
     } count;
 };
