@@ -246,6 +246,12 @@ EXTRA_SCHEMAS = {
         },
         "example": {"code": 5, "message": 'there is no job "j1kq07ab-7"', "details": []},
     },
+    "StreamEvent": {
+        "type": "object",
+        "description": "One event, for readers that take a stream apart.",
+        "required": ["data"],
+        "properties": {n: {"type": "string"} for n in ("id", "event", "data")},
+    },
     **documents.SCHEMAS,
 }
 

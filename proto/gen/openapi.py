@@ -221,7 +221,7 @@ class Document:
         }
         # Client generators read the whole answer as one text; whoever follows it live uses an EventSource.
         event = {
-            "type": "string",
+            "anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/StreamEvent"}],
             "description": f"Server-Sent Events: `data` of each is a {short(name)} in JSON, or of those of type"
             " `error` a Status. `id` is what `Last-Event-ID` goes on after.",
             "x-event-schema": schema,

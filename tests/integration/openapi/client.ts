@@ -51,12 +51,12 @@ async function jobs(): Promise<Job> {
   const all = must(
     await api.GET("/v1/jobs/{id}/results", { params: { path: { id: job.id } }, headers: { Accept: "application/json" } }),
   );
-  if (typeof all === "string") throw new Error("results came as a stream");
+  if (typeof all === "string" || !("results" in all)) throw new Error("results came as a stream");
   same(all.results["y"], 21);
-  const events: string = must(
+  const events = must(
     await api.GET("/v1/jobs/{id}/events", { params: { path: { id: job.id } }, parseAs: "text" }),
   );
-  if (!events.includes('"JOB_DONE"')) throw new Error(events);
+  if (typeof events !== "string" || !events.includes('"JOB_DONE"')) throw new Error("no event of the end");
   return job;
 }
 
