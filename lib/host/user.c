@@ -3,6 +3,7 @@
  * threads or are not safe after fork. */
 #include "host/user.h"
 
+#include "base/alloc.h"
 #include "base/assert.h"
 
 #include <errno.h>
@@ -16,6 +17,8 @@
 #include <unistd.h>
 
 static _Thread_local int death_signal;
+static _Thread_local gid_t *groups; /* of the thread, while it acts for a user */
+static _Thread_local int groups_count;
 
 bool mr_user_become(const struct mr_user *u)
 {
@@ -61,6 +64,13 @@ int mr_user_find(const char *flag, const char *name, struct mr_user *out, struct
 void mr_user_enter(const struct mr_user *u)
 {
     (void)prctl(PR_GET_PDEATHSIG, &death_signal);
+    int n = getgroups(0, NULL);
+    mr_assert(n >= 0);
+    groups = mr_alloc_array((size_t)n + 1, sizeof *groups);
+    groups_count = getgroups(n, groups);
+    mr_assert(groups_count == n);
+    long cleared = syscall(SYS_setgroups, (size_t)0, NULL); /* what root's groups may read */
+    mr_assert(!cleared);
     (void)setfsgid(u->gid);
     (void)setfsuid(u->uid);
     mr_assert((uid_t)setfsuid((uid_t)-1) == u->uid);
@@ -70,6 +80,10 @@ void mr_user_leave(void)
 {
     (void)setfsuid(geteuid());
     (void)setfsgid(getegid());
+    long restored = syscall(SYS_setgroups, (size_t)groups_count, groups);
+    mr_assert(!restored);
+    mr_release(groups);
+    groups = NULL;
     (void)prctl(PR_SET_DUMPABLE, 1);
     if (death_signal) (void)prctl(PR_SET_PDEATHSIG, death_signal);
 }

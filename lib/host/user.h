@@ -20,6 +20,7 @@ int mr_user_find(const char *flag, const char *name, struct mr_user *out, struct
 bool mr_user_become(const struct mr_user *u);
 
 /* Between the two, what this thread does with files is done with the rights of that user, to whom
- * belongs what is made. Other threads are not concerned. Not to be nested. */
+ * belongs what is made, and without this process's other groups. Other threads are not concerned.
+ * Not to be nested. */
 void mr_user_enter(const struct mr_user *u);
 void mr_user_leave(void);
