@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define DRAWN_EVERY (500 * MR_MS)
-#define ASKED_EVERY (2 * MR_SECOND)
+#define ASKED_EVERY MR_SECOND
 #define PICTURE_BYTES_MAX ((size_t)1 << 20)
 
 struct follow {
@@ -130,8 +130,8 @@ static bool is_over(void *ctx)
     if (mr_job_is_over(yyjson_obj_get(yyjson_doc_get_root(f->event), "job")) || f->is_left)
         return true;
     if (!is_live || !f->event) return false;
-    bool is_stuck = mr_progress_is_stuck(&f->progress, now);
-    if (is_stuck && now - f->asked_at > ASKED_EVERY) ask(f);
+    bool is_quiet = mr_progress_is_quiet(&f->progress, now);
+    if (is_quiet && now - f->asked_at > ASKED_EVERY) ask(f);
     if (word == MR_SCREEN_REDRAW || now - f->drawn_at > DRAWN_EVERY) draw(f);
     return false;
 }

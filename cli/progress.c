@@ -7,7 +7,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define STUCK (3 * MR_SECOND)
+#define QUIET MR_SECOND
+#define STUCK (3 * MR_SECOND) /* before a task is named */
 #define BAR_MIN 10u
 #define BAR_MAX 30u
 #define PICTURE_BAR_MAX 60u
@@ -31,9 +32,9 @@ void mr_progress_take(struct mr_progress *p, yyjson_val *job, mr_time now)
     (void)snprintf(p->state, sizeof p->state, "%s", state);
 }
 
-bool mr_progress_is_stuck(const struct mr_progress *p, mr_time now)
+bool mr_progress_is_quiet(const struct mr_progress *p, mr_time now)
 {
-    return now - p->moved >= STUCK;
+    return now - p->moved >= QUIET;
 }
 
 static uint64_t tasks_of(yyjson_val *counts)
@@ -78,7 +79,7 @@ static void add_wait(const struct mr_progress *p, yyjson_val *job, mr_time now, 
         mr_buf_printf(out, "persisting %s", text);
         return;
     }
-    if (!mr_progress_is_stuck(p, now)) return;
+    if (now - p->moved < STUCK) return;
     if (!since) {
         time_text((double)(now - p->moved) / 1e9, age);
         mr_buf_printf(out, "nothing has ended for %s", age);

@@ -19,8 +19,8 @@ struct mr_progress {
 void mr_progress_init(struct mr_progress *p, mr_time now);
 /* The newest Job there is. */
 void mr_progress_take(struct mr_progress *p, yyjson_val *job, mr_time now);
-/* Nothing has ended for some seconds: it is worth asking what it waits for. */
-bool mr_progress_is_stuck(const struct mr_progress *p, mr_time now);
+/* Nothing has ended for a second: it is worth asking what it waits for. */
+bool mr_progress_is_quiet(const struct mr_progress *p, mr_time now);
 
 /* "running   [#####.....] 47/48 tasks, 1 running, 12.3 s; persists 3.5 GiB": one line of at most
  * `columns`. `wall_ns` is the time of day. */

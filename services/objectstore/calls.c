@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "host/clock.h"
+#include "services/objectstore/link.h"
 #include "services/objectstore/op.h"
 #include "services/objectstore/places.h"
 #include "store/object/collection.h"
@@ -201,8 +202,10 @@ static void on_list(struct mr_rpc_call *call, struct mr_rpc_message *m)
 
 struct parts {
     mr_object_id *ids; /* the object itself is the last */
+    uint64_t *bytes;
     uint32_t count;
     uint32_t at;
+    struct mr_persisting persisting; /* of a Persist; bytes: of all of them */
 };
 
 /* op->more becomes the parts of the collection in op->view, if it is one, and op->id. */
@@ -218,11 +221,16 @@ static void take_parts(struct mr_op *op)
                          v.kind == MR_VALUE_COLLECTION && !mr_collection_open(&v, &c, NULL);
     uint32_t count = is_collection ? c.count : 0;
     p->ids = mr_op_take(op, (count + 1) * sizeof *p->ids);
+    p->bytes = mr_op_take(op, (count + 1) * sizeof *p->bytes);
     for (uint32_t i = 0; i < count; i++) {
         struct mr_collection_part part;
-        if (!mr_collection_part(&c, i, &part, NULL) && !mr_object_id_is_none(part.id))
-            p->ids[p->count++] = part.id;
+        if (mr_collection_part(&c, i, &part, NULL) || mr_object_id_is_none(part.id)) continue;
+        p->persisting.bytes += part.nbytes;
+        p->bytes[p->count] = part.nbytes;
+        p->ids[p->count++] = part.id;
     }
+    p->persisting.bytes += op->view.bytes;
+    p->bytes[p->count] = op->view.bytes;
     p->ids[p->count++] = whole;
 }
 
@@ -417,10 +425,23 @@ const char *mr_op_why_not_written(struct mr_op *op)
     return mr_op_text(op, mr_str(why));
 }
 
+/* A part is written, or is another store's business from now on, which tells of it then. */
+static void persist_less(struct parts *p)
+{
+    p->persisting.bytes -= MR_MIN(p->bytes[p->at], p->persisting.bytes);
+}
+
+static void persist_over(struct mr_op *op)
+{
+    struct parts *p = op->more;
+    mr_list_remove(&p->persisting.node);
+}
+
 static void persist_written(struct mr_op *op)
 {
     struct parts *p = op->more;
     bool is_part = p->at + 1 < p->count;
+    persist_less(p);
     if (op->err == MR_ENOENT && is_part) {
         mr_op_elsewhere(op, "/millrace.v1.Objects/Persist", persist_went_elsewhere);
     } else if (op->err) {
@@ -460,16 +481,25 @@ static void persist_next(struct mr_op *op)
 
 static void persist_look(struct mr_op *op)
 {
+    mr_job_id job = *(const mr_job_id *)op->more;
     take_parts(op);
+    struct parts *p = op->more;
+    p->persisting.job = job;
+    mr_list_add_tail(&op->sv->persisting, &p->persisting.node);
+    op->fini = persist_over;
     persist_next(op);
 }
 
 static void persist_known(struct mr_op *op)
 {
-    if (op->err)
+    if (op->err) {
         fail_unknown(op);
-    else
-        mr_op_get(op, NULL, 30 * MR_SECOND, persist_look);
+        return;
+    }
+    mr_job_id *job = mr_op_take(op, sizeof *job);
+    *job = op->ask.infos[0].owner.job;
+    op->more = job;
+    mr_op_get(op, NULL, 30 * MR_SECOND, persist_look);
 }
 
 static void persist_found(struct mr_op *op)

@@ -17,6 +17,7 @@
 #define RETRY_MAX_NS (2 * MR_SECOND)
 #define OFFER_MAX 4096u
 #define LOST_MAX 4096u
+#define PERSISTING_MAX 64u /* jobs in a heartbeat */
 
 struct mr_scheduler_link {
     struct mr_service *sv;
@@ -202,6 +203,27 @@ static void offer(struct mr_ask *ask)
     mr_release(infos);
 }
 
+/* By job, in the arena, which is cleared. */
+static void tell_persisting(struct mr_scheduler_link *l, Millrace__V1__StoreHeartbeat *h)
+{
+    mr_pb_arena_clear(&l->arena);
+    h->persisting_job = mr_pb_arena_take(&l->arena, PERSISTING_MAX * sizeof *h->persisting_job);
+    h->persisting_bytes = mr_pb_arena_take(&l->arena, PERSISTING_MAX * sizeof *h->persisting_bytes);
+    size_t n = 0;
+    MR_LIST_EACH(node, &l->sv->persisting)
+    {
+        const struct mr_persisting *p = MR_LIST_ITEM(node, struct mr_persisting, node);
+        size_t i = 0;
+        while (i < n && h->persisting_job[i] != p->job.v)
+            i++;
+        if (!p->job.v || !p->bytes || i == PERSISTING_MAX) continue;
+        if (i == n) h->persisting_bytes[n++] = 0;
+        h->persisting_job[i] = p->job.v;
+        h->persisting_bytes[i] += p->bytes;
+    }
+    h->n_persisting_job = h->n_persisting_bytes = n;
+}
+
 static void beat(struct mr_ask *ask)
 {
     struct mr_scheduler_link *l = ask->ctx;
@@ -210,7 +232,8 @@ static void beat(struct mr_ask *ask)
     if (is_over(l)) return;
     bool is_quiet = l->told.object_bytes == stats.object_bytes &&
                     l->told.spilled_bytes == stats.spilled_bytes &&
-                    l->told.objects == stats.objects && l->told_full == is_full;
+                    l->told.objects == stats.objects && l->told_full == is_full &&
+                    mr_list_is_empty(&l->sv->persisting);
     if (is_quiet && l->call)
         l->next += MR_MAX(l->lease_ns / IDLE_BEATS, l->heartbeat_ns) - l->heartbeat_ns;
     l->told = stats;
@@ -220,6 +243,7 @@ static void beat(struct mr_ask *ask)
     h.used_bytes = stats.object_bytes;
     h.spilled_bytes = stats.spilled_bytes;
     h.objects = stats.objects;
+    tell_persisting(l, &h);
     if (is_full) h.disk_full = (char *)(uintptr_t)l->sv->config.dir;
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
     m.heartbeat = &h;

@@ -4,6 +4,12 @@
 
 #include "services/objectstore/op.h"
 
+struct mr_persisting { /* a Persist under way */
+    struct mr_list node;
+    mr_job_id job;  /* that made the object; 0: none */
+    uint64_t bytes; /* not written yet, here */
+};
+
 struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv);
 void mr_scheduler_link_close(struct mr_scheduler_link **link);
 /* Any thread: a job held this object, and it is gone. Told with the next heartbeat, if not before.

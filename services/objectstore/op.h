@@ -47,6 +47,7 @@ struct mr_service {
     struct mr_scheduler_link *link;
     _Atomic bool stopping;
     struct mr_list leases;
+    struct mr_list persisting; /* struct mr_persisting */
     uint64_t puts, gets, pulls_served;
     struct mr_allowance *uploads; /* bodies that are no objects yet: outside of the budget */
 };

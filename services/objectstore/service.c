@@ -190,6 +190,7 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     sv->inbox = mr_inbox_new(INBOX_ITEMS, sizeof(struct item));
     own = sv;
     mr_list_init(&sv->leases);
+    mr_list_init(&sv->persisting);
     sv->uploads = mr_allowance_new(sh->config.memory_bytes, UPLOAD_FREE_BYTES);
     const struct mr_rpc_guard_options guard = {.token_file = config->token_file,
         .secret_file = config->secret_file,

@@ -116,6 +116,8 @@ bool mr_sched_task(
  * (NULL: only how many): what workers said they run, else what they were sent first, as many as
  * they have slots. The others wait at their workers. */
 uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id job, struct mr_buf *out);
+/* Of those, what has run longest as workers last said; false: none has run for a while. */
+bool mr_sched_longest(const struct mr_sched *s, mr_job_id job, uint32_t *index, mr_time *since);
 /* Thousandths of slots that the cluster had while the job ran, on average over that time; 0: not
  * known. It does not change once the job has ended. */
 uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id job);
@@ -123,19 +125,17 @@ uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id job);
 bool mr_sched_loop(
     const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
 bool mr_sched_is_running(const struct mr_sched *s, mr_job_id job, uint32_t index);
-/* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants them).
- */
+/* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants). */
 bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,
     struct mr_sched_value *out);
-/* The sentence that says why a task ran, runs, waits, or never will; then the reasons that lead to
- * it, one a line. */
+/* The sentence that says why a task ran, runs or waits; then what leads to it, one reason a line.
+ */
 bool mr_sched_explain(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *lines);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
 uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* slots are below this */
-/* Less has been sent than the workers could run at once; false for more than 64 workers, which
- * nobody wants to count every turn. */
+/* Less was sent than workers could run at once; false for more than 64 workers: not counted. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);
 uint32_t mr_sched_ops_count(const struct mr_sched *s); /* numbers 1..count */
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);

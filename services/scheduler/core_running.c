@@ -82,6 +82,31 @@ void mr_sc_began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at)
     f->began[f->began_count++] = (struct began){task, s->tasks[task].attempt, at};
 }
 
+bool mr_sched_longest(const struct mr_sched *s, mr_job_id id, uint32_t *index, mr_time *since)
+{
+    uint32_t job = mr_sc_job_find(s, id.v);
+    bool found = false;
+    if (job == NONE || !s->jobs[job].counts[MR_TASK_RUNNING]) return false;
+    const struct job *j = &s->jobs[job];
+    for (uint32_t slot = 0; slot < s->workers_top; slot++) {
+        const struct worker *w = &s->workers[slot];
+        const struct worker_facts *f = w->facts;
+        for (uint32_t i = 0; w->state == W_CONNECTED && i < f->began_count; i++) {
+            uint32_t at = f->began[i].task - j->base;
+            const struct task *t = &s->tasks[f->began[i].task];
+            if (f->began[i].task < j->base || at >= j->graph->nodes_count) continue;
+            if (t->state != MR_TASK_RUNNING || t->worker != slot) continue;
+            if (t->attempt != f->began[i].attempt) continue;
+            bool is_older = f->began[i].at < *since || (f->began[i].at == *since && at < *index);
+            if (found && !is_older) continue;
+            *since = f->began[i].at;
+            *index = at;
+            found = true;
+        }
+    }
+    return found;
+}
+
 /* It began when its worker said so, else not before it was there and could; it ended after its
  * worker was heard last. */
 void mr_sc_span_lost(struct mr_sched *s, uint32_t task)

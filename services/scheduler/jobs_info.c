@@ -5,6 +5,8 @@
 #include "base/limits.h"
 #include "graph/explain.h"
 #include "graph/loop.h"
+#include "host/clock.h"
+#include "services/scheduler/sessions.h"
 
 #include <inttypes.h>
 
@@ -106,6 +108,27 @@ static void add_loops(
     }
 }
 
+/* What it waits for, if it is not its tasks' number. */
+static void add_waits(
+    struct mr_shell *sh, const struct mr_sched_job_info *info, Millrace__V1__Job *m)
+{
+    uint32_t index = 0;
+    mr_time since = 0;
+    struct mr_sched_task_info task = {.cause = MR_NODE_NONE};
+    struct mr_sched_worker_info worker;
+    if (mr_job_is_over(info->state)) return;
+    m->persisting_bytes = mr_sessions_persisting(sh, info->id);
+    if (!mr_sched_longest(sh->core, info->id, &index, &since)) return;
+    Millrace__V1__LongestTask *t = mr_shell_take(sh, sizeof *t);
+    millrace__v1__longest_task__init(t);
+    t->key = mr_shell_text(sh, mr_graph_key(info->graph, index));
+    if (mr_sched_task(sh->core, info->id, index, &task) &&
+        mr_sched_worker(sh->core, task.worker, &worker))
+        t->worker = mr_shell_text(sh, worker.name);
+    t->since_ns = mr_clock_wall() - (mr_clock_now() - since);
+    m->longest_running = t;
+}
+
 Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job)
 {
     struct mr_sched_job_info info;
@@ -130,6 +153,7 @@ Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job)
     m->finished_ns = info.finished_wall_ns;
     m->counts = counts_message(sh, &info);
     if (info.has_error) m->error = error_message(sh, &info);
+    add_waits(sh, &info, m);
     m->labels = mr_shell_take(sh, o->labels_count * sizeof *m->labels);
     for (uint32_t i = 0; i < o->labels_count; i++) {
         Millrace__V1__Job__LabelsEntry *row = mr_shell_take(sh, sizeof *row);

@@ -484,6 +484,18 @@ bool mr_sessions_store_facts(const struct mr_shell *sh, uint32_t store, struct m
     return true;
 }
 
+uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i <= sh->options.core.stores_max; i++) {
+        const struct session *x = sh->sessions->store[i];
+        for (size_t k = 0; x && k < x->store_facts.persisting_count; k++)
+            if (x->store_facts.persisting[k].job == job.v)
+                bytes += x->store_facts.persisting[k].bytes;
+    }
+    return bytes;
+}
+
 /* ---- stores --------------------------------------------------------------------------------- */
 
 /* A node has one store. The same directory, and one that does not answer any more, are of one that
@@ -554,6 +566,16 @@ static void objects_event(
     mr_shell_step(x->sh, &ev);
 }
 
+static void take_persisting(struct mr_store_facts *f, const Millrace__V1__StoreHeartbeat *m)
+{
+    size_t n = MR_MIN(m->n_persisting_job, m->n_persisting_bytes);
+    f->persisting_count = MR_MIN(n, (size_t)MR_PERSISTING_MAX);
+    for (size_t i = 0; i < f->persisting_count; i++) {
+        f->persisting[i].job = m->persisting_job[i];
+        f->persisting[i].bytes = m->persisting_bytes[i];
+    }
+}
+
 static void on_store_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
     struct session *x = session_of(call);
@@ -569,6 +591,7 @@ static void on_store_message(struct mr_rpc_call *call, struct mr_rpc_message *ms
         x->store_facts.objects = m->heartbeat->objects;
         (void)snprintf(x->store_facts.disk_full, sizeof x->store_facts.disk_full, "%s",
             m->heartbeat->disk_full);
+        take_persisting(&x->store_facts, m->heartbeat);
     }
     struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
     ev.store.store = x->incarnation;

@@ -21,10 +21,17 @@ struct mr_session_facts { /* what the core does not keep, for Workers and Info *
 /* On loan until the next turn; false: that worker has no stream now. */
 bool mr_sessions_facts(const struct mr_shell *sh, uint32_t slot, struct mr_session_facts *out);
 
+#define MR_PERSISTING_MAX 64 /* jobs, of a store */
 struct mr_store_facts {
     uint64_t memory_bytes, used_bytes, spilled_bytes, objects;
     char disk_full[256]; /* the folder; "": there is space */
+    struct {
+        uint64_t job, bytes;
+    } persisting[MR_PERSISTING_MAX];
+    size_t persisting_count;
 };
+/* Of values of this job: what stores said they are to persist and have not written. */
+uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job);
 bool mr_sessions_store_facts(const struct mr_shell *sh, uint32_t store, struct mr_store_facts *out);
 
 /* wire.c: between messages and the core's columns. Arrays are in the scratch arena. */

@@ -120,6 +120,37 @@ static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *k
     rig_message(r, w, &m);
 }
 
+/* Issue 11, 14: what a job waits for in which nothing moves. */
+static void the_longest_running_task_is_the_one_said_to_run_longest(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec a = {.name = "a", .slots = 2};
+    struct rig_worker w = rig_join(r, &a);
+    uint64_t job = wide(r, 2), other = wide(r, 1);
+    mr_job_id id = info_of(r, job).id;
+    uint32_t index = UINT32_MAX;
+    mr_time since = 0;
+    assert_false(mr_sched_longest(r->s, id, &index, &since)); /* nobody has said anything */
+    r->now += 10 * MR_SECOND;
+    uint32_t rows[] = {rig_index(r, job, "t0"), rig_index(r, job, "t1")}, attempts[] = {1, 1};
+    uint64_t ran[] = {3 * MR_SECOND, 4 * MR_SECOND};
+    struct mr_sched_run run = {.job = job, .count = 2};
+    struct mr_sched_message m = {.heartbeat = {.present = true, .time_ns = r->now}};
+    m.heartbeat.running_tasks = (struct mr_sched_refs){&run, 1, rows, attempts, 2};
+    m.heartbeat.running_ns = ran;
+    rig_message(r, w, &m);
+    assert_true(mr_sched_longest(r->s, id, &index, &since));
+    assert_int_equal(index, rows[1]);
+    assert_int_equal(since, r->now - 4 * MR_SECOND);
+    assert_false(mr_sched_longest(r->s, info_of(r, other).id, &index, &since));
+    rig_done(r, w, job, "t1"); /* the heartbeat is older than its end */
+    assert_true(mr_sched_longest(r->s, id, &index, &since));
+    assert_int_equal(index, rows[0]);
+    rig_done(r, w, job, "t0");
+    assert_false(mr_sched_longest(r->s, id, &index, &since));
+}
+
 static void no_more_run_than_there_are_slots(void **state)
 {
     (void)state;
@@ -285,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(what_only_a_failure_needed_is_not_done),
         RIG_TEST(literals_count_as_done),
+        RIG_TEST(the_longest_running_task_is_the_one_said_to_run_longest),
         RIG_TEST(no_more_run_than_there_are_slots),
         RIG_TEST(an_attempt_that_died_with_its_worker_is_counted_and_has_a_span),
         RIG_TEST(a_task_of_a_long_chain_is_not_said_to_be_the_target),

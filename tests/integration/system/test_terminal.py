@@ -8,6 +8,8 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
@@ -224,6 +226,47 @@ class OnTerminal(unittest.TestCase):
             t.type("\x03")
             self.assertEqual(t.end(timeout=4), 130)
             self.assertIn(f"job {job}: left", t.text())
+
+    def test_the_bar_says_which_task_it_waits_for(self):
+        with self.run_sleeper() as t:
+            t.wait_for("1/2 tasks")
+            job = self.live_job()
+            t.wait_for(r"1/2 tasks, 1 running, [^;]*; a-\S*…\S*s runs for ")
+            self.assertTrue(all(width(line) <= 80 for line in lines(t.text())), t.text())
+            longest = self.c.job(job)["longest_running"]
+            self.assertEqual((longest["key"], longest["worker"] in ("worker-0-0", "worker-0-1")), (KEY + "s", True))
+            self.c.call("POST", f"/v1/jobs/{job}:cancel", {})
+            self.assertEqual(t.end(), 4)
+            self.assertNotIn("longest_running", self.c.job(job))
+
+    def test_the_bar_says_how_much_is_being_persisted(self):
+        store = self.c.pids("mr-objectstore")[0]
+        over = threading.Event()
+
+        def slow_down():  # so that a persist takes longer than a heartbeat
+            while not over.is_set():
+                os.kill(store, signal.SIGSTOP)
+                time.sleep(0.19)
+                os.kill(store, signal.SIGCONT)
+                time.sleep(0.01)
+        parts = {f"p{i}": {"op": "array.zeros", "args": [3000000]} for i in range(4)}
+        path = self.c.dir / "persist.json"
+        path.write_text(json.dumps({"tasks": {**parts, "all": {"op": "collection", "args": [[{"ref": p} for p in parts]], "persist": True}},
+                                    "targets": ["all"]}))
+
+        def seen():  # once more where all was written between two heartbeats
+            with self.terminal("run", str(path)) as t:
+                self.assertEqual(t.end(), 0, t.text())
+                said = re.search(r"; persisting [0-9.]+ MiB", t.text())
+                self.c.call("DELETE", "/v1/jobs/" + self.c.get("/v1/jobs?page_size=1")["jobs"][0]["id"])
+                return said
+        slow = threading.Thread(target=slow_down)
+        slow.start()
+        try:
+            wait_for("the bar to say what is persisted", seen, 60)
+        finally:
+            over.set()
+            slow.join()
 
 
 class Crash(unittest.TestCase):
