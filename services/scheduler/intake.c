@@ -398,13 +398,32 @@ static void take_piece(struct lane *in, struct piece *p)
     piece_free(&p);
 }
 
+/* To the lane for large ones. The core's thread is told first, so it counts the request there
+ * before its answer comes. */
+static void pass_on(struct lane *in, struct mr_intake_request *r)
+{
+    struct mr_intake_done *moved = mr_alloc(sizeof *moved);
+    moved->lane = LANE_SMALL;
+    moved->is_moved = true;
+    answer(in, moved);
+    r->lane = LANE_LARGE;
+    const struct message m = {.request = r};
+    if (!mr_inbox_push(in->in->lanes[LANE_LARGE].inbox, &m)) return;
+    struct mr_intake_done *d = done_new(r);
+    done_failed(
+        d, mr_fail(&d->error, MR_EAWAY, "too many large submissions are waiting: try again"));
+    mr_intake_request_free(&r);
+    answer(in, d);
+}
+
 static void take_request(struct lane *in, struct mr_intake_request *r)
 {
     bool is_small = in == &in->in->lanes[LANE_SMALL];
     struct mr_intake_done *d = is_small ? handle_small(in, r) : handle(in, r);
-    const struct message m = {.request = r};
-    if (!d && !mr_inbox_push(in->in->lanes[LANE_LARGE].inbox, &m)) return;
-    if (!d) d = handle(in, r);
+    if (!d) {
+        pass_on(in, r);
+        return;
+    }
     mr_intake_request_free(&r);
     answer(in, d);
 }
@@ -534,6 +553,12 @@ void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *d)
     struct lane *l = &in->lanes[d->lane];
     if (d->is_of_stream) in->streams_open--;
     if (!d->is_dropped && l->waiting) l->waiting--;
+    if (d->is_moved) in->lanes[LANE_LARGE].waiting++;
+}
+
+uint32_t mr_intake_small_waiting(const struct mr_intake *in)
+{
+    return in->lanes[LANE_SMALL].waiting;
 }
 
 static int push_piece(struct mr_intake *in, struct piece *p)

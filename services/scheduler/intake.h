@@ -46,6 +46,7 @@ struct mr_intake_done {
     enum mr_intake_form form;
     bool is_of_stream;
     bool is_dropped; /* no request's answer: a call was over before its end */
+    bool is_moved;   /* no answer yet: the request waits in the lane for large ones from now on */
     uint32_t lane;
     uint64_t ticket;
     struct mr_graph *graph; /* NULL: error says why */
@@ -79,6 +80,8 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request);
 /* That answer was taken: one waits less. */
 void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *done);
+/* Small requests that wait to be read by a thread: while there are any, none is answered at once. */
+uint32_t mr_intake_small_waiting(const struct mr_intake *in);
 /* Of a large submission that are handed over together, as one block of at least so many: as such it
  * goes back to the kernel when it is freed (main.c). */
 #define MR_INTAKE_PIECE_BYTES ((size_t)256 << 10)

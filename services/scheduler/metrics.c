@@ -2,6 +2,7 @@
 
 #include "host/stats.h"
 #include "rpc/metrics.h"
+#include "services/scheduler/intake.h"
 
 static struct mr_sched_totals totals_of(void *ctx)
 {
@@ -69,6 +70,11 @@ static double jobs_unread(void *ctx)
     return (double)mr_sched_unread(((struct mr_shell *)ctx)->core, &last, &why);
 }
 
+static double small_waiting(void *ctx)
+{
+    return mr_intake_small_waiting(((struct mr_shell *)ctx)->intake);
+}
+
 static double is_paused(void *ctx)
 {
     return totals_of(ctx).is_paused;
@@ -102,6 +108,8 @@ void mr_metrics_add(struct mr_shell *sh)
             "Journal records that Redis does not have yet.", journal_behind},
         {"millrace_scheduler_jobs_unread",
             "Accepted jobs that the journal did not give back at the start.", jobs_unread},
+        {"millrace_scheduler_small_jobs_unread",
+            "Small submissions that wait for the thread that reads them.", small_waiting},
         {"millrace_scheduler_is_paused", "1 while dispatch waits for the journal.", is_paused},
     };
     sh->stats = mr_stats_new();

@@ -335,7 +335,8 @@ void mr_submit_parsed(struct mr_shell *sh, struct mr_intake_done *done)
         mr_intake_done_free(&done);
         return;
     }
-    struct submission *s = done->is_dropped ? NULL : submission_of(sh, done->ticket, &call);
+    bool is_answer = !done->is_dropped && !done->is_moved;
+    struct submission *s = is_answer ? submission_of(sh, done->ticket, &call) : NULL;
     if (done->graph && s) {
         struct mr_sched_event ev = {.type = MR_SCHED_SUBMIT, .ticket = done->ticket};
         ev.submit = (struct mr_sched_submit){.ticket = done->ticket,

@@ -77,6 +77,9 @@ class Jobs(unittest.TestCase):
         got, thread = [], threading.Thread(target=large)
         thread.start()
         time.sleep(0.2)  # until it is being read
+        # It waits where large ones do: small ones are answered at once again.
+        wait_for("no small job to wait behind it", lambda: answered.is_set() or self.small_unread() == 0)
+        passed_on = not answered.is_set()
         for i in range(10):
             options = {"labels": {"n": str(i)}} if i % 2 else {}
             job = c.call("POST", "/v1/jobs?wait_s=60", {"tasks": {"x": {"op": "inc", "args": [i], "retries": 1}}} | options)
@@ -84,6 +87,11 @@ class Jobs(unittest.TestCase):
         thread.join()
         self.assertEqual(got[0][0], 400, got[0][2][:300])
         self.assertGreaterEqual(passed, 3)
+        self.assertTrue(passed_on)
+
+    def small_unread(self):
+        text = self.cluster.request("GET", "/metrics")[2].decode()
+        return float(next(line.split()[-1] for line in text.splitlines() if line.startswith("millrace_scheduler_small_jobs_unread")))
 
     def done(self, job):
         return int(self.cluster.job(job)["counts"].get("done", 0))
