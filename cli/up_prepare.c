@@ -148,7 +148,8 @@ static int listen_there(struct mr_up *u, struct mr_error *e)
     (void)snprintf(port, sizeof port, "%d", u->port);
     (void)snprintf(host, sizeof host, "%.*s", (int)(strlen(u->host) - (is_v6 ? 2 : 0)),
         u->host + (is_v6 ? 1 : 0));
-    if (!strcmp(host, "localhost")) hints.ai_family = AF_INET; /* which every client tries */
+    if (!strcmp(host, "localhost")) /* every client tries this one, whatever the resolver knows */
+        (void)snprintf(host, sizeof host, "127.0.0.1");
     if (getaddrinfo(host, port, &hints, &list)) return MR_OK;  /* the gateway will say */
     int fd = 0, err = listen_at(list, &fd, &u->port);
     freeaddrinfo(list);

@@ -5,6 +5,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import sys
 import tempfile
 import threading
@@ -22,6 +23,18 @@ from rig import grpc  # noqa: E402
 V1 = "/millrace.v1."
 
 
+def is_here(host):
+    """Can one listen there? Not without IPv6, or where no file names localhost."""
+    try:
+        address = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM)[0]
+        with socket.socket(address[0]) as s:
+            s.bind(address[4])
+    except OSError as e:
+        print(f"SKIPPED: no gateway was replaced at {host}: {e}")
+        return False
+    return True
+
+
 class Gateways(unittest.TestCase):
     def ask(self, c, answers, failures, done):
         while not done.is_set():
@@ -37,7 +50,9 @@ class Gateways(unittest.TestCase):
             h.close()
 
     def test_no_connection_is_refused_while_a_gateway_is_replaced(self):
-        for listen in ("127.0.0.1:0", "[::1]:0", "localhost:0"):
+        for host, listen in (("127.0.0.1", "127.0.0.1:0"), ("::1", "[::1]:0"), ("localhost", "localhost:0")):
+            if not is_here(host):
+                continue
             with self.subTest(listen), Cluster("--workers", "1", "--listen", listen) as c:
                 answers, failures, done = [0], [], threading.Event()
                 client = threading.Thread(target=self.ask, args=(c, answers, failures, done))
