@@ -28,7 +28,7 @@ go_is_new() { # since 1.21 Go fetches by itself what a go.mod asks for
 }
 if [ "$what" = test ]; then
   command -v npm >/dev/null || packages+=(nodejs npm)
-  PATH=$PATH:$PWD/.deps/go/bin
+  PATH=$PWD/.deps/go/bin:$PATH
   go_is_new || packages+=(golang-go)
 fi
 

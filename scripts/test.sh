@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 scripts/install-deps.sh test
 [ $# -gt 0 ] || set -- dev tsan
 jobs=$(nproc)
-PATH=$PATH:$PWD/.deps/go/bin # if the machine has none
+PATH=$PWD/.deps/go/bin:$PATH # is there where the machine's Go is too old
 
 # What was skipped is said at the end, by name and reason: lines with "SKIPPED" in the log of each run.
 skipped=$(mktemp)
