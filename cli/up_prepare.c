@@ -150,7 +150,7 @@ static int listen_there(struct mr_up *u, struct mr_error *e)
         u->host + (is_v6 ? 1 : 0));
     if (!strcmp(host, "localhost")) /* every client tries this one, whatever the resolver knows */
         (void)snprintf(host, sizeof host, "127.0.0.1");
-    if (getaddrinfo(host, port, &hints, &list)) return MR_OK;  /* the gateway will say */
+    if (getaddrinfo(host, port, &hints, &list)) return MR_OK; /* the gateway will say */
     int fd = 0, err = listen_at(list, &fd, &u->port);
     freeaddrinfo(list);
     if (err)

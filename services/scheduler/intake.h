@@ -80,7 +80,7 @@ struct mr_intake_done *mr_intake_at_once(struct mr_intake *in, struct mr_intake_
 int mr_intake_push(struct mr_intake *in, struct mr_intake_request **request);
 /* That answer was taken: one waits less. */
 void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *done);
-/* Small requests that wait to be read by a thread: while there are any, none is answered at once. */
+/* Small requests that wait for their thread: while there are any, none is answered at once. */
 uint32_t mr_intake_small_waiting(const struct mr_intake *in);
 /* Of a large submission that are handed over together, as one block of at least so many: as such it
  * goes back to the kernel when it is freed (main.c). */
