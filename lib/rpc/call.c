@@ -364,6 +364,13 @@ size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call)
     return call->queue.bytes;
 }
 
+bool mr_rpc_call_has_room(struct mr_rpc_call *call, size_t bytes_max)
+{
+    if (mr_rpc_call_is_writable(call) && call->queue.bytes <= bytes_max) return true;
+    call->was_full = true;
+    return false;
+}
+
 int mr_rpc_call_half_close(struct mr_rpc_call *call)
 {
     mr_assert(!call->server);

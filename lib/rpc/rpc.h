@@ -88,6 +88,9 @@ int mr_rpc_call_send_parts(
 
 bool mr_rpc_call_is_writable(const struct mr_rpc_call *call); /* false: wait for on_writable */
 size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
+/* The same with a mark of the caller's own: at most `bytes_max` are queued. False: wait for
+ * on_writable, which may come before so much has left: ask again. */
+bool mr_rpc_call_has_room(struct mr_rpc_call *call, size_t bytes_max);
 
 /* Messages arrive by themselves (auto, the default) or one for each mr_rpc_call_read: that is how
  * a receiver holds a sender back. Turning auto on reads at once. */

@@ -8,10 +8,8 @@
 #include <stdio.h>
 
 #define WATCHERS_MAX 1024u
-#define LOOK_EVERY (250 * MR_MS) /* for what nobody says: a worker that drains */
-#define QUEUED_BYTES_MAX                                                                           \
-    ((size_t)256 << 10) /* of one stream; then it waits, or loses its place                        \
-                         */
+#define LOOK_EVERY (250 * MR_MS)             /* for what nobody says: a worker that drains */
+#define QUEUED_BYTES_MAX ((size_t)256 << 10) /* of one stream; then it waits for it */
 
 static_assert((int)MR_CLUSTER_GAP == MILLRACE__V1__CLUSTER_CHANGE__CLUSTER_CHANGE_GAP, "as told");
 static_assert(
@@ -244,8 +242,7 @@ static void pump(struct mr_shell *sh, struct watcher *w)
     const struct mr_cluster_event *e;
     uint64_t missed = 0;
     while (call && (e = mr_cluster_ring_next(ring, w->after, &missed))) {
-        if (!mr_rpc_call_is_writable(call) || mr_rpc_call_queued_bytes(call) > QUEUED_BYTES_MAX)
-            return;
+        if (!mr_rpc_call_has_room(call, QUEUED_BYTES_MAX)) return;
         if (missed) send_gap(sh, call, e->number - 1, missed);
         if (!w->without_jobs || !is_of_job(e)) send_event(sh, call, e);
         w->after = e->number;

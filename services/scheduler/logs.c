@@ -97,8 +97,7 @@ static void pump(struct mr_shell *sh, struct follower *f)
     }
     bool over = is_over(sh, f, &info);
     while (mr_tasklog_next(&sh->logs->kept, f->job, f->index, f->next, &p)) {
-        if (!mr_rpc_call_is_writable(call) || mr_rpc_call_queued_bytes(call) > QUEUED_BYTES_MAX)
-            return;
+        if (!mr_rpc_call_has_room(call, QUEUED_BYTES_MAX)) return;
         send_piece(sh, call, &info, &p);
         f->next = p.at + p.text.n;
     }

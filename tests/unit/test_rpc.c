@@ -181,6 +181,26 @@ static void a_full_queue_holds_the_sender_back(void **state)
     mr_rpc_call_cancel(call);
 }
 
+/* Issue 11, 5 and 15: streams of logs and of the cluster's events stood still at a mark of their
+ * own, below the one that on_writable knew of. */
+static void a_sender_with_a_lower_mark_hears_when_there_is_room(void **state)
+{
+    struct world *w = *state;
+    struct mr_rpc_call *call = open_call(w, "/test.Service/Manual", NULL);
+    RUN_UNTIL(w, w->at_server.call);
+    static char chunk[64 << 10];
+    int sent = 0;
+    for (; mr_rpc_call_has_room(call, 4 * sizeof chunk); sent++)
+        assert_int_equal(mr_rpc_call_send(call, mr_str_of(chunk, sizeof chunk)), MR_OK);
+    assert_int_equal(sent, 5);
+    assert_true(mr_rpc_call_is_writable(call));
+    mr_rpc_call_set_auto_read(w->at_server.call, true);
+    RUN_UNTIL(w, w->at_client.writable);
+    RUN_UNTIL(w, w->at_server.messages == sent);
+    assert_true(mr_rpc_call_has_room(call, 4 * sizeof chunk));
+    mr_rpc_call_cancel(call);
+}
+
 static int released;
 
 static void count_release(void *ctx)
@@ -241,6 +261,7 @@ int main(void)
         T(a_cancelled_call_is_over_on_both_sides),
         T(a_broken_connection_cancels_the_servers_call),
         T(a_full_queue_holds_the_sender_back),
+        T(a_sender_with_a_lower_mark_hears_when_there_is_room),
         T(lent_parts_are_released_once_sent_or_refused),
         T(many_unary_calls_run_at_once),
     };

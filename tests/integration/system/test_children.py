@@ -206,6 +206,18 @@ class Logs(unittest.TestCase):
             if key == "x" or int(r["dropped"]):
                 self.assertEqual(len(r["text"]) + int(r["dropped"]), total)
 
+    def test_issue_11_5_a_stream_of_much_comes_to_its_end(self):
+        """More than the scheduler queues for one stream: the rest follows when that has left, though nothing else happens."""
+        keys = [f"x{i}" for i in range(40)]
+        job = self.c.run({"tasks": {k: self.sh("seq 1 12000 >&2") for k in keys}, "targets": keys})
+        self.assertEqual(job["state"], "JOB_DONE")
+        texts = dict.fromkeys(keys, "")
+        for _, e in self.follow(job["id"], ""):
+            texts[e["key"]] += e["text"]
+        self.assertGreater(sum(map(len, texts.values())), 2 << 20)
+        for key, text in texts.items():
+            self.assertTrue(text.endswith("\n11999\n12000\n"), key)
+
 
 if __name__ == "__main__":
     main()
