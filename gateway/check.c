@@ -243,6 +243,15 @@ static int bind_headers(struct mr_request *r, struct mr_error *e)
     return mr_bind_fields(&in, &r->x->request, e);
 }
 
+static bool names_bytes(const struct mr_buf *get_object)
+{
+    struct mr_wire_reader reader = mr_wire_read(mr_buf_str(get_object));
+    struct mr_wire_field f;
+    while (!mr_wire_next(&reader, &f))
+        if ((f.number == OBJECT_OFFSET || f.number == OBJECT_BYTES_MAX) && f.value) return true;
+    return false;
+}
+
 /* Which part of the answer is wanted. The store is told, so that it sends no more; unless If-Range
  * has to be compared with what it says first. */
 static void read_range(struct mr_request *r)
@@ -250,7 +259,9 @@ static void read_range(struct mr_request *r)
     struct mr_str range = header(r, "Range");
     r->has_range = r->shape == MR_SHAPE_RAW && !r->is_head && mr_range_parse(range, &r->range);
     bool is_object = r->match.route && r->match.route->method == MR_METHOD_OBJECTS_GET;
-    if (!r->has_range || !is_object || header(r, "If-Range").p || r->range.from > INT64_MAX) return;
+    r->is_piece = is_object && names_bytes(&r->x->request);
+    if (!r->has_range || !is_object || r->is_piece) return;
+    if (header(r, "If-Range").p || r->range.from > INT64_MAX) return;
     uint64_t from = r->range.from;
     uint64_t zigzag = r->range.is_suffix && from ? 2 * from - 1 : 2 * from;
     if (r->range.is_suffix && !from) return;

@@ -60,7 +60,8 @@ static void read_type(struct mr_str message, struct first *f)
 static void read_first(const struct mr_request *r, struct first *f)
 {
     struct mr_str message = mr_rpc_message_str(r->raw_message);
-    struct mr_str part = bytes_field(bytes_field(message, BODY_EXTENSIONS), ANY_VALUE);
+    struct mr_str part = mr_str_of("", 0); /* of a piece it would be about the whole value */
+    if (!r->is_piece) part = bytes_field(bytes_field(message, BODY_EXTENSIONS), ANY_VALUE);
     struct mr_str object = bytes_field(part, PART_OBJECT);
     read_type(message, f);
     f->etag[0] = 0;

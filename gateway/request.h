@@ -76,6 +76,7 @@ struct mr_request {
     bool is_head;                /* a GET whose body is not wanted */
     bool has_range;              /* of a GET; `range` is what is wanted */
     struct mr_range range;
+    bool is_piece;    /* of an object: the query names the bytes, and they are all of the answer */
     bool may_be_kept; /* by a cache that asks whether it is still so */
     bool began;
     bool answered;

@@ -231,6 +231,13 @@ class Conditions(Http):
             status, headers, body = self.ask("GET", path, **more)
             self.assertEqual((status, headers["content-range"], len(body)), (200, None, n), more)
         self.assertEqual(self.ask("HEAD", path, Range="bytes=0-1")[0], 200)
+        for query, part in [("offset=100", data[100:]), ("bytes_max=10", data[:10]), ("offset=-3", data[-3:]), (f"offset={n}", b""),
+                            ("offset=7&bytes_max=2000000", data[7:2000007]), ("offset=0&bytes_max=0", data)]:
+            status, _, body = self.ask("GET", f"{path}?{query}")
+            self.assertEqual((status, len(body)), (200, len(part)), query)
+            self.assertTrue(body == part, query)
+        status, headers, body = self.ask("GET", f"{path}?offset=4&bytes_max=6", Range="bytes=1-2")
+        self.assertIn((status, body), [(206, data[5:7]), (200, data[4:10])])  # of what the query names, if all of it was there at once
         empty = f"/v1/objects/{self.put(b'')['id']}"
         self.assertEqual(self.ask("GET", empty)[2], b"")
         self.assertEqual(self.ask("GET", empty, Range="bytes=0-")[0], 416)
