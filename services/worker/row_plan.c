@@ -389,6 +389,7 @@ static bool planner_init(struct planner *p)
     p->sorted = mr_alloc_array(n, sizeof *p->sorted);
     p->groups = mr_alloc_array(GROUPS_MAX, sizeof *p->groups);
     for (uint32_t i = 0; i < p->parts_count; i++) {
+        if (p->parts[i].rows > UINT64_MAX / MR_MAX(p->workers, 1u) - p->rows) return false;
         p->nodes[i] = p->parts[i].nodes;
         p->starts[i] = p->rows;
         p->left[i] = p->parts[i].rows;

@@ -40,7 +40,8 @@ struct mr_row_plan {
  * if the cut is even. */
 uint64_t mr_row_plan_quota(uint64_t rows, uint32_t worker, uint32_t workers, uint64_t *first);
 /* `node_of[w]`: number of the node of worker w, from 0 on, below MR_ROW_PLAN_NODES_MAX (else: an
- * even plan). Rows times workers are to stay below 2^64. */
+ * even plan). Rows are what a collection says of itself: where rows times workers exceed 2^64 - 1,
+ * which no data do, the plan is an even one. */
 void mr_row_plan_make(const struct mr_row_part *parts, uint32_t parts_count,
     const uint32_t *node_of, uint32_t workers, struct mr_row_plan *out);
 void mr_row_plan_fini(struct mr_row_plan *p);

@@ -300,6 +300,26 @@ static void test_many_sets_of_nodes(void **state)
     mr_release(parts);
 }
 
+/* A collection may say of itself what it likes; its numbers end no process. */
+static void test_more_rows_than_there_can_be(void **state)
+{
+    (void)state;
+    struct facts f = {.parts_count = 2};
+    add_workers(&f, 4, 0);
+    add_workers(&f, 4, 1);
+    f.parts[0] = (struct mr_row_part){(uint64_t)1 << 62, 800, 1};
+    f.parts[1] = (struct mr_row_part){((uint64_t)1 << 61) + 5, 800, 1};
+    assert_true(is_even(&f));
+    f.parts[0].rows = f.parts[1].rows = UINT64_MAX;
+    assert_true(is_even(&f));
+    f.parts[0].rows = ((uint64_t)1 << 61) - 1; /* as many as are still divided */
+    f.parts[1].rows = 0;
+    f.parts[0].nodes = 2;
+    struct mr_row_plan p;
+    mr_row_plan_make(f.parts, f.parts_count, f.node_of, f.workers, &p);
+    mr_row_plan_fini(&p);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_even_where_nothing_is_gained),
         cmocka_unit_test(test_at_random),
         cmocka_unit_test(test_many_sets_of_nodes),
+        cmocka_unit_test(test_more_rows_than_there_can_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
