@@ -95,13 +95,25 @@ static int identify_service(unsigned services, const struct mr_rpc_shown *shown,
         (int)MR_MIN(shown->role.n, (size_t)40), shown->role.p);
 }
 
+/* As which services is it known, and is it a user's? A service's secret is no token, and a token no
+ * secret: the files are looked at with a call only for what neither knows. */
+static unsigned find(const struct mr_rpc_guard *g, struct mr_str token, bool *is_user)
+{
+    unsigned services = g->secrets ? mr_secret_file_knows(g->secrets, token) : 0;
+    *is_user = g->tokens && mr_token_file_knows(g->tokens, token, g->user);
+    if (services || *is_user) return services;
+    services = g->secrets ? mr_secret_file_accepted(g->secrets, token) : 0;
+    *is_user = g->tokens && mr_token_file_find(g->tokens, token, g->user);
+    return services;
+}
+
 int mr_rpc_guard_identify(const struct mr_rpc_guard *g, const struct mr_rpc_shown *shown,
     struct mr_rpc_caller *out, struct mr_error *e)
 {
     struct mr_str token = {0};
     bool shows = mr_token_of(shown->authorization, &token);
-    unsigned services = shows && g->secrets ? mr_secret_file_accepted(g->secrets, token) : 0;
-    bool is_user = shows && g->tokens && mr_token_file_find(g->tokens, token, g->user);
+    bool is_user = false;
+    unsigned services = shows ? find(g, token, &is_user) : 0;
     if (services && is_user) /* both files have changed since they were told apart */
         return mr_fail(e, MR_EAUTH,
             "what \"authorization\" shows stands in --token-file and in --secret-file");

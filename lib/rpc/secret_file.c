@@ -106,9 +106,14 @@ static unsigned ask(struct mr_secret_file *f, struct mr_str shown)
     return found;
 }
 
-unsigned mr_secret_file_accepted(struct mr_secret_file *f, struct mr_str shown)
+unsigned mr_secret_file_knows(struct mr_secret_file *f, struct mr_str shown)
 {
     (void)look(f, false);
-    unsigned found = ask(f, shown);
+    return ask(f, shown);
+}
+
+unsigned mr_secret_file_accepted(struct mr_secret_file *f, struct mr_str shown)
+{
+    unsigned found = mr_secret_file_knows(f, shown);
     return found || !look(f, true) ? found : ask(f, shown);
 }

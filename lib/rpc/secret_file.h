@@ -26,3 +26,5 @@ void mr_credential_add(const struct mr_credential *credential, struct mr_buf *ou
 /* As mr_secrets_accepted. What is not known makes the file be looked at, so that a secret that was
  * changed everywhere at once is known everywhere at once. */
 unsigned mr_secret_file_accepted(struct mr_secret_file *file, struct mr_str shown);
+/* The same by the last look, for who asks other files before: a stat(2) every two seconds. */
+unsigned mr_secret_file_knows(struct mr_secret_file *file, struct mr_str shown);

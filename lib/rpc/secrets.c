@@ -154,8 +154,8 @@ const char *mr_secrets_shown(const struct mr_secrets *s, enum mr_service_kind to
 unsigned mr_secrets_accepted(const struct mr_secrets *s, struct mr_str shown)
 {
     unsigned found = 0;
-    uint8_t hash[MR_SHA256_BYTES];
-    mr_sha256(shown, hash);
+    uint8_t hash[MR_SHA256_BYTES] = {0};
+    if (s->accepted_count) mr_sha256(shown, hash); /* with each call: not for nothing */
     struct mr_str hashed = mr_str_of(hash, sizeof hash);
     for (size_t i = 0; i < s->plain_count; i++)
         if (mr_token_is_same(shown, mr_str(s->plain[i]))) found = MR_SERVICES_ALL;

@@ -96,10 +96,15 @@ static bool ask(struct mr_token_file *f, struct mr_str token, struct mr_token_ho
     return found != NULL;
 }
 
-bool mr_token_file_find(struct mr_token_file *f, struct mr_str token, struct mr_token_holder *out)
+bool mr_token_file_knows(struct mr_token_file *f, struct mr_str token, struct mr_token_holder *out)
 {
     (void)look(f, false);
-    bool found = ask(f, token, out);
+    return ask(f, token, out);
+}
+
+bool mr_token_file_find(struct mr_token_file *f, struct mr_str token, struct mr_token_holder *out)
+{
+    bool found = mr_token_file_knows(f, token, out);
     return found || !look(f, true) ? found : ask(f, token, out);
 }
 

@@ -21,6 +21,9 @@ void mr_token_file_free(struct mr_token_file **file);
 /* Whose token is it? False: nobody's. */
 bool mr_token_file_find(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
+/* The same by the last look (secret_file.h). */
+bool mr_token_file_knows(
+    struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
 /* Of an Authorization header (p NULL: there is none). MR_EAUTH with the sentence. */
 int mr_token_file_check(struct mr_token_file *file, struct mr_str authorization,
     struct mr_token_holder *out, struct mr_error *e);
