@@ -133,7 +133,7 @@ class ClusterEvents(unittest.TestCase):
         names = sorted(x["name"] for x in self.cluster.workers())
         os.kill(self.cluster.pids("mr-scheduler")[0], signal.SIGKILL)
         w.find("GAP")  # the gateway has gone on by itself
-        _, new = w.find("SCHEDULER", timeout=1, epoch=self.cluster.get("/v1/cluster")["epoch"])
+        _, new = w.find("SCHEDULER", epoch=self.cluster.get("/v1/cluster")["epoch"])
         self.assertNotEqual(old["scheduler"], new["scheduler"])
         self.assertGreater(new["epoch"], old["epoch"])
         for name in names:
