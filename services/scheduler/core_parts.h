@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/index.h"
+#include "graph/options.h"
 #include "services/scheduler/core_state.h"
 
 #define NAME_BYTES 128
@@ -163,11 +164,10 @@ struct shape { /* where tasks of a template's instances run */
 
 #define SHAPES_MAX 64u
 
-#define LEVELS_MAX 64u
+#define LEVELS (2 * MR_PRIORITY_MAX + 1)
 
 struct level { /* a priority, among whose jobs work is shared: core_queue.c */
     bool is_used;
-    int32_t priority;
     uint32_t jobs; /* in the queue */
     uint64_t clock;
 };

@@ -22,25 +22,26 @@ static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
 
 /* ---- fair shares ----------------------------------------------------------------------------- */
 
-/* The level of a priority. When all are taken, the least used begins anew; a level begins at the
- * time of the highest clock, which no job is far ahead of. */
-static struct level *level_of(struct mr_sched *s, int32_t priority)
+static uint32_t level_at(const struct job *j)
 {
-    struct level *free = &s->levels[0];
-    for (uint32_t i = 0; i < LEVELS_MAX; i++) {
-        struct level *l = &s->levels[i];
-        if (l->is_used && l->priority == priority) return l;
-        if (!l->is_used || (free->is_used && l->jobs < free->jobs)) free = l;
-    }
-    *free = (struct level){.is_used = true, .priority = priority, .clock = s->level_clock};
-    return free;
+    int32_t most = MR_MIN(j->priority, (int32_t)MR_PRIORITY_MAX);
+    return (uint32_t)(MR_MAX(most, (int32_t)-MR_PRIORITY_MAX) + MR_PRIORITY_MAX);
+}
+
+/* The level of its priority, which begins at the time of the highest clock: no job is far ahead of
+ * that. */
+static struct level *level_of(struct mr_sched *s, const struct job *j)
+{
+    struct level *l = &s->levels[level_at(j)];
+    if (!l->is_used) *l = (struct level){.is_used = true, .clock = s->level_clock};
+    return l;
 }
 
 /* What was sent of it since the last time counts. */
 static void settle(struct mr_sched *s, struct job *j)
 {
     if (!j->charged_ns) return;
-    struct level *l = level_of(s, j->priority);
+    struct level *l = level_of(s, j);
     /* a long task moves no clock far */
     uint64_t most = MR_MIN(j->charged_ns, (uint64_t)QUANTUM_NS);
     const struct job *first = s->heap_count ? &s->jobs[s->heap[0]] : j;
@@ -53,7 +54,7 @@ static void settle(struct mr_sched *s, struct job *j)
 
 static void enter(struct mr_sched *s, struct job *j)
 {
-    struct level *l = level_of(s, j->priority);
+    struct level *l = level_of(s, j);
     l->jobs++;
     uint64_t from = l->clock > CREDIT_NS ? l->clock - CREDIT_NS : 0;
     j->virtual_ns = MR_MAX(j->virtual_ns, from);
@@ -62,8 +63,9 @@ static void enter(struct mr_sched *s, struct job *j)
 static void leave(struct mr_sched *s, struct job *j)
 {
     settle(s, j);
-    struct level *l = level_of(s, j->priority);
-    l->jobs -= l->jobs > 0; /* it began anew meanwhile */
+    struct level *l = level_of(s, j);
+    mr_assert(l->jobs);
+    l->jobs--;
 }
 
 /* ---- the heap -------------------------------------------------------------------------------- */
@@ -201,17 +203,10 @@ uint32_t mr_sc_queue_first(const struct mr_sched *s, uint32_t job)
 
 static void check_levels(const struct mr_sched *s)
 {
-    uint32_t jobs[LEVELS_MAX] = {0};
-    if (s->levels[LEVELS_MAX - 1].is_used) return; /* some may have begun anew */
-    for (uint32_t i = 0; i < s->heap_count; i++) {
-        uint32_t l = 0;
-        while (l < LEVELS_MAX && s->levels[l].is_used &&
-               s->levels[l].priority != s->jobs[s->heap[i]].priority)
-            l++;
-        mr_assert(l < LEVELS_MAX && s->levels[l].is_used);
-        jobs[l]++;
-    }
-    for (uint32_t l = 0; l < LEVELS_MAX; l++)
+    uint32_t jobs[LEVELS] = {0};
+    for (uint32_t i = 0; i < s->heap_count; i++)
+        jobs[level_at(&s->jobs[s->heap[i]])]++;
+    for (uint32_t l = 0; l < LEVELS; l++)
         mr_assert(s->levels[l].jobs == jobs[l]);
 }
 

@@ -30,9 +30,9 @@ struct mr_sched {
     struct mr_index job_index, request_index, key_index;
     uint32_t *heap;
     uint32_t heap_count;
-    struct level levels[LEVELS_MAX];
-    uint64_t level_clock; /* the highest of theirs, ever */
-    uint32_t *sweeps;     /* jobs to be put away */
+    struct level levels[LEVELS]; /* from the least priority on */
+    uint64_t level_clock;        /* the highest of theirs, ever */
+    uint32_t *sweeps;            /* jobs to be put away */
     uint32_t sweeps_count;
     mr_time job_deadline; /* no job has an earlier one */
 
