@@ -52,6 +52,11 @@ struct mr_thread *mr_thread_start(const char *name, void (*run)(void *ctx), void
     return t;
 }
 
+uint64_t mr_thread_self(void)
+{
+    return (uint64_t)pthread_self();
+}
+
 void mr_thread_give_way(void)
 {
     (void)setpriority(PRIO_PROCESS, (id_t)gettid(), 10); /* Linux: of this thread alone */

@@ -9,6 +9,8 @@
 struct mr_thread;
 
 struct mr_thread *mr_thread_start(const char *name, void (*run)(void *ctx), void *ctx);
+/* A number of the calling thread: no other that lives has it. Never 0; cheap. */
+uint64_t mr_thread_self(void);
 /* The calling thread from now on gives way to those that did not call this. */
 void mr_thread_give_way(void);
 /* The calling thread runs soon after it wakes, in short turns, while others want its processor,

@@ -337,7 +337,10 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
     uint32_t done = 0, told = 0;
     bool quiet = true, is_spare = x->thread && x->env->tally;
     x->run = run;
-    if (!x->thread) x->cpu_seen_at = 0; /* it may be another's this time */
+    if (!x->thread && x->cpu_thread != mr_thread_self()) { /* who acts for the network's thread */
+        x->cpu_thread = mr_thread_self();
+        x->cpu_seen_at = 0;
+    }
     x->in_use = x->settled = 0;
     while (mr_cursor_take(&run->cursor, &x->at)) {
         if (mr_cursor_is_at_end(&run->cursor)) not_spare(x, &is_spare);

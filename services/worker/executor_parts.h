@@ -38,6 +38,7 @@ struct mr_executor {
     uint64_t *took_ns;    /* last duration of each op */
     mr_duration cpu_seen; /* the thread's CPU clock, and when it was read: `cpu_seen_at` */
     mr_time cpu_seen_at;
+    uint64_t cpu_thread;   /* the thread whose clock that is */
     mr_duration cpu_short; /* of items since then that were too short to read it */
 
     /* the item that runs */
