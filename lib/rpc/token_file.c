@@ -18,7 +18,7 @@ struct mr_token_file {
     struct mr_tokens *now; /* under the lock */
 };
 
-/* Whoever holds a token that is a secret, too, would be a service. */
+/* A user whose token is a secret, too, would be a service. */
 static int tell_apart(struct mr_secret_file *secrets, const struct mr_tokens *t, struct mr_error *e)
 {
     const struct mr_identity *who;

@@ -382,7 +382,7 @@ static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
     return true;
 }
 
-/* Whoever waits for room has, as a rule, pinned something else: when nothing can leave, the
+/* A client that waits for room has, as a rule, pinned something else: when nothing can leave, the
  * youngest lets go, and comes again. Of a group (0: of those that wait for the budget). */
 static void let_one_go(struct mr_ostore *s, uint32_t group)
 {
