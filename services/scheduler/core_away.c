@@ -6,6 +6,7 @@
 
 #define WAIT_FOR_OBJECT (20 * MR_SECOND) /* two times what a worker waits for one */
 #define AGAIN_MAX 65536u                 /* of a job, in all: it may be wrong again and again */
+#define RENEWED_MAX 8u /* times of grace of a job while no store comes or goes: a long task's */
 
 bool mr_sc_store_may_return(struct mr_sched *s, uint32_t task)
 {
@@ -13,6 +14,8 @@ bool mr_sc_store_may_return(struct mr_sched *s, uint32_t task)
     mr_duration grace = 2 * s->config.lease + WAIT_FOR_OBJECT;
     mr_time quiet = mr_time_after(j->away_at, 2 * grace);
     if (!j->away_at || j->away_events != s->store_events || quiet < s->now) {
+        j->away_renewed = j->away_events != s->store_events ? 0 : j->away_renewed + 1;
+        if (j->away_renewed > RENEWED_MAX) return false;
         j->away_since = s->now;
         j->away_events = s->store_events;
     }

@@ -208,7 +208,7 @@ struct job {
     mr_time away_since,
         away_at; /* core_away.c: a store failed its tasks, first and last; 0: never */
     uint64_t away_events;
-    uint32_t away_count;
+    uint32_t away_count, away_renewed;
     struct story error;
     bool has_error;
 };

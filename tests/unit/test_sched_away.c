@@ -66,6 +66,25 @@ static void what_fails_for_longer_than_a_store_is_away_fails_with_its_reason(voi
     assert_true(info.has_error && info.error.message.n);
 }
 
+/* Each failure of a task that runs for long is the first in a while: that must end, too. */
+static void a_long_task_that_no_store_serves_is_not_tried_for_ever(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "a"}; /* no store comes or goes */
+    struct rig_worker a = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
+    int runs = 0;
+    while (rig_job(r, job) == MR_JOB_RUNNING) {
+        assert_true(runs++ < 20);
+        pass(r, a, 3 * GRACE(r)); /* it runs */
+        rig_end(r, a, job, "x", MR_OUTCOME_LOST_INPUT);
+        rig_heartbeat(r, a);
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    assert_in_range(runs, 5, 20);
+}
+
 static void the_next_death_of_a_store_is_another(void **state)
 {
     (void)state;
@@ -117,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         RIG_TEST(a_task_that_a_store_failed_runs_again),
         RIG_TEST(what_fails_for_longer_than_a_store_is_away_fails_with_its_reason),
+        RIG_TEST(a_long_task_that_no_store_serves_is_not_tried_for_ever),
         RIG_TEST(the_next_death_of_a_store_is_another),
         RIG_TEST(a_stored_object_that_is_away_fails_nothing_at_once),
     };
