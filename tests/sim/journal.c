@@ -41,6 +41,7 @@ static void append(struct sim *s, struct mr_buf *b, bool of_core)
         struct mr_sched_record_head head;
         memcpy(&head, b->p + at, sizeof head);
         at += sizeof head;
+        sim_digest_record(s, &head, b->p + at);
         if (of_core && head.sequence != ++j->core_last)
             sim_fail(
                 s, "I18: record %" PRIu64 " comes as number %" PRIu64, head.sequence, j->core_last);

@@ -21,6 +21,7 @@ struct options {
 };
 
 static struct sim_counts totals;
+static uint64_t digest; /* of all seeds */
 
 static void on_abort(int sig)
 {
@@ -175,6 +176,7 @@ static bool run(struct sim *s, mr_time until, bool stop_when_content)
     for (uint64_t n = 0; s->heap_count && s->heap[0].at <= until; n++) {
         (void)sim_pop(s, &ev);
         s->now = ev.at;
+        sim_digest_event(s, &ev);
         handle(s, &ev);
         sim_msg_free(&ev.msg);
         if (s->steps > STEPS_MAX) sim_fail(s, "steps without end");
@@ -339,6 +341,7 @@ static void one(const struct options *o, uint64_t seed)
     s->has_fair = o->has_fair;
     s->has_tears = o->has_tears || o->has_loops || o->has_templates;
     s->check_every = (uint32_t)o->check_every;
+    sim_digest_begin(s);
     set_up(s, o);
     (void)run(s, s->now + MR_SECOND + sim_below(s, 8 * MR_SECOND), false);
     sim_calm(s);
@@ -376,6 +379,7 @@ static void one(const struct options *o, uint64_t seed)
             s->count.children, s->count.moves, s->count.squeezes, s->count.used_up,
             s->count.jobs_done, s->count.jobs_failed, s->count.jobs_cancelled);
     add_up(&s->count);
+    digest = (digest << 1 | digest >> 63) ^ s->digest;
     tear_down(s);
     sim_current = NULL;
     mr_release(s);
@@ -480,9 +484,9 @@ int main(int argc, char **argv)
         one(&o, o.start + i);
     (void)printf("%" PRIu64 " seeds: %" PRIu64 " steps, %" PRIu64 " starts, %" PRIu64
                  " deaths, %" PRIu64 " crashes, %" PRIu64 " recomputed, jobs %" PRIu64
-                 " done %" PRIu64 " failed %" PRIu64 " cancelled\n",
+                 " done %" PRIu64 " failed %" PRIu64 " cancelled, digest %016" PRIx64 "\n",
         o.seeds, totals.steps, totals.starts, totals.deaths, totals.crashes, totals.recomputed,
-        totals.jobs_done, totals.jobs_failed, totals.jobs_cancelled);
+        totals.jobs_done, totals.jobs_failed, totals.jobs_cancelled, digest);
     bool has_all = tell_coverage(&o);
     if (o.plant) (void)fprintf(stderr, "the planted bug %" PRIu32 " was not caught\n", o.plant);
     return o.plant || (o.covers && !has_all) ? 1 : 0;

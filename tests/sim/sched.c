@@ -77,6 +77,7 @@ void sim_flush(struct sim *s, uint32_t slot)
         id, m->down.tasks.count, m->down.values.count, m->down.cancel.count, m->down.release.count,
         m->down.steal.count, b->has_registered ? ", registered" : "", b->drain ? ", drain" : "");
     guards(s, id, &m->down);
+    sim_digest_down(s, id, &m->down);
     for (uint32_t i = 0; s->trace && i < m->down.tasks.count; i++)
         sim_say(s, "    task %" PRIu32 " attempt %" PRIu32 " op %" PRIu32, m->down.tasks.index[i],
             mr_ws_attempt(&m->down.tasks, i), mr_ws_op(&m->down.tasks, i));
@@ -292,6 +293,7 @@ void sim_up(struct sim *s, uint32_t id, struct sim_msg *m)
     ev.message.worker = x->slot;
     ev.message.incarnation = x->incarnation;
     up_say(s, id, &m->up);
+    sim_digest_up(s, id, &m->up);
     if (!x->has_joined) return;
     uint64_t twice = s->calm ? 0 : sim_below(s, 20) == 0;
     if (m->up.heartbeat.present) {

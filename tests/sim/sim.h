@@ -59,6 +59,13 @@ void sim_name_set(struct sim *s, struct mr_str name, mr_graph_hash definition, m
 uint32_t sim_names_resolve(
     const struct sim *s, const struct mr_graph *g, struct mr_sched_resolved *out);
 
+/* digest.c */
+void sim_digest_begin(struct sim *s);
+void sim_digest_event(struct sim *s, const struct sim_ev *ev);
+void sim_digest_down(struct sim *s, uint32_t session, const struct mr_ws_down *m);
+void sim_digest_up(struct sim *s, uint32_t session, const struct mr_sched_message *m);
+void sim_digest_record(struct sim *s, const struct mr_sched_record_head *head, const void *p);
+
 /* sched.c, journal.c */
 void sim_sched_start(struct sim *s);
 void sim_sched_crash(struct sim *s);

@@ -267,9 +267,11 @@ static void one(uint64_t seed)
     uint64_t steps = w.steps, crashes = w.crashes, kills = w.kills, done = w.done,
              failed = w.failed, restores = w.restores;
     bool trace = w.trace;
+    uint64_t digest = w.digest;
     memset(&w, 0, sizeof w);
     w.seed = seed;
     w.trace = trace;
+    w.digest = digest;
     mr_rng_init(&w.rng, seed);
     mr_trainer_effects_init(&w.fx);
     mr_trainer_config_default(&w.config);
@@ -334,9 +336,9 @@ int main(int argc, char **argv)
         one(start + i);
     (void)printf(
         "%llu seeds: %llu steps, %llu deaths of the trainer, %llu of roles, %llu restores, "
-        "sessions %llu done %llu failed\n",
+        "sessions %llu done %llu failed, digest %016llx\n",
         (unsigned long long)seeds, (unsigned long long)w.steps, (unsigned long long)w.crashes,
         (unsigned long long)w.kills, (unsigned long long)w.restores, (unsigned long long)w.done,
-        (unsigned long long)w.failed);
+        (unsigned long long)w.failed, (unsigned long long)w.digest);
     return 0;
 }

@@ -92,6 +92,7 @@ extern struct trainer_world {
     uint32_t writes_count;
     struct cut cuts[CUTS];
     uint32_t cuts_count;
+    uint64_t digest; /* of all effects, in order */
     uint64_t objects, steps, crashes, kills, done, failed, restores;
     struct mr_trainer_event later[4096]; /* answers on their way */
     mr_time later_at[4096];

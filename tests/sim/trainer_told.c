@@ -221,6 +221,23 @@ static void perform(const struct mr_trainer_effect *x)
     }
 }
 
+/* FNV-1a, as in digest.c. */
+static void fold(const void *p, size_t n)
+{
+    const unsigned char *b = p;
+    for (size_t i = 0; i < n; i++)
+        w.digest = (w.digest ^ b[i]) * 1099511628211u;
+}
+
+static void digest(const struct mr_trainer_effect *x)
+{
+    struct mr_str text = mr_trainer_effect_text(&w.fx, x);
+    const uint64_t facts[] = {w.now, (uint64_t)x->type, x->session.v, x->ticket, x->sequence,
+        (uint64_t)x->err, x->roles, text.n};
+    fold(facts, sizeof facts);
+    fold(text.p, text.n);
+}
+
 void ts_step(struct mr_trainer_event *ev)
 {
     if (!w.core) {
@@ -231,7 +248,9 @@ void ts_step(struct mr_trainer_event *ev)
     mr_trainer_step(w.core, w.now, ev, &w.fx);
     mr_trainer_check(w.core);
     w.steps++;
-    for (size_t i = 0; i < mr_trainer_effects_count(&w.fx); i++)
+    for (size_t i = 0; i < mr_trainer_effects_count(&w.fx); i++) {
+        digest(mr_trainer_effect_at(&w.fx, i));
         perform(mr_trainer_effect_at(&w.fx, i));
+    }
     mr_trainer_effects_clear(&w.fx);
 }

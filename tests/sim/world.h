@@ -108,6 +108,7 @@ struct sim {
     struct mr_rng rng;
     mr_time now;
     uint64_t order, steps;
+    uint64_t digest; /* of all that happened so far: digest.c */
     struct sim_ev *heap;
     uint32_t heap_count, heap_room;
     bool trace;
