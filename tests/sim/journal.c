@@ -215,23 +215,23 @@ static void look_for_jobs(struct sim *s)
     }
 }
 
-/* I34: a job is accepted under an id that none had, in whatever life. */
+/* I36: a job is accepted under an id that none had, in whatever life. */
 void sim_journal_check_job(struct sim *s, uint64_t id, uint32_t spec)
 {
     const struct sim_job *j = sim_job_of(s, id);
     if (j && (j->is_lost || j->spec != spec))
-        sim_fail(s, "I34: job %" PRIu32 " has the id %" PRIx64 " of job %" PRIu32 "%s", spec, id,
+        sim_fail(s, "I36: job %" PRIu32 " has the id %" PRIx64 " of job %" PRIu32 "%s", spec, id,
             j->spec, j->is_lost ? ", which is lost" : "");
 }
 
-/* I34: nothing that a worker has of another life becomes a value of this one. */
+/* I36: nothing that a worker has of another life becomes a value of this one. */
 void sim_journal_check_adopted(struct sim *s, const struct mr_sched_refs_out *adopt)
 {
     const uint64_t n = adopt->count ? adopt->runs.count : 0;
     for (uint64_t i = 0; i < n; i++) {
         const struct sim_job *j = sim_job_of(s, adopt->runs.p[i].job);
         if (!j || j->is_lost)
-            sim_fail(s, "I34: a value of job %" PRIx64 " is adopted, which is of another life",
+            sim_fail(s, "I36: a value of job %" PRIx64 " is adopted, which is of another life",
                 adopt->runs.p[i].job);
     }
 }
