@@ -264,8 +264,8 @@ class Made(unittest.TestCase):
                     self.assertIn(words, r.stderr)
 
     def test_the_documents_certificates_work(self):
-        """docs/operations.md: its openssl commands, and what a client without a certificate may."""
-        text = (ROOT / "docs" / "operations.md").read_text()
+        """docs/operations/tls.md: its openssl commands, and what a client without a certificate may."""
+        text = (ROOT / "docs" / "operations" / "tls.md").read_text()
         block = text[text.index("openssl req -x509"):]
         commands = block[:block.index("```")].replace("10.0.0.5", "127.0.0.1")
         with tempfile.TemporaryDirectory(prefix="mr-") as d:
