@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "host/log.h"
 #include "rpc/tls.h"
+#include "rpc/tls_peer.h"
 #include "rpc/token_file.h"
 
 #include <arpa/inet.h>

@@ -28,14 +28,6 @@ void mr_rpc_tls_free(struct mr_rpc_tls **tls); /* after its servers and channels
 int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e);
 bool mr_rpc_tls_is_used(void);
 
-/* What is known of the peer of a server call by its connection. */
-enum mr_rpc_connection {
-    MR_RPC_PLAIN,     /* no TLS: a UNIX socket, or TCP where TLS is off */
-    MR_RPC_ENCRYPTED, /* TLS; the peer showed no certificate */
-    MR_RPC_VERIFIED,  /* TLS, with a certificate that our CA has signed */
-};
-enum mr_rpc_connection mr_rpc_call_connection(const struct mr_rpc_call *call);
-
 /* The rows of a program's option table; `offset` is that of a struct mr_certificate_files. */
 #define MR_RPC_TLS_OPTIONS(offset)                                                                 \
     {.name = "tls-cert",                                                                           \

@@ -61,6 +61,7 @@ void mr_sc_claim_journal(struct mr_sched *s, uint32_t task);
 void mr_sc_let_go(struct mr_sched *s, uint32_t task, uint32_t by_worker);
 
 /* core_task.c: states, and what follows from them */
+uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index); /* task, or NONE */
 void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to);
 void mr_sc_task_ready(struct mr_sched *s, uint32_t task); /* queue it, or wait as a suspect */
 void mr_sc_task_unqueue(struct mr_sched *s, uint32_t task);
@@ -131,7 +132,6 @@ void mr_sc_worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation
 void mr_sc_worker_leases(struct mr_sched *s);
 void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
     struct mr_sched_refs_out *adopt);
-uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index); /* task, or NONE */
 uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name); /* made if new; 0: the table is full */
 
 /* core_store.c */

@@ -4,11 +4,6 @@
 #include "services/scheduler/core_room.h"
 #include "services/scheduler/core_trial.h"
 
-uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index)
-{
-    return task_at(s, mr_sc_job_find(s, job), index);
-}
-
 /* The value that is missed, or NULL: it has none. */
 static const struct value *missed(const struct mr_sched *s, uint32_t task, uint32_t input)
 {

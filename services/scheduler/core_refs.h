@@ -20,15 +20,6 @@ static inline void cursor_next(struct mr_sched *s, struct cursor *c)
     c->left--;
 }
 
-static inline uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t index)
-{
-    if (job == NONE) return NONE;
-    const struct job *j = &s->jobs[job];
-    if (index >= j->graph->nodes_count) return NONE;
-    uint32_t task = j->base + index;
-    return s->tasks[task].flags & T_FIXED ? NONE : task;
-}
-
 static inline uint32_t column(const uint32_t *c, uint32_t i)
 {
     return c ? c[i] : 0;

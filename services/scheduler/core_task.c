@@ -7,6 +7,11 @@
 #define AHEAD_INPUTS_MAX 256 /* a task that waits for more is not sent ahead of them */
 #define AHEAD_LOOKS_MAX 8    /* one that waits for more is not looked at again with each of them */
 
+uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index)
+{
+    return task_at(s, mr_sc_job_find(s, job), index);
+}
+
 #define S(x) (1u << MR_TASK_##x)
 #define ENDS (S(DONE) | S(RELEASED) | S(ERRED) | S(CANCELLED))
 static const unsigned allowed[MR_TASK_STATES] = {

@@ -48,6 +48,15 @@ static inline bool is_done(const struct task *t)
     return t->state == MR_TASK_DONE;
 }
 
+static inline uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t index)
+{
+    if (job == NONE) return NONE;
+    const struct job *j = &s->jobs[job];
+    if (index >= j->graph->nodes_count) return NONE;
+    uint32_t task = j->base + index;
+    return s->tasks[task].flags & T_FIXED ? NONE : task;
+}
+
 /* Where a task stands in its job: its number, or its rank if tasks have priorities. */
 static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
 {
