@@ -8,27 +8,12 @@
 #include "base/assert.h"
 #include "base/list.h"
 #include "store/meta/keys.h"
+#include "store/meta/scripts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #define PROBE_PAUSE (250 * MR_MS)
-
-/* KEYS: records, documents, epoch. ARGV: epoch, id, record ("": delete), document ("": keep). */
-static const char script[] =
-    "local e = tonumber(redis.call('GET', KEYS[3]) or '0')\n"
-    "local mine = tonumber(ARGV[1])\n"
-    "if e > mine then return 'refused' end\n"
-    "if e < mine then redis.call('SET', KEYS[3], ARGV[1]) end\n"
-    "if ARGV[2] == '' then return 'ok' end\n"
-    "if ARGV[3] == '' then\n"
-    "  redis.call('HDEL', KEYS[1], ARGV[2])\n"
-    "  redis.call('HDEL', KEYS[2], ARGV[2])\n"
-    "  return 'ok'\n"
-    "end\n"
-    "if ARGV[4] ~= '' then redis.call('HSET', KEYS[2], ARGV[2], ARGV[4]) end\n"
-    "redis.call('HSET', KEYS[1], ARGV[2], ARGV[3])\n"
-    "return 'ok'\n";
 
 enum state { HERE, LOST, AWAY, RESTORING };
 
@@ -148,9 +133,9 @@ void mr_records_known(
 static bool send(struct mr_records *r, uint64_t command, struct mr_str id, struct mr_str record,
     struct mr_str document)
 {
-    const struct mr_str argv[MR_RECORDS_ARGC] = {MR_STR("EVAL"), mr_str(script), MR_STR("3"),
-        mr_str(r->records_key), mr_str(r->documents_key), mr_str(r->epoch_key), mr_str(r->epoch),
-        id, record, document};
+    const struct mr_str argv[MR_RECORDS_ARGC] = {MR_STR("EVAL"), mr_script_trainer_record(),
+        MR_STR("3"), mr_str(r->records_key), mr_str(r->documents_key), mr_str(r->epoch_key),
+        mr_str(r->epoch), id, record, document};
     return r->link.send(r->link.ctx, command, argv);
 }
 

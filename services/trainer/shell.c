@@ -12,6 +12,7 @@
 #include "services/trainer/queues.h"
 #include "services/trainer/trainings.h"
 #include "store/meta/keys.h"
+#include "store/meta/scripts.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -146,14 +147,9 @@ static uint64_t ticks_now(void)
  * since 2026, so that ids of sessions stand in the order of their times, too. */
 static int take_epoch(struct mr_trainer_shell *t, struct mr_error *e)
 {
-    static const char script[] = "local e = redis.call('INCR', KEYS[1])\n"
-                                 "local least = tonumber(ARGV[1])\n"
-                                 "if e >= least then return e end\n"
-                                 "redis.call('SET', KEYS[1], ARGV[1])\n"
-                                 "return least\n";
     char least[24];
     (void)snprintf(least, sizeof least, "%" PRIu64, ticks_now());
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(script), MR_STR("1"),
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_trainer_epoch(), MR_STR("1"),
         MR_STR(MR_META_PREFIX MR_META_TRAINER_EPOCH), mr_str(least)};
     struct mr_reply *reply = NULL;
     int err = mr_redis_call(t->redis, MR_ARRAY_LEN(argv), argv, &reply, e);

@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "store/meta/keys.h"
 #include "store/meta/redis.h"
+#include "store/meta/scripts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,64 +16,12 @@
 #define KEY_BYTES_MAX 512
 #define ARGS_MAX 1024
 
-/* KEYS: stream, bounds, floors, tail. ARGV: channel, bound (0: as it is), token, again, ns, values.
- * A floor of "-" is no id: what was dropped were too many to look at, and nobody stands exactly
- * there. The token stands in the last entry, whose id is the answer. */
-static const char append_script[] =
-    "local s, name, token = KEYS[1], ARGV[1], ARGV[3]\n"
-    "if ARGV[4] == '1' then\n"
-    "  for _, e in ipairs(redis.call('XREVRANGE', s, '+', '-', 'COUNT', 2000)) do\n"
-    "    if e[2][5] == 'k' and e[2][6] == token then return {'ok', e[1]} end\n"
-    "  end\n"
-    "end\n"
-    "local max = tonumber(redis.call('HGET', KEYS[2], name))\n"
-    "if not max and redis.call('HLEN', KEYS[2]) >= 100000 then return {'full'} end\n"
-    "if ARGV[2] ~= '0' then\n"
-    "  max = tonumber(ARGV[2])\n"
-    "  redis.call('HSET', KEYS[2], name, ARGV[2])\n"
-    "elseif not max then\n"
-    "  max = 10000\n"
-    "  redis.call('HSET', KEYS[2], name, '10000')\n"
-    "end\n"
-    "local last\n"
-    "for i = 6, #ARGV - 1 do redis.call('XADD', s, '*', 'v', ARGV[i], 't', ARGV[5]) end\n"
-    "last = redis.call('XADD', s, '*', 'v', ARGV[#ARGV], 't', ARGV[5], 'k', token)\n"
-    "local over = redis.call('XLEN', s) - max\n"
-    "if over > 0 then\n"
-    "  local floor = '-'\n"
-    "  if over <= 1000 then\n"
-    "    local cut = redis.call('XRANGE', s, '-', '+', 'COUNT', over)\n"
-    "    floor = cut[#cut][1]\n"
-    "  end\n"
-    "  redis.call('HSET', KEYS[3], name, floor)\n"
-    "  redis.call('XTRIM', s, 'MAXLEN', '=', max)\n"
-    "end\n"
-    "redis.call('XADD', KEYS[4], 'MAXLEN', '~', '10000', '*', 'c', name)\n"
-    "return {'ok', last}\n";
-
-/* KEYS: stream, floors. ARGV: channel, after, count. Reads in steps, so that an answer is no larger
- * than some MiB; at least one entry is in it if there is one. */
-static const char read_script[] =
-    "local s, after = KEYS[1], ARGV[2]\n"
-    "local first = redis.call('XRANGE', s, '-', '+', 'COUNT', 1)\n"
-    "local oldest = first[1] and first[1][1] or ''\n"
-    "if after == '$' then\n"
-    "  local last = redis.call('XREVRANGE', s, '+', '-', 'COUNT', 1)\n"
-    "  return {'ok', oldest, last[1] and last[1][1] or '', {}}\n"
-    "end\n"
-    "if after ~= '' and redis.call('HGET', KEYS[2], ARGV[1]) ~= after\n"
-    "  and #redis.call('XRANGE', s, after, after) == 0 then return {'gone', oldest, '', {}} end\n"
-    "local out, bytes, wanted, from = {}, 0, tonumber(ARGV[3]), after == '' and '-' or '(' .. after\n"
-    "while #out < wanted and bytes < 4194304 do\n"
-    "  local n = math.min(wanted - #out, 64)\n"
-    "  local page = redis.call('XRANGE', s, from, '+', 'COUNT', n)\n"
-    "  for _, e in ipairs(page) do out[#out + 1] = e; bytes = bytes + #e[2][2] end\n"
-    "  if #page < n then break end\n"
-    "  from = '(' .. page[#page][1]\n"
-    "end\n"
-    "local last = redis.call('XREVRANGE', s, '+', '-', 'COUNT', 1)\n"
-    "local seen = #out > 0 and out[#out][1] or after\n"
-    "return {last[1] and last[1][1] ~= seen and 'more' or 'ok', oldest, after, out}\n";
+#define CHANNELS_MAX "100000"
+#define BOUND_DEFAULT "10000"    /* entries of a channel whose bound nobody set */
+#define RETRY_ENTRIES_MAX "2000" /* searched for the token of an append that is repeated */
+#define FLOOR_ENTRIES_MAX "1000" /* dropped entries that are looked at for the new floor */
+#define PAGE_BYTES_MAX "4194304" /* of a read: no further step begins after so many */
+#define PAGE_STEP "64"           /* entries that a read takes at a time */
 
 enum wanted { WANT_APPENDED, WANT_ENTRIES, WANT_NAMES };
 
@@ -229,12 +178,12 @@ int mr_channel_append(
     char key[KEY_BYTES_MAX], bound[16], ns[24];
     struct mr_str argv[ARGS_MAX];
     mr_assert(append->count > 0);
-    mr_assert(append->count <= ARGS_MAX - 16);
+    mr_assert(append->count <= ARGS_MAX - 24);
     (void)snprintf(bound, sizeof bound, "%" PRIu32, append->entries_max);
     (void)snprintf(ns, sizeof ns, "%" PRIu64, append->time_ns);
     size_t n = 0;
     argv[n++] = MR_STR("EVAL");
-    argv[n++] = mr_str(append_script);
+    argv[n++] = mr_script_channel_append();
     argv[n++] = MR_STR("4");
     argv[n++] = key_of(key, append->channel);
     argv[n++] = MR_STR(MR_META_PREFIX MR_META_CHANNELS);
@@ -245,6 +194,11 @@ int mr_channel_append(
     argv[n++] = append->token;
     argv[n++] = append->is_again ? MR_STR("1") : MR_STR("0");
     argv[n++] = mr_str(ns);
+    argv[n++] = MR_STR(RETRY_ENTRIES_MAX);
+    argv[n++] = MR_STR(CHANNELS_MAX);
+    argv[n++] = MR_STR(BOUND_DEFAULT);
+    argv[n++] = MR_STR(FLOOR_ENTRIES_MAX);
+    argv[n++] = MR_STR(MR_META_TAIL_MAX);
     for (size_t i = 0; i < append->count; i++)
         argv[n++] = append->values[i];
     return send(r, WANT_APPENDED, n, argv, fn, ctx);
@@ -255,9 +209,9 @@ int mr_channel_read(struct mr_redis *r, struct mr_str channel, struct mr_str aft
 {
     char key[KEY_BYTES_MAX], count[16];
     (void)snprintf(count, sizeof count, "%" PRIu32, entries_max);
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(read_script), MR_STR("2"),
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_channel_read(), MR_STR("2"),
         key_of(key, channel), MR_STR(MR_META_PREFIX MR_META_CHANNEL_FLOORS), channel, after_id,
-        mr_str(count)};
+        mr_str(count), MR_STR(PAGE_BYTES_MAX), MR_STR(PAGE_STEP)};
     return send(r, WANT_ENTRIES, MR_ARRAY_LEN(argv), argv, fn, ctx);
 }
 

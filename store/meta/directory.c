@@ -8,6 +8,7 @@
 #include "base/pack.h"
 #include "store/meta/keys.h"
 #include "store/meta/redis.h"
+#include "store/meta/scripts.h"
 
 #include <stdio.h>
 
@@ -22,43 +23,6 @@ struct mr_directory {
     char *order_key; /* a sorted set of the names, all of score 0: Redis keeps it by bytes */
     char *places_key;
 };
-
-/* KEYS: names, order. ARGV: name, record, object (16 bytes), replace. The object id stands first in
- * a record, behind its list tag and its ext header (3 bytes). Answers {"exists" | "ok", record}. */
-static const char name_script[] =
-    "local had = redis.call('HGET', KEYS[1], ARGV[1])\n"
-    "if had and ARGV[4] ~= '1' and string.sub(had, 4, 19) ~= ARGV[3] then return {'exists', had} end\n"
-    "redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])\n"
-    "redis.call('ZADD', KEYS[2], 0, ARGV[1])\n"
-    "return {'ok', ARGV[2]}\n";
-
-/* KEYS: names, order. ARGV: name, object ("": any). Answers the record that was there, or nil. */
-static const char unname_script[] =
-    "local had = redis.call('HGET', KEYS[1], ARGV[1])\n"
-    "if had and ARGV[2] ~= '' and string.sub(had, 4, 19) ~= ARGV[2] then return false end\n"
-    "redis.call('HDEL', KEYS[1], ARGV[1])\n"
-    "redis.call('ZREM', KEYS[2], ARGV[1])\n"
-    "return had\n";
-
-/* KEYS: places. ARGV: object, the node as it stands in a record: behind the list's tag and an
- * integer, whose length its first byte tells. */
-static const char unplace_script[] =
-    "local had = redis.call('HGET', KEYS[1], ARGV[1])\n"
-    "if not had then return 0 end\n"
-    "local bytes = {[204] = 2, [205] = 3, [206] = 5, [207] = 9}\n"
-    "local at = 2 + (bytes[string.byte(had, 2)] or 1)\n"
-    "if string.sub(had, at, at + #ARGV[2] - 1) ~= ARGV[2] then return 0 end\n"
-    "return redis.call('HDEL', KEYS[1], ARGV[1])\n";
-
-/* KEYS: names, order. ARGV: min, max, count. Answers {name, record, name, record, …}. */
-static const char names_script[] =
-    "local names = redis.call('ZRANGEBYLEX', KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])\n"
-    "local out = {}\n"
-    "for _, name in ipairs(names) do\n"
-    "  local record = redis.call('HGET', KEYS[1], name)\n"
-    "  if record then out[#out + 1] = name; out[#out + 1] = record end\n"
-    "end\n"
-    "return out\n";
 
 enum wanted { WANT_NAME, WANT_NAMED, WANT_NAMES, WANT_PLACE, WANT_PLACES, WANT_DONE };
 
@@ -275,7 +239,7 @@ void mr_directory_name(struct mr_directory *d, const struct mr_name_record *reco
     struct ask *a = ask_make(WANT_NAMED, record->name, ctx);
     a->name_fn = fn;
     mr_assert(mr_buf_status(&b) == MR_OK); /* names and addresses have bounds */
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(name_script), MR_STR("2"),
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_directory_name(), MR_STR("2"),
         mr_str(d->names_key), mr_str(d->order_key), record->name, mr_buf_str(&b), mr_str_of(id, 16),
         replace ? MR_STR("1") : MR_STR("0")};
     send(d, a, MR_ARRAY_LEN(argv), argv);
@@ -297,7 +261,7 @@ void mr_directory_unname(
     mr_object_id_to_bytes(only, id);
     struct ask *a = ask_make(WANT_NAME, name, ctx);
     a->name_fn = fn;
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(unname_script), MR_STR("2"),
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_directory_unname(), MR_STR("2"),
         mr_str(d->names_key), mr_str(d->order_key), name,
         mr_str_of(id, mr_object_id_is_none(only) ? 0 : sizeof id)};
     send(d, a, MR_ARRAY_LEN(argv), argv);
@@ -322,7 +286,7 @@ void mr_directory_names(struct mr_directory *d, struct mr_str prefix, struct mr_
     struct ask *a = ask_make(WANT_NAMES, MR_STR(""), ctx);
     a->names_fn = fn;
     a->count_max = wanted;
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(names_script), MR_STR("2"),
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_directory_names(), MR_STR("2"),
         mr_str(d->names_key), mr_str(d->order_key), mr_buf_str(&min), mr_buf_str(&max),
         mr_str_of(count, (size_t)n)};
     send(d, a, MR_ARRAY_LEN(argv), argv);
@@ -357,7 +321,7 @@ void mr_directory_unplace(
     mr_pack_text(&b, node);
     struct ask *a = ask_make(WANT_DONE, MR_STR(""), ctx);
     a->done_fn = fn;
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(unplace_script), MR_STR("1"),
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_directory_unplace(), MR_STR("1"),
         mr_str(d->places_key), mr_str_of(id, 16), mr_buf_str(&b)};
     send(d, a, MR_ARRAY_LEN(argv), argv);
     mr_buf_fini(&b);

@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "store/meta/journal_start.h"
 #include "store/meta/redis.h"
+#include "store/meta/scripts.h"
 
 #include <inttypes.h>
 #include <pthread.h>
@@ -23,73 +24,6 @@
 #define CALL_RECORDS_MAX 1000
 #define CALL_BYTES_MAX ((size_t)2 << 20)
 #define CALLS_MAX 4 /* under way */
-
-#define TEXT_OF(x) #x
-#define TEXT(x) TEXT_OF(x)
-#define FORMAT TEXT(MR_JOURNAL_FORMAT)
-
-/* KEYS: cluster, journal, staging. ARGV: id, epoch, first sequence, of the snapshot that these
- * records belong to the first and last sequence (0, 0: of none), incarnation, then the records.
- * Answers {"ok", last} | {"behind", last} | {"refused", epoch}.
- *
- * What stands under another incarnation and a lower epoch is an older copy, or was written by one
- * who began on such: its numbers mean other records, and nothing of it is gone on with.
- *
- * A snapshot that replaces what Redis has grows in the staging stream and takes the journal's name
- * with its last record: until that call the old journal is whole, after it the new one is. */
-static const char append_script[] =
-    "local function on(key, reply)\n" /* an error says whose it is */
-    "  if type(reply) == 'table' and reply.err then\n"
-    "    error({err = reply.err .. ' (key ' .. key .. ')'})\n"
-    "  end\n"
-    "  return reply\n"
-    "end\n"
-    "local cluster = KEYS[1]\n"
-    "local c = on(cluster, redis.pcall('HMGET', cluster, 'id', 'epoch', 'sequence', 'incarnation'))\n"
-    "local first, begin, whole = tonumber(ARGV[3]), tonumber(ARGV[4]), tonumber(ARGV[5])\n"
-    "if c[1] and c[1] ~= ARGV[1] then return {'refused', tonumber(c[2] or 0)} end\n"
-    "local epoch, mine = tonumber(c[2] or 0), tonumber(ARGV[2])\n"
-    "local foreign = c[4] and c[4] ~= ARGV[6]\n"
-    "if epoch > mine or (foreign and epoch == mine) then return {'refused', epoch} end\n"
-    "local key, last = KEYS[2], tonumber(c[3] or 0)\n"
-    "local staged = whole > 0 and (foreign or last < whole)\n"
-    "if foreign and not staged then return {'behind', 0} end\n"
-    "if staged then\n"
-    "  key, last = KEYS[3], begin - 1\n"
-    "  if first == begin then on(key, redis.pcall('DEL', key)) end\n"
-    "  local e = on(key, redis.pcall('XREVRANGE', key, '+', '-', 'COUNT', 1))\n"
-    "  if e[1] then last = tonumber(string.match(e[1][1], '^%d+')) end\n"
-    "end\n"
-    "if last < first - 1 then return {'behind', last} end\n"
-    "local skip = last - (first - 1)\n"
-    "local count = #ARGV - 6\n"
-    "if count > skip then\n"
-    "  last = first + count - 1\n"
-    "  local entry = {'XADD', key, string.format('%d-0', last)}\n"
-    "  for i = skip + 1, count do\n"
-    "    entry[#entry + 1] = 'r'\n"
-    "    entry[#entry + 1] = ARGV[6 + i]\n"
-    "  end\n"
-    "  on(key, redis.pcall(unpack(entry)))\n"
-    "end\n"
-    "if staged then\n"
-    "  on(cluster, redis.pcall('HSET', cluster, 'id', ARGV[1], 'epoch', ARGV[2], 'format', " FORMAT
-    "))\n"
-    "  if last < whole then return {'ok', last} end\n"
-    "  on(key, redis.pcall('RENAME', key, KEYS[2]))\n"
-    "  on(cluster, redis.pcall('HSET', cluster, 'base', ARGV[4], 'incarnation', ARGV[6]))\n"
-    "elseif epoch < mine then\n" /* it has taken a higher one, or Redis has nothing yet */
-    "  on(cluster, redis.pcall('HSET', cluster, 'id', ARGV[1], 'epoch', ARGV[2], 'format', " FORMAT
-    ", 'incarnation', ARGV[6]))\n"
-    "end\n"
-    "on(cluster, redis.pcall('HSET', cluster, 'sequence', string.format('%d', last)))\n"
-    "return {'ok', last}\n";
-
-/* KEYS: cluster, journal. ARGV: epoch, base. */
-static const char base_script[] =
-    "if tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0) ~= tonumber(ARGV[1]) then return 0 end\n"
-    "redis.call('HSET', KEYS[1], 'base', ARGV[2])\n"
-    "return redis.call('XTRIM', KEYS[2], 'MINID', ARGV[2] .. '-0')\n";
 
 struct record {
     struct mr_list node;
@@ -154,17 +88,18 @@ static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_
  * calls in order, and only the answers' thread ever waits for it. */
 static bool send_call(struct mr_journal *j)
 {
-    enum { FIXED = 12 };
+    enum { FIXED = 13 };
     struct mr_str argv[FIXED + CALL_RECORDS_MAX];
     char epoch[24];
     char first[24];
     char begin[24];
     char whole[24];
+    char format[24];
     bool known = j->append_hash[0] != 0;
     struct mr_list *end = NULL;
     size_t count = take_records(j, argv + FIXED, &end);
     argv[0] = known ? MR_STR("EVALSHA") : MR_STR("EVAL");
-    argv[1] = mr_str(known ? j->append_hash : append_script);
+    argv[1] = known ? mr_str(j->append_hash) : mr_script_journal_append();
     uint64_t sequence = MR_LIST_ITEM(j->next, struct record, node)->sequence;
     bool is_staged = sequence <= j->whole;
     argv[2] = MR_STR("3");
@@ -177,6 +112,7 @@ static bool send_call(struct mr_journal *j)
     argv[9] = mr_journal_number(begin, is_staged ? j->begin : 0);
     argv[10] = mr_journal_number(whole, is_staged ? j->whole : 0);
     argv[11] = mr_str(j->incarnation);
+    argv[12] = mr_journal_number(format, MR_JOURNAL_FORMAT);
     struct call *c = mr_alloc(sizeof *c);
     *c = (struct call){j, j->age, j->turn};
     if (mr_redis_send(j->redis, FIXED + count, argv, on_answer, c)) {
@@ -336,7 +272,7 @@ static void on_link(void *ctx, bool here, const char *why)
     j->append_hash[0] = 0; /* another Redis may not have it */
     (void)pthread_mutex_unlock(&j->lock);
     if (here) {
-        const struct mr_str load[] = {MR_STR("SCRIPT"), MR_STR("LOAD"), mr_str(append_script)};
+        const struct mr_str load[] = {MR_STR("SCRIPT"), MR_STR("LOAD"), mr_script_journal_append()};
         (void)mr_redis_send(j->redis, MR_ARRAY_LEN(load), load, on_loaded, j);
         const struct mr_str argv[] = {
             MR_STR("HMGET"), mr_str(j->keys.cluster), MR_STR("sequence"), MR_STR("incarnation")};
@@ -483,7 +419,7 @@ void mr_journal_set_base(struct mr_journal *j, uint64_t base)
 {
     char epoch[24];
     char from[24];
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(base_script), MR_STR("2"),
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_journal_base(), MR_STR("2"),
         mr_str(j->keys.cluster), mr_str(j->keys.stream),
         mr_journal_number(epoch, atomic_load(&j->epoch)), mr_journal_number(from, base)};
     (void)mr_redis_send(

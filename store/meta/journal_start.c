@@ -6,6 +6,7 @@
 #include "base/id.h"
 #include "store/meta/keys.h"
 #include "store/meta/redis.h"
+#include "store/meta/scripts.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -14,20 +15,6 @@
 #include <sys/random.h>
 
 #define READ_ENTRIES 64
-
-/* KEYS: cluster, staging. ARGV: id to take if there is none, incarnation, format. Answers {id,
- * epoch, sequence, base}, or {format} if that is a later one. What an earlier life had staged is of
- * no use. */
-static const char epoch_script[] =
-    "local format = tonumber(redis.call('HGET', KEYS[1], 'format') or 0)\n"
-    "if format > tonumber(ARGV[3]) then return {format} end\n"
-    "redis.call('HSET', KEYS[1], 'format', ARGV[3])\n"
-    "redis.call('HSETNX', KEYS[1], 'id', ARGV[1])\n"
-    "redis.call('DEL', KEYS[2])\n"
-    "local epoch = tonumber(redis.call('HGET', KEYS[1], 'epoch') or 0) + 1\n"
-    "redis.call('HSET', KEYS[1], 'epoch', string.format('%d', epoch), 'incarnation', ARGV[2])\n"
-    "local c = redis.call('HMGET', KEYS[1], 'id', 'sequence', 'base')\n"
-    "return {c[1], epoch, tonumber(c[2] or 0), tonumber(c[3] or 1)}\n";
 
 void mr_journal_keys_fill(struct mr_journal_keys *k, const char *prefix)
 {
@@ -83,7 +70,7 @@ int mr_journal_claim(struct mr_redis *redis, const struct mr_journal_keys *keys,
     struct mr_journal_claim *c, struct mr_error *e)
 {
     char format_text[24];
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(epoch_script), MR_STR("2"),
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_journal_claim(), MR_STR("2"),
         mr_str(keys->cluster), mr_str(keys->staging), mr_str(c->cluster_id), mr_str(c->incarnation),
         mr_journal_number(format_text, MR_JOURNAL_FORMAT)};
     struct mr_reply *reply = NULL;

@@ -23,9 +23,10 @@
 #define MR_META_CHANNEL "channel:"              /* streams, fields v: JSON text, t: ns, k: token */
 #define MR_META_CHANNELS "channels"             /* hash: channel -> bound */
 #define MR_META_CHANNEL_FLOORS "channels:floor" /* hash: channel -> id after which all is there */
-#define MR_META_TAIL "tail"     /* stream: field c: channel, q: queue that changed */
-#define MR_META_QUEUE "queue:"  /* per queue: hashes, sorted sets and lists */
-#define MR_META_QUEUES "queues" /* sorted set of the queues, all of score 0 */
+#define MR_META_TAIL "tail"      /* stream: field c: channel, q: queue that changed */
+#define MR_META_TAIL_MAX "10000" /* entries of the change feed, about */
+#define MR_META_QUEUE "queue:"   /* per queue: hashes, sorted sets and lists */
+#define MR_META_QUEUES "queues"  /* sorted set of the queues, all of score 0 */
 #define MR_META_QUEUE_RELEASED                                                                     \
     "queues:released" /* set: names of objects that may go; with ":aside" list: keys of items of   \
                          deleted queues */

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "store/meta/keys.h"
 #include "store/meta/redis.h"
+#include "store/meta/scripts.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,184 +21,16 @@
 #define KEY_BYTES_MAX 512
 #define ARGS_MAX 1024
 
-/* KEYS: queue, all queues, tail, released. ARGV: name, then what the operation wants. A mark is
- * left when a change may end somebody's wait: something waits that did not, there is room again, or
- * a closed queue has become empty. */
-#define PRELUDE                                                                                    \
-    "local q, name = KEYS[1], ARGV[1]\n"                                                           \
-    "local h, w, it, d = q .. ':h', q .. ':w', q .. ':i', q .. ':d'\n"                             \
-    "local l, r, p, x = q .. ':l', q .. ':r', q .. ':p', q .. ':x'\n"                              \
-    "local call = redis.call\n"                                                                    \
-    "local t = call('TIME')\n"                                                                     \
-    "local now = t[1] * 1000 + math.floor(t[2] / 1000)\n"                                          \
-    "local conf = call('HMGET', h, 'max', 'deliveries', 'closed')\n"                               \
-    "local max, tries, closed = tonumber(conf[1]), tonumber(conf[2]), conf[3] == '1'\n"            \
-    "local function mark() call('XADD', KEYS[3], 'MAXLEN', '~', '10000', '*', 'q', name) end\n"    \
-    "local function gone(id)\n"                                                                    \
-    "  local v = call('HGET', it, id)\n"                                                           \
-    "  if v and string.sub(v, 1, 1) == 'o' then\n"                                                 \
-    "    call('SADD', KEYS[4], 'queue/' .. name .. '/' .. id)\n"                                   \
-    "  end\n"                                                                                      \
-    "  call('HDEL', it, id)\n"                                                                     \
-    "  call('HDEL', d, id)\n"                                                                      \
-    "end\n"                                                                                        \
-    "local function dead(id, why)\n"                                                               \
-    "  call('LPUSH', x, t[1] .. string.format('%06d', t[2]) .. '000\\n' .. id .. '\\n' .. why)\n"  \
-    "  call('LTRIM', x, 0, 999)\n"                                                                 \
-    "  gone(id)\n"                                                                                 \
-    "end\n"                                                                                        \
-    "local function back(id)\n"                                                                    \
-    "  local n = tonumber(call('HGET', d, id) or '0')\n"                                           \
-    "  if n >= tries then\n"                                                                       \
-    "    dead(id, 'taken ' .. n .. ' times and never acknowledged')\n"                             \
-    "    return\n"                                                                                 \
-    "  end\n"                                                                                      \
-    "  local v = call('HGET', it, id)\n"                                                           \
-    "  if v then call('ZADD', w, string.match(v, '^.(%d+):'), id) end\n"                           \
-    "end\n"                                                                                        \
-    "local function expire()\n"                                                                    \
-    "  for _, id in ipairs(call('ZRANGEBYSCORE', l, '-inf', now, 'LIMIT', 0, 200)) do\n"           \
-    "    call('ZREM', l, id)\n"                                                                    \
-    "    call('HDEL', r, id)\n"                                                                    \
-    "    back(id)\n"                                                                               \
-    "  end\n"                                                                                      \
-    "end\n"                                                                                        \
-    "local function next_ms()\n"                                                                   \
-    "  local first = call('ZRANGE', l, 0, 0, 'WITHSCORES')\n"                                      \
-    "  return first[2] and math.max(1, first[2] - now) or 0\n"                                     \
-    "end\n"                                                                                        \
-    "local w0, n0 = call('ZCARD', w), call('HLEN', it)\n"                                          \
-    "local function done(out)\n"                                                                   \
-    "  local w1, n1 = call('ZCARD', w), call('HLEN', it)\n"                                        \
-    "  if max and ((w0 == 0 and w1 > 0) or (n0 >= max and n1 < max)\n"                             \
-    "    or (closed and n0 > 0 and n1 == 0)) then mark() end\n"                                    \
-    "  return out\n"                                                                               \
-    "end\n"                                                                                        \
-    "local function facts()\n"                                                                     \
-    "  local c = call('HMGET', h, 'max', 'seq', 'acked', 'closed')\n"                              \
-    "  return {name, c[1], call('ZCARD', w), call('ZCARD', l), call('LLEN', x), c[2] or '0',\n"    \
-    "    c[3] or '0', c[4] or '0'}\n"                                                              \
-    "end\n"
-
-#define WANT_QUEUE "if not max then return {'none'} end\n"
-
-static const char create_script[] =
-    PRELUDE "if not max then\n"
-            "  if call('ZCARD', KEYS[2]) >= 10000 then return {'many'} end\n"
-            "  local lease = string.format('%.0f', now * 1000)\n"
-            "  call('HSET', h, 'max', 64, 'deliveries', 5, 'lease', lease)\n"
-            "  call('ZADD', KEYS[2], 0, name)\n"
-            "end\n"
-            "if ARGV[2] ~= '0' then call('HSET', h, 'max', ARGV[2]) end\n"
-            "if ARGV[3] ~= '0' then call('HSET', h, 'deliveries', ARGV[3]) end\n"
-            "mark()\n"
-            "return {'ok', facts(), {}}\n";
-
-static const char put_script[] =
-    PRELUDE WANT_QUEUE "local id = ARGV[2]\n"
-                       "local live = call('HEXISTS', it, id)\n"
-                       "if live == 1 or call('ZSCORE', p, id) then return {'there', live} end\n"
-                       "if closed then return {'closed'} end\n"
-                       "expire()\n"
-                       "if call('HLEN', it) >= max then return done({'full', next_ms()}) end\n"
-                       "local seq = call('HINCRBY', h, 'seq', 1)\n"
-                       "call('SREM', KEYS[4], 'queue/' .. name .. '/' .. id)\n"
-                       "call('HSET', it, id, ARGV[3] .. seq .. ':' .. ARGV[4])\n"
-                       "call('ZADD', w, seq, id)\n"
-                       "call('ZADD', p, seq, id)\n"
-                       "if seq % 256 == 0 then call('ZREMRANGEBYRANK', p, 0, -10001) end\n"
-                       "return done({'ok'})\n";
-
-static const char take_script[] =
-    PRELUDE WANT_QUEUE "expire()\n"
-                       "local out, bytes = {}, 0\n"
-                       "while #out < tonumber(ARGV[2]) and bytes < 4194304 do\n"
-                       "  local id = call('ZPOPMIN', w)[1]\n"
-                       "  if not id then break end\n"
-                       "  local v = call('HGET', it, id)\n"
-                       "  if v then\n"
-                       "    local lease = string.format('%.0f', call('HINCRBY', h, 'lease', 1))\n"
-                       "    call('ZADD', l, now + ARGV[3], id)\n"
-                       "    call('HSET', r, id, lease)\n"
-                       "    out[#out + 1] = {id, v, lease, call('HINCRBY', d, id, 1)}\n"
-                       "    bytes = bytes + #v\n"
-                       "  end\n"
-                       "end\n"
-                       "local over = closed and call('HLEN', it) == 0 and 1 or 0\n"
-                       "return done({'ok', over, next_ms(), out})\n";
-
-/* ARGV: name, what (ack, nack, dead), reason, receipts. */
-static const char settle_script[] =
-    PRELUDE WANT_QUEUE "expire()\n"
-                       "local known = 0\n"
-                       "for i = 4, #ARGV do\n"
-                       "  local lease, id = string.match(ARGV[i], '^(%d+)%-(.*)$')\n"
-                       "  if id and call('HGET', r, id) == lease then\n"
-                       "    known = known + 1\n"
-                       "    call('ZREM', l, id)\n"
-                       "    call('HDEL', r, id)\n"
-                       "    if ARGV[2] == 'ack' then gone(id)\n"
-                       "    elseif ARGV[2] == 'dead' then dead(id, ARGV[3])\n"
-                       "    else back(id) end\n"
-                       "  end\n"
-                       "end\n"
-                       "if ARGV[2] == 'ack' then call('HINCRBY', h, 'acked', known) end\n"
-                       "return done({'ok', known})\n";
-
-static const char get_script[] =
-    PRELUDE WANT_QUEUE "expire()\n"
-                       "return done({'ok', facts(), call('LRANGE', x, 0, 99)})\n";
-
-static const char close_script[] = PRELUDE WANT_QUEUE "call('HSET', h, 'closed', '1')\n"
-                                                      "mark()\n"
-                                                      "return {'ok', facts(), {}}\n";
-
-static const char delete_script[] =
-    PRELUDE WANT_QUEUE "if n0 > 0 then\n"
-                       "  local aside = KEYS[4] .. ':' .. t[1] .. string.format('%06d', t[2])\n"
-                       "    .. ':' .. name\n"
-                       "  call('RENAME', it, aside)\n"
-                       "  call('RPUSH', KEYS[4] .. ':aside', aside)\n"
-                       "end\n"
-                       "call('UNLINK', h, w, d, l, r, p, x)\n"
-                       "call('ZREM', KEYS[2], name)\n"
-                       "mark()\n"
-                       "return {'ok'}\n";
-
-/* KEYS: released, prefix of queues. Another piece of what deleted queues had, and some names. */
-static const char released_script[] =
-    "local call, aside = redis.call, KEYS[1] .. ':aside'\n"
-    "local g = call('LINDEX', aside, 0)\n"
-    "if g then\n"
-    "  local name = string.match(g, ':%d+:(.*)$')\n"
-    "  local page = call('HRANDFIELD', g, 200, 'WITHVALUES')\n"
-    "  for i = 1, #page, 2 do\n"
-    "    if string.sub(page[i + 1], 1, 1) == 'o'\n"
-    "      and call('HEXISTS', KEYS[2] .. name .. ':i', page[i]) == 0 then\n"
-    "      call('SADD', KEYS[1], 'queue/' .. name .. '/' .. page[i])\n"
-    "    end\n"
-    "    call('HDEL', g, page[i])\n"
-    "  end\n"
-    "  if call('EXISTS', g) == 0 then call('LPOP', aside) end\n"
-    "end\n"
-    "return {call('LLEN', aside), call('SRANDMEMBER', KEYS[1], 64)}\n";
-
-/* KEYS: prefix of queues, all queues. ARGV: "", from where, rows at most. All scores are 0, so the
- * order is that of the names. */
-static const char list_script[] =
-    "local out, call, rows = {}, redis.call, tonumber(ARGV[3])\n"
-    "local names = call('ZRANGEBYLEX', KEYS[2], ARGV[2], '+', 'LIMIT', 0, rows + 1)\n"
-    "local more = #names > rows and '1' or '0'\n"
-    "for i, name in ipairs(names) do\n"
-    "  if i > rows then break end\n"
-    "  local q = KEYS[1] .. name\n"
-    "  local c = call('HMGET', q .. ':h', 'max', 'seq', 'acked', 'closed')\n"
-    "  if c[1] then\n"
-    "    out[#out + 1] = {name, c[1], call('ZCARD', q .. ':w'), call('ZCARD', q .. ':l'),\n"
-    "      call('LLEN', q .. ':x'), c[2] or '0', c[3] or '0', c[4] or '0'}\n"
-    "  end\n"
-    "end\n"
-    "return {'ok', out, more, names[math.min(#names, rows)] or ''}\n";
+#define QUEUES_MAX "10000"
+#define ITEMS_DEFAULT "64" /* bounds of a queue that was made without any */
+#define DELIVERIES_DEFAULT "5"
+#define DEAD_MAX "1000" /* dead items of a queue that are kept */
+#define DEAD_SHOWN "100"
+#define EXPIRED_MAX "200"        /* leases that one call ends */
+#define IDS_REMEMBERED "10000"   /* an item that is put again is put once only */
+#define PAGE_BYTES_MAX "4194304" /* no further item is leased after so many */
+#define RELEASED_ITEMS_MAX "200" /* of deleted queues, looked at in one call */
+#define RELEASED_NAMES_MAX "64"
 
 enum wanted { WANT_PUT, WANT_ITEMS, WANT_KNOWN, WANT_FACTS, WANT_LIST, WANT_WORD, WANT_NAMES };
 
@@ -398,7 +231,7 @@ static void add(struct script *s, struct mr_str arg)
     s->argv[s->n++] = arg;
 }
 
-static void begin(struct script *s, const char *text, struct mr_str queue)
+static void begin(struct script *s, struct mr_str text, struct mr_str queue)
 {
     int n =
         snprintf(s->key, sizeof s->key, "%s%.*s", MR_META_PREFIX MR_META_QUEUE, MR_STR_ARG(queue));
@@ -406,13 +239,16 @@ static void begin(struct script *s, const char *text, struct mr_str queue)
     mr_assert(n < KEY_BYTES_MAX);
     s->n = 0;
     add(s, MR_STR("EVAL"));
-    add(s, mr_str(text));
+    add(s, text);
     add(s, MR_STR("4"));
     add(s, mr_str_of(s->key, (size_t)n));
     add(s, MR_STR(MR_META_PREFIX MR_META_QUEUES));
     add(s, MR_STR(MR_META_PREFIX MR_META_TAIL));
     add(s, MR_STR(MR_META_PREFIX MR_META_QUEUE_RELEASED));
     add(s, queue);
+    add(s, MR_STR(MR_META_TAIL_MAX));
+    add(s, MR_STR(DEAD_MAX));
+    add(s, MR_STR(EXPIRED_MAX));
 }
 
 int mr_queue_create(struct mr_redis *r, struct mr_str queue, uint32_t items_max,
@@ -422,9 +258,12 @@ int mr_queue_create(struct mr_redis *r, struct mr_str queue, uint32_t items_max,
     char max[16], deliveries[16];
     (void)snprintf(max, sizeof max, "%" PRIu32, items_max);
     (void)snprintf(deliveries, sizeof deliveries, "%" PRIu32, deliveries_max);
-    begin(&s, create_script, queue);
+    begin(&s, mr_script_queue_create(), queue);
     add(&s, mr_str(max));
     add(&s, mr_str(deliveries));
+    add(&s, MR_STR(QUEUES_MAX));
+    add(&s, MR_STR(ITEMS_DEFAULT));
+    add(&s, MR_STR(DELIVERIES_DEFAULT));
     return send(r, WANT_FACTS, s.n, s.argv, fn, ctx);
 }
 
@@ -432,10 +271,11 @@ int mr_queue_put(struct mr_redis *r, struct mr_str queue, struct mr_str id, stru
     bool is_object, mr_queue_fn fn, void *ctx)
 {
     struct script s;
-    begin(&s, put_script, queue);
+    begin(&s, mr_script_queue_put(), queue);
     add(&s, id);
     add(&s, is_object ? MR_STR("o") : MR_STR("v"));
     add(&s, value);
+    add(&s, MR_STR(IDS_REMEMBERED));
     return send(r, WANT_PUT, s.n, s.argv, fn, ctx);
 }
 
@@ -446,9 +286,10 @@ int mr_queue_take(struct mr_redis *r, struct mr_str queue, uint32_t items_max, u
     char max[16], lease[24];
     (void)snprintf(max, sizeof max, "%" PRIu32, items_max);
     (void)snprintf(lease, sizeof lease, "%" PRIu64, lease_ms);
-    begin(&s, take_script, queue);
+    begin(&s, mr_script_queue_take(), queue);
     add(&s, mr_str(max));
     add(&s, mr_str(lease));
+    add(&s, MR_STR(PAGE_BYTES_MAX));
     return send(r, WANT_ITEMS, s.n, s.argv, fn, ctx);
 }
 
@@ -456,7 +297,7 @@ static int settle(struct mr_redis *r, struct mr_str queue, struct mr_str what, s
     const struct mr_str *receipts, size_t count, mr_queue_fn fn, void *ctx)
 {
     struct script s;
-    begin(&s, settle_script, queue);
+    begin(&s, mr_script_queue_settle(), queue);
     add(&s, what);
     add(&s, reason);
     for (size_t i = 0; i < count; i++)
@@ -477,7 +318,7 @@ int mr_queue_nack(struct mr_redis *r, struct mr_str queue, const struct mr_str *
     return settle(r, queue, what, reason, receipts, count, fn, ctx);
 }
 
-static int simple(struct mr_redis *r, const char *text, enum wanted wanted, struct mr_str queue,
+static int simple(struct mr_redis *r, struct mr_str text, enum wanted wanted, struct mr_str queue,
     mr_queue_fn fn, void *ctx)
 {
     struct script s;
@@ -487,36 +328,39 @@ static int simple(struct mr_redis *r, const char *text, enum wanted wanted, stru
 
 int mr_queue_get(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx)
 {
-    return simple(r, get_script, WANT_FACTS, queue, fn, ctx);
+    struct script s;
+    begin(&s, mr_script_queue_get(), queue);
+    add(&s, MR_STR(DEAD_SHOWN));
+    return send(r, WANT_FACTS, s.n, s.argv, fn, ctx);
 }
 
 int mr_queue_close(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx)
 {
-    return simple(r, close_script, WANT_FACTS, queue, fn, ctx);
+    return simple(r, mr_script_queue_close(), WANT_FACTS, queue, fn, ctx);
 }
 
 int mr_queue_delete(struct mr_redis *r, struct mr_str queue, mr_queue_fn fn, void *ctx)
 {
-    return simple(r, delete_script, WANT_WORD, queue, fn, ctx);
+    return simple(r, mr_script_queue_delete(), WANT_WORD, queue, fn, ctx);
 }
 
 int mr_queue_list(
     struct mr_redis *r, struct mr_str after, uint32_t rows_max, mr_queue_fn fn, void *ctx)
 {
-    struct script s;
     char rows[16];
     MR_AUTO(mr_free_ptr) char *from = mr_format("%s%.*s", after.n ? "(" : "-", MR_STR_ARG(after));
     (void)snprintf(rows, sizeof rows, "%" PRIu32, rows_max);
-    begin(&s, list_script, MR_STR(""));
-    add(&s, mr_str(from));
-    add(&s, mr_str(rows));
-    return send(r, WANT_LIST, s.n, s.argv, fn, ctx);
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_queue_list(), MR_STR("2"),
+        MR_STR(MR_META_PREFIX MR_META_QUEUE), MR_STR(MR_META_PREFIX MR_META_QUEUES), mr_str(from),
+        mr_str(rows)};
+    return send(r, WANT_LIST, MR_ARRAY_LEN(argv), argv, fn, ctx);
 }
 
 int mr_queue_released(struct mr_redis *r, mr_queue_fn fn, void *ctx)
 {
-    const struct mr_str argv[] = {MR_STR("EVAL"), mr_str(released_script), MR_STR("2"),
-        MR_STR(MR_META_PREFIX MR_META_QUEUE_RELEASED), MR_STR(MR_META_PREFIX MR_META_QUEUE)};
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_queue_released(), MR_STR("2"),
+        MR_STR(MR_META_PREFIX MR_META_QUEUE_RELEASED), MR_STR(MR_META_PREFIX MR_META_QUEUE),
+        MR_STR(RELEASED_ITEMS_MAX), MR_STR(RELEASED_NAMES_MAX)};
     return send(r, WANT_NAMES, MR_ARRAY_LEN(argv), argv, fn, ctx);
 }
 

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "store/meta/keys.h"
 #include "store/meta/redis.h"
+#include "store/meta/scripts.h"
 #include "store/meta/trace_jobs.h"
 
 #include <inttypes.h>
@@ -24,30 +25,6 @@
 #define ENTRY_FIELDS 4
 #define RETRY MR_SECOND
 #define LOADED_BYTES_MAX ((size_t)64 << 20)
-
-/* KEYS: cluster, hash of counts, then a stream for each entry. ARGV: epoch, incarnation, for each
- * entry: what (b block, f place in a file, c counts only, d delete), "<epoch>-<n>|<job>", counts,
- * payload. An id that is there already was written by the call whose answer was lost. */
-static const char write_script[] =
-    "local c = redis.call('HMGET', KEYS[1], 'epoch', 'incarnation')\n"
-    "if c[1] and tonumber(c[1]) > tonumber(ARGV[1]) and c[2] ~= ARGV[2] then return 'refused' end\n"
-    "for i = 3, #KEYS do\n"
-    "  local a = 3 + (i - 3) * 4\n"
-    "  local what, id, job = ARGV[a], string.match(ARGV[a + 1], '([^|]*)|(.*)')\n"
-    "  if what == 'd' then\n"
-    "    redis.call('UNLINK', KEYS[i])\n"
-    "    redis.call('HDEL', KEYS[2], job)\n"
-    "  else\n"
-    "    if what ~= 'c' then\n"
-    "      local r = redis.pcall('XADD', KEYS[i], id, what, ARGV[a + 3])\n"
-    "      if type(r) == 'table' and r.err and not string.find(r.err, 'equal or smaller', 1, true) then\n"
-    "        return r\n"
-    "      end\n"
-    "    end\n"
-    "    redis.call('HSET', KEYS[2], job, ARGV[a + 2])\n"
-    "  end\n"
-    "end\n"
-    "return 'ok'\n";
 
 struct entry {
     struct mr_list node;
@@ -280,7 +257,7 @@ static void pump(struct mr_trace_log *l)
     (void)snprintf(count, sizeof count, "%" PRIu32, c.count + 2);
     (void)snprintf(epoch, sizeof epoch, "%" PRIu32, l->config.epoch);
     c.argv[0] = MR_STR("EVAL");
-    c.argv[1] = mr_str(write_script);
+    c.argv[1] = mr_script_trace_write();
     c.argv[2] = mr_str(count);
     c.argv[3] = mr_str(l->cluster_key);
     c.argv[4] = mr_str(l->counts_key);

@@ -1,0 +1,15 @@
+-- Makes a queue, or changes its bounds.
+-- ARGV: items at most, deliveries at most (0: as it is), queues at most, both bounds of a new
+-- queue.
+-- Leases count from the time at which the queue was made: a receipt of a deleted queue means
+-- nothing to a later queue of the same name.
+if not max then
+  if call('ZCARD', KEYS[2]) >= tonumber(ARGV[7]) then return {'many'} end
+  local lease = string.format('%.0f', now * 1000)
+  call('HSET', h, 'max', ARGV[8], 'deliveries', ARGV[9], 'lease', lease)
+  call('ZADD', KEYS[2], 0, name)
+end
+if ARGV[5] ~= '0' then call('HSET', h, 'max', ARGV[5]) end
+if ARGV[6] ~= '0' then call('HSET', h, 'deliveries', ARGV[6]) end
+mark()
+return {'ok', facts(), {}}

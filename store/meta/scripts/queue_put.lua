@@ -1,0 +1,16 @@
+-- Puts an item. ARGV: id, kind ("o": an object, "v": a value), value, ids remembered. An id that
+-- is there, or was put not long ago, is put once only.
+if not max then return {'none'} end
+local id = ARGV[5]
+local live = call('HEXISTS', it, id)
+if live == 1 or call('ZSCORE', p, id) then return {'there', live} end
+if closed then return {'closed'} end
+expire()
+if call('HLEN', it) >= max then return done({'full', next_ms()}) end
+local seq = call('HINCRBY', h, 'seq', 1)
+call('SREM', KEYS[4], 'queue/' .. name .. '/' .. id)
+call('HSET', it, id, ARGV[6] .. seq .. ':' .. ARGV[7])
+call('ZADD', w, seq, id)
+call('ZADD', p, seq, id)
+if seq % 256 == 0 then call('ZREMRANGEBYRANK', p, 0, -ARGV[8] - 1) end
+return done({'ok'})

@@ -1,0 +1,19 @@
+-- Looks at some items of deleted queues, and names objects that may be released.
+-- KEYS: names of objects that may be released, prefix of queues. ARGV: items to look at, names to
+-- answer.
+-- Answers {deleted queues that are left, names}.
+local call, aside = redis.call, KEYS[1] .. ':aside'
+local g = call('LINDEX', aside, 0)
+if g then
+  local name = string.match(g, ':%d+:(.*)$')
+  local page = call('HRANDFIELD', g, ARGV[1], 'WITHVALUES')
+  for i = 1, #page, 2 do
+    if string.sub(page[i + 1], 1, 1) == 'o'
+      and call('HEXISTS', KEYS[2] .. name .. ':i', page[i]) == 0 then
+      call('SADD', KEYS[1], 'queue/' .. name .. '/' .. page[i])
+    end
+    call('HDEL', g, page[i])
+  end
+  if call('EXISTS', g) == 0 then call('LPOP', aside) end
+end
+return {call('LLEN', aside), call('SRANDMEMBER', KEYS[1], ARGV[2])}
