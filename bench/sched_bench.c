@@ -9,7 +9,7 @@
 #include "base/assert.h"
 #include "base/pack.h"
 #include "graph/builder.h"
-#include "services/scheduler/core.h"
+#include "services/scheduler/core/core.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include "cli/place.h"
 #include "cli/table.h"
 #include "host/file.h"
-#include "services/scheduler/core_columns.h"
+#include "services/scheduler/core/state/columns.h"
 #include "services/scheduler/history.h"
 
 #include <inttypes.h>

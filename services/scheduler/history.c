@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "graph/bytes.h"
-#include "services/scheduler/core.h"
+#include "services/scheduler/core/core.h"
 #include "store/meta/journal_read.h"
 #include "store/meta/redis.h"
 #include "store/meta/trace_read.h"

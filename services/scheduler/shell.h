@@ -19,7 +19,7 @@
 #include "rpc/pb.h"
 #include "rpc/server.h"
 #include "rpc/waits.h"
-#include "services/scheduler/core.h"
+#include "services/scheduler/core/core.h"
 #include "store/meta/journal.h"
 
 #include <millrace/v1/cluster.pb-c.h>

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "graph/bytes.h"
 #include "graph/json.h"
-#include "services/scheduler/core.h"
+#include "services/scheduler/core/core.h"
 
 #include <string.h>
 

@@ -42,7 +42,8 @@ void sim_guard_name(struct sim *s, struct sim_job *j, const struct mr_sched_reso
     if (sim_object_is_somewhere(s, r->object.number)) guard(s, &j->task[r->index], GUARD_NONE);
 }
 
-/* A record that was read back: rows of VALUES, as core_record.c lays them out. */
+/* A record that was read back: rows of VALUES, as services/scheduler/core/state/record.c lays them
+ * out. */
 void sim_guard_record(struct sim *s, uint32_t type, struct mr_str r)
 {
     if (type != MR_RECORD_VALUES) return;

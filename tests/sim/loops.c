@@ -140,7 +140,7 @@ uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n)
 
 /* ---- where they ended ------------------------------------------------------------------------ */
 
-struct told { /* as core_record.c lays it out */
+struct told { /* as services/scheduler/core/state/record.c lays it out */
     uint64_t job;
     uint32_t loop, at, stop;
 };

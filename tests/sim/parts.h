@@ -6,7 +6,7 @@
 #include "base/assert.h"
 #include "base/pack.h"
 #include "base/rng.h"
-#include "services/scheduler/core.h"
+#include "services/scheduler/core/core.h"
 #include "services/worker/core.h"
 
 #define NONE UINT32_MAX

@@ -4,7 +4,7 @@
  * of all invariants. */
 #pragma once
 
-#include "services/scheduler/core.h"
+#include "services/scheduler/core/core.h"
 
 #define RIG_TEST(name) cmocka_unit_test_teardown(name, rig_teardown)
 #define RIG_WORKERS 8

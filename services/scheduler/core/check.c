@@ -1,0 +1,165 @@
+/* Every invariant of the state, asserted. O(state): for the simulator and tests. */
+#include "services/scheduler/core/task/internal.h"
+
+static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
+{
+    const struct job *j = &s->jobs[job];
+    const struct task *t = &s->tasks[j->base + i];
+    mr_assert(job_no(s, t) == job);
+    if (t->flags & T_QUEUED) mr_assert(!(t->flags & (T_SENT | T_PARKED)));
+    if (t->flags & T_SENT) {
+        mr_assert(t->state == MR_TASK_WAITING || t->state == MR_TASK_RUNNING);
+        mr_assert(s->workers[t->worker].state != W_FREE);
+    }
+    if (t->state == MR_TASK_RUNNING || t->use) mr_assert(t->flags & T_SENT);
+    if (!is_done(t)) mr_assert(t->value == NONE);
+    if (is_done(t) && !(t->flags & T_FIXED)) mr_assert(t->value < LITERAL);
+    mr_assert(!t->is_marked && t->kills <= KILLS_MAX);
+    if (is_unfinished(t))
+        mr_assert(t->claims == CLAIM_ALL); /* I12 */
+    else
+        mr_assert(!t->claims || is_done(t)); /* I12 */
+    if (!(j->flags & (J_HELD_BACK | J_SWEEPING))) mr_assert(!mr_sc_is_broken(s, j->base + i));
+    if (!is_unfinished(t) || j->flags & (J_STOPPED | J_FORGETTING)) return;
+    uint32_t n;
+    uint32_t waiting = 0;
+    uint32_t unsent = 0;
+    const uint32_t *in = mr_sc_inputs(s, j->base + i, &n);
+    for (uint32_t k = 0; k < n; k++) {
+        const struct task *u = &s->tasks[j->base + in[k]];
+        waiting += !is_done(u);
+        unsent += !is_done(u) && !(u->flags & T_SENT);
+    }
+    waiting += (t->flags & T_JOINED) != 0;
+    unsent += (t->flags & T_JOINED) != 0;
+    if (t->is_exit && !mr_sc_loop_is_decided(s, j->base + i)) {
+        waiting++;
+        unsent++;
+    }
+    mr_assert((t->state == MR_TASK_WAITING) == (waiting > 0)); /* I11 */
+    if (t->state != MR_TASK_WAITING) return;
+    mr_assert(t->waiting == waiting); /* I11 */
+    mr_assert(t->unsent == unsent);
+}
+
+static void check_consumers(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    if (j->flags & (J_SWEEPING | J_FORGETTING) || job == s->unplanned) return;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        const struct task *t = &s->tasks[j->base + i];
+        uint32_t consumers = mr_sc_claimers(s, j->base + i);
+        if (is_unfinished(t) || is_done(t)) mr_assert(t->consumers == consumers);   /* I12 */
+        if (is_done(t) && !(t->flags & (T_TARGET | T_FIXED))) mr_assert(consumers); /* I12 */
+    }
+}
+
+static void check_job(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    uint32_t counts[MR_TASK_STATES] = {0};
+    uint32_t queued = 0, vain = 0;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        const struct task *t = &s->tasks[j->base + i];
+        check_task(s, job, i);
+        mr_assert(!t->is_vain || t->state == MR_TASK_RELEASED);
+        vain += t->is_vain;
+        if (!(t->flags & T_FIXED)) counts[t->state]++;
+        queued += (t->flags & T_QUEUED) != 0;
+    }
+    for (uint32_t k = MR_TASK_WAITING; k < MR_TASK_STATES; k++)
+        mr_assert(j->counts[k] == counts[k]); /* I11 */
+    mr_assert(j->queued == queued && j->vain == vain);
+    check_consumers(s, job);
+}
+
+/* `coming`: with a large result, counted in its store */
+static void check_worker(const struct mr_sched *s, uint32_t slot, uint32_t *coming)
+{
+    const struct worker *w = &s->workers[slot];
+    uint32_t sent = 0;
+    uint32_t prev = NONE;
+    uint64_t queue = 0;
+    mr_assert(w->state != W_FREE || slot >= s->workers_free_at);
+    if (w->state == W_FREE) return;
+    mr_assert(mr_sc_worker_find(s, w->incarnation) == slot);
+    for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next) {
+        mr_assert(
+            s->tasks[t].flags & T_SENT && s->tasks[t].worker == slot && s->tasks[t].prev == prev);
+        queue += s->tasks[t].estimate;
+        *coming += s->tasks[t].is_coming;
+        prev = t;
+        sent++;
+    }
+    mr_assert(w->sent == sent && w->queue_ns == queue && w->sent_tail == prev);
+}
+
+void mr_sched_check(const struct mr_sched *s)
+{
+    uint32_t running = 0;
+    for (uint32_t i = 0; i < s->jobs_top; i++) {
+        if (!s->jobs[i].id) continue;
+        if (s->is_recovered) check_job(s, i);
+        running += s->jobs[i].state < MR_JOB_DONE;
+    }
+    mr_assert(running == s->jobs_running);
+    uint32_t coming = 0, slots = 0;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        check_worker(s, i, &coming);
+        if (s->workers[i].state == W_CONNECTED) slots += s->workers[i].slots;
+    }
+    mr_assert(slots == s->slots_connected);
+    for (uint32_t i = 0; i <= s->stores_count; i++) {
+        mr_assert(s->stores[i].coming || !s->stores[i].coming_bytes);
+        coming -= s->stores[i].coming;
+    }
+    mr_assert(coming == 0);
+    if (s->is_recovered) mr_sc_value_check(s);
+    mr_sc_queue_check(s);
+    mr_sc_load_check(s);
+    mr_assert(s->acked <= s->sequence); /* I18 */
+}
+
+static const char *worker_leftover(const struct mr_sched *s, const struct worker *w)
+{
+    if (w->sent || w->sent_head != NONE || w->sent_tail != NONE) return "tasks at a worker";
+    if (w->held_head != NONE || w->held_bytes) return "values at a worker";
+    if (w->queue_ns || w->unknown || w->long_sent || w->stealing) return "load of a worker";
+    if (w->trial != NONE || w->is_closed || w->is_reserved) return "a worker that is kept free";
+    for (uint32_t r = 0; r < s->resources_count; r++)
+        if (w->facts->taken[r]) return "resources of a worker";
+    return NULL;
+}
+
+/* For the simulator, when every job is forgotten: whatever is left would be left for ever. */
+const char *mr_sched_leftover(const struct mr_sched *s)
+{
+    uint32_t nodes = s->tasks_top;
+    for (uint32_t i = 0; i < s->free_count; i++)
+        nodes -= s->free_tasks[i].count;
+    if (nodes) return "numbers of tasks";
+    for (uint32_t i = 0; i <= s->stores_count; i++)
+        if (s->stores[i].kept_bytes || s->stores[i].coming)
+            return "bytes that workers keep in a store";
+    if (s->jobs_count || s->jobs_running || s->sweeps_count || s->heap_count) return "jobs";
+    if (s->job_index.count || s->request_index.count) return "names of jobs";
+    if (s->key_index.count) return "keys of a namespace";
+    if (s->values_count) return "values";
+    if (s->blocks_left != s->config.inline_blocks) return "bytes of small values";
+    if (s->queued || s->active_count) return "tasks in queues";
+    if (s->suspects_count || s->reserved != NONE) return "suspects";
+    if (s->squeezed_count || s->quiet || s->alone != NONE) return "tasks that found no room";
+    if (s->story_index.count) return "stories of failures";
+    if (s->pending_at != s->pending_end || s->ring_at != s->ring_end || s->open_count)
+        return "promises";
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        const char *what =
+            s->workers[i].state == W_FREE ? NULL : worker_leftover(s, &s->workers[i]);
+        if (what) return what;
+    }
+    for (uint32_t i = s->config.ops_max; i < s->classes_top; i++)
+        if (s->classes[i].users) return "classes of tasks";
+    for (uint32_t i = 0; i < s->tasks_top; i++)
+        if (s->join_source[i] || s->join_next[i] || s->join_head[i]) return "joined tasks";
+    return NULL;
+}

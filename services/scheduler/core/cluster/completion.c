@@ -1,0 +1,410 @@
+/* What workers report of tasks. The first completion of a live, unfinished task counts, whatever
+ * its attempt; each later one is answered with a release. Anything else counts only if it comes
+ * from the worker that the task was last sent to, about that attempt: the rest is late. */
+#include "services/scheduler/core/place/memory_order.h"
+#include "services/scheduler/core/cluster/task_refs.h"
+#include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/quarantine.h"
+
+#include <stdio.h>
+
+struct row { /* one row of Completed */
+    uint32_t worker;
+    uint32_t at;
+    uint64_t job;
+    uint32_t index, attempt;
+    uint32_t inline_bytes;
+    const unsigned char *bytes;
+    mr_object_id object;
+    uint64_t object_bytes;
+    const struct mr_sched_completed *c;
+};
+
+static void span(struct mr_sched *s, const struct row *r, uint32_t task, uint32_t outcome)
+{
+    const struct task *t = &s->tasks[task];
+    struct op *o = &s->ops[s->classes[t->class].op];
+    struct mr_sched_span *p = mr_buf_extend(&s->fx->spans, sizeof *p);
+    mr_assert(p);
+    *p = (struct mr_sched_span){.job = {r->job},
+        .index = r->index,
+        .attempt = r->attempt,
+        .op = s->classes[t->class].op,
+        .worker = r->worker,
+        .outcome = outcome,
+        .accounted = s->now,
+        .slot = column(r->c->slot, r->at)};
+    bool is_last = t->attempt == r->attempt;
+    if (is_last && t->state != MR_TASK_WAITING) p->ready = t->ready_at;
+    if (is_last) p->sent = sent_at(s, t, 0);
+    if (!r->c->started_ns || !r->c->duration_ns) return;
+    uint64_t its = r->c->base_ns + r->c->started_ns[r->at];
+    uint64_t ns = r->c->duration_ns[r->at];
+    p->started = its + (uint64_t)s->workers[r->worker].clock_offset;
+    if (!p->ready && p->sent) p->ready = p->started; /* by what ran just before it, in one go */
+    p->finished = p->started + ns;
+    if (is_last) p->sent = sent_at(s, t, p->started);
+    if (r->c->cpu_ns) p->cpu_ns = r->c->cpu_ns[r->at];
+    if (outcome != MR_OUTCOME_OK) return;
+    p->bytes = r->inline_bytes ? r->inline_bytes : r->object_bytes;
+    o->tasks++;
+    o->wall_ns += ns;
+    o->cpu_ns += p->cpu_ns;
+    o->bytes += p->bytes;
+    o->large_bytes = o->bytes < o->tasks * LARGE_RESULT ? 0 : o->bytes / o->tasks;
+    if (p->started > p->ready && p->ready) o->queue_ns += p->started - p->ready;
+    if (!o->estimate_ns)
+        o->estimate_ns = MR_MAX(ns, 1u);
+    else
+        o->estimate_ns = MR_MAX(o->estimate_ns - o->estimate_ns / 8 + ns / 8, 1u);
+}
+
+/* It ran, though nobody wants it any more: the task was told to stop, or another attempt was first.
+ */
+static void span_late(struct mr_sched *s, const struct row *r, uint32_t task, uint32_t outcome)
+{
+    bool has_run = r->c->started_ns && r->c->duration_ns && r->c->duration_ns[r->at];
+    if (!has_run || s->is_adopting || r->attempt > s->tasks[task].attempt) return;
+    span(s, r, task, outcome == MR_OUTCOME_OK ? MR_OUTCOME_CANCELLED : outcome);
+}
+
+static void answer_release(struct mr_sched *s, const struct row *r)
+{
+    if (s->workers[r->worker].state != W_CONNECTED) return;
+    struct mr_sched_batch *b = mr_sc_batch(s, r->worker);
+    mr_sc_refs_add(&b->release, r->job, r->index, r->attempt);
+    b->frees_objects = b->frees_objects || !r->inline_bytes;
+}
+
+static void fill(struct mr_sched *s, uint32_t value, const struct row *r)
+{
+    struct value *v = &s->values[value];
+    v->attempt = r->attempt;
+    if (r->inline_bytes) {
+        mr_sc_value_set_inline(s, v, mr_str_of(r->bytes, r->inline_bytes));
+    } else {
+        v->kind = V_OBJECT;
+        v->object = r->object;
+        v->bytes = r->object_bytes;
+        v->store = (uint16_t)s->workers[r->worker].store;
+    }
+}
+
+/* Whoever asked for a target's bytes gets them, cached or not. */
+static void tell_bytes(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_BYTES);
+    n->job = (mr_job_id){r->job};
+    n->index = index_of(s, task);
+    n->text_at = (uint32_t)s->fx->text.n;
+    n->text_bytes = r->inline_bytes;
+    mr_buf_add(&s->fx->text, r->bytes, r->inline_bytes);
+}
+
+/* The bytes that were asked for: for those who wait for them, and for the cache. */
+static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t value = t->value;
+    struct value *v = &s->values[value];
+    v->flags &= (uint8_t)~V_FETCHING;
+    if (v->kind != V_AWAY) return;
+    uint32_t holder = v->worker;
+    fill(s, value, r);
+    bool is_cached = v->kind != V_AWAY;
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, r->index, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + d[i]];
+        if (!is_unfinished(u) || !(u->flags & T_SENT) || u->worker == holder) continue;
+        if (!mr_sc_is_edge(s, task, j->base + d[i])) continue;
+        if (is_cached)
+            mr_sc_send_value(s, task, u->worker);
+        else
+            mr_sc_send_bytes(s, task, u->worker, mr_str_of(r->bytes, r->inline_bytes));
+    }
+    if (t->flags & T_TARGET) tell_bytes(s, task, r);
+    if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
+}
+
+/* An object that an earlier attempt made at the worker where the task is again: asked for another
+ * attempt, the worker lets go of it, as if it had been lost. */
+static bool is_outdated(const struct task *t, const struct row *r)
+{
+    return !r->inline_bytes && t->flags & T_SENT && t->worker == r->worker &&
+           t->attempt > r->attempt;
+}
+
+/* The value of a loop's `until` that is neither a boolean nor a number. */
+static void until_failed(struct mr_sched *s, uint32_t task, const struct row *r, const char *what)
+{
+    struct mr_str key = mr_graph_key(job_of(s, task)->graph, index_of(s, task));
+    char text[MR_ERROR_TEXT_MAX];
+    (void)snprintf(text, sizeof text,
+        "\"%.*s\" is the \"until\" of its loop, and became %s; it must be true, false or a number",
+        (int)MR_MIN(key.n, (size_t)200), key.p, what);
+    span(s, r, task, MR_OUTCOME_ERROR);
+    answer_release(s, r);
+    if (s->tasks[task].flags & T_SENT) mr_sc_task_unsend(s, task);
+    struct story st = mr_sc_story_make(s, task, 9, mr_str(text), s->workers[r->worker].facts->name);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+}
+
+static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    struct task *t = &s->tasks[task];
+    const struct job *j = job_at(s, t);
+    if (is_done(t) && t->value < LITERAL) {
+        const struct value *v = &s->values[t->value];
+        if (v->worker == r->worker && v->attempt == r->attempt) {
+            if (v->flags & V_FETCHING) fetched(s, task, r);
+            return; /* told twice */
+        }
+    }
+    if (!is_unfinished(t) || j->flags & J_STOPPED) {
+        span_late(s, r, task, MR_OUTCOME_OK);
+        answer_release(s, r);
+        return;
+    }
+    bool is_sent_here = is_current(t, r->worker, r->attempt);
+    if (!s->is_adopting && (is_outdated(t, r) || (!is_sent_here && mr_sc_is_referring(s, task)))) {
+        answer_release(s, r); /* it is gone, or may refer to values that are */
+        return;
+    }
+    if (t->flags & T_SENT && !is_sent_here) mr_sc_task_cancel_sent(s, task);
+    const char *what =
+        t->is_until ? mr_sc_loop_complaint(mr_str_of(r->bytes, r->inline_bytes)) : NULL;
+    if (what) {
+        until_failed(s, task, r, what);
+        return;
+    }
+    span(s, r, task, MR_OUTCOME_OK);
+    if (r->attempt > t->attempt) t->attempt = r->attempt;
+    uint32_t value = mr_sc_value_new(s, task);
+    fill(s, value, r);
+    mr_sc_value_keep(s, value, r->worker);
+    mr_sc_value_hold(s, &s->values[value]);
+    t->kills = t->trials = t->squeezed = 0;
+    t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
+    s->tasks_done++;
+    s->workers[r->worker].is_full = false;
+    s->passing = mr_str_of(r->bytes, r->inline_bytes);
+    mr_sc_task_done(s, task, is_sent_here ? r->worker : NONE);
+    s->passing = (struct mr_str){0};
+    mr_sc_drain_look(s, task, r->worker, r->inline_bytes ? r->inline_bytes : r->object_bytes);
+}
+
+/* A target of a job that is done, whose value found no room here when the journal was read: it
+ * would be made again when it is asked for. */
+static bool is_lost_target(const struct task *t, const struct job *j)
+{
+    return t->state == MR_TASK_RELEASED && t->flags & T_TARGET && !t->consumers &&
+           !(j->flags & (J_STOPPED | J_FORGETTING));
+}
+
+/* Do the values that it refers to count? After a restart nobody knows yet, and what they are does
+ * not change until all workers are back. */
+static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    const struct task *t = &s->tasks[task];
+    if (!is_unfinished(t) || t->flags & T_JOINED) return false;
+    return s->is_recovering || is_current(t, r->worker, r->attempt);
+}
+
+/* A value that a returning worker still has: wanted, if the task is unfinished or has just this
+ * value; then it is told to keep it. */
+static void adopt_row(
+    struct mr_sched *s, uint32_t task, const struct row *r, struct mr_sched_refs_out *adopt)
+{
+    struct task *t = &s->tasks[task];
+    const struct job *j = job_at(s, t);
+    if (is_done(t) && t->value < LITERAL) {
+        struct value *v = &s->values[t->value];
+        bool is_same = v->worker == r->worker && v->attempt == r->attempt;
+        if (!is_same && v->kind == V_OBJECT && !r->inline_bytes)
+            is_same = mr_object_id_eq(v->object, r->object);
+        if (!is_same && v->worker == NONE && r->inline_bytes && v->kind != V_OBJECT)
+            is_same = true; /* made once, journaled, and its worker came back */
+        if (!is_same) return;
+        if (v->worker == NONE) mr_sc_value_keep(s, t->value, r->worker);
+        v->attempt = r->attempt;
+        t->flags |= T_SEEN;
+    } else if (mr_sc_is_by_reference(s, task) && !may_refer(s, task, r)) {
+        return;
+    } else if (is_unfinished(t) && !(j->flags & J_STOPPED)) {
+        row_ok(s, task, r);
+        if (!is_done(t)) return; /* nobody needs it */
+        t->flags |= T_SEEN;
+    } else if (is_lost_target(t, j) ||
+               (r->inline_bytes && !(j->flags & J_STOPPED) && mr_sc_is_part(s, task))) {
+        uint32_t value = mr_sc_value_new(s, task);
+        fill(s, value, r);
+        mr_sc_value_keep(s, value, r->worker);
+        mr_sc_value_hold(s, &s->values[value]);
+        mr_sc_task_move(s, task, MR_TASK_WAITING);
+        mr_sc_task_move(s, task, MR_TASK_DONE);
+        mr_sc_claim_again(s, task);
+        t->flags |= T_SEEN;
+    } else {
+        return;
+    }
+    mr_sc_refs_add(adopt, r->job, r->index, r->attempt);
+}
+
+static const struct mr_sched_failure *failure_of(const struct row *r)
+{
+    for (uint32_t i = 0; i < r->c->failures_count; i++)
+        if (r->c->failures[i].row == r->at) return &r->c->failures[i];
+    return NULL;
+}
+
+/* The row's failure as a story with texts of its own. */
+static struct story story_of(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    struct mr_str none = {0}, message = mr_str("the worker gave no reason"), args = none,
+                  log = none;
+    int code = 2;
+    const struct mr_sched_failure *f = failure_of(r);
+    if (f) {
+        code = f->code;
+        message = f->message;
+        args = f->arguments;
+        log = f->log;
+    }
+    struct story st = mr_sc_story_make(s, task, code, message, s->workers[r->worker].facts->name);
+    mr_sc_story_more(&st, args, log);
+    return st;
+}
+
+static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
+{
+    struct task *t = &s->tasks[task];
+    span(s, r, task, outcome);
+    mr_sc_task_unsend(s, task);
+    if (outcome != MR_OUTCOME_BAD_ARGUMENT && t->retries_left) {
+        t->retries_left--;
+        job_at(s, t)->retried++;
+        mr_sc_task_requeue(s, task);
+        return;
+    }
+    struct story st = story_of(s, task, r);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+}
+
+/* A store failed it: it comes again, or fails with its worker's reason. */
+static void row_without_store(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    span(s, r, task, MR_OUTCOME_LOST_INPUT);
+    mr_sc_task_unsend(s, task);
+    if (mr_sc_store_may_return(s, task)) {
+        job_of(s, task)->retried++;
+        mr_sc_task_requeue(s, task);
+        return;
+    }
+    struct story st = story_of(s, task, r);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+}
+
+static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
+{
+    struct story st = story_of(s, task, r);
+    span(s, r, task, outcome);
+    mr_sc_room_none(s, task, r->worker, mr_str(st.message));
+    mr_sc_story_fini(&st);
+}
+
+/* It ran, and what needed it did, too: those are told of next. */
+static void used_up(struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    span(s, r, task, MR_OUTCOME_OK);
+    s->tasks_done++;
+    s->workers[r->worker].is_full = false;
+    if (s->tasks[task].flags & T_STEALING) s->workers[r->worker].stealing--;
+    s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_STEALING);
+    mr_sc_used_up(s, task);
+}
+
+static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
+{
+    if (!is_current(&s->tasks[task], r->worker, r->attempt)) { /* late */
+        span_late(s, r, task, outcome);
+        return;
+    }
+    switch ((enum mr_sched_outcome)outcome) {
+    case MR_OUTCOME_ERROR:
+    case MR_OUTCOME_TIMEOUT:
+    case MR_OUTCOME_BAD_ARGUMENT: row_failed(s, task, r, outcome); return;
+    case MR_OUTCOME_RETURNED:
+    case MR_OUTCOME_LOST_INPUT:
+        s->workers[r->worker].is_full = true; /* until it is heard again */
+        mr_sc_load_changed(s, r->worker, false);
+        if (outcome != MR_OUTCOME_LOST_INPUT || !failure_of(r)) break;
+        row_without_store(s, task, r);
+        return;
+    case MR_OUTCOME_NO_ROOM: row_no_room(s, task, r, outcome); return;
+    case MR_OUTCOME_USED_UP: used_up(s, task, r); return;
+    case MR_OUTCOME_CANCELLED: span_late(s, r, task, outcome); break;
+    case MR_OUTCOME_LOST: /* no worker says that of itself */
+    case MR_OUTCOME_OK: break;
+    }
+    mr_sc_task_unsend(s, task);
+    mr_sc_task_requeue(s, task);
+}
+
+/* Of what its worker was told to stop: it comes once, however that ended. */
+static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r)
+{
+    if (task == NONE) return true;
+    const struct task *t = &s->tasks[task];
+    if (is_current(t, r->worker, r->attempt)) return false;
+    if (!is_done(t) || t->value >= LITERAL) return true;
+    const struct value *v = &s->values[t->value];
+    return v->worker != r->worker || v->attempt != r->attempt; /* or else it was asked for */
+}
+
+void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
+    struct mr_sched_refs_out *adopt)
+{
+    struct cursor cur = {.r = &c->tasks};
+    struct row r = {.worker = worker, .c = c};
+    size_t inline_at = 0;
+    uint32_t object_at = 0;
+    s->is_adopting = adopt != NULL;
+    s->told_worker = worker; /* nobody is given work meanwhile */
+    for (uint32_t i = 0; i < c->tasks.count; i++) {
+        cursor_next(s, &cur);
+        uint32_t outcome = column(c->outcome, i);
+        r.at = i;
+        r.job = cur.id;
+        r.index = c->tasks.index[i];
+        r.attempt = column(c->tasks.attempt, i);
+        r.inline_bytes = column(c->inline_bytes, i);
+        r.bytes = (const unsigned char *)c->inline_data.p + inline_at;
+        inline_at += r.inline_bytes;
+        bool is_ok = outcome == MR_OUTCOME_OK;
+        if (is_ok && !r.inline_bytes) {
+            if (object_at >= c->objects_count) break; /* the shell checked: not reached */
+            r.object = (mr_object_id){c->object_maker[object_at], c->object_number[object_at]};
+            r.object_bytes = c->object_bytes[object_at++];
+        }
+        uint32_t task = task_at(s, cur.job, r.index);
+        if (!adopt && is_late(s, task, &r))
+            mr_sc_room_stopped(s, worker, mr_sc_room_mark(r.job, r.index, r.attempt));
+        if (task == NONE) {
+            if (is_ok && !adopt) answer_release(s, &r);
+        } else if (adopt) {
+            adopt_row(s, task, &r, adopt);
+        } else if (is_ok) {
+            row_ok(s, task, &r);
+        } else {
+            row_not_ok(s, task, &r, outcome);
+        }
+    }
+    s->is_adopting = false;
+    s->told_worker = NONE;
+    mr_sc_load_changed(s, worker, false);
+}

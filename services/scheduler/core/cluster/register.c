@@ -1,0 +1,365 @@
+/* Registration: a worker joins, or comes back with what it holds and what it was doing. Both sides
+ * then agree: what it has and is wanted is adopted, what it was sent and still has is kept, what
+ * went lost on the way is sent again elsewhere. */
+#include "services/scheduler/core/place/memory_retry.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+
+static bool op_eq(const void *ctx, uint32_t item, const void *key)
+{
+    const struct mr_sched *s = ctx;
+    return mr_str_eq(s->ops[item].name, *(const struct mr_str *)key);
+}
+
+static uint64_t text_hash(struct mr_str t)
+{
+    uint64_t h = 0x9e3779b97f4a7c15u + t.n;
+    for (size_t i = 0; i < t.n; i++)
+        h = (h ^ (unsigned char)t.p[i]) * 0x100000001b3u;
+    return mr_hash_u64(h);
+}
+
+static uint64_t op_hash(const void *ctx, uint32_t item)
+{
+    return text_hash(((const struct mr_sched *)ctx)->ops[item].name);
+}
+
+uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name)
+{
+    uint64_t hash = text_hash(name);
+    uint32_t op = mr_index_find(&s->op_index, hash, op_eq, s, &name);
+    if (op != MR_INDEX_NONE) return op;
+    if (s->ops_count + 1 >= s->config.ops_max) return 0;
+    op = ++s->ops_count;
+    s->ops[op].name = mr_str_of(name.n ? mr_copy(name.p, name.n) : NULL, name.n);
+    struct class *c = &s->classes[op];
+    *c = (struct class){.op = op,
+        .users = 1,
+        .parked_head = NONE,
+        .parked_tail = NONE,
+        .active_at = NONE,
+        .any_worker = true};
+    mr_index_add(&s->op_index, hash, op, op_hash, s);
+    return op;
+}
+
+static void refuse(struct mr_sched *s, const struct mr_sched_register *r, int code, const char *why)
+{
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_WORKER_REFUSED);
+    n->session = r->session;
+    n->code = code;
+    mr_sc_note_text(s, n, why);
+}
+
+static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+{
+    uint64_t *bits = &s->worker_ops[(size_t)slot * s->worker_op_words];
+    memset(bits, 0, s->worker_op_words * sizeof *bits);
+    for (uint32_t i = 0; i < r->ops_count; i++) {
+        uint32_t op = mr_sc_op(s, r->ops[i].name);
+        if (!op || bits[op / 64] >> (op % 64) & 1) continue;
+        bits[op / 64] |= 1ull << (op % 64);
+        struct op *o = &s->ops[op];
+        if (!o->workers++) {
+            o->cost_ns = r->ops[i].cost_ns;
+            o->deterministic = r->ops[i].deterministic;
+            o->by_reference = r->ops[i].by_reference;
+            o->passes = r->ops[i].passes;
+            o->long_running = r->ops[i].long_running;
+        }
+    }
+}
+
+static void copy_name(char to[NAME_BYTES], struct mr_str from)
+{
+    memset(to, 0, NAME_BYTES);
+    if (from.n) memcpy(to, from.p, MR_MIN(from.n, (size_t)NAME_BYTES - 1));
+}
+
+static uint64_t worker_name_hash(const void *ctx, uint32_t item)
+{
+    return text_hash(mr_str(((const struct mr_sched *)ctx)->workers[item].facts->name));
+}
+
+static bool worker_name_eq(const void *ctx, uint32_t item, const void *key)
+{
+    return mr_str_eq(*(const struct mr_str *)key,
+        mr_str(((const struct mr_sched *)ctx)->workers[item].facts->name));
+}
+
+static uint64_t incarnation_hash(const void *ctx, uint32_t item)
+{
+    return mr_hash_u64(((const struct mr_sched *)ctx)->workers[item].incarnation);
+}
+
+static bool incarnation_eq(const void *ctx, uint32_t item, const void *key)
+{
+    return ((const struct mr_sched *)ctx)->workers[item].incarnation == *(const uint64_t *)key;
+}
+
+uint32_t mr_sc_worker_find(const struct mr_sched *s, uint64_t incarnation)
+{
+    return mr_index_find(
+        &s->worker_incarnations, mr_hash_u64(incarnation), incarnation_eq, s, &incarnation);
+}
+
+struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
+{
+    struct worker *w = &s->workers[slot];
+    *w = (struct worker){.facts = &s->worker_facts[slot],
+        .incarnation = incarnation,
+        .sent_head = NONE,
+        .sent_tail = NONE,
+        .trial = NONE,
+        .held_head = NONE,
+        .bucket = NONE};
+    *w->facts = (struct worker_facts){0};
+    mr_index_add(&s->worker_incarnations, mr_hash_u64(incarnation), slot, incarnation_hash, s);
+    return w;
+}
+
+static void drop_name(struct mr_sched *s, uint32_t slot)
+{
+    if (s->workers[slot].facts->name[0])
+        (void)mr_index_remove(&s->worker_names, worker_name_hash(s, slot), slot);
+}
+
+void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name)
+{
+    drop_name(s, slot);
+    copy_name(s->workers[slot].facts->name, name);
+    uint64_t hash = worker_name_hash(s, slot);
+    s->workers[slot].name_hash = (uint32_t)hash;
+    if (s->workers[slot].facts->name[0])
+        mr_index_add(&s->worker_names, hash, slot, worker_name_hash, s);
+}
+
+uint32_t mr_sc_worker_place(struct mr_sched *s)
+{
+    uint32_t i = s->workers_free_at;
+    while (i < s->workers_top && s->workers[i].state != W_FREE)
+        i++;
+    s->workers_free_at = i;
+    if (i < s->workers_top) return i;
+    return i < s->config.workers_max ? s->workers_top++ : NONE;
+}
+
+void mr_sc_worker_free(struct mr_sched *s, uint32_t slot)
+{
+    struct worker *w = &s->workers[slot];
+    drop_name(s, slot);
+    (void)mr_index_remove(&s->worker_incarnations, mr_hash_u64(w->incarnation), slot);
+    w->state = W_FREE;
+    s->workers_free_at = MR_MIN(s->workers_free_at, slot);
+}
+
+static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+{
+    struct worker *w = &s->workers[slot];
+    w->slots = r->slots;
+    mr_sc_worker_name(s, slot, r->name);
+    copy_name(w->facts->node, r->node);
+    w->store = mr_sc_store(s, r->store, r->store_address);
+    w->memory_bytes = r->memory_bytes;
+    for (uint32_t i = 0; i < r->resources_count; i++) {
+        uint32_t k = mr_sc_resource(s, r->resources[i].name);
+        if (k != NONE) w->facts->capacity[k] = r->resources[i].amount_micro;
+    }
+    set_ops(s, slot, r);
+}
+
+static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+{
+    struct worker *w = mr_sc_worker_new(s, slot, mr_sc_id(s, ++s->worker_number));
+    describe(s, slot, r);
+    mr_sc_worker_is(s, w, W_CONNECTED);
+    s->workers_live++;
+    w->record = mr_sc_journal_worker(s, slot, false);
+}
+
+/* A worker of the scheduler's earlier life: the journal has its incarnation already. */
+static void come_back(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
+{
+    struct worker *w = &s->workers[slot];
+    describe(s, slot, r);
+    w->is_ghost = false;
+    w->is_known = true;
+}
+
+static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32_t attempt)
+{
+    struct task *t = &s->tasks[task];
+    if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED || t->flags & T_JOINED) return;
+    if (t->flags & T_SENT) {
+        if (t->worker != slot || t->attempt != attempt) return;
+    } else {
+        if (attempt < t->attempt || t->flags & T_SUSPECT) return;
+        if (t->state == MR_TASK_WAITING && mr_sc_is_by_reference(s, task)) return;
+        if (t->is_exit && !mr_sc_loop_is_decided(s, task)) return; /* it may come out otherwise */
+        mr_sc_task_unqueue(s, task);
+        t->attempt = attempt;
+        mr_sc_send_adopted(s, task, slot);
+    }
+    t->flags |= T_SEEN;
+    const struct job *j = job_of(s, task);
+    mr_sc_refs_add(&mr_sc_batch_more(s, slot)->keep, j->id, task - j->base, attempt);
+    uint32_t n;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_done(&s->tasks[j->base + in[i]])) mr_sc_send_value(s, j->base + in[i], slot);
+}
+
+/* What is not kept is stopped there, without a word when it has. */
+static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *q)
+{
+    s->workers[slot].stopping = 0;
+    uint32_t row = 0;
+    for (uint32_t i = 0; i < q->runs_count; i++)
+        for (uint32_t k = 0; k < q->runs[i].count; k++, row++) {
+            uint32_t task = mr_sc_find(s, q->runs[i].job, q->index[row]);
+            uint32_t attempt = q->attempt ? q->attempt[row] : 0;
+            if (task != NONE) take_queued(s, slot, task, attempt);
+        }
+    if (q->count > mr_sc_batch_more(s, slot)->keep.count) mr_sc_room_stops(s, slot, 1);
+}
+
+/* What it was sent and does not have went lost on the way. */
+static void drop_unseen_tasks(struct mr_sched *s, uint32_t slot)
+{
+    struct worker *w = &s->workers[slot];
+    uint32_t *list = s->stack + s->stack_count, n = 0;
+    for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next) {
+        if (!(s->tasks[t].flags & T_SEEN)) list[n++] = t;
+        s->tasks[t].flags = (uint16_t)(s->tasks[t].flags & ~(T_SEEN | T_STEALING));
+    }
+    w->stealing = 0;
+    s->stack_count += n;
+    for (uint32_t i = 0; i < n; i++)
+        if (s->tasks[list[i]].flags & T_SENT) mr_sc_task_unsend(s, list[i]);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_unfinished(&s->tasks[list[i]])) mr_sc_task_requeue(s, list[i]);
+    s->stack_count -= n;
+}
+
+static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uint32_t slot)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + d[i]];
+        if (is_unfinished(u) && u->flags & T_SENT && u->worker != slot &&
+            mr_sc_is_edge(s, task, j->base + d[i]))
+            return true;
+    }
+    return mr_sc_join_is_waiting(s, task);
+}
+
+/* What it made and does not have any more is gone; what it has and others wait for is fetched. */
+static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
+{
+    uint32_t *lost = s->stack + s->stack_count, n = 0, next;
+    for (uint32_t i = s->workers[slot].held_head; i != NONE; i = next) {
+        struct value *v = &s->values[i];
+        struct task *t = &s->tasks[v->task];
+        next = v->next;
+        bool is_seen = t->flags & T_SEEN;
+        t->flags = (uint16_t)(t->flags & ~T_SEEN);
+        v->flags &= (uint8_t)~V_FETCHING;
+        if (is_seen) {
+            if (v->kind == V_AWAY && is_waited_for_elsewhere(s, v->task, slot))
+                mr_sc_send_fetch(s, v->task);
+            continue;
+        }
+        if (v->kind == V_AWAY || (v->kind == V_OBJECT && !(v->flags & V_HELD))) lost[n++] = v->task;
+        mr_sc_value_unkeep(s, i);
+    }
+    s->stack_count += n;
+    for (uint32_t i = 0; i < n; i++)
+        if (is_done(&s->tasks[lost[i]])) mr_sc_task_lost(s, lost[i]);
+    s->stack_count -= n;
+}
+
+static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_register *r)
+{
+    if (r->incarnation) return mr_sc_worker_find(s, r->incarnation);
+    return mr_index_find(&s->worker_names, text_hash(r->name), worker_name_eq, s, &r->name);
+}
+
+/* Is the one that has this name surely dead? Its machine has a new store: it was started again. */
+static bool is_outlived(const struct mr_sched *s, uint32_t slot)
+{
+    const struct worker *w = &s->workers[slot];
+    return w->store && s->stores[w->store].is_lost;
+}
+
+static bool is_refused(struct mr_sched *s, const struct mr_sched_register *r)
+{
+    if (!s->is_recovered)
+        refuse(s, r, MR_EAWAY, "the scheduler is reading its journal");
+    else if (!r->name.n || r->name.n >= NAME_BYTES || r->node.n >= NAME_BYTES)
+        refuse(s, r, MR_EINVAL, "the worker's name and node must have 1 to 127 bytes");
+    else if (!r->slots || r->slots > MR_SLOTS_MAX)
+        refuse(s, r, MR_EINVAL, "the worker's slots must be 1 to 1024");
+    else
+        return false;
+    return true;
+}
+
+void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r)
+{
+    if (is_refused(s, r)) return;
+    mr_sc_epoch_heard(s, r->epoch, r->scheduler);
+    uint32_t slot = find_worker(s, r);
+    bool is_there = slot != NONE && s->workers[slot].state == W_CONNECTED;
+    if (is_there && (r->incarnation || !is_outlived(s, slot))) {
+        refuse(s, r, MR_EEXIST, "a worker of this name is connected");
+        return;
+    }
+    if (r->incarnation && slot == NONE) {
+        bool is_other = mr_sc_is_other_life(s, (uint32_t)(r->incarnation >> 32));
+        refuse(s, r, MR_ESTATE,
+            is_other ? "this incarnation is of another life of this cluster: Redis came back "
+                       "without the scheduler that gave it; register as a new one"
+                     : "this incarnation was declared lost; register as a new one");
+        return;
+    }
+    if (!r->incarnation) {
+        if (slot != NONE)
+            mr_sc_worker_lost(
+                s, slot, r->has_suspects ? &r->suspects : NULL, "a new process took its name");
+        slot = mr_sc_worker_place(s);
+        if (slot == NONE) {
+            refuse(s, r, MR_ELIMIT, "the cluster has as many workers as it may");
+            return;
+        }
+        join(s, slot, r);
+    }
+    struct worker *w = &s->workers[slot];
+    if (w->is_ghost) come_back(s, slot, r);
+    mr_sc_worker_is(s, w, W_CONNECTED);
+    w->is_full = false;
+    w->session = r->session;
+    w->last_heard = s->now;
+    w->clock_offset = (int64_t)(s->now - r->time_ns);
+    mr_time end = mr_time_after(s->now, s->config.lease);
+    s->lease_check_at = MR_MIN(s->lease_check_at, end);
+    struct mr_sched_batch *b = mr_sc_batch_more(s, slot);
+    b->has_registered = true;
+    b->session = r->session;
+    mr_sc_completed(s, slot, &r->holding, &b->adopt);
+    compare_queued(s, slot, &r->queued);
+    mr_sc_room_joined(s, slot);
+    drop_unseen_tasks(s, slot);
+    drop_unseen_values(s, slot);
+    if (w->is_retiring) b->drain = true;
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_WORKER_JOINED);
+    n->slot = slot;
+    n->incarnation = w->incarnation;
+    n->session = r->session;
+    mr_sc_load_changed(s, slot, false);
+    s->has_work = true;
+    mr_sc_recover_tick(s);
+}

@@ -1,0 +1,178 @@
+/* Object stores: numbers that are given out once, leases, and what becomes of the objects of a
+ * store that is lost. */
+#include "services/scheduler/core/task/internal.h"
+
+#include "base/alloc.h"
+
+/* For a store of the journal: its node may have another by now, which has its disk. */
+#define EXPECTED_LEASES 4
+
+static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
+{
+    for (uint32_t i = 1; i <= s->stores_count; i++)
+        if (s->stores[i].incarnation == incarnation) return i;
+    return 0;
+}
+
+uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str address)
+{
+    if (!incarnation) return 0;
+    uint32_t n = find_store(s, incarnation);
+    if (!n) {
+        if (s->stores_count == s->config.stores_max) return 0;
+        n = ++s->stores_count;
+        s->stores[n] = (struct store){
+            .incarnation = incarnation, .is_alive = true, .is_expected = s->is_replaying};
+        s->stores[n].last_heard = s->now;
+    }
+    struct store *st = &s->stores[n];
+    if (!st->address && address.n) {
+        st->address = mr_alloc(address.n + 1);
+        memcpy(st->address, address.p, address.n);
+    }
+    return n;
+}
+
+/* A task leaves with the share of one: what its op makes is known better by then, and the sum must
+ * come out as nothing. */
+void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
+{
+    struct task *t = &s->tasks[task];
+    struct store *st = &s->stores[s->workers[t->worker].store];
+    mr_assert(t->is_coming == !bytes);
+    if (bytes) {
+        st->coming++;
+        st->coming_bytes += bytes;
+    } else {
+        st->coming_bytes -= st->coming_bytes / st->coming--;
+    }
+    t->is_coming = bytes != 0;
+}
+
+static void store_gone(struct mr_sched *s, uint32_t n, int code, const char *why)
+{
+    struct store *st = &s->stores[n];
+    st->is_alive = st->is_connected = false;
+    st->is_lost = true;
+    s->store_events++;
+    struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_LOST);
+    note->slot = n;
+    note->incarnation = st->incarnation;
+    note->code = code;
+    mr_sc_note_text(s, note, why);
+    mr_sched_store_batch_clear(&s->fx->store[n]);
+}
+
+static void store_lost(struct mr_sched *s, uint32_t n)
+{
+    store_gone(s, n, MR_EAWAY, "the store was silent for longer than its lease");
+    mr_sc_scan(s, SCAN_STORE_LOST, n, NULL, 0);
+}
+
+/* Its node has a new one: the old one is dead, be it connected, silent, or of a scheduler before
+ * this one. */
+static void store_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
+{
+    store_gone(s, n, MR_EEXIST, "its node has a new store");
+    mr_sc_scan_replaced(s, n, heir);
+}
+
+static bool is_on(const struct store *st, struct mr_str node)
+{
+    return st->is_alive && *st->node && mr_str_eq(node, mr_str(st->node));
+}
+
+/* Has a lost one that comes back been replaced on its node meanwhile? Otherwise it was only silent
+ * for longer than its lease: it lives again, and what nobody claims of its objects goes in time. */
+static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r)
+{
+    uint32_t n = find_store(s, r->store);
+    if (!n || !s->stores[n].is_lost) return false;
+    for (uint32_t i = 1; i <= s->stores_count; i++)
+        if (i != n && is_on(&s->stores[i], r->node)) return true;
+    return false;
+}
+
+/* A store that had registered. Where it had replaced another, it has that one's place here, too: a
+ * node takes one, however often its store was started. */
+void mr_sc_store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
+{
+    uint32_t n = find_store(s, incarnation);
+    for (uint32_t i = 1; i <= s->stores_count && !n; i++) {
+        if (!is_on(&s->stores[i], node)) continue;
+        s->stores[i].incarnation = incarnation;
+        s->stores[i].is_heir = true;
+        return;
+    }
+    if (!n) n = mr_sc_store(s, incarnation, (struct mr_str){0});
+    if (n) memcpy(s->stores[n].node, node.p, MR_MIN(node.n, sizeof s->stores[n].node - 1));
+}
+
+void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
+{
+    mr_sc_epoch_heard(s, r->epoch, r->scheduler);
+    if (is_replaced(s, r)) return;
+    uint32_t n = mr_sc_store(s, r->store, r->address);
+    if (!n) return;
+    for (uint32_t i = 1; i <= s->stores_count; i++)
+        if (i != n && is_on(&s->stores[i], r->node)) store_replaced(s, i, n);
+    struct store *st = &s->stores[n];
+    bool is_new = !mr_str_eq(r->node, mr_str(st->node));
+    st->is_lost = st->is_expected = false;
+    st->is_alive = st->is_connected = true;
+    s->stores_changes++;
+    s->store_events++;
+    st->last_heard = s->now;
+    st->memory_bytes = r->memory_bytes;
+    memset(st->node, 0, sizeof st->node);
+    if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
+    if (is_new) mr_sc_journal_store(s, n);
+    if (s->fx->store[n].is_dirty) /* nobody was there to take it; now somebody is */
+        mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
+    mr_sc_store_batch(s, n)->has_registered = true;
+    struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_JOINED);
+    note->slot = n;
+    note->incarnation = r->store;
+    mr_sc_scan(s, SCAN_STORE_HOLD, n, NULL, 0);
+}
+
+void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *r, bool is_connected)
+{
+    uint32_t n = find_store(s, r->store);
+    if (!n || s->stores[n].is_lost) return;
+    s->stores_changes += is_connected != s->stores[n].is_connected;
+    s->store_events += is_connected != s->stores[n].is_connected;
+    s->stores[n].is_connected = is_connected;
+    s->stores[n].last_heard = s->now;
+    size_t full = MR_MIN(r->disk_full.n, sizeof s->stores[n].disk_full - 1);
+    if (full) memcpy(s->stores[n].disk_full, r->disk_full.p, full);
+    s->stores[n].disk_full[full] = 0;
+    mr_time end = mr_time_after(s->now, s->config.lease);
+    s->lease_check_at = MR_MIN(s->lease_check_at, end);
+}
+
+void mr_sc_store_leases(struct mr_sched *s)
+{
+    for (uint32_t i = 1; i <= s->stores_count; i++) {
+        const struct store *st = &s->stores[i];
+        if (!st->is_alive || !(*st->node || st->is_expected)) continue; /* heard of, never heard */
+        mr_duration lease = s->config.lease * (st->is_expected ? EXPECTED_LEASES : 1);
+        mr_time end = mr_time_after(st->last_heard, lease);
+        if (end <= s->now)
+            store_lost(s, i);
+        else
+            s->lease_check_at = MR_MIN(s->lease_check_at, end);
+    }
+}
+
+void mr_sc_objects_lost(struct mr_sched *s, const struct mr_sched_objects *o)
+{
+    uint32_t n = find_store(s, o->store);
+    if (n && o->count) mr_sc_scan(s, SCAN_OBJECTS_LOST, n, o->ids, o->count);
+}
+
+void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o)
+{
+    uint32_t n = find_store(s, o->store);
+    if (n && o->count) mr_sc_scan(s, SCAN_OBJECTS_UNHELD, n, o->ids, o->count);
+}

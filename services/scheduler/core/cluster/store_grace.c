@@ -1,0 +1,26 @@
+/* Tasks that a store failed. When a store dies, the workers that use it often know before we do:
+ * what a task reads, makes or persists there is away. Such a failure is not the task's. It is tried
+ * again for a while, in which the store is found dead, or there is a new one, and what is lost is
+ * made again. What still fails then is wrong: a collection names what nobody has, say. */
+#include "services/scheduler/core/task/internal.h"
+
+#define WAIT_FOR_OBJECT (20 * MR_SECOND) /* two times what a worker waits for one */
+#define AGAIN_MAX 65536u                 /* of a job, in all: it may be wrong again and again */
+#define RENEWED_MAX 8u /* times of grace of a job while no store comes or goes: a long task's */
+
+bool mr_sc_store_may_return(struct mr_sched *s, uint32_t task)
+{
+    struct job *j = job_of(s, task);
+    mr_duration grace = 2 * s->config.lease + WAIT_FOR_OBJECT;
+    mr_time quiet = mr_time_after(j->away_at, 2 * grace);
+    if (!j->away_at || j->away_events != s->store_events || quiet < s->now) {
+        j->away_renewed = j->away_events != s->store_events ? 0 : j->away_renewed + 1;
+        if (j->away_renewed > RENEWED_MAX) return false;
+        j->away_since = s->now;
+        j->away_events = s->store_events;
+    }
+    j->away_at = s->now;
+    if (j->away_count == AGAIN_MAX) return false;
+    j->away_count++;
+    return s->now < mr_time_after(j->away_since, grace);
+}

@@ -1,0 +1,31 @@
+/* Reading what workers tell of tasks, row by row. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/task/internal.h"
+
+struct cursor { /* over the rows of refs, with the job of the run */
+    const struct mr_sched_refs *r;
+    uint32_t run, left;
+    uint32_t job; /* slot, or NONE */
+    uint64_t id;
+};
+
+static inline void cursor_next(struct mr_sched *s, struct cursor *c)
+{
+    while (!c->left) {
+        c->id = c->r->runs[c->run].job;
+        c->left = c->r->runs[c->run++].count;
+        c->job = mr_sc_job_find(s, c->id);
+    }
+    c->left--;
+}
+
+static inline uint32_t column(const uint32_t *c, uint32_t i)
+{
+    return c ? c[i] : 0;
+}
+
+static inline bool is_current(const struct task *t, uint32_t worker, uint32_t attempt)
+{
+    return t->flags & T_SENT && t->worker == worker && t->attempt == attempt;
+}

@@ -1,0 +1,141 @@
+/* Looking through all values for those of a store, or for certain objects: a stretch a step, so
+ * that no step takes longer the more there are. What a scan has not reached yet is as before:
+ * whoever reads it finds out, and tells. */
+#include "services/scheduler/core/task/internal.h"
+
+#include <stdlib.h>
+
+static int by_id(const void *a, const void *b)
+{
+    const mr_object_id *x = a, *y = b;
+    if (x->maker != y->maker) return x->maker < y->maker ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static bool is_in(const struct scan *x, mr_object_id id)
+{
+    return bsearch(&id, x->ids.p, x->ids.n / sizeof id, sizeof id, by_id) != NULL;
+}
+
+static void value_lost(struct mr_sched *s, uint32_t value)
+{
+    struct value *v = &s->values[value];
+    v->flags &= (uint8_t)~V_HELD;
+    mr_sc_task_lost(s, v->task);
+}
+
+/* A store was restarted and found the object on its disk, or kept it through a restart of ours. */
+static void claim(struct mr_sched *s, struct value *v, uint32_t store)
+{
+    if (v->store != store && v->store && s->stores[v->store].is_connected) return;
+    if (v->worker != NONE) { /* it is kept there from now on */
+        s->stores[v->store].kept_bytes -= v->bytes;
+        s->stores[store].kept_bytes += v->bytes;
+    }
+    v->store = (uint16_t)store;
+    v->flags = (uint8_t)((v->flags | V_HELD) & ~V_DOUBTED);
+    mr_buf_add(&mr_sc_store_batch(s, store)->claimed, &v->object, sizeof v->object);
+}
+
+/* The node's new store has the disk of the old one, and is asked whether it has this there. */
+static void pass_on(struct mr_sched *s, struct value *v, uint32_t heir)
+{
+    if (v->worker != NONE) { /* it is kept there from now on */
+        s->stores[v->store].kept_bytes -= v->bytes;
+        s->stores[heir].kept_bytes += v->bytes;
+    }
+    v->store = (uint16_t)heir;
+    v->flags = (uint8_t)((v->flags | V_DOUBTED) & ~V_HELD);
+    mr_sc_value_hold(s, v);
+}
+
+static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
+{
+    struct value *v = &s->values[value];
+    if (v->kind != V_OBJECT) return;
+    switch (x->type) {
+    case SCAN_STORE_LOST:
+        if (v->store == x->store) value_lost(s, value);
+        return;
+    case SCAN_STORE_REPLACED:
+        if (v->store == x->store) pass_on(s, v, x->heir);
+        return;
+    case SCAN_STORE_HOLD: /* tell again: the last words may be lost */
+        if (v->store != x->store) return;
+        v->flags &= (uint8_t)~V_HELD;
+        mr_sc_value_hold(s, v);
+        return;
+    case SCAN_OBJECTS_LOST:
+        if ((v->store == x->store || !v->store) && is_in(x, v->object)) value_lost(s, value);
+        return;
+    case SCAN_OBJECTS_UNHELD:
+        if (is_in(x, v->object)) claim(s, v, x->store);
+        return;
+    }
+}
+
+void mr_sc_scan_tick(struct mr_sched *s)
+{
+    uint32_t left = s->config.scan_values;
+    while (s->scans_count && left) {
+        struct scan *x = &s->scans[s->scans_at];
+        for (; x->at < s->values_top && left; left--)
+            look_at(s, x, x->at++);
+        s->has_work = true;
+        if (x->at < s->values_top) return;
+        mr_buf_fini(&x->ids);
+        s->scans_at = (s->scans_at + 1) % s->scans_max;
+        s->scans_count--;
+    }
+}
+
+/* A scan of this kind that has not begun; NULL if there is none. */
+static struct scan *waiting(struct mr_sched *s, enum scan_type type, uint32_t store)
+{
+    for (uint32_t i = 1; i < s->scans_count; i++) { /* the first one has begun */
+        struct scan *x = &s->scans[(s->scans_at + i) % s->scans_max];
+        if (x->type == type && x->store == store) return x;
+    }
+    return NULL;
+}
+
+static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32_t heir,
+    const mr_object_id *ids, uint32_t count)
+{
+    bool is_first = !s->scans_count;
+    struct scan *x = waiting(s, type, store);
+    if (!x) {
+        /* Stores are fewer than scans; objects are told of again, by who reads or who keeps them.
+         */
+        if (ids && s->scans_count > s->scans_max / 4) return;
+        mr_assert(s->scans_count < s->scans_max);
+        x = &s->scans[(s->scans_at + s->scans_count++) % s->scans_max];
+        *x = (struct scan){.type = type, .store = store};
+        mr_buf_init(&x->ids, SCAN_IDS_MAX * sizeof *ids);
+    }
+    x->heir = heir;
+    if (ids) {
+        if (x->ids.n + count * sizeof *ids > SCAN_IDS_MAX * sizeof *ids) return;
+        mr_buf_add(&x->ids, ids, count * sizeof *ids);
+        qsort(x->ids.p, x->ids.n / sizeof *ids, sizeof *ids, by_id);
+    }
+    s->has_work = true;
+    if (is_first) mr_sc_scan_tick(s); /* few values: at once */
+}
+
+void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const mr_object_id *ids,
+    uint32_t count)
+{
+    scan(s, type, store, 0, ids, count);
+}
+
+void mr_sc_scan_replaced(struct mr_sched *s, uint32_t store, uint32_t heir)
+{
+    scan(s, SCAN_STORE_REPLACED, store, heir, NULL, 0);
+}
+
+void mr_sc_scan_fini(struct mr_sched *s)
+{
+    for (uint32_t i = 0; i < s->scans_count; i++)
+        mr_buf_fini(&s->scans[(s->scans_at + i) % s->scans_max].ids);
+}

@@ -1,0 +1,137 @@
+/* Workers: joining, returning, going silent, being lost. A worker whose stream ends is silent until
+ * its lease runs out; then its incarnation is revoked, what it was sent goes elsewhere, and what
+ * only it had is made again. */
+#include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/quarantine.h"
+
+#include "base/alloc.h"
+
+static void wipe_batch(struct mr_sched *s, uint32_t slot)
+{
+    mr_sched_batch_put(s->fx, &s->fx->worker[slot]);
+}
+
+static void close_note(struct mr_sched *s, uint32_t slot, const char *why)
+{
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_WORKER_CLOSE);
+    n->slot = slot;
+    n->incarnation = s->workers[slot].incarnation;
+    n->session = s->workers[slot].session;
+    n->code = MR_ESTATE;
+    mr_sc_note_text(s, n, why);
+}
+
+void mr_sc_worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
+{
+    if (slot >= s->workers_top) return;
+    struct worker *w = &s->workers[slot];
+    if (w->state != W_CONNECTED || w->incarnation != incarnation) return;
+    mr_sc_worker_is(s, w, W_SILENT);
+    w->last_heard = s->now;
+    mr_sc_load_changed(s, slot, false);
+    if (s->reserved == slot) s->reserved = NONE;
+    w->is_reserved = false;
+    wipe_batch(s, slot);
+    if (w->is_retiring && !w->sent) mr_sc_worker_lost(s, slot, NULL, "it has left");
+    mr_time lapse = mr_time_after(s->now, s->config.lease);
+    s->lease_check_at = MR_MIN(s->lease_check_at, lapse);
+}
+
+/* Every task that was sent there is nowhere now. */
+static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran)
+{
+    struct worker *w = &s->workers[slot];
+    uint32_t n = 0;
+    uint32_t *list = s->stack + s->stack_count;
+    for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
+        list[n++] = t;
+    s->stack_count += n;
+    mr_sc_trial_blame(s, slot, ran);
+    for (uint32_t i = 0; i < n; i++)
+        if (s->tasks[list[i]].flags & T_SENT) mr_sc_task_unsend(s, list[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_unfinished(&s->tasks[list[i]])) continue; /* fell with another */
+        if (!mr_sc_trial_convict(s, list[i], w->facts->name)) mr_sc_task_requeue(s, list[i]);
+    }
+    s->stack_count -= n;
+}
+
+/* Values that only this worker had are gone; the others merely lose their keeper. */
+static void unkeep_all(struct mr_sched *s, uint32_t slot)
+{
+    struct worker *w = &s->workers[slot];
+    uint32_t *lost = s->stack + s->stack_count, n = 0;
+    while (w->held_head != NONE) {
+        uint32_t value = w->held_head;
+        struct value *v = &s->values[value];
+        bool is_gone = v->kind == V_AWAY || (v->kind == V_OBJECT && !(v->flags & V_HELD));
+        if (is_gone) lost[n++] = v->task;
+        mr_sc_value_unkeep(s, value);
+    }
+    s->stack_count += n;
+    for (uint32_t i = 0; i < n; i++)
+        if (is_done(&s->tasks[lost[i]])) mr_sc_task_lost(s, lost[i]);
+    s->stack_count -= n;
+}
+
+void mr_sc_worker_lost(
+    struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran, const char *why)
+{
+    struct worker *w = &s->workers[slot];
+    mr_assert(w->state != W_FREE);
+    if (w->state == W_CONNECTED) close_note(s, slot, why);
+    mr_sc_worker_is(s, w, W_SILENT);
+    w->is_reserved = false;
+    if (s->reserved == slot) s->reserved = NONE;
+    mr_sc_load_changed(s, slot, false);
+    wipe_batch(s, slot);
+    unsend_all(s, slot, ran);
+    unkeep_all(s, slot);
+    mr_assert(!w->sent && !w->queue_ns && w->held_head == NONE);
+    const uint64_t *bits = &s->worker_ops[(size_t)slot * s->worker_op_words];
+    for (uint32_t op = 1; op <= s->ops_count; op++)
+        s->ops[op].workers -= (uint32_t)(bits[op / 64] >> (op % 64) & 1);
+    s->workers_live--;
+    (void)mr_sc_journal_worker(s, slot, true);
+    mr_sc_worker_free(s, slot);
+    s->has_work = true;
+    mr_sc_recover_tick(s);
+}
+
+/* Small values that only a leaving worker has are fetched while it is there. */
+static void fetch_all(struct mr_sched *s, uint32_t slot)
+{
+    for (uint32_t v = s->workers[slot].held_head; v != NONE; v = s->values[v].next)
+        if (s->values[v].kind == V_AWAY) mr_sc_send_fetch(s, s->values[v].task);
+}
+
+void mr_sc_worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
+{
+    if (slot >= s->workers_top) return;
+    struct worker *w = &s->workers[slot];
+    if (w->state == W_FREE || w->incarnation != incarnation || w->is_retiring) return;
+    w->is_retiring = true;
+    if (s->reserved == slot) s->reserved = NONE;
+    w->is_reserved = false;
+    mr_sc_load_changed(s, slot, false);
+    if (w->state != W_CONNECTED) return;
+    mr_sc_batch(s, slot)->drain = true;
+    fetch_all(s, slot);
+}
+
+void mr_sc_worker_leases(struct mr_sched *s)
+{
+    if (s->now < s->lease_check_at) return;
+    s->lease_check_at = MR_NEVER;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        struct worker *w = &s->workers[i];
+        if (w->state == W_FREE) continue;
+        mr_time end = mr_time_after(w->last_heard, s->config.lease);
+        if (end > s->now) {
+            s->lease_check_at = MR_MIN(s->lease_check_at, end);
+            continue;
+        }
+        mr_sc_room_lost(s, i);
+        mr_sc_worker_lost(s, i, NULL, "its lease has run out");
+    }
+}

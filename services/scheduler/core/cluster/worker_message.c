@@ -1,0 +1,180 @@
+/* A worker's message: what it misses, completed, gives back, started, does not know, and its
+ * heartbeat. Completions are cluster/completion.c's. */
+#include "services/scheduler/core/cluster/task_refs.h"
+#include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/quarantine.h"
+
+/* The value that is missed, or NULL: it has none. */
+static const struct value *missed(const struct mr_sched *s, uint32_t task, uint32_t input)
+{
+    const struct job *j = job_of(s, task);
+    if (input >= j->graph->nodes_count) return NULL;
+    const struct task *u = &s->tasks[j->base + input];
+    return is_done(u) && u->value != LITERAL ? &s->values[u->value] : NULL;
+}
+
+static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
+{
+    uint32_t task = mr_sc_find(s, m->job, m->index);
+    if (task == NONE || !is_current(&s->tasks[task], worker, m->attempt)) return;
+    const struct value *v = missed(s, task, m->input);
+    if (!v) return;
+    uint32_t x = job_of(s, task)->base + m->input;
+    bool is_given = s->tasks[x].flags & T_FIXED && !mr_sc_is_alias(s, x);
+    if (is_given && mr_sc_store_may_return(s, task)) return; /* it may be on a disk */
+    bool is_gone = v->kind == V_OBJECT || (v->kind == V_AWAY && v->worker == worker);
+    if (is_gone)
+        mr_sc_task_lost(s, x);
+    else if (v->worker == worker)
+        mr_sc_value_unkeep(s, s->tasks[x].value); /* ours is the only copy */
+}
+
+/* The worker made it, and told of that only now: it is gone already. */
+static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
+{
+    uint32_t task = mr_sc_find(s, m->job, m->index);
+    if (task == NONE || s->tasks[task].attempt != m->attempt) return;
+    const struct value *v = missed(s, task, m->input);
+    if (v && v->kind == V_OBJECT && v->worker == worker)
+        mr_sc_task_lost(s, job_of(s, task)->base + m->input);
+}
+
+/* Calls `fn` for the rows that are about what this worker was last sent. */
+static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs,
+    void (*fn)(struct mr_sched *s, uint32_t task))
+{
+    struct cursor cur = {.r = refs};
+    for (uint32_t i = 0; i < refs->count; i++) {
+        cursor_next(s, &cur);
+        uint32_t task = task_at(s, cur.job, refs->index[i]);
+        if (task != NONE && is_current(&s->tasks[task], worker, column(refs->attempt, i)))
+            fn(s, task);
+    }
+}
+
+/* Given back, and told to be stopped meanwhile. */
+static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
+{
+    struct cursor cur = {.r = refs};
+    for (uint32_t i = 0; i < refs->count; i++) {
+        cursor_next(s, &cur);
+        uint32_t task = task_at(s, cur.job, refs->index[i]), attempt = column(refs->attempt, i);
+        if (task == NONE || !is_current(&s->tasks[task], worker, attempt))
+            mr_sc_room_stopped(s, worker, mr_sc_room_mark(cur.id, refs->index[i], attempt));
+    }
+}
+
+static void given(struct mr_sched *s, uint32_t task)
+{
+    if (s->tasks[task].use == USE_DONE) return; /* asked for when it had run */
+    mr_sc_task_unsend(s, task);
+    mr_sc_task_requeue(s, task);
+}
+
+static void started(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    if (t->flags & T_STEALING) s->workers[t->worker].stealing--;
+    t->flags = (uint16_t)((t->flags & ~T_STEALING) | T_STARTED);
+    if (t->flags & T_SUSPECT) mr_sc_trial_started(s, task);
+}
+
+static void left_slot(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    struct worker *w = &s->workers[t->worker];
+    if (t->flags & T_LONG) return;
+    w->queue_ns -= t->estimate;
+    w->unknown -= (t->flags & T_UNKNOWN) != 0;
+    w->long_sent++;
+    t->estimate = 0;
+    t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
+    if (t->is_coming) mr_sc_store_coming(s, task, 0); /* not before its child, which may be held */
+    if (t->flags & T_SUSPECT) mr_sc_trial_left_slot(s, task);
+    mr_sc_load_changed(s, t->worker, false);
+    s->has_work = true;
+}
+
+/* What a worker was asked to send and does not know: a value that is gone. */
+static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
+{
+    struct cursor cur = {.r = refs};
+    for (uint32_t i = 0; i < refs->count; i++) {
+        cursor_next(s, &cur);
+        uint32_t task = task_at(s, cur.job, refs->index[i]);
+        if (task == NONE || !is_done(&s->tasks[task]) || s->tasks[task].value >= LITERAL) continue;
+        struct value *v = &s->values[s->tasks[task].value];
+        if (!(v->flags & V_FETCHING) || v->worker != worker) continue;
+        if (v->attempt != column(refs->attempt, i)) continue;
+        if (v->kind == V_AWAY) mr_sc_task_lost(s, task);
+    }
+}
+
+/* What has run for longer than its op usually takes - it persists its value, or waits for memory -
+ * is expected to run for as long again: what waits behind it would otherwise count as done in a
+ * moment, and stay there beside workers that have nothing to do. */
+static void overdue(struct mr_sched *s, uint32_t slot, uint32_t task, uint64_t ns)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t least = (uint32_t)MR_MIN(ns, (uint64_t)UINT32_MAX);
+    if (t->flags & T_LONG || t->estimate >= least) return;
+    s->workers[slot].queue_ns += least - t->estimate;
+    t->estimate = least;
+}
+
+/* What it runs, and since when: for the day that it is lost. */
+static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
+{
+    struct cursor cur = {.r = &h->running_tasks};
+    const struct worker *w = &s->workers[slot];
+    w->facts->began_count = 0;
+    for (uint32_t i = 0; i < h->running_tasks.count; i++) {
+        cursor_next(s, &cur);
+        uint32_t task = task_at(s, cur.job, h->running_tasks.index[i]);
+        uint32_t attempt = column(h->running_tasks.attempt, i);
+        if (task == NONE || !is_current(&s->tasks[task], slot, attempt)) continue;
+        started(s, task);
+        uint64_t at = h->time_ns - MR_MIN(h->running_ns ? h->running_ns[i] : 0, h->time_ns);
+        if (h->running_ns) overdue(s, slot, task, h->running_ns[i]);
+        if (h->running_ns) mr_sc_began(s, slot, task, at + (uint64_t)w->clock_offset);
+    }
+}
+
+static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
+{
+    struct worker *w = &s->workers[slot];
+    w->memory_used_bytes = h->memory_used_bytes;
+    w->running = h->running;
+    w->tasks_started = h->tasks_started;
+    w->tasks_done = h->tasks_done;
+    w->told_queue_ns = h->queue_ns;
+    w->is_full = false;
+    int64_t offset = (int64_t)(s->now - h->time_ns);
+    if (offset < w->clock_offset) w->clock_offset = offset; /* the least delay */
+    running(s, slot, h);
+    mr_sc_load_changed(s, slot, false);
+    mr_sc_batch(s, slot)->heard = h->sequence;
+    s->has_work = true;
+}
+
+void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
+{
+    if (m->worker >= s->workers_top) return;
+    struct worker *w = &s->workers[m->worker];
+    if (w->state != W_CONNECTED || w->incarnation != m->incarnation) return; /* revoked */
+    w->last_heard = s->now;
+    for (uint32_t i = 0; i < m->missing_count; i++)
+        missing(s, m->worker, &m->missing[i]);
+    mr_sc_completed(s, m->worker, &m->completed, NULL);
+    for (uint32_t i = 0; i < m->missing_count; i++)
+        missing_now(s, m->worker, &m->missing[i]);
+    given_late(s, m->worker, &m->given);
+    each_current(s, m->worker, &m->given, given);
+    each_current(s, m->worker, &m->started, started);
+    each_current(s, m->worker, &m->unknown, given);
+    unknown_values(s, m->worker, &m->unknown);
+    each_current(s, m->worker, &m->left_slot, left_slot);
+    if (m->heartbeat.present) heartbeat(s, m->worker, &m->heartbeat);
+    mr_sc_trial_heard(s, m->worker);
+    if (m->leaving && !w->is_retiring) mr_sc_worker_retire(s, m->worker, m->incarnation);
+}

@@ -1,0 +1,240 @@
+/* Why a task ran, runs, waits, or never will: one sentence, then the reasons that lead to it, the
+ * nearest first. It says what the state says; it guesses nothing. */
+#include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/quarantine.h"
+
+#include "graph/explain.h"
+
+#include <inttypes.h>
+
+#define REASONS_MAX 8
+
+static struct mr_str key_of(const struct mr_sched *s, uint32_t task)
+{
+    return mr_graph_key(job_of(s, task)->graph, index_of(s, task));
+}
+
+static const char *word(enum mr_task_state state)
+{
+    static const char *const words[MR_TASK_STATES] = {[MR_TASK_NONE] = "was not planned",
+        [MR_TASK_WAITING] = "waits",
+        [MR_TASK_READY] = "is ready",
+        [MR_TASK_RUNNING] = "runs",
+        [MR_TASK_DONE] = "is done",
+        [MR_TASK_RELEASED] = "is done and released",
+        [MR_TASK_ERRED] = "failed",
+        [MR_TASK_CANCELLED] = "was cancelled"};
+    return words[state];
+}
+
+/* The inputs without a value, and what each of them does instead. */
+static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    uint32_t shown = 0;
+    uint32_t missing = 0;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    if (s->tasks[task].is_exit && !mr_sc_loop_is_decided(s, task))
+        mr_buf_printf(out, "\"%.*s\" waits for the end of its loop\n", MR_STR_ARG(key_of(s, task)));
+    mr_sc_loop_explain(s, task, out);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + in[i]];
+        if (is_done(u)) continue;
+        missing++;
+        if (shown++ >= REASONS_MAX) continue;
+        if (shown == 1)
+            mr_buf_printf(out, "\"%.*s\" waits for \"%.*s\", which %s\n",
+                MR_STR_ARG(key_of(s, task)), MR_STR_ARG(key_of(s, j->base + in[i])),
+                word((enum mr_task_state)u->state));
+        else
+            mr_buf_printf(out, "it waits for \"%.*s\" too, which %s\n",
+                MR_STR_ARG(key_of(s, j->base + in[i])), word((enum mr_task_state)u->state));
+    }
+    if (missing > REASONS_MAX)
+        mr_buf_printf(out, "and for %" PRIu32 " more inputs\n", missing - REASONS_MAX);
+    if (s->tasks[task].flags & T_SENT)
+        mr_buf_printf(out,
+            "it was sent to \"%s\" ahead of time and starts there without another message\n",
+            s->workers[s->tasks[task].worker].facts->name);
+}
+
+/* What no worker, or no worker now, can give. */
+static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct task *t = &s->tasks[task];
+    const struct class *c = &s->classes[t->class];
+    const struct op *op = &s->ops[c->op];
+    if (!s->workers_live)
+        mr_buf_add_text(out, "no worker is connected\n");
+    else if (!op->workers)
+        mr_buf_printf(out, "no worker offers the op \"%.*s\"\n", MR_STR_ARG(op->name));
+    for (uint32_t r = 0; r < s->resources_count; r++) {
+        uint64_t most = 0;
+        for (uint32_t i = 0; i < s->workers_top; i++)
+            if (s->workers[i].state != W_FREE)
+                most = MR_MAX(most, s->workers[i].facts->capacity[r]);
+        if (t->class >= s->config.ops_max && c->need[r] > most)
+            mr_buf_printf(out,
+                "it asks for %g of the resource \"%s\", and no worker has more than %g\n",
+                (double)c->need[r] / 1e6, s->resource_names[r], (double)most / 1e6);
+    }
+    for (uint32_t i = 0; i < c->names_count && !c->any_worker; i++)
+        mr_buf_printf(out, "it may run on \"%.*s\" only\n", MR_STR_ARG(c->names[i]));
+    if (t->flags & T_SUSPECT)
+        mr_buf_printf(out, "%u workers died while it ran: it runs next %s\n", t->kills,
+            mr_sc_is_tried_alone(t) ? "alone on an empty worker"
+                                    : "where no other task is suspected of that");
+    if (s->is_recovering)
+        mr_buf_add_text(
+            out, "the scheduler was restarted and waits for the workers of its earlier life\n");
+    if (s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max)
+        mr_buf_add_text(out, "nothing is sent until the journal has what was promised\n");
+    mr_sc_room_explain(s, (uint32_t)(t - s->tasks), out);
+    if (t->flags & T_PARKED) mr_buf_add_text(out, "no worker that may run it has room now\n");
+}
+
+static void waits_for_place(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct job *j = job_of(s, task);
+    size_t before = out->n;
+    mr_buf_printf(out, "\"%.*s\" is ready and waits for a worker\n", MR_STR_ARG(key_of(s, task)));
+    size_t said = out->n;
+    unplaced(s, task, out);
+    if (out->n == said && before < out->n)
+        mr_buf_printf(out, "%" PRIu32 " tasks of its job are ready, and those before it go first\n",
+            j->queued);
+}
+
+static void never(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct job *j = job_of(s, task);
+    struct mr_str key = key_of(s, task);
+    if (j->state == MR_JOB_CANCELLED)
+        mr_buf_printf(out, "\"%.*s\" will not run: the job was cancelled%s%s\n", MR_STR_ARG(key),
+            j->has_error && j->error.message ? ": " : "",
+            j->has_error && j->error.message ? j->error.message : "");
+    else if (j->has_error && j->error.task != NONE)
+        mr_buf_printf(out, "\"%.*s\" will not run: the job ended when \"%.*s\" failed: %s\n",
+            MR_STR_ARG(key), MR_STR_ARG(key_of(s, j->error.task)),
+            j->error.message ? j->error.message : "");
+    else
+        mr_buf_printf(out, "\"%.*s\" will not run: the job has ended%s%s\n", MR_STR_ARG(key),
+            j->has_error ? ": " : "", j->has_error && j->error.message ? j->error.message : "");
+}
+
+static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct job *j = job_of(s, task);
+    const struct story *st = mr_sc_story(s, task);
+    struct mr_str key = key_of(s, task);
+    uint32_t n;
+    if (st) {
+        mr_buf_printf(out, "\"%.*s\" failed after %" PRIu32 " attempt(s): %s\n", MR_STR_ARG(key),
+            st->attempts, st->message ? st->message : "no reason was given");
+        if (st->worker) mr_buf_printf(out, "the last attempt was on \"%s\"\n", st->worker);
+        return;
+    }
+    uint32_t cause = s->tasks[task].cause, shown = 0;
+    if (cause == task) {
+        mr_buf_printf(out, "\"%.*s\" failed; why is not kept any more: the job has many failures\n",
+            MR_STR_ARG(key));
+        return;
+    }
+    mr_buf_printf(out, "\"%.*s\" never ran: something that it needs failed\n", MR_STR_ARG(key));
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n && shown < REASONS_MAX; i++) {
+        if (s->tasks[j->base + in[i]].state != MR_TASK_ERRED) continue;
+        bool is_it = j->base + in[i] == cause; /* which comes next, with its reason */
+        if (!is_it)
+            mr_buf_printf(
+                out, "its input \"%.*s\" failed\n", MR_STR_ARG(key_of(s, j->base + in[i])));
+        shown++;
+    }
+    st = mr_sc_story(s, cause);
+    mr_buf_printf(out, "it needs \"%.*s\", which failed%s%s\n", MR_STR_ARG(key_of(s, cause)),
+        st && st->message ? ": " : "", st && st->message ? st->message : "");
+}
+
+/* Given up before it had a value: the first of its users that failed, or was given up for that. */
+static void in_vain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n, user = NONE;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n && user == NONE; i++)
+        if (s->tasks[j->base + d[i]].state == MR_TASK_ERRED) user = j->base + d[i];
+    mr_buf_printf(out, "\"%.*s\" %s: what needs it failed\n", MR_STR_ARG(key_of(s, task)),
+        s->tasks[task].attempt ? "was stopped" : "will not run");
+    if (user == NONE) return; /* its users were given up themselves */
+    const struct story *st = mr_sc_story(s, s->tasks[user].cause);
+    mr_buf_printf(out, "\"%.*s\" needs it, and failed%s%s\n", MR_STR_ARG(key_of(s, user)),
+        st && st->message ? ": " : "", st && st->message ? st->message : "");
+}
+
+static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct job *j = job_of(s, task);
+    const struct task *t = &s->tasks[task];
+    struct mr_str key = key_of(s, task);
+    uint32_t path[REASONS_MAX];
+    if (t->is_vain) {
+        in_vain(s, task, out);
+        return;
+    }
+    if (t->flags & T_FIXED) {
+        mr_buf_printf(
+            out, "\"%.*s\" is no task: its value was given with the job\n", MR_STR_ARG(key));
+    } else if (mr_sc_loop_is_skipped(s, task)) {
+        mr_buf_printf(out, "\"%.*s\" did not run: its round did not come\n", MR_STR_ARG(key));
+        mr_sc_loop_explain(s, task, out);
+        return;
+    } else if (!t->attempt && t->state == MR_TASK_DONE) {
+        mr_buf_printf(out, "\"%.*s\" did not run: its result was there already, under its name\n",
+            MR_STR_ARG(key));
+    } else if (!t->attempt) {
+        mr_buf_printf(
+            out, "\"%.*s\" is not needed: what needs it has its value\n", MR_STR_ARG(key));
+    } else {
+        mr_buf_printf(out, "\"%.*s\" ran%s\n", MR_STR_ARG(key),
+            t->state == MR_TASK_RELEASED ? ", and nobody needs its value any more" : "");
+        if (t->attempt > 1) mr_buf_printf(out, "it took %" PRIu32 " attempts\n", t->attempt);
+        if (t->is_exit) mr_sc_loop_explain(s, task, out);
+    }
+    uint32_t n = mr_graph_path_to_target(j->graph, task - j->base, path, REASONS_MAX);
+    if (t->flags & T_TARGET)
+        mr_buf_add_text(out, "it is a target of the job\n");
+    else if (n > 1 && !(s->tasks[j->base + path[n - 1]].flags & T_TARGET))
+        mr_buf_printf(out, "a target needs it, through \"%.*s\" and more than %d others\n",
+            MR_STR_ARG(mr_graph_key(j->graph, path[1])), REASONS_MAX - 2);
+    else if (n > 1)
+        mr_buf_printf(out, "the target \"%.*s\" needs it, through \"%.*s\"\n",
+            MR_STR_ARG(mr_graph_key(j->graph, path[n - 1])),
+            MR_STR_ARG(mr_graph_key(j->graph, path[1])));
+}
+
+bool mr_sched_explain(const struct mr_sched *s, mr_job_id id, uint32_t index, struct mr_buf *lines)
+{
+    uint32_t task = mr_sc_find(s, id.v, index);
+    if (task == NONE) return false;
+    const struct task *t = &s->tasks[task];
+    switch ((enum mr_task_state)t->state) {
+    case MR_TASK_WAITING: waits(s, task, lines); break;
+    case MR_TASK_READY: waits_for_place(s, task, lines); break;
+    case MR_TASK_RUNNING:
+        mr_buf_printf(lines, "\"%.*s\" was sent to \"%s\" and %s\n", MR_STR_ARG(key_of(s, task)),
+            s->workers[t->worker].facts->name,
+            t->flags & T_STARTED                ? "runs there"
+            : mr_sched_is_running(s, id, index) ? "runs there or is about to"
+                                                : "waits there for a slot");
+        mr_sc_room_explain(s, task, lines);
+        break;
+    case MR_TASK_DONE:
+    case MR_TASK_RELEASED: ran(s, task, lines); break;
+    case MR_TASK_ERRED: failed(s, task, lines); break;
+    case MR_TASK_CANCELLED: never(s, task, lines); break;
+    case MR_TASK_NONE:
+    case MR_TASK_STATES: mr_buf_add_text(lines, "it was not planned\n"); break;
+    }
+    return true;
+}

@@ -1,0 +1,449 @@
+/* Jobs as a whole: submitted, started, ended, cancelled, retried, forgotten, asked for a value.
+ * What is announced waits for the journal (task/journal.c). Ended jobs are put away a stretch of
+ * tasks at a time. */
+#include "services/scheduler/core/task/internal.h"
+
+#include "base/alloc.h"
+
+#include <stdio.h>
+
+#define GENERATIONS_MAX 16 /* jobs submitted by tasks of jobs submitted by tasks … */
+#define DROP_AT_ONCE 100   /* ended jobs forgotten in one turn */
+
+static bool id_eq(const void *ctx, uint32_t item, const void *key)
+{
+    return ((const struct mr_sched *)ctx)->jobs[item].id == *(const uint64_t *)key;
+}
+
+uint32_t mr_sc_job_find(const struct mr_sched *s, uint64_t id)
+{
+    if (s->newest != NONE && s->jobs[s->newest].id == id) return s->newest; /* mostly asked for */
+    uint32_t j = mr_index_find(&s->job_index, mr_hash_u64(id), id_eq, s, &id);
+    return j == MR_INDEX_NONE ? NONE : j;
+}
+
+static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
+{
+    struct pending p = {.type = P_ACCEPT,
+        .sequence = s->sequence,
+        .job = s->jobs[job].id,
+        .ticket = ticket,
+        .state = existed};
+    mr_sc_promise(s, &p);
+}
+
+/* What is done by now holds once the journal has it, whoever asked for it first. */
+static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
+{
+    struct pending p = {.type = P_REPLY, .sequence = s->sequence, .job = job, .ticket = ticket};
+    mr_sc_promise(s, &p);
+}
+
+/* Callers who ask again and again while the journal is away must not fill the ring of promises. */
+static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
+{
+    if (s->pending_end - s->pending_at < s->config.tasks_max / 2) return false;
+    mr_sc_reply(s, ticket, job, MR_EAWAY, "too many answers wait for the journal; try again later");
+    return true;
+}
+
+/* The same request id again: the same job, if the body is the same. */
+static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev)
+{
+    struct mr_str id = ev->submit.graph->job.request_id;
+    if (!id.n) return false;
+    uint32_t job = mr_sc_request_find(s, id);
+    if (job == NONE) return false;
+    const struct job *j = &s->jobs[job];
+    if (mr_graph_hash_eq(j->body_hash, ev->submit.body_hash)) {
+        if (!is_crowded(s, ev->submit.ticket, (mr_job_id){j->id}))
+            promise_accept(s, job, ev->submit.ticket, true);
+        return true;
+    }
+    char text[MR_ERROR_TEXT_MAX], name[MR_JOB_ID_TEXT_MAX];
+    mr_job_id_format((mr_job_id){j->id}, name);
+    (void)snprintf(text, sizeof text, "request_id \"%.*s\" was used for another body, by job %s",
+        (int)MR_MIN(id.n, (size_t)128), id.p, name);
+    mr_sc_reply(s, ev->submit.ticket, (mr_job_id){j->id}, MR_EEXIST, text);
+    return true;
+}
+
+/* Is the task that submits this one running? And are there not too many generations already? */
+static int check_parent(
+    const struct mr_sched *s, const struct mr_sched_parent *p, struct mr_error *e)
+{
+    if (!p->job.v) return MR_OK;
+    if (s->is_recovering)
+        return mr_fail(
+            e, MR_EAWAY, "parent: what runs is not known yet after a restart; try again");
+    char name[MR_JOB_ID_TEXT_MAX];
+    mr_job_id_format(p->job, name);
+    uint32_t job = mr_sc_job_find(s, p->job.v);
+    const struct job *j = job == NONE ? NULL : &s->jobs[job];
+    bool is_here = j && j->state <= MR_JOB_RUNNING && p->index < j->graph->nodes_count;
+    const struct task *t = is_here ? &s->tasks[j->base + p->index] : NULL;
+    if (!j && mr_sc_is_other_life(s, mr_job_id_tag(p->job)))
+        return mr_fail(e, MR_ESTATE, "parent: job %s is of another life of this cluster", name);
+    if (!t || !(t->flags & T_SENT) || t->attempt != p->attempt)
+        return mr_fail(e, MR_ESTATE, "parent: attempt %u of task %u of job %s does not run",
+            p->attempt, p->index, name);
+    uint32_t generations = 1;
+    for (; job != NONE && s->jobs[job].parent; generations++)
+        job = mr_sc_job_find(s, s->jobs[job].parent);
+    if (generations <= GENERATIONS_MAX) return MR_OK;
+    return mr_fail(e, MR_ELIMIT, "parent: job %s is the %uth job in a line of children, at most %d",
+        name, generations, GENERATIONS_MAX);
+}
+
+/* It may wait for its child now, and whoever runs the child may need the slot. */
+static void parent_leaves(struct mr_sched *s, const struct mr_sched_parent *p)
+{
+    if (!p->job.v) return;
+    const struct task *t = &s->tasks[s->jobs[mr_sc_job_find(s, p->job.v)].base + p->index];
+    if (t->flags & T_LONG) return;
+    mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->leave, p->job.v, p->index, p->attempt);
+}
+
+void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
+{
+    const struct mr_sched_submit *sub = &ev->submit;
+    struct mr_graph *graph = sub->graph;
+    if (is_known_request(s, ev)) {
+        mr_graph_free(&graph);
+        return;
+    }
+    struct mr_error e = {0};
+    uint64_t waiting = s->written_bytes - s->acked_bytes;
+    uint32_t job = NONE;
+    if (s->journal_is_away && waiting > s->config.unacked_bytes_max / 2)
+        (void)mr_fail(&e, MR_EAWAY, "the journal is away; try again later");
+    else if (!check_parent(s, &sub->parent, &e))
+        job = mr_sc_job_add(s, mr_sc_id(s, ++s->job_number), &graph, &e);
+    if (job == NONE) {
+        mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
+        mr_graph_free(&graph);
+        return;
+    }
+    struct job *j = &s->jobs[job];
+    mr_sc_cache_share(s, job, sub->template);
+    const struct mr_job_options *options = &j->graph->job;
+    int err = mr_sc_resolve(s, job, sub->resolved, sub->resolved_count, &e);
+    if (!err) err = mr_sc_join(s, job, &e);
+    if (err) {
+        mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
+        mr_sc_job_drop(s, job);
+        return;
+    }
+    j->created_wall = mr_sc_wall(s);
+    j->body_hash = sub->body_hash;
+    j->parent = sub->parent.job.v;
+    j->deadline = options->deadline ? mr_time_after(s->now, options->deadline) : MR_NEVER;
+    s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
+    mr_sc_journal_job(s, job, sub);
+    promise_accept(s, job, sub->ticket, false);
+    parent_leaves(s, &sub->parent);
+    s->unplanned = job;
+    s->has_work = true;
+}
+
+/* The journal may begin with the graph of a new job before it is planned: that takes as long. */
+void mr_sc_job_plan(struct mr_sched *s)
+{
+    if (s->unplanned == NONE) return;
+    uint32_t job = s->unplanned;
+    s->unplanned = NONE;
+    mr_sc_plan(s, job);
+    mr_sc_join_journal(s, job);
+    mr_sc_join_settle(s, job);
+    if (!s->jobs[job].targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
+}
+
+void mr_sc_job_started(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    j->state = MR_JOB_RUNNING;
+    j->started_wall = mr_sc_wall(s);
+    mr_sc_slots_begin(s, j);
+    mr_sc_journal_state(s, job);
+}
+
+/* Each may have children in turn: at most GENERATIONS_MAX deep. */
+static void cancel_children(struct mr_sched *s, uint64_t parent)
+{
+    for (uint32_t i = 0; i < s->jobs_top; i++) {
+        struct job *j = &s->jobs[i];
+        if (!j->id || j->parent != parent || j->state > MR_JOB_RUNNING) continue;
+        mr_sc_job_end(s, i, MR_JOB_CANCELLED);
+    }
+}
+
+static void sweep_start(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    j->sweep = j->graph->nodes_count;
+    if (j->flags & J_SWEEPING) return;
+    j->flags |= J_SWEEPING;
+    s->sweeps[s->sweeps_count++] = job;
+    s->has_work = true;
+}
+
+void mr_sc_job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
+{
+    struct job *j = &s->jobs[job];
+    if (j->state >= MR_JOB_DONE) return;
+    j->state = (uint8_t)state;
+    j->finished_wall = mr_sc_wall(s);
+    j->ended_at = s->now;
+    j->deadline = MR_NEVER;
+    mr_sc_slots_end(s, j);
+    s->jobs_running--;
+    if (state != MR_JOB_DONE) {
+        j->flags |= J_STOPPED;
+        mr_sc_queue_job_changed(s, job);
+        sweep_start(s, job);
+    }
+    mr_sc_journal_state(s, job);
+    if (state != MR_JOB_DONE) cancel_children(s, j->id);
+}
+
+/* One more target has its final answer. */
+void mr_sc_job_target_final(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    if (j->state >= MR_JOB_DONE) return; /* lost since, and made again because it was asked for */
+    mr_assert(j->targets_left > 0);
+    if (--j->targets_left) return;
+    mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
+}
+
+/* An ended job's task is put away, unless it is a target, or a target refers to it, or another job
+ * uses it. Its dependents have been looked at: what still claims it is counted anew. */
+static void sweep_task(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    bool is_forgetting = job_at(s, t)->flags & J_FORGETTING, goes = is_forgetting;
+    if (is_unfinished(t)) {
+        mr_sc_task_unqueue(s, task);
+        mr_sc_task_cancel_sent(s, task);
+        t->claims = CLAIM_NONE;
+        mr_sc_task_move(s, task, MR_TASK_CANCELLED);
+    } else if (is_done(t)) {
+        t->consumers = mr_sc_claimers(s, task);
+        goes |= !t->consumers && !(t->flags & (T_TARGET | T_FIXED));
+        goes |= mr_sc_is_broken(s, task);
+    }
+    if (goes && is_done(t) && t->value < LITERAL) {
+        mr_sc_value_release(s, t->value, false);
+        t->claims = CLAIM_NONE;
+        if (!(t->flags & T_FIXED)) mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    }
+    if (is_forgetting) mr_sc_story_drop(s, task);
+}
+
+static void sweep_ends(struct mr_sched *s, uint32_t job)
+{
+    uint32_t at = 0;
+    while (s->sweeps[at] != job)
+        at++;
+    s->sweeps[at] = s->sweeps[--s->sweeps_count];
+    s->jobs[job].flags &= ~(uint32_t)J_SWEEPING;
+}
+
+void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max)
+{
+    while (s->sweeps_count && tasks_max) {
+        uint32_t job = s->sweeps[s->sweeps_count - 1];
+        struct job *j = &s->jobs[job];
+        uint32_t end = j->sweep - MR_MIN(j->sweep, tasks_max);
+        tasks_max -= j->sweep - end;
+        while (j->sweep > end)
+            sweep_task(s, j->base + --j->sweep);
+        if (end) break;
+        sweep_ends(s, job); /* others may have begun meanwhile: it need not be the last */
+        if (j->flags & J_FORGETTING) mr_sc_job_drop(s, job);
+    }
+    if (s->sweeps_count) s->has_work = true;
+}
+
+static void finish_sweep(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    if (!(j->flags & J_SWEEPING)) return;
+    while (j->sweep)
+        sweep_task(s, j->base + --j->sweep);
+    sweep_ends(s, job);
+}
+
+static int retry(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    finish_sweep(s, job);
+    int err = mr_sc_join_again(s, job);
+    if (err) return err;
+    j->flags &= ~(uint32_t)(J_STOPPED | J_UNWANTED);
+    j->flags |= J_RETRIED;
+    if (s->is_recovering) j->flags |= J_HELD_BACK; /* who returns may have what it needs */
+    if (j->has_error) mr_sc_story_fini(&j->error);
+    j->has_error = false;
+    mr_sc_story_drop_job(s, job);
+    j->fallen = j->targets_failed = 0;
+    j->state = MR_JOB_RUNNING;
+    j->finished_wall = 0;
+    mr_sc_slots_begin(s, j);
+    s->jobs_running++;
+    if (j->graph->job.deadline) j->deadline = mr_time_after(s->now, j->graph->job.deadline);
+    s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
+    mr_sc_journal_state(s, job);
+    mr_sc_loop_again(s, job);
+    mr_sc_plan(s, job);
+    mr_sc_join_settle(s, job);
+    if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
+    return MR_OK;
+}
+
+static void cancel(struct mr_sched *s, uint32_t job, struct mr_str reason)
+{
+    struct job *j = &s->jobs[job];
+    if (j->state >= MR_JOB_DONE) return;
+    if (!j->has_error) {
+        struct mr_str why = reason.n ? reason : mr_str("cancelled on request");
+        struct story st = mr_sc_story_make(s, j->base, 1, why, NULL);
+        st.attempts = st.op = 0;
+        j->error = st;
+        j->error.task = NONE;
+        j->has_error = true;
+    }
+    mr_sc_job_end(s, job, MR_JOB_CANCELLED);
+}
+
+void mr_sc_job_forget(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    mr_assert(j->state >= MR_JOB_DONE);
+    mr_sc_journal_forgotten(s, j->id);
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_JOB_FORGOTTEN);
+    n->job = (mr_job_id){j->id};
+    mr_sc_job_unlist(s, job);
+    j->flags |= J_FORGETTING | J_STOPPED;
+    mr_sc_queue_job_changed(s, job);
+    sweep_start(s, job);
+}
+
+/* Does what was asked for; a sentence when that cannot be. Asked again it changes nothing: who got
+ * no answer may ask once more. */
+static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sched_event *ev)
+{
+    const struct job *j = &s->jobs[job];
+    bool is_running = j->state < MR_JOB_DONE;
+    if (ev->type == MR_SCHED_CANCEL) {
+        cancel(s, job, ev->text);
+        return NULL;
+    }
+    if (ev->type == MR_SCHED_RETRY) {
+        bool is_over = j->state == MR_JOB_FAILED || j->state == MR_JOB_CANCELLED;
+        if (is_over && retry(s, job))
+            return "a key of its namespace that it refers to is not there any more";
+        if (is_over || j->flags & J_RETRIED) return NULL;
+        return is_running ? "the job has not ended; cancel it first"
+                          : "the job is done; there is nothing to retry";
+    }
+    if (is_running) return "the job has not ended; cancel it first";
+    if (!mr_sc_join_is_held(s, job)) {
+        mr_sc_job_forget(s, job);
+        return NULL;
+    }
+    if (mr_sc_join_forget_all(s, job)) return NULL;
+    return "another job of its namespace uses its keys; forget that first";
+}
+
+void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev)
+{
+    uint32_t job = mr_sc_job_find(s, ev->job.v);
+    bool was_forgotten = ev->type == MR_SCHED_FORGET && mr_sched_forgotten(s, ev->job);
+    if (is_crowded(s, ev->ticket, ev->job)) return;
+    if (job == NONE && !was_forgotten) {
+        mr_sc_reply(s, ev->ticket, ev->job, MR_ENOENT, "there is no such job");
+        return;
+    }
+    const char *why = job == NONE ? NULL : change(s, job, ev);
+    if (why)
+        mr_sc_reply(s, ev->ticket, ev->job, MR_ESTATE, why);
+    else
+        promise_reply(s, ev->job.v, ev->ticket);
+}
+
+static void want_failed(
+    struct mr_sched *s, const struct mr_sched_event *ev, int code, const char *why)
+{
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
+    n->job = ev->job;
+    n->index = ev->index;
+    n->code = code;
+    mr_sc_note_text(s, n, why);
+}
+
+void mr_sc_job_want(struct mr_sched *s, const struct mr_sched_event *ev)
+{
+    uint32_t job = mr_sc_job_find(s, ev->job.v);
+    if (job == NONE || ev->index >= s->jobs[job].graph->nodes_count) {
+        want_failed(s, ev, MR_ENOENT, "there is no such job or key");
+        return;
+    }
+    struct job *j = &s->jobs[job];
+    uint32_t task = j->base + ev->index;
+    struct task *t = &s->tasks[task];
+    if (!(t->flags & T_TARGET)) {
+        want_failed(s, ev, MR_ENOENT, "the key is not a target of its job");
+    } else if (is_done(t)) {
+        bool is_away = t->value < LITERAL && s->values[t->value].kind == V_AWAY;
+        if (is_away)
+            mr_sc_send_fetch(s, task);
+        else if (!(t->flags & T_UNACKED))
+            mr_sc_note_ready(s, task);
+    } else if (t->state == MR_TASK_RELEASED && !(j->flags & J_STOPPED)) {
+        mr_sc_task_again(s, task); /* lost since */
+    } else if (!is_unfinished(t) || j->flags & J_STOPPED) {
+        want_failed(s, ev, MR_ESTATE, "the job ended without a value for this key");
+    }
+}
+
+void mr_sc_job_deadlines(struct mr_sched *s)
+{
+    if (s->now < s->job_deadline) return;
+    s->job_deadline = MR_NEVER;
+    for (uint32_t i = 0; i < s->jobs_top; i++) {
+        struct job *j = &s->jobs[i];
+        if (!j->id || j->state >= MR_JOB_DONE) continue;
+        if (j->deadline > s->now) {
+            s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
+            continue;
+        }
+        struct story st = mr_sc_story_make(
+            s, j->base, 4, mr_str("the job's deadline (deadline_s) has passed"), NULL);
+        st.attempts = st.op = 0;
+        if (!j->has_error) {
+            j->error = st;
+            j->error.task = NONE;
+            j->has_error = true;
+        } else {
+            mr_sc_story_fini(&st);
+        }
+        mr_sc_job_end(s, i, MR_JOB_FAILED);
+    }
+}
+
+/* Ended jobs go when they are old, or too many, the oldest first. */
+void mr_sc_job_keep(struct mr_sched *s)
+{
+    uint32_t ended = s->jobs_count - s->jobs_running, budget = DROP_AT_ONCE, next;
+    for (uint32_t i = s->oldest; i != NONE && budget; i = next, budget--) {
+        const struct job *j = &s->jobs[i];
+        next = j->newer;
+        if (j->state < MR_JOB_DONE || j->told < MR_JOB_DONE || j->users) continue;
+        bool is_old =
+            s->config.keep_jobs && mr_time_after(j->ended_at, s->config.keep_jobs) <= s->now;
+        if (!is_old && ended <= s->config.keep_jobs_max) return;
+        mr_sc_job_forget(s, i);
+        ended--;
+    }
+}

@@ -1,0 +1,343 @@
+/* Making a job of a graph: numbers for its nodes, classes, ranks; and the plan: what of it has to
+ * run, given what is there. */
+#include "services/scheduler/core/task/internal.h"
+
+#include "base/alloc.h"
+
+#include <stdlib.h>
+
+static uint64_t text_hash(struct mr_str t)
+{
+    uint64_t h = 0xcbf29ce484222325u ^ t.n;
+    for (size_t i = 0; i < t.n; i++)
+        h = (h ^ (unsigned char)t.p[i]) * 0x100000001b3u;
+    return mr_hash_u64(h);
+}
+
+static bool request_eq(const void *ctx, uint32_t item, const void *key)
+{
+    const struct mr_sched *s = ctx;
+    return mr_str_eq(s->jobs[item].graph->job.request_id, *(const struct mr_str *)key);
+}
+
+uint32_t mr_sc_request_find(const struct mr_sched *s, struct mr_str id)
+{
+    return mr_index_find(&s->request_index, text_hash(id), request_eq, s, &id);
+}
+
+/* Numbers for `n` nodes, in whole words of the queue; NONE if there are none in a row. */
+static uint32_t numbers_take(struct mr_sched *s, uint32_t n)
+{
+    for (uint32_t i = 0; i < s->free_count; i++) {
+        struct extent *x = &s->free_tasks[i];
+        if (x->count < n) continue;
+        uint32_t at = x->at;
+        x->at += n;
+        x->count -= n;
+        if (!x->count) {
+            s->free_count--;
+            memmove(x, x + 1, (s->free_count - i) * sizeof *x);
+        }
+        return at;
+    }
+    if (s->config.tasks_max - s->tasks_top < n) return NONE;
+    s->tasks_top += n;
+    return s->tasks_top - n;
+}
+
+static void numbers_give(struct mr_sched *s, uint32_t at, uint32_t n)
+{
+    struct extent *x = s->free_tasks;
+    uint32_t i = 0;
+    while (i < s->free_count && x[i].at < at)
+        i++;
+    bool joins_left = i > 0 && x[i - 1].at + x[i - 1].count == at;
+    bool joins_right = i < s->free_count && at + n == x[i].at;
+    if (joins_left && joins_right) {
+        x[i - 1].count += n + x[i].count;
+        s->free_count--;
+        memmove(x + i, x + i + 1, (s->free_count - i) * sizeof *x);
+    } else if (joins_left) {
+        x[i - 1].count += n;
+    } else if (joins_right) {
+        x[i].at = at;
+        x[i].count += n;
+    } else {
+        memmove(x + i + 1, x + i, (s->free_count - i) * sizeof *x);
+        x[i] = (struct extent){at, n};
+        s->free_count++;
+    }
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Higher priority first, then canonical order. */
+static void rank(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    bool has_any = false;
+    for (uint32_t i = 0; i < g->options_count; i++)
+        has_any |= g->options[i].priority != 0;
+    if (!has_any) return;
+    uint64_t *keys = mr_alloc_array(g->nodes_count, sizeof *keys);
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        const struct mr_task_options *o = mr_graph_options(g, i);
+        uint64_t down = (uint64_t)(0x7fffffffll - (o ? o->priority : 0));
+        keys[i] = down << 32 | i;
+    }
+    qsort(keys, g->nodes_count, sizeof *keys, by_rank);
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        uint32_t task = j->base + (uint32_t)keys[i];
+        s->ranked[j->base + i] = task;
+        s->rank_of[task] = j->base + i;
+    }
+    mr_release(keys);
+    j->flags |= J_RANKED;
+}
+
+static int make_tasks(struct mr_sched *s, uint32_t job, struct mr_error *e)
+{
+    struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    for (uint32_t i = 0; i < j->span; i += JOB_ALIGN)
+        s->job_at[(j->base + i) / JOB_ALIGN] = job;
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        struct task *t = &s->tasks[j->base + i];
+        *t = (struct task){.worker = NONE, .value = NONE, .prev = NONE, .next = NONE};
+        if (g->kind[i] == MR_NODE_TASK) continue;
+        t->flags = T_FIXED;
+        t->state = MR_TASK_DONE;
+        if (g->kind[i] == MR_NODE_LITERAL) t->value = LITERAL;
+    }
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        struct task *t = &s->tasks[j->base + i];
+        if (t->flags & T_FIXED) continue;
+        uint32_t class, op = j->ops[g->op[i]];
+        const struct mr_task_options *o = mr_graph_options(g, i);
+        int err = mr_sc_class_of(s, op, o, &class, e);
+        if (err) return err;
+        t->class = (uint16_t) class;
+        if (o) t->retries_left = o->retries & RETRIES_MASK;
+        if (!mr_graph_is_pure(g, i)) t->flags |= T_IMPURE;
+        if ((o && o->long_running) || s->ops[op].long_running) t->flags |= T_LONG;
+    }
+    for (uint32_t i = 0; i < g->targets_count; i++)
+        s->tasks[j->base + g->targets[i]].flags |= T_TARGET;
+    mr_sc_loop_new(s, job);
+    mr_sc_cache_new(s, job);
+    return MR_OK;
+}
+
+static int find_ops(struct mr_sched *s, struct job *j, struct mr_error *e)
+{
+    const struct mr_graph *g = j->graph;
+    j->ops = mr_alloc_array(MR_MAX(g->ops_count, 1u), sizeof *j->ops);
+    for (uint32_t i = 0; i < g->ops_count; i++) {
+        j->ops[i] = (uint16_t)mr_sc_op(s, g->ops[i]);
+        if (!j->ops[i])
+            return mr_fail(e, MR_ELIMIT, "op \"%.*s\" is one name too many for this scheduler",
+                MR_STR_ARG(g->ops[i]));
+    }
+    return MR_OK;
+}
+
+static uint64_t job_hash(const void *ctx, uint32_t item)
+{
+    return mr_hash_u64(((const struct mr_sched *)ctx)->jobs[item].id);
+}
+
+static uint64_t request_hash(const void *ctx, uint32_t item)
+{
+    return text_hash(((const struct mr_sched *)ctx)->jobs[item].graph->job.request_id);
+}
+
+static void enlist(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    j->older = s->newest;
+    j->newer = NONE;
+    if (s->newest != NONE)
+        s->jobs[s->newest].newer = job;
+    else
+        s->oldest = job;
+    s->newest = job;
+    mr_index_add(&s->job_index, mr_hash_u64(j->id), job, job_hash, s);
+    struct mr_str request = j->graph->job.request_id;
+    if (request.n && mr_sc_request_find(s, request) == NONE)
+        mr_index_add(&s->request_index, text_hash(request), job, request_hash, s);
+    s->jobs_count++;
+}
+
+/* Nobody finds it by its id any more. */
+void mr_sc_job_unlist(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    if (!mr_index_remove(&s->job_index, mr_hash_u64(j->id), job)) return;
+    struct mr_str request = j->graph->job.request_id;
+    if (request.n) (void)mr_index_remove(&s->request_index, text_hash(request), job);
+    if (j->older != NONE)
+        s->jobs[j->older].newer = j->newer;
+    else
+        s->oldest = j->newer;
+    if (j->newer != NONE)
+        s->jobs[j->newer].older = j->older;
+    else
+        s->newest = j->older;
+    s->jobs_count--;
+}
+
+uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given, struct mr_error *e)
+{
+    MR_AUTO(mr_graph_free) struct mr_graph *graph = MR_STEAL(*given);
+    uint32_t span = (uint32_t)mr_align_up(graph->nodes_count, JOB_ALIGN);
+    uint32_t job = s->jobs_free;
+    if (job == NONE && s->jobs_top == s->config.jobs_max) {
+        (void)mr_fail(e, MR_ELIMIT, "the scheduler keeps %u jobs; forget some", s->config.jobs_max);
+        return NONE;
+    }
+    uint32_t base = numbers_take(s, span);
+    if (base == NONE) {
+        (void)mr_fail(e, MR_ELIMIT, "the graph has %u nodes, and there is no room for them now",
+            graph->nodes_count);
+        return NONE;
+    }
+    if (job != NONE)
+        s->jobs_free = s->jobs[job].newer;
+    else
+        job = s->jobs_top++;
+    struct job *j = &s->jobs[job];
+    *j = (struct job){.id = id,
+        .graph = MR_STEAL(graph),
+        .base = base,
+        .span = span,
+        .heap_at = NONE,
+        .serial = ++s->job_serial,
+        .state = MR_JOB_PENDING,
+        .deadline = MR_NEVER,
+        .error = {.task = NONE}};
+    j->priority = j->graph->job.priority;
+    if (j->graph->job.on_error == MR_ON_ERROR_CONTINUE) j->flags |= J_CONTINUE;
+    if (j->graph->job.unfused) j->flags |= J_UNFUSED;
+    int err = find_ops(s, j, e);
+    if (!err) err = make_tasks(s, job, e);
+    enlist(s, job);
+    s->jobs_running++;
+    if (err) {
+        mr_sc_job_drop(s, job);
+        return NONE;
+    }
+    rank(s, job);
+    return job;
+}
+
+/* Values of what stands outside: stored objects, resolved names, results persisted earlier. */
+int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r, uint32_t n,
+    struct mr_error *e)
+{
+    const struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        while (at < n && r[at].index < i)
+            at++;
+        bool is_given = at < n && r[at].index == i;
+        uint32_t task = j->base + i;
+        if (g->kind[i] == MR_NODE_LITERAL) continue;
+        if (!is_given && (g->kind[i] == MR_NODE_TASK || g->kind[i] == MR_NODE_ALIAS)) continue;
+        if (!is_given && g->kind[i] != MR_NODE_OBJECT)
+            return mr_fail(e, MR_ENOENT, "key \"%.*s\": there is no %s \"%.*s\"",
+                MR_STR_ARG(mr_graph_key(g, i)), "stored object of the name",
+                MR_STR_ARG(mr_graph_text(g, i)));
+        struct value *v = &s->values[mr_sc_value_new(s, task)];
+        v->kind = V_OBJECT;
+        v->object = is_given ? r[at].object : mr_graph_object(g, i);
+        if (is_given) {
+            v->bytes = r[at].bytes;
+            v->store = (uint16_t)mr_sc_store(s, r[at].store, (struct mr_str){0});
+        }
+        if (g->kind[i] == MR_NODE_TASK) {
+            mr_sc_task_move(s, task, MR_TASK_DONE);
+            s->jobs[job].joined++;
+        }
+    }
+    return MR_OK;
+}
+
+/* What has a value, or is fixed, stays; of the rest, what a target needs is to be made. Going down
+ * in canonical order, every node's dependents have been looked at before it. */
+static void plan_needs(struct mr_sched *s, struct job *j)
+{
+    for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
+        uint32_t task = j->base + i;
+        struct task *t = &s->tasks[task];
+        t->consumers = mr_sc_claimers(s, task);
+        if (t->flags & T_FIXED) continue;
+        bool is_needed = t->consumers || t->flags & T_TARGET;
+        if (is_done(t) && is_needed) continue;
+        if (is_done(t)) mr_sc_value_release(s, t->value, false);
+        t->claims = is_needed ? CLAIM_ALL : CLAIM_NONE;
+        if (is_needed) {
+            mr_sc_task_move(s, task, MR_TASK_WAITING);
+            t->waiting = t->unsent = 0; /* until they are counted */
+        } else if (t->state != MR_TASK_RELEASED) {
+            mr_sc_task_move(s, task, MR_TASK_RELEASED);
+        }
+    }
+}
+
+void mr_sc_plan(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    plan_needs(s, j);
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        struct task *t = &s->tasks[j->base + i];
+        if (!is_unfinished(t)) continue;
+        const struct mr_task_options *o = mr_graph_options(j->graph, i);
+        t->retries_left = (o ? o->retries : 0) & RETRIES_MASK;
+        t->kills = t->trials = t->squeezed = 0;
+        t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
+        t->worker = NONE;
+        uint32_t n;
+        const uint32_t *in = mr_sc_inputs(s, j->base + i, &n);
+        t->waiting = t->is_exit && !mr_sc_loop_is_decided(s, j->base + i);
+        for (uint32_t k = 0; k < n; k++)
+            t->waiting += !is_done(&s->tasks[j->base + in[k]]);
+        t->waiting += (t->flags & T_JOINED) != 0; /* for the task that makes its value */
+        t->unsent = t->waiting;
+        if (!t->waiting) mr_sc_task_inputs_done(s, j->base + i);
+    }
+    j->targets_left = 0;
+    for (uint32_t i = 0; i < j->graph->targets_count; i++)
+        j->targets_left += !is_done(&s->tasks[j->base + j->graph->targets[i]]);
+    mr_sc_loop_settle(s, job);
+}
+
+void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    mr_sc_join_drop_job(s, job);
+    mr_sc_job_unlist(s, job);
+    if (j->state < MR_JOB_DONE) s->jobs_running--;
+    for (uint32_t i = 0; i < g->nodes_count && s->tasks[j->base + i].prev == NONE; i++) {
+        struct task *t = &s->tasks[j->base + i];
+        mr_assert(!(t->flags & (T_SENT | T_PARKED)));
+        if (t->value < LITERAL) mr_sc_value_release(s, t->value, false);
+        mr_sc_class_drop(s, t->class);
+        if (t->flags & T_QUEUED) mr_sc_queue_drop(s, j->base + i);
+    }
+    memset(&s->tasks[j->base], 0, (size_t)j->span * sizeof *s->tasks);
+    numbers_give(s, j->base, j->span);
+    mr_release(j->ops);
+    mr_release(j->loops);
+    mr_sc_cache_drop(s, j);
+    if (j->has_error) mr_sc_story_fini(&j->error);
+    mr_graph_free(&j->graph);
+    *j = (struct job){.newer = s->jobs_free, .heap_at = NONE};
+    s->jobs_free = job;
+}

@@ -1,0 +1,611 @@
+/* Reading the journal back: records of state/record.c's layouts become jobs, values, stories and
+ * the workers of the earlier life. Those are ghosts until they return or their lease runs out;
+ * until then nothing of the recovered jobs is sent, so that nothing runs twice which one of them
+ * holds. Then a snapshot writes the same state as records again. What does not read as a record is
+ * left out: the journal is outside bytes. */
+#include "services/scheduler/core/task/internal.h"
+
+#include "base/alloc.h"
+#include "graph/bytes.h"
+
+#include <inttypes.h>
+
+struct reader {
+    const char *p;
+    size_t n;
+    bool is_bad;
+};
+
+static const char *take(struct reader *r, size_t n)
+{
+    if (r->n < n) {
+        r->is_bad = true;
+        r->n = 0;
+        return NULL;
+    }
+    const char *p = r->p;
+    r->p += n;
+    r->n -= n;
+    return p;
+}
+
+static uint64_t take_int(struct reader *r, size_t bytes)
+{
+    uint64_t v = 0;
+    const char *p = take(r, bytes);
+    if (p) memcpy(&v, p, bytes); /* little endian, as it was written */
+    return v;
+}
+
+static uint32_t u32(struct reader *r)
+{
+    return (uint32_t)take_int(r, 4);
+}
+
+static uint64_t u64(struct reader *r)
+{
+    return take_int(r, 8);
+}
+
+static struct mr_str text(struct reader *r)
+{
+    size_t n = u32(r);
+    const char *p = take(r, n);
+    return p ? mr_str_of(p, n) : (struct mr_str){0};
+}
+
+static void replay_graph(struct mr_sched *s, struct reader *r)
+{
+    uint64_t id = u64(r), at = u64(r);
+    if (r->is_bad) return;
+    if (!at || id != s->recovered_job) mr_buf_clear(&s->recovered);
+    s->recovered_job = id;
+    if (at == s->recovered.n) mr_buf_add(&s->recovered, r->p, r->n);
+}
+
+/* A job that was accepted and cannot come back is lost work, and never lost in silence. */
+static void leave_out(struct mr_sched *s, uint64_t id, const struct mr_error *why)
+{
+    s->jobs_unread++;
+    s->unread_job = id;
+    s->unread_why = *why;
+}
+
+static uint32_t replay_job(struct mr_sched *s, uint64_t id, uint64_t bytes)
+{
+    struct mr_graph *graph = NULL;
+    struct mr_error e = {0};
+    int err = MR_OK;
+    if (s->recovered_job != id || s->recovered.n != bytes)
+        err = mr_fail(&e, MR_ELOST, "its graph is not there as a whole");
+    if (!err) err = mr_graph_from_bytes(mr_buf_str(&s->recovered), &graph, &e);
+    mr_buf_clear(&s->recovered);
+    uint32_t job = err ? NONE : mr_sc_job_add(s, id, &graph, &e);
+    mr_graph_free(&graph);
+    if (job == NONE) leave_out(s, id, &e);
+    return job;
+}
+
+static void replay_accepted(struct mr_sched *s, struct reader *r)
+{
+    uint64_t id = u64(r), bytes = u64(r), created = u64(r), parent = u64(r);
+    mr_graph_hash body = {.hi = u64(r)};
+    body.lo = u64(r);
+    uint32_t n = u32(r);
+    if (mr_sc_job_find(s, id) != NONE) return;
+    if (r->is_bad || r->n != (uint64_t)n * 36) {
+        struct mr_error e = {0};
+        (void)mr_fail(&e, MR_EFORMAT, "its record is damaged");
+        leave_out(s, id, &e);
+        return;
+    }
+    uint32_t job = replay_job(s, id, bytes);
+    if (job == NONE) return;
+    struct mr_sched_resolved *resolved = mr_alloc_array(n, sizeof *resolved);
+    for (uint32_t i = 0; i < n; i++) {
+        resolved[i].index = u32(r);
+        resolved[i].object.maker = u64(r);
+        resolved[i].object.number = u64(r);
+        resolved[i].bytes = u64(r);
+        resolved[i].store = u64(r);
+    }
+    struct job *j = &s->jobs[job];
+    (void)mr_sc_resolve(s, job, resolved, n, NULL);
+    mr_release(resolved);
+    j->created_wall = created;
+    j->parent = parent;
+    j->body_hash = body;
+    j->flags |= J_ACCEPTED;
+    j->told = MR_JOB_PENDING;
+}
+
+static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
+{
+    uint32_t index = u32(r), mark = u32(r), n = u32(r), attempt = mark & ~RECORD_REFERS;
+    mr_object_id object = {0, 0};
+    uint64_t bytes = 0, store = 0;
+    const char *p = NULL;
+    if (n) {
+        p = take(r, n);
+    } else {
+        object.maker = u64(r);
+        object.number = u64(r);
+        bytes = u64(r);
+        store = u64(r);
+    }
+    if (r->is_bad || index >= j->graph->nodes_count) return;
+    struct task *t = &s->tasks[j->base + index];
+    if (t->state == MR_TASK_RELEASED || t->value == LITERAL) return;
+    if (t->value != NONE) { /* lost since, and made again: the last one counts */
+        if (t->flags & T_FIXED && !mr_sc_is_alias(s, j->base + index)) return;
+        mr_sc_value_release(s, t->value, true);
+        j->targets_ready -= (t->flags & T_TARGET) != 0;
+    }
+    uint32_t v = mr_sc_value_new(s, j->base + index);
+    t->claims = CLAIM_NONE;
+    if (mark & RECORD_REFERS) {
+        t->claims = CLAIM_VALUES;
+        j->flags |= J_REFERS;
+    }
+    s->values[v].attempt = attempt;
+    t->attempt = MR_MAX(t->attempt, attempt);
+    if (!is_done(t)) mr_sc_task_move(s, j->base + index, MR_TASK_DONE);
+    if (n) {
+        mr_sc_value_set_inline(s, &s->values[v], mr_str_of(p, n));
+    } else {
+        s->values[v].kind = V_OBJECT;
+        s->values[v].object = object;
+        s->values[v].bytes = bytes;
+        s->values[v].store = (uint16_t)mr_sc_store(s, store, (struct mr_str){0});
+    }
+    if (s->values[v].kind == V_AWAY) { /* no room: it will be made again when asked for */
+        mr_sc_value_release(s, v, true);
+        if (t->flags & T_FIXED) return; /* an alias: as if it had none (mr_sc_join_enter) */
+        mr_sc_task_move(s, j->base + index, MR_TASK_RELEASED);
+        t->claims = CLAIM_NONE;
+        return;
+    }
+    j->targets_ready += (t->flags & T_TARGET) != 0;
+}
+
+static void replay_values(struct mr_sched *s, struct reader *r)
+{
+    uint32_t job = mr_sc_job_find(s, u64(r));
+    while (job != NONE && r->n && !r->is_bad)
+        replay_value(s, &s->jobs[job], r);
+}
+
+/* A story whose texts are lent by the record. */
+struct lent_story {
+    struct mr_str op, message, arguments, worker, log;
+    int code;
+    uint32_t attempts;
+};
+
+static struct lent_story lent(struct reader *r)
+{
+    struct lent_story x = {.code = (int)u32(r)};
+    x.attempts = u32(r);
+    x.op = text(r);
+    x.message = text(r);
+    x.arguments = text(r);
+    x.worker = text(r);
+    x.log = text(r);
+    return x;
+}
+
+static struct story story_of(
+    struct mr_sched *s, const struct job *j, uint32_t index, const struct lent_story *x)
+{
+    char worker[NAME_BYTES] = "";
+    if (x->worker.n) memcpy(worker, x->worker.p, MR_MIN(x->worker.n, sizeof worker - 1));
+    uint32_t task = index < j->graph->nodes_count ? j->base + index : j->base;
+    struct story st = mr_sc_story_make(s, task, x->code, x->message, worker[0] ? worker : NULL);
+    mr_sc_story_more(&st, x->arguments, x->log);
+    st.attempts = x->attempts;
+    st.op = x->op.n ? mr_sc_op(s, x->op) : 0;
+    st.task = index < j->graph->nodes_count ? task : NONE;
+    return st;
+}
+
+static void replay_erred(struct mr_sched *s, struct reader *r)
+{
+    uint32_t job = mr_sc_job_find(s, u64(r)), index = u32(r);
+    struct lent_story x = lent(r);
+    if (r->is_bad || job == NONE || index >= s->jobs[job].graph->nodes_count) return;
+    struct story st = story_of(s, &s->jobs[job], index, &x);
+    mr_sc_story_put(s, s->jobs[job].base + index, &st);
+    mr_sc_story_fini(&st);
+}
+
+static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence)
+{
+    uint32_t job = mr_sc_job_find(s, u64(r)), mark = u32(r), state = mark & ~RECORD_RETRIED;
+    uint64_t started = u64(r), finished = u64(r);
+    uint32_t fallen = u32(r), has_error = u32(r);
+    if (r->is_bad || job == NONE || state < MR_JOB_PENDING || state > MR_JOB_CANCELLED) return;
+    struct job *j = &s->jobs[job];
+    bool was_over = j->state >= MR_JOB_DONE, is_over = state >= MR_JOB_DONE;
+    if (!was_over && is_over) s->jobs_running--;
+    if (was_over && !is_over) s->jobs_running++;
+    j->state = j->told = (uint8_t)state;
+    j->started_wall = started;
+    j->finished_wall = finished;
+    j->fallen = fallen;
+    j->event_sequence = sequence;
+    if (mark & RECORD_RETRIED) j->flags |= J_RETRIED;
+    if (j->has_error) mr_sc_story_fini(&j->error);
+    j->has_error = false;
+    if (!is_over) j->targets_failed = 0;
+    if (was_over && !is_over) mr_sc_loop_again(s, job);
+    if (was_over && !is_over) mr_sc_story_drop_job(s, job); /* retried: what failed may run again */
+    if (has_error) {
+        uint32_t index = u32(r);
+        struct lent_story x = lent(r);
+        if (r->is_bad) return;
+        j->error = story_of(s, j, index, &x);
+        j->has_error = true;
+    }
+    uint64_t slots_us = u64(r), ran_us = u64(r); /* since 0.2: an older record ends before them */
+    if (r->is_bad) return;
+    j->slots_us = slots_us;
+    j->ran_us = ran_us;
+}
+
+static void replay_loop(struct mr_sched *s, struct reader *r)
+{
+    uint32_t job = mr_sc_job_find(s, u64(r)), loop = u32(r), at = u32(r), stop = u32(r);
+    if (!r->is_bad && job != NONE) mr_sc_loop_replay(s, job, loop, at, stop);
+}
+
+static void replay_forgotten(struct mr_sched *s, struct reader *r)
+{
+    uint64_t id = u64(r), wall = u64(r);
+    uint32_t job = mr_sc_job_find(s, id);
+    if (r->is_bad) return;
+    s->forgotten[s->forgotten_count++ % FORGOTTEN_MAX] = (struct forgotten){id, wall};
+    if (job == NONE) return;
+    mr_sc_story_drop_job(s, job);
+    mr_sc_job_drop(s, job);
+}
+
+static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
+{
+    uint64_t incarnation = u64(r);
+    uint32_t slot = mr_sc_worker_find(s, incarnation);
+    s->ghosts_at = s->now;
+    if (is_lost) {
+        if (slot == NONE) return;
+        mr_sc_worker_free(s, slot);
+        s->workers_live--;
+        return;
+    }
+    struct mr_str name = text(r);
+    if (r->is_bad || slot != NONE) return;
+    slot = mr_sc_worker_place(s);
+    if (slot == NONE) return;
+    struct worker *w = mr_sc_worker_new(s, slot, incarnation);
+    w->state = W_SILENT;
+    w->is_ghost = true;
+    w->slots = 1;
+    mr_sc_worker_name(s, slot, name);
+    s->workers_live++;
+}
+
+static void replay_store(struct mr_sched *s, struct reader *r)
+{
+    uint64_t incarnation = u64(r);
+    struct mr_str node = text(r);
+    if (!r->is_bad && incarnation && node.n) mr_sc_store_replay(s, incarnation, node);
+}
+
+void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64_t sequence)
+{
+    struct reader r = {bytes.p, bytes.n, false};
+    s->is_replaying = true;
+    switch (type) {
+    case MR_RECORD_EPOCH: mr_sc_epoch_replay(s, u64(&r)); break;
+    case MR_RECORD_GRAPH: replay_graph(s, &r); break;
+    case MR_RECORD_ACCEPTED: replay_accepted(s, &r); break;
+    case MR_RECORD_VALUES: replay_values(s, &r); break;
+    case MR_RECORD_ERRED: replay_erred(s, &r); break;
+    case MR_RECORD_JOB_STATE: replay_state(s, &r, sequence); break;
+    case MR_RECORD_FORGOTTEN: replay_forgotten(s, &r); break;
+    case MR_RECORD_LOOP: replay_loop(s, &r); break;
+    case MR_RECORD_WORKER: replay_worker(s, &r, false); break;
+    case MR_RECORD_WORKER_LOST: replay_worker(s, &r, true); break;
+    case MR_RECORD_STORE: replay_store(s, &r); break;
+    default: break; /* of a later version, or damaged */
+    }
+    s->is_replaying = false;
+}
+
+/* What had failed when the job ended, and what had fallen with it: inputs come first. */
+static void settle_failed(struct mr_sched *s, struct job *j)
+{
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        uint32_t task = j->base + i, cause = NONE, n;
+        if (s->tasks[task].state != MR_TASK_NONE) continue;
+        const uint32_t *in = mr_graph_inputs(j->graph, i, &n);
+        if (mr_sc_story(s, task)) cause = task;
+        for (uint32_t k = 0; k < n && cause == NONE; k++) {
+            const struct task *u = &s->tasks[j->base + in[k]];
+            if (u->state != MR_TASK_ERRED) continue;
+            if (s->tasks[task].is_exit && !mr_sc_loop_claims(s, task, j->base + in[k])) continue;
+            cause = u->cause;
+        }
+        if (cause == NONE) continue;
+        mr_sc_task_move(s, task, MR_TASK_ERRED);
+        s->tasks[task].cause = cause;
+    }
+}
+
+/* The tasks of a job that had ended: what has no value never will. Dependents come first, so that
+ * what a target refers to is known. */
+static void settle_ended(struct mr_sched *s, struct job *j)
+{
+    if (j->state == MR_JOB_FAILED) settle_failed(s, j);
+    for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
+        uint32_t task = j->base + i;
+        struct task *t = &s->tasks[task];
+        t->consumers = mr_sc_claimers(s, task);
+        bool is_of_use = t->consumers || t->flags & (T_TARGET | T_FIXED);
+        if (is_done(t) && !is_of_use) { /* impure, or part of what is gone */
+            mr_sc_value_release(s, t->value, false);
+            mr_sc_task_move(s, task, MR_TASK_RELEASED);
+            t->claims = CLAIM_NONE;
+        }
+        if (t->state != MR_TASK_NONE) continue;
+        bool has_failed = j->state != MR_JOB_DONE && mr_sc_story(s, task);
+        enum mr_task_state to = j->state == MR_JOB_DONE ? MR_TASK_RELEASED
+                                : has_failed            ? MR_TASK_ERRED
+                                                        : MR_TASK_CANCELLED;
+        mr_sc_task_move(s, task, to);
+        if (has_failed) t->cause = task;
+    }
+    if (j->state != MR_JOB_DONE) j->flags |= J_STOPPED;
+    j->ended_at = s->now;
+}
+
+/* A job that refers to a key which nobody has any more: it cannot go on, and says why. */
+static void settle_orphan(struct mr_sched *s, uint32_t job, const struct mr_error *e)
+{
+    struct job *j = &s->jobs[job];
+    if (j->has_error) mr_sc_story_fini(&j->error);
+    j->error = mr_sc_story_make(s, j->base, 9, mr_str(e->text), NULL);
+    j->error.attempts = j->error.op = 0;
+    j->error.task = NONE;
+    j->has_error = true;
+    mr_sc_job_end(s, job, MR_JOB_FAILED);
+    settle_ended(s, j);
+}
+
+static void settle_running(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    uint32_t nodes = j->graph->nodes_count;
+    j->flags |= J_HELD_BACK;
+    if (j->state == MR_JOB_RUNNING) mr_sc_slots_begin(s, j);
+    if (j->graph->job.deadline) {
+        uint64_t end = j->created_wall + j->graph->job.deadline;
+        j->deadline = end > mr_sc_wall(s) ? s->now + (end - mr_sc_wall(s)) : s->now;
+        s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
+    }
+    struct mr_error e = {0};
+    if (mr_sc_join(s, job, &e)) {
+        settle_orphan(s, job, &e);
+        return;
+    }
+    mr_sc_plan(s, job);
+    mr_sc_join_settle(s, job);
+    for (uint32_t i = 0; i < nodes && j->state < MR_JOB_DONE; i++) {
+        const struct story *st =
+            is_unfinished(&s->tasks[j->base + i]) ? mr_sc_story(s, j->base + i) : NULL;
+        if (!st) continue;
+        struct story copy;
+        mr_sc_story_copy(&copy, st);
+        mr_sc_task_fail(s, j->base + i, &copy);
+        mr_sc_story_fini(&copy);
+    }
+    if (j->state < MR_JOB_DONE && !j->targets_left)
+        mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
+}
+
+/* Their stores were told in the earlier life, and are told again when they register. Until then
+ * such an object does not go with the worker that made it. */
+static void count_as_held(struct mr_sched *s)
+{
+    for (uint32_t i = 0; i < s->values_top; i++) {
+        struct value *v = &s->values[i];
+        if (v->kind != V_OBJECT || !v->store) continue;
+        if (s->stores[v->store].is_heir) v->flags |= V_DOUBTED;
+        if (!(s->tasks[v->task].flags & T_JOINED)) v->flags |= V_HELD;
+    }
+}
+
+void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
+{
+    s->sequence = s->acked = sequence;
+    s->is_recovered = true;
+    s->is_recovering = true;
+    mr_buf_fini(&s->recovered);
+    for (uint32_t i = 0; i < s->workers_top; i++)
+        if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
+    s->lease_check_at = mr_time_after(s->now, s->config.lease);
+    /* by age, not by slot: a job that uses another's keys is younger, wherever it lies */
+    for (uint32_t i = s->oldest; i != NONE; i = s->jobs[i].newer) {
+        struct job *j = &s->jobs[i];
+        if (j->state < MR_JOB_DONE) {
+            settle_running(s, i);
+            continue;
+        }
+        settle_ended(s, j);
+        j->flags |= J_HELD_BACK; /* a target may be asked for that a returning worker has */
+        mr_sc_join_enter(s, i);
+    }
+    count_as_held(s);
+    mr_sc_epoch_begin(s);
+    s->progress_at = s->keep_at = s->now;
+    s->has_work = true;
+    mr_sc_recover_tick(s);
+}
+
+/* Are all workers of the earlier life back, or lost? Then what was held back may run. */
+void mr_sc_recover_tick(struct mr_sched *s)
+{
+    if (!s->is_recovering) return;
+    for (uint32_t i = 0; i < s->workers_top; i++)
+        if (s->workers[i].state != W_FREE && s->workers[i].is_ghost) return;
+    s->is_recovering = false;
+    for (uint32_t i = 0; i < s->jobs_top; i++) {
+        struct job *j = &s->jobs[i];
+        if (!j->id || !(j->flags & J_HELD_BACK)) continue;
+        j->flags &= ~(uint32_t)J_HELD_BACK;
+        mr_sc_loop_infer(s, i);
+        for (uint32_t k = 0; j->flags & J_REFERS && k < j->graph->nodes_count; k++)
+            mr_sc_claim_settle(s, j->base + k);
+        mr_sc_queue_job_changed(s, i);
+    }
+    s->has_work = true;
+}
+
+/* ---- the same state as records -------------------------------------------------------------- */
+
+static void put_record(
+    struct mr_buf *out, enum mr_sched_record type, struct mr_str a, struct mr_str b)
+{
+    const struct mr_sched_record_head head = {.type = type, .bytes = (uint32_t)(a.n + b.n)};
+    uint64_t pad = 0;
+    mr_buf_add(out, &head, sizeof head);
+    mr_buf_add_str(out, a);
+    mr_buf_add_str(out, b);
+    mr_buf_add(out, &pad, (size_t)(mr_align_up(head.bytes, 8) - head.bytes));
+}
+
+/* A value that stood before any task ran: a stored object, a name, a persisted result. */
+static bool is_resolved(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (!is_done(t) || t->value >= LITERAL) return false;
+    const struct value *v = &s->values[t->value];
+    return v->kind == V_OBJECT && (t->flags & T_FIXED || (v->worker == NONE && !v->attempt));
+}
+
+static void snapshot_graph(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
+{
+    struct mr_buf graph;
+    struct mr_buf payload;
+    struct mr_buf resolved;
+    mr_buf_init(&graph, MR_JOB_BODY_BYTES_MAX * 4);
+    mr_buf_init(&payload, (size_t)1 << 32);
+    mr_buf_init(&resolved, (size_t)1 << 32);
+    int err = mr_graph_to_bytes(j->graph, &graph, NULL);
+    mr_assert(!err);
+    for (uint64_t at = 0; at < graph.n; at += MR_CHUNK_BYTES) {
+        const uint64_t head[2] = {j->id, at};
+        put_record(out, MR_RECORD_GRAPH, mr_str_of(head, sizeof head),
+            mr_str_of(graph.p + at, MR_MIN(MR_CHUNK_BYTES, graph.n - (size_t)at)));
+    }
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        if (!is_resolved(s, j->base + i)) continue;
+        const struct value *v = &s->values[s->tasks[j->base + i].value];
+        const struct mr_sched_resolved row = {.index = i,
+            .object = v->object,
+            .bytes = v->bytes,
+            .store = v->store ? s->stores[v->store].incarnation : 0};
+        mr_buf_add(&resolved, &row, sizeof row);
+    }
+    mr_sc_record_job(j, (const void *)resolved.p,
+        (uint32_t)(resolved.n / sizeof(struct mr_sched_resolved)), graph.n, &payload);
+    put_record(out, MR_RECORD_ACCEPTED, mr_buf_str(&payload), (struct mr_str){0});
+    mr_buf_fini(&graph);
+    mr_buf_fini(&payload);
+    mr_buf_fini(&resolved);
+}
+
+static bool is_part(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    if (!(j->flags & J_REFERS) || !mr_sc_is_object(s, task)) return false;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_done(&s->tasks[j->base + d[i]]) && s->tasks[j->base + d[i]].claims) return true;
+    return false;
+}
+
+static void snapshot_tasks(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
+{
+    struct mr_buf rows;
+    struct mr_buf story;
+    mr_buf_init(&rows, (size_t)1 << 32);
+    mr_buf_init(&story, (size_t)1 << 24);
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        const struct task *t = &s->tasks[j->base + i];
+        const struct story *st = mr_sc_story(s, j->base + i);
+        if (st && t->state == MR_TASK_ERRED) {
+            mr_buf_clear(&story);
+            mr_sc_record_erred(s, j->base + i, st, &story);
+            put_record(out, MR_RECORD_ERRED, mr_buf_str(&story), (struct mr_str){0});
+        }
+        bool is_kept = is_done(t) && t->value < LITERAL && !is_resolved(s, j->base + i);
+        is_kept = is_kept && (t->flags & (T_TARGET | T_IMPURE) || is_part(s, j->base + i));
+        if (is_kept && s->values[t->value].kind != V_AWAY)
+            mr_sc_record_value(s, j->base + i, &rows);
+        if (rows.n > MR_CHUNK_BYTES || (rows.n && i + 1 == j->graph->nodes_count)) {
+            put_record(out, MR_RECORD_VALUES, mr_str_of(&j->id, sizeof j->id), mr_buf_str(&rows));
+            mr_buf_clear(&rows);
+        }
+    }
+    mr_buf_fini(&rows);
+    mr_buf_fini(&story);
+}
+
+void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
+{
+    struct mr_buf payload;
+    mr_buf_init(&payload, (size_t)1 << 24);
+    for (uint32_t i = 0; i < MR_MIN(s->writers_count, WRITERS_MAX); i++)
+        put_record(out, MR_RECORD_EPOCH, mr_str_of(&s->writers[i], sizeof s->writers[i]),
+            mr_str_of(&s->config.epoch, sizeof s->config.epoch));
+    for (uint32_t i = 1; i <= s->stores_count; i++) {
+        const struct store *st = &s->stores[i];
+        uint32_t n = (uint32_t)strlen(st->node);
+        if (!st->is_alive || !n) continue;
+        mr_buf_clear(&payload);
+        mr_buf_add(&payload, &st->incarnation, sizeof st->incarnation);
+        mr_buf_add(&payload, &n, sizeof n);
+        mr_buf_add(&payload, st->node, n);
+        put_record(out, MR_RECORD_STORE, mr_buf_str(&payload), (struct mr_str){0});
+    }
+    for (uint32_t i = s->oldest; i != NONE; i = s->jobs[i].newer) {
+        const struct job *j = &s->jobs[i];
+        snapshot_graph(s, j, out);
+        snapshot_tasks(s, j, out);
+        if (j->state == MR_JOB_PENDING) continue;
+        mr_buf_clear(&payload);
+        mr_sc_record_state(s, j, &payload);
+        put_record(out, MR_RECORD_JOB_STATE, mr_buf_str(&payload), (struct mr_str){0});
+        for (uint32_t k = 0; k < j->graph->loops_count; k++) {
+            mr_buf_clear(&payload);
+            mr_sc_record_loop(j, k, &payload);
+            put_record(out, MR_RECORD_LOOP, mr_buf_str(&payload), (struct mr_str){0});
+        }
+    }
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->state == W_FREE) continue;
+        uint32_t n = (uint32_t)strlen(w->facts->name);
+        mr_buf_clear(&payload);
+        mr_buf_add(&payload, &w->incarnation, sizeof w->incarnation);
+        mr_buf_add(&payload, &n, sizeof n);
+        mr_buf_add(&payload, w->facts->name, n);
+        put_record(out, MR_RECORD_WORKER, mr_buf_str(&payload), (struct mr_str){0});
+    }
+    uint64_t kept = MR_MIN(s->forgotten_count, (uint64_t)FORGOTTEN_MAX);
+    for (uint64_t i = s->forgotten_count - kept; i < s->forgotten_count; i++)
+        put_record(out, MR_RECORD_FORGOTTEN,
+            mr_str_of(&s->forgotten[i % FORGOTTEN_MAX], sizeof(struct forgotten)),
+            (struct mr_str){0});
+    mr_buf_fini(&payload);
+}

@@ -1,0 +1,178 @@
+/* A turn of dispatch: suspects first (place/quarantine.c); then the queue, and among it what was
+ * parked, until the workers have what they want or the turn's bound is reached. Stealing is for
+ * when nothing is left to give and somebody idles. */
+#include "services/scheduler/core/place/memory_order.h"
+#include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/quarantine.h"
+
+#define TURN_TASKS_MAX 8192
+#define STEAL_TASKS_MAX 256
+#define STEAL_NS MR_MS /* a difference of load not worth moving anything for */
+#define STEAL_LOOK_MAX 16
+#define PARKED_UNKNOWN_MAX 256
+#define PARKED_CLASSES_MAX 64u
+#define STEAL_EVERY (500 * MR_US)
+
+/* Classes with parked tasks, as they were when the turn began; those that found no place are taken
+ * out: during a turn places only become fewer. */
+struct parked {
+    uint32_t class[PARKED_CLASSES_MAX];
+    uint32_t count;
+};
+
+static void parked_look(const struct mr_sched *s, struct parked *p)
+{
+    uint32_t from =
+        s->active_count > PARKED_CLASSES_MAX ? (uint32_t)(s->turns % s->active_count) : 0;
+    p->count = MR_MIN(s->active_count, PARKED_CLASSES_MAX);
+    for (uint32_t i = 0; i < p->count; i++)
+        p->class[i] = s->active[(from + i) % s->active_count];
+}
+
+/* The parked task to look at next: the first of those that go before `queued`, if any does. */
+static uint32_t parked_first(const struct mr_sched *s, const struct parked *p, uint32_t queued)
+{
+    uint32_t best = queued;
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t head = s->classes[p->class[i]].parked_head;
+        if (head != NONE && (best == NONE || mr_sc_task_before(s, head, best))) best = head;
+    }
+    return best == queued ? NONE : best;
+}
+
+static void parked_drop(struct parked *p, uint32_t class)
+{
+    for (uint32_t i = 0; i < p->count; i++)
+        if (p->class[i] == class) p->class[i] = p->class[--p->count];
+}
+
+static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t task)
+{
+    uint32_t w = mr_sc_place(s, task);
+    if (w == NONE) {
+        parked_drop(p, s->tasks[task].class);
+        return;
+    }
+    mr_sc_unpark(s, task);
+    mr_sc_send(s, task, w);
+}
+
+/* A ready task found no place: is that so for all that come behind it, too? Those that merely ask
+ * for something special, or wait for memory, are parked and let the others pass. */
+static bool is_everyone_served(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct class *c = &s->classes[t->class];
+    if (!mr_sc_is_universal(s, t) || t->flags & T_LONG) return false;
+    if (!s->ops[c->op].estimate_ns) return c->parked >= PARKED_UNKNOWN_MAX;
+    return !mr_sc_has_place(s, t);
+}
+
+/* The first of the queue; false: nobody has a place for it, nor for what comes behind it. */
+static bool dispatch_queued(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t w = mr_sc_place(s, task);
+    if (w != NONE) {
+        mr_sc_queue_drop(s, task);
+        mr_sc_send(s, task, w);
+        return true;
+    }
+    if (t->state == MR_TASK_READY && is_everyone_served(s, task)) return false;
+    mr_sc_queue_drop(s, task); /* ahead of ready: once it is ready, it comes again */
+    if (t->state == MR_TASK_READY) mr_sc_park(s, task);
+    return true;
+}
+
+/* What was parked and what is queued in one order: a task that was parked for a moment must not
+ * overtake one that lets go of what is in memory. */
+static void dispatch_all(struct mr_sched *s, uint32_t *left)
+{
+    struct parked parked;
+    parked_look(s, &parked);
+    for (bool is_queue_over = false; *left; --*left) {
+        uint32_t job = is_queue_over ? NONE : mr_sc_queue_job(s);
+        uint32_t queued = job == NONE ? NONE : mr_sc_queue_first(s, job);
+        uint32_t task = parked_first(s, &parked, queued);
+        if (task != NONE)
+            dispatch_one_parked(s, &parked, task);
+        else if (queued == NONE)
+            return;
+        else
+            is_queue_over = !dispatch_queued(s, queued);
+    }
+}
+
+void mr_sc_dispatch(struct mr_sched *s)
+{
+    s->has_work = false;
+    s->steal_at = MR_NEVER; /* a time that has passed would come again at once */
+    if (!s->is_recovered) return;
+    if (s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max) return;
+    uint32_t left = TURN_TASKS_MAX;
+    s->turns++;
+    if (s->suspects_count || s->reserved != NONE) mr_sc_trial_dispatch(s);
+    if (s->squeezed_count || s->quiet) mr_sc_room_dispatch(s);
+    if (s->drains_count) mr_sc_drain_dispatch(s, &left);
+    dispatch_all(s, &left);
+    s->has_work = !left;
+    if (s->queued && !left) return;
+    mr_sc_steal(s);
+}
+
+/* Could more of what was sent there run now than it has slots? However long a chain, it has no
+ * more than one task at a time, which runs best where the others are. */
+static bool has_spare(const struct mr_sched *s, const struct worker *w)
+{
+    uint32_t ready = 0;
+    for (uint32_t t = w->sent_head; t != NONE && ready <= w->slots; t = s->tasks[t].next)
+        ready += s->tasks[t].state == MR_TASK_RUNNING;
+    return ready > w->slots;
+}
+
+/* Asks `victim` for what it has not started, the last sent first. Only for what `thief` may run and
+ * would be given: anything else would go back to where it came from, and be asked for again. What
+ * waits for its inputs there stays with them. */
+static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint64_t want_ns)
+{
+    struct worker *w = &s->workers[victim];
+    if (!has_spare(s, w)) return;
+    uint64_t got = 0;
+    uint32_t keep = w->slots, n = 0;
+    for (uint32_t t = w->sent_tail; t != NONE && got < want_ns && n < STEAL_TASKS_MAX;) {
+        struct task *u = &s->tasks[t];
+        uint32_t prev = u->prev;
+        if (w->sent - w->stealing <= keep) break;
+        bool is_fixed = u->flags & (T_LONG | T_SUSPECT | T_STARTED | T_STEALING);
+        if (!is_fixed && u->state == MR_TASK_RUNNING && mr_sc_is_better(s, t, thief, victim, got)) {
+            u->flags |= T_STEALING;
+            w->stealing++;
+            got += u->estimate;
+            n++;
+            mr_sc_refs_add(
+                &mr_sc_batch_more(s, victim)->steal, job_of(s, t)->id, index_of(s, t), u->attempt);
+        }
+        t = prev;
+    }
+    s->steals += n;
+}
+
+void mr_sc_steal(struct mr_sched *s)
+{
+    s->steal_at = MR_NEVER;
+    if (s->workers_usable < 2) return;
+    uint32_t thief = mr_sc_load_least(s), victim = mr_sc_load_most(s);
+    const struct worker *a = &s->workers[thief];
+    if (a->sent >= a->slots) return;
+    uint64_t low = mr_sc_load(a);
+    for (uint32_t look = STEAL_LOOK_MAX; look-- && victim != NONE;
+         victim = mr_sc_load_prev(s, victim)) {
+        const struct worker *b = &s->workers[victim];
+        uint64_t high = mr_sc_load(b);
+        if (victim == thief || high < low + STEAL_NS) return;
+        if (b->sent <= b->slots) continue;
+        s->steal_at = s->now + STEAL_EVERY;
+        if (!b->stealing) steal_from(s, victim, thief, (high - low) / 2 * b->slots);
+        return;
+    }
+}

@@ -1,0 +1,93 @@
+/* A large value of which many tasks take a small part each, as in a shuffle: the order by depth
+ * wants one part of every such value first, and so keeps all of them. Where memory holds that, it
+ * is as good as any other order. Where it does not, each of them would be written to disk, and read
+ * back once for each of its parts. So when a store fills, and the first task has shown how small
+ * its part is, the others that take one of the same value go next: their results take no more room
+ * than the value, which can then go. Knows sizes and who waits for what; what is on disk, the
+ * stores know. */
+#include "services/scheduler/core/place/memory_order.h"
+
+#define VALUE_BYTES_MIN ((uint64_t)1 << 18) /* smaller ones are no burden */
+#define FULL_SHARE 8u                       /* of memory: less is not worth another order */
+
+static bool is_filling(const struct mr_sched *s, uint32_t worker)
+{
+    const struct store *st = &s->stores[s->workers[worker].store];
+    return st->memory_bytes && st->kept_bytes > st->memory_bytes / FULL_SHARE;
+}
+
+static bool is_drained(const struct mr_sched *s, uint32_t task)
+{
+    for (uint32_t i = 0; i < s->drains_count; i++)
+        if (s->drains[i].task == task && s->drains[i].job == job_of(s, task)->id) return true;
+    return false;
+}
+
+void mr_sc_drain_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes)
+{
+    if (!is_filling(s, worker)) return;
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    if (j->flags & (J_STOPPED | J_RANKED | J_FORGETTING)) return;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    for (uint32_t i = 0; i < n && s->drains_count < DRAINS_MAX; i++) {
+        const struct task *u = &s->tasks[j->base + in[i]];
+        if (!mr_sc_is_object(s, j->base + in[i]) || u->flags & T_TARGET) continue;
+        struct value *v = &s->values[u->value];
+        bool is_small = v->bytes < VALUE_BYTES_MIN || v->bytes / MR_MAX(bytes, 1u) < u->consumers;
+        if (is_small || v->flags & V_DRAINED || !u->consumers || is_drained(s, j->base + in[i]))
+            continue;
+        v->flags |= V_DRAINED; /* once: it costs a look at all that use it */
+        s->drains[s->drains_count++] = (struct drain){.job = j->id, .task = j->base + in[i]};
+        s->has_work = true;
+    }
+}
+
+static bool is_over(const struct mr_sched *s, const struct drain *d)
+{
+    const struct job *j = job_of(s, d->task);
+    return j->id != d->job || !is_done(&s->tasks[d->task]) ||
+           j->flags & (J_STOPPED | J_HELD_BACK | J_FORGETTING);
+}
+
+static bool is_outranked(const struct mr_sched *s, const struct drain *d)
+{
+    uint32_t urgent = mr_sc_queue_job(s);
+    return urgent != NONE && s->jobs[urgent].priority > job_of(s, d->task)->priority;
+}
+
+/* Sends what it can; false: nobody has a place for the next one. */
+static bool drain(struct mr_sched *s, struct drain *d, uint32_t *left)
+{
+    const struct job *j = job_of(s, d->task);
+    uint32_t n;
+    const uint32_t *users = mr_graph_dependents(j->graph, d->task - j->base, &n);
+    for (; d->at < n; d->at++) {
+        uint32_t u = j->base + users[d->at];
+        const struct task *t = &s->tasks[u];
+        d->is_partial |= t->state == MR_TASK_WAITING;
+        if (t->state != MR_TASK_READY || !(t->flags & (T_QUEUED | T_PARKED))) continue;
+        uint32_t w = *left ? mr_sc_place(s, u) : NONE;
+        if (w == NONE) return false;
+        mr_sc_task_unqueue(s, u);
+        mr_sc_send(s, u, w);
+        --*left;
+    }
+    return true;
+}
+
+/* A value stays here until it is gone, so that no new large one is begun meanwhile; unless some of
+ * its users wait for others: that may take long. */
+void mr_sc_drain_dispatch(struct mr_sched *s, uint32_t *left)
+{
+    bool goes_on = true;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < s->drains_count; i++) {
+        struct drain *d = &s->drains[i];
+        if (is_over(s, d)) continue;
+        goes_on = goes_on && !is_outranked(s, d) && drain(s, d, left);
+        if (goes_on && d->is_partial) continue;
+        s->drains[kept++] = *d;
+    }
+    s->drains_count = kept;
+}

@@ -1,0 +1,307 @@
+/* Tasks that found no room in memory: a worker had pinned some inputs, and neither the others nor
+ * the result could be had beside what other tasks had pinned. Such a task lets go of everything and
+ * comes again; when that does not help, with nothing beside it on its node but what runs long. Then
+ * all else can leave memory, and if it still does not fit it never will: it fails, with the
+ * numbers. One node at a time is emptied, so that the others go on. Knows counts of bytes; what is
+ * pinned, and what leaves, the stores know. */
+#include "services/scheduler/core/place/memory_retry.h"
+
+#include "base/units.h"
+
+#include <stdio.h>
+
+#define SQUEEZED_MAX 3 /* attempts in vain: two beside others, one alone; the next is the last */
+#define STOPPING_MAX                                                                               \
+    (3 * MR_SECOND)   /* by then who does not stop has cost its worker the process                 \
+                       */
+#define LOST_LEASES 3 /* more, in which a worker whose lease ran out may wake, or be replaced */
+
+void mr_sc_room_add(struct mr_sched *s, uint32_t task)
+{
+    uint32_t room = s->config.tasks_max;
+    mr_assert(s->squeezed_count < room);
+    s->squeezed[(s->squeezed_at + s->squeezed_count++) % room] = task;
+    s->has_work = true;
+}
+
+static bool is_squeezed_ready(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return t->state == MR_TASK_READY && t->squeezed > 1 &&
+           !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_SUSPECT | T_LONG)) &&
+           !(job_of(s, task)->flags & J_STOPPED);
+}
+
+/* The workers of `store` get nothing more; those of any other do. */
+static void hush(struct mr_sched *s, uint32_t store)
+{
+    s->quiet = store;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        struct worker *w = &s->workers[i];
+        bool is_quiet = store && w->state != W_FREE && w->store == store;
+        if (w->is_quiet == is_quiet) continue;
+        w->is_quiet = is_quiet;
+        mr_sc_load_changed(s, i, false);
+        s->has_work = true;
+    }
+}
+
+static bool may_take(const struct mr_sched *s, uint32_t worker, const struct class *c)
+{
+    const struct worker *w = &s->workers[worker];
+    return w->state == W_CONNECTED && w->is_known && !w->is_retiring && !w->is_reserved &&
+           !w->is_closed && w->store && mr_sc_may_run(s, worker, c);
+}
+
+static bool is_stopping(const struct mr_sched *s, const struct worker *w)
+{
+    return w->stopping && s->now < mr_time_after(w->stopping_at, STOPPING_MAX);
+}
+
+uint32_t mr_sc_room_mark(uint64_t job, uint32_t index, uint32_t attempt)
+{
+    return (uint32_t)mr_hash_u64(mr_hash_u64(job) + ((uint64_t)index << 32 | attempt));
+}
+
+void mr_sc_room_stops(struct mr_sched *s, uint32_t worker, uint32_t mark)
+{
+    struct worker *w = &s->workers[worker];
+    if (!is_stopping(s, w)) w->stopping = 0;
+    w->stopping += mark;
+    w->stopping_at = s->now;
+}
+
+/* A sum, so that what is told twice ends nothing: then the time has to pass. */
+void mr_sc_room_stopped(struct mr_sched *s, uint32_t worker, uint32_t mark)
+{
+    struct worker *w = &s->workers[worker];
+    if (!is_stopping(s, w)) return;
+    w->stopping -= mark;
+    if (!w->stopping && s->squeezed_count) s->has_work = true;
+}
+
+/* A process that is not dead but stopped keeps what it has pinned, whatever became of its lease. */
+static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
+{
+    mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->ghosts_at);
+    return lost_at && s->now < mr_time_after(lost_at, LOST_LEASES * s->config.lease);
+}
+
+void mr_sc_room_lost(struct mr_sched *s, uint32_t worker)
+{
+    const struct worker *w = &s->workers[worker];
+    struct store *st = &s->stores[w->store];
+    bool is_only = !may_lost_hold(s, w->store) || st->lost_name == w->name_hash;
+    st->lost_name = is_only ? w->name_hash : 0; /* of several, nobody's return is the end of it */
+    if (w->store) st->lost_at = s->now;
+    if (w->is_ghost) s->ghosts_at = s->now;
+}
+
+/* If it is the one that was lost, awake again, it stops what it ran. */
+void mr_sc_room_joined(struct mr_sched *s, uint32_t worker)
+{
+    struct store *st = &s->stores[s->workers[worker].store];
+    if (!st->lost_at || st->lost_name != s->workers[worker].name_hash) return;
+    st->lost_at = 0;
+    st->lost_name = 0;
+    mr_sc_room_stops(s, worker, 1);
+}
+
+static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
+{
+    uint64_t a = s->stores[store].memory_bytes, b = s->stores[best].memory_bytes;
+    if (a != b) return a > b;
+    return may_lost_hold(s, best) && !may_lost_hold(s, store);
+}
+
+/* The store with the most memory among those that have a worker for it; 0: none now. */
+static uint32_t find_store(const struct mr_sched *s, const struct class *c)
+{
+    uint32_t best = 0;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        if (!may_take(s, i, c)) continue;
+        if (!best || is_better(s, s->workers[i].store, best)) best = s->workers[i].store;
+    }
+    return best;
+}
+
+/* Does anything run there that has an end? What waits for inputs starts nothing by itself. */
+static bool is_busy(const struct mr_sched *s, uint32_t store)
+{
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->state == W_FREE || w->store != store) continue;
+        if (is_stopping(s, w)) return true;
+        for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
+            if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return true;
+    }
+    return false;
+}
+
+/* Somebody there may have something pinned beside what runs: a process that is stopped, which is a
+ * matter of leases, or one whose tasks are being stopped. */
+static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
+{
+    /* a worker without work is heard three times in a lease */
+    mr_duration patience = MR_MAX(3 * s->config.heartbeat, s->config.lease / 2);
+    if (may_lost_hold(s, store)) return true;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->state == W_FREE || w->store != store) continue;
+        if (is_stopping(s, w)) return true;
+        if (w->state == W_SILENT || mr_time_after(w->last_heard, patience) < s->now) return true;
+    }
+    return false;
+}
+
+static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const struct class *c)
+{
+    uint32_t best = NONE;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->store != store || w->is_full || !may_take(s, i, c)) continue;
+        if (best == NONE || w->long_sent < s->workers[best].long_sent) best = i;
+    }
+    return best;
+}
+
+/* The next one that still wants to run, taken off the ring; or NONE. */
+static uint32_t next_squeezed(struct mr_sched *s)
+{
+    while (s->squeezed_count) {
+        uint32_t task = s->squeezed[s->squeezed_at];
+        s->squeezed_at = (s->squeezed_at + 1) % s->config.tasks_max;
+        s->squeezed_count--;
+        if (is_squeezed_ready(s, task)) return task; /* the others come back when they are */
+    }
+    return NONE;
+}
+
+void mr_sc_room_dispatch(struct mr_sched *s)
+{
+    /* What lost an input waits for others to make it: they need the place. */
+    if (s->alone != NONE && s->tasks[s->alone].state != MR_TASK_RUNNING) s->alone = NONE;
+    if (s->alone != NONE) {
+        hush(s, s->quiet); /* also those that came meanwhile */
+        return;
+    }
+    uint32_t task = next_squeezed(s);
+    if (task == NONE || job_of(s, task)->flags & J_HELD_BACK) {
+        hush(s, 0);
+        if (task != NONE) mr_sc_room_add(s, task);
+        return;
+    }
+    const struct class *c = &s->classes[s->tasks[task].class];
+    bool is_last = s->tasks[task].squeezed == SQUEEZED_MAX;
+    uint32_t store = find_store(s, c);
+    if (is_last && may_lost_hold(s, store)) store = 0; /* others may have the node meanwhile */
+    hush(s, store);
+    bool may_go = store && !is_busy(s, store) && !(is_last && may_anyone_hold(s, store));
+    uint32_t w = may_go ? find_worker(s, store, c) : NONE;
+    if (w != NONE) {
+        s->alone = task;
+        s->is_disturbed = false;
+        mr_sc_send(s, task, w);
+        return;
+    }
+    bool had_work = s->has_work; /* it waits for others: that is no work */
+    mr_sc_room_add(s, task);
+    s->has_work = had_work;
+}
+
+/* What was sent ahead of its inputs, which have come from another node; or what a worker that has
+ * come back was running all the time. */
+void mr_sc_room_runs(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (task == s->alone || t->flags & T_LONG || s->workers[t->worker].store != s->quiet) return;
+    s->is_disturbed = true;
+}
+
+static uint64_t inputs_bytes(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    uint64_t bytes = 0;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n && !mr_sc_is_by_reference(s, task); i++)
+        if (mr_sc_is_object(s, j->base + in[i]))
+            bytes += s->values[s->tasks[j->base + in[i]].value].bytes;
+    return bytes;
+}
+
+static void fail(
+    struct mr_sched *s, uint32_t task, uint32_t worker, bool was_alone, struct mr_str why)
+{
+    const struct worker *w = &s->workers[worker];
+    const char *alone =
+        s->stores[w->store].lost_name
+            ? ", though nothing else ran on its node, unless a worker that was lost "
+              "there still does"
+            : ", though nothing else ran on its node";
+    const struct mr_graph *g = job_of(s, task)->graph;
+    struct mr_str key = mr_graph_key(g, index_of(s, task));
+    char in[MR_BYTES_TEXT_MAX], memory[MR_BYTES_TEXT_MAX], text[MR_ERROR_TEXT_MAX];
+    mr_bytes_text(inputs_bytes(s, task), in);
+    const char *disk = s->stores[w->store].disk_full;
+    uint64_t most = s->stores[w->store].memory_bytes;
+    mr_bytes_text(most, memory);
+    if (*disk && inputs_bytes(s, task) <= most)
+        (void)snprintf(text, sizeof text,
+            "\"%.*s\" found no space left on %s of node \"%.60s\": its inputs are %s, and %.*s; the "
+            "object store's memory is %s, and what does not fit is written there: make space, or give "
+            "the store more memory (--memory)",
+            (int)MR_MIN(key.n, (size_t)120), key.p, disk, w->facts->node, in,
+            (int)MR_MIN(why.n, (size_t)300), why.p, memory);
+    else
+        (void)snprintf(text, sizeof text,
+            "\"%.*s\" needs more memory at once than there is: its inputs are %s, and %.*s%s; the "
+            "object store of node \"%.60s\" has %s: give it more (--memory), or make the parts smaller",
+            (int)MR_MIN(key.n, (size_t)120), key.p, in, (int)MR_MIN(why.n, (size_t)300), why.p,
+            was_alone ? alone : "", w->facts->node, memory);
+    struct story st = mr_sc_story_make(s, task, 8, mr_str(text), w->facts->name);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+}
+
+/* What runs long has no node to itself, as it may never end; what has an end beside it is waited
+ * for. */
+static bool was_crowded(const struct mr_sched *s, uint32_t store)
+{
+    return is_busy(s, store) || may_anyone_hold(s, store);
+}
+
+void mr_sc_room_none(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str why)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t store = s->workers[worker].store;
+    uint64_t memory = s->stores[store].memory_bytes;
+    bool is_long = t->flags & T_LONG;
+    bool was_alone = s->alone == task && !s->is_disturbed && !may_anyone_hold(s, s->quiet);
+    mr_sc_task_unsend(s, task);
+    bool never = memory && inputs_bytes(s, task) > memory;
+    bool is_last = is_long ? !was_crowded(s, store) : was_alone;
+    if (never || (is_last && t->squeezed == SQUEEZED_MAX)) {
+        fail(s, task, worker, was_alone, why);
+        return;
+    }
+    if (is_long && !is_last) t->squeezed = 1; /* the two that count were not beside others */
+    if (t->squeezed < SQUEEZED_MAX) t->squeezed++;
+    mr_sc_task_requeue(s, task);
+}
+
+void mr_sc_room_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    if (s->alone == task)
+        mr_buf_add_text(out,
+            "nothing else is sent to its node meanwhile: beside other tasks it found no "
+            "room in memory for its inputs and its result\n");
+    else if (s->tasks[task].squeezed > 1)
+        mr_buf_add_text(out,
+            "it found no room in memory for its inputs and its result beside those of "
+            "other tasks: it runs next with nothing else on its node\n");
+    else if (s->tasks[task].squeezed)
+        mr_buf_add_text(out,
+            "it found no room in memory for its inputs and its result beside those of "
+            "other tasks, let go of them and comes again\n");
+}

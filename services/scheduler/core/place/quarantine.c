@@ -1,0 +1,228 @@
+/* Who killed a worker? What ran when one died is suspected, and tried again apart from other
+ * suspects: whose worker dies a third time is convicted, and fails with that story. When a worker
+ * dies that had a suspect, the kill is the suspect's; whatever else ran there is suspected now, but
+ * has no kill yet. What comes to its end is acquitted, and so is what runs long and has lived for
+ * some seconds: it may never end, and a worker that is empty may never come. Whoever was acquitted
+ * so and is suspected again has to live eight times as long, and then 64 times, so that what kills
+ * late is convicted, too, and who merely ran beside it is not. Roles of training sessions are
+ * spared that: they ask for as many retries as there are, and their session counts its losses
+ * itself.
+ *
+ * A suspect that has an end, or that would be convicted, is tried alone: nothing runs beside it but
+ * what runs long. One worker at a time is emptied for those, so that the others go on. */
+#include "services/scheduler/core/place/quarantine.h"
+
+#include <stdio.h>
+
+#define TRIALS_MAX 3 /* then it does not get longer */
+
+void mr_sc_suspect_add(struct mr_sched *s, uint32_t task)
+{
+    uint32_t room = s->config.tasks_max;
+    mr_assert(s->suspects_count < room);
+    s->suspects[(s->suspects_at + s->suspects_count++) % room] = task;
+    s->has_work = true;
+}
+
+/* ---- places ----------------------------------------------------------------------------------
+ */
+
+static bool is_suspect_ready(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return t->state == MR_TASK_READY && t->flags & T_SUSPECT && !(t->flags & T_SENT) &&
+           !(job_of(s, task)->flags & J_STOPPED);
+}
+
+static void reserve(struct mr_sched *s, uint32_t worker)
+{
+    if (s->reserved == worker) return;
+    uint32_t old = s->reserved;
+    s->reserved = worker;
+    if (old != NONE) {
+        s->workers[old].is_reserved = false;
+        mr_sc_load_changed(s, old, false);
+    }
+    if (worker == NONE) return;
+    s->workers[worker].is_reserved = true;
+    mr_sc_load_changed(s, worker, false);
+}
+
+/* Does nothing run there that could be blamed, or could start by itself? What merely waits for
+ * inputs may stay: it may be for the suspect's value, and beside the suspect nothing starts. */
+static bool is_empty(const struct mr_sched *s, uint32_t worker)
+{
+    if (s->workers[worker].trial != NONE) return false;
+    for (uint32_t t = s->workers[worker].sent_head; t != NONE; t = s->tasks[t].next)
+        if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return false;
+    return true;
+}
+
+/* An empty worker that may run it, else the least loaded one that can be emptied. */
+static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
+{
+    uint32_t least = NONE;
+    for (uint32_t w = mr_sc_load_least(s); w != NONE; w = mr_sc_load_next(s, w)) {
+        if (!mr_sc_may_run(s, w, c)) continue;
+        if (is_empty(s, w)) return w;
+        if (least == NONE) least = w;
+    }
+    return least;
+}
+
+/* To run it alone: an empty worker, or NONE, and then maybe one is kept free from now on. */
+static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
+{
+    const struct class *c = &s->classes[s->tasks[task].class];
+    uint32_t w = s->reserved;
+    if (w != NONE && !mr_sc_may_run(s, w, c)) w = NONE;
+    if (w == NONE && s->reserved == NONE) w = find_empty(s, c);
+    if (w != NONE && !is_empty(s, w)) { /* one may have come meanwhile */
+        uint32_t other = find_empty(s, c);
+        if (other != NONE && is_empty(s, other)) w = other;
+    }
+    if (w == NONE) return NONE;
+    if (is_empty(s, w)) {
+        reserve(s, NONE);
+        return w;
+    }
+    reserve(s, w);
+    *is_wanted = true;
+    return NONE;
+}
+
+/* Apart from other suspects, where the fewest run that do not end. */
+static uint32_t place_apart(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct class *c = &s->classes[t->class];
+    uint32_t best = NONE;
+    for (uint32_t w = mr_sc_load_least(s); w != NONE; w = mr_sc_load_next(s, w)) {
+        const struct worker *x = &s->workers[w];
+        if (x->trial != NONE || !mr_sc_may_run(s, w, c) || !mr_sc_has_room(s, w, t)) continue;
+        if (best == NONE || x->long_sent < s->workers[best].long_sent) best = w;
+    }
+    return best;
+}
+
+void mr_sc_trial_dispatch(struct mr_sched *s)
+{
+    uint32_t room = s->config.tasks_max;
+    bool is_wanted = false;
+    for (uint32_t left = s->suspects_count; left--;) {
+        uint32_t task = s->suspects[s->suspects_at];
+        s->suspects_at = (s->suspects_at + 1) % room;
+        s->suspects_count--;
+        if (!is_suspect_ready(s, task)) continue; /* it comes back when it is */
+        uint32_t w = NONE;
+        if (!(job_of(s, task)->flags & J_HELD_BACK))
+            w = mr_sc_is_tried_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)
+                                                      : place_apart(s, task);
+        if (w != NONE)
+            mr_sc_send(s, task, w);
+        else
+            mr_sc_suspect_add(s, task);
+    }
+    if (!is_wanted) reserve(s, NONE); /* those that are left may not run there */
+}
+
+/* ---- acquittal -------------------------------------------------------------------------------
+ */
+
+void mr_sc_trial_started(struct mr_sched *s, uint32_t task)
+{
+    struct worker *w = &s->workers[s->tasks[task].worker];
+    if (w->trial == task && !w->trial_at) w->trial_at = s->now;
+}
+
+/* It waits for a job of its own now, which may need the place. */
+void mr_sc_trial_left_slot(struct mr_sched *s, uint32_t task)
+{
+    struct worker *w = &s->workers[s->tasks[task].worker];
+    if (w->trial != task) return;
+    w->is_closed = mr_sc_is_tried_alone(&s->tasks[task]);
+    w->trial_at = s->now;
+}
+
+static mr_duration acquit_after(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct mr_task_options *o = mr_graph_options(job_of(s, task)->graph, index_of(s, task));
+    if (t->trials < 2 || (o && o->retries >= MR_RETRIES_MAX)) return s->config.acquit;
+    return s->config.acquit << 3 * (t->trials - 1);
+}
+
+void mr_sc_trial_heard(struct mr_sched *s, uint32_t worker)
+{
+    struct worker *w = &s->workers[worker];
+    if (w->trial == NONE || !w->trial_at) return;
+    struct task *t = &s->tasks[w->trial];
+    if (!(t->flags & T_LONG) || s->now < mr_time_after(w->trial_at, acquit_after(s, w->trial)))
+        return;
+    t->kills = 0;
+    t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
+    mr_sc_trial_end(w);
+    mr_sc_load_changed(s, worker, false);
+    s->has_work = true; /* the next suspect's turn */
+}
+
+/* ---- blame -----------------------------------------------------------------------------------
+ */
+
+static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran)
+{
+    uint64_t id = job_of(s, task)->id;
+    uint32_t index = index_of(s, task), row = 0;
+    for (uint32_t i = 0; i < ran->runs_count; i++)
+        for (uint32_t k = 0; k < ran->runs[i].count; k++, row++)
+            if (ran->runs[i].job == id && ran->index[row] == index) return true;
+    return false;
+}
+
+/* Known (`ran`), or what it said it was running, or else the first tasks that could run, as many as
+ * it has slots, and whoever was on a worker that died before. */
+static bool may_have_run(
+    struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran, uint32_t *guesses)
+{
+    const struct task *t = &s->tasks[task];
+    if (ran) return did_run(s, task, ran);
+    if (t->state != MR_TASK_RUNNING) return false;
+    if (t->flags & (T_STARTED | T_SHAKEN | T_SUSPECT)) return true;
+    if (!*guesses) return false;
+    --*guesses;
+    return true;
+}
+
+void mr_sc_trial_blame(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran)
+{
+    struct worker *w = &s->workers[worker];
+    uint32_t suspect = w->trial, guesses = w->slots;
+    if (suspect != NONE && ran && !did_run(s, suspect, ran)) suspect = NONE;
+    for (uint32_t i = w->sent_head; i != NONE; i = s->tasks[i].next) {
+        struct task *t = &s->tasks[i];
+        if (may_have_run(s, i, ran, &guesses)) {
+            bool is_blamed = suspect == NONE || suspect == i;
+            bool is_again = is_blamed ? !t->kills : t->flags & T_LONG && t->trials;
+            if (is_again && t->trials < TRIALS_MAX) t->trials++;
+            if (is_blamed) t->kills++;
+            t->flags |= T_SUSPECT;
+            if (t->use != USE_DONE) mr_sc_span_lost(s, i);
+            if (t->use != USE_DONE && t->kills < KILLS_MAX) job_of(s, i)->retried++;
+        }
+        t->flags |= T_SHAKEN;
+    }
+}
+
+bool mr_sc_trial_convict(struct mr_sched *s, uint32_t task, const char *worker)
+{
+    char text[256];
+    unsigned kills = s->tasks[task].kills;
+    if (kills < KILLS_MAX) return false;
+    (void)snprintf(text, sizeof text,
+        "the task was running each time when %u workers died, the last one \"%.60s\"", kills,
+        worker);
+    struct story st = mr_sc_story_make(s, task, 13, mr_str(text), worker);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+    return true;
+}

@@ -1,0 +1,313 @@
+/* Questions about the state; nothing here changes it. */
+#include "services/scheduler/core/task/internal.h"
+
+static void error_out(
+    const struct mr_sched *s, uint32_t base, const struct story *st, struct mr_sched_error *out)
+{
+    (void)s;
+    *out = (struct mr_sched_error){.index = st->task == NONE ? MR_NODE_NONE : st->task - base,
+        .code = st->code,
+        .attempts = st->attempts,
+        .op = st->op,
+        .message = mr_str(st->message),
+        .arguments = mr_str(st->arguments),
+        .worker = mr_str(st->worker),
+        .log = mr_str(st->log)};
+}
+
+bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_info *out)
+{
+    uint32_t job = mr_sc_job_find(s, id.v);
+    if (job == NONE) return false;
+    const struct job *j = &s->jobs[job];
+    *out = (struct mr_sched_job_info){.id = id,
+        .parent = {j->parent},
+        .state = j->told ? (enum mr_job_state)j->told : MR_JOB_PENDING,
+        .accepted = (j->flags & J_ACCEPTED) != 0,
+        .graph = j->graph,
+        .joined = j->joined,
+        .skipped = j->skipped,
+        .vain = j->vain,
+        .retried = j->retried,
+        .recomputed = j->recomputed,
+        .created_wall_ns = j->created_wall,
+        .started_wall_ns = j->started_wall,
+        .finished_wall_ns = j->finished_wall,
+        .event_sequence = j->event_sequence,
+        .targets_ready = j->targets_ready};
+    memcpy(out->counts, j->counts, sizeof out->counts);
+    out->given = job == s->unplanned ? 0 : j->graph->nodes_count;
+    for (uint32_t i = MR_TASK_WAITING; out->given && i < MR_TASK_STATES; i++)
+        out->given -= j->counts[i];
+    bool is_told = j->told == j->state;
+    if (!is_told) {
+        out->event_sequence = 0; /* of a state that may not be announced yet */
+        if (j->state >= MR_JOB_DONE) out->finished_wall_ns = 0;
+    }
+    if (j->has_error && is_told) {
+        out->has_error = true;
+        error_out(s, j->base, &j->error, &out->error);
+        out->error.fallen = j->fallen;
+    }
+    return true;
+}
+
+bool mr_sched_loop(
+    const struct mr_sched *s, mr_job_id id, uint32_t loop, uint32_t *rounds, bool *by_max)
+{
+    uint32_t job = mr_sc_job_find(s, id.v);
+    const struct job *j = job == NONE ? NULL : &s->jobs[job];
+    if (!j || !j->loops || loop >= j->graph->loops_count) return false;
+    /* Where it ended is in the journal before the end of the job. */
+    if (j->told != j->state || j->state < MR_JOB_DONE || j->loops[loop].stop == NONE) return false;
+    *rounds = j->loops[loop].stop + 1;
+    *by_max = *rounds == j->graph->loops[loop].rounds;
+    return true;
+}
+
+uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job)
+{
+    uint64_t kept = MR_MIN(s->forgotten_count, (uint64_t)FORGOTTEN_MAX);
+    for (uint64_t i = s->forgotten_count; i > s->forgotten_count - kept; i--)
+        if (s->forgotten[(i - 1) % FORGOTTEN_MAX].id == job.v)
+            return s->forgotten[(i - 1) % FORGOTTEN_MAX].wall;
+    return 0;
+}
+
+bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag)
+{
+    return mr_sc_is_other_life(s, tag);
+}
+
+uint32_t mr_sched_epoch(const struct mr_sched *s)
+{
+    return s->config.epoch;
+}
+
+mr_job_id mr_sched_job_newest(const struct mr_sched *s)
+{
+    return (mr_job_id){s->newest == NONE ? 0 : s->jobs[s->newest].id};
+}
+
+mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id id)
+{
+    uint32_t job = mr_sc_job_find(s, id.v);
+    if (job == NONE || s->jobs[job].older == NONE) return (mr_job_id){0};
+    return (mr_job_id){s->jobs[s->jobs[job].older].id};
+}
+
+/* Any node, those that are no tasks included. */
+static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
+{
+    uint32_t job = mr_sc_job_find(s, id);
+    return job == NONE || index >= s->jobs[job].graph->nodes_count ? NONE
+                                                                   : s->jobs[job].base + index;
+}
+
+/* Of a task without a value: whose failure that was. */
+static uint32_t cause_of(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_at(s, t);
+    if (t->state == MR_TASK_ERRED) return t->cause;
+    if (t->state != MR_TASK_CANCELLED || j->state != MR_JOB_FAILED || !j->has_error) return NONE;
+    return j->error.task;
+}
+
+bool mr_sched_task(
+    const struct mr_sched *s, mr_job_id id, uint32_t index, struct mr_sched_task_info *out)
+{
+    uint32_t task = node_find(s, id.v, index);
+    if (task == NONE) return false;
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_at(s, t);
+    *out = (struct mr_sched_task_info){.state = (enum mr_task_state)t->state,
+        .is_skipped = t->state == MR_TASK_RELEASED && mr_sc_loop_is_skipped(s, task),
+        .is_vain = t->is_vain,
+        .attempt = t->attempt,
+        .op = t->flags & T_FIXED ? 0 : s->classes[t->class].op,
+        .worker = UINT32_MAX,
+        .cause = MR_NODE_NONE,
+        .is_sent = (t->flags & T_SENT) != 0,
+        .waiting_inputs = t->state == MR_TASK_WAITING ? t->waiting : 0,
+        .retries_left = t->retries_left,
+        .ready = t->state >= MR_TASK_READY && t->state <= MR_TASK_DONE ? t->ready_at : 0,
+        .sent = t->flags & T_SENT ? sent_at(s, t, 0) : 0};
+    if (t->flags & T_SENT)
+        out->worker = t->worker;
+    else if (t->value < LITERAL)
+        out->worker = s->values[t->value].worker;
+    const struct story *st = mr_sc_story(s, task);
+    if (st) {
+        out->has_error = true;
+        error_out(s, j->base, st, &out->error);
+    }
+    uint32_t cause = cause_of(s, task);
+    if (cause == NONE || cause == task) return true;
+    out->cause = cause - j->base;
+    const struct story *why = mr_sc_story(s, cause);
+    if (why) error_out(s, j->base, why, &out->cause_error);
+    return true;
+}
+
+bool mr_sched_value(const struct mr_sched *s, mr_job_id id, uint32_t index, struct mr_buf *bytes,
+    struct mr_sched_value *out)
+{
+    uint32_t task = node_find(s, id.v, index);
+    *out = (struct mr_sched_value){.kind = MR_SCHED_VALUE_NONE, .worker = UINT32_MAX};
+    if (task == NONE) return false;
+    const struct task *t = &s->tasks[task];
+    if (!is_done(t) || t->value == NONE) return true;
+    if (t->value == LITERAL) {
+        struct mr_str pack = mr_graph_args(job_of(s, task)->graph, index);
+        if (bytes) mr_buf_add_str(bytes, pack);
+        out->kind = MR_SCHED_VALUE_INLINE;
+        out->bytes = pack.n;
+        return true;
+    }
+    const struct value *v = &s->values[t->value];
+    out->bytes = v->bytes;
+    out->worker = v->worker;
+    if (t->flags & T_UNACKED) {
+        out->kind = MR_SCHED_VALUE_UNACKED;
+    } else if (v->kind == V_OBJECT) {
+        out->kind = MR_SCHED_VALUE_OBJECT;
+        out->object = v->object;
+        out->store = v->store;
+    } else if (v->kind == V_AWAY) {
+        out->kind = MR_SCHED_VALUE_AWAY;
+    } else {
+        if (bytes) mr_sc_value_append(s, v, bytes);
+        out->kind = MR_SCHED_VALUE_INLINE;
+    }
+    return true;
+}
+
+bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out)
+{
+    if (slot >= s->workers_top || s->workers[slot].state == W_FREE || s->workers[slot].is_ghost)
+        return false;
+    const struct worker *w = &s->workers[slot];
+    *out = (struct mr_sched_worker_info){.incarnation = w->incarnation,
+        .name = mr_str(w->facts->name),
+        .node = mr_str(w->facts->node),
+        .is_connected = w->state == W_CONNECTED,
+        .is_retiring = w->is_retiring,
+        .slots = w->slots,
+        .sent = w->sent,
+        .running = w->running,
+        .memory_bytes = w->memory_bytes,
+        .memory_used_bytes = w->memory_used_bytes,
+        .held_bytes = w->held_bytes,
+        .tasks_started = w->tasks_started,
+        .tasks_done = w->tasks_done,
+        .queue_ns = w->queue_ns,
+        .last_heard = w->last_heard,
+        .store = w->store ? s->stores[w->store].incarnation : 0};
+    return true;
+}
+
+uint32_t mr_sched_worker_slots(const struct mr_sched *s)
+{
+    return s->workers_top;
+}
+
+bool mr_sched_has_idle_slots(const struct mr_sched *s)
+{
+    uint64_t slots = 0, sent = 0;
+    if (s->workers_top > 64) return false;
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        if (s->workers[i].state != W_CONNECTED) continue;
+        slots += s->workers[i].slots;
+        sent += s->workers[i].sent;
+    }
+    return sent < slots;
+}
+
+uint32_t mr_sched_ops_count(const struct mr_sched *s)
+{
+    return s->ops_count;
+}
+
+struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op)
+{
+    return op >= 1 && op <= s->ops_count ? s->ops[op].name : MR_STR("");
+}
+
+bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out)
+{
+    if (op < 1 || op > s->ops_count) return false;
+    const struct op *o = &s->ops[op];
+    *out = (struct mr_sched_op_info){.name = o->name,
+        .deterministic = o->deterministic,
+        .by_reference = o->by_reference,
+        .long_running = o->long_running,
+        .workers = o->workers,
+        .tasks = o->tasks,
+        .wall_ns = o->wall_ns,
+        .cpu_ns = o->cpu_ns,
+        .queue_ns = o->queue_ns,
+        .bytes = o->bytes,
+        .estimate_ns = o->estimate_ns};
+    return true;
+}
+
+struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind)
+{
+    return kind < s->resources_count ? mr_str(s->resource_names[kind]) : MR_STR("");
+}
+
+uint32_t mr_sched_stores_count(const struct mr_sched *s)
+{
+    return s->stores_count;
+}
+
+uint32_t mr_sched_stores_changes(const struct mr_sched *s)
+{
+    return s->stores_changes;
+}
+
+bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
+    struct mr_str *node, struct mr_str *address, bool *is_alive)
+{
+    if (number < 1 || number > s->stores_count) return false;
+    const struct store *st = &s->stores[number];
+    *incarnation = st->incarnation;
+    *node = mr_str(st->node);
+    *address = mr_str(st->address);
+    *is_alive = st->is_alive && st->is_connected;
+    return true;
+}
+
+void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out)
+{
+    *out = (struct mr_sched_totals){.epoch = s->config.epoch,
+        .jobs_running = s->jobs_running,
+        .tasks_done = s->tasks_done,
+        .tasks_sent = s->tasks_sent,
+        .steals = s->steals,
+        .placed_cached = s->placed_cached,
+        .placed_repaired = s->placed_repaired,
+        .placed_scored = s->placed_scored,
+        .roots_held = s->roots_held,
+        .recomputed = s->recomputed,
+        .journal_sequence = s->sequence,
+        .journal_acked = s->acked,
+        .journal_is_away = s->journal_is_away,
+        .is_recovering = s->is_recovering,
+        .is_paused = s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max};
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        if (s->workers[i].state != W_CONNECTED) continue;
+        out->workers++;
+        out->slots += s->workers[i].slots;
+    }
+    for (uint32_t i = 1; i <= s->stores_count; i++)
+        out->stores += s->stores[i].is_alive && s->stores[i].is_connected;
+}
+
+uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why)
+{
+    job->v = s->unread_job;
+    *why = s->unread_why;
+    return s->jobs_unread;
+}

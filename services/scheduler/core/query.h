@@ -1,0 +1,150 @@
+/* Questions that the shell asks the scheduler core between steps. Loans last until the next step.
+ * Included by core.h. */
+#pragma once
+
+#include "base/buf.h"
+#include "graph/graph.h"
+#include "services/scheduler/core/core.h"
+
+struct mr_sched_error { /* why a task, or a job, failed */
+    uint32_t index;     /* MR_NODE_NONE: no task's fault (cancelled, deadline) */
+    int code;           /* google.rpc.Code */
+    uint32_t attempts;
+    uint32_t fallen; /* tasks that could not run because of it */
+    uint32_t op;
+    struct mr_str message;
+    struct mr_str arguments;
+    struct mr_str worker; /* name */
+    struct mr_str log;
+};
+
+struct mr_sched_job_info {
+    mr_job_id id;
+    mr_job_id parent;        /* 0: none */
+    enum mr_job_state state; /* as it may be announced: never ahead of the journal */
+    bool accepted;           /* the journal has it */
+    struct mr_graph *graph;  /* for mr_graph_find, which builds its index lazily */
+    uint32_t counts[MR_TASK_STATES];
+    uint32_t joined;
+    uint32_t given;   /* nodes that are no tasks: they had their values from the start */
+    uint32_t skipped; /* of those released: in rounds of loops that did not come */
+    uint32_t vain;    /* of those released: never ran, as what needed them failed */
+    uint64_t retried;
+    uint64_t recomputed;
+    uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
+    uint64_t event_sequence; /* of its last state change */
+    uint32_t targets_ready;
+    bool has_error;
+    struct mr_sched_error error;
+};
+
+struct mr_sched_task_info {
+    enum mr_task_state state;
+    uint32_t attempt; /* the last one, 0: none yet */
+    uint32_t op;      /* 0: not a task */
+    uint32_t worker;  /* slot where it was sent, or that made the value; UINT32_MAX: none */
+    bool is_sent;
+    bool is_skipped; /* released, and its round did not come */
+    bool is_vain;    /* released, and never ran, as what needed it failed */
+    uint32_t waiting_inputs;
+    uint32_t retries_left;
+    mr_time ready, sent; /* of the last attempt */
+    bool has_error;
+    struct mr_sched_error error;
+    uint32_t
+        cause; /* the node whose failure kept it from a value; MR_NODE_NONE: none, or its own */
+    struct mr_sched_error cause_error; /* message empty: it is not kept any more */
+};
+
+enum mr_sched_value_kind {
+    MR_SCHED_VALUE_NONE,   /* not (or no more) there */
+    MR_SCHED_VALUE_INLINE, /* its bytes (a pack) were appended */
+    MR_SCHED_VALUE_OBJECT,
+    MR_SCHED_VALUE_AWAY,    /* small, at its worker only: ask with MR_SCHED_WANT */
+    MR_SCHED_VALUE_UNACKED, /* there, but the journal does not have it yet */
+};
+
+struct mr_sched_value {
+    enum mr_sched_value_kind kind;
+    mr_object_id object;
+    uint64_t bytes;
+    uint32_t store; /* number; 0: unknown */
+    uint32_t worker;
+};
+
+struct mr_sched_worker_info {
+    uint64_t incarnation;
+    struct mr_str name, node;
+    bool is_connected, is_retiring;
+    uint32_t slots, sent, running;
+    uint64_t memory_bytes, memory_used_bytes, held_bytes;
+    uint64_t tasks_started, tasks_done;
+    uint64_t queue_ns;
+    mr_time last_heard;
+    uint64_t store;
+};
+
+struct mr_sched_op_info {
+    struct mr_str name;
+    bool deterministic, by_reference, long_running;
+    uint32_t workers;                                 /* that have it */
+    uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes; /* over all jobs since the start */
+    uint64_t estimate_ns;                             /* 0: none has finished yet */
+};
+
+struct mr_sched_totals {
+    uint32_t epoch, workers, slots, stores;
+    uint64_t jobs_running, tasks_done, tasks_sent, steals, recomputed;
+    uint64_t placed_cached, placed_repaired, placed_scored, roots_held; /* see metrics.c */
+    uint64_t journal_sequence, journal_acked;
+    bool journal_is_away;
+    bool is_recovering; /* waits for the workers of its earlier life */
+    bool is_paused;     /* dispatch waits for the journal */
+};
+
+bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
+/* When was a job of this id forgotten (wall clock)? 0: never heard of it, or too long ago. */
+uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
+/* Was an id of this tag given out by a scheduler whose journal this one does not have? */
+bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag);
+uint32_t mr_sched_epoch(const struct mr_sched *s);
+mr_job_id mr_sched_job_newest(const struct mr_sched *s);               /* 0: none */
+mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job); /* 0: no older one */
+bool mr_sched_task(
+    const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
+/* Of the job's tasks that count as RUNNING, those that run now, their indexes appended to `out`
+ * (NULL: only how many): what workers said they run, else what they were sent first, as many as
+ * they have slots. The others wait at their workers. */
+uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id job, struct mr_buf *out);
+/* Of those, what has run longest as workers last said; false: none has run for a while. */
+bool mr_sched_longest(const struct mr_sched *s, mr_job_id job, uint32_t *index, mr_time *since);
+/* Thousandths of slots that the cluster had while the job ran, on average over that time; 0: not
+ * known. It does not change once the job has ended. */
+uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id job);
+/* How a loop ended; false: it has not, or the job is not over yet. */
+bool mr_sched_loop(
+    const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
+bool mr_sched_is_running(const struct mr_sched *s, mr_job_id job, uint32_t index);
+/* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants). */
+bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,
+    struct mr_sched_value *out);
+/* The sentence that says why a task ran, runs or waits; then what leads to it, one reason a line.
+ */
+bool mr_sched_explain(
+    const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *lines);
+
+bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
+uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* slots are below this */
+/* Less was sent than workers could run at once; false for more than 64 workers: not counted. */
+bool mr_sched_has_idle_slots(const struct mr_sched *s);
+uint32_t mr_sched_ops_count(const struct mr_sched *s); /* numbers 1..count */
+struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
+bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
+struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);
+uint32_t mr_sched_stores_count(const struct mr_sched *s);   /* numbers 1..count, never reused */
+uint32_t mr_sched_stores_changes(const struct mr_sched *s); /* other when one came or is back */
+bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
+    struct mr_str *node, struct mr_str *address, bool *is_alive);
+void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out);
+/* How many accepted jobs the journal did not give back; which was the last, and why. */
+uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why);

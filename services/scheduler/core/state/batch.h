@@ -1,0 +1,123 @@
+/* What goes to one worker: one SchedulerMessage to be, as columns. Batches stand in a pool and are
+ * lent to a worker for as long as there is something to tell it: however many workers there are, a
+ * turn writes into the few blocks of memory that the turn before wrote into, which are warm. */
+#pragma once
+
+#include "base/buf.h"
+#include "services/scheduler/core/state/event.h"
+
+struct mr_sched_runs_out { /* growing, as all below */
+    struct mr_sched_run *p;
+    uint32_t count, room;
+};
+
+struct mr_sched_refs_out { /* TaskRefs */
+    struct mr_sched_runs_out runs;
+    uint32_t *index; /* one block of two columns of `room` rows */
+    union {
+        uint32_t *attempt;
+        uint32_t *inline_bytes; /* of Values; 0: an object */
+    };
+    uint32_t count, room;
+};
+
+enum mr_sched_column { /* of Tasks; i32 for the priority, else u32 */
+    MR_COLUMN_INDEX,
+    MR_COLUMN_ARGS_BYTES,
+    MR_COLUMN_ATTEMPT,      /* usually 1 */
+    MR_COLUMN_OP,           /* usually the first one's; mr_sched_op_name */
+    MR_COLUMN_INPUTS_COUNT, /* usually 0, as all below */
+    MR_COLUMN_USES,
+    MR_COLUMN_PRIORITY,
+    MR_COLUMNS,
+};
+
+/* Tasks. A column is filled once a row differs from what is usual. */
+struct mr_sched_rows {
+    struct mr_sched_runs_out runs;
+    uint32_t *block; /* MR_COLUMNS columns of `room` rows */
+    uint32_t count, room;
+    uint32_t filled; /* bits: of columns */
+    uint32_t usual_op;
+};
+
+/* The column, or NULL: every row has what is usual. */
+static inline uint32_t *mr_sched_column(const struct mr_sched_rows *r, enum mr_sched_column c)
+{
+    return r->filled >> c & 1 ? r->block + (size_t)c * r->room : NULL;
+}
+
+static inline uint32_t mr_sched_usual(const struct mr_sched_rows *r, enum mr_sched_column c)
+{
+    return c == MR_COLUMN_OP ? r->usual_op : c == MR_COLUMN_ATTEMPT;
+}
+
+static inline uint32_t mr_sched_cell(
+    const struct mr_sched_rows *r, enum mr_sched_column c, uint32_t row)
+{
+    const uint32_t *column = mr_sched_column(r, c);
+    return column ? column[row] : mr_sched_usual(r, c);
+}
+
+struct mr_sched_extra { /* TaskExtra; texts are in `text` of the batch, by offset and length */
+    uint32_t row;
+    bool long_running;
+    bool alone;
+    bool want_object;
+    bool persist;
+    uint64_t timeout_ns;
+    uint32_t key_at, key_bytes;
+    uint32_t persist_name_at, persist_name_bytes;
+    uint32_t resources_at, resources_count; /* in `resources`: pairs of u32 and u64, below */
+    mr_graph_hash definition;
+};
+
+struct mr_sched_amount {
+    uint32_t kind; /* mr_sched_resource_name */
+    uint64_t micro;
+};
+
+/* Sections apply in the order of session.proto. What few batches have stands last, and whoever
+ * writes it says so in has_more: nothing of it is touched otherwise. */
+struct mr_sched_batch {
+    bool has_more;
+    bool drain;
+    bool has_registered; /* this is the answer to Register; adopt and keep belong to it */
+    bool frees_objects;  /* of what is in `release`, some has bytes in a store */
+    uint32_t serial;     /* no two batches have the same */
+    uint64_t incarnation;
+    uint64_t session;
+    uint64_t heard;
+    struct mr_sched_rows tasks;
+    struct mr_buf args;     /* bytes */
+    struct mr_buf inputs;   /* u32 */
+    struct mr_buf last_use; /* u32: positions in `inputs` */
+    struct mr_sched_refs_out values;
+    struct mr_buf value_inline; /* bytes */
+    struct mr_sched_refs_out release;
+    struct mr_sched_batch *next; /* in the pool */
+
+    struct mr_buf value_object;       /* mr_object_id, rows that are objects */
+    struct mr_buf value_object_bytes; /* u64, the same rows */
+    struct mr_buf value_object_store; /* u32 store numbers (0: unknown), the same rows */
+    struct mr_sched_refs_out cancel, steal, fetch, leave;
+    struct mr_buf extra;     /* struct mr_sched_extra */
+    struct mr_buf resources; /* struct mr_sched_amount */
+    struct mr_buf text;
+    struct mr_buf forget_jobs; /* u64 */
+    struct mr_sched_refs_out adopt, keep;
+};
+
+struct mr_sched_batch *mr_sched_batch_new(void);
+void mr_sched_batch_free(struct mr_sched_batch **b);
+void mr_sched_batch_clear(struct mr_sched_batch *b); /* keeps what memory is usual */
+
+void mr_sched_refs_grow(struct mr_sched_refs_out *r);
+void mr_sched_rows_grow(struct mr_sched_rows *r);
+static inline void mr_sched_rows_begin(struct mr_sched_rows *r, uint32_t op) /* before the first */
+{
+    r->filled = 1u << MR_COLUMN_INDEX | 1u << MR_COLUMN_ARGS_BYTES;
+    r->usual_op = op;
+}
+void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c);
+void mr_sched_runs_grow(struct mr_sched_runs_out *r);

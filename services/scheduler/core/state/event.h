@@ -1,0 +1,150 @@
+/* What the scheduler core can learn. Pointers inside an event are lent for the step, but for
+ * `graph`, which is given. Columns: state/columns.h. Every event carries what the wall clock said,
+ * so that the core can date things for people. */
+#pragma once
+
+#include "graph/graph.h"
+#include "services/scheduler/core/state/columns.h"
+
+struct mr_sched_op { /* OpDescriptor */
+    struct mr_str name;
+    uint64_t cost_ns;
+    bool deterministic;
+    bool by_reference, passes; /* passes: its result may hold an argument as it is */
+    bool long_running;
+};
+
+struct mr_sched_resource {
+    struct mr_str name;
+    uint64_t amount_micro; /* millionths */
+};
+
+struct mr_sched_register {
+    uint64_t session;     /* the shell's name for the stream; comes back in the answer */
+    uint64_t incarnation; /* 0: new */
+    uint32_t epoch;       /* the highest that it was told, */
+    uint64_t scheduler;   /* and the incarnation of the scheduler that had it; 0: unknown */
+    struct mr_str name, node;
+    uint64_t store; /* 0: none */
+    struct mr_str store_address;
+    uint32_t slots;
+    uint64_t memory_bytes;
+    uint64_t time_ns;
+    const struct mr_sched_resource *resources;
+    uint32_t resources_count;
+    const struct mr_sched_op *ops;
+    uint32_t ops_count;
+    struct mr_sched_completed holding;
+    struct mr_sched_refs queued;
+    bool has_suspects;             /* its name's last process died, and: */
+    struct mr_sched_refs suspects; /* these ran then */
+};
+
+struct mr_sched_heartbeat {
+    bool present;
+    uint64_t sequence;
+    uint64_t time_ns;
+    uint64_t memory_used_bytes, held_bytes;
+    uint32_t queued, running;
+    uint64_t tasks_started, tasks_done;
+    struct mr_sched_refs running_tasks;
+    const uint64_t *running_ns; /* one of those; NULL: not told */
+    uint64_t queue_ns;
+};
+
+/* One WorkerMessage after Register, from a worker that the core knows: (slot, incarnation). A
+ * message from another incarnation than the slot's is ignored. */
+struct mr_sched_message {
+    uint32_t worker;
+    uint64_t incarnation;
+    struct mr_sched_heartbeat heartbeat;
+    struct mr_sched_completed completed;
+    struct mr_sched_refs given;
+    struct mr_sched_refs started;
+    struct mr_sched_refs unknown;
+    const struct mr_sched_missing *missing;
+    uint32_t missing_count;
+    struct mr_sched_refs left_slot;
+    bool leaving;
+};
+
+/* What stands outside the job already: a resolved name, the place of a stored object, or the
+ * object that a task persisted earlier under its name with the same definition. */
+struct mr_sched_resolved {
+    uint32_t index;
+    mr_object_id object;
+    uint64_t bytes;
+    uint64_t store; /* incarnation of a store that has it; 0: unknown, ask any */
+};
+
+struct mr_sched_submit {
+    uint64_t ticket, template; /* template: which one it is of, 0: none */
+    struct mr_graph *graph;    /* given: the core frees it */
+    struct mr_str graph_bytes; /* mr_graph_to_bytes of it; empty: the core makes them */
+    uint64_t piece_bytes;      /* or of so many: mr_sched_record_head.piece; 0: not so */
+    mr_graph_hash body_hash;   /* same request id and another body: ALREADY_EXISTS */
+    const struct mr_sched_resolved *resolved; /* ascending by index */
+    uint32_t resolved_count;
+    struct mr_sched_parent parent; /* what ends its job, unless done, cancels this one */
+};
+
+struct mr_sched_store {
+    uint64_t store; /* incarnation */
+    struct mr_str node, address;
+    uint64_t memory_bytes;
+    struct mr_str disk_full; /* heard: the folder on whose disk no space is left; empty: some is */
+    uint32_t epoch;          /* as a worker's */
+    uint64_t scheduler;
+};
+
+struct mr_sched_objects {
+    uint64_t store;
+    const mr_object_id *ids;
+    uint32_t count;
+};
+
+enum mr_sched_event_type {
+    MR_SCHED_TICK,
+    MR_SCHED_SUBMIT,          /* submit */
+    MR_SCHED_CANCEL,          /* job, ticket, text: the reason */
+    MR_SCHED_RETRY,           /* job, ticket */
+    MR_SCHED_FORGET,          /* job, ticket */
+    MR_SCHED_WANT,            /* job, index: see that the value of a node can be read */
+    MR_SCHED_WORKER_REGISTER, /* worker */
+    MR_SCHED_WORKER_MESSAGE,  /* message */
+    MR_SCHED_WORKER_CLOSED,   /* slot, incarnation: the stream is gone */
+    MR_SCHED_WORKER_CRASHED,  /* slot, incarnation, refs: its process is dead; these ran */
+    MR_SCHED_WORKER_RETIRE,   /* slot, incarnation */
+    MR_SCHED_STORE_REGISTER,  /* store */
+    MR_SCHED_STORE_HEARD,     /* store: it is alive */
+    MR_SCHED_STORE_CLOSED,    /* store: its stream is gone */
+    MR_SCHED_OBJECTS_LOST,    /* objects */
+    MR_SCHED_OBJECTS_UNHELD,  /* objects: does anybody want them? */
+    MR_SCHED_JOURNAL_ACKED,   /* sequence: everything up to it is kept */
+    MR_SCHED_JOURNAL_AWAY,
+    MR_SCHED_JOURNAL_BACK,
+    MR_SCHED_RECORD,    /* record: one of an earlier life, in order; before RECOVERED only */
+    MR_SCHED_RECOVERED, /* the journal is read (or empty): begin */
+};
+
+struct mr_sched_event {
+    enum mr_sched_event_type type;
+    uint64_t wall_ns; /* since 1970; 0: as before */
+    uint64_t ticket;  /* comes back in the reply */
+    mr_job_id job;
+    uint32_t index;
+    uint32_t slot;
+    uint64_t incarnation;
+    uint64_t sequence;
+    struct mr_str text;
+    struct mr_sched_refs refs;
+    struct mr_sched_submit submit;
+    struct mr_sched_register worker;
+    struct mr_sched_message message;
+    struct mr_sched_store store;
+    struct mr_sched_objects objects;
+    struct {
+        uint32_t type; /* enum mr_sched_record */
+        struct mr_str bytes;
+    } record;
+};

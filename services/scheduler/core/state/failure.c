@@ -1,0 +1,105 @@
+/* Why tasks failed, in words, kept for a bounded number of them: the oldest stories go first. The
+ * first story of a job is the job's own copy and stays with it. */
+#include "services/scheduler/core/task/internal.h"
+
+#include "base/alloc.h"
+
+#define MESSAGE_MAX 1000u
+#define ARGUMENTS_MAX 1024u
+
+static char *text_copy(struct mr_str t, size_t max, bool keep_end)
+{
+    if (!t.n) return NULL;
+    size_t n = MR_MIN(t.n, max);
+    char *copy = mr_alloc(n + 1);
+    memcpy(copy, keep_end ? t.p + (t.n - n) : t.p, n);
+    for (size_t i = 0; i < n; i++)
+        if (!copy[i]) copy[i] = '?';
+    return copy;
+}
+
+struct story mr_sc_story_make(
+    struct mr_sched *s, uint32_t task, int code, struct mr_str message, const char *worker)
+{
+    const struct task *t = &s->tasks[task];
+    return (struct story){.task = task,
+        .code = code,
+        .attempts = t->attempt,
+        .op = s->classes[t->class].op,
+        .message = text_copy(message, MESSAGE_MAX, false),
+        .worker = text_copy(mr_str(worker), NAME_BYTES, false)};
+}
+
+void mr_sc_story_more(struct story *st, struct mr_str arguments, struct mr_str log)
+{
+    st->arguments = text_copy(arguments, ARGUMENTS_MAX, false);
+    st->log = text_copy(log, MR_TASK_LOG_BYTES_MAX, true);
+}
+
+void mr_sc_story_fini(struct story *st)
+{
+    mr_release(st->message);
+    mr_release(st->arguments);
+    mr_release(st->worker);
+    mr_release(st->log);
+    *st = (struct story){.task = NONE};
+}
+
+void mr_sc_story_copy(struct story *to, const struct story *from)
+{
+    *to = *from;
+    to->message = text_copy(mr_str(from->message), MESSAGE_MAX, false);
+    to->arguments = text_copy(mr_str(from->arguments), ARGUMENTS_MAX, false);
+    to->worker = text_copy(mr_str(from->worker), NAME_BYTES, false);
+    to->log = text_copy(mr_str(from->log), MR_TASK_LOG_BYTES_MAX, true);
+}
+
+static bool story_eq(const void *ctx, uint32_t item, const void *key)
+{
+    return ((const struct mr_sched *)ctx)->stories[item].task == *(const uint32_t *)key;
+}
+
+static uint32_t find_story(const struct mr_sched *s, uint32_t task)
+{
+    return mr_index_find(&s->story_index, mr_hash_u64(task), story_eq, s, &task);
+}
+
+static void drop_at(struct mr_sched *s, uint32_t at)
+{
+    struct story *st = &s->stories[at];
+    if (st->task == NONE) return;
+    (void)mr_index_remove(&s->story_index, mr_hash_u64(st->task), at);
+    mr_sc_story_fini(st);
+}
+
+void mr_sc_story_put(struct mr_sched *s, uint32_t task, const struct story *from)
+{
+    mr_sc_story_drop(s, task);
+    uint32_t at = s->stories_at;
+    s->stories_at = (at + 1) % s->config.failures_max;
+    drop_at(s, at);
+    mr_sc_story_copy(&s->stories[at], from);
+    s->stories[at].task = task;
+    mr_index_add(&s->story_index, mr_hash_u64(task), at, NULL, NULL);
+}
+
+const struct story *mr_sc_story(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t at = find_story(s, task);
+    if (at != MR_INDEX_NONE) return &s->stories[at];
+    const struct job *j = job_of(s, task);
+    return j->has_error && j->error.task == task ? &j->error : NULL;
+}
+
+void mr_sc_story_drop(struct mr_sched *s, uint32_t task)
+{
+    uint32_t at = find_story(s, task);
+    if (at != MR_INDEX_NONE) drop_at(s, at);
+}
+
+void mr_sc_story_drop_job(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++)
+        mr_sc_story_drop(s, j->base + i);
+}

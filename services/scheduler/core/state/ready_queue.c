@@ -1,0 +1,222 @@
+/* What is ready, in the order in which it is to run: jobs by (priority, virtual time) in a heap of
+ * those that have anything queued; inside a job the lowest place first, found in bits over all task
+ * numbers with three summing levels above. A place is the task's number, or, in a job whose tasks
+ * have priorities, its rank.
+ *
+ * Jobs of one priority share by start-time fair queueing: a job's virtual time is the estimated
+ * work that was sent of it, and the job with the least goes first. A job that comes, or comes back,
+ * begins at its level's clock less a credit, so that a small one does not wait for large ones. The
+ * clock is never behind all of them, and moves by the work that is sent divided among the jobs in
+ * the queue: however many come, those that were there get their share. Work is charged a quantum at
+ * a time, which keeps stretches of one job together and the heap still. */
+#include "services/scheduler/core/task/internal.h"
+
+#define QUANTUM_NS MR_MS
+#define CREDIT_NS (10 * MR_MS)
+#define TASK_NS_MIN 200 /* what sending any task counts for */
+
+static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
+{
+    return mr_sc_job_before(&s->jobs[a], &s->jobs[b]);
+}
+
+/* ---- fair shares ----------------------------------------------------------------------------- */
+
+static uint32_t level_at(const struct job *j)
+{
+    int32_t most = MR_MIN(j->priority, (int32_t)MR_PRIORITY_MAX);
+    return (uint32_t)(MR_MAX(most, (int32_t)-MR_PRIORITY_MAX) + MR_PRIORITY_MAX);
+}
+
+/* The level of its priority, which begins at the time of the highest clock: no job is far ahead of
+ * that. */
+static struct level *level_of(struct mr_sched *s, const struct job *j)
+{
+    struct level *l = &s->levels[level_at(j)];
+    if (!l->is_used) *l = (struct level){.is_used = true, .clock = s->level_clock};
+    return l;
+}
+
+/* What was sent of it since the last time counts. */
+static void settle(struct mr_sched *s, struct job *j)
+{
+    if (!j->charged_ns) return;
+    struct level *l = level_of(s, j);
+    /* a long task moves no clock far */
+    uint64_t most = MR_MIN(j->charged_ns, (uint64_t)QUANTUM_NS);
+    const struct job *first = s->heap_count ? &s->jobs[s->heap[0]] : j;
+    uint64_t least = first->priority == j->priority ? first->virtual_ns : j->virtual_ns;
+    l->clock = MR_MAX(l->clock + most / MR_MAX(l->jobs, 1u) + 1, MR_MIN(least, j->virtual_ns));
+    s->level_clock = MR_MAX(s->level_clock, l->clock);
+    j->virtual_ns += j->charged_ns;
+    j->charged_ns = 0;
+}
+
+static void enter(struct mr_sched *s, struct job *j)
+{
+    struct level *l = level_of(s, j);
+    l->jobs++;
+    uint64_t from = l->clock > CREDIT_NS ? l->clock - CREDIT_NS : 0;
+    j->virtual_ns = MR_MAX(j->virtual_ns, from);
+}
+
+static void leave(struct mr_sched *s, struct job *j)
+{
+    settle(s, j);
+    struct level *l = level_of(s, j);
+    mr_assert(l->jobs);
+    l->jobs--;
+}
+
+/* ---- the heap -------------------------------------------------------------------------------- */
+
+static void heap_set(struct mr_sched *s, uint32_t at, uint32_t job)
+{
+    s->heap[at] = job;
+    s->jobs[job].heap_at = at;
+}
+
+static void heap_up(struct mr_sched *s, uint32_t at)
+{
+    uint32_t job = s->heap[at];
+    while (at > 0 && goes_before(s, job, s->heap[(at - 1) / 2])) {
+        heap_set(s, at, s->heap[(at - 1) / 2]);
+        at = (at - 1) / 2;
+    }
+    heap_set(s, at, job);
+}
+
+static void heap_down(struct mr_sched *s, uint32_t at)
+{
+    uint32_t job = s->heap[at];
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= s->heap_count) break;
+        if (child + 1 < s->heap_count && goes_before(s, s->heap[child + 1], s->heap[child]))
+            child++;
+        if (!goes_before(s, s->heap[child], job)) break;
+        heap_set(s, at, s->heap[child]);
+        at = child;
+    }
+    heap_set(s, at, job);
+}
+
+void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    bool should = j->queued && !(j->flags & (J_HELD_BACK | J_STOPPED | J_FORGETTING));
+    if (should == (j->heap_at != NONE)) return;
+    if (should) {
+        enter(s, j);
+        heap_set(s, s->heap_count++, job);
+        heap_up(s, j->heap_at);
+        s->has_work = true;
+        return;
+    }
+    uint32_t at = j->heap_at;
+    j->heap_at = NONE;
+    leave(s, j);
+    uint32_t last = s->heap[--s->heap_count];
+    if (last == job) return;
+    heap_set(s, at, last);
+    heap_up(s, at);
+    heap_down(s, s->jobs[last].heap_at);
+}
+
+void mr_sc_queue_charge(struct mr_sched *s, uint32_t task)
+{
+    struct job *j = job_of(s, task);
+    j->charged_ns += MR_MAX(s->tasks[task].estimate, (uint32_t)TASK_NS_MIN);
+    if (j->charged_ns < QUANTUM_NS) return;
+    settle(s, j);
+    if (j->heap_at != NONE) heap_down(s, j->heap_at);
+}
+
+/* ---- its tasks ------------------------------------------------------------------------------- */
+
+void mr_sc_queue_put(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(!(t->flags & (T_QUEUED | T_PARKED | T_SENT)));
+    t->flags |= T_QUEUED;
+    uint32_t at = place_of(s, task);
+    for (uint32_t level = 0; level < 4; level++) {
+        uint64_t *word = &s->queue[level][at >> 6];
+        bool was_empty = !*word;
+        *word |= 1ull << (at & 63);
+        if (!was_empty) break;
+        at >>= 6;
+    }
+    s->queued++;
+    s->has_work = true;
+    if (!job_of(s, task)->queued++) mr_sc_queue_job_changed(s, job_no(s, t));
+}
+
+void mr_sc_queue_drop(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(t->flags & T_QUEUED);
+    t->flags = (uint16_t)(t->flags & ~T_QUEUED);
+    uint32_t at = place_of(s, task);
+    for (uint32_t level = 0; level < 4; level++) {
+        uint64_t *word = &s->queue[level][at >> 6];
+        *word &= ~(1ull << (at & 63));
+        if (*word) break;
+        at >>= 6;
+    }
+    s->queued--;
+    if (!--job_of(s, task)->queued) mr_sc_queue_job_changed(s, job_no(s, t));
+}
+
+uint32_t mr_sc_queue_job(const struct mr_sched *s)
+{
+    return s->heap_count ? s->heap[0] : NONE;
+}
+
+/* The first set bit at or after `at`: up while a word is empty, then down to the bit. */
+static uint32_t next_bit(const struct mr_sched *s, uint32_t at)
+{
+    uint32_t level = 0;
+    for (;;) {
+        uint64_t word = s->queue[level][at >> 6] >> (at & 63) << (at & 63);
+        if (word) {
+            at = (at & ~63u) | (uint32_t)__builtin_ctzll(word);
+            break;
+        }
+        mr_assert(level < 3);
+        at = (at >> 6) + 1;
+        level++;
+    }
+    while (level--)
+        at = at << 6 | (uint32_t)__builtin_ctzll(s->queue[level][at]);
+    return at;
+}
+
+uint32_t mr_sc_queue_first(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    if (!j->queued) return NONE;
+    uint32_t at = next_bit(s, j->base);
+    mr_assert(at < j->base + j->span);
+    return j->flags & J_RANKED ? s->ranked[at] : at;
+}
+
+static void check_levels(const struct mr_sched *s)
+{
+    uint32_t jobs[LEVELS] = {0};
+    for (uint32_t i = 0; i < s->heap_count; i++)
+        jobs[level_at(&s->jobs[s->heap[i]])]++;
+    for (uint32_t l = 0; l < LEVELS; l++)
+        mr_assert(s->levels[l].jobs == jobs[l]);
+}
+
+void mr_sc_queue_check(const struct mr_sched *s)
+{
+    check_levels(s);
+    for (uint32_t i = 0; i < s->heap_count; i++) {
+        const struct job *j = &s->jobs[s->heap[i]];
+        mr_assert(j->heap_at == i);
+        mr_assert(j->queued);
+        mr_assert(i == 0 || !goes_before(s, s->heap[i], s->heap[(i - 1) / 2]));
+    }
+}

@@ -1,0 +1,123 @@
+/* Layouts of journal records' payloads, writing side: little-endian fields one after another, texts
+ * as u32 length and bytes. job/replay.c reads them.
+ *
+ *   EPOCH        u64 incarnation of a scheduler, u32 epoch
+ *   GRAPH        u64 job, u64 offset, bytes of mr_graph_to_bytes
+ *   ACCEPTED     u64 job, u64 bytes of the graph, u64 created, u64 parent, u64 u64 body hash,
+ *                u32 n, n x (u32 index, u64 u64 object, u64 bytes, u64 store)
+ *   VALUES       u64 job, rows: u32 index, u32 attempt (its highest bit: the value refers to those
+ *                of its inputs that are objects), u32 inline bytes, then the bytes, or, if 0,
+ *                u64 u64 object, u64 bytes, u64 store
+ *   ERRED        u64 job, u32 index, i32 code, u32 attempts, u32 tasks' op text, 4 texts
+ *   LOOP         u64 job, u32 loop, u32 rounds known not to be the last, u32 the last round or
+ *                2^32-1
+ *   JOB_STATE    u64 job, u32 state (its highest bit: it was retried), u64 started, u64 finished,
+ *                u32 fallen, u32 has error; then u32 index, i32 code, u32 attempts, 5 texts
+ *   FORGOTTEN    u64 job, u64 wall
+ *   WORKER       u64 incarnation, text name
+ *   WORKER_LOST  u64 incarnation
+ *   STORE        u64 incarnation, text node */
+#include "services/scheduler/core/task/internal.h"
+
+#define LOG_KEPT ((size_t)16384) /* of a failed task's output */
+
+static void put_u32(struct mr_buf *b, uint32_t v)
+{
+    mr_buf_add(b, &v, sizeof v);
+}
+
+static void put_u64(struct mr_buf *b, uint64_t v)
+{
+    mr_buf_add(b, &v, sizeof v);
+}
+
+static void put_text(struct mr_buf *b, const char *text, size_t max)
+{
+    size_t n = text ? strlen(text) : 0, keep = MR_MIN(n, max);
+    put_u32(b, (uint32_t)keep);
+    if (keep) mr_buf_add(b, text + (n - keep), keep);
+}
+
+void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, uint32_t n,
+    uint64_t graph_bytes, struct mr_buf *out)
+{
+    put_u64(out, j->id);
+    put_u64(out, graph_bytes);
+    put_u64(out, j->created_wall);
+    put_u64(out, j->parent);
+    put_u64(out, j->body_hash.hi);
+    put_u64(out, j->body_hash.lo);
+    put_u32(out, n);
+    for (uint32_t i = 0; i < n; i++) {
+        put_u32(out, r[i].index);
+        put_u64(out, r[i].object.maker);
+        put_u64(out, r[i].object.number);
+        put_u64(out, r[i].bytes);
+        put_u64(out, r[i].store);
+    }
+}
+
+void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+{
+    const struct value *v = &s->values[s->tasks[task].value];
+    uint32_t refers = s->tasks[task].claims ? RECORD_REFERS : 0;
+    uint32_t head[3] = {index_of(s, task), v->attempt | refers};
+    if (v->kind != V_OBJECT) head[2] = (uint32_t)v->bytes;
+    mr_buf_add(out, head, sizeof head);
+    if (v->kind == V_OBJECT) {
+        put_u64(out, v->object.maker);
+        put_u64(out, v->object.number);
+        put_u64(out, v->bytes);
+        put_u64(out, v->store ? s->stores[v->store].incarnation : 0);
+        return;
+    }
+    if (v->kind == V_AWAY)
+        mr_buf_add_str(out, s->passing);
+    else
+        mr_sc_value_append(s, v, out);
+}
+
+void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out)
+{
+    put_u64(out, j->id);
+    put_u32(out, loop);
+    put_u32(out, j->loops[loop].at);
+    put_u32(out, j->loops[loop].stop);
+}
+
+static void put_story(const struct mr_sched *s, const struct story *st, struct mr_buf *out)
+{
+    struct mr_str op = st->op ? s->ops[st->op].name : (struct mr_str){0};
+    put_u32(out, (uint32_t)st->code);
+    put_u32(out, st->attempts);
+    put_u32(out, (uint32_t)op.n);
+    mr_buf_add_str(out, op);
+    put_text(out, st->message, SIZE_MAX);
+    put_text(out, st->arguments, SIZE_MAX);
+    put_text(out, st->worker, SIZE_MAX);
+    put_text(out, st->log, LOG_KEPT);
+}
+
+void mr_sc_record_erred(
+    const struct mr_sched *s, uint32_t task, const struct story *st, struct mr_buf *out)
+{
+    put_u64(out, job_of(s, task)->id);
+    put_u32(out, index_of(s, task));
+    put_story(s, st, out);
+}
+
+void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
+{
+    put_u64(out, j->id);
+    put_u32(out, j->state | (j->flags & J_RETRIED ? RECORD_RETRIED : 0));
+    put_u64(out, j->started_wall);
+    put_u64(out, j->finished_wall);
+    put_u32(out, j->fallen);
+    put_u32(out, j->has_error);
+    if (j->has_error) {
+        put_u32(out, j->error.task == NONE ? NONE : j->error.task - j->base);
+        put_story(s, &j->error, out);
+    }
+    put_u64(out, j->slots_us);
+    put_u64(out, j->ran_us);
+}

@@ -1,0 +1,286 @@
+/* Rows of the batches to workers. A worker that gets a task has, or gets, the value of each of its
+ * inputs: made there, brought in the same batch, or, when it is not there yet, brought by a later
+ * one the moment it is (task/task.c, dependents_done). */
+#include "services/scheduler/core/place/quarantine.h"
+
+static void put(struct mr_buf *b, const void *p, size_t n)
+{
+    void *to = mr_buf_extend(b, n);
+    mr_assert(to);
+    memcpy(to, p, n);
+}
+
+static void put_u32(struct mr_buf *b, uint32_t v)
+{
+    put(b, &v, sizeof v);
+}
+
+static void runs_add(struct mr_sched_runs_out *r, uint64_t job, bool is_unfused)
+{
+    if (r->count && r->p[r->count - 1].job == job) {
+        r->p[r->count - 1].count++;
+        return;
+    }
+    if (r->count == r->room) mr_sched_runs_grow(r);
+    r->p[r->count++] = (struct mr_sched_run){.job = job, .count = 1, .unfused = is_unfused};
+}
+
+void mr_sc_refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt)
+{
+    runs_add(&r->runs, job, false);
+    if (r->count == r->room) mr_sched_refs_grow(r);
+    r->index[r->count] = index;
+    r->attempt[r->count++] = attempt;
+}
+
+/* Is the row in the worker's unsent batch already? A table of the last ones, by task and worker. */
+static bool is_row_there(
+    struct mr_sched *s, uint32_t task, uint32_t worker, const struct mr_sched_batch *b)
+{
+    uint64_t hash = mr_hash_u64((uint64_t)task << 16 ^ worker);
+    struct sent_row *r = &s->rows[hash % SENT_ROWS];
+    if (r->task == task && r->worker == worker && r->serial == b->serial) return true;
+    *r = (struct sent_row){task, worker, b->serial};
+    return false;
+}
+
+static void row_inline(struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, struct mr_str p)
+{
+    mr_sc_refs_add(&b->values, job_of(s, task)->id, index_of(s, task), (uint32_t)p.n);
+    put(&b->value_inline, p.p, p.n);
+}
+
+static void row_object(
+    struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, const struct value *v)
+{
+    b->has_more = true;
+    mr_sc_refs_add(&b->values, job_of(s, task)->id, index_of(s, task), 0);
+    put(&b->value_object, &v->object, sizeof v->object);
+    put(&b->value_object_bytes, &v->bytes, sizeof v->bytes);
+    put_u32(&b->value_object_store, v->store);
+}
+
+void mr_sc_send_fetch(struct mr_sched *s, uint32_t task)
+{
+    struct value *v = &s->values[s->tasks[task].value];
+    mr_assert(v->kind == V_AWAY && v->worker != NONE);
+    if (v->flags & V_FETCHING || s->workers[v->worker].state != W_CONNECTED) return;
+    v->flags |= V_FETCHING;
+    mr_sc_refs_add(
+        &mr_sc_batch_more(s, v->worker)->fetch, job_of(s, task)->id, index_of(s, task), v->attempt);
+}
+
+void mr_sc_send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    const struct task *t = &s->tasks[task];
+    mr_assert(is_done(t));
+    if (s->workers[worker].state != W_CONNECTED) return; /* it will be compared on its return */
+    const struct value *v = t->value == LITERAL ? NULL : &s->values[t->value];
+    if (v && v->worker == worker) return;
+    if (v && v->kind == V_AWAY) {
+        mr_sc_send_fetch(s, task); /* its answer brings the rows */
+        return;
+    }
+    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    if (is_row_there(s, task, worker, b)) return;
+    const struct job *j = job_of(s, task);
+    if (!v)
+        row_inline(s, b, task, mr_graph_args(j->graph, task - j->base));
+    else if (v->kind == V_OBJECT)
+        row_object(s, b, task, v);
+    else
+        row_inline(s, b, task, mr_sc_value_bytes(s, v));
+}
+
+void mr_sc_send_bytes(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str bytes)
+{
+    if (s->workers[worker].state != W_CONNECTED) return;
+    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    if (!is_row_there(s, task, worker, b)) row_inline(s, b, task, bytes);
+}
+
+static struct mr_str text_put(struct mr_buf *b, struct mr_str text)
+{
+    size_t at = b->n;
+    mr_buf_add_str(b, text);
+    return mr_str_of(b->p + at, text.n);
+}
+
+static void send_extra(
+    struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, const struct mr_task_options *o)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_of(s, task);
+    uint32_t index = task - j->base;
+    bool is_alone = t->flags & T_SUSPECT && !(t->flags & T_LONG);
+    if (!o && !is_alone) return;
+    b->has_more = true;
+    struct mr_sched_extra x = {.row = b->tasks.count, .alone = is_alone};
+    x.long_running = t->flags & T_LONG;
+    x.resources_at = (uint32_t)(b->resources.n / sizeof(struct mr_sched_amount));
+    const struct class *c = &s->classes[t->class];
+    for (uint32_t r = 0; t->class >= s->config.ops_max && r < s->resources_count; r++) {
+        if (!c->need[r]) continue;
+        struct mr_sched_amount a = {.kind = r, .micro = c->need[r]};
+        put(&b->resources, &a, sizeof a);
+        x.resources_count++;
+    }
+    if (o) {
+        x.timeout_ns = o->timeout;
+        x.persist = o->persist;
+        if (o->persist) {
+            x.persist_name_at = (uint32_t)b->text.n;
+            x.persist_name_bytes = (uint32_t)text_put(&b->text, o->persist_name).n;
+            if (j->graph->hash) x.definition = j->graph->hash[index];
+        }
+    }
+    if (!is_alone && !x.timeout_ns && !x.persist && !x.long_running && !x.resources_count) return;
+    x.key_at = (uint32_t)b->text.n;
+    x.key_bytes = (uint32_t)text_put(&b->text, mr_graph_key(j->graph, index)).n;
+    put(&b->extra, &x, sizeof x);
+}
+
+static uint32_t send_inputs(
+    struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, uint32_t worker)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    if (!n) return 0;
+    bool refers = mr_sc_is_referring(s, task);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = j->base + in[i];
+        const struct task *u = &s->tasks[x];
+        if (!is_done(u)) continue;
+        mr_sc_send_value(s, x, worker);
+        if (u->value < LITERAL && s->values[u->value].worker == worker && u->consumers == 1 &&
+            !refers && !(u->flags & (T_TARGET | T_FIXED))) {
+            s->values[u->value].flags |= V_LAST;
+            put_u32(&b->last_use, (uint32_t)(b->inputs.n / sizeof(uint32_t)) + i);
+        }
+    }
+    put(&b->inputs, in, n * sizeof *in);
+    return n;
+}
+
+static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
+{
+    return j->priority * 1000 + (o ? o->priority : 0); /* within a job: MR_PRIORITY_MAX is less */
+}
+
+static void cell(struct mr_sched_rows *r, enum mr_sched_column c, uint32_t v)
+{
+    if (!(r->filled >> c & 1)) {
+        if (v == mr_sched_usual(r, c)) return;
+        mr_sched_rows_fill(r, c);
+    }
+    r->block[(size_t)c * r->room + r->count] = v;
+}
+
+static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    struct task *t = &s->tasks[task];
+    const struct job *j = job_of(s, task);
+    uint32_t index = task - j->base, op = j->ops[j->graph->op[index]];
+    const struct mr_task_options *o = mr_graph_options(j->graph, index);
+    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    struct mr_sched_rows *r = &b->tasks;
+    if (r->count == r->room) mr_sched_rows_grow(r);
+    if (!r->count) mr_sched_rows_begin(r, op);
+    cell(r, MR_COLUMN_INPUTS_COUNT, send_inputs(s, b, task, worker));
+    struct mr_str args = mr_sc_args(s, task);
+    if (o || t->flags & T_SUSPECT) send_extra(s, b, task, o);
+    put(&b->args, args.p, args.n);
+    cell(r, MR_COLUMN_ARGS_BYTES, (uint32_t)args.n);
+    cell(r, MR_COLUMN_INDEX, index);
+    cell(r, MR_COLUMN_ATTEMPT, t->attempt);
+    cell(r, MR_COLUMN_OP, op);
+    cell(r, MR_COLUMN_PRIORITY, (uint32_t)priority_of(j, o));
+    uint32_t uses = mr_sc_uses(s, task);
+    t->use = uses && !(uses & MR_USES_OF_LOOP) ? USE_OWN : USE_TOLD;
+    cell(r, MR_COLUMN_USES, uses);
+    runs_add(&r->runs, j->id, j->flags & J_UNFUSED);
+    r->count++;
+}
+
+static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    struct task *t = &s->tasks[task];
+    struct worker *w = &s->workers[worker];
+    uint32_t op = s->classes[t->class].op;
+    t->worker = worker;
+    t->flags |= T_SENT;
+    if (s->ops[op].long_running) t->flags |= T_LONG; /* not known yet when it was planned */
+    t->prev = w->sent_tail;
+    t->next = NONE;
+    if (t->prev == NONE)
+        w->sent_head = task;
+    else
+        s->tasks[t->prev].next = task;
+    w->sent_tail = task;
+    w->sent++;
+    t->estimate = 0;
+    if (t->flags & T_LONG) {
+        w->long_sent++;
+    } else {
+        t->estimate = (uint32_t)MR_MIN(mr_sc_estimate(s, op), (uint64_t)UINT32_MAX);
+        if (!s->ops[op].estimate_ns) {
+            t->flags |= T_UNKNOWN;
+            w->unknown++;
+        }
+    }
+    w->queue_ns += t->estimate;
+    if (t->class >= s->config.ops_max)
+        for (uint32_t r = 0; r < s->resources_count; r++)
+            w->facts->taken[r] += s->classes[t->class].need[r];
+    if (!(t->flags & T_SUSPECT)) return;
+    mr_assert(w->trial == NONE);
+    w->trial = task;
+    w->is_closed = mr_sc_is_tried_alone(t);
+}
+
+/* Covered now: what waits for it may be sent ahead, to the same worker if it can. */
+static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct task *u = &s->tasks[j->base + d[i]];
+        if (u->state != MR_TASK_WAITING || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
+        mr_assert(u->unsent > 0);
+        u->unsent--;
+        if (u->flags & T_SENT) continue;
+        if (u->worker == NONE) u->worker = worker;
+        mr_sc_task_requeue(s, j->base + d[i]);
+    }
+}
+
+void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(is_unfinished(t) && !(t->flags & (T_SENT | T_QUEUED | T_PARKED)));
+    t->attempt++;
+    t->sent_us = sent_us(s);
+    send_row(s, task, worker);
+    link_sent(s, task, worker);
+    if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
+    dependents_sent(s, task, worker);
+    mr_sc_cache_note(s, task, worker);
+    mr_sc_load_changed(s, worker, true);
+    mr_sc_queue_charge(s, task);
+    s->tasks_sent++;
+    if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));
+}
+
+/* It is there already: a returning worker has it in its queue. */
+void mr_sc_send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker)
+{
+    struct task *t = &s->tasks[task];
+    t->sent_us = sent_us(s);
+    link_sent(s, task, worker);
+    if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
+    dependents_sent(s, task, worker);
+    mr_sc_load_changed(s, worker, true);
+    if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));
+}

@@ -1,0 +1,50 @@
+/* Whose ids are whose. Each start of a scheduler has an epoch, which grows, and an incarnation,
+ * which is random; the journal names all that wrote it. An id whose tag belongs to none of them was
+ * given out by a scheduler that this journal does not know: Redis came back empty, or from an older
+ * copy, while clients, workers and stores lived on. Nobody here has such an id, so nothing that
+ * stands under it is taken for something of ours; this file only finds the words for it, and keeps
+ * the epoch above those that others have seen. */
+#include "services/scheduler/core/task/internal.h"
+
+#define EPOCH_MAX (UINT32_MAX / 2) /* no more is believed */
+
+uint64_t mr_sc_id(const struct mr_sched *s, uint32_t number)
+{
+    return s->config.incarnation >> 32 << 32 | number;
+}
+
+static void add(struct mr_sched *s, uint64_t incarnation)
+{
+    for (uint32_t i = 0; i < MR_MIN(s->writers_count, WRITERS_MAX); i++)
+        if (s->writers[i] == incarnation) return;
+    s->writers[s->writers_count++ % WRITERS_MAX] = incarnation;
+}
+
+void mr_sc_epoch_replay(struct mr_sched *s, uint64_t incarnation)
+{
+    if (incarnation) add(s, incarnation);
+}
+
+void mr_sc_epoch_begin(struct mr_sched *s)
+{
+    add(s, s->config.incarnation);
+    mr_sc_journal_epoch(s);
+}
+
+/* A scheduler of another journal had this epoch, or a higher one: ours must be above it. */
+void mr_sc_epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation)
+{
+    bool is_ours = incarnation == s->config.incarnation || !incarnation;
+    if (epoch < s->config.epoch || (epoch == s->config.epoch && is_ours)) return;
+    if (epoch >= EPOCH_MAX) return;
+    s->config.epoch = epoch + 1;
+    mr_sc_journal_epoch(s);
+}
+
+bool mr_sc_is_other_life(const struct mr_sched *s, uint32_t tag)
+{
+    if (tag < MR_TAG_DRAWN_MIN || s->writers_count > WRITERS_MAX) return false; /* who knows */
+    for (uint32_t i = 0; i < s->writers_count; i++)
+        if ((uint32_t)(s->writers[i] >> 32) == tag) return false;
+    return true;
+}

@@ -1,0 +1,58 @@
+/* Values that are used up where they were made. A task whose value only plain tasks of its own job
+ * want is sent with their number. A worker that runs it and just those in one go - a fused chain or
+ * diamond - never tells of the value: it says that the task is used up, and then tells of what came
+ * of it. Until that arrives the task counts as running there; its last consumer's completion takes
+ * it along (task/refcount.c). If anything goes back or is wanted by others meanwhile, it runs
+ * again.
+ */
+#include "services/scheduler/core/task/internal.h"
+
+#define USES_MAX 64u /* more are told: such a value outlives one go */
+
+uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_at(s, t);
+    uint32_t n, uses = 0, exits = 0, index = task - j->base;
+    bool of_loop = t->is_until; /* a loop's verdict is read here */
+    if (t->flags & (T_TARGET | T_IMPURE | T_HAS_JOINS | T_LONG | T_SUSPECT)) return 0;
+    if (j->flags & J_UNFUSED) return 0;
+    const uint32_t *d = mr_graph_dependents(j->graph, index, &n);
+    if (!n || n > USES_MAX) return 0;
+    const struct mr_task_options *o = mr_graph_options(j->graph, index);
+    if (o && o->persist) return 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + d[i]];
+        if (!is_unfinished(u)) continue;
+        if (u->is_exit) { /* it may come to want this one, of all rounds */
+            exits += mr_sc_loop_claims(s, j->base + d[i], task);
+            of_loop = true;
+            continue;
+        }
+        if (mr_sc_may_name(s, j->base + d[i], task)) return 0;
+        uses++;
+    }
+    if (!uses || uses + exits != t->consumers) return 0;
+    return of_loop ? uses | MR_USES_OF_LOOP : uses;
+}
+
+void mr_sc_used_up(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    bool is_own = t->use == USE_OWN;
+    t->use = USE_DONE;
+    t->kills = 0;
+    t->flags = (uint16_t)((t->flags & ~(T_SUSPECT | T_SHAKEN)) | T_STARTED);
+    if (!is_own) mr_sc_use_other(s, task);
+}
+
+void mr_sc_use_other(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    if (t->use != USE_DONE) {
+        t->use = USE_TOLD;
+        return;
+    }
+    mr_sc_task_unsend(s, task);
+    if (is_unfinished(t)) mr_sc_task_requeue(s, task);
+}

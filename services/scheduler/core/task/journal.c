@@ -1,0 +1,275 @@
+/* The journal's near end: records with sequence numbers go out, acknowledgements come back, and
+ * what was promised is announced then. Values of one turn are gathered into one record a job. */
+#include "services/scheduler/core/task/internal.h"
+
+#include "base/alloc.h"
+#include "graph/bytes.h"
+
+#define CHUNK MR_CHUNK_BYTES
+
+static uint64_t emit_head(
+    struct mr_sched *s, struct mr_sched_record_head *h, struct mr_str a, struct mr_str b)
+{
+    if (s->is_replaying) return s->sequence;
+    uint64_t pad = 0;
+    struct mr_buf *out = &s->fx->journal;
+    h->sequence = ++s->sequence;
+    h->bytes = (uint32_t)(a.n + b.n);
+    mr_buf_add(out, h, sizeof *h);
+    mr_buf_add_str(out, a);
+    mr_buf_add_str(out, b);
+    mr_buf_add(out, &pad, (size_t)(mr_align_up(h->bytes, 8) - h->bytes));
+    s->written_bytes += sizeof *h + h->bytes + h->piece_bytes;
+    return h->sequence;
+}
+
+static uint64_t emit(
+    struct mr_sched *s, enum mr_sched_record type, struct mr_str a, struct mr_str b)
+{
+    struct mr_sched_record_head h = {.type = type};
+    return emit_head(s, &h, a, b);
+}
+
+static uint64_t emit_payload(struct mr_sched *s, enum mr_sched_record type)
+{
+    uint64_t sequence = emit(s, type, mr_buf_str(&s->payload), (struct mr_str){0});
+    mr_buf_clear(&s->payload);
+    return sequence;
+}
+
+void mr_sc_promise(struct mr_sched *s, const struct pending *p)
+{
+    if (s->is_replaying) return;
+    mr_assert(s->pending_end - s->pending_at < s->config.tasks_max);
+    struct pending *to = &s->pending[s->pending_end++ % s->config.tasks_max];
+    *to = *p;
+    to->bytes = s->written_bytes;
+    if (p->sequence <= s->acked) s->has_work = true; /* kept already: told at the end of the turn */
+}
+
+static void emit_graph(struct mr_sched *s, uint64_t id, struct mr_str bytes, uint64_t total)
+{
+    for (uint64_t at = 0; at < total; at += CHUNK) {
+        uint64_t head[2] = {id, at};
+        size_t n = (size_t)MR_MIN((uint64_t)CHUNK, total - at);
+        struct mr_sched_record_head h = {.type = MR_RECORD_GRAPH};
+        struct mr_str piece = {0};
+        if (bytes.n) {
+            piece = mr_str_of(bytes.p + at, n);
+        } else {
+            h.piece = (uint32_t)(at / CHUNK) + 1;
+            h.piece_bytes = (uint32_t)n;
+        }
+        (void)emit_head(s, &h, mr_str_of(head, sizeof head), piece);
+    }
+}
+
+void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub)
+{
+    const struct job *j = &s->jobs[job];
+    struct mr_str bytes = sub->graph_bytes;
+    struct mr_buf made;
+    mr_buf_init(&made, MR_JOB_BODY_BYTES_MAX * 4);
+    if (!bytes.n && !sub->piece_bytes) {
+        int err = mr_graph_to_bytes(j->graph, &made, NULL);
+        mr_assert(!err); /* it was built under the limits of a body */
+        bytes = mr_buf_str(&made);
+    }
+    uint64_t total = bytes.n + sub->piece_bytes;
+    emit_graph(s, j->id, bytes, total);
+    mr_sc_record_job(j, sub->resolved, sub->resolved_count, total, &s->payload);
+    (void)emit_payload(s, MR_RECORD_ACCEPTED);
+    mr_buf_fini(&made);
+}
+
+void mr_sc_journal_state(struct mr_sched *s, uint32_t job)
+{
+    struct job *j = &s->jobs[job];
+    mr_sc_journal_flush(s); /* the values come before the end */
+    mr_sc_record_state(s, j, &s->payload);
+    j->event_sequence = emit_payload(s, MR_RECORD_JOB_STATE);
+    struct pending p = {
+        .type = P_STATE, .sequence = j->event_sequence, .job = j->id, .state = j->state};
+    mr_sc_promise(s, &p);
+}
+
+void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *st)
+{
+    mr_sc_record_erred(s, task, st, &s->payload);
+    (void)emit_payload(s, MR_RECORD_ERRED);
+}
+
+void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop)
+{
+    if (s->is_replaying) return;
+    mr_sc_record_loop(&s->jobs[job], loop, &s->payload);
+    (void)emit_payload(s, MR_RECORD_LOOP);
+}
+
+void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id)
+{
+    uint64_t row[2] = {id, mr_sc_wall(s)};
+    (void)emit(s, MR_RECORD_FORGOTTEN, mr_str_of(row, sizeof row), (struct mr_str){0});
+    s->forgotten[s->forgotten_count++ % FORGOTTEN_MAX] = (struct forgotten){row[0], row[1]};
+}
+
+void mr_sc_journal_epoch(struct mr_sched *s)
+{
+    (void)emit(s, MR_RECORD_EPOCH, mr_str_of(&s->config.incarnation, sizeof s->config.incarnation),
+        mr_str_of(&s->config.epoch, sizeof s->config.epoch));
+}
+
+void mr_sc_journal_store(struct mr_sched *s, uint32_t store)
+{
+    const struct store *st = &s->stores[store];
+    uint32_t n = (uint32_t)strlen(st->node);
+    mr_buf_add(&s->payload, &st->incarnation, sizeof st->incarnation);
+    mr_buf_add(&s->payload, &n, sizeof n);
+    mr_buf_add(&s->payload, st->node, n);
+    (void)emit_payload(s, MR_RECORD_STORE);
+}
+
+uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
+{
+    const struct worker *w = &s->workers[slot];
+    uint32_t n = (uint32_t)strlen(w->facts->name);
+    mr_buf_add(&s->payload, &w->incarnation, sizeof w->incarnation);
+    if (!is_lost) {
+        mr_buf_add(&s->payload, &n, sizeof n);
+        mr_buf_add(&s->payload, w->facts->name, n);
+    }
+    uint64_t sequence = emit_payload(s, is_lost ? MR_RECORD_WORKER_LOST : MR_RECORD_WORKER);
+    if (is_lost) return sequence;
+    struct pending p = {
+        .type = P_WORKER, .sequence = sequence, .slot = slot, .incarnation = w->incarnation};
+    mr_sc_promise(s, &p);
+    return sequence;
+}
+
+void mr_sc_journal_flush(struct mr_sched *s)
+{
+    if (!s->open.n) return;
+    uint64_t sequence = emit(
+        s, MR_RECORD_VALUES, mr_str_of(&s->open_job, sizeof s->open_job), mr_buf_str(&s->open));
+    struct pending p = {
+        .type = P_VALUES, .sequence = sequence, .job = s->open_job, .count = s->open_count};
+    mr_sc_promise(s, &p);
+    mr_buf_clear(&s->open);
+    s->open_count = 0;
+}
+
+void mr_sc_journal_part(struct mr_sched *s, uint32_t task)
+{
+    uint64_t id = job_of(s, task)->id;
+    if (s->is_replaying) return;
+    if (s->open_job != id || s->open.n > CHUNK) mr_sc_journal_flush(s);
+    s->open_job = id;
+    mr_sc_record_value(s, task, &s->open);
+}
+
+void mr_sc_journal_value(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    if (s->is_replaying) return;
+    if (t->claims) mr_sc_claim_journal(s, task);
+    mr_sc_journal_part(s, task);
+    s->open_count++;
+    t->flags |= T_UNACKED;
+    mr_assert(s->ring_end - s->ring_at < s->config.tasks_max);
+    s->ring[s->ring_end++ % s->config.tasks_max] = index_of(s, task);
+}
+
+void mr_sc_note_ready(struct mr_sched *s, uint32_t task)
+{
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGETS_READY);
+    uint32_t index = index_of(s, task);
+    n->job = (mr_job_id){job_of(s, task)->id};
+    n->at = (uint32_t)(s->fx->ready.n / sizeof index);
+    n->count = 1;
+    mr_buf_add(&s->fx->ready, &index, sizeof index);
+}
+
+static void values_acked(struct mr_sched *s, const struct pending *p)
+{
+    uint32_t slot = mr_sc_job_find(s, p->job), count = 0;
+    uint32_t at = (uint32_t)(s->fx->ready.n / sizeof(uint32_t));
+    for (uint32_t i = 0; i < p->count; i++) {
+        uint32_t index = s->ring[s->ring_at++ % s->config.tasks_max];
+        if (slot == NONE) continue; /* forgotten meanwhile */
+        struct job *j = &s->jobs[slot];
+        struct task *t = &s->tasks[j->base + index];
+        t->flags = (uint16_t)(t->flags & ~T_UNACKED);
+        if (!(t->flags & T_TARGET)) continue;
+        mr_buf_add(&s->fx->ready, &index, sizeof index);
+        j->targets_ready++;
+        count++;
+    }
+    if (!count) return;
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGETS_READY);
+    n->job = (mr_job_id){p->job};
+    n->at = at;
+    n->count = count;
+}
+
+static void accepted(struct mr_sched *s, const struct pending *p)
+{
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_REPLY);
+    n->ticket = p->ticket;
+    n->job = (mr_job_id){p->job};
+    n->existed = p->state;
+    uint32_t job = mr_sc_job_find(s, p->job);
+    if (job == NONE) return;
+    s->jobs[job].flags |= J_ACCEPTED;
+    if (s->jobs[job].told) return;
+    s->jobs[job].told = MR_JOB_PENDING;
+    n->index = MR_JOB_PENDING;
+}
+
+static void state_acked(struct mr_sched *s, const struct pending *p)
+{
+    uint32_t job = mr_sc_job_find(s, p->job);
+    if (job == NONE) return;
+    s->jobs[job].told = (uint8_t)p->state;
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_JOB_STATE);
+    n->job = (mr_job_id){p->job};
+    n->index = p->state;
+    n->sequence = p->sequence;
+}
+
+static void worker_acked(struct mr_sched *s, const struct pending *p)
+{
+    struct worker *w = &s->workers[p->slot];
+    if (w->state == W_FREE || w->incarnation != p->incarnation) return;
+    w->is_known = true;
+    mr_sc_load_changed(s, p->slot, false);
+    s->has_work = true;
+}
+
+/* Tells what was promised for records that the journal has. */
+void mr_sc_journal_tell(struct mr_sched *s)
+{
+    while (s->pending_at < s->pending_end) {
+        struct pending p = s->pending[s->pending_at % s->config.tasks_max];
+        if (p.sequence > s->acked) break;
+        s->pending_at++;
+        s->acked_bytes = p.bytes;
+        switch ((enum pending_type)p.type) {
+        case P_ACCEPT: accepted(s, &p); break;
+        case P_VALUES: values_acked(s, &p); break;
+        case P_STATE: state_acked(s, &p); break;
+        case P_WORKER: worker_acked(s, &p); break;
+        case P_REPLY: mr_sc_reply(s, p.ticket, (mr_job_id){p.job}, MR_OK, NULL); break;
+        }
+    }
+    if (s->acked == s->sequence) s->acked_bytes = s->written_bytes;
+    /* Empty rings begin anew, or they would touch all of their address space in time. */
+    if (s->pending_at == s->pending_end) s->pending_at = s->pending_end = 0;
+    if (s->ring_at == s->ring_end) s->ring_at = s->ring_end = 0;
+}
+
+void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence)
+{
+    s->acked = MR_MAX(s->acked, MR_MIN(sequence, s->sequence));
+    mr_sc_journal_tell(s);
+    s->has_work = true;
+}

@@ -1,0 +1,221 @@
+/* Lineage: a value that is gone and still needed is made again, with whatever of its inputs is gone
+ * too. What refers to a value that is gone is gone with it. */
+#include "services/scheduler/core/task/internal.h"
+
+#include <stdio.h>
+
+/* The dependents of a node that had a value and has it no more. What was sent, and would refer to
+ * that value, would be of no use; and no worker is kept free for a suspect that cannot start, which
+ * might be just where the value has to be made. */
+static void dependents_wait(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t du = j->base + d[i];
+        struct task *u = &s->tasks[du];
+        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
+        bool is_useless = mr_sc_may_name(s, du, task) || u->flags & T_SUSPECT;
+        if (u->flags & T_SENT && is_useless) mr_sc_task_cancel_sent(s, du);
+        if (u->state != MR_TASK_WAITING) {
+            mr_sc_task_unqueue(s, du);
+            mr_sc_task_move(s, du, MR_TASK_WAITING);
+            u->waiting = u->unsent = 0;
+        }
+        u->waiting++;
+        u->unsent++;
+    }
+}
+
+/* A consumer came back, but the worker may have dropped the value after what was its last use. */
+bool mr_sc_is_still_there(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    if (t->value == LITERAL) return true;
+    struct value *v = &s->values[t->value];
+    if (!(v->flags & V_LAST)) return true;
+    if (v->kind != V_AWAY) {
+        if (v->kind == V_OBJECT && !(v->flags & V_HELD)) return false;
+        if (s->workers[v->worker].state == W_CONNECTED)
+            mr_sc_refs_add(&mr_sc_batch(s, v->worker)->release, job_of(s, task)->id,
+                index_of(s, task), v->attempt);
+        mr_sc_value_unkeep(s, t->value);
+        return true;
+    }
+    return false;
+}
+
+static void value_gone(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    struct job *j = job_at(s, t);
+    if (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING) j->targets_left++;
+    if (t->flags & T_FIXED) { /* an alias: from now on it waits like a task */
+        t->flags = (uint16_t)(t->flags & ~T_FIXED);
+        j->counts[MR_TASK_DONE]++;
+    }
+    mr_sc_value_release(s, t->value, false);
+    mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    dependents_wait(s, task);
+}
+
+static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
+{
+    struct mr_str key = mr_graph_key(job_of(s, input)->graph, index_of(s, input));
+    char text[MR_ERROR_TEXT_MAX];
+    (void)snprintf(text, sizeof text,
+        "its value was lost, and of its inputs \"%.*s\" cannot be made again",
+        (int)MR_MIN(key.n, (size_t)200), key.p);
+    struct story st = mr_sc_story_make(s, task, 15, mr_str(text), NULL);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+}
+
+/* A released node is to be made again: counts what it waits for, claims its inputs, and puts those
+ * that are gone on the stack. */
+static void make_again(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    struct job *j = job_at(s, t);
+    uint32_t n, never = NONE;
+    if (mr_sc_is_alias(s, task)) {
+        mr_sc_join_wait(s, task);
+        return;
+    }
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    t->waiting = t->unsent = t->is_exit && !mr_sc_loop_is_decided(s, task);
+    mr_sc_claim_all(s, task);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = j->base + in[i];
+        struct task *u = &s->tasks[x];
+        if (is_done(u) && !mr_sc_is_still_there(s, x)) value_gone(s, x);
+        if (is_done(u)) continue;
+        t->waiting++;
+        if (!(u->flags & T_SENT)) t->unsent++;
+        if (u->state == MR_TASK_RELEASED) s->stack[s->stack_count++] = x;
+        if (u->state == MR_TASK_ERRED || u->state == MR_TASK_CANCELLED) never = x;
+    }
+    mr_sc_task_move(s, task, MR_TASK_WAITING);
+    t->worker = NONE;
+    j->recomputed++;
+    s->recomputed++;
+    if (never != NONE)
+        fail_without(s, task, never);
+    else if (!t->waiting)
+        mr_sc_task_inputs_done(s, task);
+}
+
+/* Its job may have failed, or what needs it may have, in the course of the walk. */
+static bool is_needed(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return !(job_of(s, task)->flags & (J_STOPPED | J_FORGETTING)) &&
+           (t->consumers || t->flags & T_TARGET);
+}
+
+void mr_sc_task_again(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    s->stack[s->stack_count++] = task;
+    while (s->stack_count > bottom) {
+        uint32_t u = s->stack[--s->stack_count];
+        if (s->tasks[u].state != MR_TASK_RELEASED) continue;
+        if (is_needed(s, u))
+            make_again(s, u);
+        else
+            mr_sc_join_failed(s, u);
+    }
+}
+
+static void fail_fixed(struct mr_sched *s, uint32_t task)
+{
+    struct job *j = job_of(s, task);
+    struct mr_str key = mr_graph_key(j->graph, task - j->base);
+    char text[MR_ERROR_TEXT_MAX];
+    (void)snprintf(text, sizeof text, "the stored object of key \"%.*s\" is gone",
+        (int)MR_MIN(key.n, (size_t)200), key.p);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n && !(j->flags & J_STOPPED); i++) {
+        uint32_t u = j->base + d[i];
+        if (!is_unfinished(&s->tasks[u])) continue;
+        struct story st = {.task = u, .code = 15, .message = text};
+        mr_sc_task_fail(s, u, &st);
+    }
+}
+
+/* Jobs that took the value over have a copy of it, and lose it too: an object, or what refers to
+ * something that is gone. */
+static void push_joined(struct mr_sched *s, uint32_t task)
+{
+    if (!(s->tasks[task].flags & T_HAS_JOINS)) return;
+    for (uint32_t t = s->join_head[task]; t; t = s->join_next[t - 1])
+        if (is_done(&s->tasks[t - 1])) s->stack[s->stack_count++] = t - 1;
+}
+
+static bool is_wanted(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    const struct job *j = job_at(s, t);
+    if (j->flags & (J_STOPPED | J_FORGETTING)) return false;
+    return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
+}
+
+/* An object that an alias shares with its source is lost to both, unless the source knows of it in
+ * another store: then the alias has it from there. */
+static uint32_t whose(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t source = mr_sc_join_source(s, task);
+    if (source == NONE || !mr_sc_is_object(s, task) || !mr_sc_is_object(s, source)) return task;
+    const struct value *a = &s->values[s->tasks[task].value];
+    const struct value *b = &s->values[s->tasks[source].value];
+    bool is_same = mr_object_id_eq(a->object, b->object) && a->store == b->store;
+    return is_same && !(s->tasks[source].flags & T_FIXED) ? source : task;
+}
+
+/* Its job has ended, and does not make it again: whoever waits for its bytes waits in vain. */
+static void tell_gone(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    if (!(s->tasks[task].flags & T_TARGET) || !(j->flags & J_STOPPED) || j->flags & J_FORGETTING)
+        return;
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
+    n->job = (mr_job_id){j->id};
+    n->index = index_of(s, task);
+    n->code = MR_ESTATE;
+    mr_sc_note_text(s, n, "its value was lost when its worker was, and its job has ended");
+}
+
+void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
+{
+    mr_assert(is_done(&s->tasks[task]));
+    if (s->tasks[task].flags & T_FIXED && !mr_sc_is_alias(s, task)) {
+        fail_fixed(s, task);
+        return;
+    }
+    task = whose(s, task);
+    uint32_t bottom = s->stack_count;
+    s->stack[s->stack_count++] = task;
+    if (s->tasks[task].claims) mr_sc_claim_all(s, task);
+    for (uint32_t i = bottom; i < s->stack_count; i++) {
+        uint32_t at = s->stack[i];
+        if (!is_done(&s->tasks[at])) continue; /* it is there twice */
+        mr_sc_claim_stale(s, at);
+        if (i > bottom || mr_sc_is_object(s, at)) push_joined(s, at);
+        value_gone(s, at);
+    }
+    for (uint32_t i = s->stack_count; i-- > bottom;) { /* what refers comes after what it names */
+        uint32_t at = s->stack[i];
+        s->stack_count = i + 1; /* what is below must stay while walks use what is above */
+        if (s->tasks[at].state != MR_TASK_RELEASED) continue;
+        if (is_wanted(s, at)) {
+            mr_sc_task_again(s, at);
+        } else {
+            mr_sc_let_go(s, at, NONE);
+            mr_sc_join_failed(s, at);
+            tell_gone(s, at);
+        }
+    }
+    s->stack_count = bottom;
+}

@@ -1,0 +1,247 @@
+/* Claims: who keeps whose value. A task claims its inputs from the time it is planned until it is
+ * done. An op by reference puts ids of its inputs into its result, so that its task goes on
+ * claiming them for as long as its own value stands; those that have a value, if it was read back
+ * from the journal, which has only the objects among them: the bytes of others stand in the result.
+ * So does a task whose op passes an argument on, such as the exit of a loop, when that one refers.
+ * What nobody claims any more is released, and with it its own claims: a walk, with the arena's
+ * stack. */
+#include "services/scheduler/core/task/internal.h"
+
+bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].by_reference;
+}
+
+static bool passes(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].passes;
+}
+
+/* Its inputs have values. */
+bool mr_sc_is_referring(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t n;
+    if (mr_sc_is_by_reference(s, task)) return true;
+    const struct job *j = job_of(s, task);
+    if (!(j->flags & J_REFERS) || !passes(s, task)) return false;
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (is_done(&s->tasks[j->base + in[i]]) && s->tasks[j->base + in[i]].claims) return true;
+    return false;
+}
+
+static bool has_references(const struct mr_sched *s, const struct job *j)
+{
+    for (uint32_t i = 0; i < j->graph->ops_count; i++)
+        if (s->ops[j->ops[i]].by_reference) return true;
+    return false;
+}
+
+/* Might the value of `by` refer to that of its input `task`, or to what that one refers to? */
+bool mr_sc_may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
+{
+    if (mr_sc_is_by_reference(s, by)) return true;
+    if (!passes(s, by)) return false;
+    return mr_sc_is_by_reference(s, task) ||
+           (passes(s, task) && has_references(s, job_of(s, task)));
+}
+
+bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
+}
+
+static bool is_claimed(const struct mr_sched *s, uint32_t by, uint32_t claims, uint32_t input)
+{
+    if (s->tasks[by].is_exit && !mr_sc_loop_claims(s, by, input)) return false;
+    return claims == CLAIM_ALL || (claims == CLAIM_VALUES && is_done(&s->tasks[input]));
+}
+
+uint32_t mr_sc_claimers(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n, count = mr_sc_joins(s, task);
+    if (s->tasks[task].is_until && mr_sc_loop_holds(s, task)) count++;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        count += is_claimed(s, j->base + d[i], s->tasks[j->base + d[i]].claims, task);
+    return count;
+}
+
+/* One claim on `task` less: if it was the last, release it or give up making it; its own claims
+ * are on the stack then. `failed`: it was the claim of what failed, or will not run for that. */
+static void claim_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker, bool failed)
+{
+    struct task *t = &s->tasks[task];
+    bool is_vain = failed && is_unfinished(t);
+    mr_assert(t->consumers > 0);
+    if (--t->consumers || t->flags & (T_TARGET | T_FIXED)) return;
+    if (is_done(t)) {
+        const struct value *v = &s->values[t->value];
+        bool dropped = v->flags & V_LAST && v->worker == by_worker;
+        mr_sc_value_release(s, t->value, dropped);
+    } else if (is_unfinished(t)) {
+        mr_sc_task_unqueue(s, task);
+        if (t->use == USE_DONE)
+            mr_sc_use_release(s, task);
+        else
+            mr_sc_task_cancel_sent(s, task);
+    } else {
+        return;
+    }
+    mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    t->is_vain = is_vain;
+    job_at(s, t)->vain += is_vain;
+    if (t->claims) s->stack[s->stack_count++] = task;
+}
+
+/* Works off the stack down to `bottom`. */
+static void let_go(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
+{
+    while (s->stack_count > bottom) {
+        uint32_t at = s->stack[--s->stack_count], n;
+        struct task *t = &s->tasks[at];
+        const struct job *j = job_at(s, t);
+        const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
+        uint32_t had = t->claims;
+        bool failed = t->state == MR_TASK_ERRED || t->is_vain;
+        t->claims = CLAIM_NONE;
+        for (uint32_t i = 0; i < n; i++)
+            if (is_claimed(s, at, had, j->base + in[i]))
+                claim_gone(s, j->base + in[i], by_worker, failed);
+        by_worker = NONE;
+    }
+}
+
+void mr_sc_let_go(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+{
+    uint32_t bottom = s->stack_count;
+    if (!s->tasks[task].claims) return;
+    s->stack[s->stack_count++] = task;
+    let_go(s, bottom, by_worker);
+}
+
+void mr_sc_claim_gone(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    if (!s->tasks[task].consumers) return;
+    claim_gone(s, task, NONE, false);
+    let_go(s, bottom, NONE);
+}
+
+void mr_sc_claim_all(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    const struct job *j = job_at(s, t);
+    uint32_t n, had = t->claims;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    if (had == CLAIM_ALL) return;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t input = j->base + in[i];
+        if (t->is_exit && !mr_sc_loop_claims(s, task, input)) continue;
+        if (is_claimed(s, task, had, input)) continue;
+        s->tasks[input].consumers++;
+        if (s->tasks[input].use) mr_sc_use_other(s, input);
+    }
+    t->claims = CLAIM_ALL;
+}
+
+/* Done tasks that refer to `task`, which is done: with all their inputs claimed, as they are about
+ * to be made again, on the stack. */
+void mr_sc_claim_stale(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t du = j->base + d[i];
+        if (!is_done(&s->tasks[du]) || !is_claimed(s, du, s->tasks[du].claims, task)) continue;
+        mr_sc_claim_all(s, du);
+        s->stack[s->stack_count++] = du;
+    }
+}
+
+/* Was the value of `by` read back, and does it refer to that of `task`, as soon as this has one? */
+static bool has_read_back(const struct mr_sched *s, uint32_t by, uint32_t task)
+{
+    if (s->tasks[by].claims != CLAIM_VALUES) return false;
+    return !s->tasks[by].is_exit || mr_sc_loop_claims(s, by, task);
+}
+
+/* `task` has a value again: what was read back and refers to it claims it, too. */
+void mr_sc_claim_again(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    if (!(j->flags & J_REFERS)) return;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        s->tasks[task].consumers += has_read_back(s, j->base + d[i], task);
+}
+
+/* Released when the journal was read back, because only its bytes are part of something. */
+bool mr_sc_is_part(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    if (!(j->flags & J_REFERS) || s->tasks[task].state != MR_TASK_RELEASED) return false;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (has_read_back(s, j->base + d[i], task)) return true;
+    return false;
+}
+
+bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
+    if (!is_done(&s->tasks[task]) || s->tasks[task].claims != CLAIM_ALL) return false;
+    for (uint32_t i = 0; i < n; i++)
+        if (!is_done(&s->tasks[j->base + in[i]]) && is_claimed(s, task, CLAIM_ALL, j->base + in[i]))
+            return true;
+    return false;
+}
+
+/* All workers are back: what `task`, taken over from one of them, refers to is known, or gone. */
+void mr_sc_claim_settle(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (!is_done(t) || t->claims != CLAIM_ALL) return;
+    if (mr_sc_is_broken(s, task)) {
+        mr_sc_task_lost(s, task);
+    } else if (t->flags & (T_TARGET | T_IMPURE)) {
+        mr_sc_claim_journal(s, task);
+        mr_sc_journal_part(s, task);
+    }
+}
+
+/* What the value of `task` refers to, and what that refers to, each once, is written into the open
+ * record of the journal: a target is of no use without its parts. */
+void mr_sc_claim_journal(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    const struct job *j = job_of(s, task);
+    s->stack[s->stack_count++] = task;
+    for (uint32_t i = bottom; i < s->stack_count; i++) {
+        uint32_t at = s->stack[i], n;
+        if (!s->tasks[at].claims) continue;
+        const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
+        for (uint32_t k = 0; k < n; k++) {
+            struct task *u = &s->tasks[j->base + in[k]];
+            if (u->is_marked || u->flags & T_FIXED || !mr_sc_is_object(s, j->base + in[k]))
+                continue;
+            u->is_marked = true;
+            s->stack[s->stack_count++] = j->base + in[k];
+        }
+    }
+    while (s->stack_count > bottom + 1) {
+        uint32_t part = s->stack[--s->stack_count];
+        s->tasks[part].is_marked = false;
+        mr_sc_journal_part(s, part);
+    }
+    s->stack_count = bottom;
+}

@@ -1,0 +1,519 @@
+/* Keys that jobs of one namespace share. The first job that defines a key makes its value; a later
+ * one that means the same waits for it, or takes it if it is there, and holds it from then on: the
+ * source counts each joined task as a consumer. When the source fails, is cancelled, or cannot give
+ * its value, the joined task runs by itself, as if it had never been joined. An alias has nothing
+ * to run: it waits until the source is made, again if need be, and fails when nothing can. */
+#include "services/scheduler/core/task/internal.h"
+
+#include <stdio.h>
+
+struct name {
+    struct mr_str name_space;
+    struct mr_str key;
+};
+
+static struct name name_of(const struct mr_sched *s, uint32_t task)
+{
+    const struct mr_graph *g = job_of(s, task)->graph;
+    return (struct name){g->job.name_space, mr_graph_key(g, index_of(s, task))};
+}
+
+static uint64_t name_hash(struct name n)
+{
+    uint64_t h = 0xcbf29ce484222325u;
+    for (size_t i = 0; i < n.name_space.n; i++)
+        h = (h ^ (unsigned char)n.name_space.p[i]) * 0x100000001b3u;
+    h = (h ^ 0xff) * 0x100000001b3u; /* no byte of UTF-8: where the one ends and the other begins */
+    for (size_t i = 0; i < n.key.n; i++)
+        h = (h ^ (unsigned char)n.key.p[i]) * 0x100000001b3u;
+    return mr_hash_u64(h);
+}
+
+static bool name_eq(const void *ctx, uint32_t item, const void *key)
+{
+    const struct name *wanted = key;
+    struct name n = name_of(ctx, item);
+    return mr_str_eq(n.key, wanted->key) && mr_str_eq(n.name_space, wanted->name_space);
+}
+
+static uint64_t name_rehash(const void *ctx, uint32_t item)
+{
+    return name_hash(name_of(ctx, item));
+}
+
+static uint32_t find(const struct mr_sched *s, struct name n)
+{
+    uint32_t task = mr_index_find(&s->key_index, name_hash(n), name_eq, s, &n);
+    return task == MR_INDEX_NONE ? NONE : task;
+}
+
+/* An erred or cancelled definition is free again. */
+static bool is_free_again(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return t->state == MR_TASK_ERRED || t->state == MR_TASK_CANCELLED ||
+           job_of(s, task)->flags & J_FORGETTING;
+}
+
+static void enter(struct mr_sched *s, uint32_t task)
+{
+    mr_index_add(&s->key_index, name_hash(name_of(s, task)), task, name_rehash, s);
+}
+
+bool mr_sc_is_alias(const struct mr_sched *s, uint32_t task)
+{
+    return job_of(s, task)->graph->kind[index_of(s, task)] == MR_NODE_ALIAS;
+}
+
+/* The source of an alias, or NONE. */
+uint32_t mr_sc_join_source(const struct mr_sched *s, uint32_t task)
+{
+    bool is_joined = mr_sc_is_alias(s, task) && s->tasks[task].flags & T_JOINED;
+    return is_joined ? s->join_source[task] - 1 : NONE;
+}
+
+bool mr_sc_join_is_waiting(const struct mr_sched *s, uint32_t source)
+{
+    if (!(s->tasks[source].flags & T_HAS_JOINS)) return false;
+    for (uint32_t t = s->join_head[source]; t; t = s->join_next[t - 1])
+        if (is_unfinished(&s->tasks[t - 1])) return true;
+    return false;
+}
+
+uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t n = 0;
+    if (!(s->tasks[task].flags & T_HAS_JOINS)) return 0;
+    for (uint32_t t = s->join_head[task]; t; t = s->join_next[t - 1])
+        n++;
+    return n;
+}
+
+static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
+{
+    s->tasks[task].flags |= T_JOINED;
+    s->tasks[source].flags |= T_HAS_JOINS;
+    s->tasks[source].consumers++;
+    job_of(s, source)->users++;
+    s->join_source[task] = source + 1;
+    s->join_next[task] = s->join_head[source];
+    s->join_head[source] = task + 1;
+    if (s->tasks[source].use) mr_sc_use_other(s, source);
+}
+
+void mr_sc_join_leave(struct mr_sched *s, uint32_t task)
+{
+    uint32_t source = s->join_source[task] - 1;
+    mr_assert(s->tasks[task].flags & T_JOINED && s->join_source[task]);
+    uint32_t *at = &s->join_head[source];
+    while (*at != task + 1)
+        at = &s->join_next[*at - 1];
+    *at = s->join_next[task];
+    s->join_source[task] = s->join_next[task] = 0;
+    s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_JOINED);
+    if (!s->join_head[source])
+        s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_JOINS);
+    mr_assert(job_of(s, source)->users > 0);
+    job_of(s, source)->users--;
+    mr_sc_claim_gone(s, source);
+}
+
+/* The source's value as one of the joined task's own; false when only a worker has it. `passing`
+ * are its bytes if they are at hand. */
+static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_str passing)
+{
+    uint32_t from = s->tasks[source].value;
+    if (from == LITERAL) {
+        passing = mr_graph_args(job_of(s, source)->graph, index_of(s, source));
+    } else if (s->values[from].kind == V_OBJECT) {
+        struct value *v = &s->values[mr_sc_value_new(s, task)];
+        v->kind = V_OBJECT; /* the source holds it for both */
+        v->object = s->values[from].object;
+        v->bytes = s->values[from].bytes;
+        v->store = s->values[from].store;
+        return true;
+    } else if (s->values[from].kind != V_AWAY) {
+        passing = mr_sc_value_bytes(s, &s->values[from]);
+    }
+    if (!passing.n) return false;
+    uint32_t to = mr_sc_value_new(s, task);
+    mr_sc_value_set_inline(s, &s->values[to], passing);
+    if (s->values[to].kind != V_AWAY) return true;
+    mr_sc_value_release(s, to, true); /* the cache has no room */
+    return false;
+}
+
+static void fail_alias(struct mr_sched *s, uint32_t task)
+{
+    struct story st = mr_sc_story_make(
+        s, task, 9, MR_STR("the job that defines this key has no value for it"), NULL);
+    mr_sc_task_fail(s, task, &st);
+    mr_sc_story_fini(&st);
+}
+
+/* Which tasks of a loop run depends on the job that runs it: they are its own. */
+static bool is_private(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    if (!j->graph->slot_of) return false;
+    return s->tasks[task].is_exit || j->graph->slot_of[task - j->base] != MR_NODE_NONE;
+}
+
+/* Who refers to its key finds it here, if no other job has taken the name meanwhile. */
+static void take_name(struct mr_sched *s, uint32_t task)
+{
+    if (is_private(s, task)) return;
+    const struct mr_graph *g = job_of(s, task)->graph;
+    uint32_t i = index_of(s, task);
+    bool is_task = g->kind[i] == MR_NODE_TASK && mr_graph_is_pure(g, i);
+    struct name n = name_of(s, task);
+    uint32_t owner = find(s, n);
+    if ((!is_task && g->kind[i] != MR_NODE_LITERAL) || owner == task) return;
+    if (owner != NONE && !is_free_again(s, owner)) return;
+    if (owner != NONE) (void)mr_index_remove(&s->key_index, name_hash(n), owner);
+    enter(s, task);
+}
+
+/* The joined task is on its own from now on. */
+static void part(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_sc_join_leave(s, task);
+    if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) return;
+    if (mr_sc_is_alias(s, task)) {
+        fail_alias(s, task);
+        return;
+    }
+    take_name(s, task);
+    t->waiting--;
+    t->unsent--;
+    if (!t->waiting) mr_sc_task_inputs_done(s, task);
+}
+
+static bool is_away(const struct mr_sched *s, uint32_t source)
+{
+    const struct task *t = &s->tasks[source];
+    return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_AWAY;
+}
+
+/* It has no value that could be copied now: will it ever have one? */
+static bool may_come(const struct mr_sched *s, uint32_t source)
+{
+    const struct task *t = &s->tasks[source];
+    if (is_unfinished(t) || is_away(s, source)) return true;
+    return t->state == MR_TASK_RELEASED && !(job_of(s, source)->flags & (J_STOPPED | J_FORGETTING));
+}
+
+void mr_sc_join_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
+{
+    uint32_t next;
+    for (uint32_t at = s->join_head[source]; at; at = next) {
+        uint32_t task = at - 1;
+        next = s->join_next[task];
+        struct task *t = &s->tasks[task];
+        if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) continue;
+        if (!copy_value(s, task, source, bytes)) {
+            if (mr_sc_is_alias(s, task) && !bytes.n && is_away(s, source))
+                mr_sc_send_fetch(s, source); /* the answer brings the bytes here */
+            else
+                part(s, task);
+            continue;
+        }
+        struct mr_str passing = s->passing;
+        s->passing = bytes;
+        mr_sc_task_done(s, task, NONE);
+        s->passing = passing;
+        if (mr_sc_is_alias(s, task) && is_done(t)) { /* no task, for as long as it has its value */
+            t->flags |= T_FIXED;
+            job_of(s, task)->counts[MR_TASK_DONE]--;
+        }
+    }
+}
+
+void mr_sc_join_failed(struct mr_sched *s, uint32_t source)
+{
+    uint32_t next;
+    for (uint32_t at = s->join_head[source]; at; at = next) {
+        uint32_t task = at - 1;
+        next = s->join_next[task];
+        if (is_unfinished(&s->tasks[task])) part(s, task);
+    }
+}
+
+static int refuse_other(
+    const struct mr_sched *s, uint32_t task, uint32_t source, struct mr_error *e)
+{
+    struct name n = name_of(s, task);
+    char id[MR_JOB_ID_TEXT_MAX];
+    mr_job_id_format((mr_job_id){job_of(s, source)->id}, id);
+    return mr_fail(e, MR_EEXIST,
+        "key \"%.*s\" of namespace \"%.*s\" has another definition in job %s than in this one",
+        MR_STR_ARG(n.key), MR_STR_ARG(n.name_space), id);
+}
+
+static int join_one(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_error *e)
+{
+    struct job *j = job_of(s, task);
+    struct task *t = &s->tasks[task];
+    bool is_ref = mr_sc_is_alias(s, task);
+    const struct task *from = &s->tasks[source];
+    if (is_done(t) && !is_ref) return MR_OK; /* a literal, or found by its persisted name */
+    bool has_value = is_done(from) && from->value != NONE;
+    if (has_value && copy_value(s, task, source, (struct mr_str){0})) {
+        if (!is_ref) mr_sc_task_move(s, task, MR_TASK_DONE);
+        link_to(s, task, source);
+        j->joined++;
+        return MR_OK;
+    }
+    if (is_unfinished(from) || (is_ref && may_come(s, source))) {
+        if (is_ref) {
+            t->flags = (uint16_t)(t->flags & ~T_FIXED);
+            t->state = MR_TASK_NONE;
+        }
+        link_to(s, task, source);
+        j->joined++;
+        return MR_OK;
+    }
+    if (!is_ref) return MR_OK; /* released: it is made again here */
+    struct name n = name_of(s, task);
+    return mr_fail(e, MR_ENOENT,
+        "key \"%.*s\": its value in namespace \"%.*s\" is not kept any more", MR_STR_ARG(n.key),
+        MR_STR_ARG(n.name_space));
+}
+
+/* Its value was read back from the journal. If it is the source's, that still holds it for both. */
+static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
+{
+    const struct task *t = &s->tasks[task];
+    if (t->value >= LITERAL) return false;
+    const struct value *v = &s->values[t->value];
+    uint32_t from = source == NONE ? NONE : s->tasks[source].value;
+    if (v->kind == V_OBJECT && from < LITERAL && s->values[from].kind == V_OBJECT &&
+        mr_object_id_eq(v->object, s->values[from].object)) {
+        link_to(s, task, source);
+        job_of(s, task)->joined++;
+    }
+    return mr_sc_is_alias(s, task);
+}
+
+int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
+{
+    const struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    if (!g->job.name_space.n) return MR_OK;
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        uint32_t task = j->base + i;
+        if (is_private(s, task)) continue;
+        bool is_ref = g->kind[i] == MR_NODE_ALIAS;
+        if (!is_ref && g->kind[i] != MR_NODE_TASK && g->kind[i] != MR_NODE_LITERAL) continue;
+        if (g->kind[i] == MR_NODE_TASK && !mr_graph_is_pure(g, i)) continue;
+        struct name n = name_of(s, task);
+        uint32_t source = find(s, n);
+        if (source != NONE && is_free_again(s, source)) {
+            (void)mr_index_remove(&s->key_index, name_hash(n), source);
+            source = NONE;
+        }
+        if (read_back(s, task, source)) continue;
+        if (source == NONE && is_ref)
+            return mr_fail(e, MR_ENOENT,
+                "key \"%.*s\" is defined neither in this job nor by another of namespace \"%.*s\"",
+                MR_STR_ARG(n.key), MR_STR_ARG(n.name_space));
+        if (source == NONE) {
+            enter(s, task);
+            continue;
+        }
+        const struct mr_graph *other = job_of(s, source)->graph;
+        if (!is_ref && !mr_graph_hash_eq(g->hash[i], other->hash[index_of(s, source)])) {
+            /* accepted while the key was free, and its first owner was retried since */
+            if (j->flags & J_HELD_BACK) continue;
+            return refuse_other(s, task, source, e);
+        }
+        int err = join_one(s, task, source, e);
+        if (err) return err;
+        bool is_made_here = !is_ref && !(s->tasks[task].flags & T_JOINED);
+        if (is_made_here && s->tasks[source].state == MR_TASK_RELEASED) {
+            (void)mr_index_remove(&s->key_index, name_hash(n), source);
+            enter(s, task); /* who comes next finds the value here */
+        }
+    }
+    return MR_OK;
+}
+
+/* Who has, or will have, the value of an alias; or NONE. */
+static uint32_t source_of(const struct mr_sched *s, uint32_t task)
+{
+    uint32_t source = find(s, name_of(s, task));
+    if (source == NONE || is_free_again(s, source)) return NONE;
+    return is_done(&s->tasks[source]) || may_come(s, source) ? source : NONE;
+}
+
+/* An alias whose value is gone waits for its source. If that has none either, it is on the stack,
+ * to be made again. */
+void mr_sc_join_wait(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t source = source_of(s, task);
+    t->claims = CLAIM_ALL;
+    t->worker = NONE;
+    t->waiting = t->unsent = source != NONE;
+    mr_sc_task_move(s, task, MR_TASK_WAITING);
+    if (source == NONE) {
+        fail_alias(s, task);
+        return;
+    }
+    link_to(s, task, source);
+    if (is_done(&s->tasks[source]))
+        mr_sc_join_done(s, source, (struct mr_str){0});
+    else if (s->tasks[source].state == MR_TASK_RELEASED)
+        s->stack[s->stack_count++] = source;
+}
+
+/* A failed job is retried: what it refers to must be there again. Nothing changes on failure. */
+int mr_sc_join_again(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
+        uint32_t task = j->base + i;
+        if (!mr_sc_is_alias(s, task) || s->tasks[task].value != NONE) continue;
+        if (source_of(s, task) == NONE) return MR_ESTATE;
+    }
+    for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
+        uint32_t task = j->base + i;
+        struct task *t = &s->tasks[task];
+        take_name(s, task);
+        if (!mr_sc_is_alias(s, task) || t->value != NONE || t->flags & T_JOINED) continue;
+        if (t->flags & T_FIXED) { /* it was read back like this */
+            t->flags = (uint16_t)(t->flags & ~T_FIXED);
+            t->state = MR_TASK_NONE;
+        }
+        link_to(s, task, find(s, name_of(s, task)));
+    }
+    return MR_OK;
+}
+
+/* Once it is planned: what is there already need not be waited for, what is gone is made again. */
+void mr_sc_join_settle(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    uint32_t nodes = j->graph->job.name_space.n ? j->graph->nodes_count : 0;
+    for (uint32_t i = 0; i < nodes && j->state <= MR_JOB_RUNNING; i++) {
+        uint32_t task = j->base + i;
+        if (!(s->tasks[task].flags & T_JOINED) || !is_unfinished(&s->tasks[task])) continue;
+        uint32_t source = s->join_source[task] - 1;
+        if (is_done(&s->tasks[source]))
+            mr_sc_join_done(s, source, (struct mr_str){0});
+        else if (s->tasks[source].state == MR_TASK_RELEASED)
+            mr_sc_task_again(s, source);
+    }
+}
+
+/* Targets that had their value, another job's, when the job was accepted: a restart finds them. */
+void mr_sc_join_journal(struct mr_sched *s, uint32_t job)
+{
+    const struct mr_graph *g = s->jobs[job].graph;
+    for (uint32_t i = 0; g->job.name_space.n && i < g->targets_count; i++) {
+        uint32_t task = s->jobs[job].base + g->targets[i];
+        bool is_another = s->tasks[task].flags & T_JOINED && !mr_sc_is_alias(s, task);
+        if (is_another && is_done(&s->tasks[task])) mr_sc_journal_part(s, task);
+    }
+}
+
+/* The keys of an ended job that was read back from the journal: of what has a value, and of what
+ * could be made again. */
+static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t i = index_of(s, task);
+    bool is_task = j->graph->kind[i] == MR_NODE_TASK && mr_graph_is_pure(j->graph, i);
+    bool is_value = j->graph->kind[i] == MR_NODE_LITERAL || (is_task && is_done(&s->tasks[task]));
+    bool may_be = is_task && may_come(s, task);
+    if (source != NONE && is_value && s->tasks[source].state == MR_TASK_RELEASED) {
+        (void)mr_index_remove(&s->key_index, name_hash(name_of(s, source)), source);
+        source = NONE;
+    }
+    if (source == NONE && (is_value || may_be)) enter(s, task);
+}
+
+void mr_sc_join_enter(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    const struct mr_graph *g = j->graph;
+    if (!g->job.name_space.n) return;
+    for (uint32_t i = 0; i < g->nodes_count; i++) {
+        uint32_t task = j->base + i;
+        struct task *t = &s->tasks[task];
+        if (is_private(s, task)) continue;
+        uint32_t source = find(s, name_of(s, task));
+        if (source != NONE && source != task) (void)read_back(s, task, source);
+        enter_again(s, task, source);
+        if (!mr_sc_is_alias(s, task) || t->value != NONE || j->flags & J_STOPPED) continue;
+        t->flags = (uint16_t)(t->flags & ~T_FIXED); /* if it is needed, it asks its source */
+        t->state = MR_TASK_NONE;
+        mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    }
+}
+
+void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    if (!j->graph->job.name_space.n) return;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        uint32_t task = j->base + i;
+        if (s->tasks[task].flags & T_JOINED) mr_sc_join_leave(s, task);
+        while (s->tasks[task].flags & T_HAS_JOINS) /* of jobs that are being forgotten, too */
+            mr_sc_join_leave(s, s->join_head[task] - 1);
+        if (find(s, name_of(s, task)) == task)
+            (void)mr_index_remove(&s->key_index, name_hash(name_of(s, task)), task);
+    }
+}
+
+/* A job that another refers to is held by it, unless that is being forgotten: who those are is
+ * looked up only while any job is. */
+bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    if (!j->users || !s->sweeps_count) return j->users;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++)
+        for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_JOINS ? s->join_head[j->base + i] : 0;
+             t; t = s->join_next[t - 1])
+            if (!(job_of(s, t - 1)->flags & J_FORGETTING)) return true;
+    return false;
+}
+
+/* Puts on the stack whoever holds `job` and is not there yet; false: one of them is wanted. */
+static bool push_holders(struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        uint32_t source = j->base + i;
+        uint32_t at = s->tasks[source].flags & T_HAS_JOINS ? s->join_head[source] : 0;
+        for (; at; at = s->join_next[at - 1]) {
+            uint32_t holder = job_no(s, &s->tasks[at - 1]);
+            struct job *h = &s->jobs[holder];
+            if (h->flags & (J_MARKED | J_FORGETTING)) continue;
+            if (!(h->flags & J_UNWANTED)) return false;
+            h->flags |= J_MARKED;
+            s->stack[s->stack_count++] = holder;
+        }
+    }
+    return true;
+}
+
+/* After a retry jobs may hold one another, in a ring. None of them goes before the others, and when
+ * all of them have been asked to go, all do. */
+bool mr_sc_join_forget_all(struct mr_sched *s, uint32_t job)
+{
+    uint32_t bottom = s->stack_count;
+    bool are_unwanted = true;
+    s->jobs[job].flags |= J_UNWANTED | J_MARKED;
+    s->stack[s->stack_count++] = job;
+    for (uint32_t i = bottom; i < s->stack_count && are_unwanted; i++)
+        are_unwanted = push_holders(s, s->stack[i]);
+    for (uint32_t i = bottom; i < s->stack_count; i++)
+        s->jobs[s->stack[i]].flags &= ~(uint32_t)J_MARKED;
+    uint32_t top = s->stack_count;
+    for (uint32_t i = bottom; i < top && are_unwanted; i++)
+        mr_sc_job_forget(s, s->stack[i]);
+    s->stack_count = bottom;
+    return are_unwanted;
+}

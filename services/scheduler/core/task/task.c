@@ -1,0 +1,371 @@
+/* What a task is, and what follows when that changes: counting down inputs, failing what depends on
+ * a failure. Walks over graphs use a stack in the arena. "Covered" is a node that has a value or
+ * was sent: when all inputs of a task are covered, the task may be sent ahead of being ready. */
+#include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/quarantine.h"
+
+#define AHEAD_INPUTS_MAX 256 /* a task that waits for more is not sent ahead of them */
+#define AHEAD_LOOKS_MAX 8    /* one that waits for more is not looked at again with each of them */
+
+uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index)
+{
+    return task_at(s, mr_sc_job_find(s, job), index);
+}
+
+#define S(x) (1u << MR_TASK_##x)
+#define ENDS (S(DONE) | S(RELEASED) | S(ERRED) | S(CANCELLED))
+static const unsigned allowed[MR_TASK_STATES] = {
+    [MR_TASK_NONE] = S(WAITING) | ENDS,
+    [MR_TASK_WAITING] = S(READY) | S(RUNNING) | ENDS,
+    [MR_TASK_READY] = S(WAITING) | S(RUNNING) | ENDS,
+    [MR_TASK_RUNNING] = S(WAITING) | S(READY) | ENDS,
+    [MR_TASK_DONE] = S(WAITING) | S(RELEASED),
+    [MR_TASK_RELEASED] = S(WAITING),
+    [MR_TASK_ERRED] = S(WAITING) | S(RELEASED),
+    [MR_TASK_CANCELLED] = S(WAITING) | S(RELEASED),
+};
+
+static void runs(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    uint64_t bytes = s->ops[s->classes[t->class].op].large_bytes;
+    if (bytes && !(t->flags & T_LONG)) mr_sc_store_coming(s, task, bytes);
+    if (s->quiet) mr_sc_room_runs(s, task);
+}
+
+void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
+{
+    struct task *t = &s->tasks[task];
+    struct job *j = job_at(s, t);
+    mr_assert(allowed[t->state] & (1u << to));
+    if (t->state != MR_TASK_NONE) j->counts[t->state]--;
+    j->counts[to]++;
+    j->flags |= J_DIRTY;
+    if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_at = 0;
+    t->state = to & 15;
+    if (t->is_coming) mr_sc_store_coming(s, task, 0);
+    j->vain -= t->is_vain;
+    t->is_vain = 0;
+    if (to == MR_TASK_RUNNING) runs(s, task);
+    bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
+    if (is_over && t->flags & T_JOINED) mr_sc_join_leave(s, task);
+    if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED)
+        if (t->flags & T_HAS_JOINS) mr_sc_join_failed(s, task);
+}
+
+void mr_sc_task_unqueue(struct mr_sched *s, uint32_t task)
+{
+    if (s->tasks[task].flags & T_QUEUED) mr_sc_queue_drop(s, task);
+    if (s->tasks[task].flags & T_PARKED) mr_sc_unpark(s, task);
+}
+
+void mr_sc_task_ready(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(t->state == MR_TASK_READY && !(t->flags & T_SENT));
+    if (t->flags & T_SUSPECT) {
+        mr_sc_task_unqueue(s, task);
+        mr_sc_suspect_add(s, task);
+    } else if (t->squeezed > 1 && !(t->flags & T_LONG)) {
+        mr_sc_task_unqueue(s, task);
+        mr_sc_room_add(s, task);
+    } else if (!(t->flags & (T_QUEUED | T_PARKED))) {
+        mr_sc_queue_put(s, task);
+    }
+}
+
+/* By its op or its options; one that left its slot because it waits for a child takes one when it
+ * runs again. */
+static bool is_long(const struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    const struct mr_task_options *o = mr_graph_options(j->graph, task - j->base);
+    return (o && o->long_running) || s->ops[s->classes[s->tasks[task].class].op].long_running;
+}
+
+/* Takes a sent task off its worker's list and out of its load. */
+static void unlink_sent(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    struct worker *w = &s->workers[t->worker];
+    if (t->prev == NONE)
+        w->sent_head = t->next;
+    else
+        s->tasks[t->prev].next = t->next;
+    if (t->next == NONE)
+        w->sent_tail = t->prev;
+    else
+        s->tasks[t->next].prev = t->prev;
+    t->prev = t->next = NONE;
+    w->sent--;
+    w->queue_ns -= t->estimate;
+    w->unknown -= (t->flags & T_UNKNOWN) != 0;
+    w->long_sent -= (t->flags & T_LONG) != 0;
+    w->stealing -= (t->flags & T_STEALING) != 0;
+    if (t->is_coming) mr_sc_store_coming(s, task, 0);
+    if (t->class >= s->config.ops_max)
+        for (uint32_t r = 0; r < s->resources_count; r++)
+            w->facts->taken[r] -= s->classes[t->class].need[r];
+    if (w->trial == task) mr_sc_trial_end(w);
+    if (s->alone == task) s->alone = NONE;
+    t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
+    if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
+    t->use = USE_TOLD;
+    mr_sc_load_changed(s, t->worker, false);
+    s->has_work = true; /* room for another */
+}
+
+/* The dependents of a node that is no longer covered, or has become so. */
+static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t n;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        struct task *u = &s->tasks[j->base + d[i]];
+        if (u->state != MR_TASK_WAITING || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
+        if (!is_covered)
+            u->unsent++;
+        else
+            u->unsent--;
+    }
+}
+
+/* It will not be the last use of its inputs there. Those that were used up are on the stack. */
+static void unsend_one(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    mr_assert(t->flags & T_SENT);
+    uint32_t n, worker = t->worker;
+    const struct job *j = job_at(s, t);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    unlink_sent(s, task);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct task *u = &s->tasks[j->base + in[i]];
+        if (u->use == USE_DONE) s->stack[s->stack_count++] = j->base + in[i];
+        if (u->value < LITERAL && s->values[u->value].worker == worker)
+            s->values[u->value].flags &= (uint8_t)~V_LAST;
+    }
+    dependents_cover(s, task, false);
+    if (t->state == MR_TASK_RUNNING) mr_sc_task_move(s, task, MR_TASK_READY);
+    t->worker = NONE;
+}
+
+/* It has run there: of what was its last use, the worker has let go. What it alone had is on the
+ * stack. */
+static void drop_inputs(struct mr_sched *s, uint32_t task)
+{
+    uint32_t n, worker = s->tasks[task].worker;
+    const struct job *j = job_of(s, task);
+    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t x = j->base + in[i];
+        const struct task *u = &s->tasks[x];
+        if (!is_done(u) || u->value >= LITERAL || s->values[u->value].worker != worker) continue;
+        if (!mr_sc_is_still_there(s, x)) s->stack[s->stack_count++] = x;
+    }
+}
+
+/* It had run, and its value was used up where it was made: it runs again. */
+static void recomputed(struct mr_sched *s, uint32_t task)
+{
+    struct job *j = job_of(s, task);
+    if (j->flags & J_STOPPED || !is_unfinished(&s->tasks[task])) return;
+    j->recomputed++;
+    s->recomputed++;
+}
+
+void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    bool has_run = s->tasks[task].use == USE_DONE;
+    if (has_run) drop_inputs(s, task);
+    unsend_one(s, task);
+    if (has_run) recomputed(s, task);
+    for (uint32_t i = bottom; i < s->stack_count; i++) { /* what it used up is to be made again */
+        uint32_t u = s->stack[i];
+        if (s->tasks[u].use != USE_DONE) continue;
+        drop_inputs(s, u);
+        unsend_one(s, u);
+        recomputed(s, u);
+        mr_sc_task_requeue(s, u);
+    }
+    uint32_t top = s->stack_count;
+    for (uint32_t i = bottom; i < top; i++)
+        if (is_done(&s->tasks[s->stack[i]])) mr_sc_task_lost(s, s->stack[i]);
+    s->stack_count = bottom;
+}
+
+void mr_sc_use_release(struct mr_sched *s, uint32_t task)
+{
+    unlink_sent(s, task);
+    s->tasks[task].worker = NONE;
+}
+
+void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (!(t->flags & T_SENT)) return;
+    if (s->workers[t->worker].state == W_CONNECTED) {
+        uint64_t job = job_of(s, task)->id;
+        uint32_t index = index_of(s, task);
+        mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->cancel, job, index, t->attempt);
+        if (t->use != USE_DONE) /* that has been told of */
+            mr_sc_room_stops(s, t->worker, mr_sc_room_mark(job, index, t->attempt));
+    }
+    mr_sc_task_unsend(s, task);
+}
+
+static void queue_ahead(struct mr_sched *s, uint32_t task, uint32_t waiting_max)
+{
+    struct task *t = &s->tasks[task];
+    if (t->state == MR_TASK_WAITING && !t->unsent && t->waiting <= waiting_max &&
+        !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_SUSPECT | T_JOINED)))
+        mr_sc_queue_put(s, task);
+}
+
+void mr_sc_task_requeue(struct mr_sched *s, uint32_t task)
+{
+    if (job_of(s, task)->flags & J_STOPPED) return;
+    if (s->tasks[task].state == MR_TASK_READY)
+        mr_sc_task_ready(s, task);
+    else
+        queue_ahead(s, task, AHEAD_INPUTS_MAX);
+}
+
+/* All inputs of a waiting task have values now. */
+void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task)
+{
+    struct task *t = &s->tasks[task];
+    t->ready_at = s->now;
+    mr_assert(t->state == MR_TASK_WAITING);
+    mr_sc_task_move(s, task, t->flags & T_SENT ? MR_TASK_RUNNING : MR_TASK_READY);
+    if (!(t->flags & T_SENT)) mr_sc_task_ready(s, task);
+}
+
+static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
+{
+    const struct job *j = job_of(s, task);
+    const struct task *t = &s->tasks[task];
+    uint32_t n, holder = t->value < LITERAL ? s->values[t->value].worker : NONE;
+    const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t du = j->base + d[i];
+        struct task *u = &s->tasks[du];
+        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
+        mr_assert(u->state == MR_TASK_WAITING && u->waiting > 0);
+        mr_assert(was_covered || u->unsent > 0);
+        u->waiting--;
+        if (!was_covered) u->unsent--;
+        if (u->flags & T_SENT && u->worker != holder) mr_sc_send_value(s, task, u->worker);
+        if (!u->waiting)
+            mr_sc_task_inputs_done(s, du);
+        else
+            queue_ahead(s, du, AHEAD_LOOKS_MAX);
+    }
+}
+
+/* What refers to a value of an earlier life of the scheduler refers to what is gone, if this one,
+ * just made, takes its place. */
+static void outdate(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    if (!s->is_recovering || s->is_adopting || !mr_sc_is_object(s, task)) return;
+    mr_sc_claim_stale(s, task);
+    uint32_t top = s->stack_count;
+    for (uint32_t i = bottom; i < top; i++)
+        if (is_done(&s->tasks[s->stack[i]])) mr_sc_task_lost(s, s->stack[i]);
+    s->stack_count = bottom;
+}
+
+void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+{
+    struct task *t = &s->tasks[task];
+    bool was_covered = t->flags & T_SENT;
+    mr_sc_task_unqueue(s, task);
+    if (was_covered) unlink_sent(s, task);
+    mr_sc_task_move(s, task, MR_TASK_DONE);
+    /* a joined task's value is another's, and so are its parts */
+    bool refers = mr_sc_is_referring(s, task) && !(t->flags & T_JOINED);
+    if (refers)
+        job_at(s, t)->flags |= J_REFERS;
+    else
+        mr_sc_let_go(s, task, by_worker);
+    mr_sc_claim_again(s, task);
+    bool is_until = t->is_until, goes_on = is_until && mr_sc_loop_found(s, task);
+    dependents_done(s, task, was_covered);
+    if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
+    if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, s->passing);
+    if (job_at(s, t)->flags & J_REFERS) outdate(s, task);
+    if (t->flags & T_TARGET) {
+        mr_sc_job_target_final(s, job_no(s, t));
+    } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) { /* not gone with a join */
+        mr_sc_value_release(s, t->value, false);
+        mr_sc_task_move(s, task, MR_TASK_RELEASED);
+        mr_sc_let_go(s, task, NONE);
+    }
+    if (is_until) mr_sc_loop_go_on(s, task, goes_on);
+}
+
+static void fail_one(struct mr_sched *s, uint32_t task, uint32_t cause)
+{
+    struct task *t = &s->tasks[task];
+    mr_sc_task_unqueue(s, task);
+    mr_sc_task_cancel_sent(s, task);
+    mr_sc_task_move(s, task, MR_TASK_ERRED);
+    t->cause = cause;
+    mr_sc_let_go(s, task, NONE);
+    if (!(t->flags & T_TARGET)) return;
+    struct job *j = job_at(s, t);
+    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
+    n->job = (mr_job_id){j->id};
+    n->index = task - j->base;
+    j->targets_failed++;
+}
+
+/* Everything that needs `task` falls with it. */
+static void fail_dependents(struct mr_sched *s, uint32_t task)
+{
+    const struct job *j = job_of(s, task);
+    uint32_t bottom = s->stack_count;
+    s->stack[s->stack_count++] = task;
+    while (s->stack_count > bottom) {
+        uint32_t n, at = s->stack[--s->stack_count];
+        const uint32_t *d = mr_graph_dependents(j->graph, at - j->base, &n);
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t u = j->base + d[i];
+            if (!is_unfinished(&s->tasks[u])) continue;
+            if (s->tasks[u].is_exit && !mr_sc_loop_claims(s, u, at)) continue;
+            fail_one(s, u, task);
+            job_of(s, u)->fallen++;
+            s->stack[s->stack_count++] = u;
+        }
+    }
+}
+
+void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *story)
+{
+    struct task *t = &s->tasks[task];
+    uint32_t job = job_no(s, t);
+    struct job *j = &s->jobs[job];
+    mr_assert(is_unfinished(t));
+    bool is_late =
+        j->flags & J_STOPPED; /* another has failed, and this one is still to be put away */
+    if (is_late && (j->state != MR_JOB_FAILED || j->flags & J_FORGETTING)) return;
+    mr_sc_story_put(s, task, story);
+    mr_sc_journal_erred(s, task, story);
+    if (!j->has_error) {
+        mr_sc_story_copy(&j->error, story);
+        j->error.task = task;
+        j->has_error = true;
+    }
+    uint32_t failed = j->targets_failed;
+    fail_one(s, task, task);
+    fail_dependents(s, task);
+    if (!(j->flags & J_CONTINUE)) {
+        mr_sc_job_end(s, job, MR_JOB_FAILED);
+        return;
+    }
+    for (failed = j->targets_failed - failed; failed && j->state < MR_JOB_DONE; failed--)
+        mr_sc_job_target_final(s, job);
+}

@@ -1,0 +1,177 @@
+/* Records of values: of every finished node whose value is there. A small value stands in the
+ * record, in blocks of the cache, or at its worker only (AWAY); an object is known by id and store.
+ * The worker that made a value keeps it until it is released; a store holds an object for the job
+ * until it is unheld. */
+#include "services/scheduler/core/task/internal.h"
+
+uint32_t mr_sc_value_new(struct mr_sched *s, uint32_t task)
+{
+    uint32_t v = s->values_free;
+    if (v != NONE)
+        s->values_free = s->values[v].next;
+    else
+        v = s->values_top++;
+    mr_assert(v < s->config.tasks_max); /* no more than one a task */
+    s->values_count++;
+    s->values[v] = (struct value){.task = task, .worker = NONE, .prev = NONE, .next = NONE};
+    s->tasks[task].value = v;
+    return v;
+}
+
+static uint32_t block_take(struct mr_sched *s)
+{
+    uint32_t b = s->blocks_free;
+    if (b != NONE)
+        s->blocks_free = s->blocks[b].next;
+    else
+        b = s->blocks_top++;
+    s->blocks_left--;
+    return b;
+}
+
+void mr_sc_value_uncache(struct mr_sched *s, struct value *v)
+{
+    if (v->kind == V_BLOCKS) {
+        uint32_t b = v->block;
+        while (b != NONE) {
+            uint32_t next = s->blocks[b].next;
+            s->blocks[b].next = s->blocks_free;
+            s->blocks_free = b;
+            s->blocks_left++;
+            b = next;
+        }
+    }
+    v->kind = V_AWAY;
+}
+
+/* Targets may use the whole cache, other values three quarters of it; what finds no room stays at
+ * its worker. */
+void mr_sc_value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes)
+{
+    v->bytes = bytes.n;
+    v->kind = V_AWAY;
+    if (bytes.n <= INLINE_SMALL) {
+        v->kind = V_SMALL;
+        if (bytes.n) memcpy(v->small, bytes.p, bytes.n);
+        return;
+    }
+    uint32_t need = (uint32_t)((bytes.n + BLOCK_BYTES - 1) / BLOCK_BYTES);
+    bool is_target = s->tasks[v->task].flags & T_TARGET;
+    uint32_t spare = is_target ? 0 : s->config.inline_blocks / 4;
+    if (bytes.n > MR_INLINE_VALUE_BYTES_MAX || s->blocks_left < need + spare) return;
+    v->kind = V_BLOCKS;
+    uint32_t *link = &v->block;
+    for (size_t at = 0; at < bytes.n; at += BLOCK_BYTES) {
+        uint32_t b = block_take(s);
+        memcpy(s->blocks[b].bytes, bytes.p + at, MR_MIN((size_t)BLOCK_BYTES, bytes.n - at));
+        *link = b;
+        link = &s->blocks[b].next;
+    }
+    *link = NONE;
+}
+
+void mr_sc_value_append(const struct mr_sched *s, const struct value *v, struct mr_buf *out)
+{
+    if (v->kind == V_SMALL) mr_buf_add(out, v->small, (size_t)v->bytes);
+    if (v->kind != V_BLOCKS) return;
+    size_t left = (size_t)v->bytes;
+    for (uint32_t b = v->block; b != NONE; b = s->blocks[b].next) {
+        size_t n = MR_MIN(left, (size_t)BLOCK_BYTES);
+        mr_buf_add(out, s->blocks[b].bytes, n);
+        left -= n;
+    }
+}
+
+struct mr_str mr_sc_value_bytes(struct mr_sched *s, const struct value *v)
+{
+    if (v->kind == V_SMALL) return mr_str_of(v->small, (size_t)v->bytes);
+    if (v->kind == V_BLOCKS && v->bytes <= BLOCK_BYTES)
+        return mr_str_of(s->blocks[v->block].bytes, (size_t)v->bytes);
+    mr_buf_clear(&s->scratch);
+    mr_sc_value_append(s, v, &s->scratch);
+    return mr_buf_str(&s->scratch);
+}
+
+void mr_sc_value_keep(struct mr_sched *s, uint32_t value, uint32_t worker)
+{
+    struct value *v = &s->values[value];
+    struct worker *w = &s->workers[worker];
+    mr_assert(v->worker == NONE);
+    v->worker = worker;
+    v->prev = NONE;
+    v->next = w->held_head;
+    if (v->next != NONE) s->values[v->next].prev = value;
+    w->held_head = value;
+    w->held_bytes += v->bytes;
+    if (v->kind == V_OBJECT) s->stores[v->store].kept_bytes += v->bytes;
+}
+
+void mr_sc_value_unkeep(struct mr_sched *s, uint32_t value)
+{
+    struct value *v = &s->values[value];
+    if (v->worker == NONE) return;
+    struct worker *w = &s->workers[v->worker];
+    if (v->prev == NONE)
+        w->held_head = v->next;
+    else
+        s->values[v->prev].next = v->next;
+    if (v->next != NONE) s->values[v->next].prev = v->prev;
+    w->held_bytes -= v->bytes;
+    if (v->kind == V_OBJECT) s->stores[v->store].kept_bytes -= v->bytes;
+    v->worker = v->prev = v->next = NONE;
+    v->flags &= (uint8_t) ~(V_FETCHING | V_LAST);
+}
+
+void mr_sc_value_hold(struct mr_sched *s, struct value *v)
+{
+    if (v->kind != V_OBJECT || !v->store || v->flags & V_HELD) return;
+    if (s->tasks[v->task].flags & T_JOINED) return; /* its source does, for both */
+    if (!s->stores[v->store].is_alive) return;
+    v->flags |= V_HELD;
+    struct mr_sched_store_batch *b = mr_sc_store_batch(s, v->store);
+    mr_buf_add(v->flags & V_DOUBTED ? &b->verify : &b->hold, &v->object, sizeof v->object);
+}
+
+void mr_sc_value_release(struct mr_sched *s, uint32_t value, bool dropped)
+{
+    struct value *v = &s->values[value];
+    uint32_t task = v->task;
+    if (v->worker != NONE && !dropped && s->workers[v->worker].state == W_CONNECTED) {
+        struct mr_sched_batch *b = mr_sc_batch(s, v->worker);
+        mr_sc_refs_add(&b->release, job_of(s, task)->id, index_of(s, task), v->attempt);
+        b->frees_objects = b->frees_objects || v->kind == V_OBJECT;
+    }
+    if (v->flags & V_HELD && s->stores[v->store].is_alive)
+        mr_buf_add(&mr_sc_store_batch(s, v->store)->unhold, &v->object, sizeof v->object);
+    mr_sc_value_unkeep(s, value);
+    if (v->kind == V_BLOCKS) mr_sc_value_uncache(s, v);
+    s->tasks[task].value = NONE;
+    *v = (struct value){.kind = V_FREE, .next = s->values_free, .worker = NONE};
+    s->values_free = value;
+    s->values_count--;
+}
+
+void mr_sc_value_check(const struct mr_sched *s)
+{
+    uint32_t count = 0, blocks = 0;
+    for (uint32_t i = 0; i < s->values_top; i++) {
+        const struct value *v = &s->values[i];
+        if (v->kind == V_FREE) continue;
+        count++;
+        mr_assert(s->tasks[v->task].value == i);
+        mr_assert(is_done(&s->tasks[v->task]));
+        mr_assert(v->kind != V_AWAY || v->worker != NONE);
+        if (v->kind == V_BLOCKS) blocks += (uint32_t)((v->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES);
+        if (v->worker != NONE) mr_assert(s->workers[v->worker].state != W_FREE);
+    }
+    mr_assert(count == s->values_count);
+    mr_assert(blocks + s->blocks_left == s->config.inline_blocks);
+    for (uint32_t i = 0; i < s->workers_top; i++) {
+        uint32_t prev = NONE;
+        for (uint32_t v = s->workers[i].held_head; v != NONE; v = s->values[v].next) {
+            mr_assert(s->values[v].worker == i);
+            mr_assert(s->values[v].prev == prev);
+            prev = v;
+        }
+    }
+}

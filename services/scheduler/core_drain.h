@@ -1,9 +1,0 @@
-/* Values in memory that are being used up: what the core's other files call of core_drain.c. */
-#pragma once
-
-#include "services/scheduler/core_do.h"
-
-/* `task` has just got a value of `bytes` from `worker`: are those that take the like of the same
- * input to go next? */
-void mr_sc_drain_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes);
-void mr_sc_drain_dispatch(struct mr_sched *s, uint32_t *left);
