@@ -3,13 +3,13 @@
  *     gateway_bench PATH/mr-gateway [seconds of each part] */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/protowire.h"
 #include "host/clock.h"
 #include "millrace/v1/jobs.pb-c.h"
 #include "millrace/v1/objects.pb-c.h"
 #include "rpc/loop.h"
 #include "rpc/pb.h"
 #include "rpc/server.h"
-#include "rpc/wire.h"
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
@@ -78,9 +78,9 @@ static void serve(const char *address)
         {"millrace.v1.Objects", objects, MR_ARRAY_LEN(objects)}};
     struct mr_buf b;
     mr_buf_init(&b, sizeof chunk);
-    mr_wire_add_bytes(&b, 1, MR_STR("application/octet-stream"));
+    mr_protowire_add_bytes(&b, 1, MR_STR("application/octet-stream"));
     static unsigned char zeros[1 << 20];
-    mr_wire_add_bytes(&b, 2, mr_str_of(zeros, sizeof zeros));
+    mr_protowire_add_bytes(&b, 2, mr_str_of(zeros, sizeof zeros));
     memcpy(chunk, b.p, b.n);
     chunk_bytes = b.n;
 

@@ -1,11 +1,11 @@
 /* ready: does this part of a cluster serve? What health checks of containers and scripts ask.
  * Speaks gRPC, unlike its brothers, as every port but the gateway's does (grpc.health.v1). */
 #include "base/alloc.h"
+#include "base/protowire.h"
 #include "cli/client.h"
 #include "rpc/rpc.h"
 #include "rpc/sync.h"
 #include "rpc/tls.h"
-#include "rpc/wire.h"
 
 #include <string.h>
 
@@ -43,10 +43,10 @@ const struct mr_config_spec mr_ready_spec = {.program = "millrace ready",
 static int read_status(struct mr_str reply, const char *address, struct mr_error *e)
 {
     uint64_t status = 0;
-    struct mr_wire_reader r = mr_wire_read(reply);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&r, &f))
-        if (f.number == 1 && f.type == MR_WIRE_VARINT) status = f.value;
+    struct mr_protowire_reader r = mr_protowire_read(reply);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&r, &f))
+        if (f.number == 1 && f.type == MR_PROTOWIRE_VARINT) status = f.value;
     if (status == SERVING) return MR_OK;
     return mr_fail(e, MR_ESTATE, "%s says that it does not serve", address);
 }

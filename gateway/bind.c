@@ -2,9 +2,9 @@
 #include "gateway/bind.h"
 
 #include "base/assert.h"
+#include "base/protowire.h"
 #include "gateway/field.h"
 #include "gateway/json_in.h"
-#include "gateway/wire.h"
 
 #define FIELDS_MAX 64
 
@@ -63,7 +63,7 @@ int mr_bind_fields(const struct mr_bind_input *in, struct mr_buf *wire, struct m
     uint64_t seen = 0;
     for (size_t i = 0; i < m->bound_count; i++) {
         const ProtobufCFieldDescriptor *f = named(type, m->bound[i].field);
-        mr_wire_add_bytes(wire, f->id, m->bound[i].value);
+        mr_protowire_add_bytes(wire, f->id, m->bound[i].value);
         seen |= bit_of(type, f);
     }
     int err = bind_query(in, &seen, wire, e);
@@ -98,8 +98,8 @@ int mr_bind_body(
     if (!strcmp(r->body, "*"))
         return mr_json_to_wire(type, body, match->bound, match->bound_count, wire, e);
     const ProtobufCFieldDescriptor *f = named(type, r->body);
-    size_t began = mr_wire_begin(wire, f->id);
+    size_t began = mr_protowire_begin(wire, f->id);
     int err = mr_json_to_wire(f->descriptor, body, NULL, 0, wire, e);
-    mr_wire_end(wire, began);
+    mr_protowire_end(wire, began);
     return err;
 }

@@ -4,9 +4,9 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/protowire.h"
 #include "gateway/backends.h"
 #include "gateway/scrape.h"
-#include "gateway/wire.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "rpc/loop.h"
@@ -123,11 +123,11 @@ static void end_away(struct mr_exchange *x, const char *why)
 /* How long the request wants to wait. */
 static mr_duration wait_of(const struct mr_exchange *x)
 {
-    struct mr_wire_reader r = mr_wire_read(mr_buf_str(&x->request));
-    struct mr_wire_field f;
+    struct mr_protowire_reader r = mr_protowire_read(mr_buf_str(&x->request));
+    struct mr_protowire_field f;
     double wait_s = 0;
-    while (!mr_wire_next(&r, &f))
-        if (f.number == x->wait_field && f.type == MR_WIRE_FIXED64)
+    while (!mr_protowire_next(&r, &f))
+        if (f.number == x->wait_field && f.type == MR_PROTOWIRE_FIXED64)
             memcpy(&wait_s, &f.value, sizeof wait_s);
     return wait_s > 0 && wait_s <= WAIT_S_MAX ? (mr_duration)(wait_s * (double)MR_SECOND) : 0;
 }
@@ -137,8 +137,8 @@ static void set_wait(struct mr_exchange *x, mr_duration wait) /* the last of sev
     double wait_s = (double)wait / (double)MR_SECOND;
     uint64_t bits;
     memcpy(&bits, &wait_s, sizeof bits);
-    mr_wire_tag(&x->request, x->wait_field, MR_WIRE_FIXED64);
-    mr_wire_fixed64(&x->request, bits);
+    mr_protowire_tag(&x->request, x->wait_field, MR_PROTOWIRE_FIXED64);
+    mr_protowire_fixed64(&x->request, bits);
 }
 
 /* ---- the call -------------------------------------------------------------------------------- */
@@ -151,11 +151,11 @@ static void read_on(struct mr_exchange *x, struct mr_rpc_call *call)
 /* Remembers the id of the event, to go on after it. */
 static void note_event(struct mr_exchange *x, struct mr_rpc_message *m)
 {
-    struct mr_wire_reader r = mr_wire_read(mr_rpc_message_str(m));
-    struct mr_wire_field f;
+    struct mr_protowire_reader r = mr_protowire_read(mr_rpc_message_str(m));
+    struct mr_protowire_field f;
     x->give_up_at = 0;
-    while (!mr_wire_next(&r, &f)) {
-        if (f.number != x->event_field || f.type != MR_WIRE_BYTES || !f.bytes.n) continue;
+    while (!mr_protowire_next(&r, &f)) {
+        if (f.number != x->event_field || f.type != MR_PROTOWIRE_BYTES || !f.bytes.n) continue;
         mr_buf_clear(&x->last_id);
         mr_buf_add_str(&x->last_id, f.bytes);
     }
@@ -365,7 +365,7 @@ static mr_time reopen(struct mr_bridge *b, struct mr_exchange *x, mr_time now)
         return MR_NEVER;
     }
     if (x->last_id.n) /* the last of several counts */
-        mr_wire_add_bytes(&x->request, x->resume_field, mr_buf_str(&x->last_id));
+        mr_protowire_add_bytes(&x->request, x->resume_field, mr_buf_str(&x->last_id));
     if (!x->resume_field) set_wait(x, x->wait_until - now);
     open_call(b, x);
     return MR_NEVER;
@@ -440,7 +440,7 @@ static void cut_waits(struct mr_bridge *b)
     b->next_cut = now + CUT_EVERY;
     struct mr_buf request;
     mr_buf_init(&request, 64);
-    mr_wire_add_bytes(&request, 1, mr_str(b->waiter));
+    mr_protowire_add_bytes(&request, 1, mr_str(b->waiter));
     const struct mr_rpc_call_options options = {.timeout = MR_SECOND, .one_reply = true};
     static const enum mr_proto_backend backends[] = {MR_BACKEND_SCHEDULER, MR_BACKEND_TRAINER};
     for (size_t i = 0; i < MR_ARRAY_LEN(backends); i++) {

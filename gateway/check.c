@@ -4,12 +4,12 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/protowire.h"
 #include "gateway/json_in.h"
 #include "gateway/login.h"
 #include "gateway/login_text.h"
 #include "gateway/media.h"
 #include "gateway/pages.h"
-#include "gateway/wire.h"
 
 #include <stdlib.h>
 
@@ -245,9 +245,9 @@ static int bind_headers(struct mr_request *r, struct mr_error *e)
 
 static bool names_bytes(const struct mr_buf *get_object)
 {
-    struct mr_wire_reader reader = mr_wire_read(mr_buf_str(get_object));
-    struct mr_wire_field f;
-    while (!mr_wire_next(&reader, &f))
+    struct mr_protowire_reader reader = mr_protowire_read(mr_buf_str(get_object));
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&reader, &f))
         if ((f.number == OBJECT_OFFSET || f.number == OBJECT_BYTES_MAX) && f.value) return true;
     return false;
 }
@@ -265,9 +265,9 @@ static void read_range(struct mr_request *r)
     uint64_t from = r->range.from;
     uint64_t zigzag = r->range.is_suffix && from ? 2 * from - 1 : 2 * from;
     if (r->range.is_suffix && !from) return;
-    mr_wire_add_varint(&r->x->request, OBJECT_OFFSET, zigzag);
+    mr_protowire_add_varint(&r->x->request, OBJECT_OFFSET, zigzag);
     if (!r->range.is_suffix && r->range.to != UINT64_MAX)
-        mr_wire_add_varint(&r->x->request, OBJECT_BYTES_MAX, r->range.to - from + 1);
+        mr_protowire_add_varint(&r->x->request, OBJECT_BYTES_MAX, r->range.to - from + 1);
 }
 
 /* The field `wait_s`; 0: the method never waits for long. */
@@ -338,7 +338,7 @@ void mr_request_check(struct mr_request *r, const char *method)
     if (!err && r->match.route && r->match.route->method == MR_METHOD_JOBS_RESULTS) {
         const ProtobufCFieldDescriptor *json = protobuf_c_message_descriptor_get_field_by_name(
             r->x->method->request, "json"); /* "over HTTP always" */
-        mr_wire_add_varint(&r->x->request, json->id, 1);
+        mr_protowire_add_varint(&r->x->request, json->id, 1);
     }
 }
 
@@ -350,10 +350,10 @@ void mr_request_start(struct mr_request *r, bool more)
     if (route && route->raw_request) {
         const ProtobufCFieldDescriptor *f =
             protobuf_c_message_descriptor_get_field_by_name(x->method->request, route->body);
-        size_t began = mr_wire_begin(&x->request, f->id);
-        mr_wire_add_bytes(&x->request, HTTP_BODY_TYPE, r->content_type);
-        mr_wire_add_bytes(&x->request, HTTP_BODY_DATA, mr_buf_str(&r->body));
-        mr_wire_end(&x->request, began);
+        size_t began = mr_protowire_begin(&x->request, f->id);
+        mr_protowire_add_bytes(&x->request, HTTP_BODY_TYPE, r->content_type);
+        mr_protowire_add_bytes(&x->request, HTTP_BODY_DATA, mr_buf_str(&r->body));
+        mr_protowire_end(&x->request, began);
     } else if (route) {
         err = mr_bind_body(&r->match, mr_buf_str(&r->body), &x->request, &r->error);
     }

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
-#include "gateway/wire.h"
+#include "base/protowire.h"
 
 #define TEXT_BYTES_MAX ((size_t)64 << 20)
 #define DETAILS_BYTES_MAX 65536
@@ -39,26 +39,19 @@ void mr_exchange_free(struct mr_exchange **x)
     *x = NULL;
 }
 
-static size_t varint_bytes(uint64_t v)
-{
-    size_t n = 1;
-    for (; v >= 0x80; v >>= 7)
-        n++;
-    return n;
-}
-
 struct mr_chunk *mr_chunk_new(const struct mr_route *route, unsigned char **bytes, size_t n)
 {
     mr_assert(route->raw_request);
     const ProtobufCFieldDescriptor *f = protobuf_c_message_descriptor_get_field_by_name(
         mr_proto_method(route->method)->request, route->body);
     struct mr_chunk *c = mr_alloc(sizeof *c);
+    unsigned char length[MR_PROTOWIRE_VARINT_MAX];
     struct mr_buf prefix;
     mr_buf_init(&prefix, sizeof c->prefix);
-    mr_wire_tag(&prefix, f->id, MR_WIRE_BYTES);
-    mr_wire_varint(&prefix, 1 + varint_bytes(n) + n);
-    mr_wire_tag(&prefix, HTTP_BODY_DATA, MR_WIRE_BYTES);
-    mr_wire_varint(&prefix, n);
+    mr_protowire_tag(&prefix, f->id, MR_PROTOWIRE_BYTES);
+    mr_protowire_varint(&prefix, 1 + mr_protowire_put_varint(length, n) + n);
+    mr_protowire_tag(&prefix, HTTP_BODY_DATA, MR_PROTOWIRE_BYTES);
+    mr_protowire_varint(&prefix, n);
     mr_assert(!mr_buf_status(&prefix));
     memcpy(c->prefix, prefix.p, prefix.n);
     c->prefix_n = prefix.n;

@@ -2,9 +2,9 @@
 #include "gateway/field.h"
 
 #include "base/assert.h"
+#include "base/protowire.h"
 #include "base/utf8.h"
 #include "gateway/base64.h"
-#include "gateway/wire.h"
 
 #include <errno.h>
 #include <math.h>
@@ -55,7 +55,7 @@ static bool is_unsigned(const ProtobufCFieldDescriptor *f)
            f->type == PROTOBUF_C_TYPE_UINT64 || f->type == PROTOBUF_C_TYPE_FIXED64;
 }
 
-static enum mr_wire_type wire_type(const ProtobufCFieldDescriptor *f)
+static enum mr_protowire_type wire_type(const ProtobufCFieldDescriptor *f)
 {
     switch (f->type) {
     case PROTOBUF_C_TYPE_INT32:
@@ -65,31 +65,31 @@ static enum mr_wire_type wire_type(const ProtobufCFieldDescriptor *f)
     case PROTOBUF_C_TYPE_SINT64:
     case PROTOBUF_C_TYPE_UINT64:
     case PROTOBUF_C_TYPE_BOOL:
-    case PROTOBUF_C_TYPE_ENUM: return MR_WIRE_VARINT;
+    case PROTOBUF_C_TYPE_ENUM: return MR_PROTOWIRE_VARINT;
     case PROTOBUF_C_TYPE_SFIXED32:
     case PROTOBUF_C_TYPE_FIXED32:
-    case PROTOBUF_C_TYPE_FLOAT: return MR_WIRE_FIXED32;
+    case PROTOBUF_C_TYPE_FLOAT: return MR_PROTOWIRE_FIXED32;
     case PROTOBUF_C_TYPE_SFIXED64:
     case PROTOBUF_C_TYPE_FIXED64:
-    case PROTOBUF_C_TYPE_DOUBLE: return MR_WIRE_FIXED64;
+    case PROTOBUF_C_TYPE_DOUBLE: return MR_PROTOWIRE_FIXED64;
     case PROTOBUF_C_TYPE_STRING:
     case PROTOBUF_C_TYPE_BYTES:
     case PROTOBUF_C_TYPE_MESSAGE: break;
     }
-    return MR_WIRE_BYTES;
+    return MR_PROTOWIRE_BYTES;
 }
 
 static void write_integer(const ProtobufCFieldDescriptor *f, uint64_t bits, struct mr_buf *wire)
 {
     int64_t v = (int64_t)bits;
-    if (wire_type(f) == MR_WIRE_FIXED32)
-        mr_wire_fixed32(wire, (uint32_t)bits);
-    else if (wire_type(f) == MR_WIRE_FIXED64)
-        mr_wire_fixed64(wire, bits);
+    if (wire_type(f) == MR_PROTOWIRE_FIXED32)
+        mr_protowire_fixed32(wire, (uint32_t)bits);
+    else if (wire_type(f) == MR_PROTOWIRE_FIXED64)
+        mr_protowire_fixed64(wire, bits);
     else if (f->type == PROTOBUF_C_TYPE_SINT32 || f->type == PROTOBUF_C_TYPE_SINT64)
-        mr_wire_varint(wire, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
+        mr_protowire_varint(wire, (uint64_t)v << 1 ^ (uint64_t)(v >> 63));
     else
-        mr_wire_varint(wire, bits);
+        mr_protowire_varint(wire, bits);
 }
 
 static void write_real(const ProtobufCFieldDescriptor *f, double v, struct mr_buf *wire)
@@ -98,12 +98,12 @@ static void write_real(const ProtobufCFieldDescriptor *f, double v, struct mr_bu
         float single = (float)v;
         uint32_t bits;
         memcpy(&bits, &single, sizeof bits);
-        mr_wire_fixed32(wire, bits);
+        mr_protowire_fixed32(wire, bits);
         return;
     }
     uint64_t bits;
     memcpy(&bits, &v, sizeof bits);
-    mr_wire_fixed64(wire, bits);
+    mr_protowire_fixed64(wire, bits);
 }
 
 static int check_bound(const ProtobufCMessageDescriptor *type, const ProtobufCFieldDescriptor *f,
@@ -156,7 +156,7 @@ int mr_field_from_number(const ProtobufCMessageDescriptor *type, const ProtobufC
     int err = check_bound(type, f, real, e);
     if (err) return err;
 
-    if (tag) mr_wire_tag(wire, f->id, wire_type(f));
+    if (tag) mr_protowire_tag(wire, f->id, wire_type(f));
     if (is_real(f))
         write_real(f, real, wire);
     else
@@ -166,8 +166,8 @@ int mr_field_from_number(const ProtobufCMessageDescriptor *type, const ProtobufC
 
 void mr_field_bool(const ProtobufCFieldDescriptor *f, bool v, bool tag, struct mr_buf *wire)
 {
-    if (tag) mr_wire_tag(wire, f->id, MR_WIRE_VARINT);
-    mr_wire_varint(wire, v);
+    if (tag) mr_protowire_tag(wire, f->id, MR_PROTOWIRE_VARINT);
+    mr_protowire_varint(wire, v);
 }
 
 /* A decimal number, whole text. */
@@ -199,8 +199,8 @@ static int quoted_enum(const ProtobufCFieldDescriptor *f, struct mr_str text, bo
     const ProtobufCEnumDescriptor *d = f->descriptor;
     for (unsigned i = 0; i < d->n_values; i++) {
         if (!mr_str_eq(text, mr_str(d->values[i].name))) continue;
-        if (tag) mr_wire_tag(wire, f->id, MR_WIRE_VARINT);
-        mr_wire_varint(wire, (uint64_t)(int64_t)d->values[i].value);
+        if (tag) mr_protowire_tag(wire, f->id, MR_PROTOWIRE_VARINT);
+        mr_protowire_varint(wire, (uint64_t)(int64_t)d->values[i].value);
         return MR_OK;
     }
     char names[400] = "";
@@ -219,13 +219,13 @@ int mr_field_from_quoted(const ProtobufCMessageDescriptor *type, const ProtobufC
         if (memchr(text.p, 0, text.n))
             return mr_fail(e, MR_EINVAL, "%s: the character U+0000 is not allowed", f->name);
         if (!mr_utf8_is_valid(text)) return mr_fail(e, MR_EINVAL, "%s is not valid UTF-8", f->name);
-        mr_wire_add_bytes(wire, f->id, text);
+        mr_protowire_add_bytes(wire, f->id, text);
         return MR_OK;
     }
     if (f->type == PROTOBUF_C_TYPE_BYTES) {
-        size_t began = mr_wire_begin(wire, f->id);
+        size_t began = mr_protowire_begin(wire, f->id);
         if (mr_base64_decode(text, wire)) return mr_fail(e, MR_EINVAL, "%s is not base64", f->name);
-        mr_wire_end(wire, began);
+        mr_protowire_end(wire, began);
         return MR_OK;
     }
     if (f->type == PROTOBUF_C_TYPE_ENUM) return quoted_enum(f, text, tag, wire, e);

@@ -5,8 +5,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/protowire.h"
 #include "gateway/field.h"
-#include "gateway/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -109,10 +109,10 @@ static int single(struct state *s, const ProtobufCMessageDescriptor *type,
 {
     if (f->type != PROTOBUF_C_TYPE_MESSAGE || !yyjson_is_obj(v)) {
         int err = scalar(s, type, f, v, true);
-        if (!err && entry_began != NOT_OPEN) mr_wire_end(s->wire, entry_began);
+        if (!err && entry_began != NOT_OPEN) mr_protowire_end(s->wire, entry_began);
         return err;
     }
-    size_t began = mr_wire_begin(s->wire, f->id);
+    size_t began = mr_protowire_begin(s->wire, f->id);
     return push_message(s, f->descriptor, v, began, entry_began);
 }
 
@@ -158,7 +158,7 @@ static int open_list(struct state *s, const ProtobufCMessageDescriptor *type,
         return mr_fail(s->e, MR_EINVAL, "%s: %s stands where an array is wanted", f->name,
             yyjson_get_type_desc(v));
     struct frame list = {.kind = FRAME_LIST, .type = type, .field = f, .began = NOT_OPEN};
-    if (is_packed(f)) list.began = mr_wire_begin(s->wire, f->id);
+    if (is_packed(f)) list.began = mr_protowire_begin(s->wire, f->id);
     (void)yyjson_arr_iter_init(v, &list.at.array);
     return push(s, list);
 }
@@ -180,8 +180,8 @@ static int step_message(struct state *s, struct frame *m)
 {
     yyjson_val *key = yyjson_obj_iter_next(&m->at.object);
     if (!key) {
-        if (m->began != NOT_OPEN) mr_wire_end(s->wire, m->began);
-        if (m->entry_began != NOT_OPEN) mr_wire_end(s->wire, m->entry_began);
+        if (m->began != NOT_OPEN) mr_protowire_end(s->wire, m->began);
+        if (m->entry_began != NOT_OPEN) mr_protowire_end(s->wire, m->entry_began);
         s->depth--;
         return MR_OK;
     }
@@ -210,7 +210,7 @@ static int step_list(struct state *s, struct frame *l)
 {
     yyjson_val *v = yyjson_arr_iter_next(&l->at.array);
     if (!v) {
-        if (l->began != NOT_OPEN) mr_wire_end(s->wire, l->began);
+        if (l->began != NOT_OPEN) mr_protowire_end(s->wire, l->began);
         s->depth--;
         return MR_OK;
     }
@@ -227,7 +227,7 @@ static int step_map(struct state *s, struct frame *m)
         return MR_OK;
     }
     m->key = yyjson_get_str(key);
-    size_t began = mr_wire_begin(s->wire, m->field->id);
+    size_t began = mr_protowire_begin(s->wire, m->field->id);
     int err = mr_field_from_text(m->type, &m->type->fields[0], text_of(key), s->wire, s->e);
     if (err) return err;
     return single(s, m->type, &m->type->fields[1], yyjson_obj_iter_get_val(key), began);

@@ -1,7 +1,7 @@
 /* Page tokens that know their store. */
 #include "gateway/pages.h"
 
-#include "rpc/wire.h"
+#include "base/protowire.h"
 
 #include <inttypes.h>
 
@@ -10,11 +10,11 @@
 
 uint32_t mr_pages_begin(struct mr_buf *request)
 {
-    struct mr_wire_reader r = mr_wire_read(mr_buf_str(request));
-    struct mr_wire_field f;
+    struct mr_protowire_reader r = mr_protowire_read(mr_buf_str(request));
+    struct mr_protowire_field f;
     struct mr_str token = mr_str_of("", 0);
-    while (!mr_wire_next(&r, &f))
-        if (f.number == TOKEN_FIELD && f.type == MR_WIRE_BYTES) token = f.bytes;
+    while (!mr_protowire_next(&r, &f))
+        if (f.number == TOKEN_FIELD && f.type == MR_PROTOWIRE_BYTES) token = f.bytes;
 
     uint32_t store = 0;
     size_t n = 0;
@@ -25,7 +25,8 @@ uint32_t mr_pages_begin(struct mr_buf *request)
     struct mr_buf rest; /* a copy: the request moves when it grows */
     mr_buf_init(&rest, token.n);
     mr_buf_add(&rest, token.p + n + 1, token.n - n - 1);
-    mr_wire_add_bytes(request, TOKEN_FIELD, mr_buf_str(&rest)); /* the last of several counts */
+    mr_protowire_add_bytes(
+        request, TOKEN_FIELD, mr_buf_str(&rest)); /* the last of several counts */
     mr_buf_fini(&rest);
     return store;
 }

@@ -3,10 +3,10 @@
 #include "gateway/request.h"
 
 #include "base/alloc.h"
+#include "base/protowire.h"
 #include "gateway/gzip.h"
 #include "gateway/media.h"
 #include "gateway/range.h"
-#include "rpc/wire.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,19 +29,19 @@ struct first {
 
 static struct mr_str bytes_field(struct mr_str message, uint32_t number)
 {
-    struct mr_wire_reader reader = mr_wire_read(message);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&reader, &f))
-        if (f.number == number && f.type == MR_WIRE_BYTES) return f.bytes;
+    struct mr_protowire_reader reader = mr_protowire_read(message);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&reader, &f))
+        if (f.number == number && f.type == MR_PROTOWIRE_BYTES) return f.bytes;
     return mr_str_of("", 0);
 }
 
 static uint64_t number_field(struct mr_str message, uint32_t number)
 {
-    struct mr_wire_reader reader = mr_wire_read(message);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&reader, &f))
-        if (f.number == number && f.type == MR_WIRE_VARINT) return f.value;
+    struct mr_protowire_reader reader = mr_protowire_read(message);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&reader, &f))
+        if (f.number == number && f.type == MR_PROTOWIRE_VARINT) return f.value;
     return 0;
 }
 

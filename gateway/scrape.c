@@ -4,11 +4,10 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/protowire.h"
 #include "gateway/census.h"
 #include "gateway/prometheus.h"
-#include "gateway/wire.h"
 #include "rpc/pb.h"
-#include "rpc/wire.h"
 
 #define PAGE_SIZE_FIELD 1 /* WorkersRequest.page_size */
 #define TIMEOUT (2 * MR_SECOND)
@@ -61,10 +60,10 @@ static bool is_up(const struct mr_rpc_status *status)
 
 static void add_metrics(struct part *p, struct mr_str reply)
 {
-    struct mr_wire_reader r = mr_wire_read(reply);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&r, &f))
-        if (f.number == 1 && f.type == MR_WIRE_BYTES)
+    struct mr_protowire_reader r = mr_protowire_read(reply);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&r, &f))
+        if (f.number == 1 && f.type == MR_PROTOWIRE_BYTES)
             mr_prometheus_add(p->scrape->all, f.bytes, p->labels);
 }
 
@@ -146,7 +145,7 @@ static void ask(struct scrape *s, struct mr_rpc_channel *channel, enum part_kind
     struct mr_rpc_call_options options = {.timeout = TIMEOUT, .one_reply = true};
     struct mr_buf request;
     mr_buf_init(&request, 16);
-    if (kind == PART_WORKERS) mr_wire_add_varint(&request, PAGE_SIZE_FIELD, MR_WORKERS_MAX);
+    if (kind == PART_WORKERS) mr_protowire_add_varint(&request, PAGE_SIZE_FIELD, MR_WORKERS_MAX);
     s->waiting++;
     (void)mr_rpc_unary(
         channel, mr_proto_method(methods[kind])->path, mr_buf_str(&request), &options, on_reply, p);

@@ -1,18 +1,18 @@
 /* google.rpc.Status in JSON. */
 #include "gateway/status.h"
 
+#include "base/protowire.h"
 #include "gateway/base64.h"
 #include "gateway/json_out.h"
-#include "rpc/wire.h"
 
 #define ERROR_INFO "type.googleapis.com/google.rpc.ErrorInfo"
 
 static struct mr_str bytes_of(struct mr_str message, uint32_t number)
 {
-    struct mr_wire_reader r = mr_wire_read(message);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&r, &f))
-        if (f.number == number && f.type == MR_WIRE_BYTES) return f.bytes;
+    struct mr_protowire_reader r = mr_protowire_read(message);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&r, &f))
+        if (f.number == number && f.type == MR_PROTOWIRE_BYTES) return f.bytes;
     return mr_str_of("", 0);
 }
 
@@ -45,11 +45,11 @@ void mr_status_json(int code, struct mr_str message, struct mr_str details, stru
     mr_buf_printf(out, "{\"code\":%d,\"message\":", code);
     mr_json_text(out, message);
     mr_buf_add_text(out, ",\"details\":[");
-    struct mr_wire_reader r = mr_wire_read(details);
-    struct mr_wire_field f;
+    struct mr_protowire_reader r = mr_protowire_read(details);
+    struct mr_protowire_field f;
     bool first = true;
-    while (!mr_wire_next(&r, &f)) {
-        if (f.number != 3 || f.type != MR_WIRE_BYTES) continue;
+    while (!mr_protowire_next(&r, &f)) {
+        if (f.number != 3 || f.type != MR_PROTOWIRE_BYTES) continue;
         if (!first) mr_buf_add_byte(out, ',');
         first = false;
         detail(f.bytes, out);

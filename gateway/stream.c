@@ -3,11 +3,11 @@
 #include "gateway/request.h"
 
 #include "base/alloc.h"
+#include "base/protowire.h"
 #include "gateway/json_out.h"
 #include "gateway/sse.h"
 #include "gateway/status.h"
 #include "millrace/v1/channels.pb-c.h"
-#include "rpc/wire.h"
 
 #define CHANNEL_ENTRY (&millrace__v1__channel_entry__descriptor)
 #define BEGINNING "0-0" /* as the id of an entry: what is there comes after it */
@@ -101,11 +101,11 @@ static void write_end(struct mr_request *r)
 void mr_stream_take_raw(struct mr_request *r, struct mr_rpc_message **message)
 {
     struct mr_rpc_message *m = MR_STEAL(*message);
-    struct mr_wire_reader reader = mr_wire_read(mr_rpc_message_str(m));
-    struct mr_wire_field f;
+    struct mr_protowire_reader reader = mr_protowire_read(mr_rpc_message_str(m));
+    struct mr_protowire_field f;
     r->raw = mr_str_of("", 0);
-    while (!mr_wire_next(&reader, &f))
-        if (f.number == 2 && f.type == MR_WIRE_BYTES) r->raw = f.bytes;
+    while (!mr_protowire_next(&reader, &f))
+        if (f.number == 2 && f.type == MR_PROTOWIRE_BYTES) r->raw = f.bytes;
     r->raw_message = m;
 }
 

@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "base/id.h"
 #include "base/limits.h"
-#include "rpc/wire.h"
+#include "base/protowire.h"
 
 #define FILES_MAX 4096
 #define SYMBOLS_MAX 1000000
@@ -17,7 +17,7 @@
 enum kind { FILE_, MESSAGE, ENUM, SERVICE, FIELD, LEAF };
 
 struct frame { /* a message or enum being walked */
-    struct mr_wire_reader reader;
+    struct mr_protowire_reader reader;
     enum kind kind;
     size_t scope_bytes; /* of the name under which its own parts stand */
 };
@@ -73,22 +73,22 @@ void mr_descriptors_fini(struct mr_descriptors *d)
 static int find_bytes(struct mr_str message, uint32_t number, struct mr_str *out)
 {
     *out = mr_str_of("", 0);
-    struct mr_wire_reader r = mr_wire_read(message);
-    struct mr_wire_field f;
-    int err = mr_wire_next(&r, &f);
-    for (; !err; err = mr_wire_next(&r, &f))
-        if (f.number == number && f.type == MR_WIRE_BYTES) *out = f.bytes;
+    struct mr_protowire_reader r = mr_protowire_read(message);
+    struct mr_protowire_field f;
+    int err = mr_protowire_next(&r, &f);
+    for (; !err; err = mr_protowire_next(&r, &f))
+        if (f.number == number && f.type == MR_PROTOWIRE_BYTES) *out = f.bytes;
     return err == MR_ENOENT ? MR_OK : err;
 }
 
 static int find_number(struct mr_str message, uint32_t number, uint64_t *out)
 {
     *out = 0;
-    struct mr_wire_reader r = mr_wire_read(message);
-    struct mr_wire_field f;
-    int err = mr_wire_next(&r, &f);
-    for (; !err; err = mr_wire_next(&r, &f))
-        if (f.number == number && f.type == MR_WIRE_VARINT) *out = f.value;
+    struct mr_protowire_reader r = mr_protowire_read(message);
+    struct mr_protowire_field f;
+    int err = mr_protowire_next(&r, &f);
+    for (; !err; err = mr_protowire_next(&r, &f))
+        if (f.number == number && f.type == MR_PROTOWIRE_VARINT) *out = f.value;
     return err == MR_ENOENT ? MR_OK : err;
 }
 
@@ -181,7 +181,7 @@ static int enter(struct walk *w, const struct frame *parent, enum kind kind, str
     if (kind == FIELD) return add_extension(w, bytes);
     if (kind == LEAF || kind == ENUM) return MR_OK;
     if (w->depth == MR_DEPTH_MAX) return MR_EFORMAT;
-    w->frames[w->depth++] = (struct frame){mr_wire_read(bytes), kind, scope_bytes};
+    w->frames[w->depth++] = (struct frame){mr_protowire_read(bytes), kind, scope_bytes};
     return MR_OK;
 }
 
@@ -193,18 +193,18 @@ static int walk_file(struct walk *w, struct mr_str bytes)
     size_t scope_bytes = package.n ? scope_extend(w, 0, package) : 0;
     if (package.n && !scope_bytes) return MR_EFORMAT;
     w->depth = 0;
-    w->frames[w->depth++] = (struct frame){mr_wire_read(bytes), FILE_, scope_bytes};
+    w->frames[w->depth++] = (struct frame){mr_protowire_read(bytes), FILE_, scope_bytes};
     while (w->depth) {
         struct frame *top = &w->frames[w->depth - 1];
-        struct mr_wire_field f;
-        err = mr_wire_next(&top->reader, &f);
+        struct mr_protowire_field f;
+        err = mr_protowire_next(&top->reader, &f);
         if (err == MR_ENOENT) {
             w->depth--;
             continue;
         }
         if (err) return err;
         enum kind kind = LEAF;
-        if (f.type != MR_WIRE_BYTES || !child_kind(top->kind, f.number, &kind)) continue;
+        if (f.type != MR_PROTOWIRE_BYTES || !child_kind(top->kind, f.number, &kind)) continue;
         err = enter(w, top, kind, f.bytes);
         if (err) return err;
     }
@@ -230,11 +230,11 @@ static int add_file(struct mr_descriptors *d, struct mr_str bytes)
 
 int mr_descriptors_add(struct mr_descriptors *d, struct mr_str set, struct mr_error *e)
 {
-    struct mr_wire_reader r = mr_wire_read(set);
-    struct mr_wire_field f;
-    int err = mr_wire_next(&r, &f);
-    for (; !err; err = mr_wire_next(&r, &f)) {
-        if (f.number != 1 || f.type != MR_WIRE_BYTES) continue;
+    struct mr_protowire_reader r = mr_protowire_read(set);
+    struct mr_protowire_field f;
+    int err = mr_protowire_next(&r, &f);
+    for (; !err; err = mr_protowire_next(&r, &f)) {
+        if (f.number != 1 || f.type != MR_PROTOWIRE_BYTES) continue;
         int bad = add_file(d, f.bytes);
         if (bad)
             return mr_fail(e, bad, "file %u of the descriptor set is malformed", d->files_count);

@@ -3,7 +3,7 @@
 #include "rpc/serve.h"
 
 #include "base/alloc.h"
-#include "rpc/wire.h"
+#include "base/protowire.h"
 
 enum { SERVING = 1, NOT_SERVING = 2, SERVICE_UNKNOWN = 3 };
 
@@ -29,11 +29,11 @@ static bool read_service(struct mr_rpc_call *call, struct mr_rpc_message *m, str
 {
     *service = mr_str_of("", 0);
     struct mr_error e;
-    struct mr_wire_reader r = mr_wire_read(mr_rpc_message_str(m));
-    struct mr_wire_field f;
-    int err = mr_wire_next(&r, &f);
-    for (; !err; err = mr_wire_next(&r, &f))
-        if (f.number == 1 && f.type == MR_WIRE_BYTES) *service = f.bytes;
+    struct mr_protowire_reader r = mr_protowire_read(mr_rpc_message_str(m));
+    struct mr_protowire_field f;
+    int err = mr_protowire_next(&r, &f);
+    for (; !err; err = mr_protowire_next(&r, &f))
+        if (f.number == 1 && f.type == MR_PROTOWIRE_BYTES) *service = f.bytes;
     if (err == MR_ENOENT && service->n <= NAME_BYTES_MAX) return true;
     (void)mr_fail(&e, MR_EINVAL, "malformed HealthCheckRequest");
     (void)mr_rpc_call_fail(call, &e);

@@ -1,7 +1,7 @@
 /* Knows ReadMetricsResponse (text 1); everything else is host/stats.h. */
 #include "rpc/metrics.h"
 
-#include "rpc/wire.h"
+#include "base/protowire.h"
 
 #define TEXT_BYTES_MAX ((size_t)8 << 20)
 
@@ -11,7 +11,7 @@ static void on_half_close(struct mr_rpc_call *call)
     mr_buf_init(&text, TEXT_BYTES_MAX);
     mr_buf_init(&reply, TEXT_BYTES_MAX + 16);
     mr_stats_write(mr_rpc_call_context(call), &text);
-    mr_wire_add_bytes(&reply, 1, mr_buf_str(&text));
+    mr_protowire_add_bytes(&reply, 1, mr_buf_str(&text));
     (void)mr_rpc_call_reply(call, mr_buf_str(&reply));
     mr_buf_fini(&text);
     mr_buf_fini(&reply);

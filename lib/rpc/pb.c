@@ -4,8 +4,8 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/protowire.h"
 #include "rpc/server.h"
-#include "rpc/wire.h"
 
 #define CHUNK_BYTES_MIN ((size_t)16384)
 #define ALIGN _Alignof(max_align_t)
@@ -80,7 +80,7 @@ void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes)
 }
 
 struct level {
-    struct mr_wire_reader reader;
+    struct mr_protowire_reader reader;
     const ProtobufCMessageDescriptor *type;
 };
 
@@ -88,24 +88,24 @@ struct level {
 static int check_depth(const ProtobufCMessageDescriptor *type, struct mr_str bytes)
 {
     struct level levels[LEVELS_MAX];
-    levels[0] = (struct level){mr_wire_read(bytes), type};
+    levels[0] = (struct level){mr_protowire_read(bytes), type};
     size_t depth = 1;
     while (depth) {
         struct level *top = &levels[depth - 1];
-        struct mr_wire_field f;
-        int err = mr_wire_next(&top->reader, &f);
+        struct mr_protowire_field f;
+        int err = mr_protowire_next(&top->reader, &f);
         if (err == MR_ENOENT) {
             depth--;
             continue;
         }
         if (err) return err;
-        if (f.type != MR_WIRE_BYTES) continue;
+        if (f.type != MR_PROTOWIRE_BYTES) continue;
         const ProtobufCFieldDescriptor *field =
             protobuf_c_message_descriptor_get_field(top->type, f.number);
         if (!field || field->type != PROTOBUF_C_TYPE_MESSAGE) continue;
         const ProtobufCMessageDescriptor *inner = field->descriptor;
         if (depth == LEVELS_MAX) return MR_ELIMIT;
-        levels[depth++] = (struct level){mr_wire_read(f.bytes), inner};
+        levels[depth++] = (struct level){mr_protowire_read(f.bytes), inner};
     }
     return MR_OK;
 }

@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "rpc/wire.h"
+#include "base/protowire.h"
 
 #define ANSWER_BYTES_MAX MR_MESSAGE_BYTES_MAX
 
@@ -34,11 +34,11 @@ struct question {
 static int parse(struct mr_str bytes, struct question *q)
 {
     *q = (struct question){0};
-    struct mr_wire_reader r = mr_wire_read(bytes);
-    struct mr_wire_field f;
-    int err = mr_wire_next(&r, &f);
-    for (; !err; err = mr_wire_next(&r, &f)) {
-        if (f.type != MR_WIRE_BYTES) continue;
+    struct mr_protowire_reader r = mr_protowire_read(bytes);
+    struct mr_protowire_field f;
+    int err = mr_protowire_next(&r, &f);
+    for (; !err; err = mr_protowire_next(&r, &f)) {
+        if (f.type != MR_PROTOWIRE_BYTES) continue;
         if (f.number == ASK_HOST) q->host = f.bytes;
         if (f.number < ASK_FILE || f.number > ASK_SERVICES) continue;
         q->kind = f.number;
@@ -51,11 +51,11 @@ static void say_error(struct mr_buf *out, int code, struct mr_str words, struct 
 {
     struct mr_buf b;
     mr_buf_init(&b, ANSWER_BYTES_MAX);
-    mr_wire_add_varint(&b, 1, (uint64_t)mr_err_grpc(code));
+    mr_protowire_add_varint(&b, 1, (uint64_t)mr_err_grpc(code));
     struct mr_error e;
     (void)mr_fail(&e, code, "%.*s \"%.*s\"", MR_STR_ARG(words), MR_STR_ARG(about));
-    mr_wire_add_bytes(&b, 2, mr_str(e.text));
-    mr_wire_add_bytes(out, SAY_ERROR, mr_buf_str(&b));
+    mr_protowire_add_bytes(&b, 2, mr_str(e.text));
+    mr_protowire_add_bytes(out, SAY_ERROR, mr_buf_str(&b));
     mr_buf_fini(&b);
 }
 
@@ -71,18 +71,18 @@ static void say_file(struct mr_buf *out, const struct mr_descriptors *d, uint32_
     seen[file] = true;
     for (uint32_t i = 0; i < todo_count; i++) {
         struct mr_str bytes = d->files[todo[i]].bytes;
-        mr_wire_add_bytes(&b, 1, bytes);
-        struct mr_wire_reader r = mr_wire_read(bytes);
-        struct mr_wire_field f;
-        while (!mr_wire_next(&r, &f)) {
-            if (f.number != 3 || f.type != MR_WIRE_BYTES) continue;
+        mr_protowire_add_bytes(&b, 1, bytes);
+        struct mr_protowire_reader r = mr_protowire_read(bytes);
+        struct mr_protowire_field f;
+        while (!mr_protowire_next(&r, &f)) {
+            if (f.number != 3 || f.type != MR_PROTOWIRE_BYTES) continue;
             uint32_t import = mr_descriptors_file(d, f.bytes);
             if (import == MR_INDEX_NONE || seen[import]) continue;
             seen[import] = true;
             todo[todo_count++] = import;
         }
     }
-    mr_wire_add_bytes(out, SAY_FILES, mr_buf_str(&b));
+    mr_protowire_add_bytes(out, SAY_FILES, mr_buf_str(&b));
     mr_buf_fini(&b);
 }
 
@@ -91,11 +91,11 @@ static void say_extension_file(
 {
     struct mr_str type = {0};
     uint64_t number = 0;
-    struct mr_wire_reader r = mr_wire_read(request);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&r, &f)) {
-        if (f.number == 1 && f.type == MR_WIRE_BYTES) type = f.bytes;
-        if (f.number == 2 && f.type == MR_WIRE_VARINT) number = f.value;
+    struct mr_protowire_reader r = mr_protowire_read(request);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&r, &f)) {
+        if (f.number == 1 && f.type == MR_PROTOWIRE_BYTES) type = f.bytes;
+        if (f.number == 2 && f.type == MR_PROTOWIRE_VARINT) number = f.value;
     }
     uint32_t file = mr_descriptors_extension_file(d, type, (uint32_t)number);
     if (file == MR_INDEX_NONE)
@@ -113,11 +113,11 @@ static void say_extension_numbers(
     }
     struct mr_buf b;
     mr_buf_init(&b, ANSWER_BYTES_MAX);
-    mr_wire_add_bytes(&b, 1, type);
+    mr_protowire_add_bytes(&b, 1, type);
     for (uint32_t i = 0; i < d->extensions_count; i++)
         if (mr_str_eq(mr_str(d->extensions[i].extendee), type))
-            mr_wire_add_varint(&b, 2, d->extensions[i].number);
-    mr_wire_add_bytes(out, SAY_EXTENSION_NUMBERS, mr_buf_str(&b));
+            mr_protowire_add_varint(&b, 2, d->extensions[i].number);
+    mr_protowire_add_bytes(out, SAY_EXTENSION_NUMBERS, mr_buf_str(&b));
     mr_buf_fini(&b);
 }
 
@@ -129,11 +129,11 @@ static void say_services(struct mr_buf *out, const struct mr_str *services, size
     for (size_t i = 0; i < services_count; i++) {
         struct mr_buf one;
         mr_buf_init(&one, ANSWER_BYTES_MAX);
-        mr_wire_add_bytes(&one, 1, services[i]);
-        mr_wire_add_bytes(&b, 1, mr_buf_str(&one));
+        mr_protowire_add_bytes(&one, 1, services[i]);
+        mr_protowire_add_bytes(&b, 1, mr_buf_str(&one));
         mr_buf_fini(&one);
     }
-    mr_wire_add_bytes(out, SAY_SERVICES, mr_buf_str(&b));
+    mr_protowire_add_bytes(out, SAY_SERVICES, mr_buf_str(&b));
     mr_buf_fini(&b);
 }
 
@@ -162,8 +162,8 @@ int mr_reflection_answer(const struct mr_descriptors *d, const struct mr_str *se
     struct question q;
     int err = parse(bytes, &q);
     if (err) return err;
-    mr_wire_add_bytes(out, SAY_HOST, q.host);
-    mr_wire_add_bytes(out, SAY_REQUEST, bytes);
+    mr_protowire_add_bytes(out, SAY_HOST, q.host);
+    mr_protowire_add_bytes(out, SAY_REQUEST, bytes);
     answer(d, services, services_count, &q, out);
     return mr_buf_status(out);
 }

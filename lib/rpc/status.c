@@ -2,7 +2,7 @@
  * (reason 1, domain 2). */
 #include "rpc/status.h"
 
-#include "rpc/wire.h"
+#include "base/protowire.h"
 
 #define ERROR_INFO "type.googleapis.com/google.rpc.ErrorInfo"
 #define DOMAIN "millrace"
@@ -16,17 +16,17 @@ static const int codes[] = {
 
 void mr_rpc_details_begin(struct mr_buf *b, int code, struct mr_str message)
 {
-    mr_wire_add_varint(b, 1, (uint64_t)code);
-    mr_wire_add_bytes(b, 2, message);
+    mr_protowire_add_varint(b, 1, (uint64_t)code);
+    mr_protowire_add_bytes(b, 2, message);
 }
 
 void mr_rpc_details_add(struct mr_buf *b, struct mr_str type_url, struct mr_str value)
 {
     struct mr_buf any;
     mr_buf_init(&any, type_url.n + value.n + 32);
-    mr_wire_add_bytes(&any, 1, type_url);
-    mr_wire_add_bytes(&any, 2, value);
-    mr_wire_add_bytes(b, 3, mr_buf_str(&any));
+    mr_protowire_add_bytes(&any, 1, type_url);
+    mr_protowire_add_bytes(&any, 2, value);
+    mr_protowire_add_bytes(b, 3, mr_buf_str(&any));
     mr_buf_fini(&any);
 }
 
@@ -40,8 +40,8 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
     if (mr_err_from_grpc(s.code) == code) return s; /* the code alone says it */
     struct mr_buf info;
     mr_buf_init(&info, INFO_BYTES_MAX);
-    mr_wire_add_bytes(&info, 1, mr_str(mr_err_name(code)));
-    mr_wire_add_bytes(&info, 2, MR_STR(DOMAIN));
+    mr_protowire_add_bytes(&info, 1, mr_str(mr_err_name(code)));
+    mr_protowire_add_bytes(&info, 2, MR_STR(DOMAIN));
     mr_rpc_details_begin(details, s.code, text);
     mr_rpc_details_add(details, MR_STR(ERROR_INFO), mr_buf_str(&info));
     mr_buf_fini(&info);
@@ -52,10 +52,10 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
 /* The bytes of field `number`, the first of them; empty if it is not there. */
 static struct mr_str field_of(struct mr_str message, uint32_t number)
 {
-    struct mr_wire_reader r = mr_wire_read(message);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&r, &f))
-        if (f.number == number && f.type == MR_WIRE_BYTES) return f.bytes;
+    struct mr_protowire_reader r = mr_protowire_read(message);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&r, &f))
+        if (f.number == number && f.type == MR_PROTOWIRE_BYTES) return f.bytes;
     return mr_str_of("", 0);
 }
 

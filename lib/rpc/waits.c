@@ -1,18 +1,18 @@
 /* Knows EndWaitsRequest (waiter 1); who waits for what is the server's own business. */
 #include "rpc/waits.h"
 
-#include "rpc/wire.h"
+#include "base/protowire.h"
 
 #define WAITER_BYTES_MAX 128
 
 static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
     const struct mr_rpc_waits *waits = mr_rpc_call_context(call);
-    struct mr_wire_reader reader = mr_wire_read(mr_rpc_message_str(m));
-    struct mr_wire_field f;
+    struct mr_protowire_reader reader = mr_protowire_read(mr_rpc_message_str(m));
+    struct mr_protowire_field f;
     struct mr_str waiter = mr_str_of("", 0);
-    while (!mr_wire_next(&reader, &f))
-        if (f.number == 1 && f.type == MR_WIRE_BYTES) waiter = f.bytes;
+    while (!mr_protowire_next(&reader, &f))
+        if (f.number == 1 && f.type == MR_PROTOWIRE_BYTES) waiter = f.bytes;
     if (!waiter.n || waiter.n > WAITER_BYTES_MAX) {
         struct mr_error e;
         (void)mr_fail(&e, MR_EINVAL, "waiter: expected 1 to %d bytes", WAITER_BYTES_MAX);

@@ -1,7 +1,7 @@
 /* Get: an object's bytes out, in pieces of 1 MiB that are lent to gRPC, not copied. What
  * is sent stays pinned until the last piece has left, which may be after the call. */
 #include "base/alloc.h"
-#include "rpc/wire.h"
+#include "base/protowire.h"
 #include "services/objectstore/formatter.h"
 #include "services/objectstore/op.h"
 
@@ -81,15 +81,6 @@ static struct cargo *load(struct mr_op *op)
 /* ---- wire: the small fields by hand, the big one lent ------------------------------------------
  */
 
-static size_t put_varint(unsigned char *out, uint64_t v)
-{
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7)
-        out[n++] = (unsigned char)(v | 0x80);
-    out[n++] = (unsigned char)v;
-    return n;
-}
-
 static int send_lent(
     struct mr_op *op, const unsigned char *head, size_t head_bytes, const char *data, size_t n)
 {
@@ -114,14 +105,14 @@ static size_t put_part(const struct mr_op *op, unsigned char *out)
     struct mr_buf part, any;
     mr_buf_init(&part, 128);
     mr_buf_init(&any, 256);
-    mr_wire_add_bytes(&part, 1, mr_str(id));
-    mr_wire_add_varint(&part, 2, d->total);
-    mr_wire_add_varint(&part, 3, d->from);
-    mr_wire_add_bytes(&any, 1, mr_str(url));
-    mr_wire_add_bytes(&any, 2, mr_buf_str(&part));
+    mr_protowire_add_bytes(&part, 1, mr_str(id));
+    mr_protowire_add_varint(&part, 2, d->total);
+    mr_protowire_add_varint(&part, 3, d->from);
+    mr_protowire_add_bytes(&any, 1, mr_str(url));
+    mr_protowire_add_bytes(&any, 2, mr_buf_str(&part));
     size_t at = 0;
     out[at++] = 3 << 3 | 2;
-    at += put_varint(out + at, any.n);
+    at += mr_protowire_put_varint(out + at, any.n);
     memcpy(out + at, any.p, any.n);
     at += any.n;
     mr_buf_fini(&part);
@@ -137,13 +128,13 @@ static int send_body(struct mr_op *op, const char *data, size_t n)
     if (!d->first_sent) { /* HttpBody: 1 content_type, 2 data */
         size_t mime = strlen(d->cargo->job.mime);
         head[at++] = 1 << 3 | 2;
-        at += put_varint(head + at, mime);
+        at += mr_protowire_put_varint(head + at, mime);
         memcpy(head + at, d->cargo->job.mime, mime);
         at += mime;
         at += put_part(op, head + at);
     }
     head[at++] = 2 << 3 | 2;
-    at += put_varint(head + at, n);
+    at += mr_protowire_put_varint(head + at, n);
     d->first_sent = true;
     return send_lent(op, head, at, data, n);
 }

@@ -3,6 +3,7 @@
  * sent stays pinned until the last chunk has left, which may be after the call. */
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/protowire.h"
 #include "services/objectstore/disk.h"
 #include "services/objectstore/helper.h"
 #include "services/objectstore/op.h"
@@ -122,31 +123,22 @@ static bool has_sum(struct mr_op *op, uint64_t chunk)
 /* ---- wire: the small fields by hand, the big one lent ------------------------------------------
  */
 
-static size_t put_varint(unsigned char *out, uint64_t v)
-{
-    size_t n = 0;
-    for (; v >= 0x80; v >>= 7)
-        out[n++] = (unsigned char)(v | 0x80);
-    out[n++] = (unsigned char)v;
-    return n;
-}
-
 static int send_chunk(struct mr_op *op, uint64_t sum, size_t n)
 {
     struct giving *g = op->more;
     unsigned char head[64];
     size_t at = 0;
     head[at++] = 1 << 3 | 0; /* offset */
-    at += put_varint(head + at, g->at);
+    at += mr_protowire_put_varint(head + at, g->at);
     head[at++] = 3 << 3 | 1; /* checksum */
     memcpy(head + at, &sum, sizeof sum);
     at += sizeof sum;
     if (!g->first_sent) {
         head[at++] = 4 << 3 | 0; /* nbytes */
-        at += put_varint(head + at, g->cargo->view.bytes);
+        at += mr_protowire_put_varint(head + at, g->cargo->view.bytes);
     }
     head[at++] = 2 << 3 | 2; /* data: last, so that it is one run */
-    at += put_varint(head + at, n);
+    at += mr_protowire_put_varint(head + at, n);
     g->first_sent = true;
     atomic_fetch_add(&g->cargo->count, 1);
     struct mr_rpc_part parts[2] = {

@@ -10,11 +10,11 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/protowire.h"
 #include "graph/bytes.h"
 #include "graph/json.h"
 #include "host/clock.h"
 #include "host/thread.h"
-#include "rpc/wire.h"
 #include "services/scheduler/intake_names.h"
 #include "services/scheduler/intake_ops.h"
 #include "services/scheduler/intake_stream.h"
@@ -317,9 +317,9 @@ static struct mr_intake_done *handle(struct lane *in, struct mr_intake_request *
 static bool has_repeat(struct mr_str body)
 {
     enum { F_REPEAT = 8 }; /* jobs.proto */
-    struct mr_wire_reader r = mr_wire_read(body);
-    struct mr_wire_field f;
-    while (!mr_wire_next(&r, &f))
+    struct mr_protowire_reader r = mr_protowire_read(body);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&r, &f))
         if (f.number == F_REPEAT) return true;
     return false;
 }

@@ -3,9 +3,9 @@
 #include "services/scheduler/pb_columns.h"
 
 #include "base/alloc.h"
+#include "base/protowire.h"
 #include "graph/bulk.h"
 #include "rpc/pb.h"
-#include "rpc/wire.h"
 #include "services/scheduler/pb_graph.h"
 
 #include <assert.h>
@@ -101,15 +101,15 @@ static bool read_numbers(struct mr_str s, struct numbers *out)
 /* Columns into `c` and s->columns, all else into s->rest. */
 static bool take_apart(struct mr_pb_stream *s, struct mr_str message, struct mr_bulk *c)
 {
-    struct mr_wire_reader r = mr_wire_read(message);
-    struct mr_wire_field f;
+    struct mr_protowire_reader r = mr_protowire_read(message);
+    struct mr_protowire_field f;
     uint32_t seen = 0;
     mr_buf_clear(&s->rest);
     for (unsigned i = 0; i < F_END; i++)
         s->columns[i].count = 0;
     for (;;) {
         size_t at = r.at;
-        int err = mr_wire_next(&r, &f);
+        int err = mr_protowire_next(&r, &f);
         if (err == MR_ENOENT) break;
         if (err) return false;
         if (f.number < F_KEYS || f.number > F_INPUTS) {
@@ -117,7 +117,7 @@ static bool take_apart(struct mr_pb_stream *s, struct mr_str message, struct mr_
             continue;
         }
         /* none of them twice, all in one piece: as every library writes them */
-        if (f.type != MR_WIRE_BYTES || seen & 1u << f.number) return false;
+        if (f.type != MR_PROTOWIRE_BYTES || seen & 1u << f.number) return false;
         seen |= 1u << f.number;
         if (f.number == F_KEYS)
             c->keys = f.bytes;

@@ -2,13 +2,13 @@
  * of their own, so that sending overlaps the next step as it does in shared memory. A push that a
  * broken connection leaves in doubt is sent again: the server ignores a repeat. */
 #include "base/alloc.h"
+#include "base/protowire.h"
 #include "host/clock.h"
 #include "host/monitor.h"
 #include "host/thread.h"
 #include "millrace/v1/parameters.pb-c.h"
 #include "rpc/pb.h"
 #include "rpc/sync.h"
-#include "rpc/wire.h"
 #include "services/worker/params_parts.h"
 #include "services/worker/params_wire.h"
 
@@ -57,15 +57,15 @@ static bool is_ending(struct mr_params_remote *r)
 static void head_add(
     const struct mr_params_remote *r, const struct mr_params_job *j, struct mr_buf *b)
 {
-    mr_wire_add_bytes(b, 1, mr_str(r->session));
-    mr_wire_add_varint(b, 2, r->o.shard);
-    mr_wire_add_varint(b, 3, r->o.worker);
-    mr_wire_add_varint(b, 4, r->o.incarnation);
-    mr_wire_add_varint(b, 5, j->step);
-    mr_wire_add_varint(b, 6, j->base_version);
-    mr_wire_add_varint(b, 7, j->restore_epoch);
-    mr_wire_add_varint(b, 8, r->o.count);
-    mr_wire_add_varint(b, 9, j->examples);
+    mr_protowire_add_bytes(b, 1, mr_str(r->session));
+    mr_protowire_add_varint(b, 2, r->o.shard);
+    mr_protowire_add_varint(b, 3, r->o.worker);
+    mr_protowire_add_varint(b, 4, r->o.incarnation);
+    mr_protowire_add_varint(b, 5, j->step);
+    mr_protowire_add_varint(b, 6, j->base_version);
+    mr_protowire_add_varint(b, 7, j->restore_epoch);
+    mr_protowire_add_varint(b, 8, r->o.count);
+    mr_protowire_add_varint(b, 9, j->examples);
 }
 
 static int gradient_send(
@@ -79,7 +79,7 @@ static int gradient_send(
         mr_buf_clear(&b);
         if (!at) head_add(r, j, &b);
         size_t n = (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
-        mr_wire_add_bytes(&b, 10, mr_str_of((const char *)j->grad + at, n));
+        mr_protowire_add_bytes(&b, 10, mr_str_of((const char *)j->grad + at, n));
         err = mr_rpc_stream_send(stream, mr_buf_str(&b));
         at += n;
     } while (at < bytes && !err);
@@ -102,11 +102,11 @@ static int reply_read(
     if (err == MR_ENOENT && !mr_rpc_stream_status(stream)->code)
         return mr_fail(e, MR_EFORMAT, "no answer to a push");
     if (err) return err;
-    struct mr_wire_reader w = mr_wire_read(mr_rpc_message_str(m));
-    struct mr_wire_field f;
+    struct mr_protowire_reader w = mr_protowire_read(mr_rpc_message_str(m));
+    struct mr_protowire_field f;
     *dropped = false;
-    while (!mr_wire_next(&w, &f))
-        if (f.number == 2 && f.type == MR_WIRE_VARINT) *dropped = f.value != 0;
+    while (!mr_protowire_next(&w, &f))
+        if (f.number == 2 && f.type == MR_PROTOWIRE_VARINT) *dropped = f.value != 0;
     mr_rpc_message_free(&m);
     return MR_OK;
 }

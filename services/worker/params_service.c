@@ -4,11 +4,11 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/protowire.h"
 #include "host/clock.h"
 #include "host/monitor.h"
 #include "millrace/v1/parameters.pb-c.h"
 #include "rpc/pb.h"
-#include "rpc/wire.h"
 #include "services/worker/params_parts.h"
 #include "services/worker/params_wire.h"
 #include "services/worker/ring_service.h"
@@ -93,12 +93,12 @@ static void pull_stream(struct pull *p)
         struct mr_buf *b = &p->service->scratch;
         mr_buf_clear(b);
         if (!p->at) {
-            mr_wire_add_varint(b, 1, p->pin.version);
-            mr_wire_add_varint(b, 2, p->pin.restore_epoch);
-            mr_wire_add_varint(b, 3, p->bytes / sizeof(float));
+            mr_protowire_add_varint(b, 1, p->pin.version);
+            mr_protowire_add_varint(b, 2, p->pin.restore_epoch);
+            mr_protowire_add_varint(b, 3, p->bytes / sizeof(float));
         }
-        mr_wire_varint(b, 4 << 3 | MR_WIRE_BYTES);
-        mr_wire_varint(b, n);
+        mr_protowire_varint(b, 4 << 3 | MR_PROTOWIRE_BYTES);
+        mr_protowire_varint(b, n);
         (void)atomic_fetch_add(&p->hold->users, 1);
         const struct mr_rpc_part parts[] = {{mr_buf_str(b), NULL, NULL},
             {mr_str_of((const char *)p->pin.params + p->at, n), hold_put, p->hold}};

@@ -1,7 +1,7 @@
 /* One walk over the fields; what each message makes of them follows. */
 #include "services/worker/params_wire.h"
 
-#include "rpc/wire.h"
+#include "base/protowire.h"
 
 #include <string.h>
 
@@ -18,17 +18,17 @@ struct fields {
 static int fields_read(
     struct mr_str bytes, struct fields *out, const char *what, struct mr_error *e)
 {
-    struct mr_wire_reader r = mr_wire_read(bytes);
-    struct mr_wire_field f;
+    struct mr_protowire_reader r = mr_protowire_read(bytes);
+    struct mr_protowire_field f;
     int err;
-    while (!(err = mr_wire_next(&r, &f))) {
-        if (f.number == 1 && f.type == MR_WIRE_BYTES && out->session &&
+    while (!(err = mr_protowire_next(&r, &f))) {
+        if (f.number == 1 && f.type == MR_PROTOWIRE_BYTES && out->session &&
             f.bytes.n < MR_SESSION_MAX) {
             memset(out->session, 0, MR_SESSION_MAX);
             if (f.bytes.n) memcpy(out->session, f.bytes.p, f.bytes.n);
-        } else if (f.number == out->data_number && f.type == MR_WIRE_BYTES) {
+        } else if (f.number == out->data_number && f.type == MR_PROTOWIRE_BYTES) {
             out->data = f.bytes;
-        } else if (f.number < NUMBERS && f.type == MR_WIRE_VARINT) {
+        } else if (f.number < NUMBERS && f.type == MR_PROTOWIRE_VARINT) {
             out->number[f.number] = f.value;
             out->has[f.number] = true;
         }

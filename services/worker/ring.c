@@ -3,9 +3,9 @@
  * slices then go around once more. */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/protowire.h"
 #include "host/clock.h"
 #include "rpc/sync.h"
-#include "rpc/wire.h"
 #include "services/worker/reduce_parts.h"
 #include "services/worker/ring_parts.h"
 
@@ -65,13 +65,13 @@ static int may_wait(const struct mr_ring *r, mr_time deadline, struct mr_error *
 static void head_fill(struct mr_ring *r, uint32_t round, uint64_t count)
 {
     mr_buf_clear(&r->head);
-    mr_wire_add_bytes(&r->head, 1, mr_str(r->session));
-    mr_wire_add_varint(&r->head, 2, r->rank);
-    mr_wire_add_varint(&r->head, 3, r->generation);
-    mr_wire_add_varint(&r->head, 4, r->step);
-    mr_wire_add_varint(&r->head, 5, round);
-    mr_wire_add_varint(&r->head, 6, count);
-    mr_wire_add_varint(&r->head, 8, r->contributors);
+    mr_protowire_add_bytes(&r->head, 1, mr_str(r->session));
+    mr_protowire_add_varint(&r->head, 2, r->rank);
+    mr_protowire_add_varint(&r->head, 3, r->generation);
+    mr_protowire_add_varint(&r->head, 4, r->step);
+    mr_protowire_add_varint(&r->head, 5, round);
+    mr_protowire_add_varint(&r->head, 6, count);
+    mr_protowire_add_varint(&r->head, 8, r->contributors);
 }
 
 /* One message for all but the longest slices. */
@@ -83,8 +83,8 @@ static int block_send(struct mr_ring *r, const float *data, uint64_t count)
     do {
         size_t n = (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
         head_fill(r, r->round, count);
-        mr_wire_varint(&r->head, 7 << 3 | MR_WIRE_BYTES);
-        mr_wire_varint(&r->head, n);
+        mr_protowire_varint(&r->head, 7 << 3 | MR_PROTOWIRE_BYTES);
+        mr_protowire_varint(&r->head, n);
         const struct mr_rpc_part parts[] = {
             {.bytes = mr_buf_str(&r->head)}, {.bytes = mr_str_of((const char *)data + at, n)}};
         err = mr_rpc_stream_send_parts(r->stream, parts, MR_ARRAY_LEN(parts));

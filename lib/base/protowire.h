@@ -1,0 +1,64 @@
+/* Protobuf's wire format, field by field: for the small messages that are read and written by
+ * hand, and for the gateway's translation between JSON and protobuf. Everything else goes through
+ * protobuf-c. Groups are not supported.
+ *
+ * The writing functions append to a buffer. A buffer past its ceiling drops the bytes and sets its
+ * `failed`; the caller asks mr_buf_status once, at the end. */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#define MR_PROTOWIRE_VARINT_MAX 10        /* bytes of the longest varint */
+#define MR_PROTOWIRE_NUMBER_MAX 536870911 /* the largest field number */
+
+enum mr_protowire_type {
+    MR_PROTOWIRE_VARINT = 0,
+    MR_PROTOWIRE_FIXED64 = 1,
+    MR_PROTOWIRE_BYTES = 2,
+    MR_PROTOWIRE_FIXED32 = 5,
+};
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+struct mr_protowire_field {
+    uint32_t number;
+    uint32_t type;       /* enum mr_protowire_type */
+    uint64_t value;      /* of the numeric types */
+    struct mr_str bytes; /* of BYTES: borrowed from the reader's bytes */
+};
+
+struct mr_protowire_reader {
+    const unsigned char *p;
+    size_t n;
+    size_t at;
+};
+
+static inline struct mr_protowire_reader mr_protowire_read(struct mr_str s)
+{
+    return (struct mr_protowire_reader){(const unsigned char *)s.p, s.n, 0};
+}
+
+/* Reads the next field: MR_OK, MR_ENOENT at the end, MR_EFORMAT (groups included). */
+int mr_protowire_next(struct mr_protowire_reader *r, struct mr_protowire_field *out);
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* A whole field. */
+void mr_protowire_add_varint(struct mr_buf *b, uint32_t number, uint64_t v);
+void mr_protowire_add_bytes(struct mr_buf *b, uint32_t number, struct mr_str s);
+
+/* The parts of a field: its tag, then its value. */
+void mr_protowire_tag(struct mr_buf *b, uint32_t number, enum mr_protowire_type type);
+void mr_protowire_varint(struct mr_buf *b, uint64_t v);
+void mr_protowire_fixed32(struct mr_buf *b, uint32_t v);
+void mr_protowire_fixed64(struct mr_buf *b, uint64_t v);
+
+/* A nested message: what is written between `begin` and `end` is its content. `end` takes the
+ * value that `begin` returned, and moves the content behind its length. */
+size_t mr_protowire_begin(struct mr_buf *b, uint32_t number);
+void mr_protowire_end(struct mr_buf *b, size_t began);
+
+/* Writes a varint into `out`, which has room for MR_PROTOWIRE_VARINT_MAX bytes, and returns how
+ * many bytes it wrote: for a message head that does not stand in a buffer. */
+size_t mr_protowire_put_varint(unsigned char *out, uint64_t v);
