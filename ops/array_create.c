@@ -498,54 +498,60 @@ static int run_from_idx(struct mr_op_call *call)
 
 static const struct mr_op_param full[] = {
     SHAPE_PARAM,
-    {"value", MR_TAKES_ARRAY, NULL, "What every element is; a tensor is broadcast."},
-    DTYPE_PARAM("null", "Type; null: the value's own."),
+    {"value", MR_TAKES_ARRAY, NULL, "The value of every element; a tensor is broadcast."},
+    DTYPE_PARAM("null", "Element type; null: the type of the value."),
 };
-static const struct mr_op_param zeros[] = {SHAPE_PARAM, DTYPE_PARAM("\"f64\"", "Type.")};
+static const struct mr_op_param zeros[] = {SHAPE_PARAM, DTYPE_PARAM("\"f64\"", "Element type.")};
 static const struct mr_op_param arange[] = {
-    {"start", MR_TAKES_REAL, NULL, "The first number; alone, it is the stop, and 0 the start."},
+    {"start", MR_TAKES_REAL, NULL,
+        "The first number. Given alone, it is the stop, and the start is 0."},
     {"stop", MR_TAKES_REAL, "null", "The end, not included."},
-    {"step", MR_TAKES_REAL, "1", "From one to the next."},
-    DTYPE_PARAM("null", "Type; null: i64, or f64 if a number is a float."),
+    {"step", MR_TAKES_REAL, "1", "Difference between neighbours."},
+    DTYPE_PARAM("null", "Element type; null: i64, or f64 if a number is a float."),
 };
 static const struct mr_op_param listed[] = {
     {"items", MR_TAKES_ARRAY, NULL, "A nested list of numbers."},
-    DTYPE_PARAM("null", "Type; null: bool, i64, u64 or f64, whichever holds all."),
+    DTYPE_PARAM(
+        "null", "Element type; null: bool, i64, u64 or f64, the first that holds every number."),
 };
 static const struct mr_op_param random_params[] = {
     SHAPE_PARAM,
-    {"seed", MR_TAKES_INT, NULL, "From 0; the same seed gives the same numbers."},
-    {"distribution", MR_TAKES_TEXT, "\"uniform\"", "uniform, normal or integers."},
-    {"low", MR_TAKES_REAL, "0", "Smallest of uniform and integers."},
-    {"high", MR_TAKES_REAL, "1", "End of uniform and integers, not included."},
-    {"mean", MR_TAKES_REAL, "0", "Of normal."},
-    {"std", MR_TAKES_REAL, "1", "Of normal."},
-    {"generator", MR_TAKES_TEXT, "\"pcg64\"", "pcg64 or philox: NumPy's streams of that name."},
+    {"seed", MR_TAKES_INT, NULL, "Seed, at least 0; the same seed gives the same numbers."},
+    {"distribution", MR_TAKES_TEXT, "\"uniform\"", "Distribution: uniform, normal or integers."},
+    {"low", MR_TAKES_REAL, "0", "Smallest value, for uniform and integers."},
+    {"high", MR_TAKES_REAL, "1", "Upper bound, not included, for uniform and integers."},
+    {"mean", MR_TAKES_REAL, "0", "Mean of normal."},
+    {"std", MR_TAKES_REAL, "1", "Standard deviation of normal."},
+    {"generator", MR_TAKES_TEXT, "\"pcg64\"",
+        "pcg64 or philox: NumPy's bit generator of that name."},
     {"stream", MR_TAKES_INT, "null", "Number of an independent stream of the seed (spawn_key)."},
-    DTYPE_PARAM("null", "Type; null: f64, of integers i64."),
+    DTYPE_PARAM("null", "Element type; null: f64, or i64 for integers."),
 };
 #define SOURCE_PARAM                                                                               \
     {                                                                                              \
         "source", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL,                                            \
-            "A path beneath a data root, or the bytes."                                            \
+            "The path of a file below a data root, or the bytes of the file."                      \
     }
 static const struct mr_op_param from_source[] = {SOURCE_PARAM};
 static const struct mr_op_param from_numpy[] = {
     SOURCE_PARAM,
-    {"name", MR_TAKES_NIL | MR_TAKES_TEXT, "null", "Of an .npz: which array; null: the only one."},
+    {"name", MR_TAKES_NIL | MR_TAKES_TEXT, "null",
+        "Name of an array in an .npz file; null: the only array."},
 };
 
 const struct mr_op_desc *mr_array_create_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        MR_OP_ROW("array.full", D, full, 2000, run_full, "tensor", "A tensor of one value."),
-        MR_OP_ROW("array.zeros", D, zeros, 2000, run_zeros, "tensor", "A tensor of zeros."),
+        MR_OP_ROW("array.full", D, full, 2000, run_full, "tensor",
+            "Makes a tensor in which every element has one value."),
+        MR_OP_ROW("array.zeros", D, zeros, 2000, run_zeros, "tensor", "Makes a tensor of zeros."),
         MR_OP_ROW("array.arange", D, arange, 2000, run_arange, "tensor of one axis",
-            "The numbers from start up to stop."),
+            "Makes the numbers from start up to, but not including, stop."),
         MR_OP_ROW("array.from_list", D, listed, 2000, run_from_list, "tensor",
-            "A tensor from a nested list of numbers."),
+            "Makes a tensor from a nested list of numbers."),
         MR_OP_ROW("array.random", D, random_params, 5000, run_random, "tensor",
-            "Random numbers; uniform and integers are bit for bit NumPy's, normal is by inversion."),
+            "Draws random numbers: uniform and integers equal NumPy's bit for bit, normal inverts "
+            "uniform numbers."),
         MR_OP_ROW("array.from_npy", MR_OP_MAY_BLOCK, from_numpy, 1000000, run_from_npy, "tensor",
             "Reads a NumPy file: .npy, plain or gzipped, or an array of an .npz."),
         MR_OP_ROW("array.from_idx", MR_OP_MAY_BLOCK, from_source, 1000000, run_from_idx, "tensor",

@@ -117,15 +117,15 @@ static int run_scale(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param encoded[] = {
-    {"labels", MR_TAKES_ARRAY, NULL, "Integers from 0."},
-    {"classes", MR_TAKES_INT, NULL, "How many there are."},
+    {"labels", MR_TAKES_ARRAY, NULL, "Labels: integers from 0."},
+    {"classes", MR_TAKES_INT, NULL, "Number of classes."},
     {"dtype", MR_TAKES_TEXT, "\"f32\"", "Type of the result."},
 };
 static const struct mr_op_param scaled[] = {
     {"x", MR_TAKES_ARRAY, NULL, "A tensor or a nested list of numbers."},
-    {"low", MR_TAKES_REAL, "null", "What becomes 0; null: 0."},
+    {"low", MR_TAKES_REAL, "null", "The value that becomes 0; null: 0."},
     {"high", MR_TAKES_REAL, "null",
-        "What becomes 1; null: the largest of an integer type (u8: 255)."},
+        "The value that becomes 1; null: the largest value of an integer type (u8: 255)."},
     {"dtype", MR_TAKES_TEXT, "\"f32\"", "Type of the result: f16, f32 or f64."},
 };
 
@@ -133,9 +133,9 @@ const struct mr_op_desc *mr_array_encode_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("array.one_hot", D, encoded, 2000, run_one_hot, "tensor",
-            "One row for each label, with 1 in the label's column."),
+            "Makes one row for each label, with 1 in the column of the label."),
         MR_OP_ROW("array.scale", D, scaled, 2000, run_scale, "tensor",
-            "Brings a range of values to 0 … 1."),
+            "Scales a range of values linearly to 0 … 1."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -200,14 +200,14 @@ static int run_matmul(struct mr_op_call *call)
 
 static const struct mr_op_param factors[] = {
     {"x", MR_TAKES_ARRAY, NULL, "A vector, a matrix or a stack of matrices."},
-    {"y", MR_TAKES_ARRAY, NULL, "The same; stacks are broadcast."},
+    {"y", MR_TAKES_ARRAY, NULL, "A vector, a matrix or a stack of matrices; stacks are broadcast."},
 };
 
 const struct mr_op_desc *mr_array_linalg_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("array.matmul", D, factors, 20000, run_matmul, "tensor or number",
-            "The matrix product, as numpy.matmul defines it."),
+            "Computes the matrix product as numpy.matmul defines it."),
     };
     openblas_set_num_threads(1);
     *count = MR_ARRAY_LEN(ops);

@@ -207,15 +207,15 @@ static int run_moments_std(struct mr_op_call *call)
 #define AXIS_PARAM                                                                                 \
     {                                                                                              \
         "axis", MR_TAKES_INT | MR_TAKES_LIST | MR_TAKES_NIL, "null",                               \
-            "An axis or a list of them; null: all."                                                \
+            "An axis or a list of axes; null: all axes."                                           \
     }
 #define DDOF_PARAM                                                                                 \
     {                                                                                              \
-        "ddof", MR_TAKES_REAL, "0", "Taken off the count before dividing."                         \
+        "ddof", MR_TAKES_REAL, "0", "Subtracted from the count in the divisor."                    \
     }
 #define KEEP_PARAM                                                                                 \
     {                                                                                              \
-        "keepdims", MR_TAKES_BOOL, "false", "Keep reduced axes with length 1."                     \
+        "keepdims", MR_TAKES_BOOL, "false", "Keep the reduced axes with length 1."                 \
     }
 #define DTYPE_PARAM                                                                                \
     {                                                                                              \
@@ -223,13 +223,13 @@ static int run_moments_std(struct mr_op_call *call)
     }
 #define MOMENTS_PARAM                                                                              \
     {                                                                                              \
-        "moments", MR_TAKES_TENSOR, NULL, "What array.moments or array.moments_merge gave."        \
+        "moments", MR_TAKES_TENSOR, NULL, "The result of array.moments or array.moments_merge."    \
     }
 
 static const struct mr_op_param spreads[] = {X_PARAM, AXIS_PARAM, DDOF_PARAM, KEEP_PARAM};
 static const struct mr_op_param moments[] = {X_PARAM, AXIS_PARAM, KEEP_PARAM};
 static const struct mr_op_param merged[] = {
-    {"parts", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "Moments of parts, or one list of them."},
+    {"parts", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "Moments of parts, or one list of moments."},
 };
 static const struct mr_op_param means[] = {MOMENTS_PARAM, DTYPE_PARAM};
 static const struct mr_op_param variances[] = {MOMENTS_PARAM, DDOF_PARAM, DTYPE_PARAM};
@@ -238,19 +238,21 @@ const struct mr_op_desc *mr_array_moments_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("array.var", D, spreads, 5000, run_var, "tensor or float",
-            "The variance over axes, in one pass and without cancellation."),
+            "Computes the variance over axes, in one pass and without cancellation."),
         MR_OP_ROW("array.std", D, spreads, 5000, run_std, "tensor or float",
-            "The standard deviation over axes."),
+            "Computes the standard deviation over axes."),
         MR_OP_ROW("array.moments", D, moments, 5000, run_moments, "f64 tensor [4, …]",
-            "Count, mean, sum of squared deviations and the mean's low part, of one part of an array."),
+            "Computes count, mean, sum of squared deviations and the mean's low part for one part "
+            "of an array."),
         MR_OP_ROW("array.moments_merge", D | MR_OP_VARIADIC, merged, 5000, run_merge,
-            "f64 tensor [4, …]", "Moments of several parts together (Chan, Golub, LeVeque 1983)."),
+            "f64 tensor [4, …]",
+            "Merges the moments of several parts (Chan, Golub, LeVeque 1983)."),
         MR_OP_ROW("array.moments_mean", D, means, 2000, run_moments_mean, "tensor or float",
-            "The mean that moments say."),
+            "Computes the mean from moments."),
         MR_OP_ROW("array.moments_var", D, variances, 2000, run_moments_var, "tensor or float",
-            "The variance that moments say."),
+            "Computes the variance from moments."),
         MR_OP_ROW("array.moments_std", D, variances, 2000, run_moments_std, "tensor or float",
-            "The standard deviation that moments say."),
+            "Computes the standard deviation from moments."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -315,9 +315,9 @@ static int run_merge(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 #define REDUCED                                                                                    \
     {"axis", MR_TAKES_INT | MR_TAKES_LIST | MR_TAKES_NIL, "null",                                  \
-        "An axis or a list of them; null: all."},                                                  \
+        "An axis or a list of axes; null: all axes."},                                             \
     {                                                                                              \
-        "keepdims", MR_TAKES_BOOL, "false", "Keep reduced axes with length 1."                     \
+        "keepdims", MR_TAKES_BOOL, "false", "Keep the reduced axes with length 1."                 \
     }
 
 static const struct mr_op_param reduced[] = {
@@ -326,11 +326,11 @@ static const struct mr_op_param reduced[] = {
 };
 static const struct mr_op_param partial[] = {
     {"x", MR_TAKES_ARRAY, NULL, "One part of the array."},
-    {"op", MR_TAKES_TEXT, NULL, "sum, prod, min, max, any or all."},
+    {"op", MR_TAKES_TEXT, NULL, "The reduction: sum, prod, min, max, any or all."},
     REDUCED,
 };
 static const struct mr_op_param merged[] = {
-    {"op", MR_TAKES_TEXT, NULL, "The same as of the parts."},
+    {"op", MR_TAKES_TEXT, NULL, "The reduction that made the parts."},
     {"parts", MR_TAKES_LIST, NULL, "Results of array.reduce_partial or of array.reduce_merge."},
 };
 
@@ -340,19 +340,25 @@ static const struct mr_op_param merged[] = {
 const struct mr_op_desc *mr_array_reduce_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        ROW(sum, "tensor or number", "The sum over axes; floats are added in f64."),
-        ROW(prod, "tensor or number", "The product over axes."),
-        ROW(min, "tensor or number", "The smallest over axes; NaN spreads."),
-        ROW(max, "tensor or number", "The largest over axes; NaN spreads."),
-        ROW(any, "tensor of bools or bool", "Is any element not zero?"),
-        ROW(all, "tensor of bools or bool", "Are all elements not zero?"),
-        ROW(mean, "tensor or number", "The mean over axes; of nothing it is NaN."),
-        ROW(argmin, "tensor of i64 or int", "Where the first smallest is, over one axis or all."),
-        ROW(argmax, "tensor of i64 or int", "Where the first largest is, over one axis or all."),
+        ROW(sum, "tensor or number", "Sums over axes; floats are added in f64."),
+        ROW(prod, "tensor or number", "Multiplies over axes."),
+        ROW(min, "tensor or number",
+            "Takes the smallest element over axes; NaN if an element is NaN."),
+        ROW(max, "tensor or number",
+            "Takes the largest element over axes; NaN if an element is NaN."),
+        ROW(any, "tensor of bools or bool", "Tests whether any element is not zero."),
+        ROW(all, "tensor of bools or bool", "Tests whether all elements are not zero."),
+        ROW(mean, "tensor or number",
+            "Computes the mean over axes; the mean of no elements is NaN."),
+        ROW(argmin, "tensor of i64 or int",
+            "Finds the index of the first smallest element, over one axis or all."),
+        ROW(argmax, "tensor of i64 or int",
+            "Finds the index of the first largest element, over one axis or all."),
         MR_OP_ROW("array.reduce_partial", D, partial, 5000, run_partial, "tensor or number",
-            "A reduction of one part of an array, to be merged; sums stay in f64 or 64-bit integers."),
+            "Reduces one part of an array, for array.reduce_merge; sums stay in f64 or 64-bit "
+            "integers."),
         MR_OP_ROW("array.reduce_merge", D, merged, 5000, run_merge, "tensor or number",
-            "Puts reductions of parts together."),
+            "Merges the reductions of parts."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -470,72 +470,76 @@ static int run_astype(struct mr_op_call *call)
 static const struct mr_op_param one[] = {X_PARAM};
 static const struct mr_op_param reshaped[] = {
     X_PARAM,
-    {"shape", INTS, NULL, "Lengths of the axes; one may be -1: what is left."},
+    {"shape", INTS, NULL, "Lengths of the axes; one may be -1: the length that fits."},
 };
 static const struct mr_op_param transposed[] = {
     X_PARAM,
-    {"axes", MR_TAKES_LIST | MR_TAKES_NIL, "null", "The axes in their new order; null: reversed."},
+    {"axes", MR_TAKES_LIST | MR_TAKES_NIL, "null",
+        "The axes in their new order; null: reversed order."},
 };
 static const struct mr_op_param sliced[] = {
     X_PARAM,
     {"start", INTS | MR_TAKES_NIL, "null",
         "First index of axis 0, or a list with one for each axis."},
     {"stop", INTS | MR_TAKES_NIL, "null", "The end, not included; negative: from the end."},
-    {"step", INTS | MR_TAKES_NIL, "null", "From one to the next; negative: backwards."},
+    {"step", INTS | MR_TAKES_NIL, "null", "Step between elements; negative: backwards."},
 };
 static const struct mr_op_param taken[] = {
     X_PARAM,
-    {"indices", MR_TAKES_INT | MR_TAKES_LIST | MR_TAKES_TENSOR, NULL, "Which ones, in any order."},
-    AXIS_PARAM("Along which axis."),
+    {"indices", MR_TAKES_INT | MR_TAKES_LIST | MR_TAKES_TENSOR, NULL,
+        "Indices of the elements, in any order."},
+    AXIS_PARAM("The axis."),
 };
 static const struct mr_op_param joined[] = {
     {"parts", MR_TAKES_LIST, NULL, "A list of tensors."},
-    AXIS_PARAM("Along which axis."),
+    AXIS_PARAM("The axis."),
 };
 static const struct mr_op_param split[] = {
     X_PARAM,
-    {"parts", MR_TAKES_INT, NULL, "How many; the first ones are longer where it does not divide."},
-    AXIS_PARAM("Along which axis."),
+    {"parts", MR_TAKES_INT, NULL,
+        "Number of parts; if the length is not divisible, the first parts are longer."},
+    AXIS_PARAM("The axis."),
 };
 static const struct mr_op_param one_part[] = {
     X_PARAM,
-    {"index", MR_TAKES_INT, NULL, "Which part, from 0."},
-    {"parts", MR_TAKES_INT, NULL, "Of how many."},
-    AXIS_PARAM("Along which axis."),
+    {"index", MR_TAKES_INT, NULL, "Index of the part, from 0."},
+    {"parts", MR_TAKES_INT, NULL, "Number of parts."},
+    AXIS_PARAM("The axis."),
 };
 static const struct mr_op_param tiled[] = {
     X_PARAM,
-    {"times", INTS, NULL, "How often along the last axis, or a list for all axes."},
+    {"times", INTS, NULL, "Number of repetitions along the last axis, or a list for all axes."},
 };
 static const struct mr_op_param cast[] = {
     X_PARAM,
-    {"dtype", MR_TAKES_TEXT, NULL, "bool, i8 … i64, u8 … u64, f16, f32 or f64."},
+    {"dtype", MR_TAKES_TEXT, NULL, "Element type: bool, i8 … i64, u8 … u64, f16, f32 or f64."},
 };
 
 const struct mr_op_desc *mr_array_shape_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("array.reshape", D, reshaped, 2000, run_reshape, "tensor",
-            "The same elements in another shape."),
+            "Arranges the same elements in another shape."),
         MR_OP_ROW("array.transpose", D, transposed, 2000, run_transpose, "tensor",
-            "The axes in another order."),
+            "Puts the axes in another order."),
         MR_OP_ROW("array.slice", D, sliced, 2000, run_slice, "tensor",
-            "From start to stop by step along each axis, as Python slices."),
+            "Takes the elements from start to stop by step along each axis, as Python slices."),
         MR_OP_ROW("array.take", D, taken, 2000, run_take, "tensor",
-            "The elements at the given indices along an axis."),
-        MR_OP_ROW("array.concat", D, joined, 2000, run_concat, "tensor",
-            "Tensors behind each other along an axis."),
+            "Takes the elements at the given indices along an axis."),
+        MR_OP_ROW(
+            "array.concat", D, joined, 2000, run_concat, "tensor", "Joins tensors along an axis."),
         MR_OP_ROW("array.stack", D, joined, 2000, run_stack, "tensor",
-            "Tensors of one shape along a new axis."),
+            "Joins tensors of one shape along a new axis."),
         MR_OP_ROW("array.split", D, split, 2000, run_split, "list of tensors",
-            "Near-equal parts along an axis, all of them."),
+            "Splits a tensor into parts of nearly equal length along an axis."),
         MR_OP_ROW("array.part", D, one_part, 2000, run_part, "tensor",
-            "One of several near-equal parts along an axis."),
-        MR_OP_ROW("array.tile", D, tiled, 2000, run_tile, "tensor",
-            "The tensor repeated along its axes."),
-        MR_OP_ROW("array.copy", D, one, 2000, run_copy, "tensor", "A copy with memory of its own."),
+            "Takes one of several parts of nearly equal length along an axis."),
+        MR_OP_ROW(
+            "array.tile", D, tiled, 2000, run_tile, "tensor", "Repeats the tensor along its axes."),
+        MR_OP_ROW("array.copy", D, one, 2000, run_copy, "tensor", "Copies the tensor."),
         MR_OP_ROW("array.astype", D, cast, 2000, run_astype, "tensor",
-            "Cast to another type: floats are cut towards zero and held to the range, integers wrap."),
+            "Converts to another type: floats are truncated towards zero and clamped to the "
+            "range, integers wrap."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -187,15 +187,15 @@ static int run_partition(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param collected[] = {
-    {"parts", MR_TAKES_ANY, "null", "The values, in order; or one list of them."},
+    {"parts", MR_TAKES_ANY, "null", "The values in order, or one list of values."},
 };
 static const struct mr_op_param along[] = {
     {"parts", MR_TAKES_LIST, NULL, "The tensors, in order."},
-    {"axis", MR_TAKES_INT, "0", "Along which axis tensors follow each other."},
+    {"axis", MR_TAKES_INT, "0", "The axis along which the tensors follow each other."},
 };
 static const struct mr_op_param chosen[] = {
-    {"collection", MR_TAKES_VALUE, NULL, "What collection gave."},
-    {"index", MR_TAKES_INT, NULL, "Which part, from 0; negative: from the end."},
+    {"collection", MR_TAKES_VALUE, NULL, "The collection."},
+    {"index", MR_TAKES_INT, NULL, "Index of the part, from 0; negative: from the end."},
 };
 
 const struct mr_op_desc *mr_collection_ops(uint32_t *count)
@@ -203,11 +203,13 @@ const struct mr_op_desc *mr_collection_ops(uint32_t *count)
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("collection", D | MR_OP_BY_REFERENCE | MR_OP_VARIADIC, collected, 5000,
             run_collection, "collection",
-            "Makes one value of many, which stay where they are; tensors follow along axis 0."),
+            "Makes one value from many without moving them; tensors follow each other along axis "
+            "0."),
         MR_OP_ROW("array.collection", D | MR_OP_BY_REFERENCE, along, 5000, run_array_collection,
-            "collection", "A distributed array: tensors one behind the other along an axis."),
+            "collection",
+            "Makes a distributed array from tensors that follow each other along an axis."),
         MR_OP_ROW("array.partition", D | MR_OP_MAY_BLOCK, chosen, 100000, run_partition, "value",
-            "One part of a collection."),
+            "Returns one part of a collection."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

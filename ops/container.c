@@ -266,11 +266,11 @@ static const struct mr_op_param pairs[] = {
     {"pairs", MR_TAKES_LIST | MR_TAKES_DICT, NULL, "A list of [name, value], or a dict."},
 };
 static const struct mr_op_param item[] = {
-    {"x", MR_TAKES_LIST | MR_TAKES_DICT | MR_TAKES_TENSOR, NULL, "What to look into."},
+    {"x", MR_TAKES_LIST | MR_TAKES_DICT | MR_TAKES_TENSOR, NULL, "The list, dict or tensor."},
     {"key", MR_TAKES_INT | MR_TAKES_TEXT | MR_TAKES_LIST, NULL,
         "A name, an index (negative: from the end), or a list of indices into a tensor."},
     {"default", MR_TAKES_ANY, "null",
-        "Returned when there is no such item; else that is an error."},
+        "Returned if there is no such item; without it, a missing item is an error."},
 };
 static const struct mr_op_param measured[] = {
     {"x",
@@ -280,12 +280,13 @@ static const struct mr_op_param measured[] = {
 };
 static const struct mr_op_param parts[] = {
     {"parts", MR_TAKES_LIST | MR_TAKES_TEXT | MR_TAKES_BYTES | MR_TAKES_TENSOR, NULL,
-        "Texts, bytes, lists or tensors, all of one type; or one list of them."},
+        "Texts, bytes, lists or tensors, all of one type, or one list of these."},
 };
 static const struct mr_op_param range_params[] = {
-    {"start", MR_TAKES_INT, NULL, "The first number; alone, it is the stop, and 0 the start."},
-    {"stop", MR_TAKES_INT, "null", "The end, not in the list."},
-    {"step", MR_TAKES_INT, "1", "From one to the next."},
+    {"start", MR_TAKES_INT, NULL,
+        "The first number. Given alone, it is the stop, and the start is 0."},
+    {"stop", MR_TAKES_INT, "null", "The end, not included."},
+    {"step", MR_TAKES_INT, "1", "Difference between neighbours."},
 };
 
 const struct mr_op_desc *mr_container_ops(uint32_t *count)
@@ -296,16 +297,15 @@ const struct mr_op_desc *mr_container_ops(uint32_t *count)
         MR_OP_ROW("list", DS | MR_OP_VARIADIC | MR_OP_PASSES, items, 300, run_list, "list",
             "Makes a list."),
         MR_OP_ROW(
-            "dict", DS | MR_OP_PASSES, pairs, 500, run_dict, "dict", "Makes a dict of pairs."),
+            "dict", DS | MR_OP_PASSES, pairs, 500, run_dict, "dict", "Makes a dict from pairs."),
         MR_OP_ROW("get_item", DS | MR_OP_PASSES, item, 300, run_get_item, "value",
-            "An item of a list, a member of a dict, or a part of a tensor."),
+            "Returns an item of a list, a member of a dict, or a part of a tensor."),
         MR_OP_ROW("len", DS, measured, 300, run_len, "int",
-            "How many items, characters, bytes, rows or partitions there are."),
+            "Counts items, characters, bytes, rows or partitions."),
         MR_OP_ROW("concat", D | MR_OP_VARIADIC, parts, 500, run_concat,
-            "text, bytes, list or tensor",
-            "Puts texts, bytes, lists or tensors (along axis 0) behind each other."),
+            "text, bytes, list or tensor", "Joins texts, bytes, lists or tensors (along axis 0)."),
         MR_OP_ROW("range", D, range_params, 500, run_range, "list of ints",
-            "The numbers from start up to stop."),
+            "Makes the numbers from start up to, but not including, stop."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

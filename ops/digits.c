@@ -226,16 +226,17 @@ static int run_source(struct mr_op_call *call)
     {                                                                                              \
         "seed", MR_TAKES_INT, "0", "The same seed draws the same digits."                          \
     }
-#define PATH_PARAM                                                                                   \
-    {                                                                                                \
-        "path", MR_TAKES_NIL | MR_TAKES_TEXT | MR_TAKES_LIST, NULL,                                  \
-            "An IDX file of images or labels, plain or gzipped: a path, or [directory, name]. Null " \
-            "as either: none is given, and digits are drawn."                                        \
+#define PATH_PARAM                                                                                 \
+    {                                                                                              \
+        "path", MR_TAKES_NIL | MR_TAKES_TEXT | MR_TAKES_LIST, NULL,                                \
+            "An IDX file of images or labels, plain or gzipped: a path, or [directory, name]. If " \
+            "either is null, no file is given, and synthetic digits are drawn."                    \
     }
 
 #define START_PARAM                                                                                \
     {                                                                                              \
-        "start", MR_TAKES_INT, "0", "Number of the first one: ranges of one seed go together."     \
+        "start", MR_TAKES_INT, "0",                                                                \
+            "Number of the first digit: ranges with one seed fit together."                        \
     }
 #define WHAT_PARAM                                                                                 \
     {                                                                                              \
@@ -244,14 +245,14 @@ static int run_source(struct mr_op_call *call)
     }
 
 static const struct mr_op_param drawn[] = {
-    {"count", MR_TAKES_INT, NULL, "How many."},
+    {"count", MR_TAKES_INT, NULL, "Number of digits."},
     SEED_PARAM,
     START_PARAM,
     WHAT_PARAM,
 };
 static const struct mr_op_param loaded[] = {
     PATH_PARAM,
-    {"count", MR_TAKES_INT, "60000", "How many to draw when no file is given."},
+    {"count", MR_TAKES_INT, "60000", "Number of digits to draw if no file is given."},
     SEED_PARAM,
     WHAT_PARAM,
     START_PARAM,
@@ -264,11 +265,12 @@ const struct mr_op_desc *mr_digits_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("digits.draw", D, drawn, 1000000, run_draw, "u8 tensor",
-            "Draws digits as if by hand, 28 × 28 pixels."),
+            "Draws synthetic handwritten digits of 28 × 28 pixels."),
         MR_OP_ROW("digits.load", MR_OP_MAY_BLOCK, loaded, 1000000, run_load, "u8 tensor",
-            "Images of digits, or their labels, from a file; drawn, and marked so, where none is given."),
+            "Reads images or labels of digits from a file; without a file, draws synthetic ones "
+            "and marks them as drawn."),
         MR_OP_ROW("digits.source", MR_OP_MAY_BLOCK, asked, 100000, run_source, "text",
-            "Says where digits.load takes its images from."),
+            "Returns, as a text, the source from which digits.load takes images."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

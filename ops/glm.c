@@ -535,62 +535,69 @@ static int run_converged(struct mr_op_call *call)
 static const struct mr_op_param start[] = {
     {"family", MR_TAKES_TEXT, NULL, "logistic, normal or poisson, with its canonical link."},
     {"solver", MR_TAKES_TEXT, "\"lbfgs\"",
-        "gd, newton, lbfgs (penalties none, l2), proximal or admm (any)."},
-    {"penalty", MR_TAKES_TEXT, "\"none\"", "none, l1, l2 or elasticnet; never of the intercept."},
-    {"alpha", MR_TAKES_REAL, "0.0001", "How much the penalty weighs beside the mean loss."},
-    {"l1_ratio", MR_TAKES_REAL, "0.5", "Of elasticnet: the share of l1, 0 to 1."},
-    {"intercept", MR_TAKES_BOOL, "true", "Is there one?"},
+        "gd, newton or lbfgs (penalties none and l2); proximal or admm (any penalty)."},
+    {"penalty", MR_TAKES_TEXT, "\"none\"",
+        "none, l1, l2 or elasticnet; the intercept has no penalty."},
+    {"alpha", MR_TAKES_REAL, "0.0001", "Weight of the penalty relative to the mean loss."},
+    {"l1_ratio", MR_TAKES_REAL, "0.5", "Share of l1 in elasticnet, 0 to 1."},
+    {"intercept", MR_TAKES_BOOL, "true", "Fit an intercept."},
     {"tol", MR_TAKES_REAL, "1e-8",
-        "Ends the fit: of the largest gradient; newton: of the decrement beside the loss; admm: of "
-        "both residuals."},
-    {"iterations", MR_TAKES_INT | MR_TAKES_NIL, "null", "Accepted steps at most."},
-    {"memory", MR_TAKES_INT, "8", "Pairs that lbfgs remembers, 1 to 64."},
+        "Tolerance that ends the fit: of the largest gradient component; for newton, of the "
+        "decrement relative to the loss; for admm, of both residuals."},
+    {"iterations", MR_TAKES_INT | MR_TAKES_NIL, "null",
+        "Largest number of accepted steps; null: no limit."},
+    {"memory", MR_TAKES_INT, "8", "Number of pairs that lbfgs stores, 1 to 64."},
     {"moments", MR_TAKES_TENSOR | MR_TAKES_NIL, "null",
-        "array.moments of X over axis 0: columns are standardised by them."},
-    {"from", MR_TAKES_TENSOR | MR_TAKES_NIL, "null", "The state of a fit to begin at."},
-    {"rho", MR_TAKES_REAL, "0", "Of admm, to begin with; 0: one by the number of chunks."},
+        "array.moments of X over axis 0, to standardise the columns."},
+    {"from", MR_TAKES_TENSOR | MR_TAKES_NIL, "null", "State of an earlier fit to start from."},
+    {"rho", MR_TAKES_REAL, "0", "Initial rho of admm; 0: chosen from the number of chunks."},
     {"precondition", MR_TAKES_BOOL, "false",
-        "Measure steps by the Hessian where the fit begins: for columns that hang together, up to "
-        "1,024 (newton always does)."},
+        "Precondition steps with the Hessian at the start of the fit: for correlated columns, at "
+        "most 1,024 (newton always does so)."},
 };
 static const struct mr_op_param part[] = {
-    {"x", MR_TAKES_ARRAY, NULL, "Rows of this chunk; f64 is read in place."},
-    {"y", MR_TAKES_ARRAY, NULL, "A number a row: 0 or 1; any; 0 or more."},
-    {"state", MR_TAKES_TENSOR, NULL, "What glm.start or glm.step gave."},
-    {"chunk", MR_TAKES_INT, "0", "The number of this chunk, for errors and for admm."},
-    {"weights", MR_TAKES_ARRAY | MR_TAKES_NIL, "null", "Of rows; logistic y may then be shares."},
-    {"offset", MR_TAKES_ARRAY | MR_TAKES_NIL, "null", "A known part of the linear predictor."},
+    {"x", MR_TAKES_ARRAY, NULL, "Rows of this chunk; f64 is read without a copy."},
+    {"y", MR_TAKES_ARRAY, NULL,
+        "One number for each row: 0 or 1 (logistic), any (normal), 0 or more (poisson)."},
+    {"state", MR_TAKES_TENSOR, NULL, "The result of glm.start or glm.step."},
+    {"chunk", MR_TAKES_INT, "0", "Number of this chunk, for error messages and for admm."},
+    {"weights", MR_TAKES_ARRAY | MR_TAKES_NIL, "null",
+        "Weights of rows; with weights, logistic y may be shares."},
+    {"offset", MR_TAKES_ARRAY | MR_TAKES_NIL, "null",
+        "Known part of the linear predictor, one number for each row."},
     {"parts", MR_TAKES_LIST | MR_TAKES_NIL, "null",
-        "Answers to the state, for a step that is made here first; null ones are passed over."},
+        "Partials of the state: the operator makes the step first. Null partials are skipped."},
     {"rows", MR_TAKES_LIST | MR_TAKES_NIL, "null",
-        "[from, to): only these rows of the chunk, so that several tasks share it; errors count "
-        "from the first of them."},
+        "[from, to): only these rows of the chunk, so that several tasks share the chunk. Error "
+        "messages count rows from the first of these."},
 };
 static const struct mr_op_param add[] = {
-    {"parts", MR_TAKES_TENSOR, NULL, "What glm.part or glm.add gave."},
+    {"parts", MR_TAKES_TENSOR, NULL, "Results of glm.part or glm.add."},
 };
 static const struct mr_op_param step[] = {
-    {"state", MR_TAKES_TENSOR, NULL, "The state that the parts were asked about."},
+    {"state", MR_TAKES_TENSOR, NULL, "The state that the parts belong to."},
     {"parts", MR_TAKES_TENSOR | MR_TAKES_NIL, "null",
-        "What glm.part or glm.add gave, of every chunk; none: the state stays as it is."},
+        "Results of glm.part or glm.add for all chunks; without parts the state does not change."},
 };
 static const struct mr_op_param converged[] = {
-    {"state", MR_TAKES_TENSOR, NULL, "What glm.step gave."},
+    {"state", MR_TAKES_TENSOR, NULL, "The result of glm.step."},
 };
 
 const struct mr_op_desc *mr_glm_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("glm.start", D, start, 5000, run_start, "state: f64 tensor",
-            "Begins the fit of a generalized linear model."),
+            "Starts the fit of a generalized linear model."),
         MR_OP_ROW("glm.part", D, part, 1000000, run_part, "partial: f64 tensor",
-            "Loss, gradient and what else the solver wants of one chunk of rows, in one pass."),
+            "Computes loss, gradient and other terms of the solver for one chunk of rows, in one "
+            "pass."),
         MR_OP_ROW("glm.add", DV, add, 5000, run_add, "partial: f64 tensor",
-            "Several partials as one, for trees over many chunks."),
+            "Adds several partials, for trees over many chunks."),
         MR_OP_ROW("glm.step", DV, step, 10000, run_step, "state: f64 tensor",
-            "Accepts the point that was looked at, or goes back, and says where to look next."),
+            "Accepts or rejects the evaluated point and chooses the next one."),
         MR_OP_ROW("glm.converged", D, converged, 2000, run_converged, "bool",
-            "Is the fit over? It converged, has no way to go, or made the iterations allowed."),
+            "Tests whether the fit is over: it converged, cannot make progress, or made all its "
+            "iterations."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -238,35 +238,39 @@ static int run_sample(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param fit[] = {
-    {"state", MR_TAKES_TENSOR, NULL, "What glm.step gave."},
+    {"state", MR_TAKES_TENSOR, NULL, "The result of glm.step."},
 };
 static const struct mr_op_param predict[] = {
-    {"state", MR_TAKES_TENSOR, NULL, "What glm.step gave."},
-    {"x", MR_TAKES_ARRAY, NULL, "Rows; f64 is read in place."},
+    {"state", MR_TAKES_TENSOR, NULL, "The result of glm.step."},
+    {"x", MR_TAKES_ARRAY, NULL, "Rows; f64 is read without a copy."},
     {"what", MR_TAKES_TEXT, "\"mean\"", "mean, link (the linear predictor), or class (logistic)."},
-    {"offset", MR_TAKES_ARRAY | MR_TAKES_NIL, "null", "A known part of the linear predictor."},
+    {"offset", MR_TAKES_ARRAY | MR_TAKES_NIL, "null",
+        "Known part of the linear predictor, one number for each row."},
 };
 static const struct mr_op_param sample[] = {
     {"x", MR_TAKES_ARRAY, NULL, "Rows."},
-    {"coef", MR_TAKES_ARRAY, NULL, "A coefficient a column."},
-    {"family", MR_TAKES_TEXT, NULL, "logistic, normal (of deviation 1) or poisson."},
-    {"intercept", MR_TAKES_REAL, "0", "Of the linear predictor."},
-    {"seed", MR_TAKES_INT, "0", "Of the numbers drawn."},
-    {"stream", MR_TAKES_INT, "0", "One for each chunk: equal seeds draw different numbers."},
+    {"coef", MR_TAKES_ARRAY, NULL, "One coefficient for each column."},
+    {"family", MR_TAKES_TEXT, NULL, "logistic, normal (with standard deviation 1) or poisson."},
+    {"intercept", MR_TAKES_REAL, "0", "Intercept of the linear predictor."},
+    {"seed", MR_TAKES_INT, "0", "Seed of the random numbers."},
+    {"stream", MR_TAKES_INT, "0",
+        "Number of the chunk: chunks with equal seeds draw different numbers."},
 };
 
 const struct mr_op_desc *mr_glm_model_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("glm.coef", D, fit, 2000, run_coef, "f64 tensor [columns]",
-            "Coefficients of a fit, as they multiply X."),
-        MR_OP_ROW("glm.intercept", D, fit, 2000, run_intercept, "float", "Intercept of a fit."),
+            "Returns the coefficients of a fit for the original columns of X."),
+        MR_OP_ROW("glm.intercept", D, fit, 2000, run_intercept, "float",
+            "Returns the intercept of a fit."),
         MR_OP_ROW("glm.predict", D, predict, 500000, run_predict, "f64 or i64 tensor [rows]",
-            "What a fit says of rows."),
+            "Predicts rows with a fit."),
         MR_OP_ROW("glm.summary", D, fit, 5000, run_summary,
             "dict of family, solver, converged, status, iterations, evaluations, rows, objective, "
             "loss, deviance, dispersion, criterion, coef, intercept, std_err",
-            "What a fit has come to; std_err after Newton without penalty and standardising."),
+            "Describes the result of a fit; std_err after newton without penalty and "
+            "standardising."),
         MR_OP_ROW("glm.sample", D, sample, 1000000, run_sample, "f64 tensor [rows]",
             "Draws y for rows from a generalized linear model."),
     };

@@ -33,13 +33,15 @@ static int run_png(struct mr_op_call *call)
 
 static const struct mr_op_param pictured[] = {
     {"x", MR_TAKES_ARRAY, NULL, "height × width (grey) or height × width × 3 (colour)."},
-    {"low", MR_TAKES_REAL, "null", "What is black; null: the smallest element, of u8 0."},
-    {"high", MR_TAKES_REAL, "null", "What is white; null: the largest element, of u8 255."},
+    {"low", MR_TAKES_REAL, "null",
+        "The value that is black; null: the smallest element, or 0 for u8."},
+    {"high", MR_TAKES_REAL, "null",
+        "The value that is white; null: the largest element, or 255 for u8."},
 };
 const struct mr_op_desc *mr_image_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
-        MR_OP_ROW("image.png", D, pictured, 1000000, run_png, "bytes", "Writes a PNG picture."),
+        MR_OP_ROW("image.png", D, pictured, 1000000, run_png, "bytes", "Makes a PNG picture."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -232,21 +232,21 @@ static int run_standardize(struct mr_op_call *call)
 
 static const struct mr_op_param folded[] = {
     {"y", MR_TAKES_INT | MR_TAKES_TENSOR | MR_TAKES_LIST, NULL,
-        "How many rows, or something with as many: stratified, the labels."},
-    {"folds", MR_TAKES_INT, "5", "How many."},
-    {"shuffle", MR_TAKES_BOOL, "false", "Deal rows at random instead of in blocks?"},
-    {"seed", MR_TAKES_INT, "0", "Of the shuffle: scikit-learn's random_state."},
-    {"stratified", MR_TAKES_BOOL, "false", "Keep each fold's mixture of classes?"},
+        "Number of rows, or a value with as many rows; for stratified folds, the labels."},
+    {"folds", MR_TAKES_INT, "5", "Number of folds."},
+    {"shuffle", MR_TAKES_BOOL, "false", "Assign rows to folds at random instead of in blocks."},
+    {"seed", MR_TAKES_INT, "0", "Seed of the shuffle: scikit-learn's random_state."},
+    {"stratified", MR_TAKES_BOOL, "false", "Keep the proportions of the classes in each fold."},
 };
 static const struct mr_op_param one_fold[] = {
-    {"folds", MR_TAKES_TENSOR, NULL, "What ml.kfold gave."},
-    {"fold", MR_TAKES_INT, NULL, "Which, from 0."},
+    {"folds", MR_TAKES_TENSOR, NULL, "The result of ml.kfold."},
+    {"fold", MR_TAKES_INT, NULL, "Index of the fold, from 0."},
     {"part", MR_TAKES_TEXT, "\"test\"", "test: the fold's rows; train: all others."},
 };
 static const struct mr_op_param standardized[] = {
     {"x", MR_TAKES_ARRAY, NULL, "Rows and columns."},
     {"moments", MR_TAKES_TENSOR, NULL,
-        "array.moments along axis 0 (or array.moments_merge of several) of what to fit to."},
+        "Result of array.moments along axis 0 (or of array.moments_merge) on the reference rows."},
     {"dtype", MR_TAKES_TEXT, "\"f64\"", "Type of the result: f32 or f64."},
 };
 
@@ -254,11 +254,13 @@ const struct mr_op_desc *mr_ml_fold_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("ml.kfold", D, folded, 20000, run_kfold, "i64 tensor",
-            "The fold that each row is tested in, as KFold and StratifiedKFold deal them."),
+            "Returns the fold in which each row is tested, as scikit-learn's KFold and "
+            "StratifiedKFold."),
         MR_OP_ROW("ml.fold", D, one_fold, 10000, run_fold, "i64 tensor",
-            "The row numbers of one fold to test or to train on, ascending."),
+            "Returns the row numbers of one fold for testing or training, ascending."),
         MR_OP_ROW("ml.standardize", D, standardized, 20000, run_standardize, "tensor",
-            "Columns less their mean, divided by their deviation; constant ones only less it."),
+            "Subtracts from each column its mean and divides by its standard deviation; a "
+            "constant column is not divided."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -180,9 +180,10 @@ static int run_libsvm(struct mr_op_call *call)
 }
 
 static const struct mr_op_param read_params[] = {
-    {"source", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL, "A path beneath a data root, or the bytes."},
+    {"source", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL,
+        "The path of a file below a data root, or the bytes of the file."},
     {"features", MR_TAKES_INT | MR_TAKES_NIL, "null",
-        "Columns of the matrix; null: the largest index that occurs."},
+        "Number of columns of the matrix; null: the largest index in the file."},
     {"dtype", MR_TAKES_TEXT, "\"f32\"", "Type of the matrix: f32 or f64."},
 };
 

@@ -454,23 +454,23 @@ static int run_proba(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param fitted[] = {
-    {"x", MR_TAKES_ARRAY, NULL, "Rows and columns, best standardised."},
-    {"y", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "A label a row: numbers or texts."},
+    {"x", MR_TAKES_ARRAY, NULL, "Rows and columns, preferably standardised."},
+    {"y", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "One label for each row: numbers or texts."},
     {"loss", MR_TAKES_TEXT, "\"hinge\"",
-        "hinge, log, squared_hinge, modified_huber, squared_error or perceptron."},
-    {"penalty", MR_TAKES_TEXT, "\"l2\"", "l1, l2, elasticnet or none."},
-    {"alpha", MR_TAKES_REAL, "0.0001", "How much the penalty weighs."},
-    {"epochs", MR_TAKES_INT, "1000", "Passes over the rows at most."},
+        "Loss: hinge, log, squared_hinge, modified_huber, squared_error or perceptron."},
+    {"penalty", MR_TAKES_TEXT, "\"l2\"", "Penalty: l1, l2, elasticnet or none."},
+    {"alpha", MR_TAKES_REAL, "0.0001", "Weight of the penalty."},
+    {"epochs", MR_TAKES_INT, "1000", "Largest number of passes over the rows."},
     {"tol", MR_TAKES_REAL | MR_TAKES_NIL, "0.001",
-        "Stops when the loss has not become better by this for `patience` epochs."},
-    {"shuffle", MR_TAKES_BOOL, "true", "Another order of rows in each epoch?"},
-    {"seed", MR_TAKES_INT, "0", "Of the shuffle: scikit-learn's random_state."},
+        "The fit stops when the loss has not improved by this much for `patience` epochs."},
+    {"shuffle", MR_TAKES_BOOL, "true", "Use another order of rows in each epoch."},
+    {"seed", MR_TAKES_INT, "0", "Seed of the shuffle: scikit-learn's random_state."},
     {"settings", MR_TAKES_DICT, "{}",
         "Any of these by name, and l1_ratio (0.15), learning_rate (optimal, constant, invscaling, "
         "adaptive), eta0 (0), power_t (0.5), fit_intercept, average, patience (5)."},
 };
 static const struct mr_op_param used[] = {
-    {"model", MR_TAKES_DICT, NULL, "What ml.sgd.fit gave."},
+    {"model", MR_TAKES_DICT, NULL, "The result of ml.sgd.fit."},
     {"x", MR_TAKES_ARRAY, NULL, "Rows and columns."},
 };
 
@@ -479,13 +479,15 @@ const struct mr_op_desc *mr_ml_linear_ops(uint32_t *count)
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("ml.sgd.fit", D, fitted, 10000000, run_fit,
             "dict of coef, intercept, classes, epochs, loss",
-            "A linear classifier by stochastic gradient descent, as SGDClassifier learns it."),
+            "Trains a linear classifier by stochastic gradient descent, as scikit-learn's "
+            "SGDClassifier."),
         MR_OP_ROW("ml.sgd.predict", D, used, 100000, run_predict, "tensor, or list of texts",
-            "The class of each row."),
+            "Predicts the class of each row."),
         MR_OP_ROW("ml.sgd.decision", D, used, 100000, run_decision, "f64 tensor",
-            "How far each row is on the side of a class."),
+            "Computes the decision function: the signed distance of each row for each class."),
         MR_OP_ROW("ml.sgd.proba", D, used, 100000, run_proba, "f64 tensor [rows, classes]",
-            "The probability of each class: models of log and modified_huber."),
+            "Computes the probability of each class, for models with the loss log or "
+            "modified_huber."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -195,28 +195,31 @@ static int run_log_loss(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param compared[] = {
-    {"y_true", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "The labels: numbers or texts."},
-    {"y_pred", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "What was predicted for the same rows."},
+    {"y_true", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "The true labels: numbers or texts."},
+    {"y_pred", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "The predicted labels of the same rows."},
 };
 static const struct mr_op_param likely[] = {
-    {"y_true", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "The labels: numbers or texts."},
+    {"y_true", MR_TAKES_TENSOR | MR_TAKES_LIST, NULL, "The true labels: numbers or texts."},
     {"proba", MR_TAKES_ARRAY, NULL,
-        "A column for each class, ascending; or of two classes one, for the second."},
+        "Probabilities, one column for each class, ascending; for two classes also one column, "
+        "for the second class."},
     {"classes", MR_TAKES_TENSOR | MR_TAKES_LIST | MR_TAKES_NIL, "null",
-        "All classes, where not all of them occur."},
+        "All classes, if y_true does not contain all of them."},
 };
 
 const struct mr_op_desc *mr_ml_metrics_ops(uint32_t *count_out)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("ml.accuracy", D, compared, 20000, run_accuracy, "float",
-            "The share of rows whose class was predicted."),
+            "Computes the share of rows whose class was predicted correctly."),
         MR_OP_ROW("ml.confusion_matrix", D, compared, 20000, run_confusion,
-            "i64 tensor [classes, classes]", "True classes by row, predicted ones by column."),
+            "i64 tensor [classes, classes]",
+            "Counts rows by true class (row) and predicted class (column)."),
         MR_OP_ROW("ml.classification_report", D, compared, 50000, run_report, "dict of dicts",
-            "Precision, recall, f1-score and support of each class, accuracy, and averages."),
+            "Computes precision, recall, f1-score and support of each class, accuracy, and "
+            "averages."),
         MR_OP_ROW("ml.log_loss", D, likely, 50000, run_log_loss, "float",
-            "The mean of -log of the probability given to the true class."),
+            "Computes the mean of -log of the probability of the true class."),
     };
     *count_out = MR_ARRAY_LEN(ops);
     return ops;

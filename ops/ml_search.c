@@ -297,32 +297,34 @@ static const struct mr_op_param grids[] = {
 static const struct mr_op_param drawn[] = {
     {"space", MR_TAKES_DICT, NULL,
         "For each name a list of values, or {\"uniform\": [low, high]}, {\"log_uniform\": …}, "
-        "{\"int\": …}, all with `high` left out."},
-    {"count", MR_TAKES_INT, NULL, "How many settings. Of lists only, none comes twice."},
+        "{\"int\": …}; `high` is not included."},
+    {"count", MR_TAKES_INT, NULL,
+        "Number of settings. If the space has only lists, no setting occurs twice."},
     {"seed", MR_TAKES_INT, "0", "The same seed draws the same settings."},
 };
 static const struct mr_op_param ranked[] = {
-    {"scores", MR_TAKES_ARRAY, NULL, "A number for each."},
-    {"mode", MR_TAKES_TEXT, "\"max\"", "Is the best the largest (max) or the smallest (min)?"},
+    {"scores", MR_TAKES_ARRAY, NULL, "One number for each setting."},
+    {"mode", MR_TAKES_TEXT, "\"max\"",
+        "The best score is the largest (max) or the smallest (min)."},
 };
 static const struct mr_op_param picked[] = {
     {"ranking", MR_TAKES_TENSOR | MR_TAKES_LIST | MR_TAKES_OBJECT, NULL,
-        "What ml.search.rank gave."},
-    {"place", MR_TAKES_INT, NULL, "0: the best."},
-    {"values", MR_TAKES_LIST, NULL, "A value for each score."},
+        "The result of ml.search.rank."},
+    {"place", MR_TAKES_INT, NULL, "Place in the ranking; 0: the best."},
+    {"values", MR_TAKES_LIST, NULL, "One value for each score."},
 };
 
 const struct mr_op_desc *mr_ml_search_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("ml.search.grid", D, grids, 20000, run_grid, "list of dicts",
-            "Every combination of values; names ascend, the last one turns fastest."),
+            "Makes every combination of values; names are sorted, the last name varies fastest."),
         MR_OP_ROW("ml.search.random", D, drawn, 20000, run_random, "list of dicts",
-            "Settings drawn at random, those that scikit-learn's ParameterSampler draws."),
+            "Draws settings at random, the same as scikit-learn's ParameterSampler."),
         MR_OP_ROW("ml.search.rank", D, ranked, 10000, run_rank, "i64 tensor",
-            "The numbers of the scores, best first; NaN last."),
+            "Returns the indices of the scores, best first, NaN last."),
         MR_OP_ROW("ml.search.pick", D | MR_OP_BY_REFERENCE, picked, 5000, run_pick, "value",
-            "The value at a place of a ranking, without a copy."),
+            "Returns the value at a place of a ranking, without a copy."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -330,7 +330,7 @@ static int run_from_npz(struct mr_op_call *call)
 #define MODEL_PARAM                                                                                \
     {                                                                                              \
         "model", MR_TAKES_VALUE | MR_TAKES_DICT, NULL,                                             \
-            "A model, or a dict that has one as \"model\"."                                        \
+            "A model, or a dict with a model as \"model\"."                                        \
     }
 #define X_PARAM                                                                                    \
     {                                                                                              \
@@ -341,31 +341,34 @@ static const struct mr_op_param predicted[] = {MODEL_PARAM, X_PARAM};
 static const struct mr_op_param evaluated[] = {
     MODEL_PARAM,
     X_PARAM,
-    {"y", MR_TAKES_ARRAY, NULL, "Their classes, whole numbers; or rows of floats."},
-    {"loss", MR_TAKES_TEXT, "\"cross_entropy\"", "cross_entropy, mse or hinge."},
+    {"y", MR_TAKES_ARRAY, NULL,
+        "Class numbers of the examples, or one row of floats for each example."},
+    {"loss", MR_TAKES_TEXT, "\"cross_entropy\"", "Loss: cross_entropy, mse or hinge."},
 };
 static const struct mr_op_param made[] = {
-    {"model", MR_TAKES_TEXT | MR_TAKES_DICT, NULL, "Its input and layers, as JSON."},
+    {"model", MR_TAKES_TEXT | MR_TAKES_DICT, NULL,
+        "Description of the model as JSON: input and layers."},
     {"seed", MR_TAKES_INT, "0", "The same seed gives the same parameters."},
 };
 static const struct mr_op_param archived[] = {MODEL_PARAM};
 static const struct mr_op_param unarchived[] = {
-    {"npz", MR_TAKES_BYTES, NULL, "The archive's bytes."},
+    {"npz", MR_TAKES_BYTES, NULL, "Bytes of the archive."},
 };
 
 const struct mr_op_desc *mr_nn_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("nn.model", D, made, 500000, run_model, "model",
-            "A model from its description, with parameters drawn by a seed."),
+            "Makes a model from a description, with random initial parameters."),
         MR_OP_ROW("nn.predict", D, predicted, 1000000, run_predict, "tensor",
-            "What a model says of each example, f32."),
+            "Computes the output of a model for each example, f32."),
         MR_OP_ROW("nn.evaluate", D, evaluated, 1000000, run_evaluate, "dict",
-            "Mean loss (by its name, and as \"loss\"), accuracy and the number of examples."),
+            "Computes the mean loss (under its own name and as \"loss\"), the accuracy and the "
+            "number of examples."),
         MR_OP_ROW("nn.npz", D, archived, 1000000, run_npz, "bytes",
-            "A model as an .npz that numpy.load opens."),
+            "Writes a model as an .npz archive that numpy.load reads."),
         MR_OP_ROW("nn.from_npz", D, unarchived, 1000000, run_from_npz, "model",
-            "The model in an .npz that nn.npz or numpy.savez wrote."),
+            "Reads a model from an .npz archive that nn.npz or numpy.savez wrote."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -509,21 +509,25 @@ static int run_fit(struct mr_op_call *call)
 
 static const struct mr_op_param fitted[] = {
     {"model", MR_TAKES_DICT | MR_TAKES_VALUE, NULL,
-        "A description {input, layers}, a model, or what nn.fit gave, to go on from there."},
+        "A description {input, layers}, a model, or the result of nn.fit, to continue the "
+        "training."},
     {"x", MR_TAKES_ARRAY, NULL, "Examples along axis 0."},
-    {"y", MR_TAKES_ARRAY, NULL, "Class numbers, or a row of floats for each example."},
-    {"epochs", MR_TAKES_INT, "1", "Passes over the examples."},
+    {"y", MR_TAKES_ARRAY, NULL, "Class numbers, or one row of floats for each example."},
+    {"epochs", MR_TAKES_INT, "1", "Number of passes over the examples."},
     {"batch", MR_TAKES_INT | MR_TAKES_NIL, "null",
-        "Examples an update; the last batch of an epoch may have fewer. Null: as before, or 32."},
+        "Examples in each update; the last batch of an epoch may have fewer. Null: the value of "
+        "the continued training, else 32."},
     {"optimizer", MR_TAKES_DICT | MR_TAKES_NIL, "null",
-        "{\"type\": \"sgd\", \"adam\" or \"rmsprop\", \"learning_rate\": …}. Null: as before, or "
-        "adam."},
+        "{\"type\": \"sgd\", \"adam\" or \"rmsprop\", \"learning_rate\": …}. Null: the optimizer "
+        "of the continued training, else adam."},
     {"loss", MR_TAKES_TEXT | MR_TAKES_NIL, "null",
-        "cross_entropy, mse or hinge. Null: as before, or cross_entropy."},
+        "cross_entropy, mse or hinge. Null: the loss of the continued training, else "
+        "cross_entropy."},
     {"seed", MR_TAKES_INT | MR_TAKES_NIL, "null",
-        "Of the first weights and of the order of examples. Null: as before, or 0."},
-    {"validation", MR_TAKES_LIST | MR_TAKES_NIL, "null", "[x, y] to score at the end."},
-    {"shuffle", MR_TAKES_BOOL, "true", "Another order in each epoch?"},
+        "Seed of the initial weights and of the order of examples. Null: the seed of the "
+        "continued training, else 0."},
+    {"validation", MR_TAKES_LIST | MR_TAKES_NIL, "null", "[x, y] to evaluate at the end."},
+    {"shuffle", MR_TAKES_BOOL, "true", "Use another order of examples in each epoch."},
 };
 
 const struct mr_op_desc *mr_nn_fit_ops(uint32_t *count)
@@ -531,7 +535,7 @@ const struct mr_op_desc *mr_nn_fit_ops(uint32_t *count)
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("nn.fit", D, fitted, 1000000000, run_fit,
             "dict of model, epochs, loss, accuracy, validation_loss, validation_accuracy …",
-            "Trains a small network for some epochs, or goes on with one."),
+            "Trains a small network for some epochs, or continues a training."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

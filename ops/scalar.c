@@ -380,7 +380,8 @@ static const struct mr_op_param one_array[] = {
 };
 static const struct mr_op_param two_arrays[] = {
     {"x", MR_TAKES_ARRAY, NULL, "A number, a tensor or a nested list of numbers."},
-    {"y", MR_TAKES_ARRAY, NULL, "The same; shapes are broadcast."},
+    {"y", MR_TAKES_ARRAY, NULL,
+        "A number, a tensor or a nested list of numbers; shapes are broadcast."},
 };
 static const struct mr_op_param any_value[] = {
     {"x", MR_TAKES_ANY, NULL, "Any value."},
@@ -395,51 +396,57 @@ static const struct mr_op_param compared[] = {
 };
 static const struct mr_op_param chosen[] = {
     {"condition", MR_TAKES_ANY, NULL,
-        "A tensor or list of bools, or one value taken as true or not."},
-    {"x", MR_TAKES_ANY, NULL, "Where it is true."},
-    {"y", MR_TAKES_ANY, NULL, "Where it is false."},
+        "A tensor or list of bools, or one value that counts as true or false."},
+    {"x", MR_TAKES_ANY, NULL, "Result where the condition is true."},
+    {"y", MR_TAKES_ANY, NULL, "Result where the condition is false."},
 };
 static const struct mr_op_param slept[] = {
-    {"seconds", MR_TAKES_REAL, NULL, "How long, from 0."},
-    {"value", MR_TAKES_ANY, "null", "What to return."},
+    {"seconds", MR_TAKES_REAL, NULL, "Seconds to wait, 0 or more."},
+    {"value", MR_TAKES_ANY, "null", "The value to return."},
 };
 static const struct mr_op_param failing[] = {
-    {"message", MR_TAKES_TEXT, "\"failed on purpose\"", "The error's sentence."},
-    {"before_attempt", MR_TAKES_INT, "null", "Fail only while the attempt's number is below this."},
-    {"value", MR_TAKES_ANY, "null", "What to return otherwise."},
+    {"message", MR_TAKES_TEXT, "\"failed on purpose\"", "Text of the error."},
+    {"before_attempt", MR_TAKES_INT, "null",
+        "Fail only if the number of the attempt is below this."},
+    {"value", MR_TAKES_ANY, "null", "The value to return otherwise."},
 };
 
 const struct mr_op_desc *mr_scalar_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("inc", DS, one_array, 300, run_inc, "number or tensor", "Adds 1."),
-        MR_OP_ROW("add", DS, two_arrays, 300, run_add, "number or tensor", "x + y."),
-        MR_OP_ROW("sub", DS, two_arrays, 300, run_sub, "number or tensor", "x - y."),
-        MR_OP_ROW("mul", DS, two_arrays, 300, run_mul, "number or tensor", "x * y."),
+        MR_OP_ROW("add", DS, two_arrays, 300, run_add, "number or tensor", "Computes x + y."),
+        MR_OP_ROW("sub", DS, two_arrays, 300, run_sub, "number or tensor", "Computes x - y."),
+        MR_OP_ROW("mul", DS, two_arrays, 300, run_mul, "number or tensor", "Computes x * y."),
         MR_OP_ROW("div", DS, two_arrays, 300, run_div, "float or tensor of floats",
-            "x / y, always in floating point."),
+            "Computes x / y, always in floating point."),
         MR_OP_ROW("floor_div", DS, two_arrays, 300, run_floor_div, "number or tensor",
-            "x / y, rounded down."),
+            "Computes x / y, rounded down."),
         MR_OP_ROW("mod", DS, two_arrays, 300, run_mod, "number or tensor",
-            "What floor_div leaves; it has the sign of y."),
-        MR_OP_ROW("pow", DS, two_arrays, 300, run_pow, "number or tensor", "x to the power of y."),
-        MR_OP_ROW("neg", DS, one_array, 300, run_neg, "number or tensor", "-x."),
-        MR_OP_ROW("abs", DS, one_array, 300, run_abs, "number or tensor", "x without its sign."),
+            "Computes the remainder of floor_div; it has the sign of y."),
+        MR_OP_ROW("pow", DS, two_arrays, 300, run_pow, "number or tensor",
+            "Computes x to the power of y."),
+        MR_OP_ROW("neg", DS, one_array, 300, run_neg, "number or tensor", "Computes -x."),
+        MR_OP_ROW("abs", DS, one_array, 300, run_abs, "number or tensor",
+            "Computes the absolute value of x."),
         MR_OP_ROW("sum", DVS, folded, 500, run_sum, "number or tensor",
-            "Adds values, the items of a list (tensors element by element), or all of a tensor."),
+            "Adds values, the items of a list (tensors element by element), or all elements of a "
+            "tensor."),
         MR_OP_ROW("min", DVS, folded, 500, run_min, "number or tensor",
-            "The smallest of values, of a list (tensors element by element), or of a tensor."),
+            "Finds the smallest of values, of a list (tensors element by element), or of a "
+            "tensor."),
         MR_OP_ROW("max", DVS, folded, 500, run_max, "number or tensor",
-            "The largest of values, of a list (tensors element by element), or of a tensor."),
+            "Finds the largest of values, of a list (tensors element by element), or of a tensor."),
         MR_OP_ROW("compare", DS, compared, 300, run_compare, "bool or tensor of bools",
             "Compares two values, tensors element by element."),
         MR_OP_ROW("where", DS, chosen, 300, run_where, "one of the two, or a tensor",
-            "Chooses between two values, element by element when the condition is a tensor."),
+            "Chooses between two values, element by element if the condition is a tensor."),
         MR_OP_ROW("not", DS, any_value, 300, run_not, "bool or tensor of bools",
-            "True for zero, null and what is empty; tensors element by element."),
+            "Tests whether a value is zero, null or empty; tensors element by element."),
         MR_OP_ROW("sleep", D | MR_OP_MAY_BLOCK, slept, 1000000, run_sleep, "value",
-            "Waits, then returns a value; stops early when cancelled."),
-        MR_OP_ROW("fail", 0, failing, 300, run_fail, "never, or value", "Fails, for tests."),
+            "Waits, then returns a value; a cancelled task stops early."),
+        MR_OP_ROW(
+            "fail", 0, failing, 300, run_fail, "never, or value", "Fails on purpose, for tests."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

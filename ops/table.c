@@ -334,41 +334,42 @@ static int run_to_tensor(struct mr_op_call *call)
 
 static const struct mr_op_param csv[] = {
     {"source", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL,
-        "A path beneath a data root, or the bytes; may be gzipped."},
-    {"delimiter", MR_TAKES_TEXT, "\",\"", "Between fields."},
-    {"header", MR_TAKES_BOOL, "true", "Does the first line name the columns?"},
+        "The path of a file below a data root, or the bytes of the file; may be gzipped."},
+    {"delimiter", MR_TAKES_TEXT, "\",\"", "Character between fields."},
+    {"header", MR_TAKES_BOOL, "true", "The first line has the names of the columns."},
     {"missing", MR_TAKES_TEXT, "\"\"",
-        "Text that stands for a missing value, beside an empty field."},
+        "Text that means a missing value; an empty field always does."},
 };
 static const struct mr_op_param asked[] = {TABLE_PARAM};
 static const struct mr_op_param head[] = {
     TABLE_PARAM,
-    {"rows", MR_TAKES_INT, "10", "How many."},
+    {"rows", MR_TAKES_INT, "10", "Number of rows."},
 };
 static const struct mr_op_param column[] = {
     TABLE_PARAM,
-    {"name", MR_TAKES_TEXT, NULL, "Of the column."},
+    {"name", MR_TAKES_TEXT, NULL, "Name of the column."},
 };
 static const struct mr_op_param matrix[] = {
     TABLE_PARAM,
     {"columns", MR_TAKES_LIST | MR_TAKES_NIL, "null",
-        "Names in order; null: all columns of numbers."},
-    {"dtype", MR_TAKES_TEXT, "\"f64\"", "Type: f16, f32 or f64."},
+        "Names of columns in order; null: all columns of numbers."},
+    {"dtype", MR_TAKES_TEXT, "\"f64\"", "Element type: f16, f32 or f64."},
 };
 
 const struct mr_op_desc *mr_table_ops(uint32_t *count)
 {
     static const struct mr_op_desc ops[] = {
         MR_OP_ROW("table.from_csv", MR_OP_MAY_BLOCK, csv, 1000000, run_from_csv, "table",
-            "Reads a CSV file; the types of columns are inferred from all rows: bool, i64, u64, f64, "
-            "else text, as are integers from 2^64 on."),
+            "Reads a CSV file; column types follow from all rows: bool, i64, u64, f64, else text "
+            "(also integers from 2^64 on)."),
         MR_OP_ROW("table.columns", D, asked, 2000, run_columns, "list of [name, type]",
-            "The columns of a table and their types."),
-        MR_OP_ROW("table.head", D, head, 5000, run_head, "table", "The first rows of a table."),
+            "Lists the columns of a table and their types."),
+        MR_OP_ROW(
+            "table.head", D, head, 5000, run_head, "table", "Returns the first rows of a table."),
         MR_OP_ROW("table.column", D, column, 5000, run_column, "tensor, or list of texts",
-            "One column; where numbers are missing it is f64 with NaN."),
+            "Returns one column; a column with missing numbers becomes f64 with NaN."),
         MR_OP_ROW("table.to_tensor", D, matrix, 10000, run_to_tensor, "tensor of two axes",
-            "Columns of numbers side by side; what is missing is NaN."),
+            "Makes a matrix from columns of numbers; a missing number is NaN."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

@@ -355,26 +355,29 @@ static int run_top(struct mr_op_call *call)
 #define D MR_OP_DETERMINISTIC
 
 static const struct mr_op_param read_params[] = {
-    {"path", MR_TAKES_TEXT, NULL, "A path beneath a data root."},
+    {"path", MR_TAKES_TEXT, NULL, "The path of a file below a data root."},
     {"offset", MR_TAKES_INT, "0", "First byte."},
-    {"length", MR_TAKES_INT, "null", "How many bytes; null: to the end."},
+    {"length", MR_TAKES_INT, "null", "Number of bytes; null: up to the end."},
     {"delimiter", MR_TAKES_TEXT | MR_TAKES_NIL, "null",
-        "Move both ends behind the next such character, so that ranges share no line."},
+        "Move both ends of the range behind the next such character, so that no line is in two "
+        "ranges."},
 };
 static const struct mr_op_param split[] = {
-    {"text", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL, "What to split."},
-    {"separator", MR_TAKES_TEXT | MR_TAKES_NIL, "null", "Between pieces; null: white space."},
+    {"text", MR_TAKES_TEXT | MR_TAKES_BYTES, NULL, "The text or bytes to split."},
+    {"separator", MR_TAKES_TEXT | MR_TAKES_NIL, "null",
+        "Separator between pieces; null: white space."},
 };
 static const struct mr_op_param counted[] = {
     {"text", MR_TAKES_TEXT | MR_TAKES_LIST, NULL, "A text or a list of texts."},
-    {"lower", MR_TAKES_BOOL, "false", "Count A-Z as a-z."},
+    {"lower", MR_TAKES_BOOL, "false", "Counts A-Z as a-z."},
 };
 static const struct mr_op_param merged[] = {
-    {"counts", MR_TAKES_DICT | MR_TAKES_LIST, "null", "Dicts of counts, or one list of them."},
+    {"counts", MR_TAKES_DICT | MR_TAKES_LIST, "null",
+        "Dicts of counts, or one list of such dicts."},
 };
 static const struct mr_op_param top[] = {
     {"counts", MR_TAKES_DICT, NULL, "A dict of counts."},
-    {"n", MR_TAKES_INT, "10", "How many."},
+    {"n", MR_TAKES_INT, "10", "Number of words."},
 };
 
 const struct mr_op_desc *mr_text_ops(uint32_t *count)
@@ -385,11 +388,11 @@ const struct mr_op_desc *mr_text_ops(uint32_t *count)
         MR_OP_ROW("text.split", D, split, 2000, run_split, "list of texts",
             "Splits a text at a separator or at white space."),
         MR_OP_ROW("text.count_words", D, counted, 5000, run_count_words, "dict of ints",
-            "How often each word occurs."),
+            "Counts how often each word occurs."),
         MR_OP_ROW("text.merge_counts", D | MR_OP_VARIADIC, merged, 5000, run_merge_counts,
-            "dict of ints", "Adds counts of several texts."),
+            "dict of ints", "Adds the counts of several texts."),
         MR_OP_ROW("text.top", D, top, 5000, run_top, "list of [word, count]",
-            "The most frequent words, of equals the first in order."),
+            "Returns the most frequent words; words with equal counts are sorted."),
     };
     *count = MR_ARRAY_LEN(ops);
     return ops;

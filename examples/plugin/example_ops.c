@@ -56,7 +56,7 @@ static int run_crash(struct mr_op_call *call)
 }
 
 static const struct mr_op_param collatz_params[] = {
-    {"n", MR_TAKES_INT, NULL, "Where to start, from 1."},
+    {"n", MR_TAKES_INT, NULL, "The first number, at least 1."},
 };
 static const struct mr_op_param smooth_params[] = {
     {"x", MR_TAKES_TENSOR, NULL, "An f32 tensor with one axis."},
@@ -67,7 +67,7 @@ static const struct mr_op_desc collatz = {
     .abi = MR_OP_ABI,
     .flags = MR_OP_DETERMINISTIC,
     .name = "example.collatz",
-    .summary = "How many steps until n reaches 1.",
+    .summary = "Counts the steps until n reaches 1.",
     .result = "int",
     .params = collatz_params,
     .params_count = 1,
@@ -78,7 +78,7 @@ static const struct mr_op_desc smooth = {
     .abi = MR_OP_ABI,
     .flags = MR_OP_DETERMINISTIC,
     .name = "example.smooth",
-    .summary = "The mean over a sliding window.",
+    .summary = "Computes the mean over a sliding window.",
     .result = "f32 tensor",
     .params = smooth_params,
     .params_count = 2,

@@ -22,16 +22,20 @@
 enum { ARG_ARGV, ARG_STDIN, ARG_ENV, ARG_FILES, ARG_OUTPUT, ARG_MEMORY, ARG_CPU };
 
 static const struct mr_op_param params[] = {
-    {"argv", MR_TAKES_LIST, NULL, "The program and its arguments; looked up in PATH of env."},
+    {"argv", MR_TAKES_LIST, NULL,
+        "The program and its arguments. The program is searched in the PATH of `env`."},
     {"stdin",
         MR_TAKES_NIL | MR_TAKES_TEXT | MR_TAKES_BYTES | MR_TAKES_NUMBER | MR_TAKES_LIST |
             MR_TAKES_DICT,
-        "null", "What it reads: text or bytes as they are, anything else as JSON."},
-    {"env", MR_TAKES_DICT, "{}", "All of its environment, but PATH, HOME and MILLRACE_TASK."},
-    {"files", MR_TAKES_DICT, "{}", "Files in its working directory, by name; as stdin."},
-    {"output", MR_TAKES_TEXT, "\"text\"", "How its output is read: text, bytes or json."},
-    {"memory", MR_TAKES_INT, "0", "Limit of its address space in bytes; 0: none."},
-    {"cpu_s", MR_TAKES_INT, "0", "Limit of its CPU time in seconds; 0: none."},
+        "null", "Standard input of the program: text or bytes unchanged, any other value as JSON."},
+    {"env", MR_TAKES_DICT, "{}",
+        "All environment variables of the program; PATH and HOME have defaults, MILLRACE_TASK "
+        "is added."},
+    {"files", MR_TAKES_DICT, "{}",
+        "Files in the working directory, by name; contents as for stdin."},
+    {"output", MR_TAKES_TEXT, "\"text\"", "Format of the program's output: text, bytes or json."},
+    {"memory", MR_TAKES_INT, "0", "Limit of the program's address space in bytes; 0: none."},
+    {"cpu_s", MR_TAKES_INT, "0", "Limit of the program's CPU time in seconds; 0: none."},
 };
 
 struct texts { /* NULL-terminated, owned */
@@ -269,8 +273,10 @@ static int exec_run(struct mr_op_call *call)
 static const struct mr_op_desc exec_op = {.abi = MR_OP_ABI,
     .flags = MR_OP_MAY_BLOCK,
     .name = "exec",
-    .summary = "Runs a program and returns what it writes; what it writes to stderr is its log.",
-    .result = "its standard output",
+    .summary =
+        "Runs a program and returns its standard output; its standard error becomes the log of "
+        "the task.",
+    .result = "the program's standard output",
     .params = params,
     .params_count = MR_ARRAY_LEN(params),
     .cost_ns = 5000000,

@@ -170,16 +170,17 @@ static int put_run(struct mr_op_call *call)
 }
 
 static const struct mr_op_param params[] = {
-    {"queue", MR_TAKES_TEXT, NULL, "its name; made if it is not there"},
-    {"x", MR_TAKES_TENSOR, NULL, "examples, one a row"},
-    {"y", MR_TAKES_TENSOR, NULL, "their labels, one a row"},
-    {"trainer", MR_TAKES_NIL | MR_TAKES_TEXT, "null", "address of the trainer; default: --trainer"},
+    {"queue", MR_TAKES_TEXT, NULL, "Name of the queue; created if it does not exist."},
+    {"x", MR_TAKES_TENSOR, NULL, "Examples, one for each row."},
+    {"y", MR_TAKES_TENSOR, NULL, "Labels of the examples, one for each row."},
+    {"trainer", MR_TAKES_NIL | MR_TAKES_TEXT, "null",
+        "Address of the trainer; null: the worker's --trainer."},
 };
 
 const struct mr_op_desc mr_queue_put_op = {.abi = MR_OP_ABI,
     .flags = MR_OP_LONG_RUNNING | MR_OP_MAY_BLOCK,
     .name = "queue.put",
-    .summary = "Puts a batch into a queue that training takes from; waits while it is full.",
+    .summary = "Puts a batch into a queue that feeds training; waits while the queue is full.",
     .result = "the item's id",
     .params = params,
     .params_count = MR_ARRAY_LEN(params),

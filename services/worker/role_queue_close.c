@@ -53,16 +53,17 @@ static int close_run(struct mr_op_call *call)
 }
 
 static const struct mr_op_param params[] = {
-    {"queue", MR_TAKES_TEXT, NULL, "its name"},
+    {"queue", MR_TAKES_TEXT, NULL, "Name of the queue."},
     {"after", MR_TAKES_ANY, "null",
-        "what has to be done before: the list of what queue.put returned"},
-    {"trainer", MR_TAKES_NIL | MR_TAKES_TEXT, "null", "address of the trainer; default: --trainer"},
+        "Results of queue.put, as a list: the queue is closed after these puts."},
+    {"trainer", MR_TAKES_NIL | MR_TAKES_TEXT, "null",
+        "Address of the trainer; null: the worker's --trainer."},
 };
 
 const struct mr_op_desc mr_queue_close_op = {.abi = MR_OP_ABI,
     .flags = MR_OP_MAY_BLOCK,
     .name = "queue.close",
-    .summary = "Closes a queue: a session that it feeds ends when it is empty.",
+    .summary = "Closes a queue: a session that takes from the queue ends when the queue is empty.",
     .result = "null",
     .params = params,
     .params_count = MR_ARRAY_LEN(params),

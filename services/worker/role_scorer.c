@@ -265,16 +265,17 @@ static int scorer_run(struct mr_op_call *call)
 }
 
 static const struct mr_op_param params[] = {
-    {"session", MR_TAKES_TEXT, NULL, "the training session"},
-    {"index", MR_TAKES_INT, NULL, "which one of its role it is, from 0"},
-    {"trainer", MR_TAKES_TEXT, NULL, "address of the trainer"},
-    {"data", MR_TAKES_NIL | MR_TAKES_DICT, "null", "sets of x and y, by name"},
+    {"session", MR_TAKES_TEXT, NULL, "Id of the training session."},
+    {"index", MR_TAKES_INT, NULL, "Index among the roles of this kind, from 0."},
+    {"trainer", MR_TAKES_TEXT, NULL, "Address of the trainer."},
+    {"data", MR_TAKES_NIL | MR_TAKES_DICT, "null", "Sets of x and y, by name."},
 };
 
 const struct mr_op_desc mr_train_scorer_op = {.abi = MR_OP_ABI,
     .flags = MR_OP_BY_REFERENCE | MR_OP_LONG_RUNNING | MR_OP_MAY_BLOCK,
     .name = "train.scorer",
-    .summary = "A role of a training session, started by the trainer: scores the parameters.",
+    .summary =
+        "Runs a role of a training session that scores the parameters; started by the trainer.",
     .result = "null",
     .params = params,
     .params_count = MR_ARRAY_LEN(params),
