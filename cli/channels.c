@@ -1,7 +1,7 @@
 /* `millrace channel`: what is in a channel, and what comes into it. */
 #include "base/alloc.h"
-#include "cli/client.h"
-#include "cli/stream.h"
+#include "cli/client/client.h"
+#include "cli/client/stream.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/units.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/term/table.h"
+#include "cli/term/text.h"
 
 #include <inttypes.h>
 

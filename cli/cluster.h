@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "cli/client.h"
+#include "cli/client/client.h"
 
 #define MR_CLUSTER_BYTES_MAX ((size_t)1 << 28)
 

@@ -2,7 +2,7 @@
  * may stand here. Commands, flags and arguments are read from the table of commands and their
  * usage, ids from the cluster, if one answers within a moment. */
 #include "base/alloc.h"
-#include "cli/client.h"
+#include "cli/client/client.h"
 
 #include <stdlib.h>
 #include <string.h>

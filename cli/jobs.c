@@ -1,11 +1,11 @@
 /* submit, status, watch, explain, cancel. */
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "cli/follow.h"
-#include "cli/jobfile.h"
+#include "cli/view/follow.h"
+#include "cli/client/jobfile.h"
 #include "cli/submit.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/term/table.h"
+#include "cli/term/text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* `millrace logs`: what the tasks of a job wrote, read from its stream of log events. */
 #include "base/alloc.h"
-#include "cli/client.h"
-#include "cli/command.h"
-#include "cli/stream.h"
+#include "cli/client/client.h"
+#include "cli/client/command.h"
+#include "cli/client/stream.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* millrace: the command line. Knows the names of the commands and nothing else. */
-#include "cli/command.h"
+#include "cli/client/command.h"
 #include "host/config.h"
 
 #include <errno.h>

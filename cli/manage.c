@@ -1,8 +1,8 @@
 /* retry, forget, profile, graph, retire: one call each, on a job or a worker. */
 #include "base/alloc.h"
 #include "base/units.h"
-#include "cli/follow.h"
-#include "cli/table.h"
+#include "cli/view/follow.h"
+#include "cli/term/table.h"
 
 #include <inttypes.h>
 #include <string.h>

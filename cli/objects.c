@@ -1,9 +1,9 @@
 /* get, put, ls, rm: objects, names and results. */
 #include "base/alloc.h"
 #include "base/units.h"
-#include "cli/client.h"
-#include "cli/table.h"
-#include "store/object/format.h"
+#include "cli/client/client.h"
+#include "cli/term/table.h"
+#include "store/object/format/format.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* `millrace queue`: what waits in queues, what is dead in them, putting and taking. */
 #include "base/alloc.h"
-#include "cli/client.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/client/client.h"
+#include "cli/term/table.h"
+#include "cli/term/text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Speaks gRPC, unlike its brothers, as every port but the gateway's does (grpc.health.v1). */
 #include "base/alloc.h"
 #include "base/protowire.h"
-#include "cli/client.h"
+#include "cli/client/client.h"
 #include "rpc/rpc.h"
 #include "rpc/sync.h"
 #include "rpc/tls.h"

@@ -3,11 +3,11 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/units.h"
-#include "cli/follow.h"
-#include "cli/interrupt.h"
-#include "cli/jobfile.h"
+#include "cli/view/follow.h"
+#include "cli/client/interrupt.h"
+#include "cli/client/jobfile.h"
 #include "cli/submit.h"
-#include "cli/text.h"
+#include "cli/term/text.h"
 #include "host/file.h"
 
 #include <errno.h>

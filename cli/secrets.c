@@ -1,8 +1,8 @@
 /* secrets: makes the secret files of a cluster whose services have one each (rpc/secrets.h), and
  * changes them while it runs. Knows who calls whom. */
 #include "base/alloc.h"
-#include "cli/client.h"
-#include "cli/command.h"
+#include "cli/client/client.h"
+#include "cli/client/command.h"
 #include "host/clock.h"
 #include "host/digest.h"
 #include "host/file.h"

@@ -1,7 +1,7 @@
 /* What commands that submit a file share. */
 #pragma once
 
-#include "cli/client.h"
+#include "cli/client/client.h"
 
 #include <stddef.h>
 

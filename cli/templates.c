@@ -1,10 +1,10 @@
 /* `millrace template`: installs job files under a name, and makes jobs of them. */
 #include "base/alloc.h"
 #include "base/units.h"
-#include "cli/follow.h"
-#include "cli/jobfile.h"
-#include "cli/table.h"
-#include "cli/text.h"
+#include "cli/view/follow.h"
+#include "cli/client/jobfile.h"
+#include "cli/term/table.h"
+#include "cli/term/text.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

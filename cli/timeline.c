@@ -2,12 +2,12 @@
  * what that wrote: then only Redis and the files beneath --dir are wanted. Both ways print the
  * same. */
 #include "base/alloc.h"
-#include "cli/client.h"
-#include "cli/place.h"
-#include "cli/table.h"
+#include "cli/client/client.h"
+#include "cli/client/place.h"
+#include "cli/term/table.h"
 #include "host/file.h"
 #include "services/scheduler/core/state/columns.h"
-#include "services/scheduler/history.h"
+#include "services/scheduler/history/history.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
 #include "base/alloc.h"
 #include "base/units.h"
 #include "cli/cluster.h"
-#include "cli/screen.h"
-#include "cli/text.h"
+#include "cli/term/screen.h"
+#include "cli/term/text.h"
 #include "host/clock.h"
 
 #include <inttypes.h>

@@ -2,10 +2,10 @@
  * that is there. */
 #include "base/alloc.h"
 #include "base/limits.h"
-#include "cli/jobfile.h"
+#include "cli/client/jobfile.h"
 #include "cli/submit.h"
-#include "cli/text.h"
-#include "cli/train_follow.h"
+#include "cli/term/text.h"
+#include "cli/view/train_follow.h"
 #include "host/clock.h"
 #include "host/file.h"
 #include "host/signal.h"

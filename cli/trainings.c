@@ -1,8 +1,8 @@
 /* `millrace trainings`: the sessions there are, or one in full. */
 #include "base/alloc.h"
-#include "cli/table.h"
-#include "cli/text.h"
-#include "cli/train_follow.h"
+#include "cli/term/table.h"
+#include "cli/term/text.h"
+#include "cli/view/train_follow.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/pack.h"
-#include "ops/registry.h"
+#include "ops/registry/registry.h"
 #include "ops/resolve.h"
 #include "store/object/value.h"
 

@@ -1,5 +1,5 @@
 /* Descriptors in words and as JSON, and the check of a call against one. */
-#include "ops/registry.h"
+#include "ops/registry/registry.h"
 
 #include "base/assert.h"
 #include "base/limits.h"

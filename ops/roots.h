@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "ops/denied.h"
+#include "ops/denied_paths.h"
 
 #define MR_ROOTS_MAX 16
 

@@ -33,8 +33,9 @@ say_skipped() {
 }
 # Where threads meet: inboxes, the gRPC loop, executors, parameters, the store's client, Redis links, the gateway,
 # and one job through all the real processes.
-unit=(host host_inbox host_helpers host_gate rpc rpc_server rpc_sync rpc_doorman rpc_tls worker_borrow worker_executor pin_model params
-  params_early params_remote reduce feed)
+unit=(host_os host_inbox host_work_sharing host_gate rpc_call rpc_server rpc_sync rpc_unix_listener rpc_tls
+  worker_delegate worker_executor arena_pin_model train_params train_params_early train_params_remote
+  train_allreduce train_feed)
 real=(journal journal_snapshot meta_directory meta_queue meta_redis objectstore)
 either() { local IFS='|'; echo "$*"; }
 threads="^(unit_($(either "${unit[@]}"))|integration_($(either "${real[@]}")|worker)|gateway_http|system_readme)$"

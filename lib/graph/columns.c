@@ -5,7 +5,7 @@
 #include "base/pack.h"
 #include "base/utf8.h"
 #include "graph/graph.h"
-#include "graph/narrow.h"
+#include "graph/int_column.h"
 
 #include <assert.h>
 

@@ -2,7 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "graph/words.h"
+#include "graph/suggest.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

@@ -11,7 +11,7 @@
 #include "base/index.h"
 #include "base/str.h"
 #include "base/time.h"
-#include "graph/pool.h"
+#include "graph/text_arena.h"
 
 enum mr_node_kind {
     MR_NODE_TASK,
@@ -145,4 +145,4 @@ static inline bool mr_graph_hash_eq(mr_graph_hash a, mr_graph_hash b)
     return a.hi == b.hi && a.lo == b.lo;
 }
 
-#include "graph/look.h" /* its arguments, inputs, dependents, options */
+#include "graph/node.h" /* its arguments, inputs, dependents, options */

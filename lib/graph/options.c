@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "base/pack.h"
 #include "base/utf8.h"
-#include "graph/words.h"
+#include "graph/suggest.h"
 
 int mr_option_seconds(const char *what, double seconds, mr_duration *out, struct mr_error *e)
 {

@@ -4,7 +4,7 @@
 
 #include "base/limits.h"
 #include "base/pack.h"
-#include "graph/words.h"
+#include "graph/suggest.h"
 
 static void key(struct mr_buf *b, const char *name)
 {

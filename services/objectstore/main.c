@@ -6,10 +6,10 @@
 #include "host/machine.h"
 #include "host/signal.h"
 #include "host/thread.h"
-#include "services/objectstore/claim.h"
-#include "services/objectstore/disk.h"
+#include "services/objectstore/disk/directory_lock.h"
+#include "services/objectstore/control/disk_threads.h"
 #include "rpc/tls.h"
-#include "services/objectstore/service.h"
+#include "services/objectstore/api/service.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include "host/log.h"
 #include "host/signal.h"
 #include "rpc/tls.h"
-#include "services/trainer/shell.h"
+#include "services/trainer/shell/shell.h"
 
 #include <stdio.h>
 

@@ -2,9 +2,9 @@
  * checks, a step, and a chunk's own work. The first two bytes say how many numbers are the state.
  */
 #include "base/alloc.h"
-#include "ops/glm.h"
-#include "ops/glm_admm.h"
-#include "ops/glm_solve.h"
+#include "ops/glm/glm.h"
+#include "ops/glm/admm.h"
+#include "ops/glm/solve.h"
 
 #include <stdint.h>
 #include <string.h>

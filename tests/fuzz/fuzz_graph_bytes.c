@@ -2,7 +2,7 @@
  * that mutations reach what is behind it. */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "graph/bytes.h"
+#include "graph/bytes/bytes.h"
 
 #include <xxhash.h>
 

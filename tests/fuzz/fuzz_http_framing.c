@@ -2,7 +2,7 @@
  * changes nothing of what passes, and what has passed passes again as it is. */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "gateway/framing.h"
+#include "gateway/http/framing.h"
 
 #include <stdint.h>
 

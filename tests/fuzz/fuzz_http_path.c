@@ -1,7 +1,7 @@
 /* A request target, and after a line end a header: split, matched, decoded, bound. Whatever is
  * accepted is a message of the method's request type. */
 #include "base/assert.h"
-#include "gateway/bind.h"
+#include "gateway/http/bind.h"
 #include "rpc/pb.h"
 
 #define BYTES_MAX ((size_t)1 << 20)

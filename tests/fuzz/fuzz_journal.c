@@ -2,8 +2,8 @@
  * invariants and goes on. Input: records of u8 type, u16 little-endian length, payload; the graph
  * of a record of type 0 is replaced by a real one, so that the rest finds a job to be about. */
 #include "base/alloc.h"
-#include "graph/bytes.h"
-#include "graph/json.h"
+#include "graph/bytes/bytes.h"
+#include "graph/json/json.h"
 #include "services/scheduler/core/core.h"
 
 #include <string.h>

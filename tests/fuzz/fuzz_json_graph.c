@@ -2,10 +2,10 @@
  * same graph; whatever is refused must be refused in words. */
 #include "base/assert.h"
 #include "base/utf8.h"
-#include "graph/bytes.h"
-#include "graph/json.h"
-#include "graph/json_ahead.h"
-#include "tests/unit/graph_same.h"
+#include "graph/bytes/bytes.h"
+#include "graph/json/json.h"
+#include "graph/json/stream.h"
+#include "tests/unit/graph/same.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,6 +1,6 @@
 /* JSON values: what is read is a pack, whose text reads back as the same pack; and nested lists as
  * tensors, of the type the first byte says. */
-#include "store/object/json.h"
+#include "store/object/format/json.h"
 #include "value_walk.h"
 
 static void as_tensor(struct mr_str text, enum mr_dtype t)

@@ -2,8 +2,8 @@
  * model that is taken holds together: its parameters lie in a row without gaps. */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "nn/model.h"
-#include "nn/optim.h"
+#include "nn/model/model.h"
+#include "nn/optim/optim.h"
 
 static void model(struct mr_str json)
 {

@@ -1,7 +1,7 @@
 /* Models as .npz from outside: whatever is taken is written and read back the same. */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "nn/npz.h"
+#include "nn/model/npz.h"
 
 #define PARAMETERS_MAX 100000 /* larger models only cost time here */
 

@@ -2,7 +2,7 @@
  * Two bytes choose the operator, the third cuts the rest into arguments and one input. */
 #include "base/alloc.h"
 #include "ops/call.h"
-#include "ops/registry.h"
+#include "ops/registry/registry.h"
 #include "store/object/value.h"
 
 #include <stdint.h>

@@ -4,7 +4,7 @@
  * that the shell lets through, what they claim is arbitrary. After each step the core checks
  * itself. */
 #include "base/alloc.h"
-#include "tests/unit/sched_rig.h"
+#include "tests/support/scheduler_rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
  * of 16 bytes. */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "graph/bytes.h"
-#include "services/scheduler/pb_columns.h"
+#include "graph/bytes/bytes.h"
+#include "services/scheduler/submit/pb_columns.h"
 
 #include <string.h>
 

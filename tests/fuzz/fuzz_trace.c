@@ -2,7 +2,7 @@
  * to the same spans. Input: the spans' bytes; a head that fits is put in front, so that the fuzzer
  * gets behind it, unless the first byte asks for the bytes as they are. */
 #include "base/alloc.h"
-#include "store/meta/trace_codec.h"
+#include "store/meta/trace/codec.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Documents of sessions, by anybody. What is accepted has sane counts, and its own JSON is accepted
  * too, unless a parameter's value looks like a reference itself. */
 #include "base/assert.h"
-#include "services/trainer/document.h"
+#include "services/trainer/document/document.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

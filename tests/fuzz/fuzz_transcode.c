@@ -2,9 +2,9 @@
  * bytes of its response. JSON that is accepted becomes a message whose own JSON is accepted again
  * and is the same message. */
 #include "base/assert.h"
-#include "gateway/collect.h"
-#include "gateway/json_in.h"
-#include "gateway/json_out.h"
+#include "gateway/http/collect.h"
+#include "gateway/json/json_in.h"
+#include "gateway/json/json_out.h"
 #include "rpc/pb.h"
 
 #define BYTES_MAX ((size_t)64 << 20)

@@ -2,7 +2,7 @@
  * tasks, values, cancels, steals, releases, strands that run, are let go of or end in any way,
  * fetches, a scheduler that goes and comes back. The messages are well-formed, their order and what
  * they are about is not; executors have a bounded inbox. After each step the core checks itself. */
-#include "tests/unit/worker_rig.h"
+#include "tests/unit/worker/rig.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,8 +3,8 @@
  */
 #include "base/alloc.h"
 #include "base/assert.h"
-#include "services/worker/core.h"
-#include "services/worker/wire.h"
+#include "services/worker/core/core.h"
+#include "services/worker/shell/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "store/object/collection.h"
-#include "store/object/format.h"
+#include "store/object/format/format.h"
 #include "store/object/table.h"
 
 #define WALK_OUT_BYTES_MAX ((size_t)4 << 20)

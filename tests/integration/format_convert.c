@@ -2,7 +2,7 @@
  * compare ours with other programs: format_convert FROM TO [option=value …]. The errors go to
  * standard error, the exit status is 1. */
 #include "base/alloc.h"
-#include "store/object/format.h"
+#include "store/object/format/format.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* A journal on a redis-server of its own, and what it tells. */
 #pragma once
 
-#include "store/meta/journal.h"
+#include "store/meta/journal/journal.h"
 #include "store/meta/redis.h"
 #include "tests/integration/redis_rig.h"
 

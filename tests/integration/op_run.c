@@ -8,7 +8,7 @@
 #include "support/op_host.h"
 
 #include "base/alloc.h"
-#include "store/object/npy.h"
+#include "store/object/format/npy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

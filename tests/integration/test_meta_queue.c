@@ -1,8 +1,8 @@
 /* store/meta/channel, queue and tail against a real redis-server on a private socket. */
-#include "store/meta/channel.h"
-#include "store/meta/queue.h"
+#include "store/meta/stream/channel.h"
+#include "store/meta/stream/queue.h"
 #include "store/meta/redis.h"
-#include "store/meta/tail.h"
+#include "store/meta/stream/change_feed.h"
 #include "tests/integration/redis_rig.h"
 
 #include <stdatomic.h>

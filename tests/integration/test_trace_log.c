@@ -3,7 +3,7 @@
 #include "host/clock.h"
 #include "host/inbox.h"
 #include "store/meta/redis.h"
-#include "store/meta/trace_read.h"
+#include "store/meta/trace/reader.h"
 #include "tests/integration/redis_rig.h"
 
 #include <stdio.h>

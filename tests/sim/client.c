@@ -2,7 +2,7 @@
  * they are told of. What they were once told must stay true. */
 #include "tests/sim/sim.h"
 
-#include "graph/bytes.h"
+#include "graph/bytes/bytes.h"
 
 #include <stdio.h>
 

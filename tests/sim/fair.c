@@ -2,7 +2,7 @@
  * many runs. Its task is sent before most of those that wait in the other. */
 #include "tests/sim/sim.h"
 
-#include "graph/json.h"
+#include "graph/json/json.h"
 
 #include <stdio.h>
 

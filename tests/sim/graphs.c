@@ -2,7 +2,7 @@
  * and which of their tasks can, or must, fail. */
 #include "tests/sim/sim.h"
 
-#include "graph/builder.h"
+#include "graph/build/builder.h"
 
 #include <stdio.h>
 

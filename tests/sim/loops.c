@@ -2,7 +2,7 @@
  * change: not while a scheduler lives, and not over a restart once the journal has it. */
 #include "tests/sim/sim.h"
 
-#include "graph/repeat.h"
+#include "graph/build/unroll.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #include "base/pack.h"
 #include "base/rng.h"
 #include "services/scheduler/core/core.h"
-#include "services/worker/core.h"
+#include "services/worker/core/core.h"
 
 #define NONE UINT32_MAX
 #define PROCS_MAX 512

@@ -4,7 +4,7 @@
  */
 #include "tests/sim/sim.h"
 
-#include "graph/builder.h"
+#include "graph/build/builder.h"
 #include "graph/explain.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* What the files of the simulator call of each other; the world they share is in world.h. */
 #pragma once
 
-#include "graph/builder.h"
+#include "graph/build/builder.h"
 #include "tests/sim/world.h"
 
 #include <inttypes.h>

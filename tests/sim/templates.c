@@ -4,7 +4,7 @@
  * then what the scheduler says of cached places is compared with where tasks were sent. */
 #include "tests/sim/sim.h"
 
-#include "graph/json_template.h"
+#include "graph/template/template.h"
 #include "graph/loop.h"
 
 #include <stdio.h>

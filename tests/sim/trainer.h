@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/rng.h"
-#include "services/trainer/core.h"
+#include "services/trainer/core/core.h"
 
 #include <stdio.h>
 #include <stdlib.h>

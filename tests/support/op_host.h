@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ops/call.h"
-#include "ops/registry.h"
+#include "ops/registry/registry.h"
 #include "ops/roots.h"
 
 struct op_host {

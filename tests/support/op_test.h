@@ -1,7 +1,7 @@
 /* What a test of operators begins with: CMocka, and a host that each test has anew. */
 #pragma once
 
-#include "store/object/json.h"
+#include "store/object/format/json.h"
 #include "store/object/value.h"
 #include "support/op_host.h"
 

@@ -84,7 +84,7 @@ class Scripts(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder) / "LastTest.log"
             log.write_text("3/9 Test: system_stubs\ntest_go (__main__.Stubs.test_go) ... skipped 'no Go'\nok\n"
-                           "4/9 Test: integration_ops\nSKIPPED: the file a9a is not here\n5/9 Test: unit_host\nskipped\n")
+                           "4/9 Test: integration_ops\nSKIPPED: the file a9a is not here\n5/9 Test: unit_host_os\nskipped\n")
             said = subprocess.run([str(ROOT / "scripts" / "skipped.awk"), "-v", "preset=dev", str(log)], capture_output=True, text=True, check=True)
             self.assertEqual(said.stdout, "  dev system_stubs: no Go\n  dev integration_ops: the file a9a is not here\n")
 

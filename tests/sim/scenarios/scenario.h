@@ -1,7 +1,7 @@
 /* A bug that a seed of the simulator found, kept by hand, since a seed dies with its commit. */
 #pragma once
 
-#include "tests/unit/sched_rig.h"
+#include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -6,7 +6,7 @@
 #include "services/scheduler/core/task/internal.h"
 
 #include "base/alloc.h"
-#include "graph/bytes.h"
+#include "graph/bytes/bytes.h"
 
 #include <inttypes.h>
 

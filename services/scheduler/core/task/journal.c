@@ -3,7 +3,7 @@
 #include "services/scheduler/core/task/internal.h"
 
 #include "base/alloc.h"
-#include "graph/bytes.h"
+#include "graph/bytes/bytes.h"
 
 #define CHUNK MR_CHUNK_BYTES
 

@@ -1,0 +1,75 @@
+/* Putting one large object with mr_store_put, its copying shared by several threads as in Ray's
+ * client, and by one thread; each object is freed before the next is put, as in bench/peer_ray.py.
+ * put_bench MR-OBJECTSTORE [json]. */
+#include "bench/c/store_nodes.h"
+
+#include "base/limits.h"
+#include "host/crew.h"
+
+#define BYTES ((uint64_t)64 << 20)
+#define PUTS 8
+
+static mr_object_id put_by_all(struct mr_store *st, const void *data)
+{
+    mr_object_id id = {0};
+    struct mr_error e;
+    if (mr_store_put(st, data, BYTES, NULL, WAIT, &id, &e)) die("put", &e);
+    return id;
+}
+
+static double puts_per_run(struct mr_store *st, const void *data, bool alone)
+{
+    mr_time from = mr_clock_now();
+    for (int i = 0; i < PUTS; i++)
+        drop(st, alone ? put(st, data, BYTES) : put_by_all(st, data));
+    return gb_per_s(PUTS * BYTES, from);
+}
+
+struct plain {
+    unsigned char *to;
+    const char *from;
+};
+
+static void copy_piece(void *ctx, uint32_t piece, uint32_t hand)
+{
+    const struct plain *p = ctx;
+    (void)hand;
+    memcpy(p->to + ((size_t)piece << 20), p->from + ((size_t)piece << 20), (size_t)1 << 20);
+}
+
+/* The same bytes into plain memory, which has been written before. */
+static double copies_per_run(struct mr_crew *crew, struct plain *p)
+{
+    mr_time from = mr_clock_now();
+    for (int i = 0; i < PUTS; i++)
+        mr_crew_run(crew, copy_piece, p, (uint32_t)(BYTES >> 20));
+    return gb_per_s(PUTS * BYTES, from);
+}
+
+int main(int argc, char **argv)
+{
+    char *data = begin(argc, argv, BYTES);
+    double runs[RUNS], alone[RUNS], plain[RUNS];
+    struct node a;
+    start(&a, argv[1], 1);
+    struct mr_store *st = client(&a);
+    struct mr_crew *crew = mr_crew_new(mr_crew_hands_here(MR_PUT_THREADS));
+    struct plain warm = {mr_alloc(BYTES), data};
+    (void)puts_per_run(st, data, false); /* its pages are the warm ones */
+    (void)copies_per_run(crew, &warm);
+    for (int r = 0; r < RUNS; r++) {
+        runs[r] = puts_per_run(st, data, false);
+        alone[r] = puts_per_run(st, data, true);
+        plain[r] = copies_per_run(crew, &warm);
+    }
+    row("put and delete, 64 MiB, warm pages, 4 threads", "GB/s", runs);
+    row("put and delete, 64 MiB, warm pages, 1 thread", "GB/s", alone);
+    row("memcpy, 64 MiB, warm pages, 4 threads", "GB/s", plain);
+    mr_crew_free(&crew);
+    mr_store_close(&st);
+    stop(&a);
+    clean_up();
+    mr_release(warm.to);
+    mr_release(data);
+    return 0;
+}

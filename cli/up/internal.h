@@ -1,0 +1,47 @@
+/* What the files of `millrace up` share; private to them. up.c has the flags and waits while the
+ * cluster runs, up_prepare.c settles what comes before, up_children.c starts the processes. */
+#pragma once
+
+#include "base/buf.h"
+#include "cli/up/rules.h"
+#include "cli/up/supervisor.h"
+#include "cli/up/grpc.h"
+#include "cli/up/tls.h"
+#include "host/config.h"
+
+struct mr_up_config {
+    uint64_t nodes;
+    uint64_t workers;
+    uint64_t threads;
+    uint64_t memory;
+    const char *dir;
+    struct mr_rules rules;
+    const char *listen;
+    struct mr_up_tls tls;
+    struct mr_up_grpc grpc;
+    struct mr_texts plugin;
+    struct mr_texts resource;
+    mr_duration lease;
+    bool quiet;
+};
+
+struct mr_up {
+    struct mr_up_config config;
+    char *dir;
+    char *run;  /* sockets */
+    char *home; /* of this user's clusters */
+    char *redis;
+    char *scheduler;
+    char *trainer;
+    char host[256];
+    int port;
+    int lock_fd;
+    int listen_fd; /* the gateway's, which outlives it; 0: it opens its own */
+    struct mr_supervisor *supervisor;
+    struct mr_buf paths; /* char *: owned texts that the configuration points to */
+};
+
+/* Paths, the directory and its lock, the secret, the listening socket, certificates. */
+int mr_up_prepare(struct mr_up *u, struct mr_error *e);
+/* Redis, stores, the scheduler, the trainer, workers, the gateway, in this order. */
+int mr_up_start_all(struct mr_up *u, struct mr_error *e);

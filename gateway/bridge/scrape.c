@@ -1,0 +1,180 @@
+/* One unary call a service, and then one a worker that has a port: their addresses come with the
+ * answer to Cluster.Workers. Who does not answer is missing, and a series says so. */
+#include "gateway/bridge/scrape.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "base/protowire.h"
+#include "gateway/metrics/worker_metrics.h"
+#include "gateway/metrics/prometheus.h"
+#include "rpc/pb.h"
+
+#define PAGE_SIZE_FIELD 1 /* WorkersRequest.page_size */
+#define TIMEOUT (2 * MR_SECOND)
+#define LABELS_BYTES_MAX ((size_t)8 << 10)
+#define OWN_BYTES_MAX ((size_t)8 << 20)
+#define CENSUS_BYTES_MAX ((size_t)64 << 20)
+
+struct scrape {
+    struct mr_exchange *x;
+    struct mr_backends *backends;
+    struct mr_prometheus *all;
+    size_t waiting;
+    void (*done)(struct mr_exchange *x);
+};
+
+enum part_kind { PART_METRICS, PART_INFO, PART_WORKERS };
+
+struct part {
+    struct scrape *scrape;
+    enum part_kind kind;
+    char *labels;
+};
+
+static void finish_if_last(struct scrape *s)
+{
+    if (--s->waiting) return;
+    mr_prometheus_write(s->all, &s->x->text);
+    mr_prometheus_free(&s->all);
+    s->done(s->x);
+    mr_release(s);
+}
+
+static void add_up(struct scrape *s, const char *labels, bool up)
+{
+    struct mr_buf b;
+    mr_buf_init(&b, 512);
+    mr_buf_printf(&b,
+        "# HELP millrace_up Whether the service answered.\n# TYPE millrace_up gauge\n"
+        "millrace_up %d\n",
+        up);
+    mr_prometheus_add(s->all, mr_buf_str(&b), labels);
+    mr_buf_fini(&b);
+}
+
+/* Whatever it says, a service that says something is up. */
+static bool is_up(const struct mr_rpc_status *status)
+{
+    return status->code != mr_err_grpc(MR_EAWAY) && status->code != mr_err_grpc(MR_ETIMEOUT);
+}
+
+static void add_metrics(struct part *p, struct mr_str reply)
+{
+    struct mr_protowire_reader r = mr_protowire_read(reply);
+    struct mr_protowire_field f;
+    while (!mr_protowire_next(&r, &f))
+        if (f.number == 1 && f.type == MR_PROTOWIRE_BYTES)
+            mr_prometheus_add(p->scrape->all, f.bytes, p->labels);
+}
+
+static void ask(struct scrape *s, struct mr_rpc_channel *channel, enum part_kind kind,
+    const Millrace__V1__WorkerInfo *worker);
+
+static void ask_workers(struct scrape *s, const Millrace__V1__WorkersResponse *all)
+{
+    const char **addresses = mr_alloc_array(all->n_workers, sizeof *addresses);
+    for (size_t i = 0; i < all->n_workers; i++)
+        addresses[i] = all->workers[i]->address;
+    mr_backends_set_workers(s->backends, addresses, all->n_workers);
+    mr_release(addresses);
+    for (size_t i = 0; i < all->n_workers; i++) {
+        struct mr_rpc_channel *channel = mr_backends_worker(s->backends, all->workers[i]->address);
+        if (channel) ask(s, channel, PART_METRICS, all->workers[i]);
+    }
+}
+
+static void add_census(struct part *p, struct mr_str reply)
+{
+    struct mr_pb_arena arena;
+    struct mr_buf text;
+    mr_pb_arena_init(&arena, CENSUS_BYTES_MAX);
+    mr_buf_init(&text, CENSUS_BYTES_MAX);
+    const ProtobufCMessageDescriptor *type = p->kind == PART_INFO
+                                                 ? &millrace__v1__info_response__descriptor
+                                                 : &millrace__v1__workers_response__descriptor;
+    const ProtobufCMessage *m = mr_pb_unpack(type, reply, &arena, NULL);
+    if (m && p->kind == PART_INFO)
+        mr_census_info((const Millrace__V1__InfoResponse *)(const void *)m, &text);
+    if (m && p->kind == PART_WORKERS) {
+        const Millrace__V1__WorkersResponse *all = (const void *)m;
+        mr_census_workers(all, &text);
+        ask_workers(p->scrape, all);
+    }
+    mr_prometheus_add(p->scrape->all, mr_buf_str(&text), p->labels);
+    mr_buf_fini(&text);
+    mr_pb_arena_fini(&arena);
+}
+
+static void on_reply(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+{
+    struct part *p = ctx;
+    if (p->kind == PART_METRICS) add_up(p->scrape, p->labels, is_up(status));
+    if (reply && p->kind == PART_METRICS)
+        add_metrics(p, mr_rpc_message_str(reply));
+    else if (reply)
+        add_census(p, mr_rpc_message_str(reply));
+    finish_if_last(p->scrape);
+    mr_release(p->labels);
+    mr_release(p);
+}
+
+static char *labels_of(const char *address, const Millrace__V1__WorkerInfo *worker)
+{
+    struct mr_buf b;
+    mr_buf_init(&b, LABELS_BYTES_MAX);
+    mr_prometheus_label(&b, "instance", address);
+    if (worker) mr_prometheus_label(&b, "worker", worker->name);
+    if (worker) mr_prometheus_label(&b, "node", worker->node);
+    mr_buf_add_byte(&b, 0);
+    char *labels = mr_copy_text((const char *)b.p);
+    mr_buf_fini(&b);
+    return labels;
+}
+
+/* `worker` NULL: it is another service. */
+static void ask(struct scrape *s, struct mr_rpc_channel *channel, enum part_kind kind,
+    const Millrace__V1__WorkerInfo *worker)
+{
+    static const enum mr_method_id methods[] = {
+        [PART_METRICS] = MR_METHOD_METRICS_READ,
+        [PART_INFO] = MR_METHOD_CLUSTER_INFO,
+        [PART_WORKERS] = MR_METHOD_CLUSTER_WORKERS,
+    };
+    struct part *p = mr_alloc(sizeof *p);
+    *p = (struct part){s, kind, labels_of(mr_rpc_channel_address(channel), worker)};
+    struct mr_rpc_call_options options = {.timeout = TIMEOUT, .one_reply = true};
+    struct mr_buf request;
+    mr_buf_init(&request, 16);
+    if (kind == PART_WORKERS) mr_protowire_add_varint(&request, PAGE_SIZE_FIELD, MR_WORKERS_MAX);
+    s->waiting++;
+    (void)mr_rpc_unary(
+        channel, mr_proto_method(methods[kind])->path, mr_buf_str(&request), &options, on_reply, p);
+    mr_buf_fini(&request);
+}
+
+static bool is_repeated(const struct mr_backends *b, size_t at)
+{
+    const char *address = mr_rpc_channel_address(mr_backends_at(b, at));
+    for (size_t i = 0; i < at; i++)
+        if (!strcmp(mr_rpc_channel_address(mr_backends_at(b, i)), address)) return true;
+    return false;
+}
+
+void mr_scrape_start(struct mr_backends *b, struct mr_stats *own, struct mr_exchange *x,
+    void (*done)(struct mr_exchange *x))
+{
+    struct scrape *s = mr_alloc(sizeof *s);
+    *s = (struct scrape){x, b, mr_prometheus_new(), 0, done};
+    struct mr_buf text;
+    mr_buf_init(&text, OWN_BYTES_MAX);
+    mr_stats_write(own, &text);
+    mr_prometheus_add(s->all, mr_buf_str(&text), "instance=\"gateway\"");
+    mr_buf_fini(&text);
+
+    size_t count = mr_backends_count(b);
+    for (size_t i = 0; i < count; i++)
+        if (!is_repeated(b, i)) /* one process may be both */
+            ask(s, mr_backends_at(b, i), PART_METRICS, NULL);
+    ask(s, mr_backends_at(b, 0), PART_INFO, NULL); /* 0 is the scheduler */
+    ask(s, mr_backends_at(b, 0), PART_WORKERS, NULL);
+}

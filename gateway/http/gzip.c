@@ -1,0 +1,21 @@
+/* gzip by libdeflate, whole bodies at once. */
+#include "gateway/http/gzip.h"
+
+#include "base/alloc.h"
+
+#include <libdeflate.h>
+
+#define LEVEL 3 /* of 12: JSON to a fifth, at some 200 MB/s */
+
+bool mr_gzip(struct mr_str in, struct mr_buf *out)
+{
+    if (in.n < MR_GZIP_BYTES_MIN || in.n > MR_GZIP_BYTES_MAX) return false;
+    struct libdeflate_compressor *c = libdeflate_alloc_compressor(LEVEL);
+    if (!c) return false;
+    unsigned char *to = mr_alloc(in.n);
+    size_t n = libdeflate_gzip_compress(c, in.p, in.n, to, in.n); /* 0: it has no room */
+    if (n) mr_buf_add(out, to, n);
+    mr_release(to);
+    libdeflate_free_compressor(c);
+    return n > 0;
+}

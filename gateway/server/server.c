@@ -1,0 +1,407 @@
+/* The callbacks of libmicrohttpd: a request's phases, and who sleeps when.
+ *
+ *   headers ─▶ check ─▶ body ─▶ start ─▶ sleep ⇄ replies ─▶ answer (a stream goes on reading)
+ *
+ * A request with an error is answered after its body when that is short, so that the client reads
+ * the answer and keeps the connection, and at once otherwise. */
+#include "gateway/server/request.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "gateway/server/daemon.h"
+#include "gateway/json/json_in.h"
+#include "gateway/server/login.h"
+#include "gateway/http/login_cookie.h"
+#include "host/clock.h"
+#include "host/served_certificate.h"
+
+#include <stdlib.h>
+
+/* The acceptor keeps to --connections; each thread of libmicrohttpd has its own part of its limit.
+ */
+#define CONNECTIONS_SPARE 64
+#define DRAIN_BYTES_MAX ((uint64_t)1 << 20)
+#define JSON_BYTES_MAX ((size_t)256 << 20) /* of one message */
+#define ARENA_BYTES_MAX ((size_t)256 << 20)
+
+/* ---- replies ----------------------------------------------------------------------------------
+ */
+
+bool mr_request_next(struct mr_request *r, struct mr_reply *reply)
+{
+    while (!r->is_over && mr_inbox_take(r->x->replies, reply, 1)) {
+        if (reply->kind == MR_REPLY_END) r->is_over = true;
+        if (reply->kind == MR_REPLY_TAKEN) {
+            r->chunks_out--;
+            continue;
+        }
+        if (reply->kind == MR_REPLY_OPENED) {
+            r->is_open = true;
+            continue;
+        }
+        return true;
+    }
+    return false;
+}
+
+void mr_request_use(struct mr_request *r)
+{
+    mr_bridge_post(r->http->options.bridge, MR_BRIDGE_CREDIT, r->x, NULL);
+}
+
+/* Suspending comes first: resuming what is not suspended is undefined. */
+void mr_request_sleep(struct mr_request *r)
+{
+    MHD_suspend_connection(r->connection);
+    if (!mr_gate_close(&r->x->gate)) MHD_resume_connection(r->connection);
+}
+
+static void wake(void *connection)
+{
+    MHD_resume_connection(connection);
+}
+
+static int connection_fd(struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+static void be_patient(struct mr_request *r, mr_duration d)
+{
+    int fd = connection_fd(r->connection);
+    if (fd < 0) return;
+    mr_patience_set(r->http->options.patience, fd, d == MR_NEVER ? d : mr_clock_now() + d);
+}
+
+static struct mr_socket *socket_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
+}
+
+#define UPLOAD_BYTES (2 * MR_CHUNK_GATHER_BYTES) /* of an upload in memory, about */
+
+/* ---- the body ---------------------------------------------------------------------------------
+ */
+
+static void flush_upload(struct mr_request *r, bool more)
+{
+    if (!r->is_started) {
+        mr_request_start(r, more);
+        return;
+    }
+    if (r->body.n) {
+        struct mr_buf piece = r->body;
+        mr_buf_init(&r->body, MR_CHUNK_GATHER_BYTES);
+        struct mr_chunk *c = mr_chunk_new(r->match.route, &piece.p, piece.n);
+        r->chunks_out++;
+        mr_bridge_post(r->http->options.bridge, MR_BRIDGE_CHUNK, r->x, c);
+        be_patient(r, MR_BODY_PATIENCE);
+    }
+    if (!more) mr_bridge_post(r->http->options.bridge, MR_BRIDGE_HALF_CLOSE, r->x, NULL);
+}
+
+/* Looks for an early end of the call, or for room. */
+static void look(struct mr_request *r)
+{
+    if (r->is_started && !r->has_held) r->has_held = mr_request_next(r, &r->held);
+}
+
+/* Memory for more of the body; false: there is none, and the error says so. */
+static bool may_read(struct mr_request *r, size_t bytes)
+{
+    struct mr_str user = mr_str(r->user.name[0] ? r->user.name : "local");
+    return !mr_allowance_add(r->http->options.allowance, &r->hold, user, bytes, &r->error);
+}
+
+static void take_upload(struct mr_request *r, const char *p, size_t *n)
+{
+    while (*n) {
+        look(r);
+        if (r->has_held || r->is_over) { /* answered early: the rest does not matter any more */
+            *n = 0;
+            return;
+        }
+        if (r->chunks_out >= MR_EXCHANGE_CHUNKS) {
+            mr_request_sleep(r);
+            return;
+        }
+        size_t room = MR_CHUNK_GATHER_BYTES - r->body.n;
+        size_t taken = MR_MIN(*n, room);
+        if (r->hold.bytes < UPLOAD_BYTES && !may_read(r, taken)) {
+            *n = 0;
+            return;
+        }
+        mr_buf_add(&r->body, p, taken);
+        p += taken;
+        *n -= taken;
+        r->body_bytes += taken;
+        uint64_t bytes_max = mr_request_body_bytes_max(r->match.route);
+        if (r->body_bytes > bytes_max) {
+            (void)mr_fail(&r->error, MR_ETOOBIG, "the body is larger than %llu bytes",
+                (unsigned long long)bytes_max);
+            *n = 0;
+            return;
+        }
+        if (r->body.n == MR_CHUNK_GATHER_BYTES) flush_upload(r, true);
+    }
+}
+
+static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
+{
+    if (r->error.code) { /* read and dropped, so that the answer can be read */
+        r->body_bytes += *n;
+        *n = 0;
+        return r->body_bytes > 64 * DRAIN_BYTES_MAX ? MHD_NO : MHD_YES;
+    }
+    if (r->match.route && r->match.route->raw_request) {
+        take_upload(r, p, n);
+        return MHD_YES;
+    }
+    if (may_read(r, *n)) mr_buf_add(&r->body, p, *n);
+    if (mr_buf_status(&r->body))
+        (void)mr_fail(
+            &r->error, MR_ETOOBIG, "the body is larger than %zu bytes", r->body.bytes_max);
+    *n = 0;
+    return MHD_YES;
+}
+
+/* ---- the phases -------------------------------------------------------------------------------
+ */
+
+/* True: the request, or the way in which its body came, breaks HTTP's rules. */
+static bool look_for_refusal(struct mr_request *r)
+{
+    const struct mr_framing *f = &socket_of(r->connection)->checked.framing;
+    if (!mr_framing_is_refused(f, r->ordinal)) return false;
+    bool is_large = f->status == 414 || f->status == 431;
+    int code = is_large ? MR_ETOOBIG : f->status >= 500 ? MR_EUNIMPL : MR_EINVAL;
+    r->refused = (unsigned)f->status;
+    (void)mr_fail(&r->error, code, "%s", f->why);
+    return true;
+}
+
+static enum MHD_Result begin(
+    struct mr_request *r, struct MHD_Connection *connection, const char *method)
+{
+    r->began = true;
+    r->connection = connection;
+    struct mr_socket *s = socket_of(connection);
+    s->unbegun = NULL;
+    r->ordinal = ++s->begun;
+    if (s->checked.framing.heads < r->ordinal) /* libmicrohttpd found another way to read */
+        (void)mr_fail(&r->error, MR_EINTERNAL, "the request was not checked");
+    else if (!look_for_refusal(r))
+        mr_request_check(r, method);
+    if (r->x) {
+        r->x->wake = wake;
+        r->x->wake_ctx = connection;
+        r->x->fd = connection_fd(connection);
+    }
+    bool is_raw = r->match.route && r->match.route->raw_request;
+    mr_buf_init(&r->body, is_raw                 ? MR_CHUNK_GATHER_BYTES
+                          : mr_login_is_shape(r) ? MR_LOGIN_BODY_BYTES_MAX
+                                                 : MR_JSON_BODY_BYTES_MAX);
+    be_patient(r, MR_BODY_PATIENCE);
+    if (!r->error.code) return MHD_YES;
+
+    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
+    bool is_long = length && strtoull(length, NULL, 10) > DRAIN_BYTES_MAX;
+    bool asks = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Expect") != NULL;
+    return is_long || asks ? mr_answer_error(r) : MHD_YES;
+}
+
+/* A value is answered when more of it is there than its first piece, or its end: what is whole is
+ * sent with its length. */
+static void hold_first(struct mr_request *r)
+{
+    if (r->shape != MR_SHAPE_RAW || !r->has_held || r->raw_message) return;
+    if (r->held.kind != MR_REPLY_MESSAGE) return;
+    mr_stream_take_raw(r, &r->held.message);
+    r->has_held = false;
+    look(r);
+}
+
+/* The whole request is there. */
+static enum MHD_Result finish(struct mr_request *r)
+{
+    be_patient(r, MR_NEVER); /* from here on it is we who take long */
+    (void)look_for_refusal(r);
+    if (r->error.code) return mr_answer_error(r);
+    if (r->shape == MR_SHAPE_OPENAPI) return mr_answer_openapi(r);
+    if (r->shape == MR_SHAPE_FILE) return mr_static_answer(r);
+    if (mr_login_is_shape(r)) return mr_login_answer(r);
+
+    look(r);
+    if (!r->is_started) {
+        mr_request_start(r, false);
+        if (r->error.code) return mr_answer_error(r);
+        r->is_passed_on = true;
+    } else if (!r->is_passed_on && (r->chunks_out < MR_EXCHANGE_CHUNKS || !r->body.n)) {
+        flush_upload(r, false);
+        be_patient(r, MR_NEVER);
+        r->is_passed_on = true;
+    }
+    look(r);
+    hold_first(r);
+    bool can_answer =
+        r->has_held || r->is_over || (r->is_open && r->x->is_stream && r->shape != MR_SHAPE_RAW);
+    if (can_answer) return mr_answer(r);
+    mr_request_sleep(r);
+    return MHD_YES;
+}
+
+static enum MHD_Result on_request(void *http, struct MHD_Connection *connection, const char *url,
+    const char *method, const char *version, const char *upload, size_t *upload_bytes, void **state)
+{
+    (void)http, (void)url, (void)version;
+    struct mr_request *r = *state;
+    if (r->answered) return MHD_YES;
+    if (!r->began) return begin(r, connection, method);
+    if (*upload_bytes) return take_body(r, upload, upload_bytes);
+    return finish(r);
+}
+
+/* ---- beginnings and ends ----------------------------------------------------------------------
+ */
+
+static void free_request(struct mr_request *r)
+{
+    if (!r) return;
+    if (r->has_held) mr_rpc_message_free(&r->held.message);
+    mr_rpc_message_free(&r->raw_message);
+    mr_collect_fini(&r->collect);
+    mr_pb_arena_fini(&r->arena);
+    mr_buf_fini(&r->out);
+    mr_buf_fini(&r->body);
+    mr_allowance_drop(r->http->options.allowance, &r->hold);
+    mr_uri_text_fini(&r->text);
+    mr_release(r->target);
+    mr_release(r);
+}
+
+/* We read the query in our copy. libmicrohttpd would split it into a list in the memory of the
+ * connection, and with two thousand names that has no room left, not even for saying so: the client
+ * would wait for ever. The text is the connection's buffer, of which only we are told as const. */
+static void hide_query(const char *target)
+{
+    char *query = strchr((char *)(uintptr_t)target, '?');
+    if (query) query[1] = 0;
+}
+
+/* A request whose headers never come right is not completed in libmicrohttpd's eyes; it is freed by
+ * the next one, or with the connection. */
+static void *on_target(void *http, const char *target, struct MHD_Connection *connection)
+{
+    struct mr_request *r = mr_alloc(sizeof *r);
+    struct mr_socket *s = socket_of(connection);
+    free_request(s->unbegun);
+    s->unbegun = r;
+    r->http = http;
+    r->target = mr_copy_text(target);
+    mr_buf_init(&r->out, JSON_BYTES_MAX);
+    mr_pb_arena_init(&r->arena, ARENA_BYTES_MAX);
+    hide_query(target);
+    return r;
+}
+
+/* A gateway that stops waits a moment for the first request of each connection. */
+static void mark_old(const struct mr_http *h, struct mr_socket *s)
+{
+    if (s->is_new) mr_gauge_add(h->fresh, -1);
+    s->is_new = false;
+}
+
+static void count(struct mr_request *r, enum MHD_RequestTerminationCode why)
+{
+    unsigned class = why == MHD_REQUEST_TERMINATED_COMPLETED_OK ? r->status / 100 : 0;
+    mr_counter_add(r->http->requests[class < 6 ? class : 0], 1);
+}
+
+static void on_completed(void *http, struct MHD_Connection *connection, void **state,
+    enum MHD_RequestTerminationCode why)
+{
+    struct mr_request *r = *state;
+    *state = NULL;
+    mark_old(http, socket_of(connection));
+    if (!r) return;
+    socket_of(connection)->unbegun = NULL;
+    if (r->connection) be_patient(r, MR_KEEP_ALIVE_PATIENCE);
+    count(r, why);
+    if (r->is_started)
+        mr_bridge_post(r->http->options.bridge, MR_BRIDGE_LEAVE, r->x, NULL);
+    else
+        mr_exchange_free(&r->x);
+    free_request(r);
+}
+
+static void count_address(
+    const struct mr_http *h, struct mr_socket *s, struct MHD_Connection *connection)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct mr_str key = info ? mr_accept_key(info->client_addr) : mr_str_of(NULL, 0);
+    if (!key.n) return;
+    memcpy(s->key, key.p, key.n);
+    s->key_n = key.n;
+    mr_quota_add(h->quota, key);
+}
+
+static void on_connection(void *http, struct MHD_Connection *connection, void **socket,
+    enum MHD_ConnectionNotificationCode what)
+{
+    struct mr_http *h = http;
+    int fd = connection_fd(connection);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        mr_gauge_add(h->connections, 1);
+        mr_patience_set(h->options.patience, fd, mr_clock_now() + MR_HEADERS_PATIENCE);
+        struct mr_socket *s = *socket = mr_alloc(sizeof *s);
+        s->is_new = true; /* counted when it was accepted */
+        count_address(h, s, connection);
+        if (!mr_checked_add(&s->checked, fd, h->options.is_https)) (void)shutdown(fd, SHUT_RDWR);
+        bool is_unix = !h->port;
+        if (is_unix && !mr_peer_may_enter(&h->options.peers, fd, h->options.listen))
+            (void)shutdown(fd, SHUT_RDWR); /* libmicrohttpd reads the end, and closes */
+    } else {
+        struct mr_socket *s = *socket;
+        mark_old(h, s);
+        free_request(s->unbegun);
+        mr_checked_remove(&s->checked, fd);
+        if (s->key_n) mr_quota_remove(h->quota, mr_str_of(s->key, s->key_n));
+        mr_release(s);
+        mr_gauge_add(h->connections, -1);
+        mr_patience_forget(h->options.patience, fd);
+    }
+}
+
+static size_t leave_escaped(void *http, struct MHD_Connection *connection, char *text)
+{
+    (void)http, (void)connection;
+    return strlen(text); /* mr_uri_decode does it, once, piece by piece */
+}
+
+struct MHD_Daemon *mr_daemon_start(struct mr_http *h, struct mr_error *e)
+{
+    const struct mr_http_options *o = &h->options;
+    struct MHD_OptionItem tls[] = {
+        {MHD_OPTION_HTTPS_CERT_CALLBACK, 0, (void *)(uintptr_t)mr_served_certificate_pick},
+        {MHD_OPTION_END, 0, NULL},
+    };
+    unsigned flags =
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_NO_LISTEN_SOCKET;
+    if (o->is_https) flags |= MHD_USE_TLS;
+    struct MHD_Daemon *d = MHD_start_daemon(flags, 0, NULL, NULL, on_request, h,
+        MHD_OPTION_THREAD_POOL_SIZE, o->threads, MHD_OPTION_CONNECTION_LIMIT,
+        o->connections_max + o->threads * CONNECTIONS_SPARE, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)(o->idle / MR_SECOND), MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)MR_HTTP_CONNECTION_BYTES, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_NOTIFY_CONNECTION, on_connection,
+        h, MHD_OPTION_UNESCAPE_CALLBACK, leave_escaped, h, MHD_OPTION_ARRAY,
+        o->is_https ? tls : &tls[1], MHD_OPTION_END);
+    if (!d)
+        (void)mr_fail(e, MR_EIO, "the HTTP server does not start%s",
+            o->is_https ? " with TLS (--tls-cert, --tls-key)" : "");
+    return d;
+}

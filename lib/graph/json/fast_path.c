@@ -1,0 +1,305 @@
+#include "graph/json/fast_path.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/pack.h"
+#include "graph/build/column_input.h"
+#include "graph/parallel.h"
+#include "graph/json/scan.h"
+
+#define LOOK_AHEAD 8
+#define SLICES_A_HAND 8
+#define SLICE_BYTES_MAX (1u << 20) /* an entry may be as long as it likes */
+
+struct part { /* a slice as columns */
+    struct mr_json_piece of;
+    struct mr_json_columns c;
+    bool is_plain;
+};
+
+struct hand { /* what it reads in */
+    char *copy;
+    size_t copy_room;
+    void *pool;
+    size_t pool_room;
+};
+
+struct mr_json_plain {
+    const struct mr_json *j;
+    bool has_all; /* keys */
+    void (*other)(void *ctx);
+    void *other_ctx;
+    uint32_t hands_count, parts_room;
+    struct part *parts;
+    struct hand *hands;
+};
+
+struct mr_json_plain *mr_json_plain_new(const struct mr_json *j)
+{
+    struct mr_json_plain *p = mr_alloc(sizeof *p);
+    p->j = j;
+    p->hands_count = j->b->crew->hands;
+    p->parts_room = p->hands_count * SLICES_A_HAND;
+    p->parts = mr_alloc_array(p->parts_room, sizeof *p->parts);
+    p->hands = mr_alloc_array(p->hands_count, sizeof *p->hands);
+    for (uint32_t i = 0; i < p->parts_room; i++)
+        mr_buf_init(&p->parts[i].c.args, (size_t)SLICE_BYTES_MAX * 8);
+    return p;
+}
+
+void mr_json_plain_free(struct mr_json_plain **pp)
+{
+    struct mr_json_plain *p = MR_STEAL(*pp);
+    if (!p) return;
+    for (uint32_t i = 0; i < p->parts_room; i++) {
+        struct mr_json_columns *c = &p->parts[i].c;
+        mr_release(c->op);
+        mr_release(c->args_bytes);
+        mr_release(c->inputs_count);
+        mr_release(c->inputs);
+        mr_release(c->refs);
+        mr_buf_fini(&c->args);
+    }
+    for (uint32_t i = 0; i < p->hands_count; i++) {
+        mr_release(p->hands[i].copy);
+        mr_release(p->hands[i].pool);
+    }
+    mr_release(p->parts);
+    mr_release(p->hands);
+    mr_release(p);
+}
+
+uint32_t mr_json_plain_room(const struct mr_json_plain *p)
+{
+    return p->parts_room;
+}
+
+/* ---- reading: the builder is only looked into --------------------------------------------------
+ */
+
+static uint32_t key_node(const struct mr_json *j, struct mr_str key)
+{
+    return mr_intern_find(&j->b->keys, key, mr_intern_hash(&j->b->keys, key));
+}
+
+static bool op_of(const struct mr_json *j, struct mr_json_columns *c, yyjson_val *v, uint32_t *op)
+{
+    return yyjson_is_str(v) && mr_json_columns_op(j, c, mr_json_text(v), op);
+}
+
+static bool put_input(struct mr_json_columns *c, uint32_t from, uint32_t node)
+{
+    uint32_t slot = 0;
+    if (node == MR_NODE_NONE || !mr_json_columns_input(c, from, node, &slot)) return false;
+    mr_pack_input(&c->args, slot);
+    return true;
+}
+
+static bool put_number(struct mr_json_columns *c, yyjson_val *v)
+{
+    switch (yyjson_get_type(v)) {
+    case YYJSON_TYPE_NULL: mr_pack_nil(&c->args); return true;
+    case YYJSON_TYPE_BOOL: mr_pack_bool(&c->args, yyjson_get_bool(v)); return true;
+    case YYJSON_TYPE_NUM:
+        if (yyjson_is_uint(v))
+            mr_pack_uint(&c->args, yyjson_get_uint(v));
+        else if (yyjson_is_sint(v))
+            mr_pack_int(&c->args, yyjson_get_sint(v));
+        else
+            mr_pack_float(&c->args, yyjson_get_real(v));
+        return true;
+    default: return false;
+    }
+}
+
+/* A number, a text, {"ref": key}; not a list. `from`: where the task's inputs begin. */
+static bool put_one(
+    const struct mr_json_plain *all, struct mr_json_columns *c, uint32_t from, yyjson_val *v)
+{
+    const struct mr_json *j = all->j;
+    if (yyjson_is_str(v)) {
+        struct mr_str text = mr_json_text(v);
+        uint32_t node = j->dsk ? key_node(j, text) : MR_NODE_NONE;
+        if (node != MR_NODE_NONE) return put_input(c, from, node);
+        if (j->dsk && !all->has_all) return false; /* it may be a key that is still to come */
+        mr_pack_text(&c->args, text);
+        return true;
+    }
+    if (!yyjson_is_obj(v)) return put_number(c, v);
+    if (yyjson_obj_size(v) != 1) return false;
+    yyjson_val *ref = yyjson_obj_get(v, "ref");
+    return yyjson_is_str(ref) && put_input(c, from, key_node(j, mr_json_text(ref)));
+}
+
+/* The positional arguments; in dsk a list in them may be a task. */
+static bool put_args(
+    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *args, bool skip_first)
+{
+    yyjson_arr_iter lists[MR_JSON_PLAIN_LISTS_MAX];
+    uint32_t depth = 1, from = c->inputs_all;
+    mr_pack_list(&c->args, (uint32_t)yyjson_arr_size(args) - skip_first);
+    lists[0] = yyjson_arr_iter_with(args);
+    if (skip_first) (void)yyjson_arr_iter_next(&lists[0]);
+    while (depth) {
+        yyjson_val *v = yyjson_arr_iter_next(&lists[depth - 1]);
+        if (!v) {
+            depth--;
+        } else if (!yyjson_is_arr(v)) {
+            if (!put_one(all, c, from, v)) return false;
+        } else {
+            if (all->j->dsk || depth == MR_JSON_PLAIN_LISTS_MAX) return false;
+            mr_pack_list(&c->args, (uint32_t)yyjson_arr_size(v));
+            lists[depth++] = yyjson_arr_iter_with(v);
+        }
+    }
+    return true;
+}
+
+static bool read_object(
+    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *entry, uint32_t *op)
+{
+    yyjson_val *name = NULL, *args = NULL, *value = NULL;
+    yyjson_obj_iter it = yyjson_obj_iter_with(entry);
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
+        struct mr_str field = mr_json_text(k);
+        yyjson_val **at = mr_str_eq(field, MR_STR("op"))      ? &name
+                          : mr_str_eq(field, MR_STR("args"))  ? &args
+                          : mr_str_eq(field, MR_STR("value")) ? &value
+                                                              : NULL;
+        if (!at || *at) return false;
+        *at = yyjson_obj_iter_get_val(k);
+    }
+    *op = 0;
+    if (value) return !name && !args && put_number(c, value);
+    return name && op_of(all->j, c, name, op) && yyjson_is_arr(args) &&
+           put_args(all, c, args, false);
+}
+
+static bool read_entry(
+    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *entry, uint32_t *op)
+{
+    *op = 0;
+    if (!all->j->dsk) return yyjson_is_obj(entry) && read_object(all, c, entry, op);
+    if (!yyjson_is_arr(entry)) return put_number(c, entry);
+    return op_of(all->j, c, yyjson_arr_get_first(entry), op) && put_args(all, c, entry, true);
+}
+
+static bool read_entries(
+    const struct mr_json_plain *all, struct mr_json_columns *c, yyjson_val *object)
+{
+    const struct mr_json *j = all->j;
+    yyjson_obj_iter it = yyjson_obj_iter_with(object), ahead = it;
+    for (int i = 0; i < LOOK_AHEAD; i++) {
+        yyjson_val *k = yyjson_obj_iter_next(&ahead);
+        if (k) mr_json_look_ahead(j, yyjson_obj_iter_get_val(k));
+    }
+    for (yyjson_val *k = yyjson_obj_iter_next(&it); k; k = yyjson_obj_iter_next(&it)) {
+        yyjson_val *next = yyjson_obj_iter_next(&ahead);
+        if (next) mr_json_look_ahead(j, yyjson_obj_iter_get_val(next));
+        size_t args = c->args.n;
+        uint32_t inputs = c->inputs_all, i = c->count++;
+        if (!read_entry(all, c, yyjson_obj_iter_get_val(k), &c->op[i])) return false;
+        if (c->args.n - args > MR_LITERAL_BYTES_MAX) return false; /* the reader has words for it */
+        c->args_bytes[i] = (uint32_t)(c->args.n - args);
+        c->inputs_count[i] = c->inputs_all - inputs;
+    }
+    return !mr_buf_status(&c->args);
+}
+
+static void make_room(struct mr_json_columns *c, uint32_t count)
+{
+    if (count <= c->room) return;
+    c->room = count + count / 2;
+    size_t bytes = c->room * sizeof(uint32_t);
+    c->op = mr_grow(c->op, bytes, bytes);
+    c->args_bytes = mr_grow(c->args_bytes, bytes, bytes);
+    c->inputs_count = mr_grow(c->inputs_count, bytes, bytes);
+}
+
+static void clear(struct mr_json_columns *c)
+{
+    c->count = c->inputs_all = c->refs_count = 0;
+    c->misses_op = false;
+    mr_buf_clear(&c->args);
+}
+
+static void read_one(void *arg, uint32_t item, uint32_t hand)
+{
+    struct mr_json_plain *all = arg;
+    struct part *p = &all->parts[item];
+    struct hand *h = &all->hands[hand];
+    const struct mr_json_slice *slice = &p->of.slice;
+    p->is_plain = false;
+    clear(&p->c);
+    if (!slice->is_plain || slice->n > SLICE_BYTES_MAX) return;
+    make_room(&p->c, slice->keys_count);
+    enum mr_json_direct direct = mr_json_read_direct(all->j, &p->of, all->has_all, &p->c);
+    p->is_plain = direct == MR_JSON_DIRECT;
+    if (direct != MR_JSON_UNUSUAL) return;
+    clear(&p->c);
+    yyjson_val *object =
+        mr_json_parse_slice(p->of.text, slice, &h->copy, &h->copy_room, &h->pool, &h->pool_room);
+    if (!object || yyjson_obj_size(object) != slice->keys_count) return;
+    p->is_plain = read_entries(all, &p->c, object);
+}
+
+static void read_or_other(void *arg, uint32_t item, uint32_t hand)
+{
+    struct mr_json_plain *p = arg;
+    if (item)
+        read_one(arg, item - 1, hand);
+    else
+        p->other(p->other_ctx);
+}
+
+static void take_pieces(
+    struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
+{
+    mr_assert(count <= p->parts_room);
+    p->has_all = has_all;
+    for (uint32_t i = 0; i < count; i++)
+        p->parts[i].of = pieces[i];
+}
+
+void mr_json_plain_read(
+    struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
+{
+    const struct mr_graph_crew *crew = p->j->b->crew;
+    take_pieces(p, pieces, count, has_all);
+    crew->run(crew->ctx, read_one, p, count);
+}
+
+void mr_json_plain_read_beside(struct mr_json_plain *p, const struct mr_json_piece *pieces,
+    uint32_t count, void (*other)(void *ctx), void *ctx)
+{
+    const struct mr_graph_crew *crew = p->j->b->crew;
+    take_pieces(p, pieces, count, false);
+    p->other = other;
+    p->other_ctx = ctx;
+    crew->run(crew->ctx, read_or_other, p, count + 1);
+}
+
+bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct mr_str *op)
+{
+    const struct mr_json_columns *c = &p->parts[slice].c;
+    *op = mr_str_of(c->op_text, c->op_bytes);
+    return c->misses_op;
+}
+
+/* ---- adding ------------------------------------------------------------------------------------
+ */
+
+int mr_json_plain_add(struct mr_json_plain *all, uint32_t slice, bool *taken)
+{
+    const struct part *p = &all->parts[slice];
+    *taken = p->is_plain;
+    if (!p->is_plain) return MR_OK;
+    const struct mr_bulk c = {.count = p->c.count,
+        .args = mr_buf_str(&p->c.args),
+        .op = p->c.op,
+        .args_bytes = p->c.args_bytes,
+        .inputs_count = p->c.inputs_count,
+        .inputs = p->c.inputs,
+        .inputs_all = p->c.inputs_all};
+    return mr_builder_define_bulk(all->j->b, &c, p->of.first, all->j->e);
+}

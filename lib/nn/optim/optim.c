@@ -1,0 +1,274 @@
+/* Each optimizer is one loop over numbers that lie in the cache. Ranges are worked on in blocks:
+ * what several gradients do to a block is done while it is at hand, and the parameters are copied
+ * to where they go first, so that every loop works in place and no pointers may overlap.
+ *
+ * Numbers are multiplied and added one by one, never fused: a range gives the same bits on every
+ * processor, and however it is cut. */
+#include "nn/optim/optim.h"
+
+#include "base/assert.h"
+#include "nn/optim/simd.h"
+
+#include <math.h>
+#include <string.h>
+
+#define BLOCK 1024 /* numbers: with two slots they stay in the first cache */
+#define GROUP 32   /* gradients whose coefficients are worked out at once */
+
+struct step {       /* what one update multiplies with */
+    float scale;    /* of the gradient */
+    float decay;    /* of the parameter, added to the gradient */
+    float shrink;   /* of the parameter itself */
+    float rate;     /* adam: with the first moment's correction */
+    float a, not_a; /* momentum or beta1 */
+    float b, not_b; /* beta2 or rho */
+    float b_scale;  /* of the second moment's root */
+    float epsilon;
+};
+
+uint32_t mr_nn_optim_slots(const struct mr_nn_optim *o)
+{
+    switch (o->type) {
+    case MR_NN_SGD: return o->momentum > 0 ? 1 : 0;
+    case MR_NN_ADAM: return 2;
+    case MR_NN_RMSPROP: return o->momentum > 0 ? 2 : 1;
+    }
+    return 0;
+}
+
+double mr_nn_optim_rate(const struct mr_nn_optim *o, uint64_t t)
+{
+    mr_assert(t > 0);
+    return mr_nn_schedule_rate(&o->schedule, o->learning_rate, t - 1);
+}
+
+static struct step step_of(const struct mr_nn_optim *o, uint64_t t, float scale)
+{
+    double rate = mr_nn_optim_rate(o, t);
+    struct step s = {.scale = scale,
+        .decay = o->decoupled ? 0 : (float)o->weight_decay,
+        .shrink = o->decoupled ? (float)(1 - rate * o->weight_decay) : 1,
+        .rate = (float)rate,
+        .a = (float)o->momentum,
+        .b = (float)o->rho,
+        .not_b = (float)(1 - o->rho),
+        .b_scale = 1,
+        .epsilon = (float)o->epsilon};
+    if (o->type != MR_NN_ADAM) return s;
+    s.rate = (float)(rate / (1 - pow(o->beta1, (double)t)));
+    s.a = (float)o->beta1;
+    s.not_a = (float)(1 - o->beta1);
+    s.b = (float)o->beta2;
+    s.not_b = (float)(1 - o->beta2);
+    s.b_scale = (float)(1 / sqrt(1 - pow(o->beta2, (double)t)));
+    return s;
+}
+
+/* ---- the loops ------------------------------------------------------------------------------- */
+
+NN_CLONES static void sgd(float *restrict p, const float *restrict g, size_t n, struct step s)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = s.scale * g[i] + s.decay * p[i];
+        p[i] = s.shrink * p[i] - s.rate * d;
+    }
+}
+
+NN_CLONES static void sgd_momentum(
+    float *restrict p, float *restrict m, const float *restrict g, size_t n, struct step s)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = s.scale * g[i] + s.decay * p[i];
+        m[i] = s.a * m[i] + d;
+        p[i] = s.shrink * p[i] - s.rate * m[i];
+    }
+}
+
+NN_CLONES static void sgd_nesterov(
+    float *restrict p, float *restrict m, const float *restrict g, size_t n, struct step s)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = s.scale * g[i] + s.decay * p[i];
+        m[i] = s.a * m[i] + d;
+        p[i] = s.shrink * p[i] - s.rate * (d + s.a * m[i]);
+    }
+}
+
+NN_CLONES static void adam(float *restrict p, float *restrict m, float *restrict v,
+    const float *restrict g, size_t n, struct step s)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = s.scale * g[i] + s.decay * p[i];
+        m[i] = s.a * m[i] + s.not_a * d;
+        v[i] = s.b * v[i] + s.not_b * (d * d);
+        p[i] = s.shrink * p[i] - s.rate * (m[i] / (sqrtf(v[i]) * s.b_scale + s.epsilon));
+    }
+}
+
+NN_CLONES static void rmsprop(
+    float *restrict p, float *restrict v, const float *restrict g, size_t n, struct step s)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = s.scale * g[i] + s.decay * p[i];
+        v[i] = s.b * v[i] + s.not_b * (d * d);
+        p[i] = s.shrink * p[i] - s.rate * (d / (sqrtf(v[i]) + s.epsilon));
+    }
+}
+
+NN_CLONES static void rmsprop_momentum(float *restrict p, float *restrict v, float *restrict m,
+    const float *restrict g, size_t n, struct step s)
+{
+    for (size_t i = 0; i < n; i++) {
+        float d = s.scale * g[i] + s.decay * p[i];
+        v[i] = s.b * v[i] + s.not_b * (d * d);
+        m[i] = s.a * m[i] + d / (sqrtf(v[i]) + s.epsilon);
+        p[i] = s.shrink * p[i] - s.rate * m[i];
+    }
+}
+
+/* State only follows: its gradient is what to take off. */
+NN_CLONES static void follow(float *restrict p, const float *restrict g, size_t n, float scale)
+{
+    for (size_t i = 0; i < n; i++)
+        p[i] -= scale * g[i];
+}
+
+NN_CLONES static void add(float *restrict sum, const float *restrict g, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] += g[i];
+}
+
+/* ((a + b) + c) + d: the order of one after another, in one pass. */
+NN_CLONES static void add_four(float *restrict sum, const float *restrict a,
+    const float *restrict b, const float *restrict c, const float *restrict d, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        sum[i] = ((a[i] + b[i]) + c[i]) + d[i];
+}
+
+/* The sum of a block of n gradients, in their order. */
+static void add_all(const float *const *grads, uint32_t n, uint64_t at, size_t count, float *sum)
+{
+    uint32_t k = 1;
+    if (n >= 4) {
+        add_four(sum, grads[0] + at, grads[1] + at, grads[2] + at, grads[3] + at, count);
+        k = 4;
+    } else {
+        memcpy(sum, grads[0] + at, count * sizeof *sum);
+    }
+    for (; k < n; k++)
+        add(sum, grads[k] + at, count);
+}
+
+/* ---- ranges ---------------------------------------------------------------------------------- */
+
+static void move(const struct mr_nn_optim *o, const struct step *s, const struct mr_nn_range *r,
+    uint64_t at, size_t n, const float *g)
+{
+    float *p = r->to + at;
+    uint32_t slots = mr_nn_optim_slots(o);
+    float *first = slots > 0 ? r->slots[0] + at : NULL;
+    float *second = slots > 1 ? r->slots[1] + at : NULL;
+    switch (o->type) {
+    case MR_NN_SGD:
+        if (!first)
+            sgd(p, g, n, *s);
+        else if (o->nesterov)
+            sgd_nesterov(p, first, g, n, *s);
+        else
+            sgd_momentum(p, first, g, n, *s);
+        return;
+    case MR_NN_ADAM: adam(p, first, second, g, n, *s); return;
+    case MR_NN_RMSPROP:
+        if (second)
+            rmsprop_momentum(p, first, second, g, n, *s);
+        else
+            rmsprop(p, first, g, n, *s);
+        return;
+    }
+}
+
+/* The next block of at most BLOCK numbers that are all trained or all state. */
+static size_t block_at(const struct mr_nn_range *r, uint64_t at, bool *trained)
+{
+    uint64_t place = r->first + at;
+    uint64_t n = MR_MIN(r->count - at, (uint64_t)BLOCK);
+    *trained = place < r->trainable_count;
+    if (*trained) n = MR_MIN(n, r->trainable_count - place);
+    return (size_t)n;
+}
+
+static void take(const struct mr_nn_range *r, uint64_t at, size_t n)
+{
+    if (r->to != r->from) memcpy(r->to + at, r->from + at, n * sizeof *r->to);
+}
+
+void mr_nn_optim_apply_each(const struct mr_nn_optim *o, uint64_t t, const struct mr_nn_range *r,
+    const float *const *grads, uint32_t n, float grad_scale)
+{
+    mr_assert(n > 0);
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    struct mr_nn_range range = *r;
+    for (uint32_t done = 0; done < n; done += GROUP) {
+        struct step steps[GROUP];
+        uint32_t group = MR_MIN(n - done, (uint32_t)GROUP);
+        for (uint32_t k = 0; k < group; k++)
+            steps[k] = step_of(o, t + done + k, grad_scale);
+        bool trained = false;
+        size_t count = 0;
+        for (uint64_t at = 0; at < r->count; at += count) {
+            count = block_at(&range, at, &trained);
+            take(&range, at, count);
+            for (uint32_t k = 0; k < group; k++) {
+                const float *g = grads[done + k] + at;
+                if (trained)
+                    move(o, &steps[k], &range, at, count, g);
+                else
+                    follow(range.to + at, g, count, grad_scale);
+            }
+        }
+        range.from = range.to;
+    }
+}
+
+void mr_nn_optim_apply(const struct mr_nn_optim *o, uint64_t t, const struct mr_nn_range *r,
+    const float *grad, float grad_scale)
+{
+    mr_nn_optim_apply_each(o, t, r, &grad, 1, grad_scale);
+}
+
+void mr_nn_optim_sum(const float *const *grads, uint32_t n, uint64_t count, float *out)
+{
+    mr_assert(n > 0);
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    for (uint64_t at = 0; at < count; at += BLOCK) {
+        size_t block = (size_t)MR_MIN(count - at, (uint64_t)BLOCK);
+        add_all(grads, n, at, block, out + at);
+    }
+}
+
+void mr_nn_optim_apply_mean(const struct mr_nn_optim *o, uint64_t t, const struct mr_nn_range *r,
+    const float *const *grads, uint32_t n)
+{
+    mr_assert(n > 0);
+    if (n == 1) {
+        mr_nn_optim_apply(o, t, r, grads[0], 1);
+        return;
+    }
+    MR_AUTO(nn_flush_end) MR_UNUSED unsigned was = nn_flush_begin();
+    float share = 1 / (float)n;
+    struct step s = step_of(o, t, share);
+    bool trained = false;
+    size_t count = 0;
+    for (uint64_t at = 0; at < r->count; at += count) {
+        float sum[BLOCK];
+        count = block_at(r, at, &trained);
+        take(r, at, count);
+        add_all(grads, n, at, count, sum);
+        if (trained)
+            move(o, &s, r, at, count, sum);
+        else
+            follow(r->to + at, sum, count, share);
+    }
+}

@@ -1,0 +1,42 @@
+/* All operators of a process by name: the built-in ones and those of plug-ins. Filled at start by
+ * one thread, read by any afterwards. Knows descriptors; refuses to know how a call is run. */
+#pragma once
+
+#include "base/buf.h"
+#include "graph/build/builder.h"
+#include "ops/op.h"
+
+struct mr_registry;
+
+struct mr_registry *mr_registry_new(void); /* with all built-in operators */
+void mr_registry_free(struct mr_registry **r);
+
+/* Loads a plug-in and adds its operators. The library stays loaded for the life of the process.
+ * MR_ENOENT, MR_EFORMAT (not a plug-in, another ABI, a bad descriptor), MR_EEXIST (a name is
+ * taken). */
+int mr_registry_load_plugin(struct mr_registry *r, const char *path, struct mr_error *e);
+int mr_registry_add(struct mr_registry *r, const struct mr_op_desc *op, struct mr_error *e);
+
+/* Lives as long as the registry. NULL if there is none. */
+const struct mr_op_desc *mr_registry_find(const struct mr_registry *r, struct mr_str name);
+uint32_t mr_registry_count(const struct mr_registry *r);
+const struct mr_op_desc *mr_registry_at(
+    const struct mr_registry *r, uint32_t i); /* sorted by name */
+
+/* What the check of a graph asks; lives as long as the registry. */
+struct mr_graph_catalogue mr_registry_catalogue(const struct mr_registry *r);
+
+/* May `op` be called with so many positional arguments and these named ones? MR_EINVAL names the
+ * argument that is missing, unknown or given twice. */
+int mr_op_check_call(const struct mr_op_desc *op, uint32_t positional_count,
+    const struct mr_str *names, uint32_t names_count, struct mr_error *e);
+
+uint32_t mr_op_args_min(const struct mr_op_desc *op);
+uint32_t mr_op_args_max(const struct mr_op_desc *op); /* UINT32_MAX: any number */
+
+/* The descriptor as a JSON object: {"name", "summary", "result", "params": [{"name", "type",
+ * "required", "default", "doc"}], "variadic", "deterministic", "by_reference", "long_running",
+ * "may_block", "cost_ns"}. For GET /v1/ops and the docs. */
+void mr_op_describe_json(const struct mr_op_desc *op, struct mr_buf *out);
+/* What a parameter takes, in words: "int or list". */
+void mr_op_takes_words(uint32_t takes, struct mr_buf *out);

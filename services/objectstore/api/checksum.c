@@ -1,0 +1,78 @@
+/* A table with one place for each hash: what comes later takes it. */
+#include "services/objectstore/api/checksum.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+
+#include <xxhash.h>
+
+#define PLACES 4096u                   /* a power of two */
+#define CHUNKS_MAX ((uint64_t)1 << 22) /* kept at most: 32 MiB of sums, of 4 TiB of objects */
+
+struct mr_sums_cache {
+    struct mr_sums *places[PLACES];
+    uint64_t chunks;
+};
+
+struct mr_sums_cache *mr_sums_cache_new(void)
+{
+    return mr_alloc(sizeof(struct mr_sums_cache));
+}
+
+static void leave(struct mr_sums_cache *c, uint32_t place)
+{
+    struct mr_sums *s = MR_STEAL(c->places[place]);
+    if (!s) return;
+    c->chunks -= s->chunks;
+    mr_sums_put(&s);
+}
+
+void mr_sums_cache_free(struct mr_sums_cache **pc)
+{
+    struct mr_sums_cache *c = MR_STEAL(*pc);
+    if (!c) return;
+    for (uint32_t i = 0; i < PLACES; i++)
+        leave(c, i);
+    mr_release(c);
+}
+
+struct mr_sums *mr_sums_get(struct mr_sums_cache *c, mr_object_id id, uint64_t bytes)
+{
+    uint64_t chunks = (bytes + MR_CHUNK_BYTES - 1) / MR_CHUNK_BYTES;
+    uint32_t place = (uint32_t)mr_object_id_hash(id) & (PLACES - 1);
+    struct mr_sums *s = c->places[place];
+    if (s && mr_object_id_eq(s->id, id) && s->chunks == chunks) {
+        atomic_fetch_add(&s->count, 1);
+        return s;
+    }
+    leave(c, place);
+    for (uint32_t i = 0; i < PLACES && c->chunks + chunks > CHUNKS_MAX; i++)
+        leave(c, i);
+    s = mr_alloc(sizeof *s + chunks * sizeof s->sum[0]);
+    s->id = id;
+    s->chunks = chunks;
+    atomic_store(&s->count, 1);
+    if (chunks > CHUNKS_MAX) return s;
+    atomic_store(&s->count, 2);
+    c->places[place] = s;
+    c->chunks += chunks;
+    return s;
+}
+
+void mr_sums_put(struct mr_sums **ps)
+{
+    struct mr_sums *s = MR_STEAL(*ps);
+    if (s && atomic_fetch_sub(&s->count, 1) == 1) mr_release(s);
+}
+
+void mr_sums_make(struct mr_sums *s, const void *p, uint64_t bytes, uint64_t until)
+{
+    mr_assert(until <= s->chunks);
+    const unsigned char *from = p;
+    for (uint64_t i = atomic_load(&s->made); i < until; i++) {
+        uint64_t at = i * MR_CHUNK_BYTES;
+        s->sum[i] = XXH3_64bits(from + at, (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES));
+        atomic_store(&s->made, i + 1);
+    }
+}

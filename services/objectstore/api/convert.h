@@ -1,0 +1,30 @@
+/* Reading and writing formats takes time that the gRPC thread does not have: a thread that turns
+ * bodies into sealed-to-be drafts and values into pieces to send. */
+#pragma once
+
+#include "services/objectstore/api/call.h"
+
+struct mr_piece { /* of an export */
+    bool owned;   /* at `at` in the job's text; else in the value */
+    size_t at;
+    size_t n;
+};
+
+struct mr_format_job {
+    struct mr_op *op; /* open meanwhile; ended when done, its `err` and `error` set */
+    bool is_import;
+    enum mr_format format; /* of an export: the outcome */
+    struct mr_format_options options;
+    struct mr_buf text; /* in: the body; out: what of an export is not in the value */
+    struct mr_str accept;
+    const struct mr_store_view *view; /* of an export; stays pinned */
+    struct mr_piece *pieces;
+    size_t pieces_count, pieces_room;
+    struct mr_store_draft draft; /* of an import, to seal or abort */
+    const char *mime;
+};
+
+struct mr_formatter *mr_formatter_open(struct mr_service *sv);
+void mr_formatter_close(struct mr_formatter **f);
+void mr_formatter_do(struct mr_formatter *f, struct mr_format_job *job, mr_op_fn then);
+void mr_format_job_fini(struct mr_format_job *job);

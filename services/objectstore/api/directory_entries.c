@@ -1,0 +1,95 @@
+/* The shell of the core's PLACED and UNPLACE. The order makes it safe: the entry is written before
+ * the core hears of it, and on one connection; so what the core takes away was there. */
+#include "services/objectstore/api/directory_entries.h"
+
+#include "base/alloc.h"
+#include "host/clock.h"
+#include "host/log.h"
+#include "services/objectstore/api/call.h"
+
+#include <stdatomic.h>
+
+#define AGAIN MR_SECOND
+
+struct mr_places {
+    struct mr_service *sv;
+    _Atomic bool is_due;
+    _Atomic bool is_under_way;
+    mr_time not_before;
+};
+
+struct mr_places *mr_places_new(struct mr_service *sv)
+{
+    struct mr_places *p = mr_alloc(sizeof *p);
+    p->sv = sv;
+    return p;
+}
+
+void mr_places_free(struct mr_places **p)
+{
+    mr_release(MR_STEAL(*p));
+}
+
+void mr_places_added(struct mr_service *sv, mr_object_id id)
+{
+    mr_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
+}
+
+static void removed(void *ctx, int err)
+{
+    const struct mr_service *sv = ctx;
+    if (err && err != MR_ECANCELED) mr_places_look(sv->places);
+}
+
+void mr_places_remove(struct mr_service *sv, mr_object_id id, struct mr_str node)
+{
+    mr_names_unplace(sv->names, id, node, removed, sv);
+}
+
+void mr_places_look(struct mr_places *p)
+{
+    atomic_store(&p->is_due, true);
+    mr_rpc_loop_wake(p->sv->loop);
+}
+
+static void ignore(void *ctx, int err)
+{
+    (void)ctx;
+    (void)err;
+}
+
+static void on_page(
+    void *ctx, int err, const struct mr_place_record *records, size_t count, struct mr_str next)
+{
+    struct mr_places *p = ctx;
+    struct mr_service *sv = p->sv;
+    for (size_t i = 0; i < count && !err; i++) {
+        struct mr_place_record r = records[i];
+        if (!mr_str_eq(r.node, mr_str(sv->config.node))) continue;
+        if (!mr_str_eq(r.address, mr_str(sv->address))) { /* it was another one before the start */
+            r.address = mr_str(sv->address);
+            mr_names_place(sv->names, &r, ignore, NULL);
+        }
+        mr_places_added(sv, r.object);
+    }
+    if (!err && !mr_str_eq(next, MR_STR("0"))) {
+        mr_names_places(sv->names, next, on_page, p);
+        return;
+    }
+    if (err && err != MR_ECANCELED && err != MR_EAWAY) /* after EAWAY `here` is said */
+        mr_log(MR_WARN, "places.not_read", "what=\"%s\"", mr_err_words(err));
+    if (err) atomic_store(&p->is_due, true);
+    atomic_store(&p->is_under_way, false);
+    mr_rpc_loop_wake(sv->loop);
+}
+
+mr_time mr_places_turn(struct mr_places *p, mr_time now)
+{
+    if (!atomic_load(&p->is_due) || atomic_load(&p->is_under_way)) return MR_NEVER;
+    if (now < p->not_before) return p->not_before;
+    p->not_before = mr_time_after(now, AGAIN);
+    atomic_store(&p->is_due, false);
+    atomic_store(&p->is_under_way, true);
+    mr_names_places(p->sv->names, MR_STR("0"), on_page, p);
+    return MR_NEVER;
+}

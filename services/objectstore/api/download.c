@@ -1,0 +1,282 @@
+/* Get: an object's bytes out, in pieces of 1 MiB that are lent to gRPC, not copied. What
+ * is sent stays pinned until the last piece has left, which may be after the call. */
+#include "base/alloc.h"
+#include "base/protowire.h"
+#include "services/objectstore/api/convert.h"
+#include "services/objectstore/api/call.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FETCH_WAIT (60 * MR_SECOND)
+#define WAIT_SECONDS_MAX 3600.0
+
+/* What pieces are lent from: one count for the op, one for each piece under way. gRPC gives pieces
+ * back on any thread. */
+struct cargo {
+    _Atomic uint32_t count;
+    struct mr_store *self;
+    struct mr_store_view view;
+    struct mr_format_job job;
+};
+
+struct download {
+    struct cargo *cargo;
+    char *accept;
+    char *name;
+    double wait_s;
+    int64_t offset; /* as asked for */
+    uint64_t bytes_max;
+    size_t piece; /* next to send, and where in it */
+    uint64_t at;
+    uint64_t total, from,
+        left; /* bytes of the value in its format; where it began; still to send */
+    bool first_sent;
+    bool is_over;
+};
+
+static void cargo_put(void *p)
+{
+    struct cargo *c = p;
+    if (atomic_fetch_sub(&c->count, 1) != 1) return;
+    mr_store_release(c->self, &c->view);
+    mr_format_job_fini(&c->job);
+    mr_release(c);
+}
+
+static void download_fini(struct mr_op *op)
+{
+    struct download *d = op->more;
+    if (d->cargo) cargo_put(d->cargo);
+    mr_release(d->accept);
+    mr_release(d->name);
+    mr_release(d);
+}
+
+static void on_open(struct mr_rpc_call *call)
+{
+    struct mr_op *op = mr_op_new(call);
+    op->more = mr_alloc(sizeof(struct download));
+    op->fini = download_fini;
+}
+
+static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    (void)status;
+    mr_op_over(mr_op_of(call));
+}
+
+static struct cargo *load(struct mr_op *op)
+{
+    struct download *d = op->more;
+    struct cargo *c = mr_alloc(sizeof *c);
+    atomic_store(&c->count, 1);
+    c->self = op->sv->self;
+    c->view = op->view;
+    op->view = (struct mr_store_view){.id = op->id};
+    d->cargo = c;
+    return c;
+}
+
+/* ---- wire: the small fields by hand, the big one lent ------------------------------------------
+ */
+
+static int send_lent(
+    struct mr_op *op, const unsigned char *head, size_t head_bytes, const char *data, size_t n)
+{
+    struct download *d = op->more;
+    atomic_fetch_add(&d->cargo->count, 1);
+    struct mr_rpc_part parts[2] = {
+        {.bytes = mr_str_of(head, head_bytes)},
+        {.bytes = {data, n}, .release = cargo_put, .ctx = d->cargo},
+    };
+    return mr_rpc_call_send_parts(op->call, parts, 2);
+}
+
+/* ---- Get --------------------------------------------------------------------------------------*/
+
+/* A google.protobuf.Any with a BodyPart: HttpBody's field 3. */
+static size_t put_part(const struct mr_op *op, unsigned char *out)
+{
+    static const char url[] = "type.googleapis.com/millrace.v1.BodyPart";
+    const struct download *d = op->more;
+    char id[MR_OBJECT_ID_TEXT_MAX];
+    mr_object_id_format(op->id, id);
+    struct mr_buf part, any;
+    mr_buf_init(&part, 128);
+    mr_buf_init(&any, 256);
+    mr_protowire_add_bytes(&part, 1, mr_str(id));
+    mr_protowire_add_varint(&part, 2, d->total);
+    mr_protowire_add_varint(&part, 3, d->from);
+    mr_protowire_add_bytes(&any, 1, mr_str(url));
+    mr_protowire_add_bytes(&any, 2, mr_buf_str(&part));
+    size_t at = 0;
+    out[at++] = 3 << 3 | 2;
+    at += mr_protowire_put_varint(out + at, any.n);
+    memcpy(out + at, any.p, any.n);
+    at += any.n;
+    mr_buf_fini(&part);
+    mr_buf_fini(&any);
+    return at;
+}
+
+static int send_body(struct mr_op *op, const char *data, size_t n)
+{
+    struct download *d = op->more;
+    unsigned char head[384];
+    size_t at = 0;
+    if (!d->first_sent) { /* HttpBody: 1 content_type, 2 data */
+        size_t mime = strlen(d->cargo->job.mime);
+        head[at++] = 1 << 3 | 2;
+        at += mr_protowire_put_varint(head + at, mime);
+        memcpy(head + at, d->cargo->job.mime, mime);
+        at += mime;
+        at += put_part(op, head + at);
+    }
+    head[at++] = 2 << 3 | 2;
+    at += mr_protowire_put_varint(head + at, n);
+    d->first_sent = true;
+    return send_lent(op, head, at, data, n);
+}
+
+static void send_pieces(struct mr_op *op)
+{
+    struct download *d = op->more;
+    const struct mr_format_job *job = &d->cargo->job;
+    while (d->left && d->piece < job->pieces_count && mr_rpc_call_is_writable(op->call)) {
+        const struct mr_piece *p = &job->pieces[d->piece];
+        const char *base = p->owned ? (const char *)job->text.p : d->cargo->view.p;
+        const char *from = base + p->at + d->at;
+        size_t n = (size_t)MR_MIN(MR_MIN(p->n - d->at, MR_CHUNK_BYTES), d->left);
+        if (send_body(op, from, n)) return; /* the call is over: on_done follows */
+        d->at += n;
+        d->left -= n;
+        if (d->at < p->n) continue;
+        d->piece++;
+        d->at = 0;
+    }
+    if (d->left && d->piece < job->pieces_count) return;
+    if (!d->first_sent && send_body(op, "", 0)) return;
+    op->sv->gets++;
+    d->is_over = true; /* nothing more, also when writable again */
+    (void)mr_rpc_call_finish_ok(op->call);
+}
+
+/* Stands at the first byte that is wanted. */
+static void seek(struct download *d)
+{
+    const struct mr_format_job *job = &d->cargo->job;
+    for (size_t i = 0; i < job->pieces_count; i++)
+        d->total += job->pieces[i].n;
+    uint64_t back = d->offset < 0 ? -(uint64_t)d->offset : 0;
+    d->from = back ? d->total - MR_MIN(back, d->total) : MR_MIN((uint64_t)d->offset, d->total);
+    d->left = d->total - d->from;
+    if (d->bytes_max) d->left = MR_MIN(d->left, d->bytes_max);
+    d->at = d->from;
+    while (d->piece < job->pieces_count && d->at >= job->pieces[d->piece].n)
+        d->at -= job->pieces[d->piece++].n;
+}
+
+static void exported(struct mr_op *op)
+{
+    if (op->err) {
+        mr_op_fail_error(op);
+        return;
+    }
+    seek(op->more);
+    send_pieces(op);
+}
+
+static void get_viewed(struct mr_op *op)
+{
+    struct download *d = op->more;
+    if (op->err) {
+        mr_op_fail_error(op);
+        return;
+    }
+    struct cargo *c = load(op);
+    c->job.op = op;
+    c->job.view = &c->view;
+    c->job.accept = mr_str(d->accept);
+    mr_formatter_do(op->sv->formatter, &c->job, exported);
+}
+
+static mr_duration wait_of(const struct download *d, mr_duration least)
+{
+    mr_duration wait = (mr_duration)(d->wait_s * 1e9);
+    return MR_MAX(wait, least);
+}
+
+static void get_found(struct mr_op *op)
+{
+    struct download *d = op->more;
+    char id[MR_OBJECT_ID_TEXT_MAX];
+    mr_object_id_format(op->id, id);
+    if (op->place.n && !mr_str_eq(op->place, mr_str(op->sv->address)))
+        mr_op_get(op, op->place.p, wait_of(d, FETCH_WAIT), get_viewed);
+    else if (d->wait_s > 0)
+        mr_op_get(op, NULL, wait_of(d, 0), get_viewed);
+    else
+        mr_op_fail(
+            op, MR_ENOENT, "object %s is not in the store of node \"%s\"", id, op->sv->config.node);
+}
+
+static void get_looked(struct mr_op *op)
+{
+    if (!op->err)
+        mr_op_get(op, NULL, wait_of(op->more, FETCH_WAIT), get_viewed);
+    else
+        mr_op_find(op, get_found);
+}
+
+static void get_resolved(struct mr_op *op)
+{
+    struct download *d = op->more;
+    if (op->err) {
+        mr_op_fail(op, op->err, "id: no object has the name \"%s\"", d->name);
+        return;
+    }
+    op->id = op->names[0].object;
+    struct mr_str address = op->names[0].address;
+    bool elsewhere = address.n && !mr_str_eq(address, mr_str(op->sv->address));
+    if (elsewhere)
+        mr_op_get(op, address.p, wait_of(d, FETCH_WAIT), get_viewed);
+    else
+        mr_op_stat(op, get_looked);
+}
+
+static void on_get(struct mr_rpc_call *call, struct mr_rpc_message *m)
+{
+    struct mr_op *op = mr_op_of(call);
+    struct download *d = op->more;
+    const Millrace__V1__GetObjectRequest *r =
+        mr_op_request(op, m, &millrace__v1__get_object_request__descriptor);
+    if (!r) return;
+    if (!(r->wait_s >= 0 && r->wait_s <= WAIT_SECONDS_MAX)) {
+        mr_op_fail(
+            op, MR_EINVAL, "wait_s: %g is not between 0 and %g", r->wait_s, WAIT_SECONDS_MAX);
+        return;
+    }
+    d->accept = mr_copy_text(r->accept);
+    d->wait_s = r->wait_s;
+    d->offset = r->offset;
+    d->bytes_max = r->bytes_max;
+    if (!strncmp(r->id, "name:", 5)) {
+        if (!mr_op_check_name(op, "id", r->id + 5)) return;
+        d->name = mr_copy_text(r->id + 5);
+        mr_op_resolve(op, mr_str(d->name), get_resolved);
+    } else if (mr_op_parse_id(op, "id", r->id)) {
+        mr_op_stat(op, get_looked);
+    }
+}
+
+static void on_writable(struct mr_rpc_call *call)
+{
+    struct mr_op *op = mr_op_of(call);
+    struct download *d = op->more;
+    if (!d->cargo || op->open || d->is_over) return;
+    send_pieces(op);
+}
+
+const struct mr_rpc_handler mr_get_handler = {
+    .on_open = on_open, .on_message = on_get, .on_writable = on_writable, .on_done = on_done};

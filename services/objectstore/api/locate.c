@@ -1,0 +1,182 @@
+/* Where: which stores have which of many objects. Each store answers for itself; the one that is
+ * asked first asks the others, whom the scheduler tells of, one after the other. */
+#include "services/objectstore/api/scheduler_session.h"
+#include "services/objectstore/api/call.h"
+#include "services/objectstore/api/pull_receive.h"
+
+#include "base/alloc.h"
+#include "rpc/status.h"
+
+#include <millrace/v1/cluster.pb-c.h>
+
+#include <string.h>
+
+#define IDS_MAX 16384u
+#define ID_BYTES 16u
+#define STORES_MAX 4096u
+#define CALL_TIMEOUT (5 * MR_SECOND)
+
+struct search {
+    mr_object_id *ids;
+    uint32_t count;
+    struct mr_str wire; /* the ids as they came */
+    struct store {
+        char *node, *address;
+    } * others;
+    size_t others_count, at;
+    Millrace__V1__WherePlace **places;
+    size_t places_count;
+};
+
+static void reply(struct mr_op *op)
+{
+    const struct search *s = op->more;
+    Millrace__V1__WhereResponse out = MILLRACE__V1__WHERE_RESPONSE__INIT;
+    out.places = s->places;
+    out.n_places = s->places_count;
+    (void)mr_rpc_call_reply_pb(op->call, &out.base);
+}
+
+/* `has`: the op's, one byte an id. */
+static void add_place(struct mr_op *op, const char *node, const char *address, unsigned char *has)
+{
+    struct search *s = op->more;
+    if (!memchr(has, 1, s->count)) return;
+    Millrace__V1__WherePlace *p = mr_op_take(op, sizeof *p);
+    millrace__v1__where_place__init(p);
+    p->node = mr_op_text(op, mr_str(node));
+    p->address = mr_op_text(op, mr_str(address));
+    p->has = (ProtobufCBinaryData){s->count, has};
+    s->places[s->places_count++] = p;
+}
+
+/* ---- the others --------------------------------------------------------------------------------
+ */
+
+static void ask_next(struct mr_op *op);
+
+static void on_place(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *message)
+{
+    struct mr_op *op = ctx;
+    struct search *s = op->more;
+    const struct store *from = &s->others[s->at - 1];
+    const Millrace__V1__WhereResponse *m =
+        status->code || !message ? NULL
+                                 : mr_pb_unpack(&millrace__v1__where_response__descriptor,
+                                       mr_rpc_message_str(message), &op->arena, NULL);
+    if (m && m->n_places == 1 && m->places[0]->has.len == s->count)
+        add_place(op, from->node, from->address, m->places[0]->has.data);
+    ask_next(op);
+}
+
+static void ask_next(struct mr_op *op)
+{
+    struct search *s = op->more;
+    struct mr_rpc_channel *channel = NULL;
+    while (op->call && op->sv->puller && !channel && s->at < s->others_count)
+        channel = mr_puller_channel(op->sv->puller, s->others[s->at++].address);
+    if (!channel) {
+        mr_op_end(op);
+        return;
+    }
+    Millrace__V1__WhereRequest request = MILLRACE__V1__WHERE_REQUEST__INIT;
+    request.here = true;
+    request.ids = (ProtobufCBinaryData){s->wire.n, (uint8_t *)(uintptr_t)s->wire.p};
+    struct mr_buf wire;
+    mr_buf_init(&wire, (size_t)IDS_MAX * ID_BYTES + 64);
+    mr_pb_pack(&request.base, &wire);
+    const struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
+    (void)mr_rpc_unary(
+        channel, "/millrace.v1.Objects/Where", mr_buf_str(&wire), &options, on_place, op);
+    mr_buf_fini(&wire);
+}
+
+static void on_info(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *message)
+{
+    struct mr_op *op = ctx;
+    struct search *s = op->more;
+    const Millrace__V1__InfoResponse *m =
+        status->code || !message ? NULL
+                                 : mr_pb_unpack(&millrace__v1__info_response__descriptor,
+                                       mr_rpc_message_str(message), &op->arena, NULL);
+    size_t n = m ? MR_MIN(m->n_store, (size_t)STORES_MAX) : 0;
+    s->others = mr_op_take(op, (n + 1) * sizeof *s->others);
+    s->places = mr_op_take(op, (n + 1) * sizeof(void *));
+    for (size_t i = 0; i < n; i++)
+        if (m->store[i]->address[0] && strcmp(m->store[i]->address, op->sv->address) != 0)
+            s->others[s->others_count++] = (struct store){m->store[i]->node, m->store[i]->address};
+    ask_next(op);
+}
+
+static void ask_others(struct mr_op *op, mr_op_fn then)
+{
+    const struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
+    mr_op_begin(op, then);
+    (void)mr_rpc_unary(mr_scheduler_link_channel(op->sv->link), "/millrace.v1.Cluster/Info",
+        MR_STR(""), &options, on_info, op);
+}
+
+/* ---- this store --------------------------------------------------------------------------------
+ */
+
+static void looked_up(struct mr_op *op)
+{
+    struct search *s = op->more;
+    if (op->err) {
+        mr_op_fail_error(op);
+        return;
+    }
+    /* What is missing stands in the order in which it was asked for. */
+    unsigned char *has = mr_op_take(op, s->count + 1);
+    size_t missing = 0;
+    for (uint32_t i = 0; i < s->count; i++) {
+        bool is_missing =
+            missing < op->ask.infos_count && mr_object_id_eq(op->ask.infos[missing].id, s->ids[i]);
+        missing += is_missing;
+        has[i] = !is_missing;
+    }
+    Millrace__V1__WherePlace **others = s->places;
+    size_t others_count = s->places_count;
+    s->places = mr_op_take(op, (others_count + 1) * sizeof(void *));
+    s->places_count = 0;
+    add_place(op, op->sv->config.node, op->sv->address, has);
+    for (size_t i = 0; i < others_count; i++)
+        s->places[s->places_count++] = others[i];
+    reply(op);
+}
+
+static void look_up(struct mr_op *op)
+{
+    struct search *s = op->more;
+    op->ask.infos = mr_alloc_array(s->count + 1, sizeof *op->ask.infos);
+    op->ask.infos_count = s->count;
+    for (uint32_t i = 0; i < s->count; i++)
+        op->ask.infos[i].id = s->ids[i];
+    mr_op_ask(op, MR_ASK_MISSING, looked_up);
+}
+
+void mr_on_where(struct mr_rpc_call *call, struct mr_rpc_message *m)
+{
+    struct mr_op *op = mr_op_of(call);
+    const Millrace__V1__WhereRequest *r =
+        mr_op_request(op, m, &millrace__v1__where_request__descriptor);
+    if (!r) return;
+    if (r->ids.len % ID_BYTES || r->ids.len > (size_t)IDS_MAX * ID_BYTES) {
+        mr_op_fail(op, MR_EINVAL, "ids: %zu bytes; expected 16 each, of at most %u objects",
+            r->ids.len, IDS_MAX);
+        return;
+    }
+    struct search *s = mr_op_take(op, sizeof *s);
+    s->count = (uint32_t)(r->ids.len / ID_BYTES);
+    s->ids = mr_op_take(op, (s->count + 1) * sizeof *s->ids);
+    s->wire = mr_str_of((const char *)r->ids.data, r->ids.len);
+    for (uint32_t i = 0; i < s->count; i++)
+        (void)mr_object_id_from_bytes(
+            mr_str_of(s->wire.p + (size_t)i * ID_BYTES, ID_BYTES), &s->ids[i]);
+    op->more = s;
+    bool alone = r->here || !op->sv->link || !mr_scheduler_link_channel(op->sv->link);
+    if (alone)
+        look_up(op);
+    else
+        ask_others(op, look_up);
+}

@@ -1,0 +1,423 @@
+/* Pull, the receiving side: the gRPC thread takes chunks off the wire, a helper thread copies each
+ * to where it stays and checks it while it is in the cache. Sealed only after the last one agrees.
+ */
+#include "services/objectstore/api/pull_receive.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "host/log.h"
+#include "rpc/status.h"
+#include "services/objectstore/control/disk_threads.h"
+#include "services/objectstore/api/offload.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define CHANNELS_MAX 4096u
+#define ROOM_WAIT (30 * MR_SECOND)
+#define PULL_TIMEOUT (3600 * MR_SECOND)
+#define WINDOW 8u       /* chunks of one pull that wait to be checked */
+#define PULLS_MAX 6000u /* under way */
+static_assert(PULLS_MAX * (WINDOW + 2) <= MR_HELPER_JOBS_MAX, "a chunk always finds room");
+
+struct channel {
+    char *address;
+    struct mr_rpc_channel *channel;
+};
+
+struct mr_puller {
+    struct mr_service *sv;
+    struct channel *channels;
+    uint32_t channels_count;
+};
+
+struct pull {
+    struct mr_service *sv;
+    struct mr_rpc_call *call; /* NULL: over */
+    mr_object_id id;
+    char *source; /* NULL: to be looked up */
+    int err;
+    struct mr_error error;
+    uint64_t bytes;
+    struct mr_draft_ask ask;
+    bool asked;
+    bool has_draft;
+    struct mr_rpc_message *waiting; /* the first chunk, until there is room for it */
+    struct checked {                /* the helper's, until it is through */
+        uint64_t at;
+        bool complete;
+        int err;
+        struct mr_error error;
+    } checked;
+    _Atomic uint32_t unchecked; /* chunks at the helper */
+    _Atomic bool paused;        /* nothing is read until it has caught up */
+};
+
+/* ---- a chunk ----------------------------------------------------------------------------------*/
+
+struct cursor { /* over a message in parts */
+    const struct mr_str *parts;
+    size_t count;
+    size_t part;
+    size_t at;
+};
+
+static bool take_byte(struct cursor *c, unsigned char *out)
+{
+    while (c->part < c->count && c->at == c->parts[c->part].n) {
+        c->part++;
+        c->at = 0;
+    }
+    if (c->part == c->count) return false;
+    *out = (unsigned char)c->parts[c->part].p[c->at++];
+    return true;
+}
+
+static bool take_varint(struct cursor *c, uint64_t *out)
+{
+    uint64_t v = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+        unsigned char byte;
+        if (!take_byte(c, &byte)) return false;
+        v |= (uint64_t)(byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *out = v;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Copies n bytes to `out`, or only passes them when it is NULL. */
+static bool take_bytes(struct cursor *c, void *out, uint64_t n)
+{
+    char *to = out;
+    while (n) {
+        if (c->part == c->count) return false;
+        size_t here = c->parts[c->part].n - c->at;
+        size_t some = (size_t)MR_MIN((uint64_t)here, n);
+        if (to && some) memcpy(to, c->parts[c->part].p + c->at, some);
+        if (to) to += some;
+        n -= some;
+        c->at += some;
+        if (c->at < c->parts[c->part].n) continue;
+        c->part++;
+        c->at = 0;
+    }
+    return true;
+}
+
+struct chunk {
+    uint64_t offset;
+    uint64_t checksum;
+    uint64_t nbytes;
+    uint64_t data_bytes;
+    bool has_checksum;
+};
+
+/* Fields in any order; the data to `out` if it lies within `room`. */
+static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uint64_t room)
+{
+    struct cursor c = {0};
+    c.count = mr_rpc_message_parts(m, &c.parts);
+    uint64_t left = mr_rpc_message_bytes(m);
+    *x = (struct chunk){0};
+    uint64_t tag;
+    unsigned char byte;
+    struct cursor before = c;
+    while (take_byte(&c, &byte)) {
+        c = before;
+        if (!take_varint(&c, &tag)) return false;
+        uint64_t v = 0;
+        if (tag == (1 << 3 | 0)) {
+            if (!take_varint(&c, &x->offset)) return false;
+        } else if (tag == (4 << 3 | 0)) {
+            if (!take_varint(&c, &x->nbytes)) return false;
+        } else if (tag == (3 << 3 | 1)) {
+            if (!take_bytes(&c, &x->checksum, 8)) return false;
+            x->has_checksum = true;
+        } else if (tag == (2 << 3 | 2)) {
+            if (!take_varint(&c, &v) || v > left || (out && v > room)) return false;
+            if (!take_bytes(&c, out, v)) return false;
+            x->data_bytes = v;
+        } else {
+            return false; /* the same version of the same program speaks here */
+        }
+        before = c;
+    }
+    return true;
+}
+
+/* ---- one pull: the gRPC thread takes chunks in, the helper copies and checks them --------------
+ */
+
+static void pull_free(struct pull *p)
+{
+    p->sv->puller_pulls--;
+    mr_rpc_message_free(&p->waiting);
+    mr_release(p->source);
+    mr_release(p);
+}
+
+static void finish(void *ctx)
+{
+    struct pull *p = ctx;
+    if (p->checked.err) {
+        p->err = p->checked.err;
+        p->error = p->checked.error;
+    }
+    if (!p->err && !p->checked.complete)
+        p->err = mr_fail(&p->error, MR_EAWAY, "the stream from %s ended early", p->source);
+    if (p->has_draft && !p->err) {
+        p->err = mr_store_seal_copy(p->sv->self, &p->ask.draft, &p->error);
+    } else if (p->has_draft) {
+        mr_store_abort(p->sv->self, &p->ask.draft);
+    }
+    if (p->err && p->source) {
+        char id[MR_OBJECT_ID_TEXT_MAX];
+        mr_object_id_format(p->id, id);
+        mr_log(MR_WARN, "pull.failed", "object=%s source=%s what=\"%s\"", id, p->source,
+            p->error.text);
+    }
+    if (p->err)
+        mr_shell_post(p->sv->sh,
+            &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = p->id, .err = p->err});
+    pull_free(p);
+}
+
+static void stop(struct pull *p, int code, const char *what)
+{
+    if (!p->err) p->err = mr_fail(&p->error, code, "%s", what);
+    if (p->call) mr_rpc_call_cancel(p->call);
+}
+
+static void check_chunk(struct pull *p, struct mr_rpc_message *m)
+{
+    struct checked *k = &p->checked;
+    struct chunk x;
+    unsigned char *to = (unsigned char *)p->ask.draft.p + k->at;
+    uint64_t room = p->bytes - k->at;
+    if (!read_chunk(m, &x, to, room) || x.offset != k->at || !x.data_bytes)
+        k->err = mr_fail(&k->error, MR_EFORMAT, "a chunk is malformed or out of order");
+    else if (!x.has_checksum || XXH3_64bits(to, x.data_bytes) != x.checksum)
+        k->err = mr_fail(&k->error, MR_EFORMAT, "a chunk does not agree with its checksum");
+    if (k->err) return;
+    k->at += x.data_bytes;
+    k->complete = k->at == p->bytes;
+}
+
+static void check_failed(void *ctx)
+{
+    stop(ctx, MR_EFORMAT, "a chunk is bad"); /* finish says which way */
+}
+
+static void read_on(void *ctx)
+{
+    struct pull *p = ctx;
+    if (p->call && !p->err) mr_rpc_call_read(p->call);
+}
+
+/* On the helper's thread. */
+static void check(void *ctx, void *message)
+{
+    struct pull *p = ctx;
+    struct mr_rpc_message *m = message;
+    if (!p->checked.err) {
+        check_chunk(p, m);
+        if (p->checked.err) mr_service_post(p->sv, check_failed, p);
+    }
+    mr_rpc_message_free(&m);
+    uint32_t left = atomic_fetch_sub(&p->unchecked, 1) - 1;
+    if (left <= WINDOW / 2 && atomic_exchange(&p->paused, false))
+        mr_service_post(p->sv, read_on, p);
+}
+
+static void take_chunk(struct pull *p, struct mr_rpc_message *m)
+{
+    uint32_t n = atomic_fetch_add(&p->unchecked, 1) + 1;
+    if (mr_helper_do(p->sv->checker, check, p, m)) { /* on the way down */
+        atomic_fetch_sub(&p->unchecked, 1);
+        mr_rpc_message_free(&m);
+        stop(p, MR_EAWAY, "the store is stopping");
+        return;
+    }
+    if (!p->call) return;
+    if (n < WINDOW) {
+        mr_rpc_call_read(p->call);
+        return;
+    }
+    atomic_store(&p->paused, true);
+    if (atomic_load(&p->unchecked) <= WINDOW / 2 && atomic_exchange(&p->paused, false))
+        mr_rpc_call_read(p->call);
+}
+
+static void all_checked(void *ctx, void *unused)
+{
+    struct pull *p = ctx;
+    (void)unused;
+    mr_service_post(p->sv, finish, p);
+}
+
+/* No more chunks come: once those at the helper are through, it is over. */
+static void end(struct pull *p)
+{
+    if (mr_helper_do(p->sv->checker, all_checked, p, NULL)) finish(p);
+}
+
+static void draft_came(void *ctx)
+{
+    struct pull *p = ctx;
+    p->asked = false;
+    p->has_draft = !p->ask.err;
+    if (p->ask.err && !p->err) {
+        p->error = p->ask.error;
+        p->err = p->ask.err;
+    }
+    /* Also when the stream is over: an object of one chunk has come whole by now. */
+    if (!p->err) take_chunk(p, MR_STEAL(p->waiting));
+    if (!p->call)
+        end(p);
+    else if (p->err)
+        mr_rpc_call_cancel(p->call);
+}
+
+static void draft_done(struct mr_draft_ask *ask) /* on the fetcher's thread */
+{
+    struct pull *p = ask->ctx;
+    mr_service_post(p->sv, draft_came, p);
+}
+
+static void first_chunk(struct pull *p, struct mr_rpc_message *m)
+{
+    struct chunk x;
+    if (!read_chunk(m, &x, NULL, 0) || !x.nbytes || x.nbytes > MR_OBJECT_BYTES_MAX) {
+        stop(p, MR_EFORMAT, "the first chunk is malformed");
+        return;
+    }
+    p->bytes = x.nbytes;
+    p->waiting = mr_rpc_message_take(m);
+    p->ask = (struct mr_draft_ask){
+        .id = p->id, .bytes = p->bytes, .timeout = ROOM_WAIT, .done = draft_done, .ctx = p};
+    p->asked = true;
+    if (!mr_disk_draft(p->sv->sh->disk, &p->ask)) return;
+    p->asked = false;
+    stop(p, MR_ELIMIT, "too many objects are on their way at once");
+}
+
+static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
+{
+    struct pull *p = mr_rpc_call_context(call);
+    if (p->err) return;
+    if (p->has_draft)
+        take_chunk(p, mr_rpc_message_take(m));
+    else if (!p->asked)
+        first_chunk(p, m);
+}
+
+static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    struct pull *p = mr_rpc_call_context(call);
+    struct mr_error e = {0};
+    int err = mr_rpc_status_error(status, &e);
+    if (!p->err && err) {
+        p->err = err;
+        p->error = e;
+    }
+    p->call = NULL;
+    if (!p->asked) end(p); /* else when the room comes, or does not */
+}
+
+static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
+
+/* ---- all
+ * --------------------------------------------------------------------------------------*/
+
+struct mr_rpc_channel *mr_puller_channel(struct mr_puller *p, const char *address)
+{
+    for (uint32_t i = 0; i < p->channels_count; i++)
+        if (!strcmp(p->channels[i].address, address)) return p->channels[i].channel;
+    if (p->channels_count == CHANNELS_MAX) return NULL;
+    struct mr_rpc_channel_options options = {
+        .credential = mr_rpc_guard_credential(p->sv->guard, MR_SERVICE_OBJECTSTORE)};
+    p->channels = mr_grow(p->channels, p->channels_count * sizeof *p->channels,
+        (p->channels_count + 1) * sizeof *p->channels);
+    struct channel *c = &p->channels[p->channels_count++];
+    c->address = mr_copy_text(address);
+    c->channel = mr_rpc_channel_open(p->sv->loop, address, &options);
+    return c->channel;
+}
+
+static void start(void *ctx)
+{
+    struct pull *p = ctx;
+    struct mr_puller *puller = p->sv->puller;
+    if (p->sv->puller_pulls++ >= PULLS_MAX) {
+        p->err = mr_fail(&p->error, MR_ELIMIT, "%u objects are on their way already", PULLS_MAX);
+        finish(p);
+        return;
+    }
+    if (!p->source) {
+        p->err = MR_EAGAIN;
+        finish(p);
+        return;
+    }
+    struct mr_rpc_channel *channel = puller ? mr_puller_channel(puller, p->source) : NULL;
+    if (!channel) {
+        p->err = mr_fail(&p->error, MR_EAWAY, "no connection can be made");
+        finish(p);
+        return;
+    }
+    unsigned char id[16];
+    mr_object_id_to_bytes(p->id, id);
+    Millrace__V1__PullRequest request = MILLRACE__V1__PULL_REQUEST__INIT;
+    request.id.len = sizeof id;
+    request.id.data = id;
+    struct mr_rpc_call_options options = {.timeout = PULL_TIMEOUT, .manual_read = true};
+    p->call = mr_rpc_call_open(channel, "/millrace.v1.Objects/Pull", &handler, p, &options);
+    (void)mr_rpc_call_send_pb(p->call, &request.base);
+    (void)mr_rpc_call_half_close(p->call);
+    mr_rpc_call_read(p->call);
+}
+
+struct mr_puller *mr_puller_open(struct mr_service *sv)
+{
+    struct mr_puller *p = mr_alloc(sizeof *p);
+    p->sv = sv;
+    return p;
+}
+
+void mr_puller_close(struct mr_puller **pp)
+{
+    struct mr_puller *p = MR_STEAL(*pp);
+    if (!p) return;
+    for (uint32_t i = 0; i < p->channels_count; i++) {
+        mr_rpc_channel_close(&p->channels[i].channel);
+        mr_release(p->channels[i].address);
+    }
+    mr_release(p->channels);
+    mr_release(p);
+}
+
+static void found(void *ctx, int err, const struct mr_place_record *record) /* any thread */
+{
+    struct pull *p = ctx;
+    if (!err && record && !mr_str_eq(record->address, mr_str(p->sv->address)))
+        p->source = mr_format("%.*s", MR_STR_ARG(record->address));
+    mr_service_post(p->sv, start, p);
+}
+
+static void seek(void *ctx)
+{
+    struct pull *p = ctx;
+    mr_names_find(p->sv->names, p->id, found, p);
+}
+
+void mr_puller_post(struct mr_puller *puller, mr_object_id id, const char *source)
+{
+    struct pull *p = mr_alloc(sizeof *p);
+    p->sv = puller->sv;
+    p->id = id;
+    p->source = source ? mr_copy_text(source) : NULL;
+    mr_service_post(p->sv, source ? start : seek, p);
+}

@@ -1,0 +1,114 @@
+/* Persisting and deleting what lies in another node's store: partitions of a collection stay where
+ * they are, and each is written to the disk of its own node. The scheduler tells which stores there
+ * are. */
+#include "base/alloc.h"
+#include "rpc/status.h"
+#include "services/objectstore/api/scheduler_session.h"
+#include "services/objectstore/api/call.h"
+#include "services/objectstore/api/pull_receive.h"
+
+#include <millrace/v1/cluster.pb-c.h>
+
+#include <string.h>
+
+#define CALL_TIMEOUT (60 * MR_SECOND)
+
+struct elsewhere {
+    char **addresses;
+    size_t count;
+    size_t at;
+    bool known; /* the scheduler was asked */
+    const char *method;
+};
+
+static void try_next(struct mr_op *op);
+
+static void end_with(struct mr_op *op, int err, const char *why)
+{
+    op->err = err ? mr_fail(&op->error, err, "%s", why) : MR_OK;
+    mr_op_end(op);
+}
+
+static void take_stores(struct mr_op *op, const Millrace__V1__InfoResponse *m)
+{
+    struct elsewhere *x = op->elsewhere;
+    x->addresses = mr_op_take(op, (m->n_store + 1) * sizeof(char *));
+    for (size_t i = 0; i < m->n_store; i++)
+        if (m->store[i]->address[0] && strcmp(m->store[i]->address, op->sv->address) != 0)
+            x->addresses[x->count++] = m->store[i]->address;
+    x->known = true;
+}
+
+static void on_info(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+{
+    struct mr_op *op = ctx;
+    const Millrace__V1__InfoResponse *m =
+        status->code || !reply ? NULL
+                               : mr_pb_unpack(&millrace__v1__info_response__descriptor,
+                                     mr_rpc_message_str(reply), &op->arena, NULL);
+    if (!m) {
+        end_with(op, MR_EAWAY, "the scheduler does not say where else to look");
+        return;
+    }
+    take_stores(op, m);
+    try_next(op);
+}
+
+static void on_done_there(
+    void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
+{
+    (void)reply;
+    struct mr_op *op = ctx;
+    struct mr_error e = {0};
+    int err = mr_rpc_status_error(status, &e);
+    if (err == MR_ENOENT || err == MR_EAWAY)
+        try_next(op);
+    else
+        end_with(op, err, e.text);
+}
+
+static void try_next(struct mr_op *op)
+{
+    struct elsewhere *x = op->elsewhere;
+    struct mr_rpc_channel *channel = NULL;
+    while (op->sv->puller && !channel && x->at < x->count)
+        channel = mr_puller_channel(op->sv->puller, x->addresses[x->at++]);
+    if (!channel) {
+        end_with(op, MR_ENOENT, "no store of the cluster has it");
+        return;
+    }
+    char id[MR_OBJECT_ID_TEXT_MAX];
+    mr_object_id_format(op->id, id);
+    /* A DeleteObjectRequest without force is the same on the wire. */
+    Millrace__V1__PersistRequest request = MILLRACE__V1__PERSIST_REQUEST__INIT;
+    request.id = id;
+    struct mr_buf wire;
+    mr_buf_init(&wire, 4096);
+    mr_pb_pack(&request.base, &wire);
+    struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
+    (void)mr_rpc_unary(channel, x->method, mr_buf_str(&wire), &options, on_done_there, op);
+    mr_buf_fini(&wire);
+}
+
+static void no_scheduler(void *p)
+{
+    end_with(
+        p, MR_ENOENT, "it is not in this store, and there is no --scheduler to ask for others");
+}
+
+void mr_op_elsewhere(struct mr_op *op, const char *method, mr_op_fn then)
+{
+    mr_op_begin(op, then);
+    if (!op->elsewhere) op->elsewhere = mr_op_take(op, sizeof *op->elsewhere);
+    op->elsewhere->method = method;
+    op->elsewhere->at = 0;
+    struct mr_rpc_channel *channel = mr_scheduler_link_channel(op->sv->link);
+    if (!channel || !op->sv->puller) {
+        mr_service_post(op->sv, no_scheduler, op);
+    } else if (op->elsewhere->known) {
+        try_next(op);
+    } else {
+        struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
+        (void)mr_rpc_unary(channel, "/millrace.v1.Cluster/Info", MR_STR(""), &options, on_info, op);
+    }
+}

@@ -1,0 +1,20 @@
+/* The store's session with the scheduler: registers, beats, and does as told with what jobs hold.
+ * Reconnects for ever. On the gRPC thread; without --scheduler it does nothing. */
+#pragma once
+
+#include "services/objectstore/api/call.h"
+
+struct mr_persisting { /* a Persist under way */
+    struct mr_list node;
+    mr_job_id job;  /* that made the object; 0: none */
+    uint64_t bytes; /* not written yet, here */
+};
+
+struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv);
+void mr_scheduler_link_close(struct mr_scheduler_link **link);
+/* Any thread: a job held this object, and it is gone. Told with the next heartbeat, if not before.
+ */
+void mr_scheduler_link_lost(struct mr_service *sv, mr_object_id id);
+mr_time mr_scheduler_link_turn(
+    struct mr_scheduler_link *link, mr_time now); /* when to come again */
+struct mr_rpc_channel *mr_scheduler_link_channel(struct mr_scheduler_link *link); /* NULL: none */

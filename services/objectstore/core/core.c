@@ -1,0 +1,406 @@
+/* The step, the clock of the core, its checks and what the shell may look at. */
+#include "services/objectstore/core/core.h"
+
+#include "base/alloc.h"
+#include "services/objectstore/core/info.h"
+#include "services/objectstore/core/internal.h"
+
+#define ORPHAN_CHECK_NS MR_SECOND
+#define RESERVE_MAX 4096u /* objects */
+
+void mr_ostore_effects_init(struct mr_ostore_effects *fx, const struct mr_ostore_config *config)
+{
+    /* The most in one step: a client with every object, pin and waiter goes. */
+    size_t n = (size_t)config->objects_max * 7 + (size_t)config->waiters_max * 2 +
+               config->segments_max + GRANTS_MAX + config->clients_max + 64;
+    *fx = (struct mr_ostore_effects){.n_max = n};
+    mr_arena_init(&fx->arena, n * sizeof *fx->items + 4096);
+    fx->items = MR_ARENA_ARRAY(&fx->arena, struct mr_ostore_effect, n);
+}
+
+void mr_ostore_effects_fini(struct mr_ostore_effects *fx)
+{
+    mr_arena_fini(&fx->arena);
+}
+
+struct mr_ostore *mr_ostore_new(const struct mr_ostore_config *config)
+{
+    mr_assert(config->objects_max > 1);
+    mr_assert(config->memory_bytes > 0);
+    size_t bytes =
+        sizeof(struct mr_ostore) + sizeof(struct object) * config->objects_max +
+        sizeof(struct link) * config->links_max + sizeof(struct waiter) * config->waiters_max +
+        sizeof(struct segment) * (config->segments_max + 1) + sizeof(uint32_t) * MR_SEGMENTS_MAX +
+        sizeof(struct client) * config->clients_max +
+        sizeof(struct group) * (config->clients_max * 2 + 1) + 65536;
+    struct mr_arena arena;
+    mr_arena_init(&arena, bytes);
+    struct mr_ostore *s = MR_ARENA_ARRAY(&arena, struct mr_ostore, 1);
+    s->config = *config;
+    s->objects = MR_ARENA_ARRAY(&arena, struct object, config->objects_max);
+    s->links = MR_ARENA_ARRAY(&arena, struct link, config->links_max);
+    s->waiters = MR_ARENA_ARRAY(&arena, struct waiter, config->waiters_max);
+    s->segments = MR_ARENA_ARRAY(&arena, struct segment, config->segments_max + 1);
+    s->segment_slots = MR_ARENA_ARRAY(&arena, uint32_t, MR_SEGMENTS_MAX);
+    s->clients = MR_ARENA_ARRAY(&arena, struct client, config->clients_max);
+    s->groups_max = config->clients_max * 2 + 1; /* some have no client any more */
+    s->groups = MR_ARENA_ARRAY(&arena, struct group, s->groups_max);
+    s->arena = arena;
+    s->waiters_deadline = s->retry = s->orphan_check = MR_NEVER;
+    mr_index_init(&s->by_id, config->objects_max);
+    return s;
+}
+
+void mr_ostore_free(struct mr_ostore **ps)
+{
+    struct mr_ostore *s = MR_STEAL(*ps);
+    if (!s) return;
+    mr_index_fini(&s->by_id);
+    struct mr_arena arena = s->arena;
+    mr_arena_fini(&arena);
+}
+
+/* ---- step -------------------------------------------------------------------------------------*/
+
+static void expire_waiters(struct mr_ostore *s)
+{
+    mr_time first = MR_NEVER;
+    for (uint32_t w = s->waiters_head, next; w; w = next) {
+        next = s->waiters[w].all_next;
+        const struct object *x = &s->objects[s->waiters[w].object];
+        bool is_coming = !s->waiters[w].persist && x->disk == DISK_WRITTEN;
+        if (s->waiters[w].deadline <= s->now && is_coming) /* its restore will end, well or not */
+            s->waiters[w].deadline = mr_time_after(s->now, WAIT_MORE_NS);
+        if (s->waiters[w].deadline <= s->now)
+            mr_ostore_waiter_expire(s, w, MR_ETIMEOUT);
+        else
+            first = MR_MIN(first, s->waiters[w].deadline);
+    }
+    s->waiters_deadline = first;
+}
+
+static void pass_time(struct mr_ostore *s)
+{
+    if (s->now >= s->waiters_deadline) expire_waiters(s);
+    if (s->now >= mr_ostore_grants_deadline(s)) mr_ostore_expire_grants(s);
+    if (s->now >= s->retry) {
+        s->retry = MR_NEVER;
+        mr_ostore_retry_doomed(s);
+        if (s->lists[LIST_DOOMED].count) {
+            s->retry = s->now + s->doomed_wait;
+            s->doomed_wait = MR_MIN(s->doomed_wait * 2, DOOMED_WAIT_MAX);
+        }
+    }
+    if (s->now >= s->orphan_check) {
+        s->orphan_check = MR_NEVER;
+        mr_ostore_check_orphans(s);
+    }
+    if ((s->replicas || s->unvouched) && s->orphan_check == MR_NEVER)
+        s->orphan_check = s->now + ORPHAN_CHECK_NS;
+}
+
+static void unpin(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    uint32_t o = mr_ostore_find(s, ev->id);
+    if (!o || !mr_ostore_unlink(s, o, LINK_PIN, ev->client)) return;
+    if (s->objects[o].place == PLACE_DOOMED && !s->objects[o].pins) s->retry = s->now;
+}
+
+static void hold(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    uint32_t o = mr_ostore_find(s, ev->id);
+    if (!o || s->objects[o].place == PLACE_WANTED) return;
+    uint64_t key = ev->holder.kind == MR_HOLD_CLIENT ? ev->client : ev->holder.key;
+    if (ev->type == MR_OE_HOLD) {
+        if (s->objects[o].place == PLACE_DOOMED) return;
+        (void)mr_ostore_link(s, o, (uint32_t)ev->holder.kind, key);
+        if (ev->holder.kind == MR_HOLD_JOB) mr_ostore_vouch(s, o);
+        if (ev->holder.kind == MR_HOLD_NAME) mr_ostore_live_by_holders(s, o, true);
+        return;
+    }
+    if (!s->objects[o].offered) s->objects[o].unheld_since = s->now;
+    bool every_job = ev->holder.kind == MR_HOLD_JOB && !key;
+    bool went = every_job ? mr_ostore_unlink_jobs(s, o)
+                          : mr_ostore_unlink(s, o, (uint32_t)ev->holder.kind, key);
+    if (went) mr_ostore_unheld(s, o);
+}
+
+static void used(struct mr_ostore *s, uint32_t o)
+{
+    if (!o || o > s->objects_used) return;
+    struct object *x = &s->objects[o];
+    if (x->list != LIST_SMALL && x->list != LIST_LARGE) return;
+    if (!x->offered) x->unheld_since = s->now;
+    mr_ostore_enlist(s, o, x->list);
+}
+
+static void offer_one(struct mr_ostore *s, uint32_t o)
+{
+    struct object *x = &s->objects[o];
+    if (!o || !x->unvouched || x->offered) return;
+    x->offered = true;
+    x->unheld_since = s->now;
+}
+
+static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    if (!mr_object_id_is_none(ev->id)) {
+        offer_one(s, mr_ostore_find(s, ev->id));
+        return;
+    }
+    for (uint32_t o = 1; o <= s->objects_used; o++)
+        if (s->objects[o].place != PLACE_FREE) offer_one(s, o);
+}
+
+/* What it knows of, it holds again with its first words. */
+static void ask_again(struct mr_ostore *s)
+{
+    for (uint32_t o = 1; o <= s->objects_used; o++) {
+        const struct object *x = &s->objects[o];
+        if (x->place == PLACE_FREE || x->place == PLACE_DOOMED || !x->links) continue;
+        if (mr_ostore_is_held_by(s, o, MR_HOLD_JOB, 0)) mr_ostore_doubt(s, o);
+    }
+}
+
+static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    switch (ev->type) {
+    case MR_OE_TICK: break;
+    case MR_OE_JOIN: mr_ostore_join(s, ev); break;
+    case MR_OE_GONE: mr_ostore_gone(s, ev); break;
+    case MR_OE_LIMIT: mr_ostore_limit(s, ev); break;
+    case MR_OE_GRANT: mr_ostore_grant(s, ev); break;
+    case MR_OE_CANCEL: mr_ostore_cancel(s, ev); break;
+    case MR_OE_RETURN: mr_ostore_returned(s, ev); break;
+    case MR_OE_SEAL: mr_ostore_seal(s, ev); break;
+    case MR_OE_GET: mr_ostore_get(s, ev); break;
+    case MR_OE_UNPIN: unpin(s, ev); break;
+    case MR_OE_HOLD: hold(s, ev); break;
+    case MR_OE_UNHOLD: hold(s, ev); break;
+    case MR_OE_DELETE: mr_ostore_delete(s, ev); break;
+    case MR_OE_PERSIST: mr_ostore_persist(s, ev); break;
+    case MR_OE_DRAIN: mr_ostore_drain(s); break;
+    case MR_OE_EVICT_DONE: mr_ostore_evicted(s, ev); break;
+    case MR_OE_WRITTEN: mr_ostore_written(s, ev); break;
+    case MR_OE_FETCH_FAILED: mr_ostore_fetch_failed(s, ev); break;
+    case MR_OE_RECOVERED: mr_ostore_recovered(s, ev); break;
+    case MR_OE_USED: used(s, ev->object); break;
+    case MR_OE_WANT: mr_ostore_want(s, ev); break;
+    case MR_OE_OFFERED: offered(s, ev); break;
+    case MR_OE_PLACED: mr_ostore_placed(s, ev); break;
+    case MR_OE_ASK_AGAIN: ask_again(s); break;
+    }
+}
+
+void mr_ostore_step(struct mr_ostore *s, mr_time now, const struct mr_ostore_event *ev,
+    struct mr_ostore_effects *fx)
+{
+    mr_assert(now >= s->now);
+    s->now = now;
+    s->fx = fx;
+    handle(s, ev);
+    pass_time(s);
+    mr_ostore_make_room(s);
+    s->fx = NULL;
+}
+
+mr_time mr_ostore_deadline(const struct mr_ostore *s)
+{
+    mr_time first = MR_MIN(s->waiters_deadline, s->retry);
+    first = MR_MIN(first, s->orphan_check);
+    return MR_MIN(first, mr_ostore_grants_deadline(s));
+}
+
+uint32_t mr_ostore_objects_left(const struct mr_ostore *s)
+{
+    uint32_t reserve = MR_MIN(s->config.objects_max / 8, RESERVE_MAX);
+    uint32_t taken = s->objects_count + reserve + 1; /* entry 0 is not used */
+    return taken < s->config.objects_max ? s->config.objects_max - taken : 0;
+}
+
+uint32_t mr_ostore_objects_away(const struct mr_ostore *s)
+{
+    return (uint32_t)s->stats.objects_spilled;
+}
+
+bool mr_ostore_is_pinned(const struct mr_ostore *s, uint32_t object)
+{
+    return object && object <= s->objects_used && s->objects[object].pins;
+}
+
+/* ---- looking ----------------------------------------------------------------------------------*/
+
+static void tell(const struct mr_ostore *s, uint32_t o, struct mr_ostore_info *out)
+{
+    const struct object *x = &s->objects[o];
+    *out = (struct mr_ostore_info){
+        .id = x->id,
+        .bytes = x->bytes,
+        .in_memory = x->place == PLACE_RESIDENT || x->place == PLACE_EVICTING,
+        .on_disk = x->disk == DISK_WRITTEN,
+        .persisted = x->persisted,
+        .segment = x->segment,
+        .offset = x->offset,
+        .pins = x->pins,
+        .sequence = x->sequence,
+        .created = x->created,
+        .owner = x->owner,
+        .holders_count = x->holders,
+    };
+    uint32_t n = 0;
+    for (uint32_t at = x->links; at && n < MR_OSTORE_HOLDERS_SHOWN; at = s->links[at].next) {
+        const struct link *l = &s->links[at];
+        if (l->kind == LINK_PIN) continue;
+        out->holders[n++] = (struct mr_store_holder){(enum mr_store_holder_kind)l->kind, l->key};
+    }
+}
+
+int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out)
+{
+    uint32_t o = mr_ostore_find(s, id);
+    if (!o || !mr_ostore_is_here(&s->objects[o])) return MR_ENOENT;
+    tell(s, o, out);
+    return MR_OK;
+}
+
+size_t mr_ostore_unvouched(const struct mr_ostore *s, mr_object_id *out, size_t n_max)
+{
+    size_t n = 0;
+    for (uint32_t o = 1; o <= s->objects_used && n < n_max && s->unvouched; o++)
+        if (s->objects[o].place != PLACE_FREE && s->objects[o].unvouched)
+            out[n++] = s->objects[o].id;
+    return n;
+}
+
+size_t mr_ostore_page(
+    const struct mr_ostore *s, uint64_t after, struct mr_ostore_info *out, size_t n_max)
+{
+    size_t n = 0;
+    for (uint32_t o = 1; o <= s->objects_used && n_max; o++) {
+        const struct object *x = &s->objects[o];
+        if (!mr_ostore_is_here(x) || x->sequence <= after) continue;
+        if (n == n_max && out[n - 1].sequence < x->sequence) continue;
+        if (n < n_max) n++;
+        size_t at = n - 1;
+        for (; at > 0 && out[at - 1].sequence > x->sequence; at--)
+            out[at] = out[at - 1];
+        tell(s, o, &out[at]);
+    }
+    return n;
+}
+
+void mr_ostore_stats(const struct mr_ostore *s, struct mr_store_stats *out)
+{
+    *out = s->stats;
+    out->memory_bytes_max = s->config.memory_bytes;
+    out->memory_bytes = s->committed_bytes;
+    out->objects = s->objects_count;
+    out->objects_max = s->config.objects_max;
+    out->clients = s->clients_count;
+    out->segments = s->segments_count;
+}
+
+struct mr_ostore_disk mr_ostore_disk(const struct mr_ostore *s)
+{
+    return (struct mr_ostore_disk){s->disk_full, s->write_failures};
+}
+
+/* ---- invariants -------------------------------------------------------------------------------*/
+
+struct sums {
+    uint64_t object_bytes, rooms_bytes, coming_bytes, spilled_bytes, persisted_bytes, leaving_bytes,
+        pinned_bytes;
+    uint32_t objects, spilled, replicas, unvouched, waiters, listed, rooms;
+};
+
+static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum)
+{
+    const struct object *x = &s->objects[o];
+    if (x->place == PLACE_FREE) return;
+    mr_assert(mr_ostore_find(s, x->id) == o);
+    bool resident = x->place == PLACE_RESIDENT || x->place == PLACE_EVICTING;
+    mr_assert(x->in_place == (resident || x->place == PLACE_DOOMED));
+    mr_assert((x->list == LIST_SMALL || x->list == LIST_LARGE) == resident);
+    mr_assert((x->list == LIST_DOOMED) == (x->place == PLACE_DOOMED));
+    mr_assert(x->place != PLACE_WANTED || x->waiters);
+    mr_assert(!x->placed || mr_ostore_is_here(x)); /* I34 */
+    mr_assert(x->place != PLACE_SPILLED || x->disk == DISK_WRITTEN);
+    mr_assert(!x->persisted || x->disk == DISK_WRITTEN);
+    mr_assert(!x->pins || x->in_place); /* what is pinned is in memory */
+    mr_assert(x->place != PLACE_EVICTING || !x->pins);
+    mr_assert(x->group == (x->in_place ? s->segments[s->segment_slots[x->segment]].group : 0));
+    uint32_t holders = 0;
+    uint32_t pins = 0;
+    for (uint32_t at = x->links; at; at = s->links[at].next) {
+        const struct link *l = &s->links[at];
+        mr_assert(l->count > 0);
+        if (l->kind == LINK_PIN)
+            pins += l->count;
+        else
+            holders++;
+    }
+    mr_assert(pins == x->pins);
+    mr_assert(holders == x->holders);
+    for (uint32_t w = x->waiters; w; w = s->waiters[w].next) {
+        mr_assert(s->waiters[w].object == o);
+        mr_assert(s->waiters[w].persist || x->place != PLACE_RESIDENT);
+        sum->waiters++;
+    }
+    bool spilled =
+        x->place == PLACE_SPILLED || (x->place == PLACE_FETCHING && x->disk == DISK_WRITTEN);
+    sum->coming_bytes += spilled && x->place == PLACE_FETCHING ? x->bytes : 0;
+    sum->objects++;
+    sum->spilled += spilled;
+    sum->spilled_bytes += spilled ? x->bytes : 0;
+    sum->object_bytes += x->in_place ? x->bytes : 0;
+    sum->rooms_bytes += x->in_place ? x->room : 0;
+    sum->pinned_bytes += x->pins ? x->bytes : 0;
+    sum->persisted_bytes += x->persisted ? x->bytes : 0;
+    sum->leaving_bytes += x->leaving ? x->room : 0;
+    sum->replicas += x->replica;
+    sum->unvouched += x->unvouched;
+    sum->listed += x->list != LIST_NONE;
+    sum->rooms += x->in_place;
+}
+
+void mr_ostore_check(const struct mr_ostore *s)
+{
+    struct sums sum = {0};
+    for (uint32_t o = 1; o <= s->objects_used; o++)
+        check_object(s, o, &sum);
+    mr_assert(sum.objects == s->objects_count);
+    mr_assert(sum.objects == s->by_id.count);
+    mr_assert(sum.object_bytes == s->stats.object_bytes);
+    mr_assert(sum.rooms_bytes == s->rooms_bytes);
+    mr_assert(sum.coming_bytes == s->coming_bytes);
+    mr_assert(sum.spilled_bytes == s->stats.spilled_bytes);
+    mr_assert(sum.persisted_bytes == s->stats.persisted_bytes);
+    mr_assert(sum.spilled == s->stats.objects_spilled);
+    mr_assert(sum.leaving_bytes == s->leaving_bytes);
+    mr_assert(sum.pinned_bytes == s->stats.pinned_bytes);
+    mr_assert(sum.replicas == s->replicas);
+    mr_assert(sum.unvouched == s->unvouched);
+    uint32_t listed = 0;
+    for (int l = 1; l < LIST_COUNT; l++)
+        listed += s->lists[l].count;
+    mr_assert(listed == sum.listed);
+    uint32_t waiters = 0;
+    for (uint32_t w = s->waiters_head; w; w = s->waiters[w].all_next) {
+        mr_assert(s->waiters[w].deadline >= s->waiters_deadline);
+        waiters++;
+    }
+    mr_assert(waiters == sum.waiters);
+    uint64_t committed = 0;
+    uint32_t live = 0;
+    for (uint32_t i = 1; i <= s->segments_used; i++) {
+        const struct segment *g = &s->segments[i];
+        if (!g->number) continue;
+        mr_assert(g->live || !g->orphaned);
+        committed += g->bytes;
+        live += g->live;
+    }
+    mr_assert(committed == s->committed_bytes);
+    mr_assert(committed <= s->config.memory_bytes);
+    mr_assert(live == sum.rooms);
+    mr_ostore_groups_check(s);
+}

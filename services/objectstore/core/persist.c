@@ -1,0 +1,65 @@
+/* What is to outlive this process: written because somebody asked for it, or before the process
+ * ends. The writing itself is core_objects.c's. */
+#include "services/objectstore/core/internal.h"
+
+static bool has_name(const struct mr_ostore *s, const struct object *x)
+{
+    for (uint32_t at = x->links; at; at = s->links[at].next)
+        if (s->links[at].kind == MR_HOLD_NAME) return true;
+    return false;
+}
+
+void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
+{
+    uint32_t o = mr_ostore_find(s, ev->id);
+    int err = MR_OK;
+    if (!o || s->objects[o].place == PLACE_WANTED)
+        err = MR_ENOENT;
+    else if (s->objects[o].place == PLACE_DOOMED)
+        err = MR_ELOST;
+    else if (s->objects[o].place == PLACE_EVICTING)
+        err = MR_EAGAIN; /* for a moment */
+    else if (!s->config.may_spill)
+        err = MR_ESTATE;
+    bool done = !err && s->objects[o].persisted;
+    if (!err && !has_name(s, &s->objects[o])) mr_ostore_live_by_holders(s, o, false);
+    if (!err && !done && !mr_ostore_wait(s, o, ev)) err = MR_ELIMIT;
+    if (err || done) {
+        mr_ostore_answer(s, ev->client, ev->request, true, ev->id, err);
+        return;
+    }
+    struct object *x = &s->objects[o];
+    bool asked = x->to_persist;
+    x->to_persist = true;
+    /* While it is being written for a spill, or fetched, the next step follows from there. */
+    bool pulled_now = x->place == PLACE_FETCHING && x->disk == DISK_NONE;
+    if (!asked && x->disk != DISK_WRITING && !pulled_now) mr_ostore_write(s, o);
+}
+
+static bool is_held_for_long(const struct mr_ostore *s, const struct object *x)
+{
+    for (uint32_t at = x->links; at; at = s->links[at].next)
+        if (s->links[at].kind == MR_HOLD_JOB || s->links[at].kind == MR_HOLD_NAME) return true;
+    return false;
+}
+
+/* What outlives this process: results that a job still holds, and what has a name. Copies of what
+ * another node has do not. */
+void mr_ostore_drain(struct mr_ostore *s)
+{
+    if (!s->config.may_spill) return;
+    for (uint32_t o = 1; o <= s->objects_used; o++) {
+        struct object *x = &s->objects[o];
+        bool is_here = x->place == PLACE_RESIDENT || x->place == PLACE_SPILLED;
+        if (!is_here || x->persisted || x->to_persist || x->replica || !is_held_for_long(s, x))
+            continue;
+        x->to_persist = true;
+        x->by_holders = true;
+        if (x->disk != DISK_WRITING) mr_ostore_write(s, o);
+    }
+}
+
+bool mr_ostore_is_writing(const struct mr_ostore *s)
+{
+    return s->writes > 0;
+}

@@ -1,0 +1,88 @@
+/* Knows which records of the journal carry a graph; what they mean beyond that is the core's. */
+#include "services/scheduler/history/history.h"
+
+#include "base/alloc.h"
+#include "base/limits.h"
+#include "graph/bytes/bytes.h"
+#include "services/scheduler/core/core.h"
+#include "store/meta/journal/reader.h"
+#include "store/meta/redis.h"
+#include "store/meta/trace/reader.h"
+
+struct mr_history {
+    struct mr_redis *redis;
+    char *dir;
+};
+
+int mr_history_open(
+    const struct mr_history_config *config, struct mr_history **out, struct mr_error *e)
+{
+    MR_AUTO(mr_history_close) struct mr_history *h = mr_alloc(sizeof *h);
+    const struct mr_redis_config link = {.address = config->redis, .password = config->password};
+    h->dir = config->dir ? mr_format("%s/trace", config->dir) : NULL;
+    int err = mr_redis_open(&link, &h->redis, e);
+    if (err) return err;
+    err = mr_redis_wait(h->redis, 2 * MR_SECOND);
+    if (err) return mr_fail(e, err, "Redis at %s does not answer", config->redis);
+    *out = MR_STEAL(h);
+    return MR_OK;
+}
+
+void mr_history_close(struct mr_history **hp)
+{
+    struct mr_history *h = *hp;
+    *hp = NULL;
+    if (!h) return;
+    mr_redis_close(&h->redis);
+    mr_release(h->dir);
+    mr_release(h);
+}
+
+struct search {
+    uint64_t job;
+    struct mr_buf bytes;
+};
+
+/* u32 type, then of GRAPH: u64 job, u64 offset, bytes. A snapshot repeats them from offset 0. */
+static int on_record(void *ctx, struct mr_str record)
+{
+    struct search *s = ctx;
+    uint32_t type = 0;
+    uint64_t head[2];
+    if (record.n < sizeof type + sizeof head) return MR_OK;
+    memcpy(&type, record.p, sizeof type);
+    memcpy(head, record.p + sizeof type, sizeof head);
+    if (type != MR_RECORD_GRAPH || head[0] != s->job) return MR_OK;
+    if (!head[1]) mr_buf_clear(&s->bytes);
+    if (head[1] != s->bytes.n) return MR_OK; /* its beginning was trimmed */
+    size_t skip = sizeof type + sizeof head;
+    mr_buf_add(&s->bytes, record.p + skip, record.n - skip);
+    return mr_buf_status(&s->bytes);
+}
+
+int mr_history_graph(struct mr_history *h, mr_job_id job, struct mr_graph **out, struct mr_error *e)
+{
+    struct search s = {.job = job.v};
+    mr_buf_init(&s.bytes, MR_JOB_BODY_BYTES_MAX * 4);
+    int err = mr_journal_read(h->redis, NULL, on_record, &s, e);
+    if (!err && !s.bytes.n) err = mr_fail(e, MR_ENOENT, "the journal has no such job");
+    if (!err) err = mr_graph_from_bytes(mr_buf_str(&s.bytes), out, e);
+    mr_buf_fini(&s.bytes);
+    return err;
+}
+
+int mr_history_trace(struct mr_history *h, mr_job_id job, struct mr_trace_gather *out,
+    uint64_t *not_recorded, struct mr_error *e)
+{
+    const struct mr_trace_source source = {.redis = h->redis, .dir = h->dir};
+    struct mr_trace_view view;
+    struct mr_trace_tally tally;
+    int err = mr_trace_view_load(&source, job, &view);
+    if (err == MR_ENOENT) return mr_fail(e, err, "no trace of that job is in Redis");
+    if (err) return mr_fail(e, err, "Redis: the trace of that job cannot be read");
+    mr_trace_read(&source, &view, mr_trace_gather_wants, mr_trace_gather_span, out, &tally);
+    mr_trace_gather_finish(out);
+    mr_trace_view_fini(&view);
+    *not_recorded = tally.not_recorded;
+    return tally.is_away ? mr_fail(e, MR_EAWAY, "Redis went away") : MR_OK;
+}

@@ -1,0 +1,46 @@
+/* What a question wants of a trace, gathered span by span: the next page of a timeline, sums by
+ * operator, or the last span of one task. Pure; memory is bounded by the page, whatever the trace
+ * holds. */
+#pragma once
+
+#include "base/index.h"
+#include "store/meta/trace/codec.h"
+
+enum mr_trace_want_kind { MR_TRACE_TIMELINE, MR_TRACE_PROFILE, MR_TRACE_TASK };
+
+struct mr_trace_want {
+    enum mr_trace_want_kind kind;
+    uint64_t after_ns;  /* of TIMELINE: spans that end later */
+    uint32_t spans_max; /* of TIMELINE: at least 1 */
+    uint32_t index;     /* of TASK: its last span */
+};
+
+struct mr_trace_names {
+    struct mr_index index;
+    struct mr_str *names; /* owned texts */
+    uint32_t count, room;
+};
+
+struct mr_trace_row { /* of an operator, by its number in `ops` */
+    uint32_t op;
+    uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
+};
+
+struct mr_trace_gather {
+    struct mr_trace_want want;
+    struct mr_trace_names ops, workers; /* op_id and worker_id of spans here count these */
+    struct mr_trace_span *spans; /* TIMELINE: by their end, once finished; TASK: one at most */
+    uint32_t count, room;
+    uint64_t matched;
+    bool more;
+    struct mr_trace_row *rows; /* PROFILE: the most time first, once finished */
+    uint32_t rows_room;
+    uint32_t last_op;
+    uint64_t first_ns, last_ns, cpu_ns;
+};
+
+void mr_trace_gather_init(struct mr_trace_gather *g, const struct mr_trace_want *want);
+void mr_trace_gather_fini(struct mr_trace_gather *g);
+bool mr_trace_gather_wants(void *gather, const struct mr_trace_block *block);
+void mr_trace_gather_span(void *gather, const struct mr_trace_span *span);
+void mr_trace_gather_finish(struct mr_trace_gather *g);

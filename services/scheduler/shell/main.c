@@ -1,0 +1,246 @@
+/* mr-scheduler: flags in, shell out. */
+#include "base/limits.h"
+#include "host/config.h"
+#include "host/file.h"
+#include "host/log.h"
+#include "host/signal.h"
+#include "host/start.h"
+#include "rpc/tls.h"
+#include "services/scheduler/submit/parser.h"
+#include "services/scheduler/shell/shell.h"
+
+#include <stdio.h>
+
+/* Read by jemalloc. What a large graph took to be read goes back to the kernel as it is freed, not
+ * ten seconds later: the tasks themselves come next. Blocks from so many bytes on do. */
+#define GIVEN_BACK_BYTES 262144
+#define TEXT_OF(number) #number
+#define CONF(bytes) "oversize_threshold:" TEXT_OF(bytes)
+static_assert(MR_INTAKE_PIECE_BYTES >= GIVEN_BACK_BYTES, "as are the pieces of a text");
+extern const char *malloc_conf;
+__attribute__((visibility("default"))) const char *malloc_conf = CONF(GIVEN_BACK_BYTES);
+
+struct config {
+    struct mr_texts listen;
+    const char *redis;
+    const char *redis_password_file;
+    const char *token_file;
+    const char *secret_file;
+    struct mr_texts allow_uid;
+    struct mr_certificate_files tls;
+    mr_duration redis_timeout;
+    mr_duration heartbeat;
+    mr_duration lease;
+    mr_duration keep_jobs;
+    uint64_t keep_jobs_max;
+    uint64_t tasks_max;
+    const char *dir;
+    uint64_t trace_job_bytes;
+    uint64_t trace_bytes;
+    uint64_t trace_file_bytes;
+    uint64_t reading_memory;
+    mr_duration reading_idle;
+    uint64_t events_kept;
+};
+
+static const struct mr_option options[] = {
+    {.name = "listen",
+        .env = "MILLRACE_SCHEDULER_LISTEN",
+        .type = MR_OPTION_TEXTS,
+        .value = "ADDR",
+        .init = "127.0.0.1:8471",
+        .help = "where to serve gRPC: unix:PATH or HOST:PORT",
+        .at = offsetof(struct config, listen)},
+    {.name = "redis",
+        .env = "MILLRACE_REDIS",
+        .type = MR_OPTION_TEXT,
+        .value = "ADDR",
+        .init = "127.0.0.1:6379",
+        .help = "Redis: unix:PATH or HOST:PORT",
+        .at = offsetof(struct config, redis)},
+    {.name = "redis-password-file",
+        .env = "MILLRACE_REDIS_PASSWORD_FILE",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "what Redis wants to hear, alone in a file of mode 0600",
+        .at = offsetof(struct config, redis_password_file)},
+    {.name = "token-file",
+        .env = "MILLRACE_TOKEN_FILE",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "who may call, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
+                "listen on a public address",
+        .at = offsetof(struct config, token_file)},
+    {.name = "secret-file",
+        .env = "MILLRACE_SECRET_FILE",
+        .type = MR_OPTION_TEXT,
+        .value = "FILE",
+        .help = "the cluster's secret: workers and stores must show it, and gateways that pass "
+                "users on",
+        .at = offsetof(struct config, secret_file)},
+    MR_PEER_OPTION(offsetof(struct config, allow_uid)),
+    MR_RPC_TLS_OPTIONS(offsetof(struct config, tls)),
+    {.name = "redis-timeout",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "30s",
+        .help = "how long to wait for Redis at the start",
+        .at = offsetof(struct config, redis_timeout)},
+    {.name = "heartbeat",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "1s",
+        .help = "how often workers and stores with work are heard; idle ones: a third of the lease",
+        .at = offsetof(struct config, heartbeat)},
+    {.name = "lease",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "10s",
+        .help = "silence after which a worker or store is lost",
+        .at = offsetof(struct config, lease)},
+    {.name = "keep-jobs",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "24h",
+        .help = "ended jobs are forgotten after this; 0 keeps them",
+        .at = offsetof(struct config, keep_jobs)},
+    {.name = "keep-jobs-max",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "1000",
+        .help = "how many ended jobs are kept",
+        .at = offsetof(struct config, keep_jobs_max),
+        .min = 1,
+        .max = 100000},
+    {.name = "tasks-max",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "16000000",
+        .help = "tasks over all jobs that are kept",
+        .at = offsetof(struct config, tasks_max),
+        .min = 1000,
+        .max = 1000000000},
+    {.name = "reading-memory",
+        .env = "MILLRACE_READING_MEMORY",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .init = "2GiB",
+        .help = "of jobs whose bodies are being read, in all; half of it for several of one user",
+        .at = offsetof(struct config, reading_memory),
+        .min = (uint64_t)1 << 20,
+        .max = (uint64_t)1 << 40},
+    {.name = "reading-idle",
+        .env = "MILLRACE_READING_IDLE",
+        .type = MR_OPTION_DURATION,
+        .value = "TIME",
+        .init = "60s",
+        .help = "a job of which nothing has come for so long, nor its end, is given up",
+        .at = offsetof(struct config, reading_idle),
+        .min = MR_MS,
+        .max = 86400 * MR_SECOND},
+    {.name = "events-kept",
+        .env = "MILLRACE_EVENTS_KEPT",
+        .type = MR_OPTION_U64,
+        .value = "N",
+        .init = "8192",
+        .help = "events of the cluster that a stream can go back to",
+        .at = offsetof(struct config, events_kept),
+        .min = 16,
+        .max = 1000000},
+    {.name = "dir",
+        .type = MR_OPTION_TEXT,
+        .value = "DIR",
+        .help = "state: traces past their caps go to DIR/trace (default: they are not recorded)",
+        .at = offsetof(struct config, dir)},
+    {.name = "trace-job-bytes",
+        .env = "MILLRACE_TRACE_JOB_BYTES",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .init = "64MiB",
+        .help = "of one job's trace in Redis",
+        .at = offsetof(struct config, trace_job_bytes),
+        .max = (uint64_t)1 << 40},
+    {.name = "trace-bytes",
+        .env = "MILLRACE_TRACE_BYTES",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .init = "256MiB",
+        .help = "of all traces in Redis",
+        .at = offsetof(struct config, trace_bytes),
+        .max = (uint64_t)1 << 40},
+    {.name = "trace-file-bytes",
+        .env = "MILLRACE_TRACE_FILE_BYTES",
+        .type = MR_OPTION_BYTES,
+        .value = "BYTES",
+        .init = "4GiB",
+        .help = "of all traces in files",
+        .at = offsetof(struct config, trace_file_bytes),
+        .max = (uint64_t)1 << 50},
+};
+
+static const struct mr_config_spec spec = {.program = "mr-scheduler",
+    .summary = "Decides which task runs where, and remembers every accepted job.",
+    .examples =
+        "  mr-scheduler --listen unix:/run/millrace/scheduler.sock --redis unix:/run/millrace/redis.sock\n",
+    .options = options,
+    .options_count = MR_ARRAY_LEN(options)};
+
+static void on_signal(void *ctx, int number)
+{
+    (void)mr_shell_push(
+        ctx, (struct mr_shell_message){.kind = MR_SHELL_SIGNAL, .n = (uint64_t)number});
+}
+
+int main(int argc, char **argv)
+{
+    struct config config = {0};
+    struct mr_error e = {0};
+    mr_start_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* its threads would take our SIGTERM */
+    mr_signal_block();
+    mr_log_set_program("mr-scheduler");
+    mr_config_load(&spec, argc, argv, &config, NULL);
+    struct mr_signals *signals = mr_signal_open(NULL, NULL);
+    struct mr_buf password;
+    mr_buf_init(&password, 4096);
+    if (config.redis_password_file) {
+        if (mr_file_read_secret(config.redis_password_file, &password, &e)) {
+            (void)fprintf(stderr, "mr-scheduler: --redis-password-file: %s\n", e.text);
+            return 2;
+        }
+        mr_buf_add_byte(&password, 0);
+    }
+    struct mr_scheduler_options o = {.redis = config.redis,
+        .redis_timeout = config.redis_timeout,
+        .redis_password = password.n ? (const char *)password.p : NULL,
+        .token_file = config.token_file,
+        .secret_file = config.secret_file};
+    if (mr_peer_rules_parse(&config.allow_uid, &o.peers, &e) || mr_rpc_tls_use(&config.tls, &e)) {
+        (void)fprintf(stderr, "mr-scheduler: %s\n", e.text);
+        return 2;
+    }
+    o.dir = config.dir;
+    o.trace_job_bytes = config.trace_job_bytes;
+    o.trace_bytes = config.trace_bytes;
+    o.trace_file_bytes = config.trace_file_bytes;
+    o.reading_bytes = config.reading_memory;
+    o.reading_idle = config.reading_idle;
+    o.events_kept = (uint32_t)config.events_kept;
+    mr_sched_config_default(&o.core);
+    o.core.heartbeat = config.heartbeat;
+    o.core.lease = config.lease;
+    o.core.keep_jobs = config.keep_jobs;
+    o.core.keep_jobs_max = (uint32_t)config.keep_jobs_max;
+    o.core.tasks_max = (uint32_t)config.tasks_max;
+    struct mr_shell *sh = NULL;
+    if (mr_shell_open(&o, config.listen.items, config.listen.count, &sh, &e)) {
+        (void)fprintf(stderr, "mr-scheduler: %s\n", e.text);
+        return 1;
+    }
+    mr_signal_hand(signals, on_signal, sh);
+    int code = mr_shell_run(sh);
+    mr_signal_close(&signals);
+    mr_shell_close(&sh);
+    mr_buf_fini(&password);
+    mr_config_fini(&spec, &config);
+    return code;
+}

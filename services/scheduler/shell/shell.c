@@ -1,0 +1,331 @@
+/* The loop: events in, effects out, once a turn. Everything that waits waits here. */
+#include "services/scheduler/shell/shell.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "host/log.h"
+#include "host/stats.h"
+#include "proto/methods.h"
+#include "services/scheduler/shell/catalogue.h"
+#include "services/scheduler/shell/cluster_watch.h"
+#include "services/scheduler/shell/watch.h"
+#include "services/scheduler/submit/parser.h"
+#include "services/scheduler/shell/journal_link.h"
+#include "services/scheduler/shell/logs.h"
+#include "services/scheduler/shell/metrics.h"
+#include "services/scheduler/shell/sessions.h"
+#include "services/scheduler/shell/submit.h"
+#include "services/scheduler/shell/trace.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+
+#define BATCH_MAX 64
+#define DRAIN_TIME MR_SECOND /* for Redis to confirm what was submitted */
+#define INBOX_MAX 65536
+#define SCRATCH_BYTES_MAX ((size_t)1 << 30)
+
+void mr_shell_step(struct mr_shell *sh, struct mr_sched_event *ev)
+{
+    ev->wall_ns = mr_clock_wall();
+    mr_sched_step(sh->core, mr_clock_now(), ev, &sh->fx);
+}
+
+int mr_shell_push(struct mr_shell *sh, struct mr_shell_message m)
+{
+    return mr_inbox_push(sh->inbox, &m);
+}
+
+struct mr_shell *mr_shell_of(const struct mr_rpc_call *call)
+{
+    return mr_rpc_call_context(call);
+}
+
+void *mr_shell_take(struct mr_shell *sh, size_t bytes)
+{
+    void *p = mr_pb_arena_take(&sh->scratch, bytes ? bytes : 1);
+    mr_assert(p); /* a request leaves half of it, and its rows need no more here than there */
+    return p;
+}
+
+char *mr_shell_text(struct mr_shell *sh, struct mr_str s)
+{
+    char *p = mr_shell_take(sh, s.n + 1);
+    if (s.n) memcpy(p, s.p, s.n);
+    p[s.n] = 0;
+    return p;
+}
+
+void *mr_shell_request(struct mr_shell *sh, struct mr_rpc_call *call, struct mr_rpc_message *m,
+    const ProtobufCMessageDescriptor *type)
+{
+    struct mr_error e = {0};
+    mr_pb_arena_clear(&sh->scratch);
+    void *request = mr_pb_unpack_request(type, mr_rpc_message_str(m), &sh->scratch, &e);
+    if (!request) (void)mr_rpc_call_fail(call, &e);
+    return request;
+}
+
+bool mr_shell_is_early(struct mr_shell *sh)
+{
+    struct mr_sched_totals t;
+    if (sh->has_settled) return false;
+    mr_sched_totals(sh->core, &t);
+    sh->has_settled = !t.is_recovering;
+    return t.is_recovering;
+}
+
+void mr_shell_fail(struct mr_rpc_call *call, int code, const char *fmt, ...)
+{
+    struct mr_error e = {0};
+    char text[MR_ERROR_TEXT_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    (void)mr_fail(&e, code, "%s", text);
+    (void)mr_rpc_call_fail(call, &e);
+}
+
+static void perform_note(struct mr_shell *sh, const struct mr_sched_note *n)
+{
+    struct mr_str text = mr_str_of(sh->fx.text.p + n->text_at, n->text_bytes);
+    const uint32_t *ready = (const void *)sh->fx.ready.p;
+    switch (n->type) {
+    case MR_NOTE_REPLY:
+        if (n->index) mr_cluster_watch_job(sh, n->job, (enum mr_job_state)n->index);
+        mr_submit_reply(sh, n, text);
+        break;
+    case MR_NOTE_JOB_STATE:
+        mr_cluster_watch_job(sh, n->job, (enum mr_job_state)n->index);
+        mr_follow_job_changed(sh, n->job, false);
+        mr_trace_job_changed(sh, n->job);
+        mr_logs_job_changed(sh, n->job);
+        break;
+    case MR_NOTE_JOB_PROGRESS:
+        mr_follow_job_changed(sh, n->job, true);
+        mr_logs_job_changed(sh, n->job);
+        break;
+    case MR_NOTE_TARGETS_READY: mr_follow_targets_ready(sh, n->job, ready + n->at, n->count); break;
+    case MR_NOTE_TARGET_BYTES: mr_follow_target_bytes(sh, n->job, n->index, text); break;
+    case MR_NOTE_TARGET_FAILED: mr_follow_target_failed(sh, n->job, n->index, n->code, text); break;
+    case MR_NOTE_JOB_FORGOTTEN:
+        mr_cluster_watch_forgotten(sh, n->job);
+        mr_follow_forgotten(sh, n->job);
+        mr_trace_forget(sh, n->job);
+        mr_logs_forget(sh, n->job);
+        break;
+    case MR_NOTE_WORKER_JOINED:
+        mr_trace_worker(sh, n->slot);
+        mr_cluster_watch_dirty(sh);
+        mr_sessions_note(sh, n, text);
+        break;
+    case MR_NOTE_WORKER_REFUSED:
+    case MR_NOTE_WORKER_CLOSE:
+    case MR_NOTE_STORE_JOINED:
+    case MR_NOTE_STORE_LOST:
+        mr_cluster_watch_dirty(sh);
+        mr_sessions_note(sh, n, text);
+        break;
+    }
+}
+
+/* What people are told, then what workers are told, then the journal: it waits for nothing of the
+ * turn, since dispatch need not wait for it and promises are told when it has answered. Writing to
+ * Redis takes as long as a worker needs to begin, so tasks leave before that, and all else after.
+ */
+static void perform(struct mr_shell *sh)
+{
+    mr_ledger_perform(sh);
+    mr_buf_clear(&sh->fx.journal);
+    for (size_t at = 0; at < sh->fx.notes.n; at += sizeof(struct mr_sched_note)) {
+        struct mr_sched_note n; /* a copy: performing may step the core, and the buffer may grow */
+        memcpy(&n, sh->fx.notes.p + at, sizeof n);
+        perform_note(sh, &n);
+    }
+    mr_trace_add(sh);
+    if (mr_sessions_flush(sh)) mr_rpc_loop_flush(sh->loop);
+    mr_ledger_perform(sh);
+    mr_ledger_flush(sh);
+    mr_sched_effects_clear(&sh->fx);
+}
+
+static void on_message(struct mr_shell *sh, const struct mr_shell_message *m)
+{
+    switch (m->kind) {
+    case MR_SHELL_PARSED:
+        mr_intake_answered(sh->intake, m->p);
+        mr_submit_parsed(sh, m->p);
+        break;
+    case MR_SHELL_TRACE: {
+        struct mr_trace_answer *answer = m->p;
+        mr_trace_answered(sh, &answer);
+        break;
+    }
+    case MR_SHELL_SIGNAL:
+        mr_log(MR_INFO, "scheduler.stopping", "signal=%" PRIu64, m->n);
+        sh->is_stopping = true;
+        break;
+    case MR_SHELL_ACKED:
+    case MR_SHELL_AWAY:
+    case MR_SHELL_BACK:
+    case MR_SHELL_REWIND:
+    case MR_SHELL_REFUSED: mr_ledger_message(sh, m); break;
+    }
+}
+
+static void turn(struct mr_shell *sh, mr_time until)
+{
+    struct mr_shell_message batch[BATCH_MAX];
+    mr_time deadline = MR_MIN(mr_sched_deadline(sh->core), mr_follow_deadline(sh));
+    deadline = MR_MIN(deadline, mr_sessions_deadline(sh));
+    deadline = MR_MIN(deadline, mr_trace_deadline(sh));
+    deadline = MR_MIN(deadline, mr_submit_deadline(sh));
+    deadline = MR_MIN(deadline, until);
+    mr_rpc_loop_be_eager(sh->loop, mr_sched_has_idle_slots(sh->core));
+    size_t n = mr_inbox_wait(sh->inbox, deadline, batch, MR_ARRAY_LEN(batch));
+    for (size_t i = 0; i < n; i++)
+        on_message(sh, &batch[i]);
+    mr_time now = mr_clock_now();
+    if (mr_sched_deadline(sh->core) <= now) {
+        struct mr_sched_event tick = {.type = MR_SCHED_TICK};
+        mr_shell_step(sh, &tick);
+    }
+    mr_follow_tick(sh, now);
+    mr_submit_tick(sh, now);
+    perform(sh);
+    mr_cluster_watch_tell(sh, now);
+    mr_trace_tick(sh, now);
+}
+
+/* Whoever waits is answered: with the job, when one was submitted, also where Redis has yet to
+ * confirm it. */
+static void drain(struct mr_shell *sh)
+{
+    mr_rpc_server_drain(sh->server);
+    mr_follow_stop(sh);
+    mr_cluster_watch_stop(sh);
+    mr_time until = mr_clock_now() + DRAIN_TIME;
+    while (!mr_list_is_empty(&sh->answers) && mr_clock_now() < until)
+        turn(sh, until);
+    mr_submit_stop(sh);
+}
+
+int mr_shell_run(struct mr_shell *sh)
+{
+    perform(sh);
+    while (!sh->is_stopping)
+        turn(sh, MR_NEVER);
+    if (!sh->exit_code) drain(sh); /* superseded: what it knows may be old */
+    return sh->exit_code;
+}
+
+static void end_waits(void *ctx, struct mr_str waiter)
+{
+    mr_follow_end_waits(ctx, waiter);
+}
+
+static int listen_all(
+    struct mr_shell *sh, const char *const *listen, size_t count, struct mr_error *e)
+{
+    int err = mr_rpc_server_add_descriptors(sh->server, mr_proto_descriptor_set(), e);
+    for (size_t i = 0; i < count && !err; i++) {
+        int port = 0;
+        err = mr_rpc_guard_listen(sh->guard, sh->server, listen[i], &port, e);
+        if (!err) mr_log(MR_INFO, "scheduler.listening", "address=%s port=%d", listen[i], port);
+    }
+    return err;
+}
+
+int mr_shell_open(const struct mr_scheduler_options *options, const char *const *listen,
+    size_t listen_count, struct mr_shell **out, struct mr_error *e)
+{
+    MR_AUTO(mr_shell_close) struct mr_shell *sh = mr_alloc(sizeof *sh);
+    sh->options = *options;
+    mr_list_init(&sh->answers);
+    sh->answers_due = MR_NEVER;
+    mr_list_init(&sh->reading);
+    sh->reading_due = MR_NEVER;
+    sh->started_wall_ns = mr_clock_wall();
+    sh->loop = mr_rpc_loop_new();
+    sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_shell_message));
+    mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
+    mr_pb_arena_init(&sh->scratch, SCRATCH_BYTES_MAX);
+    const struct mr_rpc_guard_options guard = {.token_file = options->token_file,
+        .secret_file = options->secret_file,
+        .role_of = mr_proto_role,
+        .callers_of = mr_proto_callers};
+    int err = mr_rpc_guard_new(&guard, &sh->guard, e);
+    if (!err) err = mr_ledger_open(sh, e);
+    if (err) return err;
+    mr_arena_init(&sh->arena, mr_sched_arena_bytes(&sh->options.core));
+    mr_sched_effects_init(&sh->fx, sh->options.core.workers_max, sh->options.core.stores_max);
+    sh->core = mr_sched_new(&sh->options.core, &sh->arena);
+    sh->sessions = mr_sessions_new(sh);
+    sh->follow = mr_follow_new(sh);
+    sh->logs = mr_logs_new();
+    sh->cluster_watch = mr_cluster_watch_new(sh);
+    sh->catalogue = mr_catalogue_new();
+    err = mr_intake_open(sh, e);
+    if (err) return err;
+    mr_ledger_replay(sh);
+    err = mr_trace_open(sh, e);
+    if (err) return err;
+    const struct mr_rpc_server_options server = {.fixed_window = true,
+        .peers = options->peers,
+        .auth = mr_rpc_guard_auth(sh->guard),
+        .auth_ctx = sh->guard};
+    sh->server = mr_rpc_server_new(sh->loop, &server);
+    mr_rpc_server_add_service(sh->server, &mr_jobs_service, sh);
+    mr_rpc_server_add_service(sh->server, &mr_cluster_service, sh);
+    mr_rpc_server_add_service(sh->server, &mr_templates_service, sh);
+    mr_rpc_server_add_service(sh->server, &mr_worker_session_service, sh);
+    mr_rpc_server_add_service(sh->server, &mr_store_session_service, sh);
+    sh->waits = (struct mr_rpc_waits){end_waits, sh};
+    mr_rpc_server_add_waits(sh->server, &sh->waits);
+    mr_metrics_add(sh);
+    err = listen_all(sh, listen, listen_count, e);
+    if (err) return err;
+    mr_rpc_server_start(sh->server);
+    *out = MR_STEAL(sh);
+    return MR_OK;
+}
+
+void mr_shell_close(struct mr_shell **shp)
+{
+    struct mr_shell *sh = *shp;
+    *shp = NULL;
+    if (!sh) return;
+    if (sh->server) mr_rpc_server_close(&sh->server, MR_SECOND / 2);
+    if (sh->core) {
+        mr_ledger_perform(sh);
+        mr_ledger_flush(sh);
+    }
+    mr_intake_close(&sh->intake);
+    mr_ledger_close(&sh->ledger);
+    mr_follow_free(&sh->follow);
+    mr_logs_free(&sh->logs);
+    mr_cluster_watch_free(&sh->cluster_watch);
+    mr_trace_close(&sh->trace);
+    mr_sessions_free(&sh->sessions);
+    mr_catalogue_free(&sh->catalogue);
+    if (sh->core) {
+        mr_sched_free(&sh->core);
+        mr_sched_effects_fini(&sh->fx);
+        mr_arena_fini(&sh->arena);
+    }
+    mr_pb_arena_fini(&sh->scratch);
+    struct mr_shell_message m;
+    while (mr_inbox_take(sh->inbox, &m, 1)) {
+        struct mr_trace_answer *answer = m.kind == MR_SHELL_TRACE ? m.p : NULL;
+        mr_trace_answer_free(&answer);
+        if (m.kind == MR_SHELL_PARSED) mr_submit_drop(m.p);
+    }
+    mr_inbox_free(&sh->inbox);
+    mr_rpc_loop_free(&sh->loop);
+    mr_stats_free(&sh->stats);
+    mr_rpc_guard_free(&sh->guard);
+    mr_release(sh);
+}

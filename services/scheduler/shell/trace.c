@@ -1,0 +1,404 @@
+/* The core thread's side: spans gather in a buffer that goes to the writer when it is large or 50
+ * ms old; questions wait for their answers here. What is on its way to the writer is bounded; past
+ * the bound spans are counted and dropped. */
+#include "services/scheduler/shell/trace.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "services/scheduler/shell/watch.h"
+#include "services/scheduler/shell/trace_threads.h"
+
+#define PENDING_BYTES ((size_t)128 << 10)
+#define PENDING_BYTES_MAX ((size_t)64 << 20)
+#define PENDING_AGE (50 * MR_MS)
+#define QUEUED_BYTES_MAX ((uint64_t)64 << 20)
+#define ASKS_MAX 64                      /* each has a copy of what is not written of its job */
+#define PAGE_BYTES_MAX ((size_t)8 << 20) /* of a timeline: then the next page begins */
+#define SPAN_BYTES 96                    /* of its numbers in a message, about */
+
+struct asked {
+    uint64_t ticket;
+    struct mr_rpc_call *call; /* NULL: it has ended */
+    struct mr_trace_ask ask;
+};
+
+struct lost {
+    mr_job_id job;
+    uint64_t count;
+};
+
+struct mr_trace {
+    struct mr_trace_writer *writer;
+    struct mr_trace_reader *reader;
+    struct mr_inbox *inbox; /* the writer's */
+    char *dir;
+    struct mr_buf *pending; /* struct mr_sched_span; NULL: none */
+    mr_time pending_since;
+    uint64_t bytes_given; /* to the writer, ever */
+    uint32_t ops_told;
+    struct mr_buf lost; /* struct lost: to be told with the next spans */
+    struct mr_buf word; /* struct mr_trace_message of jobs: to be told behind them, in order */
+    struct asked asks[ASKS_MAX];
+    uint32_t asks_count;
+    uint64_t ticket;
+};
+
+static void jobs_of(const struct mr_sched *core, struct mr_buf *out)
+{
+    for (mr_job_id j = mr_sched_job_newest(core); j.v; j = mr_sched_job_older(core, j))
+        mr_buf_add(out, &j, sizeof j);
+}
+
+int mr_trace_open(struct mr_shell *sh, struct mr_error *e)
+{
+    const struct mr_scheduler_options *o = &sh->options;
+    struct mr_buf jobs;
+    struct mr_trace *t = mr_alloc(sizeof *t);
+    sh->trace = t;
+    mr_buf_init(&t->lost, (size_t)1 << 20);
+    mr_buf_init(&t->word, (size_t)16 << 20);
+    mr_buf_init(&jobs, (size_t)64 << 20);
+    if (o->dir) t->dir = mr_format("%s/trace", o->dir);
+    const struct mr_trace_source_config source = {
+        .address = o->redis, .password = o->redis_password, .dir = t->dir, .answers = sh->inbox};
+    int err = mr_trace_reader_open(&source, &t->reader, e);
+    jobs_of(sh->core, &jobs);
+    const struct mr_trace_log_config log = {.address = o->redis,
+        .password = o->redis_password,
+        .dir = t->dir,
+        .epoch = o->core.epoch,
+        .incarnation = o->core.incarnation,
+        .job_bytes_max = o->trace_job_bytes,
+        .bytes_max = o->trace_bytes,
+        .file_bytes_max = o->trace_file_bytes,
+        .jobs = (const void *)jobs.p,
+        .jobs_count = jobs.n / sizeof(mr_job_id)};
+    if (!err) err = mr_trace_writer_open(&log, t->reader, &t->writer, e);
+    if (!err) t->inbox = mr_trace_writer_inbox(t->writer);
+    mr_buf_fini(&jobs);
+    return err;
+}
+
+/* ---- spans ----------------------------------------------------------------------------------- */
+
+static void count_lost(struct mr_trace *t, const struct mr_buf *b)
+{
+    const struct mr_sched_span *s = (const void *)b->p;
+    struct lost l = {0};
+    for (size_t i = 0; i < b->n / sizeof *s; i++) {
+        if (l.count && l.job.v != s[i].job.v) {
+            mr_buf_add(&t->lost, &l, sizeof l);
+            l.count = 0;
+        }
+        l.job = s[i].job;
+        l.count++;
+    }
+    if (l.count) mr_buf_add(&t->lost, &l, sizeof l);
+}
+
+static void buf_skip(struct mr_buf *b, size_t n)
+{
+    b->n -= n;
+    if (n) b->failed = false; /* there is room again */
+    if (b->n && n) memmove(b->p, b->p + n, b->n);
+}
+
+static void lost_tell(struct mr_trace *t)
+{
+    const struct lost *l = (const void *)t->lost.p;
+    size_t told = 0;
+    for (size_t n = t->lost.n / sizeof *l; told < n; told++) {
+        const struct mr_trace_message m = {
+            .kind = MR_TRACE_LOST, .job = l[told].job, .a = l[told].count};
+        if (mr_inbox_push(t->inbox, &m)) break;
+    }
+    buf_skip(&t->lost, told * sizeof *l);
+}
+
+static void spans_give(struct mr_trace *t)
+{
+    struct mr_trace_message m = {
+        .kind = MR_TRACE_SPANS, .p = t->pending, .a = mr_clock_wall() - mr_clock_now()};
+    size_t n = t->pending->n;
+    bool full = t->bytes_given + n - mr_trace_writer_bytes_taken(t->writer) > QUEUED_BYTES_MAX;
+    if (full || mr_inbox_push(t->inbox, &m)) {
+        count_lost(t, t->pending);
+        mr_buf_clear(t->pending);
+        return;
+    }
+    t->bytes_given += n;
+    t->pending = NULL;
+}
+
+static void pending_give(struct mr_trace *t)
+{
+    const struct mr_trace_message *word = (const void *)t->word.p;
+    if (t->lost.n) lost_tell(t);
+    if (t->pending && t->pending->n) spans_give(t);
+    size_t told = 0;
+    while (told < t->word.n / sizeof *word && !mr_inbox_push(t->inbox, &word[told]))
+        told++;
+    buf_skip(&t->word, told * sizeof *word); /* what is left: at the next tick */
+}
+
+static struct mr_buf *pending_of(struct mr_trace *t)
+{
+    if (t->pending) return t->pending;
+    if (!mr_inbox_take(mr_trace_writer_spent(t->writer), &t->pending, 1)) {
+        t->pending = mr_alloc(sizeof *t->pending);
+        mr_buf_init(t->pending, PENDING_BYTES_MAX);
+    }
+    return t->pending;
+}
+
+static void ops_tell(struct mr_shell *sh)
+{
+    struct mr_trace *t = sh->trace;
+    for (uint32_t n = mr_sched_ops_count(sh->core); t->ops_told < n; t->ops_told++) {
+        struct mr_str name = mr_sched_op_name(sh->core, t->ops_told + 1);
+        struct mr_trace_message m = {
+            .kind = MR_TRACE_OP, .a = t->ops_told + 1, .p = mr_format("%.*s", MR_STR_ARG(name))};
+        if (mr_inbox_push(t->inbox, &m)) {
+            mr_release(m.p);
+            return;
+        }
+    }
+}
+
+void mr_trace_add(struct mr_shell *sh)
+{
+    const struct mr_buf *in = &sh->fx.spans;
+    struct mr_trace *t = sh->trace;
+    if (!in->n) return;
+    struct mr_buf *b = pending_of(t);
+    if (!b->n && !t->word.n) t->pending_since = mr_clock_now();
+    if (b->n + in->n > PENDING_BYTES_MAX)
+        count_lost(t, in);
+    else
+        mr_buf_add(b, in->p, in->n);
+    if (b->n < PENDING_BYTES) return;
+    ops_tell(sh);
+    pending_give(t);
+}
+
+mr_time mr_trace_deadline(const struct mr_shell *sh)
+{
+    const struct mr_trace *t = sh->trace;
+    bool some = t->pending && t->pending->n;
+    return some || t->lost.n || t->word.n ? mr_time_after(t->pending_since, PENDING_AGE) : MR_NEVER;
+}
+
+void mr_trace_tick(struct mr_shell *sh, mr_time now)
+{
+    struct mr_trace *t = sh->trace;
+    if (mr_trace_deadline(sh) > now) return;
+    ops_tell(sh);
+    pending_give(t);
+    t->pending_since = now; /* of what is still to be told */
+}
+
+void mr_trace_worker(struct mr_shell *sh, uint32_t slot)
+{
+    struct mr_sched_worker_info info;
+    struct mr_trace *t = sh->trace;
+    if (!mr_sched_worker(sh->core, slot, &info)) return;
+    ops_tell(sh);
+    pending_give(t); /* of who had the slot before */
+    struct mr_trace_message m = {
+        .kind = MR_TRACE_WORKER, .a = slot, .p = mr_format("%.*s", MR_STR_ARG(info.name))};
+    if (mr_inbox_push(t->inbox, &m)) mr_release(m.p);
+}
+
+/* Not at once: in a stream of tiny jobs each would wake the writer, and Redis, for itself. */
+static void word_add(struct mr_shell *sh, enum mr_trace_message_kind kind, mr_job_id job)
+{
+    struct mr_trace *t = sh->trace;
+    const struct mr_trace_message m = {.kind = kind, .job = job};
+    if (mr_trace_deadline(sh) == MR_NEVER) t->pending_since = mr_clock_now();
+    mr_buf_add(&t->word, &m, sizeof m);
+}
+
+void mr_trace_job_changed(struct mr_shell *sh, mr_job_id job)
+{
+    struct mr_sched_job_info info;
+    if (mr_sched_job(sh->core, job, &info) && mr_job_is_over(info.state))
+        word_add(sh, MR_TRACE_ENDED, job);
+}
+
+void mr_trace_forget(struct mr_shell *sh, mr_job_id job)
+{
+    word_add(sh, MR_TRACE_FORGET, job);
+}
+
+/* ---- questions ------------------------------------------------------------------------------- */
+
+void mr_trace_ask(struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_trace_ask *ask)
+{
+    struct mr_trace *t = sh->trace;
+    struct mr_trace_question *q = mr_alloc(sizeof *q);
+    struct mr_trace_message m = {.kind = MR_TRACE_ASK, .p = q};
+    q->ask = *ask;
+    q->ticket = ++t->ticket;
+    mr_trace_view_init(&q->view, ask->job);
+    ops_tell(sh);
+    pending_give(t);
+    if (t->asks_count == ASKS_MAX || mr_inbox_push(t->inbox, &m)) {
+        mr_trace_question_free(&q);
+        mr_shell_fail(call, MR_ELIMIT, "more than %d traces are being read: ask again", ASKS_MAX);
+        return;
+    }
+    t->asks[t->asks_count++] = (struct asked){.ticket = t->ticket, .call = call, .ask = *ask};
+}
+
+void mr_trace_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
+{
+    struct mr_trace *t = sh->trace;
+    for (uint32_t i = 0; t && i < t->asks_count; i++)
+        if (t->asks[i].call == call) t->asks[i].call = NULL; /* it counts until it is read */
+}
+
+static Millrace__V1__SpanOutcome outcome_of(uint32_t outcome)
+{
+    switch ((enum mr_sched_outcome)outcome) { /* it came from outside: any number */
+    case MR_OUTCOME_OK:
+    case MR_OUTCOME_USED_UP: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_OK;
+    case MR_OUTCOME_ERROR:
+    case MR_OUTCOME_BAD_ARGUMENT: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_FAILED;
+    case MR_OUTCOME_CANCELLED: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_CANCELLED;
+    case MR_OUTCOME_TIMEOUT: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_TIMEOUT;
+    case MR_OUTCOME_LOST: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_LOST;
+    case MR_OUTCOME_LOST_INPUT:
+    case MR_OUTCOME_RETURNED:
+    case MR_OUTCOME_NO_ROOM: return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_RETURNED;
+    }
+    return MILLRACE__V1__SPAN_OUTCOME__SPAN_OUTCOME_UNSPECIFIED;
+}
+
+static Millrace__V1__TimelineSpan *span_out(struct mr_shell *sh,
+    const struct mr_sched_job_info *info, const struct mr_trace_gather *g,
+    const struct mr_trace_span *s)
+{
+    Millrace__V1__TimelineSpan *m = mr_shell_take(sh, sizeof *m);
+    Millrace__V1__TaskTimes *times = mr_shell_take(sh, sizeof *times);
+    millrace__v1__timeline_span__init(m);
+    millrace__v1__task_times__init(times);
+    bool known = s->index < info->graph->nodes_count; /* it came from outside */
+    m->key = mr_shell_text(sh, known ? mr_graph_key(info->graph, s->index) : MR_STR(""));
+    m->op = mr_shell_text(sh, g->ops.names[s->op_id]);
+    m->worker = mr_shell_text(sh, g->workers.names[s->worker_id]);
+    m->slot = s->slot;
+    m->attempt = s->attempt;
+    m->outcome = outcome_of(s->outcome);
+    m->failed = s->outcome != MR_OUTCOME_OK;
+    m->cpu_ns = s->cpu_ns;
+    m->nbytes = s->bytes;
+    m->times = times;
+    times->ready_ns = s->ready;
+    times->sent_ns = s->sent;
+    times->started_ns = s->started;
+    times->finished_ns = s->finished;
+    times->accounted_ns = s->accounted;
+    return m;
+}
+
+/* How many spans fit a message. The page ends between two ticks, or the next would miss some. */
+static uint32_t page_of(
+    const struct mr_sched_job_info *info, const struct mr_trace_gather *g, bool *more)
+{
+    size_t bytes = 0;
+    uint32_t n = 0;
+    for (; n < g->count && bytes <= PAGE_BYTES_MAX; n++) {
+        uint32_t index = g->spans[n].index;
+        bytes += SPAN_BYTES + g->ops.names[g->spans[n].op_id].n +
+                 g->workers.names[g->spans[n].worker_id].n;
+        if (index < info->graph->nodes_count) bytes += mr_graph_key(info->graph, index).n;
+    }
+    *more = g->more || n < g->count;
+    uint32_t all = n;
+    while (n < g->count && n > 0 && g->spans[n - 1].finished == g->spans[n].finished)
+        n--;
+    return n ? n : all; /* 8 MiB of one tick there are not */
+}
+
+static void timeline_answer(struct mr_shell *sh, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, const struct mr_trace_answer *a)
+{
+    Millrace__V1__TimelineResponse m = MILLRACE__V1__TIMELINE_RESPONSE__INIT;
+    bool more = false;
+    m.n_spans = page_of(info, &a->gather, &more);
+    m.more = more;
+    m.not_recorded = a->not_recorded;
+    m.spans = mr_shell_take(sh, m.n_spans * sizeof *m.spans);
+    for (size_t i = 0; i < m.n_spans; i++)
+        m.spans[i] = span_out(sh, info, &a->gather, &a->gather.spans[i]);
+    (void)mr_rpc_call_reply_pb(call, &m.base);
+}
+
+static void profile_answer(
+    struct mr_shell *sh, struct mr_rpc_call *call, mr_job_id job, const struct mr_trace_gather *g)
+{
+    Millrace__V1__ProfileResponse m = MILLRACE__V1__PROFILE_RESPONSE__INIT;
+    double slots = (double)mr_sched_job_slots(sh->core, job) / 1000;
+    m.slots = slots > 0 && slots < 1 ? 1 : (uint64_t)(slots + 0.5);
+    m.rows = mr_shell_take(sh, g->ops.count * sizeof *m.rows);
+    for (uint32_t i = 0; i < g->rows_room && g->rows[i].tasks; i++) {
+        Millrace__V1__ProfileRow *row = mr_shell_take(sh, sizeof *row);
+        millrace__v1__profile_row__init(row);
+        row->op = mr_shell_text(sh, g->ops.names[g->rows[i].op]);
+        row->tasks = g->rows[i].tasks;
+        row->wall_ns = g->rows[i].wall_ns;
+        row->cpu_ns = g->rows[i].cpu_ns;
+        row->queue_ns = g->rows[i].queue_ns;
+        row->nbytes = g->rows[i].bytes;
+        m.rows[m.n_rows++] = row;
+    }
+    if (g->last_ns > g->first_ns) m.wall_ns = g->last_ns - g->first_ns;
+    if (m.wall_ns && m.slots)
+        m.white_space = 1.0 - MR_MIN((double)g->cpu_ns / ((double)m.wall_ns * slots), 1.0);
+    (void)mr_rpc_call_reply_pb(call, &m.base);
+}
+
+void mr_trace_answered(struct mr_shell *sh, struct mr_trace_answer **ap)
+{
+    MR_AUTO(mr_trace_answer_free) struct mr_trace_answer *a = MR_STEAL(*ap);
+    struct mr_trace *t = sh->trace;
+    uint32_t i = 0;
+    while (i < t->asks_count && t->asks[i].ticket != a->ticket)
+        i++;
+    mr_assert(i < t->asks_count);
+    struct asked x = t->asks[i];
+    t->asks[i] = t->asks[--t->asks_count];
+    if (!x.call) return; /* it ended meanwhile */
+    struct mr_sched_job_info info;
+    struct mr_trace_gather *g = &a->gather;
+    mr_pb_arena_clear(&sh->scratch);
+    if (!mr_sched_job(sh->core, x.ask.job, &info)) {
+        mr_shell_fail(x.call, MR_ENOENT, "the job was forgotten meanwhile");
+        return;
+    }
+    switch (x.ask.want.kind) {
+    case MR_TRACE_TIMELINE: timeline_answer(sh, x.call, &info, a); break;
+    case MR_TRACE_PROFILE: profile_answer(sh, x.call, x.ask.job, g); break;
+    case MR_TRACE_TASK:
+        if (g->count) g->spans[0].worker = g->workers.names[g->spans[0].worker_id];
+        x.ask.on_task(sh, x.call, x.ask.job, x.ask.want.index, g->count ? &g->spans[0] : NULL);
+        break;
+    }
+}
+
+void mr_trace_close(struct mr_trace **tp)
+{
+    struct mr_trace *t = *tp;
+    *tp = NULL;
+    if (!t) return;
+    if (t->writer) pending_give(t);
+    mr_trace_writer_close(&t->writer);
+    mr_trace_reader_close(&t->reader);
+    if (t->pending) mr_buf_fini(t->pending);
+    mr_release(t->pending);
+    mr_buf_fini(&t->lost);
+    mr_buf_fini(&t->word);
+    mr_release(t->dir);
+    mr_release(t);
+}

@@ -1,0 +1,107 @@
+/* The thread that reads traces back. It waits for Redis and decodes millions of spans, which nobody
+ * else should have to stand behind; questions are answered one at a time. */
+#include "services/scheduler/shell/trace_threads.h"
+
+#include "base/alloc.h"
+#include "host/clock.h"
+#include "host/thread.h"
+#include "store/meta/redis.h"
+#include "store/meta/trace/reader.h"
+
+#define QUESTIONS_MAX 512 /* above what the core thread lets wait */
+#define REPLY_TIMEOUT (2 * MR_SECOND)
+
+struct mr_trace_reader {
+    struct mr_trace_source_config config;
+    struct mr_redis *redis;
+    struct mr_inbox *inbox;
+    struct mr_thread *thread;
+};
+
+void mr_trace_question_free(struct mr_trace_question **qp)
+{
+    struct mr_trace_question *q = *qp;
+    *qp = NULL;
+    if (!q) return;
+    mr_trace_view_fini(&q->view);
+    mr_release(q);
+}
+
+void mr_trace_answer_free(struct mr_trace_answer **ap)
+{
+    struct mr_trace_answer *a = *ap;
+    *ap = NULL;
+    if (!a) return;
+    mr_trace_gather_fini(&a->gather);
+    mr_release(a);
+}
+
+static struct mr_trace_answer *answer(
+    const struct mr_trace_reader *r, const struct mr_trace_question *q)
+{
+    struct mr_trace_answer *a = mr_alloc(sizeof *a);
+    const struct mr_trace_source source = {.redis = r->redis, .dir = r->config.dir};
+    struct mr_trace_tally tally;
+    a->ticket = q->ticket;
+    mr_trace_gather_init(&a->gather, &q->ask.want);
+    mr_trace_read(
+        &source, &q->view, mr_trace_gather_wants, mr_trace_gather_span, &a->gather, &tally);
+    mr_trace_gather_finish(&a->gather);
+    a->not_recorded = tally.not_recorded;
+    return a;
+}
+
+static void run(void *ctx)
+{
+    struct mr_trace_reader *r = ctx;
+    struct mr_trace_question *q = NULL;
+    for (;;) {
+        if (!mr_inbox_wait(r->inbox, MR_NEVER, &q, 1)) {
+            if (mr_inbox_is_closed(r->inbox)) return;
+            continue;
+        }
+        struct mr_trace_answer *a = answer(r, q);
+        mr_trace_question_free(&q);
+        struct mr_shell_message m = {.kind = MR_SHELL_TRACE, .p = a};
+        if (mr_inbox_push_wait(r->config.answers, &m, mr_clock_now() + 60 * MR_SECOND))
+            mr_trace_answer_free(&a); /* it is on its way down */
+    }
+}
+
+int mr_trace_reader_open(
+    const struct mr_trace_source_config *config, struct mr_trace_reader **out, struct mr_error *e)
+{
+    MR_AUTO(mr_trace_reader_close) struct mr_trace_reader *r = mr_alloc(sizeof *r);
+    r->config = *config;
+    const struct mr_redis_config link = {.address = config->address,
+        .password = config->password,
+        .reply_timeout_ns = REPLY_TIMEOUT};
+    int err = mr_redis_open(&link, &r->redis, e);
+    if (err) return err;
+    r->inbox = mr_inbox_new(QUESTIONS_MAX, sizeof(struct mr_trace_question *));
+    r->thread = mr_thread_start("trace-read", run, r);
+    *out = MR_STEAL(r);
+    return MR_OK;
+}
+
+void mr_trace_reader_close(struct mr_trace_reader **rp)
+{
+    struct mr_trace_reader *r = *rp;
+    *rp = NULL;
+    if (!r) return;
+    if (r->inbox) mr_inbox_close(r->inbox);
+    mr_thread_join(&r->thread);
+    struct mr_trace_question *q = NULL;
+    while (r->inbox && mr_inbox_take(r->inbox, &q, 1))
+        mr_trace_question_free(&q);
+    if (r->inbox) mr_inbox_free(&r->inbox);
+    mr_redis_close(&r->redis);
+    mr_release(r);
+}
+
+void mr_trace_reader_ask(struct mr_trace_reader *r, struct mr_trace_question **q)
+{
+    struct mr_trace_question *given = *q;
+    *q = NULL;
+    if (mr_inbox_push(r->inbox, &given)) mr_trace_question_free(&given); /* it has room for all */
+}

@@ -1,0 +1,65 @@
+/* Calls that follow a job: they wait for its end, its events or its values, and are answered when
+ * the core says so or their time is over. */
+#pragma once
+
+#include "services/scheduler/shell/shell.h"
+
+struct mr_follow *mr_follow_new(struct mr_shell *sh);
+void mr_follow_free(struct mr_follow **f);
+
+enum mr_follow_kind {
+    MR_FOLLOW_GET,     /* answer with the Job when it has ended, or time is over */
+    MR_FOLLOW_SUBMIT,  /* the same, as SubmitResponse */
+    MR_FOLLOW_WATCH,   /* a stream of JobEvent */
+    MR_FOLLOW_RESULT,  /* one value as HttpBody */
+    MR_FOLLOW_RESULTS, /* many values */
+};
+
+struct mr_follower_spec {
+    enum mr_follow_kind kind;
+    mr_job_id job;
+    mr_duration wait;
+    bool want_values;      /* SUBMIT */
+    bool existed;          /* SUBMIT */
+    bool json;             /* RESULTS */
+    uint64_t after_event;  /* WATCH */
+    struct mr_str accept;  /* RESULT; copied */
+    const uint32_t *nodes; /* RESULT: one, RESULTS: indexes; copied. NULL: all targets */
+    uint32_t nodes_count;
+};
+
+/* Answers at once what can be answered, and keeps the rest. */
+void mr_follow_add(
+    struct mr_shell *sh, struct mr_rpc_call *call, const struct mr_follower_spec *spec);
+
+void mr_follow_job_changed(struct mr_shell *sh, mr_job_id job, bool progress);
+void mr_follow_targets_ready(
+    struct mr_shell *sh, mr_job_id job, const uint32_t *nodes, uint32_t count);
+void mr_follow_target_bytes(struct mr_shell *sh, mr_job_id job, uint32_t node, struct mr_str pack);
+void mr_follow_target_failed(/* code 0: it erred, see the task */
+    struct mr_shell *sh, mr_job_id job, uint32_t node, int code, struct mr_str why);
+void mr_follow_forgotten(struct mr_shell *sh, mr_job_id job);
+mr_time mr_follow_deadline(const struct mr_shell *sh);
+void mr_follow_tick(struct mr_shell *sh, mr_time now);
+/* The waits of this caller are over at the next tick (rpc/waits.h). */
+void mr_follow_end_waits(struct mr_shell *sh, struct mr_str waiter);
+/* The scheduler stops: who submitted or asked for a job gets it as it is, everybody else is told to
+ * ask again. */
+void mr_follow_stop(struct mr_shell *sh);
+/* on_done of a call that may follow; its context begins with a `struct mr_shell *` */
+void mr_follow_call_done(struct mr_rpc_call *call);
+void mr_follow_writable(struct mr_shell *sh, const struct mr_rpc_call *call);
+
+/* jobs_info.c: messages about jobs, in the scratch arena */
+Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job); /* NULL: no such job */
+/* The job a request names, or the call is failed and false. */
+bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id, mr_job_id *out,
+    struct mr_sched_job_info *info);
+/* The node of a key of the job, or the call is failed. */
+bool mr_job_node(struct mr_shell *sh, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, const char *key, uint32_t *node);
+bool mr_job_is_over(enum mr_job_state state);
+/* Why a node has no value, in a sentence (of the scratch arena), and a google.rpc.Code: its own
+ * failure, or whose failure kept it from running. */
+char *mr_task_complaint(
+    struct mr_shell *sh, const struct mr_sched_job_info *info, uint32_t node, int *code);

@@ -1,0 +1,51 @@
+/* One follower of a job; between follow.c and results.c. */
+#pragma once
+
+#include "services/scheduler/shell/watch.h"
+
+struct mr_followed_job {
+    mr_job_id job;
+    struct mr_list followers;
+    uint32_t busy; /* walks under way */
+};
+
+struct mr_relay; /* a value on its way from an object store */
+
+struct mr_follower {
+    struct mr_list node; /* of its job's */
+    struct mr_shell *sh;
+    struct mr_followed_job *job;
+    struct mr_follower_spec spec;
+    mr_rpc_call_id call;
+    uint32_t slot;
+    mr_time deadline;
+    uint64_t seen_event; /* WATCH */
+    bool has_sent;
+    bool is_late; /* its time was up, and not all rows that say so are sent */
+
+    /* of values */
+    uint32_t one;         /* RESULT: the node */
+    uint64_t *wanted;     /* a bit a node: not yet queued */
+    uint32_t wanted_left; /* bits set */
+    struct mr_buf queue;  /* u32 nodes that can be sent */
+    size_t queue_at;      /* the next one */
+    char *accept;
+    struct mr_relay *relay;
+};
+
+struct mr_follower *mr_follower_of(struct mr_shell *sh, const struct mr_rpc_call *call); /* NULL */
+void mr_follower_end(struct mr_follower *w);
+
+void mr_results_init(struct mr_follower *w, const struct mr_follower_spec *spec,
+    const struct mr_sched_job_info *info);
+void mr_results_fini(struct mr_follower *w);
+void mr_results_ready(struct mr_follower *w, const uint32_t *nodes, uint32_t count);
+/* The value of a node came by itself. True when all is said. */
+bool mr_results_bytes(struct mr_follower *w, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, uint32_t node, struct mr_str pack);
+/* It will not have a value: says so. True when all is said. */
+bool mr_results_failed(struct mr_follower *w, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, uint32_t node, int code, struct mr_str why);
+/* Sends what can be sent; true when all is said. */
+bool mr_results_look(struct mr_follower *w, struct mr_rpc_call *call,
+    const struct mr_sched_job_info *info, bool timed_out);

@@ -1,0 +1,152 @@
+#include "services/scheduler/submit/stream.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "graph/json/stream.h"
+#include "host/crew.h"
+#include "services/scheduler/submit/pb_columns.h"
+
+#include <xxhash.h>
+
+#define CREW_BYTES_MIN ((size_t)2 << 20) /* of a graph on which several threads work … */
+#define CREW_HANDS_MAX 4                 /* … and by so many */
+
+struct mr_intake_stream {
+    bool is_json;
+    struct mr_pb_stream *columns;
+    struct mr_json_ahead *json; /* from the first piece on, and who reads it: */
+    struct mr_graph_crew crew;
+    struct mr_buf *pieces;
+    size_t pieces_count, pieces_room;
+    XXH3_state_t *hash; /* of all bytes */
+};
+
+static void run_crew(
+    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
+{
+    mr_crew_run(ctx, work, arg, count);
+}
+
+static void crew_open(uint32_t hands, struct mr_graph_crew *crew)
+{
+    *crew = (struct mr_graph_crew){.hands = hands, .run = run_crew, .ctx = mr_crew_new(hands)};
+}
+
+bool mr_intake_crew_open(size_t bytes, struct mr_graph_crew *crew)
+{
+    uint32_t hands = bytes < CREW_BYTES_MIN ? 1 : mr_crew_hands_here(CREW_HANDS_MAX);
+    *crew = (struct mr_graph_crew){.hands = hands};
+    if (hands > 1) crew_open(hands, crew);
+    return hands > 1;
+}
+
+void mr_intake_crew_close(struct mr_graph_crew *crew)
+{
+    struct mr_crew *c = crew->ctx;
+    mr_crew_free(&c);
+    crew->ctx = NULL;
+}
+
+struct mr_intake_stream *mr_intake_stream_new(bool is_json)
+{
+    struct mr_intake_stream *s = mr_alloc(sizeof *s);
+    s->is_json = is_json;
+    if (!is_json) s->columns = mr_pb_stream_new();
+    s->hash = XXH3_createState();
+    mr_assert(s->hash);
+    (void)XXH3_128bits_reset(s->hash);
+    return s;
+}
+
+static void drop_pieces(struct mr_intake_stream *s)
+{
+    for (size_t i = 0; i < s->pieces_count; i++)
+        mr_buf_fini(&s->pieces[i]);
+    s->pieces_count = 0;
+}
+
+void mr_intake_stream_free(struct mr_intake_stream **sp)
+{
+    struct mr_intake_stream *s = *sp;
+    *sp = NULL;
+    if (!s) return;
+    mr_pb_stream_free(&s->columns);
+    mr_json_ahead_free(&s->json);
+    mr_intake_crew_close(&s->crew);
+    drop_pieces(s);
+    mr_release(s->pieces);
+    (void)XXH3_freeState(s->hash);
+    mr_release(s);
+}
+
+static void feed_columns(struct mr_intake_stream *s, struct mr_buf *bytes)
+{
+    if (s->pieces_count == s->pieces_room) {
+        size_t room = s->pieces_room ? s->pieces_room * 2 : 16;
+        s->pieces = mr_grow(s->pieces, s->pieces_room * sizeof *bytes, room * sizeof *bytes);
+        s->pieces_room = room;
+    }
+    s->pieces[s->pieces_count++] = *bytes;
+    struct mr_str all = mr_buf_str(bytes);
+    *bytes = (struct mr_buf){0};
+    for (size_t at = 0; at < all.n;)
+        mr_pb_stream_add(s->columns, mr_pb_framed_next(all, &at));
+}
+
+/* On the intake's thread. */
+static void json_open(struct mr_intake_stream *s)
+{
+    if (s->json) return;
+    crew_open(mr_crew_hands_here(CREW_HANDS_MAX), &s->crew);
+    s->json = mr_json_ahead_new(&s->crew);
+}
+
+void mr_intake_stream_feed(
+    struct mr_intake_stream *s, const struct mr_graph_catalogue *catalogue, struct mr_buf *bytes)
+{
+    (void)XXH3_128bits_update(s->hash, bytes->p, bytes->n);
+    if (!s->is_json) {
+        feed_columns(s, bytes);
+        return;
+    }
+    json_open(s);
+    mr_json_ahead_feed(s->json, catalogue, bytes);
+}
+
+static size_t bytes_of(const struct mr_intake_stream *s)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < s->pieces_count; i++)
+        bytes += s->pieces[i].n;
+    return bytes;
+}
+
+int mr_intake_stream_end(struct mr_intake_stream *s, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e)
+{
+    if (s->is_json) {
+        json_open(s);
+        return mr_json_ahead_end(s->json, catalogue, out, e);
+    }
+    struct mr_builder *b = mr_pb_stream_end(s->columns);
+    size_t bytes = bytes_of(s);
+    int err = MR_OK;
+    if (!b) {
+        mr_pb_stream_free(&s->columns);
+        b = mr_builder_new();
+        err = mr_pb_columns_add(b, s->pieces, s->pieces_count, e);
+    }
+    drop_pieces(s); /* the graph takes room, too */
+    if (err) {
+        mr_builder_free(&b);
+        return err;
+    }
+    if (mr_intake_crew_open(bytes, &s->crew)) mr_builder_lend_crew(b, &s->crew);
+    return mr_graph_build(&b, catalogue, out, e);
+}
+
+mr_graph_hash mr_intake_stream_hash(const struct mr_intake_stream *s)
+{
+    XXH128_hash_t h = XXH3_128bits_digest(s->hash);
+    return (mr_graph_hash){h.high64, h.low64};
+}

@@ -1,0 +1,23 @@
+/* What has come of a large submission, columns or JSON, before its end. Made by the core's thread,
+ * the intake's own from the first piece on. What came is kept until it is a graph: when something
+ * is wrong it is read again, for the words. */
+#pragma once
+
+#include "graph/build/builder.h"
+
+struct mr_intake_stream;
+
+struct mr_intake_stream *mr_intake_stream_new(bool is_json);
+void mr_intake_stream_free(struct mr_intake_stream **s);
+/* Columns: messages, each behind its length (u64). JSON: the next part of the text. The bytes are
+ * the stream's now; what is in them is looked at once. */
+void mr_intake_stream_feed(
+    struct mr_intake_stream *s, const struct mr_graph_catalogue *catalogue, struct mr_buf *bytes);
+/* After the last one: all of it as a graph. */
+int mr_intake_stream_end(struct mr_intake_stream *s, const struct mr_graph_catalogue *catalogue,
+    struct mr_graph **out, struct mr_error *e);
+mr_graph_hash mr_intake_stream_hash(const struct mr_intake_stream *s); /* of all bytes */
+
+/* More hands than one for what takes long; false: it is not worth it. Ended by close. */
+bool mr_intake_crew_open(size_t bytes, struct mr_graph_crew *crew);
+void mr_intake_crew_close(struct mr_graph_crew *crew);

@@ -1,0 +1,29 @@
+/* Who follows channels: a feed a channel, followers that stand where it stands, and others that
+ * catch up by reads of their own. Knows positions; refuses to know what an entry is or who wants
+ * it.
+ *
+ *   news of a channel ──▶ its feed reads once ──▶ every follower that is live
+ *   a new or slow follower reads by itself until nothing more is there, then it is live
+ *
+ * For channels.c only; channels.h is for the others. */
+#pragma once
+
+#include "services/trainer/channel/service.h"
+#include "store/meta/stream/channel.h"
+
+struct mr_feeds;
+
+struct mr_feeds *mr_feeds_new(struct mr_trainer_shell *t);
+void mr_feeds_free(struct mr_feeds **f); /* no answer is to come any more */
+
+/* The channel changed; "" and all: perhaps everything did. */
+void mr_feeds_news(struct mr_feeds *f, struct mr_str channel, bool all);
+mr_time mr_feeds_turn(struct mr_feeds *f, mr_time now);
+size_t mr_feeds_count(const struct mr_feeds *f); /* followers */
+
+struct mr_follower *mr_feeds_follow(
+    struct mr_feeds *f, const char *channel, const char *after_id, mr_follow_fn fn, void *ctx);
+void mr_feeds_unfollow(struct mr_follower **f);
+/* In its callback or outside: it is given nothing until it is resumed. */
+void mr_feeds_hold(struct mr_follower *f);
+void mr_feeds_resume(struct mr_follower *f);

@@ -1,0 +1,36 @@
+/* Channels: the service, and the same for the other parts of this process. Everything here runs on
+ * the loop's thread, and callbacks come from the loop, never from inside these functions.
+ *
+ * One connection waits in Redis for news of all channels and queues (store/meta/stream/change_feed.h), whoever
+ * wrote them; a channel that somebody follows is then read once for all who follow it. */
+#pragma once
+
+#include "services/trainer/shell/shell.h"
+
+#define MR_CHANNEL_NAME_BYTES_MAX 256
+#define MR_CHANNEL_VALUE_BYTES_MAX ((size_t)64 << 10)
+#define MR_CHANNEL_ENTRIES_MAX 1000000u /* that a channel may be told to keep */
+
+struct mr_channel_entry;
+struct mr_follower;
+
+extern const struct mr_trainer_part mr_channels_part;
+
+/* `last_id` is "" unless err is MR_OK. MR_EAWAY: Redis did not come back in time, and whether the
+ * entries are there is not known. */
+typedef void (*mr_appended_fn)(void *ctx, int err, const char *last_id);
+
+/* Appends JSON texts (copied; not checked: ours), in order, all or none, waiting for Redis until
+ * `deadline`. `fn` may be NULL. */
+void mr_channels_append(struct mr_channels *c, const char *channel, const struct mr_str *values,
+    size_t count, mr_time deadline, mr_appended_fn fn, void *ctx);
+
+/* MR_OK with an entry (lent for the call), in order, each once; MR_ERANGE with NULL: a part is
+ * gone (trimmed, or Redis lost it), what follows begins at the oldest that is there. */
+typedef void (*mr_follow_fn)(void *ctx, int err, const struct mr_channel_entry *entry);
+
+/* Follows a channel, which need not exist yet, from after `after_id` ("": from the beginning, "$":
+ * only what comes) until mr_channels_unfollow. Stays while Redis is away. */
+struct mr_follower *mr_channels_follow(
+    struct mr_channels *c, const char *channel, const char *after_id, mr_follow_fn fn, void *ctx);
+void mr_channels_unfollow(struct mr_follower **f);

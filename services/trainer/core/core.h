@@ -1,0 +1,133 @@
+/* The trainer's mind: all training sessions, their members, phases, leases and stop rules. A
+ * deterministic state machine without I/O, clock or threads: the shell (trainings.c) turns calls,
+ * answers of the scheduler and of Redis, and channel entries into events, and carries out effects.
+ *
+ *   PREPARING ──▶ FORMING ──▶ RUNNING ⇄ RECOVERING       every state but RUNNING has a bound;
+ *       └────────────┴──────────┴───┬───────┘            past it, and on any failure: FAILED
+ *                                   ▼
+ *             STOPPING: HALT ──▶ KEEP ──▶ EXIT ──▶ DONE
+ *
+ * Accepted and told means that Redis has it: START, STOP and FORGET are answered, a join is let in,
+ * and generation, phase and restore epoch are told in Join and Report, only after the record that
+ * has them is acknowledged. So a trainer that restarts from its records contradicts nobody, and
+ * numbers are never given twice. While Redis is away, roles run on as they are, and reports are
+ * answered with what was told last.
+ *
+ * Shards are owned by the parameter servers; under all-reduce by the workers (rank = index). A
+ * version is a checkpoint when every shard's owner has reported an object of it, in one restore
+ * epoch. Losing an owner while parameters live there means a restore: restore_epoch + 1 and back to
+ * the latest checkpoint, or to the initial values (whatever `init` of the document says). While
+ * stopping under all-reduce only rank 0 counts, as all have the same parameters.
+ *
+ * Which rows of the training data are whose is decided once in a session: that all its workers are
+ * on one node, so the even cut, or what worker 0 says first. A replacement of a worker has its
+ * rows, wherever it is.
+ *
+ * It allocates when a session begins (as its document asks), once for those rows, and nothing per
+ * event. */
+#pragma once
+
+#include "services/trainer/core/effect.h"
+
+#define MR_TRAINING_ID_TEXT_MAX 32
+#define MR_TRAINING_TASK_BYTES_MAX 64
+#define MR_TRAINING_SOCKET_BYTES_MAX 256
+#define MR_TRAINING_REASON_BYTES_MAX 1024
+#define MR_TRAINING_SCORE_BYTES_MAX 4096     /* a larger score is judged, not kept */
+#define MR_TRAINING_ENTRY_BYTES_MAX 65536    /* of one channel entry */
+#define MR_TRAINING_REQUEST_ID_BYTES_MAX 256 /* of Start */
+#define MR_TRAINING_BARRIER_BYTES_MAX 128
+#define MR_TRAINING_LOSSES_MAX 10 /* of one index without a new version: it fails */
+
+struct mr_trainer_config {
+    uint32_t epoch;         /* of the trainer: grows with each start, and is never used twice */
+    uint32_t live_max;      /* sessions that have not ended */
+    uint32_t ended_max;     /* kept; more are forgotten, the oldest first */
+    size_t ended_bytes_max; /* of their documents, as well */
+    mr_duration poll;       /* of jobs */
+    mr_duration retry;      /* after the scheduler was away */
+    mr_duration redis_wait; /* a call that waits longer for Redis is answered MR_EAWAY */
+};
+
+struct mr_trainer;
+
+void mr_trainer_config_default(struct mr_trainer_config *c); /* epoch is to be set */
+struct mr_trainer *mr_trainer_new(const struct mr_trainer_config *c);
+void mr_trainer_free(struct mr_trainer **t);
+
+void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_event *ev,
+    struct mr_trainer_effects *fx);
+mr_time mr_trainer_deadline(const struct mr_trainer *t); /* step with a tick by then, or MR_NEVER */
+void mr_trainer_check(const struct mr_trainer *t);       /* asserts every invariant, O(state) */
+
+void mr_training_id_format(mr_training_id id, char out[MR_TRAINING_ID_TEXT_MAX]);
+int mr_training_id_parse(struct mr_str text, mr_training_id *out); /* MR_EINVAL */
+
+/* ---- what is shown ----------------------------------------------------------------------------
+ */
+
+enum mr_training_member_state {
+    MR_MEMBER_MISSING, /* never there yet */
+    MR_MEMBER_HERE,
+    MR_MEMBER_LOST,
+    MR_MEMBER_FINISHED,
+};
+
+struct mr_training_checkpoint { /* objects: one a shard; a loan until the next step */
+    uint64_t version;
+    uint64_t wall_ns;
+    const mr_object_id *objects;
+    uint32_t objects_count; /* 0: there is none */
+};
+
+/* Texts are loans until the next step. */
+struct mr_training_info {
+    mr_training_id id;
+    const struct mr_training_document *document; /* NULL: an ended one of an older release */
+    enum mr_training_state state;
+    struct mr_str reason;
+    uint64_t created_ns, started_ns, ended_ns;
+    struct mr_str request_id;
+    struct mr_str channel;
+    struct mr_str score_json;
+    mr_object_id model_object;
+    struct mr_training_counters counters;
+    double examples_per_s;
+    struct mr_training_checkpoint checkpoint; /* the latest */
+    struct mr_training_checkpoint restore;    /* what JoinResponse.checkpoint is to say */
+    uint64_t version;
+    uint64_t change; /* number of its latest event */
+    uint32_t generation;
+    uint32_t restore_epoch;
+    uint32_t restores;
+    mr_job_id graph_job, role_job; /* 0: none */
+    uint32_t members_count;        /* in order: ps, worker, scorer */
+};
+
+struct mr_training_member_info {
+    enum mr_training_role role;
+    uint32_t index;
+    enum mr_training_member_state state;
+    uint64_t incarnation; /* 0: not there now */
+    struct mr_str task, address, node, socket;
+    struct mr_training_counters counters; /* over all its incarnations */
+};
+
+/* MR_ENOENT for an unknown or a forgotten session. What is not durable yet is not shown. */
+int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_training_info *out);
+/* As submitted; n = 0: there is no such session, or it has none. */
+struct mr_str mr_trainer_document(const struct mr_trainer *t, mr_training_id id);
+void mr_trainer_member(const struct mr_trainer *t, mr_training_id id, uint32_t member,
+    struct mr_training_member_info *out);
+/* Ranges (first row, count, and so on; none: of the even cut) of training worker `index`: a loan
+ * until the next step. False: not decided, or not durable. */
+bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t index,
+    const uint64_t **ranges, uint32_t *count);
+/* Sessions, newest first: the newest before `before` (0: of all); 0 when there is none. */
+mr_training_id mr_trainer_older(const struct mr_trainer *t, mr_training_id before);
+uint32_t mr_trainer_count(const struct mr_trainer *t, enum mr_training_state state);
+
+/* Environment of the exec role `member`: appends "NAME", 0, "value", 0 … to `out`. Addresses are
+ * HOST:PORT; the chief's (worker 0's, else ps 0's) becomes MASTER_ADDR and MASTER_PORT. */
+void mr_trainer_environment(
+    const struct mr_trainer *t, mr_training_id id, uint32_t member, struct mr_buf *out);

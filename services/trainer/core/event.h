@@ -1,0 +1,134 @@
+/* What the trainer's core can learn. Pointers inside an event are lent for the step, but for
+ * `document`, which is given. Every event carries what the wall clock said.
+ *
+ * Tickets: the shell's names for calls that wait, never 0, never used twice. Each is answered by
+ * exactly one effect, unless GONE names it before. */
+#pragma once
+
+#include "base/id.h"
+#include "base/time.h"
+#include "services/trainer/document/document.h"
+
+typedef struct {
+    uint64_t v;
+} mr_training_id; /* epoch << 32 | number; text form "t<epoch>-<number>" */
+
+enum mr_training_state { /* values of trainings.proto */
+    MR_TRAINING_PREPARING = 1,
+    MR_TRAINING_FORMING,
+    MR_TRAINING_RUNNING,
+    MR_TRAINING_RECOVERING,
+    MR_TRAINING_STOPPING,
+    MR_TRAINING_DONE,
+    MR_TRAINING_FAILED,
+};
+
+enum mr_training_phase { /* values of trainings.proto */
+    MR_TRAINING_RUN = 1,
+    MR_TRAINING_HALT,
+    MR_TRAINING_KEEP, /* told to the keeper only; the others are told HALT meanwhile */
+    MR_TRAINING_EXIT,
+};
+
+struct mr_training_counters { /* TrainingCounters */
+    uint64_t steps, examples;
+    uint64_t epoch; /* of an index, over its incarnations: not since this one began */
+    double loss, accuracy;
+    double pull_s, push_s, wait_s, compute_s, feed_s;
+    uint64_t gradients_stale, gradients_lost, steps_lost, gradients_applied;
+    uint64_t moved_parts, moved_bytes;
+};
+
+struct mr_training_join {
+    struct mr_str task; /* "j1kq07ab-7/0/1": job, index, attempt; of another job, or a lower
+                           attempt: refused */
+    struct mr_str address;
+    struct mr_str node;
+    struct mr_str socket;
+};
+
+struct mr_training_report {
+    uint32_t generation;
+    uint32_t restore_epoch;
+    struct mr_training_counters counters;
+    uint64_t version;
+    bool exhausted;
+    bool finished;
+    struct mr_str failure;
+    uint64_t checkpoint_version;    /* with: */
+    mr_object_id checkpoint_object; /* none: no news of a checkpoint */
+    mr_object_id model_object;      /* of the keeper */
+    struct mr_str score_json;       /* of the keeper */
+};
+
+#define MR_TRAINING_RANGES_MAX 65536 /* of rows, of all workers of a session */
+
+/* Which rows of the training data are whose (RowPlan). */
+struct mr_training_rows {
+    bool decides;           /* else it only asks */
+    const uint64_t *ranges; /* first, count, first, count …; worker by worker */
+    const uint32_t *ends;   /* ranges behind worker w's */
+    uint32_t workers;       /* 0: the even cut */
+};
+
+/* What became of a job, as told by the scheduler. */
+enum mr_training_job_state {
+    MR_TRAINING_JOB_GOES_ON, /* pending or running */
+    MR_TRAINING_JOB_DONE,
+    MR_TRAINING_JOB_FAILED,    /* text: why */
+    MR_TRAINING_JOB_CANCELLED, /* text: why */
+    MR_TRAINING_JOB_UNKNOWN,   /* NOT_FOUND: the scheduler has forgotten it */
+    MR_TRAINING_JOB_AWAY,      /* the scheduler did not answer: asked again later */
+};
+
+enum mr_trainer_event_type {
+    MR_TE_TICK,
+    MR_TE_START,   /* ticket, text: request id ("": none), document (given) */
+    MR_TE_STOP,    /* ticket, session, text: reason, abandon */
+    MR_TE_FORGET,  /* ticket, session */
+    MR_TE_JOIN,    /* ticket, session, role, index, join, wait */
+    MR_TE_BARRIER, /* ticket, session, role, index, incarnation, text: name, parties, wait */
+    MR_TE_REPORT,  /* ticket, session, role, index, incarnation, report */
+    MR_TE_ROWS,    /* ticket, session, role, index, incarnation, rows, wait */
+    MR_TE_GONE,    /* ticket: its caller left or its call was cancelled; it is not answered */
+    MR_TE_ENTRY,   /* channel, entry, text: the JSON of one entry of a followed channel, in order */
+    MR_TE_LOCATED, /* channel, entry: its last one ("": it has none): to MR_TX_LOCATE */
+    /* Answers to effects: */
+    MR_TE_JOB_SUBMITTED, /* session, roles, job; or err (MR_EAWAY, MR_EAGAIN, MR_ETIMEOUT: asked
+                            again; any other is final) and text */
+    MR_TE_JOB_STATE,     /* session, roles, job_state, text: to MR_TX_JOB_POLL */
+    MR_TE_JOB_CANCELLED, /* session, roles, err: MR_EAWAY, MR_EAGAIN, MR_ETIMEOUT: asked again; any
+                            other, MR_ENOENT too, says that there is nothing left to cancel */
+    MR_TE_REDIS_ACKED,   /* sequence: every WRITE and DELETE up to it is kept */
+    MR_TE_REDIS_AWAY,    /* what is not acknowledged may be lost */
+    MR_TE_REDIS_BACK,    /* it will be written again */
+    /* Before RECOVERED only: */
+    MR_TE_RECORD,    /* session, text: its record; document (given; NULL: refused, err_text) */
+    MR_TE_RECOVERED, /* all are read: begin. Nothing but RECORDs may come before */
+};
+
+struct mr_trainer_event {
+    enum mr_trainer_event_type type;
+    uint64_t wall_ns; /* since 1970 */
+    uint64_t ticket;
+    mr_training_id session;
+    enum mr_training_role role;
+    uint32_t index;
+    uint64_t incarnation;
+    uint64_t sequence;
+    mr_duration wait;
+    uint32_t parties;
+    int err;
+    bool abandon;
+    bool roles; /* the role job; else the graph's, or with */
+    bool feed;  /* the feed's */
+    enum mr_training_job_state job_state;
+    mr_job_id job;
+    struct mr_str text;
+    struct mr_str channel;
+    struct mr_str entry; /* "1700000000000-0" */
+    struct mr_training_document *document;
+    struct mr_training_join join;
+    struct mr_training_report report;
+    struct mr_training_rows rows;
+};

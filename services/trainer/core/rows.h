@@ -1,0 +1,11 @@
+/* Which rows of the training data are whose: decided once, kept in the session's record, and told
+ * to whoever takes a worker's place. For the core's files only. */
+#pragma once
+
+#include "services/trainer/core/state.h"
+
+void tr_rows(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void tr_rows_settle(struct session *s); /* when it first runs: nothing to decide on one node */
+void tr_rows_turn(struct mr_trainer *t, struct session *s, struct member *m);
+void tr_rows_answer(struct mr_trainer *t, const struct session *s, struct member *m);
+void tr_rows_take(struct session *s, const struct mr_training_rows *rows); /* copies */

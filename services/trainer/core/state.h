@@ -1,0 +1,248 @@
+/* What the trainer's core remembers. For its own files only. */
+#pragma once
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "services/trainer/core/core.h"
+
+#define CALLS_MAX 16   /* STARTs and STOPs of one session that wait for Redis */
+#define PENDING_MAX 4  /* versions of which not all shards are there yet */
+#define SAMPLES_MAX 10 /* of the speed, 500 ms apart */
+#define LATE_MAX (500 * MR_MS)
+
+/*  MISSING ──▶ HERE ──▶ FINISHED
+ *               │ ▲
+ *               ▼ │
+ *              LOST                 */
+struct member {
+    enum mr_training_role role;
+    uint32_t index;
+    enum mr_training_member_state state;
+    uint64_t incarnation; /* the latest one; in force while HERE */
+    mr_time heard, joined;
+    struct mr_training_counters before, now; /* of ended incarnations, of this one */
+    uint64_t version;
+    bool restored; /* an owner: it works in the session's restore epoch */
+    bool exhausted, halted;
+    enum mr_training_phase told;
+    mr_object_id cut; /* the last checkpoint object that it reported */
+    uint32_t losses;  /* without progress */
+    uint64_t best_at_loss;
+    struct {
+        uint64_t ticket;
+        mr_time until;
+        uint32_t parties;
+        uint32_t name_bytes;
+        char name[MR_TRAINING_BARRIER_BYTES_MAX];
+    } barrier;
+    struct {
+        uint64_t ticket;
+        mr_time until;
+        bool is_member; /* it is the one that has the place; else it only hears that it may end */
+    } join;
+    struct {
+        uint64_t ticket;
+        mr_time until;
+    } rows;
+    uint32_t task_bytes, address_bytes, node_bytes, socket_bytes;
+    char task[MR_TRAINING_TASK_BYTES_MAX];
+    char address[MR_ADDRESS_BYTES_MAX];
+    char node[MR_KEY_BYTES_MAX];
+    char socket[MR_TRAINING_SOCKET_BYTES_MAX];
+};
+
+struct cut { /* a checkpoint, whole or not */
+    uint64_t version, wall_ns;
+    uint32_t count; /* shards that are there; 0: a free place */
+    mr_object_id *objects;
+};
+
+struct doomed {
+    uint64_t version;
+    uint32_t shard;
+    mr_object_id object;
+};
+
+/* The feed is the graph once more, when it fills the queue that the session trains from. */
+enum which_job { JOB_GRAPH, JOB_ROLES, JOB_FEED, JOBS };
+
+enum job_state { JOB_NONE, JOB_WANTED, JOB_ON, JOB_ENDED };
+
+struct job {
+    enum job_state state;
+    mr_job_id id;
+    bool may_exist; /* it was asked for, and the answer was not heard */
+    bool is_asked, is_polled, is_cancelling;
+    bool cancel;
+    enum mr_training_job_state outcome;
+    mr_time next;
+};
+
+struct call { /* waits for Redis */
+    uint64_t ticket;
+    enum mr_trainer_effect_type type;
+    bool existed;
+    bool in_write; /* the write that is under way has what it waits for */
+    mr_time until;
+};
+
+struct entry_id { /* by Redis's clock */
+    uint64_t ms, n;
+};
+
+#define NOWHERE                                                                                    \
+    (struct entry_id)                                                                              \
+    {                                                                                              \
+        UINT64_MAX, 0                                                                              \
+    }
+
+static inline bool is_newer(struct entry_id a, struct entry_id b)
+{
+    return a.ms > b.ms || (a.ms == b.ms && a.n > b.n);
+}
+
+struct said { /* what Redis has, and so others may know */
+    enum mr_training_state state;
+    enum mr_training_phase phase;
+    uint32_t generation, restore_epoch;
+    uint64_t incarnations, change;
+    bool has_rows;
+};
+
+struct session {
+    mr_training_id id;
+    struct mr_training_document *document;
+    uint64_t hash[2]; /* of the document's text */
+    enum mr_training_state state;
+    enum mr_training_phase phase;
+    uint64_t created_ns, started_ns, ended_ns;
+    mr_time since; /* of the state */
+    mr_time next;
+    uint32_t generation, restore_epoch, restores;
+    uint64_t incarnations, change;
+    struct said said, writing;
+    uint64_t write; /* sequence of the write or delete under way; 0: none */
+    bool is_dirty, is_born, is_known, is_forgotten, is_following;
+    uint64_t forget_ticket;
+    uint64_t version, version_best, version_seen;
+    bool has_version;
+    uint64_t steps_lost;
+    struct job job[JOBS];                  /* by enum which_job */
+    struct cut cuts[MR_TRAINING_KEEP_MAX]; /* whole ones, ascending */
+    uint32_t cuts_count;
+    struct cut pending[PENDING_MAX];
+    bool has_restore;
+    uint64_t restore_version;
+    struct doomed *doomed; /* of `keep` and pending checkpoints, so they fit */
+    uint32_t doomed_count, doomed_max, doomed_written;
+    mr_object_id model;
+    struct entry_id seen[2]; /* own channel, threshold's channel; NOWHERE: not located yet */
+    struct mr_nn_patience_state patience;
+    struct call calls[CALLS_MAX];
+    uint32_t calls_count;
+    mr_time progress_at;
+    bool has_progress;
+    struct {
+        mr_time at;
+        uint64_t examples;
+    } samples[SAMPLES_MAX];
+    uint32_t samples_count;
+    uint32_t reason_bytes, request_id_bytes, channel_bytes, score_bytes;
+    char reason[MR_TRAINING_REASON_BYTES_MAX];
+    char request_id[MR_TRAINING_REQUEST_ID_BYTES_MAX];
+    char channel[MR_TRAINING_CHANNEL_BYTES_MAX];
+    char score[MR_TRAINING_SCORE_BYTES_MAX];
+    struct member *members;
+    uint32_t members_count;
+    bool has_rows; /* it is decided which rows are whose */
+    uint64_t *ranges;
+    uint32_t *ranges_ends; /* by worker; NULL: the even cut */
+};
+
+struct mr_trainer {
+    struct mr_trainer_config config;
+    mr_time now;
+    uint64_t wall_ns;
+    mr_time due;
+    struct mr_trainer_effects *fx; /* of this step */
+    bool is_recovered, is_away;
+    uint64_t sequence;
+    uint32_t number;           /* of the last session of this epoch */
+    struct session **sessions; /* by id */
+    uint32_t sessions_count, sessions_max;
+    void *scratch; /* where entries are read */
+    size_t scratch_bytes;
+};
+
+/* core.c */
+struct mr_trainer_effect *tr_emit(struct mr_trainer *t, enum mr_trainer_effect_type type);
+void tr_text(struct mr_trainer *t, struct mr_trainer_effect *x, struct mr_str s);
+void tr_refuse(struct mr_trainer *t, enum mr_trainer_effect_type type, uint64_t ticket, int err,
+    const char *fmt, ...) MR_PRINTF(5, 6);
+void tr_enter(struct mr_trainer *t, struct session *s, enum mr_training_state state);
+void tr_fail(struct mr_trainer *t, struct session *s, const char *fmt, ...) MR_PRINTF(3, 4);
+struct session *tr_find(const struct mr_trainer *t, mr_training_id id);
+struct session *tr_session_new(struct mr_trainer *t, struct mr_training_document *d);
+void tr_session_free(struct session **s);
+void tr_add(struct mr_trainer *t, struct session *s);
+uint32_t tr_copy(char *to, size_t max, struct mr_str s);
+void tr_answer(struct mr_trainer *t, struct session *s, const struct call *c, int err);
+/* Answers the call when Redis has what the session is now. */
+void tr_wait(struct mr_trainer *t, struct session *s, enum mr_trainer_effect_type type,
+    uint64_t ticket, bool existed);
+void tr_follow(struct mr_trainer *t, struct session *s, bool on);
+void tr_follow_one(struct mr_trainer *t, struct session *s, int which, bool on);
+static inline bool tr_is_over(enum mr_training_state state)
+{
+    return state == MR_TRAINING_DONE || state == MR_TRAINING_FAILED;
+}
+
+/* core_calls.c */
+void tr_start(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void tr_stop(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void tr_forget(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void tr_forget_old(struct mr_trainer *t);
+
+/* core_member.c */
+void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void tr_barrier(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void tr_members_turn(struct mr_trainer *t, struct session *s); /* leases and waiting calls */
+void tr_members_gone(struct session *s, uint64_t ticket);
+/* Waiting joins, of which it was not known whether they are the session's. */
+void tr_members_ask_again(struct mr_trainer *t, struct session *s);
+void tr_members_release(struct mr_trainer *t, struct session *s); /* it has ended */
+mr_time tr_members_next(const struct session *s);
+bool tr_is_owner(const struct session *s, const struct member *m);
+struct member *tr_keeper(struct session *s);
+struct mr_trainer_told tr_told(const struct session *s, const struct member *m);
+
+struct member *tr_member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
+    enum mr_trainer_effect_type answer, struct session **sp); /* NULL: the call is refused */
+bool tr_is_in_force(const struct member *m, uint64_t incarnation);
+
+/* core_stop.c */
+void tr_begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...) MR_PRINTF(3, 4);
+void tr_evaluate(struct mr_trainer *t, struct session *s); /* rules and moves */
+void tr_bound(struct mr_trainer *t, struct session *s);
+mr_time tr_stop_next(const struct mr_trainer *t, const struct session *s);
+void tr_entry(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void tr_located(struct mr_trainer *t, const struct mr_trainer_event *ev);
+struct mr_str tr_channel(const struct session *s, int which); /* n = 0: there is none */
+mr_duration tr_bound_of(const struct session *s);             /* of its state; MR_NEVER: none */
+
+/* core_checkpoint.c */
+void tr_cut(
+    struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r);
+void tr_restore(struct mr_trainer *t, struct session *s);
+void tr_doom_all(struct session *s);
+
+/* core_job.c */
+void tr_job_turn(struct mr_trainer *t, struct session *s);
+void tr_job_event(struct mr_trainer *t, const struct mr_trainer_event *ev);
+mr_time tr_job_next(const struct mr_trainer *t, const struct session *s);
+
+/* core_record.c */
+void tr_record_write(struct session *s, struct mr_buf *out);
+void tr_record_read(struct mr_trainer *t, const struct mr_trainer_event *ev);

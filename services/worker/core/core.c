@@ -1,0 +1,349 @@
+/* The worker's core: its life, its events and the order of things in a turn. */
+#include "services/worker/core/internal.h"
+
+#include "base/alloc.h"
+
+#define BACKOFF_MIN (50 * MR_MS)
+#define BACKOFF_MAX (2 * MR_SECOND)
+#define HANDOFF_GUESS (12 * MR_US) /* until it is measured */
+#define FAREWELL (MR_SECOND)       /* waited for the scheduler to hear the last completions */
+
+struct mr_worker_effect *fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind)
+{
+    struct mr_worker_effects *fx = w->fx;
+    if (fx->count == fx->room) {
+        uint32_t room = fx->room ? fx->room * 2 : 64;
+        fx->p = mr_grow(fx->p, fx->room * sizeof *fx->p, room * sizeof *fx->p);
+        fx->room = room;
+    }
+    struct mr_worker_effect *e = &fx->p[fx->count++];
+    *e = (struct mr_worker_effect){.kind = kind};
+    return e;
+}
+
+void mr_worker_effects_init(struct mr_worker_effects *fx)
+{
+    *fx = (struct mr_worker_effects){0};
+}
+
+void mr_worker_effects_fini(struct mr_worker_effects *fx)
+{
+    mr_release(fx->p);
+    *fx = (struct mr_worker_effects){0};
+}
+
+static bool op_is(const void *ctx, uint32_t item, const void *key)
+{
+    return mr_str_eq(
+        ((const struct mr_worker *)ctx)->config.ops[item].name, *(const struct mr_str *)key);
+}
+
+static uint64_t text_hash(struct mr_str s)
+{
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    for (size_t i = 0; i < s.n; i++)
+        h = (h ^ (unsigned char)s.p[i]) * 0x100000001b3u;
+    return mr_hash_u64(h);
+}
+
+static struct refs refs_new(struct mr_arena *a, uint32_t room)
+{
+    return (struct refs){.runs = MR_ARENA_ARRAY(a, struct mr_ws_run, room),
+        .index = MR_ARENA_ARRAY(a, uint32_t, room),
+        .attempt = MR_ARENA_ARRAY(a, uint32_t, room),
+        .room = room};
+}
+
+static struct columns columns_new(struct mr_arena *a)
+{
+    return (struct columns){.runs = MR_ARENA_ARRAY(a, struct mr_ws_run, SEND_ROWS_MAX),
+        .index = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
+        .attempt = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
+        .inline_bytes = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
+        .slot = MR_ARENA_ARRAY(a, uint32_t, SEND_ROWS_MAX),
+        .outcome = MR_ARENA_ARRAY(a, uint8_t, SEND_ROWS_MAX),
+        .inlined = MR_ARENA_ARRAY(a, unsigned char, SEND_INLINE_MAX),
+        .maker = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .number = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .object_bytes = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .started = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .duration = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .cpu = MR_ARENA_ARRAY(a, uint64_t, SEND_ROWS_MAX),
+        .failures = MR_ARENA_ARRAY(a, struct mr_ws_failure, SEND_TEXTS_MAX),
+        .texts = MR_ARENA_ARRAY(a, struct mr_blob *, SEND_TEXTS_MAX)};
+}
+
+static uint32_t strands_max(const struct mr_worker_config *c)
+{
+    return (c->slots + MR_WORKER_LONG_MAX) * MR_SLOT_STRANDS_MAX;
+}
+
+/* Address space for the largest legal state; pages come with use. */
+static size_t arena_bytes(const struct mr_worker_config *c)
+{
+    size_t tasks = c->tasks_max, strands = strands_max(c);
+    size_t row = sizeof(struct task) + MR_WORKER_CLASSES_MAX * 4 + sizeof(struct outrow) + 64;
+    size_t refs = (sizeof(struct mr_ws_run) + 8) * ((size_t)ANSWERS_MAX * 4 + tasks + 8192);
+    return tasks * row + c->values_max * (sizeof(struct value) + 4) +
+           c->outbox_max * sizeof(struct outrow) + refs + ANSWERS_MAX * sizeof(struct missing_row) +
+           strands *
+               (sizeof(struct mr_strand) + 8 + STRAND_INPUTS_MAX * sizeof(struct mr_strand_input)) +
+           JOBS_MAX * sizeof(struct job) + NODES_MAX * 1024 + ((size_t)64 << 20);
+}
+
+static void tables_new(struct mr_worker *w)
+{
+    const struct mr_worker_config *c = &w->config;
+    struct mr_arena *a = &w->arena;
+    w->jobs = MR_ARENA_ARRAY(a, struct job, JOBS_MAX);
+    w->values = MR_ARENA_ARRAY(a, struct value, c->values_max);
+    w->tasks = MR_ARENA_ARRAY(a, struct task, c->tasks_max);
+    w->ops = MR_ARENA_ARRAY(a, struct op, c->ops_count);
+    w->session_ops = MR_ARENA_ARRAY(a, uint32_t, SESSION_OPS_MAX);
+    w->session_nodes = MR_ARENA_ARRAY(a, uint32_t, NODES_MAX);
+    w->nodes = MR_ARENA_ARRAY(a, struct mr_ws_node, NODES_MAX);
+    w->fetch_heap = MR_ARENA_ARRAY(a, uint32_t, c->values_max);
+    w->slots_count = c->slots + MR_WORKER_LONG_MAX;
+    w->slots = MR_ARENA_ARRAY(a, struct slot, w->slots_count);
+    w->strands = MR_ARENA_ARRAY(a, struct mr_strand, strands_max(c));
+    w->strands_free = MR_ARENA_ARRAY(a, uint32_t, strands_max(c));
+    w->outbox = MR_ARENA_ARRAY(a, struct outrow, c->outbox_max + c->tasks_max);
+    w->given = refs_new(a, ANSWERS_MAX);
+    w->started = refs_new(a, ANSWERS_MAX);
+    w->unknown = refs_new(a, ANSWERS_MAX);
+    w->left = refs_new(a, ANSWERS_MAX);
+    w->queued = refs_new(a, c->tasks_max);
+    w->running = refs_new(a, w->slots_count);
+    w->running_ns = MR_ARENA_ARRAY(a, uint64_t, w->slots_count);
+    w->missing = MR_ARENA_ARRAY(a, struct missing_row, ANSWERS_MAX);
+    w->missing_out = MR_ARENA_ARRAY(a, struct mr_ws_missing, SEND_ROWS_MAX);
+    w->columns = columns_new(a);
+    for (uint32_t i = 0; i < MR_WORKER_CLASSES_MAX; i++)
+        w->needs[i].heap = MR_ARENA_ARRAY(a, uint32_t, c->tasks_max);
+}
+
+static struct mr_str text_keep(struct mr_worker *w, struct mr_str s)
+{
+    char *p = mr_arena_take(&w->arena, s.n + 1, 1);
+    if (s.n) memcpy(p, s.p, s.n);
+    return mr_str_of(p, s.n);
+}
+
+struct mr_worker *mr_worker_new(const struct mr_worker_config *config)
+{
+    mr_assert(config->slots >= 1);
+    mr_assert(config->slots <= MR_SLOTS_MAX);
+    mr_assert(config->tasks_max >= 1);
+    mr_assert(config->values_max > config->tasks_max);
+    mr_assert(config->resources_count <= MR_RESOURCES_MAX);
+    struct mr_worker *w = mr_alloc(sizeof *w);
+    w->config = *config;
+    mr_arena_init(&w->arena, arena_bytes(config));
+    mr_blob_pool_init(&w->pool, config->bytes_max + config->bytes_max / 4);
+    tables_new(w);
+    mr_index_init(&w->job_index, 64);
+    mr_index_init(&w->value_index, 1024); /* both double when full: a table for the largest state
+                                             would touch all its pages on the first day */
+    mr_index_init(&w->op_index, config->ops_count + 1);
+    for (uint32_t i = 0; i < config->ops_count; i++) {
+        w->ops[i].flags = config->ops[i].flags;
+        w->ops[i].cost_ns = config->ops[i].cost_ns;
+        mr_index_add(&w->op_index, text_hash(config->ops[i].name), i, NULL, w);
+    }
+    for (uint32_t i = 0; i < config->resources_count; i++) {
+        w->resource_names[i] = text_keep(w, config->resources[i].name);
+        w->resources[i] = w->resources_free[i] = config->resources[i].micro;
+    }
+    mr_list_init(&w->tasks_all);
+    w->job_last = w->jobs_free = w->values_free = w->tasks_free = w->brought = NONE;
+    w->needs_count = 1;
+    w->look_at = MR_NEVER;
+    w->handoff_ns = HANDOFF_GUESS;
+    w->nodes[0].address = MR_STR("");
+    w->nodes_count = 1;
+    return w;
+}
+
+void mr_worker_free(struct mr_worker **worker)
+{
+    struct mr_worker *w = *worker;
+    *worker = NULL;
+    if (!w) return;
+    mr_index_fini(&w->job_index);
+    mr_index_fini(&w->value_index);
+    mr_index_fini(&w->op_index);
+    mr_blob_pool_fini(&w->pool);
+    mr_arena_fini(&w->arena);
+    mr_release(w);
+}
+
+const struct mr_ws_node *mr_worker_node(const struct mr_worker *w, uint32_t node)
+{
+    return &w->nodes[node < w->nodes_count ? node : 0];
+}
+
+static uint32_t node_get(struct mr_worker *w, const struct mr_ws_node *n)
+{
+    for (uint32_t i = 1; i < w->nodes_count; i++)
+        if (w->nodes[i].id.v == n->id.v && mr_str_eq(w->nodes[i].address, n->address)) return i;
+    if (w->nodes_count == NODES_MAX || n->address.n > 1000) return 0;
+    w->nodes[w->nodes_count] = (struct mr_ws_node){text_keep(w, n->address), n->id};
+    return w->nodes_count++;
+}
+
+static void session_tables(struct mr_worker *w, const struct mr_ws_down *m)
+{
+    for (uint32_t i = 0; i < m->ops_count; i++) {
+        if (w->session_ops_count == SESSION_OPS_MAX) w->overflow = true;
+        if (w->session_ops_count == SESSION_OPS_MAX) return;
+        w->session_ops[w->session_ops_count++] =
+            mr_index_find(&w->op_index, text_hash(m->ops[i]), op_is, w, &m->ops[i]);
+    }
+    for (uint32_t i = 0; i < m->nodes_count; i++) {
+        if (w->session_nodes_count == NODES_MAX) w->overflow = true;
+        if (w->session_nodes_count == NODES_MAX) return;
+        w->session_nodes[w->session_nodes_count++] = node_get(w, &m->nodes[i]);
+    }
+}
+
+static void drain(struct mr_worker *w)
+{
+    if (w->draining) return;
+    w->draining = true;
+    tasks_return_all(w);
+}
+
+static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
+{
+    if (w->link < LINK_ASKED) return; /* of a stream that is over */
+    if (m->registered) registered_apply(w, m->registered);
+    w->no_room = false;
+    session_tables(w, m);
+    struct run_walk walk = {.runs = m->release.runs};
+    for (uint32_t i = 0; i < m->release.count; i++)
+        value_release(w, run_next(&walk), m->release.index[i], m->release.attempt[i]);
+    values_bring(w, &m->values);
+    tasks_assign(w, &m->tasks);
+    values_sweep(w);
+    tasks_cancel(w, &m->cancel);
+    tasks_steal(w, &m->steal);
+    out_fetch(w, &m->fetch);
+    tasks_leave(w, &m->leave);
+    for (uint32_t i = 0; i < m->forget_jobs_count; i++)
+        job_forget(w, m->forget_jobs[i]);
+    if (m->drain) drain(w);
+}
+
+static void link_down(struct mr_worker *w)
+{
+    w->link = LINK_DOWN;
+    w->down_since = w->now;
+    w->given.count = w->given.runs_count = 0; /* `queued` will say */
+    w->started.count = w->started.runs_count = 0;
+    w->unknown.count = w->unknown.runs_count = 0;
+    w->left.count = w->left.runs_count = 0;
+    w->overflow = false;
+}
+
+/* Everything stops, and nobody is told: the scheduler has given up on all of it. Values stay. */
+static void on_revoked(struct mr_worker *w)
+{
+    link_down(w);
+    w->incarnation = 0;
+    MR_LIST_EACH(node, &w->tasks_all)
+    task_stop(w, (uint32_t)(MR_LIST_ITEM(node, struct task, all) - w->tasks), true);
+    out_clear(w);
+}
+
+static void on_connected(struct mr_worker *w)
+{
+    w->link = LINK_OPEN;
+    w->session_ops_count = w->session_nodes_count = 0;
+}
+
+static void connect_again(struct mr_worker *w)
+{
+    mr_duration wait = 0;
+    if (w->attempts) {
+        wait = BACKOFF_MIN << MR_MIN(w->attempts - 1, 8u);
+        wait = MR_MIN(wait, BACKOFF_MAX);
+        /* Workers that lost the same scheduler do not come back in step. */
+        wait -= mr_hash_u64(w->incarnation + w->attempts) % (wait / 2);
+    }
+    w->attempts++;
+    w->link = LINK_OPENING;
+    fx_add(w, MR_WORKER_CONNECT)->at = mr_time_after(w->now, wait);
+}
+
+static void farewell(struct mr_worker *w)
+{
+    if (w->lethal && !w->hung_up) {
+        fx_add(w, MR_WORKER_LETHAL);
+        w->hung_up = true;
+    }
+    if (!w->draining || w->hung_up) return;
+    if (w->tasks_count) {
+        w->idle_since = w->now;
+        return;
+    }
+    bool told = w->link == LINK_REGISTERED && w->leaving_sent && !w->out_count;
+    if (!told && w->now < mr_time_after(w->idle_since, FAREWELL)) return;
+    fx_add(w, MR_WORKER_HANG_UP);
+    w->hung_up = true;
+}
+
+static void on_turn(struct mr_worker *w, const struct mr_worker_event *ev)
+{
+    w->memory_used = ev->turn.memory_used_bytes;
+    w->may_send = ev->turn.may_send;
+    w->has_spilled = ev->turn.has_spilled;
+    w->more = false;
+    strands_watch(w);
+    if (w->overflow && w->link >= LINK_OPEN) {
+        link_down(w); /* CONNECT closes the stream that is open */
+    }
+    strands_leave(w);
+    strands_dispatch(w);
+    strands_balance(w);
+    fetch_start(w);
+    if (w->link == LINK_DOWN && !w->hung_up) connect_again(w);
+    send_turn(w, ev->turn.may_send);
+    farewell(w);
+}
+
+void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_event *ev,
+    struct mr_worker_effects *fx)
+{
+    mr_assert(now >= w->now);
+    w->now = now;
+    w->fx = fx;
+    send_free(w);
+    switch (ev->kind) {
+    case MR_WORKER_TICK: break;
+    case MR_WORKER_TURN: on_turn(w, ev); break;
+    case MR_WORKER_CONNECTED: on_connected(w); break;
+    case MR_WORKER_DISCONNECTED: link_down(w); break;
+    case MR_WORKER_REVOKED: on_revoked(w); break;
+    case MR_WORKER_MESSAGE: on_message(w, ev->message); break;
+    case MR_WORKER_REPORT: strand_reported(w, ev); break;
+    case MR_WORKER_CUT: strand_cut(w, ev); break;
+    case MR_WORKER_FETCHED: fetch_done(w, ev); break;
+    case MR_WORKER_DRAIN: drain(w); break;
+    }
+    w->fx = NULL;
+}
+
+mr_time mr_worker_deadline(const struct mr_worker *w)
+{
+    if (w->more) return w->now;
+    mr_time at = strands_deadline(w);
+    /* While the stream takes nothing, a turn comes when it does. */
+    if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, heartbeat_due(w));
+    if (w->link == LINK_REGISTERED && w->may_send && w->out_count) at = MR_MIN(at, w->out_until);
+    if (w->starved) at = MR_MIN(at, w->balance_at);
+    at = MR_MIN(at, w->look_at);
+    if (w->draining && !w->hung_up && !w->tasks_count)
+        at = MR_MIN(at, mr_time_after(w->idle_since, FAREWELL));
+    if (w->link == LINK_DOWN && !w->hung_up) at = w->now;
+    return at;
+}

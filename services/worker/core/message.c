@@ -1,0 +1,333 @@
+/* One message a turn: Register when a stream opens, otherwise completions, answers and the
+ * heartbeat, in columns that are lent until the next step. */
+#include "services/worker/core/internal.h"
+
+#define TEXTS_BYTES_MAX ((size_t)4 << 20)
+#define RUNNING_LONG (100 * MR_MS)
+#define IDLE_BEATS 3 /* a lease, of a worker without work */
+
+static void refs_clear(struct refs *r)
+{
+    r->count = r->runs_count = 0;
+}
+
+static struct mr_ws_refs refs_lend(const struct refs *r)
+{
+    return (struct mr_ws_refs){r->runs, r->index, r->attempt, r->runs_count, r->count};
+}
+
+static void columns_clear(struct columns *c)
+{
+    c->runs_count = c->count = c->objects_count = c->failures_count = 0;
+    c->inlined_bytes = c->texts_bytes = 0;
+    c->any_not_ok = false;
+}
+
+static void columns_failure(struct columns *c, struct mr_blob **blob)
+{
+    const struct failure *f = mr_blob_at(*blob);
+    const char *p = (const char *)(f + 1);
+    c->failures[c->failures_count] = (struct mr_ws_failure){.row = c->count,
+        .code = f->code,
+        .message = mr_str_of(p, f->message_bytes),
+        .arguments = mr_str_of(p + f->message_bytes, f->arguments_bytes),
+        .log = mr_str_of(p + f->message_bytes + f->arguments_bytes, f->log_bytes)};
+    c->texts[c->failures_count++] = MR_STEAL(*blob);
+}
+
+/* Adds a row and takes its blobs; false: the message is full, nothing was taken. */
+static bool columns_add(struct mr_worker *w, struct outrow *r)
+{
+    struct columns *c = &w->columns;
+    size_t bytes = r->blob ? r->blob->bytes : 0;
+    size_t texts = r->failure ? r->failure->bytes : 0;
+    if (c->count == SEND_ROWS_MAX || c->inlined_bytes + bytes > c->inlined_max) return false;
+    if (texts && (c->failures_count == SEND_TEXTS_MAX || c->texts_bytes + texts > TEXTS_BYTES_MAX))
+        return false;
+    if (!c->runs_count || c->runs[c->runs_count - 1].job.v != r->job.v)
+        c->runs[c->runs_count++] = (struct mr_ws_run){.job = r->job};
+    c->runs[c->runs_count - 1].count++;
+    uint32_t i = c->count;
+    c->index[i] = r->index;
+    c->attempt[i] = r->attempt;
+    c->outcome[i] = r->outcome;
+    c->inline_bytes[i] = (uint32_t)bytes;
+    c->started[i] = r->started_ns;
+    c->duration[i] = r->duration_ns;
+    c->cpu[i] = r->cpu_ns;
+    c->slot[i] = r->slot;
+    c->any_not_ok = c->any_not_ok || r->outcome != MR_WS_OK;
+    if (bytes) memcpy(c->inlined + c->inlined_bytes, mr_blob_at(r->blob), bytes);
+    c->inlined_bytes += bytes;
+    if (r->outcome == MR_WS_OK && !bytes) {
+        c->maker[c->objects_count] = r->object.maker;
+        c->number[c->objects_count] = r->object.number;
+        c->object_bytes[c->objects_count++] = r->object_bytes;
+    }
+    mr_blob_put(&w->pool, &r->blob);
+    if (texts) columns_failure(c, &r->failure);
+    c->texts_bytes += texts;
+    c->count++;
+    return true;
+}
+
+static struct mr_ws_completed columns_lend(struct columns *c)
+{
+    mr_time base = MR_NEVER;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->started[i]) base = MR_MIN(base, c->started[i]);
+    if (base == MR_NEVER) base = 0;
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->started[i]) c->started[i] -= base;
+    return (struct mr_ws_completed){.runs = c->runs,
+        .index = c->index,
+        .attempt = c->attempt,
+        .outcome = c->any_not_ok ? c->outcome : NULL,
+        .inline_bytes = c->inline_bytes,
+        .inlined = mr_str_of(c->inlined, c->inlined_bytes),
+        .object_maker = c->maker,
+        .object_number = c->number,
+        .object_bytes = c->object_bytes,
+        .base_ns = base,
+        .started_ns = c->started,
+        .duration_ns = c->duration,
+        .cpu_ns = c->cpu,
+        .slot = c->slot,
+        .failures = c->failures,
+        .runs_count = c->runs_count,
+        .count = c->count,
+        .objects_count = c->objects_count,
+        .failures_count = c->failures_count};
+}
+
+static void missing_drop(struct mr_worker *w, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        mr_blob_put(&w->pool, &w->missing[i].why);
+    uint32_t left = w->missing_count - count;
+    if (count && left) memmove(w->missing, w->missing + count, left * sizeof *w->missing);
+    w->missing_count = left;
+}
+
+void send_free(struct mr_worker *w)
+{
+    for (uint32_t i = 0; i < w->columns.failures_count; i++)
+        mr_blob_put(&w->pool, &w->columns.texts[i]);
+    w->columns.failures_count = 0;
+    missing_drop(w, w->missing_sent);
+    w->missing_sent = 0;
+}
+
+/* What this worker holds and has to do, for a scheduler that may know nothing of it. What does not
+ * fit into the message follows as completions. */
+static void send_register(struct mr_worker *w)
+{
+    columns_clear(&w->columns);
+    w->columns.inlined_max = SEND_INLINE_MAX;
+    bool full = false;
+    for (uint32_t i = 0; i < w->values_high; i++) {
+        struct value *v = &w->values[i];
+        if (v->job == NONE || !v->made) continue;
+        struct outrow r = {.job = value_job(w, v),
+            .index = v->index,
+            .attempt = v->attempt,
+            .slot = v->slot,
+            .blob = mr_blob_ref(v->blob),
+            .object = v->object,
+            .object_bytes = v->object_bytes,
+            .started_ns = v->started_ns,
+            .duration_ns = v->duration_ns,
+            .cpu_ns = v->cpu_ns};
+        full = full || !columns_add(w, &r);
+        mr_blob_put(&w->pool, &r.blob);
+        v->offered = v->told = !full;
+        v->adopted = false;
+    }
+    out_drop_told(w);
+    w->missing_old = w->missing_count;
+    refs_clear(&w->queued);
+    MR_LIST_EACH(node, &w->tasks_all)
+    {
+        struct task *t = MR_LIST_ITEM(node, struct task, all);
+        t->offered = !t->mute;
+        t->kept = false;
+        if (t->mute) continue;
+        const struct value *v = &w->values[t->value];
+        answer_add(w, &w->queued, value_job(w, v), v->index, MR_MAX(t->attempt, t->again));
+    }
+    w->reg = (struct mr_ws_register){.incarnation = w->incarnation,
+        .epoch = w->epoch,
+        .scheduler = w->scheduler,
+        .time_ns = w->now,
+        .holding = columns_lend(&w->columns),
+        .queued = refs_lend(&w->queued)};
+    w->up = (struct mr_ws_up){.reg = &w->reg};
+    w->link = LINK_ASKED;
+    fx_add(w, MR_WORKER_SEND)->send = &w->up;
+}
+
+/* The scheduler has looked through what was offered. */
+static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is_same)
+{
+    struct run_walk walk = {.runs = m->adopt.runs};
+    for (uint32_t i = 0; i < m->adopt.count; i++) {
+        uint32_t value = value_find(w, run_next(&walk), m->adopt.index[i]);
+        if (value != NONE && w->values[value].attempt == m->adopt.attempt[i])
+            w->values[value].adopted = true;
+    }
+    for (uint32_t i = 0; i < w->values_high; i++) {
+        struct value *v = &w->values[i];
+        if (v->job == NONE || !v->made) continue;
+        bool release = (v->offered && !v->adopted) || (v->used && is_same);
+        if (v->adopted && !is_same) v->released = false; /* that word was another's */
+        v->offered = v->adopted = v->used = false;
+        if (!release && !v->told) out_held(w, v);
+        if (!release) continue;
+        v->released = true;
+        value_settle(w, i);
+    }
+}
+
+/* What another scheduler sent as the last use of its inputs may be one of several for this one: it
+ * says when it does not need them. */
+static void forget_last_uses(struct task *t)
+{
+    struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++)
+        edges[i].last_use = edges[i].last_again = false;
+}
+
+static void keep(struct mr_worker *w, const struct mr_ws_registered *m, bool is_same)
+{
+    struct run_walk walk = {.runs = m->keep.runs};
+    for (uint32_t i = 0; i < m->keep.count; i++) {
+        uint32_t value = value_find(w, run_next(&walk), m->keep.index[i]);
+        if (value == NONE || w->values[value].task == NONE) continue;
+        struct task *t = &w->tasks[w->values[value].task];
+        t->kept = MR_MAX(t->attempt, t->again) == m->keep.attempt[i];
+    }
+    MR_LIST_EACH(node, &w->tasks_all)
+    {
+        struct task *t = MR_LIST_ITEM(node, struct task, all);
+        bool stop = t->offered && !t->kept;
+        if (!is_same) forget_last_uses(t);
+        t->offered = t->kept = false;
+        if (stop) task_stop(w, (uint32_t)(t - w->tasks), true);
+    }
+}
+
+void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
+{
+    if (w->link != LINK_ASKED) return;
+    w->link = LINK_REGISTERED;
+    bool is_same = w->scheduler == m->scheduler;
+    /* Another scheduler may have sent the same attempt's number, with an input that is there. */
+    if (!is_same) missing_drop(w, w->missing_old);
+    w->missing_old = 0;
+    w->incarnation = m->incarnation;
+    w->scheduler = m->scheduler;
+    w->epoch = m->epoch;
+    w->attempts = 0;
+    w->leaving_sent = false;
+    w->heartbeat_ns = MR_MIN(MR_MAX(m->heartbeat_ns, 10 * MR_MS), MR_SECOND * 10);
+    w->idle_beat_ns = m->lease_ns / IDLE_BEATS;
+    w->idle_beat_ns -= MR_MIN(w->idle_beat_ns, w->heartbeat_ns);
+    w->heartbeat_at = w->now;
+    w->heartbeat.tasks_done = UINT64_MAX; /* the first one is due now */
+    adopt(w, m, is_same);
+    keep(w, m, is_same);
+    strands_say_left(w);
+}
+
+/* Due later while all there is to say is "I live": each one wakes two processes. */
+mr_time heartbeat_due(const struct mr_worker *w)
+{
+    bool is_quiet = !w->tasks_count && w->heartbeat.tasks_done == w->tasks_done &&
+                    w->heartbeat.held_bytes == w->held_bytes;
+    return is_quiet ? mr_time_after(w->heartbeat_at, w->idle_beat_ns) : w->heartbeat_at;
+}
+
+static void heartbeat_fill(struct mr_worker *w)
+{
+    refs_clear(&w->running);
+    uint32_t running = 0;
+    for (uint32_t k = 0; k < w->slots_count; k++) {
+        if (!w->slots[k].count) continue;
+        const struct mr_strand *s = w->slots[k].strands[0];
+        running++;
+        if (s->reported >= s->count || w->now - s->moved_ns < RUNNING_LONG) continue;
+        const struct mr_strand_item *item = &s->items[s->reported];
+        if (w->tasks[item->task].mute) continue;
+        w->running_ns[w->running.count] = w->now - s->moved_ns;
+        answer_add(w, &w->running, item->job, item->index, item->attempt);
+    }
+    w->heartbeat = (struct mr_ws_heartbeat){.sequence = ++w->sequence,
+        .time_ns = w->now,
+        .memory_used_bytes = w->memory_used,
+        .held_bytes = w->held_bytes,
+        .queued = w->tasks_count - MR_MIN(running, w->tasks_count),
+        .running = running,
+        .tasks_started = w->tasks_started,
+        .tasks_done = w->tasks_done,
+        .running_tasks = refs_lend(&w->running),
+        .running_ns = w->running_ns,
+        .queue_ns = w->queue_cost_ns / w->config.slots};
+    w->heartbeat_at = mr_time_after(w->now, w->heartbeat_ns);
+}
+
+static void send_missing(struct mr_worker *w)
+{
+    uint32_t n = MR_MIN(w->missing_count, SEND_ROWS_MAX);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct missing_row *r = &w->missing[i];
+        w->missing_out[i] =
+            (struct mr_ws_missing){r->job, r->index, r->attempt, r->input, mr_blob_str(r->why)};
+    }
+    w->missing_sent = n;
+    w->up.missing = w->missing_out;
+    w->up.missing_count = n;
+}
+
+static void send_news(struct mr_worker *w)
+{
+    columns_clear(&w->columns);
+    w->columns.inlined_max = MR_INLINE_MESSAGE_BYTES_MAX;
+    uint32_t room = w->config.outbox_max + w->config.tasks_max;
+    while (w->out_count && columns_add(w, &w->outbox[w->out_head])) {
+        w->out_head = (w->out_head + 1) % room;
+        w->out_count--;
+    }
+    w->out_urgent = w->out_count > 0;
+    w->up = (struct mr_ws_up){.completed = columns_lend(&w->columns),
+        .given = refs_lend(&w->given),
+        .started = refs_lend(&w->started),
+        .unknown = refs_lend(&w->unknown),
+        .left_slot = refs_lend(&w->left),
+        .leaving = w->draining && !w->leaving_sent};
+    send_missing(w);
+    if (heartbeat_due(w) <= w->now) {
+        heartbeat_fill(w);
+        w->up.heartbeat = &w->heartbeat;
+    }
+    refs_clear(&w->given); /* the columns stay as they are until the next step */
+    refs_clear(&w->started);
+    refs_clear(&w->unknown);
+    refs_clear(&w->left);
+    w->leaving_sent = w->leaving_sent || w->draining;
+    fx_add(w, MR_WORKER_SEND)->send = &w->up;
+}
+
+void send_turn(struct mr_worker *w, bool may_send)
+{
+    if (!may_send) return;
+    if (w->link == LINK_OPEN) {
+        send_register(w);
+    } else if (w->link == LINK_REGISTERED) {
+        if ((w->out_count && !out_may_wait(w)) || w->given.count || w->started.count ||
+            w->unknown.count || w->left.count || w->missing_count || heartbeat_due(w) <= w->now ||
+            (w->draining && !w->leaving_sent))
+            send_news(w);
+        if ((w->out_count && !out_may_wait(w)) || w->missing_count > w->missing_sent)
+            w->more = true;
+    }
+}

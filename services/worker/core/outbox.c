@@ -1,0 +1,170 @@
+/* What waits to be told to the scheduler: completions, answers, missing inputs. It outlives
+ * connections; what cannot be kept resets the session, which reconciles both sides. */
+#include "services/worker/core/internal.h"
+
+#define HOLD (3 * MR_MS)
+#define HOLD_MAX (24 * MR_MS) /* while there is work for twice as long, or for this much more: */
+#define ENOUGH (8 * MR_MS)
+#define HOLD_ROWS 1024u
+
+static uint32_t out_room(const struct mr_worker *w)
+{
+    return w->config.outbox_max + w->config.tasks_max;
+}
+
+static struct outrow *out_at(struct mr_worker *w, uint32_t i)
+{
+    return &w->outbox[(w->out_head + i) % out_room(w)];
+}
+
+struct outrow *out_add(struct mr_worker *w)
+{
+    if (w->out_count == out_room(w)) {
+        w->overflow = true;
+        struct outrow *r = out_at(w, --w->out_count);
+        mr_blob_put(&w->pool, &r->blob);
+        mr_blob_put(&w->pool, &r->failure);
+    }
+    if (!w->out_count) {
+        w->out_head = 0; /* touch few pages while the sender keeps up */
+        mr_duration all = w->queue_cost_ns / w->config.slots;
+        mr_duration hold = MR_MAX(all / 2, all - MR_MIN(all, (mr_duration)ENOUGH));
+        w->out_until = mr_time_after(w->now, MR_MAX(HOLD, MR_MIN(hold, HOLD_MAX)));
+    }
+    w->out_urgent = true;
+    struct outrow *r = out_at(w, w->out_count++);
+    *r = (struct outrow){0};
+    return r;
+}
+
+/* Each message costs both sides a wake-up: tens of microseconds that their processors had rather
+ * spent on tasks. While there is work for all slots, and nobody elsewhere waits for a value that is
+ * told of, rows wait for each other. */
+bool out_may_wait(const struct mr_worker *w)
+{
+    return !w->out_urgent && w->now < w->out_until && w->tasks_count >= 2 * w->config.slots &&
+           w->out_count < MR_MIN(HOLD_ROWS, w->config.outbox_max) && !w->draining;
+}
+
+struct outrow *out_last(struct mr_worker *w)
+{
+    mr_assert(w->out_count);
+    return out_at(w, w->out_count - 1);
+}
+
+static void row_put(struct mr_worker *w, struct outrow *r)
+{
+    mr_blob_put(&w->pool, &r->blob);
+    mr_blob_put(&w->pool, &r->failure);
+}
+
+void out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
+    struct mr_str arguments, struct mr_str log)
+{
+    message.n = MR_MIN(message.n, MR_ERROR_TEXT_MAX);
+    arguments.n = MR_MIN(arguments.n, MR_ERROR_TEXT_MAX);
+    if (log.n > MR_TASK_LOG_BYTES_MAX) { /* its end says most */
+        log.p += log.n - MR_TASK_LOG_BYTES_MAX;
+        log.n = MR_TASK_LOG_BYTES_MAX;
+    }
+    size_t n = message.n + arguments.n + log.n;
+    struct mr_blob *b = mr_blob_new(&w->pool, sizeof(struct failure) + n);
+    if (!b) return; /* the outcome alone */
+    struct failure *f = mr_blob_at(b);
+    *f = (struct failure){.code = code,
+        .message_bytes = (uint32_t)message.n,
+        .arguments_bytes = (uint32_t)arguments.n,
+        .log_bytes = (uint32_t)log.n};
+    char *p = (char *)(f + 1);
+    if (message.n) memcpy(p, message.p, message.n);
+    if (arguments.n) memcpy(p + message.n, arguments.p, arguments.n);
+    if (log.n) memcpy(p + message.n + arguments.n, log.p, log.n);
+    r->failure = b;
+}
+
+void out_held(struct mr_worker *w, struct value *v)
+{
+    struct outrow *r = out_add(w);
+    *r = (struct outrow){.job = value_job(w, v),
+        .index = v->index,
+        .attempt = v->attempt,
+        .slot = v->slot,
+        .outcome = MR_WS_OK,
+        .blob = mr_blob_ref(v->blob),
+        .object = v->object,
+        .object_bytes = v->object_bytes,
+        .started_ns = v->started_ns,
+        .duration_ns = v->duration_ns,
+        .cpu_ns = v->cpu_ns};
+    v->told = true;
+}
+
+void out_clear(struct mr_worker *w)
+{
+    for (; w->out_count; w->out_count--)
+        row_put(w, out_last(w));
+    w->out_urgent = false;
+    for (uint32_t i = w->missing_sent; i < w->missing_count; i++)
+        mr_blob_put(&w->pool, &w->missing[i].why);
+    w->missing_count = w->missing_sent;
+}
+
+void out_drop_told(struct mr_worker *w)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < w->out_count; i++) {
+        struct outrow *r = out_at(w, i);
+        uint32_t value = r->outcome == MR_WS_OK ? value_find(w, r->job, r->index) : NONE;
+        /* What ended without a value is told by its not being queued here. It may be sent again,
+         * and the number of its attempt may be the same, if the scheduler is another. */
+        bool is_told = r->outcome != MR_WS_OK;
+        if (value != NONE && w->values[value].made && w->values[value].attempt == r->attempt)
+            is_told = true;
+        if (is_told) {
+            row_put(w, r);
+            continue;
+        }
+        *out_at(w, kept++) = *r;
+    }
+    w->out_count = kept;
+}
+
+void answer_add(
+    struct mr_worker *w, struct refs *a, mr_job_id job, uint32_t index, uint32_t attempt)
+{
+    if (a->count == a->room) {
+        w->overflow = true;
+        return;
+    }
+    if (!a->runs_count || a->runs[a->runs_count - 1].job.v != job.v)
+        a->runs[a->runs_count++] = (struct mr_ws_run){.job = job};
+    a->runs[a->runs_count - 1].count++;
+    a->index[a->count] = index;
+    a->attempt[a->count++] = attempt;
+}
+
+void missing_add(struct mr_worker *w, const struct missing_row *row)
+{
+    if (w->missing_count == ANSWERS_MAX) {
+        struct mr_blob *why = row->why;
+        mr_blob_put(&w->pool, &why);
+        w->overflow = true;
+        return;
+    }
+    w->missing[w->missing_count++] = *row;
+}
+
+void out_fetch(struct mr_worker *w, const struct mr_ws_refs *m)
+{
+    struct run_walk walk = {.runs = m->runs};
+    for (uint32_t i = 0; i < m->count; i++) {
+        mr_job_id job = run_next(&walk);
+        uint32_t value = value_find(w, job, m->index[i]);
+        struct value *v = value == NONE ? NULL : &w->values[value];
+        if (v && v->made && (!m->attempt[i] || m->attempt[i] == v->attempt)) {
+            out_held(w, v);
+        } else if (!v || v->task == NONE) { /* one that is being made will be told anyway */
+            answer_add(w, &w->unknown, job, m->index[i], m->attempt[i]);
+        }
+    }
+}

@@ -1,0 +1,411 @@
+/* What executors report: results become values and completions, what did not run goes back to the
+ * queue. And the two clocks of what runs: its timeout, and the grace after it was told to stop. */
+#include "services/worker/core/internal.h"
+
+static void op_measure(struct op *o, mr_duration took)
+{
+    if (o->measured) {
+        o->cost_ns = o->cost_ns - o->cost_ns / 8 + took / 8;
+    } else {
+        o->cost_ns = took;
+        o->measured = true;
+    }
+    if (!o->cost_ns) o->cost_ns = 1;
+}
+
+static void item_measure(struct mr_worker *w, const struct mr_strand_item *item)
+{
+    const struct mr_strand_result *r = &item->result;
+    if (!r->started_ns) return;
+    w->tasks_started++;
+    if (r->end == MR_STRAND_DONE) op_measure(&w->ops[item->op], r->duration_ns);
+}
+
+static void row_times(
+    struct outrow *row, const struct mr_strand *s, const struct mr_strand_result *r)
+{
+    row->slot = s->slot;
+    row->started_ns = r->started_ns;
+    row->duration_ns = r->duration_ns;
+    row->cpu_ns = r->cpu_ns;
+}
+
+/* Where the result of a task that nobody is interested in any more goes. */
+static void result_discard(struct mr_worker *w, const struct mr_strand_item *item)
+{
+    if (item->result.pack.n || !item->result.object_bytes) return;
+    struct mr_worker_effect *e = fx_add(w, MR_WORKER_DROP);
+    e->object.value = NONE;
+    e->object.object = item->result.object;
+    e->object.job = item->job;
+}
+
+/* All that will ever want its value has run behind it, and is taken from the same report: nobody
+ * need know that there was one. */
+static bool item_is_used_up(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+{
+    const struct task *t = &w->tasks[item->task];
+    struct value *v = &w->values[t->value];
+    uint32_t users = 0;
+    if (!item->uses || t->again) return false;
+    MR_LIST_EACH(node, &v->users)
+    {
+        const struct task *u = &w->tasks[MR_LIST_ITEM(node, struct edge, users)->task];
+        if (u->state != TASK_GIVEN || u->strand != s->id || u->item >= s->done) return false;
+        if (s->items[u->item].result.end != MR_STRAND_DONE) return false;
+        users++;
+    }
+    return users == item->uses;
+}
+
+/* Is all that will ever want its value here? Told of it, the scheduler has nothing to do at once.
+ * Only if it is simply true, it may end a loop. */
+static bool item_is_wanted_here(
+    struct mr_worker *w, const struct task *t, const struct mr_strand_result *r)
+{
+    if (r->pack.n == 1 && (unsigned char)r->pack.p[0] == 0xc3) return false;
+    const struct value *v = &w->values[t->value];
+    uint32_t users = 0;
+    MR_LIST_EACH(node, &v->users)
+    users++;
+    return t->uses && users == t->uses;
+}
+
+static void item_used_up(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+{
+    bool was_urgent = w->out_urgent;
+    task_report(w, item->task, MR_WS_USED_UP);
+    w->out_urgent = was_urgent;
+    row_times(out_last(w), s, &item->result);
+    result_discard(w, item);
+    w->tasks_done++;
+    task_end(w, item->task, true);
+}
+
+static void item_done(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+{
+    uint32_t task = item->task;
+    struct task *t = &w->tasks[task];
+    const struct mr_strand_result *r = &item->result;
+    bool refers = w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE;
+    if (t->mute || (t->again && refers)) { /* to what may be gone: I2 */
+        result_discard(w, item);
+        task_end(w, task, false);
+        return;
+    }
+    if (item_is_used_up(w, s, item)) {
+        item_used_up(w, s, item);
+        return;
+    }
+    if (r->used) { /* somebody came to want it while it ran */
+        if (!t->again) task_report(w, task, MR_WS_RETURNED);
+        task_end(w, task, false);
+        return;
+    }
+    struct mr_blob *blob = r->pack.n ? mr_blob_copy(&w->pool, r->pack) : NULL;
+    if (r->pack.n && !blob) {
+        task_fail(w, task, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
+        return;
+    }
+    task_take_again(t); /* it need not run: of an earlier attempt an object would not count (I2) */
+    uint32_t value = t->value;
+    struct value *v = &w->values[value];
+    value_clear(w, v, true);
+    v->made = true;
+    v->attempt = t->attempt;
+    v->blob = blob;
+    v->object = r->object;
+    v->object_bytes = r->object_bytes;
+    v->started_ns = r->started_ns;
+    v->duration_ns = r->duration_ns;
+    v->cpu_ns = r->cpu_ns;
+    v->slot = s->slot;
+    v->state = VALUE_HERE;
+    w->held_bytes += blob ? blob->bytes : r->object_bytes;
+    bool was_urgent = w->out_urgent;
+    out_held(w, v);
+    bool is_long = s->slot >= w->config.slots; /* what follows ends the peace that it did not */
+    if (item_is_wanted_here(w, t, r) && !is_long) w->out_urgent = was_urgent;
+    w->tasks_done++;
+    value_came(w, value);
+    task_end(w, task, true);
+}
+
+static void item_failed(
+    struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
+{
+    struct task *t = &w->tasks[item->task];
+    const struct mr_strand_result *r = &item->result;
+    if (!t->mute) {
+        enum mr_ws_outcome outcome = MR_WS_ERROR;
+        if (r->end == MR_STRAND_STOPPED) outcome = t->timed_out ? MR_WS_TIMEOUT : MR_WS_CANCELLED;
+        if (r->end == MR_STRAND_FAILED && (r->code == MR_EINVAL || r->code == MR_EFORMAT))
+            outcome = MR_WS_BAD_ARGUMENT;
+        task_report(w, item->task, outcome);
+        struct outrow *row = out_last(w);
+        row_times(row, s, r);
+        if (outcome == MR_WS_TIMEOUT) {
+            out_failure(
+                w, row, MR_ETIMEOUT, MR_STR("the task ran into its timeout"), r->arguments, r->log);
+        } else if (outcome != MR_WS_CANCELLED) {
+            out_failure(w, row, r->code, r->message, r->arguments, r->log);
+        }
+    }
+    w->tasks_done += r->end == MR_STRAND_FAILED;
+    task_end(w, item->task, false);
+}
+
+/* What did not run, or not to its end, through no fault of its own. */
+static void item_back(struct mr_worker *w, const struct mr_strand_item *item, struct mr_str why)
+{
+    uint32_t task = item->task;
+    struct task *t = &w->tasks[task];
+    t->stopping = false;
+    if (t->cancel) {
+        task_report(w, task, MR_WS_CANCELLED);
+        task_end(w, task, false);
+    } else if (t->mute) {
+        task_end(w, task, false);
+    } else if (t->steal) {
+        answer_add(w, &w->given, item->job, item->index, item->attempt);
+        task_end(w, task, false);
+    } else if (w->draining) {
+        task_report(w, task, MR_WS_RETURNED);
+        task_end(w, task, false);
+    } else {
+        task_park(w, task, why);
+    }
+}
+
+static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *item)
+{
+    uint32_t gone = item->result.gone;
+    mr_assert(gone < item->inputs_count);
+    struct task *t = &w->tasks[item->task];
+    uint32_t value = task_edges(t)[gone].value;
+    const struct value *v = &w->values[value];
+    struct mr_str why = item->result.message;
+    if (v->state == VALUE_NONE || v->blob ||
+        !mr_object_id_eq(v->object, item->inputs[gone].object)) {
+        item_back(w, item, why); /* known, or another place is: it may simply start again */
+        return;
+    }
+    /* Whoever counts on the value must know, whatever else there is to say of this task. */
+    struct missing_row row = {.job = item->job,
+        .index = item->index,
+        .attempt = item->attempt,
+        .input = v->index,
+        .why = mr_blob_copy(&w->pool, why)};
+    missing_add(w, &row);
+    value_lost(w, value, why);
+    if (t->cancel || t->mute || t->steal || w->draining) {
+        item_back(w, item, why);
+        return;
+    }
+    task_report(w, item->task, MR_WS_LOST_INPUT);
+    task_end(w, item->task, false);
+}
+
+/* Nothing is wrong with it. NO_ROOM: it wants to run when less else is in memory. LOST_INPUT, with
+ * the reason: a store failed it that may be there again, or whose objects may be made again. */
+static void item_again(struct mr_worker *w, const struct mr_strand *s,
+    const struct mr_strand_item *item, enum mr_ws_outcome outcome, int code)
+{
+    const struct task *t = &w->tasks[item->task];
+    const struct mr_strand_result *r = &item->result;
+    if (t->cancel || t->mute || w->draining) {
+        item_back(w, item, r->message);
+        return;
+    }
+    task_report(w, item->task, outcome);
+    struct outrow *row = out_last(w);
+    row_times(row, s, r);
+    out_failure(w, row, code, r->message, r->arguments, r->log);
+    task_end(w, item->task, false);
+}
+
+static void inputs_put(struct mr_worker *w, const struct mr_strand_item *item)
+{
+    for (uint32_t i = 0; i < item->inputs_count; i++) {
+        struct mr_blob *held = item->inputs[i].held;
+        mr_blob_put(&w->pool, &held);
+    }
+}
+
+static void item_take(struct mr_worker *w, struct mr_strand *s, struct mr_strand_item *item)
+{
+    inputs_put(w, item);
+    if (s->stop_at == s->reported) s->kill_ns = MR_NEVER;
+    item_measure(w, item);
+    struct task *t = &w->tasks[item->task];
+    if (t->steal && item->result.end != MR_STRAND_SKIPPED) {
+        answer_add(w, &w->started, item->job, item->index, item->attempt);
+        t->steal = false;
+    }
+    switch (item->result.end) {
+    case MR_STRAND_DONE: item_done(w, s, item); break;
+    case MR_STRAND_FAILED:
+    case MR_STRAND_STOPPED: item_failed(w, s, item); break;
+    case MR_STRAND_SKIPPED: item_back(w, item, MR_STR("")); break;
+    case MR_STRAND_INPUT_GONE: item_input_gone(w, item); break;
+    case MR_STRAND_NO_ROOM: item_again(w, s, item, MR_WS_NO_ROOM, MR_ELIMIT); break;
+    case MR_STRAND_STORE_GONE: item_again(w, s, item, MR_WS_LOST_INPUT, item->result.code); break;
+    }
+}
+
+/* What a strand of its own costs a task: the wake-up of an idle slot. */
+static void handoff_measure(struct mr_worker *w, const struct mr_strand *s)
+{
+    mr_time started = s->items[0].result.started_ns;
+    if (!s->given_ns || started < s->given_ns) return;
+    mr_duration took = MR_MIN(started - s->given_ns, (mr_duration)MR_MS);
+    w->handoff_ns = w->handoff_ns - w->handoff_ns / 8 + took / 8;
+}
+
+/* One that may still have items. */
+static struct mr_strand *strand_of(struct mr_worker *w, uint32_t id)
+{
+    if (id >= w->strands_high || !w->strands[id].alive) return NULL;
+    return &w->strands[id];
+}
+
+static void items_reported(struct mr_worker *w, const struct mr_worker_event *ev)
+{
+    struct mr_strand *s = strand_of(w, ev->report.strand);
+    if (!s || ev->report.done <= s->reported) return;
+    mr_assert(ev->report.done <= s->count); /* I23 */
+    s->done = ev->report.done;
+    if (!s->reported) handoff_measure(w, s);
+    while (s->reported < ev->report.done) {
+        struct mr_strand_item *item = &s->items[s->reported];
+        s->cost_ns -= MR_MIN(s->cost_ns, w->tasks[item->task].cost_ns);
+        item_take(w, s, item);
+        s->reported++;
+    }
+    s->moved_ns = w->now;
+    s->look_ns = mr_time_after(w->now, LOOK_AFTER);
+    s->stop_ns = MR_NEVER;
+    /* While a cut is under way its answer must find this strand, not a later one. */
+    if (s->reported == s->count && !s->taking) strand_retire(w, s);
+}
+
+void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
+{
+    items_reported(w, ev);
+    if (!ev->report.last) return;
+    mr_assert(ev->report.strand < w->strands_high);
+    struct mr_strand *s = &w->strands[ev->report.strand];
+    mr_assert(s->held);
+    strand_let_go(w, s);
+}
+
+/* Sets its cancel flag; it has a while to see it. */
+static void item_stop(struct mr_worker *w, struct mr_strand *s, uint32_t at)
+{
+    w->tasks[s->items[at].task].stopping = true;
+    struct mr_worker_effect *e = fx_add(w, MR_WORKER_STOP);
+    e->item.strand = s->id;
+    e->item.at = at;
+    s->stop_at = at;
+    s->kill_ns = mr_time_after(w->now, MR_WORKER_GRACE);
+}
+
+/* The strand ends here: what comes after goes back, away, or to whoever asked for it. */
+void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
+{
+    struct mr_strand *s = strand_of(w, ev->cut.strand);
+    if (!s || !s->taking) return;
+    s->taking = false;
+    w->more = true; /* cuts are answered after the turn that asked for them */
+    uint32_t count = s->count, keep = MR_MIN(ev->cut.count, s->count);
+    mr_assert(keep >= s->reported); /* I23 */
+    s->count = keep;
+    /* It ends later than it was asked to: the item before the end had begun. */
+    s->begun = s->begun || keep > s->asked;
+    /* Of what has begun only the last may run; the others have ended, and need not stop. */
+    uint32_t runs = keep > s->asked ? keep - 1 : NONE;
+    for (uint32_t i = s->reported; i < keep; i++) {
+        struct mr_strand_item *item = &s->items[i];
+        struct task *t = &w->tasks[item->task];
+        if (t->steal) {
+            answer_add(w, &w->started, item->job, item->index, item->attempt);
+            t->steal = false;
+        }
+        if (i == runs && t->cancel && !t->stopping) item_stop(w, s, i);
+    }
+    for (uint32_t i = keep; i < count; i++) {
+        struct mr_strand_item *item = &s->items[i];
+        s->cost_ns -= MR_MIN(s->cost_ns, w->tasks[item->task].cost_ns);
+        inputs_put(w, item);
+        item_back(w, item, MR_STR("lost while the task was queued"));
+    }
+    if (s->take_from != NONE && s->take_from >= s->count) s->take_from = NONE;
+    if (s->reported == s->count) strand_retire(w, s);
+}
+
+/* Only the item that runs can be late, and only the first strand of a slot runs. */
+static void strand_late(struct mr_worker *w, struct mr_strand *s)
+{
+    uint32_t at = s->kill_ns <= w->now ? s->stop_at : s->reported;
+    struct task *t = &w->tasks[s->items[at].task];
+    if (s->kill_ns <= w->now) {
+        s->kill_ns = MR_NEVER;
+        w->lethal = true;
+        return;
+    }
+    s->stop_ns = MR_NEVER;
+    t->timed_out = !t->cancel;
+    if (t->stopping) return;
+    t->cancel = true;
+    item_stop(w, s, at);
+}
+
+/* A task ignores its flag: only the end of the process ends it. It is reported as what it is, all
+ * else is handed back. */
+static void process_lost(struct mr_worker *w)
+{
+    for (uint32_t k = 0; k < w->slots_count; k++) {
+        for (uint32_t i = 0; i < w->slots[k].count; i++) {
+            struct mr_strand *s = w->slots[k].strands[i];
+            for (uint32_t n = s->reported; n < s->count; n++) {
+                struct task *t = &w->tasks[s->items[n].task];
+                bool guilty = t->stopping && s->stop_at == n;
+                enum mr_ws_outcome outcome = MR_WS_RETURNED;
+                if (guilty) outcome = t->timed_out ? MR_WS_TIMEOUT : MR_WS_CANCELLED;
+                task_report(w, s->items[n].task, outcome);
+                if (guilty && t->timed_out && !t->mute)
+                    out_failure(w, out_last(w), MR_ETIMEOUT,
+                        MR_STR("the task ran into its timeout and ignored the request to stop; "
+                               "its worker was restarted"),
+                        MR_STR(""), MR_STR(""));
+                t->mute = true;
+            }
+        }
+    }
+    w->draining = true;
+    tasks_return_all(w);
+}
+
+void strands_watch(struct mr_worker *w)
+{
+    bool was = w->lethal;
+    for (uint32_t k = 0; k < w->slots_count; k++)
+        for (uint32_t i = 0; i < w->slots[k].count; i++) {
+            struct mr_strand *s = w->slots[k].strands[i];
+            if (MR_MIN(s->stop_ns, s->kill_ns) <= w->now) strand_late(w, s);
+        }
+    if (w->lethal && !was) process_lost(w);
+}
+
+mr_time strands_deadline(const struct mr_worker *w)
+{
+    mr_time at = MR_NEVER;
+    for (uint32_t k = 0; k < w->slots_count; k++)
+        for (uint32_t i = 0; i < w->slots[k].count; i++)
+            at = MR_MIN(
+                at, MR_MIN(w->slots[k].strands[i]->stop_ns, w->slots[k].strands[i]->kill_ns));
+    return at;
+}

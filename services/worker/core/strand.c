@@ -1,0 +1,598 @@
+/* Which tasks go to which slot, when, and how many at once. A strand is filled as if its slot had
+ * the rest of the day alone: the best of what is ready and of what the strand itself makes ready,
+ * until it holds about a millisecond of work; cuts correct what that guess gets wrong. */
+#include "services/worker/core/internal.h"
+
+#define STRAND_COST MR_MS       /* work in one strand */
+#define FUSED_COST (20 * MR_MS) /* with what only the strand's own tasks make ready */
+#define BEHIND_COST (5 * MR_MS) /* left before a second strand that waits behind it */
+#define SIBLINGS_MAX 8u         /* inputs of a task, to look for the others of which is worth it */
+#define STRAND_COST_MIN (20 * MR_US) /* less is not worth a second hand-off */
+#define BRANCH_COST_MIN (20 * MR_US) /* dependents above it are left for other slots */
+#define BRANCH_COST_MAX (200 * MR_US)
+#define CANDIDATES_MAX 64u
+#define BALANCE_EVERY (50 * MR_US)
+#define USERS_LOOK 256u /* edges looked at, to see who waits for what */
+
+struct build {
+    struct mr_strand *s;
+    uint32_t mark;
+    uint32_t share; /* tasks to take from the ready queue */
+    uint32_t taken;
+    uint32_t idle;      /* slots */
+    uint32_t siblings;  /* ready tasks among the candidates */
+    uint64_t branch_ns; /* longer ones of several dependents are left for other slots */
+    uint32_t candidates[CANDIDATES_MAX]; /* made ready by the strand itself */
+    uint32_t candidates_count;
+};
+
+static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
+{
+    struct mr_strand *s;
+    if (w->strands_free_count) {
+        s = &w->strands[w->strands_free[--w->strands_free_count]];
+    } else {
+        s = &w->strands[w->strands_high];
+        s->id = w->strands_high++;
+        s->inputs = MR_ARENA_ARRAY(&w->arena, struct mr_strand_input, STRAND_INPUTS_MAX);
+    }
+    s->slot = slot;
+    s->count = s->reported = s->inputs_count = 0;
+    s->take_from = s->stop_at = s->leave_at = NONE;
+    s->alive = s->held = true;
+    s->left = false;
+    s->taking = false;
+    s->begun = false;
+    s->measured = s->is_line = true;
+    s->priority = INT32_MAX;
+    s->needs = 0;
+    s->nodes = w->nodes;
+    s->nodes_count = w->nodes_count;
+    s->cost_ns = 0;
+    s->moved_ns = w->now;
+    s->look_ns = mr_time_after(w->now, LOOK_AFTER);
+    s->given_ns = w->slots[slot].count ? 0 : w->now;
+    s->stop_ns = s->kill_ns = MR_NEVER;
+    struct slot *k = &w->slots[slot];
+    k->strands[k->count++] = s;
+    k->held++;
+    w->running_strands++;
+    return s;
+}
+
+void strand_retire(struct mr_worker *w, struct mr_strand *s)
+{
+    struct slot *k = &w->slots[s->slot];
+    uint32_t i = 0;
+    while (k->strands[i] != s)
+        i++;
+    for (k->count--; i < k->count; i++)
+        k->strands[i] = k->strands[i + 1];
+    struct need *n = &w->needs[s->needs];
+    for (uint32_t r = 0; s->needs && r < w->config.resources_count; r++)
+        w->resources_free[r] += n->micro[r];
+    if (n->alone && !s->left) w->alone_running--;
+    s->alive = false;
+    mr_blob_put(&w->pool, (struct mr_blob **)&s->inputs_held);
+    w->running_strands--;
+    if (!s->held) w->strands_free[w->strands_free_count++] = s->id;
+}
+
+/* A strand that was cut away whole stays in the executor's inbox behind what runs there: it takes
+ * its place, and keeps its number, until the executor has come to it. */
+void strand_let_go(struct mr_worker *w, struct mr_strand *s)
+{
+    mr_assert(w->slots[s->slot].held);
+    w->slots[s->slot].held--;
+    s->held = false;
+    if (!s->alive) w->strands_free[w->strands_free_count++] = s->id;
+}
+
+static void input_fill(struct mr_worker *w, const struct build *b, const struct edge *e,
+    const struct task *t, struct mr_strand_input *in)
+{
+    struct value *v = &w->values[e->value];
+    *in = (struct mr_strand_input){.index = v->index};
+    if (value_serves(w, v, t)) {
+        in->kind = v->blob ? MR_STRAND_PACK : MR_STRAND_OBJECT;
+        in->pack = mr_blob_str(v->blob);
+        in->held = mr_blob_ref(v->blob);
+        in->object = v->object;
+        in->object_bytes = v->object_bytes;
+        in->node = v->made ? 0 : v->node;
+        return;
+    }
+    mr_assert(v->task != NONE);
+    const struct task *maker = &w->tasks[v->task];
+    mr_assert(maker->state == TASK_GIVEN && maker->strand == b->s->id); /* I22 */
+    in->kind = MR_STRAND_ITEM;
+    in->item = maker->item;
+}
+
+static void item_extra(struct mr_strand_item *item, struct task *t)
+{
+    const struct extra *x = mr_blob_at(t->extra);
+    const char *p = (const char *)(x + 1);
+    item->timeout_ns = x->timeout_ns;
+    item->want_object = x->want_object;
+    item->persist = x->persist;
+    item->key = mr_str_of(p, x->key_bytes);
+    p += x->key_bytes;
+    item->persist_name = mr_str_of(p, x->name_bytes);
+    p += x->name_bytes;
+    item->definition = mr_str_of(p, x->definition_bytes);
+}
+
+/* What `u` needs besides what the strand makes: if all of it could start now, it had better be made
+ * here, too - as long as nobody idles who could do it meanwhile. */
+static void siblings_add(struct mr_worker *w, struct build *b, const struct task *u)
+{
+    if (b->branch_ns != UINT64_MAX || u->inputs_count > SIBLINGS_MAX) return;
+    const struct edge *edges = task_edges(u);
+    for (uint32_t i = 0; i < u->inputs_count; i++) {
+        uint32_t maker = w->values[edges[i].value].task;
+        if (edges[i].has || maker == NONE) continue;
+        const struct task *t = &w->tasks[maker];
+        if (t->state != TASK_READY || t->solo || t->mark == b->mark) continue;
+        if (w->needs[0].count <= b->idle + b->siblings)
+            return; /* an idle slot has this one to do */
+        b->siblings++;
+        w->tasks[maker].mark = b->mark; /* once */
+        if (b->candidates_count < CANDIDATES_MAX) b->candidates[b->candidates_count++] = maker;
+    }
+}
+
+/* The users of what `task` makes that need nothing else than this strand become candidates. */
+static void candidates_add(struct mr_worker *w, struct build *b, uint32_t task)
+{
+    struct value *v = &w->values[w->tasks[task].value];
+    bool only = v->users.next == v->users.prev;
+    MR_LIST_EACH(node, &v->users)
+    {
+        const struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        struct task *u = &w->tasks[e->task];
+        if (e->has || u->state != TASK_WAITING || u->solo) continue;
+        if (u->mark != b->mark) {
+            u->mark = b->mark;
+            u->mark_count = 0;
+        }
+        if (++u->mark_count != u->missing) {
+            siblings_add(w, b, u);
+            continue;
+        }
+        if (!only && u->cost_ns > b->branch_ns) continue;
+        if (b->candidates_count < CANDIDATES_MAX) b->candidates[b->candidates_count++] = e->task;
+    }
+}
+
+static void item_add(struct mr_worker *w, struct build *b, uint32_t task)
+{
+    struct mr_strand *s = b->s;
+    struct task *t = &w->tasks[task];
+    struct value *v = &w->values[t->value];
+    struct mr_strand_item *item = &s->items[s->count];
+    struct mr_strand_input *inputs = &s->inputs[s->inputs_count];
+    if (t->inputs_count > STRAND_INPUTS_MAX) inputs = mr_blob_at(s->inputs_held);
+    const struct edge *edges = task_edges(t);
+    bool follows = !s->count;
+    for (uint32_t i = 0; i < t->inputs_count; i++) {
+        input_fill(w, b, &edges[i], t, &inputs[i]);
+        follows |= inputs[i].kind == MR_STRAND_ITEM && inputs[i].item + 1 == s->count;
+    }
+    s->is_line = s->is_line && follows;
+    *item = (struct mr_strand_item){.job = value_job(w, v),
+        .index = v->index,
+        .attempt = t->attempt,
+        .op = t->op,
+        .inputs_count = t->inputs_count,
+        .inputs = inputs,
+        .args = mr_blob_str(t->args),
+        .task = task};
+    if (t->extra) item_extra(item, t);
+    if (t->state != TASK_GIVEN) task_give(w, task);
+    t->strand = s->id;
+    t->item = s->count++;
+    if (t->inputs_count <= STRAND_INPUTS_MAX) s->inputs_count += t->inputs_count;
+    s->cost_ns += t->cost_ns;
+    s->measured = s->measured && w->ops[t->op].measured;
+    s->priority = MR_MIN(s->priority, t->priority);
+    candidates_add(w, b, task);
+}
+
+static bool item_fits(const struct mr_worker *w, const struct build *b, uint32_t task)
+{
+    const struct task *t = &w->tasks[task];
+    return b->s->inputs_count + t->inputs_count <= STRAND_INPUTS_MAX;
+}
+
+/* The next task of the strand: the better of the ready queue's first and the best candidate. */
+static uint32_t build_next(struct mr_worker *w, struct build *b)
+{
+    const struct mr_strand *s = b->s;
+    if (s->count == MR_STRAND_ITEMS_MAX || s->cost_ns >= FUSED_COST) return NONE;
+    uint32_t best = NONE, at = 0;
+    for (uint32_t i = 0; i < b->candidates_count; i++) {
+        while (i < b->candidates_count && w->tasks[b->candidates[i]].state == TASK_GIVEN)
+            b->candidates[i] = b->candidates[--b->candidates_count]; /* it was the first of all */
+        if (i == b->candidates_count) break;
+        if (best != NONE && !task_before(w, b->candidates[i], best)) continue;
+        best = b->candidates[i];
+        at = i;
+    }
+    const struct need *n = &w->needs[0];
+    uint32_t top = n->count ? n->heap[0] : NONE;
+    bool may_top = top != NONE && !w->tasks[top].solo && item_fits(w, b, top) &&
+                   (b->taken < b->share || s->cost_ns < STRAND_COST_MIN) &&
+                   s->cost_ns < STRAND_COST;
+    if (may_top && (best == NONE || task_before(w, top, best))) {
+        b->taken++;
+        return top;
+    }
+    if (best == NONE || !item_fits(w, b, best)) return NONE;
+    b->candidates[at] = b->candidates[--b->candidates_count];
+    return best;
+}
+
+/* Items whose value somebody outside the strand waits for are reported at once; those whose value
+ * nobody outside will ever want need not be told of. */
+static void build_mark_reports(struct mr_worker *w, const struct build *b)
+{
+    for (uint32_t i = 0; i < b->s->count; i++) {
+        struct mr_strand_item *item = &b->s->items[i];
+        const struct task *t = &w->tasks[item->task];
+        struct value *v = &w->values[t->value];
+        uint32_t users = 0;
+        MR_LIST_EACH(node, &v->users)
+        {
+            const struct task *u = &w->tasks[MR_LIST_ITEM(node, struct edge, users)->task];
+            users++;
+            if (u->state == TASK_GIVEN && u->strand == b->s->id) continue;
+            item->report = true;
+            break;
+        }
+        if (!item->report && users == t->uses && !t->of_loop) item->uses = users;
+    }
+}
+
+/* Which of several dependents go along: those that cost less than bringing them to another slot, as
+ * measured; any, when the slots that are idle have other things to do. */
+static void branches(const struct mr_worker *w, struct build *b)
+{
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        b->idle += slot_is_idle(w, k);
+    b->branch_ns = UINT64_MAX;
+    if (w->needs[0].count >= b->idle) return;
+    b->branch_ns = MR_MAX(BRANCH_COST_MIN, MR_MIN(BRANCH_COST_MAX, 4 * w->handoff_ns));
+}
+
+static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uint32_t share)
+{
+    struct task *t = &w->tasks[first];
+    struct mr_blob *many = NULL;
+    if (t->inputs_count > STRAND_INPUTS_MAX) {
+        many = mr_blob_new(&w->pool, t->inputs_count * sizeof(struct mr_strand_input));
+        if (!many) {
+            task_fail(
+                w, first, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
+            return;
+        }
+    }
+    struct build b = {.s = strand_new(w, slot), .mark = ++w->mark, .share = share, .taken = 1};
+    b.s->inputs_held = many;
+    b.s->needs = t->needs;
+    const struct need *n = &w->needs[t->needs];
+    for (uint32_t r = 0; t->needs && r < w->config.resources_count; r++)
+        w->resources_free[r] -= n->micro[r];
+    if (n->alone) w->alone_running++;
+    bool solo = t->solo;
+    task_give(w, first);
+    branches(w, &b);
+    item_add(w, &b, first);
+    for (uint32_t task; !solo && (task = build_next(w, &b)) != NONE;)
+        item_add(w, &b, task);
+    build_mark_reports(w, &b);
+    const struct mr_strand_item *item = &b.s->items[0];
+    if (solo && item->timeout_ns) b.s->stop_ns = mr_time_after(w->now, item->timeout_ns);
+    fx_add(w, MR_WORKER_START)->strand = b.s;
+}
+
+static bool need_fits(const struct mr_worker *w, const struct need *n)
+{
+    for (uint32_t r = 0; r < w->config.resources_count; r++)
+        if (n->micro[r] > w->resources_free[r]) return false;
+    return true;
+}
+
+/* Where a task of this class could start now; NONE: nowhere. */
+static uint32_t slot_for(const struct mr_worker *w, const struct need *n, bool solo)
+{
+    if (n->is_long) {
+        for (uint32_t k = w->config.slots; k < w->slots_count; k++)
+            if (slot_is_idle(w, k)) return k;
+        return NONE;
+    }
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        if (slot_is_idle(w, k)) return k;
+    if (solo) return NONE;
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        const struct slot *s = &w->slots[k];
+        /* A second strand waits behind one that is known to be short. */
+        if (!s->count || s->held == MR_SLOT_STRANDS_MAX) continue;
+        if (s->count < SLOT_STRANDS_MAX && s->strands[0]->measured && !s->strands[0]->needs &&
+            s->strands[0]->leave_at == NONE && s->strands[0]->cost_ns <= BEHIND_COST &&
+            s->strands[0]->kill_ns == MR_NEVER)
+            return k;
+    }
+    return NONE;
+}
+
+/* What waits behind something while more urgent work has no slot would be cut again at once. */
+static bool is_less_urgent(const struct mr_worker *w, uint32_t task)
+{
+    const struct need *n = &w->needs[0];
+    return n->count && w->tasks[n->heap[0]].priority > w->tasks[task].priority;
+}
+
+static bool is_any_slot_taken(const struct mr_worker *w)
+{
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        if (w->slots[k].count) return true;
+    return false;
+}
+
+/* The best task that may start now, and where. When it is the turn of one that runs alone, nothing
+ * starts until the others have ended, except for what runs long: that may never end. */
+static uint32_t pick(struct mr_worker *w, uint32_t *slot)
+{
+    uint32_t best = NONE, alone = NONE;
+    for (uint32_t i = 0; i < w->needs_count; i++) {
+        const struct need *n = &w->needs[i];
+        if (!n->count) continue;
+        uint32_t top = n->heap[0];
+        if (n->alone) {
+            if (alone == NONE || task_before(w, top, alone)) alone = top;
+            continue;
+        }
+        if (best != NONE && !task_before(w, top, best)) continue;
+        if (!need_fits(w, n)) continue;
+        uint32_t k = slot_for(w, n, w->tasks[top].solo);
+        if (k == NONE || (w->slots[k].count && is_less_urgent(w, top))) continue;
+        best = top;
+        *slot = k;
+    }
+    if (alone == NONE || (best != NONE && task_before(w, best, alone))) return best;
+    if (is_any_slot_taken(w)) return NONE;
+    *slot = slot_for(w, &w->needs[w->tasks[alone].needs], true);
+    return *slot == NONE ? NONE : alone;
+}
+
+void strands_dispatch(struct mr_worker *w)
+{
+    if (w->lethal || w->alone_running) return;
+    uint32_t idle = 0;
+    for (uint32_t k = 0; k < w->config.slots; k++)
+        idle += slot_is_idle(w, k);
+    uint32_t ready = w->needs[0].count;
+    uint32_t share = idle ? (ready + idle - 1) / idle : MR_STRAND_ITEMS_MAX;
+    uint32_t slot = 0;
+    while (w->ready_count && w->out_count < w->config.outbox_max) {
+        uint32_t first = pick(w, &slot);
+        if (first == NONE) break;
+        strand_build(w, slot, first, w->slots[slot].count ? MR_STRAND_ITEMS_MAX : share);
+        if (w->alone_running) break;
+    }
+}
+
+/* Of values under way: whom they let start, and who has to be told of them. */
+struct coming {
+    uint32_t edges; /* looked at */
+    uint32_t items;
+    uint32_t least; /* of them, with which a task that waits could start */
+    bool urgent;    /* somebody elsewhere wants one, or may */
+};
+
+/* Looks at the users of an item's value. */
+static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, struct coming *c)
+{
+    const struct task *t = &w->tasks[item->task];
+    const struct value *v = &w->values[t->value];
+    uint32_t users = 0;
+    c->items++;
+    MR_LIST_EACH(node, &v->users)
+    {
+        const struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        struct task *u = &w->tasks[e->task];
+        users++;
+        if (++c->edges > USERS_LOOK) break;
+        if (e->has || u->state != TASK_WAITING) continue;
+        if (u->mark != w->mark) {
+            u->mark = w->mark;
+            u->mark_count = 0;
+        }
+        if (++u->mark_count == u->missing) c->least = MR_MIN(c->least, u->missing);
+    }
+    c->urgent = c->urgent || !users || users != t->uses || item->timeout_ns;
+}
+
+/* Until the next step, and not for long: what came is to be told in the end, for all that.
+ * A value that is `true` does not count as plainly done: it may end a loop. 0: the scheduler is to
+ * be told of the first that comes, or of what has come. */
+uint32_t mr_worker_patience(struct mr_worker *w)
+{
+    struct coming c = {.least = UINT32_MAX};
+    bool is_due = w->out_urgent || (w->out_count && w->now >= w->out_until);
+    if (is_due || w->tasks_count < 2 * w->config.slots || w->draining || w->link != LINK_REGISTERED)
+        return 0;
+    w->mark++;
+    for (uint32_t k = 0; k < w->slots_count; k++)
+        for (uint32_t i = 0; i < w->slots[k].count; i++) {
+            const struct mr_strand *s = w->slots[k].strands[i];
+            uint32_t end = w->ready_count ? MR_MIN(s->reported + 1, s->count) : s->count;
+            for (uint32_t n = s->reported; n < end && !c.urgent; n++)
+                coming_add(w, &s->items[n], &c);
+        }
+    if (c.urgent || !c.items) return 0; /* nothing is under way: no report is to be waited for */
+    return w->ready_count ? 1 : MR_MAX(MR_MIN(c.least, c.items), 1u);
+}
+
+static void say_left(struct mr_worker *w, const struct mr_strand *s)
+{
+    const struct mr_strand_item *item = &s->items[s->count - 1];
+    if (!w->tasks[item->task].mute) answer_add(w, &w->left, item->job, item->index, item->attempt);
+}
+
+/* What has left its slot, for a scheduler that may not know it any more. */
+void strands_say_left(struct mr_worker *w)
+{
+    for (uint32_t k = w->config.slots; k < w->slots_count; k++)
+        if (w->slots[k].count && w->slots[k].strands[0]->left &&
+            w->slots[k].strands[0]->reported < w->slots[k].strands[0]->count)
+            say_left(w, w->slots[k].strands[0]);
+}
+
+static uint32_t long_place(const struct mr_worker *w)
+{
+    uint32_t k = w->config.slots;
+    while (k < w->slots_count && !slot_is_idle(w, k))
+        k++;
+    return k < w->slots_count ? k : NONE;
+}
+
+/* Each takes along what it holds. */
+static void executors_swap(struct mr_worker *w, uint32_t a, uint32_t b)
+{
+    uint32_t held = w->slots[a].held;
+    w->slots[a].held = w->slots[b].held;
+    w->slots[b].held = held;
+    for (uint32_t i = 0; i < w->strands_high; i++) {
+        struct mr_strand *s = &w->strands[i];
+        if (!s->held || (s->slot != a && s->slot != b)) continue;
+        s->slot = s->slot == a ? b : a;
+    }
+}
+
+/* What stands behind the one that leaves, in its strand and in its slot, is cut first: a move takes
+ * the executor along. A strand that finds no place stays until there is one. */
+void strands_leave(struct mr_worker *w)
+{
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        struct slot *slot = &w->slots[k];
+        struct mr_strand *s = slot->count ? slot->strands[0] : NULL;
+        if (!s || s->leave_at == NONE) continue;
+        if (s->count > s->leave_at + 1) s->take_from = MR_MIN(s->take_from, s->leave_at + 1);
+        for (uint32_t i = 1; i < slot->count; i++)
+            slot->strands[i]->take_from = 0;
+        uint32_t to = long_place(w);
+        if (slot->count > 1 || s->count != s->leave_at + 1 || s->taking || to == NONE) continue;
+        s->leave_at = NONE;
+        s->left = true;
+        if (w->needs[s->needs].alone) w->alone_running--;
+        slot->count = 0;
+        w->slots[to].strands[w->slots[to].count++] = s;
+        executors_swap(w, k, to);
+        struct mr_worker_effect *e = fx_add(w, MR_WORKER_MOVE);
+        e->move.from = k;
+        e->move.to = to;
+        say_left(w, s);
+    }
+}
+
+static void ask_cut(struct mr_worker *w, struct mr_strand *s)
+{
+    if (s->taking || s->take_from >= s->count) return;
+    s->taking = true;
+    struct mr_worker_effect *e = fx_add(w, MR_WORKER_TAKE);
+    e->item.strand = s->id;
+    e->item.at = s->asked = s->take_from;
+    s->take_from = NONE;
+}
+
+/* Items of a strand that another slot could start now: the second half of them begins at *keep. */
+static uint32_t movable(
+    const struct mr_worker *w, const struct mr_strand *s, bool first, uint32_t *keep)
+{
+    uint32_t n = 0;
+    for (uint32_t i = s->reported + first; i < s->count; i++)
+        n += w->tasks[s->items[i].task].missing == 0;
+    uint32_t left = (n + 1) / 2, i = s->count;
+    while (left && i)
+        left -= w->tasks[s->items[--i].task].missing == 0;
+    *keep = i;
+    return n;
+}
+
+/* Work for a slot that has none: half of what the fullest other one has not reported. `starved`
+ * asks for another look soon; without it the next event is soon enough. */
+static void balance_idle(struct mr_worker *w)
+{
+    struct mr_strand *full = NULL;
+    uint32_t most = 0, from = 0;
+    w->starved = w->now < w->balance_at;
+    if (w->starved) return;
+    w->balance_at = w->now + BALANCE_EVERY;
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        const struct slot *slot = &w->slots[k];
+        for (uint32_t i = 0; i < slot->count; i++) {
+            struct mr_strand *s = slot->strands[i];
+            uint32_t keep = 0,
+                     n = s->taking || s->needs || s->begun ? 0 : movable(w, s, i == 0, &keep);
+            if (n <= most) continue;
+            if (s->cost_ns < STRAND_COST_MIN && w->now < s->moved_ns + STRAND_COST_MIN) {
+                w->starved = true; /* it ought to be over before a cut could help */
+                continue;
+            }
+            full = s;
+            most = n;
+            from = keep;
+        }
+    }
+    if (full) full->take_from = MR_MIN(full->take_from, from);
+}
+
+/* Something more urgent is ready and every slot is behind something long. */
+static void balance_urgent(struct mr_worker *w)
+{
+    int32_t priority = w->tasks[w->needs[0].heap[0]].priority;
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        const struct slot *slot = &w->slots[k];
+        for (uint32_t i = 0; i < slot->count; i++) {
+            struct mr_strand *s = slot->strands[i];
+            if (s->begun || s->priority >= priority) continue;
+            uint32_t from = 0; /* what is as urgent itself stays: it would be sent back at once */
+            while (from < s->count && w->tasks[s->items[from].task].priority >= priority)
+                from++;
+            if (from < s->count && s->count - s->reported > (i == 0)) s->take_from = from;
+        }
+    }
+}
+
+/* What a strand has run and not told of yet may be just what an idle slot could go on with. */
+static void look(struct mr_worker *w)
+{
+    for (uint32_t k = 0; k < w->config.slots; k++) {
+        struct mr_strand *s = w->slots[k].count ? w->slots[k].strands[0] : NULL;
+        if (!s || s->taking || s->begun || s->is_line || s->count - s->reported < 2) continue;
+        if (s->look_ns <= w->now) {
+            fx_add(w, MR_WORKER_LOOK)->item.strand = s->id;
+            s->look_ns = mr_time_after(w->now, w->now - s->moved_ns);
+        }
+        w->look_at = MR_MIN(w->look_at, s->look_ns);
+    }
+}
+
+void strands_balance(struct mr_worker *w)
+{
+    bool idle = false;
+    for (uint32_t k = 0; k < w->config.slots && !idle; k++)
+        idle = slot_is_idle(w, k);
+    w->starved = false;
+    w->look_at = MR_NEVER;
+    if (idle && !w->ready_count && w->running_strands && !w->draining) {
+        balance_idle(w);
+        look(w);
+    }
+    if (!idle && w->needs[0].count) balance_urgent(w);
+    for (uint32_t k = 0; k < w->slots_count; k++)
+        for (uint32_t i = 0; i < w->slots[k].count; i++)
+            ask_cut(w, w->slots[k].strands[i]);
+}

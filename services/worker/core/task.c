@@ -1,0 +1,380 @@
+/* The life of a task on this worker, from the queue of the ready to its end, and what cancels,
+ * steals and drains do to it. */
+#include "services/worker/core/internal.h"
+
+/*  WAITING ──▶ READY ──▶ GIVEN ──▶ FREE (reported)
+ *     ▲ │        ▲ │        │
+ *     │ └──▶ FREE│ └──▶FREE │      (cancelled, stolen, returned, input lost)
+ *     └──────────┴──────────┘      (cut, skipped, attempted again; an input went away)      */
+#define S(x) (1u << TASK_##x)
+static const unsigned allowed[] = {
+    [TASK_FREE] = S(WAITING),
+    [TASK_WAITING] = S(READY) | S(FREE),
+    [TASK_READY] = S(WAITING) | S(GIVEN) | S(FREE),
+    [TASK_GIVEN] = S(WAITING) | S(FREE),
+};
+#undef S
+
+void task_move(struct mr_worker *w, uint32_t task, enum task_state to)
+{
+    struct task *t = &w->tasks[task];
+    mr_assert(allowed[t->state] & (1u << to));
+    w->ready_count -= t->state == TASK_READY;
+    w->given_count -= t->state == TASK_GIVEN;
+    w->ready_count += to == TASK_READY;
+    w->given_count += to == TASK_GIVEN;
+    t->state = to;
+}
+
+bool task_before(const struct mr_worker *w, uint32_t a, uint32_t b)
+{
+    const struct task *x = &w->tasks[a], *y = &w->tasks[b];
+    if (x->priority != y->priority) return x->priority > y->priority;
+    if (x->order != y->order) return x->order < y->order;
+    const struct value *v = &w->values[x->value], *u = &w->values[y->value];
+    if (v->job != u->job) return value_job(w, v).v < value_job(w, u).v;
+    return v->index < u->index;
+}
+
+static void heap_put(struct mr_worker *w, struct need *n, uint32_t at, uint32_t task)
+{
+    n->heap[at] = task;
+    w->tasks[task].heap_at = at;
+}
+
+static void heap_up(struct mr_worker *w, struct need *n, uint32_t at, uint32_t task)
+{
+    while (at) {
+        uint32_t up = (at - 1) / 2;
+        if (!task_before(w, task, n->heap[up])) break;
+        heap_put(w, n, at, n->heap[up]);
+        at = up;
+    }
+    heap_put(w, n, at, task);
+}
+
+static void heap_down(struct mr_worker *w, struct need *n, uint32_t at, uint32_t task)
+{
+    for (;;) {
+        uint32_t down = 2 * at + 1;
+        if (down >= n->count) break;
+        if (down + 1 < n->count && task_before(w, n->heap[down + 1], n->heap[down])) down++;
+        if (!task_before(w, n->heap[down], task)) break;
+        heap_put(w, n, at, n->heap[down]);
+        at = down;
+    }
+    heap_put(w, n, at, task);
+}
+
+/* Its turn comes soon: what it reads had better be in memory by then. */
+static void want_inputs(struct mr_worker *w, const struct task *t)
+{
+    if (!w->has_spilled || w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE) return;
+    const struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++) {
+        const struct value *v = &w->values[edges[i].value];
+        if (v->state == VALUE_HERE && !v->blob)
+            fx_add(w, MR_WORKER_WANT)->object.object = v->object;
+    }
+}
+
+void task_ready(struct mr_worker *w, uint32_t task)
+{
+    struct need *n = &w->needs[w->tasks[task].needs];
+    mr_assert(w->tasks[task].missing == 0);
+    want_inputs(w, &w->tasks[task]);
+    task_move(w, task, TASK_READY);
+    heap_up(w, n, n->count++, task);
+}
+
+static void heap_remove(struct mr_worker *w, uint32_t task)
+{
+    struct need *n = &w->needs[w->tasks[task].needs];
+    uint32_t at = w->tasks[task].heap_at;
+    uint32_t last = n->heap[--n->count];
+    w->tasks[task].heap_at = NONE;
+    if (at == n->count) return;
+    if (at && task_before(w, last, n->heap[(at - 1) / 2])) {
+        heap_up(w, n, at, last);
+    } else {
+        heap_down(w, n, at, last);
+    }
+}
+
+void task_unready(struct mr_worker *w, uint32_t task)
+{
+    heap_remove(w, task);
+    task_move(w, task, TASK_WAITING);
+}
+
+/* What its op takes is known better by now than when the task came, with many others. */
+static void cost_again(struct mr_worker *w, struct task *t)
+{
+    const struct op *o = &w->ops[t->op];
+    if (!o->measured) return;
+    w->queue_cost_ns += o->cost_ns - t->cost_ns;
+    t->cost_ns = o->cost_ns;
+}
+
+void task_give(struct mr_worker *w, uint32_t task)
+{
+    cost_again(w, &w->tasks[task]);
+    if (w->tasks[task].state == TASK_READY) {
+        heap_remove(w, task);
+    } else {
+        /* Waits only for what the same strand makes. */
+        task_move(w, task, TASK_READY);
+    }
+    task_move(w, task, TASK_GIVEN);
+}
+
+void task_park(struct mr_worker *w, uint32_t task, struct mr_str why)
+{
+    struct task *t = &w->tasks[task];
+    t->strand = NONE;
+    task_move(w, task, TASK_WAITING);
+    if (!t->missing) {
+        task_ready(w, task);
+        return;
+    }
+    const struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++) {
+        const struct value *v = &w->values[edges[i].value];
+        if (edges[i].has || !v->lost) continue;
+        task_lose(w, task, v->index, why);
+        return;
+    }
+}
+
+void task_report(struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome)
+{
+    struct task *t = &w->tasks[task];
+    if (t->mute) return;
+    struct value *v = &w->values[t->value];
+    struct outrow *r = out_add(w);
+    r->job = value_job(w, v);
+    r->index = v->index;
+    r->attempt = t->attempt;
+    r->outcome = (uint8_t)outcome;
+}
+
+void task_fail(
+    struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome, int code, const char *text)
+{
+    struct task *t = &w->tasks[task];
+    if (!t->mute) {
+        struct value *v = &w->values[t->value];
+        struct outrow *r = out_add(w);
+        r->job = value_job(w, v);
+        r->index = v->index;
+        r->attempt = t->attempt;
+        r->outcome = (uint8_t)outcome;
+        out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
+    }
+    task_end(w, task, false);
+}
+
+void task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str why)
+{
+    struct task *t = &w->tasks[task];
+    struct value *v = &w->values[t->value];
+    if (!t->mute) {
+        struct missing_row row = {.job = value_job(w, v),
+            .index = v->index,
+            .attempt = t->attempt,
+            .input = input,
+            .why = mr_blob_copy(&w->pool, why)};
+        missing_add(w, &row);
+    }
+    task_report(w, task, MR_WS_LOST_INPUT);
+    task_end(w, task, false);
+}
+
+void task_take_again(struct task *t)
+{
+    if (!t->again) return;
+    t->attempt = t->again;
+    t->again = 0;
+    struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++)
+        edges[i].last_use = edges[i].last_again;
+}
+
+static bool task_again(struct mr_worker *w, uint32_t task)
+{
+    struct task *t = &w->tasks[task];
+    if (!t->again || w->draining) return false;
+    task_take_again(t);
+    t->cancel = t->steal = t->mute = t->timed_out = t->stopping = false;
+    t->offered = t->kept = false;
+    if (t->state == TASK_GIVEN) {
+        task_park(w, task, MR_STR("lost while the task was queued"));
+    } else if (t->state == TASK_READY && t->missing) {
+        task_unready(w, task);
+    }
+    return true;
+}
+
+void task_end(struct mr_worker *w, uint32_t task, bool success)
+{
+    struct task *t = &w->tasks[task];
+    if (!success && task_again(w, task)) return;
+    if (t->state == TASK_READY) heap_remove(w, task);
+    task_move(w, task, TASK_FREE);
+    w->queue_cost_ns -= t->cost_ns;
+    w->needs[t->needs].members--;
+    struct edge *edges = task_edges(t);
+    for (uint32_t i = 0; i < t->inputs_count; i++) {
+        struct value *v = &w->values[edges[i].value];
+        mr_list_remove(&edges[i].users);
+        if (edges[i].last_use && success && v->offered)
+            v->used = true; /* another scheduler need not know that it was the last time */
+        else if (edges[i].last_use && success)
+            v->released = true;
+        value_settle(w, edges[i].value);
+    }
+    uint32_t value = t->value;
+    mr_blob_put(&w->pool, &t->edges);
+    mr_blob_put(&w->pool, &t->args);
+    mr_blob_put(&w->pool, &t->extra);
+    mr_list_remove(&t->all);
+    t->value = w->tasks_free;
+    w->tasks_free = task;
+    w->tasks_count--;
+    w->values[value].task = NONE;
+    value_settle(w, value);
+}
+
+static void take_from(struct mr_worker *w, const struct task *t)
+{
+    struct mr_strand *s = &w->strands[t->strand];
+    s->take_from = MR_MIN(s->take_from, t->item);
+    w->more = true;
+}
+
+void task_stop(struct mr_worker *w, uint32_t task, bool mute)
+{
+    struct task *t = &w->tasks[task];
+    t->again = 0;
+    t->mute = t->mute || mute;
+    if (t->state != TASK_GIVEN) {
+        task_report(w, task, MR_WS_CANCELLED);
+        task_end(w, task, false);
+        return;
+    }
+    if (t->cancel) return;
+    t->cancel = true;
+    take_from(w, t);
+}
+
+/* The task of a row, if this attempt of it is here and has not ended. */
+static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
+{
+    uint32_t value = value_find(w, job, index);
+    if (value == NONE) return NONE;
+    uint32_t task = w->values[value].task;
+    if (task == NONE || w->tasks[task].mute) return NONE;
+    return w->tasks[task].attempt == attempt || w->tasks[task].again == attempt ? task : NONE;
+}
+
+/* A cancel or steal of what is not here any more. If this attempt made the value that is here, its
+ * completion is the answer; "unknown" would be read as one to a fetch of the value. */
+static void answer_unknown(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
+{
+    uint32_t value = value_find(w, job, index);
+    if (value != NONE && w->values[value].made && w->values[value].attempt == attempt) return;
+    answer_add(w, &w->unknown, job, index, attempt);
+}
+
+void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
+{
+    struct run_walk walk = {.runs = m->runs};
+    for (uint32_t i = 0; i < m->count; i++) {
+        mr_job_id job = run_next(&walk);
+        uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
+        if (task == NONE) {
+            answer_unknown(w, job, m->index[i], m->attempt[i]);
+            continue;
+        }
+        struct task *t = &w->tasks[task];
+        if (t->again == m->attempt[i] && t->attempt != t->again) {
+            t->again = 0; /* that attempt had not begun */
+            struct outrow *r = out_add(w);
+            r->job = job;
+            r->index = m->index[i];
+            r->attempt = m->attempt[i];
+            r->outcome = MR_WS_CANCELLED;
+            continue;
+        }
+        uint32_t again = t->again;
+        task_stop(w, task, false);
+        if (t->state == TASK_GIVEN) t->again = again;
+    }
+}
+
+void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
+{
+    struct run_walk walk = {.runs = m->runs};
+    for (uint32_t i = 0; i < m->count; i++) {
+        mr_job_id job = run_next(&walk);
+        uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
+        struct task *t = task == NONE ? NULL : &w->tasks[task];
+        if (!t) {
+            answer_unknown(w, job, m->index[i], m->attempt[i]);
+        } else if (t->again == m->attempt[i] && t->attempt != t->again) {
+            t->again = 0;
+            answer_add(w, &w->given, job, m->index[i], m->attempt[i]);
+        } else if (t->state != TASK_GIVEN) {
+            answer_add(w, &w->given, job, m->index[i], m->attempt[i]);
+            task_end(w, task, false);
+        } else if (t->cancel) {
+            answer_add(w, &w->started, job, m->index[i], m->attempt[i]);
+        } else {
+            t->steal = true;
+            take_from(w, t);
+        }
+    }
+}
+
+/* Of tasks that run: they have submitted jobs of their own, and may wait for them. */
+void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
+{
+    struct run_walk walk = {.runs = m->runs};
+    for (uint32_t i = 0; i < m->count; i++) {
+        mr_job_id job = run_next(&walk);
+        uint32_t task = task_of(w, job, m->index[i], m->attempt[i]);
+        const struct task *t = task == NONE ? NULL : &w->tasks[task];
+        if (!t || t->state != TASK_GIVEN || t->attempt != m->attempt[i]) continue;
+        struct mr_strand *s = &w->strands[t->strand];
+        if (s->slot >= w->config.slots)
+            answer_add(w, &w->left, job, m->index[i], m->attempt[i]);
+        else
+            s->leave_at = t->item;
+        w->more = true;
+    }
+}
+
+/* Hands back all that has not started. */
+void tasks_return_all(struct mr_worker *w)
+{
+    MR_LIST_EACH(node, &w->tasks_all)
+    {
+        struct task *t = MR_LIST_ITEM(node, struct task, all);
+        uint32_t task = (uint32_t)(t - w->tasks);
+        if (t->again) {
+            struct value *v = &w->values[t->value];
+            struct outrow *r = out_add(w);
+            r->job = value_job(w, v);
+            r->index = v->index;
+            r->attempt = t->again;
+            r->outcome = MR_WS_RETURNED;
+            t->again = 0;
+        }
+        if (t->state == TASK_GIVEN) {
+            take_from(w, t);
+        } else {
+            task_report(w, task, MR_WS_RETURNED);
+            task_end(w, task, false);
+        }
+    }
+}

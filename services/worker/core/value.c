@@ -1,0 +1,372 @@
+/* The values a worker knows, by (job, index): who uses each, where it is, when it goes. Knows
+ * nothing of slots or messages. */
+#include "services/worker/core/internal.h"
+
+#include "base/alloc.h"
+
+static bool job_is(const void *ctx, uint32_t item, const void *key)
+{
+    const struct mr_worker *w = ctx;
+    return w->jobs[item].id.v == ((const mr_job_id *)key)->v;
+}
+
+static uint64_t job_hash(const void *ctx, uint32_t item)
+{
+    const struct mr_worker *w = ctx;
+    return mr_hash_u64(w->jobs[item].id.v);
+}
+
+uint32_t job_find(struct mr_worker *w, mr_job_id id)
+{
+    if (w->job_last != NONE && w->jobs[w->job_last].id.v == id.v) return w->job_last;
+    uint32_t job = mr_index_find(&w->job_index, mr_hash_u64(id.v), job_is, w, &id);
+    if (job != NONE) w->job_last = job;
+    return job;
+}
+
+static uint32_t job_get(struct mr_worker *w, mr_job_id id)
+{
+    uint32_t job = job_find(w, id);
+    if (job != NONE) return job;
+    if (w->jobs_free != NONE) {
+        job = w->jobs_free;
+        w->jobs_free = w->jobs[job].next_free;
+    } else {
+        if (w->jobs_high >= JOBS_MAX) return NONE;
+        job = w->jobs_high++;
+    }
+    w->jobs[job] = (struct job){.id = id};
+    mr_list_init(&w->jobs[job].values);
+    mr_index_add(&w->job_index, mr_hash_u64(id.v), job, job_hash, w);
+    w->job_last = job;
+    return job;
+}
+
+static void job_collect(struct mr_worker *w, uint32_t job)
+{
+    struct job *j = &w->jobs[job];
+    if (j->values_count) return;
+    (void)mr_index_remove(&w->job_index, mr_hash_u64(j->id.v), job);
+    *j = (struct job){.next_free = w->jobs_free};
+    w->jobs_free = job;
+    if (w->job_last == job) w->job_last = NONE;
+}
+
+struct value_key {
+    uint32_t job, index;
+};
+
+static uint64_t value_key_hash(struct value_key k)
+{
+    return mr_hash_u64((uint64_t)k.job << 32 | k.index);
+}
+
+static bool value_is(const void *ctx, uint32_t item, const void *key)
+{
+    const struct value *v = &((const struct mr_worker *)ctx)->values[item];
+    const struct value_key *k = key;
+    return v->index == k->index && v->job == k->job;
+}
+
+static uint64_t value_hash(const void *ctx, uint32_t item)
+{
+    const struct value *v = &((const struct mr_worker *)ctx)->values[item];
+    return value_key_hash((struct value_key){v->job, v->index});
+}
+
+uint32_t value_find(struct mr_worker *w, mr_job_id id, uint32_t index)
+{
+    uint32_t job = job_find(w, id);
+    if (job == NONE) return NONE;
+    struct value_key k = {job, index};
+    return mr_index_find(&w->value_index, value_key_hash(k), value_is, w, &k);
+}
+
+uint32_t value_get(struct mr_worker *w, mr_job_id id, uint32_t index)
+{
+    uint32_t job = job_get(w, id);
+    if (job == NONE) return NONE;
+    struct value_key k = {job, index};
+    uint64_t hash = value_key_hash(k);
+    uint32_t value = mr_index_find(&w->value_index, hash, value_is, w, &k);
+    if (value != NONE) return value;
+    if (w->values_free != NONE) {
+        value = w->values_free;
+        w->values_free = w->values[value].next;
+    } else if (w->values_high < w->config.values_max) {
+        value = w->values_high++;
+    } else {
+        job_collect(w, job);
+        return NONE;
+    }
+    struct value *v = &w->values[value];
+    *v = (struct value){.job = job, .index = index, .task = NONE, .fetch_at = NONE, .next = NONE};
+    mr_list_init(&v->users);
+    mr_list_add_tail(&w->jobs[job].values, &v->in_job);
+    w->jobs[job].values_count++;
+    w->values_count++;
+    mr_index_add(&w->value_index, hash, value, value_hash, w);
+    return value;
+}
+
+void value_collect(struct mr_worker *w, uint32_t value)
+{
+    struct value *v = &w->values[value];
+    if (v->state != VALUE_NONE || v->task != NONE || v->fresh || !mr_list_is_empty(&v->users))
+        return;
+    uint32_t job = v->job;
+    (void)mr_index_remove(&w->value_index, value_hash(w, value), value);
+    mr_list_remove(&v->in_job);
+    v->job = NONE;
+    v->next = w->values_free;
+    w->values_free = value;
+    w->values_count--;
+    w->jobs[job].values_count--;
+    job_collect(w, job);
+}
+
+void value_clear(struct mr_worker *w, struct value *v, bool drop)
+{
+    if (v->fetch_at != NONE) fetch_unwant(w, v);
+    if (v->state == VALUE_FETCHING || v->fetched) {
+        struct mr_worker_effect *e = fx_add(w, MR_WORKER_UNPIN);
+        e->object.value = (uint32_t)(v - w->values);
+        e->object.serial = v->serial;
+        e->object.object = v->object;
+        e->object.job = value_job(w, v);
+        w->fetched_bytes -= v->object_bytes;
+        if (v->state == VALUE_FETCHING) w->fetching_count--;
+    }
+    if (v->made) {
+        w->held_bytes -= v->blob ? v->blob->bytes : v->object_bytes;
+        if (!v->blob && drop) {
+            struct mr_worker_effect *e = fx_add(w, MR_WORKER_DROP);
+            e->object.value = (uint32_t)(v - w->values);
+            e->object.object = v->object;
+            e->object.job = value_job(w, v);
+        }
+    }
+    mr_blob_put(&w->pool, &v->blob);
+    v->state = VALUE_NONE;
+    v->made = v->fetched = v->released = v->told = false;
+    v->offered = v->adopted = v->used = false;
+    v->object = (mr_object_id){0};
+    v->object_bytes = 0;
+}
+
+void value_settle(struct mr_worker *w, uint32_t value)
+{
+    struct value *v = &w->values[value];
+    if (v->fresh || !mr_list_is_empty(&v->users)) return;
+    if (v->state != VALUE_NONE && (!v->made || v->released)) value_clear(w, v, true);
+    value_collect(w, value);
+}
+
+bool value_serves(const struct mr_worker *w, const struct value *v, const struct task *t)
+{
+    if (w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE) return v->state != VALUE_NONE;
+    return v->state == VALUE_HERE;
+}
+
+void value_came(struct mr_worker *w, uint32_t value)
+{
+    struct value *v = &w->values[value];
+    v->lost = false;
+    MR_LIST_EACH(node, &v->users)
+    {
+        struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        struct task *t = &w->tasks[e->task];
+        if (e->has) continue;
+        if (!value_serves(w, v, t)) {
+            if (v->state == VALUE_PLACED) fetch_want(w, value, t);
+            continue;
+        }
+        e->has = true;
+        mr_assert(t->missing > 0);
+        if (--t->missing == 0 && t->state == TASK_WAITING) task_ready(w, e->task);
+    }
+}
+
+/* What was here is not any more: tasks that have not been given wait for it again. */
+static void value_went(struct mr_worker *w, struct value *v)
+{
+    MR_LIST_EACH(node, &v->users)
+    {
+        struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        struct task *t = &w->tasks[e->task];
+        if (!e->has || value_serves(w, v, t)) continue;
+        e->has = false;
+        t->missing++;
+        if (t->state == TASK_READY) task_unready(w, e->task);
+    }
+}
+
+void value_withdraw(struct mr_worker *w, struct value *v)
+{
+    value_clear(w, v, true);
+    value_went(w, v);
+}
+
+/* The content cannot be had: every task that needs it and has not been given ends LOST_INPUT. Those
+ * that were given find out by themselves. */
+void value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
+{
+    struct value *v = &w->values[value];
+    value_withdraw(w, v);
+    v->lost = true;
+    bool fresh = v->fresh;
+    v->fresh = true; /* stays while its users go */
+    MR_LIST_EACH(node, &v->users)
+    {
+        struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        if (e->has || w->tasks[e->task].state != TASK_WAITING) continue;
+        /* A task that names the value twice has its edges side by side, and takes both away. */
+        while (node_next_ != &v->users &&
+               MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
+            node_next_ = node_next_->next;
+        task_lose(w, e->task, v->index, why);
+    }
+    v->fresh = fresh;
+    value_collect(w, value);
+}
+
+/* It stays where it is: those that waited for it come again when there is more room. */
+void value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why)
+{
+    struct value *v = &w->values[value];
+    bool fresh = v->fresh;
+    v->fresh = true; /* stays while its users go */
+    MR_LIST_EACH(node, &v->users)
+    {
+        struct edge *e = MR_LIST_ITEM(node, struct edge, users);
+        if (e->has || w->tasks[e->task].state != TASK_WAITING) continue;
+        while (node_next_ != &v->users &&
+               MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
+            node_next_ = node_next_->next;
+        struct task *t = &w->tasks[e->task];
+        task_report(w, e->task, MR_WS_NO_ROOM);
+        if (!t->mute) out_failure(w, out_last(w), MR_ELIMIT, why, MR_STR(""), MR_STR(""));
+        task_end(w, e->task, false);
+    }
+    v->fresh = fresh;
+    value_settle(w, value);
+}
+
+void value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
+{
+    uint32_t value = value_find(w, job, index);
+    if (value == NONE) return; /* dropped with its last use */
+    struct value *v = &w->values[value];
+    if (!v->made || (attempt && attempt != v->attempt)) return;
+    v->released = true;
+    value_settle(w, value);
+}
+
+static void place_set(
+    struct mr_worker *w, uint32_t value, uint32_t node, mr_object_id object, uint64_t bytes)
+{
+    struct value *v = &w->values[value];
+    v->node = node;
+    v->object = object;
+    v->object_bytes = bytes;
+    bool local = w->config.store.v && w->nodes[node].id.v == w->config.store.v;
+    v->state = local ? VALUE_HERE : VALUE_PLACED;
+    value_went(w, v);
+    value_came(w, value);
+}
+
+static void bring_inline(struct mr_worker *w, uint32_t value, struct mr_str pack)
+{
+    struct value *v = &w->values[value];
+    if (v->state == VALUE_HERE) return;
+    struct mr_blob *blob = mr_blob_copy(&w->pool, pack);
+    if (!blob) {
+        w->no_room = true;
+        return;
+    }
+    value_clear(w, v, false);
+    v->blob = blob;
+    v->state = VALUE_HERE;
+    value_came(w, value);
+}
+
+static void bring_object(
+    struct mr_worker *w, uint32_t value, uint32_t node, mr_object_id object, uint64_t bytes)
+{
+    struct value *v = &w->values[value];
+    if (v->state == VALUE_HERE && v->blob) return;
+    if (v->state != VALUE_NONE && mr_object_id_eq(v->object, object)) {
+        if (v->state != VALUE_PLACED) return;
+    }
+    value_clear(w, v, true); /* another object now: the scheduler knows best */
+    place_set(w, value, node, object, bytes);
+}
+
+void values_bring(struct mr_worker *w, const struct mr_ws_values *m)
+{
+    struct run_walk walk = {.runs = m->runs};
+    size_t at = 0;
+    uint32_t o = 0;
+    for (uint32_t i = 0; i < m->count; i++) {
+        mr_job_id job = run_next(&walk);
+        uint32_t bytes = m->inline_bytes[i];
+        uint32_t value = value_get(w, job, m->index[i]);
+        if (value == NONE) {
+            w->no_room = true;
+        } else {
+            struct value *v = &w->values[value];
+            if (!v->fresh) {
+                v->fresh = true;
+                v->next = w->brought;
+                w->brought = value;
+            }
+            if (bytes) {
+                bring_inline(w, value, mr_str_of(m->inlined.p + at, bytes));
+            } else {
+                uint32_t n = m->object_node[o];
+                bool known = n >= 1 && n <= w->session_nodes_count;
+                mr_object_id id = {m->object_maker[o], m->object_number[o]};
+                bring_object(w, value, known ? w->session_nodes[n - 1] : 0, id, m->object_bytes[o]);
+            }
+        }
+        at += bytes;
+        o += !bytes;
+    }
+}
+
+/* The message is applied: rows it brought and nobody uses go. */
+void values_sweep(struct mr_worker *w)
+{
+    while (w->brought != NONE) {
+        uint32_t value = w->brought;
+        struct value *v = &w->values[value];
+        w->brought = v->next;
+        v->next = NONE;
+        v->fresh = false;
+        value_settle(w, value);
+    }
+}
+
+void job_forget(struct mr_worker *w, mr_job_id id)
+{
+    uint32_t job = job_find(w, id);
+    if (job == NONE) return;
+    struct job *j = &w->jobs[job];
+    j->values_count++; /* the row stays while its values go */
+    MR_LIST_EACH(node, &j->values)
+    MR_LIST_ITEM(node, struct value, in_job)->fresh = true; /* nothing leaves the list */
+    MR_LIST_EACH(node, &j->values)
+    {
+        uint32_t task = MR_LIST_ITEM(node, struct value, in_job)->task;
+        if (task != NONE) task_stop(w, task, true);
+    }
+    MR_LIST_EACH(node, &j->values)
+    {
+        struct value *v = MR_LIST_ITEM(node, struct value, in_job);
+        v->fresh = false;
+        v->released = true; /* where a task that is being stopped still reads it */
+        value_settle(w, (uint32_t)(v - w->values));
+    }
+    j->values_count--;
+    job_collect(w, job);
+}

@@ -1,0 +1,113 @@
+/* Inside the executor: one thread's state, and how inputs come in and results go out. */
+#pragma once
+
+#include "base/buf.h"
+#include "host/helpers.h"
+#include "host/stop.h"
+#include "host/tail.h"
+#include "ops/call.h"
+#include "services/worker/exec/executor.h"
+#include "store/arena/client_stop.h"
+#include "store/object/value.h"
+
+struct mr_credential;
+
+#define MR_SMALL_RESULT_BYTES 8192 /* made in the executor's own memory first */
+
+#define MR_LOCAL_SPARE 8
+
+struct mr_run_chunk {
+    struct mr_run_chunk *next;
+    size_t used, room;
+    char data[];
+};
+
+struct mr_local { /* a large value that only the strand wants, in memory of the executor's own */
+    unsigned char *p;
+    uint64_t bytes, room;
+};
+
+struct mr_executor {
+    const struct mr_executor_env *env;
+    uint32_t slot;
+    uint32_t place; /* among the helpers; as its slot was when it started */
+    struct mr_thread *thread;
+    struct mr_inbox *inbox; /* of struct mr_run * */
+    struct mr_op_run *call;
+    struct mr_flag helps;
+    uint64_t *took_ns;    /* last duration of each op */
+    mr_duration cpu_seen; /* the thread's CPU clock, and when it was read: `cpu_seen_at` */
+    mr_time cpu_seen_at;
+    uint64_t cpu_thread;   /* the thread whose clock that is */
+    mr_duration cpu_short; /* of items since then that were too short to read it */
+
+    /* the item that runs */
+    struct mr_run *run;
+    uint32_t at;
+    uint32_t uses[MR_STRAND_ITEMS_MAX]; /* of the values of the strand, still to come */
+    uint32_t in_use;                    /* values with such */
+    struct mr_local local[MR_STRAND_ITEMS_MAX];
+    struct mr_local made;                  /* by the item that runs */
+    uint32_t locals;                       /* in use */
+    struct mr_local spare[MR_LOCAL_SPARE]; /* to be used again, while they are in cache */
+    uint64_t local_bytes;                  /* of all of these */
+    uint32_t settled;                      /* items before this one will not change any more */
+    struct mr_strand_item *item;
+    mr_duration waited_cpu;  /* of its time: for helpers, not at work */
+    mr_duration helpers_cpu; /* of theirs, at work for it */
+    struct mr_op_input *inputs;
+    struct mr_store_view *views;
+    uint32_t inputs_room, views_room, views_count;
+    struct mr_store_draft draft;
+    bool has_draft;
+    bool gave_up;         /* a wait of the item that runs: it was cancelled */
+    bool lacks_store;     /* what the item wanted of a store failed as when that dies */
+    uint64_t lacks_bytes; /* of a result that found no room in the store; 0: none */
+    unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
+    struct mr_buf log;    /* the end of its output */
+    uint64_t log_lost;    /* bytes before that */
+    struct mr_tail tail;  /* of it, what nobody was told yet */
+    struct mr_buf text;   /* scratch */
+};
+
+/* Bytes that stay until the run is freed. */
+struct mr_str mr_run_keep(struct mr_run *run, struct mr_str bytes);
+void *mr_run_take(struct mr_run *run, size_t bytes);
+
+/* The cancel flag of the item that runs, for everything that it waits for. */
+struct mr_stop mr_executor_stop_of(const struct mr_executor *x);
+
+/* inputs.c: MR_OK, or the item's result is written: SKIPPED, STOPPED or INPUT_GONE. */
+int mr_executor_inputs(struct mr_executor *x);
+void mr_executor_inputs_release(struct mr_executor *x);
+int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct mr_error *e);
+void mr_executor_summary(
+    struct mr_executor *x, struct mr_buf *out); /* of the arguments, for people */
+
+/* A call of a store, for the item that runs, ended so. Returns the same. */
+int mr_executor_store_said(struct mr_executor *x, int err);
+
+/* results.c */
+void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);
+/* Makes the op's result the item's: inline or sealed in the store, persisted if asked for. */
+int mr_executor_result(
+    struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
+void mr_executor_result_drop(struct mr_executor *x); /* a draft that nobody will have */
+
+/* local.c: large values in memory of the executor's own, for the strand alone. NULL: not this one.
+ */
+void *mr_executor_local_take(struct mr_executor *x, uint64_t bytes);
+void mr_executor_local_keep(
+    struct mr_executor *x, uint64_t bytes);         /* what was taken is its value */
+void mr_executor_local_drop(struct mr_executor *x); /* it is not */
+void mr_executor_local_used_up(struct mr_executor *x, uint32_t item);
+bool mr_executor_local_settle(struct mr_executor *x); /* all go to the store: they are told; false:
+                                                         one did not, and failed */
+void mr_executor_local_fini(struct mr_executor *x);
+int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);
+
+/* remote.c: blocking calls to object stores, with connections kept by thread. */
+int mr_remote_header(const char *address, const struct mr_credential *credential, mr_object_id id,
+    struct mr_stop stop, struct mr_buf *out, struct mr_error *e);
+int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
+    const struct mr_strand_item *item, struct mr_stop stop, struct mr_error *e);

@@ -1,0 +1,118 @@
+/* Large values that only the strand that makes them wants: they stay in buffers of the executor's
+ * own, which are used again while they are in the processor's cache. In the store each would take
+ * fresh memory, as it is free again only when the store has heard so. What turns out to be wanted
+ * by others after all - its user failed, or was taken elsewhere - is copied there. */
+#include "services/worker/exec/internal.h"
+
+#include "base/alloc.h"
+
+#define BYTES_MAX ((uint64_t)64 << 20) /* of one executor */
+#define ONE_MAX ((uint64_t)16 << 20)   /* larger ones are in no cache, and the store spills them */
+
+static void spare_free(struct mr_executor *x, struct mr_local *l)
+{
+    x->local_bytes -= l->room;
+    mr_release(l->p);
+    *l = (struct mr_local){0};
+}
+
+static void give_back(struct mr_executor *x, struct mr_local *l)
+{
+    if (!l->p) return;
+    for (uint32_t i = 0; i < MR_LOCAL_SPARE; i++) {
+        if (x->spare[i].p) continue;
+        x->spare[i] = *l;
+        *l = (struct mr_local){0};
+        return;
+    }
+    spare_free(x, l);
+}
+
+/* The one that was used last of those that fit without waste: that is the warmest. */
+static bool take_spare(struct mr_executor *x, uint64_t bytes)
+{
+    for (uint32_t i = MR_LOCAL_SPARE; i-- > 0;) {
+        struct mr_local *l = &x->spare[i];
+        if (!l->p || l->room < bytes || l->room / 2 > bytes) continue;
+        x->made = *l;
+        *l = (struct mr_local){0};
+        return true;
+    }
+    return false;
+}
+
+void *mr_executor_local_take(struct mr_executor *x, uint64_t bytes)
+{
+    const struct mr_strand *s = x->run->strand;
+    mr_executor_local_drop(x);
+    if (!x->item->uses || !s->measured || bytes > ONE_MAX) return NULL;
+    if (x->item->want_object || x->item->persist) return NULL;
+    if (take_spare(x, bytes)) return x->made.p;
+    uint64_t room = mr_align_up(bytes, MR_VALUE_ALIGN);
+    for (uint32_t i = 0; i < MR_LOCAL_SPARE && x->local_bytes + room > BYTES_MAX; i++)
+        if (x->spare[i].p) spare_free(x, &x->spare[i]);
+    if (x->local_bytes + room > BYTES_MAX) return NULL;
+    x->made = (struct mr_local){.p = mr_alloc_aligned(room, MR_VALUE_ALIGN), .room = room};
+    x->local_bytes += room;
+    return x->made.p;
+}
+
+void mr_executor_local_keep(struct mr_executor *x, uint64_t bytes)
+{
+    x->made.bytes = bytes;
+    x->local[x->at] = x->made;
+    x->made = (struct mr_local){0};
+    x->locals++;
+}
+
+void mr_executor_local_drop(struct mr_executor *x)
+{
+    give_back(x, &x->made);
+}
+
+void mr_executor_local_used_up(struct mr_executor *x, uint32_t item)
+{
+    if (!x->local[item].p) return;
+    give_back(x, &x->local[item]);
+    x->locals--;
+    x->run->strand->items[item].result.used = true;
+}
+
+/* It ran, and its value finds no room. */
+static void put_failed(struct mr_executor *x, int err, const struct mr_error *e)
+{
+    struct mr_strand_result *r = &x->item->result;
+    r->end = x->lacks_bytes   ? MR_STRAND_NO_ROOM
+             : x->lacks_store ? MR_STRAND_STORE_GONE
+                              : MR_STRAND_FAILED;
+    r->code = err;
+    r->message = mr_run_keep(x->run, mr_str(e->text));
+}
+
+bool mr_executor_local_settle(struct mr_executor *x)
+{
+    struct mr_strand_item *running = x->item;
+    bool ok = true;
+    for (uint32_t i = x->settled; x->locals && i <= x->at; i++) {
+        struct mr_local *l = &x->local[i];
+        struct mr_error e;
+        if (!l->p) continue;
+        x->item = &x->run->strand->items[i];
+        x->lacks_bytes = 0;
+        x->lacks_store = false;
+        int err = mr_executor_put(x, mr_str_of(l->p, l->bytes), &e);
+        if (err) put_failed(x, err, &e);
+        ok = ok && !err;
+        give_back(x, l);
+        x->locals--;
+    }
+    x->item = running;
+    return ok;
+}
+
+void mr_executor_local_fini(struct mr_executor *x)
+{
+    mr_executor_local_drop(x);
+    for (uint32_t i = 0; i < MR_LOCAL_SPARE; i++)
+        mr_release(x->spare[i].p);
+}

@@ -1,0 +1,107 @@
+/* When the network thread sleeps through reports, and who acts for it then. Before it sleeps it
+ * counts with how many of the values under way something can start (mr_worker_patience). Reports
+ * until then are left in its inbox and wake nobody; the one that completes the count is acted on by
+ * the executor that has it, which has nothing else to do and is awake: it borrows the core - the
+ * baton, which the network thread lays down while it sleeps - takes the inbox, steps the core and
+ * hands out strands. What is to be sent waits for the network thread, which is woken if that is
+ * soon or if anything else is for it. */
+#include "services/worker/shell/shell.h"
+
+#include "base/assert.h"
+#include "host/clock.h"
+
+#define NAP (32 * MR_MS) /* with reports in the inbox */
+#define NAP_MAX (128 * MR_MS)
+#define BATCH 64
+#define TURNS_MAX 8 /* in a row, on a borrower's thread */
+
+/* Says with how many more reports there is something to do. False: they have come already. */
+static bool count_on(struct mr_worker_shell *sh)
+{
+    uint32_t patience = sh->ending ? 0 : mr_worker_patience(sh->core);
+    sh->is_patient = patience > 0;
+    return mr_tally_wait_for(&sh->tally, sh->told + MR_MAX(patience, 1u));
+}
+
+/* Until when to sleep, if nothing comes. When too little came in a nap the next one is longer: what
+ * is waited for takes its time, and what came waits no longer than about what has passed. */
+mr_time mr_worker_shell_be_patient(struct mr_worker_shell *sh, mr_time deadline)
+{
+    bool was_patient = sh->is_patient, waits = count_on(sh);
+    /* Reports that are counted and cannot be taken stand behind one that somebody is just writing:
+     * it counts, and wakes us, afterwards. He may need our processor for it. */
+    if (!waits && !mr_inbox_is_empty(sh->inbox)) return 0;
+    if (sh->is_patient) {
+        bool is_over = was_patient && sh->now >= sh->sleeps_until;
+        sh->nap = is_over ? MR_MIN(2 * sh->nap, NAP_MAX) : NAP;
+        deadline = MR_MIN(deadline, mr_time_after(sh->now, sh->nap));
+    }
+    sh->sleeps_until = deadline;
+    return deadline;
+}
+
+static void on_sleep(void *ctx, bool on)
+{
+    struct mr_worker_shell *sh = ctx;
+    if (on)
+        mr_baton_give(&sh->baton);
+    else
+        mr_baton_take(&sh->baton);
+}
+
+void mr_worker_shell_lend(struct mr_worker_shell *sh, bool on)
+{
+    const struct mr_rpc_side side = {.sleep = on ? on_sleep : NULL, .ctx = sh};
+    if (on) mr_baton_take(&sh->baton);
+    mr_rpc_loop_set_side(sh->loop, side);
+    if (!on) sh->is_patient = false;
+    if (!on) mr_baton_give(&sh->baton);
+}
+
+static void take_all(struct mr_worker_shell *sh)
+{
+    struct mr_item batch[BATCH];
+    for (size_t n = BATCH; n == BATCH;) {
+        n = mr_inbox_take(sh->inbox, batch, BATCH);
+        for (size_t i = 0; i < n; i++)
+            mr_worker_shell_take(sh, &batch[i]);
+    }
+}
+
+/* With the baton. False: the network thread has to be woken. */
+static bool act(struct mr_worker_shell *sh)
+{
+    for (int turns = 0; turns < TURNS_MAX; turns++) {
+        sh->now = MR_MAX(sh->now, mr_clock_now());
+        take_all(sh);
+        if (!mr_worker_shell_borrowed_turn(sh)) return false;
+        bool waits = count_on(sh);
+        mr_time at = MR_MIN(mr_worker_deadline(sh->core), sh->logs_at);
+        if (!sh->is_patient) return false;
+        if (!waits || at <= sh->now) continue; /* more has come, or a cut has left something */
+        sh->nap = NAP;
+        return sh->sleeps_until <= MR_MIN(at, mr_time_after(sh->now, NAP));
+    }
+    return false;
+}
+
+static bool act_for_owner(struct mr_worker_shell *sh)
+{
+    if (!mr_baton_try(&sh->baton)) return false; /* it is awake, or somebody acts already */
+    bool ok = sh->is_patient && act(sh);
+    mr_baton_give(&sh->baton);
+    return ok;
+}
+
+/* Of executors with a thread, on theirs. */
+void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r)
+{
+    struct mr_worker_shell *sh = ctx;
+    struct mr_item item = {.kind = MR_ITEM_REPORT, .report = *r};
+    if (mr_inbox_put(sh->inbox, &item)) (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
+    bool is_due = mr_tally_add(&sh->tally, r->fresh);
+    bool is_idle = r->idle && mr_tally_has_spare(&sh->tally); /* it could be given some */
+    if (!is_due && !is_idle && r->quiet) return;
+    if (r->idle && r->quiet && act_for_owner(sh)) return;
+    mr_inbox_rouse(sh->inbox);
+}

@@ -1,0 +1,282 @@
+/* From events to the core, and from its effects to the world. */
+#include "services/worker/shell/shell.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "host/log.h"
+
+#include <inttypes.h>
+
+#define TURNS_MAX 8 /* in a row, before the network is looked at again */
+
+void mr_worker_shell_step(struct mr_worker_shell *sh, const struct mr_worker_event *ev)
+{
+    sh->now = MR_MAX(sh->now, mr_clock_now());
+    mr_worker_step(sh->core, sh->now, ev, &sh->fx);
+}
+
+static struct mr_executor *executor_of(struct mr_worker_shell *sh, uint32_t slot)
+{
+    mr_assert(slot < sh->executors_count);
+    if (!sh->executors[slot]) sh->executors[slot] = mr_executor_start(&sh->env, slot);
+    return sh->executors[slot];
+}
+
+static void wants_flush(struct mr_worker_shell *sh)
+{
+    if (sh->wants_count) mr_store_want(sh->store, sh->wants, sh->wants_count, sh->wants_at_once);
+    sh->wants_count = 0;
+}
+
+/* Many tasks in a row read the same: it is said once. */
+static void want(struct mr_worker_shell *sh, mr_object_id id, bool at_once)
+{
+    if (!sh->store) return;
+    uint32_t n = sh->wants_count;
+    if (n && sh->wants_at_once == at_once && mr_object_id_eq(sh->wants[n - 1], id)) return;
+    if (n == MR_ARRAY_LEN(sh->wants) || sh->wants_at_once != at_once) wants_flush(sh);
+    sh->wants_at_once = at_once;
+    sh->wants[sh->wants_count++] = id;
+}
+
+/* All at once: the executor gets one after the other. */
+static void want_inputs(struct mr_worker_shell *sh, const struct mr_strand *strand)
+{
+    if (!sh->store || !mr_store_has_spilled(sh->store)) return;
+    for (uint32_t i = 0; i < strand->count; i++) {
+        const struct mr_strand_item *item = &strand->items[i];
+        if (sh->env.ops[item->op]->flags & MR_OP_BY_REFERENCE) continue;
+        for (uint32_t k = 0; k < item->inputs_count; k++)
+            if (item->inputs[k].kind == MR_STRAND_OBJECT) want(sh, item->inputs[k].object, true);
+    }
+    wants_flush(sh);
+}
+
+static void start(struct mr_worker_shell *sh, struct mr_strand *strand)
+{
+    want_inputs(sh, strand);
+    if (strand->id >= sh->runs_room) {
+        uint32_t room = MR_MAX(strand->id + 1, sh->runs_room * 2);
+        sh->runs = mr_grow(sh->runs, sh->runs_room * sizeof *sh->runs, room * sizeof *sh->runs);
+        sh->runs_room = room;
+    }
+    struct mr_run *run = mr_run_new(strand);
+    bool here = !sh->runs_count && !sh->is_borrowed && strand->slot < sh->identity.slots &&
+                mr_executor_is_small(&sh->env, strand);
+    sh->runs[strand->id] = run;
+    sh->runs_count++;
+    mr_counter_add(sh->strands, 1);
+    if (here) /* two hand-offs would cost twenty times the work; the slot's thread sleeps */
+        mr_executor_run_here(sh->here, run);
+    else
+        mr_executor_give(executor_of(sh, strand->slot), run);
+}
+
+/* The executor goes along with what it runs; a fresh one takes its place. */
+static void move(struct mr_worker_shell *sh, uint32_t from, uint32_t to)
+{
+    struct mr_executor *fresh = executor_of(sh, to);
+    sh->executors[to] = sh->executors[from];
+    sh->executors[from] = fresh;
+    mr_executor_help(sh->executors[to], false);
+    mr_executor_help(fresh, true);
+}
+
+static struct mr_run *run_of(struct mr_worker_shell *sh, uint32_t strand)
+{
+    return strand < sh->runs_room ? sh->runs[strand] : NULL;
+}
+
+static void take(struct mr_worker_shell *sh, uint32_t strand, uint32_t keep)
+{
+    struct mr_run *run = run_of(sh, strand);
+    mr_assert(run); /* the core lends the strand until it is reported */
+    struct mr_worker_event ev = {.kind = MR_WORKER_CUT,
+        .cut = {.strand = strand, .count = mr_cursor_cut(&run->cursor, keep)}};
+    mr_worker_shell_step(sh, &ev);
+}
+
+/* The executor's own report comes later. */
+static void look(struct mr_worker_shell *sh, uint32_t strand)
+{
+    struct mr_run *run = run_of(sh, strand);
+    uint32_t done = run ? mr_cursor_settled(&run->cursor) : 0;
+    struct mr_run_report r = {.run = run, .done = done};
+    if (done) mr_worker_shell_report(sh, &r);
+}
+
+static void fetch(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
+{
+    const char *address = mr_worker_node(sh->core, e->object.node)->address.p;
+    int err = MR_EUNIMPL;
+    mr_counter_add(sh->fetches, 1);
+    if (sh->fetcher)
+        err = mr_fetcher_fetch(
+            sh->fetcher, e->object.value, e->object.serial, e->object.object, address);
+    if (!err) return;
+    struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED,
+        .fetched = {.value = e->object.value,
+            .serial = e->object.serial,
+            .err = err,
+            .why = sh->fetcher ? MR_STR("too many fetches wait")
+                               : MR_STR("this worker has no object store")}};
+    mr_worker_shell_step(sh, &ev);
+}
+
+static void drops_flush(struct mr_worker_shell *sh)
+{
+    struct mr_store_holder holder = {MR_HOLD_JOB, sh->drops_job.v};
+    if (sh->drops_count) mr_store_unhold(sh->store, sh->drops, sh->drops_count, holder);
+    sh->drops_count = 0;
+}
+
+/* Objects of one job go to the store together: forgetting a job drops all it made. */
+static void drop(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
+{
+    if (!sh->store) return;
+    if (sh->drops_job.v != e->object.job.v || sh->drops_count == MR_ARRAY_LEN(sh->drops))
+        drops_flush(sh);
+    sh->drops_job = e->object.job;
+    sh->drops[sh->drops_count++] = e->object.object;
+}
+
+static void end_soon(struct mr_worker_shell *sh, int code, mr_duration grace)
+{
+    sh->ending = true;
+    sh->exit_code = code;
+    sh->end_at = mr_time_after(sh->now, grace);
+}
+
+static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
+{
+    switch (e->kind) {
+    case MR_WORKER_START:
+    case MR_WORKER_MOVE:
+    case MR_WORKER_SEND: /* done: what they lend lives until the next step */ break;
+    case MR_WORKER_TAKE: take(sh, e->item.strand, e->item.at); break;
+    case MR_WORKER_LOOK: look(sh, e->item.strand); break;
+    case MR_WORKER_STOP:
+        if (run_of(sh, e->item.strand)) mr_run_stop(run_of(sh, e->item.strand), e->item.at);
+        break;
+    case MR_WORKER_FETCH: fetch(sh, e); break;
+    case MR_WORKER_UNPIN:
+        if (sh->fetcher) mr_fetcher_unpin(sh->fetcher, e->object.serial);
+        break;
+    case MR_WORKER_DROP: drop(sh, e); break;
+    case MR_WORKER_WANT: want(sh, e->object.object, false); break;
+    case MR_WORKER_CONNECT:
+        mr_worker_link_close(sh);
+        sh->connect_at = e->at;
+        break;
+    case MR_WORKER_HANG_UP:
+        mr_log(MR_INFO, "worker.drained", "name=%s", sh->identity.name);
+        if (sh->call) (void)mr_rpc_call_half_close(sh->call);
+        end_soon(sh, 0, 200 * MR_MS);
+        break;
+    case MR_WORKER_LETHAL:
+        mr_log(MR_ERROR, "worker.lethal", "name=%s why=\"a task ignored its cancel flag\"",
+            sh->identity.name);
+        if (sh->suspects) mr_suspects_clear(sh->suspects); /* it has been told by name */
+        if (sh->call) (void)mr_rpc_call_half_close(sh->call);
+        end_soon(sh, MR_WORKER_EXIT_LETHAL, 300 * MR_MS);
+        break;
+    }
+}
+
+static void perform(struct mr_worker_shell *sh)
+{
+    struct mr_worker_effects fx = sh->fx;
+    mr_worker_effects_init(&sh->fx);          /* performing may step the core */
+    for (uint32_t i = 0; i < fx.count; i++) { /* work first; neither steps the core */
+        if (fx.p[i].kind == MR_WORKER_START) start(sh, fx.p[i].strand);
+        if (fx.p[i].kind == MR_WORKER_MOVE) move(sh, fx.p[i].move.from, fx.p[i].move.to);
+    }
+    for (uint32_t i = 0; i < fx.count; i++)
+        if (fx.p[i].kind == MR_WORKER_SEND) mr_worker_link_send(sh, fx.p[i].send);
+    for (uint32_t i = 0; i < fx.count; i++)
+        perform_one(sh, &fx.p[i]);
+    if (sh->store) drops_flush(sh);
+    wants_flush(sh);
+    fx.count = 0;
+    if (sh->fx.count) {
+        mr_worker_effects_fini(&fx);
+    } else {
+        mr_worker_effects_fini(&sh->fx);
+        sh->fx = fx; /* its memory serves again */
+    }
+}
+
+/* What only the network thread may do. */
+static bool is_for_owner(const struct mr_worker_effects *fx)
+{
+    for (uint32_t i = 0; i < fx->count; i++) {
+        enum mr_worker_effect_kind k = fx->p[i].kind;
+        if (k == MR_WORKER_CONNECT || k == MR_WORKER_HANG_UP || k == MR_WORKER_LETHAL) return true;
+    }
+    return false;
+}
+
+/* A turn on an executor's thread, which sends nothing. False: there is something for the network
+ * thread to do; effects may wait for it. */
+bool mr_worker_shell_borrowed_turn(struct mr_worker_shell *sh)
+{
+    struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
+        .turn = {.has_spilled = sh->store && mr_store_has_spilled(sh->store),
+            .memory_used_bytes = sh->memory_used}};
+    mr_worker_shell_step(sh, &ev);
+    if (is_for_owner(&sh->fx)) return false;
+    sh->is_borrowed = true;
+    perform(sh);
+    sh->is_borrowed = false;
+    return true;
+}
+
+void mr_worker_shell_turn(struct mr_worker_shell *sh)
+{
+    for (int i = 0; i < TURNS_MAX; i++) {
+        struct mr_worker_event ev = {.kind = MR_WORKER_TURN,
+            .turn = {.may_send = mr_worker_link_may_send(sh),
+                .has_spilled = sh->store && mr_store_has_spilled(sh->store),
+                .memory_used_bytes = sh->memory_used}};
+        mr_worker_shell_step(sh, &ev);
+        perform(sh);
+        if (sh->has_here_report) {
+            sh->has_here_report = false;
+            struct mr_run_report r = sh->here_report;
+            mr_worker_shell_report(sh, &r);
+        } else if (mr_worker_deadline(sh->core) > sh->now) {
+            return;
+        }
+    }
+}
+
+static void count_results(
+    struct mr_worker_shell *sh, const struct mr_run *run, uint32_t from, uint32_t to)
+{
+    uint32_t failed = 0;
+    for (uint32_t i = from; i < to; i++) {
+        const struct mr_strand_item *item = &run->strand->items[i];
+        failed += item->result.end == MR_STRAND_FAILED;
+        mr_worker_link_log(sh, item);
+    }
+    mr_counter_add(sh->tasks_done, to - from - failed);
+    mr_counter_add(sh->tasks_failed, failed);
+}
+
+void mr_worker_shell_report(struct mr_worker_shell *sh, const struct mr_run_report *r)
+{
+    struct mr_run *run = r->run;
+    if (r->done > run->reported || r->last) {
+        count_results(sh, run, run->reported, MR_MAX(run->reported, r->done));
+        run->reported = MR_MAX(run->reported, r->done);
+        struct mr_worker_event ev = {.kind = MR_WORKER_REPORT,
+            .report = {.strand = run->id, .done = run->reported, .last = r->last}};
+        mr_worker_shell_step(sh, &ev);
+    }
+    if (!r->last) return;
+    mr_assert(sh->runs[run->id] == run);
+    sh->runs[run->id] = NULL;
+    sh->runs_count--;
+    mr_run_free(&run);
+}

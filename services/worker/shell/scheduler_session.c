@@ -1,0 +1,184 @@
+/* The stream to the scheduler: bytes to events, columns to bytes. */
+#include "services/worker/shell/shell.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/limits.h"
+#include "host/log.h"
+#include "rpc/status.h"
+
+#include <inttypes.h>
+
+#define CONNECT_METHOD "/millrace.v1.WorkerSession/Connect"
+#define ALONE (3 * MR_SECOND) /* a scheduler that starts beside us needs less */
+#define ALONE_AGAIN (60 * MR_SECOND)
+#define LOGS_BYTES_MAX ((size_t)1 << 20)
+#define LOG_LITTLE ((size_t)256) /* what is kept of each when there are too many bytes */
+#define GRPC_FAILED_PRECONDITION 9
+#define GRPC_PERMISSION_DENIED 7
+#define GRPC_UNAUTHENTICATED 16
+
+static void logs_clear(struct mr_worker_shell *sh)
+{
+    for (uint32_t i = 0; i < sh->logs_count; i++)
+        mr_release((void *)(uintptr_t)sh->logs[i].text.p);
+    sh->logs_count = 0;
+    sh->logs_bytes = 0;
+}
+
+static void log_add(struct mr_worker_shell *sh, struct mr_worker_log x)
+{
+    if (!x.text.n) return;
+    if (sh->logs_count == MR_WORKER_LOGS_MAX) {
+        mr_log(MR_WARN, "worker.log_dropped", "job=%" PRIu64 " index=%u bytes=%zu", x.job.v,
+            x.index, x.text.n);
+        return;
+    }
+    size_t over = sh->logs_bytes + x.text.n > LOGS_BYTES_MAX ? x.text.n : 0;
+    over -= MR_MIN(over, LOG_LITTLE);
+    x.lost += over;
+    x.text = mr_str_of(mr_copy(x.text.p + over, x.text.n - over), x.text.n - over);
+    sh->logs[sh->logs_count++] = x;
+    sh->logs_bytes += x.text.n;
+}
+
+void mr_worker_link_log(struct mr_worker_shell *sh, const struct mr_strand_item *item)
+{
+    const struct mr_strand_result *r = &item->result;
+    if (!r->log.n) return;
+    struct mr_str rest = mr_str_of(r->log.p + r->log_told, r->log.n - r->log_told);
+    log_add(sh, (struct mr_worker_log){item->job, item->index, item->attempt, rest, r->log_lost});
+}
+
+/* What running tasks have written since the last time. Without a stream it waits. */
+void mr_worker_link_logs_of_running(struct mr_worker_shell *sh)
+{
+    struct mr_buf text;
+    uint64_t tag[MR_TAIL_TAG];
+    uint64_t lost = 0;
+    mr_buf_init(&text, 2 * MR_TASK_LOG_BYTES_MAX);
+    for (uint32_t i = 0; i < sh->executors_count; i++) {
+        mr_buf_clear(&text);
+        if (!sh->executors[i] || !mr_executor_take_log(sh->executors[i], tag, &text, &lost))
+            continue;
+        log_add(sh, (struct mr_worker_log){
+                        {tag[0]}, (uint32_t)tag[1], (uint32_t)tag[2], mr_buf_str(&text), lost});
+    }
+    mr_buf_fini(&text);
+    if (sh->logs_count && sh->has_said_register) mr_worker_link_send(sh, NULL);
+}
+
+bool mr_worker_link_may_send(const struct mr_worker_shell *sh)
+{
+    return sh->call && !mr_rpc_call_queued_bytes(sh->call);
+}
+
+void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up)
+{
+    bool registers = up && up->reg;
+    mr_pb_arena_clear(&sh->arena_out);
+    mr_buf_clear(&sh->wire);
+    if (!sh->call) return;
+    mr_worker_wire_write(
+        up, &sh->identity, sh->logs, registers ? 0 : sh->logs_count, &sh->arena_out, &sh->wire);
+    if (!registers) logs_clear(sh);
+    sh->has_said_register = true; /* it is what a stream begins with */
+    int err = mr_buf_status(&sh->wire);
+    if (!err) err = mr_rpc_call_send(sh->call, mr_buf_str(&sh->wire));
+    if (!err) return;
+    /* What the core has said is lost: start the session over, which reconciles. */
+    mr_log(MR_WARN, "session.send", "bytes=%zu error=%s", sh->wire.n, mr_err_name(err));
+    mr_rpc_call_cancel(sh->call);
+}
+
+static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
+{
+    struct mr_worker_shell *sh = mr_rpc_call_context(call);
+    struct mr_error e;
+    struct mr_ws_down down;
+    if (call != sh->call) return; /* of a stream we gave up */
+    mr_pb_arena_clear(&sh->arena_in);
+    int err = mr_worker_wire_read(mr_rpc_message_str(m), &sh->arena_in, &down, &e);
+    if (err) {
+        mr_log(MR_ERROR, "session.message", "error=\"%s\"", e.text);
+        mr_rpc_call_cancel(call);
+        return;
+    }
+    if (down.registered) {
+        sh->incarnation = down.registered->incarnation;
+        sh->identity.suspects = (struct mr_ws_refs){0}; /* told */
+        mr_log(MR_INFO, "session.registered",
+            "incarnation=%" PRIu64 " epoch=%u scheduler=%016" PRIx64, down.registered->incarnation,
+            down.registered->epoch, down.registered->scheduler);
+    }
+    /* The first tasks of an idle worker: they are answered soon, if they are as short as most. */
+    if (down.tasks.count && mr_worker_shell_is_idle(sh)) mr_rpc_call_be_patient(call);
+    struct mr_worker_event ev = {.kind = MR_WORKER_MESSAGE, .message = &down};
+    mr_worker_shell_step(sh, &ev);
+}
+
+static bool is_final(const struct mr_worker_shell *sh, int code)
+{
+    if (code == GRPC_UNAUTHENTICATED || code == GRPC_PERMISSION_DENIED) return true;
+    /* Refused without an incarnation that could be revoked: versions differ. */
+    return code == GRPC_FAILED_PRECONDITION && !sh->incarnation;
+}
+
+/* Before the first registration the scheduler may only be about to start. That it cannot be reached
+ * is a warning when it lasts, and then once a minute. */
+static enum mr_log_level level_of_loss(struct mr_worker_shell *sh)
+{
+    if (sh->incarnation) return MR_WARN;
+    if (!sh->alone_since) sh->alone_since = sh->now;
+    bool lasts = sh->now - sh->alone_since >= ALONE;
+    if (!lasts || (sh->alone_told && sh->now - sh->alone_told < ALONE_AGAIN)) return MR_DEBUG;
+    sh->alone_told = sh->now;
+    return MR_WARN;
+}
+
+static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+{
+    struct mr_worker_shell *sh = mr_rpc_call_context(call);
+    if (call != sh->call) return;
+    sh->call = NULL;
+    sh->has_said_register = false;
+    char words[MR_LOG_LINE_MAX / 2];
+    mr_log_quote(status->message, words, sizeof words);
+    if (sh->ending) return;
+    if (is_final(sh, status->code)) {
+        mr_log(MR_ERROR, "session.refused", "code=%d message=%s", status->code, words);
+        sh->exit_code = MR_WORKER_EXIT_FATAL;
+        sh->end_at = sh->now;
+        return;
+    }
+    bool revoked = status->code == GRPC_FAILED_PRECONDITION;
+    mr_log(level_of_loss(sh), revoked ? "session.revoked" : "session.lost", "code=%d message=%s",
+        status->code, words);
+    if (revoked) sh->incarnation = 0;
+    struct mr_worker_event ev = {.kind = revoked ? MR_WORKER_REVOKED : MR_WORKER_DISCONNECTED};
+    mr_worker_shell_step(sh, &ev);
+}
+
+void mr_worker_link_open(struct mr_worker_shell *sh)
+{
+    static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
+    mr_worker_link_close(sh);
+    mr_counter_add(sh->reconnects, 1);
+    sh->call = mr_rpc_call_open(sh->channel, CONNECT_METHOD, &handler, sh, NULL);
+    struct mr_worker_event ev = {.kind = MR_WORKER_CONNECTED};
+    mr_worker_shell_step(sh, &ev);
+}
+
+void mr_worker_link_close(struct mr_worker_shell *sh)
+{
+    struct mr_rpc_call *call = sh->call;
+    sh->call = NULL; /* its on_done is nobody's news */
+    if (call) mr_rpc_call_cancel(call);
+    sh->has_said_register = false;
+}
+
+void mr_worker_link_free(struct mr_worker_shell *sh)
+{
+    mr_worker_link_close(sh);
+    logs_clear(sh);
+}

@@ -1,0 +1,442 @@
+/* Knows one stream and one hash in Redis and the Lua call that writes them together. Records wait
+ * in a list until they are acknowledged; a few calls are under way at a time, and while they are,
+ * the next one grows. Calls are executed in the order they were sent, and each is refused when
+ * records before it are missing: so when one fails, those behind it fail too, and all is sent
+ * again from the first unacknowledged record (a new `turn`; answers to older ones only
+ * acknowledge). The script skips what it has, so nothing is written twice. The records of a call
+ * are one entry of the stream, a field each, under the number of the last: an entry costs Redis as
+ * much as the rest of the call. */
+#include "store/meta/journal/journal.h"
+
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/list.h"
+#include "store/meta/journal/open.h"
+#include "store/meta/redis.h"
+#include "store/meta/scripts.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define CALL_RECORDS_MAX 1000
+#define CALL_BYTES_MAX ((size_t)2 << 20)
+#define CALLS_MAX 4 /* under way */
+
+struct record {
+    struct mr_list node;
+    uint64_t sequence;
+    size_t n;
+    char bytes[];
+};
+
+struct mr_journal {
+    struct mr_journal_config config;
+    struct mr_redis *redis;
+    struct mr_journal_keys keys;
+    char cluster_id[MR_CLUSTER_ID_BYTES];
+    char incarnation[MR_INCARNATION_TEXT];
+    atomic_uint epoch;
+    atomic_bool is_doubted; /* it answers, but what it last said of a record was an error */
+    bool told_here;         /* to the owner; of the connection's thread */
+    char told_why[200];
+
+    pthread_mutex_t lock;
+    struct mr_list records; /* unacknowledged, in order */
+    size_t bytes;
+    uint64_t last;        /* sequence of the newest record appended */
+    struct mr_list *next; /* the first record not sent in this turn; &records: none */
+    uint32_t calls;       /* under way */
+    uint64_t begin;       /* of the snapshot that replaces what Redis has: its first record */
+    uint64_t whole;       /* and its last; 0: none is on its way */
+    bool stopped;         /* refused, or waiting for the owner's snapshot */
+    uint32_t age;         /* counts rewinds: an answer to an older call is void */
+    uint32_t turn;        /* counts new starts */
+    char append_hash[41]; /* of the script, once Redis has it; else empty */
+};
+
+struct call {
+    struct mr_journal *j;
+    uint32_t age;
+    uint32_t turn;
+};
+
+static void on_answer(void *ctx, int err, const struct mr_reply *reply);
+
+/* Fills `argv` with records from `next` on; how many. A call that ends a snapshot carries nothing
+ * else. The lock is held. */
+static size_t take_records(struct mr_journal *j, struct mr_str *argv, struct mr_list **end)
+{
+    size_t bytes = 0;
+    size_t count = 0;
+    struct mr_list *node = j->next;
+    while (node != &j->records && count < CALL_RECORDS_MAX) {
+        struct record *r = MR_LIST_ITEM(node, struct record, node);
+        if (count && bytes + r->n > CALL_BYTES_MAX) break;
+        argv[count++] = mr_str_of(r->bytes, r->n);
+        bytes += r->n;
+        node = node->next;
+        if (r->sequence == j->whole) break;
+    }
+    *end = node;
+    return count;
+}
+
+/* Sends one call; false: not now. The lock is held, also while the call is written: that keeps
+ * calls in order, and only the answers' thread ever waits for it. */
+static bool send_call(struct mr_journal *j)
+{
+    enum { FIXED = 13 };
+    struct mr_str argv[FIXED + CALL_RECORDS_MAX];
+    char epoch[24];
+    char first[24];
+    char begin[24];
+    char whole[24];
+    char format[24];
+    bool known = j->append_hash[0] != 0;
+    struct mr_list *end = NULL;
+    size_t count = take_records(j, argv + FIXED, &end);
+    argv[0] = known ? MR_STR("EVALSHA") : MR_STR("EVAL");
+    argv[1] = known ? mr_str(j->append_hash) : mr_script_journal_append();
+    uint64_t sequence = MR_LIST_ITEM(j->next, struct record, node)->sequence;
+    bool is_staged = sequence <= j->whole;
+    argv[2] = MR_STR("3");
+    argv[3] = mr_str(j->keys.cluster);
+    argv[4] = mr_str(j->keys.stream);
+    argv[5] = mr_str(j->keys.staging);
+    argv[6] = mr_str(j->cluster_id);
+    argv[7] = mr_journal_number(epoch, atomic_load(&j->epoch));
+    argv[8] = mr_journal_number(first, sequence);
+    argv[9] = mr_journal_number(begin, is_staged ? j->begin : 0);
+    argv[10] = mr_journal_number(whole, is_staged ? j->whole : 0);
+    argv[11] = mr_str(j->incarnation);
+    argv[12] = mr_journal_number(format, MR_JOURNAL_FORMAT);
+    struct call *c = mr_alloc(sizeof *c);
+    *c = (struct call){j, j->age, j->turn};
+    if (mr_redis_send(j->redis, FIXED + count, argv, on_answer, c)) {
+        mr_release(c); /* on_state(here) pumps again */
+        return false;
+    }
+    j->next = end;
+    j->calls++;
+    return true;
+}
+
+/* Starts calls while there is something to send and few are under way. */
+static void pump(struct mr_journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    while (
+        !j->stopped && j->next != &j->records && j->calls < CALLS_MAX && mr_redis_is_here(j->redis))
+        if (!send_call(j)) break;
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+/* Drops records up to `last`; the lock is held. */
+static void drop_acked(struct mr_journal *j, uint64_t last)
+{
+    while (!mr_list_is_empty(&j->records)) {
+        struct record *r = MR_LIST_ITEM(j->records.next, struct record, node);
+        if (r->sequence > last) break;
+        if (j->next == &r->node) j->next = r->node.next;
+        mr_list_remove(&r->node);
+        j->bytes -= r->n;
+        mr_release(r);
+    }
+}
+
+enum verdict { V_FAILED, V_UNKNOWN_SCRIPT, V_ACKED, V_BEHIND, V_REFUSED };
+
+static enum verdict judge(int err, const struct mr_reply *reply, uint64_t *number)
+{
+    if (err) return V_FAILED;
+    if (mr_reply_type(reply) == MR_REPLY_ERROR) {
+        struct mr_str text = mr_reply_text(reply);
+        return text.n >= 8 && !memcmp(text.p, "NOSCRIPT", 8) ? V_UNKNOWN_SCRIPT : V_FAILED;
+    }
+    if (mr_reply_type(reply) != MR_REPLY_LIST || mr_reply_count(reply) != 2) return V_FAILED;
+    struct mr_str word = mr_reply_text(mr_reply_at(reply, 0));
+    *number = (uint64_t)mr_reply_int(mr_reply_at(reply, 1));
+    if (mr_str_eq(word, MR_STR("ok"))) return V_ACKED;
+    if (mr_str_eq(word, MR_STR("behind"))) return V_BEHIND;
+    return mr_str_eq(word, MR_STR("refused")) ? V_REFUSED : V_FAILED;
+}
+
+/* Tells the owner what is new. In a callback of the connection, as all below: one at a time. */
+static void tell_state(struct mr_journal *j, bool here, const char *why)
+{
+    if (j->told_here == here && (here || strcmp(j->told_why, why) == 0)) return;
+    j->told_here = here;
+    (void)snprintf(j->told_why, sizeof j->told_why, "%s", why);
+    if (j->config.on_state) j->config.on_state(j->config.ctx, here, why);
+}
+
+/* Redis answers, and not as it should: somebody else's key in the place of ours, perhaps. Only a
+ * person can mend that; until then it is tried again after growing pauses. */
+static void doubt(struct mr_journal *j, const struct mr_reply *reply, const char *key)
+{
+    atomic_store(&j->is_doubted, true);
+    bool is_error = mr_reply_type(reply) == MR_REPLY_ERROR;
+    struct mr_str text = is_error ? mr_reply_text(reply) : MR_STR("an answer of another shape");
+    const char *tail = memmem(text.p, text.n, " script: ", 9); /* which one, and its line */
+    if (tail) text.n = (size_t)(tail - text.p);
+    MR_AUTO(mr_free_ptr)
+    char *why = key ? mr_format("%.*s (key %s)", MR_STR_ARG(text), key)
+                    : mr_format("%.*s", MR_STR_ARG(text));
+    mr_redis_pause(j->redis, why);
+}
+
+/* A connection that was doubted is good again when Redis has done something for us. */
+static void trust(struct mr_journal *j)
+{
+    if (atomic_exchange(&j->is_doubted, false)) tell_state(j, true, "it serves again");
+}
+
+static void on_answer(void *ctx, int err, const struct mr_reply *reply)
+{
+    struct call c = *(struct call *)ctx;
+    struct mr_journal *j = c.j;
+    mr_release(ctx);
+    uint64_t number = 0;
+    enum verdict v = judge(err, reply, &number);
+    (void)pthread_mutex_lock(&j->lock);
+    j->calls--;
+    bool acked = v == V_ACKED && c.age == j->age;
+    bool of_turn = c.age == j->age && c.turn == j->turn;
+    bool behind = v == V_BEHIND && of_turn && !j->stopped; /* else the owner knows, or a call
+                                                              before this one failed */
+    if (acked) {
+        if (number >= j->whole) j->begin = j->whole = 0;
+        drop_acked(j, number);
+    }
+    if (of_turn && (v == V_FAILED || v == V_UNKNOWN_SCRIPT)) {
+        if (v == V_UNKNOWN_SCRIPT) j->append_hash[0] = 0;
+        j->next = j->records.next;
+        j->turn++;
+    }
+    if (behind || v == V_REFUSED) j->stopped = true;
+    (void)pthread_mutex_unlock(&j->lock);
+    if (v == V_FAILED && reply) doubt(j, reply, NULL);
+    if (v == V_ACKED) trust(j);
+    if (acked && j->config.on_acked) j->config.on_acked(j->config.ctx, number);
+    if (behind && j->config.on_rewind) j->config.on_rewind(j->config.ctx);
+    if (v == V_REFUSED && j->config.on_refused)
+        j->config.on_refused(j->config.ctx, (uint32_t)number);
+    /* On failure the link is lost, or was dropped for a while, and its return pumps. */
+    if (v != V_FAILED) pump(j);
+}
+
+/* After a reconnect, is what was acknowledged still there? An idle journal would not notice. */
+static void on_check(void *ctx, int err, const struct mr_reply *reply)
+{
+    struct mr_journal *j = ctx;
+    if (err) return;
+    if (mr_reply_type(reply) == MR_REPLY_ERROR) { /* that tells nothing of what is kept */
+        doubt(j, reply, j->keys.cluster);
+        return;
+    }
+    if (mr_reply_type(reply) != MR_REPLY_LIST || mr_reply_count(reply) != 2) return;
+    struct mr_str text = mr_reply_text(mr_reply_at(reply, 0));
+    struct mr_str whose = mr_reply_text(mr_reply_at(reply, 1));
+    char digits[24];
+    (void)snprintf(digits, sizeof digits, "%.*s", MR_STR_ARG(text));
+    uint64_t kept = strtoull(digits, NULL, 10);
+    if (whose.n && !mr_str_eq(whose, mr_str(j->incarnation))) kept = 0; /* an older copy */
+    (void)pthread_mutex_lock(&j->lock);
+    bool none = mr_list_is_empty(&j->records);
+    uint64_t expected =
+        none ? j->last : MR_LIST_ITEM(j->records.next, struct record, node)->sequence - 1;
+    bool behind = !j->stopped && !j->whole && kept < expected;
+    if (behind) j->stopped = true;
+    (void)pthread_mutex_unlock(&j->lock);
+    if (none) trust(j);
+    if (behind && j->config.on_rewind) j->config.on_rewind(j->config.ctx);
+}
+
+static void on_loaded(void *ctx, int err, const struct mr_reply *reply)
+{
+    struct mr_journal *j = ctx;
+    struct mr_str hash = err ? MR_STR("") : mr_reply_text(reply);
+    if (hash.n != sizeof j->append_hash - 1 || mr_reply_type(reply) != MR_REPLY_TEXT) return;
+    (void)pthread_mutex_lock(&j->lock);
+    memcpy(j->append_hash, hash.p, hash.n);
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+static void on_link(void *ctx, bool here, const char *why)
+{
+    struct mr_journal *j = ctx;
+    (void)pthread_mutex_lock(&j->lock);
+    j->append_hash[0] = 0; /* another Redis may not have it */
+    (void)pthread_mutex_unlock(&j->lock);
+    if (here) {
+        const struct mr_str load[] = {MR_STR("SCRIPT"), MR_STR("LOAD"), mr_script_journal_append()};
+        (void)mr_redis_send(j->redis, MR_ARRAY_LEN(load), load, on_loaded, j);
+        const struct mr_str argv[] = {
+            MR_STR("HMGET"), mr_str(j->keys.cluster), MR_STR("sequence"), MR_STR("incarnation")};
+        (void)mr_redis_send(j->redis, MR_ARRAY_LEN(argv), argv, on_check, j);
+    }
+    if (!here || !atomic_load(&j->is_doubted)) tell_state(j, here, why);
+    if (here) pump(j);
+}
+
+static int claim(struct mr_journal *j, struct mr_journal_claim *c, struct mr_error *e)
+{
+    *c = (struct mr_journal_claim){0};
+    memcpy(c->cluster_id, j->cluster_id, sizeof c->cluster_id);
+    memcpy(c->incarnation, j->incarnation, sizeof c->incarnation);
+    int err = mr_journal_claim(j->redis, &j->keys, c, e);
+    if (err) return err;
+    memcpy(j->cluster_id, c->cluster_id, sizeof j->cluster_id);
+    atomic_store(&j->epoch, c->epoch);
+    return MR_OK;
+}
+
+int mr_journal_open(const struct mr_journal_config *config, mr_duration timeout_ns,
+    mr_journal_record_fn on_record, struct mr_journal **out, struct mr_journal_info *info,
+    struct mr_error *e)
+{
+    MR_AUTO(mr_journal_close) struct mr_journal *j = mr_alloc(sizeof *j);
+    j->config = *config;
+    mr_journal_keys_fill(&j->keys, config->prefix);
+    mr_journal_make_cluster_id(j->cluster_id);
+    uint64_t incarnation = mr_journal_draw_incarnation(j->incarnation);
+    mr_list_init(&j->records);
+    j->next = &j->records;
+    (void)pthread_mutex_init(&j->lock, NULL);
+    j->stopped = true; /* until the epoch is taken */
+    const struct mr_redis_config link = {
+        .address = config->address, .password = config->password, .on_state = on_link, .ctx = j};
+    int err = mr_redis_open(&link, &j->redis, e);
+    if (err) return err;
+    err = mr_redis_wait(j->redis, timeout_ns);
+    if (err) return mr_fail(e, err, "Redis at %s does not answer", config->address);
+    struct mr_journal_claim c;
+    err = claim(j, &c, e);
+    if (!err) err = mr_journal_load(j->redis, j->keys.stream, c.base, on_record, config->ctx, e);
+    if (err) return err;
+    (void)pthread_mutex_lock(&j->lock);
+    j->last = c.sequence;
+    j->stopped = false;
+    (void)pthread_mutex_unlock(&j->lock);
+    *info = (struct mr_journal_info){
+        .epoch = c.epoch, .incarnation = incarnation, .sequence = c.sequence};
+    memcpy(info->cluster_id, j->cluster_id, sizeof info->cluster_id);
+    *out = MR_STEAL(j);
+    return MR_OK;
+}
+
+void mr_journal_close(struct mr_journal **jp)
+{
+    struct mr_journal *j = *jp;
+    *jp = NULL;
+    if (!j) return;
+    mr_redis_close(&j->redis);
+    drop_acked(j, UINT64_MAX);
+    (void)pthread_mutex_destroy(&j->lock);
+    mr_journal_keys_fini(&j->keys);
+    mr_release(j);
+}
+
+void mr_journal_raise_epoch(struct mr_journal *j, uint32_t epoch)
+{
+    mr_assert(epoch > atomic_load(&j->epoch));
+    atomic_store(&j->epoch, epoch);
+}
+
+void *mr_journal_record_new(size_t bytes)
+{
+    struct record *r = mr_alloc(sizeof *r + bytes);
+    r->n = bytes;
+    return r->bytes;
+}
+
+void mr_journal_record_free(void **record)
+{
+    if (*record) mr_release(MR_CONTAINER_OF((char *)*record, struct record, bytes[0]));
+    *record = NULL;
+}
+
+void mr_journal_append(struct mr_journal *j, uint64_t sequence, struct mr_str bytes)
+{
+    void *record = mr_journal_record_new(bytes.n);
+    memcpy(record, bytes.p, bytes.n);
+    mr_journal_append_given(j, sequence, &record);
+}
+
+void mr_journal_append_given(struct mr_journal *j, uint64_t sequence, void **record)
+{
+    struct record *r = MR_CONTAINER_OF((char *)*record, struct record, bytes[0]);
+    *record = NULL;
+    r->sequence = sequence;
+    (void)pthread_mutex_lock(&j->lock);
+    mr_assert(sequence == j->last + 1);
+    j->last = sequence;
+    j->bytes += r->n;
+    mr_list_add_tail(&j->records, &r->node);
+    if (j->next == &j->records) j->next = &r->node;
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+void mr_journal_flush(struct mr_journal *j)
+{
+    pump(j);
+}
+
+size_t mr_journal_unacked_bytes(struct mr_journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    size_t n = j->bytes;
+    (void)pthread_mutex_unlock(&j->lock);
+    return n;
+}
+
+void mr_journal_rewind(struct mr_journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    drop_acked(j, UINT64_MAX);
+    j->begin = j->last + 1;
+    j->whole = 0;
+    j->stopped = true; /* until the snapshot's end is known */
+    j->age++;
+    j->turn++;
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+void mr_journal_rewound(struct mr_journal *j)
+{
+    (void)pthread_mutex_lock(&j->lock);
+    mr_assert(j->stopped);
+    mr_assert(j->begin && j->begin <= j->last);
+    j->whole = j->last;
+    j->stopped = false;
+    (void)pthread_mutex_unlock(&j->lock);
+}
+
+void mr_journal_set_base(struct mr_journal *j, uint64_t base)
+{
+    char epoch[24];
+    char from[24];
+    const struct mr_str argv[] = {MR_STR("EVAL"), mr_script_journal_base(), MR_STR("2"),
+        mr_str(j->keys.cluster), mr_str(j->keys.stream),
+        mr_journal_number(epoch, atomic_load(&j->epoch)), mr_journal_number(from, base)};
+    (void)mr_redis_send(
+        j->redis, MR_ARRAY_LEN(argv), argv, NULL, NULL); /* missed: the next snapshot trims */
+}
+
+void mr_journal_attend(struct mr_journal *j, bool on)
+{
+    mr_redis_attend(j->redis, on);
+}
+
+void mr_journal_look(struct mr_journal *j)
+{
+    mr_redis_look(j->redis);
+}
+
+bool mr_journal_is_here(const struct mr_journal *j)
+{
+    return mr_redis_is_here(j->redis) && !atomic_load(&j->is_doubted);
+}

@@ -1,0 +1,239 @@
+/* What stays on disk, for how long, and who is asked before it goes. */
+#include "tests/unit/objectstore/rig.h"
+
+static void name(struct world *w, enum mr_ostore_event_type type, mr_object_id id)
+{
+    act(w, (struct mr_ostore_event){.type = type, .id = id, .holder = {MR_HOLD_NAME, 77}});
+}
+
+static void written(struct world *w)
+{
+    const struct mr_ostore_effect *x = effect(w, MR_OX_WRITE);
+    assert_non_null(x);
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = x->id, .flags = x->flags});
+}
+
+static void persist(struct world *w, mr_object_id id)
+{
+    act(w, (struct mr_ostore_event){.type = MR_OE_PERSIST, .client = 1, .request = 9, .id = id});
+}
+
+static void recovered(struct world *w, mr_object_id id, uint32_t flags)
+{
+    act(w,
+        (struct mr_ostore_event){.type = MR_OE_RECOVERED, .id = id, .bytes = 1000, .flags = flags});
+}
+
+static void wait_for_claims(struct world *w)
+{
+    w->now += config.orphan_ns + 2 * MR_SECOND;
+    act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
+}
+
+static int there(struct world *w, mr_object_id id)
+{
+    struct mr_ostore_info info;
+    return mr_ostore_stat(w->s, id, &info);
+}
+
+static mr_object_id made_for_a_job(struct world *w)
+{
+    join(w, 1);
+    uint32_t segment = grant(w, 1, 8 * MIB);
+    seal(w, 1, id_of(1, 1), segment, 0, 1000, 5);
+    return id_of(1, 1);
+}
+
+static void what_a_drain_wrote_goes_with_its_job(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    act(w, (struct mr_ostore_event){.type = MR_OE_DRAIN});
+    assert_int_equal(effect(w, MR_OX_WRITE)->flags, MR_OSTORE_PERSISTED | MR_OSTORE_BY_HOLDERS);
+    written(w);
+    unhold(w, 1, id, 5);
+    evicted(w, MR_OK);
+    assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id));
+    assert_int_equal(there(w, id), MR_ENOENT);
+}
+
+static void what_was_persisted_without_a_name_stays_when_its_job_goes(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    persist(w, id);
+    assert_int_equal(effect(w, MR_OX_WRITE)->flags, MR_OSTORE_PERSISTED);
+    written(w);
+    unhold(w, 1, id, 5);
+    assert_null(effect(w, MR_OX_EVICT));
+    assert_int_equal(there(w, id), MR_OK);
+}
+
+static void a_file_moves_to_those_that_live_by_holders_when_it_gets_a_name(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    persist(w, id);
+    written(w);
+    name(w, MR_OE_HOLD, id);
+    assert_int_equal(effect(w, MR_OX_MOVE)->flags, MR_OSTORE_BY_HOLDERS);
+    name(w, MR_OE_HOLD, id);
+    assert_null(effect(w, MR_OX_MOVE));
+    unhold(w, 1, id, 5);
+    assert_int_equal(there(w, id), MR_OK);
+    name(w, MR_OE_UNHOLD, id);
+    evicted(w, MR_OK);
+    assert_non_null(effect(w, MR_OX_ERASE));
+}
+
+static void a_name_given_during_the_write_moves_the_file_after_it(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    persist(w, id);
+    const struct mr_ostore_effect write = *effect(w, MR_OX_WRITE);
+    name(w, MR_OE_HOLD, id);
+    assert_null(effect(w, MR_OX_MOVE));
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id, .flags = write.flags});
+    assert_int_equal(effect(w, MR_OX_MOVE)->flags, MR_OSTORE_BY_HOLDERS);
+}
+
+static void what_a_drain_wrote_stays_once_somebody_persists_it(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    act(w, (struct mr_ostore_event){.type = MR_OE_DRAIN});
+    written(w);
+    persist(w, id);
+    assert_int_equal(effect(w, MR_OX_MOVE)->flags, 0);
+    unhold(w, 1, id, 5);
+    assert_int_equal(there(w, id), MR_OK);
+}
+
+static void after_a_restart_files_that_nobody_claims_are_removed_and_counted(void **state)
+{
+    struct world *w = *state;
+    enum { ORPHAN = 1, NAMED, CLAIMED, KEPT };
+    for (uint64_t n = ORPHAN; n <= CLAIMED; n++)
+        recovered(w, id_of(1, n), MR_OSTORE_BY_HOLDERS);
+    recovered(w, id_of(1, KEPT), 0);
+    name(w, MR_OE_HOLD, id_of(1, NAMED));
+    wait_for_claims(w); /* nobody was asked yet: nothing goes */
+    assert_int_equal(there(w, id_of(1, ORPHAN)), MR_OK);
+    act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED});
+    act(w, (struct mr_ostore_event){
+               .type = MR_OE_HOLD, .id = id_of(1, CLAIMED), .holder = {MR_HOLD_JOB, 0}});
+    wait_for_claims(w);
+    assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id_of(1, ORPHAN)));
+    assert_int_equal(there(w, id_of(1, ORPHAN)), MR_ENOENT);
+    for (uint64_t n = NAMED; n <= KEPT; n++)
+        assert_int_equal(there(w, id_of(1, n)), MR_OK);
+    struct mr_store_stats stats;
+    mr_ostore_stats(w->s, &stats);
+    assert_int_equal(stats.orphans_freed, 1);
+    unhold(w, 1, id_of(1, CLAIMED), 0);
+    assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id_of(1, CLAIMED)));
+}
+
+static void another_scheduler_has_to_claim_what_the_last_one_held(void **state)
+{
+    struct world *w = *state;
+    mr_object_id mine = made_for_a_job(w);
+    join(w, 2);
+    uint32_t segment = grant(w, 2, 8 * MIB);
+    seal(w, 2, id_of(2, 1), segment, 0, 1000, 5);
+    seal(w, 2, id_of(2, 2), segment, 8192, 1000, 5);
+    for (uint64_t n = 1; n <= 2; n++)
+        act(w, (struct mr_ostore_event){
+                   .type = MR_OE_HOLD, .id = id_of(2, n), .holder = {MR_HOLD_JOB, 0}});
+    act(w, (struct mr_ostore_event){.type = MR_OE_HOLD, .id = mine, .holder = {MR_HOLD_JOB, 0}});
+    act(w, (struct mr_ostore_event){.type = MR_OE_GONE, .client = 2});
+    act(w, (struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
+    act(w, (struct mr_ostore_event){
+               .type = MR_OE_HOLD, .id = id_of(2, 2), .holder = {MR_HOLD_JOB, 0}}); /* it knows */
+    act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED});
+    wait_for_claims(w);
+    evicted(w, MR_OK);
+    assert_int_equal(there(w, id_of(2, 1)), MR_ENOENT);
+    assert_int_equal(there(w, id_of(2, 2)), MR_OK);
+    assert_int_equal(there(w, mine), MR_OK); /* its worker lives, and holds it for the job */
+}
+
+static bool unplaced(const struct world *w, mr_object_id id)
+{
+    const struct mr_ostore_effect *x = effect(w, MR_OX_UNPLACE);
+    return x && mr_object_id_eq(x->id, id);
+}
+
+/* Issue 11, H: a name that goes, and the object with it. */
+static void an_entry_in_the_directory_goes_with_its_object(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
+    name(w, MR_OE_HOLD, id);
+    unhold(w, 1, id, 5);
+    assert_null(effect(w, MR_OX_UNPLACE));
+    name(w, MR_OE_UNHOLD, id);
+    assert_true(unplaced(w, id));
+    evicted(w, MR_OK);
+    assert_null(effect(w, MR_OX_UNPLACE)); /* once */
+}
+
+/* Issue 11, H: the object died while its entry was on the way; or the store that had it did. */
+static void an_entry_of_what_is_not_here_is_taken_away(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    unhold(w, 1, id, 5);
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id}); /* doomed, not gone */
+    assert_true(unplaced(w, id));
+    recovered(w, id_of(7, 7), MR_OSTORE_BY_HOLDERS);
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id_of(7, 7)});
+    assert_null(effect(w, MR_OX_UNPLACE));
+    act(w, (struct mr_ostore_event){.type = MR_OE_PLACED, .id = id_of(7, 8)});
+    assert_true(unplaced(w, id_of(7, 8)));
+    act(w, (struct mr_ostore_event){.type = MR_OE_OFFERED});
+    wait_for_claims(w);
+    assert_true(unplaced(w, id_of(7, 7)));
+}
+
+/* Issue 11, J: freed while it was being written, and pulled again before the write ended. The file
+ * is of the first life: the second one has none. */
+static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
+{
+    struct world *w = *state;
+    mr_object_id id = made_for_a_job(w);
+    join(w, 2);
+    persist(w, id);
+    uint32_t flags = effect(w, MR_OX_WRITE)->flags;
+    act(w,
+        (struct mr_ostore_event){
+            .type = MR_OE_DELETE, .client = 1, .request = 3, .id = id, .flags = MR_OSTORE_FORCE});
+    evicted(w, MR_OK);
+    get(w, 2, 4, id, MR_SECOND, 1);
+    assert_non_null(effect(w, MR_OX_PULL));
+    act(w, (struct mr_ostore_event){.type = MR_OE_WRITTEN, .id = id, .flags = flags});
+    assert_true(mr_object_id_eq(effect(w, MR_OX_ERASE)->id, id));
+    struct mr_ostore_info info;
+    assert_int_equal(mr_ostore_stat(w->s, id, &info), MR_ENOENT); /* only on its way */
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        T(what_a_drain_wrote_goes_with_its_job),
+        T(what_was_persisted_without_a_name_stays_when_its_job_goes),
+        T(a_file_moves_to_those_that_live_by_holders_when_it_gets_a_name),
+        T(a_name_given_during_the_write_moves_the_file_after_it),
+        T(what_a_drain_wrote_stays_once_somebody_persists_it),
+        T(after_a_restart_files_that_nobody_claims_are_removed_and_counted),
+        T(another_scheduler_has_to_claim_what_the_last_one_held),
+        T(a_write_that_ends_late_is_not_the_next_lifes),
+        T(an_entry_in_the_directory_goes_with_its_object),
+        T(an_entry_of_what_is_not_here_is_taken_away),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

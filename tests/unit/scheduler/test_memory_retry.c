@@ -1,0 +1,252 @@
+/* The scheduler's core: what found no room in memory is told that it does not fit only after it ran
+ * where nobody else had anything in memory. */
+#include "tests/support/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+/* after those */
+#include <cmocka.h>
+
+#define JOB "{\"tasks\":{\"x\":{\"op\":\"f\"},\"t\":{\"op\":\"g\",\"args\":[{\"ref\":\"x\"}]}}}"
+#define OTHER "{\"tasks\":{\"q\":{\"op\":\"f\",\"args\":[4]}}}"
+#define LONG "{\"tasks\":{\"q\":{\"op\":\"f\",\"args\":[4],\"long_running\":true}}}"
+
+static struct rig_worker join(struct rig *r, const char *name, const char *node, uint64_t store)
+{
+    const struct rig_spec spec = {.name = name, .node = node, .slots = 2, .store = store};
+    return rig_join(r, &spec);
+}
+
+static void no_room(struct rig *r, struct rig_worker w, uint64_t job)
+{
+    rig_end(r, w, job, "t", MR_OUTCOME_NO_ROOM);
+}
+
+static void stopped(struct rig *r, struct rig_worker w, uint64_t job)
+{
+    assert_int_equal(rig_count(r, SAID_CANCEL, w, job, "q"), 1);
+    rig_done_as(r, w, job, "q", 1, MR_OUTCOME_CANCELLED, (mr_object_id){0, 0}, 0, MR_MS);
+}
+
+/* Time passes, and these are heard. */
+static void live(struct rig *r, struct rig_worker a, struct rig_worker b, mr_duration time)
+{
+    for (mr_time until = r->now + time; r->now < until;) {
+        rig_pass(r, MR_SECOND);
+        rig_heartbeat(r, a);
+        rig_heartbeat(r, b);
+    }
+}
+
+/* A task that found no room twice, and the next time wants to be alone; another that runs. */
+static uint64_t squeezed(struct rig *r, struct rig_worker w, const char *beside, uint64_t *other)
+{
+    uint64_t job = rig_submit(r, JOB);
+    (void)rig_done_object(r, w, job, "x");
+    *other = rig_submit(r, beside);
+    assert_int_equal(rig_attempt(r, w, *other, "q"), 1);
+    no_room(r, w, job);
+    no_room(r, w, job);
+    return job;
+}
+
+/* Issue 11, J: its store's disk is full: that is the reason that is given, not the memory. */
+static void a_full_disk_is_why_there_is_no_room(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t job = rig_submit(r, JOB);
+    (void)rig_done_object(r, a, job, "x");
+    struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD};
+    ev.store = (struct mr_sched_store){.store = 0x51, .disk_full = MR_STR("/var/spill")};
+    rig_step(r, &ev);
+    for (int i = 0; i < 4; i++)
+        no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    struct mr_sched_task_info t = rig_task(r, job, "t");
+    assert_true(t.has_error);
+    char text[1024];
+    (void)snprintf(text, sizeof text, "%.*s", MR_STR_ARG(t.error.message));
+    assert_non_null(strstr(text, "\"t\" found no space left on /var/spill of node \"n\""));
+}
+
+static void a_task_runs_alone_when_what_was_stopped_has_ended(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2);
+    (void)rig_ask(r, MR_SCHED_CANCEL, other);
+    rig_heartbeat(r, a);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2); /* "q" has in memory what it had */
+    stopped(r, a, other);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+}
+
+static void who_does_not_say_that_it_has_stopped_is_waited_for_some_seconds(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    (void)rig_ask(r, MR_SCHED_CANCEL, other);
+    live(r, a, a, 2 * MR_SECOND);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2);
+    live(r, a, a, 2 * MR_SECOND);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+}
+
+static void what_is_being_stopped_beside_it_makes_a_failure_no_verdict(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t other, job = squeezed(r, a, LONG, &other);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3); /* nobody waits for what runs long */
+    no_room(r, a, job);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 4);
+    (void)rig_ask(r, MR_SCHED_CANCEL, other);
+    no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 4);
+    stopped(r, a, other);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 5);
+    no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+}
+
+static void what_runs_long_is_told_that_it_does_not_fit_when_the_others_have_ended(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t other = rig_submit(r, OTHER);
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"t\":{\"op\":\"g\",\"long_running\":true}}}");
+    for (int i = 0; i < 8; i++)
+        no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    rig_done(r, a, other, "q");
+    no_room(r, a, job); /* that may have been said before "q" had ended */
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    other = rig_submit(r, OTHER);
+    no_room(r, a, job);
+    rig_done(r, a, other, "q");
+    no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+}
+
+static void what_a_worker_is_not_to_keep_is_being_stopped_there(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    rig_close(r, a);
+    (void)rig_ask(r, MR_SCHED_CANCEL, other);
+    uint32_t index = rig_index(r, other, "q"), attempt = 1;
+    const struct mr_sched_run run = {.job = other, .count = 1};
+    const struct rig_spec spec = {.name = "a", .node = "n", .slots = 2, .store = 0x51};
+    a = rig_join_as(r, &spec,
+        &(struct mr_sched_register){
+            .incarnation = a.incarnation, .queued = {&run, 1, &index, &attempt, 1}});
+    live(r, a, a, 2 * MR_SECOND);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 2);
+    live(r, a, a, 2 * MR_SECOND);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+}
+
+/* Beside it on the node there is one that is stopped, and then lost. */
+static struct rig_worker lose_beside(struct rig *r, struct rig_worker a)
+{
+    struct rig_worker b = join(r, "b", "n", 0x51);
+    live(r, a, a, 11 * MR_SECOND);
+    assert_int_equal(rig_notes(r, MR_NOTE_WORKER_CLOSE, 0), 1);
+    return b;
+}
+
+static void a_worker_that_was_lost_may_have_memory_until_its_name_comes_again(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    (void)lose_beside(r, a);
+    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    rig_done(r, a, other, "q");
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+    no_room(r, a, job);
+    live(r, a, a, 5 * MR_SECOND);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3); /* the last time not beside such a one */
+    other = rig_submit(r, OTHER);
+    rig_done(r, a, other, "q"); /* others may run meanwhile */
+    struct rig_worker b = join(r, "b", "n", 0x51);
+    live(r, a, b, 2 * MR_SECOND); /* maybe the same process, that has to stop first */
+    assert_int_equal(rig_attempt(r, a, job, "t") + rig_attempt(r, b, job, "t"), 3);
+    live(r, a, b, 2 * MR_SECOND);
+    assert_int_equal(MR_MAX(rig_attempt(r, a, job, "t"), rig_attempt(r, b, job, "t")), 4);
+}
+
+static void a_worker_that_was_lost_is_waited_for_some_leases(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    (void)lose_beside(r, a);
+    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    rig_done(r, a, other, "q");
+    no_room(r, a, job);
+    live(r, a, a, 25 * MR_SECOND);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 3);
+    live(r, a, a, 10 * MR_SECOND);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 4);
+    no_room(r, a, job);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    assert_non_null(strstr(rig_task(r, job, "t").error.message.p, "unless a worker that was lost"));
+}
+
+static void of_two_nodes_the_one_without_a_lost_worker_is_taken(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    rig_store(r, 0x52, "m");
+    struct rig_worker a = join(r, "a", "n", 0x51);
+    (void)lose_beside(r, a);
+    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    struct rig_worker c = join(r, "c", "m", 0x52);
+    assert_int_equal(rig_attempt(r, c, job, "t"), 3);
+    no_room(r, c, job);
+    assert_int_equal(rig_attempt(r, c, job, "t"), 4);
+    rig_done(r, c, job, "t");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(a_full_disk_is_why_there_is_no_room),
+        RIG_TEST(a_task_runs_alone_when_what_was_stopped_has_ended),
+        RIG_TEST(who_does_not_say_that_it_has_stopped_is_waited_for_some_seconds),
+        RIG_TEST(what_is_being_stopped_beside_it_makes_a_failure_no_verdict),
+        RIG_TEST(what_runs_long_is_told_that_it_does_not_fit_when_the_others_have_ended),
+        RIG_TEST(what_a_worker_is_not_to_keep_is_being_stopped_there),
+        RIG_TEST(a_worker_that_was_lost_may_have_memory_until_its_name_comes_again),
+        RIG_TEST(a_worker_that_was_lost_is_waited_for_some_leases),
+        RIG_TEST(of_two_nodes_the_one_without_a_lost_worker_is_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,662 @@
+/* The scheduler's core: what is sent where, when and in which order. */
+#include "tests/support/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+/* after those */
+#include <cmocka.h>
+
+#define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
+#define R(key) "{\"ref\":\"" key "\"}"
+#define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
+
+static struct rig_worker join(struct rig *r, const char *name, uint32_t slots, uint64_t store)
+{
+    const struct rig_spec spec = {.name = name, .node = name, .slots = slots, .store = store};
+    return rig_join(r, &spec);
+}
+
+/* One task of each op has run, a millisecond long. */
+static void warm(struct rig *r, struct rig_worker w)
+{
+    uint64_t job = rig_submit(r, JOB(T("f", "f", "1", ",\"workers\":[\"a\",\"one\"]") "," T(
+                                         "g", "g", "1", ",\"workers\":[\"a\",\"one\"]"),
+                                     "\"f\",\"g\""));
+    for (int i = 0; i < 2; i++) {
+        if (rig_attempt(r, w, job, "f") && rig_state(r, job, "f") != MR_TASK_DONE)
+            rig_done(r, w, job, "f");
+        if (rig_attempt(r, w, job, "g") && rig_state(r, job, "g") != MR_TASK_DONE)
+            rig_done(r, w, job, "g");
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    rig_forget_rows(r);
+}
+
+static void a_task_goes_to_its_data(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "a");
+    rig_store(r, 0x52, "b");
+    struct rig_worker a = join(r, "a", 2, 0x51), b = join(r, "b", 2, 0x52);
+    uint64_t job = rig_submit(
+        r, JOB(T("small", "f", "1", ",\"workers\":[\"b\"]") "," T("large", "f", "2",
+                   ",\"workers\":[\"a\"]") "," T("t", "g", R("small") "," R("large"), ""),
+               "\"t\""));
+    rig_done(r, b, job, "small");
+    (void)rig_done_object(r, a, job, "large");
+    assert_int_equal(rig_attempt(r, a, job, "t"), 1);
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "small"), 1);
+}
+
+static void a_small_value_is_not_worth_waiting_for(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    uint64_t job =
+        rig_submit(r, JOB(T("p", "f", "1", ",\"workers\":[\"a\"]") "," T("q", "f", "2",
+                              ",\"workers\":[\"b\"]") "," T("t", "g", R("p") "," R("q"), ""),
+                          "\"t\""));
+    rig_done(r, a, job, "p");
+    (void)rig_submit(
+        r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("y", "f", "2",
+                   ",\"workers\":[\"a\"]") "," T("z", "f", "3", ",\"workers\":[\"a\"]"),
+               "\"x\",\"y\",\"z\""));
+    rig_done(r, b, job, "q");
+    assert_int_equal(rig_attempt(r, b, job, "t"), 1);
+    assert_int_equal(rig_attempt(r, a, job, "t"), 0);
+}
+
+static void tasks_without_data_go_to_who_has_least_to_do(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 1);
+    assert_int_equal(rig_count(r, SAID_TASK, b, job, NULL), 1);
+}
+
+static void done_in(
+    struct rig *r, struct rig_worker w, uint64_t job, const char *key, mr_duration took)
+{
+    const mr_object_id none = {0, 0};
+    rig_done_as(r, w, job, key, rig_attempt(r, w, job, key), MR_OUTCOME_OK, none, 1, took);
+}
+
+/* Of two such jobs, one after the other: does the second go where the first went? */
+static bool stays(struct rig *r, struct rig_worker a, struct rig_worker b, mr_duration took)
+{
+    uint64_t first = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
+    struct rig_worker w = rig_attempt(r, a, first, "x") ? a : b;
+    done_in(r, w, first, "x", took);
+    uint64_t second = rig_submit(r, JOB(T("y", "f", "2", ""), "\"y\""));
+    struct rig_worker v = rig_attempt(r, a, second, "y") ? a : b;
+    done_in(r, v, second, "y", took);
+    return v.slot == w.slot;
+}
+
+static void a_short_lone_task_goes_where_the_last_one_went(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    assert_true(stays(r, a, b, 10 * MR_US));
+}
+
+static void longer_lone_tasks_go_to_one_after_the_other(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    assert_false(stays(r, a, b, 10 * MR_MS));
+}
+
+static void an_unknown_op_is_sent_one_a_slot_until_one_is_done(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", "") "," T("z", "f", "3", ""),
+                          "\"x\",\"y\",\"z\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 1);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+}
+
+static void a_chain_is_sent_before_it_is_ready(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    warm(r, a);
+    uint64_t job = rig_submit(r,
+        JOB(T("x", "f", "1", "") "," T("y", "f", R("x"), "") "," T("z", "f", R("y"), ""), "\"z\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+    assert_int_equal(rig_state(r, job, "z"), MR_TASK_WAITING);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_state(r, job, "y"), MR_TASK_RUNNING);
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, NULL), 0); /* it made them itself */
+    rig_done(r, a, job, "y");
+    rig_done(r, a, job, "z");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+}
+
+static void a_task_is_not_sent_ahead_of_inputs_made_in_two_places(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    warm(r, a);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", ",\"workers\":[\"a\"]") "," T("y", "f", "2",
+                              ",\"workers\":[\"b\"]") "," T("z", "g", R("x") "," R("y"), ""),
+                          "\"z\""));
+    assert_null(rig_row(r, SAID_TASK, job, "z"));
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_attempt(r, b, job, "z"), 1); /* one is done, the other is made there */
+    assert_int_equal(rig_count(r, SAID_VALUE, b, job, "x"), 1);
+    assert_int_equal(rig_state(r, job, "z"), MR_TASK_WAITING);
+    rig_done(r, b, job, "y");
+    assert_int_equal(rig_state(r, job, "z"), MR_TASK_RUNNING);
+}
+
+static void who_waits_for_a_returned_task_gets_its_value_from_elsewhere(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    warm(r, a);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ""), "\"y\""));
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+    struct rig_worker b = join(r, "b", 1, 0);
+    rig_end(r, a, job, "x", MR_OUTCOME_RETURNED);
+    assert_int_equal(rig_attempt(r, b, job, "x"), 2);
+    rig_done(r, b, job, "x");
+    assert_int_equal(rig_count(r, SAID_VALUE, a, job, "x"), 1);
+    rig_done(r, a, job, "y");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+static struct rig_worker idle_thief(struct rig *r, struct rig_worker a, uint64_t *job)
+{
+    warm(r, a);
+    *job = rig_submit(r, JOB(T("t0", "f", "0", "") "," T("t1", "f", "1", "") "," T("t2", "f", "2",
+                                 "") "," T("t3", "f", "3", "") "," T("t4", "f", "4", ""),
+                             "\"t0\",\"t1\",\"t2\",\"t3\",\"t4\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, *job, NULL), 5);
+    return join(r, "b", 1, 0);
+}
+
+static void what_is_given_goes_to_the_idle_worker(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job = 0;
+    struct rig_worker b = idle_thief(r, a, &job);
+    assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t4"), 1); /* the last sent first */
+    assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t0"), 0);
+    rig_tell(r, a, TOLD_GIVEN, job, "t4");
+    assert_int_equal(rig_attempt(r, b, job, "t4"), 2);
+}
+
+static void what_has_started_is_not_taken_away(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job = 0;
+    struct rig_worker b = idle_thief(r, a, &job);
+    rig_tell(r, a, TOLD_STARTED, job, "t4");
+    rig_pass(r, MR_SECOND / 100);
+    assert_int_equal(rig_count(r, SAID_STEAL, a, job, "t4"), 1);
+    assert_int_equal(rig_attempt(r, b, job, "t4"), 0);
+    rig_done(r, a, job, "t4");
+    assert_int_equal(rig_state(r, job, "t4"), MR_TASK_DONE);
+}
+
+static void resources_that_nobody_has_are_waited_for(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "one", .slots = 4, .resource = "gpu", .amount = 1};
+    const struct rig_spec two = {.name = "two", .slots = 4, .resource = "gpu", .amount = 2};
+    struct rig_worker a = rig_join(r, &one);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "f", "1", ",\"resources\":{\"gpu\":2}") "," T("y", "g", "2", ""),
+                          "\"x\",\"y\""));
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_READY);
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1); /* it lets others pass */
+    struct rig_worker b = rig_join(r, &two);
+    assert_int_equal(rig_attempt(r, b, job, "x"), 1);
+}
+
+static void no_worker_gets_more_than_twice_its_resources(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "one", .slots = 8, .resource = "gpu", .amount = 1};
+    struct rig_worker a = rig_join(r, &one);
+    warm(r, a);
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", ",\"resources\":{\"gpu\":1}") "," T("y", "f", "2",
+                   ",\"resources\":{\"gpu\":1}") "," T("z", "f", "3", ",\"resources\":{\"gpu\":1}"),
+               "\"x\",\"y\",\"z\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 2);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 3);
+}
+
+static void a_task_for_named_workers_waits_for_one_of_them(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 4, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ",\"workers\":[\"b\"]") "," T("y", "g", "2",
+                                         ",\"workers\":[\"b\"],\"allow_other_workers\":true"),
+                                     "\"x\",\"y\""));
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_READY);
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+    struct rig_worker b = join(r, "b", 4, 0);
+    assert_int_equal(rig_attempt(r, b, job, "x"), 1);
+}
+
+static void a_task_waits_for_a_worker_that_has_its_op(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 4, 0);
+    uint64_t job = rig_submit(r, JOB(T("x", "rare", "1", ""), "\"x\""));
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 0);
+    const struct rig_spec spec = {.name = "b", .ops = "rare"};
+    struct rig_worker b = rig_join(r, &spec);
+    assert_int_equal(rig_attempt(r, b, job, "x"), 1);
+}
+
+static void the_more_urgent_goes_first(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(r, JOB(T("low", "f", "1", ",\"priority\":-1") "," T("mid", "f", "2",
+                                         "") "," T("high", "f", "3", ",\"priority\":5"),
+                                     "\"low\",\"mid\",\"high\""));
+    uint64_t other = rig_submit(
+        r, "{\"priority\":7,\"tasks\":{" T("now", "f", "9", "") "},\"targets\":[\"now\"]}");
+    struct rig_worker a = join(r, "a", 1, 0);
+    assert_int_equal(rig_attempt(r, a, other, "now"), 1); /* of an unknown op: one */
+    assert_int_equal(rig_count(r, SAID_TASK, a, job, NULL), 0);
+    rig_done(r, a, other, "now");
+    const struct rig_row *high = rig_row(r, SAID_TASK, job, "high");
+    const struct rig_row *mid = rig_row(r, SAID_TASK, job, "mid");
+    const struct rig_row *low = rig_row(r, SAID_TASK, job, "low");
+    assert_non_null(high);
+    assert_true(high < mid && mid < low);
+}
+
+static void a_long_running_task_takes_no_slot(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t job =
+        rig_submit(r, JOB(T("x", "long", "1", "") "," T("y", "f", "2", "") "," T("z", "f", "3", ""),
+                          "\"x\",\"y\",\"z\""));
+    assert_int_equal(rig_attempt(r, a, job, "x"), 1);
+    assert_int_equal(rig_attempt(r, a, job, "y"), 1);
+    assert_int_equal(rig_attempt(r, a, job, "z"), 0);
+    rig_tell(r, a, TOLD_LEFT_SLOT, job, "y");
+    assert_int_equal(rig_attempt(r, a, job, "z"), 1);
+}
+
+/* Issue 11, 12: why roles gather in one process while others are idle. */
+static void what_runs_long_is_spread_over_the_workers(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const char *const names[] = {"a", "b", "c"};
+    struct rig_worker w[3];
+    for (int i = 0; i < 3; i++)
+        w[i] = join(r, names[i], 1, 0);
+    for (uint32_t round = 1; round <= 2; round++) {
+        (void)rig_submit(r, "{\"tasks\":{\"x/${i}\":{\"op\":\"long\",\"args\":[\"${i}\"],"
+                            "\"pure\":false,\"for\":{\"i\":6}}}}");
+        for (int i = 0; i < 3; i++) {
+            struct mr_sched_worker_info info;
+            assert_true(mr_sched_worker(r->s, w[i].slot, &info));
+            assert_int_equal(info.sent, 2 * round);
+        }
+    }
+}
+
+static void many_that_run_long_leave_places_to_the_more_urgent(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r, "a", 1, 0);
+    uint64_t many = rig_submit(r, "{\"tasks\":{\"x/${i}\":{\"op\":\"long\",\"args\":[\"${i}\"],"
+                                  "\"pure\":false,\"for\":{\"i\":100}}}}");
+    uint32_t sent = rig_count(r, SAID_TASK, a, many, NULL);
+    assert_in_range(sent, 1, 63);
+    uint64_t role =
+        rig_submit(r, JOB(T("r", "long", "1", ",\"priority\":90,\"workers\":[\"a\"]"), "\"r\""));
+    assert_int_equal(rig_attempt(r, a, role, "r"), 1);
+    uint64_t other = rig_submit(r, JOB(T("y", "f", "2", ""), "\"y\""));
+    assert_int_equal(rig_attempt(r, a, other, "y"), 1);
+    assert_int_equal(rig_count(r, SAID_TASK, a, many, NULL), sent);
+}
+
+static void nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.unacked_bytes_max = 200;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker a = join(r, "a", 1, 0), b = join(r, "b", 1, 0);
+    warm(r, a);
+    r->acks = false;
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", ""), "\"x\",\"y\""));
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(
+        rig_count(r, SAID_TASK, a, job, NULL) + rig_count(r, SAID_TASK, b, job, NULL), 0);
+    assert_true(r->steps_work < 20);
+    r->acks = true;
+    rig_turn(r);
+    assert_int_equal(
+        rig_count(r, SAID_TASK, a, job, NULL) + rig_count(r, SAID_TASK, b, job, NULL), 2);
+}
+
+/* While nobody knew how long `f` takes, its tasks were parked; now they wait beside what is queued.
+ */
+static void what_was_parked_does_not_overtake_what_lets_values_go(void **state)
+{
+    enum { ROOTS = 40 };
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "a");
+    struct rig_worker a = join(r, "a", 1, 0x51);
+    uint64_t job = rig_submit(r,
+        "{\"tasks\":{\"x${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":40}},"
+        "\"p${i}\":{\"op\":\"g\",\"args\":[{\"ref\":\"x${i}\"}],\"for\":{\"i\":40}},"
+        "\"s\":{\"op\":\"g\",\"args\":[{\"each\":{\"ref\":\"p${i}\"},\"for\":{\"i\":40}}]}},"
+        "\"targets\":[\"s\"]}");
+    int made = 0, used = 0;
+    while (used < ROOTS) { /* as a worker does it: what is first in the graph's order */
+        char x[16], p[16];
+        (void)snprintf(x, sizeof x, "x%d", made);
+        (void)snprintf(p, sizeof p, "p%d", used);
+        uint32_t at = used < made ? rig_attempt(r, a, job, p) : 0;
+        if (at) {
+            rig_done_as(r, a, job, p, at, MR_OUTCOME_OK, (mr_object_id){0}, 8, MR_SECOND);
+            used++;
+        } else {
+            mr_object_id id = {7, (uint64_t)made + 1};
+            at = rig_attempt(r, a, job, x);
+            assert_int_not_equal(at, 0);
+            rig_done_as(r, a, job, x, at, MR_OUTCOME_OK, id, 0, MR_SECOND);
+            made++;
+        }
+        assert_true(made - used <= 2);
+    }
+}
+
+#define MIB ((uint64_t)1 << 20)
+
+/* Three values of `bytes`; of each four tasks take a part, and each result needs one of each. */
+static uint64_t submit_shuffle(struct rig *r)
+{
+    return rig_submit(
+        r, JOB(T("x0", "f", "0", "") "," T("x1", "f", "1", "") "," T("x2", "f", "2", "") "," T(
+                   "c00", "g", R("x0") ",0", "") "," T("c01", "g", R("x0") ",1", "") "," T("c02",
+                   "g", R("x0") ",2", "") "," T("c03", "g", R("x0") ",3", "") "," T("c10", "g",
+                   R("x1") ",0", "") "," T("c11", "g", R("x1") ",1", "") "," T("c20", "g",
+                   R("x2") ",0", "") "," T("c21", "g", R("x2") ",1", "") "," T("y0", "f",
+                   R("c00") "," R("c10") "," R("c20"),
+                   "") "," T("y1", "f", R("c01") "," R("c11") "," R("c21"), "") "," T("y2", "f",
+                   R("c02"), "") "," T("y3", "f", R("c03"), ""),
+               "\"y0\",\"y1\",\"y2\",\"y3\""));
+}
+
+/* A worker that is given two tasks at a time; the first value and its first part are made. */
+static struct rig *begin_shuffle(
+    struct rig_worker *w, uint64_t memory, uint64_t part, uint64_t *job_out)
+{
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.queue = 1;
+    struct rig *r = rig_new_with(&c);
+    r->store_memory = memory;
+    rig_store(r, 0x51, "a");
+    *w = join(r, "a", 1, 0x51);
+    warm(r, *w);
+    uint64_t job = submit_shuffle(r);
+    r->object_bytes = MIB;
+    (void)rig_done_object(r, *w, job, "x0");
+    r->object_bytes = part;
+    rig_done_as(r, *w, job, "c00", 1, MR_OUTCOME_OK, (mr_object_id){7, ++r->objects}, 0, MR_MS);
+    *job_out = job;
+    return r;
+}
+
+static void in_a_store_that_fills_a_value_is_used_up_before_the_next_is_made(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    uint64_t job;
+    struct rig *r = begin_shuffle(&w, 4 * MIB, MIB / 4, &job);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "c01"), 1);
+    r->object_bytes = MIB;
+    (void)rig_done_object(r, w, job, "x1");
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "c02"), 1);
+    r->object_bytes = MIB / 4;
+    (void)rig_done_object(r, w, job, "c01");
+    (void)rig_done_object(r, w, job, "c02");
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "c03"), 1);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x2"), 0);
+    (void)rig_done_object(r, w, job, "c03");
+    assert_int_equal(rig_state(r, job, "x0"), MR_TASK_RELEASED);
+}
+
+static void roots_of_large_results_wait_while_a_value_is_used_up(void **state)
+{
+    (void)state;
+    struct rig_worker w;
+    uint64_t job;
+    struct rig *r = begin_shuffle(&w, 4 * MIB, MIB / 4, &job);
+    (void)rig_done_object(r, w, job, "c01");
+    (void)rig_done_object(r, w, job, "c02");
+    rig_forget_rows(r);
+    r->object_bytes = MIB;
+    rig_done_as(r, w, job, "x1", 1, MR_OUTCOME_OK, (mr_object_id){7, ++r->objects}, 0, MR_MS);
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x2"), 0); /* c03 is not done yet */
+}
+
+static void roots_of_large_results_wait_for_a_store_that_is_nearly_full(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    r->store_memory = 4 * MIB;
+    rig_store(r, 0x51, "a");
+    struct rig_worker w = join(r, "a", 1, 0x51);
+    warm(r, w);
+    uint64_t job = rig_submit(r, JOB(T("x0", "f", "0", "") "," T("x1", "g", "1", "") "," T(
+                                         "s", "g", R("x0"), "") "," T("y", "g", R("x1"), ""),
+                                     "\"s\",\"y\",\"x0\",\"x1\""));
+    r->object_bytes = 7 * MIB / 2; /* of 4 */
+    (void)rig_done_object(r, w, job, "x0");
+    uint64_t more =
+        rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", "") "," T("r2", "g", "1", ""),
+                          "\"r0\",\"r1\",\"r2\""));
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 0); /* f makes large values */
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r2"), 1); /* g does not */
+    for (int i = 0; i < 3; i++) {
+        const char *const keys[] = {"x1", "s", "y"};
+        rig_done(r, w, job, keys[i]);
+    }
+    rig_done(r, w, more, "r2");
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r0"), 1); /* one may always run */
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, "r1"), 0);
+}
+
+/* Two idle workers at a store that is three quarters full; how many of two roots are sent. */
+static uint32_t send_two_roots(
+    struct rig *r, struct rig_worker w[2], mr_duration took, uint64_t *more)
+{
+    r->store_memory = 8 * MIB;
+    rig_store(r, 0x51, "a");
+    w[0] = join(r, "a", 1, 0x51);
+    w[1] = join(r, "b", 1, 0x51);
+    warm(r, w[0]);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "0", ",\"workers\":[\"a\"]"), "\"x\""));
+    r->object_bytes = 6 * MIB;
+    rig_done_as(r, w[0], job, "x", 1, MR_OUTCOME_OK, (mr_object_id){7, ++r->objects}, 0, took);
+    *more = rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", ""), "\"r0\",\"r1\""));
+    uint32_t sent = 0;
+    for (int i = 0; i < 2; i++)
+        sent +=
+            rig_count(r, SAID_TASK, w[i], *more, "r0") + rig_count(r, SAID_TASK, w[i], *more, "r1");
+    return sent;
+}
+
+static void roots_for_a_store_that_is_nearly_full_come_one_at_a_time(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w[2];
+    uint64_t job;
+    assert_int_equal(send_two_roots(r, w, MR_MS, &job), 1);
+    uint32_t at = rig_count(r, SAID_TASK, w[1], job, "r0");
+    r->object_bytes = MIB;
+    (void)rig_done_object(r, w[at], job, "r0");
+    assert_int_equal(
+        rig_count(r, SAID_TASK, w[0], job, "r1") + rig_count(r, SAID_TASK, w[1], job, "r1"), 1);
+}
+
+static void roots_that_take_longer_than_the_disk_come_one_a_worker(void **state)
+{
+    (void)state;
+    struct rig_worker w[2];
+    uint64_t job;
+    assert_int_equal(send_two_roots(rig_new(), w, 10 * MR_SECOND, &job), 2);
+}
+
+/* Nothing makes room while it runs, and it may wait for just that root. */
+static void beside_what_runs_long_one_root_may_run_in_a_full_store(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    r->store_memory = 8 * MIB;
+    rig_store(r, 0x51, "a");
+    struct rig_worker w = join(r, "a", 1, 0x51);
+    warm(r, w);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "0", ""), "\"x\""));
+    r->object_bytes = 7 * MIB;
+    (void)rig_done_object(r, w, job, "x");
+    uint64_t role = rig_submit(r, JOB(T("l", "long", "1", ""), "\"l\""));
+    assert_int_equal(rig_count(r, SAID_TASK, w, role, "l"), 1);
+    uint64_t more =
+        rig_submit(r, JOB(T("r0", "f", "0", "") "," T("r1", "f", "1", ""), "\"r0\",\"r1\""));
+    assert_int_equal(rig_count(r, SAID_TASK, w, more, NULL), 1);
+}
+
+static void who_waits_for_a_child_does_not_count_as_making_a_result(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    r->store_memory = 8 * MIB;
+    rig_store(r, 0x51, "a");
+    struct rig_worker w[2] = {join(r, "a", 1, 0x51), join(r, "b", 1, 0x51)};
+    warm(r, w[0]);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "0", ",\"workers\":[\"a\"]"), "\"x\""));
+    r->object_bytes = 6 * MIB;
+    (void)rig_done_object(r, w[0], job, "x");
+    uint64_t parent = rig_submit(r, JOB(T("p", "f", "1", ""), "\"p\""));
+    uint32_t at = rig_count(r, SAID_TASK, w[1], parent, "p");
+    rig_tell(r, w[at], TOLD_LEFT_SLOT, parent, "p");
+    uint64_t child = rig_submit(r, JOB(T("c", "f", "2", ""), "\"c\""));
+    assert_int_equal(
+        rig_count(r, SAID_TASK, w[0], child, "c") + rig_count(r, SAID_TASK, w[1], child, "c"), 1);
+}
+
+/* Both users of a value that is gone stand where it is to be made again, and fill the queue. */
+static void what_runs_long_does_not_keep_a_lost_input_from_a_full_queue(void **state)
+{
+    (void)state;
+    for (int with_long = 0; with_long < 2; with_long++) {
+        struct mr_sched_config c;
+        rig_config(&c);
+        c.queue = 1;
+        struct rig *r = rig_new_with(&c);
+        rig_store(r, 0x51, "a");
+        struct rig_worker w = join(r, "a", 1, 0x51);
+        warm(r, w);
+        if (with_long) (void)rig_submit(r, JOB(T("l", "long", "1", ""), "\"l\""));
+        uint64_t job = rig_submit(r,
+            JOB(T("x", "f", "0", "") "," T("y", "g", R("x"), "") "," T("z", "g", R("x") ",1", ""),
+                "\"y\",\"z\""));
+        mr_object_id x = rig_done_object(r, w, job, "x");
+        assert_int_equal(rig_count(r, SAID_TASK, w, job, "y"), 1);
+        assert_int_equal(rig_count(r, SAID_TASK, w, job, "z"), 1);
+        rig_forget_rows(r);
+        rig_object_lost(r, 0x51, x);
+        assert_int_equal(rig_state(r, job, "y"), MR_TASK_WAITING);
+        assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 1);
+        (void)rig_teardown(NULL);
+    }
+}
+
+static void with_room_for_all_or_large_parts_the_order_stays(void **state)
+{
+    (void)state;
+    const uint64_t memory[] = {64 * MIB, 4 * MIB}, part[] = {MIB / 4, MIB};
+    for (int i = 0; i < 2; i++) {
+        struct rig_worker w;
+        uint64_t job;
+        struct rig *r = begin_shuffle(&w, memory[i], part[i], &job);
+        assert_int_equal(rig_count(r, SAID_TASK, w, job, "c01"), 0);
+        (void)rig_teardown(NULL);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(a_task_goes_to_its_data),
+        RIG_TEST(a_small_value_is_not_worth_waiting_for),
+        RIG_TEST(tasks_without_data_go_to_who_has_least_to_do),
+        RIG_TEST(a_short_lone_task_goes_where_the_last_one_went),
+        RIG_TEST(longer_lone_tasks_go_to_one_after_the_other),
+        RIG_TEST(an_unknown_op_is_sent_one_a_slot_until_one_is_done),
+        RIG_TEST(a_chain_is_sent_before_it_is_ready),
+        RIG_TEST(a_task_is_not_sent_ahead_of_inputs_made_in_two_places),
+        RIG_TEST(who_waits_for_a_returned_task_gets_its_value_from_elsewhere),
+        RIG_TEST(what_is_given_goes_to_the_idle_worker),
+        RIG_TEST(what_has_started_is_not_taken_away),
+        RIG_TEST(resources_that_nobody_has_are_waited_for),
+        RIG_TEST(no_worker_gets_more_than_twice_its_resources),
+        RIG_TEST(a_task_for_named_workers_waits_for_one_of_them),
+        RIG_TEST(a_task_waits_for_a_worker_that_has_its_op),
+        RIG_TEST(the_more_urgent_goes_first),
+        RIG_TEST(a_long_running_task_takes_no_slot),
+        RIG_TEST(what_runs_long_is_spread_over_the_workers),
+        RIG_TEST(many_that_run_long_leave_places_to_the_more_urgent),
+        RIG_TEST(nothing_is_sent_while_the_journal_lags_and_the_core_does_not_spin),
+        RIG_TEST(what_was_parked_does_not_overtake_what_lets_values_go),
+        RIG_TEST(in_a_store_that_fills_a_value_is_used_up_before_the_next_is_made),
+        RIG_TEST(roots_of_large_results_wait_while_a_value_is_used_up),
+        RIG_TEST(roots_of_large_results_wait_for_a_store_that_is_nearly_full),
+        RIG_TEST(roots_for_a_store_that_is_nearly_full_come_one_at_a_time),
+        RIG_TEST(roots_that_take_longer_than_the_disk_come_one_a_worker),
+        RIG_TEST(beside_what_runs_long_one_root_may_run_in_a_full_store),
+        RIG_TEST(who_waits_for_a_child_does_not_count_as_making_a_result),
+        RIG_TEST(what_runs_long_does_not_keep_a_lost_input_from_a_full_queue),
+        RIG_TEST(with_room_for_all_or_large_parts_the_order_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

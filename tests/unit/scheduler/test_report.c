@@ -1,0 +1,328 @@
+/* Issue 11, 3 and 4: what is told of tasks while they run and afterwards - counts that add up to
+ * the nodes of the graph, what runs, and the spans of attempts. */
+#include "tests/support/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+/* after those */
+#include <cmocka.h>
+
+static struct mr_sched_job_info info_of(struct rig *r, uint64_t job)
+{
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    uint32_t sum = info.given;
+    for (int i = MR_TASK_WAITING; i < MR_TASK_STATES; i++)
+        sum += info.counts[i];
+    assert_int_equal(sum, info.graph->nodes_count); /* I11 */
+    return info;
+}
+
+static void explained(struct rig *r, uint64_t job, const char *key, char out[2048])
+{
+    struct mr_buf lines;
+    mr_buf_init(&lines, 1 << 16);
+    assert_true(mr_sched_explain(r->s, (mr_job_id){job}, rig_index(r, job, key), &lines));
+    (void)snprintf(out, 2048, "%.*s", (int)lines.n, (char *)lines.p);
+    mr_buf_fini(&lines);
+}
+
+/* The only span of this attempt. */
+static struct mr_sched_span span_of(struct rig *r, uint64_t job, const char *key, uint32_t attempt)
+{
+    const struct mr_sched_span *s = (const void *)r->spans.p, *found = NULL;
+    for (size_t i = 0; i < r->spans.n / sizeof *s; i++) {
+        if (s[i].job.v != job || s[i].index != rig_index(r, job, key)) continue;
+        if (s[i].attempt != attempt) continue;
+        assert_null(found);
+        found = &s[i];
+    }
+    assert_non_null(found);
+    return *found;
+}
+
+static uint32_t spans_of(const struct rig *r, uint64_t job)
+{
+    const struct mr_sched_span *s = (const void *)r->spans.p;
+    uint32_t n = 0;
+    for (size_t i = 0; i < r->spans.n / sizeof *s; i++)
+        n += s[i].job.v == job;
+    return n;
+}
+
+static void what_only_a_failure_needed_is_not_done(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 1};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job =
+        rig_submit(r, "{\"on_error\":\"continue\",\"tasks\":{\"bad\":{\"op\":\"f\",\"args\":[1]},"
+                      "\"first\":{\"op\":\"rare\",\"args\":[2]},"
+                      "\"before\":{\"op\":\"rare\",\"args\":[{\"ref\":\"first\"}]},"
+                      "\"both\":{\"op\":\"f\",\"args\":[{\"ref\":\"bad\"},{\"ref\":\"before\"}]},"
+                      "\"good\":{\"op\":\"f\",\"args\":[3]}},\"targets\":[\"both\",\"good\"]}");
+    rig_end(r, w, job, "bad", MR_OUTCOME_ERROR); /* nobody has the op "rare": those never ran */
+    struct mr_sched_job_info info = info_of(r, job);
+    assert_int_equal(info.counts[MR_TASK_ERRED], 2);
+    assert_int_equal(info.vain, 2);
+    assert_int_equal(info.counts[MR_TASK_RELEASED], 2);
+    assert_true(rig_task(r, job, "first").is_vain && rig_task(r, job, "before").is_vain);
+    char text[2048];
+    explained(r, job, "before", text);
+    assert_non_null(strstr(text, "\"before\" will not run: what needs it failed"));
+    assert_non_null(strstr(text, "\"both\" needs it"));
+    rig_done(r, w, job, "good");
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    assert_int_equal(info_of(r, job).vain, 2);
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, job), MR_OK);
+    info = info_of(r, job); /* they are to run now */
+    assert_int_equal(info.vain, 0);
+    assert_false(rig_task(r, job, "first").is_vain);
+}
+
+static void literals_count_as_done(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 1};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, "{\"dsk\":{\"x\":1,\"y\":[\"f\",\"x\"],\"z\":[\"f\",\"y\"]},"
+                                 "\"targets\":[\"z\"]}");
+    assert_int_equal(info_of(r, job).given, 1);
+    rig_done(r, w, job, "y");
+    rig_done(r, w, job, "z");
+    struct mr_sched_job_info info = info_of(r, job);
+    assert_int_equal(info.state, MR_JOB_DONE);
+    assert_int_equal(info.given + info.counts[MR_TASK_DONE] + info.counts[MR_TASK_RELEASED], 3);
+}
+
+static uint64_t wide(struct rig *r, int n)
+{
+    char text[4096];
+    size_t at = (size_t)snprintf(text, sizeof text, "{\"tasks\":{");
+    for (int i = 0; i < n; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+            "%s\"t%d\":{\"op\":\"f\",\"args\":[%d]}", i ? "," : "", i, i);
+    (void)snprintf(text + at, sizeof text - at, "}}");
+    return rig_submit(r, text);
+}
+
+static void beat(struct rig *r, struct rig_worker w, uint64_t job, const char *key, uint64_t ran)
+{
+    uint32_t index = rig_index(r, job, key), attempt = rig_attempt(r, w, job, key);
+    struct mr_sched_run run = {.job = job, .count = 1};
+    struct mr_sched_message m = {.heartbeat = {.present = true, .time_ns = r->now}};
+    m.heartbeat.running_tasks = (struct mr_sched_refs){&run, 1, &index, &attempt, 1};
+    m.heartbeat.running_ns = &ran;
+    rig_message(r, w, &m);
+}
+
+/* Issue 11, 14: what a job waits for in which nothing moves. */
+static void the_longest_running_task_is_the_one_said_to_run_longest(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec a = {.name = "a", .slots = 2};
+    struct rig_worker w = rig_join(r, &a);
+    uint64_t job = wide(r, 2), other = wide(r, 1);
+    mr_job_id id = info_of(r, job).id;
+    uint32_t index = UINT32_MAX;
+    mr_time since = 0;
+    assert_false(mr_sched_longest(r->s, id, &index, &since)); /* nobody has said anything */
+    r->now += 10 * MR_SECOND;
+    uint32_t rows[] = {rig_index(r, job, "t0"), rig_index(r, job, "t1")}, attempts[] = {1, 1};
+    uint64_t ran[] = {3 * MR_SECOND, 4 * MR_SECOND};
+    struct mr_sched_run run = {.job = job, .count = 2};
+    struct mr_sched_message m = {.heartbeat = {.present = true, .time_ns = r->now}};
+    m.heartbeat.running_tasks = (struct mr_sched_refs){&run, 1, rows, attempts, 2};
+    m.heartbeat.running_ns = ran;
+    rig_message(r, w, &m);
+    assert_true(mr_sched_longest(r->s, id, &index, &since));
+    assert_int_equal(index, rows[1]);
+    assert_int_equal(since, r->now - 4 * MR_SECOND);
+    assert_false(mr_sched_longest(r->s, info_of(r, other).id, &index, &since));
+    rig_done(r, w, job, "t1"); /* the heartbeat is older than its end */
+    assert_true(mr_sched_longest(r->s, id, &index, &since));
+    assert_int_equal(index, rows[0]);
+    rig_done(r, w, job, "t0");
+    assert_false(mr_sched_longest(r->s, id, &index, &since));
+}
+
+static void no_more_run_than_there_are_slots(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec a = {.name = "a", .slots = 2}, b = {.name = "b", .slots = 1};
+    struct rig_worker w = rig_join(r, &a);
+    uint64_t first = wide(r, 1);
+    rig_done_as(r, w, first, "t0", 0, MR_OUTCOME_OK, (mr_object_id){0}, 3, 1000); /* it is short */
+    uint64_t job = wide(r, 40);
+    struct mr_sched_job_info info = info_of(r, job);
+    assert_true(info.counts[MR_TASK_RUNNING] > 3); /* they were sent ahead */
+    assert_int_equal(mr_sched_running(r->s, info.id, NULL), 2);
+    uint32_t late = 0; /* one of those that wait there is said to run: it is one of the two */
+    for (uint32_t i = 0; i < 40; i++)
+        if (rig_task(r, job, "t0").is_sent && !mr_sched_is_running(r->s, info.id, i)) late = i;
+    char key[16];
+    struct mr_str name = mr_graph_key(info.graph, late);
+    (void)snprintf(key, sizeof key, "%.*s", MR_STR_ARG(name));
+    assert_int_equal(rig_task(r, job, key).state, MR_TASK_RUNNING);
+    beat(r, w, job, key, 5 * MR_MS);
+    assert_true(mr_sched_is_running(r->s, info.id, late));
+    struct mr_buf running;
+    mr_buf_init(&running, 4096);
+    assert_int_equal(mr_sched_running(r->s, info.id, &running), 2);
+    assert_int_equal(running.n, 2 * sizeof(uint32_t));
+    mr_buf_fini(&running);
+    (void)rig_join(r, &b);
+    rig_pass(r, MR_SECOND);
+    assert_true(mr_sched_running(r->s, info.id, NULL) <= 3);
+    rig_close(r, w); /* nobody knows what runs there */
+    assert_true(mr_sched_running(r->s, info.id, NULL) <= 1);
+}
+
+static void an_attempt_that_died_with_its_worker_is_counted_and_has_a_span(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec a = {.name = "a", .slots = 1}, b = {.name = "b", .slots = 1};
+    struct rig_worker w = rig_join(r, &a);
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"made\":{\"op\":\"f\",\"args\":[1]},"
+                                 "\"x\":{\"op\":\"f\",\"args\":[{\"ref\":\"made\"},2]}},"
+                                 "\"targets\":[\"x\"]}");
+    mr_object_id none = {0};
+    rig_done_as(r, w, job, "made", 0, MR_OUTCOME_OK, none, 3, 1000);
+    mr_time sent = r->now;
+    rig_pass(r, MR_SECOND);
+    beat(r, w, job, "x", 700 * MR_MS);
+    mr_time heard = r->now, began = r->now - 700 * MR_MS;
+    rig_pass(r, 100 * MR_MS);
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_CRASHED, .slot = w.slot, .incarnation = w.incarnation};
+    uint32_t index = rig_index(r, job, "x"), attempt = rig_sent(r, w, job, index);
+    const struct mr_sched_run run = {.job = job, .count = 1};
+    ev.refs = (struct mr_sched_refs){&run, 1, &index, &attempt, 1};
+    rig_step(r, &ev);
+    struct mr_sched_span s = span_of(r, job, "x", attempt);
+    assert_int_equal(s.outcome, MR_OUTCOME_LOST);
+    assert_int_equal(s.started, began);
+    assert_int_equal(s.finished, heard);
+    assert_int_equal(s.ready, sent);
+    assert_int_equal(info_of(r, job).retried, 1);
+    struct rig_worker v = rig_join(r, &b);
+    rig_pass(r, 100 * MR_MS);
+    rig_done(r, v, job, "x");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    assert_int_equal(info_of(r, job).retried, 1);
+    assert_int_equal(spans_of(r, job), 3);
+}
+
+static void a_task_of_a_long_chain_is_not_said_to_be_the_target(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    char text[4096], said[2048];
+    size_t at =
+        (size_t)snprintf(text, sizeof text, "{\"tasks\":{\"t0\":{\"op\":\"f\",\"args\":[1]}");
+    for (int i = 1; i < 20; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at,
+            ",\"t%d\":{\"op\":\"f\",\"args\":[{\"ref\":\"t%d\"}]}", i, i - 1);
+    (void)snprintf(text + at, sizeof text - at, "},\"targets\":[\"t19\"]}");
+    const struct rig_spec spec = {.name = "w", .slots = 1};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, text);
+    rig_done(r, w, job, "t0");
+    explained(r, job, "t0", said);
+    assert_null(strstr(said, "the target"));
+    assert_non_null(strstr(said, "a target needs it, through \"t1\""));
+    for (int i = 1; i < 19; i++) {
+        (void)snprintf(text, sizeof text, "t%d", i);
+        rig_done(r, w, job, text);
+    }
+    explained(r, job, "t17", said);
+    assert_non_null(strstr(said, "the target \"t19\" needs it, through \"t18\""));
+}
+
+static void a_task_that_is_cancelled_while_it_runs_has_a_span(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 2};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = wide(r, 2);
+    uint32_t one = rig_attempt(r, w, job, "t0"), other = rig_attempt(r, w, job, "t1");
+    mr_object_id none = {0};
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, job), MR_OK);
+    rig_pass(r, MR_SECOND);
+    rig_done_as(r, w, job, "t0", one, MR_OUTCOME_CANCELLED, none, 0, 700 * MR_MS);
+    rig_done_as(r, w, job, "t1", other, MR_OUTCOME_CANCELLED, none, 0, 0); /* it had not begun */
+    struct mr_sched_span s = span_of(r, job, "t0", one);
+    assert_int_equal(s.outcome, MR_OUTCOME_CANCELLED);
+    assert_int_equal(s.finished - s.started, 700 * MR_MS);
+    assert_true(s.ready && s.sent && s.sent <= s.started);
+    assert_int_equal(spans_of(r, job), 1);
+}
+
+static void a_span_has_the_bytes_of_its_value(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 1};
+    struct rig_worker w = rig_join(r, &spec);
+    uint64_t job = wide(r, 1);
+    rig_done_bytes(r, w, job, "t0", 2);
+    assert_int_equal(span_of(r, job, "t0", 1).bytes, 2);
+}
+
+static void the_slots_of_an_ended_job_are_those_that_it_had(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec a = {.name = "a", .slots = 1}, b = {.name = "b", .slots = 4};
+    struct rig_worker w = rig_join(r, &a);
+    uint64_t job = wide(r, 1);
+    mr_job_id id = {job};
+    assert_int_equal(mr_sched_job_slots(r->s, id), 1000);
+    for (int i = 0; i < 6; i++) { /* 6 s with one slot, 2 s with five */
+        rig_pass(r, MR_SECOND);
+        rig_heartbeat(r, w);
+    }
+    struct rig_worker v = rig_join(r, &b);
+    for (int i = 0; i < 2; i++) {
+        rig_pass(r, MR_SECOND);
+        rig_heartbeat(r, w);
+        rig_heartbeat(r, v);
+    }
+    rig_done(r, w, job, "t0");
+    uint64_t slots = mr_sched_job_slots(r->s, id);
+    assert_true(slots >= 1950 && slots <= 2050);
+    const struct rig_spec c = {.name = "c", .slots = 16};
+    (void)rig_join(r, &c);
+    rig_pass(r, MR_SECOND);
+    assert_int_equal(mr_sched_job_slots(r->s, id), slots);
+    rig_crash(r); /* nor does a restart change it, from records or from a snapshot */
+    assert_int_equal(mr_sched_job_slots(r->s, id), slots);
+    rig_compact(r);
+    rig_crash(r);
+    assert_int_equal(mr_sched_job_slots(r->s, id), slots);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(what_only_a_failure_needed_is_not_done),
+        RIG_TEST(literals_count_as_done),
+        RIG_TEST(the_longest_running_task_is_the_one_said_to_run_longest),
+        RIG_TEST(no_more_run_than_there_are_slots),
+        RIG_TEST(an_attempt_that_died_with_its_worker_is_counted_and_has_a_span),
+        RIG_TEST(a_task_of_a_long_chain_is_not_said_to_be_the_target),
+        RIG_TEST(a_task_that_is_cancelled_while_it_runs_has_a_span),
+        RIG_TEST(a_span_has_the_bytes_of_its_value),
+        RIG_TEST(the_slots_of_an_ended_job_are_those_that_it_had),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

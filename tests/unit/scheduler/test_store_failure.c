@@ -1,0 +1,144 @@
+/* The scheduler's core: what a store's death does to tasks that are using it. Issue 11, J. */
+#include "tests/support/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+/* after those */
+#include <cmocka.h>
+
+#define STORE 0x51
+#define GRACE(r) (2 * (r)->c.lease + 20 * MR_SECOND)
+
+static struct rig_worker join(struct rig *r)
+{
+    const struct rig_spec spec = {.name = "a", .node = "n", .slots = 2, .store = STORE};
+    rig_store(r, STORE, "n");
+    return rig_join(r, &spec);
+}
+
+/* It could not use a store, and is sent again once its worker is heard. */
+static void fails_by_its_store(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
+{
+    rig_end(r, w, job, key, MR_OUTCOME_LOST_INPUT);
+    rig_heartbeat(r, w);
+}
+
+static void a_task_that_a_store_failed_runs_again(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r);
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
+    for (int i = 0; i < 5; i++) {
+        fails_by_its_store(r, a, job, "x");
+        assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    }
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    assert_int_equal(info.retried, 5);
+}
+
+static void pass(struct rig *r, struct rig_worker w, mr_duration time)
+{
+    for (mr_time end = r->now + time; r->now < end;) {
+        rig_heartbeat(r, w);
+        rig_pass(r, MR_MIN(r->c.lease / 2, end - r->now));
+    }
+    rig_heartbeat(r, w);
+}
+
+static void what_fails_for_longer_than_a_store_is_away_fails_with_its_reason(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "a"}; /* no store comes or goes */
+    struct rig_worker a = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
+    fails_by_its_store(r, a, job, "x");
+    pass(r, a, GRACE(r));
+    rig_end(r, a, job, "x", MR_OUTCOME_LOST_INPUT);
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    assert_true(info.has_error && info.error.message.n);
+}
+
+/* Each failure of a task that runs for long is the first in a while: that must end, too. */
+static void a_long_task_that_no_store_serves_is_not_tried_for_ever(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "a"}; /* no store comes or goes */
+    struct rig_worker a = rig_join(r, &spec);
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
+    int runs = 0;
+    while (rig_job(r, job) == MR_JOB_RUNNING) {
+        assert_true(runs++ < 20);
+        pass(r, a, 3 * GRACE(r)); /* it runs */
+        rig_end(r, a, job, "x", MR_OUTCOME_LOST_INPUT);
+        rig_heartbeat(r, a);
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    assert_in_range(runs, 5, 20);
+}
+
+static void the_next_death_of_a_store_is_another(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r);
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\"}}}");
+    for (int i = 0; i < 3; i++) {
+        fails_by_its_store(r, a, job, "x");
+        pass(r, a, GRACE(r) - MR_SECOND);
+        rig_store_close(r, STORE);
+        rig_store(r, STORE, "n");
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    rig_done(r, a, job, "x");
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+/* A stored object is on a disk: its store comes back with it, or is found dead. */
+static void a_stored_object_that_is_away_fails_nothing_at_once(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker a = join(r);
+    const struct mr_sched_resolved there = {
+        .index = 0, .object = {7, 7}, .bytes = 9, .store = STORE};
+    const struct mr_sched_submit more = {.resolved = &there, .resolved_count = 1};
+    uint64_t job = rig_submit_with(r,
+        "{\"tasks\":{\"o\":{\"name\":\"n\"},\"y\":{\"op\":\"f\",\"args\":[{\"ref\":\"o\"}]}},"
+        "\"targets\":[\"y\"]}",
+        &more);
+    uint32_t o = rig_index(r, job, "o"), y = rig_index(r, job, "y");
+    assert_int_equal(o, 0);
+    for (int i = 0; i < 2; i++) {
+        const struct mr_sched_missing gone = {
+            job, y, rig_attempt(r, a, job, "y"), o, MR_STR("it is away")};
+        struct mr_sched_message m = {.missing = &gone, .missing_count = 1};
+        rig_message(r, a, &m);
+        if (!i) {
+            assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+            fails_by_its_store(r, a, job, "y"); /* it is tried again */
+            pass(r, a, GRACE(r));
+        }
+    }
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED); /* nobody has it */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(a_task_that_a_store_failed_runs_again),
+        RIG_TEST(what_fails_for_longer_than_a_store_is_away_fails_with_its_reason),
+        RIG_TEST(a_long_task_that_no_store_serves_is_not_tried_for_ever),
+        RIG_TEST(the_next_death_of_a_store_is_another),
+        RIG_TEST(a_stored_object_that_is_away_fails_nothing_at_once),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

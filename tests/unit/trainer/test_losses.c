@@ -1,0 +1,109 @@
+/* What becomes of a session when a role, its job or the scheduler fails. */
+#include "tests/unit/trainer/rig.h"
+
+static void a_lost_server_takes_all_back_to_the_checkpoint(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, ",\"checkpoint\":{\"every_steps\":50}");
+    struct mr_training_report p = {
+        .version = 50, .checkpoint_version = 50, .checkpoint_object = {1, 50}};
+    (void)report(r, MR_TRAINING_PS, 0, c.ps, p);
+    (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){.version = 80});
+    assert_int_equal(look(r).checkpoint.version, 50);
+    uint64_t again = join(r, MR_TRAINING_PS, 0, "j1-2/0/2");
+    assert_true(again > c.ps);
+    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
+    assert_int_equal(look(r).restore_epoch, 2);
+    assert_int_equal(look(r).restore.version, 50);
+    assert_int_equal(look(r).counters.steps_lost, 30);
+    assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, p), MR_ESTATE); /* revoked */
+    (void)report(r, MR_TRAINING_PS, 0, again, (struct mr_training_report){.version = 50});
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+}
+
+static void who_stops_without_parameters_and_checkpoint_fails(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, ",\"stop\":{\"steps\":100}");
+    (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){.version = 100});
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/2");
+    assert_int_equal(look(r).state, MR_TRAINING_FAILED);
+    says(look(r).reason, "ps 0 was replaced while the session stopped");
+    says(look(r).reason, "there is no checkpoint");
+    assert_int_equal(look(r).counters.steps_lost, 100);
+}
+
+static void a_lost_worker_costs_no_parameters(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    for (int i = 0; i < 4; i++) {
+        (void)report(r, MR_TRAINING_PS, 0, c.ps, (struct mr_training_report){.version = 5});
+        (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, (struct mr_training_report){0});
+        tick(r, MR_SECOND);
+    }
+    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
+    assert_int_equal(look(r).restores, 0);
+    assert_int_equal(
+        report(r, MR_TRAINING_WORKER, 0, c.worker, (struct mr_training_report){0}), MR_ESTATE);
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    assert_int_equal(r->last[MR_TX_JOINED].err, MR_ESTATE); /* an older attempt */
+}
+
+static void a_role_that_is_lost_again_and_again_fails_the_session(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, "");
+    char task[32];
+    for (int i = 2; i < 20 && look(r).state != MR_TRAINING_FAILED; i++) {
+        (void)snprintf(task, sizeof task, "j1-2/1/%d", i);
+        (void)join(r, MR_TRAINING_WORKER, 0, task);
+    }
+    says(look(r).reason, "worker 0 was lost 10 times");
+}
+
+static void a_failure_fails_with_its_words(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    struct mr_training_report f = {.failure = MR_STR("x has 3 rows and y has 4")};
+    (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f);
+    says(look(r).reason, "worker 0: x has 3 rows and y has 4");
+}
+
+static void a_failed_graph_fails_the_session_with_its_reason(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL ",\"graph\":{\"tasks\":{}}}"), MR_OK);
+    assert_false(r->last[MR_TX_JOB_SUBMIT].roles);
+    job(r, false, MR_TRAINING_JOB_FAILED, "key a: no such file");
+    says(look(r).reason, "the job of its graph failed: key a: no such file");
+}
+
+static void a_scheduler_that_is_away_is_asked_again(void **state)
+{
+    struct rig *r = *state;
+    (void)start(r, "", "{" MODEL "}");
+    assert_int_equal(r->seen[MR_TX_JOB_SUBMIT], 1);
+    step(r, (struct mr_trainer_event){
+                .type = MR_TE_JOB_SUBMITTED, .session = r->id, .roles = true, .err = MR_EAWAY});
+    tick(r, MR_SECOND);
+    assert_int_equal(r->seen[MR_TX_JOB_SUBMIT], 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_lost_server_takes_all_back_to_the_checkpoint),
+        TEST(who_stops_without_parameters_and_checkpoint_fails),
+        TEST(a_lost_worker_costs_no_parameters),
+        TEST(a_role_that_is_lost_again_and_again_fails_the_session),
+        TEST(a_failure_fails_with_its_words),
+        TEST(a_failed_graph_fails_the_session_with_its_reason),
+        TEST(a_scheduler_that_is_away_is_asked_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,199 @@
+/* When a session stops, and when the job that feeds it does. */
+#include "tests/unit/trainer/rig.h"
+
+static void a_threshold_and_only_a_newer_score_stops(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, ",\"stop\":{\"threshold\":{\"field\":\"cross_entropy\",\"below\":0.12}}");
+    score(r, "t1-1.scores", 1, "{\"cross_entropy\": 0.12}");
+    score(r, "t1-1.scores", 2, "{\"other\": 0.01}");
+    score(r, "another", 3, "{\"cross_entropy\": 0.01}");
+    score(r, "t1-1.scores", 1, "{\"cross_entropy\": 0.01}");
+    score(r, "t1-1.scores", 4, "no JSON");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    score(r, "t1-1.scores", 5, "{\"cross_entropy\": 0.119}");
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+    says(look(r).reason, "cross_entropy is 0.119, below 0.12");
+}
+
+static void patience_ends_after_so_many_scores_without_a_gain(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, ",\"stop\":{\"patience\":{\"field\":\"accuracy\",\"scores\":2,\"min_delta\":0.1,"
+                 "\"mode\":\"max\"}}");
+    score(r, "t1-1.scores", 1, "{\"accuracy\": 0.5}");
+    score(r, "t1-1.scores", 2, "{\"accuracy\": 0.55}");
+    score(r, "t1-1.scores", 3, "{\"accuracy\": 0.7}");
+    score(r, "t1-1.scores", 4, "{\"accuracy\": 0.75}");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    score(r, "t1-1.scores", 5, "{\"accuracy\": 0.6}");
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+}
+
+static void patience_ends_with_scores_that_ran_away(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, ",\"stop\":{\"patience\":{\"field\":\"accuracy\",\"scores\":2}}");
+    score(r, "t1-1.scores", 1, "{\"b\": \"NaN\"}");
+    score(r, "t1-1.scores", 2, "{\"accuracy\": \"NaN\"}");
+    score(r, "t1-1.scores", 3, "{\"accuracy\": 0.5}");
+    score(r, "t1-1.scores", 4, "{\"accuracy\": \"Infinity\"}");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    score(r, "t1-1.scores", 5, "{\"accuracy\": \"NaN\"}");
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+    says(look(r).reason, "accuracy was not better than 0.5 in 2 scores");
+}
+
+#define ABOUT_V ",\"stop\":{\"threshold\":{\"field\":\"v\",\"below\":1,\"channel\":\"v\"}}"
+
+static void located(struct rig *r, const char *entry)
+{
+    assert_int_equal(r->last[MR_TX_LOCATE].channel_bytes, 1);
+    step(r, (struct mr_trainer_event){
+                .type = MR_TE_LOCATED, .channel = MR_STR("v"), .entry = mr_str(entry)});
+}
+
+static void what_another_channel_says_before_it_runs_does_not_stop_it(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    score(r, "v", 1, "{\"v\": 0}"); /* not located yet: of before */
+    located(r, "5-1");
+    assert_string_equal(r->text, "5-1");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    score(r, "v", 2, "{\"v\": 0}");
+    assert_int_equal(look(r).state, MR_TRAINING_FORMING);
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/1");
+    score(r, "v", 2, "{\"v\": 0}");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    score(r, "v", 3, "{\"v\": 0}");
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+}
+
+static void a_channel_is_followed_from_the_first_that_anybody_has_not_seen(void **state)
+{
+    struct rig *r = *state;
+    uint32_t own = 0;
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    located(r, "5-1");
+    own = r->seen[MR_TX_FOLLOW];
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    located(r, "7-0");
+    assert_int_equal(r->seen[MR_TX_FOLLOW], own + 1); /* but its own channel */
+    assert_int_equal(start(r, "", "{" MODEL ABOUT_V "}"), MR_OK);
+    located(r, "3-9");
+    assert_int_equal(r->seen[MR_TX_FOLLOW], own + 3);
+    assert_string_equal(r->text, "3-9");
+}
+
+static void who_has_gone_is_not_answered(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL "}"), MR_OK);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1"); /* waits for the others */
+    uint64_t gone = r->ticket;
+    uint32_t answered = r->seen[MR_TX_JOINED];
+    step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = gone, .session = r->id});
+    tick(r, 2 * MR_SECOND);
+    assert_int_equal(r->seen[MR_TX_JOINED], answered);
+    r->holds = true;
+    stop_it(r, true);
+    step(r, (struct mr_trainer_event){.type = MR_TE_GONE, .ticket = r->ticket, .session = r->id});
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_ACKED, .sequence = r->sequence});
+    tick(r, 20 * MR_SECOND);
+    assert_int_equal(r->seen[MR_TX_STOPPED], 0);
+    assert_int_equal(look(r).state, MR_TRAINING_FAILED); /* what it asked for is done */
+}
+
+static void feed_event(struct rig *r, enum mr_trainer_event_type type, int err)
+{
+    step(r,
+        (struct mr_trainer_event){
+            .type = type, .session = r->id, .feed = true, .err = err, .job = mr_job_id_make(1, 3)});
+}
+
+static void run_with_a_feed(struct rig *r)
+{
+    assert_int_equal(start(r, "", FEED), MR_OK);
+    job(r, false, MR_TRAINING_JOB_DONE, "");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    assert_false(r->last[MR_TX_JOB_SUBMIT].feed); /* before the roles have their slots */
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/2/1");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    assert_true(r->last[MR_TX_JOB_SUBMIT].feed);
+}
+
+static void a_feed_begins_with_running_and_is_cancelled_until_that_is_answered(void **state)
+{
+    struct rig *r = *state;
+    run_with_a_feed(r);
+    feed_event(r, MR_TE_JOB_SUBMITTED, MR_OK);
+    assert_int_equal(r->seen[MR_TX_JOB_CANCEL], 0);
+    stop_it(r, false);
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+    for (uint32_t i = 1; i <= 3; i++) {
+        assert_int_equal(r->seen[MR_TX_JOB_CANCEL], i);
+        assert_true(r->last[MR_TX_JOB_CANCEL].feed);
+        feed_event(r, MR_TE_JOB_CANCELLED, i == 1 ? MR_ETIMEOUT : i == 2 ? MR_EAWAY : MR_ENOENT);
+        tick(r, 2 * MR_SECOND);
+    }
+    assert_int_equal(r->seen[MR_TX_JOB_CANCEL], 3);
+    assert_int_equal(look(r).state, MR_TRAINING_STOPPING);
+}
+
+static void a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart(void **state)
+{
+    struct rig *r = *state;
+    struct rig next;
+    run_with_a_feed(r);
+    stop_it(r, true); /* whether the scheduler took the feed was not heard yet */
+    feed_event(r, MR_TE_JOB_SUBMITTED, MR_ETIMEOUT);
+    assert_int_equal(look(r).state, MR_TRAINING_FAILED);
+    step(r,
+        (struct mr_trainer_event){.type = MR_TE_FORGET, .ticket = ++r->ticket, .session = r->id});
+    assert_int_equal(r->last[MR_TX_FORGOTTEN].err, MR_EAWAY);
+    struct mr_trainer_config c;
+    memset(&next, 0, sizeof next);
+    mr_trainer_config_default(&c);
+    c.epoch = 2;
+    next.t = mr_trainer_new(&c);
+    next.now = MR_SECOND;
+    next.id = r->id;
+    mr_trainer_effects_init(&next.fx);
+    struct mr_trainer_event record = {
+        .type = MR_TE_RECORD, .session = r->id, .text = mr_str_of(r->record, r->record_bytes)};
+    assert_int_equal(mr_training_document_parse(MR_STR(FEED), &record.document, NULL), MR_OK);
+    step(&next, record);
+    step(&next, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
+    tick(&next, MR_MS);
+    assert_true(next.last[MR_TX_JOB_SUBMIT].feed); /* by its request id: it is the same job */
+    feed_event(&next, MR_TE_JOB_SUBMITTED, MR_OK);
+    tick(&next, MR_MS);
+    assert_true(next.last[MR_TX_JOB_CANCEL].feed);
+    feed_event(&next, MR_TE_JOB_CANCELLED, MR_OK);
+    step(&next, (struct mr_trainer_event){
+                    .type = MR_TE_FORGET, .ticket = ++next.ticket, .session = next.id});
+    assert_int_equal(next.last[MR_TX_FORGOTTEN].err, MR_OK);
+    assert_true(next.last[MR_TX_JOB_FORGET].feed);
+    rig_end(&next);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_threshold_and_only_a_newer_score_stops),
+        TEST(patience_ends_after_so_many_scores_without_a_gain),
+        TEST(patience_ends_with_scores_that_ran_away),
+        TEST(what_another_channel_says_before_it_runs_does_not_stop_it),
+        TEST(a_channel_is_followed_from_the_first_that_anybody_has_not_seen),
+        TEST(who_has_gone_is_not_answered),
+        TEST(a_feed_begins_with_running_and_is_cancelled_until_that_is_answered),
+        TEST(a_feed_of_unknown_fate_is_found_and_cancelled_after_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,137 @@
+/* The worker's core: results that refer to others, asked for again because those are gone. */
+#include "tests/unit/worker/test.h"
+
+/* Seed 1102467: told of the old one, the scheduler said "release", and both waited for ever. */
+static void a_reference_asked_for_again_is_made_again(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_REF, INPUTS(1));
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(2, 3)); /* keeps the value of 2 here */
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 1);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 2, 1);
+    rig_deliver(r);
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 2, OP_REF, INPUTS(1));
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done_count, 2);
+    assert_int_equal(r->done[1].index, 2);
+    assert_int_equal(r->done[1].attempt, 2);
+    assert_int_equal(r->done[1].outcome, MR_WS_OK);
+    rig_value(r, RIG_JOB, 3, 0);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done[2].index, 4);
+}
+
+/* Simulator, --roles --seed 32305: the scheduler let go of it, and came to want it again before the
+ * message was sent. The worker told of the old one, and then let go of it. */
+static void what_is_released_and_assigned_in_one_message_is_made_again(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 1);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 1, 1);
+    rig_task(r, RIG_JOB, 1, 2, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done[1].attempt, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, INPUTS(1));
+    rig_deliver(r);
+    rig_run_all(r);
+    assert_int_equal(r->done_count, 3);
+}
+
+static void a_reference_that_an_older_attempt_made_is_not_told(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 1, OP_REF, INPUTS(1));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 2, 1);
+    rig_deliver(r);
+    rig_value(r, RIG_JOB, 1, 2);
+    rig_task(r, RIG_JOB, 2, 2, OP_REF, INPUTS(1));
+    rig_deliver(r);
+    rig_run_all(r); /* the first had begun, and ends well */
+    assert_int_equal(r->starts, 2);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].attempt, 2);
+    assert_int_equal(r->done[0].outcome, MR_WS_OK);
+}
+
+/* Simulator, --roles --seed 2051: a revoked worker came back while the first attempt was being
+ * stopped; the second, to which the scheduler had said "last use", left its input behind. */
+static void an_attempt_that_waits_for_another_has_its_own_last_uses(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9)); /* waits */
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1, 1003));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 2, 1);
+    rig_task(r, RIG_JOB, 2, 2, OP_SLOW, INPUTS(1001, 3));
+    rig_deliver(r);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 2)->attempt, 2);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_OK);
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 3));
+}
+
+/* The scheduler sent the task again while it ran, and takes an object of the first attempt for one
+ * that this worker let go of: told under that number it was dropped, and nobody made another. */
+static void what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_INC, NULL);
+    rig_task(r, RIG_JOB, 4, 1, OP_INC, INPUTS(9)); /* waits */
+    rig_deliver(r);
+    rig_run_all(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, INPUTS(1, 1003));
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 2, 2, OP_SLOW, INPUTS(1001, 3));
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    uint32_t starts = r->starts;
+    rig_run_all(r);
+    assert_int_equal(r->starts, starts);
+    assert_int_equal(rig_find(r, 2)->attempt, 2);
+    assert_int_equal(rig_find(r, 2)->outcome, MR_WS_OK);
+    assert_true(rig_find(r, 2)->is_object);
+    assert_false(mr_worker_keeps(r->w, RIG_JOB, 1));
+    assert_true(mr_worker_keeps(r->w, RIG_JOB, 3));
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 2, 2);
+    rig_deliver(r);
+    assert_int_equal(r->drops, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_reference_asked_for_again_is_made_again),
+        TEST(what_is_released_and_assigned_in_one_message_is_made_again),
+        TEST(a_reference_that_an_older_attempt_made_is_not_told),
+        TEST(an_attempt_that_waits_for_another_has_its_own_last_uses),
+        TEST(what_was_sent_again_while_it_ran_is_told_of_as_the_later_attempt),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

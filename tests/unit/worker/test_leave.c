@@ -1,0 +1,187 @@
+/* The worker's core: tasks that leave their slot, because they submitted jobs of their own. */
+#include "tests/unit/worker/test.h"
+
+static void leave(struct rig *r, uint32_t index, uint32_t attempt)
+{
+    rig_ref(&r->m.down.leave, &r->m.leave, RIG_JOB, index, attempt);
+    rig_deliver(r);
+    rig_turn(r);
+}
+
+static struct mr_strand *strand_with(struct rig *r, uint32_t index)
+{
+    for (uint32_t i = 0; i < r->strands_count; i++)
+        for (uint32_t k = r->strands[i]->reported; k < r->strands[i]->count; k++)
+            if (r->strands[i]->items[k].index == index) return r->strands[i];
+    return NULL;
+}
+
+/* Issue 11, B: what was cut away behind a task that leaves goes along with its executor. */
+static void a_task_that_leaves_takes_along_what_was_cancelled_behind_it(void **state)
+{
+    struct rig *r = *state;
+    r->is_behind = true;
+    for (uint32_t i = 0; i < 8; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_run_all(r);
+    for (uint32_t i = 100; i < 106; i++) { /* two run, up to three behind each are cut */
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        rig_deliver(r);
+        rig_turn(r);
+        if (i > 101) rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, i, 1);
+        rig_deliver(r);
+        rig_turn(r);
+    }
+    assert_int_equal(r->cut_away_count, 4);
+    leave(r, 100, 1);
+    assert_int_equal(r->moves, 1);
+    for (uint32_t i = 200; i < 200 + MR_SLOT_STRANDS_MAX; i++) { /* its slot has an empty inbox */
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        rig_deliver(r);
+        rig_turn(r);
+    }
+    rig_let_go_all(r);
+    mr_worker_check(r->w);
+    rig_run_all(r);
+    assert_int_equal(rig_find(r, 100)->outcome, MR_WS_OK);
+    assert_int_equal(r->done_count, 8 + 6 + MR_SLOT_STRANDS_MAX);
+}
+
+static void a_task_that_leaves_its_slot_makes_room_for_another(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 3; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    uint32_t slot = strand_with(r, 0)->slot;
+    leave(r, 0, 1);
+    assert_int_equal(r->moves, 1);
+    assert_int_equal(r->left, 1);
+    assert_true(strand_with(r, 0)->slot >= 2);
+    assert_int_equal(strand_with(r, 2)->slot, slot);
+    leave(r, 0, 1); /* said again, not done again */
+    assert_int_equal(r->moves, 1);
+    assert_int_equal(r->left, 2);
+    while (r->strands_count)
+        rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 3);
+}
+
+static void what_stands_behind_a_task_that_leaves_is_taken_back_first(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 400; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    struct mr_strand *s = strand_with(r, 0);
+    uint32_t slot = s->slot;
+    assert_true(s->count > 1);
+    leave(r, 0, 1);
+    rig_turn(r);
+    assert_int_equal(r->moves, 1);
+    assert_int_equal(r->left, 1);
+    assert_ptr_equal(strand_with(r, 0), s);
+    assert_int_equal(s->count, 1);
+    assert_true(s->slot >= 2);
+    assert_int_equal(strand_with(r, 1)->slot, slot);
+    while (r->strands_count) {
+        rig_run(r, r->strands_count - 1, MR_STRAND_DONE); /* the one that left ends last */
+        rig_turn(r);
+    }
+    assert_int_equal(r->done_count, 400);
+}
+
+static void a_cancelled_task_that_left_its_slot_is_stopped(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    leave(r, 0, 1);
+    rig_ref(&r->m.down.cancel, &r->m.cancel, RIG_JOB, 0, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->stops, 1);
+    rig_run(r, 0, MR_STRAND_STOPPED);
+    rig_turn(r);
+    assert_int_equal(r->done[0].outcome, MR_WS_CANCELLED);
+}
+
+static void what_left_its_slot_is_said_again_to_a_new_scheduler(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    leave(r, 0, 1);
+    assert_int_equal(r->left, 1);
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_connect(r);
+    assert_int_equal(r->queued, 1);
+    rig_ref(&r->m.registered.keep, &r->m.keep, RIG_JOB, 0, 1);
+    rig_register(r, 9);
+    assert_int_equal(r->left, 2);
+    assert_int_equal(r->moves, 1);
+}
+
+static void only_what_runs_can_leave_and_what_is_long_has_left(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_ROLE, NULL);
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(7)); /* waits */
+    rig_deliver(r);
+    rig_turn(r);
+    leave(r, 0, 1);
+    assert_int_equal(r->left, 1);
+    leave(r, 1, 1);
+    leave(r, 0, 2);
+    leave(r, 99, 1);
+    assert_int_equal(r->left, 1);
+    assert_int_equal(r->moves, 0);
+}
+
+/* Simulator, --templates --seed 5000614: what followed ran for milliseconds, and the scheduler, to
+ * which only something long ran here, took the node for empty. */
+static void the_end_of_what_left_its_slot_is_told_at_once(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 0, 1, OP_BLOCK, NULL);
+    rig_uses(r, 1);
+    rig_task(r, RIG_JOB, 1, 1, OP_BLOCK, INPUTS(0));
+    for (uint32_t i = 2; i < 9; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_BLOCK, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    leave(r, 0, 1);
+    assert_int_equal(r->moves, 1);
+    struct mr_strand *s = strand_with(r, 0);
+    rig_result(r, &s->items[0], MR_STRAND_DONE);
+    rig_report(r, s, 1);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 1);
+    assert_int_equal(r->done[0].index, 0);
+    while (r->strands_count) {
+        rig_run(r, 0, MR_STRAND_DONE);
+        rig_turn(r);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(the_end_of_what_left_its_slot_is_told_at_once),
+        TEST(a_task_that_leaves_its_slot_makes_room_for_another),
+        TEST(a_task_that_leaves_takes_along_what_was_cancelled_behind_it),
+        TEST(what_stands_behind_a_task_that_leaves_is_taken_back_first),
+        TEST(a_cancelled_task_that_left_its_slot_is_stopped),
+        TEST(what_left_its_slot_is_said_again_to_a_new_scheduler),
+        TEST(only_what_runs_can_leave_and_what_is_long_has_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/* What may run beside what, what is refused, and who goes first. */
+#include "tests/unit/worker/test.h"
+
+static void resources_are_taken_at_start_and_given_back(void **state)
+{
+    struct rig *r = *state;
+    struct mr_ws_resource gpu = {MR_STR("gpu"), 600000};
+    for (uint32_t i = 0; i < 2; i++) {
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+        struct mr_ws_extra *x = rig_extra(r);
+        x->resources = &gpu;
+        x->resources_count = 1;
+    }
+    rig_task(r, RIG_JOB, 2, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2); /* one with the gpu, and the plain one */
+    assert_int_equal(r->strands[0]->items[0].index, 0);
+    assert_int_equal(r->strands[1]->items[0].index, 2);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands[1]->items[0].index, 1);
+}
+
+static void a_task_that_asks_for_more_than_there_is_goes_back(void **state)
+{
+    struct rig *r = *state;
+    struct mr_ws_resource much = {MR_STR("gpu"), 1500000};
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, NULL);
+    struct mr_ws_extra *x = rig_extra(r);
+    x->resources = &much;
+    x->resources_count = 1;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->done[0].outcome, MR_WS_RETURNED);
+}
+
+static void a_long_running_task_does_not_occupy_a_slot(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_ROLE, NULL);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_extra(r)->long_running = true;
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 4, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 4);
+    assert_true(r->strands[0]->slot >= 2);
+    assert_true(r->strands[1]->slot >= 2);
+    assert_true(r->strands[3]->slot < 2);
+}
+
+static void an_alone_task_runs_with_nothing_beside_it(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_extra(r)->alone = true;
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1); /* 3 waits for its turn behind 2 */
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    assert_int_equal(r->strands[0]->items[0].index, 2);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands[0]->items[0].index, 3);
+}
+
+static void an_alone_task_does_not_wait_for_what_runs_long(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_extra(r)->long_running = true;
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 2, 1, OP_SLOW, NULL);
+    rig_extra(r)->alone = true;
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2); /* 3 waits for 2 */
+    assert_int_equal(r->strands[1]->items[0].index, 2);
+    rig_run(r, 1, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->strands[1]->items[0].index, 3);
+}
+
+static void an_op_that_this_worker_lacks_is_refused_in_words(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_NONE, NULL);
+    rig_task(r, RIG_JOB, 2, 1, 4711, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->done[0].outcome, MR_WS_BAD_ARGUMENT);
+    assert_int_equal(r->done[0].code, MR_EUNIMPL);
+    assert_int_equal(r->done[1].outcome, MR_WS_BAD_ARGUMENT);
+}
+
+static void what_is_over_the_limit_goes_back(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 2100; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, INPUTS(999));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->done_count, 52);
+    assert_int_equal(r->done[0].outcome, MR_WS_RETURNED);
+    assert_int_equal(r->done[0].index, 2048);
+}
+
+static void something_urgent_takes_back_what_waits_in_strands(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 400; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    rig_task(r, RIG_JOB, 500, 1, OP_BLOCK, NULL);
+    r->m.priority[0] = 10;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_true(r->takes >= 2);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    bool there = false;
+    for (uint32_t i = 0; i < r->strands_count; i++)
+        there = there || r->strands[i]->items[0].index == 500;
+    assert_true(there);
+}
+
+static void what_has_begun_is_not_asked_for_again_and_again(void **state)
+{
+    struct rig *r = *state;
+    for (uint32_t i = 0; i < 400; i++)
+        rig_task(r, RIG_JOB, i, 1, OP_INC, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    r->hold_cuts = true;
+    rig_task(r, RIG_JOB, 500, 1, OP_BLOCK, NULL);
+    r->m.priority[0] = 10;
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->takes, 2);
+    for (uint32_t i = 0; i < 2; i++) { /* five were done already, and not yet reported */
+        struct mr_worker_event cut = {.kind = MR_WORKER_CUT, .cut = {r->strands[i]->id, 5}};
+        rig_step(r, &cut);
+    }
+    rig_turn(r);
+    rig_turn(r);
+    assert_int_equal(r->takes, 2);
+    assert_true(mr_worker_deadline(r->w) > r->now);
+}
+
+static void columns_that_do_not_belong_together_are_refused(void **state)
+{
+    struct rig *r = *state;
+    struct mr_error e;
+    rig_task(r, RIG_JOB, 1, 1, OP_INC, INPUTS(2));
+    r->m.inputs_count[0] = 2;
+    assert_int_equal(mr_ws_down_check(&r->m.down, &e), MR_EFORMAT);
+    r->m.inputs_count[0] = 1;
+    r->m.args_bytes[0] = 2;
+    assert_int_equal(mr_ws_down_check(&r->m.down, &e), MR_EFORMAT);
+    r->m.args_bytes[0] = 1;
+    r->m.task_runs[0].count = 7;
+    assert_int_equal(mr_ws_down_check(&r->m.down, &e), MR_EFORMAT);
+    rig_clear(r);
+    rig_value(r, RIG_JOB, 1, 0);
+    r->m.down.values.inlined.n = 9;
+    assert_int_equal(mr_ws_down_check(&r->m.down, &e), MR_EFORMAT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(resources_are_taken_at_start_and_given_back),
+        TEST(a_task_that_asks_for_more_than_there_is_goes_back),
+        TEST(a_long_running_task_does_not_occupy_a_slot),
+        TEST(an_alone_task_runs_with_nothing_beside_it),
+        TEST(an_alone_task_does_not_wait_for_what_runs_long),
+        TEST(an_op_that_this_worker_lacks_is_refused_in_words),
+        TEST(what_is_over_the_limit_goes_back),
+        TEST(something_urgent_takes_back_what_waits_in_strands),
+        TEST(what_has_begun_is_not_asked_for_again_and_again),
+        TEST(columns_that_do_not_belong_together_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* A rank of a ring: sends blocks to the next one over gRPC, takes those of the one before from its
+ * inbox. Slice s begins its way at rank s + 1 and is whole when it arrives at rank s; the updated
+ * slices then go around once more. */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "base/protowire.h"
+#include "host/clock.h"
+#include "rpc/sync.h"
+#include "train/allreduce/internal.h"
+#include "train/allreduce/ring_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define PROBE_PAUSE (10 * MR_MS)
+#define PROBE_WAIT (2 * MR_SECOND)
+#define LEAVE_WAIT MR_SECOND /* at the end, for the next rank to have taken what was sent */
+
+struct mr_ring {
+    char session[MR_SESSION_MAX];
+    uint32_t generation, rank, ranks;
+    uint64_t count;
+    struct mr_reduce_wait wait;
+    struct mr_ring_inbox *inbox;
+    struct mr_rpc_client *client; /* of the next rank */
+    struct mr_rpc_stream *stream; /* to it; NULL: no step yet */
+    uint64_t step;
+    uint32_t round, rounds; /* of how many */
+    uint32_t contributors;  /* with examples: of whose sum goes out next, then of all ranks */
+    bool has_sent_all;      /* of this step: the next rank may be done before us */
+    bool has_failed;        /* a step has: nothing more is owed to anyone */
+    struct mr_buf head;
+};
+
+static int sentence(const struct mr_ring *r, int err, struct mr_error *e)
+{
+    struct mr_error why = {0};
+    if (e) why = *e;
+    uint32_t next = (r->rank + 1) % r->ranks;
+    if (err == MR_ENOENT || err == MR_EAWAY)
+        return mr_fail(
+            e, MR_EAWAY, "rank %u of \"%s\" is gone: %.400s", next, r->session, why.text);
+    return mr_fail(e, err, "rank %u of \"%s\": %.400s", next, r->session, why.text);
+}
+
+static bool is_stopped(void *ctx)
+{
+    const struct mr_ring *r = ctx;
+    return mr_share_is_stopped(r->wait.stop) || mr_share_is_stopped(r->wait.aborted);
+}
+
+static int may_wait(const struct mr_ring *r, mr_time deadline, struct mr_error *e)
+{
+    if (mr_share_is_stopped(r->wait.stop) || mr_share_is_stopped(r->wait.aborted))
+        return mr_fail(e, MR_ECANCELED, "asked to stop");
+    uint32_t before = (r->rank + r->ranks - 1) % r->ranks;
+    if (mr_ring_inbox_is_broken(r->inbox))
+        return mr_fail(e, MR_EAWAY, "rank %u of \"%s\" is gone", before, r->session);
+    if (mr_clock_now() >= deadline)
+        return mr_fail(e, MR_ETIMEOUT, "\"%s\": rank %u or %u did not answer in time", r->session,
+            before, (r->rank + 1) % r->ranks);
+    return MR_OK;
+}
+
+static void head_fill(struct mr_ring *r, uint32_t round, uint64_t count)
+{
+    mr_buf_clear(&r->head);
+    mr_protowire_add_bytes(&r->head, 1, mr_str(r->session));
+    mr_protowire_add_varint(&r->head, 2, r->rank);
+    mr_protowire_add_varint(&r->head, 3, r->generation);
+    mr_protowire_add_varint(&r->head, 4, r->step);
+    mr_protowire_add_varint(&r->head, 5, round);
+    mr_protowire_add_varint(&r->head, 6, count);
+    mr_protowire_add_varint(&r->head, 8, r->contributors);
+}
+
+/* One message for all but the longest slices. */
+static int block_send(struct mr_ring *r, const float *data, uint64_t count)
+{
+    struct mr_share_traffic *t = mr_share_traffic();
+    uint64_t bytes = count * sizeof(float), at = 0;
+    int err = MR_OK;
+    do {
+        size_t n = (size_t)MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
+        head_fill(r, r->round, count);
+        mr_protowire_varint(&r->head, 7 << 3 | MR_PROTOWIRE_BYTES);
+        mr_protowire_varint(&r->head, n);
+        const struct mr_rpc_part parts[] = {
+            {.bytes = mr_buf_str(&r->head)}, {.bytes = mr_str_of((const char *)data + at, n)}};
+        err = mr_rpc_stream_send_parts(r->stream, parts, MR_ARRAY_LEN(parts));
+        at += n;
+        (void)atomic_fetch_add(&t->ring_messages, 1);
+        (void)atomic_fetch_add(&t->ring_bytes, r->head.n + n);
+    } while (at < bytes && !err);
+    (void)atomic_fetch_add(&t->far_bytes, at);
+    return err;
+}
+
+/* Lets the stream work until a block wakes us; MR_OK unless the stream ended, which it should not.
+ */
+static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
+{
+    mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
+    mr_rpc_client_wait(r->client, MR_MIN(slice, deadline));
+    struct mr_rpc_message *m = NULL;
+    int err = mr_rpc_stream_read(r->stream, 0, &m, e);
+    mr_rpc_message_free(&m);
+    bool goes_on = err == MR_ETIMEOUT && !mr_rpc_stream_status(r->stream)->code;
+    /* A next rank that has all it needs may have closed; else the next step will tell. */
+    if (goes_on || r->has_sent_all) return MR_OK;
+    if (!err || err == MR_ENOENT) err = mr_fail(e, MR_EFORMAT, "it answered before the end");
+    return sentence(r, err, e);
+}
+
+static int block_take(struct mr_ring *r, uint64_t count, mr_time deadline,
+    struct mr_ring_block **out, struct mr_error *e)
+{
+    struct mr_ring_block *b;
+    while (!(b = mr_ring_inbox_take(r->inbox, r->step, r->round))) {
+        int err = may_wait(r, deadline, e);
+        if (!err) err = pump(r, deadline, e);
+        if (err) return err;
+    }
+    if (b->count != count || b->contributors > r->ranks) {
+        mr_ring_inbox_give(r->inbox, &b);
+        return mr_fail(e, MR_EABORTED, "ranks of \"%s\" cut the model differently", r->session);
+    }
+    *out = b;
+    return MR_OK;
+}
+
+static uint32_t around(const struct mr_ring *r, uint32_t back)
+{
+    return (r->rank + 2 * r->ranks - back % r->ranks) % r->ranks;
+}
+
+/* One round: slice `send` of `v` goes out, slice `receive` comes in and is put to use by fn. */
+static int round_do(struct mr_ring *r, float *v, uint32_t send, uint32_t receive, mr_time deadline,
+    void (*fn)(float *to, const float *from, uint64_t n), uint32_t *contributors,
+    struct mr_error *e)
+{
+    uint64_t first, count;
+    mr_share_cut(r->count, r->ranks, send, &first, &count);
+    int err = block_send(r, v + first, count);
+    if (err && err != MR_ECANCELED) return mr_fail(e, err, "a block cannot be sent");
+    r->has_sent_all = !err && r->round + 1 == r->rounds;
+    mr_share_cut(r->count, r->ranks, receive, &first, &count);
+    struct mr_ring_block *b = NULL;
+    err = block_take(r, count, deadline, &b, e);
+    if (err) return err;
+    fn(v + first, b->data, count);
+    *contributors = b->contributors;
+    mr_ring_inbox_give(r->inbox, &b);
+    r->round++;
+    return MR_OK;
+}
+
+static void add(float *restrict to, const float *restrict from, uint64_t n)
+{
+    for (uint64_t i = 0; i < n; i++)
+        to[i] = from[i] + to[i];
+}
+
+static void set(float *restrict to, const float *restrict from, uint64_t n)
+{
+    if (n) memcpy(to, from, n * sizeof *to);
+}
+
+void mr_ring_begin(struct mr_ring *r, uint64_t step, bool gathers_only)
+{
+    struct mr_share_traffic *t = mr_share_traffic();
+    r->step = step;
+    r->round = 0;
+    r->contributors = 0;
+    r->rounds = (r->ranks - 1) * (gathers_only ? 1 : 2);
+    r->has_sent_all = false;
+    (void)atomic_fetch_add(&t->ring_steps, 1);
+    if (r->stream) return;
+    const struct mr_rpc_call_options options = {.stop = {is_stopped, r}};
+    r->stream = mr_rpc_stream_open(r->client, "/millrace.v1.Collective/Exchange", &options);
+    (void)atomic_fetch_add(&t->ring_streams, 1);
+}
+
+int mr_ring_scatter(
+    struct mr_ring *r, float *grads, uint32_t *contributors, mr_time deadline, struct mr_error *e)
+{
+    int err = MR_OK;
+    uint32_t own = *contributors;
+    r->contributors = own;
+    for (uint32_t k = 0; k + 1 < r->ranks && !err; k++) {
+        uint32_t before = 0;
+        err = round_do(r, grads, around(r, k + 1), around(r, k + 2), deadline, add, &before, e);
+        r->contributors = before + own;
+    }
+    *contributors = r->contributors;
+    r->has_failed |= err != MR_OK;
+    return err;
+}
+
+int mr_ring_gather(struct mr_ring *r, float *params, mr_time deadline, struct mr_error *e)
+{
+    int err = MR_OK;
+    for (uint32_t k = 0; k + 1 < r->ranks && !err; k++) {
+        uint32_t theirs = 0;
+        err = round_do(r, params, around(r, k), around(r, k + 1), deadline, set, &theirs, e);
+        if (!err && theirs != r->contributors)
+            err = mr_fail(e, MR_EABORTED,
+                "of \"%s\", %u ranks had examples by one rank, %u by another", r->session,
+                r->contributors, theirs);
+    }
+    r->has_failed |= err != MR_OK;
+    return err;
+}
+
+/* All slices are here: it only waits until what this rank sent is on its way. */
+int mr_ring_end(struct mr_ring *r, mr_time deadline, struct mr_error *e)
+{
+    int err = MR_OK;
+    while (!err && mr_rpc_stream_is_sending(r->stream)) {
+        err = pump(r, deadline, e);
+        if (!err && is_stopped(r)) err = mr_fail(e, MR_ECANCELED, "asked to stop");
+        if (!err && mr_clock_now() >= deadline)
+            err = mr_fail(e, MR_ETIMEOUT, "rank %u of \"%s\" did not take its slices in time",
+                (r->rank + 1) % r->ranks, r->session);
+    }
+    r->has_failed |= err != MR_OK;
+    return err;
+}
+
+/* ---- opening ----------------------------------------------------------------------------------*/
+
+static int probe_once(struct mr_ring *r, struct mr_error *e)
+{
+    head_fill(r, MR_RING_PROBE, 0);
+    const struct mr_rpc_call_options options = {.timeout = PROBE_WAIT, .stop = {is_stopped, r}};
+    return mr_rpc_call_sync(
+        r->client, "/millrace.v1.Collective/Exchange", mr_buf_str(&r->head), &options, NULL, e);
+}
+
+static int probe(struct mr_ring *r, mr_time deadline, struct mr_error *e)
+{
+    int err;
+    while ((err = probe_once(r, e))) {
+        bool may_come =
+            err == MR_ENOENT || err == MR_EAWAY || err == MR_EABORTED || err == MR_ETIMEOUT;
+        if (!may_come) return sentence(r, err, e);
+        struct mr_error end;
+        int over = may_wait(r, deadline, &end);
+        if (over == MR_ETIMEOUT) return mr_fail(e, over, "%s", e ? e->text : "");
+        if (over) return mr_fail(e, over, "%s", end.text);
+        mr_clock_sleep(PROBE_PAUSE);
+    }
+    return MR_OK;
+}
+
+static void wake(void *ctx)
+{
+    mr_rpc_client_wake(ctx);
+}
+
+int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
+    struct mr_ring **out, struct mr_error *e)
+{
+    uint32_t next = (o->rank + 1) % o->ranks;
+    const char *address = o->places[next].address;
+    if (!address || !*address)
+        return mr_fail(
+            e, MR_EAWAY, "rank %u of \"%s\" has no address that we could call", next, o->session);
+    MR_AUTO(mr_ring_close) struct mr_ring *r = mr_alloc(sizeof *r);
+    (void)snprintf(r->session, sizeof r->session, "%s", o->session);
+    r->generation = o->generation;
+    r->rank = o->rank;
+    r->ranks = o->ranks;
+    r->count = o->count;
+    r->wait = w;
+    mr_buf_init(&r->head, 4096);
+    r->inbox = mr_alloc(sizeof *r->inbox);
+    (void)snprintf(r->inbox->session, sizeof r->inbox->session, "%s", o->session);
+    r->inbox->generation = o->generation;
+    r->inbox->rank = o->rank;
+    r->inbox->ranks = o->ranks;
+    r->inbox->count = o->count;
+    const struct mr_rpc_channel_options options = {.credential = mr_share_credential()};
+    r->client = mr_rpc_client_open(address, &options);
+    r->inbox->wake = wake;
+    r->inbox->ctx = r->client;
+    mr_ring_inbox_open(r->inbox);
+    int err = probe(r, deadline, e);
+    if (err) return err;
+    *out = MR_STEAL(r);
+    return MR_OK;
+}
+
+/* The next rank may still wait for the last slices: a stream that is cut would take them along. */
+static void say_goodbye(struct mr_ring *r)
+{
+    if (!r->stream || r->has_failed || is_stopped(r) || mr_rpc_stream_half_close(r->stream)) return;
+    mr_time until = mr_time_after(mr_clock_now(), LEAVE_WAIT);
+    struct mr_rpc_message *m = NULL;
+    while (mr_rpc_stream_read(r->stream, until, &m, NULL) == MR_OK)
+        mr_rpc_message_free(&m);
+}
+
+void mr_ring_close(struct mr_ring **ring)
+{
+    if (!*ring) return;
+    struct mr_ring *r = MR_STEAL(*ring);
+    say_goodbye(r);
+    mr_rpc_stream_close(&r->stream);
+    mr_ring_inbox_close(&r->inbox);
+    mr_rpc_client_close(&r->client);
+    mr_buf_fini(&r->head);
+    mr_release(r);
+}

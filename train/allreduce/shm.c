@@ -1,0 +1,323 @@
+/* Ranks of one node around one segment, which rank 0 makes and serves at its socket:
+ *
+ *   page | parameters | gradients of rank 0 | gradients of rank 1 | …
+ *
+ * All may write to it, so what a broken rank does to the numbers all see; sizes and places are each
+ * rank's own. A rank that goes away is noticed by its connection: rank 0 marks the page, and of
+ * rank 0 the others see the hang-up themselves. */
+#include "base/alloc.h"
+#include "base/assert.h"
+#include "host/clock.h"
+#include "train/allreduce/internal.h"
+#include "store/arena/segment.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define SPINS 400u /* before sleeping: about as long as a wake-up takes */
+#define OPEN_PAUSE (5 * MR_MS)
+#define PAGE_BYTES 8192u
+#define MARK_BITS 40u /* of a mark; above it the step, as far as it fits */
+
+#define MARK_NONE (((uint64_t)1 << MARK_BITS) - 1)
+
+/* step << MARK_BITS | 0: all are final; 1 + low: those of low and above are; MARK_NONE: all are,
+ * and of no examples */
+struct mark {
+    _Atomic uint64_t word;
+    uint64_t unused[7];
+};
+
+struct page {
+    _Atomic uint32_t arrived;
+    uint32_t unused[15];
+    _Atomic uint32_t phase; /* barriers passed; slept on */
+    _Atomic uint32_t sleepers;
+    _Atomic uint32_t is_aborted;
+    uint32_t unused_too[13];
+    _Atomic uint32_t announced; /* grows with each mark; slept on */
+    _Atomic uint32_t readers;   /* who sleep there */
+    uint32_t unused_as_well[14];
+    struct mark marks[MR_RANKS_MAX];
+};
+
+_Static_assert(sizeof(struct page) <= PAGE_BYTES, "the page holds a mark of each rank");
+
+struct mr_near {
+    struct mr_share_host host; /* rank 0 */
+    char session[MR_SESSION_MAX];
+    uint32_t generation, rank, ranks;
+    uint64_t count, version;
+    struct mr_reduce_wait wait;
+    struct page *page;
+    uint64_t bytes;
+    int fd;     /* rank 0 */
+    int socket; /* the others */
+    bool is_served;
+    bool is_here[MR_RANKS_MAX]; /* the socket's thread */
+    uint32_t phase;             /* barriers that this rank passed; the first opens the group */
+};
+
+static uint64_t stride(
+    uint64_t count) /* a line more: vectors do not fall on one another in caches */
+{
+    return (count * sizeof(float) + 4095) / 4096 * 4096 + 320;
+}
+
+float *mr_near_params(struct mr_near *n)
+{
+    return (float *)(void *)((char *)n->page + PAGE_BYTES);
+}
+
+float *mr_near_grads(struct mr_near *n, uint32_t rank)
+{
+    return (float *)(void *)((char *)n->page + PAGE_BYTES + stride(n->count) * (rank + 1));
+}
+
+void mr_near_abort(struct mr_near *n)
+{
+    atomic_store(&n->page->is_aborted, 1);
+    mr_share_wake(&n->page->phase);
+    mr_share_wake(&n->page->announced);
+}
+
+/* ---- rank 0 -----------------------------------------------------------------------------------*/
+
+static int admit(struct mr_share_host *host, const struct mr_share_hello *h, int fd,
+    struct mr_share_welcome *w, int fds[MR_SHARE_FDS], struct mr_error *e)
+{
+    struct mr_near *n = MR_CONTAINER_OF(host, struct mr_near, host);
+    if (fd >= 0) (void)close(fd);
+    if (h->parts != n->ranks || h->count != n->count || h->version != n->version)
+        return mr_fail(e, MR_EABORTED,
+            "rank 0 has %u ranks, %" PRIu64 " numbers, version %" PRIu64
+            "; rank %u has %u, %" PRIu64 ", %" PRIu64,
+            n->ranks, n->count, n->version, h->from, h->parts, h->count, h->version);
+    if (!h->from || h->from >= n->ranks || n->is_here[h->from])
+        return mr_fail(e, MR_EABORTED, "rank %u is here already", h->from);
+    n->is_here[h->from] = true;
+    w->slot = h->from;
+    w->buffers = 1;
+    fds[0] = n->fd;
+    return MR_OK;
+}
+
+static void gone(struct mr_share_host *host, uint32_t slot)
+{
+    (void)slot;
+    mr_near_abort(MR_CONTAINER_OF(host, struct mr_near, host));
+}
+
+static int serve(struct mr_near *n, struct mr_error *e)
+{
+    void *map = NULL;
+    int err = mr_share_make("millrace-reduce", n->bytes, false, &n->fd, &map, e);
+    if (err) return err;
+    n->page = map;
+    n->host = (struct mr_share_host){.session = n->session,
+        .index = n->generation,
+        .is_group = true,
+        .admit = admit,
+        .gone = gone};
+    err = mr_share_host_add(&n->host, e);
+    n->is_served = !err;
+    return err;
+}
+
+/* ---- the others -------------------------------------------------------------------------------*/
+
+static int may_wait(const struct mr_near *n, mr_time deadline, const char *what, struct mr_error *e)
+{
+    if (mr_share_is_stopped(n->wait.stop) || mr_share_is_stopped(n->wait.aborted))
+        return mr_fail(e, MR_ECANCELED, "asked to stop");
+    if (n->page && atomic_load(&n->page->is_aborted))
+        return mr_fail(e, MR_EAWAY, "a rank of \"%s\" is gone", n->session);
+    if (n->socket >= 0 && mr_share_is_hung_up(n->socket))
+        return mr_fail(e, MR_EAWAY, "rank 0 of \"%s\" is gone", n->session);
+    if (mr_clock_now() >= deadline)
+        return mr_fail(e, MR_ETIMEOUT, "\"%s\": %s in time", n->session, what);
+    return MR_OK;
+}
+
+static int join(struct mr_near *n, const char *path, mr_time deadline, struct mr_error *e)
+{
+    struct mr_share_hello h = {.kind = MR_SHARE_RANK,
+        .index = n->generation,
+        .parts = n->ranks,
+        .from = n->rank,
+        .generation = n->generation,
+        .count = n->count,
+        .version = n->version};
+    mr_share_hello_fill(&h, n->session);
+    struct mr_share_welcome w;
+    int fds[MR_SHARE_FDS];
+    int err;
+    while ((err = mr_share_connect(path, &h, -1, deadline, &w, fds, &n->socket, e))) {
+        if (err != MR_EAWAY && err != MR_ENOENT) return err;
+        struct mr_error why;
+        int end = may_wait(n, deadline, "rank 0 was not there", &why);
+        if (end) return mr_fail(e, end, "%s", why.text);
+        mr_clock_sleep(OPEN_PAUSE);
+    }
+    void *map = NULL;
+    err = mr_share_map(fds[0], n->bytes, true, &map, e);
+    if (!err) n->page = map;
+    for (int i = 0; i < MR_SHARE_FDS; i++)
+        if (fds[i] >= 0) (void)close(fds[i]);
+    return err;
+}
+
+int mr_near_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
+    struct mr_near **out, struct mr_error *e)
+{
+    MR_AUTO(mr_near_close) struct mr_near *n = mr_alloc(sizeof *n);
+    (void)snprintf(n->session, sizeof n->session, "%s", o->session);
+    n->generation = o->generation;
+    n->rank = o->rank;
+    n->ranks = o->ranks;
+    n->count = o->count;
+    n->version = o->version;
+    n->wait = w;
+    n->fd = n->socket = -1;
+    n->bytes = PAGE_BYTES + stride(n->count) * ((uint64_t)n->ranks + 1);
+    int err = n->rank ? join(n, o->places[0].socket, deadline, e) : serve(n, e);
+    if (err) return err;
+    *out = MR_STEAL(n);
+    return MR_OK;
+}
+
+void mr_near_close(struct mr_near **near)
+{
+    if (!*near) return;
+    struct mr_near *n = MR_STEAL(*near);
+    if (n->is_served) mr_share_host_remove(&n->host);
+    if (n->page) mr_near_abort(n);
+    if (n->socket >= 0) (void)close(n->socket);
+    mr_segment_unmap(n->page, n->bytes);
+    if (n->fd >= 0) (void)close(n->fd);
+    mr_release(n);
+}
+
+/* ---- the barrier ------------------------------------------------------------------------------*/
+
+static void relax(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#else
+    atomic_thread_fence(memory_order_seq_cst);
+#endif
+}
+
+static bool is_past(const struct mr_near *n, uint32_t phase)
+{
+    return (int32_t)(atomic_load(&n->page->phase) - phase) >= 0;
+}
+
+static int barrier_wait(struct mr_near *n, uint32_t phase, mr_time deadline, struct mr_error *e)
+{
+    for (uint32_t i = 0; i < SPINS; i++) {
+        if (is_past(n, phase)) return MR_OK;
+        relax();
+    }
+    (void)atomic_fetch_add(&n->page->sleepers, 1);
+    int err = MR_OK;
+    while (!is_past(n, phase) && !err) {
+        err = may_wait(n, deadline, "not all ranks came", e);
+        mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
+        if (!err) mr_share_sleep(&n->page->phase, phase - 1, MR_MIN(deadline, slice));
+    }
+    (void)atomic_fetch_sub(&n->page->sleepers, 1);
+    return is_past(n, phase) ? MR_OK : err;
+}
+
+int mr_near_barrier(struct mr_near *n, mr_time deadline, struct mr_error *e)
+{
+    uint32_t phase = ++n->phase;
+    uint32_t arrived = atomic_fetch_add(&n->page->arrived, 1) + 1;
+    if (arrived == n->ranks * phase) {
+        atomic_store(&n->page->phase, phase);
+        if (atomic_load(&n->page->sleepers)) mr_share_wake(&n->page->phase);
+        return MR_OK;
+    }
+    int err = barrier_wait(n, phase, deadline, e);
+    if (err) mr_near_abort(n); /* the others need not wait until their own deadlines */
+    return err;
+}
+
+/* ---- gradients that are final -----------------------------------------------------------------*/
+
+static void mark(struct mr_near *n, uint64_t what)
+{
+    atomic_store(&n->page->marks[n->rank].word, (uint64_t)n->phase << MARK_BITS | what);
+    (void)atomic_fetch_add(&n->page->announced, 1);
+    if (atomic_load(&n->page->readers)) mr_share_wake(&n->page->announced);
+}
+
+void mr_near_announce(struct mr_near *n, uint64_t low)
+{
+    mark(n, low + 1);
+}
+
+void mr_near_announce_all(struct mr_near *n)
+{
+    mark(n, 0);
+}
+
+void mr_near_announce_none(struct mr_near *n)
+{
+    mark(n, MARK_NONE);
+}
+
+uint32_t mr_near_contributors(const struct mr_near *n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n->ranks; i++)
+        count += (atomic_load(&n->page->marks[i].word) & MARK_NONE) != MARK_NONE;
+    return count;
+}
+
+uint64_t mr_near_final(const struct mr_near *n, bool *all)
+{
+    uint64_t step = (uint64_t)n->phase << MARK_BITS;
+    uint64_t low = 0;
+    *all = true;
+    for (uint32_t i = 0; i < n->ranks; i++) {
+        uint64_t word = atomic_load(&n->page->marks[i].word);
+        uint64_t what = word & MARK_NONE;
+        bool is_now = (word ^ step) >> MARK_BITS == 0;
+        if (is_now && (!what || what == MARK_NONE)) continue;
+        *all = false;
+        low = MR_MAX(low, is_now ? what - 1 : UINT64_MAX);
+    }
+    return low;
+}
+
+static bool goes_past(const struct mr_near *n, uint64_t low)
+{
+    bool all = false;
+    return mr_near_final(n, &all) < low || all;
+}
+
+int mr_near_await(struct mr_near *n, uint64_t low, mr_time deadline, struct mr_error *e)
+{
+    for (uint32_t i = 0; i < SPINS; i++) {
+        if (goes_past(n, low)) return MR_OK;
+        relax();
+    }
+    (void)atomic_fetch_add(&n->page->readers, 1);
+    int err = MR_OK;
+    for (;;) {
+        uint32_t seen = atomic_load(&n->page->announced);
+        if (goes_past(n, low)) break;
+        err = may_wait(n, deadline, "not all gradients came", e);
+        if (err) break;
+        mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
+        mr_share_sleep(&n->page->announced, seen, MR_MIN(deadline, slice));
+    }
+    (void)atomic_fetch_sub(&n->page->readers, 1);
+    if (err) mr_near_abort(n);
+    return err;
+}

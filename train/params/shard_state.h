@@ -1,0 +1,75 @@
+/* Private to params_*.c: a shard on its server's side, whole. What is known of clients, pushes and
+ * buffers is in this process's own memory; the segments only carry it over. */
+#pragma once
+
+#include "host/monitor.h"
+#include "train/params/layout.h"
+
+struct mr_shard_client { /* guarded by the shard's lock, but for what only the role's thread uses */
+    struct mr_client_line *line; /* NULL: free; ours in its segment, read-only */
+    const char *map;
+    uint64_t bytes;
+    bool is_gone; /* hung up; waits for `held` */
+    bool is_worker;
+    uint32_t worker;
+    uint64_t incarnation;
+    uint32_t taken[MR_PARAMS_UNDER_WAY]; /* serials */
+    uint32_t held;                       /* pushes handed out and not done */
+};
+
+struct mr_shard_worker { /* what is known of one index; the role's thread only */
+    uint64_t incarnation;
+    uint64_t step;
+    bool has_step;
+};
+
+struct mr_shard {
+    struct mr_share_host host;
+    struct mr_list node; /* in the table of this process */
+    uint64_t id;
+    uint32_t users; /* guarded by the table's lock */
+    char session[MR_SESSION_MAX];
+    uint32_t index, shards;
+    uint64_t model_count, first, count;
+    const struct mr_flag *stop;
+    uint32_t readers_max, buffers_count;
+
+    struct mr_shard_page *page;
+    uint64_t bytes;
+    int fd, bell_fd;
+    struct mr_share_bell *bell;
+    uint64_t serial;  /* of publications; the role's thread */
+    uint32_t current; /* buffer */
+    int64_t next;     /* buffer being written; -1: none chosen */
+    uint64_t version;
+    uint32_t epoch;
+    struct mr_shard_worker *workers;
+    uint32_t cursor; /* client to look at first */
+    _Atomic uint32_t remote_pins[MR_PARAMS_BUFFERS_MAX];
+    _Atomic int32_t remote_waiting;
+    _Atomic uint64_t pushes, lost, repeats;
+    _Atomic uint32_t clients_count;
+
+    struct mr_monitor *lock;
+    struct mr_shard_client *clients; /* readers_max */
+    struct mr_list posted;           /* struct mr_remote_push */
+    uint64_t posted_bytes;
+    bool posted_first;
+    bool is_closed;
+};
+
+/* params_table.c */
+int mr_shard_list(struct mr_shard *s, struct mr_error *e); /* can be found and connected to */
+void mr_shard_unlist(struct mr_shard *s);                  /* cannot be found any more */
+/* Passes on to the sink, under the table's lock, so that no call outlives it. */
+void mr_shard_tell(struct mr_remote_push *p);
+
+/* params_shard.c */
+void mr_shard_client_free(struct mr_shard_client *c);
+void mr_shard_free(struct mr_shard *s);
+
+static inline const float *mr_shard_buffer_at(const struct mr_shard *s, uint32_t buffer)
+{
+    const char *base = (const char *)s->page + MR_SHARD_PAGE_BYTES;
+    return (const float *)(const void *)(base + mr_vector_stride(s->count) * buffer);
+}

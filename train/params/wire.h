@@ -1,0 +1,36 @@
+/* The messages of Parameters and Collective that carry vectors, read without copying the data,
+ * which is a megabyte as a rule. Pure. Wants of them only what protobuf promises: fields in any
+ * order, unknown ones, none at all. */
+#pragma once
+
+#include "train/transport/transport.h"
+
+struct mr_gradient_chunk {
+    char session[MR_SESSION_MAX]; /* "": not said, or longer than any session's */
+    uint32_t shard, worker;
+    uint64_t incarnation, step, base_version;
+    uint32_t restore_epoch;
+    uint64_t count;
+    uint32_t examples;
+    struct mr_str data; /* lent by the bytes */
+};
+int mr_gradient_chunk_read(struct mr_str bytes, struct mr_gradient_chunk *out, struct mr_error *e);
+
+struct mr_parameter_chunk {
+    bool has_version, has_count;
+    uint64_t version, count;
+    struct mr_str data;
+};
+int mr_parameter_chunk_read(
+    struct mr_str bytes, struct mr_parameter_chunk *out, struct mr_error *e);
+
+struct mr_ring_message {
+    char session[MR_SESSION_MAX];
+    uint32_t rank_from, generation;
+    uint64_t step;
+    uint32_t round;
+    uint64_t count;
+    struct mr_str data;
+    uint32_t contributors;
+};
+int mr_ring_message_read(struct mr_str bytes, struct mr_ring_message *out, struct mr_error *e);

@@ -1,0 +1,241 @@
+/* train.exec: a role that is a foreign program, such as a script for TensorFlow or PyTorch. Joins
+ * with an address that is free for it, waits until all are there, and runs it with the environment
+ * that the trainer made of who is where. What it computes is its own business: it has finished when
+ * it ends with status 0.
+ *
+ * When a member is replaced, the others find its new address in a file. With "restart" all begin
+ * again instead: whose program runs is ended, and when all are, each is started anew. */
+#include "lib/host/os/subprocess.h"
+#include "train/role/exec.h"
+
+#include "base/alloc.h"
+#include "host/clock.h"
+#include "host/log.h"
+#include "host/scratch.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define WORDS_MAX 4096 /* of its environment */
+#define SAID_MAX 600   /* the end of its output, in a reason */
+#define BLAME_TIME                                                                                 \
+    (2 * MR_SECOND) /* and a lease: for the loss of a member to show, which made a program fail */
+
+struct foreign {
+    struct mr_role r;
+    int port_fd; /* keeps the port until the program starts; -1: none */
+    char address[MR_ADDRESS_BYTES_MAX];
+    char *env[WORDS_MAX + 1];
+    uint32_t env_count;
+    bool is_halted;   /* ended by us, as the session stops */
+    bool is_outdated; /* ended by us or of itself, as a member was lost: it begins again */
+    uint32_t started; /* the generation in which its program was */
+    uint64_t team;    /* mr_exec_team of then */
+    const char *dir;
+};
+
+/* Where others reach this machine: the host of the process's own address. */
+static void host_of(const char *address, char *out, size_t bytes)
+{
+    const char *colon = strrchr(address, ':');
+    bool is_tcp = colon && strncmp(address, "unix:", 5) != 0;
+    (void)snprintf(
+        out, bytes, "%.*s", is_tcp ? (int)(colon - address) : 9, is_tcp ? address : "127.0.0.1");
+}
+
+/* A port that is free now, kept bound until the program starts. */
+static int reserve(struct foreign *f, const char *own, struct mr_error *e)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET};
+    socklen_t size = sizeof at;
+    char host[256];
+    host_of(own, host, sizeof host);
+    f->port_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (f->port_fd < 0 || bind(f->port_fd, (struct sockaddr *)&at, size) ||
+        getsockname(f->port_fd, (struct sockaddr *)&at, &size))
+        return mr_fail(e, MR_EIO, "no port is free for the program");
+    (void)snprintf(f->address, sizeof f->address, "%s:%u", host, ntohs(at.sin_port));
+    return MR_OK;
+}
+
+static void env_add(struct foreign *f, char *pair)
+{
+    if (f->env_count < WORDS_MAX)
+        f->env[f->env_count++] = pair;
+    else
+        mr_release(pair);
+}
+
+static bool env_has(const struct foreign *f, const char *name)
+{
+    size_t n = strlen(name);
+    for (uint32_t i = 0; i < f->env_count; i++)
+        if (!strncmp(f->env[i], name, n) && f->env[i][n] == '=') return true;
+    return false;
+}
+
+static void env_clear(struct foreign *f)
+{
+    for (uint32_t i = 0; i < f->env_count; i++)
+        mr_release(f->env[i]);
+    f->env_count = 0;
+}
+
+/* Only what is declared: by the trainer and in the document; and where it is told more. */
+static void env_fill(struct foreign *f)
+{
+    const Millrace__V1__JoinResponse *m = f->r.members->m;
+    env_clear(f);
+    env_add(f, mr_format("MILLRACE_MEMBERS=%s/%s", f->dir, MR_EXEC_MEMBERS));
+    env_add(f, mr_format("MILLRACE_GENERATION=%u", m->generation));
+    for (size_t i = 0; i < m->n_environment; i++)
+        env_add(f, mr_format("%s=%s", m->environment[i]->key, m->environment[i]->value));
+    for (char **pair = f->r.plan.exec_env; pair && *pair; pair++)
+        env_add(f, mr_copy_text(*pair));
+    if (!env_has(f, "PATH")) env_add(f, mr_copy_text("PATH=/usr/local/bin:/usr/bin:/bin"));
+    if (!env_has(f, "HOME")) env_add(f, mr_copy_text("HOME=/nonexistent"));
+    f->env[f->env_count] = NULL;
+}
+
+/* Asked every few milliseconds while it runs. */
+static bool should_end(void *ctx)
+{
+    struct foreign *f = ctx;
+    bool is_new = false;
+    if (mr_role_look(&f->r, &is_new)) return true;
+    f->is_halted = f->r.view.phase == MR_ROLE_HALT;
+    if (is_new && mr_exec_members_write(&f->r, f->dir, NULL))
+        mr_log(MR_WARN, "role.members", "session=%s why=\"cannot write %s/%s\"", f->r.session,
+            f->dir, MR_EXEC_MEMBERS);
+    if (is_new && f->r.plan.exec_restart) f->is_outdated = mr_exec_team(&f->r) != f->team;
+    return f->is_halted || f->is_outdated;
+}
+
+/* A program that works with another one fails when that is gone, and before the trainer has heard
+ * of it as a rule. */
+static bool is_excused(struct foreign *f)
+{
+    mr_time until = mr_time_after(mr_clock_now(), f->r.plan.lease + BLAME_TIME);
+    while (f->r.plan.exec_restart && mr_clock_now() < until && !mr_role_look(&f->r, NULL)) {
+        if (f->r.view.phase != MR_ROLE_RUN) return false;
+        if (f->r.view.generation != f->started) return true;
+        mr_agent_wait(f->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    }
+    return false;
+}
+
+/* Its program, once. */
+static int run_once(struct foreign *f, struct mr_error *e)
+{
+    struct mr_op_call *call = f->r.call;
+    f->is_outdated = false;
+    f->started = f->r.members->m->generation;
+    f->team = mr_exec_team(&f->r);
+    int err = mr_exec_members_write(&f->r, f->dir, e);
+    if (err) return err;
+    env_fill(f);
+    if (f->port_fd >= 0) (void)close(f->port_fd);
+    f->port_fd = -1;
+    struct mr_process p = {
+        .argv = f->r.plan.exec, .env = f->env, .dir = f->dir, .is_cancelled = should_end, .ctx = f};
+    struct mr_error why;
+    err = mr_process_run(&p, &why);
+    if (err && err != MR_ECANCELED) f->is_outdated = is_excused(f);
+    const struct mr_buf *said = p.err.n ? &p.err : &p.out;
+    size_t n = MR_MIN(said->n, (size_t)SAID_MAX);
+    const char *end = n ? (const char *)said->p + said->n - n : "";
+    if (said->n)
+        call->does->log(call, "%.*s", (int)MR_MIN(said->n, (size_t)32768),
+            (const char *)said->p + said->n - MR_MIN(said->n, (size_t)32768));
+    if (err && !(err == MR_ECANCELED && f->is_halted) && !f->is_outdated)
+        err = mr_fail(
+            e, err, "%s%s%.*s", why.text, n ? "; the end of its output: " : "", (int)n, end);
+    else
+        err = MR_OK;
+    mr_process_fini(&p);
+    return err;
+}
+
+static int run_it(struct foreign *f, struct mr_error *e)
+{
+    struct mr_scratch dir = {0};
+    if (!f->r.plan.exec) return mr_fail(e, MR_EINVAL, "roles: this role has no \"exec\"");
+    mr_process_files_begin();
+    int err = mr_scratch_open(&dir, "/tmp", MR_PROCESS_SCRATCH, e);
+    mr_process_files_end();
+    if (err) return err;
+    f->dir = dir.path;
+    do {
+        if (f->r.plan.exec_restart) err = mr_exec_meet(&f->r);
+        bool runs = f->r.view.phase == MR_ROLE_RUN || !f->r.plan.exec_restart;
+        f->is_outdated = false;
+        if (!err && runs) err = run_once(f, e);
+    } while (!err && f->is_outdated);
+    mr_process_files_begin();
+    mr_scratch_close(&dir);
+    mr_process_files_end();
+    return err;
+}
+
+/* It has ended, whatever the phase: says so until the session does. A foreign keeper keeps its
+ * model itself. */
+static int linger(struct foreign *f)
+{
+    struct mr_role *r = &f->r;
+    r->post.exhausted = true;
+    mr_agent_say(r->agent, &r->post);
+    for (;;) {
+        int err = mr_role_look(r, NULL);
+        if (err) return err;
+        mr_agent_say_finished(r->agent, r->view.phase, NULL, NULL);
+        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    }
+}
+
+/* The key of its task says what it is: "worker/3". */
+static Millrace__V1__TrainingRole kind_of(const struct mr_op_call *call)
+{
+    struct mr_str key = call->task.key;
+    if (key.n > 3 && !memcmp(key.p, "ps/", 3)) return MR_ROLE_PS;
+    if (key.n > 7 && !memcmp(key.p, "scorer/", 7)) return MR_ROLE_SCORER;
+    return MR_ROLE_WORKER;
+}
+
+static int exec_run(struct mr_op_call *call)
+{
+    struct mr_error e;
+    struct mr_error *words = &e;
+    e.text[0] = 0;
+    struct foreign *f = call->does->scratch(call, sizeof *f);
+    if (!f) return MR_ELIMIT;
+    f->port_fd = -1;
+    int err = reserve(f, mr_role_env()->address, &e);
+    if (err) return mr_role_refuse(call, err, &e);
+    err = mr_role_begin(call, &f->r, kind_of(call), "", f->address);
+    if (err) words = NULL;
+    if (!err) err = run_it(f, &e);
+    if (!err) err = linger(f);
+    if (f->port_fd >= 0) (void)close(f->port_fd);
+    env_clear(f);
+    return mr_role_end(&f->r, err, words);
+}
+
+static const struct mr_op_param params[] = {
+    {"session", MR_TAKES_TEXT, NULL, "Id of the training session."},
+    {"index", MR_TAKES_INT, NULL, "Index among the roles of this kind, from 0."},
+    {"trainer", MR_TAKES_TEXT, NULL, "Address of the trainer."},
+    {"data", MR_TAKES_NIL | MR_TAKES_DICT, "null", "Not used."},
+};
+
+const struct mr_op_desc mr_train_exec_op = {.abi = MR_OP_ABI,
+    .flags = MR_OP_BY_REFERENCE | MR_OP_LONG_RUNNING | MR_OP_MAY_BLOCK,
+    .name = "train.exec",
+    .summary = "Runs a role of a training session as a program; started by the trainer.",
+    .result = "null",
+    .params = params,
+    .params_count = MR_ARRAY_LEN(params),
+    .cost_ns = 1000000000,
+    .run = exec_run};

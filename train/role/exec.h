@@ -1,0 +1,15 @@
+/* What a program is told of the session that it is a role of, while it runs. Private to
+ * role_exec*.c. */
+#pragma once
+
+#include "train/role/internal.h"
+
+#define MR_EXEC_MEMBERS "members.json"
+
+/* Writes who is there into the program's directory: whole, at once. */
+int mr_exec_members_write(const struct mr_role *r, const char *dir, struct mr_error *e);
+/* Another number when another attempt took a member's place; it has another address. */
+uint64_t mr_exec_team(const struct mr_role *r);
+/* Returns when the roles of all programs that have not ended are here, in one generation, so that
+ * none of them runs any more. MR_OK as well when the session halts meanwhile. */
+int mr_exec_meet(struct mr_role *r);

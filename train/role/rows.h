@@ -1,0 +1,15 @@
+/* Which rows of the training data this worker has: the session knows, and worker 0 tells it, once,
+ * as it knows where the partitions lie. Private to services/worker/role_*.c. */
+#pragma once
+
+#include "train/role/internal.h"
+
+struct mr_role_rows {
+    struct mr_row_range *ranges; /* none: of the even cut */
+    uint32_t count;
+};
+
+/* Waits until it is decided. MR_ECANCELED: the role is to end. */
+int mr_role_rows_get(struct mr_role *r, const struct mr_arg *x, const struct mr_arg *y,
+    struct mr_role_rows *out, struct mr_error *e);
+void mr_role_rows_fini(struct mr_role_rows *rows);

@@ -1,0 +1,199 @@
+/* train.worker: batches in, gradients out, until the session halts. How gradients are shared stands
+ * in role_worker_ps.c and role_worker_ring.c. */
+#include "train/role/worker.h"
+
+#include "host/clock.h"
+#include "host/thread.h"
+#include "nn/optim/clip.h"
+#include "train/role/rows.h"
+
+#include <inttypes.h>
+#include <math.h>
+
+#define CHECK_STEPS 64 /* between two looks at all gradients */
+
+int mr_trainee_batch(struct mr_trainee *t, uint64_t step, mr_time deadline, struct mr_error *e)
+{
+    if (t->has_batch) return MR_OK;
+    int err = MR_OK;
+    (void)mr_role_lap(&t->lap);
+    if (t->queue)
+        err = mr_queue_feed_batch(t->queue, deadline, &t->batch, e);
+    else
+        mr_feed_batch(t->feed, step, &t->batch);
+    /* Each worker's Dropout draws its own. */
+    if (!err) t->batch.step = t->batch.step * t->r.plan.workers + t->r.index;
+    t->r.post.counters.feed_s += mr_role_lap(&t->lap);
+    t->has_batch = !err;
+    return err;
+}
+
+/* Gradients that are not finite: every later version of the parameters is lost. */
+static int refuse_gradients(const struct mr_trainee *t, const float *params, struct mr_error *e)
+{
+    const struct mr_role_plan *p = &t->r.plan;
+    uint64_t inputs = mr_nn_shape_count(&p->model->input) * p->batch;
+    uint64_t outputs = mr_nn_shape_count(&p->model->output) * p->batch;
+    const char *set = t->queue ? "data.queue" : "data.train";
+    const char *why = "a smaller optimizer.learning_rate, or optimizer.clip_norm, would hold them";
+    bool x = !isfinite(mr_nn_norm(t->batch.x, inputs));
+    if (x || (t->batch.y.rows && !isfinite(mr_nn_norm(t->batch.y.rows, outputs))))
+        return mr_fail(e, MR_ERANGE, "step %" PRIu64 ": %s: %s of the batch is not finite",
+            t->steps, set, x ? "x" : "y");
+    bool params_too = !isfinite(mr_nn_norm(params, p->model->count));
+    return mr_fail(e, MR_ERANGE, "step %" PRIu64 ": the %s are not finite: %s", t->steps,
+        params_too ? "parameters" : "gradients", why);
+}
+
+int mr_trainee_learn(struct mr_trainee *t, const float *params, float *grads, struct mr_error *e)
+{
+    const struct mr_role_plan *p = &t->r.plan;
+    struct mr_agent_counters *c = &t->r.post.counters;
+    struct mr_nn_score score = {0};
+    mr_thread_come_home();
+    (void)mr_role_lap(&t->lap);
+    int err = mr_nn_net_learn(t->net, p->loss, params, &t->batch, grads, &score, e);
+    if (err) return err;
+    /* Activations may hide what is not finite from the loss. */
+    if ((!isfinite(score.loss_sum) || t->steps % CHECK_STEPS == 0) &&
+        !isfinite(mr_nn_norm(grads, p->model->trainable_count)))
+        return refuse_gradients(t, params, e);
+    mr_nn_optim_clip(&p->optim, grads, p->model->trainable_count);
+    c->compute_s += mr_role_lap(&t->lap);
+    mr_agent_count_scored(c, score.loss_sum, score.correct, score.examples);
+    c->examples += score.examples;
+    c->steps++;
+    t->steps++;
+    return MR_OK;
+}
+
+uint64_t mr_trainee_used(struct mr_trainee *t)
+{
+    t->has_batch = false;
+    return t->queue ? mr_queue_feed_done(t->queue) : 0;
+}
+
+void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx)
+{
+    const struct mr_nn_optim *o = &t->r.plan.optim;
+    if (o->clip_value <= 0 && o->clip_norm <= 0) mr_nn_net_follow(t->net, ready, ctx);
+}
+
+void mr_trainee_tell(struct mr_trainee *t, uint64_t version)
+{
+    struct mr_agent_post *p = &t->r.post;
+    p->version = version;
+    p->exhausted = t->is_exhausted;
+    if (t->feed) p->counters.epoch = t->steps / mr_feed_steps(t->feed);
+    mr_agent_say(t->r.agent, p);
+}
+
+int mr_trainee_linger(struct mr_trainee *t,
+    int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx, struct mr_error *e)
+{
+    bool is_keeper = !t->r.plan.scorers && t->r.index == 0;
+    bool kept = false;
+    for (;;) {
+        int err = mr_role_look(&t->r, NULL);
+        if (err) return err;
+        if (t->r.view.phase == MR_ROLE_RUN) return MR_OK;
+        if (t->r.view.phase == MR_ROLE_HALT)
+            mr_agent_say_finished(t->r.agent, MR_ROLE_HALT, NULL, NULL);
+        if (t->r.view.phase == MR_ROLE_KEEP && is_keeper && !kept) {
+            err = keep(t, ctx, e);
+            if (err) return err;
+            kept = true;
+        }
+        mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    }
+}
+
+static int data_open(struct mr_trainee *t, struct mr_error *e)
+{
+    struct mr_role *r = &t->r;
+    const struct mr_role_plan *p = &r->plan;
+    uint64_t inputs = mr_nn_shape_count(&p->model->input);
+    uint64_t outputs = mr_nn_shape_count(&p->model->output);
+    if (p->queue) {
+        const struct mr_queue_feed_spec spec = {.trainer = r->trainer,
+            .credential = r->credential,
+            .queue = p->queue,
+            .inputs = inputs,
+            .outputs = outputs,
+            .batch = p->batch,
+            .keep = p->keep_rest,
+            .store = &r->store,
+            .is_drawn = &r->is_drawn};
+        return mr_queue_feed_open(&spec, &t->queue, e);
+    }
+    const struct mr_arg *x = mr_role_set(r, "train", "x"), *y = mr_role_set(r, "train", "y");
+    if (!x || !y) return mr_fail(e, MR_EINVAL, "data.train: this worker was not given x and y");
+    if (r->index >= p->workers)
+        return mr_fail(
+            e, MR_EINVAL, "worker %u: the document has %u of them", r->index, p->workers);
+    struct mr_role_rows rows;
+    int err = mr_role_rows_get(r, x, y, &rows, e);
+    if (err) return err;
+    const struct mr_feed_spec spec = {.inputs = inputs,
+        .outputs = outputs,
+        .batch = p->batch,
+        .worker = r->index,
+        .workers = p->workers,
+        .ranges = rows.ranges,
+        .ranges_count = rows.count,
+        .shuffle = p->shuffle,
+        .keep = p->keep_rest,
+        .seed = p->data_seed};
+    err = mr_feed_open(&spec, "data.train", x, y, &r->feed_store, &t->feed, e);
+    mr_role_rows_fini(&rows);
+    if (err) return err;
+    r->is_drawn = r->is_drawn || mr_feed_is_drawn(t->feed);
+    struct mr_feed_moved moved = mr_feed_moved(t->feed);
+    r->post.counters.moved_parts = moved.parts;
+    r->post.counters.moved_bytes = moved.bytes;
+    return MR_OK;
+}
+
+static int worker_run(struct mr_op_call *call)
+{
+    struct mr_trainee t = {0};
+    struct mr_error e;
+    struct mr_error *words = &e;
+    e.text[0] = 0;
+    const char *socket = "";
+    int err = mr_share_socket(&socket, &e);
+    if (err) return mr_role_refuse(call, err, &e);
+    err = mr_role_begin(call, &t.r, MR_ROLE_WORKER, socket, NULL);
+    if (err) words = NULL;
+    if (!err) err = data_open(&t, &e);
+    if (!err) err = mr_nn_net_new(t.r.plan.model, t.r.plan.batch, &t.net, &e);
+    if (!err) t.steps = t.r.members->m->resume_steps;
+    t.lap = mr_clock_now();
+    if (!err) {
+        mr_role_seat_take(&t.r);
+        err = t.r.plan.rule == MR_ROLE_ALLREDUCE ? mr_trainee_reduce(&t, &e)
+                                                 : mr_trainee_push(&t, &e);
+        mr_role_seat_leave(&t.r);
+    }
+    mr_feed_close(&t.feed);
+    mr_queue_feed_close(&t.queue);
+    mr_nn_net_free(&t.net);
+    return mr_role_end(&t.r, err, words);
+}
+
+static const struct mr_op_param params[] = {
+    {"session", MR_TAKES_TEXT, NULL, "Id of the training session."},
+    {"index", MR_TAKES_INT, NULL, "Index among the roles of this kind, from 0."},
+    {"trainer", MR_TAKES_TEXT, NULL, "Address of the trainer."},
+    {"data", MR_TAKES_NIL | MR_TAKES_DICT, "null", "Sets of x and y, by name."},
+};
+
+const struct mr_op_desc mr_train_worker_op = {.abi = MR_OP_ABI,
+    .flags = MR_OP_BY_REFERENCE | MR_OP_LONG_RUNNING | MR_OP_MAY_BLOCK,
+    .name = "train.worker",
+    .summary = "Runs a role of a training session that computes gradients; started by the trainer.",
+    .result = "null",
+    .params = params,
+    .params_count = MR_ARRAY_LEN(params),
+    .cost_ns = 1000000000,
+    .run = worker_run};

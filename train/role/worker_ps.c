@@ -1,0 +1,298 @@
+/* A worker beside parameter servers: pulls, learns, pushes; the synchronous rule only waits for the
+ * next version before it goes on. */
+#include "train/params/client.h"
+#include "train/role/worker.h"
+
+#include "host/clock.h"
+
+#define FLUSH_MAX (2 * MR_SECOND)
+#define STARVE_MAX (200 * MR_MS) /* without a batch, then the others go on without us */
+#define STARVE_TURN (5 * MR_MS)
+
+struct link {
+    struct mr_trainee *t;
+    struct mr_params *params;             /* NULL: not connected */
+    uint64_t incarnations[MR_SHARDS_MAX]; /* of the servers it is connected to */
+    struct mr_params_counts before;       /* of connections that are closed */
+    uint64_t version, version_min;
+    uint64_t push_step; /* grows with each push, over all connections */
+
+    /* From a queue: batches are acknowledged when the servers have accounted for their gradients.
+     * Under the synchronous rule the batch stays in hand until then: a late gradient is dropped,
+     * and computed anew. */
+    uint64_t pushed;        /* number of the batch last pushed */
+    uint64_t dropped;       /* pushes, as counted when last looked at */
+    bool is_pushed;         /* sync: the batch in hand */
+    uint64_t passed;        /* sync: the version after that which we had nothing for */
+    mr_time starving_since; /* the queue gave nothing; 0: it does */
+};
+
+static void counts_add(struct link *l)
+{
+    struct mr_params_counts n;
+    mr_params_counts(l->params, &n);
+    struct mr_agent_counters *c = &l->t->r.post.counters;
+    c->pull_s = (double)(l->before.pull_ns + n.pull_ns) / 1e9;
+    c->push_s = (double)(l->before.push_ns + n.push_ns) / 1e9;
+    c->wait_s = (double)(l->before.wait_ns + n.wait_ns) / 1e9;
+}
+
+static void disconnect(struct link *l)
+{
+    if (!l->params) return;
+    struct mr_params_counts n;
+    mr_params_counts(l->params, &n);
+    l->before.pull_ns += n.pull_ns;
+    l->before.push_ns += n.push_ns;
+    l->before.wait_ns += n.wait_ns;
+    mr_params_close(&l->params);
+    l->version_min = l->dropped = l->passed = 0;
+    l->is_pushed = false;
+    /* Nobody knows what became of these. */
+    if (l->t->queue) mr_queue_feed_settle(l->t->queue, UINT64_MAX, false);
+}
+
+/* MR_EAGAIN: not yet. */
+static int connect_servers(struct link *l, bool reads_only, struct mr_error *e)
+{
+    struct mr_role *r = &l->t->r;
+    const struct mr_role_plan *p = &r->plan;
+    struct mr_place places[MR_SHARDS_MAX];
+    if (!p->servers || p->servers > MR_SHARDS_MAX)
+        return mr_fail(e, MR_EINVAL, "roles.ps: 1 to %u wanted", MR_SHARDS_MAX);
+    for (uint32_t i = 0; i < p->servers; i++) {
+        places[i] = mr_role_place(r, MR_ROLE_PS, i);
+        l->incarnations[i] = places[i].incarnation;
+    }
+    const struct mr_place me = mr_role_place(r, MR_ROLE_WORKER, r->index);
+    const struct mr_params_options o = {.session = r->session,
+        .worker = r->index,
+        .incarnation = me.incarnation,
+        .count = p->model->count,
+        .restore_epoch = r->members->m->restore_epoch,
+        .shards = places,
+        .shards_count = p->servers,
+        .reads_only = reads_only,
+        .same_version = p->rule == MR_ROLE_SYNC,
+        .early_count = p->rule == MR_ROLE_SYNC ? p->model->trainable_count : 0,
+        .stop = &r->stop};
+    int err = mr_params_open(&o, mr_time_after(mr_clock_now(), 4 * MR_ROLE_TURN), &l->params, e);
+    if (err == MR_ETIMEOUT || err == MR_EAWAY || err == MR_EABORTED) {
+        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        return MR_EAGAIN;
+    }
+    if (!err) r->post.restore_epoch = r->members->m->restore_epoch;
+    return err;
+}
+
+/* Others are there: are the servers still those we talk to? */
+static void check_servers(struct link *l)
+{
+    struct mr_role *r = &l->t->r;
+    bool same = l->params && r->post.restore_epoch == r->members->m->restore_epoch;
+    for (uint32_t i = 0; i < r->plan.servers && same; i++)
+        same = mr_role_place(r, MR_ROLE_PS, i).incarnation == l->incarnations[i];
+    if (!same) disconnect(l);
+}
+
+/* What a call on the parameters says: MR_OK, MR_EAGAIN (look up and try again), or an end. */
+static int sort_out(struct link *l, int err)
+{
+    if (!err || err == MR_ECANCELED) return err;
+    if (err == MR_ETIMEOUT) return MR_EAGAIN;
+    if (err != MR_EAWAY && err != MR_EABORTED) return err;
+    disconnect(l);
+    mr_agent_wait(l->t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    return MR_EAGAIN;
+}
+
+/* An epoch under the synchronous rule is so many versions, for all alike: nobody is left waiting
+ * for gradients of those that are done. */
+static bool is_done(const struct link *l)
+{
+    const struct mr_trainee *t = l->t;
+    uint64_t epochs = t->r.plan.epochs;
+    if (t->is_exhausted) return true;
+    if (!t->feed || !epochs) return false;
+    uint64_t at = t->r.plan.rule == MR_ROLE_SYNC ? l->version : t->steps;
+    return at / mr_feed_steps(t->feed) >= epochs;
+}
+
+static int pull(struct link *l, mr_time deadline, struct mr_params_view *view, struct mr_error *e)
+{
+    int err = sort_out(l, mr_params_pull(l->params, l->version_min, deadline, view, e));
+    if (!err) l->version = view->version;
+    return err;
+}
+
+static bool is_sync(const struct link *l)
+{
+    return l->t->r.plan.rule == MR_ROLE_SYNC;
+}
+
+/* Servers have accounted for the batches up to that number: were all of use? */
+static bool settle(struct link *l, uint64_t batch)
+{
+    struct mr_params_counts n;
+    mr_params_counts(l->params, &n);
+    bool learned = n.dropped == l->dropped;
+    l->dropped = n.dropped;
+    mr_queue_feed_settle(l->t->queue, batch, learned);
+    return learned;
+}
+
+/* Waits until the servers have accounted for all that was pushed. */
+static int account(struct link *l, mr_time deadline)
+{
+    struct mr_trainee *t = l->t;
+    if (!t->queue) return MR_OK;
+    int err = sort_out(l, mr_params_flush(l->params, deadline, NULL));
+    if (err) return err;
+    bool learned = settle(l, l->pushed);
+    if (l->is_pushed && learned) {
+        l->pushed = mr_trainee_used(t);
+        mr_queue_feed_settle(t->queue, l->pushed, true);
+    }
+    l->is_pushed = false;
+    return MR_OK;
+}
+
+/* The synchronous rule, and the queue has nothing for us: the others, who may hold what is left of
+ * it, need not wait. Told once a version, by a gradient of no examples. */
+static int pass(struct link *l, struct mr_error *e)
+{
+    struct mr_params_view view;
+    float *grads = NULL;
+    mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
+    int err = pull(l, deadline, &view, e);
+    if (!err) mr_params_release(l->params);
+    if (err || l->passed == view.version + 1) return err;
+    err = sort_out(l, mr_params_buffer(l->params, deadline, &grads, e));
+    if (!err) err = sort_out(l, mr_params_push(l->params, ++l->push_step, 0, e));
+    if (!err) l->passed = view.version + 1;
+    return err;
+}
+
+/* No batch came. */
+static int starve(struct link *l, struct mr_error *e)
+{
+    mr_time now = mr_clock_now();
+    if (!l->t->queue) return MR_EAGAIN;
+    int err = account(l, mr_time_after(now, MR_ROLE_TURN));
+    if (err) return err;
+    if (!l->starving_since) l->starving_since = now;
+    if (!is_sync(l) || now - l->starving_since < STARVE_MAX) return MR_EAGAIN;
+    err = pass(l, e);
+    return err ? err : MR_EAGAIN;
+}
+
+static mr_time batch_deadline(const struct link *l)
+{
+    mr_time now = mr_clock_now();
+    bool waits = l->starving_since && now - l->starving_since >= STARVE_MAX;
+    return mr_time_after(now, is_sync(l) && waits ? STARVE_TURN : MR_ROLE_TURN);
+}
+
+/* The gradient of the batch in hand at `view`, and on its way. */
+static int learn(
+    struct link *l, const struct mr_params_view *view, mr_time deadline, struct mr_error *e)
+{
+    struct mr_trainee *t = l->t;
+    float *grads = NULL;
+    int err = sort_out(l, mr_params_buffer(l->params, deadline, &grads, e));
+    if (err) return err;
+    if (t->queue && !is_sync(l) && l->pushed) (void)settle(l, l->pushed - 1);
+    err = mr_trainee_learn(t, view->params, grads, e);
+    if (err) return err;
+    mr_params_release(l->params);
+    (void)mr_role_lap(&t->lap);
+    err = sort_out(l, mr_params_push(l->params, ++l->push_step, t->r.plan.batch, e));
+    if (is_sync(l)) l->version_min = view->version + 1;
+    l->is_pushed = !err && t->queue && is_sync(l);
+    if (!l->is_pushed && (!err || !t->queue)) l->pushed = mr_trainee_used(t);
+    return err;
+}
+
+static int step(struct link *l, struct mr_error *e)
+{
+    struct mr_trainee *t = l->t;
+    struct mr_params_view view;
+    if (!l->params) return connect_servers(l, false, e);
+    int err = mr_trainee_batch(t, t->steps, batch_deadline(l), e);
+    if (err == MR_EAGAIN) return starve(l, e);
+    l->starving_since = 0;
+    t->is_exhausted = t->is_exhausted || err == MR_ENOENT;
+    if (err) return err == MR_ENOENT ? MR_OK : err;
+    mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
+    err = pull(l, deadline, &view, e);
+    if (err || is_done(l)) return err;
+    if (l->is_pushed) {
+        err = account(l, deadline);
+        if (err || !t->has_batch) return err;
+    }
+    return learn(l, &view, deadline, e);
+}
+
+static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
+{
+    struct link *l = ctx;
+    for (;;) {
+        int err = mr_role_look(&t->r, NULL);
+        if (err) return err;
+        check_servers(l);
+        err = l->params ? MR_OK : connect_servers(l, true, e);
+        struct mr_params_view view;
+        mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
+        if (!err) err = sort_out(l, mr_params_pull(l->params, 0, deadline, &view, e));
+        if (!err) return mr_role_keep_model(&t->r, view.params, view.version, e);
+        if (err != MR_EAGAIN) return err;
+    }
+}
+
+static int train(struct link *l, struct mr_error *e)
+{
+    struct mr_trainee *t = l->t;
+    for (;;) {
+        bool is_new = false;
+        int err = mr_role_look(&t->r, &is_new);
+        if (err) return err;
+        if (is_new) check_servers(l);
+        if (t->r.view.phase != MR_ROLE_RUN) {
+            mr_time deadline = mr_time_after(mr_clock_now(), FLUSH_MAX);
+            if (l->params) (void)mr_params_flush(l->params, deadline, NULL);
+            if (l->params) (void)account(l, deadline);
+            if (l->params) counts_add(l);
+            mr_trainee_tell(t, l->version);
+            err = mr_trainee_linger(t, keep, l, e);
+            if (err) return err;
+            continue;
+        }
+        if (is_done(l)) {
+            if (l->params && !t->is_exhausted)
+                (void)mr_params_flush(l->params, mr_time_after(mr_clock_now(), FLUSH_MAX), NULL);
+            t->is_exhausted = true;
+            if (l->params && t->queue && is_sync(l)) (void)pass(l, e);
+            mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        } else {
+            err = step(l, e);
+            if (err && err != MR_EAGAIN) return err;
+        }
+        if (l->params) counts_add(l);
+        mr_trainee_tell(t, l->version);
+    }
+}
+
+static void ready(void *ctx, uint64_t offset, uint64_t count)
+{
+    struct link *l = ctx;
+    mr_params_ready(l->params, l->push_step + 1, offset, count);
+}
+
+int mr_trainee_push(struct mr_trainee *t, struct mr_error *e)
+{
+    struct link l = {.t = t};
+    if (t->r.plan.rule == MR_ROLE_SYNC) mr_trainee_follow(t, ready, &l);
+    int err = train(&l, e);
+    disconnect(&l);
+    return err;
+}

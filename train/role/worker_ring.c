@@ -1,0 +1,382 @@
+/* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version counts
+ * them. What they have to agree upon is agreed upon inside a step, by two numbers more than the
+ * model has: one that any rank raises when it was told to halt or has no data any more, one that
+ * moves when any rank had a batch; every rank sees them after the same step. */
+#include "train/params/shard.h"
+#include "train/allreduce/allreduce.h"
+#include "train/role/worker.h"
+
+#include "base/alloc.h"
+#include "host/clock.h"
+
+#define STEP_MAX (300 * MR_SECOND)  /* a rank may wait for its queue; a lost one shows otherwise */
+#define REFORM_MAX (15 * MR_SECOND) /* for a new membership after the ring broke */
+#define STARVE_MAX (200 * MR_MS)    /* without a batch, then the others go on without this rank's */
+#define STARVE_TURN (5 * MR_MS)
+#define FORM_TURN (500 * MR_MS)
+#define ASK_TIMEOUT (2 * MR_SECOND)
+
+struct ring {
+    struct mr_trainee *t;
+    struct mr_reduce *reduce; /* NULL: not formed */
+    struct mr_shard *shard;   /* rank 0: for the scorer */
+    struct mr_checkpointer *checkpointer;
+    uint64_t incarnations[MR_RANKS_MAX];
+    uint64_t version;
+    struct mr_reduce_counts before;
+    uint64_t updated_ns;    /* of the optimizer, that is told as computing */
+    double publish_s;       /* copies for the scorer and for checkpoints */
+    mr_time broken_at;      /* 0: not broken */
+    mr_time starving_since; /* the queue gave nothing since; 0: it does */
+    bool others_learn;      /* at the last step some rank had a batch */
+    bool has_halted;        /* all ranks have, after the same step */
+    float *kept;            /* rank 0, halting: the parameters of `kept_version` */
+    uint64_t kept_version;
+};
+
+static uint64_t numbers(const struct ring *g) /* of the reduced vector */
+{
+    return g->t->r.plan.model->count + MR_RING_WORDS;
+}
+
+static uint64_t halt_at(const struct ring *g)
+{
+    return g->t->r.plan.model->count;
+}
+
+static uint64_t batch_at(const struct ring *g)
+{
+    return g->t->r.plan.model->count + 1;
+}
+
+/* Says which ranks of which restore epoch a ring is of; ranks only meet under the same word. */
+static uint32_t ring_word(const struct ring *g)
+{
+    uint64_t h = g->t->r.members->m->restore_epoch;
+    for (uint32_t i = 0; i < g->t->r.plan.workers; i++)
+        h = mr_hash_u64(h ^ g->incarnations[i]);
+    return (uint32_t)h;
+}
+
+static void leave(struct ring *g)
+{
+    if (!g->reduce) return;
+    struct mr_reduce_counts n;
+    mr_reduce_counts(g->reduce, &n);
+    g->before.wait_ns += n.wait_ns;
+    g->before.update_ns += n.update_ns;
+    g->before.average_ns += n.average_ns;
+    if (g->t->feed) g->t->has_batch = false; /* that of another step comes */
+    mr_reduce_close(&g->reduce);
+}
+
+static int shard_open(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    if (r->index || !r->plan.scorers) return MR_OK;
+    if (g->shard) mr_shard_close(&g->shard);
+    const struct mr_shard_options o = {.session = r->session,
+        .shards = 1,
+        .count = r->plan.model->count,
+        .incarnation = g->incarnations[0],
+        .restore_epoch = r->members->m->restore_epoch,
+        .version = g->version,
+        .params = mr_reduce_params(g->reduce),
+        .stop = &r->stop};
+    return mr_shard_open(&o, &g->shard, e);
+}
+
+/* With all other ranks; MR_EAGAIN: not yet. */
+static int form(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    const struct mr_role_plan *p = &r->plan;
+    struct mr_place places[MR_RANKS_MAX];
+    if (p->workers > MR_RANKS_MAX)
+        return mr_fail(e, MR_EINVAL, "roles.worker: at most %u under all-reduce", MR_RANKS_MAX);
+    for (uint32_t i = 0; i < p->workers; i++) {
+        places[i] = mr_role_place(r, MR_ROLE_WORKER, i);
+        g->incarnations[i] = places[i].incarnation;
+    }
+    uint64_t first = 0, count = 0;
+    mr_share_cut(numbers(g), p->workers, r->index, &first, &count);
+    struct mr_role_state state;
+    int err = mr_role_state_load(r, first, count, &state, e);
+    if (err) return err;
+    const struct mr_reduce_options o = {.session = r->session,
+        .generation = ring_word(g),
+        .rank = r->index,
+        .ranks = p->workers,
+        .places = places,
+        .count = numbers(g),
+        .trainable_count = p->model->trainable_count,
+        .optim = &p->optim,
+        .version = state.version,
+        .params = state.params,
+        .slots = state.has_slots ? (const float *const *)state.slots : NULL,
+        .stop = &r->is_void};
+    mr_flag_set(&r->is_void, mr_flag_is_set(&r->stop));
+    mr_time until = mr_time_after(mr_clock_now(), FORM_TURN);
+    err = mr_reduce_open(&o, until, &g->reduce, e);
+    if (!err) {
+        if (!r->index && g->version > state.version)
+            r->post.counters.steps_lost += g->version - state.version;
+        g->version = state.version;
+        r->post.restore_epoch = r->members->m->restore_epoch;
+        g->broken_at = 0;
+        err = shard_open(g, e);
+    } else if (err != MR_EINVAL && err != MR_ELIMIT) {
+        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        err = MR_EAGAIN;
+    }
+    mr_role_state_fini(&state);
+    return err;
+}
+
+/* Ranks were lost and replaced, or the scorer was: only the former breaks the ring. */
+static void check_ranks(struct ring *g)
+{
+    struct mr_role *r = &g->t->r;
+    bool same = r->post.restore_epoch == r->members->m->restore_epoch;
+    for (uint32_t i = 0; i < r->plan.workers && same; i++)
+        same = mr_role_place(r, MR_ROLE_WORKER, i).incarnation == g->incarnations[i];
+    if (!same) leave(g);
+}
+
+/* Between steps; what is kept is the last that all ranks agreed upon, even if the ring breaks. */
+static void keep_copy(struct ring *g)
+{
+    uint64_t n = g->t->r.plan.model->count;
+    if (g->t->r.index || !g->reduce) return;
+    if (!g->kept) g->kept = mr_alloc_array(n, sizeof *g->kept);
+    memcpy(g->kept, mr_reduce_params(g->reduce), n * sizeof *g->kept);
+    g->kept_version = g->version;
+}
+
+static void publish(struct ring *g, const float *params, uint64_t version)
+{
+    if (!g->shard || mr_shard_version(g->shard) == version) return;
+    memcpy(mr_shard_next(g->shard), params, g->t->r.plan.model->count * sizeof *params);
+    mr_shard_publish(g->shard, version);
+}
+
+static void cut(struct ring *g)
+{
+    uint64_t every = g->t->r.plan.checkpoint_steps, first = 0, count = 0;
+    if (!g->checkpointer || g->version % every) return;
+    mr_reduce_slice(g->reduce, &first, &count);
+    mr_checkpointer_cut(g->checkpointer, g->version, mr_reduce_params(g->reduce) + first,
+        mr_reduce_slots(g->reduce), count);
+}
+
+static void tell(struct ring *g)
+{
+    struct mr_reduce_counts n = {0};
+    if (g->reduce) mr_reduce_counts(g->reduce, &n);
+    struct mr_agent_counters *c = &g->t->r.post.counters;
+    c->wait_s = (double)(g->before.wait_ns + n.wait_ns) / 1e9;
+    c->push_s = (double)(g->before.average_ns + n.average_ns) / 1e9 + g->publish_s;
+    uint64_t updated = g->before.update_ns + n.update_ns;
+    c->compute_s += (double)(updated - g->updated_ns) / 1e9;
+    g->updated_ns = updated;
+    mr_trainee_tell(g->t, g->version);
+}
+
+/* No batch for so long that the others, who may wait for this rank, had better go on without it:
+ * at once as long as some do, seldom when nobody has anything. */
+static bool is_starving(struct ring *g)
+{
+    mr_time now = mr_clock_now();
+    if (!g->starving_since) g->starving_since = now;
+    if (now - g->starving_since < STARVE_MAX) return false;
+    if (!g->others_learn) g->starving_since = 0;
+    return true;
+}
+
+/* The batch of this step, or the flag that there is none. */
+static int gradients(struct ring *g, float *grads, struct mr_error *e)
+{
+    struct mr_trainee *t = g->t;
+    bool halts = t->r.view.phase != MR_ROLE_RUN;
+    mr_time now = mr_clock_now();
+    bool is_short = g->starving_since && now - g->starving_since >= STARVE_MAX;
+    mr_time until = mr_time_after(now, is_short ? STARVE_TURN : MR_ROLE_TURN);
+    int err = halts ? MR_ENOENT : mr_trainee_batch(t, g->version, until, e);
+    if (err && err != MR_ENOENT && err != MR_EAGAIN) return err;
+    if (err == MR_EAGAIN && !is_starving(g)) return err;
+    if (err) {
+        memset(grads, 0, numbers(g) * sizeof *grads);
+        grads[halt_at(g)] = err == MR_ENOENT;
+        mr_reduce_pass(g->reduce);
+        return MR_OK;
+    }
+    g->starving_since = 0;
+    err = mr_trainee_learn(t, mr_reduce_params(g->reduce), grads, e);
+    grads[halt_at(g)] = 0;
+    grads[batch_at(g)] = g->version % 2 ? -1.0f : 1.0f; /* there and back: it stays exact */
+    return err;
+}
+
+/* The step was taken, by all: the batch is learned. */
+static void settle(struct ring *g, float batches_before)
+{
+    struct mr_trainee *t = g->t;
+    const float *params = mr_reduce_params(g->reduce);
+    g->version = mr_reduce_version(g->reduce);
+    t->steps = g->version;
+    g->others_learn = params[batch_at(g)] != batches_before;
+    g->has_halted = params[halt_at(g)] < 0; /* 0 as long as nobody raised it */
+    if (!t->has_batch) return;
+    uint64_t batch = mr_trainee_used(t);
+    if (t->queue) mr_queue_feed_settle(t->queue, batch, true);
+}
+
+static int step(struct ring *g, struct mr_error *e)
+{
+    struct mr_trainee *t = g->t;
+    float batches_before = mr_reduce_params(g->reduce)[batch_at(g)];
+    uint64_t version = g->version;
+    int err = gradients(g, mr_reduce_buffer(g->reduce), e);
+    if (err) return err;
+    (void)mr_role_lap(&t->lap);
+    err = mr_reduce_step(g->reduce, mr_time_after(mr_clock_now(), STEP_MAX), e);
+    if (err) {
+        leave(g);
+        g->broken_at = mr_clock_now();
+        return MR_EAGAIN;
+    }
+    settle(g, batches_before);
+    (void)mr_role_lap(&t->lap);
+    if (g->shard && mr_shard_is_wanted(g->shard))
+        publish(g, mr_reduce_params(g->reduce), g->version);
+    if (!g->has_halted && g->version != version) cut(g);
+    g->publish_s += mr_role_lap(&t->lap);
+    return MR_OK;
+}
+
+static bool is_done(const struct ring *g)
+{
+    const struct mr_trainee *t = g->t;
+    return t->feed && t->r.plan.epochs && g->version / mr_feed_steps(t->feed) >= t->r.plan.epochs;
+}
+
+/* The last version of all was made. */
+static bool is_last(const struct ring *g)
+{
+    uint64_t last = g->t->r.plan.steps;
+    return last && g->reduce && g->version >= last;
+}
+
+static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
+{
+    struct ring *g = ctx;
+    return mr_role_keep_model(&t->r, g->kept, g->kept_version, e);
+}
+
+/* The last checkpoint, whoever has cut it: that of the membership is what was begun from. */
+static int checkpoint_take(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    struct mr_pb_arena arena;
+    struct mr_role_state state;
+    Millrace__V1__GetTrainingRequest q = MILLRACE__V1__GET_TRAINING_REQUEST__INIT;
+    const Millrace__V1__Training *t = NULL;
+    q.id = r->session;
+    mr_pb_arena_init(&arena, (size_t)64 << 20);
+    int err;
+    do { /* a trainer that is away comes back, or the session's bound ends this */
+        err = mr_role_call(r->link, "/millrace.v1.Trainings/Get", &q.base, ASK_TIMEOUT,
+            mr_role_stop_of(r), &millrace__v1__training__descriptor, &arena, &t, e);
+        if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+    } while (err && mr_role_may_retry(err));
+    if (!err && !t->checkpoint && g->version)
+        err = mr_fail(
+            e, MR_ESTATE, "the ring broke while the session stopped, and there is no checkpoint");
+    if (!err) err = mr_role_state_load_from(r, t->checkpoint, 0, r->plan.model->count, &state, e);
+    mr_pb_arena_fini(&arena);
+    if (err) return err;
+    g->kept = MR_STEAL(state.params);
+    g->kept_version = state.version;
+    if (g->version > state.version) r->post.counters.steps_lost += g->version - state.version;
+    mr_agent_say(r->agent, &r->post);
+    mr_role_state_fini(&state);
+    return MR_OK;
+}
+
+/* Nothing is left to do but to keep the model: what rank 0 has, or if the ring broke before it
+ * heard of the end, the last checkpoint. */
+static int settle_model(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    if (r->index) return MR_OK;
+    keep_copy(g);
+    int err = g->kept ? MR_OK : checkpoint_take(g, e);
+    if (!err) publish(g, g->kept, g->kept_version);
+    return err;
+}
+
+/* Formed, or MR_EAGAIN. */
+static int ensure(struct ring *g, struct mr_error *e)
+{
+    struct mr_role *r = &g->t->r;
+    if (g->reduce) return MR_OK;
+    if (g->broken_at && r->post.restore_epoch == r->members->m->restore_epoch) {
+        /* The parameters are void until the trainer has heard who is lost. If it hears of nobody,
+         * this rank goes: its next attempt makes all of them begin at the checkpoint. */
+        if (mr_clock_now() - g->broken_at > REFORM_MAX)
+            return mr_fail(e, MR_EABORTED, "the ranks lost each other, and nobody was replaced");
+        mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        return MR_EAGAIN;
+    }
+    return mr_role_is_current(r) ? form(g, e) : mr_role_await_members(r) ? MR_ECANCELED : MR_EAGAIN;
+}
+
+static int train(struct ring *g, struct mr_error *e)
+{
+    struct mr_trainee *t = g->t;
+    for (;;) {
+        bool is_new = false;
+        int err = mr_role_look(&t->r, &is_new);
+        if (err) return err;
+        if (is_new) check_ranks(g);
+        bool runs = t->r.view.phase == MR_ROLE_RUN;
+        if (!runs && !g->reduce) g->has_halted = true;
+        if (!runs) keep_copy(g);
+        bool is_over = g->has_halted || is_done(g), done = is_over || is_last(g);
+        if (done && !runs) {
+            tell(g);
+            err = settle_model(g, e);
+            if (!err) err = mr_trainee_linger(t, keep, g, e);
+            if (err) return err;
+            continue;
+        }
+        t->is_exhausted = is_over;
+        if (done) {
+            mr_agent_wait(t->r.agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
+        } else {
+            err = ensure(g, e);
+            if (!err) err = step(g, e);
+            if (err && err != MR_EAGAIN) return err;
+        }
+        tell(g);
+    }
+}
+
+static void ready(void *ctx, uint64_t offset, uint64_t count)
+{
+    struct ring *g = ctx;
+    mr_reduce_ready(g->reduce, offset, count);
+}
+
+int mr_trainee_reduce(struct mr_trainee *t, struct mr_error *e)
+{
+    struct ring g = {.t = t};
+    mr_trainee_follow(t, ready, &g);
+    if (t->r.plan.checkpoint_steps) g.checkpointer = mr_checkpointer_start(&t->r, t->r.index);
+    int err = train(&g, e);
+    mr_checkpointer_stop(&g.checkpointer);
+    leave(&g);
+    if (g.shard) mr_shard_close(&g.shard);
+    mr_release(g.kept);
+    return err;
+}
