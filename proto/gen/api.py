@@ -205,23 +205,23 @@ COLLECTED = {"millrace.v1.Jobs.Results": "ResultSet"}
 EXTRA_SCHEMAS = {
     "ResultSet": {
         "type": "object",
-        "description": "Values by key. Integers are written in full; not a number and the infinities"
-        ' are "NaN", "Infinity" and "-Infinity".',
+        "description": "Values by key. Integers have all their digits. NaN and the infinities are"
+        ' "NaN", "Infinity" and "-Infinity".',
         "required": ["results", "places", "errors"],
         "properties": {
             "results": {
                 "type": "object",
-                "description": "The values themselves, of keys whose value is small",
+                "description": "Values of keys whose value is small",
                 "additionalProperties": {},
             },
             "places": {
                 "type": "object",
-                "description": "Where the larger values are",
+                "description": "Locations of the larger values",
                 "additionalProperties": {"$ref": "#/components/schemas/ValuePlace"},
             },
             "errors": {
                 "type": "object",
-                "description": "Why the others have no value",
+                "description": "Errors of keys that have no value",
                 "additionalProperties": {"$ref": "#/components/schemas/Status"},
             },
             "error": {"$ref": "#/components/schemas/Status"},
@@ -230,7 +230,7 @@ EXTRA_SCHEMAS = {
     },
     "Status": {
         "type": "object",
-        "description": "What went wrong, as google.rpc.Status.",
+        "description": "An error, as google.rpc.Status.",
         "required": ["code", "message", "details"],
         "properties": {
             "code": {
@@ -248,7 +248,7 @@ EXTRA_SCHEMAS = {
     },
     "StreamEvent": {
         "type": "object",
-        "description": "One event, for readers that take a stream apart.",
+        "description": "One event, for readers that parse the stream themselves.",
         "required": ["data"],
         "properties": {n: {"type": "string"} for n in ("id", "event", "data")},
     },
@@ -274,16 +274,16 @@ RAW_BODIES = {
 
 # What there is to say of a raw body, beside its schema.
 BODY_WORDS = {
-    "millrace.v1.Objects.Put": "The value. Its content type says how to read it: application/json,"
+    "millrace.v1.Objects.Put": "The value. Its content type selects the format: application/json,"
     " application/octet-stream (raw bytes), application/x-npy, application/x-idx, text/csv,"
-    " application/vnd.millrace.value or application/vnd.millrace.text; `format` does so, too, and counts more.",
+    " application/vnd.millrace.value or application/vnd.millrace.text; `format` takes precedence over the content type.",
 }
 
 # What the gateway answers by itself: path -> (summary, content type, schema).
 GATEWAY_PATHS = {
-    "/healthz": ("Could a job run now?", {"application/json": {"$ref": "#/components/schemas/Health"}}),
-    "/metrics": ("Counters of all services, for Prometheus", {"text/plain": {"type": "string"}}),
-    "/openapi.json": ("This document", {"application/json": {"type": "object"}}),
+    "/healthz": ("Tells whether a job could run now", {"application/json": {"$ref": "#/components/schemas/Health"}}),
+    "/metrics": ("Returns the metrics of all services, for Prometheus", {"text/plain": {"type": "string"}}),
+    "/openapi.json": ("Returns this document", {"application/json": {"type": "object"}}),
 }
 
 # These answer the same when it is 503.
@@ -295,6 +295,6 @@ EXTRA_SCHEMAS["Health"] = {
     "required": ["ready"],
     "properties": {
         "ready": {"type": "boolean"},
-        "reason": {"type": "string", "description": "Why not, in one sentence"},
+        "reason": {"type": "string", "description": "Why no job could run, in one sentence"},
     },
 }

@@ -1,7 +1,8 @@
-"""Schemas of what goes to its service verbatim and therefore stands in no proto: jobs (docs/graphs.md)
-and descriptions of trainings (docs/training.md). They are flat on purpose: generators of clients make
-one class of each, where `oneOf` gives them a class for every mixture. Defaults stand in words: with the
-keyword `default` generators take a field for one that has to be given, or give it always."""
+"""Schemas of documents that the gateway passes on unchanged, so that no proto describes them: jobs
+(docs/graphs.md) and descriptions of trainings (docs/training.md). The schemas are flat on purpose:
+client generators make one class of each, but with `oneOf` they make a class for every combination.
+Defaults stand in the descriptions: with the keyword `default`, generators treat a field as required
+or always send it."""
 
 ANY = {}  # any JSON value
 
@@ -23,43 +24,44 @@ def any_value(description):
 
 
 PRIORITY = {"type": "integer", "minimum": -100, "maximum": 100}
-# A number, or what stands for one when the job is made of its parameters.
+# A number, or a text that the parameters of the job replace by a number.
 COUNT = {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "string"}]}
 
 EACH = {
     "type": "object",
-    "description": "A list: `each` once for every value of the variables of `for`",
+    "description": "A list that has `each` once for every value of the variables of `for`",
     "required": ["each", "for"],
     "properties": {
         "each": any_value("An argument, or a key, with `${variable}` in it"),
-        "for": mapping(ANY, 'Variables: `{"i": 20}` is 0 to 19, `{"i": ["a", "b"]}` these'),
+        "for": mapping(ANY, 'Variables: `{"i": 20}` means 0 to 19, `{"i": ["a", "b"]}` means these items'),
     },
     "additionalProperties": False,
     "example": {"each": {"ref": "part-${i}"}, "for": {"i": 20}},
 }
 
 TASK_OPTIONS = {
-    "retries": {"type": "integer", "minimum": 0, "maximum": 1000, "description": "Runs after the first (0)"},
-    "priority": {**PRIORITY, "description": "Within the job; larger goes first (0)"},
-    "timeout_s": {"type": "number", "minimum": 0, "description": "Seconds, of one attempt"},
+    "retries": {"type": "integer", "minimum": 0, "maximum": 1000,
+                "description": "Attempts after the first one that fails; default 0"},
+    "priority": {**PRIORITY, "description": "Priority within the job; larger runs sooner; default 0"},
+    "timeout_s": {"type": "number", "minimum": 0, "description": "Seconds that one attempt may take"},
     "workers": {
-        "description": "Name of a worker or node it may run on, or several",
+        "description": "Name of a worker or node that may run the task, or a list of such names",
         "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "maxItems": 1024}],
     },
-    "allow_other_workers": {"type": "boolean", "description": "`workers` is a wish (false)"},
-    "resources": mapping({"type": "number", "minimum": 0}, "Taken while it runs, e.g. `{\"gpu\": 1}`"),
-    "pure": {"type": "boolean", "description": "false: never joined with an equal task (true)"},
+    "allow_other_workers": {"type": "boolean", "description": "`workers` is a preference; default false"},
+    "resources": mapping({"type": "number", "minimum": 0}, "Resources that the task takes while it runs, e.g. `{\"gpu\": 1}`"),
+    "pure": {"type": "boolean", "description": "false: never share the result with an equal task; default true"},
     "persist": {
-        "description": "Write the result to the node's disk; a text also names it",
+        "description": "Write the result to the node's disk; a text also gives the result this name",
         "anyOf": [{"type": "boolean"}, {"type": "string"}],
     },
-    "long_running": {"type": "boolean", "description": "Has no slot (false)"},
+    "long_running": {"type": "boolean", "description": "The task does not occupy a slot; default false"},
 }
 
 ENTRY = {
     "type": "object",
     "description": "One entry of a graph: a task (`op`), a value (`value`, `literal`), another key (`ref`), or a"
-    " stored object (`object`, `name`). The other fields are a task's.",
+    " stored object (`object`, `name`). All other fields belong to tasks.",
     "properties": {
         "op": text("Name of the operator; GET /v1/ops lists them"),
         "args": {
@@ -68,9 +70,9 @@ ENTRY = {
             "anyOf": [{"type": "array", "items": ANY}, ref("GraphEach")],
         },
         "kwargs": mapping(ANY, "Arguments by name"),
-        "for": mapping(ANY, 'The entry stands for several: `{"i": 20}` is i from 0 to 19, in the key as `${i}`'),
-        "value": any_value("This value; `${name}` in its texts is filled in"),
-        "literal": any_value("This value, to the letter"),
+        "for": mapping(ANY, 'The entry stands for several entries: `{"i": 20}` means i from 0 to 19; the key contains `${i}`'),
+        "value": any_value("A value; `${name}` in its texts is replaced"),
+        "literal": any_value("A value in which nothing is replaced"),
         "ref": text("The value of another key"),
         "object": text("A stored object, by its id"),
         "name": text("A stored object, by its name"),
@@ -82,14 +84,17 @@ ENTRY = {
 
 LOOP = {
     "type": "object",
-    "description": "Tasks that run round after round until one says stop. `NAME.carried` and `NAME.count` come out of it.",
+    "description": "A loop: tasks that run in rounds until a condition ends the loop. Its results are `NAME.carried`, one for"
+    " each carried value, and `NAME.count`.",
     "required": ["max", "carry", "tasks", "next"],
     "properties": {
-        "max": {**COUNT, "description": "Rounds at most, 1 to 32768"},
-        "carry": mapping(ANY, "What goes from round to round, by name: the argument that the first round begins with"),
-        "tasks": mapping(ref("GraphEntry"), "The body: entries as those of a job"),
-        "next": mapping(ANY, "What each carried name is in the next round: an argument"),
-        "until": any_value("An argument: true, or a number but 0, ends the loop after the round. None: all rounds come"),
+        "max": {**COUNT, "description": "Largest number of rounds, 1 to 32768"},
+        "carry": mapping(ANY,
+                         "Values that pass from round to round, by name: for each its value in the first round, an argument"),
+        "tasks": mapping(ref("GraphEntry"), "The body: entries like those of a job"),
+        "next": mapping(ANY, "For each carried name its value in the next round: an argument"),
+        "until": any_value("Condition, an argument: true, or a number other than 0, ends the loop after the round. Default: all"
+            " rounds run"),
     },
     "additionalProperties": False,
 }
@@ -100,22 +105,27 @@ JOB = {
     " docs/graphs.md.",
     "properties": {
         "tasks": mapping(ref("GraphEntry"), "Entries by key"),
-        "dsk": mapping(ANY, "Entries by key, as in Dask: `[\"inc\", \"x\"]` is a task, a text that is a key a reference"),
+        "dsk": mapping(ANY,
+                       "Entries by key, as in Dask: `[\"inc\", \"x\"]` is a task; a text that is equal to a key is a reference"),
         "targets": {
             "type": "array",
-            "description": "Keys that are wanted. Left out: every key that no other needs",
+            "description": "Keys whose values are wanted. Default: every key that no other entry refers to",
             "items": {"anyOf": [{"type": "string"}, ref("GraphEach")]},
         },
         "repeat": mapping(ref("GraphLoop"), "Loops that the scheduler runs, by name"),
         "params": mapping(ANY, "Values for `${name}`, with their defaults"),
-        "name": text("For people, at most 256 bytes"),
-        "namespace": text("Keys are unique in it, and shared with its other jobs"),
-        "labels": mapping({"type": "string"}, "For people and for lists, at most 64"),
-        "priority": {**PRIORITY, "description": "Larger goes first (0); jobs of one priority share the workers"},
-        "deadline_s": {"type": "number", "minimum": 0, "description": "Seconds from acceptance"},
-        "on_error": {"type": "string", "enum": ["stop", "continue"], "description": "What the first failed task does (stop)"},
-        "fuse": {"type": "boolean", "description": "false: every task is run and reported by itself (true)"},
-        "request_id": text("The same id twice is one job; the header Idempotency-Key is the same"),
+        "name": text("Name for people, at most 256 bytes"),
+        "namespace": text("All jobs of a namespace share their keys"),
+        "labels": mapping({"type": "string"}, "Labels for people and filters, at most 64"),
+        "priority": {**PRIORITY,
+                     "description": "Larger runs sooner; default 0. Jobs of equal priority share the workers equally"},
+        "deadline_s": {"type": "number", "minimum": 0, "description": "Seconds from acceptance after which the job fails"},
+        "on_error": {"type": "string", "enum": ["stop", "continue"],
+                     "description": "stop: the first task that fails for good ends the job. continue: tasks that"
+                     " do not need the failed task still run. Default stop"},
+        "fuse": {"type": "boolean", "description": "false: run and report every task by itself; default true"},
+        "request_id": text("Idempotency key: two submissions with the same id are one job."
+                           " The header Idempotency-Key has the same meaning"),
     },
     "additionalProperties": False,
     "example": {"dsk": {"x": 1, "y": ["inc", "x"], "z": ["add", "x", "y"]}, "targets": ["z"]},
@@ -123,25 +133,25 @@ JOB = {
 
 TRAINING = {
     "type": "object",
-    "description": "What is to be trained, on what, by whom, and until when; see docs/training.md",
+    "description": "Description of a training: model, data, roles and stop rule; see docs/training.md",
     "required": ["model", "data"],
     "properties": {
-        "name": text("For people, and for the kept model's name"),
-        "params": mapping(ANY, "Values for `${name}`; the graph gets them, too"),
+        "name": text("Name for people, and for the name of the saved model"),
+        "params": mapping(ANY, "Values for `${name}`, also in the graph"),
         "graph": ref("GraphDocument"),
         "model": mapping(ANY, "`input`, the shape of one example, and `layers`"),
         "init": mapping(ANY, "One of `seed`, `model`, `checkpoint`"),
         "data": mapping(ANY, "`train`, `validation` and `test`, or `queue`; `batch`, `shuffle`, `seed`, `remainder`"),
-        "roles": mapping(ANY, "How many `ps`, `worker` and `scorer`, or how to start them"),
+        "roles": mapping(ANY, "Numbers of `ps`, `worker` and `scorer`, or how to start these roles"),
         "update": mapping(ANY, "`rule`: async, sync or allreduce"),
         "optimizer": mapping(ANY, "`type`: sgd, adam or rmsprop; `learning_rate`, `schedule` and others"),
         "loss": text("cross_entropy, mse or hinge"),
         "score": mapping(ANY, "`every_s` or `every_steps`; `examples`"),
         "stop": mapping(ANY, "`threshold`, `patience`, `epochs`, `steps`, `time_s`"),
         "checkpoint": mapping(ANY, "`every_steps`, `keep`"),
-        "limits": mapping({"type": "number"}, "Seconds for phases, by name"),
-        "channel": text("Where its scores go"),
-        "save": text("The name of the kept model"),
+        "limits": mapping({"type": "number"}, "Limits of phases in seconds, by name"),
+        "channel": text("Name of the channel for scores"),
+        "save": text("Name of the saved model"),
     },
     "example": {
         "model": {"input": [2], "layers": [{"type": "Dense", "units": 1}]},
@@ -152,8 +162,8 @@ TRAINING = {
 
 PARAMETERS = {
     "type": "object",
-    "description": "Values for some of a template's parameters, each of the kind of its default",
-    "properties": {"params": mapping(ANY, "By name; what is left out has its default")},
+    "description": "Values for some of a template's parameters, each with the JSON type of its default",
+    "properties": {"params": mapping(ANY, "Values by name; parameters that are left out have their defaults")},
     "additionalProperties": False,
     "example": {"params": {"copies": 20}},
 }

@@ -1,23 +1,23 @@
-"""What openapi.json says of the gateway's own login, which no proto has."""
+"""The descriptions of the gateway's own login in openapi.json; no proto has this login."""
 
 IDENTITY = {
     "type": "object",
-    "description": "Whose token it is.",
+    "description": "The owner of a token.",
     "required": ["name", "role"],
     "properties": {
-        "name": {"type": "string", "description": "As the token file says"},
+        "name": {"type": "string", "description": "Name in the token file"},
         "role": {"type": "string", "enum": ["reader", "user", "admin"]},
     },
     "example": {"name": "ada", "role": "admin"},
 }
 REQUEST = {
     "type": "object",
-    "description": "A token. Without one the header Authorization has it.",
+    "description": "A token. If it is missing, the header Authorization must have it.",
     "additionalProperties": False,
     "properties": {
-        "token": {"type": "string", "description": "As the token file says"},
+        "token": {"type": "string", "description": "Token from the token file"},
         "max_age_s": {"type": "integer", "minimum": 0, "maximum": 2592000,
-                      "description": "Seconds until the browser forgets the cookie; 0: when it ends"},
+                      "description": "Seconds until the browser deletes the cookie; 0: when the browser ends"},
     },
     "example": {"token": "0123456789abcdef"},
 }
@@ -45,13 +45,14 @@ def paths(error):
     identity, request = ({"$ref": f"#/components/schemas/{name}"} for name in SCHEMAS)
     return {
         "/v1/login": {
-            "get": operation("Identity", "Whose token is shown", "By the header Authorization or the login's cookie.",
+            "get": operation("Identity", "Returns the owner of the token in use",
+                             "The token comes from the header Authorization or the login cookie.",
                              identity, error),
-            "post": operation("Login", "Gives a browser a cookie that shows the token",
-                              "HttpOnly, SameSite=Strict, and Secure with HTTPS; taken for an Authorization where a page of"
-                              " this server asks.", identity, error, request),
+            "post": operation("Login", "Sets a cookie with the token in a browser",
+                              "The cookie is HttpOnly, SameSite=Strict, and Secure with HTTPS. It replaces the header"
+                              " Authorization in requests from pages of this server.", identity, error, request),
         },
         "/v1/logout": {
-            "post": operation("Logout", "Takes the cookie away", "The token stays good.", {"type": "object"}, error),
+            "post": operation("Logout", "Deletes the cookie", "The token stays valid.", {"type": "object"}, error),
         },
     }

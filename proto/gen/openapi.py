@@ -1,5 +1,5 @@
-"""openapi.json: the routes for people and tools. JSON is as proto3 JSON says, with the fields'
-original names: 64-bit integers are texts, bytes are base64, enums are names."""
+"""openapi.json: the routes for people and tools. JSON follows proto3 JSON with the original names of
+the fields: 64-bit integers are texts, bytes are base64, enums are names."""
 
 import re
 
@@ -8,7 +8,7 @@ import login
 from model import F, Wrong
 
 ERROR = {
-    "description": "The request is refused or has failed",
+    "description": "The request was refused or failed",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Status"}}},
 }
 EVENTS = "text/event-stream"
@@ -219,11 +219,11 @@ class Document:
             "description": f"Each line is a {short(name)} in JSON",
             "x-line-schema": schema,
         }
-        # Client generators read the whole answer as one text; whoever follows it live uses an EventSource.
+        # Client generators read the whole answer as one text; a live reader uses an EventSource.
         event = {
             "anyOf": [{"type": "string"}, {"$ref": "#/components/schemas/StreamEvent"}],
-            "description": f"Server-Sent Events: `data` of each is a {short(name)} in JSON, or of those of type"
-            " `error` a Status. `id` is what `Last-Event-ID` goes on after.",
+            "description": f"Server-Sent Events. `data` of an event is a {short(name)} in JSON; for type `error` it is a"
+            " Status. A client that sends the `id` as `Last-Event-ID` resumes after this event.",
             "x-event-schema": schema,
             "x-error-event-schema": {"$ref": "#/components/schemas/Status"},
             "example": 'id: 1\ndata: {}\n\n',
@@ -256,10 +256,10 @@ class Document:
         out["responses"] = {"200": self.success(route), "4XX": ERROR, "5XX": ERROR}
         if self.model.raw_response(route):
             binary = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
-            out["responses"]["206"] = {"description": "The part that `Range` asks for", "content": binary}
+            out["responses"]["206"] = {"description": "The part that `Range` requests", "content": binary}
             out["responses"]["304"] = {"description": "`If-None-Match` has the value's `ETag`"}
         if method.server_streaming and not self.model.raw_response(route):
-            gone = "No event will come any more: a client should not come back"
+            gone = "No more events will come: a client should not reconnect"
             out["responses"]["204"] = {"description": gone}
         return out
 
@@ -274,7 +274,7 @@ class Document:
         }
         if not_now:
             del out["responses"]["5XX"]
-            out["responses"]["503"] = {"description": "Not now", "content": answer}
+            out["responses"]["503"] = {"description": "No job could run now", "content": answer}
         return out
 
     def build(self):
@@ -293,15 +293,15 @@ class Document:
         tags = [
             {"name": short(s), "description": self.model.services.get(s) or short(s)} for s in services
         ]
-        tags.append({"name": "Gateway", "description": "What the gateway answers by itself."})
+        tags.append({"name": "Gateway", "description": "Methods that the gateway answers itself."})
         return {
             "openapi": "3.0.3",
             "info": {
                 "title": "millrace",
                 "version": self.version,
-                "description": "Task graphs over HTTP. A stream (`/events`) comes as Server-Sent"
-                " Events, resumable by `Last-Event-ID`. A parameter in a path may contain slashes as"
-                " `%2F`. HEAD is possible wherever GET is. 64-bit integers are texts in answers, and texts or"
+                "description": "Task graphs over HTTP. Streams (`/events`) are Server-Sent Events; a client"
+                " resumes a stream with `Last-Event-ID`. A parameter in a path may contain slashes as"
+                " `%2F`. Every GET route also accepts HEAD. 64-bit integers are texts in answers, and texts or"
                 " numbers in requests.",
                 "license": {
                     "name": "Apache-2.0",
@@ -317,7 +317,7 @@ class Document:
                     "bearer": {
                         "type": "http",
                         "scheme": "bearer",
-                        "description": "Only where the gateway was started with --token-file",
+                        "description": "Only if the gateway was started with --token-file",
                     }
                 },
                 "schemas": dict(sorted({**self.schemas, **api.EXTRA_SCHEMAS, **login.SCHEMAS}.items())),
