@@ -1,5 +1,5 @@
 /* The families of built-in operators: each file of operators gives its descriptors through one
- * function, and builtin.c lists them. */
+ * function, and registry/builtin.c lists them. */
 #pragma once
 
 #include "ops/op.h"

@@ -1,5 +1,5 @@
 /* What the files of `millrace up` share; private to them. up.c has the flags and waits while the
- * cluster runs, up_prepare.c settles what comes before, up_children.c starts the processes. */
+ * cluster runs, prepare.c settles what comes before, children.c starts the processes. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* Between listen.c, which knows sockets and options, and http.c, which knows requests. */
+/* Between listen.c, which knows sockets and options, and server.c, which knows requests. */
 #pragma once
 
 #include "gateway/server/request.h"

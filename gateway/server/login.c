@@ -3,9 +3,10 @@
  *
  * What keeps pages of others away: the cookie is SameSite=Strict, so that no page of another site's
  * sends it; an Origin, which browsers add to whatever changes something, has to be our own
- * (guard.h) and has to be there; and where a browser says whose page asks (Sec-Fetch-Site), it is
- * ours or nobody's. A page at another port of this host is of the same site: the last two keep it
- * out. Scripts cannot read the cookie (HttpOnly), and there is no CORS to read answers by. */
+ * (http/origin.h) and has to be there; and where a browser says whose page asks (Sec-Fetch-Site),
+ * it is ours or nobody's. A page at another port of this host is of the same site: the last two
+ * keep it out. Scripts cannot read the cookie (HttpOnly), and there is no CORS to read answers by.
+ */
 #include "gateway/server/login.h"
 
 #include "gateway/json/json_out.h"

@@ -1,4 +1,5 @@
-/* Login for browsers: the token as a cookie (login_text.h), who asks by it, and the three answers.
+/* Login for browsers: the token as a cookie (http/login_cookie.h), who asks by it, and the three
+ * answers.
  */
 #pragma once
 

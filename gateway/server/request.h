@@ -1,4 +1,4 @@
-/* One HTTP request, on the thread of its connection. What its parts share; for http.c, check.c,
+/* One HTTP request, on the thread of its connection. What its parts share; for server.c, check.c,
  * answer.c, stream.c, login.c and static.c only. */
 #pragma once
 
@@ -118,7 +118,7 @@ uint64_t mr_request_body_bytes_max(const struct mr_route *route);
 /* The start of the call, with what there is of the body. */
 void mr_request_start(struct mr_request *r, bool more);
 
-/* http.c */
+/* server.c */
 bool mr_request_next(struct mr_request *r, struct mr_reply *reply); /* false: nothing is there */
 void mr_request_use(struct mr_request *r);                          /* gives a CREDIT */
 void mr_request_sleep(struct mr_request *r);                        /* until something is there */
@@ -135,7 +135,7 @@ struct MHD_Response *mr_answer_gzip(struct mr_str bytes);
 enum MHD_Result mr_answer_queue(
     struct mr_request *r, unsigned status, const char *type, struct MHD_Response **response);
 
-/* raw.c: r->raw_message is the first piece. */
+/* raw_answer.c: r->raw_message is the first piece. */
 enum MHD_Result mr_answer_raw(struct mr_request *r);
 
 /* stream.c: the content reader of every stream. */

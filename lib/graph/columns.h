@@ -1,5 +1,5 @@
 /* The bytes of a graph, section by section: found, measured and checked, but not yet believed to be
- * a graph. For bytes.c and bytes_add.c.
+ * a graph. For bytes/bytes.c and bytes/from_client.c.
  *
  * All numbers are little endian. Head: "mrgraph" and a NUL, u32 version, u32 sections. Then each
  * section, in this order: u32 its number, u32 its form, u64 bytes, the bytes. At the end u64: XXH3
@@ -26,7 +26,7 @@
  *  17 slots     u32 a node: its slot, 2^32-1 for none; then u32 a node: its round
  *
  * In version 3, with or without loops, the form of columns 2 to 4, 6, 7, 9 to 11 and 14 is as in
- * narrow.h; all others, and all before, have form 0. */
+ * int_column.h; all others, and all before, have form 0. */
 #pragma once
 
 #include "base/err.h"

@@ -1,4 +1,5 @@
-/* Options of tasks and of jobs: their bounds, their packed form (what bytes.c writes), copies. */
+/* Options of tasks and of jobs: their bounds, their packed form (what bytes/bytes.c writes),
+ * copies. */
 #pragma once
 
 #include "base/buf.h"

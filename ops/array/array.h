@@ -15,7 +15,7 @@ struct mr_operand {
     const char *name; /* of the parameter, for errors */
 };
 
-/* ---- arguments (array_args.c); each fails in words ---- */
+/* ---- arguments (args.c); each fails in words ---- */
 
 /* A tensor, a number or a nested list of numbers as an array. */
 int mr_array_operand(
@@ -40,7 +40,7 @@ int mr_arg_int(struct mr_op_call *call, const struct mr_arg *arg, const char *na
     int64_t max, int64_t *out);
 double mr_arg_f64(const struct mr_arg *arg); /* of BOOL, INT, UINT, FLOAT */
 
-/* ---- types (array_types.c) ---- */
+/* ---- types (types.c) ---- */
 
 enum mr_dtype mr_dtype_promote(enum mr_dtype a, enum mr_dtype b);
 enum mr_dtype mr_dtype_float_of(enum mr_dtype t); /* what exp of it gives: i8 is f16, i32 is f64 */

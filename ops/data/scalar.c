@@ -1,6 +1,6 @@
 /* Numbers: arithmetic and comparison as Python has them, except that an integer that no longer fits
  * 64 bits is an error. With a tensor among the operands the same operators work element by element
- * (array.h); this file refuses to know how. */
+ * (array/array.h); this file refuses to know how. */
 #include "ops/array/array.h"
 #include "ops/family.h"
 #include "ops/call.h"

@@ -3,7 +3,7 @@
 
 #include "ops/op.h"
 
-/* ---- loops (loop.c) ---- */
+/* ---- loops (strided_loop.c) ---- */
 
 #define MR_LOOP_OPERANDS_MAX 4
 

@@ -29,7 +29,7 @@ struct config {
     uint64_t objects;
     mr_duration claim_time;
     const char *dir;
-    uint64_t directory; /* its number (claim.h) */
+    uint64_t directory; /* its number (disk/directory_lock.h) */
     const char *redis;
     const char *redis_password_file;
     const char *scheduler;

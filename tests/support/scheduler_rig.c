@@ -1,5 +1,5 @@
 /* The scheduler's surroundings, played: its life, its journal and what it says. What clients,
- * workers and stores do is in sched_rig_play.c. */
+ * workers and stores do is in scheduler_rig_play.c. */
 #include "tests/support/scheduler_rig.h"
 
 #include "base/alloc.h"

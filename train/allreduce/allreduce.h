@@ -17,7 +17,7 @@
  * disagree (generation, version, count), MR_ETIMEOUT: not all came in time. After any of these the
  * parameters are void: close, Join again, and open anew from a checkpoint.
  *
- * A scorer reads through an ordinary shard (params_shard.h, shard 0 of 1) that rank 0 opens beside
+ * A scorer reads through an ordinary shard (params/shard.h, shard 0 of 1) that rank 0 opens beside
  * the group: after a step, if mr_shard_is_wanted, copy mr_reduce_params to mr_shard_next and
  * publish mr_reduce_version. One thread uses a rank. */
 #pragma once

@@ -9,7 +9,7 @@ struct mr_reduce_wait { /* what ends a wait besides its deadline */
     const struct mr_flag *aborted;
 };
 
-/* ---- one segment (reduce_near.c) ----------------------------------------------------------- */
+/* ---- one segment (shm.c) ----------------------------------------------------------- */
 
 struct mr_near;
 

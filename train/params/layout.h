@@ -78,7 +78,7 @@ static inline uint64_t mr_client_bytes(uint64_t count, bool reads_only)
     return MR_CLIENT_PAGE_BYTES + (reads_only ? 0 : mr_vector_stride(count) * MR_PARAMS_UNDER_WAY);
 }
 
-/* ---- for the network thread (params_service.c); any thread ---------------------------------- */
+/* ---- for the network thread (service/service.c); any thread ---------------------------------- */
 
 /* The shard of a session in this process, counted: put it back. NULL: none. */
 struct mr_shard *mr_shard_get(const char *session, uint32_t shard);
@@ -114,7 +114,7 @@ int mr_shard_post(struct mr_shard *s, struct mr_remote_push *p);
  * pushes that are done are freed. No call is under way once it has returned. */
 void mr_shard_set_sink(void (*sink)(void *ctx, struct mr_remote_push *p), void *ctx);
 
-/* ---- client, the way over the network (params_remote.c) ------------------------------------- */
+/* ---- client, the way over the network (remote.c) ------------------------------------- */
 
 struct mr_params_remote;
 

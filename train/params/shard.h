@@ -1,6 +1,6 @@
 /* One shard of a model's parameters, as its server (train.ps) holds it: versions in shared memory
  * that readers map, and a mailbox of gradients, whether they came by shared memory or by gRPC.
- * params_loop.h has the update rules on top; a role normally uses that.
+ * update.h has the update rules on top; a role normally uses that.
  *
  * One thread, the role's, calls everything here unless its comment says otherwise. Publishing never
  * waits for readers: there are more buffers than readers, and a buffer takes memory only once it

@@ -49,7 +49,7 @@ static int head_check(const struct mr_role *r, const struct mr_cut_head *h, uint
     return MR_OK;
 }
 
-/* A piece of a checkpoint (role_checkpoint.c): numbers `from` … of the vector. */
+/* A piece of a checkpoint (checkpoint.c): numbers `from` … of the vector. */
 static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint64_t from,
     uint64_t first, uint64_t count, struct mr_role_state *s, uint64_t *n, struct mr_error *e)
 {

@@ -82,7 +82,7 @@ struct mr_place mr_role_place(
 /* The arguments of a set of the data ("validation"); NULL: not given. */
 const struct mr_arg *mr_role_set(const struct mr_role *r, const char *set, const char *part);
 
-/* ---- parameters to begin with: role_start.c ---------------------------------------------------
+/* ---- parameters to begin with: init_state.c ---------------------------------------------------
  */
 
 struct mr_role_state { /* numbers first … first + count - 1 of the vector, with slots */
@@ -101,7 +101,7 @@ int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheck
     uint64_t first, uint64_t count, struct mr_role_state *out, struct mr_error *e);
 void mr_role_state_fini(struct mr_role_state *s);
 
-/* ---- checkpoints: role_checkpoint.c -----------------------------------------------------------
+/* ---- checkpoints: checkpoint.c -----------------------------------------------------------
  */
 
 struct mr_checkpointer; /* writes in a thread of its own */
@@ -126,7 +126,7 @@ bool mr_cut_head_read(const float *from, struct mr_cut_head *out);
 /* The version after `version` that is to be cut; 0: none. */
 uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version);
 
-/* ---- scores and the kept model: role_keep.c ---------------------------------------------------
+/* ---- scores and the kept model: evaluate.c ---------------------------------------------------
  */
 
 struct mr_exam; /* held-out data, ready to be scored */

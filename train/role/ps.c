@@ -1,5 +1,5 @@
 /* train.ps: serves one shard of the parameters and moves it along the gradients that come. Knows
- * the rules only by name (params_loop.h has them); knows when to cut a checkpoint and when to go
+ * the rules only by name (params/update.h has them); knows when to cut a checkpoint and when to go
  * back to one. */
 #include "train/params/update.h"
 #include "train/role/internal.h"

@@ -1,5 +1,5 @@
 /* Knows whom to ask where partitions lie, and whom to tell; what follows from it stands in
- * row_plan.c. */
+ * feed/row_plan.c. */
 #include "train/role/rows.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
 /* train.worker: batches in, gradients out, until the session halts. How gradients are shared stands
- * in role_worker_ps.c and role_worker_ring.c. */
+ * in worker_ps.c and worker_ring.c. */
 #include "train/role/worker.h"
 
 #include "host/clock.h"

@@ -36,6 +36,6 @@ int mr_trainee_linger(struct mr_trainee *t,
     int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx,
     struct mr_error *e);
 
-/* role_worker_ps.c, role_worker_ring.c: until the session ends, or an error. */
+/* worker_ps.c, worker_ring.c: until the session ends, or an error. */
 int mr_trainee_push(struct mr_trainee *t, struct mr_error *e);
 int mr_trainee_reduce(struct mr_trainee *t, struct mr_error *e);

@@ -66,7 +66,7 @@ int mr_share_connect(const char *path, const struct mr_share_hello *hello, int f
 bool mr_share_is_hung_up(int socket);
 void mr_share_hello_fill(struct mr_share_hello *h, const char *session);
 
-/* ---- sockets (share_wire.c) -------------------------------------------------------------- */
+/* ---- sockets (wire.c) -------------------------------------------------------------- */
 
 int mr_share_send(int socket, const void *p, size_t n, const int *fds, size_t fds_count);
 /* One packet of exactly n bytes. MR_EAGAIN, MR_EAWAY, MR_EFORMAT. Descriptors are the caller's. */

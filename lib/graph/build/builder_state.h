@@ -132,7 +132,7 @@ int mr_builder_op(struct mr_builder *b, struct mr_str op, uint16_t *number, stru
 int mr_builder_args_add(
     struct mr_builder *b, uint32_t node, struct mr_str bytes, struct mr_error *e);
 
-/* repeat.c, for build.c: nobody looks into a loop from outside; which nodes are no targets unless
+/* unroll.c, for build.c: nobody looks into a loop from outside; which nodes are no targets unless
  * asked for; the finished graph's loops. */
 int mr_builder_check_loops(const struct mr_builder *b, struct mr_error *e);
 void mr_builder_mark_bodies(const struct mr_builder *b, unsigned char *marks);

@@ -1,4 +1,4 @@
-/* The inside of the JSON parser: entries slice by slice (json_split.h), from one text or from
+/* The inside of the JSON parser: entries slice by slice (slice.h), from one text or from
  * pieces of it. For its files only. */
 #pragma once
 

@@ -69,7 +69,7 @@ static inline struct mr_str mr_json_text(const yyjson_val *v)
         unsafe_yyjson_get_str((void *)(uintptr_t)v), unsafe_yyjson_get_len((void *)(uintptr_t)v));
 }
 
-/* ---- json_subst.c ---- */
+/* ---- params.c ---- */
 
 /* The value itself, or what its `${…}` make of it: valid until the next call. `*from_param` (may
  * be NULL) tells that it is a parameter's own value. NULL and the error in `*err`. */
@@ -83,7 +83,7 @@ int mr_json_loop_open(struct mr_json *j, yyjson_val *spec, struct mr_json_loop *
 bool mr_json_loop_next(struct mr_json *j, struct mr_json_loop *loop);
 void mr_json_loop_close(struct mr_json *j, struct mr_json_loop *loop);
 
-/* ---- json_value.c ---- */
+/* ---- value.c ---- */
 
 /* Writes a value as one item into the innermost open task of the builder. */
 int mr_json_write(struct mr_json *j, yyjson_val *v, struct mr_json_mode mode, unsigned depth);
@@ -95,17 +95,17 @@ int mr_json_no_duplicates(struct mr_json *j, yyjson_val *object);
 /* A plain JSON value as a pack, without any of the notation. */
 int mr_json_pack(struct mr_json *j, yyjson_val *v, struct mr_buf *out);
 
-/* ---- json_entries.c ---- */
+/* ---- entries.c ---- */
 
 int mr_json_entries(struct mr_json *j, yyjson_val *tasks);
 
-/* ---- json_repeat.c ---- */
+/* ---- repeat.c ---- */
 
 /* The nodes of what comes out of the loops; then, when all else has its nodes, the loops. */
 int mr_json_repeat_declare(struct mr_json *j, yyjson_val *repeat);
 int mr_json_repeat(struct mr_json *j, yyjson_val *repeat);
 
-/* ---- json_task.c ---- */
+/* ---- task.c ---- */
 
 int mr_json_entry(struct mr_json *j, uint32_t node, yyjson_val *entry);
 /* Fetches what looking up the references in an entry's outermost arguments will need. */
@@ -137,7 +137,7 @@ int mr_json_build(const struct mr_json_source *from, const struct mr_graph_catal
 /* NULL, and why in `e`. */
 yyjson_doc *mr_json_parse(struct mr_str text, struct mr_error *e);
 
-/* ---- json_ahead.c ---- */
+/* ---- stream.c ---- */
 
 /* Reads the entries that were put off: all keys are there. */
 int mr_json_ahead_finish(struct mr_json_ahead *a);

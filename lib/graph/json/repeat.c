@@ -1,5 +1,5 @@
 /* "repeat": loops. A body's entries are read like those of the job, under keys of their own: `key`
- * of loop `fit` is `fit[0].key`. The other rounds are the builder's work (repeat.h).
+ * of loop `fit` is `fit[0].key`. The other rounds are the builder's work (build/unroll.h).
  *
  *   {"fit": {"max": 50, "carry": {"state": {"ref": "start"}},
  *            "tasks": {"next": {"op": "step", "args": [{"ref": "state"}]},

@@ -1,6 +1,6 @@
 /* The inside of the JSON parser: entries as programs mostly write them, read straight from the text
  * into columns. What is unusual - escapes, other letters than ASCII, fractions, options - is left
- * to who parses the slice first (json_plain.h); what is read here means the same there. */
+ * to who parses the slice first (fast_path.h); what is read here means the same there. */
 #pragma once
 
 #include "graph/json/entries.h"

@@ -1,5 +1,5 @@
 /* A job in JSON that comes in pieces, read while the next ones come: its entries get their nodes,
- * and what is plain in them (json_plain.h) and refers to keys that are there already is read at
+ * and what is plain in them (fast_path.h) and refers to keys that are there already is read at
  * once. The outcome is that of the whole text. What does not suit - parameters, loops, keys with
  * escapes, anything malformed - is kept and read as a whole at the end. */
 #pragma once

@@ -109,7 +109,7 @@ static void pack_scalar(yyjson_val *v, struct mr_buf *out)
         mr_pack_float(out, yyjson_get_real(v));
 }
 
-/* As json_subst.c takes them; false: they are not right, which the reader says in words, or they
+/* As json/params.c takes them; false: they are not right, which the reader says in words, or they
  * are more than scalars. */
 static bool take_values(const struct mr_json_kept *k, yyjson_val *given, struct values *out)
 {

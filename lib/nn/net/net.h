@@ -29,8 +29,8 @@ void mr_nn_net_free(struct mr_nn_net **n);
 uint32_t mr_nn_net_batch(const struct mr_nn_net *n);
 
 /* Forward and backward in training mode: writes all `count` gradients of the batch's mean loss (and
- * for the state, see model.h) and adds the batch to `score`. With cross-entropy a Softmax that ends
- * the model is part of the loss, and a model without one is taken to end in logits. */
+ * for the state, see model/model.h) and adds the batch to `score`. With cross-entropy a Softmax
+ * that ends the model is part of the loss, and a model without one is taken to end in logits. */
 int mr_nn_net_learn(struct mr_nn_net *n, enum mr_nn_loss loss, const float *params,
     const struct mr_nn_batch *b, float *grads, struct mr_nn_score *score, struct mr_error *e);
 

@@ -1,5 +1,5 @@
 /* Gradients made shorter, before they are applied or handed over. Give the trainable part only:
- * state (model.h) is no gradient. */
+ * state (model/model.h) is no gradient. */
 #pragma once
 
 #include "nn/optim/optim.h"

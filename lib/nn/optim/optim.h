@@ -8,9 +8,9 @@
  * parameters themselves, which makes adam AdamW), "clip_value", "clip_norm" (clip.h: whoever makes
  * the gradient clips it) and "schedule" (schedule.h). The arithmetic is PyTorch's, in float32.
  *
- * Works on ranges of the model's vector (model.h), so that each server of a shard and each rank has
- * one of its own. Ranges that do not overlap may be updated by several threads at once. Knows
- * nothing of layers, memory or versions but the number it is told. */
+ * Works on ranges of the model's vector (model/model.h), so that each server of a shard and each
+ * rank has one of its own. Ranges that do not overlap may be updated by several threads at once.
+ * Knows nothing of layers, memory or versions but the number it is told. */
 #pragma once
 
 #include "nn/optim/schedule.h"

@@ -52,8 +52,8 @@ struct mr_service {
     struct mr_allowance *uploads; /* bodies that are no objects yet: outside of the budget */
 };
 
-struct naming;    /* of calls_name.c */
-struct elsewhere; /* of elsewhere.c */
+struct naming;    /* of names.c */
+struct elsewhere; /* of remote.c */
 struct mr_op;
 typedef void (*mr_op_fn)(struct mr_op *op);
 
@@ -137,14 +137,14 @@ void mr_op_name_object(struct mr_op *op, struct mr_str name, const ProtobufCBina
 
 /* Keeps what a view pins for a while after its op; takes the pin. */
 void mr_lease_view(struct mr_service *sv, struct mr_store_view *view, mr_duration d);
-void mr_on_name(struct mr_rpc_call *call, struct mr_rpc_message *m); /* calls_name.c */
+void mr_on_name(struct mr_rpc_call *call, struct mr_rpc_message *m); /* names.c */
 void mr_on_resolve(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_unname(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_renamed(struct mr_rpc_call *call, struct mr_rpc_message *m);
 void mr_on_names(struct mr_rpc_call *call, struct mr_rpc_message *m);
-void mr_on_where(struct mr_rpc_call *call, struct mr_rpc_message *m); /* where.c */
+void mr_on_where(struct mr_rpc_call *call, struct mr_rpc_message *m); /* locate.c */
 extern const struct mr_rpc_handler mr_put_handler;                    /* upload.c */
 extern const struct mr_rpc_handler mr_get_handler;                    /* download.c */
-extern const struct mr_rpc_handler mr_pull_handler;                   /* give.c */
-extern const struct mr_rpc_service mr_objects_service;                /* calls.c */
+extern const struct mr_rpc_handler mr_pull_handler;                   /* pull_send.c */
+extern const struct mr_rpc_service mr_objects_service;                /* objects.c */
 extern const struct mr_rpc_service mr_metrics_service;

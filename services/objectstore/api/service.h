@@ -11,7 +11,7 @@ struct mr_service_config {
     const char *advertise; /* NULL: the last of `listen` */
     const char *node;
     const char *dir;
-    uint64_t directory; /* its number (claim.h); 0: none */
+    uint64_t directory; /* its number (disk/directory_lock.h); 0: none */
     const char *redis;
     const char *redis_password; /* NULL: none */
     const char *scheduler;

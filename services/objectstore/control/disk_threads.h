@@ -4,7 +4,8 @@
  *
  * DIR/objects holds persisted objects, DIR/held those whose file goes with their last holder (they
  * have, or had, a name; or a drain wrote them): a file is an extent head, the value, and an XXH3 of
- * each 1 MiB of it. DIR/spill has those that only left memory, in one file a writer (spill.h). */
+ * each 1 MiB of it. DIR/spill has those that only left memory, in one file a writer
+ * (disk/spill_file.h). */
 #pragma once
 
 #include "services/objectstore/control/shell.h"

@@ -130,7 +130,7 @@ int mr_shell_ask(struct mr_shell *sh, struct mr_ask *ask); /* MR_ELIMIT: still t
 /* Control thread: one event through the core, its effects carried out, and what follows from them.
  */
 void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev);
-void mr_shell_perform(struct mr_shell *sh); /* perform.c */
+void mr_shell_perform(struct mr_shell *sh); /* effects.c */
 void mr_shell_stats(struct mr_shell *sh, struct mr_store_stats *out);
 void mr_shell_queue(
     struct mr_shell *sh, const struct mr_ostore_event *ev);         /* from within effects */
@@ -138,7 +138,7 @@ uint32_t mr_shell_source(struct mr_shell *sh, const char *address); /* 0: none, 
 void mr_shell_holder_text(struct mr_store_holder h, char *out, size_t n);
 void mr_shell_note_recent(struct mr_shell *sh);
 
-/* peers.c: the local clients */
+/* local_client.c: the local clients */
 int mr_peers_listen(struct mr_shell *sh, struct mr_error *e);
 void mr_peers_accept(struct mr_shell *sh);
 void mr_peers_add(struct mr_shell *sh, int fd, bool internal);

@@ -3,7 +3,7 @@
 
 #include "services/objectstore/core/state.h"
 
-/* core_table.c: numbers, lists, links, waiters */
+/* table.c: numbers, lists, links, waiters */
 struct mr_ostore_effect *mr_ostore_emit(struct mr_ostore *s, enum mr_ostore_effect_type type);
 uint32_t mr_ostore_find(const struct mr_ostore *s, mr_object_id id); /* 0: unknown */
 uint32_t mr_ostore_object_new(struct mr_ostore *s, mr_object_id id); /* 0: full */
@@ -21,7 +21,7 @@ uint32_t mr_ostore_segment_of(const struct mr_ostore *s, uint32_t number); /* sl
 struct mr_store_holder mr_ostore_some_holder(
     const struct mr_ostore *s, uint32_t o, uint32_t but_client);
 
-/* core_objects.c: lives */
+/* object.c: lives */
 void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_want(struct mr_ostore *s, const struct mr_ostore_event *ev);
@@ -45,11 +45,11 @@ void mr_ostore_live_by_holders(struct mr_ostore *s, uint32_t o, bool on);
 void mr_ostore_answer(
     struct mr_ostore *s, uint32_t client, uint64_t request, bool persist, mr_object_id id, int err);
 
-/* core_persist.c: what is to be on disk */
+/* persist.c: what is to be on disk */
 void mr_ostore_drain(struct mr_ostore *s);
 void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev);
 
-/* core_groups.c: clients in control groups with a limit */
+/* client_groups.c: clients in control groups with a limit */
 void mr_ostore_limit(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_group_leave(struct mr_ostore *s, struct client *c);
 void mr_ostore_group_closed(struct mr_ostore *s, const struct segment *g);
@@ -60,7 +60,7 @@ void mr_ostore_group_unlist(struct mr_ostore *s, uint32_t o);
 void mr_ostore_group_leaving(struct mr_ostore *s, const struct object *x, bool starts);
 void mr_ostore_groups_check(const struct mr_ostore *s);
 
-/* core_space.c: segments, grants, what has to leave */
+/* memory.c: segments, grants, what has to leave */
 void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_cancel(struct mr_ostore *s, const struct mr_ostore_event *ev);
 void mr_ostore_returned(struct mr_ostore *s, const struct mr_ostore_event *ev);

@@ -12,7 +12,7 @@
 /*  WANTED ──▶ FETCHING ──▶ RESIDENT ◀──▶ EVICTING ──▶ SPILLED ──▶ FETCHING
  *     └────────────seal───────▲│              │           │           │
  *  (any) ──────────────────────┴──────────────┴──▶ DOOMED ┴───────────┘──▶ FREE
- * FREE only once nobody has it pinned; see `allowed` in core_objects.c. */
+ * FREE only once nobody has it pinned; see `allowed` in object.c. */
 enum place {
     PLACE_FREE,
     PLACE_WANTED,   /* only waited for */

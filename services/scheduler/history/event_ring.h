@@ -1,5 +1,5 @@
 /* The latest events of the cluster, in a ring of fixed size, and what a worker's change means.
- * Knows no clock and no stream; Cluster.Watch (cluster_watch.c) tells from it. */
+ * Knows no clock and no stream; Cluster.Watch (shell/cluster_watch.c) tells from it. */
 #pragma once
 
 #include "base/id.h"

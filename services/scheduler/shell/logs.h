@@ -1,5 +1,5 @@
-/* What tasks wrote: kept as workers tell it (tasklog.h), answered at once by Logs, and passed on to
- * calls that follow a job or a task while it runs. */
+/* What tasks wrote: kept as workers tell it (history/task_output.h), answered at once by Logs, and
+ * passed on to calls that follow a job or a task while it runs. */
 #pragma once
 
 #include "services/scheduler/shell/shell.h"

@@ -34,7 +34,7 @@ struct mr_store_facts {
 uint64_t mr_sessions_persisting(const struct mr_shell *sh, mr_job_id job);
 bool mr_sessions_store_facts(const struct mr_shell *sh, uint32_t store, struct mr_store_facts *out);
 
-/* wire.c: between messages and the core's columns. Arrays are in the scratch arena. */
+/* session_wire.c: between messages and the core's columns. Arrays are in the scratch arena. */
 int mr_wire_refs(struct mr_shell *sh, const Millrace__V1__TaskRefs *m, struct mr_sched_refs *out,
     struct mr_error *e);
 int mr_wire_register(struct mr_shell *sh, const Millrace__V1__Register *m,

@@ -50,7 +50,7 @@ void mr_follow_stop(struct mr_shell *sh);
 void mr_follow_call_done(struct mr_rpc_call *call);
 void mr_follow_writable(struct mr_shell *sh, const struct mr_rpc_call *call);
 
-/* jobs_info.c: messages about jobs, in the scratch arena */
+/* job_message.c: messages about jobs, in the scratch arena */
 Millrace__V1__Job *mr_job_message(struct mr_shell *sh, mr_job_id job); /* NULL: no such job */
 /* The job a request names, or the call is failed and false. */
 bool mr_job_lookup(struct mr_shell *sh, struct mr_rpc_call *call, const char *id, mr_job_id *out,

@@ -1,4 +1,4 @@
-/* One follower of a job; between follow.c and results.c. */
+/* One follower of a job; between watch.c and results.c. */
 #pragma once
 
 #include "services/scheduler/shell/watch.h"

@@ -83,7 +83,7 @@ void mr_intake_answered(struct mr_intake *in, const struct mr_intake_done *done)
 /* Small requests that wait for their thread: while there are any, none is answered at once. */
 uint32_t mr_intake_small_waiting(const struct mr_intake *in);
 /* Of a large submission that are handed over together, as one block of at least so many: as such it
- * goes back to the kernel when it is freed (main.c). */
+ * goes back to the kernel when it is freed (shell/main.c). */
 #define MR_INTAKE_PIECE_BYTES ((size_t)256 << 10)
 /* More columns, or more of a JSON text, stand in the body: enough of them are handed over at once,
  * if nothing is in the way, so that they are worked on while the next ones come. */

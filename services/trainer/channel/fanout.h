@@ -5,7 +5,7 @@
  *   news of a channel ──▶ its feed reads once ──▶ every follower that is live
  *   a new or slow follower reads by itself until nothing more is there, then it is live
  *
- * For channels.c only; channels.h is for the others. */
+ * For service.c only; service.h is for the others. */
 #pragma once
 
 #include "services/trainer/channel/service.h"

@@ -1,6 +1,7 @@
 /* The trainer's mind: all training sessions, their members, phases, leases and stop rules. A
- * deterministic state machine without I/O, clock or threads: the shell (trainings.c) turns calls,
- * answers of the scheduler and of Redis, and channel entries into events, and carries out effects.
+ * deterministic state machine without I/O, clock or threads: the shell (session/session.c) turns
+ * calls, answers of the scheduler and of Redis, and channel entries into events, and carries out
+ * effects.
  *
  *   PREPARING ──▶ FORMING ──▶ RUNNING ⇄ RECOVERING       every state but RUNNING has a bound;
  *       └────────────┴──────────┴───┬───────┘            past it, and on any failure: FAILED

@@ -198,13 +198,13 @@ static inline bool tr_is_over(enum mr_training_state state)
     return state == MR_TRAINING_DONE || state == MR_TRAINING_FAILED;
 }
 
-/* core_calls.c */
+/* calls.c */
 void tr_start(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void tr_stop(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void tr_forget(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void tr_forget_old(struct mr_trainer *t);
 
-/* core_member.c */
+/* member.c */
 void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void tr_barrier(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev);
@@ -222,7 +222,7 @@ struct member *tr_member_of(struct mr_trainer *t, const struct mr_trainer_event 
     enum mr_trainer_effect_type answer, struct session **sp); /* NULL: the call is refused */
 bool tr_is_in_force(const struct member *m, uint64_t incarnation);
 
-/* core_stop.c */
+/* stop.c */
 void tr_begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...) MR_PRINTF(3, 4);
 void tr_evaluate(struct mr_trainer *t, struct session *s); /* rules and moves */
 void tr_bound(struct mr_trainer *t, struct session *s);
@@ -232,17 +232,17 @@ void tr_located(struct mr_trainer *t, const struct mr_trainer_event *ev);
 struct mr_str tr_channel(const struct session *s, int which); /* n = 0: there is none */
 mr_duration tr_bound_of(const struct session *s);             /* of its state; MR_NEVER: none */
 
-/* core_checkpoint.c */
+/* checkpoint.c */
 void tr_cut(
     struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r);
 void tr_restore(struct mr_trainer *t, struct session *s);
 void tr_doom_all(struct session *s);
 
-/* core_job.c */
+/* job.c */
 void tr_job_turn(struct mr_trainer *t, struct session *s);
 void tr_job_event(struct mr_trainer *t, const struct mr_trainer_event *ev);
 mr_time tr_job_next(const struct mr_trainer *t, const struct session *s);
 
-/* core_record.c */
+/* record.c */
 void tr_record_write(struct session *s, struct mr_buf *out);
 void tr_record_read(struct mr_trainer *t, const struct mr_trainer_event *ev);

@@ -78,18 +78,18 @@ struct mr_queues {
     struct mr_counter *puts, *takes, *acks, *lost;
 };
 
-/* queues.c */
+/* service.c */
 void mr_queue_op_begin(struct mr_queue_op *op); /* asks Redis, or stands in line */
 void mr_queue_op_end(struct mr_queue_op **op);  /* of one that waits nowhere */
 struct mr_rpc_call *mr_queue_op_call(const struct mr_queue_op *op); /* NULL: it is over */
 
 void mr_queue_ignore(void *ctx, struct mr_queue_answer **answer); /* what nobody waits for */
 
-/* queue_reply.c */
+/* reply.c */
 void mr_queue_reply(struct mr_queue_op *op);
 void mr_queue_fail(struct mr_queue_op *op, int err);
 
-/* queue_line.c */
+/* waiters.c */
 void mr_queue_line_enter(struct mr_queue_op *op, uint64_t next_ms);
 bool mr_queue_line_is_waiting(const struct mr_queue_op *op); /* do others stand before it? */
 void mr_queue_line_find(struct mr_queue_op *op);
@@ -99,7 +99,7 @@ void mr_queue_lines_end_waits(struct mr_queues *q, struct mr_str waiter);
 void mr_queue_line_put(struct mr_queue_op *op); /* knows it no more */
 void mr_queue_lines_free(struct mr_queues *q);
 
-/* queue_object.c: objects of items, which the name queue/QUEUE/ITEM holds in the store. */
+/* objects.c: objects of items, which the name queue/QUEUE/ITEM holds in the store. */
 void mr_queue_object_hold(struct mr_queue_op *op); /* then begins, or fails */
 /* The put ended so. true: the op goes on until the object has the name, then answers and ends. */
 bool mr_queue_object_put(struct mr_queue_op *op, int err);

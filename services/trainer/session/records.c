@@ -1,5 +1,5 @@
-/* Between records.h and Redis: commands leave from the loop's thread, answers come on Redis's and
- * are moved. And what is there at the start. */
+/* Between link/record_log.h and Redis: commands leave from the loop's thread, answers come on
+ * Redis's and are moved. And what is there at the start. */
 #include "services/trainer/session/session.h"
 
 #include "base/alloc.h"

@@ -9,7 +9,7 @@
 
 struct mr_sched_link;
 
-enum mr_sched_link_which { /* of a session's jobs: role_job.h */
+enum mr_sched_link_which { /* of a session's jobs: link/role_job.h */
     MR_LINK_GRAPH,
     MR_LINK_ROLES,
     MR_LINK_FEED,
@@ -33,7 +33,7 @@ struct mr_sched_link_job {
         created_ns;     /* the session's, of submit: with it a request id never means another job */
     mr_job_id job;      /* of all but submit */
     struct mr_str text; /* of cancel: why */
-    struct mr_str document; /* of submit: role_job.h */
+    struct mr_str document; /* of submit: link/role_job.h */
     struct mr_str trainer;  /* of submit */
 };
 

@@ -6,7 +6,7 @@
 #include "host/clock.h"
 #include "host/log.h"
 
-/* Long polls of jobs (sched_link.c) make up for the pause between them. */
+/* Long polls of jobs (scheduler_client.c) make up for the pause between them. */
 #define POLL_PAUSE (100 * MR_MS)
 
 static enum mr_sched_link_which link_of(const struct mr_trainer_effect *x)

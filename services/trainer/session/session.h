@@ -1,14 +1,14 @@
-/* The shell of sessions: calls, records, jobs and channels become events of the core (core.h), and
- * its effects are carried out. Decides nothing about a session. Private to trainings*.c.
+/* The shell of sessions: calls, records, jobs and channels become events of the core (core/core.h),
+ * and its effects are carried out. Decides nothing about a session. Private to trainings*.c.
  *
- *   trainings.c          the part: steps, effects, turns, life
- *   trainings_calls.c    the service: requests in, answers out
- *   trainings_start.c    Start, which comes in pieces
- *   trainings_follow.c   calls that follow a session: Get and Start that wait, Watch
- *   trainings_info.c     a session as messages
- *   trainings_records.c  between records.h and Redis
- *   trainings_channel.c  the channels whose entries stop a session
- *   trainings_erase.c    objects of checkpoints that are not wanted any more
+ *   session.c          the part: steps, effects, turns, life
+ *   service.c    the service: requests in, answers out
+ *   start.c    Start, which comes in pieces
+ *   watch.c   calls that follow a session: Get and Start that wait, Watch
+ *   message.c     a session as messages
+ *   records.c  between link/record_log.h and Redis
+ *   score_channel.c  the channels whose entries stop a session
+ *   erase.c    objects of checkpoints that are not wanted any more
  *
  * A call that waits for the core is known to it by its call id (the ticket). */
 #pragma once
@@ -34,10 +34,10 @@ struct mr_trainings {
     struct mr_records *records;
     struct mr_sched_link *sched;
     struct mr_list waiting;   /* calls that the core will answer */
-    struct mr_list followers; /* trainings_follow.c */
-    struct mr_list channels;  /* trainings_channel.c */
+    struct mr_list followers; /* watch.c */
+    struct mr_list channels;  /* score_channel.c */
     struct mr_list locations; /* there, too */
-    struct mr_list erasures;  /* trainings_erase.c */
+    struct mr_list erasures;  /* erase.c */
     struct mr_counter *reports, *joins, *entries, *started;
 };
 
@@ -54,10 +54,10 @@ struct mr_training_call { /* context of every call */
     struct mr_training_intake *intake; /* of Start */
 };
 
-/* trainings.c */
+/* session.c */
 void mr_trainings_step(struct mr_trainings *tr, struct mr_trainer_event *ev);
 
-/* trainings_calls.c */
+/* service.c */
 struct mr_training_call *mr_training_call_of(const struct mr_rpc_call *call);
 void mr_training_call_open(struct mr_rpc_call *call);
 void mr_training_call_done(struct mr_rpc_call *call, const struct mr_rpc_status *status);
@@ -76,16 +76,16 @@ bool mr_training_take_role(
     struct mr_rpc_call *call, const char *session, int role, mr_training_id *id); /* or failed */
 extern const struct mr_rpc_service mr_trainings_service;
 
-/* trainings_rows.c */
+/* rows.c */
 void mr_training_plan_rows(struct mr_rpc_call *call, struct mr_rpc_message *msg);
 void mr_training_reply_rows(
     struct mr_trainings *tr, struct mr_rpc_call *call, const struct mr_trainer_effect *x);
 
-/* trainings_start.c */
+/* start.c */
 extern const struct mr_rpc_handler mr_training_start_handler;
 void mr_training_intake_free(struct mr_training_intake **intake);
 
-/* trainings_follow.c */
+/* watch.c */
 void mr_training_follow(struct mr_rpc_call *call); /* its context says what; or answers at once */
 void mr_trainings_changed(struct mr_trainings *tr, mr_training_id session, bool progress);
 mr_time mr_trainings_follow_turn(struct mr_trainings *tr, mr_time now);
@@ -94,7 +94,7 @@ void mr_trainings_end_waits(struct mr_trainings *tr, struct mr_str waiter);
 void mr_training_followers_end(struct mr_trainings *tr); /* the same for all; Watch: UNAVAILABLE */
 void mr_training_calls_end(struct mr_trainings *tr, struct mr_list *calls); /* UNAVAILABLE */
 
-/* trainings_info.c: in the scratch arena, which is not cleared. NULL: there is no such session */
+/* message.c: in the scratch arena, which is not cleared. NULL: there is no such session */
 Millrace__V1__Training *mr_training_message(
     struct mr_trainings *tr, mr_training_id id, bool is_whole);
 Millrace__V1__JoinResponse *mr_training_joined_message(
@@ -106,17 +106,17 @@ struct mr_str mr_training_json(const struct mr_trainings *tr, mr_training_id id)
 char *mr_training_text(struct mr_trainings *tr, struct mr_str s);
 void mr_training_reply(struct mr_rpc_call *call, struct mr_trainings *tr, mr_training_id id);
 
-/* trainings_records.c */
+/* records.c */
 int mr_trainings_recover(struct mr_trainings *tr, struct mr_error *e);
 void mr_trainings_write(struct mr_trainings *tr, const struct mr_trainer_effect *x);
 
-/* trainings_channel.c */
+/* score_channel.c */
 void mr_trainings_channel(struct mr_trainings *tr, const struct mr_trainer_effect *x);
 void mr_trainings_locate(struct mr_trainings *tr, const struct mr_trainer_effect *x);
 mr_time mr_trainings_channels_turn(struct mr_trainings *tr, mr_time now);
 void mr_trainings_channels_close(struct mr_trainings *tr);
 
-/* trainings_erase.c */
+/* erase.c */
 void mr_trainings_erase(struct mr_trainings *tr, const struct mr_trainer_effect *x);
 mr_time mr_trainings_erase_turn(struct mr_trainings *tr, mr_time now);
 void mr_trainings_erase_close(struct mr_trainings *tr);

@@ -1,6 +1,6 @@
-/* The trainer's shell (`struct mr_trainer` is the core's, core.h): one thread with the gRPC loop,
- * and what all its services share. It knows who may call, where Redis, the scheduler and the store
- * are, and how other threads reach the loop; it refuses to know what a channel, a queue or a
+/* The trainer's shell (`struct mr_trainer` is the core's, core/core.h): one thread with the gRPC
+ * loop, and what all its services share. It knows who may call, where Redis, the scheduler and the
+ * store are, and how other threads reach the loop; it refuses to know what a channel, a queue or a
  * session is. Those are *parts*:
  *
  *     const struct mr_trainer_part mr_trainings_part = {.service = &trainings_service,
@@ -55,8 +55,8 @@ struct mr_trainer_shell {
     char *address;                    /* where roles reach this process */
     uint32_t epoch;                   /* grows with each start; from Redis, at the start */
     bool is_stopping, is_draining;
-    struct mr_channels *channels; /* channels.h: appends and who hears of them */
-    struct mr_queues *queues;     /* queues.h */
+    struct mr_channels *channels; /* channel/service.h: appends and who hears of them */
+    struct mr_queues *queues;     /* queue/service.h */
     void *parts[8];               /* what their `open` gave */
 };
 
@@ -95,5 +95,5 @@ void mr_trainer_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) M
  * MR_EINVAL names the field. */
 int mr_trainer_check_name(
     const char *field, const char *name, size_t bytes_max, struct mr_error *e);
-/* JSON of at most 64 KiB. MR_EINVAL, MR_ETOOBIG (channels.c). */
+/* JSON of at most 64 KiB. MR_EINVAL, MR_ETOOBIG (channel/service.c). */
 int mr_trainer_check_json(const char *field, const char *text, struct mr_error *e);

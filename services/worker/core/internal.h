@@ -36,7 +36,7 @@ static inline struct edge *task_edges(const struct task *t)
 /* core.c */
 struct mr_worker_effect *fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind);
 
-/* core_values.c */
+/* value.c */
 uint32_t job_find(struct mr_worker *w, mr_job_id id);
 uint32_t value_find(struct mr_worker *w, mr_job_id job, uint32_t index);
 uint32_t value_get(struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: no room */
@@ -53,13 +53,13 @@ void values_bring(struct mr_worker *w, const struct mr_ws_values *m);
 void values_sweep(struct mr_worker *w);
 void job_forget(struct mr_worker *w, mr_job_id id);
 
-/* core_fetch.c */
+/* fetch.c */
 void fetch_want(struct mr_worker *w, uint32_t value, const struct task *t);
 void fetch_unwant(struct mr_worker *w, struct value *v);
 void fetch_start(struct mr_worker *w);
 void fetch_done(struct mr_worker *w, const struct mr_worker_event *ev);
 
-/* core_tasks.c */
+/* task.c */
 bool task_before(const struct mr_worker *w, uint32_t a, uint32_t b);
 void task_move(struct mr_worker *w, uint32_t task, enum task_state to);
 void task_give(struct mr_worker *w, uint32_t task);
@@ -79,7 +79,7 @@ void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m);
 void task_stop(struct mr_worker *w, uint32_t task, bool mute);
 void tasks_return_all(struct mr_worker *w);
 
-/* core_assign.c */
+/* assign.c */
 void tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m);
 
 /* Its executor can be given something to begin with. */
@@ -88,7 +88,7 @@ static inline bool slot_is_idle(const struct mr_worker *w, uint32_t slot)
     return !w->slots[slot].count && w->slots[slot].held < MR_SLOT_STRANDS_MAX;
 }
 
-/* core_strand.c */
+/* strand.c */
 void strands_leave(struct mr_worker *w); /* moves those that wait for jobs of their own */
 void strands_say_left(struct mr_worker *w);
 void strands_dispatch(struct mr_worker *w);
@@ -96,13 +96,13 @@ void strands_balance(struct mr_worker *w); /* asks for cuts */
 void strand_retire(struct mr_worker *w, struct mr_strand *s);
 void strand_let_go(struct mr_worker *w, struct mr_strand *s); /* its executor did */
 
-/* core_report.c */
+/* report.c */
 void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev);
 void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev);
 void strands_watch(struct mr_worker *w); /* timeouts and graces */
 mr_time strands_deadline(const struct mr_worker *w);
 
-/* core_out.c */
+/* outbox.c */
 struct outrow *out_add(struct mr_worker *w);
 struct outrow *out_last(struct mr_worker *w);
 bool out_may_wait(const struct mr_worker *w); /* all that is to be told */
@@ -116,7 +116,7 @@ void answer_add(
 void missing_add(struct mr_worker *w, const struct missing_row *row);
 void out_fetch(struct mr_worker *w, const struct mr_ws_refs *m);
 
-/* core_send.c */
+/* message.c */
 mr_time heartbeat_due(const struct mr_worker *w);
 void send_turn(struct mr_worker *w, bool may_send);
 void send_free(struct mr_worker *w); /* what the last SEND lent */

@@ -94,7 +94,8 @@ int mr_executor_result(
     struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
 void mr_executor_result_drop(struct mr_executor *x); /* a draft that nobody will have */
 
-/* local.c: large values in memory of the executor's own, for the strand alone. NULL: not this one.
+/* local_value.c: large values in memory of the executor's own, for the strand alone. NULL: not this
+ * one.
  */
 void *mr_executor_local_take(struct mr_executor *x, uint64_t bytes);
 void mr_executor_local_keep(
@@ -106,7 +107,7 @@ bool mr_executor_local_settle(struct mr_executor *x); /* all go to the store: th
 void mr_executor_local_fini(struct mr_executor *x);
 int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);
 
-/* remote.c: blocking calls to object stores, with connections kept by thread. */
+/* remote_store.c: blocking calls to object stores, with connections kept by thread. */
 int mr_remote_header(const char *address, const struct mr_credential *credential, mr_object_id id,
     struct mr_stop stop, struct mr_buf *out, struct mr_error *e);
 int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,

@@ -70,7 +70,7 @@ struct mr_worker_shell {
     struct mr_helpers *helpers;
     struct mr_tally tally; /* of items that executors reported */
     uint64_t told;         /* of them, those whose reports were taken */
-    struct mr_baton baton; /* all of this, but for the inbox and the tally; see borrow.c */
+    struct mr_baton baton; /* all of this, but for the inbox and the tally; see delegate.c */
     mr_time sleeps_until;
     mr_duration nap; /* at most, while reports that change nothing are left in the inbox */
     bool is_patient, is_borrowed;
@@ -127,7 +127,7 @@ bool mr_worker_shell_is_idle(const struct mr_worker_shell *sh); /* no executor i
 void mr_worker_shell_close(struct mr_worker_shell **sh);
 void mr_worker_shell_signal(struct mr_worker_shell *sh); /* any thread: end, at once if repeated */
 
-/* borrow.c */
+/* delegate.c */
 mr_time mr_worker_shell_be_patient(struct mr_worker_shell *sh, mr_time deadline);
 void mr_worker_shell_lend(struct mr_worker_shell *sh, bool on);
 void mr_worker_shell_on_report(void *ctx, const struct mr_run_report *r);
@@ -139,7 +139,7 @@ void mr_worker_shell_turn(struct mr_worker_shell *sh);
 void mr_worker_shell_report(struct mr_worker_shell *sh, const struct mr_run_report *r);
 bool mr_worker_shell_borrowed_turn(struct mr_worker_shell *sh);
 
-/* link.c */
+/* scheduler_session.c */
 void mr_worker_link_open(struct mr_worker_shell *sh);
 void mr_worker_link_close(struct mr_worker_shell *sh);
 bool mr_worker_link_may_send(const struct mr_worker_shell *sh);

@@ -5,7 +5,8 @@
 
 #include <math.h>
 
-#define UNPACKED_BYTES_MAX ((size_t)256 << 20) /* of one message; see link.c for the arena */
+#define UNPACKED_BYTES_MAX                                                                         \
+    ((size_t)256 << 20) /* of one message; see scheduler_session.c for the arena */
 
 static_assert(sizeof(int) == sizeof(uint32_t), "enum columns are 32 bits wide");
 

@@ -1,4 +1,4 @@
-/* The jobs that a log of traces knows, by id, with their counts. For trace_log.c's own files only.
+/* The jobs that a log of traces knows, by id, with their counts. For log.c's own files only.
  */
 #pragma once
 

@@ -56,7 +56,7 @@ mr_time mr_trace_log_deadline(const struct mr_trace_log *log);
 void mr_trace_log_tick(struct mr_trace_log *log, mr_time now);
 bool mr_trace_log_is_idle(const struct mr_trace_log *log); /* nothing waits */
 
-/* What a reader needs of a job to have its whole trace: see trace_read.h. */
+/* What a reader needs of a job to have its whole trace: see reader.h. */
 struct mr_trace_view {
     mr_job_id job;
     uint64_t spans;       /* that there ever were */

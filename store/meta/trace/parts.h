@@ -1,4 +1,4 @@
-/* What trace_log.c and trace_read.c know of each other: the counts of a job, the place of a block
+/* What log.c and reader.c know of each other: the counts of a job, the place of a block
  * in a file. For those files only. */
 #pragma once
 

@@ -1,5 +1,6 @@
 /* Issue 11, 6a: a ring of ranks over gRPC: what a step may cost, and what its ranks hear of each
- * other when one leaves, dies or is stopped. That its numbers are right stands in test_reduce.c. */
+ * other when one leaves, dies or is stopped. That its numbers are right stands in test_allreduce.c.
+ */
 #include "tests/unit/train/params_rig.h"
 
 #include <signal.h>
