@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 LAYERS = [
     ("lib/base", 0), ("lib/host", 1), ("proto", 1), ("lib/rpc", 2), ("store/object", 2),
     ("store/arena", 2), ("store/meta", 2), ("lib/graph", 3), ("lib/nn", 3), ("ops", 4),
-    ("services", 5), ("gateway", 5), ("cli", 5), ("bench", 6), ("tests", 6), ("examples", 6),
+    ("train", 5), ("services", 5), ("gateway", 5), ("cli", 5), ("bench", 6), ("tests", 6), ("examples", 6),
 ]
 ONLY = {  # header pattern: the folder that may include it
     r"grpc/|grpc\.h": "lib/rpc",

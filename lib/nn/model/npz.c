@@ -1,6 +1,6 @@
-/* A parameter is a member of the archive in NumPy's own format (store/object/format/npy.h). The model's
- * text is one more, an array of bytes without axes; texts of Unicode are read as well, for that is
- * what numpy.savez makes of a Python string. */
+/* A parameter is a member of the archive in NumPy's own format (store/object/format/npy.h). The
+ * model's text is one more, an array of bytes without axes; texts of Unicode are read as well, for
+ * that is what numpy.savez makes of a Python string. */
 #include "nn/model/npz.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,5 @@
-/* The service: what callers say is checked here; what is in Redis, store/meta/stream/channel.h knows. */
+/* The service: what callers say is checked here; what is in Redis, store/meta/stream/channel.h
+ * knows. */
 #include "services/trainer/channel/service.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,9 @@
 /* Channels: the service, and the same for the other parts of this process. Everything here runs on
  * the loop's thread, and callbacks come from the loop, never from inside these functions.
  *
- * One connection waits in Redis for news of all channels and queues (store/meta/stream/change_feed.h), whoever
- * wrote them; a channel that somebody follows is then read once for all who follow it. */
+ * One connection waits in Redis for news of all channels and queues
+ * (store/meta/stream/change_feed.h), whoever wrote them; a channel that somebody follows is then
+ * read once for all who follow it. */
 #pragma once
 
 #include "services/trainer/shell/shell.h"
