@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Builds a release, measures it beside Debian's Dask, the newest Dask and Ray in one run, prints one table
-# with ratios and writes JSON. A full run wants a quiet machine, 16 GiB of memory and about fifteen minutes.
+# Builds a release and measures it beside Debian's Dask, the newest Dask and Ray in one run. Prints one table with
+# ratios and writes JSON. A full run needs a quiet machine, 16 GiB of memory and about twenty-five minutes.
 #   bench/run.sh [--quick] [--json FILE] [--data DIR] [--no-peers] [--no-build] [--only SYSTEM,…]
 #   bench/run.sh --markdown [FILE]
 # --quick: smaller and fewer rounds, five minutes, 4 GiB. --json: where to write (build/bench.json). --data: where MNIST's
-# IDX files are (../shared/data/mnist). --only: of millrace, dask-debian, dask-newest, ray. --markdown: no measuring;
-# fills the table of docs/benchmarks.md from FILE.
+# IDX files are (../shared/data/mnist). --only: of millrace, dask-debian, dask-newest, ray. --markdown: measures nothing;
+# writes the report in FILE to a page of docs/results/ and its rows into the table of docs/benchmarks.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 json=build/bench.json markdown='' peers=yes build=yes flags=()
@@ -23,7 +23,7 @@ while [ $# -gt 0 ]; do
 done
 python=/usr/bin/python3 # Debian's, which has NumPy; peers.sh installs it
 if [ -n "$markdown" ]; then
-  exec "$python" bench/table.py "$json" docs/benchmarks.md
+  exec "$python" bench/table.py "$json" docs/benchmarks.md docs/results
 fi
 [ -z "$peers" ] || bench/peers.sh || echo "bench/peers.sh failed: peers that are missing are rows of the table" >&2
 if [ -n "$build" ]; then

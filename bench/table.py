@@ -1,6 +1,10 @@
-"""The one table of a run: from the JSON that run.py writes to text, to Markdown and into docs/benchmarks.md, with what issue of
-each row is promised and whether it holds. Refuses to measure anything."""
+"""The report of a run, made from the JSON that run.py writes: as text, with the bound of each row and whether it
+holds; as a page of docs/results/; and as rows of the table in docs/benchmarks.md. Measures nothing.
+
+    table.py JSON                 prints the text
+    table.py JSON PAGE RESULTS    fills the table of PAGE, and writes the report into a page of the folder RESULTS"""
 import json
+import os
 import pathlib
 import sys
 
@@ -36,8 +40,7 @@ ROWS = {
     "spill": ("all to all of {n} times the store's memory", "less", None, None),
     "glm": ("logistic GLM, 1,000,000 x 20 in 8 chunks, {n} iterations", "less", 1, None),
 }
-# What is asked of millrace whatever the peers do, in the row's unit: the first bars of docs/benchmarks.md. One task has to hold them
-# on two processors, too.
+# The bounds of millrace that no peer takes part in, in the row's unit. One task must hold its bound on two processors, too.
 BOUNDS = {"empty": 200_000, "latency": 250, "chain": 20, "memory": 300, "idle": 1}
 ALONE = ("chain-fused", "empty-big", "empty-http", "accepted", "idle", "put-one", "spill")  # rows of millrace only
 
@@ -88,7 +91,7 @@ def lines_of(report):
         cells = report["rows"].get(name, {})
         peers = [s for s in SYSTEMS[1:] if s in report["systems"]]
         if not cells:
-            continue  # nobody was asked: --only, no data, no bench/glm.py
+            continue  # no system ran it: --only, no data, no bench/glm.py
         ours = cells.get(OURS)
         n = (ours or {}).get("n") or next((c["n"] for c in cells.values() if "n" in c), 0)
         line = [title.format(n=n), shown(ours, n)]
@@ -116,8 +119,13 @@ def header(report):
     return out
 
 
+def short(report, system):
+    """The peer's name and version: "Dask 2022.12.1"."""
+    return report["systems"][system].split(",")[0].replace(" distributed", "").split("+")[0]
+
+
 def verdicts(report):
-    """What is promised, and what this run has seen: first beside a fixed bound, then beside peers."""
+    """Each bound with the figure of this run, and whether it holds: first the fixed bounds, then those beside peers."""
     for name, bound in BOUNDS.items():
         cells = report["rows"].get(name, {})
         if not cells:
@@ -135,12 +143,12 @@ def verdicts(report):
                 continue
             lead = ratio(cells.get(OURS), cells.get(system), better)
             title_text = title.format(n=(cells.get(OURS) or {}).get("n", 0))
-            yield (f"{title_text}: {f'{lead:,.1f} times' if lead else 'no figure beside'} {report['systems'][system].split(',')[0]}, "
+            yield (f"{title_text}: {f'{lead:,.1f} times' if lead else 'no figure beside'} {short(report, system)}, "
                    f"asked for {'more than 1' if bar == 1 else f'at least {bar}'}", bool(lead) and (lead > 1 if bar == 1 else lead >= bar))
 
 
 def bandwidth(report):
-    """Of each stage of the array job: GB/s by the bytes that must move, median, least and most of the rounds, and the share of copying that is."""
+    """Each stage of the array job: GB/s of the bytes that must move (median, least and most of the rounds), and the share of copying."""
     copy, out = report.get("copy_bytes_per_s"), []
     systems = [s for s in SYSTEMS[:3] if s in report["systems"]]
     for stage in mnist.STAGES:
@@ -160,10 +168,9 @@ def bandwidth(report):
 
 def head(report):
     kind = "quick run, preliminary" if report["quick"] else "full run"
-    out = [f"{report['date']}, {kind}: {report['machine']}; load average {report['load_before']:.2f} before, {report['load_after']:.2f} after; "
-           f"{report['seconds']:.0f} s in all; commit {report['commit']}."]
-    out += [f"{s}: {v}" for s, v in report["systems"].items() if s != OURS]
-    return out
+    out = [f"{report['date']}, {kind}, commit {report['commit']}, {report['seconds']:.0f} s in all",
+           f"{report['machine']}; load average {report['load_before']:.2f} before, {report['load_after']:.2f} after"]
+    return out + [f"{s}: {v}" for s, v in report["systems"].items() if s != OURS]
 
 
 def copying(report):
@@ -188,11 +195,11 @@ def text(report):
 
 
 def markdown(report):
-    out = [*(line + "  " for line in head(report)), "", *pipes([header(report), *lines_of(report)])]
+    out = [*("- " + line for line in head(report)), "", *pipes([header(report), *lines_of(report)])]
     shares = bandwidth(report)
     out += ["", copying(report), "", *pipes(shares)] if shares else []
     missed = [sentence for sentence, good in verdicts(report) if not good]
-    out += ["", f"Of {len(list(verdicts(report)))} promises about these rows, not met here: " + ("; ".join(missed) if missed else "none") + "."]
+    out += ["", f"Of {len(list(verdicts(report)))} bounds of these rows, not met: {len(missed)}.", *(["", *("- " + m for m in missed)] if missed else [])]
     for name, lines in report.get("alone", {}).items():
         if name == "bench_graph":
             continue  # long; it is in the JSON
@@ -200,18 +207,75 @@ def markdown(report):
     return "\n".join(out)
 
 
-def write_markdown(report, path):
-    """Replaces what stands between the marks."""
-    page = pathlib.Path(path).read_text()
-    if BEGIN not in page or END not in page:
+def leads(report, name):
+    """How far millrace is ahead of each peer, and its share of the ceiling where the row has one."""
+    cells, out = report["rows"][name], []
+    for system in SYSTEMS[1:]:
+        lead = ratio(cells.get(OURS), cells.get(system), ROWS[name][1]) if system in report["systems"] else None
+        if lead:
+            out.append(f"{lead:,.1f} x {short(report, system)}" if lead < 100 else f"{lead:,.0f} x {short(report, system)}")
+    for stage, _, ours, *_ in bandwidth(report)[1:]:
+        if stage == name and ours != "-":
+            out.append(f"{ours.split(', ')[1].split(' ')[0]} of copying by 4 threads")
+    return ", ".join(out)
+
+
+def newest(report, page):
+    """The rows of docs/benchmarks.md that this run replaces. A row that no peer took part in does not replace one beside peers."""
+    peers = [s for s in SYSTEMS[1:] if s in report["systems"]]
+    for name, (title, *_) in ROWS.items():
+        ours = report["rows"].get(name, {}).get(OURS)
+        if not ours or "error" in ours:
+            continue
+        n = ours.get("n") or 0
+        lead = leads(report, name)
+        alone = not (name in ALONE or any(ratio(ours, report["rows"][name].get(s), "more") for s in peers))
+        yield [title.format(n=n) + (", millrace alone" if alone else ""), shown(ours, n), lead or "-",
+               "`bench/run.sh --quick`" if report["quick"] else "`bench/run.sh`", report["machine"].split(",")[0], f"[{report['date']}]({page})"]
+
+
+def between(text, path):
+    """What stands before the marks, between them and after them."""
+    if BEGIN not in text or END not in text:
         raise SystemExit(f"{path}: the marks {BEGIN} and {END} are not there")
-    before, rest = page.split(BEGIN, 1)
-    pathlib.Path(path).write_text(f"{before}{BEGIN}\n{markdown(report)}\n{END}{rest.split(END, 1)[1]}")
+    before, rest = text.split(BEGIN, 1)
+    return (before, *rest.split(END, 1))
+
+
+def fill(path, content):
+    """`content` of the text between the marks replaces that text."""
+    before, old, after = between(path.read_text(), path)
+    path.write_text(f"{before}{BEGIN}\n{content(old)}\n{END}{after}")
+
+
+def merged(old, rows):
+    """The table `old` with these rows in place of those of the same name; new ones come last."""
+    lines = [line for line in old.strip().splitlines() if line.startswith("|")]
+    names = {line.split("|")[1].strip(): i for i, line in enumerate(lines)}
+    for row in rows:
+        line = "| " + " | ".join(row) + " |"
+        if row[0] in names:
+            lines[names[row[0]]] = line
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def write_markdown(report, page, results):
+    """The report as a page of `results`, and its rows in the table of `page`."""
+    page, beside = pathlib.Path(page), any(s in report["systems"] for s in SYSTEMS[1:])
+    to = pathlib.Path(results) / f"{report['date']}-{'beside-dask-and-ray' if beside else 'millrace-alone'}.md"
+    if not to.exists():
+        to.write_text(f"# {report['date']}: millrace {'beside Dask and Ray' if beside else 'alone'}\n\n"
+                      f"Command: `bench/run.sh`.\n\n{BEGIN}\n{END}\n")
+        print(f"a new page: {to}. Add it to {results}/README.md.")
+    fill(to, lambda _: markdown(report))
+    fill(page, lambda old: merged(old, newest(report, os.path.relpath(to, page.parent))))
 
 
 if __name__ == "__main__":
     seen = json.loads(pathlib.Path(sys.argv[1]).read_text())
-    if len(sys.argv) > 2:
-        write_markdown(seen, sys.argv[2])
+    if len(sys.argv) > 3:
+        write_markdown(seen, sys.argv[2], sys.argv[3])
     else:
         print(text(seen))

@@ -85,16 +85,43 @@ class Table(unittest.TestCase):
         self.assertIn("| mnist-rechunk | 7.5 GB |", table.markdown(r))
         self.assertIn("37.6 GB/s read and written", table.text(r))
 
+    def filled(self, d, r, old=""):
+        """The page and the report's page after `r` was written beside a table with the row `old`."""
+        page, results = pathlib.Path(d) / "page.md", pathlib.Path(d) / "results"
+        results.mkdir(exist_ok=True)
+        page.write_text(f"before\n{table.BEGIN}\n| what | millrace |\n|---|---|\n{old}\n{table.END}\nafter\n")
+        r = json.loads(json.dumps(r))
+        table.write_markdown(r, page, results)
+        return page.read_text(), next(results.glob("*.md")).read_text()
+
     def test_markdown_replaces_only_what_stands_between_the_marks(self):
         with tempfile.TemporaryDirectory() as d:
-            page = pathlib.Path(d) / "page.md"
-            page.write_text(f"before\n{table.BEGIN}\nold\n{table.END}\nafter\n")
-            r = json.loads(json.dumps(report(merge={"millrace": cell(0.01)})))
-            table.write_markdown(r, page)
-            first = page.read_text()
-            table.write_markdown(r, page)
-            self.assertEqual(page.read_text(), first)
-            self.assertTrue(first.startswith("before\n") and first.endswith("\nafter\n") and "old" not in first)
+            r = report(merge={"millrace": cell(0.01), "dask-debian": cell(1.0)})
+            first, whole = self.filled(d, r)
+            self.assertTrue(first.startswith("before\n") and first.endswith("\nafter\n"))
+            self.assertIn("| what | millrace |\n|---|---|\n", first)
+            self.assertIn("| 10.0 ms | 100 x dask-debian | `bench/run.sh --quick` | m | [2026-11-21](results/2026-11-21-beside-dask-and-ray.md) |", first)
+            self.assertIn("2026-11-21, quick run, preliminary, commit 0", whole)
+            again, same = self.filled(d, r, "")
+            self.assertEqual((first, whole), (again, same))
+
+    def test_a_row_is_replaced_by_its_own_name_only(self):
+        title = table.ROWS["merge"][0].format(n=10)
+        with tempfile.TemporaryDirectory() as d:
+            page, _ = self.filled(d, report(merge={"millrace": cell(0.01), "ray": cell(1.0)}), f"| {title} | old |\n| another row | kept |")
+            self.assertIn("| another row | kept |", page)
+            self.assertNotIn("old", page)
+            self.assertEqual(page.count(title), 1)
+
+    def test_a_row_without_peers_stands_beside_the_one_with_them(self):
+        title = table.ROWS["merge"][0].format(n=10)
+        r = report(merge={"millrace": cell(0.01)}, idle={"millrace": cell(0.3, "% of a core")})
+        r["systems"] = {"millrace": "this tree"}
+        with tempfile.TemporaryDirectory() as d:
+            page, _ = self.filled(d, r, f"| {title} | beside peers |\n| idle CPU of the whole cluster, 10 s | old |")
+            self.assertIn(f"| {title} | beside peers |", page)
+            self.assertIn(f"| {title}, millrace alone | 10.0 ms | - |", page)
+            self.assertIn("| idle CPU of the whole cluster, 10 s | 0.30 % of a core | - |", page)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 
 Two clusters of `millrace up --grpc`, one with --tls, each asked in turns: one task over gRPC and over HTTP, client
 to client (`millrace bench`, which opens a connection for each request over HTTP, and Python on one that stays); then store_pull_bench and ring_bench over TCP, with the certificates of that cluster
-and without. Prints the medians of the rounds with least and most, as the table for docs/benchmarks.md."""
+and without. Prints the medians of the rounds with least and most, as a table for docs/results/."""
 import argparse
 import http.client
 import json

@@ -14,7 +14,7 @@ OpenMP as it comes and with waiting threads asleep, in both memory layouts where
 fastest goes on. `--nodes 1,2` adds rows of as many nodes: workers on all of them, as many on each, which
 meet over gRPC (under allreduce in a ring) instead of in shared memory; "ring" says what a step of a rank
 sent. Rounds go over all rules and PyTorch in turn, so that a busy minute meets everybody;
-medians count. The last lines are the table for docs/benchmarks.md. --quick: windows of 1.5 s, 8 minutes."""
+medians count. The last lines are a table for docs/results/. --quick: windows of 1.5 s, 8 minutes."""
 import argparse
 import contextlib
 import json
