@@ -1,5 +1,14 @@
 /* Every invariant of the state, asserted. O(state): for the simulator and tests. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/check.h"
+
+#include "base/assert.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/ready_queue.h"
+#include "services/scheduler/core/index/worker_index.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/value.h"
 
 static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
 {

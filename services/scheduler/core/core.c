@@ -1,10 +1,26 @@
 /* The scheduler core as a whole: made, stepped, asked when it next wants time. An event changes
  * what the state says; what follows from it (dispatch, leases, deadlines, records of values)
  * happens in the tick that ends a turn, which the deadline asks for at once when there is work. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/core.h"
 
 #include "base/alloc.h"
 #include "base/arena.h"
+#include "base/assert.h"
+#include "services/scheduler/core/cluster/register.h"
+#include "services/scheduler/core/cluster/store.h"
+#include "services/scheduler/core/cluster/value_scan.h"
+#include "services/scheduler/core/cluster/worker.h"
+#include "services/scheduler/core/cluster/worker_message.h"
+#include "services/scheduler/core/index/placement_table.h"
+#include "services/scheduler/core/job/job.h"
+#include "services/scheduler/core/job/replay.h"
+#include "services/scheduler/core/place/dispatch.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/journal.h"
+
+#include <string.h>
 
 #define SWEEP_TASKS_MAX 8192
 #define PROGRESS_EVERY (100 * MR_MS)

@@ -1,9 +1,15 @@
 /* Why a task ran, runs, waits, or never will: one sentence, then the reasons that lead to it, the
  * nearest first. It says what the state says; it guesses nothing. */
-#include "services/scheduler/core/place/memory_retry.h"
-#include "services/scheduler/core/place/quarantine.h"
+#include "services/scheduler/core/explain.h"
 
 #include "graph/explain.h"
+#include "services/scheduler/core/index/job_index.h"
+#include "services/scheduler/core/index/retry_rings.h"
+#include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/running.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/loop.h"
 
 #include <inttypes.h>
 

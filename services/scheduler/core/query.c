@@ -1,5 +1,14 @@
 /* Questions about the state; nothing here changes it. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/query.h"
+
+#include "services/scheduler/core/index/job_index.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/inline_bytes.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/epoch.h"
+#include "services/scheduler/core/task/loop.h"
+
+#include <string.h>
 
 static void error_out(
     const struct mr_sched *s, uint32_t base, const struct story *st, struct mr_sched_error *out)
@@ -67,11 +76,7 @@ bool mr_sched_loop(
 
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job)
 {
-    uint64_t kept = MR_MIN(s->forgotten_count, (uint64_t)FORGOTTEN_MAX);
-    for (uint64_t i = s->forgotten_count; i > s->forgotten_count - kept; i--)
-        if (s->forgotten[(i - 1) % FORGOTTEN_MAX].id == job.v)
-            return s->forgotten[(i - 1) % FORGOTTEN_MAX].wall;
-    return 0;
+    return mr_sc_job_forgotten(s, job);
 }
 
 bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag)

@@ -1,10 +1,11 @@
 /* Questions that the shell asks the scheduler core between steps. Loans last until the next step.
- * Included by core.h. */
+ */
 #pragma once
 
 #include "base/buf.h"
+#include "base/err.h"
 #include "graph/graph.h"
-#include "services/scheduler/core/core.h"
+#include "services/scheduler/core/state/types.h"
 
 struct mr_sched_error { /* why a task, or a job, failed */
     uint32_t index;     /* MR_NODE_NONE: no task's fault (cancelled, deadline) */
@@ -112,26 +113,12 @@ mr_job_id mr_sched_job_newest(const struct mr_sched *s);               /* 0: non
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job); /* 0: no older one */
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
-/* Of the job's tasks that count as RUNNING, those that run now, their indexes appended to `out`
- * (NULL: only how many): what workers said they run, else what they were sent first, as many as
- * they have slots. The others wait at their workers. */
-uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id job, struct mr_buf *out);
-/* Of those, what has run longest as workers last said; false: none has run for a while. */
-bool mr_sched_longest(const struct mr_sched *s, mr_job_id job, uint32_t *index, mr_time *since);
-/* Thousandths of slots that the cluster had while the job ran, on average over that time; 0: not
- * known. It does not change once the job has ended. */
-uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id job);
 /* How a loop ended; false: it has not, or the job is not over yet. */
 bool mr_sched_loop(
     const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
-bool mr_sched_is_running(const struct mr_sched *s, mr_job_id job, uint32_t index);
 /* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants). */
 bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,
     struct mr_sched_value *out);
-/* The sentence that says why a task ran, runs or waits; then what leads to it, one reason a line.
- */
-bool mr_sched_explain(
-    const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *lines);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
 uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* slots are below this */

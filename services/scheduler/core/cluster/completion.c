@@ -1,10 +1,27 @@
 /* What workers report of tasks. The first completion of a live, unfinished task counts, whatever
  * its attempt; each later one is answered with a release. Anything else counts only if it comes
  * from the worker that the task was last sent to, about that attempt: the rest is late. */
-#include "services/scheduler/core/place/memory_order.h"
+#include "services/scheduler/core/cluster/completion.h"
+
+#include "base/assert.h"
+#include "services/scheduler/core/cluster/store_grace.h"
 #include "services/scheduler/core/cluster/task_refs.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/retry_rings.h"
+#include "services/scheduler/core/place/memory_order.h"
 #include "services/scheduler/core/place/memory_retry.h"
-#include "services/scheduler/core/place/quarantine.h"
+#include "services/scheduler/core/state/batch.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/inline_bytes.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/fused.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/shared_key.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
+#include "services/scheduler/core/task/value_delivery.h"
 
 #include <stdio.h>
 

@@ -1,49 +1,35 @@
 /* Registration: a worker joins, or comes back with what it holds and what it was doing. Both sides
  * then agree: what it has and is wanted is adopted, what it was sent and still has is kept, what
  * went lost on the way is sent again elsewhere. */
+#include "services/scheduler/core/cluster/register.h"
+
+#include "services/scheduler/core/cluster/completion.h"
+#include "services/scheduler/core/cluster/recovery.h"
+#include "services/scheduler/core/cluster/store.h"
+#include "services/scheduler/core/cluster/worker.h"
+#include "services/scheduler/core/index/job_index.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/op_index.h"
+#include "services/scheduler/core/index/placement_class.h"
+#include "services/scheduler/core/index/retry_rings.h"
+#include "services/scheduler/core/index/worker_index.h"
 #include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/state/batch.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/run_time.h"
+#include "services/scheduler/core/task/assign.h"
+#include "services/scheduler/core/task/epoch.h"
+#include "services/scheduler/core/task/journal.h"
+#include "services/scheduler/core/task/lineage.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/shared_key.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
+#include "services/scheduler/core/task/value_delivery.h"
 
-#include "base/alloc.h"
-
-#include <stdio.h>
-
-static bool op_eq(const void *ctx, uint32_t item, const void *key)
-{
-    const struct mr_sched *s = ctx;
-    return mr_str_eq(s->ops[item].name, *(const struct mr_str *)key);
-}
-
-static uint64_t text_hash(struct mr_str t)
-{
-    uint64_t h = 0x9e3779b97f4a7c15u + t.n;
-    for (size_t i = 0; i < t.n; i++)
-        h = (h ^ (unsigned char)t.p[i]) * 0x100000001b3u;
-    return mr_hash_u64(h);
-}
-
-static uint64_t op_hash(const void *ctx, uint32_t item)
-{
-    return text_hash(((const struct mr_sched *)ctx)->ops[item].name);
-}
-
-uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name)
-{
-    uint64_t hash = text_hash(name);
-    uint32_t op = mr_index_find(&s->op_index, hash, op_eq, s, &name);
-    if (op != MR_INDEX_NONE) return op;
-    if (s->ops_count + 1 >= s->config.ops_max) return 0;
-    op = ++s->ops_count;
-    s->ops[op].name = mr_str_of(name.n ? mr_copy(name.p, name.n) : NULL, name.n);
-    struct class *c = &s->classes[op];
-    *c = (struct class){.op = op,
-        .users = 1,
-        .parked_head = NONE,
-        .parked_tail = NONE,
-        .active_at = NONE,
-        .any_worker = true};
-    mr_index_add(&s->op_index, hash, op, op_hash, s);
-    return op;
-}
+#include <string.h>
 
 static void refuse(struct mr_sched *s, const struct mr_sched_register *r, int code, const char *why)
 {
@@ -70,89 +56,6 @@ static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_sched_reg
             o->long_running = r->ops[i].long_running;
         }
     }
-}
-
-static void copy_name(char to[NAME_BYTES], struct mr_str from)
-{
-    memset(to, 0, NAME_BYTES);
-    if (from.n) memcpy(to, from.p, MR_MIN(from.n, (size_t)NAME_BYTES - 1));
-}
-
-static uint64_t worker_name_hash(const void *ctx, uint32_t item)
-{
-    return text_hash(mr_str(((const struct mr_sched *)ctx)->workers[item].facts->name));
-}
-
-static bool worker_name_eq(const void *ctx, uint32_t item, const void *key)
-{
-    return mr_str_eq(*(const struct mr_str *)key,
-        mr_str(((const struct mr_sched *)ctx)->workers[item].facts->name));
-}
-
-static uint64_t incarnation_hash(const void *ctx, uint32_t item)
-{
-    return mr_hash_u64(((const struct mr_sched *)ctx)->workers[item].incarnation);
-}
-
-static bool incarnation_eq(const void *ctx, uint32_t item, const void *key)
-{
-    return ((const struct mr_sched *)ctx)->workers[item].incarnation == *(const uint64_t *)key;
-}
-
-uint32_t mr_sc_worker_find(const struct mr_sched *s, uint64_t incarnation)
-{
-    return mr_index_find(
-        &s->worker_incarnations, mr_hash_u64(incarnation), incarnation_eq, s, &incarnation);
-}
-
-struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
-{
-    struct worker *w = &s->workers[slot];
-    *w = (struct worker){.facts = &s->worker_facts[slot],
-        .incarnation = incarnation,
-        .sent_head = NONE,
-        .sent_tail = NONE,
-        .trial = NONE,
-        .held_head = NONE,
-        .bucket = NONE};
-    *w->facts = (struct worker_facts){0};
-    mr_index_add(&s->worker_incarnations, mr_hash_u64(incarnation), slot, incarnation_hash, s);
-    return w;
-}
-
-static void drop_name(struct mr_sched *s, uint32_t slot)
-{
-    if (s->workers[slot].facts->name[0])
-        (void)mr_index_remove(&s->worker_names, worker_name_hash(s, slot), slot);
-}
-
-void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name)
-{
-    drop_name(s, slot);
-    copy_name(s->workers[slot].facts->name, name);
-    uint64_t hash = worker_name_hash(s, slot);
-    s->workers[slot].name_hash = (uint32_t)hash;
-    if (s->workers[slot].facts->name[0])
-        mr_index_add(&s->worker_names, hash, slot, worker_name_hash, s);
-}
-
-uint32_t mr_sc_worker_place(struct mr_sched *s)
-{
-    uint32_t i = s->workers_free_at;
-    while (i < s->workers_top && s->workers[i].state != W_FREE)
-        i++;
-    s->workers_free_at = i;
-    if (i < s->workers_top) return i;
-    return i < s->config.workers_max ? s->workers_top++ : NONE;
-}
-
-void mr_sc_worker_free(struct mr_sched *s, uint32_t slot)
-{
-    struct worker *w = &s->workers[slot];
-    drop_name(s, slot);
-    (void)mr_index_remove(&s->worker_incarnations, mr_hash_u64(w->incarnation), slot);
-    w->state = W_FREE;
-    s->workers_free_at = MR_MIN(s->workers_free_at, slot);
 }
 
 static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
@@ -285,7 +188,7 @@ static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
 static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_register *r)
 {
     if (r->incarnation) return mr_sc_worker_find(s, r->incarnation);
-    return mr_index_find(&s->worker_names, text_hash(r->name), worker_name_eq, s, &r->name);
+    return mr_sc_worker_find_name(s, r->name);
 }
 
 /* Is the one that has this name surely dead? Its machine has a new store: it was started again. */

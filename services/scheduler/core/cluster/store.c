@@ -1,8 +1,14 @@
 /* Object stores: numbers that are given out once, leases, and what becomes of the objects of a
  * store that is lost. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/cluster/store.h"
 
 #include "base/alloc.h"
+#include "services/scheduler/core/cluster/value_scan.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/task/epoch.h"
+#include "services/scheduler/core/task/journal.h"
+
+#include <string.h>
 
 /* For a store of the journal: its node may have another by now, which has its disk. */
 #define EXPECTED_LEASES 4
@@ -31,22 +37,6 @@ uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str add
         memcpy(st->address, address.p, address.n);
     }
     return n;
-}
-
-/* A task leaves with the share of one: what its op makes is known better by then, and the sum must
- * come out as nothing. */
-void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
-{
-    struct task *t = &s->tasks[task];
-    struct store *st = &s->stores[s->workers[t->worker].store];
-    mr_assert(t->is_coming == !bytes);
-    if (bytes) {
-        st->coming++;
-        st->coming_bytes += bytes;
-    } else {
-        st->coming_bytes -= st->coming_bytes / st->coming--;
-    }
-    t->is_coming = bytes != 0;
 }
 
 static void store_gone(struct mr_sched *s, uint32_t n, int code, const char *why)

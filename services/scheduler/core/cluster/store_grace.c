@@ -2,7 +2,9 @@
  * what a task reads, makes or persists there is away. Such a failure is not the task's. It is tried
  * again for a while, in which the store is found dead, or there is a new one, and what is lost is
  * made again. What still fails then is wrong: a collection names what nobody has, say. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/cluster/store_grace.h"
+
+#include "services/scheduler/core/state/lookup.h"
 
 #define WAIT_FOR_OBJECT (20 * MR_SECOND) /* two times what a worker waits for one */
 #define AGAIN_MAX 65536u                 /* of a job, in all: it may be wrong again and again */

@@ -1,7 +1,7 @@
 /* Reading what workers tell of tasks, row by row. For the core's own files only. */
 #pragma once
 
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/index/job_index.h"
 
 struct cursor { /* over the rows of refs, with the job of the run */
     const struct mr_sched_refs *r;

@@ -1,7 +1,12 @@
 /* Looking through all values for those of a store, or for certain objects: a stretch a step, so
  * that no step takes longer the more there are. What a scan has not reached yet is as before:
  * whoever reads it finds out, and tells. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/cluster/value_scan.h"
+
+#include "base/assert.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/task/lineage.h"
+#include "services/scheduler/core/task/value.h"
 
 #include <stdlib.h>
 

@@ -1,10 +1,22 @@
 /* Workers: joining, returning, going silent, being lost. A worker whose stream ends is silent until
  * its lease runs out; then its incarnation is revoked, what it was sent goes elsewhere, and what
  * only it had is made again. */
+#include "services/scheduler/core/cluster/worker.h"
+
+#include "base/assert.h"
+#include "services/scheduler/core/cluster/recovery.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/worker_index.h"
 #include "services/scheduler/core/place/memory_retry.h"
 #include "services/scheduler/core/place/quarantine.h"
-
-#include "base/alloc.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/run_time.h"
+#include "services/scheduler/core/task/journal.h"
+#include "services/scheduler/core/task/lineage.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
+#include "services/scheduler/core/task/value_delivery.h"
 
 static void wipe_batch(struct mr_sched *s, uint32_t slot)
 {

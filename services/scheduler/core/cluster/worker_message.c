@@ -1,8 +1,24 @@
 /* A worker's message: what it misses, completed, gives back, started, does not know, and its
  * heartbeat. Completions are cluster/completion.c's. */
+#include "services/scheduler/core/cluster/worker_message.h"
+
+#include "services/scheduler/core/cluster/completion.h"
+#include "services/scheduler/core/cluster/store_grace.h"
 #include "services/scheduler/core/cluster/task_refs.h"
+#include "services/scheduler/core/cluster/worker.h"
+#include "services/scheduler/core/index/job_index.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/retry_rings.h"
 #include "services/scheduler/core/place/memory_retry.h"
 #include "services/scheduler/core/place/quarantine.h"
+#include "services/scheduler/core/state/cost.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/run_time.h"
+#include "services/scheduler/core/task/lineage.h"
+#include "services/scheduler/core/task/shared_key.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
 
 /* The value that is missed, or NULL: it has none. */
 static const struct value *missed(const struct mr_sched *s, uint32_t task, uint32_t input)

@@ -1,26 +1,31 @@
 /* Jobs as a whole: submitted, started, ended, cancelled, retried, forgotten, asked for a value.
  * What is announced waits for the journal (task/journal.c). Ended jobs are put away a stretch of
  * tasks at a time. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/job/job.h"
 
-#include "base/alloc.h"
+#include "services/scheduler/core/index/job_index.h"
+#include "services/scheduler/core/index/placement_table.h"
+#include "services/scheduler/core/job/plan.h"
+#include "services/scheduler/core/state/batch.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/run_time.h"
+#include "services/scheduler/core/task/epoch.h"
+#include "services/scheduler/core/task/job_state.h"
+#include "services/scheduler/core/task/journal.h"
+#include "services/scheduler/core/task/lineage.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/shared_key.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
+#include "services/scheduler/core/task/value_delivery.h"
 
 #include <stdio.h>
 
 #define GENERATIONS_MAX 16 /* jobs submitted by tasks of jobs submitted by tasks … */
 #define DROP_AT_ONCE 100   /* ended jobs forgotten in one turn */
-
-static bool id_eq(const void *ctx, uint32_t item, const void *key)
-{
-    return ((const struct mr_sched *)ctx)->jobs[item].id == *(const uint64_t *)key;
-}
-
-uint32_t mr_sc_job_find(const struct mr_sched *s, uint64_t id)
-{
-    if (s->newest != NONE && s->jobs[s->newest].id == id) return s->newest; /* mostly asked for */
-    uint32_t j = mr_index_find(&s->job_index, mr_hash_u64(id), id_eq, s, &id);
-    return j == MR_INDEX_NONE ? NONE : j;
-}
 
 static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
 {
@@ -158,64 +163,6 @@ void mr_sc_job_plan(struct mr_sched *s)
     if (!s->jobs[job].targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
 }
 
-void mr_sc_job_started(struct mr_sched *s, uint32_t job)
-{
-    struct job *j = &s->jobs[job];
-    j->state = MR_JOB_RUNNING;
-    j->started_wall = mr_sc_wall(s);
-    mr_sc_slots_begin(s, j);
-    mr_sc_journal_state(s, job);
-}
-
-/* Each may have children in turn: at most GENERATIONS_MAX deep. */
-static void cancel_children(struct mr_sched *s, uint64_t parent)
-{
-    for (uint32_t i = 0; i < s->jobs_top; i++) {
-        struct job *j = &s->jobs[i];
-        if (!j->id || j->parent != parent || j->state > MR_JOB_RUNNING) continue;
-        mr_sc_job_end(s, i, MR_JOB_CANCELLED);
-    }
-}
-
-static void sweep_start(struct mr_sched *s, uint32_t job)
-{
-    struct job *j = &s->jobs[job];
-    j->sweep = j->graph->nodes_count;
-    if (j->flags & J_SWEEPING) return;
-    j->flags |= J_SWEEPING;
-    s->sweeps[s->sweeps_count++] = job;
-    s->has_work = true;
-}
-
-void mr_sc_job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
-{
-    struct job *j = &s->jobs[job];
-    if (j->state >= MR_JOB_DONE) return;
-    j->state = (uint8_t)state;
-    j->finished_wall = mr_sc_wall(s);
-    j->ended_at = s->now;
-    j->deadline = MR_NEVER;
-    mr_sc_slots_end(s, j);
-    s->jobs_running--;
-    if (state != MR_JOB_DONE) {
-        j->flags |= J_STOPPED;
-        mr_sc_queue_job_changed(s, job);
-        sweep_start(s, job);
-    }
-    mr_sc_journal_state(s, job);
-    if (state != MR_JOB_DONE) cancel_children(s, j->id);
-}
-
-/* One more target has its final answer. */
-void mr_sc_job_target_final(struct mr_sched *s, uint32_t job)
-{
-    struct job *j = &s->jobs[job];
-    if (j->state >= MR_JOB_DONE) return; /* lost since, and made again because it was asked for */
-    mr_assert(j->targets_left > 0);
-    if (--j->targets_left) return;
-    mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
-}
-
 /* An ended job's task is put away, unless it is a target, or a target refers to it, or another job
  * uses it. Its dependents have been looked at: what still claims it is counted anew. */
 static void sweep_task(struct mr_sched *s, uint32_t task)
@@ -316,19 +263,6 @@ static void cancel(struct mr_sched *s, uint32_t job, struct mr_str reason)
     mr_sc_job_end(s, job, MR_JOB_CANCELLED);
 }
 
-void mr_sc_job_forget(struct mr_sched *s, uint32_t job)
-{
-    struct job *j = &s->jobs[job];
-    mr_assert(j->state >= MR_JOB_DONE);
-    mr_sc_journal_forgotten(s, j->id);
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_JOB_FORGOTTEN);
-    n->job = (mr_job_id){j->id};
-    mr_sc_job_unlist(s, job);
-    j->flags |= J_FORGETTING | J_STOPPED;
-    mr_sc_queue_job_changed(s, job);
-    sweep_start(s, job);
-}
-
 /* Does what was asked for; a sentence when that cannot be. Asked again it changes nothing: who got
  * no answer may ask once more. */
 static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sched_event *ev)
@@ -359,7 +293,7 @@ static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sche
 void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev)
 {
     uint32_t job = mr_sc_job_find(s, ev->job.v);
-    bool was_forgotten = ev->type == MR_SCHED_FORGET && mr_sched_forgotten(s, ev->job);
+    bool was_forgotten = ev->type == MR_SCHED_FORGET && mr_sc_job_forgotten(s, ev->job);
     if (is_crowded(s, ev->ticket, ev->job)) return;
     if (job == NONE && !was_forgotten) {
         mr_sc_reply(s, ev->ticket, ev->job, MR_ENOENT, "there is no such job");

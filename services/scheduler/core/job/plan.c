@@ -1,29 +1,25 @@
 /* Making a job of a graph: numbers for its nodes, classes, ranks; and the plan: what of it has to
  * run, given what is there. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/job/plan.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
+#include "services/scheduler/core/cluster/store.h"
+#include "services/scheduler/core/index/job_index.h"
+#include "services/scheduler/core/index/op_index.h"
+#include "services/scheduler/core/index/placement_class.h"
+#include "services/scheduler/core/index/placement_table.h"
+#include "services/scheduler/core/index/ready_queue.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/shared_key.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
 
 #include <stdlib.h>
-
-static uint64_t text_hash(struct mr_str t)
-{
-    uint64_t h = 0xcbf29ce484222325u ^ t.n;
-    for (size_t i = 0; i < t.n; i++)
-        h = (h ^ (unsigned char)t.p[i]) * 0x100000001b3u;
-    return mr_hash_u64(h);
-}
-
-static bool request_eq(const void *ctx, uint32_t item, const void *key)
-{
-    const struct mr_sched *s = ctx;
-    return mr_str_eq(s->jobs[item].graph->job.request_id, *(const struct mr_str *)key);
-}
-
-uint32_t mr_sc_request_find(const struct mr_sched *s, struct mr_str id)
-{
-    return mr_index_find(&s->request_index, text_hash(id), request_eq, s, &id);
-}
+#include <string.h>
 
 /* Numbers for `n` nodes, in whole words of the queue; NONE if there are none in a row. */
 static uint32_t numbers_take(struct mr_sched *s, uint32_t n)
@@ -146,51 +142,6 @@ static int find_ops(struct mr_sched *s, struct job *j, struct mr_error *e)
     return MR_OK;
 }
 
-static uint64_t job_hash(const void *ctx, uint32_t item)
-{
-    return mr_hash_u64(((const struct mr_sched *)ctx)->jobs[item].id);
-}
-
-static uint64_t request_hash(const void *ctx, uint32_t item)
-{
-    return text_hash(((const struct mr_sched *)ctx)->jobs[item].graph->job.request_id);
-}
-
-static void enlist(struct mr_sched *s, uint32_t job)
-{
-    struct job *j = &s->jobs[job];
-    j->older = s->newest;
-    j->newer = NONE;
-    if (s->newest != NONE)
-        s->jobs[s->newest].newer = job;
-    else
-        s->oldest = job;
-    s->newest = job;
-    mr_index_add(&s->job_index, mr_hash_u64(j->id), job, job_hash, s);
-    struct mr_str request = j->graph->job.request_id;
-    if (request.n && mr_sc_request_find(s, request) == NONE)
-        mr_index_add(&s->request_index, text_hash(request), job, request_hash, s);
-    s->jobs_count++;
-}
-
-/* Nobody finds it by its id any more. */
-void mr_sc_job_unlist(struct mr_sched *s, uint32_t job)
-{
-    struct job *j = &s->jobs[job];
-    if (!mr_index_remove(&s->job_index, mr_hash_u64(j->id), job)) return;
-    struct mr_str request = j->graph->job.request_id;
-    if (request.n) (void)mr_index_remove(&s->request_index, text_hash(request), job);
-    if (j->older != NONE)
-        s->jobs[j->older].newer = j->newer;
-    else
-        s->oldest = j->newer;
-    if (j->newer != NONE)
-        s->jobs[j->newer].older = j->older;
-    else
-        s->newest = j->older;
-    s->jobs_count--;
-}
-
 uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given, struct mr_error *e)
 {
     MR_AUTO(mr_graph_free) struct mr_graph *graph = MR_STEAL(*given);
@@ -225,7 +176,7 @@ uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given,
     if (j->graph->job.unfused) j->flags |= J_UNFUSED;
     int err = find_ops(s, j, e);
     if (!err) err = make_tasks(s, job, e);
-    enlist(s, job);
+    mr_sc_job_enlist(s, job);
     s->jobs_running++;
     if (err) {
         mr_sc_job_drop(s, job);

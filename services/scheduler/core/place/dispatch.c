@@ -1,9 +1,19 @@
 /* A turn of dispatch: suspects first (place/quarantine.c); then the queue, and among it what was
  * parked, until the workers have what they want or the turn's bound is reached. Stealing is for
  * when nothing is left to give and somebody idles. */
+#include "services/scheduler/core/place/dispatch.h"
+
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/placement_class.h"
+#include "services/scheduler/core/index/ready_queue.h"
 #include "services/scheduler/core/place/memory_order.h"
 #include "services/scheduler/core/place/memory_retry.h"
+#include "services/scheduler/core/place/place.h"
 #include "services/scheduler/core/place/quarantine.h"
+#include "services/scheduler/core/state/batch.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/assign.h"
 
 #define TURN_TASKS_MAX 8192
 #define STEAL_TASKS_MAX 256

@@ -7,6 +7,13 @@
  * stores know. */
 #include "services/scheduler/core/place/memory_order.h"
 
+#include "services/scheduler/core/index/ready_queue.h"
+#include "services/scheduler/core/place/place.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/assign.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/task.h"
+
 #define VALUE_BYTES_MIN ((uint64_t)1 << 18) /* smaller ones are no burden */
 #define FULL_SHARE 8u                       /* of memory: less is not worth another order */
 

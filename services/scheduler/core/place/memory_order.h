@@ -1,8 +1,7 @@
-/* Values in memory that are being used up: what the core's other files call of
- * place/memory_order.c. */
+/* Values in memory that are being used up. */
 #pragma once
 
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/state/state.h"
 
 /* `task` has just got a value of `bytes` from `worker`: are those that take the like of the same
  * input to go next? */

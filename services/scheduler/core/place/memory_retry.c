@@ -7,22 +7,19 @@
 #include "services/scheduler/core/place/memory_retry.h"
 
 #include "base/units.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/retry_rings.h"
+#include "services/scheduler/core/place/place.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/assign.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/task.h"
 
 #include <stdio.h>
 
 #define SQUEEZED_MAX 3 /* attempts in vain: two beside others, one alone; the next is the last */
-#define STOPPING_MAX                                                                               \
-    (3 * MR_SECOND)   /* by then who does not stop has cost its worker the process                 \
-                       */
-#define LOST_LEASES 3 /* more, in which a worker whose lease ran out may wake, or be replaced */
-
-void mr_sc_room_add(struct mr_sched *s, uint32_t task)
-{
-    uint32_t room = s->config.tasks_max;
-    mr_assert(s->squeezed_count < room);
-    s->squeezed[(s->squeezed_at + s->squeezed_count++) % room] = task;
-    s->has_work = true;
-}
+#define LOST_LEASES 3  /* more, in which a worker whose lease ran out may wake, or be replaced */
 
 static bool is_squeezed_ready(const struct mr_sched *s, uint32_t task)
 {
@@ -53,29 +50,11 @@ static bool may_take(const struct mr_sched *s, uint32_t worker, const struct cla
            !w->is_closed && w->store && mr_sc_may_run(s, worker, c);
 }
 
-static bool is_stopping(const struct mr_sched *s, const struct worker *w)
-{
-    return w->stopping && s->now < mr_time_after(w->stopping_at, STOPPING_MAX);
-}
-
-uint32_t mr_sc_room_mark(uint64_t job, uint32_t index, uint32_t attempt)
-{
-    return (uint32_t)mr_hash_u64(mr_hash_u64(job) + ((uint64_t)index << 32 | attempt));
-}
-
-void mr_sc_room_stops(struct mr_sched *s, uint32_t worker, uint32_t mark)
-{
-    struct worker *w = &s->workers[worker];
-    if (!is_stopping(s, w)) w->stopping = 0;
-    w->stopping += mark;
-    w->stopping_at = s->now;
-}
-
 /* A sum, so that what is told twice ends nothing: then the time has to pass. */
 void mr_sc_room_stopped(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];
-    if (!is_stopping(s, w)) return;
+    if (!mr_sc_room_is_stopping(s, w)) return;
     w->stopping -= mark;
     if (!w->stopping && s->squeezed_count) s->has_work = true;
 }
@@ -131,7 +110,7 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
     for (uint32_t i = 0; i < s->workers_top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
-        if (is_stopping(s, w)) return true;
+        if (mr_sc_room_is_stopping(s, w)) return true;
         for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
             if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return true;
     }
@@ -148,7 +127,7 @@ static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
     for (uint32_t i = 0; i < s->workers_top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
-        if (is_stopping(s, w)) return true;
+        if (mr_sc_room_is_stopping(s, w)) return true;
         if (w->state == W_SILENT || mr_time_after(w->last_heard, patience) < s->now) return true;
     }
     return false;
@@ -207,15 +186,6 @@ void mr_sc_room_dispatch(struct mr_sched *s)
     bool had_work = s->has_work; /* it waits for others: that is no work */
     mr_sc_room_add(s, task);
     s->has_work = had_work;
-}
-
-/* What was sent ahead of its inputs, which have come from another node; or what a worker that has
- * come back was running all the time. */
-void mr_sc_room_runs(struct mr_sched *s, uint32_t task)
-{
-    const struct task *t = &s->tasks[task];
-    if (task == s->alone || t->flags & T_LONG || s->workers[t->worker].store != s->quiet) return;
-    s->is_disturbed = true;
 }
 
 static uint64_t inputs_bytes(const struct mr_sched *s, uint32_t task)

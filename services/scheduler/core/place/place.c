@@ -2,11 +2,18 @@
  * loaded; root tasks after their siblings, so that a reduction finds its inputs in one place. All
  * in integers of estimated nanoseconds; ties go to the worker that was found first, which is the
  * data's, then the one given work longest ago. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/place/place.h"
 
-#define UNKNOWN_NS (100 * MR_US) /* of an op that nobody has seen */
-#define SLOT_QUEUE_MAX 4096      /* tasks, however short */
-#define AHEAD 6 /* queues of work may be sent there in all, with what is not ready */
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/placement_table.h"
+#include "services/scheduler/core/place/placement_cache.h"
+#include "services/scheduler/core/state/cost.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+
+#define SLOT_QUEUE_MAX 4096 /* tasks, however short */
+#define AHEAD 6             /* queues of work may be sent there in all, with what is not ready */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
 #define LONG_MAX 64   /* long-running tasks of a worker, as its own bound */
 #define LONG_PLAIN 48 /* of those, for tasks that nobody called urgent */
@@ -19,13 +26,6 @@
 #define WARM_BYTES_MAX ((uint64_t)1 << 20) /* more that the warmer of two idle workers may hold */
 #define TRANSFER_NS (50 * MR_US)           /* of any object, before its first byte */
 #define MESSAGE_NS MR_US                   /* of a small value */
-
-uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op)
-{
-    const struct op *o = &s->ops[op];
-    uint64_t ns = o->estimate_ns ? o->estimate_ns : o->cost_ns ? o->cost_ns : UNKNOWN_NS;
-    return MR_MAX(ns, (uint64_t)200);
-}
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
 {

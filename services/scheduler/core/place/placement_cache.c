@@ -1,79 +1,13 @@
 #include "services/scheduler/core/place/placement_cache.h"
 
-#include "base/alloc.h"
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/placement_table.h"
+#include "services/scheduler/core/place/place.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
 
-#define SHAPE_SIZE_MAX 65536u /* tasks: larger ones are placed each time */
-#define LOOK_MAX 256          /* slots looked at for whether a worker has any */
-
-void mr_sc_cache_new(struct mr_sched *s, uint32_t job)
-{
-    struct job *j = &s->jobs[job];
-    if (!j->graph->slots_count) return;
-    j->cache = mr_alloc_array(j->graph->slots_count, sizeof *j->cache);
-}
-
-void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template)
-{
-    struct job *j = &s->jobs[job];
-    uint32_t size = j->graph->slots_count + j->graph->nodes_count;
-    struct shape *x = NULL, *oldest = NULL;
-    if (!template || size > SHAPE_SIZE_MAX) return;
-    for (uint32_t i = 0; i < SHAPES_MAX && !x; i++) {
-        struct shape *at = &s->shapes[i];
-        if (at->at && at->template == template && at->size == size) x = at;
-        if (!at->users && (!oldest || at->used < oldest->used)) oldest = at;
-    }
-    if (!x && !oldest) return;
-    if (!x) {
-        x = oldest;
-        mr_release(x->at);
-        *x = (struct shape){.template = template, .size = size};
-        x->at = mr_alloc_array(size, sizeof *x->at);
-    }
-    mr_release(j->cache);
-    j->cache = x->at;
-    j->shape_1 = (uint32_t)(x - s->shapes) + 1;
-    x->users++;
-    x->used = ++s->shapes_clock;
-}
-
-void mr_sc_cache_drop(struct mr_sched *s, struct job *j)
-{
-    if (j->shape_1)
-        s->shapes[j->shape_1 - 1].users--;
-    else
-        mr_release(j->cache);
-    j->cache = NULL;
-}
-
-void mr_sc_cache_fini(struct mr_sched *s)
-{
-    for (uint32_t i = 0; i < SHAPES_MAX; i++)
-        mr_release(s->shapes[i].at);
-}
-
-static struct place *place_last(const struct mr_sched *s, uint32_t task)
-{
-    const struct job *j = job_of(s, task);
-    const struct mr_graph *g = j->graph;
-    if (!j->cache) return NULL;
-    uint32_t node = task - j->base, slot = g->slot_of ? g->slot_of[node] : MR_NODE_NONE;
-    if (slot == MR_NODE_NONE && !j->shape_1) return NULL;
-    return &j->cache[slot == MR_NODE_NONE ? g->slots_count + node : slot];
-}
-
-void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker)
-{
-    struct place *p = place_last(s, task);
-    if (p && !p->incarnation) *p = (struct place){worker, s->workers[worker].incarnation};
-}
-
-void mr_sc_cache_forget(struct mr_sched *s, uint32_t task)
-{
-    struct place *p = place_last(s, task);
-    if (p) p->incarnation = 0;
-}
+#define LOOK_MAX 256 /* slots looked at for whether a worker has any */
 
 static bool has_any(const struct job *j, uint32_t worker)
 {
@@ -111,7 +45,7 @@ static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
 
 uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
 {
-    const struct place *p = place_last(s, task);
+    const struct place *p = mr_sc_place_last(s, task);
     const struct task *t = &s->tasks[task];
     if (!p || !p->incarnation || t->flags & (T_SUSPECT | T_LONG)) return NONE;
     const struct worker *w = &s->workers[p->worker];

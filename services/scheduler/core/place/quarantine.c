@@ -12,17 +12,18 @@
  * what runs long. One worker at a time is emptied for those, so that the others go on. */
 #include "services/scheduler/core/place/quarantine.h"
 
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/retry_rings.h"
+#include "services/scheduler/core/place/place.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/run_time.h"
+#include "services/scheduler/core/task/assign.h"
+#include "services/scheduler/core/task/task.h"
+
 #include <stdio.h>
 
 #define TRIALS_MAX 3 /* then it does not get longer */
-
-void mr_sc_suspect_add(struct mr_sched *s, uint32_t task)
-{
-    uint32_t room = s->config.tasks_max;
-    mr_assert(s->suspects_count < room);
-    s->suspects[(s->suspects_at + s->suspects_count++) % room] = task;
-    s->has_work = true;
-}
 
 /* ---- places ----------------------------------------------------------------------------------
  */

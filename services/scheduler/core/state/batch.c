@@ -4,6 +4,8 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 
+#include <string.h>
+
 #define BATCH_BYTES_MAX ((size_t)1 << 34)
 #define KEPT_BYTES_MAX ((size_t)1 << 20) /* of each buffer: a batch that took more is rare */
 #define ROWS_MIN 16u
@@ -137,4 +139,12 @@ void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c)
     uint32_t *column = mr_sched_column(r, c);
     for (uint32_t i = 0; i < r->count; i++)
         column[i] = usual;
+}
+
+void mr_sc_refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt)
+{
+    mr_sched_runs_add(&r->runs, job, false);
+    if (r->count == r->room) mr_sched_refs_grow(r);
+    r->index[r->count] = index;
+    r->attempt[r->count++] = attempt;
 }

@@ -121,3 +121,15 @@ static inline void mr_sched_rows_begin(struct mr_sched_rows *r, uint32_t op) /* 
 }
 void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c);
 void mr_sched_runs_grow(struct mr_sched_runs_out *r);
+static inline void mr_sched_runs_add(struct mr_sched_runs_out *r, uint64_t job, bool is_unfused)
+{
+    if (r->count && r->p[r->count - 1].job == job) {
+        r->p[r->count - 1].count++;
+        return;
+    }
+    if (r->count == r->room) mr_sched_runs_grow(r);
+    r->p[r->count++] = (struct mr_sched_run){.job = job, .count = 1, .unfused = is_unfused};
+}
+
+/* A row of task references. */
+void mr_sc_refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt);

@@ -166,7 +166,7 @@ struct shape { /* where tasks of a template's instances run */
 
 #define LEVELS (2 * MR_PRIORITY_MAX + 1)
 
-struct level { /* a priority, among whose jobs work is shared: state/ready_queue.c */
+struct level { /* a priority, among whose jobs work is shared: index/ready_queue.c */
     bool is_used;
     uint32_t jobs; /* in the queue */
     uint64_t clock;

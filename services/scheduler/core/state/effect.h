@@ -5,6 +5,8 @@
 
 #include "services/scheduler/core/state/batch.h"
 
+#define MR_SCHED_EFFECT_BYTES_MAX ((size_t)1 << 34) /* of each buffer */
+
 struct mr_sched_store_batch { /* StoreCommand */
     bool is_dirty;
     bool has_registered;

@@ -1,8 +1,11 @@
 /* Why tasks failed, in words, kept for a bounded number of them: the oldest stories go first. The
  * first story of a job is the job's own copy and stays with it. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/state/failure.h"
 
 #include "base/alloc.h"
+#include "services/scheduler/core/state/lookup.h"
+
+#include <string.h>
 
 #define MESSAGE_MAX 1000u
 #define ARGUMENTS_MAX 1024u

@@ -1,7 +1,9 @@
-/* What follows from a task's number or its record alone. For the scheduler core's own files. */
+/* What follows from a task's number or its record alone. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
+
+#include <string.h>
 
 static inline struct job *job_of(const struct mr_sched *s, uint32_t task)
 {
@@ -48,6 +50,19 @@ static inline bool is_done(const struct task *t)
     return t->state == MR_TASK_DONE;
 }
 
+/* Where a task stands in its job: its number, or its rank if tasks have priorities. */
+static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
+{
+    return job_of(s, task)->flags & J_RANKED ? s->rank_of[task] : task;
+}
+
+static inline bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
+}
+
+/* The task of a node of `job`; NONE: no such node, or it is no task. */
 static inline uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t index)
 {
     if (job == NONE) return NONE;
@@ -57,33 +72,21 @@ static inline uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t 
     return s->tasks[task].flags & T_FIXED ? NONE : task;
 }
 
-/* Where a task stands in its job: its number, or its rank if tasks have priorities. */
-static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
+static inline uint64_t mr_sc_wall(const struct mr_sched *s)
 {
-    return job_of(s, task)->flags & J_RANKED ? s->rank_of[task] : task;
+    return s->now + s->wall_offset;
 }
 
-/* Is it served first? */
-static inline bool mr_sc_job_before(const struct job *x, const struct job *y)
+static inline uint64_t text_hash(struct mr_str t)
 {
-    if (x->priority != y->priority) return x->priority > y->priority;
-    if (x->virtual_ns != y->virtual_ns) return x->virtual_ns < y->virtual_ns;
-    return x->serial < y->serial;
+    uint64_t h = 0xcbf29ce484222325u ^ t.n;
+    for (size_t i = 0; i < t.n; i++)
+        h = (h ^ (unsigned char)t.p[i]) * 0x100000001b3u;
+    return mr_hash_u64(h);
 }
 
-static inline bool mr_sc_task_before(const struct mr_sched *s, uint32_t a, uint32_t b)
+static inline void copy_name(char to[NAME_BYTES], struct mr_str from)
 {
-    const struct job *x = job_of(s, a), *y = job_of(s, b);
-    return x != y ? mr_sc_job_before(x, y) : place_of(s, a) < place_of(s, b);
-}
-
-static inline uint64_t mr_sc_load(const struct worker *w) /* ns of work per slot */
-{
-    return w->slots == 1 ? w->queue_ns : w->queue_ns / w->slots; /* a division costs more */
-}
-
-static inline bool mr_sc_load_is_usable(const struct worker *w)
-{
-    return w->state == W_CONNECTED && w->is_known && !w->is_retiring && !w->is_full &&
-           !w->is_reserved && !w->is_closed && !w->is_quiet;
+    memset(to, 0, NAME_BYTES);
+    if (from.n) memcpy(to, from.p, MR_MIN(from.n, (size_t)NAME_BYTES - 1));
 }

@@ -17,7 +17,12 @@
  *   WORKER       u64 incarnation, text name
  *   WORKER_LOST  u64 incarnation
  *   STORE        u64 incarnation, text node */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/state/record.h"
+
+#include "services/scheduler/core/state/inline_bytes.h"
+#include "services/scheduler/core/state/lookup.h"
+
+#include <string.h>
 
 #define LOG_KEPT ((size_t)16384) /* of a failed task's output */
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "services/scheduler/core/state/cluster_tables.h"
+#include "services/scheduler/core/state/effect.h"
 
 struct mr_sched {
     struct mr_sched_config config;

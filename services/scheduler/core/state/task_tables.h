@@ -4,7 +4,8 @@
 #pragma once
 
 #include "base/limits.h"
-#include "services/scheduler/core/core.h"
+#include "services/scheduler/core/state/event.h"
+#include "services/scheduler/core/state/types.h"
 
 #define NONE UINT32_MAX
 #define LITERAL (UINT32_MAX - 1) /* task.value: the pack that stands in the graph */

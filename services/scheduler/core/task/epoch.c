@@ -4,7 +4,9 @@
  * copy, while clients, workers and stores lived on. Nobody here has such an id, so nothing that
  * stands under it is taken for something of ours; this file only finds the words for it, and keeps
  * the epoch above those that others have seen. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/task/epoch.h"
+
+#include "services/scheduler/core/task/journal.h"
 
 #define EPOCH_MAX (UINT32_MAX / 2) /* no more is believed */
 

@@ -5,7 +5,12 @@
  * it along (task/refcount.c). If anything goes back or is wanted by others meanwhile, it runs
  * again.
  */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/task/fused.h"
+
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/task.h"
 
 #define USES_MAX 64u /* more are told: such a value outlives one go */
 

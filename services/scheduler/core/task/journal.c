@@ -1,9 +1,16 @@
 /* The journal's near end: records with sequence numbers go out, acknowledgements come back, and
  * what was promised is announced then. Values of one turn are gathered into one record a job. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/task/journal.h"
 
-#include "base/alloc.h"
+#include "base/assert.h"
 #include "graph/bytes/bytes.h"
+#include "services/scheduler/core/index/job_index.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/record.h"
+
+#include <string.h>
 
 #define CHUNK MR_CHUNK_BYTES
 
@@ -165,6 +172,33 @@ void mr_sc_journal_part(struct mr_sched *s, uint32_t task)
     if (s->open_job != id || s->open.n > CHUNK) mr_sc_journal_flush(s);
     s->open_job = id;
     mr_sc_record_value(s, task, &s->open);
+}
+
+/* What the value of `task` refers to, and what that refers to, each once, is written into the open
+ * record of the journal: a target is of no use without its parts. */
+void mr_sc_claim_journal(struct mr_sched *s, uint32_t task)
+{
+    uint32_t bottom = s->stack_count;
+    const struct job *j = job_of(s, task);
+    s->stack[s->stack_count++] = task;
+    for (uint32_t i = bottom; i < s->stack_count; i++) {
+        uint32_t at = s->stack[i], n;
+        if (!s->tasks[at].claims) continue;
+        const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
+        for (uint32_t k = 0; k < n; k++) {
+            struct task *u = &s->tasks[j->base + in[k]];
+            if (u->is_marked || u->flags & T_FIXED || !mr_sc_is_object(s, j->base + in[k]))
+                continue;
+            u->is_marked = true;
+            s->stack[s->stack_count++] = j->base + in[k];
+        }
+    }
+    while (s->stack_count > bottom + 1) {
+        uint32_t part = s->stack[--s->stack_count];
+        s->tasks[part].is_marked = false;
+        mr_sc_journal_part(s, part);
+    }
+    s->stack_count = bottom;
 }
 
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task)

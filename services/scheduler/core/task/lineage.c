@@ -1,6 +1,17 @@
 /* Lineage: a value that is gone and still needed is made again, with whatever of its inputs is gone
  * too. What refers to a value that is gone is gone with it. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/task/lineage.h"
+
+#include "base/assert.h"
+#include "services/scheduler/core/state/batch.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/shared_key.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
 
 #include <stdio.h>
 

@@ -1,8 +1,13 @@
 #include "services/scheduler/core/task/loop.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
 #include "base/pack.h"
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/state/inline_bytes.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/journal.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/task.h"
 
 #include <math.h>
 

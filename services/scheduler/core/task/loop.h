@@ -12,39 +12,32 @@
 
 /* Of a job that was made just now. */
 void mr_sc_loop_new(struct mr_sched *s, uint32_t job);
-/* It is to be retried: loops without what came out of them begin anew. */
-void mr_sc_loop_again(struct mr_sched *s, uint32_t job);
-/* It was planned: values that are there may decide. */
-void mr_sc_loop_settle(struct mr_sched *s, uint32_t job);
-/* All workers of the earlier life are back: a round that something is left of did come. */
-void mr_sc_loop_infer(struct mr_sched *s, uint32_t job);
-
+bool mr_sc_loop_is_decided(const struct mr_sched *s, uint32_t exit);
 /* Is the edge from an input to an exit one that counts? */
 bool mr_sc_loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input);
 /* Does the exit, if it claims anything, claim this input? */
 bool mr_sc_loop_claims(const struct mr_sched *s, uint32_t exit, uint32_t input);
-bool mr_sc_loop_is_decided(const struct mr_sched *s, uint32_t exit);
 /* Does the loop keep this value, which decided it? */
 bool mr_sc_loop_holds(const struct mr_sched *s, uint32_t until);
 /* May it be sent before its inputs are there? Not what must not run for nothing. */
 bool mr_sc_loop_may_go_ahead(const struct mr_sched *s, uint32_t task);
 /* It is in a round that does not come. */
 bool mr_sc_loop_is_skipped(const struct mr_sched *s, uint32_t task);
-
+/* The inputs that a task takes, and its arguments (a loan until the next call). */
+const uint32_t *mr_sc_exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n);
+struct mr_str mr_sc_args(struct mr_sched *s, uint32_t task);
 /* What is wrong with bytes as the value of `until`; NULL: nothing. */
 const char *mr_sc_loop_complaint(struct mr_str bytes);
 /* `until` is done. True: the loop goes on, once all else has followed from that; tell it. */
 bool mr_sc_loop_found(struct mr_sched *s, uint32_t until);
 void mr_sc_loop_go_on(struct mr_sched *s, uint32_t until, bool is_on);
-
-/* The inputs that a task takes, and its arguments (a loan until the next call). */
-const uint32_t *mr_sc_exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n);
-struct mr_str mr_sc_args(struct mr_sched *s, uint32_t task);
-
-/* task/journal.c, state/record.c */
-void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
-void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out);
+/* It was planned: values that are there may decide. */
+void mr_sc_loop_settle(struct mr_sched *s, uint32_t job);
+/* It is to be retried: loops without what came out of them begin anew. */
+void mr_sc_loop_again(struct mr_sched *s, uint32_t job);
 void mr_sc_loop_replay(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t at, uint32_t stop);
+/* All workers of the earlier life are back: a round that something is left of did come. */
+void mr_sc_loop_infer(struct mr_sched *s, uint32_t job);
 void mr_sc_loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *lines);
 
 static inline const uint32_t *mr_sc_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n)

@@ -5,7 +5,17 @@
  * So does a task whose op passes an argument on, such as the exit of a loop, when that one refers.
  * What nobody claims any more is released, and with it its own claims: a walk, with the arena's
  * stack. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/task/refcount.h"
+
+#include "base/assert.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/fused.h"
+#include "services/scheduler/core/task/journal.h"
+#include "services/scheduler/core/task/lineage.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/shared_key.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
 
 bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task)
 {
@@ -46,12 +56,6 @@ bool mr_sc_may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
     if (!passes(s, by)) return false;
     return mr_sc_is_by_reference(s, task) ||
            (passes(s, task) && has_references(s, job_of(s, task)));
-}
-
-bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)
-{
-    const struct task *t = &s->tasks[task];
-    return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
 }
 
 static bool is_claimed(const struct mr_sched *s, uint32_t by, uint32_t claims, uint32_t input)
@@ -217,31 +221,4 @@ void mr_sc_claim_settle(struct mr_sched *s, uint32_t task)
         mr_sc_claim_journal(s, task);
         mr_sc_journal_part(s, task);
     }
-}
-
-/* What the value of `task` refers to, and what that refers to, each once, is written into the open
- * record of the journal: a target is of no use without its parts. */
-void mr_sc_claim_journal(struct mr_sched *s, uint32_t task)
-{
-    uint32_t bottom = s->stack_count;
-    const struct job *j = job_of(s, task);
-    s->stack[s->stack_count++] = task;
-    for (uint32_t i = bottom; i < s->stack_count; i++) {
-        uint32_t at = s->stack[i], n;
-        if (!s->tasks[at].claims) continue;
-        const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
-        for (uint32_t k = 0; k < n; k++) {
-            struct task *u = &s->tasks[j->base + in[k]];
-            if (u->is_marked || u->flags & T_FIXED || !mr_sc_is_object(s, j->base + in[k]))
-                continue;
-            u->is_marked = true;
-            s->stack[s->stack_count++] = j->base + in[k];
-        }
-    }
-    while (s->stack_count > bottom + 1) {
-        uint32_t part = s->stack[--s->stack_count];
-        s->tasks[part].is_marked = false;
-        mr_sc_journal_part(s, part);
-    }
-    s->stack_count = bottom;
 }

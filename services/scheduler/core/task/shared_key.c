@@ -3,9 +3,20 @@
  * source counts each joined task as a consumer. When the source fails, is cancelled, or cannot give
  * its value, the joined task runs by itself, as if it had never been joined. An alias has nothing
  * to run: it waits until the source is made, again if need be, and fails when nothing can. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/task/shared_key.h"
 
-#include <stdio.h>
+#include "base/assert.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/inline_bytes.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/fused.h"
+#include "services/scheduler/core/task/job_state.h"
+#include "services/scheduler/core/task/journal.h"
+#include "services/scheduler/core/task/lineage.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/task.h"
+#include "services/scheduler/core/task/value.h"
+#include "services/scheduler/core/task/value_delivery.h"
 
 struct name {
     struct mr_str name_space;

@@ -1,16 +1,29 @@
 /* What a task is, and what follows when that changes: counting down inputs, failing what depends on
  * a failure. Walks over graphs use a stack in the arena. "Covered" is a node that has a value or
  * was sent: when all inputs of a task are covered, the task may be sent ahead of being ready. */
-#include "services/scheduler/core/place/memory_retry.h"
-#include "services/scheduler/core/place/quarantine.h"
+#include "services/scheduler/core/task/task.h"
+
+#include "base/assert.h"
+#include "services/scheduler/core/index/load_index.h"
+#include "services/scheduler/core/index/placement_class.h"
+#include "services/scheduler/core/index/ready_queue.h"
+#include "services/scheduler/core/index/retry_rings.h"
+#include "services/scheduler/core/state/batch.h"
+#include "services/scheduler/core/state/cost.h"
+#include "services/scheduler/core/state/emit.h"
+#include "services/scheduler/core/state/failure.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/task/job_state.h"
+#include "services/scheduler/core/task/journal.h"
+#include "services/scheduler/core/task/lineage.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+#include "services/scheduler/core/task/shared_key.h"
+#include "services/scheduler/core/task/value.h"
+#include "services/scheduler/core/task/value_delivery.h"
 
 #define AHEAD_INPUTS_MAX 256 /* a task that waits for more is not sent ahead of them */
 #define AHEAD_LOOKS_MAX 8    /* one that waits for more is not looked at again with each of them */
-
-uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index)
-{
-    return task_at(s, mr_sc_job_find(s, job), index);
-}
 
 #define S(x) (1u << MR_TASK_##x)
 #define ENDS (S(DONE) | S(RELEASED) | S(ERRED) | S(CANCELLED))

@@ -9,7 +9,10 @@
  * clock is never behind all of them, and moves by the work that is sent divided among the jobs in
  * the queue: however many come, those that were there get their share. Work is charged a quantum at
  * a time, which keeps stretches of one job together and the heap still. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/index/ready_queue.h"
+
+#include "base/assert.h"
+#include "services/scheduler/core/state/lookup.h"
 
 #define QUANTUM_NS MR_MS
 #define CREDIT_NS (10 * MR_MS)

@@ -2,9 +2,14 @@
  * nothing but its op has the op's number as its class; resources and named workers make special
  * ones. Tasks that no worker can take now are parked on their class's list, in the order in which
  * they would have run. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/index/placement_class.h"
 
 #include "base/alloc.h"
+#include "base/assert.h"
+#include "services/scheduler/core/index/ready_queue.h"
+#include "services/scheduler/core/state/lookup.h"
+
+#include <string.h>
 
 #define PARK_LOOK 32
 

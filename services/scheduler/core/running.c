@@ -2,7 +2,11 @@
  * for each word costs more than a small task. It runs what it said it runs (in heartbeats, or when
  * it was asked to give something back), and beyond that what it was sent first, as many as it has
  * slots. What else it was sent waits there. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/running.h"
+
+#include "services/scheduler/core/index/job_index.h"
+#include "services/scheduler/core/state/lookup.h"
+#include "services/scheduler/core/state/run_time.h"
 
 #define LOOKED_MAX(w) (256 + 4 * (w)->slots) /* of a worker's tasks; what runs was sent early */
 
@@ -67,21 +71,6 @@ bool mr_sched_is_running(const struct mr_sched *s, mr_job_id id, uint32_t index)
     return l.count != 0;
 }
 
-static mr_time began_at(const struct worker *w, uint32_t task, uint32_t attempt)
-{
-    const struct worker_facts *f = w->facts;
-    for (uint32_t i = 0; i < f->began_count; i++)
-        if (f->began[i].task == task && f->began[i].attempt == attempt) return f->began[i].at;
-    return 0;
-}
-
-void mr_sc_began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at)
-{
-    struct worker_facts *f = s->workers[worker].facts;
-    if (f->began_count == BEGAN_MAX) return;
-    f->began[f->began_count++] = (struct began){task, s->tasks[task].attempt, at};
-}
-
 bool mr_sched_longest(const struct mr_sched *s, mr_job_id id, uint32_t *index, mr_time *since)
 {
     uint32_t job = mr_sc_job_find(s, id.v);
@@ -105,64 +94,6 @@ bool mr_sched_longest(const struct mr_sched *s, mr_job_id id, uint32_t *index, m
         }
     }
     return found;
-}
-
-/* It began when its worker said so, else not before it was there and could; it ended after its
- * worker was heard last. */
-void mr_sc_span_lost(struct mr_sched *s, uint32_t task)
-{
-    const struct task *t = &s->tasks[task];
-    const struct worker *w = &s->workers[t->worker];
-    mr_time began = began_at(w, task, t->attempt);
-    struct mr_sched_span *p = mr_buf_extend(&s->fx->spans, sizeof *p);
-    mr_assert(p);
-    *p = (struct mr_sched_span){.job = {job_of(s, task)->id},
-        .index = index_of(s, task),
-        .attempt = t->attempt,
-        .op = s->classes[t->class].op,
-        .worker = t->worker,
-        .outcome = MR_OUTCOME_LOST,
-        .ready = t->state == MR_TASK_WAITING ? 0 : t->ready_at,
-        .accounted = s->now};
-    p->sent = sent_at(s, t, began);
-    p->started = began ? began : MR_MAX(p->ready, p->sent);
-    p->finished = MR_MAX(p->started, MR_MIN(w->last_heard, s->now));
-}
-
-/* ---- slots ------------------------------------------------------------------------------------
- */
-
-uint64_t mr_sc_slots_us(const struct mr_sched *s)
-{
-    return s->slots_us + (s->now - s->slots_at) / MR_US * s->slots_connected;
-}
-
-void mr_sc_worker_is(struct mr_sched *s, struct worker *w, uint32_t state)
-{
-    bool was = w->state == W_CONNECTED, is = state == W_CONNECTED;
-    w->state = (uint8_t)state;
-    if (was == is) return;
-    s->slots_us = mr_sc_slots_us(s);
-    s->slots_at = s->now;
-    s->slots_connected = is ? s->slots_connected + w->slots : s->slots_connected - w->slots;
-}
-
-void mr_sc_slots_begin(struct mr_sched *s, struct job *j)
-{
-    j->slots_mark = mr_sc_slots_us(s);
-    j->ran_mark = s->now;
-}
-
-void mr_sc_slots_end(struct mr_sched *s, struct job *j)
-{
-    if (!j->ran_mark) return;
-    j->slots_us += mr_sc_slots_us(s) - j->slots_mark;
-    j->ran_us += (s->now - j->ran_mark) / MR_US;
-    if (!j->slots_us) { /* it took no microsecond */
-        j->slots_us = s->slots_connected;
-        j->ran_us = 1;
-    }
-    j->ran_mark = 0;
 }
 
 uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id id)

@@ -1,7 +1,9 @@
 /* Workers in the order of their load, so that finding the least and the most loaded one costs the
  * same with ten workers and with ten thousand: buckets of a logarithmic scale, eight to an octave.
  * Inside a bucket the one that was given work longest ago comes first. */
-#include "services/scheduler/core/task/internal.h"
+#include "services/scheduler/core/index/load_index.h"
+
+#include "base/assert.h"
 
 static uint32_t bucket_of(const struct worker *w)
 {

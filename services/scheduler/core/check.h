@@ -1,0 +1,8 @@
+/* Invariants of the whole state, for the simulator and tests. */
+#pragma once
+
+#include "services/scheduler/core/state/types.h"
+
+void mr_sched_check(const struct mr_sched *s); /* asserts every invariant, O(state) */
+/* What is left of jobs, in words; NULL: nothing. */
+const char *mr_sched_leftover(const struct mr_sched *s);

@@ -1,0 +1,26 @@
+/* The end of a recovery: jobs of an earlier life are held back until its workers are back or lost.
+ */
+#include "services/scheduler/core/cluster/recovery.h"
+
+#include "services/scheduler/core/index/ready_queue.h"
+#include "services/scheduler/core/task/loop.h"
+#include "services/scheduler/core/task/refcount.h"
+
+/* Are all workers of the earlier life back, or lost? Then what was held back may run. */
+void mr_sc_recover_tick(struct mr_sched *s)
+{
+    if (!s->is_recovering) return;
+    for (uint32_t i = 0; i < s->workers_top; i++)
+        if (s->workers[i].state != W_FREE && s->workers[i].is_ghost) return;
+    s->is_recovering = false;
+    for (uint32_t i = 0; i < s->jobs_top; i++) {
+        struct job *j = &s->jobs[i];
+        if (!j->id || !(j->flags & J_HELD_BACK)) continue;
+        j->flags &= ~(uint32_t)J_HELD_BACK;
+        mr_sc_loop_infer(s, i);
+        for (uint32_t k = 0; j->flags & J_REFERS && k < j->graph->nodes_count; k++)
+            mr_sc_claim_settle(s, j->base + k);
+        mr_sc_queue_job_changed(s, i);
+    }
+    s->has_work = true;
+}

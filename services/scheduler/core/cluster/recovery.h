@@ -1,0 +1,6 @@
+/* The end of a recovery. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+void mr_sc_recover_tick(struct mr_sched *s);

@@ -1,0 +1,6 @@
+/* Tasks that a store failed. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+bool mr_sc_store_may_return(struct mr_sched *s, uint32_t task);

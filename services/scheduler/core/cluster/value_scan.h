@@ -1,0 +1,10 @@
+/* Walks through all values, a stretch a step. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+void mr_sc_scan_tick(struct mr_sched *s);
+void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const mr_object_id *ids,
+    uint32_t count);
+void mr_sc_scan_replaced(struct mr_sched *s, uint32_t store, uint32_t heir);
+void mr_sc_scan_fini(struct mr_sched *s);

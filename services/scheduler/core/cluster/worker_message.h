@@ -1,0 +1,6 @@
+/* Messages of workers. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m);

@@ -1,0 +1,6 @@
+/* Ops by name. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name); /* made if new; 0: the table is full */

@@ -1,0 +1,15 @@
+/* Where the tasks of a loop's body, and of a template, were last. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+void mr_sc_cache_new(struct mr_sched *s, uint32_t job);
+/* It is an instance of a template: its tasks run where those of the last one did. */
+void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template);
+void mr_sc_cache_drop(struct mr_sched *s, struct job *j);
+void mr_sc_cache_fini(struct mr_sched *s);
+/* The entry of a task; NULL: it has none. */
+struct place *mr_sc_place_last(const struct mr_sched *s, uint32_t task);
+/* It was sent there: noted, unless something is already. */
+void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker);
+void mr_sc_cache_forget(struct mr_sched *s, uint32_t task); /* it is to go elsewhere */

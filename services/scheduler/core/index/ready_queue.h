@@ -1,0 +1,27 @@
+/* What is ready, by (priority of the job, its virtual time, place in the job). For the core's own
+ * files only. */
+#pragma once
+
+#include "services/scheduler/core/state/lookup.h"
+
+void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job);
+void mr_sc_queue_charge(struct mr_sched *s, uint32_t task); /* it was sent */
+void mr_sc_queue_put(struct mr_sched *s, uint32_t task);
+void mr_sc_queue_drop(struct mr_sched *s, uint32_t task);
+uint32_t mr_sc_queue_job(const struct mr_sched *s); /* the job to serve first, or NONE */
+uint32_t mr_sc_queue_first(const struct mr_sched *s, uint32_t job);
+void mr_sc_queue_check(const struct mr_sched *s);
+
+/* Is it served first? */
+static inline bool mr_sc_job_before(const struct job *x, const struct job *y)
+{
+    if (x->priority != y->priority) return x->priority > y->priority;
+    if (x->virtual_ns != y->virtual_ns) return x->virtual_ns < y->virtual_ns;
+    return x->serial < y->serial;
+}
+
+static inline bool mr_sc_task_before(const struct mr_sched *s, uint32_t a, uint32_t b)
+{
+    const struct job *x = job_of(s, a), *y = job_of(s, b);
+    return x != y ? mr_sc_job_before(x, y) : place_of(s, a) < place_of(s, b);
+}

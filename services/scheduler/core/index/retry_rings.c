@@ -1,0 +1,52 @@
+/* Tasks that are to run again apart from others: suspects of a worker's death, and those that found
+ * no room in memory. Here are the rings where they wait, and what the rest of the core reports of
+ * the nodes kept free for them; place/quarantine.c and place/memory_retry.c decide. */
+#include "services/scheduler/core/index/retry_rings.h"
+
+#include "base/assert.h"
+
+#define STOPPING_MAX                                                                               \
+    (3 * MR_SECOND) /* a task that has not stopped by then costs its worker the process */
+
+void mr_sc_suspect_add(struct mr_sched *s, uint32_t task)
+{
+    uint32_t room = s->config.tasks_max;
+    mr_assert(s->suspects_count < room);
+    s->suspects[(s->suspects_at + s->suspects_count++) % room] = task;
+    s->has_work = true;
+}
+
+void mr_sc_room_add(struct mr_sched *s, uint32_t task)
+{
+    uint32_t room = s->config.tasks_max;
+    mr_assert(s->squeezed_count < room);
+    s->squeezed[(s->squeezed_at + s->squeezed_count++) % room] = task;
+    s->has_work = true;
+}
+
+bool mr_sc_room_is_stopping(const struct mr_sched *s, const struct worker *w)
+{
+    return w->stopping && s->now < mr_time_after(w->stopping_at, STOPPING_MAX);
+}
+
+uint32_t mr_sc_room_mark(uint64_t job, uint32_t index, uint32_t attempt)
+{
+    return (uint32_t)mr_hash_u64(mr_hash_u64(job) + ((uint64_t)index << 32 | attempt));
+}
+
+void mr_sc_room_stops(struct mr_sched *s, uint32_t worker, uint32_t mark)
+{
+    struct worker *w = &s->workers[worker];
+    if (!mr_sc_room_is_stopping(s, w)) w->stopping = 0;
+    w->stopping += mark;
+    w->stopping_at = s->now;
+}
+
+/* What was sent ahead of its inputs, which have come from another node; or what a worker that has
+ * come back was running all the time. */
+void mr_sc_room_runs(struct mr_sched *s, uint32_t task)
+{
+    const struct task *t = &s->tasks[task];
+    if (task == s->alone || t->flags & T_LONG || s->workers[t->worker].store != s->quiet) return;
+    s->is_disturbed = true;
+}

@@ -1,0 +1,29 @@
+/* Tasks that are to run again apart from others, and the nodes kept free for them. For the core's
+ * own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/lookup.h"
+
+void mr_sc_suspect_add(struct mr_sched *s, uint32_t task);
+void mr_sc_room_add(struct mr_sched *s, uint32_t task);
+/* Was the worker told to stop what may still be in its memory? */
+bool mr_sc_room_is_stopping(const struct mr_sched *s, const struct worker *w);
+/* A worker was told to stop an attempt; it said that one which was not its any more has ended. In
+ * between, what it has in memory is there. */
+uint32_t mr_sc_room_mark(uint64_t job, uint32_t index, uint32_t attempt);
+void mr_sc_room_stops(struct mr_sched *s, uint32_t worker, uint32_t mark);
+void mr_sc_room_runs(struct mr_sched *s, uint32_t task); /* it is running from now on */
+
+/* A suspect that would be convicted, or that has an end to wait for, is tried with nothing beside
+ * it but what has run long; another one only apart from other suspects. */
+static inline bool mr_sc_is_tried_alone(const struct task *t)
+{
+    return !(t->flags & T_LONG) || t->kills + 1 >= KILLS_MAX;
+}
+
+static inline void mr_sc_trial_end(struct worker *w)
+{
+    w->trial = NONE;
+    w->trial_at = 0;
+    w->is_closed = false;
+}

@@ -1,0 +1,12 @@
+/* Jobs: submitted, changed, asked for a value. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev);
+void mr_sc_job_plan(struct mr_sched *s); /* of the last step, if one was submitted in it */
+void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max);
+void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev);
+void mr_sc_job_want(struct mr_sched *s, const struct mr_sched_event *ev);
+void mr_sc_job_deadlines(struct mr_sched *s);
+void mr_sc_job_keep(struct mr_sched *s);

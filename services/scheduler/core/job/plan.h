@@ -1,0 +1,11 @@
+/* A job made of a graph, and what of it has to run. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+uint32_t mr_sc_job_add(
+    struct mr_sched *s, uint64_t id, struct mr_graph **graph, struct mr_error *e);
+int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r, uint32_t n,
+    struct mr_error *e);
+void mr_sc_plan(struct mr_sched *s, uint32_t job);
+void mr_sc_job_drop(struct mr_sched *s, uint32_t job); /* frees it whole; its sweep is over */

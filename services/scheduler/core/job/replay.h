@@ -1,0 +1,7 @@
+/* The journal read back. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64_t sequence);
+void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence);

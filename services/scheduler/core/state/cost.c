@@ -1,0 +1,29 @@
+/* What a task is expected to cost: time, by its op, and room in a store for a large result. */
+#include "services/scheduler/core/state/cost.h"
+
+#include "base/assert.h"
+
+#define UNKNOWN_NS (100 * MR_US) /* of an op that nobody has seen */
+
+uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op)
+{
+    const struct op *o = &s->ops[op];
+    uint64_t ns = o->estimate_ns ? o->estimate_ns : o->cost_ns ? o->cost_ns : UNKNOWN_NS;
+    return MR_MAX(ns, (uint64_t)200);
+}
+
+/* A task leaves with the share of one: what its op makes is known better by then, and the sum must
+ * come out as nothing. */
+void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
+{
+    struct task *t = &s->tasks[task];
+    struct store *st = &s->stores[s->workers[t->worker].store];
+    mr_assert(t->is_coming == !bytes);
+    if (bytes) {
+        st->coming++;
+        st->coming_bytes += bytes;
+    } else {
+        st->coming_bytes -= st->coming_bytes / st->coming--;
+    }
+    t->is_coming = bytes != 0;
+}

@@ -1,0 +1,79 @@
+/* The cache of small values: up to 16 bytes stand in the value's record, more in a chain of blocks
+ * of the arena. A value that finds no room stays at its worker only (V_AWAY). */
+#include "services/scheduler/core/state/inline_bytes.h"
+
+#include <string.h>
+
+static uint32_t block_take(struct mr_sched *s)
+{
+    uint32_t b = s->blocks_free;
+    if (b != NONE)
+        s->blocks_free = s->blocks[b].next;
+    else
+        b = s->blocks_top++;
+    s->blocks_left--;
+    return b;
+}
+
+void mr_sc_value_uncache(struct mr_sched *s, struct value *v)
+{
+    if (v->kind == V_BLOCKS) {
+        uint32_t b = v->block;
+        while (b != NONE) {
+            uint32_t next = s->blocks[b].next;
+            s->blocks[b].next = s->blocks_free;
+            s->blocks_free = b;
+            s->blocks_left++;
+            b = next;
+        }
+    }
+    v->kind = V_AWAY;
+}
+
+/* Targets may use the whole cache, other values three quarters of it; what finds no room stays at
+ * its worker. */
+void mr_sc_value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes)
+{
+    v->bytes = bytes.n;
+    v->kind = V_AWAY;
+    if (bytes.n <= INLINE_SMALL) {
+        v->kind = V_SMALL;
+        if (bytes.n) memcpy(v->small, bytes.p, bytes.n);
+        return;
+    }
+    uint32_t need = (uint32_t)((bytes.n + BLOCK_BYTES - 1) / BLOCK_BYTES);
+    bool is_target = s->tasks[v->task].flags & T_TARGET;
+    uint32_t spare = is_target ? 0 : s->config.inline_blocks / 4;
+    if (bytes.n > MR_INLINE_VALUE_BYTES_MAX || s->blocks_left < need + spare) return;
+    v->kind = V_BLOCKS;
+    uint32_t *link = &v->block;
+    for (size_t at = 0; at < bytes.n; at += BLOCK_BYTES) {
+        uint32_t b = block_take(s);
+        memcpy(s->blocks[b].bytes, bytes.p + at, MR_MIN((size_t)BLOCK_BYTES, bytes.n - at));
+        *link = b;
+        link = &s->blocks[b].next;
+    }
+    *link = NONE;
+}
+
+void mr_sc_value_append(const struct mr_sched *s, const struct value *v, struct mr_buf *out)
+{
+    if (v->kind == V_SMALL) mr_buf_add(out, v->small, (size_t)v->bytes);
+    if (v->kind != V_BLOCKS) return;
+    size_t left = (size_t)v->bytes;
+    for (uint32_t b = v->block; b != NONE; b = s->blocks[b].next) {
+        size_t n = MR_MIN(left, (size_t)BLOCK_BYTES);
+        mr_buf_add(out, s->blocks[b].bytes, n);
+        left -= n;
+    }
+}
+
+struct mr_str mr_sc_value_bytes(struct mr_sched *s, const struct value *v)
+{
+    if (v->kind == V_SMALL) return mr_str_of(v->small, (size_t)v->bytes);
+    if (v->kind == V_BLOCKS && v->bytes <= BLOCK_BYTES)
+        return mr_str_of(s->blocks[v->block].bytes, (size_t)v->bytes);
+    mr_buf_clear(&s->scratch);
+    mr_sc_value_append(s, v, &s->scratch);
+    return mr_buf_str(&s->scratch);
+}

@@ -1,0 +1,7 @@
+/* Tasks that are sent to workers. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker);
+void mr_sc_send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker);

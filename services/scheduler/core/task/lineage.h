@@ -1,0 +1,8 @@
+/* Values that are lost, and made again. For the core's own files only. */
+#pragma once
+
+#include "services/scheduler/core/state/state.h"
+
+bool mr_sc_is_still_there(struct mr_sched *s, uint32_t task); /* its value, where it was kept */
+void mr_sc_task_again(struct mr_sched *s, uint32_t task);     /* of a released one: make it again */
+void mr_sc_task_lost(struct mr_sched *s, uint32_t task);      /* its value is gone */
