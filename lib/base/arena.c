@@ -24,5 +24,5 @@ void *mr_arena_take(struct mr_arena *a, size_t bytes, size_t align)
     size_t at = (size_t)mr_align_up(a->bytes, align);
     mr_assert(bytes <= a->bytes_max && at <= a->bytes_max - bytes);
     a->bytes = at + bytes;
-    return a->base + at;
+    return a->base ? a->base + at : NULL;
 }

@@ -13,7 +13,8 @@ struct mr_arena {
 void mr_arena_init(struct mr_arena *a, size_t bytes_max); /* rounded up to pages */
 void mr_arena_fini(struct mr_arena *a);
 
-/* Zeroed memory; asking past the reservation is an assertion. */
+/* Zeroed memory; asking past the reservation is an assertion. An arena of {.bytes_max = SIZE_MAX}
+ * has no memory: it gives out NULL and only counts. */
 void *mr_arena_take(struct mr_arena *a, size_t bytes, size_t align);
 
 #define MR_ARENA_ARRAY(a, type, count)                                                             \

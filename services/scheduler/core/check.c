@@ -54,7 +54,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
 static void check_consumers(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    if (j->flags & (J_SWEEPING | J_FORGETTING) || job == s->unplanned) return;
+    if (j->flags & (J_SWEEPING | J_FORGETTING) || job == s->job_list.unplanned) return;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
         uint32_t consumers = mr_sc_claimers(s, j->base + i);
@@ -89,7 +89,7 @@ static void check_worker(const struct mr_sched *s, uint32_t slot, uint32_t *comi
     uint32_t sent = 0;
     uint32_t prev = NONE;
     uint64_t queue = 0;
-    mr_assert(w->state != W_FREE || slot >= s->workers_free_at);
+    mr_assert(w->state != W_FREE || slot >= s->worker_list.free_at);
     if (w->state == W_FREE) return;
     mr_assert(mr_sc_worker_find(s, w->incarnation) == slot);
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next) {
@@ -106,19 +106,19 @@ static void check_worker(const struct mr_sched *s, uint32_t slot, uint32_t *comi
 void mr_sched_check(const struct mr_sched *s)
 {
     uint32_t running = 0;
-    for (uint32_t i = 0; i < s->jobs_top; i++) {
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
         if (!s->jobs[i].id) continue;
         if (s->is_recovered) check_job(s, i);
         running += s->jobs[i].state < MR_JOB_DONE;
     }
-    mr_assert(running == s->jobs_running);
+    mr_assert(running == s->job_list.running);
     uint32_t coming = 0, slots = 0;
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         check_worker(s, i, &coming);
         if (s->workers[i].state == W_CONNECTED) slots += s->workers[i].slots;
     }
-    mr_assert(slots == s->slots_connected);
-    for (uint32_t i = 0; i <= s->stores_count; i++) {
+    mr_assert(slots == s->slot_time.slots);
+    for (uint32_t i = 0; i <= s->store_list.count; i++) {
         mr_assert(s->stores[i].coming || !s->stores[i].coming_bytes);
         coming -= s->stores[i].coming;
     }
@@ -126,7 +126,7 @@ void mr_sched_check(const struct mr_sched *s)
     if (s->is_recovered) mr_sc_value_check(s);
     mr_sc_queue_check(s);
     mr_sc_load_check(s);
-    mr_assert(s->acked <= s->sequence); /* I18 */
+    mr_assert(s->journal.acked <= s->journal.sequence); /* I18 */
 }
 
 static const char *worker_leftover(const struct mr_sched *s, const struct worker *w)
@@ -135,7 +135,7 @@ static const char *worker_leftover(const struct mr_sched *s, const struct worker
     if (w->held_head != NONE || w->held_bytes) return "values at a worker";
     if (w->queue_ns || w->unknown || w->long_sent || w->stealing) return "load of a worker";
     if (w->trial != NONE || w->is_closed || w->is_reserved) return "a worker that is kept free";
-    for (uint32_t r = 0; r < s->resources_count; r++)
+    for (uint32_t r = 0; r < s->class_list.resources_count; r++)
         if (w->facts->taken[r]) return "resources of a worker";
     return NULL;
 }
@@ -143,32 +143,35 @@ static const char *worker_leftover(const struct mr_sched *s, const struct worker
 /* For the simulator, when every job is forgotten: whatever is left would be left for ever. */
 const char *mr_sched_leftover(const struct mr_sched *s)
 {
-    uint32_t nodes = s->tasks_top;
-    for (uint32_t i = 0; i < s->free_count; i++)
-        nodes -= s->free_tasks[i].count;
+    uint32_t nodes = s->numbers.top;
+    for (uint32_t i = 0; i < s->numbers.free_count; i++)
+        nodes -= s->numbers.free[i].count;
     if (nodes) return "numbers of tasks";
-    for (uint32_t i = 0; i <= s->stores_count; i++)
+    for (uint32_t i = 0; i <= s->store_list.count; i++)
         if (s->stores[i].kept_bytes || s->stores[i].coming)
             return "bytes that workers keep in a store";
-    if (s->jobs_count || s->jobs_running || s->sweeps_count || s->heap_count) return "jobs";
-    if (s->job_index.count || s->request_index.count) return "names of jobs";
-    if (s->key_index.count) return "keys of a namespace";
-    if (s->values_count) return "values";
-    if (s->blocks_left != s->config.inline_blocks) return "bytes of small values";
-    if (s->queued || s->active_count) return "tasks in queues";
-    if (s->suspects_count || s->reserved != NONE) return "suspects";
-    if (s->squeezed_count || s->quiet || s->alone != NONE) return "tasks that found no room";
-    if (s->story_index.count) return "stories of failures";
-    if (s->pending_at != s->pending_end || s->ring_at != s->ring_end || s->open_count)
+    if (s->job_list.count || s->job_list.running || s->job_list.sweeps_count || s->queue.heap_count)
+        return "jobs";
+    if (s->job_list.by_id.count || s->job_list.by_request.count) return "names of jobs";
+    if (s->keys.index.count) return "keys of a namespace";
+    if (s->value_list.count) return "values";
+    if (s->blocks.left != s->config.inline_blocks) return "bytes of small values";
+    if (s->queue.count || s->class_list.active_count) return "tasks in queues";
+    if (s->quarantine.ring.count || s->quarantine.reserved != NONE) return "suspects";
+    if (s->memory_retry.ring.count || s->memory_retry.quiet || s->memory_retry.alone != NONE)
+        return "tasks that found no room";
+    if (s->failures.index.count) return "stories of failures";
+    if (s->journal.pending_at != s->journal.pending_end ||
+        s->journal.unacked_at != s->journal.unacked_end || s->journal.open_count)
         return "promises";
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const char *what =
             s->workers[i].state == W_FREE ? NULL : worker_leftover(s, &s->workers[i]);
         if (what) return what;
     }
-    for (uint32_t i = s->config.ops_max; i < s->classes_top; i++)
+    for (uint32_t i = s->config.ops_max; i < s->class_list.top; i++)
         if (s->classes[i].users) return "classes of tasks";
-    for (uint32_t i = 0; i < s->tasks_top; i++)
-        if (s->join_source[i] || s->join_next[i] || s->join_head[i]) return "joined tasks";
+    for (uint32_t i = 0; i < s->numbers.top; i++)
+        if (s->keys.source[i] || s->keys.next[i] || s->keys.head[i]) return "joined tasks";
     return NULL;
 }

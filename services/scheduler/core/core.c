@@ -52,60 +52,54 @@ static size_t stack_count(const struct mr_sched_config *c)
     return (size_t)c->tasks_max * 8; /* a walk may see a node once for each of its edges */
 }
 
-/* Takes every array of the state; with `s` NULL it only adds up. */
+/* Takes every array of the state from the arena, or, from an arena that only counts, adds up what
+ * they need. */
 static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct mr_arena *a)
 {
     size_t tasks = c->tasks_max;
     s->tasks = MR_ARENA_ARRAY(a, struct task, tasks);
     s->job_at = MR_ARENA_ARRAY(a, uint32_t, tasks / JOB_ALIGN + 1);
-    s->free_tasks = MR_ARENA_ARRAY(a, struct extent, c->jobs_max + 2);
+    s->numbers.free = MR_ARENA_ARRAY(a, struct extent, c->jobs_max + 2);
     for (size_t level = 0, words = tasks / 64 + 1; level < 4; level++, words = words / 64 + 1)
-        s->queue[level] = MR_ARENA_ARRAY(a, uint64_t, words + 1);
-    s->join_source = MR_ARENA_ARRAY(a, uint32_t, tasks);
-    s->join_next = MR_ARENA_ARRAY(a, uint32_t, tasks);
-    s->join_head = MR_ARENA_ARRAY(a, uint32_t, tasks);
-    s->rank_of = MR_ARENA_ARRAY(a, uint32_t, tasks);
-    s->ranked = MR_ARENA_ARRAY(a, uint32_t, tasks);
+        s->queue.bits[level] = MR_ARENA_ARRAY(a, uint64_t, words + 1);
+    s->keys.source = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->keys.next = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->keys.head = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->queue.rank_of = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->queue.ranked = MR_ARENA_ARRAY(a, uint32_t, tasks);
     s->stack = MR_ARENA_ARRAY(a, uint32_t, stack_count(c));
     s->jobs = MR_ARENA_ARRAY(a, struct job, c->jobs_max);
-    s->heap = MR_ARENA_ARRAY(a, uint32_t, c->jobs_max);
-    s->sweeps = MR_ARENA_ARRAY(a, uint32_t, c->jobs_max);
+    s->queue.heap = MR_ARENA_ARRAY(a, uint32_t, c->jobs_max);
+    s->job_list.sweeps = MR_ARENA_ARRAY(a, uint32_t, c->jobs_max);
     s->values = MR_ARENA_ARRAY(a, struct value, tasks);
-    s->blocks = MR_ARENA_ARRAY(a, struct block, c->inline_blocks);
+    s->blocks.at = MR_ARENA_ARRAY(a, struct block, c->inline_blocks);
     s->rows = MR_ARENA_ARRAY(a, struct sent_row, SENT_ROWS);
     s->workers = MR_ARENA_ARRAY(a, struct worker, c->workers_max);
-    s->worker_facts = MR_ARENA_ARRAY(a, struct worker_facts, c->workers_max);
-    s->worker_op_words = c->ops_max / 64 + 1;
-    s->worker_ops = MR_ARENA_ARRAY(a, uint64_t, (size_t)c->workers_max * s->worker_op_words);
+    s->worker_list.facts = MR_ARENA_ARRAY(a, struct worker_facts, c->workers_max);
+    s->worker_list.op_words = c->ops_max / 64 + 1;
+    s->worker_list.op_bits =
+        MR_ARENA_ARRAY(a, uint64_t, (size_t)c->workers_max * s->worker_list.op_words);
     s->ops = MR_ARENA_ARRAY(a, struct op, c->ops_max);
     s->classes = MR_ARENA_ARRAY(a, struct class, 2 * (size_t)c->ops_max);
-    s->active = MR_ARENA_ARRAY(a, uint32_t, 2 * (size_t)c->ops_max);
-    s->suspects = MR_ARENA_ARRAY(a, uint32_t, tasks);
-    s->squeezed = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->class_list.active = MR_ARENA_ARRAY(a, uint32_t, 2 * (size_t)c->ops_max);
+    s->quarantine.ring.at = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->memory_retry.ring.at = MR_ARENA_ARRAY(a, uint32_t, tasks);
     s->stores = MR_ARENA_ARRAY(a, struct store, (size_t)c->stores_max + 1);
-    s->scans_max = 4 * c->stores_max + 64;
-    s->scans = MR_ARENA_ARRAY(a, struct scan, s->scans_max);
-    s->stories = MR_ARENA_ARRAY(a, struct story, c->failures_max);
-    s->pending = MR_ARENA_ARRAY(a, struct pending, tasks);
-    s->ring = MR_ARENA_ARRAY(a, uint32_t, tasks);
-    s->forgotten = MR_ARENA_ARRAY(a, struct forgotten, FORGOTTEN_MAX);
+    s->scans.max = 4 * c->stores_max + 64;
+    s->scans.at = MR_ARENA_ARRAY(a, struct scan, s->scans.max);
+    s->failures.at = MR_ARENA_ARRAY(a, struct story, c->failures_max);
+    s->journal.pending = MR_ARENA_ARRAY(a, struct pending, tasks);
+    s->journal.unacked = MR_ARENA_ARRAY(a, uint32_t, tasks);
+    s->job_list.forgotten = MR_ARENA_ARRAY(a, struct forgotten, FORGOTTEN_MAX);
 }
 
 size_t mr_sched_arena_bytes(const struct mr_sched_config *c)
 {
-    size_t tasks = c->tasks_max;
-    size_t each = sizeof(struct task) + sizeof(struct value) + sizeof(struct pending) +
-                  9 * sizeof(uint32_t) * 2;
-    size_t workers = sizeof(struct worker) + sizeof(struct worker_facts) +
-                     sizeof(uint64_t) * (c->ops_max / 64 + 2);
-    size_t ops = sizeof(struct op) + 2 * sizeof(struct class) + 16;
-    size_t jobs = sizeof(struct job) + 64;
-    return sizeof(struct mr_sched) + tasks * each + c->workers_max * workers + c->ops_max * ops +
-           c->jobs_max * jobs + c->inline_blocks * sizeof(struct block) +
-           SENT_ROWS * sizeof(struct sent_row) + (c->stores_max + 1) * sizeof(struct store) +
-           (4 * (size_t)c->stores_max + 64) * sizeof(struct scan) +
-           c->failures_max * sizeof(struct story) + FORGOTTEN_MAX * sizeof(struct forgotten) +
-           ((size_t)1 << 22);
+    struct mr_arena counting = {.bytes_max = SIZE_MAX};
+    struct mr_sched none;
+    (void)MR_ARENA_ARRAY(&counting, struct mr_sched, 1);
+    take_all(&none, c, &counting);
+    return counting.bytes;
 }
 
 struct mr_sched *mr_sched_new(const struct mr_sched_config *c, struct mr_arena *arena)
@@ -115,28 +109,27 @@ struct mr_sched *mr_sched_new(const struct mr_sched_config *c, struct mr_arena *
     s->config = *c;
     s->config.tasks_max = c->tasks_max & ~63u;
     take_all(s, c, arena);
-    s->jobs_free = s->newest = s->oldest = s->values_free = s->blocks_free = s->reserved =
-        s->alone = NONE;
-    s->sticky_worker = s->told_worker = s->unplanned = NONE;
-    s->blocks_left = c->inline_blocks;
-    s->classes_top = c->ops_max;
-    s->deadline = s->lease_check_at = s->steal_at = s->job_deadline = s->progress_at = s->keep_at =
-        MR_NEVER;
-    memset(s->bucket_head, 0xff, sizeof s->bucket_head);
-    memset(s->bucket_tail, 0xff, sizeof s->bucket_tail);
+    s->job_list.free = s->job_list.newest = s->job_list.oldest = s->value_list.free =
+        s->blocks.free = s->quarantine.reserved = s->memory_retry.alone = NONE;
+    s->sticky.worker = s->load.held_out = s->job_list.unplanned = NONE;
+    s->blocks.left = c->inline_blocks;
+    s->class_list.top = c->ops_max;
+    s->due.leases = s->due.steal = s->due.jobs = s->due.progress = s->due.keep = MR_NEVER;
+    memset(s->load.head, 0xff, sizeof s->load.head);
+    memset(s->load.tail, 0xff, sizeof s->load.tail);
     for (uint32_t i = 0; i < c->failures_max; i++)
-        s->stories[i].task = NONE;
-    mr_index_init(&s->job_index, c->jobs_max);
-    mr_index_init(&s->request_index, c->jobs_max);
-    mr_index_init(&s->key_index, 64);
-    mr_index_init(&s->op_index, c->ops_max);
-    mr_index_init(&s->story_index, c->failures_max);
-    mr_index_init(&s->worker_names, c->workers_max);
-    mr_index_init(&s->worker_incarnations, c->workers_max);
+        s->failures.at[i].task = NONE;
+    mr_index_init(&s->job_list.by_id, c->jobs_max);
+    mr_index_init(&s->job_list.by_request, c->jobs_max);
+    mr_index_init(&s->keys.index, 64);
+    mr_index_init(&s->op_list.index, c->ops_max);
+    mr_index_init(&s->failures.index, c->failures_max);
+    mr_index_init(&s->worker_list.by_name, c->workers_max);
+    mr_index_init(&s->worker_list.by_incarnation, c->workers_max);
     mr_buf_init(&s->scratch, (size_t)1 << 30);
-    mr_buf_init(&s->payload, (size_t)1 << 32);
-    mr_buf_init(&s->open, (size_t)1 << 32);
-    mr_buf_init(&s->recovered, (size_t)1 << 36);
+    mr_buf_init(&s->journal.payload, (size_t)1 << 32);
+    mr_buf_init(&s->journal.open, (size_t)1 << 32);
+    mr_buf_init(&s->replay.graph, (size_t)1 << 36);
     return s;
 }
 
@@ -145,45 +138,45 @@ void mr_sched_free(struct mr_sched **sp)
     struct mr_sched *s = *sp;
     *sp = NULL;
     if (!s) return;
-    for (uint32_t i = 0; i < s->jobs_top; i++) {
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
         struct job *j = &s->jobs[i];
         if (!j->id) continue;
         mr_release(j->ops);
         mr_release(j->loops);
-        mr_sc_cache_drop(s, j);
+        mr_sc_cache_drop(&s->placements, j);
         if (j->has_error) mr_sc_story_fini(&j->error);
         mr_graph_free(&j->graph);
     }
     for (uint32_t i = 0; i < s->config.failures_max; i++)
-        if (s->stories[i].task != NONE) mr_sc_story_fini(&s->stories[i]);
-    for (uint32_t i = 1; i <= s->ops_count; i++)
+        if (s->failures.at[i].task != NONE) mr_sc_story_fini(&s->failures.at[i]);
+    for (uint32_t i = 1; i <= s->op_list.count; i++)
         mr_release((void *)(uintptr_t)s->ops[i].name.p);
-    for (uint32_t i = s->config.ops_max; i < s->classes_top; i++)
+    for (uint32_t i = s->config.ops_max; i < s->class_list.top; i++)
         mr_release(s->classes[i].names);
-    for (uint32_t i = 1; i <= s->stores_count; i++)
+    for (uint32_t i = 1; i <= s->store_list.count; i++)
         mr_release(s->stores[i].address);
-    mr_sc_cache_fini(s);
-    mr_sc_scan_fini(s);
-    mr_index_fini(&s->worker_names);
-    mr_index_fini(&s->worker_incarnations);
-    mr_index_fini(&s->job_index);
-    mr_index_fini(&s->request_index);
-    mr_index_fini(&s->key_index);
-    mr_index_fini(&s->op_index);
-    mr_index_fini(&s->story_index);
+    mr_sc_cache_fini(&s->placements);
+    mr_sc_scan_fini(&s->scans);
+    mr_index_fini(&s->worker_list.by_name);
+    mr_index_fini(&s->worker_list.by_incarnation);
+    mr_index_fini(&s->job_list.by_id);
+    mr_index_fini(&s->job_list.by_request);
+    mr_index_fini(&s->keys.index);
+    mr_index_fini(&s->op_list.index);
+    mr_index_fini(&s->failures.index);
     mr_buf_fini(&s->scratch);
-    mr_buf_fini(&s->payload);
-    mr_buf_fini(&s->open);
-    mr_buf_fini(&s->recovered);
+    mr_buf_fini(&s->journal.payload);
+    mr_buf_fini(&s->journal.open);
+    mr_buf_fini(&s->replay.graph);
 }
 
 /* At most 10 times a second a job's counts are told, while they change. */
 static void tell_progress(struct mr_sched *s)
 {
     bool has_running = false;
-    if (s->now < s->progress_at) return;
-    s->progress_at = MR_NEVER;
-    for (uint32_t i = 0; i < s->jobs_top; i++) {
+    if (s->now < s->due.progress) return;
+    s->due.progress = MR_NEVER;
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
         struct job *j = &s->jobs[i];
         if (!j->id || j->state >= MR_JOB_DONE) continue;
         has_running = true;
@@ -191,15 +184,15 @@ static void tell_progress(struct mr_sched *s)
         j->flags &= ~(uint32_t)J_DIRTY;
         mr_sc_note(s, MR_NOTE_JOB_PROGRESS)->job = (mr_job_id){j->id};
     }
-    if (has_running) s->progress_at = mr_time_after(s->now, PROGRESS_EVERY);
+    if (has_running) s->due.progress = mr_time_after(s->now, PROGRESS_EVERY);
 }
 
 static void keep(struct mr_sched *s)
 {
-    uint32_t ended = s->jobs_count - s->jobs_running;
-    if (s->now < s->keep_at && ended <= s->config.keep_jobs_max) return;
+    uint32_t ended = s->job_list.count - s->job_list.running;
+    if (s->now < s->due.keep && ended <= s->config.keep_jobs_max) return;
     mr_sc_job_keep(s);
-    s->keep_at = s->jobs_count ? mr_time_after(s->now, KEEP_EVERY) : MR_NEVER;
+    s->due.keep = s->job_list.count ? mr_time_after(s->now, KEEP_EVERY) : MR_NEVER;
 }
 
 static void tick(struct mr_sched *s)
@@ -223,8 +216,8 @@ static void perform(struct mr_sched *s, const struct mr_sched_event *ev)
     case MR_SCHED_TICK: tick(s); break;
     case MR_SCHED_SUBMIT:
         mr_sc_job_submit(s, ev);
-        s->progress_at = MR_MIN(s->progress_at, mr_time_after(s->now, PROGRESS_EVERY));
-        s->keep_at = MR_MIN(s->keep_at, mr_time_after(s->now, KEEP_EVERY));
+        s->due.progress = MR_MIN(s->due.progress, mr_time_after(s->now, PROGRESS_EVERY));
+        s->due.keep = MR_MIN(s->due.keep, mr_time_after(s->now, KEEP_EVERY));
         break;
     case MR_SCHED_CANCEL:
     case MR_SCHED_RETRY:
@@ -234,7 +227,7 @@ static void perform(struct mr_sched *s, const struct mr_sched_event *ev)
     case MR_SCHED_WORKER_MESSAGE: mr_sc_worker_message(s, &ev->message); break;
     case MR_SCHED_WORKER_CLOSED: mr_sc_worker_closed(s, ev->slot, ev->incarnation); break;
     case MR_SCHED_WORKER_CRASHED:
-        if (ev->slot < s->workers_top && s->workers[ev->slot].state != W_FREE &&
+        if (ev->slot < s->worker_list.top && s->workers[ev->slot].state != W_FREE &&
             s->workers[ev->slot].incarnation == ev->incarnation)
             mr_sc_worker_lost(s, ev->slot, &ev->refs, "its process died");
         break;
@@ -245,8 +238,8 @@ static void perform(struct mr_sched *s, const struct mr_sched_event *ev)
     case MR_SCHED_OBJECTS_LOST: mr_sc_objects_lost(s, &ev->objects); break;
     case MR_SCHED_OBJECTS_UNHELD: mr_sc_objects_unheld(s, &ev->objects); break;
     case MR_SCHED_JOURNAL_ACKED: mr_sc_journal_acked(s, ev->sequence); break;
-    case MR_SCHED_JOURNAL_AWAY: s->journal_is_away = true; break;
-    case MR_SCHED_JOURNAL_BACK: s->journal_is_away = false; break;
+    case MR_SCHED_JOURNAL_AWAY: s->journal.is_away = true; break;
+    case MR_SCHED_JOURNAL_BACK: s->journal.is_away = false; break;
     case MR_SCHED_RECORD: mr_sc_replay(s, ev->record.type, ev->record.bytes, ev->sequence); break;
     case MR_SCHED_RECOVERED: mr_sc_replay_end(s, ev->sequence); break;
     }
@@ -268,8 +261,9 @@ void mr_sched_step(
 mr_time mr_sched_deadline(const struct mr_sched *s)
 {
     if (!s->is_recovered) return MR_NEVER;
-    if (s->has_work || s->open.n || s->sweeps_count || s->scans_count) return s->now;
-    mr_time t = MR_MIN(s->lease_check_at, s->job_deadline);
-    t = MR_MIN(t, MR_MIN(s->steal_at, s->progress_at));
-    return MR_MAX(MR_MIN(t, s->keep_at), s->now);
+    if (s->has_work || s->journal.open.n || s->job_list.sweeps_count || s->scans.count)
+        return s->now;
+    mr_time t = MR_MIN(s->due.leases, s->due.jobs);
+    t = MR_MIN(t, MR_MIN(s->due.steal, s->due.progress));
+    return MR_MAX(MR_MIN(t, s->due.keep), s->now);
 }

@@ -71,19 +71,19 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
     const struct task *t = &s->tasks[task];
     const struct class *c = &s->classes[t->class];
     const struct op *op = &s->ops[c->op];
-    if (!s->workers_live)
+    if (!s->worker_list.live)
         mr_buf_add_text(out, "no worker is connected\n");
     else if (!op->workers)
         mr_buf_printf(out, "no worker offers the op \"%.*s\"\n", MR_STR_ARG(op->name));
-    for (uint32_t r = 0; r < s->resources_count; r++) {
+    for (uint32_t r = 0; r < s->class_list.resources_count; r++) {
         uint64_t most = 0;
-        for (uint32_t i = 0; i < s->workers_top; i++)
+        for (uint32_t i = 0; i < s->worker_list.top; i++)
             if (s->workers[i].state != W_FREE)
                 most = MR_MAX(most, s->workers[i].facts->capacity[r]);
         if (t->class >= s->config.ops_max && c->need[r] > most)
             mr_buf_printf(out,
                 "it asks for %g of the resource \"%s\", and no worker has more than %g\n",
-                (double)c->need[r] / 1e6, s->resource_names[r], (double)most / 1e6);
+                (double)c->need[r] / 1e6, s->class_list.resource_names[r], (double)most / 1e6);
     }
     for (uint32_t i = 0; i < c->names_count && !c->any_worker; i++)
         mr_buf_printf(out, "it may run on \"%.*s\" only\n", MR_STR_ARG(c->names[i]));
@@ -94,7 +94,7 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
     if (s->is_recovering)
         mr_buf_add_text(
             out, "the scheduler was restarted and waits for the workers of its earlier life\n");
-    if (s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max)
+    if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max)
         mr_buf_add_text(out, "nothing is sent until the journal has what was promised\n");
     mr_sc_room_explain(s, (uint32_t)(t - s->tasks), out);
     if (t->flags & T_PARKED) mr_buf_add_text(out, "no worker that may run it has room now\n");

@@ -45,7 +45,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         .event_sequence = j->event_sequence,
         .targets_ready = j->targets_ready};
     memcpy(out->counts, j->counts, sizeof out->counts);
-    out->given = job == s->unplanned ? 0 : j->graph->nodes_count;
+    out->given = job == s->job_list.unplanned ? 0 : j->graph->nodes_count;
     for (uint32_t i = MR_TASK_WAITING; out->given && i < MR_TASK_STATES; i++)
         out->given -= j->counts[i];
     bool is_told = j->told == j->state;
@@ -91,7 +91,7 @@ uint32_t mr_sched_epoch(const struct mr_sched *s)
 
 mr_job_id mr_sched_job_newest(const struct mr_sched *s)
 {
-    return (mr_job_id){s->newest == NONE ? 0 : s->jobs[s->newest].id};
+    return (mr_job_id){s->job_list.newest == NONE ? 0 : s->jobs[s->job_list.newest].id};
 }
 
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id id)
@@ -182,7 +182,7 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id id, uint32_t index, stru
     } else if (v->kind == V_AWAY) {
         out->kind = MR_SCHED_VALUE_AWAY;
     } else {
-        if (bytes) mr_sc_value_append(s, v, bytes);
+        if (bytes) mr_sc_value_append(&s->blocks, v, bytes);
         out->kind = MR_SCHED_VALUE_INLINE;
     }
     return true;
@@ -190,7 +190,7 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id id, uint32_t index, stru
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out)
 {
-    if (slot >= s->workers_top || s->workers[slot].state == W_FREE || s->workers[slot].is_ghost)
+    if (slot >= s->worker_list.top || s->workers[slot].state == W_FREE || s->workers[slot].is_ghost)
         return false;
     const struct worker *w = &s->workers[slot];
     *out = (struct mr_sched_worker_info){.incarnation = w->incarnation,
@@ -214,14 +214,14 @@ bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_wo
 
 uint32_t mr_sched_worker_slots(const struct mr_sched *s)
 {
-    return s->workers_top;
+    return s->worker_list.top;
 }
 
 bool mr_sched_has_idle_slots(const struct mr_sched *s)
 {
     uint64_t slots = 0, sent = 0;
-    if (s->workers_top > 64) return false;
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    if (s->worker_list.top > 64) return false;
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         if (s->workers[i].state != W_CONNECTED) continue;
         slots += s->workers[i].slots;
         sent += s->workers[i].sent;
@@ -231,17 +231,17 @@ bool mr_sched_has_idle_slots(const struct mr_sched *s)
 
 uint32_t mr_sched_ops_count(const struct mr_sched *s)
 {
-    return s->ops_count;
+    return s->op_list.count;
 }
 
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op)
 {
-    return op >= 1 && op <= s->ops_count ? s->ops[op].name : MR_STR("");
+    return op >= 1 && op <= s->op_list.count ? s->ops[op].name : MR_STR("");
 }
 
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out)
 {
-    if (op < 1 || op > s->ops_count) return false;
+    if (op < 1 || op > s->op_list.count) return false;
     const struct op *o = &s->ops[op];
     *out = (struct mr_sched_op_info){.name = o->name,
         .deterministic = o->deterministic,
@@ -259,23 +259,24 @@ bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info 
 
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind)
 {
-    return kind < s->resources_count ? mr_str(s->resource_names[kind]) : MR_STR("");
+    return kind < s->class_list.resources_count ? mr_str(s->class_list.resource_names[kind])
+                                                : MR_STR("");
 }
 
 uint32_t mr_sched_stores_count(const struct mr_sched *s)
 {
-    return s->stores_count;
+    return s->store_list.count;
 }
 
 uint32_t mr_sched_stores_changes(const struct mr_sched *s)
 {
-    return s->stores_changes;
+    return s->store_list.changes;
 }
 
 bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
     struct mr_str *node, struct mr_str *address, bool *is_alive)
 {
-    if (number < 1 || number > s->stores_count) return false;
+    if (number < 1 || number > s->store_list.count) return false;
     const struct store *st = &s->stores[number];
     *incarnation = st->incarnation;
     *node = mr_str(st->node);
@@ -287,32 +288,33 @@ bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarna
 void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out)
 {
     *out = (struct mr_sched_totals){.epoch = s->config.epoch,
-        .jobs_running = s->jobs_running,
-        .tasks_done = s->tasks_done,
-        .tasks_sent = s->tasks_sent,
-        .steals = s->steals,
-        .placed_cached = s->placed_cached,
-        .placed_repaired = s->placed_repaired,
-        .placed_scored = s->placed_scored,
-        .roots_held = s->roots_held,
-        .recomputed = s->recomputed,
-        .journal_sequence = s->sequence,
-        .journal_acked = s->acked,
-        .journal_is_away = s->journal_is_away,
+        .jobs_running = s->job_list.running,
+        .tasks_done = s->totals.tasks_done,
+        .tasks_sent = s->totals.tasks_sent,
+        .steals = s->totals.steals,
+        .placed_cached = s->totals.placed_cached,
+        .placed_repaired = s->totals.placed_repaired,
+        .placed_scored = s->totals.placed_scored,
+        .roots_held = s->totals.roots_held,
+        .recomputed = s->totals.recomputed,
+        .journal_sequence = s->journal.sequence,
+        .journal_acked = s->journal.acked,
+        .journal_is_away = s->journal.is_away,
         .is_recovering = s->is_recovering,
-        .is_paused = s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max};
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+        .is_paused =
+            s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max};
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         if (s->workers[i].state != W_CONNECTED) continue;
         out->workers++;
         out->slots += s->workers[i].slots;
     }
-    for (uint32_t i = 1; i <= s->stores_count; i++)
+    for (uint32_t i = 1; i <= s->store_list.count; i++)
         out->stores += s->stores[i].is_alive && s->stores[i].is_connected;
 }
 
 uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why)
 {
-    job->v = s->unread_job;
-    *why = s->unread_why;
-    return s->jobs_unread;
+    job->v = s->replay.unread_job;
+    *why = s->replay.unread_why;
+    return s->replay.unread_count;
 }

@@ -58,7 +58,7 @@ uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id id, struct mr_buf 
 {
     struct looked l = {.job = mr_sc_job_find(s, id.v), .task = NONE, .out = out};
     if (l.job == NONE || !s->jobs[l.job].counts[MR_TASK_RUNNING]) return 0;
-    for (uint32_t i = 0; i < s->workers_top; i++)
+    for (uint32_t i = 0; i < s->worker_list.top; i++)
         look_at_worker(s, i, &l);
     return l.count;
 }
@@ -77,7 +77,7 @@ bool mr_sched_longest(const struct mr_sched *s, mr_job_id id, uint32_t *index, m
     bool found = false;
     if (job == NONE || !s->jobs[job].counts[MR_TASK_RUNNING]) return false;
     const struct job *j = &s->jobs[job];
-    for (uint32_t slot = 0; slot < s->workers_top; slot++) {
+    for (uint32_t slot = 0; slot < s->worker_list.top; slot++) {
         const struct worker *w = &s->workers[slot];
         const struct worker_facts *f = w->facts;
         for (uint32_t i = 0; w->state == W_CONNECTED && i < f->began_count; i++) {
@@ -106,6 +106,6 @@ uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id id)
         slots_us += mr_sc_slots_us(s) - j->slots_mark;
         ran_us += (s->now - j->ran_mark) / MR_US;
     }
-    if (!ran_us) return j->ran_mark ? (uint64_t)s->slots_connected * 1000 : 0;
+    if (!ran_us) return j->ran_mark ? (uint64_t)s->slot_time.slots * 1000 : 0;
     return slots_us / ran_us * 1000 + slots_us % ran_us * 1000 / ran_us;
 }

@@ -205,7 +205,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     mr_sc_value_hold(s, &s->values[value]);
     t->kills = t->trials = t->squeezed = 0;
     t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
-    s->tasks_done++;
+    s->totals.tasks_done++;
     s->workers[r->worker].is_full = false;
     s->passing = mr_str_of(r->bytes, r->inline_bytes);
     mr_sc_task_done(s, task, is_sent_here ? r->worker : NONE);
@@ -338,7 +338,7 @@ static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, 
 static void used_up(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     span(s, r, task, MR_OUTCOME_OK);
-    s->tasks_done++;
+    s->totals.tasks_done++;
     s->workers[r->worker].is_full = false;
     if (s->tasks[task].flags & T_STEALING) s->workers[r->worker].stealing--;
     s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_STEALING);
@@ -391,7 +391,7 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
     size_t inline_at = 0;
     uint32_t object_at = 0;
     s->is_adopting = adopt != NULL;
-    s->told_worker = worker; /* nobody is given work meanwhile */
+    s->load.held_out = worker; /* nobody is given work meanwhile */
     for (uint32_t i = 0; i < c->tasks.count; i++) {
         cursor_next(s, &cur);
         uint32_t outcome = column(c->outcome, i);
@@ -422,6 +422,6 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
         }
     }
     s->is_adopting = false;
-    s->told_worker = NONE;
+    s->load.held_out = NONE;
     mr_sc_load_changed(s, worker, false);
 }

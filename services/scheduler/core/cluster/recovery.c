@@ -10,10 +10,10 @@
 void mr_sc_recover_tick(struct mr_sched *s)
 {
     if (!s->is_recovering) return;
-    for (uint32_t i = 0; i < s->workers_top; i++)
+    for (uint32_t i = 0; i < s->worker_list.top; i++)
         if (s->workers[i].state != W_FREE && s->workers[i].is_ghost) return;
     s->is_recovering = false;
-    for (uint32_t i = 0; i < s->jobs_top; i++) {
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
         struct job *j = &s->jobs[i];
         if (!j->id || !(j->flags & J_HELD_BACK)) continue;
         j->flags &= ~(uint32_t)J_HELD_BACK;

@@ -41,8 +41,8 @@ static void refuse(struct mr_sched *s, const struct mr_sched_register *r, int co
 
 static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
 {
-    uint64_t *bits = &s->worker_ops[(size_t)slot * s->worker_op_words];
-    memset(bits, 0, s->worker_op_words * sizeof *bits);
+    uint64_t *bits = &s->worker_list.op_bits[(size_t)slot * s->worker_list.op_words];
+    memset(bits, 0, s->worker_list.op_words * sizeof *bits);
     for (uint32_t i = 0; i < r->ops_count; i++) {
         uint32_t op = mr_sc_op(s, r->ops[i].name);
         if (!op || bits[op / 64] >> (op % 64) & 1) continue;
@@ -75,10 +75,10 @@ static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_re
 
 static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
 {
-    struct worker *w = mr_sc_worker_new(s, slot, mr_sc_id(s, ++s->worker_number));
+    struct worker *w = mr_sc_worker_new(s, slot, mr_sc_id(s, ++s->worker_list.number));
     describe(s, slot, r);
     mr_sc_worker_is(s, w, W_CONNECTED);
-    s->workers_live++;
+    s->worker_list.live++;
     w->record = mr_sc_journal_worker(s, slot, false);
 }
 
@@ -248,7 +248,7 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
     w->last_heard = s->now;
     w->clock_offset = (int64_t)(s->now - r->time_ns);
     mr_time end = mr_time_after(s->now, s->config.lease);
-    s->lease_check_at = MR_MIN(s->lease_check_at, end);
+    s->due.leases = MR_MIN(s->due.leases, end);
     struct mr_sched_batch *b = mr_sc_batch_more(s, slot);
     b->has_registered = true;
     b->session = r->session;

@@ -15,7 +15,7 @@
 
 static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
 {
-    for (uint32_t i = 1; i <= s->stores_count; i++)
+    for (uint32_t i = 1; i <= s->store_list.count; i++)
         if (s->stores[i].incarnation == incarnation) return i;
     return 0;
 }
@@ -25,10 +25,10 @@ uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str add
     if (!incarnation) return 0;
     uint32_t n = find_store(s, incarnation);
     if (!n) {
-        if (s->stores_count == s->config.stores_max) return 0;
-        n = ++s->stores_count;
+        if (s->store_list.count == s->config.stores_max) return 0;
+        n = ++s->store_list.count;
         s->stores[n] = (struct store){
-            .incarnation = incarnation, .is_alive = true, .is_expected = s->is_replaying};
+            .incarnation = incarnation, .is_alive = true, .is_expected = s->replay.is_active};
         s->stores[n].last_heard = s->now;
     }
     struct store *st = &s->stores[n];
@@ -44,7 +44,7 @@ static void store_gone(struct mr_sched *s, uint32_t n, int code, const char *why
     struct store *st = &s->stores[n];
     st->is_alive = st->is_connected = false;
     st->is_lost = true;
-    s->store_events++;
+    s->store_list.events++;
     struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_LOST);
     note->slot = n;
     note->incarnation = st->incarnation;
@@ -78,7 +78,7 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
 {
     uint32_t n = find_store(s, r->store);
     if (!n || !s->stores[n].is_lost) return false;
-    for (uint32_t i = 1; i <= s->stores_count; i++)
+    for (uint32_t i = 1; i <= s->store_list.count; i++)
         if (i != n && is_on(&s->stores[i], r->node)) return true;
     return false;
 }
@@ -88,7 +88,7 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
 void mr_sc_store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
 {
     uint32_t n = find_store(s, incarnation);
-    for (uint32_t i = 1; i <= s->stores_count && !n; i++) {
+    for (uint32_t i = 1; i <= s->store_list.count && !n; i++) {
         if (!is_on(&s->stores[i], node)) continue;
         s->stores[i].incarnation = incarnation;
         s->stores[i].is_heir = true;
@@ -104,14 +104,14 @@ void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
     if (is_replaced(s, r)) return;
     uint32_t n = mr_sc_store(s, r->store, r->address);
     if (!n) return;
-    for (uint32_t i = 1; i <= s->stores_count; i++)
+    for (uint32_t i = 1; i <= s->store_list.count; i++)
         if (i != n && is_on(&s->stores[i], r->node)) store_replaced(s, i, n);
     struct store *st = &s->stores[n];
     bool is_new = !mr_str_eq(r->node, mr_str(st->node));
     st->is_lost = st->is_expected = false;
     st->is_alive = st->is_connected = true;
-    s->stores_changes++;
-    s->store_events++;
+    s->store_list.changes++;
+    s->store_list.events++;
     st->last_heard = s->now;
     st->memory_bytes = r->memory_bytes;
     memset(st->node, 0, sizeof st->node);
@@ -130,20 +130,20 @@ void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *r, bool 
 {
     uint32_t n = find_store(s, r->store);
     if (!n || s->stores[n].is_lost) return;
-    s->stores_changes += is_connected != s->stores[n].is_connected;
-    s->store_events += is_connected != s->stores[n].is_connected;
+    s->store_list.changes += is_connected != s->stores[n].is_connected;
+    s->store_list.events += is_connected != s->stores[n].is_connected;
     s->stores[n].is_connected = is_connected;
     s->stores[n].last_heard = s->now;
     size_t full = MR_MIN(r->disk_full.n, sizeof s->stores[n].disk_full - 1);
     if (full) memcpy(s->stores[n].disk_full, r->disk_full.p, full);
     s->stores[n].disk_full[full] = 0;
     mr_time end = mr_time_after(s->now, s->config.lease);
-    s->lease_check_at = MR_MIN(s->lease_check_at, end);
+    s->due.leases = MR_MIN(s->due.leases, end);
 }
 
 void mr_sc_store_leases(struct mr_sched *s)
 {
-    for (uint32_t i = 1; i <= s->stores_count; i++) {
+    for (uint32_t i = 1; i <= s->store_list.count; i++) {
         const struct store *st = &s->stores[i];
         if (!st->is_alive || !(*st->node || st->is_expected)) continue; /* heard of, never heard */
         mr_duration lease = s->config.lease * (st->is_expected ? EXPECTED_LEASES : 1);
@@ -151,7 +151,7 @@ void mr_sc_store_leases(struct mr_sched *s)
         if (end <= s->now)
             store_lost(s, i);
         else
-            s->lease_check_at = MR_MIN(s->lease_check_at, end);
+            s->due.leases = MR_MIN(s->due.leases, end);
     }
 }
 

@@ -15,11 +15,11 @@ bool mr_sc_store_may_return(struct mr_sched *s, uint32_t task)
     struct job *j = job_of(s, task);
     mr_duration grace = 2 * s->config.lease + WAIT_FOR_OBJECT;
     mr_time quiet = mr_time_after(j->away_at, 2 * grace);
-    if (!j->away_at || j->away_events != s->store_events || quiet < s->now) {
-        j->away_renewed = j->away_events != s->store_events ? 0 : j->away_renewed + 1;
+    if (!j->away_at || j->away_events != s->store_list.events || quiet < s->now) {
+        j->away_renewed = j->away_events != s->store_list.events ? 0 : j->away_renewed + 1;
         if (j->away_renewed > RENEWED_MAX) return false;
         j->away_since = s->now;
-        j->away_events = s->store_events;
+        j->away_events = s->store_list.events;
     }
     j->away_at = s->now;
     if (j->away_count == AGAIN_MAX) return false;

@@ -82,23 +82,23 @@ static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
 void mr_sc_scan_tick(struct mr_sched *s)
 {
     uint32_t left = s->config.scan_values;
-    while (s->scans_count && left) {
-        struct scan *x = &s->scans[s->scans_at];
-        for (; x->at < s->values_top && left; left--)
+    while (s->scans.count && left) {
+        struct scan *x = &s->scans.at[s->scans.first];
+        for (; x->at < s->value_list.top && left; left--)
             look_at(s, x, x->at++);
         s->has_work = true;
-        if (x->at < s->values_top) return;
+        if (x->at < s->value_list.top) return;
         mr_buf_fini(&x->ids);
-        s->scans_at = (s->scans_at + 1) % s->scans_max;
-        s->scans_count--;
+        s->scans.first = (s->scans.first + 1) % s->scans.max;
+        s->scans.count--;
     }
 }
 
 /* A scan of this kind that has not begun; NULL if there is none. */
-static struct scan *waiting(struct mr_sched *s, enum scan_type type, uint32_t store)
+static struct scan *waiting(struct scan_ring *r, enum scan_type type, uint32_t store)
 {
-    for (uint32_t i = 1; i < s->scans_count; i++) { /* the first one has begun */
-        struct scan *x = &s->scans[(s->scans_at + i) % s->scans_max];
+    for (uint32_t i = 1; i < r->count; i++) { /* the first one has begun */
+        struct scan *x = &r->at[(r->first + i) % r->max];
         if (x->type == type && x->store == store) return x;
     }
     return NULL;
@@ -107,14 +107,14 @@ static struct scan *waiting(struct mr_sched *s, enum scan_type type, uint32_t st
 static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32_t heir,
     const mr_object_id *ids, uint32_t count)
 {
-    bool is_first = !s->scans_count;
-    struct scan *x = waiting(s, type, store);
+    bool is_first = !s->scans.count;
+    struct scan *x = waiting(&s->scans, type, store);
     if (!x) {
         /* Stores are fewer than scans; objects are told of again, by who reads or who keeps them.
          */
-        if (ids && s->scans_count > s->scans_max / 4) return;
-        mr_assert(s->scans_count < s->scans_max);
-        x = &s->scans[(s->scans_at + s->scans_count++) % s->scans_max];
+        if (ids && s->scans.count > s->scans.max / 4) return;
+        mr_assert(s->scans.count < s->scans.max);
+        x = &s->scans.at[(s->scans.first + s->scans.count++) % s->scans.max];
         *x = (struct scan){.type = type, .store = store};
         mr_buf_init(&x->ids, SCAN_IDS_MAX * sizeof *ids);
     }
@@ -139,8 +139,8 @@ void mr_sc_scan_replaced(struct mr_sched *s, uint32_t store, uint32_t heir)
     scan(s, SCAN_STORE_REPLACED, store, heir, NULL, 0);
 }
 
-void mr_sc_scan_fini(struct mr_sched *s)
+void mr_sc_scan_fini(struct scan_ring *r)
 {
-    for (uint32_t i = 0; i < s->scans_count; i++)
-        mr_buf_fini(&s->scans[(s->scans_at + i) % s->scans_max].ids);
+    for (uint32_t i = 0; i < r->count; i++)
+        mr_buf_fini(&r->at[(r->first + i) % r->max].ids);
 }

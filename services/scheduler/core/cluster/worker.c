@@ -35,18 +35,18 @@ static void close_note(struct mr_sched *s, uint32_t slot, const char *why)
 
 void mr_sc_worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
 {
-    if (slot >= s->workers_top) return;
+    if (slot >= s->worker_list.top) return;
     struct worker *w = &s->workers[slot];
     if (w->state != W_CONNECTED || w->incarnation != incarnation) return;
     mr_sc_worker_is(s, w, W_SILENT);
     w->last_heard = s->now;
     mr_sc_load_changed(s, slot, false);
-    if (s->reserved == slot) s->reserved = NONE;
+    if (s->quarantine.reserved == slot) s->quarantine.reserved = NONE;
     w->is_reserved = false;
     wipe_batch(s, slot);
     if (w->is_retiring && !w->sent) mr_sc_worker_lost(s, slot, NULL, "it has left");
     mr_time lapse = mr_time_after(s->now, s->config.lease);
-    s->lease_check_at = MR_MIN(s->lease_check_at, lapse);
+    s->due.leases = MR_MIN(s->due.leases, lapse);
 }
 
 /* Every task that was sent there is nowhere now. */
@@ -94,16 +94,16 @@ void mr_sc_worker_lost(
     if (w->state == W_CONNECTED) close_note(s, slot, why);
     mr_sc_worker_is(s, w, W_SILENT);
     w->is_reserved = false;
-    if (s->reserved == slot) s->reserved = NONE;
+    if (s->quarantine.reserved == slot) s->quarantine.reserved = NONE;
     mr_sc_load_changed(s, slot, false);
     wipe_batch(s, slot);
     unsend_all(s, slot, ran);
     unkeep_all(s, slot);
     mr_assert(!w->sent && !w->queue_ns && w->held_head == NONE);
-    const uint64_t *bits = &s->worker_ops[(size_t)slot * s->worker_op_words];
-    for (uint32_t op = 1; op <= s->ops_count; op++)
+    const uint64_t *bits = &s->worker_list.op_bits[(size_t)slot * s->worker_list.op_words];
+    for (uint32_t op = 1; op <= s->op_list.count; op++)
         s->ops[op].workers -= (uint32_t)(bits[op / 64] >> (op % 64) & 1);
-    s->workers_live--;
+    s->worker_list.live--;
     (void)mr_sc_journal_worker(s, slot, true);
     mr_sc_worker_free(s, slot);
     s->has_work = true;
@@ -119,11 +119,11 @@ static void fetch_all(struct mr_sched *s, uint32_t slot)
 
 void mr_sc_worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
 {
-    if (slot >= s->workers_top) return;
+    if (slot >= s->worker_list.top) return;
     struct worker *w = &s->workers[slot];
     if (w->state == W_FREE || w->incarnation != incarnation || w->is_retiring) return;
     w->is_retiring = true;
-    if (s->reserved == slot) s->reserved = NONE;
+    if (s->quarantine.reserved == slot) s->quarantine.reserved = NONE;
     w->is_reserved = false;
     mr_sc_load_changed(s, slot, false);
     if (w->state != W_CONNECTED) return;
@@ -133,14 +133,14 @@ void mr_sc_worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation
 
 void mr_sc_worker_leases(struct mr_sched *s)
 {
-    if (s->now < s->lease_check_at) return;
-    s->lease_check_at = MR_NEVER;
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    if (s->now < s->due.leases) return;
+    s->due.leases = MR_NEVER;
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         struct worker *w = &s->workers[i];
         if (w->state == W_FREE) continue;
         mr_time end = mr_time_after(w->last_heard, s->config.lease);
         if (end > s->now) {
-            s->lease_check_at = MR_MIN(s->lease_check_at, end);
+            s->due.leases = MR_MIN(s->due.leases, end);
             continue;
         }
         mr_sc_room_lost(s, i);

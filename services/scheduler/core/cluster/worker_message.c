@@ -175,7 +175,7 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_h
 
 void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
 {
-    if (m->worker >= s->workers_top) return;
+    if (m->worker >= s->worker_list.top) return;
     struct worker *w = &s->workers[m->worker];
     if (w->state != W_CONNECTED || w->incarnation != m->incarnation) return; /* revoked */
     w->last_heard = s->now;

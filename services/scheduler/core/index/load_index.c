@@ -17,14 +17,14 @@ static void take_out(struct mr_sched *s, struct worker *w)
 {
     uint32_t b = w->bucket;
     if (w->bucket_prev == NONE)
-        s->bucket_head[b] = w->bucket_next;
+        s->load.head[b] = w->bucket_next;
     else
         s->workers[w->bucket_prev].bucket_next = w->bucket_next;
     if (w->bucket_next == NONE)
-        s->bucket_tail[b] = w->bucket_prev;
+        s->load.tail[b] = w->bucket_prev;
     else
         s->workers[w->bucket_next].bucket_prev = w->bucket_prev;
-    if (s->bucket_head[b] == NONE) s->bucket_bits[b / 64] &= ~(1ull << (b % 64));
+    if (s->load.head[b] == NONE) s->load.bits[b / 64] &= ~(1ull << (b % 64));
     w->bucket = NONE;
 }
 
@@ -33,80 +33,80 @@ static void put_in(struct mr_sched *s, uint32_t worker, uint32_t b)
     struct worker *w = &s->workers[worker];
     w->bucket = b;
     w->bucket_next = NONE;
-    w->bucket_prev = s->bucket_tail[b];
+    w->bucket_prev = s->load.tail[b];
     if (w->bucket_prev == NONE)
-        s->bucket_head[b] = worker;
+        s->load.head[b] = worker;
     else
         s->workers[w->bucket_prev].bucket_next = worker;
-    s->bucket_tail[b] = worker;
-    s->bucket_bits[b / 64] |= 1ull << (b % 64);
+    s->load.tail[b] = worker;
+    s->load.bits[b / 64] |= 1ull << (b % 64);
 }
 
 void mr_sc_load_changed(struct mr_sched *s, uint32_t worker, bool to_tail)
 {
     struct worker *w = &s->workers[worker];
-    if (worker == s->told_worker) return;
+    if (worker == s->load.held_out) return;
     uint32_t b = mr_sc_load_is_usable(w) ? bucket_of(w) : NONE;
     if (b == w->bucket && !(to_tail && b != NONE)) return;
     if (w->bucket != NONE) {
         take_out(s, w);
-        s->workers_usable--;
-        s->slots_usable -= w->slots;
+        s->load.workers--;
+        s->load.slots -= w->slots;
     }
     if (b == NONE) return;
     put_in(s, worker, b);
-    s->workers_usable++;
-    s->slots_usable += w->slots;
+    s->load.workers++;
+    s->load.slots += w->slots;
 }
 
-static uint32_t first_from(const struct mr_sched *s, uint32_t bucket)
+static uint32_t first_from(const struct load_index *l, uint32_t bucket)
 {
     for (uint32_t i = bucket / 64; i < LOAD_BUCKETS / 64; i++) {
-        uint64_t word = s->bucket_bits[i];
+        uint64_t word = l->bits[i];
         if (i == bucket / 64) word = word >> (bucket % 64) << (bucket % 64);
-        if (word) return s->bucket_head[i * 64 + (uint32_t)__builtin_ctzll(word)];
+        if (word) return l->head[i * 64 + (uint32_t)__builtin_ctzll(word)];
     }
     return NONE;
 }
 
 uint32_t mr_sc_load_least(const struct mr_sched *s)
 {
-    return first_from(s, 0);
+    return first_from(&s->load, 0);
 }
 
 uint32_t mr_sc_load_next(const struct mr_sched *s, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
     if (w->bucket_next != NONE) return w->bucket_next;
-    return w->bucket + 1 < LOAD_BUCKETS ? first_from(s, w->bucket + 1) : NONE;
+    return w->bucket + 1 < LOAD_BUCKETS ? first_from(&s->load, w->bucket + 1) : NONE;
 }
 
 /* The head of the last bucket in use below `bucket`. */
-static uint32_t last_below(const struct mr_sched *s, uint32_t bucket)
+static uint32_t last_below(const struct load_index *l, uint32_t bucket)
 {
     for (uint32_t i = bucket / 64 + 1; i-- > 0;) {
-        uint64_t word = i < LOAD_BUCKETS / 64 ? s->bucket_bits[i] : 0;
+        uint64_t word = i < LOAD_BUCKETS / 64 ? l->bits[i] : 0;
         if (i == bucket / 64) word &= (1ull << (bucket % 64)) - 1;
-        if (word) return s->bucket_head[i * 64 + 63 - (uint32_t)__builtin_clzll(word)];
+        if (word) return l->head[i * 64 + 63 - (uint32_t)__builtin_clzll(word)];
     }
     return NONE;
 }
 
 uint32_t mr_sc_load_most(const struct mr_sched *s)
 {
-    return last_below(s, LOAD_BUCKETS);
+    return last_below(&s->load, LOAD_BUCKETS);
 }
 
 uint32_t mr_sc_load_prev(const struct mr_sched *s, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
-    return w->bucket_next != NONE ? w->bucket_next : last_below(s, w->bucket);
+    return w->bucket_next != NONE ? w->bucket_next : last_below(&s->load, w->bucket);
 }
 
 void mr_sc_load_check(const struct mr_sched *s)
 {
     uint32_t workers = 0, slots = 0;
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         mr_assert((w->bucket != NONE) == mr_sc_load_is_usable(w));
         if (w->bucket == NONE) continue;
@@ -114,6 +114,6 @@ void mr_sc_load_check(const struct mr_sched *s)
         workers++;
         slots += w->slots;
     }
-    mr_assert(workers == s->workers_usable);
-    mr_assert(slots == s->slots_usable);
+    mr_assert(workers == s->load.workers);
+    mr_assert(slots == s->load.slots);
 }

@@ -18,10 +18,10 @@ static uint64_t op_hash(const void *ctx, uint32_t item)
 uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name)
 {
     uint64_t hash = text_hash(name);
-    uint32_t op = mr_index_find(&s->op_index, hash, op_eq, s, &name);
+    uint32_t op = mr_index_find(&s->op_list.index, hash, op_eq, s, &name);
     if (op != MR_INDEX_NONE) return op;
-    if (s->ops_count + 1 >= s->config.ops_max) return 0;
-    op = ++s->ops_count;
+    if (s->op_list.count + 1 >= s->config.ops_max) return 0;
+    op = ++s->op_list.count;
     s->ops[op].name = mr_str_of(name.n ? mr_copy(name.p, name.n) : NULL, name.n);
     struct class *c = &s->classes[op];
     *c = (struct class){.op = op,
@@ -30,6 +30,6 @@ uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name)
         .parked_tail = NONE,
         .active_at = NONE,
         .any_worker = true};
-    mr_index_add(&s->op_index, hash, op, op_hash, s);
+    mr_index_add(&s->op_list.index, hash, op, op_hash, s);
     return op;
 }

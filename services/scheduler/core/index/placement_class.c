@@ -15,11 +15,11 @@
 
 uint32_t mr_sc_resource(struct mr_sched *s, struct mr_str name)
 {
-    for (uint32_t i = 0; i < s->resources_count; i++)
-        if (mr_str_eq(name, mr_str(s->resource_names[i]))) return i;
-    if (s->resources_count == RESOURCES || !name.n || name.n >= NAME_BYTES) return NONE;
-    memcpy(s->resource_names[s->resources_count], name.p, name.n);
-    return s->resources_count++;
+    for (uint32_t i = 0; i < s->class_list.resources_count; i++)
+        if (mr_str_eq(name, mr_str(s->class_list.resource_names[i]))) return i;
+    if (s->class_list.resources_count == RESOURCES || !name.n || name.n >= NAME_BYTES) return NONE;
+    memcpy(s->class_list.resource_names[s->class_list.resources_count], name.p, name.n);
+    return s->class_list.resources_count++;
 }
 
 static bool is_class(
@@ -63,7 +63,7 @@ int mr_sc_class_of(struct mr_sched *s, uint32_t op, const struct mr_task_options
         need[r] += o->resources[i].amount_micro;
     }
     uint32_t free_at = NONE;
-    for (uint32_t i = s->config.ops_max; i < s->classes_top; i++) {
+    for (uint32_t i = s->config.ops_max; i < s->class_list.top; i++) {
         if (is_class(&s->classes[i], op, need, o)) {
             s->classes[i].users++;
             *class = i;
@@ -71,11 +71,11 @@ int mr_sc_class_of(struct mr_sched *s, uint32_t op, const struct mr_task_options
         }
         if (!s->classes[i].users && !s->classes[i].parked && free_at == NONE) free_at = i;
     }
-    if (free_at == NONE && s->classes_top == 2 * s->config.ops_max)
+    if (free_at == NONE && s->class_list.top == 2 * s->config.ops_max)
         return mr_fail(e, MR_ELIMIT,
             "more than %u different combinations of op, resources and workers are in use",
             s->config.ops_max);
-    if (free_at == NONE) free_at = s->classes_top++;
+    if (free_at == NONE) free_at = s->class_list.top++;
     struct class *c = &s->classes[free_at];
     mr_release(c->names);
     *c = (struct class){.op = op,
@@ -134,8 +134,8 @@ void mr_sc_park(struct mr_sched *s, uint32_t task)
     else
         s->tasks[t->next].prev = task;
     if (!c->parked++) {
-        c->active_at = s->active_count;
-        s->active[s->active_count++] = t->class;
+        c->active_at = s->class_list.active_count;
+        s->class_list.active[s->class_list.active_count++] = t->class;
     }
 }
 
@@ -154,8 +154,8 @@ void mr_sc_unpark(struct mr_sched *s, uint32_t task)
         s->tasks[t->next].prev = t->prev;
     t->prev = t->next = NONE;
     if (--c->parked) return;
-    uint32_t last = s->active[--s->active_count];
-    s->active[c->active_at] = last;
+    uint32_t last = s->class_list.active[--s->class_list.active_count];
+    s->class_list.active[c->active_at] = last;
     s->classes[last].active_at = c->active_at;
     c->active_at = NONE;
 }

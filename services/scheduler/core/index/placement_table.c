@@ -21,7 +21,7 @@ void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template)
     struct shape *x = NULL, *oldest = NULL;
     if (!template || size > SHAPE_SIZE_MAX) return;
     for (uint32_t i = 0; i < SHAPES_MAX && !x; i++) {
-        struct shape *at = &s->shapes[i];
+        struct shape *at = &s->placements.at[i];
         if (at->at && at->template == template && at->size == size) x = at;
         if (!at->users && (!oldest || at->used < oldest->used)) oldest = at;
     }
@@ -34,24 +34,24 @@ void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template)
     }
     mr_release(j->cache);
     j->cache = x->at;
-    j->shape_1 = (uint32_t)(x - s->shapes) + 1;
+    j->shape_1 = (uint32_t)(x - s->placements.at) + 1;
     x->users++;
-    x->used = ++s->shapes_clock;
+    x->used = ++s->placements.clock;
 }
 
-void mr_sc_cache_drop(struct mr_sched *s, struct job *j)
+void mr_sc_cache_drop(struct placements *p, struct job *j)
 {
     if (j->shape_1)
-        s->shapes[j->shape_1 - 1].users--;
+        p->at[j->shape_1 - 1].users--;
     else
         mr_release(j->cache);
     j->cache = NULL;
 }
 
-void mr_sc_cache_fini(struct mr_sched *s)
+void mr_sc_cache_fini(struct placements *p)
 {
     for (uint32_t i = 0; i < SHAPES_MAX; i++)
-        mr_release(s->shapes[i].at);
+        mr_release(p->at[i].at);
 }
 
 struct place *mr_sc_place_last(const struct mr_sched *s, uint32_t task)

@@ -6,8 +6,8 @@
 void mr_sc_cache_new(struct mr_sched *s, uint32_t job);
 /* It is an instance of a template: its tasks run where those of the last one did. */
 void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template);
-void mr_sc_cache_drop(struct mr_sched *s, struct job *j);
-void mr_sc_cache_fini(struct mr_sched *s);
+void mr_sc_cache_drop(struct placements *p, struct job *j);
+void mr_sc_cache_fini(struct placements *p);
 /* The entry of a task; NULL: it has none. */
 struct place *mr_sc_place_last(const struct mr_sched *s, uint32_t task);
 /* It was sent there: noted, unless something is already. */

@@ -35,8 +35,8 @@ static uint32_t level_at(const struct job *j)
  * that. */
 static struct level *level_of(struct mr_sched *s, const struct job *j)
 {
-    struct level *l = &s->levels[level_at(j)];
-    if (!l->is_used) *l = (struct level){.is_used = true, .clock = s->level_clock};
+    struct level *l = &s->queue.levels[level_at(j)];
+    if (!l->is_used) *l = (struct level){.is_used = true, .clock = s->queue.clock};
     return l;
 }
 
@@ -47,10 +47,10 @@ static void settle(struct mr_sched *s, struct job *j)
     struct level *l = level_of(s, j);
     /* a long task moves no clock far */
     uint64_t most = MR_MIN(j->charged_ns, (uint64_t)QUANTUM_NS);
-    const struct job *first = s->heap_count ? &s->jobs[s->heap[0]] : j;
+    const struct job *first = s->queue.heap_count ? &s->jobs[s->queue.heap[0]] : j;
     uint64_t least = first->priority == j->priority ? first->virtual_ns : j->virtual_ns;
     l->clock = MR_MAX(l->clock + most / MR_MAX(l->jobs, 1u) + 1, MR_MIN(least, j->virtual_ns));
-    s->level_clock = MR_MAX(s->level_clock, l->clock);
+    s->queue.clock = MR_MAX(s->queue.clock, l->clock);
     j->virtual_ns += j->charged_ns;
     j->charged_ns = 0;
 }
@@ -75,15 +75,15 @@ static void leave(struct mr_sched *s, struct job *j)
 
 static void heap_set(struct mr_sched *s, uint32_t at, uint32_t job)
 {
-    s->heap[at] = job;
+    s->queue.heap[at] = job;
     s->jobs[job].heap_at = at;
 }
 
 static void heap_up(struct mr_sched *s, uint32_t at)
 {
-    uint32_t job = s->heap[at];
-    while (at > 0 && goes_before(s, job, s->heap[(at - 1) / 2])) {
-        heap_set(s, at, s->heap[(at - 1) / 2]);
+    uint32_t job = s->queue.heap[at];
+    while (at > 0 && goes_before(s, job, s->queue.heap[(at - 1) / 2])) {
+        heap_set(s, at, s->queue.heap[(at - 1) / 2]);
         at = (at - 1) / 2;
     }
     heap_set(s, at, job);
@@ -91,14 +91,15 @@ static void heap_up(struct mr_sched *s, uint32_t at)
 
 static void heap_down(struct mr_sched *s, uint32_t at)
 {
-    uint32_t job = s->heap[at];
+    uint32_t job = s->queue.heap[at];
     for (;;) {
         uint32_t child = 2 * at + 1;
-        if (child >= s->heap_count) break;
-        if (child + 1 < s->heap_count && goes_before(s, s->heap[child + 1], s->heap[child]))
+        if (child >= s->queue.heap_count) break;
+        if (child + 1 < s->queue.heap_count &&
+            goes_before(s, s->queue.heap[child + 1], s->queue.heap[child]))
             child++;
-        if (!goes_before(s, s->heap[child], job)) break;
-        heap_set(s, at, s->heap[child]);
+        if (!goes_before(s, s->queue.heap[child], job)) break;
+        heap_set(s, at, s->queue.heap[child]);
         at = child;
     }
     heap_set(s, at, job);
@@ -111,7 +112,7 @@ void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job)
     if (should == (j->heap_at != NONE)) return;
     if (should) {
         enter(s, j);
-        heap_set(s, s->heap_count++, job);
+        heap_set(s, s->queue.heap_count++, job);
         heap_up(s, j->heap_at);
         s->has_work = true;
         return;
@@ -119,7 +120,7 @@ void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job)
     uint32_t at = j->heap_at;
     j->heap_at = NONE;
     leave(s, j);
-    uint32_t last = s->heap[--s->heap_count];
+    uint32_t last = s->queue.heap[--s->queue.heap_count];
     if (last == job) return;
     heap_set(s, at, last);
     heap_up(s, at);
@@ -144,13 +145,13 @@ void mr_sc_queue_put(struct mr_sched *s, uint32_t task)
     t->flags |= T_QUEUED;
     uint32_t at = place_of(s, task);
     for (uint32_t level = 0; level < 4; level++) {
-        uint64_t *word = &s->queue[level][at >> 6];
+        uint64_t *word = &s->queue.bits[level][at >> 6];
         bool was_empty = !*word;
         *word |= 1ull << (at & 63);
         if (!was_empty) break;
         at >>= 6;
     }
-    s->queued++;
+    s->queue.count++;
     s->has_work = true;
     if (!job_of(s, task)->queued++) mr_sc_queue_job_changed(s, job_no(s, t));
 }
@@ -162,18 +163,18 @@ void mr_sc_queue_drop(struct mr_sched *s, uint32_t task)
     t->flags = (uint16_t)(t->flags & ~T_QUEUED);
     uint32_t at = place_of(s, task);
     for (uint32_t level = 0; level < 4; level++) {
-        uint64_t *word = &s->queue[level][at >> 6];
+        uint64_t *word = &s->queue.bits[level][at >> 6];
         *word &= ~(1ull << (at & 63));
         if (*word) break;
         at >>= 6;
     }
-    s->queued--;
+    s->queue.count--;
     if (!--job_of(s, task)->queued) mr_sc_queue_job_changed(s, job_no(s, t));
 }
 
 uint32_t mr_sc_queue_job(const struct mr_sched *s)
 {
-    return s->heap_count ? s->heap[0] : NONE;
+    return s->queue.heap_count ? s->queue.heap[0] : NONE;
 }
 
 /* The first set bit at or after `at`: up while a word is empty, then down to the bit. */
@@ -181,7 +182,7 @@ static uint32_t next_bit(const struct mr_sched *s, uint32_t at)
 {
     uint32_t level = 0;
     for (;;) {
-        uint64_t word = s->queue[level][at >> 6] >> (at & 63) << (at & 63);
+        uint64_t word = s->queue.bits[level][at >> 6] >> (at & 63) << (at & 63);
         if (word) {
             at = (at & ~63u) | (uint32_t)__builtin_ctzll(word);
             break;
@@ -191,7 +192,7 @@ static uint32_t next_bit(const struct mr_sched *s, uint32_t at)
         level++;
     }
     while (level--)
-        at = at << 6 | (uint32_t)__builtin_ctzll(s->queue[level][at]);
+        at = at << 6 | (uint32_t)__builtin_ctzll(s->queue.bits[level][at]);
     return at;
 }
 
@@ -201,25 +202,25 @@ uint32_t mr_sc_queue_first(const struct mr_sched *s, uint32_t job)
     if (!j->queued) return NONE;
     uint32_t at = next_bit(s, j->base);
     mr_assert(at < j->base + j->span);
-    return j->flags & J_RANKED ? s->ranked[at] : at;
+    return j->flags & J_RANKED ? s->queue.ranked[at] : at;
 }
 
 static void check_levels(const struct mr_sched *s)
 {
     uint32_t jobs[LEVELS] = {0};
-    for (uint32_t i = 0; i < s->heap_count; i++)
-        jobs[level_at(&s->jobs[s->heap[i]])]++;
+    for (uint32_t i = 0; i < s->queue.heap_count; i++)
+        jobs[level_at(&s->jobs[s->queue.heap[i]])]++;
     for (uint32_t l = 0; l < LEVELS; l++)
-        mr_assert(s->levels[l].jobs == jobs[l]);
+        mr_assert(s->queue.levels[l].jobs == jobs[l]);
 }
 
 void mr_sc_queue_check(const struct mr_sched *s)
 {
     check_levels(s);
-    for (uint32_t i = 0; i < s->heap_count; i++) {
-        const struct job *j = &s->jobs[s->heap[i]];
+    for (uint32_t i = 0; i < s->queue.heap_count; i++) {
+        const struct job *j = &s->jobs[s->queue.heap[i]];
         mr_assert(j->heap_at == i);
         mr_assert(j->queued);
-        mr_assert(i == 0 || !goes_before(s, s->heap[i], s->heap[(i - 1) / 2]));
+        mr_assert(i == 0 || !goes_before(s, s->queue.heap[i], s->queue.heap[(i - 1) / 2]));
     }
 }

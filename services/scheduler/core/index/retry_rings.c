@@ -8,19 +8,30 @@
 #define STOPPING_MAX                                                                               \
     (3 * MR_SECOND) /* a task that has not stopped by then costs its worker the process */
 
+static void ring_push(struct task_ring *r, uint32_t task, uint32_t room)
+{
+    mr_assert(r->count < room);
+    r->at[(r->first + r->count++) % room] = task;
+}
+
+uint32_t mr_sc_ring_pop(struct task_ring *r, uint32_t room)
+{
+    uint32_t task = r->at[r->first];
+    mr_assert(r->count > 0);
+    r->first = (r->first + 1) % room;
+    r->count--;
+    return task;
+}
+
 void mr_sc_suspect_add(struct mr_sched *s, uint32_t task)
 {
-    uint32_t room = s->config.tasks_max;
-    mr_assert(s->suspects_count < room);
-    s->suspects[(s->suspects_at + s->suspects_count++) % room] = task;
+    ring_push(&s->quarantine.ring, task, s->config.tasks_max);
     s->has_work = true;
 }
 
 void mr_sc_room_add(struct mr_sched *s, uint32_t task)
 {
-    uint32_t room = s->config.tasks_max;
-    mr_assert(s->squeezed_count < room);
-    s->squeezed[(s->squeezed_at + s->squeezed_count++) % room] = task;
+    ring_push(&s->memory_retry.ring, task, s->config.tasks_max);
     s->has_work = true;
 }
 
@@ -47,6 +58,8 @@ void mr_sc_room_stops(struct mr_sched *s, uint32_t worker, uint32_t mark)
 void mr_sc_room_runs(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
-    if (task == s->alone || t->flags & T_LONG || s->workers[t->worker].store != s->quiet) return;
-    s->is_disturbed = true;
+    if (task == s->memory_retry.alone || t->flags & T_LONG ||
+        s->workers[t->worker].store != s->memory_retry.quiet)
+        return;
+    s->memory_retry.is_disturbed = true;
 }

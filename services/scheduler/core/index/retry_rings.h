@@ -4,6 +4,7 @@
 
 #include "services/scheduler/core/state/lookup.h"
 
+uint32_t mr_sc_ring_pop(struct task_ring *r, uint32_t room); /* `room`: its length */
 void mr_sc_suspect_add(struct mr_sched *s, uint32_t task);
 void mr_sc_room_add(struct mr_sched *s, uint32_t task);
 /* Was the worker told to stop what may still be in its memory? */

@@ -27,13 +27,13 @@ static bool incarnation_eq(const void *ctx, uint32_t item, const void *key)
 uint32_t mr_sc_worker_find(const struct mr_sched *s, uint64_t incarnation)
 {
     return mr_index_find(
-        &s->worker_incarnations, mr_hash_u64(incarnation), incarnation_eq, s, &incarnation);
+        &s->worker_list.by_incarnation, mr_hash_u64(incarnation), incarnation_eq, s, &incarnation);
 }
 
 struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
 {
     struct worker *w = &s->workers[slot];
-    *w = (struct worker){.facts = &s->worker_facts[slot],
+    *w = (struct worker){.facts = &s->worker_list.facts[slot],
         .incarnation = incarnation,
         .sent_head = NONE,
         .sent_tail = NONE,
@@ -41,19 +41,20 @@ struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t inca
         .held_head = NONE,
         .bucket = NONE};
     *w->facts = (struct worker_facts){0};
-    mr_index_add(&s->worker_incarnations, mr_hash_u64(incarnation), slot, incarnation_hash, s);
+    mr_index_add(
+        &s->worker_list.by_incarnation, mr_hash_u64(incarnation), slot, incarnation_hash, s);
     return w;
 }
 
 uint32_t mr_sc_worker_find_name(const struct mr_sched *s, struct mr_str name)
 {
-    return mr_index_find(&s->worker_names, text_hash(name), worker_name_eq, s, &name);
+    return mr_index_find(&s->worker_list.by_name, text_hash(name), worker_name_eq, s, &name);
 }
 
 static void drop_name(struct mr_sched *s, uint32_t slot)
 {
     if (s->workers[slot].facts->name[0])
-        (void)mr_index_remove(&s->worker_names, worker_name_hash(s, slot), slot);
+        (void)mr_index_remove(&s->worker_list.by_name, worker_name_hash(s, slot), slot);
 }
 
 void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name)
@@ -63,24 +64,24 @@ void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name)
     uint64_t hash = worker_name_hash(s, slot);
     s->workers[slot].name_hash = (uint32_t)hash;
     if (s->workers[slot].facts->name[0])
-        mr_index_add(&s->worker_names, hash, slot, worker_name_hash, s);
+        mr_index_add(&s->worker_list.by_name, hash, slot, worker_name_hash, s);
 }
 
 uint32_t mr_sc_worker_place(struct mr_sched *s)
 {
-    uint32_t i = s->workers_free_at;
-    while (i < s->workers_top && s->workers[i].state != W_FREE)
+    uint32_t i = s->worker_list.free_at;
+    while (i < s->worker_list.top && s->workers[i].state != W_FREE)
         i++;
-    s->workers_free_at = i;
-    if (i < s->workers_top) return i;
-    return i < s->config.workers_max ? s->workers_top++ : NONE;
+    s->worker_list.free_at = i;
+    if (i < s->worker_list.top) return i;
+    return i < s->config.workers_max ? s->worker_list.top++ : NONE;
 }
 
 void mr_sc_worker_free(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
     drop_name(s, slot);
-    (void)mr_index_remove(&s->worker_incarnations, mr_hash_u64(w->incarnation), slot);
+    (void)mr_index_remove(&s->worker_list.by_incarnation, mr_hash_u64(w->incarnation), slot);
     w->state = W_FREE;
-    s->workers_free_at = MR_MIN(s->workers_free_at, slot);
+    s->worker_list.free_at = MR_MIN(s->worker_list.free_at, slot);
 }

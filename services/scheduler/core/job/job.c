@@ -30,7 +30,7 @@
 static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
 {
     struct pending p = {.type = P_ACCEPT,
-        .sequence = s->sequence,
+        .sequence = s->journal.sequence,
         .job = s->jobs[job].id,
         .ticket = ticket,
         .state = existed};
@@ -40,14 +40,15 @@ static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bo
 /* What is done by now holds once the journal has it, whoever asked for it first. */
 static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
 {
-    struct pending p = {.type = P_REPLY, .sequence = s->sequence, .job = job, .ticket = ticket};
+    struct pending p = {
+        .type = P_REPLY, .sequence = s->journal.sequence, .job = job, .ticket = ticket};
     mr_sc_promise(s, &p);
 }
 
 /* Callers who ask again and again while the journal is away must not fill the ring of promises. */
 static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
 {
-    if (s->pending_end - s->pending_at < s->config.tasks_max / 2) return false;
+    if (s->journal.pending_end - s->journal.pending_at < s->config.tasks_max / 2) return false;
     mr_sc_reply(s, ticket, job, MR_EAWAY, "too many answers wait for the journal; try again later");
     return true;
 }
@@ -118,12 +119,12 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
         return;
     }
     struct mr_error e = {0};
-    uint64_t waiting = s->written_bytes - s->acked_bytes;
+    uint64_t waiting = s->journal.written_bytes - s->journal.acked_bytes;
     uint32_t job = NONE;
-    if (s->journal_is_away && waiting > s->config.unacked_bytes_max / 2)
+    if (s->journal.is_away && waiting > s->config.unacked_bytes_max / 2)
         (void)mr_fail(&e, MR_EAWAY, "the journal is away; try again later");
     else if (!check_parent(s, &sub->parent, &e))
-        job = mr_sc_job_add(s, mr_sc_id(s, ++s->job_number), &graph, &e);
+        job = mr_sc_job_add(s, mr_sc_id(s, ++s->job_list.number), &graph, &e);
     if (job == NONE) {
         mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
         mr_graph_free(&graph);
@@ -143,20 +144,20 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     j->body_hash = sub->body_hash;
     j->parent = sub->parent.job.v;
     j->deadline = options->deadline ? mr_time_after(s->now, options->deadline) : MR_NEVER;
-    s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
+    s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
     mr_sc_journal_job(s, job, sub);
     promise_accept(s, job, sub->ticket, false);
     parent_leaves(s, &sub->parent);
-    s->unplanned = job;
+    s->job_list.unplanned = job;
     s->has_work = true;
 }
 
 /* The journal may begin with the graph of a new job before it is planned: that takes as long. */
 void mr_sc_job_plan(struct mr_sched *s)
 {
-    if (s->unplanned == NONE) return;
-    uint32_t job = s->unplanned;
-    s->unplanned = NONE;
+    if (s->job_list.unplanned == NONE) return;
+    uint32_t job = s->job_list.unplanned;
+    s->job_list.unplanned = NONE;
     mr_sc_plan(s, job);
     mr_sc_join_journal(s, job);
     mr_sc_join_settle(s, job);
@@ -190,16 +191,16 @@ static void sweep_task(struct mr_sched *s, uint32_t task)
 static void sweep_ends(struct mr_sched *s, uint32_t job)
 {
     uint32_t at = 0;
-    while (s->sweeps[at] != job)
+    while (s->job_list.sweeps[at] != job)
         at++;
-    s->sweeps[at] = s->sweeps[--s->sweeps_count];
+    s->job_list.sweeps[at] = s->job_list.sweeps[--s->job_list.sweeps_count];
     s->jobs[job].flags &= ~(uint32_t)J_SWEEPING;
 }
 
 void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max)
 {
-    while (s->sweeps_count && tasks_max) {
-        uint32_t job = s->sweeps[s->sweeps_count - 1];
+    while (s->job_list.sweeps_count && tasks_max) {
+        uint32_t job = s->job_list.sweeps[s->job_list.sweeps_count - 1];
         struct job *j = &s->jobs[job];
         uint32_t end = j->sweep - MR_MIN(j->sweep, tasks_max);
         tasks_max -= j->sweep - end;
@@ -209,7 +210,7 @@ void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max)
         sweep_ends(s, job); /* others may have begun meanwhile: it need not be the last */
         if (j->flags & J_FORGETTING) mr_sc_job_drop(s, job);
     }
-    if (s->sweeps_count) s->has_work = true;
+    if (s->job_list.sweeps_count) s->has_work = true;
 }
 
 static void finish_sweep(struct mr_sched *s, uint32_t job)
@@ -237,9 +238,9 @@ static int retry(struct mr_sched *s, uint32_t job)
     j->state = MR_JOB_RUNNING;
     j->finished_wall = 0;
     mr_sc_slots_begin(s, j);
-    s->jobs_running++;
+    s->job_list.running++;
     if (j->graph->job.deadline) j->deadline = mr_time_after(s->now, j->graph->job.deadline);
-    s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
+    s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
     mr_sc_journal_state(s, job);
     mr_sc_loop_again(s, job);
     mr_sc_plan(s, job);
@@ -343,13 +344,13 @@ void mr_sc_job_want(struct mr_sched *s, const struct mr_sched_event *ev)
 
 void mr_sc_job_deadlines(struct mr_sched *s)
 {
-    if (s->now < s->job_deadline) return;
-    s->job_deadline = MR_NEVER;
-    for (uint32_t i = 0; i < s->jobs_top; i++) {
+    if (s->now < s->due.jobs) return;
+    s->due.jobs = MR_NEVER;
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
         struct job *j = &s->jobs[i];
         if (!j->id || j->state >= MR_JOB_DONE) continue;
         if (j->deadline > s->now) {
-            s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
+            s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
             continue;
         }
         struct story st = mr_sc_story_make(
@@ -369,8 +370,8 @@ void mr_sc_job_deadlines(struct mr_sched *s)
 /* Ended jobs go when they are old, or too many, the oldest first. */
 void mr_sc_job_keep(struct mr_sched *s)
 {
-    uint32_t ended = s->jobs_count - s->jobs_running, budget = DROP_AT_ONCE, next;
-    for (uint32_t i = s->oldest; i != NONE && budget; i = next, budget--) {
+    uint32_t ended = s->job_list.count - s->job_list.running, budget = DROP_AT_ONCE, next;
+    for (uint32_t i = s->job_list.oldest; i != NONE && budget; i = next, budget--) {
         const struct job *j = &s->jobs[i];
         next = j->newer;
         if (j->state < MR_JOB_DONE || j->told < MR_JOB_DONE || j->users) continue;

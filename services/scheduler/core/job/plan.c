@@ -22,46 +22,46 @@
 #include <string.h>
 
 /* Numbers for `n` nodes, in whole words of the queue; NONE if there are none in a row. */
-static uint32_t numbers_take(struct mr_sched *s, uint32_t n)
+static uint32_t numbers_take(struct task_numbers *numbers, uint32_t n, uint32_t max)
 {
-    for (uint32_t i = 0; i < s->free_count; i++) {
-        struct extent *x = &s->free_tasks[i];
+    for (uint32_t i = 0; i < numbers->free_count; i++) {
+        struct extent *x = &numbers->free[i];
         if (x->count < n) continue;
         uint32_t at = x->at;
         x->at += n;
         x->count -= n;
         if (!x->count) {
-            s->free_count--;
-            memmove(x, x + 1, (s->free_count - i) * sizeof *x);
+            numbers->free_count--;
+            memmove(x, x + 1, (numbers->free_count - i) * sizeof *x);
         }
         return at;
     }
-    if (s->config.tasks_max - s->tasks_top < n) return NONE;
-    s->tasks_top += n;
-    return s->tasks_top - n;
+    if (max - numbers->top < n) return NONE;
+    numbers->top += n;
+    return numbers->top - n;
 }
 
-static void numbers_give(struct mr_sched *s, uint32_t at, uint32_t n)
+static void numbers_give(struct task_numbers *numbers, uint32_t at, uint32_t n)
 {
-    struct extent *x = s->free_tasks;
+    struct extent *x = numbers->free;
     uint32_t i = 0;
-    while (i < s->free_count && x[i].at < at)
+    while (i < numbers->free_count && x[i].at < at)
         i++;
     bool joins_left = i > 0 && x[i - 1].at + x[i - 1].count == at;
-    bool joins_right = i < s->free_count && at + n == x[i].at;
+    bool joins_right = i < numbers->free_count && at + n == x[i].at;
     if (joins_left && joins_right) {
         x[i - 1].count += n + x[i].count;
-        s->free_count--;
-        memmove(x + i, x + i + 1, (s->free_count - i) * sizeof *x);
+        numbers->free_count--;
+        memmove(x + i, x + i + 1, (numbers->free_count - i) * sizeof *x);
     } else if (joins_left) {
         x[i - 1].count += n;
     } else if (joins_right) {
         x[i].at = at;
         x[i].count += n;
     } else {
-        memmove(x + i + 1, x + i, (s->free_count - i) * sizeof *x);
+        memmove(x + i + 1, x + i, (numbers->free_count - i) * sizeof *x);
         x[i] = (struct extent){at, n};
-        s->free_count++;
+        numbers->free_count++;
     }
 }
 
@@ -89,8 +89,8 @@ static void rank(struct mr_sched *s, uint32_t job)
     qsort(keys, g->nodes_count, sizeof *keys, by_rank);
     for (uint32_t i = 0; i < g->nodes_count; i++) {
         uint32_t task = j->base + (uint32_t)keys[i];
-        s->ranked[j->base + i] = task;
-        s->rank_of[task] = j->base + i;
+        s->queue.ranked[j->base + i] = task;
+        s->queue.rank_of[task] = j->base + i;
     }
     mr_release(keys);
     j->flags |= J_RANKED;
@@ -146,28 +146,28 @@ uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given,
 {
     MR_AUTO(mr_graph_free) struct mr_graph *graph = MR_STEAL(*given);
     uint32_t span = (uint32_t)mr_align_up(graph->nodes_count, JOB_ALIGN);
-    uint32_t job = s->jobs_free;
-    if (job == NONE && s->jobs_top == s->config.jobs_max) {
+    uint32_t job = s->job_list.free;
+    if (job == NONE && s->job_list.top == s->config.jobs_max) {
         (void)mr_fail(e, MR_ELIMIT, "the scheduler keeps %u jobs; forget some", s->config.jobs_max);
         return NONE;
     }
-    uint32_t base = numbers_take(s, span);
+    uint32_t base = numbers_take(&s->numbers, span, s->config.tasks_max);
     if (base == NONE) {
         (void)mr_fail(e, MR_ELIMIT, "the graph has %u nodes, and there is no room for them now",
             graph->nodes_count);
         return NONE;
     }
     if (job != NONE)
-        s->jobs_free = s->jobs[job].newer;
+        s->job_list.free = s->jobs[job].newer;
     else
-        job = s->jobs_top++;
+        job = s->job_list.top++;
     struct job *j = &s->jobs[job];
     *j = (struct job){.id = id,
         .graph = MR_STEAL(graph),
         .base = base,
         .span = span,
         .heap_at = NONE,
-        .serial = ++s->job_serial,
+        .serial = ++s->job_list.serial,
         .state = MR_JOB_PENDING,
         .deadline = MR_NEVER,
         .error = {.task = NONE}};
@@ -177,7 +177,7 @@ uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given,
     int err = find_ops(s, j, e);
     if (!err) err = make_tasks(s, job, e);
     mr_sc_job_enlist(s, job);
-    s->jobs_running++;
+    s->job_list.running++;
     if (err) {
         mr_sc_job_drop(s, job);
         return NONE;
@@ -274,7 +274,7 @@ void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
     const struct mr_graph *g = j->graph;
     mr_sc_join_drop_job(s, job);
     mr_sc_job_unlist(s, job);
-    if (j->state < MR_JOB_DONE) s->jobs_running--;
+    if (j->state < MR_JOB_DONE) s->job_list.running--;
     for (uint32_t i = 0; i < g->nodes_count && s->tasks[j->base + i].prev == NONE; i++) {
         struct task *t = &s->tasks[j->base + i];
         mr_assert(!(t->flags & (T_SENT | T_PARKED)));
@@ -283,12 +283,12 @@ void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
         if (t->flags & T_QUEUED) mr_sc_queue_drop(s, j->base + i);
     }
     memset(&s->tasks[j->base], 0, (size_t)j->span * sizeof *s->tasks);
-    numbers_give(s, j->base, j->span);
+    numbers_give(&s->numbers, j->base, j->span);
     mr_release(j->ops);
     mr_release(j->loops);
-    mr_sc_cache_drop(s, j);
+    mr_sc_cache_drop(&s->placements, j);
     if (j->has_error) mr_sc_story_fini(&j->error);
     mr_graph_free(&j->graph);
-    *j = (struct job){.newer = s->jobs_free, .heap_at = NONE};
-    s->jobs_free = job;
+    *j = (struct job){.newer = s->job_list.free, .heap_at = NONE};
+    s->job_list.free = job;
 }

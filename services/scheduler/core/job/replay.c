@@ -75,17 +75,17 @@ static void replay_graph(struct mr_sched *s, struct reader *r)
 {
     uint64_t id = u64(r), at = u64(r);
     if (r->is_bad) return;
-    if (!at || id != s->recovered_job) mr_buf_clear(&s->recovered);
-    s->recovered_job = id;
-    if (at == s->recovered.n) mr_buf_add(&s->recovered, r->p, r->n);
+    if (!at || id != s->replay.job) mr_buf_clear(&s->replay.graph);
+    s->replay.job = id;
+    if (at == s->replay.graph.n) mr_buf_add(&s->replay.graph, r->p, r->n);
 }
 
 /* A job that was accepted and cannot come back is lost work, and never lost in silence. */
 static void leave_out(struct mr_sched *s, uint64_t id, const struct mr_error *why)
 {
-    s->jobs_unread++;
-    s->unread_job = id;
-    s->unread_why = *why;
+    s->replay.unread_count++;
+    s->replay.unread_job = id;
+    s->replay.unread_why = *why;
 }
 
 static uint32_t replay_job(struct mr_sched *s, uint64_t id, uint64_t bytes)
@@ -93,10 +93,10 @@ static uint32_t replay_job(struct mr_sched *s, uint64_t id, uint64_t bytes)
     struct mr_graph *graph = NULL;
     struct mr_error e = {0};
     int err = MR_OK;
-    if (s->recovered_job != id || s->recovered.n != bytes)
+    if (s->replay.job != id || s->replay.graph.n != bytes)
         err = mr_fail(&e, MR_ELOST, "its graph is not there as a whole");
-    if (!err) err = mr_graph_from_bytes(mr_buf_str(&s->recovered), &graph, &e);
-    mr_buf_clear(&s->recovered);
+    if (!err) err = mr_graph_from_bytes(mr_buf_str(&s->replay.graph), &graph, &e);
+    mr_buf_clear(&s->replay.graph);
     uint32_t job = err ? NONE : mr_sc_job_add(s, id, &graph, &e);
     mr_graph_free(&graph);
     if (job == NONE) leave_out(s, id, &e);
@@ -243,8 +243,8 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     if (r->is_bad || job == NONE || state < MR_JOB_PENDING || state > MR_JOB_CANCELLED) return;
     struct job *j = &s->jobs[job];
     bool was_over = j->state >= MR_JOB_DONE, is_over = state >= MR_JOB_DONE;
-    if (!was_over && is_over) s->jobs_running--;
-    if (was_over && !is_over) s->jobs_running++;
+    if (!was_over && is_over) s->job_list.running--;
+    if (was_over && !is_over) s->job_list.running++;
     j->state = j->told = (uint8_t)state;
     j->started_wall = started;
     j->finished_wall = finished;
@@ -280,7 +280,8 @@ static void replay_forgotten(struct mr_sched *s, struct reader *r)
     uint64_t id = u64(r), wall = u64(r);
     uint32_t job = mr_sc_job_find(s, id);
     if (r->is_bad) return;
-    s->forgotten[s->forgotten_count++ % FORGOTTEN_MAX] = (struct forgotten){id, wall};
+    s->job_list.forgotten[s->job_list.forgotten_count++ % FORGOTTEN_MAX] =
+        (struct forgotten){id, wall};
     if (job == NONE) return;
     mr_sc_story_drop_job(s, job);
     mr_sc_job_drop(s, job);
@@ -290,11 +291,11 @@ static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
 {
     uint64_t incarnation = u64(r);
     uint32_t slot = mr_sc_worker_find(s, incarnation);
-    s->ghosts_at = s->now;
+    s->memory_retry.ghosts_at = s->now;
     if (is_lost) {
         if (slot == NONE) return;
         mr_sc_worker_free(s, slot);
-        s->workers_live--;
+        s->worker_list.live--;
         return;
     }
     struct mr_str name = text(r);
@@ -306,7 +307,7 @@ static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
     w->is_ghost = true;
     w->slots = 1;
     mr_sc_worker_name(s, slot, name);
-    s->workers_live++;
+    s->worker_list.live++;
 }
 
 static void replay_store(struct mr_sched *s, struct reader *r)
@@ -319,7 +320,7 @@ static void replay_store(struct mr_sched *s, struct reader *r)
 void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64_t sequence)
 {
     struct reader r = {bytes.p, bytes.n, false};
-    s->is_replaying = true;
+    s->replay.is_active = true;
     switch (type) {
     case MR_RECORD_EPOCH: mr_sc_epoch_replay(s, u64(&r)); break;
     case MR_RECORD_GRAPH: replay_graph(s, &r); break;
@@ -334,7 +335,7 @@ void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64
     case MR_RECORD_STORE: replay_store(s, &r); break;
     default: break; /* of a later version, or damaged */
     }
-    s->is_replaying = false;
+    s->replay.is_active = false;
 }
 
 /* What had failed when the job ended, and what had fallen with it: inputs come first. */
@@ -406,7 +407,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
     if (j->graph->job.deadline) {
         uint64_t end = j->created_wall + j->graph->job.deadline;
         j->deadline = end > mr_sc_wall(s) ? s->now + (end - mr_sc_wall(s)) : s->now;
-        s->job_deadline = MR_MIN(s->job_deadline, j->deadline);
+        s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
     }
     struct mr_error e = {0};
     if (mr_sc_join(s, job, &e)) {
@@ -432,7 +433,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
  * such an object does not go with the worker that made it. */
 static void count_as_held(struct mr_sched *s)
 {
-    for (uint32_t i = 0; i < s->values_top; i++) {
+    for (uint32_t i = 0; i < s->value_list.top; i++) {
         struct value *v = &s->values[i];
         if (v->kind != V_OBJECT || !v->store) continue;
         if (s->stores[v->store].is_heir) v->flags |= V_DOUBTED;
@@ -442,15 +443,15 @@ static void count_as_held(struct mr_sched *s)
 
 void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
 {
-    s->sequence = s->acked = sequence;
+    s->journal.sequence = s->journal.acked = sequence;
     s->is_recovered = true;
     s->is_recovering = true;
-    mr_buf_fini(&s->recovered);
-    for (uint32_t i = 0; i < s->workers_top; i++)
+    mr_buf_fini(&s->replay.graph);
+    for (uint32_t i = 0; i < s->worker_list.top; i++)
         if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
-    s->lease_check_at = mr_time_after(s->now, s->config.lease);
+    s->due.leases = mr_time_after(s->now, s->config.lease);
     /* by age, not by slot: a job that uses another's keys is younger, wherever it lies */
-    for (uint32_t i = s->oldest; i != NONE; i = s->jobs[i].newer) {
+    for (uint32_t i = s->job_list.oldest; i != NONE; i = s->jobs[i].newer) {
         struct job *j = &s->jobs[i];
         if (j->state < MR_JOB_DONE) {
             settle_running(s, i);
@@ -462,7 +463,7 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
     }
     count_as_held(s);
     mr_sc_epoch_begin(s);
-    s->progress_at = s->keep_at = s->now;
+    s->due.progress = s->due.keep = s->now;
     s->has_work = true;
     mr_sc_recover_tick(s);
 }

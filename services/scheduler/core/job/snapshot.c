@@ -104,10 +104,10 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
 {
     struct mr_buf payload;
     mr_buf_init(&payload, (size_t)1 << 24);
-    for (uint32_t i = 0; i < MR_MIN(s->writers_count, WRITERS_MAX); i++)
-        put_record(out, MR_RECORD_EPOCH, mr_str_of(&s->writers[i], sizeof s->writers[i]),
+    for (uint32_t i = 0; i < MR_MIN(s->writers.count, WRITERS_MAX); i++)
+        put_record(out, MR_RECORD_EPOCH, mr_str_of(&s->writers.id[i], sizeof s->writers.id[i]),
             mr_str_of(&s->config.epoch, sizeof s->config.epoch));
-    for (uint32_t i = 1; i <= s->stores_count; i++) {
+    for (uint32_t i = 1; i <= s->store_list.count; i++) {
         const struct store *st = &s->stores[i];
         uint32_t n = (uint32_t)strlen(st->node);
         if (!st->is_alive || !n) continue;
@@ -117,7 +117,7 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
         mr_buf_add(&payload, st->node, n);
         put_record(out, MR_RECORD_STORE, mr_buf_str(&payload), (struct mr_str){0});
     }
-    for (uint32_t i = s->oldest; i != NONE; i = s->jobs[i].newer) {
+    for (uint32_t i = s->job_list.oldest; i != NONE; i = s->jobs[i].newer) {
         const struct job *j = &s->jobs[i];
         snapshot_graph(s, j, out);
         snapshot_tasks(s, j, out);
@@ -131,7 +131,7 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
             put_record(out, MR_RECORD_LOOP, mr_buf_str(&payload), (struct mr_str){0});
         }
     }
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE) continue;
         uint32_t n = (uint32_t)strlen(w->facts->name);
@@ -141,10 +141,10 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
         mr_buf_add(&payload, w->facts->name, n);
         put_record(out, MR_RECORD_WORKER, mr_buf_str(&payload), (struct mr_str){0});
     }
-    uint64_t kept = MR_MIN(s->forgotten_count, (uint64_t)FORGOTTEN_MAX);
-    for (uint64_t i = s->forgotten_count - kept; i < s->forgotten_count; i++)
+    uint64_t kept = MR_MIN(s->job_list.forgotten_count, (uint64_t)FORGOTTEN_MAX);
+    for (uint64_t i = s->job_list.forgotten_count - kept; i < s->job_list.forgotten_count; i++)
         put_record(out, MR_RECORD_FORGOTTEN,
-            mr_str_of(&s->forgotten[i % FORGOTTEN_MAX], sizeof(struct forgotten)),
+            mr_str_of(&s->job_list.forgotten[i % FORGOTTEN_MAX], sizeof(struct forgotten)),
             (struct mr_str){0});
     mr_buf_fini(&payload);
 }

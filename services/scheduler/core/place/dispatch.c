@@ -32,11 +32,12 @@ struct parked {
 
 static void parked_look(const struct mr_sched *s, struct parked *p)
 {
-    uint32_t from =
-        s->active_count > PARKED_CLASSES_MAX ? (uint32_t)(s->turns % s->active_count) : 0;
-    p->count = MR_MIN(s->active_count, PARKED_CLASSES_MAX);
+    uint32_t from = s->class_list.active_count > PARKED_CLASSES_MAX
+                        ? (uint32_t)(s->totals.turns % s->class_list.active_count)
+                        : 0;
+    p->count = MR_MIN(s->class_list.active_count, PARKED_CLASSES_MAX);
     for (uint32_t i = 0; i < p->count; i++)
-        p->class[i] = s->active[(from + i) % s->active_count];
+        p->class[i] = s->class_list.active[(from + i) % s->class_list.active_count];
 }
 
 /* The parked task to look at next: the first of those that go before `queued`, if any does. */
@@ -116,17 +117,17 @@ static void dispatch_all(struct mr_sched *s, uint32_t *left)
 void mr_sc_dispatch(struct mr_sched *s)
 {
     s->has_work = false;
-    s->steal_at = MR_NEVER; /* a time that has passed would come again at once */
+    s->due.steal = MR_NEVER; /* a time that has passed would come again at once */
     if (!s->is_recovered) return;
-    if (s->written_bytes - s->acked_bytes > s->config.unacked_bytes_max) return;
+    if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
-    s->turns++;
-    if (s->suspects_count || s->reserved != NONE) mr_sc_trial_dispatch(s);
-    if (s->squeezed_count || s->quiet) mr_sc_room_dispatch(s);
-    if (s->drains_count) mr_sc_drain_dispatch(s, &left);
+    s->totals.turns++;
+    if (s->quarantine.ring.count || s->quarantine.reserved != NONE) mr_sc_trial_dispatch(s);
+    if (s->memory_retry.ring.count || s->memory_retry.quiet) mr_sc_room_dispatch(s);
+    if (s->memory_order.count) mr_sc_drain_dispatch(s, &left);
     dispatch_all(s, &left);
     s->has_work = !left;
-    if (s->queued && !left) return;
+    if (s->queue.count && !left) return;
     mr_sc_steal(s);
 }
 
@@ -164,13 +165,13 @@ static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint
         }
         t = prev;
     }
-    s->steals += n;
+    s->totals.steals += n;
 }
 
 void mr_sc_steal(struct mr_sched *s)
 {
-    s->steal_at = MR_NEVER;
-    if (s->workers_usable < 2) return;
+    s->due.steal = MR_NEVER;
+    if (s->load.workers < 2) return;
     uint32_t thief = mr_sc_load_least(s), victim = mr_sc_load_most(s);
     const struct worker *a = &s->workers[thief];
     if (a->sent >= a->slots) return;
@@ -181,7 +182,7 @@ void mr_sc_steal(struct mr_sched *s)
         uint64_t high = mr_sc_load(b);
         if (victim == thief || high < low + STEAL_NS) return;
         if (b->sent <= b->slots) continue;
-        s->steal_at = s->now + STEAL_EVERY;
+        s->due.steal = s->now + STEAL_EVERY;
         if (!b->stealing) steal_from(s, victim, thief, (high - low) / 2 * b->slots);
         return;
     }

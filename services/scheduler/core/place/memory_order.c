@@ -25,8 +25,9 @@ static bool is_filling(const struct mr_sched *s, uint32_t worker)
 
 static bool is_drained(const struct mr_sched *s, uint32_t task)
 {
-    for (uint32_t i = 0; i < s->drains_count; i++)
-        if (s->drains[i].task == task && s->drains[i].job == job_of(s, task)->id) return true;
+    for (uint32_t i = 0; i < s->memory_order.count; i++)
+        if (s->memory_order.at[i].task == task && s->memory_order.at[i].job == job_of(s, task)->id)
+            return true;
     return false;
 }
 
@@ -37,7 +38,7 @@ void mr_sc_drain_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64
     uint32_t n;
     if (j->flags & (J_STOPPED | J_RANKED | J_FORGETTING)) return;
     const uint32_t *in = mr_sc_inputs(s, task, &n);
-    for (uint32_t i = 0; i < n && s->drains_count < DRAINS_MAX; i++) {
+    for (uint32_t i = 0; i < n && s->memory_order.count < DRAINS_MAX; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
         if (!mr_sc_is_object(s, j->base + in[i]) || u->flags & T_TARGET) continue;
         struct value *v = &s->values[u->value];
@@ -45,7 +46,8 @@ void mr_sc_drain_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64
         if (is_small || v->flags & V_DRAINED || !u->consumers || is_drained(s, j->base + in[i]))
             continue;
         v->flags |= V_DRAINED; /* once: it costs a look at all that use it */
-        s->drains[s->drains_count++] = (struct drain){.job = j->id, .task = j->base + in[i]};
+        s->memory_order.at[s->memory_order.count++] =
+            (struct drain){.job = j->id, .task = j->base + in[i]};
         s->has_work = true;
     }
 }
@@ -89,12 +91,12 @@ void mr_sc_drain_dispatch(struct mr_sched *s, uint32_t *left)
 {
     bool goes_on = true;
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < s->drains_count; i++) {
-        struct drain *d = &s->drains[i];
+    for (uint32_t i = 0; i < s->memory_order.count; i++) {
+        struct drain *d = &s->memory_order.at[i];
         if (is_over(s, d)) continue;
         goes_on = goes_on && !is_outranked(s, d) && drain(s, d, left);
         if (goes_on && d->is_partial) continue;
-        s->drains[kept++] = *d;
+        s->memory_order.at[kept++] = *d;
     }
-    s->drains_count = kept;
+    s->memory_order.count = kept;
 }

@@ -32,8 +32,8 @@ static bool is_squeezed_ready(const struct mr_sched *s, uint32_t task)
 /* The workers of `store` get nothing more; those of any other do. */
 static void hush(struct mr_sched *s, uint32_t store)
 {
-    s->quiet = store;
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    s->memory_retry.quiet = store;
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         struct worker *w = &s->workers[i];
         bool is_quiet = store && w->state != W_FREE && w->store == store;
         if (w->is_quiet == is_quiet) continue;
@@ -56,13 +56,13 @@ void mr_sc_room_stopped(struct mr_sched *s, uint32_t worker, uint32_t mark)
     struct worker *w = &s->workers[worker];
     if (!mr_sc_room_is_stopping(s, w)) return;
     w->stopping -= mark;
-    if (!w->stopping && s->squeezed_count) s->has_work = true;
+    if (!w->stopping && s->memory_retry.ring.count) s->has_work = true;
 }
 
 /* A process that is not dead but stopped keeps what it has pinned, whatever became of its lease. */
 static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
 {
-    mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->ghosts_at);
+    mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->memory_retry.ghosts_at);
     return lost_at && s->now < mr_time_after(lost_at, LOST_LEASES * s->config.lease);
 }
 
@@ -73,7 +73,7 @@ void mr_sc_room_lost(struct mr_sched *s, uint32_t worker)
     bool is_only = !may_lost_hold(s, w->store) || st->lost_name == w->name_hash;
     st->lost_name = is_only ? w->name_hash : 0; /* of several, nobody's return is the end of it */
     if (w->store) st->lost_at = s->now;
-    if (w->is_ghost) s->ghosts_at = s->now;
+    if (w->is_ghost) s->memory_retry.ghosts_at = s->now;
 }
 
 /* If it is the one that was lost, awake again, it stops what it ran. */
@@ -97,7 +97,7 @@ static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
 static uint32_t find_store(const struct mr_sched *s, const struct class *c)
 {
     uint32_t best = 0;
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         if (!may_take(s, i, c)) continue;
         if (!best || is_better(s, s->workers[i].store, best)) best = s->workers[i].store;
     }
@@ -107,7 +107,7 @@ static uint32_t find_store(const struct mr_sched *s, const struct class *c)
 /* Does anything run there that has an end? What waits for inputs starts nothing by itself. */
 static bool is_busy(const struct mr_sched *s, uint32_t store)
 {
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
         if (mr_sc_room_is_stopping(s, w)) return true;
@@ -124,7 +124,7 @@ static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
     /* a worker without work is heard three times in a lease */
     mr_duration patience = MR_MAX(3 * s->config.heartbeat, s->config.lease / 2);
     if (may_lost_hold(s, store)) return true;
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
         if (mr_sc_room_is_stopping(s, w)) return true;
@@ -136,7 +136,7 @@ static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
 static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const struct class *c)
 {
     uint32_t best = NONE;
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->store != store || w->is_full || !may_take(s, i, c)) continue;
         if (best == NONE || w->long_sent < s->workers[best].long_sent) best = i;
@@ -147,10 +147,8 @@ static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const stru
 /* The next one that still wants to run, taken off the ring; or NONE. */
 static uint32_t next_squeezed(struct mr_sched *s)
 {
-    while (s->squeezed_count) {
-        uint32_t task = s->squeezed[s->squeezed_at];
-        s->squeezed_at = (s->squeezed_at + 1) % s->config.tasks_max;
-        s->squeezed_count--;
+    while (s->memory_retry.ring.count) {
+        uint32_t task = mr_sc_ring_pop(&s->memory_retry.ring, s->config.tasks_max);
         if (is_squeezed_ready(s, task)) return task; /* the others come back when they are */
     }
     return NONE;
@@ -159,9 +157,10 @@ static uint32_t next_squeezed(struct mr_sched *s)
 void mr_sc_room_dispatch(struct mr_sched *s)
 {
     /* What lost an input waits for others to make it: they need the place. */
-    if (s->alone != NONE && s->tasks[s->alone].state != MR_TASK_RUNNING) s->alone = NONE;
-    if (s->alone != NONE) {
-        hush(s, s->quiet); /* also those that came meanwhile */
+    if (s->memory_retry.alone != NONE && s->tasks[s->memory_retry.alone].state != MR_TASK_RUNNING)
+        s->memory_retry.alone = NONE;
+    if (s->memory_retry.alone != NONE) {
+        hush(s, s->memory_retry.quiet); /* also those that came meanwhile */
         return;
     }
     uint32_t task = next_squeezed(s);
@@ -178,8 +177,8 @@ void mr_sc_room_dispatch(struct mr_sched *s)
     bool may_go = store && !is_busy(s, store) && !(is_last && may_anyone_hold(s, store));
     uint32_t w = may_go ? find_worker(s, store, c) : NONE;
     if (w != NONE) {
-        s->alone = task;
-        s->is_disturbed = false;
+        s->memory_retry.alone = task;
+        s->memory_retry.is_disturbed = false;
         mr_sc_send(s, task, w);
         return;
     }
@@ -247,7 +246,8 @@ void mr_sc_room_none(struct mr_sched *s, uint32_t task, uint32_t worker, struct 
     uint32_t store = s->workers[worker].store;
     uint64_t memory = s->stores[store].memory_bytes;
     bool is_long = t->flags & T_LONG;
-    bool was_alone = s->alone == task && !s->is_disturbed && !may_anyone_hold(s, s->quiet);
+    bool was_alone = s->memory_retry.alone == task && !s->memory_retry.is_disturbed &&
+                     !may_anyone_hold(s, s->memory_retry.quiet);
     mr_sc_task_unsend(s, task);
     bool never = memory && inputs_bytes(s, task) > memory;
     bool is_last = is_long ? !was_crowded(s, store) : was_alone;
@@ -262,7 +262,7 @@ void mr_sc_room_none(struct mr_sched *s, uint32_t task, uint32_t worker, struct 
 
 void mr_sc_room_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
-    if (s->alone == task)
+    if (s->memory_retry.alone == task)
         mr_buf_add_text(out,
             "nothing else is sent to its node meanwhile: beside other tasks it found no "
             "room in memory for its inputs and its result\n");

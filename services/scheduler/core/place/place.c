@@ -29,7 +29,8 @@
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
 {
-    return s->worker_ops[(size_t)worker * s->worker_op_words + op / 64] >> (op % 64) & 1;
+    return s->worker_list.op_bits[(size_t)worker * s->worker_list.op_words + op / 64] >> (op % 64) &
+           1;
 }
 
 static bool is_named(const struct worker *w, const struct class *c)
@@ -45,7 +46,7 @@ bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class
 {
     const struct worker *w = &s->workers[worker];
     if (!has_op(s, worker, c->op)) return false;
-    for (uint32_t r = 0; r < s->resources_count; r++)
+    for (uint32_t r = 0; r < s->class_list.resources_count; r++)
         if (c->need[r] > w->facts->capacity[r]) return false;
     return c->any_worker || is_named(w, c);
 }
@@ -68,7 +69,7 @@ static bool has_place(
 {
     const struct class *c = &s->classes[t->class];
     if (t->class >= s->config.ops_max)
-        for (uint32_t r = 0; r < s->resources_count; r++)
+        for (uint32_t r = 0; r < s->class_list.resources_count; r++)
             if (c->need[r] && w->facts->taken[r] + c->need[r] > 2 * w->facts->capacity[r])
                 return false;
     if (t->flags & T_LONG) return w->long_sent < long_max(s, t);
@@ -120,7 +121,7 @@ bool mr_sc_has_room_again(const struct mr_sched *s, uint32_t worker, const struc
 
 bool mr_sc_is_universal(const struct mr_sched *s, const struct task *t)
 {
-    return t->class < s->config.ops_max && s->ops[t->class].workers == s->workers_live;
+    return t->class < s->config.ops_max && s->ops[t->class].workers == s->worker_list.live;
 }
 
 /* What it takes to bring a value to a worker. */
@@ -185,10 +186,10 @@ bool mr_sc_is_crowded(struct mr_sched *s, const struct worker *w, const struct t
     const struct op *o = &s->ops[s->classes[t->class].op];
     if (!is_full && !o->large_bytes) return false;
     bool is_busy = !has_only_waiting(s, w, true);
-    if (is_busy && (is_full || s->drains_count)) return true;
+    if (is_busy && (is_full || s->memory_order.count)) return true;
     if (!o->large_bytes) return false;
     bool is_crowded = is_store_crowded(&s->stores[w->store], o, is_busy);
-    s->roots_held += is_crowded;
+    s->totals.roots_held += is_crowded;
     return is_crowded;
 }
 
@@ -196,7 +197,7 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
 {
     const struct class *c = &s->classes[t->class];
     bool is_universal = mr_sc_is_universal(s, t);
-    uint32_t look = is_universal ? LOOK_MAX : s->workers_usable;
+    uint32_t look = is_universal ? LOOK_MAX : s->load.workers;
     for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
         if (!is_universal && !mr_sc_may_run(s, w, c)) continue;
         if (is_root && mr_sc_is_crowded(s, &s->workers[w], t)) continue;
@@ -229,7 +230,7 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
 {
     uint64_t ns = s->ops[s->classes[t->class].op].estimate_ns;
     if (!ns || ns > WARM_NS || t->flags & T_LONG) return false;
-    if (s->queued > 1 || worker == least || !may_go(s, worker, t)) return false;
+    if (s->queue.count > 1 || worker == least || !may_go(s, worker, t)) return false;
     const struct worker *w = &s->workers[worker];
     return !w->sent && w->held_bytes <= s->workers[least].held_bytes + WARM_BYTES_MAX;
 }
@@ -239,7 +240,7 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
  * process, by what siblings prefer, beside others that have nothing to do. */
 static uint32_t place_long(struct mr_sched *s, const struct task *t)
 {
-    uint32_t best = NONE, look = mr_sc_is_universal(s, t) ? LOOK_MAX : s->workers_usable;
+    uint32_t best = NONE, look = mr_sc_is_universal(s, t) ? LOOK_MAX : s->load.workers;
     for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
         if (!may_go(s, w, t) || mr_sc_is_crowded(s, &s->workers[w], t)) continue;
         if (best == NONE || s->workers[w].long_sent < s->workers[best].long_sent) best = w;
@@ -264,15 +265,15 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
         mr_sc_load(&s->workers[near]) <= load + SIBLING_NS)
         return near;
     uint64_t ns = mr_sc_estimate(s, s->classes[t->class].op);
-    uint32_t w = s->sticky_worker;
+    uint32_t w = s->sticky.worker;
     if (is_warm(s, w, least, t)) return w;
-    if (s->sticky_ns >= ns && may_go(s, w, t) && !mr_sc_is_crowded(s, &s->workers[w], t)) {
-        s->sticky_ns -= ns;
+    if (s->sticky.left_ns >= ns && may_go(s, w, t) && !mr_sc_is_crowded(s, &s->workers[w], t)) {
+        s->sticky.left_ns -= ns;
         return w;
     }
-    uint64_t share = s->queued * ns / (2 * (uint64_t)MR_MAX(s->slots_usable, 1u));
-    s->sticky_ns = MR_MIN(share, (uint64_t)STICKY_NS);
-    s->sticky_worker = least;
+    uint64_t share = s->queue.count * ns / (2 * (uint64_t)MR_MAX(s->load.slots, 1u));
+    s->sticky.left_ns = MR_MIN(share, (uint64_t)STICKY_NS);
+    s->sticky.worker = least;
     return least;
 }
 
@@ -334,8 +335,8 @@ uint32_t mr_sc_place(struct mr_sched *s, uint32_t task)
     uint32_t w = mr_sc_cached(s, task, &is_gone);
     if (w != NONE) return w;
     w = place(s, task);
-    s->placed_repaired += w != NONE && is_gone;
-    s->placed_scored += w != NONE && !is_gone;
+    s->totals.placed_repaired += w != NONE && is_gone;
+    s->totals.placed_scored += w != NONE && !is_gone;
     if (is_gone && w != NONE) mr_sc_cache_forget(s, task);
     return w;
 }

@@ -61,6 +61,6 @@ uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
         mr_sc_cache_forget(s, task);
         return NONE;
     }
-    s->placed_cached++;
+    s->totals.placed_cached++;
     return p->worker;
 }

@@ -37,9 +37,9 @@ static bool is_suspect_ready(const struct mr_sched *s, uint32_t task)
 
 static void reserve(struct mr_sched *s, uint32_t worker)
 {
-    if (s->reserved == worker) return;
-    uint32_t old = s->reserved;
-    s->reserved = worker;
+    if (s->quarantine.reserved == worker) return;
+    uint32_t old = s->quarantine.reserved;
+    s->quarantine.reserved = worker;
     if (old != NONE) {
         s->workers[old].is_reserved = false;
         mr_sc_load_changed(s, old, false);
@@ -75,9 +75,9 @@ static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
 static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
 {
     const struct class *c = &s->classes[s->tasks[task].class];
-    uint32_t w = s->reserved;
+    uint32_t w = s->quarantine.reserved;
     if (w != NONE && !mr_sc_may_run(s, w, c)) w = NONE;
-    if (w == NONE && s->reserved == NONE) w = find_empty(s, c);
+    if (w == NONE && s->quarantine.reserved == NONE) w = find_empty(s, c);
     if (w != NONE && !is_empty(s, w)) { /* one may have come meanwhile */
         uint32_t other = find_empty(s, c);
         if (other != NONE && is_empty(s, other)) w = other;
@@ -108,12 +108,9 @@ static uint32_t place_apart(struct mr_sched *s, uint32_t task)
 
 void mr_sc_trial_dispatch(struct mr_sched *s)
 {
-    uint32_t room = s->config.tasks_max;
     bool is_wanted = false;
-    for (uint32_t left = s->suspects_count; left--;) {
-        uint32_t task = s->suspects[s->suspects_at];
-        s->suspects_at = (s->suspects_at + 1) % room;
-        s->suspects_count--;
+    for (uint32_t left = s->quarantine.ring.count; left--;) {
+        uint32_t task = mr_sc_ring_pop(&s->quarantine.ring, s->config.tasks_max);
         if (!is_suspect_ready(s, task)) continue; /* it comes back when it is */
         uint32_t w = NONE;
         if (!(job_of(s, task)->flags & J_HELD_BACK))

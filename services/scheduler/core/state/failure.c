@@ -59,37 +59,37 @@ void mr_sc_story_copy(struct story *to, const struct story *from)
 
 static bool story_eq(const void *ctx, uint32_t item, const void *key)
 {
-    return ((const struct mr_sched *)ctx)->stories[item].task == *(const uint32_t *)key;
+    return ((const struct mr_sched *)ctx)->failures.at[item].task == *(const uint32_t *)key;
 }
 
 static uint32_t find_story(const struct mr_sched *s, uint32_t task)
 {
-    return mr_index_find(&s->story_index, mr_hash_u64(task), story_eq, s, &task);
+    return mr_index_find(&s->failures.index, mr_hash_u64(task), story_eq, s, &task);
 }
 
 static void drop_at(struct mr_sched *s, uint32_t at)
 {
-    struct story *st = &s->stories[at];
+    struct story *st = &s->failures.at[at];
     if (st->task == NONE) return;
-    (void)mr_index_remove(&s->story_index, mr_hash_u64(st->task), at);
+    (void)mr_index_remove(&s->failures.index, mr_hash_u64(st->task), at);
     mr_sc_story_fini(st);
 }
 
 void mr_sc_story_put(struct mr_sched *s, uint32_t task, const struct story *from)
 {
     mr_sc_story_drop(s, task);
-    uint32_t at = s->stories_at;
-    s->stories_at = (at + 1) % s->config.failures_max;
+    uint32_t at = s->failures.next;
+    s->failures.next = (at + 1) % s->config.failures_max;
     drop_at(s, at);
-    mr_sc_story_copy(&s->stories[at], from);
-    s->stories[at].task = task;
-    mr_index_add(&s->story_index, mr_hash_u64(task), at, NULL, NULL);
+    mr_sc_story_copy(&s->failures.at[at], from);
+    s->failures.at[at].task = task;
+    mr_index_add(&s->failures.index, mr_hash_u64(task), at, NULL, NULL);
 }
 
 const struct story *mr_sc_story(const struct mr_sched *s, uint32_t task)
 {
     uint32_t at = find_story(s, task);
-    if (at != MR_INDEX_NONE) return &s->stories[at];
+    if (at != MR_INDEX_NONE) return &s->failures.at[at];
     const struct job *j = job_of(s, task);
     return j->has_error && j->error.task == task ? &j->error : NULL;
 }

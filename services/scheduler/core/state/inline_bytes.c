@@ -4,26 +4,26 @@
 
 #include <string.h>
 
-static uint32_t block_take(struct mr_sched *s)
+static uint32_t block_take(struct block_cache *c)
 {
-    uint32_t b = s->blocks_free;
+    uint32_t b = c->free;
     if (b != NONE)
-        s->blocks_free = s->blocks[b].next;
+        c->free = c->at[b].next;
     else
-        b = s->blocks_top++;
-    s->blocks_left--;
+        b = c->top++;
+    c->left--;
     return b;
 }
 
-void mr_sc_value_uncache(struct mr_sched *s, struct value *v)
+void mr_sc_value_uncache(struct block_cache *c, struct value *v)
 {
     if (v->kind == V_BLOCKS) {
         uint32_t b = v->block;
         while (b != NONE) {
-            uint32_t next = s->blocks[b].next;
-            s->blocks[b].next = s->blocks_free;
-            s->blocks_free = b;
-            s->blocks_left++;
+            uint32_t next = c->at[b].next;
+            c->at[b].next = c->free;
+            c->free = b;
+            c->left++;
             b = next;
         }
     }
@@ -44,26 +44,26 @@ void mr_sc_value_set_inline(struct mr_sched *s, struct value *v, struct mr_str b
     uint32_t need = (uint32_t)((bytes.n + BLOCK_BYTES - 1) / BLOCK_BYTES);
     bool is_target = s->tasks[v->task].flags & T_TARGET;
     uint32_t spare = is_target ? 0 : s->config.inline_blocks / 4;
-    if (bytes.n > MR_INLINE_VALUE_BYTES_MAX || s->blocks_left < need + spare) return;
+    if (bytes.n > MR_INLINE_VALUE_BYTES_MAX || s->blocks.left < need + spare) return;
     v->kind = V_BLOCKS;
     uint32_t *link = &v->block;
     for (size_t at = 0; at < bytes.n; at += BLOCK_BYTES) {
-        uint32_t b = block_take(s);
-        memcpy(s->blocks[b].bytes, bytes.p + at, MR_MIN((size_t)BLOCK_BYTES, bytes.n - at));
+        uint32_t b = block_take(&s->blocks);
+        memcpy(s->blocks.at[b].bytes, bytes.p + at, MR_MIN((size_t)BLOCK_BYTES, bytes.n - at));
         *link = b;
-        link = &s->blocks[b].next;
+        link = &s->blocks.at[b].next;
     }
     *link = NONE;
 }
 
-void mr_sc_value_append(const struct mr_sched *s, const struct value *v, struct mr_buf *out)
+void mr_sc_value_append(const struct block_cache *c, const struct value *v, struct mr_buf *out)
 {
     if (v->kind == V_SMALL) mr_buf_add(out, v->small, (size_t)v->bytes);
     if (v->kind != V_BLOCKS) return;
     size_t left = (size_t)v->bytes;
-    for (uint32_t b = v->block; b != NONE; b = s->blocks[b].next) {
+    for (uint32_t b = v->block; b != NONE; b = c->at[b].next) {
         size_t n = MR_MIN(left, (size_t)BLOCK_BYTES);
-        mr_buf_add(out, s->blocks[b].bytes, n);
+        mr_buf_add(out, c->at[b].bytes, n);
         left -= n;
     }
 }
@@ -72,8 +72,8 @@ struct mr_str mr_sc_value_bytes(struct mr_sched *s, const struct value *v)
 {
     if (v->kind == V_SMALL) return mr_str_of(v->small, (size_t)v->bytes);
     if (v->kind == V_BLOCKS && v->bytes <= BLOCK_BYTES)
-        return mr_str_of(s->blocks[v->block].bytes, (size_t)v->bytes);
+        return mr_str_of(s->blocks.at[v->block].bytes, (size_t)v->bytes);
     mr_buf_clear(&s->scratch);
-    mr_sc_value_append(s, v, &s->scratch);
+    mr_sc_value_append(&s->blocks, v, &s->scratch);
     return mr_buf_str(&s->scratch);
 }

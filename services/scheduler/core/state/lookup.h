@@ -53,7 +53,7 @@ static inline bool is_done(const struct task *t)
 /* Where a task stands in its job: its number, or its rank if tasks have priorities. */
 static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
 {
-    return job_of(s, task)->flags & J_RANKED ? s->rank_of[task] : task;
+    return job_of(s, task)->flags & J_RANKED ? s->queue.rank_of[task] : task;
 }
 
 static inline bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)

@@ -79,7 +79,7 @@ void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *
     if (v->kind == V_AWAY)
         mr_buf_add_str(out, s->passing);
     else
-        mr_sc_value_append(s, v, out);
+        mr_sc_value_append(&s->blocks, v, out);
 }
 
 void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out)

@@ -44,7 +44,7 @@ void mr_sc_span_lost(struct mr_sched *s, uint32_t task)
 
 uint64_t mr_sc_slots_us(const struct mr_sched *s)
 {
-    return s->slots_us + (s->now - s->slots_at) / MR_US * s->slots_connected;
+    return s->slot_time.us + (s->now - s->slot_time.at) / MR_US * s->slot_time.slots;
 }
 
 void mr_sc_worker_is(struct mr_sched *s, struct worker *w, uint32_t state)
@@ -52,9 +52,9 @@ void mr_sc_worker_is(struct mr_sched *s, struct worker *w, uint32_t state)
     bool was = w->state == W_CONNECTED, is = state == W_CONNECTED;
     w->state = (uint8_t)state;
     if (was == is) return;
-    s->slots_us = mr_sc_slots_us(s);
-    s->slots_at = s->now;
-    s->slots_connected = is ? s->slots_connected + w->slots : s->slots_connected - w->slots;
+    s->slot_time.us = mr_sc_slots_us(s);
+    s->slot_time.at = s->now;
+    s->slot_time.slots = is ? s->slot_time.slots + w->slots : s->slot_time.slots - w->slots;
 }
 
 void mr_sc_slots_begin(struct mr_sched *s, struct job *j)
@@ -69,7 +69,7 @@ void mr_sc_slots_end(struct mr_sched *s, struct job *j)
     j->slots_us += mr_sc_slots_us(s) - j->slots_mark;
     j->ran_us += (s->now - j->ran_mark) / MR_US;
     if (!j->slots_us) { /* it took no microsecond */
-        j->slots_us = s->slots_connected;
+        j->slots_us = s->slot_time.slots;
         j->ran_us = 1;
     }
     j->ran_mark = 0;

@@ -52,7 +52,7 @@ static void send_extra(
     x.long_running = t->flags & T_LONG;
     x.resources_at = (uint32_t)(b->resources.n / sizeof(struct mr_sched_amount));
     const struct class *c = &s->classes[t->class];
-    for (uint32_t r = 0; t->class >= s->config.ops_max && r < s->resources_count; r++) {
+    for (uint32_t r = 0; t->class >= s->config.ops_max && r < s->class_list.resources_count; r++) {
         if (!c->need[r]) continue;
         struct mr_sched_amount a = {.kind = r, .micro = c->need[r]};
         put(&b->resources, &a, sizeof a);
@@ -164,7 +164,7 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     }
     w->queue_ns += t->estimate;
     if (t->class >= s->config.ops_max)
-        for (uint32_t r = 0; r < s->resources_count; r++)
+        for (uint32_t r = 0; r < s->class_list.resources_count; r++)
             w->facts->taken[r] += s->classes[t->class].need[r];
     if (!(t->flags & T_SUSPECT)) return;
     mr_assert(w->trial == NONE);
@@ -202,7 +202,7 @@ void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
     mr_sc_cache_note(s, task, worker);
     mr_sc_load_changed(s, worker, true);
     mr_sc_queue_charge(s, task);
-    s->tasks_sent++;
+    s->totals.tasks_sent++;
     if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));
 }
 

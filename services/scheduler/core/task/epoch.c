@@ -15,21 +15,21 @@ uint64_t mr_sc_id(const struct mr_sched *s, uint32_t number)
     return s->config.incarnation >> 32 << 32 | number;
 }
 
-static void add(struct mr_sched *s, uint64_t incarnation)
+static void add(struct writers *w, uint64_t incarnation)
 {
-    for (uint32_t i = 0; i < MR_MIN(s->writers_count, WRITERS_MAX); i++)
-        if (s->writers[i] == incarnation) return;
-    s->writers[s->writers_count++ % WRITERS_MAX] = incarnation;
+    for (uint32_t i = 0; i < MR_MIN(w->count, WRITERS_MAX); i++)
+        if (w->id[i] == incarnation) return;
+    w->id[w->count++ % WRITERS_MAX] = incarnation;
 }
 
 void mr_sc_epoch_replay(struct mr_sched *s, uint64_t incarnation)
 {
-    if (incarnation) add(s, incarnation);
+    if (incarnation) add(&s->writers, incarnation);
 }
 
 void mr_sc_epoch_begin(struct mr_sched *s)
 {
-    add(s, s->config.incarnation);
+    add(&s->writers, s->config.incarnation);
     mr_sc_journal_epoch(s);
 }
 
@@ -45,8 +45,8 @@ void mr_sc_epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation)
 
 bool mr_sc_is_other_life(const struct mr_sched *s, uint32_t tag)
 {
-    if (tag < MR_TAG_DRAWN_MIN || s->writers_count > WRITERS_MAX) return false; /* who knows */
-    for (uint32_t i = 0; i < s->writers_count; i++)
-        if ((uint32_t)(s->writers[i] >> 32) == tag) return false;
+    if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false; /* who knows */
+    for (uint32_t i = 0; i < s->writers.count; i++)
+        if ((uint32_t)(s->writers.id[i] >> 32) == tag) return false;
     return true;
 }

@@ -22,7 +22,7 @@ void mr_sc_job_started(struct mr_sched *s, uint32_t job)
 /* Each may have children in turn: the generations of jobs are bounded. */
 static void cancel_children(struct mr_sched *s, uint64_t parent)
 {
-    for (uint32_t i = 0; i < s->jobs_top; i++) {
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
         struct job *j = &s->jobs[i];
         if (!j->id || j->parent != parent || j->state > MR_JOB_RUNNING) continue;
         mr_sc_job_end(s, i, MR_JOB_CANCELLED);
@@ -35,7 +35,7 @@ static void sweep_start(struct mr_sched *s, uint32_t job)
     j->sweep = j->graph->nodes_count;
     if (j->flags & J_SWEEPING) return;
     j->flags |= J_SWEEPING;
-    s->sweeps[s->sweeps_count++] = job;
+    s->job_list.sweeps[s->job_list.sweeps_count++] = job;
     s->has_work = true;
 }
 
@@ -48,7 +48,7 @@ void mr_sc_job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
     j->ended_at = s->now;
     j->deadline = MR_NEVER;
     mr_sc_slots_end(s, j);
-    s->jobs_running--;
+    s->job_list.running--;
     if (state != MR_JOB_DONE) {
         j->flags |= J_STOPPED;
         mr_sc_queue_job_changed(s, job);

@@ -17,16 +17,16 @@
 static uint64_t emit_head(
     struct mr_sched *s, struct mr_sched_record_head *h, struct mr_str a, struct mr_str b)
 {
-    if (s->is_replaying) return s->sequence;
+    if (s->replay.is_active) return s->journal.sequence;
     uint64_t pad = 0;
     struct mr_buf *out = &s->fx->journal;
-    h->sequence = ++s->sequence;
+    h->sequence = ++s->journal.sequence;
     h->bytes = (uint32_t)(a.n + b.n);
     mr_buf_add(out, h, sizeof *h);
     mr_buf_add_str(out, a);
     mr_buf_add_str(out, b);
     mr_buf_add(out, &pad, (size_t)(mr_align_up(h->bytes, 8) - h->bytes));
-    s->written_bytes += sizeof *h + h->bytes + h->piece_bytes;
+    s->journal.written_bytes += sizeof *h + h->bytes + h->piece_bytes;
     return h->sequence;
 }
 
@@ -39,19 +39,20 @@ static uint64_t emit(
 
 static uint64_t emit_payload(struct mr_sched *s, enum mr_sched_record type)
 {
-    uint64_t sequence = emit(s, type, mr_buf_str(&s->payload), (struct mr_str){0});
-    mr_buf_clear(&s->payload);
+    uint64_t sequence = emit(s, type, mr_buf_str(&s->journal.payload), (struct mr_str){0});
+    mr_buf_clear(&s->journal.payload);
     return sequence;
 }
 
 void mr_sc_promise(struct mr_sched *s, const struct pending *p)
 {
-    if (s->is_replaying) return;
-    mr_assert(s->pending_end - s->pending_at < s->config.tasks_max);
-    struct pending *to = &s->pending[s->pending_end++ % s->config.tasks_max];
+    if (s->replay.is_active) return;
+    mr_assert(s->journal.pending_end - s->journal.pending_at < s->config.tasks_max);
+    struct pending *to = &s->journal.pending[s->journal.pending_end++ % s->config.tasks_max];
     *to = *p;
-    to->bytes = s->written_bytes;
-    if (p->sequence <= s->acked) s->has_work = true; /* kept already: told at the end of the turn */
+    to->bytes = s->journal.written_bytes;
+    if (p->sequence <= s->journal.acked)
+        s->has_work = true; /* kept already: told at the end of the turn */
 }
 
 static void emit_graph(struct mr_sched *s, uint64_t id, struct mr_str bytes, uint64_t total)
@@ -84,7 +85,7 @@ void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_s
     }
     uint64_t total = bytes.n + sub->piece_bytes;
     emit_graph(s, j->id, bytes, total);
-    mr_sc_record_job(j, sub->resolved, sub->resolved_count, total, &s->payload);
+    mr_sc_record_job(j, sub->resolved, sub->resolved_count, total, &s->journal.payload);
     (void)emit_payload(s, MR_RECORD_ACCEPTED);
     mr_buf_fini(&made);
 }
@@ -93,7 +94,7 @@ void mr_sc_journal_state(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     mr_sc_journal_flush(s); /* the values come before the end */
-    mr_sc_record_state(s, j, &s->payload);
+    mr_sc_record_state(s, j, &s->journal.payload);
     j->event_sequence = emit_payload(s, MR_RECORD_JOB_STATE);
     struct pending p = {
         .type = P_STATE, .sequence = j->event_sequence, .job = j->id, .state = j->state};
@@ -102,14 +103,14 @@ void mr_sc_journal_state(struct mr_sched *s, uint32_t job)
 
 void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *st)
 {
-    mr_sc_record_erred(s, task, st, &s->payload);
+    mr_sc_record_erred(s, task, st, &s->journal.payload);
     (void)emit_payload(s, MR_RECORD_ERRED);
 }
 
 void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
-    if (s->is_replaying) return;
-    mr_sc_record_loop(&s->jobs[job], loop, &s->payload);
+    if (s->replay.is_active) return;
+    mr_sc_record_loop(&s->jobs[job], loop, &s->journal.payload);
     (void)emit_payload(s, MR_RECORD_LOOP);
 }
 
@@ -117,7 +118,8 @@ void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id)
 {
     uint64_t row[2] = {id, mr_sc_wall(s)};
     (void)emit(s, MR_RECORD_FORGOTTEN, mr_str_of(row, sizeof row), (struct mr_str){0});
-    s->forgotten[s->forgotten_count++ % FORGOTTEN_MAX] = (struct forgotten){row[0], row[1]};
+    s->job_list.forgotten[s->job_list.forgotten_count++ % FORGOTTEN_MAX] =
+        (struct forgotten){row[0], row[1]};
 }
 
 void mr_sc_journal_epoch(struct mr_sched *s)
@@ -130,9 +132,9 @@ void mr_sc_journal_store(struct mr_sched *s, uint32_t store)
 {
     const struct store *st = &s->stores[store];
     uint32_t n = (uint32_t)strlen(st->node);
-    mr_buf_add(&s->payload, &st->incarnation, sizeof st->incarnation);
-    mr_buf_add(&s->payload, &n, sizeof n);
-    mr_buf_add(&s->payload, st->node, n);
+    mr_buf_add(&s->journal.payload, &st->incarnation, sizeof st->incarnation);
+    mr_buf_add(&s->journal.payload, &n, sizeof n);
+    mr_buf_add(&s->journal.payload, st->node, n);
     (void)emit_payload(s, MR_RECORD_STORE);
 }
 
@@ -140,10 +142,10 @@ uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
 {
     const struct worker *w = &s->workers[slot];
     uint32_t n = (uint32_t)strlen(w->facts->name);
-    mr_buf_add(&s->payload, &w->incarnation, sizeof w->incarnation);
+    mr_buf_add(&s->journal.payload, &w->incarnation, sizeof w->incarnation);
     if (!is_lost) {
-        mr_buf_add(&s->payload, &n, sizeof n);
-        mr_buf_add(&s->payload, w->facts->name, n);
+        mr_buf_add(&s->journal.payload, &n, sizeof n);
+        mr_buf_add(&s->journal.payload, w->facts->name, n);
     }
     uint64_t sequence = emit_payload(s, is_lost ? MR_RECORD_WORKER_LOST : MR_RECORD_WORKER);
     if (is_lost) return sequence;
@@ -155,23 +157,25 @@ uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
 
 void mr_sc_journal_flush(struct mr_sched *s)
 {
-    if (!s->open.n) return;
-    uint64_t sequence = emit(
-        s, MR_RECORD_VALUES, mr_str_of(&s->open_job, sizeof s->open_job), mr_buf_str(&s->open));
-    struct pending p = {
-        .type = P_VALUES, .sequence = sequence, .job = s->open_job, .count = s->open_count};
+    if (!s->journal.open.n) return;
+    uint64_t sequence = emit(s, MR_RECORD_VALUES,
+        mr_str_of(&s->journal.open_job, sizeof s->journal.open_job), mr_buf_str(&s->journal.open));
+    struct pending p = {.type = P_VALUES,
+        .sequence = sequence,
+        .job = s->journal.open_job,
+        .count = s->journal.open_count};
     mr_sc_promise(s, &p);
-    mr_buf_clear(&s->open);
-    s->open_count = 0;
+    mr_buf_clear(&s->journal.open);
+    s->journal.open_count = 0;
 }
 
 void mr_sc_journal_part(struct mr_sched *s, uint32_t task)
 {
     uint64_t id = job_of(s, task)->id;
-    if (s->is_replaying) return;
-    if (s->open_job != id || s->open.n > CHUNK) mr_sc_journal_flush(s);
-    s->open_job = id;
-    mr_sc_record_value(s, task, &s->open);
+    if (s->replay.is_active) return;
+    if (s->journal.open_job != id || s->journal.open.n > CHUNK) mr_sc_journal_flush(s);
+    s->journal.open_job = id;
+    mr_sc_record_value(s, task, &s->journal.open);
 }
 
 /* What the value of `task` refers to, and what that refers to, each once, is written into the open
@@ -204,13 +208,13 @@ void mr_sc_claim_journal(struct mr_sched *s, uint32_t task)
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    if (s->is_replaying) return;
+    if (s->replay.is_active) return;
     if (t->claims) mr_sc_claim_journal(s, task);
     mr_sc_journal_part(s, task);
-    s->open_count++;
+    s->journal.open_count++;
     t->flags |= T_UNACKED;
-    mr_assert(s->ring_end - s->ring_at < s->config.tasks_max);
-    s->ring[s->ring_end++ % s->config.tasks_max] = index_of(s, task);
+    mr_assert(s->journal.unacked_end - s->journal.unacked_at < s->config.tasks_max);
+    s->journal.unacked[s->journal.unacked_end++ % s->config.tasks_max] = index_of(s, task);
 }
 
 void mr_sc_note_ready(struct mr_sched *s, uint32_t task)
@@ -228,7 +232,7 @@ static void values_acked(struct mr_sched *s, const struct pending *p)
     uint32_t slot = mr_sc_job_find(s, p->job), count = 0;
     uint32_t at = (uint32_t)(s->fx->ready.n / sizeof(uint32_t));
     for (uint32_t i = 0; i < p->count; i++) {
-        uint32_t index = s->ring[s->ring_at++ % s->config.tasks_max];
+        uint32_t index = s->journal.unacked[s->journal.unacked_at++ % s->config.tasks_max];
         if (slot == NONE) continue; /* forgotten meanwhile */
         struct job *j = &s->jobs[slot];
         struct task *t = &s->tasks[j->base + index];
@@ -282,11 +286,11 @@ static void worker_acked(struct mr_sched *s, const struct pending *p)
 /* Tells what was promised for records that the journal has. */
 void mr_sc_journal_tell(struct mr_sched *s)
 {
-    while (s->pending_at < s->pending_end) {
-        struct pending p = s->pending[s->pending_at % s->config.tasks_max];
-        if (p.sequence > s->acked) break;
-        s->pending_at++;
-        s->acked_bytes = p.bytes;
+    while (s->journal.pending_at < s->journal.pending_end) {
+        struct pending p = s->journal.pending[s->journal.pending_at % s->config.tasks_max];
+        if (p.sequence > s->journal.acked) break;
+        s->journal.pending_at++;
+        s->journal.acked_bytes = p.bytes;
         switch ((enum pending_type)p.type) {
         case P_ACCEPT: accepted(s, &p); break;
         case P_VALUES: values_acked(s, &p); break;
@@ -295,15 +299,17 @@ void mr_sc_journal_tell(struct mr_sched *s)
         case P_REPLY: mr_sc_reply(s, p.ticket, (mr_job_id){p.job}, MR_OK, NULL); break;
         }
     }
-    if (s->acked == s->sequence) s->acked_bytes = s->written_bytes;
+    if (s->journal.acked == s->journal.sequence) s->journal.acked_bytes = s->journal.written_bytes;
     /* Empty rings begin anew, or they would touch all of their address space in time. */
-    if (s->pending_at == s->pending_end) s->pending_at = s->pending_end = 0;
-    if (s->ring_at == s->ring_end) s->ring_at = s->ring_end = 0;
+    if (s->journal.pending_at == s->journal.pending_end)
+        s->journal.pending_at = s->journal.pending_end = 0;
+    if (s->journal.unacked_at == s->journal.unacked_end)
+        s->journal.unacked_at = s->journal.unacked_end = 0;
 }
 
 void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence)
 {
-    s->acked = MR_MAX(s->acked, MR_MIN(sequence, s->sequence));
+    s->journal.acked = MR_MAX(s->journal.acked, MR_MIN(sequence, s->journal.sequence));
     mr_sc_journal_tell(s);
     s->has_work = true;
 }

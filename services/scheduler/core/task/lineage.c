@@ -110,7 +110,7 @@ static void make_again(struct mr_sched *s, uint32_t task)
     mr_sc_task_move(s, task, MR_TASK_WAITING);
     t->worker = NONE;
     j->recomputed++;
-    s->recomputed++;
+    s->totals.recomputed++;
     if (never != NONE)
         fail_without(s, task, never);
     else if (!t->waiting)
@@ -161,7 +161,7 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
 static void push_joined(struct mr_sched *s, uint32_t task)
 {
     if (!(s->tasks[task].flags & T_HAS_JOINS)) return;
-    for (uint32_t t = s->join_head[task]; t; t = s->join_next[t - 1])
+    for (uint32_t t = s->keys.head[task]; t; t = s->keys.next[t - 1])
         if (is_done(&s->tasks[t - 1])) s->stack[s->stack_count++] = t - 1;
 }
 

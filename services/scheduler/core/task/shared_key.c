@@ -54,7 +54,7 @@ static uint64_t name_rehash(const void *ctx, uint32_t item)
 
 static uint32_t find(const struct mr_sched *s, struct name n)
 {
-    uint32_t task = mr_index_find(&s->key_index, name_hash(n), name_eq, s, &n);
+    uint32_t task = mr_index_find(&s->keys.index, name_hash(n), name_eq, s, &n);
     return task == MR_INDEX_NONE ? NONE : task;
 }
 
@@ -68,7 +68,7 @@ static bool is_free_again(const struct mr_sched *s, uint32_t task)
 
 static void enter(struct mr_sched *s, uint32_t task)
 {
-    mr_index_add(&s->key_index, name_hash(name_of(s, task)), task, name_rehash, s);
+    mr_index_add(&s->keys.index, name_hash(name_of(s, task)), task, name_rehash, s);
 }
 
 bool mr_sc_is_alias(const struct mr_sched *s, uint32_t task)
@@ -80,13 +80,13 @@ bool mr_sc_is_alias(const struct mr_sched *s, uint32_t task)
 uint32_t mr_sc_join_source(const struct mr_sched *s, uint32_t task)
 {
     bool is_joined = mr_sc_is_alias(s, task) && s->tasks[task].flags & T_JOINED;
-    return is_joined ? s->join_source[task] - 1 : NONE;
+    return is_joined ? s->keys.source[task] - 1 : NONE;
 }
 
 bool mr_sc_join_is_waiting(const struct mr_sched *s, uint32_t source)
 {
     if (!(s->tasks[source].flags & T_HAS_JOINS)) return false;
-    for (uint32_t t = s->join_head[source]; t; t = s->join_next[t - 1])
+    for (uint32_t t = s->keys.head[source]; t; t = s->keys.next[t - 1])
         if (is_unfinished(&s->tasks[t - 1])) return true;
     return false;
 }
@@ -95,7 +95,7 @@ uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task)
 {
     uint32_t n = 0;
     if (!(s->tasks[task].flags & T_HAS_JOINS)) return 0;
-    for (uint32_t t = s->join_head[task]; t; t = s->join_next[t - 1])
+    for (uint32_t t = s->keys.head[task]; t; t = s->keys.next[t - 1])
         n++;
     return n;
 }
@@ -106,23 +106,23 @@ static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
     s->tasks[source].flags |= T_HAS_JOINS;
     s->tasks[source].consumers++;
     job_of(s, source)->users++;
-    s->join_source[task] = source + 1;
-    s->join_next[task] = s->join_head[source];
-    s->join_head[source] = task + 1;
+    s->keys.source[task] = source + 1;
+    s->keys.next[task] = s->keys.head[source];
+    s->keys.head[source] = task + 1;
     if (s->tasks[source].use) mr_sc_use_other(s, source);
 }
 
 void mr_sc_join_leave(struct mr_sched *s, uint32_t task)
 {
-    uint32_t source = s->join_source[task] - 1;
-    mr_assert(s->tasks[task].flags & T_JOINED && s->join_source[task]);
-    uint32_t *at = &s->join_head[source];
+    uint32_t source = s->keys.source[task] - 1;
+    mr_assert(s->tasks[task].flags & T_JOINED && s->keys.source[task]);
+    uint32_t *at = &s->keys.head[source];
     while (*at != task + 1)
-        at = &s->join_next[*at - 1];
-    *at = s->join_next[task];
-    s->join_source[task] = s->join_next[task] = 0;
+        at = &s->keys.next[*at - 1];
+    *at = s->keys.next[task];
+    s->keys.source[task] = s->keys.next[task] = 0;
     s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_JOINED);
-    if (!s->join_head[source])
+    if (!s->keys.head[source])
         s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_JOINS);
     mr_assert(job_of(s, source)->users > 0);
     job_of(s, source)->users--;
@@ -181,7 +181,7 @@ static void take_name(struct mr_sched *s, uint32_t task)
     uint32_t owner = find(s, n);
     if ((!is_task && g->kind[i] != MR_NODE_LITERAL) || owner == task) return;
     if (owner != NONE && !is_free_again(s, owner)) return;
-    if (owner != NONE) (void)mr_index_remove(&s->key_index, name_hash(n), owner);
+    if (owner != NONE) (void)mr_index_remove(&s->keys.index, name_hash(n), owner);
     enter(s, task);
 }
 
@@ -218,9 +218,9 @@ static bool may_come(const struct mr_sched *s, uint32_t source)
 void mr_sc_join_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
 {
     uint32_t next;
-    for (uint32_t at = s->join_head[source]; at; at = next) {
+    for (uint32_t at = s->keys.head[source]; at; at = next) {
         uint32_t task = at - 1;
-        next = s->join_next[task];
+        next = s->keys.next[task];
         struct task *t = &s->tasks[task];
         if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) continue;
         if (!copy_value(s, task, source, bytes)) {
@@ -244,9 +244,9 @@ void mr_sc_join_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
 void mr_sc_join_failed(struct mr_sched *s, uint32_t source)
 {
     uint32_t next;
-    for (uint32_t at = s->join_head[source]; at; at = next) {
+    for (uint32_t at = s->keys.head[source]; at; at = next) {
         uint32_t task = at - 1;
-        next = s->join_next[task];
+        next = s->keys.next[task];
         if (is_unfinished(&s->tasks[task])) part(s, task);
     }
 }
@@ -321,7 +321,7 @@ int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
         struct name n = name_of(s, task);
         uint32_t source = find(s, n);
         if (source != NONE && is_free_again(s, source)) {
-            (void)mr_index_remove(&s->key_index, name_hash(n), source);
+            (void)mr_index_remove(&s->keys.index, name_hash(n), source);
             source = NONE;
         }
         if (read_back(s, task, source)) continue;
@@ -343,7 +343,7 @@ int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
         if (err) return err;
         bool is_made_here = !is_ref && !(s->tasks[task].flags & T_JOINED);
         if (is_made_here && s->tasks[source].state == MR_TASK_RELEASED) {
-            (void)mr_index_remove(&s->key_index, name_hash(n), source);
+            (void)mr_index_remove(&s->keys.index, name_hash(n), source);
             enter(s, task); /* who comes next finds the value here */
         }
     }
@@ -410,7 +410,7 @@ void mr_sc_join_settle(struct mr_sched *s, uint32_t job)
     for (uint32_t i = 0; i < nodes && j->state <= MR_JOB_RUNNING; i++) {
         uint32_t task = j->base + i;
         if (!(s->tasks[task].flags & T_JOINED) || !is_unfinished(&s->tasks[task])) continue;
-        uint32_t source = s->join_source[task] - 1;
+        uint32_t source = s->keys.source[task] - 1;
         if (is_done(&s->tasks[source]))
             mr_sc_join_done(s, source, (struct mr_str){0});
         else if (s->tasks[source].state == MR_TASK_RELEASED)
@@ -439,7 +439,7 @@ static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
     bool is_value = j->graph->kind[i] == MR_NODE_LITERAL || (is_task && is_done(&s->tasks[task]));
     bool may_be = is_task && may_come(s, task);
     if (source != NONE && is_value && s->tasks[source].state == MR_TASK_RELEASED) {
-        (void)mr_index_remove(&s->key_index, name_hash(name_of(s, source)), source);
+        (void)mr_index_remove(&s->keys.index, name_hash(name_of(s, source)), source);
         source = NONE;
     }
     if (source == NONE && (is_value || may_be)) enter(s, task);
@@ -472,9 +472,9 @@ void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job)
         uint32_t task = j->base + i;
         if (s->tasks[task].flags & T_JOINED) mr_sc_join_leave(s, task);
         while (s->tasks[task].flags & T_HAS_JOINS) /* of jobs that are being forgotten, too */
-            mr_sc_join_leave(s, s->join_head[task] - 1);
+            mr_sc_join_leave(s, s->keys.head[task] - 1);
         if (find(s, name_of(s, task)) == task)
-            (void)mr_index_remove(&s->key_index, name_hash(name_of(s, task)), task);
+            (void)mr_index_remove(&s->keys.index, name_hash(name_of(s, task)), task);
     }
 }
 
@@ -483,10 +483,10 @@ void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job)
 bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
-    if (!j->users || !s->sweeps_count) return j->users;
+    if (!j->users || !s->job_list.sweeps_count) return j->users;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++)
-        for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_JOINS ? s->join_head[j->base + i] : 0;
-             t; t = s->join_next[t - 1])
+        for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_JOINS ? s->keys.head[j->base + i] : 0;
+             t; t = s->keys.next[t - 1])
             if (!(job_of(s, t - 1)->flags & J_FORGETTING)) return true;
     return false;
 }
@@ -497,8 +497,8 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t source = j->base + i;
-        uint32_t at = s->tasks[source].flags & T_HAS_JOINS ? s->join_head[source] : 0;
-        for (; at; at = s->join_next[at - 1]) {
+        uint32_t at = s->tasks[source].flags & T_HAS_JOINS ? s->keys.head[source] : 0;
+        for (; at; at = s->keys.next[at - 1]) {
             uint32_t holder = job_no(s, &s->tasks[at - 1]);
             struct job *h = &s->jobs[holder];
             if (h->flags & (J_MARKED | J_FORGETTING)) continue;

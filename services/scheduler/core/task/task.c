@@ -43,7 +43,7 @@ static void runs(struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     uint64_t bytes = s->ops[s->classes[t->class].op].large_bytes;
     if (bytes && !(t->flags & T_LONG)) mr_sc_store_coming(s, task, bytes);
-    if (s->quiet) mr_sc_room_runs(s, task);
+    if (s->memory_retry.quiet) mr_sc_room_runs(s, task);
 }
 
 void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
@@ -117,10 +117,10 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     w->stealing -= (t->flags & T_STEALING) != 0;
     if (t->is_coming) mr_sc_store_coming(s, task, 0);
     if (t->class >= s->config.ops_max)
-        for (uint32_t r = 0; r < s->resources_count; r++)
+        for (uint32_t r = 0; r < s->class_list.resources_count; r++)
             w->facts->taken[r] -= s->classes[t->class].need[r];
     if (w->trial == task) mr_sc_trial_end(w);
-    if (s->alone == task) s->alone = NONE;
+    if (s->memory_retry.alone == task) s->memory_retry.alone = NONE;
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
     if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
     t->use = USE_TOLD;
@@ -185,7 +185,7 @@ static void recomputed(struct mr_sched *s, uint32_t task)
     struct job *j = job_of(s, task);
     if (j->flags & J_STOPPED || !is_unfinished(&s->tasks[task])) return;
     j->recomputed++;
-    s->recomputed++;
+    s->totals.recomputed++;
 }
 
 void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)

@@ -12,13 +12,13 @@
 
 uint32_t mr_sc_value_new(struct mr_sched *s, uint32_t task)
 {
-    uint32_t v = s->values_free;
+    uint32_t v = s->value_list.free;
     if (v != NONE)
-        s->values_free = s->values[v].next;
+        s->value_list.free = s->values[v].next;
     else
-        v = s->values_top++;
+        v = s->value_list.top++;
     mr_assert(v < s->config.tasks_max); /* no more than one a task */
-    s->values_count++;
+    s->value_list.count++;
     s->values[v] = (struct value){.task = task, .worker = NONE, .prev = NONE, .next = NONE};
     s->tasks[task].value = v;
     return v;
@@ -76,17 +76,17 @@ void mr_sc_value_release(struct mr_sched *s, uint32_t value, bool dropped)
     if (v->flags & V_HELD && s->stores[v->store].is_alive)
         mr_buf_add(&mr_sc_store_batch(s, v->store)->unhold, &v->object, sizeof v->object);
     mr_sc_value_unkeep(s, value);
-    if (v->kind == V_BLOCKS) mr_sc_value_uncache(s, v);
+    if (v->kind == V_BLOCKS) mr_sc_value_uncache(&s->blocks, v);
     s->tasks[task].value = NONE;
-    *v = (struct value){.kind = V_FREE, .next = s->values_free, .worker = NONE};
-    s->values_free = value;
-    s->values_count--;
+    *v = (struct value){.kind = V_FREE, .next = s->value_list.free, .worker = NONE};
+    s->value_list.free = value;
+    s->value_list.count--;
 }
 
 void mr_sc_value_check(const struct mr_sched *s)
 {
     uint32_t count = 0, blocks = 0;
-    for (uint32_t i = 0; i < s->values_top; i++) {
+    for (uint32_t i = 0; i < s->value_list.top; i++) {
         const struct value *v = &s->values[i];
         if (v->kind == V_FREE) continue;
         count++;
@@ -96,9 +96,9 @@ void mr_sc_value_check(const struct mr_sched *s)
         if (v->kind == V_BLOCKS) blocks += (uint32_t)((v->bytes + BLOCK_BYTES - 1) / BLOCK_BYTES);
         if (v->worker != NONE) mr_assert(s->workers[v->worker].state != W_FREE);
     }
-    mr_assert(count == s->values_count);
-    mr_assert(blocks + s->blocks_left == s->config.inline_blocks);
-    for (uint32_t i = 0; i < s->workers_top; i++) {
+    mr_assert(count == s->value_list.count);
+    mr_assert(blocks + s->blocks.left == s->config.inline_blocks);
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
         uint32_t prev = NONE;
         for (uint32_t v = s->workers[i].held_head; v != NONE; v = s->values[v].next) {
             mr_assert(s->values[v].worker == i);
