@@ -383,6 +383,11 @@ static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r
     return v->worker != r->worker || v->attempt != r->attempt; /* or else it was asked for */
 }
 
+/* Rows are read in the order in which the worker wrote them: what a task consumed comes before the
+ * task. The worker stays out of the load index until all rows are read, so that it is moved once
+ * and gets no task by a load that the next row changes. Of each row the span comes first, while the
+ * task's times are those of the attempt; then the value's record, its keeper and its store, which
+ * mr_sc_task_done reads; then what follows from it. */
 void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
     struct mr_sched_refs_out *adopt)
 {

@@ -86,6 +86,15 @@ static void unkeep_all(struct mr_sched *s, uint32_t slot)
     s->stack_count -= n;
 }
 
+/* The consequences of a lost worker, in this order:
+ *  1. The shell is told to end its session, while the session is known.
+ *  2. It leaves the load index, and its batch is dropped: nothing below is placed there or told.
+ *  3. Its tasks leave it. Blame comes first, because it reads the list as it was; then all tasks
+ *     leave before any is queued again, because an input of one may be another one's value.
+ *  4. Its values lose their keeper, all of them before any is made again: otherwise one that is
+ * gone would count as an input that is there.
+ *  5. The journal learns that the incarnation is revoked, and the place is free.
+ *  6. It may have been the last that a recovery waited for. */
 void mr_sc_worker_lost(
     struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran, const char *why)
 {

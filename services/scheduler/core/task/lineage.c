@@ -1,5 +1,7 @@
-/* Lineage: a value that is gone and still needed is made again, with whatever of its inputs is gone
- * too. What refers to a value that is gone is gone with it. */
+/* Lineage: a value that is lost and still needed is made again from its inputs, and those of its
+ * inputs that are lost are made again first, as Spark recomputes partitions of an RDD (Zaharia et
+ * al., "Resilient Distributed Datasets", NSDI 2012). A value that refers to a lost value is lost
+ * with it. */
 #include "services/scheduler/core/task/lineage.h"
 
 #include "base/assert.h"
@@ -198,6 +200,15 @@ static void tell_gone(struct mr_sched *s, uint32_t task)
     mr_sc_note_text(s, n, "its value was lost when its worker was, and its job has ended");
 }
 
+/* The consequences of a lost value, in this order:
+ *  1. A stored object cannot be made again: its users fail.
+ *  2. An object that is shared with another job is lost to the job that made it.
+ *  3. What refers to a lost value is lost, too: the walk collects all of those before it makes any
+ *     again. Each keeps its references meanwhile, so that no input is released between the loss and
+ *     the second attempt; its value is released, and its dependents wait.
+ *  4. From the last of them to the first, that is, what is named comes before what refers to it: a
+ *     value that is wanted is made again; one that is not drops its references, and whoever waits
+ *     for it is told. */
 void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
 {
     mr_assert(is_done(&s->tasks[task]));

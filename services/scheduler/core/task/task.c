@@ -1,6 +1,12 @@
 /* What a task is, and what follows when that changes: counting down inputs, failing what depends on
  * a failure. Walks over graphs use a stack in the arena. "Covered" is a node that has a value or
- * was sent: when all inputs of a task are covered, the task may be sent ahead of being ready. */
+ * was sent: when all inputs of a task are covered, the task may be sent ahead of being ready.
+ *
+ * Six files of this folder call each other in a circle: task, lineage, refcount, shared_key, fused
+ * and loop. The states themselves are the reason. A value that is done drops references; the last
+ * reference releases a value; a released value that is wanted again is made again, which changes
+ * states of tasks, in this job and in those that share its keys. Each walk ends because it moves a
+ * task along the table below, and what is left of a walk lies on the arena's stack, not on ours. */
 #include "services/scheduler/core/task/task.h"
 
 #include "base/assert.h"
@@ -188,6 +194,9 @@ static void recomputed(struct mr_sched *s, uint32_t task)
     s->totals.recomputed++;
 }
 
+/* What it consumed in one go with its worker is to be made again: all of those tasks leave the
+ * worker first, and only then are values that went with them lost, because making a value again
+ * looks at what is still sent. */
 void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -291,6 +300,20 @@ static void outdate(struct mr_sched *s, uint32_t task)
     s->stack_count = bottom;
 }
 
+/* The consequences of a value, in this order:
+ *  1. The task leaves the queue or its worker's list: a task that is done is on neither.
+ *  2. It is done. All that follows asks for that.
+ *  3. It drops the references to its inputs, unless its value refers to them. The worker that
+ *     completed it has dropped the inputs whose last use this was, so nothing below may send them.
+ *  4. Values that were read back from the journal and refer to this one count as its users, before
+ *     step 9 asks whether it has any.
+ *  5. The verdict of a loop is read: it decides which edges to an exit count in step 6.
+ *  6. Dependents count down. Those that were sent ahead get the value; others become ready.
+ *  7. The journal gets the value, before step 9 may write the end of the job.
+ *  8. Tasks of other jobs that share the key take the value, before step 9 may release it.
+ *  9. The job has one target less to wait for, or the value is released because nobody uses it.
+ *     Either may end what the earlier steps read.
+ * 10. The loop goes on or ends: that gives up rounds, and may release this very value. */
 void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
 {
     struct task *t = &s->tasks[task];
@@ -356,6 +379,13 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
     }
 }
 
+/* The consequences of a failure, in this order:
+ *  1. The reason is kept and written to the journal, while the task's attempt is still known.
+ *  2. The first reason of a job becomes the job's, before the job may end in step 4.
+ *  3. The task fails, then every unfinished task that needs it. Each drops its references, so that
+ *     inputs which nobody else needs are given up.
+ *  4. Targets that failed are counted, or the job ends at once. This comes last: the end of a job
+ *     stops its tasks and starts the sweep that puts them away. */
 void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *story)
 {
     struct task *t = &s->tasks[task];
