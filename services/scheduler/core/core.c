@@ -87,7 +87,7 @@ static void take_all(struct mr_sched *s, const struct mr_sched_config *c, struct
     s->stores = MR_ARENA_ARRAY(a, struct store, (size_t)c->stores_max + 1);
     s->scans.max = 4 * c->stores_max + 64;
     s->scans.at = MR_ARENA_ARRAY(a, struct scan, s->scans.max);
-    s->failures.at = MR_ARENA_ARRAY(a, struct story, c->failures_max);
+    s->failures.at = MR_ARENA_ARRAY(a, struct failure, c->failures_max);
     s->journal.pending = MR_ARENA_ARRAY(a, struct pending, tasks);
     s->journal.unacked = MR_ARENA_ARRAY(a, uint32_t, tasks);
     s->job_list.forgotten = MR_ARENA_ARRAY(a, struct forgotten, FORGOTTEN_MAX);
@@ -144,11 +144,11 @@ void mr_sched_free(struct mr_sched **sp)
         mr_release(j->ops);
         mr_release(j->loops);
         mr_sc_cache_drop(&s->placements, j);
-        if (j->has_error) mr_sc_story_fini(&j->error);
+        if (j->has_failure) mr_sc_failure_fini(&j->failure);
         mr_graph_free(&j->graph);
     }
     for (uint32_t i = 0; i < s->config.failures_max; i++)
-        if (s->failures.at[i].task != NONE) mr_sc_story_fini(&s->failures.at[i]);
+        if (s->failures.at[i].task != NONE) mr_sc_failure_fini(&s->failures.at[i]);
     for (uint32_t i = 1; i <= s->op_list.count; i++)
         mr_release((void *)(uintptr_t)s->ops[i].name.p);
     for (uint32_t i = s->config.ops_max; i < s->class_list.top; i++)

@@ -118,21 +118,22 @@ static void never(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     struct mr_str key = key_of(s, task);
     if (j->state == MR_JOB_CANCELLED)
         mr_buf_printf(out, "\"%.*s\" will not run: the job was cancelled%s%s\n", MR_STR_ARG(key),
-            j->has_error && j->error.message ? ": " : "",
-            j->has_error && j->error.message ? j->error.message : "");
-    else if (j->has_error && j->error.task != NONE)
+            j->has_failure && j->failure.message ? ": " : "",
+            j->has_failure && j->failure.message ? j->failure.message : "");
+    else if (j->has_failure && j->failure.task != NONE)
         mr_buf_printf(out, "\"%.*s\" will not run: the job ended when \"%.*s\" failed: %s\n",
-            MR_STR_ARG(key), MR_STR_ARG(key_of(s, j->error.task)),
-            j->error.message ? j->error.message : "");
+            MR_STR_ARG(key), MR_STR_ARG(key_of(s, j->failure.task)),
+            j->failure.message ? j->failure.message : "");
     else
         mr_buf_printf(out, "\"%.*s\" will not run: the job has ended%s%s\n", MR_STR_ARG(key),
-            j->has_error ? ": " : "", j->has_error && j->error.message ? j->error.message : "");
+            j->has_failure ? ": " : "",
+            j->has_failure && j->failure.message ? j->failure.message : "");
 }
 
 static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct job *j = job_of(s, task);
-    const struct story *st = mr_sc_story(s, task);
+    const struct failure *st = mr_sc_failure(s, task);
     struct mr_str key = key_of(s, task);
     uint32_t n;
     if (st) {
@@ -157,7 +158,7 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
                 out, "its input \"%.*s\" failed\n", MR_STR_ARG(key_of(s, j->base + in[i])));
         shown++;
     }
-    st = mr_sc_story(s, cause);
+    st = mr_sc_failure(s, cause);
     mr_buf_printf(out, "it needs \"%.*s\", which failed%s%s\n", MR_STR_ARG(key_of(s, cause)),
         st && st->message ? ": " : "", st && st->message ? st->message : "");
 }
@@ -173,7 +174,7 @@ static void in_vain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     mr_buf_printf(out, "\"%.*s\" %s: what needs it failed\n", MR_STR_ARG(key_of(s, task)),
         s->tasks[task].attempt ? "was stopped" : "will not run");
     if (user == NONE) return; /* its users were given up themselves */
-    const struct story *st = mr_sc_story(s, s->tasks[user].cause);
+    const struct failure *st = mr_sc_failure(s, s->tasks[user].cause);
     mr_buf_printf(out, "\"%.*s\" needs it, and failed%s%s\n", MR_STR_ARG(key_of(s, user)),
         st && st->message ? ": " : "", st && st->message ? st->message : "");
 }

@@ -11,7 +11,7 @@
 #include <string.h>
 
 static void error_out(
-    const struct mr_sched *s, uint32_t base, const struct story *st, struct mr_sched_error *out)
+    const struct mr_sched *s, uint32_t base, const struct failure *st, struct mr_sched_error *out)
 {
     (void)s;
     *out = (struct mr_sched_error){.index = st->task == NONE ? MR_NODE_NONE : st->task - base,
@@ -53,9 +53,9 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
         out->event_sequence = 0; /* of a state that may not be announced yet */
         if (j->state >= MR_JOB_DONE) out->finished_wall_ns = 0;
     }
-    if (j->has_error && is_told) {
+    if (j->has_failure && is_told) {
         out->has_error = true;
-        error_out(s, j->base, &j->error, &out->error);
+        error_out(s, j->base, &j->failure, &out->error);
         out->error.fallen = j->fallen;
     }
     return true;
@@ -115,8 +115,8 @@ static uint32_t cause_of(const struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
     if (t->state == MR_TASK_ERRED) return t->cause;
-    if (t->state != MR_TASK_CANCELLED || j->state != MR_JOB_FAILED || !j->has_error) return NONE;
-    return j->error.task;
+    if (t->state != MR_TASK_CANCELLED || j->state != MR_JOB_FAILED || !j->has_failure) return NONE;
+    return j->failure.task;
 }
 
 bool mr_sched_task(
@@ -142,7 +142,7 @@ bool mr_sched_task(
         out->worker = t->worker;
     else if (t->value < LITERAL)
         out->worker = s->values[t->value].worker;
-    const struct story *st = mr_sc_story(s, task);
+    const struct failure *st = mr_sc_failure(s, task);
     if (st) {
         out->has_error = true;
         error_out(s, j->base, st, &out->error);
@@ -150,7 +150,7 @@ bool mr_sched_task(
     uint32_t cause = cause_of(s, task);
     if (cause == NONE || cause == task) return true;
     out->cause = cause - j->base;
-    const struct story *why = mr_sc_story(s, cause);
+    const struct failure *why = mr_sc_failure(s, cause);
     if (why) error_out(s, j->base, why, &out->cause_error);
     return true;
 }

@@ -164,9 +164,10 @@ static void until_failed(struct mr_sched *s, uint32_t task, const struct row *r,
     span(s, r, task, MR_OUTCOME_ERROR);
     answer_release(s, r);
     if (s->tasks[task].flags & T_SENT) mr_sc_task_unsend(s, task);
-    struct story st = mr_sc_story_make(s, task, 9, mr_str(text), s->workers[r->worker].facts->name);
+    struct failure st =
+        mr_sc_failure_make(s, task, 9, mr_str(text), s->workers[r->worker].facts->name);
     mr_sc_task_fail(s, task, &st);
-    mr_sc_story_fini(&st);
+    mr_sc_failure_fini(&st);
 }
 
 static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
@@ -278,7 +279,7 @@ static const struct mr_sched_failure *failure_of(const struct row *r)
 }
 
 /* The row's failure as a story with texts of its own. */
-static struct story story_of(struct mr_sched *s, uint32_t task, const struct row *r)
+static struct failure make_failure(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     struct mr_str none = {0}, message = mr_str("the worker gave no reason"), args = none,
                   log = none;
@@ -290,8 +291,9 @@ static struct story story_of(struct mr_sched *s, uint32_t task, const struct row
         args = f->arguments;
         log = f->log;
     }
-    struct story st = mr_sc_story_make(s, task, code, message, s->workers[r->worker].facts->name);
-    mr_sc_story_more(&st, args, log);
+    struct failure st =
+        mr_sc_failure_make(s, task, code, message, s->workers[r->worker].facts->name);
+    mr_sc_failure_more(&st, args, log);
     return st;
 }
 
@@ -306,9 +308,9 @@ static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, u
         mr_sc_task_requeue(s, task);
         return;
     }
-    struct story st = story_of(s, task, r);
+    struct failure st = make_failure(s, task, r);
     mr_sc_task_fail(s, task, &st);
-    mr_sc_story_fini(&st);
+    mr_sc_failure_fini(&st);
 }
 
 /* A store failed it: it comes again, or fails with its worker's reason. */
@@ -321,17 +323,17 @@ static void row_without_store(struct mr_sched *s, uint32_t task, const struct ro
         mr_sc_task_requeue(s, task);
         return;
     }
-    struct story st = story_of(s, task, r);
+    struct failure st = make_failure(s, task, r);
     mr_sc_task_fail(s, task, &st);
-    mr_sc_story_fini(&st);
+    mr_sc_failure_fini(&st);
 }
 
 static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
 {
-    struct story st = story_of(s, task, r);
+    struct failure st = make_failure(s, task, r);
     span(s, r, task, outcome);
     mr_sc_room_none(s, task, r->worker, mr_str(st.message));
-    mr_sc_story_fini(&st);
+    mr_sc_failure_fini(&st);
 }
 
 /* It ran, and what needed it did, too: those are told of next. */

@@ -185,7 +185,7 @@ static void sweep_task(struct mr_sched *s, uint32_t task)
         t->claims = CLAIM_NONE;
         if (!(t->flags & T_FIXED)) mr_sc_task_move(s, task, MR_TASK_RELEASED);
     }
-    if (is_forgetting) mr_sc_story_drop(s, task);
+    if (is_forgetting) mr_sc_failure_drop(s, task);
 }
 
 static void sweep_ends(struct mr_sched *s, uint32_t job)
@@ -231,9 +231,9 @@ static int retry(struct mr_sched *s, uint32_t job)
     j->flags &= ~(uint32_t)(J_STOPPED | J_UNWANTED);
     j->flags |= J_RETRIED;
     if (s->is_recovering) j->flags |= J_HELD_BACK; /* who returns may have what it needs */
-    if (j->has_error) mr_sc_story_fini(&j->error);
-    j->has_error = false;
-    mr_sc_story_drop_job(s, job);
+    if (j->has_failure) mr_sc_failure_fini(&j->failure);
+    j->has_failure = false;
+    mr_sc_failure_drop_job(s, job);
     j->fallen = j->targets_failed = 0;
     j->state = MR_JOB_RUNNING;
     j->finished_wall = 0;
@@ -253,13 +253,13 @@ static void cancel(struct mr_sched *s, uint32_t job, struct mr_str reason)
 {
     struct job *j = &s->jobs[job];
     if (j->state >= MR_JOB_DONE) return;
-    if (!j->has_error) {
+    if (!j->has_failure) {
         struct mr_str why = reason.n ? reason : mr_str("cancelled on request");
-        struct story st = mr_sc_story_make(s, j->base, 1, why, NULL);
+        struct failure st = mr_sc_failure_make(s, j->base, 1, why, NULL);
         st.attempts = st.op = 0;
-        j->error = st;
-        j->error.task = NONE;
-        j->has_error = true;
+        j->failure = st;
+        j->failure.task = NONE;
+        j->has_failure = true;
     }
     mr_sc_job_end(s, job, MR_JOB_CANCELLED);
 }
@@ -353,15 +353,15 @@ void mr_sc_job_deadlines(struct mr_sched *s)
             s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
             continue;
         }
-        struct story st = mr_sc_story_make(
+        struct failure st = mr_sc_failure_make(
             s, j->base, 4, mr_str("the job's deadline (deadline_s) has passed"), NULL);
         st.attempts = st.op = 0;
-        if (!j->has_error) {
-            j->error = st;
-            j->error.task = NONE;
-            j->has_error = true;
+        if (!j->has_failure) {
+            j->failure = st;
+            j->failure.task = NONE;
+            j->has_failure = true;
         } else {
-            mr_sc_story_fini(&st);
+            mr_sc_failure_fini(&st);
         }
         mr_sc_job_end(s, i, MR_JOB_FAILED);
     }

@@ -170,7 +170,7 @@ uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given,
         .serial = ++s->job_list.serial,
         .state = MR_JOB_PENDING,
         .deadline = MR_NEVER,
-        .error = {.task = NONE}};
+        .failure = {.task = NONE}};
     j->priority = j->graph->job.priority;
     if (j->graph->job.on_error == MR_ON_ERROR_CONTINUE) j->flags |= J_CONTINUE;
     if (j->graph->job.unfused) j->flags |= J_UNFUSED;
@@ -287,7 +287,7 @@ void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
     mr_release(j->ops);
     mr_release(j->loops);
     mr_sc_cache_drop(&s->placements, j);
-    if (j->has_error) mr_sc_story_fini(&j->error);
+    if (j->has_failure) mr_sc_failure_fini(&j->failure);
     mr_graph_free(&j->graph);
     *j = (struct job){.newer = s->job_list.free, .heap_at = NONE};
     s->job_list.free = job;

@@ -211,14 +211,14 @@ static struct lent_story lent(struct reader *r)
     return x;
 }
 
-static struct story story_of(
+static struct failure make_failure(
     struct mr_sched *s, const struct job *j, uint32_t index, const struct lent_story *x)
 {
     char worker[NAME_BYTES] = "";
     if (x->worker.n) memcpy(worker, x->worker.p, MR_MIN(x->worker.n, sizeof worker - 1));
     uint32_t task = index < j->graph->nodes_count ? j->base + index : j->base;
-    struct story st = mr_sc_story_make(s, task, x->code, x->message, worker[0] ? worker : NULL);
-    mr_sc_story_more(&st, x->arguments, x->log);
+    struct failure st = mr_sc_failure_make(s, task, x->code, x->message, worker[0] ? worker : NULL);
+    mr_sc_failure_more(&st, x->arguments, x->log);
     st.attempts = x->attempts;
     st.op = x->op.n ? mr_sc_op(s, x->op) : 0;
     st.task = index < j->graph->nodes_count ? task : NONE;
@@ -230,9 +230,9 @@ static void replay_erred(struct mr_sched *s, struct reader *r)
     uint32_t job = mr_sc_job_find(s, u64(r)), index = u32(r);
     struct lent_story x = lent(r);
     if (r->is_bad || job == NONE || index >= s->jobs[job].graph->nodes_count) return;
-    struct story st = story_of(s, &s->jobs[job], index, &x);
-    mr_sc_story_put(s, s->jobs[job].base + index, &st);
-    mr_sc_story_fini(&st);
+    struct failure st = make_failure(s, &s->jobs[job], index, &x);
+    mr_sc_failure_put(s, s->jobs[job].base + index, &st);
+    mr_sc_failure_fini(&st);
 }
 
 static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence)
@@ -251,17 +251,18 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     j->fallen = fallen;
     j->event_sequence = sequence;
     if (mark & RECORD_RETRIED) j->flags |= J_RETRIED;
-    if (j->has_error) mr_sc_story_fini(&j->error);
-    j->has_error = false;
+    if (j->has_failure) mr_sc_failure_fini(&j->failure);
+    j->has_failure = false;
     if (!is_over) j->targets_failed = 0;
     if (was_over && !is_over) mr_sc_loop_again(s, job);
-    if (was_over && !is_over) mr_sc_story_drop_job(s, job); /* retried: what failed may run again */
+    if (was_over && !is_over)
+        mr_sc_failure_drop_job(s, job); /* retried: what failed may run again */
     if (has_error) {
         uint32_t index = u32(r);
         struct lent_story x = lent(r);
         if (r->is_bad) return;
-        j->error = story_of(s, j, index, &x);
-        j->has_error = true;
+        j->failure = make_failure(s, j, index, &x);
+        j->has_failure = true;
     }
     uint64_t slots_us = u64(r), ran_us = u64(r); /* since 0.2: an older record ends before them */
     if (r->is_bad) return;
@@ -283,7 +284,7 @@ static void replay_forgotten(struct mr_sched *s, struct reader *r)
     s->job_list.forgotten[s->job_list.forgotten_count++ % FORGOTTEN_MAX] =
         (struct forgotten){id, wall};
     if (job == NONE) return;
-    mr_sc_story_drop_job(s, job);
+    mr_sc_failure_drop_job(s, job);
     mr_sc_job_drop(s, job);
 }
 
@@ -345,7 +346,7 @@ static void settle_failed(struct mr_sched *s, struct job *j)
         uint32_t task = j->base + i, cause = NONE, n;
         if (s->tasks[task].state != MR_TASK_NONE) continue;
         const uint32_t *in = mr_graph_inputs(j->graph, i, &n);
-        if (mr_sc_story(s, task)) cause = task;
+        if (mr_sc_failure(s, task)) cause = task;
         for (uint32_t k = 0; k < n && cause == NONE; k++) {
             const struct task *u = &s->tasks[j->base + in[k]];
             if (u->state != MR_TASK_ERRED) continue;
@@ -374,7 +375,7 @@ static void settle_ended(struct mr_sched *s, struct job *j)
             t->claims = CLAIM_NONE;
         }
         if (t->state != MR_TASK_NONE) continue;
-        bool has_failed = j->state != MR_JOB_DONE && mr_sc_story(s, task);
+        bool has_failed = j->state != MR_JOB_DONE && mr_sc_failure(s, task);
         enum mr_task_state to = j->state == MR_JOB_DONE ? MR_TASK_RELEASED
                                 : has_failed            ? MR_TASK_ERRED
                                                         : MR_TASK_CANCELLED;
@@ -389,11 +390,11 @@ static void settle_ended(struct mr_sched *s, struct job *j)
 static void settle_orphan(struct mr_sched *s, uint32_t job, const struct mr_error *e)
 {
     struct job *j = &s->jobs[job];
-    if (j->has_error) mr_sc_story_fini(&j->error);
-    j->error = mr_sc_story_make(s, j->base, 9, mr_str(e->text), NULL);
-    j->error.attempts = j->error.op = 0;
-    j->error.task = NONE;
-    j->has_error = true;
+    if (j->has_failure) mr_sc_failure_fini(&j->failure);
+    j->failure = mr_sc_failure_make(s, j->base, 9, mr_str(e->text), NULL);
+    j->failure.attempts = j->failure.op = 0;
+    j->failure.task = NONE;
+    j->has_failure = true;
     mr_sc_job_end(s, job, MR_JOB_FAILED);
     settle_ended(s, j);
 }
@@ -417,13 +418,13 @@ static void settle_running(struct mr_sched *s, uint32_t job)
     mr_sc_plan(s, job);
     mr_sc_join_settle(s, job);
     for (uint32_t i = 0; i < nodes && j->state < MR_JOB_DONE; i++) {
-        const struct story *st =
-            is_unfinished(&s->tasks[j->base + i]) ? mr_sc_story(s, j->base + i) : NULL;
+        const struct failure *st =
+            is_unfinished(&s->tasks[j->base + i]) ? mr_sc_failure(s, j->base + i) : NULL;
         if (!st) continue;
-        struct story copy;
-        mr_sc_story_copy(&copy, st);
+        struct failure copy;
+        mr_sc_failure_copy(&copy, st);
         mr_sc_task_fail(s, j->base + i, &copy);
-        mr_sc_story_fini(&copy);
+        mr_sc_failure_fini(&copy);
     }
     if (j->state < MR_JOB_DONE && !j->targets_left)
         mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);

@@ -76,16 +76,16 @@ static bool is_part(const struct mr_sched *s, uint32_t task)
 static void snapshot_tasks(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
 {
     struct mr_buf rows;
-    struct mr_buf story;
+    struct mr_buf failure;
     mr_buf_init(&rows, (size_t)1 << 32);
-    mr_buf_init(&story, (size_t)1 << 24);
+    mr_buf_init(&failure, (size_t)1 << 24);
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
-        const struct story *st = mr_sc_story(s, j->base + i);
+        const struct failure *st = mr_sc_failure(s, j->base + i);
         if (st && t->state == MR_TASK_ERRED) {
-            mr_buf_clear(&story);
-            mr_sc_record_erred(s, j->base + i, st, &story);
-            put_record(out, MR_RECORD_ERRED, mr_buf_str(&story), (struct mr_str){0});
+            mr_buf_clear(&failure);
+            mr_sc_record_erred(s, j->base + i, st, &failure);
+            put_record(out, MR_RECORD_ERRED, mr_buf_str(&failure), (struct mr_str){0});
         }
         bool is_kept = is_done(t) && t->value < LITERAL && !is_resolved(s, j->base + i);
         is_kept = is_kept && (t->flags & (T_TARGET | T_IMPURE) || is_part(s, j->base + i));
@@ -97,7 +97,7 @@ static void snapshot_tasks(const struct mr_sched *s, const struct job *j, struct
         }
     }
     mr_buf_fini(&rows);
-    mr_buf_fini(&story);
+    mr_buf_fini(&failure);
 }
 
 void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)

@@ -228,9 +228,9 @@ static void fail(
             "object store of node \"%.60s\" has %s: give it more (--memory), or make the parts smaller",
             (int)MR_MIN(key.n, (size_t)120), key.p, in, (int)MR_MIN(why.n, (size_t)300), why.p,
             was_alone ? alone : "", w->facts->node, memory);
-    struct story st = mr_sc_story_make(s, task, 8, mr_str(text), w->facts->name);
+    struct failure st = mr_sc_failure_make(s, task, 8, mr_str(text), w->facts->name);
     mr_sc_task_fail(s, task, &st);
-    mr_sc_story_fini(&st);
+    mr_sc_failure_fini(&st);
 }
 
 /* What runs long has no node to itself, as it may never end; what has an end beside it is waited

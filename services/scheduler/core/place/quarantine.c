@@ -219,8 +219,8 @@ bool mr_sc_trial_convict(struct mr_sched *s, uint32_t task, const char *worker)
     (void)snprintf(text, sizeof text,
         "the task was running each time when %u workers died, the last one \"%.60s\"", kills,
         worker);
-    struct story st = mr_sc_story_make(s, task, 13, mr_str(text), worker);
+    struct failure st = mr_sc_failure_make(s, task, 13, mr_str(text), worker);
     mr_sc_task_fail(s, task, &st);
-    mr_sc_story_fini(&st);
+    mr_sc_failure_fini(&st);
     return true;
 }

@@ -21,11 +21,11 @@ static char *text_copy(struct mr_str t, size_t max, bool keep_end)
     return copy;
 }
 
-struct story mr_sc_story_make(
+struct failure mr_sc_failure_make(
     struct mr_sched *s, uint32_t task, int code, struct mr_str message, const char *worker)
 {
     const struct task *t = &s->tasks[task];
-    return (struct story){.task = task,
+    return (struct failure){.task = task,
         .code = code,
         .attempts = t->attempt,
         .op = s->classes[t->class].op,
@@ -33,22 +33,22 @@ struct story mr_sc_story_make(
         .worker = text_copy(mr_str(worker), NAME_BYTES, false)};
 }
 
-void mr_sc_story_more(struct story *st, struct mr_str arguments, struct mr_str log)
+void mr_sc_failure_more(struct failure *st, struct mr_str arguments, struct mr_str log)
 {
     st->arguments = text_copy(arguments, ARGUMENTS_MAX, false);
     st->log = text_copy(log, MR_TASK_LOG_BYTES_MAX, true);
 }
 
-void mr_sc_story_fini(struct story *st)
+void mr_sc_failure_fini(struct failure *st)
 {
     mr_release(st->message);
     mr_release(st->arguments);
     mr_release(st->worker);
     mr_release(st->log);
-    *st = (struct story){.task = NONE};
+    *st = (struct failure){.task = NONE};
 }
 
-void mr_sc_story_copy(struct story *to, const struct story *from)
+void mr_sc_failure_copy(struct failure *to, const struct failure *from)
 {
     *to = *from;
     to->message = text_copy(mr_str(from->message), MESSAGE_MAX, false);
@@ -57,52 +57,52 @@ void mr_sc_story_copy(struct story *to, const struct story *from)
     to->log = text_copy(mr_str(from->log), MR_TASK_LOG_BYTES_MAX, true);
 }
 
-static bool story_eq(const void *ctx, uint32_t item, const void *key)
+static bool failure_eq(const void *ctx, uint32_t item, const void *key)
 {
     return ((const struct mr_sched *)ctx)->failures.at[item].task == *(const uint32_t *)key;
 }
 
-static uint32_t find_story(const struct mr_sched *s, uint32_t task)
+static uint32_t find_failure(const struct mr_sched *s, uint32_t task)
 {
-    return mr_index_find(&s->failures.index, mr_hash_u64(task), story_eq, s, &task);
+    return mr_index_find(&s->failures.index, mr_hash_u64(task), failure_eq, s, &task);
 }
 
 static void drop_at(struct mr_sched *s, uint32_t at)
 {
-    struct story *st = &s->failures.at[at];
+    struct failure *st = &s->failures.at[at];
     if (st->task == NONE) return;
     (void)mr_index_remove(&s->failures.index, mr_hash_u64(st->task), at);
-    mr_sc_story_fini(st);
+    mr_sc_failure_fini(st);
 }
 
-void mr_sc_story_put(struct mr_sched *s, uint32_t task, const struct story *from)
+void mr_sc_failure_put(struct mr_sched *s, uint32_t task, const struct failure *from)
 {
-    mr_sc_story_drop(s, task);
+    mr_sc_failure_drop(s, task);
     uint32_t at = s->failures.next;
     s->failures.next = (at + 1) % s->config.failures_max;
     drop_at(s, at);
-    mr_sc_story_copy(&s->failures.at[at], from);
+    mr_sc_failure_copy(&s->failures.at[at], from);
     s->failures.at[at].task = task;
     mr_index_add(&s->failures.index, mr_hash_u64(task), at, NULL, NULL);
 }
 
-const struct story *mr_sc_story(const struct mr_sched *s, uint32_t task)
+const struct failure *mr_sc_failure(const struct mr_sched *s, uint32_t task)
 {
-    uint32_t at = find_story(s, task);
+    uint32_t at = find_failure(s, task);
     if (at != MR_INDEX_NONE) return &s->failures.at[at];
     const struct job *j = job_of(s, task);
-    return j->has_error && j->error.task == task ? &j->error : NULL;
+    return j->has_failure && j->failure.task == task ? &j->failure : NULL;
 }
 
-void mr_sc_story_drop(struct mr_sched *s, uint32_t task)
+void mr_sc_failure_drop(struct mr_sched *s, uint32_t task)
 {
-    uint32_t at = find_story(s, task);
+    uint32_t at = find_failure(s, task);
     if (at != MR_INDEX_NONE) drop_at(s, at);
 }
 
-void mr_sc_story_drop_job(struct mr_sched *s, uint32_t job)
+void mr_sc_failure_drop_job(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count; i++)
-        mr_sc_story_drop(s, j->base + i);
+        mr_sc_failure_drop(s, j->base + i);
 }

@@ -90,7 +90,7 @@ void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out)
     put_u32(out, j->loops[loop].stop);
 }
 
-static void put_story(const struct mr_sched *s, const struct story *st, struct mr_buf *out)
+static void put_failure(const struct mr_sched *s, const struct failure *st, struct mr_buf *out)
 {
     struct mr_str op = st->op ? s->ops[st->op].name : (struct mr_str){0};
     put_u32(out, (uint32_t)st->code);
@@ -104,11 +104,11 @@ static void put_story(const struct mr_sched *s, const struct story *st, struct m
 }
 
 void mr_sc_record_erred(
-    const struct mr_sched *s, uint32_t task, const struct story *st, struct mr_buf *out)
+    const struct mr_sched *s, uint32_t task, const struct failure *st, struct mr_buf *out)
 {
     put_u64(out, job_of(s, task)->id);
     put_u32(out, index_of(s, task));
-    put_story(s, st, out);
+    put_failure(s, st, out);
 }
 
 void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
@@ -118,10 +118,10 @@ void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr
     put_u64(out, j->started_wall);
     put_u64(out, j->finished_wall);
     put_u32(out, j->fallen);
-    put_u32(out, j->has_error);
-    if (j->has_error) {
-        put_u32(out, j->error.task == NONE ? NONE : j->error.task - j->base);
-        put_story(s, &j->error, out);
+    put_u32(out, j->has_failure);
+    if (j->has_failure) {
+        put_u32(out, j->failure.task == NONE ? NONE : j->failure.task - j->base);
+        put_failure(s, &j->failure, out);
     }
     put_u64(out, j->slots_us);
     put_u64(out, j->ran_us);

@@ -8,5 +8,5 @@ void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, ui
 void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out);
 void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out);
 void mr_sc_record_erred(
-    const struct mr_sched *s, uint32_t task, const struct story *st, struct mr_buf *out);
+    const struct mr_sched *s, uint32_t task, const struct failure *st, struct mr_buf *out);
 void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr_buf *out);

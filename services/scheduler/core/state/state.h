@@ -133,7 +133,7 @@ struct scan_ring { /* cluster/value_scan.c */
 };
 
 struct failures { /* state/failure.c: a ring by age, found by task */
-    struct story *at;
+    struct failure *at;
     uint32_t next;
     struct mr_index index; /* on the heap */
 };

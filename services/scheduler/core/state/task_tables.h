@@ -125,7 +125,7 @@ struct block { /* of small values longer than the record */
     unsigned char bytes[BLOCK_BYTES];
 };
 
-struct story { /* why a task failed, with its own texts on the heap */
+struct failure { /* why a task failed, with its own texts on the heap */
     uint32_t task;
     uint32_t next; /* in the order of age */
     int code;
@@ -210,6 +210,6 @@ struct job {
         away_at; /* cluster/store_grace.c: a store failed its tasks, first and last; 0: never */
     uint64_t away_events;
     uint32_t away_count, away_renewed;
-    struct story error;
-    bool has_error;
+    struct failure failure;
+    bool has_failure;
 };

@@ -101,7 +101,7 @@ void mr_sc_journal_state(struct mr_sched *s, uint32_t job)
     mr_sc_promise(s, &p);
 }
 
-void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *st)
+void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct failure *st)
 {
     mr_sc_record_erred(s, task, st, &s->journal.payload);
     (void)emit_payload(s, MR_RECORD_ERRED);

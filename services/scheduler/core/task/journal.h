@@ -7,7 +7,7 @@
 void mr_sc_promise(struct mr_sched *s, const struct pending *p);
 void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub);
 void mr_sc_journal_state(struct mr_sched *s, uint32_t job);
-void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct story *st);
+void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct failure *st);
 void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
 void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id);
 void mr_sc_journal_epoch(struct mr_sched *s);

@@ -80,9 +80,9 @@ static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
     (void)snprintf(text, sizeof text,
         "its value was lost, and of its inputs \"%.*s\" cannot be made again",
         (int)MR_MIN(key.n, (size_t)200), key.p);
-    struct story st = mr_sc_story_make(s, task, 15, mr_str(text), NULL);
+    struct failure st = mr_sc_failure_make(s, task, 15, mr_str(text), NULL);
     mr_sc_task_fail(s, task, &st);
-    mr_sc_story_fini(&st);
+    mr_sc_failure_fini(&st);
 }
 
 /* A released node is to be made again: counts what it waits for, claims its inputs, and puts those
@@ -153,7 +153,7 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n && !(j->flags & J_STOPPED); i++) {
         uint32_t u = j->base + d[i];
         if (!is_unfinished(&s->tasks[u])) continue;
-        struct story st = {.task = u, .code = 15, .message = text};
+        struct failure st = {.task = u, .code = 15, .message = text};
         mr_sc_task_fail(s, u, &st);
     }
 }

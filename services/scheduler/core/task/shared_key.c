@@ -156,10 +156,10 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
 
 static void fail_alias(struct mr_sched *s, uint32_t task)
 {
-    struct story st = mr_sc_story_make(
+    struct failure st = mr_sc_failure_make(
         s, task, 9, MR_STR("the job that defines this key has no value for it"), NULL);
     mr_sc_task_fail(s, task, &st);
-    mr_sc_story_fini(&st);
+    mr_sc_failure_fini(&st);
 }
 
 /* Which tasks of a loop run depends on the job that runs it: they are its own. */

@@ -386,7 +386,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
  *     inputs which nobody else needs are given up.
  *  4. Targets that failed are counted, or the job ends at once. This comes last: the end of a job
  *     stops its tasks and starts the sweep that puts them away. */
-void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *story)
+void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct failure *failure)
 {
     struct task *t = &s->tasks[task];
     uint32_t job = job_no(s, t);
@@ -395,12 +395,12 @@ void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *stor
     bool is_late =
         j->flags & J_STOPPED; /* another has failed, and this one is still to be put away */
     if (is_late && (j->state != MR_JOB_FAILED || j->flags & J_FORGETTING)) return;
-    mr_sc_story_put(s, task, story);
-    mr_sc_journal_erred(s, task, story);
-    if (!j->has_error) {
-        mr_sc_story_copy(&j->error, story);
-        j->error.task = task;
-        j->has_error = true;
+    mr_sc_failure_put(s, task, failure);
+    mr_sc_journal_erred(s, task, failure);
+    if (!j->has_failure) {
+        mr_sc_failure_copy(&j->failure, failure);
+        j->failure.task = task;
+        j->has_failure = true;
     }
     uint32_t failed = j->targets_failed;
     fail_one(s, task, task);

@@ -14,4 +14,4 @@ void mr_sc_task_requeue(struct mr_sched *s, uint32_t task);     /* unsent: wait 
 void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task);
 /* Its value record stands. by_worker: that completed what was sent to it, or NONE. */
 void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker);
-void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct story *story);
+void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct failure *failure);
