@@ -158,7 +158,8 @@ const char *mr_sched_leftover(const struct mr_sched *s)
     if (s->blocks.left != s->config.inline_blocks) return "bytes of small values";
     if (s->queue.count || s->class_list.active_count) return "tasks in queues";
     if (s->quarantine.ring.count || s->quarantine.reserved != NONE) return "suspects";
-    if (s->memory_retry.ring.count || s->memory_retry.quiet || s->memory_retry.alone != NONE)
+    if (s->memory_retry.ring.count || s->memory_retry.reserved_store ||
+        s->memory_retry.reserved_task != NONE)
         return "tasks that found no room";
     if (s->failures.index.count) return "stories of failures";
     if (s->journal.pending_at != s->journal.pending_end ||

@@ -110,7 +110,7 @@ struct mr_sched *mr_sched_new(const struct mr_sched_config *c, struct mr_arena *
     s->config.tasks_max = c->tasks_max & ~63u;
     take_all(s, c, arena);
     s->job_list.free = s->job_list.newest = s->job_list.oldest = s->value_list.free =
-        s->blocks.free = s->quarantine.reserved = s->memory_retry.alone = NONE;
+        s->blocks.free = s->quarantine.reserved = s->memory_retry.reserved_task = NONE;
     s->sticky.worker = s->load.held_out = s->job_list.unplanned = NONE;
     s->blocks.left = c->inline_blocks;
     s->class_list.top = c->ops_max;

@@ -96,7 +96,7 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
             out, "the scheduler was restarted and waits for the workers of its earlier life\n");
     if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max)
         mr_buf_add_text(out, "nothing is sent until the journal has what was promised\n");
-    mr_sc_room_explain(s, (uint32_t)(t - s->tasks), out);
+    mr_sc_memory_retry_explain(s, (uint32_t)(t - s->tasks), out);
     if (t->flags & T_PARKED) mr_buf_add_text(out, "no worker that may run it has room now\n");
 }
 
@@ -234,7 +234,7 @@ bool mr_sched_explain(const struct mr_sched *s, mr_job_id id, uint32_t index, st
             t->flags & T_STARTED                ? "runs there"
             : mr_sched_is_running(s, id, index) ? "runs there or is about to"
                                                 : "waits there for a slot");
-        mr_sc_room_explain(s, task, lines);
+        mr_sc_memory_retry_explain(s, task, lines);
         break;
     case MR_TASK_DONE:
     case MR_TASK_RELEASED: ran(s, task, lines); break;

@@ -204,7 +204,7 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     fill(s, value, r);
     mr_sc_value_keep(s, value, r->worker);
     mr_sc_value_hold(s, &s->values[value]);
-    t->kills = t->trials = t->squeezed = 0;
+    t->kills = t->trials = t->oom_retries = 0;
     t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
     s->totals.tasks_done++;
     s->workers[r->worker].is_full = false;
@@ -332,7 +332,7 @@ static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, 
 {
     struct failure st = make_failure(s, task, r);
     span(s, r, task, outcome);
-    mr_sc_room_none(s, task, r->worker, mr_str(st.message));
+    mr_sc_memory_retry_refused(s, task, r->worker, mr_str(st.message));
     mr_sc_failure_fini(&st);
 }
 
@@ -417,7 +417,7 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
         }
         uint32_t task = task_at(s, cur.job, r.index);
         if (!adopt && is_late(s, task, &r))
-            mr_sc_room_stopped(s, worker, mr_sc_room_mark(r.job, r.index, r.attempt));
+            mr_sc_stopping_end(s, worker, mr_sc_stopping_mark(r.job, r.index, r.attempt));
         if (task == NONE) {
             if (is_ok && !adopt) answer_release(s, &r);
         } else if (adopt) {

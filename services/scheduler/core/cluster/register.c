@@ -125,7 +125,7 @@ static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sc
             uint32_t attempt = q->attempt ? q->attempt[row] : 0;
             if (task != NONE) take_queued(s, slot, task, attempt);
         }
-    if (q->count > mr_sc_batch_more(s, slot)->keep.count) mr_sc_room_stops(s, slot, 1);
+    if (q->count > mr_sc_batch_more(s, slot)->keep.count) mr_sc_stopping_add(s, slot, 1);
 }
 
 /* What it was sent and does not have went lost on the way. */
@@ -254,7 +254,7 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
     b->session = r->session;
     mr_sc_completed(s, slot, &r->holding, &b->adopt);
     compare_queued(s, slot, &r->queued);
-    mr_sc_room_joined(s, slot);
+    mr_sc_memory_retry_joined(s, slot);
     drop_unseen_tasks(s, slot);
     drop_unseen_values(s, slot);
     if (w->is_retiring) b->drain = true;

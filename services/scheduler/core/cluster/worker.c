@@ -152,7 +152,7 @@ void mr_sc_worker_leases(struct mr_sched *s)
             s->due.leases = MR_MIN(s->due.leases, end);
             continue;
         }
-        mr_sc_room_lost(s, i);
+        mr_sc_memory_retry_lost(s, i);
         mr_sc_worker_lost(s, i, NULL, "its lease has run out");
     }
 }

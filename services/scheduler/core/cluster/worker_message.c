@@ -76,7 +76,7 @@ static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sche
         cursor_next(s, &cur);
         uint32_t task = task_at(s, cur.job, refs->index[i]), attempt = column(refs->attempt, i);
         if (task == NONE || !is_current(&s->tasks[task], worker, attempt))
-            mr_sc_room_stopped(s, worker, mr_sc_room_mark(cur.id, refs->index[i], attempt));
+            mr_sc_stopping_end(s, worker, mr_sc_stopping_mark(cur.id, refs->index[i], attempt));
     }
 }
 

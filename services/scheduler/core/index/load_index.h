@@ -18,5 +18,5 @@ static inline uint64_t mr_sc_load(const struct worker *w) /* ns of work per slot
 static inline bool mr_sc_load_is_usable(const struct worker *w)
 {
     return w->state == W_CONNECTED && w->is_known && !w->is_retiring && !w->is_full &&
-           !w->is_reserved && !w->is_closed && !w->is_quiet;
+           !w->is_reserved && !w->is_closed && !w->is_node_reserved;
 }

@@ -6,14 +6,14 @@
 
 uint32_t mr_sc_ring_pop(struct task_ring *r, uint32_t room); /* `room`: its length */
 void mr_sc_suspect_add(struct mr_sched *s, uint32_t task);
-void mr_sc_room_add(struct mr_sched *s, uint32_t task);
+void mr_sc_memory_retry_add(struct mr_sched *s, uint32_t task);
 /* Was the worker told to stop what may still be in its memory? */
-bool mr_sc_room_is_stopping(const struct mr_sched *s, const struct worker *w);
+bool mr_sc_is_stopping(const struct mr_sched *s, const struct worker *w);
 /* A worker was told to stop an attempt; it said that one which was not its any more has ended. In
  * between, what it has in memory is there. */
-uint32_t mr_sc_room_mark(uint64_t job, uint32_t index, uint32_t attempt);
-void mr_sc_room_stops(struct mr_sched *s, uint32_t worker, uint32_t mark);
-void mr_sc_room_runs(struct mr_sched *s, uint32_t task); /* it is running from now on */
+uint32_t mr_sc_stopping_mark(uint64_t job, uint32_t index, uint32_t attempt);
+void mr_sc_stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark);
+void mr_sc_memory_retry_runs(struct mr_sched *s, uint32_t task); /* it is running from now on */
 
 /* A suspect that would be convicted, or that has an end to wait for, is tried with nothing beside
  * it but what has run long; another one only apart from other suspects. */

@@ -123,7 +123,8 @@ void mr_sc_dispatch(struct mr_sched *s)
     uint32_t left = TURN_TASKS_MAX;
     s->totals.turns++;
     if (s->quarantine.ring.count || s->quarantine.reserved != NONE) mr_sc_trial_dispatch(s);
-    if (s->memory_retry.ring.count || s->memory_retry.quiet) mr_sc_room_dispatch(s);
+    if (s->memory_retry.ring.count || s->memory_retry.reserved_store)
+        mr_sc_memory_retry_dispatch(s);
     if (s->memory_order.count) mr_sc_drain_dispatch(s, &left);
     dispatch_all(s, &left);
     s->has_work = !left;

@@ -18,26 +18,27 @@
 
 #include <stdio.h>
 
-#define SQUEEZED_MAX 3 /* attempts in vain: two beside others, one alone; the next is the last */
-#define LOST_LEASES 3  /* more, in which a worker whose lease ran out may wake, or be replaced */
+#define OOM_RETRIES_MAX 3 /* attempts in vain: two beside others, one alone; the next is the last  \
+                           */
+#define LOST_LEASES 3     /* more, in which a worker whose lease ran out may wake, or be replaced */
 
-static bool is_squeezed_ready(const struct mr_sched *s, uint32_t task)
+static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
-    return t->state == MR_TASK_READY && t->squeezed > 1 &&
+    return t->state == MR_TASK_READY && t->oom_retries > 1 &&
            !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_SUSPECT | T_LONG)) &&
            !(job_of(s, task)->flags & J_STOPPED);
 }
 
 /* The workers of `store` get nothing more; those of any other do. */
-static void hush(struct mr_sched *s, uint32_t store)
+static void reserve_node(struct mr_sched *s, uint32_t store)
 {
-    s->memory_retry.quiet = store;
+    s->memory_retry.reserved_store = store;
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
         struct worker *w = &s->workers[i];
-        bool is_quiet = store && w->state != W_FREE && w->store == store;
-        if (w->is_quiet == is_quiet) continue;
-        w->is_quiet = is_quiet;
+        bool is_node_reserved = store && w->state != W_FREE && w->store == store;
+        if (w->is_node_reserved == is_node_reserved) continue;
+        w->is_node_reserved = is_node_reserved;
         mr_sc_load_changed(s, i, false);
         s->has_work = true;
     }
@@ -51,10 +52,10 @@ static bool may_take(const struct mr_sched *s, uint32_t worker, const struct cla
 }
 
 /* A sum, so that what is told twice ends nothing: then the time has to pass. */
-void mr_sc_room_stopped(struct mr_sched *s, uint32_t worker, uint32_t mark)
+void mr_sc_stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];
-    if (!mr_sc_room_is_stopping(s, w)) return;
+    if (!mr_sc_is_stopping(s, w)) return;
     w->stopping -= mark;
     if (!w->stopping && s->memory_retry.ring.count) s->has_work = true;
 }
@@ -66,7 +67,7 @@ static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
     return lost_at && s->now < mr_time_after(lost_at, LOST_LEASES * s->config.lease);
 }
 
-void mr_sc_room_lost(struct mr_sched *s, uint32_t worker)
+void mr_sc_memory_retry_lost(struct mr_sched *s, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
     struct store *st = &s->stores[w->store];
@@ -77,13 +78,13 @@ void mr_sc_room_lost(struct mr_sched *s, uint32_t worker)
 }
 
 /* If it is the one that was lost, awake again, it stops what it ran. */
-void mr_sc_room_joined(struct mr_sched *s, uint32_t worker)
+void mr_sc_memory_retry_joined(struct mr_sched *s, uint32_t worker)
 {
     struct store *st = &s->stores[s->workers[worker].store];
     if (!st->lost_at || st->lost_name != s->workers[worker].name_hash) return;
     st->lost_at = 0;
     st->lost_name = 0;
-    mr_sc_room_stops(s, worker, 1);
+    mr_sc_stopping_add(s, worker, 1);
 }
 
 static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
@@ -110,7 +111,7 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
-        if (mr_sc_room_is_stopping(s, w)) return true;
+        if (mr_sc_is_stopping(s, w)) return true;
         for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
             if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return true;
     }
@@ -127,7 +128,7 @@ static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
-        if (mr_sc_room_is_stopping(s, w)) return true;
+        if (mr_sc_is_stopping(s, w)) return true;
         if (w->state == W_SILENT || mr_time_after(w->last_heard, patience) < s->now) return true;
     }
     return false;
@@ -145,45 +146,46 @@ static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const stru
 }
 
 /* The next one that still wants to run, taken off the ring; or NONE. */
-static uint32_t next_squeezed(struct mr_sched *s)
+static uint32_t next_retry(struct mr_sched *s)
 {
     while (s->memory_retry.ring.count) {
         uint32_t task = mr_sc_ring_pop(&s->memory_retry.ring, s->config.tasks_max);
-        if (is_squeezed_ready(s, task)) return task; /* the others come back when they are */
+        if (is_retry_ready(s, task)) return task; /* the others come back when they are */
     }
     return NONE;
 }
 
-void mr_sc_room_dispatch(struct mr_sched *s)
+void mr_sc_memory_retry_dispatch(struct mr_sched *s)
 {
     /* What lost an input waits for others to make it: they need the place. */
-    if (s->memory_retry.alone != NONE && s->tasks[s->memory_retry.alone].state != MR_TASK_RUNNING)
-        s->memory_retry.alone = NONE;
-    if (s->memory_retry.alone != NONE) {
-        hush(s, s->memory_retry.quiet); /* also those that came meanwhile */
+    if (s->memory_retry.reserved_task != NONE &&
+        s->tasks[s->memory_retry.reserved_task].state != MR_TASK_RUNNING)
+        s->memory_retry.reserved_task = NONE;
+    if (s->memory_retry.reserved_task != NONE) {
+        reserve_node(s, s->memory_retry.reserved_store); /* also those that came meanwhile */
         return;
     }
-    uint32_t task = next_squeezed(s);
+    uint32_t task = next_retry(s);
     if (task == NONE || job_of(s, task)->flags & J_HELD_BACK) {
-        hush(s, 0);
-        if (task != NONE) mr_sc_room_add(s, task);
+        reserve_node(s, 0);
+        if (task != NONE) mr_sc_memory_retry_add(s, task);
         return;
     }
     const struct class *c = &s->classes[s->tasks[task].class];
-    bool is_last = s->tasks[task].squeezed == SQUEEZED_MAX;
+    bool is_last = s->tasks[task].oom_retries == OOM_RETRIES_MAX;
     uint32_t store = find_store(s, c);
     if (is_last && may_lost_hold(s, store)) store = 0; /* others may have the node meanwhile */
-    hush(s, store);
+    reserve_node(s, store);
     bool may_go = store && !is_busy(s, store) && !(is_last && may_anyone_hold(s, store));
     uint32_t w = may_go ? find_worker(s, store, c) : NONE;
     if (w != NONE) {
-        s->memory_retry.alone = task;
+        s->memory_retry.reserved_task = task;
         s->memory_retry.is_disturbed = false;
         mr_sc_send(s, task, w);
         return;
     }
     bool had_work = s->has_work; /* it waits for others: that is no work */
-    mr_sc_room_add(s, task);
+    mr_sc_memory_retry_add(s, task);
     s->has_work = had_work;
 }
 
@@ -240,37 +242,38 @@ static bool was_crowded(const struct mr_sched *s, uint32_t store)
     return is_busy(s, store) || may_anyone_hold(s, store);
 }
 
-void mr_sc_room_none(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str why)
+void mr_sc_memory_retry_refused(
+    struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str why)
 {
     struct task *t = &s->tasks[task];
     uint32_t store = s->workers[worker].store;
     uint64_t memory = s->stores[store].memory_bytes;
     bool is_long = t->flags & T_LONG;
-    bool was_alone = s->memory_retry.alone == task && !s->memory_retry.is_disturbed &&
-                     !may_anyone_hold(s, s->memory_retry.quiet);
+    bool was_alone = s->memory_retry.reserved_task == task && !s->memory_retry.is_disturbed &&
+                     !may_anyone_hold(s, s->memory_retry.reserved_store);
     mr_sc_task_unsend(s, task);
     bool never = memory && inputs_bytes(s, task) > memory;
     bool is_last = is_long ? !was_crowded(s, store) : was_alone;
-    if (never || (is_last && t->squeezed == SQUEEZED_MAX)) {
+    if (never || (is_last && t->oom_retries == OOM_RETRIES_MAX)) {
         fail(s, task, worker, was_alone, why);
         return;
     }
-    if (is_long && !is_last) t->squeezed = 1; /* the two that count were not beside others */
-    if (t->squeezed < SQUEEZED_MAX) t->squeezed++;
+    if (is_long && !is_last) t->oom_retries = 1; /* the two that count were not beside others */
+    if (t->oom_retries < OOM_RETRIES_MAX) t->oom_retries++;
     mr_sc_task_requeue(s, task);
 }
 
-void mr_sc_room_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+void mr_sc_memory_retry_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
-    if (s->memory_retry.alone == task)
+    if (s->memory_retry.reserved_task == task)
         mr_buf_add_text(out,
             "nothing else is sent to its node meanwhile: beside other tasks it found no "
             "room in memory for its inputs and its result\n");
-    else if (s->tasks[task].squeezed > 1)
+    else if (s->tasks[task].oom_retries > 1)
         mr_buf_add_text(out,
             "it found no room in memory for its inputs and its result beside those of "
             "other tasks: it runs next with nothing else on its node\n");
-    else if (s->tasks[task].squeezed)
+    else if (s->tasks[task].oom_retries)
         mr_buf_add_text(out,
             "it found no room in memory for its inputs and its result beside those of "
             "other tasks, let go of them and comes again\n");

@@ -30,12 +30,12 @@ struct worker_facts { /* what few ask for */
 struct worker {
     _Alignas(64) uint8_t state;
     bool is_retiring;
-    bool is_known;    /* the journal has its incarnation: may get tasks */
-    bool is_full;     /* returned something: nothing more until it is heard again */
-    bool is_reserved; /* drains for a suspect */
-    bool is_quiet;    /* its node's memory is one task's: place/memory_retry.c */
-    bool is_ghost;    /* of the scheduler's earlier life; not back yet */
-    bool is_closed;   /* nothing is sent beside its trial */
+    bool is_known;         /* the journal has its incarnation: may get tasks */
+    bool is_full;          /* returned something: nothing more until it is heard again */
+    bool is_reserved;      /* drains for a suspect */
+    bool is_node_reserved; /* its node's memory is one task's: place/memory_retry.c */
+    bool is_ghost;         /* of the scheduler's earlier life; not back yet */
+    bool is_closed;        /* nothing is sent beside its trial */
     uint64_t queue_ns;
     uint32_t slots;
     uint32_t sent, sent_head, sent_tail;

@@ -98,11 +98,11 @@ struct quarantine {        /* place/quarantine.c */
     uint32_t reserved;     /* the worker that is emptied for one, or NONE */
 };
 
-struct memory_retry {      /* place/memory_retry.c */
-    struct task_ring ring; /* found no room in memory, to be run again with less beside them */
-    uint32_t quiet;        /* the store whose workers run one of those, 0: none */
-    uint32_t alone;        /* that task, once it was sent; or NONE */
-    bool is_disturbed;     /* something else began to run there meanwhile */
+struct memory_retry {        /* place/memory_retry.c */
+    struct task_ring ring;   /* found no room in memory, to be run again with less beside them */
+    uint32_t reserved_store; /* the store whose workers run one of those, 0: none */
+    uint32_t reserved_task;  /* that task, once it was sent; or NONE */
+    bool is_disturbed;       /* something else began to run there meanwhile */
     mr_time ghosts_at; /* workers of an earlier life may be lost, nobody knows where; 0: not so */
 };
 

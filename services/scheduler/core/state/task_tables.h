@@ -81,7 +81,7 @@ struct task { /* its job: job_of; 48 bytes, for there are millions */
     uint16_t flags;
     uint16_t retries_left : 12;
     uint16_t trials : 2; /* deaths that it was suspected of after an acquittal, or first: up to 3 */
-    uint16_t squeezed : 2; /* times that it found no room in memory */
+    uint16_t oom_retries : 2; /* times that it found no room in memory */
     uint16_t class;
     uint8_t state : 4; /* enum mr_task_state */
     uint8_t kills : 3;

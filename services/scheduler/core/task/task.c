@@ -49,7 +49,7 @@ static void runs(struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     uint64_t bytes = s->ops[s->classes[t->class].op].large_bytes;
     if (bytes && !(t->flags & T_LONG)) mr_sc_store_coming(s, task, bytes);
-    if (s->memory_retry.quiet) mr_sc_room_runs(s, task);
+    if (s->memory_retry.reserved_store) mr_sc_memory_retry_runs(s, task);
 }
 
 void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
@@ -85,9 +85,9 @@ void mr_sc_task_ready(struct mr_sched *s, uint32_t task)
     if (t->flags & T_SUSPECT) {
         mr_sc_task_unqueue(s, task);
         mr_sc_suspect_add(s, task);
-    } else if (t->squeezed > 1 && !(t->flags & T_LONG)) {
+    } else if (t->oom_retries > 1 && !(t->flags & T_LONG)) {
         mr_sc_task_unqueue(s, task);
-        mr_sc_room_add(s, task);
+        mr_sc_memory_retry_add(s, task);
     } else if (!(t->flags & (T_QUEUED | T_PARKED))) {
         mr_sc_queue_put(s, task);
     }
@@ -126,7 +126,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
         for (uint32_t r = 0; r < s->class_list.resources_count; r++)
             w->facts->taken[r] -= s->classes[t->class].need[r];
     if (w->trial == task) mr_sc_trial_end(w);
-    if (s->memory_retry.alone == task) s->memory_retry.alone = NONE;
+    if (s->memory_retry.reserved_task == task) s->memory_retry.reserved_task = NONE;
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
     if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
     t->use = USE_TOLD;
@@ -233,7 +233,7 @@ void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)
         uint32_t index = index_of(s, task);
         mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->cancel, job, index, t->attempt);
         if (t->use != USE_DONE) /* that has been told of */
-            mr_sc_room_stops(s, t->worker, mr_sc_room_mark(job, index, t->attempt));
+            mr_sc_stopping_add(s, t->worker, mr_sc_stopping_mark(job, index, t->attempt));
     }
     mr_sc_task_unsend(s, task);
 }
