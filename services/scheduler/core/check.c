@@ -134,7 +134,7 @@ static const char *worker_leftover(const struct mr_sched *s, const struct worker
     if (w->sent || w->sent_head != NONE || w->sent_tail != NONE) return "tasks at a worker";
     if (w->held_head != NONE || w->held_bytes) return "values at a worker";
     if (w->queue_ns || w->unknown || w->long_sent || w->stealing) return "load of a worker";
-    if (w->trial != NONE || w->is_closed || w->is_reserved) return "a worker that is kept free";
+    if (w->probation != NONE || w->is_closed || w->is_reserved) return "a worker that is kept free";
     for (uint32_t r = 0; r < s->class_list.resources_count; r++)
         if (w->facts->taken[r]) return "resources of a worker";
     return NULL;

@@ -87,10 +87,10 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
     }
     for (uint32_t i = 0; i < c->names_count && !c->any_worker; i++)
         mr_buf_printf(out, "it may run on \"%.*s\" only\n", MR_STR_ARG(c->names[i]));
-    if (t->flags & T_SUSPECT)
+    if (t->flags & T_QUARANTINED)
         mr_buf_printf(out, "%u workers died while it ran: it runs next %s\n", t->kills,
-            mr_sc_is_tried_alone(t) ? "alone on an empty worker"
-                                    : "where no other task is suspected of that");
+            mr_sc_is_probation_alone(t) ? "alone on an empty worker"
+                                        : "where no other task is suspected of that");
     if (s->is_recovering)
         mr_buf_add_text(
             out, "the scheduler was restarted and waits for the workers of its earlier life\n");

@@ -57,7 +57,7 @@ static void live(struct rig *r, struct rig_worker w, uint64_t job, const char *k
 {
     rig_tell(r, w, TOLD_STARTED, job, key);
     for (int i = 0; i < 5; i++) {
-        rig_pass(r, r->c.acquit / 4);
+        rig_pass(r, r->c.clear_after / 4);
         beat(r);
     }
     rig_turn(r);
@@ -92,7 +92,7 @@ static void what_runs_long_is_acquitted_after_a_while_and_the_next_one_starts(vo
     a = join(r, "a");
     assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y")); /* one after the other */
     const char *first = is_at(r, a, job, "x") ? "x" : "y";
-    rig_pass(r, 2 * r->c.acquit);
+    rig_pass(r, 2 * r->c.clear_after);
     rig_heartbeat(r, a); /* has not even started */
     assert_true(is_at(r, a, job, "x") != is_at(r, a, job, "y"));
     live(r, a, job, first);
@@ -110,7 +110,7 @@ static void a_worker_that_was_not_heard_of_acquits_nobody(void **state)
     const char *first = is_at(r, a, job, "x") ? "x" : "y";
     const char *second = first[0] == 'x' ? "y" : "x";
     rig_tell(r, a, TOLD_STARTED, job, first);
-    rig_pass(r, 2 * r->c.acquit);
+    rig_pass(r, 2 * r->c.clear_after);
     assert_false(is_at(r, a, job, second));
     crash(r, a, job, KEYS(first));
     a = join(r, "a");

@@ -204,8 +204,8 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     fill(s, value, r);
     mr_sc_value_keep(s, value, r->worker);
     mr_sc_value_hold(s, &s->values[value]);
-    t->kills = t->trials = t->oom_retries = 0;
-    t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
+    t->kills = t->probations = t->oom_retries = 0;
+    t->flags = (uint16_t)(t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH));
     s->totals.tasks_done++;
     s->workers[r->worker].is_full = false;
     s->passing = mr_str_of(r->bytes, r->inline_bytes);

@@ -98,7 +98,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
     if (t->flags & T_SENT) {
         if (t->worker != slot || t->attempt != attempt) return;
     } else {
-        if (attempt < t->attempt || t->flags & T_SUSPECT) return;
+        if (attempt < t->attempt || t->flags & T_QUARANTINED) return;
         if (t->state == MR_TASK_WAITING && mr_sc_is_by_reference(s, task)) return;
         if (t->is_exit && !mr_sc_loop_is_decided(s, task)) return; /* it may come out otherwise */
         mr_sc_task_unqueue(s, task);

@@ -58,12 +58,12 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
         list[n++] = t;
     s->stack_count += n;
-    mr_sc_trial_blame(s, slot, ran);
+    mr_sc_quarantine_blame(s, slot, ran);
     for (uint32_t i = 0; i < n; i++)
         if (s->tasks[list[i]].flags & T_SENT) mr_sc_task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
         if (!is_unfinished(&s->tasks[list[i]])) continue; /* fell with another */
-        if (!mr_sc_trial_convict(s, list[i], w->facts->name)) mr_sc_task_requeue(s, list[i]);
+        if (!mr_sc_quarantine_fail(s, list[i], w->facts->name)) mr_sc_task_requeue(s, list[i]);
     }
     s->stack_count -= n;
 }

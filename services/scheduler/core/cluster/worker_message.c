@@ -92,7 +92,7 @@ static void started(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     if (t->flags & T_STEALING) s->workers[t->worker].stealing--;
     t->flags = (uint16_t)((t->flags & ~T_STEALING) | T_STARTED);
-    if (t->flags & T_SUSPECT) mr_sc_trial_started(s, task);
+    if (t->flags & T_QUARANTINED) mr_sc_probation_started(s, task);
 }
 
 static void left_slot(struct mr_sched *s, uint32_t task)
@@ -106,7 +106,7 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     t->estimate = 0;
     t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
     if (t->is_coming) mr_sc_store_coming(s, task, 0); /* not before its child, which may be held */
-    if (t->flags & T_SUSPECT) mr_sc_trial_left_slot(s, task);
+    if (t->flags & T_QUARANTINED) mr_sc_probation_left_slot(s, task);
     mr_sc_load_changed(s, t->worker, false);
     s->has_work = true;
 }
@@ -191,6 +191,6 @@ void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
     unknown_values(s, m->worker, &m->unknown);
     each_current(s, m->worker, &m->left_slot, left_slot);
     if (m->heartbeat.present) heartbeat(s, m->worker, &m->heartbeat);
-    mr_sc_trial_heard(s, m->worker);
+    mr_sc_probation_heard(s, m->worker);
     if (m->leaving && !w->is_retiring) mr_sc_worker_retire(s, m->worker, m->incarnation);
 }

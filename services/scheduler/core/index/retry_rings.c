@@ -23,7 +23,7 @@ uint32_t mr_sc_ring_pop(struct task_ring *r, uint32_t room)
     return task;
 }
 
-void mr_sc_suspect_add(struct mr_sched *s, uint32_t task)
+void mr_sc_quarantine_add(struct mr_sched *s, uint32_t task)
 {
     ring_push(&s->quarantine.ring, task, s->config.tasks_max);
     s->has_work = true;

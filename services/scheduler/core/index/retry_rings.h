@@ -5,7 +5,7 @@
 #include "services/scheduler/core/state/lookup.h"
 
 uint32_t mr_sc_ring_pop(struct task_ring *r, uint32_t room); /* `room`: its length */
-void mr_sc_suspect_add(struct mr_sched *s, uint32_t task);
+void mr_sc_quarantine_add(struct mr_sched *s, uint32_t task);
 void mr_sc_memory_retry_add(struct mr_sched *s, uint32_t task);
 /* Was the worker told to stop what may still be in its memory? */
 bool mr_sc_is_stopping(const struct mr_sched *s, const struct worker *w);
@@ -17,14 +17,14 @@ void mr_sc_memory_retry_runs(struct mr_sched *s, uint32_t task); /* it is runnin
 
 /* A suspect that would be convicted, or that has an end to wait for, is tried with nothing beside
  * it but what has run long; another one only apart from other suspects. */
-static inline bool mr_sc_is_tried_alone(const struct task *t)
+static inline bool mr_sc_is_probation_alone(const struct task *t)
 {
     return !(t->flags & T_LONG) || t->kills + 1 >= KILLS_MAX;
 }
 
-static inline void mr_sc_trial_end(struct worker *w)
+static inline void mr_sc_probation_end(struct worker *w)
 {
-    w->trial = NONE;
-    w->trial_at = 0;
+    w->probation = NONE;
+    w->probation_at = 0;
     w->is_closed = false;
 }

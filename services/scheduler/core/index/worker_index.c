@@ -37,7 +37,7 @@ struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t inca
         .incarnation = incarnation,
         .sent_head = NONE,
         .sent_tail = NONE,
-        .trial = NONE,
+        .probation = NONE,
         .held_head = NONE,
         .bucket = NONE};
     *w->facts = (struct worker_facts){0};

@@ -250,8 +250,8 @@ void mr_sc_plan(struct mr_sched *s, uint32_t job)
         if (!is_unfinished(t)) continue;
         const struct mr_task_options *o = mr_graph_options(j->graph, i);
         t->retries_left = (o ? o->retries : 0) & RETRIES_MASK;
-        t->kills = t->trials = t->oom_retries = 0;
-        t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
+        t->kills = t->probations = t->oom_retries = 0;
+        t->flags = (uint16_t)(t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH));
         t->worker = NONE;
         uint32_t n;
         const uint32_t *in = mr_sc_inputs(s, j->base + i, &n);

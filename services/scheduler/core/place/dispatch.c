@@ -122,7 +122,7 @@ void mr_sc_dispatch(struct mr_sched *s)
     if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
     s->totals.turns++;
-    if (s->quarantine.ring.count || s->quarantine.reserved != NONE) mr_sc_trial_dispatch(s);
+    if (s->quarantine.ring.count || s->quarantine.reserved != NONE) mr_sc_quarantine_dispatch(s);
     if (s->memory_retry.ring.count || s->memory_retry.reserved_store)
         mr_sc_memory_retry_dispatch(s);
     if (s->memory_order.count) mr_sc_drain_dispatch(s, &left);
@@ -155,7 +155,7 @@ static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint
         struct task *u = &s->tasks[t];
         uint32_t prev = u->prev;
         if (w->sent - w->stealing <= keep) break;
-        bool is_fixed = u->flags & (T_LONG | T_SUSPECT | T_STARTED | T_STEALING);
+        bool is_fixed = u->flags & (T_LONG | T_QUARANTINED | T_STARTED | T_STEALING);
         if (!is_fixed && u->state == MR_TASK_RUNNING && mr_sc_is_better(s, t, thief, victim, got)) {
             u->flags |= T_STEALING;
             w->stealing++;

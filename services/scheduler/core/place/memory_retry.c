@@ -18,15 +18,16 @@
 
 #include <stdio.h>
 
-#define OOM_RETRIES_MAX 3 /* attempts in vain: two beside others, one alone; the next is the last  \
-                           */
-#define LOST_LEASES 3     /* more, in which a worker whose lease ran out may wake, or be replaced */
+#define OOM_RETRIES_MAX                                                                            \
+    3                 /* attempts in vain: two beside others, one alone; the next is the last      \
+                       */
+#define LOST_LEASES 3 /* more, in which a worker whose lease ran out may wake, or be replaced */
 
 static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     return t->state == MR_TASK_READY && t->oom_retries > 1 &&
-           !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_SUSPECT | T_LONG)) &&
+           !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_QUARANTINED | T_LONG)) &&
            !(job_of(s, task)->flags & J_STOPPED);
 }
 

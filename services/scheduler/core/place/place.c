@@ -290,7 +290,7 @@ static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
         const struct task *u = &s->tasks[j->base + in[i]];
         if (is_done(u)) continue;
         if (!(u->flags & T_SENT) || (worker != NONE && worker != u->worker)) return NONE;
-        if (u->flags & (T_SUSPECT | T_LONG | T_STEALING)) return NONE;
+        if (u->flags & (T_QUARANTINED | T_LONG | T_STEALING)) return NONE;
         worker = u->worker;
     }
     return may_go(s, worker, t) ? worker : NONE;

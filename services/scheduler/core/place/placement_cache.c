@@ -38,7 +38,7 @@ static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
         if (is_done(u)) continue;
-        if (!(u->flags & T_SENT) || u->flags & (T_SUSPECT | T_LONG | T_STEALING)) return false;
+        if (!(u->flags & T_SENT) || u->flags & (T_QUARANTINED | T_LONG | T_STEALING)) return false;
     }
     return true;
 }
@@ -47,7 +47,7 @@ uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
 {
     const struct place *p = mr_sc_place_last(s, task);
     const struct task *t = &s->tasks[task];
-    if (!p || !p->incarnation || t->flags & (T_SUSPECT | T_LONG)) return NONE;
+    if (!p || !p->incarnation || t->flags & (T_QUARANTINED | T_LONG)) return NONE;
     const struct worker *w = &s->workers[p->worker];
     *is_gone = w->state == W_FREE || w->incarnation != p->incarnation || w->is_retiring;
     if (*is_gone || t->attempt || !mr_sc_has_room_again(s, p->worker, t)) return NONE;

@@ -23,15 +23,15 @@
 
 #include <stdio.h>
 
-#define TRIALS_MAX 3 /* then it does not get longer */
+#define PROBATIONS_MAX 3 /* then it does not get longer */
 
 /* ---- places ----------------------------------------------------------------------------------
  */
 
-static bool is_suspect_ready(const struct mr_sched *s, uint32_t task)
+static bool is_quarantined_ready(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
-    return t->state == MR_TASK_READY && t->flags & T_SUSPECT && !(t->flags & T_SENT) &&
+    return t->state == MR_TASK_READY && t->flags & T_QUARANTINED && !(t->flags & T_SENT) &&
            !(job_of(s, task)->flags & J_STOPPED);
 }
 
@@ -53,7 +53,7 @@ static void reserve(struct mr_sched *s, uint32_t worker)
  * inputs may stay: it may be for the suspect's value, and beside the suspect nothing starts. */
 static bool is_empty(const struct mr_sched *s, uint32_t worker)
 {
-    if (s->workers[worker].trial != NONE) return false;
+    if (s->workers[worker].probation != NONE) return false;
     for (uint32_t t = s->workers[worker].sent_head; t != NONE; t = s->tasks[t].next)
         if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return false;
     return true;
@@ -100,26 +100,26 @@ static uint32_t place_apart(struct mr_sched *s, uint32_t task)
     uint32_t best = NONE;
     for (uint32_t w = mr_sc_load_least(s); w != NONE; w = mr_sc_load_next(s, w)) {
         const struct worker *x = &s->workers[w];
-        if (x->trial != NONE || !mr_sc_may_run(s, w, c) || !mr_sc_has_room(s, w, t)) continue;
+        if (x->probation != NONE || !mr_sc_may_run(s, w, c) || !mr_sc_has_room(s, w, t)) continue;
         if (best == NONE || x->long_sent < s->workers[best].long_sent) best = w;
     }
     return best;
 }
 
-void mr_sc_trial_dispatch(struct mr_sched *s)
+void mr_sc_quarantine_dispatch(struct mr_sched *s)
 {
     bool is_wanted = false;
     for (uint32_t left = s->quarantine.ring.count; left--;) {
         uint32_t task = mr_sc_ring_pop(&s->quarantine.ring, s->config.tasks_max);
-        if (!is_suspect_ready(s, task)) continue; /* it comes back when it is */
+        if (!is_quarantined_ready(s, task)) continue; /* it comes back when it is */
         uint32_t w = NONE;
         if (!(job_of(s, task)->flags & J_HELD_BACK))
-            w = mr_sc_is_tried_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)
-                                                      : place_apart(s, task);
+            w = mr_sc_is_probation_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)
+                                                          : place_apart(s, task);
         if (w != NONE)
             mr_sc_send(s, task, w);
         else
-            mr_sc_suspect_add(s, task);
+            mr_sc_quarantine_add(s, task);
     }
     if (!is_wanted) reserve(s, NONE); /* those that are left may not run there */
 }
@@ -127,39 +127,40 @@ void mr_sc_trial_dispatch(struct mr_sched *s)
 /* ---- acquittal -------------------------------------------------------------------------------
  */
 
-void mr_sc_trial_started(struct mr_sched *s, uint32_t task)
+void mr_sc_probation_started(struct mr_sched *s, uint32_t task)
 {
     struct worker *w = &s->workers[s->tasks[task].worker];
-    if (w->trial == task && !w->trial_at) w->trial_at = s->now;
+    if (w->probation == task && !w->probation_at) w->probation_at = s->now;
 }
 
 /* It waits for a job of its own now, which may need the place. */
-void mr_sc_trial_left_slot(struct mr_sched *s, uint32_t task)
+void mr_sc_probation_left_slot(struct mr_sched *s, uint32_t task)
 {
     struct worker *w = &s->workers[s->tasks[task].worker];
-    if (w->trial != task) return;
-    w->is_closed = mr_sc_is_tried_alone(&s->tasks[task]);
-    w->trial_at = s->now;
+    if (w->probation != task) return;
+    w->is_closed = mr_sc_is_probation_alone(&s->tasks[task]);
+    w->probation_at = s->now;
 }
 
-static mr_duration acquit_after(const struct mr_sched *s, uint32_t task)
+static mr_duration clear_time(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct mr_task_options *o = mr_graph_options(job_of(s, task)->graph, index_of(s, task));
-    if (t->trials < 2 || (o && o->retries >= MR_RETRIES_MAX)) return s->config.acquit;
-    return s->config.acquit << 3 * (t->trials - 1);
+    if (t->probations < 2 || (o && o->retries >= MR_RETRIES_MAX)) return s->config.clear_after;
+    return s->config.clear_after << 3 * (t->probations - 1);
 }
 
-void mr_sc_trial_heard(struct mr_sched *s, uint32_t worker)
+void mr_sc_probation_heard(struct mr_sched *s, uint32_t worker)
 {
     struct worker *w = &s->workers[worker];
-    if (w->trial == NONE || !w->trial_at) return;
-    struct task *t = &s->tasks[w->trial];
-    if (!(t->flags & T_LONG) || s->now < mr_time_after(w->trial_at, acquit_after(s, w->trial)))
+    if (w->probation == NONE || !w->probation_at) return;
+    struct task *t = &s->tasks[w->probation];
+    if (!(t->flags & T_LONG) ||
+        s->now < mr_time_after(w->probation_at, clear_time(s, w->probation)))
         return;
     t->kills = 0;
-    t->flags = (uint16_t)(t->flags & ~(T_SUSPECT | T_SHAKEN));
-    mr_sc_trial_end(w);
+    t->flags = (uint16_t)(t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH));
+    mr_sc_probation_end(w);
     mr_sc_load_changed(s, worker, false);
     s->has_work = true; /* the next suspect's turn */
 }
@@ -185,33 +186,33 @@ static bool may_have_run(
     const struct task *t = &s->tasks[task];
     if (ran) return did_run(s, task, ran);
     if (t->state != MR_TASK_RUNNING) return false;
-    if (t->flags & (T_STARTED | T_SHAKEN | T_SUSPECT)) return true;
+    if (t->flags & (T_STARTED | T_WAS_NEAR_CRASH | T_QUARANTINED)) return true;
     if (!*guesses) return false;
     --*guesses;
     return true;
 }
 
-void mr_sc_trial_blame(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran)
+void mr_sc_quarantine_blame(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran)
 {
     struct worker *w = &s->workers[worker];
-    uint32_t suspect = w->trial, guesses = w->slots;
+    uint32_t suspect = w->probation, guesses = w->slots;
     if (suspect != NONE && ran && !did_run(s, suspect, ran)) suspect = NONE;
     for (uint32_t i = w->sent_head; i != NONE; i = s->tasks[i].next) {
         struct task *t = &s->tasks[i];
         if (may_have_run(s, i, ran, &guesses)) {
             bool is_blamed = suspect == NONE || suspect == i;
-            bool is_again = is_blamed ? !t->kills : t->flags & T_LONG && t->trials;
-            if (is_again && t->trials < TRIALS_MAX) t->trials++;
+            bool is_again = is_blamed ? !t->kills : t->flags & T_LONG && t->probations;
+            if (is_again && t->probations < PROBATIONS_MAX) t->probations++;
             if (is_blamed) t->kills++;
-            t->flags |= T_SUSPECT;
+            t->flags |= T_QUARANTINED;
             if (t->use != USE_DONE) mr_sc_span_lost(s, i);
             if (t->use != USE_DONE && t->kills < KILLS_MAX) job_of(s, i)->retried++;
         }
-        t->flags |= T_SHAKEN;
+        t->flags |= T_WAS_NEAR_CRASH;
     }
 }
 
-bool mr_sc_trial_convict(struct mr_sched *s, uint32_t task, const char *worker)
+bool mr_sc_quarantine_fail(struct mr_sched *s, uint32_t task, const char *worker)
 {
     char text[256];
     unsigned kills = s->tasks[task].kills;

@@ -42,7 +42,7 @@ struct worker {
     uint32_t unknown; /* sent while nobody knew how long their op takes */
     uint32_t long_sent;
     uint32_t bucket, bucket_prev, bucket_next;
-    uint32_t trial; /* the suspect that was sent here, or NONE */
+    uint32_t probation; /* the suspect that was sent here, or NONE */
     uint32_t stealing;
     uint32_t held_head;
 
@@ -57,9 +57,9 @@ struct worker {
 
     struct worker_facts *facts;
     uint32_t name_hash;
-    uint32_t stopping;   /* a sum over what was told to stop, and has not said that it ended */
-    mr_time stopping_at; /* the last of those was */
-    mr_time trial_at;    /* it runs since then; 0: it has not started */
+    uint32_t stopping;    /* a sum over what was told to stop, and has not said that it ended */
+    mr_time stopping_at;  /* the last of those was */
+    mr_time probation_at; /* it runs since then; 0: it has not started */
     uint64_t tasks_started, tasks_done;
     uint64_t told_queue_ns;
     uint64_t record; /* sequence of its journal record */

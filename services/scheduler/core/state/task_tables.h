@@ -32,15 +32,15 @@ enum task_flag {
     T_QUEUED = 1 << 2, /* its bit is set in the queue */
     T_PARKED = 1 << 3, /* on its class's list */
     T_SENT = 1 << 4,
-    T_STEALING = 1 << 5, /* asked back, not answered */
-    T_UNKNOWN = 1 << 6,  /* sent while nobody knew how long its op takes */
-    T_SUSPECT = 1 << 7,  /* may have killed a worker: on trial, apart from others */
-    T_SHAKEN = 1 << 8,   /* was on a worker that died, once */
-    T_SEEN = 1 << 9,     /* mark while a returning worker is compared */
-    T_LONG = 1 << 10,    /* does not occupy a slot */
-    T_FIXED = 1 << 11,   /* no task: its value is given (an alias: as long as it has one) */
-    T_UNACKED = 1 << 12, /* its value is on the way to the journal */
-    T_JOINED = 1 << 13,  /* another job's task makes its value */
+    T_STEALING = 1 << 5,       /* asked back, not answered */
+    T_UNKNOWN = 1 << 6,        /* sent while nobody knew how long its op takes */
+    T_QUARANTINED = 1 << 7,    /* may have killed a worker: on trial, apart from others */
+    T_WAS_NEAR_CRASH = 1 << 8, /* was on a worker that died, once */
+    T_SEEN = 1 << 9,           /* mark while a returning worker is compared */
+    T_LONG = 1 << 10,          /* does not occupy a slot */
+    T_FIXED = 1 << 11,         /* no task: its value is given (an alias: as long as it has one) */
+    T_UNACKED = 1 << 12,       /* its value is on the way to the journal */
+    T_JOINED = 1 << 13,        /* another job's task makes its value */
     T_HAS_JOINS = 1 << 14,
     T_STARTED = 1 << 15, /* the worker said that it runs */
 };
@@ -80,7 +80,8 @@ struct task { /* its job: job_of; 48 bytes, for there are millions */
     uint32_t sent_us; /* the low bits of when it was sent, in microseconds: see sent_at */
     uint16_t flags;
     uint16_t retries_left : 12;
-    uint16_t trials : 2; /* deaths that it was suspected of after an acquittal, or first: up to 3 */
+    uint16_t
+        probations : 2; /* deaths that it was suspected of after an acquittal, or first: up to 3 */
     uint16_t oom_retries : 2; /* times that it found no room in memory */
     uint16_t class;
     uint8_t state : 4; /* enum mr_task_state */

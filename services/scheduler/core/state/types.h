@@ -53,9 +53,9 @@ struct mr_sched_config {
     uint64_t unacked_bytes_max; /* journal bytes out, past which dispatch pauses */
     mr_duration heartbeat;
     mr_duration lease;
-    mr_duration queue;     /* measured work that a slot should have at hand */
-    mr_duration acquit;    /* what runs long and has lived so long kills no worker */
-    mr_duration keep_jobs; /* ended jobs are forgotten after this; 0: never */
+    mr_duration queue;       /* measured work that a slot should have at hand */
+    mr_duration clear_after; /* what runs long and has lived so long kills no worker */
+    mr_duration keep_jobs;   /* ended jobs are forgotten after this; 0: never */
     uint32_t keep_jobs_max;
 };
 

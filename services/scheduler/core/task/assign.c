@@ -45,7 +45,7 @@ static void send_extra(
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t index = task - j->base;
-    bool is_alone = t->flags & T_SUSPECT && !(t->flags & T_LONG);
+    bool is_alone = t->flags & T_QUARANTINED && !(t->flags & T_LONG);
     if (!o && !is_alone) return;
     b->has_more = true;
     struct mr_sched_extra x = {.row = b->tasks.count, .alone = is_alone};
@@ -122,7 +122,7 @@ static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
     if (!r->count) mr_sched_rows_begin(r, op);
     cell(r, MR_COLUMN_INPUTS_COUNT, send_inputs(s, b, task, worker));
     struct mr_str args = mr_sc_args(s, task);
-    if (o || t->flags & T_SUSPECT) send_extra(s, b, task, o);
+    if (o || t->flags & T_QUARANTINED) send_extra(s, b, task, o);
     put(&b->args, args.p, args.n);
     cell(r, MR_COLUMN_ARGS_BYTES, (uint32_t)args.n);
     cell(r, MR_COLUMN_INDEX, index);
@@ -166,10 +166,10 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->class_list.resources_count; r++)
             w->facts->taken[r] += s->classes[t->class].need[r];
-    if (!(t->flags & T_SUSPECT)) return;
-    mr_assert(w->trial == NONE);
-    w->trial = task;
-    w->is_closed = mr_sc_is_tried_alone(t);
+    if (!(t->flags & T_QUARANTINED)) return;
+    mr_assert(w->probation == NONE);
+    w->probation = task;
+    w->is_closed = mr_sc_is_probation_alone(t);
 }
 
 /* Covered now: what waits for it may be sent ahead, to the same worker if it can. */

@@ -20,7 +20,7 @@ uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
     const struct job *j = job_at(s, t);
     uint32_t n, uses = 0, exits = 0, index = task - j->base;
     bool of_loop = t->is_until; /* a loop's verdict is read here */
-    if (t->flags & (T_TARGET | T_IMPURE | T_HAS_JOINS | T_LONG | T_SUSPECT)) return 0;
+    if (t->flags & (T_TARGET | T_IMPURE | T_HAS_JOINS | T_LONG | T_QUARANTINED)) return 0;
     if (j->flags & J_UNFUSED) return 0;
     const uint32_t *d = mr_graph_dependents(j->graph, index, &n);
     if (!n || n > USES_MAX) return 0;
@@ -47,7 +47,7 @@ void mr_sc_used_up(struct mr_sched *s, uint32_t task)
     bool is_own = t->use == USE_OWN;
     t->use = USE_DONE;
     t->kills = 0;
-    t->flags = (uint16_t)((t->flags & ~(T_SUSPECT | T_SHAKEN)) | T_STARTED);
+    t->flags = (uint16_t)((t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH)) | T_STARTED);
     if (!is_own) mr_sc_use_other(s, task);
 }
 

@@ -29,7 +29,7 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
         uint32_t du = j->base + d[i];
         struct task *u = &s->tasks[du];
         if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
-        bool is_useless = mr_sc_may_name(s, du, task) || u->flags & T_SUSPECT;
+        bool is_useless = mr_sc_may_name(s, du, task) || u->flags & T_QUARANTINED;
         if (u->flags & T_SENT && is_useless) mr_sc_task_cancel_sent(s, du);
         if (u->state != MR_TASK_WAITING) {
             mr_sc_task_unqueue(s, du);

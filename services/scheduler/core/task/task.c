@@ -82,9 +82,9 @@ void mr_sc_task_ready(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     mr_assert(t->state == MR_TASK_READY && !(t->flags & T_SENT));
-    if (t->flags & T_SUSPECT) {
+    if (t->flags & T_QUARANTINED) {
         mr_sc_task_unqueue(s, task);
-        mr_sc_suspect_add(s, task);
+        mr_sc_quarantine_add(s, task);
     } else if (t->oom_retries > 1 && !(t->flags & T_LONG)) {
         mr_sc_task_unqueue(s, task);
         mr_sc_memory_retry_add(s, task);
@@ -125,7 +125,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->class_list.resources_count; r++)
             w->facts->taken[r] -= s->classes[t->class].need[r];
-    if (w->trial == task) mr_sc_trial_end(w);
+    if (w->probation == task) mr_sc_probation_end(w);
     if (s->memory_retry.reserved_task == task) s->memory_retry.reserved_task = NONE;
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
     if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
@@ -242,7 +242,7 @@ static void queue_ahead(struct mr_sched *s, uint32_t task, uint32_t waiting_max)
 {
     struct task *t = &s->tasks[task];
     if (t->state == MR_TASK_WAITING && !t->unsent && t->waiting <= waiting_max &&
-        !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_SUSPECT | T_JOINED)))
+        !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_QUARANTINED | T_JOINED)))
         mr_sc_queue_put(s, task);
 }
 
