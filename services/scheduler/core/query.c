@@ -190,7 +190,8 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id id, uint32_t index, stru
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out)
 {
-    if (slot >= s->worker_list.top || s->workers[slot].state == W_FREE || s->workers[slot].is_ghost)
+    if (slot >= s->worker_list.top || s->workers[slot].state == W_FREE ||
+        s->workers[slot].is_unrecovered)
         return false;
     const struct worker *w = &s->workers[slot];
     *out = (struct mr_sched_worker_info){.incarnation = w->incarnation,

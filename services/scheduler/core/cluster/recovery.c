@@ -11,7 +11,7 @@ void mr_sc_recover_tick(struct mr_sched *s)
 {
     if (!s->is_recovering) return;
     for (uint32_t i = 0; i < s->worker_list.top; i++)
-        if (s->workers[i].state != W_FREE && s->workers[i].is_ghost) return;
+        if (s->workers[i].state != W_FREE && s->workers[i].is_unrecovered) return;
     s->is_recovering = false;
     for (uint32_t i = 0; i < s->job_list.top; i++) {
         struct job *j = &s->jobs[i];

@@ -87,7 +87,7 @@ static void come_back(struct mr_sched *s, uint32_t slot, const struct mr_sched_r
 {
     struct worker *w = &s->workers[slot];
     describe(s, slot, r);
-    w->is_ghost = false;
+    w->is_unrecovered = false;
     w->is_known = true;
 }
 
@@ -241,7 +241,7 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
         join(s, slot, r);
     }
     struct worker *w = &s->workers[slot];
-    if (w->is_ghost) come_back(s, slot, r);
+    if (w->is_unrecovered) come_back(s, slot, r);
     mr_sc_worker_is(s, w, W_CONNECTED);
     w->is_full = false;
     w->session = r->session;

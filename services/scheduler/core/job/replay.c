@@ -292,7 +292,7 @@ static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
 {
     uint64_t incarnation = u64(r);
     uint32_t slot = mr_sc_worker_find(s, incarnation);
-    s->memory_retry.ghosts_at = s->now;
+    s->memory_retry.unrecovered_lost_at = s->now;
     if (is_lost) {
         if (slot == NONE) return;
         mr_sc_worker_free(s, slot);
@@ -305,7 +305,7 @@ static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
     if (slot == NONE) return;
     struct worker *w = mr_sc_worker_new(s, slot, incarnation);
     w->state = W_SILENT;
-    w->is_ghost = true;
+    w->is_unrecovered = true;
     w->slots = 1;
     mr_sc_worker_name(s, slot, name);
     s->worker_list.live++;

@@ -64,7 +64,7 @@ void mr_sc_stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
 /* A process that is not dead but stopped keeps what it has pinned, whatever became of its lease. */
 static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
 {
-    mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->memory_retry.ghosts_at);
+    mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->memory_retry.unrecovered_lost_at);
     return lost_at && s->now < mr_time_after(lost_at, LOST_LEASES * s->config.lease);
 }
 
@@ -75,7 +75,7 @@ void mr_sc_memory_retry_lost(struct mr_sched *s, uint32_t worker)
     bool is_only = !may_lost_hold(s, w->store) || st->lost_name == w->name_hash;
     st->lost_name = is_only ? w->name_hash : 0; /* of several, nobody's return is the end of it */
     if (w->store) st->lost_at = s->now;
-    if (w->is_ghost) s->memory_retry.ghosts_at = s->now;
+    if (w->is_unrecovered) s->memory_retry.unrecovered_lost_at = s->now;
 }
 
 /* If it is the one that was lost, awake again, it stops what it ran. */

@@ -34,7 +34,7 @@ struct worker {
     bool is_full;          /* returned something: nothing more until it is heard again */
     bool is_reserved;      /* drains for a suspect */
     bool is_node_reserved; /* its node's memory is one task's: place/memory_retry.c */
-    bool is_ghost;         /* of the scheduler's earlier life; not back yet */
+    bool is_unrecovered;   /* of the scheduler's earlier life; not back yet */
     bool is_closed;        /* nothing is sent beside its trial */
     uint64_t queue_ns;
     uint32_t slots;

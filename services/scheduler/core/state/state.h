@@ -103,7 +103,8 @@ struct memory_retry {        /* place/memory_retry.c */
     uint32_t reserved_store; /* the store whose workers run one of those, 0: none */
     uint32_t reserved_task;  /* that task, once it was sent; or NONE */
     bool is_disturbed;       /* something else began to run there meanwhile */
-    mr_time ghosts_at; /* workers of an earlier life may be lost, nobody knows where; 0: not so */
+    mr_time unrecovered_lost_at; /* workers of an earlier life may be lost, nobody knows where; 0:
+                                    not so */
 };
 
 struct memory_order {            /* place/memory_order.c */
