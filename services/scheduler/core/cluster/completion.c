@@ -211,7 +211,8 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
     s->passing = mr_str_of(r->bytes, r->inline_bytes);
     mr_sc_task_done(s, task, is_sent_here ? r->worker : NONE);
     s->passing = (struct mr_str){0};
-    mr_sc_drain_look(s, task, r->worker, r->inline_bytes ? r->inline_bytes : r->object_bytes);
+    mr_sc_memory_order_look(
+        s, task, r->worker, r->inline_bytes ? r->inline_bytes : r->object_bytes);
 }
 
 /* A target of a job that is done, whose value found no room here when the journal was read: it

@@ -125,7 +125,7 @@ void mr_sc_dispatch(struct mr_sched *s)
     if (s->quarantine.ring.count || s->quarantine.reserved != NONE) mr_sc_quarantine_dispatch(s);
     if (s->memory_retry.ring.count || s->memory_retry.reserved_store)
         mr_sc_memory_retry_dispatch(s);
-    if (s->memory_order.count) mr_sc_drain_dispatch(s, &left);
+    if (s->memory_order.count) mr_sc_memory_order_dispatch(s, &left);
     dispatch_all(s, &left);
     s->has_work = !left;
     if (s->queue.count && !left) return;

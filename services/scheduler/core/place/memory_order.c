@@ -23,7 +23,7 @@ static bool is_filling(const struct mr_sched *s, uint32_t worker)
     return st->memory_bytes && st->kept_bytes > st->memory_bytes / FULL_SHARE;
 }
 
-static bool is_drained(const struct mr_sched *s, uint32_t task)
+static bool is_listed(const struct mr_sched *s, uint32_t task)
 {
     for (uint32_t i = 0; i < s->memory_order.count; i++)
         if (s->memory_order.at[i].task == task && s->memory_order.at[i].job == job_of(s, task)->id)
@@ -31,42 +31,42 @@ static bool is_drained(const struct mr_sched *s, uint32_t task)
     return false;
 }
 
-void mr_sc_drain_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes)
+void mr_sc_memory_order_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes)
 {
     if (!is_filling(s, worker)) return;
     const struct job *j = job_of(s, task);
     uint32_t n;
     if (j->flags & (J_STOPPED | J_RANKED | J_FORGETTING)) return;
     const uint32_t *in = mr_sc_inputs(s, task, &n);
-    for (uint32_t i = 0; i < n && s->memory_order.count < DRAINS_MAX; i++) {
+    for (uint32_t i = 0; i < n && s->memory_order.count < MEMORY_ORDER_MAX; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
         if (!mr_sc_is_object(s, j->base + in[i]) || u->flags & T_TARGET) continue;
         struct value *v = &s->values[u->value];
         bool is_small = v->bytes < VALUE_BYTES_MIN || v->bytes / MR_MAX(bytes, 1u) < u->consumers;
-        if (is_small || v->flags & V_DRAINED || !u->consumers || is_drained(s, j->base + in[i]))
+        if (is_small || v->flags & V_ORDERED || !u->consumers || is_listed(s, j->base + in[i]))
             continue;
-        v->flags |= V_DRAINED; /* once: it costs a look at all that use it */
+        v->flags |= V_ORDERED; /* once: it costs a look at all that use it */
         s->memory_order.at[s->memory_order.count++] =
-            (struct drain){.job = j->id, .task = j->base + in[i]};
+            (struct ordered_value){.job = j->id, .task = j->base + in[i]};
         s->has_work = true;
     }
 }
 
-static bool is_over(const struct mr_sched *s, const struct drain *d)
+static bool is_over(const struct mr_sched *s, const struct ordered_value *d)
 {
     const struct job *j = job_of(s, d->task);
     return j->id != d->job || !is_done(&s->tasks[d->task]) ||
            j->flags & (J_STOPPED | J_HELD_BACK | J_FORGETTING);
 }
 
-static bool is_outranked(const struct mr_sched *s, const struct drain *d)
+static bool is_outranked(const struct mr_sched *s, const struct ordered_value *d)
 {
     uint32_t urgent = mr_sc_queue_job(s);
     return urgent != NONE && s->jobs[urgent].priority > job_of(s, d->task)->priority;
 }
 
 /* Sends what it can; false: nobody has a place for the next one. */
-static bool drain(struct mr_sched *s, struct drain *d, uint32_t *left)
+static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *left)
 {
     const struct job *j = job_of(s, d->task);
     uint32_t n;
@@ -87,14 +87,14 @@ static bool drain(struct mr_sched *s, struct drain *d, uint32_t *left)
 
 /* A value stays here until it is gone, so that no new large one is begun meanwhile; unless some of
  * its users wait for others: that may take long. */
-void mr_sc_drain_dispatch(struct mr_sched *s, uint32_t *left)
+void mr_sc_memory_order_dispatch(struct mr_sched *s, uint32_t *left)
 {
     bool goes_on = true;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < s->memory_order.count; i++) {
-        struct drain *d = &s->memory_order.at[i];
+        struct ordered_value *d = &s->memory_order.at[i];
         if (is_over(s, d)) continue;
-        goes_on = goes_on && !is_outranked(s, d) && drain(s, d, left);
+        goes_on = goes_on && !is_outranked(s, d) && send_users(s, d, left);
         if (goes_on && d->is_partial) continue;
         s->memory_order.at[kept++] = *d;
     }

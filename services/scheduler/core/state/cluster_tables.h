@@ -111,9 +111,9 @@ struct store {
     uint32_t lost_name; /* a hash; 0: of several */
 };
 
-#define DRAINS_MAX 64u
+#define MEMORY_ORDER_MAX 64u
 
-struct drain { /* a value whose users go next: place/memory_order.c */
+struct ordered_value { /* a value whose users go next: place/memory_order.c */
     uint64_t job;
     uint32_t task, at; /* and the first of its users that was not looked at */
     bool is_partial;   /* some of them wait for others */

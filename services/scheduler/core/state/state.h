@@ -107,8 +107,8 @@ struct memory_retry {        /* place/memory_retry.c */
                                     not so */
 };
 
-struct memory_order {            /* place/memory_order.c */
-    struct drain at[DRAINS_MAX]; /* oldest first */
+struct memory_order {                          /* place/memory_order.c */
+    struct ordered_value at[MEMORY_ORDER_MAX]; /* oldest first */
     uint32_t count;
 };
 

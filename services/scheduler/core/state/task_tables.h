@@ -102,7 +102,7 @@ enum {
     V_HELD = 2,     /* the store was told to hold it */
     V_LAST = 4,     /* its worker may drop it after its last use */
     V_DOUBTED = 16, /* its store replaced the one that had it, and may not have it */
-    V_DRAINED = 8,  /* its users were sent, or will be, ahead of their turn */
+    V_ORDERED = 8,  /* its users were sent, or will be, ahead of their turn */
 };
 
 struct value {
