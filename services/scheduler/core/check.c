@@ -25,9 +25,9 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
     if (is_done(t) && !(t->flags & T_FIXED)) mr_assert(t->value < LITERAL);
     mr_assert(!t->is_marked && t->kills <= KILLS_MAX);
     if (is_unfinished(t))
-        mr_assert(t->claims == CLAIM_ALL); /* I12 */
+        mr_assert(t->refs == REF_ALL); /* I12 */
     else
-        mr_assert(!t->claims || is_done(t)); /* I12 */
+        mr_assert(!t->refs || is_done(t)); /* I12 */
     if (!(j->flags & (J_HELD_BACK | J_SWEEPING))) mr_assert(!mr_sc_is_broken(s, j->base + i));
     if (!is_unfinished(t) || j->flags & (J_STOPPED | J_FORGETTING)) return;
     uint32_t n;
@@ -57,7 +57,7 @@ static void check_consumers(const struct mr_sched *s, uint32_t job)
     if (j->flags & (J_SWEEPING | J_FORGETTING) || job == s->job_list.unplanned) return;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
-        uint32_t consumers = mr_sc_claimers(s, j->base + i);
+        uint32_t consumers = mr_sc_ref_count(s, j->base + i);
         if (is_unfinished(t) || is_done(t)) mr_assert(t->consumers == consumers);   /* I12 */
         if (is_done(t) && !(t->flags & (T_TARGET | T_FIXED))) mr_assert(consumers); /* I12 */
     }

@@ -264,7 +264,7 @@ static void adopt_row(
         mr_sc_value_hold(s, &s->values[value]);
         mr_sc_task_move(s, task, MR_TASK_WAITING);
         mr_sc_task_move(s, task, MR_TASK_DONE);
-        mr_sc_claim_again(s, task);
+        mr_sc_ref_again(s, task);
         t->flags |= T_SEEN;
     } else {
         return;

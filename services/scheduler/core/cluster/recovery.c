@@ -19,7 +19,7 @@ void mr_sc_recover_tick(struct mr_sched *s)
         j->flags &= ~(uint32_t)J_HELD_BACK;
         mr_sc_loop_infer(s, i);
         for (uint32_t k = 0; j->flags & J_REFERS && k < j->graph->nodes_count; k++)
-            mr_sc_claim_settle(s, j->base + k);
+            mr_sc_ref_settle(s, j->base + k);
         mr_sc_queue_job_changed(s, i);
     }
     s->has_work = true;

@@ -173,16 +173,16 @@ static void sweep_task(struct mr_sched *s, uint32_t task)
     if (is_unfinished(t)) {
         mr_sc_task_unqueue(s, task);
         mr_sc_task_cancel_sent(s, task);
-        t->claims = CLAIM_NONE;
+        t->refs = REF_NONE;
         mr_sc_task_move(s, task, MR_TASK_CANCELLED);
     } else if (is_done(t)) {
-        t->consumers = mr_sc_claimers(s, task);
+        t->consumers = mr_sc_ref_count(s, task);
         goes |= !t->consumers && !(t->flags & (T_TARGET | T_FIXED));
         goes |= mr_sc_is_broken(s, task);
     }
     if (goes && is_done(t) && t->value < LITERAL) {
         mr_sc_value_release(s, t->value, false);
-        t->claims = CLAIM_NONE;
+        t->refs = REF_NONE;
         if (!(t->flags & T_FIXED)) mr_sc_task_move(s, task, MR_TASK_RELEASED);
     }
     if (is_forgetting) mr_sc_failure_drop(s, task);

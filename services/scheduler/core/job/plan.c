@@ -226,12 +226,12 @@ static void plan_needs(struct mr_sched *s, struct job *j)
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
-        t->consumers = mr_sc_claimers(s, task);
+        t->consumers = mr_sc_ref_count(s, task);
         if (t->flags & T_FIXED) continue;
         bool is_needed = t->consumers || t->flags & T_TARGET;
         if (is_done(t) && is_needed) continue;
         if (is_done(t)) mr_sc_value_release(s, t->value, false);
-        t->claims = is_needed ? CLAIM_ALL : CLAIM_NONE;
+        t->refs = is_needed ? REF_ALL : REF_NONE;
         if (is_needed) {
             mr_sc_task_move(s, task, MR_TASK_WAITING);
             t->waiting = t->unsent = 0; /* until they are counted */

@@ -159,9 +159,9 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
         j->targets_ready -= (t->flags & T_TARGET) != 0;
     }
     uint32_t v = mr_sc_value_new(s, j->base + index);
-    t->claims = CLAIM_NONE;
+    t->refs = REF_NONE;
     if (mark & RECORD_REFERS) {
-        t->claims = CLAIM_VALUES;
+        t->refs = REF_VALUES;
         j->flags |= J_REFERS;
     }
     s->values[v].attempt = attempt;
@@ -179,7 +179,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
         mr_sc_value_release(s, v, true);
         if (t->flags & T_FIXED) return; /* an alias: as if it had none (mr_sc_join_enter) */
         mr_sc_task_move(s, j->base + index, MR_TASK_RELEASED);
-        t->claims = CLAIM_NONE;
+        t->refs = REF_NONE;
         return;
     }
     j->targets_ready += (t->flags & T_TARGET) != 0;
@@ -350,7 +350,7 @@ static void settle_failed(struct mr_sched *s, struct job *j)
         for (uint32_t k = 0; k < n && cause == NONE; k++) {
             const struct task *u = &s->tasks[j->base + in[k]];
             if (u->state != MR_TASK_ERRED) continue;
-            if (s->tasks[task].is_exit && !mr_sc_loop_claims(s, task, j->base + in[k])) continue;
+            if (s->tasks[task].is_exit && !mr_sc_loop_has_ref(s, task, j->base + in[k])) continue;
             cause = u->cause;
         }
         if (cause == NONE) continue;
@@ -367,12 +367,12 @@ static void settle_ended(struct mr_sched *s, struct job *j)
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
-        t->consumers = mr_sc_claimers(s, task);
+        t->consumers = mr_sc_ref_count(s, task);
         bool is_of_use = t->consumers || t->flags & (T_TARGET | T_FIXED);
         if (is_done(t) && !is_of_use) { /* impure, or part of what is gone */
             mr_sc_value_release(s, t->value, false);
             mr_sc_task_move(s, task, MR_TASK_RELEASED);
-            t->claims = CLAIM_NONE;
+            t->refs = REF_NONE;
         }
         if (t->state != MR_TASK_NONE) continue;
         bool has_failed = j->state != MR_JOB_DONE && mr_sc_failure(s, task);

@@ -69,7 +69,7 @@ static bool is_part(const struct mr_sched *s, uint32_t task)
     if (!(j->flags & J_REFERS) || !mr_sc_is_object(s, task)) return false;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)
-        if (is_done(&s->tasks[j->base + d[i]]) && s->tasks[j->base + d[i]].claims) return true;
+        if (is_done(&s->tasks[j->base + d[i]]) && s->tasks[j->base + d[i]].refs) return true;
     return false;
 }
 

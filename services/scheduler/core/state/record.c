@@ -65,7 +65,7 @@ void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, ui
 void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct value *v = &s->values[s->tasks[task].value];
-    uint32_t refers = s->tasks[task].claims ? RECORD_REFERS : 0;
+    uint32_t refers = s->tasks[task].refs ? RECORD_REFERS : 0;
     uint32_t head[3] = {index_of(s, task), v->attempt | refers};
     if (v->kind != V_OBJECT) head[2] = (uint32_t)v->bytes;
     mr_buf_add(out, head, sizeof head);

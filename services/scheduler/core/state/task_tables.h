@@ -46,10 +46,10 @@ enum task_flag {
 };
 
 /* Which of its inputs a task claims: those have it among their consumers. */
-enum claim {
-    CLAIM_NONE,
-    CLAIM_VALUES, /* those that have one: it was read back, and its value refers to them */
-    CLAIM_ALL,    /* it is unfinished, or its value refers to them */
+enum ref {
+    REF_NONE,
+    REF_VALUES, /* those that have one: it was read back, and its value refers to them */
+    REF_ALL,    /* it is unfinished, or its value refers to them */
 };
 
 /* A value that only tasks of its job want may be used up where it was made: nobody here ever sees
@@ -87,7 +87,7 @@ struct task { /* its job: job_of; 48 bytes, for there are millions */
     uint8_t state : 4; /* enum mr_task_state */
     uint8_t kills : 3;
     uint8_t is_vain : 1;   /* RELEASED before it had a value: what needed it failed */
-    uint8_t claims : 2;    /* enum claim */
+    uint8_t refs : 2;      /* enum ref */
     uint8_t is_marked : 1; /* during a walk */
     uint8_t is_exit : 1;   /* of a loop */
     uint8_t is_until : 1;  /* decides whether another round comes */

@@ -30,7 +30,7 @@ uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u)) continue;
         if (u->is_exit) { /* it may come to want this one, of all rounds */
-            exits += mr_sc_loop_claims(s, j->base + d[i], task);
+            exits += mr_sc_loop_has_ref(s, j->base + d[i], task);
             of_loop = true;
             continue;
         }

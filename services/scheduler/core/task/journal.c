@@ -180,14 +180,14 @@ void mr_sc_journal_part(struct mr_sched *s, uint32_t task)
 
 /* What the value of `task` refers to, and what that refers to, each once, is written into the open
  * record of the journal: a target is of no use without its parts. */
-void mr_sc_claim_journal(struct mr_sched *s, uint32_t task)
+void mr_sc_journal_parts(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
     const struct job *j = job_of(s, task);
     s->stack[s->stack_count++] = task;
     for (uint32_t i = bottom; i < s->stack_count; i++) {
         uint32_t at = s->stack[i], n;
-        if (!s->tasks[at].claims) continue;
+        if (!s->tasks[at].refs) continue;
         const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
         for (uint32_t k = 0; k < n; k++) {
             struct task *u = &s->tasks[j->base + in[k]];
@@ -209,7 +209,7 @@ void mr_sc_journal_value(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     if (s->replay.is_active) return;
-    if (t->claims) mr_sc_claim_journal(s, task);
+    if (t->refs) mr_sc_journal_parts(s, task);
     mr_sc_journal_part(s, task);
     s->journal.open_count++;
     t->flags |= T_UNACKED;

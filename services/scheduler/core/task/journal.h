@@ -15,7 +15,7 @@ void mr_sc_journal_store(struct mr_sched *s, uint32_t store);
 uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
 void mr_sc_journal_flush(struct mr_sched *s);
 void mr_sc_journal_part(struct mr_sched *s, uint32_t task); /* what the next one refers to */
-void mr_sc_claim_journal(struct mr_sched *s, uint32_t task);
+void mr_sc_journal_parts(struct mr_sched *s, uint32_t task);
 void mr_sc_journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
 void mr_sc_note_ready(struct mr_sched *s, uint32_t task);
 void mr_sc_journal_tell(struct mr_sched *s);

@@ -98,7 +98,7 @@ static void make_again(struct mr_sched *s, uint32_t task)
     }
     const uint32_t *in = mr_sc_inputs(s, task, &n);
     t->waiting = t->unsent = t->is_exit && !mr_sc_loop_is_decided(s, task);
-    mr_sc_claim_all(s, task);
+    mr_sc_ref_all(s, task);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         struct task *u = &s->tasks[x];
@@ -219,11 +219,11 @@ void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
     task = whose(s, task);
     uint32_t bottom = s->stack_count;
     s->stack[s->stack_count++] = task;
-    if (s->tasks[task].claims) mr_sc_claim_all(s, task);
+    if (s->tasks[task].refs) mr_sc_ref_all(s, task);
     for (uint32_t i = bottom; i < s->stack_count; i++) {
         uint32_t at = s->stack[i];
         if (!is_done(&s->tasks[at])) continue; /* it is there twice */
-        mr_sc_claim_stale(s, at);
+        mr_sc_ref_invalid(s, at);
         if (i > bottom || mr_sc_is_object(s, at)) push_joined(s, at);
         value_gone(s, at);
     }
@@ -234,7 +234,7 @@ void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
         if (is_wanted(s, at)) {
             mr_sc_task_again(s, at);
         } else {
-            mr_sc_let_go(s, at, NONE);
+            mr_sc_unref(s, at, NONE);
             mr_sc_join_failed(s, at);
             tell_gone(s, at);
         }

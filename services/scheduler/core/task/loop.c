@@ -86,7 +86,7 @@ bool mr_sc_loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input)
     return of_exit(s, exit)->is_over && is_last_state(s, exit, input);
 }
 
-bool mr_sc_loop_claims(const struct mr_sched *s, uint32_t exit, uint32_t input)
+bool mr_sc_loop_has_ref(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     const struct loop *l = of_exit(s, exit);
     return l->stop == NONE ? round_of(s, input) >= l->at : is_last_state(s, exit, input);
@@ -187,7 +187,7 @@ static void tell(struct mr_sched *s, uint32_t job, uint32_t loop)
 /* Of rounds `from` to `to` nothing comes out: exits let go of them, but for the state of the last
  * round. The later ones first: of a round that is given up nothing is left that could claim the one
  * before. */
-static void let_go(
+static void unref_stack(
     struct mr_sched *s, const struct job *j, uint32_t loop, uint32_t from, uint32_t to)
 {
     const struct mr_graph_loop *of = &j->graph->loops[loop];
@@ -195,10 +195,10 @@ static void let_go(
         for (uint32_t i = 0; i < of->exits_count; i++) {
             uint32_t n, exit = of->exits[i];
             const uint32_t *in = mr_graph_inputs(j->graph, exit, &n);
-            if (!s->tasks[j->base + exit].claims) continue;
+            if (!s->tasks[j->base + exit].refs) continue;
             uint32_t states = n < of->rounds ? 0 : of->rounds;
-            if (states && r != j->loops[loop].stop) mr_sc_claim_gone(s, j->base + in[r]);
-            if (states + r < n) mr_sc_claim_gone(s, j->base + in[states + r]);
+            if (states && r != j->loops[loop].stop) mr_sc_unref_one(s, j->base + in[r]);
+            if (states + r < n) mr_sc_unref_one(s, j->base + in[states + r]);
         }
 }
 
@@ -214,7 +214,7 @@ static void stop(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t round
         l->holds = is_done(t);
         if (l->holds) t->consumers++;
         j->skipped += mr_graph_loop_tail(j->graph, loop, round);
-        let_go(s, j, loop, round, of->rounds - 1);
+        unref_stack(s, j, loop, round, of->rounds - 1);
     }
     tell(s, job, loop);
 }
@@ -247,7 +247,7 @@ static void next_round(struct mr_sched *s, uint32_t job, uint32_t loop)
     struct job *j = &s->jobs[job];
     struct loop *l = &j->loops[loop];
     l->at++;
-    let_go(s, j, loop, l->at - 1, l->at - 1);
+    unref_stack(s, j, loop, l->at - 1, l->at - 1);
 }
 
 /* As far as the values that are there tell. */

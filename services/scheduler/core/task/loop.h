@@ -16,7 +16,7 @@ bool mr_sc_loop_is_decided(const struct mr_sched *s, uint32_t exit);
 /* Is the edge from an input to an exit one that counts? */
 bool mr_sc_loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input);
 /* Does the exit, if it claims anything, claim this input? */
-bool mr_sc_loop_claims(const struct mr_sched *s, uint32_t exit, uint32_t input);
+bool mr_sc_loop_has_ref(const struct mr_sched *s, uint32_t exit, uint32_t input);
 /* Does the loop keep this value, which decided it? */
 bool mr_sc_loop_holds(const struct mr_sched *s, uint32_t until);
 /* May it be sent before its inputs are there? Not what must not run for nothing. */

@@ -38,7 +38,7 @@ bool mr_sc_is_referring(const struct mr_sched *s, uint32_t task)
     if (!(j->flags & J_REFERS) || !passes(s, task)) return false;
     const uint32_t *in = mr_sc_inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++)
-        if (is_done(&s->tasks[j->base + in[i]]) && s->tasks[j->base + in[i]].claims) return true;
+        if (is_done(&s->tasks[j->base + in[i]]) && s->tasks[j->base + in[i]].refs) return true;
     return false;
 }
 
@@ -58,26 +58,26 @@ bool mr_sc_may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
            (passes(s, task) && has_references(s, job_of(s, task)));
 }
 
-static bool is_claimed(const struct mr_sched *s, uint32_t by, uint32_t claims, uint32_t input)
+static bool has_ref(const struct mr_sched *s, uint32_t by, uint32_t refs, uint32_t input)
 {
-    if (s->tasks[by].is_exit && !mr_sc_loop_claims(s, by, input)) return false;
-    return claims == CLAIM_ALL || (claims == CLAIM_VALUES && is_done(&s->tasks[input]));
+    if (s->tasks[by].is_exit && !mr_sc_loop_has_ref(s, by, input)) return false;
+    return refs == REF_ALL || (refs == REF_VALUES && is_done(&s->tasks[input]));
 }
 
-uint32_t mr_sc_claimers(const struct mr_sched *s, uint32_t task)
+uint32_t mr_sc_ref_count(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n, count = mr_sc_joins(s, task);
     if (s->tasks[task].is_until && mr_sc_loop_holds(s, task)) count++;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)
-        count += is_claimed(s, j->base + d[i], s->tasks[j->base + d[i]].claims, task);
+        count += has_ref(s, j->base + d[i], s->tasks[j->base + d[i]].refs, task);
     return count;
 }
 
 /* One claim on `task` less: if it was the last, release it or give up making it; its own claims
  * are on the stack then. `failed`: it was the claim of what failed, or will not run for that. */
-static void claim_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker, bool failed)
+static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, bool failed)
 {
     struct task *t = &s->tasks[task];
     bool is_vain = failed && is_unfinished(t);
@@ -99,71 +99,71 @@ static void claim_gone(struct mr_sched *s, uint32_t task, uint32_t by_worker, bo
     mr_sc_task_move(s, task, MR_TASK_RELEASED);
     t->is_vain = is_vain;
     job_at(s, t)->vain += is_vain;
-    if (t->claims) s->stack[s->stack_count++] = task;
+    if (t->refs) s->stack[s->stack_count++] = task;
 }
 
 /* Works off the stack down to `bottom`. */
-static void let_go(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
+static void unref_stack(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
 {
     while (s->stack_count > bottom) {
         uint32_t at = s->stack[--s->stack_count], n;
         struct task *t = &s->tasks[at];
         const struct job *j = job_at(s, t);
         const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
-        uint32_t had = t->claims;
+        uint32_t had = t->refs;
         bool failed = t->state == MR_TASK_ERRED || t->is_vain;
-        t->claims = CLAIM_NONE;
+        t->refs = REF_NONE;
         for (uint32_t i = 0; i < n; i++)
-            if (is_claimed(s, at, had, j->base + in[i]))
-                claim_gone(s, j->base + in[i], by_worker, failed);
+            if (has_ref(s, at, had, j->base + in[i]))
+                unref_one(s, j->base + in[i], by_worker, failed);
         by_worker = NONE;
     }
 }
 
-void mr_sc_let_go(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+void mr_sc_unref(struct mr_sched *s, uint32_t task, uint32_t by_worker)
 {
     uint32_t bottom = s->stack_count;
-    if (!s->tasks[task].claims) return;
+    if (!s->tasks[task].refs) return;
     s->stack[s->stack_count++] = task;
-    let_go(s, bottom, by_worker);
+    unref_stack(s, bottom, by_worker);
 }
 
-void mr_sc_claim_gone(struct mr_sched *s, uint32_t task)
+void mr_sc_unref_one(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
     if (!s->tasks[task].consumers) return;
-    claim_gone(s, task, NONE, false);
-    let_go(s, bottom, NONE);
+    unref_one(s, task, NONE, false);
+    unref_stack(s, bottom, NONE);
 }
 
-void mr_sc_claim_all(struct mr_sched *s, uint32_t task)
+void mr_sc_ref_all(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
-    uint32_t n, had = t->claims;
+    uint32_t n, had = t->refs;
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
-    if (had == CLAIM_ALL) return;
+    if (had == REF_ALL) return;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t input = j->base + in[i];
-        if (t->is_exit && !mr_sc_loop_claims(s, task, input)) continue;
-        if (is_claimed(s, task, had, input)) continue;
+        if (t->is_exit && !mr_sc_loop_has_ref(s, task, input)) continue;
+        if (has_ref(s, task, had, input)) continue;
         s->tasks[input].consumers++;
         if (s->tasks[input].use) mr_sc_use_other(s, input);
     }
-    t->claims = CLAIM_ALL;
+    t->refs = REF_ALL;
 }
 
 /* Done tasks that refer to `task`, which is done: with all their inputs claimed, as they are about
  * to be made again, on the stack. */
-void mr_sc_claim_stale(struct mr_sched *s, uint32_t task)
+void mr_sc_ref_invalid(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t du = j->base + d[i];
-        if (!is_done(&s->tasks[du]) || !is_claimed(s, du, s->tasks[du].claims, task)) continue;
-        mr_sc_claim_all(s, du);
+        if (!is_done(&s->tasks[du]) || !has_ref(s, du, s->tasks[du].refs, task)) continue;
+        mr_sc_ref_all(s, du);
         s->stack[s->stack_count++] = du;
     }
 }
@@ -171,12 +171,12 @@ void mr_sc_claim_stale(struct mr_sched *s, uint32_t task)
 /* Was the value of `by` read back, and does it refer to that of `task`, as soon as this has one? */
 static bool has_read_back(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
-    if (s->tasks[by].claims != CLAIM_VALUES) return false;
-    return !s->tasks[by].is_exit || mr_sc_loop_claims(s, by, task);
+    if (s->tasks[by].refs != REF_VALUES) return false;
+    return !s->tasks[by].is_exit || mr_sc_loop_has_ref(s, by, task);
 }
 
 /* `task` has a value again: what was read back and refers to it claims it, too. */
-void mr_sc_claim_again(struct mr_sched *s, uint32_t task)
+void mr_sc_ref_again(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
@@ -203,22 +203,22 @@ bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task)
     const struct job *j = job_of(s, task);
     uint32_t n;
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
-    if (!is_done(&s->tasks[task]) || s->tasks[task].claims != CLAIM_ALL) return false;
+    if (!is_done(&s->tasks[task]) || s->tasks[task].refs != REF_ALL) return false;
     for (uint32_t i = 0; i < n; i++)
-        if (!is_done(&s->tasks[j->base + in[i]]) && is_claimed(s, task, CLAIM_ALL, j->base + in[i]))
+        if (!is_done(&s->tasks[j->base + in[i]]) && has_ref(s, task, REF_ALL, j->base + in[i]))
             return true;
     return false;
 }
 
 /* All workers are back: what `task`, taken over from one of them, refers to is known, or gone. */
-void mr_sc_claim_settle(struct mr_sched *s, uint32_t task)
+void mr_sc_ref_settle(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
-    if (!is_done(t) || t->claims != CLAIM_ALL) return;
+    if (!is_done(t) || t->refs != REF_ALL) return;
     if (mr_sc_is_broken(s, task)) {
         mr_sc_task_lost(s, task);
     } else if (t->flags & (T_TARGET | T_IMPURE)) {
-        mr_sc_claim_journal(s, task);
+        mr_sc_journal_parts(s, task);
         mr_sc_journal_part(s, task);
     }
 }

@@ -126,7 +126,7 @@ void mr_sc_join_leave(struct mr_sched *s, uint32_t task)
         s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_JOINS);
     mr_assert(job_of(s, source)->users > 0);
     job_of(s, source)->users--;
-    mr_sc_claim_gone(s, source);
+    mr_sc_unref_one(s, source);
 }
 
 /* The source's value as one of the joined task's own; false when only a worker has it. `passing`
@@ -364,7 +364,7 @@ void mr_sc_join_wait(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     uint32_t source = source_of(s, task);
-    t->claims = CLAIM_ALL;
+    t->refs = REF_ALL;
     t->worker = NONE;
     t->waiting = t->unsent = source != NONE;
     mr_sc_task_move(s, task, MR_TASK_WAITING);

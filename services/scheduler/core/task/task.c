@@ -293,7 +293,7 @@ static void outdate(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
     if (!s->is_recovering || s->is_adopting || !mr_sc_is_object(s, task)) return;
-    mr_sc_claim_stale(s, task);
+    mr_sc_ref_invalid(s, task);
     uint32_t top = s->stack_count;
     for (uint32_t i = bottom; i < top; i++)
         if (is_done(&s->tasks[s->stack[i]])) mr_sc_task_lost(s, s->stack[i]);
@@ -326,8 +326,8 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     if (refers)
         job_at(s, t)->flags |= J_REFERS;
     else
-        mr_sc_let_go(s, task, by_worker);
-    mr_sc_claim_again(s, task);
+        mr_sc_unref(s, task, by_worker);
+    mr_sc_ref_again(s, task);
     bool is_until = t->is_until, goes_on = is_until && mr_sc_loop_found(s, task);
     dependents_done(s, task, was_covered);
     if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
@@ -338,7 +338,7 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) { /* not gone with a join */
         mr_sc_value_release(s, t->value, false);
         mr_sc_task_move(s, task, MR_TASK_RELEASED);
-        mr_sc_let_go(s, task, NONE);
+        mr_sc_unref(s, task, NONE);
     }
     if (is_until) mr_sc_loop_go_on(s, task, goes_on);
 }
@@ -350,7 +350,7 @@ static void fail_one(struct mr_sched *s, uint32_t task, uint32_t cause)
     mr_sc_task_cancel_sent(s, task);
     mr_sc_task_move(s, task, MR_TASK_ERRED);
     t->cause = cause;
-    mr_sc_let_go(s, task, NONE);
+    mr_sc_unref(s, task, NONE);
     if (!(t->flags & T_TARGET)) return;
     struct job *j = job_at(s, t);
     struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
@@ -371,7 +371,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
         for (uint32_t i = 0; i < n; i++) {
             uint32_t u = j->base + d[i];
             if (!is_unfinished(&s->tasks[u])) continue;
-            if (s->tasks[u].is_exit && !mr_sc_loop_claims(s, u, at)) continue;
+            if (s->tasks[u].is_exit && !mr_sc_loop_has_ref(s, u, at)) continue;
             fail_one(s, u, task);
             job_of(s, u)->fallen++;
             s->stack[s->stack_count++] = u;
