@@ -39,8 +39,8 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
         waiting += !is_done(u);
         unsent += !is_done(u) && !(u->flags & T_SENT);
     }
-    waiting += (t->flags & T_JOINED) != 0;
-    unsent += (t->flags & T_JOINED) != 0;
+    waiting += (t->flags & T_SHARED) != 0;
+    unsent += (t->flags & T_SHARED) != 0;
     if (t->is_exit && !mr_sc_loop_is_decided(s, j->base + i)) {
         waiting++;
         unsent++;

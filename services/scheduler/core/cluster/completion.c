@@ -142,7 +142,8 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
             mr_sc_send_bytes(s, task, u->worker, mr_str_of(r->bytes, r->inline_bytes));
     }
     if (t->flags & T_TARGET) tell_bytes(s, task, r);
-    if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
+    if (t->flags & T_HAS_SHARERS)
+        mr_sc_shared_key_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
 }
 
 /* An object that an earlier attempt made at the worker where the task is again: asked for another
@@ -228,7 +229,7 @@ static bool is_lost_target(const struct task *t, const struct job *j)
 static bool may_refer(const struct mr_sched *s, uint32_t task, const struct row *r)
 {
     const struct task *t = &s->tasks[task];
-    if (!is_unfinished(t) || t->flags & T_JOINED) return false;
+    if (!is_unfinished(t) || t->flags & T_SHARED) return false;
     return s->is_recovering || is_current(t, r->worker, r->attempt);
 }
 

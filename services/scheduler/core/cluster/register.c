@@ -94,7 +94,7 @@ static void come_back(struct mr_sched *s, uint32_t slot, const struct mr_sched_r
 static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32_t attempt)
 {
     struct task *t = &s->tasks[task];
-    if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED || t->flags & T_JOINED) return;
+    if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED || t->flags & T_SHARED) return;
     if (t->flags & T_SENT) {
         if (t->worker != slot || t->attempt != attempt) return;
     } else {
@@ -157,7 +157,7 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
             mr_sc_is_edge(s, task, j->base + d[i]))
             return true;
     }
-    return mr_sc_join_is_waiting(s, task);
+    return mr_sc_shared_key_is_waited(s, task);
 }
 
 /* What it made and does not have any more is gone; what it has and others wait for is fetched. */

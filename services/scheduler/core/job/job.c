@@ -134,7 +134,7 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     mr_sc_cache_share(s, job, sub->template);
     const struct mr_job_options *options = &j->graph->job;
     int err = mr_sc_resolve(s, job, sub->resolved, sub->resolved_count, &e);
-    if (!err) err = mr_sc_join(s, job, &e);
+    if (!err) err = mr_sc_shared_key_link(s, job, &e);
     if (err) {
         mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
         mr_sc_job_drop(s, job);
@@ -159,8 +159,8 @@ void mr_sc_job_plan(struct mr_sched *s)
     uint32_t job = s->job_list.unplanned;
     s->job_list.unplanned = NONE;
     mr_sc_plan(s, job);
-    mr_sc_join_journal(s, job);
-    mr_sc_join_settle(s, job);
+    mr_sc_shared_key_journal(s, job);
+    mr_sc_shared_key_settle(s, job);
     if (!s->jobs[job].targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
 }
 
@@ -226,7 +226,7 @@ static int retry(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     finish_sweep(s, job);
-    int err = mr_sc_join_again(s, job);
+    int err = mr_sc_shared_key_retry(s, job);
     if (err) return err;
     j->flags &= ~(uint32_t)(J_STOPPED | J_UNWANTED);
     j->flags |= J_RETRIED;
@@ -244,7 +244,7 @@ static int retry(struct mr_sched *s, uint32_t job)
     mr_sc_journal_state(s, job);
     mr_sc_loop_again(s, job);
     mr_sc_plan(s, job);
-    mr_sc_join_settle(s, job);
+    mr_sc_shared_key_settle(s, job);
     if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
     return MR_OK;
 }
@@ -283,11 +283,11 @@ static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sche
                           : "the job is done; there is nothing to retry";
     }
     if (is_running) return "the job has not ended; cancel it first";
-    if (!mr_sc_join_is_held(s, job)) {
+    if (!mr_sc_shared_key_is_held(s, job)) {
         mr_sc_job_forget(s, job);
         return NULL;
     }
-    if (mr_sc_join_forget_all(s, job)) return NULL;
+    if (mr_sc_shared_key_forget_all(s, job)) return NULL;
     return "another job of its namespace uses its keys; forget that first";
 }
 

@@ -258,7 +258,7 @@ void mr_sc_plan(struct mr_sched *s, uint32_t job)
         t->waiting = t->is_exit && !mr_sc_loop_is_decided(s, j->base + i);
         for (uint32_t k = 0; k < n; k++)
             t->waiting += !is_done(&s->tasks[j->base + in[k]]);
-        t->waiting += (t->flags & T_JOINED) != 0; /* for the task that makes its value */
+        t->waiting += (t->flags & T_SHARED) != 0; /* for the task that makes its value */
         t->unsent = t->waiting;
         if (!t->waiting) mr_sc_task_inputs_done(s, j->base + i);
     }
@@ -272,7 +272,7 @@ void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
-    mr_sc_join_drop_job(s, job);
+    mr_sc_shared_key_drop_job(s, job);
     mr_sc_job_unlist(s, job);
     if (j->state < MR_JOB_DONE) s->job_list.running--;
     for (uint32_t i = 0; i < g->nodes_count && s->tasks[j->base + i].prev == NONE; i++) {

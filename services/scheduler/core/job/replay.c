@@ -177,7 +177,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     }
     if (s->values[v].kind == V_AWAY) { /* no room: it will be made again when asked for */
         mr_sc_value_release(s, v, true);
-        if (t->flags & T_FIXED) return; /* an alias: as if it had none (mr_sc_join_enter) */
+        if (t->flags & T_FIXED) return; /* an alias: as if it had none (mr_sc_shared_key_enter) */
         mr_sc_task_move(s, j->base + index, MR_TASK_RELEASED);
         t->refs = REF_NONE;
         return;
@@ -411,12 +411,12 @@ static void settle_running(struct mr_sched *s, uint32_t job)
         s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
     }
     struct mr_error e = {0};
-    if (mr_sc_join(s, job, &e)) {
+    if (mr_sc_shared_key_link(s, job, &e)) {
         settle_orphan(s, job, &e);
         return;
     }
     mr_sc_plan(s, job);
-    mr_sc_join_settle(s, job);
+    mr_sc_shared_key_settle(s, job);
     for (uint32_t i = 0; i < nodes && j->state < MR_JOB_DONE; i++) {
         const struct failure *st =
             is_unfinished(&s->tasks[j->base + i]) ? mr_sc_failure(s, j->base + i) : NULL;
@@ -438,7 +438,7 @@ static void count_as_held(struct mr_sched *s)
         struct value *v = &s->values[i];
         if (v->kind != V_OBJECT || !v->store) continue;
         if (s->stores[v->store].is_heir) v->flags |= V_DOUBTED;
-        if (!(s->tasks[v->task].flags & T_JOINED)) v->flags |= V_HELD;
+        if (!(s->tasks[v->task].flags & T_SHARED)) v->flags |= V_HELD;
     }
 }
 
@@ -460,7 +460,7 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
         }
         settle_ended(s, j);
         j->flags |= J_HELD_BACK; /* a target may be asked for that a returning worker has */
-        mr_sc_join_enter(s, i);
+        mr_sc_shared_key_enter(s, i);
     }
     count_as_held(s);
     mr_sc_epoch_begin(s);

@@ -40,8 +40,8 @@ enum task_flag {
     T_LONG = 1 << 10,          /* does not occupy a slot */
     T_FIXED = 1 << 11,         /* no task: its value is given (an alias: as long as it has one) */
     T_UNACKED = 1 << 12,       /* its value is on the way to the journal */
-    T_JOINED = 1 << 13,        /* another job's task makes its value */
-    T_HAS_JOINS = 1 << 14,
+    T_SHARED = 1 << 13,        /* another job's task makes its value */
+    T_HAS_SHARERS = 1 << 14,
     T_STARTED = 1 << 15, /* the worker said that it runs */
 };
 

@@ -20,7 +20,7 @@ uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
     const struct job *j = job_at(s, t);
     uint32_t n, uses = 0, exits = 0, index = task - j->base;
     bool of_loop = t->is_until; /* a loop's verdict is read here */
-    if (t->flags & (T_TARGET | T_IMPURE | T_HAS_JOINS | T_LONG | T_QUARANTINED)) return 0;
+    if (t->flags & (T_TARGET | T_IMPURE | T_HAS_SHARERS | T_LONG | T_QUARANTINED)) return 0;
     if (j->flags & J_UNFUSED) return 0;
     const uint32_t *d = mr_graph_dependents(j->graph, index, &n);
     if (!n || n > USES_MAX) return 0;

@@ -93,7 +93,7 @@ static void make_again(struct mr_sched *s, uint32_t task)
     struct job *j = job_at(s, t);
     uint32_t n, never = NONE;
     if (mr_sc_is_alias(s, task)) {
-        mr_sc_join_wait(s, task);
+        mr_sc_shared_key_wait(s, task);
         return;
     }
     const uint32_t *in = mr_sc_inputs(s, task, &n);
@@ -137,7 +137,7 @@ void mr_sc_task_again(struct mr_sched *s, uint32_t task)
         if (is_needed(s, u))
             make_again(s, u);
         else
-            mr_sc_join_failed(s, u);
+            mr_sc_shared_key_failed(s, u);
     }
 }
 
@@ -160,9 +160,9 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
 
 /* Jobs that took the value over have a copy of it, and lose it too: an object, or what refers to
  * something that is gone. */
-static void push_joined(struct mr_sched *s, uint32_t task)
+static void push_sharers(struct mr_sched *s, uint32_t task)
 {
-    if (!(s->tasks[task].flags & T_HAS_JOINS)) return;
+    if (!(s->tasks[task].flags & T_HAS_SHARERS)) return;
     for (uint32_t t = s->keys.head[task]; t; t = s->keys.next[t - 1])
         if (is_done(&s->tasks[t - 1])) s->stack[s->stack_count++] = t - 1;
 }
@@ -179,7 +179,7 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
  * another store: then the alias has it from there. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
-    uint32_t source = mr_sc_join_source(s, task);
+    uint32_t source = mr_sc_shared_key_source(s, task);
     if (source == NONE || !mr_sc_is_object(s, task) || !mr_sc_is_object(s, source)) return task;
     const struct value *a = &s->values[s->tasks[task].value];
     const struct value *b = &s->values[s->tasks[source].value];
@@ -224,7 +224,7 @@ void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
         uint32_t at = s->stack[i];
         if (!is_done(&s->tasks[at])) continue; /* it is there twice */
         mr_sc_ref_invalid(s, at);
-        if (i > bottom || mr_sc_is_object(s, at)) push_joined(s, at);
+        if (i > bottom || mr_sc_is_object(s, at)) push_sharers(s, at);
         value_gone(s, at);
     }
     for (uint32_t i = s->stack_count; i-- > bottom;) { /* what refers comes after what it names */
@@ -235,7 +235,7 @@ void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
             mr_sc_task_again(s, at);
         } else {
             mr_sc_unref(s, at, NONE);
-            mr_sc_join_failed(s, at);
+            mr_sc_shared_key_failed(s, at);
             tell_gone(s, at);
         }
     }

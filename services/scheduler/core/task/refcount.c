@@ -67,7 +67,7 @@ static bool has_ref(const struct mr_sched *s, uint32_t by, uint32_t refs, uint32
 uint32_t mr_sc_ref_count(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
-    uint32_t n, count = mr_sc_joins(s, task);
+    uint32_t n, count = mr_sc_shared_key_users(s, task);
     if (s->tasks[task].is_until && mr_sc_loop_holds(s, task)) count++;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)

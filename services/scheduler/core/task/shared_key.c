@@ -77,24 +77,24 @@ bool mr_sc_is_alias(const struct mr_sched *s, uint32_t task)
 }
 
 /* The source of an alias, or NONE. */
-uint32_t mr_sc_join_source(const struct mr_sched *s, uint32_t task)
+uint32_t mr_sc_shared_key_source(const struct mr_sched *s, uint32_t task)
 {
-    bool is_joined = mr_sc_is_alias(s, task) && s->tasks[task].flags & T_JOINED;
+    bool is_joined = mr_sc_is_alias(s, task) && s->tasks[task].flags & T_SHARED;
     return is_joined ? s->keys.source[task] - 1 : NONE;
 }
 
-bool mr_sc_join_is_waiting(const struct mr_sched *s, uint32_t source)
+bool mr_sc_shared_key_is_waited(const struct mr_sched *s, uint32_t source)
 {
-    if (!(s->tasks[source].flags & T_HAS_JOINS)) return false;
+    if (!(s->tasks[source].flags & T_HAS_SHARERS)) return false;
     for (uint32_t t = s->keys.head[source]; t; t = s->keys.next[t - 1])
         if (is_unfinished(&s->tasks[t - 1])) return true;
     return false;
 }
 
-uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task)
+uint32_t mr_sc_shared_key_users(const struct mr_sched *s, uint32_t task)
 {
     uint32_t n = 0;
-    if (!(s->tasks[task].flags & T_HAS_JOINS)) return 0;
+    if (!(s->tasks[task].flags & T_HAS_SHARERS)) return 0;
     for (uint32_t t = s->keys.head[task]; t; t = s->keys.next[t - 1])
         n++;
     return n;
@@ -102,8 +102,8 @@ uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task)
 
 static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
 {
-    s->tasks[task].flags |= T_JOINED;
-    s->tasks[source].flags |= T_HAS_JOINS;
+    s->tasks[task].flags |= T_SHARED;
+    s->tasks[source].flags |= T_HAS_SHARERS;
     s->tasks[source].consumers++;
     job_of(s, source)->users++;
     s->keys.source[task] = source + 1;
@@ -112,18 +112,18 @@ static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
     if (s->tasks[source].use) mr_sc_use_other(s, source);
 }
 
-void mr_sc_join_leave(struct mr_sched *s, uint32_t task)
+void mr_sc_shared_key_leave(struct mr_sched *s, uint32_t task)
 {
     uint32_t source = s->keys.source[task] - 1;
-    mr_assert(s->tasks[task].flags & T_JOINED && s->keys.source[task]);
+    mr_assert(s->tasks[task].flags & T_SHARED && s->keys.source[task]);
     uint32_t *at = &s->keys.head[source];
     while (*at != task + 1)
         at = &s->keys.next[*at - 1];
     *at = s->keys.next[task];
     s->keys.source[task] = s->keys.next[task] = 0;
-    s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_JOINED);
+    s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_SHARED);
     if (!s->keys.head[source])
-        s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_JOINS);
+        s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_SHARERS);
     mr_assert(job_of(s, source)->users > 0);
     job_of(s, source)->users--;
     mr_sc_unref_one(s, source);
@@ -189,7 +189,7 @@ static void take_name(struct mr_sched *s, uint32_t task)
 static void part(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    mr_sc_join_leave(s, task);
+    mr_sc_shared_key_leave(s, task);
     if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) return;
     if (mr_sc_is_alias(s, task)) {
         fail_alias(s, task);
@@ -215,7 +215,7 @@ static bool may_come(const struct mr_sched *s, uint32_t source)
     return t->state == MR_TASK_RELEASED && !(job_of(s, source)->flags & (J_STOPPED | J_FORGETTING));
 }
 
-void mr_sc_join_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
+void mr_sc_shared_key_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
 {
     uint32_t next;
     for (uint32_t at = s->keys.head[source]; at; at = next) {
@@ -241,7 +241,7 @@ void mr_sc_join_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
     }
 }
 
-void mr_sc_join_failed(struct mr_sched *s, uint32_t source)
+void mr_sc_shared_key_failed(struct mr_sched *s, uint32_t source)
 {
     uint32_t next;
     for (uint32_t at = s->keys.head[source]; at; at = next) {
@@ -262,7 +262,7 @@ static int refuse_other(
         MR_STR_ARG(n.key), MR_STR_ARG(n.name_space), id);
 }
 
-static int join_one(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_error *e)
+static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_error *e)
 {
     struct job *j = job_of(s, task);
     struct task *t = &s->tasks[task];
@@ -307,7 +307,7 @@ static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
     return mr_sc_is_alias(s, task);
 }
 
-int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
+int mr_sc_shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error *e)
 {
     const struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
@@ -339,9 +339,9 @@ int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e)
             if (j->flags & J_HELD_BACK) continue;
             return refuse_other(s, task, source, e);
         }
-        int err = join_one(s, task, source, e);
+        int err = share_one(s, task, source, e);
         if (err) return err;
-        bool is_made_here = !is_ref && !(s->tasks[task].flags & T_JOINED);
+        bool is_made_here = !is_ref && !(s->tasks[task].flags & T_SHARED);
         if (is_made_here && s->tasks[source].state == MR_TASK_RELEASED) {
             (void)mr_index_remove(&s->keys.index, name_hash(n), source);
             enter(s, task); /* who comes next finds the value here */
@@ -360,7 +360,7 @@ static uint32_t source_of(const struct mr_sched *s, uint32_t task)
 
 /* An alias whose value is gone waits for its source. If that has none either, it is on the stack,
  * to be made again. */
-void mr_sc_join_wait(struct mr_sched *s, uint32_t task)
+void mr_sc_shared_key_wait(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     uint32_t source = source_of(s, task);
@@ -374,13 +374,13 @@ void mr_sc_join_wait(struct mr_sched *s, uint32_t task)
     }
     link_to(s, task, source);
     if (is_done(&s->tasks[source]))
-        mr_sc_join_done(s, source, (struct mr_str){0});
+        mr_sc_shared_key_done(s, source, (struct mr_str){0});
     else if (s->tasks[source].state == MR_TASK_RELEASED)
         s->stack[s->stack_count++] = source;
 }
 
 /* A failed job is retried: what it refers to must be there again. Nothing changes on failure. */
-int mr_sc_join_again(struct mr_sched *s, uint32_t job)
+int mr_sc_shared_key_retry(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
@@ -392,7 +392,7 @@ int mr_sc_join_again(struct mr_sched *s, uint32_t job)
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
         take_name(s, task);
-        if (!mr_sc_is_alias(s, task) || t->value != NONE || t->flags & T_JOINED) continue;
+        if (!mr_sc_is_alias(s, task) || t->value != NONE || t->flags & T_SHARED) continue;
         if (t->flags & T_FIXED) { /* it was read back like this */
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
@@ -403,28 +403,28 @@ int mr_sc_join_again(struct mr_sched *s, uint32_t job)
 }
 
 /* Once it is planned: what is there already need not be waited for, what is gone is made again. */
-void mr_sc_join_settle(struct mr_sched *s, uint32_t job)
+void mr_sc_shared_key_settle(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     uint32_t nodes = j->graph->job.name_space.n ? j->graph->nodes_count : 0;
     for (uint32_t i = 0; i < nodes && j->state <= MR_JOB_RUNNING; i++) {
         uint32_t task = j->base + i;
-        if (!(s->tasks[task].flags & T_JOINED) || !is_unfinished(&s->tasks[task])) continue;
+        if (!(s->tasks[task].flags & T_SHARED) || !is_unfinished(&s->tasks[task])) continue;
         uint32_t source = s->keys.source[task] - 1;
         if (is_done(&s->tasks[source]))
-            mr_sc_join_done(s, source, (struct mr_str){0});
+            mr_sc_shared_key_done(s, source, (struct mr_str){0});
         else if (s->tasks[source].state == MR_TASK_RELEASED)
             mr_sc_task_again(s, source);
     }
 }
 
 /* Targets that had their value, another job's, when the job was accepted: a restart finds them. */
-void mr_sc_join_journal(struct mr_sched *s, uint32_t job)
+void mr_sc_shared_key_journal(struct mr_sched *s, uint32_t job)
 {
     const struct mr_graph *g = s->jobs[job].graph;
     for (uint32_t i = 0; g->job.name_space.n && i < g->targets_count; i++) {
         uint32_t task = s->jobs[job].base + g->targets[i];
-        bool is_another = s->tasks[task].flags & T_JOINED && !mr_sc_is_alias(s, task);
+        bool is_another = s->tasks[task].flags & T_SHARED && !mr_sc_is_alias(s, task);
         if (is_another && is_done(&s->tasks[task])) mr_sc_journal_part(s, task);
     }
 }
@@ -445,7 +445,7 @@ static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
     if (source == NONE && (is_value || may_be)) enter(s, task);
 }
 
-void mr_sc_join_enter(struct mr_sched *s, uint32_t job)
+void mr_sc_shared_key_enter(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
@@ -464,15 +464,15 @@ void mr_sc_join_enter(struct mr_sched *s, uint32_t job)
     }
 }
 
-void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job)
+void mr_sc_shared_key_drop_job(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     if (!j->graph->job.name_space.n) return;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t task = j->base + i;
-        if (s->tasks[task].flags & T_JOINED) mr_sc_join_leave(s, task);
-        while (s->tasks[task].flags & T_HAS_JOINS) /* of jobs that are being forgotten, too */
-            mr_sc_join_leave(s, s->keys.head[task] - 1);
+        if (s->tasks[task].flags & T_SHARED) mr_sc_shared_key_leave(s, task);
+        while (s->tasks[task].flags & T_HAS_SHARERS) /* of jobs that are being forgotten, too */
+            mr_sc_shared_key_leave(s, s->keys.head[task] - 1);
         if (find(s, name_of(s, task)) == task)
             (void)mr_index_remove(&s->keys.index, name_hash(name_of(s, task)), task);
     }
@@ -480,12 +480,13 @@ void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job)
 
 /* A job that another refers to is held by it, unless that is being forgotten: who those are is
  * looked up only while any job is. */
-bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job)
+bool mr_sc_shared_key_is_held(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     if (!j->users || !s->job_list.sweeps_count) return j->users;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++)
-        for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_JOINS ? s->keys.head[j->base + i] : 0;
+        for (uint32_t t = s->tasks[j->base + i].flags & T_HAS_SHARERS ? s->keys.head[j->base + i]
+                                                                      : 0;
              t; t = s->keys.next[t - 1])
             if (!(job_of(s, t - 1)->flags & J_FORGETTING)) return true;
     return false;
@@ -497,7 +498,7 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t source = j->base + i;
-        uint32_t at = s->tasks[source].flags & T_HAS_JOINS ? s->keys.head[source] : 0;
+        uint32_t at = s->tasks[source].flags & T_HAS_SHARERS ? s->keys.head[source] : 0;
         for (; at; at = s->keys.next[at - 1]) {
             uint32_t holder = job_no(s, &s->tasks[at - 1]);
             struct job *h = &s->jobs[holder];
@@ -512,7 +513,7 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
 
 /* After a retry jobs may hold one another, in a ring. None of them goes before the others, and when
  * all of them have been asked to go, all do. */
-bool mr_sc_join_forget_all(struct mr_sched *s, uint32_t job)
+bool mr_sc_shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;
     bool are_unwanted = true;

@@ -4,19 +4,22 @@
 #include "services/scheduler/core/state/state.h"
 
 bool mr_sc_is_alias(const struct mr_sched *s, uint32_t task);
-uint32_t mr_sc_join_source(const struct mr_sched *s, uint32_t task);
-bool mr_sc_join_is_waiting(const struct mr_sched *s, uint32_t source); /* any joined task */
-uint32_t mr_sc_joins(const struct mr_sched *s, uint32_t task); /* tasks joined to this one */
-void mr_sc_join_leave(struct mr_sched *s, uint32_t task); /* the joined task needs it no more */
+uint32_t mr_sc_shared_key_source(const struct mr_sched *s, uint32_t task);
+bool mr_sc_shared_key_is_waited(const struct mr_sched *s, uint32_t source); /* any joined task */
+uint32_t mr_sc_shared_key_users(
+    const struct mr_sched *s, uint32_t task); /* tasks joined to this one */
+void mr_sc_shared_key_leave(
+    struct mr_sched *s, uint32_t task); /* the joined task needs it no more */
 /* It has its value; `bytes` are those if they are just passing by. */
-void mr_sc_join_done(struct mr_sched *s, uint32_t source, struct mr_str bytes);
-void mr_sc_join_failed(struct mr_sched *s, uint32_t source); /* it never will */
-int mr_sc_join(struct mr_sched *s, uint32_t job, struct mr_error *e);
-void mr_sc_join_wait(struct mr_sched *s, uint32_t task); /* of an alias, released */
-int mr_sc_join_again(struct mr_sched *s, uint32_t job);  /* to be retried */
-void mr_sc_join_settle(struct mr_sched *s, uint32_t job);
-void mr_sc_join_journal(struct mr_sched *s, uint32_t job);
-void mr_sc_join_enter(struct mr_sched *s, uint32_t job);
-void mr_sc_join_drop_job(struct mr_sched *s, uint32_t job);
-bool mr_sc_join_is_held(const struct mr_sched *s, uint32_t job); /* by a job that is kept */
-bool mr_sc_join_forget_all(struct mr_sched *s, uint32_t job);    /* and all that hold it, or none */
+void mr_sc_shared_key_done(struct mr_sched *s, uint32_t source, struct mr_str bytes);
+void mr_sc_shared_key_failed(struct mr_sched *s, uint32_t source); /* it never will */
+int mr_sc_shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error *e);
+void mr_sc_shared_key_wait(struct mr_sched *s, uint32_t task); /* of an alias, released */
+int mr_sc_shared_key_retry(struct mr_sched *s, uint32_t job);  /* to be retried */
+void mr_sc_shared_key_settle(struct mr_sched *s, uint32_t job);
+void mr_sc_shared_key_journal(struct mr_sched *s, uint32_t job);
+void mr_sc_shared_key_enter(struct mr_sched *s, uint32_t job);
+void mr_sc_shared_key_drop_job(struct mr_sched *s, uint32_t job);
+bool mr_sc_shared_key_is_held(const struct mr_sched *s, uint32_t job); /* by a job that is kept */
+bool mr_sc_shared_key_forget_all(
+    struct mr_sched *s, uint32_t job); /* and all that hold it, or none */

@@ -67,9 +67,9 @@ void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
     t->is_vain = 0;
     if (to == MR_TASK_RUNNING) runs(s, task);
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
-    if (is_over && t->flags & T_JOINED) mr_sc_join_leave(s, task);
+    if (is_over && t->flags & T_SHARED) mr_sc_shared_key_leave(s, task);
     if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED)
-        if (t->flags & T_HAS_JOINS) mr_sc_join_failed(s, task);
+        if (t->flags & T_HAS_SHARERS) mr_sc_shared_key_failed(s, task);
 }
 
 void mr_sc_task_unqueue(struct mr_sched *s, uint32_t task)
@@ -242,7 +242,7 @@ static void queue_ahead(struct mr_sched *s, uint32_t task, uint32_t waiting_max)
 {
     struct task *t = &s->tasks[task];
     if (t->state == MR_TASK_WAITING && !t->unsent && t->waiting <= waiting_max &&
-        !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_QUARANTINED | T_JOINED)))
+        !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_QUARANTINED | T_SHARED)))
         mr_sc_queue_put(s, task);
 }
 
@@ -322,7 +322,7 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     if (was_covered) unlink_sent(s, task);
     mr_sc_task_move(s, task, MR_TASK_DONE);
     /* a joined task's value is another's, and so are its parts */
-    bool refers = mr_sc_is_referring(s, task) && !(t->flags & T_JOINED);
+    bool refers = mr_sc_is_referring(s, task) && !(t->flags & T_SHARED);
     if (refers)
         job_at(s, t)->flags |= J_REFERS;
     else
@@ -331,7 +331,7 @@ void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     bool is_until = t->is_until, goes_on = is_until && mr_sc_loop_found(s, task);
     dependents_done(s, task, was_covered);
     if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
-    if (t->flags & T_HAS_JOINS) mr_sc_join_done(s, task, s->passing);
+    if (t->flags & T_HAS_SHARERS) mr_sc_shared_key_done(s, task, s->passing);
     if (job_at(s, t)->flags & J_REFERS) outdate(s, task);
     if (t->flags & T_TARGET) {
         mr_sc_job_target_final(s, job_no(s, t));

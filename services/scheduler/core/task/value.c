@@ -57,7 +57,7 @@ void mr_sc_value_unkeep(struct mr_sched *s, uint32_t value)
 void mr_sc_value_hold(struct mr_sched *s, struct value *v)
 {
     if (v->kind != V_OBJECT || !v->store || v->flags & V_HELD) return;
-    if (s->tasks[v->task].flags & T_JOINED) return; /* its source does, for both */
+    if (s->tasks[v->task].flags & T_SHARED) return; /* its source does, for both */
     if (!s->stores[v->store].is_alive) return;
     v->flags |= V_HELD;
     struct mr_sched_store_batch *b = mr_sc_store_batch(s, v->store);
