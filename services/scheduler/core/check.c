@@ -20,7 +20,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
         mr_assert(t->state == MR_TASK_WAITING || t->state == MR_TASK_RUNNING);
         mr_assert(s->workers[t->worker].state != W_FREE);
     }
-    if (t->state == MR_TASK_RUNNING || t->use) mr_assert(t->flags & T_SENT);
+    if (t->state == MR_TASK_RUNNING || t->fused_use) mr_assert(t->flags & T_SENT);
     if (!is_done(t)) mr_assert(t->value == NONE);
     if (is_done(t) && !(t->flags & T_FIXED)) mr_assert(t->value < LITERAL);
     mr_assert(!t->is_marked && t->kills <= KILLS_MAX);

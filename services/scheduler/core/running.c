@@ -34,7 +34,7 @@ static void look_at(const struct mr_sched *s, const struct worker *w, bool start
     for (uint32_t i = w->sent_head; i != NONE && seen < LOOKED_MAX(w); i = s->tasks[i].next) {
         const struct task *t = &s->tasks[i];
         seen++;
-        if (t->state != MR_TASK_RUNNING || t->use == USE_DONE) continue;
+        if (t->state != MR_TASK_RUNNING || t->fused_use == FUSED_CONSUMED) continue;
         if (t->flags & T_LONG) { /* it needs no slot, and starts at once */
             if (started) look(s, i, l);
             continue;

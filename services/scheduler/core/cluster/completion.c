@@ -339,14 +339,14 @@ static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, 
 }
 
 /* It ran, and what needed it did, too: those are told of next. */
-static void used_up(struct mr_sched *s, uint32_t task, const struct row *r)
+static void consumed(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     span(s, r, task, MR_OUTCOME_OK);
     s->totals.tasks_done++;
     s->workers[r->worker].is_full = false;
     if (s->tasks[task].flags & T_STEALING) s->workers[r->worker].stealing--;
     s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_STEALING);
-    mr_sc_used_up(s, task);
+    mr_sc_fused_consumed(s, task);
 }
 
 static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
@@ -367,7 +367,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
         row_without_store(s, task, r);
         return;
     case MR_OUTCOME_NO_ROOM: row_no_room(s, task, r, outcome); return;
-    case MR_OUTCOME_USED_UP: used_up(s, task, r); return;
+    case MR_OUTCOME_USED_UP: consumed(s, task, r); return;
     case MR_OUTCOME_CANCELLED: span_late(s, r, task, outcome); break;
     case MR_OUTCOME_LOST: /* no worker says that of itself */
     case MR_OUTCOME_OK: break;

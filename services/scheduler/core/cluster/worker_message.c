@@ -82,7 +82,7 @@ static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sche
 
 static void given(struct mr_sched *s, uint32_t task)
 {
-    if (s->tasks[task].use == USE_DONE) return; /* asked for when it had run */
+    if (s->tasks[task].fused_use == FUSED_CONSUMED) return; /* asked for when it had run */
     mr_sc_task_unsend(s, task);
     mr_sc_task_requeue(s, task);
 }

@@ -205,8 +205,8 @@ void mr_sc_quarantine_blame(struct mr_sched *s, uint32_t worker, const struct mr
             if (is_again && t->probations < PROBATIONS_MAX) t->probations++;
             if (is_blamed) t->kills++;
             t->flags |= T_QUARANTINED;
-            if (t->use != USE_DONE) mr_sc_span_lost(s, i);
-            if (t->use != USE_DONE && t->kills < KILLS_MAX) job_of(s, i)->retried++;
+            if (t->fused_use != FUSED_CONSUMED) mr_sc_span_lost(s, i);
+            if (t->fused_use != FUSED_CONSUMED && t->kills < KILLS_MAX) job_of(s, i)->retried++;
         }
         t->flags |= T_WAS_NEAR_CRASH;
     }

@@ -54,10 +54,10 @@ enum ref {
 
 /* A value that only tasks of its job want may be used up where it was made: nobody here ever sees
  * it. */
-enum use {
-    USE_TOLD, /* its worker tells of it, and keeps it until it is released */
-    USE_OWN,  /* sent with the number of its uses, and nobody was added to them since */
-    USE_DONE, /* it ran, and so did its uses: the task is released with the last of them */
+enum fused_use {
+    FUSED_REPORTED, /* its worker tells of it, and keeps it until it is released */
+    FUSED_COUNTED,  /* sent with the number of its uses, and nobody was added to them since */
+    FUSED_CONSUMED, /* it ran, and so did its uses: the task is released with the last of them */
 };
 
 struct task { /* its job: job_of; 48 bytes, for there are millions */
@@ -91,7 +91,7 @@ struct task { /* its job: job_of; 48 bytes, for there are millions */
     uint8_t is_marked : 1; /* during a walk */
     uint8_t is_exit : 1;   /* of a loop */
     uint8_t is_until : 1;  /* decides whether another round comes */
-    uint8_t use : 2;       /* enum use, while it is sent */
+    uint8_t fused_use : 2; /* enum fused_use, while it is sent */
     uint8_t is_coming : 1; /* counted as such in its worker's store */
 };
 _Static_assert(sizeof(struct task) == 48, "what a task costs");

@@ -129,8 +129,8 @@ static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
     cell(r, MR_COLUMN_ATTEMPT, t->attempt);
     cell(r, MR_COLUMN_OP, op);
     cell(r, MR_COLUMN_PRIORITY, (uint32_t)priority_of(j, o));
-    uint32_t uses = mr_sc_uses(s, task);
-    t->use = uses && !(uses & MR_USES_OF_LOOP) ? USE_OWN : USE_TOLD;
+    uint32_t uses = mr_sc_fused_uses(s, task);
+    t->fused_use = uses && !(uses & MR_USES_OF_LOOP) ? FUSED_COUNTED : FUSED_REPORTED;
     cell(r, MR_COLUMN_USES, uses);
     mr_sched_runs_add(&r->runs, j->id, j->flags & J_UNFUSED);
     r->count++;

@@ -14,7 +14,7 @@
 
 #define USES_MAX 64u /* more are told: such a value outlives one go */
 
-uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
+uint32_t mr_sc_fused_uses(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
@@ -41,21 +41,21 @@ uint32_t mr_sc_uses(const struct mr_sched *s, uint32_t task)
     return of_loop ? uses | MR_USES_OF_LOOP : uses;
 }
 
-void mr_sc_used_up(struct mr_sched *s, uint32_t task)
+void mr_sc_fused_consumed(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    bool is_own = t->use == USE_OWN;
-    t->use = USE_DONE;
+    bool is_own = t->fused_use == FUSED_COUNTED;
+    t->fused_use = FUSED_CONSUMED;
     t->kills = 0;
     t->flags = (uint16_t)((t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH)) | T_STARTED);
-    if (!is_own) mr_sc_use_other(s, task);
+    if (!is_own) mr_sc_fused_other(s, task);
 }
 
-void mr_sc_use_other(struct mr_sched *s, uint32_t task)
+void mr_sc_fused_other(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    if (t->use != USE_DONE) {
-        t->use = USE_TOLD;
+    if (t->fused_use != FUSED_CONSUMED) {
+        t->fused_use = FUSED_REPORTED;
         return;
     }
     mr_sc_task_unsend(s, task);

@@ -89,8 +89,8 @@ static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, boo
         mr_sc_value_release(s, t->value, dropped);
     } else if (is_unfinished(t)) {
         mr_sc_task_unqueue(s, task);
-        if (t->use == USE_DONE)
-            mr_sc_use_release(s, task);
+        if (t->fused_use == FUSED_CONSUMED)
+            mr_sc_fused_release(s, task);
         else
             mr_sc_task_cancel_sent(s, task);
     } else {
@@ -148,7 +148,7 @@ void mr_sc_ref_all(struct mr_sched *s, uint32_t task)
         if (t->is_exit && !mr_sc_loop_has_ref(s, task, input)) continue;
         if (has_ref(s, task, had, input)) continue;
         s->tasks[input].consumers++;
-        if (s->tasks[input].use) mr_sc_use_other(s, input);
+        if (s->tasks[input].fused_use) mr_sc_fused_other(s, input);
     }
     t->refs = REF_ALL;
 }

@@ -109,7 +109,7 @@ static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
     s->keys.source[task] = source + 1;
     s->keys.next[task] = s->keys.head[source];
     s->keys.head[source] = task + 1;
-    if (s->tasks[source].use) mr_sc_use_other(s, source);
+    if (s->tasks[source].fused_use) mr_sc_fused_other(s, source);
 }
 
 void mr_sc_shared_key_leave(struct mr_sched *s, uint32_t task)

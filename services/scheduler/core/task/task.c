@@ -129,7 +129,7 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     if (s->memory_retry.reserved_task == task) s->memory_retry.reserved_task = NONE;
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
     if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
-    t->use = USE_TOLD;
+    t->fused_use = FUSED_REPORTED;
     mr_sc_load_changed(s, t->worker, false);
     s->has_work = true; /* room for another */
 }
@@ -161,7 +161,7 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
     unlink_sent(s, task);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
-        if (u->use == USE_DONE) s->stack[s->stack_count++] = j->base + in[i];
+        if (u->fused_use == FUSED_CONSUMED) s->stack[s->stack_count++] = j->base + in[i];
         if (u->value < LITERAL && s->values[u->value].worker == worker)
             s->values[u->value].flags &= (uint8_t)~V_LAST;
     }
@@ -200,13 +200,13 @@ static void recomputed(struct mr_sched *s, uint32_t task)
 void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
-    bool has_run = s->tasks[task].use == USE_DONE;
+    bool has_run = s->tasks[task].fused_use == FUSED_CONSUMED;
     if (has_run) drop_inputs(s, task);
     unsend_one(s, task);
     if (has_run) recomputed(s, task);
     for (uint32_t i = bottom; i < s->stack_count; i++) { /* what it used up is to be made again */
         uint32_t u = s->stack[i];
-        if (s->tasks[u].use != USE_DONE) continue;
+        if (s->tasks[u].fused_use != FUSED_CONSUMED) continue;
         drop_inputs(s, u);
         unsend_one(s, u);
         recomputed(s, u);
@@ -218,7 +218,7 @@ void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
     s->stack_count = bottom;
 }
 
-void mr_sc_use_release(struct mr_sched *s, uint32_t task)
+void mr_sc_fused_release(struct mr_sched *s, uint32_t task)
 {
     unlink_sent(s, task);
     s->tasks[task].worker = NONE;
@@ -232,7 +232,7 @@ void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)
         uint64_t job = job_of(s, task)->id;
         uint32_t index = index_of(s, task);
         mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->cancel, job, index, t->attempt);
-        if (t->use != USE_DONE) /* that has been told of */
+        if (t->fused_use != FUSED_CONSUMED) /* that has been told of */
             mr_sc_stopping_add(s, t->worker, mr_sc_stopping_mark(job, index, t->attempt));
     }
     mr_sc_task_unsend(s, task);

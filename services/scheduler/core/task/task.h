@@ -8,7 +8,7 @@ void mr_sc_task_unqueue(struct mr_sched *s, uint32_t task);
 void mr_sc_task_ready(struct mr_sched *s, uint32_t task); /* queue it, or wait as a suspect */
 /* Off the worker's list; the two facts "sent" and "covered" change, nothing else. */
 void mr_sc_task_unsend(struct mr_sched *s, uint32_t task);
-void mr_sc_use_release(struct mr_sched *s, uint32_t task); /* off its worker: nobody needs it */
+void mr_sc_fused_release(struct mr_sched *s, uint32_t task); /* off its worker: nobody needs it */
 void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task); /* tells the worker, unsends */
 void mr_sc_task_requeue(struct mr_sched *s, uint32_t task);     /* unsent: wait or be ready */
 void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task);
