@@ -28,12 +28,12 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
         mr_assert(t->refs == REF_ALL); /* I12 */
     else
         mr_assert(!t->refs || is_done(t)); /* I12 */
-    if (!(j->flags & (J_HELD_BACK | J_SWEEPING))) mr_assert(!mr_sc_is_broken(s, j->base + i));
+    if (!(j->flags & (J_HELD_BACK | J_SWEEPING))) mr_assert(!mr_sched__is_broken(s, j->base + i));
     if (!is_unfinished(t) || j->flags & (J_STOPPED | J_FORGETTING)) return;
     uint32_t n;
     uint32_t waiting = 0;
     uint32_t unsent = 0;
-    const uint32_t *in = mr_sc_inputs(s, j->base + i, &n);
+    const uint32_t *in = mr_sched__inputs(s, j->base + i, &n);
     for (uint32_t k = 0; k < n; k++) {
         const struct task *u = &s->tasks[j->base + in[k]];
         waiting += !is_done(u);
@@ -41,7 +41,7 @@ static void check_task(const struct mr_sched *s, uint32_t job, uint32_t i)
     }
     waiting += (t->flags & T_SHARED) != 0;
     unsent += (t->flags & T_SHARED) != 0;
-    if (t->is_exit && !mr_sc_loop_is_decided(s, j->base + i)) {
+    if (t->is_exit && !mr_sched__loop_is_decided(s, j->base + i)) {
         waiting++;
         unsent++;
     }
@@ -57,7 +57,7 @@ static void check_consumers(const struct mr_sched *s, uint32_t job)
     if (j->flags & (J_SWEEPING | J_FORGETTING) || job == s->job_list.unplanned) return;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
-        uint32_t consumers = mr_sc_ref_count(s, j->base + i);
+        uint32_t consumers = mr_sched__ref_count(s, j->base + i);
         if (is_unfinished(t) || is_done(t)) mr_assert(t->consumers == consumers);   /* I12 */
         if (is_done(t) && !(t->flags & (T_TARGET | T_FIXED))) mr_assert(consumers); /* I12 */
     }
@@ -91,7 +91,7 @@ static void check_worker(const struct mr_sched *s, uint32_t slot, uint32_t *comi
     uint64_t queue = 0;
     mr_assert(w->state != W_FREE || slot >= s->worker_list.free_at);
     if (w->state == W_FREE) return;
-    mr_assert(mr_sc_worker_find(s, w->incarnation) == slot);
+    mr_assert(mr_sched__worker_find(s, w->incarnation) == slot);
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next) {
         mr_assert(
             s->tasks[t].flags & T_SENT && s->tasks[t].worker == slot && s->tasks[t].prev == prev);
@@ -123,9 +123,9 @@ void mr_sched_check(const struct mr_sched *s)
         coming -= s->stores[i].coming;
     }
     mr_assert(coming == 0);
-    if (s->is_recovered) mr_sc_value_check(s);
-    mr_sc_queue_check(s);
-    mr_sc_load_check(s);
+    if (s->is_recovered) mr_sched__value_check(s);
+    mr_sched__queue_check(s);
+    mr_sched__load_check(s);
     mr_assert(s->journal.acked <= s->journal.sequence); /* I18 */
 }
 

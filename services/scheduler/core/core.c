@@ -143,20 +143,20 @@ void mr_sched_free(struct mr_sched **sp)
         if (!j->id) continue;
         mr_release(j->ops);
         mr_release(j->loops);
-        mr_sc_cache_drop(&s->placements, j);
-        if (j->has_failure) mr_sc_failure_fini(&j->failure);
+        mr_sched__cache_drop(&s->placements, j);
+        if (j->has_failure) mr_sched__failure_fini(&j->failure);
         mr_graph_free(&j->graph);
     }
     for (uint32_t i = 0; i < s->config.failures_max; i++)
-        if (s->failures.at[i].task != NONE) mr_sc_failure_fini(&s->failures.at[i]);
+        if (s->failures.at[i].task != NONE) mr_sched__failure_fini(&s->failures.at[i]);
     for (uint32_t i = 1; i <= s->op_list.count; i++)
         mr_release((void *)(uintptr_t)s->ops[i].name.p);
     for (uint32_t i = s->config.ops_max; i < s->class_list.top; i++)
         mr_release(s->classes[i].names);
     for (uint32_t i = 1; i <= s->store_list.count; i++)
         mr_release(s->stores[i].address);
-    mr_sc_cache_fini(&s->placements);
-    mr_sc_scan_fini(&s->scans);
+    mr_sched__cache_fini(&s->placements);
+    mr_sched__scan_fini(&s->scans);
     mr_index_fini(&s->worker_list.by_name);
     mr_index_fini(&s->worker_list.by_incarnation);
     mr_index_fini(&s->job_list.by_id);
@@ -182,7 +182,7 @@ static void tell_progress(struct mr_sched *s)
         has_running = true;
         if (!(j->flags & J_DIRTY) || !(j->flags & J_ACCEPTED)) continue;
         j->flags &= ~(uint32_t)J_DIRTY;
-        mr_sc_note(s, MR_NOTE_JOB_PROGRESS)->job = (mr_job_id){j->id};
+        mr_sched__note(s, MR_NOTE_JOB_PROGRESS)->job = (mr_job_id){j->id};
     }
     if (has_running) s->due.progress = mr_time_after(s->now, PROGRESS_EVERY);
 }
@@ -191,23 +191,23 @@ static void keep(struct mr_sched *s)
 {
     uint32_t ended = s->job_list.count - s->job_list.running;
     if (s->now < s->due.keep && ended <= s->config.keep_jobs_max) return;
-    mr_sc_job_keep(s);
+    mr_sched__job_keep(s);
     s->due.keep = s->job_list.count ? mr_time_after(s->now, KEEP_EVERY) : MR_NEVER;
 }
 
 static void tick(struct mr_sched *s)
 {
     if (!s->is_recovered) return;
-    mr_sc_worker_leases(s);
-    mr_sc_store_leases(s);
-    mr_sc_scan_tick(s);
-    mr_sc_job_deadlines(s);
+    mr_sched__worker_leases(s);
+    mr_sched__store_leases(s);
+    mr_sched__scan_tick(s);
+    mr_sched__job_deadlines(s);
     keep(s);
-    mr_sc_dispatch(s);
-    mr_sc_job_sweep(s, SWEEP_TASKS_MAX);
+    mr_sched__dispatch(s);
+    mr_sched__job_sweep(s, SWEEP_TASKS_MAX);
     tell_progress(s);
-    mr_sc_journal_flush(s);
-    mr_sc_journal_tell(s);
+    mr_sched__journal_flush(s);
+    mr_sched__journal_tell(s);
 }
 
 static void perform(struct mr_sched *s, const struct mr_sched_event *ev)
@@ -215,33 +215,35 @@ static void perform(struct mr_sched *s, const struct mr_sched_event *ev)
     switch (ev->type) {
     case MR_SCHED_TICK: tick(s); break;
     case MR_SCHED_SUBMIT:
-        mr_sc_job_submit(s, ev);
+        mr_sched__job_submit(s, ev);
         s->due.progress = MR_MIN(s->due.progress, mr_time_after(s->now, PROGRESS_EVERY));
         s->due.keep = MR_MIN(s->due.keep, mr_time_after(s->now, KEEP_EVERY));
         break;
     case MR_SCHED_CANCEL:
     case MR_SCHED_RETRY:
-    case MR_SCHED_FORGET: mr_sc_job_request(s, ev); break;
-    case MR_SCHED_WANT: mr_sc_job_want(s, ev); break;
-    case MR_SCHED_WORKER_REGISTER: mr_sc_worker_register(s, &ev->worker); break;
-    case MR_SCHED_WORKER_MESSAGE: mr_sc_worker_message(s, &ev->message); break;
-    case MR_SCHED_WORKER_CLOSED: mr_sc_worker_closed(s, ev->slot, ev->incarnation); break;
+    case MR_SCHED_FORGET: mr_sched__job_request(s, ev); break;
+    case MR_SCHED_WANT: mr_sched__job_want(s, ev); break;
+    case MR_SCHED_WORKER_REGISTER: mr_sched__worker_register(s, &ev->worker); break;
+    case MR_SCHED_WORKER_MESSAGE: mr_sched__worker_message(s, &ev->message); break;
+    case MR_SCHED_WORKER_CLOSED: mr_sched__worker_closed(s, ev->slot, ev->incarnation); break;
     case MR_SCHED_WORKER_CRASHED:
         if (ev->slot < s->worker_list.top && s->workers[ev->slot].state != W_FREE &&
             s->workers[ev->slot].incarnation == ev->incarnation)
-            mr_sc_worker_lost(s, ev->slot, &ev->refs, "its process died");
+            mr_sched__worker_lost(s, ev->slot, &ev->refs, "its process died");
         break;
-    case MR_SCHED_WORKER_RETIRE: mr_sc_worker_retire(s, ev->slot, ev->incarnation); break;
-    case MR_SCHED_STORE_REGISTER: mr_sc_store_register(s, &ev->store); break;
-    case MR_SCHED_STORE_HEARD: mr_sc_store_heard(s, &ev->store, true); break;
-    case MR_SCHED_STORE_CLOSED: mr_sc_store_heard(s, &ev->store, false); break;
-    case MR_SCHED_OBJECTS_LOST: mr_sc_objects_lost(s, &ev->objects); break;
-    case MR_SCHED_OBJECTS_UNHELD: mr_sc_objects_unheld(s, &ev->objects); break;
-    case MR_SCHED_JOURNAL_ACKED: mr_sc_journal_acked(s, ev->sequence); break;
+    case MR_SCHED_WORKER_RETIRE: mr_sched__worker_retire(s, ev->slot, ev->incarnation); break;
+    case MR_SCHED_STORE_REGISTER: mr_sched__store_register(s, &ev->store); break;
+    case MR_SCHED_STORE_HEARD: mr_sched__store_heard(s, &ev->store, true); break;
+    case MR_SCHED_STORE_CLOSED: mr_sched__store_heard(s, &ev->store, false); break;
+    case MR_SCHED_OBJECTS_LOST: mr_sched__objects_lost(s, &ev->objects); break;
+    case MR_SCHED_OBJECTS_UNHELD: mr_sched__objects_unheld(s, &ev->objects); break;
+    case MR_SCHED_JOURNAL_ACKED: mr_sched__journal_acked(s, ev->sequence); break;
     case MR_SCHED_JOURNAL_AWAY: s->journal.is_away = true; break;
     case MR_SCHED_JOURNAL_BACK: s->journal.is_away = false; break;
-    case MR_SCHED_RECORD: mr_sc_replay(s, ev->record.type, ev->record.bytes, ev->sequence); break;
-    case MR_SCHED_RECOVERED: mr_sc_replay_end(s, ev->sequence); break;
+    case MR_SCHED_RECORD:
+        mr_sched__replay(s, ev->record.type, ev->record.bytes, ev->sequence);
+        break;
+    case MR_SCHED_RECOVERED: mr_sched__replay_end(s, ev->sequence); break;
     }
 }
 
@@ -252,7 +254,7 @@ void mr_sched_step(
     s->now = now;
     s->fx = fx;
     if (ev->wall_ns) s->wall_offset = ev->wall_ns - now;
-    mr_sc_job_plan(s);
+    mr_sched__job_plan(s);
     perform(s, ev);
     mr_assert(!s->stack_count);
     s->fx = NULL;

@@ -40,10 +40,10 @@ static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     uint32_t n;
     uint32_t shown = 0;
     uint32_t missing = 0;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
-    if (s->tasks[task].is_exit && !mr_sc_loop_is_decided(s, task))
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
+    if (s->tasks[task].is_exit && !mr_sched__loop_is_decided(s, task))
         mr_buf_printf(out, "\"%.*s\" waits for the end of its loop\n", MR_STR_ARG(key_of(s, task)));
-    mr_sc_loop_explain(s, task, out);
+    mr_sched__loop_explain(s, task, out);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
         if (is_done(u)) continue;
@@ -89,14 +89,14 @@ static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out
         mr_buf_printf(out, "it may run on \"%.*s\" only\n", MR_STR_ARG(c->names[i]));
     if (t->flags & T_QUARANTINED)
         mr_buf_printf(out, "%u workers died while it ran: it runs next %s\n", t->kills,
-            mr_sc_is_probation_alone(t) ? "alone on an empty worker"
-                                        : "where no other task is suspected of that");
+            mr_sched__is_probation_alone(t) ? "alone on an empty worker"
+                                            : "where no other task is suspected of that");
     if (s->is_recovering)
         mr_buf_add_text(
             out, "the scheduler was restarted and waits for the workers of its earlier life\n");
     if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max)
         mr_buf_add_text(out, "nothing is sent until the journal has what was promised\n");
-    mr_sc_memory_retry_explain(s, (uint32_t)(t - s->tasks), out);
+    mr_sched__memory_retry_explain(s, (uint32_t)(t - s->tasks), out);
     if (t->flags & T_PARKED) mr_buf_add_text(out, "no worker that may run it has room now\n");
 }
 
@@ -133,7 +133,7 @@ static void never(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct job *j = job_of(s, task);
-    const struct failure *st = mr_sc_failure(s, task);
+    const struct failure *st = mr_sched__failure(s, task);
     struct mr_str key = key_of(s, task);
     uint32_t n;
     if (st) {
@@ -158,7 +158,7 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
                 out, "its input \"%.*s\" failed\n", MR_STR_ARG(key_of(s, j->base + in[i])));
         shown++;
     }
-    st = mr_sc_failure(s, cause);
+    st = mr_sched__failure(s, cause);
     mr_buf_printf(out, "it needs \"%.*s\", which failed%s%s\n", MR_STR_ARG(key_of(s, cause)),
         st && st->message ? ": " : "", st && st->message ? st->message : "");
 }
@@ -174,7 +174,7 @@ static void in_vain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     mr_buf_printf(out, "\"%.*s\" %s: what needs it failed\n", MR_STR_ARG(key_of(s, task)),
         s->tasks[task].attempt ? "was stopped" : "will not run");
     if (user == NONE) return; /* its users were given up themselves */
-    const struct failure *st = mr_sc_failure(s, s->tasks[user].cause);
+    const struct failure *st = mr_sched__failure(s, s->tasks[user].cause);
     mr_buf_printf(out, "\"%.*s\" needs it, and failed%s%s\n", MR_STR_ARG(key_of(s, user)),
         st && st->message ? ": " : "", st && st->message ? st->message : "");
 }
@@ -192,9 +192,9 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     if (t->flags & T_FIXED) {
         mr_buf_printf(
             out, "\"%.*s\" is no task: its value was given with the job\n", MR_STR_ARG(key));
-    } else if (mr_sc_loop_is_skipped(s, task)) {
+    } else if (mr_sched__loop_is_skipped(s, task)) {
         mr_buf_printf(out, "\"%.*s\" did not run: its round did not come\n", MR_STR_ARG(key));
-        mr_sc_loop_explain(s, task, out);
+        mr_sched__loop_explain(s, task, out);
         return;
     } else if (!t->attempt && t->state == MR_TASK_DONE) {
         mr_buf_printf(out, "\"%.*s\" did not run: its result was there already, under its name\n",
@@ -206,7 +206,7 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         mr_buf_printf(out, "\"%.*s\" ran%s\n", MR_STR_ARG(key),
             t->state == MR_TASK_RELEASED ? ", and nobody needs its value any more" : "");
         if (t->attempt > 1) mr_buf_printf(out, "it took %" PRIu32 " attempts\n", t->attempt);
-        if (t->is_exit) mr_sc_loop_explain(s, task, out);
+        if (t->is_exit) mr_sched__loop_explain(s, task, out);
     }
     uint32_t n = mr_graph_path_to_target(j->graph, task - j->base, path, REASONS_MAX);
     if (t->flags & T_TARGET)
@@ -222,7 +222,7 @@ static void ran(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 
 bool mr_sched_explain(const struct mr_sched *s, mr_job_id id, uint32_t index, struct mr_buf *lines)
 {
-    uint32_t task = mr_sc_find(s, id.v, index);
+    uint32_t task = mr_sched__find(s, id.v, index);
     if (task == NONE) return false;
     const struct task *t = &s->tasks[task];
     switch ((enum mr_task_state)t->state) {
@@ -234,7 +234,7 @@ bool mr_sched_explain(const struct mr_sched *s, mr_job_id id, uint32_t index, st
             t->flags & T_STARTED                ? "runs there"
             : mr_sched_is_running(s, id, index) ? "runs there or is about to"
                                                 : "waits there for a slot");
-        mr_sc_memory_retry_explain(s, task, lines);
+        mr_sched__memory_retry_explain(s, task, lines);
         break;
     case MR_TASK_DONE:
     case MR_TASK_RELEASED: ran(s, task, lines); break;

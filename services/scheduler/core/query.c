@@ -26,7 +26,7 @@ static void error_out(
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_info *out)
 {
-    uint32_t job = mr_sc_job_find(s, id.v);
+    uint32_t job = mr_sched__job_find(s, id.v);
     if (job == NONE) return false;
     const struct job *j = &s->jobs[job];
     *out = (struct mr_sched_job_info){.id = id,
@@ -64,7 +64,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
 bool mr_sched_loop(
     const struct mr_sched *s, mr_job_id id, uint32_t loop, uint32_t *rounds, bool *by_max)
 {
-    uint32_t job = mr_sc_job_find(s, id.v);
+    uint32_t job = mr_sched__job_find(s, id.v);
     const struct job *j = job == NONE ? NULL : &s->jobs[job];
     if (!j || !j->loops || loop >= j->graph->loops_count) return false;
     /* Where it ended is in the journal before the end of the job. */
@@ -76,12 +76,12 @@ bool mr_sched_loop(
 
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job)
 {
-    return mr_sc_job_forgotten(s, job);
+    return mr_sched__job_forgotten(s, job);
 }
 
 bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag)
 {
-    return mr_sc_is_other_life(s, tag);
+    return mr_sched__is_other_life(s, tag);
 }
 
 uint32_t mr_sched_epoch(const struct mr_sched *s)
@@ -96,7 +96,7 @@ mr_job_id mr_sched_job_newest(const struct mr_sched *s)
 
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id id)
 {
-    uint32_t job = mr_sc_job_find(s, id.v);
+    uint32_t job = mr_sched__job_find(s, id.v);
     if (job == NONE || s->jobs[job].older == NONE) return (mr_job_id){0};
     return (mr_job_id){s->jobs[s->jobs[job].older].id};
 }
@@ -104,7 +104,7 @@ mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id id)
 /* Any node, those that are no tasks included. */
 static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
 {
-    uint32_t job = mr_sc_job_find(s, id);
+    uint32_t job = mr_sched__job_find(s, id);
     return job == NONE || index >= s->jobs[job].graph->nodes_count ? NONE
                                                                    : s->jobs[job].base + index;
 }
@@ -127,7 +127,7 @@ bool mr_sched_task(
     const struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
     *out = (struct mr_sched_task_info){.state = (enum mr_task_state)t->state,
-        .is_skipped = t->state == MR_TASK_RELEASED && mr_sc_loop_is_skipped(s, task),
+        .is_skipped = t->state == MR_TASK_RELEASED && mr_sched__loop_is_skipped(s, task),
         .is_vain = t->is_vain,
         .attempt = t->attempt,
         .op = t->flags & T_FIXED ? 0 : s->classes[t->class].op,
@@ -142,7 +142,7 @@ bool mr_sched_task(
         out->worker = t->worker;
     else if (t->value < LITERAL)
         out->worker = s->values[t->value].worker;
-    const struct failure *st = mr_sc_failure(s, task);
+    const struct failure *st = mr_sched__failure(s, task);
     if (st) {
         out->has_error = true;
         error_out(s, j->base, st, &out->error);
@@ -150,7 +150,7 @@ bool mr_sched_task(
     uint32_t cause = cause_of(s, task);
     if (cause == NONE || cause == task) return true;
     out->cause = cause - j->base;
-    const struct failure *why = mr_sc_failure(s, cause);
+    const struct failure *why = mr_sched__failure(s, cause);
     if (why) error_out(s, j->base, why, &out->cause_error);
     return true;
 }
@@ -182,7 +182,7 @@ bool mr_sched_value(const struct mr_sched *s, mr_job_id id, uint32_t index, stru
     } else if (v->kind == V_AWAY) {
         out->kind = MR_SCHED_VALUE_AWAY;
     } else {
-        if (bytes) mr_sc_value_append(&s->blocks, v, bytes);
+        if (bytes) mr_sched__value_append(&s->blocks, v, bytes);
         out->kind = MR_SCHED_VALUE_INLINE;
     }
     return true;

@@ -56,7 +56,7 @@ static void look_at_worker(const struct mr_sched *s, uint32_t slot, struct looke
 
 uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id id, struct mr_buf *out)
 {
-    struct looked l = {.job = mr_sc_job_find(s, id.v), .task = NONE, .out = out};
+    struct looked l = {.job = mr_sched__job_find(s, id.v), .task = NONE, .out = out};
     if (l.job == NONE || !s->jobs[l.job].counts[MR_TASK_RUNNING]) return 0;
     for (uint32_t i = 0; i < s->worker_list.top; i++)
         look_at_worker(s, i, &l);
@@ -65,7 +65,7 @@ uint32_t mr_sched_running(const struct mr_sched *s, mr_job_id id, struct mr_buf 
 
 bool mr_sched_is_running(const struct mr_sched *s, mr_job_id id, uint32_t index)
 {
-    struct looked l = {.job = NONE, .task = mr_sc_find(s, id.v, index)};
+    struct looked l = {.job = NONE, .task = mr_sched__find(s, id.v, index)};
     if (l.task == NONE || s->tasks[l.task].state != MR_TASK_RUNNING) return false;
     look_at_worker(s, s->tasks[l.task].worker, &l);
     return l.count != 0;
@@ -73,7 +73,7 @@ bool mr_sched_is_running(const struct mr_sched *s, mr_job_id id, uint32_t index)
 
 bool mr_sched_longest(const struct mr_sched *s, mr_job_id id, uint32_t *index, mr_time *since)
 {
-    uint32_t job = mr_sc_job_find(s, id.v);
+    uint32_t job = mr_sched__job_find(s, id.v);
     bool found = false;
     if (job == NONE || !s->jobs[job].counts[MR_TASK_RUNNING]) return false;
     const struct job *j = &s->jobs[job];
@@ -98,12 +98,12 @@ bool mr_sched_longest(const struct mr_sched *s, mr_job_id id, uint32_t *index, m
 
 uint64_t mr_sched_job_slots(const struct mr_sched *s, mr_job_id id)
 {
-    uint32_t job = mr_sc_job_find(s, id.v);
+    uint32_t job = mr_sched__job_find(s, id.v);
     if (job == NONE) return 0;
     const struct job *j = &s->jobs[job];
     uint64_t slots_us = j->slots_us, ran_us = j->ran_us;
     if (j->ran_mark) {
-        slots_us += mr_sc_slots_us(s) - j->slots_mark;
+        slots_us += mr_sched__slots_us(s) - j->slots_mark;
         ran_us += (s->now - j->ran_mark) / MR_US;
     }
     if (!ran_us) return j->ran_mark ? (uint64_t)s->slot_time.slots * 1000 : 0;

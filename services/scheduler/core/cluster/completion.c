@@ -88,8 +88,8 @@ static void span_late(struct mr_sched *s, const struct row *r, uint32_t task, ui
 static void answer_release(struct mr_sched *s, const struct row *r)
 {
     if (s->workers[r->worker].state != W_CONNECTED) return;
-    struct mr_sched_batch *b = mr_sc_batch(s, r->worker);
-    mr_sc_refs_add(&b->release, r->job, r->index, r->attempt);
+    struct mr_sched_batch *b = mr_sched__batch(s, r->worker);
+    mr_sched__refs_add(&b->release, r->job, r->index, r->attempt);
     b->frees_objects = b->frees_objects || !r->inline_bytes;
 }
 
@@ -98,7 +98,7 @@ static void fill(struct mr_sched *s, uint32_t value, const struct row *r)
     struct value *v = &s->values[value];
     v->attempt = r->attempt;
     if (r->inline_bytes) {
-        mr_sc_value_set_inline(s, v, mr_str_of(r->bytes, r->inline_bytes));
+        mr_sched__value_set_inline(s, v, mr_str_of(r->bytes, r->inline_bytes));
     } else {
         v->kind = V_OBJECT;
         v->object = r->object;
@@ -110,7 +110,7 @@ static void fill(struct mr_sched *s, uint32_t value, const struct row *r)
 /* Whoever asked for a target's bytes gets them, cached or not. */
 static void tell_bytes(struct mr_sched *s, uint32_t task, const struct row *r)
 {
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_BYTES);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_TARGET_BYTES);
     n->job = (mr_job_id){r->job};
     n->index = index_of(s, task);
     n->text_at = (uint32_t)s->fx->text.n;
@@ -135,15 +135,15 @@ static void fetched(struct mr_sched *s, uint32_t task, const struct row *r)
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u) || !(u->flags & T_SENT) || u->worker == holder) continue;
-        if (!mr_sc_is_edge(s, task, j->base + d[i])) continue;
+        if (!mr_sched__is_edge(s, task, j->base + d[i])) continue;
         if (is_cached)
-            mr_sc_send_value(s, task, u->worker);
+            mr_sched__send_value(s, task, u->worker);
         else
-            mr_sc_send_bytes(s, task, u->worker, mr_str_of(r->bytes, r->inline_bytes));
+            mr_sched__send_bytes(s, task, u->worker, mr_str_of(r->bytes, r->inline_bytes));
     }
     if (t->flags & T_TARGET) tell_bytes(s, task, r);
     if (t->flags & T_HAS_SHARERS)
-        mr_sc_shared_key_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
+        mr_sched__shared_key_done(s, task, mr_str_of(r->bytes, r->inline_bytes));
 }
 
 /* An object that an earlier attempt made at the worker where the task is again: asked for another
@@ -164,11 +164,11 @@ static void until_failed(struct mr_sched *s, uint32_t task, const struct row *r,
         (int)MR_MIN(key.n, (size_t)200), key.p, what);
     span(s, r, task, MR_OUTCOME_ERROR);
     answer_release(s, r);
-    if (s->tasks[task].flags & T_SENT) mr_sc_task_unsend(s, task);
+    if (s->tasks[task].flags & T_SENT) mr_sched__task_unsend(s, task);
     struct failure st =
-        mr_sc_failure_make(s, task, 9, mr_str(text), s->workers[r->worker].facts->name);
-    mr_sc_task_fail(s, task, &st);
-    mr_sc_failure_fini(&st);
+        mr_sched__failure_make(s, task, 9, mr_str(text), s->workers[r->worker].facts->name);
+    mr_sched__task_fail(s, task, &st);
+    mr_sched__failure_fini(&st);
 }
 
 static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
@@ -188,31 +188,32 @@ static void row_ok(struct mr_sched *s, uint32_t task, const struct row *r)
         return;
     }
     bool is_sent_here = is_current(t, r->worker, r->attempt);
-    if (!s->is_adopting && (is_outdated(t, r) || (!is_sent_here && mr_sc_is_referring(s, task)))) {
+    if (!s->is_adopting &&
+        (is_outdated(t, r) || (!is_sent_here && mr_sched__is_referring(s, task)))) {
         answer_release(s, r); /* it is gone, or may refer to values that are */
         return;
     }
-    if (t->flags & T_SENT && !is_sent_here) mr_sc_task_cancel_sent(s, task);
+    if (t->flags & T_SENT && !is_sent_here) mr_sched__task_cancel_sent(s, task);
     const char *what =
-        t->is_until ? mr_sc_loop_complaint(mr_str_of(r->bytes, r->inline_bytes)) : NULL;
+        t->is_until ? mr_sched__loop_complaint(mr_str_of(r->bytes, r->inline_bytes)) : NULL;
     if (what) {
         until_failed(s, task, r, what);
         return;
     }
     span(s, r, task, MR_OUTCOME_OK);
     if (r->attempt > t->attempt) t->attempt = r->attempt;
-    uint32_t value = mr_sc_value_new(s, task);
+    uint32_t value = mr_sched__value_new(s, task);
     fill(s, value, r);
-    mr_sc_value_keep(s, value, r->worker);
-    mr_sc_value_hold(s, &s->values[value]);
+    mr_sched__value_keep(s, value, r->worker);
+    mr_sched__value_hold(s, &s->values[value]);
     t->kills = t->probations = t->oom_retries = 0;
     t->flags = (uint16_t)(t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH));
     s->totals.tasks_done++;
     s->workers[r->worker].is_full = false;
     s->passing = mr_str_of(r->bytes, r->inline_bytes);
-    mr_sc_task_done(s, task, is_sent_here ? r->worker : NONE);
+    mr_sched__task_done(s, task, is_sent_here ? r->worker : NONE);
     s->passing = (struct mr_str){0};
-    mr_sc_memory_order_look(
+    mr_sched__memory_order_look(
         s, task, r->worker, r->inline_bytes ? r->inline_bytes : r->object_bytes);
 }
 
@@ -248,29 +249,29 @@ static void adopt_row(
         if (!is_same && v->worker == NONE && r->inline_bytes && v->kind != V_OBJECT)
             is_same = true; /* made once, journaled, and its worker came back */
         if (!is_same) return;
-        if (v->worker == NONE) mr_sc_value_keep(s, t->value, r->worker);
+        if (v->worker == NONE) mr_sched__value_keep(s, t->value, r->worker);
         v->attempt = r->attempt;
         t->flags |= T_SEEN;
-    } else if (mr_sc_is_by_reference(s, task) && !may_refer(s, task, r)) {
+    } else if (mr_sched__is_by_reference(s, task) && !may_refer(s, task, r)) {
         return;
     } else if (is_unfinished(t) && !(j->flags & J_STOPPED)) {
         row_ok(s, task, r);
         if (!is_done(t)) return; /* nobody needs it */
         t->flags |= T_SEEN;
     } else if (is_lost_target(t, j) ||
-               (r->inline_bytes && !(j->flags & J_STOPPED) && mr_sc_is_part(s, task))) {
-        uint32_t value = mr_sc_value_new(s, task);
+               (r->inline_bytes && !(j->flags & J_STOPPED) && mr_sched__is_part(s, task))) {
+        uint32_t value = mr_sched__value_new(s, task);
         fill(s, value, r);
-        mr_sc_value_keep(s, value, r->worker);
-        mr_sc_value_hold(s, &s->values[value]);
-        mr_sc_task_move(s, task, MR_TASK_WAITING);
-        mr_sc_task_move(s, task, MR_TASK_DONE);
-        mr_sc_ref_again(s, task);
+        mr_sched__value_keep(s, value, r->worker);
+        mr_sched__value_hold(s, &s->values[value]);
+        mr_sched__task_move(s, task, MR_TASK_WAITING);
+        mr_sched__task_move(s, task, MR_TASK_DONE);
+        mr_sched__ref_again(s, task);
         t->flags |= T_SEEN;
     } else {
         return;
     }
-    mr_sc_refs_add(adopt, r->job, r->index, r->attempt);
+    mr_sched__refs_add(adopt, r->job, r->index, r->attempt);
 }
 
 static const struct mr_sched_failure *failure_of(const struct row *r)
@@ -294,8 +295,8 @@ static struct failure make_failure(struct mr_sched *s, uint32_t task, const stru
         log = f->log;
     }
     struct failure st =
-        mr_sc_failure_make(s, task, code, message, s->workers[r->worker].facts->name);
-    mr_sc_failure_more(&st, args, log);
+        mr_sched__failure_make(s, task, code, message, s->workers[r->worker].facts->name);
+    mr_sched__failure_more(&st, args, log);
     return st;
 }
 
@@ -303,39 +304,39 @@ static void row_failed(struct mr_sched *s, uint32_t task, const struct row *r, u
 {
     struct task *t = &s->tasks[task];
     span(s, r, task, outcome);
-    mr_sc_task_unsend(s, task);
+    mr_sched__task_unsend(s, task);
     if (outcome != MR_OUTCOME_BAD_ARGUMENT && t->retries_left) {
         t->retries_left--;
         job_at(s, t)->retried++;
-        mr_sc_task_requeue(s, task);
+        mr_sched__task_requeue(s, task);
         return;
     }
     struct failure st = make_failure(s, task, r);
-    mr_sc_task_fail(s, task, &st);
-    mr_sc_failure_fini(&st);
+    mr_sched__task_fail(s, task, &st);
+    mr_sched__failure_fini(&st);
 }
 
 /* A store failed it: it comes again, or fails with its worker's reason. */
 static void row_without_store(struct mr_sched *s, uint32_t task, const struct row *r)
 {
     span(s, r, task, MR_OUTCOME_LOST_INPUT);
-    mr_sc_task_unsend(s, task);
-    if (mr_sc_store_may_return(s, task)) {
+    mr_sched__task_unsend(s, task);
+    if (mr_sched__store_may_return(s, task)) {
         job_of(s, task)->retried++;
-        mr_sc_task_requeue(s, task);
+        mr_sched__task_requeue(s, task);
         return;
     }
     struct failure st = make_failure(s, task, r);
-    mr_sc_task_fail(s, task, &st);
-    mr_sc_failure_fini(&st);
+    mr_sched__task_fail(s, task, &st);
+    mr_sched__failure_fini(&st);
 }
 
 static void row_no_room(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
 {
     struct failure st = make_failure(s, task, r);
     span(s, r, task, outcome);
-    mr_sc_memory_retry_refused(s, task, r->worker, mr_str(st.message));
-    mr_sc_failure_fini(&st);
+    mr_sched__memory_retry_refused(s, task, r->worker, mr_str(st.message));
+    mr_sched__failure_fini(&st);
 }
 
 /* It ran, and what needed it did, too: those are told of next. */
@@ -346,7 +347,7 @@ static void consumed(struct mr_sched *s, uint32_t task, const struct row *r)
     s->workers[r->worker].is_full = false;
     if (s->tasks[task].flags & T_STEALING) s->workers[r->worker].stealing--;
     s->tasks[task].flags = (uint16_t)(s->tasks[task].flags & ~T_STEALING);
-    mr_sc_fused_consumed(s, task);
+    mr_sched__fused_consumed(s, task);
 }
 
 static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, uint32_t outcome)
@@ -362,7 +363,7 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     case MR_OUTCOME_RETURNED:
     case MR_OUTCOME_LOST_INPUT:
         s->workers[r->worker].is_full = true; /* until it is heard again */
-        mr_sc_load_changed(s, r->worker, false);
+        mr_sched__load_changed(s, r->worker, false);
         if (outcome != MR_OUTCOME_LOST_INPUT || !failure_of(r)) break;
         row_without_store(s, task, r);
         return;
@@ -372,8 +373,8 @@ static void row_not_ok(struct mr_sched *s, uint32_t task, const struct row *r, u
     case MR_OUTCOME_LOST: /* no worker says that of itself */
     case MR_OUTCOME_OK: break;
     }
-    mr_sc_task_unsend(s, task);
-    mr_sc_task_requeue(s, task);
+    mr_sched__task_unsend(s, task);
+    mr_sched__task_requeue(s, task);
 }
 
 /* Of what its worker was told to stop: it comes once, however that ended. */
@@ -391,8 +392,8 @@ static bool is_late(const struct mr_sched *s, uint32_t task, const struct row *r
  * task. The worker stays out of the load index until all rows are read, so that it is moved once
  * and gets no task by a load that the next row changes. Of each row the span comes first, while the
  * task's times are those of the attempt; then the value's record, its keeper and its store, which
- * mr_sc_task_done reads; then what follows from it. */
-void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
+ * mr_sched__task_done reads; then what follows from it. */
+void mr_sched__completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_completed *c,
     struct mr_sched_refs_out *adopt)
 {
     struct cursor cur = {.r = &c->tasks};
@@ -419,7 +420,7 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
         }
         uint32_t task = task_at(s, cur.job, r.index);
         if (!adopt && is_late(s, task, &r))
-            mr_sc_stopping_end(s, worker, mr_sc_stopping_mark(r.job, r.index, r.attempt));
+            mr_sched__stopping_end(s, worker, mr_sched__stopping_mark(r.job, r.index, r.attempt));
         if (task == NONE) {
             if (is_ok && !adopt) answer_release(s, &r);
         } else if (adopt) {
@@ -432,5 +433,5 @@ void mr_sc_completed(struct mr_sched *s, uint32_t worker, const struct mr_sched_
     }
     s->is_adopting = false;
     s->load.held_out = NONE;
-    mr_sc_load_changed(s, worker, false);
+    mr_sched__load_changed(s, worker, false);
 }

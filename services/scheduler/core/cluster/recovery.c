@@ -7,7 +7,7 @@
 #include "services/scheduler/core/task/refcount.h"
 
 /* Are all workers of the earlier life back, or lost? Then what was held back may run. */
-void mr_sc_recover_tick(struct mr_sched *s)
+void mr_sched__recover_tick(struct mr_sched *s)
 {
     if (!s->is_recovering) return;
     for (uint32_t i = 0; i < s->worker_list.top; i++)
@@ -17,10 +17,10 @@ void mr_sc_recover_tick(struct mr_sched *s)
         struct job *j = &s->jobs[i];
         if (!j->id || !(j->flags & J_HELD_BACK)) continue;
         j->flags &= ~(uint32_t)J_HELD_BACK;
-        mr_sc_loop_infer(s, i);
+        mr_sched__loop_infer(s, i);
         for (uint32_t k = 0; j->flags & J_REFERS && k < j->graph->nodes_count; k++)
-            mr_sc_ref_settle(s, j->base + k);
-        mr_sc_queue_job_changed(s, i);
+            mr_sched__ref_settle(s, j->base + k);
+        mr_sched__queue_job_changed(s, i);
     }
     s->has_work = true;
 }

@@ -3,4 +3,4 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_recover_tick(struct mr_sched *s);
+void mr_sched__recover_tick(struct mr_sched *s);

@@ -33,10 +33,10 @@
 
 static void refuse(struct mr_sched *s, const struct mr_sched_register *r, int code, const char *why)
 {
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_WORKER_REFUSED);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_WORKER_REFUSED);
     n->session = r->session;
     n->code = code;
-    mr_sc_note_text(s, n, why);
+    mr_sched__note_text(s, n, why);
 }
 
 static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
@@ -44,7 +44,7 @@ static void set_ops(struct mr_sched *s, uint32_t slot, const struct mr_sched_reg
     uint64_t *bits = &s->worker_list.op_bits[(size_t)slot * s->worker_list.op_words];
     memset(bits, 0, s->worker_list.op_words * sizeof *bits);
     for (uint32_t i = 0; i < r->ops_count; i++) {
-        uint32_t op = mr_sc_op(s, r->ops[i].name);
+        uint32_t op = mr_sched__op(s, r->ops[i].name);
         if (!op || bits[op / 64] >> (op % 64) & 1) continue;
         bits[op / 64] |= 1ull << (op % 64);
         struct op *o = &s->ops[op];
@@ -62,12 +62,12 @@ static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_re
 {
     struct worker *w = &s->workers[slot];
     w->slots = r->slots;
-    mr_sc_worker_name(s, slot, r->name);
+    mr_sched__worker_name(s, slot, r->name);
     copy_name(w->facts->node, r->node);
-    w->store = mr_sc_store(s, r->store, r->store_address);
+    w->store = mr_sched__store(s, r->store, r->store_address);
     w->memory_bytes = r->memory_bytes;
     for (uint32_t i = 0; i < r->resources_count; i++) {
-        uint32_t k = mr_sc_resource(s, r->resources[i].name);
+        uint32_t k = mr_sched__resource(s, r->resources[i].name);
         if (k != NONE) w->facts->capacity[k] = r->resources[i].amount_micro;
     }
     set_ops(s, slot, r);
@@ -75,11 +75,11 @@ static void describe(struct mr_sched *s, uint32_t slot, const struct mr_sched_re
 
 static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
 {
-    struct worker *w = mr_sc_worker_new(s, slot, mr_sc_id(s, ++s->worker_list.number));
+    struct worker *w = mr_sched__worker_new(s, slot, mr_sched__id(s, ++s->worker_list.number));
     describe(s, slot, r);
-    mr_sc_worker_is(s, w, W_CONNECTED);
+    mr_sched__worker_is(s, w, W_CONNECTED);
     s->worker_list.live++;
-    w->record = mr_sc_journal_worker(s, slot, false);
+    w->record = mr_sched__journal_worker(s, slot, false);
 }
 
 /* A worker of the scheduler's earlier life: the journal has its incarnation already. */
@@ -99,19 +99,20 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (t->worker != slot || t->attempt != attempt) return;
     } else {
         if (attempt < t->attempt || t->flags & T_QUARANTINED) return;
-        if (t->state == MR_TASK_WAITING && mr_sc_is_by_reference(s, task)) return;
-        if (t->is_exit && !mr_sc_loop_is_decided(s, task)) return; /* it may come out otherwise */
-        mr_sc_task_unqueue(s, task);
+        if (t->state == MR_TASK_WAITING && mr_sched__is_by_reference(s, task)) return;
+        if (t->is_exit && !mr_sched__loop_is_decided(s, task))
+            return; /* it may come out otherwise */
+        mr_sched__task_unqueue(s, task);
         t->attempt = attempt;
-        mr_sc_send_adopted(s, task, slot);
+        mr_sched__send_adopted(s, task, slot);
     }
     t->flags |= T_SEEN;
     const struct job *j = job_of(s, task);
-    mr_sc_refs_add(&mr_sc_batch_more(s, slot)->keep, j->id, task - j->base, attempt);
+    mr_sched__refs_add(&mr_sched__batch_more(s, slot)->keep, j->id, task - j->base, attempt);
     uint32_t n;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++)
-        if (is_done(&s->tasks[j->base + in[i]])) mr_sc_send_value(s, j->base + in[i], slot);
+        if (is_done(&s->tasks[j->base + in[i]])) mr_sched__send_value(s, j->base + in[i], slot);
 }
 
 /* What is not kept is stopped there, without a word when it has. */
@@ -121,11 +122,11 @@ static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sc
     uint32_t row = 0;
     for (uint32_t i = 0; i < q->runs_count; i++)
         for (uint32_t k = 0; k < q->runs[i].count; k++, row++) {
-            uint32_t task = mr_sc_find(s, q->runs[i].job, q->index[row]);
+            uint32_t task = mr_sched__find(s, q->runs[i].job, q->index[row]);
             uint32_t attempt = q->attempt ? q->attempt[row] : 0;
             if (task != NONE) take_queued(s, slot, task, attempt);
         }
-    if (q->count > mr_sc_batch_more(s, slot)->keep.count) mr_sc_stopping_add(s, slot, 1);
+    if (q->count > mr_sched__batch_more(s, slot)->keep.count) mr_sched__stopping_add(s, slot, 1);
 }
 
 /* What it was sent and does not have went lost on the way. */
@@ -140,9 +141,9 @@ static void drop_unseen_tasks(struct mr_sched *s, uint32_t slot)
     w->stealing = 0;
     s->stack_count += n;
     for (uint32_t i = 0; i < n; i++)
-        if (s->tasks[list[i]].flags & T_SENT) mr_sc_task_unsend(s, list[i]);
+        if (s->tasks[list[i]].flags & T_SENT) mr_sched__task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++)
-        if (is_unfinished(&s->tasks[list[i]])) mr_sc_task_requeue(s, list[i]);
+        if (is_unfinished(&s->tasks[list[i]])) mr_sched__task_requeue(s, list[i]);
     s->stack_count -= n;
 }
 
@@ -154,10 +155,10 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + d[i]];
         if (is_unfinished(u) && u->flags & T_SENT && u->worker != slot &&
-            mr_sc_is_edge(s, task, j->base + d[i]))
+            mr_sched__is_edge(s, task, j->base + d[i]))
             return true;
     }
-    return mr_sc_shared_key_is_waited(s, task);
+    return mr_sched__shared_key_is_waited(s, task);
 }
 
 /* What it made and does not have any more is gone; what it has and others wait for is fetched. */
@@ -173,22 +174,22 @@ static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
         v->flags &= (uint8_t)~V_FETCHING;
         if (is_seen) {
             if (v->kind == V_AWAY && is_waited_for_elsewhere(s, v->task, slot))
-                mr_sc_send_fetch(s, v->task);
+                mr_sched__send_fetch(s, v->task);
             continue;
         }
         if (v->kind == V_AWAY || (v->kind == V_OBJECT && !(v->flags & V_HELD))) lost[n++] = v->task;
-        mr_sc_value_unkeep(s, i);
+        mr_sched__value_unkeep(s, i);
     }
     s->stack_count += n;
     for (uint32_t i = 0; i < n; i++)
-        if (is_done(&s->tasks[lost[i]])) mr_sc_task_lost(s, lost[i]);
+        if (is_done(&s->tasks[lost[i]])) mr_sched__task_lost(s, lost[i]);
     s->stack_count -= n;
 }
 
 static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_register *r)
 {
-    if (r->incarnation) return mr_sc_worker_find(s, r->incarnation);
-    return mr_sc_worker_find_name(s, r->name);
+    if (r->incarnation) return mr_sched__worker_find(s, r->incarnation);
+    return mr_sched__worker_find_name(s, r->name);
 }
 
 /* Is the one that has this name surely dead? Its machine has a new store: it was started again. */
@@ -211,10 +212,10 @@ static bool is_refused(struct mr_sched *s, const struct mr_sched_register *r)
     return true;
 }
 
-void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r)
+void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_register *r)
 {
     if (is_refused(s, r)) return;
-    mr_sc_epoch_heard(s, r->epoch, r->scheduler);
+    mr_sched__epoch_heard(s, r->epoch, r->scheduler);
     uint32_t slot = find_worker(s, r);
     bool is_there = slot != NONE && s->workers[slot].state == W_CONNECTED;
     if (is_there && (r->incarnation || !is_outlived(s, slot))) {
@@ -222,7 +223,7 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
         return;
     }
     if (r->incarnation && slot == NONE) {
-        bool is_other = mr_sc_is_other_life(s, (uint32_t)(r->incarnation >> 32));
+        bool is_other = mr_sched__is_other_life(s, (uint32_t)(r->incarnation >> 32));
         refuse(s, r, MR_ESTATE,
             is_other ? "this incarnation is of another life of this cluster: Redis came back "
                        "without the scheduler that gave it; register as a new one"
@@ -231,9 +232,9 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
     }
     if (!r->incarnation) {
         if (slot != NONE)
-            mr_sc_worker_lost(
+            mr_sched__worker_lost(
                 s, slot, r->has_suspects ? &r->suspects : NULL, "a new process took its name");
-        slot = mr_sc_worker_place(s);
+        slot = mr_sched__worker_place(s);
         if (slot == NONE) {
             refuse(s, r, MR_ELIMIT, "the cluster has as many workers as it may");
             return;
@@ -242,27 +243,27 @@ void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r
     }
     struct worker *w = &s->workers[slot];
     if (w->is_unrecovered) come_back(s, slot, r);
-    mr_sc_worker_is(s, w, W_CONNECTED);
+    mr_sched__worker_is(s, w, W_CONNECTED);
     w->is_full = false;
     w->session = r->session;
     w->last_heard = s->now;
     w->clock_offset = (int64_t)(s->now - r->time_ns);
     mr_time end = mr_time_after(s->now, s->config.lease);
     s->due.leases = MR_MIN(s->due.leases, end);
-    struct mr_sched_batch *b = mr_sc_batch_more(s, slot);
+    struct mr_sched_batch *b = mr_sched__batch_more(s, slot);
     b->has_registered = true;
     b->session = r->session;
-    mr_sc_completed(s, slot, &r->holding, &b->adopt);
+    mr_sched__completed(s, slot, &r->holding, &b->adopt);
     compare_queued(s, slot, &r->queued);
-    mr_sc_memory_retry_joined(s, slot);
+    mr_sched__memory_retry_joined(s, slot);
     drop_unseen_tasks(s, slot);
     drop_unseen_values(s, slot);
     if (w->is_retiring) b->drain = true;
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_WORKER_JOINED);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_WORKER_JOINED);
     n->slot = slot;
     n->incarnation = w->incarnation;
     n->session = r->session;
-    mr_sc_load_changed(s, slot, false);
+    mr_sched__load_changed(s, slot, false);
     s->has_work = true;
-    mr_sc_recover_tick(s);
+    mr_sched__recover_tick(s);
 }

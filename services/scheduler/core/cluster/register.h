@@ -3,4 +3,4 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_worker_register(struct mr_sched *s, const struct mr_sched_register *r);
+void mr_sched__worker_register(struct mr_sched *s, const struct mr_sched_register *r);

@@ -20,7 +20,7 @@ static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
     return 0;
 }
 
-uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str address)
+uint32_t mr_sched__store(struct mr_sched *s, uint64_t incarnation, struct mr_str address)
 {
     if (!incarnation) return 0;
     uint32_t n = find_store(s, incarnation);
@@ -45,18 +45,18 @@ static void store_gone(struct mr_sched *s, uint32_t n, int code, const char *why
     st->is_alive = st->is_connected = false;
     st->is_lost = true;
     s->store_list.events++;
-    struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_LOST);
+    struct mr_sched_note *note = mr_sched__note(s, MR_NOTE_STORE_LOST);
     note->slot = n;
     note->incarnation = st->incarnation;
     note->code = code;
-    mr_sc_note_text(s, note, why);
+    mr_sched__note_text(s, note, why);
     mr_sched_store_batch_clear(&s->fx->store[n]);
 }
 
 static void store_lost(struct mr_sched *s, uint32_t n)
 {
     store_gone(s, n, MR_EAWAY, "the store was silent for longer than its lease");
-    mr_sc_scan(s, SCAN_STORE_LOST, n, NULL, 0);
+    mr_sched__scan(s, SCAN_STORE_LOST, n, NULL, 0);
 }
 
 /* Its node has a new one: the old one is dead, be it connected, silent, or of a scheduler before
@@ -64,7 +64,7 @@ static void store_lost(struct mr_sched *s, uint32_t n)
 static void store_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
 {
     store_gone(s, n, MR_EEXIST, "its node has a new store");
-    mr_sc_scan_replaced(s, n, heir);
+    mr_sched__scan_replaced(s, n, heir);
 }
 
 static bool is_on(const struct store *st, struct mr_str node)
@@ -85,7 +85,7 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
 
 /* A store that had registered. Where it had replaced another, it has that one's place here, too: a
  * node takes one, however often its store was started. */
-void mr_sc_store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
+void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
 {
     uint32_t n = find_store(s, incarnation);
     for (uint32_t i = 1; i <= s->store_list.count && !n; i++) {
@@ -94,15 +94,15 @@ void mr_sc_store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str 
         s->stores[i].is_heir = true;
         return;
     }
-    if (!n) n = mr_sc_store(s, incarnation, (struct mr_str){0});
+    if (!n) n = mr_sched__store(s, incarnation, (struct mr_str){0});
     if (n) memcpy(s->stores[n].node, node.p, MR_MIN(node.n, sizeof s->stores[n].node - 1));
 }
 
-void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
+void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *r)
 {
-    mr_sc_epoch_heard(s, r->epoch, r->scheduler);
+    mr_sched__epoch_heard(s, r->epoch, r->scheduler);
     if (is_replaced(s, r)) return;
-    uint32_t n = mr_sc_store(s, r->store, r->address);
+    uint32_t n = mr_sched__store(s, r->store, r->address);
     if (!n) return;
     for (uint32_t i = 1; i <= s->store_list.count; i++)
         if (i != n && is_on(&s->stores[i], r->node)) store_replaced(s, i, n);
@@ -116,17 +116,17 @@ void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *r)
     st->memory_bytes = r->memory_bytes;
     memset(st->node, 0, sizeof st->node);
     if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
-    if (is_new) mr_sc_journal_store(s, n);
+    if (is_new) mr_sched__journal_store(s, n);
     if (s->fx->store[n].is_dirty) /* nobody was there to take it; now somebody is */
         mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
-    mr_sc_store_batch(s, n)->has_registered = true;
-    struct mr_sched_note *note = mr_sc_note(s, MR_NOTE_STORE_JOINED);
+    mr_sched__store_batch(s, n)->has_registered = true;
+    struct mr_sched_note *note = mr_sched__note(s, MR_NOTE_STORE_JOINED);
     note->slot = n;
     note->incarnation = r->store;
-    mr_sc_scan(s, SCAN_STORE_HOLD, n, NULL, 0);
+    mr_sched__scan(s, SCAN_STORE_HOLD, n, NULL, 0);
 }
 
-void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *r, bool is_connected)
+void mr_sched__store_heard(struct mr_sched *s, const struct mr_sched_store *r, bool is_connected)
 {
     uint32_t n = find_store(s, r->store);
     if (!n || s->stores[n].is_lost) return;
@@ -141,7 +141,7 @@ void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *r, bool 
     s->due.leases = MR_MIN(s->due.leases, end);
 }
 
-void mr_sc_store_leases(struct mr_sched *s)
+void mr_sched__store_leases(struct mr_sched *s)
 {
     for (uint32_t i = 1; i <= s->store_list.count; i++) {
         const struct store *st = &s->stores[i];
@@ -155,14 +155,14 @@ void mr_sc_store_leases(struct mr_sched *s)
     }
 }
 
-void mr_sc_objects_lost(struct mr_sched *s, const struct mr_sched_objects *o)
+void mr_sched__objects_lost(struct mr_sched *s, const struct mr_sched_objects *o)
 {
     uint32_t n = find_store(s, o->store);
-    if (n && o->count) mr_sc_scan(s, SCAN_OBJECTS_LOST, n, o->ids, o->count);
+    if (n && o->count) mr_sched__scan(s, SCAN_OBJECTS_LOST, n, o->ids, o->count);
 }
 
-void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o)
+void mr_sched__objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o)
 {
     uint32_t n = find_store(s, o->store);
-    if (n && o->count) mr_sc_scan(s, SCAN_OBJECTS_UNHELD, n, o->ids, o->count);
+    if (n && o->count) mr_sched__scan(s, SCAN_OBJECTS_UNHELD, n, o->ids, o->count);
 }

@@ -3,10 +3,11 @@
 
 #include "services/scheduler/core/state/state.h"
 
-uint32_t mr_sc_store(struct mr_sched *s, uint64_t incarnation, struct mr_str address); /* 0: none */
-void mr_sc_store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node);
-void mr_sc_store_register(struct mr_sched *s, const struct mr_sched_store *st);
-void mr_sc_store_heard(struct mr_sched *s, const struct mr_sched_store *st, bool is_connected);
-void mr_sc_store_leases(struct mr_sched *s);
-void mr_sc_objects_lost(struct mr_sched *s, const struct mr_sched_objects *o);
-void mr_sc_objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o);
+uint32_t mr_sched__store(
+    struct mr_sched *s, uint64_t incarnation, struct mr_str address); /* 0: none */
+void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node);
+void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *st);
+void mr_sched__store_heard(struct mr_sched *s, const struct mr_sched_store *st, bool is_connected);
+void mr_sched__store_leases(struct mr_sched *s);
+void mr_sched__objects_lost(struct mr_sched *s, const struct mr_sched_objects *o);
+void mr_sched__objects_unheld(struct mr_sched *s, const struct mr_sched_objects *o);

@@ -10,7 +10,7 @@
 #define AGAIN_MAX 65536u                 /* of a job, in all: it may be wrong again and again */
 #define RENEWED_MAX 8u /* times of grace of a job while no store comes or goes: a long task's */
 
-bool mr_sc_store_may_return(struct mr_sched *s, uint32_t task)
+bool mr_sched__store_may_return(struct mr_sched *s, uint32_t task)
 {
     struct job *j = job_of(s, task);
     mr_duration grace = 2 * s->config.lease + WAIT_FOR_OBJECT;

@@ -3,4 +3,4 @@
 
 #include "services/scheduler/core/state/state.h"
 
-bool mr_sc_store_may_return(struct mr_sched *s, uint32_t task);
+bool mr_sched__store_may_return(struct mr_sched *s, uint32_t task);

@@ -15,7 +15,7 @@ static inline void cursor_next(struct mr_sched *s, struct cursor *c)
     while (!c->left) {
         c->id = c->r->runs[c->run].job;
         c->left = c->r->runs[c->run++].count;
-        c->job = mr_sc_job_find(s, c->id);
+        c->job = mr_sched__job_find(s, c->id);
     }
     c->left--;
 }

@@ -26,7 +26,7 @@ static void value_lost(struct mr_sched *s, uint32_t value)
 {
     struct value *v = &s->values[value];
     v->flags &= (uint8_t)~V_HELD;
-    mr_sc_task_lost(s, v->task);
+    mr_sched__task_lost(s, v->task);
 }
 
 /* A store was restarted and found the object on its disk, or kept it through a restart of ours. */
@@ -39,7 +39,7 @@ static void claim(struct mr_sched *s, struct value *v, uint32_t store)
     }
     v->store = (uint16_t)store;
     v->flags = (uint8_t)((v->flags | V_HELD) & ~V_DOUBTED);
-    mr_buf_add(&mr_sc_store_batch(s, store)->claimed, &v->object, sizeof v->object);
+    mr_buf_add(&mr_sched__store_batch(s, store)->claimed, &v->object, sizeof v->object);
 }
 
 /* The node's new store has the disk of the old one, and is asked whether it has this there. */
@@ -51,7 +51,7 @@ static void pass_on(struct mr_sched *s, struct value *v, uint32_t heir)
     }
     v->store = (uint16_t)heir;
     v->flags = (uint8_t)((v->flags | V_DOUBTED) & ~V_HELD);
-    mr_sc_value_hold(s, v);
+    mr_sched__value_hold(s, v);
 }
 
 static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
@@ -68,7 +68,7 @@ static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
     case SCAN_STORE_HOLD: /* tell again: the last words may be lost */
         if (v->store != x->store) return;
         v->flags &= (uint8_t)~V_HELD;
-        mr_sc_value_hold(s, v);
+        mr_sched__value_hold(s, v);
         return;
     case SCAN_OBJECTS_LOST:
         if ((v->store == x->store || !v->store) && is_in(x, v->object)) value_lost(s, value);
@@ -79,7 +79,7 @@ static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
     }
 }
 
-void mr_sc_scan_tick(struct mr_sched *s)
+void mr_sched__scan_tick(struct mr_sched *s)
 {
     uint32_t left = s->config.scan_values;
     while (s->scans.count && left) {
@@ -125,21 +125,21 @@ static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32
         qsort(x->ids.p, x->ids.n / sizeof *ids, sizeof *ids, by_id);
     }
     s->has_work = true;
-    if (is_first) mr_sc_scan_tick(s); /* few values: at once */
+    if (is_first) mr_sched__scan_tick(s); /* few values: at once */
 }
 
-void mr_sc_scan(struct mr_sched *s, enum scan_type type, uint32_t store, const mr_object_id *ids,
-    uint32_t count)
+void mr_sched__scan(struct mr_sched *s, enum scan_type type, uint32_t store,
+    const mr_object_id *ids, uint32_t count)
 {
     scan(s, type, store, 0, ids, count);
 }
 
-void mr_sc_scan_replaced(struct mr_sched *s, uint32_t store, uint32_t heir)
+void mr_sched__scan_replaced(struct mr_sched *s, uint32_t store, uint32_t heir)
 {
     scan(s, SCAN_STORE_REPLACED, store, heir, NULL, 0);
 }
 
-void mr_sc_scan_fini(struct scan_ring *r)
+void mr_sched__scan_fini(struct scan_ring *r)
 {
     for (uint32_t i = 0; i < r->count; i++)
         mr_buf_fini(&r->at[(r->first + i) % r->max].ids);

@@ -25,26 +25,26 @@ static void wipe_batch(struct mr_sched *s, uint32_t slot)
 
 static void close_note(struct mr_sched *s, uint32_t slot, const char *why)
 {
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_WORKER_CLOSE);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_WORKER_CLOSE);
     n->slot = slot;
     n->incarnation = s->workers[slot].incarnation;
     n->session = s->workers[slot].session;
     n->code = MR_ESTATE;
-    mr_sc_note_text(s, n, why);
+    mr_sched__note_text(s, n, why);
 }
 
-void mr_sc_worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
+void mr_sched__worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
 {
     if (slot >= s->worker_list.top) return;
     struct worker *w = &s->workers[slot];
     if (w->state != W_CONNECTED || w->incarnation != incarnation) return;
-    mr_sc_worker_is(s, w, W_SILENT);
+    mr_sched__worker_is(s, w, W_SILENT);
     w->last_heard = s->now;
-    mr_sc_load_changed(s, slot, false);
+    mr_sched__load_changed(s, slot, false);
     if (s->quarantine.reserved == slot) s->quarantine.reserved = NONE;
     w->is_reserved = false;
     wipe_batch(s, slot);
-    if (w->is_retiring && !w->sent) mr_sc_worker_lost(s, slot, NULL, "it has left");
+    if (w->is_retiring && !w->sent) mr_sched__worker_lost(s, slot, NULL, "it has left");
     mr_time lapse = mr_time_after(s->now, s->config.lease);
     s->due.leases = MR_MIN(s->due.leases, lapse);
 }
@@ -58,12 +58,13 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
         list[n++] = t;
     s->stack_count += n;
-    mr_sc_quarantine_blame(s, slot, ran);
+    mr_sched__quarantine_blame(s, slot, ran);
     for (uint32_t i = 0; i < n; i++)
-        if (s->tasks[list[i]].flags & T_SENT) mr_sc_task_unsend(s, list[i]);
+        if (s->tasks[list[i]].flags & T_SENT) mr_sched__task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
         if (!is_unfinished(&s->tasks[list[i]])) continue; /* fell with another */
-        if (!mr_sc_quarantine_fail(s, list[i], w->facts->name)) mr_sc_task_requeue(s, list[i]);
+        if (!mr_sched__quarantine_fail(s, list[i], w->facts->name))
+            mr_sched__task_requeue(s, list[i]);
     }
     s->stack_count -= n;
 }
@@ -78,11 +79,11 @@ static void unkeep_all(struct mr_sched *s, uint32_t slot)
         struct value *v = &s->values[value];
         bool is_gone = v->kind == V_AWAY || (v->kind == V_OBJECT && !(v->flags & V_HELD));
         if (is_gone) lost[n++] = v->task;
-        mr_sc_value_unkeep(s, value);
+        mr_sched__value_unkeep(s, value);
     }
     s->stack_count += n;
     for (uint32_t i = 0; i < n; i++)
-        if (is_done(&s->tasks[lost[i]])) mr_sc_task_lost(s, lost[i]);
+        if (is_done(&s->tasks[lost[i]])) mr_sched__task_lost(s, lost[i]);
     s->stack_count -= n;
 }
 
@@ -95,16 +96,16 @@ static void unkeep_all(struct mr_sched *s, uint32_t slot)
  * gone would count as an input that is there.
  *  5. The journal learns that the incarnation is revoked, and the place is free.
  *  6. It may have been the last that a recovery waited for. */
-void mr_sc_worker_lost(
+void mr_sched__worker_lost(
     struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran, const char *why)
 {
     struct worker *w = &s->workers[slot];
     mr_assert(w->state != W_FREE);
     if (w->state == W_CONNECTED) close_note(s, slot, why);
-    mr_sc_worker_is(s, w, W_SILENT);
+    mr_sched__worker_is(s, w, W_SILENT);
     w->is_reserved = false;
     if (s->quarantine.reserved == slot) s->quarantine.reserved = NONE;
-    mr_sc_load_changed(s, slot, false);
+    mr_sched__load_changed(s, slot, false);
     wipe_batch(s, slot);
     unsend_all(s, slot, ran);
     unkeep_all(s, slot);
@@ -113,20 +114,20 @@ void mr_sc_worker_lost(
     for (uint32_t op = 1; op <= s->op_list.count; op++)
         s->ops[op].workers -= (uint32_t)(bits[op / 64] >> (op % 64) & 1);
     s->worker_list.live--;
-    (void)mr_sc_journal_worker(s, slot, true);
-    mr_sc_worker_free(s, slot);
+    (void)mr_sched__journal_worker(s, slot, true);
+    mr_sched__worker_free(s, slot);
     s->has_work = true;
-    mr_sc_recover_tick(s);
+    mr_sched__recover_tick(s);
 }
 
 /* Small values that only a leaving worker has are fetched while it is there. */
 static void fetch_all(struct mr_sched *s, uint32_t slot)
 {
     for (uint32_t v = s->workers[slot].held_head; v != NONE; v = s->values[v].next)
-        if (s->values[v].kind == V_AWAY) mr_sc_send_fetch(s, s->values[v].task);
+        if (s->values[v].kind == V_AWAY) mr_sched__send_fetch(s, s->values[v].task);
 }
 
-void mr_sc_worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
+void mr_sched__worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
 {
     if (slot >= s->worker_list.top) return;
     struct worker *w = &s->workers[slot];
@@ -134,13 +135,13 @@ void mr_sc_worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation
     w->is_retiring = true;
     if (s->quarantine.reserved == slot) s->quarantine.reserved = NONE;
     w->is_reserved = false;
-    mr_sc_load_changed(s, slot, false);
+    mr_sched__load_changed(s, slot, false);
     if (w->state != W_CONNECTED) return;
-    mr_sc_batch(s, slot)->drain = true;
+    mr_sched__batch(s, slot)->drain = true;
     fetch_all(s, slot);
 }
 
-void mr_sc_worker_leases(struct mr_sched *s)
+void mr_sched__worker_leases(struct mr_sched *s)
 {
     if (s->now < s->due.leases) return;
     s->due.leases = MR_NEVER;
@@ -152,7 +153,7 @@ void mr_sc_worker_leases(struct mr_sched *s)
             s->due.leases = MR_MIN(s->due.leases, end);
             continue;
         }
-        mr_sc_memory_retry_lost(s, i);
-        mr_sc_worker_lost(s, i, NULL, "its lease has run out");
+        mr_sched__memory_retry_lost(s, i);
+        mr_sched__worker_lost(s, i, NULL, "its lease has run out");
     }
 }

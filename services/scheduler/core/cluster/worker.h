@@ -3,8 +3,8 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
-void mr_sc_worker_lost(
+void mr_sched__worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
+void mr_sched__worker_lost(
     struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran, const char *why);
-void mr_sc_worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
-void mr_sc_worker_leases(struct mr_sched *s);
+void mr_sched__worker_retire(struct mr_sched *s, uint32_t slot, uint64_t incarnation);
+void mr_sched__worker_leases(struct mr_sched *s);

@@ -31,28 +31,28 @@ static const struct value *missed(const struct mr_sched *s, uint32_t task, uint3
 
 static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
 {
-    uint32_t task = mr_sc_find(s, m->job, m->index);
+    uint32_t task = mr_sched__find(s, m->job, m->index);
     if (task == NONE || !is_current(&s->tasks[task], worker, m->attempt)) return;
     const struct value *v = missed(s, task, m->input);
     if (!v) return;
     uint32_t x = job_of(s, task)->base + m->input;
-    bool is_given = s->tasks[x].flags & T_FIXED && !mr_sc_is_alias(s, x);
-    if (is_given && mr_sc_store_may_return(s, task)) return; /* it may be on a disk */
+    bool is_given = s->tasks[x].flags & T_FIXED && !mr_sched__is_alias(s, x);
+    if (is_given && mr_sched__store_may_return(s, task)) return; /* it may be on a disk */
     bool is_gone = v->kind == V_OBJECT || (v->kind == V_AWAY && v->worker == worker);
     if (is_gone)
-        mr_sc_task_lost(s, x);
+        mr_sched__task_lost(s, x);
     else if (v->worker == worker)
-        mr_sc_value_unkeep(s, s->tasks[x].value); /* ours is the only copy */
+        mr_sched__value_unkeep(s, s->tasks[x].value); /* ours is the only copy */
 }
 
 /* The worker made it, and told of that only now: it is gone already. */
 static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
 {
-    uint32_t task = mr_sc_find(s, m->job, m->index);
+    uint32_t task = mr_sched__find(s, m->job, m->index);
     if (task == NONE || s->tasks[task].attempt != m->attempt) return;
     const struct value *v = missed(s, task, m->input);
     if (v && v->kind == V_OBJECT && v->worker == worker)
-        mr_sc_task_lost(s, job_of(s, task)->base + m->input);
+        mr_sched__task_lost(s, job_of(s, task)->base + m->input);
 }
 
 /* Calls `fn` for the rows that are about what this worker was last sent. */
@@ -76,15 +76,16 @@ static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sche
         cursor_next(s, &cur);
         uint32_t task = task_at(s, cur.job, refs->index[i]), attempt = column(refs->attempt, i);
         if (task == NONE || !is_current(&s->tasks[task], worker, attempt))
-            mr_sc_stopping_end(s, worker, mr_sc_stopping_mark(cur.id, refs->index[i], attempt));
+            mr_sched__stopping_end(
+                s, worker, mr_sched__stopping_mark(cur.id, refs->index[i], attempt));
     }
 }
 
 static void given(struct mr_sched *s, uint32_t task)
 {
     if (s->tasks[task].fused_use == FUSED_CONSUMED) return; /* asked for when it had run */
-    mr_sc_task_unsend(s, task);
-    mr_sc_task_requeue(s, task);
+    mr_sched__task_unsend(s, task);
+    mr_sched__task_requeue(s, task);
 }
 
 static void started(struct mr_sched *s, uint32_t task)
@@ -92,7 +93,7 @@ static void started(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     if (t->flags & T_STEALING) s->workers[t->worker].stealing--;
     t->flags = (uint16_t)((t->flags & ~T_STEALING) | T_STARTED);
-    if (t->flags & T_QUARANTINED) mr_sc_probation_started(s, task);
+    if (t->flags & T_QUARANTINED) mr_sched__probation_started(s, task);
 }
 
 static void left_slot(struct mr_sched *s, uint32_t task)
@@ -105,9 +106,10 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     w->long_sent++;
     t->estimate = 0;
     t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
-    if (t->is_coming) mr_sc_store_coming(s, task, 0); /* not before its child, which may be held */
-    if (t->flags & T_QUARANTINED) mr_sc_probation_left_slot(s, task);
-    mr_sc_load_changed(s, t->worker, false);
+    if (t->is_coming)
+        mr_sched__store_coming(s, task, 0); /* not before its child, which may be held */
+    if (t->flags & T_QUARANTINED) mr_sched__probation_left_slot(s, task);
+    mr_sched__load_changed(s, t->worker, false);
     s->has_work = true;
 }
 
@@ -122,7 +124,7 @@ static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_
         struct value *v = &s->values[s->tasks[task].value];
         if (!(v->flags & V_FETCHING) || v->worker != worker) continue;
         if (v->attempt != column(refs->attempt, i)) continue;
-        if (v->kind == V_AWAY) mr_sc_task_lost(s, task);
+        if (v->kind == V_AWAY) mr_sched__task_lost(s, task);
     }
 }
 
@@ -152,7 +154,7 @@ static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_hea
         started(s, task);
         uint64_t at = h->time_ns - MR_MIN(h->running_ns ? h->running_ns[i] : 0, h->time_ns);
         if (h->running_ns) overdue(s, slot, task, h->running_ns[i]);
-        if (h->running_ns) mr_sc_began(s, slot, task, at + (uint64_t)w->clock_offset);
+        if (h->running_ns) mr_sched__began(s, slot, task, at + (uint64_t)w->clock_offset);
     }
 }
 
@@ -168,12 +170,12 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_h
     int64_t offset = (int64_t)(s->now - h->time_ns);
     if (offset < w->clock_offset) w->clock_offset = offset; /* the least delay */
     running(s, slot, h);
-    mr_sc_load_changed(s, slot, false);
-    mr_sc_batch(s, slot)->heard = h->sequence;
+    mr_sched__load_changed(s, slot, false);
+    mr_sched__batch(s, slot)->heard = h->sequence;
     s->has_work = true;
 }
 
-void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
+void mr_sched__worker_message(struct mr_sched *s, const struct mr_sched_message *m)
 {
     if (m->worker >= s->worker_list.top) return;
     struct worker *w = &s->workers[m->worker];
@@ -181,7 +183,7 @@ void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
     w->last_heard = s->now;
     for (uint32_t i = 0; i < m->missing_count; i++)
         missing(s, m->worker, &m->missing[i]);
-    mr_sc_completed(s, m->worker, &m->completed, NULL);
+    mr_sched__completed(s, m->worker, &m->completed, NULL);
     for (uint32_t i = 0; i < m->missing_count; i++)
         missing_now(s, m->worker, &m->missing[i]);
     given_late(s, m->worker, &m->given);
@@ -191,6 +193,6 @@ void mr_sc_worker_message(struct mr_sched *s, const struct mr_sched_message *m)
     unknown_values(s, m->worker, &m->unknown);
     each_current(s, m->worker, &m->left_slot, left_slot);
     if (m->heartbeat.present) heartbeat(s, m->worker, &m->heartbeat);
-    mr_sc_probation_heard(s, m->worker);
-    if (m->leaving && !w->is_retiring) mr_sc_worker_retire(s, m->worker, m->incarnation);
+    mr_sched__probation_heard(s, m->worker);
+    if (m->leaving && !w->is_retiring) mr_sched__worker_retire(s, m->worker, m->incarnation);
 }

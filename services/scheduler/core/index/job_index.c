@@ -8,7 +8,7 @@ static bool id_eq(const void *ctx, uint32_t item, const void *key)
     return ((const struct mr_sched *)ctx)->jobs[item].id == *(const uint64_t *)key;
 }
 
-uint32_t mr_sc_job_find(const struct mr_sched *s, uint64_t id)
+uint32_t mr_sched__job_find(const struct mr_sched *s, uint64_t id)
 {
     if (s->job_list.newest != NONE && s->jobs[s->job_list.newest].id == id)
         return s->job_list.newest; /* mostly asked for */
@@ -16,9 +16,9 @@ uint32_t mr_sc_job_find(const struct mr_sched *s, uint64_t id)
     return j == MR_INDEX_NONE ? NONE : j;
 }
 
-uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index)
+uint32_t mr_sched__find(const struct mr_sched *s, uint64_t job, uint32_t index)
 {
-    return task_at(s, mr_sc_job_find(s, job), index);
+    return task_at(s, mr_sched__job_find(s, job), index);
 }
 
 static bool request_eq(const void *ctx, uint32_t item, const void *key)
@@ -27,7 +27,7 @@ static bool request_eq(const void *ctx, uint32_t item, const void *key)
     return mr_str_eq(s->jobs[item].graph->job.request_id, *(const struct mr_str *)key);
 }
 
-uint32_t mr_sc_request_find(const struct mr_sched *s, struct mr_str id)
+uint32_t mr_sched__request_find(const struct mr_sched *s, struct mr_str id)
 {
     return mr_index_find(&s->job_list.by_request, text_hash(id), request_eq, s, &id);
 }
@@ -42,7 +42,7 @@ static uint64_t request_hash(const void *ctx, uint32_t item)
     return text_hash(((const struct mr_sched *)ctx)->jobs[item].graph->job.request_id);
 }
 
-void mr_sc_job_enlist(struct mr_sched *s, uint32_t job)
+void mr_sched__job_enlist(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     j->older = s->job_list.newest;
@@ -54,13 +54,13 @@ void mr_sc_job_enlist(struct mr_sched *s, uint32_t job)
     s->job_list.newest = job;
     mr_index_add(&s->job_list.by_id, mr_hash_u64(j->id), job, job_hash, s);
     struct mr_str request = j->graph->job.request_id;
-    if (request.n && mr_sc_request_find(s, request) == NONE)
+    if (request.n && mr_sched__request_find(s, request) == NONE)
         mr_index_add(&s->job_list.by_request, text_hash(request), job, request_hash, s);
     s->job_list.count++;
 }
 
 /* Nobody finds it by its id any more. */
-void mr_sc_job_unlist(struct mr_sched *s, uint32_t job)
+void mr_sched__job_unlist(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     if (!mr_index_remove(&s->job_list.by_id, mr_hash_u64(j->id), job)) return;
@@ -77,7 +77,7 @@ void mr_sc_job_unlist(struct mr_sched *s, uint32_t job)
     s->job_list.count--;
 }
 
-uint64_t mr_sc_job_forgotten(const struct mr_sched *s, mr_job_id job)
+uint64_t mr_sched__job_forgotten(const struct mr_sched *s, mr_job_id job)
 {
     uint64_t kept = MR_MIN(s->job_list.forgotten_count, (uint64_t)FORGOTTEN_MAX);
     for (uint64_t i = s->job_list.forgotten_count; i > s->job_list.forgotten_count - kept; i--)

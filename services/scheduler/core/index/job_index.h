@@ -3,10 +3,10 @@
 
 #include "services/scheduler/core/state/state.h"
 
-uint32_t mr_sc_job_find(const struct mr_sched *s, uint64_t id);              /* slot, or NONE */
-uint32_t mr_sc_find(const struct mr_sched *s, uint64_t job, uint32_t index); /* task, or NONE */
-uint32_t mr_sc_request_find(const struct mr_sched *s, struct mr_str id);
-void mr_sc_job_enlist(struct mr_sched *s, uint32_t job);
-void mr_sc_job_unlist(struct mr_sched *s, uint32_t job);
+uint32_t mr_sched__job_find(const struct mr_sched *s, uint64_t id);              /* slot, or NONE */
+uint32_t mr_sched__find(const struct mr_sched *s, uint64_t job, uint32_t index); /* task, or NONE */
+uint32_t mr_sched__request_find(const struct mr_sched *s, struct mr_str id);
+void mr_sched__job_enlist(struct mr_sched *s, uint32_t job);
+void mr_sched__job_unlist(struct mr_sched *s, uint32_t job);
 /* When was a job of this id forgotten (wall clock)? 0: never, or too long ago. */
-uint64_t mr_sc_job_forgotten(const struct mr_sched *s, mr_job_id job);
+uint64_t mr_sched__job_forgotten(const struct mr_sched *s, mr_job_id job);

@@ -7,7 +7,7 @@
 
 static uint32_t bucket_of(const struct worker *w)
 {
-    uint64_t v = mr_sc_load(w) >> 10;
+    uint64_t v = mr_sched__load(w) >> 10;
     if (v < 8) return (uint32_t)v + (v == 0 && w->sent > 0);
     uint32_t e = 63 - (uint32_t)__builtin_clzll(v);
     return (e - 2) * 8 + (uint32_t)((v >> (e - 3)) & 7);
@@ -42,11 +42,11 @@ static void put_in(struct mr_sched *s, uint32_t worker, uint32_t b)
     s->load.bits[b / 64] |= 1ull << (b % 64);
 }
 
-void mr_sc_load_changed(struct mr_sched *s, uint32_t worker, bool to_tail)
+void mr_sched__load_changed(struct mr_sched *s, uint32_t worker, bool to_tail)
 {
     struct worker *w = &s->workers[worker];
     if (worker == s->load.held_out) return;
-    uint32_t b = mr_sc_load_is_usable(w) ? bucket_of(w) : NONE;
+    uint32_t b = mr_sched__load_is_usable(w) ? bucket_of(w) : NONE;
     if (b == w->bucket && !(to_tail && b != NONE)) return;
     if (w->bucket != NONE) {
         take_out(s, w);
@@ -69,12 +69,12 @@ static uint32_t first_from(const struct load_index *l, uint32_t bucket)
     return NONE;
 }
 
-uint32_t mr_sc_load_least(const struct mr_sched *s)
+uint32_t mr_sched__load_least(const struct mr_sched *s)
 {
     return first_from(&s->load, 0);
 }
 
-uint32_t mr_sc_load_next(const struct mr_sched *s, uint32_t worker)
+uint32_t mr_sched__load_next(const struct mr_sched *s, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
     if (w->bucket_next != NONE) return w->bucket_next;
@@ -92,23 +92,23 @@ static uint32_t last_below(const struct load_index *l, uint32_t bucket)
     return NONE;
 }
 
-uint32_t mr_sc_load_most(const struct mr_sched *s)
+uint32_t mr_sched__load_most(const struct mr_sched *s)
 {
     return last_below(&s->load, LOAD_BUCKETS);
 }
 
-uint32_t mr_sc_load_prev(const struct mr_sched *s, uint32_t worker)
+uint32_t mr_sched__load_prev(const struct mr_sched *s, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
     return w->bucket_next != NONE ? w->bucket_next : last_below(&s->load, w->bucket);
 }
 
-void mr_sc_load_check(const struct mr_sched *s)
+void mr_sched__load_check(const struct mr_sched *s)
 {
     uint32_t workers = 0, slots = 0;
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
-        mr_assert((w->bucket != NONE) == mr_sc_load_is_usable(w));
+        mr_assert((w->bucket != NONE) == mr_sched__load_is_usable(w));
         if (w->bucket == NONE) continue;
         mr_assert(w->bucket == bucket_of(w));
         workers++;

@@ -15,7 +15,7 @@ static uint64_t op_hash(const void *ctx, uint32_t item)
     return text_hash(((const struct mr_sched *)ctx)->ops[item].name);
 }
 
-uint32_t mr_sc_op(struct mr_sched *s, struct mr_str name)
+uint32_t mr_sched__op(struct mr_sched *s, struct mr_str name)
 {
     uint64_t hash = text_hash(name);
     uint32_t op = mr_index_find(&s->op_list.index, hash, op_eq, s, &name);

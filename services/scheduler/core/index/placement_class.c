@@ -13,7 +13,7 @@
 
 #define PARK_LOOK 32
 
-uint32_t mr_sc_resource(struct mr_sched *s, struct mr_str name)
+uint32_t mr_sched__resource(struct mr_sched *s, struct mr_str name)
 {
     for (uint32_t i = 0; i < s->class_list.resources_count; i++)
         if (mr_str_eq(name, mr_str(s->class_list.resource_names[i]))) return i;
@@ -49,14 +49,14 @@ static struct mr_str *names_copy(const struct mr_str *names, uint32_t n)
     return copy;
 }
 
-int mr_sc_class_of(struct mr_sched *s, uint32_t op, const struct mr_task_options *o,
+int mr_sched__class_of(struct mr_sched *s, uint32_t op, const struct mr_task_options *o,
     uint32_t *class, struct mr_error *e)
 {
     *class = op;
     if (!o || (!o->resources_count && !o->workers_count)) return MR_OK;
     uint64_t need[RESOURCES] = {0};
     for (uint32_t i = 0; i < o->resources_count; i++) {
-        uint32_t r = mr_sc_resource(s, o->resources[i].name);
+        uint32_t r = mr_sched__resource(s, o->resources[i].name);
         if (r == NONE)
             return mr_fail(e, MR_ELIMIT, "resources: \"%.*s\" is one kind too many, at most %u",
                 MR_STR_ARG(o->resources[i].name), (unsigned)RESOURCES);
@@ -91,7 +91,7 @@ int mr_sc_class_of(struct mr_sched *s, uint32_t op, const struct mr_task_options
     return MR_OK;
 }
 
-void mr_sc_class_drop(struct mr_sched *s, uint32_t class)
+void mr_sched__class_drop(struct mr_sched *s, uint32_t class)
 {
     if (class < s->config.ops_max) return;
     mr_assert(s->classes[class].users > 0);
@@ -105,18 +105,18 @@ static uint32_t park_after(const struct mr_sched *s, const struct class *c, uint
     uint32_t after = c->parked_tail, before = c->parked_head;
     if (after == NONE) return NONE;
     for (uint32_t i = 0; i < PARK_LOOK && job_of(s, after) != job_of(s, task); i++) {
-        if (mr_sc_task_before(s, task, before)) return s->tasks[before].prev;
+        if (mr_sched__task_before(s, task, before)) return s->tasks[before].prev;
         before = s->tasks[before].next;
         if (before == NONE) break;
     }
     for (uint32_t i = 0; i < PARK_LOOK && after != NONE; i++) {
-        if (!mr_sc_task_before(s, task, after)) break;
+        if (!mr_sched__task_before(s, task, after)) break;
         after = s->tasks[after].prev;
     }
     return after;
 }
 
-void mr_sc_park(struct mr_sched *s, uint32_t task)
+void mr_sched__park(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     struct class *c = &s->classes[t->class];
@@ -139,7 +139,7 @@ void mr_sc_park(struct mr_sched *s, uint32_t task)
     }
 }
 
-void mr_sc_unpark(struct mr_sched *s, uint32_t task)
+void mr_sched__unpark(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     struct class *c = &s->classes[t->class];

@@ -3,9 +3,9 @@
 
 #include "services/scheduler/core/state/state.h"
 
-uint32_t mr_sc_resource(struct mr_sched *s, struct mr_str name); /* NONE: the table is full */
-int mr_sc_class_of(struct mr_sched *s, uint32_t op, const struct mr_task_options *o,
+uint32_t mr_sched__resource(struct mr_sched *s, struct mr_str name); /* NONE: the table is full */
+int mr_sched__class_of(struct mr_sched *s, uint32_t op, const struct mr_task_options *o,
     uint32_t *class, struct mr_error *e);
-void mr_sc_class_drop(struct mr_sched *s, uint32_t class);
-void mr_sc_park(struct mr_sched *s, uint32_t task);
-void mr_sc_unpark(struct mr_sched *s, uint32_t task);
+void mr_sched__class_drop(struct mr_sched *s, uint32_t class);
+void mr_sched__park(struct mr_sched *s, uint32_t task);
+void mr_sched__unpark(struct mr_sched *s, uint32_t task);

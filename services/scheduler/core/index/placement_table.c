@@ -7,14 +7,14 @@
 
 #define SHAPE_SIZE_MAX 65536u /* tasks: larger ones are placed each time */
 
-void mr_sc_cache_new(struct mr_sched *s, uint32_t job)
+void mr_sched__cache_new(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     if (!j->graph->slots_count) return;
     j->cache = mr_alloc_array(j->graph->slots_count, sizeof *j->cache);
 }
 
-void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template)
+void mr_sched__cache_share(struct mr_sched *s, uint32_t job, uint64_t template)
 {
     struct job *j = &s->jobs[job];
     uint32_t size = j->graph->slots_count + j->graph->nodes_count;
@@ -39,7 +39,7 @@ void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template)
     x->used = ++s->placements.clock;
 }
 
-void mr_sc_cache_drop(struct placements *p, struct job *j)
+void mr_sched__cache_drop(struct placements *p, struct job *j)
 {
     if (j->shape_1)
         p->at[j->shape_1 - 1].users--;
@@ -48,13 +48,13 @@ void mr_sc_cache_drop(struct placements *p, struct job *j)
     j->cache = NULL;
 }
 
-void mr_sc_cache_fini(struct placements *p)
+void mr_sched__cache_fini(struct placements *p)
 {
     for (uint32_t i = 0; i < SHAPES_MAX; i++)
         mr_release(p->at[i].at);
 }
 
-struct place *mr_sc_place_last(const struct mr_sched *s, uint32_t task)
+struct place *mr_sched__place_last(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     const struct mr_graph *g = j->graph;
@@ -64,14 +64,14 @@ struct place *mr_sc_place_last(const struct mr_sched *s, uint32_t task)
     return &j->cache[slot == MR_NODE_NONE ? g->slots_count + node : slot];
 }
 
-void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker)
+void mr_sched__cache_note(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
-    struct place *p = mr_sc_place_last(s, task);
+    struct place *p = mr_sched__place_last(s, task);
     if (p && !p->incarnation) *p = (struct place){worker, s->workers[worker].incarnation};
 }
 
-void mr_sc_cache_forget(struct mr_sched *s, uint32_t task)
+void mr_sched__cache_forget(struct mr_sched *s, uint32_t task)
 {
-    struct place *p = mr_sc_place_last(s, task);
+    struct place *p = mr_sched__place_last(s, task);
     if (p) p->incarnation = 0;
 }

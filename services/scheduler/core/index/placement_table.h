@@ -3,13 +3,13 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_cache_new(struct mr_sched *s, uint32_t job);
+void mr_sched__cache_new(struct mr_sched *s, uint32_t job);
 /* It is an instance of a template: its tasks run where those of the last one did. */
-void mr_sc_cache_share(struct mr_sched *s, uint32_t job, uint64_t template);
-void mr_sc_cache_drop(struct placements *p, struct job *j);
-void mr_sc_cache_fini(struct placements *p);
+void mr_sched__cache_share(struct mr_sched *s, uint32_t job, uint64_t template);
+void mr_sched__cache_drop(struct placements *p, struct job *j);
+void mr_sched__cache_fini(struct placements *p);
 /* The entry of a task; NULL: it has none. */
-struct place *mr_sc_place_last(const struct mr_sched *s, uint32_t task);
+struct place *mr_sched__place_last(const struct mr_sched *s, uint32_t task);
 /* It was sent there: noted, unless something is already. */
-void mr_sc_cache_note(struct mr_sched *s, uint32_t task, uint32_t worker);
-void mr_sc_cache_forget(struct mr_sched *s, uint32_t task); /* it is to go elsewhere */
+void mr_sched__cache_note(struct mr_sched *s, uint32_t task, uint32_t worker);
+void mr_sched__cache_forget(struct mr_sched *s, uint32_t task); /* it is to go elsewhere */

@@ -20,7 +20,7 @@
 
 static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
 {
-    return mr_sc_job_before(&s->jobs[a], &s->jobs[b]);
+    return mr_sched__job_before(&s->jobs[a], &s->jobs[b]);
 }
 
 /* ---- fair shares ----------------------------------------------------------------------------- */
@@ -105,7 +105,7 @@ static void heap_down(struct mr_sched *s, uint32_t at)
     heap_set(s, at, job);
 }
 
-void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job)
+void mr_sched__queue_job_changed(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     bool should = j->queued && !(j->flags & (J_HELD_BACK | J_STOPPED | J_FORGETTING));
@@ -127,7 +127,7 @@ void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job)
     heap_down(s, s->jobs[last].heap_at);
 }
 
-void mr_sc_queue_charge(struct mr_sched *s, uint32_t task)
+void mr_sched__queue_charge(struct mr_sched *s, uint32_t task)
 {
     struct job *j = job_of(s, task);
     j->charged_ns += MR_MAX(s->tasks[task].estimate, (uint32_t)TASK_NS_MIN);
@@ -138,7 +138,7 @@ void mr_sc_queue_charge(struct mr_sched *s, uint32_t task)
 
 /* ---- its tasks ------------------------------------------------------------------------------- */
 
-void mr_sc_queue_put(struct mr_sched *s, uint32_t task)
+void mr_sched__queue_put(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     mr_assert(!(t->flags & (T_QUEUED | T_PARKED | T_SENT)));
@@ -153,10 +153,10 @@ void mr_sc_queue_put(struct mr_sched *s, uint32_t task)
     }
     s->queue.count++;
     s->has_work = true;
-    if (!job_of(s, task)->queued++) mr_sc_queue_job_changed(s, job_no(s, t));
+    if (!job_of(s, task)->queued++) mr_sched__queue_job_changed(s, job_no(s, t));
 }
 
-void mr_sc_queue_drop(struct mr_sched *s, uint32_t task)
+void mr_sched__queue_drop(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     mr_assert(t->flags & T_QUEUED);
@@ -169,10 +169,10 @@ void mr_sc_queue_drop(struct mr_sched *s, uint32_t task)
         at >>= 6;
     }
     s->queue.count--;
-    if (!--job_of(s, task)->queued) mr_sc_queue_job_changed(s, job_no(s, t));
+    if (!--job_of(s, task)->queued) mr_sched__queue_job_changed(s, job_no(s, t));
 }
 
-uint32_t mr_sc_queue_job(const struct mr_sched *s)
+uint32_t mr_sched__queue_job(const struct mr_sched *s)
 {
     return s->queue.heap_count ? s->queue.heap[0] : NONE;
 }
@@ -196,7 +196,7 @@ static uint32_t next_bit(const struct mr_sched *s, uint32_t at)
     return at;
 }
 
-uint32_t mr_sc_queue_first(const struct mr_sched *s, uint32_t job)
+uint32_t mr_sched__queue_first(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     if (!j->queued) return NONE;
@@ -214,7 +214,7 @@ static void check_levels(const struct mr_sched *s)
         mr_assert(s->queue.levels[l].jobs == jobs[l]);
 }
 
-void mr_sc_queue_check(const struct mr_sched *s)
+void mr_sched__queue_check(const struct mr_sched *s)
 {
     check_levels(s);
     for (uint32_t i = 0; i < s->queue.heap_count; i++) {

@@ -4,24 +4,24 @@
 
 #include "services/scheduler/core/state/lookup.h"
 
-void mr_sc_queue_job_changed(struct mr_sched *s, uint32_t job);
-void mr_sc_queue_charge(struct mr_sched *s, uint32_t task); /* it was sent */
-void mr_sc_queue_put(struct mr_sched *s, uint32_t task);
-void mr_sc_queue_drop(struct mr_sched *s, uint32_t task);
-uint32_t mr_sc_queue_job(const struct mr_sched *s); /* the job to serve first, or NONE */
-uint32_t mr_sc_queue_first(const struct mr_sched *s, uint32_t job);
-void mr_sc_queue_check(const struct mr_sched *s);
+void mr_sched__queue_job_changed(struct mr_sched *s, uint32_t job);
+void mr_sched__queue_charge(struct mr_sched *s, uint32_t task); /* it was sent */
+void mr_sched__queue_put(struct mr_sched *s, uint32_t task);
+void mr_sched__queue_drop(struct mr_sched *s, uint32_t task);
+uint32_t mr_sched__queue_job(const struct mr_sched *s); /* the job to serve first, or NONE */
+uint32_t mr_sched__queue_first(const struct mr_sched *s, uint32_t job);
+void mr_sched__queue_check(const struct mr_sched *s);
 
 /* Is it served first? */
-static inline bool mr_sc_job_before(const struct job *x, const struct job *y)
+static inline bool mr_sched__job_before(const struct job *x, const struct job *y)
 {
     if (x->priority != y->priority) return x->priority > y->priority;
     if (x->virtual_ns != y->virtual_ns) return x->virtual_ns < y->virtual_ns;
     return x->serial < y->serial;
 }
 
-static inline bool mr_sc_task_before(const struct mr_sched *s, uint32_t a, uint32_t b)
+static inline bool mr_sched__task_before(const struct mr_sched *s, uint32_t a, uint32_t b)
 {
     const struct job *x = job_of(s, a), *y = job_of(s, b);
-    return x != y ? mr_sc_job_before(x, y) : place_of(s, a) < place_of(s, b);
+    return x != y ? mr_sched__job_before(x, y) : place_of(s, a) < place_of(s, b);
 }

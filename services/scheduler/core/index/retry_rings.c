@@ -14,7 +14,7 @@ static void ring_push(struct task_ring *r, uint32_t task, uint32_t room)
     r->at[(r->first + r->count++) % room] = task;
 }
 
-uint32_t mr_sc_ring_pop(struct task_ring *r, uint32_t room)
+uint32_t mr_sched__ring_pop(struct task_ring *r, uint32_t room)
 {
     uint32_t task = r->at[r->first];
     mr_assert(r->count > 0);
@@ -23,39 +23,39 @@ uint32_t mr_sc_ring_pop(struct task_ring *r, uint32_t room)
     return task;
 }
 
-void mr_sc_quarantine_add(struct mr_sched *s, uint32_t task)
+void mr_sched__quarantine_add(struct mr_sched *s, uint32_t task)
 {
     ring_push(&s->quarantine.ring, task, s->config.tasks_max);
     s->has_work = true;
 }
 
-void mr_sc_memory_retry_add(struct mr_sched *s, uint32_t task)
+void mr_sched__memory_retry_add(struct mr_sched *s, uint32_t task)
 {
     ring_push(&s->memory_retry.ring, task, s->config.tasks_max);
     s->has_work = true;
 }
 
-bool mr_sc_is_stopping(const struct mr_sched *s, const struct worker *w)
+bool mr_sched__is_stopping(const struct mr_sched *s, const struct worker *w)
 {
     return w->stopping && s->now < mr_time_after(w->stopping_at, STOPPING_MAX);
 }
 
-uint32_t mr_sc_stopping_mark(uint64_t job, uint32_t index, uint32_t attempt)
+uint32_t mr_sched__stopping_mark(uint64_t job, uint32_t index, uint32_t attempt)
 {
     return (uint32_t)mr_hash_u64(mr_hash_u64(job) + ((uint64_t)index << 32 | attempt));
 }
 
-void mr_sc_stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark)
+void mr_sched__stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];
-    if (!mr_sc_is_stopping(s, w)) w->stopping = 0;
+    if (!mr_sched__is_stopping(s, w)) w->stopping = 0;
     w->stopping += mark;
     w->stopping_at = s->now;
 }
 
 /* What was sent ahead of its inputs, which have come from another node; or what a worker that has
  * come back was running all the time. */
-void mr_sc_memory_retry_runs(struct mr_sched *s, uint32_t task)
+void mr_sched__memory_retry_runs(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     if (task == s->memory_retry.reserved_task || t->flags & T_LONG ||

@@ -24,13 +24,13 @@ static bool incarnation_eq(const void *ctx, uint32_t item, const void *key)
     return ((const struct mr_sched *)ctx)->workers[item].incarnation == *(const uint64_t *)key;
 }
 
-uint32_t mr_sc_worker_find(const struct mr_sched *s, uint64_t incarnation)
+uint32_t mr_sched__worker_find(const struct mr_sched *s, uint64_t incarnation)
 {
     return mr_index_find(
         &s->worker_list.by_incarnation, mr_hash_u64(incarnation), incarnation_eq, s, &incarnation);
 }
 
-struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
+struct worker *mr_sched__worker_new(struct mr_sched *s, uint32_t slot, uint64_t incarnation)
 {
     struct worker *w = &s->workers[slot];
     *w = (struct worker){.facts = &s->worker_list.facts[slot],
@@ -46,7 +46,7 @@ struct worker *mr_sc_worker_new(struct mr_sched *s, uint32_t slot, uint64_t inca
     return w;
 }
 
-uint32_t mr_sc_worker_find_name(const struct mr_sched *s, struct mr_str name)
+uint32_t mr_sched__worker_find_name(const struct mr_sched *s, struct mr_str name)
 {
     return mr_index_find(&s->worker_list.by_name, text_hash(name), worker_name_eq, s, &name);
 }
@@ -57,7 +57,7 @@ static void drop_name(struct mr_sched *s, uint32_t slot)
         (void)mr_index_remove(&s->worker_list.by_name, worker_name_hash(s, slot), slot);
 }
 
-void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name)
+void mr_sched__worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name)
 {
     drop_name(s, slot);
     copy_name(s->workers[slot].facts->name, name);
@@ -67,7 +67,7 @@ void mr_sc_worker_name(struct mr_sched *s, uint32_t slot, struct mr_str name)
         mr_index_add(&s->worker_list.by_name, hash, slot, worker_name_hash, s);
 }
 
-uint32_t mr_sc_worker_place(struct mr_sched *s)
+uint32_t mr_sched__worker_place(struct mr_sched *s)
 {
     uint32_t i = s->worker_list.free_at;
     while (i < s->worker_list.top && s->workers[i].state != W_FREE)
@@ -77,7 +77,7 @@ uint32_t mr_sc_worker_place(struct mr_sched *s)
     return i < s->config.workers_max ? s->worker_list.top++ : NONE;
 }
 
-void mr_sc_worker_free(struct mr_sched *s, uint32_t slot)
+void mr_sched__worker_free(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
     drop_name(s, slot);

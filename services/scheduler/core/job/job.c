@@ -34,7 +34,7 @@ static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bo
         .job = s->jobs[job].id,
         .ticket = ticket,
         .state = existed};
-    mr_sc_promise(s, &p);
+    mr_sched__promise(s, &p);
 }
 
 /* What is done by now holds once the journal has it, whoever asked for it first. */
@@ -42,14 +42,15 @@ static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
 {
     struct pending p = {
         .type = P_REPLY, .sequence = s->journal.sequence, .job = job, .ticket = ticket};
-    mr_sc_promise(s, &p);
+    mr_sched__promise(s, &p);
 }
 
 /* Callers who ask again and again while the journal is away must not fill the ring of promises. */
 static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
 {
     if (s->journal.pending_end - s->journal.pending_at < s->config.tasks_max / 2) return false;
-    mr_sc_reply(s, ticket, job, MR_EAWAY, "too many answers wait for the journal; try again later");
+    mr_sched__reply(
+        s, ticket, job, MR_EAWAY, "too many answers wait for the journal; try again later");
     return true;
 }
 
@@ -58,7 +59,7 @@ static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev
 {
     struct mr_str id = ev->submit.graph->job.request_id;
     if (!id.n) return false;
-    uint32_t job = mr_sc_request_find(s, id);
+    uint32_t job = mr_sched__request_find(s, id);
     if (job == NONE) return false;
     const struct job *j = &s->jobs[job];
     if (mr_graph_hash_eq(j->body_hash, ev->submit.body_hash)) {
@@ -70,7 +71,7 @@ static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev
     mr_job_id_format((mr_job_id){j->id}, name);
     (void)snprintf(text, sizeof text, "request_id \"%.*s\" was used for another body, by job %s",
         (int)MR_MIN(id.n, (size_t)128), id.p, name);
-    mr_sc_reply(s, ev->submit.ticket, (mr_job_id){j->id}, MR_EEXIST, text);
+    mr_sched__reply(s, ev->submit.ticket, (mr_job_id){j->id}, MR_EEXIST, text);
     return true;
 }
 
@@ -84,18 +85,18 @@ static int check_parent(
             e, MR_EAWAY, "parent: what runs is not known yet after a restart; try again");
     char name[MR_JOB_ID_TEXT_MAX];
     mr_job_id_format(p->job, name);
-    uint32_t job = mr_sc_job_find(s, p->job.v);
+    uint32_t job = mr_sched__job_find(s, p->job.v);
     const struct job *j = job == NONE ? NULL : &s->jobs[job];
     bool is_here = j && j->state <= MR_JOB_RUNNING && p->index < j->graph->nodes_count;
     const struct task *t = is_here ? &s->tasks[j->base + p->index] : NULL;
-    if (!j && mr_sc_is_other_life(s, mr_job_id_tag(p->job)))
+    if (!j && mr_sched__is_other_life(s, mr_job_id_tag(p->job)))
         return mr_fail(e, MR_ESTATE, "parent: job %s is of another life of this cluster", name);
     if (!t || !(t->flags & T_SENT) || t->attempt != p->attempt)
         return mr_fail(e, MR_ESTATE, "parent: attempt %u of task %u of job %s does not run",
             p->attempt, p->index, name);
     uint32_t generations = 1;
     for (; job != NONE && s->jobs[job].parent; generations++)
-        job = mr_sc_job_find(s, s->jobs[job].parent);
+        job = mr_sched__job_find(s, s->jobs[job].parent);
     if (generations <= GENERATIONS_MAX) return MR_OK;
     return mr_fail(e, MR_ELIMIT, "parent: job %s is the %uth job in a line of children, at most %d",
         name, generations, GENERATIONS_MAX);
@@ -105,12 +106,12 @@ static int check_parent(
 static void parent_leaves(struct mr_sched *s, const struct mr_sched_parent *p)
 {
     if (!p->job.v) return;
-    const struct task *t = &s->tasks[s->jobs[mr_sc_job_find(s, p->job.v)].base + p->index];
+    const struct task *t = &s->tasks[s->jobs[mr_sched__job_find(s, p->job.v)].base + p->index];
     if (t->flags & T_LONG) return;
-    mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->leave, p->job.v, p->index, p->attempt);
+    mr_sched__refs_add(&mr_sched__batch_more(s, t->worker)->leave, p->job.v, p->index, p->attempt);
 }
 
-void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
+void mr_sched__job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
 {
     const struct mr_sched_submit *sub = &ev->submit;
     struct mr_graph *graph = sub->graph;
@@ -124,28 +125,28 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     if (s->journal.is_away && waiting > s->config.unacked_bytes_max / 2)
         (void)mr_fail(&e, MR_EAWAY, "the journal is away; try again later");
     else if (!check_parent(s, &sub->parent, &e))
-        job = mr_sc_job_add(s, mr_sc_id(s, ++s->job_list.number), &graph, &e);
+        job = mr_sched__job_add(s, mr_sched__id(s, ++s->job_list.number), &graph, &e);
     if (job == NONE) {
-        mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
+        mr_sched__reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
         mr_graph_free(&graph);
         return;
     }
     struct job *j = &s->jobs[job];
-    mr_sc_cache_share(s, job, sub->template);
+    mr_sched__cache_share(s, job, sub->template);
     const struct mr_job_options *options = &j->graph->job;
-    int err = mr_sc_resolve(s, job, sub->resolved, sub->resolved_count, &e);
-    if (!err) err = mr_sc_shared_key_link(s, job, &e);
+    int err = mr_sched__resolve(s, job, sub->resolved, sub->resolved_count, &e);
+    if (!err) err = mr_sched__shared_key_link(s, job, &e);
     if (err) {
-        mr_sc_reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
-        mr_sc_job_drop(s, job);
+        mr_sched__reply(s, sub->ticket, (mr_job_id){0}, e.code, e.text);
+        mr_sched__job_drop(s, job);
         return;
     }
-    j->created_wall = mr_sc_wall(s);
+    j->created_wall = mr_sched__wall(s);
     j->body_hash = sub->body_hash;
     j->parent = sub->parent.job.v;
     j->deadline = options->deadline ? mr_time_after(s->now, options->deadline) : MR_NEVER;
     s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
-    mr_sc_journal_job(s, job, sub);
+    mr_sched__journal_job(s, job, sub);
     promise_accept(s, job, sub->ticket, false);
     parent_leaves(s, &sub->parent);
     s->job_list.unplanned = job;
@@ -153,15 +154,15 @@ void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
 }
 
 /* The journal may begin with the graph of a new job before it is planned: that takes as long. */
-void mr_sc_job_plan(struct mr_sched *s)
+void mr_sched__job_plan(struct mr_sched *s)
 {
     if (s->job_list.unplanned == NONE) return;
     uint32_t job = s->job_list.unplanned;
     s->job_list.unplanned = NONE;
-    mr_sc_plan(s, job);
-    mr_sc_shared_key_journal(s, job);
-    mr_sc_shared_key_settle(s, job);
-    if (!s->jobs[job].targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
+    mr_sched__plan(s, job);
+    mr_sched__shared_key_journal(s, job);
+    mr_sched__shared_key_settle(s, job);
+    if (!s->jobs[job].targets_left) mr_sched__job_end(s, job, MR_JOB_DONE);
 }
 
 /* An ended job's task is put away, unless it is a target, or a target refers to it, or another job
@@ -171,21 +172,21 @@ static void sweep_task(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     bool is_forgetting = job_at(s, t)->flags & J_FORGETTING, goes = is_forgetting;
     if (is_unfinished(t)) {
-        mr_sc_task_unqueue(s, task);
-        mr_sc_task_cancel_sent(s, task);
+        mr_sched__task_unqueue(s, task);
+        mr_sched__task_cancel_sent(s, task);
         t->refs = REF_NONE;
-        mr_sc_task_move(s, task, MR_TASK_CANCELLED);
+        mr_sched__task_move(s, task, MR_TASK_CANCELLED);
     } else if (is_done(t)) {
-        t->consumers = mr_sc_ref_count(s, task);
+        t->consumers = mr_sched__ref_count(s, task);
         goes |= !t->consumers && !(t->flags & (T_TARGET | T_FIXED));
-        goes |= mr_sc_is_broken(s, task);
+        goes |= mr_sched__is_broken(s, task);
     }
     if (goes && is_done(t) && t->value < LITERAL) {
-        mr_sc_value_release(s, t->value, false);
+        mr_sched__value_release(s, t->value, false);
         t->refs = REF_NONE;
-        if (!(t->flags & T_FIXED)) mr_sc_task_move(s, task, MR_TASK_RELEASED);
+        if (!(t->flags & T_FIXED)) mr_sched__task_move(s, task, MR_TASK_RELEASED);
     }
-    if (is_forgetting) mr_sc_failure_drop(s, task);
+    if (is_forgetting) mr_sched__failure_drop(s, task);
 }
 
 static void sweep_ends(struct mr_sched *s, uint32_t job)
@@ -197,7 +198,7 @@ static void sweep_ends(struct mr_sched *s, uint32_t job)
     s->jobs[job].flags &= ~(uint32_t)J_SWEEPING;
 }
 
-void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max)
+void mr_sched__job_sweep(struct mr_sched *s, uint32_t tasks_max)
 {
     while (s->job_list.sweeps_count && tasks_max) {
         uint32_t job = s->job_list.sweeps[s->job_list.sweeps_count - 1];
@@ -208,7 +209,7 @@ void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max)
             sweep_task(s, j->base + --j->sweep);
         if (end) break;
         sweep_ends(s, job); /* others may have begun meanwhile: it need not be the last */
-        if (j->flags & J_FORGETTING) mr_sc_job_drop(s, job);
+        if (j->flags & J_FORGETTING) mr_sched__job_drop(s, job);
     }
     if (s->job_list.sweeps_count) s->has_work = true;
 }
@@ -226,26 +227,26 @@ static int retry(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     finish_sweep(s, job);
-    int err = mr_sc_shared_key_retry(s, job);
+    int err = mr_sched__shared_key_retry(s, job);
     if (err) return err;
     j->flags &= ~(uint32_t)(J_STOPPED | J_UNWANTED);
     j->flags |= J_RETRIED;
     if (s->is_recovering) j->flags |= J_HELD_BACK; /* who returns may have what it needs */
-    if (j->has_failure) mr_sc_failure_fini(&j->failure);
+    if (j->has_failure) mr_sched__failure_fini(&j->failure);
     j->has_failure = false;
-    mr_sc_failure_drop_job(s, job);
+    mr_sched__failure_drop_job(s, job);
     j->fallen = j->targets_failed = 0;
     j->state = MR_JOB_RUNNING;
     j->finished_wall = 0;
-    mr_sc_slots_begin(s, j);
+    mr_sched__slots_begin(s, j);
     s->job_list.running++;
     if (j->graph->job.deadline) j->deadline = mr_time_after(s->now, j->graph->job.deadline);
     s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
-    mr_sc_journal_state(s, job);
-    mr_sc_loop_again(s, job);
-    mr_sc_plan(s, job);
-    mr_sc_shared_key_settle(s, job);
-    if (!j->targets_left) mr_sc_job_end(s, job, MR_JOB_DONE);
+    mr_sched__journal_state(s, job);
+    mr_sched__loop_again(s, job);
+    mr_sched__plan(s, job);
+    mr_sched__shared_key_settle(s, job);
+    if (!j->targets_left) mr_sched__job_end(s, job, MR_JOB_DONE);
     return MR_OK;
 }
 
@@ -255,13 +256,13 @@ static void cancel(struct mr_sched *s, uint32_t job, struct mr_str reason)
     if (j->state >= MR_JOB_DONE) return;
     if (!j->has_failure) {
         struct mr_str why = reason.n ? reason : mr_str("cancelled on request");
-        struct failure st = mr_sc_failure_make(s, j->base, 1, why, NULL);
+        struct failure st = mr_sched__failure_make(s, j->base, 1, why, NULL);
         st.attempts = st.op = 0;
         j->failure = st;
         j->failure.task = NONE;
         j->has_failure = true;
     }
-    mr_sc_job_end(s, job, MR_JOB_CANCELLED);
+    mr_sched__job_end(s, job, MR_JOB_CANCELLED);
 }
 
 /* Does what was asked for; a sentence when that cannot be. Asked again it changes nothing: who got
@@ -283,26 +284,26 @@ static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sche
                           : "the job is done; there is nothing to retry";
     }
     if (is_running) return "the job has not ended; cancel it first";
-    if (!mr_sc_shared_key_is_held(s, job)) {
-        mr_sc_job_forget(s, job);
+    if (!mr_sched__shared_key_is_held(s, job)) {
+        mr_sched__job_forget(s, job);
         return NULL;
     }
-    if (mr_sc_shared_key_forget_all(s, job)) return NULL;
+    if (mr_sched__shared_key_forget_all(s, job)) return NULL;
     return "another job of its namespace uses its keys; forget that first";
 }
 
-void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev)
+void mr_sched__job_request(struct mr_sched *s, const struct mr_sched_event *ev)
 {
-    uint32_t job = mr_sc_job_find(s, ev->job.v);
-    bool was_forgotten = ev->type == MR_SCHED_FORGET && mr_sc_job_forgotten(s, ev->job);
+    uint32_t job = mr_sched__job_find(s, ev->job.v);
+    bool was_forgotten = ev->type == MR_SCHED_FORGET && mr_sched__job_forgotten(s, ev->job);
     if (is_crowded(s, ev->ticket, ev->job)) return;
     if (job == NONE && !was_forgotten) {
-        mr_sc_reply(s, ev->ticket, ev->job, MR_ENOENT, "there is no such job");
+        mr_sched__reply(s, ev->ticket, ev->job, MR_ENOENT, "there is no such job");
         return;
     }
     const char *why = job == NONE ? NULL : change(s, job, ev);
     if (why)
-        mr_sc_reply(s, ev->ticket, ev->job, MR_ESTATE, why);
+        mr_sched__reply(s, ev->ticket, ev->job, MR_ESTATE, why);
     else
         promise_reply(s, ev->job.v, ev->ticket);
 }
@@ -310,16 +311,16 @@ void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev)
 static void want_failed(
     struct mr_sched *s, const struct mr_sched_event *ev, int code, const char *why)
 {
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_TARGET_FAILED);
     n->job = ev->job;
     n->index = ev->index;
     n->code = code;
-    mr_sc_note_text(s, n, why);
+    mr_sched__note_text(s, n, why);
 }
 
-void mr_sc_job_want(struct mr_sched *s, const struct mr_sched_event *ev)
+void mr_sched__job_want(struct mr_sched *s, const struct mr_sched_event *ev)
 {
-    uint32_t job = mr_sc_job_find(s, ev->job.v);
+    uint32_t job = mr_sched__job_find(s, ev->job.v);
     if (job == NONE || ev->index >= s->jobs[job].graph->nodes_count) {
         want_failed(s, ev, MR_ENOENT, "there is no such job or key");
         return;
@@ -332,17 +333,17 @@ void mr_sc_job_want(struct mr_sched *s, const struct mr_sched_event *ev)
     } else if (is_done(t)) {
         bool is_away = t->value < LITERAL && s->values[t->value].kind == V_AWAY;
         if (is_away)
-            mr_sc_send_fetch(s, task);
+            mr_sched__send_fetch(s, task);
         else if (!(t->flags & T_UNACKED))
-            mr_sc_note_ready(s, task);
+            mr_sched__note_ready(s, task);
     } else if (t->state == MR_TASK_RELEASED && !(j->flags & J_STOPPED)) {
-        mr_sc_task_again(s, task); /* lost since */
+        mr_sched__task_again(s, task); /* lost since */
     } else if (!is_unfinished(t) || j->flags & J_STOPPED) {
         want_failed(s, ev, MR_ESTATE, "the job ended without a value for this key");
     }
 }
 
-void mr_sc_job_deadlines(struct mr_sched *s)
+void mr_sched__job_deadlines(struct mr_sched *s)
 {
     if (s->now < s->due.jobs) return;
     s->due.jobs = MR_NEVER;
@@ -353,7 +354,7 @@ void mr_sc_job_deadlines(struct mr_sched *s)
             s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
             continue;
         }
-        struct failure st = mr_sc_failure_make(
+        struct failure st = mr_sched__failure_make(
             s, j->base, 4, mr_str("the job's deadline (deadline_s) has passed"), NULL);
         st.attempts = st.op = 0;
         if (!j->has_failure) {
@@ -361,14 +362,14 @@ void mr_sc_job_deadlines(struct mr_sched *s)
             j->failure.task = NONE;
             j->has_failure = true;
         } else {
-            mr_sc_failure_fini(&st);
+            mr_sched__failure_fini(&st);
         }
-        mr_sc_job_end(s, i, MR_JOB_FAILED);
+        mr_sched__job_end(s, i, MR_JOB_FAILED);
     }
 }
 
 /* Ended jobs go when they are old, or too many, the oldest first. */
-void mr_sc_job_keep(struct mr_sched *s)
+void mr_sched__job_keep(struct mr_sched *s)
 {
     uint32_t ended = s->job_list.count - s->job_list.running, budget = DROP_AT_ONCE, next;
     for (uint32_t i = s->job_list.oldest; i != NONE && budget; i = next, budget--) {
@@ -378,7 +379,7 @@ void mr_sc_job_keep(struct mr_sched *s)
         bool is_old =
             s->config.keep_jobs && mr_time_after(j->ended_at, s->config.keep_jobs) <= s->now;
         if (!is_old && ended <= s->config.keep_jobs_max) return;
-        mr_sc_job_forget(s, i);
+        mr_sched__job_forget(s, i);
         ended--;
     }
 }

@@ -3,10 +3,10 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_job_submit(struct mr_sched *s, const struct mr_sched_event *ev);
-void mr_sc_job_plan(struct mr_sched *s); /* of the last step, if one was submitted in it */
-void mr_sc_job_sweep(struct mr_sched *s, uint32_t tasks_max);
-void mr_sc_job_request(struct mr_sched *s, const struct mr_sched_event *ev);
-void mr_sc_job_want(struct mr_sched *s, const struct mr_sched_event *ev);
-void mr_sc_job_deadlines(struct mr_sched *s);
-void mr_sc_job_keep(struct mr_sched *s);
+void mr_sched__job_submit(struct mr_sched *s, const struct mr_sched_event *ev);
+void mr_sched__job_plan(struct mr_sched *s); /* of the last step, if one was submitted in it */
+void mr_sched__job_sweep(struct mr_sched *s, uint32_t tasks_max);
+void mr_sched__job_request(struct mr_sched *s, const struct mr_sched_event *ev);
+void mr_sched__job_want(struct mr_sched *s, const struct mr_sched_event *ev);
+void mr_sched__job_deadlines(struct mr_sched *s);
+void mr_sched__job_keep(struct mr_sched *s);

@@ -115,7 +115,7 @@ static int make_tasks(struct mr_sched *s, uint32_t job, struct mr_error *e)
         if (t->flags & T_FIXED) continue;
         uint32_t class, op = j->ops[g->op[i]];
         const struct mr_task_options *o = mr_graph_options(g, i);
-        int err = mr_sc_class_of(s, op, o, &class, e);
+        int err = mr_sched__class_of(s, op, o, &class, e);
         if (err) return err;
         t->class = (uint16_t) class;
         if (o) t->retries_left = o->retries & RETRIES_MASK;
@@ -124,8 +124,8 @@ static int make_tasks(struct mr_sched *s, uint32_t job, struct mr_error *e)
     }
     for (uint32_t i = 0; i < g->targets_count; i++)
         s->tasks[j->base + g->targets[i]].flags |= T_TARGET;
-    mr_sc_loop_new(s, job);
-    mr_sc_cache_new(s, job);
+    mr_sched__loop_new(s, job);
+    mr_sched__cache_new(s, job);
     return MR_OK;
 }
 
@@ -134,7 +134,7 @@ static int find_ops(struct mr_sched *s, struct job *j, struct mr_error *e)
     const struct mr_graph *g = j->graph;
     j->ops = mr_alloc_array(MR_MAX(g->ops_count, 1u), sizeof *j->ops);
     for (uint32_t i = 0; i < g->ops_count; i++) {
-        j->ops[i] = (uint16_t)mr_sc_op(s, g->ops[i]);
+        j->ops[i] = (uint16_t)mr_sched__op(s, g->ops[i]);
         if (!j->ops[i])
             return mr_fail(e, MR_ELIMIT, "op \"%.*s\" is one name too many for this scheduler",
                 MR_STR_ARG(g->ops[i]));
@@ -142,7 +142,8 @@ static int find_ops(struct mr_sched *s, struct job *j, struct mr_error *e)
     return MR_OK;
 }
 
-uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given, struct mr_error *e)
+uint32_t mr_sched__job_add(
+    struct mr_sched *s, uint64_t id, struct mr_graph **given, struct mr_error *e)
 {
     MR_AUTO(mr_graph_free) struct mr_graph *graph = MR_STEAL(*given);
     uint32_t span = (uint32_t)mr_align_up(graph->nodes_count, JOB_ALIGN);
@@ -176,10 +177,10 @@ uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given,
     if (j->graph->job.unfused) j->flags |= J_UNFUSED;
     int err = find_ops(s, j, e);
     if (!err) err = make_tasks(s, job, e);
-    mr_sc_job_enlist(s, job);
+    mr_sched__job_enlist(s, job);
     s->job_list.running++;
     if (err) {
-        mr_sc_job_drop(s, job);
+        mr_sched__job_drop(s, job);
         return NONE;
     }
     rank(s, job);
@@ -187,8 +188,8 @@ uint32_t mr_sc_job_add(struct mr_sched *s, uint64_t id, struct mr_graph **given,
 }
 
 /* Values of what stands outside: stored objects, resolved names, results persisted earlier. */
-int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r, uint32_t n,
-    struct mr_error *e)
+int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r,
+    uint32_t n, struct mr_error *e)
 {
     const struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
@@ -204,15 +205,15 @@ int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolv
             return mr_fail(e, MR_ENOENT, "key \"%.*s\": there is no %s \"%.*s\"",
                 MR_STR_ARG(mr_graph_key(g, i)), "stored object of the name",
                 MR_STR_ARG(mr_graph_text(g, i)));
-        struct value *v = &s->values[mr_sc_value_new(s, task)];
+        struct value *v = &s->values[mr_sched__value_new(s, task)];
         v->kind = V_OBJECT;
         v->object = is_given ? r[at].object : mr_graph_object(g, i);
         if (is_given) {
             v->bytes = r[at].bytes;
-            v->store = (uint16_t)mr_sc_store(s, r[at].store, (struct mr_str){0});
+            v->store = (uint16_t)mr_sched__store(s, r[at].store, (struct mr_str){0});
         }
         if (g->kind[i] == MR_NODE_TASK) {
-            mr_sc_task_move(s, task, MR_TASK_DONE);
+            mr_sched__task_move(s, task, MR_TASK_DONE);
             s->jobs[job].joined++;
         }
     }
@@ -226,22 +227,22 @@ static void plan_needs(struct mr_sched *s, struct job *j)
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
-        t->consumers = mr_sc_ref_count(s, task);
+        t->consumers = mr_sched__ref_count(s, task);
         if (t->flags & T_FIXED) continue;
         bool is_needed = t->consumers || t->flags & T_TARGET;
         if (is_done(t) && is_needed) continue;
-        if (is_done(t)) mr_sc_value_release(s, t->value, false);
+        if (is_done(t)) mr_sched__value_release(s, t->value, false);
         t->refs = is_needed ? REF_ALL : REF_NONE;
         if (is_needed) {
-            mr_sc_task_move(s, task, MR_TASK_WAITING);
+            mr_sched__task_move(s, task, MR_TASK_WAITING);
             t->waiting = t->unsent = 0; /* until they are counted */
         } else if (t->state != MR_TASK_RELEASED) {
-            mr_sc_task_move(s, task, MR_TASK_RELEASED);
+            mr_sched__task_move(s, task, MR_TASK_RELEASED);
         }
     }
 }
 
-void mr_sc_plan(struct mr_sched *s, uint32_t job)
+void mr_sched__plan(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     plan_needs(s, j);
@@ -254,40 +255,40 @@ void mr_sc_plan(struct mr_sched *s, uint32_t job)
         t->flags = (uint16_t)(t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH));
         t->worker = NONE;
         uint32_t n;
-        const uint32_t *in = mr_sc_inputs(s, j->base + i, &n);
-        t->waiting = t->is_exit && !mr_sc_loop_is_decided(s, j->base + i);
+        const uint32_t *in = mr_sched__inputs(s, j->base + i, &n);
+        t->waiting = t->is_exit && !mr_sched__loop_is_decided(s, j->base + i);
         for (uint32_t k = 0; k < n; k++)
             t->waiting += !is_done(&s->tasks[j->base + in[k]]);
         t->waiting += (t->flags & T_SHARED) != 0; /* for the task that makes its value */
         t->unsent = t->waiting;
-        if (!t->waiting) mr_sc_task_inputs_done(s, j->base + i);
+        if (!t->waiting) mr_sched__task_inputs_done(s, j->base + i);
     }
     j->targets_left = 0;
     for (uint32_t i = 0; i < j->graph->targets_count; i++)
         j->targets_left += !is_done(&s->tasks[j->base + j->graph->targets[i]]);
-    mr_sc_loop_settle(s, job);
+    mr_sched__loop_settle(s, job);
 }
 
-void mr_sc_job_drop(struct mr_sched *s, uint32_t job)
+void mr_sched__job_drop(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
-    mr_sc_shared_key_drop_job(s, job);
-    mr_sc_job_unlist(s, job);
+    mr_sched__shared_key_drop_job(s, job);
+    mr_sched__job_unlist(s, job);
     if (j->state < MR_JOB_DONE) s->job_list.running--;
     for (uint32_t i = 0; i < g->nodes_count && s->tasks[j->base + i].prev == NONE; i++) {
         struct task *t = &s->tasks[j->base + i];
         mr_assert(!(t->flags & (T_SENT | T_PARKED)));
-        if (t->value < LITERAL) mr_sc_value_release(s, t->value, false);
-        mr_sc_class_drop(s, t->class);
-        if (t->flags & T_QUEUED) mr_sc_queue_drop(s, j->base + i);
+        if (t->value < LITERAL) mr_sched__value_release(s, t->value, false);
+        mr_sched__class_drop(s, t->class);
+        if (t->flags & T_QUEUED) mr_sched__queue_drop(s, j->base + i);
     }
     memset(&s->tasks[j->base], 0, (size_t)j->span * sizeof *s->tasks);
     numbers_give(&s->numbers, j->base, j->span);
     mr_release(j->ops);
     mr_release(j->loops);
-    mr_sc_cache_drop(&s->placements, j);
-    if (j->has_failure) mr_sc_failure_fini(&j->failure);
+    mr_sched__cache_drop(&s->placements, j);
+    if (j->has_failure) mr_sched__failure_fini(&j->failure);
     mr_graph_free(&j->graph);
     *j = (struct job){.newer = s->job_list.free, .heap_at = NONE};
     s->job_list.free = job;

@@ -3,9 +3,9 @@
 
 #include "services/scheduler/core/state/state.h"
 
-uint32_t mr_sc_job_add(
+uint32_t mr_sched__job_add(
     struct mr_sched *s, uint64_t id, struct mr_graph **graph, struct mr_error *e);
-int mr_sc_resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r, uint32_t n,
-    struct mr_error *e);
-void mr_sc_plan(struct mr_sched *s, uint32_t job);
-void mr_sc_job_drop(struct mr_sched *s, uint32_t job); /* frees it whole; its sweep is over */
+int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r,
+    uint32_t n, struct mr_error *e);
+void mr_sched__plan(struct mr_sched *s, uint32_t job);
+void mr_sched__job_drop(struct mr_sched *s, uint32_t job); /* frees it whole; its sweep is over */

@@ -97,7 +97,7 @@ static uint32_t replay_job(struct mr_sched *s, uint64_t id, uint64_t bytes)
         err = mr_fail(&e, MR_ELOST, "its graph is not there as a whole");
     if (!err) err = mr_graph_from_bytes(mr_buf_str(&s->replay.graph), &graph, &e);
     mr_buf_clear(&s->replay.graph);
-    uint32_t job = err ? NONE : mr_sc_job_add(s, id, &graph, &e);
+    uint32_t job = err ? NONE : mr_sched__job_add(s, id, &graph, &e);
     mr_graph_free(&graph);
     if (job == NONE) leave_out(s, id, &e);
     return job;
@@ -109,7 +109,7 @@ static void replay_accepted(struct mr_sched *s, struct reader *r)
     mr_graph_hash body = {.hi = u64(r)};
     body.lo = u64(r);
     uint32_t n = u32(r);
-    if (mr_sc_job_find(s, id) != NONE) return;
+    if (mr_sched__job_find(s, id) != NONE) return;
     if (r->is_bad || r->n != (uint64_t)n * 36) {
         struct mr_error e = {0};
         (void)mr_fail(&e, MR_EFORMAT, "its record is damaged");
@@ -127,7 +127,7 @@ static void replay_accepted(struct mr_sched *s, struct reader *r)
         resolved[i].store = u64(r);
     }
     struct job *j = &s->jobs[job];
-    (void)mr_sc_resolve(s, job, resolved, n, NULL);
+    (void)mr_sched__resolve(s, job, resolved, n, NULL);
     mr_release(resolved);
     j->created_wall = created;
     j->parent = parent;
@@ -154,11 +154,11 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     struct task *t = &s->tasks[j->base + index];
     if (t->state == MR_TASK_RELEASED || t->value == LITERAL) return;
     if (t->value != NONE) { /* lost since, and made again: the last one counts */
-        if (t->flags & T_FIXED && !mr_sc_is_alias(s, j->base + index)) return;
-        mr_sc_value_release(s, t->value, true);
+        if (t->flags & T_FIXED && !mr_sched__is_alias(s, j->base + index)) return;
+        mr_sched__value_release(s, t->value, true);
         j->targets_ready -= (t->flags & T_TARGET) != 0;
     }
-    uint32_t v = mr_sc_value_new(s, j->base + index);
+    uint32_t v = mr_sched__value_new(s, j->base + index);
     t->refs = REF_NONE;
     if (mark & RECORD_REFERS) {
         t->refs = REF_VALUES;
@@ -166,19 +166,20 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     }
     s->values[v].attempt = attempt;
     t->attempt = MR_MAX(t->attempt, attempt);
-    if (!is_done(t)) mr_sc_task_move(s, j->base + index, MR_TASK_DONE);
+    if (!is_done(t)) mr_sched__task_move(s, j->base + index, MR_TASK_DONE);
     if (n) {
-        mr_sc_value_set_inline(s, &s->values[v], mr_str_of(p, n));
+        mr_sched__value_set_inline(s, &s->values[v], mr_str_of(p, n));
     } else {
         s->values[v].kind = V_OBJECT;
         s->values[v].object = object;
         s->values[v].bytes = bytes;
-        s->values[v].store = (uint16_t)mr_sc_store(s, store, (struct mr_str){0});
+        s->values[v].store = (uint16_t)mr_sched__store(s, store, (struct mr_str){0});
     }
     if (s->values[v].kind == V_AWAY) { /* no room: it will be made again when asked for */
-        mr_sc_value_release(s, v, true);
-        if (t->flags & T_FIXED) return; /* an alias: as if it had none (mr_sc_shared_key_enter) */
-        mr_sc_task_move(s, j->base + index, MR_TASK_RELEASED);
+        mr_sched__value_release(s, v, true);
+        if (t->flags & T_FIXED)
+            return; /* an alias: as if it had none (mr_sched__shared_key_enter) */
+        mr_sched__task_move(s, j->base + index, MR_TASK_RELEASED);
         t->refs = REF_NONE;
         return;
     }
@@ -187,7 +188,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
 
 static void replay_values(struct mr_sched *s, struct reader *r)
 {
-    uint32_t job = mr_sc_job_find(s, u64(r));
+    uint32_t job = mr_sched__job_find(s, u64(r));
     while (job != NONE && r->n && !r->is_bad)
         replay_value(s, &s->jobs[job], r);
 }
@@ -217,27 +218,28 @@ static struct failure make_failure(
     char worker[NAME_BYTES] = "";
     if (x->worker.n) memcpy(worker, x->worker.p, MR_MIN(x->worker.n, sizeof worker - 1));
     uint32_t task = index < j->graph->nodes_count ? j->base + index : j->base;
-    struct failure st = mr_sc_failure_make(s, task, x->code, x->message, worker[0] ? worker : NULL);
-    mr_sc_failure_more(&st, x->arguments, x->log);
+    struct failure st =
+        mr_sched__failure_make(s, task, x->code, x->message, worker[0] ? worker : NULL);
+    mr_sched__failure_more(&st, x->arguments, x->log);
     st.attempts = x->attempts;
-    st.op = x->op.n ? mr_sc_op(s, x->op) : 0;
+    st.op = x->op.n ? mr_sched__op(s, x->op) : 0;
     st.task = index < j->graph->nodes_count ? task : NONE;
     return st;
 }
 
 static void replay_erred(struct mr_sched *s, struct reader *r)
 {
-    uint32_t job = mr_sc_job_find(s, u64(r)), index = u32(r);
+    uint32_t job = mr_sched__job_find(s, u64(r)), index = u32(r);
     struct lent_story x = lent(r);
     if (r->is_bad || job == NONE || index >= s->jobs[job].graph->nodes_count) return;
     struct failure st = make_failure(s, &s->jobs[job], index, &x);
-    mr_sc_failure_put(s, s->jobs[job].base + index, &st);
-    mr_sc_failure_fini(&st);
+    mr_sched__failure_put(s, s->jobs[job].base + index, &st);
+    mr_sched__failure_fini(&st);
 }
 
 static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence)
 {
-    uint32_t job = mr_sc_job_find(s, u64(r)), mark = u32(r), state = mark & ~RECORD_RETRIED;
+    uint32_t job = mr_sched__job_find(s, u64(r)), mark = u32(r), state = mark & ~RECORD_RETRIED;
     uint64_t started = u64(r), finished = u64(r);
     uint32_t fallen = u32(r), has_error = u32(r);
     if (r->is_bad || job == NONE || state < MR_JOB_PENDING || state > MR_JOB_CANCELLED) return;
@@ -251,12 +253,12 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     j->fallen = fallen;
     j->event_sequence = sequence;
     if (mark & RECORD_RETRIED) j->flags |= J_RETRIED;
-    if (j->has_failure) mr_sc_failure_fini(&j->failure);
+    if (j->has_failure) mr_sched__failure_fini(&j->failure);
     j->has_failure = false;
     if (!is_over) j->targets_failed = 0;
-    if (was_over && !is_over) mr_sc_loop_again(s, job);
+    if (was_over && !is_over) mr_sched__loop_again(s, job);
     if (was_over && !is_over)
-        mr_sc_failure_drop_job(s, job); /* retried: what failed may run again */
+        mr_sched__failure_drop_job(s, job); /* retried: what failed may run again */
     if (has_error) {
         uint32_t index = u32(r);
         struct lent_story x = lent(r);
@@ -272,42 +274,42 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
 
 static void replay_loop(struct mr_sched *s, struct reader *r)
 {
-    uint32_t job = mr_sc_job_find(s, u64(r)), loop = u32(r), at = u32(r), stop = u32(r);
-    if (!r->is_bad && job != NONE) mr_sc_loop_replay(s, job, loop, at, stop);
+    uint32_t job = mr_sched__job_find(s, u64(r)), loop = u32(r), at = u32(r), stop = u32(r);
+    if (!r->is_bad && job != NONE) mr_sched__loop_replay(s, job, loop, at, stop);
 }
 
 static void replay_forgotten(struct mr_sched *s, struct reader *r)
 {
     uint64_t id = u64(r), wall = u64(r);
-    uint32_t job = mr_sc_job_find(s, id);
+    uint32_t job = mr_sched__job_find(s, id);
     if (r->is_bad) return;
     s->job_list.forgotten[s->job_list.forgotten_count++ % FORGOTTEN_MAX] =
         (struct forgotten){id, wall};
     if (job == NONE) return;
-    mr_sc_failure_drop_job(s, job);
-    mr_sc_job_drop(s, job);
+    mr_sched__failure_drop_job(s, job);
+    mr_sched__job_drop(s, job);
 }
 
 static void replay_worker(struct mr_sched *s, struct reader *r, bool is_lost)
 {
     uint64_t incarnation = u64(r);
-    uint32_t slot = mr_sc_worker_find(s, incarnation);
+    uint32_t slot = mr_sched__worker_find(s, incarnation);
     s->memory_retry.unrecovered_lost_at = s->now;
     if (is_lost) {
         if (slot == NONE) return;
-        mr_sc_worker_free(s, slot);
+        mr_sched__worker_free(s, slot);
         s->worker_list.live--;
         return;
     }
     struct mr_str name = text(r);
     if (r->is_bad || slot != NONE) return;
-    slot = mr_sc_worker_place(s);
+    slot = mr_sched__worker_place(s);
     if (slot == NONE) return;
-    struct worker *w = mr_sc_worker_new(s, slot, incarnation);
+    struct worker *w = mr_sched__worker_new(s, slot, incarnation);
     w->state = W_SILENT;
     w->is_unrecovered = true;
     w->slots = 1;
-    mr_sc_worker_name(s, slot, name);
+    mr_sched__worker_name(s, slot, name);
     s->worker_list.live++;
 }
 
@@ -315,15 +317,15 @@ static void replay_store(struct mr_sched *s, struct reader *r)
 {
     uint64_t incarnation = u64(r);
     struct mr_str node = text(r);
-    if (!r->is_bad && incarnation && node.n) mr_sc_store_replay(s, incarnation, node);
+    if (!r->is_bad && incarnation && node.n) mr_sched__store_replay(s, incarnation, node);
 }
 
-void mr_sc_replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64_t sequence)
+void mr_sched__replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, uint64_t sequence)
 {
     struct reader r = {bytes.p, bytes.n, false};
     s->replay.is_active = true;
     switch (type) {
-    case MR_RECORD_EPOCH: mr_sc_epoch_replay(s, u64(&r)); break;
+    case MR_RECORD_EPOCH: mr_sched__epoch_replay(s, u64(&r)); break;
     case MR_RECORD_GRAPH: replay_graph(s, &r); break;
     case MR_RECORD_ACCEPTED: replay_accepted(s, &r); break;
     case MR_RECORD_VALUES: replay_values(s, &r); break;
@@ -346,15 +348,16 @@ static void settle_failed(struct mr_sched *s, struct job *j)
         uint32_t task = j->base + i, cause = NONE, n;
         if (s->tasks[task].state != MR_TASK_NONE) continue;
         const uint32_t *in = mr_graph_inputs(j->graph, i, &n);
-        if (mr_sc_failure(s, task)) cause = task;
+        if (mr_sched__failure(s, task)) cause = task;
         for (uint32_t k = 0; k < n && cause == NONE; k++) {
             const struct task *u = &s->tasks[j->base + in[k]];
             if (u->state != MR_TASK_ERRED) continue;
-            if (s->tasks[task].is_exit && !mr_sc_loop_has_ref(s, task, j->base + in[k])) continue;
+            if (s->tasks[task].is_exit && !mr_sched__loop_has_ref(s, task, j->base + in[k]))
+                continue;
             cause = u->cause;
         }
         if (cause == NONE) continue;
-        mr_sc_task_move(s, task, MR_TASK_ERRED);
+        mr_sched__task_move(s, task, MR_TASK_ERRED);
         s->tasks[task].cause = cause;
     }
 }
@@ -367,19 +370,19 @@ static void settle_ended(struct mr_sched *s, struct job *j)
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
-        t->consumers = mr_sc_ref_count(s, task);
+        t->consumers = mr_sched__ref_count(s, task);
         bool is_of_use = t->consumers || t->flags & (T_TARGET | T_FIXED);
         if (is_done(t) && !is_of_use) { /* impure, or part of what is gone */
-            mr_sc_value_release(s, t->value, false);
-            mr_sc_task_move(s, task, MR_TASK_RELEASED);
+            mr_sched__value_release(s, t->value, false);
+            mr_sched__task_move(s, task, MR_TASK_RELEASED);
             t->refs = REF_NONE;
         }
         if (t->state != MR_TASK_NONE) continue;
-        bool has_failed = j->state != MR_JOB_DONE && mr_sc_failure(s, task);
+        bool has_failed = j->state != MR_JOB_DONE && mr_sched__failure(s, task);
         enum mr_task_state to = j->state == MR_JOB_DONE ? MR_TASK_RELEASED
                                 : has_failed            ? MR_TASK_ERRED
                                                         : MR_TASK_CANCELLED;
-        mr_sc_task_move(s, task, to);
+        mr_sched__task_move(s, task, to);
         if (has_failed) t->cause = task;
     }
     if (j->state != MR_JOB_DONE) j->flags |= J_STOPPED;
@@ -390,12 +393,12 @@ static void settle_ended(struct mr_sched *s, struct job *j)
 static void settle_orphan(struct mr_sched *s, uint32_t job, const struct mr_error *e)
 {
     struct job *j = &s->jobs[job];
-    if (j->has_failure) mr_sc_failure_fini(&j->failure);
-    j->failure = mr_sc_failure_make(s, j->base, 9, mr_str(e->text), NULL);
+    if (j->has_failure) mr_sched__failure_fini(&j->failure);
+    j->failure = mr_sched__failure_make(s, j->base, 9, mr_str(e->text), NULL);
     j->failure.attempts = j->failure.op = 0;
     j->failure.task = NONE;
     j->has_failure = true;
-    mr_sc_job_end(s, job, MR_JOB_FAILED);
+    mr_sched__job_end(s, job, MR_JOB_FAILED);
     settle_ended(s, j);
 }
 
@@ -404,30 +407,30 @@ static void settle_running(struct mr_sched *s, uint32_t job)
     struct job *j = &s->jobs[job];
     uint32_t nodes = j->graph->nodes_count;
     j->flags |= J_HELD_BACK;
-    if (j->state == MR_JOB_RUNNING) mr_sc_slots_begin(s, j);
+    if (j->state == MR_JOB_RUNNING) mr_sched__slots_begin(s, j);
     if (j->graph->job.deadline) {
         uint64_t end = j->created_wall + j->graph->job.deadline;
-        j->deadline = end > mr_sc_wall(s) ? s->now + (end - mr_sc_wall(s)) : s->now;
+        j->deadline = end > mr_sched__wall(s) ? s->now + (end - mr_sched__wall(s)) : s->now;
         s->due.jobs = MR_MIN(s->due.jobs, j->deadline);
     }
     struct mr_error e = {0};
-    if (mr_sc_shared_key_link(s, job, &e)) {
+    if (mr_sched__shared_key_link(s, job, &e)) {
         settle_orphan(s, job, &e);
         return;
     }
-    mr_sc_plan(s, job);
-    mr_sc_shared_key_settle(s, job);
+    mr_sched__plan(s, job);
+    mr_sched__shared_key_settle(s, job);
     for (uint32_t i = 0; i < nodes && j->state < MR_JOB_DONE; i++) {
         const struct failure *st =
-            is_unfinished(&s->tasks[j->base + i]) ? mr_sc_failure(s, j->base + i) : NULL;
+            is_unfinished(&s->tasks[j->base + i]) ? mr_sched__failure(s, j->base + i) : NULL;
         if (!st) continue;
         struct failure copy;
-        mr_sc_failure_copy(&copy, st);
-        mr_sc_task_fail(s, j->base + i, &copy);
-        mr_sc_failure_fini(&copy);
+        mr_sched__failure_copy(&copy, st);
+        mr_sched__task_fail(s, j->base + i, &copy);
+        mr_sched__failure_fini(&copy);
     }
     if (j->state < MR_JOB_DONE && !j->targets_left)
-        mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
+        mr_sched__job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
 }
 
 /* Their stores were told in the earlier life, and are told again when they register. Until then
@@ -442,7 +445,7 @@ static void count_as_held(struct mr_sched *s)
     }
 }
 
-void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
+void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
 {
     s->journal.sequence = s->journal.acked = sequence;
     s->is_recovered = true;
@@ -460,11 +463,11 @@ void mr_sc_replay_end(struct mr_sched *s, uint64_t sequence)
         }
         settle_ended(s, j);
         j->flags |= J_HELD_BACK; /* a target may be asked for that a returning worker has */
-        mr_sc_shared_key_enter(s, i);
+        mr_sched__shared_key_enter(s, i);
     }
     count_as_held(s);
-    mr_sc_epoch_begin(s);
+    mr_sched__epoch_begin(s);
     s->due.progress = s->due.keep = s->now;
     s->has_work = true;
-    mr_sc_recover_tick(s);
+    mr_sched__recover_tick(s);
 }

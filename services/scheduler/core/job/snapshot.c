@@ -54,7 +54,7 @@ static void snapshot_graph(const struct mr_sched *s, const struct job *j, struct
             .store = v->store ? s->stores[v->store].incarnation : 0};
         mr_buf_add(&resolved, &row, sizeof row);
     }
-    mr_sc_record_job(j, (const void *)resolved.p,
+    mr_sched__record_job(j, (const void *)resolved.p,
         (uint32_t)(resolved.n / sizeof(struct mr_sched_resolved)), graph.n, &payload);
     put_record(out, MR_RECORD_ACCEPTED, mr_buf_str(&payload), (struct mr_str){0});
     mr_buf_fini(&graph);
@@ -66,7 +66,7 @@ static bool is_part(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
-    if (!(j->flags & J_REFERS) || !mr_sc_is_object(s, task)) return false;
+    if (!(j->flags & J_REFERS) || !mr_sched__is_object(s, task)) return false;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)
         if (is_done(&s->tasks[j->base + d[i]]) && s->tasks[j->base + d[i]].refs) return true;
@@ -81,16 +81,16 @@ static void snapshot_tasks(const struct mr_sched *s, const struct job *j, struct
     mr_buf_init(&failure, (size_t)1 << 24);
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         const struct task *t = &s->tasks[j->base + i];
-        const struct failure *st = mr_sc_failure(s, j->base + i);
+        const struct failure *st = mr_sched__failure(s, j->base + i);
         if (st && t->state == MR_TASK_ERRED) {
             mr_buf_clear(&failure);
-            mr_sc_record_erred(s, j->base + i, st, &failure);
+            mr_sched__record_erred(s, j->base + i, st, &failure);
             put_record(out, MR_RECORD_ERRED, mr_buf_str(&failure), (struct mr_str){0});
         }
         bool is_kept = is_done(t) && t->value < LITERAL && !is_resolved(s, j->base + i);
         is_kept = is_kept && (t->flags & (T_TARGET | T_IMPURE) || is_part(s, j->base + i));
         if (is_kept && s->values[t->value].kind != V_AWAY)
-            mr_sc_record_value(s, j->base + i, &rows);
+            mr_sched__record_value(s, j->base + i, &rows);
         if (rows.n > MR_CHUNK_BYTES || (rows.n && i + 1 == j->graph->nodes_count)) {
             put_record(out, MR_RECORD_VALUES, mr_str_of(&j->id, sizeof j->id), mr_buf_str(&rows));
             mr_buf_clear(&rows);
@@ -123,11 +123,11 @@ void mr_sched_snapshot(const struct mr_sched *s, struct mr_buf *out)
         snapshot_tasks(s, j, out);
         if (j->state == MR_JOB_PENDING) continue;
         mr_buf_clear(&payload);
-        mr_sc_record_state(s, j, &payload);
+        mr_sched__record_state(s, j, &payload);
         put_record(out, MR_RECORD_JOB_STATE, mr_buf_str(&payload), (struct mr_str){0});
         for (uint32_t k = 0; k < j->graph->loops_count; k++) {
             mr_buf_clear(&payload);
-            mr_sc_record_loop(j, k, &payload);
+            mr_sched__record_loop(j, k, &payload);
             put_record(out, MR_RECORD_LOOP, mr_buf_str(&payload), (struct mr_str){0});
         }
     }

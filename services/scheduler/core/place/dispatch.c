@@ -46,7 +46,7 @@ static uint32_t parked_first(const struct mr_sched *s, const struct parked *p, u
     uint32_t best = queued;
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t head = s->classes[p->class[i]].parked_head;
-        if (head != NONE && (best == NONE || mr_sc_task_before(s, head, best))) best = head;
+        if (head != NONE && (best == NONE || mr_sched__task_before(s, head, best))) best = head;
     }
     return best == queued ? NONE : best;
 }
@@ -59,13 +59,13 @@ static void parked_drop(struct parked *p, uint32_t class)
 
 static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t task)
 {
-    uint32_t w = mr_sc_place(s, task);
+    uint32_t w = mr_sched__place(s, task);
     if (w == NONE) {
         parked_drop(p, s->tasks[task].class);
         return;
     }
-    mr_sc_unpark(s, task);
-    mr_sc_send(s, task, w);
+    mr_sched__unpark(s, task);
+    mr_sched__send(s, task, w);
 }
 
 /* A ready task found no place: is that so for all that come behind it, too? Those that merely ask
@@ -74,24 +74,24 @@ static bool is_everyone_served(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct class *c = &s->classes[t->class];
-    if (!mr_sc_is_universal(s, t) || t->flags & T_LONG) return false;
+    if (!mr_sched__is_universal(s, t) || t->flags & T_LONG) return false;
     if (!s->ops[c->op].estimate_ns) return c->parked >= PARKED_UNKNOWN_MAX;
-    return !mr_sc_has_place(s, t);
+    return !mr_sched__has_place(s, t);
 }
 
 /* The first of the queue; false: nobody has a place for it, nor for what comes behind it. */
 static bool dispatch_queued(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    uint32_t w = mr_sc_place(s, task);
+    uint32_t w = mr_sched__place(s, task);
     if (w != NONE) {
-        mr_sc_queue_drop(s, task);
-        mr_sc_send(s, task, w);
+        mr_sched__queue_drop(s, task);
+        mr_sched__send(s, task, w);
         return true;
     }
     if (t->state == MR_TASK_READY && is_everyone_served(s, task)) return false;
-    mr_sc_queue_drop(s, task); /* ahead of ready: once it is ready, it comes again */
-    if (t->state == MR_TASK_READY) mr_sc_park(s, task);
+    mr_sched__queue_drop(s, task); /* ahead of ready: once it is ready, it comes again */
+    if (t->state == MR_TASK_READY) mr_sched__park(s, task);
     return true;
 }
 
@@ -102,8 +102,8 @@ static void dispatch_all(struct mr_sched *s, uint32_t *left)
     struct parked parked;
     parked_look(s, &parked);
     for (bool is_queue_over = false; *left; --*left) {
-        uint32_t job = is_queue_over ? NONE : mr_sc_queue_job(s);
-        uint32_t queued = job == NONE ? NONE : mr_sc_queue_first(s, job);
+        uint32_t job = is_queue_over ? NONE : mr_sched__queue_job(s);
+        uint32_t queued = job == NONE ? NONE : mr_sched__queue_first(s, job);
         uint32_t task = parked_first(s, &parked, queued);
         if (task != NONE)
             dispatch_one_parked(s, &parked, task);
@@ -114,7 +114,7 @@ static void dispatch_all(struct mr_sched *s, uint32_t *left)
     }
 }
 
-void mr_sc_dispatch(struct mr_sched *s)
+void mr_sched__dispatch(struct mr_sched *s)
 {
     s->has_work = false;
     s->due.steal = MR_NEVER; /* a time that has passed would come again at once */
@@ -122,14 +122,15 @@ void mr_sc_dispatch(struct mr_sched *s)
     if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
     s->totals.turns++;
-    if (s->quarantine.ring.count || s->quarantine.reserved != NONE) mr_sc_quarantine_dispatch(s);
+    if (s->quarantine.ring.count || s->quarantine.reserved != NONE)
+        mr_sched__quarantine_dispatch(s);
     if (s->memory_retry.ring.count || s->memory_retry.reserved_store)
-        mr_sc_memory_retry_dispatch(s);
-    if (s->memory_order.count) mr_sc_memory_order_dispatch(s, &left);
+        mr_sched__memory_retry_dispatch(s);
+    if (s->memory_order.count) mr_sched__memory_order_dispatch(s, &left);
     dispatch_all(s, &left);
     s->has_work = !left;
     if (s->queue.count && !left) return;
-    mr_sc_steal(s);
+    mr_sched__steal(s);
 }
 
 /* Could more of what was sent there run now than it has slots? However long a chain, it has no
@@ -156,31 +157,32 @@ static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint
         uint32_t prev = u->prev;
         if (w->sent - w->stealing <= keep) break;
         bool is_fixed = u->flags & (T_LONG | T_QUARANTINED | T_STARTED | T_STEALING);
-        if (!is_fixed && u->state == MR_TASK_RUNNING && mr_sc_is_better(s, t, thief, victim, got)) {
+        if (!is_fixed && u->state == MR_TASK_RUNNING &&
+            mr_sched__is_better(s, t, thief, victim, got)) {
             u->flags |= T_STEALING;
             w->stealing++;
             got += u->estimate;
             n++;
-            mr_sc_refs_add(
-                &mr_sc_batch_more(s, victim)->steal, job_of(s, t)->id, index_of(s, t), u->attempt);
+            mr_sched__refs_add(&mr_sched__batch_more(s, victim)->steal, job_of(s, t)->id,
+                index_of(s, t), u->attempt);
         }
         t = prev;
     }
     s->totals.steals += n;
 }
 
-void mr_sc_steal(struct mr_sched *s)
+void mr_sched__steal(struct mr_sched *s)
 {
     s->due.steal = MR_NEVER;
     if (s->load.workers < 2) return;
-    uint32_t thief = mr_sc_load_least(s), victim = mr_sc_load_most(s);
+    uint32_t thief = mr_sched__load_least(s), victim = mr_sched__load_most(s);
     const struct worker *a = &s->workers[thief];
     if (a->sent >= a->slots) return;
-    uint64_t low = mr_sc_load(a);
+    uint64_t low = mr_sched__load(a);
     for (uint32_t look = STEAL_LOOK_MAX; look-- && victim != NONE;
-         victim = mr_sc_load_prev(s, victim)) {
+         victim = mr_sched__load_prev(s, victim)) {
         const struct worker *b = &s->workers[victim];
-        uint64_t high = mr_sc_load(b);
+        uint64_t high = mr_sched__load(b);
         if (victim == thief || high < low + STEAL_NS) return;
         if (b->sent <= b->slots) continue;
         s->due.steal = s->now + STEAL_EVERY;

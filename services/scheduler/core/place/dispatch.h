@@ -3,5 +3,5 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_dispatch(struct mr_sched *s);
-void mr_sc_steal(struct mr_sched *s);
+void mr_sched__dispatch(struct mr_sched *s);
+void mr_sched__steal(struct mr_sched *s);

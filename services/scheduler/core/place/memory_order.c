@@ -31,16 +31,16 @@ static bool is_listed(const struct mr_sched *s, uint32_t task)
     return false;
 }
 
-void mr_sc_memory_order_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes)
+void mr_sched__memory_order_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes)
 {
     if (!is_filling(s, worker)) return;
     const struct job *j = job_of(s, task);
     uint32_t n;
     if (j->flags & (J_STOPPED | J_RANKED | J_FORGETTING)) return;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     for (uint32_t i = 0; i < n && s->memory_order.count < MEMORY_ORDER_MAX; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
-        if (!mr_sc_is_object(s, j->base + in[i]) || u->flags & T_TARGET) continue;
+        if (!mr_sched__is_object(s, j->base + in[i]) || u->flags & T_TARGET) continue;
         struct value *v = &s->values[u->value];
         bool is_small = v->bytes < VALUE_BYTES_MIN || v->bytes / MR_MAX(bytes, 1u) < u->consumers;
         if (is_small || v->flags & V_ORDERED || !u->consumers || is_listed(s, j->base + in[i]))
@@ -61,7 +61,7 @@ static bool is_over(const struct mr_sched *s, const struct ordered_value *d)
 
 static bool is_outranked(const struct mr_sched *s, const struct ordered_value *d)
 {
-    uint32_t urgent = mr_sc_queue_job(s);
+    uint32_t urgent = mr_sched__queue_job(s);
     return urgent != NONE && s->jobs[urgent].priority > job_of(s, d->task)->priority;
 }
 
@@ -76,10 +76,10 @@ static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *le
         const struct task *t = &s->tasks[u];
         d->is_partial |= t->state == MR_TASK_WAITING;
         if (t->state != MR_TASK_READY || !(t->flags & (T_QUEUED | T_PARKED))) continue;
-        uint32_t w = *left ? mr_sc_place(s, u) : NONE;
+        uint32_t w = *left ? mr_sched__place(s, u) : NONE;
         if (w == NONE) return false;
-        mr_sc_task_unqueue(s, u);
-        mr_sc_send(s, u, w);
+        mr_sched__task_unqueue(s, u);
+        mr_sched__send(s, u, w);
         --*left;
     }
     return true;
@@ -87,7 +87,7 @@ static bool send_users(struct mr_sched *s, struct ordered_value *d, uint32_t *le
 
 /* A value stays here until it is gone, so that no new large one is begun meanwhile; unless some of
  * its users wait for others: that may take long. */
-void mr_sc_memory_order_dispatch(struct mr_sched *s, uint32_t *left)
+void mr_sched__memory_order_dispatch(struct mr_sched *s, uint32_t *left)
 {
     bool goes_on = true;
     uint32_t kept = 0;

@@ -5,5 +5,6 @@
 
 /* `task` has just got a value of `bytes` from `worker`: are those that take the like of the same
  * input to go next? */
-void mr_sc_memory_order_look(struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes);
-void mr_sc_memory_order_dispatch(struct mr_sched *s, uint32_t *left);
+void mr_sched__memory_order_look(
+    struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes);
+void mr_sched__memory_order_dispatch(struct mr_sched *s, uint32_t *left);

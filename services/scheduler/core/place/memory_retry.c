@@ -40,7 +40,7 @@ static void reserve_node(struct mr_sched *s, uint32_t store)
         bool is_node_reserved = store && w->state != W_FREE && w->store == store;
         if (w->is_node_reserved == is_node_reserved) continue;
         w->is_node_reserved = is_node_reserved;
-        mr_sc_load_changed(s, i, false);
+        mr_sched__load_changed(s, i, false);
         s->has_work = true;
     }
 }
@@ -49,14 +49,14 @@ static bool may_take(const struct mr_sched *s, uint32_t worker, const struct cla
 {
     const struct worker *w = &s->workers[worker];
     return w->state == W_CONNECTED && w->is_known && !w->is_retiring && !w->is_reserved &&
-           !w->is_closed && w->store && mr_sc_may_run(s, worker, c);
+           !w->is_closed && w->store && mr_sched__may_run(s, worker, c);
 }
 
 /* A sum, so that what is told twice ends nothing: then the time has to pass. */
-void mr_sc_stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
+void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
 {
     struct worker *w = &s->workers[worker];
-    if (!mr_sc_is_stopping(s, w)) return;
+    if (!mr_sched__is_stopping(s, w)) return;
     w->stopping -= mark;
     if (!w->stopping && s->memory_retry.ring.count) s->has_work = true;
 }
@@ -68,7 +68,7 @@ static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
     return lost_at && s->now < mr_time_after(lost_at, LOST_LEASES * s->config.lease);
 }
 
-void mr_sc_memory_retry_lost(struct mr_sched *s, uint32_t worker)
+void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
     struct store *st = &s->stores[w->store];
@@ -79,13 +79,13 @@ void mr_sc_memory_retry_lost(struct mr_sched *s, uint32_t worker)
 }
 
 /* If it is the one that was lost, awake again, it stops what it ran. */
-void mr_sc_memory_retry_joined(struct mr_sched *s, uint32_t worker)
+void mr_sched__memory_retry_joined(struct mr_sched *s, uint32_t worker)
 {
     struct store *st = &s->stores[s->workers[worker].store];
     if (!st->lost_at || st->lost_name != s->workers[worker].name_hash) return;
     st->lost_at = 0;
     st->lost_name = 0;
-    mr_sc_stopping_add(s, worker, 1);
+    mr_sched__stopping_add(s, worker, 1);
 }
 
 static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
@@ -112,7 +112,7 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
-        if (mr_sc_is_stopping(s, w)) return true;
+        if (mr_sched__is_stopping(s, w)) return true;
         for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
             if (s->tasks[t].state == MR_TASK_RUNNING && !(s->tasks[t].flags & T_LONG)) return true;
     }
@@ -129,7 +129,7 @@ static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
         const struct worker *w = &s->workers[i];
         if (w->state == W_FREE || w->store != store) continue;
-        if (mr_sc_is_stopping(s, w)) return true;
+        if (mr_sched__is_stopping(s, w)) return true;
         if (w->state == W_SILENT || mr_time_after(w->last_heard, patience) < s->now) return true;
     }
     return false;
@@ -150,13 +150,13 @@ static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const stru
 static uint32_t next_retry(struct mr_sched *s)
 {
     while (s->memory_retry.ring.count) {
-        uint32_t task = mr_sc_ring_pop(&s->memory_retry.ring, s->config.tasks_max);
+        uint32_t task = mr_sched__ring_pop(&s->memory_retry.ring, s->config.tasks_max);
         if (is_retry_ready(s, task)) return task; /* the others come back when they are */
     }
     return NONE;
 }
 
-void mr_sc_memory_retry_dispatch(struct mr_sched *s)
+void mr_sched__memory_retry_dispatch(struct mr_sched *s)
 {
     /* What lost an input waits for others to make it: they need the place. */
     if (s->memory_retry.reserved_task != NONE &&
@@ -169,7 +169,7 @@ void mr_sc_memory_retry_dispatch(struct mr_sched *s)
     uint32_t task = next_retry(s);
     if (task == NONE || job_of(s, task)->flags & J_HELD_BACK) {
         reserve_node(s, 0);
-        if (task != NONE) mr_sc_memory_retry_add(s, task);
+        if (task != NONE) mr_sched__memory_retry_add(s, task);
         return;
     }
     const struct class *c = &s->classes[s->tasks[task].class];
@@ -182,11 +182,11 @@ void mr_sc_memory_retry_dispatch(struct mr_sched *s)
     if (w != NONE) {
         s->memory_retry.reserved_task = task;
         s->memory_retry.is_disturbed = false;
-        mr_sc_send(s, task, w);
+        mr_sched__send(s, task, w);
         return;
     }
     bool had_work = s->has_work; /* it waits for others: that is no work */
-    mr_sc_memory_retry_add(s, task);
+    mr_sched__memory_retry_add(s, task);
     s->has_work = had_work;
 }
 
@@ -196,8 +196,8 @@ static uint64_t inputs_bytes(const struct mr_sched *s, uint32_t task)
     uint32_t n;
     uint64_t bytes = 0;
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
-    for (uint32_t i = 0; i < n && !mr_sc_is_by_reference(s, task); i++)
-        if (mr_sc_is_object(s, j->base + in[i]))
+    for (uint32_t i = 0; i < n && !mr_sched__is_by_reference(s, task); i++)
+        if (mr_sched__is_object(s, j->base + in[i]))
             bytes += s->values[s->tasks[j->base + in[i]].value].bytes;
     return bytes;
 }
@@ -231,9 +231,9 @@ static void fail(
             "object store of node \"%.60s\" has %s: give it more (--memory), or make the parts smaller",
             (int)MR_MIN(key.n, (size_t)120), key.p, in, (int)MR_MIN(why.n, (size_t)300), why.p,
             was_alone ? alone : "", w->facts->node, memory);
-    struct failure st = mr_sc_failure_make(s, task, 8, mr_str(text), w->facts->name);
-    mr_sc_task_fail(s, task, &st);
-    mr_sc_failure_fini(&st);
+    struct failure st = mr_sched__failure_make(s, task, 8, mr_str(text), w->facts->name);
+    mr_sched__task_fail(s, task, &st);
+    mr_sched__failure_fini(&st);
 }
 
 /* What runs long has no node to itself, as it may never end; what has an end beside it is waited
@@ -243,7 +243,7 @@ static bool was_crowded(const struct mr_sched *s, uint32_t store)
     return is_busy(s, store) || may_anyone_hold(s, store);
 }
 
-void mr_sc_memory_retry_refused(
+void mr_sched__memory_retry_refused(
     struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str why)
 {
     struct task *t = &s->tasks[task];
@@ -252,7 +252,7 @@ void mr_sc_memory_retry_refused(
     bool is_long = t->flags & T_LONG;
     bool was_alone = s->memory_retry.reserved_task == task && !s->memory_retry.is_disturbed &&
                      !may_anyone_hold(s, s->memory_retry.reserved_store);
-    mr_sc_task_unsend(s, task);
+    mr_sched__task_unsend(s, task);
     bool never = memory && inputs_bytes(s, task) > memory;
     bool is_last = is_long ? !was_crowded(s, store) : was_alone;
     if (never || (is_last && t->oom_retries == OOM_RETRIES_MAX)) {
@@ -261,10 +261,10 @@ void mr_sc_memory_retry_refused(
     }
     if (is_long && !is_last) t->oom_retries = 1; /* the two that count were not beside others */
     if (t->oom_retries < OOM_RETRIES_MAX) t->oom_retries++;
-    mr_sc_task_requeue(s, task);
+    mr_sched__task_requeue(s, task);
 }
 
-void mr_sc_memory_retry_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+void mr_sched__memory_retry_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     if (s->memory_retry.reserved_task == task)
         mr_buf_add_text(out,

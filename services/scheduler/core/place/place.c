@@ -42,7 +42,7 @@ static bool is_named(const struct worker *w, const struct class *c)
     return false;
 }
 
-bool mr_sc_may_run(const struct mr_sched *s, uint32_t worker, const struct class *c)
+bool mr_sched__may_run(const struct mr_sched *s, uint32_t worker, const struct class *c)
 {
     const struct worker *w = &s->workers[worker];
     if (!has_op(s, worker, c->op)) return false;
@@ -98,7 +98,7 @@ static bool has_room(
 {
     const struct worker *w = &s->workers[worker];
     const struct mr_sched_batch *b = s->fx->worker[worker];
-    if (!mr_sc_load_is_usable(w)) return false;
+    if (!mr_sched__load_is_usable(w)) return false;
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
     if (has_place(s, w, t, queues)) return true;
     bool takes_resources = t->class >= s->config.ops_max; /* what runs long may have them */
@@ -106,7 +106,7 @@ static bool has_room(
            has_only_waiting(s, w, !takes_resources && !(t->flags & T_LONG));
 }
 
-bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
+bool mr_sched__has_room(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
     return has_room(s, worker, t, 1);
 }
@@ -114,12 +114,12 @@ bool mr_sc_has_room(const struct mr_sched *s, uint32_t worker, const struct task
 /* For what waits where it ran in the round before: it takes no slot from anybody meanwhile, and
  * with several rounds a worker goes on by itself. Not at its first placing, which is for all rounds
  * and would heap up what waits for one input where that is made. */
-bool mr_sc_has_room_again(const struct mr_sched *s, uint32_t worker, const struct task *t)
+bool mr_sched__has_room_again(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
     return has_room(s, worker, t, t->state == MR_TASK_WAITING ? AHEAD : 1);
 }
 
-bool mr_sc_is_universal(const struct mr_sched *s, const struct task *t)
+bool mr_sched__is_universal(const struct mr_sched *s, const struct task *t)
 {
     return t->class < s->config.ops_max && s->ops[t->class].workers == s->worker_list.live;
 }
@@ -142,8 +142,8 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     const struct job *j = job_of(s, task);
     const struct worker *w = &s->workers[worker];
     uint32_t n;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
-    uint64_t ns = mr_sc_load(w);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
+    uint64_t ns = mr_sched__load(w);
     for (uint32_t i = 0; i < n && i < INPUTS_MAX; i++)
         ns += transfer_ns(s, &s->tasks[j->base + in[i]], w, worker);
     const struct class *c = &s->classes[s->tasks[task].class];
@@ -153,11 +153,11 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
 
 /* Would a task sent to `from` be given to `worker` if it came back now, together with `taken` ns of
  * others? By a margin that no preference of place_root outweighs. */
-bool mr_sc_is_better(
+bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken)
 {
     const struct task *t = &s->tasks[task];
-    if (!mr_sc_may_run(s, worker, &s->classes[t->class]) || !mr_sc_has_room(s, worker, t))
+    if (!mr_sched__may_run(s, worker, &s->classes[t->class]) || !mr_sched__has_room(s, worker, t))
         return false;
     uint64_t less = (taken + t->estimate) / s->workers[from].slots;
     uint64_t more = taken / s->workers[worker].slots + SIBLING_NS;
@@ -179,7 +179,7 @@ static bool is_store_crowded(const struct store *st, const struct op *o, bool is
 /* Does memory want no more root tasks of this kind here? One may always run, or nothing would ever
  * be freed. Those whose results, as measured, are large wait for a store that is nearly full, and
  * for what is being used up: that makes room. */
-bool mr_sc_is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
+bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
 {
     uint64_t used = MR_MAX(w->held_bytes, w->memory_used_bytes);
     bool is_full = w->memory_bytes && used > w->memory_bytes / 4 * 3;
@@ -196,12 +196,12 @@ bool mr_sc_is_crowded(struct mr_sched *s, const struct worker *w, const struct t
 static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_root)
 {
     const struct class *c = &s->classes[t->class];
-    bool is_universal = mr_sc_is_universal(s, t);
+    bool is_universal = mr_sched__is_universal(s, t);
     uint32_t look = is_universal ? LOOK_MAX : s->load.workers;
-    for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
-        if (!is_universal && !mr_sc_may_run(s, w, c)) continue;
-        if (is_root && mr_sc_is_crowded(s, &s->workers[w], t)) continue;
-        if (!mr_sc_has_room(s, w, t)) continue;
+    for (uint32_t w = mr_sched__load_least(s); w != NONE && look--; w = mr_sched__load_next(s, w)) {
+        if (!is_universal && !mr_sched__may_run(s, w, c)) continue;
+        if (is_root && mr_sched__is_crowded(s, &s->workers[w], t)) continue;
+        if (!mr_sched__has_room(s, w, t)) continue;
         uint32_t next = s->workers[w].bucket_next; /* most likely the one after this */
         if (next != NONE) {
             __builtin_prefetch(&s->workers[next]);
@@ -212,15 +212,15 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
     return NONE;
 }
 
-bool mr_sc_has_place(struct mr_sched *s, const struct task *t)
+bool mr_sched__has_place(struct mr_sched *s, const struct task *t)
 {
     return least_loaded(s, t, false) != NONE;
 }
 
 static bool may_go(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
-    if (worker == NONE || !mr_sc_has_room(s, worker, t)) return false;
-    return mr_sc_is_universal(s, t) || mr_sc_may_run(s, worker, &s->classes[t->class]);
+    if (worker == NONE || !mr_sched__has_room(s, worker, t)) return false;
+    return mr_sched__is_universal(s, t) || mr_sched__may_run(s, worker, &s->classes[t->class]);
 }
 
 /* May a lone task go where the last one went? That worker's caches are warm, and it may still be
@@ -240,9 +240,9 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
  * process, by what siblings prefer, beside others that have nothing to do. */
 static uint32_t place_long(struct mr_sched *s, const struct task *t)
 {
-    uint32_t best = NONE, look = mr_sc_is_universal(s, t) ? LOOK_MAX : s->load.workers;
-    for (uint32_t w = mr_sc_load_least(s); w != NONE && look--; w = mr_sc_load_next(s, w)) {
-        if (!may_go(s, w, t) || mr_sc_is_crowded(s, &s->workers[w], t)) continue;
+    uint32_t best = NONE, look = mr_sched__is_universal(s, t) ? LOOK_MAX : s->load.workers;
+    for (uint32_t w = mr_sched__load_least(s); w != NONE && look--; w = mr_sched__load_next(s, w)) {
+        if (!may_go(s, w, t) || mr_sched__is_crowded(s, &s->workers[w], t)) continue;
         if (best == NONE || s->workers[w].long_sent < s->workers[best].long_sent) best = w;
         if (!s->workers[best].long_sent) break;
     }
@@ -260,14 +260,14 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     uint32_t n, near = t->worker;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     if (near == NONE && n) near = s->tasks[j->base + d[0]].worker;
-    uint64_t load = mr_sc_load(&s->workers[least]);
-    if (near != least && may_go(s, near, t) && !mr_sc_is_crowded(s, &s->workers[near], t) &&
-        mr_sc_load(&s->workers[near]) <= load + SIBLING_NS)
+    uint64_t load = mr_sched__load(&s->workers[least]);
+    if (near != least && may_go(s, near, t) && !mr_sched__is_crowded(s, &s->workers[near], t) &&
+        mr_sched__load(&s->workers[near]) <= load + SIBLING_NS)
         return near;
-    uint64_t ns = mr_sc_estimate(s, s->classes[t->class].op);
+    uint64_t ns = mr_sched__estimate(s, s->classes[t->class].op);
     uint32_t w = s->sticky.worker;
     if (is_warm(s, w, least, t)) return w;
-    if (s->sticky.left_ns >= ns && may_go(s, w, t) && !mr_sc_is_crowded(s, &s->workers[w], t)) {
+    if (s->sticky.left_ns >= ns && may_go(s, w, t) && !mr_sched__is_crowded(s, &s->workers[w], t)) {
         s->sticky.left_ns -= ns;
         return w;
     }
@@ -284,8 +284,8 @@ static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t n, worker = NONE;
-    if (mr_sc_is_by_reference(s, task) || !mr_sc_loop_may_go_ahead(s, task)) return NONE;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    if (mr_sched__is_by_reference(s, task) || !mr_sched__loop_may_go_ahead(s, task)) return NONE;
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
         if (is_done(u)) continue;
@@ -307,7 +307,7 @@ static uint32_t place(struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     const struct job *j = job_of(s, task);
     uint32_t n;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     if (t->state == MR_TASK_WAITING) return place_ahead(s, task);
     uint32_t best = NONE, looked = 0, last = NONE;
     uint64_t best_ns = UINT64_MAX;
@@ -329,14 +329,14 @@ static uint32_t place(struct mr_sched *s, uint32_t task)
     return score(s, task, w) < best_ns ? w : best;
 }
 
-uint32_t mr_sc_place(struct mr_sched *s, uint32_t task)
+uint32_t mr_sched__place(struct mr_sched *s, uint32_t task)
 {
     bool is_gone = false;
-    uint32_t w = mr_sc_cached(s, task, &is_gone);
+    uint32_t w = mr_sched__cached(s, task, &is_gone);
     if (w != NONE) return w;
     w = place(s, task);
     s->totals.placed_repaired += w != NONE && is_gone;
     s->totals.placed_scored += w != NONE && !is_gone;
-    if (is_gone && w != NONE) mr_sc_cache_forget(s, task);
+    if (is_gone && w != NONE) mr_sched__cache_forget(s, task);
     return w;
 }

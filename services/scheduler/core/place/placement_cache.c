@@ -23,7 +23,7 @@ static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
     if (w->sent < w->slots) return false;
-    uint32_t least = mr_sc_load_least(s);
+    uint32_t least = mr_sched__load_least(s);
     if (least == NONE || least == worker || s->workers[least].sent) return false;
     return !has_any(job_of(s, task), least);
 }
@@ -33,8 +33,8 @@ static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
-    if (mr_sc_is_by_reference(s, task) || !mr_sc_loop_may_go_ahead(s, task)) return false;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    if (mr_sched__is_by_reference(s, task) || !mr_sched__loop_may_go_ahead(s, task)) return false;
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
         if (is_done(u)) continue;
@@ -43,22 +43,22 @@ static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
     return true;
 }
 
-uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone)
+uint32_t mr_sched__cached(struct mr_sched *s, uint32_t task, bool *is_gone)
 {
-    const struct place *p = mr_sc_place_last(s, task);
+    const struct place *p = mr_sched__place_last(s, task);
     const struct task *t = &s->tasks[task];
     if (!p || !p->incarnation || t->flags & (T_QUARANTINED | T_LONG)) return NONE;
     const struct worker *w = &s->workers[p->worker];
     *is_gone = w->state == W_FREE || w->incarnation != p->incarnation || w->is_retiring;
-    if (*is_gone || t->attempt || !mr_sc_has_room_again(s, p->worker, t)) return NONE;
-    if (!mr_sc_is_universal(s, t) && !mr_sc_may_run(s, p->worker, &s->classes[t->class]))
+    if (*is_gone || t->attempt || !mr_sched__has_room_again(s, p->worker, t)) return NONE;
+    if (!mr_sched__is_universal(s, t) && !mr_sched__may_run(s, p->worker, &s->classes[t->class]))
         return NONE;
     if (t->waiting && !may_go_ahead(s, task)) return NONE;
     uint32_t n;
-    (void)mr_sc_inputs(s, task, &n);
-    if (!n && mr_sc_is_crowded(s, w, t)) return NONE;
+    (void)mr_sched__inputs(s, task, &n);
+    if (!n && mr_sched__is_crowded(s, w, t)) return NONE;
     if (!t->waiting && is_better_off(s, task, p->worker)) {
-        mr_sc_cache_forget(s, task);
+        mr_sched__cache_forget(s, task);
         return NONE;
     }
     s->totals.placed_cached++;

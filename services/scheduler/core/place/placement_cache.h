@@ -9,4 +9,4 @@
 #include "services/scheduler/core/state/state.h"
 
 /* A worker, or NONE; is_gone: it had one, which went. */
-uint32_t mr_sc_cached(struct mr_sched *s, uint32_t task, bool *is_gone);
+uint32_t mr_sched__cached(struct mr_sched *s, uint32_t task, bool *is_gone);

@@ -42,11 +42,11 @@ static void reserve(struct mr_sched *s, uint32_t worker)
     s->quarantine.reserved = worker;
     if (old != NONE) {
         s->workers[old].is_reserved = false;
-        mr_sc_load_changed(s, old, false);
+        mr_sched__load_changed(s, old, false);
     }
     if (worker == NONE) return;
     s->workers[worker].is_reserved = true;
-    mr_sc_load_changed(s, worker, false);
+    mr_sched__load_changed(s, worker, false);
 }
 
 /* Does nothing run there that could be blamed, or could start by itself? What merely waits for
@@ -63,8 +63,8 @@ static bool is_empty(const struct mr_sched *s, uint32_t worker)
 static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
 {
     uint32_t least = NONE;
-    for (uint32_t w = mr_sc_load_least(s); w != NONE; w = mr_sc_load_next(s, w)) {
-        if (!mr_sc_may_run(s, w, c)) continue;
+    for (uint32_t w = mr_sched__load_least(s); w != NONE; w = mr_sched__load_next(s, w)) {
+        if (!mr_sched__may_run(s, w, c)) continue;
         if (is_empty(s, w)) return w;
         if (least == NONE) least = w;
     }
@@ -76,7 +76,7 @@ static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
 {
     const struct class *c = &s->classes[s->tasks[task].class];
     uint32_t w = s->quarantine.reserved;
-    if (w != NONE && !mr_sc_may_run(s, w, c)) w = NONE;
+    if (w != NONE && !mr_sched__may_run(s, w, c)) w = NONE;
     if (w == NONE && s->quarantine.reserved == NONE) w = find_empty(s, c);
     if (w != NONE && !is_empty(s, w)) { /* one may have come meanwhile */
         uint32_t other = find_empty(s, c);
@@ -98,28 +98,29 @@ static uint32_t place_apart(struct mr_sched *s, uint32_t task)
     const struct task *t = &s->tasks[task];
     const struct class *c = &s->classes[t->class];
     uint32_t best = NONE;
-    for (uint32_t w = mr_sc_load_least(s); w != NONE; w = mr_sc_load_next(s, w)) {
+    for (uint32_t w = mr_sched__load_least(s); w != NONE; w = mr_sched__load_next(s, w)) {
         const struct worker *x = &s->workers[w];
-        if (x->probation != NONE || !mr_sc_may_run(s, w, c) || !mr_sc_has_room(s, w, t)) continue;
+        if (x->probation != NONE || !mr_sched__may_run(s, w, c) || !mr_sched__has_room(s, w, t))
+            continue;
         if (best == NONE || x->long_sent < s->workers[best].long_sent) best = w;
     }
     return best;
 }
 
-void mr_sc_quarantine_dispatch(struct mr_sched *s)
+void mr_sched__quarantine_dispatch(struct mr_sched *s)
 {
     bool is_wanted = false;
     for (uint32_t left = s->quarantine.ring.count; left--;) {
-        uint32_t task = mr_sc_ring_pop(&s->quarantine.ring, s->config.tasks_max);
+        uint32_t task = mr_sched__ring_pop(&s->quarantine.ring, s->config.tasks_max);
         if (!is_quarantined_ready(s, task)) continue; /* it comes back when it is */
         uint32_t w = NONE;
         if (!(job_of(s, task)->flags & J_HELD_BACK))
-            w = mr_sc_is_probation_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)
-                                                          : place_apart(s, task);
+            w = mr_sched__is_probation_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)
+                                                              : place_apart(s, task);
         if (w != NONE)
-            mr_sc_send(s, task, w);
+            mr_sched__send(s, task, w);
         else
-            mr_sc_quarantine_add(s, task);
+            mr_sched__quarantine_add(s, task);
     }
     if (!is_wanted) reserve(s, NONE); /* those that are left may not run there */
 }
@@ -127,18 +128,18 @@ void mr_sc_quarantine_dispatch(struct mr_sched *s)
 /* ---- acquittal -------------------------------------------------------------------------------
  */
 
-void mr_sc_probation_started(struct mr_sched *s, uint32_t task)
+void mr_sched__probation_started(struct mr_sched *s, uint32_t task)
 {
     struct worker *w = &s->workers[s->tasks[task].worker];
     if (w->probation == task && !w->probation_at) w->probation_at = s->now;
 }
 
 /* It waits for a job of its own now, which may need the place. */
-void mr_sc_probation_left_slot(struct mr_sched *s, uint32_t task)
+void mr_sched__probation_left_slot(struct mr_sched *s, uint32_t task)
 {
     struct worker *w = &s->workers[s->tasks[task].worker];
     if (w->probation != task) return;
-    w->is_closed = mr_sc_is_probation_alone(&s->tasks[task]);
+    w->is_closed = mr_sched__is_probation_alone(&s->tasks[task]);
     w->probation_at = s->now;
 }
 
@@ -150,7 +151,7 @@ static mr_duration clear_time(const struct mr_sched *s, uint32_t task)
     return s->config.clear_after << 3 * (t->probations - 1);
 }
 
-void mr_sc_probation_heard(struct mr_sched *s, uint32_t worker)
+void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker)
 {
     struct worker *w = &s->workers[worker];
     if (w->probation == NONE || !w->probation_at) return;
@@ -160,8 +161,8 @@ void mr_sc_probation_heard(struct mr_sched *s, uint32_t worker)
         return;
     t->kills = 0;
     t->flags = (uint16_t)(t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH));
-    mr_sc_probation_end(w);
-    mr_sc_load_changed(s, worker, false);
+    mr_sched__probation_end(w);
+    mr_sched__load_changed(s, worker, false);
     s->has_work = true; /* the next suspect's turn */
 }
 
@@ -192,7 +193,8 @@ static bool may_have_run(
     return true;
 }
 
-void mr_sc_quarantine_blame(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran)
+void mr_sched__quarantine_blame(
+    struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran)
 {
     struct worker *w = &s->workers[worker];
     uint32_t suspect = w->probation, guesses = w->slots;
@@ -205,14 +207,14 @@ void mr_sc_quarantine_blame(struct mr_sched *s, uint32_t worker, const struct mr
             if (is_again && t->probations < PROBATIONS_MAX) t->probations++;
             if (is_blamed) t->kills++;
             t->flags |= T_QUARANTINED;
-            if (t->fused_use != FUSED_CONSUMED) mr_sc_span_lost(s, i);
+            if (t->fused_use != FUSED_CONSUMED) mr_sched__span_lost(s, i);
             if (t->fused_use != FUSED_CONSUMED && t->kills < KILLS_MAX) job_of(s, i)->retried++;
         }
         t->flags |= T_WAS_NEAR_CRASH;
     }
 }
 
-bool mr_sc_quarantine_fail(struct mr_sched *s, uint32_t task, const char *worker)
+bool mr_sched__quarantine_fail(struct mr_sched *s, uint32_t task, const char *worker)
 {
     char text[256];
     unsigned kills = s->tasks[task].kills;
@@ -220,8 +222,8 @@ bool mr_sc_quarantine_fail(struct mr_sched *s, uint32_t task, const char *worker
     (void)snprintf(text, sizeof text,
         "the task was running each time when %u workers died, the last one \"%.60s\"", kills,
         worker);
-    struct failure st = mr_sc_failure_make(s, task, 13, mr_str(text), worker);
-    mr_sc_task_fail(s, task, &st);
-    mr_sc_failure_fini(&st);
+    struct failure st = mr_sched__failure_make(s, task, 13, mr_str(text), worker);
+    mr_sched__task_fail(s, task, &st);
+    mr_sched__failure_fini(&st);
     return true;
 }

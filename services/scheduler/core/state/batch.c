@@ -141,7 +141,7 @@ void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c)
         column[i] = usual;
 }
 
-void mr_sc_refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt)
+void mr_sched__refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt)
 {
     mr_sched_runs_add(&r->runs, job, false);
     if (r->count == r->room) mr_sched_refs_grow(r);

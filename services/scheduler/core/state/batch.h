@@ -132,4 +132,5 @@ static inline void mr_sched_runs_add(struct mr_sched_runs_out *r, uint64_t job, 
 }
 
 /* A row of task references. */
-void mr_sc_refs_add(struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt);
+void mr_sched__refs_add(
+    struct mr_sched_refs_out *r, uint64_t job, uint32_t index, uint32_t attempt);

@@ -5,7 +5,7 @@
 
 #define UNKNOWN_NS (100 * MR_US) /* of an op that nobody has seen */
 
-uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op)
+uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
 {
     const struct op *o = &s->ops[op];
     uint64_t ns = o->estimate_ns ? o->estimate_ns : o->cost_ns ? o->cost_ns : UNKNOWN_NS;
@@ -14,7 +14,7 @@ uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op)
 
 /* A task leaves with the share of one: what its op makes is known better by then, and the sum must
  * come out as nothing. */
-void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
+void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
 {
     struct task *t = &s->tasks[task];
     struct store *st = &s->stores[s->workers[t->worker].store];

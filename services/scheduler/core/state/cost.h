@@ -3,6 +3,6 @@
 
 #include "services/scheduler/core/state/state.h"
 
-uint64_t mr_sc_estimate(const struct mr_sched *s, uint32_t op);
+uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op);
 /* A task that makes a large result of about `bytes` runs, its inputs are there; 0: no more. */
-void mr_sc_store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes);
+void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes);

@@ -24,7 +24,7 @@ static struct mr_sched_batch *batch_take(struct mr_sched_effects *fx)
     return b;
 }
 
-struct mr_sched_batch *mr_sc_batch(struct mr_sched *s, uint32_t worker)
+struct mr_sched_batch *mr_sched__batch(struct mr_sched *s, uint32_t worker)
 {
     struct mr_sched_batch *b = s->fx->worker[worker];
     if (b) return b;
@@ -35,14 +35,14 @@ struct mr_sched_batch *mr_sc_batch(struct mr_sched *s, uint32_t worker)
     return b;
 }
 
-struct mr_sched_batch *mr_sc_batch_more(struct mr_sched *s, uint32_t worker)
+struct mr_sched_batch *mr_sched__batch_more(struct mr_sched *s, uint32_t worker)
 {
-    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    struct mr_sched_batch *b = mr_sched__batch(s, worker);
     b->has_more = true;
     return b;
 }
 
-struct mr_sched_store_batch *mr_sc_store_batch(struct mr_sched *s, uint32_t store)
+struct mr_sched_store_batch *mr_sched__store_batch(struct mr_sched *s, uint32_t store)
 {
     struct mr_sched_store_batch *b = &s->fx->store[store];
     if (b->is_dirty) return b;
@@ -57,26 +57,26 @@ struct mr_sched_store_batch *mr_sc_store_batch(struct mr_sched *s, uint32_t stor
     return b;
 }
 
-struct mr_sched_note *mr_sc_note(struct mr_sched *s, enum mr_sched_note_type type)
+struct mr_sched_note *mr_sched__note(struct mr_sched *s, enum mr_sched_note_type type)
 {
     struct mr_sched_note *n = mr_buf_extend(&s->fx->notes, sizeof *n);
     mr_assert(n);
-    *n = (struct mr_sched_note){.type = type, .wall_ns = mr_sc_wall(s)};
+    *n = (struct mr_sched_note){.type = type, .wall_ns = mr_sched__wall(s)};
     return n;
 }
 
-void mr_sc_note_text(struct mr_sched *s, struct mr_sched_note *n, const char *text)
+void mr_sched__note_text(struct mr_sched *s, struct mr_sched_note *n, const char *text)
 {
     n->text_at = (uint32_t)s->fx->text.n;
     n->text_bytes = (uint32_t)strlen(text);
     mr_buf_add(&s->fx->text, text, n->text_bytes);
 }
 
-void mr_sc_reply(struct mr_sched *s, uint64_t ticket, mr_job_id job, int code, const char *text)
+void mr_sched__reply(struct mr_sched *s, uint64_t ticket, mr_job_id job, int code, const char *text)
 {
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_REPLY);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_REPLY);
     n->ticket = ticket;
     n->job = job;
     n->code = code;
-    if (text) mr_sc_note_text(s, n, text);
+    if (text) mr_sched__note_text(s, n, text);
 }

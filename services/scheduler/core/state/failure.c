@@ -21,7 +21,7 @@ static char *text_copy(struct mr_str t, size_t max, bool keep_end)
     return copy;
 }
 
-struct failure mr_sc_failure_make(
+struct failure mr_sched__failure_make(
     struct mr_sched *s, uint32_t task, int code, struct mr_str message, const char *worker)
 {
     const struct task *t = &s->tasks[task];
@@ -33,13 +33,13 @@ struct failure mr_sc_failure_make(
         .worker = text_copy(mr_str(worker), NAME_BYTES, false)};
 }
 
-void mr_sc_failure_more(struct failure *st, struct mr_str arguments, struct mr_str log)
+void mr_sched__failure_more(struct failure *st, struct mr_str arguments, struct mr_str log)
 {
     st->arguments = text_copy(arguments, ARGUMENTS_MAX, false);
     st->log = text_copy(log, MR_TASK_LOG_BYTES_MAX, true);
 }
 
-void mr_sc_failure_fini(struct failure *st)
+void mr_sched__failure_fini(struct failure *st)
 {
     mr_release(st->message);
     mr_release(st->arguments);
@@ -48,7 +48,7 @@ void mr_sc_failure_fini(struct failure *st)
     *st = (struct failure){.task = NONE};
 }
 
-void mr_sc_failure_copy(struct failure *to, const struct failure *from)
+void mr_sched__failure_copy(struct failure *to, const struct failure *from)
 {
     *to = *from;
     to->message = text_copy(mr_str(from->message), MESSAGE_MAX, false);
@@ -72,21 +72,21 @@ static void drop_at(struct mr_sched *s, uint32_t at)
     struct failure *st = &s->failures.at[at];
     if (st->task == NONE) return;
     (void)mr_index_remove(&s->failures.index, mr_hash_u64(st->task), at);
-    mr_sc_failure_fini(st);
+    mr_sched__failure_fini(st);
 }
 
-void mr_sc_failure_put(struct mr_sched *s, uint32_t task, const struct failure *from)
+void mr_sched__failure_put(struct mr_sched *s, uint32_t task, const struct failure *from)
 {
-    mr_sc_failure_drop(s, task);
+    mr_sched__failure_drop(s, task);
     uint32_t at = s->failures.next;
     s->failures.next = (at + 1) % s->config.failures_max;
     drop_at(s, at);
-    mr_sc_failure_copy(&s->failures.at[at], from);
+    mr_sched__failure_copy(&s->failures.at[at], from);
     s->failures.at[at].task = task;
     mr_index_add(&s->failures.index, mr_hash_u64(task), at, NULL, NULL);
 }
 
-const struct failure *mr_sc_failure(const struct mr_sched *s, uint32_t task)
+const struct failure *mr_sched__failure(const struct mr_sched *s, uint32_t task)
 {
     uint32_t at = find_failure(s, task);
     if (at != MR_INDEX_NONE) return &s->failures.at[at];
@@ -94,15 +94,15 @@ const struct failure *mr_sc_failure(const struct mr_sched *s, uint32_t task)
     return j->has_failure && j->failure.task == task ? &j->failure : NULL;
 }
 
-void mr_sc_failure_drop(struct mr_sched *s, uint32_t task)
+void mr_sched__failure_drop(struct mr_sched *s, uint32_t task)
 {
     uint32_t at = find_failure(s, task);
     if (at != MR_INDEX_NONE) drop_at(s, at);
 }
 
-void mr_sc_failure_drop_job(struct mr_sched *s, uint32_t job)
+void mr_sched__failure_drop_job(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count; i++)
-        mr_sc_failure_drop(s, j->base + i);
+        mr_sched__failure_drop(s, j->base + i);
 }

@@ -3,12 +3,12 @@
 
 #include "services/scheduler/core/state/state.h"
 
-struct failure mr_sc_failure_make(
+struct failure mr_sched__failure_make(
     struct mr_sched *s, uint32_t task, int code, struct mr_str message, const char *worker);
-void mr_sc_failure_more(struct failure *st, struct mr_str arguments, struct mr_str log);
-void mr_sc_failure_fini(struct failure *st);
-void mr_sc_failure_copy(struct failure *to, const struct failure *from);
-void mr_sc_failure_put(struct mr_sched *s, uint32_t task, const struct failure *from);
-const struct failure *mr_sc_failure(const struct mr_sched *s, uint32_t task); /* or NULL */
-void mr_sc_failure_drop(struct mr_sched *s, uint32_t task);
-void mr_sc_failure_drop_job(struct mr_sched *s, uint32_t job);
+void mr_sched__failure_more(struct failure *st, struct mr_str arguments, struct mr_str log);
+void mr_sched__failure_fini(struct failure *st);
+void mr_sched__failure_copy(struct failure *to, const struct failure *from);
+void mr_sched__failure_put(struct mr_sched *s, uint32_t task, const struct failure *from);
+const struct failure *mr_sched__failure(const struct mr_sched *s, uint32_t task); /* or NULL */
+void mr_sched__failure_drop(struct mr_sched *s, uint32_t task);
+void mr_sched__failure_drop_job(struct mr_sched *s, uint32_t job);

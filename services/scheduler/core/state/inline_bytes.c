@@ -15,7 +15,7 @@ static uint32_t block_take(struct block_cache *c)
     return b;
 }
 
-void mr_sc_value_uncache(struct block_cache *c, struct value *v)
+void mr_sched__value_uncache(struct block_cache *c, struct value *v)
 {
     if (v->kind == V_BLOCKS) {
         uint32_t b = v->block;
@@ -32,7 +32,7 @@ void mr_sc_value_uncache(struct block_cache *c, struct value *v)
 
 /* Targets may use the whole cache, other values three quarters of it; what finds no room stays at
  * its worker. */
-void mr_sc_value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes)
+void mr_sched__value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes)
 {
     v->bytes = bytes.n;
     v->kind = V_AWAY;
@@ -56,7 +56,7 @@ void mr_sc_value_set_inline(struct mr_sched *s, struct value *v, struct mr_str b
     *link = NONE;
 }
 
-void mr_sc_value_append(const struct block_cache *c, const struct value *v, struct mr_buf *out)
+void mr_sched__value_append(const struct block_cache *c, const struct value *v, struct mr_buf *out)
 {
     if (v->kind == V_SMALL) mr_buf_add(out, v->small, (size_t)v->bytes);
     if (v->kind != V_BLOCKS) return;
@@ -68,12 +68,12 @@ void mr_sc_value_append(const struct block_cache *c, const struct value *v, stru
     }
 }
 
-struct mr_str mr_sc_value_bytes(struct mr_sched *s, const struct value *v)
+struct mr_str mr_sched__value_bytes(struct mr_sched *s, const struct value *v)
 {
     if (v->kind == V_SMALL) return mr_str_of(v->small, (size_t)v->bytes);
     if (v->kind == V_BLOCKS && v->bytes <= BLOCK_BYTES)
         return mr_str_of(s->blocks.at[v->block].bytes, (size_t)v->bytes);
     mr_buf_clear(&s->scratch);
-    mr_sc_value_append(&s->blocks, v, &s->scratch);
+    mr_sched__value_append(&s->blocks, v, &s->scratch);
     return mr_buf_str(&s->scratch);
 }

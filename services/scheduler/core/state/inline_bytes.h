@@ -3,8 +3,8 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_value_uncache(struct block_cache *c, struct value *v);
-void mr_sc_value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes);
-void mr_sc_value_append(const struct block_cache *c, const struct value *v, struct mr_buf *out);
+void mr_sched__value_uncache(struct block_cache *c, struct value *v);
+void mr_sched__value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes);
+void mr_sched__value_append(const struct block_cache *c, const struct value *v, struct mr_buf *out);
 /* The bytes of a small value: where they stand, or gathered in the scratch buffer. */
-struct mr_str mr_sc_value_bytes(struct mr_sched *s, const struct value *v);
+struct mr_str mr_sched__value_bytes(struct mr_sched *s, const struct value *v);

@@ -56,7 +56,7 @@ static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
     return job_of(s, task)->flags & J_RANKED ? s->queue.rank_of[task] : task;
 }
 
-static inline bool mr_sc_is_object(const struct mr_sched *s, uint32_t task)
+static inline bool mr_sched__is_object(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_OBJECT;
@@ -72,7 +72,7 @@ static inline uint32_t task_at(const struct mr_sched *s, uint32_t job, uint32_t 
     return s->tasks[task].flags & T_FIXED ? NONE : task;
 }
 
-static inline uint64_t mr_sc_wall(const struct mr_sched *s)
+static inline uint64_t mr_sched__wall(const struct mr_sched *s)
 {
     return s->now + s->wall_offset;
 }

@@ -43,7 +43,7 @@ static void put_text(struct mr_buf *b, const char *text, size_t max)
     if (keep) mr_buf_add(b, text + (n - keep), keep);
 }
 
-void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, uint32_t n,
+void mr_sched__record_job(const struct job *j, const struct mr_sched_resolved *r, uint32_t n,
     uint64_t graph_bytes, struct mr_buf *out)
 {
     put_u64(out, j->id);
@@ -62,7 +62,7 @@ void mr_sc_record_job(const struct job *j, const struct mr_sched_resolved *r, ui
     }
 }
 
-void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
+void mr_sched__record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct value *v = &s->values[s->tasks[task].value];
     uint32_t refers = s->tasks[task].refs ? RECORD_REFERS : 0;
@@ -79,10 +79,10 @@ void mr_sc_record_value(const struct mr_sched *s, uint32_t task, struct mr_buf *
     if (v->kind == V_AWAY)
         mr_buf_add_str(out, s->passing);
     else
-        mr_sc_value_append(&s->blocks, v, out);
+        mr_sched__value_append(&s->blocks, v, out);
 }
 
-void mr_sc_record_loop(const struct job *j, uint32_t loop, struct mr_buf *out)
+void mr_sched__record_loop(const struct job *j, uint32_t loop, struct mr_buf *out)
 {
     put_u64(out, j->id);
     put_u32(out, loop);
@@ -103,7 +103,7 @@ static void put_failure(const struct mr_sched *s, const struct failure *st, stru
     put_text(out, st->log, LOG_KEPT);
 }
 
-void mr_sc_record_erred(
+void mr_sched__record_erred(
     const struct mr_sched *s, uint32_t task, const struct failure *st, struct mr_buf *out)
 {
     put_u64(out, job_of(s, task)->id);
@@ -111,7 +111,7 @@ void mr_sc_record_erred(
     put_failure(s, st, out);
 }
 
-void mr_sc_record_state(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
+void mr_sched__record_state(const struct mr_sched *s, const struct job *j, struct mr_buf *out)
 {
     put_u64(out, j->id);
     put_u32(out, j->state | (j->flags & J_RETRIED ? RECORD_RETRIED : 0));

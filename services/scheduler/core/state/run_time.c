@@ -13,7 +13,7 @@ static mr_time began_at(const struct worker *w, uint32_t task, uint32_t attempt)
     return 0;
 }
 
-void mr_sc_began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at)
+void mr_sched__began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at)
 {
     struct worker_facts *f = s->workers[worker].facts;
     if (f->began_count == BEGAN_MAX) return;
@@ -22,7 +22,7 @@ void mr_sc_began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at)
 
 /* It began when its worker said so, else not before it was there and could; it ended after its
  * worker was heard last. */
-void mr_sc_span_lost(struct mr_sched *s, uint32_t task)
+void mr_sched__span_lost(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct worker *w = &s->workers[t->worker];
@@ -42,31 +42,31 @@ void mr_sc_span_lost(struct mr_sched *s, uint32_t task)
     p->finished = MR_MAX(p->started, MR_MIN(w->last_heard, s->now));
 }
 
-uint64_t mr_sc_slots_us(const struct mr_sched *s)
+uint64_t mr_sched__slots_us(const struct mr_sched *s)
 {
     return s->slot_time.us + (s->now - s->slot_time.at) / MR_US * s->slot_time.slots;
 }
 
-void mr_sc_worker_is(struct mr_sched *s, struct worker *w, uint32_t state)
+void mr_sched__worker_is(struct mr_sched *s, struct worker *w, uint32_t state)
 {
     bool was = w->state == W_CONNECTED, is = state == W_CONNECTED;
     w->state = (uint8_t)state;
     if (was == is) return;
-    s->slot_time.us = mr_sc_slots_us(s);
+    s->slot_time.us = mr_sched__slots_us(s);
     s->slot_time.at = s->now;
     s->slot_time.slots = is ? s->slot_time.slots + w->slots : s->slot_time.slots - w->slots;
 }
 
-void mr_sc_slots_begin(struct mr_sched *s, struct job *j)
+void mr_sched__slots_begin(struct mr_sched *s, struct job *j)
 {
-    j->slots_mark = mr_sc_slots_us(s);
+    j->slots_mark = mr_sched__slots_us(s);
     j->ran_mark = s->now;
 }
 
-void mr_sc_slots_end(struct mr_sched *s, struct job *j)
+void mr_sched__slots_end(struct mr_sched *s, struct job *j)
 {
     if (!j->ran_mark) return;
-    j->slots_us += mr_sc_slots_us(s) - j->slots_mark;
+    j->slots_us += mr_sched__slots_us(s) - j->slots_mark;
     j->ran_us += (s->now - j->ran_mark) / MR_US;
     if (!j->slots_us) { /* it took no microsecond */
         j->slots_us = s->slot_time.slots;

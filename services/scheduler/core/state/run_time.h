@@ -3,9 +3,9 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at);
-void mr_sc_span_lost(struct mr_sched *s, uint32_t task); /* it ran, and its worker is lost */
-uint64_t mr_sc_slots_us(const struct mr_sched *s); /* all slots ever, in slots x microseconds */
-void mr_sc_worker_is(struct mr_sched *s, struct worker *w, uint32_t state); /* W_CONNECTED … */
-void mr_sc_slots_begin(struct mr_sched *s, struct job *j); /* it runs from now on */
-void mr_sc_slots_end(struct mr_sched *s, struct job *j);   /* it does not any more */
+void mr_sched__began(struct mr_sched *s, uint32_t worker, uint32_t task, mr_time at);
+void mr_sched__span_lost(struct mr_sched *s, uint32_t task); /* it ran, and its worker is lost */
+uint64_t mr_sched__slots_us(const struct mr_sched *s); /* all slots ever, in slots x microseconds */
+void mr_sched__worker_is(struct mr_sched *s, struct worker *w, uint32_t state); /* W_CONNECTED … */
+void mr_sched__slots_begin(struct mr_sched *s, struct job *j); /* it runs from now on */
+void mr_sched__slots_end(struct mr_sched *s, struct job *j);   /* it does not any more */

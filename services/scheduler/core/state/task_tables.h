@@ -205,7 +205,7 @@ struct job {
     mr_time ended_at;
     mr_time told_progress_at;
     mr_time ran_mark;          /* it runs since then (or since the scheduler did); 0: not now */
-    uint64_t slots_mark;       /* mr_sc_slots_us then */
+    uint64_t slots_mark;       /* mr_sched__slots_us then */
     uint64_t slots_us, ran_us; /* of the time before that */
     mr_time away_since,
         away_at; /* cluster/store_grace.c: a store failed its tasks, first and last; 0: never */

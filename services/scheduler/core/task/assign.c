@@ -78,14 +78,14 @@ static uint32_t send_inputs(
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     if (!n) return 0;
-    bool refers = mr_sc_is_referring(s, task);
+    bool refers = mr_sched__is_referring(s, task);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         const struct task *u = &s->tasks[x];
         if (!is_done(u)) continue;
-        mr_sc_send_value(s, x, worker);
+        mr_sched__send_value(s, x, worker);
         if (u->value < LITERAL && s->values[u->value].worker == worker && u->consumers == 1 &&
             !refers && !(u->flags & (T_TARGET | T_FIXED))) {
             s->values[u->value].flags |= V_LAST;
@@ -116,12 +116,12 @@ static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
     const struct job *j = job_of(s, task);
     uint32_t index = task - j->base, op = j->ops[j->graph->op[index]];
     const struct mr_task_options *o = mr_graph_options(j->graph, index);
-    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    struct mr_sched_batch *b = mr_sched__batch(s, worker);
     struct mr_sched_rows *r = &b->tasks;
     if (r->count == r->room) mr_sched_rows_grow(r);
     if (!r->count) mr_sched_rows_begin(r, op);
     cell(r, MR_COLUMN_INPUTS_COUNT, send_inputs(s, b, task, worker));
-    struct mr_str args = mr_sc_args(s, task);
+    struct mr_str args = mr_sched__args(s, task);
     if (o || t->flags & T_QUARANTINED) send_extra(s, b, task, o);
     put(&b->args, args.p, args.n);
     cell(r, MR_COLUMN_ARGS_BYTES, (uint32_t)args.n);
@@ -129,7 +129,7 @@ static void send_row(struct mr_sched *s, uint32_t task, uint32_t worker)
     cell(r, MR_COLUMN_ATTEMPT, t->attempt);
     cell(r, MR_COLUMN_OP, op);
     cell(r, MR_COLUMN_PRIORITY, (uint32_t)priority_of(j, o));
-    uint32_t uses = mr_sc_fused_uses(s, task);
+    uint32_t uses = mr_sched__fused_uses(s, task);
     t->fused_use = uses && !(uses & MR_USES_OF_LOOP) ? FUSED_COUNTED : FUSED_REPORTED;
     cell(r, MR_COLUMN_USES, uses);
     mr_sched_runs_add(&r->runs, j->id, j->flags & J_UNFUSED);
@@ -156,7 +156,7 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     if (t->flags & T_LONG) {
         w->long_sent++;
     } else {
-        t->estimate = (uint32_t)MR_MIN(mr_sc_estimate(s, op), (uint64_t)UINT32_MAX);
+        t->estimate = (uint32_t)MR_MIN(mr_sched__estimate(s, op), (uint64_t)UINT32_MAX);
         if (!s->ops[op].estimate_ns) {
             t->flags |= T_UNKNOWN;
             w->unknown++;
@@ -169,7 +169,7 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     if (!(t->flags & T_QUARANTINED)) return;
     mr_assert(w->probation == NONE);
     w->probation = task;
-    w->is_closed = mr_sc_is_probation_alone(t);
+    w->is_closed = mr_sched__is_probation_alone(t);
 }
 
 /* Covered now: what waits for it may be sent ahead, to the same worker if it can. */
@@ -180,16 +180,16 @@ static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         struct task *u = &s->tasks[j->base + d[i]];
-        if (u->state != MR_TASK_WAITING || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
+        if (u->state != MR_TASK_WAITING || !mr_sched__is_edge(s, task, j->base + d[i])) continue;
         mr_assert(u->unsent > 0);
         u->unsent--;
         if (u->flags & T_SENT) continue;
         if (u->worker == NONE) u->worker = worker;
-        mr_sc_task_requeue(s, j->base + d[i]);
+        mr_sched__task_requeue(s, j->base + d[i]);
     }
 }
 
-void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
+void mr_sched__send(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     struct task *t = &s->tasks[task];
     mr_assert(is_unfinished(t) && !(t->flags & (T_SENT | T_QUEUED | T_PARKED)));
@@ -197,23 +197,23 @@ void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker)
     t->sent_us = sent_us(s);
     send_row(s, task, worker);
     link_sent(s, task, worker);
-    if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
+    if (t->state == MR_TASK_READY) mr_sched__task_move(s, task, MR_TASK_RUNNING);
     dependents_sent(s, task, worker);
-    mr_sc_cache_note(s, task, worker);
-    mr_sc_load_changed(s, worker, true);
-    mr_sc_queue_charge(s, task);
+    mr_sched__cache_note(s, task, worker);
+    mr_sched__load_changed(s, worker, true);
+    mr_sched__queue_charge(s, task);
     s->totals.tasks_sent++;
-    if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));
+    if (job_at(s, t)->state == MR_JOB_PENDING) mr_sched__job_started(s, job_no(s, t));
 }
 
 /* It is there already: a returning worker has it in its queue. */
-void mr_sc_send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker)
+void mr_sched__send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     struct task *t = &s->tasks[task];
     t->sent_us = sent_us(s);
     link_sent(s, task, worker);
-    if (t->state == MR_TASK_READY) mr_sc_task_move(s, task, MR_TASK_RUNNING);
+    if (t->state == MR_TASK_READY) mr_sched__task_move(s, task, MR_TASK_RUNNING);
     dependents_sent(s, task, worker);
-    mr_sc_load_changed(s, worker, true);
-    if (job_at(s, t)->state == MR_JOB_PENDING) mr_sc_job_started(s, job_no(s, t));
+    mr_sched__load_changed(s, worker, true);
+    if (job_at(s, t)->state == MR_JOB_PENDING) mr_sched__job_started(s, job_no(s, t));
 }

@@ -3,5 +3,5 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_send(struct mr_sched *s, uint32_t task, uint32_t worker);
-void mr_sc_send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker);
+void mr_sched__send(struct mr_sched *s, uint32_t task, uint32_t worker);
+void mr_sched__send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker);

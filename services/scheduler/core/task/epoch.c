@@ -10,7 +10,7 @@
 
 #define EPOCH_MAX (UINT32_MAX / 2) /* no more is believed */
 
-uint64_t mr_sc_id(const struct mr_sched *s, uint32_t number)
+uint64_t mr_sched__id(const struct mr_sched *s, uint32_t number)
 {
     return s->config.incarnation >> 32 << 32 | number;
 }
@@ -22,28 +22,28 @@ static void add(struct writers *w, uint64_t incarnation)
     w->id[w->count++ % WRITERS_MAX] = incarnation;
 }
 
-void mr_sc_epoch_replay(struct mr_sched *s, uint64_t incarnation)
+void mr_sched__epoch_replay(struct mr_sched *s, uint64_t incarnation)
 {
     if (incarnation) add(&s->writers, incarnation);
 }
 
-void mr_sc_epoch_begin(struct mr_sched *s)
+void mr_sched__epoch_begin(struct mr_sched *s)
 {
     add(&s->writers, s->config.incarnation);
-    mr_sc_journal_epoch(s);
+    mr_sched__journal_epoch(s);
 }
 
 /* A scheduler of another journal had this epoch, or a higher one: ours must be above it. */
-void mr_sc_epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation)
+void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation)
 {
     bool is_ours = incarnation == s->config.incarnation || !incarnation;
     if (epoch < s->config.epoch || (epoch == s->config.epoch && is_ours)) return;
     if (epoch >= EPOCH_MAX) return;
     s->config.epoch = epoch + 1;
-    mr_sc_journal_epoch(s);
+    mr_sched__journal_epoch(s);
 }
 
-bool mr_sc_is_other_life(const struct mr_sched *s, uint32_t tag)
+bool mr_sched__is_other_life(const struct mr_sched *s, uint32_t tag)
 {
     if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false; /* who knows */
     for (uint32_t i = 0; i < s->writers.count; i++)

@@ -14,7 +14,7 @@
 
 #define USES_MAX 64u /* more are told: such a value outlives one go */
 
-uint32_t mr_sc_fused_uses(const struct mr_sched *s, uint32_t task)
+uint32_t mr_sched__fused_uses(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
@@ -30,34 +30,34 @@ uint32_t mr_sc_fused_uses(const struct mr_sched *s, uint32_t task)
         const struct task *u = &s->tasks[j->base + d[i]];
         if (!is_unfinished(u)) continue;
         if (u->is_exit) { /* it may come to want this one, of all rounds */
-            exits += mr_sc_loop_has_ref(s, j->base + d[i], task);
+            exits += mr_sched__loop_has_ref(s, j->base + d[i], task);
             of_loop = true;
             continue;
         }
-        if (mr_sc_may_name(s, j->base + d[i], task)) return 0;
+        if (mr_sched__may_name(s, j->base + d[i], task)) return 0;
         uses++;
     }
     if (!uses || uses + exits != t->consumers) return 0;
     return of_loop ? uses | MR_USES_OF_LOOP : uses;
 }
 
-void mr_sc_fused_consumed(struct mr_sched *s, uint32_t task)
+void mr_sched__fused_consumed(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     bool is_own = t->fused_use == FUSED_COUNTED;
     t->fused_use = FUSED_CONSUMED;
     t->kills = 0;
     t->flags = (uint16_t)((t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH)) | T_STARTED);
-    if (!is_own) mr_sc_fused_other(s, task);
+    if (!is_own) mr_sched__fused_other(s, task);
 }
 
-void mr_sc_fused_other(struct mr_sched *s, uint32_t task)
+void mr_sched__fused_other(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     if (t->fused_use != FUSED_CONSUMED) {
         t->fused_use = FUSED_REPORTED;
         return;
     }
-    mr_sc_task_unsend(s, task);
-    if (is_unfinished(t)) mr_sc_task_requeue(s, task);
+    mr_sched__task_unsend(s, task);
+    if (is_unfinished(t)) mr_sched__task_requeue(s, task);
 }

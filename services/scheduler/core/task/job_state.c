@@ -10,13 +10,13 @@
 #include "services/scheduler/core/state/run_time.h"
 #include "services/scheduler/core/task/journal.h"
 
-void mr_sc_job_started(struct mr_sched *s, uint32_t job)
+void mr_sched__job_started(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     j->state = MR_JOB_RUNNING;
-    j->started_wall = mr_sc_wall(s);
-    mr_sc_slots_begin(s, j);
-    mr_sc_journal_state(s, job);
+    j->started_wall = mr_sched__wall(s);
+    mr_sched__slots_begin(s, j);
+    mr_sched__journal_state(s, job);
 }
 
 /* Each may have children in turn: the generations of jobs are bounded. */
@@ -25,7 +25,7 @@ static void cancel_children(struct mr_sched *s, uint64_t parent)
     for (uint32_t i = 0; i < s->job_list.top; i++) {
         struct job *j = &s->jobs[i];
         if (!j->id || j->parent != parent || j->state > MR_JOB_RUNNING) continue;
-        mr_sc_job_end(s, i, MR_JOB_CANCELLED);
+        mr_sched__job_end(s, i, MR_JOB_CANCELLED);
     }
 }
 
@@ -39,44 +39,44 @@ static void sweep_start(struct mr_sched *s, uint32_t job)
     s->has_work = true;
 }
 
-void mr_sc_job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
+void mr_sched__job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state)
 {
     struct job *j = &s->jobs[job];
     if (j->state >= MR_JOB_DONE) return;
     j->state = (uint8_t)state;
-    j->finished_wall = mr_sc_wall(s);
+    j->finished_wall = mr_sched__wall(s);
     j->ended_at = s->now;
     j->deadline = MR_NEVER;
-    mr_sc_slots_end(s, j);
+    mr_sched__slots_end(s, j);
     s->job_list.running--;
     if (state != MR_JOB_DONE) {
         j->flags |= J_STOPPED;
-        mr_sc_queue_job_changed(s, job);
+        mr_sched__queue_job_changed(s, job);
         sweep_start(s, job);
     }
-    mr_sc_journal_state(s, job);
+    mr_sched__journal_state(s, job);
     if (state != MR_JOB_DONE) cancel_children(s, j->id);
 }
 
 /* One more target has its final answer. */
-void mr_sc_job_target_final(struct mr_sched *s, uint32_t job)
+void mr_sched__job_target_final(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     if (j->state >= MR_JOB_DONE) return; /* lost since, and made again because it was asked for */
     mr_assert(j->targets_left > 0);
     if (--j->targets_left) return;
-    mr_sc_job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
+    mr_sched__job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
 }
 
-void mr_sc_job_forget(struct mr_sched *s, uint32_t job)
+void mr_sched__job_forget(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     mr_assert(j->state >= MR_JOB_DONE);
-    mr_sc_journal_forgotten(s, j->id);
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_JOB_FORGOTTEN);
+    mr_sched__journal_forgotten(s, j->id);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_JOB_FORGOTTEN);
     n->job = (mr_job_id){j->id};
-    mr_sc_job_unlist(s, job);
+    mr_sched__job_unlist(s, job);
     j->flags |= J_FORGETTING | J_STOPPED;
-    mr_sc_queue_job_changed(s, job);
+    mr_sched__queue_job_changed(s, job);
     sweep_start(s, job);
 }

@@ -44,7 +44,7 @@ static uint64_t emit_payload(struct mr_sched *s, enum mr_sched_record type)
     return sequence;
 }
 
-void mr_sc_promise(struct mr_sched *s, const struct pending *p)
+void mr_sched__promise(struct mr_sched *s, const struct pending *p)
 {
     if (s->replay.is_active) return;
     mr_assert(s->journal.pending_end - s->journal.pending_at < s->config.tasks_max);
@@ -72,7 +72,7 @@ static void emit_graph(struct mr_sched *s, uint64_t id, struct mr_str bytes, uin
     }
 }
 
-void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub)
+void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub)
 {
     const struct job *j = &s->jobs[job];
     struct mr_str bytes = sub->graph_bytes;
@@ -85,50 +85,50 @@ void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_s
     }
     uint64_t total = bytes.n + sub->piece_bytes;
     emit_graph(s, j->id, bytes, total);
-    mr_sc_record_job(j, sub->resolved, sub->resolved_count, total, &s->journal.payload);
+    mr_sched__record_job(j, sub->resolved, sub->resolved_count, total, &s->journal.payload);
     (void)emit_payload(s, MR_RECORD_ACCEPTED);
     mr_buf_fini(&made);
 }
 
-void mr_sc_journal_state(struct mr_sched *s, uint32_t job)
+void mr_sched__journal_state(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    mr_sc_journal_flush(s); /* the values come before the end */
-    mr_sc_record_state(s, j, &s->journal.payload);
+    mr_sched__journal_flush(s); /* the values come before the end */
+    mr_sched__record_state(s, j, &s->journal.payload);
     j->event_sequence = emit_payload(s, MR_RECORD_JOB_STATE);
     struct pending p = {
         .type = P_STATE, .sequence = j->event_sequence, .job = j->id, .state = j->state};
-    mr_sc_promise(s, &p);
+    mr_sched__promise(s, &p);
 }
 
-void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct failure *st)
+void mr_sched__journal_erred(struct mr_sched *s, uint32_t task, const struct failure *st)
 {
-    mr_sc_record_erred(s, task, st, &s->journal.payload);
+    mr_sched__record_erred(s, task, st, &s->journal.payload);
     (void)emit_payload(s, MR_RECORD_ERRED);
 }
 
-void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop)
+void mr_sched__journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
     if (s->replay.is_active) return;
-    mr_sc_record_loop(&s->jobs[job], loop, &s->journal.payload);
+    mr_sched__record_loop(&s->jobs[job], loop, &s->journal.payload);
     (void)emit_payload(s, MR_RECORD_LOOP);
 }
 
-void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id)
+void mr_sched__journal_forgotten(struct mr_sched *s, uint64_t id)
 {
-    uint64_t row[2] = {id, mr_sc_wall(s)};
+    uint64_t row[2] = {id, mr_sched__wall(s)};
     (void)emit(s, MR_RECORD_FORGOTTEN, mr_str_of(row, sizeof row), (struct mr_str){0});
     s->job_list.forgotten[s->job_list.forgotten_count++ % FORGOTTEN_MAX] =
         (struct forgotten){row[0], row[1]};
 }
 
-void mr_sc_journal_epoch(struct mr_sched *s)
+void mr_sched__journal_epoch(struct mr_sched *s)
 {
     (void)emit(s, MR_RECORD_EPOCH, mr_str_of(&s->config.incarnation, sizeof s->config.incarnation),
         mr_str_of(&s->config.epoch, sizeof s->config.epoch));
 }
 
-void mr_sc_journal_store(struct mr_sched *s, uint32_t store)
+void mr_sched__journal_store(struct mr_sched *s, uint32_t store)
 {
     const struct store *st = &s->stores[store];
     uint32_t n = (uint32_t)strlen(st->node);
@@ -138,7 +138,7 @@ void mr_sc_journal_store(struct mr_sched *s, uint32_t store)
     (void)emit_payload(s, MR_RECORD_STORE);
 }
 
-uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
+uint64_t mr_sched__journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
 {
     const struct worker *w = &s->workers[slot];
     uint32_t n = (uint32_t)strlen(w->facts->name);
@@ -151,11 +151,11 @@ uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost)
     if (is_lost) return sequence;
     struct pending p = {
         .type = P_WORKER, .sequence = sequence, .slot = slot, .incarnation = w->incarnation};
-    mr_sc_promise(s, &p);
+    mr_sched__promise(s, &p);
     return sequence;
 }
 
-void mr_sc_journal_flush(struct mr_sched *s)
+void mr_sched__journal_flush(struct mr_sched *s)
 {
     if (!s->journal.open.n) return;
     uint64_t sequence = emit(s, MR_RECORD_VALUES,
@@ -164,23 +164,23 @@ void mr_sc_journal_flush(struct mr_sched *s)
         .sequence = sequence,
         .job = s->journal.open_job,
         .count = s->journal.open_count};
-    mr_sc_promise(s, &p);
+    mr_sched__promise(s, &p);
     mr_buf_clear(&s->journal.open);
     s->journal.open_count = 0;
 }
 
-void mr_sc_journal_part(struct mr_sched *s, uint32_t task)
+void mr_sched__journal_part(struct mr_sched *s, uint32_t task)
 {
     uint64_t id = job_of(s, task)->id;
     if (s->replay.is_active) return;
-    if (s->journal.open_job != id || s->journal.open.n > CHUNK) mr_sc_journal_flush(s);
+    if (s->journal.open_job != id || s->journal.open.n > CHUNK) mr_sched__journal_flush(s);
     s->journal.open_job = id;
-    mr_sc_record_value(s, task, &s->journal.open);
+    mr_sched__record_value(s, task, &s->journal.open);
 }
 
 /* What the value of `task` refers to, and what that refers to, each once, is written into the open
  * record of the journal: a target is of no use without its parts. */
-void mr_sc_journal_parts(struct mr_sched *s, uint32_t task)
+void mr_sched__journal_parts(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
     const struct job *j = job_of(s, task);
@@ -191,7 +191,7 @@ void mr_sc_journal_parts(struct mr_sched *s, uint32_t task)
         const uint32_t *in = mr_graph_inputs(j->graph, at - j->base, &n);
         for (uint32_t k = 0; k < n; k++) {
             struct task *u = &s->tasks[j->base + in[k]];
-            if (u->is_marked || u->flags & T_FIXED || !mr_sc_is_object(s, j->base + in[k]))
+            if (u->is_marked || u->flags & T_FIXED || !mr_sched__is_object(s, j->base + in[k]))
                 continue;
             u->is_marked = true;
             s->stack[s->stack_count++] = j->base + in[k];
@@ -200,26 +200,26 @@ void mr_sc_journal_parts(struct mr_sched *s, uint32_t task)
     while (s->stack_count > bottom + 1) {
         uint32_t part = s->stack[--s->stack_count];
         s->tasks[part].is_marked = false;
-        mr_sc_journal_part(s, part);
+        mr_sched__journal_part(s, part);
     }
     s->stack_count = bottom;
 }
 
-void mr_sc_journal_value(struct mr_sched *s, uint32_t task)
+void mr_sched__journal_value(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     if (s->replay.is_active) return;
-    if (t->refs) mr_sc_journal_parts(s, task);
-    mr_sc_journal_part(s, task);
+    if (t->refs) mr_sched__journal_parts(s, task);
+    mr_sched__journal_part(s, task);
     s->journal.open_count++;
     t->flags |= T_UNACKED;
     mr_assert(s->journal.unacked_end - s->journal.unacked_at < s->config.tasks_max);
     s->journal.unacked[s->journal.unacked_end++ % s->config.tasks_max] = index_of(s, task);
 }
 
-void mr_sc_note_ready(struct mr_sched *s, uint32_t task)
+void mr_sched__note_ready(struct mr_sched *s, uint32_t task)
 {
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGETS_READY);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_TARGETS_READY);
     uint32_t index = index_of(s, task);
     n->job = (mr_job_id){job_of(s, task)->id};
     n->at = (uint32_t)(s->fx->ready.n / sizeof index);
@@ -229,7 +229,7 @@ void mr_sc_note_ready(struct mr_sched *s, uint32_t task)
 
 static void values_acked(struct mr_sched *s, const struct pending *p)
 {
-    uint32_t slot = mr_sc_job_find(s, p->job), count = 0;
+    uint32_t slot = mr_sched__job_find(s, p->job), count = 0;
     uint32_t at = (uint32_t)(s->fx->ready.n / sizeof(uint32_t));
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = s->journal.unacked[s->journal.unacked_at++ % s->config.tasks_max];
@@ -243,7 +243,7 @@ static void values_acked(struct mr_sched *s, const struct pending *p)
         count++;
     }
     if (!count) return;
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGETS_READY);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_TARGETS_READY);
     n->job = (mr_job_id){p->job};
     n->at = at;
     n->count = count;
@@ -251,11 +251,11 @@ static void values_acked(struct mr_sched *s, const struct pending *p)
 
 static void accepted(struct mr_sched *s, const struct pending *p)
 {
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_REPLY);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_REPLY);
     n->ticket = p->ticket;
     n->job = (mr_job_id){p->job};
     n->existed = p->state;
-    uint32_t job = mr_sc_job_find(s, p->job);
+    uint32_t job = mr_sched__job_find(s, p->job);
     if (job == NONE) return;
     s->jobs[job].flags |= J_ACCEPTED;
     if (s->jobs[job].told) return;
@@ -265,10 +265,10 @@ static void accepted(struct mr_sched *s, const struct pending *p)
 
 static void state_acked(struct mr_sched *s, const struct pending *p)
 {
-    uint32_t job = mr_sc_job_find(s, p->job);
+    uint32_t job = mr_sched__job_find(s, p->job);
     if (job == NONE) return;
     s->jobs[job].told = (uint8_t)p->state;
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_JOB_STATE);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_JOB_STATE);
     n->job = (mr_job_id){p->job};
     n->index = p->state;
     n->sequence = p->sequence;
@@ -279,12 +279,12 @@ static void worker_acked(struct mr_sched *s, const struct pending *p)
     struct worker *w = &s->workers[p->slot];
     if (w->state == W_FREE || w->incarnation != p->incarnation) return;
     w->is_known = true;
-    mr_sc_load_changed(s, p->slot, false);
+    mr_sched__load_changed(s, p->slot, false);
     s->has_work = true;
 }
 
 /* Tells what was promised for records that the journal has. */
-void mr_sc_journal_tell(struct mr_sched *s)
+void mr_sched__journal_tell(struct mr_sched *s)
 {
     while (s->journal.pending_at < s->journal.pending_end) {
         struct pending p = s->journal.pending[s->journal.pending_at % s->config.tasks_max];
@@ -296,7 +296,7 @@ void mr_sc_journal_tell(struct mr_sched *s)
         case P_VALUES: values_acked(s, &p); break;
         case P_STATE: state_acked(s, &p); break;
         case P_WORKER: worker_acked(s, &p); break;
-        case P_REPLY: mr_sc_reply(s, p.ticket, (mr_job_id){p.job}, MR_OK, NULL); break;
+        case P_REPLY: mr_sched__reply(s, p.ticket, (mr_job_id){p.job}, MR_OK, NULL); break;
         }
     }
     if (s->journal.acked == s->journal.sequence) s->journal.acked_bytes = s->journal.written_bytes;
@@ -307,9 +307,9 @@ void mr_sc_journal_tell(struct mr_sched *s)
         s->journal.unacked_at = s->journal.unacked_end = 0;
 }
 
-void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence)
+void mr_sched__journal_acked(struct mr_sched *s, uint64_t sequence)
 {
     s->journal.acked = MR_MAX(s->journal.acked, MR_MIN(sequence, s->journal.sequence));
-    mr_sc_journal_tell(s);
+    mr_sched__journal_tell(s);
     s->has_work = true;
 }

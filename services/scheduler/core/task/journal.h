@@ -4,19 +4,19 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_promise(struct mr_sched *s, const struct pending *p);
-void mr_sc_journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub);
-void mr_sc_journal_state(struct mr_sched *s, uint32_t job);
-void mr_sc_journal_erred(struct mr_sched *s, uint32_t task, const struct failure *st);
-void mr_sc_journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
-void mr_sc_journal_forgotten(struct mr_sched *s, uint64_t id);
-void mr_sc_journal_epoch(struct mr_sched *s);
-void mr_sc_journal_store(struct mr_sched *s, uint32_t store);
-uint64_t mr_sc_journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
-void mr_sc_journal_flush(struct mr_sched *s);
-void mr_sc_journal_part(struct mr_sched *s, uint32_t task); /* what the next one refers to */
-void mr_sc_journal_parts(struct mr_sched *s, uint32_t task);
-void mr_sc_journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
-void mr_sc_note_ready(struct mr_sched *s, uint32_t task);
-void mr_sc_journal_tell(struct mr_sched *s);
-void mr_sc_journal_acked(struct mr_sched *s, uint64_t sequence);
+void mr_sched__promise(struct mr_sched *s, const struct pending *p);
+void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sched_submit *sub);
+void mr_sched__journal_state(struct mr_sched *s, uint32_t job);
+void mr_sched__journal_erred(struct mr_sched *s, uint32_t task, const struct failure *st);
+void mr_sched__journal_loop(struct mr_sched *s, uint32_t job, uint32_t loop);
+void mr_sched__journal_forgotten(struct mr_sched *s, uint64_t id);
+void mr_sched__journal_epoch(struct mr_sched *s);
+void mr_sched__journal_store(struct mr_sched *s, uint32_t store);
+uint64_t mr_sched__journal_worker(struct mr_sched *s, uint32_t slot, bool is_lost);
+void mr_sched__journal_flush(struct mr_sched *s);
+void mr_sched__journal_part(struct mr_sched *s, uint32_t task); /* what the next one refers to */
+void mr_sched__journal_parts(struct mr_sched *s, uint32_t task);
+void mr_sched__journal_value(struct mr_sched *s, uint32_t task); /* written when the turn ends */
+void mr_sched__note_ready(struct mr_sched *s, uint32_t task);
+void mr_sched__journal_tell(struct mr_sched *s);
+void mr_sched__journal_acked(struct mr_sched *s, uint64_t sequence);

@@ -28,12 +28,12 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t du = j->base + d[i];
         struct task *u = &s->tasks[du];
-        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
-        bool is_useless = mr_sc_may_name(s, du, task) || u->flags & T_QUARANTINED;
-        if (u->flags & T_SENT && is_useless) mr_sc_task_cancel_sent(s, du);
+        if (!is_unfinished(u) || !mr_sched__is_edge(s, task, du)) continue;
+        bool is_useless = mr_sched__may_name(s, du, task) || u->flags & T_QUARANTINED;
+        if (u->flags & T_SENT && is_useless) mr_sched__task_cancel_sent(s, du);
         if (u->state != MR_TASK_WAITING) {
-            mr_sc_task_unqueue(s, du);
-            mr_sc_task_move(s, du, MR_TASK_WAITING);
+            mr_sched__task_unqueue(s, du);
+            mr_sched__task_move(s, du, MR_TASK_WAITING);
             u->waiting = u->unsent = 0;
         }
         u->waiting++;
@@ -42,7 +42,7 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
 }
 
 /* A consumer came back, but the worker may have dropped the value after what was its last use. */
-bool mr_sc_is_still_there(struct mr_sched *s, uint32_t task)
+bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     if (t->value == LITERAL) return true;
@@ -51,9 +51,9 @@ bool mr_sc_is_still_there(struct mr_sched *s, uint32_t task)
     if (v->kind != V_AWAY) {
         if (v->kind == V_OBJECT && !(v->flags & V_HELD)) return false;
         if (s->workers[v->worker].state == W_CONNECTED)
-            mr_sc_refs_add(&mr_sc_batch(s, v->worker)->release, job_of(s, task)->id,
+            mr_sched__refs_add(&mr_sched__batch(s, v->worker)->release, job_of(s, task)->id,
                 index_of(s, task), v->attempt);
-        mr_sc_value_unkeep(s, t->value);
+        mr_sched__value_unkeep(s, t->value);
         return true;
     }
     return false;
@@ -68,8 +68,8 @@ static void value_gone(struct mr_sched *s, uint32_t task)
         t->flags = (uint16_t)(t->flags & ~T_FIXED);
         j->counts[MR_TASK_DONE]++;
     }
-    mr_sc_value_release(s, t->value, false);
-    mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    mr_sched__value_release(s, t->value, false);
+    mr_sched__task_move(s, task, MR_TASK_RELEASED);
     dependents_wait(s, task);
 }
 
@@ -80,9 +80,9 @@ static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
     (void)snprintf(text, sizeof text,
         "its value was lost, and of its inputs \"%.*s\" cannot be made again",
         (int)MR_MIN(key.n, (size_t)200), key.p);
-    struct failure st = mr_sc_failure_make(s, task, 15, mr_str(text), NULL);
-    mr_sc_task_fail(s, task, &st);
-    mr_sc_failure_fini(&st);
+    struct failure st = mr_sched__failure_make(s, task, 15, mr_str(text), NULL);
+    mr_sched__task_fail(s, task, &st);
+    mr_sched__failure_fini(&st);
 }
 
 /* A released node is to be made again: counts what it waits for, claims its inputs, and puts those
@@ -92,31 +92,31 @@ static void make_again(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     struct job *j = job_at(s, t);
     uint32_t n, never = NONE;
-    if (mr_sc_is_alias(s, task)) {
-        mr_sc_shared_key_wait(s, task);
+    if (mr_sched__is_alias(s, task)) {
+        mr_sched__shared_key_wait(s, task);
         return;
     }
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
-    t->waiting = t->unsent = t->is_exit && !mr_sc_loop_is_decided(s, task);
-    mr_sc_ref_all(s, task);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
+    t->waiting = t->unsent = t->is_exit && !mr_sched__loop_is_decided(s, task);
+    mr_sched__ref_all(s, task);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         struct task *u = &s->tasks[x];
-        if (is_done(u) && !mr_sc_is_still_there(s, x)) value_gone(s, x);
+        if (is_done(u) && !mr_sched__is_still_there(s, x)) value_gone(s, x);
         if (is_done(u)) continue;
         t->waiting++;
         if (!(u->flags & T_SENT)) t->unsent++;
         if (u->state == MR_TASK_RELEASED) s->stack[s->stack_count++] = x;
         if (u->state == MR_TASK_ERRED || u->state == MR_TASK_CANCELLED) never = x;
     }
-    mr_sc_task_move(s, task, MR_TASK_WAITING);
+    mr_sched__task_move(s, task, MR_TASK_WAITING);
     t->worker = NONE;
     j->recomputed++;
     s->totals.recomputed++;
     if (never != NONE)
         fail_without(s, task, never);
     else if (!t->waiting)
-        mr_sc_task_inputs_done(s, task);
+        mr_sched__task_inputs_done(s, task);
 }
 
 /* Its job may have failed, or what needs it may have, in the course of the walk. */
@@ -127,7 +127,7 @@ static bool is_needed(const struct mr_sched *s, uint32_t task)
            (t->consumers || t->flags & T_TARGET);
 }
 
-void mr_sc_task_again(struct mr_sched *s, uint32_t task)
+void mr_sched__task_again(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
     s->stack[s->stack_count++] = task;
@@ -137,7 +137,7 @@ void mr_sc_task_again(struct mr_sched *s, uint32_t task)
         if (is_needed(s, u))
             make_again(s, u);
         else
-            mr_sc_shared_key_failed(s, u);
+            mr_sched__shared_key_failed(s, u);
     }
 }
 
@@ -154,7 +154,7 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
         uint32_t u = j->base + d[i];
         if (!is_unfinished(&s->tasks[u])) continue;
         struct failure st = {.task = u, .code = 15, .message = text};
-        mr_sc_task_fail(s, u, &st);
+        mr_sched__task_fail(s, u, &st);
     }
 }
 
@@ -179,8 +179,9 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
  * another store: then the alias has it from there. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
-    uint32_t source = mr_sc_shared_key_source(s, task);
-    if (source == NONE || !mr_sc_is_object(s, task) || !mr_sc_is_object(s, source)) return task;
+    uint32_t source = mr_sched__shared_key_source(s, task);
+    if (source == NONE || !mr_sched__is_object(s, task) || !mr_sched__is_object(s, source))
+        return task;
     const struct value *a = &s->values[s->tasks[task].value];
     const struct value *b = &s->values[s->tasks[source].value];
     bool is_same = mr_object_id_eq(a->object, b->object) && a->store == b->store;
@@ -193,11 +194,11 @@ static void tell_gone(struct mr_sched *s, uint32_t task)
     const struct job *j = job_of(s, task);
     if (!(s->tasks[task].flags & T_TARGET) || !(j->flags & J_STOPPED) || j->flags & J_FORGETTING)
         return;
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_TARGET_FAILED);
     n->job = (mr_job_id){j->id};
     n->index = index_of(s, task);
     n->code = MR_ESTATE;
-    mr_sc_note_text(s, n, "its value was lost when its worker was, and its job has ended");
+    mr_sched__note_text(s, n, "its value was lost when its worker was, and its job has ended");
 }
 
 /* The consequences of a lost value, in this order:
@@ -209,22 +210,22 @@ static void tell_gone(struct mr_sched *s, uint32_t task)
  *  4. From the last of them to the first, that is, what is named comes before what refers to it: a
  *     value that is wanted is made again; one that is not drops its references, and whoever waits
  *     for it is told. */
-void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
+void mr_sched__task_lost(struct mr_sched *s, uint32_t task)
 {
     mr_assert(is_done(&s->tasks[task]));
-    if (s->tasks[task].flags & T_FIXED && !mr_sc_is_alias(s, task)) {
+    if (s->tasks[task].flags & T_FIXED && !mr_sched__is_alias(s, task)) {
         fail_fixed(s, task);
         return;
     }
     task = whose(s, task);
     uint32_t bottom = s->stack_count;
     s->stack[s->stack_count++] = task;
-    if (s->tasks[task].refs) mr_sc_ref_all(s, task);
+    if (s->tasks[task].refs) mr_sched__ref_all(s, task);
     for (uint32_t i = bottom; i < s->stack_count; i++) {
         uint32_t at = s->stack[i];
         if (!is_done(&s->tasks[at])) continue; /* it is there twice */
-        mr_sc_ref_invalid(s, at);
-        if (i > bottom || mr_sc_is_object(s, at)) push_sharers(s, at);
+        mr_sched__ref_invalid(s, at);
+        if (i > bottom || mr_sched__is_object(s, at)) push_sharers(s, at);
         value_gone(s, at);
     }
     for (uint32_t i = s->stack_count; i-- > bottom;) { /* what refers comes after what it names */
@@ -232,10 +233,10 @@ void mr_sc_task_lost(struct mr_sched *s, uint32_t task)
         s->stack_count = i + 1; /* what is below must stay while walks use what is above */
         if (s->tasks[at].state != MR_TASK_RELEASED) continue;
         if (is_wanted(s, at)) {
-            mr_sc_task_again(s, at);
+            mr_sched__task_again(s, at);
         } else {
-            mr_sc_unref(s, at, NONE);
-            mr_sc_shared_key_failed(s, at);
+            mr_sched__unref(s, at, NONE);
+            mr_sched__shared_key_failed(s, at);
             tell_gone(s, at);
         }
     }

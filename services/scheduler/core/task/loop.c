@@ -49,7 +49,7 @@ static void begin(struct mr_sched *s, struct loop *l)
     *l = (struct loop){.stop = NONE, .told_at = s->now};
 }
 
-void mr_sc_loop_new(struct mr_sched *s, uint32_t job)
+void mr_sched__loop_new(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
@@ -67,7 +67,7 @@ void mr_sc_loop_new(struct mr_sched *s, uint32_t job)
 
 /* ---- questions ------------------------------------------------------------------------------- */
 
-bool mr_sc_loop_is_decided(const struct mr_sched *s, uint32_t exit)
+bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit)
 {
     return of_exit(s, exit)->is_over;
 }
@@ -81,25 +81,25 @@ static bool is_last_state(const struct mr_sched *s, uint32_t exit, uint32_t inpu
     return stop != NONE && !is_count(s, exit) && input == j->base + in[stop];
 }
 
-bool mr_sc_loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input)
+bool mr_sched__loop_is_live(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     return of_exit(s, exit)->is_over && is_last_state(s, exit, input);
 }
 
-bool mr_sc_loop_has_ref(const struct mr_sched *s, uint32_t exit, uint32_t input)
+bool mr_sched__loop_has_ref(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     const struct loop *l = of_exit(s, exit);
     return l->stop == NONE ? round_of(s, input) >= l->at : is_last_state(s, exit, input);
 }
 
-bool mr_sc_loop_holds(const struct mr_sched *s, uint32_t until)
+bool mr_sched__loop_holds(const struct mr_sched *s, uint32_t until)
 {
     const struct job *j = job_of(s, until);
     const struct loop *l = &j->loops[mr_graph_loop_of(j->graph, until - j->base)];
     return l->holds && l->stop == round_of(s, until);
 }
 
-bool mr_sc_loop_may_go_ahead(const struct mr_sched *s, uint32_t task)
+bool mr_sched__loop_may_go_ahead(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     if (!j->loops || !(s->tasks[task].flags & T_IMPURE)) return true;
@@ -108,7 +108,7 @@ bool mr_sc_loop_may_go_ahead(const struct mr_sched *s, uint32_t task)
     return round_of(s, task) <= j->loops[loop].at;
 }
 
-bool mr_sc_loop_is_skipped(const struct mr_sched *s, uint32_t task)
+bool mr_sched__loop_is_skipped(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     if (!j->loops) return false;
@@ -116,7 +116,7 @@ bool mr_sc_loop_is_skipped(const struct mr_sched *s, uint32_t task)
     return loop != MR_NODE_NONE && j->loops[loop].stop < round_of(s, task);
 }
 
-const uint32_t *mr_sc_exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n)
+const uint32_t *mr_sched__exit_inputs(const struct mr_sched *s, uint32_t task, uint32_t *n)
 {
     const struct job *j = job_of(s, task);
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, n);
@@ -125,7 +125,7 @@ const uint32_t *mr_sc_exit_inputs(const struct mr_sched *s, uint32_t task, uint3
     return in + (*n ? l->stop : 0);
 }
 
-struct mr_str mr_sc_args(struct mr_sched *s, uint32_t task)
+struct mr_str mr_sched__args(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     if (!s->tasks[task].is_exit || !is_count(s, task))
@@ -138,7 +138,7 @@ struct mr_str mr_sc_args(struct mr_sched *s, uint32_t task)
 
 /* ---- what `until` says ----------------------------------------------------------------------- */
 
-const char *mr_sc_loop_complaint(struct mr_str bytes)
+const char *mr_sched__loop_complaint(struct mr_str bytes)
 {
     struct mr_pack_reader r = mr_pack_read(bytes);
     struct mr_pack_item item;
@@ -165,7 +165,7 @@ static bool says_stop(struct mr_sched *s, uint32_t until)
     uint32_t v = s->tasks[until].value;
     struct mr_str bytes = {0};
     if (v < LITERAL && s->values[v].kind != V_OBJECT && s->values[v].kind != V_AWAY)
-        bytes = mr_sc_value_bytes(s, &s->values[v]);
+        bytes = mr_sched__value_bytes(s, &s->values[v]);
     struct mr_pack_reader r = mr_pack_read(bytes);
     struct mr_pack_item item;
     if (!bytes.n || mr_pack_next(&r, &item)) return false;
@@ -181,7 +181,7 @@ static void tell(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
     struct loop *l = &s->jobs[job].loops[loop];
     l->told_at = s->now;
-    mr_sc_journal_loop(s, job, loop);
+    mr_sched__journal_loop(s, job, loop);
 }
 
 /* Of rounds `from` to `to` nothing comes out: exits let go of them, but for the state of the last
@@ -197,8 +197,8 @@ static void unref_stack(
             const uint32_t *in = mr_graph_inputs(j->graph, exit, &n);
             if (!s->tasks[j->base + exit].refs) continue;
             uint32_t states = n < of->rounds ? 0 : of->rounds;
-            if (states && r != j->loops[loop].stop) mr_sc_unref_one(s, j->base + in[r]);
-            if (states + r < n) mr_sc_unref_one(s, j->base + in[states + r]);
+            if (states && r != j->loops[loop].stop) mr_sched__unref_one(s, j->base + in[r]);
+            if (states + r < n) mr_sched__unref_one(s, j->base + in[states + r]);
         }
 }
 
@@ -231,14 +231,14 @@ static void finish(struct mr_sched *s, uint32_t job, uint32_t loop)
         uint32_t n, exit = j->base + of->exits[i];
         struct task *t = &s->tasks[exit];
         if (!is_unfinished(t)) continue;
-        const uint32_t *in = mr_sc_inputs(s, exit, &n);
+        const uint32_t *in = mr_sched__inputs(s, exit, &n);
         const struct task *u = n ? &s->tasks[j->base + in[0]] : NULL;
         t->waiting = u && !is_done(u);
         t->unsent = t->waiting && !(u->flags & T_SENT);
         if (!t->waiting)
-            mr_sc_task_inputs_done(s, exit);
+            mr_sched__task_inputs_done(s, exit);
         else
-            mr_sc_task_requeue(s, exit);
+            mr_sched__task_requeue(s, exit);
     }
 }
 
@@ -270,7 +270,7 @@ static void advance(struct mr_sched *s, uint32_t job, uint32_t loop)
     finish(s, job, loop);
 }
 
-bool mr_sc_loop_found(struct mr_sched *s, uint32_t until)
+bool mr_sched__loop_found(struct mr_sched *s, uint32_t until)
 {
     uint32_t job = job_no(s, &s->tasks[until]);
     const struct job *j = &s->jobs[job];
@@ -282,7 +282,7 @@ bool mr_sc_loop_found(struct mr_sched *s, uint32_t until)
     return false;
 }
 
-void mr_sc_loop_go_on(struct mr_sched *s, uint32_t until, bool is_on)
+void mr_sched__loop_go_on(struct mr_sched *s, uint32_t until, bool is_on)
 {
     uint32_t job = job_no(s, &s->tasks[until]);
     const struct job *j = &s->jobs[job];
@@ -292,7 +292,7 @@ void mr_sc_loop_go_on(struct mr_sched *s, uint32_t until, bool is_on)
     advance(s, job, loop);
 }
 
-void mr_sc_loop_settle(struct mr_sched *s, uint32_t job)
+void mr_sched__loop_settle(struct mr_sched *s, uint32_t job)
 {
     for (uint32_t i = 0; i < s->jobs[job].graph->loops_count; i++)
         advance(s, job, i);
@@ -306,13 +306,13 @@ static bool has_states(const struct mr_sched *s, const struct job *j, uint32_t l
     const struct mr_graph_loop *of = &j->graph->loops[loop];
     for (uint32_t i = 0; i < of->exits_count; i++) {
         uint32_t n, exit = j->base + of->exits[i];
-        const uint32_t *in = mr_sc_inputs(s, exit, &n);
+        const uint32_t *in = mr_sched__inputs(s, exit, &n);
         if (!is_done(&s->tasks[exit]) && n && !is_done(&s->tasks[j->base + in[0]])) return false;
     }
     return true;
 }
 
-void mr_sc_loop_again(struct mr_sched *s, uint32_t job)
+void mr_sched__loop_again(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->loops_count; i++) {
@@ -326,7 +326,7 @@ void mr_sc_loop_again(struct mr_sched *s, uint32_t job)
     }
 }
 
-void mr_sc_loop_replay(
+void mr_sched__loop_replay(
     struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t at, uint32_t stop_at)
 {
     struct job *j = &s->jobs[job];
@@ -343,7 +343,7 @@ void mr_sc_loop_replay(
 
 /* A value of a round proves that the one before was not the last, unless that one's own `until`
  * is there and says so: then this round was begun ahead, in the earlier life. */
-void mr_sc_loop_infer(struct mr_sched *s, uint32_t job)
+void mr_sched__loop_infer(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
@@ -367,7 +367,7 @@ void mr_sc_loop_infer(struct mr_sched *s, uint32_t job)
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-void mr_sc_loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *lines)
+void mr_sched__loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *lines)
 {
     const struct job *j = job_of(s, task);
     if (!j->loops) return;

@@ -17,7 +17,7 @@
 #include "services/scheduler/core/task/task.h"
 #include "services/scheduler/core/task/value.h"
 
-bool mr_sc_is_by_reference(const struct mr_sched *s, uint32_t task)
+bool mr_sched__is_by_reference(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].by_reference;
@@ -30,13 +30,13 @@ static bool passes(const struct mr_sched *s, uint32_t task)
 }
 
 /* Its inputs have values. */
-bool mr_sc_is_referring(const struct mr_sched *s, uint32_t task)
+bool mr_sched__is_referring(const struct mr_sched *s, uint32_t task)
 {
     uint32_t n;
-    if (mr_sc_is_by_reference(s, task)) return true;
+    if (mr_sched__is_by_reference(s, task)) return true;
     const struct job *j = job_of(s, task);
     if (!(j->flags & J_REFERS) || !passes(s, task)) return false;
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++)
         if (is_done(&s->tasks[j->base + in[i]]) && s->tasks[j->base + in[i]].refs) return true;
     return false;
@@ -50,25 +50,25 @@ static bool has_references(const struct mr_sched *s, const struct job *j)
 }
 
 /* Might the value of `by` refer to that of its input `task`, or to what that one refers to? */
-bool mr_sc_may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
+bool mr_sched__may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
-    if (mr_sc_is_by_reference(s, by)) return true;
+    if (mr_sched__is_by_reference(s, by)) return true;
     if (!passes(s, by)) return false;
-    return mr_sc_is_by_reference(s, task) ||
+    return mr_sched__is_by_reference(s, task) ||
            (passes(s, task) && has_references(s, job_of(s, task)));
 }
 
 static bool has_ref(const struct mr_sched *s, uint32_t by, uint32_t refs, uint32_t input)
 {
-    if (s->tasks[by].is_exit && !mr_sc_loop_has_ref(s, by, input)) return false;
+    if (s->tasks[by].is_exit && !mr_sched__loop_has_ref(s, by, input)) return false;
     return refs == REF_ALL || (refs == REF_VALUES && is_done(&s->tasks[input]));
 }
 
-uint32_t mr_sc_ref_count(const struct mr_sched *s, uint32_t task)
+uint32_t mr_sched__ref_count(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
-    uint32_t n, count = mr_sc_shared_key_users(s, task);
-    if (s->tasks[task].is_until && mr_sc_loop_holds(s, task)) count++;
+    uint32_t n, count = mr_sched__shared_key_users(s, task);
+    if (s->tasks[task].is_until && mr_sched__loop_holds(s, task)) count++;
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++)
         count += has_ref(s, j->base + d[i], s->tasks[j->base + d[i]].refs, task);
@@ -86,17 +86,17 @@ static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, boo
     if (is_done(t)) {
         const struct value *v = &s->values[t->value];
         bool dropped = v->flags & V_LAST && v->worker == by_worker;
-        mr_sc_value_release(s, t->value, dropped);
+        mr_sched__value_release(s, t->value, dropped);
     } else if (is_unfinished(t)) {
-        mr_sc_task_unqueue(s, task);
+        mr_sched__task_unqueue(s, task);
         if (t->fused_use == FUSED_CONSUMED)
-            mr_sc_fused_release(s, task);
+            mr_sched__fused_release(s, task);
         else
-            mr_sc_task_cancel_sent(s, task);
+            mr_sched__task_cancel_sent(s, task);
     } else {
         return;
     }
-    mr_sc_task_move(s, task, MR_TASK_RELEASED);
+    mr_sched__task_move(s, task, MR_TASK_RELEASED);
     t->is_vain = is_vain;
     job_at(s, t)->vain += is_vain;
     if (t->refs) s->stack[s->stack_count++] = task;
@@ -120,7 +120,7 @@ static void unref_stack(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
     }
 }
 
-void mr_sc_unref(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+void mr_sched__unref(struct mr_sched *s, uint32_t task, uint32_t by_worker)
 {
     uint32_t bottom = s->stack_count;
     if (!s->tasks[task].refs) return;
@@ -128,7 +128,7 @@ void mr_sc_unref(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     unref_stack(s, bottom, by_worker);
 }
 
-void mr_sc_unref_one(struct mr_sched *s, uint32_t task)
+void mr_sched__unref_one(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
     if (!s->tasks[task].consumers) return;
@@ -136,7 +136,7 @@ void mr_sc_unref_one(struct mr_sched *s, uint32_t task)
     unref_stack(s, bottom, NONE);
 }
 
-void mr_sc_ref_all(struct mr_sched *s, uint32_t task)
+void mr_sched__ref_all(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     const struct job *j = job_at(s, t);
@@ -145,17 +145,17 @@ void mr_sc_ref_all(struct mr_sched *s, uint32_t task)
     if (had == REF_ALL) return;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t input = j->base + in[i];
-        if (t->is_exit && !mr_sc_loop_has_ref(s, task, input)) continue;
+        if (t->is_exit && !mr_sched__loop_has_ref(s, task, input)) continue;
         if (has_ref(s, task, had, input)) continue;
         s->tasks[input].consumers++;
-        if (s->tasks[input].fused_use) mr_sc_fused_other(s, input);
+        if (s->tasks[input].fused_use) mr_sched__fused_other(s, input);
     }
     t->refs = REF_ALL;
 }
 
 /* Done tasks that refer to `task`, which is done: with all their inputs claimed, as they are about
  * to be made again, on the stack. */
-void mr_sc_ref_invalid(struct mr_sched *s, uint32_t task)
+void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
@@ -163,7 +163,7 @@ void mr_sc_ref_invalid(struct mr_sched *s, uint32_t task)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t du = j->base + d[i];
         if (!is_done(&s->tasks[du]) || !has_ref(s, du, s->tasks[du].refs, task)) continue;
-        mr_sc_ref_all(s, du);
+        mr_sched__ref_all(s, du);
         s->stack[s->stack_count++] = du;
     }
 }
@@ -172,11 +172,11 @@ void mr_sc_ref_invalid(struct mr_sched *s, uint32_t task)
 static bool has_read_back(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
     if (s->tasks[by].refs != REF_VALUES) return false;
-    return !s->tasks[by].is_exit || mr_sc_loop_has_ref(s, by, task);
+    return !s->tasks[by].is_exit || mr_sched__loop_has_ref(s, by, task);
 }
 
 /* `task` has a value again: what was read back and refers to it claims it, too. */
-void mr_sc_ref_again(struct mr_sched *s, uint32_t task)
+void mr_sched__ref_again(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
@@ -187,7 +187,7 @@ void mr_sc_ref_again(struct mr_sched *s, uint32_t task)
 }
 
 /* Released when the journal was read back, because only its bytes are part of something. */
-bool mr_sc_is_part(const struct mr_sched *s, uint32_t task)
+bool mr_sched__is_part(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
@@ -198,7 +198,7 @@ bool mr_sc_is_part(const struct mr_sched *s, uint32_t task)
     return false;
 }
 
-bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task)
+bool mr_sched__is_broken(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     uint32_t n;
@@ -211,14 +211,14 @@ bool mr_sc_is_broken(const struct mr_sched *s, uint32_t task)
 }
 
 /* All workers are back: what `task`, taken over from one of them, refers to is known, or gone. */
-void mr_sc_ref_settle(struct mr_sched *s, uint32_t task)
+void mr_sched__ref_settle(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     if (!is_done(t) || t->refs != REF_ALL) return;
-    if (mr_sc_is_broken(s, task)) {
-        mr_sc_task_lost(s, task);
+    if (mr_sched__is_broken(s, task)) {
+        mr_sched__task_lost(s, task);
     } else if (t->flags & (T_TARGET | T_IMPURE)) {
-        mr_sc_journal_parts(s, task);
-        mr_sc_journal_part(s, task);
+        mr_sched__journal_parts(s, task);
+        mr_sched__journal_part(s, task);
     }
 }

@@ -71,19 +71,19 @@ static void enter(struct mr_sched *s, uint32_t task)
     mr_index_add(&s->keys.index, name_hash(name_of(s, task)), task, name_rehash, s);
 }
 
-bool mr_sc_is_alias(const struct mr_sched *s, uint32_t task)
+bool mr_sched__is_alias(const struct mr_sched *s, uint32_t task)
 {
     return job_of(s, task)->graph->kind[index_of(s, task)] == MR_NODE_ALIAS;
 }
 
 /* The source of an alias, or NONE. */
-uint32_t mr_sc_shared_key_source(const struct mr_sched *s, uint32_t task)
+uint32_t mr_sched__shared_key_source(const struct mr_sched *s, uint32_t task)
 {
-    bool is_joined = mr_sc_is_alias(s, task) && s->tasks[task].flags & T_SHARED;
+    bool is_joined = mr_sched__is_alias(s, task) && s->tasks[task].flags & T_SHARED;
     return is_joined ? s->keys.source[task] - 1 : NONE;
 }
 
-bool mr_sc_shared_key_is_waited(const struct mr_sched *s, uint32_t source)
+bool mr_sched__shared_key_is_waited(const struct mr_sched *s, uint32_t source)
 {
     if (!(s->tasks[source].flags & T_HAS_SHARERS)) return false;
     for (uint32_t t = s->keys.head[source]; t; t = s->keys.next[t - 1])
@@ -91,7 +91,7 @@ bool mr_sc_shared_key_is_waited(const struct mr_sched *s, uint32_t source)
     return false;
 }
 
-uint32_t mr_sc_shared_key_users(const struct mr_sched *s, uint32_t task)
+uint32_t mr_sched__shared_key_users(const struct mr_sched *s, uint32_t task)
 {
     uint32_t n = 0;
     if (!(s->tasks[task].flags & T_HAS_SHARERS)) return 0;
@@ -109,10 +109,10 @@ static void link_to(struct mr_sched *s, uint32_t task, uint32_t source)
     s->keys.source[task] = source + 1;
     s->keys.next[task] = s->keys.head[source];
     s->keys.head[source] = task + 1;
-    if (s->tasks[source].fused_use) mr_sc_fused_other(s, source);
+    if (s->tasks[source].fused_use) mr_sched__fused_other(s, source);
 }
 
-void mr_sc_shared_key_leave(struct mr_sched *s, uint32_t task)
+void mr_sched__shared_key_leave(struct mr_sched *s, uint32_t task)
 {
     uint32_t source = s->keys.source[task] - 1;
     mr_assert(s->tasks[task].flags & T_SHARED && s->keys.source[task]);
@@ -126,7 +126,7 @@ void mr_sc_shared_key_leave(struct mr_sched *s, uint32_t task)
         s->tasks[source].flags = (uint16_t)(s->tasks[source].flags & ~T_HAS_SHARERS);
     mr_assert(job_of(s, source)->users > 0);
     job_of(s, source)->users--;
-    mr_sc_unref_one(s, source);
+    mr_sched__unref_one(s, source);
 }
 
 /* The source's value as one of the joined task's own; false when only a worker has it. `passing`
@@ -137,29 +137,29 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
     if (from == LITERAL) {
         passing = mr_graph_args(job_of(s, source)->graph, index_of(s, source));
     } else if (s->values[from].kind == V_OBJECT) {
-        struct value *v = &s->values[mr_sc_value_new(s, task)];
+        struct value *v = &s->values[mr_sched__value_new(s, task)];
         v->kind = V_OBJECT; /* the source holds it for both */
         v->object = s->values[from].object;
         v->bytes = s->values[from].bytes;
         v->store = s->values[from].store;
         return true;
     } else if (s->values[from].kind != V_AWAY) {
-        passing = mr_sc_value_bytes(s, &s->values[from]);
+        passing = mr_sched__value_bytes(s, &s->values[from]);
     }
     if (!passing.n) return false;
-    uint32_t to = mr_sc_value_new(s, task);
-    mr_sc_value_set_inline(s, &s->values[to], passing);
+    uint32_t to = mr_sched__value_new(s, task);
+    mr_sched__value_set_inline(s, &s->values[to], passing);
     if (s->values[to].kind != V_AWAY) return true;
-    mr_sc_value_release(s, to, true); /* the cache has no room */
+    mr_sched__value_release(s, to, true); /* the cache has no room */
     return false;
 }
 
 static void fail_alias(struct mr_sched *s, uint32_t task)
 {
-    struct failure st = mr_sc_failure_make(
+    struct failure st = mr_sched__failure_make(
         s, task, 9, MR_STR("the job that defines this key has no value for it"), NULL);
-    mr_sc_task_fail(s, task, &st);
-    mr_sc_failure_fini(&st);
+    mr_sched__task_fail(s, task, &st);
+    mr_sched__failure_fini(&st);
 }
 
 /* Which tasks of a loop run depends on the job that runs it: they are its own. */
@@ -189,16 +189,16 @@ static void take_name(struct mr_sched *s, uint32_t task)
 static void part(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
-    mr_sc_shared_key_leave(s, task);
+    mr_sched__shared_key_leave(s, task);
     if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) return;
-    if (mr_sc_is_alias(s, task)) {
+    if (mr_sched__is_alias(s, task)) {
         fail_alias(s, task);
         return;
     }
     take_name(s, task);
     t->waiting--;
     t->unsent--;
-    if (!t->waiting) mr_sc_task_inputs_done(s, task);
+    if (!t->waiting) mr_sched__task_inputs_done(s, task);
 }
 
 static bool is_away(const struct mr_sched *s, uint32_t source)
@@ -215,7 +215,7 @@ static bool may_come(const struct mr_sched *s, uint32_t source)
     return t->state == MR_TASK_RELEASED && !(job_of(s, source)->flags & (J_STOPPED | J_FORGETTING));
 }
 
-void mr_sc_shared_key_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
+void mr_sched__shared_key_done(struct mr_sched *s, uint32_t source, struct mr_str bytes)
 {
     uint32_t next;
     for (uint32_t at = s->keys.head[source]; at; at = next) {
@@ -224,24 +224,25 @@ void mr_sc_shared_key_done(struct mr_sched *s, uint32_t source, struct mr_str by
         struct task *t = &s->tasks[task];
         if (!is_unfinished(t) || job_of(s, task)->flags & J_STOPPED) continue;
         if (!copy_value(s, task, source, bytes)) {
-            if (mr_sc_is_alias(s, task) && !bytes.n && is_away(s, source))
-                mr_sc_send_fetch(s, source); /* the answer brings the bytes here */
+            if (mr_sched__is_alias(s, task) && !bytes.n && is_away(s, source))
+                mr_sched__send_fetch(s, source); /* the answer brings the bytes here */
             else
                 part(s, task);
             continue;
         }
         struct mr_str passing = s->passing;
         s->passing = bytes;
-        mr_sc_task_done(s, task, NONE);
+        mr_sched__task_done(s, task, NONE);
         s->passing = passing;
-        if (mr_sc_is_alias(s, task) && is_done(t)) { /* no task, for as long as it has its value */
+        if (mr_sched__is_alias(s, task) &&
+            is_done(t)) { /* no task, for as long as it has its value */
             t->flags |= T_FIXED;
             job_of(s, task)->counts[MR_TASK_DONE]--;
         }
     }
 }
 
-void mr_sc_shared_key_failed(struct mr_sched *s, uint32_t source)
+void mr_sched__shared_key_failed(struct mr_sched *s, uint32_t source)
 {
     uint32_t next;
     for (uint32_t at = s->keys.head[source]; at; at = next) {
@@ -266,12 +267,12 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
 {
     struct job *j = job_of(s, task);
     struct task *t = &s->tasks[task];
-    bool is_ref = mr_sc_is_alias(s, task);
+    bool is_ref = mr_sched__is_alias(s, task);
     const struct task *from = &s->tasks[source];
     if (is_done(t) && !is_ref) return MR_OK; /* a literal, or found by its persisted name */
     bool has_value = is_done(from) && from->value != NONE;
     if (has_value && copy_value(s, task, source, (struct mr_str){0})) {
-        if (!is_ref) mr_sc_task_move(s, task, MR_TASK_DONE);
+        if (!is_ref) mr_sched__task_move(s, task, MR_TASK_DONE);
         link_to(s, task, source);
         j->joined++;
         return MR_OK;
@@ -304,10 +305,10 @@ static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
         link_to(s, task, source);
         job_of(s, task)->joined++;
     }
-    return mr_sc_is_alias(s, task);
+    return mr_sched__is_alias(s, task);
 }
 
-int mr_sc_shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error *e)
+int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error *e)
 {
     const struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
@@ -360,39 +361,39 @@ static uint32_t source_of(const struct mr_sched *s, uint32_t task)
 
 /* An alias whose value is gone waits for its source. If that has none either, it is on the stack,
  * to be made again. */
-void mr_sc_shared_key_wait(struct mr_sched *s, uint32_t task)
+void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     uint32_t source = source_of(s, task);
     t->refs = REF_ALL;
     t->worker = NONE;
     t->waiting = t->unsent = source != NONE;
-    mr_sc_task_move(s, task, MR_TASK_WAITING);
+    mr_sched__task_move(s, task, MR_TASK_WAITING);
     if (source == NONE) {
         fail_alias(s, task);
         return;
     }
     link_to(s, task, source);
     if (is_done(&s->tasks[source]))
-        mr_sc_shared_key_done(s, source, (struct mr_str){0});
+        mr_sched__shared_key_done(s, source, (struct mr_str){0});
     else if (s->tasks[source].state == MR_TASK_RELEASED)
         s->stack[s->stack_count++] = source;
 }
 
 /* A failed job is retried: what it refers to must be there again. Nothing changes on failure. */
-int mr_sc_shared_key_retry(struct mr_sched *s, uint32_t job)
+int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
         uint32_t task = j->base + i;
-        if (!mr_sc_is_alias(s, task) || s->tasks[task].value != NONE) continue;
+        if (!mr_sched__is_alias(s, task) || s->tasks[task].value != NONE) continue;
         if (source_of(s, task) == NONE) return MR_ESTATE;
     }
     for (uint32_t i = 0; i < j->graph->nodes_count && j->graph->job.name_space.n; i++) {
         uint32_t task = j->base + i;
         struct task *t = &s->tasks[task];
         take_name(s, task);
-        if (!mr_sc_is_alias(s, task) || t->value != NONE || t->flags & T_SHARED) continue;
+        if (!mr_sched__is_alias(s, task) || t->value != NONE || t->flags & T_SHARED) continue;
         if (t->flags & T_FIXED) { /* it was read back like this */
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
@@ -403,7 +404,7 @@ int mr_sc_shared_key_retry(struct mr_sched *s, uint32_t job)
 }
 
 /* Once it is planned: what is there already need not be waited for, what is gone is made again. */
-void mr_sc_shared_key_settle(struct mr_sched *s, uint32_t job)
+void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     uint32_t nodes = j->graph->job.name_space.n ? j->graph->nodes_count : 0;
@@ -412,20 +413,20 @@ void mr_sc_shared_key_settle(struct mr_sched *s, uint32_t job)
         if (!(s->tasks[task].flags & T_SHARED) || !is_unfinished(&s->tasks[task])) continue;
         uint32_t source = s->keys.source[task] - 1;
         if (is_done(&s->tasks[source]))
-            mr_sc_shared_key_done(s, source, (struct mr_str){0});
+            mr_sched__shared_key_done(s, source, (struct mr_str){0});
         else if (s->tasks[source].state == MR_TASK_RELEASED)
-            mr_sc_task_again(s, source);
+            mr_sched__task_again(s, source);
     }
 }
 
 /* Targets that had their value, another job's, when the job was accepted: a restart finds them. */
-void mr_sc_shared_key_journal(struct mr_sched *s, uint32_t job)
+void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
 {
     const struct mr_graph *g = s->jobs[job].graph;
     for (uint32_t i = 0; g->job.name_space.n && i < g->targets_count; i++) {
         uint32_t task = s->jobs[job].base + g->targets[i];
-        bool is_another = s->tasks[task].flags & T_SHARED && !mr_sc_is_alias(s, task);
-        if (is_another && is_done(&s->tasks[task])) mr_sc_journal_part(s, task);
+        bool is_another = s->tasks[task].flags & T_SHARED && !mr_sched__is_alias(s, task);
+        if (is_another && is_done(&s->tasks[task])) mr_sched__journal_part(s, task);
     }
 }
 
@@ -445,7 +446,7 @@ static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
     if (source == NONE && (is_value || may_be)) enter(s, task);
 }
 
-void mr_sc_shared_key_enter(struct mr_sched *s, uint32_t job)
+void mr_sched__shared_key_enter(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     const struct mr_graph *g = j->graph;
@@ -457,22 +458,22 @@ void mr_sc_shared_key_enter(struct mr_sched *s, uint32_t job)
         uint32_t source = find(s, name_of(s, task));
         if (source != NONE && source != task) (void)read_back(s, task, source);
         enter_again(s, task, source);
-        if (!mr_sc_is_alias(s, task) || t->value != NONE || j->flags & J_STOPPED) continue;
+        if (!mr_sched__is_alias(s, task) || t->value != NONE || j->flags & J_STOPPED) continue;
         t->flags = (uint16_t)(t->flags & ~T_FIXED); /* if it is needed, it asks its source */
         t->state = MR_TASK_NONE;
-        mr_sc_task_move(s, task, MR_TASK_RELEASED);
+        mr_sched__task_move(s, task, MR_TASK_RELEASED);
     }
 }
 
-void mr_sc_shared_key_drop_job(struct mr_sched *s, uint32_t job)
+void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     if (!j->graph->job.name_space.n) return;
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t task = j->base + i;
-        if (s->tasks[task].flags & T_SHARED) mr_sc_shared_key_leave(s, task);
+        if (s->tasks[task].flags & T_SHARED) mr_sched__shared_key_leave(s, task);
         while (s->tasks[task].flags & T_HAS_SHARERS) /* of jobs that are being forgotten, too */
-            mr_sc_shared_key_leave(s, s->keys.head[task] - 1);
+            mr_sched__shared_key_leave(s, s->keys.head[task] - 1);
         if (find(s, name_of(s, task)) == task)
             (void)mr_index_remove(&s->keys.index, name_hash(name_of(s, task)), task);
     }
@@ -480,7 +481,7 @@ void mr_sc_shared_key_drop_job(struct mr_sched *s, uint32_t job)
 
 /* A job that another refers to is held by it, unless that is being forgotten: who those are is
  * looked up only while any job is. */
-bool mr_sc_shared_key_is_held(const struct mr_sched *s, uint32_t job)
+bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
     if (!j->users || !s->job_list.sweeps_count) return j->users;
@@ -513,7 +514,7 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
 
 /* After a retry jobs may hold one another, in a ring. None of them goes before the others, and when
  * all of them have been asked to go, all do. */
-bool mr_sc_shared_key_forget_all(struct mr_sched *s, uint32_t job)
+bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;
     bool are_unwanted = true;
@@ -525,7 +526,7 @@ bool mr_sc_shared_key_forget_all(struct mr_sched *s, uint32_t job)
         s->jobs[s->stack[i]].flags &= ~(uint32_t)J_MARKED;
     uint32_t top = s->stack_count;
     for (uint32_t i = bottom; i < top && are_unwanted; i++)
-        mr_sc_job_forget(s, s->stack[i]);
+        mr_sched__job_forget(s, s->stack[i]);
     s->stack_count = bottom;
     return are_unwanted;
 }

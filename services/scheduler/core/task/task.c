@@ -48,11 +48,11 @@ static void runs(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     uint64_t bytes = s->ops[s->classes[t->class].op].large_bytes;
-    if (bytes && !(t->flags & T_LONG)) mr_sc_store_coming(s, task, bytes);
-    if (s->memory_retry.reserved_store) mr_sc_memory_retry_runs(s, task);
+    if (bytes && !(t->flags & T_LONG)) mr_sched__store_coming(s, task, bytes);
+    if (s->memory_retry.reserved_store) mr_sched__memory_retry_runs(s, task);
 }
 
-void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
+void mr_sched__task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
 {
     struct task *t = &s->tasks[task];
     struct job *j = job_at(s, t);
@@ -62,34 +62,34 @@ void mr_sc_task_move(struct mr_sched *s, uint32_t task, enum mr_task_state to)
     j->flags |= J_DIRTY;
     if (t->state == MR_TASK_WAITING && to > MR_TASK_RUNNING) t->ready_at = 0;
     t->state = to & 15;
-    if (t->is_coming) mr_sc_store_coming(s, task, 0);
+    if (t->is_coming) mr_sched__store_coming(s, task, 0);
     j->vain -= t->is_vain;
     t->is_vain = 0;
     if (to == MR_TASK_RUNNING) runs(s, task);
     bool is_over = to == MR_TASK_RELEASED || to == MR_TASK_ERRED || to == MR_TASK_CANCELLED;
-    if (is_over && t->flags & T_SHARED) mr_sc_shared_key_leave(s, task);
+    if (is_over && t->flags & T_SHARED) mr_sched__shared_key_leave(s, task);
     if (to == MR_TASK_ERRED || to == MR_TASK_CANCELLED)
-        if (t->flags & T_HAS_SHARERS) mr_sc_shared_key_failed(s, task);
+        if (t->flags & T_HAS_SHARERS) mr_sched__shared_key_failed(s, task);
 }
 
-void mr_sc_task_unqueue(struct mr_sched *s, uint32_t task)
+void mr_sched__task_unqueue(struct mr_sched *s, uint32_t task)
 {
-    if (s->tasks[task].flags & T_QUEUED) mr_sc_queue_drop(s, task);
-    if (s->tasks[task].flags & T_PARKED) mr_sc_unpark(s, task);
+    if (s->tasks[task].flags & T_QUEUED) mr_sched__queue_drop(s, task);
+    if (s->tasks[task].flags & T_PARKED) mr_sched__unpark(s, task);
 }
 
-void mr_sc_task_ready(struct mr_sched *s, uint32_t task)
+void mr_sched__task_ready(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     mr_assert(t->state == MR_TASK_READY && !(t->flags & T_SENT));
     if (t->flags & T_QUARANTINED) {
-        mr_sc_task_unqueue(s, task);
-        mr_sc_quarantine_add(s, task);
+        mr_sched__task_unqueue(s, task);
+        mr_sched__quarantine_add(s, task);
     } else if (t->oom_retries > 1 && !(t->flags & T_LONG)) {
-        mr_sc_task_unqueue(s, task);
-        mr_sc_memory_retry_add(s, task);
+        mr_sched__task_unqueue(s, task);
+        mr_sched__memory_retry_add(s, task);
     } else if (!(t->flags & (T_QUEUED | T_PARKED))) {
-        mr_sc_queue_put(s, task);
+        mr_sched__queue_put(s, task);
     }
 }
 
@@ -121,16 +121,16 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     w->unknown -= (t->flags & T_UNKNOWN) != 0;
     w->long_sent -= (t->flags & T_LONG) != 0;
     w->stealing -= (t->flags & T_STEALING) != 0;
-    if (t->is_coming) mr_sc_store_coming(s, task, 0);
+    if (t->is_coming) mr_sched__store_coming(s, task, 0);
     if (t->class >= s->config.ops_max)
         for (uint32_t r = 0; r < s->class_list.resources_count; r++)
             w->facts->taken[r] -= s->classes[t->class].need[r];
-    if (w->probation == task) mr_sc_probation_end(w);
+    if (w->probation == task) mr_sched__probation_end(w);
     if (s->memory_retry.reserved_task == task) s->memory_retry.reserved_task = NONE;
     t->flags = (uint16_t)(t->flags & ~(T_SENT | T_STEALING | T_UNKNOWN | T_STARTED));
     if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
     t->fused_use = FUSED_REPORTED;
-    mr_sc_load_changed(s, t->worker, false);
+    mr_sched__load_changed(s, t->worker, false);
     s->has_work = true; /* room for another */
 }
 
@@ -142,7 +142,7 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     const uint32_t *d = mr_graph_dependents(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n; i++) {
         struct task *u = &s->tasks[j->base + d[i]];
-        if (u->state != MR_TASK_WAITING || !mr_sc_is_edge(s, task, j->base + d[i])) continue;
+        if (u->state != MR_TASK_WAITING || !mr_sched__is_edge(s, task, j->base + d[i])) continue;
         if (!is_covered)
             u->unsent++;
         else
@@ -157,7 +157,7 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
     mr_assert(t->flags & T_SENT);
     uint32_t n, worker = t->worker;
     const struct job *j = job_at(s, t);
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     unlink_sent(s, task);
     for (uint32_t i = 0; i < n; i++) {
         const struct task *u = &s->tasks[j->base + in[i]];
@@ -166,7 +166,7 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
             s->values[u->value].flags &= (uint8_t)~V_LAST;
     }
     dependents_cover(s, task, false);
-    if (t->state == MR_TASK_RUNNING) mr_sc_task_move(s, task, MR_TASK_READY);
+    if (t->state == MR_TASK_RUNNING) mr_sched__task_move(s, task, MR_TASK_READY);
     t->worker = NONE;
 }
 
@@ -176,12 +176,12 @@ static void drop_inputs(struct mr_sched *s, uint32_t task)
 {
     uint32_t n, worker = s->tasks[task].worker;
     const struct job *j = job_of(s, task);
-    const uint32_t *in = mr_sc_inputs(s, task, &n);
+    const uint32_t *in = mr_sched__inputs(s, task, &n);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t x = j->base + in[i];
         const struct task *u = &s->tasks[x];
         if (!is_done(u) || u->value >= LITERAL || s->values[u->value].worker != worker) continue;
-        if (!mr_sc_is_still_there(s, x)) s->stack[s->stack_count++] = x;
+        if (!mr_sched__is_still_there(s, x)) s->stack[s->stack_count++] = x;
     }
 }
 
@@ -197,7 +197,7 @@ static void recomputed(struct mr_sched *s, uint32_t task)
 /* What it consumed in one go with its worker is to be made again: all of those tasks leave the
  * worker first, and only then are values that went with them lost, because making a value again
  * looks at what is still sent. */
-void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
+void mr_sched__task_unsend(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
     bool has_run = s->tasks[task].fused_use == FUSED_CONSUMED;
@@ -210,32 +210,32 @@ void mr_sc_task_unsend(struct mr_sched *s, uint32_t task)
         drop_inputs(s, u);
         unsend_one(s, u);
         recomputed(s, u);
-        mr_sc_task_requeue(s, u);
+        mr_sched__task_requeue(s, u);
     }
     uint32_t top = s->stack_count;
     for (uint32_t i = bottom; i < top; i++)
-        if (is_done(&s->tasks[s->stack[i]])) mr_sc_task_lost(s, s->stack[i]);
+        if (is_done(&s->tasks[s->stack[i]])) mr_sched__task_lost(s, s->stack[i]);
     s->stack_count = bottom;
 }
 
-void mr_sc_fused_release(struct mr_sched *s, uint32_t task)
+void mr_sched__fused_release(struct mr_sched *s, uint32_t task)
 {
     unlink_sent(s, task);
     s->tasks[task].worker = NONE;
 }
 
-void mr_sc_task_cancel_sent(struct mr_sched *s, uint32_t task)
+void mr_sched__task_cancel_sent(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
     if (!(t->flags & T_SENT)) return;
     if (s->workers[t->worker].state == W_CONNECTED) {
         uint64_t job = job_of(s, task)->id;
         uint32_t index = index_of(s, task);
-        mr_sc_refs_add(&mr_sc_batch_more(s, t->worker)->cancel, job, index, t->attempt);
+        mr_sched__refs_add(&mr_sched__batch_more(s, t->worker)->cancel, job, index, t->attempt);
         if (t->fused_use != FUSED_CONSUMED) /* that has been told of */
-            mr_sc_stopping_add(s, t->worker, mr_sc_stopping_mark(job, index, t->attempt));
+            mr_sched__stopping_add(s, t->worker, mr_sched__stopping_mark(job, index, t->attempt));
     }
-    mr_sc_task_unsend(s, task);
+    mr_sched__task_unsend(s, task);
 }
 
 static void queue_ahead(struct mr_sched *s, uint32_t task, uint32_t waiting_max)
@@ -243,26 +243,26 @@ static void queue_ahead(struct mr_sched *s, uint32_t task, uint32_t waiting_max)
     struct task *t = &s->tasks[task];
     if (t->state == MR_TASK_WAITING && !t->unsent && t->waiting <= waiting_max &&
         !(t->flags & (T_SENT | T_QUEUED | T_PARKED | T_QUARANTINED | T_SHARED)))
-        mr_sc_queue_put(s, task);
+        mr_sched__queue_put(s, task);
 }
 
-void mr_sc_task_requeue(struct mr_sched *s, uint32_t task)
+void mr_sched__task_requeue(struct mr_sched *s, uint32_t task)
 {
     if (job_of(s, task)->flags & J_STOPPED) return;
     if (s->tasks[task].state == MR_TASK_READY)
-        mr_sc_task_ready(s, task);
+        mr_sched__task_ready(s, task);
     else
         queue_ahead(s, task, AHEAD_INPUTS_MAX);
 }
 
 /* All inputs of a waiting task have values now. */
-void mr_sc_task_inputs_done(struct mr_sched *s, uint32_t task)
+void mr_sched__task_inputs_done(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
     t->ready_at = s->now;
     mr_assert(t->state == MR_TASK_WAITING);
-    mr_sc_task_move(s, task, t->flags & T_SENT ? MR_TASK_RUNNING : MR_TASK_READY);
-    if (!(t->flags & T_SENT)) mr_sc_task_ready(s, task);
+    mr_sched__task_move(s, task, t->flags & T_SENT ? MR_TASK_RUNNING : MR_TASK_READY);
+    if (!(t->flags & T_SENT)) mr_sched__task_ready(s, task);
 }
 
 static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
@@ -274,14 +274,14 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
     for (uint32_t i = 0; i < n; i++) {
         uint32_t du = j->base + d[i];
         struct task *u = &s->tasks[du];
-        if (!is_unfinished(u) || !mr_sc_is_edge(s, task, du)) continue;
+        if (!is_unfinished(u) || !mr_sched__is_edge(s, task, du)) continue;
         mr_assert(u->state == MR_TASK_WAITING && u->waiting > 0);
         mr_assert(was_covered || u->unsent > 0);
         u->waiting--;
         if (!was_covered) u->unsent--;
-        if (u->flags & T_SENT && u->worker != holder) mr_sc_send_value(s, task, u->worker);
+        if (u->flags & T_SENT && u->worker != holder) mr_sched__send_value(s, task, u->worker);
         if (!u->waiting)
-            mr_sc_task_inputs_done(s, du);
+            mr_sched__task_inputs_done(s, du);
         else
             queue_ahead(s, du, AHEAD_LOOKS_MAX);
     }
@@ -292,11 +292,11 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
 static void outdate(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
-    if (!s->is_recovering || s->is_adopting || !mr_sc_is_object(s, task)) return;
-    mr_sc_ref_invalid(s, task);
+    if (!s->is_recovering || s->is_adopting || !mr_sched__is_object(s, task)) return;
+    mr_sched__ref_invalid(s, task);
     uint32_t top = s->stack_count;
     for (uint32_t i = bottom; i < top; i++)
-        if (is_done(&s->tasks[s->stack[i]])) mr_sc_task_lost(s, s->stack[i]);
+        if (is_done(&s->tasks[s->stack[i]])) mr_sched__task_lost(s, s->stack[i]);
     s->stack_count = bottom;
 }
 
@@ -314,46 +314,46 @@ static void outdate(struct mr_sched *s, uint32_t task)
  *  9. The job has one target less to wait for, or the value is released because nobody uses it.
  *     Either may end what the earlier steps read.
  * 10. The loop goes on or ends: that gives up rounds, and may release this very value. */
-void mr_sc_task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
+void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
 {
     struct task *t = &s->tasks[task];
     bool was_covered = t->flags & T_SENT;
-    mr_sc_task_unqueue(s, task);
+    mr_sched__task_unqueue(s, task);
     if (was_covered) unlink_sent(s, task);
-    mr_sc_task_move(s, task, MR_TASK_DONE);
+    mr_sched__task_move(s, task, MR_TASK_DONE);
     /* a joined task's value is another's, and so are its parts */
-    bool refers = mr_sc_is_referring(s, task) && !(t->flags & T_SHARED);
+    bool refers = mr_sched__is_referring(s, task) && !(t->flags & T_SHARED);
     if (refers)
         job_at(s, t)->flags |= J_REFERS;
     else
-        mr_sc_unref(s, task, by_worker);
-    mr_sc_ref_again(s, task);
-    bool is_until = t->is_until, goes_on = is_until && mr_sc_loop_found(s, task);
+        mr_sched__unref(s, task, by_worker);
+    mr_sched__ref_again(s, task);
+    bool is_until = t->is_until, goes_on = is_until && mr_sched__loop_found(s, task);
     dependents_done(s, task, was_covered);
-    if (t->flags & (T_TARGET | T_IMPURE)) mr_sc_journal_value(s, task);
-    if (t->flags & T_HAS_SHARERS) mr_sc_shared_key_done(s, task, s->passing);
+    if (t->flags & (T_TARGET | T_IMPURE)) mr_sched__journal_value(s, task);
+    if (t->flags & T_HAS_SHARERS) mr_sched__shared_key_done(s, task, s->passing);
     if (job_at(s, t)->flags & J_REFERS) outdate(s, task);
     if (t->flags & T_TARGET) {
-        mr_sc_job_target_final(s, job_no(s, t));
+        mr_sched__job_target_final(s, job_no(s, t));
     } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) { /* not gone with a join */
-        mr_sc_value_release(s, t->value, false);
-        mr_sc_task_move(s, task, MR_TASK_RELEASED);
-        mr_sc_unref(s, task, NONE);
+        mr_sched__value_release(s, t->value, false);
+        mr_sched__task_move(s, task, MR_TASK_RELEASED);
+        mr_sched__unref(s, task, NONE);
     }
-    if (is_until) mr_sc_loop_go_on(s, task, goes_on);
+    if (is_until) mr_sched__loop_go_on(s, task, goes_on);
 }
 
 static void fail_one(struct mr_sched *s, uint32_t task, uint32_t cause)
 {
     struct task *t = &s->tasks[task];
-    mr_sc_task_unqueue(s, task);
-    mr_sc_task_cancel_sent(s, task);
-    mr_sc_task_move(s, task, MR_TASK_ERRED);
+    mr_sched__task_unqueue(s, task);
+    mr_sched__task_cancel_sent(s, task);
+    mr_sched__task_move(s, task, MR_TASK_ERRED);
     t->cause = cause;
-    mr_sc_unref(s, task, NONE);
+    mr_sched__unref(s, task, NONE);
     if (!(t->flags & T_TARGET)) return;
     struct job *j = job_at(s, t);
-    struct mr_sched_note *n = mr_sc_note(s, MR_NOTE_TARGET_FAILED);
+    struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_TARGET_FAILED);
     n->job = (mr_job_id){j->id};
     n->index = task - j->base;
     j->targets_failed++;
@@ -371,7 +371,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
         for (uint32_t i = 0; i < n; i++) {
             uint32_t u = j->base + d[i];
             if (!is_unfinished(&s->tasks[u])) continue;
-            if (s->tasks[u].is_exit && !mr_sc_loop_has_ref(s, u, at)) continue;
+            if (s->tasks[u].is_exit && !mr_sched__loop_has_ref(s, u, at)) continue;
             fail_one(s, u, task);
             job_of(s, u)->fallen++;
             s->stack[s->stack_count++] = u;
@@ -386,7 +386,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
  *     inputs which nobody else needs are given up.
  *  4. Targets that failed are counted, or the job ends at once. This comes last: the end of a job
  *     stops its tasks and starts the sweep that puts them away. */
-void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct failure *failure)
+void mr_sched__task_fail(struct mr_sched *s, uint32_t task, const struct failure *failure)
 {
     struct task *t = &s->tasks[task];
     uint32_t job = job_no(s, t);
@@ -395,10 +395,10 @@ void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct failure *fa
     bool is_late =
         j->flags & J_STOPPED; /* another has failed, and this one is still to be put away */
     if (is_late && (j->state != MR_JOB_FAILED || j->flags & J_FORGETTING)) return;
-    mr_sc_failure_put(s, task, failure);
-    mr_sc_journal_erred(s, task, failure);
+    mr_sched__failure_put(s, task, failure);
+    mr_sched__journal_erred(s, task, failure);
     if (!j->has_failure) {
-        mr_sc_failure_copy(&j->failure, failure);
+        mr_sched__failure_copy(&j->failure, failure);
         j->failure.task = task;
         j->has_failure = true;
     }
@@ -406,9 +406,9 @@ void mr_sc_task_fail(struct mr_sched *s, uint32_t task, const struct failure *fa
     fail_one(s, task, task);
     fail_dependents(s, task);
     if (!(j->flags & J_CONTINUE)) {
-        mr_sc_job_end(s, job, MR_JOB_FAILED);
+        mr_sched__job_end(s, job, MR_JOB_FAILED);
         return;
     }
     for (failed = j->targets_failed - failed; failed && j->state < MR_JOB_DONE; failed--)
-        mr_sc_job_target_final(s, job);
+        mr_sched__job_target_final(s, job);
 }

@@ -10,7 +10,7 @@
 #include "services/scheduler/core/state/inline_bytes.h"
 #include "services/scheduler/core/state/lookup.h"
 
-uint32_t mr_sc_value_new(struct mr_sched *s, uint32_t task)
+uint32_t mr_sched__value_new(struct mr_sched *s, uint32_t task)
 {
     uint32_t v = s->value_list.free;
     if (v != NONE)
@@ -24,7 +24,7 @@ uint32_t mr_sc_value_new(struct mr_sched *s, uint32_t task)
     return v;
 }
 
-void mr_sc_value_keep(struct mr_sched *s, uint32_t value, uint32_t worker)
+void mr_sched__value_keep(struct mr_sched *s, uint32_t value, uint32_t worker)
 {
     struct value *v = &s->values[value];
     struct worker *w = &s->workers[worker];
@@ -38,7 +38,7 @@ void mr_sc_value_keep(struct mr_sched *s, uint32_t value, uint32_t worker)
     if (v->kind == V_OBJECT) s->stores[v->store].kept_bytes += v->bytes;
 }
 
-void mr_sc_value_unkeep(struct mr_sched *s, uint32_t value)
+void mr_sched__value_unkeep(struct mr_sched *s, uint32_t value)
 {
     struct value *v = &s->values[value];
     if (v->worker == NONE) return;
@@ -54,36 +54,36 @@ void mr_sc_value_unkeep(struct mr_sched *s, uint32_t value)
     v->flags &= (uint8_t) ~(V_FETCHING | V_LAST);
 }
 
-void mr_sc_value_hold(struct mr_sched *s, struct value *v)
+void mr_sched__value_hold(struct mr_sched *s, struct value *v)
 {
     if (v->kind != V_OBJECT || !v->store || v->flags & V_HELD) return;
     if (s->tasks[v->task].flags & T_SHARED) return; /* its source does, for both */
     if (!s->stores[v->store].is_alive) return;
     v->flags |= V_HELD;
-    struct mr_sched_store_batch *b = mr_sc_store_batch(s, v->store);
+    struct mr_sched_store_batch *b = mr_sched__store_batch(s, v->store);
     mr_buf_add(v->flags & V_DOUBTED ? &b->verify : &b->hold, &v->object, sizeof v->object);
 }
 
-void mr_sc_value_release(struct mr_sched *s, uint32_t value, bool dropped)
+void mr_sched__value_release(struct mr_sched *s, uint32_t value, bool dropped)
 {
     struct value *v = &s->values[value];
     uint32_t task = v->task;
     if (v->worker != NONE && !dropped && s->workers[v->worker].state == W_CONNECTED) {
-        struct mr_sched_batch *b = mr_sc_batch(s, v->worker);
-        mr_sc_refs_add(&b->release, job_of(s, task)->id, index_of(s, task), v->attempt);
+        struct mr_sched_batch *b = mr_sched__batch(s, v->worker);
+        mr_sched__refs_add(&b->release, job_of(s, task)->id, index_of(s, task), v->attempt);
         b->frees_objects = b->frees_objects || v->kind == V_OBJECT;
     }
     if (v->flags & V_HELD && s->stores[v->store].is_alive)
-        mr_buf_add(&mr_sc_store_batch(s, v->store)->unhold, &v->object, sizeof v->object);
-    mr_sc_value_unkeep(s, value);
-    if (v->kind == V_BLOCKS) mr_sc_value_uncache(&s->blocks, v);
+        mr_buf_add(&mr_sched__store_batch(s, v->store)->unhold, &v->object, sizeof v->object);
+    mr_sched__value_unkeep(s, value);
+    if (v->kind == V_BLOCKS) mr_sched__value_uncache(&s->blocks, v);
     s->tasks[task].value = NONE;
     *v = (struct value){.kind = V_FREE, .next = s->value_list.free, .worker = NONE};
     s->value_list.free = value;
     s->value_list.count--;
 }
 
-void mr_sc_value_check(const struct mr_sched *s)
+void mr_sched__value_check(const struct mr_sched *s)
 {
     uint32_t count = 0, blocks = 0;
     for (uint32_t i = 0; i < s->value_list.top; i++) {

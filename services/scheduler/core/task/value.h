@@ -3,11 +3,11 @@
 
 #include "services/scheduler/core/state/state.h"
 
-uint32_t mr_sc_value_new(struct mr_sched *s, uint32_t task);
-void mr_sc_value_keep(struct mr_sched *s, uint32_t value, uint32_t worker); /* on its list */
-void mr_sc_value_unkeep(struct mr_sched *s, uint32_t value);
-void mr_sc_value_hold(struct mr_sched *s, struct value *v);
+uint32_t mr_sched__value_new(struct mr_sched *s, uint32_t task);
+void mr_sched__value_keep(struct mr_sched *s, uint32_t value, uint32_t worker); /* on its list */
+void mr_sched__value_unkeep(struct mr_sched *s, uint32_t value);
+void mr_sched__value_hold(struct mr_sched *s, struct value *v);
 /* Frees the record; tells worker and store that the value is not needed. `dropped`: the worker has
  * done so by itself. */
-void mr_sc_value_release(struct mr_sched *s, uint32_t value, bool dropped);
-void mr_sc_value_check(const struct mr_sched *s);
+void mr_sched__value_release(struct mr_sched *s, uint32_t value, bool dropped);
+void mr_sched__value_check(const struct mr_sched *s);

@@ -35,7 +35,7 @@ static bool is_row_there(
 
 static void row_inline(struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, struct mr_str p)
 {
-    mr_sc_refs_add(&b->values, job_of(s, task)->id, index_of(s, task), (uint32_t)p.n);
+    mr_sched__refs_add(&b->values, job_of(s, task)->id, index_of(s, task), (uint32_t)p.n);
     put(&b->value_inline, p.p, p.n);
 }
 
@@ -43,23 +43,23 @@ static void row_object(
     struct mr_sched *s, struct mr_sched_batch *b, uint32_t task, const struct value *v)
 {
     b->has_more = true;
-    mr_sc_refs_add(&b->values, job_of(s, task)->id, index_of(s, task), 0);
+    mr_sched__refs_add(&b->values, job_of(s, task)->id, index_of(s, task), 0);
     put(&b->value_object, &v->object, sizeof v->object);
     put(&b->value_object_bytes, &v->bytes, sizeof v->bytes);
     put_u32(&b->value_object_store, v->store);
 }
 
-void mr_sc_send_fetch(struct mr_sched *s, uint32_t task)
+void mr_sched__send_fetch(struct mr_sched *s, uint32_t task)
 {
     struct value *v = &s->values[s->tasks[task].value];
     mr_assert(v->kind == V_AWAY && v->worker != NONE);
     if (v->flags & V_FETCHING || s->workers[v->worker].state != W_CONNECTED) return;
     v->flags |= V_FETCHING;
-    mr_sc_refs_add(
-        &mr_sc_batch_more(s, v->worker)->fetch, job_of(s, task)->id, index_of(s, task), v->attempt);
+    mr_sched__refs_add(&mr_sched__batch_more(s, v->worker)->fetch, job_of(s, task)->id,
+        index_of(s, task), v->attempt);
 }
 
-void mr_sc_send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
+void mr_sched__send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct task *t = &s->tasks[task];
     mr_assert(is_done(t));
@@ -67,10 +67,10 @@ void mr_sc_send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
     const struct value *v = t->value == LITERAL ? NULL : &s->values[t->value];
     if (v && v->worker == worker) return;
     if (v && v->kind == V_AWAY) {
-        mr_sc_send_fetch(s, task); /* its answer brings the rows */
+        mr_sched__send_fetch(s, task); /* its answer brings the rows */
         return;
     }
-    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    struct mr_sched_batch *b = mr_sched__batch(s, worker);
     if (is_row_there(s, task, worker, b)) return;
     const struct job *j = job_of(s, task);
     if (!v)
@@ -78,12 +78,12 @@ void mr_sc_send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
     else if (v->kind == V_OBJECT)
         row_object(s, b, task, v);
     else
-        row_inline(s, b, task, mr_sc_value_bytes(s, v));
+        row_inline(s, b, task, mr_sched__value_bytes(s, v));
 }
 
-void mr_sc_send_bytes(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str bytes)
+void mr_sched__send_bytes(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str bytes)
 {
     if (s->workers[worker].state != W_CONNECTED) return;
-    struct mr_sched_batch *b = mr_sc_batch(s, worker);
+    struct mr_sched_batch *b = mr_sched__batch(s, worker);
     if (!is_row_there(s, task, worker, b)) row_inline(s, b, task, bytes);
 }

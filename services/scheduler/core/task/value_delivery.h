@@ -3,6 +3,6 @@
 
 #include "services/scheduler/core/state/state.h"
 
-void mr_sc_send_fetch(struct mr_sched *s, uint32_t task);
-void mr_sc_send_value(struct mr_sched *s, uint32_t task, uint32_t worker);
-void mr_sc_send_bytes(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str bytes);
+void mr_sched__send_fetch(struct mr_sched *s, uint32_t task);
+void mr_sched__send_value(struct mr_sched *s, uint32_t task, uint32_t worker);
+void mr_sched__send_bytes(struct mr_sched *s, uint32_t task, uint32_t worker, struct mr_str bytes);
