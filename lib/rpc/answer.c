@@ -9,7 +9,7 @@
 int mr_rpc_call_add_initial(struct mr_rpc_call *call, const char *name, struct mr_str value)
 {
     mr_assert(call->server);
-    if (call->over) return MR_ECANCELED;
+    if (mr_rpc_state_is_over(&call->state)) return MR_ECANCELED;
     if (call->initial_sent) return MR_ESTATE;
     return mr_rpc_outgoing_add(&call->initial_out, name, value);
 }
@@ -17,8 +17,8 @@ int mr_rpc_call_add_initial(struct mr_rpc_call *call, const char *name, struct m
 int mr_rpc_call_add_trailing(struct mr_rpc_call *call, const char *name, struct mr_str value)
 {
     mr_assert(call->server);
-    if (call->over) return MR_ECANCELED;
-    if (call->finish_wanted) return MR_ESTATE;
+    if (mr_rpc_state_is_over(&call->state)) return MR_ECANCELED;
+    if (call->state.sending != MR_RPC_SENDING) return MR_ESTATE;
     return mr_rpc_outgoing_add(&call->trailing_out, name, value);
 }
 
@@ -26,14 +26,14 @@ int mr_rpc_call_finish(struct mr_rpc_call *call, const struct mr_rpc_status *sta
 {
     mr_assert(call->server);
     mr_assert(status->code >= 0);
-    if (call->over) return MR_ECANCELED;
-    if (call->finish_wanted) return MR_ESTATE;
+    if (mr_rpc_state_is_over(&call->state)) return MR_ECANCELED;
+    if (call->state.sending != MR_RPC_SENDING) return MR_ESTATE;
     if (status->details.n && status->details.n <= DETAILS_BYTES_MAX)
         (void)mr_rpc_outgoing_add(&call->trailing_out, "grpc-status-details-bin", status->details);
     size_t n = MR_MIN(status->message.n, (size_t)MR_ERROR_TEXT_MAX);
     call->status = (grpc_status_code)status->code;
     call->status_text = grpc_slice_from_copied_buffer(status->message.p, n);
-    call->finish_wanted = true;
+    mr_rpc_sending_move(&call->state, MR_RPC_FINISHING);
     mr_rpc_call_mark(call);
     return MR_OK;
 }

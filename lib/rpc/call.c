@@ -1,11 +1,12 @@
-/* Knows the life of one call, on either side: which batches are on the completion queue, what may
- * be sent next, when it is over. Where calls come from stands in server.c and client.c.
+/* Knows the life of one call, on either side: which batches are on the completion queue, and what
+ * may be sent next. server.c and client.c know where calls come from. call_state.c has the states
+ * and their moves.
  *
- *   made ──▶ open ──▶ … messages … ──▶ over ──▶ on_done, freed
+ *   made ──▶ … messages … ──▶ over ──▶ on_done, freed
  *
- * A call is over when gRPC says so (RECV_CLOSE on the server, RECV_STATUS on the client: the batch
- * of close_tag, begun first and returned last but for stragglers), and it is freed when no tag of
- * it is left on the queue. Only tag functions free a call, so callbacks may do anything to it. */
+ * gRPC reports the end of a call by MR_RPC_BATCH_CLOSE: RECV_CLOSE on the server, RECV_STATUS on
+ * the client. This batch begins first. The call is freed when none of its batches is left on the
+ * queue. Only the functions of tags free a call, so a callback may do anything to its call. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -140,7 +141,7 @@ static struct mr_rpc_status outcome(const struct mr_rpc_call *call)
 {
     struct mr_rpc_status s = {0};
     if (call->server) {
-        bool answered = call->finish_arrived && !call->cancelled;
+        bool answered = call->state.sending == MR_RPC_ANSWERED && !call->cancelled;
         s.code = answered ? GRPC_STATUS_OK : GRPC_STATUS_CANCELLED;
         if (!answered) s.message = MR_STR("the call was cancelled");
         return s;
@@ -154,88 +155,102 @@ static struct mr_rpc_status outcome(const struct mr_rpc_call *call)
 
 void mr_rpc_call_end_if_over(struct mr_rpc_call *call)
 {
-    if (call->pending) return;
-    mr_assert(call->over);
+    if (call->batches) return;
+    mr_assert(mr_rpc_state_is_over(&call->state));
     struct mr_rpc_status status = outcome(call);
     if (call->handler->on_done) call->handler->on_done(call, &status);
     call_free(call);
 }
 
-void mr_rpc_call_batch(struct mr_rpc_call *call, const grpc_op *ops, size_t ops_count,
-    struct mr_rpc_tag *tag, bool *pending)
+void mr_rpc_call_batch(
+    struct mr_rpc_call *call, const grpc_op *ops, size_t ops_count, enum mr_rpc_batch batch)
 {
-    mr_assert(!*pending);
-    *pending = true;
-    call->pending++;
-    grpc_call_error err = grpc_call_start_batch(call->grpc, ops, ops_count, tag, NULL);
+    mr_assert(!mr_rpc_call_has_batch(call, batch));
+    call->batches |= 1u << batch;
+    grpc_call_error err =
+        grpc_call_start_batch(call->grpc, ops, ops_count, &call->tags[batch], NULL);
     mr_assert(err == GRPC_CALL_OK);
 }
 
-void mr_rpc_call_returned(struct mr_rpc_call *call, bool *pending)
+struct mr_rpc_call *mr_rpc_call_returned(struct mr_rpc_tag *tag, enum mr_rpc_batch batch)
 {
-    mr_assert(*pending);
-    mr_assert(call->pending);
-    *pending = false;
-    call->pending--;
+    struct mr_rpc_call *call = MR_CONTAINER_OF(tag - batch, struct mr_rpc_call, tags);
+    mr_assert(mr_rpc_call_has_batch(call, batch));
+    call->batches &= ~(1u << batch);
+    return call;
 }
 
 /* ---- receiving ------------------------------------------------------------------------------ */
 
-static bool may_tell(const struct mr_rpc_call *call) /* of messages, while nobody has ended it */
-{
-    return !call->muted && !call->finish_wanted;
-}
-
 void mr_rpc_call_pump(struct mr_rpc_call *call)
 {
-    if (!call->is_open || call->recv_pending || call->peer_half_closed) return;
-    if (!may_tell(call) || (!call->auto_read && !call->read_wanted)) return;
+    if (call->state.receiving != MR_RPC_READING) return;
+    if (mr_rpc_call_has_batch(call, MR_RPC_BATCH_RECEIVE)) return;
+    if (!mr_rpc_state_may_tell(&call->state)) return;
+    if (!call->auto_read && !call->read_wanted) return;
     call->read_wanted = false;
     grpc_op op = {.op = GRPC_OP_RECV_MESSAGE};
     op.data.recv_message.recv_message = &call->received;
-    mr_rpc_call_batch(call, &op, 1, &call->recv_tag, &call->recv_pending);
+    mr_rpc_call_batch(call, &op, 1, MR_RPC_BATCH_RECEIVE);
 }
 
 void mr_rpc_call_deliver(struct mr_rpc_call *call)
 {
     struct mr_rpc_message m = {.bytes = MR_STEAL(call->received)};
-    call->got_message = true;
-    call->in_message = true;
+    mr_rpc_receiving_move(&call->state, MR_RPC_DELIVERING);
     if (call->handler->on_message) call->handler->on_message(call, &m);
-    call->in_message = false;
     mr_rpc_message_reset(&m);
+}
+
+static bool takes_one_request(const struct mr_rpc_call *call)
+{
+    return call->server && !call->method->client_streaming;
 }
 
 static void half_closed(struct mr_rpc_call *call)
 {
-    call->peer_half_closed = true;
-    if (!may_tell(call)) return;
-    if (call->one_request && !call->got_message) {
-        static const struct mr_rpc_status none = {GRPC_STATUS_UNIMPLEMENTED,
-            MR_STR_INIT("the method takes exactly one message, none came"), {0}};
-        (void)mr_rpc_call_finish(call, &none);
-        return;
-    }
-    if (call->server && call->handler->on_half_close) call->handler->on_half_close(call);
+    mr_rpc_receiving_move(&call->state, MR_RPC_PEER_DONE);
+    if (!call->server || !mr_rpc_state_may_tell(&call->state)) return;
+    if (call->handler->on_half_close) call->handler->on_half_close(call);
 }
 
-static void recv_done(struct mr_rpc_tag *tag, bool ok)
+/* The peer has closed its side. A unary request that came has done so already. */
+static void received_end(struct mr_rpc_call *call)
 {
-    struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, recv_tag);
-    mr_rpc_call_returned(call, &call->recv_pending);
-    if (ok && call->received) {
-        if (may_tell(call)) {
-            mr_rpc_call_deliver(call);
-        } else {
-            grpc_byte_buffer_destroy(call->received);
-            call->received = NULL;
-        }
-        if (call->one_request) half_closed(call);
-    } else if (ok && !grpc_call_failed_before_recv_message(call->grpc)) {
+    static const struct mr_rpc_status none = {GRPC_STATUS_UNIMPLEMENTED,
+        MR_STR_INIT("the method takes exactly one message, none came"), {0}};
+    if (!takes_one_request(call) || !mr_rpc_state_may_tell(&call->state)) {
         half_closed(call);
-    } else {
-        call->peer_half_closed = true; /* broken off, which is not an end */
+        return;
     }
+    mr_rpc_receiving_move(&call->state, MR_RPC_PEER_DONE);
+    (void)mr_rpc_call_finish(call, &none);
+}
+
+static void received_message(struct mr_rpc_call *call)
+{
+    bool is_told = mr_rpc_state_may_tell(&call->state);
+    if (is_told) {
+        mr_rpc_call_deliver(call);
+    } else {
+        grpc_byte_buffer_destroy(call->received);
+        call->received = NULL;
+    }
+    if (takes_one_request(call))
+        half_closed(call);
+    else if (is_told)
+        mr_rpc_receiving_move(&call->state, MR_RPC_READING);
+}
+
+static void receive_done(struct mr_rpc_tag *tag, bool ok)
+{
+    struct mr_rpc_call *call = mr_rpc_call_returned(tag, MR_RPC_BATCH_RECEIVE);
+    if (ok && call->received)
+        received_message(call);
+    else if (ok && !grpc_call_failed_before_recv_message(call->grpc))
+        received_end(call);
+    else
+        mr_rpc_receiving_move(&call->state, MR_RPC_PEER_DONE); /* broken off: not a half close */
     if (!call->loop->turn_is_young) {
         mr_rpc_call_pump(call);
     } else if (!mr_list_is_linked(&call->owed_node)) {
@@ -249,7 +264,8 @@ static void recv_done(struct mr_rpc_tag *tag, bool ok)
 
 void mr_rpc_call_mark(struct mr_rpc_call *call)
 {
-    if (call->send_pending || mr_list_is_linked(&call->dirty_node)) return;
+    if (mr_rpc_call_has_batch(call, MR_RPC_BATCH_SEND)) return;
+    if (mr_list_is_linked(&call->dirty_node)) return;
     mr_list_add_tail(&call->loop->dirty, &call->dirty_node);
 }
 
@@ -269,7 +285,7 @@ static grpc_op status_op(struct mr_rpc_call *call)
     op.data.send_status_from_server.status_details = &call->status_text;
     op.data.send_status_from_server.trailing_metadata_count = call->trailing_out.count;
     op.data.send_status_from_server.trailing_metadata = call->trailing_out.items;
-    call->finish_sent = true;
+    mr_rpc_sending_move(&call->state, MR_RPC_FINISHED);
     return op;
 }
 
@@ -278,11 +294,12 @@ static grpc_op status_op(struct mr_rpc_call *call)
  * initial metadata: such a batch of a server never completes. */
 void mr_rpc_call_flush(struct mr_rpc_call *call)
 {
-    if (call->send_pending || call->over) return;
+    if (mr_rpc_call_has_batch(call, MR_RPC_BATCH_SEND)) return;
+    if (mr_rpc_state_is_over(&call->state)) return;
     grpc_op ops[3];
     size_t n = 0;
     bool has_message = call->queue.count > 0;
-    bool starts = has_message || call->finish_wanted || call->start_wanted;
+    bool starts = has_message || !call->server || call->state.sending == MR_RPC_FINISHING;
     if (!call->initial_sent && starts) ops[n++] = initial_op(call);
     grpc_byte_buffer *message = NULL;
     if (has_message) {
@@ -291,29 +308,28 @@ void mr_rpc_call_flush(struct mr_rpc_call *call)
         ops[n] = (grpc_op){.op = GRPC_OP_SEND_MESSAGE, .flags = hint};
         ops[n++].data.send_message.send_message = message;
     }
-    if (!call->queue.count && call->half_close_wanted && !call->half_close_sent) {
+    if (!call->queue.count && call->state.sending == MR_RPC_HALF_CLOSING) {
         ops[n++] = (grpc_op){.op = GRPC_OP_SEND_CLOSE_FROM_CLIENT};
-        call->half_close_sent = true;
+        mr_rpc_sending_move(&call->state, MR_RPC_HALF_CLOSED);
     }
-    if (!call->queue.count && call->finish_wanted && !call->finish_sent) ops[n++] = status_op(call);
-    if (n) mr_rpc_call_batch(call, ops, n, &call->send_tag, &call->send_pending);
+    if (!call->queue.count && call->state.sending == MR_RPC_FINISHING) ops[n++] = status_op(call);
+    if (n) mr_rpc_call_batch(call, ops, n, MR_RPC_BATCH_SEND);
     if (message) grpc_byte_buffer_destroy(message); /* the batch has taken the slices */
 }
 
 static void send_done(struct mr_rpc_tag *tag, bool ok)
 {
-    struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, send_tag);
-    mr_rpc_call_returned(call, &call->send_pending);
-    if (!ok) queue_clear(&call->queue); /* close_tag tells why */
-    if (ok && call->finish_sent) call->finish_arrived = true;
+    struct mr_rpc_call *call = mr_rpc_call_returned(tag, MR_RPC_BATCH_SEND);
+    if (!ok) queue_clear(&call->queue); /* the end of the call tells why */
+    if (ok && call->state.sending == MR_RPC_FINISHED)
+        mr_rpc_sending_move(&call->state, MR_RPC_ANSWERED);
     if (ok) mr_rpc_call_flush(call);
     bool low = call->queue.bytes < MR_RPC_QUEUE_BYTES_HIGH / 2 &&
                call->queue.count < MR_RPC_QUEUE_COUNT_HIGH / 2;
     if (call->was_full && low) {
         call->was_full = false;
-        bool told =
-            !call->over && may_tell(call) && !call->half_close_wanted && call->handler->on_writable;
-        if (told) call->handler->on_writable(call);
+        bool may_send = call->state.life == MR_RPC_LIVE && call->state.sending == MR_RPC_SENDING;
+        if (may_send && call->handler->on_writable) call->handler->on_writable(call);
     }
     mr_rpc_call_end_if_over(call);
 }
@@ -321,8 +337,8 @@ static void send_done(struct mr_rpc_tag *tag, bool ok)
 /* May a message of `bytes` be queued? */
 static int check_send(const struct mr_rpc_call *call, size_t bytes)
 {
-    if (call->over) return MR_ECANCELED;
-    if (call->finish_wanted || call->half_close_wanted) return MR_ESTATE;
+    if (mr_rpc_state_is_over(&call->state)) return MR_ECANCELED;
+    if (call->state.sending != MR_RPC_SENDING) return MR_ESTATE;
     if (bytes > MR_MESSAGE_BYTES_MAX) return MR_ETOOBIG;
     if (call->queue.count >= MR_RPC_QUEUE_COUNT_MAX) return MR_ELIMIT;
     if (call->queue.bytes + bytes > MR_RPC_QUEUE_BYTES_MAX) return MR_ELIMIT;
@@ -355,7 +371,7 @@ int mr_rpc_call_send(struct mr_rpc_call *call, struct mr_str bytes)
 
 bool mr_rpc_call_is_writable(const struct mr_rpc_call *call)
 {
-    return !call->over && call->queue.bytes < MR_RPC_QUEUE_BYTES_HIGH &&
+    return !mr_rpc_state_is_over(&call->state) && call->queue.bytes < MR_RPC_QUEUE_BYTES_HIGH &&
            call->queue.count < MR_RPC_QUEUE_COUNT_HIGH;
 }
 
@@ -374,9 +390,9 @@ bool mr_rpc_call_has_room(struct mr_rpc_call *call, size_t bytes_max)
 int mr_rpc_call_half_close(struct mr_rpc_call *call)
 {
     mr_assert(!call->server);
-    if (call->over) return MR_ECANCELED;
-    if (call->half_close_wanted) return MR_ESTATE;
-    call->half_close_wanted = true;
+    if (mr_rpc_state_is_over(&call->state)) return MR_ECANCELED;
+    if (call->state.sending != MR_RPC_SENDING) return MR_ESTATE;
+    mr_rpc_sending_move(&call->state, MR_RPC_HALF_CLOSING);
     mr_rpc_call_mark(call);
     return MR_OK;
 }
@@ -388,8 +404,8 @@ void mr_rpc_call_drop_queue(struct mr_rpc_call *call)
 
 void mr_rpc_call_cancel(struct mr_rpc_call *call)
 {
-    if (call->over) return;
-    call->over = call->muted = true;
+    if (mr_rpc_state_is_over(&call->state)) return;
+    mr_rpc_life_move(&call->state, MR_RPC_MUTED);
     queue_clear(&call->queue);
     (void)grpc_call_cancel(call->grpc, NULL);
 }
@@ -407,8 +423,8 @@ struct mr_rpc_call *mr_rpc_call_new(struct mr_rpc_loop *loop, grpc_call *grpc)
     mr_list_init(&call->dirty_node);
     mr_list_init(&call->owed_node);
     mr_list_init(&call->owner_node);
-    call->recv_tag.done = recv_done;
-    call->send_tag.done = send_done;
+    call->tags[MR_RPC_BATCH_RECEIVE].done = receive_done;
+    call->tags[MR_RPC_BATCH_SEND].done = send_done;
     call->path = grpc_empty_slice();
     call->status_text = grpc_empty_slice();
     call->deadline = MR_NEVER;

@@ -66,13 +66,13 @@ bool mr_rpc_call_metadata(const struct mr_rpc_call *call, const char *name, stru
 void mr_rpc_call_set_auto_read(struct mr_rpc_call *call, bool on)
 {
     call->auto_read = on;
-    if (!call->in_message) mr_rpc_call_pump(call);
+    mr_rpc_call_pump(call);
 }
 
 void mr_rpc_call_read(struct mr_rpc_call *call)
 {
     call->read_wanted = true;
-    if (!call->in_message) mr_rpc_call_pump(call);
+    mr_rpc_call_pump(call);
 }
 
 void mr_rpc_call_be_patient(struct mr_rpc_call *call)

@@ -150,10 +150,9 @@ const char *mr_rpc_channel_address(const struct mr_rpc_channel *channel)
 
 static void open_done(struct mr_rpc_tag *tag, bool ok)
 {
-    struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, open_tag);
-    mr_rpc_call_returned(call, &call->open_pending);
-    if (ok && !call->over) {
-        call->is_open = true;
+    struct mr_rpc_call *call = mr_rpc_call_returned(tag, MR_RPC_BATCH_OPEN);
+    if (ok && !mr_rpc_state_is_over(&call->state)) {
+        mr_rpc_receiving_move(&call->state, MR_RPC_READING);
         if (call->handler->on_open) call->handler->on_open(call);
         mr_rpc_call_pump(call);
     }
@@ -172,25 +171,31 @@ static void explain(struct mr_rpc_call *call)
     call->status_text = grpc_slice_from_copied_string(e.text);
 }
 
+/* Of a call with one_reply that ended well: its initial metadata and its message came with the
+ * status. */
+static void deliver_reply(struct mr_rpc_call *call)
+{
+    if (call->handler->on_open) call->handler->on_open(call);
+    if (call->received) {
+        mr_rpc_call_deliver(call);
+        mr_rpc_receiving_move(&call->state, MR_RPC_PEER_DONE);
+        return;
+    }
+    call->status = GRPC_STATUS_UNIMPLEMENTED;
+    grpc_slice_unref(call->status_text);
+    call->status_text =
+        grpc_slice_from_static_string("the server sent no message where exactly one was due");
+}
+
 /* The status, and with one_reply also all that came before it. */
 static void close_done(struct mr_rpc_tag *tag, bool ok)
 {
     (void)ok;
-    struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, close_tag);
-    mr_rpc_call_returned(call, &call->close_pending);
-    bool told = !call->muted && call->status == GRPC_STATUS_OK;
-    if (call->one_reply && told) {
-        if (call->handler->on_open) call->handler->on_open(call);
-        if (call->received) mr_rpc_call_deliver(call);
-    }
-    if (call->one_reply && told && !call->got_message) {
-        call->status = GRPC_STATUS_UNIMPLEMENTED;
-        grpc_slice_unref(call->status_text);
-        call->status_text =
-            grpc_slice_from_static_string("the server sent no message where exactly one was due");
-    }
+    struct mr_rpc_call *call = mr_rpc_call_returned(tag, MR_RPC_BATCH_CLOSE);
+    bool told = call->state.life != MR_RPC_MUTED && call->status == GRPC_STATUS_OK;
+    if (call->one_reply && told) deliver_reply(call);
     if (call->status == GRPC_STATUS_UNAVAILABLE) explain(call);
-    call->over = true;
+    if (!mr_rpc_state_is_over(&call->state)) mr_rpc_life_move(&call->state, MR_RPC_OVER);
     mr_rpc_call_drop_queue(call);
     mr_rpc_call_end_if_over(call);
 }
@@ -204,14 +209,14 @@ static void begin_receiving(struct mr_rpc_call *call)
     ops[0].data.recv_status_on_client.status_details = &call->status_text;
     ops[1].data.recv_initial_metadata.recv_initial_metadata = &call->metadata_in;
     ops[2].data.recv_message.recv_message = &call->received;
-    call->close_tag.done = close_done;
-    call->open_tag.done = open_done;
+    call->tags[MR_RPC_BATCH_CLOSE].done = close_done;
+    call->tags[MR_RPC_BATCH_OPEN].done = open_done;
     if (call->one_reply) {
-        mr_rpc_call_batch(call, ops, 3, &call->close_tag, &call->close_pending);
+        mr_rpc_call_batch(call, ops, 3, MR_RPC_BATCH_CLOSE);
         return;
     }
-    mr_rpc_call_batch(call, &ops[0], 1, &call->close_tag, &call->close_pending);
-    mr_rpc_call_batch(call, &ops[1], 1, &call->open_tag, &call->open_pending);
+    mr_rpc_call_batch(call, &ops[0], 1, MR_RPC_BATCH_CLOSE);
+    mr_rpc_call_batch(call, &ops[1], 1, MR_RPC_BATCH_OPEN);
 }
 
 static void add_authorization(struct mr_rpc_call *call)
@@ -262,7 +267,6 @@ struct mr_rpc_call *mr_rpc_call_open(struct mr_rpc_channel *channel, const char 
     call->context = context;
     call->auto_read = !o->manual_read;
     call->one_reply = o->one_reply;
-    call->start_wanted = true;
     if (o->wait_for_ready)
         call->initial_flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY |
                               GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET;

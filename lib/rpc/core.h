@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/list.h"
+#include "rpc/call_state.h"
 #include "rpc/client.h"
 #include "rpc/loop.h"
 #include "rpc/server.h"
@@ -17,6 +18,14 @@
 /* Every tag on the completion queue is one of these. */
 struct mr_rpc_tag {
     void (*done)(struct mr_rpc_tag *tag, bool ok);
+};
+
+enum mr_rpc_batch {       /* what a call may have on the completion queue, one of each at a time */
+    MR_RPC_BATCH_OPEN,    /* client: the peer's initial metadata */
+    MR_RPC_BATCH_RECEIVE, /* a message */
+    MR_RPC_BATCH_SEND,
+    MR_RPC_BATCH_CLOSE, /* server: RECV_CLOSE; client: RECV_STATUS */
+    MR_RPC_BATCHES,
 };
 
 struct mr_rpc_slot {
@@ -81,9 +90,9 @@ struct mr_rpc_call {
     struct mr_list owed_node;                   /* on loop->owed */
     struct mr_list owner_node;                  /* on the server's or channel's list */
 
-    struct mr_rpc_tag open_tag, recv_tag, send_tag, close_tag;
-    uint32_t pending; /* tags on the queue */
-    bool open_pending, recv_pending, send_pending, close_pending;
+    struct mr_rpc_state state;
+    struct mr_rpc_tag tags[MR_RPC_BATCHES];
+    uint32_t batches; /* on the completion queue: 1 << MR_RPC_BATCH_… */
 
     grpc_slice path;
     mr_time deadline;
@@ -92,32 +101,27 @@ struct mr_rpc_call {
     struct mr_rpc_outgoing initial_out, trailing_out;
 
     grpc_byte_buffer *received;
-    bool auto_read;
-    bool read_wanted;
-    bool is_open;     /* reading may begin */
-    bool in_message;  /* inside on_message: the next read waits for its return */
+    bool auto_read;   /* each message is asked for when the one before it is delivered */
+    bool read_wanted; /* one message is, once */
     bool is_patient;  /* the next message may wait for what we send */
     bool has_waited;  /* on loop->owed, for one sleep of the loop */
     bool ours;        /* health and reflection: not counted */
-    bool one_request; /* server: at most one message comes */
     bool one_reply;   /* client: the reply comes with the status */
-    bool got_message;
-    bool peer_half_closed;
 
     struct mr_rpc_queue queue;
     bool was_full;     /* on_writable is owed */
-    bool start_wanted; /* client: initial metadata goes even without a message */
-    bool initial_sent;
+    bool initial_sent; /* our initial metadata: with the first batch, also when that is the end */
     uint32_t initial_flags;
-    bool half_close_wanted, half_close_sent;
-    bool finish_wanted, finish_sent, finish_arrived;
-    bool over;  /* nothing more can be sent */
-    bool muted; /* nothing more is told but the end */
-    int cancelled;
+    int cancelled; /* server: written by gRPC when its RECV_CLOSE completes */
 
     grpc_status_code status; /* to send, or received */
     grpc_slice status_text;
 };
+
+static inline bool mr_rpc_call_has_batch(const struct mr_rpc_call *call, enum mr_rpc_batch batch)
+{
+    return call->batches >> batch & 1;
+}
 
 /* loop.c */
 gpr_timespec mr_rpc_timespec(mr_time t);
@@ -128,11 +132,13 @@ struct mr_rpc_call *mr_rpc_call_new(struct mr_rpc_loop *loop, grpc_call *grpc);
 void mr_rpc_call_mark(struct mr_rpc_call *call); /* has something to send: on the dirty list */
 void mr_rpc_call_flush(struct mr_rpc_call *call);
 void mr_rpc_call_pump(struct mr_rpc_call *call); /* asks for the next message if it may */
-void mr_rpc_call_batch(struct mr_rpc_call *call, const grpc_op *ops, size_t ops_count,
-    struct mr_rpc_tag *tag, bool *pending);
-void mr_rpc_call_returned(struct mr_rpc_call *call, bool *pending); /* a tag came back */
+void mr_rpc_call_batch(
+    struct mr_rpc_call *call, const grpc_op *ops, size_t ops_count, enum mr_rpc_batch batch);
+/* The tag of a batch came back: returns its call. */
+struct mr_rpc_call *mr_rpc_call_returned(struct mr_rpc_tag *tag, enum mr_rpc_batch batch);
 void mr_rpc_call_drop_queue(struct mr_rpc_call *call);
-void mr_rpc_call_deliver(struct mr_rpc_call *call);     /* call->received to on_message */
+/* call->received to on_message. The caller moves the call on from DELIVERING. */
+void mr_rpc_call_deliver(struct mr_rpc_call *call);
 void mr_rpc_call_end_if_over(struct mr_rpc_call *call); /* on_done and free, when nothing is left */
 int mr_rpc_outgoing_add(struct mr_rpc_outgoing *o, const char *name, struct mr_str value);
 

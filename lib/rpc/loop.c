@@ -149,7 +149,8 @@ static bool ask_owed(struct mr_rpc_loop *loop, bool may_wait)
     MR_LIST_EACH(node, &loop->owed)
     {
         struct mr_rpc_call *call = MR_LIST_ITEM(node, struct mr_rpc_call, owed_node);
-        if (may_wait && call->is_patient && !call->has_waited && !call->send_pending) {
+        bool sends = mr_rpc_call_has_batch(call, MR_RPC_BATCH_SEND);
+        if (may_wait && call->is_patient && !call->has_waited && !sends) {
             call->has_waited = some = true;
             continue;
         }

@@ -148,10 +148,10 @@ static const struct mr_rpc_entry *find_entry(const struct mr_rpc_server *s, stru
 static void close_done(struct mr_rpc_tag *tag, bool ok)
 {
     (void)ok;
-    struct mr_rpc_call *call = MR_CONTAINER_OF(tag, struct mr_rpc_call, close_tag);
-    mr_rpc_call_returned(call, &call->close_pending);
-    bool tell = call->cancelled && !call->over && !call->finish_wanted;
-    call->over = call->muted = true;
+    struct mr_rpc_call *call = mr_rpc_call_returned(tag, MR_RPC_BATCH_CLOSE);
+    bool was_live = !mr_rpc_state_is_over(&call->state);
+    bool tell = call->cancelled && was_live && call->state.sending == MR_RPC_SENDING;
+    if (was_live) mr_rpc_life_move(&call->state, MR_RPC_MUTED);
     mr_rpc_call_drop_queue(call);
     if (tell && call->handler->on_cancelled) call->handler->on_cancelled(call);
     mr_rpc_call_end_if_over(call);
@@ -187,7 +187,7 @@ static void begin(struct mr_rpc_call *call, const struct mr_rpc_entry *entry)
         }
     }
     call->handler = entry->method->handler;
-    call->is_open = true;
+    mr_rpc_receiving_move(&call->state, MR_RPC_READING);
     if (call->handler->on_open) call->handler->on_open(call);
     mr_rpc_call_pump(call);
 }
@@ -210,11 +210,11 @@ static void arrived(struct mr_rpc_tag *tag, bool ok)
     call->path = grpc_slice_ref(a->details.method);
     call->deadline = mr_rpc_time(a->details.deadline);
     call->metadata_in = a->metadata;
-    call->close_tag.done = close_done;
+    call->tags[MR_RPC_BATCH_CLOSE].done = close_done;
     mr_list_add_tail(&s->calls, &call->owner_node);
     grpc_op op = {.op = GRPC_OP_RECV_CLOSE_ON_SERVER};
     op.data.recv_close_on_server.cancelled = &call->cancelled;
-    mr_rpc_call_batch(call, &op, 1, &call->close_tag, &call->close_pending);
+    mr_rpc_call_batch(call, &op, 1, MR_RPC_BATCH_CLOSE);
     grpc_call_details_destroy(&a->details);
     arm(a);
 
@@ -227,7 +227,6 @@ static void arrived(struct mr_rpc_tag *tag, bool ok)
     }
     call->method = entry->method;
     call->context = entry->context;
-    call->one_request = !entry->method->client_streaming;
     call->auto_read = !entry->method->manual_read;
     begin(call, entry);
 }

@@ -165,7 +165,8 @@ int mr_rpc_stream_send(struct mr_rpc_stream *s, struct mr_str bytes)
 
 bool mr_rpc_stream_is_sending(const struct mr_rpc_stream *s)
 {
-    return s->call && (s->call->queue.count || s->call->send_pending);
+    if (!s->call) return false;
+    return s->call->queue.count || mr_rpc_call_has_batch(s->call, MR_RPC_BATCH_SEND);
 }
 
 int mr_rpc_stream_half_close(struct mr_rpc_stream *s)

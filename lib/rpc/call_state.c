@@ -1,0 +1,64 @@
+/* Knows which moves a call may make. When it makes them stands in call.c, answer.c, client.c and
+ * server.c. */
+#include "rpc/call_state.h"
+
+#include "base/assert.h"
+
+/* The call.
+ *
+ *   LIVE ──▶ OVER     client: the status came; messages that arrived before it are still told
+ *    └─────▶ MUTED    cancelled by us; server: gRPC reported the end of the call */
+#define S(x) (1u << MR_RPC_##x)
+static const unsigned lives[] = {
+    [MR_RPC_LIVE] = S(OVER) | S(MUTED),
+    [MR_RPC_OVER] = 0,
+    [MR_RPC_MUTED] = 0,
+};
+
+/* Our side. The queue is empty when a call becomes HALF_CLOSED or FINISHED. A call that ends early
+ * stays in the state that it has; FINISHED becomes ANSWERED also when the call is over.
+ *
+ *              ┌──▶ HALF_CLOSING ──▶ HALF_CLOSED                client
+ *   SENDING ───┤
+ *              └──▶ FINISHING ─────▶ FINISHED ──▶ ANSWERED      server */
+static const unsigned sendings[] = {
+    [MR_RPC_SENDING] = S(HALF_CLOSING) | S(FINISHING),
+    [MR_RPC_HALF_CLOSING] = S(HALF_CLOSED),
+    [MR_RPC_HALF_CLOSED] = 0,
+    [MR_RPC_FINISHING] = S(FINISHED),
+    [MR_RPC_FINISHED] = S(ANSWERED),
+    [MR_RPC_ANSWERED] = 0,
+};
+
+/* The peer's side. A call with one message in this direction goes from DELIVERING to PEER_DONE. A
+ * client's call with `one_reply` never reads: gRPC hands its message over with the status.
+ *
+ *      ┌───────one reply──────────┐
+ *      │                          ▼
+ *   OPENING ──▶ READING ◀──▶ DELIVERING
+ *                  │              │
+ *                  └─▶ PEER_DONE ◀┘ */
+static const unsigned receivings[] = {
+    [MR_RPC_OPENING] = S(READING) | S(DELIVERING),
+    [MR_RPC_READING] = S(DELIVERING) | S(PEER_DONE),
+    [MR_RPC_DELIVERING] = S(READING) | S(PEER_DONE),
+    [MR_RPC_PEER_DONE] = 0,
+};
+
+void mr_rpc_life_move(struct mr_rpc_state *s, enum mr_rpc_life to)
+{
+    mr_assert(lives[s->life] & 1u << to);
+    s->life = to;
+}
+
+void mr_rpc_sending_move(struct mr_rpc_state *s, enum mr_rpc_sending to)
+{
+    mr_assert(sendings[s->sending] & 1u << to);
+    s->sending = to;
+}
+
+void mr_rpc_receiving_move(struct mr_rpc_state *s, enum mr_rpc_receiving to)
+{
+    mr_assert(receivings[s->receiving] & 1u << to);
+    s->receiving = to;
+}

@@ -1,0 +1,50 @@
+/* The states of a call: one for the call itself and one for each direction. Inside lib/rpc.
+ *
+ * Each state is a table of allowed moves (call_state.c); a move that is not in it is a panic. */
+#pragma once
+
+#include <stdbool.h>
+
+enum mr_rpc_life {
+    MR_RPC_LIVE,
+    MR_RPC_OVER,  /* nothing more can be sent */
+    MR_RPC_MUTED, /* the same, and the handler hears nothing more but on_done */
+};
+
+enum mr_rpc_sending {    /* our side */
+    MR_RPC_SENDING,      /* messages may be queued */
+    MR_RPC_HALF_CLOSING, /* client: the half close follows what is queued */
+    MR_RPC_HALF_CLOSED,  /* client: gRPC has the half close */
+    MR_RPC_FINISHING,    /* server: the status follows what is queued */
+    MR_RPC_FINISHED,     /* server: gRPC has the status */
+    MR_RPC_ANSWERED,     /* server: the status went out */
+};
+
+enum mr_rpc_receiving { /* the peer's side */
+    MR_RPC_OPENING,     /* nothing is read yet */
+    MR_RPC_READING,     /* the next message may be asked for */
+    MR_RPC_DELIVERING,  /* inside on_message: the next read waits for the return */
+    MR_RPC_PEER_DONE,   /* no message follows */
+};
+
+struct mr_rpc_state {
+    enum mr_rpc_life life;
+    enum mr_rpc_sending sending;
+    enum mr_rpc_receiving receiving;
+};
+
+void mr_rpc_life_move(struct mr_rpc_state *s, enum mr_rpc_life to);
+void mr_rpc_sending_move(struct mr_rpc_state *s, enum mr_rpc_sending to);
+void mr_rpc_receiving_move(struct mr_rpc_state *s, enum mr_rpc_receiving to);
+
+static inline bool mr_rpc_state_is_over(const struct mr_rpc_state *s)
+{
+    return s->life != MR_RPC_LIVE;
+}
+
+/* May the handler hear of messages and of the peer's half close? Not after the server has given
+ * its status. */
+static inline bool mr_rpc_state_may_tell(const struct mr_rpc_state *s)
+{
+    return s->life != MR_RPC_MUTED && s->sending < MR_RPC_FINISHING;
+}
