@@ -1,5 +1,5 @@
-/* Knows addresses. TCP ports are gRPC's to accept on; at UNIX sockets our own doorman looks at who
- * comes, since gRPC tells nothing of a peer's credentials. */
+/* The addresses of a server. gRPC accepts on TCP ports. On UNIX sockets our own listener accepts
+ * and checks the peer's user, because gRPC does not show the peer's credentials. */
 #include "rpc/serve.h"
 
 #include "base/assert.h"
@@ -8,7 +8,7 @@
 #include <grpc/grpc_security.h>
 #include <string.h>
 
-/* On the doorman's thread. */
+/* On the listener's thread. */
 static void welcome(void *ctx, int fd)
 {
     struct mr_rpc_server *server = ctx;

@@ -1,4 +1,4 @@
-/* Knows how a server call is answered: its metadata and its end. */
+/* How a server call is answered: its metadata, its reply and its status. */
 #include "rpc/core.h"
 
 #include "base/assert.h"

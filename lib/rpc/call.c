@@ -289,8 +289,9 @@ static grpc_op status_op(struct mr_rpc_call *call)
     return op;
 }
 
-/* One batch: initial metadata if not sent, one message if queued, and after the last one the end
- * of our side. gRPC allows one such batch at a time; the rest waits for send_done. No hint beside
+/* Sends one batch: initial metadata if it is not sent, one message if one is queued, and after the
+ * last message the end of our side. gRPC allows one such batch at a time; the rest waits for
+ * send_done. GRPC_WRITE_BUFFER_HINT promises gRPC another message soon. It must not stand beside
  * initial metadata: such a batch of a server never completes. */
 void mr_rpc_call_flush(struct mr_rpc_call *call)
 {

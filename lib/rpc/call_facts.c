@@ -1,4 +1,5 @@
-/* Knows what can be asked of a call, and the switches that change nothing on the wire. */
+/* The questions about a call (metadata, peer, deadline, context) and the switches of its reading.
+ */
 #include "rpc/core.h"
 
 #include "base/assert.h"
@@ -41,7 +42,8 @@ mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call)
 struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call)
 {
     if (!call->peer) call->peer = grpc_call_get_peer(call->grpc);
-    if (strncmp(call->peer, "fd:", 3) == 0) return MR_STR("unix:"); /* let in by the doorman */
+    if (strncmp(call->peer, "fd:", 3) == 0)
+        return MR_STR("unix:"); /* accepted by our own listener (server/unix_listener) */
     return mr_str(call->peer);
 }
 
@@ -75,7 +77,7 @@ void mr_rpc_call_read(struct mr_rpc_call *call)
     mr_rpc_call_pump(call);
 }
 
-void mr_rpc_call_be_patient(struct mr_rpc_call *call)
+void mr_rpc_call_defer_read(struct mr_rpc_call *call)
 {
-    call->is_patient = true;
+    call->defers_read = true;
 }

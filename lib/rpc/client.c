@@ -1,4 +1,4 @@
-/* Knows channels and how a client call begins and hears its end. */
+/* Channels, and how a client call begins and ends. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ struct mr_rpc_channel {
     const struct mr_credential *credential; /* NULL: none */
     struct mr_rpc_tls *tls;                 /* NULL: plain */
     struct mr_list calls;
-    uint32_t references; /* the owner's and one for each call */
+    uint32_t references; /* one of the owner and one of each call */
 };
 
 static int arg_ms(mr_duration d)
@@ -33,8 +33,8 @@ static grpc_arg int_arg(const char *key, int value)
     return a;
 }
 
-/* gRPC takes the path of a socket as that of a URI. (And a comma in it for the end of a path,
- * whichever way it is written.) */
+/* gRPC reads the path of a socket as the path of a URI, so other bytes are percent-encoded. A comma
+ * ends the path even when it is encoded: unix_listener refuses such a path. */
 static char *target_of(const char *address)
 {
     static const char plain[] =
@@ -75,16 +75,16 @@ static grpc_channel *make_channel(
         int_arg(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10000),
         int_arg(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0),
         int_arg(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, arg_ms(backoff)),
-        /* the least time an attempt to connect is given, despite the name */
+        /* despite its name: the least time that an attempt to connect gets */
         int_arg(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, arg_ms(MR_MAX(backoff_max, MR_SECOND))),
         int_arg(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, arg_ms(backoff_max)),
         int_arg(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1), /* one connection a channel */
-        int_arg(GRPC_ARG_ENABLE_RETRIES, 0), /* repeating is decided by who knows what it means */
+        int_arg(GRPC_ARG_ENABLE_RETRIES, 0), /* the caller decides what may be repeated */
         int_arg(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
         int_arg(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1),
         int_arg(GRPC_ARG_ENABLE_CHANNELZ, 0),
-        /* Measuring the link costs a ping and two timers a message. One with a memory for a
-         * wire needs no measuring: a window that is never the bound will do. */
+        /* Measuring the bandwidth of the link costs a ping and two timers for each message. On
+         * a UNIX socket a large fixed window replaces it. */
         int_arg(GRPC_ARG_HTTP2_BDP_PROBE, !is_unix),
         int_arg(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, is_unix ? MR_RPC_WINDOW_BYTES : 65535),
     };
@@ -159,7 +159,7 @@ static void open_done(struct mr_rpc_tag *tag, bool ok)
     mr_rpc_call_end_if_over(call);
 }
 
-/* Where TLS is why there is no connection, callers are to hear so. */
+/* Where TLS is the reason for a failed connection, the status says so. */
 static void explain(struct mr_rpc_call *call)
 {
     struct mr_error e;
@@ -276,7 +276,7 @@ struct mr_rpc_call *mr_rpc_call_open(struct mr_rpc_channel *channel, const char 
     return call;
 }
 
-/* ---- one there, one back -------------------------------------------------------------------- */
+/* ---- unary calls ---------------------------------------------------------------------------- */
 
 struct unary {
     mr_rpc_on_reply on_reply;
@@ -296,7 +296,7 @@ static void unary_done(struct mr_rpc_call *call, const struct mr_rpc_status *sta
     struct mr_rpc_message *reply = status->code == 0 ? u->reply : NULL;
     struct mr_rpc_message lent = {0};
     if (reply) {
-        lent = *reply; /* so that the callback may take it */
+        lent = *reply; /* lent: the callback may take it */
         *reply = (struct mr_rpc_message){0};
     }
     u->on_reply(u->ctx, status, reply ? &lent : NULL);

@@ -1,5 +1,5 @@
-/* The client side, event-driven: channels and calls on a loop. For programs without a loop there
- * is rpc/sync.h. */
+/* The client side, event-driven: channels and calls on a loop. Programs without a loop use
+ * sync.h. */
 #pragma once
 
 #include "host/stop.h"
@@ -13,11 +13,12 @@ struct mr_rpc_channel_options { /* zero: the default */
     mr_duration keepalive;      /* 0: 10 s on TCP, none on UNIX sockets; MR_NEVER: none */
     mr_duration backoff_max;    /* between attempts to connect; 0: 2 s */
     const char *bearer;         /* sent with each call as `authorization: Bearer …`; copied */
-    const struct mr_credential *credential; /* the same, as it is when a call begins; lent */
+    const struct mr_credential *credential; /* the same header, read when a call begins; lent */
     struct mr_rpc_tls *tls; /* for TCP; NULL: what mr_rpc_tls_use was given, or none. Lent */
 };
 
-/* "unix:/path" or "host:port". Connects when first used, and again by itself when it breaks. */
+/* "unix:/path" or "host:port". The first call connects; a broken connection is made again by
+ * itself. */
 struct mr_rpc_channel *mr_rpc_channel_open(
     struct mr_rpc_loop *loop, const char *address, const struct mr_rpc_channel_options *options);
 /* Its calls are cancelled; each still gets its on_done. */
@@ -33,20 +34,20 @@ struct mr_rpc_call_options { /* zero: the default */
     mr_duration timeout;     /* 0: none */
     bool wait_for_ready;     /* wait for a connection instead of failing UNAVAILABLE */
     bool manual_read;        /* auto read off */
-    bool one_reply;          /* the method does not stream replies: saves a step */
+    bool one_reply;          /* the method sends exactly one reply: saves a batch */
     const struct mr_rpc_metadata *metadata;
     size_t metadata_count;
-    struct mr_stop stop; /* of calls that block (sync.h): they are cancelled when it is set */
+    struct mr_stop stop; /* of blocking calls (sync.h): they are cancelled when it is set */
 };
 
-/* Opens a call. Never fails here: what is wrong comes by on_done. `options` may be NULL. */
+/* Opens a call. It never fails here: on_done reports what is wrong. `options` may be NULL. */
 struct mr_rpc_call *mr_rpc_call_open(struct mr_rpc_channel *channel, const char *method,
     const struct mr_rpc_handler *handler, void *context, const struct mr_rpc_call_options *options);
 
 int mr_rpc_call_half_close(struct mr_rpc_call *call); /* after what is queued */
 void mr_rpc_call_cancel(struct mr_rpc_call *call);    /* also of a server call; on_done follows */
 
-/* One message there, one back. `reply` is NULL unless status->code is 0; lent until the return,
+/* A unary call. `reply` is NULL unless status->code is 0; it is lent until the callback returns,
  * unless taken. */
 typedef void (*mr_rpc_on_reply)(
     void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply);

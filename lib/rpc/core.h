@@ -1,5 +1,5 @@
-/* Inside lib/rpc: what loop, call, server and client know of each other. The one header that shows
- * gRPC's types; nobody outside this folder includes it. */
+/* Private to lib/rpc: the structs that loop, call, server and client share. Only this header shows
+ * gRPC's types. No file outside lib/rpc includes it. */
 #pragma once
 
 #include "base/list.h"
@@ -13,7 +13,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#define MR_RPC_WINDOW_BYTES (4 << 20) /* under way on a stream whose link is not measured */
+#define MR_RPC_WINDOW_BYTES (4 << 20) /* flow-control window where the link is not measured */
 
 /* Every tag on the completion queue is one of these. */
 struct mr_rpc_tag {
@@ -36,23 +36,23 @@ struct mr_rpc_slot {
 
 struct mr_rpc_loop {
     grpc_completion_queue *cq;
-    grpc_channel *wake_channel; /* a lame one, for wake_call */
-    grpc_call *wake_call;       /* an empty batch on it puts wake_tag on the queue */
+    grpc_channel *wake_channel; /* a lame channel, for wake_call */
+    grpc_call *wake_call;       /* an empty batch on wake_call puts wake_tag on the queue */
     struct mr_rpc_tag wake_tag;
     _Atomic bool wake_under_way;
     _Atomic uintptr_t runner; /* the thread inside mr_rpc_loop_run; 0: none */
     bool woken;
-    bool is_eager;         /* looks for a while before it sleeps, once waits have been short */
+    bool is_eager;         /* polls before it sleeps, once waits have been short */
     uint32_t short_waits;  /* in a row */
-    mr_time crowded_until; /* others want this processor */
-    bool turn_is_young; /* in the first events it slept for: latency counts more than throughput */
-    struct mr_list dirty; /* calls with something to send */
-    struct mr_list owed;  /* calls that ask for their next message a little later */
+    mr_time crowded_until; /* another thread wants this processor: no polling until then */
+    bool turn_is_young;    /* the first events after a sleep: latency before throughput */
+    struct mr_list dirty;  /* calls that have something to send */
+    struct mr_list owed;   /* calls whose next message is asked for a little later */
     struct mr_rpc_slot *slots;
     uint32_t slots_count;
     uint32_t slots_free;
     uint32_t calls_count;
-    uint32_t owners_count; /* servers and channels */
+    uint32_t owners_count; /* servers and channels on this loop */
     void (*turn)(void *ctx);
     void *turn_ctx;
     struct mr_rpc_side side;
@@ -81,7 +81,7 @@ struct mr_rpc_call {
     grpc_call *grpc;
     mr_rpc_call_id id;
     struct mr_rpc_server *server;   /* of a server call */
-    struct mr_rpc_channel *channel; /* of a client call; counted */
+    struct mr_rpc_channel *channel; /* of a client call; holds a reference */
     const struct mr_rpc_method *method;
     const struct mr_rpc_handler *handler;
     void *context;
@@ -101,11 +101,11 @@ struct mr_rpc_call {
     struct mr_rpc_outgoing initial_out, trailing_out;
 
     grpc_byte_buffer *received;
-    bool auto_read;   /* each message is asked for when the one before it is delivered */
-    bool read_wanted; /* one message is, once */
-    bool is_patient;  /* the next message may wait for what we send */
-    bool has_waited;  /* on loop->owed, for one sleep of the loop */
-    bool ours;        /* health and reflection: not counted */
+    bool auto_read;   /* the next message is asked for after each delivery */
+    bool read_wanted; /* one message is asked for, once */
+    bool defers_read; /* the next read may wait until our answer is sent */
+    bool has_waited;  /* its deferred read has waited for one sleep of the loop */
+    bool ours;        /* health and reflection: not counted in the server's calls_count */
     bool one_reply;   /* client: the reply comes with the status */
 
     struct mr_rpc_queue queue;
@@ -129,9 +129,11 @@ mr_time mr_rpc_time(gpr_timespec t);
 
 /* call.c */
 struct mr_rpc_call *mr_rpc_call_new(struct mr_rpc_loop *loop, grpc_call *grpc);
-void mr_rpc_call_mark(struct mr_rpc_call *call); /* has something to send: on the dirty list */
+void mr_rpc_call_mark(
+    struct mr_rpc_call *call); /* puts it on loop->dirty: it has something to send */
 void mr_rpc_call_flush(struct mr_rpc_call *call);
-void mr_rpc_call_pump(struct mr_rpc_call *call); /* asks for the next message if it may */
+void mr_rpc_call_pump(
+    struct mr_rpc_call *call); /* asks for the next message, if the state allows */
 void mr_rpc_call_batch(
     struct mr_rpc_call *call, const grpc_op *ops, size_t ops_count, enum mr_rpc_batch batch);
 /* The tag of a batch came back: returns its call. */
@@ -139,23 +141,24 @@ struct mr_rpc_call *mr_rpc_call_returned(struct mr_rpc_tag *tag, enum mr_rpc_bat
 void mr_rpc_call_drop_queue(struct mr_rpc_call *call);
 /* call->received to on_message. The caller moves the call on from DELIVERING. */
 void mr_rpc_call_deliver(struct mr_rpc_call *call);
-void mr_rpc_call_end_if_over(struct mr_rpc_call *call); /* on_done and free, when nothing is left */
+void mr_rpc_call_end_if_over(struct mr_rpc_call *call); /* no batch is left: on_done, then free */
 int mr_rpc_outgoing_add(struct mr_rpc_outgoing *o, const char *name, struct mr_str value);
 
 /* message.c */
 grpc_byte_buffer *mr_rpc_bytes_of(const struct mr_rpc_part *parts, size_t parts_count);
 void mr_rpc_message_reset(struct mr_rpc_message *m);
 
-/* tls.c: the one that is for an address; NULL: none, it stays plain */
+/* tls.c: the TLS settings for an address. NULL: no TLS. `own` goes before the process's. */
 struct mr_rpc_tls *mr_rpc_tls_for(struct mr_rpc_tls *own, const char *address);
 grpc_server_credentials *mr_rpc_tls_server_credentials(struct mr_rpc_tls *tls);
 grpc_channel_credentials *mr_rpc_tls_channel_credentials(struct mr_rpc_tls *tls);
 
-/* tls_words.c: a connection to a TCP port was not made, and gRPC said `why`. Writes into `out` what
- * that means for TLS, and says whether it means anything. */
+/* tls_words.c: a connection to a TCP port failed with gRPC's text `why`. True: TLS is the reason,
+ * or may be, and `out` has the sentence for the user. */
 bool mr_rpc_tls_words(
     const char *address, const struct mr_rpc_tls *tls, struct mr_str why, struct mr_error *out);
-/* Of a line that gRPC logs: a handshake failed, which is logged in words once a second at most. */
+/* Is this line of gRPC's log about a failed handshake? If so, logs it as tls.refused, at most once
+ * a second. */
 bool mr_rpc_tls_notice(const char *text);
 
 /* client.c */

@@ -1,5 +1,5 @@
-/* An index over serialized FileDescriptorSets: which file declares a symbol or an extension. Made
- * at start from what the build generated; reads the wire format with bounded depth. */
+/* An index over serialized FileDescriptorSets: which file declares a symbol or an extension. A
+ * server makes it at start from generated descriptors. Nesting is bounded. */
 #pragma once
 
 #include "base/err.h"
@@ -38,7 +38,7 @@ struct mr_descriptors {
 void mr_descriptors_init(struct mr_descriptors *d);
 void mr_descriptors_fini(struct mr_descriptors *d);
 
-/* The bytes are kept, not copied. A file that is already in is passed over. MR_EFORMAT. */
+/* The bytes are kept, not copied. A file that is already in the index is skipped. MR_EFORMAT. */
 int mr_descriptors_add(struct mr_descriptors *d, struct mr_str set, struct mr_error *e);
 
 /* MR_INDEX_NONE when there is none. */

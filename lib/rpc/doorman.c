@@ -1,4 +1,4 @@
-/* Knows UNIX sockets and the credentials of who connects. Refuses to know what is spoken there. */
+/* Knows UNIX sockets and the credentials of a peer. Refuses to know the protocol spoken there. */
 #include "rpc/doorman.h"
 
 #include "base/alloc.h"
@@ -20,7 +20,7 @@
 struct mr_doorman {
     struct mr_peer_rules rules;
     char *path;
-    dev_t device; /* of the socket file that we made */
+    dev_t device; /* device and inode of the socket file that we made */
     ino_t inode;
     int listen_fd;
     int stop_fd;
@@ -36,18 +36,18 @@ static int address_of(const char *path, struct sockaddr_un *at, struct mr_error 
     if (!n || n >= sizeof at->sun_path)
         return mr_fail(e, MR_EINVAL, "\"unix:%s\": the path of a socket has from 1 to %zu bytes",
             path, sizeof at->sun_path - 1);
-    if (strchr(path, ',')) /* gRPC takes it for the path's end, and would not find us */
+    if (strchr(path, ',')) /* gRPC ends the path there, and clients would not find the socket */
         return mr_fail(e, MR_EINVAL,
             "\"unix:%s\" has a comma, which the address of a socket cannot have", path);
     memcpy(at->sun_path, path, n);
     return MR_OK;
 }
 
-/* Removes the socket of a dead server; whatever else stands there stays. */
+/* Removes the socket of a dead server. Any other file stays, and is an error. */
 static int clear_path(const char *path, const struct sockaddr_un *at, struct mr_error *e)
 {
     struct stat st;
-    if (lstat(path, &st)) return MR_OK; /* bind tells what is wrong, if anything is */
+    if (lstat(path, &st)) return MR_OK; /* nothing is there, or bind reports the error */
     if (!S_ISSOCK(st.st_mode))
         return mr_fail(e, MR_EEXIST, "\"%s\" exists and is not a socket", path);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -131,7 +131,8 @@ static void stand(void *ctx)
         if (fd >= 0)
             meet(d, fd);
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
-            mr_clock_sleep(50 * MR_MS); /* the queue of the socket waits meanwhile */
+            mr_clock_sleep(
+                50 * MR_MS); /* meanwhile connections wait in the backlog of the socket */
     }
 }
 

@@ -1,4 +1,4 @@
-/* Knows grpc.health.v1: Check answers once, Watch tells every change. Contract:
+/* grpc.health.v1: Check answers once, Watch sends every change. Contract:
  * proto/grpc/health/v1/health.proto. */
 #include "rpc/serve.h"
 
@@ -13,7 +13,7 @@ struct watch {
     struct mr_list node;
     struct mr_rpc_call *call;
     char *service;
-    int told; /* 0: nothing yet */
+    int told; /* the last state that was sent; 0: none */
 };
 
 static int state_of(const struct mr_rpc_server *s, struct mr_str service)

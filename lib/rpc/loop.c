@@ -1,5 +1,5 @@
-/* Knows the completion queue: who waits on it, who wakes it, and which call an id means. What the
- * tags on it mean is known by those who put them there. */
+/* Knows the completion queue: how the loop's thread waits on it, how other threads wake it, and
+ * which call an id means. The file that starts a batch knows what its tag means. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -14,15 +14,16 @@
 #include <string.h>
 
 #define EVENTS_MAX 1024 /* of one turn */
-#define FLUSH_EVERY 32  /* events: the longest that a queued message waits in a busy turn */
+#define FLUSH_EVERY 32  /* events: a queued message waits no longer in a busy turn */
 #define SLOTS_GROWTH 256
-#define PATIENCE MR_MS
-#define YOUNG_EVENTS 4      /* of a turn that is not busy */
-#define SLEPT (3 * MR_US)   /* an event that took longer to come was waited for */
-#define LOOK (400 * MR_US)  /* of an eager loop, before it sleeps; a wait is short below it */
-#define SHORT_WAITS 3       /* until it looks; a heartbeat makes fewer */
-#define CROWD (500 * MR_US) /* a yield that took longer let somebody else run */
-#define CROWDED (20 * MR_MS)
+#define READ_DEFERRED_MAX MR_MS /* a deferred read waits no longer */
+#define YOUNG_EVENTS 4          /* a turn with more events is busy */
+#define SLEPT (3 * MR_US)       /* an event that took longer to come was waited for */
+#define SPIN                                                                                       \
+    (400 * MR_US)     /* an eager loop polls so long before it sleeps; shorter waits are short */
+#define SHORT_WAITS 3 /* in a row before the loop polls; heartbeats alone make fewer */
+#define CROWD (500 * MR_US)  /* a yield that took longer let another thread run */
+#define CROWDED (20 * MR_MS) /* no polling for so long after that */
 
 gpr_timespec mr_rpc_timespec(mr_time t)
 {
@@ -39,8 +40,8 @@ mr_time mr_rpc_time(gpr_timespec t)
     return mr_time_after((mr_time)at.tv_sec * MR_SECOND, (mr_duration)at.tv_nsec);
 }
 
-/* gRPC writes to stderr what callers hear as a status anyway; that is kept for `debug`. The last
- * words before its abort are not. */
+/* gRPC logs what callers get as a status anyway: such lines have the level `debug`. The line before
+ * gRPC aborts has the level `error`. */
 static void log_line(gpr_log_func_args *args)
 {
     if (mr_rpc_tls_notice(args->message)) return;
@@ -51,9 +52,9 @@ static void log_line(gpr_log_func_args *args)
         mr_log_quote(mr_str(args->message), text, sizeof text));
 }
 
-/* Debian builds Abseil without NDEBUG, and gRPC with Abseil's locks: each lock looks for a cycle in
- * the graph of all locks, which is a sixth of what a message costs. One call turns that off; where
- * there is no function of this name there is nothing to turn off. */
+/* gRPC uses Abseil's locks, and Debian builds Abseil without NDEBUG: each lock operation searches
+ * the graph of all locks for a cycle, which is a sixth of the cost of a message. One call turns the
+ * search off. Where a build has no function of this name, nothing changes. */
 static void trust_locks(void)
 {
     enum { IGNORE = 0 };
@@ -73,14 +74,14 @@ void mr_rpc_leave_idle_channels(void)
     leaves_idle_channels = !getenv(BACKUP_POLL);
 }
 
-/* Once for the process, without a grpc_shutdown to match: the last of those may wait 10 s for a
- * poller of gRPC's own that a large write has left behind. */
+/* Once for the process, and without a matching grpc_shutdown: the last grpc_shutdown may wait 10 s
+ * for a thread of gRPC that a large write has left behind. */
 static void init_grpc(void)
 {
     gpr_set_log_function(log_line);
     trust_locks();
     if (leaves_idle_channels) (void)setenv(BACKUP_POLL, "0", 1);
-    grpc_init(); /* reads it; programs that we start are not to inherit it */
+    grpc_init(); /* reads the variable; child processes must not inherit it */
     if (leaves_idle_channels) (void)unsetenv(BACKUP_POLL);
 }
 
@@ -114,7 +115,7 @@ void mr_rpc_loop_free(struct mr_rpc_loop **loop_at)
     if (!*loop_at) return;
     struct mr_rpc_loop *loop = MR_STEAL(*loop_at);
     mr_assert(!atomic_load(&loop->runner));
-    /* Calls of closed channels may still be on their way to their end. */
+    /* Calls of closed channels may still have batches on the queue. */
     while (loop->calls_count)
         (void)mr_rpc_loop_run(loop, MR_NEVER);
     mr_assert(!loop->owners_count);
@@ -139,10 +140,11 @@ void mr_rpc_loop_flush(struct mr_rpc_loop *loop)
     }
 }
 
-/* Asking for a message makes gRPC write a window update, and its peer wake up for that, unless it
- * has told that with something we sent since the last message. So after a message that this thread
- * slept for it waits until the owner has acted on the message, and a patient call for one sleep
- * more; not in a busy turn, where messages are taken in a row. True: some still wait. */
+/* Asking for a message makes gRPC write a window update, which wakes the peer up, unless the update
+ * has travelled with something that we sent since the last message. So after a message that this
+ * thread slept for, the read waits until the handler has acted on the message. The read of a call
+ * with `defers_read` waits for one sleep more. In a busy turn reads do not wait: messages are taken
+ * in a row. True: some reads still wait. */
 static bool ask_owed(struct mr_rpc_loop *loop, bool may_wait)
 {
     bool some = false;
@@ -150,12 +152,12 @@ static bool ask_owed(struct mr_rpc_loop *loop, bool may_wait)
     {
         struct mr_rpc_call *call = MR_LIST_ITEM(node, struct mr_rpc_call, owed_node);
         bool sends = mr_rpc_call_has_batch(call, MR_RPC_BATCH_SEND);
-        if (may_wait && call->is_patient && !call->has_waited && !sends) {
+        if (may_wait && call->defers_read && !call->has_waited && !sends) {
             call->has_waited = some = true;
             continue;
         }
         mr_list_remove(node);
-        call->is_patient = false;
+        call->defers_read = false;
         mr_rpc_call_pump(call);
     }
     return some;
@@ -171,12 +173,12 @@ void mr_rpc_loop_set_side(struct mr_rpc_loop *loop, struct mr_rpc_side side)
     loop->side = side;
 }
 
-/* An eager loop's first event, if it comes soon, or something at its side does. */
-static grpc_event look(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
+/* Polls for the first event of a turn, and the second source of work beside it. */
+static grpc_event spin(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
 {
-    mr_time until = MR_MIN(begun + LOOK, deadline);
+    mr_time until = MR_MIN(begun + SPIN, deadline);
     for (mr_time now = begun;;) {
-        if (loop->side.look) loop->side.look(loop->side.ctx); /* first, or events would hide it */
+        if (loop->side.look) loop->side.look(loop->side.ctx); /* first: an event returns at once */
         grpc_event ev = grpc_completion_queue_next(loop->cq, gpr_time_0(GPR_CLOCK_MONOTONIC), NULL);
         if (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken || now >= until) return ev;
         now = mr_clock_now();
@@ -193,10 +195,10 @@ static grpc_event look(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline
 static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time deadline)
 {
     grpc_event ev = {.type = GRPC_QUEUE_TIMEOUT};
-    bool looks = loop->is_eager && loop->short_waits >= SHORT_WAITS && begun >= loop->crowded_until;
-    if (looks && loop->side.attend) loop->side.attend(loop->side.ctx, true);
-    if (looks) ev = look(loop, begun, deadline);
-    bool found = looks && (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken);
+    bool spins = loop->is_eager && loop->short_waits >= SHORT_WAITS && begun >= loop->crowded_until;
+    if (spins && loop->side.attend) loop->side.attend(loop->side.ctx, true);
+    if (spins) ev = spin(loop, begun, deadline);
+    bool found = spins && (ev.type != GRPC_QUEUE_TIMEOUT || loop->woken);
     if (!found) {
         if (loop->side.attend) loop->side.attend(loop->side.ctx, false);
         if (loop->side.sleep) loop->side.sleep(loop->side.ctx, true);
@@ -205,7 +207,7 @@ static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time d
         found = ev.type != GRPC_QUEUE_TIMEOUT;
     }
     mr_duration took = mr_clock_now() - begun;
-    if (took > LOOK || !found)
+    if (took > SPIN || !found)
         loop->short_waits = 0;
     else if (took > SLEPT && loop->short_waits < SHORT_WAITS)
         loop->short_waits++;
@@ -213,8 +215,8 @@ static grpc_event first_event(struct mr_rpc_loop *loop, mr_time begun, mr_time d
     return ev;
 }
 
-/* What the first event queued leaves at once, for latency; in a busy turn sends wait a little, so
- * that they coalesce. */
+/* What the callback of the first event queues leaves at once, for latency. In a busy turn sends
+ * wait for up to FLUSH_EVERY events, so that they coalesce. */
 static size_t run_events(struct mr_rpc_loop *loop, mr_time deadline)
 {
     const gpr_timespec at = gpr_time_0(GPR_CLOCK_MONOTONIC);
@@ -240,7 +242,8 @@ size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline)
     mr_assert(!atomic_load(&loop->runner)); /* not from inside a callback */
     atomic_store(&loop->runner, (uintptr_t)pthread_self());
     mr_rpc_loop_flush(loop);
-    if (ask_owed(loop, true)) deadline = MR_MIN(deadline, mr_time_after(mr_clock_now(), PATIENCE));
+    if (ask_owed(loop, true))
+        deadline = MR_MIN(deadline, mr_time_after(mr_clock_now(), READ_DEFERRED_MAX));
     size_t n = run_events(loop, deadline);
     if (loop->turn) loop->turn(loop->turn_ctx);
     mr_rpc_loop_flush(loop);
@@ -252,7 +255,7 @@ size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline)
 void mr_rpc_loop_wake(struct mr_rpc_loop *loop)
 {
     if (atomic_load(&loop->runner) == (uintptr_t)pthread_self()) {
-        loop->woken = true; /* a callback: the turn ends by itself */
+        loop->woken = true; /* called by a callback: the turn ends by itself */
         return;
     }
     if (atomic_exchange(&loop->wake_under_way, true)) return;
@@ -290,8 +293,8 @@ struct mr_rpc_call *mr_rpc_call_find(struct mr_rpc_loop *loop, mr_rpc_call_id id
 }
 
 #if defined(__SANITIZE_THREAD__)
-/* gRPC's libraries are not instrumented, so TSan does not see how they synchronise among their own
- * threads. Reports with one of them on the stack say nothing; ours stay. */
+/* gRPC's libraries are not instrumented: TSan does not see how their threads synchronise. Reports
+ * with one of these libraries on the stack are suppressed. Reports of our own code stay. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {

@@ -10,34 +10,34 @@
 
 struct mr_rpc_loop;
 
-/* Before the first loop of a process: channels without a call are looked after by nobody, so that
- * one whose peer went away is found out by its next call, which fails with MR_EAWAY, and not by a
- * timer of gRPC's every 5 s. For who repeats such calls, or always has one. */
+/* Turns off gRPC's polling of channels without a call, which wakes the process every 5 s. A channel
+ * whose peer went away is then noticed by its next call, which fails with MR_EAWAY. For a program
+ * that repeats such calls, or whose channels always have a call. Before the first loop. */
 void mr_rpc_leave_idle_channels(void);
 
 struct mr_rpc_loop *mr_rpc_loop_new(void);
-/* No server, channel or open call is left on it, and no thread that may still wake it (see
- * mr_inbox_clear_waiter). */
+/* No server or channel is left on the loop, and no thread may still wake it (see
+ * mr_inbox_clear_waiter). Calls of closed channels end first. */
 void mr_rpc_loop_free(struct mr_rpc_loop **loop);
 
-/* One turn: sends what was queued, waits until something happens or `deadline` (0: only looks),
- * runs the callbacks of all that is there (bounded), sends what they queued. Returns how many
- * events it handled: 0 after the deadline. */
+/* One turn: sends what is queued, waits for an event or `deadline` (0: does not wait), runs the
+ * callbacks of the events that are there (a bounded number), sends what the callbacks queued.
+ * Returns the number of events: 0 after the deadline. */
 size_t mr_rpc_loop_run(struct mr_rpc_loop *loop, mr_time deadline);
 
-/* Sends what was queued, now: for whom the next turn is too late. Not from inside a callback. */
+/* Sends what is queued now instead of in the next turn. Not from inside a callback. */
 void mr_rpc_loop_flush(struct mr_rpc_loop *loop);
 
-/* From now on a wait that follows short ones looks again and again, up to 0.4 ms, before it sleeps:
- * where nothing else would use the processor that saves a wake-up, which costs tens of microseconds
- * on a virtual machine. It yields between looks, and stops for 20 ms when somebody else wanted the
- * processor. A loop that is idle, or busy, sleeps as before. */
+/* An eager loop polls for up to 0.4 ms before it sleeps, once its waits have been short. That saves
+ * a wake-up, which costs tens of microseconds on a virtual machine. It yields between polls, and
+ * does not poll for 20 ms after another thread wanted the processor. A loop that is idle or busy
+ * sleeps at once. */
 void mr_rpc_loop_be_eager(struct mr_rpc_loop *loop, bool is_eager);
 
-/* Something else that this thread may read while it looks, or lends while it sleeps; what is NULL
- * is left out. `attend(true)` comes before the first
- * `look`, `attend(false)` before the loop sleeps; both may come twice. `look` ends the turn by
- * mr_rpc_loop_wake. */
+/* A second source of work, polled while the loop polls, and told when the loop sleeps. A function
+ * may be NULL. `attend(true)` comes before the first `look`, `attend(false)` before the loop
+ * sleeps; both may come twice in a row. `look` polls once, and ends the turn by mr_rpc_loop_wake.
+ */
 struct mr_rpc_side {
     void (*attend)(void *ctx, bool on);
     void (*look)(void *ctx);
@@ -51,5 +51,6 @@ void mr_rpc_loop_wake(struct mr_rpc_loop *loop); /* any thread: ends a waiting m
 /* For mr_inbox_set_waiter: then mr_inbox_wait runs this loop. */
 struct mr_waiter mr_rpc_loop_waiter(struct mr_rpc_loop *loop);
 
-/* Calls run(ctx) on every turn of the loop, after the callbacks, before queued sends leave. One. */
+/* Calls run(ctx) in every turn, after the callbacks and before queued sends leave. A loop has one
+ * such function. */
 void mr_rpc_loop_set_turn(struct mr_rpc_loop *loop, void (*run)(void *ctx), void *ctx);

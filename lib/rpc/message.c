@@ -1,4 +1,4 @@
-/* Knows how bytes lie in gRPC's buffers, going and coming. */
+/* Translates between our messages and gRPC's byte buffers, in both directions. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -6,7 +6,8 @@
 
 #include <grpc/byte_buffer_reader.h>
 
-/* One part as a slice; the slice calls `release` when the transport has let go of it. */
+/* One part as a slice. The slice calls `release` when gRPC's transport has dropped it, which may be
+ * after the batch has completed. */
 static grpc_slice slice_of(const struct mr_rpc_part *part)
 {
     if (!part->release) return grpc_slice_from_copied_buffer(part->bytes.p, part->bytes.n);
@@ -14,7 +15,7 @@ static grpc_slice slice_of(const struct mr_rpc_part *part)
         part->release(part->ctx);
         return grpc_empty_slice();
     }
-    /* Read only, whatever the type says. */
+    /* gRPC only reads it, though the parameter is not const. */
     void *bytes = (void *)(uintptr_t)part->bytes.p;
     return grpc_slice_new_with_user_data(bytes, part->bytes.n, part->release, part->ctx);
 }
@@ -27,7 +28,7 @@ grpc_byte_buffer *mr_rpc_bytes_of(const struct mr_rpc_part *parts, size_t parts_
     return b;
 }
 
-/* The core decompresses what it negotiated; this is for a peer that compresses regardless. */
+/* gRPC decompresses what it negotiated. This is for a peer that compresses without negotiation. */
 static void decompress(struct mr_rpc_message *m)
 {
     if (m->bytes->data.raw.compression == GRPC_COMPRESS_NONE) return;

@@ -1,4 +1,4 @@
-/* Knows ReadMetricsResponse (text 1); everything else is host/stats.h. */
+/* Encodes ReadMetricsResponse (text 1). host/stats.h has the counters. */
 #include "rpc/metrics.h"
 
 #include "base/protowire.h"

@@ -1,6 +1,6 @@
 /* Protobuf messages on calls, through protobuf-c. Unpacked messages live in an arena with a
- * ceiling, freed as a whole: a small message from outside cannot ask for much memory, and nothing
- * is freed field by field. */
+ * ceiling, which is freed as a whole: a small message from outside cannot take much memory, and no
+ * field is freed by itself. */
 #pragma once
 
 #include "base/buf.h"
@@ -23,14 +23,14 @@ void mr_pb_arena_fini(struct mr_pb_arena *a);
 void mr_pb_arena_clear(struct mr_pb_arena *a); /* keeps one chunk for the next message */
 void *mr_pb_arena_take(struct mr_pb_arena *a, size_t bytes); /* NULL past the ceiling */
 
-/* The message, good until the arena is cleared; NULL with MR_EFORMAT or MR_ELIMIT in `e` (may be
- * NULL) for bytes that are no such message, nest deeper than twice MR_DEPTH_MAX, or need too much.
- */
+/* The message, valid until the arena is cleared. NULL with MR_EFORMAT or MR_ELIMIT in `e` (may be
+ * NULL) for bytes that are no such message, nest deeper than twice MR_DEPTH_MAX, or need more than
+ * the arena has. */
 void *mr_pb_unpack(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
     struct mr_pb_arena *a, struct mr_error *e);
 
-/* The same, within half of the arena: the other half is for what is made of the message, and for
- * the answer, whatever was sent. */
+/* The same within half of the arena. The other half is for the work on the message and for the
+ * answer. */
 void *mr_pb_unpack_request(const ProtobufCMessageDescriptor *type, struct mr_str bytes,
     struct mr_pb_arena *a, struct mr_error *e);
 

@@ -1,6 +1,6 @@
-/* Serves grpc.reflection.v1 and v1alpha, which have the same messages under two names. Contract:
- * proto/grpc/reflection/v1/reflection.proto. A question that finds nothing gets an error message
- * inside the stream; the stream goes on. */
+/* grpc.reflection.v1 and v1alpha, which have the same messages under two names. Contract:
+ * proto/grpc/reflection/v1/reflection.proto. A request for an unknown name is answered with an
+ * error message inside the stream; the stream goes on. */
 #include "rpc/reflection_answer.h"
 #include "rpc/serve.h"
 

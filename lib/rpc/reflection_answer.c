@@ -1,4 +1,4 @@
-/* Knows the questions and answers of reflection as bytes: parse, look up, encode. */
+/* The requests and answers of reflection as bytes: parses, looks up, encodes. */
 #include "rpc/reflection_answer.h"
 
 #include "base/alloc.h"
@@ -59,7 +59,7 @@ static void say_error(struct mr_buf *out, int code, struct mr_str words, struct 
     mr_buf_fini(&b);
 }
 
-/* The file and, so that clients need no second question, all it imports (field 3 of a file). */
+/* The file and all that it imports (field 3 of a file), so that clients need no second request. */
 static void say_file(struct mr_buf *out, const struct mr_descriptors *d, uint32_t file)
 {
     struct mr_buf b;
@@ -121,7 +121,7 @@ static void say_extension_numbers(
     mr_buf_fini(&b);
 }
 
-/* What is really served, not all that the descriptors mention. */
+/* The services of this server, not all services in the descriptors. */
 static void say_services(struct mr_buf *out, const struct mr_str *services, size_t services_count)
 {
     struct mr_buf b;

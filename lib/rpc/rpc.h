@@ -1,9 +1,9 @@
-/* What server and client share: status, messages, and the call. No gRPC type shows here.
+/* What server and client share: the status, messages, and the call. No gRPC type shows here.
  *
- * A call belongs to the thread of its loop; every function here runs on that thread, unless its
+ * A call belongs to the thread of its loop. Every function here runs on that thread, unless its
  * comment says otherwise. Callbacks come from mr_rpc_loop_run, never from inside a function of
- * this header. A `struct mr_rpc_call *` is good until its on_done has returned. Whoever may come
- * later keeps the id, which is never reused, and asks mr_rpc_call_find. */
+ * this header. A `struct mr_rpc_call *` is valid until its on_done has returned. Code that may run
+ * later keeps the id, which is never used again, and asks mr_rpc_call_find. */
 #pragma once
 
 #include "base/err.h"
@@ -34,23 +34,23 @@ struct mr_rpc_status {
     struct mr_str details; /* a serialized google.rpc.Status, or empty */
 };
 
-/* What happens to a call. Any of them may be NULL. */
+/* The callbacks of a call. Any of them may be NULL. */
 struct mr_rpc_handler {
-    /* Server: a call came; metadata, peer and deadline are readable. Client: the server's initial
-     * metadata came. */
+    /* Server: a call came; its metadata, peer and deadline can be read. Client: the server's
+     * initial metadata came. */
     void (*on_open)(struct mr_rpc_call *call);
-    /* One message. Lent until the return, unless taken. */
+    /* One message. It is lent until the callback returns, unless it is taken. */
     void (*on_message)(struct mr_rpc_call *call, struct mr_rpc_message *m);
-    /* Server: the client sends no more messages; also after the one of a unary request, unless it
-     * is answered by then. (A client hears it as on_done.) */
+    /* Server: the client sends no more messages. It comes also after the message of a unary
+     * request, unless the call is answered by then. A client hears on_done instead. */
     void (*on_half_close)(struct mr_rpc_call *call);
-    /* The send queue had passed its high mark and is below half of it again. */
+    /* The send queue passed its high mark and is now below half of the mark. */
     void (*on_writable)(struct mr_rpc_call *call);
-    /* Server: the client cancelled, its deadline passed or its connection broke before we had
-     * finished. Nothing can be sent any more. */
+    /* Server: the client cancelled, its deadline passed or its connection broke before the server
+     * finished the call. Nothing more can be sent. */
     void (*on_cancelled)(struct mr_rpc_call *call);
-    /* Always last, exactly once. Client: the outcome. Server: OK when our status went out (whatever
-     * it was), CANCELLED otherwise. Release the context here. */
+    /* Always last, exactly once. Client: the status of the call. Server: OK when the status went
+     * out, whatever it was; CANCELLED otherwise. Release the context here. */
     void (*on_done)(struct mr_rpc_call *call, const struct mr_rpc_status *status);
 };
 
@@ -65,19 +65,20 @@ void *mr_rpc_call_context(const struct mr_rpc_call *call);
 
 struct mr_str mr_rpc_call_method(const struct mr_rpc_call *call); /* "/millrace.v1.Jobs/Get" */
 mr_time mr_rpc_call_deadline(const struct mr_rpc_call *call);     /* MR_NEVER: none */
-/* "unix:…" or "ipv4:127.0.0.1:4711"; lent until on_done. Not authenticated. */
+/* "unix:…" or "ipv4:127.0.0.1:4711", lent until on_done. The address is not authenticated. */
 struct mr_str mr_rpc_call_peer(struct mr_rpc_call *call);
-/* The peer's metadata: of a server call the request's, of a client call the initial and, in
- * on_done, the trailing one. Lower-case names; the first of several. Lent until on_done returns. */
+/* The peer's metadata. Server call: of the request. Client call: the initial metadata and, in
+ * on_done, the trailing metadata. Names are lower case; of several values the first. Lent until
+ * on_done returns. */
 bool mr_rpc_call_metadata(const struct mr_rpc_call *call, const char *name, struct mr_str *value);
 
-/* Sending. What is queued leaves on the loop's next turn, coalesced. Results: MR_OK; MR_ETOOBIG
- * (over MR_MESSAGE_BYTES_MAX); MR_ELIMIT (queue full, nothing queued); MR_ESTATE (finished or half
- * closed by us); MR_ECANCELED (the call is over). */
+/* Sending. Queued messages leave in the loop's next turn, coalesced. Results: MR_OK; MR_ETOOBIG
+ * (over MR_MESSAGE_BYTES_MAX); MR_ELIMIT (the queue is full, nothing is queued); MR_ESTATE (we have
+ * finished or half closed the call); MR_ECANCELED (the call is over). */
 int mr_rpc_call_send(struct mr_rpc_call *call, struct mr_str bytes); /* copies */
 
-/* A message in parts. A part with `release` is not copied: it stays lent until release(ctx) is
- * called, exactly once, on any thread, also when the send is refused. */
+/* A message in parts. A part with `release` is not copied: its bytes are lent until release(ctx) is
+ * called. That happens exactly once, on any thread, also when the send is refused. */
 struct mr_rpc_part {
     struct mr_str bytes;
     void (*release)(void *ctx);
@@ -88,26 +89,26 @@ int mr_rpc_call_send_parts(
 
 bool mr_rpc_call_is_writable(const struct mr_rpc_call *call); /* false: wait for on_writable */
 size_t mr_rpc_call_queued_bytes(const struct mr_rpc_call *call);
-/* The same with a mark of the caller's own: at most `bytes_max` are queued. False: wait for
- * on_writable, which may come before so much has left: ask again. */
+/* Is it writable, and are at most `bytes_max` queued? False: wait for on_writable and ask again;
+ * on_writable may come while more than `bytes_max` are queued. */
 bool mr_rpc_call_has_room(struct mr_rpc_call *call, size_t bytes_max);
 
-/* Messages arrive by themselves (auto, the default) or one for each mr_rpc_call_read: that is how
- * a receiver holds a sender back. Turning auto on reads at once. */
+/* With auto read (the default) messages arrive by themselves; without it, one for each
+ * mr_rpc_call_read. So a receiver makes back-pressure. Turning auto read on reads at once. */
 void mr_rpc_call_set_auto_read(struct mr_rpc_call *call, bool on);
 void mr_rpc_call_read(struct mr_rpc_call *call);
-/* In on_message, of a message that will be answered soon while the loop sleeps: the next one is
- * asked for when the answer is sent, or when the loop wakes up otherwise, at most a millisecond
- * later. What gRPC has to say about flow control then travels with the answer. */
-void mr_rpc_call_be_patient(struct mr_rpc_call *call);
+/* In on_message, for a message that is answered soon while the loop sleeps. The next message is
+ * asked for when the answer is sent or the loop wakes up, at most a millisecond later. gRPC's
+ * flow-control frames then travel with the answer. */
+void mr_rpc_call_defer_read(struct mr_rpc_call *call);
 
 /* ---- messages ---------------------------------------------------------------------------- */
 
 size_t mr_rpc_message_bytes(const struct mr_rpc_message *m);
-/* The message as one run of bytes; joined on first use when it came in pieces. */
+/* The message as one run of bytes. A message that came in pieces is joined on first use. */
 struct mr_str mr_rpc_message_str(struct mr_rpc_message *m);
-/* The message as it came. `*parts` is lent as long as the message. */
+/* The message in the pieces in which it came. `*parts` is lent as long as the message. */
 size_t mr_rpc_message_parts(struct mr_rpc_message *m, const struct mr_str **parts);
-/* In on_message: keeps it beyond the return. Free it on any thread. */
+/* In on_message: takes the message, which then outlives the callback. Free it on any thread. */
 struct mr_rpc_message *mr_rpc_message_take(struct mr_rpc_message *m);
 void mr_rpc_message_free(struct mr_rpc_message **m);

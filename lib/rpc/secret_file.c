@@ -1,4 +1,4 @@
-/* Knows when the secret file is read, and by which thread. Refuses to know its lines. */
+/* Knows when the secret file is read, and on which thread. Refuses to know its lines. */
 #include "rpc/secret_file.h"
 
 #include "base/alloc.h"

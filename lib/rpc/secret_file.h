@@ -1,5 +1,5 @@
-/* The secret file of a process, read again when it changes: new calls show what stands there then,
- * and calls that come are known by what stands there then. Any thread. */
+/* The secret file of a process, read again when it changes. New outgoing calls show the new
+ * secrets, and incoming calls are compared with the new secrets. Any thread. */
 #pragma once
 
 #include "base/buf.h"
@@ -7,11 +7,11 @@
 
 struct mr_secret_file;
 
-/* Reads it; it has mode 0600. Errors name --secret-file and the file. */
+/* Reads the file, which must have mode 0600. Errors name --secret-file and the file. */
 int mr_secret_file_open(const char *path, struct mr_secret_file **out, struct mr_error *e);
 void mr_secret_file_free(struct mr_secret_file **file);
 
-/* What is shown to services of one kind. Lent as long as the file is open. */
+/* The secret for services of one kind. Lent as long as the file is open. */
 struct mr_credential {
     struct mr_secret_file *file; /* NULL: `fixed` */
     enum mr_service_kind to;
@@ -20,11 +20,13 @@ struct mr_credential {
 /* NULL when there is no file. */
 const struct mr_credential *mr_secret_file_credential(
     struct mr_secret_file *file, enum mr_service_kind to);
-/* Appends "Bearer SECRET" as it is now, without a NUL; nothing when nothing is shown there. */
+/* Appends "Bearer SECRET" with the current secret, without a NUL; nothing when there is no secret.
+ */
 void mr_credential_add(const struct mr_credential *credential, struct mr_buf *out);
 
-/* As mr_secrets_accepted. What is not known makes the file be looked at, so that a secret that was
- * changed everywhere at once is known everywhere at once. */
+/* As mr_secrets_accepted. For an unknown secret the file is checked at once and read if it has
+ * changed. So a secret that is replaced on all machines works on all machines without delay. */
 unsigned mr_secret_file_accepted(struct mr_secret_file *file, struct mr_str shown);
-/* The same by the last look, for who asks other files before: a stat(2) every two seconds. */
+/* The same, but the file is checked by stat(2) at most every two seconds, also for an unknown
+ * secret. For a caller that has other files to ask before mr_secret_file_accepted. */
 unsigned mr_secret_file_knows(struct mr_secret_file *file, struct mr_str shown);

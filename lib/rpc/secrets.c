@@ -1,4 +1,4 @@
-/* Knows the format of the secret file. Refuses to know who asks, and for what. */
+/* Knows the format of the secret file. Refuses to know which call asks. */
 #include "rpc/secrets.h"
 
 #include "base/alloc.h"
@@ -155,7 +155,7 @@ unsigned mr_secrets_accepted(const struct mr_secrets *s, struct mr_str shown)
 {
     unsigned found = 0;
     uint8_t hash[MR_SHA256_BYTES] = {0};
-    if (s->accepted_count) mr_sha256(shown, hash); /* with each call: not for nothing */
+    if (s->accepted_count) mr_sha256(shown, hash); /* runs with each call: only if needed */
     struct mr_str hashed = mr_str_of(hash, sizeof hash);
     for (size_t i = 0; i < s->plain_count; i++)
         if (mr_token_is_same(shown, mr_str(s->plain[i]))) found = MR_SERVICES_ALL;

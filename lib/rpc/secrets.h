@@ -1,14 +1,16 @@
-/* The secret file (--secret-file): by what the services of a cluster know each other. Lines of two
- * forms, which may stand in one file; empty lines, and lines that begin with "# ", are skipped.
+/* The format of the secret file (--secret-file): the secrets by which the services of a cluster
+ * authenticate each other. Its lines have three forms, which may stand in one file. Empty lines,
+ * and lines that begin with "# ", are skipped.
  *
- *     SECRET                       one for all services. At most four: each is accepted as any
- *                                  service, the first is shown to any
- *     show SERVICE SECRET          shown to services of this kind, instead of the first one
- *     accept SERVICE sha256:HEX    who shows the secret of this SHA-256 is a service of this kind
+ *     SECRET                       for all services. At most four: a caller with any of them is any
+ *                                  service; the first one is shown to every service
+ *     show SERVICE SECRET          shown to services of this kind, instead of the first SECRET
+ *     accept SERVICE sha256:HEX    a caller whose secret has this SHA-256 is a service of this kind
  *
- * A service's file with lines of the second form alone lets its reader pose as this service towards
- * those it calls, and as nobody else: what others show is there as a hash, and what is shown to one
- * kind of services is of no use with another. `millrace secrets` makes such files. */
+ * Somebody who reads a file with only `show` and `accept` lines can pose as the file's owner
+ * towards the services that the owner calls, and as no other service: the secrets of others are
+ * hashes there, and a secret for one kind of services is refused by the other kinds. `millrace
+ * secrets` makes such files. */
 #pragma once
 
 #include "base/err.h"
@@ -19,12 +21,12 @@
 
 struct mr_secrets;
 
-/* MR_EINVAL names the line, never a secret. */
+/* The sentence of MR_EINVAL names the line, never a secret. */
 int mr_secrets_parse(struct mr_str text, struct mr_secrets **out, struct mr_error *e);
 void mr_secrets_free(struct mr_secrets **secrets);
 
-/* What is shown to a service of this kind. NULL: nothing. Lent as long as the secrets live. */
+/* The secret for a service of this kind. NULL: none. Lent as long as the secrets live. */
 const char *mr_secrets_shown(const struct mr_secrets *secrets, enum mr_service_kind to);
-/* Which services show this? Bits 1 << MR_SERVICE_…; MR_SERVICES_ALL for a plain secret; 0: none.
- * Takes as long for a wrong secret as for a right one. */
+/* Which services have this secret? Bits 1 << MR_SERVICE_…; MR_SERVICES_ALL for a SECRET line; 0:
+ * none, which takes as long as a known secret. */
 unsigned mr_secrets_accepted(const struct mr_secrets *secrets, struct mr_str shown);

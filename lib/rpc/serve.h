@@ -1,4 +1,4 @@
-/* Inside lib/rpc: the server, as its own services (health, reflection) see it. */
+/* The server's struct, for the server's own files and its services (health, reflection). */
 #pragma once
 
 #include "rpc/core.h"
@@ -7,13 +7,13 @@
 
 #define MR_RPC_SERVICES_MAX 64
 #define MR_RPC_DOORMEN_MAX 4
-#define MR_RPC_ACCEPTS 64 /* calls that may arrive in one turn without waiting for the next */
+#define MR_RPC_ACCEPTS 64 /* so many calls may arrive in one turn; the rest waits for the next */
 
 struct mr_rpc_entry { /* one method, found by its path */
     char *path;
     const struct mr_rpc_method *method;
     void *context;
-    bool ours;
+    bool ours; /* health and reflection */
 };
 
 struct mr_rpc_health {
@@ -28,7 +28,7 @@ struct mr_rpc_server {
     grpc_server *grpc;
     grpc_server_credentials *credentials; /* plain: of UNIX sockets, and of TCP without TLS */
     struct mr_rpc_tls *tls;               /* the caller's; NULL: the process's, if there is one */
-    bool has_tls;                         /* at one of its ports */
+    bool has_tls;                         /* one of its ports has TLS */
     struct mr_peer_rules rules;
     struct mr_doorman *doormen[MR_RPC_DOORMEN_MAX];
     uint32_t doormen_count;
@@ -42,9 +42,9 @@ struct mr_rpc_server {
     struct mr_list watches; /* open health watches */
     struct mr_descriptors descriptors;
     struct mr_list calls;
-    size_t calls_count; /* without ours */
+    size_t calls_count; /* without health and reflection */
     struct mr_rpc_accept *accepts;
-    uint32_t accepts_count;
+    uint32_t accepts_count; /* armed */
     bool started, draining, shut_down;
     struct mr_rpc_tag shutdown_tag;
 };
@@ -57,5 +57,5 @@ extern const struct mr_rpc_service mr_rpc_health_service;
 extern const struct mr_rpc_service mr_rpc_reflection_service;
 extern const struct mr_rpc_service mr_rpc_reflection_alpha_service;
 
-void mr_rpc_health_changed(struct mr_rpc_server *server); /* tells the watches */
+void mr_rpc_health_changed(struct mr_rpc_server *server); /* sends it to the watches */
 struct mr_str mr_rpc_own_descriptors(void);               /* of health and reflection, generated */

@@ -1,5 +1,5 @@
-/* Knows the gRPC server: addresses, arriving calls, health states, the end. What a call does after
- * it has arrived stands in call.c. */
+/* The gRPC server: its methods, arriving calls, health states and its end. call.c has the life of a
+ * call after its arrival, address.c the addresses. */
 #include "rpc/serve.h"
 
 #include "base/alloc.h"
@@ -9,7 +9,7 @@
 #include <grpc/grpc_security.h>
 #include <stdlib.h>
 
-#define FAREWELL (MR_SECOND / 4) /* for what is said at the end to leave */
+#define FAREWELL (MR_SECOND / 4) /* the last statuses may take so long to leave */
 
 struct mr_rpc_accept { /* one armed grpc_server_request_call */
     struct mr_rpc_tag tag;
@@ -157,7 +157,7 @@ static void close_done(struct mr_rpc_tag *tag, bool ok)
     mr_rpc_call_end_if_over(call);
 }
 
-static void left(struct mr_rpc_call *call) /* called once, as it is freed */
+static void call_freed(struct mr_rpc_call *call)
 {
     if (!call->ours) call->server->calls_count--;
 }
@@ -206,7 +206,7 @@ static void arrived(struct mr_rpc_tag *tag, bool ok)
     }
     struct mr_rpc_call *call = mr_rpc_call_new(s->loop, a->call);
     call->server = s;
-    call->on_freed = left;
+    call->on_freed = call_freed;
     call->path = grpc_slice_ref(a->details.method);
     call->deadline = mr_rpc_time(a->details.deadline);
     call->metadata_in = a->metadata;
@@ -273,8 +273,8 @@ void mr_rpc_server_set_serving(struct mr_rpc_server *s, const char *service, boo
     mr_rpc_health_changed(s);
 }
 
-/* gRPC's own shutdown comes in close: it breaks new calls off as CANCELLED, where callers should
- * hear UNAVAILABLE and why. */
+/* gRPC's own shutdown would end new calls as CANCELLED. Callers get UNAVAILABLE and the reason
+ * instead, so mr_rpc_server_close starts the shutdown later. */
 void mr_rpc_server_drain(struct mr_rpc_server *s)
 {
     if (s->draining) return;
@@ -306,7 +306,7 @@ void mr_rpc_server_cancel_all(struct mr_rpc_server *s)
     grpc_server_cancel_all_calls(s->grpc);
 }
 
-/* UNAVAILABLE, which a caller may try again; gRPC's own end would be CANCELLED. */
+/* With UNAVAILABLE, which a caller may try again; gRPC alone would end the calls as CANCELLED. */
 static void end_all(struct mr_rpc_server *s)
 {
     static const struct mr_rpc_status away = {

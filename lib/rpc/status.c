@@ -37,7 +37,7 @@ struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *d
     struct mr_rpc_status s = {.code = mr_err_grpc(code), .message = text};
     if (!details) return s;
     mr_buf_clear(details);
-    if (mr_err_from_grpc(s.code) == code) return s; /* the code alone says it */
+    if (mr_err_from_grpc(s.code) == code) return s; /* the gRPC code is enough */
     struct mr_buf info;
     mr_buf_init(&info, INFO_BYTES_MAX);
     mr_protowire_add_bytes(&info, 1, mr_str(mr_err_name(code)));
@@ -59,7 +59,7 @@ static struct mr_str field_of(struct mr_str message, uint32_t number)
     return mr_str_of("", 0);
 }
 
-/* Our code from the details; 0 if they do not say one that fits `grpc_code`. */
+/* Our code from the details; 0 if they have none that belongs to `grpc_code`. */
 static int code_in_details(struct mr_str details, int grpc_code)
 {
     struct mr_str any = field_of(details, 3);

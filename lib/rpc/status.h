@@ -1,15 +1,17 @@
-/* Between our errors and what travels: gRPC code, sentence, and google.rpc.Status details. */
+/* Translates between struct mr_error and a gRPC status: code, sentence, google.rpc.Status details.
+ */
 #pragma once
 
 #include "base/buf.h"
 #include "rpc/rpc.h"
 
-/* The status of an error; its texts are lent by `e`, the details by `details` (cleared first). A
- * code that shares its gRPC code with another goes into the details as google.rpc.ErrorInfo
+/* The status of an error. `e` lends the texts, `details` the details (cleared first). A code that
+ * shares its gRPC code with another code goes into the details as google.rpc.ErrorInfo
  * (reason "MR_ETOOBIG", domain "millrace"). `details` may be NULL. */
 struct mr_rpc_status mr_rpc_status_of(const struct mr_error *e, struct mr_buf *details);
 
-/* Back again: MR_OK for code 0, else the code, with the sentence in `e` (may be NULL). */
+/* The error of a status: MR_OK for code 0, else our code, with the sentence in `e` (may be NULL).
+ */
 int mr_rpc_status_error(const struct mr_rpc_status *status, struct mr_error *e);
 
 /* Appends one google.protobuf.Any to the details of a google.rpc.Status under construction. */

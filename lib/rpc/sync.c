@@ -1,4 +1,4 @@
-/* Knows how to wait for calls of lib/rpc where nothing else is to be done meanwhile. */
+/* Runs a private loop inside each blocking call until the call has its result. */
 #include "rpc/sync.h"
 
 #include "base/alloc.h"
@@ -115,7 +115,7 @@ struct mr_rpc_stream *mr_rpc_stream_open(
     return s;
 }
 
-/* Until something happens, `deadline`, or the call is to be given up. */
+/* Runs the loop until an event or `deadline`. Cancels the call when `stop` is set. */
 static void run_loop(struct mr_rpc_stream *s, mr_time deadline)
 {
     if (s->stop.is_set) deadline = MR_MIN(deadline, mr_time_after(mr_clock_now(), MR_STOP_LOOK));
@@ -152,7 +152,7 @@ int mr_rpc_stream_send_parts(
     for (size_t i = 0; i < parts_count; i++)
         bytes += parts[i].bytes.n;
     int err = mr_rpc_call_send_parts(s->call, parts, parts_count);
-    /* who sends much hears from the loop in between: it leaves while the next is made */
+    /* a large message leaves now, while the caller makes the next one */
     if (!err && bytes >= LEAVES_AT_ONCE_BYTES) (void)mr_rpc_loop_run(s->client->loop, 0);
     return err;
 }

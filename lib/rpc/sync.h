@@ -1,5 +1,5 @@
-/* A blocking client for programs without a loop of their own: the command line and tests. It has
- * a private loop, run inside these calls by the calling thread; one thread at a time. */
+/* A blocking client for programs without a loop of their own: the command line and tests. Its
+ * private loop runs inside these functions, on the calling thread; one thread at a time. */
 #pragma once
 
 #include "base/buf.h"
@@ -13,33 +13,33 @@ struct mr_rpc_client *mr_rpc_client_open(
     const char *address, const struct mr_rpc_channel_options *options);
 void mr_rpc_client_close(struct mr_rpc_client **client); /* after its streams */
 
-/* One message there, one back, appended to `reply` (may be NULL). The error is the server's. */
+/* A unary call. The reply is appended to `reply` (may be NULL). The error is the server's. */
 int mr_rpc_call_sync(struct mr_rpc_client *client, const char *method, struct mr_str request,
     const struct mr_rpc_call_options *options, struct mr_buf *reply, struct mr_error *e);
 
-/* For who waits for something beside its streams: until anything happens on the client, a wake, or
- * `deadline`. May return early. */
+/* For a caller that waits also for something outside its streams: returns after an event on the
+ * client, a wake or `deadline`. May return early. */
 void mr_rpc_client_wait(struct mr_rpc_client *client, mr_time deadline);
-/* Any thread: ends a wait that is under way, or the next one. */
+/* Any thread: ends the wait that is under way, or the next one. */
 void mr_rpc_client_wake(struct mr_rpc_client *client);
 
 /* A call with streams: any of the four kinds. */
 struct mr_rpc_stream *mr_rpc_stream_open(
     struct mr_rpc_client *client, const char *method, const struct mr_rpc_call_options *options);
-/* Waits while the send queue is over its mark. MR_ESTATE or MR_ECANCELED when the call is over:
- * mr_rpc_stream_read then tells why. */
+/* Waits while the send queue is over its mark. MR_ESTATE after a half close; MR_ECANCELED when the
+ * call is over: mr_rpc_stream_read then returns its error. */
 int mr_rpc_stream_send(struct mr_rpc_stream *stream, struct mr_str bytes);
 /* The same for a message in parts (rpc.h). */
 int mr_rpc_stream_send_parts(
     struct mr_rpc_stream *stream, const struct mr_rpc_part *parts, size_t parts_count);
-/* Something of what was sent has not been handed to the connection. */
+/* Has gRPC not yet taken all that was sent? */
 bool mr_rpc_stream_is_sending(const struct mr_rpc_stream *stream);
 int mr_rpc_stream_half_close(struct mr_rpc_stream *stream);
 /* The next message: MR_OK with `*out` (free it); MR_ENOENT after the last one, the call being OK;
  * MR_ETIMEOUT by `deadline`, the call goes on; or the server's error. `e` may be NULL. */
 int mr_rpc_stream_read(struct mr_rpc_stream *stream, mr_time deadline, struct mr_rpc_message **out,
     struct mr_error *e);
-void mr_rpc_stream_cancel(struct mr_rpc_stream *stream); /* read then tells CANCELLED */
+void mr_rpc_stream_cancel(struct mr_rpc_stream *stream); /* read then returns CANCELLED */
 /* The server's metadata, initial and, once the call is over, trailing. Lent until the stream is
  * closed. */
 bool mr_rpc_stream_metadata(

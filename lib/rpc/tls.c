@@ -1,5 +1,5 @@
-/* Knows gRPC's credentials for TLS. Its certificate provider watches the files with a thread of its
- * own, and servers and channels take from it what they hand to each new connection. */
+/* gRPC's credentials for TLS. gRPC's certificate provider watches the files with a thread of its
+ * own. Servers and channels take the certificates for each new connection from the provider. */
 #include "rpc/core.h"
 
 #include "base/alloc.h"
@@ -17,7 +17,7 @@ struct mr_rpc_tls {
     grpc_tls_certificate_provider *provider; /* NULL until the first server or channel */
 };
 
-static struct mr_rpc_tls *process_wide; /* set once, before there are threads of ours */
+static struct mr_rpc_tls *process_wide; /* set once, before we start threads */
 
 static char *copy_given(const char *path)
 {
@@ -56,8 +56,8 @@ void mr_rpc_tls_free(struct mr_rpc_tls **tls)
     mr_release(t);
 }
 
-/* At exit: gRPC's thread that watches the files ends before what it uses is taken down. The rest
- * stays, as threads that are not waited for may still open channels. */
+/* At exit: ends gRPC's thread that watches the files before the libraries that it uses are torn
+ * down. The rest is not freed, because threads that nobody joins may still open channels. */
 static void stop_watching(void)
 {
     (void)pthread_mutex_lock(&process_wide->lock);

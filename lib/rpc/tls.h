@@ -1,10 +1,10 @@
-/* TLS on TCP: the certificates that a program shows and the CA that it believes. UNIX sockets stay
- * plain; the kernel says who is there.
+/* TLS on TCP: the certificate that a program shows and the CA that it trusts. UNIX sockets have no
+ * TLS; the kernel identifies the peer.
  *
- * A server asks for a client's certificate and verifies one that is shown; without one a client may
- * only what users may (rpc/guard.h). A client verifies the server's certificate, and that it is for
- * the host that was dialled. The files are read again every few seconds: new connections use what
- * they hold then, those that are open go on. */
+ * A server requests a client's certificate, and verifies it if the client shows one. A client
+ * without a certificate may call only what users may call (rpc/guard.h). A client verifies the
+ * server's certificate and its host name. The files are read again every few seconds: new
+ * connections use the new files, open connections go on. */
 #pragma once
 
 #include "host/certificate.h"
@@ -13,18 +13,19 @@
 struct mr_rpc_tls;
 
 struct mr_rpc_tls_options {
-    struct mr_certificate_files files; /* a client may have a CA alone, a server wants all three */
-    mr_duration refresh;               /* how often they are read; 0: 5 s, at least 1 s */
+    struct mr_certificate_files
+        files;           /* a client may have the CA alone, a server needs all three */
+    mr_duration refresh; /* how often they are read; 0: 5 s, at least 1 s */
 };
 
-/* Are the files good? MR_EINVAL, MR_EPERM, MR_ENOENT name the flag. */
+/* Checks the files. The sentence of MR_EINVAL, MR_EPERM or MR_ENOENT names the flag. */
 int mr_rpc_tls_open(
     const struct mr_rpc_tls_options *options, struct mr_rpc_tls **out, struct mr_error *e);
 void mr_rpc_tls_free(struct mr_rpc_tls **tls); /* after its servers and channels */
 
-/* For `main`, before the first server or channel: with files, each TCP port and each TCP channel of
- * this process that has no mr_rpc_tls of its own uses them. With none of the three nothing changes.
- * A service must give all three. */
+/* For `main`, before the first server or channel: each TCP port and each TCP channel of this
+ * process that has no mr_rpc_tls of its own uses these files. Without any of the three files
+ * nothing changes. A service must give all three. */
 int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e);
 bool mr_rpc_tls_is_used(void);
 

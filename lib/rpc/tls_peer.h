@@ -1,4 +1,4 @@
-/* What a server knows of the peer of a call by its connection. */
+/* What the connection of a server call says about its peer. */
 #pragma once
 
 #include "rpc/rpc.h"

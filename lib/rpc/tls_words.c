@@ -1,5 +1,5 @@
-/* Knows what gRPC and libcrypto say when TLS is why there is no connection, and says it in words
- * that name the address and the flag. */
+/* Recognises the texts of gRPC and libcrypto for a connection that fails because of TLS, and writes
+ * sentences that name the address and the flag. */
 #include "rpc/core.h"
 
 #include "host/clock.h"
@@ -7,15 +7,15 @@
 
 #include <string.h>
 
-#define NOTICE_EVERY MR_SECOND /* anybody may come and fail */
+#define NOTICE_EVERY MR_SECOND /* any peer can cause such lines */
 
 static bool has(struct mr_str text, const char *part)
 {
     return memmem(text.p, text.n, part, strlen(part)) != NULL;
 }
 
-/* A side with TLS ends the connection of one without, and of one whose certificate it does not
- * take, without a word that gRPC would hand on. */
+/* A side with TLS closes the connection of a peer without TLS, or with a certificate that it
+ * refuses. gRPC on the other side then knows no more than that the connection ended. */
 static bool was_ended(struct mr_str why)
 {
     return has(why, "Socket closed") || has(why, "onnection reset") || has(why, "Broken pipe");

@@ -1,4 +1,4 @@
-/* Knows when the token file is read, and by which thread. Refuses to know its lines. */
+/* Knows when the token file is read, and on which thread. Refuses to know its lines. */
 #include "rpc/token_file.h"
 
 #include "base/alloc.h"
@@ -18,7 +18,7 @@ struct mr_token_file {
     struct mr_tokens *now; /* under the lock */
 };
 
-/* A user whose token is a secret, too, would be a service. */
+/* A user whose token is also a secret would be a service. */
 static int tell_apart(struct mr_secret_file *secrets, const struct mr_tokens *t, struct mr_error *e)
 {
     const struct mr_identity *who;

@@ -1,5 +1,5 @@
-/* The token file of a process, read again when it changes. Any thread. A file that does not work
- * any more is said in the log, and the tokens that were read before go on. */
+/* The token file of a process, read again when it changes. Any thread. When the file can no longer
+ * be read or is wrong, the log says so, and the tokens read before stay valid. */
 #pragma once
 
 #include "rpc/secret_file.h"
@@ -12,18 +12,18 @@ struct mr_token_holder {
     enum mr_role role;
 };
 
-/* Reads it; it has mode 0600. Errors name --token-file and the file. A token that is a secret of
- * `secrets` (may be NULL; lent) is refused: who holds it would be a service. */
+/* Reads the file, which must have mode 0600. Errors name --token-file and the file. A token that is
+ * also a secret of `secrets` (may be NULL; lent) is refused: its holder would be a service. */
 int mr_token_file_open(const char *path, struct mr_secret_file *secrets, struct mr_token_file **out,
     struct mr_error *e);
 void mr_token_file_free(struct mr_token_file **file);
 
-/* Whose token is it? False: nobody's. */
+/* The holder of a token. False: it is unknown, also after the file was checked again. */
 bool mr_token_file_find(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
-/* The same by the last look (secret_file.h). */
+/* The same with a check at most every two seconds, as mr_secret_file_knows. */
 bool mr_token_file_knows(
     struct mr_token_file *file, struct mr_str token, struct mr_token_holder *out);
-/* Of an Authorization header (p NULL: there is none). MR_EAUTH with the sentence. */
+/* The holder by an Authorization header (p NULL: there is none). MR_EAUTH with the sentence. */
 int mr_token_file_check(struct mr_token_file *file, struct mr_str authorization,
     struct mr_token_holder *out, struct mr_error *e);

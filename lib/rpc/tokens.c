@@ -1,4 +1,4 @@
-/* Knows the format of the token file. Refuses to know who asks, and for what. */
+/* Knows the format of the token file. Refuses to know which call asks. */
 #include "rpc/tokens.h"
 
 #include "base/alloc.h"
@@ -15,7 +15,7 @@ struct token {
 };
 
 struct mr_tokens {
-    char *text; /* the file, which everything else points into */
+    char *text; /* the file; all strings point into it */
     struct token items[MR_TOKENS_MAX];
     size_t count;
 };

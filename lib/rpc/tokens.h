@@ -1,6 +1,6 @@
-/* The token file, the same for every program: a line is "TOKEN ROLE NAME" (role: admin, user or
- * reader), empty lines and lines that begin with # are skipped. And what both kinds of secrets,
- * tokens and the cluster's own, have in common. Pure, but for mr_tokens_open. */
+/* The format of the token file, the same for every program. A line is "TOKEN ROLE NAME" (role:
+ * admin, user or reader); empty lines and lines that begin with # are skipped. Also the functions
+ * that tokens and the cluster's secrets share. Only mr_tokens_open does I/O. */
 #pragma once
 
 #include "base/err.h"
@@ -18,23 +18,23 @@ struct mr_identity {
 
 struct mr_tokens;
 
-/* MR_EINVAL names the line, never the token. */
+/* The sentence of MR_EINVAL names the line, never the token. */
 int mr_tokens_parse(struct mr_str text, struct mr_tokens **out, struct mr_error *e);
-/* The same of a file of mode 0600; errors name --token-file and the file. */
+/* The same for a file of mode 0600. Errors name --token-file and the file. */
 int mr_tokens_open(const char *path, struct mr_tokens **out, struct mr_error *e);
 void mr_tokens_free(struct mr_tokens **tokens);
 
-/* The holder of a token; NULL: nobody. Lent as long as the tokens live. Takes as long for a wrong
- * token as for a right one. */
+/* The holder of a token, lent as long as the tokens live. NULL: an unknown token, which takes as
+ * long as a known one. */
 const struct mr_identity *mr_tokens_find(const struct mr_tokens *tokens, struct mr_str token);
 
-/* One after the other, from 0. False: there are no more. Lent as long as the tokens live. */
+/* The token at index `i`, lent as long as the tokens live. False: there is none. */
 bool mr_tokens_at(
     const struct mr_tokens *tokens, size_t i, struct mr_str *token, const struct mr_identity **who);
 
-/* "Bearer TOKEN" (the scheme in any case): the token. False: it is something else. */
+/* The token of "Bearer TOKEN" (the scheme in any case). False: the text has another form. */
 bool mr_token_of(struct mr_str authorization, struct mr_str *token);
-/* 16 to 256 printable ASCII bytes without spaces? MR_EINVAL: says what it is instead. */
+/* Has it 16 to 256 printable ASCII bytes without spaces? MR_EINVAL says what is wrong. */
 int mr_token_is_good(struct mr_str token, struct mr_error *e);
-/* Compares without an early way out: the time tells nothing about where two texts differ. */
+/* Compares in constant time: the time does not depend on where the texts differ. */
 bool mr_token_is_same(struct mr_str shown, struct mr_str secret);

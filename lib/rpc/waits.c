@@ -1,4 +1,4 @@
-/* Knows EndWaitsRequest (waiter 1); who waits for what is the server's own business. */
+/* Decodes EndWaitsRequest (waiter 1). The server knows which calls wait. */
 #include "rpc/waits.h"
 
 #include "base/protowire.h"

@@ -1,13 +1,13 @@
-/* millrace.v1.Waits: a caller that is about to stop has the waits of its calls ended, and so gets
- * answers where cancelling them would lose what is known. */
+/* millrace.v1.Waits: a caller that is about to stop ends the waits of its calls. The calls are then
+ * answered with what is known so far, which cancelling them would lose. */
 #pragma once
 
 #include "rpc/server.h"
 
-#define MR_RPC_WAITER "millrace-waiter" /* metadata of a call whose wait may be ended */
+#define MR_RPC_WAITER "millrace-waiter" /* metadata: names the caller that may end the wait */
 
 struct mr_rpc_waits {
-    /* On the loop's thread. Answers what waits and is mr_rpc_waits_of the waiter. */
+    /* On the loop's thread. Answers each waiting call for which mr_rpc_waits_of is true. */
     void (*end)(void *ctx, struct mr_str waiter);
     void *ctx;
 };

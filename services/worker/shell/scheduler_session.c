@@ -112,7 +112,7 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
             down.registered->epoch, down.registered->scheduler);
     }
     /* The first tasks of an idle worker: they are answered soon, if they are as short as most. */
-    if (down.tasks.count && mr_worker_shell_is_idle(sh)) mr_rpc_call_be_patient(call);
+    if (down.tasks.count && mr_worker_shell_is_idle(sh)) mr_rpc_call_defer_read(call);
     struct mr_worker_event ev = {.kind = MR_WORKER_MESSAGE, .message = &down};
     mr_worker_shell_step(sh, &ev);
 }
