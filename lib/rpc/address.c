@@ -9,33 +9,34 @@
 #include <string.h>
 
 /* On the listener's thread. */
-static void welcome(void *ctx, int fd)
+static void on_accept(void *ctx, int fd)
 {
     struct mr_rpc_server *server = ctx;
     grpc_server_add_channel_from_fd(server->grpc, fd, server->credentials);
 }
 
-void mr_rpc_server_open_doors(struct mr_rpc_server *server)
+void mr_rpc_server_start_unix_listeners(struct mr_rpc_server *server)
 {
-    for (uint32_t i = 0; i < server->doormen_count; i++)
-        mr_doorman_start(server->doormen[i], welcome, server);
+    for (uint32_t i = 0; i < server->unix_listeners_count; i++)
+        mr_unix_listener_start(server->unix_listeners[i], on_accept, server);
 }
 
-void mr_rpc_server_shut_doors(struct mr_rpc_server *server)
+void mr_rpc_server_close_unix_listeners(struct mr_rpc_server *server)
 {
-    for (uint32_t i = 0; i < server->doormen_count; i++)
-        mr_doorman_close(&server->doormen[i]);
+    for (uint32_t i = 0; i < server->unix_listeners_count; i++)
+        mr_unix_listener_close(&server->unix_listeners[i]);
 }
 
 static int listen_unix(
     struct mr_rpc_server *server, const char *path, int *port, struct mr_error *e)
 {
-    if (server->doormen_count == MR_ARRAY_LEN(server->doormen))
-        return mr_fail(e, MR_ELIMIT, "at most %zu UNIX sockets", MR_ARRAY_LEN(server->doormen));
-    struct mr_doorman **d = &server->doormen[server->doormen_count];
-    int err = mr_doorman_open(path, &server->rules, d, e);
+    if (server->unix_listeners_count == MR_ARRAY_LEN(server->unix_listeners))
+        return mr_fail(
+            e, MR_ELIMIT, "at most %zu UNIX sockets", MR_ARRAY_LEN(server->unix_listeners));
+    struct mr_unix_listener **l = &server->unix_listeners[server->unix_listeners_count];
+    int err = mr_unix_listener_open(path, &server->rules, l, e);
     if (err) return err;
-    server->doormen_count++;
+    server->unix_listeners_count++;
     if (port) *port = 0;
     return MR_OK;
 }

@@ -17,14 +17,14 @@
 
 #define BACKLOG 128
 
-struct mr_doorman {
+struct mr_unix_listener {
     struct mr_peer_rules rules;
     char *path;
     dev_t device; /* device and inode of the socket file that we made */
     ino_t inode;
     int listen_fd;
     int stop_fd;
-    void (*welcome)(void *ctx, int fd);
+    void (*on_accept)(void *ctx, int fd);
     void *ctx;
     struct mr_thread *thread;
 };
@@ -63,102 +63,104 @@ static int clear_path(const char *path, const struct sockaddr_un *at, struct mr_
     return MR_OK;
 }
 
-static int bind_and_listen(struct mr_doorman *d, const struct sockaddr_un *at, struct mr_error *e)
+static int bind_and_listen(
+    struct mr_unix_listener *l, const struct sockaddr_un *at, struct mr_error *e)
 {
     const char *doing = "make a socket for";
-    d->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool ok = d->listen_fd >= 0;
+    l->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    bool ok = l->listen_fd >= 0;
     if (ok) {
         doing = "bind";
-        ok = !bind(d->listen_fd, (const struct sockaddr *)at, sizeof *at);
+        ok = !bind(l->listen_fd, (const struct sockaddr *)at, sizeof *at);
     }
     if (ok) {
         doing = "set the mode of";
-        ok = !chmod(d->path, mr_peer_socket_mode(&d->rules));
+        ok = !chmod(l->path, mr_peer_socket_mode(&l->rules));
     }
     if (ok) {
         doing = "listen on";
-        ok = !listen(d->listen_fd, BACKLOG);
+        ok = !listen(l->listen_fd, BACKLOG);
     }
     if (!ok)
-        return mr_fail(e, MR_EIO, "cannot %s \"unix:%s\": %s", doing, d->path, strerror(errno));
+        return mr_fail(e, MR_EIO, "cannot %s \"unix:%s\": %s", doing, l->path, strerror(errno));
     struct stat st;
-    if (!lstat(d->path, &st)) {
-        d->device = st.st_dev;
-        d->inode = st.st_ino;
+    if (!lstat(l->path, &st)) {
+        l->device = st.st_dev;
+        l->inode = st.st_ino;
     }
     return MR_OK;
 }
 
-int mr_doorman_open(const char *path, const struct mr_peer_rules *rules, struct mr_doorman **out,
-    struct mr_error *e)
+int mr_unix_listener_open(const char *path, const struct mr_peer_rules *rules,
+    struct mr_unix_listener **out, struct mr_error *e)
 {
     struct sockaddr_un at;
     int err = address_of(path, &at, e);
     if (err) return err;
     err = clear_path(path, &at, e);
     if (err) return err;
-    MR_AUTO(mr_doorman_close) struct mr_doorman *d = mr_alloc(sizeof *d);
-    d->rules = *rules;
-    d->path = mr_copy_text(path);
-    d->stop_fd = -1;
-    err = bind_and_listen(d, &at, e);
+    MR_AUTO(mr_unix_listener_close) struct mr_unix_listener *l = mr_alloc(sizeof *l);
+    l->rules = *rules;
+    l->path = mr_copy_text(path);
+    l->stop_fd = -1;
+    err = bind_and_listen(l, &at, e);
     if (err) return err;
-    d->stop_fd = eventfd(0, EFD_CLOEXEC);
-    mr_assert(d->stop_fd >= 0);
-    *out = MR_STEAL(d);
+    l->stop_fd = eventfd(0, EFD_CLOEXEC);
+    mr_assert(l->stop_fd >= 0);
+    *out = MR_STEAL(l);
     return MR_OK;
 }
 
-static void meet(struct mr_doorman *d, int fd)
+static void accept_one(struct mr_unix_listener *l, int fd)
 {
-    if (mr_peer_may_enter(&d->rules, fd, d->path))
-        d->welcome(d->ctx, fd);
+    if (mr_peer_may_enter(&l->rules, fd, l->path))
+        l->on_accept(l->ctx, fd);
     else
         (void)close(fd);
 }
 
-static void stand(void *ctx)
+static void accept_loop(void *ctx)
 {
-    struct mr_doorman *d = ctx;
-    struct pollfd fds[] = {{d->listen_fd, POLLIN, 0}, {d->stop_fd, POLLIN, 0}};
+    struct mr_unix_listener *l = ctx;
+    struct pollfd fds[] = {{l->listen_fd, POLLIN, 0}, {l->stop_fd, POLLIN, 0}};
     for (;;) {
         int n = poll(fds, MR_ARRAY_LEN(fds), -1);
         if (n < 0 && errno == EINTR) continue;
         mr_assert(n > 0);
         if (fds[1].revents) return;
-        int fd = accept4(d->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        int fd = accept4(l->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd >= 0)
-            meet(d, fd);
+            accept_one(l, fd);
         else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
             mr_clock_sleep(
                 50 * MR_MS); /* meanwhile connections wait in the backlog of the socket */
     }
 }
 
-void mr_doorman_start(struct mr_doorman *d, void (*welcome)(void *ctx, int fd), void *ctx)
+void mr_unix_listener_start(
+    struct mr_unix_listener *l, void (*on_accept)(void *ctx, int fd), void *ctx)
 {
-    mr_assert(!d->thread);
-    d->welcome = welcome;
-    d->ctx = ctx;
-    d->thread = mr_thread_start("unix-accept", stand, d);
+    mr_assert(!l->thread);
+    l->on_accept = on_accept;
+    l->ctx = ctx;
+    l->thread = mr_thread_start("unix-accept", accept_loop, l);
 }
 
-void mr_doorman_close(struct mr_doorman **d_at)
+void mr_unix_listener_close(struct mr_unix_listener **l_at)
 {
-    if (!*d_at) return;
-    struct mr_doorman *d = MR_STEAL(*d_at);
-    if (d->thread) {
+    if (!*l_at) return;
+    struct mr_unix_listener *l = MR_STEAL(*l_at);
+    if (l->thread) {
         uint64_t one = 1;
-        ssize_t n = write(d->stop_fd, &one, sizeof one);
+        ssize_t n = write(l->stop_fd, &one, sizeof one);
         mr_assert(n == (ssize_t)sizeof one);
-        mr_thread_join(&d->thread);
+        mr_thread_join(&l->thread);
     }
     struct stat st;
-    bool ours = d->inode && !lstat(d->path, &st) && st.st_dev == d->device && st.st_ino == d->inode;
-    if (ours) (void)unlink(d->path);
-    if (d->listen_fd >= 0) (void)close(d->listen_fd);
-    if (d->stop_fd >= 0) (void)close(d->stop_fd);
-    mr_release(d->path);
-    mr_release(d);
+    bool ours = l->inode && !lstat(l->path, &st) && st.st_dev == l->device && st.st_ino == l->inode;
+    if (ours) (void)unlink(l->path);
+    if (l->listen_fd >= 0) (void)close(l->listen_fd);
+    if (l->stop_fd >= 0) (void)close(l->stop_fd);
+    mr_release(l->path);
+    mr_release(l);
 }

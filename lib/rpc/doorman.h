@@ -4,14 +4,16 @@
 
 #include "host/peer.h"
 
-struct mr_doorman;
+struct mr_unix_listener;
 
 /* Binds `path`. The socket of a dead server is replaced; MR_EEXIST when a server answers there. The
  * socket has mode 0600 when only our own uid is allowed. */
-int mr_doorman_open(const char *path, const struct mr_peer_rules *rules, struct mr_doorman **out,
-    struct mr_error *e);
+int mr_unix_listener_open(const char *path, const struct mr_peer_rules *rules,
+    struct mr_unix_listener **out, struct mr_error *e);
 
 /* From now on calls on_accept(ctx, fd), on the listener's thread, for each connection of an allowed
  * peer. The descriptor is non-blocking; the callee owns it. */
-void mr_doorman_start(struct mr_doorman *d, void (*welcome)(void *ctx, int fd), void *ctx);
-void mr_doorman_close(struct mr_doorman **d); /* removes the socket file if it is still ours */
+void mr_unix_listener_start(
+    struct mr_unix_listener *d, void (*on_accept)(void *ctx, int fd), void *ctx);
+void mr_unix_listener_close(
+    struct mr_unix_listener **d); /* removes the socket file if it is still ours */

@@ -1,78 +1,84 @@
-/* Who may call a service, and what: the same for every service.
+/* Authentication and authorization of calls, the same for every service.
  *
- * Three kinds of callers. A *service* shows a secret (--secret-file, rpc/secrets.h): by one that is
- * the same for all it may all; by one of its own it may call what its kind is listed for. A gateway
- * also passes users on (metadata millrace-user and millrace-role) and may what these may. A *user*
- * shows a token (--token-file). A *local* one shows nothing: where there is no token file, whom the
- * UNIX socket or loopback lets in is an admin; where there is one, nobody is let in like this. A
- * method says which role it wants, and which services call it (proto/methods.h). With neither file
- * everyone may all, and only addresses of this machine are served. Where TLS is on, a service also
- * shows a certificate that the cluster's CA has signed: neither the secret nor a method for
- * services is taken without. Both files are read again when they change.
+ * There are three kinds of callers:
+ *   - A *service* shows a secret (--secret-file, rpc/secrets.h). With a secret that all services
+ *     share it may call everything. With a secret of its own it may call the methods that its kind
+ *     is listed for (proto/methods.h). A gateway also names the user for whom it calls (metadata
+ *     millrace-user and millrace-role), and then may call what this user may.
+ *   - A *user* shows a token (--token-file).
+ *   - A *local* caller shows nothing. Without a token file, a caller on a UNIX socket or on
+ * loopback is an admin. With a token file such a caller is refused.
  *
- * A guard is used on one thread; what it lends for calls to others, on any.
+ * proto/methods.h says which role a method needs and which services call it. With neither file
+ * every caller may call everything, and the server listens only on addresses of this machine. With
+ * TLS, a service must also show a certificate that the cluster's CA has signed: without it, neither
+ * a secret nor a method for services is accepted. Both files are read again when they change.
  *
- *     err = mr_rpc_guard_new(&(struct mr_rpc_guard_options){…}, &guard, &e);
- *     server_options.auth = mr_rpc_guard_auth(guard); server_options.auth_ctx = guard;
- *     … mr_rpc_guard_listen(guard, server, address, &port, &e);
- *     channel_options.credential = mr_rpc_guard_credential(guard, MR_SERVICE_…); */
+ * An mr_rpc_auth is used on one thread. The credentials that it lends are used on any thread.
+ *
+ *     err = mr_rpc_auth_new(&(struct mr_rpc_auth_options){…}, &auth, &e);
+ *     server_options.auth = mr_rpc_auth_callback(auth); server_options.auth_ctx = auth;
+ *     … mr_rpc_auth_listen(auth, server, address, &port, &e);
+ *     channel_options.credential = mr_rpc_auth_credential(auth, MR_SERVICE_…); */
 #pragma once
 
 #include "rpc/secret_file.h"
 #include "rpc/server.h"
 #include "rpc/tokens.h"
 
-#define MR_RPC_USER "millrace-user" /* metadata of a call that passes a user on */
+#define MR_RPC_USER "millrace-user" /* metadata: the user for whom a gateway calls */
 #define MR_RPC_ROLE "millrace-role"
 
-struct mr_rpc_guard;
+struct mr_rpc_auth;
 
-struct mr_rpc_guard_options {
-    const char *token_file;  /* NULL: no tokens; wants a secret_file with it */
-    const char *secret_file; /* NULL: none */
-    enum mr_role (*role_of)(struct mr_str method); /* what "/package.Service/Method" wants */
+struct mr_rpc_auth_options {
+    const char *token_file;                        /* NULL: no tokens; needs a secret_file */
+    const char *secret_file;                       /* NULL: none */
+    enum mr_role (*role_of)(struct mr_str method); /* needed for "/package.Service/Method" */
     unsigned (*callers_of)(struct mr_str method);  /* which services call it: 1 << MR_SERVICE_… */
 };
 
-int mr_rpc_guard_new(
-    const struct mr_rpc_guard_options *options, struct mr_rpc_guard **out, struct mr_error *e);
-void mr_rpc_guard_free(struct mr_rpc_guard **guard);
+int mr_rpc_auth_new(
+    const struct mr_rpc_auth_options *options, struct mr_rpc_auth **out, struct mr_error *e);
+void mr_rpc_auth_free(struct mr_rpc_auth **auth);
 
-mr_rpc_auth mr_rpc_guard_auth(const struct mr_rpc_guard *guard); /* NULL: everyone may */
-/* For calls to services of that kind. NULL: there is no secret file. Lent as long as the guard. */
-const struct mr_credential *mr_rpc_guard_credential(
-    const struct mr_rpc_guard *guard, enum mr_service_kind to);
-struct mr_secret_file *mr_rpc_guard_secrets(const struct mr_rpc_guard *guard); /* NULL: none */
+mr_rpc_may_call mr_rpc_auth_callback(const struct mr_rpc_auth *auth); /* NULL: everyone may */
+/* The credential for calls to services of one kind, lent as long as `auth`. NULL: there is no
+ * secret file. */
+const struct mr_credential *mr_rpc_auth_credential(
+    const struct mr_rpc_auth *auth, enum mr_service_kind to);
+struct mr_secret_file *mr_rpc_auth_secrets(const struct mr_rpc_auth *auth); /* NULL: none */
 
-/* What a caller shows; p NULL: it does not. */
-struct mr_rpc_shown {
+/* What a caller shows. p NULL: the caller does not show it. */
+struct mr_rpc_credentials {
     struct mr_str authorization;
     struct mr_str user;
     struct mr_str role;
-    bool lacks_certificate; /* it came by TLS without a certificate of the cluster's CA */
+    bool lacks_certificate; /* a TLS connection without a certificate of the cluster's CA */
 };
 
 struct mr_rpc_caller {
     struct mr_identity who;
-    unsigned services; /* 1 << MR_SERVICE_…: as which it was known, also when it passes a user on */
+    unsigned services; /* 1 << MR_SERVICE_…: its own kind, also when it calls for a user */
 };
 
-/* Who shows this? MR_EAUTH, MR_EPERM, MR_EINVAL with the sentence for the caller. Texts of `out`
- * are the guard's, until it is asked again, or `shown`'s. */
-int mr_rpc_guard_identify(const struct mr_rpc_guard *guard, const struct mr_rpc_shown *shown,
-    struct mr_rpc_caller *out, struct mr_error *e);
-/* The same, and may it call this method? */
-int mr_rpc_guard_check(const struct mr_rpc_guard *guard, struct mr_str method,
-    const struct mr_rpc_shown *shown, struct mr_error *e);
+/* Identifies the caller. MR_EAUTH, MR_EPERM, MR_EINVAL with the sentence for the caller. The texts
+ * of `out` belong to `credentials`, or to `auth` until it is asked again. */
+int mr_rpc_auth_identify(const struct mr_rpc_auth *auth,
+    const struct mr_rpc_credentials *credentials, struct mr_rpc_caller *out, struct mr_error *e);
+/* Identifies the caller and checks that it may call the method. */
+int mr_rpc_auth_check(const struct mr_rpc_auth *auth, struct mr_str method,
+    const struct mr_rpc_credentials *credentials, struct mr_error *e);
 
-/* Whom what a call takes is counted for: a user's name, or where the call comes from. Lent until
- * the guard is asked again. */
-struct mr_str mr_rpc_guard_caller(const struct mr_rpc_guard *guard, struct mr_rpc_call *call);
+/* The name to which the resources of a call are charged: the user's name, or the address of the
+ * caller. Lent until `auth` is asked again. */
+struct mr_str mr_rpc_auth_caller(const struct mr_rpc_auth *auth, struct mr_rpc_call *call);
 
-/* mr_rpc_server_listen, refusing (MR_EPERM) an address that others can reach when there are no
- * tokens. */
-int mr_rpc_guard_listen(const struct mr_rpc_guard *guard, struct mr_rpc_server *server,
+/* mr_rpc_server_listen. Without tokens, an address that other machines can reach is refused
+ * (MR_EPERM). */
+int mr_rpc_auth_listen(const struct mr_rpc_auth *auth, struct mr_rpc_server *server,
     const char *address, int *port, struct mr_error *e);
 
-/* Can other machines reach it? Not: UNIX sockets, 127.0.0.0/8, [::1], localhost. */
+/* Can other machines reach the address? They cannot reach UNIX sockets, 127.0.0.0/8, [::1] and
+ * localhost. */
 bool mr_rpc_address_is_public(const char *address);

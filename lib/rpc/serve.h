@@ -6,7 +6,7 @@
 #include "rpc/doorman.h"
 
 #define MR_RPC_SERVICES_MAX 64
-#define MR_RPC_DOORMEN_MAX 4
+#define MR_RPC_UNIX_LISTENERS_MAX 4
 #define MR_RPC_ACCEPTS 64 /* so many calls may arrive in one turn; the rest waits for the next */
 
 struct mr_rpc_entry { /* one method, found by its path */
@@ -30,10 +30,10 @@ struct mr_rpc_server {
     struct mr_rpc_tls *tls;               /* the caller's; NULL: the process's, if there is one */
     bool has_tls;                         /* one of its ports has TLS */
     struct mr_peer_rules rules;
-    struct mr_doorman *doormen[MR_RPC_DOORMEN_MAX];
-    uint32_t doormen_count;
+    struct mr_unix_listener *unix_listeners[MR_RPC_UNIX_LISTENERS_MAX];
+    uint32_t unix_listeners_count;
     size_t message_bytes_max;
-    mr_rpc_auth auth;
+    mr_rpc_may_call auth;
     void *auth_ctx;
     struct mr_rpc_entry *entries;
     uint32_t entries_count;
@@ -50,8 +50,8 @@ struct mr_rpc_server {
 };
 
 /* address.c */
-void mr_rpc_server_open_doors(struct mr_rpc_server *server);
-void mr_rpc_server_shut_doors(struct mr_rpc_server *server);
+void mr_rpc_server_start_unix_listeners(struct mr_rpc_server *server);
+void mr_rpc_server_close_unix_listeners(struct mr_rpc_server *server);
 
 extern const struct mr_rpc_service mr_rpc_health_service;
 extern const struct mr_rpc_service mr_rpc_reflection_service;

@@ -260,7 +260,7 @@ void mr_rpc_server_start(struct mr_rpc_server *s)
         s->accepts_count++;
         arm(&s->accepts[i]);
     }
-    mr_rpc_server_open_doors(s);
+    mr_rpc_server_start_unix_listeners(s);
 }
 
 /* ---- health and the end --------------------------------------------------------------------- */
@@ -330,7 +330,7 @@ void mr_rpc_server_close(struct mr_rpc_server **server, mr_duration grace)
     while (!mr_rpc_server_is_drained(s) && mr_clock_now() < until)
         (void)mr_rpc_loop_run(s->loop, until);
     end_all(s);
-    mr_rpc_server_shut_doors(s);
+    mr_rpc_server_close_unix_listeners(s);
     grpc_server_shutdown_and_notify(s->grpc, s->loop->cq, &s->shutdown_tag);
     mr_rpc_server_cancel_all(s);
     while (!s->shut_down || s->accepts_count || !mr_rpc_server_is_drained(s))

@@ -32,7 +32,7 @@ struct mr_rpc_service {
 
 /* May this call be made? The callback reads the call's method, metadata and peer. MR_OK, or
  * MR_EAUTH or MR_EPERM with the sentence for the caller. */
-typedef int (*mr_rpc_auth)(void *ctx, struct mr_rpc_call *call, struct mr_error *e);
+typedef int (*mr_rpc_may_call)(void *ctx, struct mr_rpc_call *call, struct mr_error *e);
 
 struct mr_rpc_server_options {  /* zero: the default */
     size_t message_bytes_max;   /* MR_MESSAGE_BYTES_MAX */
@@ -40,7 +40,7 @@ struct mr_rpc_server_options {  /* zero: the default */
     mr_duration ping_min;       /* clients may ping this often; 0: 1 s */
     bool fixed_window;          /* for messages, not bulk: saves the pings that measure a link */
     struct mr_peer_rules peers; /* which users may connect to UNIX sockets */
-    mr_rpc_auth auth;           /* NULL: everyone may call; health checks always may */
+    mr_rpc_may_call auth;       /* NULL: everyone may call; health checks always may */
     void *auth_ctx;
     struct mr_rpc_tls *tls; /* for TCP; NULL: what mr_rpc_tls_use was given, or none. Lent */
 };

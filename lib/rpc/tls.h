@@ -2,7 +2,7 @@
  * TLS; the kernel identifies the peer.
  *
  * A server requests a client's certificate, and verifies it if the client shows one. A client
- * without a certificate may call only what users may call (rpc/guard.h). A client verifies the
+ * without a certificate may call only what users may call (rpc/util/auth.h). A client verifies the
  * server's certificate and its host name. The files are read again every few seconds: new
  * connections use the new files, open connections go on. */
 #pragma once

@@ -29,7 +29,7 @@ struct mr_service {
     bool names_walked; /* every name has said what it holds */
     struct mr_service_config config;
     char *address; /* for other nodes */
-    struct mr_rpc_guard *guard;
+    struct mr_rpc_auth *auth;
     struct mr_stats *stats;
     struct mr_store *self;
     struct mr_rpc_loop *loop;

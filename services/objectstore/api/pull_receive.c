@@ -339,7 +339,7 @@ struct mr_rpc_channel *mr_puller_channel(struct mr_puller *p, const char *addres
         if (!strcmp(p->channels[i].address, address)) return p->channels[i].channel;
     if (p->channels_count == CHANNELS_MAX) return NULL;
     struct mr_rpc_channel_options options = {
-        .credential = mr_rpc_guard_credential(p->sv->guard, MR_SERVICE_OBJECTSTORE)};
+        .credential = mr_rpc_auth_credential(p->sv->auth, MR_SERVICE_OBJECTSTORE)};
     p->channels = mr_grow(p->channels, p->channels_count * sizeof *p->channels,
         (p->channels_count + 1) * sizeof *p->channels);
     struct channel *c = &p->channels[p->channels_count++];

@@ -287,7 +287,7 @@ struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv)
     l->retry_ns = RETRY_MIN_NS;
     mr_pb_arena_init(&l->arena, (size_t)64 << 20);
     struct mr_rpc_channel_options options = {
-        .credential = mr_rpc_guard_credential(sv->guard, MR_SERVICE_SCHEDULER)};
+        .credential = mr_rpc_auth_credential(sv->auth, MR_SERVICE_SCHEDULER)};
     l->channel = mr_rpc_channel_open(sv->loop, sv->config.scheduler, &options);
     return l;
 }

@@ -168,7 +168,7 @@ static int listen_all(struct mr_service *sv, struct mr_error *e)
     const struct mr_texts *l = sv->config.listen;
     for (size_t i = 0; i < l->count; i++) {
         int port = 0;
-        int err = mr_rpc_guard_listen(sv->guard, sv->server, l->items[i], &port, e);
+        int err = mr_rpc_auth_listen(sv->auth, sv->server, l->items[i], &port, e);
         if (err) return err;
         set_address(sv, l->items[i], port);
         mr_log(MR_INFO, "listen", "address=%s", sv->address);
@@ -192,14 +192,14 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
     mr_list_init(&sv->leases);
     mr_list_init(&sv->persisting);
     sv->uploads = mr_allowance_new(sh->config.memory_bytes, UPLOAD_FREE_BYTES);
-    const struct mr_rpc_guard_options guard = {.token_file = config->token_file,
+    const struct mr_rpc_auth_options access = {.token_file = config->token_file,
         .secret_file = config->secret_file,
         .role_of = mr_proto_role,
         .callers_of = mr_proto_callers};
-    int err = mr_rpc_guard_new(&guard, &sv->guard, e);
+    int err = mr_rpc_auth_new(&access, &sv->auth, e);
     struct mr_rpc_server_options options = {.peers = sh->config.peers,
-        .auth = err ? NULL : mr_rpc_guard_auth(sv->guard),
-        .auth_ctx = sv->guard};
+        .auth = err ? NULL : mr_rpc_auth_callback(sv->auth),
+        .auth_ctx = sv->auth};
     sv->server = mr_rpc_server_new(sv->loop, &options);
     mr_rpc_server_add_service(sv->server, &mr_objects_service, sv);
     mr_rpc_server_add_service(sv->server, &mr_metrics_service, sv);
@@ -392,7 +392,7 @@ void mr_service_close(struct mr_service **psv)
     mr_later_fini(&sv->later);
     mr_stats_free(&sv->stats);
     mr_release(sv->address);
-    mr_rpc_guard_free(&sv->guard);
+    mr_rpc_auth_free(&sv->auth);
     mr_allowance_free(&sv->uploads);
     mr_release(sv);
     own = NULL;

@@ -71,7 +71,7 @@ static bool take_body(struct mr_op *op, struct upload *u, const ProtobufCBinaryD
         return false;
     }
     struct mr_str user = {0};
-    if (!u->hold.counted) user = mr_rpc_guard_caller(op->sv->guard, op->call);
+    if (!u->hold.counted) user = mr_rpc_auth_caller(op->sv->auth, op->call);
     if (mr_allowance_add(op->sv->uploads, &u->hold, user, data->len, &op->error)) {
         op->err = MR_ELIMIT;
         mr_op_fail_error(op);

@@ -338,7 +338,7 @@ static bool send_object(
     struct mr_buf bytes;
     Millrace__V1__GetObjectRequest m = MILLRACE__V1__GET_OBJECT_REQUEST__INIT;
     const struct mr_rpc_channel_options channel = {
-        .credential = mr_rpc_guard_credential(sh->guard, MR_SERVICE_OBJECTSTORE)};
+        .credential = mr_rpc_auth_credential(sh->auth, MR_SERVICE_OBJECTSTORE)};
     const struct mr_rpc_call_options options = {.manual_read = true, .timeout = 600 * MR_SECOND};
     mr_pb_arena_clear(&sh->scratch);
     mr_object_id_format(value->object, id);

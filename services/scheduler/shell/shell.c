@@ -233,7 +233,7 @@ static int listen_all(
     int err = mr_rpc_server_add_descriptors(sh->server, mr_proto_descriptor_set(), e);
     for (size_t i = 0; i < count && !err; i++) {
         int port = 0;
-        err = mr_rpc_guard_listen(sh->guard, sh->server, listen[i], &port, e);
+        err = mr_rpc_auth_listen(sh->auth, sh->server, listen[i], &port, e);
         if (!err) mr_log(MR_INFO, "scheduler.listening", "address=%s port=%d", listen[i], port);
     }
     return err;
@@ -253,11 +253,11 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     sh->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct mr_shell_message));
     mr_inbox_set_waiter(sh->inbox, mr_rpc_loop_waiter(sh->loop));
     mr_pb_arena_init(&sh->scratch, SCRATCH_BYTES_MAX);
-    const struct mr_rpc_guard_options guard = {.token_file = options->token_file,
+    const struct mr_rpc_auth_options access = {.token_file = options->token_file,
         .secret_file = options->secret_file,
         .role_of = mr_proto_role,
         .callers_of = mr_proto_callers};
-    int err = mr_rpc_guard_new(&guard, &sh->guard, e);
+    int err = mr_rpc_auth_new(&access, &sh->auth, e);
     if (!err) err = mr_ledger_open(sh, e);
     if (err) return err;
     mr_arena_init(&sh->arena, mr_sched_arena_bytes(&sh->options.core));
@@ -275,8 +275,8 @@ int mr_shell_open(const struct mr_scheduler_options *options, const char *const 
     if (err) return err;
     const struct mr_rpc_server_options server = {.fixed_window = true,
         .peers = options->peers,
-        .auth = mr_rpc_guard_auth(sh->guard),
-        .auth_ctx = sh->guard};
+        .auth = mr_rpc_auth_callback(sh->auth),
+        .auth_ctx = sh->auth};
     sh->server = mr_rpc_server_new(sh->loop, &server);
     mr_rpc_server_add_service(sh->server, &mr_jobs_service, sh);
     mr_rpc_server_add_service(sh->server, &mr_cluster_service, sh);
@@ -326,6 +326,6 @@ void mr_shell_close(struct mr_shell **shp)
     mr_inbox_free(&sh->inbox);
     mr_rpc_loop_free(&sh->loop);
     mr_stats_free(&sh->stats);
-    mr_rpc_guard_free(&sh->guard);
+    mr_rpc_auth_free(&sh->auth);
     mr_release(sh);
 }

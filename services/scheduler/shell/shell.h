@@ -75,7 +75,7 @@ struct mr_shell {
     struct mr_sched_effects fx;
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
-    struct mr_rpc_guard *guard;
+    struct mr_rpc_auth *auth;
     struct mr_rpc_waits waits;
     struct mr_stats *stats;
     struct mr_inbox *inbox;

@@ -522,7 +522,7 @@ int mr_intake_read(struct mr_intake *in, struct mr_intake_request *r, struct mr_
 {
     struct mr_str user = {0}; /* asked for only by what is large */
     if (!r->hold.counted && r->hold.bytes + bytes.n > SMALL_BYTES_MAX)
-        user = mr_rpc_guard_caller(in->sh->guard, call);
+        user = mr_rpc_auth_caller(in->sh->auth, call);
     int err = mr_allowance_add(r->quota, &r->hold, user, bytes.n, e);
     if (err) return err;
     mr_buf_add_str(&r->body, bytes);

@@ -117,7 +117,7 @@ static void on_resolved(void *ctx, const struct mr_rpc_status *status, struct mr
     if (is_ours && m->address[0] &&
         strcmp(m->address, mr_rpc_channel_address(x->tr->t->store)) != 0) {
         const struct mr_rpc_channel_options options = {
-            .credential = mr_rpc_guard_credential(x->tr->t->guard, MR_SERVICE_OBJECTSTORE)};
+            .credential = mr_rpc_auth_credential(x->tr->t->auth, MR_SERVICE_OBJECTSTORE)};
         x->elsewhere = mr_rpc_channel_open(x->tr->t->loop, m->address, &options);
     }
     mr_pb_arena_fini(&arena);

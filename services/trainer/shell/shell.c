@@ -199,7 +199,7 @@ static int listen_all(
     int err = mr_rpc_server_add_descriptors(t->server, mr_proto_descriptor_set(), e);
     for (size_t i = 0; i < count && !err; i++) {
         int port = 0;
-        err = mr_rpc_guard_listen(t->guard, t->server, listen[i], &port, e);
+        err = mr_rpc_auth_listen(t->auth, t->server, listen[i], &port, e);
         if (err) return err;
         set_address(t, listen[i], port);
         mr_log(MR_INFO, "trainer.listening", "address=%s", t->address);
@@ -211,9 +211,9 @@ static int listen_all(
 static void open_channels(struct mr_trainer_shell *t)
 {
     const struct mr_rpc_channel_options to_scheduler = {
-        .credential = mr_rpc_guard_credential(t->guard, MR_SERVICE_SCHEDULER)};
+        .credential = mr_rpc_auth_credential(t->auth, MR_SERVICE_SCHEDULER)};
     const struct mr_rpc_channel_options to_store = {
-        .credential = mr_rpc_guard_credential(t->guard, MR_SERVICE_OBJECTSTORE)};
+        .credential = mr_rpc_auth_credential(t->auth, MR_SERVICE_OBJECTSTORE)};
     if (t->options.scheduler)
         t->scheduler = mr_rpc_channel_open(t->loop, t->options.scheduler, &to_scheduler);
     if (t->options.store) t->store = mr_rpc_channel_open(t->loop, t->options.store, &to_store);
@@ -243,18 +243,18 @@ int mr_trainer_open(const struct mr_trainer_options *options, const char *const 
     t->inbox = mr_inbox_new(INBOX_MAX, sizeof(struct item));
     mr_inbox_set_waiter(t->inbox, mr_rpc_loop_waiter(t->loop));
     mr_pb_arena_init(&t->scratch, SCRATCH_BYTES_MAX);
-    const struct mr_rpc_guard_options guard = {.token_file = options->token_file,
+    const struct mr_rpc_auth_options access = {.token_file = options->token_file,
         .secret_file = options->secret_file,
         .role_of = mr_proto_role,
         .callers_of = mr_proto_callers};
-    int err = mr_rpc_guard_new(&guard, &t->guard, e);
+    int err = mr_rpc_auth_new(&access, &t->auth, e);
     if (!err) err = open_redis(t, e);
     if (err) return err;
     open_channels(t);
     const struct mr_rpc_server_options server = {.fixed_window = true,
         .peers = options->peers,
-        .auth = mr_rpc_guard_auth(t->guard),
-        .auth_ctx = t->guard};
+        .auth = mr_rpc_auth_callback(t->auth),
+        .auth_ctx = t->auth};
     t->server = mr_rpc_server_new(t->loop, &server);
     err = listen_all(t, listen, listen_count, e);
     if (!err) err = open_parts(t, e);
@@ -291,7 +291,7 @@ void mr_trainer_close(struct mr_trainer_shell **tp)
     mr_inbox_clear_waiter(t->inbox);
     mr_inbox_free(&t->inbox);
     mr_rpc_loop_free(&t->loop);
-    mr_rpc_guard_free(&t->guard);
+    mr_rpc_auth_free(&t->auth);
     mr_stats_free(&t->stats);
     mr_release(t->address);
     mr_release(t);

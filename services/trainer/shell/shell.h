@@ -43,7 +43,7 @@ struct mr_trainer_shell {
     struct mr_trainer_options options;
     struct mr_rpc_loop *loop;
     struct mr_rpc_server *server;
-    struct mr_rpc_guard *guard;
+    struct mr_rpc_auth *auth;
     struct mr_rpc_waits waits;
     struct mr_stats *stats;
     struct mr_redis *redis; /* one connection for all parts; commands that block have their own */

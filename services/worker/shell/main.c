@@ -237,7 +237,7 @@ int main(int argc, char **argv)
     struct mr_error e = {0};
     struct mr_ws_resource resources[MR_RESOURCES_MAX];
     struct mr_roots roots;
-    struct mr_rpc_guard *guard = NULL;
+    struct mr_rpc_auth *auth = NULL;
     struct mr_peer_rules peers = {0};
     char name[128];
     mr_start_with(argv, "OPENBLAS_NUM_THREADS", "1"); /* parallel over tasks, not inside them */
@@ -254,12 +254,12 @@ int main(int argc, char **argv)
     if (!err) err = roots_fill(&roots, &c, &e);
     if (!err) err = ops_fill(registry, &c, &e);
     if (!err) err = exec_user_settle(&c, &e);
-    const struct mr_rpc_guard_options access = {.token_file = c.token_file,
+    const struct mr_rpc_auth_options access = {.token_file = c.token_file,
         .secret_file = c.secret_file,
         .role_of = mr_proto_role,
         .callers_of = mr_proto_callers};
     if (!err) err = mr_peer_rules_parse(&c.allow_uid, &peers, &e);
-    if (!err) err = mr_rpc_guard_new(&access, &guard, &e);
+    if (!err) err = mr_rpc_auth_new(&access, &auth, &e);
     if (!err) err = mr_rpc_tls_use(&c.tls, &e);
     struct mr_worker_options o = {.scheduler = c.scheduler,
         .trainer = c.trainer,
@@ -268,7 +268,7 @@ int main(int argc, char **argv)
         .name = c.name,
         .node = c.node,
         .dir = c.dir,
-        .guard = guard,
+        .auth = auth,
         .peers = peers,
         .listen = c.listen.items,
         .listen_count = c.listen.count,
@@ -287,7 +287,7 @@ int main(int argc, char **argv)
     mr_roots_fini(&roots);
     mr_registry_free(&registry);
     mr_registry_free(&builtin);
-    mr_rpc_guard_free(&guard);
+    mr_rpc_auth_free(&auth);
     mr_config_fini(&spec, &c);
     return err ? MR_WORKER_EXIT_FATAL : 0;
 }

@@ -167,7 +167,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .ops_count = c.ops_count,
         .store = sh->store,
         .store_address = sh->identity.store_address,
-        .credential = mr_rpc_guard_credential(o->guard, MR_SERVICE_OBJECTSTORE),
+        .credential = mr_rpc_auth_credential(o->auth, MR_SERVICE_OBJECTSTORE),
         .roots = o->roots,
         .suspects = sh->suspects,
         .helpers = sh->helpers,
@@ -178,7 +178,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .logged = on_logged,
         .ctx = sh};
     const struct mr_role_env roles = {.trainer = o->trainer,
-        .for_trainer = mr_rpc_guard_credential(o->guard, MR_SERVICE_TRAINER),
+        .for_trainer = mr_rpc_auth_credential(o->auth, MR_SERVICE_TRAINER),
         .for_store = sh->env.credential,
         .address = sh->identity.address,
         .node = o->node,
@@ -257,15 +257,15 @@ static int server_open(
 {
     if (!o->listen_count) return MR_OK;
     const struct mr_rpc_server_options options = {.peers = o->peers,
-        .auth = mr_rpc_guard_auth(o->guard),
-        .auth_ctx = (void *)(uintptr_t)o->guard};
+        .auth = mr_rpc_auth_callback(o->auth),
+        .auth_ctx = (void *)(uintptr_t)o->auth};
     sh->server = mr_rpc_server_new(sh->loop, &options);
     mr_rpc_server_add_metrics(sh->server, sh->stats);
     sh->params = mr_params_service_open(sh->server, sh->loop);
     int err = mr_rpc_server_add_descriptors(sh->server, mr_proto_descriptor_set(), e);
     for (size_t i = 0; i < o->listen_count && !err; i++) {
         int port = 0;
-        err = mr_rpc_guard_listen(o->guard, sh->server, o->listen[i], &port, e);
+        err = mr_rpc_auth_listen(o->auth, sh->server, o->listen[i], &port, e);
         if (!err) address_note(sh, o->listen[i], port);
     }
     if (!err) mr_rpc_server_start(sh->server);
@@ -289,7 +289,7 @@ int mr_worker_shell_open(
     sh->connect_at = sh->end_at = sh->logs_at = MR_NEVER;
     sh->scheduler = o->scheduler;
     const struct mr_share_options share = {.node = o->node,
-        .credential = mr_rpc_guard_credential(o->guard, MR_SERVICE_WORKER),
+        .credential = mr_rpc_auth_credential(o->auth, MR_SERVICE_WORKER),
         .peers = o->peers};
     mr_share_configure(&share);
     leftovers_remove();
@@ -311,7 +311,7 @@ int mr_worker_shell_open(
     identity_fill(sh, o);
     core_open(sh, o);
     struct mr_rpc_channel_options channel = {
-        .credential = mr_rpc_guard_credential(o->guard, MR_SERVICE_SCHEDULER)};
+        .credential = mr_rpc_auth_credential(o->auth, MR_SERVICE_SCHEDULER)};
     sh->channel = mr_rpc_channel_open(sh->loop, o->scheduler, &channel);
     *out = MR_STEAL(sh);
     return MR_OK;

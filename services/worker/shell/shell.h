@@ -37,8 +37,8 @@ struct mr_worker_options {
     const char *store_address;
     const char *name;
     const char *node;
-    const char *dir;                  /* NULL: no page of suspects */
-    const struct mr_rpc_guard *guard; /* outlives the shell */
+    const char *dir;                /* NULL: no page of suspects */
+    const struct mr_rpc_auth *auth; /* outlives the shell */
     struct mr_peer_rules peers;
     const char *const *listen;
     size_t listen_count;

@@ -51,28 +51,28 @@ static int remove_files(void **state)
     return unlink(tokens) | unlink(secret);
 }
 
-static struct mr_rpc_guard *open_guard(bool has_tokens, bool has_secret)
+static struct mr_rpc_auth *open_auth(bool has_tokens, bool has_secret)
 {
-    struct mr_rpc_guard *g = NULL;
+    struct mr_rpc_auth *g = NULL;
     struct mr_error e = {0};
     write_file(tokens, ADA " admin ada\n" UWE " user uwe\n" RITA " reader rita\n", 0600);
     write_file(secret, SECRET "\n\n" OLD_SECRET "\r\n", 0600);
-    const struct mr_rpc_guard_options o = {.token_file = has_tokens ? tokens : NULL,
+    const struct mr_rpc_auth_options o = {.token_file = has_tokens ? tokens : NULL,
         .secret_file = has_secret ? secret : NULL,
         .role_of = mr_proto_role,
         .callers_of = mr_proto_callers};
-    if (mr_rpc_guard_new(&o, &g, &e)) fail_msg("%s", e.text);
+    if (mr_rpc_auth_new(&o, &g, &e)) fail_msg("%s", e.text);
     return g;
 }
 
-static int ask(const struct mr_rpc_guard *g, const char *method, const char *token,
-    const char *user, const char *role)
+static int ask(const struct mr_rpc_auth *g, const char *method, const char *token, const char *user,
+    const char *role)
 {
     MR_AUTO(mr_free_ptr) char *authorization = token ? mr_format("Bearer %s", token) : NULL;
-    const struct mr_rpc_shown shown = {
+    const struct mr_rpc_credentials credentials = {
         .authorization = mr_str(authorization), .user = mr_str(user), .role = mr_str(role)};
     struct mr_error e = {0};
-    int err = mr_rpc_guard_check(g, mr_str(method), &shown, &e);
+    int err = mr_rpc_auth_check(g, mr_str(method), &credentials, &e);
     assert_int_equal(err, e.code);
     assert_true(!err == !e.text[0]);
     return err;
@@ -81,8 +81,8 @@ static int ask(const struct mr_rpc_guard *g, const char *method, const char *tok
 static void a_user_may_what_the_role_of_the_token_allows(void **state)
 {
     (void)state;
-    struct mr_rpc_guard *g = open_guard(true, true);
-    assert_non_null(mr_rpc_guard_auth(g));
+    struct mr_rpc_auth *g = open_auth(true, true);
+    assert_non_null(mr_rpc_auth_callback(g));
     static const struct {
         const char *method;
         int reader, user, admin;
@@ -108,14 +108,14 @@ static void a_user_may_what_the_role_of_the_token_allows(void **state)
         assert_int_equal(ask(g, cases[i].method, NULL, NULL, NULL), MR_EAUTH);
         assert_int_equal(ask(g, cases[i].method, "0123456789abcdef", NULL, NULL), MR_EAUTH);
     }
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
 }
 
-static void assert_shown(const struct mr_rpc_guard *g, const char *text)
+static void assert_shown(const struct mr_rpc_auth *g, const char *text)
 {
     struct mr_buf b;
     mr_buf_init(&b, 1000);
-    mr_credential_add(mr_rpc_guard_credential(g, MR_SERVICE_WORKER), &b);
+    mr_credential_add(mr_rpc_auth_credential(g, MR_SERVICE_WORKER), &b);
     assert_true(mr_str_eq(mr_buf_str(&b), mr_str(text)));
     mr_buf_fini(&b);
 }
@@ -124,7 +124,7 @@ static void who_shows_the_secret_is_the_cluster_or_the_user_it_passes_on(void **
 {
     (void)state;
     for (int with_tokens = 0; with_tokens < 2; with_tokens++) {
-        struct mr_rpc_guard *g = open_guard(with_tokens, true);
+        struct mr_rpc_auth *g = open_auth(with_tokens, true);
         assert_shown(g, "Bearer " SECRET);
         assert_int_equal(ask(g, CONNECT, SECRET, NULL, NULL), MR_OK);
         assert_int_equal(ask(g, PULL, OLD_SECRET, NULL, NULL), MR_OK);
@@ -138,45 +138,45 @@ static void who_shows_the_secret_is_the_cluster_or_the_user_it_passes_on(void **
         assert_int_equal(ask(g, CONNECT, SECRET, "ada", "service"), MR_EINVAL);
         assert_int_equal(ask(g, GET, SECRET, "ada", NULL), MR_EINVAL);
         assert_int_equal(ask(g, GET, SECRET, NULL, "admin"), MR_EINVAL);
-        mr_rpc_guard_free(&g);
+        mr_rpc_auth_free(&g);
     }
 }
 
 static void nobody_else_may_say_who_is_asking(void **state)
 {
     (void)state;
-    struct mr_rpc_guard *g = open_guard(true, true);
+    struct mr_rpc_auth *g = open_auth(true, true);
     assert_int_equal(ask(g, RETIRE, RITA, "ada", "admin"), MR_EPERM);
     assert_int_equal(ask(g, GET, RITA, "rita", "reader"), MR_EPERM);
     assert_int_equal(ask(g, GET, NULL, "ada", "admin"), MR_EAUTH);
-    mr_rpc_guard_free(&g);
-    g = open_guard(false, true);
+    mr_rpc_auth_free(&g);
+    g = open_auth(false, true);
     assert_int_equal(ask(g, GET, NULL, "rita", "reader"), MR_EPERM);
     assert_int_equal(ask(g, GET, NULL, NULL, "admin"), MR_EPERM);
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
 }
 
 static void without_tokens_a_local_caller_is_an_admin_and_no_service(void **state)
 {
     (void)state;
-    struct mr_rpc_guard *g = open_guard(false, true);
+    struct mr_rpc_auth *g = open_auth(false, true);
     assert_int_equal(ask(g, RETIRE, NULL, NULL, NULL), MR_OK);
     assert_int_equal(ask(g, CONNECT, NULL, NULL, NULL), MR_EPERM);
     assert_int_equal(ask(g, GET, ADA, NULL, NULL), MR_EAUTH);
-    mr_rpc_guard_free(&g);
-    g = open_guard(false, false);
-    assert_null(mr_rpc_guard_credential(g, MR_SERVICE_WORKER));
-    assert_null(mr_rpc_guard_auth(g));
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
+    g = open_auth(false, false);
+    assert_null(mr_rpc_auth_credential(g, MR_SERVICE_WORKER));
+    assert_null(mr_rpc_auth_callback(g));
+    mr_rpc_auth_free(&g);
 }
 
 static int try_secret(const char *text, mode_t mode, struct mr_error *e)
 {
-    struct mr_rpc_guard *g = NULL;
+    struct mr_rpc_auth *g = NULL;
     write_file(secret, text, mode);
-    const struct mr_rpc_guard_options o = {
+    const struct mr_rpc_auth_options o = {
         .secret_file = secret, .role_of = mr_proto_role, .callers_of = mr_proto_callers};
-    int err = mr_rpc_guard_new(&o, &g, e);
+    int err = mr_rpc_auth_new(&o, &g, e);
     assert_null(g);
     assert_non_null(strstr(e->text, "--secret-file: "));
     return err;
@@ -197,11 +197,11 @@ static void a_bad_secret_file_is_refused_in_words(void **state)
 static void tokens_want_a_secret_beside_them(void **state)
 {
     (void)state;
-    struct mr_rpc_guard *g = NULL;
+    struct mr_rpc_auth *g = NULL;
     struct mr_error e;
-    const struct mr_rpc_guard_options o = {
+    const struct mr_rpc_auth_options o = {
         .token_file = tokens, .role_of = mr_proto_role, .callers_of = mr_proto_callers};
-    assert_int_equal(mr_rpc_guard_new(&o, &g, &e), MR_EINVAL);
+    assert_int_equal(mr_rpc_auth_new(&o, &g, &e), MR_EINVAL);
     assert_non_null(strstr(e.text, "--secret-file"));
 }
 
@@ -209,18 +209,18 @@ static void tokens_want_a_secret_beside_them(void **state)
 static void a_secret_is_no_users_token(void **state)
 {
     (void)state;
-    struct mr_rpc_guard *g = NULL;
+    struct mr_rpc_auth *g = NULL;
     struct mr_error e;
     write_file(tokens, OLD_SECRET " reader rita\n", 0600);
     write_file(secret, SECRET "\n" OLD_SECRET "\n", 0600);
-    const struct mr_rpc_guard_options o = {.token_file = tokens,
+    const struct mr_rpc_auth_options o = {.token_file = tokens,
         .secret_file = secret,
         .role_of = mr_proto_role,
         .callers_of = mr_proto_callers};
-    assert_int_equal(mr_rpc_guard_new(&o, &g, &e), MR_EINVAL);
+    assert_int_equal(mr_rpc_auth_new(&o, &g, &e), MR_EINVAL);
     assert_non_null(strstr(e.text, "rita"));
     assert_null(strstr(e.text, OLD_SECRET));
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
 }
 
 static void only_loopback_and_unix_are_ours_alone(void **state)
@@ -241,18 +241,18 @@ static void a_public_address_without_tokens_is_refused(void **state)
 {
     (void)state;
     struct mr_error e;
-    struct mr_rpc_guard *g = open_guard(false, true); /* a secret alone is not enough */
+    struct mr_rpc_auth *g = open_auth(false, true); /* a secret alone is not enough */
     struct mr_rpc_loop *loop = mr_rpc_loop_new();
     struct mr_rpc_server *server = mr_rpc_server_new(loop, NULL);
     int port = 0;
-    assert_int_equal(mr_rpc_guard_listen(g, server, "0.0.0.0:0", &port, &e), MR_EPERM);
+    assert_int_equal(mr_rpc_auth_listen(g, server, "0.0.0.0:0", &port, &e), MR_EPERM);
     assert_non_null(strstr(e.text, "--token-file"));
-    assert_int_equal(mr_rpc_guard_listen(g, server, "127.0.0.1:0", &port, &e), MR_OK);
+    assert_int_equal(mr_rpc_auth_listen(g, server, "127.0.0.1:0", &port, &e), MR_OK);
     assert_true(port > 0);
     mr_rpc_server_start(server);
     mr_rpc_server_close(&server, 0);
     mr_rpc_loop_free(&loop);
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
 }
 
 int main(void)

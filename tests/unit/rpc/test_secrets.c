@@ -137,9 +137,9 @@ static void a_bad_line_is_named_by_its_number(void **state)
 /* ---- what a service may call ------------------------------------------------------------------
  */
 
-static struct mr_rpc_guard *open_guard(const char *token_file)
+static struct mr_rpc_auth *open_auth(const char *token_file)
 {
-    struct mr_rpc_guard *g = NULL;
+    struct mr_rpc_auth *g = NULL;
     struct mr_error e = {0};
     char line[4][160];
     MR_AUTO(mr_free_ptr)
@@ -147,22 +147,22 @@ static struct mr_rpc_guard *open_guard(const char *token_file)
         accept(line[1], "objectstore", STORE), accept(line[2], "trainer", TRAINER),
         accept(line[3], "gateway", GATEWAY));
     write_file(path, text);
-    const struct mr_rpc_guard_options o = {.token_file = token_file,
+    const struct mr_rpc_auth_options o = {.token_file = token_file,
         .secret_file = path,
         .role_of = mr_proto_role,
         .callers_of = mr_proto_callers};
-    if (mr_rpc_guard_new(&o, &g, &e)) fail_msg("%s", e.text);
+    if (mr_rpc_auth_new(&o, &g, &e)) fail_msg("%s", e.text);
     return g;
 }
 
-static int ask(const struct mr_rpc_guard *g, const char *method, const char *secret,
+static int ask(const struct mr_rpc_auth *g, const char *method, const char *secret,
     const char *user, const char *role, char text[256])
 {
     MR_AUTO(mr_free_ptr) char *authorization = mr_format("Bearer %s", secret);
-    const struct mr_rpc_shown shown = {
+    const struct mr_rpc_credentials credentials = {
         .authorization = mr_str(authorization), .user = mr_str(user), .role = mr_str(role)};
     struct mr_error e = {0};
-    int err = mr_rpc_guard_check(g, mr_str(method), &shown, &e);
+    int err = mr_rpc_auth_check(g, mr_str(method), &credentials, &e);
     (void)snprintf(text, 256, "%.255s", e.text);
     return err;
 }
@@ -171,7 +171,7 @@ static void a_service_may_what_its_kind_is_listed_for(void **state)
 {
     (void)state;
     char text[256];
-    struct mr_rpc_guard *g = open_guard(NULL);
+    struct mr_rpc_auth *g = open_auth(NULL);
     static const struct {
         const char *method;
         int worker, store, trainer, gateway;
@@ -200,14 +200,14 @@ static void a_service_may_what_its_kind_is_listed_for(void **state)
     }
     (void)ask(g, "/millrace.v1.Jobs/Cancel", WORKER, NULL, NULL, text);
     assert_string_equal(text, "worker may not call millrace.v1.Jobs/Cancel");
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
 }
 
 static void a_gateway_alone_passes_users_on(void **state)
 {
     (void)state;
     char text[256];
-    struct mr_rpc_guard *g = open_guard(NULL);
+    struct mr_rpc_auth *g = open_auth(NULL);
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", GATEWAY, "uwe", "user", text), MR_OK);
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", GATEWAY, "rita", "reader", text), MR_EPERM);
     assert_int_equal(ask(g, "/millrace.v1.Objects/Pull", GATEWAY, "ada", "admin", text), MR_EPERM);
@@ -217,7 +217,7 @@ static void a_gateway_alone_passes_users_on(void **state)
             ask(g, "/millrace.v1.Jobs/Get", others[i], "ada", "admin", text), MR_EPERM);
         assert_non_null(strstr(text, " may not pass a user on (millrace-user, millrace-role)"));
     }
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
 }
 
 /* The generator refuses a method that is not listed (CALLERS in proto/gen/api.py). What is for
@@ -241,7 +241,7 @@ static void a_changed_secret_counts_at_once_and_a_broken_file_is_not_taken(void 
     (void)state;
     char text[256], line[160];
     const char *connect = "/millrace.v1.WorkerSession/Connect";
-    struct mr_rpc_guard *g = open_guard(NULL);
+    struct mr_rpc_auth *g = open_auth(NULL);
     assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_EAUTH);
     write_file(path, accept(line, "worker", NEXT));
     assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK); /* within two seconds */
@@ -252,7 +252,7 @@ static void a_changed_secret_counts_at_once_and_a_broken_file_is_not_taken(void 
         assert_int_equal(ask(g, connect, NEXT, NULL, NULL, text), MR_OK);
         mr_clock_sleep(100 * MR_MS);
     }
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
 }
 
 static void what_is_shown_changes_with_the_file(void **state)
@@ -286,7 +286,7 @@ static void a_token_that_becomes_a_secret_is_not_taken(void **state)
     (void)state;
     char text[256];
     write_file(tokens, PLAIN " user uwe\n");
-    struct mr_rpc_guard *g = open_guard(tokens);
+    struct mr_rpc_auth *g = open_auth(tokens);
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", PLAIN, NULL, NULL, text), MR_OK);
     write_file(path, PLAIN "\n"); /* whoever holds the token would be a service */
     mr_time until = mr_time_after(mr_clock_now(), PATIENCE);
@@ -299,7 +299,7 @@ static void a_token_that_becomes_a_secret_is_not_taken(void **state)
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", NEXT, NULL, NULL, text), MR_EAUTH);
     write_file(tokens, NEXT " user new\n");
     assert_int_equal(ask(g, "/millrace.v1.Jobs/Cancel", NEXT, NULL, NULL, text), MR_OK);
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
 }
 
 int main(void)

@@ -34,7 +34,7 @@ struct ends {
 };
 
 static void open_ends(struct ends *n, struct mr_rpc_tls *server, struct mr_rpc_tls *client,
-    const struct mr_rpc_guard *guard, const char *bearer)
+    const struct mr_rpc_auth *auth, const char *bearer)
 {
     struct world *w = &n->w;
     struct mr_error e = {0};
@@ -43,8 +43,8 @@ static void open_ends(struct ends *n, struct mr_rpc_tls *server, struct mr_rpc_t
     world_of_server = w;
     w->loop = mr_rpc_loop_new();
     const struct mr_rpc_server_options o = {.tls = server,
-        .auth = guard ? mr_rpc_guard_auth(guard) : NULL,
-        .auth_ctx = (void *)(uintptr_t)guard};
+        .auth = auth ? mr_rpc_auth_callback(auth) : NULL,
+        .auth_ctx = (void *)(uintptr_t)auth};
     w->server = mr_rpc_server_new(w->loop, &o);
     mr_rpc_server_add_service(w->server, &service, w);
     if (mr_rpc_server_listen(w->server, "127.0.0.1:0", &port, &e)) fail_msg("%s", e.text);
@@ -217,31 +217,31 @@ static enum mr_role role_of(struct mr_str method)
     return mr_str_eq(method, MR_STR("/test.Service/Count")) ? MR_ROLE_SERVICE : MR_ROLE_READER;
 }
 
-static struct mr_rpc_guard *open_guard(void)
+static struct mr_rpc_auth *open_auth(void)
 {
-    struct mr_rpc_guard *g = NULL;
+    struct mr_rpc_auth *g = NULL;
     struct mr_error e = {0};
     const char *tokens = pki_path("turn"), *secret = pki_path("turn-key");
     assert_int_equal(mr_file_write(tokens, MR_STR(TOKEN " user uwe\n"), 0600, NULL), MR_OK);
     assert_int_equal(mr_file_write(secret, MR_STR(SECRET "\n"), 0600, NULL), MR_OK);
-    const struct mr_rpc_guard_options o = {.token_file = tokens,
+    const struct mr_rpc_auth_options o = {.token_file = tokens,
         .secret_file = secret,
         .role_of = role_of,
         .callers_of = mr_proto_callers};
-    if (mr_rpc_guard_new(&o, &g, &e)) fail_msg("%s", e.text);
+    if (mr_rpc_auth_new(&o, &g, &e)) fail_msg("%s", e.text);
     return g;
 }
 
 static int code_of(const char *cert, const char *bearer, const char *method, char text[512])
 {
     struct ends n;
-    struct mr_rpc_guard *g = open_guard();
+    struct mr_rpc_auth *g = open_auth();
     open_ends(&n, open_tls("ca", "service"), open_tls("ca", cert), g, bearer);
     ask(&n.w, method, MR_STR("1"));
     (void)snprintf(text, 512, "%s", n.w.at_client.text);
     int code = n.w.at_client.code;
     close_ends(&n);
-    mr_rpc_guard_free(&g);
+    mr_rpc_auth_free(&g);
     return code;
 }
 

@@ -52,7 +52,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void welcome(void *ctx, int fd)
+static void on_accept(void *ctx, int fd)
 {
     (void)!write(fd, "hello", 5);
     (void)close(fd);
@@ -86,16 +86,16 @@ static void our_own_processes_come_in(void **state)
 {
     struct place *p = *state;
     struct mr_peer_rules rules = {0};
-    struct mr_doorman *d = NULL;
-    assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
+    struct mr_unix_listener *d = NULL;
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, NULL), MR_OK);
     struct stat st;
     assert_int_equal(stat(p->path, &st), 0);
     assert_int_equal(st.st_mode & 07777, 0600);
-    mr_doorman_start(d, welcome, p->entered);
+    mr_unix_listener_start(d, on_accept, p->entered);
     assert_int_equal(visit(p->path, geteuid()), 5);
     int one = 0;
     assert_int_equal(mr_inbox_wait(p->entered, mr_clock_now() + PATIENCE, &one, 1), 1);
-    mr_doorman_close(&d);
+    mr_unix_listener_close(&d);
     assert_int_not_equal(access(p->path, F_OK), 0);
 }
 
@@ -105,22 +105,22 @@ static void a_stranger_is_shown_out_unless_listed(void **state)
     if (geteuid() != 0) skip(); /* only root can be somebody else */
     mr_log_set_level(MR_ERROR);
     struct mr_peer_rules rules = {.uids = {12345}, .uids_count = 1};
-    struct mr_doorman *d = NULL;
-    assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
-    mr_doorman_start(d, welcome, p->entered);
+    struct mr_unix_listener *d = NULL;
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, NULL), MR_OK);
+    mr_unix_listener_start(d, on_accept, p->entered);
     assert_int_equal(visit(p->path, 12345), 5);
     assert_int_equal(visit(p->path, STRANGER), 0); /* the end at once, no greeting */
-    mr_doorman_close(&d);
+    mr_unix_listener_close(&d);
     rules = (struct mr_peer_rules){.any_uid = true};
-    assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
-    mr_doorman_start(d, welcome, p->entered);
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, NULL), MR_OK);
+    mr_unix_listener_start(d, on_accept, p->entered);
     assert_int_equal(visit(p->path, STRANGER), 5);
-    mr_doorman_close(&d);
+    mr_unix_listener_close(&d);
     rules = (struct mr_peer_rules){0};
-    assert_int_equal(mr_doorman_open(p->path, &rules, &d, NULL), MR_OK);
-    mr_doorman_start(d, welcome, p->entered);
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, NULL), MR_OK);
+    mr_unix_listener_start(d, on_accept, p->entered);
     assert_int_equal(visit(p->path, STRANGER), -1); /* mode 0600 */
-    mr_doorman_close(&d);
+    mr_unix_listener_close(&d);
 }
 
 static void a_dead_servers_socket_is_replaced_and_nothing_else(void **state)
@@ -132,20 +132,20 @@ static void a_dead_servers_socket_is_replaced_and_nothing_else(void **state)
     assert_int_equal(bind(dead, (const struct sockaddr *)&at, sizeof at), 0);
     (void)close(dead);
     struct mr_peer_rules rules = {0};
-    struct mr_doorman *d = NULL, *second = NULL;
+    struct mr_unix_listener *d = NULL, *second = NULL;
     struct mr_error e;
-    assert_int_equal(mr_doorman_open(p->path, &rules, &d, &e), MR_OK);
-    assert_int_equal(mr_doorman_open(p->path, &rules, &second, &e), MR_EEXIST);
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, &e), MR_OK);
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &second, &e), MR_EEXIST);
     assert_non_null(strstr(e.text, "another server listens"));
-    mr_doorman_close(&d);
+    mr_unix_listener_close(&d);
     assert_int_equal(mr_file_write(p->path, MR_STR("data"), 0600, &e), MR_OK);
-    assert_int_equal(mr_doorman_open(p->path, &rules, &d, &e), MR_EEXIST);
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &d, &e), MR_EEXIST);
     assert_int_equal(access(p->path, F_OK), 0);
-    assert_int_equal(mr_doorman_open("/nonexistent/s", &rules, &d, &e), MR_EIO);
+    assert_int_equal(mr_unix_listener_open("/nonexistent/s", &rules, &d, &e), MR_EIO);
     char large[200];
     memset(large, 'x', sizeof large - 1);
     large[sizeof large - 1] = 0;
-    assert_int_equal(mr_doorman_open(large, &rules, &d, &e), MR_EINVAL);
+    assert_int_equal(mr_unix_listener_open(large, &rules, &d, &e), MR_EINVAL);
     assert_null(d);
 }
 
@@ -153,9 +153,9 @@ static void a_path_that_no_client_could_name_is_refused(void **state)
 {
     (void)state;
     struct mr_peer_rules rules = {0};
-    struct mr_doorman *d = NULL;
+    struct mr_unix_listener *d = NULL;
     struct mr_error e;
-    assert_int_equal(mr_doorman_open("/tmp/mr-a,b", &rules, &d, &e), MR_EINVAL);
+    assert_int_equal(mr_unix_listener_open("/tmp/mr-a,b", &rules, &d, &e), MR_EINVAL);
     assert_non_null(strstr(e.text, "\"unix:/tmp/mr-a,b\" has a comma"));
     assert_null(d);
 }
@@ -164,13 +164,13 @@ static void a_successors_socket_file_is_left_alone(void **state)
 {
     struct place *p = *state;
     struct mr_peer_rules rules = {0};
-    struct mr_doorman *first = NULL, *second = NULL;
-    assert_int_equal(mr_doorman_open(p->path, &rules, &first, NULL), MR_OK);
+    struct mr_unix_listener *first = NULL, *second = NULL;
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &first, NULL), MR_OK);
     assert_int_equal(unlink(p->path), 0);
-    assert_int_equal(mr_doorman_open(p->path, &rules, &second, NULL), MR_OK);
-    mr_doorman_close(&first);
+    assert_int_equal(mr_unix_listener_open(p->path, &rules, &second, NULL), MR_OK);
+    mr_unix_listener_close(&first);
     assert_int_equal(access(p->path, F_OK), 0);
-    mr_doorman_close(&second);
+    mr_unix_listener_close(&second);
 }
 
 int main(void)
