@@ -7,8 +7,8 @@
 #include "cli/client/client.h"
 #include "cli/client/place.h"
 #include "host/clock.h"
-#include "rpc/pb.h"
-#include "rpc/sync.h"
+#include "rpc/util/pb.h"
+#include "rpc/util/sync.h"
 #include "rpc/tls.h"
 
 #include <millrace/v1/jobs.pb-c.h>

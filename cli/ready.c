@@ -4,7 +4,7 @@
 #include "base/protowire.h"
 #include "cli/client/client.h"
 #include "rpc/rpc.h"
-#include "rpc/sync.h"
+#include "rpc/util/sync.h"
 #include "rpc/tls.h"
 
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "millrace/v1/jobs.pb-c.h"
 #include "millrace/v1/objects.pb-c.h"
 #include "rpc/loop.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "rpc/server.h"
 
 #include <arpa/inet.h>

@@ -7,8 +7,8 @@
 #include "base/limits.h"
 #include "base/pack.h"
 #include "host/clock.h"
-#include "rpc/pb.h"
-#include "rpc/sync.h"
+#include "rpc/util/pb.h"
+#include "rpc/util/sync.h"
 
 #include <millrace/v1/jobs.pb-c.h>
 

@@ -1,7 +1,7 @@
 #include "cli/up/grpc.h"
 
 #include "base/defs.h"
-#include "rpc/guard.h"
+#include "rpc/util/auth.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -6,7 +6,7 @@
 #include "cli/client/place.h"
 #include "host/file.h"
 #include "host/machine.h"
-#include "rpc/guard.h"
+#include "rpc/util/auth.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "host/log.h"
 #include "millrace/v1/cluster.pb-c.h"
 #include "rpc/loop.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 #define ASK_TIMEOUT (2 * MR_SECOND)
 #define INFO_BYTES_MAX ((size_t)4 << 20)

@@ -11,7 +11,7 @@
 #include "host/log.h"
 #include "rpc/loop.h"
 #include "rpc/status.h"
-#include "rpc/waits.h"
+#include "rpc/server/waits.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -12,8 +12,8 @@
 #include "host/inbox.h"
 #include "proto/methods.h"
 #include "rpc/client.h"
-#include "rpc/guard.h"
-#include "rpc/token_file.h"
+#include "rpc/util/auth.h"
+#include "rpc/util/token_file.h"
 
 #define MR_EXCHANGE_WINDOW 4 /* messages that wait for the HTTP thread */
 #define MR_EXCHANGE_CHUNKS 4 /* pieces of a body that wait for the service */

@@ -7,7 +7,7 @@
 #include "base/protowire.h"
 #include "gateway/metrics/worker_metrics.h"
 #include "gateway/metrics/prometheus.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 #define PAGE_SIZE_FIELD 1 /* WorkersRequest.page_size */
 #define TIMEOUT (2 * MR_SECOND)

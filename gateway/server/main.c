@@ -8,7 +8,7 @@
 #include "host/served_certificate.h"
 #include "host/signal.h"
 #include "rpc/tls.h"
-#include "rpc/token_file.h"
+#include "rpc/util/token_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -11,7 +11,7 @@
 #include "gateway/server/framing_filter.h"
 #include "host/attempts.h"
 #include "host/flag.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 #include <microhttpd.h>
 

@@ -1,5 +1,5 @@
 /* The client side, event-driven: channels and calls on a loop. Programs without a loop use
- * sync.h. */
+ * util/sync.h. */
 #pragma once
 
 #include "host/stop.h"
@@ -37,7 +37,7 @@ struct mr_rpc_call_options { /* zero: the default */
     bool one_reply;          /* the method sends exactly one reply: saves a batch */
     const struct mr_rpc_metadata *metadata;
     size_t metadata_count;
-    struct mr_stop stop; /* of blocking calls (sync.h): they are cancelled when it is set */
+    struct mr_stop stop; /* of blocking calls (util/sync.h): they are cancelled when it is set */
 };
 
 /* Opens a call. It never fails here: on_done reports what is wrong. `options` may be NULL. */

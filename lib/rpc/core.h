@@ -153,7 +153,7 @@ struct mr_rpc_tls *mr_rpc_tls_for(struct mr_rpc_tls *own, const char *address);
 grpc_server_credentials *mr_rpc_tls_server_credentials(struct mr_rpc_tls *tls);
 grpc_channel_credentials *mr_rpc_tls_channel_credentials(struct mr_rpc_tls *tls);
 
-/* tls_words.c: a connection to a TCP port failed with gRPC's text `why`. True: TLS is the reason,
+/* tls_error.c: a connection to a TCP port failed with gRPC's text `why`. True: TLS is the reason,
  * or may be, and `out` has the sentence for the user. */
 bool mr_rpc_tls_words(
     const char *address, const struct mr_rpc_tls *tls, struct mr_str why, struct mr_error *out);

@@ -55,7 +55,7 @@ ROLES = {
 
 
 # Which services call a method by themselves, that is not for a user: what a service with a secret of
-# its own may do (lib/rpc/guard.h). Every method stands here; most are for users alone.
+# its own may do (lib/rpc/util/auth.h). Every method stands here; most are for users alone.
 CALLERS = {
     "millrace.v1.Channels.Append": "worker",
     "millrace.v1.Channels.List": "",

@@ -2,7 +2,7 @@
  * accepted is a message of the method's request type. */
 #include "base/assert.h"
 #include "gateway/http/bind.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 #define BYTES_MAX ((size_t)1 << 20)
 

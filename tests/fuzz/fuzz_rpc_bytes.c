@@ -3,7 +3,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "proto/methods.h"
-#include "rpc/reflection_answer.h"
+#include "rpc/server/reflection_answer.h"
 #include "rpc/status.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);

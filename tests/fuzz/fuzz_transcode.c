@@ -5,7 +5,7 @@
 #include "gateway/http/collect.h"
 #include "gateway/json/json_in.h"
 #include "gateway/json/json_out.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 #define BYTES_MAX ((size_t)64 << 20)
 

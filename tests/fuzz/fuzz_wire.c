@@ -2,7 +2,7 @@
  * its request or its response. What is accepted is packed again, and read again as the same. */
 #include "base/assert.h"
 #include "proto/methods.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n);
 

@@ -5,7 +5,7 @@
 #include "base/assert.h"
 #include "base/protowire.h"
 #include "host/clock.h"
-#include "rpc/sync.h"
+#include "rpc/util/sync.h"
 #include "train/allreduce/internal.h"
 #include "train/allreduce/ring_internal.h"
 

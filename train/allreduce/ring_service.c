@@ -3,7 +3,7 @@
 
 #include "base/alloc.h"
 #include "millrace/v1/parameters.pb-c.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "train/allreduce/ring_internal.h"
 
 struct exchange {

@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "host/clock.h"
-#include "rpc/sync.h"
+#include "rpc/util/sync.h"
 
 #define LOOK_EVERY (10 * MR_MS) /* at whether to give up */
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "host/stop.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 struct mr_credential;
 

@@ -7,8 +7,8 @@
 #include "host/monitor.h"
 #include "host/thread.h"
 #include "millrace/v1/parameters.pb-c.h"
-#include "rpc/pb.h"
-#include "rpc/sync.h"
+#include "rpc/util/pb.h"
+#include "rpc/util/sync.h"
 #include "train/params/layout.h"
 #include "train/params/wire.h"
 

@@ -8,7 +8,7 @@
 #include "host/clock.h"
 #include "host/monitor.h"
 #include "millrace/v1/parameters.pb-c.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "train/params/layout.h"
 #include "train/params/wire.h"
 #include "train/allreduce/ring_service.h"

@@ -1,7 +1,7 @@
 #include "services/scheduler/shell/metrics.h"
 
 #include "host/stats.h"
-#include "rpc/metrics.h"
+#include "rpc/util/metrics.h"
 #include "services/scheduler/submit/parser.h"
 
 static struct mr_sched_totals totals_of(void *ctx)

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "rpc/waits.h"
+#include "rpc/server/waits.h"
 #include "services/scheduler/shell/watcher.h"
 
 #include <inttypes.h>

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/protowire.h"
 #include "graph/build/column_input.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "services/scheduler/submit/pb_graph.h"
 
 #include <assert.h>

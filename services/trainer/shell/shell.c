@@ -7,7 +7,7 @@
 #include "host/clock.h"
 #include "host/log.h"
 #include "proto/methods.h"
-#include "rpc/metrics.h"
+#include "rpc/util/metrics.h"
 #include "services/trainer/channel/service.h"
 #include "services/trainer/queue/service.h"
 #include "services/trainer/session/session.h"

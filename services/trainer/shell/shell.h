@@ -17,11 +17,11 @@
 #include "host/later.h"
 #include "host/stats.h"
 #include "rpc/client.h"
-#include "rpc/guard.h"
+#include "rpc/util/auth.h"
 #include "rpc/loop.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "rpc/server.h"
-#include "rpc/waits.h"
+#include "rpc/server/waits.h"
 #include "store/meta/redis.h"
 
 struct mr_channels;

@@ -5,9 +5,9 @@
 #include "base/limits.h"
 #include "host/clock.h"
 #include "millrace/v1/objects.pb-c.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "rpc/status.h"
-#include "rpc/sync.h"
+#include "rpc/util/sync.h"
 
 #define CALL_TIMEOUT (60 * MR_SECOND)
 #define KNOWN_TIMEOUT                                                                              \

@@ -8,7 +8,7 @@
 #include "host/log.h"
 #include "host/scratch.h"
 #include "proto/methods.h"
-#include "rpc/metrics.h"
+#include "rpc/util/metrics.h"
 #include "lib/host/os/subprocess.h"
 #include "train/role/role.h"
 #include "train/transport/transport.h"

@@ -8,7 +8,7 @@
 #include "host/stats.h"
 #include "host/tally.h"
 #include "rpc/client.h"
-#include "rpc/guard.h"
+#include "rpc/util/auth.h"
 #include "rpc/loop.h"
 #include "services/worker/core/core.h"
 #include "services/worker/exec/executor.h"

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "ops/registry/registry.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "services/worker/core/session_up.h"
 
 #define MR_WORKER_RUNTIMES_MAX 4

@@ -4,9 +4,9 @@
 #include "base/alloc.h"
 #include "host/clock.h"
 #include "interop.pb-c.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "rpc/status.h"
-#include "rpc/sync.h"
+#include "rpc/util/sync.h"
 
 #include <stdio.h>
 

@@ -7,7 +7,7 @@
 #include "host/signal.h"
 #include "interop.pb-c.h"
 #include "rpc/loop.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 #include "rpc/server.h"
 #include "rpc/status.h"
 

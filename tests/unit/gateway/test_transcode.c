@@ -7,7 +7,7 @@
 #include "gateway/json/status.h"
 #include "millrace/v1/cluster.pb-c.h"
 #include "millrace/v1/objects.pb-c.h"
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 #include "base/alloc.h"
 

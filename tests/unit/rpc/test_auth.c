@@ -9,7 +9,7 @@
 #include "base/alloc.h"
 #include "host/file.h"
 #include "proto/methods.h"
-#include "rpc/guard.h"
+#include "rpc/util/auth.h"
 #include "rpc/loop.h"
 
 #include <stdio.h>

@@ -11,8 +11,8 @@
 #include "base/protowire.h"
 #include "millrace/v1/jobs.pb-c.h"
 #include "proto/methods.h"
-#include "rpc/pb.h"
-#include "rpc/reflection_answer.h"
+#include "rpc/util/pb.h"
+#include "rpc/server/reflection_answer.h"
 #include "rpc/status.h"
 
 static void every_error_survives_the_way_through_a_status(void **state)

@@ -12,8 +12,8 @@
 #include "host/digest.h"
 #include "host/file.h"
 #include "proto/methods.h"
-#include "rpc/guard.h"
-#include "rpc/token_file.h"
+#include "rpc/util/auth.h"
+#include "rpc/util/token_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

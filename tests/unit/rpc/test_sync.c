@@ -13,7 +13,7 @@
 #include "host/thread.h"
 #include "rpc/loop.h"
 #include "rpc/server.h"
-#include "rpc/sync.h"
+#include "rpc/util/sync.h"
 
 #include <stdio.h>
 #include <stdlib.h>

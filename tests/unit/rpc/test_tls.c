@@ -3,7 +3,7 @@
 
 #include "host/file.h"
 #include "proto/methods.h"
-#include "rpc/guard.h"
+#include "rpc/util/auth.h"
 #include "rpc/tls.h"
 #include "tests/support/tls_rig.h"
 

@@ -11,7 +11,7 @@
 #include "host/file.h"
 #include "host/inbox.h"
 #include "host/log.h"
-#include "rpc/doorman.h"
+#include "rpc/server/unix_listener.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Runs a private loop inside each blocking call until the call has its result. */
-#include "rpc/sync.h"
+#include "rpc/util/sync.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* Knows UNIX sockets and the credentials of a peer. Refuses to know the protocol spoken there. */
-#include "rpc/doorman.h"
+#include "rpc/server/unix_listener.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

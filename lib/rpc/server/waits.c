@@ -1,5 +1,5 @@
 /* Decodes EndWaitsRequest (waiter 1). The server knows which calls wait. */
-#include "rpc/waits.h"
+#include "rpc/server/waits.h"
 
 #include "base/protowire.h"
 

@@ -1,5 +1,5 @@
 /* The requests and answers of reflection as bytes: parses, looks up, encodes. */
-#include "rpc/reflection_answer.h"
+#include "rpc/server/reflection_answer.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"

@@ -1,6 +1,6 @@
 /* grpc.health.v1: Check answers once, Watch sends every change. Contract:
  * proto/grpc/health/v1/health.proto. */
-#include "rpc/serve.h"
+#include "rpc/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/protowire.h"

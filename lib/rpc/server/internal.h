@@ -2,8 +2,8 @@
 #pragma once
 
 #include "rpc/core.h"
-#include "rpc/descriptors.h"
-#include "rpc/doorman.h"
+#include "rpc/server/descriptors.h"
+#include "rpc/server/unix_listener.h"
 
 #define MR_RPC_SERVICES_MAX 64
 #define MR_RPC_UNIX_LISTENERS_MAX 4

@@ -1,5 +1,5 @@
 /* Encodes ReadMetricsResponse (text 1). host/stats.h has the counters. */
-#include "rpc/metrics.h"
+#include "rpc/util/metrics.h"
 
 #include "base/protowire.h"
 

@@ -1,5 +1,5 @@
 /* Knows when the token file is read, and on which thread. Refuses to know its lines. */
-#include "rpc/token_file.h"
+#include "rpc/util/token_file.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

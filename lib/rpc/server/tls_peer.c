@@ -1,8 +1,8 @@
 /* Reads the authentication context that gRPC keeps of a connection. */
-#include "rpc/tls_peer.h"
+#include "rpc/server/tls_peer.h"
 
 #include "base/assert.h"
-#include "rpc/serve.h"
+#include "rpc/server/internal.h"
 
 #include <grpc/grpc_security.h>
 #include <grpc/grpc_security_constants.h>

@@ -1,6 +1,6 @@
 /* The addresses of a server. gRPC accepts on TCP ports. On UNIX sockets our own listener accepts
  * and checks the peer's user, because gRPC does not show the peer's credentials. */
-#include "rpc/serve.h"
+#include "rpc/server/internal.h"
 
 #include "base/assert.h"
 

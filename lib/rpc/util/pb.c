@@ -1,6 +1,6 @@
 /* Knows protobuf-c: packing straight into what will be sent, unpacking into an arena. protobuf-c
  * unpacks by recursion and trusts the depth, so the depth is checked before, without recursion. */
-#include "rpc/pb.h"
+#include "rpc/util/pb.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -1,8 +1,8 @@
 /* grpc.reflection.v1 and v1alpha, which have the same messages under two names. Contract:
  * proto/grpc/reflection/v1/reflection.proto. A request for an unknown name is answered with an
  * error message inside the stream; the stream goes on. */
-#include "rpc/reflection_answer.h"
-#include "rpc/serve.h"
+#include "rpc/server/reflection_answer.h"
+#include "rpc/server/internal.h"
 
 static void info_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {

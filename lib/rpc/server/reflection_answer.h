@@ -2,7 +2,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "rpc/descriptors.h"
+#include "rpc/server/descriptors.h"
 
 /* Appends a ServerReflectionResponse, also for an unknown name. MR_EFORMAT for bytes that are no
  * ServerReflectionRequest, MR_ELIMIT past the ceiling of `out`. */

@@ -4,7 +4,7 @@
  *   Message: name 1, field 2, nested_type 3, enum_type 4, extension 6, oneof_decl 8
  *   Enum: name 1, value 2       Service: name 1, method 2
  *   Field: name 1, extendee 2, number 3       value, method, oneof: name 1 */
-#include "rpc/descriptors.h"
+#include "rpc/server/descriptors.h"
 
 #include "base/alloc.h"
 #include "base/id.h"

@@ -1,13 +1,13 @@
 /* Knows which callers the credentials of a call name, which methods they may call, and which
  * addresses only this machine can reach. */
-#include "rpc/guard.h"
+#include "rpc/util/auth.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/log.h"
 #include "rpc/tls.h"
-#include "rpc/tls_peer.h"
-#include "rpc/token_file.h"
+#include "rpc/server/tls_peer.h"
+#include "rpc/util/token_file.h"
 
 #include <arpa/inet.h>
 #include <string.h>

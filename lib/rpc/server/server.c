@@ -1,6 +1,6 @@
 /* The gRPC server: its methods, arriving calls, health states and its end. call.c has the life of a
  * call after its arrival, address.c the addresses. */
-#include "rpc/serve.h"
+#include "rpc/server/internal.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"
