@@ -13,7 +13,7 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "gateway")]
 
-from harness import SKIP, Cluster, bin_dir  # noqa: E402
+from harness import SKIP, Cluster, bin_dir, wait_for  # noqa: E402
 
 try:
     import grpc
@@ -43,8 +43,8 @@ class Ports(unittest.TestCase):
     def start(self, *flags):
         cluster = Cluster("--workers", "1", "--threads", "1", *flags)
         self.addCleanup(cluster.close)
-        said = re.search(r"gRPC( with TLS)?: scheduler (\S+), object store (\S+), trainer (\S+)", cluster.output())
-        self.assertTrue(said, cluster.output())
+        said = wait_for("the ports to be named", lambda: re.search(
+            r"gRPC( with TLS)?: scheduler (\S+), object store (\S+), trainer (\S+)\n", cluster.output()), 60)
         self.assertEqual(bool(said[1]), "--tls" in flags)
         ports = [int(a.rpartition(":")[2]) for a in said.groups()[1:]]
         self.assertEqual(ports, list(range(ports[0], ports[0] + 3)))
