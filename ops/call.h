@@ -4,8 +4,11 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/id.h"
 #include "host/helpers.h"
 #include "ops/op.h"
+#include "store/object/tensor.h"
 
 /* One input of the task, in the order of its slots. */
 struct mr_op_input {

@@ -2,7 +2,10 @@
  * function, and registry/builtin.c lists them. */
 #pragma once
 
+#include "base/err.h"
+#include "base/id.h"
 #include "ops/op.h"
+#include "store/object/tensor.h"
 
 typedef const struct mr_op_desc *(*mr_op_family)(uint32_t *count);
 

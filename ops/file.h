@@ -2,7 +2,10 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/id.h"
 #include "ops/op.h"
+#include "store/object/tensor.h"
 
 struct mr_op_file {
     int fd;

@@ -3,7 +3,7 @@
  * See examples/plugin/. Arguments and their bytes are lent until the function returns. */
 #pragma once
 
-#include "base/err.h"
+#include "base/err_code.h"
 #include "ops/op_arg.h"
 
 #define MR_OP_ABI 2

@@ -1,9 +1,9 @@
 /* An argument of an operator, and what a parameter may take. Part of ops/op.h. */
 #pragma once
 
-#include "base/id.h"
+#include "base/id_type.h"
 #include "base/str.h"
-#include "store/object/tensor.h"
+#include "store/object/tensor_type.h"
 
 enum mr_arg_type {
     MR_ARG_NIL,

@@ -1,8 +1,11 @@
 /* Arguments of the operators of generalized linear models; each fails in words. */
 #pragma once
 
+#include "base/err.h"
+#include "base/id.h"
 #include "ops/glm/glm.h"
 #include "ops/op.h"
+#include "store/object/tensor.h"
 
 /* A state, in memory of the call: it may be written to. */
 int mr_glm_state(

@@ -1,7 +1,10 @@
 /* The loop that runs a kernel over strided operands of one shape, and the kernels there are. */
 #pragma once
 
+#include "base/err.h"
+#include "base/id.h"
 #include "ops/op.h"
+#include "store/object/tensor.h"
 
 /* ---- loops (strided_loop.c) ---- */
 

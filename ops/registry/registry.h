@@ -3,8 +3,11 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/err.h"
+#include "base/id.h"
 #include "graph/build/builder.h"
 #include "ops/op.h"
+#include "store/object/tensor.h"
 
 struct mr_registry;
 

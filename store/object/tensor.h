@@ -1,32 +1,13 @@
-/* Tensors: element types, and a view of typed elements in memory that someone else owns. A view may
- * be strided any way its maker likes; a tensor that lies in a value extent has strides >= 0 and
- * stays inside its data (mr_value_check). Knows nothing of stores, formats or arithmetic. */
+/* Tensors: what can be asked of element types and views (tensor_type.h). Knows nothing of stores,
+ * formats or arithmetic. */
 #pragma once
 
 #include "base/defs.h"
 #include "base/err.h"
-#include "base/limits.h"
 #include "base/str.h"
+#include "store/object/tensor_type.h"
 
 #include <stdbool.h>
-
-/* The numbers are part of the layout: never change one. */
-enum mr_dtype {
-    MR_DTYPE_NONE = 0,
-    MR_DTYPE_BOOL = 1, /* one byte, 0 or 1 */
-    MR_DTYPE_I8 = 2,
-    MR_DTYPE_I16 = 3,
-    MR_DTYPE_I32 = 4,
-    MR_DTYPE_I64 = 5,
-    MR_DTYPE_U8 = 6,
-    MR_DTYPE_U16 = 7,
-    MR_DTYPE_U32 = 8,
-    MR_DTYPE_U64 = 9,
-    MR_DTYPE_F16 = 10, /* IEEE 754 binary16, in a uint16_t */
-    MR_DTYPE_F32 = 11,
-    MR_DTYPE_F64 = 12,
-};
-#define MR_DTYPES_COUNT 13 /* with NONE */
 
 size_t mr_dtype_bytes(enum mr_dtype t);                     /* of one element; 0 for NONE */
 const char *mr_dtype_name(enum mr_dtype t);                 /* "f32"; "none" */
@@ -36,14 +17,6 @@ bool mr_dtype_is_valid(unsigned v);                         /* a number from out
 bool mr_dtype_is_float(enum mr_dtype t);
 bool mr_dtype_is_integer(enum mr_dtype t); /* bool is not one */
 bool mr_dtype_is_signed(enum mr_dtype t);  /* i8-i64 and floats */
-
-struct mr_tensor {
-    enum mr_dtype dtype;
-    unsigned ndim; /* 0: one element, no axis */
-    uint64_t shape[MR_TENSOR_DIMS_MAX];
-    int64_t strides[MR_TENSOR_DIMS_MAX]; /* in bytes, multiples of the element's size */
-    const void *data;                    /* of element (0, 0, …) */
-};
 
 /* A row-major view of `data`. The shape has been checked: mr_tensor_shape_check. */
 void mr_tensor_init(struct mr_tensor *t, enum mr_dtype dtype, unsigned ndim, const uint64_t *shape,

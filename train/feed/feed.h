@@ -7,10 +7,13 @@
  * Knows values and rows; knows nothing of sessions, and of stores only what it is lent. */
 #pragma once
 
+#include "base/err.h"
+#include "base/id.h"
 #include "nn/net/net.h"
 #include "ops/op.h"
-#include "train/feed/row_plan.h"
 #include "store/arena/client.h"
+#include "store/object/tensor.h"
+#include "train/feed/row_plan.h"
 
 #define MR_FEED_PARTS_MAX 65536
 

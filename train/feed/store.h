@@ -2,10 +2,13 @@
  * that outlive the session: persisted and named. Private to the role's files. */
 #pragma once
 
+#include "base/err.h"
+#include "base/id.h"
 #include "base/limits.h"
 #include "ops/op.h"
-#include "train/feed/rpc.h"
 #include "store/arena/client_stop.h"
+#include "store/object/tensor.h"
+#include "train/feed/rpc.h"
 
 struct mr_role_store {
     struct mr_store *store;

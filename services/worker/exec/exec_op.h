@@ -3,6 +3,9 @@
  * effects outside are at-least-once: MILLRACE_TASK in its environment tells attempts apart. */
 #pragma once
 
+#include "base/err.h"
+#include "base/id.h"
 #include "ops/op.h"
+#include "store/object/tensor.h"
 
 const struct mr_op_desc *mr_exec_op(void);

@@ -54,6 +54,16 @@ class Install(unittest.TestCase):
         finally:
             os.environ["MILLRACE_BIN"] = str(BUILD / "bin")
 
+    def test_plugin_headers_declare_no_function_that_a_plugin_cannot_link(self):
+        include = self.prefix / "include" / "millrace"
+        for header in sorted(include.rglob("*.h")):
+            with self.subTest(header.name), tempfile.TemporaryDirectory() as folder:
+                told = pathlib.Path(folder) / "prototypes"
+                subprocess.run(["cc", "-std=c17", "-x", "c", f"-I{include}", "-fsyntax-only", "-aux-info", str(told), "-"],
+                               input=f'#include "{header}"\nint one_unit;\n', text=True, check=True)
+                ours = [line for line in told.read_text().splitlines() if str(include) in line]
+                self.assertEqual([line for line in ours if "*/ static " not in line], [])
+
     def test_contract_documents_and_licence_are_there(self):
         for name in ("share/millrace/openapi.json", "share/millrace/proto/millrace/v1/jobs.proto", "share/millrace/proto/google/api/annotations.proto",
                      "share/doc/millrace/LICENSE", "share/doc/millrace/README.md", "share/doc/millrace/operations.md", "include/millrace/ops/op.h",
