@@ -86,34 +86,40 @@ void mr_metrics_add(struct mr_shell *sh)
         const char *name;
         const char *help;
         double (*ask)(void *ctx);
+        bool is_gauge; /* else it only grows, and its name ends in _total */
     } rows[] = {
-        {"millrace_scheduler_tasks_done", "Tasks completed since the scheduler started.",
-            tasks_done},
-        {"millrace_scheduler_tasks_sent", "Tasks sent to workers since the scheduler started.",
-            tasks_sent},
-        {"millrace_scheduler_tasks_stolen", "Tasks asked back from busy workers.", steals},
-        {"millrace_scheduler_tasks_recomputed", "Tasks run again because their value was lost.",
-            recomputed},
-        {"millrace_scheduler_placements_cached",
-            "Tasks of loops and templates sent to where they ran the last time.", placed_cached},
-        {"millrace_scheduler_placements_repaired",
-            "Tasks of loops and templates whose worker of the last time is gone.", placed_repaired},
-        {"millrace_scheduler_placements_scored", "Tasks whose place was chosen by data and load.",
-            placed_scored},
-        {"millrace_scheduler_roots_held",
+        {"millrace_scheduler_tasks_done_total", "Tasks completed since the scheduler started.",
+            tasks_done, false},
+        {"millrace_scheduler_tasks_sent_total",
+            "Tasks sent to workers since the scheduler started.", tasks_sent, false},
+        {"millrace_scheduler_tasks_stolen_total", "Tasks asked back from busy workers.", steals,
+            false},
+        {"millrace_scheduler_tasks_recomputed_total",
+            "Tasks run again because their value was lost.", recomputed, false},
+        {"millrace_scheduler_placements_cached_total",
+            "Tasks of loops and templates sent to where they ran the last time.", placed_cached,
+            false},
+        {"millrace_scheduler_placements_repaired_total",
+            "Tasks of loops and templates whose worker of the last time is gone.", placed_repaired,
+            false},
+        {"millrace_scheduler_placements_scored_total",
+            "Tasks whose place was chosen by data and load.", placed_scored, false},
+        {"millrace_scheduler_roots_held_total",
             "Times that a root task with a large result found its object store too full.",
-            roots_held},
-        {"millrace_scheduler_jobs_running", "Jobs that have not ended.", jobs_running},
+            roots_held, false},
+        {"millrace_scheduler_jobs_running", "Jobs that have not ended.", jobs_running, true},
         {"millrace_scheduler_journal_unacknowledged",
-            "Journal records that Redis does not have yet.", journal_behind},
+            "Journal records that Redis does not have yet.", journal_behind, true},
         {"millrace_scheduler_jobs_unread",
-            "Accepted jobs that the journal did not give back at the start.", jobs_unread},
+            "Accepted jobs that the journal did not give back at the start.", jobs_unread, true},
         {"millrace_scheduler_small_jobs_unread",
-            "Small submissions that wait for the thread that reads them.", small_waiting},
-        {"millrace_scheduler_is_paused", "1 while dispatch waits for the journal.", is_paused},
+            "Small submissions that wait for the thread that reads them.", small_waiting, true},
+        {"millrace_scheduler_is_paused", "1 while dispatch waits for the journal.", is_paused,
+            true},
     };
     sh->stats = mr_stats_new();
     for (size_t i = 0; i < MR_ARRAY_LEN(rows); i++)
-        mr_stats_gauge_ask(sh->stats, rows[i].name, rows[i].help, NULL, rows[i].ask, sh);
+        (rows[i].is_gauge ? mr_stats_gauge_ask : mr_stats_counter_ask)(
+            sh->stats, rows[i].name, rows[i].help, NULL, rows[i].ask, sh);
     mr_rpc_server_add_metrics(sh->server, sh->stats);
 }
