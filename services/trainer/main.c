@@ -1,10 +1,13 @@
-/* mr-trainer: flags in, shell out. */
+/* mr-trainer: its options, and the parts that its shell carries. */
 #include "base/buf.h"
 #include "host/config.h"
 #include "host/file.h"
 #include "host/log.h"
 #include "host/signal.h"
 #include "rpc/tls.h"
+#include "services/trainer/channel/service.h"
+#include "services/trainer/queue/service.h"
+#include "services/trainer/session/session.h"
 #include "services/trainer/shell/shell.h"
 
 #include <stdio.h>
@@ -63,6 +66,10 @@ static const struct mr_config_spec spec = {.program = "mr-trainer",
     .options = options,
     .options_count = MR_ARRAY_LEN(options)};
 
+/* In the order in which they are opened: a later one may use an earlier one. */
+static const struct mr_trainer_part *const parts[] = {
+    &mr_channels_part, &mr_queues_part, &mr_trainings_part};
+
 static void on_signal(void *ctx, int number)
 {
     mr_log(MR_INFO, "signal", "number=%d", number);
@@ -93,7 +100,9 @@ int main(int argc, char **argv)
         .store = c.store,
         .address = c.address,
         .token_file = c.token_file,
-        .secret_file = c.secret_file};
+        .secret_file = c.secret_file,
+        .parts = parts,
+        .parts_count = MR_ARRAY_LEN(parts)};
     if (mr_peer_rules_parse(&c.allow_uid, &o.peers, &e) || mr_rpc_tls_use(&c.tls, &e)) {
         (void)fprintf(stderr, "mr-trainer: %s\n", e.text);
         return 2;

@@ -9,6 +9,7 @@
 #include "host/log.h"
 #include "services/trainer/channel/fanout.h"
 #include "services/trainer/queue/service.h"
+#include "services/trainer/shell/json.h"
 #include "services/trainer/shell/retry.h"
 #include "store/meta/stream/change_feed.h"
 
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <yyjson.h>
 
 #define APPEND_MAX 1000u
 #define READ_MAX 10000u
@@ -235,19 +235,6 @@ static void reply_appended(struct asking *a)
     Millrace__V1__AppendResponse out = MILLRACE__V1__APPEND_RESPONSE__INIT;
     out.last_id = last;
     (void)mr_rpc_call_reply_pb(call, &out.base);
-}
-
-int mr_trainer_check_json(const char *field, const char *text, struct mr_error *e)
-{
-    size_t n = strlen(text);
-    if (n > MR_CHANNEL_VALUE_BYTES_MAX)
-        return mr_fail(e, MR_ETOOBIG, "%s: %zu bytes; at most %zu are kept", field, n,
-            MR_CHANNEL_VALUE_BYTES_MAX);
-    yyjson_read_err why;
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)text, n, 0, NULL, &why);
-    if (!doc) return mr_fail(e, MR_EINVAL, "%s: not JSON at byte %zu: %s", field, why.pos, why.msg);
-    yyjson_doc_free(doc);
-    return MR_OK;
 }
 
 static int check_append(const Millrace__V1__AppendRequest *r, struct mr_error *e)

@@ -9,7 +9,6 @@
 #include "services/trainer/shell/shell.h"
 
 #define MR_CHANNEL_NAME_BYTES_MAX 256
-#define MR_CHANNEL_VALUE_BYTES_MAX ((size_t)64 << 10)
 #define MR_CHANNEL_ENTRIES_MAX 1000000u /* that a channel may be told to keep */
 
 struct mr_channel_entry;

@@ -8,6 +8,7 @@
 #include "base/id.h"
 #include "host/clock.h"
 #include "services/trainer/queue/request.h"
+#include "services/trainer/shell/json.h"
 
 #include <inttypes.h>
 #include <millrace/v1/queues.pb-c.h>

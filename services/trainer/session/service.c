@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/utf8.h"
+#include "services/trainer/shell/json.h"
 
 #include <inttypes.h>
 #include <math.h>

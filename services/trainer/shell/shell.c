@@ -8,9 +8,6 @@
 #include "host/log.h"
 #include "proto/methods.h"
 #include "rpc/util/metrics.h"
-#include "services/trainer/channel/service.h"
-#include "services/trainer/queue/service.h"
-#include "services/trainer/session/session.h"
 #include "store/meta/keys.h"
 #include "store/meta/scripts.h"
 
@@ -26,10 +23,6 @@
 #define DRAIN_TIME (5 * MR_SECOND)
 #define EPOCH_BEGIN_S ((uint64_t)1767225600) /* 2026-01-01, since 1970 */
 #define EPOCH_TICK (MR_SECOND / 8)
-
-/* In the order in which they are opened: a later one may use an earlier one. */
-static const struct mr_trainer_part *const parts[] = {
-    &mr_channels_part, &mr_queues_part, &mr_trainings_part};
 
 struct item {
     void (*run)(void *p);
@@ -83,8 +76,10 @@ int mr_trainer_check_name(const char *field, const char *name, size_t bytes_max,
 static mr_time turn(struct mr_trainer_shell *t)
 {
     mr_time now = mr_clock_now(), next = MR_NEVER;
-    for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
-        if (parts[i] && parts[i]->turn) next = MR_MIN(next, parts[i]->turn(t->parts[i], now));
+    for (size_t i = 0; i < t->options.parts_count; i++) {
+        const struct mr_trainer_part *part = t->options.parts[i];
+        if (part->turn) next = MR_MIN(next, part->turn(t->parts[i], now));
+    }
     return next;
 }
 
@@ -105,8 +100,8 @@ int mr_trainer_run(struct mr_trainer_shell *t)
     mr_log(MR_INFO, "trainer.draining", "calls=%zu", mr_rpc_server_calls(t->server));
     t->is_draining = true;
     mr_rpc_server_drain(t->server);
-    for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
-        if (parts[i] && parts[i]->drain) parts[i]->drain(t->parts[i]);
+    for (size_t i = 0; i < t->options.parts_count; i++)
+        if (t->options.parts[i]->drain) t->options.parts[i]->drain(t->parts[i]);
     mr_time until = mr_time_after(mr_clock_now(), DRAIN_TIME);
     while (!mr_rpc_server_is_drained(t->server) && mr_clock_now() < until)
         (void)take(t, MR_MIN(turn(t), mr_time_after(mr_clock_now(), 20 * MR_MS)));
@@ -189,8 +184,8 @@ static void set_address(struct mr_trainer_shell *t, const char *listened, int po
 static void end_waits(void *ctx, struct mr_str waiter)
 {
     struct mr_trainer_shell *t = ctx;
-    for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++)
-        if (parts[i] && parts[i]->end_waits) parts[i]->end_waits(t->parts[i], waiter);
+    for (size_t i = 0; i < t->options.parts_count; i++)
+        if (t->options.parts[i]->end_waits) t->options.parts[i]->end_waits(t->parts[i], waiter);
 }
 
 static int listen_all(
@@ -221,13 +216,12 @@ static void open_channels(struct mr_trainer_shell *t)
 
 static int open_parts(struct mr_trainer_shell *t, struct mr_error *e)
 {
-    static_assert(
-        MR_ARRAY_LEN(parts) <= MR_ARRAY_LEN(((struct mr_trainer_shell *)0)->parts), "room");
-    for (size_t i = 0; i < MR_ARRAY_LEN(parts); i++) {
-        if (!parts[i]) continue;
-        int err = parts[i]->open(t, &t->parts[i], e);
+    mr_assert(t->options.parts_count <= MR_ARRAY_LEN(t->parts));
+    for (size_t i = 0; i < t->options.parts_count; i++) {
+        const struct mr_trainer_part *part = t->options.parts[i];
+        int err = part->open(t, &t->parts[i], e);
         if (err) return err;
-        mr_rpc_server_add_service(t->server, parts[i]->service, t->parts[i]);
+        mr_rpc_server_add_service(t->server, part->service, t->parts[i]);
     }
     return MR_OK;
 }
@@ -284,8 +278,8 @@ void mr_trainer_close(struct mr_trainer_shell **tp)
     mr_rpc_channel_close(&t->scheduler);
     mr_redis_close(&t->redis); /* every command has been answered after this */
     mr_trainer_settle(t);
-    for (size_t i = MR_ARRAY_LEN(parts); i-- > 0;)
-        if (parts[i] && t->parts[i]) parts[i]->close(&t->parts[i]);
+    for (size_t i = t->options.parts_count; i-- > 0;)
+        if (t->parts[i]) t->options.parts[i]->close(&t->parts[i]);
     mr_later_fini(&t->later);
     mr_pb_arena_fini(&t->scratch);
     mr_inbox_clear_waiter(t->inbox);

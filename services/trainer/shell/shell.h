@@ -6,7 +6,7 @@
  *     const struct mr_trainer_part mr_trainings_part = {.service = &trainings_service,
  *         .open = …, .turn = …, .drain = …, .close = …};
  *
- * A part plugs in with one line in `parts` of shell.c and its sources in CMakeLists.txt. What its
+ * A part plugs in with one line in `parts` of main.c and its sources in CMakeLists.txt. What its
  * `open` gives is the first context of its calls (mr_rpc_call_context in on_open), and the argument
  * of its other functions. All of a part runs on the loop's thread; what comes on another one
  * (answers of Redis) is moved here with mr_trainer_post. */
@@ -26,6 +26,7 @@
 
 struct mr_channels;
 struct mr_queues;
+struct mr_trainer_part;
 
 struct mr_trainer_options {
     const char *redis; /* "unix:PATH" or "HOST:PORT" */
@@ -37,6 +38,9 @@ struct mr_trainer_options {
     const char *token_file;
     const char *secret_file;
     struct mr_peer_rules peers;
+    /* Borrowed until mr_trainer_close. Opened in this order: a part may use an earlier one. */
+    const struct mr_trainer_part *const *parts;
+    size_t parts_count;
 };
 
 struct mr_trainer_shell {
@@ -95,5 +99,3 @@ void mr_trainer_fail(struct mr_rpc_call *call, int code, const char *fmt, ...) M
  * MR_EINVAL names the field. */
 int mr_trainer_check_name(
     const char *field, const char *name, size_t bytes_max, struct mr_error *e);
-/* JSON of at most 64 KiB. MR_EINVAL, MR_ETOOBIG (channel/service.c). */
-int mr_trainer_check_json(const char *field, const char *text, struct mr_error *e);
