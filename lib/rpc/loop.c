@@ -47,7 +47,7 @@ static void log_line(gpr_log_func_args *args)
     if (mr_rpc_tls_notice(args->message)) return;
     char text[MR_LOG_LINE_MAX];
     bool dying = strstr(args->message, "assertion failed");
-    mr_log(dying ? MR_ERROR : MR_DEBUG, "grpc", "severity=%s text=%s",
+    mr_log(dying ? MR_ERROR : MR_DEBUG, "grpc.message", "severity=%s text=%s",
         gpr_log_severity_string(args->severity),
         mr_log_quote(mr_str(args->message), text, sizeof text));
 }

@@ -107,7 +107,7 @@ static void raise_descriptors(void)
 
 static void on_signal(void *ctx, int number)
 {
-    mr_log(MR_INFO, "signal", "number=%d", number);
+    mr_log(MR_INFO, "objectstore.signal", "number=%d", number);
     mr_service_stop(ctx);
 }
 
@@ -198,14 +198,14 @@ int main(int argc, char **argv)
     c.directory = mr_claim_directory(claim);
     struct mr_shell *sh = NULL;
     if (mr_shell_open(&shell_config, &sh, &e)) return fail(&e);
-    mr_log(MR_INFO, "start", "node=%s memory=%" PRIu64 " socket=%s dir=%s", c.node, memory,
-        c.socket, c.dir ? c.dir : "-");
+    mr_log(MR_INFO, "objectstore.started", "node=%s memory=%" PRIu64 " socket=%s dir=%s", c.node,
+        memory, c.socket, c.dir ? c.dir : "-");
     int err = serve(&c, sh, signals, c.redis_password_file ? (const char *)password.p : NULL, &e);
     mr_buf_fini(&password);
     mr_shell_close(&sh);
     mr_claim_drop(&claim); /* last: what it has is written */
     mr_config_fini(&spec, &c);
     if (err) return fail(&e);
-    mr_log(MR_INFO, "stop", "node=%s", c.node);
+    mr_log(MR_INFO, "objectstore.stopped", "node=%s", c.node);
     return 0;
 }

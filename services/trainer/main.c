@@ -72,7 +72,7 @@ static const struct mr_trainer_part *const parts[] = {
 
 static void on_signal(void *ctx, int number)
 {
-    mr_log(MR_INFO, "signal", "number=%d", number);
+    mr_log(MR_INFO, "trainer.signal", "number=%d", number);
     mr_trainer_stop(ctx);
 }
 

@@ -22,7 +22,7 @@ FAMILIES = ("logistic", "normal", "poisson")
 def lost(cluster):
     """Events of the workers' logs that tell of a process that ended before its time."""
     logs = (cluster.dir / "c" / "log").glob("worker-*.log")
-    words = ("worker.lethal", "panic at", "ERROR: ", "store.lost")
+    words = ("task.cancel_ignored", "panic at", "ERROR: ", "store.lost")
     return [line for log in logs for line in log.read_text(errors="replace").splitlines() if any(w in line for w in words)]
 
 

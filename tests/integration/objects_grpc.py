@@ -355,7 +355,7 @@ class Life(unittest.TestCase):
 
     def test_a_public_address_with_tokens_is_served_to_who_has_one(self):
         s = self.guarded("--listen", "0.0.0.0:0")
-        port = re.search(r"event=listen address=0\.0\.0\.0:(\d+)", (s.dir / "log").read_text()).group(1)
+        port = re.search(r"event=objectstore.listening address=0\.0\.0\.0:(\d+)", (s.dir / "log").read_text()).group(1)
         with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
             call = channel.unary_unary("/millrace.v1.Objects/Stats")
             self.refused(grpc.StatusCode.UNAUTHENTICATED, lambda: call(b"", timeout=PATIENCE))

@@ -203,7 +203,7 @@ static int keep(struct scorer *s, struct mr_error *e)
     if (!err) return mr_role_keep_model(&s->r, view.params, view.version, e);
     mr_time now = mr_clock_now();
     if (err == MR_EAGAIN && now >= s->complain_at) { /* whoever waits for it may want to know */
-        mr_log(MR_WARN, "model.waits", "session=%s why=\"%s\"", s->r.session, e->text);
+        mr_log(MR_WARN, "model.load_retry", "session=%s why=\"%s\"", s->r.session, e->text);
         s->complain_at = mr_time_after(now, COMPLAIN_EVERY);
     }
     return err;

@@ -77,7 +77,7 @@ static void on_page(
         return;
     }
     if (err && err != MR_ECANCELED && err != MR_EAWAY) /* after EAWAY `here` is said */
-        mr_log(MR_WARN, "places.not_read", "what=\"%s\"", mr_err_words(err));
+        mr_log(MR_WARN, "directory.read_failed", "what=\"%s\"", mr_err_words(err));
     if (err) atomic_store(&p->is_due, true);
     atomic_store(&p->is_under_way, false);
     mr_rpc_loop_wake(sv->loop);

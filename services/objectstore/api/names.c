@@ -60,7 +60,7 @@ static void told(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_me
     (void)reply;
     int err = mr_rpc_status_error(status, NULL);
     if (err)
-        mr_log(MR_WARN, "name.not_told", "code=%d what=\"%.*s\"", status->code,
+        mr_log(MR_WARN, "name.notify_failed", "code=%d what=\"%.*s\"", status->code,
             MR_STR_ARG(status->message));
     if (err == MR_EAWAY || err == MR_ETIMEOUT) /* that store may never come back */
         mr_places_remove(t->sv, t->object, mr_str(t->node));

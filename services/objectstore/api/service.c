@@ -171,7 +171,7 @@ static int listen_all(struct mr_service *sv, struct mr_error *e)
         int err = mr_rpc_auth_listen(sv->auth, sv->server, l->items[i], &port, e);
         if (err) return err;
         set_address(sv, l->items[i], port);
-        mr_log(MR_INFO, "listen", "address=%s", sv->address);
+        mr_log(MR_INFO, "objectstore.listening", "address=%s", sv->address);
     }
     if (sv->config.advertise) set_address(sv, sv->config.advertise, 0);
     return MR_OK;
@@ -355,7 +355,7 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
         next = MR_MIN(next, mr_places_turn(sv->places, now));
         (void)mr_rpc_loop_run(sv->loop, next);
     }
-    mr_log(MR_INFO, "drain", "calls=%zu", mr_rpc_server_calls(sv->server));
+    mr_log(MR_INFO, "objectstore.draining", "calls=%zu", mr_rpc_server_calls(sv->server));
     mr_scheduler_link_close(&sv->link);
     mr_puller_close(&sv->puller);
     mr_rpc_server_close(&sv->server, DRAIN_NS); /* the turn goes on meanwhile */

@@ -157,7 +157,7 @@ static void save(struct mr_names *n)
     }
     struct mr_error e;
     if (mr_file_write(n->path, mr_buf_str(&b), 0600, &e))
-        mr_log(MR_ERROR, "names.not_saved", "what=\"%s\"", e.text);
+        mr_log(MR_ERROR, "names.write_failed", "what=\"%s\"", e.text);
     mr_buf_fini(&b);
 }
 

@@ -121,7 +121,7 @@ static void move(struct mr_disk *d, const struct job *job)
     MR_AUTO(mr_free_ptr) char *to = kept_path(d, job->id, job->flags);
     MR_AUTO(mr_free_ptr) char *from = kept_path(d, job->id, job->flags ^ MR_OSTORE_BY_HOLDERS);
     if (rename(from, to) && errno != ENOENT)
-        mr_log(MR_WARN, "disk.not_moved", "file=%s what=\"%s\"", from, strerror(errno));
+        mr_log(MR_WARN, "disk.rename_failed", "file=%s what=\"%s\"", from, strerror(errno));
 }
 
 static void run_write(struct mr_disk *d, const struct job *job)

@@ -78,7 +78,7 @@ static void enqueue(struct mr_shell *sh, struct mr_peer *p, enum mr_ctl_type typ
     size_t items_bytes = count * mr_ctl_item_bytes(type);
     p->queue_bytes += fixed_bytes + items_bytes + sizeof(struct queued);
     if (p->queue_bytes > QUEUE_BYTES_MAX) {
-        mr_log(MR_WARN, "client.deaf", "client=%u pid=%u", p->number, p->pid);
+        mr_log(MR_WARN, "client.send_overflow", "client=%u pid=%u", p->number, p->pid);
         p->broken = true;
         shutdown(p->fd, SHUT_RDWR); /* so that it comes up in the loop, and goes */
         return;
@@ -438,8 +438,8 @@ void mr_peer_handle(struct mr_shell *sh, struct mr_peer *p, uint32_t events)
         if (err) {
             p->broken = true;
         } else if (mr_ctl_parse(sh->buffer, n, true, &m, &e)) {
-            mr_log(MR_WARN, "client.nonsense", "client=%u pid=%u what=\"%s\"", p->number, p->pid,
-                e.text);
+            mr_log(MR_WARN, "client.protocol_error", "client=%u pid=%u what=\"%s\"", p->number,
+                p->pid, e.text);
             p->broken = true;
         } else {
             on_message(sh, p, &m, fd);

@@ -38,7 +38,7 @@ static void on_acked(void *ctx, uint64_t sequence)
 
 static void on_state(void *ctx, bool here, const char *why)
 {
-    mr_log(here ? MR_INFO : MR_WARN, here ? "redis.back" : "redis.away", "why=\"%s\"", why);
+    mr_log(here ? MR_INFO : MR_WARN, here ? "redis.connected" : "redis.away", "why=\"%s\"", why);
     (void)mr_shell_push(
         ctx, (struct mr_shell_message){.kind = here ? MR_SHELL_BACK : MR_SHELL_AWAY});
 }

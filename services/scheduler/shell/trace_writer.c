@@ -89,7 +89,7 @@ static void say_files(struct mr_trace_writer *w)
             "dir=%s what=\"no space left on %s: spans that Redis may not have are not recorded\"",
             w->dir, w->dir);
     else if (totals.file_err)
-        mr_log(MR_WARN, "trace.not_written", "dir=%s what=\"%s\"", w->dir,
+        mr_log(MR_WARN, "trace.write_failed", "dir=%s what=\"%s\"", w->dir,
             mr_err_words(totals.file_err));
     else
         mr_log(MR_INFO, "trace.written_again", "dir=%s", w->dir);

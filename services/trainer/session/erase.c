@@ -47,7 +47,7 @@ static void again(struct erasure *x, const char *what, const struct mr_rpc_statu
     mr_rpc_channel_close(&x->elsewhere);
     if (++x->tries < TRIES && !x->tr->is_draining) return;
     char words[256];
-    mr_log(MR_WARN, "checkpoint.not_erased", "name=\"%s\" step=%s code=%d message=%s", x->name,
+    mr_log(MR_WARN, "checkpoint.delete_failed", "name=\"%s\" step=%s code=%d message=%s", x->name,
         what, status->code, mr_log_quote(status->message, words, sizeof words));
     end(x);
 }

@@ -401,7 +401,7 @@ static void on_forgotten(
     bool is_over = status->code == GRPC_OK || status->code == GRPC_NOT_FOUND;
     if (is_over || x->tries >= FORGET_TRIES) {
         if (!is_over)
-            mr_log(MR_WARN, "job.not_forgotten", "job=%llu code=%d", (unsigned long long)x->job.v,
+            mr_log(MR_WARN, "job.forget_failed", "job=%llu code=%d", (unsigned long long)x->job.v,
                 status->code);
         errand_free(x);
         return;

@@ -125,7 +125,7 @@ static void on_redis(void *ctx, bool here, const char *why)
 {
     (void)ctx;
     if (here)
-        mr_log(MR_INFO, "redis.here", "why=\"%s\"", why);
+        mr_log(MR_INFO, "redis.connected", "why=\"%s\"", why);
     else
         mr_log(MR_WARN, "redis.away", "why=\"%s\"", why);
 }

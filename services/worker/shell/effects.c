@@ -175,7 +175,7 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
         end_soon(sh, 0, 200 * MR_MS);
         break;
     case MR_WORKER_LETHAL:
-        mr_log(MR_ERROR, "worker.lethal", "name=%s why=\"a task ignored its cancel flag\"",
+        mr_log(MR_ERROR, "task.cancel_ignored", "name=%s why=\"a task ignored its cancel flag\"",
             sh->identity.name);
         if (sh->suspects) mr_suspects_clear(sh->suspects); /* it has been told by name */
         if (sh->call) (void)mr_rpc_call_half_close(sh->call);

@@ -109,7 +109,7 @@ static int suspects_open(
         err = mr_suspects_open(o->dir, o->name, o->slots + MR_WORKER_LONG_MAX, &sh->suspects,
             sh->suspects_found, MR_ARRAY_LEN(sh->suspects_found), &n, e);
     if (err == MR_EDISKFULL) { /* tasks of a worker that dies are then all suspected */
-        mr_log(MR_WARN, "suspects.off", "what=\"%s\"", e->text);
+        mr_log(MR_WARN, "crash_record.off", "what=\"%s\"", e->text);
         return MR_OK;
     }
     if (err) return err;

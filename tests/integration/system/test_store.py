@@ -333,7 +333,7 @@ class Limits(unittest.TestCase):
             p = self.start_in(group, [str(bin_dir() / "mr-objectstore"), "--listen", f"unix:{where}/s", "--socket", f"{where}/c",
                                       "--memory", "1TiB"], stdout=log, stderr=log)
             try:
-                said = wait_for("the store to start", lambda: re.search(r"event=start .*memory=(\d+)", pathlib.Path(f"{where}/log").read_text()), 30)
+                said = wait_for("the store to start", lambda: re.search(r"event=objectstore.started .*memory=(\d+)", pathlib.Path(f"{where}/log").read_text()), 30)
             finally:
                 p.kill()
                 p.wait()
@@ -465,7 +465,7 @@ class FullDisk(Rig):
         after = c.pids("mr-worker")
         self.assertEqual(c.run(blobs(4, MIB))["state"], "JOB_DONE")
         self.assertEqual(c.pids("mr-worker"), after)
-        self.assertRegex(c.log("worker-0-0"), f"event=suspects.off .*no space left on {self.disk}")
+        self.assertRegex(c.log("worker-0-0"), f"event=crash_record.off .*no space left on {self.disk}")
         (self.disk / "filler").unlink()
         subprocess.run(["mount", "-o", "remount,size=1g", str(self.disk)], check=True)
         self.assertEqual(c.run(large)["state"], "JOB_DONE")
