@@ -52,8 +52,8 @@ struct mr_service {
     struct mr_allowance *uploads; /* bodies that are no objects yet: outside of the budget */
 };
 
-struct naming;    /* of names.c */
-struct elsewhere; /* of remote.c */
+struct naming; /* of names.c */
+struct remote; /* of remote.c */
 struct mr_op;
 typedef void (*mr_op_fn)(struct mr_op *op);
 
@@ -70,7 +70,7 @@ struct mr_op {
     void *more;                     /* the handler's own */
     struct naming *naming;
     Millrace__V1__ObjectInfo *info; /* to reply, once its place is told */
-    struct elsewhere *elsewhere;
+    struct remote *remote;
     struct mr_pb_arena arena; /* of the request and the reply */
 
     int err; /* of the last answer; the sentence in `error` */
@@ -124,7 +124,7 @@ Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_in
 /* kind, summary, dtype and shape of the value in `bytes`, as far as it is one. */
 void mr_op_describe(struct mr_op *op, struct mr_str bytes, Millrace__V1__ObjectInfo *out);
 /* op->id is persisted, or deleted, by the store of its node; `method` is the path of Objects. */
-void mr_op_elsewhere(struct mr_op *op, const char *method, mr_op_fn then);
+void mr_op_remote(struct mr_op *op, const char *method, mr_op_fn then);
 /* Tells the cluster that this node has op->id, so that other nodes' stores find it. An object is
  * one also while Redis is away: never an error. */
 void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info, mr_op_fn then);

@@ -238,8 +238,8 @@ static void get_resolved(struct mr_op *op)
     }
     op->id = op->names[0].object;
     struct mr_str address = op->names[0].address;
-    bool elsewhere = address.n && !mr_str_eq(address, mr_str(op->sv->address));
-    if (elsewhere)
+    bool remote = address.n && !mr_str_eq(address, mr_str(op->sv->address));
+    if (remote)
         mr_op_get(op, address.p, wait_of(d, FETCH_WAIT), get_viewed);
     else
         mr_op_stat(op, get_looked);

@@ -263,7 +263,7 @@ static void part_looked_up(struct mr_op *op)
 {
     op->ask.ev.flags = 0;
     if (op->err)
-        mr_op_elsewhere(op, "/millrace.v1.Objects/Delete", part_deleted);
+        mr_op_remote(op, "/millrace.v1.Objects/Delete", part_deleted);
     else
         mr_op_event(op, MR_OE_DELETE, part_deleted);
 }
@@ -405,7 +405,7 @@ static void persist_failed(struct mr_op *op, const char *why)
     mr_op_fail(op, op->err, "object %s cannot be persisted: %s", id, why);
 }
 
-static void persist_went_elsewhere(struct mr_op *op)
+static void persist_went_remote(struct mr_op *op)
 {
     struct parts *p = op->more;
     if (op->err) {
@@ -443,7 +443,7 @@ static void persist_written(struct mr_op *op)
     bool is_part = p->at + 1 < p->count;
     persist_less(p);
     if (op->err == MR_ENOENT && is_part) {
-        mr_op_elsewhere(op, "/millrace.v1.Objects/Persist", persist_went_elsewhere);
+        mr_op_remote(op, "/millrace.v1.Objects/Persist", persist_went_remote);
     } else if (op->err) {
         persist_failed(op, mr_op_why_not_written(op));
     } else {

@@ -13,7 +13,7 @@
 
 #define CALL_TIMEOUT (60 * MR_SECOND)
 
-struct elsewhere {
+struct remote {
     char **addresses;
     size_t count;
     size_t at;
@@ -31,7 +31,7 @@ static void end_with(struct mr_op *op, int err, const char *why)
 
 static void take_stores(struct mr_op *op, const Millrace__V1__InfoResponse *m)
 {
-    struct elsewhere *x = op->elsewhere;
+    struct remote *x = op->remote;
     x->addresses = mr_op_take(op, (m->n_store + 1) * sizeof(char *));
     for (size_t i = 0; i < m->n_store; i++)
         if (m->store[i]->address[0] && strcmp(m->store[i]->address, op->sv->address) != 0)
@@ -69,7 +69,7 @@ static void on_done_there(
 
 static void try_next(struct mr_op *op)
 {
-    struct elsewhere *x = op->elsewhere;
+    struct remote *x = op->remote;
     struct mr_rpc_channel *channel = NULL;
     while (op->sv->puller && !channel && x->at < x->count)
         channel = mr_puller_channel(op->sv->puller, x->addresses[x->at++]);
@@ -96,16 +96,16 @@ static void no_scheduler(void *p)
         p, MR_ENOENT, "it is not in this store, and there is no --scheduler to ask for others");
 }
 
-void mr_op_elsewhere(struct mr_op *op, const char *method, mr_op_fn then)
+void mr_op_remote(struct mr_op *op, const char *method, mr_op_fn then)
 {
     mr_op_begin(op, then);
-    if (!op->elsewhere) op->elsewhere = mr_op_take(op, sizeof *op->elsewhere);
-    op->elsewhere->method = method;
-    op->elsewhere->at = 0;
+    if (!op->remote) op->remote = mr_op_take(op, sizeof *op->remote);
+    op->remote->method = method;
+    op->remote->at = 0;
     struct mr_rpc_channel *channel = mr_scheduler_link_channel(op->sv->link);
     if (!channel || !op->sv->puller) {
         mr_service_post(op->sv, no_scheduler, op);
-    } else if (op->elsewhere->known) {
+    } else if (op->remote->known) {
         try_next(op);
     } else {
         struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
