@@ -13,52 +13,52 @@
 
 #include <xxhash.h>
 
-struct mr_op *mr_op_new(struct mr_rpc_call *call)
+struct mr_ostore_call *mr_ostore_call_new(struct mr_rpc_call *rpc)
 {
-    struct mr_op *op = mr_alloc(sizeof *op);
-    op->sv = mr_rpc_call_context(call);
-    op->call = call;
-    mr_pb_arena_init(&op->arena, MR_OP_ARENA_MAX);
-    mr_rpc_call_set_context(call, op);
-    return op;
+    struct mr_ostore_call *call = mr_alloc(sizeof *call);
+    call->sv = mr_rpc_call_context(rpc);
+    call->rpc = rpc;
+    mr_pb_arena_init(&call->arena, MR_OSTORE_CALL_ARENA_MAX);
+    mr_rpc_call_set_context(rpc, call);
+    return call;
 }
 
-struct mr_op *mr_op_of(const struct mr_rpc_call *call)
+struct mr_ostore_call *mr_ostore_call_of(const struct mr_rpc_call *rpc)
 {
-    return mr_rpc_call_context(call);
+    return mr_rpc_call_context(rpc);
 }
 
-static void op_free(struct mr_op *op)
+static void call_free(struct mr_ostore_call *call)
 {
-    if (op->fini) op->fini(op);
-    if (op->view.pin) mr_store_release(op->sv->self, &op->view);
-    mr_release(op->ask.infos);
-    mr_pb_arena_fini(&op->arena);
-    mr_release(op);
+    if (call->fini) call->fini(call);
+    if (call->view.pin) mr_store_release(call->sv->self, &call->view);
+    mr_release(call->ask.infos);
+    mr_pb_arena_fini(&call->arena);
+    mr_release(call);
 }
 
-void mr_op_over(struct mr_op *op)
+void mr_ostore_call_over(struct mr_ostore_call *call)
 {
-    op->call = NULL;
-    if (!op->open) op_free(op);
+    call->rpc = NULL;
+    if (!call->open) call_free(call);
 }
 
-void *mr_op_take(struct mr_op *op, size_t bytes)
+void *mr_ostore_call_take(struct mr_ostore_call *call, size_t bytes)
 {
-    void *p = mr_pb_arena_take(&op->arena, bytes);
-    if (!p) MR_PANIC("an op needs more than %zu bytes", MR_OP_ARENA_MAX);
+    void *p = mr_pb_arena_take(&call->arena, bytes);
+    if (!p) MR_PANIC("an op needs more than %zu bytes", MR_OSTORE_CALL_ARENA_MAX);
     memset(p, 0, bytes);
     return p;
 }
 
-char *mr_op_text(struct mr_op *op, struct mr_str s)
+char *mr_ostore_call_text(struct mr_ostore_call *call, struct mr_str s)
 {
-    char *p = mr_op_take(op, s.n + 1);
+    char *p = mr_ostore_call_take(call, s.n + 1);
     if (s.n) memcpy(p, s.p, s.n);
     return p;
 }
 
-void mr_op_fail(struct mr_op *op, int code, const char *fmt, ...)
+void mr_ostore_call_fail(struct mr_ostore_call *call, int code, const char *fmt, ...)
 {
     char text[MR_ERROR_TEXT_MAX];
     va_list args;
@@ -67,123 +67,126 @@ void mr_op_fail(struct mr_op *op, int code, const char *fmt, ...)
     va_end(args);
     struct mr_error e;
     (void)mr_fail(&e, code, "%s", text);
-    (void)mr_rpc_call_fail(op->call, &e);
+    (void)mr_rpc_call_fail(call->rpc, &e);
 }
 
-void mr_op_fail_error(struct mr_op *op)
+void mr_ostore_call_fail_error(struct mr_ostore_call *call)
 {
-    (void)mr_rpc_call_fail(op->call, &op->error);
+    (void)mr_rpc_call_fail(call->rpc, &call->error);
 }
 
-void *mr_op_request(
-    struct mr_op *op, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type)
+void *mr_ostore_call_request(
+    struct mr_ostore_call *call, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type)
 {
-    void *p = mr_pb_unpack_request(type, mr_rpc_message_str(m), &op->arena, &op->error);
-    if (!p) mr_op_fail_error(op);
+    void *p = mr_pb_unpack_request(type, mr_rpc_message_str(m), &call->arena, &call->error);
+    if (!p) mr_ostore_call_fail_error(call);
     return p;
 }
 
-bool mr_op_parse_id(struct mr_op *op, const char *field, const char *text)
+bool mr_ostore_call_parse_id(struct mr_ostore_call *call, const char *field, const char *text)
 {
-    if (!mr_object_id_parse(mr_str(text), &op->id)) return true;
-    mr_op_fail(op, MR_EINVAL,
+    if (!mr_object_id_parse(mr_str(text), &call->id)) return true;
+    mr_ostore_call_fail(call, MR_EINVAL,
         "%s: \"%s\" is no object id: 32 hexadecimal digits would be one, or name: and a name",
         field, text);
     return false;
 }
 
-bool mr_op_check_name(struct mr_op *op, const char *field, const char *name)
+bool mr_ostore_call_check_name(struct mr_ostore_call *call, const char *field, const char *name)
 {
     if (mr_utf8_is_key(mr_str(name), MR_KEY_BYTES_MAX)) return true;
-    mr_op_fail(op, MR_EINVAL,
+    mr_ostore_call_fail(call, MR_EINVAL,
         "%s: \"%s\" is no name: 1 to %d bytes of UTF-8 without control characters would be one",
         field, name, MR_KEY_BYTES_MAX);
     return false;
 }
 
-void mr_op_begin(struct mr_op *op, mr_op_fn then)
+void mr_ostore_call_begin(struct mr_ostore_call *call, mr_ostore_call_fn then)
 {
-    mr_assert(!op->open);
-    op->open = true;
-    op->then = then;
-    op->err = MR_OK;
+    mr_assert(!call->open);
+    call->open = true;
+    call->then = then;
+    call->err = MR_OK;
 }
 
-void mr_op_end(struct mr_op *op)
+void mr_ostore_call_end(struct mr_ostore_call *call)
 {
-    mr_assert(op->open);
-    op->open = false;
-    if (op->call)
-        op->then(op);
+    mr_assert(call->open);
+    call->open = false;
+    if (call->rpc)
+        call->then(call);
     else
-        op_free(op);
+        call_free(call);
 }
 
 /* ---- the core ---------------------------------------------------------------------------------*/
 
 static void answered(struct mr_ask *ask)
 {
-    struct mr_op *op = ask->ctx;
-    op->err = ask->err;
-    mr_op_end(op);
+    struct mr_ostore_call *call = ask->ctx;
+    call->err = ask->err;
+    mr_ostore_call_end(call);
 }
 
 static void refused(void *p)
 {
-    struct mr_op *op = p;
-    op->err = mr_fail(&op->error, MR_ELIMIT, "the object store has too many questions to answer");
-    mr_op_end(op);
+    struct mr_ostore_call *call = p;
+    call->err =
+        mr_fail(&call->error, MR_ELIMIT, "the object store has too many questions to answer");
+    mr_ostore_call_end(call);
 }
 
-void mr_op_ask(struct mr_op *op, enum mr_ask_type type, mr_op_fn then)
+void mr_ostore_call_ask(struct mr_ostore_call *call, enum mr_ask_type type, mr_ostore_call_fn then)
 {
-    mr_op_begin(op, then);
+    mr_ostore_call_begin(call, then);
     if (type != MR_ASK_MISSING) { /* which asks with them */
-        mr_release(op->ask.infos);
-        op->ask.infos = NULL;
+        mr_release(call->ask.infos);
+        call->ask.infos = NULL;
     }
-    op->ask.type = type;
-    op->ask.err = MR_OK;
-    op->ask.done = answered;
-    op->ask.ctx = op;
-    if (mr_shell_ask(op->sv->sh, &op->ask)) mr_service_post(op->sv, refused, op);
+    call->ask.type = type;
+    call->ask.err = MR_OK;
+    call->ask.done = answered;
+    call->ask.ctx = call;
+    if (mr_shell_ask(call->sv->sh, &call->ask)) mr_service_post(call->sv, refused, call);
 }
 
-void mr_op_stat(struct mr_op *op, mr_op_fn then)
+void mr_ostore_call_stat(struct mr_ostore_call *call, mr_ostore_call_fn then)
 {
-    op->ask.ev = (struct mr_ostore_event){.id = op->id};
-    mr_op_ask(op, MR_ASK_STAT, then);
+    call->ask.ev = (struct mr_ostore_event){.id = call->id};
+    mr_ostore_call_ask(call, MR_ASK_STAT, then);
 }
 
-void mr_op_event(struct mr_op *op, enum mr_ostore_event_type type, mr_op_fn then)
+void mr_ostore_call_event(
+    struct mr_ostore_call *call, enum mr_ostore_event_type type, mr_ostore_call_fn then)
 {
-    op->ask.ev.type = type;
-    op->ask.ev.id = op->id;
-    mr_op_ask(op, MR_ASK_EVENT, then);
+    call->ask.ev.type = type;
+    call->ask.ev.id = call->id;
+    mr_ostore_call_ask(call, MR_ASK_EVENT, then);
 }
 
 /* ---- memory -----------------------------------------------------------------------------------*/
 
 static void got_at_once(void *p)
 {
-    mr_op_end(p);
+    mr_ostore_call_end(p);
 }
 
-void mr_op_get(struct mr_op *op, const char *source, mr_duration timeout, mr_op_fn then)
+void mr_ostore_call_get(
+    struct mr_ostore_call *call, const char *source, mr_duration timeout, mr_ostore_call_fn then)
 {
-    mr_op_begin(op, then);
-    if (op->view.pin) mr_store_release(op->sv->self, &op->view);
-    int err = mr_store_get_start(
-        op->sv->self, op->id, source, timeout, (uint64_t)(uintptr_t)op, &op->view, &op->error);
+    mr_ostore_call_begin(call, then);
+    if (call->view.pin) mr_store_release(call->sv->self, &call->view);
+    int err = mr_store_get_start(call->sv->self, call->id, source, timeout,
+        (uint64_t)(uintptr_t)call, &call->view, &call->error);
     if (err == MR_EAGAIN) return; /* service.c takes the completions */
-    op->err = err;
-    mr_service_post(op->sv, got_at_once, op);
+    call->err = err;
+    mr_service_post(call->sv, got_at_once, call);
 }
 
 /* ---- names ------------------------------------------------------------------------------------*/
 
 struct name_answer { /* from the directory's thread to ours */
-    struct mr_op *op;
+    struct mr_ostore_call *call;
     int err;
     struct mr_name_record *records; /* texts in `texts` */
     size_t count;
@@ -223,25 +226,26 @@ static void take_records(struct name_answer *a, const struct mr_name_record *rec
 static void on_names(void *p)
 {
     struct name_answer *a = p;
-    struct mr_op *op = a->op;
-    op->err = a->err;
-    op->names_more = a->more;
-    op->names_count = a->count;
-    op->names = mr_op_take(op, (a->count + 1) * sizeof *op->names);
+    struct mr_ostore_call *call = a->call;
+    call->err = a->err;
+    call->names_more = a->more;
+    call->names_count = a->count;
+    call->names = mr_ostore_call_take(call, (a->count + 1) * sizeof *call->names);
     for (size_t i = 0; i < a->count; i++) {
-        struct mr_name_record *r = &op->names[i];
+        struct mr_name_record *r = &call->names[i];
         *r = a->records[i];
-        r->name = mr_str(mr_op_text(op, r->name));
-        r->summary = mr_str(mr_op_text(op, r->summary));
-        r->node = mr_str(mr_op_text(op, r->node));
-        r->address = mr_str(mr_op_text(op, r->address));
+        r->name = mr_str(mr_ostore_call_text(call, r->name));
+        r->summary = mr_str(mr_ostore_call_text(call, r->summary));
+        r->node = mr_str(mr_ostore_call_text(call, r->node));
+        r->address = mr_str(mr_ostore_call_text(call, r->address));
     }
-    op->place = a->place ? mr_str(mr_op_text(op, mr_str(a->place))) : (struct mr_str){0};
+    call->place =
+        a->place ? mr_str(mr_ostore_call_text(call, mr_str(a->place))) : (struct mr_str){0};
     mr_release(a->records);
     mr_release(a->texts);
     mr_release(a->place);
     mr_release(a);
-    mr_op_end(op);
+    mr_ostore_call_end(call);
 }
 
 static void name_came(void *ctx, int err, const struct mr_name_record *record)
@@ -249,7 +253,7 @@ static void name_came(void *ctx, int err, const struct mr_name_record *record)
     struct name_answer *a = ctx;
     a->err = err;
     take_records(a, record, record ? 1 : 0);
-    mr_service_post(a->op->sv, on_names, a);
+    mr_service_post(a->call->sv, on_names, a);
 }
 
 static void names_came(
@@ -259,7 +263,7 @@ static void names_came(
     a->err = err;
     a->more = more;
     take_records(a, records, err ? 0 : count);
-    mr_service_post(a->op->sv, on_names, a);
+    mr_service_post(a->call->sv, on_names, a);
 }
 
 static void place_came(void *ctx, int err, const struct mr_place_record *record)
@@ -267,68 +271,71 @@ static void place_came(void *ctx, int err, const struct mr_place_record *record)
     struct name_answer *a = ctx;
     a->err = err;
     if (!err && record) a->place = mr_format("%.*s", MR_STR_ARG(record->address));
-    mr_service_post(a->op->sv, on_names, a);
+    mr_service_post(a->call->sv, on_names, a);
 }
 
-static struct name_answer *ask_names(struct mr_op *op, mr_op_fn then)
+static struct name_answer *ask_names(struct mr_ostore_call *call, mr_ostore_call_fn then)
 {
-    mr_op_begin(op, then);
+    mr_ostore_call_begin(call, then);
     struct name_answer *a = mr_alloc(sizeof *a);
-    a->op = op;
+    a->call = call;
     return a;
 }
 
-void mr_op_resolve(struct mr_op *op, struct mr_str name, mr_op_fn then)
+void mr_ostore_call_resolve(struct mr_ostore_call *call, struct mr_str name, mr_ostore_call_fn then)
 {
-    mr_names_resolve(op->sv->names, name, name_came, ask_names(op, then));
+    mr_names_resolve(call->sv->names, name, name_came, ask_names(call, then));
 }
 
-static void id_resolved(struct mr_op *op)
+static void id_resolved(struct mr_ostore_call *call)
 {
-    if (op->err == MR_ENOENT) {
-        mr_op_fail(op, op->err, "id: no object has the name \"%s\"", op->wanted);
-    } else if (op->err) {
-        mr_op_fail(op, op->err, "id: the name \"%s\" cannot be looked up: %s", op->wanted,
-            op->err == MR_EAWAY ? "names are kept in Redis, which does not answer"
-                                : mr_err_words(op->err));
+    if (call->err == MR_ENOENT) {
+        mr_ostore_call_fail(call, call->err, "id: no object has the name \"%s\"", call->wanted);
+    } else if (call->err) {
+        mr_ostore_call_fail(call, call->err, "id: the name \"%s\" cannot be looked up: %s",
+            call->wanted,
+            call->err == MR_EAWAY ? "names are kept in Redis, which does not answer"
+                                  : mr_err_words(call->err));
     } else {
-        op->id = op->names[0].object;
-        op->wanted_by(op);
+        call->id = call->names[0].object;
+        call->wanted_by(call);
     }
 }
 
-void mr_op_find_id(struct mr_op *op, const char *field, const char *text, mr_op_fn then)
+void mr_ostore_call_find_id(
+    struct mr_ostore_call *call, const char *field, const char *text, mr_ostore_call_fn then)
 {
     bool is_name = !strncmp(text, NAME_PREFIX, strlen(NAME_PREFIX));
     if (!is_name) {
-        if (mr_op_parse_id(op, field, text)) then(op);
+        if (mr_ostore_call_parse_id(call, field, text)) then(call);
         return;
     }
-    op->wanted = text + strlen(NAME_PREFIX);
-    op->wanted_by = then;
-    if (mr_op_check_name(op, field, op->wanted)) mr_op_resolve(op, mr_str(op->wanted), id_resolved);
+    call->wanted = text + strlen(NAME_PREFIX);
+    call->wanted_by = then;
+    if (mr_ostore_call_check_name(call, field, call->wanted))
+        mr_ostore_call_resolve(call, mr_str(call->wanted), id_resolved);
 }
 
-void mr_op_unname(struct mr_op *op, struct mr_str name, mr_op_fn then)
+void mr_ostore_call_unname(struct mr_ostore_call *call, struct mr_str name, mr_ostore_call_fn then)
 {
-    mr_names_remove(op->sv->names, name, (mr_object_id){0}, name_came, ask_names(op, then));
+    mr_names_remove(call->sv->names, name, (mr_object_id){0}, name_came, ask_names(call, then));
 }
 
-void mr_op_set_name(
-    struct mr_op *op, const struct mr_name_record *record, bool replace, mr_op_fn then)
+void mr_ostore_call_set_name(struct mr_ostore_call *call, const struct mr_name_record *record,
+    bool replace, mr_ostore_call_fn then)
 {
-    mr_names_set(op->sv->names, record, replace, name_came, ask_names(op, then));
+    mr_names_set(call->sv->names, record, replace, name_came, ask_names(call, then));
 }
 
-void mr_op_list_names(
-    struct mr_op *op, struct mr_str prefix, struct mr_str after, uint32_t n_max, mr_op_fn then)
+void mr_ostore_call_list_names(struct mr_ostore_call *call, struct mr_str prefix,
+    struct mr_str after, uint32_t n_max, mr_ostore_call_fn then)
 {
-    mr_names_list(op->sv->names, prefix, after, n_max, names_came, ask_names(op, then));
+    mr_names_list(call->sv->names, prefix, after, n_max, names_came, ask_names(call, then));
 }
 
-void mr_op_find(struct mr_op *op, mr_op_fn then)
+void mr_ostore_call_find(struct mr_ostore_call *call, mr_ostore_call_fn then)
 {
-    mr_names_find(op->sv->names, op->id, place_came, ask_names(op, then));
+    mr_names_find(call->sv->names, call->id, place_came, ask_names(call, then));
 }
 
 uint64_t mr_name_key(struct mr_str name)

@@ -1,6 +1,7 @@
 /* A call under way, as a sequence of questions: of the core, of memory, of the directory, of the
  * formatter. One question at a time; its answer calls `then` on the gRPC thread, unless the call is
- * over by then. An op is freed when its call is over and nothing it asked is open. */
+ * over by then. It is freed when the RPC is over
+ * and no question is open. */
 #pragma once
 
 #include "host/later.h"
@@ -54,20 +55,20 @@ struct mr_service {
 
 struct naming; /* of names.c */
 struct remote; /* of remote.c */
-struct mr_op;
-typedef void (*mr_op_fn)(struct mr_op *op);
+struct mr_ostore_call;
+typedef void (*mr_ostore_call_fn)(struct mr_ostore_call *call);
 
-struct mr_op {
+struct mr_ostore_call {
     struct mr_service *sv;
-    struct mr_rpc_call *call; /* NULL: over */
-    bool open;                /* a question is */
-    bool forced;              /* of a Delete */
-    bool failed;              /* the call was answered with an error; more may still arrive */
-    mr_op_fn then;
+    struct mr_rpc_call *rpc; /* NULL: over */
+    bool open;               /* a question is */
+    bool forced;             /* of a Delete */
+    bool failed;             /* the call was answered with an error; more may still arrive */
+    mr_ostore_call_fn then;
     const char *wanted; /* a name to look up, for: */
-    mr_op_fn wanted_by;
-    void (*fini)(struct mr_op *op); /* of `more`, may be NULL */
-    void *more;                     /* the handler's own */
+    mr_ostore_call_fn wanted_by;
+    void (*fini)(struct mr_ostore_call *call); /* of `more`, may be NULL */
+    void *more;                                /* the handler's own */
     struct naming *naming;
     Millrace__V1__ObjectInfo *info; /* to reply, once its place is told */
     struct remote *remote;
@@ -77,74 +78,87 @@ struct mr_op {
     struct mr_error error;
     mr_object_id id;
     struct mr_ask ask;
-    struct mr_store_view view; /* released with the op */
+    struct mr_store_view view; /* released with the call */
     struct mr_name_record *names;
     size_t names_count;
     bool names_more;
     struct mr_str place; /* address of the store that has it; empty: unknown */
 };
-#define MR_OP_ARENA_MAX ((size_t)64 << 20)
-struct mr_op *mr_op_new(struct mr_rpc_call *call); /* in on_open; becomes the call's context */
-struct mr_op *mr_op_of(const struct mr_rpc_call *call);
-void mr_op_over(struct mr_op *op); /* in on_done */
-void *mr_op_take(struct mr_op *op, size_t bytes);
-char *mr_op_text(struct mr_op *op, struct mr_str s);
-void mr_op_fail(struct mr_op *op, int code, const char *fmt, ...) MR_PRINTF(3, 4);
-void mr_op_fail_error(struct mr_op *op); /* with op->error */
+#define MR_OSTORE_CALL_ARENA_MAX ((size_t)64 << 20)
+struct mr_ostore_call *mr_ostore_call_new(
+    struct mr_rpc_call *rpc); /* in on_open; becomes the call's context */
+struct mr_ostore_call *mr_ostore_call_of(const struct mr_rpc_call *rpc);
+void mr_ostore_call_over(struct mr_ostore_call *call); /* in on_done */
+void *mr_ostore_call_take(struct mr_ostore_call *call, size_t bytes);
+char *mr_ostore_call_text(struct mr_ostore_call *call, struct mr_str s);
+void mr_ostore_call_fail(struct mr_ostore_call *call, int code, const char *fmt, ...)
+    MR_PRINTF(3, 4);
+void mr_ostore_call_fail_error(struct mr_ostore_call *call); /* with call->error */
 
 /* For methods with one request message: unpacks it, or fails the call and returns NULL. */
-void *mr_op_request(
-    struct mr_op *op, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
+void *mr_ostore_call_request(
+    struct mr_ostore_call *call, struct mr_rpc_message *m, const ProtobufCMessageDescriptor *type);
 /* Object ids as users write them; fails the call and returns false. */
-bool mr_op_parse_id(struct mr_op *op, const char *field, const char *text);
-bool mr_op_check_name(struct mr_op *op, const char *field, const char *name);
-/* op->id becomes what `text` (of the request) means, an id or "name:" and a name, or the call
+bool mr_ostore_call_parse_id(struct mr_ostore_call *call, const char *field, const char *text);
+bool mr_ostore_call_check_name(struct mr_ostore_call *call, const char *field, const char *name);
+/* call->id becomes what `text` (of the request) means, an id or "name:" and a name, or the call
  * fails. */
-void mr_op_find_id(struct mr_op *op, const char *field, const char *text, mr_op_fn then);
+void mr_ostore_call_find_id(
+    struct mr_ostore_call *call, const char *field, const char *text, mr_ostore_call_fn then);
 
 /* Questions. */
-void mr_op_ask(struct mr_op *op, enum mr_ask_type type, mr_op_fn then); /* with op->ask filled */
-void mr_op_stat(struct mr_op *op, mr_op_fn then);
-void mr_op_event(struct mr_op *op, enum mr_ostore_event_type type, mr_op_fn then);
-void mr_op_get(struct mr_op *op, const char *source, mr_duration timeout, mr_op_fn then);
-void mr_op_resolve(struct mr_op *op, struct mr_str name, mr_op_fn then);
-void mr_op_unname(struct mr_op *op, struct mr_str name, mr_op_fn then);
-void mr_op_set_name(
-    struct mr_op *op, const struct mr_name_record *record, bool replace, mr_op_fn then);
-void mr_op_list_names(
-    struct mr_op *op, struct mr_str prefix, struct mr_str after, uint32_t n_max, mr_op_fn then);
-void mr_op_find(struct mr_op *op, mr_op_fn then);  /* op->place */
-void mr_op_begin(struct mr_op *op, mr_op_fn then); /* for questions asked elsewhere … */
-void mr_op_end(struct mr_op *op);                  /* … on the gRPC thread, when answered */
+void mr_ostore_call_ask(struct mr_ostore_call *call, enum mr_ask_type type,
+    mr_ostore_call_fn then); /* with call->ask filled */
+void mr_ostore_call_stat(struct mr_ostore_call *call, mr_ostore_call_fn then);
+void mr_ostore_call_event(
+    struct mr_ostore_call *call, enum mr_ostore_event_type type, mr_ostore_call_fn then);
+void mr_ostore_call_get(
+    struct mr_ostore_call *call, const char *source, mr_duration timeout, mr_ostore_call_fn then);
+void mr_ostore_call_resolve(
+    struct mr_ostore_call *call, struct mr_str name, mr_ostore_call_fn then);
+void mr_ostore_call_unname(struct mr_ostore_call *call, struct mr_str name, mr_ostore_call_fn then);
+void mr_ostore_call_set_name(struct mr_ostore_call *call, const struct mr_name_record *record,
+    bool replace, mr_ostore_call_fn then);
+void mr_ostore_call_list_names(struct mr_ostore_call *call, struct mr_str prefix,
+    struct mr_str after, uint32_t n_max, mr_ostore_call_fn then);
+void mr_ostore_call_find(struct mr_ostore_call *call, mr_ostore_call_fn then); /* call->place */
+void mr_ostore_call_begin(
+    struct mr_ostore_call *call, mr_ostore_call_fn then); /* for questions asked elsewhere … */
+void mr_ostore_call_end(struct mr_ostore_call *call); /* … on the gRPC thread, when answered */
 
 /* From any thread: `run(p)` on the gRPC thread, soon. */
 void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p);
-/* What Stat, List, Put and their like show; texts and arrays live in the op's arena. */
-Millrace__V1__ObjectInfo *mr_op_info(struct mr_op *op, const struct mr_ostore_info *info);
+/* What Stat, List, Put and their like show; texts and arrays live in the call's arena. */
+Millrace__V1__ObjectInfo *mr_ostore_call_info(
+    struct mr_ostore_call *call, const struct mr_ostore_info *info);
 /* kind, summary, dtype and shape of the value in `bytes`, as far as it is one. */
-void mr_op_describe(struct mr_op *op, struct mr_str bytes, Millrace__V1__ObjectInfo *out);
-/* op->id is persisted, or deleted, by the store of its node; `method` is the path of Objects. */
-void mr_op_remote(struct mr_op *op, const char *method, mr_op_fn then);
-/* Tells the cluster that this node has op->id, so that other nodes' stores find it. An object is
+void mr_ostore_call_describe(
+    struct mr_ostore_call *call, struct mr_str bytes, Millrace__V1__ObjectInfo *out);
+/* call->id is persisted, or deleted, by the store of its node; `method` is the path of Objects. */
+void mr_ostore_call_remote(struct mr_ostore_call *call, const char *method, mr_ostore_call_fn then);
+/* Tells the cluster that this node has call->id, so that other nodes' stores find it. An object is
  * one also while Redis is away: never an error. */
-void mr_op_place(struct mr_op *op, const Millrace__V1__ObjectInfo *info, mr_op_fn then);
-const char *mr_op_why_not_written(struct mr_op *op); /* by op->err of a PERSIST */
+void mr_ostore_call_place(
+    struct mr_ostore_call *call, const Millrace__V1__ObjectInfo *info, mr_ostore_call_fn then);
+const char *mr_ostore_call_why_not_written(
+    struct mr_ostore_call *call); /* by call->err of a PERSIST */
 /* The object is durable now: so are its names. */
 void mr_names_persisted(struct mr_names *n, const Millrace__V1__ObjectInfo *info);
 uint64_t mr_name_key(struct mr_str name); /* of MR_HOLD_NAME */
-void mr_op_name_object(struct mr_op *op, struct mr_str name, const ProtobufCBinaryData *definition,
-    bool replace, mr_op_fn then); /* op->id, which is here; on success op->names[0] */
+void mr_ostore_call_name_object(struct mr_ostore_call *call, struct mr_str name,
+    const ProtobufCBinaryData *definition, bool replace,
+    mr_ostore_call_fn then); /* call->id, which is here; on success call->names[0] */
 
-/* Keeps what a view pins for a while after its op; takes the pin. */
+/* Keeps what a view pins for a while after its call; takes the pin. */
 void mr_lease_view(struct mr_service *sv, struct mr_store_view *view, mr_duration d);
-void mr_on_name(struct mr_rpc_call *call, struct mr_rpc_message *m); /* names.c */
-void mr_on_resolve(struct mr_rpc_call *call, struct mr_rpc_message *m);
-void mr_on_unname(struct mr_rpc_call *call, struct mr_rpc_message *m);
-void mr_on_renamed(struct mr_rpc_call *call, struct mr_rpc_message *m);
-void mr_on_names(struct mr_rpc_call *call, struct mr_rpc_message *m);
-void mr_on_where(struct mr_rpc_call *call, struct mr_rpc_message *m); /* locate.c */
-extern const struct mr_rpc_handler mr_put_handler;                    /* upload.c */
-extern const struct mr_rpc_handler mr_get_handler;                    /* download.c */
-extern const struct mr_rpc_handler mr_pull_handler;                   /* pull_send.c */
-extern const struct mr_rpc_service mr_objects_service;                /* objects.c */
+void mr_on_name(struct mr_rpc_call *rpc, struct mr_rpc_message *m); /* names.c */
+void mr_on_resolve(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+void mr_on_unname(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+void mr_on_renamed(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+void mr_on_names(struct mr_rpc_call *rpc, struct mr_rpc_message *m);
+void mr_on_where(struct mr_rpc_call *rpc, struct mr_rpc_message *m); /* locate.c */
+extern const struct mr_rpc_handler mr_put_handler;                   /* upload.c */
+extern const struct mr_rpc_handler mr_get_handler;                   /* download.c */
+extern const struct mr_rpc_handler mr_pull_handler;                  /* pull_send.c */
+extern const struct mr_rpc_service mr_objects_service;               /* objects.c */
 extern const struct mr_rpc_service mr_metrics_service;

@@ -31,16 +31,17 @@ static void *take_room(void *ctx, uint64_t bytes)
 
 static void import(struct mr_service *sv, struct mr_format_job *job)
 {
-    struct mr_op *op = job->op;
+    struct mr_ostore_call *call = job->call;
     struct mr_error no_room;
     struct room r = {sv, &job->draft, &no_room, MR_OK};
     struct mr_value_alloc a = {take_room, &r};
-    op->err = mr_format_import(job->format, mr_buf_str(&job->text), &job->options, &a, &op->error);
+    call->err =
+        mr_format_import(job->format, mr_buf_str(&job->text), &job->options, &a, &call->error);
     if (r.err) {
-        op->err = r.err;
-        op->error = no_room;
+        call->err = r.err;
+        call->error = no_room;
     }
-    if (op->err) mr_store_abort(sv->self, &job->draft);
+    if (call->err) mr_store_abort(sv->self, &job->draft);
     mr_buf_fini(&job->text);
 }
 
@@ -73,22 +74,23 @@ static int take_piece(void *ctx, const void *p, size_t n)
 
 static void export(struct mr_format_job *job)
 {
-    struct mr_op *op = job->op;
+    struct mr_ostore_call *call = job->call;
     mr_buf_init(&job->text, TEXT_BYTES_MAX);
     struct mr_value value;
-    op->err = mr_value_check(mr_str_of(job->view->p, job->view->bytes), &value, &op->error);
-    if (!op->err) op->err = mr_format_accept(job->accept, &value, &job->format, &op->error);
+    call->err = mr_value_check(mr_str_of(job->view->p, job->view->bytes), &value, &call->error);
+    if (!call->err) call->err = mr_format_accept(job->accept, &value, &job->format, &call->error);
     struct mr_sink sink = {take_piece, job};
-    if (!op->err) op->err = mr_format_export(&value, job->format, &job->options, sink, &op->error);
-    if (op->err == MR_ELIMIT)
-        op->err = mr_fail(&op->error, MR_ETOOBIG, "as %s this object has more than %zu bytes",
+    if (!call->err)
+        call->err = mr_format_export(&value, job->format, &job->options, sink, &call->error);
+    if (call->err == MR_ELIMIT)
+        call->err = mr_fail(&call->error, MR_ETOOBIG, "as %s this object has more than %zu bytes",
             mr_format_name(job->format), TEXT_BYTES_MAX);
     job->mime = mr_format_mime(job->format);
 }
 
 static void done(void *p)
 {
-    mr_op_end(p);
+    mr_ostore_call_end(p);
 }
 
 static void run(void *ctx)
@@ -104,7 +106,7 @@ static void run(void *ctx)
             import(f->sv, job);
         else
             export(job);
-        mr_service_post(f->sv, done, job->op);
+        mr_service_post(f->sv, done, job->call);
     }
 }
 
@@ -128,18 +130,18 @@ void mr_formatter_close(struct mr_formatter **pf)
     mr_release(f);
 }
 
-void mr_formatter_do(struct mr_formatter *f, struct mr_format_job *job, mr_op_fn then)
+void mr_formatter_do(struct mr_formatter *f, struct mr_format_job *job, mr_ostore_call_fn then)
 {
-    mr_op_begin(job->op, then);
+    mr_ostore_call_begin(job->call, then);
     if (!mr_inbox_push(f->jobs, &job)) return;
-    job->op->err = mr_fail(
-        &job->op->error, MR_ELIMIT, "more than %u values are being read or written", JOBS_MAX);
-    mr_service_post(f->sv, done, job->op);
+    job->call->err = mr_fail(
+        &job->call->error, MR_ELIMIT, "more than %u values are being read or written", JOBS_MAX);
+    mr_service_post(f->sv, done, job->call);
 }
 
 void mr_format_job_fini(struct mr_format_job *job)
 {
-    if (job->draft.p) mr_store_abort(job->op->sv->self, &job->draft);
+    if (job->draft.p) mr_store_abort(job->call->sv->self, &job->draft);
     mr_buf_fini(&job->text);
     mr_release(job->pieces);
     job->pieces = NULL;

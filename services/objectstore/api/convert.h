@@ -11,7 +11,7 @@ struct mr_piece { /* of an export */
 };
 
 struct mr_format_job {
-    struct mr_op *op; /* open meanwhile; ended when done, its `err` and `error` set */
+    struct mr_ostore_call *call; /* open meanwhile; ended when done, its `err` and `error` set */
     bool is_import;
     enum mr_format format; /* of an export: the outcome */
     struct mr_format_options options;
@@ -26,5 +26,5 @@ struct mr_format_job {
 
 struct mr_formatter *mr_formatter_open(struct mr_service *sv);
 void mr_formatter_close(struct mr_formatter **f);
-void mr_formatter_do(struct mr_formatter *f, struct mr_format_job *job, mr_op_fn then);
+void mr_formatter_do(struct mr_formatter *f, struct mr_format_job *job, mr_ostore_call_fn then);
 void mr_format_job_fini(struct mr_format_job *job);

@@ -11,8 +11,8 @@
 #define FETCH_WAIT (60 * MR_SECOND)
 #define WAIT_SECONDS_MAX 3600.0
 
-/* What pieces are lent from: one count for the op, one for each piece under way. gRPC gives pieces
- * back on any thread. */
+/* What pieces are lent from: one count for the call, one for each piece under way. gRPC gives
+ * pieces back on any thread. */
 struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
@@ -44,36 +44,36 @@ static void cargo_put(void *p)
     mr_release(c);
 }
 
-static void download_fini(struct mr_op *op)
+static void download_fini(struct mr_ostore_call *call)
 {
-    struct download *d = op->more;
+    struct download *d = call->more;
     if (d->cargo) cargo_put(d->cargo);
     mr_release(d->accept);
     mr_release(d->name);
     mr_release(d);
 }
 
-static void on_open(struct mr_rpc_call *call)
+static void on_open(struct mr_rpc_call *rpc)
 {
-    struct mr_op *op = mr_op_new(call);
-    op->more = mr_alloc(sizeof(struct download));
-    op->fini = download_fini;
+    struct mr_ostore_call *call = mr_ostore_call_new(rpc);
+    call->more = mr_alloc(sizeof(struct download));
+    call->fini = download_fini;
 }
 
-static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 {
     (void)status;
-    mr_op_over(mr_op_of(call));
+    mr_ostore_call_over(mr_ostore_call_of(rpc));
 }
 
-static struct cargo *load(struct mr_op *op)
+static struct cargo *load(struct mr_ostore_call *call)
 {
-    struct download *d = op->more;
+    struct download *d = call->more;
     struct cargo *c = mr_alloc(sizeof *c);
     atomic_store(&c->count, 1);
-    c->self = op->sv->self;
-    c->view = op->view;
-    op->view = (struct mr_store_view){.id = op->id};
+    c->self = call->sv->self;
+    c->view = call->view;
+    call->view = (struct mr_store_view){.id = call->id};
     d->cargo = c;
     return c;
 }
@@ -81,27 +81,27 @@ static struct cargo *load(struct mr_op *op)
 /* ---- wire: the small fields by hand, the big one lent ------------------------------------------
  */
 
-static int send_lent(
-    struct mr_op *op, const unsigned char *head, size_t head_bytes, const char *data, size_t n)
+static int send_lent(struct mr_ostore_call *call, const unsigned char *head, size_t head_bytes,
+    const char *data, size_t n)
 {
-    struct download *d = op->more;
+    struct download *d = call->more;
     atomic_fetch_add(&d->cargo->count, 1);
     struct mr_rpc_part parts[2] = {
         {.bytes = mr_str_of(head, head_bytes)},
         {.bytes = {data, n}, .release = cargo_put, .ctx = d->cargo},
     };
-    return mr_rpc_call_send_parts(op->call, parts, 2);
+    return mr_rpc_call_send_parts(call->rpc, parts, 2);
 }
 
 /* ---- Get --------------------------------------------------------------------------------------*/
 
 /* A google.protobuf.Any with a BodyPart: HttpBody's field 3. */
-static size_t put_part(const struct mr_op *op, unsigned char *out)
+static size_t put_part(const struct mr_ostore_call *call, unsigned char *out)
 {
     static const char url[] = "type.googleapis.com/millrace.v1.BodyPart";
-    const struct download *d = op->more;
+    const struct download *d = call->more;
     char id[MR_OBJECT_ID_TEXT_MAX];
-    mr_object_id_format(op->id, id);
+    mr_object_id_format(call->id, id);
     struct mr_buf part, any;
     mr_buf_init(&part, 128);
     mr_buf_init(&any, 256);
@@ -120,9 +120,9 @@ static size_t put_part(const struct mr_op *op, unsigned char *out)
     return at;
 }
 
-static int send_body(struct mr_op *op, const char *data, size_t n)
+static int send_body(struct mr_ostore_call *call, const char *data, size_t n)
 {
-    struct download *d = op->more;
+    struct download *d = call->more;
     unsigned char head[384];
     size_t at = 0;
     if (!d->first_sent) { /* HttpBody: 1 content_type, 2 data */
@@ -131,24 +131,24 @@ static int send_body(struct mr_op *op, const char *data, size_t n)
         at += mr_protowire_put_varint(head + at, mime);
         memcpy(head + at, d->cargo->job.mime, mime);
         at += mime;
-        at += put_part(op, head + at);
+        at += put_part(call, head + at);
     }
     head[at++] = 2 << 3 | 2;
     at += mr_protowire_put_varint(head + at, n);
     d->first_sent = true;
-    return send_lent(op, head, at, data, n);
+    return send_lent(call, head, at, data, n);
 }
 
-static void send_pieces(struct mr_op *op)
+static void send_pieces(struct mr_ostore_call *call)
 {
-    struct download *d = op->more;
+    struct download *d = call->more;
     const struct mr_format_job *job = &d->cargo->job;
-    while (d->left && d->piece < job->pieces_count && mr_rpc_call_is_writable(op->call)) {
+    while (d->left && d->piece < job->pieces_count && mr_rpc_call_is_writable(call->rpc)) {
         const struct mr_piece *p = &job->pieces[d->piece];
         const char *base = p->owned ? (const char *)job->text.p : d->cargo->view.p;
         const char *from = base + p->at + d->at;
         size_t n = (size_t)MR_MIN(MR_MIN(p->n - d->at, MR_CHUNK_BYTES), d->left);
-        if (send_body(op, from, n)) return; /* the call is over: on_done follows */
+        if (send_body(call, from, n)) return; /* the call is over: on_done follows */
         d->at += n;
         d->left -= n;
         if (d->at < p->n) continue;
@@ -156,10 +156,10 @@ static void send_pieces(struct mr_op *op)
         d->at = 0;
     }
     if (d->left && d->piece < job->pieces_count) return;
-    if (!d->first_sent && send_body(op, "", 0)) return;
-    op->sv->gets++;
+    if (!d->first_sent && send_body(call, "", 0)) return;
+    call->sv->gets++;
     d->is_over = true; /* nothing more, also when writable again */
-    (void)mr_rpc_call_finish_ok(op->call);
+    (void)mr_rpc_call_finish_ok(call->rpc);
 }
 
 /* Stands at the first byte that is wanted. */
@@ -177,28 +177,28 @@ static void seek(struct download *d)
         d->at -= job->pieces[d->piece++].n;
 }
 
-static void exported(struct mr_op *op)
+static void exported(struct mr_ostore_call *call)
 {
-    if (op->err) {
-        mr_op_fail_error(op);
+    if (call->err) {
+        mr_ostore_call_fail_error(call);
         return;
     }
-    seek(op->more);
-    send_pieces(op);
+    seek(call->more);
+    send_pieces(call);
 }
 
-static void get_viewed(struct mr_op *op)
+static void get_viewed(struct mr_ostore_call *call)
 {
-    struct download *d = op->more;
-    if (op->err) {
-        mr_op_fail_error(op);
+    struct download *d = call->more;
+    if (call->err) {
+        mr_ostore_call_fail_error(call);
         return;
     }
-    struct cargo *c = load(op);
-    c->job.op = op;
+    struct cargo *c = load(call);
+    c->job.call = call;
     c->job.view = &c->view;
     c->job.accept = mr_str(d->accept);
-    mr_formatter_do(op->sv->formatter, &c->job, exported);
+    mr_formatter_do(call->sv->formatter, &c->job, exported);
 }
 
 static mr_duration wait_of(const struct download *d, mr_duration least)
@@ -207,54 +207,54 @@ static mr_duration wait_of(const struct download *d, mr_duration least)
     return MR_MAX(wait, least);
 }
 
-static void get_found(struct mr_op *op)
+static void get_found(struct mr_ostore_call *call)
 {
-    struct download *d = op->more;
+    struct download *d = call->more;
     char id[MR_OBJECT_ID_TEXT_MAX];
-    mr_object_id_format(op->id, id);
-    if (op->place.n && !mr_str_eq(op->place, mr_str(op->sv->address)))
-        mr_op_get(op, op->place.p, wait_of(d, FETCH_WAIT), get_viewed);
+    mr_object_id_format(call->id, id);
+    if (call->place.n && !mr_str_eq(call->place, mr_str(call->sv->address)))
+        mr_ostore_call_get(call, call->place.p, wait_of(d, FETCH_WAIT), get_viewed);
     else if (d->wait_s > 0)
-        mr_op_get(op, NULL, wait_of(d, 0), get_viewed);
+        mr_ostore_call_get(call, NULL, wait_of(d, 0), get_viewed);
     else
-        mr_op_fail(
-            op, MR_ENOENT, "object %s is not in the store of node \"%s\"", id, op->sv->config.node);
+        mr_ostore_call_fail(call, MR_ENOENT, "object %s is not in the store of node \"%s\"", id,
+            call->sv->config.node);
 }
 
-static void get_looked(struct mr_op *op)
+static void get_looked(struct mr_ostore_call *call)
 {
-    if (!op->err)
-        mr_op_get(op, NULL, wait_of(op->more, FETCH_WAIT), get_viewed);
+    if (!call->err)
+        mr_ostore_call_get(call, NULL, wait_of(call->more, FETCH_WAIT), get_viewed);
     else
-        mr_op_find(op, get_found);
+        mr_ostore_call_find(call, get_found);
 }
 
-static void get_resolved(struct mr_op *op)
+static void get_resolved(struct mr_ostore_call *call)
 {
-    struct download *d = op->more;
-    if (op->err) {
-        mr_op_fail(op, op->err, "id: no object has the name \"%s\"", d->name);
+    struct download *d = call->more;
+    if (call->err) {
+        mr_ostore_call_fail(call, call->err, "id: no object has the name \"%s\"", d->name);
         return;
     }
-    op->id = op->names[0].object;
-    struct mr_str address = op->names[0].address;
-    bool remote = address.n && !mr_str_eq(address, mr_str(op->sv->address));
+    call->id = call->names[0].object;
+    struct mr_str address = call->names[0].address;
+    bool remote = address.n && !mr_str_eq(address, mr_str(call->sv->address));
     if (remote)
-        mr_op_get(op, address.p, wait_of(d, FETCH_WAIT), get_viewed);
+        mr_ostore_call_get(call, address.p, wait_of(d, FETCH_WAIT), get_viewed);
     else
-        mr_op_stat(op, get_looked);
+        mr_ostore_call_stat(call, get_looked);
 }
 
-static void on_get(struct mr_rpc_call *call, struct mr_rpc_message *m)
+static void on_get(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
 {
-    struct mr_op *op = mr_op_of(call);
-    struct download *d = op->more;
+    struct mr_ostore_call *call = mr_ostore_call_of(rpc);
+    struct download *d = call->more;
     const Millrace__V1__GetObjectRequest *r =
-        mr_op_request(op, m, &millrace__v1__get_object_request__descriptor);
+        mr_ostore_call_request(call, m, &millrace__v1__get_object_request__descriptor);
     if (!r) return;
     if (!(r->wait_s >= 0 && r->wait_s <= WAIT_SECONDS_MAX)) {
-        mr_op_fail(
-            op, MR_EINVAL, "wait_s: %g is not between 0 and %g", r->wait_s, WAIT_SECONDS_MAX);
+        mr_ostore_call_fail(
+            call, MR_EINVAL, "wait_s: %g is not between 0 and %g", r->wait_s, WAIT_SECONDS_MAX);
         return;
     }
     d->accept = mr_copy_text(r->accept);
@@ -262,20 +262,20 @@ static void on_get(struct mr_rpc_call *call, struct mr_rpc_message *m)
     d->offset = r->offset;
     d->bytes_max = r->bytes_max;
     if (!strncmp(r->id, "name:", 5)) {
-        if (!mr_op_check_name(op, "id", r->id + 5)) return;
+        if (!mr_ostore_call_check_name(call, "id", r->id + 5)) return;
         d->name = mr_copy_text(r->id + 5);
-        mr_op_resolve(op, mr_str(d->name), get_resolved);
-    } else if (mr_op_parse_id(op, "id", r->id)) {
-        mr_op_stat(op, get_looked);
+        mr_ostore_call_resolve(call, mr_str(d->name), get_resolved);
+    } else if (mr_ostore_call_parse_id(call, "id", r->id)) {
+        mr_ostore_call_stat(call, get_looked);
     }
 }
 
-static void on_writable(struct mr_rpc_call *call)
+static void on_writable(struct mr_rpc_call *rpc)
 {
-    struct mr_op *op = mr_op_of(call);
-    struct download *d = op->more;
-    if (!d->cargo || op->open || d->is_over) return;
-    send_pieces(op);
+    struct mr_ostore_call *call = mr_ostore_call_of(rpc);
+    struct download *d = call->more;
+    if (!d->cargo || call->open || d->is_over) return;
+    send_pieces(call);
 }
 
 const struct mr_rpc_handler mr_get_handler = {

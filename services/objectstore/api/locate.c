@@ -28,24 +28,25 @@ struct search {
     size_t places_count;
 };
 
-static void reply(struct mr_op *op)
+static void reply(struct mr_ostore_call *call)
 {
-    const struct search *s = op->more;
+    const struct search *s = call->more;
     Millrace__V1__WhereResponse out = MILLRACE__V1__WHERE_RESPONSE__INIT;
     out.places = s->places;
     out.n_places = s->places_count;
-    (void)mr_rpc_call_reply_pb(op->call, &out.base);
+    (void)mr_rpc_call_reply_pb(call->rpc, &out.base);
 }
 
-/* `has`: the op's, one byte an id. */
-static void add_place(struct mr_op *op, const char *node, const char *address, unsigned char *has)
+/* `has`: the call's, one byte an id. */
+static void add_place(
+    struct mr_ostore_call *call, const char *node, const char *address, unsigned char *has)
 {
-    struct search *s = op->more;
+    struct search *s = call->more;
     if (!memchr(has, 1, s->count)) return;
-    Millrace__V1__WherePlace *p = mr_op_take(op, sizeof *p);
+    Millrace__V1__WherePlace *p = mr_ostore_call_take(call, sizeof *p);
     millrace__v1__where_place__init(p);
-    p->node = mr_op_text(op, mr_str(node));
-    p->address = mr_op_text(op, mr_str(address));
+    p->node = mr_ostore_call_text(call, mr_str(node));
+    p->address = mr_ostore_call_text(call, mr_str(address));
     p->has = (ProtobufCBinaryData){s->count, has};
     s->places[s->places_count++] = p;
 }
@@ -53,30 +54,30 @@ static void add_place(struct mr_op *op, const char *node, const char *address, u
 /* ---- the others --------------------------------------------------------------------------------
  */
 
-static void ask_next(struct mr_op *op);
+static void ask_next(struct mr_ostore_call *call);
 
 static void on_place(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *message)
 {
-    struct mr_op *op = ctx;
-    struct search *s = op->more;
+    struct mr_ostore_call *call = ctx;
+    struct search *s = call->more;
     const struct store *from = &s->others[s->at - 1];
     const Millrace__V1__WhereResponse *m =
         status->code || !message ? NULL
                                  : mr_pb_unpack(&millrace__v1__where_response__descriptor,
-                                       mr_rpc_message_str(message), &op->arena, NULL);
+                                       mr_rpc_message_str(message), &call->arena, NULL);
     if (m && m->n_places == 1 && m->places[0]->has.len == s->count)
-        add_place(op, from->node, from->address, m->places[0]->has.data);
-    ask_next(op);
+        add_place(call, from->node, from->address, m->places[0]->has.data);
+    ask_next(call);
 }
 
-static void ask_next(struct mr_op *op)
+static void ask_next(struct mr_ostore_call *call)
 {
-    struct search *s = op->more;
+    struct search *s = call->more;
     struct mr_rpc_channel *channel = NULL;
-    while (op->call && op->sv->puller && !channel && s->at < s->others_count)
-        channel = mr_puller_channel(op->sv->puller, s->others[s->at++].address);
+    while (call->rpc && call->sv->puller && !channel && s->at < s->others_count)
+        channel = mr_puller_channel(call->sv->puller, s->others[s->at++].address);
     if (!channel) {
-        mr_op_end(op);
+        mr_ostore_call_end(call);
         return;
     }
     Millrace__V1__WhereRequest request = MILLRACE__V1__WHERE_REQUEST__INIT;
@@ -87,96 +88,96 @@ static void ask_next(struct mr_op *op)
     mr_pb_pack(&request.base, &wire);
     const struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
     (void)mr_rpc_unary(
-        channel, "/millrace.v1.Objects/Where", mr_buf_str(&wire), &options, on_place, op);
+        channel, "/millrace.v1.Objects/Where", mr_buf_str(&wire), &options, on_place, call);
     mr_buf_fini(&wire);
 }
 
 static void on_info(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *message)
 {
-    struct mr_op *op = ctx;
-    struct search *s = op->more;
+    struct mr_ostore_call *call = ctx;
+    struct search *s = call->more;
     const Millrace__V1__InfoResponse *m =
         status->code || !message ? NULL
                                  : mr_pb_unpack(&millrace__v1__info_response__descriptor,
-                                       mr_rpc_message_str(message), &op->arena, NULL);
+                                       mr_rpc_message_str(message), &call->arena, NULL);
     size_t n = m ? MR_MIN(m->n_store, (size_t)STORES_MAX) : 0;
-    s->others = mr_op_take(op, (n + 1) * sizeof *s->others);
-    s->places = mr_op_take(op, (n + 1) * sizeof(void *));
+    s->others = mr_ostore_call_take(call, (n + 1) * sizeof *s->others);
+    s->places = mr_ostore_call_take(call, (n + 1) * sizeof(void *));
     for (size_t i = 0; i < n; i++)
-        if (m->store[i]->address[0] && strcmp(m->store[i]->address, op->sv->address) != 0)
+        if (m->store[i]->address[0] && strcmp(m->store[i]->address, call->sv->address) != 0)
             s->others[s->others_count++] = (struct store){m->store[i]->node, m->store[i]->address};
-    ask_next(op);
+    ask_next(call);
 }
 
-static void ask_others(struct mr_op *op, mr_op_fn then)
+static void ask_others(struct mr_ostore_call *call, mr_ostore_call_fn then)
 {
     const struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
-    mr_op_begin(op, then);
-    (void)mr_rpc_unary(mr_scheduler_link_channel(op->sv->link), "/millrace.v1.Cluster/Info",
-        MR_STR(""), &options, on_info, op);
+    mr_ostore_call_begin(call, then);
+    (void)mr_rpc_unary(mr_scheduler_link_channel(call->sv->link), "/millrace.v1.Cluster/Info",
+        MR_STR(""), &options, on_info, call);
 }
 
 /* ---- this store --------------------------------------------------------------------------------
  */
 
-static void looked_up(struct mr_op *op)
+static void looked_up(struct mr_ostore_call *call)
 {
-    struct search *s = op->more;
-    if (op->err) {
-        mr_op_fail_error(op);
+    struct search *s = call->more;
+    if (call->err) {
+        mr_ostore_call_fail_error(call);
         return;
     }
     /* What is missing stands in the order in which it was asked for. */
-    unsigned char *has = mr_op_take(op, s->count + 1);
+    unsigned char *has = mr_ostore_call_take(call, s->count + 1);
     size_t missing = 0;
     for (uint32_t i = 0; i < s->count; i++) {
-        bool is_missing =
-            missing < op->ask.infos_count && mr_object_id_eq(op->ask.infos[missing].id, s->ids[i]);
+        bool is_missing = missing < call->ask.infos_count &&
+                          mr_object_id_eq(call->ask.infos[missing].id, s->ids[i]);
         missing += is_missing;
         has[i] = !is_missing;
     }
     Millrace__V1__WherePlace **others = s->places;
     size_t others_count = s->places_count;
-    s->places = mr_op_take(op, (others_count + 1) * sizeof(void *));
+    s->places = mr_ostore_call_take(call, (others_count + 1) * sizeof(void *));
     s->places_count = 0;
-    add_place(op, op->sv->config.node, op->sv->address, has);
+    add_place(call, call->sv->config.node, call->sv->address, has);
     for (size_t i = 0; i < others_count; i++)
         s->places[s->places_count++] = others[i];
-    reply(op);
+    reply(call);
 }
 
-static void look_up(struct mr_op *op)
+static void look_up(struct mr_ostore_call *call)
 {
-    struct search *s = op->more;
-    op->ask.infos = mr_alloc_array(s->count + 1, sizeof *op->ask.infos);
-    op->ask.infos_count = s->count;
+    struct search *s = call->more;
+    call->ask.infos = mr_alloc_array(s->count + 1, sizeof *call->ask.infos);
+    call->ask.infos_count = s->count;
     for (uint32_t i = 0; i < s->count; i++)
-        op->ask.infos[i].id = s->ids[i];
-    mr_op_ask(op, MR_ASK_MISSING, looked_up);
+        call->ask.infos[i].id = s->ids[i];
+    mr_ostore_call_ask(call, MR_ASK_MISSING, looked_up);
 }
 
-void mr_on_where(struct mr_rpc_call *call, struct mr_rpc_message *m)
+void mr_on_where(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
 {
-    struct mr_op *op = mr_op_of(call);
+    struct mr_ostore_call *call = mr_ostore_call_of(rpc);
     const Millrace__V1__WhereRequest *r =
-        mr_op_request(op, m, &millrace__v1__where_request__descriptor);
+        mr_ostore_call_request(call, m, &millrace__v1__where_request__descriptor);
     if (!r) return;
     if (r->ids.len % ID_BYTES || r->ids.len > (size_t)IDS_MAX * ID_BYTES) {
-        mr_op_fail(op, MR_EINVAL, "ids: %zu bytes; expected 16 each, of at most %u objects",
-            r->ids.len, IDS_MAX);
+        mr_ostore_call_fail(call, MR_EINVAL,
+            "ids: %zu bytes; expected 16 each, of at most %u objects", r->ids.len, IDS_MAX);
         return;
     }
-    struct search *s = mr_op_take(op, sizeof *s);
+    struct search *s = mr_ostore_call_take(call, sizeof *s);
     s->count = (uint32_t)(r->ids.len / ID_BYTES);
-    s->ids = mr_op_take(op, (s->count + 1) * sizeof *s->ids);
+    s->ids = mr_ostore_call_take(call, (s->count + 1) * sizeof *s->ids);
     s->wire = mr_str_of((const char *)r->ids.data, r->ids.len);
     for (uint32_t i = 0; i < s->count; i++)
         (void)mr_object_id_from_bytes(
             mr_str_of(s->wire.p + (size_t)i * ID_BYTES, ID_BYTES), &s->ids[i]);
-    op->more = s;
-    bool alone = r->here || !op->sv->link || !mr_scheduler_link_channel(op->sv->link);
+    call->more = s;
+    bool alone = r->here || !call->sv->link || !mr_scheduler_link_channel(call->sv->link);
     if (alone)
-        look_up(op);
+        look_up(call);
     else
-        ask_others(op, look_up);
+        ask_others(call, look_up);
 }

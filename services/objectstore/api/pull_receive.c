@@ -34,7 +34,7 @@ struct mr_puller {
 
 struct pull {
     struct mr_service *sv;
-    struct mr_rpc_call *call; /* NULL: over */
+    struct mr_rpc_call *rpc; /* NULL: over */
     mr_object_id id;
     char *source; /* NULL: to be looked up */
     int err;
@@ -189,7 +189,7 @@ static void finish(void *ctx)
 static void stop(struct pull *p, int code, const char *what)
 {
     if (!p->err) p->err = mr_fail(&p->error, code, "%s", what);
-    if (p->call) mr_rpc_call_cancel(p->call);
+    if (p->rpc) mr_rpc_call_cancel(p->rpc);
 }
 
 static void check_chunk(struct pull *p, struct mr_rpc_message *m)
@@ -215,7 +215,7 @@ static void check_failed(void *ctx)
 static void read_on(void *ctx)
 {
     struct pull *p = ctx;
-    if (p->call && !p->err) mr_rpc_call_read(p->call);
+    if (p->rpc && !p->err) mr_rpc_call_read(p->rpc);
 }
 
 /* On the helper's thread. */
@@ -242,14 +242,14 @@ static void take_chunk(struct pull *p, struct mr_rpc_message *m)
         stop(p, MR_EAWAY, "the store is stopping");
         return;
     }
-    if (!p->call) return;
+    if (!p->rpc) return;
     if (n < WINDOW) {
-        mr_rpc_call_read(p->call);
+        mr_rpc_call_read(p->rpc);
         return;
     }
     atomic_store(&p->paused, true);
     if (atomic_load(&p->unchecked) <= WINDOW / 2 && atomic_exchange(&p->paused, false))
-        mr_rpc_call_read(p->call);
+        mr_rpc_call_read(p->rpc);
 }
 
 static void all_checked(void *ctx, void *unused)
@@ -276,10 +276,10 @@ static void draft_came(void *ctx)
     }
     /* Also when the stream is over: an object of one chunk has come whole by now. */
     if (!p->err) take_chunk(p, MR_STEAL(p->waiting));
-    if (!p->call)
+    if (!p->rpc)
         end(p);
     else if (p->err)
-        mr_rpc_call_cancel(p->call);
+        mr_rpc_call_cancel(p->rpc);
 }
 
 static void draft_done(struct mr_draft_ask *ask) /* on the fetcher's thread */
@@ -305,9 +305,9 @@ static void first_chunk(struct pull *p, struct mr_rpc_message *m)
     stop(p, MR_ELIMIT, "too many objects are on their way at once");
 }
 
-static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
+static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
 {
-    struct pull *p = mr_rpc_call_context(call);
+    struct pull *p = mr_rpc_call_context(rpc);
     if (p->err) return;
     if (p->has_draft)
         take_chunk(p, mr_rpc_message_take(m));
@@ -315,16 +315,16 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
         first_chunk(p, m);
 }
 
-static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 {
-    struct pull *p = mr_rpc_call_context(call);
+    struct pull *p = mr_rpc_call_context(rpc);
     struct mr_error e = {0};
     int err = mr_rpc_status_error(status, &e);
     if (!p->err && err) {
         p->err = err;
         p->error = e;
     }
-    p->call = NULL;
+    p->rpc = NULL;
     if (!p->asked) end(p); /* else when the room comes, or does not */
 }
 
@@ -374,10 +374,10 @@ static void start(void *ctx)
     request.id.len = sizeof id;
     request.id.data = id;
     struct mr_rpc_call_options options = {.timeout = PULL_TIMEOUT, .manual_read = true};
-    p->call = mr_rpc_call_open(channel, "/millrace.v1.Objects/Pull", &handler, p, &options);
-    (void)mr_rpc_call_send_pb(p->call, &request.base);
-    (void)mr_rpc_call_half_close(p->call);
-    mr_rpc_call_read(p->call);
+    p->rpc = mr_rpc_call_open(channel, "/millrace.v1.Objects/Pull", &handler, p, &options);
+    (void)mr_rpc_call_send_pb(p->rpc, &request.base);
+    (void)mr_rpc_call_half_close(p->rpc);
+    mr_rpc_call_read(p->rpc);
 }
 
 struct mr_puller *mr_puller_open(struct mr_service *sv)

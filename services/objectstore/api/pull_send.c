@@ -15,14 +15,14 @@
 #define PULL_WAIT (30 * MR_SECOND)
 #define AHEAD 4u /* chunks hashed before they are sent: they are still in the cache then */
 
-/* One count for the op, one for each chunk that is being sent or hashed. */
+/* One count for the call, one for each chunk that is being sent or hashed. */
 struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
     struct mr_store_view view;
     struct mr_sums *sums;
-    struct mr_op *op;     /* while it waits */
-    _Atomic bool awaited; /* the op waits for the next sum */
+    struct mr_ostore_call *call; /* while it waits */
+    _Atomic bool awaited;        /* the call waits for the next sum */
 };
 
 #define PEEK_BYTES 4096u
@@ -45,36 +45,36 @@ static void cargo_put(void *p)
     mr_release(c);
 }
 
-static void giving_fini(struct mr_op *op)
+static void giving_fini(struct mr_ostore_call *call)
 {
-    struct giving *g = op->more;
+    struct giving *g = call->more;
     if (g->cargo) cargo_put(g->cargo);
     mr_release(g);
 }
 
-static void on_open(struct mr_rpc_call *call)
+static void on_open(struct mr_rpc_call *rpc)
 {
-    struct mr_op *op = mr_op_new(call);
-    op->more = mr_alloc(sizeof(struct giving));
-    op->fini = giving_fini;
+    struct mr_ostore_call *call = mr_ostore_call_new(rpc);
+    call->more = mr_alloc(sizeof(struct giving));
+    call->fini = giving_fini;
 }
 
-static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 {
     (void)status;
-    mr_op_over(mr_op_of(call));
+    mr_ostore_call_over(mr_ostore_call_of(rpc));
 }
 
 /* ---- sums, ahead ------------------------------------------------------------------------------*/
 
 static void go_on(void *p)
 {
-    mr_op_end(p);
+    mr_ostore_call_end(p);
 }
 
 static void tell(struct cargo *c)
 {
-    if (atomic_exchange(&c->awaited, false)) mr_service_post(c->op->sv, go_on, c->op);
+    if (atomic_exchange(&c->awaited, false)) mr_service_post(c->call->sv, go_on, c->call);
 }
 
 /* On the helper's thread. */
@@ -86,35 +86,36 @@ static void hash_chunk(void *p, void *q)
     cargo_put(c);
 }
 
-static void hash_ahead(struct mr_op *op, uint64_t chunk)
+static void hash_ahead(struct mr_ostore_call *call, uint64_t chunk)
 {
-    struct giving *g = op->more;
+    struct giving *g = call->more;
     struct cargo *c = g->cargo;
     uint64_t until = MR_MIN(chunk + AHEAD, c->sums->chunks);
     g->hashed = MR_MAX(g->hashed, atomic_load(&c->sums->made));
     for (; g->hashed < until; g->hashed++) {
         atomic_fetch_add(&c->count, 1);
-        if (mr_helper_do(op->sv->hasher, hash_chunk, c, (void *)(uintptr_t)g->hashed)) {
+        if (mr_helper_do(call->sv->hasher, hash_chunk, c, (void *)(uintptr_t)g->hashed)) {
             atomic_fetch_sub(&c->count, 1);
             return;
         }
     }
 }
 
-static void send_chunks(struct mr_op *op);
+static void send_chunks(struct mr_ostore_call *call);
 
 /* Is the sum of this chunk there? If not, send_chunks comes again when it is. */
-static bool has_sum(struct mr_op *op, uint64_t chunk)
+static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
 {
-    struct giving *g = op->more;
+    struct giving *g = call->more;
     struct cargo *c = g->cargo;
     if (atomic_load(&c->sums->made) > chunk) return true;
     if (g->hashed <= chunk) { /* the helper has too much to do: it takes no more now */
-        mr_op_fail(op, MR_ELIMIT, "too many objects are being pulled from this store at once");
+        mr_ostore_call_fail(
+            call, MR_ELIMIT, "too many objects are being pulled from this store at once");
         return false;
     }
-    mr_op_begin(op, send_chunks);
-    c->op = op;
+    mr_ostore_call_begin(call, send_chunks);
+    c->call = call;
     atomic_store(&c->awaited, true);
     if (atomic_load(&c->sums->made) > chunk) tell(c); /* made in between */
     return false;
@@ -123,9 +124,9 @@ static bool has_sum(struct mr_op *op, uint64_t chunk)
 /* ---- wire: the small fields by hand, the big one lent ------------------------------------------
  */
 
-static int send_chunk(struct mr_op *op, uint64_t sum, size_t n)
+static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
 {
-    struct giving *g = op->more;
+    struct giving *g = call->more;
     unsigned char head[64];
     size_t at = 0;
     head[at++] = 1 << 3 | 0; /* offset */
@@ -147,101 +148,102 @@ static int send_chunk(struct mr_op *op, uint64_t sum, size_t n)
             .release = cargo_put,
             .ctx = g->cargo},
     };
-    return mr_rpc_call_send_parts(op->call, parts, 2);
+    return mr_rpc_call_send_parts(call->rpc, parts, 2);
 }
 
-static void send_chunks(struct mr_op *op)
+static void send_chunks(struct mr_ostore_call *call)
 {
-    struct giving *g = op->more;
+    struct giving *g = call->more;
     uint64_t bytes = g->cargo->view.bytes;
-    while (g->at < bytes && mr_rpc_call_is_writable(op->call)) {
+    while (g->at < bytes && mr_rpc_call_is_writable(call->rpc)) {
         uint64_t chunk = g->at / MR_CHUNK_BYTES;
-        hash_ahead(op, chunk);
-        if (!has_sum(op, chunk)) return;
+        hash_ahead(call, chunk);
+        if (!has_sum(call, chunk)) return;
         size_t n = (size_t)MR_MIN(bytes - g->at, (uint64_t)MR_CHUNK_BYTES);
-        if (send_chunk(op, g->cargo->sums->sum[chunk], n)) return; /* over: on_done follows */
+        if (send_chunk(call, g->cargo->sums->sum[chunk], n)) return; /* over: on_done follows */
         g->at += n;
     }
     if (g->at < bytes || g->finished) return;
     g->finished = true;
-    op->sv->pulls_served++;
-    (void)mr_rpc_call_finish_ok(op->call);
+    call->sv->pulls_served++;
+    (void)mr_rpc_call_finish_ok(call->rpc);
 }
 
 /* The beginning of an object: nobody has to bring the rest of it into memory for that. */
-static void send_head(struct mr_op *op, const void *p, size_t n, uint64_t bytes)
+static void send_head(struct mr_ostore_call *call, const void *p, size_t n, uint64_t bytes)
 {
     Millrace__V1__PullChunk chunk = MILLRACE__V1__PULL_CHUNK__INIT;
     chunk.data.data = (uint8_t *)(uintptr_t)p;
     chunk.data.len = n;
     chunk.checksum = XXH3_64bits(p, n);
     chunk.nbytes = bytes;
-    op->sv->pulls_served++;
-    (void)mr_rpc_call_reply_pb(op->call, &chunk.base);
+    call->sv->pulls_served++;
+    (void)mr_rpc_call_reply_pb(call->rpc, &chunk.base);
 }
 
-static bool peek(struct mr_op *op)
+static bool peek(struct mr_ostore_call *call)
 {
     unsigned char bytes[PEEK_BYTES];
     uint64_t n, whole;
-    if (mr_disk_peek(op->sv->sh->disk, op->id, bytes, sizeof bytes, &n, &whole, NULL)) return false;
-    send_head(op, bytes, (size_t)n, whole);
+    if (mr_disk_peek(call->sv->sh->disk, call->id, bytes, sizeof bytes, &n, &whole, NULL))
+        return false;
+    send_head(call, bytes, (size_t)n, whole);
     return true;
 }
 
 /* ---- the call ---------------------------------------------------------------------------------*/
 
-static void viewed(struct mr_op *op)
+static void viewed(struct mr_ostore_call *call)
 {
-    struct giving *g = op->more;
-    if (op->err) {
-        mr_op_fail_error(op);
+    struct giving *g = call->more;
+    if (call->err) {
+        mr_ostore_call_fail_error(call);
         return;
     }
     if (g->head) {
-        send_head(
-            op, op->view.p, (size_t)MR_MIN(op->view.bytes, (uint64_t)PEEK_BYTES), op->view.bytes);
+        send_head(call, call->view.p, (size_t)MR_MIN(call->view.bytes, (uint64_t)PEEK_BYTES),
+            call->view.bytes);
         return;
     }
     struct cargo *c = mr_alloc(sizeof *c);
     atomic_store(&c->count, 1);
-    c->self = op->sv->self;
-    c->view = op->view;
-    c->sums = mr_sums_get(op->sv->sums, op->id, c->view.bytes);
-    op->view = (struct mr_store_view){.id = op->id};
+    c->self = call->sv->self;
+    c->view = call->view;
+    c->sums = mr_sums_get(call->sv->sums, call->id, c->view.bytes);
+    call->view = (struct mr_store_view){.id = call->id};
     g->cargo = c;
     if (g->at > c->view.bytes || g->at % MR_CHUNK_BYTES)
-        mr_op_fail(op, MR_ERANGE, "offset: not a multiple of 1 MiB within the object");
+        mr_ostore_call_fail(call, MR_ERANGE, "offset: not a multiple of 1 MiB within the object");
     else
-        send_chunks(op);
+        send_chunks(call);
 }
 
-static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
+static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
 {
-    struct mr_op *op = mr_op_of(call);
-    struct giving *g = op->more;
+    struct mr_ostore_call *call = mr_ostore_call_of(rpc);
+    struct giving *g = call->more;
     const Millrace__V1__PullRequest *r =
-        mr_op_request(op, m, &millrace__v1__pull_request__descriptor);
+        mr_ostore_call_request(call, m, &millrace__v1__pull_request__descriptor);
     if (!r) return;
-    if (mr_object_id_from_bytes(mr_str_of(r->id.data, r->id.len), &op->id)) {
-        mr_op_fail(op, MR_EINVAL, "id: %zu bytes, not 16", r->id.len);
+    if (mr_object_id_from_bytes(mr_str_of(r->id.data, r->id.len), &call->id)) {
+        mr_ostore_call_fail(call, MR_EINVAL, "id: %zu bytes, not 16", r->id.len);
         return;
     }
     g->at = r->offset;
     g->head = r->head;
     if (g->head && g->at) {
-        mr_op_fail(op, MR_EINVAL, "offset: the beginning of an object is at 0");
+        mr_ostore_call_fail(call, MR_EINVAL, "offset: the beginning of an object is at 0");
         return;
     }
-    if (g->head && peek(op)) return;
-    mr_op_get(op, NULL, PULL_WAIT, viewed);
+    if (g->head && peek(call)) return;
+    mr_ostore_call_get(call, NULL, PULL_WAIT, viewed);
 }
 
-static void on_writable(struct mr_rpc_call *call)
+static void on_writable(struct mr_rpc_call *rpc)
 {
-    struct mr_op *op = mr_op_of(call);
-    struct giving *g = op->more;
-    if (g->cargo && !op->open) send_chunks(op);
+    struct mr_ostore_call *call = mr_ostore_call_of(rpc);
+    struct giving *g = call->more;
+    if (g->cargo && !call->open) send_chunks(call);
 }
 
 const struct mr_rpc_handler mr_pull_handler = {

@@ -21,64 +21,64 @@ struct remote {
     const char *method;
 };
 
-static void try_next(struct mr_op *op);
+static void try_next(struct mr_ostore_call *call);
 
-static void end_with(struct mr_op *op, int err, const char *why)
+static void end_with(struct mr_ostore_call *call, int err, const char *why)
 {
-    op->err = err ? mr_fail(&op->error, err, "%s", why) : MR_OK;
-    mr_op_end(op);
+    call->err = err ? mr_fail(&call->error, err, "%s", why) : MR_OK;
+    mr_ostore_call_end(call);
 }
 
-static void take_stores(struct mr_op *op, const Millrace__V1__InfoResponse *m)
+static void take_stores(struct mr_ostore_call *call, const Millrace__V1__InfoResponse *m)
 {
-    struct remote *x = op->remote;
-    x->addresses = mr_op_take(op, (m->n_store + 1) * sizeof(char *));
+    struct remote *x = call->remote;
+    x->addresses = mr_ostore_call_take(call, (m->n_store + 1) * sizeof(char *));
     for (size_t i = 0; i < m->n_store; i++)
-        if (m->store[i]->address[0] && strcmp(m->store[i]->address, op->sv->address) != 0)
+        if (m->store[i]->address[0] && strcmp(m->store[i]->address, call->sv->address) != 0)
             x->addresses[x->count++] = m->store[i]->address;
     x->known = true;
 }
 
 static void on_info(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    struct mr_op *op = ctx;
+    struct mr_ostore_call *call = ctx;
     const Millrace__V1__InfoResponse *m =
         status->code || !reply ? NULL
                                : mr_pb_unpack(&millrace__v1__info_response__descriptor,
-                                     mr_rpc_message_str(reply), &op->arena, NULL);
+                                     mr_rpc_message_str(reply), &call->arena, NULL);
     if (!m) {
-        end_with(op, MR_EAWAY, "the scheduler does not say where else to look");
+        end_with(call, MR_EAWAY, "the scheduler does not say where else to look");
         return;
     }
-    take_stores(op, m);
-    try_next(op);
+    take_stores(call, m);
+    try_next(call);
 }
 
 static void on_done_there(
     void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
     (void)reply;
-    struct mr_op *op = ctx;
+    struct mr_ostore_call *call = ctx;
     struct mr_error e = {0};
     int err = mr_rpc_status_error(status, &e);
     if (err == MR_ENOENT || err == MR_EAWAY)
-        try_next(op);
+        try_next(call);
     else
-        end_with(op, err, e.text);
+        end_with(call, err, e.text);
 }
 
-static void try_next(struct mr_op *op)
+static void try_next(struct mr_ostore_call *call)
 {
-    struct remote *x = op->remote;
+    struct remote *x = call->remote;
     struct mr_rpc_channel *channel = NULL;
-    while (op->sv->puller && !channel && x->at < x->count)
-        channel = mr_puller_channel(op->sv->puller, x->addresses[x->at++]);
+    while (call->sv->puller && !channel && x->at < x->count)
+        channel = mr_puller_channel(call->sv->puller, x->addresses[x->at++]);
     if (!channel) {
-        end_with(op, MR_ENOENT, "no store of the cluster has it");
+        end_with(call, MR_ENOENT, "no store of the cluster has it");
         return;
     }
     char id[MR_OBJECT_ID_TEXT_MAX];
-    mr_object_id_format(op->id, id);
+    mr_object_id_format(call->id, id);
     /* A DeleteObjectRequest without force is the same on the wire. */
     Millrace__V1__PersistRequest request = MILLRACE__V1__PERSIST_REQUEST__INIT;
     request.id = id;
@@ -86,7 +86,7 @@ static void try_next(struct mr_op *op)
     mr_buf_init(&wire, 4096);
     mr_pb_pack(&request.base, &wire);
     struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
-    (void)mr_rpc_unary(channel, x->method, mr_buf_str(&wire), &options, on_done_there, op);
+    (void)mr_rpc_unary(channel, x->method, mr_buf_str(&wire), &options, on_done_there, call);
     mr_buf_fini(&wire);
 }
 
@@ -96,19 +96,20 @@ static void no_scheduler(void *p)
         p, MR_ENOENT, "it is not in this store, and there is no --scheduler to ask for others");
 }
 
-void mr_op_remote(struct mr_op *op, const char *method, mr_op_fn then)
+void mr_ostore_call_remote(struct mr_ostore_call *call, const char *method, mr_ostore_call_fn then)
 {
-    mr_op_begin(op, then);
-    if (!op->remote) op->remote = mr_op_take(op, sizeof *op->remote);
-    op->remote->method = method;
-    op->remote->at = 0;
-    struct mr_rpc_channel *channel = mr_scheduler_link_channel(op->sv->link);
-    if (!channel || !op->sv->puller) {
-        mr_service_post(op->sv, no_scheduler, op);
-    } else if (op->remote->known) {
-        try_next(op);
+    mr_ostore_call_begin(call, then);
+    if (!call->remote) call->remote = mr_ostore_call_take(call, sizeof *call->remote);
+    call->remote->method = method;
+    call->remote->at = 0;
+    struct mr_rpc_channel *channel = mr_scheduler_link_channel(call->sv->link);
+    if (!channel || !call->sv->puller) {
+        mr_service_post(call->sv, no_scheduler, call);
+    } else if (call->remote->known) {
+        try_next(call);
     } else {
         struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
-        (void)mr_rpc_unary(channel, "/millrace.v1.Cluster/Info", MR_STR(""), &options, on_info, op);
+        (void)mr_rpc_unary(
+            channel, "/millrace.v1.Cluster/Info", MR_STR(""), &options, on_info, call);
     }
 }

@@ -22,7 +22,7 @@
 struct mr_scheduler_link {
     struct mr_service *sv;
     struct mr_rpc_channel *channel;
-    struct mr_rpc_call *call; /* NULL: none */
+    struct mr_rpc_call *rpc; /* NULL: none */
     mr_duration heartbeat_ns;
     mr_duration lease_ns;
     uint32_t epoch;     /* that it was told last, */
@@ -43,7 +43,7 @@ struct mr_scheduler_link {
 
 static void send(struct mr_scheduler_link *l, const Millrace__V1__StoreMessage *m)
 {
-    if (l->call) (void)mr_rpc_call_send_pb(l->call, &m->base);
+    if (l->rpc) (void)mr_rpc_call_send_pb(l->rpc, &m->base);
 }
 
 static void each_id(
@@ -84,7 +84,7 @@ static void verified(struct mr_ask *ask)
 {
     struct verification *x = MR_CONTAINER_OF(ask, struct verification, ask);
     struct mr_scheduler_link *l = x->sv->link;
-    if (l && l->call && ask->infos_count) {
+    if (l && l->rpc && ask->infos_count) {
         Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
         m.n_lost = ask->infos_count;
         m.lost = ids_out(l, &ask->infos->id, sizeof *ask->infos, ask->infos_count);
@@ -111,12 +111,12 @@ static void verify(struct mr_scheduler_link *l, const ProtobufCBinaryData *ids, 
     if (!mr_shell_ask(l->sv->sh, &x->ask)) return;
     mr_release(x->ask.infos); /* it has too much to do: a new session is told again */
     mr_release(x);
-    mr_rpc_call_cancel(l->call);
+    mr_rpc_call_cancel(l->rpc);
 }
 
-static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
+static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *msg)
 {
-    struct mr_scheduler_link *l = mr_rpc_call_context(call);
+    struct mr_scheduler_link *l = mr_rpc_call_context(rpc);
     mr_pb_arena_clear(&l->arena);
     const Millrace__V1__StoreCommand *m = mr_pb_unpack(
         &millrace__v1__store_command__descriptor, mr_rpc_message_str(msg), &l->arena, NULL);
@@ -135,10 +135,10 @@ static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     each_id(l, m->unhold, m->n_unhold, false); /* last: what was claimed may be released by now */
 }
 
-static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 {
-    struct mr_scheduler_link *l = mr_rpc_call_context(call);
-    l->call = NULL;
+    struct mr_scheduler_link *l = mr_rpc_call_context(rpc);
+    l->rpc = NULL;
     if (l->closing) return;
     mr_log(MR_WARN, "scheduler.away", "code=%d what=\"%.*s\"", status->code,
         MR_STR_ARG(status->message));
@@ -150,7 +150,7 @@ static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done
 
 static void connect_now(struct mr_scheduler_link *l)
 {
-    l->call = mr_rpc_call_open(l->channel, "/millrace.v1.StoreSession/Connect", &handler, l, NULL);
+    l->rpc = mr_rpc_call_open(l->channel, "/millrace.v1.StoreSession/Connect", &handler, l, NULL);
     const struct mr_shell *sh = l->sv->sh;
     Millrace__V1__StoreRegister r = MILLRACE__V1__STORE_REGISTER__INIT;
     r.protocol_version = MR_PROTOCOL_VERSION;
@@ -173,7 +173,7 @@ static void connect_now(struct mr_scheduler_link *l)
 
 static void tell_lost(struct mr_scheduler_link *l)
 {
-    if (!l->lost_count || !l->call) return;
+    if (!l->lost_count || !l->rpc) return;
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
     m.n_lost = l->lost_count;
     m.lost = ids_out(l, l->lost, sizeof *l->lost, l->lost_count);
@@ -194,7 +194,7 @@ static void offer(struct mr_ask *ask)
     struct mr_scheduler_link *l = ask->ctx;
     struct mr_ostore_info *infos = ask->infos;
     size_t n = ask->infos_count;
-    if (!is_over(l) && n && l->call) {
+    if (!is_over(l) && n && l->rpc) {
         Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
         m.n_unheld = n;
         m.unheld = ids_out(l, &infos->id, sizeof *infos, n);
@@ -234,7 +234,7 @@ static void beat(struct mr_ask *ask)
                     l->told.spilled_bytes == stats.spilled_bytes &&
                     l->told.objects == stats.objects && l->told_full == is_full &&
                     mr_list_is_empty(&l->sv->persisting);
-    if (is_quiet && l->call)
+    if (is_quiet && l->rpc)
         l->next += MR_MAX(l->lease_ns / IDLE_BEATS, l->heartbeat_ns) - l->heartbeat_ns;
     l->told = stats;
     l->told_full = is_full;
@@ -250,7 +250,7 @@ static void beat(struct mr_ask *ask)
     send(l, &m);
     tell_lost(l);
     mr_time now = mr_clock_now();
-    if (!l->call || !l->sv->names_walked || now < l->next_offer) return;
+    if (!l->rpc || !l->sv->names_walked || now < l->next_offer) return;
     l->next_offer = now + l->sv->sh->config.claim_time / 2; /* so that it is asked twice */
     l->ask = (struct mr_ask){.type = MR_ASK_OFFER, .n_max = OFFER_MAX, .done = offer, .ctx = l};
     l->asking = !mr_shell_ask(l->sv->sh, &l->ask);
@@ -297,9 +297,9 @@ void mr_scheduler_link_close(struct mr_scheduler_link **pl)
     struct mr_scheduler_link *l = MR_STEAL(*pl);
     if (!l) return;
     l->closing = true;
-    if (l->call) (void)mr_rpc_call_half_close(l->call);
+    if (l->rpc) (void)mr_rpc_call_half_close(l->rpc);
     mr_rpc_channel_close(&l->channel);
-    while (l->call)
+    while (l->rpc)
         (void)mr_rpc_loop_run(l->sv->loop, mr_clock_now() + MR_MS);
     mr_pb_arena_fini(&l->arena);
     if (!l->asking) mr_release(l);
@@ -309,7 +309,7 @@ mr_time mr_scheduler_link_turn(struct mr_scheduler_link *l, mr_time now)
 {
     if (!l) return MR_NEVER;
     if (now < l->next) return l->next;
-    if (!l->call) connect_now(l);
+    if (!l->rpc) connect_now(l);
     l->next = now + l->heartbeat_ns;
     if (!l->asking) {
         l->ask = (struct mr_ask){.type = MR_ASK_STATS, .done = beat, .ctx = l};

@@ -43,18 +43,18 @@ void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p)
     mr_rpc_loop_wake(sv->loop);
 }
 
-static void end_get(struct mr_op *op, const struct mr_store_completion *done)
+static void end_get(struct mr_ostore_call *call, const struct mr_store_completion *done)
 {
-    op->err = done->err;
-    op->view = done->view;
+    call->err = done->err;
+    call->view = done->view;
     char id[MR_OBJECT_ID_TEXT_MAX];
-    mr_object_id_format(op->id, id);
-    const char *why = op->err == MR_ETIMEOUT ? "did not come in the time allowed"
-                      : op->err == MR_ELOST  ? "was deleted, or its copy is lost"
-                      : op->err == MR_EAWAY  ? "lies in a store that does not answer"
-                                             : "cannot be had";
-    if (op->err) (void)mr_fail(&op->error, op->err, "object %s %s", id, why);
-    mr_op_end(op);
+    mr_object_id_format(call->id, id);
+    const char *why = call->err == MR_ETIMEOUT ? "did not come in the time allowed"
+                      : call->err == MR_ELOST  ? "was deleted, or its copy is lost"
+                      : call->err == MR_EAWAY  ? "lies in a store that does not answer"
+                                               : "cannot be had";
+    if (call->err) (void)mr_fail(&call->error, call->err, "object %s %s", id, why);
+    mr_ostore_call_end(call);
 }
 
 /* One round over all that others left here; what it runs may leave more, which nobody announces. */
@@ -68,7 +68,7 @@ static size_t take_round(struct mr_service *sv)
     struct mr_store_completion done[64];
     size_t gets = sv->self ? mr_store_completions(sv->self, done, MR_ARRAY_LEN(done)) : 0;
     for (size_t i = 0; i < gets; i++)
-        end_get((struct mr_op *)(uintptr_t)done[i].token, &done[i]);
+        end_get((struct mr_ostore_call *)(uintptr_t)done[i].token, &done[i]);
     return n + gets;
 }
 
@@ -364,7 +364,7 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     mr_helper_close(&sv->checker);
     mr_inbox_close(sv->inbox);
     (void)end_leases(sv, MR_NEVER);
-    turn(sv); /* ends ops whose call is over */
+    turn(sv); /* ends calls whose call is over */
     if (sv->walk) mr_release(sv->walk->after);
     mr_release(sv->walk);
     sv->walk = NULL;

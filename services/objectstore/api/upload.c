@@ -23,11 +23,11 @@ struct upload {
     struct mr_allowance_hold hold;
 };
 
-static void upload_fini(struct mr_op *op)
+static void upload_fini(struct mr_ostore_call *call)
 {
-    struct upload *u = op->more;
-    mr_allowance_drop(op->sv->uploads, &u->hold);
-    u->job.op = op;
+    struct upload *u = call->more;
+    mr_allowance_drop(call->sv->uploads, &u->hold);
+    u->job.call = call;
     mr_format_job_fini(&u->job);
     mr_buf_fini(&u->body);
     if (u->options) yyjson_doc_free(u->options);
@@ -37,24 +37,25 @@ static void upload_fini(struct mr_op *op)
     mr_release(u);
 }
 
-static void on_open(struct mr_rpc_call *call)
+static void on_open(struct mr_rpc_call *rpc)
 {
-    struct mr_op *op = mr_op_new(call);
+    struct mr_ostore_call *call = mr_ostore_call_new(rpc);
     struct upload *u = mr_alloc(sizeof *u);
-    op->more = u;
-    op->fini = upload_fini;
-    mr_buf_init(&u->body, op->sv->sh->config.memory_bytes);
+    call->more = u;
+    call->fini = upload_fini;
+    mr_buf_init(&u->body, call->sv->sh->config.memory_bytes);
 }
 
-static bool take_options(struct mr_op *op, struct upload *u, const Millrace__V1__PutRequest *r)
+static bool take_options(
+    struct mr_ostore_call *call, struct upload *u, const Millrace__V1__PutRequest *r)
 {
-    if (r->name[0] && !mr_op_check_name(op, "name", r->name)) return false;
+    if (r->name[0] && !mr_ostore_call_check_name(call, "name", r->name)) return false;
     u->started = true;
     u->name = mr_copy_text(r->name);
     u->replace = r->replace;
     u->persist = r->persist;
-    if (u->persist && !op->sv->sh->config.dir) {
-        mr_op_fail(op, MR_ESTATE, "persist: this store was started without --dir");
+    if (u->persist && !call->sv->sh->config.dir) {
+        mr_ostore_call_fail(call, MR_ESTATE, "persist: this store was started without --dir");
         return false;
     }
     u->mime = mr_copy_text(r->format[0] ? r->format : r->body ? r->body->content_type : "");
@@ -62,119 +63,121 @@ static bool take_options(struct mr_op *op, struct upload *u, const Millrace__V1_
     return true;
 }
 
-static bool take_body(struct mr_op *op, struct upload *u, const ProtobufCBinaryData *data)
+static bool take_body(
+    struct mr_ostore_call *call, struct upload *u, const ProtobufCBinaryData *data)
 {
-    uint64_t bytes_max = op->sv->sh->config.memory_bytes;
+    uint64_t bytes_max = call->sv->sh->config.memory_bytes;
     if (u->body.n + data->len > bytes_max) {
-        mr_op_fail(op, MR_ETOOBIG, "body: more than the %llu bytes of this store's memory",
-            (unsigned long long)bytes_max);
+        mr_ostore_call_fail(call, MR_ETOOBIG,
+            "body: more than the %llu bytes of this store's memory", (unsigned long long)bytes_max);
         return false;
     }
     struct mr_str user = {0};
-    if (!u->hold.counted) user = mr_rpc_auth_caller(op->sv->auth, op->call);
-    if (mr_allowance_add(op->sv->uploads, &u->hold, user, data->len, &op->error)) {
-        op->err = MR_ELIMIT;
-        mr_op_fail_error(op);
+    if (!u->hold.counted) user = mr_rpc_auth_caller(call->sv->auth, call->rpc);
+    if (mr_allowance_add(call->sv->uploads, &u->hold, user, data->len, &call->error)) {
+        call->err = MR_ELIMIT;
+        mr_ostore_call_fail_error(call);
         return false;
     }
     mr_buf_add(&u->body, data->data, data->len);
     return true;
 }
 
-static void on_message(struct mr_rpc_call *call, struct mr_rpc_message *m)
+static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
 {
-    struct mr_op *op = mr_op_of(call);
-    struct upload *u = op->more;
-    if (op->failed) return;
+    struct mr_ostore_call *call = mr_ostore_call_of(rpc);
+    struct upload *u = call->more;
+    if (call->failed) return;
     const Millrace__V1__PutRequest *r =
-        mr_op_request(op, m, &millrace__v1__put_request__descriptor);
-    op->failed = !r || (!u->started && !take_options(op, u, r));
-    if (op->failed) return;
-    if (r->body) op->failed = !take_body(op, u, &r->body->data);
-    mr_pb_arena_clear(&op->arena);
+        mr_ostore_call_request(call, m, &millrace__v1__put_request__descriptor);
+    call->failed = !r || (!u->started && !take_options(call, u, r));
+    if (call->failed) return;
+    if (r->body) call->failed = !take_body(call, u, &r->body->data);
+    mr_pb_arena_clear(&call->arena);
 }
 
 /* ---- after the body ---------------------------------------------------------------------------*/
 
-static void give_up(struct mr_op *op)
+static void give_up(struct mr_ostore_call *call)
 {
-    struct upload *u = op->more;
-    mr_op_fail_error(op);
+    struct upload *u = call->more;
+    mr_ostore_call_fail_error(call);
     if (u->sealed)
-        mr_store_unhold(op->sv->self, &op->id, 1, (struct mr_store_holder){MR_HOLD_CLIENT, 0});
+        mr_store_unhold(call->sv->self, &call->id, 1, (struct mr_store_holder){MR_HOLD_CLIENT, 0});
 }
 
-static void placed(struct mr_op *op)
+static void placed(struct mr_ostore_call *call)
 {
-    op->sv->puts++;
-    (void)mr_rpc_call_reply_pb(op->call, &op->info->base);
+    call->sv->puts++;
+    (void)mr_rpc_call_reply_pb(call->rpc, &call->info->base);
 }
 
-static void reply_info(struct mr_op *op)
+static void reply_info(struct mr_ostore_call *call)
 {
-    if (op->err) {
-        op->err = mr_fail(&op->error, MR_ELOST, "the new object was deleted at once");
-        give_up(op);
+    if (call->err) {
+        call->err = mr_fail(&call->error, MR_ELOST, "the new object was deleted at once");
+        give_up(call);
         return;
     }
-    op->info = mr_op_info(op, &op->ask.infos[0]);
-    mr_op_place(op, op->info, placed);
+    call->info = mr_ostore_call_info(call, &call->ask.infos[0]);
+    mr_ostore_call_place(call, call->info, placed);
 }
 
-static void named(struct mr_op *op)
+static void named(struct mr_ostore_call *call)
 {
-    if (op->err) {
-        give_up(op);
+    if (call->err) {
+        give_up(call);
         return;
     }
     /* From now on the name holds it, not the store on the uploader's behalf. */
-    mr_store_unhold(op->sv->self, &op->id, 1, (struct mr_store_holder){MR_HOLD_CLIENT, 0});
-    mr_op_stat(op, reply_info);
+    mr_store_unhold(call->sv->self, &call->id, 1, (struct mr_store_holder){MR_HOLD_CLIENT, 0});
+    mr_ostore_call_stat(call, reply_info);
 }
 
-static void name_it(struct mr_op *op)
+static void name_it(struct mr_ostore_call *call)
 {
-    struct upload *u = op->more;
-    if (op->err) {
-        op->err = mr_fail(
-            &op->error, op->err, "the object cannot be persisted: %s", mr_op_why_not_written(op));
-        give_up(op);
+    struct upload *u = call->more;
+    if (call->err) {
+        call->err = mr_fail(&call->error, call->err, "the object cannot be persisted: %s",
+            mr_ostore_call_why_not_written(call));
+        give_up(call);
     } else if (u->name[0]) {
-        mr_op_name_object(op, mr_str(u->name), NULL, u->replace, named);
+        mr_ostore_call_name_object(call, mr_str(u->name), NULL, u->replace, named);
     } else {
-        mr_op_stat(op, reply_info);
+        mr_ostore_call_stat(call, reply_info);
     }
 }
 
-static void is_here(struct mr_op *op)
+static void is_here(struct mr_ostore_call *call)
 {
-    struct upload *u = op->more;
-    if (op->err)
-        give_up(op);
+    struct upload *u = call->more;
+    if (call->err)
+        give_up(call);
     else if (u->persist)
-        mr_op_event(op, MR_OE_PERSIST, name_it);
+        mr_ostore_call_event(call, MR_OE_PERSIST, name_it);
     else
-        name_it(op);
+        name_it(call);
 }
 
-static void imported(struct mr_op *op)
+static void imported(struct mr_ostore_call *call)
 {
-    struct upload *u = op->more;
-    if (op->err) {
-        mr_op_fail_error(op);
+    struct upload *u = call->more;
+    if (call->err) {
+        mr_ostore_call_fail_error(call);
         return;
     }
-    op->id = u->job.draft.id;
-    op->err = mr_store_seal(op->sv->self, &u->job.draft, NULL, NULL, &op->error);
-    if (op->err) {
-        mr_op_fail_error(op);
+    call->id = u->job.draft.id;
+    call->err = mr_store_seal(call->sv->self, &u->job.draft, NULL, NULL, &call->error);
+    if (call->err) {
+        mr_ostore_call_fail_error(call);
         return;
     }
     u->sealed = true;
-    mr_op_get(op, NULL, SEAL_WAIT, is_here); /* answered once the core knows it */
+    mr_ostore_call_get(call, NULL, SEAL_WAIT, is_here); /* answered once the core knows it */
 }
 
-static bool set_option(struct mr_op *op, struct upload *u, const char *name, yyjson_val *v)
+static bool set_option(
+    struct mr_ostore_call *call, struct upload *u, const char *name, yyjson_val *v)
 {
     char number[40];
     struct mr_str text = {yyjson_get_str(v), yyjson_get_len(v)};
@@ -185,58 +188,58 @@ static bool set_option(struct mr_op *op, struct upload *u, const char *name, yyj
             mr_str_of(number, (size_t)snprintf(number, sizeof number, "%.17g", yyjson_get_num(v)));
     else if (!yyjson_is_str(v))
         text = (struct mr_str){0};
-    int err = mr_format_option(&u->job.options, mr_str(name), text, &op->error);
+    int err = mr_format_option(&u->job.options, mr_str(name), text, &call->error);
     if (!err) return true;
-    mr_op_fail(op, err, "options_json: %s", op->error.text);
+    mr_ostore_call_fail(call, err, "options_json: %s", call->error.text);
     return false;
 }
 
-static bool read_options(struct mr_op *op, struct upload *u)
+static bool read_options(struct mr_ostore_call *call, struct upload *u)
 {
     if (!u->options_json[0]) return true;
     u->options = yyjson_read(u->options_json, strlen(u->options_json), 0);
     yyjson_val *root = yyjson_doc_get_root(u->options);
     if (!yyjson_is_obj(root)) {
-        mr_op_fail(op, MR_EINVAL, "options_json: not a JSON object");
+        mr_ostore_call_fail(call, MR_EINVAL, "options_json: not a JSON object");
         return false;
     }
     yyjson_obj_iter it = yyjson_obj_iter_with(root);
     for (yyjson_val *key = yyjson_obj_iter_next(&it); key; key = yyjson_obj_iter_next(&it))
-        if (!set_option(op, u, yyjson_get_str(key), yyjson_obj_iter_get_val(key))) return false;
+        if (!set_option(call, u, yyjson_get_str(key), yyjson_obj_iter_get_val(key))) return false;
     return true;
 }
 
-static void on_half_close(struct mr_rpc_call *call)
+static void on_half_close(struct mr_rpc_call *rpc)
 {
-    struct mr_op *op = mr_op_of(call);
-    struct upload *u = op->more;
-    if (op->failed) return;
+    struct mr_ostore_call *call = mr_ostore_call_of(rpc);
+    struct upload *u = call->more;
+    if (call->failed) return;
     if (!u->started) {
-        mr_op_fail(op, MR_EINVAL, "body: nothing was sent");
+        mr_ostore_call_fail(call, MR_EINVAL, "body: nothing was sent");
         return;
     }
     struct mr_str mime = u->mime[0] ? mr_str(u->mime) : mr_str("raw");
     u->job.is_import = true;
-    if (mr_format_find(mime, &u->job.format, &op->error)) {
-        mr_op_fail_error(op);
+    if (mr_format_find(mime, &u->job.format, &call->error)) {
+        mr_ostore_call_fail_error(call);
         return;
     }
     if (!mr_format_can_import(u->job.format)) {
-        mr_op_fail(op, MR_EMEDIA, "body: %s can be downloaded, not uploaded",
+        mr_ostore_call_fail(call, MR_EMEDIA, "body: %s can be downloaded, not uploaded",
             mr_format_name(u->job.format));
         return;
     }
-    if (!read_options(op, u)) return;
-    u->job.op = op;
+    if (!read_options(call, u)) return;
+    u->job.call = call;
     u->job.text = u->body;
     mr_buf_init(&u->body, 0);
-    mr_formatter_do(op->sv->formatter, &u->job, imported);
+    mr_formatter_do(call->sv->formatter, &u->job, imported);
 }
 
-static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status)
+static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 {
     (void)status;
-    mr_op_over(mr_op_of(call));
+    mr_ostore_call_over(mr_ostore_call_of(rpc));
 }
 
 const struct mr_rpc_handler mr_put_handler = {.on_open = on_open,
