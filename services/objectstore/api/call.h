@@ -19,9 +19,9 @@
 #include <stdatomic.h>
 
 struct mr_formatter;
-struct mr_puller;
-struct mr_helper;
-struct mr_sums_cache;
+struct mr_pull_receiver;
+struct mr_offload;
+struct mr_checksums_cache;
 struct mr_scheduler_link;
 struct mr_service {
     struct mr_shell *sh;
@@ -40,11 +40,11 @@ struct mr_service {
     struct mr_names *names;
     struct mr_places *places;
     struct mr_formatter *formatter;
-    struct mr_puller *puller;
-    struct mr_helper *hasher;  /* of what leaves */
-    struct mr_helper *checker; /* of what arrives */
-    uint32_t puller_pulls;     /* under way */
-    struct mr_sums_cache *sums;
+    struct mr_pull_receiver *pull_receiver;
+    struct mr_offload *hasher;  /* of what leaves */
+    struct mr_offload *checker; /* of what arrives */
+    uint32_t pulls_receiving;   /* under way */
+    struct mr_checksums_cache *checksums;
     struct mr_scheduler_link *link;
     _Atomic bool stopping;
     struct mr_list leases;

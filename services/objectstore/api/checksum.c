@@ -8,40 +8,41 @@
 #include <xxhash.h>
 
 #define PLACES 4096u                   /* a power of two */
-#define CHUNKS_MAX ((uint64_t)1 << 22) /* kept at most: 32 MiB of sums, of 4 TiB of objects */
+#define CHUNKS_MAX ((uint64_t)1 << 22) /* kept at most: 32 MiB of checksums, of 4 TiB of objects   \
+                                        */
 
-struct mr_sums_cache {
-    struct mr_sums *places[PLACES];
+struct mr_checksums_cache {
+    struct mr_checksums *places[PLACES];
     uint64_t chunks;
 };
 
-struct mr_sums_cache *mr_sums_cache_new(void)
+struct mr_checksums_cache *mr_checksums_cache_new(void)
 {
-    return mr_alloc(sizeof(struct mr_sums_cache));
+    return mr_alloc(sizeof(struct mr_checksums_cache));
 }
 
-static void leave(struct mr_sums_cache *c, uint32_t place)
+static void leave(struct mr_checksums_cache *c, uint32_t place)
 {
-    struct mr_sums *s = MR_STEAL(c->places[place]);
+    struct mr_checksums *s = MR_STEAL(c->places[place]);
     if (!s) return;
     c->chunks -= s->chunks;
-    mr_sums_put(&s);
+    mr_checksums_put(&s);
 }
 
-void mr_sums_cache_free(struct mr_sums_cache **pc)
+void mr_checksums_cache_free(struct mr_checksums_cache **pc)
 {
-    struct mr_sums_cache *c = MR_STEAL(*pc);
+    struct mr_checksums_cache *c = MR_STEAL(*pc);
     if (!c) return;
     for (uint32_t i = 0; i < PLACES; i++)
         leave(c, i);
     mr_release(c);
 }
 
-struct mr_sums *mr_sums_get(struct mr_sums_cache *c, mr_object_id id, uint64_t bytes)
+struct mr_checksums *mr_checksums_get(struct mr_checksums_cache *c, mr_object_id id, uint64_t bytes)
 {
     uint64_t chunks = (bytes + MR_CHUNK_BYTES - 1) / MR_CHUNK_BYTES;
     uint32_t place = (uint32_t)mr_object_id_hash(id) & (PLACES - 1);
-    struct mr_sums *s = c->places[place];
+    struct mr_checksums *s = c->places[place];
     if (s && mr_object_id_eq(s->id, id) && s->chunks == chunks) {
         atomic_fetch_add(&s->count, 1);
         return s;
@@ -60,13 +61,13 @@ struct mr_sums *mr_sums_get(struct mr_sums_cache *c, mr_object_id id, uint64_t b
     return s;
 }
 
-void mr_sums_put(struct mr_sums **ps)
+void mr_checksums_put(struct mr_checksums **ps)
 {
-    struct mr_sums *s = MR_STEAL(*ps);
+    struct mr_checksums *s = MR_STEAL(*ps);
     if (s && atomic_fetch_sub(&s->count, 1) == 1) mr_release(s);
 }
 
-void mr_sums_make(struct mr_sums *s, const void *p, uint64_t bytes, uint64_t until)
+void mr_checksums_make(struct mr_checksums *s, const void *p, uint64_t bytes, uint64_t until)
 {
     mr_assert(until <= s->chunks);
     const unsigned char *from = p;

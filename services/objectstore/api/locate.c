@@ -74,8 +74,8 @@ static void ask_next(struct mr_ostore_call *call)
 {
     struct search *s = call->more;
     struct mr_rpc_channel *channel = NULL;
-    while (call->rpc && call->sv->puller && !channel && s->at < s->others_count)
-        channel = mr_puller_channel(call->sv->puller, s->others[s->at++].address);
+    while (call->rpc && call->sv->pull_receiver && !channel && s->at < s->others_count)
+        channel = mr_pull_receiver_channel(call->sv->pull_receiver, s->others[s->at++].address);
     if (!channel) {
         mr_ostore_call_end(call);
         return;

@@ -73,7 +73,8 @@ static void told(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_me
 static void tell_store(struct mr_ostore_call *call, const struct mr_name_record *was)
 {
     struct mr_rpc_channel *channel =
-        call->sv->puller ? mr_puller_channel(call->sv->puller, was->address.p) : NULL;
+        call->sv->pull_receiver ? mr_pull_receiver_channel(call->sv->pull_receiver, was->address.p)
+                                : NULL;
     if (!channel) return;
     unsigned char id[16];
     mr_object_id_to_bytes(was->object, id);

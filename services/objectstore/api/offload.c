@@ -1,11 +1,11 @@
-/* The helper's loop. */
+/* The loop of an offload thread. */
 #include "services/objectstore/api/offload.h"
 
 #include "base/alloc.h"
 #include "host/inbox.h"
 #include "host/thread.h"
 
-struct mr_helper {
+struct mr_offload {
     struct mr_inbox *jobs;
     struct mr_thread *thread;
 };
@@ -18,7 +18,7 @@ struct job {
 
 static void run(void *ctx)
 {
-    struct mr_helper *h = ctx;
+    struct mr_offload *h = ctx;
     struct job job;
     for (;;) {
         if (mr_inbox_wait(h->jobs, MR_NEVER, &job, 1))
@@ -28,17 +28,17 @@ static void run(void *ctx)
     }
 }
 
-struct mr_helper *mr_helper_open(const char *name)
+struct mr_offload *mr_offload_open(const char *name)
 {
-    struct mr_helper *h = mr_alloc(sizeof *h);
-    h->jobs = mr_inbox_new(MR_HELPER_JOBS_MAX, sizeof(struct job));
+    struct mr_offload *h = mr_alloc(sizeof *h);
+    h->jobs = mr_inbox_new(MR_OFFLOAD_JOBS_MAX, sizeof(struct job));
     h->thread = mr_thread_start(name, run, h);
     return h;
 }
 
-void mr_helper_close(struct mr_helper **ph)
+void mr_offload_close(struct mr_offload **ph)
 {
-    struct mr_helper *h = MR_STEAL(*ph);
+    struct mr_offload *h = MR_STEAL(*ph);
     if (!h) return;
     mr_inbox_close(h->jobs);
     mr_inbox_wake(h->jobs);
@@ -47,7 +47,7 @@ void mr_helper_close(struct mr_helper **ph)
     mr_release(h);
 }
 
-int mr_helper_do(struct mr_helper *h, void (*run_job)(void *p, void *q), void *p, void *q)
+int mr_offload_do(struct mr_offload *h, void (*run_job)(void *p, void *q), void *p, void *q)
 {
     struct job job = {run_job, p, q};
     return h ? mr_inbox_push(h->jobs, &job) : MR_ESTATE;

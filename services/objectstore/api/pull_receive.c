@@ -1,5 +1,6 @@
-/* Pull, the receiving side: the gRPC thread takes chunks off the wire, a helper thread copies each
- * to where it stays and checks it while it is in the cache. Sealed only after the last one agrees.
+/* Pull, the receiving side: the gRPC thread takes chunks off the wire, an offload thread copies
+ * each to where it stays and checks it while it is in the cache. Sealed only after the last one
+ * agrees.
  */
 #include "services/objectstore/api/pull_receive.h"
 
@@ -19,14 +20,14 @@
 #define PULL_TIMEOUT (3600 * MR_SECOND)
 #define WINDOW 8u       /* chunks of one pull that wait to be checked */
 #define PULLS_MAX 6000u /* under way */
-static_assert(PULLS_MAX * (WINDOW + 2) <= MR_HELPER_JOBS_MAX, "a chunk always finds room");
+static_assert(PULLS_MAX * (WINDOW + 2) <= MR_OFFLOAD_JOBS_MAX, "a chunk always finds room");
 
 struct channel {
     char *address;
     struct mr_rpc_channel *channel;
 };
 
-struct mr_puller {
+struct mr_pull_receiver {
     struct mr_service *sv;
     struct channel *channels;
     uint32_t channels_count;
@@ -44,13 +45,13 @@ struct pull {
     bool asked;
     bool has_draft;
     struct mr_rpc_message *waiting; /* the first chunk, until there is room for it */
-    struct checked {                /* the helper's, until it is through */
+    struct checked {                /* the offload thread's, until it is through */
         uint64_t at;
         bool complete;
         int err;
         struct mr_error error;
     } checked;
-    _Atomic uint32_t unchecked; /* chunks at the helper */
+    _Atomic uint32_t unchecked; /* chunks at the offload thread */
     _Atomic bool paused;        /* nothing is read until it has caught up */
 };
 
@@ -149,12 +150,13 @@ static bool read_chunk(struct mr_rpc_message *m, struct chunk *x, void *out, uin
     return true;
 }
 
-/* ---- one pull: the gRPC thread takes chunks in, the helper copies and checks them --------------
+/* ---- one pull: the gRPC thread takes chunks in, the offload thread copies and checks them
+ * --------------
  */
 
 static void pull_free(struct pull *p)
 {
-    p->sv->puller_pulls--;
+    p->sv->pulls_receiving--;
     mr_rpc_message_free(&p->waiting);
     mr_release(p->source);
     mr_release(p);
@@ -218,7 +220,7 @@ static void read_on(void *ctx)
     if (p->rpc && !p->err) mr_rpc_call_read(p->rpc);
 }
 
-/* On the helper's thread. */
+/* On the offload thread. */
 static void check(void *ctx, void *message)
 {
     struct pull *p = ctx;
@@ -236,7 +238,7 @@ static void check(void *ctx, void *message)
 static void take_chunk(struct pull *p, struct mr_rpc_message *m)
 {
     uint32_t n = atomic_fetch_add(&p->unchecked, 1) + 1;
-    if (mr_helper_do(p->sv->checker, check, p, m)) { /* on the way down */
+    if (mr_offload_do(p->sv->checker, check, p, m)) { /* on the way down */
         atomic_fetch_sub(&p->unchecked, 1);
         mr_rpc_message_free(&m);
         stop(p, MR_EAWAY, "the store is stopping");
@@ -259,10 +261,10 @@ static void all_checked(void *ctx, void *unused)
     mr_service_post(p->sv, finish, p);
 }
 
-/* No more chunks come: once those at the helper are through, it is over. */
+/* No more chunks come: once those at the offload thread are through, it is over. */
 static void end(struct pull *p)
 {
-    if (mr_helper_do(p->sv->checker, all_checked, p, NULL)) finish(p);
+    if (mr_offload_do(p->sv->checker, all_checked, p, NULL)) finish(p);
 }
 
 static void draft_came(void *ctx)
@@ -333,7 +335,7 @@ static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done
 /* ---- all
  * --------------------------------------------------------------------------------------*/
 
-struct mr_rpc_channel *mr_puller_channel(struct mr_puller *p, const char *address)
+struct mr_rpc_channel *mr_pull_receiver_channel(struct mr_pull_receiver *p, const char *address)
 {
     for (uint32_t i = 0; i < p->channels_count; i++)
         if (!strcmp(p->channels[i].address, address)) return p->channels[i].channel;
@@ -351,8 +353,8 @@ struct mr_rpc_channel *mr_puller_channel(struct mr_puller *p, const char *addres
 static void start(void *ctx)
 {
     struct pull *p = ctx;
-    struct mr_puller *puller = p->sv->puller;
-    if (p->sv->puller_pulls++ >= PULLS_MAX) {
+    struct mr_pull_receiver *pull_receiver = p->sv->pull_receiver;
+    if (p->sv->pulls_receiving++ >= PULLS_MAX) {
         p->err = mr_fail(&p->error, MR_ELIMIT, "%u objects are on their way already", PULLS_MAX);
         finish(p);
         return;
@@ -362,7 +364,8 @@ static void start(void *ctx)
         finish(p);
         return;
     }
-    struct mr_rpc_channel *channel = puller ? mr_puller_channel(puller, p->source) : NULL;
+    struct mr_rpc_channel *channel =
+        pull_receiver ? mr_pull_receiver_channel(pull_receiver, p->source) : NULL;
     if (!channel) {
         p->err = mr_fail(&p->error, MR_EAWAY, "no connection can be made");
         finish(p);
@@ -380,16 +383,16 @@ static void start(void *ctx)
     mr_rpc_call_read(p->rpc);
 }
 
-struct mr_puller *mr_puller_open(struct mr_service *sv)
+struct mr_pull_receiver *mr_pull_receiver_open(struct mr_service *sv)
 {
-    struct mr_puller *p = mr_alloc(sizeof *p);
+    struct mr_pull_receiver *p = mr_alloc(sizeof *p);
     p->sv = sv;
     return p;
 }
 
-void mr_puller_close(struct mr_puller **pp)
+void mr_pull_receiver_close(struct mr_pull_receiver **pp)
 {
-    struct mr_puller *p = MR_STEAL(*pp);
+    struct mr_pull_receiver *p = MR_STEAL(*pp);
     if (!p) return;
     for (uint32_t i = 0; i < p->channels_count; i++) {
         mr_rpc_channel_close(&p->channels[i].channel);
@@ -413,10 +416,11 @@ static void seek(void *ctx)
     mr_names_find(p->sv->names, p->id, found, p);
 }
 
-void mr_puller_post(struct mr_puller *puller, mr_object_id id, const char *source)
+void mr_pull_receiver_post(
+    struct mr_pull_receiver *pull_receiver, mr_object_id id, const char *source)
 {
     struct pull *p = mr_alloc(sizeof *p);
-    p->sv = puller->sv;
+    p->sv = pull_receiver->sv;
     p->id = id;
     p->source = source ? mr_copy_text(source) : NULL;
     mr_service_post(p->sv, source ? start : seek, p);

@@ -1,5 +1,5 @@
 /* Pull, the sending side: chunks of 1 MiB that are lent to gRPC, not copied, each with its
- * checksum. A helper thread makes the checksums a few chunks ahead, while this one sends. What is
+ * checksum. An offload thread makes the checksums a few chunks ahead, while this one sends. What is
  * sent stays pinned until the last chunk has left, which may be after the call. */
 #include "base/alloc.h"
 #include "base/limits.h"
@@ -20,14 +20,14 @@ struct cargo {
     _Atomic uint32_t count;
     struct mr_store *self;
     struct mr_store_view view;
-    struct mr_sums *sums;
+    struct mr_checksums *checksums;
     struct mr_ostore_call *call; /* while it waits */
     _Atomic bool awaited;        /* the call waits for the next sum */
 };
 
 #define PEEK_BYTES 4096u
 
-struct giving {
+struct sending {
     bool head; /* only the beginning is wanted */
     struct cargo *cargo;
     uint64_t at;
@@ -41,13 +41,13 @@ static void cargo_put(void *p)
     struct cargo *c = p;
     if (atomic_fetch_sub(&c->count, 1) != 1) return;
     mr_store_release(c->self, &c->view);
-    mr_sums_put(&c->sums);
+    mr_checksums_put(&c->checksums);
     mr_release(c);
 }
 
-static void giving_fini(struct mr_ostore_call *call)
+static void sending_fini(struct mr_ostore_call *call)
 {
-    struct giving *g = call->more;
+    struct sending *g = call->more;
     if (g->cargo) cargo_put(g->cargo);
     mr_release(g);
 }
@@ -55,8 +55,8 @@ static void giving_fini(struct mr_ostore_call *call)
 static void on_open(struct mr_rpc_call *rpc)
 {
     struct mr_ostore_call *call = mr_ostore_call_new(rpc);
-    call->more = mr_alloc(sizeof(struct giving));
-    call->fini = giving_fini;
+    call->more = mr_alloc(sizeof(struct sending));
+    call->fini = sending_fini;
 }
 
 static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
@@ -65,7 +65,7 @@ static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
     mr_ostore_call_over(mr_ostore_call_of(rpc));
 }
 
-/* ---- sums, ahead ------------------------------------------------------------------------------*/
+/* ---- checksums, ahead -------------------------------------------------------------------------*/
 
 static void go_on(void *p)
 {
@@ -77,24 +77,24 @@ static void tell(struct cargo *c)
     if (atomic_exchange(&c->awaited, false)) mr_service_post(c->call->sv, go_on, c->call);
 }
 
-/* On the helper's thread. */
+/* On the offload thread. */
 static void hash_chunk(void *p, void *q)
 {
     struct cargo *c = p;
-    mr_sums_make(c->sums, c->view.p, c->view.bytes, (uint64_t)(uintptr_t)q + 1);
+    mr_checksums_make(c->checksums, c->view.p, c->view.bytes, (uint64_t)(uintptr_t)q + 1);
     tell(c);
     cargo_put(c);
 }
 
 static void hash_ahead(struct mr_ostore_call *call, uint64_t chunk)
 {
-    struct giving *g = call->more;
+    struct sending *g = call->more;
     struct cargo *c = g->cargo;
-    uint64_t until = MR_MIN(chunk + AHEAD, c->sums->chunks);
-    g->hashed = MR_MAX(g->hashed, atomic_load(&c->sums->made));
+    uint64_t until = MR_MIN(chunk + AHEAD, c->checksums->chunks);
+    g->hashed = MR_MAX(g->hashed, atomic_load(&c->checksums->made));
     for (; g->hashed < until; g->hashed++) {
         atomic_fetch_add(&c->count, 1);
-        if (mr_helper_do(call->sv->hasher, hash_chunk, c, (void *)(uintptr_t)g->hashed)) {
+        if (mr_offload_do(call->sv->hasher, hash_chunk, c, (void *)(uintptr_t)g->hashed)) {
             atomic_fetch_sub(&c->count, 1);
             return;
         }
@@ -106,10 +106,10 @@ static void send_chunks(struct mr_ostore_call *call);
 /* Is the sum of this chunk there? If not, send_chunks comes again when it is. */
 static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
 {
-    struct giving *g = call->more;
+    struct sending *g = call->more;
     struct cargo *c = g->cargo;
-    if (atomic_load(&c->sums->made) > chunk) return true;
-    if (g->hashed <= chunk) { /* the helper has too much to do: it takes no more now */
+    if (atomic_load(&c->checksums->made) > chunk) return true;
+    if (g->hashed <= chunk) { /* the offload thread has too much to do: it takes no more now */
         mr_ostore_call_fail(
             call, MR_ELIMIT, "too many objects are being pulled from this store at once");
         return false;
@@ -117,7 +117,7 @@ static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
     mr_ostore_call_begin(call, send_chunks);
     c->call = call;
     atomic_store(&c->awaited, true);
-    if (atomic_load(&c->sums->made) > chunk) tell(c); /* made in between */
+    if (atomic_load(&c->checksums->made) > chunk) tell(c); /* made in between */
     return false;
 }
 
@@ -126,7 +126,7 @@ static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
 
 static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
 {
-    struct giving *g = call->more;
+    struct sending *g = call->more;
     unsigned char head[64];
     size_t at = 0;
     head[at++] = 1 << 3 | 0; /* offset */
@@ -153,14 +153,15 @@ static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
 
 static void send_chunks(struct mr_ostore_call *call)
 {
-    struct giving *g = call->more;
+    struct sending *g = call->more;
     uint64_t bytes = g->cargo->view.bytes;
     while (g->at < bytes && mr_rpc_call_is_writable(call->rpc)) {
         uint64_t chunk = g->at / MR_CHUNK_BYTES;
         hash_ahead(call, chunk);
         if (!has_sum(call, chunk)) return;
         size_t n = (size_t)MR_MIN(bytes - g->at, (uint64_t)MR_CHUNK_BYTES);
-        if (send_chunk(call, g->cargo->sums->sum[chunk], n)) return; /* over: on_done follows */
+        if (send_chunk(call, g->cargo->checksums->sum[chunk], n))
+            return; /* over: on_done follows */
         g->at += n;
     }
     if (g->at < bytes || g->finished) return;
@@ -195,7 +196,7 @@ static bool peek(struct mr_ostore_call *call)
 
 static void viewed(struct mr_ostore_call *call)
 {
-    struct giving *g = call->more;
+    struct sending *g = call->more;
     if (call->err) {
         mr_ostore_call_fail_error(call);
         return;
@@ -209,7 +210,7 @@ static void viewed(struct mr_ostore_call *call)
     atomic_store(&c->count, 1);
     c->self = call->sv->self;
     c->view = call->view;
-    c->sums = mr_sums_get(call->sv->sums, call->id, c->view.bytes);
+    c->checksums = mr_checksums_get(call->sv->checksums, call->id, c->view.bytes);
     call->view = (struct mr_store_view){.id = call->id};
     g->cargo = c;
     if (g->at > c->view.bytes || g->at % MR_CHUNK_BYTES)
@@ -221,7 +222,7 @@ static void viewed(struct mr_ostore_call *call)
 static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
 {
     struct mr_ostore_call *call = mr_ostore_call_of(rpc);
-    struct giving *g = call->more;
+    struct sending *g = call->more;
     const Millrace__V1__PullRequest *r =
         mr_ostore_call_request(call, m, &millrace__v1__pull_request__descriptor);
     if (!r) return;
@@ -242,7 +243,7 @@ static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
 static void on_writable(struct mr_rpc_call *rpc)
 {
     struct mr_ostore_call *call = mr_ostore_call_of(rpc);
-    struct giving *g = call->more;
+    struct sending *g = call->more;
     if (g->cargo && !call->open) send_chunks(call);
 }
 

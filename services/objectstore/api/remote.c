@@ -71,8 +71,8 @@ static void try_next(struct mr_ostore_call *call)
 {
     struct remote *x = call->remote;
     struct mr_rpc_channel *channel = NULL;
-    while (call->sv->puller && !channel && x->at < x->count)
-        channel = mr_puller_channel(call->sv->puller, x->addresses[x->at++]);
+    while (call->sv->pull_receiver && !channel && x->at < x->count)
+        channel = mr_pull_receiver_channel(call->sv->pull_receiver, x->addresses[x->at++]);
     if (!channel) {
         end_with(call, MR_ENOENT, "no store of the cluster has it");
         return;
@@ -103,7 +103,7 @@ void mr_ostore_call_remote(struct mr_ostore_call *call, const char *method, mr_o
     call->remote->method = method;
     call->remote->at = 0;
     struct mr_rpc_channel *channel = mr_scheduler_link_channel(call->sv->link);
-    if (!channel || !call->sv->puller) {
+    if (!channel || !call->sv->pull_receiver) {
         mr_service_post(call->sv, no_scheduler, call);
     } else if (call->remote->known) {
         try_next(call);

@@ -98,7 +98,7 @@ static void on_answer(void *ctx, struct mr_ask *ask)
 static void on_pull(void *ctx, mr_object_id id, const char *source)
 {
     struct mr_service *sv = ctx;
-    mr_puller_post(sv->puller, id, source);
+    mr_pull_receiver_post(sv->pull_receiver, id, source);
 }
 
 static void on_lost(void *ctx, mr_object_id id)
@@ -216,8 +216,8 @@ int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
         mr_service_close(&sv);
         return err;
     }
-    sv->puller = mr_puller_open(sv);
-    sv->sums = mr_sums_cache_new();
+    sv->pull_receiver = mr_pull_receiver_open(sv);
+    sv->checksums = mr_checksums_cache_new();
     sh->address = sv->address;
     sh->answer = on_answer;
     sh->pull = on_pull;
@@ -339,8 +339,8 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     sv->self = self;
     mr_store_set_notify(self, completions_wait, sv);
     sv->formatter = mr_formatter_open(sv);
-    sv->hasher = mr_helper_open("hasher");
-    sv->checker = mr_helper_open("checker");
+    sv->hasher = mr_offload_open("hasher");
+    sv->checker = mr_offload_open("checker");
     mr_rpc_loop_set_turn(sv->loop, turn, sv);
     struct name_walk *walk = mr_alloc(sizeof *walk);
     walk->sv = sv;
@@ -357,11 +357,11 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     }
     mr_log(MR_INFO, "objectstore.draining", "calls=%zu", mr_rpc_server_calls(sv->server));
     mr_scheduler_link_close(&sv->link);
-    mr_puller_close(&sv->puller);
+    mr_pull_receiver_close(&sv->pull_receiver);
     mr_rpc_server_close(&sv->server, DRAIN_NS); /* the turn goes on meanwhile */
     mr_formatter_close(&sv->formatter);
-    mr_helper_close(&sv->hasher);
-    mr_helper_close(&sv->checker);
+    mr_offload_close(&sv->hasher);
+    mr_offload_close(&sv->checker);
     mr_inbox_close(sv->inbox);
     (void)end_leases(sv, MR_NEVER);
     turn(sv); /* ends calls whose call is over */
@@ -382,11 +382,11 @@ void mr_service_close(struct mr_service **psv)
 {
     struct mr_service *sv = MR_STEAL(*psv);
     if (!sv) return;
-    mr_puller_close(&sv->puller);
+    mr_pull_receiver_close(&sv->pull_receiver);
     if (sv->server) mr_rpc_server_close(&sv->server, 0);
     mr_names_close(&sv->names);
     mr_places_free(&sv->places);
-    mr_sums_cache_free(&sv->sums);
+    mr_checksums_cache_free(&sv->checksums);
     mr_rpc_loop_free(&sv->loop);
     mr_inbox_free(&sv->inbox);
     mr_later_fini(&sv->later);

@@ -53,17 +53,18 @@ static int write_body(int fd, mr_object_id id, uint64_t bytes, mr_disk_piece nex
     struct mr_extent_head head;
     mr_extent_head_fill(&head, id, bytes, (mr_job_id){0}, 0, 0);
     uint64_t chunks = chunks_of(bytes);
-    MR_AUTO(mr_free_ptr) uint64_t *sums = mr_alloc_array(chunks ? chunks : 1, sizeof *sums);
+    MR_AUTO(mr_free_ptr)
+    uint64_t *checksums = mr_alloc_array(chunks ? chunks : 1, sizeof *checksums);
     int err = write_all(fd, &head, sizeof head);
     for (uint64_t i = 0; i < chunks && !err; i++) {
         uint64_t at = i * MR_CHUNK_BYTES;
         uint64_t n = MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
         const void *p = next(ctx, at, n);
         if (!p) return MR_EFORMAT;
-        sums[i] = XXH3_64bits(p, n);
+        checksums[i] = XXH3_64bits(p, n);
         err = write_all(fd, p, n);
     }
-    return err ? err : write_all(fd, sums, chunks * sizeof *sums);
+    return err ? err : write_all(fd, checksums, chunks * sizeof *checksums);
 }
 
 static int sync_folder(const char *path)
@@ -162,14 +163,15 @@ int mr_disk_file_peek(const char *path, mr_object_id id, void *out, uint64_t roo
 static int read_body(int fd, unsigned char *out, uint64_t bytes)
 {
     uint64_t chunks = chunks_of(bytes);
-    MR_AUTO(mr_free_ptr) uint64_t *sums = mr_alloc_array(chunks ? chunks : 1, sizeof *sums);
+    MR_AUTO(mr_free_ptr)
+    uint64_t *checksums = mr_alloc_array(chunks ? chunks : 1, sizeof *checksums);
     uint64_t start = sizeof(struct mr_extent_head);
-    int err = mr_disk_read(fd, sums, chunks * sizeof *sums, start + bytes);
+    int err = mr_disk_read(fd, checksums, chunks * sizeof *checksums, start + bytes);
     for (uint64_t i = 0; i < chunks && !err; i++) {
         uint64_t at = i * MR_CHUNK_BYTES;
         uint64_t n = MR_MIN(bytes - at, (uint64_t)MR_CHUNK_BYTES);
         err = mr_disk_read(fd, out + at, n, start + at);
-        if (!err && XXH3_64bits(out + at, n) != sums[i]) err = MR_EFORMAT;
+        if (!err && XXH3_64bits(out + at, n) != checksums[i]) err = MR_EFORMAT;
     }
     return err;
 }

@@ -192,8 +192,8 @@ static bool erase(struct mr_spill *s, mr_object_id id)
 
 /* ---- reading ----------------------------------------------------------------------------------*/
 
-/* What a place has behind the value: its sums if the head is the object's. */
-static int read_tail(const struct mr_spill *s, const struct place *x, uint64_t **sums)
+/* What a place has behind the value: its checksums if the head is the object's. */
+static int read_tail(const struct mr_spill *s, const struct place *x, uint64_t **checksums)
 {
     struct mr_extent_head head;
     uint64_t at = x->offset + x->bytes, n = chunks_of(x->bytes) * sizeof(uint64_t);
@@ -203,16 +203,16 @@ static int read_tail(const struct mr_spill *s, const struct place *x, uint64_t *
     bool same = !err && mr_extent_head_is_valid(&head) && head.maker == x->id.maker &&
                 head.number == x->id.number && head.bytes == x->bytes;
     if (!same) return MR_EFORMAT;
-    *sums = MR_STEAL(read);
+    *checksums = MR_STEAL(read);
     return MR_OK;
 }
 
-static int read_piece(const struct mr_spill *s, const struct place *x, const uint64_t *sums,
+static int read_piece(const struct mr_spill *s, const struct place *x, const uint64_t *checksums,
     uint64_t at, void *out, uint64_t n)
 {
     int err = mr_disk_read(s->fd, out, n, x->offset + at);
     if (err) return err;
-    return XXH3_64bits(out, n) == sums[at / MR_CHUNK_BYTES] ? MR_OK : MR_EFORMAT;
+    return XXH3_64bits(out, n) == checksums[at / MR_CHUNK_BYTES] ? MR_OK : MR_EFORMAT;
 }
 
 /* The place as it was found, to be let go; MR_ENOENT. */
@@ -244,11 +244,11 @@ int mr_spill_read(
     struct place x;
     int err = enter(s, id, &at, &x);
     if (err) return err;
-    MR_AUTO(mr_free_ptr) uint64_t *sums = NULL;
-    err = x.bytes == bytes ? read_tail(s, &x, &sums) : MR_EFORMAT;
+    MR_AUTO(mr_free_ptr) uint64_t *checksums = NULL;
+    err = x.bytes == bytes ? read_tail(s, &x, &checksums) : MR_EFORMAT;
     for (uint64_t i = 0; i < bytes && !err; i += MR_CHUNK_BYTES)
-        err = read_piece(
-            s, &x, sums, i, (unsigned char *)out + i, MR_MIN(bytes - i, (uint64_t)MR_CHUNK_BYTES));
+        err = read_piece(s, &x, checksums, i, (unsigned char *)out + i,
+            MR_MIN(bytes - i, (uint64_t)MR_CHUNK_BYTES));
     leave(s, at);
     if (!err) return MR_OK;
     return mr_fail(e, MR_EFORMAT, "%s: what lies at %llu is not what was written there", s->path,
@@ -296,14 +296,14 @@ static int write_place(int fd, const struct place *x, const void *p)
     uint64_t chunks = chunks_of(x->bytes);
     uint64_t tail = written_bytes(x->bytes) - x->bytes; /* with what fills the page */
     MR_AUTO(mr_free_ptr) unsigned char *behind = mr_alloc(tail);
-    uint64_t *sums = (uint64_t *)(void *)(behind + sizeof(struct mr_extent_head));
+    uint64_t *checksums = (uint64_t *)(void *)(behind + sizeof(struct mr_extent_head));
     mr_extent_head_fill((void *)behind, x->id, x->bytes, (mr_job_id){0}, 0, 0);
     int err = MR_OK;
     for (uint64_t i = 0; i < MR_MAX(chunks, (uint64_t)1) && !err; i++) {
         uint64_t at = i * MR_CHUNK_BYTES;
         uint64_t n = MR_MIN(x->bytes - at, (uint64_t)MR_CHUNK_BYTES);
         struct iovec v[] = {{(void *)((uintptr_t)p + at), n}, {behind, tail}};
-        if (n) sums[i] = XXH3_64bits(v[0].iov_base, n);
+        if (n) checksums[i] = XXH3_64bits(v[0].iov_base, n);
         err = write_all(fd, v, i + 1 < chunks ? 1 : 2, x->offset + at);
     }
     return err;
@@ -345,14 +345,14 @@ int mr_spill_write(
 struct keeper {
     const struct mr_spill *s;
     const struct place *x;
-    const uint64_t *sums;
+    const uint64_t *checksums;
     void *buffer;
 };
 
 static const void *next_piece(void *ctx, uint64_t at, uint64_t n)
 {
     struct keeper *k = ctx;
-    return read_piece(k->s, k->x, k->sums, at, k->buffer, n) ? NULL : k->buffer;
+    return read_piece(k->s, k->x, k->checksums, at, k->buffer, n) ? NULL : k->buffer;
 }
 
 int mr_spill_keep(struct mr_spill *s, mr_object_id id, const char *path, struct mr_error *e)
@@ -361,10 +361,10 @@ int mr_spill_keep(struct mr_spill *s, mr_object_id id, const char *path, struct 
     struct place x;
     int err = enter(s, id, &at, &x);
     if (err) return err;
-    MR_AUTO(mr_free_ptr) uint64_t *sums = NULL;
+    MR_AUTO(mr_free_ptr) uint64_t *checksums = NULL;
     MR_AUTO(mr_free_ptr) void *buffer = mr_alloc(MR_CHUNK_BYTES);
-    err = read_tail(s, &x, &sums);
-    struct keeper k = {s, &x, sums, buffer};
+    err = read_tail(s, &x, &checksums);
+    struct keeper k = {s, &x, checksums, buffer};
     if (!err) err = mr_disk_file_copy(path, id, x.bytes, next_piece, &k, e);
     leave(s, at);
     if (!err) (void)mr_spill_erase(s, id);
