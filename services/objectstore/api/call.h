@@ -22,7 +22,7 @@ struct mr_formatter;
 struct mr_pull_receiver;
 struct mr_offload;
 struct mr_checksums_cache;
-struct mr_scheduler_link;
+struct mr_scheduler_session;
 struct mr_service {
     struct mr_shell *sh;
     struct name_walk *walk; /* waits for the directory to come back */
@@ -45,7 +45,7 @@ struct mr_service {
     struct mr_offload *checker; /* of what arrives */
     uint32_t pulls_receiving;   /* under way */
     struct mr_checksums_cache *checksums;
-    struct mr_scheduler_link *link;
+    struct mr_scheduler_session *scheduler_session;
     _Atomic bool stopping;
     struct mr_list leases;
     struct mr_list persisting; /* struct mr_persisting */

@@ -113,8 +113,8 @@ static void ask_others(struct mr_ostore_call *call, mr_ostore_call_fn then)
 {
     const struct mr_rpc_call_options options = {.timeout = CALL_TIMEOUT, .one_reply = true};
     mr_ostore_call_begin(call, then);
-    (void)mr_rpc_unary(mr_scheduler_link_channel(call->sv->link), "/millrace.v1.Cluster/Info",
-        MR_STR(""), &options, on_info, call);
+    (void)mr_rpc_unary(mr_scheduler_session_channel(call->sv->scheduler_session),
+        "/millrace.v1.Cluster/Info", MR_STR(""), &options, on_info, call);
 }
 
 /* ---- this store --------------------------------------------------------------------------------
@@ -175,7 +175,8 @@ void mr_on_where(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
         (void)mr_object_id_from_bytes(
             mr_str_of(s->wire.p + (size_t)i * ID_BYTES, ID_BYTES), &s->ids[i]);
     call->more = s;
-    bool alone = r->here || !call->sv->link || !mr_scheduler_link_channel(call->sv->link);
+    bool alone = r->here || !call->sv->scheduler_session ||
+                 !mr_scheduler_session_channel(call->sv->scheduler_session);
     if (alone)
         look_up(call);
     else

@@ -102,7 +102,7 @@ void mr_ostore_call_remote(struct mr_ostore_call *call, const char *method, mr_o
     if (!call->remote) call->remote = mr_ostore_call_take(call, sizeof *call->remote);
     call->remote->method = method;
     call->remote->at = 0;
-    struct mr_rpc_channel *channel = mr_scheduler_link_channel(call->sv->link);
+    struct mr_rpc_channel *channel = mr_scheduler_session_channel(call->sv->scheduler_session);
     if (!channel || !call->sv->pull_receiver) {
         mr_service_post(call->sv, no_scheduler, call);
     } else if (call->remote->known) {

@@ -19,7 +19,7 @@
 #define LOST_MAX 4096u
 #define PERSISTING_MAX 64u /* jobs in a heartbeat */
 
-struct mr_scheduler_link {
+struct mr_scheduler_session {
     struct mr_service *sv;
     struct mr_rpc_channel *channel;
     struct mr_rpc_call *rpc; /* NULL: none */
@@ -41,13 +41,13 @@ struct mr_scheduler_link {
     struct mr_pb_arena arena;
 };
 
-static void send(struct mr_scheduler_link *l, const Millrace__V1__StoreMessage *m)
+static void send(struct mr_scheduler_session *l, const Millrace__V1__StoreMessage *m)
 {
     if (l->rpc) (void)mr_rpc_call_send_pb(l->rpc, &m->base);
 }
 
 static void each_id(
-    struct mr_scheduler_link *l, const ProtobufCBinaryData *ids, size_t n, bool hold)
+    struct mr_scheduler_session *l, const ProtobufCBinaryData *ids, size_t n, bool hold)
 {
     struct mr_store_holder job = {MR_HOLD_JOB, 0}; /* "a job": which one, the scheduler knows */
     for (size_t i = 0; i < n; i++) {
@@ -62,7 +62,7 @@ static void each_id(
 
 /* Ids as the message wants them, in the arena, which is cleared. */
 static ProtobufCBinaryData *ids_out(
-    struct mr_scheduler_link *l, const mr_object_id *id, size_t stride, size_t n)
+    struct mr_scheduler_session *l, const mr_object_id *id, size_t stride, size_t n)
 {
     mr_pb_arena_clear(&l->arena);
     ProtobufCBinaryData *out = mr_pb_arena_take(&l->arena, (n + 1) * sizeof *out);
@@ -83,7 +83,7 @@ struct verification {
 static void verified(struct mr_ask *ask)
 {
     struct verification *x = MR_CONTAINER_OF(ask, struct verification, ask);
-    struct mr_scheduler_link *l = x->sv->link;
+    struct mr_scheduler_session *l = x->sv->scheduler_session;
     if (l && l->rpc && ask->infos_count) {
         Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
         m.n_lost = ask->infos_count;
@@ -96,7 +96,7 @@ static void verified(struct mr_ask *ask)
 
 /* The store before this one had these: what was on its disk is here, what was in its memory is
  * not, and nobody has to wait for a lease to know. */
-static void verify(struct mr_scheduler_link *l, const ProtobufCBinaryData *ids, size_t n)
+static void verify(struct mr_scheduler_session *l, const ProtobufCBinaryData *ids, size_t n)
 {
     if (!n) return;
     struct verification *x = mr_alloc(sizeof *x);
@@ -116,7 +116,7 @@ static void verify(struct mr_scheduler_link *l, const ProtobufCBinaryData *ids, 
 
 static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *msg)
 {
-    struct mr_scheduler_link *l = mr_rpc_call_context(rpc);
+    struct mr_scheduler_session *l = mr_rpc_call_context(rpc);
     mr_pb_arena_clear(&l->arena);
     const Millrace__V1__StoreCommand *m = mr_pb_unpack(
         &millrace__v1__store_command__descriptor, mr_rpc_message_str(msg), &l->arena, NULL);
@@ -137,7 +137,7 @@ static void on_message(struct mr_rpc_call *rpc, struct mr_rpc_message *msg)
 
 static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 {
-    struct mr_scheduler_link *l = mr_rpc_call_context(rpc);
+    struct mr_scheduler_session *l = mr_rpc_call_context(rpc);
     l->rpc = NULL;
     if (l->closing) return;
     mr_log(MR_WARN, "scheduler.away", "code=%d what=\"%.*s\"", status->code,
@@ -148,7 +148,7 @@ static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
 
 static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done = on_done};
 
-static void connect_now(struct mr_scheduler_link *l)
+static void connect_now(struct mr_scheduler_session *l)
 {
     l->rpc = mr_rpc_call_open(l->channel, "/millrace.v1.StoreSession/Connect", &handler, l, NULL);
     const struct mr_shell *sh = l->sv->sh;
@@ -171,7 +171,7 @@ static void connect_now(struct mr_scheduler_link *l)
     mr_shell_post(l->sv->sh, &(struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
 }
 
-static void tell_lost(struct mr_scheduler_link *l)
+static void tell_lost(struct mr_scheduler_session *l)
 {
     if (!l->lost_count || !l->rpc) return;
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
@@ -181,7 +181,7 @@ static void tell_lost(struct mr_scheduler_link *l)
     l->lost_count = 0;
 }
 
-static bool is_over(struct mr_scheduler_link *l)
+static bool is_over(struct mr_scheduler_session *l)
 {
     bool over = l->closing;
     l->asking = false;
@@ -191,7 +191,7 @@ static bool is_over(struct mr_scheduler_link *l)
 
 static void offer(struct mr_ask *ask)
 {
-    struct mr_scheduler_link *l = ask->ctx;
+    struct mr_scheduler_session *l = ask->ctx;
     struct mr_ostore_info *infos = ask->infos;
     size_t n = ask->infos_count;
     if (!is_over(l) && n && l->rpc) {
@@ -204,7 +204,7 @@ static void offer(struct mr_ask *ask)
 }
 
 /* By job, in the arena, which is cleared. */
-static void tell_persisting(struct mr_scheduler_link *l, Millrace__V1__StoreHeartbeat *h)
+static void tell_persisting(struct mr_scheduler_session *l, Millrace__V1__StoreHeartbeat *h)
 {
     mr_pb_arena_clear(&l->arena);
     h->persisting_job = mr_pb_arena_take(&l->arena, PERSISTING_MAX * sizeof *h->persisting_job);
@@ -226,7 +226,7 @@ static void tell_persisting(struct mr_scheduler_link *l, Millrace__V1__StoreHear
 
 static void beat(struct mr_ask *ask)
 {
-    struct mr_scheduler_link *l = ask->ctx;
+    struct mr_scheduler_session *l = ask->ctx;
     struct mr_store_stats stats = ask->stats;
     bool is_full = ask->disk.is_full;
     if (is_over(l)) return;
@@ -264,13 +264,13 @@ struct lost {
 static void take_lost(void *p)
 {
     struct lost *x = p;
-    struct mr_scheduler_link *l = x->sv->link;
+    struct mr_scheduler_session *l = x->sv->scheduler_session;
     if (l && l->lost_count < LOST_MAX) l->lost[l->lost_count++] = x->id;
     if (l) tell_lost(l);
     mr_release(x);
 }
 
-void mr_scheduler_link_lost(struct mr_service *sv, mr_object_id id)
+void mr_scheduler_session_lost(struct mr_service *sv, mr_object_id id)
 {
     if (!sv->config.scheduler) return;
     struct lost *x = mr_alloc(sizeof *x);
@@ -278,10 +278,10 @@ void mr_scheduler_link_lost(struct mr_service *sv, mr_object_id id)
     mr_service_post(sv, take_lost, x);
 }
 
-struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv)
+struct mr_scheduler_session *mr_scheduler_session_open(struct mr_service *sv)
 {
     if (!sv->config.scheduler) return NULL;
-    struct mr_scheduler_link *l = mr_alloc(sizeof *l);
+    struct mr_scheduler_session *l = mr_alloc(sizeof *l);
     l->sv = sv;
     l->heartbeat_ns = HEARTBEAT_NS;
     l->retry_ns = RETRY_MIN_NS;
@@ -292,9 +292,9 @@ struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv)
     return l;
 }
 
-void mr_scheduler_link_close(struct mr_scheduler_link **pl)
+void mr_scheduler_session_close(struct mr_scheduler_session **pl)
 {
-    struct mr_scheduler_link *l = MR_STEAL(*pl);
+    struct mr_scheduler_session *l = MR_STEAL(*pl);
     if (!l) return;
     l->closing = true;
     if (l->rpc) (void)mr_rpc_call_half_close(l->rpc);
@@ -305,7 +305,7 @@ void mr_scheduler_link_close(struct mr_scheduler_link **pl)
     if (!l->asking) mr_release(l);
 }
 
-mr_time mr_scheduler_link_turn(struct mr_scheduler_link *l, mr_time now)
+mr_time mr_scheduler_session_turn(struct mr_scheduler_session *l, mr_time now)
 {
     if (!l) return MR_NEVER;
     if (now < l->next) return l->next;
@@ -318,7 +318,7 @@ mr_time mr_scheduler_link_turn(struct mr_scheduler_link *l, mr_time now)
     return l->next;
 }
 
-struct mr_rpc_channel *mr_scheduler_link_channel(struct mr_scheduler_link *l)
+struct mr_rpc_channel *mr_scheduler_session_channel(struct mr_scheduler_session *l)
 {
     return l ? l->channel : NULL;
 }

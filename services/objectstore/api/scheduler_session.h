@@ -10,11 +10,12 @@ struct mr_persisting { /* a Persist under way */
     uint64_t bytes; /* not written yet, here */
 };
 
-struct mr_scheduler_link *mr_scheduler_link_open(struct mr_service *sv);
-void mr_scheduler_link_close(struct mr_scheduler_link **link);
+struct mr_scheduler_session *mr_scheduler_session_open(struct mr_service *sv);
+void mr_scheduler_session_close(struct mr_scheduler_session **link);
 /* Any thread: a job held this object, and it is gone. Told with the next heartbeat, if not before.
  */
-void mr_scheduler_link_lost(struct mr_service *sv, mr_object_id id);
-mr_time mr_scheduler_link_turn(
-    struct mr_scheduler_link *link, mr_time now); /* when to come again */
-struct mr_rpc_channel *mr_scheduler_link_channel(struct mr_scheduler_link *link); /* NULL: none */
+void mr_scheduler_session_lost(struct mr_service *sv, mr_object_id id);
+mr_time mr_scheduler_session_turn(
+    struct mr_scheduler_session *link, mr_time now); /* when to come again */
+struct mr_rpc_channel *mr_scheduler_session_channel(
+    struct mr_scheduler_session *link); /* NULL: none */

@@ -103,7 +103,7 @@ static void on_pull(void *ctx, mr_object_id id, const char *source)
 
 static void on_lost(void *ctx, mr_object_id id)
 {
-    mr_scheduler_link_lost(ctx, id);
+    mr_scheduler_session_lost(ctx, id);
 }
 
 static void on_unplace(void *ctx, mr_object_id id)
@@ -346,17 +346,18 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     walk->sv = sv;
     walk_names(walk);
     mr_rpc_server_start(sv->server);
-    sv->link = mr_scheduler_link_open(sv);
+    sv->scheduler_session = mr_scheduler_session_open(sv);
     while (!atomic_load(&sv->stopping)) {
         mr_time now = mr_clock_now();
-        mr_time next = MR_MIN(end_leases(sv, now), mr_scheduler_link_turn(sv->link, now));
+        mr_time next =
+            MR_MIN(end_leases(sv, now), mr_scheduler_session_turn(sv->scheduler_session, now));
         if (sv->walk && sv->walk_at <= now) walk_names(MR_STEAL(sv->walk));
         if (sv->walk) next = MR_MIN(next, sv->walk_at);
         next = MR_MIN(next, mr_places_turn(sv->places, now));
         (void)mr_rpc_loop_run(sv->loop, next);
     }
     mr_log(MR_INFO, "objectstore.draining", "calls=%zu", mr_rpc_server_calls(sv->server));
-    mr_scheduler_link_close(&sv->link);
+    mr_scheduler_session_close(&sv->scheduler_session);
     mr_pull_receiver_close(&sv->pull_receiver);
     mr_rpc_server_close(&sv->server, DRAIN_NS); /* the turn goes on meanwhile */
     mr_formatter_close(&sv->formatter);
