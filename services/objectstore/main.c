@@ -151,7 +151,7 @@ static int serve(const struct config *c, struct mr_shell *sh, struct mr_signals 
     }
     mr_shell_stop(sh);
     mr_thread_join(&control);
-    mr_peers_close(sh); /* so that nobody waits any more */
+    mr_local_clients_close(sh); /* so that nobody waits any more */
     mr_disk_stop(disk);
     mr_store_stop(self);
     mr_service_close(&service); /* after the threads that post to it */

@@ -25,7 +25,7 @@ static struct mr_shell_segment *segment_at(struct mr_shell *sh, uint32_t number)
 
 static void refuse_grant(struct mr_shell *sh, const struct mr_ostore_effect *x, int code)
 {
-    struct mr_peer *p = mr_peer_find(sh, x->client);
+    struct mr_local_client *p = mr_local_client_find(sh, x->client);
     if (!p) return;
     struct mr_ctl_granted g = {.err = code};
     if (x->room && code == MR_ETOOBIG)
@@ -57,7 +57,7 @@ static void refuse_grant(struct mr_shell *sh, const struct mr_ostore_effect *x, 
             " bytes did not come free in time; what fills it is "
             "pinned, or cannot be spilled%s",
             x->bytes, sh->config.dir ? "" : " (it was started without --dir)");
-    mr_peer_send(sh, p, MR_CTL_GRANTED, x->request, &g, NULL, 0, -1);
+    mr_local_client_send(sh, p, MR_CTL_GRANTED, x->request, &g, NULL, 0, -1);
 }
 
 static void on_granted(struct mr_shell *sh, const struct mr_ostore_effect *x)
@@ -66,7 +66,7 @@ static void on_granted(struct mr_shell *sh, const struct mr_ostore_effect *x)
         refuse_grant(sh, x, x->err);
         return;
     }
-    struct mr_peer *p = mr_peer_find(sh, x->client);
+    struct mr_local_client *p = mr_local_client_find(sh, x->client);
     struct mr_shell_segment *g = segment_at(sh, x->segment);
     struct mr_error e;
     int err = p ? mr_segment_make("mr-segment", x->bytes, &g->fd, &e) : MR_EAWAY;
@@ -81,9 +81,9 @@ static void on_granted(struct mr_shell *sh, const struct mr_ostore_effect *x)
     }
     g->bytes = x->bytes;
     g->sealed = false;
-    (void)mr_peer_knows_segment(p, x->segment);
+    (void)mr_local_client_knows_segment(p, x->segment);
     struct mr_ctl_granted granted = {.segment = x->segment, .bytes = x->bytes};
-    mr_peer_send(sh, p, MR_CTL_GRANTED, x->request, &granted, NULL, 0, g->fd);
+    mr_local_client_send(sh, p, MR_CTL_GRANTED, x->request, &granted, NULL, 0, g->fd);
 }
 
 static void explain_get(const struct mr_shell *sh, struct mr_ctl_got *got, mr_object_id id)
@@ -108,7 +108,7 @@ static void explain_get(const struct mr_shell *sh, struct mr_ctl_got *got, mr_ob
 
 static void on_got(struct mr_shell *sh, const struct mr_ostore_effect *x)
 {
-    struct mr_peer *p = mr_peer_find(sh, x->client);
+    struct mr_local_client *p = mr_local_client_find(sh, x->client);
     if (!p) return;
     struct mr_ctl_got got = {.id = x->id, .err = x->err};
     int fd = -1;
@@ -121,16 +121,16 @@ static void on_got(struct mr_shell *sh, const struct mr_ostore_effect *x)
         got.offset = x->offset;
         got.bytes = x->bytes;
         got.is_pulled = (x->flags & MR_OSTORE_PULLED) != 0;
-        if (!mr_peer_knows_segment(p, x->segment)) fd = g->fd;
+        if (!mr_local_client_knows_segment(p, x->segment)) fd = g->fd;
     }
-    mr_peer_send(sh, p, MR_CTL_GOT, x->request, &got, NULL, 0, fd);
+    mr_local_client_send(sh, p, MR_CTL_GOT, x->request, &got, NULL, 0, fd);
 }
 
 static void on_done(struct mr_shell *sh, const struct mr_ostore_effect *x)
 {
-    struct mr_peer *p = mr_peer_find(sh, x->client);
+    struct mr_local_client *p = mr_local_client_find(sh, x->client);
     if (p) {
-        mr_peer_deleted(sh, p, x);
+        mr_local_client_deleted(sh, p, x);
         return;
     }
     for (uint32_t i = 0; i < sh->asks_count && !x->client; i++) {
@@ -158,10 +158,11 @@ static void on_publish(struct mr_shell *sh, const struct mr_ostore_effect *x)
 static void on_close(struct mr_shell *sh, const struct mr_ostore_effect *x)
 {
     struct mr_shell_segment *g = segment_at(sh, x->segment);
-    for (uint32_t i = 0; i < sh->peers_count; i++) {
+    for (uint32_t i = 0; i < sh->clients_count; i++) {
         bool knew;
-        mr_peer_forget_segment(sh->peers[i], x->segment, &knew);
-        if (knew) mr_peer_send(sh, sh->peers[i], MR_CTL_UNMAP, 0, NULL, &x->segment, 1, -1);
+        mr_local_client_forget_segment(sh->clients[i], x->segment, &knew);
+        if (knew)
+            mr_local_client_send(sh, sh->clients[i], MR_CTL_UNMAP, 0, NULL, &x->segment, 1, -1);
     }
     if (g->bytes) close(g->fd);
     *g = (struct mr_shell_segment){0};
@@ -169,9 +170,9 @@ static void on_close(struct mr_shell *sh, const struct mr_ostore_effect *x)
 
 static void on_freed(struct mr_shell *sh, const struct mr_ostore_effect *x)
 {
-    struct mr_peer *p = mr_peer_find(sh, x->client);
+    struct mr_local_client *p = mr_local_client_find(sh, x->client);
     struct mr_ctl_freed room = {.segment = x->segment, .offset = x->offset, .room = x->room};
-    if (p) mr_peer_free_room(sh, p, &room);
+    if (p) mr_local_client_free_room(sh, p, &room);
 }
 
 static void on_pull(struct mr_shell *sh, const struct mr_ostore_effect *x)
@@ -209,7 +210,7 @@ static void remember_evict(struct mr_shell *sh, const struct mr_ostore_effect *x
 
 static void carry_out(struct mr_shell *sh, const struct mr_ostore_effect *x)
 {
-    struct mr_peer *p = NULL;
+    struct mr_local_client *p = NULL;
     switch (x->type) {
     case MR_OX_GRANTED: on_granted(sh, x); break;
     case MR_OX_GOT: on_got(sh, x); break;
@@ -220,10 +221,10 @@ static void carry_out(struct mr_shell *sh, const struct mr_ostore_effect *x)
     case MR_OX_EVICT: remember_evict(sh, x); break;
     case MR_OX_FREED: on_freed(sh, x); break;
     case MR_OX_RECLAIM:
-        p = mr_peer_find(sh, x->client);
+        p = mr_local_client_find(sh, x->client);
         if (!p) break;
-        mr_peer_flush_freed(sh, p); /* so that it knows what is empty */
-        mr_peer_send(sh, p, MR_CTL_RECLAIM, 0, &x->bytes, NULL, 0, -1);
+        mr_local_client_flush_freed(sh, p); /* so that it knows what is empty */
+        mr_local_client_send(sh, p, MR_CTL_RECLAIM, 0, &x->bytes, NULL, 0, -1);
         break;
     case MR_OX_CLOSE: on_close(sh, x); break;
     case MR_OX_WRITE: mr_disk_write(sh->disk, x); break;
@@ -254,8 +255,8 @@ static void evict_all(struct mr_shell *sh)
 {
     if (!sh->evicts_count) return;
     sh->scans++;
-    for (uint32_t i = 0; i < sh->peers_count; i++) {
-        const struct mr_pin_page *page = mr_peer_pins(sh->peers[i]);
+    for (uint32_t i = 0; i < sh->clients_count; i++) {
+        const struct mr_pin_page *page = mr_local_client_pins(sh->clients[i]);
         if (page) mr_pin_page_scan(&sh->catalog, page, saw_pin, sh);
     }
     for (size_t i = 0; i < sh->evicts_count; i++) {
@@ -286,8 +287,8 @@ void mr_shell_stats(struct mr_shell *sh, struct mr_store_stats *out)
     mr_ostore_stats(sh->core, out);
     sh->scans++;
     sh->pinned_bytes = 0;
-    for (uint32_t i = 0; i < sh->peers_count; i++) {
-        const struct mr_pin_page *page = mr_peer_pins(sh->peers[i]);
+    for (uint32_t i = 0; i < sh->clients_count; i++) {
+        const struct mr_pin_page *page = mr_local_client_pins(sh->clients[i]);
         if (page) mr_pin_page_scan(&sh->catalog, page, count_pin, sh);
     }
     out->pinned_bytes += sh->pinned_bytes;

@@ -34,7 +34,7 @@ struct queued {
     char *items;
 };
 
-struct mr_peer {
+struct mr_local_client {
     int fd;
     uint32_t number; /* 0: has not said hello */
     bool internal;
@@ -56,7 +56,7 @@ struct mr_peer {
 
 /* ---- sending ----------------------------------------------------------------------------------*/
 
-static void watch(struct mr_shell *sh, struct mr_peer *p, bool writable)
+static void watch(struct mr_shell *sh, struct mr_local_client *p, bool writable)
 {
     struct epoll_event ev = {
         .events = EPOLLIN | (writable ? (uint32_t)EPOLLOUT : 0u), .data.ptr = p};
@@ -71,8 +71,8 @@ static void queued_free(struct queued *q)
     mr_release(q);
 }
 
-static void enqueue(struct mr_shell *sh, struct mr_peer *p, enum mr_ctl_type type, uint64_t request,
-    const void *fixed, const void *items, uint32_t count, int fd)
+static void enqueue(struct mr_shell *sh, struct mr_local_client *p, enum mr_ctl_type type,
+    uint64_t request, const void *fixed, const void *items, uint32_t count, int fd)
 {
     size_t fixed_bytes = mr_ctl_fixed_bytes(type);
     size_t items_bytes = count * mr_ctl_item_bytes(type);
@@ -92,8 +92,8 @@ static void enqueue(struct mr_shell *sh, struct mr_peer *p, enum mr_ctl_type typ
     mr_list_add_tail(&p->queue, &q->node);
 }
 
-void mr_peer_send(struct mr_shell *sh, struct mr_peer *p, enum mr_ctl_type type, uint64_t request,
-    const void *fixed, const void *items, uint32_t count, int fd)
+void mr_local_client_send(struct mr_shell *sh, struct mr_local_client *p, enum mr_ctl_type type,
+    uint64_t request, const void *fixed, const void *items, uint32_t count, int fd)
 {
     if (p->broken) return;
     int err = MR_EAGAIN;
@@ -105,7 +105,7 @@ void mr_peer_send(struct mr_shell *sh, struct mr_peer *p, enum mr_ctl_type type,
         p->broken = true;
 }
 
-static void drain_queue(struct mr_shell *sh, struct mr_peer *p)
+static void drain_queue(struct mr_shell *sh, struct mr_local_client *p)
 {
     while (!mr_list_is_empty(&p->queue) && !p->broken) {
         struct queued *q = MR_LIST_ITEM(p->queue.next, struct queued, node);
@@ -120,19 +120,22 @@ static void drain_queue(struct mr_shell *sh, struct mr_peer *p)
     watch(sh, p, false);
 }
 
-void mr_peer_flush_freed(struct mr_shell *sh, struct mr_peer *p)
+void mr_local_client_flush_freed(struct mr_shell *sh, struct mr_local_client *p)
 {
-    if (p->freed_count) mr_peer_send(sh, p, MR_CTL_FREED, 0, NULL, p->freed, p->freed_count, -1);
+    if (p->freed_count)
+        mr_local_client_send(sh, p, MR_CTL_FREED, 0, NULL, p->freed, p->freed_count, -1);
     p->freed_count = 0;
 }
 
-void mr_peer_free_room(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_freed *room)
+void mr_local_client_free_room(
+    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_freed *room)
 {
-    if (p->freed_count == FREED_MAX) mr_peer_flush_freed(sh, p);
+    if (p->freed_count == FREED_MAX) mr_local_client_flush_freed(sh, p);
     p->freed[p->freed_count++] = *room;
 }
 
-void mr_peer_deleted(struct mr_shell *sh, struct mr_peer *p, const struct mr_ostore_effect *x)
+void mr_local_client_deleted(
+    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ostore_effect *x)
 {
     if (x->err && !p->deleted.err) {
         char id[MR_OBJECT_ID_TEXT_MAX];
@@ -144,11 +147,11 @@ void mr_peer_deleted(struct mr_shell *sh, struct mr_peer *p, const struct mr_ost
             "object %s is held by %s; delete it with force, or let that go first", id, holder);
     }
     if (--p->deletes_left) return;
-    mr_peer_send(sh, p, MR_CTL_DONE, x->request, &p->deleted, NULL, 0, -1);
+    mr_local_client_send(sh, p, MR_CTL_DONE, x->request, &p->deleted, NULL, 0, -1);
     p->deleted = (struct mr_ctl_done){0};
 }
 
-bool mr_peer_knows_segment(struct mr_peer *p, uint32_t segment)
+bool mr_local_client_knows_segment(struct mr_local_client *p, uint32_t segment)
 {
     uint32_t word = segment / 64;
     if (word >= p->segments_words) {
@@ -163,7 +166,7 @@ bool mr_peer_knows_segment(struct mr_peer *p, uint32_t segment)
     return knew;
 }
 
-void mr_peer_forget_segment(struct mr_peer *p, uint32_t segment, bool *knew)
+void mr_local_client_forget_segment(struct mr_local_client *p, uint32_t segment, bool *knew)
 {
     uint32_t word = segment / 64;
     uint64_t bit = (uint64_t)1 << segment % 64;
@@ -171,12 +174,12 @@ void mr_peer_forget_segment(struct mr_peer *p, uint32_t segment, bool *knew)
     if (*knew) p->segments[word] &= ~bit;
 }
 
-const struct mr_pin_page *mr_peer_pins(const struct mr_peer *p)
+const struct mr_pin_page *mr_local_client_pins(const struct mr_local_client *p)
 {
     return p->pins;
 }
 
-uint32_t *mr_peer_recent(struct mr_peer *p)
+uint32_t *mr_local_client_recent(struct mr_local_client *p)
 {
     return &p->recent;
 }
@@ -191,16 +194,16 @@ static uint64_t random_u64(void)
     return v;
 }
 
-static void refuse(struct mr_shell *sh, struct mr_peer *p, const struct mr_error *e)
+static void refuse(struct mr_shell *sh, struct mr_local_client *p, const struct mr_error *e)
 {
     struct mr_ctl_done done = {.err = e->code};
     snprintf(done.text, sizeof done.text, "%.*s", (int)sizeof done.text - 1, e->text);
-    mr_peer_send(sh, p, MR_CTL_DONE, 0, &done, NULL, 0, -1);
+    mr_local_client_send(sh, p, MR_CTL_DONE, 0, &done, NULL, 0, -1);
     p->broken = true;
 }
 
-static int take_hello(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_hello *h, int fd,
-    struct mr_error *e)
+static int take_hello(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_hello *h,
+    int fd, struct mr_error *e)
 {
     if (h->protocol != MR_PROTOCOL_VERSION || h->layout != MR_LAYOUT_VERSION)
         return mr_fail(e, MR_ESTATE,
@@ -211,7 +214,7 @@ static int take_hello(struct mr_shell *sh, struct mr_peer *p, const struct mr_ct
             "the object store speaks version %d of its control messages, the client %u: both must be "
             "of one version of millrace",
             MR_CTL_VERSION, h->control ? h->control : 1);
-    if (sh->peers_count > 1000)
+    if (sh->clients_count > 1000)
         return mr_fail(e, MR_ELIMIT, "the object store has 1000 clients already");
     uint64_t bytes = 0;
     if (fd < 0) return mr_fail(e, MR_EINVAL, "hello came without a pin page");
@@ -226,7 +229,8 @@ static int take_hello(struct mr_shell *sh, struct mr_peer *p, const struct mr_ct
     return MR_OK;
 }
 
-static void on_hello(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m, int fd)
+static void on_hello(
+    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m, int fd)
 {
     const struct mr_ctl_hello *h = m->fixed;
     struct mr_error e;
@@ -244,13 +248,13 @@ static void on_hello(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl
     mr_shell_step(sh,
         &(struct mr_ostore_event){
             .type = MR_OE_JOIN, .client = p->number, .maker = p->maker, .internal = p->internal});
-    mr_peer_send(sh, p, MR_CTL_WELCOME, MR_CTL_VERSION, &w, NULL, 0, sh->catalog_fd);
+    mr_local_client_send(sh, p, MR_CTL_WELCOME, MR_CTL_VERSION, &w, NULL, 0, sh->catalog_fd);
     char name[80];
     mr_log(MR_INFO, "client.joined", "client=%u pid=%u name=%s", p->number, p->pid,
         mr_log_quote(mr_str(p->name), name, sizeof name));
 }
 
-static void on_seal(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
+static void on_seal(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_seal *items = m->items;
     for (uint32_t i = 0; i < m->count; i++)
@@ -265,7 +269,7 @@ static void on_seal(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_
                               .owner = {{items[i].job}, items[i].task, items[i].attempt}});
 }
 
-static void on_ids(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m,
+static void on_ids(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m,
     enum mr_ostore_event_type type)
 {
     const mr_object_id *ids = m->items;
@@ -283,17 +287,18 @@ static void on_ids(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_m
     }
 }
 
-static void on_delete(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
+static void on_delete(
+    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     p->deleted = (struct mr_ctl_done){0};
     p->deletes_left = m->count;
     if (m->count)
         on_ids(sh, p, m, MR_OE_DELETE);
     else
-        mr_peer_send(sh, p, MR_CTL_DONE, m->request, &p->deleted, NULL, 0, -1);
+        mr_local_client_send(sh, p, MR_CTL_DONE, m->request, &p->deleted, NULL, 0, -1);
 }
 
-static void on_get(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
+static void on_get(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_get *g = m->fixed;
     /* What is said to lie here is on its way here: it is waited for, not pulled. */
@@ -307,7 +312,7 @@ static void on_get(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_m
                           .source = is_ours ? 0 : source});
 }
 
-static void on_grant(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
+static void on_grant(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_grant *g = m->fixed;
     mr_shell_note_recent(sh);
@@ -320,7 +325,7 @@ static void on_grant(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl
 }
 
 /* What clients of our own group write is a part of our budget, which that group has room for. */
-static void on_limit(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
+static void on_limit(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_limit *l = m->fixed;
     if (l->group == sh->config.group) return;
@@ -334,7 +339,8 @@ static void on_limit(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl
                           .room = l->own_bytes});
 }
 
-static void on_return(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
+static void on_return(
+    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const uint32_t *numbers = m->items;
     struct mr_ostore_event ev = {.type = MR_OE_RETURN, .client = p->number};
@@ -346,11 +352,11 @@ static void on_return(struct mr_shell *sh, struct mr_peer *p, const struct mr_ct
     mr_shell_step(sh, &ev);
 }
 
-static void on_stats(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m)
+static void on_stats(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     struct mr_store_stats stats;
     mr_shell_stats(sh, &stats);
-    mr_peer_send(sh, p, MR_CTL_STATS_DONE, m->request, &stats, NULL, 0, -1);
+    mr_local_client_send(sh, p, MR_CTL_STATS_DONE, m->request, &stats, NULL, 0, -1);
 }
 
 static void on_want(struct mr_shell *sh, const struct mr_ctl_message *m)
@@ -363,7 +369,7 @@ static void on_want(struct mr_shell *sh, const struct mr_ctl_message *m)
 }
 
 static void on_message(
-    struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_message *m, int fd)
+    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m, int fd)
 {
     bool said_hello = p->number != 0;
     if (said_hello == (m->type == MR_CTL_HELLO)) {
@@ -401,7 +407,7 @@ static void on_message(
 
 /* ---- coming and going -------------------------------------------------------------------------*/
 
-static void peer_free(struct mr_shell *sh, struct mr_peer *p)
+static void client_free(struct mr_shell *sh, struct mr_local_client *p)
 {
     (void)epoll_ctl(sh->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
     close(p->fd);
@@ -412,20 +418,20 @@ static void peer_free(struct mr_shell *sh, struct mr_peer *p)
     mr_release(p);
 }
 
-static void peer_gone(struct mr_shell *sh, struct mr_peer *p)
+static void client_gone(struct mr_shell *sh, struct mr_local_client *p)
 {
     uint32_t number = p->number;
-    for (uint32_t i = 0; i < sh->peers_count; i++) {
-        if (sh->peers[i] != p) continue;
-        sh->peers[i] = sh->peers[--sh->peers_count];
+    for (uint32_t i = 0; i < sh->clients_count; i++) {
+        if (sh->clients[i] != p) continue;
+        sh->clients[i] = sh->clients[--sh->clients_count];
         break;
     }
     if (number) mr_log(MR_INFO, "client.left", "client=%u pid=%u", number, p->pid);
-    peer_free(sh, p); /* its pins end with it, before the core looks for what may go */
+    client_free(sh, p); /* its pins end with it, before the core looks for what may go */
     if (number) mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GONE, .client = number});
 }
 
-void mr_peer_handle(struct mr_shell *sh, struct mr_peer *p, uint32_t events)
+void mr_local_client_handle(struct mr_shell *sh, struct mr_local_client *p, uint32_t events)
 {
     if (events & EPOLLOUT) drain_queue(sh, p);
     for (uint32_t i = 0; i < TURN_MESSAGES && !p->broken; i++) {
@@ -446,37 +452,37 @@ void mr_peer_handle(struct mr_shell *sh, struct mr_peer *p, uint32_t events)
         }
         if (fd >= 0) close(fd);
     }
-    if (p->broken) peer_gone(sh, p);
+    if (p->broken) client_gone(sh, p);
 }
 
-void mr_peers_add(struct mr_shell *sh, int fd, bool internal)
+void mr_local_clients_add(struct mr_shell *sh, int fd, bool internal)
 {
-    struct mr_peer *p = mr_alloc(sizeof *p);
+    struct mr_local_client *p = mr_alloc(sizeof *p);
     p->fd = fd;
     p->internal = internal;
     mr_list_init(&p->queue);
-    sh->peers = mr_grow(
-        sh->peers, sh->peers_count * sizeof(void *), (sh->peers_count + 1) * sizeof(void *));
-    sh->peers[sh->peers_count++] = p;
+    sh->clients = mr_grow(
+        sh->clients, sh->clients_count * sizeof(void *), (sh->clients_count + 1) * sizeof(void *));
+    sh->clients[sh->clients_count++] = p;
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
     if (!epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) return;
     mr_log(MR_ERROR, "client.refused", "why=\"epoll_ctl: %s\"", strerror(errno));
-    sh->peers_count--; /* a limit of the system: it is told by the end of its connection */
+    sh->clients_count--; /* a limit of the system: it is told by the end of its connection */
     close(fd);
     mr_release(p);
 }
 
-void mr_peers_accept(struct mr_shell *sh)
+void mr_local_clients_accept(struct mr_shell *sh)
 {
     int fd = accept4(sh->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
     if (mr_peer_may_enter(&sh->config.peers, fd, sh->config.socket_path))
-        mr_peers_add(sh, fd, false);
+        mr_local_clients_add(sh, fd, false);
     else
         close(fd);
 }
 
-int mr_peers_listen(struct mr_shell *sh, struct mr_error *e)
+int mr_local_clients_listen(struct mr_shell *sh, struct mr_error *e)
 {
     const char *path = sh->config.socket_path;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -506,21 +512,21 @@ int mr_peers_listen(struct mr_shell *sh, struct mr_error *e)
     return mr_fail(e, MR_EIO, "--socket: epoll_ctl: %s", strerror(errno));
 }
 
-void mr_peers_close(struct mr_shell *sh)
+void mr_local_clients_close(struct mr_shell *sh)
 {
-    while (sh->peers_count)
-        peer_free(sh, sh->peers[--sh->peers_count]);
-    mr_release(sh->peers);
-    sh->peers = NULL;
+    while (sh->clients_count)
+        client_free(sh, sh->clients[--sh->clients_count]);
+    mr_release(sh->clients);
+    sh->clients = NULL;
     if (sh->listen_fd < 0) return;
     close(sh->listen_fd);
     sh->listen_fd = -1;
     (void)unlink(sh->config.socket_path);
 }
 
-struct mr_peer *mr_peer_find(struct mr_shell *sh, uint32_t client)
+struct mr_local_client *mr_local_client_find(struct mr_shell *sh, uint32_t client)
 {
-    for (uint32_t i = 0; i < sh->peers_count; i++)
-        if (client && sh->peers[i]->number == client) return sh->peers[i];
+    for (uint32_t i = 0; i < sh->clients_count; i++)
+        if (client && sh->clients[i]->number == client) return sh->clients[i];
     return NULL;
 }

@@ -91,7 +91,7 @@ int mr_shell_open(const struct mr_shell_config *config, struct mr_shell **out, s
         };
         sh->core = mr_ostore_new(&core);
         mr_ostore_effects_init(&sh->fx, &core);
-        err = mr_peers_listen(sh, e);
+        err = mr_local_clients_listen(sh, e);
     }
     if (err) {
         mr_shell_close(&sh);
@@ -105,7 +105,7 @@ void mr_shell_close(struct mr_shell **psh)
 {
     struct mr_shell *sh = MR_STEAL(*psh);
     if (!sh) return;
-    mr_peers_close(sh);
+    mr_local_clients_close(sh);
     for (uint32_t i = 0; i < sh->segments_room; i++)
         if (sh->segments[i].bytes) close(sh->segments[i].fd);
     for (uint32_t i = 0; i < sh->sources_count; i++)
@@ -136,7 +136,7 @@ int mr_shell_connect(struct mr_shell *sh, int *out, struct mr_error *e)
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
         return mr_fail(e, MR_EIO, "socketpair: %s", strerror(errno));
     (void)fcntl(pair[0], F_SETFL, O_NONBLOCK);
-    mr_peers_add(sh, pair[0], true);
+    mr_local_clients_add(sh, pair[0], true);
     *out = pair[1];
     return MR_OK;
 }
@@ -179,8 +179,8 @@ void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev)
     }
     sh->queue_count = 0;
     tell_disk(sh);
-    for (uint32_t i = 0; i < sh->peers_count; i++)
-        mr_peer_flush_freed(sh, sh->peers[i]);
+    for (uint32_t i = 0; i < sh->clients_count; i++)
+        mr_local_client_flush_freed(sh, sh->clients[i]);
     sh->is_draining = sh->is_draining || ev->type == MR_OE_DRAIN;
     if (!sh->is_draining || mr_ostore_is_writing(sh->core)) return;
     uint64_t one = 1;
@@ -197,10 +197,11 @@ static void saw_recent(void *ctx, uint32_t entry)
 void mr_shell_note_recent(struct mr_shell *sh)
 {
     mr_assert(!sh->queue_count);
-    for (uint32_t i = 0; i < sh->peers_count; i++) {
-        const struct mr_pin_page *page = mr_peer_pins(sh->peers[i]);
+    for (uint32_t i = 0; i < sh->clients_count; i++) {
+        const struct mr_pin_page *page = mr_local_client_pins(sh->clients[i]);
         if (page)
-            mr_pin_page_recent(&sh->catalog, page, mr_peer_recent(sh->peers[i]), saw_recent, sh);
+            mr_pin_page_recent(
+                &sh->catalog, page, mr_local_client_recent(sh->clients[i]), saw_recent, sh);
     }
     for (size_t i = 0; i < sh->queue_count; i++) {
         sh->fx.n = 0;
@@ -341,9 +342,9 @@ static void epoll_turn(void *ctx, mr_time deadline)
             uint64_t count;
             (void)!read(sh->wake_fd, &count, sizeof count);
         } else if (events[i].data.ptr == &sh->listen_fd) {
-            mr_peers_accept(sh);
+            mr_local_clients_accept(sh);
         } else {
-            mr_peer_handle(sh, events[i].data.ptr, events[i].events);
+            mr_local_client_handle(sh, events[i].data.ptr, events[i].events);
         }
     }
 }

@@ -13,7 +13,7 @@
 #include "store/arena/client_link.h"
 
 struct mr_disk;
-struct mr_peer;
+struct mr_local_client;
 
 struct mr_shell_config {
     const char *socket_path;
@@ -84,8 +84,8 @@ struct mr_shell {
     bool is_draining;
     int drained_fd; /* eventfd: what had to be written is */
 
-    struct mr_peer **peers; /* `peers_count`, dense */
-    uint32_t peers_count;
+    struct mr_local_client **clients; /* `clients_count`, dense */
+    uint32_t clients_count;
     uint32_t client_number;            /* the last one given */
     struct mr_shell_segment *segments; /* by number */
     uint32_t segments_room;
@@ -139,20 +139,23 @@ void mr_shell_holder_text(struct mr_store_holder h, char *out, size_t n);
 void mr_shell_note_recent(struct mr_shell *sh);
 
 /* local_client.c: the local clients */
-int mr_peers_listen(struct mr_shell *sh, struct mr_error *e);
-void mr_peers_accept(struct mr_shell *sh);
-void mr_peers_add(struct mr_shell *sh, int fd, bool internal);
-void mr_peer_handle(struct mr_shell *sh, struct mr_peer *peer, uint32_t epoll_events);
-void mr_peers_close(struct mr_shell *sh);
-struct mr_peer *mr_peer_find(struct mr_shell *sh, uint32_t client); /* NULL: gone */
-void mr_peer_send(struct mr_shell *sh, struct mr_peer *p, enum mr_ctl_type type, uint64_t request,
-    const void *fixed, const void *items, uint32_t count, int fd);
-void mr_peer_free_room(struct mr_shell *sh, struct mr_peer *p, const struct mr_ctl_freed *room);
-void mr_peer_flush_freed(struct mr_shell *sh, struct mr_peer *p);
+int mr_local_clients_listen(struct mr_shell *sh, struct mr_error *e);
+void mr_local_clients_accept(struct mr_shell *sh);
+void mr_local_clients_add(struct mr_shell *sh, int fd, bool internal);
+void mr_local_client_handle(
+    struct mr_shell *sh, struct mr_local_client *peer, uint32_t epoll_events);
+void mr_local_clients_close(struct mr_shell *sh);
+struct mr_local_client *mr_local_client_find(struct mr_shell *sh, uint32_t client); /* NULL: gone */
+void mr_local_client_send(struct mr_shell *sh, struct mr_local_client *p, enum mr_ctl_type type,
+    uint64_t request, const void *fixed, const void *items, uint32_t count, int fd);
+void mr_local_client_free_room(
+    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_freed *room);
+void mr_local_client_flush_freed(struct mr_shell *sh, struct mr_local_client *p);
 /* Was this segment's descriptor sent to it? Marks it as sent. */
-bool mr_peer_knows_segment(struct mr_peer *p, uint32_t segment);
-void mr_peer_forget_segment(struct mr_peer *p, uint32_t segment, bool *knew);
-const struct mr_pin_page *mr_peer_pins(const struct mr_peer *p);
-uint32_t *mr_peer_recent(struct mr_peer *p);
+bool mr_local_client_knows_segment(struct mr_local_client *p, uint32_t segment);
+void mr_local_client_forget_segment(struct mr_local_client *p, uint32_t segment, bool *knew);
+const struct mr_pin_page *mr_local_client_pins(const struct mr_local_client *p);
+uint32_t *mr_local_client_recent(struct mr_local_client *p);
 /* One id of a DELETE is done; the last one sends the answer. */
-void mr_peer_deleted(struct mr_shell *sh, struct mr_peer *p, const struct mr_ostore_effect *x);
+void mr_local_client_deleted(
+    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ostore_effect *x);
