@@ -111,7 +111,7 @@ static void on_signal(void *ctx, int number)
     mr_service_stop(ctx);
 }
 
-static int serve(const struct config *c, struct mr_shell *sh, struct mr_signals *signals,
+static int serve(const struct config *c, struct mr_ostore_shell *sh, struct mr_signals *signals,
     const char *password, struct mr_error *e)
 {
     struct mr_disk *disk = NULL;
@@ -133,12 +133,12 @@ static int serve(const struct config *c, struct mr_shell *sh, struct mr_signals 
     };
     struct mr_service *service = NULL;
     int self_socket = -1;
-    err = mr_shell_connect(sh, &self_socket, e);
+    err = mr_ostore_shell_connect(sh, &self_socket, e);
     if (!err) err = mr_service_open(sh, &service_config, &service, e);
     struct mr_thread *control = NULL;
     struct mr_store *self = NULL;
     if (!err) {
-        control = mr_thread_start("control", mr_shell_run, sh);
+        control = mr_thread_start("control", mr_ostore_shell_run, sh);
         err = mr_store_open_socket(self_socket, "store", true, &self, e);
     }
     if (!err) {
@@ -146,10 +146,10 @@ static int serve(const struct config *c, struct mr_shell *sh, struct mr_signals 
         mr_signal_hand(signals, on_signal, service);
         err = mr_service_run(service, self, e); /* until told to stop */
         mr_signal_close(&signals);
-        if (c->dir && !mr_shell_drain(sh, DRAIN_PATIENCE))
+        if (c->dir && !mr_ostore_shell_drain(sh, DRAIN_PATIENCE))
             mr_log(MR_WARN, "drain.late", "dir=%s", c->dir);
     }
-    mr_shell_stop(sh);
+    mr_ostore_shell_stop(sh);
     mr_thread_join(&control);
     mr_local_clients_close(sh); /* so that nobody waits any more */
     mr_disk_stop(disk);
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
             memory, MEMORY_MIN);
         return fail(&e);
     }
-    struct mr_shell_config shell_config = {
+    struct mr_ostore_shell_config shell_config = {
         .socket_path = c.socket,
         .node = c.node,
         .memory_bytes = memory,
@@ -196,13 +196,13 @@ int main(int argc, char **argv)
     struct mr_claim *claim = NULL;
     if (c.dir && mr_claim_take(c.dir, c.node, &claim, &e)) return fail(&e);
     c.directory = mr_claim_directory(claim);
-    struct mr_shell *sh = NULL;
-    if (mr_shell_open(&shell_config, &sh, &e)) return fail(&e);
+    struct mr_ostore_shell *sh = NULL;
+    if (mr_ostore_shell_open(&shell_config, &sh, &e)) return fail(&e);
     mr_log(MR_INFO, "objectstore.started", "node=%s memory=%" PRIu64 " socket=%s dir=%s", c.node,
         memory, c.socket, c.dir ? c.dir : "-");
     int err = serve(&c, sh, signals, c.redis_password_file ? (const char *)password.p : NULL, &e);
     mr_buf_fini(&password);
-    mr_shell_close(&sh);
+    mr_ostore_shell_close(&sh);
     mr_claim_drop(&claim); /* last: what it has is written */
     mr_config_fini(&spec, &c);
     if (err) return fail(&e);

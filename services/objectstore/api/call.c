@@ -147,7 +147,7 @@ void mr_ostore_call_ask(struct mr_ostore_call *call, enum mr_ask_type type, mr_o
     call->ask.err = MR_OK;
     call->ask.done = answered;
     call->ask.ctx = call;
-    if (mr_shell_ask(call->sv->sh, &call->ask)) mr_service_post(call->sv, refused, call);
+    if (mr_ostore_shell_ask(call->sv->sh, &call->ask)) mr_service_post(call->sv, refused, call);
 }
 
 void mr_ostore_call_stat(struct mr_ostore_call *call, mr_ostore_call_fn then)

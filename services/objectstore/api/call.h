@@ -24,7 +24,7 @@ struct mr_offload;
 struct mr_checksums_cache;
 struct mr_scheduler_session;
 struct mr_service {
-    struct mr_shell *sh;
+    struct mr_ostore_shell *sh;
     struct name_walk *walk; /* waits for the directory to come back */
     mr_time walk_at;
     bool names_walked; /* every name has said what it holds */

@@ -32,7 +32,7 @@ void mr_places_free(struct mr_places **p)
 
 void mr_places_added(struct mr_service *sv, mr_object_id id)
 {
-    mr_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
+    mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_PLACED, .id = id});
 }
 
 static void removed(void *ctx, int err)

@@ -81,7 +81,7 @@ static void show_holders(
     for (size_t i = 0; i < n; i++) {
         char text[MR_KEY_BYTES_MAX + 16];
         struct mr_store_holder h = info->holders[i];
-        mr_shell_holder_text(h, text, sizeof text);
+        mr_ostore_shell_holder_text(h, text, sizeof text);
         const char *name = h.kind == MR_HOLD_NAME ? mr_names_by_key(call->sv->names, h.key) : NULL;
         if (name) {
             out->names[out->n_names++] = mr_ostore_call_text(call, mr_str(name));
@@ -245,7 +245,7 @@ static void delete_refused(struct mr_ostore_call *call)
     char id[MR_OBJECT_ID_TEXT_MAX];
     char holder[64];
     mr_object_id_format(call->id, id);
-    mr_shell_holder_text(call->ask.holder, holder, sizeof holder);
+    mr_ostore_shell_holder_text(call->ask.holder, holder, sizeof holder);
     const char *name = call->ask.holder.kind == MR_HOLD_NAME
                            ? mr_names_by_key(call->sv->names, call->ask.holder.key)
                            : NULL;

@@ -183,7 +183,7 @@ static void finish(void *ctx)
             p->error.text);
     }
     if (p->err)
-        mr_shell_post(p->sv->sh,
+        mr_ostore_shell_post(p->sv->sh,
             &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = p->id, .err = p->err});
     pull_free(p);
 }

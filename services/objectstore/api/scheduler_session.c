@@ -108,7 +108,7 @@ static void verify(struct mr_scheduler_session *l, const ProtobufCBinaryData *id
         if (!mr_object_id_from_bytes(
                 mr_str_of(ids[i].data, ids[i].len), &x->ask.infos[x->ask.infos_count].id))
             x->ask.infos_count++;
-    if (!mr_shell_ask(l->sv->sh, &x->ask)) return;
+    if (!mr_ostore_shell_ask(l->sv->sh, &x->ask)) return;
     mr_release(x->ask.infos); /* it has too much to do: a new session is told again */
     mr_release(x);
     mr_rpc_call_cancel(l->rpc);
@@ -151,7 +151,7 @@ static const struct mr_rpc_handler handler = {.on_message = on_message, .on_done
 static void connect_now(struct mr_scheduler_session *l)
 {
     l->rpc = mr_rpc_call_open(l->channel, "/millrace.v1.StoreSession/Connect", &handler, l, NULL);
-    const struct mr_shell *sh = l->sv->sh;
+    const struct mr_ostore_shell *sh = l->sv->sh;
     Millrace__V1__StoreRegister r = MILLRACE__V1__STORE_REGISTER__INIT;
     r.protocol_version = MR_PROTOCOL_VERSION;
     r.layout_version = MR_LAYOUT_VERSION;
@@ -168,7 +168,7 @@ static void connect_now(struct mr_scheduler_session *l)
     m.register_ = &r;
     send(l, &m);
     l->next_offer = 0;
-    mr_shell_post(l->sv->sh, &(struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
+    mr_ostore_shell_post(l->sv->sh, &(struct mr_ostore_event){.type = MR_OE_ASK_AGAIN});
 }
 
 static void tell_lost(struct mr_scheduler_session *l)
@@ -253,7 +253,7 @@ static void beat(struct mr_ask *ask)
     if (!l->rpc || !l->sv->names_walked || now < l->next_offer) return;
     l->next_offer = now + l->sv->sh->config.claim_time / 2; /* so that it is asked twice */
     l->ask = (struct mr_ask){.type = MR_ASK_OFFER, .n_max = OFFER_MAX, .done = offer, .ctx = l};
-    l->asking = !mr_shell_ask(l->sv->sh, &l->ask);
+    l->asking = !mr_ostore_shell_ask(l->sv->sh, &l->ask);
 }
 
 struct lost {
@@ -313,7 +313,7 @@ mr_time mr_scheduler_session_turn(struct mr_scheduler_session *l, mr_time now)
     l->next = now + l->heartbeat_ns;
     if (!l->asking) {
         l->ask = (struct mr_ask){.type = MR_ASK_STATS, .done = beat, .ctx = l};
-        l->asking = !mr_shell_ask(l->sv->sh, &l->ask);
+        l->asking = !mr_ostore_shell_ask(l->sv->sh, &l->ask);
     }
     return l->next;
 }

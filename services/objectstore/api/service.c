@@ -179,7 +179,7 @@ static int listen_all(struct mr_service *sv, struct mr_error *e)
 
 /* ---- life -------------------------------------------------------------------------------------*/
 
-int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
+int mr_service_open(struct mr_ostore_shell *sh, const struct mr_service_config *config,
     struct mr_service **out, struct mr_error *e)
 {
     struct mr_service *sv = mr_alloc(sizeof *sv);
@@ -268,7 +268,7 @@ static void note_name(void *p)
     mr_names_note(n->sv->names, mr_name_key(mr_str(n->name)), mr_str(n->name));
     n->ask = (struct mr_ask){
         .type = MR_ASK_STAT, .ev = {.id = n->object}, .done = note_looked_up, .ctx = n};
-    if (!n->may_be_stale || mr_shell_ask(n->sv->sh, &n->ask)) noted_free(n);
+    if (!n->may_be_stale || mr_ostore_shell_ask(n->sv->sh, &n->ask)) noted_free(n);
 }
 
 static void take_name(struct mr_service *sv, const struct mr_name_record *r)
@@ -279,7 +279,7 @@ static void take_name(struct mr_service *sv, const struct mr_name_record *r)
     n->object = r->object;
     n->may_be_stale = !r->durable && mr_str_eq(r->node, mr_str(sv->config.node));
     mr_service_post(sv, note_name, n);
-    mr_shell_post(sv->sh,
+    mr_ostore_shell_post(sv->sh,
         &(struct mr_ostore_event){
             .type = MR_OE_HOLD, .id = r->object, .holder = {MR_HOLD_NAME, mr_name_key(r->name)}});
 }
@@ -301,7 +301,7 @@ static void all_named(void *p)
     struct mr_service *sv = p;
     sv->names_walked = true;
     if (!sv->config.scheduler)
-        mr_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED});
+        mr_ostore_shell_post(sv->sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED});
 }
 
 /* A name holds its object also after a restart. On any thread. */

@@ -20,7 +20,7 @@ struct mr_service_config {
 };
 
 /* Listens, and tells the shell where to send its answers; before the control thread starts. */
-int mr_service_open(struct mr_shell *sh, const struct mr_service_config *config,
+int mr_service_open(struct mr_ostore_shell *sh, const struct mr_service_config *config,
     struct mr_service **out, struct mr_error *e);
 /* Serves until mr_service_stop, then drains. `self` is the store's own client, borrowed. */
 int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error *e);

@@ -44,7 +44,7 @@ struct hand {
 };
 
 struct mr_disk {
-    struct mr_shell *sh;
+    struct mr_ostore_shell *sh;
     struct mr_store *self;
     char *objects; /* folders; NULL without a disk */
     char *held;
@@ -138,7 +138,7 @@ static void run_write(struct mr_disk *d, const struct job *job)
     int err = write_object(d, job, &e);
     if (err && err != MR_EAGAIN && err != MR_EAWAY && err != MR_EDISKFULL) /* that is said once */
         mr_log(MR_WARN, "disk.write_failed", "what=\"%s\"", e.text);
-    mr_shell_post(
+    mr_ostore_shell_post(
         d->sh, &(struct mr_ostore_event){
                    .type = MR_OE_WRITTEN, .id = job->id, .err = err, .flags = job->flags});
 }
@@ -190,7 +190,7 @@ static void run_restore(struct mr_disk *d, const struct job *job)
     }
     if (!err) return; /* the seal is the answer */
     mr_log(MR_WARN, "disk.restore_failed", "err=%s what=\"%s\"", mr_err_name(err), e.text);
-    mr_shell_post(
+    mr_ostore_shell_post(
         d->sh, &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = job->id, .err = err});
 }
 
@@ -229,7 +229,7 @@ void mr_disk_write(struct mr_disk *d, const struct mr_ostore_effect *x)
 {
     struct job job = {JOB_WRITE, x->flags, x->id, x->bytes, NULL};
     if (!write_job(d, &job)) return;
-    mr_shell_queue(
+    mr_ostore_shell_queue(
         d->sh, &(struct mr_ostore_event){
                    .type = MR_OE_WRITTEN, .id = x->id, .err = MR_ELIMIT, .flags = x->flags});
 }
@@ -250,7 +250,7 @@ void mr_disk_restore(struct mr_disk *d, const struct mr_ostore_effect *x)
 {
     struct job job = {JOB_RESTORE, 0, x->id, x->bytes, NULL};
     if (!fetch_job(d, &job)) return;
-    mr_shell_queue(d->sh,
+    mr_ostore_shell_queue(d->sh,
         &(struct mr_ostore_event){.type = MR_OE_FETCH_FAILED, .id = x->id, .err = MR_ELIMIT});
 }
 
@@ -316,7 +316,8 @@ static int open_folders(struct mr_disk *d, const char *dir, struct mr_error *e)
     return err;
 }
 
-int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e)
+int mr_disk_open(
+    struct mr_ostore_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e)
 {
     struct mr_disk *d = mr_alloc(sizeof *d);
     d->sh = sh;
@@ -353,7 +354,7 @@ static uint64_t recover_folder(struct mr_disk *d, const char *folder, uint32_t f
             mr_log(MR_ERROR, "disk.damaged", "file=%s", path);
             continue;
         }
-        mr_shell_step(
+        mr_ostore_shell_step(
             d->sh, &(struct mr_ostore_event){
                        .type = MR_OE_RECOVERED, .id = id, .bytes = bytes, .flags = flags});
         count++;

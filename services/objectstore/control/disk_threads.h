@@ -11,7 +11,8 @@
 #include "services/objectstore/control/shell.h"
 
 /* `dir` may be NULL: nothing is written. `self` is the store's own client, borrowed. */
-int mr_disk_open(struct mr_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e);
+int mr_disk_open(
+    struct mr_ostore_shell *sh, const char *dir, struct mr_disk **out, struct mr_error *e);
 void mr_disk_start(struct mr_disk *d, struct mr_store *self);
 void mr_disk_stop(struct mr_disk *d); /* writes what was asked for, then ends both threads */
 void mr_disk_close(struct mr_disk **d);

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static struct mr_shell_segment *segment_at(struct mr_shell *sh, uint32_t number)
+static struct mr_ostore_shell_segment *segment_at(struct mr_ostore_shell *sh, uint32_t number)
 {
     if (number >= sh->segments_room) {
         uint32_t room = MR_MAX(number + 1, sh->segments_room * 2);
@@ -23,7 +23,7 @@ static struct mr_shell_segment *segment_at(struct mr_shell *sh, uint32_t number)
     return &sh->segments[number];
 }
 
-static void refuse_grant(struct mr_shell *sh, const struct mr_ostore_effect *x, int code)
+static void refuse_grant(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x, int code)
 {
     struct mr_local_client *p = mr_local_client_find(sh, x->client);
     if (!p) return;
@@ -60,14 +60,14 @@ static void refuse_grant(struct mr_shell *sh, const struct mr_ostore_effect *x, 
     mr_local_client_send(sh, p, MR_CTL_GRANTED, x->request, &g, NULL, 0, -1);
 }
 
-static void on_granted(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void on_granted(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     if (x->err) {
         refuse_grant(sh, x, x->err);
         return;
     }
     struct mr_local_client *p = mr_local_client_find(sh, x->client);
-    struct mr_shell_segment *g = segment_at(sh, x->segment);
+    struct mr_ostore_shell_segment *g = segment_at(sh, x->segment);
     struct mr_error e;
     int err = p ? mr_segment_make("mr-segment", x->bytes, &g->fd, &e) : MR_EAWAY;
     if (err) {
@@ -76,7 +76,7 @@ static void on_granted(struct mr_shell *sh, const struct mr_ostore_effect *x)
         refuse_grant(sh, x, MR_ELIMIT);
         struct mr_ostore_event back = {
             .type = MR_OE_RETURN, .client = x->client, .segment = x->segment};
-        mr_shell_queue(sh, &back);
+        mr_ostore_shell_queue(sh, &back);
         return;
     }
     g->bytes = x->bytes;
@@ -86,7 +86,7 @@ static void on_granted(struct mr_shell *sh, const struct mr_ostore_effect *x)
     mr_local_client_send(sh, p, MR_CTL_GRANTED, x->request, &granted, NULL, 0, g->fd);
 }
 
-static void explain_get(const struct mr_shell *sh, struct mr_ctl_got *got, mr_object_id id)
+static void explain_get(const struct mr_ostore_shell *sh, struct mr_ctl_got *got, mr_object_id id)
 {
     char text[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(id, text);
@@ -106,7 +106,7 @@ static void explain_get(const struct mr_shell *sh, struct mr_ctl_got *got, mr_ob
         snprintf(got->text, sizeof got->text, "object %s %s", text, why);
 }
 
-static void on_got(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void on_got(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     struct mr_local_client *p = mr_local_client_find(sh, x->client);
     if (!p) return;
@@ -115,7 +115,7 @@ static void on_got(struct mr_shell *sh, const struct mr_ostore_effect *x)
     if (x->err) {
         explain_get(sh, &got, x->id);
     } else {
-        const struct mr_shell_segment *g = segment_at(sh, x->segment);
+        const struct mr_ostore_shell_segment *g = segment_at(sh, x->segment);
         got.segment = x->segment;
         got.segment_bytes = g->bytes;
         got.offset = x->offset;
@@ -126,7 +126,7 @@ static void on_got(struct mr_shell *sh, const struct mr_ostore_effect *x)
     mr_local_client_send(sh, p, MR_CTL_GOT, x->request, &got, NULL, 0, fd);
 }
 
-static void on_done(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void on_done(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     struct mr_local_client *p = mr_local_client_find(sh, x->client);
     if (p) {
@@ -145,9 +145,9 @@ static void on_done(struct mr_shell *sh, const struct mr_ostore_effect *x)
 }
 
 /* Readers may map it only when nobody can write it any more but its maker. */
-static void on_publish(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void on_publish(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
-    struct mr_shell_segment *g = segment_at(sh, x->segment);
+    struct mr_ostore_shell_segment *g = segment_at(sh, x->segment);
     uint64_t bytes = 0;
     if (!g->sealed && mr_segment_check(g->fd, g->bytes, true, &bytes, NULL))
         (void)mr_segment_seal(g->fd, NULL);
@@ -155,9 +155,9 @@ static void on_publish(struct mr_shell *sh, const struct mr_ostore_effect *x)
     mr_catalog_publish(&sh->catalog, x->object, x->segment, x->offset, x->bytes);
 }
 
-static void on_close(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void on_close(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
-    struct mr_shell_segment *g = segment_at(sh, x->segment);
+    struct mr_ostore_shell_segment *g = segment_at(sh, x->segment);
     for (uint32_t i = 0; i < sh->clients_count; i++) {
         bool knew;
         mr_local_client_forget_segment(sh->clients[i], x->segment, &knew);
@@ -165,17 +165,17 @@ static void on_close(struct mr_shell *sh, const struct mr_ostore_effect *x)
             mr_local_client_send(sh, sh->clients[i], MR_CTL_UNMAP, 0, NULL, &x->segment, 1, -1);
     }
     if (g->bytes) close(g->fd);
-    *g = (struct mr_shell_segment){0};
+    *g = (struct mr_ostore_shell_segment){0};
 }
 
-static void on_freed(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void on_freed(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     struct mr_local_client *p = mr_local_client_find(sh, x->client);
     struct mr_ctl_freed room = {.segment = x->segment, .offset = x->offset, .room = x->room};
     if (p) mr_local_client_free_room(sh, p, &room);
 }
 
-static void on_pull(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void on_pull(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     bool known = x->source > 0 && x->source <= sh->sources_count;
     bool seek = x->source == MR_OSTORE_SEEK;
@@ -184,10 +184,10 @@ static void on_pull(struct mr_shell *sh, const struct mr_ostore_effect *x)
         return;
     }
     struct mr_ostore_event ev = {.type = MR_OE_FETCH_FAILED, .id = x->id, .err = MR_ENOENT};
-    mr_shell_queue(sh, &ev);
+    mr_ostore_shell_queue(sh, &ev);
 }
 
-static void on_refused(const struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void on_refused(const struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     char id[MR_OBJECT_ID_TEXT_MAX];
     mr_object_id_format(x->id, id);
@@ -195,7 +195,7 @@ static void on_refused(const struct mr_shell *sh, const struct mr_ostore_effect 
         sh->config.objects_max);
 }
 
-static void remember_evict(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void remember_evict(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     if (sh->evicts_count == sh->evicts_room) {
         size_t room = sh->evicts_room ? sh->evicts_room * 2 : 64;
@@ -208,7 +208,7 @@ static void remember_evict(struct mr_shell *sh, const struct mr_ostore_effect *x
     if (mr_entry_state(word) == MR_ENTRY_SEALED) mr_catalog_mark(&sh->catalog, x->object);
 }
 
-static void carry_out(struct mr_shell *sh, const struct mr_ostore_effect *x)
+static void carry_out(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     struct mr_local_client *p = NULL;
     switch (x->type) {
@@ -246,12 +246,12 @@ static void carry_out(struct mr_shell *sh, const struct mr_ostore_effect *x)
 
 static void saw_pin(void *ctx, uint32_t entry)
 {
-    struct mr_shell *sh = ctx;
+    struct mr_ostore_shell *sh = ctx;
     sh->seen[entry] = sh->scans;
 }
 
 /* Marked before; scan every page, then free or back off (I14): one scan for all of a step. */
-static void evict_all(struct mr_shell *sh)
+static void evict_all(struct mr_ostore_shell *sh)
 {
     if (!sh->evicts_count) return;
     sh->scans++;
@@ -268,21 +268,21 @@ static void evict_all(struct mr_shell *sh)
             mr_catalog_back_off(&sh->catalog, x->object);
         struct mr_ostore_event ev = {
             .type = MR_OE_EVICT_DONE, .object = x->object, .err = pinned ? MR_EAGAIN : MR_OK};
-        mr_shell_queue(sh, &ev);
+        mr_ostore_shell_queue(sh, &ev);
     }
     sh->evicts_count = 0;
 }
 
 static void count_pin(void *ctx, uint32_t entry)
 {
-    struct mr_shell *sh = ctx;
+    struct mr_ostore_shell *sh = ctx;
     if (sh->seen[entry] == sh->scans || mr_ostore_is_pinned(sh->core, entry)) return;
     sh->seen[entry] = sh->scans;
     sh->pinned_bytes += atomic_load(&sh->catalog.entries[entry].bytes);
 }
 
 /* The core knows the pins it gave; those in the clients' pages are looked at. */
-void mr_shell_stats(struct mr_shell *sh, struct mr_store_stats *out)
+void mr_ostore_shell_stats(struct mr_ostore_shell *sh, struct mr_store_stats *out)
 {
     mr_ostore_stats(sh->core, out);
     sh->scans++;
@@ -294,7 +294,7 @@ void mr_shell_stats(struct mr_shell *sh, struct mr_store_stats *out)
     out->pinned_bytes += sh->pinned_bytes;
 }
 
-void mr_shell_perform(struct mr_shell *sh)
+void mr_ostore_shell_effects(struct mr_ostore_shell *sh)
 {
     for (size_t i = 0; i < sh->fx.n; i++)
         carry_out(sh, &sh->fx.items[i]);

@@ -56,7 +56,7 @@ struct mr_local_client {
 
 /* ---- sending ----------------------------------------------------------------------------------*/
 
-static void watch(struct mr_shell *sh, struct mr_local_client *p, bool writable)
+static void watch(struct mr_ostore_shell *sh, struct mr_local_client *p, bool writable)
 {
     struct epoll_event ev = {
         .events = EPOLLIN | (writable ? (uint32_t)EPOLLOUT : 0u), .data.ptr = p};
@@ -71,7 +71,7 @@ static void queued_free(struct queued *q)
     mr_release(q);
 }
 
-static void enqueue(struct mr_shell *sh, struct mr_local_client *p, enum mr_ctl_type type,
+static void enqueue(struct mr_ostore_shell *sh, struct mr_local_client *p, enum mr_ctl_type type,
     uint64_t request, const void *fixed, const void *items, uint32_t count, int fd)
 {
     size_t fixed_bytes = mr_ctl_fixed_bytes(type);
@@ -92,8 +92,9 @@ static void enqueue(struct mr_shell *sh, struct mr_local_client *p, enum mr_ctl_
     mr_list_add_tail(&p->queue, &q->node);
 }
 
-void mr_local_client_send(struct mr_shell *sh, struct mr_local_client *p, enum mr_ctl_type type,
-    uint64_t request, const void *fixed, const void *items, uint32_t count, int fd)
+void mr_local_client_send(struct mr_ostore_shell *sh, struct mr_local_client *p,
+    enum mr_ctl_type type, uint64_t request, const void *fixed, const void *items, uint32_t count,
+    int fd)
 {
     if (p->broken) return;
     int err = MR_EAGAIN;
@@ -105,7 +106,7 @@ void mr_local_client_send(struct mr_shell *sh, struct mr_local_client *p, enum m
         p->broken = true;
 }
 
-static void drain_queue(struct mr_shell *sh, struct mr_local_client *p)
+static void drain_queue(struct mr_ostore_shell *sh, struct mr_local_client *p)
 {
     while (!mr_list_is_empty(&p->queue) && !p->broken) {
         struct queued *q = MR_LIST_ITEM(p->queue.next, struct queued, node);
@@ -120,7 +121,7 @@ static void drain_queue(struct mr_shell *sh, struct mr_local_client *p)
     watch(sh, p, false);
 }
 
-void mr_local_client_flush_freed(struct mr_shell *sh, struct mr_local_client *p)
+void mr_local_client_flush_freed(struct mr_ostore_shell *sh, struct mr_local_client *p)
 {
     if (p->freed_count)
         mr_local_client_send(sh, p, MR_CTL_FREED, 0, NULL, p->freed, p->freed_count, -1);
@@ -128,20 +129,20 @@ void mr_local_client_flush_freed(struct mr_shell *sh, struct mr_local_client *p)
 }
 
 void mr_local_client_free_room(
-    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_freed *room)
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_freed *room)
 {
     if (p->freed_count == FREED_MAX) mr_local_client_flush_freed(sh, p);
     p->freed[p->freed_count++] = *room;
 }
 
 void mr_local_client_deleted(
-    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ostore_effect *x)
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ostore_effect *x)
 {
     if (x->err && !p->deleted.err) {
         char id[MR_OBJECT_ID_TEXT_MAX];
         char holder[64];
         mr_object_id_format(x->id, id);
-        mr_shell_holder_text(x->holder, holder, sizeof holder);
+        mr_ostore_shell_holder_text(x->holder, holder, sizeof holder);
         p->deleted.err = x->err;
         snprintf(p->deleted.text, sizeof p->deleted.text,
             "object %s is held by %s; delete it with force, or let that go first", id, holder);
@@ -194,7 +195,7 @@ static uint64_t random_u64(void)
     return v;
 }
 
-static void refuse(struct mr_shell *sh, struct mr_local_client *p, const struct mr_error *e)
+static void refuse(struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_error *e)
 {
     struct mr_ctl_done done = {.err = e->code};
     snprintf(done.text, sizeof done.text, "%.*s", (int)sizeof done.text - 1, e->text);
@@ -202,8 +203,8 @@ static void refuse(struct mr_shell *sh, struct mr_local_client *p, const struct 
     p->broken = true;
 }
 
-static int take_hello(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_hello *h,
-    int fd, struct mr_error *e)
+static int take_hello(struct mr_ostore_shell *sh, struct mr_local_client *p,
+    const struct mr_ctl_hello *h, int fd, struct mr_error *e)
 {
     if (h->protocol != MR_PROTOCOL_VERSION || h->layout != MR_LAYOUT_VERSION)
         return mr_fail(e, MR_ESTATE,
@@ -230,7 +231,7 @@ static int take_hello(struct mr_shell *sh, struct mr_local_client *p, const stru
 }
 
 static void on_hello(
-    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m, int fd)
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m, int fd)
 {
     const struct mr_ctl_hello *h = m->fixed;
     struct mr_error e;
@@ -245,7 +246,7 @@ static void on_hello(
     p->internal = p->internal && h->internal;
     struct mr_ctl_welcome w = sh->welcome;
     w.maker = p->maker;
-    mr_shell_step(sh,
+    mr_ostore_shell_step(sh,
         &(struct mr_ostore_event){
             .type = MR_OE_JOIN, .client = p->number, .maker = p->maker, .internal = p->internal});
     mr_local_client_send(sh, p, MR_CTL_WELCOME, MR_CTL_VERSION, &w, NULL, 0, sh->catalog_fd);
@@ -254,23 +255,24 @@ static void on_hello(
         mr_log_quote(mr_str(p->name), name, sizeof name));
 }
 
-static void on_seal(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
+static void on_seal(
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_seal *items = m->items;
     for (uint32_t i = 0; i < m->count; i++)
-        mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_SEAL,
-                              .client = p->number,
-                              .id = items[i].id,
-                              .segment = items[i].segment,
-                              .flags = items[i].flags,
-                              .offset = items[i].offset,
-                              .bytes = items[i].bytes,
-                              .room = items[i].room,
-                              .owner = {{items[i].job}, items[i].task, items[i].attempt}});
+        mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_SEAL,
+                                     .client = p->number,
+                                     .id = items[i].id,
+                                     .segment = items[i].segment,
+                                     .flags = items[i].flags,
+                                     .offset = items[i].offset,
+                                     .bytes = items[i].bytes,
+                                     .room = items[i].room,
+                                     .owner = {{items[i].job}, items[i].task, items[i].attempt}});
 }
 
-static void on_ids(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m,
-    enum mr_ostore_event_type type)
+static void on_ids(struct mr_ostore_shell *sh, struct mr_local_client *p,
+    const struct mr_ctl_message *m, enum mr_ostore_event_type type)
 {
     const mr_object_id *ids = m->items;
     struct mr_ostore_event ev = {.type = type, .client = p->number, .request = m->request};
@@ -283,12 +285,12 @@ static void on_ids(struct mr_shell *sh, struct mr_local_client *p, const struct 
         ev.flags = ((const struct mr_ctl_delete *)m->fixed)->force ? MR_OSTORE_FORCE : 0;
     for (uint32_t i = 0; i < m->count; i++) {
         ev.id = ids[i];
-        mr_shell_step(sh, &ev);
+        mr_ostore_shell_step(sh, &ev);
     }
 }
 
 static void on_delete(
-    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     p->deleted = (struct mr_ctl_done){0};
     p->deletes_left = m->count;
@@ -298,78 +300,82 @@ static void on_delete(
         mr_local_client_send(sh, p, MR_CTL_DONE, m->request, &p->deleted, NULL, 0, -1);
 }
 
-static void on_get(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
+static void on_get(
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_get *g = m->fixed;
     /* What is said to lie here is on its way here: it is waited for, not pulled. */
     bool is_ours = sh->address && !strcmp(g->source, sh->address);
-    uint32_t source = g->source[0] ? mr_shell_source(sh, g->source) : MR_OSTORE_SEEK;
-    mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GET,
-                          .client = p->number,
-                          .request = m->request,
-                          .id = g->id,
-                          .timeout = g->timeout_ns,
-                          .source = is_ours ? 0 : source});
+    uint32_t source = g->source[0] ? mr_ostore_shell_source(sh, g->source) : MR_OSTORE_SEEK;
+    mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GET,
+                                 .client = p->number,
+                                 .request = m->request,
+                                 .id = g->id,
+                                 .timeout = g->timeout_ns,
+                                 .source = is_ours ? 0 : source});
 }
 
-static void on_grant(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
+static void on_grant(
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_grant *g = m->fixed;
-    mr_shell_note_recent(sh);
-    mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GRANT,
-                          .client = p->number,
-                          .request = m->request,
-                          .bytes = g->bytes,
-                          .room = g->bytes_min,
-                          .timeout = g->timeout_ns});
+    mr_ostore_shell_note_recent(sh);
+    mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GRANT,
+                                 .client = p->number,
+                                 .request = m->request,
+                                 .bytes = g->bytes,
+                                 .room = g->bytes_min,
+                                 .timeout = g->timeout_ns});
 }
 
 /* What clients of our own group write is a part of our budget, which that group has room for. */
-static void on_limit(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
+static void on_limit(
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_limit *l = m->fixed;
     if (l->group == sh->config.group) return;
     mr_log(MR_INFO, "client.limited",
         "client=%u group=%016" PRIx64 " limit=%" PRIu64 " own=%" PRIu64, p->number, l->group,
         l->memory_bytes, l->own_bytes);
-    mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_LIMIT,
-                          .client = p->number,
-                          .group = l->group,
-                          .bytes = l->memory_bytes,
-                          .room = l->own_bytes});
+    mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_LIMIT,
+                                 .client = p->number,
+                                 .group = l->group,
+                                 .bytes = l->memory_bytes,
+                                 .room = l->own_bytes});
 }
 
 static void on_return(
-    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const uint32_t *numbers = m->items;
     struct mr_ostore_event ev = {.type = MR_OE_RETURN, .client = p->number};
     for (uint32_t i = 0; i < m->count; i++) {
         ev.segment = numbers[i];
-        if (ev.segment) mr_shell_step(sh, &ev);
+        if (ev.segment) mr_ostore_shell_step(sh, &ev);
     }
     ev.segment = 0;
-    mr_shell_step(sh, &ev);
+    mr_ostore_shell_step(sh, &ev);
 }
 
-static void on_stats(struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
+static void on_stats(
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     struct mr_store_stats stats;
-    mr_shell_stats(sh, &stats);
+    mr_ostore_shell_stats(sh, &stats);
     mr_local_client_send(sh, p, MR_CTL_STATS_DONE, m->request, &stats, NULL, 0, -1);
 }
 
-static void on_want(struct mr_shell *sh, const struct mr_ctl_message *m)
+static void on_want(struct mr_ostore_shell *sh, const struct mr_ctl_message *m)
 {
     const mr_object_id *ids = m->items;
     for (uint32_t i = 0; i < m->count; i++)
-        mr_shell_step(
+        mr_ostore_shell_step(
             sh, &(struct mr_ostore_event){
                     .type = MR_OE_WANT, .id = ids[i], .flags = m->request ? MR_OSTORE_AT_ONCE : 0});
 }
 
 static void on_message(
-    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m, int fd)
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m, int fd)
 {
     bool said_hello = p->number != 0;
     if (said_hello == (m->type == MR_CTL_HELLO)) {
@@ -401,13 +407,14 @@ static void on_message(
     else if (m->type == MR_CTL_WANT)
         on_want(sh, m);
     else
-        mr_shell_step(sh, &(struct mr_ostore_event){
-                              .type = MR_OE_CANCEL, .client = p->number, .request = m->request});
+        mr_ostore_shell_step(
+            sh, &(struct mr_ostore_event){
+                    .type = MR_OE_CANCEL, .client = p->number, .request = m->request});
 }
 
 /* ---- coming and going -------------------------------------------------------------------------*/
 
-static void client_free(struct mr_shell *sh, struct mr_local_client *p)
+static void client_free(struct mr_ostore_shell *sh, struct mr_local_client *p)
 {
     (void)epoll_ctl(sh->epoll_fd, EPOLL_CTL_DEL, p->fd, NULL);
     close(p->fd);
@@ -418,7 +425,7 @@ static void client_free(struct mr_shell *sh, struct mr_local_client *p)
     mr_release(p);
 }
 
-static void client_gone(struct mr_shell *sh, struct mr_local_client *p)
+static void client_gone(struct mr_ostore_shell *sh, struct mr_local_client *p)
 {
     uint32_t number = p->number;
     for (uint32_t i = 0; i < sh->clients_count; i++) {
@@ -428,10 +435,11 @@ static void client_gone(struct mr_shell *sh, struct mr_local_client *p)
     }
     if (number) mr_log(MR_INFO, "client.left", "client=%u pid=%u", number, p->pid);
     client_free(sh, p); /* its pins end with it, before the core looks for what may go */
-    if (number) mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GONE, .client = number});
+    if (number)
+        mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GONE, .client = number});
 }
 
-void mr_local_client_handle(struct mr_shell *sh, struct mr_local_client *p, uint32_t events)
+void mr_local_client_handle(struct mr_ostore_shell *sh, struct mr_local_client *p, uint32_t events)
 {
     if (events & EPOLLOUT) drain_queue(sh, p);
     for (uint32_t i = 0; i < TURN_MESSAGES && !p->broken; i++) {
@@ -455,7 +463,7 @@ void mr_local_client_handle(struct mr_shell *sh, struct mr_local_client *p, uint
     if (p->broken) client_gone(sh, p);
 }
 
-void mr_local_clients_add(struct mr_shell *sh, int fd, bool internal)
+void mr_local_clients_add(struct mr_ostore_shell *sh, int fd, bool internal)
 {
     struct mr_local_client *p = mr_alloc(sizeof *p);
     p->fd = fd;
@@ -472,7 +480,7 @@ void mr_local_clients_add(struct mr_shell *sh, int fd, bool internal)
     mr_release(p);
 }
 
-void mr_local_clients_accept(struct mr_shell *sh)
+void mr_local_clients_accept(struct mr_ostore_shell *sh)
 {
     int fd = accept4(sh->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
@@ -482,7 +490,7 @@ void mr_local_clients_accept(struct mr_shell *sh)
         close(fd);
 }
 
-int mr_local_clients_listen(struct mr_shell *sh, struct mr_error *e)
+int mr_local_clients_listen(struct mr_ostore_shell *sh, struct mr_error *e)
 {
     const char *path = sh->config.socket_path;
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -512,7 +520,7 @@ int mr_local_clients_listen(struct mr_shell *sh, struct mr_error *e)
     return mr_fail(e, MR_EIO, "--socket: epoll_ctl: %s", strerror(errno));
 }
 
-void mr_local_clients_close(struct mr_shell *sh)
+void mr_local_clients_close(struct mr_ostore_shell *sh)
 {
     while (sh->clients_count)
         client_free(sh, sh->clients[--sh->clients_count]);
@@ -524,7 +532,7 @@ void mr_local_clients_close(struct mr_shell *sh)
     (void)unlink(sh->config.socket_path);
 }
 
-struct mr_local_client *mr_local_client_find(struct mr_shell *sh, uint32_t client)
+struct mr_local_client *mr_local_client_find(struct mr_ostore_shell *sh, uint32_t client)
 {
     for (uint32_t i = 0; i < sh->clients_count; i++)
         if (client && sh->clients[i]->number == client) return sh->clients[i];

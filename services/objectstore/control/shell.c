@@ -34,7 +34,7 @@ static uint64_t slab_bytes_for(uint64_t memory_bytes)
     return MIB / 2;
 }
 
-static int make_catalog(struct mr_shell *sh, struct mr_error *e)
+static int make_catalog(struct mr_ostore_shell *sh, struct mr_error *e)
 {
     uint64_t bytes = mr_catalog_bytes(sh->config.objects_max);
     int err = mr_segment_make("mr-catalog", bytes, &sh->catalog_fd, e);
@@ -61,9 +61,10 @@ static int make_catalog(struct mr_shell *sh, struct mr_error *e)
 static void epoll_turn(void *ctx, mr_time deadline);
 static void epoll_wake(void *ctx);
 
-int mr_shell_open(const struct mr_shell_config *config, struct mr_shell **out, struct mr_error *e)
+int mr_ostore_shell_open(
+    const struct mr_ostore_shell_config *config, struct mr_ostore_shell **out, struct mr_error *e)
 {
-    struct mr_shell *sh = mr_alloc(sizeof *sh);
+    struct mr_ostore_shell *sh = mr_alloc(sizeof *sh);
     sh->config = *config;
     sh->listen_fd = sh->catalog_fd = -1;
     sh->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
@@ -74,7 +75,7 @@ int mr_shell_open(const struct mr_shell_config *config, struct mr_shell **out, s
     sh->buffer = mr_alloc(MR_CTL_BYTES_MAX);
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = &sh->wake_fd};
     (void)epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, sh->wake_fd, &ev);
-    sh->inbox = mr_inbox_new(INBOX_ITEMS, sizeof(struct mr_shell_item));
+    sh->inbox = mr_inbox_new(INBOX_ITEMS, sizeof(struct mr_ostore_shell_item));
     mr_inbox_set_waiter(sh->inbox, (struct mr_waiter){epoll_turn, epoll_wake, sh});
     int err = make_catalog(sh, e);
     if (!err) {
@@ -94,16 +95,16 @@ int mr_shell_open(const struct mr_shell_config *config, struct mr_shell **out, s
         err = mr_local_clients_listen(sh, e);
     }
     if (err) {
-        mr_shell_close(&sh);
+        mr_ostore_shell_close(&sh);
         return err;
     }
     *out = sh;
     return MR_OK;
 }
 
-void mr_shell_close(struct mr_shell **psh)
+void mr_ostore_shell_close(struct mr_ostore_shell **psh)
 {
-    struct mr_shell *sh = MR_STEAL(*psh);
+    struct mr_ostore_shell *sh = MR_STEAL(*psh);
     if (!sh) return;
     mr_local_clients_close(sh);
     for (uint32_t i = 0; i < sh->segments_room; i++)
@@ -130,7 +131,7 @@ void mr_shell_close(struct mr_shell **psh)
     mr_release(sh);
 }
 
-int mr_shell_connect(struct mr_shell *sh, int *out, struct mr_error *e)
+int mr_ostore_shell_connect(struct mr_ostore_shell *sh, int *out, struct mr_error *e)
 {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
@@ -143,7 +144,7 @@ int mr_shell_connect(struct mr_shell *sh, int *out, struct mr_error *e)
 
 /* ---- the core ---------------------------------------------------------------------------------*/
 
-void mr_shell_queue(struct mr_shell *sh, const struct mr_ostore_event *ev)
+void mr_ostore_shell_queue(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev)
 {
     if (sh->queue_count == sh->queue_room) {
         size_t room = sh->queue_room ? sh->queue_room * 2 : 64;
@@ -154,7 +155,7 @@ void mr_shell_queue(struct mr_shell *sh, const struct mr_ostore_event *ev)
     sh->queue[sh->queue_count++] = *ev;
 }
 
-static void tell_disk(struct mr_shell *sh)
+static void tell_disk(struct mr_ostore_shell *sh)
 {
     bool is_full = mr_ostore_disk(sh->core).is_full;
     if (is_full == sh->said_full) return;
@@ -167,15 +168,15 @@ static void tell_disk(struct mr_shell *sh)
         mr_log(MR_INFO, "disk.has_space", "dir=%s", sh->config.dir);
 }
 
-void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev)
+void mr_ostore_shell_step(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev)
 {
     mr_assert(!sh->queue_count);
-    mr_shell_queue(sh, ev);
+    mr_ostore_shell_queue(sh, ev);
     for (size_t i = 0; i < sh->queue_count; i++) {
         struct mr_ostore_event next = sh->queue[i];
         sh->fx.n = 0;
         mr_ostore_step(sh->core, mr_clock_now(), &next, &sh->fx);
-        mr_shell_perform(sh);
+        mr_ostore_shell_effects(sh);
     }
     sh->queue_count = 0;
     tell_disk(sh);
@@ -189,12 +190,12 @@ void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev)
 
 static void saw_recent(void *ctx, uint32_t entry)
 {
-    struct mr_shell *sh = ctx;
-    mr_shell_queue(sh, &(struct mr_ostore_event){.type = MR_OE_USED, .object = entry});
+    struct mr_ostore_shell *sh = ctx;
+    mr_ostore_shell_queue(sh, &(struct mr_ostore_event){.type = MR_OE_USED, .object = entry});
 }
 
 /* Readers leave no other trace: what they used lately is in a ring of their pin page. */
-void mr_shell_note_recent(struct mr_shell *sh)
+void mr_ostore_shell_note_recent(struct mr_ostore_shell *sh)
 {
     mr_assert(!sh->queue_count);
     for (uint32_t i = 0; i < sh->clients_count; i++) {
@@ -207,12 +208,12 @@ void mr_shell_note_recent(struct mr_shell *sh)
         sh->fx.n = 0;
         struct mr_ostore_event ev = sh->queue[i];
         mr_ostore_step(sh->core, mr_clock_now(), &ev, &sh->fx);
-        mr_shell_perform(sh);
+        mr_ostore_shell_effects(sh);
     }
     sh->queue_count = 0;
 }
 
-uint32_t mr_shell_source(struct mr_shell *sh, const char *address)
+uint32_t mr_ostore_shell_source(struct mr_ostore_shell *sh, const char *address)
 {
     for (uint32_t i = 0; i < sh->sources_count; i++)
         if (!strcmp(sh->sources[i], address)) return i + 1;
@@ -223,7 +224,7 @@ uint32_t mr_shell_source(struct mr_shell *sh, const char *address)
     return sh->sources_count;
 }
 
-void mr_shell_holder_text(struct mr_store_holder h, char *out, size_t n)
+void mr_ostore_shell_holder_text(struct mr_store_holder h, char *out, size_t n)
 {
     char job[MR_JOB_ID_TEXT_MAX];
     switch (h.kind) {
@@ -246,19 +247,19 @@ void mr_shell_holder_text(struct mr_store_holder h, char *out, size_t n)
 
 /* ---- questions of the gRPC thread -------------------------------------------------------------*/
 
-void mr_shell_post(struct mr_shell *sh, const struct mr_ostore_event *ev)
+void mr_ostore_shell_post(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev)
 {
-    struct mr_shell_item item = {.ev = *ev};
+    struct mr_ostore_shell_item item = {.ev = *ev};
     (void)mr_inbox_push_wait(sh->inbox, &item, MR_NEVER);
 }
 
-int mr_shell_ask(struct mr_shell *sh, struct mr_ask *ask)
+int mr_ostore_shell_ask(struct mr_ostore_shell *sh, struct mr_ask *ask)
 {
-    struct mr_shell_item item = {.ask = ask};
+    struct mr_ostore_shell_item item = {.ask = ask};
     return mr_inbox_push(sh->inbox, &item);
 }
 
-static void on_ask_event(struct mr_shell *sh, struct mr_ask *ask)
+static void on_ask_event(struct mr_ostore_shell *sh, struct mr_ask *ask)
 {
     bool waits = ask->ev.type == MR_OE_DELETE || ask->ev.type == MR_OE_PERSIST;
     ask->ev.client = 0;
@@ -272,22 +273,22 @@ static void on_ask_event(struct mr_shell *sh, struct mr_ask *ask)
         sh->asks[sh->asks_count++] = ask;
     }
     struct mr_ostore_event ev = ask->ev;
-    if (!ask->err) mr_shell_step(sh, &ev); /* may give the ask back */
+    if (!ask->err) mr_ostore_shell_step(sh, &ev); /* may give the ask back */
     if (!waits) sh->answer(sh->answer_ctx, ask);
 }
 
-static void on_offer(struct mr_shell *sh, struct mr_ask *ask)
+static void on_offer(struct mr_ostore_shell *sh, struct mr_ask *ask)
 {
     MR_AUTO(mr_free_ptr) mr_object_id *ids = mr_alloc_array(ask->n_max, sizeof *ids);
     ask->infos_count = mr_ostore_unvouched(sh->core, ids, ask->n_max);
     ask->infos = mr_alloc_array(ask->n_max, sizeof *ask->infos);
     for (size_t i = 0; i < ask->infos_count; i++) {
         ask->infos[i].id = ids[i];
-        mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED, .id = ids[i]});
+        mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_OFFERED, .id = ids[i]});
     }
 }
 
-static void on_missing(const struct mr_shell *sh, struct mr_ask *ask)
+static void on_missing(const struct mr_ostore_shell *sh, struct mr_ask *ask)
 {
     size_t n = 0;
     for (size_t i = 0; i < ask->infos_count; i++) {
@@ -298,7 +299,7 @@ static void on_missing(const struct mr_shell *sh, struct mr_ask *ask)
     ask->infos_count = n;
 }
 
-static void on_ask(struct mr_shell *sh, struct mr_ask *ask)
+static void on_ask(struct mr_ostore_shell *sh, struct mr_ask *ask)
 {
     if (ask->type == MR_ASK_EVENT) {
         on_ask_event(sh, ask);
@@ -309,7 +310,7 @@ static void on_ask(struct mr_shell *sh, struct mr_ask *ask)
     } else if (ask->type == MR_ASK_MISSING) {
         on_missing(sh, ask);
     } else if (ask->type == MR_ASK_STATS) {
-        mr_shell_stats(sh, &ask->stats);
+        mr_ostore_shell_stats(sh, &ask->stats);
         ask->disk = mr_ostore_disk(sh->core);
     } else {
         ask->n_max = ask->type == MR_ASK_STAT ? 1 : ask->n_max;
@@ -328,7 +329,7 @@ static void on_ask(struct mr_shell *sh, struct mr_ask *ask)
 
 static void epoll_turn(void *ctx, mr_time deadline)
 {
-    struct mr_shell *sh = ctx;
+    struct mr_ostore_shell *sh = ctx;
     mr_time now = mr_clock_now();
     int timeout_ms = -1;
     if (deadline != MR_NEVER) {
@@ -351,38 +352,38 @@ static void epoll_turn(void *ctx, mr_time deadline)
 
 static void epoll_wake(void *ctx)
 {
-    struct mr_shell *sh = ctx;
+    struct mr_ostore_shell *sh = ctx;
     uint64_t one = 1;
     (void)!write(sh->wake_fd, &one, sizeof one);
 }
 
-void mr_shell_run(void *ctx)
+void mr_ostore_shell_run(void *ctx)
 {
-    struct mr_shell *sh = ctx;
-    struct mr_shell_item *batch = mr_alloc_array(BATCH, sizeof *batch);
+    struct mr_ostore_shell *sh = ctx;
+    struct mr_ostore_shell_item *batch = mr_alloc_array(BATCH, sizeof *batch);
     while (!mr_inbox_is_closed(sh->inbox)) {
         size_t n = mr_inbox_wait(sh->inbox, mr_ostore_deadline(sh->core), batch, BATCH);
         for (size_t i = 0; i < n; i++) {
             if (batch[i].ask)
                 on_ask(sh, batch[i].ask);
             else
-                mr_shell_step(sh, &batch[i].ev);
+                mr_ostore_shell_step(sh, &batch[i].ev);
         }
         if (mr_ostore_deadline(sh->core) > mr_clock_now()) continue;
-        mr_shell_note_recent(sh);
-        mr_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_TICK});
+        mr_ostore_shell_note_recent(sh);
+        mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_TICK});
     }
     mr_release(batch);
 }
 
-bool mr_shell_drain(struct mr_shell *sh, mr_duration patience)
+bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration patience)
 {
     struct pollfd fd = {.fd = sh->drained_fd, .events = POLLIN};
-    mr_shell_post(sh, &(struct mr_ostore_event){.type = MR_OE_DRAIN});
+    mr_ostore_shell_post(sh, &(struct mr_ostore_event){.type = MR_OE_DRAIN});
     return poll(&fd, 1, (int)(patience / MR_MS)) > 0;
 }
 
-void mr_shell_stop(struct mr_shell *sh)
+void mr_ostore_shell_stop(struct mr_ostore_shell *sh)
 {
     mr_inbox_close(sh->inbox);
     mr_inbox_wake(sh->inbox);

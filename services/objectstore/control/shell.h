@@ -15,7 +15,7 @@
 struct mr_disk;
 struct mr_local_client;
 
-struct mr_shell_config {
+struct mr_ostore_shell_config {
     const char *socket_path;
     const char *node;
     const char *dir; /* NULL: no disk */
@@ -55,12 +55,12 @@ struct mr_ask {
     uint64_t number;
 };
 
-struct mr_shell_item {         /* in the control thread's inbox */
+struct mr_ostore_shell_item {  /* in the control thread's inbox */
     struct mr_ostore_event ev; /* unless `ask` */
     struct mr_ask *ask;
 };
 
-struct mr_shell_segment {
+struct mr_ostore_shell_segment {
     int fd; /* of use while bytes != 0 */
     bool sealed;
     uint64_t bytes;
@@ -69,8 +69,8 @@ struct mr_shell_segment {
 #define MR_SOURCES_MAX 4096u
 #define MR_ASKS_MAX 4096u
 
-struct mr_shell {
-    struct mr_shell_config config;
+struct mr_ostore_shell {
+    struct mr_ostore_shell_config config;
     struct mr_ostore *core;
     struct mr_ostore_effects fx;
     struct mr_ctl_welcome welcome; /* without a maker */
@@ -86,8 +86,8 @@ struct mr_shell {
 
     struct mr_local_client **clients; /* `clients_count`, dense */
     uint32_t clients_count;
-    uint32_t client_number;            /* the last one given */
-    struct mr_shell_segment *segments; /* by number */
+    uint32_t client_number;                   /* the last one given */
+    struct mr_ostore_shell_segment *segments; /* by number */
     uint32_t segments_room;
     char **sources; /* addresses of other stores, from 1 */
     uint32_t sources_count;
@@ -115,42 +115,48 @@ struct mr_shell {
 };
 
 /* Everything but the threads. The socket is bound here, so that clients may connect at once. */
-int mr_shell_open(const struct mr_shell_config *config, struct mr_shell **out, struct mr_error *e);
-void mr_shell_close(struct mr_shell **sh);
-int mr_shell_connect(struct mr_shell *sh, int *socket, struct mr_error *e); /* before the run */
-void mr_shell_run(void *sh); /* the control thread, until mr_shell_stop */
-void mr_shell_stop(struct mr_shell *sh);
+int mr_ostore_shell_open(
+    const struct mr_ostore_shell_config *config, struct mr_ostore_shell **out, struct mr_error *e);
+void mr_ostore_shell_close(struct mr_ostore_shell **sh);
+int mr_ostore_shell_connect(
+    struct mr_ostore_shell *sh, int *socket, struct mr_error *e); /* before the run */
+void mr_ostore_shell_run(void *sh); /* the control thread, until mr_ostore_shell_stop */
+void mr_ostore_shell_stop(struct mr_ostore_shell *sh);
 /* Writes what jobs and names hold to the disk and waits for it; false: not in time. */
-bool mr_shell_drain(struct mr_shell *sh, mr_duration patience);
+bool mr_ostore_shell_drain(struct mr_ostore_shell *sh, mr_duration patience);
 
 /* Any thread. */
-void mr_shell_post(struct mr_shell *sh, const struct mr_ostore_event *ev);
-int mr_shell_ask(struct mr_shell *sh, struct mr_ask *ask); /* MR_ELIMIT: still the caller's */
+void mr_ostore_shell_post(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev);
+int mr_ostore_shell_ask(
+    struct mr_ostore_shell *sh, struct mr_ask *ask); /* MR_ELIMIT: still the caller's */
 
 /* Control thread: one event through the core, its effects carried out, and what follows from them.
  */
-void mr_shell_step(struct mr_shell *sh, const struct mr_ostore_event *ev);
-void mr_shell_perform(struct mr_shell *sh); /* effects.c */
-void mr_shell_stats(struct mr_shell *sh, struct mr_store_stats *out);
-void mr_shell_queue(
-    struct mr_shell *sh, const struct mr_ostore_event *ev);         /* from within effects */
-uint32_t mr_shell_source(struct mr_shell *sh, const char *address); /* 0: none, or too many */
-void mr_shell_holder_text(struct mr_store_holder h, char *out, size_t n);
-void mr_shell_note_recent(struct mr_shell *sh);
+void mr_ostore_shell_step(struct mr_ostore_shell *sh, const struct mr_ostore_event *ev);
+void mr_ostore_shell_effects(struct mr_ostore_shell *sh); /* effects.c */
+void mr_ostore_shell_stats(struct mr_ostore_shell *sh, struct mr_store_stats *out);
+void mr_ostore_shell_queue(
+    struct mr_ostore_shell *sh, const struct mr_ostore_event *ev); /* from within effects */
+uint32_t mr_ostore_shell_source(
+    struct mr_ostore_shell *sh, const char *address); /* 0: none, or too many */
+void mr_ostore_shell_holder_text(struct mr_store_holder h, char *out, size_t n);
+void mr_ostore_shell_note_recent(struct mr_ostore_shell *sh);
 
 /* local_client.c: the local clients */
-int mr_local_clients_listen(struct mr_shell *sh, struct mr_error *e);
-void mr_local_clients_accept(struct mr_shell *sh);
-void mr_local_clients_add(struct mr_shell *sh, int fd, bool internal);
+int mr_local_clients_listen(struct mr_ostore_shell *sh, struct mr_error *e);
+void mr_local_clients_accept(struct mr_ostore_shell *sh);
+void mr_local_clients_add(struct mr_ostore_shell *sh, int fd, bool internal);
 void mr_local_client_handle(
-    struct mr_shell *sh, struct mr_local_client *peer, uint32_t epoll_events);
-void mr_local_clients_close(struct mr_shell *sh);
-struct mr_local_client *mr_local_client_find(struct mr_shell *sh, uint32_t client); /* NULL: gone */
-void mr_local_client_send(struct mr_shell *sh, struct mr_local_client *p, enum mr_ctl_type type,
-    uint64_t request, const void *fixed, const void *items, uint32_t count, int fd);
+    struct mr_ostore_shell *sh, struct mr_local_client *peer, uint32_t epoll_events);
+void mr_local_clients_close(struct mr_ostore_shell *sh);
+struct mr_local_client *mr_local_client_find(
+    struct mr_ostore_shell *sh, uint32_t client); /* NULL: gone */
+void mr_local_client_send(struct mr_ostore_shell *sh, struct mr_local_client *p,
+    enum mr_ctl_type type, uint64_t request, const void *fixed, const void *items, uint32_t count,
+    int fd);
 void mr_local_client_free_room(
-    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ctl_freed *room);
-void mr_local_client_flush_freed(struct mr_shell *sh, struct mr_local_client *p);
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_freed *room);
+void mr_local_client_flush_freed(struct mr_ostore_shell *sh, struct mr_local_client *p);
 /* Was this segment's descriptor sent to it? Marks it as sent. */
 bool mr_local_client_knows_segment(struct mr_local_client *p, uint32_t segment);
 void mr_local_client_forget_segment(struct mr_local_client *p, uint32_t segment, bool *knew);
@@ -158,4 +164,4 @@ const struct mr_pin_page *mr_local_client_pins(const struct mr_local_client *p);
 uint32_t *mr_local_client_recent(struct mr_local_client *p);
 /* One id of a DELETE is done; the last one sends the answer. */
 void mr_local_client_deleted(
-    struct mr_shell *sh, struct mr_local_client *p, const struct mr_ostore_effect *x);
+    struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ostore_effect *x);
