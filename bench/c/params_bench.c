@@ -187,7 +187,7 @@ static void rank_run(void *ctx)
     struct mr_error e;
     struct mr_nn_optim o = optim_of(k->optim);
     uint64_t first, n;
-    mr_share_cut(count, k->ranks, k->index, &first, &n);
+    mr_transport_slice(count, k->ranks, k->index, &first, &n);
     struct mr_reduce_options ro = {.session = "bench",
         .rank = k->index,
         .ranks = k->ranks,
@@ -283,11 +283,11 @@ int main(int argc, char **argv)
     initial = mr_alloc_aligned(count * sizeof *initial, 64);
     for (uint64_t i = 0; i < count; i++)
         initial[i] = (float)i;
-    const struct mr_share_options o = {.node = "bench"};
-    mr_share_configure(&o);
+    const struct mr_transport_options o = {.node = "bench"};
+    mr_transport_configure(&o);
     struct mr_error e;
     struct mr_place here = {.address = "", .node = "bench"};
-    must(mr_share_socket(&here.socket, &e), &e);
+    must(mr_transport_socket(&here.socket, &e), &e);
     copies();
     for (uint32_t workers = 1; workers <= 4; workers *= 2) {
         ps_bench("async sgd", SGD, workers, false, false, 1, &here);
@@ -302,7 +302,7 @@ int main(int argc, char **argv)
         reduce_bench("all-reduce adam", ADAM, ranks, false, &here);
     }
     net_bench(&here);
-    mr_share_close();
+    mr_transport_close();
     mr_release(initial);
     return 0;
 }

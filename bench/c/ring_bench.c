@@ -107,7 +107,7 @@ static struct mr_reduce *rank_open(
         (void)snprintf(nodes[i], sizeof nodes[i], "node-%u", i);
         places[i] = (struct mr_place){.address = addresses[i], .node = nodes[i], .socket = ""};
     }
-    mr_share_cut(p->numbers, p->ranks, rank, &first, &count);
+    mr_transport_slice(p->numbers, p->ranks, rank, &first, &count);
     float *params = mr_alloc_array(count + 1, sizeof *params);
     const struct mr_reduce_options o = {.session = "bench",
         .generation = 1,
@@ -144,7 +144,7 @@ static void steps_do(struct mr_reduce *r, const struct plan *p, uint64_t *ns, st
         must(mr_reduce_step(r, LONG, &e), &e);
     (void)getrusage(RUSAGE_SELF, &a);
     mr_reduce_counts(r, &c0);
-    uint64_t bytes = atomic_load(&mr_share_traffic()->far_bytes);
+    uint64_t bytes = atomic_load(&mr_transport_traffic()->far_bytes);
     mr_time begun = mr_clock_now();
     for (uint64_t i = 0; i < p->steps; i++) {
         work(p->work_us);
@@ -159,7 +159,7 @@ static void steps_do(struct mr_reduce *r, const struct plan *p, uint64_t *ns, st
     told->forced = (uint64_t)(b.ru_nivcsw - a.ru_nivcsw);
     told->cpu_ns = ns_of(b.ru_utime) + ns_of(b.ru_stime) - ns_of(a.ru_utime) - ns_of(a.ru_stime);
     told->wait_ns = c1.wait_ns - c0.wait_ns;
-    told->bytes = atomic_load(&mr_share_traffic()->far_bytes) - bytes;
+    told->bytes = atomic_load(&mr_transport_traffic()->far_bytes) - bytes;
 }
 
 static void transfer(int fd, void *p, size_t n, bool writes)
@@ -176,8 +176,8 @@ static void rank_run(const struct plan *p, uint32_t rank, int in, int out)
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
     char node[16], addresses[RANKS_MAX][ADDRESS_BYTES];
     (void)snprintf(node, sizeof node, "node-%u", rank);
-    const struct mr_share_options share = {.node = node};
-    mr_share_configure(&share);
+    const struct mr_transport_options share = {.node = node};
+    mr_transport_configure(&share);
     struct net net = {0};
     struct mr_error e;
     must(mr_rpc_tls_use(&p->tls, &e), &e);

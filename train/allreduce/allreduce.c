@@ -101,11 +101,11 @@ int mr_reduce_open(
     r->trainable_count = o->trainable_count;
     r->optim = *o->optim;
     r->version = o->version;
-    mr_share_cut(o->count, o->ranks, o->rank, &r->first, &r->slice_count);
+    mr_transport_slice(o->count, o->ranks, o->rank, &r->first, &r->slice_count);
     slots_make(r, o->slots);
     err = all_near(o) ? near_open(r, o, deadline, e) : ring_open(r, o, deadline, e);
     if (err) return err;
-    struct mr_share_traffic *t = mr_share_traffic();
+    struct mr_transport_traffic *t = mr_transport_traffic();
     (void)atomic_fetch_add(r->near ? &t->near_links : &t->far_links, 1);
     *out = MR_STEAL(r);
     return MR_OK;

@@ -1,6 +1,6 @@
 /* All-reduce: ranks that compute gradients of the same parameters, average them, and move the
- * parameters together. Rank r owns slice r of the vector (mr_share_cut): it averages that slice
- * over all ranks and runs the optimizer on it.
+ * parameters together. Rank r owns slice r of the vector (mr_transport_slice): it averages that
+ * slice over all ranks and runs the optimizer on it.
  *
  * Ranks of one node share one segment: no copies, and a step ends when all slices are there. When
  * any rank is on another node all form a ring over gRPC: 2 (ranks - 1) rounds a step. The result is

@@ -46,12 +46,12 @@ static int sentence(const struct mr_ring *r, int err, struct mr_error *e)
 static bool is_stopped(void *ctx)
 {
     const struct mr_ring *r = ctx;
-    return mr_share_is_stopped(r->wait.stop) || mr_share_is_stopped(r->wait.aborted);
+    return mr_transport_is_stopped(r->wait.stop) || mr_transport_is_stopped(r->wait.aborted);
 }
 
 static int may_wait(const struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
-    if (mr_share_is_stopped(r->wait.stop) || mr_share_is_stopped(r->wait.aborted))
+    if (mr_transport_is_stopped(r->wait.stop) || mr_transport_is_stopped(r->wait.aborted))
         return mr_fail(e, MR_ECANCELED, "asked to stop");
     uint32_t before = (r->rank + r->ranks - 1) % r->ranks;
     if (mr_ring_inbox_is_broken(r->inbox))
@@ -77,7 +77,7 @@ static void head_fill(struct mr_ring *r, uint32_t round, uint64_t count)
 /* One message for all but the longest slices. */
 static int block_send(struct mr_ring *r, const float *data, uint64_t count)
 {
-    struct mr_share_traffic *t = mr_share_traffic();
+    struct mr_transport_traffic *t = mr_transport_traffic();
     uint64_t bytes = count * sizeof(float), at = 0;
     int err = MR_OK;
     do {
@@ -100,7 +100,7 @@ static int block_send(struct mr_ring *r, const float *data, uint64_t count)
  */
 static int pump(struct mr_ring *r, mr_time deadline, struct mr_error *e)
 {
-    mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
+    mr_time slice = mr_time_after(mr_clock_now(), MR_TRANSPORT_SLICE);
     mr_rpc_client_wait(r->client, MR_MIN(slice, deadline));
     struct mr_rpc_message *m = NULL;
     int err = mr_rpc_stream_read(r->stream, 0, &m, e);
@@ -140,11 +140,11 @@ static int round_do(struct mr_ring *r, float *v, uint32_t send, uint32_t receive
     struct mr_error *e)
 {
     uint64_t first, count;
-    mr_share_cut(r->count, r->ranks, send, &first, &count);
+    mr_transport_slice(r->count, r->ranks, send, &first, &count);
     int err = block_send(r, v + first, count);
     if (err && err != MR_ECANCELED) return mr_fail(e, err, "a block cannot be sent");
     r->has_sent_all = !err && r->round + 1 == r->rounds;
-    mr_share_cut(r->count, r->ranks, receive, &first, &count);
+    mr_transport_slice(r->count, r->ranks, receive, &first, &count);
     struct mr_ring_block *b = NULL;
     err = block_take(r, count, deadline, &b, e);
     if (err) return err;
@@ -168,7 +168,7 @@ static void set(float *restrict to, const float *restrict from, uint64_t n)
 
 void mr_ring_begin(struct mr_ring *r, uint64_t step, bool gathers_only)
 {
-    struct mr_share_traffic *t = mr_share_traffic();
+    struct mr_transport_traffic *t = mr_transport_traffic();
     r->step = step;
     r->round = 0;
     r->contributors = 0;
@@ -280,7 +280,7 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     r->inbox->rank = o->rank;
     r->inbox->ranks = o->ranks;
     r->inbox->count = o->count;
-    const struct mr_rpc_channel_options options = {.credential = mr_share_credential()};
+    const struct mr_rpc_channel_options options = {.credential = mr_transport_credential()};
     r->client = mr_rpc_client_open(address, &options);
     r->inbox->wake = wake;
     r->inbox->ctx = r->client;

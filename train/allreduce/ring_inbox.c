@@ -120,7 +120,7 @@ static void wake(struct mr_ring_inbox *in)
     if (!in->is_waited_for || in->is_closed) return;
     in->is_waited_for = false;
     if (!in->wake) return;
-    (void)atomic_fetch_add(&mr_share_traffic()->ring_wakes, 1);
+    (void)atomic_fetch_add(&mr_transport_traffic()->ring_wakes, 1);
     in->wake(in->ctx);
 }
 

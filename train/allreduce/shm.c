@@ -46,7 +46,7 @@ struct page {
 _Static_assert(sizeof(struct page) <= PAGE_BYTES, "the page holds a mark of each rank");
 
 struct mr_near {
-    struct mr_share_host host; /* rank 0 */
+    struct mr_transport_host host; /* rank 0 */
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
     uint64_t count, version;
@@ -79,14 +79,14 @@ float *mr_near_grads(struct mr_near *n, uint32_t rank)
 void mr_near_abort(struct mr_near *n)
 {
     atomic_store(&n->page->is_aborted, 1);
-    mr_share_wake(&n->page->phase);
-    mr_share_wake(&n->page->announced);
+    mr_transport_wake(&n->page->phase);
+    mr_transport_wake(&n->page->announced);
 }
 
 /* ---- rank 0 -----------------------------------------------------------------------------------*/
 
-static int admit(struct mr_share_host *host, const struct mr_share_hello *h, int fd,
-    struct mr_share_welcome *w, int fds[MR_SHARE_FDS], struct mr_error *e)
+static int admit(struct mr_transport_host *host, const struct mr_transport_hello *h, int fd,
+    struct mr_transport_admission *w, int fds[MR_TRANSPORT_FDS], struct mr_error *e)
 {
     struct mr_near *n = MR_CONTAINER_OF(host, struct mr_near, host);
     if (fd >= 0) (void)close(fd);
@@ -104,7 +104,7 @@ static int admit(struct mr_share_host *host, const struct mr_share_hello *h, int
     return MR_OK;
 }
 
-static void gone(struct mr_share_host *host, uint32_t slot)
+static void gone(struct mr_transport_host *host, uint32_t slot)
 {
     (void)slot;
     mr_near_abort(MR_CONTAINER_OF(host, struct mr_near, host));
@@ -113,15 +113,15 @@ static void gone(struct mr_share_host *host, uint32_t slot)
 static int serve(struct mr_near *n, struct mr_error *e)
 {
     void *map = NULL;
-    int err = mr_share_make("millrace-reduce", n->bytes, false, &n->fd, &map, e);
+    int err = mr_transport_make("millrace-reduce", n->bytes, false, &n->fd, &map, e);
     if (err) return err;
     n->page = map;
-    n->host = (struct mr_share_host){.session = n->session,
+    n->host = (struct mr_transport_host){.session = n->session,
         .index = n->generation,
         .is_group = true,
         .admit = admit,
         .gone = gone};
-    err = mr_share_host_add(&n->host, e);
+    err = mr_transport_host_add(&n->host, e);
     n->is_served = !err;
     return err;
 }
@@ -130,11 +130,11 @@ static int serve(struct mr_near *n, struct mr_error *e)
 
 static int may_wait(const struct mr_near *n, mr_time deadline, const char *what, struct mr_error *e)
 {
-    if (mr_share_is_stopped(n->wait.stop) || mr_share_is_stopped(n->wait.aborted))
+    if (mr_transport_is_stopped(n->wait.stop) || mr_transport_is_stopped(n->wait.aborted))
         return mr_fail(e, MR_ECANCELED, "asked to stop");
     if (n->page && atomic_load(&n->page->is_aborted))
         return mr_fail(e, MR_EAWAY, "a rank of \"%s\" is gone", n->session);
-    if (n->socket >= 0 && mr_share_is_hung_up(n->socket))
+    if (n->socket >= 0 && mr_transport_is_hung_up(n->socket))
         return mr_fail(e, MR_EAWAY, "rank 0 of \"%s\" is gone", n->session);
     if (mr_clock_now() >= deadline)
         return mr_fail(e, MR_ETIMEOUT, "\"%s\": %s in time", n->session, what);
@@ -143,18 +143,18 @@ static int may_wait(const struct mr_near *n, mr_time deadline, const char *what,
 
 static int join(struct mr_near *n, const char *path, mr_time deadline, struct mr_error *e)
 {
-    struct mr_share_hello h = {.kind = MR_SHARE_RANK,
+    struct mr_transport_hello h = {.kind = MR_TRANSPORT_RANK,
         .index = n->generation,
         .parts = n->ranks,
         .from = n->rank,
         .generation = n->generation,
         .count = n->count,
         .version = n->version};
-    mr_share_hello_fill(&h, n->session);
-    struct mr_share_welcome w;
-    int fds[MR_SHARE_FDS];
+    mr_transport_hello_fill(&h, n->session);
+    struct mr_transport_admission w;
+    int fds[MR_TRANSPORT_FDS];
     int err;
-    while ((err = mr_share_connect(path, &h, -1, deadline, &w, fds, &n->socket, e))) {
+    while ((err = mr_transport_connect(path, &h, -1, deadline, &w, fds, &n->socket, e))) {
         if (err != MR_EAWAY && err != MR_ENOENT) return err;
         struct mr_error why;
         int end = may_wait(n, deadline, "rank 0 was not there", &why);
@@ -162,9 +162,9 @@ static int join(struct mr_near *n, const char *path, mr_time deadline, struct mr
         mr_clock_sleep(OPEN_PAUSE);
     }
     void *map = NULL;
-    err = mr_share_map(fds[0], n->bytes, true, &map, e);
+    err = mr_transport_map(fds[0], n->bytes, true, &map, e);
     if (!err) n->page = map;
-    for (int i = 0; i < MR_SHARE_FDS; i++)
+    for (int i = 0; i < MR_TRANSPORT_FDS; i++)
         if (fds[i] >= 0) (void)close(fds[i]);
     return err;
 }
@@ -192,7 +192,7 @@ void mr_near_close(struct mr_near **near)
 {
     if (!*near) return;
     struct mr_near *n = MR_STEAL(*near);
-    if (n->is_served) mr_share_host_remove(&n->host);
+    if (n->is_served) mr_transport_host_remove(&n->host);
     if (n->page) mr_near_abort(n);
     if (n->socket >= 0) (void)close(n->socket);
     mr_segment_unmap(n->page, n->bytes);
@@ -226,8 +226,8 @@ static int barrier_wait(struct mr_near *n, uint32_t phase, mr_time deadline, str
     int err = MR_OK;
     while (!is_past(n, phase) && !err) {
         err = may_wait(n, deadline, "not all ranks came", e);
-        mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
-        if (!err) mr_share_sleep(&n->page->phase, phase - 1, MR_MIN(deadline, slice));
+        mr_time slice = mr_time_after(mr_clock_now(), MR_TRANSPORT_SLICE);
+        if (!err) mr_transport_sleep(&n->page->phase, phase - 1, MR_MIN(deadline, slice));
     }
     (void)atomic_fetch_sub(&n->page->sleepers, 1);
     return is_past(n, phase) ? MR_OK : err;
@@ -239,7 +239,7 @@ int mr_near_barrier(struct mr_near *n, mr_time deadline, struct mr_error *e)
     uint32_t arrived = atomic_fetch_add(&n->page->arrived, 1) + 1;
     if (arrived == n->ranks * phase) {
         atomic_store(&n->page->phase, phase);
-        if (atomic_load(&n->page->sleepers)) mr_share_wake(&n->page->phase);
+        if (atomic_load(&n->page->sleepers)) mr_transport_wake(&n->page->phase);
         return MR_OK;
     }
     int err = barrier_wait(n, phase, deadline, e);
@@ -253,7 +253,7 @@ static void mark(struct mr_near *n, uint64_t what)
 {
     atomic_store(&n->page->marks[n->rank].word, (uint64_t)n->phase << MARK_BITS | what);
     (void)atomic_fetch_add(&n->page->announced, 1);
-    if (atomic_load(&n->page->readers)) mr_share_wake(&n->page->announced);
+    if (atomic_load(&n->page->readers)) mr_transport_wake(&n->page->announced);
 }
 
 void mr_near_announce(struct mr_near *n, uint64_t low)
@@ -314,8 +314,8 @@ int mr_near_await(struct mr_near *n, uint64_t low, mr_time deadline, struct mr_e
         if (goes_past(n, low)) break;
         err = may_wait(n, deadline, "not all gradients came", e);
         if (err) break;
-        mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
-        mr_share_sleep(&n->page->announced, seen, MR_MIN(deadline, slice));
+        mr_time slice = mr_time_after(mr_clock_now(), MR_TRANSPORT_SLICE);
+        mr_transport_sleep(&n->page->announced, seen, MR_MIN(deadline, slice));
     }
     (void)atomic_fetch_sub(&n->page->readers, 1);
     if (err) mr_near_abort(n);

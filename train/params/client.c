@@ -31,7 +31,7 @@ struct shard {
     uint64_t early_low; /* as announced for the push to come */
     const struct mr_shard_page *page;
     uint64_t bytes;
-    struct mr_share_bell *bell;
+    struct mr_transport_bell *bell;
     struct mr_client_line *line; /* in our segment */
 
     struct mr_params_remote *remote;
@@ -59,8 +59,8 @@ struct mr_params {
 
 /* ---- shared memory ----------------------------------------------------------------------------*/
 
-static int near_map(
-    struct shard *s, int fds[MR_SHARE_FDS], const struct mr_share_welcome *w, struct mr_error *e)
+static int near_map(struct shard *s, int fds[MR_TRANSPORT_FDS],
+    const struct mr_transport_admission *w, struct mr_error *e)
 {
     if (w->slot >= MR_PARAMS_READERS_MAX || !w->buffers || w->buffers > MR_PARAMS_BUFFERS_MAX)
         return mr_fail(e, MR_EFORMAT, "a shard's welcome is malformed");
@@ -68,10 +68,10 @@ static int near_map(
     s->buffers_count = w->buffers;
     s->bytes = mr_shard_bytes(s->count, w->buffers);
     void *map = NULL;
-    int err = mr_share_map(fds[0], s->bytes, false, &map, e);
+    int err = mr_transport_map(fds[0], s->bytes, false, &map, e);
     if (err) return err;
     s->page = map;
-    err = mr_share_map(fds[1], sizeof *s->bell, true, &map, e);
+    err = mr_transport_map(fds[1], sizeof *s->bell, true, &map, e);
     if (!err) s->bell = map;
     return err;
 }
@@ -89,20 +89,21 @@ static void near_close(struct shard *s)
 static int near_open(struct mr_params *p, uint32_t index, mr_time deadline, struct mr_error *e)
 {
     struct shard *s = &p->shards[index];
-    struct mr_share_hello h = {.kind = p->reads_only ? MR_SHARE_READER : MR_SHARE_WORKER,
+    struct mr_transport_hello h = {
+        .kind = p->reads_only ? MR_TRANSPORT_READER : MR_TRANSPORT_WORKER,
         .index = index,
         .parts = p->shards_count,
         .from = p->worker,
         .generation = p->epoch,
         .incarnation = p->incarnation,
         .count = p->count};
-    mr_share_hello_fill(&h, p->session);
-    struct mr_share_welcome w;
-    int fds[MR_SHARE_FDS];
-    int err = mr_share_connect(s->socket_path, &h, p->fd, deadline, &w, fds, &s->socket, e);
+    mr_transport_hello_fill(&h, p->session);
+    struct mr_transport_admission w;
+    int fds[MR_TRANSPORT_FDS];
+    int err = mr_transport_connect(s->socket_path, &h, p->fd, deadline, &w, fds, &s->socket, e);
     if (err) return err;
     err = near_map(s, fds, &w, e);
-    for (int i = 0; i < MR_SHARE_FDS; i++)
+    for (int i = 0; i < MR_TRANSPORT_FDS; i++)
         if (fds[i] >= 0) (void)close(fds[i]);
     if (err) near_close(s);
     s->line = (struct mr_client_line *)(void *)p->segment + index;
@@ -126,8 +127,9 @@ static int late(
 static int may_wait(const struct mr_params *p, const struct shard *s, mr_time deadline,
     const char *what, struct mr_error *e)
 {
-    if (mr_share_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
-    if (atomic_load(&s->page->is_closed) || mr_share_is_hung_up(s->socket)) return gone(p, s, e);
+    if (mr_transport_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
+    if (atomic_load(&s->page->is_closed) || mr_transport_is_hung_up(s->socket))
+        return gone(p, s, e);
     if (mr_clock_now() >= deadline) return late(p, s, what, e);
     return MR_OK;
 }
@@ -137,7 +139,7 @@ static void sleep_on(struct mr_params *p, struct shard *s, const _Atomic uint32_
 {
     mr_time now = mr_clock_now();
     (void)atomic_fetch_or(&s->line->waits, why);
-    mr_share_sleep(word, seen, MR_MIN(deadline, mr_time_after(now, MR_SHARE_SLICE)));
+    mr_transport_sleep(word, seen, MR_MIN(deadline, mr_time_after(now, MR_TRANSPORT_SLICE)));
     (void)atomic_fetch_and(&s->line->waits, ~why);
     p->counts.wait_ns += mr_clock_now() - now;
 }
@@ -206,7 +208,7 @@ static void near_ready(struct mr_params *p, struct shard *s, uint64_t step, uint
     if (is_first) (void)near_describe(p, s, step);
     atomic_store(&n->early_low, low);
     if (is_first) atomic_store(&n->early_serial, serial);
-    mr_share_ring(s->bell);
+    mr_transport_bell_ring(s->bell);
 }
 
 static void near_push(struct mr_params *p, struct shard *s, uint64_t step, uint32_t examples)
@@ -214,7 +216,7 @@ static void near_push(struct mr_params *p, struct shard *s, uint64_t step, uint3
     struct mr_client_push *n = near_describe(p, s, step);
     atomic_store_explicit(&n->examples, examples, memory_order_relaxed);
     atomic_store(&n->serial, s->under_way[p->buffer]);
-    mr_share_ring(s->bell);
+    mr_transport_bell_ring(s->bell);
 }
 
 static int near_wait(
@@ -249,7 +251,7 @@ static void far_open(struct mr_params *p, uint32_t index)
         .stop = p->stop};
     s->remote = mr_params_remote_open(&o);
     p->counts.shards_remote++;
-    (void)atomic_fetch_add(&mr_share_traffic()->far_links, 1);
+    (void)atomic_fetch_add(&mr_transport_traffic()->far_links, 1);
 }
 
 /* The socket while it may still open; the network when the socket is not for us. */
@@ -260,10 +262,10 @@ static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, str
     while (s->is_near) {
         err = near_open(p, index, deadline, e);
         if (!err) p->counts.shards_local++;
-        if (!err) (void)atomic_fetch_add(&mr_share_traffic()->near_links, 1);
+        if (!err) (void)atomic_fetch_add(&mr_transport_traffic()->near_links, 1);
         if (err != MR_EAWAY && err != MR_ENOENT) break;
         if (*s->address && access(s->socket_path, F_OK)) break; /* of another mount namespace */
-        if (mr_share_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
+        if (mr_transport_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
         if (mr_clock_now() >= deadline) break;
         mr_clock_sleep(OPEN_PAUSE);
     }
@@ -283,7 +285,7 @@ static int segment_open(struct mr_params *p, struct mr_error *e)
 {
     void *map = NULL;
     p->segment_bytes = mr_client_bytes(p->count, p->reads_only);
-    int err = mr_share_make("millrace-gradients", p->segment_bytes, true, &p->fd, &map, e);
+    int err = mr_transport_make("millrace-gradients", p->segment_bytes, true, &p->fd, &map, e);
     if (!err) p->segment = map;
     return err;
 }
@@ -301,8 +303,8 @@ static int shards_open(
         s->address = mr_copy_text(at->address ? at->address : "");
         s->socket_path = mr_copy_text(at->socket ? at->socket : "");
         s->is_near = !o->only_remote && *s->socket_path &&
-                     !strcmp(at->node ? at->node : "", mr_share_node());
-        mr_share_cut(p->count, o->shards_count, i, &s->first, &s->count);
+                     !strcmp(at->node ? at->node : "", mr_transport_node());
+        mr_transport_slice(p->count, o->shards_count, i, &s->first, &s->count);
     }
     for (uint32_t i = 0; i < o->shards_count; i++) {
         int err = shard_open(p, i, deadline, e);

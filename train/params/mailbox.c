@@ -22,7 +22,7 @@ int mr_shard_post(struct mr_shard *s, struct mr_remote_push *p)
         mr_list_add_tail(&s->posted, &p->node);
     }
     mr_monitor_leave(s->lock);
-    if (!err) mr_share_ring(s->bell);
+    if (!err) mr_transport_bell_ring(s->bell);
     return err;
 }
 
@@ -125,9 +125,9 @@ int mr_shard_next_push(struct mr_shard *s, mr_time deadline, struct mr_push *out
             (void)atomic_fetch_add(o == MR_PUSH_LOST ? &s->lost : &s->repeats, 1);
             mr_shard_done_push(s, out, o);
         }
-        if (mr_share_is_stopped(s->stop)) return MR_ECANCELED;
+        if (mr_transport_is_stopped(s->stop)) return MR_ECANCELED;
         if (mr_clock_now() >= deadline) return MR_ETIMEOUT;
-        mr_share_bell_wait(s->bell, seen, deadline);
+        mr_transport_bell_wait(s->bell, seen, deadline);
     }
 }
 
@@ -138,7 +138,7 @@ uint32_t mr_shard_word(const struct mr_shard *s)
 
 void mr_shard_sleep(struct mr_shard *s, uint32_t word, mr_time deadline)
 {
-    mr_share_bell_wait(s->bell, word, deadline);
+    mr_transport_bell_wait(s->bell, word, deadline);
 }
 
 /* ---- gradients under way ----------------------------------------------------------------------*/
@@ -230,7 +230,7 @@ void mr_shard_done_push(struct mr_shard *s, const struct mr_push *p, enum mr_pus
     if (!gone_now) {
         atomic_store(&l->done[p->buffer], done);
         (void)atomic_fetch_add(&l->done_word, 1);
-        if (atomic_load(&c->line->waits) & MR_WAITS_BUFFER) mr_share_wake(&l->done_word);
+        if (atomic_load(&c->line->waits) & MR_WAITS_BUFFER) mr_transport_wake(&l->done_word);
     } else if (!c->held) {
         mr_shard_client_free(c);
     }

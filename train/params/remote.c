@@ -40,7 +40,7 @@ struct mr_params_remote {
 
 static struct mr_rpc_client *client_open(const char *address)
 {
-    const struct mr_rpc_channel_options options = {.credential = mr_share_credential()};
+    const struct mr_rpc_channel_options options = {.credential = mr_transport_credential()};
     return mr_rpc_client_open(address, &options);
 }
 
@@ -83,7 +83,7 @@ static int gradient_send(
         err = mr_rpc_stream_send(stream, mr_buf_str(&b));
         at += n;
     } while (at < bytes && !err);
-    (void)atomic_fetch_add(&mr_share_traffic()->far_bytes, at);
+    (void)atomic_fetch_add(&mr_transport_traffic()->far_bytes, at);
     mr_buf_fini(&b);
     if (!err) err = mr_rpc_stream_half_close(stream);
     return err;
@@ -184,7 +184,7 @@ int mr_params_remote_wait(struct mr_params_remote *r, uint32_t buffer, uint32_t 
     mr_monitor_enter(r->lock);
     while (r->done[buffer] != serial && !err) {
         mr_time now = mr_clock_now();
-        if (mr_share_is_stopped(r->o.stop)) {
+        if (mr_transport_is_stopped(r->o.stop)) {
             err = mr_fail(e, MR_ECANCELED, "asked to stop");
         } else if (now >= deadline) {
             err = mr_fail(e, MR_ETIMEOUT,
@@ -222,7 +222,7 @@ static int chunk_take(struct incoming *in, struct mr_str bytes, struct mr_error 
     if (c.data.n > in->bytes - in->at)
         return mr_fail(e, MR_EFORMAT, "a shard sent more than it has");
     if (c.data.n) memcpy((char *)in->to + in->at, c.data.p, c.data.n);
-    (void)atomic_fetch_add(&mr_share_traffic()->far_bytes, c.data.n);
+    (void)atomic_fetch_add(&mr_transport_traffic()->far_bytes, c.data.n);
     in->at += c.data.n;
     return MR_OK;
 }
@@ -238,7 +238,8 @@ static int chunks_read(struct mr_params_remote *r, struct mr_rpc_stream *stream,
         if (err == MR_ENOENT && !mr_rpc_stream_status(stream)->code) /* the end, not NOT_FOUND */
             return in->at == in->bytes ? MR_OK : mr_fail(e, MR_EFORMAT, "a shard sent too little");
         if (err == MR_ETIMEOUT && !mr_rpc_stream_status(stream)->code) {
-            if (mr_share_is_stopped(r->o.stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
+            if (mr_transport_is_stopped(r->o.stop))
+                return mr_fail(e, MR_ECANCELED, "asked to stop");
             if (mr_clock_now() < until) continue;
         }
         if (err) return err;
@@ -252,7 +253,7 @@ static int chunks_read(struct mr_params_remote *r, struct mr_rpc_stream *stream,
 static bool is_stopped(void *ctx)
 {
     const struct mr_params_remote *r = ctx;
-    return mr_share_is_stopped(r->o.stop);
+    return mr_transport_is_stopped(r->o.stop);
 }
 
 static int pull_once(struct mr_params_remote *r, uint64_t version_min, uint32_t restore_epoch,
@@ -293,7 +294,7 @@ int mr_params_remote_pull(struct mr_params_remote *r, uint64_t version_min, uint
             err = mr_fail(
                 e, MR_EAWAY, "the server of shard %u of \"%s\" is gone", r->o.shard, r->session);
         if (err != MR_ETIMEOUT && err != MR_EAGAIN && !may_come) return err;
-        if (mr_share_is_stopped(r->o.stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
+        if (mr_transport_is_stopped(r->o.stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
         if (mr_clock_now() >= deadline)
             return mr_fail(e, MR_ETIMEOUT,
                 "shard %u of \"%s\": version %" PRIu64 " did not come in time", r->o.shard,

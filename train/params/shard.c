@@ -36,13 +36,14 @@ void mr_shard_free(struct mr_shard *s)
 
 /* ---- clients come and go, on the socket's thread ----------------------------------------------*/
 
-static int admit_check(const struct mr_shard *s, const struct mr_share_hello *h, struct mr_error *e)
+static int admit_check(
+    const struct mr_shard *s, const struct mr_transport_hello *h, struct mr_error *e)
 {
     if (h->parts != s->shards || h->count != s->model_count)
         return mr_fail(e, MR_EABORTED,
             "shard %u of \"%s\" is one of %u of %" PRIu64 " numbers, not one of %u of %" PRIu64,
             s->index, s->session, s->shards, s->model_count, h->parts, h->count);
-    if (h->kind == MR_SHARE_WORKER && h->from >= MR_TRAIN_WORKERS_MAX)
+    if (h->kind == MR_TRANSPORT_WORKER && h->from >= MR_TRAIN_WORKERS_MAX)
         return mr_fail(e, MR_EINVAL, "worker %u: at most %u may be", h->from, MR_TRAIN_WORKERS_MAX);
     return MR_OK;
 }
@@ -53,18 +54,18 @@ static void line_clear(struct mr_shard_line *l)
         atomic_store(&l->done[i], 0);
 }
 
-static int admit(struct mr_share_host *host, const struct mr_share_hello *h, int fd,
-    struct mr_share_welcome *w, int fds[MR_SHARE_FDS], struct mr_error *e)
+static int admit(struct mr_transport_host *host, const struct mr_transport_hello *h, int fd,
+    struct mr_transport_admission *w, int fds[MR_TRANSPORT_FDS], struct mr_error *e)
 {
     struct mr_shard *s = MR_CONTAINER_OF(host, struct mr_shard, host);
     struct mr_shard_client c = {
-        .bytes = mr_client_bytes(s->model_count, h->kind == MR_SHARE_READER),
-        .is_worker = h->kind == MR_SHARE_WORKER,
+        .bytes = mr_client_bytes(s->model_count, h->kind == MR_TRANSPORT_READER),
+        .is_worker = h->kind == MR_TRANSPORT_WORKER,
         .worker = h->from,
         .incarnation = h->incarnation};
     int err = admit_check(s, h, e);
     void *map = NULL;
-    if (!err) err = mr_share_map(fd, c.bytes, false, &map, e);
+    if (!err) err = mr_transport_map(fd, c.bytes, false, &map, e);
     if (fd >= 0) (void)close(fd);
     if (err) return err;
     c.map = map;
@@ -91,7 +92,7 @@ static int admit(struct mr_share_host *host, const struct mr_share_hello *h, int
     return MR_OK;
 }
 
-static void gone(struct mr_share_host *host, uint32_t slot)
+static void gone(struct mr_transport_host *host, uint32_t slot)
 {
     struct mr_shard *s = MR_CONTAINER_OF(host, struct mr_shard, host);
     mr_monitor_enter(s->lock);
@@ -109,10 +110,10 @@ static int segments_make(struct mr_shard *s, struct mr_error *e)
 {
     s->bytes = mr_shard_bytes(s->count, s->buffers_count);
     void *map = NULL;
-    int err = mr_share_make("millrace-shard", s->bytes, true, &s->fd, &map, e);
+    int err = mr_transport_make("millrace-shard", s->bytes, true, &s->fd, &map, e);
     if (err) return err;
     s->page = map;
-    err = mr_share_make("millrace-bell", sizeof *s->bell, false, &s->bell_fd, &map, e);
+    err = mr_transport_make("millrace-bell", sizeof *s->bell, false, &s->bell_fd, &map, e);
     if (!err) s->bell = map;
     return err;
 }
@@ -132,7 +133,7 @@ int mr_shard_open(const struct mr_shard_options *o, struct mr_shard **out, struc
     s->index = o->shard;
     s->shards = o->shards;
     s->model_count = o->count;
-    mr_share_cut(o->count, o->shards, o->shard, &s->first, &s->count);
+    mr_transport_slice(o->count, o->shards, o->shard, &s->first, &s->count);
     s->stop = o->stop;
     s->readers_max =
         MR_MIN(o->readers_max ? o->readers_max : READERS_DEFAULT, MR_PARAMS_READERS_MAX);
@@ -141,7 +142,7 @@ int mr_shard_open(const struct mr_shard_options *o, struct mr_shard **out, struc
     mr_list_init(&s->posted);
     s->clients = mr_alloc_array(s->readers_max, sizeof *s->clients);
     s->workers = mr_alloc_array(MR_TRAIN_WORKERS_MAX, sizeof *s->workers);
-    s->host = (struct mr_share_host){
+    s->host = (struct mr_transport_host){
         .session = s->session, .index = o->shard, .admit = admit, .gone = gone};
     int err = segments_make(s, e);
     if (!err) {
@@ -172,7 +173,7 @@ void mr_shard_close(struct mr_shard **shard)
 {
     if (!*shard) return;
     struct mr_shard *s = *shard;
-    mr_share_host_remove(&s->host);
+    mr_transport_host_remove(&s->host);
     struct mr_list posted;
     mr_list_init(&posted);
     mr_monitor_enter(s->lock);
@@ -182,10 +183,10 @@ void mr_shard_close(struct mr_shard **shard)
     mr_monitor_leave(s->lock);
     atomic_store(&s->page->is_closed, 1);
     (void)atomic_fetch_add(&s->page->published, 1);
-    mr_share_wake(&s->page->published);
+    mr_transport_wake(&s->page->published);
     for (uint32_t i = 0; i < s->readers_max; i++) {
         (void)atomic_fetch_add(&s->page->lines[i].done_word, 1);
-        if (s->clients[i].map) mr_share_wake(&s->page->lines[i].done_word);
+        if (s->clients[i].map) mr_transport_wake(&s->page->lines[i].done_word);
     }
     mr_shard_unlist(s);
     posted_drop(&posted);
@@ -271,7 +272,7 @@ void mr_shard_publish(struct mr_shard *s, uint64_t version)
     s->version = version;
     atomic_store(&s->page->current, s->serial << 16 | b);
     (void)atomic_fetch_add(&s->page->published, 1);
-    if (someone_waits(s, MR_WAITS_VERSION)) mr_share_wake(&s->page->published);
+    if (someone_waits(s, MR_WAITS_VERSION)) mr_transport_wake(&s->page->published);
     if (atomic_load(&s->remote_waiting) > 0) mr_shard_tell(NULL);
 }
 

@@ -24,7 +24,7 @@ struct mr_shard_worker { /* what is known of one index; the role's thread only *
 };
 
 struct mr_shard {
-    struct mr_share_host host;
+    struct mr_transport_host host;
     struct mr_list node; /* in the table of this process */
     uint64_t id;
     uint32_t users; /* guarded by the table's lock */
@@ -37,7 +37,7 @@ struct mr_shard {
     struct mr_shard_page *page;
     uint64_t bytes;
     int fd, bell_fd;
-    struct mr_share_bell *bell;
+    struct mr_transport_bell *bell;
     uint64_t serial;  /* of publications; the role's thread */
     uint32_t current; /* buffer */
     int64_t next;     /* buffer being written; -1: none chosen */

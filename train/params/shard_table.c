@@ -70,7 +70,7 @@ void mr_shard_tell(struct mr_remote_push *p)
 
 int mr_shard_list(struct mr_shard *s, struct mr_error *e)
 {
-    int err = mr_share_host_add(&s->host, e); /* also refuses a second one */
+    int err = mr_transport_host_add(&s->host, e); /* also refuses a second one */
     if (err) return err;
     pthread_mutex_lock(&table.lock);
     if (!table.shards.next) mr_list_init(&table.shards);

@@ -180,8 +180,8 @@ void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const floa
     head.slots = rows - 1;
     head.optim = p->optim.type;
     uint64_t width = count + MR_CUT_WORDS, n = 0;
-    mr_share_cut(p->model->count + (is_ring ? MR_RING_WORDS : 0), is_ring ? p->workers : p->servers,
-        c->shard, &head.first, &n);
+    mr_transport_slice(p->model->count + (is_ring ? MR_RING_WORDS : 0),
+        is_ring ? p->workers : p->servers, c->shard, &head.first, &n);
     const uint64_t shape[2] = {rows, width};
     struct cut cut = {.version = version};
     struct mr_error e;

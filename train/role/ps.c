@@ -45,7 +45,7 @@ static int server_open(struct server *s, struct mr_error *e)
     struct mr_role_state state;
     if (r->index >= p->servers)
         return mr_fail(e, MR_EINVAL, "ps %u: the document has %u of them", r->index, p->servers);
-    mr_share_cut(p->model->count, p->servers, r->index, &first, &count);
+    mr_transport_slice(p->model->count, p->servers, r->index, &first, &count);
     int err = mr_role_state_load(r, first, count, &state, e);
     if (err) return err;
     const struct mr_shard_options shard = {.session = r->session,
@@ -165,7 +165,7 @@ static int ps_run(struct mr_op_call *call)
     e.text[0] = 0;
     const char *socket = "";
     struct mr_error *words = &e;
-    int err = mr_share_socket(&socket, &e);
+    int err = mr_transport_socket(&socket, &e);
     if (err) return mr_role_refuse(call, err, &e);
     err = mr_role_begin(call, &s.r, MR_ROLE_PS, socket, NULL);
     if (err) words = NULL;

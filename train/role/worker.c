@@ -161,7 +161,7 @@ static int worker_run(struct mr_op_call *call)
     struct mr_error *words = &e;
     e.text[0] = 0;
     const char *socket = "";
-    int err = mr_share_socket(&socket, &e);
+    int err = mr_transport_socket(&socket, &e);
     if (err) return mr_role_refuse(call, err, &e);
     err = mr_role_begin(call, &t.r, MR_ROLE_WORKER, socket, NULL);
     if (err) words = NULL;

@@ -99,7 +99,7 @@ static int form(struct ring *g, struct mr_error *e)
         g->incarnations[i] = places[i].incarnation;
     }
     uint64_t first = 0, count = 0;
-    mr_share_cut(numbers(g), p->workers, r->index, &first, &count);
+    mr_transport_slice(numbers(g), p->workers, r->index, &first, &count);
     struct mr_role_state state;
     int err = mr_role_state_load(r, first, count, &state, e);
     if (err) return err;

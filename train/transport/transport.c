@@ -31,8 +31,8 @@
 
 struct connection {
     int fd;
-    mr_time until;              /* for the hello; MR_NEVER: said */
-    struct mr_share_host *host; /* NULL: none yet, or gone */
+    mr_time until;                  /* for the hello; MR_NEVER: said */
+    struct mr_transport_host *host; /* NULL: none yet, or gone */
     uint32_t slot;
 };
 
@@ -49,49 +49,50 @@ static struct {
     bool is_open, is_ending;
     struct mr_thread *thread;
     struct mr_list hosts;
-    struct mr_share_host *busy; /* its function runs */
+    struct mr_transport_host *busy; /* its function runs */
     struct connection *connections;
     uint32_t connections_count;
-} share = {.lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER, .listen_fd = -1};
+} transport = {
+    .lock = PTHREAD_MUTEX_INITIALIZER, .idle = PTHREAD_COND_INITIALIZER, .listen_fd = -1};
 
-void mr_share_configure(const struct mr_share_options *o)
+void mr_transport_configure(const struct mr_transport_options *o)
 {
-    pthread_mutex_lock(&share.lock);
-    (void)snprintf(share.node, sizeof share.node, "%s", o->node ? o->node : "");
-    share.credential = o->credential;
-    share.peers = o->peers;
-    pthread_mutex_unlock(&share.lock);
+    pthread_mutex_lock(&transport.lock);
+    (void)snprintf(transport.node, sizeof transport.node, "%s", o->node ? o->node : "");
+    transport.credential = o->credential;
+    transport.peers = o->peers;
+    pthread_mutex_unlock(&transport.lock);
 }
 
-const char *mr_share_node(void)
+const char *mr_transport_node(void)
 {
-    return share.node;
+    return transport.node;
 }
 
-struct mr_share_traffic *mr_share_traffic(void)
+struct mr_transport_traffic *mr_transport_traffic(void)
 {
-    static struct mr_share_traffic traffic;
+    static struct mr_transport_traffic traffic;
     return &traffic;
 }
 
-const struct mr_credential *mr_share_credential(void)
+const struct mr_credential *mr_transport_credential(void)
 {
-    return share.credential;
+    return transport.credential;
 }
 
-static void show_secret(char out[MR_SHARE_SECRET_MAX])
+static void show_secret(char out[MR_TRANSPORT_SECRET_MAX])
 {
     struct mr_buf text;
     struct mr_str secret = {0};
-    memset(out, 0, MR_SHARE_SECRET_MAX);
-    mr_buf_init(&text, 2 * MR_SHARE_SECRET_MAX);
-    if (share.credential) mr_credential_add(share.credential, &text);
-    if (mr_token_of(mr_buf_str(&text), &secret) && secret.n < MR_SHARE_SECRET_MAX)
+    memset(out, 0, MR_TRANSPORT_SECRET_MAX);
+    mr_buf_init(&text, 2 * MR_TRANSPORT_SECRET_MAX);
+    if (transport.credential) mr_credential_add(transport.credential, &text);
+    if (mr_token_of(mr_buf_str(&text), &secret) && secret.n < MR_TRANSPORT_SECRET_MAX)
         memcpy(out, secret.p, secret.n);
     mr_buf_fini(&text);
 }
 
-void mr_share_cut(
+void mr_transport_slice(
     uint64_t count, uint32_t parts, uint32_t part, uint64_t *first, uint64_t *part_count)
 {
     mr_assert(parts && part < parts);
@@ -102,10 +103,10 @@ void mr_share_cut(
     *part_count = MR_MIN(count, from + each) - from;
 }
 
-void mr_share_hello_fill(struct mr_share_hello *h, const char *session)
+void mr_transport_hello_fill(struct mr_transport_hello *h, const char *session)
 {
-    h->magic = MR_SHARE_MAGIC;
-    h->protocol = MR_SHARE_PROTOCOL;
+    h->magic = MR_TRANSPORT_MAGIC;
+    h->protocol = MR_TRANSPORT_PROTOCOL;
     (void)snprintf(h->session, sizeof h->session, "%s", session);
     show_secret(h->secret);
 }
@@ -114,58 +115,58 @@ void mr_share_hello_fill(struct mr_share_hello *h, const char *session)
 
 static bool secret_is_right(struct mr_str shown) /* takes as long for a wrong one */
 {
-    const struct mr_credential *c = share.credential;
+    const struct mr_credential *c = transport.credential;
     if (!c) return !shown.n;
     if (!c->file) return mr_token_is_same(shown, mr_str(c->fixed));
     return mr_secret_file_accepted(c->file, shown) & 1u << MR_SERVICE_WORKER;
 }
 
-static struct mr_share_host *host_find(const char *session, uint32_t index, bool is_group)
+static struct mr_transport_host *host_find(const char *session, uint32_t index, bool is_group)
 {
-    MR_LIST_EACH(node, &share.hosts)
+    MR_LIST_EACH(node, &transport.hosts)
     {
-        struct mr_share_host *h = MR_LIST_ITEM(node, struct mr_share_host, node);
+        struct mr_transport_host *h = MR_LIST_ITEM(node, struct mr_transport_host, node);
         if (h->index == index && h->is_group == is_group && !strcmp(h->session, session)) return h;
     }
     return NULL;
 }
 
-static int hello_check(struct mr_share_hello *h, struct mr_error *e)
+static int hello_check(struct mr_transport_hello *h, struct mr_error *e)
 {
     bool ends = memchr(h->session, 0, sizeof h->session) && memchr(h->secret, 0, sizeof h->secret);
-    if (h->magic != MR_SHARE_MAGIC || h->protocol != MR_SHARE_PROTOCOL || !ends)
+    if (h->magic != MR_TRANSPORT_MAGIC || h->protocol != MR_TRANSPORT_PROTOCOL || !ends)
         return mr_fail(e, MR_EFORMAT, "the first packet is no hello of this protocol");
     if (!secret_is_right(mr_str(h->secret)))
         return mr_fail(e, MR_EAUTH, "the secret of a worker was not shown");
-    if (h->kind < MR_SHARE_READER || h->kind > MR_SHARE_RANK)
+    if (h->kind < MR_TRANSPORT_READER || h->kind > MR_TRANSPORT_RANK)
         return mr_fail(e, MR_EFORMAT, "kind %u of a hello is unknown", h->kind);
     return MR_OK;
 }
 
 /* Calls a host with the lock released; NULL when it has gone meanwhile. */
-static void busy_begin(struct mr_share_host *h)
+static void busy_begin(struct mr_transport_host *h)
 {
-    share.busy = h;
-    pthread_mutex_unlock(&share.lock);
+    transport.busy = h;
+    pthread_mutex_unlock(&transport.lock);
 }
 
 static void busy_end(void)
 {
-    pthread_mutex_lock(&share.lock);
-    share.busy = NULL;
-    pthread_cond_broadcast(&share.idle);
+    pthread_mutex_lock(&transport.lock);
+    transport.busy = NULL;
+    pthread_cond_broadcast(&transport.idle);
 }
 
 /* With the lock held, as all below. False: the connection ends. */
-static bool greet(uint32_t at, struct mr_share_hello *hello, int fd)
+static bool greet(uint32_t at, struct mr_transport_hello *hello, int fd)
 {
-    struct mr_share_welcome w = {.magic = MR_SHARE_MAGIC};
+    struct mr_transport_admission w = {.magic = MR_TRANSPORT_MAGIC};
     struct mr_error e = {0};
-    int fds[MR_SHARE_FDS] = {-1, -1};
-    struct mr_share_host *h = NULL;
+    int fds[MR_TRANSPORT_FDS] = {-1, -1};
+    struct mr_transport_host *h = NULL;
     int err = hello_check(hello, &e);
     if (!err) {
-        h = host_find(hello->session, hello->index, hello->kind == MR_SHARE_RANK);
+        h = host_find(hello->session, hello->index, hello->kind == MR_TRANSPORT_RANK);
         if (!h)
             err = mr_fail(
                 &e, MR_ENOENT, "\"%s\" %u is not served here (yet)", hello->session, hello->index);
@@ -179,32 +180,32 @@ static bool greet(uint32_t at, struct mr_share_hello *hello, int fd)
     if (fd >= 0) (void)close(fd);
     w.err = err;
     (void)snprintf(w.text, sizeof w.text, "%.*s", (int)sizeof w.text - 1, e.text);
-    struct connection *c = &share.connections[at];
+    struct connection *c = &transport.connections[at];
     c->until = MR_NEVER;
     if (!err) {
         c->host = h;
         c->slot = w.slot;
     }
     size_t n = fds[0] < 0 ? 0 : fds[1] < 0 ? 1 : 2;
-    return !mr_share_send(c->fd, &w, sizeof w, fds, n) && !err;
+    return !mr_transport_send(c->fd, &w, sizeof w, fds, n) && !err;
 }
 
 static bool hear(uint32_t at)
 {
-    struct mr_share_hello hello;
-    int fds[MR_SHARE_FDS];
-    int err = mr_share_receive(share.connections[at].fd, &hello, sizeof hello, fds);
+    struct mr_transport_hello hello;
+    int fds[MR_TRANSPORT_FDS];
+    int err = mr_transport_receive(transport.connections[at].fd, &hello, sizeof hello, fds);
     if (err == MR_EAGAIN) return true;
     if (fds[1] >= 0) (void)close(fds[1]);
-    if (!err && share.connections[at].until != MR_NEVER) return greet(at, &hello, fds[0]);
+    if (!err && transport.connections[at].until != MR_NEVER) return greet(at, &hello, fds[0]);
     if (fds[0] >= 0) (void)close(fds[0]);
     return false; /* hung up, or talks more than it should */
 }
 
 static void drop(uint32_t at)
 {
-    struct connection c = share.connections[at];
-    share.connections[at] = share.connections[--share.connections_count];
+    struct connection c = transport.connections[at];
+    transport.connections[at] = transport.connections[--transport.connections_count];
     (void)close(c.fd);
     if (!c.host) return;
     busy_begin(c.host);
@@ -214,14 +215,14 @@ static void drop(uint32_t at)
 
 static void meet(void)
 {
-    int fd = accept4(share.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    int fd = accept4(transport.listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0) return;
-    if (share.connections_count == CONNECTIONS_MAX ||
-        !mr_peer_may_enter(&share.peers, fd, share.path)) {
+    if (transport.connections_count == CONNECTIONS_MAX ||
+        !mr_peer_may_enter(&transport.peers, fd, transport.path)) {
         (void)close(fd);
         return;
     }
-    share.connections[share.connections_count++] =
+    transport.connections[transport.connections_count++] =
         (struct connection){.fd = fd, .until = mr_time_after(mr_clock_now(), HELLO_WAIT)};
 }
 
@@ -229,32 +230,32 @@ static void serve(void *ctx)
 {
     (void)ctx;
     struct pollfd *fds = mr_alloc_array(CONNECTIONS_MAX + 2, sizeof *fds);
-    pthread_mutex_lock(&share.lock);
-    while (!share.is_ending) {
-        uint32_t n = share.connections_count;
+    pthread_mutex_lock(&transport.lock);
+    while (!transport.is_ending) {
+        uint32_t n = transport.connections_count;
         bool impatient = false;
         for (uint32_t i = 0; i < n; i++) {
-            fds[i] = (struct pollfd){share.connections[i].fd, POLLIN, 0};
-            impatient |= share.connections[i].until != MR_NEVER;
+            fds[i] = (struct pollfd){transport.connections[i].fd, POLLIN, 0};
+            impatient |= transport.connections[i].until != MR_NEVER;
         }
-        fds[n] = (struct pollfd){share.listen_fd, POLLIN, 0};
-        fds[n + 1] = (struct pollfd){share.wake_fd, POLLIN, 0};
-        pthread_mutex_unlock(&share.lock);
+        fds[n] = (struct pollfd){transport.listen_fd, POLLIN, 0};
+        fds[n + 1] = (struct pollfd){transport.wake_fd, POLLIN, 0};
+        pthread_mutex_unlock(&transport.lock);
         (void)poll(fds, n + 2, impatient ? 1000 : -1);
-        pthread_mutex_lock(&share.lock);
+        pthread_mutex_lock(&transport.lock);
         if (fds[n + 1].revents) {
             uint64_t v;
-            (void)!read(share.wake_fd, &v, sizeof v);
+            (void)!read(transport.wake_fd, &v, sizeof v);
         }
         mr_time now = mr_clock_now();
         for (uint32_t i = n; i-- > 0;) { /* only this thread changes the table */
-            bool ends = share.connections[i].until <= now;
+            bool ends = transport.connections[i].until <= now;
             if (fds[i].revents) ends |= !hear(i);
             if (ends) drop(i);
         }
         if (fds[n].revents) meet();
     }
-    pthread_mutex_unlock(&share.lock);
+    pthread_mutex_unlock(&transport.lock);
     mr_release(fds);
 }
 
@@ -266,108 +267,108 @@ static const char *base_dir(void)
     return base && strlen(base) <= 30 ? base : "/tmp"; /* paths of sockets are short */
 }
 
-size_t mr_share_sweep(void)
+size_t mr_transport_sweep(void)
 {
     return mr_scratch_sweep(base_dir(), SCRATCH);
 }
 
 static int open_locked(struct mr_error *e)
 {
-    if (share.is_open) return MR_OK;
-    int err = mr_scratch_open(&share.dir, base_dir(), SCRATCH, e);
+    if (transport.is_open) return MR_OK;
+    int err = mr_scratch_open(&transport.dir, base_dir(), SCRATCH, e);
     if (err) return err;
-    (void)snprintf(share.path, sizeof share.path, "%s/share.sock", share.dir.path);
+    (void)snprintf(transport.path, sizeof transport.path, "%s/share.sock", transport.dir.path);
     struct sockaddr_un at;
-    err = mr_share_address(share.path, &at, e);
+    err = mr_transport_address(transport.path, &at, e);
     mr_assert(!err); /* it is short enough */
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (const struct sockaddr *)&at, sizeof at) ||
-        chmod(share.path, mr_peer_socket_mode(&share.peers)) || listen(fd, 128)) {
-        err = mr_fail(e, MR_EIO, "cannot listen on \"%s\": %s", share.path, strerror(errno));
+        chmod(transport.path, mr_peer_socket_mode(&transport.peers)) || listen(fd, 128)) {
+        err = mr_fail(e, MR_EIO, "cannot listen on \"%s\": %s", transport.path, strerror(errno));
         if (fd >= 0) (void)close(fd);
-        mr_scratch_close(&share.dir);
+        mr_scratch_close(&transport.dir);
         return err;
     }
-    share.listen_fd = fd;
-    share.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    mr_assert(share.wake_fd >= 0);
-    share.connections = mr_alloc_array(CONNECTIONS_MAX, sizeof *share.connections);
-    if (!share.hosts.next) mr_list_init(&share.hosts);
-    share.is_open = true;
-    share.is_ending = false;
-    share.thread = mr_thread_start("share", serve, NULL);
+    transport.listen_fd = fd;
+    transport.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    mr_assert(transport.wake_fd >= 0);
+    transport.connections = mr_alloc_array(CONNECTIONS_MAX, sizeof *transport.connections);
+    if (!transport.hosts.next) mr_list_init(&transport.hosts);
+    transport.is_open = true;
+    transport.is_ending = false;
+    transport.thread = mr_thread_start("share", serve, NULL);
     return MR_OK;
 }
 
-int mr_share_socket(const char **path, struct mr_error *e)
+int mr_transport_socket(const char **path, struct mr_error *e)
 {
-    pthread_mutex_lock(&share.lock);
+    pthread_mutex_lock(&transport.lock);
     int err = open_locked(e);
-    pthread_mutex_unlock(&share.lock);
-    if (!err) *path = share.path;
+    pthread_mutex_unlock(&transport.lock);
+    if (!err) *path = transport.path;
     return err;
 }
 
 static void wake_thread(void)
 {
     uint64_t one = 1;
-    (void)!write(share.wake_fd, &one, sizeof one);
+    (void)!write(transport.wake_fd, &one, sizeof one);
 }
 
-void mr_share_close(void)
+void mr_transport_close(void)
 {
-    pthread_mutex_lock(&share.lock);
-    bool was_open = share.is_open;
+    pthread_mutex_lock(&transport.lock);
+    bool was_open = transport.is_open;
     if (was_open) {
-        mr_assert(mr_list_is_empty(&share.hosts));
-        share.is_ending = true;
+        mr_assert(mr_list_is_empty(&transport.hosts));
+        transport.is_ending = true;
         wake_thread();
     }
-    pthread_mutex_unlock(&share.lock);
+    pthread_mutex_unlock(&transport.lock);
     if (!was_open) return;
-    mr_thread_join(&share.thread);
-    for (uint32_t i = 0; i < share.connections_count; i++)
-        (void)close(share.connections[i].fd);
-    share.connections_count = 0;
-    mr_release(share.connections);
-    (void)close(share.listen_fd);
-    (void)close(share.wake_fd);
-    mr_scratch_close(&share.dir);
-    share.is_open = false;
+    mr_thread_join(&transport.thread);
+    for (uint32_t i = 0; i < transport.connections_count; i++)
+        (void)close(transport.connections[i].fd);
+    transport.connections_count = 0;
+    mr_release(transport.connections);
+    (void)close(transport.listen_fd);
+    (void)close(transport.wake_fd);
+    mr_scratch_close(&transport.dir);
+    transport.is_open = false;
 }
 
-void mr_share_unlink(void)
+void mr_transport_unlink(void)
 {
-    pthread_mutex_lock(&share.lock);
-    if (share.is_open) mr_scratch_close(&share.dir);
-    pthread_mutex_unlock(&share.lock);
+    pthread_mutex_lock(&transport.lock);
+    if (transport.is_open) mr_scratch_close(&transport.dir);
+    pthread_mutex_unlock(&transport.lock);
 }
 
-int mr_share_host_add(struct mr_share_host *h, struct mr_error *e)
+int mr_transport_host_add(struct mr_transport_host *h, struct mr_error *e)
 {
-    pthread_mutex_lock(&share.lock);
+    pthread_mutex_lock(&transport.lock);
     int err = open_locked(e);
     if (!err && host_find(h->session, h->index, h->is_group))
         err = mr_fail(e, MR_EEXIST, "this process serves %s %u of session \"%s\" already",
             h->is_group ? "group" : "shard", h->index, h->session);
-    if (!err) mr_list_add_tail(&share.hosts, &h->node);
-    pthread_mutex_unlock(&share.lock);
+    if (!err) mr_list_add_tail(&transport.hosts, &h->node);
+    pthread_mutex_unlock(&transport.lock);
     return err;
 }
 
-void mr_share_host_remove(struct mr_share_host *h)
+void mr_transport_host_remove(struct mr_transport_host *h)
 {
-    pthread_mutex_lock(&share.lock);
+    pthread_mutex_lock(&transport.lock);
     mr_list_remove(&h->node);
-    while (share.busy == h)
-        pthread_cond_wait(&share.idle, &share.lock);
-    for (uint32_t i = 0; i < share.connections_count; i++) {
-        struct connection *c = &share.connections[i];
+    while (transport.busy == h)
+        pthread_cond_wait(&transport.idle, &transport.lock);
+    for (uint32_t i = 0; i < transport.connections_count; i++) {
+        struct connection *c = &transport.connections[i];
         if (c->host != h) continue;
         c->host = NULL;
         (void)shutdown(c->fd, SHUT_RDWR); /* the thread sees it and drops it */
     }
-    pthread_mutex_unlock(&share.lock);
+    pthread_mutex_unlock(&transport.lock);
 }
 
 /* ---- the other end ----------------------------------------------------------------------------*/
@@ -389,30 +390,32 @@ static bool is_peer_ours(int socket)
     return !getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &n) && peer.uid == geteuid();
 }
 
-static int ask(int socket, const struct mr_share_hello *hello, int fd, mr_time deadline,
-    struct mr_share_welcome *w, int fds[MR_SHARE_FDS], struct mr_error *e)
+static int ask(int socket, const struct mr_transport_hello *hello, int fd, mr_time deadline,
+    struct mr_transport_admission *w, int fds[MR_TRANSPORT_FDS], struct mr_error *e)
 {
-    int err = mr_share_send(socket, hello, sizeof *hello, &fd, fd >= 0 ? 1 : 0);
+    int err = mr_transport_send(socket, hello, sizeof *hello, &fd, fd >= 0 ? 1 : 0);
     while (!err) {
-        err = mr_share_receive(socket, w, sizeof *w, fds);
+        err = mr_transport_receive(socket, w, sizeof *w, fds);
         if (err != MR_EAGAIN) break;
         err = MR_OK;
         if (mr_clock_now() >= deadline) err = MR_ETIMEOUT;
         if (!err) (void)wait_readable(socket, deadline);
     }
     if (err) return mr_fail(e, err, "no welcome from a role of this node: %s", mr_err_words(err));
-    if (w->magic != MR_SHARE_MAGIC) return mr_fail(e, MR_EFORMAT, "a role's welcome is malformed");
+    if (w->magic != MR_TRANSPORT_MAGIC)
+        return mr_fail(e, MR_EFORMAT, "a role's welcome is malformed");
     w->text[sizeof w->text - 1] = 0;
     if (w->err) return mr_fail(e, w->err > 0 ? MR_EFORMAT : w->err, "%s", w->text);
     return MR_OK;
 }
 
-int mr_share_connect(const char *path, const struct mr_share_hello *hello, int fd, mr_time deadline,
-    struct mr_share_welcome *w, int fds[MR_SHARE_FDS], int *out, struct mr_error *e)
+int mr_transport_connect(const char *path, const struct mr_transport_hello *hello, int fd,
+    mr_time deadline, struct mr_transport_admission *w, int fds[MR_TRANSPORT_FDS], int *out,
+    struct mr_error *e)
 {
     fds[0] = fds[1] = -1;
     struct sockaddr_un at;
-    int err = mr_share_address(path, &at, e);
+    int err = mr_transport_address(path, &at, e);
     if (err) return err;
     int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s < 0) return mr_fail(e, MR_EIO, "cannot make a socket: %s", strerror(errno));
@@ -424,7 +427,7 @@ int mr_share_connect(const char *path, const struct mr_share_hello *hello, int f
         err = ask(s, hello, fd, deadline, w, fds, e);
     }
     if (err) {
-        for (int i = 0; i < MR_SHARE_FDS; i++)
+        for (int i = 0; i < MR_TRANSPORT_FDS; i++)
             if (fds[i] >= 0) (void)close(fds[i]);
         fds[0] = fds[1] = -1;
         (void)close(s);
@@ -434,7 +437,7 @@ int mr_share_connect(const char *path, const struct mr_share_hello *hello, int f
     return MR_OK;
 }
 
-bool mr_share_is_hung_up(int socket)
+bool mr_transport_is_hung_up(int socket)
 {
     char byte;
     ssize_t n = recv(socket, &byte, 1, MSG_PEEK | MSG_DONTWAIT);

@@ -28,7 +28,7 @@ struct mr_place {
     uint64_t incarnation;
 };
 
-struct mr_share_options {
+struct mr_transport_options {
     const char *node; /* of this process: places with the same name are reached by shared memory */
     const struct mr_credential *credential; /* of workers: shown, and asked for; NULL: none. Lent */
     struct mr_peer_rules peers;
@@ -36,21 +36,21 @@ struct mr_share_options {
 
 /* Once, when the process starts, before any role; without it the node is "" and there is no
  * secret. Copies. */
-void mr_share_configure(const struct mr_share_options *o);
-const char *mr_share_node(void);
-const struct mr_credential *mr_share_credential(void); /* NULL: none */
+void mr_transport_configure(const struct mr_transport_options *o);
+const char *mr_transport_node(void);
+const struct mr_credential *mr_transport_credential(void); /* NULL: none */
 
 /* The path of this process's socket, for Join; opened at the first call. Lent for ever. */
-int mr_share_socket(const char **path, struct mr_error *e);
+int mr_transport_socket(const char **path, struct mr_error *e);
 /* Closes the socket and its thread. No shard and no group is open any more. */
-void mr_share_close(void);
+void mr_transport_close(void);
 /* Removes the directories of sockets that killed processes of this user left; how many. */
-size_t mr_share_sweep(void);
+size_t mr_transport_sweep(void);
 /* For a process that leaves while roles may still be inside: removes the socket's file alone. */
-void mr_share_unlink(void);
+void mr_transport_unlink(void);
 
 /* What went which way since the process began: for its metrics. */
-struct mr_share_traffic {
+struct mr_transport_traffic {
     _Atomic uint64_t near_links, far_links; /* to shards and in groups: shared memory, gRPC */
     _Atomic uint64_t far_bytes;             /* of parameters and gradients, sent or pulled */
     /* Of this process's ranks in rings: steps, the one at the opening included; streams to the next
@@ -58,9 +58,9 @@ struct mr_share_traffic {
      * woke a rank. */
     _Atomic uint64_t ring_steps, ring_streams, ring_messages, ring_bytes, ring_wakes;
 };
-struct mr_share_traffic *mr_share_traffic(void);
+struct mr_transport_traffic *mr_transport_traffic(void);
 
 /* Which numbers of a vector of `count` stand on part `part` of `parts`: the same cut for shards
  * and for slices of an all-reduce. Late parts of a short vector may be empty. */
-void mr_share_cut(
+void mr_transport_slice(
     uint64_t count, uint32_t parts, uint32_t part, uint64_t *first, uint64_t *part_count);

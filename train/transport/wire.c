@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-int mr_share_address(const char *path, void *sockaddr, struct mr_error *e)
+int mr_transport_address(const char *path, void *sockaddr, struct mr_error *e)
 {
     struct sockaddr_un *at = sockaddr;
     *at = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -30,12 +30,12 @@ int mr_share_address(const char *path, void *sockaddr, struct mr_error *e)
     return MR_OK;
 }
 
-int mr_share_send(int socket, const void *p, size_t n, const int *fds, size_t fds_count)
+int mr_transport_send(int socket, const void *p, size_t n, const int *fds, size_t fds_count)
 {
-    mr_assert(fds_count <= MR_SHARE_FDS);
+    mr_assert(fds_count <= MR_TRANSPORT_FDS);
     union {
         struct cmsghdr align;
-        char bytes[CMSG_SPACE(MR_SHARE_FDS * sizeof(int))];
+        char bytes[CMSG_SPACE(MR_TRANSPORT_FDS * sizeof(int))];
     } side = {0};
     struct iovec part = {(void *)(uintptr_t)p, n};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
@@ -56,7 +56,7 @@ int mr_share_send(int socket, const void *p, size_t n, const int *fds, size_t fd
     return errno == EAGAIN || errno == EWOULDBLOCK ? MR_EAGAIN : MR_EAWAY;
 }
 
-static void take_descriptors(struct msghdr *m, int fds[MR_SHARE_FDS])
+static void take_descriptors(struct msghdr *m, int fds[MR_TRANSPORT_FDS])
 {
     size_t kept = 0;
     for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
@@ -65,7 +65,7 @@ static void take_descriptors(struct msghdr *m, int fds[MR_SHARE_FDS])
         for (size_t i = 0; i < n; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (kept < MR_SHARE_FDS)
+            if (kept < MR_TRANSPORT_FDS)
                 fds[kept++] = fd;
             else
                 (void)close(fd);
@@ -73,7 +73,7 @@ static void take_descriptors(struct msghdr *m, int fds[MR_SHARE_FDS])
     }
 }
 
-int mr_share_receive(int socket, void *p, size_t n, int fds[MR_SHARE_FDS])
+int mr_transport_receive(int socket, void *p, size_t n, int fds[MR_TRANSPORT_FDS])
 {
     fds[0] = fds[1] = -1;
     struct iovec part = {p, n};
@@ -97,7 +97,7 @@ int mr_share_receive(int socket, void *p, size_t n, int fds[MR_SHARE_FDS])
 
 /* ---- shared memory ----------------------------------------------------------------------------*/
 
-int mr_share_make(
+int mr_transport_make(
     const char *name, uint64_t bytes, bool alone, int *fd, void **map, struct mr_error *e)
 {
     int made = -1;
@@ -118,7 +118,7 @@ int mr_share_make(
     return MR_OK;
 }
 
-int mr_share_map(int fd, uint64_t bytes, bool writable, void **map, struct mr_error *e)
+int mr_transport_map(int fd, uint64_t bytes, bool writable, void **map, struct mr_error *e)
 {
     if (fd < 0) return mr_fail(e, MR_EFORMAT, "a peer sent no shared memory");
     uint64_t real = 0;
@@ -127,7 +127,7 @@ int mr_share_map(int fd, uint64_t bytes, bool writable, void **map, struct mr_er
     return mr_segment_map(fd, bytes, writable, map, e);
 }
 
-void mr_share_sleep(const _Atomic uint32_t *word, uint32_t seen, mr_time deadline)
+void mr_transport_sleep(const _Atomic uint32_t *word, uint32_t seen, mr_time deadline)
 {
     mr_time now = mr_clock_now();
     if (now >= deadline) return;
@@ -136,21 +136,21 @@ void mr_share_sleep(const _Atomic uint32_t *word, uint32_t seen, mr_time deadlin
     (void)syscall(SYS_futex, word, FUTEX_WAIT, seen, &t, NULL, 0);
 }
 
-void mr_share_wake(const _Atomic uint32_t *word)
+void mr_transport_wake(const _Atomic uint32_t *word)
 {
     (void)syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void mr_share_ring(struct mr_share_bell *b)
+void mr_transport_bell_ring(struct mr_transport_bell *b)
 {
     (void)atomic_fetch_add(&b->rung, 1);
-    if (atomic_load(&b->sleeps)) mr_share_wake(&b->rung);
+    if (atomic_load(&b->sleeps)) mr_transport_wake(&b->rung);
 }
 
-void mr_share_bell_wait(struct mr_share_bell *b, uint32_t seen, mr_time deadline)
+void mr_transport_bell_wait(struct mr_transport_bell *b, uint32_t seen, mr_time deadline)
 {
-    mr_time slice = mr_time_after(mr_clock_now(), MR_SHARE_SLICE);
+    mr_time slice = mr_time_after(mr_clock_now(), MR_TRANSPORT_SLICE);
     atomic_store(&b->sleeps, 1);
-    mr_share_sleep(&b->rung, seen, MR_MIN(deadline, slice));
+    mr_transport_sleep(&b->rung, seen, MR_MIN(deadline, slice));
     atomic_store(&b->sleeps, 0);
 }

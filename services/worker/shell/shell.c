@@ -206,7 +206,7 @@ static void train_stats_open(struct mr_stats *stats)
 {
     static const char name[] = "millrace_train_links_total",
                       help[] = "Ways of roles to parameter servers and groups.";
-    struct mr_share_traffic *t = mr_share_traffic();
+    struct mr_transport_traffic *t = mr_transport_traffic();
     mr_stats_counter_ask(stats, name, help, "path=\"memory\"", ask, &t->near_links);
     mr_stats_counter_ask(stats, name, help, "path=\"grpc\"", ask, &t->far_links);
     mr_stats_counter_ask(stats, "millrace_train_grpc_bytes_total",
@@ -275,7 +275,7 @@ static int server_open(
 /* What processes of this user that were killed have left of themselves. */
 static void leftovers_remove(void)
 {
-    size_t n = mr_share_sweep() + mr_scratch_sweep("/tmp", MR_PROCESS_SCRATCH);
+    size_t n = mr_transport_sweep() + mr_scratch_sweep("/tmp", MR_PROCESS_SCRATCH);
     mr_process_files_begin();
     n += mr_scratch_sweep("/tmp", MR_PROCESS_SCRATCH);
     mr_process_files_end();
@@ -288,10 +288,10 @@ int mr_worker_shell_open(
     MR_AUTO(mr_worker_shell_close) struct mr_worker_shell *sh = mr_alloc(sizeof *sh);
     sh->connect_at = sh->end_at = sh->logs_at = MR_NEVER;
     sh->scheduler = o->scheduler;
-    const struct mr_share_options share = {.node = o->node,
+    const struct mr_transport_options share = {.node = o->node,
         .credential = mr_rpc_auth_credential(o->auth, MR_SERVICE_WORKER),
         .peers = o->peers};
-    mr_share_configure(&share);
+    mr_transport_configure(&share);
     leftovers_remove();
     mr_rpc_leave_idle_channels(); /* the one to the scheduler has a call, and roles repeat theirs */
     sh->loop = mr_rpc_loop_new();
@@ -326,7 +326,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
         mr_executor_stop(&sh->executors[i]);
     mr_executor_stop(&sh->here);
     mr_helpers_free(&sh->helpers);
-    mr_share_close();
+    mr_transport_close();
     mr_fetcher_stop(&sh->fetcher);
     if (sh->channel) mr_worker_link_free(sh);
     if (sh->channel) mr_rpc_channel_close(&sh->channel);
@@ -444,6 +444,6 @@ int mr_worker_shell_run(struct mr_worker_shell *sh)
         if (sh->end_at <= sh->now || (sh->ending && !sh->call)) break;
     }
     mr_worker_shell_lend(sh, false);
-    mr_share_unlink(); /* who calls us may leave without a close */
+    mr_transport_unlink(); /* who calls us may leave without a close */
     return sh->exit_code;
 }

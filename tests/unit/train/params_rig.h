@@ -115,7 +115,7 @@ static inline void rig_ps_open(struct rig_ps *p, const struct rig_plain *plain, 
     uint32_t shards, enum mr_update_rule rule, uint32_t aggregate, uint32_t threads)
 {
     uint64_t first, count;
-    mr_share_cut(plain->count, shards, shard, &first, &count);
+    mr_transport_slice(plain->count, shards, shard, &first, &count);
     *p = (struct rig_ps){0};
     struct mr_shard_options o = {.session = "t1-1",
         .shard = shard,

@@ -21,7 +21,7 @@ static struct mr_reduce *open_rank(const struct rank *k, struct mr_error *e)
 {
     struct mr_nn_optim optim = rig_optim(ADAM);
     uint64_t first, count;
-    mr_share_cut(k->count, k->ranks, k->index, &first, &count);
+    mr_transport_slice(k->count, k->ranks, k->index, &first, &count);
     struct mr_reduce_options o = {.session = "t1-2",
         .generation = 3,
         .rank = k->index,
@@ -72,7 +72,7 @@ static void plain_reduce(struct rig_plain *p, uint32_t ranks, uint64_t steps)
             for (uint32_t i = 0; i < ranks; i++)
                 order[i] = g[(s + 1 + i) % ranks];
             uint64_t first, count;
-            mr_share_cut(p->count, ranks, s, &first, &count);
+            mr_transport_slice(p->count, ranks, s, &first, &count);
             rig_plain_mean(p, order, ranks, first, count, step);
         }
     }
@@ -83,14 +83,14 @@ static void plain_reduce(struct rig_plain *p, uint32_t ranks, uint64_t steps)
 static void same_as_plain(uint32_t ranks, uint64_t count, bool is_remote, const char *address)
 {
     const char *path = NULL;
-    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
+    assert_int_equal(mr_transport_socket(&path, NULL), MR_OK);
     struct mr_place places[RANKS];
     struct rank k[RANKS];
     struct rig_plain plain;
     rig_plain_init(&plain, ADAM, count, count - 10);
     for (uint32_t i = 0; i < ranks; i++) {
         places[i] = (struct mr_place){
-            .address = address ? address : "", .node = mr_share_node(), .socket = path};
+            .address = address ? address : "", .node = mr_transport_node(), .socket = path};
         k[i] = (struct rank){.places = places,
             .index = i,
             .ranks = ranks,
@@ -149,7 +149,7 @@ static void does_not_count(bool is_remote, const char *address)
 {
     enum { COUNT = 5000 };
     const char *path = NULL;
-    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
+    assert_int_equal(mr_transport_socket(&path, NULL), MR_OK);
     struct mr_place places[3];
     struct rank k[3];
     struct rig_plain plain;
@@ -157,7 +157,8 @@ static void does_not_count(bool is_remote, const char *address)
     float *initial = mr_copy(plain.params, COUNT * sizeof(float));
     float *gradient = mr_alloc(COUNT * sizeof(float));
     for (uint32_t i = 0; i < 3; i++) {
-        places[i] = (struct mr_place){.address = address, .node = mr_share_node(), .socket = path};
+        places[i] =
+            (struct mr_place){.address = address, .node = mr_transport_node(), .socket = path};
         k[i] = (struct rank){.places = places,
             .index = i,
             .ranks = 3,
@@ -211,10 +212,10 @@ static void a_ring_gets_the_same_result(void **state)
 /* One process a rank: each says its socket, is told all of them, and steps until something ends. */
 static void process_run(int in, int out, uint32_t index, uint32_t ranks, const float *params)
 {
-    struct mr_share_options o = {.node = "n1"};
-    mr_share_configure(&o);
+    struct mr_transport_options o = {.node = "n1"};
+    mr_transport_configure(&o);
     const char *path = NULL;
-    mr_assert(!mr_share_socket(&path, NULL));
+    mr_assert(!mr_transport_socket(&path, NULL));
     char text[96] = {0}, socket0[96] = {0};
     (void)snprintf(text, sizeof text, "%s", path);
     mr_assert(write(out, text, sizeof text) == sizeof text);
@@ -234,7 +235,7 @@ static void process_run(int in, int out, uint32_t index, uint32_t ranks, const f
         if (step == 10) mr_assert(write(out, "!", 1) == 1);
     }
     mr_reduce_close(&r);
-    mr_share_close();
+    mr_transport_close();
     _exit(err == MR_EAWAY ? 42 : 1);
 }
 
@@ -293,7 +294,7 @@ static void an_abort_ends_a_step_that_waits(void **state)
 {
     (void)state;
     const char *path = NULL;
-    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
+    assert_int_equal(mr_transport_socket(&path, NULL), MR_OK);
     struct mr_place places[2] = {{.node = "n1", .socket = path}, {.node = "n1", .socket = path}};
     float *params = rig_vector(5000, 1);
     struct rank k[2] = {
@@ -317,14 +318,14 @@ static void an_abort_ends_a_step_that_waits(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    mr_share_close();
+    mr_transport_close();
     return 0;
 }
 
 int main(void)
 {
-    const struct mr_share_options o = {.node = "n1"};
-    mr_share_configure(&o);
+    const struct mr_transport_options o = {.node = "n1"};
+    mr_transport_configure(&o);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_others_notice_a_killed_rank), /* forks: before any thread */
         cmocka_unit_test(ranks_of_a_node_get_the_plain_result),

@@ -8,8 +8,8 @@
 static struct mr_place here(void)
 {
     const char *path = NULL;
-    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
-    return (struct mr_place){.address = "", .node = mr_share_node(), .socket = path};
+    assert_int_equal(mr_transport_socket(&path, NULL), MR_OK);
+    return (struct mr_place){.address = "", .node = mr_transport_node(), .socket = path};
 }
 
 static void assert_same(struct rig_ps *ps, uint32_t shards, const struct rig_plain *plain)
@@ -17,7 +17,7 @@ static void assert_same(struct rig_ps *ps, uint32_t shards, const struct rig_pla
     for (uint32_t s = 0; s < shards; s++) {
         rig_ps_stop(&ps[s]);
         uint64_t first, count;
-        mr_share_cut(plain->count, shards, s, &first, &count);
+        mr_transport_slice(plain->count, shards, s, &first, &count);
         assert_memory_equal(
             mr_shard_params(ps[s].shard), plain->params + first, count * sizeof(float));
         float *const *slots = mr_update_slots(ps[s].update);
@@ -363,14 +363,14 @@ static void a_shard_is_served_once(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    mr_share_close();
+    mr_transport_close();
     return 0;
 }
 
 int main(void)
 {
-    const struct mr_share_options o = {.node = "n1"};
-    mr_share_configure(&o);
+    const struct mr_transport_options o = {.node = "n1"};
+    mr_transport_configure(&o);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(asynchronous_updates_are_those_of_one_after_another),
         cmocka_unit_test(synchronous_updates_are_means_in_order_of_worker),

@@ -10,8 +10,8 @@
 static struct mr_place here(void)
 {
     const char *path = NULL;
-    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
-    return (struct mr_place){.address = "", .node = mr_share_node(), .socket = path};
+    assert_int_equal(mr_transport_socket(&path, NULL), MR_OK);
+    return (struct mr_place){.address = "", .node = mr_transport_node(), .socket = path};
 }
 
 static struct mr_params *connect_as(
@@ -369,14 +369,14 @@ static void a_restore_forgets_what_was_used_early(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    mr_share_close();
+    mr_transport_close();
     return 0;
 }
 
 int main(void)
 {
-    const struct mr_share_options o = {.node = "node-a"};
-    mr_share_configure(&o);
+    const struct mr_transport_options o = {.node = "node-a"};
+    mr_transport_configure(&o);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_used_while_they_are_computed_give_the_same_result),
         cmocka_unit_test(a_replacement_completes_what_a_lost_worker_announced),

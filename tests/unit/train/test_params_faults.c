@@ -16,14 +16,14 @@
 static void share_begin(void)
 {
     static const struct mr_credential secret = {.fixed = "0123456789abcdef"};
-    const struct mr_share_options o = {.node = "n1", .credential = &secret};
-    mr_share_configure(&o);
+    const struct mr_transport_options o = {.node = "n1", .credential = &secret};
+    mr_transport_configure(&o);
 }
 
 static void tell_path(int fd)
 {
     const char *path = NULL;
-    mr_assert(!mr_share_socket(&path, NULL));
+    mr_assert(!mr_transport_socket(&path, NULL));
     char text[96] = {0};
     (void)snprintf(text, sizeof text, "%s", path);
     mr_assert(write(fd, text, sizeof text) == sizeof text);
@@ -147,7 +147,7 @@ static void a_server_survives_workers_killed_in_mid_push(void **state)
     } while (s.clients && mr_clock_now() < until);
     assert_int_equal(s.clients, 0);
     const char *path = NULL;
-    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
+    assert_int_equal(mr_transport_socket(&path, NULL), MR_OK);
     struct mr_place at = {.address = "", .node = "n1", .socket = path};
     struct mr_params *p = rig_connect(&at, 1, COUNT, 3, false);
     struct mr_params_view v;
@@ -160,27 +160,27 @@ static void a_server_survives_workers_killed_in_mid_push(void **state)
 
 /* ---- peers that do not keep to the rules ------------------------------------------------------*/
 
-static struct mr_share_hello hello_of(uint64_t count)
+static struct mr_transport_hello hello_of(uint64_t count)
 {
-    struct mr_share_hello h = {
-        .kind = MR_SHARE_WORKER, .parts = 1, .from = 1, .incarnation = 1, .count = count};
-    mr_share_hello_fill(&h, "t1-1");
+    struct mr_transport_hello h = {
+        .kind = MR_TRANSPORT_WORKER, .parts = 1, .from = 1, .incarnation = 1, .count = count};
+    mr_transport_hello_fill(&h, "t1-1");
     return h;
 }
 
-static int greet(const struct mr_share_hello *h, int fd, int *socket, int fds[MR_SHARE_FDS])
+static int greet(const struct mr_transport_hello *h, int fd, int *socket, int fds[MR_TRANSPORT_FDS])
 {
     const char *path = NULL;
-    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
-    struct mr_share_welcome w;
+    assert_int_equal(mr_transport_socket(&path, NULL), MR_OK);
+    struct mr_transport_admission w;
     struct mr_error e;
-    int err = mr_share_connect(path, h, fd, SOON, &w, fds, socket, &e);
+    int err = mr_transport_connect(path, h, fd, SOON, &w, fds, socket, &e);
     return err;
 }
 
-static int refused(const struct mr_share_hello *h, int fd)
+static int refused(const struct mr_transport_hello *h, int fd)
 {
-    int s = -1, fds[MR_SHARE_FDS];
+    int s = -1, fds[MR_TRANSPORT_FDS];
     int err = greet(h, fd, &s, fds);
     assert_true(err != MR_OK);
     return err;
@@ -193,7 +193,7 @@ static void a_hello_is_checked(void **state)
     rig_plain_init(&plain, SGD, COUNT, COUNT);
     struct rig_ps ps;
     rig_ps_open(&ps, &plain, 0, 1, MR_UPDATE_ASYNC, 0, 1);
-    struct mr_share_hello h = hello_of(COUNT);
+    struct mr_transport_hello h = hello_of(COUNT);
     assert_int_equal(refused(&h, -1), MR_EFORMAT); /* no memory */
     int plain_fd = memfd_create("m", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     assert_int_equal(ftruncate(plain_fd, (off_t)mr_client_bytes(COUNT, false)), 0);
@@ -201,7 +201,7 @@ static void a_hello_is_checked(void **state)
     (void)close(plain_fd);
     int small = -1;
     void *map = NULL;
-    assert_int_equal(mr_share_make("m", 4096, true, &small, &map, NULL), MR_OK);
+    assert_int_equal(mr_transport_make("m", 4096, true, &small, &map, NULL), MR_OK);
     assert_int_equal(refused(&h, small), MR_EPERM);
     h.from = MR_TRAIN_WORKERS_MAX;
     assert_int_equal(refused(&h, small), MR_EINVAL);
@@ -236,15 +236,15 @@ static void nonsense_in_shared_memory_does_no_harm(void **state)
     rig_ps_open(&ps, &plain, 0, 1, MR_UPDATE_SYNC, 2, 1);
     rig_ps_start(&ps);
     uint64_t bytes = mr_client_bytes(COUNT, false);
-    int fd = -1, s = -1, fds[MR_SHARE_FDS];
+    int fd = -1, s = -1, fds[MR_TRANSPORT_FDS];
     void *map = NULL;
-    assert_int_equal(mr_share_make("m", bytes, true, &fd, &map, NULL), MR_OK);
-    struct mr_share_hello h = hello_of(COUNT);
+    assert_int_equal(mr_transport_make("m", bytes, true, &fd, &map, NULL), MR_OK);
+    struct mr_transport_hello h = hello_of(COUNT);
     assert_int_equal(greet(&h, fd, &s, fds), MR_OK);
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
     assert_true(page == MAP_FAILED); /* the server's own memory is not for us to write */
-    struct mr_share_bell *bell = NULL;
-    assert_int_equal(mr_share_map(fds[1], sizeof *bell, true, (void **)&bell, NULL), MR_OK);
+    struct mr_transport_bell *bell = NULL;
+    assert_int_equal(mr_transport_map(fds[1], sizeof *bell, true, (void **)&bell, NULL), MR_OK);
     struct mr_client_line *line = map;
     struct mr_rng rng;
     mr_rng_init(&rng, 1);
@@ -257,13 +257,13 @@ static void nonsense_in_shared_memory_does_no_harm(void **state)
         atomic_store(&p->restore_epoch, i % 7 ? 0 : (uint32_t)mr_rng_next(&rng));
         atomic_store(&p->serial, (uint32_t)mr_rng_next(&rng));
         atomic_store(&bell->sleeps, (uint32_t)mr_rng_next(&rng));
-        mr_share_ring(bell);
+        mr_transport_bell_ring(bell);
         if (!(i % 100)) mr_clock_sleep(MR_MS);
     }
     atomic_store(&line->pin, 0);
     (void)close(s);
     const char *path = NULL;
-    assert_int_equal(mr_share_socket(&path, NULL), MR_OK);
+    assert_int_equal(mr_transport_socket(&path, NULL), MR_OK);
     struct mr_place at = {.address = "", .node = "n1", .socket = path};
     struct mr_params *p = rig_connect(&at, 1, COUNT, 7, false);
     struct mr_params_view v;
@@ -279,7 +279,7 @@ static void nonsense_in_shared_memory_does_no_harm(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    mr_share_close();
+    mr_transport_close();
     return 0;
 }
 

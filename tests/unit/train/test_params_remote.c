@@ -37,7 +37,7 @@ static void same_as_plain(uint64_t count)
         for (uint32_t s = 0; s < 2; s++) {
             rig_ps_stop(&ps[s]);
             uint64_t first, n;
-            mr_share_cut(count, 2, s, &first, &n);
+            mr_transport_slice(count, 2, s, &first, &n);
             assert_memory_equal(
                 mr_shard_params(ps[s].shard), plain.params + first, n * sizeof(float));
         }
@@ -62,7 +62,7 @@ static void a_socket_that_is_not_there_falls_back_to_the_network(void **state)
     struct rig_ps ps;
     rig_ps_open(&ps, &plain, 0, 1, MR_UPDATE_ASYNC, 0, 1);
     rig_ps_start(&ps);
-    struct mr_place at = {.address = net.address, .node = mr_share_node(), .socket = "/none/s"};
+    struct mr_place at = {.address = net.address, .node = mr_transport_node(), .socket = "/none/s"};
     struct mr_params *p = rig_connect(&at, 1, 1000, 0, false);
     struct mr_params_counts c;
     mr_params_counts(p, &c);
@@ -139,15 +139,15 @@ static int teardown(void **state)
 {
     (void)state;
     rig_net_close(&net);
-    mr_share_close();
+    mr_transport_close();
     return 0;
 }
 
 static int setup(void **state)
 {
     (void)state;
-    const struct mr_share_options o = {.node = "n1"};
-    mr_share_configure(&o);
+    const struct mr_transport_options o = {.node = "n1"};
+    mr_transport_configure(&o);
     rig_net_open(&net);
     return 0;
 }

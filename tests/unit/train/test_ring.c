@@ -25,7 +25,7 @@ static struct mr_reduce *open_rank(const struct rank *k)
 {
     struct mr_nn_optim optim = rig_optim(SGD);
     uint64_t first, count;
-    mr_share_cut(k->count, k->ranks, k->index, &first, &count);
+    mr_transport_slice(k->count, k->ranks, k->index, &first, &count);
     float *params = mr_alloc((count + 1) * sizeof *params);
     struct mr_reduce_options o = {.session = "t1-3",
         .generation = 3,
@@ -94,7 +94,7 @@ struct traffic {
 
 static struct traffic traffic_now(void)
 {
-    struct mr_share_traffic *t = mr_share_traffic();
+    struct mr_transport_traffic *t = mr_transport_traffic();
     return (struct traffic){atomic_load(&t->ring_steps), atomic_load(&t->ring_streams),
         atomic_load(&t->ring_messages), atomic_load(&t->ring_bytes), atomic_load(&t->ring_wakes)};
 }
@@ -257,8 +257,8 @@ static void the_others_hear_of_a_killed_rank(void **state)
 
 int main(void)
 {
-    const struct mr_share_options o = {.node = "n1"};
-    mr_share_configure(&o);
+    const struct mr_transport_options o = {.node = "n1"};
+    mr_transport_configure(&o);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_others_hear_of_a_killed_rank), /* forks: before any thread */
         cmocka_unit_test(a_round_is_one_message_and_at_most_one_wake),
