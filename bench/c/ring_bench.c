@@ -144,7 +144,7 @@ static void steps_do(struct mr_reduce *r, const struct plan *p, uint64_t *ns, st
         must(mr_reduce_step(r, LONG, &e), &e);
     (void)getrusage(RUSAGE_SELF, &a);
     mr_reduce_counts(r, &c0);
-    uint64_t bytes = atomic_load(&mr_transport_traffic()->far_bytes);
+    uint64_t bytes = atomic_load(&mr_transport_traffic()->grpc_bytes);
     mr_time begun = mr_clock_now();
     for (uint64_t i = 0; i < p->steps; i++) {
         work(p->work_us);
@@ -159,7 +159,7 @@ static void steps_do(struct mr_reduce *r, const struct plan *p, uint64_t *ns, st
     told->forced = (uint64_t)(b.ru_nivcsw - a.ru_nivcsw);
     told->cpu_ns = ns_of(b.ru_utime) + ns_of(b.ru_stime) - ns_of(a.ru_utime) - ns_of(a.ru_stime);
     told->wait_ns = c1.wait_ns - c0.wait_ns;
-    told->bytes = atomic_load(&mr_transport_traffic()->far_bytes) - bytes;
+    told->bytes = atomic_load(&mr_transport_traffic()->grpc_bytes) - bytes;
 }
 
 static void transfer(int fd, void *p, size_t n, bool writes)

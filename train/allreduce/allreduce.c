@@ -17,7 +17,7 @@ struct mr_reduce {
     struct mr_nn_optim optim;
     uint64_t version;
     float *slots[MR_NN_SLOTS_MAX];
-    struct mr_near *near;
+    struct mr_shm_group *shm;
     struct mr_ring *ring;
     uint64_t ring_steps;   /* exchanges, the one at the opening included */
     float *grads, *params; /* a ring's own; of a segment they lie in it */
@@ -29,14 +29,14 @@ struct mr_reduce {
     struct mr_reduce_counts counts;
 };
 
-static bool all_near(const struct mr_reduce_options *o)
+static bool all_on_one_node(const struct mr_reduce_options *o)
 {
-    bool near = !o->only_remote;
-    for (uint32_t i = 0; i < o->ranks && near; i++) {
+    bool shm = !o->only_remote;
+    for (uint32_t i = 0; i < o->ranks && shm; i++) {
         const struct mr_place *at = &o->places[i];
-        near = at->node && !strcmp(at->node, o->places[0].node ? o->places[0].node : "");
+        shm = at->node && !strcmp(at->node, o->places[0].node ? o->places[0].node : "");
     }
-    return near && o->places[0].socket && *o->places[0].socket;
+    return shm && o->places[0].socket && *o->places[0].socket;
 }
 
 static int check(const struct mr_reduce_options *o, struct mr_error *e)
@@ -58,18 +58,18 @@ static void slots_make(struct mr_reduce *r, const float *const *slots)
     }
 }
 
-static int near_open(
+static int shm_open_group(
     struct mr_reduce *r, const struct mr_reduce_options *o, mr_time deadline, struct mr_error *e)
 {
     const struct mr_reduce_wait w = {o->stop, &r->aborted};
-    int err = mr_near_open(o, w, deadline, &r->near, e);
+    int err = mr_shm_group_open(o, w, deadline, &r->shm, e);
     if (err) return err;
-    r->params = mr_near_params(r->near);
-    r->grads = mr_near_grads(r->near, r->rank);
+    r->params = mr_shm_group_params(r->shm);
+    r->grads = mr_shm_group_grads(r->shm, r->rank);
     r->sum = mr_alloc_aligned(PIECE * sizeof *r->sum, 64);
     r->low = r->trainable_count;
     memcpy(r->params + r->first, o->params, r->slice_count * sizeof(float));
-    return mr_near_barrier(r->near, deadline, e);
+    return mr_shm_group_barrier(r->shm, deadline, e);
 }
 
 static int ring_open(
@@ -103,10 +103,10 @@ int mr_reduce_open(
     r->version = o->version;
     mr_transport_slice(o->count, o->ranks, o->rank, &r->first, &r->slice_count);
     slots_make(r, o->slots);
-    err = all_near(o) ? near_open(r, o, deadline, e) : ring_open(r, o, deadline, e);
+    err = all_on_one_node(o) ? shm_open_group(r, o, deadline, e) : ring_open(r, o, deadline, e);
     if (err) return err;
     struct mr_transport_traffic *t = mr_transport_traffic();
-    (void)atomic_fetch_add(r->near ? &t->near_links : &t->far_links, 1);
+    (void)atomic_fetch_add(r->shm ? &t->shm_links : &t->grpc_links, 1);
     *out = MR_STEAL(r);
     return MR_OK;
 }
@@ -115,12 +115,12 @@ void mr_reduce_close(struct mr_reduce **reduce)
 {
     if (!*reduce) return;
     struct mr_reduce *r = MR_STEAL(*reduce);
-    if (!r->near) {
+    if (!r->shm) {
         mr_release(r->params);
         mr_release(r->grads);
     }
     mr_release(r->sum);
-    mr_near_close(&r->near);
+    mr_shm_group_close(&r->shm);
     mr_ring_close(&r->ring);
     for (uint32_t i = 0; i < MR_NN_SLOTS_MAX; i++)
         mr_release(r->slots[i]);
@@ -150,7 +150,7 @@ static void move_piece(struct mr_reduce *r, uint64_t first, uint64_t count)
     mr_time begun = mr_clock_now();
     const float *grads[MR_RANKS_MAX];
     for (uint32_t i = 0; i < r->ranks; i++) /* in the order of a ring */
-        grads[i] = mr_near_grads(r->near, (r->rank + 1 + i) % r->ranks) + first;
+        grads[i] = mr_shm_group_grads(r->shm, (r->rank + 1 + i) % r->ranks) + first;
     if (r->ranks > 1) mr_nn_optim_sum(grads, r->ranks, count, r->sum);
     mr_time added = mr_clock_now();
     apply(r, first, count, r->ranks > 1 ? r->sum : grads[0]);
@@ -173,15 +173,15 @@ static int move_slice(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
     uint64_t top = trained;
     for (;;) {
         bool all = false;
-        uint64_t low = mr_near_final(r->near, &all);
+        uint64_t low = mr_shm_group_final(r->shm, &all);
         uint64_t from = MR_MAX(low, r->first);
         bool are_all_known = low != UINT64_MAX;
-        if (are_all_known) r->contributors = mr_near_contributors(r->near);
+        if (are_all_known) r->contributors = mr_shm_group_contributors(r->shm);
         if (from < top) move_numbers(r, from, top);
         top = MR_MIN(top, from);
         if (all || (are_all_known && top == r->first && trained == end)) break;
         mr_time begun = mr_clock_now();
-        int err = mr_near_await(r->near, top > r->first ? low : 0, deadline, e);
+        int err = mr_shm_group_await(r->shm, top > r->first ? low : 0, deadline, e);
         r->counts.wait_ns += mr_clock_now() - begun;
         if (err) return err;
     }
@@ -189,17 +189,17 @@ static int move_slice(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
     return MR_OK;
 }
 
-static int step_near(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
+static int step_shm(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
     if (r->passes)
-        mr_near_announce_none(r->near);
+        mr_shm_group_announce_none(r->shm);
     else
-        mr_near_announce_all(r->near);
+        mr_shm_group_announce_all(r->shm);
     r->passes = false;
     int err = move_slice(r, deadline, e);
     if (err) return err;
     mr_time begun = mr_clock_now();
-    err = mr_near_barrier(r->near, deadline, e);
+    err = mr_shm_group_barrier(r->shm, deadline, e);
     r->counts.wait_ns += mr_clock_now() - begun;
     r->low = r->trainable_count;
     return err;
@@ -228,7 +228,7 @@ static int step_ring(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 
 int mr_reduce_step(struct mr_reduce *r, mr_time deadline, struct mr_error *e)
 {
-    int err = r->near ? step_near(r, deadline, e) : step_ring(r, deadline, e);
+    int err = r->shm ? step_shm(r, deadline, e) : step_ring(r, deadline, e);
     if (err) return err;
     r->version += r->contributors != 0;
     r->counts.steps++;
@@ -247,9 +247,9 @@ float *mr_reduce_buffer(struct mr_reduce *r)
 
 void mr_reduce_ready(struct mr_reduce *r, uint64_t offset, uint64_t count)
 {
-    if (!r->near || offset + count != r->low || !count) return;
+    if (!r->shm || offset + count != r->low || !count) return;
     r->low = offset;
-    if (count >= PIECE) mr_near_announce(r->near, offset);
+    if (count >= PIECE) mr_shm_group_announce(r->shm, offset);
 }
 
 const float *mr_reduce_params(const struct mr_reduce *r)
@@ -276,7 +276,7 @@ float *const *mr_reduce_slots(struct mr_reduce *r)
 void mr_reduce_abort(struct mr_reduce *r)
 {
     mr_flag_set(&r->aborted, true);
-    if (r->near) mr_near_abort(r->near);
+    if (r->shm) mr_shm_group_abort(r->shm);
 }
 
 void mr_reduce_counts(const struct mr_reduce *r, struct mr_reduce_counts *out)

@@ -11,27 +11,27 @@ struct mr_reduce_wait { /* what ends a wait besides its deadline */
 
 /* ---- one segment (shm.c) ----------------------------------------------------------- */
 
-struct mr_near;
+struct mr_shm_group;
 
-int mr_near_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
-    struct mr_near **out, struct mr_error *e);
-void mr_near_close(struct mr_near **n); /* the other ranks learn of it */
-float *mr_near_params(struct mr_near *n);
-float *mr_near_grads(struct mr_near *n, uint32_t rank);
+int mr_shm_group_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
+    struct mr_shm_group **out, struct mr_error *e);
+void mr_shm_group_close(struct mr_shm_group **n); /* the other ranks learn of it */
+float *mr_shm_group_params(struct mr_shm_group *n);
+float *mr_shm_group_grads(struct mr_shm_group *n, uint32_t rank);
 /* This rank's gradients from `low` on are final, up to the end of what is trained. */
-void mr_near_announce(struct mr_near *n, uint64_t low);
-void mr_near_announce_all(struct mr_near *n);
-void mr_near_announce_none(struct mr_near *n); /* the same, but of no examples */
-/* Ranks that have gradients of examples; once mr_near_final is not UINT64_MAX. */
-uint32_t mr_near_contributors(const struct mr_near *n);
+void mr_shm_group_announce(struct mr_shm_group *n, uint64_t low);
+void mr_shm_group_announce_all(struct mr_shm_group *n);
+void mr_shm_group_announce_none(struct mr_shm_group *n); /* the same, but of no examples */
+/* Ranks that have gradients of examples; once mr_shm_group_final is not UINT64_MAX. */
+uint32_t mr_shm_group_contributors(const struct mr_shm_group *n);
 /* From which number on those of all ranks are final, up to the end of what is trained (UINT64_MAX:
  * none are); `*all`: from 0 on, and what stands behind, too. */
-uint64_t mr_near_final(const struct mr_near *n, bool *all);
+uint64_t mr_shm_group_final(const struct mr_shm_group *n, bool *all);
 /* Waits until that is below `low`, or all are. */
-int mr_near_await(struct mr_near *n, uint64_t low, mr_time deadline, struct mr_error *e);
+int mr_shm_group_await(struct mr_shm_group *n, uint64_t low, mr_time deadline, struct mr_error *e);
 /* All ranks are here; what is announced after it is of the next step. */
-int mr_near_barrier(struct mr_near *n, mr_time deadline, struct mr_error *e);
-void mr_near_abort(struct mr_near *n); /* any thread */
+int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_error *e);
+void mr_shm_group_abort(struct mr_shm_group *n); /* any thread */
 
 /* ---- a ring (ring.c) ----------------------------------------------------------------------- */
 

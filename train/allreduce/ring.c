@@ -92,7 +92,7 @@ static int block_send(struct mr_ring *r, const float *data, uint64_t count)
         (void)atomic_fetch_add(&t->ring_messages, 1);
         (void)atomic_fetch_add(&t->ring_bytes, r->head.n + n);
     } while (at < bytes && !err);
-    (void)atomic_fetch_add(&t->far_bytes, at);
+    (void)atomic_fetch_add(&t->grpc_bytes, at);
     return err;
 }
 

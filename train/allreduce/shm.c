@@ -45,7 +45,7 @@ struct page {
 
 _Static_assert(sizeof(struct page) <= PAGE_BYTES, "the page holds a mark of each rank");
 
-struct mr_near {
+struct mr_shm_group {
     struct mr_transport_host host; /* rank 0 */
     char session[MR_SESSION_MAX];
     uint32_t generation, rank, ranks;
@@ -66,17 +66,17 @@ static uint64_t stride(
     return (count * sizeof(float) + 4095) / 4096 * 4096 + 320;
 }
 
-float *mr_near_params(struct mr_near *n)
+float *mr_shm_group_params(struct mr_shm_group *n)
 {
     return (float *)(void *)((char *)n->page + PAGE_BYTES);
 }
 
-float *mr_near_grads(struct mr_near *n, uint32_t rank)
+float *mr_shm_group_grads(struct mr_shm_group *n, uint32_t rank)
 {
     return (float *)(void *)((char *)n->page + PAGE_BYTES + stride(n->count) * (rank + 1));
 }
 
-void mr_near_abort(struct mr_near *n)
+void mr_shm_group_abort(struct mr_shm_group *n)
 {
     atomic_store(&n->page->is_aborted, 1);
     mr_transport_wake(&n->page->phase);
@@ -88,7 +88,7 @@ void mr_near_abort(struct mr_near *n)
 static int admit(struct mr_transport_host *host, const struct mr_transport_hello *h, int fd,
     struct mr_transport_admission *w, int fds[MR_TRANSPORT_FDS], struct mr_error *e)
 {
-    struct mr_near *n = MR_CONTAINER_OF(host, struct mr_near, host);
+    struct mr_shm_group *n = MR_CONTAINER_OF(host, struct mr_shm_group, host);
     if (fd >= 0) (void)close(fd);
     if (h->parts != n->ranks || h->count != n->count || h->version != n->version)
         return mr_fail(e, MR_EABORTED,
@@ -107,10 +107,10 @@ static int admit(struct mr_transport_host *host, const struct mr_transport_hello
 static void gone(struct mr_transport_host *host, uint32_t slot)
 {
     (void)slot;
-    mr_near_abort(MR_CONTAINER_OF(host, struct mr_near, host));
+    mr_shm_group_abort(MR_CONTAINER_OF(host, struct mr_shm_group, host));
 }
 
-static int serve(struct mr_near *n, struct mr_error *e)
+static int serve(struct mr_shm_group *n, struct mr_error *e)
 {
     void *map = NULL;
     int err = mr_transport_make("millrace-reduce", n->bytes, false, &n->fd, &map, e);
@@ -128,7 +128,8 @@ static int serve(struct mr_near *n, struct mr_error *e)
 
 /* ---- the others -------------------------------------------------------------------------------*/
 
-static int may_wait(const struct mr_near *n, mr_time deadline, const char *what, struct mr_error *e)
+static int may_wait(
+    const struct mr_shm_group *n, mr_time deadline, const char *what, struct mr_error *e)
 {
     if (mr_transport_is_stopped(n->wait.stop) || mr_transport_is_stopped(n->wait.aborted))
         return mr_fail(e, MR_ECANCELED, "asked to stop");
@@ -141,7 +142,7 @@ static int may_wait(const struct mr_near *n, mr_time deadline, const char *what,
     return MR_OK;
 }
 
-static int join(struct mr_near *n, const char *path, mr_time deadline, struct mr_error *e)
+static int join(struct mr_shm_group *n, const char *path, mr_time deadline, struct mr_error *e)
 {
     struct mr_transport_hello h = {.kind = MR_TRANSPORT_RANK,
         .index = n->generation,
@@ -169,10 +170,10 @@ static int join(struct mr_near *n, const char *path, mr_time deadline, struct mr
     return err;
 }
 
-int mr_near_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
-    struct mr_near **out, struct mr_error *e)
+int mr_shm_group_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_time deadline,
+    struct mr_shm_group **out, struct mr_error *e)
 {
-    MR_AUTO(mr_near_close) struct mr_near *n = mr_alloc(sizeof *n);
+    MR_AUTO(mr_shm_group_close) struct mr_shm_group *n = mr_alloc(sizeof *n);
     (void)snprintf(n->session, sizeof n->session, "%s", o->session);
     n->generation = o->generation;
     n->rank = o->rank;
@@ -188,12 +189,12 @@ int mr_near_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     return MR_OK;
 }
 
-void mr_near_close(struct mr_near **near)
+void mr_shm_group_close(struct mr_shm_group **shm)
 {
-    if (!*near) return;
-    struct mr_near *n = MR_STEAL(*near);
+    if (!*shm) return;
+    struct mr_shm_group *n = MR_STEAL(*shm);
     if (n->is_served) mr_transport_host_remove(&n->host);
-    if (n->page) mr_near_abort(n);
+    if (n->page) mr_shm_group_abort(n);
     if (n->socket >= 0) (void)close(n->socket);
     mr_segment_unmap(n->page, n->bytes);
     if (n->fd >= 0) (void)close(n->fd);
@@ -211,12 +212,13 @@ static void relax(void)
 #endif
 }
 
-static bool is_past(const struct mr_near *n, uint32_t phase)
+static bool is_past(const struct mr_shm_group *n, uint32_t phase)
 {
     return (int32_t)(atomic_load(&n->page->phase) - phase) >= 0;
 }
 
-static int barrier_wait(struct mr_near *n, uint32_t phase, mr_time deadline, struct mr_error *e)
+static int barrier_wait(
+    struct mr_shm_group *n, uint32_t phase, mr_time deadline, struct mr_error *e)
 {
     for (uint32_t i = 0; i < SPINS; i++) {
         if (is_past(n, phase)) return MR_OK;
@@ -233,7 +235,7 @@ static int barrier_wait(struct mr_near *n, uint32_t phase, mr_time deadline, str
     return is_past(n, phase) ? MR_OK : err;
 }
 
-int mr_near_barrier(struct mr_near *n, mr_time deadline, struct mr_error *e)
+int mr_shm_group_barrier(struct mr_shm_group *n, mr_time deadline, struct mr_error *e)
 {
     uint32_t phase = ++n->phase;
     uint32_t arrived = atomic_fetch_add(&n->page->arrived, 1) + 1;
@@ -243,35 +245,35 @@ int mr_near_barrier(struct mr_near *n, mr_time deadline, struct mr_error *e)
         return MR_OK;
     }
     int err = barrier_wait(n, phase, deadline, e);
-    if (err) mr_near_abort(n); /* the others need not wait until their own deadlines */
+    if (err) mr_shm_group_abort(n); /* the others need not wait until their own deadlines */
     return err;
 }
 
 /* ---- gradients that are final -----------------------------------------------------------------*/
 
-static void mark(struct mr_near *n, uint64_t what)
+static void mark(struct mr_shm_group *n, uint64_t what)
 {
     atomic_store(&n->page->marks[n->rank].word, (uint64_t)n->phase << MARK_BITS | what);
     (void)atomic_fetch_add(&n->page->announced, 1);
     if (atomic_load(&n->page->readers)) mr_transport_wake(&n->page->announced);
 }
 
-void mr_near_announce(struct mr_near *n, uint64_t low)
+void mr_shm_group_announce(struct mr_shm_group *n, uint64_t low)
 {
     mark(n, low + 1);
 }
 
-void mr_near_announce_all(struct mr_near *n)
+void mr_shm_group_announce_all(struct mr_shm_group *n)
 {
     mark(n, 0);
 }
 
-void mr_near_announce_none(struct mr_near *n)
+void mr_shm_group_announce_none(struct mr_shm_group *n)
 {
     mark(n, MARK_NONE);
 }
 
-uint32_t mr_near_contributors(const struct mr_near *n)
+uint32_t mr_shm_group_contributors(const struct mr_shm_group *n)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < n->ranks; i++)
@@ -279,7 +281,7 @@ uint32_t mr_near_contributors(const struct mr_near *n)
     return count;
 }
 
-uint64_t mr_near_final(const struct mr_near *n, bool *all)
+uint64_t mr_shm_group_final(const struct mr_shm_group *n, bool *all)
 {
     uint64_t step = (uint64_t)n->phase << MARK_BITS;
     uint64_t low = 0;
@@ -295,13 +297,13 @@ uint64_t mr_near_final(const struct mr_near *n, bool *all)
     return low;
 }
 
-static bool goes_past(const struct mr_near *n, uint64_t low)
+static bool goes_past(const struct mr_shm_group *n, uint64_t low)
 {
     bool all = false;
-    return mr_near_final(n, &all) < low || all;
+    return mr_shm_group_final(n, &all) < low || all;
 }
 
-int mr_near_await(struct mr_near *n, uint64_t low, mr_time deadline, struct mr_error *e)
+int mr_shm_group_await(struct mr_shm_group *n, uint64_t low, mr_time deadline, struct mr_error *e)
 {
     for (uint32_t i = 0; i < SPINS; i++) {
         if (goes_past(n, low)) return MR_OK;
@@ -318,6 +320,6 @@ int mr_near_await(struct mr_near *n, uint64_t low, mr_time deadline, struct mr_e
         mr_transport_sleep(&n->page->announced, seen, MR_MIN(deadline, slice));
     }
     (void)atomic_fetch_sub(&n->page->readers, 1);
-    if (err) mr_near_abort(n);
+    if (err) mr_shm_group_abort(n);
     return err;
 }

@@ -18,7 +18,7 @@
 
 struct shard {
     char *address, *socket_path;
-    bool is_near; /* same node: try the socket */
+    bool is_same_node; /* same node: try the socket */
     uint64_t first, count;
     uint64_t version;  /* of the last pulled */
     uint64_t gathered; /* version that lies in `gather`; UINT64_MAX: none */
@@ -59,7 +59,7 @@ struct mr_params {
 
 /* ---- shared memory ----------------------------------------------------------------------------*/
 
-static int near_map(struct shard *s, int fds[MR_TRANSPORT_FDS],
+static int shm_map(struct shard *s, int fds[MR_TRANSPORT_FDS],
     const struct mr_transport_admission *w, struct mr_error *e)
 {
     if (w->slot >= MR_PARAMS_READERS_MAX || !w->buffers || w->buffers > MR_PARAMS_BUFFERS_MAX)
@@ -76,7 +76,7 @@ static int near_map(struct shard *s, int fds[MR_TRANSPORT_FDS],
     return err;
 }
 
-static void near_close(struct shard *s)
+static void shm_close(struct shard *s)
 {
     mr_segment_unmap((void *)(uintptr_t)s->page, s->bytes);
     mr_segment_unmap(s->bell, sizeof *s->bell);
@@ -86,7 +86,7 @@ static void near_close(struct shard *s)
     s->socket = -1;
 }
 
-static int near_open(struct mr_params *p, uint32_t index, mr_time deadline, struct mr_error *e)
+static int shm_connect(struct mr_params *p, uint32_t index, mr_time deadline, struct mr_error *e)
 {
     struct shard *s = &p->shards[index];
     struct mr_transport_hello h = {
@@ -102,10 +102,10 @@ static int near_open(struct mr_params *p, uint32_t index, mr_time deadline, stru
     int fds[MR_TRANSPORT_FDS];
     int err = mr_transport_connect(s->socket_path, &h, p->fd, deadline, &w, fds, &s->socket, e);
     if (err) return err;
-    err = near_map(s, fds, &w, e);
+    err = shm_map(s, fds, &w, e);
     for (int i = 0; i < MR_TRANSPORT_FDS; i++)
         if (fds[i] >= 0) (void)close(fds[i]);
-    if (err) near_close(s);
+    if (err) shm_close(s);
     s->line = (struct mr_client_line *)(void *)p->segment + index;
     return err;
 }
@@ -145,7 +145,7 @@ static void sleep_on(struct mr_params *p, struct shard *s, const _Atomic uint32_
 }
 
 /* Pins the current version. MR_EAGAIN: it is not one that we want. */
-static int near_pin(const struct mr_params *p, struct shard *s, uint64_t version_min,
+static int shm_pin(const struct mr_params *p, struct shard *s, uint64_t version_min,
     const float **params, struct mr_error *e)
 {
     for (;;) {
@@ -170,13 +170,13 @@ static int near_pin(const struct mr_params *p, struct shard *s, uint64_t version
     }
 }
 
-static int near_pull(struct mr_params *p, struct shard *s, uint64_t version_min, mr_time deadline,
+static int shm_pull(struct mr_params *p, struct shard *s, uint64_t version_min, mr_time deadline,
     const float **params, struct mr_error *e)
 {
     for (;;) {
         uint32_t seen = atomic_load(&s->page->published);
         if (atomic_load(&s->page->is_closed)) return gone(p, s, e);
-        int err = near_pin(p, s, version_min, params, e);
+        int err = shm_pin(p, s, version_min, params, e);
         if (err != MR_EAGAIN) return err;
         err = may_wait(p, s, deadline, "a new version", e);
         if (err) return err;
@@ -184,7 +184,7 @@ static int near_pull(struct mr_params *p, struct shard *s, uint64_t version_min,
     }
 }
 
-static struct mr_client_push *near_describe(struct mr_params *p, struct shard *s, uint64_t step)
+static struct mr_client_push *shm_describe(struct mr_params *p, struct shard *s, uint64_t step)
 {
     struct mr_client_push *n = &s->line->push[p->buffer];
     atomic_store_explicit(&n->step, step, memory_order_relaxed);
@@ -199,27 +199,27 @@ static uint32_t serial_after(uint32_t serial)
 }
 
 /* `low` is of the shard. */
-static void near_ready(struct mr_params *p, struct shard *s, uint64_t step, uint64_t low)
+static void shm_ready(struct mr_params *p, struct shard *s, uint64_t step, uint64_t low)
 {
     struct mr_client_push *n = &s->line->push[p->buffer];
     uint32_t serial = serial_after(s->serial);
     s->early_low = low;
     bool is_first = atomic_load(&n->early_serial) != serial;
-    if (is_first) (void)near_describe(p, s, step);
+    if (is_first) (void)shm_describe(p, s, step);
     atomic_store(&n->early_low, low);
     if (is_first) atomic_store(&n->early_serial, serial);
     mr_transport_bell_ring(s->bell);
 }
 
-static void near_push(struct mr_params *p, struct shard *s, uint64_t step, uint32_t examples)
+static void shm_push(struct mr_params *p, struct shard *s, uint64_t step, uint32_t examples)
 {
-    struct mr_client_push *n = near_describe(p, s, step);
+    struct mr_client_push *n = shm_describe(p, s, step);
     atomic_store_explicit(&n->examples, examples, memory_order_relaxed);
     atomic_store(&n->serial, s->under_way[p->buffer]);
     mr_transport_bell_ring(s->bell);
 }
 
-static int near_wait(
+static int shm_wait(
     struct mr_params *p, struct shard *s, uint32_t buffer, mr_time deadline, struct mr_error *e)
 {
     const struct mr_shard_line *l = &s->page->lines[s->slot];
@@ -251,7 +251,7 @@ static void far_open(struct mr_params *p, uint32_t index)
         .stop = p->stop};
     s->remote = mr_params_remote_open(&o);
     p->counts.shards_remote++;
-    (void)atomic_fetch_add(&mr_transport_traffic()->far_links, 1);
+    (void)atomic_fetch_add(&mr_transport_traffic()->grpc_links, 1);
 }
 
 /* The socket while it may still open; the network when the socket is not for us. */
@@ -259,10 +259,10 @@ static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, str
 {
     struct shard *s = &p->shards[index];
     int err = MR_EAWAY;
-    while (s->is_near) {
-        err = near_open(p, index, deadline, e);
+    while (s->is_same_node) {
+        err = shm_connect(p, index, deadline, e);
         if (!err) p->counts.shards_local++;
-        if (!err) (void)atomic_fetch_add(&mr_transport_traffic()->near_links, 1);
+        if (!err) (void)atomic_fetch_add(&mr_transport_traffic()->shm_links, 1);
         if (err != MR_EAWAY && err != MR_ENOENT) break;
         if (*s->address && access(s->socket_path, F_OK)) break; /* of another mount namespace */
         if (mr_transport_is_stopped(p->stop)) return mr_fail(e, MR_ECANCELED, "asked to stop");
@@ -272,8 +272,8 @@ static int shard_open(struct mr_params *p, uint32_t index, mr_time deadline, str
     if (!err) return MR_OK;
     if (err == MR_ENOENT)
         return mr_fail(e, MR_ETIMEOUT, "shard %u of \"%s\" is not served yet", index, p->session);
-    if (!*s->address || (s->is_near && err != MR_EAWAY && err != MR_EPERM)) {
-        if (s->is_near) return err;
+    if (!*s->address || (s->is_same_node && err != MR_EAWAY && err != MR_EPERM)) {
+        if (s->is_same_node) return err;
         return mr_fail(
             e, MR_EAWAY, "shard %u of \"%s\" has no address that we could call", index, p->session);
     }
@@ -302,8 +302,8 @@ static int shards_open(
         s->gathered = UINT64_MAX;
         s->address = mr_copy_text(at->address ? at->address : "");
         s->socket_path = mr_copy_text(at->socket ? at->socket : "");
-        s->is_near = !o->only_remote && *s->socket_path &&
-                     !strcmp(at->node ? at->node : "", mr_transport_node());
+        s->is_same_node = !o->only_remote && *s->socket_path &&
+                          !strcmp(at->node ? at->node : "", mr_transport_node());
         mr_transport_slice(p->count, o->shards_count, i, &s->first, &s->count);
     }
     for (uint32_t i = 0; i < o->shards_count; i++) {
@@ -348,7 +348,7 @@ void mr_params_close(struct mr_params **params)
     for (uint32_t i = 0; i < p->shards_count; i++) {
         struct shard *s = &p->shards[i];
         mr_params_remote_close(&s->remote); /* it may still read our segment */
-        near_close(s);
+        shm_close(s);
         mr_release(s->address);
         mr_release(s->socket_path);
     }
@@ -367,7 +367,7 @@ static int shard_pull(struct mr_params *p, struct shard *s, uint64_t version_min
     if (s->remote)
         return mr_params_remote_pull(
             s->remote, version_min, p->epoch, deadline, p->gather + s->first, &s->version, e);
-    int err = near_pull(p, s, version_min, deadline, params, e);
+    int err = shm_pull(p, s, version_min, deadline, params, e);
     if (err || !p->gather) return err;
     if (s->gathered != s->version || s->gathered_epoch != p->epoch)
         memcpy(p->gather + s->first, *params, s->count * sizeof(float));
@@ -446,7 +446,7 @@ static int shard_wait(
         p->counts.wait_ns += mr_clock_now() - begun;
         p->counts.dropped += dropped;
     } else {
-        err = near_wait(p, s, buffer, deadline, e);
+        err = shm_wait(p, s, buffer, deadline, e);
     }
     if (!err) s->under_way[buffer] = 0;
     return err;
@@ -490,7 +490,7 @@ void mr_params_ready(struct mr_params *p, uint64_t step, uint64_t offset, uint64
         struct shard *s = &p->shards[i];
         uint64_t low = MR_MAX(offset, s->first) - s->first;
         if (s->remote || low + MR_PARAMS_EARLY_MIN > s->early_low) continue;
-        near_ready(p, s, step, low);
+        shm_ready(p, s, step, low);
     }
 }
 
@@ -499,7 +499,7 @@ static void shard_push(struct mr_params *p, struct shard *s, uint64_t step, uint
     s->serial = serial_after(s->serial);
     s->under_way[p->buffer] = s->serial;
     if (!s->remote) {
-        near_push(p, s, step, examples);
+        shm_push(p, s, step, examples);
         return;
     }
     const struct mr_params_job job = {.grad = buffer_at(p, p->buffer) + s->first,

@@ -63,7 +63,7 @@ static bool take_from(struct mr_shard *s, uint32_t slot, struct mr_push *out)
     return true;
 }
 
-static bool take_near(struct mr_shard *s, struct mr_push *out)
+static bool take_shm(struct mr_shard *s, struct mr_push *out)
 {
     for (uint32_t i = 0; i < s->readers_max; i++) {
         uint32_t slot = (s->cursor + i) % s->readers_max;
@@ -91,7 +91,7 @@ static bool take_any(struct mr_shard *s, struct mr_push *out)
 {
     mr_monitor_enter(s->lock);
     bool found = s->posted_first && take_posted(s, out);
-    if (!found) found = take_near(s, out);
+    if (!found) found = take_shm(s, out);
     if (!found) found = take_posted(s, out);
     if (found) s->posted_first = !out->remote;
     mr_monitor_leave(s->lock);

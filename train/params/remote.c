@@ -83,7 +83,7 @@ static int gradient_send(
         err = mr_rpc_stream_send(stream, mr_buf_str(&b));
         at += n;
     } while (at < bytes && !err);
-    (void)atomic_fetch_add(&mr_transport_traffic()->far_bytes, at);
+    (void)atomic_fetch_add(&mr_transport_traffic()->grpc_bytes, at);
     mr_buf_fini(&b);
     if (!err) err = mr_rpc_stream_half_close(stream);
     return err;
@@ -222,7 +222,7 @@ static int chunk_take(struct incoming *in, struct mr_str bytes, struct mr_error 
     if (c.data.n > in->bytes - in->at)
         return mr_fail(e, MR_EFORMAT, "a shard sent more than it has");
     if (c.data.n) memcpy((char *)in->to + in->at, c.data.p, c.data.n);
-    (void)atomic_fetch_add(&mr_transport_traffic()->far_bytes, c.data.n);
+    (void)atomic_fetch_add(&mr_transport_traffic()->grpc_bytes, c.data.n);
     in->at += c.data.n;
     return MR_OK;
 }

@@ -51,8 +51,8 @@ void mr_transport_unlink(void);
 
 /* What went which way since the process began: for its metrics. */
 struct mr_transport_traffic {
-    _Atomic uint64_t near_links, far_links; /* to shards and in groups: shared memory, gRPC */
-    _Atomic uint64_t far_bytes;             /* of parameters and gradients, sent or pulled */
+    _Atomic uint64_t shm_links, grpc_links; /* to shards and in groups: shared memory, gRPC */
+    _Atomic uint64_t grpc_bytes;            /* of parameters and gradients, sent or pulled */
     /* Of this process's ranks in rings: steps, the one at the opening included; streams to the next
      * rank; messages on them and their bytes, as they are before TLS; times that the network thread
      * woke a rank. */

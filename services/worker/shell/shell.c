@@ -207,10 +207,10 @@ static void train_stats_open(struct mr_stats *stats)
     static const char name[] = "millrace_train_links_total",
                       help[] = "Ways of roles to parameter servers and groups.";
     struct mr_transport_traffic *t = mr_transport_traffic();
-    mr_stats_counter_ask(stats, name, help, "path=\"memory\"", ask, &t->near_links);
-    mr_stats_counter_ask(stats, name, help, "path=\"grpc\"", ask, &t->far_links);
+    mr_stats_counter_ask(stats, name, help, "path=\"memory\"", ask, &t->shm_links);
+    mr_stats_counter_ask(stats, name, help, "path=\"grpc\"", ask, &t->grpc_links);
     mr_stats_counter_ask(stats, "millrace_train_grpc_bytes_total",
-        "Bytes of parameters and gradients that left or came by gRPC.", NULL, ask, &t->far_bytes);
+        "Bytes of parameters and gradients that left or came by gRPC.", NULL, ask, &t->grpc_bytes);
     mr_stats_counter_ask(stats, "millrace_train_ring_steps_total",
         "Steps of ranks that form a ring over gRPC.", NULL, ask, &t->ring_steps);
     mr_stats_counter_ask(stats, "millrace_train_ring_streams_total",
