@@ -104,7 +104,7 @@ static int name_it(const struct mr_role_store *s, char *id, const char *name, st
     }
 }
 
-int mr_role_keep(const struct mr_role_store *s, struct mr_store_draft *draft, const char *name,
+int mr_role_save(const struct mr_role_store *s, struct mr_store_draft *draft, const char *name,
     bool to_disk, mr_object_id *out, struct mr_error *e)
 {
     const struct mr_store_owner mine = {0};

@@ -59,6 +59,6 @@ int mr_role_find(
     const struct mr_role_store *s, const char *text, struct mr_role_named *out, struct mr_error *e);
 
 /* Seals the draft and makes it stay under `name`, on disk when `persist`. The draft is consumed. */
-int mr_role_keep(const struct mr_role_store *s, struct mr_store_draft *draft, const char *name,
+int mr_role_save(const struct mr_role_store *s, struct mr_store_draft *draft, const char *name,
     bool persist, mr_object_id *out, struct mr_error *e);
 int mr_role_unname(const struct mr_role_store *s, const char *name, struct mr_error *e);

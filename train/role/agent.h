@@ -88,7 +88,7 @@ void mr_agent_say_checkpoint(struct mr_agent *a, uint64_t version, const char *o
 void mr_agent_count_scored(
     struct mr_agent_counters *c, double loss_sum, uint64_t correct, uint64_t examples);
 
-/* What this phase asks for is done; of a keeper also what it kept (else NULL). Sent at once, and
+/* What this phase asks for is done; of a saver also what it kept (else NULL). Sent at once, and
  * with each report as long as the phase lasts. */
 void mr_agent_say_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
     const char *model_object, const char *score_json);

@@ -99,7 +99,7 @@ static void write_one(struct mr_checkpointer *c, struct cut *cut)
     struct mr_error e;
     mr_object_id id;
     name_of(c, cut->version, name, sizeof name);
-    int err = mr_role_keep(&c->store, &cut->draft, name, true, &id, &e);
+    int err = mr_role_save(&c->store, &cut->draft, name, true, &id, &e);
     if (err) {
         mr_log(MR_WARN, "checkpoint.failed", "session=%s version=%" PRIu64 " why=\"%s\"",
             c->role->session, cut->version, e.text);

@@ -16,7 +16,7 @@
 #define EXAM_BATCH 512u
 #define ROOM_TIMEOUT (60 * MR_SECOND)
 
-struct mr_exam {
+struct mr_evaluation {
     struct mr_role *role;
     struct mr_feed *feed;
     uint64_t examples;
@@ -24,26 +24,26 @@ struct mr_exam {
     struct mr_nn_net *rest; /* of what is left at the end; NULL: nothing is */
 };
 
-void mr_exam_close(struct mr_exam **exam)
+void mr_evaluation_close(struct mr_evaluation **evaluation)
 {
-    struct mr_exam *x = *exam;
+    struct mr_evaluation *x = *evaluation;
     if (!x) return;
     mr_feed_close(&x->feed);
     mr_nn_net_free(&x->net);
     mr_nn_net_free(&x->rest);
     mr_release(x);
-    *exam = NULL;
+    *evaluation = NULL;
 }
 
-int mr_exam_open(struct mr_role *r, const char *set, uint64_t examples_max, struct mr_exam **out,
-    struct mr_error *e)
+int mr_evaluation_open(struct mr_role *r, const char *set, uint64_t examples_max,
+    struct mr_evaluation **out, struct mr_error *e)
 {
     const struct mr_nn_model *m = r->plan.model;
     const struct mr_arg *a = mr_role_set(r, set, "x"), *b = mr_role_set(r, set, "y");
     char name[64];
     (void)snprintf(name, sizeof name, "data.%s", set);
     if (!a || !b) return mr_fail(e, MR_EINVAL, "%s: this role was not given x and y of it", name);
-    MR_AUTO(mr_exam_close) struct mr_exam *x = mr_alloc(sizeof *x);
+    MR_AUTO(mr_evaluation_close) struct mr_evaluation *x = mr_alloc(sizeof *x);
     x->role = r;
     const struct mr_feed_spec spec = {.inputs = mr_nn_shape_count(&m->input),
         .outputs = mr_nn_shape_count(&m->output),
@@ -63,8 +63,8 @@ int mr_exam_open(struct mr_role *r, const char *set, uint64_t examples_max, stru
     return MR_OK;
 }
 
-int mr_exam_score(
-    struct mr_exam *x, const float *params, struct mr_nn_score *out, struct mr_error *e)
+int mr_evaluation_score(
+    struct mr_evaluation *x, const float *params, struct mr_nn_score *out, struct mr_error *e)
 {
     *out = (struct mr_nn_score){0};
     for (uint64_t at = 0; at < x->examples;) {
@@ -106,7 +106,7 @@ void mr_score_data(struct mr_buf *out, const struct mr_role *r)
             out, "%s\"data\": \"drawn\"", out->n && out->p[out->n - 1] != '{' ? ", " : "");
 }
 
-/* ---- the keeper -------------------------------------------------------------------------------
+/* ---- the saver -------------------------------------------------------------------------------
  */
 
 struct room { /* for the model's value */
@@ -135,7 +135,7 @@ static int model_store(struct mr_role *r, const float *params, uint64_t version,
     memcpy(at, params, r->plan.model->count * sizeof *at);
     if (r->is_drawn) mr_value_mark_drawn(to.draft.p);
     mr_object_id object;
-    err = mr_role_keep(&r->store, &to.draft, r->plan.save, true, &object, e);
+    err = mr_role_save(&r->store, &to.draft, r->plan.save, true, &object, e);
     if (!err) mr_object_id_format(object, id);
     return err;
 }
@@ -145,10 +145,10 @@ static int score_set(struct mr_role *r, const char *set, const float *params, st
     struct mr_buf *nested, struct mr_error *e)
 {
     if (!mr_role_set(r, set, "x")) return MR_OK;
-    MR_AUTO(mr_exam_close) struct mr_exam *x = NULL;
+    MR_AUTO(mr_evaluation_close) struct mr_evaluation *x = NULL;
     struct mr_nn_score s;
-    int err = mr_exam_open(r, set, 0, &x, e);
-    if (!err) err = mr_exam_score(x, params, &s, e);
+    int err = mr_evaluation_open(r, set, 0, &x, e);
+    if (!err) err = mr_evaluation_score(x, params, &s, e);
     if (err) return err;
     if (flat->n == 1) mr_score_fields(flat, &r->plan, &s);
     mr_buf_printf(nested, "%s\"%s\": {", nested->n ? ", " : "", set);
@@ -167,7 +167,7 @@ int mr_role_check_params(
         version);
 }
 
-int mr_role_keep_model(struct mr_role *r, const float *params, uint64_t version, struct mr_error *e)
+int mr_role_save_model(struct mr_role *r, const float *params, uint64_t version, struct mr_error *e)
 {
     char id[MR_OBJECT_ID_TEXT_MAX];
     struct mr_buf flat, nested;

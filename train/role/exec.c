@@ -180,7 +180,7 @@ static int run_it(struct foreign *f, struct mr_error *e)
     return err;
 }
 
-/* It has ended, whatever the phase: says so until the session does. A foreign keeper keeps its
+/* It has ended, whatever the phase: says so until the session does. A foreign saver keeps its
  * model itself. */
 static int linger(struct foreign *f)
 {

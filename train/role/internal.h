@@ -129,17 +129,17 @@ uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version);
 /* ---- scores and the kept model: evaluate.c ---------------------------------------------------
  */
 
-struct mr_exam; /* held-out data, ready to be scored */
+struct mr_evaluation; /* held-out data, ready to be scored */
 
 /* `examples_max`: 0: all. */
-int mr_exam_open(struct mr_role *r, const char *set, uint64_t examples_max, struct mr_exam **out,
-    struct mr_error *e);
-void mr_exam_close(struct mr_exam **x);
-int mr_exam_score(struct mr_exam *x, const float *params, struct mr_nn_score *out,
+int mr_evaluation_open(struct mr_role *r, const char *set, uint64_t examples_max,
+    struct mr_evaluation **out, struct mr_error *e);
+void mr_evaluation_close(struct mr_evaluation **x);
+int mr_evaluation_score(struct mr_evaluation *x, const float *params, struct mr_nn_score *out,
     struct mr_error *e); /* MR_ECANCELED between two batches */
 
-/* The keeper's duty: scores validation and test, stores the model, says finished. */
-int mr_role_keep_model(
+/* The saver's duty: scores validation and test, stores the model, says finished. */
+int mr_role_save_model(
     struct mr_role *r, const float *params, uint64_t version, struct mr_error *e);
 
 /* ---- clocks -----------------------------------------------------------------------------------

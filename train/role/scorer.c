@@ -20,7 +20,7 @@
 
 struct scorer {
     struct mr_role r;
-    struct mr_exam *exam;
+    struct mr_evaluation *evaluation;
     struct mr_chosen *chosen; /* NULL: the session does not end by its own scores */
     struct mr_params *params; /* NULL: not connected */
     uint64_t incarnation;     /* sum of the servers' */
@@ -178,7 +178,7 @@ static int score(struct scorer *s, struct mr_error *e)
         mr_params_release(s->params);
     }
     err = mr_role_check_params(p->model, scored, view.version, e);
-    if (!err) err = mr_exam_score(s->exam, scored, &got, e);
+    if (!err) err = mr_evaluation_score(s->evaluation, scored, &got, e);
     if (!s->chosen) mr_params_release(s->params);
     if (err) return err;
     c->compute_s += mr_role_lap(&at);
@@ -198,9 +198,9 @@ static int keep(struct scorer *s, struct mr_error *e)
 {
     struct mr_params_view view;
     const float *chosen = s->chosen ? mr_chosen_params(s->chosen, &view.version) : NULL;
-    if (chosen) return mr_role_keep_model(&s->r, chosen, view.version, e);
+    if (chosen) return mr_role_save_model(&s->r, chosen, view.version, e);
     int err = pull(s, 0, &view, e);
-    if (!err) return mr_role_keep_model(&s->r, view.params, view.version, e);
+    if (!err) return mr_role_save_model(&s->r, view.params, view.version, e);
     mr_time now = mr_clock_now();
     if (err == MR_EAGAIN && now >= s->complain_at) { /* whoever waits for it may want to know */
         mr_log(MR_WARN, "model.load_retry", "session=%s why=\"%s\"", s->r.session, e->text);
@@ -254,12 +254,13 @@ static int scorer_run(struct mr_op_call *call)
     mr_pb_arena_init(&s->arena, (size_t)64 << 20);
     int err = mr_role_begin(call, &s->r, MR_ROLE_SCORER, "", NULL);
     if (err) words = NULL;
-    if (!err) err = mr_exam_open(&s->r, "validation", s->r.plan.score_examples, &s->exam, &e);
+    if (!err)
+        err = mr_evaluation_open(&s->r, "validation", s->r.plan.score_examples, &s->evaluation, &e);
     if (!err) s->chosen = mr_chosen_new(&s->r.plan, s->r.members->m->channel);
     if (!err) err = score_on(s, &e);
     mr_chosen_free(&s->chosen);
     if (s->params) mr_params_close(&s->params);
-    mr_exam_close(&s->exam);
+    mr_evaluation_close(&s->evaluation);
     mr_pb_arena_fini(&s->arena);
     return mr_role_end(&s->r, err, words);
 }

@@ -91,7 +91,7 @@ void mr_trainee_tell(struct mr_trainee *t, uint64_t version)
 int mr_trainee_linger(struct mr_trainee *t,
     int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx, struct mr_error *e)
 {
-    bool is_keeper = !t->r.plan.scorers && t->r.index == 0;
+    bool is_saver = !t->r.plan.scorers && t->r.index == 0;
     bool kept = false;
     for (;;) {
         int err = mr_role_look(&t->r, NULL);
@@ -99,7 +99,7 @@ int mr_trainee_linger(struct mr_trainee *t,
         if (t->r.view.phase == MR_ROLE_RUN) return MR_OK;
         if (t->r.view.phase == MR_ROLE_HALT)
             mr_agent_say_finished(t->r.agent, MR_ROLE_HALT, NULL, NULL);
-        if (t->r.view.phase == MR_ROLE_KEEP && is_keeper && !kept) {
+        if (t->r.view.phase == MR_ROLE_KEEP && is_saver && !kept) {
             err = keep(t, ctx, e);
             if (err) return err;
             kept = true;

@@ -30,7 +30,7 @@ uint64_t mr_trainee_used(struct mr_trainee *t);
 void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx);
 /* Says what was done; and, once, that nothing is left. */
 void mr_trainee_tell(struct mr_trainee *t, uint64_t version);
-/* Finished: waits until the session ends; the keeper keeps the model when asked to. `keep` is
+/* Finished: waits until the session ends; the saver keeps the model when asked to. `keep` is
  * called then, may be NULL. */
 int mr_trainee_linger(struct mr_trainee *t,
     int (*keep)(struct mr_trainee *t, void *ctx, struct mr_error *e), void *ctx,

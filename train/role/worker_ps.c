@@ -244,7 +244,7 @@ static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
         struct mr_params_view view;
         mr_time deadline = mr_time_after(mr_clock_now(), MR_ROLE_TURN);
         if (!err) err = sort_out(l, mr_params_pull(l->params, 0, deadline, &view, e));
-        if (!err) return mr_role_keep_model(&t->r, view.params, view.version, e);
+        if (!err) return mr_role_save_model(&t->r, view.params, view.version, e);
         if (err != MR_EAGAIN) return err;
     }
 }

@@ -270,7 +270,7 @@ static bool is_last(const struct ring *g)
 static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
 {
     struct ring *g = ctx;
-    return mr_role_keep_model(&t->r, g->kept, g->kept_version, e);
+    return mr_role_save_model(&t->r, g->kept, g->kept_version, e);
 }
 
 /* The last checkpoint, whoever has cut it: that of the membership is what was begun from. */

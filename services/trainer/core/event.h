@@ -26,7 +26,7 @@ enum mr_training_state { /* values of trainings.proto */
 enum mr_training_phase { /* values of trainings.proto */
     MR_TRAINING_RUN = 1,
     MR_TRAINING_HALT,
-    MR_TRAINING_KEEP, /* told to the keeper only; the others are told HALT meanwhile */
+    MR_TRAINING_KEEP, /* for the saver, the role that saves the model; all others HALT meanwhile */
     MR_TRAINING_EXIT,
 };
 
@@ -57,8 +57,8 @@ struct mr_training_report {
     struct mr_str failure;
     uint64_t checkpoint_version;    /* with: */
     mr_object_id checkpoint_object; /* none: no news of a checkpoint */
-    mr_object_id model_object;      /* of the keeper */
-    struct mr_str score_json;       /* of the keeper */
+    mr_object_id model_object;      /* of the saver */
+    struct mr_str score_json;       /* of the saver */
 };
 
 #define MR_TRAINING_RANGES_MAX 65536 /* of rows, of all workers of a session */

@@ -286,17 +286,17 @@ static void check_session(const struct mr_trainer *t, struct session *s)
         mr_assert(s->state == MR_TRAINING_STOPPING || tr_is_over(s->state));
     if (s->state == MR_TRAINING_STOPPING) mr_assert(s->phase >= MR_TRAINING_HALT);
     if (tr_is_over(s->state)) mr_assert(s->reason_bytes > 0);
-    uint32_t keepers = 0, shards = mr_training_document_shards(s->document);
+    uint32_t savers = 0, shards = mr_training_document_shards(s->document);
     for (uint32_t i = 0; i < s->members_count; i++) {
         const struct member *m = &s->members[i];
         mr_assert(m->incarnation <= s->incarnations);
-        keepers += tr_told(s, m).phase == MR_TRAINING_KEEP;
+        savers += tr_told(s, m).phase == MR_TRAINING_KEEP;
         for (uint32_t k = 0; k < i; k++)
             mr_assert(!m->incarnation || m->incarnation != s->members[k].incarnation); /* I28 */
         if (tr_is_over(s->state))
             mr_assert(!m->join.ticket && !m->barrier.ticket && !m->rows.ticket);
     }
-    mr_assert(keepers <= 1); /* I30 */
+    mr_assert(savers <= 1); /* I30 */
     for (uint32_t i = 0; i < s->cuts_count; i++) {
         mr_assert(s->cuts[i].count == shards); /* I29 */
         if (i) mr_assert(s->cuts[i - 1].version < s->cuts[i].version);

@@ -20,7 +20,7 @@ static bool is_essential(const struct session *s, const struct member *m)
     return m->role == MR_TRAINING_PS || s->state != MR_TRAINING_STOPPING || m->index == 0;
 }
 
-struct member *tr_keeper(struct session *s)
+struct member *tr_saver(struct session *s)
 {
     if (s->document->is_exec) return NULL;
     bool has_scorer = s->document->roles[MR_TRAINING_SCORER] > 0;
@@ -40,9 +40,9 @@ static struct member *find(struct session *s, enum mr_training_role role, uint32
 struct mr_trainer_told tr_told(const struct session *s, const struct member *m)
 {
     struct mr_trainer_told told = {s->said.generation, s->said.restore_epoch, s->said.phase};
-    struct member *keeper = s->document ? tr_keeper((struct session *)(uintptr_t)s) : NULL;
+    struct member *saver = s->document ? tr_saver((struct session *)(uintptr_t)s) : NULL;
     if (tr_is_over(s->said.state)) told.phase = MR_TRAINING_EXIT;
-    if (told.phase == MR_TRAINING_KEEP && m != keeper) told.phase = MR_TRAINING_HALT;
+    if (told.phase == MR_TRAINING_KEEP && m != saver) told.phase = MR_TRAINING_HALT;
     if (!told.phase) told.phase = MR_TRAINING_RUN;
     return told;
 }
@@ -459,7 +459,7 @@ static void take_version(struct session *s, struct member *m, const struct mr_tr
 static void take_kept(
     struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r)
 {
-    if (s->phase != MR_TRAINING_KEEP || m != tr_keeper(s) || m->told != MR_TRAINING_KEEP) return;
+    if (s->phase != MR_TRAINING_KEEP || m != tr_saver(s) || m->told != MR_TRAINING_KEEP) return;
     if (!r->finished || mr_object_id_is_none(r->model_object)) return;
     s->model = r->model_object;
     if (r->score_json.n && r->score_json.n <= sizeof s->score)

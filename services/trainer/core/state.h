@@ -215,7 +215,7 @@ void tr_members_ask_again(struct mr_trainer *t, struct session *s);
 void tr_members_release(struct mr_trainer *t, struct session *s); /* it has ended */
 mr_time tr_members_next(const struct session *s);
 bool tr_is_owner(const struct session *s, const struct member *m);
-struct member *tr_keeper(struct session *s);
+struct member *tr_saver(struct session *s);
 struct mr_trainer_told tr_told(const struct session *s, const struct member *m);
 
 struct member *tr_member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,

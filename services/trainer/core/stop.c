@@ -163,7 +163,7 @@ static bool is_waited_for(struct session *s, const struct member *m)
         return (!here && !(exec && m->state == MR_MEMBER_FINISHED)) ||
                (tr_is_owner(s, m) && !m->restored && s->restores);
     if (s->phase == MR_TRAINING_EXIT) return m->state != MR_MEMBER_FINISHED;
-    if (s->phase == MR_TRAINING_KEEP) return m == tr_keeper(s);
+    if (s->phase == MR_TRAINING_KEEP) return m == tr_saver(s);
     bool source = m->role == MR_TRAINING_PS || m->index == 0;
     if (tr_is_owner(s, m) && source && (!here || (!m->restored && s->restores))) return true;
     return m->role == MR_TRAINING_WORKER && here && !m->halted;

@@ -299,7 +299,7 @@ class TrainingFaults(unittest.TestCase):
         self.kill_program("mr-trainer")()
         self.check_kept(self.end(session, 45))
 
-    def test_the_keeper_dies_while_the_session_stops(self):
+    def test_the_saver_dies_while_the_session_stops(self):
         session, t = self.stopping("async")
         self.kill_role("TRAINING_SCORER")(t)
         self.check_kept(self.end(session, 45))

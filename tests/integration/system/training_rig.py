@@ -113,10 +113,10 @@ class Role(threading.Thread):
 
     def done_what(self, phase):
         """Fields of a report of somebody who has done what the phase asks."""
-        keeper = self.role == SCORER or (self.role == WORKER and self.index == 0 and not self.worker.has_scorer)
+        saver = self.role == SCORER or (self.role == WORKER and self.index == 0 and not self.worker.has_scorer)
         if phase == HALT and self.role == WORKER:
             return {"finished": True}
-        if phase == KEEP and keeper:
+        if phase == KEEP and saver:
             return {"finished": True, "model_object": self.worker.model, "score_json": '{"cross_entropy": 0.05}'}
         return {}
 

@@ -67,13 +67,13 @@ class Roles(unittest.TestCase):
         t.wait(f"version {version}", lambda: self.version(t) >= version)
 
     def end(self, t, job):
-        """Halt, keep, exit; the keeper's report."""
+        """Halt, keep, exit; the saver's report."""
         t.set_phase(HALT)
         t.wait("the workers to finish", lambda: all(t.reports[k].finished for k in t.wanted if k[0] == "worker"))
         t.set_phase(KEEP)
-        keeper = ("scorer", 0) if ("scorer", 0) in t.wanted else ("worker", 0)
-        t.wait("the model", lambda: t.reports[keeper].finished and t.reports[keeper].model_object)
-        kept = t.reports[keeper]
+        saver = ("scorer", 0) if ("scorer", 0) in t.wanted else ("worker", 0)
+        t.wait("the model", lambda: t.reports[saver].finished and t.reports[saver].model_object)
+        kept = t.reports[saver]
         t.set_phase(EXIT)
         over = self.cluster.wait(job, 20)
         self.assertEqual(over["state"], "JOB_DONE", over)
