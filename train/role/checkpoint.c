@@ -18,7 +18,7 @@
 #define WRITTEN_MAX 64               /* names that are remembered */
 #define ROOM_TIMEOUT (2 * MR_SECOND) /* for the store to spill something else */
 
-struct cut { /* on its way to the thread */
+struct snapshot { /* on its way to the thread */
     uint64_t version;
     struct mr_store_draft draft;
 };
@@ -50,7 +50,7 @@ static const float *u64_read(const float *from, uint64_t *v)
     return from;
 }
 
-void mr_cut_head_write(const struct mr_cut_head *h, float *to)
+void mr_checkpoint_head_write(const struct mr_checkpoint_head *h, float *to)
 {
     *to++ = HEAD_MAGIC;
     *to++ = (float)h->slots;
@@ -61,9 +61,9 @@ void mr_cut_head_write(const struct mr_cut_head *h, float *to)
     *to = HEAD_MAGIC;
 }
 
-bool mr_cut_head_read(const float *from, struct mr_cut_head *out)
+bool mr_checkpoint_head_read(const float *from, struct mr_checkpoint_head *out)
 {
-    if (from[0] != HEAD_MAGIC || from[MR_CUT_WORDS - 1] != HEAD_MAGIC) return false;
+    if (from[0] != HEAD_MAGIC || from[MR_CHECKPOINT_HEAD_WORDS - 1] != HEAD_MAGIC) return false;
     if (!(from[1] >= 0 && from[1] <= MR_NN_SLOTS_MAX)) return false;
     if (!(from[2] >= 0 && from[2] <= MR_NN_RMSPROP)) return false;
     out->slots = (uint32_t)from[1];
@@ -93,31 +93,31 @@ static void drop_old(struct mr_checkpointer *c)
     }
 }
 
-static void write_one(struct mr_checkpointer *c, struct cut *cut)
+static void write_one(struct mr_checkpointer *c, struct snapshot *snapshot)
 {
     char name[MR_KEY_BYTES_MAX], text[MR_OBJECT_ID_TEXT_MAX];
     struct mr_error e;
     mr_object_id id;
-    name_of(c, cut->version, name, sizeof name);
-    int err = mr_role_save(&c->store, &cut->draft, name, true, &id, &e);
+    name_of(c, snapshot->version, name, sizeof name);
+    int err = mr_role_save(&c->store, &snapshot->draft, name, true, &id, &e);
     if (err) {
         mr_log(MR_WARN, "checkpoint.failed", "session=%s version=%" PRIu64 " why=\"%s\"",
-            c->role->session, cut->version, e.text);
+            c->role->session, snapshot->version, e.text);
         return;
     }
     mr_object_id_format(id, text);
-    mr_agent_say_checkpoint(c->role->agent, cut->version, text);
+    mr_agent_say_checkpoint(c->role->agent, snapshot->version, text);
     drop_old(c);
-    c->written[c->written_count++] = cut->version;
+    c->written[c->written_count++] = snapshot->version;
 }
 
 static void writer_main(void *ctx)
 {
     struct mr_checkpointer *c = ctx;
     for (;;) {
-        struct cut cut;
-        if (mr_inbox_wait(c->inbox, MR_NEVER, &cut, 1)) {
-            write_one(c, &cut);
+        struct snapshot snapshot;
+        if (mr_inbox_wait(c->inbox, MR_NEVER, &snapshot, 1)) {
+            write_one(c, &snapshot);
             mr_flag_set(&c->busy, false);
         } else if (mr_inbox_is_closed(c->inbox)) {
             return;
@@ -134,7 +134,7 @@ struct mr_checkpointer *mr_checkpointer_start(struct mr_role *r, uint32_t shard)
     c->store = r->store;
     c->store.call = NULL;
     c->store.link = mr_role_link_open(r->env->store_address, r->env->for_store);
-    c->inbox = mr_inbox_new(2, sizeof(struct cut));
+    c->inbox = mr_inbox_new(2, sizeof(struct snapshot));
     c->thread = mr_thread_start("checkpoint", writer_main, c);
     return c;
 }
@@ -159,7 +159,7 @@ uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version)
 
 /* The one before may still be on its way to the disk. One shard alone passes this one over; of
  * several each would pass over another, and none be complete: so they wait. */
-static bool may_cut(struct mr_checkpointer *c, uint64_t version)
+static bool may_snapshot(struct mr_checkpointer *c, uint64_t version)
 {
     while (mr_flag_is_set(&c->busy) && c->waits && !mr_role_should_stop(c->role))
         mr_clock_sleep(MR_MS);
@@ -169,36 +169,36 @@ static bool may_cut(struct mr_checkpointer *c, uint64_t version)
     return false;
 }
 
-void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const float *params,
+void mr_checkpointer_snapshot(struct mr_checkpointer *c, uint64_t version, const float *params,
     float *const *slots, uint64_t count)
 {
-    if (!may_cut(c, version)) return;
+    if (!may_snapshot(c, version)) return;
     uint32_t rows = 1 + mr_nn_optim_slots(&c->role->plan.optim);
     const struct mr_role_plan *p = &c->role->plan;
     bool is_ring = p->rule == MR_ROLE_ALLREDUCE;
-    struct mr_cut_head head = {.version = version, .model_count = p->model->count};
+    struct mr_checkpoint_head head = {.version = version, .model_count = p->model->count};
     head.slots = rows - 1;
     head.optim = p->optim.type;
-    uint64_t width = count + MR_CUT_WORDS, n = 0;
+    uint64_t width = count + MR_CHECKPOINT_HEAD_WORDS, n = 0;
     mr_transport_slice(p->model->count + (is_ring ? MR_RING_WORDS : 0),
         is_ring ? p->workers : p->servers, c->shard, &head.first, &n);
     const uint64_t shape[2] = {rows, width};
-    struct cut cut = {.version = version};
+    struct snapshot snapshot = {.version = version};
     struct mr_error e;
     int err = mr_store_create_or_stop(c->role->env->store, mr_tensor_bytes(MR_DTYPE_F32, 2, shape),
-        ROOM_TIMEOUT, mr_role_stop_of(c->role), &cut.draft, &e);
+        ROOM_TIMEOUT, mr_role_stop_of(c->role), &snapshot.draft, &e);
     if (err) {
         mr_log(MR_WARN, "checkpoint.failed", "session=%s version=%" PRIu64 " why=\"%s\"",
             c->role->session, version, e.text);
         return;
     }
-    float *to = mr_tensor_build(cut.draft.p, MR_DTYPE_F32, 2, shape);
+    float *to = mr_tensor_build(snapshot.draft.p, MR_DTYPE_F32, 2, shape);
     memset(to, 0, rows * width * sizeof *to);
     if (count) memcpy(to, params, count * sizeof *to);
     for (uint32_t i = 1; i < rows && count; i++)
         memcpy(to + i * width, slots[i - 1], count * sizeof *to);
-    mr_cut_head_write(&head, to + count);
+    mr_checkpoint_head_write(&head, to + count);
     mr_flag_set(&c->busy, true);
-    err = mr_inbox_push(c->inbox, &cut);
+    err = mr_inbox_push(c->inbox, &snapshot);
     mr_assert(!err); /* not busy: it is empty */
 }

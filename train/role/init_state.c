@@ -28,7 +28,7 @@ static struct overlap overlap_of(uint64_t first, uint64_t count, uint64_t from, 
 }
 
 /* Is it of this model, this optimizer and this place among the shards? */
-static int head_check(const struct mr_role *r, const struct mr_cut_head *h, uint64_t from,
+static int head_check(const struct mr_role *r, const struct mr_checkpoint_head *h, uint64_t from,
     uint64_t rows, struct mr_error *e)
 {
     const struct mr_role_plan *p = &r->plan;
@@ -54,14 +54,15 @@ static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint6
     uint64_t first, uint64_t count, struct mr_role_state *s, uint64_t *n, struct mr_error *e)
 {
     struct mr_value v;
-    struct mr_cut_head head;
+    struct mr_checkpoint_head head;
     int err = mr_value_check(mr_str_of(view->p, view->bytes), &v, e);
     if (err) return err;
     uint32_t slots = mr_nn_optim_slots(&r->plan.optim);
     const struct mr_tensor *t = &v.tensor;
     if (v.kind != MR_VALUE_TENSOR || t->dtype != MR_DTYPE_F32 || t->ndim != 2 || !t->shape[0] ||
-        !mr_tensor_is_contiguous(t) || t->shape[1] < MR_CUT_WORDS ||
-        !mr_cut_head_read((const float *)t->data + t->shape[1] - MR_CUT_WORDS, &head))
+        !mr_tensor_is_contiguous(t) || t->shape[1] < MR_CHECKPOINT_HEAD_WORDS ||
+        !mr_checkpoint_head_read(
+            (const float *)t->data + t->shape[1] - MR_CHECKPOINT_HEAD_WORDS, &head))
         return mr_fail(e, MR_EFORMAT,
             "the object is no checkpoint: expected f32[1 + slots, count "
             "+ 16] as a training session cuts it");
@@ -72,7 +73,7 @@ static int piece_take(struct mr_role *r, const struct mr_store_view *view, uint6
             (unsigned long long)head.version, (unsigned long long)s->version);
     s->version = head.version;
     uint64_t width = t->shape[1];
-    *n = width - MR_CUT_WORDS;
+    *n = width - MR_CHECKPOINT_HEAD_WORDS;
     s->has_slots = true;
     struct overlap o = overlap_of(first, count, from, *n);
     if (!o.n) return MR_OK;

@@ -109,21 +109,21 @@ struct mr_checkpointer; /* writes in a thread of its own */
 struct mr_checkpointer *mr_checkpointer_start(struct mr_role *r, uint32_t shard);
 void mr_checkpointer_stop(struct mr_checkpointer **c);
 /* Copies and returns; written and reported later. Skipped when the one before is not done yet. */
-void mr_checkpointer_cut(struct mr_checkpointer *c, uint64_t version, const float *params,
+void mr_checkpointer_snapshot(struct mr_checkpointer *c, uint64_t version, const float *params,
     float *const *slots, uint64_t count);
-/* What the object is of: behind each row's numbers stand MR_CUT_WORDS more, and those of the first
- * row say it. */
-struct mr_cut_head {
+/* What the object is of: behind each row's numbers stand MR_CHECKPOINT_HEAD_WORDS more, and those
+ * of the first row say it. */
+struct mr_checkpoint_head {
     uint64_t version, model_count; /* of parameters of the whole model */
     uint64_t first;                /* of the shard's numbers in the vector */
     uint32_t slots;
     enum mr_nn_optim_type optim;
 };
-#define MR_CUT_WORDS 16
+#define MR_CHECKPOINT_HEAD_WORDS 16
 #define MR_RING_WORDS 2 /* numbers more than the model has, that ranks agree upon things by */
-void mr_cut_head_write(const struct mr_cut_head *h, float *to);
-bool mr_cut_head_read(const float *from, struct mr_cut_head *out);
-/* The version after `version` that is to be cut; 0: none. */
+void mr_checkpoint_head_write(const struct mr_checkpoint_head *h, float *to);
+bool mr_checkpoint_head_read(const float *from, struct mr_checkpoint_head *out);
+/* The version after `version` that a checkpoint is due at; 0: none. */
 uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version);
 
 /* ---- scores and the kept model: evaluate.c ---------------------------------------------------

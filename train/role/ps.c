@@ -14,8 +14,8 @@ struct server {
     struct mr_shard *shard;
     struct mr_update *update;
     struct mr_checkpointer *checkpointer;
-    uint64_t cut_at; /* 0: never */
-    bool drops;      /* the session stops, and nothing was left to learn */
+    uint64_t checkpoint_at; /* 0: never */
+    bool drops;             /* the session stops, and nothing was left to learn */
 };
 
 /* An attempt before this one may be about to end in this process. */
@@ -69,7 +69,7 @@ static int server_open(struct server *s, struct mr_error *e)
         .slots = state.has_slots ? (const float *const *)state.slots : NULL};
     if (!err) err = mr_update_open(&update, &s->update, e);
     if (!err && p->checkpoint_steps) s->checkpointer = mr_checkpointer_start(r, r->index);
-    s->cut_at = mr_checkpoint_after(r, state.version);
+    s->checkpoint_at = mr_checkpoint_after(r, state.version);
     mr_role_state_fini(&state);
     return err;
 }
@@ -91,18 +91,18 @@ static int take_members(struct server *s, struct mr_error *e)
     if (was > state.version) r->post.counters.steps_lost += was - state.version;
     mr_update_restore(s->update, epoch, state.version, state.params,
         state.has_slots ? (const float *const *)state.slots : NULL);
-    s->cut_at = mr_checkpoint_after(r, state.version);
+    s->checkpoint_at = mr_checkpoint_after(r, state.version);
     r->post.restore_epoch = epoch;
     mr_role_state_fini(&state);
     return MR_OK;
 }
 
-static void cut(struct server *s)
+static void take_snapshot(struct server *s)
 {
     uint64_t version = mr_shard_version(s->shard);
-    mr_checkpointer_cut(s->checkpointer, version, mr_shard_params(s->shard),
+    mr_checkpointer_snapshot(s->checkpointer, version, mr_shard_params(s->shard),
         mr_update_slots(s->update), mr_shard_count(s->shard));
-    s->cut_at = mr_checkpoint_after(&s->r, version);
+    s->checkpoint_at = mr_checkpoint_after(&s->r, version);
 }
 
 static void tell(struct server *s)
@@ -125,7 +125,7 @@ static void tell(struct server *s)
 static uint64_t limit_of(const struct server *s)
 {
     uint64_t last = s->r.plan.steps;
-    return last && (!s->cut_at || last < s->cut_at) ? last : s->cut_at;
+    return last && (!s->checkpoint_at || last < s->checkpoint_at) ? last : s->checkpoint_at;
 }
 
 /* After the last version what comes is dropped, so that no worker waits for it; so is, when the
@@ -153,7 +153,8 @@ static int serve(struct server *s, struct mr_error *e)
         mr_update_set_live(s->update, s->r.view.workers_live);
         int ran = turn(s);
         tell(s);
-        if (ran == MR_OK && s->cut_at && mr_shard_version(s->shard) >= s->cut_at) cut(s);
+        if (ran == MR_OK && s->checkpoint_at && mr_shard_version(s->shard) >= s->checkpoint_at)
+            take_snapshot(s);
     }
     return err;
 }

@@ -165,7 +165,7 @@ static void cut(struct ring *g)
     uint64_t every = g->t->r.plan.checkpoint_steps, first = 0, count = 0;
     if (!g->checkpointer || g->version % every) return;
     mr_reduce_slice(g->reduce, &first, &count);
-    mr_checkpointer_cut(g->checkpointer, g->version, mr_reduce_params(g->reduce) + first,
+    mr_checkpointer_snapshot(g->checkpointer, g->version, mr_reduce_params(g->reduce) + first,
         mr_reduce_slots(g->reduce), count);
 }
 

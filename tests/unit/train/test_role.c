@@ -54,25 +54,25 @@ static void a_loss_that_is_no_number_does_not_stay_in_the_sum(void **state)
 static void a_checkpoint_says_what_it_is_of(void **state)
 {
     (void)state;
-    const struct mr_cut_head h = {.version = 0x123456789abcull,
+    const struct mr_checkpoint_head h = {.version = 0x123456789abcull,
         .model_count = 4000000123,
         .first = 70000,
         .slots = 2,
         .optim = MR_NN_ADAM};
-    float words[MR_CUT_WORDS];
-    mr_cut_head_write(&h, words);
-    struct mr_cut_head got = {0};
-    assert_true(mr_cut_head_read(words, &got));
+    float words[MR_CHECKPOINT_HEAD_WORDS];
+    mr_checkpoint_head_write(&h, words);
+    struct mr_checkpoint_head got = {0};
+    assert_true(mr_checkpoint_head_read(words, &got));
     assert_int_equal(got.version, h.version);
     assert_int_equal(got.model_count, h.model_count);
     assert_int_equal(got.first, h.first);
     assert_int_equal(got.slots, h.slots);
     assert_int_equal(got.optim, h.optim);
-    words[MR_CUT_WORDS - 1] = 0;
-    assert_false(mr_cut_head_read(words, &got));
-    words[MR_CUT_WORDS - 1] = words[0];
+    words[MR_CHECKPOINT_HEAD_WORDS - 1] = 0;
+    assert_false(mr_checkpoint_head_read(words, &got));
+    words[MR_CHECKPOINT_HEAD_WORDS - 1] = words[0];
     words[2] = NAN;
-    assert_false(mr_cut_head_read(words, &got));
+    assert_false(mr_checkpoint_head_read(words, &got));
 }
 
 /* Issue 11, 6: parameters that come after the score which ends a session are not kept. */
