@@ -291,8 +291,8 @@ int mr_ring_open(const struct mr_reduce_options *o, struct mr_reduce_wait w, mr_
     return MR_OK;
 }
 
-/* The next rank may still wait for the last slices: a stream that is cut would take them along. */
-static void say_goodbye(struct mr_ring *r)
+/* The next rank may still wait for the last slices; a stream that is cancelled would lose them. */
+static void wait_for_next_rank(struct mr_ring *r)
 {
     if (!r->stream || r->has_failed || is_stopped(r) || mr_rpc_stream_half_close(r->stream)) return;
     mr_time until = mr_time_after(mr_clock_now(), LEAVE_WAIT);
@@ -305,7 +305,7 @@ void mr_ring_close(struct mr_ring **ring)
 {
     if (!*ring) return;
     struct mr_ring *r = MR_STEAL(*ring);
-    say_goodbye(r);
+    wait_for_next_rank(r);
     mr_rpc_stream_close(&r->stream);
     mr_ring_inbox_close(&r->inbox);
     mr_rpc_client_close(&r->client);

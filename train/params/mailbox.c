@@ -211,7 +211,7 @@ static void done_remote(struct mr_shard *s, struct mr_remote_push *p, enum mr_pu
 {
     p->outcome = outcome;
     p->version = s->version;
-    mr_shard_tell(p);
+    mr_shard_notify(p);
 }
 
 void mr_shard_done_push(struct mr_shard *s, const struct mr_push *p, enum mr_push_outcome outcome)

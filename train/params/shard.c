@@ -165,7 +165,7 @@ static void posted_drop(struct mr_list *posted)
     for (struct mr_list *node; (node = mr_list_pop_head(posted));) {
         struct mr_remote_push *p = MR_LIST_ITEM(node, struct mr_remote_push, node);
         p->outcome = MR_PUSH_LOST;
-        mr_shard_tell(p);
+        mr_shard_notify(p);
     }
 }
 
@@ -190,7 +190,7 @@ void mr_shard_close(struct mr_shard **shard)
     }
     mr_shard_unlist(s);
     posted_drop(&posted);
-    mr_shard_tell(NULL);
+    mr_shard_notify(NULL);
     mr_shard_put(shard);
 }
 
@@ -273,7 +273,7 @@ void mr_shard_publish(struct mr_shard *s, uint64_t version)
     atomic_store(&s->page->current, s->serial << 16 | b);
     (void)atomic_fetch_add(&s->page->published, 1);
     if (someone_waits(s, MR_WAITS_VERSION)) mr_transport_wake(&s->page->published);
-    if (atomic_load(&s->remote_waiting) > 0) mr_shard_tell(NULL);
+    if (atomic_load(&s->remote_waiting) > 0) mr_shard_notify(NULL);
 }
 
 bool mr_shard_is_wanted(const struct mr_shard *s)

@@ -62,7 +62,7 @@ struct mr_shard {
 int mr_shard_list(struct mr_shard *s, struct mr_error *e); /* can be found and connected to */
 void mr_shard_unlist(struct mr_shard *s);                  /* cannot be found any more */
 /* Passes on to the sink, under the table's lock, so that no call outlives it. */
-void mr_shard_tell(struct mr_remote_push *p);
+void mr_shard_notify(struct mr_remote_push *p);
 
 /* shard.c */
 void mr_shard_client_free(struct mr_shard_client *c);

@@ -56,7 +56,7 @@ void mr_shard_set_sink(void (*sink)(void *ctx, struct mr_remote_push *p), void *
 }
 
 /* Under the table's lock, so that no call outlives the sink; a sink only notes and wakes. */
-void mr_shard_tell(struct mr_remote_push *p)
+void mr_shard_notify(struct mr_remote_push *p)
 {
     pthread_mutex_lock(&table.lock);
     if (table.sink) {

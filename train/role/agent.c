@@ -415,7 +415,7 @@ struct mr_membership *mr_agent_take(struct mr_agent *a)
     return m;
 }
 
-void mr_agent_say(struct mr_agent *a, const struct mr_agent_post *p)
+void mr_agent_report(struct mr_agent *a, const struct mr_agent_post *p)
 {
     mr_monitor_enter(a->monitor);
     bool is_news = p->exhausted && !a->post.exhausted;
@@ -446,7 +446,7 @@ static void speak(struct mr_agent *a)
     mr_monitor_notify(a->monitor);
 }
 
-void mr_agent_say_checkpoint(struct mr_agent *a, uint64_t version, const char *object)
+void mr_agent_report_checkpoint(struct mr_agent *a, uint64_t version, const char *object)
 {
     mr_monitor_enter(a->monitor);
     if (a->checkpoints_count == CHECKPOINTS_MAX) {
@@ -461,7 +461,7 @@ void mr_agent_say_checkpoint(struct mr_agent *a, uint64_t version, const char *o
     mr_monitor_leave(a->monitor);
 }
 
-void mr_agent_say_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
+void mr_agent_report_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
     const char *model_object, const char *score_json)
 {
     mr_monitor_enter(a->monitor);
@@ -475,7 +475,7 @@ void mr_agent_say_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase
     mr_monitor_leave(a->monitor);
 }
 
-void mr_agent_say_failure(struct mr_agent *a, const char *why, mr_duration timeout)
+void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration timeout)
 {
     mr_time until = mr_time_after(mr_clock_now(), timeout);
     mr_monitor_enter(a->monitor);

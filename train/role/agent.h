@@ -80,21 +80,21 @@ struct mr_agent_post {
     bool exhausted;
 };
 
-void mr_agent_say(
+void mr_agent_report(
     struct mr_agent *a, const struct mr_agent_post *p); /* goes with the next report */
 /* A shard's checkpoint; each is reported until the trainer has heard of it. */
-void mr_agent_say_checkpoint(struct mr_agent *a, uint64_t version, const char *object);
+void mr_agent_report_checkpoint(struct mr_agent *a, uint64_t version, const char *object);
 /* One batch's, with whatever loss. */
 void mr_agent_count_scored(
     struct mr_agent_counters *c, double loss_sum, uint64_t correct, uint64_t examples);
 
 /* What this phase asks for is done; of a saver also what it kept (else NULL). Sent at once, and
  * with each report as long as the phase lasts. */
-void mr_agent_say_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
+void mr_agent_report_finished(struct mr_agent *a, Millrace__V1__TrainingPhase phase,
     const char *model_object, const char *score_json);
 /* It cannot go on, and another attempt could not either. Waits until the trainer knows, or the
  * task is cancelled, at most `timeout`. */
-void mr_agent_say_failure(struct mr_agent *a, const char *why, mr_duration timeout);
+void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration timeout);
 
 /* Waits until something that mr_agent_look tells has changed, or `deadline`. */
 void mr_agent_wait(struct mr_agent *a, mr_time deadline);

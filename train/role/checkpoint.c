@@ -106,7 +106,7 @@ static void write_one(struct mr_checkpointer *c, struct snapshot *snapshot)
         return;
     }
     mr_object_id_format(id, text);
-    mr_agent_say_checkpoint(c->role->agent, snapshot->version, text);
+    mr_agent_report_checkpoint(c->role->agent, snapshot->version, text);
     drop_old(c);
     c->written[c->written_count++] = snapshot->version;
 }

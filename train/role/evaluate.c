@@ -185,7 +185,7 @@ int mr_role_save_model(struct mr_role *r, const float *params, uint64_t version,
         mr_buf_add_byte(&flat, 0);
         mr_log(MR_INFO, "model.kept", "session=%s version=%" PRIu64 " object=%s name=\"%s\"",
             r->session, version, id, r->plan.save);
-        mr_agent_say_finished(r->agent, MR_ROLE_KEEP, id, (const char *)flat.p);
+        mr_agent_report_finished(r->agent, MR_ROLE_KEEP, id, (const char *)flat.p);
     }
     mr_buf_fini(&flat);
     mr_buf_fini(&nested);

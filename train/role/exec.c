@@ -186,11 +186,11 @@ static int linger(struct foreign *f)
 {
     struct mr_role *r = &f->r;
     r->post.exhausted = true;
-    mr_agent_say(r->agent, &r->post);
+    mr_agent_report(r->agent, &r->post);
     for (;;) {
         int err = mr_role_look(r, NULL);
         if (err) return err;
-        mr_agent_say_finished(r->agent, r->view.phase, NULL, NULL);
+        mr_agent_report_finished(r->agent, r->view.phase, NULL, NULL);
         mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));
     }
 }

@@ -105,7 +105,7 @@ static void take_snapshot(struct server *s)
     s->checkpoint_at = mr_checkpoint_after(&s->r, version);
 }
 
-static void tell(struct server *s)
+static void report(struct server *s)
 {
     struct mr_update_counts n;
     mr_update_counts(s->update, &n);
@@ -118,7 +118,7 @@ static void tell(struct server *s)
     c->compute_s = (double)n.update_ns / 1e9;
     c->wait_s = (double)n.wait_ns / 1e9;
     s->r.post.version = mr_shard_version(s->shard);
-    mr_agent_say(s->r.agent, &s->r.post);
+    mr_agent_report(s->r.agent, &s->r.post);
 }
 
 /* The version that is not to be passed now: of a checkpoint, or the last of all. */
@@ -152,7 +152,7 @@ static int serve(struct server *s, struct mr_error *e)
         if (err) break;
         mr_update_set_live(s->update, s->r.view.workers_live);
         int ran = turn(s);
-        tell(s);
+        report(s);
         if (ran == MR_OK && s->checkpoint_at && mr_shard_version(s->shard) >= s->checkpoint_at)
             take_snapshot(s);
     }

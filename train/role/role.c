@@ -235,7 +235,7 @@ int mr_role_begin(struct mr_op_call *call, struct mr_role *r, Millrace__V1__Trai
     }
     err = mr_role_plan_read(mr_str(r->members->m->document_json), kinds[kind], &r->plan, &e);
     if (err) {
-        mr_agent_say_failure(r->agent, e.text, FAILURE_TIMEOUT);
+        mr_agent_report_failure(r->agent, e.text, FAILURE_TIMEOUT);
         return call->does->fail(call, err, "%s", e.text);
     }
     r->post.restore_epoch = r->members->m->restore_epoch;
@@ -283,7 +283,7 @@ int mr_role_refuse(struct mr_op_call *call, int err, const struct mr_error *e)
 int mr_role_end(struct mr_role *r, int err, const struct mr_error *e)
 {
     if (e && is_final(err) && r->agent && !r->view.is_over)
-        mr_agent_say_failure(r->agent, e->text, FAILURE_TIMEOUT);
+        mr_agent_report_failure(r->agent, e->text, FAILURE_TIMEOUT);
     err = outcome(r, err, e);
     mr_agent_stop(&r->agent);
     mr_membership_free(&r->members);

@@ -154,7 +154,7 @@ static int ask(struct mr_role *r, Millrace__V1__PlanRowsRequest *m, struct mr_ro
 }
 
 /* Everybody's ranges as a message, which lends them from `plan`. */
-static int tell(
+static int report_rows(
     struct mr_role *r, const struct mr_row_plan *plan, struct mr_role_rows *out, struct mr_error *e)
 {
     Millrace__V1__PlanRowsRequest m = MILLRACE__V1__PLAN_ROWS_REQUEST__INIT;
@@ -198,7 +198,7 @@ int mr_role_rows_get(struct mr_role *r, const struct mr_arg *x, const struct mr_
     }
     struct mr_row_plan plan;
     plan_make(r, x, y, &plan);
-    int err = tell(r, &plan, out, e);
+    int err = report_rows(r, &plan, out, e);
     mr_row_plan_fini(&plan);
     return err;
 }

@@ -224,7 +224,7 @@ static int turn(struct scorer *s, bool *kept, struct mr_error *e)
         mr_time next = mr_time_after(now, MR_ROLE_TURN);
         mr_agent_wait(s->r.agent, MR_MIN(next, MR_MAX(s->next_at, now + MR_MS)));
     }
-    mr_agent_say(s->r.agent, &s->r.post);
+    mr_agent_report(s->r.agent, &s->r.post);
     return err == MR_EAGAIN ? MR_OK : err;
 }
 

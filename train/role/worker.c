@@ -79,13 +79,13 @@ void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx)
     if (o->clip_value <= 0 && o->clip_norm <= 0) mr_nn_net_follow(t->net, ready, ctx);
 }
 
-void mr_trainee_tell(struct mr_trainee *t, uint64_t version)
+void mr_trainee_report(struct mr_trainee *t, uint64_t version)
 {
     struct mr_agent_post *p = &t->r.post;
     p->version = version;
     p->exhausted = t->is_exhausted;
     if (t->feed) p->counters.epoch = t->steps / mr_feed_steps(t->feed);
-    mr_agent_say(t->r.agent, p);
+    mr_agent_report(t->r.agent, p);
 }
 
 int mr_trainee_linger(struct mr_trainee *t,
@@ -98,7 +98,7 @@ int mr_trainee_linger(struct mr_trainee *t,
         if (err) return err;
         if (t->r.view.phase == MR_ROLE_RUN) return MR_OK;
         if (t->r.view.phase == MR_ROLE_HALT)
-            mr_agent_say_finished(t->r.agent, MR_ROLE_HALT, NULL, NULL);
+            mr_agent_report_finished(t->r.agent, MR_ROLE_HALT, NULL, NULL);
         if (t->r.view.phase == MR_ROLE_KEEP && is_saver && !kept) {
             err = keep(t, ctx, e);
             if (err) return err;

@@ -29,7 +29,7 @@ uint64_t mr_trainee_used(struct mr_trainee *t);
  * only the last makes them. */
 void mr_trainee_follow(struct mr_trainee *t, mr_nn_ready ready, void *ctx);
 /* Says what was done; and, once, that nothing is left. */
-void mr_trainee_tell(struct mr_trainee *t, uint64_t version);
+void mr_trainee_report(struct mr_trainee *t, uint64_t version);
 /* Finished: waits until the session ends; the saver keeps the model when asked to. `keep` is
  * called then, may be NULL. */
 int mr_trainee_linger(struct mr_trainee *t,

@@ -262,7 +262,7 @@ static int train(struct link *l, struct mr_error *e)
             if (l->params) (void)mr_params_flush(l->params, deadline, NULL);
             if (l->params) (void)account(l, deadline);
             if (l->params) counts_add(l);
-            mr_trainee_tell(t, l->version);
+            mr_trainee_report(t, l->version);
             err = mr_trainee_linger(t, keep, l, e);
             if (err) return err;
             continue;
@@ -278,7 +278,7 @@ static int train(struct link *l, struct mr_error *e)
             if (err && err != MR_EAGAIN) return err;
         }
         if (l->params) counts_add(l);
-        mr_trainee_tell(t, l->version);
+        mr_trainee_report(t, l->version);
     }
 }
 

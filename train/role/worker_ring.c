@@ -169,7 +169,7 @@ static void cut(struct ring *g)
         mr_reduce_slots(g->reduce), count);
 }
 
-static void tell(struct ring *g)
+static void report(struct ring *g)
 {
     struct mr_reduce_counts n = {0};
     if (g->reduce) mr_reduce_counts(g->reduce, &n);
@@ -179,7 +179,7 @@ static void tell(struct ring *g)
     uint64_t updated = g->before.update_ns + n.update_ns;
     c->compute_s += (double)(updated - g->updated_ns) / 1e9;
     g->updated_ns = updated;
-    mr_trainee_tell(g->t, g->version);
+    mr_trainee_report(g->t, g->version);
 }
 
 /* No batch for so long that the others, who may wait for this rank, had better go on without it:
@@ -298,7 +298,7 @@ static int checkpoint_take(struct ring *g, struct mr_error *e)
     g->kept = MR_STEAL(state.params);
     g->kept_version = state.version;
     if (g->version > state.version) r->post.counters.steps_lost += g->version - state.version;
-    mr_agent_say(r->agent, &r->post);
+    mr_agent_report(r->agent, &r->post);
     mr_role_state_fini(&state);
     return MR_OK;
 }
@@ -344,7 +344,7 @@ static int train(struct ring *g, struct mr_error *e)
         if (!runs) keep_copy(g);
         bool is_over = g->has_halted || is_done(g), done = is_over || is_last(g);
         if (done && !runs) {
-            tell(g);
+            report(g);
             err = settle_model(g, e);
             if (!err) err = mr_trainee_linger(t, keep, g, e);
             if (err) return err;
@@ -358,7 +358,7 @@ static int train(struct ring *g, struct mr_error *e)
             if (!err) err = step(g, e);
             if (err && err != MR_EAGAIN) return err;
         }
-        tell(g);
+        report(g);
     }
 }
 

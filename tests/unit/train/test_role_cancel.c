@@ -101,7 +101,7 @@ static void who_tells_of_a_failure_is_cancelled(void **state)
         .is_void = &is_void,
         .stop = &stop};
     struct mr_agent *a = mr_agent_start(&c);
-    mr_agent_say_failure(a, "it cannot go on", FOR_EVER);
+    mr_agent_report_failure(a, "it cannot go on", FOR_EVER);
     assert_true(atomic_load(&cancelled.is_set));
     mr_agent_stop(&a);
 }
