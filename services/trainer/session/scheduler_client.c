@@ -1,5 +1,5 @@
-/* An errand is one question under way: its call, then its answer. A job of roles takes two calls:
- * who is in the cluster, so that roles go round the workers, then Submit. */
+/* A struct request is one question to the scheduler: its call, then its answer. A job of roles
+ * takes two calls: who is in the cluster, so that roles go round the workers, then Submit. */
 #include "services/trainer/session/scheduler_client.h"
 
 #include "base/alloc.h"
@@ -32,7 +32,7 @@
 
 enum kind { SUBMIT, POLL, CANCEL, FORGET };
 
-struct errand {
+struct request {
     struct mr_list node;
     struct mr_sched_link *link;
     enum kind kind;
@@ -45,14 +45,14 @@ struct errand {
     bool is_under_way;
     mr_time at; /* of FORGET: the next try */
     uint32_t tries;
-    int refused; /* here, without a call: told in the next turn, for the core is in a step */
+    int refused; /* without a call: answered in the next turn, as the core is in a step now */
     /* of the answer to a streaming call */
     mr_job_id accepted;
 };
 
 struct mr_sched_link {
     struct mr_sched_link_config config;
-    struct mr_list errands;
+    struct mr_list requests;
     struct mr_pb_arena arena;
 };
 
@@ -60,12 +60,12 @@ struct mr_sched_link *mr_sched_link_new(const struct mr_sched_link_config *confi
 {
     struct mr_sched_link *l = mr_alloc(sizeof *l);
     l->config = *config;
-    mr_list_init(&l->errands);
+    mr_list_init(&l->requests);
     mr_pb_arena_init(&l->arena, ARENA_BYTES_MAX);
     return l;
 }
 
-static void errand_free(struct errand *x)
+static void request_free(struct request *x)
 {
     mr_list_remove(&x->node);
     mr_buf_fini(&x->document);
@@ -78,18 +78,18 @@ void mr_sched_link_free(struct mr_sched_link **lp)
 {
     struct mr_sched_link *l = MR_STEAL(*lp);
     if (!l) return;
-    MR_LIST_EACH(node, &l->errands)
+    MR_LIST_EACH(node, &l->requests)
     {
-        errand_free(MR_LIST_ITEM(node, struct errand, node));
+        request_free(MR_LIST_ITEM(node, struct request, node));
     }
     mr_pb_arena_fini(&l->arena);
     mr_release(l);
 }
 
-static struct errand *errand_new(
+static struct request *request_new(
     struct mr_sched_link *l, enum kind kind, const struct mr_sched_link_job *j)
 {
-    struct errand *x = mr_alloc(sizeof *x);
+    struct request *x = mr_alloc(sizeof *x);
     x->link = l;
     x->kind = kind;
     x->session = j->session;
@@ -103,12 +103,12 @@ static struct errand *errand_new(
     mr_buf_add_str(&x->trainer, j->trainer);
     mr_buf_add(&x->reason, j->text.p, MR_MIN(j->text.n, (size_t)MR_TRAINING_REASON_BYTES_MAX - 1));
     mr_buf_add_byte(&x->reason, 0);
-    mr_list_add_tail(&l->errands, &x->node);
+    mr_list_add_tail(&l->requests, &x->node);
     return x;
 }
 
 /* Tells the core, and is over. */
-static void answer(struct errand *x, struct mr_trainer_event *ev)
+static void answer(struct request *x, struct mr_trainer_event *ev)
 {
     static const enum mr_trainer_event_type types[] = {
         [SUBMIT] = MR_TE_JOB_SUBMITTED, [POLL] = MR_TE_JOB_STATE, [CANCEL] = MR_TE_JOB_CANCELLED};
@@ -118,7 +118,7 @@ static void answer(struct errand *x, struct mr_trainer_event *ev)
     ev->roles = x->which == MR_LINK_ROLES;
     ev->feed = x->which == MR_LINK_FEED;
     if (x->kind != SUBMIT) ev->job = x->job;
-    errand_free(x);
+    request_free(x);
     l->config.on_event(l->config.ctx, ev);
 }
 
@@ -137,7 +137,7 @@ static int error_of(const struct mr_rpc_status *status, struct mr_error *e)
     return err;
 }
 
-static void answer_error(struct errand *x, int err, struct mr_str why)
+static void answer_error(struct request *x, int err, struct mr_str why)
 {
     struct mr_trainer_event ev = {.err = err, .text = why};
     if (x->kind == POLL) {
@@ -147,7 +147,7 @@ static void answer_error(struct errand *x, int err, struct mr_str why)
     answer(x, &ev);
 }
 
-static void answer_later(struct errand *x, int err, struct mr_str why)
+static void answer_later(struct request *x, int err, struct mr_str why)
 {
     mr_buf_clear(&x->reason);
     mr_buf_add_str(&x->reason, why);
@@ -155,7 +155,7 @@ static void answer_later(struct errand *x, int err, struct mr_str why)
     x->is_under_way = false;
 }
 
-static bool is_refused_without(struct errand *x)
+static bool is_refused_without(struct request *x)
 {
     if (*x->link->config.channel) return false;
     answer_later(x, MR_ESTATE, MR_STR("the trainer was started without --scheduler"));
@@ -167,7 +167,7 @@ static bool is_refused_without(struct errand *x)
 
 static void on_accepted(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
-    struct errand *x = mr_rpc_call_context(call);
+    struct request *x = mr_rpc_call_context(call);
     mr_pb_arena_clear(&x->link->arena);
     const Millrace__V1__SubmitResponse *r = mr_pb_unpack(
         &millrace__v1__submit_response__descriptor, mr_rpc_message_str(m), &x->link->arena, NULL);
@@ -176,7 +176,7 @@ static void on_accepted(struct mr_rpc_call *call, struct mr_rpc_message *m)
 
 static void on_submitted(struct mr_rpc_call *call, const struct mr_rpc_status *status)
 {
-    struct errand *x = mr_rpc_call_context(call);
+    struct request *x = mr_rpc_call_context(call);
     struct mr_error e = {0};
     int err = error_of(status, &e);
     if (!err && !x->accepted.v)
@@ -213,7 +213,7 @@ static const struct {
     [MR_LINK_ROLES] = {"roles", mr_role_job_roles},
     [MR_LINK_FEED] = {"feed", mr_role_job_feed}};
 
-static void submit(struct errand *x, const struct mr_str *workers, uint32_t workers_count)
+static void submit(struct request *x, const struct mr_str *workers, uint32_t workers_count)
 {
     static const struct mr_rpc_handler handler = {
         .on_message = on_accepted, .on_done = on_submitted};
@@ -252,7 +252,7 @@ static bool can_train(const Millrace__V1__WorkerInfo *w)
 
 static void on_workers(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    struct errand *x = ctx;
+    struct request *x = ctx;
     struct mr_sched_link *l = x->link;
     struct mr_error e = {0};
     mr_pb_arena_clear(&l->arena);
@@ -277,7 +277,7 @@ void mr_sched_link_submit(struct mr_sched_link *l, const struct mr_sched_link_jo
 {
     Millrace__V1__WorkersRequest everyone = MILLRACE__V1__WORKERS_REQUEST__INIT;
     everyone.page_size = MR_WORKERS_MAX;
-    struct errand *x = errand_new(l, SUBMIT, j);
+    struct request *x = request_new(l, SUBMIT, j);
     if (is_refused_without(x)) return;
     x->is_under_way = true;
     if (j->which != MR_LINK_ROLES) {
@@ -285,26 +285,27 @@ void mr_sched_link_submit(struct mr_sched_link *l, const struct mr_sched_link_jo
         return;
     }
     const struct mr_rpc_call_options options = {.timeout = CALL_TIME};
-    struct mr_buf request;
-    mr_buf_init(&request, 64);
-    mr_pb_pack(&everyone.base, &request);
-    (void)mr_rpc_unary(*l->config.channel, "/millrace.v1.Cluster/Workers", mr_buf_str(&request),
+    struct mr_buf packed;
+    mr_buf_init(&packed, 64);
+    mr_pb_pack(&everyone.base, &packed);
+    (void)mr_rpc_unary(*l->config.channel, "/millrace.v1.Cluster/Workers", mr_buf_str(&packed),
         &options, on_workers, x);
-    mr_buf_fini(&request);
+    mr_buf_fini(&packed);
 }
 
 /* ---- one question, one answer ------------------------------------------------------------------
  */
 
-static void ask(struct errand *x, const char *method, const ProtobufCMessage *m, mr_rpc_on_reply fn)
+static void ask(
+    struct request *x, const char *method, const ProtobufCMessage *m, mr_rpc_on_reply fn)
 {
     const struct mr_rpc_call_options options = {.timeout = CALL_TIME};
-    struct mr_buf request;
+    struct mr_buf packed;
     x->is_under_way = true;
-    mr_buf_init(&request, 4096);
-    mr_pb_pack(m, &request);
-    (void)mr_rpc_unary(*x->link->config.channel, method, mr_buf_str(&request), &options, fn, x);
-    mr_buf_fini(&request);
+    mr_buf_init(&packed, 4096);
+    mr_pb_pack(m, &packed);
+    (void)mr_rpc_unary(*x->link->config.channel, method, mr_buf_str(&packed), &options, fn, x);
+    mr_buf_fini(&packed);
 }
 
 /* Why the job ended: which key, and what it said. */
@@ -320,7 +321,7 @@ static void job_reason(const Millrace__V1__Job *job, char *out, size_t out_bytes
 
 static void on_job(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    struct errand *x = ctx;
+    struct request *x = ctx;
     struct mr_error e = {0};
     char why[TEXT_BYTES_MAX];
     mr_pb_arena_clear(&x->link->arena);
@@ -343,7 +344,7 @@ static void on_job(void *ctx, const struct mr_rpc_status *status, struct mr_rpc_
 
 void mr_sched_link_poll(struct mr_sched_link *l, const struct mr_sched_link_job *j)
 {
-    struct errand *x = errand_new(l, POLL, j);
+    struct request *x = request_new(l, POLL, j);
     if (is_refused_without(x)) return;
     char id[MR_JOB_ID_TEXT_MAX];
     mr_job_id_format(j->job, id);
@@ -363,7 +364,7 @@ static void on_cancelled(
     answer(ctx, &ev);
 }
 
-static void cancel(struct errand *x, const char *why, mr_rpc_on_reply fn)
+static void cancel(struct request *x, const char *why, mr_rpc_on_reply fn)
 {
     char id[MR_JOB_ID_TEXT_MAX];
     mr_job_id_format(x->job, id);
@@ -375,11 +376,11 @@ static void cancel(struct errand *x, const char *why, mr_rpc_on_reply fn)
 
 void mr_sched_link_cancel(struct mr_sched_link *l, const struct mr_sched_link_job *j)
 {
-    struct errand *x = errand_new(l, CANCEL, j);
+    struct request *x = request_new(l, CANCEL, j);
     if (!is_refused_without(x)) cancel(x, (const char *)x->reason.p, on_cancelled);
 }
 
-static void forget_later(struct errand *x)
+static void forget_later(struct request *x)
 {
     x->is_under_way = false;
     x->at = mr_time_after(mr_clock_now(), FORGET_PAUSE);
@@ -396,14 +397,14 @@ static void on_cancelled_first(
 static void on_forgotten(
     void *ctx, const struct mr_rpc_status *status, struct mr_rpc_message *reply)
 {
-    struct errand *x = ctx;
+    struct request *x = ctx;
     (void)reply;
     bool is_over = status->code == GRPC_OK || status->code == GRPC_NOT_FOUND;
     if (is_over || x->tries >= FORGET_TRIES) {
         if (!is_over)
             mr_log(MR_WARN, "job.forget_failed", "job=%llu code=%d", (unsigned long long)x->job.v,
                 status->code);
-        errand_free(x);
+        request_free(x);
         return;
     }
     if (status->code == GRPC_FAILED_PRECONDITION) /* it runs still */
@@ -412,7 +413,7 @@ static void on_forgotten(
         forget_later(x);
 }
 
-static void forget(struct errand *x)
+static void forget(struct request *x)
 {
     char id[MR_JOB_ID_TEXT_MAX];
     mr_job_id_format(x->job, id);
@@ -424,10 +425,10 @@ static void forget(struct errand *x)
 
 void mr_sched_link_forget(struct mr_sched_link *l, const struct mr_sched_link_job *j)
 {
-    if (*l->config.channel) forget(errand_new(l, FORGET, j));
+    if (*l->config.channel) forget(request_new(l, FORGET, j));
 }
 
-static void answer_refused(struct errand *x)
+static void answer_refused(struct request *x)
 {
     char why[MR_ERROR_TEXT_MAX];
     (void)snprintf(why, sizeof why, "%.*s", MR_STR_ARG(mr_buf_str(&x->reason)));
@@ -437,9 +438,9 @@ static void answer_refused(struct errand *x)
 mr_time mr_sched_link_turn(struct mr_sched_link *l, mr_time now)
 {
     mr_time next = MR_NEVER;
-    MR_LIST_EACH(node, &l->errands)
+    MR_LIST_EACH(node, &l->requests)
     {
-        struct errand *x = MR_LIST_ITEM(node, struct errand, node);
+        struct request *x = MR_LIST_ITEM(node, struct request, node);
         if (x->is_under_way) continue;
         if (x->refused)
             answer_refused(x);
