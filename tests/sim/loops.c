@@ -140,14 +140,14 @@ uint64_t sim_loop_identity(struct mr_str args, const uint64_t *in, uint32_t n)
 
 /* ---- where they ended ------------------------------------------------------------------------ */
 
-struct told { /* as services/scheduler/core/state/record.c lays it out */
+struct instruction { /* as services/scheduler/core/state/record.c lays it out */
     uint64_t job;
     uint32_t loop, at, stop;
 };
 
-static struct told read_record(struct mr_str record)
+static struct instruction read_record(struct mr_str record)
 {
-    struct told t;
+    struct instruction t;
     mr_assert(record.n == 20);
     memcpy(&t.job, record.p, 8);
     memcpy(&t.loop, record.p + 8, 12);
@@ -163,7 +163,7 @@ void sim_loop_forget(struct sim *s)
 
 void sim_loop_record(struct sim *s, struct mr_str record, bool is_read)
 {
-    struct told t = read_record(record);
+    struct instruction t = read_record(record);
     struct sim_job *j = sim_job_of(s, t.job);
     if (!j || t.loop >= LOOPS_SEEN) return;
     uint32_t *end = &j->ends[t.loop], now = t.stop == NONE ? 0 : t.stop + 1;
@@ -180,7 +180,7 @@ void sim_loop_record(struct sim *s, struct mr_str record, bool is_read)
 /* The end of a loop as a scheduler that went on would have written it. */
 struct mr_str sim_loop_plant(struct sim *s, struct mr_str record, unsigned char out[24])
 {
-    struct told t = read_record(record);
+    struct instruction t = read_record(record);
     if (s->plant != PLANT_LOOP || t.stop == NONE) return record;
     t.at = t.stop + 1;
     t.stop = NONE;

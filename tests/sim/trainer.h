@@ -67,7 +67,7 @@ struct plan {
     mr_time graph_at, roles_at; /* when the graph's job ends; when the roles' was submitted */
     bool has_graph_job, has_roles_job, cancelled;
     uint32_t attempts[MEMBERS];
-    uint64_t told[4096]; /* incarnation: the proc that was told it, + 1 */
+    uint64_t instruction[4096]; /* incarnation: the proc that was told it, + 1 */
     mr_time start_at;
     uint64_t latest[MEMBERS];    /* incarnation that was told */
     uint32_t worked_in[MEMBERS]; /* restore epoch that an owner was let in with */

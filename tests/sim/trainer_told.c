@@ -9,14 +9,16 @@ void ts_later(struct mr_trainer_event ev, mr_duration most)
     w.later_at[w.later_count++] = w.now + TICK + below(most);
 }
 
-static void check_told(struct plan *p, const struct mr_trainer_told *told)
+static void check_told(struct plan *p, const struct mr_trainer_instruction *instruction)
 {
-    uint32_t rank = told->phase == MR_TRAINING_RUN ? 1 : told->phase == MR_TRAINING_EXIT ? 3 : 2;
-    MUST(told->generation >= p->generation);
-    MUST(told->restore_epoch >= p->restore_epoch);
+    uint32_t rank = instruction->phase == MR_TRAINING_RUN    ? 1
+                    : instruction->phase == MR_TRAINING_EXIT ? 3
+                                                             : 2;
+    MUST(instruction->generation >= p->generation);
+    MUST(instruction->restore_epoch >= p->restore_epoch);
     MUST(rank >= p->rank);
-    p->generation = told->generation;
-    p->restore_epoch = told->restore_epoch;
+    p->generation = instruction->generation;
+    p->restore_epoch = instruction->restore_epoch;
     p->rank = rank;
 }
 
@@ -52,22 +54,23 @@ static void joined(struct proc *r, const struct mr_trainer_effect *x)
         r->alive = x->err == MR_EAWAY || x->err == MR_EABORTED;
         return;
     }
-    check_told(p, &x->told);
+    check_told(p, &x->instruction);
     if (x->joined.incarnation) {
-        MUST(x->joined.incarnation < MR_ARRAY_LEN(p->told));
-        uint64_t *who = &p->told[x->joined.incarnation], me = (uint64_t)(r - w.procs) + 1;
+        MUST(x->joined.incarnation < MR_ARRAY_LEN(p->instruction));
+        uint64_t *who = &p->instruction[x->joined.incarnation], me = (uint64_t)(r - w.procs) + 1;
         MUST(!*who || *who == me);
         *who = me;
         p->latest[r->member] = MR_MAX(p->latest[r->member], x->joined.incarnation);
     }
     if (!x->joined.formed) return;
     if (!x->joined.incarnation) {
-        MUST(x->told.phase == MR_TRAINING_EXIT);
+        MUST(x->instruction.phase == MR_TRAINING_EXIT);
         r->alive = false;
         return;
     }
     if (x->joined.has_checkpoint) check_restore(p);
-    if (r->incarnation != x->joined.incarnation || r->restore_epoch != x->told.restore_epoch) {
+    if (r->incarnation != x->joined.incarnation ||
+        r->restore_epoch != x->instruction.restore_epoch) {
         struct mr_training_info info;
         MUST(!mr_trainer_info(w.core, p->id, &info));
         r->version = info.restore.objects_count ? info.restore.version : 0;
@@ -76,15 +79,15 @@ static void joined(struct proc *r, const struct mr_trainer_effect *x)
     struct mr_trainer_event place = {0};
     ts_role_of(p, r->member, &place);
     bool anew = r->incarnation != x->joined.incarnation;
-    if (anew && ts_is_owner(p, &place) && !p->is_exec && x->told.phase == MR_TRAINING_RUN)
-        MUST(x->told.restore_epoch > p->worked_in[r->member]); /* what it had is gone */
-    p->worked_in[r->member] = x->told.restore_epoch;
+    if (anew && ts_is_owner(p, &place) && !p->is_exec && x->instruction.phase == MR_TRAINING_RUN)
+        MUST(x->instruction.restore_epoch > p->worked_in[r->member]); /* what it had is gone */
+    p->worked_in[r->member] = x->instruction.restore_epoch;
     if (anew) r->steps = 0;
     r->joined = true;
     r->incarnation = x->joined.incarnation;
-    r->generation = x->told.generation;
-    r->restore_epoch = x->told.restore_epoch;
-    r->phase = x->told.phase;
+    r->generation = x->instruction.generation;
+    r->restore_epoch = x->instruction.restore_epoch;
+    r->phase = x->instruction.phase;
 }
 
 static void reported(struct proc *r, const struct mr_trainer_effect *x)
@@ -99,11 +102,11 @@ static void reported(struct proc *r, const struct mr_trainer_effect *x)
         return;
     }
     struct plan *p = &w.plans[r->session];
-    MUST(r->incarnation >= p->latest[r->member] || x->told.phase == MR_TRAINING_EXIT);
-    check_told(p, &x->told);
-    MUST(x->told.phase >= r->phase || x->told.phase == MR_TRAINING_HALT);
-    if (x->told.generation != r->generation) r->joined = false;
-    r->phase = x->told.phase;
+    MUST(r->incarnation >= p->latest[r->member] || x->instruction.phase == MR_TRAINING_EXIT);
+    check_told(p, &x->instruction);
+    MUST(x->instruction.phase >= r->phase || x->instruction.phase == MR_TRAINING_HALT);
+    if (x->instruction.generation != r->generation) r->joined = false;
+    r->phase = x->instruction.phase;
 }
 
 static void answered(const struct mr_trainer_effect *x)

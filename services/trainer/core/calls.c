@@ -139,7 +139,7 @@ void tr_forget(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct session *s = tr_find(t, ev->session);
     if (!s || s->is_forgotten)
         tr_refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_ENOENT, "there is no such session");
-    else if (!tr_is_over(s->state) || !tr_is_over(s->said.state))
+    else if (!tr_is_over(s->state) || !tr_is_over(s->durable.state))
         tr_refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_ESTATE,
             "the session has not ended yet: stop it first");
     else if (may_have_jobs(s))
@@ -168,7 +168,7 @@ void tr_forget_old(struct mr_trainer *t)
     for (uint32_t i = 0; i < t->sessions_count; i++) {
         struct session *s = t->sessions[i];
         if (ended <= t->config.ended_max && bytes <= t->config.ended_bytes_max) break;
-        if (!tr_is_over(s->said.state) || s->is_forgotten || s->calls_count || may_have_jobs(s))
+        if (!tr_is_over(s->durable.state) || s->is_forgotten || s->calls_count || may_have_jobs(s))
             continue;
         begin_forget(t, s, 0);
         s->next = t->now; /* its record is deleted at the next tick */

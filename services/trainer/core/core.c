@@ -318,8 +318,8 @@ static void write_session(struct mr_trainer *t, struct session *s)
     mr_buf_fini(&record);
     s->is_dirty = false;
     s->doomed_written = s->doomed_count;
-    s->writing = (struct said){s->state, s->phase, s->generation, s->restore_epoch, s->incarnations,
-        s->change, s->has_rows};
+    s->writing = (struct durable){s->state, s->phase, s->generation, s->restore_epoch,
+        s->incarnations, s->change, s->has_rows};
     for (uint32_t i = 0; i < s->calls_count; i++)
         s->calls[i].in_write = true;
 }
@@ -337,8 +337,8 @@ static bool acked(struct mr_trainer *t, struct session *s)
         drop(t, s);
         return true;
     }
-    bool changed = s->writing.change != s->said.change;
-    s->said = s->writing;
+    bool changed = s->writing.change != s->durable.change;
+    s->durable = s->writing;
     s->is_known = true;
     for (uint32_t i = 0; i < s->doomed_written; i++) {
         struct mr_trainer_effect *x = tr_emit(t, MR_TX_ERASE);
@@ -364,7 +364,7 @@ static bool acked(struct mr_trainer *t, struct session *s)
     if (changed) {
         struct mr_trainer_effect *x = tr_emit(t, MR_TX_CHANGED);
         x->session = s->id;
-        x->change = s->said.change;
+        x->change = s->durable.change;
     }
     return false;
 }
@@ -391,7 +391,7 @@ static mr_time calls_turn(struct mr_trainer *t, struct session *s)
 /* Nothing is made from the document of a session that has ended, nor from its jobs'. */
 static void trim(struct session *s)
 {
-    bool is_over = tr_is_over(s->said.state) && s->document;
+    bool is_over = tr_is_over(s->durable.state) && s->document;
     for (int i = 0; i < JOBS; i++)
         is_over &= s->job[i].state == JOB_NONE || s->job[i].state == JOB_ENDED;
     if (is_over) mr_training_document_trim(s->document);

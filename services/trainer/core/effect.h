@@ -12,8 +12,8 @@ enum mr_trainer_effect_type {
     MR_TX_STOPPED,   /* ticket, session */
     MR_TX_FORGOTTEN, /* ticket, session */
     MR_TX_JOINED,    /* ticket, session, role, index, joined; members etc. from mr_trainer_info */
-    MR_TX_REPORTED,  /* ticket, session, told */
-    MR_TX_BARRIER,   /* ticket, session, told.generation */
+    MR_TX_REPORTED,  /* ticket, session, instruction */
+    MR_TX_BARRIER,   /* ticket, session, instruction.generation */
     MR_TX_ROWS,      /* ticket, session, role, index: which rows, if decided: mr_trainer_rows */
     /* Redis. One record a session, overwritten as a whole. Sequences grow by one. */
     MR_TX_WRITE, /* session, sequence, text: the record, with_document: also write the document (its
@@ -36,7 +36,7 @@ enum mr_trainer_effect_type {
                        twice a second). For Watch, and for Get and Start that wait for the end */
 };
 
-struct mr_trainer_told { /* what Join and Report answer; only what Redis has */
+struct mr_trainer_instruction { /* what Join and Report answer; only what Redis has */
     uint32_t generation;
     uint32_t restore_epoch;
     enum mr_training_phase phase;
@@ -64,7 +64,7 @@ struct mr_trainer_effect {
     bool with_document;
     mr_job_id job;
     mr_object_id object;
-    struct mr_trainer_told told;
+    struct mr_trainer_instruction instruction;
     struct mr_trainer_joined joined;
     uint32_t text_at, text_bytes;       /* in `text`: mr_trainer_effect_text */
     uint32_t channel_at, channel_bytes; /* in `text`: mr_trainer_effect_channel */

@@ -97,23 +97,24 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
     if (!s || !is_shown(s)) return MR_ENOENT;
     *out = (struct mr_training_info){.id = id,
         .document = s->document,
-        .state = s->said.state,
+        .state = s->durable.state,
         .created_ns = s->created_ns,
         .started_ns = s->started_ns,
         .request_id = mr_str_of(s->request_id, s->request_id_bytes),
         .channel = mr_str_of(s->channel, s->channel_bytes),
         .score_json = mr_str_of(s->score, s->score_bytes),
         .version = s->version,
-        .change = s->said.change,
-        .generation = s->said.generation,
-        .restore_epoch = s->said.restore_epoch,
+        .change = s->durable.change,
+        .generation = s->durable.generation,
+        .restore_epoch = s->durable.restore_epoch,
         .restores = s->restores,
         .graph_job = s->job[0].id,
         .role_job = s->job[1].id,
         .members_count = s->members_count};
-    if (s->said.state >= MR_TRAINING_STOPPING) out->reason = mr_str_of(s->reason, s->reason_bytes);
-    if (tr_is_over(s->said.state)) out->ended_ns = s->ended_ns;
-    if (s->said.phase == MR_TRAINING_EXIT || tr_is_over(s->said.state))
+    if (s->durable.state >= MR_TRAINING_STOPPING)
+        out->reason = mr_str_of(s->reason, s->reason_bytes);
+    if (tr_is_over(s->durable.state)) out->ended_ns = s->ended_ns;
+    if (s->durable.phase == MR_TRAINING_EXIT || tr_is_over(s->durable.state))
         out->model_object = s->model;
     sum(s, &out->counters);
     if (s->cuts_count) out->checkpoint = shown(&s->cuts[s->cuts_count - 1]);
@@ -142,7 +143,7 @@ void mr_trainer_member(const struct mr_trainer *t, mr_training_id id, uint32_t m
     const struct session *s = tr_find(t, id);
     mr_assert(s && member < s->members_count);
     const struct member *m = &s->members[member];
-    bool here = m->state == MR_MEMBER_HERE && m->incarnation <= s->said.incarnations &&
+    bool here = m->state == MR_MEMBER_HERE && m->incarnation <= s->durable.incarnations &&
                 !tr_is_over(s->state);
     *out = (struct mr_training_member_info){.role = m->role,
         .index = m->index,
@@ -168,7 +169,7 @@ uint32_t mr_trainer_count(const struct mr_trainer *t, enum mr_training_state sta
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->sessions_count; i++)
-        n += is_shown(t->sessions[i]) && t->sessions[i]->said.state == state;
+        n += is_shown(t->sessions[i]) && t->sessions[i]->durable.state == state;
     return n;
 }
 
@@ -268,12 +269,12 @@ void mr_trainer_environment(
 
 static void check_session(const struct mr_trainer *t, struct session *s)
 {
-    mr_assert(s->said.generation <= s->generation); /* I27 */
-    mr_assert(s->said.incarnations <= s->incarnations);
-    mr_assert(s->said.restore_epoch <= s->restore_epoch);
-    mr_assert(s->said.change <= s->change);
-    mr_assert(s->said.phase <= s->phase);
-    mr_assert(s->said.has_rows <= s->has_rows);
+    mr_assert(s->durable.generation <= s->generation); /* I27 */
+    mr_assert(s->durable.incarnations <= s->incarnations);
+    mr_assert(s->durable.restore_epoch <= s->restore_epoch);
+    mr_assert(s->durable.change <= s->change);
+    mr_assert(s->durable.phase <= s->phase);
+    mr_assert(s->durable.has_rows <= s->has_rows);
     mr_assert(s->restores + 1 == s->restore_epoch);
     if (!s->document) mr_assert(tr_is_over(s->state));
     if (!s->document) return;
@@ -290,7 +291,7 @@ static void check_session(const struct mr_trainer *t, struct session *s)
     for (uint32_t i = 0; i < s->members_count; i++) {
         const struct member *m = &s->members[i];
         mr_assert(m->incarnation <= s->incarnations);
-        savers += tr_told(s, m).phase == MR_TRAINING_KEEP;
+        savers += tr_instruction(s, m).phase == MR_TRAINING_KEEP;
         for (uint32_t k = 0; k < i; k++)
             mr_assert(!m->incarnation || m->incarnation != s->members[k].incarnation); /* I28 */
         if (tr_is_over(s->state))

@@ -89,7 +89,7 @@ static void submitted(
     tr_fail(t, s, "%s was refused: %.*s", name_of(ev), MR_STR_ARG(ev->text));
 }
 
-static void told_state(
+static void on_job_state(
     struct mr_trainer *t, struct session *s, struct job *j, const struct mr_trainer_event *ev)
 {
     static const char *const words[] = {"", "", "failed", "was cancelled", "is not known any more"};
@@ -116,7 +116,7 @@ void tr_job_event(struct mr_trainer *t, const struct mr_trainer_event *ev)
     if (ev->type == MR_TE_JOB_SUBMITTED) {
         submitted(t, s, j, ev);
     } else if (ev->type == MR_TE_JOB_STATE) {
-        told_state(t, s, j, ev);
+        on_job_state(t, s, j, ev);
     } else {
         j->is_cancelling = false;
         j->next = mr_time_after(t->now, t->config.retry);

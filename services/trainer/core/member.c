@@ -37,14 +37,15 @@ static struct member *find(struct session *s, enum mr_training_role role, uint32
     return NULL;
 }
 
-struct mr_trainer_told tr_told(const struct session *s, const struct member *m)
+struct mr_trainer_instruction tr_instruction(const struct session *s, const struct member *m)
 {
-    struct mr_trainer_told told = {s->said.generation, s->said.restore_epoch, s->said.phase};
+    struct mr_trainer_instruction instruction = {
+        s->durable.generation, s->durable.restore_epoch, s->durable.phase};
     struct member *saver = s->document ? tr_saver((struct session *)(uintptr_t)s) : NULL;
-    if (tr_is_over(s->said.state)) told.phase = MR_TRAINING_EXIT;
-    if (told.phase == MR_TRAINING_KEEP && m != saver) told.phase = MR_TRAINING_HALT;
-    if (!told.phase) told.phase = MR_TRAINING_RUN;
-    return told;
+    if (tr_is_over(s->durable.state)) instruction.phase = MR_TRAINING_EXIT;
+    if (instruction.phase == MR_TRAINING_KEEP && m != saver) instruction.phase = MR_TRAINING_HALT;
+    if (!instruction.phase) instruction.phase = MR_TRAINING_RUN;
+    return instruction;
 }
 
 /* ---- answers of waiting calls ------------------------------------------------------------------
@@ -57,14 +58,14 @@ static void answer_join(struct mr_trainer *t, struct session *s, struct member *
     x->session = s->id;
     x->role = m->role;
     x->index = m->index;
-    x->told = tr_told(s, m);
-    bool is_durable =
-        m->join.is_member && m->state == MR_MEMBER_HERE && m->incarnation <= s->said.incarnations;
+    x->instruction = tr_instruction(s, m);
+    bool is_durable = m->join.is_member && m->state == MR_MEMBER_HERE &&
+                      m->incarnation <= s->durable.incarnations;
     x->joined.incarnation = is_durable ? m->incarnation : 0;
     x->joined.formed = formed;
     x->joined.resume_steps = m->before.steps + m->now.steps;
     x->joined.has_checkpoint = formed && s->has_restore;
-    if (formed && is_durable) m->told = x->told.phase;
+    if (formed && is_durable) m->instructed = x->instruction.phase;
     m->join.ticket = 0;
 }
 
@@ -80,7 +81,7 @@ static void answer_barrier(
     struct mr_trainer_effect *x = tr_emit(t, MR_TX_BARRIER);
     x->ticket = ticket;
     x->session = s->id;
-    x->told = tr_told(s, m);
+    x->instruction = tr_instruction(s, m);
 }
 
 static void grow(struct mr_trainer *t, struct session *s)
@@ -96,7 +97,8 @@ static void grow(struct mr_trainer *t, struct session *s)
 static bool may_enter(const struct session *s, const struct member *m)
 {
     const struct mr_training_document *d = s->document;
-    if (s->said.state < MR_TRAINING_RUNNING || s->said.generation != s->generation) return false;
+    if (s->durable.state < MR_TRAINING_RUNNING || s->durable.generation != s->generation)
+        return false;
     bool stopping = s->state == MR_TRAINING_STOPPING;
     for (uint32_t i = 0; i < s->members_count; i++) {
         const struct member *o = &s->members[i];
@@ -106,13 +108,13 @@ static bool may_enter(const struct session *s, const struct member *m)
         bool ring = d->rule == MR_TRAINING_ALLREDUCE && o->role == MR_TRAINING_WORKER;
         if (ring && !stopping && (m->role == MR_TRAINING_WORKER || o->index == 0)) return false;
     }
-    return m->state == MR_MEMBER_HERE && m->incarnation <= s->said.incarnations;
+    return m->state == MR_MEMBER_HERE && m->incarnation <= s->durable.incarnations;
 }
 
 static void joins_turn(struct mr_trainer *t, struct session *s, struct member *m)
 {
     if (!m->join.ticket) return;
-    bool exits = s->said.phase == MR_TRAINING_EXIT && s->phase == MR_TRAINING_EXIT;
+    bool exits = s->durable.phase == MR_TRAINING_EXIT && s->phase == MR_TRAINING_EXIT;
     if (exits || (m->join.is_member && may_enter(s, m)))
         answer_join(t, s, m, true);
     else if (m->join.until <= t->now)
@@ -285,7 +287,7 @@ static void take_place(
     m->joined = t->now;
     m->version = 0;
     m->restored = m->exhausted = m->halted = false;
-    m->told = 0;
+    m->instructed = 0;
     m->cut = (mr_object_id){0};
     m->task_bytes = tr_copy(m->task, sizeof m->task, j->task);
     grow(t, s);
@@ -346,7 +348,7 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
     bool same = mr_str_eq(task, j->task);
     m->join.is_member = same;
     if (tr_is_over(s->state)) {
-        answer_join(t, s, m, tr_is_over(s->said.state));
+        answer_join(t, s, m, tr_is_over(s->durable.state));
         return;
     }
     if (s->phase == MR_TRAINING_EXIT) return; /* it hears so in its turn */
@@ -459,7 +461,8 @@ static void take_version(struct session *s, struct member *m, const struct mr_tr
 static void take_kept(
     struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r)
 {
-    if (s->phase != MR_TRAINING_KEEP || m != tr_saver(s) || m->told != MR_TRAINING_KEEP) return;
+    if (s->phase != MR_TRAINING_KEEP || m != tr_saver(s) || m->instructed != MR_TRAINING_KEEP)
+        return;
     if (!r->finished || mr_object_id_is_none(r->model_object)) return;
     s->model = r->model_object;
     if (r->score_json.n && r->score_json.n <= sizeof s->score)
@@ -472,8 +475,8 @@ static void take_kept(
 static void take_finished(struct session *s, struct member *m, const struct mr_training_report *r)
 {
     if (!r->finished) return;
-    if (m->told >= MR_TRAINING_HALT) m->halted = true;
-    bool ends = m->told == MR_TRAINING_EXIT || s->document->is_exec;
+    if (m->instructed >= MR_TRAINING_HALT) m->halted = true;
+    bool ends = m->instructed == MR_TRAINING_EXIT || s->document->is_exec;
     if (!ends || m->state == MR_MEMBER_FINISHED) return;
     m->state = MR_MEMBER_FINISHED;
     s->is_dirty = true;
@@ -503,7 +506,7 @@ void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev)
     struct member *m = tr_member_of(t, ev, MR_TX_REPORTED, &s);
     if (!m) return;
     bool in_force = tr_is_in_force(m, ev->incarnation);
-    if (!in_force && !tr_is_over(s->said.state)) {
+    if (!in_force && !tr_is_over(s->durable.state)) {
         tr_refuse(t, MR_TX_REPORTED, ev->ticket, MR_ESTATE,
             "%s %u: incarnation %llu is revoked: another took its place, or it was silent too long",
             role_names[m->role], m->index, (unsigned long long)ev->incarnation);
@@ -527,6 +530,6 @@ void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev)
     x->session = s->id;
     x->role = m->role;
     x->index = m->index;
-    x->told = tr_told(s, m);
-    if (in_force) m->told = x->told.phase;
+    x->instruction = tr_instruction(s, m);
+    if (in_force) m->instructed = x->instruction.phase;
 }

@@ -374,7 +374,7 @@ static void give_up(struct mr_trainer *t, struct session **sp, const struct mr_t
     }
     s->members_count = 0;
     s->id = ev->session;
-    s->said.change = ++s->change;
+    s->durable.change = ++s->change;
     if (!tr_is_over(s->state)) {
         s->reason_bytes = tr_copy(s->reason, sizeof s->reason,
             MR_STR("its record or its document cannot be read by this release"));
@@ -404,7 +404,7 @@ void tr_record_read(struct mr_trainer *t, const struct mr_trainer_event *ev)
     s->is_known = true;
     if (r.failed || !d) give_up(t, &s, ev);
     s->is_known = true;
-    s->said = (struct said){s->state, s->phase, s->generation, s->restore_epoch, s->incarnations,
-        s->change, s->has_rows};
+    s->durable = (struct durable){s->state, s->phase, s->generation, s->restore_epoch,
+        s->incarnations, s->change, s->has_rows};
     tr_add(t, s);
 }

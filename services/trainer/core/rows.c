@@ -45,7 +45,7 @@ void tr_rows_answer(struct mr_trainer *t, const struct session *s, struct member
 
 void tr_rows_turn(struct mr_trainer *t, struct session *s, struct member *m)
 {
-    if (m->rows.ticket && (s->said.has_rows || m->rows.until <= t->now)) tr_rows_answer(t, s, m);
+    if (m->rows.ticket && (s->durable.has_rows || m->rows.until <= t->now)) tr_rows_answer(t, s, m);
 }
 
 void tr_rows(struct mr_trainer *t, const struct mr_trainer_event *ev)
@@ -78,7 +78,7 @@ bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t ind
     const struct session *s = tr_find(t, id);
     *ranges = NULL;
     *count = 0;
-    if (!s || !s->said.has_rows) return false;
+    if (!s || !s->durable.has_rows) return false;
     if (!s->ranges_ends || index >= workers_of(s)) return true;
     uint32_t from = index ? s->ranges_ends[index - 1] : 0;
     *ranges = s->ranges + 2 * (size_t)from;

@@ -25,9 +25,9 @@ struct member {
     uint64_t version;
     bool restored; /* an owner: it works in the session's restore epoch */
     bool exhausted, halted;
-    enum mr_training_phase told;
-    mr_object_id cut; /* the last checkpoint object that it reported */
-    uint32_t losses;  /* without progress */
+    enum mr_training_phase instructed; /* the phase that it was sent last */
+    mr_object_id cut;                  /* the last checkpoint object that it reported */
+    uint32_t losses;                   /* without progress */
     uint64_t best_at_loss;
     struct {
         uint64_t ticket;
@@ -102,7 +102,7 @@ static inline bool is_newer(struct entry_id a, struct entry_id b)
     return a.ms > b.ms || (a.ms == b.ms && a.n > b.n);
 }
 
-struct said { /* what Redis has, and so others may know */
+struct durable { /* what Redis has: only this may leave the process */
     enum mr_training_state state;
     enum mr_training_phase phase;
     uint32_t generation, restore_epoch;
@@ -121,7 +121,7 @@ struct session {
     mr_time next;
     uint32_t generation, restore_epoch, restores;
     uint64_t incarnations, change;
-    struct said said, writing;
+    struct durable durable, writing;
     uint64_t write; /* sequence of the write or delete under way; 0: none */
     bool is_dirty, is_born, is_known, is_forgotten, is_following;
     uint64_t forget_ticket;
@@ -216,7 +216,7 @@ void tr_members_release(struct mr_trainer *t, struct session *s); /* it has ende
 mr_time tr_members_next(const struct session *s);
 bool tr_is_owner(const struct session *s, const struct member *m);
 struct member *tr_saver(struct session *s);
-struct mr_trainer_told tr_told(const struct session *s, const struct member *m);
+struct mr_trainer_instruction tr_instruction(const struct session *s, const struct member *m);
 
 struct member *tr_member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
     enum mr_trainer_effect_type answer, struct session **sp); /* NULL: the call is refused */

@@ -274,9 +274,9 @@ Millrace__V1__JoinResponse *mr_training_joined_message(
     m->formed = x->joined.formed;
     m->incarnation = x->joined.incarnation;
     m->resume_steps = x->joined.resume_steps;
-    m->generation = x->told.generation;
-    m->restore_epoch = x->told.restore_epoch;
-    m->phase = (Millrace__V1__TrainingPhase)x->told.phase;
+    m->generation = x->instruction.generation;
+    m->restore_epoch = x->instruction.restore_epoch;
+    m->phase = (Millrace__V1__TrainingPhase)x->instruction.phase;
     m->channel = mr_training_text(tr, info.channel);
     m->members = members(tr, &info, false);
     m->n_members = info.members_count;

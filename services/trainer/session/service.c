@@ -331,12 +331,12 @@ static void report(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 /* ---- answers -----------------------------------------------------------------------------------
  */
 
-static void reply_report(struct mr_rpc_call *call, const struct mr_trainer_told *told)
+static void reply_report(struct mr_rpc_call *call, const struct mr_trainer_instruction *instruction)
 {
     Millrace__V1__ReportResponse r = MILLRACE__V1__REPORT_RESPONSE__INIT;
-    r.generation = told->generation;
-    r.phase = (Millrace__V1__TrainingPhase)told->phase;
-    r.restore_epoch = told->restore_epoch;
+    r.generation = instruction->generation;
+    r.phase = (Millrace__V1__TrainingPhase)instruction->phase;
+    r.restore_epoch = instruction->restore_epoch;
     (void)mr_rpc_call_reply_pb(call, &r.base);
 }
 
@@ -375,13 +375,13 @@ void mr_trainings_answer(struct mr_trainings *tr, const struct mr_trainer_effect
     } else if (x->type == MR_TX_JOINED) {
         reply_joined(tr, call, x);
     } else if (x->type == MR_TX_REPORTED) {
-        reply_report(call, &x->told);
+        reply_report(call, &x->instruction);
     } else if (x->type == MR_TX_ROWS) {
         mr_training_reply_rows(tr, call, x);
     } else {
         mr_assert(x->type == MR_TX_BARRIER);
         Millrace__V1__BarrierResponse r = MILLRACE__V1__BARRIER_RESPONSE__INIT;
-        r.generation = x->told.generation;
+        r.generation = x->instruction.generation;
         (void)mr_rpc_call_reply_pb(call, &r.base);
     }
 }

@@ -14,19 +14,19 @@ static void a_session_goes_from_start_to_a_kept_model(void **state)
     says(look(r).reason, "version 100 is reached");
     struct mr_training_report f = {.finished = true};
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f); /* did not know yet */
-    assert_int_equal(r->last[MR_TX_REPORTED].told.phase, MR_TRAINING_HALT);
+    assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, (struct mr_training_report){0});
-    assert_int_equal(r->last[MR_TX_REPORTED].told.phase, MR_TRAINING_HALT);
+    assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT);
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f);
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, f);
-    assert_int_equal(r->last[MR_TX_REPORTED].told.phase, MR_TRAINING_KEEP);
+    assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_KEEP);
     (void)report(r, MR_TRAINING_WORKER, 0, c.worker, f);
-    assert_int_equal(r->last[MR_TX_REPORTED].told.phase, MR_TRAINING_HALT); /* one keeps */
+    assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_HALT); /* one keeps */
     f.model_object = (mr_object_id){5, 6};
     f.score_json = MR_STR("{\"accuracy\":1}");
     (void)report(r, MR_TRAINING_SCORER, 0, c.scorer, f);
     (void)report(r, MR_TRAINING_PS, 0, c.ps, f);
-    assert_int_equal(r->last[MR_TX_REPORTED].told.phase, MR_TRAINING_EXIT);
+    assert_int_equal(r->last[MR_TX_REPORTED].instruction.phase, MR_TRAINING_EXIT);
     job(r, true, MR_TRAINING_JOB_DONE, "");
     assert_int_equal(look(r).state, MR_TRAINING_DONE);
     assert_true(mr_object_id_eq(look(r).model_object, (mr_object_id){5, 6}));
