@@ -35,8 +35,8 @@ struct mr_feed_spec {
     uint64_t outputs; /* of the model */
     uint32_t batch;
     uint32_t worker, workers;          /* which share of how many */
-    const struct mr_row_range *ranges; /* the share, as many rows as of the even cut; copied */
-    uint32_t ranges_count;             /* 0: that of the even cut */
+    const struct mr_row_range *ranges; /* the share, as many rows as of the even split; copied */
+    uint32_t ranges_count;             /* 0: that of the even split */
     bool shuffle;
     bool keep; /* the rest of an epoch is a batch too, filled up from the share's start */
     uint64_t seed;

@@ -1,5 +1,5 @@
-/* Which rows of the training data each worker of a session has. Evenly cut, worker w of W has rows
- * n w / W to n (w + 1) / W - 1 of all n, wherever they lie. On more than one node that moves
+/* Which rows of the training data each worker of a session has. Evenly split, worker w of W has
+ * rows n w / W to n (w + 1) / W - 1 of all n, wherever they lie. On more than one node that moves
  * partitions between the nodes' object stores, so a plan gives each worker as many rows as the even
  * cut does, but of the partitions that its own node has, as far as they suffice.
  *
@@ -28,7 +28,7 @@ struct mr_row_range {
 };
 
 struct mr_row_plan {
-    bool is_even; /* the even cut moves no more, or there is too little to choose: no ranges */
+    bool is_even; /* the even split moves no more, or there is too little to choose: no ranges */
     uint32_t workers;
     struct mr_row_range *ranges; /* worker by worker; ascending and apart within one */
     uint32_t *ends;              /* behind worker w's ranges, which begin where those before end */

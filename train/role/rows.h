@@ -5,7 +5,7 @@
 #include "train/role/internal.h"
 
 struct mr_role_rows {
-    struct mr_row_range *ranges; /* none: of the even cut */
+    struct mr_row_range *ranges; /* none: of the even split */
     uint32_t count;
 };
 

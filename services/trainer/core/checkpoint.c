@@ -1,4 +1,5 @@
-/* Checkpoints: versions of which every shard's owner has cut an object, and going back to them. */
+/* Checkpoints: versions of which every shard's owner has written an object, and going back to them.
+ */
 #include "services/trainer/core/state.h"
 
 #include <stdlib.h>
@@ -11,7 +12,7 @@ static void doom_one(struct session *s, uint64_t version, uint32_t shard, mr_obj
     s->is_dirty = true;
 }
 
-static void doom_cut(struct session *s, struct cut *c)
+static void doom_checkpoint(struct session *s, struct checkpoint *c)
 {
     uint32_t shards = mr_training_document_shards(s->document);
     for (uint32_t i = 0; i < shards && c->count; i++) {
@@ -24,79 +25,81 @@ static void doom_cut(struct session *s, struct cut *c)
 static void drop_pending(struct session *s, uint64_t up_to)
 {
     for (uint32_t i = 0; i < PENDING_MAX; i++)
-        if (s->pending[i].count && s->pending[i].version <= up_to) doom_cut(s, &s->pending[i]);
+        if (s->pending[i].count && s->pending[i].version <= up_to)
+            doom_checkpoint(s, &s->pending[i]);
 }
 
 /* The first of the whole ones goes; its memory becomes that of the place behind the last. */
 static void drop_first(struct session *s)
 {
-    struct cut first = s->cuts[0];
-    doom_cut(s, &first);
-    s->cuts_count--;
-    memmove(&s->cuts[0], &s->cuts[1], s->cuts_count * sizeof s->cuts[0]);
-    s->cuts[s->cuts_count] = first;
+    struct checkpoint first = s->checkpoints[0];
+    doom_checkpoint(s, &first);
+    s->checkpoints_count--;
+    memmove(
+        &s->checkpoints[0], &s->checkpoints[1], s->checkpoints_count * sizeof s->checkpoints[0]);
+    s->checkpoints[s->checkpoints_count] = first;
 }
 
 void tr_doom_all(struct session *s)
 {
     if (!s->document) return;
     drop_pending(s, UINT64_MAX);
-    while (s->cuts_count)
+    while (s->checkpoints_count)
         drop_first(s);
 }
 
 static bool is_whole_one(const struct session *s, uint32_t shard, mr_object_id object)
 {
-    for (uint32_t i = 0; i < s->cuts_count; i++)
-        if (mr_object_id_eq(s->cuts[i].objects[shard], object)) return true;
+    for (uint32_t i = 0; i < s->checkpoints_count; i++)
+        if (mr_object_id_eq(s->checkpoints[i].objects[shard], object)) return true;
     return false;
 }
 
-static struct cut *pending_of(struct session *s, uint64_t version)
+static struct checkpoint *pending_of(struct session *s, uint64_t version)
 {
-    struct cut *lowest = &s->pending[0];
+    struct checkpoint *lowest = &s->pending[0];
     for (uint32_t i = 0; i < PENDING_MAX; i++)
         if (s->pending[i].count && s->pending[i].version == version) return &s->pending[i];
     for (uint32_t i = 0; i < PENDING_MAX; i++) {
-        struct cut *c = &s->pending[i];
+        struct checkpoint *c = &s->pending[i];
         if (!c->count) {
             c->version = version;
             return c;
         }
         if (c->version < lowest->version) lowest = c;
     }
-    doom_cut(s, lowest); /* somebody never cut it */
+    doom_checkpoint(s, lowest); /* one owner never wrote it */
     lowest->version = version;
     return lowest;
 }
 
-static void complete(struct mr_trainer *t, struct session *s, struct cut *c)
+static void complete(struct mr_trainer *t, struct session *s, struct checkpoint *c)
 {
-    while (s->cuts_count >= s->document->checkpoint_keep)
+    while (s->checkpoints_count >= s->document->checkpoint_keep)
         drop_first(s);
-    struct cut *to = &s->cuts[s->cuts_count++];
+    struct checkpoint *to = &s->checkpoints[s->checkpoints_count++];
     mr_object_id *spare = to->objects;
     *to = *c;
     to->wall_ns = t->wall_ns;
-    *c = (struct cut){.objects = spare};
+    *c = (struct checkpoint){.objects = spare};
     memset(spare, 0, mr_training_document_shards(s->document) * sizeof *spare);
     drop_pending(s, to->version);
 }
 
-void tr_cut(
+void tr_checkpoint_reported(
     struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r)
 {
     mr_object_id object = r->checkpoint_object;
-    if (mr_object_id_is_none(object) || mr_object_id_eq(object, m->cut)) return;
+    if (mr_object_id_is_none(object) || mr_object_id_eq(object, m->checkpoint)) return;
     if (!tr_is_owner(s, m) || is_whole_one(s, m->index, object)) return;
-    m->cut = object;
-    uint64_t latest = s->cuts_count ? s->cuts[s->cuts_count - 1].version : 0;
+    m->checkpoint = object;
+    uint64_t latest = s->checkpoints_count ? s->checkpoints[s->checkpoints_count - 1].version : 0;
     bool is_void = r->restore_epoch != s->restore_epoch;
-    if (is_void || (s->cuts_count && r->checkpoint_version <= latest)) {
+    if (is_void || (s->checkpoints_count && r->checkpoint_version <= latest)) {
         doom_one(s, r->checkpoint_version, m->index, object);
         return;
     }
-    struct cut *c = pending_of(s, r->checkpoint_version);
+    struct checkpoint *c = pending_of(s, r->checkpoint_version);
     if (mr_object_id_eq(c->objects[m->index], object)) return;
     if (mr_object_id_is_none(c->objects[m->index]))
         c->count++;
@@ -112,8 +115,9 @@ void tr_restore(struct mr_trainer *t, struct session *s)
     s->restore_epoch++;
     s->restores++;
     s->is_dirty = true;
-    s->has_restore = s->cuts_count > 0;
-    s->restore_version = s->has_restore ? s->cuts[s->cuts_count - 1].version : 0; /* of `init` */
+    s->has_restore = s->checkpoints_count > 0;
+    s->restore_version =
+        s->has_restore ? s->checkpoints[s->checkpoints_count - 1].version : 0; /* of `init` */
     if (s->version_seen > s->restore_version) s->steps_lost += s->version_seen - s->restore_version;
     s->version = s->version_seen = s->restore_version;
     drop_pending(s, UINT64_MAX);

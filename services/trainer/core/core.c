@@ -52,7 +52,7 @@ void tr_session_free(struct session **sp)
     if (!s) return;
     mr_training_document_free(&s->document);
     for (uint32_t i = 0; i < MR_TRAINING_KEEP_MAX; i++)
-        mr_release(s->cuts[i].objects);
+        mr_release(s->checkpoints[i].objects);
     for (uint32_t i = 0; i < PENDING_MAX; i++)
         mr_release(s->pending[i].objects);
     mr_release(s->doomed);
@@ -162,7 +162,7 @@ struct session *tr_session_new(struct mr_trainer *t, struct mr_training_document
     if (!d) return s;
     uint32_t shards = mr_training_document_shards(d);
     for (uint32_t i = 0; i < MR_TRAINING_KEEP_MAX && shards; i++)
-        s->cuts[i].objects = mr_alloc_array(shards, sizeof(mr_object_id));
+        s->checkpoints[i].objects = mr_alloc_array(shards, sizeof(mr_object_id));
     for (uint32_t i = 0; i < PENDING_MAX && shards; i++)
         s->pending[i].objects = mr_alloc_array(shards, sizeof(mr_object_id));
     s->doomed_max = shards * (MR_TRAINING_KEEP_MAX + 4 * PENDING_MAX);

@@ -21,7 +21,7 @@
  * stopping under all-reduce only rank 0 counts, as all have the same parameters.
  *
  * Which rows of the training data are whose is decided once in a session: that all its workers are
- * on one node, so the even cut, or what worker 0 says first. A replacement of a worker has its
+ * on one node, so the even split, or what worker 0 says first. A replacement of a worker has its
  * rows, wherever it is.
  *
  * It allocates when a session begins (as its document asks), once for those rows, and nothing per
@@ -120,7 +120,7 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
 struct mr_str mr_trainer_document(const struct mr_trainer *t, mr_training_id id);
 void mr_trainer_member(const struct mr_trainer *t, mr_training_id id, uint32_t member,
     struct mr_training_member_info *out);
-/* Ranges (first row, count, and so on; none: of the even cut) of training worker `index`: a loan
+/* Ranges (first row, count, and so on; none: of the even split) of training worker `index`: a loan
  * until the next step. False: not decided, or not durable. */
 bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t index,
     const uint64_t **ranges, uint32_t *count);

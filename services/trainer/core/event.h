@@ -68,7 +68,7 @@ struct mr_training_rows {
     bool decides;           /* else it only asks */
     const uint64_t *ranges; /* first, count, first, count …; worker by worker */
     const uint32_t *ends;   /* ranges behind worker w's */
-    uint32_t workers;       /* 0: the even cut */
+    uint32_t workers;       /* 0: the even split */
 };
 
 /* What became of a job, as told by the scheduler. */

@@ -86,7 +86,7 @@ static void sum(const struct session *s, struct mr_training_counters *out)
     out->accuracy /= speaking;
 }
 
-static struct mr_training_checkpoint shown(const struct cut *c)
+static struct mr_training_checkpoint shown(const struct checkpoint *c)
 {
     return (struct mr_training_checkpoint){c->version, c->wall_ns, c->objects, c->count};
 }
@@ -117,9 +117,10 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
     if (s->durable.phase == MR_TRAINING_EXIT || tr_is_over(s->durable.state))
         out->model_object = s->model;
     sum(s, &out->counters);
-    if (s->cuts_count) out->checkpoint = shown(&s->cuts[s->cuts_count - 1]);
-    for (uint32_t i = 0; i < s->cuts_count && s->has_restore; i++)
-        if (s->cuts[i].version == s->restore_version) out->restore = shown(&s->cuts[i]);
+    if (s->checkpoints_count) out->checkpoint = shown(&s->checkpoints[s->checkpoints_count - 1]);
+    for (uint32_t i = 0; i < s->checkpoints_count && s->has_restore; i++)
+        if (s->checkpoints[i].version == s->restore_version)
+            out->restore = shown(&s->checkpoints[i]);
     uint32_t n = s->samples_count;
     if (n < 2 || tr_is_over(s->state)) return MR_OK;
     double examples = (double)(s->samples[n - 1].examples - s->samples[0].examples);
@@ -298,13 +299,13 @@ static void check_session(const struct mr_trainer *t, struct session *s)
             mr_assert(!m->join.ticket && !m->barrier.ticket && !m->rows.ticket);
     }
     mr_assert(savers <= 1); /* I30 */
-    for (uint32_t i = 0; i < s->cuts_count; i++) {
-        mr_assert(s->cuts[i].count == shards); /* I29 */
-        if (i) mr_assert(s->cuts[i - 1].version < s->cuts[i].version);
+    for (uint32_t i = 0; i < s->checkpoints_count; i++) {
+        mr_assert(s->checkpoints[i].count == shards); /* I29 */
+        if (i) mr_assert(s->checkpoints[i - 1].version < s->checkpoints[i].version);
         for (uint32_t k = 0; k < shards; k++)
-            mr_assert(!mr_object_id_is_none(s->cuts[i].objects[k]));
+            mr_assert(!mr_object_id_is_none(s->checkpoints[i].objects[k]));
     }
-    mr_assert(s->cuts_count <= s->document->checkpoint_keep);
+    mr_assert(s->checkpoints_count <= s->document->checkpoint_keep);
 }
 
 void mr_trainer_check(const struct mr_trainer *t)

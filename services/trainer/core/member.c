@@ -288,7 +288,7 @@ static void take_place(
     m->version = 0;
     m->restored = m->exhausted = m->halted = false;
     m->instructed = 0;
-    m->cut = (mr_object_id){0};
+    m->checkpoint = (mr_object_id){0};
     m->task_bytes = tr_copy(m->task, sizeof m->task, j->task);
     grow(t, s);
 }
@@ -517,7 +517,7 @@ void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev)
         account(&m->now, &r->counters);
         m->exhausted |= r->exhausted;
         take_version(s, m, r);
-        tr_cut(t, s, m, r);
+        tr_checkpoint_reported(t, s, m, r);
         take_kept(t, s, m, r);
         take_finished(s, m, r);
         sample(t, s);

@@ -181,31 +181,33 @@ static void read_member(struct member *m, struct reader *r, uint64_t layout)
 /* ---- checkpoints -------------------------------------------------------------------------------
  */
 
-static void write_cuts(struct mr_buf *out, const struct cut *cuts, uint32_t n, uint32_t shards)
+static void write_checkpoints(
+    struct mr_buf *out, const struct checkpoint *checkpoints, uint32_t n, uint32_t shards)
 {
     mr_pack_list(out, n);
     for (uint32_t i = 0; i < n; i++) {
         mr_pack_list(out, 3 + shards);
-        mr_pack_uint(out, cuts[i].version);
-        mr_pack_uint(out, cuts[i].wall_ns);
-        mr_pack_uint(out, cuts[i].count);
+        mr_pack_uint(out, checkpoints[i].version);
+        mr_pack_uint(out, checkpoints[i].wall_ns);
+        mr_pack_uint(out, checkpoints[i].count);
         for (uint32_t k = 0; k < shards; k++)
-            mr_pack_object(out, cuts[i].objects[k]);
+            mr_pack_object(out, checkpoints[i].objects[k]);
     }
 }
 
-static uint32_t read_cuts(struct reader *r, struct cut *cuts, uint32_t max, uint32_t shards)
+static uint32_t read_checkpoints(
+    struct reader *r, struct checkpoint *checkpoints, uint32_t max, uint32_t shards)
 {
     uint32_t n = next_of(r, MR_PACK_LIST).count;
     r->failed |= n > max || (n && !shards && max != PENDING_MAX);
     for (uint32_t i = 0; i < n && !r->failed; i++) {
         r->failed |= next_of(r, MR_PACK_LIST).count != 3 + shards;
-        cuts[i].version = get_uint(r);
-        cuts[i].wall_ns = get_uint(r);
-        cuts[i].count = (uint32_t)get_uint(r);
-        r->failed |= cuts[i].count > shards;
+        checkpoints[i].version = get_uint(r);
+        checkpoints[i].wall_ns = get_uint(r);
+        checkpoints[i].count = (uint32_t)get_uint(r);
+        r->failed |= checkpoints[i].count > shards;
         for (uint32_t k = 0; k < shards && !r->failed; k++)
-            cuts[i].objects[k] = get_object(r);
+            checkpoints[i].objects[k] = get_object(r);
     }
     return r->failed ? 0 : n;
 }
@@ -213,7 +215,7 @@ static uint32_t read_cuts(struct reader *r, struct cut *cuts, uint32_t max, uint
 /* ---- rows --------------------------------------------------------------------------------------
  */
 
-/* A list: empty as long as nothing is decided, 1 for the even cut, else 1 and the workers' lists.
+/* A list: empty as long as nothing is decided, 1 for the even split, else 1 and the workers' lists.
  */
 static void write_rows(struct mr_buf *out, const struct session *s)
 {
@@ -285,8 +287,8 @@ void tr_record_write(struct session *s, struct mr_buf *out)
     mr_pack_list(out, s->members_count);
     for (uint32_t i = 0; i < s->members_count; i++)
         write_member(&s->members[i], out);
-    write_cuts(out, s->cuts, s->cuts_count, shards);
-    write_cuts(out, s->pending, PENDING_MAX, shards);
+    write_checkpoints(out, s->checkpoints, s->checkpoints_count, shards);
+    write_checkpoints(out, s->pending, PENDING_MAX, shards);
     mr_pack_list(out, s->doomed_count);
     for (uint32_t i = 0; i < s->doomed_count; i++) {
         mr_pack_list(out, 3);
@@ -343,8 +345,8 @@ static void read_rest(struct session *s, struct reader *r, uint64_t layout)
     r->failed |= next_of(r, MR_PACK_LIST).count != s->members_count;
     for (uint32_t i = 0; i < s->members_count && !r->failed; i++)
         read_member(&s->members[i], r, layout);
-    s->cuts_count = read_cuts(r, s->cuts, MR_TRAINING_KEEP_MAX, shards);
-    (void)read_cuts(r, s->pending, PENDING_MAX, shards);
+    s->checkpoints_count = read_checkpoints(r, s->checkpoints, MR_TRAINING_KEEP_MAX, shards);
+    (void)read_checkpoints(r, s->pending, PENDING_MAX, shards);
     uint32_t n = next_of(r, MR_PACK_LIST).count;
     r->failed |= n > s->doomed_max;
     for (uint32_t i = 0; i < n && !r->failed; i++) {
@@ -357,7 +359,7 @@ static void read_rest(struct session *s, struct reader *r, uint64_t layout)
     if (layout > 2)
         read_rows(s, r);
     else
-        s->has_rows = s->started_ns != 0; /* that release cut evenly */
+        s->has_rows = s->started_ns != 0; /* that release split evenly */
 }
 
 /* A session that cannot be read any more: shown as failed, so that it can be forgotten. */

@@ -26,7 +26,7 @@ struct member {
     bool restored; /* an owner: it works in the session's restore epoch */
     bool exhausted, halted;
     enum mr_training_phase instructed; /* the phase that it was sent last */
-    mr_object_id cut;                  /* the last checkpoint object that it reported */
+    mr_object_id checkpoint;           /* the last checkpoint object that it reported */
     uint32_t losses;                   /* without progress */
     uint64_t best_at_loss;
     struct {
@@ -52,7 +52,7 @@ struct member {
     char socket[MR_TRAINING_SOCKET_BYTES_MAX];
 };
 
-struct cut { /* a checkpoint, whole or not */
+struct checkpoint { /* a checkpoint, whole or not */
     uint64_t version, wall_ns;
     uint32_t count; /* shards that are there; 0: a free place */
     mr_object_id *objects;
@@ -128,10 +128,10 @@ struct session {
     uint64_t version, version_best, version_seen;
     bool has_version;
     uint64_t steps_lost;
-    struct job job[JOBS];                  /* by enum which_job */
-    struct cut cuts[MR_TRAINING_KEEP_MAX]; /* whole ones, ascending */
-    uint32_t cuts_count;
-    struct cut pending[PENDING_MAX];
+    struct job job[JOBS];                                /* by enum which_job */
+    struct checkpoint checkpoints[MR_TRAINING_KEEP_MAX]; /* whole ones, ascending */
+    uint32_t checkpoints_count;
+    struct checkpoint pending[PENDING_MAX];
     bool has_restore;
     uint64_t restore_version;
     struct doomed *doomed; /* of `keep` and pending checkpoints, so they fit */
@@ -157,7 +157,7 @@ struct session {
     uint32_t members_count;
     bool has_rows; /* it is decided which rows are whose */
     uint64_t *ranges;
-    uint32_t *ranges_ends; /* by worker; NULL: the even cut */
+    uint32_t *ranges_ends; /* by worker; NULL: the even split */
 };
 
 struct mr_trainer {
@@ -233,7 +233,7 @@ struct mr_str tr_channel(const struct session *s, int which); /* n = 0: there is
 mr_duration tr_bound_of(const struct session *s);             /* of its state; MR_NEVER: none */
 
 /* checkpoint.c */
-void tr_cut(
+void tr_checkpoint_reported(
     struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r);
 void tr_restore(struct mr_trainer *t, struct session *s);
 void tr_doom_all(struct session *s);

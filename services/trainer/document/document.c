@@ -484,10 +484,10 @@ static void read_rest(
         mr_doc_field(&score, "every_s"))
         (void)mr_doc_number(r, &score, "every_s", 1, 0.01, SECONDS_MAX);
     (void)mr_doc_uint(r, &score, "examples", 0, 0, COUNT_MAX);
-    struct mr_doc_part cut =
+    struct mr_doc_part checkpoint =
         mr_doc_object(r, top, "checkpoint", "checkpoint", "every_steps keep", true);
-    d->checkpoint_every = mr_doc_uint(r, &cut, "every_steps", 0, 0, COUNT_MAX);
-    d->checkpoint_keep = (uint32_t)mr_doc_uint(r, &cut, "keep", 2, 1, MR_TRAINING_KEEP_MAX);
+    d->checkpoint_every = mr_doc_uint(r, &checkpoint, "every_steps", 0, 0, COUNT_MAX);
+    d->checkpoint_keep = (uint32_t)mr_doc_uint(r, &checkpoint, "keep", 2, 1, MR_TRAINING_KEEP_MAX);
     struct mr_doc_part limits = mr_doc_object(
         r, top, "limits", "limits", "forming_s recovering_s stopping_s lease_s preparing_s", true);
     d->forming = seconds(r, &limits, "forming_s", 60, 0.1);
