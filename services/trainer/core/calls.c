@@ -7,7 +7,8 @@ static bool is_channel_taken(const struct mr_trainer *t, struct mr_str channel)
 {
     for (uint32_t i = 0; i < t->sessions_count; i++) {
         const struct session *s = t->sessions[i];
-        if (!tr_is_over(s->state) && mr_str_eq(mr_str_of(s->channel, s->channel_bytes), channel))
+        if (!mr_trainer__is_over(s->state) &&
+            mr_str_eq(mr_str_of(s->channel, s->channel_bytes), channel))
             return true;
     }
     return false;
@@ -17,7 +18,7 @@ static uint32_t live_count(const struct mr_trainer *t)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < t->sessions_count; i++)
-        n += !tr_is_over(t->sessions[i]->state);
+        n += !mr_trainer__is_over(t->sessions[i]->state);
     return n;
 }
 
@@ -32,11 +33,11 @@ static bool is_repeated(struct mr_trainer *t, const struct mr_trainer_event *ev)
             continue;
         XXH128_hash_t h = XXH3_128bits(text.p, text.n);
         if (h.low64 == s->hash[0] && h.high64 == s->hash[1]) {
-            tr_wait(t, s, MR_TX_STARTED, ev->ticket, true);
+            mr_trainer__wait(t, s, MR_TX_STARTED, ev->ticket, true);
         } else {
             char id[MR_TRAINING_ID_TEXT_MAX];
             mr_training_id_format(s->id, id);
-            tr_refuse(t, MR_TX_STARTED, ev->ticket, MR_EEXIST,
+            mr_trainer__refuse(t, MR_TX_STARTED, ev->ticket, MR_EEXIST,
                 "request_id: session %s began with it, from another document", id);
         }
         return true;
@@ -44,7 +45,7 @@ static bool is_repeated(struct mr_trainer *t, const struct mr_trainer_event *ev)
     return false;
 }
 
-void tr_start(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__start(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct mr_training_document *d = ev->document;
     struct mr_str channel = d->channel;
@@ -54,48 +55,49 @@ void tr_start(struct mr_trainer *t, const struct mr_trainer_event *ev)
     }
     int err = MR_OK;
     if (ev->text.n > MR_TRAINING_REQUEST_ID_BYTES_MAX)
-        tr_refuse(t, MR_TX_STARTED, ev->ticket, err = MR_EINVAL, "request_id: at most %d bytes",
-            MR_TRAINING_REQUEST_ID_BYTES_MAX);
+        mr_trainer__refuse(t, MR_TX_STARTED, ev->ticket, err = MR_EINVAL,
+            "request_id: at most %d bytes", MR_TRAINING_REQUEST_ID_BYTES_MAX);
     else if (live_count(t) >= t->config.live_max || t->sessions_count >= t->sessions_max)
-        tr_refuse(t, MR_TX_STARTED, ev->ticket, err = MR_ELIMIT,
+        mr_trainer__refuse(t, MR_TX_STARTED, ev->ticket, err = MR_ELIMIT,
             "%u sessions have not ended yet: no more at one time", t->config.live_max);
     else if (channel.n && is_channel_taken(t, channel))
-        tr_refuse(t, MR_TX_STARTED, ev->ticket, err = MR_EEXIST,
+        mr_trainer__refuse(t, MR_TX_STARTED, ev->ticket, err = MR_EEXIST,
             "channel: another session that has not ended writes \"%.*s\"", MR_STR_ARG(channel));
     if (err) {
         mr_training_document_free(&d);
         return;
     }
-    struct session *s = tr_session_new(t, d);
+    struct session *s = mr_trainer__session_new(t, d);
     s->id.v = (uint64_t)t->config.epoch << 32 | ++t->number;
     s->created_ns = t->wall_ns;
     if (channel.n) s->seen[0] = NOWHERE; /* else it is new: all that ever comes is the session's */
     s->seen[1] = NOWHERE;
-    s->request_id_bytes = tr_copy(s->request_id, sizeof s->request_id, ev->text);
+    s->request_id_bytes = mr_trainer__copy(s->request_id, sizeof s->request_id, ev->text);
     char name[MR_TRAINING_ID_TEXT_MAX + 8];
     mr_training_id_format(s->id, name);
     memcpy(name + strlen(name), ".scores", 8);
-    s->channel_bytes = tr_copy(s->channel, sizeof s->channel, channel.n ? channel : mr_str(name));
+    s->channel_bytes =
+        mr_trainer__copy(s->channel, sizeof s->channel, channel.n ? channel : mr_str(name));
     s->change = 1;
     s->job[JOB_GRAPH].state = d->has_graph ? JOB_WANTED : JOB_NONE;
-    tr_add(t, s);
-    tr_follow(t, s, true);
-    tr_wait(t, s, MR_TX_STARTED, ev->ticket, false);
+    mr_trainer__add(t, s);
+    mr_trainer__follow(t, s, true);
+    mr_trainer__wait(t, s, MR_TX_STARTED, ev->ticket, false);
 }
 
-void tr_stop(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__stop(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
-    struct session *s = tr_find(t, ev->session);
+    struct session *s = mr_trainer__find(t, ev->session);
     if (!s || s->is_forgotten) {
-        tr_refuse(t, MR_TX_STOPPED, ev->ticket, MR_ENOENT, "there is no such session");
+        mr_trainer__refuse(t, MR_TX_STOPPED, ev->ticket, MR_ENOENT, "there is no such session");
         return;
     }
     struct mr_str why = ev->text.n ? ev->text : MR_STR("a client asked for it");
     if (ev->abandon)
-        tr_fail(t, s, "abandoned: %.*s", MR_STR_ARG(why));
+        mr_trainer__fail(t, s, "abandoned: %.*s", MR_STR_ARG(why));
     else
-        tr_begin_stop(t, s, "stopped: %.*s", MR_STR_ARG(why));
-    tr_wait(t, s, MR_TX_STOPPED, ev->ticket, false);
+        mr_trainer__begin_stop(t, s, "stopped: %.*s", MR_STR_ARG(why));
+    mr_trainer__wait(t, s, MR_TX_STOPPED, ev->ticket, false);
 }
 
 static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticket)
@@ -104,11 +106,11 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
     s->forget_ticket = ticket;
     s->write = 0; /* what is under way for it does not matter any more */
     for (uint32_t i = 0; i < s->calls_count; i++)
-        tr_answer(t, s, &s->calls[i], MR_OK);
+        mr_trainer__answer(t, s, &s->calls[i], MR_OK);
     s->calls_count = 0;
-    tr_doom_all(s);
+    mr_trainer__doom_all(s);
     for (uint32_t i = 0; i < s->doomed_count; i++) {
-        struct mr_trainer_effect *x = tr_emit(t, MR_TX_ERASE);
+        struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_ERASE);
         x->session = s->id;
         x->version = s->doomed[i].version;
         x->index = s->doomed[i].shard;
@@ -117,7 +119,7 @@ static void begin_forget(struct mr_trainer *t, struct session *s, uint64_t ticke
     s->doomed_count = 0;
     for (int i = 0; i < JOBS; i++) {
         if (!s->job[i].id.v) continue;
-        struct mr_trainer_effect *x = tr_emit(t, MR_TX_JOB_FORGET);
+        struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_JOB_FORGET);
         x->session = s->id;
         x->roles = i == JOB_ROLES;
         x->feed = i == JOB_FEED;
@@ -134,16 +136,16 @@ static bool may_have_jobs(const struct session *s)
     return may;
 }
 
-void tr_forget(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__forget(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
-    struct session *s = tr_find(t, ev->session);
+    struct session *s = mr_trainer__find(t, ev->session);
     if (!s || s->is_forgotten)
-        tr_refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_ENOENT, "there is no such session");
-    else if (!tr_is_over(s->state) || !tr_is_over(s->durable.state))
-        tr_refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_ESTATE,
+        mr_trainer__refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_ENOENT, "there is no such session");
+    else if (!mr_trainer__is_over(s->state) || !mr_trainer__is_over(s->durable.state))
+        mr_trainer__refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_ESTATE,
             "the session has not ended yet: stop it first");
     else if (may_have_jobs(s))
-        tr_refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_EAWAY,
+        mr_trainer__refuse(t, MR_TX_FORGOTTEN, ev->ticket, MR_EAWAY,
             "a job of the session may run still, and the scheduler does not answer: try again");
     else
         begin_forget(t, s, ev->ticket);
@@ -155,20 +157,21 @@ static size_t document_bytes(const struct session *s)
 }
 
 /* Over the bounds the oldest go, once Redis knows that they have ended. */
-void tr_forget_old(struct mr_trainer *t)
+void mr_trainer__forget_old(struct mr_trainer *t)
 {
     uint32_t ended = 0;
     size_t bytes = 0;
     for (uint32_t i = 0; i < t->sessions_count; i++) {
         const struct session *s = t->sessions[i];
-        if (!tr_is_over(s->state) || s->is_forgotten) continue;
+        if (!mr_trainer__is_over(s->state) || s->is_forgotten) continue;
         ended++;
         bytes += document_bytes(s);
     }
     for (uint32_t i = 0; i < t->sessions_count; i++) {
         struct session *s = t->sessions[i];
         if (ended <= t->config.ended_max && bytes <= t->config.ended_bytes_max) break;
-        if (!tr_is_over(s->durable.state) || s->is_forgotten || s->calls_count || may_have_jobs(s))
+        if (!mr_trainer__is_over(s->durable.state) || s->is_forgotten || s->calls_count ||
+            may_have_jobs(s))
             continue;
         begin_forget(t, s, 0);
         s->next = t->now; /* its record is deleted at the next tick */

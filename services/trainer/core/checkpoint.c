@@ -40,7 +40,7 @@ static void drop_first(struct session *s)
     s->checkpoints[s->checkpoints_count] = first;
 }
 
-void tr_doom_all(struct session *s)
+void mr_trainer__doom_all(struct session *s)
 {
     if (!s->document) return;
     drop_pending(s, UINT64_MAX);
@@ -86,12 +86,12 @@ static void complete(struct mr_trainer *t, struct session *s, struct checkpoint 
     drop_pending(s, to->version);
 }
 
-void tr_checkpoint_reported(
+void mr_trainer__checkpoint_reported(
     struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r)
 {
     mr_object_id object = r->checkpoint_object;
     if (mr_object_id_is_none(object) || mr_object_id_eq(object, m->checkpoint)) return;
-    if (!tr_is_owner(s, m) || is_whole_one(s, m->index, object)) return;
+    if (!mr_trainer__is_owner(s, m) || is_whole_one(s, m->index, object)) return;
     m->checkpoint = object;
     uint64_t latest = s->checkpoints_count ? s->checkpoints[s->checkpoints_count - 1].version : 0;
     bool is_void = r->restore_epoch != s->restore_epoch;
@@ -110,7 +110,7 @@ void tr_checkpoint_reported(
     if (c->count == mr_training_document_shards(s->document)) complete(t, s, c);
 }
 
-void tr_restore(struct mr_trainer *t, struct session *s)
+void mr_trainer__restore(struct mr_trainer *t, struct session *s)
 {
     s->restore_epoch++;
     s->restores++;

@@ -46,7 +46,7 @@ struct mr_trainer *mr_trainer_new(const struct mr_trainer_config *c)
     return t;
 }
 
-void tr_session_free(struct session **sp)
+void mr_trainer__session_free(struct session **sp)
 {
     struct session *s = MR_STEAL(*sp);
     if (!s) return;
@@ -67,7 +67,7 @@ void mr_trainer_free(struct mr_trainer **tp)
     struct mr_trainer *t = MR_STEAL(*tp);
     if (!t) return;
     for (uint32_t i = 0; i < t->sessions_count; i++)
-        tr_session_free(&t->sessions[i]);
+        mr_trainer__session_free(&t->sessions[i]);
     mr_release(t->sessions);
     mr_release(t->scratch);
     mr_release(t);
@@ -76,7 +76,7 @@ void mr_trainer_free(struct mr_trainer **tp)
 /* ---- effects -----------------------------------------------------------------------------------
  */
 
-struct mr_trainer_effect *tr_emit(struct mr_trainer *t, enum mr_trainer_effect_type type)
+struct mr_trainer_effect *mr_trainer__emit(struct mr_trainer *t, enum mr_trainer_effect_type type)
 {
     struct mr_trainer_effect *x = mr_buf_extend(&t->fx->items, sizeof *x);
     mr_assert(x);
@@ -84,28 +84,28 @@ struct mr_trainer_effect *tr_emit(struct mr_trainer *t, enum mr_trainer_effect_t
     return x;
 }
 
-void tr_text(struct mr_trainer *t, struct mr_trainer_effect *x, struct mr_str s)
+void mr_trainer__text(struct mr_trainer *t, struct mr_trainer_effect *x, struct mr_str s)
 {
     x->text_at = (uint32_t)t->fx->text.n;
     x->text_bytes = (uint32_t)s.n;
     mr_buf_add_str(&t->fx->text, s);
 }
 
-void tr_refuse(struct mr_trainer *t, enum mr_trainer_effect_type type, uint64_t ticket, int err,
-    const char *fmt, ...)
+void mr_trainer__refuse(struct mr_trainer *t, enum mr_trainer_effect_type type, uint64_t ticket,
+    int err, const char *fmt, ...)
 {
     char text[MR_ERROR_TEXT_MAX];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    struct mr_trainer_effect *x = tr_emit(t, type);
+    struct mr_trainer_effect *x = mr_trainer__emit(t, type);
     x->ticket = ticket;
     x->err = err;
-    tr_text(t, x, mr_str(text));
+    mr_trainer__text(t, x, mr_str(text));
 }
 
-uint32_t tr_copy(char *to, size_t max, struct mr_str s)
+uint32_t mr_trainer__copy(char *to, size_t max, struct mr_str s)
 {
     size_t n = MR_MIN(s.n, max);
     while (n < s.n && n && ((unsigned char)s.p[n] & 0xc0) == 0x80)
@@ -117,7 +117,7 @@ uint32_t tr_copy(char *to, size_t max, struct mr_str s)
 /* ---- sessions ----------------------------------------------------------------------------------
  */
 
-struct session *tr_find(const struct mr_trainer *t, mr_training_id id)
+struct session *mr_trainer__find(const struct mr_trainer *t, mr_training_id id)
 {
     uint32_t low = 0, high = t->sessions_count;
     while (low < high) {
@@ -130,7 +130,7 @@ struct session *tr_find(const struct mr_trainer *t, mr_training_id id)
     return low < t->sessions_count && t->sessions[low]->id.v == id.v ? t->sessions[low] : NULL;
 }
 
-void tr_add(struct mr_trainer *t, struct session *s)
+void mr_trainer__add(struct mr_trainer *t, struct session *s)
 {
     mr_assert(t->sessions_count < t->sessions_max);
     uint32_t at = t->sessions_count++;
@@ -146,11 +146,11 @@ static void drop(struct mr_trainer *t, struct session *s)
         at++;
     t->sessions_count--;
     memmove(&t->sessions[at], &t->sessions[at + 1], (t->sessions_count - at) * sizeof(void *));
-    tr_session_free(&s);
+    mr_trainer__session_free(&s);
 }
 
 /* Takes the document. */
-struct session *tr_session_new(struct mr_trainer *t, struct mr_training_document *d)
+struct session *mr_trainer__session_new(struct mr_trainer *t, struct mr_training_document *d)
 {
     struct session *s = mr_alloc(sizeof *s);
     s->document = d;
@@ -197,20 +197,20 @@ static const unsigned allowed[] = {
 /* Somebody hears the channel who has seen no more of it. */
 static bool is_followed(const struct mr_trainer *t, const struct session *s, int which, bool on)
 {
-    struct mr_str channel = tr_channel(s, which);
+    struct mr_str channel = mr_trainer__channel(s, which);
     for (uint32_t i = 0; i < t->sessions_count; i++) {
         const struct session *o = t->sessions[i];
         for (int k = 0; k < 2 && o->is_following && o != s; k++)
-            if (mr_str_eq(tr_channel(o, k), channel) && o->seen[k].ms != NOWHERE.ms &&
+            if (mr_str_eq(mr_trainer__channel(o, k), channel) && o->seen[k].ms != NOWHERE.ms &&
                 !(on && is_newer(o->seen[k], s->seen[which])))
                 return true;
     }
     return false;
 }
 
-void tr_follow_one(struct mr_trainer *t, struct session *s, int which, bool on)
+void mr_trainer__follow_one(struct mr_trainer *t, struct session *s, int which, bool on)
 {
-    struct mr_str channel = tr_channel(s, which);
+    struct mr_str channel = mr_trainer__channel(s, which);
     struct entry_id after = s->seen[which];
     bool locate = on && after.ms == NOWHERE.ms;
     char text[48] = "";
@@ -218,24 +218,24 @@ void tr_follow_one(struct mr_trainer *t, struct session *s, int which, bool on)
     if (after.ms || after.n)
         (void)snprintf(text, sizeof text, "%llu-%llu", (unsigned long long)after.ms,
             (unsigned long long)after.n);
-    struct mr_trainer_effect *x = tr_emit(t, locate ? MR_TX_LOCATE
-                                             : on   ? MR_TX_FOLLOW
-                                                    : MR_TX_UNFOLLOW);
+    struct mr_trainer_effect *x = mr_trainer__emit(t, locate ? MR_TX_LOCATE
+                                                      : on   ? MR_TX_FOLLOW
+                                                             : MR_TX_UNFOLLOW);
     x->channel_at = (uint32_t)t->fx->text.n;
     x->channel_bytes = (uint32_t)channel.n;
     mr_buf_add_str(&t->fx->text, channel);
-    if (x->type == MR_TX_FOLLOW) tr_text(t, x, mr_str(text));
+    if (x->type == MR_TX_FOLLOW) mr_trainer__text(t, x, mr_str(text));
 }
 
-void tr_follow(struct mr_trainer *t, struct session *s, bool on)
+void mr_trainer__follow(struct mr_trainer *t, struct session *s, bool on)
 {
     if (s->is_following == on || !s->document) return;
     s->is_following = on;
     for (int i = 0; i < 2; i++)
-        tr_follow_one(t, s, i, on);
+        mr_trainer__follow_one(t, s, i, on);
 }
 
-void tr_enter(struct mr_trainer *t, struct session *s, enum mr_training_state state)
+void mr_trainer__enter(struct mr_trainer *t, struct session *s, enum mr_training_state state)
 {
     mr_assert(allowed[s->state] >> state & 1);
     s->state = state;
@@ -243,43 +243,43 @@ void tr_enter(struct mr_trainer *t, struct session *s, enum mr_training_state st
     s->change++;
     s->is_dirty = true;
     s->job[JOB_FEED].cancel |= state >= MR_TRAINING_STOPPING;
-    if (!tr_is_over(state)) return;
+    if (!mr_trainer__is_over(state)) return;
     s->ended_ns = t->wall_ns;
-    tr_members_release(t, s);
-    tr_follow(t, s, false);
+    mr_trainer__members_release(t, s);
+    mr_trainer__follow(t, s, false);
     for (int i = 0; i < JOBS; i++)
         s->job[i].cancel |= state == MR_TRAINING_FAILED;
 }
 
-void tr_fail(struct mr_trainer *t, struct session *s, const char *fmt, ...)
+void mr_trainer__fail(struct mr_trainer *t, struct session *s, const char *fmt, ...)
 {
-    if (tr_is_over(s->state)) return;
+    if (mr_trainer__is_over(s->state)) return;
     char text[MR_TRAINING_REASON_BYTES_MAX];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    s->reason_bytes = tr_copy(s->reason, sizeof s->reason, mr_str(text));
-    tr_enter(t, s, MR_TRAINING_FAILED);
+    s->reason_bytes = mr_trainer__copy(s->reason, sizeof s->reason, mr_str(text));
+    mr_trainer__enter(t, s, MR_TRAINING_FAILED);
 }
 
 /* ---- Redis -------------------------------------------------------------------------------------
  */
 
-void tr_answer(struct mr_trainer *t, struct session *s, const struct call *c, int err)
+void mr_trainer__answer(struct mr_trainer *t, struct session *s, const struct call *c, int err)
 {
     if (err) {
-        tr_refuse(t, c->type, c->ticket, err,
+        mr_trainer__refuse(t, c->type, c->ticket, err,
             "Redis is away: it is not known yet whether this is kept; ask again");
     } else {
-        struct mr_trainer_effect *x = tr_emit(t, c->type);
+        struct mr_trainer_effect *x = mr_trainer__emit(t, c->type);
         x->ticket = c->ticket;
         x->session = s->id;
         x->existed = c->existed;
     }
 }
 
-void tr_wait(struct mr_trainer *t, struct session *s, enum mr_trainer_effect_type type,
+void mr_trainer__wait(struct mr_trainer *t, struct session *s, enum mr_trainer_effect_type type,
     uint64_t ticket, bool existed)
 {
     struct call c = {.ticket = ticket,
@@ -287,9 +287,10 @@ void tr_wait(struct mr_trainer *t, struct session *s, enum mr_trainer_effect_typ
         .existed = existed,
         .until = mr_time_after(t->now, t->config.redis_wait)};
     if (s->is_known && !s->is_dirty && !s->write)
-        tr_answer(t, s, &c, MR_OK);
+        mr_trainer__answer(t, s, &c, MR_OK);
     else if (s->calls_count == CALLS_MAX)
-        tr_refuse(t, type, ticket, MR_ELIMIT, "too many calls wait for this session: try again");
+        mr_trainer__refuse(
+            t, type, ticket, MR_ELIMIT, "too many calls wait for this session: try again");
     else {
         s->calls[s->calls_count++] = c;
         s->is_dirty = true; /* the next write answers it */
@@ -300,7 +301,7 @@ static void write_session(struct mr_trainer *t, struct session *s)
 {
     if (t->is_away || s->write) return;
     if (s->is_forgotten) {
-        struct mr_trainer_effect *x = tr_emit(t, MR_TX_DELETE);
+        struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_DELETE);
         x->session = s->id;
         x->sequence = s->write = ++t->sequence;
         return;
@@ -308,13 +309,13 @@ static void write_session(struct mr_trainer *t, struct session *s)
     if (!s->is_dirty) return;
     struct mr_buf record;
     mr_buf_init(&record, (size_t)16 << 20);
-    tr_record_write(s, &record);
+    mr_trainer__record_write(s, &record);
     mr_assert(!mr_buf_status(&record));
-    struct mr_trainer_effect *x = tr_emit(t, MR_TX_WRITE);
+    struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_WRITE);
     x->session = s->id;
     x->sequence = s->write = ++t->sequence;
     x->with_document = !s->is_known;
-    tr_text(t, x, mr_buf_str(&record));
+    mr_trainer__text(t, x, mr_buf_str(&record));
     mr_buf_fini(&record);
     s->is_dirty = false;
     s->doomed_written = s->doomed_count;
@@ -330,7 +331,7 @@ static bool acked(struct mr_trainer *t, struct session *s)
     s->write = 0;
     if (s->is_forgotten) {
         if (s->forget_ticket) {
-            struct mr_trainer_effect *x = tr_emit(t, MR_TX_FORGOTTEN);
+            struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_FORGOTTEN);
             x->ticket = s->forget_ticket;
             x->session = s->id;
         }
@@ -341,7 +342,7 @@ static bool acked(struct mr_trainer *t, struct session *s)
     s->durable = s->writing;
     s->is_known = true;
     for (uint32_t i = 0; i < s->doomed_written; i++) {
-        struct mr_trainer_effect *x = tr_emit(t, MR_TX_ERASE);
+        struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_ERASE);
         x->session = s->id;
         x->version = s->doomed[i].version;
         x->index = s->doomed[i].shard;
@@ -356,13 +357,13 @@ static bool acked(struct mr_trainer *t, struct session *s)
     uint32_t left = 0;
     for (uint32_t i = 0; i < s->calls_count; i++) {
         if (s->calls[i].in_write)
-            tr_answer(t, s, &s->calls[i], MR_OK);
+            mr_trainer__answer(t, s, &s->calls[i], MR_OK);
         else
             s->calls[left++] = s->calls[i];
     }
     s->calls_count = left;
     if (changed) {
-        struct mr_trainer_effect *x = tr_emit(t, MR_TX_CHANGED);
+        struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_CHANGED);
         x->session = s->id;
         x->change = s->durable.change;
     }
@@ -378,7 +379,7 @@ static mr_time calls_turn(struct mr_trainer *t, struct session *s)
     uint32_t left = 0;
     for (uint32_t i = 0; i < s->calls_count; i++) {
         if (s->calls[i].until <= t->now) {
-            tr_answer(t, s, &s->calls[i], MR_EAWAY);
+            mr_trainer__answer(t, s, &s->calls[i], MR_EAWAY);
         } else {
             next = MR_MIN(next, s->calls[i].until);
             s->calls[left++] = s->calls[i];
@@ -391,7 +392,7 @@ static mr_time calls_turn(struct mr_trainer *t, struct session *s)
 /* Nothing is made from the document of a session that has ended, nor from its jobs'. */
 static void trim(struct session *s)
 {
-    bool is_over = tr_is_over(s->durable.state) && s->document;
+    bool is_over = mr_trainer__is_over(s->durable.state) && s->document;
     for (int i = 0; i < JOBS; i++)
         is_over &= s->job[i].state == JOB_NONE || s->job[i].state == JOB_ENDED;
     if (is_over) mr_training_document_trim(s->document);
@@ -401,20 +402,20 @@ static void turn(struct mr_trainer *t, struct session *s)
 {
     mr_time next = MR_NEVER;
     if (!s->is_forgotten) {
-        tr_members_turn(t, s);
-        tr_bound(t, s);
-        tr_evaluate(t, s);
-        tr_job_turn(t, s);
-        tr_evaluate(t, s); /* a job may have ended it */
+        mr_trainer__members_turn(t, s);
+        mr_trainer__bound(t, s);
+        mr_trainer__evaluate(t, s);
+        mr_trainer__job_turn(t, s);
+        mr_trainer__evaluate(t, s); /* a job may have ended it */
         if (s->has_progress && s->progress_at <= t->now) {
             s->has_progress = false;
             s->progress_at = mr_time_after(t->now, 500 * MR_MS);
-            tr_emit(t, MR_TX_CHANGED)->session = s->id;
+            mr_trainer__emit(t, MR_TX_CHANGED)->session = s->id;
         }
         next = calls_turn(t, s);
-        next = MR_MIN(next, tr_members_next(s));
-        next = MR_MIN(next, tr_stop_next(t, s));
-        next = MR_MIN(next, tr_job_next(t, s));
+        next = MR_MIN(next, mr_trainer__members_next(s));
+        next = MR_MIN(next, mr_trainer__stop_next(t, s));
+        next = MR_MIN(next, mr_trainer__job_next(t, s));
         if (s->has_progress) next = MR_MIN(next, s->progress_at);
     }
     write_session(t, s);
@@ -432,7 +433,7 @@ static void gone(struct mr_trainer *t, uint64_t ticket)
                 s->calls[c] = s->calls[--s->calls_count];
                 return;
             }
-        tr_members_gone(s, ticket);
+        mr_trainer__members_gone(s, ticket);
     }
 }
 
@@ -445,7 +446,7 @@ static void recovered(struct mr_trainer *t)
         s->next = t->now;
         for (uint32_t m = 0; m < s->members_count; m++)
             s->members[m].heard = s->members[m].joined = t->now;
-        if (!tr_is_over(s->state)) tr_follow(t, s, true);
+        if (!mr_trainer__is_over(s->state)) mr_trainer__follow(t, s, true);
     }
 }
 
@@ -486,23 +487,23 @@ static void handle(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     switch (ev->type) {
     case MR_TE_TICK: break;
-    case MR_TE_START: tr_start(t, ev); break;
-    case MR_TE_STOP: tr_stop(t, ev); break;
-    case MR_TE_FORGET: tr_forget(t, ev); break;
-    case MR_TE_JOIN: tr_join(t, ev); break;
-    case MR_TE_BARRIER: tr_barrier(t, ev); break;
-    case MR_TE_REPORT: tr_report(t, ev); break;
-    case MR_TE_ROWS: tr_rows(t, ev); break;
+    case MR_TE_START: mr_trainer__start(t, ev); break;
+    case MR_TE_STOP: mr_trainer__stop(t, ev); break;
+    case MR_TE_FORGET: mr_trainer__forget(t, ev); break;
+    case MR_TE_JOIN: mr_trainer__join(t, ev); break;
+    case MR_TE_BARRIER: mr_trainer__barrier(t, ev); break;
+    case MR_TE_REPORT: mr_trainer__report(t, ev); break;
+    case MR_TE_ROWS: mr_trainer__rows(t, ev); break;
     case MR_TE_GONE: gone(t, ev->ticket); break;
-    case MR_TE_ENTRY: tr_entry(t, ev); break;
-    case MR_TE_LOCATED: tr_located(t, ev); break;
+    case MR_TE_ENTRY: mr_trainer__entry(t, ev); break;
+    case MR_TE_LOCATED: mr_trainer__located(t, ev); break;
     case MR_TE_JOB_SUBMITTED:
     case MR_TE_JOB_STATE:
-    case MR_TE_JOB_CANCELLED: tr_job_event(t, ev); break;
+    case MR_TE_JOB_CANCELLED: mr_trainer__job_event(t, ev); break;
     case MR_TE_REDIS_ACKED: redis_acked(t, ev->sequence); break;
     case MR_TE_REDIS_AWAY: redis_lost(t, true); break;
     case MR_TE_REDIS_BACK: redis_lost(t, false); break;
-    case MR_TE_RECORD: tr_record_read(t, ev); break;
+    case MR_TE_RECORD: mr_trainer__record_read(t, ev); break;
     case MR_TE_RECOVERED: recovered(t); break;
     }
 }
@@ -518,13 +519,13 @@ void mr_trainer_step(struct mr_trainer *t, mr_time now, const struct mr_trainer_
     if (now > t->due && now - t->due > LATE_MAX) pardon(t, now - t->due);
     handle(t, ev);
     if (t->is_recovered) {
-        struct session *s = ev->session.v ? tr_find(t, ev->session) : NULL;
+        struct session *s = ev->session.v ? mr_trainer__find(t, ev->session) : NULL;
         if (s) turn(t, s);
         if (ev->type == MR_TE_START && t->sessions_count) { /* it has no id before */
             s = t->sessions[t->sessions_count - 1];
             turn(t, s);
         }
-        tr_forget_old(t);
+        mr_trainer__forget_old(t);
         for (uint32_t i = 0; i < t->sessions_count; i++)
             if (t->sessions[i]->next <= now || ev->type == MR_TE_ENTRY || ev->type == MR_TE_LOCATED)
                 turn(t, t->sessions[i]);

@@ -93,7 +93,7 @@ static struct mr_training_checkpoint shown(const struct checkpoint *c)
 
 int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_training_info *out)
 {
-    const struct session *s = tr_find(t, id);
+    const struct session *s = mr_trainer__find(t, id);
     if (!s || !is_shown(s)) return MR_ENOENT;
     *out = (struct mr_training_info){.id = id,
         .document = s->document,
@@ -113,8 +113,8 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
         .members_count = s->members_count};
     if (s->durable.state >= MR_TRAINING_STOPPING)
         out->reason = mr_str_of(s->reason, s->reason_bytes);
-    if (tr_is_over(s->durable.state)) out->ended_ns = s->ended_ns;
-    if (s->durable.phase == MR_TRAINING_EXIT || tr_is_over(s->durable.state))
+    if (mr_trainer__is_over(s->durable.state)) out->ended_ns = s->ended_ns;
+    if (s->durable.phase == MR_TRAINING_EXIT || mr_trainer__is_over(s->durable.state))
         out->model_object = s->model;
     sum(s, &out->counters);
     if (s->checkpoints_count) out->checkpoint = shown(&s->checkpoints[s->checkpoints_count - 1]);
@@ -122,7 +122,7 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
         if (s->checkpoints[i].version == s->restore_version)
             out->restore = shown(&s->checkpoints[i]);
     uint32_t n = s->samples_count;
-    if (n < 2 || tr_is_over(s->state)) return MR_OK;
+    if (n < 2 || mr_trainer__is_over(s->state)) return MR_OK;
     double examples = (double)(s->samples[n - 1].examples - s->samples[0].examples);
     /* The next sample is due after as long as it took on average; from then on the time counts. */
     mr_time first = s->samples[0].at, last = s->samples[n - 1].at;
@@ -134,18 +134,18 @@ int mr_trainer_info(const struct mr_trainer *t, mr_training_id id, struct mr_tra
 
 struct mr_str mr_trainer_document(const struct mr_trainer *t, mr_training_id id)
 {
-    const struct session *s = tr_find(t, id);
+    const struct session *s = mr_trainer__find(t, id);
     return s && s->document ? mr_training_document_text(s->document) : (struct mr_str){0};
 }
 
 void mr_trainer_member(const struct mr_trainer *t, mr_training_id id, uint32_t member,
     struct mr_training_member_info *out)
 {
-    const struct session *s = tr_find(t, id);
+    const struct session *s = mr_trainer__find(t, id);
     mr_assert(s && member < s->members_count);
     const struct member *m = &s->members[member];
     bool here = m->state == MR_MEMBER_HERE && m->incarnation <= s->durable.incarnations &&
-                !tr_is_over(s->state);
+                !mr_trainer__is_over(s->state);
     *out = (struct mr_training_member_info){.role = m->role,
         .index = m->index,
         .state = m->state,
@@ -246,7 +246,7 @@ void mr_trainer_environment(
     const struct mr_trainer *t, mr_training_id id, uint32_t member, struct mr_buf *out)
 {
     static const char *const names[] = {"", "ps", "worker", "scorer"};
-    const struct session *s = tr_find(t, id);
+    const struct session *s = mr_trainer__find(t, id);
     mr_assert(s && member < s->members_count);
     const struct member *m = &s->members[member];
     if (!s->document->exec[m->role]) return;
@@ -277,25 +277,25 @@ static void check_session(const struct mr_trainer *t, struct session *s)
     mr_assert(s->durable.phase <= s->phase);
     mr_assert(s->durable.has_rows <= s->has_rows);
     mr_assert(s->restores + 1 == s->restore_epoch);
-    if (!s->document) mr_assert(tr_is_over(s->state));
+    if (!s->document) mr_assert(mr_trainer__is_over(s->state));
     if (!s->document) return;
-    if (t->is_recovered && !tr_is_over(s->state) && !s->is_forgotten) {
-        mr_duration bound = tr_bound_of(s);
+    if (t->is_recovered && !mr_trainer__is_over(s->state) && !s->is_forgotten) {
+        mr_duration bound = mr_trainer__bound_of(s);
         mr_assert(mr_time_after(s->since, bound) >= t->now); /* I26 */
         mr_assert(s->next <= mr_time_after(s->since, bound));
     }
     if (s->phase != MR_TRAINING_RUN)
-        mr_assert(s->state == MR_TRAINING_STOPPING || tr_is_over(s->state));
+        mr_assert(s->state == MR_TRAINING_STOPPING || mr_trainer__is_over(s->state));
     if (s->state == MR_TRAINING_STOPPING) mr_assert(s->phase >= MR_TRAINING_HALT);
-    if (tr_is_over(s->state)) mr_assert(s->reason_bytes > 0);
+    if (mr_trainer__is_over(s->state)) mr_assert(s->reason_bytes > 0);
     uint32_t savers = 0, shards = mr_training_document_shards(s->document);
     for (uint32_t i = 0; i < s->members_count; i++) {
         const struct member *m = &s->members[i];
         mr_assert(m->incarnation <= s->incarnations);
-        savers += tr_instruction(s, m).phase == MR_TRAINING_KEEP;
+        savers += mr_trainer__instruction(s, m).phase == MR_TRAINING_KEEP;
         for (uint32_t k = 0; k < i; k++)
             mr_assert(!m->incarnation || m->incarnation != s->members[k].incarnation); /* I28 */
-        if (tr_is_over(s->state))
+        if (mr_trainer__is_over(s->state))
             mr_assert(!m->join.ticket && !m->barrier.ticket && !m->rows.ticket);
     }
     mr_assert(savers <= 1); /* I30 */

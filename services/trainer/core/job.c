@@ -23,19 +23,19 @@ static void job_turn(struct mr_trainer *t, struct session *s, enum which_job whi
         j->outcome = MR_TRAINING_JOB_CANCELLED;
         s->is_dirty = true;
     }
-    if (tr_is_over(s->state) && j->state == JOB_ON && !j->cancel &&
+    if (mr_trainer__is_over(s->state) && j->state == JOB_ON && !j->cancel &&
         mr_time_after(s->since, s->document->stopping) <= t->now)
         j->cancel = true; /* it was to end by itself */
     if (j->next > t->now) return;
     if (j->state == JOB_WANTED && !j->is_asked && s->is_known) {
-        x = tr_emit(t, MR_TX_JOB_SUBMIT);
+        x = mr_trainer__emit(t, MR_TX_JOB_SUBMIT);
         j->is_asked = j->may_exist = true;
     } else if (j->state == JOB_ON && j->cancel && !j->is_cancelling) {
-        x = tr_emit(t, MR_TX_JOB_CANCEL);
-        tr_text(t, x, mr_str_of(s->reason, s->reason_bytes));
+        x = mr_trainer__emit(t, MR_TX_JOB_CANCEL);
+        mr_trainer__text(t, x, mr_str_of(s->reason, s->reason_bytes));
         j->is_cancelling = true;
     } else if (j->state == JOB_ON && !j->cancel && !j->is_polled) {
-        x = tr_emit(t, MR_TX_JOB_POLL);
+        x = mr_trainer__emit(t, MR_TX_JOB_POLL);
         j->is_polled = true;
     }
     if (!x) return;
@@ -45,14 +45,14 @@ static void job_turn(struct mr_trainer *t, struct session *s, enum which_job whi
     x->job = j->id;
 }
 
-void tr_job_turn(struct mr_trainer *t, struct session *s)
+void mr_trainer__job_turn(struct mr_trainer *t, struct session *s)
 {
     if (!s->document) return;
     for (int i = 0; i < JOBS; i++)
         job_turn(t, s, (enum which_job)i);
 }
 
-mr_time tr_job_next(const struct mr_trainer *t, const struct session *s)
+mr_time mr_trainer__job_next(const struct mr_trainer *t, const struct session *s)
 {
     mr_time next = MR_NEVER;
     (void)t;
@@ -61,7 +61,7 @@ mr_time tr_job_next(const struct mr_trainer *t, const struct session *s)
         bool asks = (j->state == JOB_WANTED && !j->is_asked && s->is_known) ||
                     (j->state == JOB_ON && (j->cancel ? !j->is_cancelling : !j->is_polled));
         if (asks) next = MR_MIN(next, j->next);
-        if (j->state == JOB_ON && !j->cancel && tr_is_over(s->state))
+        if (j->state == JOB_ON && !j->cancel && mr_trainer__is_over(s->state))
             next = MR_MIN(next, mr_time_after(s->since, s->document->stopping));
     }
     return next;
@@ -82,11 +82,12 @@ static void submitted(
     j->state = ev->err ? JOB_ENDED : JOB_ON;
     j->id = ev->err ? (mr_job_id){0} : ev->job;
     j->next = t->now;
-    if (!ev->err && ev->roles) tr_members_ask_again(t, s); /* it is known now whose they are */
+    if (!ev->err && ev->roles)
+        mr_trainer__members_ask_again(t, s); /* it is known now whose they are */
     if (!ev->err) return;
     j->outcome = MR_TRAINING_JOB_FAILED;
     if (ev->feed && j->cancel) return; /* no longer wanted */
-    tr_fail(t, s, "%s was refused: %.*s", name_of(ev), MR_STR_ARG(ev->text));
+    mr_trainer__fail(t, s, "%s was refused: %.*s", name_of(ev), MR_STR_ARG(ev->text));
 }
 
 static void on_job_state(
@@ -104,13 +105,13 @@ static void on_job_state(
     if (ev->job_state == MR_TRAINING_JOB_DONE) return;
     if (ev->roles && s->phase == MR_TRAINING_EXIT) return; /* the model is kept */
     if (ev->feed && j->cancel) return;                     /* it had its chance */
-    tr_fail(t, s, "%s %s%s%.*s", name_of(ev), words[ev->job_state], ev->text.n ? ": " : "",
+    mr_trainer__fail(t, s, "%s %s%s%.*s", name_of(ev), words[ev->job_state], ev->text.n ? ": " : "",
         MR_STR_ARG(ev->text));
 }
 
-void tr_job_event(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__job_event(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
-    struct session *s = tr_find(t, ev->session);
+    struct session *s = mr_trainer__find(t, ev->session);
     if (!s || s->is_forgotten) return;
     struct job *j = &s->job[ev->feed ? JOB_FEED : ev->roles ? JOB_ROLES : JOB_GRAPH];
     if (ev->type == MR_TE_JOB_SUBMITTED) {

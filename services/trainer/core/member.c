@@ -6,7 +6,7 @@
 
 static const char *const role_names[] = {"", "ps", "worker", "scorer"};
 
-bool tr_is_owner(const struct session *s, const struct member *m)
+bool mr_trainer__is_owner(const struct session *s, const struct member *m)
 {
     const struct mr_training_document *d = s->document;
     if (d->is_exec) return false;
@@ -16,11 +16,11 @@ bool tr_is_owner(const struct session *s, const struct member *m)
 /* Does what it has matter? While stopping, all ranks have the same: the first is enough. */
 static bool is_essential(const struct session *s, const struct member *m)
 {
-    if (!tr_is_owner(s, m)) return false;
+    if (!mr_trainer__is_owner(s, m)) return false;
     return m->role == MR_TRAINING_PS || s->state != MR_TRAINING_STOPPING || m->index == 0;
 }
 
-struct member *tr_saver(struct session *s)
+struct member *mr_trainer__saver(struct session *s)
 {
     if (s->document->is_exec) return NULL;
     bool has_scorer = s->document->roles[MR_TRAINING_SCORER] > 0;
@@ -37,12 +37,13 @@ static struct member *find(struct session *s, enum mr_training_role role, uint32
     return NULL;
 }
 
-struct mr_trainer_instruction tr_instruction(const struct session *s, const struct member *m)
+struct mr_trainer_instruction mr_trainer__instruction(
+    const struct session *s, const struct member *m)
 {
     struct mr_trainer_instruction instruction = {
         s->durable.generation, s->durable.restore_epoch, s->durable.phase};
-    struct member *saver = s->document ? tr_saver((struct session *)(uintptr_t)s) : NULL;
-    if (tr_is_over(s->durable.state)) instruction.phase = MR_TRAINING_EXIT;
+    struct member *saver = s->document ? mr_trainer__saver((struct session *)(uintptr_t)s) : NULL;
+    if (mr_trainer__is_over(s->durable.state)) instruction.phase = MR_TRAINING_EXIT;
     if (instruction.phase == MR_TRAINING_KEEP && m != saver) instruction.phase = MR_TRAINING_HALT;
     if (!instruction.phase) instruction.phase = MR_TRAINING_RUN;
     return instruction;
@@ -53,12 +54,12 @@ struct mr_trainer_instruction tr_instruction(const struct session *s, const stru
 
 static void answer_join(struct mr_trainer *t, struct session *s, struct member *m, bool formed)
 {
-    struct mr_trainer_effect *x = tr_emit(t, MR_TX_JOINED);
+    struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_JOINED);
     x->ticket = m->join.ticket;
     x->session = s->id;
     x->role = m->role;
     x->index = m->index;
-    x->instruction = tr_instruction(s, m);
+    x->instruction = mr_trainer__instruction(s, m);
     bool is_durable = m->join.is_member && m->state == MR_MEMBER_HERE &&
                       m->incarnation <= s->durable.incarnations;
     x->joined.incarnation = is_durable ? m->incarnation : 0;
@@ -75,13 +76,13 @@ static void answer_barrier(
     uint64_t ticket = m->barrier.ticket;
     m->barrier.ticket = 0;
     if (err) {
-        tr_refuse(t, MR_TX_BARRIER, ticket, err, "%s", why);
+        mr_trainer__refuse(t, MR_TX_BARRIER, ticket, err, "%s", why);
         return;
     }
-    struct mr_trainer_effect *x = tr_emit(t, MR_TX_BARRIER);
+    struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_BARRIER);
     x->ticket = ticket;
     x->session = s->id;
-    x->instruction = tr_instruction(s, m);
+    x->instruction = mr_trainer__instruction(s, m);
 }
 
 static void grow(struct mr_trainer *t, struct session *s)
@@ -153,7 +154,7 @@ static void count_loss(struct mr_trainer *t, struct session *s, struct member *m
     m->losses = progress ? 1 : m->losses + 1;
     m->best_at_loss = s->version_best;
     if (m->losses < MR_TRAINING_LOSSES_MAX) return;
-    tr_fail(t, s,
+    mr_trainer__fail(t, s,
         "%s %u was lost %u times without a new version of the parameters, lately as it %s",
         role_names[m->role], m->index, m->losses, why);
 }
@@ -162,9 +163,9 @@ static void count_loss(struct mr_trainer *t, struct session *s, struct member *m
 static void restore(struct mr_trainer *t, struct session *s, struct member *m, const char *why)
 {
     uint64_t lost = s->steps_lost;
-    tr_restore(t, s);
+    mr_trainer__restore(t, s);
     if (s->state == MR_TRAINING_STOPPING && !s->has_restore && s->steps_lost > lost)
-        tr_fail(t, s,
+        mr_trainer__fail(t, s,
             "%s %u %s while the session stopped, and took the parameters along: there is no checkpoint",
             role_names[m->role], m->index, why);
 }
@@ -183,25 +184,25 @@ static void lose(struct mr_trainer *t, struct session *s, struct member *m, cons
     grow(t, s);
     if (s->state == MR_TRAINING_FORMING) return;
     if (matters) restore(t, s, m, why);
-    if (tr_is_over(s->state)) return;
-    if (s->state == MR_TRAINING_RUNNING) tr_enter(t, s, MR_TRAINING_RECOVERING);
+    if (mr_trainer__is_over(s->state)) return;
+    if (s->state == MR_TRAINING_RUNNING) mr_trainer__enter(t, s, MR_TRAINING_RECOVERING);
     count_loss(t, s, m, why);
 }
 
-void tr_members_release(struct mr_trainer *t, struct session *s)
+void mr_trainer__members_release(struct mr_trainer *t, struct session *s)
 {
     for (uint32_t i = 0; i < s->members_count; i++) {
         struct member *m = &s->members[i];
         if (m->barrier.ticket)
             answer_barrier(t, s, m, MR_EABORTED, "the session has ended meanwhile");
         if (m->join.ticket) answer_join(t, s, m, false);
-        if (m->rows.ticket) tr_rows_answer(t, s, m);
+        if (m->rows.ticket) mr_trainer__rows_answer(t, s, m);
     }
 }
 
-void tr_members_turn(struct mr_trainer *t, struct session *s)
+void mr_trainer__members_turn(struct mr_trainer *t, struct session *s)
 {
-    for (uint32_t i = 0; i < s->members_count && !tr_is_over(s->state); i++) {
+    for (uint32_t i = 0; i < s->members_count && !mr_trainer__is_over(s->state); i++) {
         struct member *m = &s->members[i];
         if (m->state == MR_MEMBER_HERE && mr_time_after(m->heard, s->document->lease) <= t->now)
             lose(t, s, m, "was silent");
@@ -210,14 +211,14 @@ void tr_members_turn(struct mr_trainer *t, struct session *s)
     }
     for (uint32_t i = 0; i < s->members_count; i++) {
         joins_turn(t, s, &s->members[i]);
-        tr_rows_turn(t, s, &s->members[i]);
+        mr_trainer__rows_turn(t, s, &s->members[i]);
     }
 }
 
-mr_time tr_members_next(const struct session *s)
+mr_time mr_trainer__members_next(const struct session *s)
 {
     mr_time next = MR_NEVER;
-    if (tr_is_over(s->state)) return next;
+    if (mr_trainer__is_over(s->state)) return next;
     for (uint32_t i = 0; i < s->members_count; i++) {
         const struct member *m = &s->members[i];
         if (m->state == MR_MEMBER_HERE)
@@ -229,13 +230,13 @@ mr_time tr_members_next(const struct session *s)
     return next;
 }
 
-void tr_members_ask_again(struct mr_trainer *t, struct session *s)
+void mr_trainer__members_ask_again(struct mr_trainer *t, struct session *s)
 {
     for (uint32_t i = 0; i < s->members_count; i++)
         if (s->members[i].join.ticket) answer_join(t, s, &s->members[i], false);
 }
 
-void tr_members_gone(struct session *s, uint64_t ticket)
+void mr_trainer__members_gone(struct session *s, uint64_t ticket)
 {
     for (uint32_t i = 0; i < s->members_count; i++) {
         if (s->members[i].join.ticket == ticket) s->members[i].join.ticket = 0;
@@ -289,24 +290,24 @@ static void take_place(
     m->restored = m->exhausted = m->halted = false;
     m->instructed = 0;
     m->checkpoint = (mr_object_id){0};
-    m->task_bytes = tr_copy(m->task, sizeof m->task, j->task);
+    m->task_bytes = mr_trainer__copy(m->task, sizeof m->task, j->task);
     grow(t, s);
 }
 
 /* The member that a call is about, or the call is refused. */
-struct member *tr_member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
+struct member *mr_trainer__member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
     enum mr_trainer_effect_type answer, struct session **sp)
 {
-    struct session *s = tr_find(t, ev->session);
+    struct session *s = mr_trainer__find(t, ev->session);
     if (!s || s->is_forgotten) {
-        tr_refuse(t, answer, ev->ticket, MR_ENOENT, "there is no such session");
+        mr_trainer__refuse(t, answer, ev->ticket, MR_ENOENT, "there is no such session");
         return NULL;
     }
     *sp = s;
     struct member *m = find(s, ev->role, ev->index);
     if (m) return m;
     bool is_role = ev->role >= MR_TRAINING_PS && ev->role <= MR_TRAINING_SCORER;
-    tr_refuse(t, answer, ev->ticket, MR_EINVAL, "the session has no %s %u",
+    mr_trainer__refuse(t, answer, ev->ticket, MR_EINVAL, "the session has no %s %u",
         is_role ? role_names[ev->role] : "role", ev->index);
     return NULL;
 }
@@ -320,25 +321,27 @@ static bool is_refused(struct mr_trainer *t, const struct session *s, const stru
     mr_job_id_format(job, id);
     bool is_strange = job.v && !is_of_job(s, came);
     if (s->state == MR_TRAINING_PREPARING)
-        tr_refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE, "the session's data is not ready yet");
+        mr_trainer__refuse(
+            t, MR_TX_JOINED, ev->ticket, MR_ESTATE, "the session's data is not ready yet");
     else if (is_strange)
-        tr_refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE,
+        mr_trainer__refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE,
             "%s %u: task \"%.*s\" is of another life: the session's roles are tasks of job %s",
             role_names[m->role], m->index, (int)MR_MIN(came.n, MR_TRAINING_TASK_BYTES_MAX), came.p,
             id);
     else if (is_superseded(m, came))
-        tr_refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE, "%s %u: task %.*s was replaced by %.*s",
-            role_names[m->role], m->index, MR_STR_ARG(came), (int)m->task_bytes, m->task);
+        mr_trainer__refuse(t, MR_TX_JOINED, ev->ticket, MR_ESTATE,
+            "%s %u: task %.*s was replaced by %.*s", role_names[m->role], m->index,
+            MR_STR_ARG(came), (int)m->task_bytes, m->task);
     else
         return false;
     return true;
 }
 
-void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = NULL;
     const struct mr_training_join *j = &ev->join;
-    struct member *m = tr_member_of(t, ev, MR_TX_JOINED, &s);
+    struct member *m = mr_trainer__member_of(t, ev, MR_TX_JOINED, &s);
     if (!m) return;
     struct mr_str task = mr_str_of(m->task, m->task_bytes);
     if (is_refused(t, s, m, ev)) return;
@@ -347,8 +350,8 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
     m->join.until = mr_time_after(t->now, ev->wait);
     bool same = mr_str_eq(task, j->task);
     m->join.is_member = same;
-    if (tr_is_over(s->state)) {
-        answer_join(t, s, m, tr_is_over(s->durable.state));
+    if (mr_trainer__is_over(s->state)) {
+        answer_join(t, s, m, mr_trainer__is_over(s->durable.state));
         return;
     }
     if (s->phase == MR_TRAINING_EXIT) return; /* it hears so in its turn */
@@ -357,17 +360,17 @@ void tr_join(struct mr_trainer *t, const struct mr_trainer_event *ev)
     if (m->state == MR_MEMBER_FINISHED) m->state = MR_MEMBER_LOST; /* of a foreign framework */
     if (m->state == MR_MEMBER_HERE && !same) lose(t, s, m, "was replaced");
     m->heard = t->now;
-    if (tr_is_over(s->state)) return;
-    m->address_bytes = tr_copy(m->address, sizeof m->address, j->address);
-    m->node_bytes = tr_copy(m->node, sizeof m->node, j->node);
-    m->socket_bytes = tr_copy(m->socket, sizeof m->socket, j->socket);
+    if (mr_trainer__is_over(s->state)) return;
+    m->address_bytes = mr_trainer__copy(m->address, sizeof m->address, j->address);
+    m->node_bytes = mr_trainer__copy(m->node, sizeof m->node, j->node);
+    m->socket_bytes = mr_trainer__copy(m->socket, sizeof m->socket, j->socket);
     if (m->state != MR_MEMBER_HERE) take_place(t, s, m, j);
 }
 
 /* ---- barrier -----------------------------------------------------------------------------------
  */
 
-bool tr_is_in_force(const struct member *m, uint64_t incarnation)
+bool mr_trainer__is_in_force(const struct member *m, uint64_t incarnation)
 {
     return (m->state == MR_MEMBER_HERE || m->state == MR_MEMBER_FINISHED) && incarnation &&
            m->incarnation == incarnation;
@@ -378,17 +381,17 @@ static struct mr_str barrier_name(const struct member *m)
     return mr_str_of(m->barrier.name, m->barrier.name_bytes);
 }
 
-void tr_barrier(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__barrier(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = NULL;
-    struct member *m = tr_member_of(t, ev, MR_TX_BARRIER, &s);
+    struct member *m = mr_trainer__member_of(t, ev, MR_TX_BARRIER, &s);
     if (!m) return;
-    if (!tr_is_in_force(m, ev->incarnation) || tr_is_over(s->state)) {
-        tr_refuse(t, MR_TX_BARRIER, ev->ticket, MR_ESTATE, "this incarnation is revoked");
+    if (!mr_trainer__is_in_force(m, ev->incarnation) || mr_trainer__is_over(s->state)) {
+        mr_trainer__refuse(t, MR_TX_BARRIER, ev->ticket, MR_ESTATE, "this incarnation is revoked");
         return;
     }
     if (!ev->text.n || ev->text.n > sizeof m->barrier.name || !ev->parties) {
-        tr_refuse(t, MR_TX_BARRIER, ev->ticket, MR_EINVAL,
+        mr_trainer__refuse(t, MR_TX_BARRIER, ev->ticket, MR_EINVAL,
             "name: expected 1 to %d bytes; parties: at least 1", MR_TRAINING_BARRIER_BYTES_MAX);
         return;
     }
@@ -399,7 +402,7 @@ void tr_barrier(struct mr_trainer *t, const struct mr_trainer_event *ev)
         if (!o->barrier.ticket || !mr_str_eq(barrier_name(o), ev->text)) continue;
         here++;
         if (o->barrier.parties == ev->parties) continue;
-        tr_refuse(t, MR_TX_BARRIER, ev->ticket, MR_EINVAL,
+        mr_trainer__refuse(t, MR_TX_BARRIER, ev->ticket, MR_EINVAL,
             "parties: %s %u said %u of barrier \"%.*s\"", role_names[o->role], o->index,
             o->barrier.parties, MR_STR_ARG(ev->text));
         return;
@@ -407,7 +410,7 @@ void tr_barrier(struct mr_trainer *t, const struct mr_trainer_event *ev)
     m->barrier.ticket = ev->ticket;
     m->barrier.until = mr_time_after(t->now, ev->wait);
     m->barrier.parties = ev->parties;
-    m->barrier.name_bytes = tr_copy(m->barrier.name, sizeof m->barrier.name, ev->text);
+    m->barrier.name_bytes = mr_trainer__copy(m->barrier.name, sizeof m->barrier.name, ev->text);
     for (uint32_t i = 0; i < s->members_count && here >= ev->parties; i++) {
         struct member *o = &s->members[i];
         if (o->barrier.ticket && mr_str_eq(barrier_name(o), ev->text))
@@ -443,7 +446,7 @@ static void account(struct mr_training_counters *to, const struct mr_training_co
 
 static void take_version(struct session *s, struct member *m, const struct mr_training_report *r)
 {
-    if (!tr_is_owner(s, m) || r->restore_epoch != s->restore_epoch) return;
+    if (!mr_trainer__is_owner(s, m) || r->restore_epoch != s->restore_epoch) return;
     m->restored = true;
     m->version = MR_MAX(m->version, r->version);
     s->has_version = true;
@@ -452,7 +455,7 @@ static void take_version(struct session *s, struct member *m, const struct mr_tr
     uint64_t least = UINT64_MAX;
     for (uint32_t i = 0; i < s->members_count; i++) {
         const struct member *o = &s->members[i];
-        if (!tr_is_owner(s, o)) continue;
+        if (!mr_trainer__is_owner(s, o)) continue;
         least = MR_MIN(least, o->restored ? o->version : s->version);
     }
     s->version = MR_MAX(s->version, least);
@@ -461,12 +464,13 @@ static void take_version(struct session *s, struct member *m, const struct mr_tr
 static void take_kept(
     struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r)
 {
-    if (s->phase != MR_TRAINING_KEEP || m != tr_saver(s) || m->instructed != MR_TRAINING_KEEP)
+    if (s->phase != MR_TRAINING_KEEP || m != mr_trainer__saver(s) ||
+        m->instructed != MR_TRAINING_KEEP)
         return;
     if (!r->finished || mr_object_id_is_none(r->model_object)) return;
     s->model = r->model_object;
     if (r->score_json.n && r->score_json.n <= sizeof s->score)
-        s->score_bytes = tr_copy(s->score, sizeof s->score, r->score_json);
+        s->score_bytes = mr_trainer__copy(s->score, sizeof s->score, r->score_json);
     s->phase = MR_TRAINING_EXIT;
     s->is_dirty = true;
     (void)t;
@@ -499,37 +503,38 @@ static void sample(struct mr_trainer *t, struct session *s)
     s->samples_count = n + 1;
 }
 
-void tr_report(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__report(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = NULL;
     const struct mr_training_report *r = &ev->report;
-    struct member *m = tr_member_of(t, ev, MR_TX_REPORTED, &s);
+    struct member *m = mr_trainer__member_of(t, ev, MR_TX_REPORTED, &s);
     if (!m) return;
-    bool in_force = tr_is_in_force(m, ev->incarnation);
-    if (!in_force && !tr_is_over(s->durable.state)) {
-        tr_refuse(t, MR_TX_REPORTED, ev->ticket, MR_ESTATE,
+    bool in_force = mr_trainer__is_in_force(m, ev->incarnation);
+    if (!in_force && !mr_trainer__is_over(s->durable.state)) {
+        mr_trainer__refuse(t, MR_TX_REPORTED, ev->ticket, MR_ESTATE,
             "%s %u: incarnation %llu is revoked: another took its place, or it was silent too long",
             role_names[m->role], m->index, (unsigned long long)ev->incarnation);
         return;
     }
-    if (in_force && !tr_is_over(s->state)) {
+    if (in_force && !mr_trainer__is_over(s->state)) {
         m->heard = t->now;
         account(&m->now, &r->counters);
         m->exhausted |= r->exhausted;
         take_version(s, m, r);
-        tr_checkpoint_reported(t, s, m, r);
+        mr_trainer__checkpoint_reported(t, s, m, r);
         take_kept(t, s, m, r);
         take_finished(s, m, r);
         sample(t, s);
         s->has_progress = true;
         if (r->failure.n && s->phase != MR_TRAINING_EXIT)
-            tr_fail(t, s, "%s %u: %.*s", role_names[m->role], m->index, MR_STR_ARG(r->failure));
+            mr_trainer__fail(
+                t, s, "%s %u: %.*s", role_names[m->role], m->index, MR_STR_ARG(r->failure));
     }
-    struct mr_trainer_effect *x = tr_emit(t, MR_TX_REPORTED);
+    struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_REPORTED);
     x->ticket = ev->ticket;
     x->session = s->id;
     x->role = m->role;
     x->index = m->index;
-    x->instruction = tr_instruction(s, m);
+    x->instruction = mr_trainer__instruction(s, m);
     if (in_force) m->instructed = x->instruction.phase;
 }

@@ -33,7 +33,7 @@ static uint64_t get_uint(struct reader *r)
 
 static uint32_t get_text(struct reader *r, char *to, size_t max)
 {
-    return tr_copy(to, max, next_of(r, MR_PACK_TEXT).bytes);
+    return mr_trainer__copy(to, max, next_of(r, MR_PACK_TEXT).bytes);
 }
 
 static double get_float(struct reader *r)
@@ -250,7 +250,7 @@ static void read_rows(struct session *s, struct reader *r)
     }
     rows.ranges = ranges;
     rows.ends = ends;
-    if (!r->failed) tr_rows_take(s, &rows);
+    if (!r->failed) mr_trainer__rows_take(s, &rows);
     mr_release(ranges);
     mr_release(ends);
 }
@@ -260,7 +260,7 @@ static uint32_t shards_of(const struct session *s)
     return s->document ? mr_training_document_shards(s->document) : 0;
 }
 
-void tr_record_write(struct session *s, struct mr_buf *out)
+void mr_trainer__record_write(struct session *s, struct mr_buf *out)
 {
     uint32_t shards = shards_of(s);
     mr_pack_list(out, 12);
@@ -367,18 +367,18 @@ static void give_up(struct mr_trainer *t, struct session **sp, const struct mr_t
 {
     struct session *s = *sp;
     if (s->document) {
-        struct session *bare = tr_session_new(t, NULL);
+        struct session *bare = mr_trainer__session_new(t, NULL);
         bare->created_ns = s->created_ns;
-        bare->request_id_bytes = tr_copy(bare->request_id, sizeof bare->request_id,
+        bare->request_id_bytes = mr_trainer__copy(bare->request_id, sizeof bare->request_id,
             mr_str_of(s->request_id, s->request_id_bytes));
-        tr_session_free(&s);
+        mr_trainer__session_free(&s);
         s = bare;
     }
     s->members_count = 0;
     s->id = ev->session;
     s->durable.change = ++s->change;
-    if (!tr_is_over(s->state)) {
-        s->reason_bytes = tr_copy(s->reason, sizeof s->reason,
+    if (!mr_trainer__is_over(s->state)) {
+        s->reason_bytes = mr_trainer__copy(s->reason, sizeof s->reason,
             MR_STR("its record or its document cannot be read by this release"));
         s->state = MR_TRAINING_FAILED;
         s->ended_ns = t->wall_ns;
@@ -387,15 +387,15 @@ static void give_up(struct mr_trainer *t, struct session **sp, const struct mr_t
     *sp = s;
 }
 
-void tr_record_read(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__record_read(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct reader r = {.r = mr_pack_read(ev->text)};
     struct mr_training_document *d = ev->document;
-    if (t->sessions_count == t->sessions_max || tr_find(t, ev->session)) {
+    if (t->sessions_count == t->sessions_max || mr_trainer__find(t, ev->session)) {
         mr_training_document_free(&d); /* its record stays where it is */
         return;
     }
-    struct session *s = tr_session_new(t, d);
+    struct session *s = mr_trainer__session_new(t, d);
     uint32_t count = next_of(&r, MR_PACK_LIST).count;
     uint64_t layout = get_uint(&r);
     r.failed |= layout < 1 || layout > LAYOUT || count != (layout > 2 ? 12 : 11);
@@ -408,5 +408,5 @@ void tr_record_read(struct mr_trainer *t, const struct mr_trainer_event *ev)
     s->is_known = true;
     s->durable = (struct durable){s->state, s->phase, s->generation, s->restore_epoch,
         s->incarnations, s->change, s->has_rows};
-    tr_add(t, s);
+    mr_trainer__add(t, s);
 }

@@ -6,7 +6,7 @@ static uint32_t workers_of(const struct session *s)
     return s->document->roles[MR_TRAINING_WORKER];
 }
 
-void tr_rows_take(struct session *s, const struct mr_training_rows *rows)
+void mr_trainer__rows_take(struct session *s, const struct mr_training_rows *rows)
 {
     mr_assert(!s->has_rows);
     s->has_rows = true;
@@ -17,7 +17,7 @@ void tr_rows_take(struct session *s, const struct mr_training_rows *rows)
 }
 
 /* Workers of one node have the same partitions at hand. */
-void tr_rows_settle(struct session *s)
+void mr_trainer__rows_settle(struct session *s)
 {
     const struct member *first = NULL;
     if (s->has_rows) return;
@@ -29,13 +29,13 @@ void tr_rows_settle(struct session *s)
                 mr_str_of(m->node, m->node_bytes), mr_str_of(first->node, first->node_bytes)))
             return;
     }
-    tr_rows_take(s, &(struct mr_training_rows){.decides = true});
+    mr_trainer__rows_take(s, &(struct mr_training_rows){.decides = true});
     s->is_dirty = true;
 }
 
-void tr_rows_answer(struct mr_trainer *t, const struct session *s, struct member *m)
+void mr_trainer__rows_answer(struct mr_trainer *t, const struct session *s, struct member *m)
 {
-    struct mr_trainer_effect *x = tr_emit(t, MR_TX_ROWS);
+    struct mr_trainer_effect *x = mr_trainer__emit(t, MR_TX_ROWS);
     x->ticket = m->rows.ticket;
     x->session = s->id;
     x->role = m->role;
@@ -43,31 +43,32 @@ void tr_rows_answer(struct mr_trainer *t, const struct session *s, struct member
     m->rows.ticket = 0;
 }
 
-void tr_rows_turn(struct mr_trainer *t, struct session *s, struct member *m)
+void mr_trainer__rows_turn(struct mr_trainer *t, struct session *s, struct member *m)
 {
-    if (m->rows.ticket && (s->durable.has_rows || m->rows.until <= t->now)) tr_rows_answer(t, s, m);
+    if (m->rows.ticket && (s->durable.has_rows || m->rows.until <= t->now))
+        mr_trainer__rows_answer(t, s, m);
 }
 
-void tr_rows(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__rows(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct session *s = NULL;
     const struct mr_training_rows *rows = &ev->rows;
-    struct member *m = tr_member_of(t, ev, MR_TX_ROWS, &s);
+    struct member *m = mr_trainer__member_of(t, ev, MR_TX_ROWS, &s);
     if (!m) return;
-    if (!tr_is_in_force(m, ev->incarnation) || tr_is_over(s->state)) {
-        tr_refuse(t, MR_TX_ROWS, ev->ticket, MR_ESTATE, "this incarnation is revoked");
+    if (!mr_trainer__is_in_force(m, ev->incarnation) || mr_trainer__is_over(s->state)) {
+        mr_trainer__refuse(t, MR_TX_ROWS, ev->ticket, MR_ESTATE, "this incarnation is revoked");
         return;
     }
     if (rows->decides && rows->workers && rows->workers != workers_of(s)) {
-        tr_refuse(t, MR_TX_ROWS, ev->ticket, MR_EINVAL,
+        mr_trainer__refuse(t, MR_TX_ROWS, ev->ticket, MR_EINVAL,
             "shares: %u, but the session has %u workers", rows->workers, workers_of(s));
         return;
     }
     if (rows->decides && !m->index && !s->has_rows) {
-        tr_rows_take(s, rows);
+        mr_trainer__rows_take(s, rows);
         s->is_dirty = true;
     }
-    if (m->rows.ticket) tr_rows_answer(t, s, m);
+    if (m->rows.ticket) mr_trainer__rows_answer(t, s, m);
     m->rows.ticket = ev->ticket;
     m->rows.until = mr_time_after(t->now, ev->wait);
 }
@@ -75,7 +76,7 @@ void tr_rows(struct mr_trainer *t, const struct mr_trainer_event *ev)
 bool mr_trainer_rows(const struct mr_trainer *t, mr_training_id id, uint32_t index,
     const uint64_t **ranges, uint32_t *count)
 {
-    const struct session *s = tr_find(t, id);
+    const struct session *s = mr_trainer__find(t, id);
     *ranges = NULL;
     *count = 0;
     if (!s || !s->durable.has_rows) return false;

@@ -4,8 +4,9 @@
 
 #include "services/trainer/core/state.h"
 
-void tr_rows(struct mr_trainer *t, const struct mr_trainer_event *ev);
-void tr_rows_settle(struct session *s); /* when it first runs: nothing to decide on one node */
-void tr_rows_turn(struct mr_trainer *t, struct session *s, struct member *m);
-void tr_rows_answer(struct mr_trainer *t, const struct session *s, struct member *m);
-void tr_rows_take(struct session *s, const struct mr_training_rows *rows); /* copies */
+void mr_trainer__rows(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void mr_trainer__rows_settle(
+    struct session *s); /* when it first runs: nothing to decide on one node */
+void mr_trainer__rows_turn(struct mr_trainer *t, struct session *s, struct member *m);
+void mr_trainer__rows_answer(struct mr_trainer *t, const struct session *s, struct member *m);
+void mr_trainer__rows_take(struct session *s, const struct mr_training_rows *rows); /* copies */

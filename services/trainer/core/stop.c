@@ -5,21 +5,21 @@
 #include <stdio.h>
 #include <yyjson.h>
 
-void tr_begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...)
+void mr_trainer__begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...)
 {
-    if (tr_is_over(s->state) || s->state == MR_TRAINING_STOPPING) return;
+    if (mr_trainer__is_over(s->state) || s->state == MR_TRAINING_STOPPING) return;
     char text[MR_TRAINING_REASON_BYTES_MAX];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     if (s->state < MR_TRAINING_RUNNING) {
-        tr_fail(t, s, "%s, before it ran", text);
+        mr_trainer__fail(t, s, "%s, before it ran", text);
         return;
     }
-    s->reason_bytes = tr_copy(s->reason, sizeof s->reason, mr_str(text));
+    s->reason_bytes = mr_trainer__copy(s->reason, sizeof s->reason, mr_str(text));
     s->phase = MR_TRAINING_HALT;
-    tr_enter(t, s, MR_TRAINING_STOPPING);
+    mr_trainer__enter(t, s, MR_TRAINING_STOPPING);
 }
 
 /* ---- scores ------------------------------------------------------------------------------------
@@ -41,7 +41,7 @@ static bool entry_parse(struct mr_str text, struct entry_id *out)
     return text.n > 0;
 }
 
-struct mr_str tr_channel(const struct session *s, int which)
+struct mr_str mr_trainer__channel(const struct session *s, int which)
 {
     struct mr_str own = mr_str_of(s->channel, s->channel_bytes);
     if (!which || !s->document) return which ? (struct mr_str){0} : own;
@@ -50,17 +50,18 @@ struct mr_str tr_channel(const struct session *s, int which)
 }
 
 /* From here on its entries count. */
-void tr_located(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__located(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct entry_id id = {0};
     if (ev->entry.n && !entry_parse(ev->entry, &id)) return;
     for (uint32_t i = 0; i < t->sessions_count; i++) {
         struct session *s = t->sessions[i];
         for (int k = 0; k < 2 && s->is_following; k++) {
-            if (s->seen[k].ms != NOWHERE.ms || !mr_str_eq(tr_channel(s, k), ev->channel)) continue;
+            if (s->seen[k].ms != NOWHERE.ms || !mr_str_eq(mr_trainer__channel(s, k), ev->channel))
+                continue;
             s->seen[k] = id;
             s->is_dirty = true;
-            tr_follow_one(t, s, k, true);
+            mr_trainer__follow_one(t, s, k, true);
         }
     }
 }
@@ -70,7 +71,7 @@ static void judge_threshold(struct mr_trainer *t, struct session *s, yyjson_val 
     const struct mr_nn_threshold *r = &s->document->threshold;
     double x = 0;
     if (mr_nn_threshold_is_met(r, entry, &x))
-        tr_begin_stop(t, s, "%.*s is %g, %s %g", MR_STR_ARG(r->field), x,
+        mr_trainer__begin_stop(t, s, "%.*s is %g, %s %g", MR_STR_ARG(r->field), x,
             r->is_above ? "above" : "below", r->value);
 }
 
@@ -79,31 +80,32 @@ static void judge_patience(struct mr_trainer *t, struct session *s, yyjson_val *
     const struct mr_nn_patience *r = &s->document->patience;
     if (mr_nn_patience_judge(r, &s->patience, entry) != MR_NN_PATIENCE_ENDS) return;
     if (s->patience.has_best)
-        tr_begin_stop(t, s, "%.*s was not better than %g in %u scores", MR_STR_ARG(r->field),
-            s->patience.best, r->scores);
+        mr_trainer__begin_stop(t, s, "%.*s was not better than %g in %u scores",
+            MR_STR_ARG(r->field), s->patience.best, r->scores);
     else
-        tr_begin_stop(t, s, "%.*s was no number in %u scores", MR_STR_ARG(r->field), r->scores);
+        mr_trainer__begin_stop(
+            t, s, "%.*s was no number in %u scores", MR_STR_ARG(r->field), r->scores);
 }
 
 /* What comes before the session first runs says nothing about it: another's score, of before. */
 static void take_entry(struct mr_trainer *t, struct session *s, struct mr_str channel,
     struct entry_id id, struct mr_str text, yyjson_val *entry)
 {
-    bool is_own = mr_str_eq(tr_channel(s, 0), channel),
-         is_other = mr_str_eq(tr_channel(s, 1), channel);
+    bool is_own = mr_str_eq(mr_trainer__channel(s, 0), channel),
+         is_other = mr_str_eq(mr_trainer__channel(s, 1), channel);
     struct entry_id *seen = &s->seen[is_own ? 0 : 1];
     if ((!is_own && !is_other) || !is_newer(id, *seen)) return;
     *seen = id;
     if (!s->started_ns) return;
     if (is_own && text.n <= sizeof s->score) {
-        s->score_bytes = tr_copy(s->score, sizeof s->score, text);
+        s->score_bytes = mr_trainer__copy(s->score, sizeof s->score, text);
         s->has_progress = true;
     }
     if (is_own) judge_patience(t, s, entry);
-    if (is_other || !tr_channel(s, 1).n) judge_threshold(t, s, entry);
+    if (is_other || !mr_trainer__channel(s, 1).n) judge_threshold(t, s, entry);
 }
 
-void tr_entry(struct mr_trainer *t, const struct mr_trainer_event *ev)
+void mr_trainer__entry(struct mr_trainer *t, const struct mr_trainer_event *ev)
 {
     struct entry_id id;
     yyjson_alc alc;
@@ -140,15 +142,15 @@ static void rules(struct mr_trainer *t, struct session *s)
         all_finished &= m->state == MR_MEMBER_FINISHED;
     }
     if (d->is_exec && all_finished)
-        tr_begin_stop(t, s, "all workers ended");
+        mr_trainer__begin_stop(t, s, "all workers ended");
     else if (!d->is_exec && d->epochs && epoch >= d->epochs)
-        tr_begin_stop(t, s, "%llu epochs are over", (unsigned long long)d->epochs);
+        mr_trainer__begin_stop(t, s, "%llu epochs are over", (unsigned long long)d->epochs);
     else if (!d->is_exec && all_exhausted)
-        tr_begin_stop(t, s, "the data is used up");
+        mr_trainer__begin_stop(t, s, "the data is used up");
     else if (d->steps && s->has_version && s->version >= d->steps)
-        tr_begin_stop(t, s, "version %llu is reached", (unsigned long long)s->version);
+        mr_trainer__begin_stop(t, s, "version %llu is reached", (unsigned long long)s->version);
     else if (d->time && s->started_ns && !time_left_ns(t, s))
-        tr_begin_stop(t, s, "%g s are over", (double)d->time / 1e9);
+        mr_trainer__begin_stop(t, s, "%g s are over", (double)d->time / 1e9);
 }
 
 /* ---- moves -------------------------------------------------------------------------------------
@@ -161,11 +163,12 @@ static bool is_waited_for(struct session *s, const struct member *m)
     if (s->state == MR_TRAINING_FORMING) return !here && !(exec && m->state == MR_MEMBER_FINISHED);
     if (s->state == MR_TRAINING_RECOVERING)
         return (!here && !(exec && m->state == MR_MEMBER_FINISHED)) ||
-               (tr_is_owner(s, m) && !m->restored && s->restores);
+               (mr_trainer__is_owner(s, m) && !m->restored && s->restores);
     if (s->phase == MR_TRAINING_EXIT) return m->state != MR_MEMBER_FINISHED;
-    if (s->phase == MR_TRAINING_KEEP) return m == tr_saver(s);
+    if (s->phase == MR_TRAINING_KEEP) return m == mr_trainer__saver(s);
     bool source = m->role == MR_TRAINING_PS || m->index == 0;
-    if (tr_is_owner(s, m) && source && (!here || (!m->restored && s->restores))) return true;
+    if (mr_trainer__is_owner(s, m) && source && (!here || (!m->restored && s->restores)))
+        return true;
     return m->role == MR_TRAINING_WORKER && here && !m->halted;
 }
 
@@ -183,27 +186,27 @@ static void phases(struct mr_trainer *t, struct session *s)
         s->is_dirty = true;
     }
     if (s->phase == MR_TRAINING_EXIT && (s->job[JOB_ROLES].state == JOB_ENDED || is_complete(s)))
-        tr_enter(t, s, MR_TRAINING_DONE);
+        mr_trainer__enter(t, s, MR_TRAINING_DONE);
 }
 
 static void roles_wanted(struct mr_trainer *t, struct session *s)
 {
-    tr_enter(t, s, MR_TRAINING_FORMING);
+    mr_trainer__enter(t, s, MR_TRAINING_FORMING);
     s->job[JOB_ROLES].state = JOB_WANTED;
 }
 
 static void job_ended(struct mr_trainer *t, struct session *s, bool roles)
 {
     const struct job *j = &s->job[roles];
-    if (j->state != JOB_ENDED || tr_is_over(s->state)) return;
+    if (j->state != JOB_ENDED || mr_trainer__is_over(s->state)) return;
     if (roles && s->phase != MR_TRAINING_EXIT && j->outcome == MR_TRAINING_JOB_DONE)
-        tr_fail(t, s, "all roles ended by themselves");
+        mr_trainer__fail(t, s, "all roles ended by themselves");
     if (!roles && j->outcome == MR_TRAINING_JOB_DONE) roles_wanted(t, s);
 }
 
-void tr_evaluate(struct mr_trainer *t, struct session *s)
+void mr_trainer__evaluate(struct mr_trainer *t, struct session *s)
 {
-    if (tr_is_over(s->state)) return;
+    if (mr_trainer__is_over(s->state)) return;
     if (s->state == MR_TRAINING_PREPARING) {
         if (s->job[JOB_GRAPH].state == JOB_NONE)
             roles_wanted(t, s);
@@ -214,11 +217,12 @@ void tr_evaluate(struct mr_trainer *t, struct session *s)
     job_ended(t, s, true);
     if (s->state == MR_TRAINING_FORMING && is_complete(s)) {
         s->started_ns = t->wall_ns;
-        tr_rows_settle(s);
-        tr_enter(t, s, MR_TRAINING_RUNNING);
+        mr_trainer__rows_settle(s);
+        mr_trainer__enter(t, s, MR_TRAINING_RUNNING);
         if (s->document->has_feed) s->job[JOB_FEED].state = JOB_WANTED; /* the roles have slots */
     }
-    if (s->state == MR_TRAINING_RECOVERING && is_complete(s)) tr_enter(t, s, MR_TRAINING_RUNNING);
+    if (s->state == MR_TRAINING_RECOVERING && is_complete(s))
+        mr_trainer__enter(t, s, MR_TRAINING_RUNNING);
     if (s->state == MR_TRAINING_RUNNING || s->state == MR_TRAINING_RECOVERING) rules(t, s);
     if (s->state == MR_TRAINING_STOPPING) phases(t, s);
 }
@@ -226,7 +230,7 @@ void tr_evaluate(struct mr_trainer *t, struct session *s)
 /* ---- bounds ------------------------------------------------------------------------------------
  */
 
-mr_duration tr_bound_of(const struct session *s)
+mr_duration mr_trainer__bound_of(const struct session *s)
 {
     switch (s->state) {
     case MR_TRAINING_PREPARING: return s->document->preparing;
@@ -254,25 +258,25 @@ static void waited_for(struct session *s, struct mr_buf *out)
     if (!count) mr_buf_add_text(out, "the graph's job");
 }
 
-void tr_bound(struct mr_trainer *t, struct session *s)
+void mr_trainer__bound(struct mr_trainer *t, struct session *s)
 {
     static const char *const what[] = {
         "", "preparing its data", "forming", "", "recovering", "stopping", "", ""};
-    mr_duration bound = tr_bound_of(s);
+    mr_duration bound = mr_trainer__bound_of(s);
     if (mr_time_after(s->since, bound) > t->now) return;
     bool kept = !mr_object_id_is_none(s->model);
     struct mr_buf names;
     mr_buf_init(&names, 600);
     waited_for(s, &names);
-    tr_fail(t, s, "%s took longer than %g s: waited for %.*s%s", what[s->state],
+    mr_trainer__fail(t, s, "%s took longer than %g s: waited for %.*s%s", what[s->state],
         (double)bound / 1e9, MR_STR_ARG(mr_buf_str(&names)), kept ? "; its model is kept" : "");
     mr_buf_fini(&names);
 }
 
-mr_time tr_stop_next(const struct mr_trainer *t, const struct session *s)
+mr_time mr_trainer__stop_next(const struct mr_trainer *t, const struct session *s)
 {
-    if (tr_is_over(s->state)) return MR_NEVER;
-    mr_time next = mr_time_after(s->since, tr_bound_of(s));
+    if (mr_trainer__is_over(s->state)) return MR_NEVER;
+    mr_time next = mr_time_after(s->since, mr_trainer__bound_of(s));
     bool runs = s->state == MR_TRAINING_RUNNING || s->state == MR_TRAINING_RECOVERING;
     if (runs && s->document->time)
         next = MR_MIN(next, mr_time_after(t->now, MR_MAX(time_left_ns(t, s), 1u)));
