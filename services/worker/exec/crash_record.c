@@ -32,14 +32,14 @@ struct page {
 static_assert(sizeof(struct row) == 64, "a row is a cache line");
 static_assert(sizeof(struct page) == 64, "rows are aligned to cache lines");
 
-struct mr_suspects {
+struct mr_crash_record {
     struct page *page;
     size_t bytes;
     uint32_t slots;
     bool was_left;
 };
 
-static int unmap(struct mr_suspects **s)
+static int unmap(struct mr_crash_record **s)
 {
     if (!*s) return MR_OK;
     if ((*s)->page) (void)munmap((*s)->page, (*s)->bytes);
@@ -48,7 +48,8 @@ static int unmap(struct mr_suspects **s)
     return MR_OK;
 }
 
-static int page_map(struct mr_suspects *s, const char *dir, const char *path, struct mr_error *e)
+static int page_map(
+    struct mr_crash_record *s, const char *dir, const char *path, struct mr_error *e)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return mr_fail(e, MR_EIO, "cannot open %s: %s", path, strerror(errno));
@@ -67,11 +68,12 @@ static int page_map(struct mr_suspects *s, const char *dir, const char *path, st
     return MR_OK;
 }
 
-int mr_suspects_open(const char *dir, const char *name, uint32_t slots, struct mr_suspects **out,
-    struct mr_suspect *found, uint32_t room, uint32_t *found_count, struct mr_error *e)
+int mr_crash_record_open(const char *dir, const char *name, uint32_t slots,
+    struct mr_crash_record **out, struct mr_suspect *found, uint32_t room, uint32_t *found_count,
+    struct mr_error *e)
 {
     MR_AUTO(mr_free_ptr) char *path = mr_format("%s/worker-%s.running", dir, name);
-    struct mr_suspects *s = mr_alloc(sizeof *s);
+    struct mr_crash_record *s = mr_alloc(sizeof *s);
     /* Always the largest page: the process before may have had more slots. */
     s->bytes = sizeof(struct page) + SLOTS_MAX * sizeof(struct row);
     s->slots = MR_MIN(slots, SLOTS_MAX);
@@ -96,24 +98,24 @@ int mr_suspects_open(const char *dir, const char *name, uint32_t slots, struct m
     return MR_OK;
 }
 
-bool mr_suspects_were_left(const struct mr_suspects *s)
+bool mr_crash_record_was_left(const struct mr_crash_record *s)
 {
     return s->was_left;
 }
 
-void mr_suspects_clear(struct mr_suspects *s)
+void mr_crash_record_clear(struct mr_crash_record *s)
 {
     if (!s) return;
     s->page->magic = 0; /* whatever executors still write */
 }
 
-void mr_suspects_close(struct mr_suspects **s)
+void mr_crash_record_close(struct mr_crash_record **s)
 {
-    mr_suspects_clear(*s);
+    mr_crash_record_clear(*s);
     (void)unmap(s);
 }
 
-void mr_suspects_begin(struct mr_suspects *s, uint32_t slot, const struct mr_suspect *task)
+void mr_crash_record_begin(struct mr_crash_record *s, uint32_t slot, const struct mr_suspect *task)
 {
     if (slot >= s->slots) return;
     struct row *r = &s->page->rows[slot];
@@ -123,7 +125,7 @@ void mr_suspects_begin(struct mr_suspects *s, uint32_t slot, const struct mr_sus
     mr_flag_set(&r->running, true);
 }
 
-void mr_suspects_end(struct mr_suspects *s, uint32_t slot)
+void mr_crash_record_end(struct mr_crash_record *s, uint32_t slot)
 {
     if (slot >= s->slots) return;
     mr_flag_set(&s->page->rows[slot].running, false);

@@ -1,4 +1,4 @@
-/* The page of suspects: which task each executor is running, in a file that outlives the process.
+/* The crash record: which task each executor is running, in a file that outlives the process.
  * After a crash the next process of the same name reads who was running; only those are suspected
  * of the crash. Writing is a few stores to mapped memory. */
 #pragma once
@@ -6,7 +6,7 @@
 #include "base/err.h"
 #include "base/id.h"
 
-struct mr_suspects;
+struct mr_crash_record;
 
 struct mr_suspect {
     mr_job_id job;
@@ -15,15 +15,17 @@ struct mr_suspect {
 };
 
 /* Opens or makes DIR/worker-NAME.running. `found` receives at most `room` suspects of a process
- * that ended without mr_suspects_clear; the page is then empty. A page that makes no sense has
+ * that ended without mr_crash_record_clear; the page is then empty. A page that makes no sense has
  * none. MR_EDISKFULL names DIR. */
-int mr_suspects_open(const char *dir, const char *name, uint32_t slots, struct mr_suspects **out,
-    struct mr_suspect *found, uint32_t room, uint32_t *found_count, struct mr_error *e);
+int mr_crash_record_open(const char *dir, const char *name, uint32_t slots,
+    struct mr_crash_record **out, struct mr_suspect *found, uint32_t room, uint32_t *found_count,
+    struct mr_error *e);
 /* A process before this one died and left its page: what was found, even nothing, is all it ran. */
-bool mr_suspects_were_left(const struct mr_suspects *s);
-void mr_suspects_close(struct mr_suspects **s); /* clears */
-void mr_suspects_clear(struct mr_suspects *s);  /* the process ends without blame for anyone */
+bool mr_crash_record_was_left(const struct mr_crash_record *s);
+void mr_crash_record_close(struct mr_crash_record **s); /* clears */
+void mr_crash_record_clear(
+    struct mr_crash_record *s); /* the process ends without blame for anyone */
 
 /* By the thread of `slot`. */
-void mr_suspects_begin(struct mr_suspects *s, uint32_t slot, const struct mr_suspect *task);
-void mr_suspects_end(struct mr_suspects *s, uint32_t slot);
+void mr_crash_record_begin(struct mr_crash_record *s, uint32_t slot, const struct mr_suspect *task);
+void mr_crash_record_end(struct mr_crash_record *s, uint32_t slot);

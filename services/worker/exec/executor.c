@@ -266,14 +266,14 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     if (is_long || now - x->cpu_seen_at > CPU_LOOK_AGE) cpu_look(x, now);
     x->waited_cpu = x->helpers_cpu = 0;
     struct mr_suspect who = {item->job, item->index, item->attempt};
-    if (x->env->suspects) mr_suspects_begin(x->env->suspects, x->slot, &who);
+    if (x->env->crash_record) mr_crash_record_begin(x->env->crash_record, x->slot, &who);
     bool runs = !mr_executor_inputs(x);
     if (runs) {
         item_call(x);
         item->result.started_ns = now;
     }
     mr_executor_inputs_release(x);
-    if (x->env->suspects) mr_suspects_end(x->env->suspects, x->slot);
+    if (x->env->crash_record) mr_crash_record_end(x->env->crash_record, x->slot);
     mr_time end = mr_clock_now();
     if (!runs) return end;
     item->result.duration_ns = end - now;

@@ -1,5 +1,5 @@
 /* Executors: threads that run strands. Each has an inbox of runs and reports to the core's thread
- * through one function. Knows operators, the object store and the page of suspects; refuses to know
+ * through one function. Knows operators, the object store and the crash record; refuses to know
  * what a scheduler is. */
 #pragma once
 
@@ -44,11 +44,11 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     const char *store_address;
     const struct mr_credential *credential; /* for stores; NULL: none */
     const struct mr_roots *roots;
-    struct mr_suspects *suspects; /* NULL: nobody keeps a page */
-    struct mr_helpers *helpers;   /* a place for each executor with a thread; NULL: nobody helps */
-    uint32_t slots;               /* threads that may work on one call's blocks */
-    struct mr_tally *tally;       /* its spare ones are kept: strands not begun, and what of one
-                                     is not; NULL: nobody asks */
+    struct mr_crash_record *crash_record; /* NULL: nobody keeps a page */
+    struct mr_helpers *helpers; /* a place for each executor with a thread; NULL: nobody helps */
+    uint32_t slots;             /* threads that may work on one call's blocks */
+    struct mr_tally *tally;     /* its spare ones are kept: strands not begun, and what of one
+                                   is not; NULL: nobody asks */
     uint64_t scratch_bytes_max;
     void (*report)(void *ctx, const struct mr_run_report *r); /* any thread; may wait */
     void (*logged)(void *ctx); /* any thread: mr_executor_take_log has something; NULL: no use */

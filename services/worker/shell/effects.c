@@ -177,7 +177,8 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
     case MR_WORKER_LETHAL:
         mr_log(MR_ERROR, "task.cancel_ignored", "name=%s why=\"a task ignored its cancel flag\"",
             sh->identity.name);
-        if (sh->suspects) mr_suspects_clear(sh->suspects); /* it has been told by name */
+        if (sh->crash_record)
+            mr_crash_record_clear(sh->crash_record); /* it has been told by name */
         if (sh->call) (void)mr_rpc_call_half_close(sh->call);
         end_soon(sh, MR_WORKER_EXIT_LETHAL, 300 * MR_MS);
         break;

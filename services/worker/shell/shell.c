@@ -99,15 +99,15 @@ static void ops_fill(struct mr_worker_shell *sh, const struct mr_registry *regis
     }
 }
 
-static int suspects_open(
+static int crash_record_open(
     struct mr_worker_shell *sh, const struct mr_worker_options *o, struct mr_error *e)
 {
     if (!o->dir) return MR_OK;
     uint32_t n = 0;
     int err = mr_file_make_dirs(o->dir, 0700, e);
     if (!err)
-        err = mr_suspects_open(o->dir, o->name, o->slots + MR_WORKER_LONG_MAX, &sh->suspects,
-            sh->suspects_found, MR_ARRAY_LEN(sh->suspects_found), &n, e);
+        err = mr_crash_record_open(o->dir, o->name, o->slots + MR_WORKER_LONG_MAX,
+            &sh->crash_record, sh->suspects_found, MR_ARRAY_LEN(sh->suspects_found), &n, e);
     if (err == MR_EDISKFULL) { /* tasks of a worker that dies are then all suspected */
         mr_log(MR_WARN, "crash_record.off", "what=\"%s\"", e->text);
         return MR_OK;
@@ -124,7 +124,7 @@ static int suspects_open(
             sh->suspects_found[i].job.v, index[i], attempt[i]);
     }
     sh->identity.suspects = (struct mr_ws_refs){sh->suspect_runs, index, attempt, n, n};
-    sh->identity.knows_suspects = mr_suspects_were_left(sh->suspects);
+    sh->identity.knows_suspects = mr_crash_record_was_left(sh->crash_record);
     return MR_OK;
 }
 
@@ -169,7 +169,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         .store_address = sh->identity.store_address,
         .credential = mr_rpc_auth_credential(o->auth, MR_SERVICE_OBJECTSTORE),
         .roots = o->roots,
-        .suspects = sh->suspects,
+        .crash_record = sh->crash_record,
         .helpers = sh->helpers,
         .tally = &sh->tally,
         .slots = o->slots,
@@ -305,7 +305,7 @@ int mr_worker_shell_open(
     stats_open(sh);
     ops_fill(sh, o->registry);
     int err = store_open(sh, o, e);
-    if (!err) err = suspects_open(sh, o, e);
+    if (!err) err = crash_record_open(sh, o, e);
     if (!err) err = server_open(sh, o, e);
     if (err) return err;
     identity_fill(sh, o);
@@ -339,7 +339,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     mr_baton_fini(&sh->baton);
     mr_worker_free(&sh->core);
     mr_worker_effects_fini(&sh->fx);
-    mr_suspects_close(&sh->suspects);
+    mr_crash_record_close(&sh->crash_record);
     mr_store_close(&sh->store);
     mr_pb_arena_fini(&sh->arena_in);
     mr_pb_arena_fini(&sh->arena_out);
@@ -403,7 +403,7 @@ static void watch(struct mr_worker_shell *sh)
     if (sh->store && !mr_store_is_alive(sh->store) && !sh->ending) {
         /* Its segments are gone for good: objects that we hold cannot be read by anyone. */
         mr_log(MR_ERROR, "store.lost", "name=%s", sh->identity.name);
-        if (sh->suspects) mr_suspects_clear(sh->suspects);
+        if (sh->crash_record) mr_crash_record_clear(sh->crash_record);
         sh->exit_code = MR_WORKER_EXIT_STORE;
         sh->end_at = sh->now;
     }

@@ -61,7 +61,7 @@ struct mr_worker_shell {
     struct mr_rpc_loop *loop;
     struct mr_inbox *inbox;
     struct mr_store *store;
-    struct mr_suspects *suspects;
+    struct mr_crash_record *crash_record;
     struct mr_suspect suspects_found[MR_SLOTS_MAX];
     struct mr_ws_run *suspect_runs;
     struct mr_executor_env env;

@@ -512,34 +512,34 @@ static void a_page_of_suspects_outlives_its_process(void **state)
     (void)state;
     char dir[] = "/tmp/mr-suspects-XXXXXX";
     assert_non_null(mkdtemp(dir));
-    struct mr_suspects *s = NULL;
+    struct mr_crash_record *s = NULL;
     struct mr_suspect found[8], who = {{9}, 3, 2};
     uint32_t n = 99;
-    assert_int_equal(mr_suspects_open(dir, "w", 4, &s, found, 8, &n, NULL), MR_OK);
+    assert_int_equal(mr_crash_record_open(dir, "w", 4, &s, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);
-    assert_false(mr_suspects_were_left(s)); /* nobody was before it */
-    mr_suspects_begin(s, 0, &who);
-    mr_suspects_begin(s, 2, &who);
-    mr_suspects_end(s, 0);
-    struct mr_suspects *next = NULL; /* as if the process had died: nothing was closed */
-    assert_int_equal(mr_suspects_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
+    assert_false(mr_crash_record_was_left(s)); /* nobody was before it */
+    mr_crash_record_begin(s, 0, &who);
+    mr_crash_record_begin(s, 2, &who);
+    mr_crash_record_end(s, 0);
+    struct mr_crash_record *next = NULL; /* as if the process had died: nothing was closed */
+    assert_int_equal(mr_crash_record_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 1);
     assert_int_equal(found[0].job.v, 9);
     assert_int_equal(found[0].index, 3);
     assert_int_equal(found[0].attempt, 2);
-    assert_true(mr_suspects_were_left(next));
-    mr_suspects_begin(next, 1, &who);
-    mr_suspects_close(&next); /* in order: nobody is blamed */
-    assert_int_equal(mr_suspects_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
+    assert_true(mr_crash_record_was_left(next));
+    mr_crash_record_begin(next, 1, &who);
+    mr_crash_record_close(&next); /* in order: nobody is blamed */
+    assert_int_equal(mr_crash_record_open(dir, "w", 2, &next, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);
-    assert_false(mr_suspects_were_left(next));
-    struct mr_suspects *after = NULL; /* it died too, running nothing, and that is known */
-    assert_int_equal(mr_suspects_open(dir, "w", 2, &after, found, 8, &n, NULL), MR_OK);
+    assert_false(mr_crash_record_was_left(next));
+    struct mr_crash_record *after = NULL; /* it died too, running nothing, and that is known */
+    assert_int_equal(mr_crash_record_open(dir, "w", 2, &after, found, 8, &n, NULL), MR_OK);
     assert_int_equal(n, 0);
-    assert_true(mr_suspects_were_left(after));
-    mr_suspects_close(&after);
-    mr_suspects_close(&next);
-    mr_suspects_close(&s);
+    assert_true(mr_crash_record_was_left(after));
+    mr_crash_record_close(&after);
+    mr_crash_record_close(&next);
+    mr_crash_record_close(&s);
     char path[64];
     (void)snprintf(path, sizeof path, "%s/worker-w.running", dir);
     (void)unlink(path);
