@@ -30,7 +30,7 @@ struct pin { /* one fetch, from its order until its unpin */
     struct mr_store_view view;
 };
 
-struct mr_fetcher {
+struct mr_prefetch {
     struct mr_store *store;
     struct mr_inbox *inbox;
     struct mr_thread *thread;
@@ -41,9 +41,9 @@ struct mr_fetcher {
     uint32_t pins_count, pins_room;
 };
 
-static void fetcher_wait(void *ctx, mr_time deadline)
+static void prefetch_wait(void *ctx, mr_time deadline)
 {
-    struct mr_fetcher *f = ctx;
+    struct mr_prefetch *f = ctx;
     if (!deadline) return; /* a look: the loop looks at the store itself */
     struct pollfd fds[2] = {
         {.fd = f->event_fd, .events = POLLIN}, {.fd = mr_store_fd(f->store), .events = POLLIN}};
@@ -52,26 +52,26 @@ static void fetcher_wait(void *ctx, mr_time deadline)
     (void)!read(f->event_fd, &n, sizeof n);
 }
 
-static void fetcher_wake(void *ctx)
+static void prefetch_wake(void *ctx)
 {
-    struct mr_fetcher *f = ctx;
+    struct mr_prefetch *f = ctx;
     uint64_t one = 1;
     (void)!write(f->event_fd, &one, sizeof one);
 }
 
-static struct pin *pin_find(struct mr_fetcher *f, uint32_t serial)
+static struct pin *pin_find(struct mr_prefetch *f, uint32_t serial)
 {
     for (uint32_t i = 0; i < f->pins_count; i++)
         if (f->pins[i].serial == serial) return &f->pins[i];
     return NULL;
 }
 
-static void pin_remove(struct mr_fetcher *f, struct pin *p)
+static void pin_remove(struct mr_prefetch *f, struct pin *p)
 {
     *p = f->pins[--f->pins_count];
 }
 
-static void pin_ended(struct mr_fetcher *f, struct pin *p, int err, const char *why)
+static void pin_ended(struct mr_prefetch *f, struct pin *p, int err, const char *why)
 {
     struct mr_fetched done = {.value = p->value, .serial = p->serial, .err = err};
     (void)snprintf(done.why, sizeof done.why, "%s", why);
@@ -86,7 +86,7 @@ static void pin_ended(struct mr_fetcher *f, struct pin *p, int err, const char *
     if (!unwanted) f->done(f->ctx, &done);
 }
 
-static void fetch(struct mr_fetcher *f, const struct order *o)
+static void fetch(struct mr_prefetch *f, const struct order *o)
 {
     if (f->pins_count == f->pins_room) {
         uint32_t room = f->pins_room ? f->pins_room * 2 : 64;
@@ -102,7 +102,7 @@ static void fetch(struct mr_fetcher *f, const struct order *o)
     if (err != MR_EAGAIN) pin_ended(f, p, err, e.text);
 }
 
-static void unpin(struct mr_fetcher *f, uint32_t serial)
+static void unpin(struct mr_prefetch *f, uint32_t serial)
 {
     struct pin *p = pin_find(f, serial);
     if (!p) return; /* it had failed */
@@ -112,7 +112,7 @@ static void unpin(struct mr_fetcher *f, uint32_t serial)
     pin_remove(f, p);
 }
 
-static void completions(struct mr_fetcher *f)
+static void completions(struct mr_prefetch *f)
 {
     struct mr_store_completion done[BATCH];
     size_t n;
@@ -126,9 +126,9 @@ static void completions(struct mr_fetcher *f)
     }
 }
 
-static void fetcher_main(void *ctx)
+static void prefetch_main(void *ctx)
 {
-    struct mr_fetcher *f = ctx;
+    struct mr_prefetch *f = ctx;
     struct order orders[BATCH];
     while (!mr_inbox_is_closed(f->inbox)) {
         size_t n = mr_inbox_wait(f->inbox, MR_NEVER, orders, BATCH);
@@ -143,27 +143,27 @@ static void fetcher_main(void *ctx)
     }
 }
 
-struct mr_fetcher *mr_fetcher_start(
+struct mr_prefetch *mr_prefetch_start(
     struct mr_store *store, void (*done)(void *ctx, const struct mr_fetched *f), void *ctx)
 {
-    struct mr_fetcher *f = mr_alloc(sizeof *f);
+    struct mr_prefetch *f = mr_alloc(sizeof *f);
     f->store = store;
     f->done = done;
     f->ctx = ctx;
     f->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     mr_assert(f->event_fd >= 0);
     f->inbox = mr_inbox_new(ORDERS_MAX, sizeof(struct order));
-    mr_inbox_set_waiter(f->inbox, (struct mr_waiter){fetcher_wait, fetcher_wake, f});
-    f->thread = mr_thread_start("prefetch", fetcher_main, f);
+    mr_inbox_set_waiter(f->inbox, (struct mr_waiter){prefetch_wait, prefetch_wake, f});
+    f->thread = mr_thread_start("prefetch", prefetch_main, f);
     return f;
 }
 
-void mr_fetcher_stop(struct mr_fetcher **fetcher)
+void mr_prefetch_stop(struct mr_prefetch **prefetch)
 {
-    struct mr_fetcher *f = *fetcher;
+    struct mr_prefetch *f = *prefetch;
     if (!f) return;
     mr_inbox_close(f->inbox);
-    fetcher_wake(f);
+    prefetch_wake(f);
     mr_thread_join(&f->thread);
     for (uint32_t i = 0; i < f->pins_count; i++)
         if (!f->pins[i].pending) mr_store_release(f->store, &f->pins[i].view);
@@ -171,17 +171,17 @@ void mr_fetcher_stop(struct mr_fetcher **fetcher)
     (void)close(f->event_fd);
     mr_release(f->pins);
     mr_release(f);
-    *fetcher = NULL;
+    *prefetch = NULL;
 }
 
-int mr_fetcher_fetch(
-    struct mr_fetcher *f, uint32_t value, uint32_t serial, mr_object_id object, const char *address)
+int mr_prefetch_fetch(struct mr_prefetch *f, uint32_t value, uint32_t serial, mr_object_id object,
+    const char *address)
 {
     struct order o = {true, value, serial, object, address};
     return mr_inbox_push(f->inbox, &o);
 }
 
-void mr_fetcher_unpin(struct mr_fetcher *f, uint32_t serial)
+void mr_prefetch_unpin(struct mr_prefetch *f, uint32_t serial)
 {
     struct order o = {.serial = serial};
     /* Fetches are few at a time and each has one unpin. */

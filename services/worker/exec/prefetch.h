@@ -4,7 +4,7 @@
 
 #include "store/arena/client.h"
 
-struct mr_fetcher;
+struct mr_prefetch;
 
 struct mr_fetched {
     uint32_t value; /* both as given */
@@ -13,12 +13,12 @@ struct mr_fetched {
     char why[200];
 };
 
-/* `done` is called on the fetcher's thread and may wait. */
-struct mr_fetcher *mr_fetcher_start(
+/* `done` is called on the prefetch thread and may wait. */
+struct mr_prefetch *mr_prefetch_start(
     struct mr_store *store, void (*done)(void *ctx, const struct mr_fetched *f), void *ctx);
-void mr_fetcher_stop(struct mr_fetcher **f); /* joins, releases every pin */
+void mr_prefetch_stop(struct mr_prefetch **f); /* joins, releases every pin */
 
 /* One thread. `address` is lent for ever. MR_ELIMIT: too much is waiting already. */
-int mr_fetcher_fetch(struct mr_fetcher *f, uint32_t value, uint32_t serial, mr_object_id object,
+int mr_prefetch_fetch(struct mr_prefetch *f, uint32_t value, uint32_t serial, mr_object_id object,
     const char *address);
-void mr_fetcher_unpin(struct mr_fetcher *f, uint32_t serial);
+void mr_prefetch_unpin(struct mr_prefetch *f, uint32_t serial);

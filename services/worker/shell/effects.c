@@ -111,16 +111,16 @@ static void fetch(struct mr_worker_shell *sh, const struct mr_worker_effect *e)
     const char *address = mr_worker_node(sh->core, e->object.node)->address.p;
     int err = MR_EUNIMPL;
     mr_counter_add(sh->fetches, 1);
-    if (sh->fetcher)
-        err = mr_fetcher_fetch(
-            sh->fetcher, e->object.value, e->object.serial, e->object.object, address);
+    if (sh->prefetch)
+        err = mr_prefetch_fetch(
+            sh->prefetch, e->object.value, e->object.serial, e->object.object, address);
     if (!err) return;
     struct mr_worker_event ev = {.kind = MR_WORKER_FETCHED,
         .fetched = {.value = e->object.value,
             .serial = e->object.serial,
             .err = err,
-            .why = sh->fetcher ? MR_STR("too many fetches wait")
-                               : MR_STR("this worker has no object store")}};
+            .why = sh->prefetch ? MR_STR("too many fetches wait")
+                                : MR_STR("this worker has no object store")}};
     mr_worker_shell_step(sh, &ev);
 }
 
@@ -161,7 +161,7 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
         break;
     case MR_WORKER_FETCH: fetch(sh, e); break;
     case MR_WORKER_UNPIN:
-        if (sh->fetcher) mr_fetcher_unpin(sh->fetcher, e->object.serial);
+        if (sh->prefetch) mr_prefetch_unpin(sh->prefetch, e->object.serial);
         break;
     case MR_WORKER_DROP: drop(sh, e); break;
     case MR_WORKER_WANT: want(sh, e->object.object, false); break;

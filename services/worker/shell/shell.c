@@ -194,7 +194,7 @@ static void core_open(struct mr_worker_shell *sh, const struct mr_worker_options
         sh->executors[i] = mr_executor_start(&sh->env, i);
         mr_executor_help(sh->executors[i], true);
     }
-    if (sh->store) sh->fetcher = mr_fetcher_start(sh->store, on_fetched, sh);
+    if (sh->store) sh->prefetch = mr_prefetch_start(sh->store, on_fetched, sh);
 }
 
 static double ask(void *ctx)
@@ -327,7 +327,7 @@ void mr_worker_shell_close(struct mr_worker_shell **shell)
     mr_executor_stop(&sh->here);
     mr_helpers_free(&sh->helpers);
     mr_transport_close();
-    mr_fetcher_stop(&sh->fetcher);
+    mr_prefetch_stop(&sh->prefetch);
     if (sh->channel) mr_worker_link_free(sh);
     if (sh->channel) mr_rpc_channel_close(&sh->channel);
     if (sh->server) mr_rpc_server_close(&sh->server, 100 * MR_MS);

@@ -82,7 +82,7 @@ struct mr_worker_shell {
     uint32_t executors_count;
     struct mr_run **runs; /* by strand id; NULL when it ended */
     uint32_t runs_room, runs_count;
-    struct mr_fetcher *fetcher;
+    struct mr_prefetch *prefetch;
     mr_object_id drops[1024]; /* of one job, to be let go */
     uint32_t drops_count;
     mr_job_id drops_job;
