@@ -295,7 +295,7 @@ static void count_uses(struct mr_executor *x)
         const struct mr_strand_input *in = &item->inputs[i];
         if (in->kind != MR_STRAND_ITEM || !x->uses[in->item] || --x->uses[in->item]) continue;
         x->in_use--;
-        mr_executor_local_used_up(x, in->item);
+        mr_executor_local_value_consumed(x, in->item);
     }
 }
 
@@ -303,8 +303,8 @@ static void count_uses(struct mr_executor *x)
  * of them has failed by it. */
 static bool settle(struct mr_executor *x, uint32_t done, bool all)
 {
-    bool ok = !all || mr_executor_local_settle(x);
-    if (!x->locals) x->settled = done;
+    bool ok = !all || mr_executor_local_value_settle(x);
+    if (!x->local_values_count) x->settled = done;
     mr_cursor_settle(&x->run->cursor, x->settled);
     return ok;
 }
@@ -481,7 +481,7 @@ void mr_executor_stop(struct mr_executor **executor)
         mr_inbox_free(&x->inbox);
     }
     mr_op_run_free(&x->call);
-    mr_executor_local_fini(x);
+    mr_executor_local_value_fini(x);
     mr_release(x->took_ns);
     mr_release(x->small);
     mr_release(x->inputs);

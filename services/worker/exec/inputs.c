@@ -163,7 +163,7 @@ static int item_result(struct mr_executor *x, uint32_t i, const struct mr_strand
     }
     in->pack = r->pack;
     if (r->pack.n) return MR_OK;
-    const struct mr_local *l = &x->local[from->item];
+    const struct mr_local_value *l = &x->local_values[from->item];
     if (l->p) in->extent = mr_str_of(l->p, l->bytes);
     if (l->p) return MR_OK;
     struct mr_strand_input made = {.object = r->object};

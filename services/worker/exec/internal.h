@@ -14,7 +14,7 @@ struct mr_credential;
 
 #define MR_SMALL_RESULT_BYTES 8192 /* made in the executor's own memory first */
 
-#define MR_LOCAL_SPARE 8
+#define MR_LOCAL_VALUES_SPARE 8
 
 struct mr_run_chunk {
     struct mr_run_chunk *next;
@@ -22,7 +22,8 @@ struct mr_run_chunk {
     char data[];
 };
 
-struct mr_local { /* a large value that only the strand wants, in memory of the executor's own */
+struct mr_local_value { /* a large value that only the strand wants, in memory of the executor's own
+                         */
     unsigned char *p;
     uint64_t bytes, room;
 };
@@ -46,12 +47,13 @@ struct mr_executor {
     uint32_t at;
     uint32_t uses[MR_STRAND_ITEMS_MAX]; /* of the values of the strand, still to come */
     uint32_t in_use;                    /* values with such */
-    struct mr_local local[MR_STRAND_ITEMS_MAX];
-    struct mr_local made;                  /* by the item that runs */
-    uint32_t locals;                       /* in use */
-    struct mr_local spare[MR_LOCAL_SPARE]; /* to be used again, while they are in cache */
-    uint64_t local_bytes;                  /* of all of these */
-    uint32_t settled;                      /* items before this one will not change any more */
+    struct mr_local_value local_values[MR_STRAND_ITEMS_MAX];
+    struct mr_local_value made;  /* by the item that runs */
+    uint32_t local_values_count; /* in use */
+    struct mr_local_value
+        spare[MR_LOCAL_VALUES_SPARE]; /* to be used again, while they are in cache */
+    uint64_t local_values_bytes;      /* of all of these */
+    uint32_t settled;                 /* items before this one will not change any more */
     struct mr_strand_item *item;
     mr_duration waited_cpu;  /* of its time: for helpers, not at work */
     mr_duration helpers_cpu; /* of theirs, at work for it */
@@ -97,14 +99,14 @@ void mr_executor_result_drop(struct mr_executor *x); /* a draft that nobody will
 /* local_value.c: large values in memory of the executor's own, for the strand alone. NULL: not this
  * one.
  */
-void *mr_executor_local_take(struct mr_executor *x, uint64_t bytes);
-void mr_executor_local_keep(
-    struct mr_executor *x, uint64_t bytes);         /* what was taken is its value */
-void mr_executor_local_drop(struct mr_executor *x); /* it is not */
-void mr_executor_local_used_up(struct mr_executor *x, uint32_t item);
-bool mr_executor_local_settle(struct mr_executor *x); /* all go to the store: they are told; false:
-                                                         one did not, and failed */
-void mr_executor_local_fini(struct mr_executor *x);
+void *mr_executor_local_value_take(struct mr_executor *x, uint64_t bytes);
+void mr_executor_local_value_keep(
+    struct mr_executor *x, uint64_t bytes);               /* what was taken is its value */
+void mr_executor_local_value_drop(struct mr_executor *x); /* it is not */
+void mr_executor_local_value_consumed(struct mr_executor *x, uint32_t item);
+bool mr_executor_local_value_settle(struct mr_executor *x); /* all go to the store: they are told;
+                                                         false: one did not, and failed */
+void mr_executor_local_value_fini(struct mr_executor *x);
 int mr_executor_put(struct mr_executor *x, struct mr_str extent, struct mr_error *e);
 
 /* remote_store.c: blocking calls to object stores, with connections kept by thread. */

@@ -9,20 +9,20 @@
 #define BYTES_MAX ((uint64_t)64 << 20) /* of one executor */
 #define ONE_MAX ((uint64_t)16 << 20)   /* larger ones are in no cache, and the store spills them */
 
-static void spare_free(struct mr_executor *x, struct mr_local *l)
+static void spare_free(struct mr_executor *x, struct mr_local_value *l)
 {
-    x->local_bytes -= l->room;
+    x->local_values_bytes -= l->room;
     mr_release(l->p);
-    *l = (struct mr_local){0};
+    *l = (struct mr_local_value){0};
 }
 
-static void give_back(struct mr_executor *x, struct mr_local *l)
+static void give_back(struct mr_executor *x, struct mr_local_value *l)
 {
     if (!l->p) return;
-    for (uint32_t i = 0; i < MR_LOCAL_SPARE; i++) {
+    for (uint32_t i = 0; i < MR_LOCAL_VALUES_SPARE; i++) {
         if (x->spare[i].p) continue;
         x->spare[i] = *l;
-        *l = (struct mr_local){0};
+        *l = (struct mr_local_value){0};
         return;
     }
     spare_free(x, l);
@@ -31,50 +31,50 @@ static void give_back(struct mr_executor *x, struct mr_local *l)
 /* The one that was used last of those that fit without waste: that is the warmest. */
 static bool take_spare(struct mr_executor *x, uint64_t bytes)
 {
-    for (uint32_t i = MR_LOCAL_SPARE; i-- > 0;) {
-        struct mr_local *l = &x->spare[i];
+    for (uint32_t i = MR_LOCAL_VALUES_SPARE; i-- > 0;) {
+        struct mr_local_value *l = &x->spare[i];
         if (!l->p || l->room < bytes || l->room / 2 > bytes) continue;
         x->made = *l;
-        *l = (struct mr_local){0};
+        *l = (struct mr_local_value){0};
         return true;
     }
     return false;
 }
 
-void *mr_executor_local_take(struct mr_executor *x, uint64_t bytes)
+void *mr_executor_local_value_take(struct mr_executor *x, uint64_t bytes)
 {
     const struct mr_strand *s = x->run->strand;
-    mr_executor_local_drop(x);
+    mr_executor_local_value_drop(x);
     if (!x->item->uses || !s->measured || bytes > ONE_MAX) return NULL;
     if (x->item->want_object || x->item->persist) return NULL;
     if (take_spare(x, bytes)) return x->made.p;
     uint64_t room = mr_align_up(bytes, MR_VALUE_ALIGN);
-    for (uint32_t i = 0; i < MR_LOCAL_SPARE && x->local_bytes + room > BYTES_MAX; i++)
+    for (uint32_t i = 0; i < MR_LOCAL_VALUES_SPARE && x->local_values_bytes + room > BYTES_MAX; i++)
         if (x->spare[i].p) spare_free(x, &x->spare[i]);
-    if (x->local_bytes + room > BYTES_MAX) return NULL;
-    x->made = (struct mr_local){.p = mr_alloc_aligned(room, MR_VALUE_ALIGN), .room = room};
-    x->local_bytes += room;
+    if (x->local_values_bytes + room > BYTES_MAX) return NULL;
+    x->made = (struct mr_local_value){.p = mr_alloc_aligned(room, MR_VALUE_ALIGN), .room = room};
+    x->local_values_bytes += room;
     return x->made.p;
 }
 
-void mr_executor_local_keep(struct mr_executor *x, uint64_t bytes)
+void mr_executor_local_value_keep(struct mr_executor *x, uint64_t bytes)
 {
     x->made.bytes = bytes;
-    x->local[x->at] = x->made;
-    x->made = (struct mr_local){0};
-    x->locals++;
+    x->local_values[x->at] = x->made;
+    x->made = (struct mr_local_value){0};
+    x->local_values_count++;
 }
 
-void mr_executor_local_drop(struct mr_executor *x)
+void mr_executor_local_value_drop(struct mr_executor *x)
 {
     give_back(x, &x->made);
 }
 
-void mr_executor_local_used_up(struct mr_executor *x, uint32_t item)
+void mr_executor_local_value_consumed(struct mr_executor *x, uint32_t item)
 {
-    if (!x->local[item].p) return;
-    give_back(x, &x->local[item]);
-    x->locals--;
+    if (!x->local_values[item].p) return;
+    give_back(x, &x->local_values[item]);
+    x->local_values_count--;
     x->run->strand->items[item].result.used = true;
 }
 
@@ -89,12 +89,12 @@ static void put_failed(struct mr_executor *x, int err, const struct mr_error *e)
     r->message = mr_run_keep(x->run, mr_str(e->text));
 }
 
-bool mr_executor_local_settle(struct mr_executor *x)
+bool mr_executor_local_value_settle(struct mr_executor *x)
 {
     struct mr_strand_item *running = x->item;
     bool ok = true;
-    for (uint32_t i = x->settled; x->locals && i <= x->at; i++) {
-        struct mr_local *l = &x->local[i];
+    for (uint32_t i = x->settled; x->local_values_count && i <= x->at; i++) {
+        struct mr_local_value *l = &x->local_values[i];
         struct mr_error e;
         if (!l->p) continue;
         x->item = &x->run->strand->items[i];
@@ -104,15 +104,15 @@ bool mr_executor_local_settle(struct mr_executor *x)
         if (err) put_failed(x, err, &e);
         ok = ok && !err;
         give_back(x, l);
-        x->locals--;
+        x->local_values_count--;
     }
     x->item = running;
     return ok;
 }
 
-void mr_executor_local_fini(struct mr_executor *x)
+void mr_executor_local_value_fini(struct mr_executor *x)
 {
-    mr_executor_local_drop(x);
-    for (uint32_t i = 0; i < MR_LOCAL_SPARE; i++)
+    mr_executor_local_value_drop(x);
+    for (uint32_t i = 0; i < MR_LOCAL_VALUES_SPARE; i++)
         mr_release(x->spare[i].p);
 }

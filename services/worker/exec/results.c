@@ -24,7 +24,7 @@ static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
 
 void mr_executor_result_drop(struct mr_executor *x)
 {
-    mr_executor_local_drop(x);
+    mr_executor_local_value_drop(x);
     if (x->has_draft) mr_store_abort(x->env->store, &x->draft);
     x->has_draft = false;
 }
@@ -40,7 +40,7 @@ void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e)
     mr_executor_result_drop(x);
     /* What may end up inline is made here: it would be copied anyway. */
     if (bytes <= MR_SMALL_RESULT_BYTES && !(wants_object(x) && x->env->store)) return x->small;
-    void *local = mr_executor_local_take(x, bytes);
+    void *local = mr_executor_local_value_take(x, bytes);
     if (local) return local;
     return draft_new(x, bytes, e) ? NULL : x->draft.p;
 }
@@ -100,7 +100,7 @@ static int result_pack(struct mr_executor *x, struct mr_str pack, bool is_drawn,
 static int result_extent(struct mr_executor *x, struct mr_str extent, struct mr_error *e)
 {
     if (x->made.p) {
-        mr_executor_local_keep(x, extent.n);
+        mr_executor_local_value_keep(x, extent.n);
         return MR_OK;
     }
     if (x->has_draft) {
