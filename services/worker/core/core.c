@@ -286,8 +286,8 @@ static void farewell(struct mr_worker *w)
         w->idle_since = w->now;
         return;
     }
-    bool told = w->link == LINK_REGISTERED && w->leaving_sent && !w->out_count;
-    if (!told && w->now < mr_time_after(w->idle_since, FAREWELL)) return;
+    bool reported = w->link == LINK_REGISTERED && w->leaving_sent && !w->out_count;
+    if (!reported && w->now < mr_time_after(w->idle_since, FAREWELL)) return;
     fx_add(w, MR_WORKER_HANG_UP);
     w->hung_up = true;
 }

@@ -90,7 +90,7 @@ static inline bool slot_is_idle(const struct mr_worker *w, uint32_t slot)
 
 /* strand.c */
 void strands_leave(struct mr_worker *w); /* moves those that wait for jobs of their own */
-void strands_say_left(struct mr_worker *w);
+void strands_report_left(struct mr_worker *w);
 void strands_dispatch(struct mr_worker *w);
 void strands_balance(struct mr_worker *w); /* asks for cuts */
 void strand_retire(struct mr_worker *w, struct mr_strand *s);
@@ -110,7 +110,7 @@ void out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str 
     struct mr_str arguments, struct mr_str log);
 void out_held(struct mr_worker *w, struct value *v);
 void out_clear(struct mr_worker *w);
-void out_drop_told(struct mr_worker *w); /* rows that `holding` carries */
+void out_drop_reported(struct mr_worker *w); /* rows that `holding` carries */
 void answer_add(
     struct mr_worker *w, struct refs *a, mr_job_id job, uint32_t index, uint32_t attempt);
 void missing_add(struct mr_worker *w, const struct missing_row *row);

@@ -140,10 +140,10 @@ static void send_register(struct mr_worker *w)
             .cpu_ns = v->cpu_ns};
         full = full || !columns_add(w, &r);
         mr_blob_put(&w->pool, &r.blob);
-        v->offered = v->told = !full;
+        v->offered = v->reported = !full;
         v->adopted = false;
     }
-    out_drop_told(w);
+    out_drop_reported(w);
     w->missing_old = w->missing_count;
     refs_clear(&w->queued);
     MR_LIST_EACH(node, &w->tasks_all)
@@ -181,7 +181,7 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is
         bool release = (v->offered && !v->adopted) || (v->used && is_same);
         if (v->adopted && !is_same) v->released = false; /* that word was another's */
         v->offered = v->adopted = v->used = false;
-        if (!release && !v->told) out_held(w, v);
+        if (!release && !v->reported) out_held(w, v);
         if (!release) continue;
         v->released = true;
         value_settle(w, i);
@@ -236,7 +236,7 @@ void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
     w->heartbeat.tasks_done = UINT64_MAX; /* the first one is due now */
     adopt(w, m, is_same);
     keep(w, m, is_same);
-    strands_say_left(w);
+    strands_report_left(w);
 }
 
 /* Due later while all there is to say is "I live": each one wakes two processes. */

@@ -96,7 +96,7 @@ void out_held(struct mr_worker *w, struct value *v)
         .started_ns = v->started_ns,
         .duration_ns = v->duration_ns,
         .cpu_ns = v->cpu_ns};
-    v->told = true;
+    v->reported = true;
 }
 
 void out_clear(struct mr_worker *w)
@@ -109,7 +109,7 @@ void out_clear(struct mr_worker *w)
     w->missing_count = w->missing_sent;
 }
 
-void out_drop_told(struct mr_worker *w)
+void out_drop_reported(struct mr_worker *w)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < w->out_count; i++) {
@@ -117,10 +117,10 @@ void out_drop_told(struct mr_worker *w)
         uint32_t value = r->outcome == MR_WS_OK ? value_find(w, r->job, r->index) : NONE;
         /* What ended without a value is told by its not being queued here. It may be sent again,
          * and the number of its attempt may be the same, if the scheduler is another. */
-        bool is_told = r->outcome != MR_WS_OK;
+        bool is_reported = r->outcome != MR_WS_OK;
         if (value != NONE && w->values[value].made && w->values[value].attempt == r->attempt)
-            is_told = true;
-        if (is_told) {
+            is_reported = true;
+        if (is_reported) {
             row_put(w, r);
             continue;
         }

@@ -54,10 +54,10 @@ struct value {
     bool released; /* nobody elsewhere wants it: goes with its last user */
     bool offered;  /* in `holding` of the Register under way */
     bool adopted;
-    bool used;  /* for the last time, while that Register is under way */
-    bool told;  /* its completion was sent, or will be, in this session */
-    bool lost;  /* and whoever needs it was told so */
-    bool fresh; /* brought by the message being applied: its users may still come */
+    bool used;     /* for the last time, while that Register is under way */
+    bool reported; /* its completion was sent, or will be, in this session */
+    bool lost;     /* and whoever needs it was told so */
+    bool fresh;    /* brought by the message being applied: its users may still come */
     uint32_t node;
     uint32_t serial;   /* of the last FETCH */
     uint32_t fetch_at; /* in the queue of fetches; NONE */

@@ -435,19 +435,19 @@ uint32_t mr_worker_patience(struct mr_worker *w)
     return w->ready_count ? 1 : MR_MAX(MR_MIN(c.least, c.items), 1u);
 }
 
-static void say_left(struct mr_worker *w, const struct mr_strand *s)
+static void report_left(struct mr_worker *w, const struct mr_strand *s)
 {
     const struct mr_strand_item *item = &s->items[s->count - 1];
     if (!w->tasks[item->task].mute) answer_add(w, &w->left, item->job, item->index, item->attempt);
 }
 
 /* What has left its slot, for a scheduler that may not know it any more. */
-void strands_say_left(struct mr_worker *w)
+void strands_report_left(struct mr_worker *w)
 {
     for (uint32_t k = w->config.slots; k < w->slots_count; k++)
         if (w->slots[k].count && w->slots[k].strands[0]->left &&
             w->slots[k].strands[0]->reported < w->slots[k].strands[0]->count)
-            say_left(w, w->slots[k].strands[0]);
+            report_left(w, w->slots[k].strands[0]);
 }
 
 static uint32_t long_place(const struct mr_worker *w)
@@ -493,7 +493,7 @@ void strands_leave(struct mr_worker *w)
         struct mr_worker_effect *e = fx_add(w, MR_WORKER_MOVE);
         e->move.from = k;
         e->move.to = to;
-        say_left(w, s);
+        report_left(w, s);
     }
 }
 

@@ -37,8 +37,8 @@ enum mr_strand_end {
 };
 
 struct mr_strand_result {
-    size_t log_told;   /* bytes of `log`, from its beginning, that were told while it ran */
-    uint64_t log_lost; /* bytes before the rest of it, or before all of it, that are not in it */
+    size_t log_reported; /* bytes of `log`, from its beginning, that were told while it ran */
+    uint64_t log_lost;   /* bytes before the rest of it, or before all of it, that are not in it */
     enum mr_strand_end end;
     bool used;           /* DONE, all its uses too: it had a value that nobody can have any more */
     int code;            /* FAILED: MR_E…; EINVAL and EFORMAT are the argument's fault */

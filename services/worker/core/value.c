@@ -148,7 +148,7 @@ void value_clear(struct mr_worker *w, struct value *v, bool drop)
     }
     mr_blob_put(&w->pool, &v->blob);
     v->state = VALUE_NONE;
-    v->made = v->fetched = v->released = v->told = false;
+    v->made = v->fetched = v->released = v->reported = false;
     v->offered = v->adopted = v->used = false;
     v->object = (mr_object_id){0};
     v->object_bytes = 0;

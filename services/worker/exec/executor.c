@@ -136,7 +136,7 @@ static void keep_log(struct mr_executor *x)
     r->log = mr_run_keep(x->run, mr_buf_str(&x->log));
     r->log_lost = x->log_lost;
     if (!x->thread || !mr_tail_end(&x->tail, &left, &lost)) return;
-    r->log_told = r->log.n - MR_MIN(left, r->log.n);
+    r->log_reported = r->log.n - MR_MIN(left, r->log.n);
     r->log_lost = lost + (left > r->log.n ? left - r->log.n : 0);
 }
 
@@ -334,7 +334,7 @@ static void not_spare(struct mr_executor *x, bool *is_spare)
 static void run_strand(struct mr_executor *x, struct mr_run *run)
 {
     mr_time now = mr_clock_now(), reported = now;
-    uint32_t done = 0, told = 0;
+    uint32_t done = 0, reported_count = 0;
     bool quiet = true, is_spare = x->thread && x->env->tally;
     x->run = run;
     if (!x->thread && x->cpu_thread != mr_thread_self()) { /* who acts for the network's thread */
@@ -354,16 +354,16 @@ static void run_strand(struct mr_executor *x, struct mr_run *run)
         if (mr_cursor_is_at_end(&run->cursor)) continue; /* the last report follows */
         if (!at_once && now - reported < (x->in_use ? REPORT_HELD : REPORT_EVERY)) continue;
         struct mr_run_report r = {
-            .run = run, .done = x->settled, .fresh = x->settled - told, .quiet = quiet};
+            .run = run, .done = x->settled, .fresh = x->settled - reported_count, .quiet = quiet};
         if (r.fresh) report(x, &r);
-        told = x->settled;
-        quiet = quiet || told == done;
+        reported_count = x->settled;
+        quiet = quiet || reported_count == done;
         reported = now;
     }
     not_spare(x, &is_spare);
     if (done) quiet = settle(x, done, true) && quiet;
     struct mr_run_report r = {
-        .run = run, .done = done, .fresh = done - told, .quiet = quiet, .last = true};
+        .run = run, .done = done, .fresh = done - reported_count, .quiet = quiet, .last = true};
     report(x, &r);
 }
 

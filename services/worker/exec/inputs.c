@@ -127,7 +127,7 @@ static const char *find_source(struct mr_executor *x, mr_object_id id)
 /* As when the store dies that has the object, or is to have it: it is away, or there is a new one,
  * which does not know the object, or nobody answers in time. Whether it can be had again is for the
  * scheduler to know. */
-int mr_executor_store_said(struct mr_executor *x, int err)
+int mr_executor_store_answered(struct mr_executor *x, int err)
 {
     bool is_gone = err == MR_EAWAY || err == MR_ENOENT || err == MR_ELOST || err == MR_ETIMEOUT;
     x->lacks_store = x->lacks_store || is_gone;
@@ -146,7 +146,7 @@ int mr_executor_load(void *ctx, mr_object_id id, struct mr_str *extent, struct m
     if (err == MR_EAGAIN)
         err =
             mr_store_get_or_stop(x->env->store, id, find_source(x, id), GET_TIMEOUT, stop, view, e);
-    if (mr_executor_store_said(x, err)) return err;
+    if (mr_executor_store_answered(x, err)) return err;
     x->views_count++;
     *extent = mr_str_of(view->p, view->bytes);
     return MR_OK;

@@ -87,7 +87,7 @@ void mr_executor_summary(
     struct mr_executor *x, struct mr_buf *out); /* of the arguments, for people */
 
 /* A call of a store, for the item that runs, ended so. Returns the same. */
-int mr_executor_store_said(struct mr_executor *x, int err);
+int mr_executor_store_answered(struct mr_executor *x, int err);
 
 /* results.c */
 void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);

@@ -19,7 +19,7 @@ static int draft_new(struct mr_executor *x, uint64_t bytes, struct mr_error *e)
         x->env->store, bytes, ROOM_TIMEOUT, mr_executor_stop_of(x), &x->draft, e);
     x->has_draft = !err;
     if (err == MR_ELIMIT) x->lacks_bytes = bytes;
-    return mr_executor_store_said(x, err);
+    return mr_executor_store_answered(x, err);
 }
 
 void mr_executor_result_drop(struct mr_executor *x)
@@ -55,7 +55,7 @@ static int draft_seal(struct mr_executor *x, struct mr_error *e)
     x->has_draft = false;
     int err = mr_store_seal(x->env->store, &x->draft, &owner, NULL, e);
     if (!err && item->persist) err = mr_remote_persist(x->env, id, item, mr_executor_stop_of(x), e);
-    if (mr_executor_store_said(x, err)) return err;
+    if (mr_executor_store_answered(x, err)) return err;
     item->result.object = id;
     item->result.object_bytes = bytes;
     return MR_OK;

@@ -20,7 +20,7 @@ static bool count_on(struct mr_worker_shell *sh)
 {
     uint32_t patience = sh->ending ? 0 : mr_worker_patience(sh->core);
     sh->is_patient = patience > 0;
-    return mr_tally_wait_for(&sh->tally, sh->told + MR_MAX(patience, 1u));
+    return mr_tally_wait_for(&sh->tally, sh->reported + MR_MAX(patience, 1u));
 }
 
 /* Until when to sleep, if nothing comes. When too little came in a nap the next one is longer: what

@@ -46,7 +46,7 @@ void mr_worker_link_log(struct mr_worker_shell *sh, const struct mr_strand_item 
 {
     const struct mr_strand_result *r = &item->result;
     if (!r->log.n) return;
-    struct mr_str rest = mr_str_of(r->log.p + r->log_told, r->log.n - r->log_told);
+    struct mr_str rest = mr_str_of(r->log.p + r->log_reported, r->log.n - r->log_reported);
     log_add(sh, (struct mr_worker_log){item->job, item->index, item->attempt, rest, r->log_lost});
 }
 
@@ -65,7 +65,7 @@ void mr_worker_link_logs_of_running(struct mr_worker_shell *sh)
                         {tag[0]}, (uint32_t)tag[1], (uint32_t)tag[2], mr_buf_str(&text), lost});
     }
     mr_buf_fini(&text);
-    if (sh->logs_count && sh->has_said_register) mr_worker_link_send(sh, NULL);
+    if (sh->logs_count && sh->has_sent_register) mr_worker_link_send(sh, NULL);
 }
 
 bool mr_worker_link_may_send(const struct mr_worker_shell *sh)
@@ -82,7 +82,7 @@ void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up)
     mr_worker_wire_write(
         up, &sh->identity, sh->logs, registers ? 0 : sh->logs_count, &sh->arena_out, &sh->wire);
     if (!registers) logs_clear(sh);
-    sh->has_said_register = true; /* it is what a stream begins with */
+    sh->has_sent_register = true; /* it is what a stream begins with */
     int err = mr_buf_status(&sh->wire);
     if (!err) err = mr_rpc_call_send(sh->call, mr_buf_str(&sh->wire));
     if (!err) return;
@@ -131,8 +131,9 @@ static enum mr_log_level level_of_loss(struct mr_worker_shell *sh)
     if (sh->incarnation) return MR_WARN;
     if (!sh->alone_since) sh->alone_since = sh->now;
     bool lasts = sh->now - sh->alone_since >= ALONE;
-    if (!lasts || (sh->alone_told && sh->now - sh->alone_told < ALONE_AGAIN)) return MR_DEBUG;
-    sh->alone_told = sh->now;
+    if (!lasts || (sh->alone_reported && sh->now - sh->alone_reported < ALONE_AGAIN))
+        return MR_DEBUG;
+    sh->alone_reported = sh->now;
     return MR_WARN;
 }
 
@@ -141,7 +142,7 @@ static void on_done(struct mr_rpc_call *call, const struct mr_rpc_status *status
     struct mr_worker_shell *sh = mr_rpc_call_context(call);
     if (call != sh->call) return;
     sh->call = NULL;
-    sh->has_said_register = false;
+    sh->has_sent_register = false;
     char words[MR_LOG_LINE_MAX / 2];
     mr_log_quote(status->message, words, sizeof words);
     if (sh->ending) return;
@@ -174,7 +175,7 @@ void mr_worker_link_close(struct mr_worker_shell *sh)
     struct mr_rpc_call *call = sh->call;
     sh->call = NULL; /* its on_done is nobody's news */
     if (call) mr_rpc_call_cancel(call);
-    sh->has_said_register = false;
+    sh->has_sent_register = false;
 }
 
 void mr_worker_link_free(struct mr_worker_shell *sh)

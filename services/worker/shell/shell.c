@@ -369,7 +369,7 @@ void mr_worker_shell_take(struct mr_worker_shell *sh, const struct mr_item *item
         sh->logs_at = MR_MIN(sh->logs_at, mr_time_after(sh->logs_looked_at, LOGS_EVERY));
         return;
     case MR_ITEM_REPORT:
-        sh->told += item->report.fresh; /* as counted by who reported, so not what ran here */
+        sh->reported += item->report.fresh; /* as counted by who reported, so not what ran here */
         mr_worker_shell_report(sh, &item->report);
         return;
     case MR_ITEM_FETCHED:

@@ -69,7 +69,7 @@ struct mr_worker_shell {
     struct mr_worker_op *core_ops;
     struct mr_helpers *helpers;
     struct mr_tally tally; /* of items that executors reported */
-    uint64_t told;         /* of them, those whose reports were taken */
+    uint64_t reported;     /* of them, those whose reports were taken */
     struct mr_baton baton; /* all of this, but for the inbox and the tally; see delegate.c */
     mr_time sleeps_until;
     mr_duration nap; /* at most, while reports that change nothing are left in the inbox */
@@ -96,10 +96,10 @@ struct mr_worker_shell {
     struct mr_rpc_call *call;
     mr_time connect_at; /* MR_NEVER: nothing to open */
     uint64_t incarnation;
-    mr_time alone_since, alone_told; /* not yet registered; 0: no */
+    mr_time alone_since, alone_reported; /* not yet registered; 0: no */
     struct mr_pb_arena arena_in, arena_out;
     struct mr_buf wire;
-    bool has_said_register;
+    bool has_sent_register;
     mr_time logs_at, logs_looked_at; /* when to look what running tasks wrote; MR_NEVER: nothing */
     struct mr_worker_log *logs;      /* to be sent */
     uint32_t logs_count;
