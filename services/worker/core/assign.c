@@ -16,12 +16,12 @@ struct assign { /* where the columns stand */
 static void refuse(struct mr_worker *w, const struct assign *a, enum mr_ws_outcome outcome,
     int code, const char *text)
 {
-    struct outrow *r = out_add(w);
+    struct outrow *r = mr_worker__out_add(w);
     r->job = a->job;
     r->index = a->m->index[a->row];
     r->attempt = a->attempt;
     r->outcome = (uint8_t)outcome;
-    if (code) out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
+    if (code) mr_worker__out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
 }
 
 /* The class of tasks with these needs; NONE: this worker can never satisfy them. */
@@ -64,9 +64,9 @@ static uint32_t need_get(struct mr_worker *w, const struct mr_ws_extra *x, bool 
 static struct mr_blob *extra_new(struct mr_worker *w, const struct mr_ws_extra *x)
 {
     size_t texts = x->key.n + x->persist_name.n + x->definition.n;
-    struct mr_blob *b = mr_blob_new(&w->pool, sizeof(struct extra) + texts);
+    struct mr_blob *b = mr_worker__blob_new(&w->pool, sizeof(struct extra) + texts);
     if (!b) return NULL;
-    struct extra *e = mr_blob_at(b);
+    struct extra *e = mr_worker__blob_at(b);
     *e = (struct extra){.timeout_ns = x->timeout_ns,
         .want_object = x->want_object,
         .persist = x->persist,
@@ -109,24 +109,25 @@ static bool task_fill(
 {
     struct task *t = &w->tasks[task];
     uint32_t n = a->inputs_count;
-    t->args = mr_blob_copy(&w->pool, mr_str_of(a->m->args.p + a->arg, a->m->args_bytes[a->row]));
-    if (n) t->edges = mr_blob_new(&w->pool, n * sizeof(struct edge));
+    t->args =
+        mr_worker__blob_copy(&w->pool, mr_str_of(a->m->args.p + a->arg, a->m->args_bytes[a->row]));
+    if (n) t->edges = mr_worker__blob_new(&w->pool, n * sizeof(struct edge));
     if (x) t->extra = extra_new(w, x);
     if (!t->args || (n && !t->edges) || (x && !t->extra)) return false;
     struct edge *edges = task_edges(t);
     uint32_t last = a->last_use;
     for (uint32_t i = 0; i < n; i++) {
-        uint32_t value = value_get(w, a->job, a->m->inputs[a->input + i]);
+        uint32_t value = mr_worker__value_get(w, a->job, a->m->inputs[a->input + i]);
         if (value == NONE) return false;
         struct value *v = &w->values[value];
         edges[i] = (struct edge){.value = value, .task = task};
         edges[i].last_use = is_last_use(a, i, &last);
-        edges[i].has = value_serves(w, v, t);
+        edges[i].has = mr_worker__value_serves(w, v, t);
         mr_list_add_tail(&v->users, &edges[i].users);
         t->inputs_count++;
         if (edges[i].has) continue;
         t->missing++;
-        if (v->state == VALUE_PLACED) fetch_want(w, value, t);
+        if (v->state == VALUE_PLACED) mr_worker__fetch_want(w, value, t);
     }
     return true;
 }
@@ -147,7 +148,7 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
     uint32_t task = task_row(w);
     if (task == NONE) {
         refuse(w, a, MR_WS_RETURNED, 0, "");
-        value_settle(w, value);
+        mr_worker__value_settle(w, value);
         return;
     }
     const struct op *o = &w->ops[op];
@@ -166,17 +167,17 @@ static void task_new(struct mr_worker *w, const struct assign *a, const struct m
         .strand = NONE,
         .heap_at = NONE,
         .cost_ns = o->cost_ns ? o->cost_ns : COST_UNKNOWN};
-    task_move(w, task, TASK_WAITING);
+    mr_worker__task_move(w, task, TASK_WAITING);
     mr_list_add_tail(&w->tasks_all, &t->all);
     w->tasks_count++;
     w->queue_cost_ns += t->cost_ns;
     w->values[value].task = task;
     w->needs[needs].members++;
     if (!task_fill(w, task, a, x)) {
-        task_report(w, task, MR_WS_RETURNED);
-        task_end(w, task, false);
+        mr_worker__task_report(w, task, MR_WS_RETURNED);
+        mr_worker__task_end(w, task, false);
     } else if (!t->missing) {
-        task_ready(w, task);
+        mr_worker__task_ready(w, task);
     }
 }
 
@@ -202,10 +203,10 @@ static bool known_already(struct mr_worker *w, const struct assign *a, uint32_t 
     bool refers = w->ops[op].flags & MR_WORKER_OP_BY_REFERENCE;
     if ((v->blob && !refers) || attempt <= v->attempt) {
         v->released = false;
-        out_held(w, v);
+        mr_worker__out_held(w, v);
         return true;
     }
-    value_withdraw(w, v);
+    mr_worker__value_withdraw(w, v);
     return false;
 }
 
@@ -231,7 +232,7 @@ static void assign_row(struct mr_worker *w, const struct assign *a)
         refuse(w, a, MR_WS_RETURNED, MR_ELIMIT, "this worker has not the resources it asks for");
         return;
     }
-    uint32_t value = value_get(w, a->job, m->index[a->row]);
+    uint32_t value = mr_worker__value_get(w, a->job, m->index[a->row]);
     if (value == NONE) {
         refuse(w, a, MR_WS_RETURNED, 0, "");
         return;
@@ -240,7 +241,7 @@ static void assign_row(struct mr_worker *w, const struct assign *a)
     task_new(w, a, x, op, needs, value);
 }
 
-void tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m)
+void mr_worker__tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m)
 {
     struct run_walk walk = {.runs = m->runs};
     struct assign a = {.m = m};

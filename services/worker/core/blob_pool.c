@@ -17,19 +17,19 @@ static uint32_t class_of(uint64_t bytes)
     return class_bytes(c) >= bytes ? c : c + 1;
 }
 
-void mr_blob_pool_init(struct mr_blob_pool *p, uint64_t bytes_max)
+void mr_worker__blob_pool_init(struct mr_worker__blob_pool *p, uint64_t bytes_max)
 {
-    *p = (struct mr_blob_pool){.bytes_max = bytes_max};
+    *p = (struct mr_worker__blob_pool){.bytes_max = bytes_max};
     /* A class never lends to another, so address space is more than what may be alive. */
     mr_arena_init(&p->arena, (size_t)bytes_max * 4);
 }
 
-void mr_blob_pool_fini(struct mr_blob_pool *p)
+void mr_worker__blob_pool_fini(struct mr_worker__blob_pool *p)
 {
     mr_arena_fini(&p->arena);
 }
 
-struct mr_blob *mr_blob_new(struct mr_blob_pool *p, size_t bytes)
+struct mr_blob *mr_worker__blob_new(struct mr_worker__blob_pool *p, size_t bytes)
 {
     if (bytes > UINT32_MAX - sizeof(struct mr_blob)) return NULL;
     uint32_t c = class_of(bytes + sizeof(struct mr_blob));
@@ -49,14 +49,14 @@ struct mr_blob *mr_blob_new(struct mr_blob_pool *p, size_t bytes)
     return b;
 }
 
-struct mr_blob *mr_blob_copy(struct mr_blob_pool *p, struct mr_str bytes)
+struct mr_blob *mr_worker__blob_copy(struct mr_worker__blob_pool *p, struct mr_str bytes)
 {
-    struct mr_blob *b = mr_blob_new(p, bytes.n);
-    if (b && bytes.n) memcpy(mr_blob_at(b), bytes.p, bytes.n);
+    struct mr_blob *b = mr_worker__blob_new(p, bytes.n);
+    if (b && bytes.n) memcpy(mr_worker__blob_at(b), bytes.p, bytes.n);
     return b;
 }
 
-void mr_blob_put(struct mr_blob_pool *p, struct mr_blob **blob)
+void mr_worker__blob_put(struct mr_worker__blob_pool *p, struct mr_blob **blob)
 {
     struct mr_blob *b = *blob;
     *blob = NULL;

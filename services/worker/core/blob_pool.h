@@ -15,32 +15,32 @@ struct mr_blob {
     uint32_t reserved;
 };
 
-struct mr_blob_pool {
+struct mr_worker__blob_pool {
     struct mr_arena arena;
     struct mr_blob *free[MR_POOL_CLASSES];
     uint64_t bytes; /* in blobs that are alive, classes rounded up */
     uint64_t bytes_max;
 };
 
-void mr_blob_pool_init(struct mr_blob_pool *p, uint64_t bytes_max);
-void mr_blob_pool_fini(struct mr_blob_pool *p);
+void mr_worker__blob_pool_init(struct mr_worker__blob_pool *p, uint64_t bytes_max);
+void mr_worker__blob_pool_fini(struct mr_worker__blob_pool *p);
 
 /* Uninitialised, one reference. NULL when full. */
-struct mr_blob *mr_blob_new(struct mr_blob_pool *p, size_t bytes);
-struct mr_blob *mr_blob_copy(struct mr_blob_pool *p, struct mr_str bytes);
-void mr_blob_put(struct mr_blob_pool *p, struct mr_blob **blob); /* NULL is fine */
+struct mr_blob *mr_worker__blob_new(struct mr_worker__blob_pool *p, size_t bytes);
+struct mr_blob *mr_worker__blob_copy(struct mr_worker__blob_pool *p, struct mr_str bytes);
+void mr_worker__blob_put(struct mr_worker__blob_pool *p, struct mr_blob **blob); /* NULL is fine */
 
-static inline void *mr_blob_at(struct mr_blob *b)
+static inline void *mr_worker__blob_at(struct mr_blob *b)
 {
     return b + 1;
 }
 
-static inline struct mr_str mr_blob_str(struct mr_blob *b)
+static inline struct mr_str mr_worker__blob_str(struct mr_blob *b)
 {
     return b ? mr_str_of(b + 1, b->bytes) : (struct mr_str){NULL, 0};
 }
 
-static inline struct mr_blob *mr_blob_ref(struct mr_blob *b)
+static inline struct mr_blob *mr_worker__blob_ref(struct mr_blob *b)
 {
     if (b) b->refs++;
     return b;

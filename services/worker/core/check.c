@@ -22,7 +22,7 @@ static void check_value(const struct mr_worker *w, uint32_t value)
             MR_CONTAINER_OF((struct mr_list *)(uintptr_t)node, struct edge, users);
         mr_assert(e->value == value);
         mr_assert(w->tasks[e->task].state != TASK_FREE);
-        mr_assert(e->has == value_serves(w, v, &w->tasks[e->task]));
+        mr_assert(e->has == mr_worker__value_serves(w, v, &w->tasks[e->task]));
     }
 }
 

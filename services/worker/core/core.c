@@ -8,7 +8,7 @@
 #define HANDOFF_GUESS (12 * MR_US) /* until it is measured */
 #define FAREWELL (MR_SECOND)       /* waited for the scheduler to hear the last completions */
 
-struct mr_worker_effect *fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind)
+struct mr_worker_effect *mr_worker__fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind)
 {
     struct mr_worker_effects *fx = w->fx;
     if (fx->count == fx->room) {
@@ -139,7 +139,7 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config)
     struct mr_worker *w = mr_alloc(sizeof *w);
     w->config = *config;
     mr_arena_init(&w->arena, arena_bytes(config));
-    mr_blob_pool_init(&w->pool, config->bytes_max + config->bytes_max / 4);
+    mr_worker__blob_pool_init(&w->pool, config->bytes_max + config->bytes_max / 4);
     tables_new(w);
     mr_index_init(&w->job_index, 64);
     mr_index_init(&w->value_index, 1024); /* both double when full: a table for the largest state
@@ -172,7 +172,7 @@ void mr_worker_free(struct mr_worker **worker)
     mr_index_fini(&w->job_index);
     mr_index_fini(&w->value_index);
     mr_index_fini(&w->op_index);
-    mr_blob_pool_fini(&w->pool);
+    mr_worker__blob_pool_fini(&w->pool);
     mr_arena_fini(&w->arena);
     mr_release(w);
 }
@@ -210,27 +210,27 @@ static void drain(struct mr_worker *w)
 {
     if (w->draining) return;
     w->draining = true;
-    tasks_return_all(w);
+    mr_worker__tasks_return_all(w);
 }
 
 static void on_message(struct mr_worker *w, const struct mr_ws_down *m)
 {
     if (w->link < LINK_ASKED) return; /* of a stream that is over */
-    if (m->registered) registered_apply(w, m->registered);
+    if (m->registered) mr_worker__registered_apply(w, m->registered);
     w->no_room = false;
     session_tables(w, m);
     struct run_walk walk = {.runs = m->release.runs};
     for (uint32_t i = 0; i < m->release.count; i++)
-        value_release(w, run_next(&walk), m->release.index[i], m->release.attempt[i]);
-    values_bring(w, &m->values);
-    tasks_assign(w, &m->tasks);
-    values_sweep(w);
-    tasks_cancel(w, &m->cancel);
-    tasks_steal(w, &m->steal);
-    out_fetch(w, &m->fetch);
-    tasks_leave(w, &m->leave);
+        mr_worker__value_release(w, run_next(&walk), m->release.index[i], m->release.attempt[i]);
+    mr_worker__values_bring(w, &m->values);
+    mr_worker__tasks_assign(w, &m->tasks);
+    mr_worker__values_sweep(w);
+    mr_worker__tasks_cancel(w, &m->cancel);
+    mr_worker__tasks_steal(w, &m->steal);
+    mr_worker__out_fetch(w, &m->fetch);
+    mr_worker__tasks_leave(w, &m->leave);
     for (uint32_t i = 0; i < m->forget_jobs_count; i++)
-        job_forget(w, m->forget_jobs[i]);
+        mr_worker__job_forget(w, m->forget_jobs[i]);
     if (m->drain) drain(w);
 }
 
@@ -251,8 +251,8 @@ static void on_revoked(struct mr_worker *w)
     link_down(w);
     w->incarnation = 0;
     MR_LIST_EACH(node, &w->tasks_all)
-    task_stop(w, (uint32_t)(MR_LIST_ITEM(node, struct task, all) - w->tasks), true);
-    out_clear(w);
+    mr_worker__task_stop(w, (uint32_t)(MR_LIST_ITEM(node, struct task, all) - w->tasks), true);
+    mr_worker__out_clear(w);
 }
 
 static void on_connected(struct mr_worker *w)
@@ -272,13 +272,13 @@ static void connect_again(struct mr_worker *w)
     }
     w->attempts++;
     w->link = LINK_OPENING;
-    fx_add(w, MR_WORKER_CONNECT)->at = mr_time_after(w->now, wait);
+    mr_worker__fx_add(w, MR_WORKER_CONNECT)->at = mr_time_after(w->now, wait);
 }
 
 static void farewell(struct mr_worker *w)
 {
     if (w->lethal && !w->hung_up) {
-        fx_add(w, MR_WORKER_LETHAL);
+        mr_worker__fx_add(w, MR_WORKER_LETHAL);
         w->hung_up = true;
     }
     if (!w->draining || w->hung_up) return;
@@ -288,7 +288,7 @@ static void farewell(struct mr_worker *w)
     }
     bool reported = w->link == LINK_REGISTERED && w->leaving_sent && !w->out_count;
     if (!reported && w->now < mr_time_after(w->idle_since, FAREWELL)) return;
-    fx_add(w, MR_WORKER_HANG_UP);
+    mr_worker__fx_add(w, MR_WORKER_HANG_UP);
     w->hung_up = true;
 }
 
@@ -298,16 +298,16 @@ static void on_turn(struct mr_worker *w, const struct mr_worker_event *ev)
     w->may_send = ev->turn.may_send;
     w->has_spilled = ev->turn.has_spilled;
     w->more = false;
-    strands_watch(w);
+    mr_worker__strands_watch(w);
     if (w->overflow && w->link >= LINK_OPEN) {
         link_down(w); /* CONNECT closes the stream that is open */
     }
-    strands_leave(w);
-    strands_dispatch(w);
-    strands_balance(w);
-    fetch_start(w);
+    mr_worker__strands_leave(w);
+    mr_worker__strands_dispatch(w);
+    mr_worker__strands_balance(w);
+    mr_worker__fetch_start(w);
     if (w->link == LINK_DOWN && !w->hung_up) connect_again(w);
-    send_turn(w, ev->turn.may_send);
+    mr_worker__send_turn(w, ev->turn.may_send);
     farewell(w);
 }
 
@@ -317,7 +317,7 @@ void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_eve
     mr_assert(now >= w->now);
     w->now = now;
     w->fx = fx;
-    send_free(w);
+    mr_worker__send_free(w);
     switch (ev->kind) {
     case MR_WORKER_TICK: break;
     case MR_WORKER_TURN: on_turn(w, ev); break;
@@ -325,9 +325,9 @@ void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_eve
     case MR_WORKER_DISCONNECTED: link_down(w); break;
     case MR_WORKER_REVOKED: on_revoked(w); break;
     case MR_WORKER_MESSAGE: on_message(w, ev->message); break;
-    case MR_WORKER_REPORT: strand_reported(w, ev); break;
-    case MR_WORKER_CUT: strand_cut(w, ev); break;
-    case MR_WORKER_FETCHED: fetch_done(w, ev); break;
+    case MR_WORKER_REPORT: mr_worker__strand_reported(w, ev); break;
+    case MR_WORKER_CUT: mr_worker__strand_cut(w, ev); break;
+    case MR_WORKER_FETCHED: mr_worker__fetch_done(w, ev); break;
     case MR_WORKER_DRAIN: drain(w); break;
     }
     w->fx = NULL;
@@ -336,9 +336,9 @@ void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_eve
 mr_time mr_worker_deadline(const struct mr_worker *w)
 {
     if (w->more) return w->now;
-    mr_time at = strands_deadline(w);
+    mr_time at = mr_worker__strands_deadline(w);
     /* While the stream takes nothing, a turn comes when it does. */
-    if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, heartbeat_due(w));
+    if (w->link == LINK_REGISTERED && w->may_send) at = MR_MIN(at, mr_worker__heartbeat_due(w));
     if (w->link == LINK_REGISTERED && w->may_send && w->out_count) at = MR_MIN(at, w->out_until);
     if (w->starved) at = MR_MIN(at, w->balance_at);
     at = MR_MIN(at, w->look_at);

@@ -45,7 +45,7 @@ static void fetch_down(struct mr_worker *w, uint32_t at, uint32_t value)
     fetch_put(w, at, value);
 }
 
-void fetch_want(struct mr_worker *w, uint32_t value, const struct task *t)
+void mr_worker__fetch_want(struct mr_worker *w, uint32_t value, const struct task *t)
 {
     struct value *v = &w->values[value];
     bool queued = v->fetch_at != NONE;
@@ -57,7 +57,7 @@ void fetch_want(struct mr_worker *w, uint32_t value, const struct task *t)
     fetch_up(w, queued ? v->fetch_at : w->fetch_count++, value);
 }
 
-void fetch_unwant(struct mr_worker *w, struct value *v)
+void mr_worker__fetch_unwant(struct mr_worker *w, struct value *v)
 {
     uint32_t at = v->fetch_at;
     uint32_t last = w->fetch_heap[--w->fetch_count];
@@ -80,19 +80,19 @@ static bool fetch_fits(const struct mr_worker *w, const struct value *v)
     return !w->fetching_count && !w->given_count && !w->ready_count;
 }
 
-void fetch_start(struct mr_worker *w)
+void mr_worker__fetch_start(struct mr_worker *w)
 {
     while (w->fetch_count) {
         uint32_t value = w->fetch_heap[0];
         struct value *v = &w->values[value];
         if (!fetch_fits(w, v)) return;
-        fetch_unwant(w, v);
+        mr_worker__fetch_unwant(w, v);
         mr_assert(v->state == VALUE_PLACED);
         v->state = VALUE_FETCHING;
         v->serial = ++w->serial;
         w->fetching_count++;
         w->fetched_bytes += v->object_bytes;
-        struct mr_worker_effect *e = fx_add(w, MR_WORKER_FETCH);
+        struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_FETCH);
         e->object.value = value;
         e->object.serial = v->serial;
         e->object.node = v->node;
@@ -102,7 +102,7 @@ void fetch_start(struct mr_worker *w)
     }
 }
 
-void fetch_done(struct mr_worker *w, const struct mr_worker_event *ev)
+void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     uint32_t value = ev->fetched.value;
     if (value >= w->values_high) return;
@@ -114,13 +114,13 @@ void fetch_done(struct mr_worker *w, const struct mr_worker_event *ev)
         w->fetched_bytes -= v->object_bytes;
         v->state = VALUE_PLACED; /* nothing is pinned */
         if (ev->fetched.err == MR_ELIMIT)
-            value_no_room(w, value, ev->fetched.why);
+            mr_worker__value_no_room(w, value, ev->fetched.why);
         else
-            value_lost(w, value, ev->fetched.why);
+            mr_worker__value_lost(w, value, ev->fetched.why);
         return;
     }
     v->fetched = true;
     v->state = VALUE_HERE;
-    value_came(w, value);
-    value_settle(w, value);
+    mr_worker__value_came(w, value);
+    mr_worker__value_settle(w, value);
 }

@@ -30,57 +30,64 @@ static inline mr_job_id value_job(const struct mr_worker *w, const struct value 
 
 static inline struct edge *task_edges(const struct task *t)
 {
-    return t->edges ? mr_blob_at(t->edges) : NULL;
+    return t->edges ? mr_worker__blob_at(t->edges) : NULL;
 }
 
 /* core.c */
-struct mr_worker_effect *fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind);
+struct mr_worker_effect *mr_worker__fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind);
 
 /* value.c */
-uint32_t job_find(struct mr_worker *w, mr_job_id id);
-uint32_t value_find(struct mr_worker *w, mr_job_id job, uint32_t index);
-uint32_t value_get(struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: no room */
-void value_collect(struct mr_worker *w, uint32_t value); /* frees the row if nothing keeps it */
-void value_clear(struct mr_worker *w, struct value *v, bool drop); /* its content goes */
-void value_settle(struct mr_worker *w, uint32_t value); /* after its last user, or release */
-void value_came(struct mr_worker *w, uint32_t value);   /* is PLACED or HERE: counts down */
-bool value_serves(const struct mr_worker *w, const struct value *v, const struct task *t);
-void value_lost(struct mr_worker *w, uint32_t value, struct mr_str why);
-void value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why); /* to fetch it */
-void value_withdraw(struct mr_worker *w, struct value *v); /* its users wait again */
-void value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt);
-void values_bring(struct mr_worker *w, const struct mr_ws_values *m);
-void values_sweep(struct mr_worker *w);
-void job_forget(struct mr_worker *w, mr_job_id id);
+uint32_t mr_worker__job_find(struct mr_worker *w, mr_job_id id);
+uint32_t mr_worker__value_find(struct mr_worker *w, mr_job_id job, uint32_t index);
+uint32_t mr_worker__value_get(
+    struct mr_worker *w, mr_job_id job, uint32_t index); /* NONE: no room */
+void mr_worker__value_collect(
+    struct mr_worker *w, uint32_t value); /* frees the row if nothing keeps it */
+void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop); /* its content goes */
+void mr_worker__value_settle(
+    struct mr_worker *w, uint32_t value); /* after its last user, or release */
+void mr_worker__value_came(
+    struct mr_worker *w, uint32_t value); /* is PLACED or HERE: counts down */
+bool mr_worker__value_serves(
+    const struct mr_worker *w, const struct value *v, const struct task *t);
+void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why);
+void mr_worker__value_no_room(
+    struct mr_worker *w, uint32_t value, struct mr_str why);          /* to fetch it */
+void mr_worker__value_withdraw(struct mr_worker *w, struct value *v); /* its users wait again */
+void mr_worker__value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt);
+void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m);
+void mr_worker__values_sweep(struct mr_worker *w);
+void mr_worker__job_forget(struct mr_worker *w, mr_job_id id);
 
 /* fetch.c */
-void fetch_want(struct mr_worker *w, uint32_t value, const struct task *t);
-void fetch_unwant(struct mr_worker *w, struct value *v);
-void fetch_start(struct mr_worker *w);
-void fetch_done(struct mr_worker *w, const struct mr_worker_event *ev);
+void mr_worker__fetch_want(struct mr_worker *w, uint32_t value, const struct task *t);
+void mr_worker__fetch_unwant(struct mr_worker *w, struct value *v);
+void mr_worker__fetch_start(struct mr_worker *w);
+void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev);
 
 /* task.c */
-bool task_before(const struct mr_worker *w, uint32_t a, uint32_t b);
-void task_move(struct mr_worker *w, uint32_t task, enum task_state to);
-void task_give(struct mr_worker *w, uint32_t task);
-void task_ready(struct mr_worker *w, uint32_t task);
-void task_unready(struct mr_worker *w, uint32_t task);
+bool mr_worker__task_before(const struct mr_worker *w, uint32_t a, uint32_t b);
+void mr_worker__task_move(struct mr_worker *w, uint32_t task, enum task_state to);
+void mr_worker__task_give(struct mr_worker *w, uint32_t task);
+void mr_worker__task_ready(struct mr_worker *w, uint32_t task);
+void mr_worker__task_unready(struct mr_worker *w, uint32_t task);
 /* GIVEN to WAITING or READY, or to its end when an input is gone for good. */
-void task_park(struct mr_worker *w, uint32_t task, struct mr_str why);
-void task_report(struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome);
-void task_fail(
+void mr_worker__task_park(struct mr_worker *w, uint32_t task, struct mr_str why);
+void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome);
+void mr_worker__task_fail(
     struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome, int code, const char *text);
-void task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str why);
-void task_end(struct mr_worker *w, uint32_t task, bool success);
-void task_take_again(struct task *t); /* it is the later attempt from now on, if there is one */
-void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m);
-void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m);
-void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m);
-void task_stop(struct mr_worker *w, uint32_t task, bool mute);
-void tasks_return_all(struct mr_worker *w);
+void mr_worker__task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str why);
+void mr_worker__task_end(struct mr_worker *w, uint32_t task, bool success);
+void mr_worker__task_take_again(
+    struct task *t); /* it is the later attempt from now on, if there is one */
+void mr_worker__tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m);
+void mr_worker__tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m);
+void mr_worker__tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m);
+void mr_worker__task_stop(struct mr_worker *w, uint32_t task, bool mute);
+void mr_worker__tasks_return_all(struct mr_worker *w);
 
 /* assign.c */
-void tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m);
+void mr_worker__tasks_assign(struct mr_worker *w, const struct mr_ws_tasks *m);
 
 /* Its executor can be given something to begin with. */
 static inline bool slot_is_idle(const struct mr_worker *w, uint32_t slot)
@@ -89,35 +96,36 @@ static inline bool slot_is_idle(const struct mr_worker *w, uint32_t slot)
 }
 
 /* strand.c */
-void strands_leave(struct mr_worker *w); /* moves those that wait for jobs of their own */
-void strands_report_left(struct mr_worker *w);
-void strands_dispatch(struct mr_worker *w);
-void strands_balance(struct mr_worker *w); /* asks for cuts */
-void strand_retire(struct mr_worker *w, struct mr_strand *s);
-void strand_let_go(struct mr_worker *w, struct mr_strand *s); /* its executor did */
+void mr_worker__strands_leave(
+    struct mr_worker *w); /* moves those that wait for jobs of their own */
+void mr_worker__strands_report_left(struct mr_worker *w);
+void mr_worker__strands_dispatch(struct mr_worker *w);
+void mr_worker__strands_balance(struct mr_worker *w); /* asks for cuts */
+void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s);
+void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s); /* its executor did */
 
 /* report.c */
-void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev);
-void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev);
-void strands_watch(struct mr_worker *w); /* timeouts and graces */
-mr_time strands_deadline(const struct mr_worker *w);
+void mr_worker__strand_reported(struct mr_worker *w, const struct mr_worker_event *ev);
+void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev);
+void mr_worker__strands_watch(struct mr_worker *w); /* timeouts and graces */
+mr_time mr_worker__strands_deadline(const struct mr_worker *w);
 
 /* outbox.c */
-struct outrow *out_add(struct mr_worker *w);
-struct outrow *out_last(struct mr_worker *w);
-bool out_may_wait(const struct mr_worker *w); /* all that is to be told */
-void out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
+struct outrow *mr_worker__out_add(struct mr_worker *w);
+struct outrow *mr_worker__out_last(struct mr_worker *w);
+bool mr_worker__out_may_wait(const struct mr_worker *w); /* all that is to be told */
+void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);
-void out_held(struct mr_worker *w, struct value *v);
-void out_clear(struct mr_worker *w);
-void out_drop_reported(struct mr_worker *w); /* rows that `holding` carries */
-void answer_add(
+void mr_worker__out_held(struct mr_worker *w, struct value *v);
+void mr_worker__out_clear(struct mr_worker *w);
+void mr_worker__out_drop_reported(struct mr_worker *w); /* rows that `holding` carries */
+void mr_worker__answer_add(
     struct mr_worker *w, struct refs *a, mr_job_id job, uint32_t index, uint32_t attempt);
-void missing_add(struct mr_worker *w, const struct missing_row *row);
-void out_fetch(struct mr_worker *w, const struct mr_ws_refs *m);
+void mr_worker__missing_add(struct mr_worker *w, const struct missing_row *row);
+void mr_worker__out_fetch(struct mr_worker *w, const struct mr_ws_refs *m);
 
 /* message.c */
-mr_time heartbeat_due(const struct mr_worker *w);
-void send_turn(struct mr_worker *w, bool may_send);
-void send_free(struct mr_worker *w); /* what the last SEND lent */
-void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m);
+mr_time mr_worker__heartbeat_due(const struct mr_worker *w);
+void mr_worker__send_turn(struct mr_worker *w, bool may_send);
+void mr_worker__send_free(struct mr_worker *w); /* what the last SEND lent */
+void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registered *m);

@@ -25,7 +25,7 @@ static void columns_clear(struct columns *c)
 
 static void columns_failure(struct columns *c, struct mr_blob **blob)
 {
-    const struct failure *f = mr_blob_at(*blob);
+    const struct failure *f = mr_worker__blob_at(*blob);
     const char *p = (const char *)(f + 1);
     c->failures[c->failures_count] = (struct mr_ws_failure){.row = c->count,
         .code = f->code,
@@ -57,14 +57,14 @@ static bool columns_add(struct mr_worker *w, struct outrow *r)
     c->cpu[i] = r->cpu_ns;
     c->slot[i] = r->slot;
     c->any_not_ok = c->any_not_ok || r->outcome != MR_WS_OK;
-    if (bytes) memcpy(c->inlined + c->inlined_bytes, mr_blob_at(r->blob), bytes);
+    if (bytes) memcpy(c->inlined + c->inlined_bytes, mr_worker__blob_at(r->blob), bytes);
     c->inlined_bytes += bytes;
     if (r->outcome == MR_WS_OK && !bytes) {
         c->maker[c->objects_count] = r->object.maker;
         c->number[c->objects_count] = r->object.number;
         c->object_bytes[c->objects_count++] = r->object_bytes;
     }
-    mr_blob_put(&w->pool, &r->blob);
+    mr_worker__blob_put(&w->pool, &r->blob);
     if (texts) columns_failure(c, &r->failure);
     c->texts_bytes += texts;
     c->count++;
@@ -103,16 +103,16 @@ static struct mr_ws_completed columns_lend(struct columns *c)
 static void missing_drop(struct mr_worker *w, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
-        mr_blob_put(&w->pool, &w->missing[i].why);
+        mr_worker__blob_put(&w->pool, &w->missing[i].why);
     uint32_t left = w->missing_count - count;
     if (count && left) memmove(w->missing, w->missing + count, left * sizeof *w->missing);
     w->missing_count = left;
 }
 
-void send_free(struct mr_worker *w)
+void mr_worker__send_free(struct mr_worker *w)
 {
     for (uint32_t i = 0; i < w->columns.failures_count; i++)
-        mr_blob_put(&w->pool, &w->columns.texts[i]);
+        mr_worker__blob_put(&w->pool, &w->columns.texts[i]);
     w->columns.failures_count = 0;
     missing_drop(w, w->missing_sent);
     w->missing_sent = 0;
@@ -132,18 +132,18 @@ static void send_register(struct mr_worker *w)
             .index = v->index,
             .attempt = v->attempt,
             .slot = v->slot,
-            .blob = mr_blob_ref(v->blob),
+            .blob = mr_worker__blob_ref(v->blob),
             .object = v->object,
             .object_bytes = v->object_bytes,
             .started_ns = v->started_ns,
             .duration_ns = v->duration_ns,
             .cpu_ns = v->cpu_ns};
         full = full || !columns_add(w, &r);
-        mr_blob_put(&w->pool, &r.blob);
+        mr_worker__blob_put(&w->pool, &r.blob);
         v->offered = v->reported = !full;
         v->adopted = false;
     }
-    out_drop_reported(w);
+    mr_worker__out_drop_reported(w);
     w->missing_old = w->missing_count;
     refs_clear(&w->queued);
     MR_LIST_EACH(node, &w->tasks_all)
@@ -153,7 +153,8 @@ static void send_register(struct mr_worker *w)
         t->kept = false;
         if (t->mute) continue;
         const struct value *v = &w->values[t->value];
-        answer_add(w, &w->queued, value_job(w, v), v->index, MR_MAX(t->attempt, t->again));
+        mr_worker__answer_add(
+            w, &w->queued, value_job(w, v), v->index, MR_MAX(t->attempt, t->again));
     }
     w->reg = (struct mr_ws_register){.incarnation = w->incarnation,
         .epoch = w->epoch,
@@ -163,7 +164,7 @@ static void send_register(struct mr_worker *w)
         .queued = refs_lend(&w->queued)};
     w->up = (struct mr_ws_up){.reg = &w->reg};
     w->link = LINK_ASKED;
-    fx_add(w, MR_WORKER_SEND)->send = &w->up;
+    mr_worker__fx_add(w, MR_WORKER_SEND)->send = &w->up;
 }
 
 /* The scheduler has looked through what was offered. */
@@ -171,7 +172,7 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is
 {
     struct run_walk walk = {.runs = m->adopt.runs};
     for (uint32_t i = 0; i < m->adopt.count; i++) {
-        uint32_t value = value_find(w, run_next(&walk), m->adopt.index[i]);
+        uint32_t value = mr_worker__value_find(w, run_next(&walk), m->adopt.index[i]);
         if (value != NONE && w->values[value].attempt == m->adopt.attempt[i])
             w->values[value].adopted = true;
     }
@@ -181,10 +182,10 @@ static void adopt(struct mr_worker *w, const struct mr_ws_registered *m, bool is
         bool release = (v->offered && !v->adopted) || (v->used && is_same);
         if (v->adopted && !is_same) v->released = false; /* that word was another's */
         v->offered = v->adopted = v->used = false;
-        if (!release && !v->reported) out_held(w, v);
+        if (!release && !v->reported) mr_worker__out_held(w, v);
         if (!release) continue;
         v->released = true;
-        value_settle(w, i);
+        mr_worker__value_settle(w, i);
     }
 }
 
@@ -201,7 +202,7 @@ static void keep(struct mr_worker *w, const struct mr_ws_registered *m, bool is_
 {
     struct run_walk walk = {.runs = m->keep.runs};
     for (uint32_t i = 0; i < m->keep.count; i++) {
-        uint32_t value = value_find(w, run_next(&walk), m->keep.index[i]);
+        uint32_t value = mr_worker__value_find(w, run_next(&walk), m->keep.index[i]);
         if (value == NONE || w->values[value].task == NONE) continue;
         struct task *t = &w->tasks[w->values[value].task];
         t->kept = MR_MAX(t->attempt, t->again) == m->keep.attempt[i];
@@ -212,11 +213,11 @@ static void keep(struct mr_worker *w, const struct mr_ws_registered *m, bool is_
         bool stop = t->offered && !t->kept;
         if (!is_same) forget_last_uses(t);
         t->offered = t->kept = false;
-        if (stop) task_stop(w, (uint32_t)(t - w->tasks), true);
+        if (stop) mr_worker__task_stop(w, (uint32_t)(t - w->tasks), true);
     }
 }
 
-void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
+void mr_worker__registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
 {
     if (w->link != LINK_ASKED) return;
     w->link = LINK_REGISTERED;
@@ -236,11 +237,11 @@ void registered_apply(struct mr_worker *w, const struct mr_ws_registered *m)
     w->heartbeat.tasks_done = UINT64_MAX; /* the first one is due now */
     adopt(w, m, is_same);
     keep(w, m, is_same);
-    strands_report_left(w);
+    mr_worker__strands_report_left(w);
 }
 
 /* Due later while all there is to say is "I live": each one wakes two processes. */
-mr_time heartbeat_due(const struct mr_worker *w)
+mr_time mr_worker__heartbeat_due(const struct mr_worker *w)
 {
     bool is_quiet = !w->tasks_count && w->heartbeat.tasks_done == w->tasks_done &&
                     w->heartbeat.held_bytes == w->held_bytes;
@@ -259,7 +260,7 @@ static void heartbeat_fill(struct mr_worker *w)
         const struct mr_strand_item *item = &s->items[s->reported];
         if (w->tasks[item->task].mute) continue;
         w->running_ns[w->running.count] = w->now - s->moved_ns;
-        answer_add(w, &w->running, item->job, item->index, item->attempt);
+        mr_worker__answer_add(w, &w->running, item->job, item->index, item->attempt);
     }
     w->heartbeat = (struct mr_ws_heartbeat){.sequence = ++w->sequence,
         .time_ns = w->now,
@@ -280,8 +281,8 @@ static void send_missing(struct mr_worker *w)
     uint32_t n = MR_MIN(w->missing_count, SEND_ROWS_MAX);
     for (uint32_t i = 0; i < n; i++) {
         const struct missing_row *r = &w->missing[i];
-        w->missing_out[i] =
-            (struct mr_ws_missing){r->job, r->index, r->attempt, r->input, mr_blob_str(r->why)};
+        w->missing_out[i] = (struct mr_ws_missing){
+            r->job, r->index, r->attempt, r->input, mr_worker__blob_str(r->why)};
     }
     w->missing_sent = n;
     w->up.missing = w->missing_out;
@@ -305,7 +306,7 @@ static void send_news(struct mr_worker *w)
         .left_slot = refs_lend(&w->left),
         .leaving = w->draining && !w->leaving_sent};
     send_missing(w);
-    if (heartbeat_due(w) <= w->now) {
+    if (mr_worker__heartbeat_due(w) <= w->now) {
         heartbeat_fill(w);
         w->up.heartbeat = &w->heartbeat;
     }
@@ -314,20 +315,20 @@ static void send_news(struct mr_worker *w)
     refs_clear(&w->unknown);
     refs_clear(&w->left);
     w->leaving_sent = w->leaving_sent || w->draining;
-    fx_add(w, MR_WORKER_SEND)->send = &w->up;
+    mr_worker__fx_add(w, MR_WORKER_SEND)->send = &w->up;
 }
 
-void send_turn(struct mr_worker *w, bool may_send)
+void mr_worker__send_turn(struct mr_worker *w, bool may_send)
 {
     if (!may_send) return;
     if (w->link == LINK_OPEN) {
         send_register(w);
     } else if (w->link == LINK_REGISTERED) {
-        if ((w->out_count && !out_may_wait(w)) || w->given.count || w->started.count ||
-            w->unknown.count || w->left.count || w->missing_count || heartbeat_due(w) <= w->now ||
-            (w->draining && !w->leaving_sent))
+        if ((w->out_count && !mr_worker__out_may_wait(w)) || w->given.count || w->started.count ||
+            w->unknown.count || w->left.count || w->missing_count ||
+            mr_worker__heartbeat_due(w) <= w->now || (w->draining && !w->leaving_sent))
             send_news(w);
-        if ((w->out_count && !out_may_wait(w)) || w->missing_count > w->missing_sent)
+        if ((w->out_count && !mr_worker__out_may_wait(w)) || w->missing_count > w->missing_sent)
             w->more = true;
     }
 }

@@ -17,13 +17,13 @@ static struct outrow *out_at(struct mr_worker *w, uint32_t i)
     return &w->outbox[(w->out_head + i) % out_room(w)];
 }
 
-struct outrow *out_add(struct mr_worker *w)
+struct outrow *mr_worker__out_add(struct mr_worker *w)
 {
     if (w->out_count == out_room(w)) {
         w->overflow = true;
         struct outrow *r = out_at(w, --w->out_count);
-        mr_blob_put(&w->pool, &r->blob);
-        mr_blob_put(&w->pool, &r->failure);
+        mr_worker__blob_put(&w->pool, &r->blob);
+        mr_worker__blob_put(&w->pool, &r->failure);
     }
     if (!w->out_count) {
         w->out_head = 0; /* touch few pages while the sender keeps up */
@@ -40,13 +40,13 @@ struct outrow *out_add(struct mr_worker *w)
 /* Each message costs both sides a wake-up: tens of microseconds that their processors had rather
  * spent on tasks. While there is work for all slots, and nobody elsewhere waits for a value that is
  * told of, rows wait for each other. */
-bool out_may_wait(const struct mr_worker *w)
+bool mr_worker__out_may_wait(const struct mr_worker *w)
 {
     return !w->out_urgent && w->now < w->out_until && w->tasks_count >= 2 * w->config.slots &&
            w->out_count < MR_MIN(HOLD_ROWS, w->config.outbox_max) && !w->draining;
 }
 
-struct outrow *out_last(struct mr_worker *w)
+struct outrow *mr_worker__out_last(struct mr_worker *w)
 {
     mr_assert(w->out_count);
     return out_at(w, w->out_count - 1);
@@ -54,11 +54,11 @@ struct outrow *out_last(struct mr_worker *w)
 
 static void row_put(struct mr_worker *w, struct outrow *r)
 {
-    mr_blob_put(&w->pool, &r->blob);
-    mr_blob_put(&w->pool, &r->failure);
+    mr_worker__blob_put(&w->pool, &r->blob);
+    mr_worker__blob_put(&w->pool, &r->failure);
 }
 
-void out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
+void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log)
 {
     message.n = MR_MIN(message.n, MR_ERROR_TEXT_MAX);
@@ -68,9 +68,9 @@ void out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str 
         log.n = MR_TASK_LOG_BYTES_MAX;
     }
     size_t n = message.n + arguments.n + log.n;
-    struct mr_blob *b = mr_blob_new(&w->pool, sizeof(struct failure) + n);
+    struct mr_blob *b = mr_worker__blob_new(&w->pool, sizeof(struct failure) + n);
     if (!b) return; /* the outcome alone */
-    struct failure *f = mr_blob_at(b);
+    struct failure *f = mr_worker__blob_at(b);
     *f = (struct failure){.code = code,
         .message_bytes = (uint32_t)message.n,
         .arguments_bytes = (uint32_t)arguments.n,
@@ -82,15 +82,15 @@ void out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str 
     r->failure = b;
 }
 
-void out_held(struct mr_worker *w, struct value *v)
+void mr_worker__out_held(struct mr_worker *w, struct value *v)
 {
-    struct outrow *r = out_add(w);
+    struct outrow *r = mr_worker__out_add(w);
     *r = (struct outrow){.job = value_job(w, v),
         .index = v->index,
         .attempt = v->attempt,
         .slot = v->slot,
         .outcome = MR_WS_OK,
-        .blob = mr_blob_ref(v->blob),
+        .blob = mr_worker__blob_ref(v->blob),
         .object = v->object,
         .object_bytes = v->object_bytes,
         .started_ns = v->started_ns,
@@ -99,22 +99,22 @@ void out_held(struct mr_worker *w, struct value *v)
     v->reported = true;
 }
 
-void out_clear(struct mr_worker *w)
+void mr_worker__out_clear(struct mr_worker *w)
 {
     for (; w->out_count; w->out_count--)
-        row_put(w, out_last(w));
+        row_put(w, mr_worker__out_last(w));
     w->out_urgent = false;
     for (uint32_t i = w->missing_sent; i < w->missing_count; i++)
-        mr_blob_put(&w->pool, &w->missing[i].why);
+        mr_worker__blob_put(&w->pool, &w->missing[i].why);
     w->missing_count = w->missing_sent;
 }
 
-void out_drop_reported(struct mr_worker *w)
+void mr_worker__out_drop_reported(struct mr_worker *w)
 {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < w->out_count; i++) {
         struct outrow *r = out_at(w, i);
-        uint32_t value = r->outcome == MR_WS_OK ? value_find(w, r->job, r->index) : NONE;
+        uint32_t value = r->outcome == MR_WS_OK ? mr_worker__value_find(w, r->job, r->index) : NONE;
         /* What ended without a value is told by its not being queued here. It may be sent again,
          * and the number of its attempt may be the same, if the scheduler is another. */
         bool is_reported = r->outcome != MR_WS_OK;
@@ -129,7 +129,7 @@ void out_drop_reported(struct mr_worker *w)
     w->out_count = kept;
 }
 
-void answer_add(
+void mr_worker__answer_add(
     struct mr_worker *w, struct refs *a, mr_job_id job, uint32_t index, uint32_t attempt)
 {
     if (a->count == a->room) {
@@ -143,28 +143,28 @@ void answer_add(
     a->attempt[a->count++] = attempt;
 }
 
-void missing_add(struct mr_worker *w, const struct missing_row *row)
+void mr_worker__missing_add(struct mr_worker *w, const struct missing_row *row)
 {
     if (w->missing_count == ANSWERS_MAX) {
         struct mr_blob *why = row->why;
-        mr_blob_put(&w->pool, &why);
+        mr_worker__blob_put(&w->pool, &why);
         w->overflow = true;
         return;
     }
     w->missing[w->missing_count++] = *row;
 }
 
-void out_fetch(struct mr_worker *w, const struct mr_ws_refs *m)
+void mr_worker__out_fetch(struct mr_worker *w, const struct mr_ws_refs *m)
 {
     struct run_walk walk = {.runs = m->runs};
     for (uint32_t i = 0; i < m->count; i++) {
         mr_job_id job = run_next(&walk);
-        uint32_t value = value_find(w, job, m->index[i]);
+        uint32_t value = mr_worker__value_find(w, job, m->index[i]);
         struct value *v = value == NONE ? NULL : &w->values[value];
         if (v && v->made && (!m->attempt[i] || m->attempt[i] == v->attempt)) {
-            out_held(w, v);
+            mr_worker__out_held(w, v);
         } else if (!v || v->task == NONE) { /* one that is being made will be told anyway */
-            answer_add(w, &w->unknown, job, m->index[i], m->attempt[i]);
+            mr_worker__answer_add(w, &w->unknown, job, m->index[i], m->attempt[i]);
         }
     }
 }

@@ -34,7 +34,7 @@ static void row_times(
 static void result_discard(struct mr_worker *w, const struct mr_strand_item *item)
 {
     if (item->result.pack.n || !item->result.object_bytes) return;
-    struct mr_worker_effect *e = fx_add(w, MR_WORKER_DROP);
+    struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_DROP);
     e->object.value = NONE;
     e->object.object = item->result.object;
     e->object.job = item->job;
@@ -76,12 +76,12 @@ static void item_used_up(
     struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
 {
     bool was_urgent = w->out_urgent;
-    task_report(w, item->task, MR_WS_USED_UP);
+    mr_worker__task_report(w, item->task, MR_WS_USED_UP);
     w->out_urgent = was_urgent;
-    row_times(out_last(w), s, &item->result);
+    row_times(mr_worker__out_last(w), s, &item->result);
     result_discard(w, item);
     w->tasks_done++;
-    task_end(w, item->task, true);
+    mr_worker__task_end(w, item->task, true);
 }
 
 static void item_done(
@@ -93,7 +93,7 @@ static void item_done(
     bool refers = w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE;
     if (t->mute || (t->again && refers)) { /* to what may be gone: I2 */
         result_discard(w, item);
-        task_end(w, task, false);
+        mr_worker__task_end(w, task, false);
         return;
     }
     if (item_is_used_up(w, s, item)) {
@@ -101,19 +101,21 @@ static void item_done(
         return;
     }
     if (r->used) { /* somebody came to want it while it ran */
-        if (!t->again) task_report(w, task, MR_WS_RETURNED);
-        task_end(w, task, false);
+        if (!t->again) mr_worker__task_report(w, task, MR_WS_RETURNED);
+        mr_worker__task_end(w, task, false);
         return;
     }
-    struct mr_blob *blob = r->pack.n ? mr_blob_copy(&w->pool, r->pack) : NULL;
+    struct mr_blob *blob = r->pack.n ? mr_worker__blob_copy(&w->pool, r->pack) : NULL;
     if (r->pack.n && !blob) {
-        task_fail(w, task, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
+        mr_worker__task_fail(
+            w, task, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
         return;
     }
-    task_take_again(t); /* it need not run: of an earlier attempt an object would not count (I2) */
+    mr_worker__task_take_again(
+        t); /* it need not run: of an earlier attempt an object would not count (I2) */
     uint32_t value = t->value;
     struct value *v = &w->values[value];
-    value_clear(w, v, true);
+    mr_worker__value_clear(w, v, true);
     v->made = true;
     v->attempt = t->attempt;
     v->blob = blob;
@@ -126,12 +128,12 @@ static void item_done(
     v->state = VALUE_HERE;
     w->held_bytes += blob ? blob->bytes : r->object_bytes;
     bool was_urgent = w->out_urgent;
-    out_held(w, v);
+    mr_worker__out_held(w, v);
     bool is_long = s->slot >= w->config.slots; /* what follows ends the peace that it did not */
     if (item_is_wanted_here(w, t, r) && !is_long) w->out_urgent = was_urgent;
     w->tasks_done++;
-    value_came(w, value);
-    task_end(w, task, true);
+    mr_worker__value_came(w, value);
+    mr_worker__task_end(w, task, true);
 }
 
 static void item_failed(
@@ -144,18 +146,18 @@ static void item_failed(
         if (r->end == MR_STRAND_STOPPED) outcome = t->timed_out ? MR_WS_TIMEOUT : MR_WS_CANCELLED;
         if (r->end == MR_STRAND_FAILED && (r->code == MR_EINVAL || r->code == MR_EFORMAT))
             outcome = MR_WS_BAD_ARGUMENT;
-        task_report(w, item->task, outcome);
-        struct outrow *row = out_last(w);
+        mr_worker__task_report(w, item->task, outcome);
+        struct outrow *row = mr_worker__out_last(w);
         row_times(row, s, r);
         if (outcome == MR_WS_TIMEOUT) {
-            out_failure(
+            mr_worker__out_failure(
                 w, row, MR_ETIMEOUT, MR_STR("the task ran into its timeout"), r->arguments, r->log);
         } else if (outcome != MR_WS_CANCELLED) {
-            out_failure(w, row, r->code, r->message, r->arguments, r->log);
+            mr_worker__out_failure(w, row, r->code, r->message, r->arguments, r->log);
         }
     }
     w->tasks_done += r->end == MR_STRAND_FAILED;
-    task_end(w, item->task, false);
+    mr_worker__task_end(w, item->task, false);
 }
 
 /* What did not run, or not to its end, through no fault of its own. */
@@ -165,18 +167,18 @@ static void item_back(struct mr_worker *w, const struct mr_strand_item *item, st
     struct task *t = &w->tasks[task];
     t->stopping = false;
     if (t->cancel) {
-        task_report(w, task, MR_WS_CANCELLED);
-        task_end(w, task, false);
+        mr_worker__task_report(w, task, MR_WS_CANCELLED);
+        mr_worker__task_end(w, task, false);
     } else if (t->mute) {
-        task_end(w, task, false);
+        mr_worker__task_end(w, task, false);
     } else if (t->steal) {
-        answer_add(w, &w->given, item->job, item->index, item->attempt);
-        task_end(w, task, false);
+        mr_worker__answer_add(w, &w->given, item->job, item->index, item->attempt);
+        mr_worker__task_end(w, task, false);
     } else if (w->draining) {
-        task_report(w, task, MR_WS_RETURNED);
-        task_end(w, task, false);
+        mr_worker__task_report(w, task, MR_WS_RETURNED);
+        mr_worker__task_end(w, task, false);
     } else {
-        task_park(w, task, why);
+        mr_worker__task_park(w, task, why);
     }
 }
 
@@ -198,15 +200,15 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
         .index = item->index,
         .attempt = item->attempt,
         .input = v->index,
-        .why = mr_blob_copy(&w->pool, why)};
-    missing_add(w, &row);
-    value_lost(w, value, why);
+        .why = mr_worker__blob_copy(&w->pool, why)};
+    mr_worker__missing_add(w, &row);
+    mr_worker__value_lost(w, value, why);
     if (t->cancel || t->mute || t->steal || w->draining) {
         item_back(w, item, why);
         return;
     }
-    task_report(w, item->task, MR_WS_LOST_INPUT);
-    task_end(w, item->task, false);
+    mr_worker__task_report(w, item->task, MR_WS_LOST_INPUT);
+    mr_worker__task_end(w, item->task, false);
 }
 
 /* Nothing is wrong with it. NO_ROOM: it wants to run when less else is in memory. LOST_INPUT, with
@@ -220,18 +222,18 @@ static void item_again(struct mr_worker *w, const struct mr_strand *s,
         item_back(w, item, r->message);
         return;
     }
-    task_report(w, item->task, outcome);
-    struct outrow *row = out_last(w);
+    mr_worker__task_report(w, item->task, outcome);
+    struct outrow *row = mr_worker__out_last(w);
     row_times(row, s, r);
-    out_failure(w, row, code, r->message, r->arguments, r->log);
-    task_end(w, item->task, false);
+    mr_worker__out_failure(w, row, code, r->message, r->arguments, r->log);
+    mr_worker__task_end(w, item->task, false);
 }
 
 static void inputs_put(struct mr_worker *w, const struct mr_strand_item *item)
 {
     for (uint32_t i = 0; i < item->inputs_count; i++) {
         struct mr_blob *held = item->inputs[i].held;
-        mr_blob_put(&w->pool, &held);
+        mr_worker__blob_put(&w->pool, &held);
     }
 }
 
@@ -242,7 +244,7 @@ static void item_take(struct mr_worker *w, struct mr_strand *s, struct mr_strand
     item_measure(w, item);
     struct task *t = &w->tasks[item->task];
     if (t->steal && item->result.end != MR_STRAND_SKIPPED) {
-        answer_add(w, &w->started, item->job, item->index, item->attempt);
+        mr_worker__answer_add(w, &w->started, item->job, item->index, item->attempt);
         t->steal = false;
     }
     switch (item->result.end) {
@@ -289,24 +291,24 @@ static void items_reported(struct mr_worker *w, const struct mr_worker_event *ev
     s->look_ns = mr_time_after(w->now, LOOK_AFTER);
     s->stop_ns = MR_NEVER;
     /* While a cut is under way its answer must find this strand, not a later one. */
-    if (s->reported == s->count && !s->taking) strand_retire(w, s);
+    if (s->reported == s->count && !s->taking) mr_worker__strand_retire(w, s);
 }
 
-void strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
+void mr_worker__strand_reported(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     items_reported(w, ev);
     if (!ev->report.last) return;
     mr_assert(ev->report.strand < w->strands_high);
     struct mr_strand *s = &w->strands[ev->report.strand];
     mr_assert(s->held);
-    strand_let_go(w, s);
+    mr_worker__strand_let_go(w, s);
 }
 
 /* Sets its cancel flag; it has a while to see it. */
 static void item_stop(struct mr_worker *w, struct mr_strand *s, uint32_t at)
 {
     w->tasks[s->items[at].task].stopping = true;
-    struct mr_worker_effect *e = fx_add(w, MR_WORKER_STOP);
+    struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_STOP);
     e->item.strand = s->id;
     e->item.at = at;
     s->stop_at = at;
@@ -314,7 +316,7 @@ static void item_stop(struct mr_worker *w, struct mr_strand *s, uint32_t at)
 }
 
 /* The strand ends here: what comes after goes back, away, or to whoever asked for it. */
-void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
+void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     struct mr_strand *s = strand_of(w, ev->cut.strand);
     if (!s || !s->taking) return;
@@ -331,7 +333,7 @@ void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
         struct mr_strand_item *item = &s->items[i];
         struct task *t = &w->tasks[item->task];
         if (t->steal) {
-            answer_add(w, &w->started, item->job, item->index, item->attempt);
+            mr_worker__answer_add(w, &w->started, item->job, item->index, item->attempt);
             t->steal = false;
         }
         if (i == runs && t->cancel && !t->stopping) item_stop(w, s, i);
@@ -343,7 +345,7 @@ void strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
         item_back(w, item, MR_STR("lost while the task was queued"));
     }
     if (s->take_from != NONE && s->take_from >= s->count) s->take_from = NONE;
-    if (s->reported == s->count) strand_retire(w, s);
+    if (s->reported == s->count) mr_worker__strand_retire(w, s);
 }
 
 /* Only the item that runs can be late, and only the first strand of a slot runs. */
@@ -375,9 +377,9 @@ static void process_lost(struct mr_worker *w)
                 bool guilty = t->stopping && s->stop_at == n;
                 enum mr_ws_outcome outcome = MR_WS_RETURNED;
                 if (guilty) outcome = t->timed_out ? MR_WS_TIMEOUT : MR_WS_CANCELLED;
-                task_report(w, s->items[n].task, outcome);
+                mr_worker__task_report(w, s->items[n].task, outcome);
                 if (guilty && t->timed_out && !t->mute)
-                    out_failure(w, out_last(w), MR_ETIMEOUT,
+                    mr_worker__out_failure(w, mr_worker__out_last(w), MR_ETIMEOUT,
                         MR_STR("the task ran into its timeout and ignored the request to stop; "
                                "its worker was restarted"),
                         MR_STR(""), MR_STR(""));
@@ -386,10 +388,10 @@ static void process_lost(struct mr_worker *w)
         }
     }
     w->draining = true;
-    tasks_return_all(w);
+    mr_worker__tasks_return_all(w);
 }
 
-void strands_watch(struct mr_worker *w)
+void mr_worker__strands_watch(struct mr_worker *w)
 {
     bool was = w->lethal;
     for (uint32_t k = 0; k < w->slots_count; k++)
@@ -400,7 +402,7 @@ void strands_watch(struct mr_worker *w)
     if (w->lethal && !was) process_lost(w);
 }
 
-mr_time strands_deadline(const struct mr_worker *w)
+mr_time mr_worker__strands_deadline(const struct mr_worker *w)
 {
     mr_time at = MR_NEVER;
     for (uint32_t k = 0; k < w->slots_count; k++)

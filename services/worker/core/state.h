@@ -176,7 +176,7 @@ enum link_state { LINK_DOWN, LINK_OPENING, LINK_OPEN, LINK_ASKED, LINK_REGISTERE
 struct mr_worker {
     struct mr_worker_config config;
     struct mr_arena arena;
-    struct mr_blob_pool pool;
+    struct mr_worker__blob_pool pool;
     mr_time now;
     struct mr_worker_effects *fx;
 

@@ -60,7 +60,7 @@ static struct mr_strand *strand_new(struct mr_worker *w, uint32_t slot)
     return s;
 }
 
-void strand_retire(struct mr_worker *w, struct mr_strand *s)
+void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s)
 {
     struct slot *k = &w->slots[s->slot];
     uint32_t i = 0;
@@ -73,14 +73,14 @@ void strand_retire(struct mr_worker *w, struct mr_strand *s)
         w->resources_free[r] += n->micro[r];
     if (n->alone && !s->left) w->alone_running--;
     s->alive = false;
-    mr_blob_put(&w->pool, (struct mr_blob **)&s->inputs_held);
+    mr_worker__blob_put(&w->pool, (struct mr_blob **)&s->inputs_held);
     w->running_strands--;
     if (!s->held) w->strands_free[w->strands_free_count++] = s->id;
 }
 
 /* A strand that was cut away whole stays in the executor's inbox behind what runs there: it takes
  * its place, and keeps its number, until the executor has come to it. */
-void strand_let_go(struct mr_worker *w, struct mr_strand *s)
+void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s)
 {
     mr_assert(w->slots[s->slot].held);
     w->slots[s->slot].held--;
@@ -93,10 +93,10 @@ static void input_fill(struct mr_worker *w, const struct build *b, const struct 
 {
     struct value *v = &w->values[e->value];
     *in = (struct mr_strand_input){.index = v->index};
-    if (value_serves(w, v, t)) {
+    if (mr_worker__value_serves(w, v, t)) {
         in->kind = v->blob ? MR_STRAND_PACK : MR_STRAND_OBJECT;
-        in->pack = mr_blob_str(v->blob);
-        in->held = mr_blob_ref(v->blob);
+        in->pack = mr_worker__blob_str(v->blob);
+        in->held = mr_worker__blob_ref(v->blob);
         in->object = v->object;
         in->object_bytes = v->object_bytes;
         in->node = v->made ? 0 : v->node;
@@ -111,7 +111,7 @@ static void input_fill(struct mr_worker *w, const struct build *b, const struct 
 
 static void item_extra(struct mr_strand_item *item, struct task *t)
 {
-    const struct extra *x = mr_blob_at(t->extra);
+    const struct extra *x = mr_worker__blob_at(t->extra);
     const char *p = (const char *)(x + 1);
     item->timeout_ns = x->timeout_ns;
     item->want_object = x->want_object;
@@ -172,7 +172,7 @@ static void item_add(struct mr_worker *w, struct build *b, uint32_t task)
     struct value *v = &w->values[t->value];
     struct mr_strand_item *item = &s->items[s->count];
     struct mr_strand_input *inputs = &s->inputs[s->inputs_count];
-    if (t->inputs_count > STRAND_INPUTS_MAX) inputs = mr_blob_at(s->inputs_held);
+    if (t->inputs_count > STRAND_INPUTS_MAX) inputs = mr_worker__blob_at(s->inputs_held);
     const struct edge *edges = task_edges(t);
     bool follows = !s->count;
     for (uint32_t i = 0; i < t->inputs_count; i++) {
@@ -186,10 +186,10 @@ static void item_add(struct mr_worker *w, struct build *b, uint32_t task)
         .op = t->op,
         .inputs_count = t->inputs_count,
         .inputs = inputs,
-        .args = mr_blob_str(t->args),
+        .args = mr_worker__blob_str(t->args),
         .task = task};
     if (t->extra) item_extra(item, t);
-    if (t->state != TASK_GIVEN) task_give(w, task);
+    if (t->state != TASK_GIVEN) mr_worker__task_give(w, task);
     t->strand = s->id;
     t->item = s->count++;
     if (t->inputs_count <= STRAND_INPUTS_MAX) s->inputs_count += t->inputs_count;
@@ -215,7 +215,7 @@ static uint32_t build_next(struct mr_worker *w, struct build *b)
         while (i < b->candidates_count && w->tasks[b->candidates[i]].state == TASK_GIVEN)
             b->candidates[i] = b->candidates[--b->candidates_count]; /* it was the first of all */
         if (i == b->candidates_count) break;
-        if (best != NONE && !task_before(w, b->candidates[i], best)) continue;
+        if (best != NONE && !mr_worker__task_before(w, b->candidates[i], best)) continue;
         best = b->candidates[i];
         at = i;
     }
@@ -224,7 +224,7 @@ static uint32_t build_next(struct mr_worker *w, struct build *b)
     bool may_top = top != NONE && !w->tasks[top].solo && item_fits(w, b, top) &&
                    (b->taken < b->share || s->cost_ns < STRAND_COST_MIN) &&
                    s->cost_ns < STRAND_COST;
-    if (may_top && (best == NONE || task_before(w, top, best))) {
+    if (may_top && (best == NONE || mr_worker__task_before(w, top, best))) {
         b->taken++;
         return top;
     }
@@ -270,9 +270,9 @@ static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uin
     struct task *t = &w->tasks[first];
     struct mr_blob *many = NULL;
     if (t->inputs_count > STRAND_INPUTS_MAX) {
-        many = mr_blob_new(&w->pool, t->inputs_count * sizeof(struct mr_strand_input));
+        many = mr_worker__blob_new(&w->pool, t->inputs_count * sizeof(struct mr_strand_input));
         if (!many) {
-            task_fail(
+            mr_worker__task_fail(
                 w, first, MR_WS_ERROR, MR_ELIMIT, "this worker's memory for small values is full");
             return;
         }
@@ -285,7 +285,7 @@ static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uin
         w->resources_free[r] -= n->micro[r];
     if (n->alone) w->alone_running++;
     bool solo = t->solo;
-    task_give(w, first);
+    mr_worker__task_give(w, first);
     branches(w, &b);
     item_add(w, &b, first);
     for (uint32_t task; !solo && (task = build_next(w, &b)) != NONE;)
@@ -293,7 +293,7 @@ static void strand_build(struct mr_worker *w, uint32_t slot, uint32_t first, uin
     build_mark_reports(w, &b);
     const struct mr_strand_item *item = &b.s->items[0];
     if (solo && item->timeout_ns) b.s->stop_ns = mr_time_after(w->now, item->timeout_ns);
-    fx_add(w, MR_WORKER_START)->strand = b.s;
+    mr_worker__fx_add(w, MR_WORKER_START)->strand = b.s;
 }
 
 static bool need_fits(const struct mr_worker *w, const struct need *n)
@@ -350,23 +350,23 @@ static uint32_t pick(struct mr_worker *w, uint32_t *slot)
         if (!n->count) continue;
         uint32_t top = n->heap[0];
         if (n->alone) {
-            if (alone == NONE || task_before(w, top, alone)) alone = top;
+            if (alone == NONE || mr_worker__task_before(w, top, alone)) alone = top;
             continue;
         }
-        if (best != NONE && !task_before(w, top, best)) continue;
+        if (best != NONE && !mr_worker__task_before(w, top, best)) continue;
         if (!need_fits(w, n)) continue;
         uint32_t k = slot_for(w, n, w->tasks[top].solo);
         if (k == NONE || (w->slots[k].count && is_less_urgent(w, top))) continue;
         best = top;
         *slot = k;
     }
-    if (alone == NONE || (best != NONE && task_before(w, best, alone))) return best;
+    if (alone == NONE || (best != NONE && mr_worker__task_before(w, best, alone))) return best;
     if (is_any_slot_taken(w)) return NONE;
     *slot = slot_for(w, &w->needs[w->tasks[alone].needs], true);
     return *slot == NONE ? NONE : alone;
 }
 
-void strands_dispatch(struct mr_worker *w)
+void mr_worker__strands_dispatch(struct mr_worker *w)
 {
     if (w->lethal || w->alone_running) return;
     uint32_t idle = 0;
@@ -438,11 +438,12 @@ uint32_t mr_worker_patience(struct mr_worker *w)
 static void report_left(struct mr_worker *w, const struct mr_strand *s)
 {
     const struct mr_strand_item *item = &s->items[s->count - 1];
-    if (!w->tasks[item->task].mute) answer_add(w, &w->left, item->job, item->index, item->attempt);
+    if (!w->tasks[item->task].mute)
+        mr_worker__answer_add(w, &w->left, item->job, item->index, item->attempt);
 }
 
 /* What has left its slot, for a scheduler that may not know it any more. */
-void strands_report_left(struct mr_worker *w)
+void mr_worker__strands_report_left(struct mr_worker *w)
 {
     for (uint32_t k = w->config.slots; k < w->slots_count; k++)
         if (w->slots[k].count && w->slots[k].strands[0]->left &&
@@ -473,7 +474,7 @@ static void executors_swap(struct mr_worker *w, uint32_t a, uint32_t b)
 
 /* What stands behind the one that leaves, in its strand and in its slot, is cut first: a move takes
  * the executor along. A strand that finds no place stays until there is one. */
-void strands_leave(struct mr_worker *w)
+void mr_worker__strands_leave(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->config.slots; k++) {
         struct slot *slot = &w->slots[k];
@@ -490,7 +491,7 @@ void strands_leave(struct mr_worker *w)
         slot->count = 0;
         w->slots[to].strands[w->slots[to].count++] = s;
         executors_swap(w, k, to);
-        struct mr_worker_effect *e = fx_add(w, MR_WORKER_MOVE);
+        struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_MOVE);
         e->move.from = k;
         e->move.to = to;
         report_left(w, s);
@@ -501,7 +502,7 @@ static void ask_cut(struct mr_worker *w, struct mr_strand *s)
 {
     if (s->taking || s->take_from >= s->count) return;
     s->taking = true;
-    struct mr_worker_effect *e = fx_add(w, MR_WORKER_TAKE);
+    struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_TAKE);
     e->item.strand = s->id;
     e->item.at = s->asked = s->take_from;
     s->take_from = NONE;
@@ -573,14 +574,14 @@ static void look(struct mr_worker *w)
         struct mr_strand *s = w->slots[k].count ? w->slots[k].strands[0] : NULL;
         if (!s || s->taking || s->begun || s->is_line || s->count - s->reported < 2) continue;
         if (s->look_ns <= w->now) {
-            fx_add(w, MR_WORKER_LOOK)->item.strand = s->id;
+            mr_worker__fx_add(w, MR_WORKER_LOOK)->item.strand = s->id;
             s->look_ns = mr_time_after(w->now, w->now - s->moved_ns);
         }
         w->look_at = MR_MIN(w->look_at, s->look_ns);
     }
 }
 
-void strands_balance(struct mr_worker *w)
+void mr_worker__strands_balance(struct mr_worker *w)
 {
     bool idle = false;
     for (uint32_t k = 0; k < w->config.slots && !idle; k++)

@@ -15,7 +15,7 @@ static const unsigned allowed[] = {
 };
 #undef S
 
-void task_move(struct mr_worker *w, uint32_t task, enum task_state to)
+void mr_worker__task_move(struct mr_worker *w, uint32_t task, enum task_state to)
 {
     struct task *t = &w->tasks[task];
     mr_assert(allowed[t->state] & (1u << to));
@@ -26,7 +26,7 @@ void task_move(struct mr_worker *w, uint32_t task, enum task_state to)
     t->state = to;
 }
 
-bool task_before(const struct mr_worker *w, uint32_t a, uint32_t b)
+bool mr_worker__task_before(const struct mr_worker *w, uint32_t a, uint32_t b)
 {
     const struct task *x = &w->tasks[a], *y = &w->tasks[b];
     if (x->priority != y->priority) return x->priority > y->priority;
@@ -46,7 +46,7 @@ static void heap_up(struct mr_worker *w, struct need *n, uint32_t at, uint32_t t
 {
     while (at) {
         uint32_t up = (at - 1) / 2;
-        if (!task_before(w, task, n->heap[up])) break;
+        if (!mr_worker__task_before(w, task, n->heap[up])) break;
         heap_put(w, n, at, n->heap[up]);
         at = up;
     }
@@ -58,8 +58,9 @@ static void heap_down(struct mr_worker *w, struct need *n, uint32_t at, uint32_t
     for (;;) {
         uint32_t down = 2 * at + 1;
         if (down >= n->count) break;
-        if (down + 1 < n->count && task_before(w, n->heap[down + 1], n->heap[down])) down++;
-        if (!task_before(w, n->heap[down], task)) break;
+        if (down + 1 < n->count && mr_worker__task_before(w, n->heap[down + 1], n->heap[down]))
+            down++;
+        if (!mr_worker__task_before(w, n->heap[down], task)) break;
         heap_put(w, n, at, n->heap[down]);
         at = down;
     }
@@ -74,16 +75,16 @@ static void want_inputs(struct mr_worker *w, const struct task *t)
     for (uint32_t i = 0; i < t->inputs_count; i++) {
         const struct value *v = &w->values[edges[i].value];
         if (v->state == VALUE_HERE && !v->blob)
-            fx_add(w, MR_WORKER_WANT)->object.object = v->object;
+            mr_worker__fx_add(w, MR_WORKER_WANT)->object.object = v->object;
     }
 }
 
-void task_ready(struct mr_worker *w, uint32_t task)
+void mr_worker__task_ready(struct mr_worker *w, uint32_t task)
 {
     struct need *n = &w->needs[w->tasks[task].needs];
     mr_assert(w->tasks[task].missing == 0);
     want_inputs(w, &w->tasks[task]);
-    task_move(w, task, TASK_READY);
+    mr_worker__task_move(w, task, TASK_READY);
     heap_up(w, n, n->count++, task);
 }
 
@@ -94,17 +95,17 @@ static void heap_remove(struct mr_worker *w, uint32_t task)
     uint32_t last = n->heap[--n->count];
     w->tasks[task].heap_at = NONE;
     if (at == n->count) return;
-    if (at && task_before(w, last, n->heap[(at - 1) / 2])) {
+    if (at && mr_worker__task_before(w, last, n->heap[(at - 1) / 2])) {
         heap_up(w, n, at, last);
     } else {
         heap_down(w, n, at, last);
     }
 }
 
-void task_unready(struct mr_worker *w, uint32_t task)
+void mr_worker__task_unready(struct mr_worker *w, uint32_t task)
 {
     heap_remove(w, task);
-    task_move(w, task, TASK_WAITING);
+    mr_worker__task_move(w, task, TASK_WAITING);
 }
 
 /* What its op takes is known better by now than when the task came, with many others. */
@@ -116,65 +117,65 @@ static void cost_again(struct mr_worker *w, struct task *t)
     t->cost_ns = o->cost_ns;
 }
 
-void task_give(struct mr_worker *w, uint32_t task)
+void mr_worker__task_give(struct mr_worker *w, uint32_t task)
 {
     cost_again(w, &w->tasks[task]);
     if (w->tasks[task].state == TASK_READY) {
         heap_remove(w, task);
     } else {
         /* Waits only for what the same strand makes. */
-        task_move(w, task, TASK_READY);
+        mr_worker__task_move(w, task, TASK_READY);
     }
-    task_move(w, task, TASK_GIVEN);
+    mr_worker__task_move(w, task, TASK_GIVEN);
 }
 
-void task_park(struct mr_worker *w, uint32_t task, struct mr_str why)
+void mr_worker__task_park(struct mr_worker *w, uint32_t task, struct mr_str why)
 {
     struct task *t = &w->tasks[task];
     t->strand = NONE;
-    task_move(w, task, TASK_WAITING);
+    mr_worker__task_move(w, task, TASK_WAITING);
     if (!t->missing) {
-        task_ready(w, task);
+        mr_worker__task_ready(w, task);
         return;
     }
     const struct edge *edges = task_edges(t);
     for (uint32_t i = 0; i < t->inputs_count; i++) {
         const struct value *v = &w->values[edges[i].value];
         if (edges[i].has || !v->lost) continue;
-        task_lose(w, task, v->index, why);
+        mr_worker__task_lose(w, task, v->index, why);
         return;
     }
 }
 
-void task_report(struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome)
+void mr_worker__task_report(struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome)
 {
     struct task *t = &w->tasks[task];
     if (t->mute) return;
     struct value *v = &w->values[t->value];
-    struct outrow *r = out_add(w);
+    struct outrow *r = mr_worker__out_add(w);
     r->job = value_job(w, v);
     r->index = v->index;
     r->attempt = t->attempt;
     r->outcome = (uint8_t)outcome;
 }
 
-void task_fail(
+void mr_worker__task_fail(
     struct mr_worker *w, uint32_t task, enum mr_ws_outcome outcome, int code, const char *text)
 {
     struct task *t = &w->tasks[task];
     if (!t->mute) {
         struct value *v = &w->values[t->value];
-        struct outrow *r = out_add(w);
+        struct outrow *r = mr_worker__out_add(w);
         r->job = value_job(w, v);
         r->index = v->index;
         r->attempt = t->attempt;
         r->outcome = (uint8_t)outcome;
-        out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
+        mr_worker__out_failure(w, r, code, mr_str(text), MR_STR(""), MR_STR(""));
     }
-    task_end(w, task, false);
+    mr_worker__task_end(w, task, false);
 }
 
-void task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str why)
+void mr_worker__task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str why)
 {
     struct task *t = &w->tasks[task];
     struct value *v = &w->values[t->value];
@@ -183,14 +184,14 @@ void task_lose(struct mr_worker *w, uint32_t task, uint32_t input, struct mr_str
             .index = v->index,
             .attempt = t->attempt,
             .input = input,
-            .why = mr_blob_copy(&w->pool, why)};
-        missing_add(w, &row);
+            .why = mr_worker__blob_copy(&w->pool, why)};
+        mr_worker__missing_add(w, &row);
     }
-    task_report(w, task, MR_WS_LOST_INPUT);
-    task_end(w, task, false);
+    mr_worker__task_report(w, task, MR_WS_LOST_INPUT);
+    mr_worker__task_end(w, task, false);
 }
 
-void task_take_again(struct task *t)
+void mr_worker__task_take_again(struct task *t)
 {
     if (!t->again) return;
     t->attempt = t->again;
@@ -204,23 +205,23 @@ static bool task_again(struct mr_worker *w, uint32_t task)
 {
     struct task *t = &w->tasks[task];
     if (!t->again || w->draining) return false;
-    task_take_again(t);
+    mr_worker__task_take_again(t);
     t->cancel = t->steal = t->mute = t->timed_out = t->stopping = false;
     t->offered = t->kept = false;
     if (t->state == TASK_GIVEN) {
-        task_park(w, task, MR_STR("lost while the task was queued"));
+        mr_worker__task_park(w, task, MR_STR("lost while the task was queued"));
     } else if (t->state == TASK_READY && t->missing) {
-        task_unready(w, task);
+        mr_worker__task_unready(w, task);
     }
     return true;
 }
 
-void task_end(struct mr_worker *w, uint32_t task, bool success)
+void mr_worker__task_end(struct mr_worker *w, uint32_t task, bool success)
 {
     struct task *t = &w->tasks[task];
     if (!success && task_again(w, task)) return;
     if (t->state == TASK_READY) heap_remove(w, task);
-    task_move(w, task, TASK_FREE);
+    mr_worker__task_move(w, task, TASK_FREE);
     w->queue_cost_ns -= t->cost_ns;
     w->needs[t->needs].members--;
     struct edge *edges = task_edges(t);
@@ -231,18 +232,18 @@ void task_end(struct mr_worker *w, uint32_t task, bool success)
             v->used = true; /* another scheduler need not know that it was the last time */
         else if (edges[i].last_use && success)
             v->released = true;
-        value_settle(w, edges[i].value);
+        mr_worker__value_settle(w, edges[i].value);
     }
     uint32_t value = t->value;
-    mr_blob_put(&w->pool, &t->edges);
-    mr_blob_put(&w->pool, &t->args);
-    mr_blob_put(&w->pool, &t->extra);
+    mr_worker__blob_put(&w->pool, &t->edges);
+    mr_worker__blob_put(&w->pool, &t->args);
+    mr_worker__blob_put(&w->pool, &t->extra);
     mr_list_remove(&t->all);
     t->value = w->tasks_free;
     w->tasks_free = task;
     w->tasks_count--;
     w->values[value].task = NONE;
-    value_settle(w, value);
+    mr_worker__value_settle(w, value);
 }
 
 static void take_from(struct mr_worker *w, const struct task *t)
@@ -252,14 +253,14 @@ static void take_from(struct mr_worker *w, const struct task *t)
     w->more = true;
 }
 
-void task_stop(struct mr_worker *w, uint32_t task, bool mute)
+void mr_worker__task_stop(struct mr_worker *w, uint32_t task, bool mute)
 {
     struct task *t = &w->tasks[task];
     t->again = 0;
     t->mute = t->mute || mute;
     if (t->state != TASK_GIVEN) {
-        task_report(w, task, MR_WS_CANCELLED);
-        task_end(w, task, false);
+        mr_worker__task_report(w, task, MR_WS_CANCELLED);
+        mr_worker__task_end(w, task, false);
         return;
     }
     if (t->cancel) return;
@@ -270,7 +271,7 @@ void task_stop(struct mr_worker *w, uint32_t task, bool mute)
 /* The task of a row, if this attempt of it is here and has not ended. */
 static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
-    uint32_t value = value_find(w, job, index);
+    uint32_t value = mr_worker__value_find(w, job, index);
     if (value == NONE) return NONE;
     uint32_t task = w->values[value].task;
     if (task == NONE || w->tasks[task].mute) return NONE;
@@ -281,12 +282,12 @@ static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint
  * completion is the answer; "unknown" would be read as one to a fetch of the value. */
 static void answer_unknown(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
-    uint32_t value = value_find(w, job, index);
+    uint32_t value = mr_worker__value_find(w, job, index);
     if (value != NONE && w->values[value].made && w->values[value].attempt == attempt) return;
-    answer_add(w, &w->unknown, job, index, attempt);
+    mr_worker__answer_add(w, &w->unknown, job, index, attempt);
 }
 
-void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
+void mr_worker__tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
 {
     struct run_walk walk = {.runs = m->runs};
     for (uint32_t i = 0; i < m->count; i++) {
@@ -299,7 +300,7 @@ void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
         struct task *t = &w->tasks[task];
         if (t->again == m->attempt[i] && t->attempt != t->again) {
             t->again = 0; /* that attempt had not begun */
-            struct outrow *r = out_add(w);
+            struct outrow *r = mr_worker__out_add(w);
             r->job = job;
             r->index = m->index[i];
             r->attempt = m->attempt[i];
@@ -307,12 +308,12 @@ void tasks_cancel(struct mr_worker *w, const struct mr_ws_refs *m)
             continue;
         }
         uint32_t again = t->again;
-        task_stop(w, task, false);
+        mr_worker__task_stop(w, task, false);
         if (t->state == TASK_GIVEN) t->again = again;
     }
 }
 
-void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
+void mr_worker__tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
 {
     struct run_walk walk = {.runs = m->runs};
     for (uint32_t i = 0; i < m->count; i++) {
@@ -323,12 +324,12 @@ void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
             answer_unknown(w, job, m->index[i], m->attempt[i]);
         } else if (t->again == m->attempt[i] && t->attempt != t->again) {
             t->again = 0;
-            answer_add(w, &w->given, job, m->index[i], m->attempt[i]);
+            mr_worker__answer_add(w, &w->given, job, m->index[i], m->attempt[i]);
         } else if (t->state != TASK_GIVEN) {
-            answer_add(w, &w->given, job, m->index[i], m->attempt[i]);
-            task_end(w, task, false);
+            mr_worker__answer_add(w, &w->given, job, m->index[i], m->attempt[i]);
+            mr_worker__task_end(w, task, false);
         } else if (t->cancel) {
-            answer_add(w, &w->started, job, m->index[i], m->attempt[i]);
+            mr_worker__answer_add(w, &w->started, job, m->index[i], m->attempt[i]);
         } else {
             t->steal = true;
             take_from(w, t);
@@ -337,7 +338,7 @@ void tasks_steal(struct mr_worker *w, const struct mr_ws_refs *m)
 }
 
 /* Of tasks that run: they have submitted jobs of their own, and may wait for them. */
-void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
+void mr_worker__tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
 {
     struct run_walk walk = {.runs = m->runs};
     for (uint32_t i = 0; i < m->count; i++) {
@@ -347,7 +348,7 @@ void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
         if (!t || t->state != TASK_GIVEN || t->attempt != m->attempt[i]) continue;
         struct mr_strand *s = &w->strands[t->strand];
         if (s->slot >= w->config.slots)
-            answer_add(w, &w->left, job, m->index[i], m->attempt[i]);
+            mr_worker__answer_add(w, &w->left, job, m->index[i], m->attempt[i]);
         else
             s->leave_at = t->item;
         w->more = true;
@@ -355,7 +356,7 @@ void tasks_leave(struct mr_worker *w, const struct mr_ws_refs *m)
 }
 
 /* Hands back all that has not started. */
-void tasks_return_all(struct mr_worker *w)
+void mr_worker__tasks_return_all(struct mr_worker *w)
 {
     MR_LIST_EACH(node, &w->tasks_all)
     {
@@ -363,7 +364,7 @@ void tasks_return_all(struct mr_worker *w)
         uint32_t task = (uint32_t)(t - w->tasks);
         if (t->again) {
             struct value *v = &w->values[t->value];
-            struct outrow *r = out_add(w);
+            struct outrow *r = mr_worker__out_add(w);
             r->job = value_job(w, v);
             r->index = v->index;
             r->attempt = t->again;
@@ -373,8 +374,8 @@ void tasks_return_all(struct mr_worker *w)
         if (t->state == TASK_GIVEN) {
             take_from(w, t);
         } else {
-            task_report(w, task, MR_WS_RETURNED);
-            task_end(w, task, false);
+            mr_worker__task_report(w, task, MR_WS_RETURNED);
+            mr_worker__task_end(w, task, false);
         }
     }
 }

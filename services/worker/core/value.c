@@ -16,7 +16,7 @@ static uint64_t job_hash(const void *ctx, uint32_t item)
     return mr_hash_u64(w->jobs[item].id.v);
 }
 
-uint32_t job_find(struct mr_worker *w, mr_job_id id)
+uint32_t mr_worker__job_find(struct mr_worker *w, mr_job_id id)
 {
     if (w->job_last != NONE && w->jobs[w->job_last].id.v == id.v) return w->job_last;
     uint32_t job = mr_index_find(&w->job_index, mr_hash_u64(id.v), job_is, w, &id);
@@ -26,7 +26,7 @@ uint32_t job_find(struct mr_worker *w, mr_job_id id)
 
 static uint32_t job_get(struct mr_worker *w, mr_job_id id)
 {
-    uint32_t job = job_find(w, id);
+    uint32_t job = mr_worker__job_find(w, id);
     if (job != NONE) return job;
     if (w->jobs_free != NONE) {
         job = w->jobs_free;
@@ -74,15 +74,15 @@ static uint64_t value_hash(const void *ctx, uint32_t item)
     return value_key_hash((struct value_key){v->job, v->index});
 }
 
-uint32_t value_find(struct mr_worker *w, mr_job_id id, uint32_t index)
+uint32_t mr_worker__value_find(struct mr_worker *w, mr_job_id id, uint32_t index)
 {
-    uint32_t job = job_find(w, id);
+    uint32_t job = mr_worker__job_find(w, id);
     if (job == NONE) return NONE;
     struct value_key k = {job, index};
     return mr_index_find(&w->value_index, value_key_hash(k), value_is, w, &k);
 }
 
-uint32_t value_get(struct mr_worker *w, mr_job_id id, uint32_t index)
+uint32_t mr_worker__value_get(struct mr_worker *w, mr_job_id id, uint32_t index)
 {
     uint32_t job = job_get(w, id);
     if (job == NONE) return NONE;
@@ -109,7 +109,7 @@ uint32_t value_get(struct mr_worker *w, mr_job_id id, uint32_t index)
     return value;
 }
 
-void value_collect(struct mr_worker *w, uint32_t value)
+void mr_worker__value_collect(struct mr_worker *w, uint32_t value)
 {
     struct value *v = &w->values[value];
     if (v->state != VALUE_NONE || v->task != NONE || v->fresh || !mr_list_is_empty(&v->users))
@@ -125,11 +125,11 @@ void value_collect(struct mr_worker *w, uint32_t value)
     job_collect(w, job);
 }
 
-void value_clear(struct mr_worker *w, struct value *v, bool drop)
+void mr_worker__value_clear(struct mr_worker *w, struct value *v, bool drop)
 {
-    if (v->fetch_at != NONE) fetch_unwant(w, v);
+    if (v->fetch_at != NONE) mr_worker__fetch_unwant(w, v);
     if (v->state == VALUE_FETCHING || v->fetched) {
-        struct mr_worker_effect *e = fx_add(w, MR_WORKER_UNPIN);
+        struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_UNPIN);
         e->object.value = (uint32_t)(v - w->values);
         e->object.serial = v->serial;
         e->object.object = v->object;
@@ -140,13 +140,13 @@ void value_clear(struct mr_worker *w, struct value *v, bool drop)
     if (v->made) {
         w->held_bytes -= v->blob ? v->blob->bytes : v->object_bytes;
         if (!v->blob && drop) {
-            struct mr_worker_effect *e = fx_add(w, MR_WORKER_DROP);
+            struct mr_worker_effect *e = mr_worker__fx_add(w, MR_WORKER_DROP);
             e->object.value = (uint32_t)(v - w->values);
             e->object.object = v->object;
             e->object.job = value_job(w, v);
         }
     }
-    mr_blob_put(&w->pool, &v->blob);
+    mr_worker__blob_put(&w->pool, &v->blob);
     v->state = VALUE_NONE;
     v->made = v->fetched = v->released = v->reported = false;
     v->offered = v->adopted = v->used = false;
@@ -154,21 +154,21 @@ void value_clear(struct mr_worker *w, struct value *v, bool drop)
     v->object_bytes = 0;
 }
 
-void value_settle(struct mr_worker *w, uint32_t value)
+void mr_worker__value_settle(struct mr_worker *w, uint32_t value)
 {
     struct value *v = &w->values[value];
     if (v->fresh || !mr_list_is_empty(&v->users)) return;
-    if (v->state != VALUE_NONE && (!v->made || v->released)) value_clear(w, v, true);
-    value_collect(w, value);
+    if (v->state != VALUE_NONE && (!v->made || v->released)) mr_worker__value_clear(w, v, true);
+    mr_worker__value_collect(w, value);
 }
 
-bool value_serves(const struct mr_worker *w, const struct value *v, const struct task *t)
+bool mr_worker__value_serves(const struct mr_worker *w, const struct value *v, const struct task *t)
 {
     if (w->ops[t->op].flags & MR_WORKER_OP_BY_REFERENCE) return v->state != VALUE_NONE;
     return v->state == VALUE_HERE;
 }
 
-void value_came(struct mr_worker *w, uint32_t value)
+void mr_worker__value_came(struct mr_worker *w, uint32_t value)
 {
     struct value *v = &w->values[value];
     v->lost = false;
@@ -177,13 +177,13 @@ void value_came(struct mr_worker *w, uint32_t value)
         struct edge *e = MR_LIST_ITEM(node, struct edge, users);
         struct task *t = &w->tasks[e->task];
         if (e->has) continue;
-        if (!value_serves(w, v, t)) {
-            if (v->state == VALUE_PLACED) fetch_want(w, value, t);
+        if (!mr_worker__value_serves(w, v, t)) {
+            if (v->state == VALUE_PLACED) mr_worker__fetch_want(w, value, t);
             continue;
         }
         e->has = true;
         mr_assert(t->missing > 0);
-        if (--t->missing == 0 && t->state == TASK_WAITING) task_ready(w, e->task);
+        if (--t->missing == 0 && t->state == TASK_WAITING) mr_worker__task_ready(w, e->task);
     }
 }
 
@@ -194,25 +194,25 @@ static void value_went(struct mr_worker *w, struct value *v)
     {
         struct edge *e = MR_LIST_ITEM(node, struct edge, users);
         struct task *t = &w->tasks[e->task];
-        if (!e->has || value_serves(w, v, t)) continue;
+        if (!e->has || mr_worker__value_serves(w, v, t)) continue;
         e->has = false;
         t->missing++;
-        if (t->state == TASK_READY) task_unready(w, e->task);
+        if (t->state == TASK_READY) mr_worker__task_unready(w, e->task);
     }
 }
 
-void value_withdraw(struct mr_worker *w, struct value *v)
+void mr_worker__value_withdraw(struct mr_worker *w, struct value *v)
 {
-    value_clear(w, v, true);
+    mr_worker__value_clear(w, v, true);
     value_went(w, v);
 }
 
 /* The content cannot be had: every task that needs it and has not been given ends LOST_INPUT. Those
  * that were given find out by themselves. */
-void value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
+void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
 {
     struct value *v = &w->values[value];
-    value_withdraw(w, v);
+    mr_worker__value_withdraw(w, v);
     v->lost = true;
     bool fresh = v->fresh;
     v->fresh = true; /* stays while its users go */
@@ -224,14 +224,14 @@ void value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
         while (node_next_ != &v->users &&
                MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
             node_next_ = node_next_->next;
-        task_lose(w, e->task, v->index, why);
+        mr_worker__task_lose(w, e->task, v->index, why);
     }
     v->fresh = fresh;
-    value_collect(w, value);
+    mr_worker__value_collect(w, value);
 }
 
 /* It stays where it is: those that waited for it come again when there is more room. */
-void value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why)
+void mr_worker__value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why)
 {
     struct value *v = &w->values[value];
     bool fresh = v->fresh;
@@ -244,22 +244,24 @@ void value_no_room(struct mr_worker *w, uint32_t value, struct mr_str why)
                MR_LIST_ITEM(node_next_, struct edge, users)->task == e->task)
             node_next_ = node_next_->next;
         struct task *t = &w->tasks[e->task];
-        task_report(w, e->task, MR_WS_NO_ROOM);
-        if (!t->mute) out_failure(w, out_last(w), MR_ELIMIT, why, MR_STR(""), MR_STR(""));
-        task_end(w, e->task, false);
+        mr_worker__task_report(w, e->task, MR_WS_NO_ROOM);
+        if (!t->mute)
+            mr_worker__out_failure(
+                w, mr_worker__out_last(w), MR_ELIMIT, why, MR_STR(""), MR_STR(""));
+        mr_worker__task_end(w, e->task, false);
     }
     v->fresh = fresh;
-    value_settle(w, value);
+    mr_worker__value_settle(w, value);
 }
 
-void value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
+void mr_worker__value_release(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
-    uint32_t value = value_find(w, job, index);
+    uint32_t value = mr_worker__value_find(w, job, index);
     if (value == NONE) return; /* dropped with its last use */
     struct value *v = &w->values[value];
     if (!v->made || (attempt && attempt != v->attempt)) return;
     v->released = true;
-    value_settle(w, value);
+    mr_worker__value_settle(w, value);
 }
 
 static void place_set(
@@ -272,22 +274,22 @@ static void place_set(
     bool local = w->config.store.v && w->nodes[node].id.v == w->config.store.v;
     v->state = local ? VALUE_HERE : VALUE_PLACED;
     value_went(w, v);
-    value_came(w, value);
+    mr_worker__value_came(w, value);
 }
 
 static void bring_inline(struct mr_worker *w, uint32_t value, struct mr_str pack)
 {
     struct value *v = &w->values[value];
     if (v->state == VALUE_HERE) return;
-    struct mr_blob *blob = mr_blob_copy(&w->pool, pack);
+    struct mr_blob *blob = mr_worker__blob_copy(&w->pool, pack);
     if (!blob) {
         w->no_room = true;
         return;
     }
-    value_clear(w, v, false);
+    mr_worker__value_clear(w, v, false);
     v->blob = blob;
     v->state = VALUE_HERE;
-    value_came(w, value);
+    mr_worker__value_came(w, value);
 }
 
 static void bring_object(
@@ -298,11 +300,11 @@ static void bring_object(
     if (v->state != VALUE_NONE && mr_object_id_eq(v->object, object)) {
         if (v->state != VALUE_PLACED) return;
     }
-    value_clear(w, v, true); /* another object now: the scheduler knows best */
+    mr_worker__value_clear(w, v, true); /* another object now: the scheduler knows best */
     place_set(w, value, node, object, bytes);
 }
 
-void values_bring(struct mr_worker *w, const struct mr_ws_values *m)
+void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m)
 {
     struct run_walk walk = {.runs = m->runs};
     size_t at = 0;
@@ -310,7 +312,7 @@ void values_bring(struct mr_worker *w, const struct mr_ws_values *m)
     for (uint32_t i = 0; i < m->count; i++) {
         mr_job_id job = run_next(&walk);
         uint32_t bytes = m->inline_bytes[i];
-        uint32_t value = value_get(w, job, m->index[i]);
+        uint32_t value = mr_worker__value_get(w, job, m->index[i]);
         if (value == NONE) {
             w->no_room = true;
         } else {
@@ -335,7 +337,7 @@ void values_bring(struct mr_worker *w, const struct mr_ws_values *m)
 }
 
 /* The message is applied: rows it brought and nobody uses go. */
-void values_sweep(struct mr_worker *w)
+void mr_worker__values_sweep(struct mr_worker *w)
 {
     while (w->brought != NONE) {
         uint32_t value = w->brought;
@@ -343,13 +345,13 @@ void values_sweep(struct mr_worker *w)
         w->brought = v->next;
         v->next = NONE;
         v->fresh = false;
-        value_settle(w, value);
+        mr_worker__value_settle(w, value);
     }
 }
 
-void job_forget(struct mr_worker *w, mr_job_id id)
+void mr_worker__job_forget(struct mr_worker *w, mr_job_id id)
 {
-    uint32_t job = job_find(w, id);
+    uint32_t job = mr_worker__job_find(w, id);
     if (job == NONE) return;
     struct job *j = &w->jobs[job];
     j->values_count++; /* the row stays while its values go */
@@ -358,14 +360,14 @@ void job_forget(struct mr_worker *w, mr_job_id id)
     MR_LIST_EACH(node, &j->values)
     {
         uint32_t task = MR_LIST_ITEM(node, struct value, in_job)->task;
-        if (task != NONE) task_stop(w, task, true);
+        if (task != NONE) mr_worker__task_stop(w, task, true);
     }
     MR_LIST_EACH(node, &j->values)
     {
         struct value *v = MR_LIST_ITEM(node, struct value, in_job);
         v->fresh = false;
         v->released = true; /* where a task that is being stopped still reads it */
-        value_settle(w, (uint32_t)(v - w->values));
+        mr_worker__value_settle(w, (uint32_t)(v - w->values));
     }
     j->values_count--;
     job_collect(w, job);
