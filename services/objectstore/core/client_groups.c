@@ -30,9 +30,9 @@ static void drop_if_empty(struct mr_ostore *s, uint32_t group)
 
 /* Of a client that has segments already it comes too late, and is ignored; so it is when too many
  * groups without clients still have segments. */
-void mr_ostore_limit(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__limit(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    struct client *c = mr_ostore_client(s, ev->client);
+    struct client *c = mr_ostore__client(s, ev->client);
     if (!c || c->group || !ev->group || !ev->bytes || ev->bytes > LIMIT_BYTES_MAX) return;
     for (uint32_t i = 1; i <= s->segments_used; i++)
         if (s->segments[i].number && s->segments[i].client == c->number) return;
@@ -47,7 +47,7 @@ void mr_ostore_limit(struct mr_ostore *s, const struct mr_ostore_event *ev)
     g->own_bytes += c->own_bytes;
 }
 
-void mr_ostore_group_leave(struct mr_ostore *s, struct client *c)
+void mr_ostore__group_leave(struct mr_ostore *s, struct client *c)
 {
     if (!c->group) return;
     s->groups[c->group].clients--;
@@ -56,7 +56,7 @@ void mr_ostore_group_leave(struct mr_ostore *s, struct client *c)
     c->group = 0;
 }
 
-void mr_ostore_group_closed(struct mr_ostore *s, const struct segment *g)
+void mr_ostore__group_closed(struct mr_ostore *s, const struct segment *g)
 {
     if (!g->group) return;
     s->groups[g->group].bytes -= g->bytes;
@@ -64,22 +64,22 @@ void mr_ostore_group_closed(struct mr_ostore *s, const struct segment *g)
     drop_if_empty(s, g->group);
 }
 
-uint64_t mr_ostore_group_max(const struct mr_ostore *s, uint32_t group)
+uint64_t mr_ostore__group_max(const struct mr_ostore *s, uint32_t group)
 {
     const struct group *g = &s->groups[group];
     return group ? mr_store_written_max(g->limit_bytes, g->own_bytes) : UINT64_MAX;
 }
 
-uint64_t mr_ostore_group_left(const struct mr_ostore *s, uint32_t group)
+uint64_t mr_ostore__group_left(const struct mr_ostore *s, uint32_t group)
 
 {
-    uint64_t most = mr_ostore_group_max(s, group);
+    uint64_t most = mr_ostore__group_max(s, group);
     return group ? most - MR_MIN(most, s->groups[group].bytes) : most;
 }
 
 /* ---- its objects ------------------------------------------------------------------------------*/
 
-void mr_ostore_group_unlist(struct mr_ostore *s, uint32_t o)
+void mr_ostore__group_unlist(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     if (!x->group) return;
@@ -95,7 +95,7 @@ void mr_ostore_group_unlist(struct mr_ostore *s, uint32_t o)
     x->group_prev = x->group_next = 0;
 }
 
-void mr_ostore_group_enlist(struct mr_ostore *s, uint32_t o)
+void mr_ostore__group_enlist(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     if (!x->group) return;
@@ -108,7 +108,7 @@ void mr_ostore_group_enlist(struct mr_ostore *s, uint32_t o)
     g->tail = o;
 }
 
-void mr_ostore_group_leaving(struct mr_ostore *s, const struct object *x, bool starts)
+void mr_ostore__group_leaving(struct mr_ostore *s, const struct object *x, bool starts)
 {
     if (!x->group) return;
     struct group *g = &s->groups[x->group];
@@ -149,7 +149,7 @@ static void check_group(const struct mr_ostore *s, uint32_t at)
 }
 
 /* I35 */
-void mr_ostore_groups_check(const struct mr_ostore *s)
+void mr_ostore__groups_check(const struct mr_ostore *s)
 {
     for (uint32_t i = 1; i <= s->groups_used; i++)
         if (s->groups[i].id) check_group(s, i);

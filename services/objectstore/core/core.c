@@ -72,7 +72,7 @@ static void expire_waiters(struct mr_ostore *s)
         if (s->waiters[w].deadline <= s->now && is_coming) /* its restore will end, well or not */
             s->waiters[w].deadline = mr_time_after(s->now, WAIT_MORE_NS);
         if (s->waiters[w].deadline <= s->now)
-            mr_ostore_waiter_expire(s, w, MR_ETIMEOUT);
+            mr_ostore__waiter_expire(s, w, MR_ETIMEOUT);
         else
             first = MR_MIN(first, s->waiters[w].deadline);
     }
@@ -82,10 +82,10 @@ static void expire_waiters(struct mr_ostore *s)
 static void pass_time(struct mr_ostore *s)
 {
     if (s->now >= s->waiters_deadline) expire_waiters(s);
-    if (s->now >= mr_ostore_grants_deadline(s)) mr_ostore_expire_grants(s);
+    if (s->now >= mr_ostore__grants_deadline(s)) mr_ostore__expire_grants(s);
     if (s->now >= s->retry) {
         s->retry = MR_NEVER;
-        mr_ostore_retry_doomed(s);
+        mr_ostore__retry_doomed(s);
         if (s->lists[LIST_DOOMED].count) {
             s->retry = s->now + s->doomed_wait;
             s->doomed_wait = MR_MIN(s->doomed_wait * 2, DOOMED_WAIT_MAX);
@@ -93,7 +93,7 @@ static void pass_time(struct mr_ostore *s)
     }
     if (s->now >= s->orphan_check) {
         s->orphan_check = MR_NEVER;
-        mr_ostore_check_orphans(s);
+        mr_ostore__check_orphans(s);
     }
     if ((s->replicas || s->unvouched) && s->orphan_check == MR_NEVER)
         s->orphan_check = s->now + ORPHAN_CHECK_NS;
@@ -101,28 +101,28 @@ static void pass_time(struct mr_ostore *s)
 
 static void unpin(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
-    if (!o || !mr_ostore_unlink(s, o, LINK_PIN, ev->client)) return;
+    uint32_t o = mr_ostore__find(s, ev->id);
+    if (!o || !mr_ostore__unlink(s, o, LINK_PIN, ev->client)) return;
     if (s->objects[o].place == PLACE_DOOMED && !s->objects[o].pins) s->retry = s->now;
 }
 
 static void hold(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
     if (!o || s->objects[o].place == PLACE_WANTED) return;
     uint64_t key = ev->holder.kind == MR_HOLD_CLIENT ? ev->client : ev->holder.key;
     if (ev->type == MR_OE_HOLD) {
         if (s->objects[o].place == PLACE_DOOMED) return;
-        (void)mr_ostore_link(s, o, (uint32_t)ev->holder.kind, key);
-        if (ev->holder.kind == MR_HOLD_JOB) mr_ostore_vouch(s, o);
-        if (ev->holder.kind == MR_HOLD_NAME) mr_ostore_live_by_holders(s, o, true);
+        (void)mr_ostore__link(s, o, (uint32_t)ev->holder.kind, key);
+        if (ev->holder.kind == MR_HOLD_JOB) mr_ostore__vouch(s, o);
+        if (ev->holder.kind == MR_HOLD_NAME) mr_ostore__live_by_holders(s, o, true);
         return;
     }
     if (!s->objects[o].offered) s->objects[o].unheld_since = s->now;
     bool every_job = ev->holder.kind == MR_HOLD_JOB && !key;
-    bool went = every_job ? mr_ostore_unlink_jobs(s, o)
-                          : mr_ostore_unlink(s, o, (uint32_t)ev->holder.kind, key);
-    if (went) mr_ostore_unheld(s, o);
+    bool went = every_job ? mr_ostore__unlink_jobs(s, o)
+                          : mr_ostore__unlink(s, o, (uint32_t)ev->holder.kind, key);
+    if (went) mr_ostore__unheld(s, o);
 }
 
 static void used(struct mr_ostore *s, uint32_t o)
@@ -131,7 +131,7 @@ static void used(struct mr_ostore *s, uint32_t o)
     struct object *x = &s->objects[o];
     if (x->list != LIST_SMALL && x->list != LIST_LARGE) return;
     if (!x->offered) x->unheld_since = s->now;
-    mr_ostore_enlist(s, o, x->list);
+    mr_ostore__enlist(s, o, x->list);
 }
 
 static void offer_one(struct mr_ostore *s, uint32_t o)
@@ -145,7 +145,7 @@ static void offer_one(struct mr_ostore *s, uint32_t o)
 static void offered(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     if (!mr_object_id_is_none(ev->id)) {
-        offer_one(s, mr_ostore_find(s, ev->id));
+        offer_one(s, mr_ostore__find(s, ev->id));
         return;
     }
     for (uint32_t o = 1; o <= s->objects_used; o++)
@@ -158,7 +158,7 @@ static void ask_again(struct mr_ostore *s)
     for (uint32_t o = 1; o <= s->objects_used; o++) {
         const struct object *x = &s->objects[o];
         if (x->place == PLACE_FREE || x->place == PLACE_DOOMED || !x->links) continue;
-        if (mr_ostore_is_held_by(s, o, MR_HOLD_JOB, 0)) mr_ostore_doubt(s, o);
+        if (mr_ostore__is_held_by(s, o, MR_HOLD_JOB, 0)) mr_ostore__doubt(s, o);
     }
 }
 
@@ -166,28 +166,28 @@ static void handle(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     switch (ev->type) {
     case MR_OE_TICK: break;
-    case MR_OE_JOIN: mr_ostore_join(s, ev); break;
-    case MR_OE_GONE: mr_ostore_gone(s, ev); break;
-    case MR_OE_LIMIT: mr_ostore_limit(s, ev); break;
-    case MR_OE_GRANT: mr_ostore_grant(s, ev); break;
-    case MR_OE_CANCEL: mr_ostore_cancel(s, ev); break;
-    case MR_OE_RETURN: mr_ostore_returned(s, ev); break;
-    case MR_OE_SEAL: mr_ostore_seal(s, ev); break;
-    case MR_OE_GET: mr_ostore_get(s, ev); break;
+    case MR_OE_JOIN: mr_ostore__join(s, ev); break;
+    case MR_OE_GONE: mr_ostore__gone(s, ev); break;
+    case MR_OE_LIMIT: mr_ostore__limit(s, ev); break;
+    case MR_OE_GRANT: mr_ostore__grant(s, ev); break;
+    case MR_OE_CANCEL: mr_ostore__cancel(s, ev); break;
+    case MR_OE_RETURN: mr_ostore__returned(s, ev); break;
+    case MR_OE_SEAL: mr_ostore__seal(s, ev); break;
+    case MR_OE_GET: mr_ostore__get(s, ev); break;
     case MR_OE_UNPIN: unpin(s, ev); break;
     case MR_OE_HOLD: hold(s, ev); break;
     case MR_OE_UNHOLD: hold(s, ev); break;
-    case MR_OE_DELETE: mr_ostore_delete(s, ev); break;
-    case MR_OE_PERSIST: mr_ostore_persist(s, ev); break;
-    case MR_OE_DRAIN: mr_ostore_drain(s); break;
-    case MR_OE_EVICT_DONE: mr_ostore_evicted(s, ev); break;
-    case MR_OE_WRITTEN: mr_ostore_written(s, ev); break;
-    case MR_OE_FETCH_FAILED: mr_ostore_fetch_failed(s, ev); break;
-    case MR_OE_RECOVERED: mr_ostore_recovered(s, ev); break;
+    case MR_OE_DELETE: mr_ostore__delete(s, ev); break;
+    case MR_OE_PERSIST: mr_ostore__persist(s, ev); break;
+    case MR_OE_DRAIN: mr_ostore__drain(s); break;
+    case MR_OE_EVICT_DONE: mr_ostore__evicted(s, ev); break;
+    case MR_OE_WRITTEN: mr_ostore__written(s, ev); break;
+    case MR_OE_FETCH_FAILED: mr_ostore__fetch_failed(s, ev); break;
+    case MR_OE_RECOVERED: mr_ostore__recovered(s, ev); break;
     case MR_OE_USED: used(s, ev->object); break;
-    case MR_OE_WANT: mr_ostore_want(s, ev); break;
+    case MR_OE_WANT: mr_ostore__want(s, ev); break;
     case MR_OE_OFFERED: offered(s, ev); break;
-    case MR_OE_PLACED: mr_ostore_placed(s, ev); break;
+    case MR_OE_PLACED: mr_ostore__placed(s, ev); break;
     case MR_OE_ASK_AGAIN: ask_again(s); break;
     }
 }
@@ -200,7 +200,7 @@ void mr_ostore_step(struct mr_ostore *s, mr_time now, const struct mr_ostore_eve
     s->fx = fx;
     handle(s, ev);
     pass_time(s);
-    mr_ostore_make_room(s);
+    mr_ostore__make_room(s);
     s->fx = NULL;
 }
 
@@ -208,7 +208,7 @@ mr_time mr_ostore_deadline(const struct mr_ostore *s)
 {
     mr_time first = MR_MIN(s->waiters_deadline, s->retry);
     first = MR_MIN(first, s->orphan_check);
-    return MR_MIN(first, mr_ostore_grants_deadline(s));
+    return MR_MIN(first, mr_ostore__grants_deadline(s));
 }
 
 uint32_t mr_ostore_objects_left(const struct mr_ostore *s)
@@ -257,7 +257,7 @@ static void tell(const struct mr_ostore *s, uint32_t o, struct mr_ostore_info *o
 
 int mr_ostore_stat(const struct mr_ostore *s, mr_object_id id, struct mr_ostore_info *out)
 {
-    uint32_t o = mr_ostore_find(s, id);
+    uint32_t o = mr_ostore__find(s, id);
     if (!o || !mr_ostore_is_here(&s->objects[o])) return MR_ENOENT;
     tell(s, o, out);
     return MR_OK;
@@ -317,7 +317,7 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
 {
     const struct object *x = &s->objects[o];
     if (x->place == PLACE_FREE) return;
-    mr_assert(mr_ostore_find(s, x->id) == o);
+    mr_assert(mr_ostore__find(s, x->id) == o);
     bool resident = x->place == PLACE_RESIDENT || x->place == PLACE_EVICTING;
     mr_assert(x->in_place == (resident || x->place == PLACE_DOOMED));
     mr_assert((x->list == LIST_SMALL || x->list == LIST_LARGE) == resident);
@@ -402,5 +402,5 @@ void mr_ostore_check(const struct mr_ostore *s)
     mr_assert(committed == s->committed_bytes);
     mr_assert(committed <= s->config.memory_bytes);
     mr_assert(live == sum.rooms);
-    mr_ostore_groups_check(s);
+    mr_ostore__groups_check(s);
 }

@@ -10,15 +10,15 @@ static void close_segment(struct mr_ostore *s, uint32_t slot)
     s->stuck_since = 0;
     s->segments_count--;
     s->segment_slots[g->number] = 0;
-    mr_ostore_emit(s, MR_OX_CLOSE)->segment = g->number;
-    mr_ostore_group_closed(s, g);
+    mr_ostore__emit(s, MR_OX_CLOSE)->segment = g->number;
+    mr_ostore__group_closed(s, g);
     *g = (struct segment){.next = s->segments_free};
     s->segments_free = slot;
 }
 
-void mr_ostore_room_free(struct mr_ostore *s, uint32_t segment, uint64_t offset, uint64_t room)
+void mr_ostore__room_free(struct mr_ostore *s, uint32_t segment, uint64_t offset, uint64_t room)
 {
-    uint32_t slot = mr_ostore_segment_of(s, segment);
+    uint32_t slot = mr_ostore__segment_of(s, segment);
     mr_assert(slot);
     struct segment *g = &s->segments[slot];
     mr_assert(g->live > 0);
@@ -29,10 +29,10 @@ void mr_ostore_room_free(struct mr_ostore *s, uint32_t segment, uint64_t offset,
         if (!g->live) close_segment(s, slot);
         return;
     }
-    struct client *c = mr_ostore_client(s, g->client);
+    struct client *c = mr_ostore__client(s, g->client);
     mr_assert(c);
     c->may_have_empty = true;
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_FREED);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_FREED);
     fx->client = g->client;
     fx->segment = segment;
     fx->offset = offset;
@@ -50,7 +50,7 @@ static void grant_pop(struct mr_ostore *s, uint32_t at)
 static void answer_grant(struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t segment,
     uint64_t bytes, int err)
 {
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_GRANTED);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_GRANTED);
     fx->client = client;
     fx->request = request;
     fx->segment = segment;
@@ -61,8 +61,8 @@ static void answer_grant(struct mr_ostore *s, uint32_t client, uint64_t request,
 static void refuse_grant(struct mr_ostore *s, const struct grant *g, bool by_group)
 {
     answer_grant(s, g->client, g->request, 0, g->bytes_min, MR_ELIMIT);
-    const struct client *c = mr_ostore_client(s, g->client);
-    if (by_group && c->group) s->fx->items[s->fx->n - 1].room = mr_ostore_group_max(s, c->group);
+    const struct client *c = mr_ostore__client(s, g->client);
+    if (by_group && c->group) s->fx->items[s->fx->n - 1].room = mr_ostore__group_max(s, c->group);
 }
 
 static uint32_t segment_new(struct mr_ostore *s, const struct client *c, uint64_t bytes)
@@ -96,7 +96,7 @@ static bool waits_for_group(struct mr_ostore *s, uint32_t group, uint64_t bytes_
 {
     if (!group) return false;
     struct group *g = &s->groups[group];
-    uint64_t left = mr_ostore_group_left(s, group);
+    uint64_t left = mr_ostore__group_left(s, group);
     if (!g->lacking && left >= bytes_min) return false;
     if (!g->lacking) g->lacking = bytes_min - left;
     g->wanted += bytes_min;
@@ -111,16 +111,16 @@ static uint64_t serve_grants(struct mr_ostore *s)
         s->groups[i].lacking = s->groups[i].wanted = 0;
     for (uint32_t at = 0; at < s->grants_count;) {
         struct grant g = s->grants[at];
-        struct client *c = mr_ostore_client(s, g.client);
+        struct client *c = mr_ostore__client(s, g.client);
         if (waits_for_group(s, c->group, g.bytes_min)) {
             at++;
             continue;
         }
         uint64_t page = MR_ARENA_PAGE, left = budget_left(s) & ~(page - 1);
         if (left < g.bytes_min) return g.bytes_min - left;
-        uint64_t own = mr_ostore_group_left(s, c->group) & ~(page - 1);
+        uint64_t own = mr_ostore__group_left(s, c->group) & ~(page - 1);
         uint64_t bytes = MR_MIN(g.bytes, MR_MIN(left, own));
-        mr_assert(bytes <= mr_ostore_group_left(s, c->group)); /* I35 */
+        mr_assert(bytes <= mr_ostore__group_left(s, c->group)); /* I35 */
         uint32_t segment = segment_new(s, c, bytes);
         grant_pop(s, at);
         c->may_have_empty = true; /* as long as it does not use it */
@@ -131,16 +131,16 @@ static uint64_t serve_grants(struct mr_ostore *s)
 
 static bool is_of_group(struct mr_ostore *s, const struct grant *g)
 {
-    const struct client *c = mr_ostore_client(s, g->client);
+    const struct client *c = mr_ostore__client(s, g->client);
     return c->group && s->groups[c->group].lacking;
 }
 
-void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    const struct client *c = mr_ostore_client(s, ev->client);
+    const struct client *c = mr_ostore__client(s, ev->client);
     if (!c) return;
     uint64_t bytes_max = s->config.memory_bytes;
-    uint64_t group_max = mr_ostore_group_max(s, c->group) & ~(uint64_t)(MR_ARENA_PAGE - 1);
+    uint64_t group_max = mr_ostore__group_max(s, c->group) & ~(uint64_t)(MR_ARENA_PAGE - 1);
     bool sane = ev->room > 0 && ev->room <= ev->bytes && ev->room <= bytes_max;
     bool fits = sane && ev->room <= group_max;
     if (!fits || s->grants_count == GRANTS_MAX) {
@@ -156,7 +156,7 @@ void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
         .deadline = mr_time_after(s->now, ev->timeout),
     };
     s->grants[s->grants_count++] = g;
-    mr_ostore_make_room(s);
+    mr_ostore__make_room(s);
     uint32_t last = s->grants_count - 1;
     bool waits = s->grants_count && s->grants[last].client == ev->client &&
                  s->grants[last].request == ev->request;
@@ -167,7 +167,7 @@ void mr_ostore_grant(struct mr_ostore *s, const struct mr_ostore_event *ev)
     }
 }
 
-void mr_ostore_cancel(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__cancel(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     for (uint32_t i = 0; i < s->grants_count; i++) {
         if (s->grants[i].client != ev->client || s->grants[i].request != ev->request) continue;
@@ -176,7 +176,7 @@ void mr_ostore_cancel(struct mr_ostore *s, const struct mr_ostore_event *ev)
     }
 }
 
-void mr_ostore_expire_grants(struct mr_ostore *s)
+void mr_ostore__expire_grants(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < s->grants_count;) {
         struct grant g = s->grants[i];
@@ -190,7 +190,7 @@ void mr_ostore_expire_grants(struct mr_ostore *s)
     }
 }
 
-mr_time mr_ostore_grants_deadline(const struct mr_ostore *s)
+mr_time mr_ostore__grants_deadline(const struct mr_ostore *s)
 {
     mr_time first = MR_NEVER;
     for (uint32_t i = 0; i < s->grants_count; i++)
@@ -198,9 +198,9 @@ mr_time mr_ostore_grants_deadline(const struct mr_ostore *s)
     return first;
 }
 
-void mr_ostore_returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    struct client *c = mr_ostore_client(s, ev->client);
+    struct client *c = mr_ostore__client(s, ev->client);
     if (!c) return;
     if (!ev->segment) { /* the end of its answer */
         c->reclaiming = false;
@@ -208,7 +208,7 @@ void mr_ostore_returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
         c->gave = false;
         return;
     }
-    uint32_t slot = mr_ostore_segment_of(s, ev->segment);
+    uint32_t slot = mr_ostore__segment_of(s, ev->segment);
     if (!slot || s->segments[slot].client != ev->client || s->segments[slot].orphaned) return;
     c->gave = true;
     if (s->segments[slot].live)
@@ -219,19 +219,19 @@ void mr_ostore_returned(struct mr_ostore *s, const struct mr_ostore_event *ev)
 
 /* ---- clients ----------------------------------------------------------------------------------*/
 
-void mr_ostore_join(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__join(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     mr_assert(s->clients_count < s->config.clients_max);
-    mr_assert(!mr_ostore_client(s, ev->client));
+    mr_assert(!mr_ostore__client(s, ev->client));
     s->clients[s->clients_count++] =
         (struct client){.number = ev->client, .maker = ev->maker, .internal = ev->internal};
 }
 
-void mr_ostore_gone(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__gone(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    struct client *c = mr_ostore_client(s, ev->client);
+    struct client *c = mr_ostore__client(s, ev->client);
     if (!c) return;
-    mr_ostore_group_leave(s, c);
+    mr_ostore__group_leave(s, c);
     *c = s->clients[--s->clients_count];
     for (uint32_t i = s->grants_count; i-- > 0;)
         if (s->grants[i].client == ev->client) grant_pop(s, i);
@@ -245,18 +245,18 @@ void mr_ostore_gone(struct mr_ostore *s, const struct mr_ostore_event *ev)
         next = s->waiters[w].all_next;
         if (s->waiters[w].client != ev->client) continue;
         uint32_t o = s->waiters[w].object;
-        mr_ostore_waiter_drop(s, w);
+        mr_ostore__waiter_drop(s, w);
         struct object *x = &s->objects[o];
-        if (x->place == PLACE_WANTED && !x->waiters) mr_ostore_object_drop(s, o);
+        if (x->place == PLACE_WANTED && !x->waiters) mr_ostore__object_drop(s, o);
     }
     for (uint32_t o = 1; o <= s->objects_used; o++) {
         struct object *x = &s->objects[o];
         if (x->place == PLACE_FREE || !x->links) continue;
-        if (x->maker == ev->client && !x->unvouched && mr_ostore_has_job(s, o))
-            mr_ostore_doubt(s, o);
-        while (mr_ostore_unlink(s, o, LINK_PIN, ev->client))
+        if (x->maker == ev->client && !x->unvouched && mr_ostore__has_job(s, o))
+            mr_ostore__doubt(s, o);
+        while (mr_ostore__unlink(s, o, LINK_PIN, ev->client))
             ;
-        if (mr_ostore_unlink(s, o, MR_HOLD_CLIENT, ev->client)) mr_ostore_unheld(s, o);
+        if (mr_ostore__unlink(s, o, MR_HOLD_CLIENT, ev->client)) mr_ostore__unheld(s, o);
     }
     if (s->lists[LIST_DOOMED].count) s->retry = s->now;
 }
@@ -281,7 +281,7 @@ static bool is_worth_waiting(struct mr_ostore *s, uint32_t group, uint64_t bytes
     for (uint32_t i = 1; i <= s->segments_used && empty < bytes; i++) {
         const struct segment *g = &s->segments[i];
         if (!g->number || g->live || !is_in(g->group, group)) continue;
-        const struct client *c = mr_ostore_client(s, g->client);
+        const struct client *c = mr_ostore__client(s, g->client);
         if (c && is_asked(s, c, RECLAIM_WAIT_MAX_NS)) empty += g->bytes;
     }
     return empty >= bytes;
@@ -302,7 +302,7 @@ static bool reclaim(
         if (c->may_have_empty && !c->reclaiming) {
             c->reclaiming = true;
             c->reclaim_asked = s->now;
-            struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_RECLAIM);
+            struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_RECLAIM);
             fx->client = c->number;
             fx->bytes = bytes;
         }
@@ -324,11 +324,11 @@ static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
     if (!at_once && s->disk_full && (s->writes || s->now < s->disk_probe)) return 0;
     x->leaving = true;
     s->leaving_bytes += x->room;
-    mr_ostore_group_leaving(s, x, true);
+    mr_ostore__group_leaving(s, x, true);
     if (at_once)
-        mr_ostore_evict(s, o);
+        mr_ostore__evict(s, o);
     else
-        mr_ostore_write(s, o);
+        mr_ostore__write(s, o);
     return x->room;
 }
 
@@ -390,7 +390,7 @@ static void let_one_go(struct mr_ostore *s, uint32_t group)
         struct grant g = s->grants[i];
         bool by_group = is_of_group(s, &g);
         if (by_group != (group > 0)) continue;
-        if (group && mr_ostore_client(s, g.client)->group != group) continue;
+        if (group && mr_ostore__client(s, g.client)->group != group) continue;
         grant_pop(s, i);
         refuse_grant(s, &g, by_group);
         if (!group) return;
@@ -427,7 +427,7 @@ static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
 static uint64_t group_owes(struct mr_ostore *s, uint32_t at)
 {
     struct group *g = &s->groups[at];
-    uint64_t left = mr_ostore_group_left(s, at);
+    uint64_t left = mr_ostore__group_left(s, at);
     if (s->now >= g->owed_until || left >= g->owed) g->owed = 0;
     return g->owed ? g->owed - left : 0;
 }
@@ -439,16 +439,16 @@ static void group_make_room(struct mr_ostore *s, uint32_t at)
     uint64_t lacking = MR_MAX(g->lacking, group_owes(s, at));
     if (!lacking) return;
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
-    uint64_t left = mr_ostore_group_left(s, at);
+    uint64_t left = mr_ostore__group_left(s, at);
     uint64_t in_all = g->wanted - MR_MIN(g->wanted, left);
-    uint64_t need = MR_MAX(lacking, MR_MIN(in_all, mr_ostore_group_max(s, at) / 4));
+    uint64_t need = MR_MAX(lacking, MR_MIN(in_all, mr_ostore__group_max(s, at) / 4));
     if (reclaim(s, at, lacking, need, &g->reclaim_again)) return;
     start_group_leavers(s, g, need);
     if (!g->lacking || !is_stuck(s, &g->stuck_since, is_group_writing(s, g))) return;
     let_one_go(s, at);
 }
 
-void mr_ostore_make_room(struct mr_ostore *s)
+void mr_ostore__make_room(struct mr_ostore *s)
 {
     uint64_t lacking = serve_grants(s);
     uint64_t above = above_high_water(s);

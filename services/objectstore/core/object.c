@@ -24,7 +24,7 @@ static void move_to(struct mr_ostore *s, uint32_t o, enum place to)
 static void enlist_recent(struct mr_ostore *s, uint32_t o)
 {
     bool large = s->objects[o].bytes > MR_SMALL_BYTES_MAX;
-    mr_ostore_enlist(s, o, large ? LIST_LARGE : LIST_SMALL);
+    mr_ostore__enlist(s, o, large ? LIST_LARGE : LIST_SMALL);
 }
 
 static void leave_room(struct mr_ostore *s, uint32_t o)
@@ -35,23 +35,23 @@ static void leave_room(struct mr_ostore *s, uint32_t o)
     x->group = 0;
     s->stats.object_bytes -= x->bytes;
     s->rooms_bytes -= x->room;
-    mr_ostore_room_free(s, x->segment, x->offset - MR_EXTENT_HEAD, x->room);
+    mr_ostore__room_free(s, x->segment, x->offset - MR_EXTENT_HEAD, x->room);
 }
 
 static void stop_leaving(struct mr_ostore *s, struct object *x)
 {
     if (!x->leaving) return;
     s->leaving_bytes -= x->room;
-    mr_ostore_group_leaving(s, x, false);
+    mr_ostore__group_leaving(s, x, false);
     x->leaving = false;
 }
 
 /* ---- answers ----------------------------------------------------------------------------------*/
 
-void mr_ostore_answer(
+void mr_ostore__answer(
     struct mr_ostore *s, uint32_t client, uint64_t request, bool persist, mr_object_id id, int err)
 {
-    struct mr_ostore_effect *x = mr_ostore_emit(s, persist ? MR_OX_DONE : MR_OX_GOT);
+    struct mr_ostore_effect *x = mr_ostore__emit(s, persist ? MR_OX_DONE : MR_OX_GOT);
     x->client = client;
     x->request = request;
     x->id = id;
@@ -63,12 +63,12 @@ static bool answer_got(
     struct mr_ostore *s, uint32_t client, uint64_t request, uint32_t o, uint32_t flags)
 {
     struct object *x = &s->objects[o];
-    if (!mr_ostore_client(s, client)) return false;
-    if (!mr_ostore_link(s, o, LINK_PIN, client)) {
-        mr_ostore_answer(s, client, request, false, x->id, MR_ELIMIT);
+    if (!mr_ostore__client(s, client)) return false;
+    if (!mr_ostore__link(s, o, LINK_PIN, client)) {
+        mr_ostore__answer(s, client, request, false, x->id, MR_ELIMIT);
         return false;
     }
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_GOT);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_GOT);
     fx->client = client;
     fx->request = request;
     fx->flags = flags;
@@ -88,7 +88,7 @@ static void answer_pulled(struct mr_ostore *s, uint32_t o)
         const struct waiter x = s->waiters[w];
         next = x.next;
         if (x.persist) continue;
-        mr_ostore_waiter_drop(s, w);
+        mr_ostore__waiter_drop(s, w);
         told = answer_got(s, x.client, x.request, o, MR_OSTORE_PULLED);
     }
 }
@@ -101,50 +101,50 @@ static void answer_waiters(struct mr_ostore *s, uint32_t o, bool persist, int er
         if (x->persist != persist) continue;
         uint32_t client = x->client;
         uint64_t request = x->request;
-        mr_ostore_waiter_drop(s, w);
+        mr_ostore__waiter_drop(s, w);
         if (err || persist)
-            mr_ostore_answer(s, client, request, persist, s->objects[o].id, err);
+            mr_ostore__answer(s, client, request, persist, s->objects[o].id, err);
         else
             (void)answer_got(s, client, request, o, 0);
     }
 }
 
-void mr_ostore_waiter_expire(struct mr_ostore *s, uint32_t w, int err)
+void mr_ostore__waiter_expire(struct mr_ostore *s, uint32_t w, int err)
 {
     struct waiter x = s->waiters[w];
-    mr_ostore_answer(s, x.client, x.request, x.persist, s->objects[x.object].id, err);
-    mr_ostore_waiter_drop(s, w);
+    mr_ostore__answer(s, x.client, x.request, x.persist, s->objects[x.object].id, err);
+    mr_ostore__waiter_drop(s, w);
     struct object *object = &s->objects[x.object];
-    if (object->place == PLACE_WANTED && !object->waiters) mr_ostore_object_drop(s, x.object);
+    if (object->place == PLACE_WANTED && !object->waiters) mr_ostore__object_drop(s, x.object);
 }
 
 /* ---- death ------------------------------------------------------------------------------------*/
 
 static void tell_lost(struct mr_ostore *s, uint32_t o)
 {
-    if (mr_ostore_has_job(s, o)) mr_ostore_emit(s, MR_OX_LOST)->id = s->objects[o].id;
+    if (mr_ostore__has_job(s, o)) mr_ostore__emit(s, MR_OX_LOST)->id = s->objects[o].id;
 }
 
-void mr_ostore_vouch(struct mr_ostore *s, uint32_t o)
+void mr_ostore__vouch(struct mr_ostore *s, uint32_t o)
 {
     s->unvouched -= s->objects[o].unvouched;
     s->objects[o].unvouched = s->objects[o].offered = false;
 }
 
-void mr_ostore_doubt(struct mr_ostore *s, uint32_t o)
+void mr_ostore__doubt(struct mr_ostore *s, uint32_t o)
 {
     s->unvouched += !s->objects[o].unvouched;
     s->objects[o].unvouched = true;
     s->objects[o].offered = false;
 }
 
-void mr_ostore_live_by_holders(struct mr_ostore *s, uint32_t o, bool on)
+void mr_ostore__live_by_holders(struct mr_ostore *s, uint32_t o, bool on)
 {
     struct object *x = &s->objects[o];
     if (x->by_holders == on) return;
     x->by_holders = on;
     if (!x->persisted) return; /* its file is not written yet */
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_MOVE);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_MOVE);
     fx->id = x->id;
     fx->flags = on ? MR_OSTORE_BY_HOLDERS : 0;
 }
@@ -153,19 +153,19 @@ void mr_ostore_live_by_holders(struct mr_ostore *s, uint32_t o, bool on)
 static void unplace(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
-    if (x->placed) mr_ostore_emit(s, MR_OX_UNPLACE)->id = x->id;
+    if (x->placed) mr_ostore__emit(s, MR_OX_UNPLACE)->id = x->id;
     x->placed = false;
 }
 
 /* The word comes after the entry was written. Nothing here: it died meanwhile, or the entry is of a
  * life before this one. */
-void mr_ostore_placed(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__placed(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
     if (o && mr_ostore_is_here(&s->objects[o]))
         s->objects[o].placed = true;
     else
-        mr_ostore_emit(s, MR_OX_UNPLACE)->id = ev->id;
+        mr_ostore__emit(s, MR_OX_UNPLACE)->id = ev->id;
 }
 
 static void drop(struct mr_ostore *s, uint32_t o)
@@ -177,7 +177,7 @@ static void drop(struct mr_ostore *s, uint32_t o)
     answer_waiters(s, o, true, MR_ELOST);
     stop_leaving(s, x);
     if (x->disk == DISK_WRITTEN) {
-        mr_ostore_emit(s, MR_OX_ERASE)->id = x->id;
+        mr_ostore__emit(s, MR_OX_ERASE)->id = x->id;
         if (x->persisted) s->stats.persisted_bytes -= x->bytes;
     }
     if (x->place == PLACE_SPILLED || (x->place == PLACE_FETCHING && x->disk == DISK_WRITTEN)) {
@@ -186,7 +186,7 @@ static void drop(struct mr_ostore *s, uint32_t o)
     }
     if (x->place == PLACE_FETCHING && x->disk == DISK_WRITTEN) s->coming_bytes -= x->bytes;
     s->replicas -= x->replica;
-    mr_ostore_object_drop(s, o);
+    mr_ostore__object_drop(s, o);
 }
 
 static void ask_evict(struct mr_ostore *s, uint32_t o, bool for_ever)
@@ -195,12 +195,12 @@ static void ask_evict(struct mr_ostore *s, uint32_t o, bool for_ever)
     mr_assert(!x->evict_asked);
     x->evict_asked = true;
     x->tried = s->now;
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_EVICT);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_EVICT);
     fx->object = o;
     fx->flags = for_ever;
 }
 
-void mr_ostore_doom(struct mr_ostore *s, uint32_t o)
+void mr_ostore__doom(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     if (x->place == PLACE_DOOMED) return;
@@ -214,30 +214,30 @@ void mr_ostore_doom(struct mr_ostore *s, uint32_t o)
     answer_waiters(s, o, true, MR_ELOST);
     stop_leaving(s, x);
     move_to(s, o, PLACE_DOOMED);
-    mr_ostore_enlist(s, o, LIST_DOOMED);
+    mr_ostore__enlist(s, o, LIST_DOOMED);
     if (!x->pins && !x->evict_asked) ask_evict(s, o, true);
     s->doomed_wait = RETRY_NS;
     s->retry = MR_MIN(s->retry, s->now + RETRY_NS);
 }
 
-void mr_ostore_retry_doomed(struct mr_ostore *s)
+void mr_ostore__retry_doomed(struct mr_ostore *s)
 {
     uint32_t n = MR_MIN(s->lists[LIST_DOOMED].count, SCAN_MAX);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t o = s->lists[LIST_DOOMED].head;
         struct object *x = &s->objects[o];
-        mr_ostore_enlist(s, o, LIST_DOOMED); /* to the other end */
+        mr_ostore__enlist(s, o, LIST_DOOMED); /* to the other end */
         if (!x->pins && !x->evict_asked) ask_evict(s, o, true);
     }
 }
 
-void mr_ostore_unheld(struct mr_ostore *s, uint32_t o)
+void mr_ostore__unheld(struct mr_ostore *s, uint32_t o)
 {
     const struct object *x = &s->objects[o];
     if (x->holders || x->to_persist || x->place == PLACE_DOOMED) return;
     if (x->persisted && !x->by_holders) return; /* until somebody deletes it */
     if (x->place == PLACE_WANTED) return;       /* lives by its waiters */
-    mr_ostore_doom(s, o);
+    mr_ostore__doom(s, o);
 }
 
 static bool claim_is_over(const struct mr_ostore *s, const struct object *x)
@@ -249,19 +249,19 @@ static bool claim_is_over(const struct mr_ostore *s, const struct object *x)
 static void free_unclaimed(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
-    mr_ostore_vouch(s, o);
+    mr_ostore__vouch(s, o);
     /* Of what a living worker made, only the scheduler's own hold is in doubt. */
-    bool went = mr_ostore_client(s, x->maker) ? mr_ostore_unlink(s, o, MR_HOLD_JOB, 0)
-                                              : mr_ostore_unlink_jobs(s, o);
+    bool went = mr_ostore__client(s, x->maker) ? mr_ostore__unlink(s, o, MR_HOLD_JOB, 0)
+                                               : mr_ostore__unlink_jobs(s, o);
     if (x->holders || x->to_persist || (x->persisted && !x->by_holders)) return;
     if (!went && !x->by_holders) return;
     s->stats.orphans_freed++;
-    mr_ostore_unheld(s, o);
+    mr_ostore__unheld(s, o);
 }
 
 /* Copies of what other nodes hold go when nobody here wanted them for a while; so does what nobody
  * alive vouches for, once those who may were asked and did not claim it. */
-void mr_ostore_check_orphans(struct mr_ostore *s)
+void mr_ostore__check_orphans(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < SCAN_MAX && i < s->objects_used; i++) {
         uint32_t o = s->orphan_cursor % s->objects_used + 1;
@@ -274,19 +274,19 @@ void mr_ostore_check_orphans(struct mr_ostore *s)
         if (x->place != PLACE_RESIDENT || !x->replica || x->holders || x->persisted) continue;
         if (x->pins || !claim_is_over(s, x)) continue;
         s->stats.orphans_freed++;
-        mr_ostore_doom(s, o);
+        mr_ostore__doom(s, o);
     }
 }
 
 /* ---- out of memory and back -------------------------------------------------------------------*/
 
-void mr_ostore_evict(struct mr_ostore *s, uint32_t o)
+void mr_ostore__evict(struct mr_ostore *s, uint32_t o)
 {
     move_to(s, o, PLACE_EVICTING);
     ask_evict(s, o, false);
 }
 
-void mr_ostore_write(struct mr_ostore *s, uint32_t o)
+void mr_ostore__write(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     mr_assert(x->disk != DISK_WRITING);
@@ -294,7 +294,7 @@ void mr_ostore_write(struct mr_ostore *s, uint32_t o)
     if (x->disk == DISK_NONE) x->disk = DISK_WRITING;
     x->being_written = true;
     s->writes++;
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_WRITE);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_WRITE);
     fx->object = o;
     fx->id = x->id;
     fx->bytes = x->bytes;
@@ -309,7 +309,7 @@ static void fetch(struct mr_ostore *s, uint32_t o, uint32_t source)
     bool restore = x->disk == DISK_WRITTEN;
     x->source = source;
     x->other_source = 0;
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, restore ? MR_OX_RESTORE : MR_OX_PULL);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, restore ? MR_OX_RESTORE : MR_OX_PULL);
     fx->object = o;
     fx->id = x->id;
     fx->bytes = x->bytes;
@@ -320,7 +320,7 @@ static void evict_succeeded(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     stop_leaving(s, x);
-    mr_ostore_enlist(s, o, LIST_NONE);
+    mr_ostore__enlist(s, o, LIST_NONE);
     leave_room(s, o);
     if (x->place == PLACE_DOOMED) {
         drop(s, o);
@@ -342,7 +342,7 @@ static void evict_succeeded(struct mr_ostore *s, uint32_t o)
     if (!x->waiters) drop(s, o);
 }
 
-void mr_ostore_evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__evicted(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = ev->object;
     mr_assert(o > 0);
@@ -373,15 +373,15 @@ static void note_disk(struct mr_ostore *s, int err)
     s->disk_probe = mr_time_after(s->now, DISK_PROBE_NS);
 }
 
-void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__written(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     mr_assert(s->writes > 0);
     s->writes--;
-    uint32_t o = mr_ostore_find(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
     struct object *x = &s->objects[o];
     if (!o || !x->being_written) { /* deleted meanwhile; it may be wanted again, and on its way */
         bool has_file = o && x->disk != DISK_NONE;
-        if (!ev->err && !has_file) mr_ostore_emit(s, MR_OX_ERASE)->id = ev->id;
+        if (!ev->err && !has_file) mr_ostore__emit(s, MR_OX_ERASE)->id = ev->id;
         return;
     }
     x->being_written = false;
@@ -402,21 +402,21 @@ void mr_ostore_written(struct mr_ostore *s, const struct mr_ostore_event *ev)
         s->stats.persisted_bytes += x->bytes;
         bool by_holders = x->by_holders; /* it may have changed meanwhile */
         x->by_holders = ev->flags & MR_OSTORE_BY_HOLDERS;
-        mr_ostore_live_by_holders(s, o, by_holders);
+        mr_ostore__live_by_holders(s, o, by_holders);
         answer_waiters(s, o, true, MR_OK);
     } else if (x->to_persist && x->place != PLACE_DOOMED) {
-        mr_ostore_write(s, o);
+        mr_ostore__write(s, o);
         return;
     }
     if (x->leaving && x->place == PLACE_RESIDENT && !x->pins)
-        mr_ostore_evict(s, o);
+        mr_ostore__evict(s, o);
     else
         stop_leaving(s, x);
 }
 
-void mr_ostore_fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
     if (!o || s->objects[o].place != PLACE_FETCHING) return;
     struct object *x = &s->objects[o];
     bool restoring = x->disk == DISK_WRITTEN;
@@ -437,10 +437,10 @@ void mr_ostore_fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *e
     drop(s, o);
 }
 
-void mr_ostore_recovered(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__recovered(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    if (mr_ostore_find(s, ev->id)) return;
-    uint32_t o = mr_ostore_object_new(s, ev->id);
+    if (mr_ostore__find(s, ev->id)) return;
+    uint32_t o = mr_ostore__object_new(s, ev->id);
     if (!o) return;
     struct object *x = &s->objects[o];
     move_to(s, o, PLACE_SPILLED);
@@ -451,7 +451,7 @@ void mr_ostore_recovered(struct mr_ostore *s, const struct mr_ostore_event *ev)
     s->stats.persisted_bytes += x->bytes;
     s->stats.objects_spilled++;
     x->by_holders = ev->flags & MR_OSTORE_BY_HOLDERS;
-    if (x->by_holders) mr_ostore_doubt(s, o);
+    if (x->by_holders) mr_ostore__doubt(s, o);
 }
 
 /* ---- what clients ask -------------------------------------------------------------------------*/
@@ -459,7 +459,7 @@ void mr_ostore_recovered(struct mr_ostore *s, const struct mr_ostore_event *ev)
 static bool room_is_theirs(
     struct mr_ostore *s, const struct mr_ostore_event *ev, const struct client *c)
 {
-    uint32_t slot = mr_ostore_segment_of(s, ev->segment);
+    uint32_t slot = mr_ostore__segment_of(s, ev->segment);
     if (!slot) return false;
     const struct segment *g = &s->segments[slot];
     if (g->client != c->number || g->orphaned) return false;
@@ -475,8 +475,8 @@ static uint32_t object_to_seal(
     bool copy = c->internal && (ev->flags & MR_SEAL_ADOPT);
     if (!copy && ev->id.maker != c->maker) return 0;
     if (mr_object_id_is_none(ev->id)) return 0;
-    uint32_t o = mr_ostore_find(s, ev->id);
-    if (!o) return copy ? 0 : mr_ostore_object_new(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
+    if (!o) return copy ? 0 : mr_ostore__object_new(s, ev->id);
     const struct object *x = &s->objects[o];
     if (copy && x->disk == DISK_WRITTEN && x->bytes != ev->bytes) return 0;
     if (x->place == PLACE_FETCHING && (copy || x->disk == DISK_NONE)) return o;
@@ -505,32 +505,32 @@ static void take_holders(
     x->owner = ev->owner;
     x->maker = c->number;
     if (ev->owner.job.v)
-        (void)mr_ostore_link(s, o, MR_HOLD_JOB, ev->owner.job.v);
+        (void)mr_ostore__link(s, o, MR_HOLD_JOB, ev->owner.job.v);
     else
-        (void)mr_ostore_link(s, o, MR_HOLD_CLIENT, c->number);
+        (void)mr_ostore__link(s, o, MR_HOLD_CLIENT, c->number);
 }
 
 /* Writers are held back before it comes to this; some seals may have been on their way. */
 static void refuse(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     s->stats.seals_refused++;
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_REFUSED);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_REFUSED);
     fx->client = ev->client;
     fx->id = ev->id;
-    if (ev->owner.job.v) mr_ostore_emit(s, MR_OX_LOST)->id = ev->id;
+    if (ev->owner.job.v) mr_ostore__emit(s, MR_OX_LOST)->id = ev->id;
 }
 
-void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    const struct client *c = mr_ostore_client(s, ev->client);
+    const struct client *c = mr_ostore__client(s, ev->client);
     if (!c || !room_is_theirs(s, ev, c)) return; /* nonsense: only its sender loses by it */
-    struct segment *g = &s->segments[mr_ostore_segment_of(s, ev->segment)];
+    struct segment *g = &s->segments[mr_ostore__segment_of(s, ev->segment)];
     g->live++;
     uint32_t before = s->objects_count;
     uint32_t o = object_to_seal(s, ev, c);
     if (!o) {
         if (before + 1 >= s->config.objects_max) refuse(s, ev);
-        mr_ostore_room_free(s, ev->segment, ev->offset - MR_EXTENT_HEAD, ev->room);
+        mr_ostore__room_free(s, ev->segment, ev->offset - MR_EXTENT_HEAD, ev->room);
         return;
     }
     struct object *x = &s->objects[o];
@@ -545,8 +545,8 @@ void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
     x->room = ev->room;
     s->stats.object_bytes += x->bytes;
     s->rooms_bytes += x->room;
-    if (ev->flags & MR_SEAL_KEEP) (void)mr_ostore_link(s, o, LINK_PIN, ev->client);
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_PUBLISH);
+    if (ev->flags & MR_SEAL_KEEP) (void)mr_ostore__link(s, o, LINK_PIN, ev->client);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_PUBLISH);
     fx->object = o;
     fx->id = x->id;
     fx->segment = x->segment;
@@ -555,12 +555,12 @@ void mr_ostore_seal(struct mr_ostore *s, const struct mr_ostore_event *ev)
     enlist_recent(s, o);
     if (is_pulled) answer_pulled(s, o);
     answer_waiters(s, o, false, MR_OK);
-    if (x->to_persist && x->disk == DISK_NONE) mr_ostore_write(s, o);
+    if (x->to_persist && x->disk == DISK_NONE) mr_ostore__write(s, o);
 }
 
-void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__get(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
     enum place place = o ? s->objects[o].place : PLACE_FREE;
     if (place == PLACE_RESIDENT) {
         enlist_recent(s, o);
@@ -569,10 +569,10 @@ void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev)
     }
     int err = place == PLACE_DOOMED ? MR_ELOST : (ev->timeout == 0 ? MR_EAGAIN : MR_OK);
     if (!err && mr_object_id_is_none(ev->id)) err = MR_EINVAL;
-    if (!err && !o) o = mr_ostore_object_new(s, ev->id);
-    if (!err && (!o || !mr_ostore_wait(s, o, ev))) err = MR_ELIMIT;
+    if (!err && !o) o = mr_ostore__object_new(s, ev->id);
+    if (!err && (!o || !mr_ostore__wait(s, o, ev))) err = MR_ELIMIT;
     if (err) {
-        mr_ostore_answer(s, ev->client, ev->request, false, ev->id, err);
+        mr_ostore__answer(s, ev->client, ev->request, false, ev->id, err);
         if (o && s->objects[o].place == PLACE_WANTED && !s->objects[o].waiters) drop(s, o);
         return;
     }
@@ -585,9 +585,9 @@ void mr_ostore_get(struct mr_ostore *s, const struct mr_ostore_event *ev)
 
 /* Read ahead of need, so that the disk works while others compute. What nobody needs this instant
  * must not drive out what is being used: of such, only so much is on its way at a time. */
-void mr_ostore_want(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__want(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
     if (!o || s->objects[o].place != PLACE_SPILLED) return;
     bool at_once = ev->flags & MR_OSTORE_AT_ONCE;
     uint64_t most = s->config.memory_bytes / AHEAD_SHARE;
@@ -595,13 +595,13 @@ void mr_ostore_want(struct mr_ostore *s, const struct mr_ostore_event *ev)
     fetch(s, o, 0);
 }
 
-void mr_ostore_delete(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__delete(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
     struct mr_store_holder holder = {0};
-    if (o && !(ev->flags & MR_OSTORE_FORCE)) holder = mr_ostore_some_holder(s, o, ev->client);
-    if (o && !holder.kind && s->objects[o].place != PLACE_WANTED) mr_ostore_doom(s, o);
-    struct mr_ostore_effect *fx = mr_ostore_emit(s, MR_OX_DONE);
+    if (o && !(ev->flags & MR_OSTORE_FORCE)) holder = mr_ostore__some_holder(s, o, ev->client);
+    if (o && !holder.kind && s->objects[o].place != PLACE_WANTED) mr_ostore__doom(s, o);
+    struct mr_ostore_effect *fx = mr_ostore__emit(s, MR_OX_DONE);
     fx->client = ev->client;
     fx->request = ev->request;
     fx->id = ev->id;

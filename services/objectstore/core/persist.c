@@ -9,9 +9,9 @@ static bool has_name(const struct mr_ostore *s, const struct object *x)
     return false;
 }
 
-void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
+void mr_ostore__persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
-    uint32_t o = mr_ostore_find(s, ev->id);
+    uint32_t o = mr_ostore__find(s, ev->id);
     int err = MR_OK;
     if (!o || s->objects[o].place == PLACE_WANTED)
         err = MR_ENOENT;
@@ -22,10 +22,10 @@ void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     else if (!s->config.may_spill)
         err = MR_ESTATE;
     bool done = !err && s->objects[o].persisted;
-    if (!err && !has_name(s, &s->objects[o])) mr_ostore_live_by_holders(s, o, false);
-    if (!err && !done && !mr_ostore_wait(s, o, ev)) err = MR_ELIMIT;
+    if (!err && !has_name(s, &s->objects[o])) mr_ostore__live_by_holders(s, o, false);
+    if (!err && !done && !mr_ostore__wait(s, o, ev)) err = MR_ELIMIT;
     if (err || done) {
-        mr_ostore_answer(s, ev->client, ev->request, true, ev->id, err);
+        mr_ostore__answer(s, ev->client, ev->request, true, ev->id, err);
         return;
     }
     struct object *x = &s->objects[o];
@@ -33,7 +33,7 @@ void mr_ostore_persist(struct mr_ostore *s, const struct mr_ostore_event *ev)
     x->to_persist = true;
     /* While it is being written for a spill, or fetched, the next step follows from there. */
     bool pulled_now = x->place == PLACE_FETCHING && x->disk == DISK_NONE;
-    if (!asked && x->disk != DISK_WRITING && !pulled_now) mr_ostore_write(s, o);
+    if (!asked && x->disk != DISK_WRITING && !pulled_now) mr_ostore__write(s, o);
 }
 
 static bool is_held_for_long(const struct mr_ostore *s, const struct object *x)
@@ -45,7 +45,7 @@ static bool is_held_for_long(const struct mr_ostore *s, const struct object *x)
 
 /* What outlives this process: results that a job still holds, and what has a name. Copies of what
  * another node has do not. */
-void mr_ostore_drain(struct mr_ostore *s)
+void mr_ostore__drain(struct mr_ostore *s)
 {
     if (!s->config.may_spill) return;
     for (uint32_t o = 1; o <= s->objects_used; o++) {
@@ -55,7 +55,7 @@ void mr_ostore_drain(struct mr_ostore *s)
             continue;
         x->to_persist = true;
         x->by_holders = true;
-        if (x->disk != DISK_WRITING) mr_ostore_write(s, o);
+        if (x->disk != DISK_WRITING) mr_ostore__write(s, o);
     }
 }
 

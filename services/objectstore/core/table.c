@@ -1,7 +1,7 @@
 /* Tables of the core: free lists, queues, links and waiters. No decisions here. */
 #include "services/objectstore/core/internal.h"
 
-struct mr_ostore_effect *mr_ostore_emit(struct mr_ostore *s, enum mr_ostore_effect_type type)
+struct mr_ostore_effect *mr_ostore__emit(struct mr_ostore *s, enum mr_ostore_effect_type type)
 {
     struct mr_ostore_effects *fx = s->fx;
     mr_assert(fx->n < fx->n_max);
@@ -16,13 +16,13 @@ static bool same_id(const void *ctx, uint32_t item, const void *key)
     return mr_object_id_eq(s->objects[item].id, *(const mr_object_id *)key);
 }
 
-uint32_t mr_ostore_find(const struct mr_ostore *s, mr_object_id id)
+uint32_t mr_ostore__find(const struct mr_ostore *s, mr_object_id id)
 {
     uint32_t o = mr_index_find(&s->by_id, mr_object_id_hash(id), same_id, s, &id);
     return o == MR_INDEX_NONE ? 0 : o;
 }
 
-uint32_t mr_ostore_object_new(struct mr_ostore *s, mr_object_id id)
+uint32_t mr_ostore__object_new(struct mr_ostore *s, mr_object_id id)
 {
     uint32_t o = s->objects_free;
     if (o)
@@ -35,20 +35,20 @@ uint32_t mr_ostore_object_new(struct mr_ostore *s, mr_object_id id)
         .id = id, .place = PLACE_WANTED, .sequence = ++s->sequence, .created = s->now};
     mr_index_add(&s->by_id, mr_object_id_hash(id), o, NULL, s);
     s->objects_count++;
-    struct mr_ostore_effect *x = mr_ostore_emit(s, MR_OX_ADD);
+    struct mr_ostore_effect *x = mr_ostore__emit(s, MR_OX_ADD);
     x->object = o;
     x->id = id;
     return o;
 }
 
-void mr_ostore_object_drop(struct mr_ostore *s, uint32_t o)
+void mr_ostore__object_drop(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     mr_assert(!x->waiters);
     mr_assert(!x->in_place);
     mr_assert(!x->pins);
-    mr_ostore_vouch(s, o);
-    mr_ostore_enlist(s, o, LIST_NONE);
+    mr_ostore__vouch(s, o);
+    mr_ostore__enlist(s, o, LIST_NONE);
     while (x->links) {
         struct link *l = &s->links[x->links];
         uint32_t at = x->links;
@@ -58,14 +58,14 @@ void mr_ostore_object_drop(struct mr_ostore *s, uint32_t o)
     }
     bool known = mr_index_remove(&s->by_id, mr_object_id_hash(x->id), o);
     mr_assert(known);
-    mr_ostore_emit(s, MR_OX_REMOVE)->object = o;
+    mr_ostore__emit(s, MR_OX_REMOVE)->object = o;
     x->place = PLACE_FREE;
     x->next = s->objects_free;
     s->objects_free = o;
     s->objects_count--;
 }
 
-void mr_ostore_enlist(struct mr_ostore *s, uint32_t o, enum list list)
+void mr_ostore__enlist(struct mr_ostore *s, uint32_t o, enum list list)
 {
     struct object *x = &s->objects[o];
     if (x->list != LIST_NONE) {
@@ -79,11 +79,11 @@ void mr_ostore_enlist(struct mr_ostore *s, uint32_t o, enum list list)
             s->lists[x->list].tail = x->prev;
         s->lists[x->list].count--;
     }
-    if (x->list == LIST_SMALL || x->list == LIST_LARGE) mr_ostore_group_unlist(s, o);
+    if (x->list == LIST_SMALL || x->list == LIST_LARGE) mr_ostore__group_unlist(s, o);
     x->list = list;
     x->prev = x->next = 0;
     if (list == LIST_NONE) return;
-    if (list == LIST_SMALL || list == LIST_LARGE) mr_ostore_group_enlist(s, o);
+    if (list == LIST_SMALL || list == LIST_LARGE) mr_ostore__group_enlist(s, o);
     x->used = s->now;
     x->prev = s->lists[list].tail;
     if (x->prev)
@@ -103,7 +103,7 @@ static void pins_change(struct mr_ostore *s, struct object *x, int by)
     if (x->pins) s->stats.pinned_bytes += x->bytes;
 }
 
-bool mr_ostore_link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key)
+bool mr_ostore__link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key)
 {
     struct object *x = &s->objects[o];
     for (uint32_t at = x->links; at; at = s->links[at].next) {
@@ -131,7 +131,7 @@ bool mr_ostore_link(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key
     return true;
 }
 
-bool mr_ostore_unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key)
+bool mr_ostore__unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key)
 {
     struct object *x = &s->objects[o];
     for (uint32_t *at = &x->links; *at; at = &s->links[*at].next) {
@@ -151,26 +151,26 @@ bool mr_ostore_unlink(struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t k
     return false;
 }
 
-bool mr_ostore_unlink_jobs(struct mr_ostore *s, uint32_t o)
+bool mr_ostore__unlink_jobs(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     bool any = false;
     for (uint32_t at = x->links, next; at; at = next) {
         next = s->links[at].next;
         if (s->links[at].kind == MR_HOLD_JOB)
-            any |= mr_ostore_unlink(s, o, MR_HOLD_JOB, s->links[at].key);
+            any |= mr_ostore__unlink(s, o, MR_HOLD_JOB, s->links[at].key);
     }
     return any;
 }
 
-bool mr_ostore_is_held_by(const struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key)
+bool mr_ostore__is_held_by(const struct mr_ostore *s, uint32_t o, uint32_t kind, uint64_t key)
 {
     for (uint32_t at = s->objects[o].links; at; at = s->links[at].next)
         if (s->links[at].kind == kind && s->links[at].key == key) return true;
     return false;
 }
 
-bool mr_ostore_has_job(const struct mr_ostore *s, uint32_t o)
+bool mr_ostore__has_job(const struct mr_ostore *s, uint32_t o)
 {
     for (uint32_t at = s->objects[o].links; at; at = s->links[at].next)
         if (s->links[at].kind == MR_HOLD_JOB) return true;
@@ -185,7 +185,7 @@ static bool is_internal(const struct mr_ostore *s, uint64_t client)
     return false;
 }
 
-struct mr_store_holder mr_ostore_some_holder(
+struct mr_store_holder mr_ostore__some_holder(
     const struct mr_ostore *s, uint32_t o, uint32_t but_client)
 {
     for (uint32_t at = s->objects[o].links; at; at = s->links[at].next) {
@@ -199,7 +199,7 @@ struct mr_store_holder mr_ostore_some_holder(
 
 /* ---- waiters ----------------------------------------------------------------------------------*/
 
-bool mr_ostore_wait(struct mr_ostore *s, uint32_t o, const struct mr_ostore_event *ev)
+bool mr_ostore__wait(struct mr_ostore *s, uint32_t o, const struct mr_ostore_event *ev)
 {
     uint32_t w = s->waiters_free;
     if (w)
@@ -225,7 +225,7 @@ bool mr_ostore_wait(struct mr_ostore *s, uint32_t o, const struct mr_ostore_even
     return true;
 }
 
-void mr_ostore_waiter_drop(struct mr_ostore *s, uint32_t w)
+void mr_ostore__waiter_drop(struct mr_ostore *s, uint32_t w)
 {
     struct waiter *x = &s->waiters[w];
     uint32_t *at = &s->objects[x->object].waiters;
@@ -243,14 +243,14 @@ void mr_ostore_waiter_drop(struct mr_ostore *s, uint32_t w)
 
 /* ---- clients and segments ---------------------------------------------------------------------*/
 
-struct client *mr_ostore_client(struct mr_ostore *s, uint32_t number)
+struct client *mr_ostore__client(struct mr_ostore *s, uint32_t number)
 {
     for (uint32_t i = 0; i < s->clients_count; i++)
         if (s->clients[i].number == number) return &s->clients[i];
     return NULL;
 }
 
-uint32_t mr_ostore_segment_of(const struct mr_ostore *s, uint32_t number)
+uint32_t mr_ostore__segment_of(const struct mr_ostore *s, uint32_t number)
 {
     return number < MR_SEGMENTS_MAX ? s->segment_slots[number] : 0;
 }
