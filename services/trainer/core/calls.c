@@ -1,5 +1,5 @@
 /* What clients ask for: sessions that start, stop and are forgotten. */
-#include "services/trainer/core/state.h"
+#include "services/trainer/core/internal.h"
 
 #include <xxhash.h>
 

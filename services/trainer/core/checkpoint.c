@@ -1,6 +1,6 @@
 /* Checkpoints: versions of which every shard's owner has written an object, and going back to them.
  */
-#include "services/trainer/core/state.h"
+#include "services/trainer/core/internal.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* What the core shows of itself: sessions, members, environments, ids. */
-#include "services/trainer/core/state.h"
+#include "services/trainer/core/internal.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* The jobs of a session: asked for until the scheduler has them, looked after, and taken away
  * when the session has failed. */
-#include "services/trainer/core/state.h"
+#include "services/trainer/core/internal.h"
 
 static bool is_away(int err)
 {

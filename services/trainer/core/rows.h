@@ -2,7 +2,7 @@
  * to whoever takes a worker's place. For the core's files only. */
 #pragma once
 
-#include "services/trainer/core/state.h"
+#include "services/trainer/core/internal.h"
 
 void mr_trainer__rows(struct mr_trainer *t, const struct mr_trainer_event *ev);
 void mr_trainer__rows_settle(

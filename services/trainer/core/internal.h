@@ -1,0 +1,80 @@
+/* Inside the trainer's core: what its files ask of each other. For its own files only. */
+#pragma once
+
+#include "services/trainer/core/state.h"
+
+/* core.c */
+struct mr_trainer_effect *mr_trainer__emit(struct mr_trainer *t, enum mr_trainer_effect_type type);
+void mr_trainer__text(struct mr_trainer *t, struct mr_trainer_effect *x, struct mr_str s);
+void mr_trainer__refuse(struct mr_trainer *t, enum mr_trainer_effect_type type, uint64_t ticket,
+    int err, const char *fmt, ...) MR_PRINTF(5, 6);
+void mr_trainer__enter(struct mr_trainer *t, struct session *s, enum mr_training_state state);
+void mr_trainer__fail(struct mr_trainer *t, struct session *s, const char *fmt, ...)
+    MR_PRINTF(3, 4);
+struct session *mr_trainer__find(const struct mr_trainer *t, mr_training_id id);
+struct session *mr_trainer__session_new(struct mr_trainer *t, struct mr_training_document *d);
+void mr_trainer__session_free(struct session **s);
+void mr_trainer__add(struct mr_trainer *t, struct session *s);
+uint32_t mr_trainer__copy(char *to, size_t max, struct mr_str s);
+void mr_trainer__answer(struct mr_trainer *t, struct session *s, const struct call *c, int err);
+/* Answers the call when Redis has what the session is now. */
+void mr_trainer__wait(struct mr_trainer *t, struct session *s, enum mr_trainer_effect_type type,
+    uint64_t ticket, bool existed);
+void mr_trainer__follow(struct mr_trainer *t, struct session *s, bool on);
+void mr_trainer__follow_one(struct mr_trainer *t, struct session *s, int which, bool on);
+static inline bool mr_trainer__is_over(enum mr_training_state state)
+{
+    return state == MR_TRAINING_DONE || state == MR_TRAINING_FAILED;
+}
+
+/* calls.c */
+void mr_trainer__start(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void mr_trainer__stop(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void mr_trainer__forget(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void mr_trainer__forget_old(struct mr_trainer *t);
+
+/* member.c */
+void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void mr_trainer__barrier(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void mr_trainer__report(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void mr_trainer__members_turn(
+    struct mr_trainer *t, struct session *s); /* leases and waiting calls */
+void mr_trainer__members_gone(struct session *s, uint64_t ticket);
+/* Waiting joins, of which it was not known whether they are the session's. */
+void mr_trainer__members_ask_again(struct mr_trainer *t, struct session *s);
+void mr_trainer__members_release(struct mr_trainer *t, struct session *s); /* it has ended */
+mr_time mr_trainer__members_next(const struct session *s);
+bool mr_trainer__is_owner(const struct session *s, const struct member *m);
+struct member *mr_trainer__saver(struct session *s);
+struct mr_trainer_instruction mr_trainer__instruction(
+    const struct session *s, const struct member *m);
+
+struct member *mr_trainer__member_of(struct mr_trainer *t, const struct mr_trainer_event *ev,
+    enum mr_trainer_effect_type answer, struct session **sp); /* NULL: the call is refused */
+bool mr_trainer__is_in_force(const struct member *m, uint64_t incarnation);
+
+/* stop.c */
+void mr_trainer__begin_stop(struct mr_trainer *t, struct session *s, const char *fmt, ...)
+    MR_PRINTF(3, 4);
+void mr_trainer__evaluate(struct mr_trainer *t, struct session *s); /* rules and moves */
+void mr_trainer__bound(struct mr_trainer *t, struct session *s);
+mr_time mr_trainer__stop_next(const struct mr_trainer *t, const struct session *s);
+void mr_trainer__entry(struct mr_trainer *t, const struct mr_trainer_event *ev);
+void mr_trainer__located(struct mr_trainer *t, const struct mr_trainer_event *ev);
+struct mr_str mr_trainer__channel(const struct session *s, int which); /* n = 0: there is none */
+mr_duration mr_trainer__bound_of(const struct session *s); /* of its state; MR_NEVER: none */
+
+/* checkpoint.c */
+void mr_trainer__checkpoint_reported(
+    struct mr_trainer *t, struct session *s, struct member *m, const struct mr_training_report *r);
+void mr_trainer__restore(struct mr_trainer *t, struct session *s);
+void mr_trainer__doom_all(struct session *s);
+
+/* job.c */
+void mr_trainer__job_turn(struct mr_trainer *t, struct session *s);
+void mr_trainer__job_event(struct mr_trainer *t, const struct mr_trainer_event *ev);
+mr_time mr_trainer__job_next(const struct mr_trainer *t, const struct session *s);
+
+/* record.c */
+void mr_trainer__record_write(struct session *s, struct mr_buf *out);
+void mr_trainer__record_read(struct mr_trainer *t, const struct mr_trainer_event *ev);
