@@ -1,7 +1,7 @@
 /* A call under way, as a sequence of questions: of the core, of memory, of the directory, of the
  * formatter. One question at a time; its answer calls `then` on the gRPC thread, unless the call is
- * over by then. It is freed when the RPC is over
- * and no question is open. */
+ * over by then. It is freed when the RPC is over and no question is open.
+ * Private to services/objectstore/api. */
 #pragma once
 
 #include "host/later.h"

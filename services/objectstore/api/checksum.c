@@ -7,9 +7,10 @@
 
 #include <xxhash.h>
 
-#define PLACES 4096u                   /* a power of two */
-#define CHUNKS_MAX ((uint64_t)1 << 22) /* kept at most: 32 MiB of checksums, of 4 TiB of objects   \
-                                        */
+#define PLACES 4096u /* a power of two */
+#define CHUNKS_MAX                                                                                 \
+    ((uint64_t)1 << 22) /* kept at most: 32 MiB of checksums, of 4 TiB of objects                  \
+                         */
 
 struct mr_checksums_cache {
     struct mr_checksums *places[PLACES];
