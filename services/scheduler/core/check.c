@@ -1,4 +1,4 @@
-/* Every invariant of the state, asserted. O(state): for the simulator and tests. */
+/* Asserts each invariant of the state, in O(state): for the simulator and tests. */
 #include "services/scheduler/core/check.h"
 
 #include "base/assert.h"
@@ -82,7 +82,7 @@ static void check_job(const struct mr_sched *s, uint32_t job)
     check_consumers(s, job);
 }
 
-/* `coming`: with a large result, counted in its store */
+/* `coming`: tasks with a large result, counted in their store */
 static void check_worker(const struct mr_sched *s, uint32_t slot, uint32_t *coming)
 {
     const struct worker *w = &s->workers[slot];
@@ -140,7 +140,7 @@ static const char *worker_leftover(const struct mr_sched *s, const struct worker
     return NULL;
 }
 
-/* For the simulator, when every job is forgotten: whatever is left would be left for ever. */
+/* For the simulator, when every job is forgotten: anything that is left would stay for ever. */
 const char *mr_sched_leftover(const struct mr_sched *s)
 {
     uint32_t nodes = s->numbers.top;
@@ -157,11 +157,11 @@ const char *mr_sched_leftover(const struct mr_sched *s)
     if (s->value_list.count) return "values";
     if (s->blocks.left != s->config.inline_blocks) return "bytes of small values";
     if (s->queue.count || s->class_list.active_count) return "tasks in queues";
-    if (s->quarantine.ring.count || s->quarantine.reserved != NONE) return "suspects";
+    if (s->quarantine.ring.count || s->quarantine.reserved != NONE) return "quarantined tasks";
     if (s->memory_retry.ring.count || s->memory_retry.reserved_store ||
         s->memory_retry.reserved_task != NONE)
         return "tasks that found no room";
-    if (s->failures.index.count) return "stories of failures";
+    if (s->failures.index.count) return "failures";
     if (s->journal.pending_at != s->journal.pending_end ||
         s->journal.unacked_at != s->journal.unacked_end || s->journal.open_count)
         return "promises";
@@ -173,6 +173,6 @@ const char *mr_sched_leftover(const struct mr_sched *s)
     for (uint32_t i = s->config.ops_max; i < s->class_list.top; i++)
         if (s->classes[i].users) return "classes of tasks";
     for (uint32_t i = 0; i < s->numbers.top; i++)
-        if (s->keys.source[i] || s->keys.next[i] || s->keys.head[i]) return "joined tasks";
+        if (s->keys.source[i] || s->keys.next[i] || s->keys.head[i]) return "tasks that share keys";
     return NULL;
 }

@@ -1,6 +1,6 @@
-/* The scheduler core as a whole: made, stepped, asked when it next wants time. An event changes
- * what the state says; what follows from it (dispatch, leases, deadlines, records of values)
- * happens in the tick that ends a turn, which the deadline asks for at once when there is work. */
+/* The scheduler core as a whole: creation, step and deadline. An event changes the state. Its
+ * consequences (dispatch, leases, deadlines, records of values) come in the tick that ends a turn;
+ * when there is work, the deadline asks for that tick at once. */
 #include "services/scheduler/core/core.h"
 
 #include "base/alloc.h"
@@ -49,7 +49,7 @@ void mr_sched_config_default(struct mr_sched_config *c)
 
 static size_t stack_count(const struct mr_sched_config *c)
 {
-    return (size_t)c->tasks_max * 8; /* a walk may see a node once for each of its edges */
+    return (size_t)c->tasks_max * 8; /* a walk may push a node once for each of its edges */
 }
 
 /* Takes every array of the state from the arena, or, from an arena that only counts, adds up what
@@ -170,7 +170,7 @@ void mr_sched_free(struct mr_sched **sp)
     mr_buf_fini(&s->replay.graph);
 }
 
-/* At most 10 times a second a job's counts are told, while they change. */
+/* Announces the counts of running jobs that changed, at most 10 times a second. */
 static void tell_progress(struct mr_sched *s)
 {
     bool has_running = false;

@@ -1,5 +1,5 @@
-/* Why a task ran, runs, waits, or never will: one sentence, then the reasons that lead to it, the
- * nearest first. It says what the state says; it guesses nothing. */
+/* Why a task ran, runs, waits, or never will: one sentence, then the reasons behind it, the nearest
+ * first. Each is read from the state; none is a guess. */
 #include "services/scheduler/core/explain.h"
 
 #include "graph/explain.h"
@@ -33,7 +33,7 @@ static const char *word(enum mr_task_state state)
     return words[state];
 }
 
-/* The inputs without a value, and what each of them does instead. */
+/* The inputs without a value, and the state of each. */
 static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct job *j = job_of(s, task);
@@ -65,7 +65,7 @@ static void waits(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
             s->workers[s->tasks[task].worker].facts->name);
 }
 
-/* What no worker, or no worker now, can give. */
+/* What no worker offers, or none offers now. */
 static void unplaced(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct task *t = &s->tasks[task];
@@ -152,7 +152,7 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
     const uint32_t *in = mr_graph_inputs(j->graph, task - j->base, &n);
     for (uint32_t i = 0; i < n && shown < REASONS_MAX; i++) {
         if (s->tasks[j->base + in[i]].state != MR_TASK_ERRED) continue;
-        bool is_it = j->base + in[i] == cause; /* which comes next, with its reason */
+        bool is_it = j->base + in[i] == cause; /* it comes next, with its reason */
         if (!is_it)
             mr_buf_printf(
                 out, "its input \"%.*s\" failed\n", MR_STR_ARG(key_of(s, j->base + in[i])));
@@ -163,7 +163,8 @@ static void failed(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         st && st->message ? ": " : "", st && st->message ? st->message : "");
 }
 
-/* Given up before it had a value: the first of its users that failed, or was given up for that. */
+/* The task was given up before it had a value: names the first of its users that failed, or was
+ * given up for a failure. */
 static void in_vain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
 {
     const struct job *j = job_of(s, task);
@@ -173,7 +174,7 @@ static void in_vain(const struct mr_sched *s, uint32_t task, struct mr_buf *out)
         if (s->tasks[j->base + d[i]].state == MR_TASK_ERRED) user = j->base + d[i];
     mr_buf_printf(out, "\"%.*s\" %s: what needs it failed\n", MR_STR_ARG(key_of(s, task)),
         s->tasks[task].attempt ? "was stopped" : "will not run");
-    if (user == NONE) return; /* its users were given up themselves */
+    if (user == NONE) return; /* all of its users were given up */
     const struct failure *st = mr_sched__failure(s, s->tasks[user].cause);
     mr_buf_printf(out, "\"%.*s\" needs it, and failed%s%s\n", MR_STR_ARG(key_of(s, user)),
         st && st->message ? ": " : "", st && st->message ? st->message : "");

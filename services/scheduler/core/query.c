@@ -31,7 +31,7 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
     const struct job *j = &s->jobs[job];
     *out = (struct mr_sched_job_info){.id = id,
         .parent = {j->parent},
-        .state = j->told ? (enum mr_job_state)j->told : MR_JOB_PENDING,
+        .state = j->announced ? (enum mr_job_state)j->announced : MR_JOB_PENDING,
         .accepted = (j->flags & J_ACCEPTED) != 0,
         .graph = j->graph,
         .joined = j->joined,
@@ -48,9 +48,9 @@ bool mr_sched_job(const struct mr_sched *s, mr_job_id id, struct mr_sched_job_in
     out->given = job == s->job_list.unplanned ? 0 : j->graph->nodes_count;
     for (uint32_t i = MR_TASK_WAITING; out->given && i < MR_TASK_STATES; i++)
         out->given -= j->counts[i];
-    bool is_told = j->told == j->state;
+    bool is_told = j->announced == j->state;
     if (!is_told) {
-        out->event_sequence = 0; /* of a state that may not be announced yet */
+        out->event_sequence = 0; /* the state may not be announced yet */
         if (j->state >= MR_JOB_DONE) out->finished_wall_ns = 0;
     }
     if (j->has_failure && is_told) {
@@ -67,8 +67,9 @@ bool mr_sched_loop(
     uint32_t job = mr_sched__job_find(s, id.v);
     const struct job *j = job == NONE ? NULL : &s->jobs[job];
     if (!j || !j->loops || loop >= j->graph->loops_count) return false;
-    /* Where it ended is in the journal before the end of the job. */
-    if (j->told != j->state || j->state < MR_JOB_DONE || j->loops[loop].stop == NONE) return false;
+    /* The journal has the last round before the end of the job. */
+    if (j->announced != j->state || j->state < MR_JOB_DONE || j->loops[loop].stop == NONE)
+        return false;
     *rounds = j->loops[loop].stop + 1;
     *by_max = *rounds == j->graph->loops[loop].rounds;
     return true;
@@ -101,7 +102,7 @@ mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id id)
     return (mr_job_id){s->jobs[s->jobs[job].older].id};
 }
 
-/* Any node, those that are no tasks included. */
+/* Any node, also one that is not a task. */
 static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
 {
     uint32_t job = mr_sched__job_find(s, id);
@@ -109,7 +110,7 @@ static uint32_t node_find(const struct mr_sched *s, uint64_t id, uint32_t index)
                                                                    : s->jobs[job].base + index;
 }
 
-/* Of a task without a value: whose failure that was. */
+/* For a task without a value: the task whose failure is the cause. */
 static uint32_t cause_of(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -1,5 +1,4 @@
-/* Questions that the shell asks the scheduler core between steps. Loans last until the next step.
- */
+/* Questions that the shell asks the core between steps. Answers are loans until the next step. */
 #pragma once
 
 #include "base/buf.h"
@@ -8,10 +7,10 @@
 #include "services/scheduler/core/state/types.h"
 
 struct mr_sched_error { /* why a task, or a job, failed */
-    uint32_t index;     /* MR_NODE_NONE: no task's fault (cancelled, deadline) */
+    uint32_t index;     /* MR_NODE_NONE: not the fault of a task (cancelled, deadline) */
     int code;           /* google.rpc.Code */
     uint32_t attempts;
-    uint32_t fallen; /* tasks that could not run because of it */
+    uint32_t fallen; /* tasks that failed with it */
     uint32_t op;
     struct mr_str message;
     struct mr_str arguments;
@@ -22,14 +21,14 @@ struct mr_sched_error { /* why a task, or a job, failed */
 struct mr_sched_job_info {
     mr_job_id id;
     mr_job_id parent;        /* 0: none */
-    enum mr_job_state state; /* as it may be announced: never ahead of the journal */
+    enum mr_job_state state; /* as announced: never ahead of the journal */
     bool accepted;           /* the journal has it */
-    struct mr_graph *graph;  /* for mr_graph_find, which builds its index lazily */
+    struct mr_graph *graph;  /* not const: mr_graph_find builds its index lazily */
     uint32_t counts[MR_TASK_STATES];
     uint32_t joined;
-    uint32_t given;   /* nodes that are no tasks: they had their values from the start */
-    uint32_t skipped; /* of those released: in rounds of loops that did not come */
-    uint32_t vain;    /* of those released: never ran, as what needed them failed */
+    uint32_t given;   /* nodes that are not tasks: they had values from the start */
+    uint32_t skipped; /* of those released: in rounds that the loop did not run */
+    uint32_t vain;    /* of those released: given up because what needed them failed */
     uint64_t retried;
     uint64_t recomputed;
     uint64_t created_wall_ns, started_wall_ns, finished_wall_ns;
@@ -43,26 +42,28 @@ struct mr_sched_task_info {
     enum mr_task_state state;
     uint32_t attempt; /* the last one, 0: none yet */
     uint32_t op;      /* 0: not a task */
-    uint32_t worker;  /* slot where it was sent, or that made the value; UINT32_MAX: none */
+    /* slot where it was sent, or whose worker made the value; UINT32_MAX: none */
+    uint32_t worker;
     bool is_sent;
-    bool is_skipped; /* released, and its round did not come */
-    bool is_vain;    /* released, and never ran, as what needed it failed */
+    bool is_skipped; /* released: the loop did not run its round */
+    bool is_vain;    /* released before it ran, because what needed it failed */
     uint32_t waiting_inputs;
     uint32_t retries_left;
     mr_time ready, sent; /* of the last attempt */
     bool has_error;
     struct mr_sched_error error;
     uint32_t
-        cause; /* the node whose failure kept it from a value; MR_NODE_NONE: none, or its own */
-    struct mr_sched_error cause_error; /* message empty: it is not kept any more */
+        /* the node whose failure kept it from a value; MR_NODE_NONE: none, or itself */
+        cause;
+    struct mr_sched_error cause_error; /* empty message: it is not kept any more */
 };
 
 enum mr_sched_value_kind {
-    MR_SCHED_VALUE_NONE,   /* not (or no more) there */
+    MR_SCHED_VALUE_NONE,   /* not there, or not any more */
     MR_SCHED_VALUE_INLINE, /* its bytes (a pack) were appended */
     MR_SCHED_VALUE_OBJECT,
     MR_SCHED_VALUE_AWAY,    /* small, at its worker only: ask with MR_SCHED_WANT */
-    MR_SCHED_VALUE_UNACKED, /* there, but the journal does not have it yet */
+    MR_SCHED_VALUE_UNACKED, /* there, but the journal has not acknowledged it */
 };
 
 struct mr_sched_value {
@@ -88,7 +89,7 @@ struct mr_sched_worker_info {
 struct mr_sched_op_info {
     struct mr_str name;
     bool deterministic, by_reference, long_running;
-    uint32_t workers;                                 /* that have it */
+    uint32_t workers;                                 /* workers that offer it */
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes; /* over all jobs since the start */
     uint64_t estimate_ns;                             /* 0: none has finished yet */
 };
@@ -99,39 +100,40 @@ struct mr_sched_totals {
     uint64_t placed_cached, placed_repaired, placed_scored, roots_held; /* see shell/metrics.c */
     uint64_t journal_sequence, journal_acked;
     bool journal_is_away;
-    bool is_recovering; /* waits for the workers of its earlier life */
+    bool is_recovering; /* waits for the workers of the earlier life */
     bool is_paused;     /* dispatch waits for the journal */
 };
 
 bool mr_sched_job(const struct mr_sched *s, mr_job_id job, struct mr_sched_job_info *out);
-/* When was a job of this id forgotten (wall clock)? 0: never heard of it, or too long ago. */
+/* When a job of this id was forgotten (wall clock); 0: unknown, or too long ago. */
 uint64_t mr_sched_forgotten(const struct mr_sched *s, mr_job_id job);
-/* Was an id of this tag given out by a scheduler whose journal this one does not have? */
+/* Was an id of this tag given out by a scheduler that this journal does not know? */
 bool mr_sched_is_other_life(const struct mr_sched *s, uint32_t tag);
 uint32_t mr_sched_epoch(const struct mr_sched *s);
 mr_job_id mr_sched_job_newest(const struct mr_sched *s);               /* 0: none */
 mr_job_id mr_sched_job_older(const struct mr_sched *s, mr_job_id job); /* 0: no older one */
 bool mr_sched_task(
     const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_sched_task_info *out);
-/* How a loop ended; false: it has not, or the job is not over yet. */
+/* How a loop ended; false: it has not ended, or the job has not. */
 bool mr_sched_loop(
     const struct mr_sched *s, mr_job_id job, uint32_t loop, uint32_t *rounds, bool *by_max);
-/* The value of a node; the bytes of a small one are appended to `bytes` (NULL: nobody wants). */
+/* The value of a node. The bytes of a small one are appended to `bytes`, unless it is NULL. */
 bool mr_sched_value(const struct mr_sched *s, mr_job_id job, uint32_t index, struct mr_buf *bytes,
     struct mr_sched_value *out);
 
 bool mr_sched_worker(const struct mr_sched *s, uint32_t slot, struct mr_sched_worker_info *out);
 uint32_t mr_sched_worker_slots(const struct mr_sched *s); /* slots are below this */
-/* Less was sent than workers could run at once; false for more than 64 workers: not counted. */
+/* Do workers have more slots than tasks were sent? False for more than 64 workers: not counted. */
 bool mr_sched_has_idle_slots(const struct mr_sched *s);
 uint32_t mr_sched_ops_count(const struct mr_sched *s); /* numbers 1..count */
 struct mr_str mr_sched_op_name(const struct mr_sched *s, uint32_t op);
 bool mr_sched_op(const struct mr_sched *s, uint32_t op, struct mr_sched_op_info *out);
 struct mr_str mr_sched_resource_name(const struct mr_sched *s, uint32_t kind);
-uint32_t mr_sched_stores_count(const struct mr_sched *s);   /* numbers 1..count, never reused */
-uint32_t mr_sched_stores_changes(const struct mr_sched *s); /* other when one came or is back */
+uint32_t mr_sched_stores_count(const struct mr_sched *s); /* numbers 1..count, never reused */
+/* changes when a store comes or returns */
+uint32_t mr_sched_stores_changes(const struct mr_sched *s);
 bool mr_sched_store(const struct mr_sched *s, uint32_t number, uint64_t *incarnation,
     struct mr_str *node, struct mr_str *address, bool *is_alive);
 void mr_sched_totals(const struct mr_sched *s, struct mr_sched_totals *out);
-/* How many accepted jobs the journal did not give back; which was the last, and why. */
+/* How many accepted jobs could not be read back from the journal; the last of them, and why. */
 uint64_t mr_sched_unread(const struct mr_sched *s, mr_job_id *job, struct mr_error *why);

@@ -1,14 +1,15 @@
-/* What runs, as far as that can be known: a worker tells of starts only where somebody has to know,
- * for each word costs more than a small task. It runs what it said it runs (in heartbeats, or when
- * it was asked to give something back), and beyond that what it was sent first, as many as it has
- * slots. What else it was sent waits there. */
+/* What runs, as far as it is known. A worker reports starts only where that is needed, because each
+ * report costs more than a small task. It runs what it reported (in heartbeats, or when it was
+ * asked to give something back), and beyond that the tasks that it was sent first, as many as it
+ * has slots. The other tasks that it was sent wait there. */
 #include "services/scheduler/core/running.h"
 
 #include "services/scheduler/core/index/job_index.h"
 #include "services/scheduler/core/state/lookup.h"
 #include "services/scheduler/core/state/run_time.h"
 
-#define LOOKED_MAX(w) (256 + 4 * (w)->slots) /* of a worker's tasks; what runs was sent early */
+/* of a worker's tasks; those that run were sent early */
+#define LOOKED_MAX(w) (256 + 4 * (w)->slots)
 
 struct looked {
     uint32_t job, task; /* NONE: any */
@@ -26,7 +27,7 @@ static void look(const struct mr_sched *s, uint32_t task, struct looked *l)
     if (l->out) mr_buf_add(l->out, &index, sizeof index);
 }
 
-/* Of those that have a slot: all that started if `started`, or else the others. */
+/* Looks at tasks that have a slot: those that started if `started`, else the others. */
 static void look_at(const struct mr_sched *s, const struct worker *w, bool started, uint32_t *slots,
     struct looked *l)
 {
@@ -35,7 +36,7 @@ static void look_at(const struct mr_sched *s, const struct worker *w, bool start
         const struct task *t = &s->tasks[i];
         seen++;
         if (t->state != MR_TASK_RUNNING || t->fused_use == FUSED_CONSUMED) continue;
-        if (t->flags & T_LONG) { /* it needs no slot, and starts at once */
+        if (t->flags & T_LONG) { /* it takes no slot and starts at once */
             if (started) look(s, i, l);
             continue;
         }

@@ -1,4 +1,4 @@
-/* The end of a recovery: jobs of an earlier life are held back until its workers are back or lost.
+/* The end of a recovery. Jobs of an earlier life are held back until its workers are back or lost.
  */
 #include "services/scheduler/core/cluster/recovery.h"
 
@@ -6,7 +6,7 @@
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
 
-/* Are all workers of the earlier life back, or lost? Then what was held back may run. */
+/* Lets the jobs that were held back run, if all workers of the earlier life are back or lost. */
 void mr_sched__recover_tick(struct mr_sched *s)
 {
     if (!s->is_recovering) return;

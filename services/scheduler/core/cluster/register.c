@@ -1,6 +1,6 @@
-/* Registration: a worker joins, or comes back with what it holds and what it was doing. Both sides
- * then agree: what it has and is wanted is adopted, what it was sent and still has is kept, what
- * went lost on the way is sent again elsewhere. */
+/* Registration: a worker joins, or returns with what it holds and what it was doing. Then both
+ * sides agree: a value that it has and that is needed is adopted, a task that it was sent and still
+ * has stays, and a task that was lost on the way is sent elsewhere. */
 #include "services/scheduler/core/cluster/register.h"
 
 #include "services/scheduler/core/cluster/completion.h"
@@ -82,7 +82,7 @@ static void join(struct mr_sched *s, uint32_t slot, const struct mr_sched_regist
     w->record = mr_sched__journal_worker(s, slot, false);
 }
 
-/* A worker of the scheduler's earlier life: the journal has its incarnation already. */
+/* A worker of the scheduler's earlier life returns: the journal has its incarnation already. */
 static void come_back(struct mr_sched *s, uint32_t slot, const struct mr_sched_register *r)
 {
     struct worker *w = &s->workers[slot];
@@ -101,7 +101,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (attempt < t->attempt || t->flags & T_QUARANTINED) return;
         if (t->state == MR_TASK_WAITING && mr_sched__is_by_reference(s, task)) return;
         if (t->is_exit && !mr_sched__loop_is_decided(s, task))
-            return; /* it may come out otherwise */
+            return; /* the loop may end otherwise this time */
         mr_sched__task_unqueue(s, task);
         t->attempt = attempt;
         mr_sched__send_adopted(s, task, slot);
@@ -115,7 +115,7 @@ static void take_queued(struct mr_sched *s, uint32_t slot, uint32_t task, uint32
         if (is_done(&s->tasks[j->base + in[i]])) mr_sched__send_value(s, j->base + in[i], slot);
 }
 
-/* What is not kept is stopped there, without a word when it has. */
+/* The worker stops each task that it is not told to keep, and does not report when it has. */
 static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *q)
 {
     s->workers[slot].stopping = 0;
@@ -129,7 +129,7 @@ static void compare_queued(struct mr_sched *s, uint32_t slot, const struct mr_sc
     if (q->count > mr_sched__batch_more(s, slot)->keep.count) mr_sched__stopping_add(s, slot, 1);
 }
 
-/* What it was sent and does not have went lost on the way. */
+/* A task that the worker was sent and does not have was lost on the way. */
 static void drop_unseen_tasks(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
@@ -161,7 +161,8 @@ static bool is_waited_for_elsewhere(const struct mr_sched *s, uint32_t task, uin
     return mr_sched__shared_key_is_waited(s, task);
 }
 
-/* What it made and does not have any more is gone; what it has and others wait for is fetched. */
+/* A value that the worker made and does not have is gone. A value that it has and that tasks
+ * elsewhere wait for is fetched. */
 static void drop_unseen_values(struct mr_sched *s, uint32_t slot)
 {
     uint32_t *lost = s->stack + s->stack_count, n = 0, next;
@@ -192,7 +193,8 @@ static uint32_t find_worker(const struct mr_sched *s, const struct mr_sched_regi
     return mr_sched__worker_find_name(s, r->name);
 }
 
-/* Is the one that has this name surely dead? Its machine has a new store: it was started again. */
+/* Is the worker that has this name surely dead? Its node has a new store, so the node was started
+ * again. */
 static bool is_outlived(const struct mr_sched *s, uint32_t slot)
 {
     const struct worker *w = &s->workers[slot];

@@ -1,5 +1,5 @@
-/* Object stores: numbers that are given out once, leases, and what becomes of the objects of a
- * store that is lost. */
+/* Object stores: their numbers, which are never used again, their leases, and what becomes of the
+ * objects of a store that is lost. */
 #include "services/scheduler/core/cluster/store.h"
 
 #include "base/alloc.h"
@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* For a store of the journal: its node may have another by now, which has its disk. */
+/* Leases that a store of the journal has to return: a new store with its disk may come instead. */
 #define EXPECTED_LEASES 4
 
 static uint32_t find_store(const struct mr_sched *s, uint64_t incarnation)
@@ -59,8 +59,8 @@ static void store_lost(struct mr_sched *s, uint32_t n)
     mr_sched__scan(s, SCAN_STORE_LOST, n, NULL, 0);
 }
 
-/* Its node has a new one: the old one is dead, be it connected, silent, or of a scheduler before
- * this one. */
+/* The node has a new store: the old one is dead, whether it is connected, silent, or known from the
+ * journal only. */
 static void store_replaced(struct mr_sched *s, uint32_t n, uint32_t heir)
 {
     store_gone(s, n, MR_EEXIST, "its node has a new store");
@@ -72,8 +72,8 @@ static bool is_on(const struct store *st, struct mr_str node)
     return st->is_alive && *st->node && mr_str_eq(node, mr_str(st->node));
 }
 
-/* Has a lost one that comes back been replaced on its node meanwhile? Otherwise it was only silent
- * for longer than its lease: it lives again, and what nobody claims of its objects goes in time. */
+/* Was a lost store that returns replaced on its node? If not, it was only silent for longer than
+ * its lease: it is alive again, and objects that no job claims are dropped in time. */
 static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r)
 {
     uint32_t n = find_store(s, r->store);
@@ -83,8 +83,8 @@ static bool is_replaced(const struct mr_sched *s, const struct mr_sched_store *r
     return false;
 }
 
-/* A store that had registered. Where it had replaced another, it has that one's place here, too: a
- * node takes one, however often its store was started. */
+/* A store that had registered in an earlier life. If it replaced another store of its node, it
+ * takes that one's number: a node has one, however often its store was started. */
 void mr_sched__store_replay(struct mr_sched *s, uint64_t incarnation, struct mr_str node)
 {
     uint32_t n = find_store(s, incarnation);
@@ -117,7 +117,7 @@ void mr_sched__store_register(struct mr_sched *s, const struct mr_sched_store *r
     memset(st->node, 0, sizeof st->node);
     if (r->node.n) memcpy(st->node, r->node.p, MR_MIN(r->node.n, sizeof st->node - 1));
     if (is_new) mr_sched__journal_store(s, n);
-    if (s->fx->store[n].is_dirty) /* nobody was there to take it; now somebody is */
+    if (s->fx->store[n].is_dirty) /* there was no session to take it; now there is */
         mr_buf_add(&s->fx->dirty_stores, &n, sizeof n);
     mr_sched__store_batch(s, n)->has_registered = true;
     struct mr_sched_note *note = mr_sched__note(s, MR_NOTE_STORE_JOINED);
@@ -145,7 +145,8 @@ void mr_sched__store_leases(struct mr_sched *s)
 {
     for (uint32_t i = 1; i <= s->store_list.count; i++) {
         const struct store *st = &s->stores[i];
-        if (!st->is_alive || !(*st->node || st->is_expected)) continue; /* heard of, never heard */
+        /* known by name only */
+        if (!st->is_alive || !(*st->node || st->is_expected)) continue;
         mr_duration lease = s->config.lease * (st->is_expected ? EXPECTED_LEASES : 1);
         mr_time end = mr_time_after(st->last_heard, lease);
         if (end <= s->now)

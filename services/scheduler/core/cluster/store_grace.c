@@ -1,14 +1,15 @@
-/* Tasks that a store failed. When a store dies, the workers that use it often know before we do:
- * what a task reads, makes or persists there is away. Such a failure is not the task's. It is tried
- * again for a while, in which the store is found dead, or there is a new one, and what is lost is
- * made again. What still fails then is wrong: a collection names what nobody has, say. */
+/* Tasks that a store failed. When a store dies, its workers often know before the scheduler: what a
+ * task reads, makes or persists there is not available. Such a failure is not the task's fault. The
+ * task is tried again for a while, in which the store is found dead, or a new one comes, and lost
+ * values are made again. A task that still fails then has another fault: it names an object that
+ * does not exist, for example. */
 #include "services/scheduler/core/cluster/store_grace.h"
 
 #include "services/scheduler/core/state/lookup.h"
 
-#define WAIT_FOR_OBJECT (20 * MR_SECOND) /* two times what a worker waits for one */
-#define AGAIN_MAX 65536u                 /* of a job, in all: it may be wrong again and again */
-#define RENEWED_MAX 8u /* times of grace of a job while no store comes or goes: a long task's */
+#define WAIT_FOR_OBJECT (20 * MR_SECOND) /* twice the time that a worker waits for one */
+#define AGAIN_MAX 65536u                 /* of a job in all: its fault may be another one */
+#define RENEWED_MAX 8u /* periods of grace of a job while no store comes or goes */
 
 bool mr_sched__store_may_return(struct mr_sched *s, uint32_t task)
 {

@@ -1,9 +1,9 @@
-/* Reading what workers tell of tasks, row by row. For the core's own files only. */
+/* A cursor over the rows that workers report of tasks. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/index/job_index.h"
 
-struct cursor { /* over the rows of refs, with the job of the run */
+struct cursor { /* over rows, with the job of each */
     const struct mr_sched_refs *r;
     uint32_t run, left;
     uint32_t job; /* slot, or NONE */

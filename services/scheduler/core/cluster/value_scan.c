@@ -1,6 +1,6 @@
-/* Looking through all values for those of a store, or for certain objects: a stretch a step, so
- * that no step takes longer the more there are. What a scan has not reached yet is as before:
- * whoever reads it finds out, and tells. */
+/* Walks over all values, for those of a store or for certain objects: a stretch each step, so that
+ * the length of a step does not depend on the number of values. A value that a scan has not reached
+ * yet is as before; a worker that reads it reports that it is missing. */
 #include "services/scheduler/core/cluster/value_scan.h"
 
 #include "base/assert.h"
@@ -29,11 +29,11 @@ static void value_lost(struct mr_sched *s, uint32_t value)
     mr_sched__task_lost(s, v->task);
 }
 
-/* A store was restarted and found the object on its disk, or kept it through a restart of ours. */
+/* A restarted store found the object on its disk, or kept it while the scheduler restarted. */
 static void claim(struct mr_sched *s, struct value *v, uint32_t store)
 {
     if (v->store != store && v->store && s->stores[v->store].is_connected) return;
-    if (v->worker != NONE) { /* it is kept there from now on */
+    if (v->worker != NONE) { /* the worker keeps it there from now on */
         s->stores[v->store].kept_bytes -= v->bytes;
         s->stores[store].kept_bytes += v->bytes;
     }
@@ -42,10 +42,10 @@ static void claim(struct mr_sched *s, struct value *v, uint32_t store)
     mr_buf_add(&mr_sched__store_batch(s, store)->claimed, &v->object, sizeof v->object);
 }
 
-/* The node's new store has the disk of the old one, and is asked whether it has this there. */
+/* The new store of the node has the disk of the old one: it is asked whether it has the object. */
 static void pass_on(struct mr_sched *s, struct value *v, uint32_t heir)
 {
-    if (v->worker != NONE) { /* it is kept there from now on */
+    if (v->worker != NONE) { /* the worker keeps it there from now on */
         s->stores[v->store].kept_bytes -= v->bytes;
         s->stores[heir].kept_bytes += v->bytes;
     }
@@ -65,7 +65,7 @@ static void look_at(struct mr_sched *s, const struct scan *x, uint32_t value)
     case SCAN_STORE_REPLACED:
         if (v->store == x->store) pass_on(s, v, x->heir);
         return;
-    case SCAN_STORE_HOLD: /* tell again: the last words may be lost */
+    case SCAN_STORE_HOLD: /* tell the store again: the last messages may be lost */
         if (v->store != x->store) return;
         v->flags &= (uint8_t)~V_HELD;
         mr_sched__value_hold(s, v);
@@ -94,10 +94,10 @@ void mr_sched__scan_tick(struct mr_sched *s)
     }
 }
 
-/* A scan of this kind that has not begun; NULL if there is none. */
+/* A scan of this kind that has not begun; NULL: there is none. */
 static struct scan *waiting(struct scan_ring *r, enum scan_type type, uint32_t store)
 {
-    for (uint32_t i = 1; i < r->count; i++) { /* the first one has begun */
+    for (uint32_t i = 1; i < r->count; i++) { /* the first one is running */
         struct scan *x = &r->at[(r->first + i) % r->max];
         if (x->type == type && x->store == store) return x;
     }
@@ -110,8 +110,8 @@ static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32
     bool is_first = !s->scans.count;
     struct scan *x = waiting(&s->scans, type, store);
     if (!x) {
-        /* Stores are fewer than scans; objects are told of again, by who reads or who keeps them.
-         */
+        /* There is room for a scan of each store. Objects are reported again, by their readers or
+         * keepers. */
         if (ids && s->scans.count > s->scans.max / 4) return;
         mr_assert(s->scans.count < s->scans.max);
         x = &s->scans.at[(s->scans.first + s->scans.count++) % s->scans.max];
@@ -125,7 +125,7 @@ static void scan(struct mr_sched *s, enum scan_type type, uint32_t store, uint32
         qsort(x->ids.p, x->ids.n / sizeof *ids, sizeof *ids, by_id);
     }
     s->has_work = true;
-    if (is_first) mr_sched__scan_tick(s); /* few values: at once */
+    if (is_first) mr_sched__scan_tick(s); /* if there are few values this is all */
 }
 
 void mr_sched__scan(struct mr_sched *s, enum scan_type type, uint32_t store,

@@ -1,6 +1,6 @@
-/* Workers: joining, returning, going silent, being lost. A worker whose stream ends is silent until
- * its lease runs out; then its incarnation is revoked, what it was sent goes elsewhere, and what
- * only it had is made again. */
+/* Workers that go silent, retire or are lost. A worker whose stream ends is silent until its lease
+ * ends. Then its incarnation is revoked, its tasks go elsewhere, and values that only it had are
+ * made again. */
 #include "services/scheduler/core/cluster/worker.h"
 
 #include "base/assert.h"
@@ -49,7 +49,7 @@ void mr_sched__worker_closed(struct mr_sched *s, uint32_t slot, uint64_t incarna
     s->due.leases = MR_MIN(s->due.leases, lapse);
 }
 
-/* Every task that was sent there is nowhere now. */
+/* Takes all tasks off the worker. */
 static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_refs *ran)
 {
     struct worker *w = &s->workers[slot];
@@ -62,14 +62,14 @@ static void unsend_all(struct mr_sched *s, uint32_t slot, const struct mr_sched_
     for (uint32_t i = 0; i < n; i++)
         if (s->tasks[list[i]].flags & T_SENT) mr_sched__task_unsend(s, list[i]);
     for (uint32_t i = 0; i < n; i++) {
-        if (!is_unfinished(&s->tasks[list[i]])) continue; /* fell with another */
+        if (!is_unfinished(&s->tasks[list[i]])) continue; /* it failed with another task */
         if (!mr_sched__quarantine_fail(s, list[i], w->facts->name))
             mr_sched__task_requeue(s, list[i]);
     }
     s->stack_count -= n;
 }
 
-/* Values that only this worker had are gone; the others merely lose their keeper. */
+/* Values that only this worker had are lost; the others lose their keeper. */
 static void unkeep_all(struct mr_sched *s, uint32_t slot)
 {
     struct worker *w = &s->workers[slot];
@@ -120,7 +120,7 @@ void mr_sched__worker_lost(
     mr_sched__recover_tick(s);
 }
 
-/* Small values that only a leaving worker has are fetched while it is there. */
+/* Fetches small values that only a leaving worker has. */
 static void fetch_all(struct mr_sched *s, uint32_t slot)
 {
     for (uint32_t v = s->workers[slot].held_head; v != NONE; v = s->values[v].next)

@@ -1,5 +1,5 @@
-/* A worker's message: what it misses, completed, gives back, started, does not know, and its
- * heartbeat. Completions are cluster/completion.c's. */
+/* A worker's message: what it misses, completed, gave back, started and does not know, and its
+ * heartbeat. cluster/completion.c handles completions. */
 #include "services/scheduler/core/cluster/worker_message.h"
 
 #include "services/scheduler/core/cluster/completion.h"
@@ -9,7 +9,6 @@
 #include "services/scheduler/core/index/job_index.h"
 #include "services/scheduler/core/index/load_index.h"
 #include "services/scheduler/core/index/retry_rings.h"
-#include "services/scheduler/core/place/memory_retry.h"
 #include "services/scheduler/core/place/quarantine.h"
 #include "services/scheduler/core/state/cost.h"
 #include "services/scheduler/core/state/emit.h"
@@ -20,7 +19,7 @@
 #include "services/scheduler/core/task/task.h"
 #include "services/scheduler/core/task/value.h"
 
-/* The value that is missed, or NULL: it has none. */
+/* The value that is missed; NULL: it has none. */
 static const struct value *missed(const struct mr_sched *s, uint32_t task, uint32_t input)
 {
     const struct job *j = job_of(s, task);
@@ -37,15 +36,16 @@ static void missing(struct mr_sched *s, uint32_t worker, const struct mr_sched_m
     if (!v) return;
     uint32_t x = job_of(s, task)->base + m->input;
     bool is_given = s->tasks[x].flags & T_FIXED && !mr_sched__is_alias(s, x);
-    if (is_given && mr_sched__store_may_return(s, task)) return; /* it may be on a disk */
+    /* it may be on the disk of a store that returns */
+    if (is_given && mr_sched__store_may_return(s, task)) return;
     bool is_gone = v->kind == V_OBJECT || (v->kind == V_AWAY && v->worker == worker);
     if (is_gone)
         mr_sched__task_lost(s, x);
     else if (v->worker == worker)
-        mr_sched__value_unkeep(s, s->tasks[x].value); /* ours is the only copy */
+        mr_sched__value_unkeep(s, s->tasks[x].value); /* the scheduler has the only copy */
 }
 
-/* The worker made it, and told of that only now: it is gone already. */
+/* The same message reported the value and missed it: the worker made it and has lost it. */
 static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sched_missing *m)
 {
     uint32_t task = mr_sched__find(s, m->job, m->index);
@@ -55,7 +55,7 @@ static void missing_now(struct mr_sched *s, uint32_t worker, const struct mr_sch
         mr_sched__task_lost(s, job_of(s, task)->base + m->input);
 }
 
-/* Calls `fn` for the rows that are about what this worker was last sent. */
+/* Calls `fn` for rows about attempts that this worker was sent last. */
 static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs,
     void (*fn)(struct mr_sched *s, uint32_t task))
 {
@@ -68,7 +68,7 @@ static void each_current(struct mr_sched *s, uint32_t worker, const struct mr_sc
     }
 }
 
-/* Given back, and told to be stopped meanwhile. */
+/* Tasks that were given back after they were told to stop. */
 static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
 {
     struct cursor cur = {.r = refs};
@@ -83,7 +83,8 @@ static void given_late(struct mr_sched *s, uint32_t worker, const struct mr_sche
 
 static void given(struct mr_sched *s, uint32_t task)
 {
-    if (s->tasks[task].fused_use == FUSED_CONSUMED) return; /* asked for when it had run */
+    /* it was asked back after it had run */
+    if (s->tasks[task].fused_use == FUSED_CONSUMED) return;
     mr_sched__task_unsend(s, task);
     mr_sched__task_requeue(s, task);
 }
@@ -106,14 +107,14 @@ static void left_slot(struct mr_sched *s, uint32_t task)
     w->long_sent++;
     t->estimate = 0;
     t->flags = (uint16_t)((t->flags & ~T_UNKNOWN) | T_LONG);
-    if (t->is_coming)
-        mr_sched__store_coming(s, task, 0); /* not before its child, which may be held */
+    if (t->is_coming) /* a child that is held back for memory must not wait for it */
+        mr_sched__store_coming(s, task, 0);
     if (t->flags & T_QUARANTINED) mr_sched__probation_left_slot(s, task);
     mr_sched__load_changed(s, t->worker, false);
     s->has_work = true;
 }
 
-/* What a worker was asked to send and does not know: a value that is gone. */
+/* A worker does not know a value that it was asked to send: the value is gone. */
 static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *refs)
 {
     struct cursor cur = {.r = refs};
@@ -128,9 +129,9 @@ static void unknown_values(struct mr_sched *s, uint32_t worker, const struct mr_
     }
 }
 
-/* What has run for longer than its op usually takes - it persists its value, or waits for memory -
- * is expected to run for as long again: what waits behind it would otherwise count as done in a
- * moment, and stay there beside workers that have nothing to do. */
+/* A task that has run for longer than its op usually takes (it persists its value, or waits for
+ * memory) is expected to run for as long again. Otherwise the tasks behind it would count as almost
+ * done, and stay there while other workers idle. */
 static void overdue(struct mr_sched *s, uint32_t slot, uint32_t task, uint64_t ns)
 {
     struct task *t = &s->tasks[task];
@@ -140,7 +141,7 @@ static void overdue(struct mr_sched *s, uint32_t slot, uint32_t task, uint64_t n
     t->estimate = least;
 }
 
-/* What it runs, and since when: for the day that it is lost. */
+/* Which tasks run and since when: needed if the worker is lost. */
 static void running(struct mr_sched *s, uint32_t slot, const struct mr_sched_heartbeat *h)
 {
     struct cursor cur = {.r = &h->running_tasks};
@@ -168,7 +169,8 @@ static void heartbeat(struct mr_sched *s, uint32_t slot, const struct mr_sched_h
     w->told_queue_ns = h->queue_ns;
     w->is_full = false;
     int64_t offset = (int64_t)(s->now - h->time_ns);
-    if (offset < w->clock_offset) w->clock_offset = offset; /* the least delay */
+    /* the smallest offset has the least delay */
+    if (offset < w->clock_offset) w->clock_offset = offset;
     running(s, slot, h);
     mr_sched__load_changed(s, slot, false);
     mr_sched__batch(s, slot)->heard = h->sequence;
@@ -179,7 +181,8 @@ void mr_sched__worker_message(struct mr_sched *s, const struct mr_sched_message 
 {
     if (m->worker >= s->worker_list.top) return;
     struct worker *w = &s->workers[m->worker];
-    if (w->state != W_CONNECTED || w->incarnation != m->incarnation) return; /* revoked */
+    /* of a revoked incarnation */
+    if (w->state != W_CONNECTED || w->incarnation != m->incarnation) return;
     w->last_heard = s->now;
     for (uint32_t i = 0; i < m->missing_count; i++)
         missing(s, m->worker, &m->missing[i]);

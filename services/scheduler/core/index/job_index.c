@@ -11,7 +11,7 @@ static bool id_eq(const void *ctx, uint32_t item, const void *key)
 uint32_t mr_sched__job_find(const struct mr_sched *s, uint64_t id)
 {
     if (s->job_list.newest != NONE && s->jobs[s->job_list.newest].id == id)
-        return s->job_list.newest; /* mostly asked for */
+        return s->job_list.newest; /* most look-ups are for the newest job */
     uint32_t j = mr_index_find(&s->job_list.by_id, mr_hash_u64(id), id_eq, s, &id);
     return j == MR_INDEX_NONE ? NONE : j;
 }
@@ -59,7 +59,7 @@ void mr_sched__job_enlist(struct mr_sched *s, uint32_t job)
     s->job_list.count++;
 }
 
-/* Nobody finds it by its id any more. */
+/* The job is not found by its id any more. */
 void mr_sched__job_unlist(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];

@@ -8,5 +8,5 @@ uint32_t mr_sched__find(const struct mr_sched *s, uint64_t job, uint32_t index);
 uint32_t mr_sched__request_find(const struct mr_sched *s, struct mr_str id);
 void mr_sched__job_enlist(struct mr_sched *s, uint32_t job);
 void mr_sched__job_unlist(struct mr_sched *s, uint32_t job);
-/* When was a job of this id forgotten (wall clock)? 0: never, or too long ago. */
+/* When a job of this id was forgotten (wall clock); 0: never, or too long ago. */
 uint64_t mr_sched__job_forgotten(const struct mr_sched *s, mr_job_id job);

@@ -1,6 +1,6 @@
-/* Workers in the order of their load, so that finding the least and the most loaded one costs the
- * same with ten workers and with ten thousand: buckets of a logarithmic scale, eight to an octave.
- * Inside a bucket the one that was given work longest ago comes first. */
+/* Workers in the order of their load, in buckets of a logarithmic scale, eight to an octave.
+ * Finding the least and the most loaded worker costs the same with ten workers and with ten
+ * thousand. Inside a bucket the worker that was given work longest ago comes first. */
 #include "services/scheduler/core/index/load_index.h"
 
 #include "base/assert.h"

@@ -12,7 +12,7 @@ void mr_sched__load_check(const struct mr_sched *s);
 
 static inline uint64_t mr_sched__load(const struct worker *w) /* ns of work per slot */
 {
-    return w->slots == 1 ? w->queue_ns : w->queue_ns / w->slots; /* a division costs more */
+    return w->slots == 1 ? w->queue_ns : w->queue_ns / w->slots; /* avoids a division */
 }
 
 static inline bool mr_sched__load_is_usable(const struct worker *w)

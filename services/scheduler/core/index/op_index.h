@@ -3,5 +3,5 @@
 
 #include "services/scheduler/core/state/state.h"
 
-uint32_t mr_sched__op(
-    struct mr_sched *s, struct mr_str name); /* made if new; 0: the table is full */
+/* a new name gets a number; 0: the table is full */
+uint32_t mr_sched__op(struct mr_sched *s, struct mr_str name);

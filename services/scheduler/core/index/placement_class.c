@@ -1,7 +1,7 @@
 /* Classes of placement: tasks that may run on the same workers share one. A task that asks for
- * nothing but its op has the op's number as its class; resources and named workers make special
- * ones. Tasks that no worker can take now are parked on their class's list, in the order in which
- * they would have run. */
+ * nothing but its op has the number of the op as its class; resources and named workers make
+ * special classes. A task that no worker can take now is parked on the list of its class, in the
+ * order of the ready queue. */
 #include "services/scheduler/core/index/placement_class.h"
 
 #include "base/alloc.h"
@@ -98,8 +98,9 @@ void mr_sched__class_drop(struct mr_sched *s, uint32_t class)
     s->classes[class].users--;
 }
 
-/* Behind which one it goes, or NONE: before all. A little look from the end, so that an urgent one
- * overtakes; and from the front, for that of a job that was served less than the first. */
+/* The parked task behind which `task` goes, or NONE: it goes first. The search looks at a few tasks
+ * from the end, so that an urgent task overtakes, and at a few from the front, for a task of a job
+ * that was served less than the first. */
 static uint32_t park_after(const struct mr_sched *s, const struct class *c, uint32_t task)
 {
     uint32_t after = c->parked_tail, before = c->parked_head;

@@ -1,11 +1,12 @@
-/* Where the tasks of a loop's body, and of a template, were last: a table of each job with loops,
- * and one that the instances of a template share. */
+/* Where the tasks of a loop's body, and of a template, ran last. Each job with loops has a table;
+ * the instances of a template share one. */
 #include "services/scheduler/core/index/placement_table.h"
 
 #include "base/alloc.h"
 #include "services/scheduler/core/state/lookup.h"
 
-#define SHAPE_SIZE_MAX 65536u /* tasks: larger ones are placed each time */
+/* tasks: those of a larger template are placed anew each time */
+#define SHAPE_SIZE_MAX 65536u
 
 void mr_sched__cache_new(struct mr_sched *s, uint32_t job)
 {

@@ -1,15 +1,16 @@
-/* Where the tasks of a loop's body, and of a template, were last. For the core's own files only. */
+/* Where the tasks of a loop's body, and of a template, ran last. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
 
 void mr_sched__cache_new(struct mr_sched *s, uint32_t job);
-/* It is an instance of a template: its tasks run where those of the last one did. */
+/* The job is an instance of a template: its tasks run where those of the last instance did. */
 void mr_sched__cache_share(struct mr_sched *s, uint32_t job, uint64_t template);
 void mr_sched__cache_drop(struct placements *p, struct job *j);
 void mr_sched__cache_fini(struct placements *p);
 /* The entry of a task; NULL: it has none. */
 struct place *mr_sched__place_last(const struct mr_sched *s, uint32_t task);
-/* It was sent there: noted, unless something is already. */
+/* Notes where a task was sent, unless the entry is set already. */
 void mr_sched__cache_note(struct mr_sched *s, uint32_t task, uint32_t worker);
-void mr_sched__cache_forget(struct mr_sched *s, uint32_t task); /* it is to go elsewhere */
+/* the next worker is noted again */
+void mr_sched__cache_forget(struct mr_sched *s, uint32_t task);

@@ -1,14 +1,16 @@
-/* What is ready, in the order in which it is to run: jobs by (priority, virtual time) in a heap of
- * those that have anything queued; inside a job the lowest place first, found in bits over all task
- * numbers with three summing levels above. A place is the task's number, or, in a job whose tasks
- * have priorities, its rank.
+/* Ready tasks in the order in which they are to run. Jobs with queued tasks stand in a heap, by
+ * priority and virtual time. Inside a job the lowest place goes first; it is found in a bit set
+ * over all task numbers, with three levels above that sum it up. A place is the number of a task,
+ * or its rank in a job whose tasks have priorities. Task numbers follow the depth-first order of
+ * the graph, so that a value's users come soon after it.
  *
- * Jobs of one priority share by start-time fair queueing: a job's virtual time is the estimated
- * work that was sent of it, and the job with the least goes first. A job that comes, or comes back,
- * begins at its level's clock less a credit, so that a small one does not wait for large ones. The
- * clock is never behind all of them, and moves by the work that is sent divided among the jobs in
- * the queue: however many come, those that were there get their share. Work is charged a quantum at
- * a time, which keeps stretches of one job together and the heap still. */
+ * Jobs of one priority share by start-time fair queueing (Goyal, Vin and Cheng, SIGCOMM 1996), with
+ * estimated run time in the place of packet length. The virtual time of a job is the work that was
+ * sent of it, and the job with the least goes first. A job that enters the queue starts at the
+ * clock of its priority less a credit, so that a small job does not wait for large ones. The clock
+ * is never behind all jobs. It advances by the work that is sent, divided by the number of queued
+ * jobs: however many jobs come, those that were there get their share. Work is charged a quantum at
+ * a time, which keeps runs of one job together and the heap still. */
 #include "services/scheduler/core/index/ready_queue.h"
 
 #include "base/assert.h"
@@ -16,14 +18,12 @@
 
 #define QUANTUM_NS MR_MS
 #define CREDIT_NS (10 * MR_MS)
-#define TASK_NS_MIN 200 /* what sending any task counts for */
+#define TASK_NS_MIN 200 /* the least that sending a task counts */
 
 static bool goes_before(const struct mr_sched *s, uint32_t a, uint32_t b)
 {
     return mr_sched__job_before(&s->jobs[a], &s->jobs[b]);
 }
-
-/* ---- fair shares ----------------------------------------------------------------------------- */
 
 static uint32_t level_at(const struct job *j)
 {
@@ -31,8 +31,8 @@ static uint32_t level_at(const struct job *j)
     return (uint32_t)(MR_MAX(most, (int32_t)-MR_PRIORITY_MAX) + MR_PRIORITY_MAX);
 }
 
-/* The level of its priority, which begins at the time of the highest clock: no job is far ahead of
- * that. */
+/* The level of the job's priority. A new level starts at the highest clock of all levels, so that
+ * no job is far ahead of it. */
 static struct level *level_of(struct mr_sched *s, const struct job *j)
 {
     struct level *l = &s->queue.levels[level_at(j)];
@@ -40,12 +40,12 @@ static struct level *level_of(struct mr_sched *s, const struct job *j)
     return l;
 }
 
-/* What was sent of it since the last time counts. */
+/* Charges the work that was sent of the job since the last time. */
 static void settle(struct mr_sched *s, struct job *j)
 {
     if (!j->charged_ns) return;
     struct level *l = level_of(s, j);
-    /* a long task moves no clock far */
+    /* one long task must not move the clock far */
     uint64_t most = MR_MIN(j->charged_ns, (uint64_t)QUANTUM_NS);
     const struct job *first = s->queue.heap_count ? &s->jobs[s->queue.heap[0]] : j;
     uint64_t least = first->priority == j->priority ? first->virtual_ns : j->virtual_ns;
@@ -70,8 +70,6 @@ static void leave(struct mr_sched *s, struct job *j)
     mr_assert(l->jobs);
     l->jobs--;
 }
-
-/* ---- the heap -------------------------------------------------------------------------------- */
 
 static void heap_set(struct mr_sched *s, uint32_t at, uint32_t job)
 {
@@ -136,8 +134,6 @@ void mr_sched__queue_charge(struct mr_sched *s, uint32_t task)
     if (j->heap_at != NONE) heap_down(s, j->heap_at);
 }
 
-/* ---- its tasks ------------------------------------------------------------------------------- */
-
 void mr_sched__queue_put(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -177,7 +173,7 @@ uint32_t mr_sched__queue_job(const struct mr_sched *s)
     return s->queue.heap_count ? s->queue.heap[0] : NONE;
 }
 
-/* The first set bit at or after `at`: up while a word is empty, then down to the bit. */
+/* The first set bit at or after `at`: up one level while a word is empty, then down to the bit. */
 static uint32_t next_bit(const struct mr_sched *s, uint32_t at)
 {
     uint32_t level = 0;

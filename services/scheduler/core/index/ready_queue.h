@@ -1,18 +1,18 @@
-/* What is ready, by (priority of the job, its virtual time, place in the job). For the core's own
- * files only. */
+/* Ready tasks by (priority of the job, virtual time of the job, place in the job). For the core's
+ * own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/lookup.h"
 
 void mr_sched__queue_job_changed(struct mr_sched *s, uint32_t job);
-void mr_sched__queue_charge(struct mr_sched *s, uint32_t task); /* it was sent */
+void mr_sched__queue_charge(struct mr_sched *s, uint32_t task); /* the task was sent */
 void mr_sched__queue_put(struct mr_sched *s, uint32_t task);
 void mr_sched__queue_drop(struct mr_sched *s, uint32_t task);
 uint32_t mr_sched__queue_job(const struct mr_sched *s); /* the job to serve first, or NONE */
 uint32_t mr_sched__queue_first(const struct mr_sched *s, uint32_t job);
 void mr_sched__queue_check(const struct mr_sched *s);
 
-/* Is it served first? */
+/* Is `x` served before `y`? */
 static inline bool mr_sched__job_before(const struct job *x, const struct job *y)
 {
     if (x->priority != y->priority) return x->priority > y->priority;

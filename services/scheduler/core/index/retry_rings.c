@@ -1,12 +1,12 @@
-/* Tasks that are to run again apart from others: suspects of a worker's death, and those that found
- * no room in memory. Here are the rings where they wait, and what the rest of the core reports of
- * the nodes kept free for them; place/quarantine.c and place/memory_retry.c decide. */
+/* Tasks that are to run again apart from others: those in quarantine, and those that found no room
+ * in memory. This file keeps the rings in which they wait, and counts what other files report of
+ * the nodes that are kept free for them. place/quarantine.c and place/memory_retry.c decide. */
 #include "services/scheduler/core/index/retry_rings.h"
 
 #include "base/assert.h"
 
 #define STOPPING_MAX                                                                               \
-    (3 * MR_SECOND) /* a task that has not stopped by then costs its worker the process */
+    (3 * MR_SECOND) /* the worker kills the process of a task that has not stopped by then */
 
 static void ring_push(struct task_ring *r, uint32_t task, uint32_t room)
 {
@@ -53,8 +53,18 @@ void mr_sched__stopping_add(struct mr_sched *s, uint32_t worker, uint32_t mark)
     w->stopping_at = s->now;
 }
 
-/* What was sent ahead of its inputs, which have come from another node; or what a worker that has
- * come back was running all the time. */
+/* Marks are summed up: a mark that is reported twice makes the sum wrong, and then the time limit
+ * ends the wait. */
+void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
+{
+    struct worker *w = &s->workers[worker];
+    if (!mr_sched__is_stopping(s, w)) return;
+    w->stopping -= mark;
+    if (!w->stopping && s->memory_retry.ring.count) s->has_work = true;
+}
+
+/* A task that begins on the reserved node disturbs the run there: it was sent ahead of its inputs,
+ * or a worker that returned was running it all the time. */
 void mr_sched__memory_retry_runs(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

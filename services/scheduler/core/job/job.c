@@ -1,6 +1,5 @@
-/* Jobs as a whole: submitted, started, ended, cancelled, retried, forgotten, asked for a value.
- * What is announced waits for the journal (task/journal.c). Ended jobs are put away a stretch of
- * tasks at a time. */
+/* Requests about jobs: submit, cancel, retry, forget, and the value of a target. What is announced
+ * waits for the journal (task/journal.c). Ended jobs are put away a stretch of tasks at a time. */
 #include "services/scheduler/core/job/job.h"
 
 #include "services/scheduler/core/index/job_index.h"
@@ -24,8 +23,8 @@
 
 #include <stdio.h>
 
-#define GENERATIONS_MAX 16 /* jobs submitted by tasks of jobs submitted by tasks … */
-#define DROP_AT_ONCE 100   /* ended jobs forgotten in one turn */
+#define GENERATIONS_MAX 16 /* depth of jobs that are submitted by tasks of jobs */
+#define DROP_AT_ONCE 100   /* ended jobs that are forgotten in one turn */
 
 static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bool existed)
 {
@@ -37,7 +36,8 @@ static void promise_accept(struct mr_sched *s, uint32_t job, uint64_t ticket, bo
     mr_sched__promise(s, &p);
 }
 
-/* What is done by now holds once the journal has it, whoever asked for it first. */
+/* The reply waits for the records that are out now: what they say holds once the journal has them,
+ * whichever request wrote them. */
 static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
 {
     struct pending p = {
@@ -45,7 +45,7 @@ static void promise_reply(struct mr_sched *s, uint64_t job, uint64_t ticket)
     mr_sched__promise(s, &p);
 }
 
-/* Callers who ask again and again while the journal is away must not fill the ring of promises. */
+/* Callers that repeat requests while the journal is away must not fill the ring of replies. */
 static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
 {
     if (s->journal.pending_end - s->journal.pending_at < s->config.tasks_max / 2) return false;
@@ -54,7 +54,7 @@ static bool is_crowded(struct mr_sched *s, uint64_t ticket, mr_job_id job)
     return true;
 }
 
-/* The same request id again: the same job, if the body is the same. */
+/* The same request id names the same job, if the body is the same. */
 static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev)
 {
     struct mr_str id = ev->submit.graph->job.request_id;
@@ -75,7 +75,7 @@ static bool is_known_request(struct mr_sched *s, const struct mr_sched_event *ev
     return true;
 }
 
-/* Is the task that submits this one running? And are there not too many generations already? */
+/* Is the task that submits this job running, and are there not too many generations? */
 static int check_parent(
     const struct mr_sched *s, const struct mr_sched_parent *p, struct mr_error *e)
 {
@@ -102,7 +102,7 @@ static int check_parent(
         name, generations, GENERATIONS_MAX);
 }
 
-/* It may wait for its child now, and whoever runs the child may need the slot. */
+/* The submitting task may wait for its child, which may need the slot. */
 static void parent_leaves(struct mr_sched *s, const struct mr_sched_parent *p)
 {
     if (!p->job.v) return;
@@ -153,7 +153,8 @@ void mr_sched__job_submit(struct mr_sched *s, const struct mr_sched_event *ev)
     s->has_work = true;
 }
 
-/* The journal may begin with the graph of a new job before it is planned: that takes as long. */
+/* Planning a new job takes as long as writing its graph to the journal, so it begins a step later:
+ * the journal writes meanwhile. */
 void mr_sched__job_plan(struct mr_sched *s)
 {
     if (s->job_list.unplanned == NONE) return;
@@ -165,8 +166,8 @@ void mr_sched__job_plan(struct mr_sched *s)
     if (!s->jobs[job].targets_left) mr_sched__job_end(s, job, MR_JOB_DONE);
 }
 
-/* An ended job's task is put away, unless it is a target, or a target refers to it, or another job
- * uses it. Its dependents have been looked at: what still claims it is counted anew. */
+/* Puts away a task of an ended job, unless it is a target, a target refers to it, or another job
+ * uses it. Its dependents were looked at before, so the references that are left are counted. */
 static void sweep_task(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -208,7 +209,7 @@ void mr_sched__job_sweep(struct mr_sched *s, uint32_t tasks_max)
         while (j->sweep > end)
             sweep_task(s, j->base + --j->sweep);
         if (end) break;
-        sweep_ends(s, job); /* others may have begun meanwhile: it need not be the last */
+        sweep_ends(s, job); /* other sweeps may have begun: it need not be the last */
         if (j->flags & J_FORGETTING) mr_sched__job_drop(s, job);
     }
     if (s->job_list.sweeps_count) s->has_work = true;
@@ -231,7 +232,8 @@ static int retry(struct mr_sched *s, uint32_t job)
     if (err) return err;
     j->flags &= ~(uint32_t)(J_STOPPED | J_UNWANTED);
     j->flags |= J_RETRIED;
-    if (s->is_recovering) j->flags |= J_HELD_BACK; /* who returns may have what it needs */
+    /* a returning worker may have its values */
+    if (s->is_recovering) j->flags |= J_HELD_BACK;
     if (j->has_failure) mr_sched__failure_fini(&j->failure);
     j->has_failure = false;
     mr_sched__failure_drop_job(s, job);
@@ -265,8 +267,8 @@ static void cancel(struct mr_sched *s, uint32_t job, struct mr_str reason)
     mr_sched__job_end(s, job, MR_JOB_CANCELLED);
 }
 
-/* Does what was asked for; a sentence when that cannot be. Asked again it changes nothing: who got
- * no answer may ask once more. */
+/* Performs the request, or returns a sentence that says why it cannot. A repeated request changes
+ * nothing, so that a client without an answer may ask again. */
 static const char *change(struct mr_sched *s, uint32_t job, const struct mr_sched_event *ev)
 {
     const struct job *j = &s->jobs[job];
@@ -337,7 +339,7 @@ void mr_sched__job_want(struct mr_sched *s, const struct mr_sched_event *ev)
         else if (!(t->flags & T_UNACKED))
             mr_sched__note_ready(s, task);
     } else if (t->state == MR_TASK_RELEASED && !(j->flags & J_STOPPED)) {
-        mr_sched__task_again(s, task); /* lost since */
+        mr_sched__task_again(s, task); /* it was lost later */
     } else if (!is_unfinished(t) || j->flags & J_STOPPED) {
         want_failed(s, ev, MR_ESTATE, "the job ended without a value for this key");
     }
@@ -368,14 +370,14 @@ void mr_sched__job_deadlines(struct mr_sched *s)
     }
 }
 
-/* Ended jobs go when they are old, or too many, the oldest first. */
+/* Forgets ended jobs that are too old or too many, the oldest first. */
 void mr_sched__job_keep(struct mr_sched *s)
 {
     uint32_t ended = s->job_list.count - s->job_list.running, budget = DROP_AT_ONCE, next;
     for (uint32_t i = s->job_list.oldest; i != NONE && budget; i = next, budget--) {
         const struct job *j = &s->jobs[i];
         next = j->newer;
-        if (j->state < MR_JOB_DONE || j->told < MR_JOB_DONE || j->users) continue;
+        if (j->state < MR_JOB_DONE || j->announced < MR_JOB_DONE || j->users) continue;
         bool is_old =
             s->config.keep_jobs && mr_time_after(j->ended_at, s->config.keep_jobs) <= s->now;
         if (!is_old && ended <= s->config.keep_jobs_max) return;

@@ -4,7 +4,8 @@
 #include "services/scheduler/core/state/state.h"
 
 void mr_sched__job_submit(struct mr_sched *s, const struct mr_sched_event *ev);
-void mr_sched__job_plan(struct mr_sched *s); /* of the last step, if one was submitted in it */
+/* plans the job of the last step, if there is one */
+void mr_sched__job_plan(struct mr_sched *s);
 void mr_sched__job_sweep(struct mr_sched *s, uint32_t tasks_max);
 void mr_sched__job_request(struct mr_sched *s, const struct mr_sched_event *ev);
 void mr_sched__job_want(struct mr_sched *s, const struct mr_sched_event *ev);

@@ -1,5 +1,5 @@
-/* Making a job of a graph: numbers for its nodes, classes, ranks; and the plan: what of it has to
- * run, given what is there. */
+/* Makes a job of a graph: numbers for its nodes, classes, ranks. Plans it: which tasks have to run,
+ * given the values that are there. */
 #include "services/scheduler/core/job/plan.h"
 
 #include "base/alloc.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Numbers for `n` nodes, in whole words of the queue; NONE if there are none in a row. */
+/* Consecutive numbers for `n` nodes, in whole words of the queue; NONE: there are none. */
 static uint32_t numbers_take(struct task_numbers *numbers, uint32_t n, uint32_t max)
 {
     for (uint32_t i = 0; i < numbers->free_count; i++) {
@@ -187,7 +187,8 @@ uint32_t mr_sched__job_add(
     return job;
 }
 
-/* Values of what stands outside: stored objects, resolved names, results persisted earlier. */
+/* Values from outside the job: stored objects, resolved names, results that were persisted earlier.
+ */
 int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r,
     uint32_t n, struct mr_error *e)
 {
@@ -220,8 +221,8 @@ int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_re
     return MR_OK;
 }
 
-/* What has a value, or is fixed, stays; of the rest, what a target needs is to be made. Going down
- * in canonical order, every node's dependents have been looked at before it. */
+/* A node with a value, or a fixed one, stays; of the others, those that a target needs are to be
+ * made. The loop runs down the canonical order, so all dependents of a node come before it. */
 static void plan_needs(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = j->graph->nodes_count; i-- > 0;) {
@@ -235,7 +236,7 @@ static void plan_needs(struct mr_sched *s, struct job *j)
         t->refs = is_needed ? REF_ALL : REF_NONE;
         if (is_needed) {
             mr_sched__task_move(s, task, MR_TASK_WAITING);
-            t->waiting = t->unsent = 0; /* until they are counted */
+            t->waiting = t->unsent = 0; /* counted below */
         } else if (t->state != MR_TASK_RELEASED) {
             mr_sched__task_move(s, task, MR_TASK_RELEASED);
         }
@@ -259,7 +260,7 @@ void mr_sched__plan(struct mr_sched *s, uint32_t job)
         t->waiting = t->is_exit && !mr_sched__loop_is_decided(s, j->base + i);
         for (uint32_t k = 0; k < n; k++)
             t->waiting += !is_done(&s->tasks[j->base + in[k]]);
-        t->waiting += (t->flags & T_SHARED) != 0; /* for the task that makes its value */
+        t->waiting += (t->flags & T_SHARED) != 0; /* for the source that makes its value */
         t->unsent = t->waiting;
         if (!t->waiting) mr_sched__task_inputs_done(s, j->base + i);
     }

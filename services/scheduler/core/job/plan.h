@@ -8,4 +8,5 @@ uint32_t mr_sched__job_add(
 int mr_sched__resolve(struct mr_sched *s, uint32_t job, const struct mr_sched_resolved *r,
     uint32_t n, struct mr_error *e);
 void mr_sched__plan(struct mr_sched *s, uint32_t job);
-void mr_sched__job_drop(struct mr_sched *s, uint32_t job); /* frees it whole; its sweep is over */
+/* frees the job; its sweep is over */
+void mr_sched__job_drop(struct mr_sched *s, uint32_t job);

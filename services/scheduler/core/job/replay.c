@@ -1,8 +1,8 @@
-/* Reading the journal back: records of state/record.c's layouts become jobs, values, stories and
- * the workers of the earlier life. Those are ghosts until they return or their lease runs out;
- * until then nothing of the recovered jobs is sent, so that nothing runs twice which one of them
- * holds. Then a snapshot writes the same state as records again. What does not read as a record is
- * left out: the journal is outside bytes. */
+/* Reads the journal back: records become jobs, values, failures and the workers of the earlier
+ * life. Those workers are unrecovered until they return or their lease ends. Until then no task of
+ * the recovered jobs is sent, so that nothing runs twice that one of them holds. Then a snapshot
+ * writes the same state as records again. The journal is outside data: what does not read as a
+ * record is left out. */
 #include "services/scheduler/core/job/replay.h"
 
 #include "base/alloc.h"
@@ -80,7 +80,7 @@ static void replay_graph(struct mr_sched *s, struct reader *r)
     if (at == s->replay.graph.n) mr_buf_add(&s->replay.graph, r->p, r->n);
 }
 
-/* A job that was accepted and cannot come back is lost work, and never lost in silence. */
+/* An accepted job that cannot be read back is lost work: it is counted and reported. */
 static void leave_out(struct mr_sched *s, uint64_t id, const struct mr_error *why)
 {
     s->replay.unread_count++;
@@ -133,7 +133,7 @@ static void replay_accepted(struct mr_sched *s, struct reader *r)
     j->parent = parent;
     j->body_hash = body;
     j->flags |= J_ACCEPTED;
-    j->told = MR_JOB_PENDING;
+    j->announced = MR_JOB_PENDING;
 }
 
 static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
@@ -153,7 +153,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
     if (r->is_bad || index >= j->graph->nodes_count) return;
     struct task *t = &s->tasks[j->base + index];
     if (t->state == MR_TASK_RELEASED || t->value == LITERAL) return;
-    if (t->value != NONE) { /* lost since, and made again: the last one counts */
+    if (t->value != NONE) { /* it was lost and made again: the last record counts */
         if (t->flags & T_FIXED && !mr_sched__is_alias(s, j->base + index)) return;
         mr_sched__value_release(s, t->value, true);
         j->targets_ready -= (t->flags & T_TARGET) != 0;
@@ -175,7 +175,7 @@ static void replay_value(struct mr_sched *s, struct job *j, struct reader *r)
         s->values[v].bytes = bytes;
         s->values[v].store = (uint16_t)mr_sched__store(s, store, (struct mr_str){0});
     }
-    if (s->values[v].kind == V_AWAY) { /* no room: it will be made again when asked for */
+    if (s->values[v].kind == V_AWAY) { /* no room: it is made again on request */
         mr_sched__value_release(s, v, true);
         if (t->flags & T_FIXED)
             return; /* an alias: as if it had none (mr_sched__shared_key_enter) */
@@ -193,7 +193,7 @@ static void replay_values(struct mr_sched *s, struct reader *r)
         replay_value(s, &s->jobs[job], r);
 }
 
-/* A story whose texts are lent by the record. */
+/* A failure whose texts the record lends. */
 struct lent_story {
     struct mr_str op, message, arguments, worker, log;
     int code;
@@ -247,7 +247,7 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     bool was_over = j->state >= MR_JOB_DONE, is_over = state >= MR_JOB_DONE;
     if (!was_over && is_over) s->job_list.running--;
     if (was_over && !is_over) s->job_list.running++;
-    j->state = j->told = (uint8_t)state;
+    j->state = j->announced = (uint8_t)state;
     j->started_wall = started;
     j->finished_wall = finished;
     j->fallen = fallen;
@@ -258,7 +258,7 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
     if (!is_over) j->targets_failed = 0;
     if (was_over && !is_over) mr_sched__loop_again(s, job);
     if (was_over && !is_over)
-        mr_sched__failure_drop_job(s, job); /* retried: what failed may run again */
+        mr_sched__failure_drop_job(s, job); /* retried: failed tasks may run again */
     if (has_error) {
         uint32_t index = u32(r);
         struct lent_story x = lent(r);
@@ -266,7 +266,8 @@ static void replay_state(struct mr_sched *s, struct reader *r, uint64_t sequence
         j->failure = make_failure(s, j, index, &x);
         j->has_failure = true;
     }
-    uint64_t slots_us = u64(r), ran_us = u64(r); /* since 0.2: an older record ends before them */
+    /* since version 0.2: older records end before them */
+    uint64_t slots_us = u64(r), ran_us = u64(r);
     if (r->is_bad) return;
     j->slots_us = slots_us;
     j->ran_us = ran_us;
@@ -341,7 +342,7 @@ void mr_sched__replay(struct mr_sched *s, uint32_t type, struct mr_str bytes, ui
     s->replay.is_active = false;
 }
 
-/* What had failed when the job ended, and what had fallen with it: inputs come first. */
+/* Tasks that had failed when the job ended, and those that failed with them: inputs come first. */
 static void settle_failed(struct mr_sched *s, struct job *j)
 {
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
@@ -362,8 +363,8 @@ static void settle_failed(struct mr_sched *s, struct job *j)
     }
 }
 
-/* The tasks of a job that had ended: what has no value never will. Dependents come first, so that
- * what a target refers to is known. */
+/* The tasks of an ended job: a task without a value never gets one. Dependents come first, so that
+ * references are known. */
 static void settle_ended(struct mr_sched *s, struct job *j)
 {
     if (j->state == MR_JOB_FAILED) settle_failed(s, j);
@@ -372,7 +373,7 @@ static void settle_ended(struct mr_sched *s, struct job *j)
         struct task *t = &s->tasks[task];
         t->consumers = mr_sched__ref_count(s, task);
         bool is_of_use = t->consumers || t->flags & (T_TARGET | T_FIXED);
-        if (is_done(t) && !is_of_use) { /* impure, or part of what is gone */
+        if (is_done(t) && !is_of_use) { /* impure, or needed only by what is gone */
             mr_sched__value_release(s, t->value, false);
             mr_sched__task_move(s, task, MR_TASK_RELEASED);
             t->refs = REF_NONE;
@@ -389,7 +390,8 @@ static void settle_ended(struct mr_sched *s, struct job *j)
     j->ended_at = s->now;
 }
 
-/* A job that refers to a key which nobody has any more: it cannot go on, and says why. */
+/* A job that refers to a key that no job defines any more cannot go on, and fails with that reason.
+ */
 static void settle_orphan(struct mr_sched *s, uint32_t job, const struct mr_error *e)
 {
     struct job *j = &s->jobs[job];
@@ -433,8 +435,8 @@ static void settle_running(struct mr_sched *s, uint32_t job)
         mr_sched__job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);
 }
 
-/* Their stores were told in the earlier life, and are told again when they register. Until then
- * such an object does not go with the worker that made it. */
+/* Objects that stores hold: they were told in the earlier life, and are told again when they
+ * register. Until then such an object does not count as lost with its worker. */
 static void count_as_held(struct mr_sched *s)
 {
     for (uint32_t i = 0; i < s->value_list.top; i++) {
@@ -454,7 +456,7 @@ void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
     for (uint32_t i = 0; i < s->worker_list.top; i++)
         if (s->workers[i].state != W_FREE) s->workers[i].last_heard = s->now;
     s->due.leases = mr_time_after(s->now, s->config.lease);
-    /* by age, not by slot: a job that uses another's keys is younger, wherever it lies */
+    /* by age, not by slot: a job that shares another's key is younger */
     for (uint32_t i = s->job_list.oldest; i != NONE; i = s->jobs[i].newer) {
         struct job *j = &s->jobs[i];
         if (j->state < MR_JOB_DONE) {
@@ -462,7 +464,7 @@ void mr_sched__replay_end(struct mr_sched *s, uint64_t sequence)
             continue;
         }
         settle_ended(s, j);
-        j->flags |= J_HELD_BACK; /* a target may be asked for that a returning worker has */
+        j->flags |= J_HELD_BACK; /* a returning worker may have a target that is asked for */
         mr_sched__shared_key_enter(s, i);
     }
     count_as_held(s);

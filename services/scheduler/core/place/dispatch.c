@@ -1,6 +1,10 @@
-/* A turn of dispatch: suspects first (place/quarantine.c); then the queue, and among it what was
- * parked, until the workers have what they want or the turn's bound is reached. Stealing is for
- * when nothing is left to give and somebody idles. */
+/* A turn of dispatch. Quarantined tasks come first (place/quarantine.c), then tasks that are
+ * retried for memory, then users of values that fill memory, then the queue with what was parked,
+ * in one order. The turn ends when the workers have what they want, or at its bound.
+ *
+ * Work stealing is for when nothing is left to send and a worker idles. As in Blumofe and Leiserson
+ * (J. ACM 1999) work moves only when a worker runs dry, but the scheduler decides: it asks the most
+ * loaded worker to give back tasks that have not started. */
 #include "services/scheduler/core/place/dispatch.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -17,14 +21,14 @@
 
 #define TURN_TASKS_MAX 8192
 #define STEAL_TASKS_MAX 256
-#define STEAL_NS MR_MS /* a difference of load not worth moving anything for */
+#define STEAL_NS MR_MS /* a smaller difference of load is not worth moving tasks */
 #define STEAL_LOOK_MAX 16
 #define PARKED_UNKNOWN_MAX 256
 #define PARKED_CLASSES_MAX 64u
 #define STEAL_EVERY (500 * MR_US)
 
-/* Classes with parked tasks, as they were when the turn began; those that found no place are taken
- * out: during a turn places only become fewer. */
+/* Classes with parked tasks when the turn began. A class whose task finds no worker is taken out,
+ * because during a turn room only shrinks. */
 struct parked {
     uint32_t class[PARKED_CLASSES_MAX];
     uint32_t count;
@@ -40,7 +44,7 @@ static void parked_look(const struct mr_sched *s, struct parked *p)
         p->class[i] = s->class_list.active[(from + i) % s->class_list.active_count];
 }
 
-/* The parked task to look at next: the first of those that go before `queued`, if any does. */
+/* The next parked task: the first one that goes before `queued`; NONE: none does. */
 static uint32_t parked_first(const struct mr_sched *s, const struct parked *p, uint32_t queued)
 {
     uint32_t best = queued;
@@ -68,8 +72,8 @@ static void dispatch_one_parked(struct mr_sched *s, struct parked *p, uint32_t t
     mr_sched__send(s, task, w);
 }
 
-/* A ready task found no place: is that so for all that come behind it, too? Those that merely ask
- * for something special, or wait for memory, are parked and let the others pass. */
+/* A ready task found no worker: does the same hold for all tasks behind it? Tasks that ask for
+ * something special, or wait for memory, are parked and let others pass. */
 static bool is_everyone_served(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -79,7 +83,8 @@ static bool is_everyone_served(struct mr_sched *s, uint32_t task)
     return !mr_sched__has_place(s, t);
 }
 
-/* The first of the queue; false: nobody has a place for it, nor for what comes behind it. */
+/* Sends or parks the first task of the queue; false: no worker has room for it, nor for those
+ * behind it. */
 static bool dispatch_queued(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -90,13 +95,13 @@ static bool dispatch_queued(struct mr_sched *s, uint32_t task)
         return true;
     }
     if (t->state == MR_TASK_READY && is_everyone_served(s, task)) return false;
-    mr_sched__queue_drop(s, task); /* ahead of ready: once it is ready, it comes again */
+    mr_sched__queue_drop(s, task); /* it is not ready yet: it comes again when it is */
     if (t->state == MR_TASK_READY) mr_sched__park(s, task);
     return true;
 }
 
-/* What was parked and what is queued in one order: a task that was parked for a moment must not
- * overtake one that lets go of what is in memory. */
+/* Parked and queued tasks go in one order: a task that was parked for a moment must not be
+ * overtaken when it is the one that frees memory. */
 static void dispatch_all(struct mr_sched *s, uint32_t *left)
 {
     struct parked parked;
@@ -117,7 +122,7 @@ static void dispatch_all(struct mr_sched *s, uint32_t *left)
 void mr_sched__dispatch(struct mr_sched *s)
 {
     s->has_work = false;
-    s->due.steal = MR_NEVER; /* a time that has passed would come again at once */
+    s->due.steal = MR_NEVER; /* a time in the past would ask for a tick at once */
     if (!s->is_recovered) return;
     if (s->journal.written_bytes - s->journal.acked_bytes > s->config.unacked_bytes_max) return;
     uint32_t left = TURN_TASKS_MAX;
@@ -133,8 +138,8 @@ void mr_sched__dispatch(struct mr_sched *s)
     mr_sched__steal(s);
 }
 
-/* Could more of what was sent there run now than it has slots? However long a chain, it has no
- * more than one task at a time, which runs best where the others are. */
+/* Are more of the worker's tasks ready than it has slots? Of a chain at most one task is ready, and
+ * it runs best where the others are. */
 static bool has_spare(const struct mr_sched *s, const struct worker *w)
 {
     uint32_t ready = 0;
@@ -143,9 +148,9 @@ static bool has_spare(const struct mr_sched *s, const struct worker *w)
     return ready > w->slots;
 }
 
-/* Asks `victim` for what it has not started, the last sent first. Only for what `thief` may run and
- * would be given: anything else would go back to where it came from, and be asked for again. What
- * waits for its inputs there stays with them. */
+/* Asks `victim` for tasks that it has not started, the last sent first. It asks only for tasks that
+ * `thief` may run and would be given; any other would go back to where it came from and be asked
+ * for again. Tasks that wait for inputs stay with them. */
 static void steal_from(struct mr_sched *s, uint32_t victim, uint32_t thief, uint64_t want_ns)
 {
     struct worker *w = &s->workers[victim];

@@ -1,10 +1,9 @@
-/* Values in memory that are being used up. */
+/* Values whose users go next, because they fill memory. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
 
-/* `task` has just got a value of `bytes` from `worker`: are those that take the like of the same
- * input to go next? */
+/* `task` has a value of `bytes` on `worker`: decides whether the users of its inputs go next. */
 void mr_sched__memory_order_look(
     struct mr_sched *s, uint32_t task, uint32_t worker, uint64_t bytes);
 void mr_sched__memory_order_dispatch(struct mr_sched *s, uint32_t *left);

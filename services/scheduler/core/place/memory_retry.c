@@ -1,9 +1,9 @@
-/* Tasks that found no room in memory: a worker had pinned some inputs, and neither the others nor
- * the result could be had beside what other tasks had pinned. Such a task lets go of everything and
- * comes again; when that does not help, with nothing beside it on its node but what runs long. Then
- * all else can leave memory, and if it still does not fit it never will: it fails, with the
- * numbers. One node at a time is emptied, so that the others go on. Knows counts of bytes; what is
- * pinned, and what leaves, the stores know. */
+/* Tasks that found no room in memory: a worker had pinned some inputs, and the others or the result
+ * did not fit beside what other tasks had pinned. Such a task unpins everything and is tried again.
+ * If that does not help, it runs with nothing beside it on its node but long-running tasks. Then
+ * all else can leave memory, and a task that does not fit now never will: it fails, and says the
+ * numbers. One node at a time is emptied, so that the others go on. This file counts bytes; the
+ * stores know what is pinned and what can leave. */
 #include "services/scheduler/core/place/memory_retry.h"
 
 #include "base/units.h"
@@ -18,10 +18,9 @@
 
 #include <stdio.h>
 
-#define OOM_RETRIES_MAX                                                                            \
-    3                 /* attempts in vain: two beside others, one alone; the next is the last      \
-                       */
-#define LOST_LEASES 3 /* more, in which a worker whose lease ran out may wake, or be replaced */
+/* failed attempts: two beside others, one alone; the next is the last */
+#define OOM_RETRIES_MAX 3
+#define LOST_LEASES 3 /* further leases in which a lost worker may wake up or be replaced */
 
 static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
 {
@@ -31,7 +30,8 @@ static bool is_retry_ready(const struct mr_sched *s, uint32_t task)
            !(job_of(s, task)->flags & J_STOPPED);
 }
 
-/* The workers of `store` get nothing more; those of any other do. */
+/* Reserves the node of `store`: its workers get nothing more, the workers of all other nodes do. 0:
+ * none. */
 static void reserve_node(struct mr_sched *s, uint32_t store)
 {
     s->memory_retry.reserved_store = store;
@@ -52,16 +52,7 @@ static bool may_take(const struct mr_sched *s, uint32_t worker, const struct cla
            !w->is_closed && w->store && mr_sched__may_run(s, worker, c);
 }
 
-/* A sum, so that what is told twice ends nothing: then the time has to pass. */
-void mr_sched__stopping_end(struct mr_sched *s, uint32_t worker, uint32_t mark)
-{
-    struct worker *w = &s->workers[worker];
-    if (!mr_sched__is_stopping(s, w)) return;
-    w->stopping -= mark;
-    if (!w->stopping && s->memory_retry.ring.count) s->has_work = true;
-}
-
-/* A process that is not dead but stopped keeps what it has pinned, whatever became of its lease. */
+/* A worker process that is stopped, not dead, keeps what it has pinned, even after its lease. */
 static bool may_lost_hold(const struct mr_sched *s, uint32_t store)
 {
     mr_time lost_at = MR_MAX(s->stores[store].lost_at, s->memory_retry.unrecovered_lost_at);
@@ -73,12 +64,13 @@ void mr_sched__memory_retry_lost(struct mr_sched *s, uint32_t worker)
     const struct worker *w = &s->workers[worker];
     struct store *st = &s->stores[w->store];
     bool is_only = !may_lost_hold(s, w->store) || st->lost_name == w->name_hash;
-    st->lost_name = is_only ? w->name_hash : 0; /* of several, nobody's return is the end of it */
+    /* of several lost workers, no single return settles it */
+    st->lost_name = is_only ? w->name_hash : 0;
     if (w->store) st->lost_at = s->now;
     if (w->is_unrecovered) s->memory_retry.unrecovered_lost_at = s->now;
 }
 
-/* If it is the one that was lost, awake again, it stops what it ran. */
+/* If this is the lost worker, awake again, it stops what it ran. */
 void mr_sched__memory_retry_joined(struct mr_sched *s, uint32_t worker)
 {
     struct store *st = &s->stores[s->workers[worker].store];
@@ -95,7 +87,7 @@ static bool is_better(const struct mr_sched *s, uint32_t store, uint32_t best)
     return may_lost_hold(s, best) && !may_lost_hold(s, store);
 }
 
-/* The store with the most memory among those that have a worker for it; 0: none now. */
+/* The store with the most memory among those with a worker for the task; 0: none now. */
 static uint32_t find_store(const struct mr_sched *s, const struct class *c)
 {
     uint32_t best = 0;
@@ -106,7 +98,8 @@ static uint32_t find_store(const struct mr_sched *s, const struct class *c)
     return best;
 }
 
-/* Does anything run there that has an end? What waits for inputs starts nothing by itself. */
+/* Does anything run there that has an end? A task that waits for inputs starts nothing by itself.
+ */
 static bool is_busy(const struct mr_sched *s, uint32_t store)
 {
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
@@ -119,11 +112,11 @@ static bool is_busy(const struct mr_sched *s, uint32_t store)
     return false;
 }
 
-/* Somebody there may have something pinned beside what runs: a process that is stopped, which is a
- * matter of leases, or one whose tasks are being stopped. */
+/* May a process there have something pinned beside what runs? That is a stopped process, which its
+ * lease decides, or one whose tasks are being stopped. */
 static bool may_anyone_hold(const struct mr_sched *s, uint32_t store)
 {
-    /* a worker without work is heard three times in a lease */
+    /* an idle worker is heard three times in a lease */
     mr_duration patience = MR_MAX(3 * s->config.heartbeat, s->config.lease / 2);
     if (may_lost_hold(s, store)) return true;
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
@@ -146,24 +139,26 @@ static uint32_t find_worker(const struct mr_sched *s, uint32_t store, const stru
     return best;
 }
 
-/* The next one that still wants to run, taken off the ring; or NONE. */
+/* The next task of the ring that is ready for a retry; NONE: none. */
 static uint32_t next_retry(struct mr_sched *s)
 {
     while (s->memory_retry.ring.count) {
         uint32_t task = mr_sched__ring_pop(&s->memory_retry.ring, s->config.tasks_max);
-        if (is_retry_ready(s, task)) return task; /* the others come back when they are */
+        /* the others return to the ring when they are ready */
+        if (is_retry_ready(s, task)) return task;
     }
     return NONE;
 }
 
 void mr_sched__memory_retry_dispatch(struct mr_sched *s)
 {
-    /* What lost an input waits for others to make it: they need the place. */
+    /* The task lost an input and waits for others that make it: they need the node. */
     if (s->memory_retry.reserved_task != NONE &&
         s->tasks[s->memory_retry.reserved_task].state != MR_TASK_RUNNING)
         s->memory_retry.reserved_task = NONE;
     if (s->memory_retry.reserved_task != NONE) {
-        reserve_node(s, s->memory_retry.reserved_store); /* also those that came meanwhile */
+        /* also workers that came meanwhile */
+        reserve_node(s, s->memory_retry.reserved_store);
         return;
     }
     uint32_t task = next_retry(s);
@@ -175,7 +170,7 @@ void mr_sched__memory_retry_dispatch(struct mr_sched *s)
     const struct class *c = &s->classes[s->tasks[task].class];
     bool is_last = s->tasks[task].oom_retries == OOM_RETRIES_MAX;
     uint32_t store = find_store(s, c);
-    if (is_last && may_lost_hold(s, store)) store = 0; /* others may have the node meanwhile */
+    if (is_last && may_lost_hold(s, store)) store = 0; /* others use the node meanwhile */
     reserve_node(s, store);
     bool may_go = store && !is_busy(s, store) && !(is_last && may_anyone_hold(s, store));
     uint32_t w = may_go ? find_worker(s, store, c) : NONE;
@@ -185,7 +180,7 @@ void mr_sched__memory_retry_dispatch(struct mr_sched *s)
         mr_sched__send(s, task, w);
         return;
     }
-    bool had_work = s->has_work; /* it waits for others: that is no work */
+    bool had_work = s->has_work; /* the task waits for others: that is no work */
     mr_sched__memory_retry_add(s, task);
     s->has_work = had_work;
 }
@@ -236,8 +231,8 @@ static void fail(
     mr_sched__failure_fini(&st);
 }
 
-/* What runs long has no node to itself, as it may never end; what has an end beside it is waited
- * for. */
+/* A long-running task gets no node for itself, because it may never end. It waits for the tasks
+ * beside it that have an end. */
 static bool was_crowded(const struct mr_sched *s, uint32_t store)
 {
     return is_busy(s, store) || may_anyone_hold(s, store);
@@ -259,7 +254,8 @@ void mr_sched__memory_retry_refused(
         fail(s, task, worker, was_alone, why);
         return;
     }
-    if (is_long && !is_last) t->oom_retries = 1; /* the two that count were not beside others */
+    /* only attempts without others count twice */
+    if (is_long && !is_last) t->oom_retries = 1;
     if (t->oom_retries < OOM_RETRIES_MAX) t->oom_retries++;
     mr_sched__task_requeue(s, task);
 }

@@ -1,7 +1,12 @@
-/* Where a task goes: to its data if that is not slower than waiting there, else to the least
- * loaded; root tasks after their siblings, so that a reduction finds its inputs in one place. All
- * in integers of estimated nanoseconds; ties go to the worker that was found first, which is the
- * data's, then the one given work longest ago. */
+/* Where a task goes: to the worker with the least estimated time until it can start, that is, the
+ * worker's queued work plus the transfer of inputs that it lacks. Candidates are the workers that
+ * have inputs and the least loaded worker. A task without inputs goes after its siblings, so that a
+ * reduction finds its inputs in one place. All times are integers of estimated nanoseconds. Of
+ * equal workers the first that was looked at wins: one with data, then the one that was given work
+ * longest ago.
+ *
+ * This file and placement_cache.c call each other: the cache asks whether a worker has room, and
+ * placement asks the cache first. */
 #include "services/scheduler/core/place/place.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -12,20 +17,21 @@
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
 
-#define SLOT_QUEUE_MAX 4096 /* tasks, however short */
-#define AHEAD 6             /* queues of work may be sent there in all, with what is not ready */
+#define SLOT_QUEUE_MAX 4096 /* tasks in the queue of a slot, however short they are */
+#define AHEAD 6             /* times the usual queue, for tasks that are not ready */
 #define BATCH_BYTES_MAX ((size_t)4 << 20)
-#define LONG_MAX 64   /* long-running tasks of a worker, as its own bound */
-#define LONG_PLAIN 48 /* of those, for tasks that nobody called urgent */
-#define LOOK_MAX 64   /* workers looked at for one that can */
-#define INPUTS_MAX 16 /* inputs looked at */
+#define LONG_MAX 64   /* long-running tasks of a worker; the worker has the same bound */
+#define LONG_PLAIN 48 /* of those, for tasks without a priority */
+#define LOOK_MAX 64   /* workers that are looked at */
+#define INPUTS_MAX 16 /* inputs that are looked at */
 #define SIBLING_NS (200 * MR_US)
-#define DISK_NS_PER_BYTE 2 /* out and back */
+#define DISK_NS_PER_BYTE 2 /* to write and to read */
 #define STICKY_NS (500 * MR_US)
 #define WARM_NS (100 * MR_US)
-#define WARM_BYTES_MAX ((uint64_t)1 << 20) /* more that the warmer of two idle workers may hold */
-#define TRANSFER_NS (50 * MR_US)           /* of any object, before its first byte */
-#define MESSAGE_NS MR_US                   /* of a small value */
+/* bytes more that the warmer of two idle workers may hold */
+#define WARM_BYTES_MAX ((uint64_t)1 << 20)
+#define TRANSFER_NS (50 * MR_US) /* of any object, before its first byte */
+#define MESSAGE_NS MR_US         /* of a small value */
 
 static bool has_op(const struct mr_sched *s, uint32_t worker, uint32_t op)
 {
@@ -51,8 +57,8 @@ bool mr_sched__may_run(const struct mr_sched *s, uint32_t worker, const struct c
     return c->any_worker || is_named(w, c);
 }
 
-/* Many that wait for others, as queue.put does, must not take the last place from those they wait
- * for: these ask for a priority. */
+/* Many long-running tasks that wait for others, as queue.put does, must not take the last place
+ * from those others: these have a priority. */
 static uint32_t long_max(const struct mr_sched *s, const struct task *t)
 {
     const struct job *j = job_at(s, t);
@@ -61,9 +67,10 @@ static uint32_t long_max(const struct mr_sched *s, const struct task *t)
     return j->priority > 0 || (o && o->priority > 0) ? LONG_MAX : LONG_PLAIN;
 }
 
-/* Of unknown length one a slot, else as much as its queue should hold, and two a slot however long
- * they are, so that the next one's inputs come in time; three for a job of which nothing runs yet,
- * so that it waits for what runs and not for what waits. `queues`: so many times as much. */
+/* Has the worker room by its queue? Tasks of unknown run time: one for each slot. Others: as much
+ * work as the queue should hold, and at least two for each slot, so that the inputs of the next one
+ * arrive in time; three for a job of which nothing runs, so that it waits for running tasks only.
+ * `queues`: times the usual queue. */
 static bool has_place(
     const struct mr_sched *s, const struct worker *w, const struct task *t, uint32_t queues)
 {
@@ -81,9 +88,9 @@ static bool has_place(
            !job_at(s, t)->counts[MR_TASK_RUNNING];
 }
 
-/* Does all that was sent there wait for its inputs? Then it may be for just the task that seeks a
- * place, and the queue would stay full for ever. `but_long`: or runs long, which may wait for it,
- * too. */
+/* Do all tasks of the worker wait for inputs? They may wait for the very task that is being placed,
+ * and the queue would stay full for ever. `but_long`: long-running tasks count as waiting, because
+ * they may wait for it, too. */
 static bool has_only_waiting(const struct mr_sched *s, const struct worker *w, bool but_long)
 {
     for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next)
@@ -92,7 +99,7 @@ static bool has_only_waiting(const struct mr_sched *s, const struct worker *w, b
     return true;
 }
 
-/* Has this worker a place for one more? */
+/* Has this worker room for one more task? */
 static bool has_room(
     const struct mr_sched *s, uint32_t worker, const struct task *t, uint32_t queues)
 {
@@ -101,7 +108,8 @@ static bool has_room(
     if (!mr_sched__load_is_usable(w)) return false;
     if (b && b->args.n + b->value_inline.n > BATCH_BYTES_MAX) return false;
     if (has_place(s, w, t, queues)) return true;
-    bool takes_resources = t->class >= s->config.ops_max; /* what runs long may have them */
+    /* a long-running task may hold the resources */
+    bool takes_resources = t->class >= s->config.ops_max;
     return t->state == MR_TASK_READY &&
            has_only_waiting(s, w, !takes_resources && !(t->flags & T_LONG));
 }
@@ -111,9 +119,10 @@ bool mr_sched__has_room(const struct mr_sched *s, uint32_t worker, const struct 
     return has_room(s, worker, t, 1);
 }
 
-/* For what waits where it ran in the round before: it takes no slot from anybody meanwhile, and
- * with several rounds a worker goes on by itself. Not at its first placing, which is for all rounds
- * and would heap up what waits for one input where that is made. */
+/* For a task that waits where it ran in the round before. It takes no slot from others meanwhile,
+ * and with several rounds queued a worker goes on by itself. Not for the first placement, which
+ * counts for all rounds: it would gather all tasks that wait for one input on the worker that makes
+ * it. */
 bool mr_sched__has_room_again(const struct mr_sched *s, uint32_t worker, const struct task *t)
 {
     return has_room(s, worker, t, t->state == MR_TASK_WAITING ? AHEAD : 1);
@@ -124,7 +133,7 @@ bool mr_sched__is_universal(const struct mr_sched *s, const struct task *t)
     return t->class < s->config.ops_max && s->ops[t->class].workers == s->worker_list.live;
 }
 
-/* What it takes to bring a value to a worker. */
+/* The time to bring a value to a worker. */
 static uint64_t transfer_ns(
     const struct mr_sched *s, const struct task *u, const struct worker *w, uint32_t worker)
 {
@@ -147,12 +156,13 @@ static uint64_t score(const struct mr_sched *s, uint32_t task, uint32_t worker)
     for (uint32_t i = 0; i < n && i < INPUTS_MAX; i++)
         ns += transfer_ns(s, &s->tasks[j->base + in[i]], w, worker);
     const struct class *c = &s->classes[s->tasks[task].class];
-    if (c->names_count && c->any_worker && !is_named(w, c)) ns += MR_SECOND; /* it was a wish */
+    /* `workers` was a preference */
+    if (c->names_count && c->any_worker && !is_named(w, c)) ns += MR_SECOND;
     return ns;
 }
 
-/* Would a task sent to `from` be given to `worker` if it came back now, together with `taken` ns of
- * others? By a margin that no preference of place_root outweighs. */
+/* Would a task that was sent to `from` be placed on `worker` now, together with `taken` ns of
+ * others? The margin outweighs each preference of place_root. */
 bool mr_sched__is_better(
     const struct mr_sched *s, uint32_t task, uint32_t worker, uint32_t from, uint64_t taken)
 {
@@ -164,21 +174,23 @@ bool mr_sched__is_better(
     return score(s, task, worker) + more + less < score(s, task, from);
 }
 
-/* Would one more large result be too much for this store, together with those that are coming? Then
- * they come one at a time, lest each slot opens another branch of the graph; and one a worker where
- * making them takes longer than the disk: waiting for memory would cost more than it spares. */
+/* Would one more large result be too much for this store, with those that are being made? Then they
+ * are made one at a time, because each slot would open another branch of the graph. Where making
+ * one takes longer than writing it to disk, each worker makes one: waiting would cost more than it
+ * saves. */
 static bool is_store_crowded(const struct store *st, const struct op *o, bool is_busy)
 {
     uint64_t all = st->kept_bytes + st->coming_bytes + o->large_bytes;
     if (!st->memory_bytes || all <= st->memory_bytes / 4 * 3) return false;
-    uint64_t ns = o->cpu_ns ? o->cpu_ns / o->tasks : o->estimate_ns; /* not what others took */
+    /* excludes time that others used */
+    uint64_t ns = o->cpu_ns ? o->cpu_ns / o->tasks : o->estimate_ns;
     bool is_slow = ns / DISK_NS_PER_BYTE > o->large_bytes;
     return is_busy || (!is_slow && st->coming_bytes >= o->large_bytes);
 }
 
-/* Does memory want no more root tasks of this kind here? One may always run, or nothing would ever
- * be freed. Those whose results, as measured, are large wait for a store that is nearly full, and
- * for what is being used up: that makes room. */
+/* Is memory too full for another root task of this kind? One may always run, or nothing would be
+ * freed. Tasks with large results, as measured, wait for a store that is nearly full, and for
+ * values whose users go next: that frees memory. */
 bool mr_sched__is_crowded(struct mr_sched *s, const struct worker *w, const struct task *t)
 {
     uint64_t used = MR_MAX(w->held_bytes, w->memory_used_bytes);
@@ -202,7 +214,8 @@ static uint32_t least_loaded(struct mr_sched *s, const struct task *t, bool is_r
         if (!is_universal && !mr_sched__may_run(s, w, c)) continue;
         if (is_root && mr_sched__is_crowded(s, &s->workers[w], t)) continue;
         if (!mr_sched__has_room(s, w, t)) continue;
-        uint32_t next = s->workers[w].bucket_next; /* most likely the one after this */
+        /* most likely the next one to be looked at */
+        uint32_t next = s->workers[w].bucket_next;
         if (next != NONE) {
             __builtin_prefetch(&s->workers[next]);
             __builtin_prefetch(&s->workers[next].held_bytes);
@@ -223,9 +236,9 @@ static bool may_go(const struct mr_sched *s, uint32_t worker, const struct task 
     return mr_sched__is_universal(s, t) || mr_sched__may_run(s, worker, &s->classes[t->class]);
 }
 
-/* May a lone task go where the last one went? That worker's caches are warm, and it may still be
- * looking for work. Only what is known to be short gains by that; the values of others draw what
- * comes later, and had better lie on several workers. */
+/* May a lone task go where the last one went? The caches of that worker are warm, and it may still
+ * poll for work. Only tasks that are known to be short gain by that; values of longer tasks attract
+ * later tasks and should lie on several workers. */
 static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, const struct task *t)
 {
     uint64_t ns = s->ops[s->classes[t->class].op].estimate_ns;
@@ -235,9 +248,9 @@ static bool is_warm(const struct mr_sched *s, uint32_t worker, uint32_t least, c
     return !w->sent && w->held_bytes <= s->workers[least].held_bytes + WARM_BYTES_MAX;
 }
 
-/* What runs long takes no slot, and shows in no load: it goes where the fewest such tasks are,
- * among those the one with the least other work. Roles of a training would otherwise gather in one
- * process, by what siblings prefer, beside others that have nothing to do. */
+/* A long-running task takes no slot and does not count as load. It goes to the worker with the
+ * fewest such tasks, and of those to the least loaded. Otherwise the roles of a training would
+ * gather in one process, as siblings do, while others idle. */
 static uint32_t place_long(struct mr_sched *s, const struct task *t)
 {
     uint32_t best = NONE, look = mr_sched__is_universal(s, t) ? LOOK_MAX : s->load.workers;
@@ -249,7 +262,7 @@ static uint32_t place_long(struct mr_sched *s, const struct task *t)
     return best;
 }
 
-/* A task without inputs: after its siblings, a stretch at a time. */
+/* A task without inputs goes after its siblings, a stretch of work at a time. */
 static uint32_t place_root(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -277,8 +290,8 @@ static uint32_t place_root(struct mr_sched *s, uint32_t task)
     return least;
 }
 
-/* Sent ahead: only where all that it waits for was sent. What refers to its inputs is not: which
- * attempt's value it would name is known only when they are done. */
+/* A task that is sent ahead of its inputs goes where all of them were sent. Not a task whose value
+ * refers to its inputs: which attempts it would name is known only when they are done. */
 static uint32_t place_ahead(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

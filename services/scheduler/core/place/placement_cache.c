@@ -7,7 +7,7 @@
 #include "services/scheduler/core/task/loop.h"
 #include "services/scheduler/core/task/refcount.h"
 
-#define LOOK_MAX 256 /* slots looked at for whether a worker has any */
+#define LOOK_MAX 256 /* slots that are looked at */
 
 static bool has_any(const struct job *j, uint32_t worker)
 {
@@ -18,7 +18,7 @@ static bool has_any(const struct job *j, uint32_t worker)
     return false;
 }
 
-/* Would it wait there, while a worker has nothing to do and never had? */
+/* Would the task wait there while another worker idles and has no task of this job? */
 static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct worker *w = &s->workers[worker];
@@ -28,7 +28,8 @@ static bool is_better_off(struct mr_sched *s, uint32_t task, uint32_t worker)
     return !has_any(job_of(s, task), least);
 }
 
-/* All that it waits for was sent, to whomever: who makes it last sends it there through us. */
+/* Were all inputs that it waits for sent, to any worker? The scheduler forwards the last of them.
+ */
 static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);

@@ -1,15 +1,17 @@
-/* Who killed a worker? What ran when one died is suspected, and tried again apart from other
- * suspects: whose worker dies a third time is convicted, and fails with that story. When a worker
- * dies that had a suspect, the kill is the suspect's; whatever else ran there is suspected now, but
- * has no kill yet. What comes to its end is acquitted, and so is what runs long and has lived for
- * some seconds: it may never end, and a worker that is empty may never come. Whoever was acquitted
- * so and is suspected again has to live eight times as long, and then 64 times, so that what kills
- * late is convicted, too, and who merely ran beside it is not. Roles of training sessions are
- * spared that: they ask for as many retries as there are, and their session counts its losses
- * itself.
+/* Quarantine: which task crashed a worker? Tasks that ran when a worker died are quarantined, and
+ * run again apart from each other. When a worker dies that had a quarantined task, the crash counts
+ * against that task. The other tasks there are quarantined now, without a crash of their own. A
+ * task with three crashes is blamed: a poison task, which fails.
  *
- * A suspect that has an end, or that would be convicted, is tried alone: nothing runs beside it but
- * what runs long. One worker at a time is emptied for those, so that the others go on. */
+ * A task that ends is cleared. So is a long-running task that lives for some seconds: it may never
+ * end, and an empty worker may never come. A task that was cleared so and is quarantined again has
+ * to live eight times as long, and then 64 times. In this way a task that crashes late is blamed,
+ * too, and one that merely ran beside it is not. Roles of training sessions are spared that: they
+ * ask for as many retries as there are, and their session counts its losses itself.
+ *
+ * A quarantined task that has an end, or that the next crash would blame, runs alone: nothing runs
+ * beside it but long-running tasks. One worker at a time is emptied for those, so that the others
+ * go on. */
 #include "services/scheduler/core/place/quarantine.h"
 
 #include "services/scheduler/core/index/load_index.h"
@@ -23,10 +25,7 @@
 
 #include <stdio.h>
 
-#define PROBATIONS_MAX 3 /* then it does not get longer */
-
-/* ---- places ----------------------------------------------------------------------------------
- */
+#define PROBATIONS_MAX 3 /* the time does not get longer after that */
 
 static bool is_quarantined_ready(const struct mr_sched *s, uint32_t task)
 {
@@ -49,8 +48,8 @@ static void reserve(struct mr_sched *s, uint32_t worker)
     mr_sched__load_changed(s, worker, false);
 }
 
-/* Does nothing run there that could be blamed, or could start by itself? What merely waits for
- * inputs may stay: it may be for the suspect's value, and beside the suspect nothing starts. */
+/* Does nothing run there that could be blamed or could start? Tasks that wait for inputs may stay:
+ * they may wait for the quarantined task, and nothing starts beside it. */
 static bool is_empty(const struct mr_sched *s, uint32_t worker)
 {
     if (s->workers[worker].probation != NONE) return false;
@@ -71,14 +70,15 @@ static uint32_t find_empty(const struct mr_sched *s, const struct class *c)
     return least;
 }
 
-/* To run it alone: an empty worker, or NONE, and then maybe one is kept free from now on. */
+/* An empty worker to run the task alone; NONE: none, and then a worker may be kept free from now
+ * on. */
 static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
 {
     const struct class *c = &s->classes[s->tasks[task].class];
     uint32_t w = s->quarantine.reserved;
     if (w != NONE && !mr_sched__may_run(s, w, c)) w = NONE;
     if (w == NONE && s->quarantine.reserved == NONE) w = find_empty(s, c);
-    if (w != NONE && !is_empty(s, w)) { /* one may have come meanwhile */
+    if (w != NONE && !is_empty(s, w)) { /* an empty one may have come meanwhile */
         uint32_t other = find_empty(s, c);
         if (other != NONE && is_empty(s, other)) w = other;
     }
@@ -92,7 +92,7 @@ static uint32_t place_alone(struct mr_sched *s, uint32_t task, bool *is_wanted)
     return NONE;
 }
 
-/* Apart from other suspects, where the fewest run that do not end. */
+/* A worker without a quarantined task, with the fewest long-running tasks. */
 static uint32_t place_apart(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -112,7 +112,7 @@ void mr_sched__quarantine_dispatch(struct mr_sched *s)
     bool is_wanted = false;
     for (uint32_t left = s->quarantine.ring.count; left--;) {
         uint32_t task = mr_sched__ring_pop(&s->quarantine.ring, s->config.tasks_max);
-        if (!is_quarantined_ready(s, task)) continue; /* it comes back when it is */
+        if (!is_quarantined_ready(s, task)) continue; /* it returns when it is ready */
         uint32_t w = NONE;
         if (!(job_of(s, task)->flags & J_HELD_BACK))
             w = mr_sched__is_probation_alone(&s->tasks[task]) ? place_alone(s, task, &is_wanted)
@@ -122,11 +122,8 @@ void mr_sched__quarantine_dispatch(struct mr_sched *s)
         else
             mr_sched__quarantine_add(s, task);
     }
-    if (!is_wanted) reserve(s, NONE); /* those that are left may not run there */
+    if (!is_wanted) reserve(s, NONE); /* the tasks that are left may not run there */
 }
-
-/* ---- acquittal -------------------------------------------------------------------------------
- */
 
 void mr_sched__probation_started(struct mr_sched *s, uint32_t task)
 {
@@ -134,7 +131,7 @@ void mr_sched__probation_started(struct mr_sched *s, uint32_t task)
     if (w->probation == task && !w->probation_at) w->probation_at = s->now;
 }
 
-/* It waits for a job of its own now, which may need the place. */
+/* The task waits for a job that it submitted, which may need the worker. */
 void mr_sched__probation_left_slot(struct mr_sched *s, uint32_t task)
 {
     struct worker *w = &s->workers[s->tasks[task].worker];
@@ -163,11 +160,8 @@ void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker)
     t->flags = (uint16_t)(t->flags & ~(T_QUARANTINED | T_WAS_NEAR_CRASH));
     mr_sched__probation_end(w);
     mr_sched__load_changed(s, worker, false);
-    s->has_work = true; /* the next suspect's turn */
+    s->has_work = true; /* the next quarantined task may run */
 }
-
-/* ---- blame -----------------------------------------------------------------------------------
- */
 
 static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran)
 {
@@ -179,8 +173,9 @@ static bool did_run(struct mr_sched *s, uint32_t task, const struct mr_sched_ref
     return false;
 }
 
-/* Known (`ran`), or what it said it was running, or else the first tasks that could run, as many as
- * it has slots, and whoever was on a worker that died before. */
+/* May the task have run when the worker died? `ran` is what is known. Without it: what the worker
+ * reported as running, then the first tasks that could run, as many as it has slots, and tasks that
+ * were on a worker that died before. */
 static bool may_have_run(
     struct mr_sched *s, uint32_t task, const struct mr_sched_refs *ran, uint32_t *guesses)
 {
@@ -197,12 +192,12 @@ void mr_sched__quarantine_blame(
     struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran)
 {
     struct worker *w = &s->workers[worker];
-    uint32_t suspect = w->probation, guesses = w->slots;
-    if (suspect != NONE && ran && !did_run(s, suspect, ran)) suspect = NONE;
+    uint32_t tried = w->probation, guesses = w->slots;
+    if (tried != NONE && ran && !did_run(s, tried, ran)) tried = NONE;
     for (uint32_t i = w->sent_head; i != NONE; i = s->tasks[i].next) {
         struct task *t = &s->tasks[i];
         if (may_have_run(s, i, ran, &guesses)) {
-            bool is_blamed = suspect == NONE || suspect == i;
+            bool is_blamed = tried == NONE || tried == i;
             bool is_again = is_blamed ? !t->kills : t->flags & T_LONG && t->probations;
             if (is_again && t->probations < PROBATIONS_MAX) t->probations++;
             if (is_blamed) t->kills++;

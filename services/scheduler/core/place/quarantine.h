@@ -1,4 +1,4 @@
-/* Suspects: tasks that ran when a worker died. */
+/* Tasks that ran when a worker died. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
@@ -6,9 +6,10 @@
 void mr_sched__quarantine_dispatch(struct mr_sched *s);
 void mr_sched__probation_started(struct mr_sched *s, uint32_t task);
 void mr_sched__probation_left_slot(struct mr_sched *s, uint32_t task);
-void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker); /* it lives */
-/* This worker is lost; its tasks are still its own. `ran`: what it ran, NULL if nobody knows. */
+void mr_sched__probation_heard(struct mr_sched *s, uint32_t worker); /* the worker is alive */
+/* The worker is lost; its tasks are still on its list. `ran`: what it ran, NULL if that is unknown.
+ */
 void mr_sched__quarantine_blame(
     struct mr_sched *s, uint32_t worker, const struct mr_sched_refs *ran);
-bool mr_sched__quarantine_fail(
-    struct mr_sched *s, uint32_t task, const char *worker); /* did it fail? */
+/* true: it is blamed and has failed */
+bool mr_sched__quarantine_fail(struct mr_sched *s, uint32_t task, const char *worker);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define BATCH_BYTES_MAX ((size_t)1 << 34)
-#define KEPT_BYTES_MAX ((size_t)1 << 20) /* of each buffer: a batch that took more is rare */
+#define KEPT_BYTES_MAX ((size_t)1 << 20) /* of each buffer; few batches take more */
 #define ROWS_MIN 16u
 #define ROWS_KEPT 32768u
 #define RUNS_MIN 4u
@@ -131,7 +131,7 @@ void mr_sched_rows_grow(struct mr_sched_rows *r)
     r->room = room;
 }
 
-/* From here on rows are written: those before had what is usual. */
+/* The column is written from this row on; the rows before it have what is usual. */
 void mr_sched_rows_fill(struct mr_sched_rows *r, enum mr_sched_column c)
 {
     uint32_t usual = mr_sched_usual(r, c);

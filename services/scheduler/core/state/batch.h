@@ -1,12 +1,12 @@
-/* What goes to one worker: one SchedulerMessage to be, as columns. Batches stand in a pool and are
- * lent to a worker for as long as there is something to tell it: however many workers there are, a
- * turn writes into the few blocks of memory that the turn before wrote into, which are warm. */
+/* What goes to one worker: the columns of one SchedulerMessage. Batches stand in a pool, and a
+ * worker has one only while there is something to send it. However many workers there are, a turn
+ * writes into the blocks of memory that the last turn wrote into, which are still cached. */
 #pragma once
 
 #include "base/buf.h"
 #include "services/scheduler/core/state/event.h"
 
-struct mr_sched_runs_out { /* growing, as all below */
+struct mr_sched_runs_out { /* grows, as all structs below */
     struct mr_sched_run *p;
     uint32_t count, room;
 };
@@ -25,14 +25,14 @@ enum mr_sched_column { /* of Tasks; i32 for the priority, else u32 */
     MR_COLUMN_INDEX,
     MR_COLUMN_ARGS_BYTES,
     MR_COLUMN_ATTEMPT,      /* usually 1 */
-    MR_COLUMN_OP,           /* usually the first one's; mr_sched_op_name */
+    MR_COLUMN_OP,           /* usually the op of the first row; mr_sched_op_name */
     MR_COLUMN_INPUTS_COUNT, /* usually 0, as all below */
     MR_COLUMN_USES,
     MR_COLUMN_PRIORITY,
     MR_COLUMNS,
 };
 
-/* Tasks. A column is filled once a row differs from what is usual. */
+/* Tasks. A column is filled from the first row that differs from what is usual. */
 struct mr_sched_rows {
     struct mr_sched_runs_out runs;
     uint32_t *block; /* MR_COLUMNS columns of `room` rows */
@@ -41,7 +41,7 @@ struct mr_sched_rows {
     uint32_t usual_op;
 };
 
-/* The column, or NULL: every row has what is usual. */
+/* The column; NULL: each row has what is usual. */
 static inline uint32_t *mr_sched_column(const struct mr_sched_rows *r, enum mr_sched_column c)
 {
     return r->filled >> c & 1 ? r->block + (size_t)c * r->room : NULL;
@@ -77,13 +77,13 @@ struct mr_sched_amount {
     uint64_t micro;
 };
 
-/* Sections apply in the order of session.proto. What few batches have stands last, and whoever
- * writes it says so in has_more: nothing of it is touched otherwise. */
+/* Sections apply in the order of session.proto. Those that few batches have stand last: a writer
+ * sets has_more, and without it a reader does not touch them. */
 struct mr_sched_batch {
     bool has_more;
     bool drain;
     bool has_registered; /* this is the answer to Register; adopt and keep belong to it */
-    bool frees_objects;  /* of what is in `release`, some has bytes in a store */
+    bool frees_objects;  /* some value in `release` has bytes in a store */
     uint32_t serial;     /* no two batches have the same */
     uint64_t incarnation;
     uint64_t session;
@@ -110,7 +110,7 @@ struct mr_sched_batch {
 
 struct mr_sched_batch *mr_sched_batch_new(void);
 void mr_sched_batch_free(struct mr_sched_batch **b);
-void mr_sched_batch_clear(struct mr_sched_batch *b); /* keeps what memory is usual */
+void mr_sched_batch_clear(struct mr_sched_batch *b); /* keeps the usual amount of memory */
 
 void mr_sched_refs_grow(struct mr_sched_refs_out *r);
 void mr_sched_rows_grow(struct mr_sched_rows *r);

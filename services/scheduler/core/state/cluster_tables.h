@@ -1,5 +1,5 @@
-/* Parts of the scheduler core's state besides tasks and jobs: workers, ops, classes of placement,
- * stores, promises that wait for the journal. For the core's own files only. */
+/* More rows of tables, for the core's own files only: workers, ops, placement classes, stores, and
+ * what waits for the journal. */
 #pragma once
 
 #include "base/index.h"
@@ -12,12 +12,12 @@ enum { W_FREE, W_CONNECTED, W_SILENT };
 
 #define BEGAN_MAX 64u
 
-struct began { /* since when a task runs, as its worker said in its last heartbeat */
+struct began { /* since when a task runs, by its worker's last heartbeat */
     uint32_t task, attempt;
     mr_time at;
 };
 
-struct worker_facts { /* what few ask for */
+struct worker_facts { /* what is seldom read */
     char name[NAME_BYTES];
     char node[NAME_BYTES];
     uint64_t capacity[RESOURCES], taken[RESOURCES];
@@ -25,24 +25,24 @@ struct worker_facts { /* what few ask for */
     uint32_t began_count;
 };
 
-/* Every task that is sent or comes back touches its worker, and those of a large cluster do not fit
- * into the nearest caches. */
+/* Each task that is sent or completed touches the row of its worker. The rows of a large cluster do
+ * not fit into the caches next to the core, so what each task touches is one cache line. */
 struct worker {
     _Alignas(64) uint8_t state;
     bool is_retiring;
-    bool is_known;         /* the journal has its incarnation: may get tasks */
-    bool is_full;          /* returned something: nothing more until it is heard again */
-    bool is_reserved;      /* drains for a suspect */
-    bool is_node_reserved; /* its node's memory is one task's: place/memory_retry.c */
-    bool is_unrecovered;   /* of the scheduler's earlier life; not back yet */
-    bool is_closed;        /* nothing is sent beside its trial */
+    bool is_known;         /* the journal has its incarnation, so that it may get tasks */
+    bool is_full;          /* it returned a task: nothing more is sent until it reports again */
+    bool is_reserved;      /* it is emptied for a quarantined task */
+    bool is_node_reserved; /* its node is reserved for one task: place/memory_retry.c */
+    bool is_unrecovered;   /* it is of the scheduler's earlier life and has not returned */
+    bool is_closed;        /* nothing else is sent while `probation` is here */
     uint64_t queue_ns;
     uint32_t slots;
     uint32_t sent, sent_head, sent_tail;
-    uint32_t unknown; /* sent while nobody knew how long their op takes */
+    uint32_t unknown; /* tasks that were sent while the run time of their op was unknown */
     uint32_t long_sent;
     uint32_t bucket, bucket_prev, bucket_next;
-    uint32_t probation; /* the suspect that was sent here, or NONE */
+    uint32_t probation; /* the quarantined task that was sent here, or NONE */
     uint32_t stealing;
     uint32_t held_head;
 
@@ -50,16 +50,17 @@ struct worker {
     uint64_t memory_bytes, memory_used_bytes;
     uint64_t incarnation;
     mr_time last_heard;
-    int64_t clock_offset; /* ours - its */
+    int64_t clock_offset; /* our clock less its clock */
     uint64_t session;
     uint32_t store; /* number */
     uint32_t running;
 
     struct worker_facts *facts;
     uint32_t name_hash;
-    uint32_t stopping;    /* a sum over what was told to stop, and has not said that it ended */
-    mr_time stopping_at;  /* the last of those was */
-    mr_time probation_at; /* it runs since then; 0: it has not started */
+    /* sum of marks of attempts that were told to stop and have not ended */
+    uint32_t stopping;
+    mr_time stopping_at;  /* when the last of those was told */
+    mr_time probation_at; /* `probation` runs since then; 0: it has not started */
     uint64_t tasks_started, tasks_done;
     uint64_t told_queue_ns;
     uint64_t record; /* sequence of its journal record */
@@ -77,45 +78,46 @@ struct op {
     bool deterministic, by_reference, passes, long_running;
     uint32_t workers;
     uint64_t tasks, wall_ns, cpu_ns, queue_ns, bytes;
-    uint64_t large_bytes; /* mean of its results, where that is large; else 0 */
+    uint64_t large_bytes; /* mean size of its results if that is large, else 0 */
 };
 
-/* Tasks that may run on the same workers. Number = op: nothing but the op is asked for. Above
- * those: an op with resources or named workers. */
+/* Tasks that may run on the same workers. A class whose number is that of an op asks for nothing
+ * but the op; the numbers above those are for an op with resources or named workers. */
 struct class
 {
     uint32_t op;
-    uint32_t users; /* jobs' options that mean it; 0: free (of the special ones) */
+    uint32_t users; /* how many options of jobs use it; 0: free (special classes only) */
     uint32_t parked_head, parked_tail, parked;
-    uint32_t active_at; /* in the list of classes with parked tasks, or NONE */
-    bool any_worker;    /* `workers` is a wish, or empty */
+    uint32_t active_at; /* place in the list of classes with parked tasks, or NONE */
+    bool any_worker;    /* `workers` is a preference, or empty */
     uint64_t need[RESOURCES];
     uint32_t names_count;
-    struct mr_str *names; /* one owned block */
+    struct mr_str *names; /* owned: one block */
 };
 
 struct store {
     uint64_t incarnation;
     bool is_alive, is_connected, is_lost;
-    bool is_expected; /* the journal knows it: its lease runs from the start */
-    bool is_heir;     /* it replaced another, as the journal says */
+    bool is_expected; /* known from the journal: its lease runs from the start */
+    bool is_heir;     /* it replaced another one, by the journal */
     char node[NAME_BYTES];
     char *address;
     uint64_t memory_bytes;
     uint64_t kept_bytes;   /* of objects that workers keep in it */
-    uint64_t coming_bytes; /* of large results that its workers make now, as far as known */
-    uint32_t coming;       /* tasks that make those */
-    char disk_full[128];   /* the folder on whose disk no space is left; "": there is some */
+    uint64_t coming_bytes; /* of large results that its workers are making, as far as known */
+    uint32_t coming;       /* tasks that make these */
+    char disk_full[128];   /* the folder whose disk is full; "": none is */
     mr_time last_heard;
-    mr_time lost_at;    /* the lease of a worker with it ran out, and none of its name came since */
-    uint32_t lost_name; /* a hash; 0: of several */
+    /* a worker that used it lost its lease then, and none of that name came since */
+    mr_time lost_at;
+    uint32_t lost_name; /* hash of that worker's name; 0: of several workers */
 };
 
 #define MEMORY_ORDER_MAX 64u
 
 struct ordered_value { /* a value whose users go next: place/memory_order.c */
     uint64_t job;
-    uint32_t task, at; /* and the first of its users that was not looked at */
+    uint32_t task, at; /* `at`: the first of its users that was not looked at */
     bool is_partial;   /* some of them wait for others */
 };
 
@@ -132,19 +134,19 @@ enum scan_type {
     SCAN_OBJECTS_UNHELD
 };
 
-#define SCAN_IDS_MAX ((size_t)1 << 18) /* objects that one scan looks for */
+#define SCAN_IDS_MAX ((size_t)1 << 18) /* objects that one scan searches for */
 
-struct scan { /* of all values, under way or waiting for its turn */
+struct scan { /* a walk over all values, running or waiting for its turn */
     enum scan_type type;
     uint32_t store;
-    uint32_t heir;     /* REPLACED: by which */
+    uint32_t heir;     /* REPLACED: the store that took its place */
     uint32_t at;       /* the next value */
     struct mr_buf ids; /* sorted */
 };
 
 enum pending_type { P_ACCEPT, P_VALUES, P_STATE, P_WORKER, P_REPLY };
 
-struct pending { /* what is announced once the journal has it */
+struct pending { /* what is announced when the journal has acknowledged it */
     uint64_t sequence;
     uint64_t job;
     uint32_t type;
@@ -156,7 +158,7 @@ struct pending { /* what is announced once the journal has it */
     uint64_t bytes;       /* of all records up to this one */
 };
 
-struct shape { /* where tasks of a template's instances run */
+struct shape { /* where the tasks of a template's instances ran */
     uint64_t template, used;
     uint32_t size, users; /* jobs */
     struct place *at;
@@ -166,7 +168,7 @@ struct shape { /* where tasks of a template's instances run */
 
 #define LEVELS (2 * MR_PRIORITY_MAX + 1)
 
-struct level { /* a priority, among whose jobs work is shared: index/ready_queue.c */
+struct level { /* jobs of one priority, which share work: index/ready_queue.c */
     bool is_used;
     uint32_t jobs; /* in the queue */
     uint64_t clock;
@@ -176,7 +178,7 @@ struct extent {
     uint32_t at, count;
 };
 
-struct sent_row { /* a value that is in a worker's unsent batch already */
+struct sent_row { /* a value that stands in the unsent batch of a worker */
     uint32_t task, worker, serial;
 };
 

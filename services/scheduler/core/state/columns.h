@@ -1,6 +1,7 @@
-/* Rows of session.proto as the scheduler core reads them: columns whose field i is row i. `runs`
- * says which job the rows belong to: the first `count` rows to the first run's, and so on; the
- * counts add up to the rows. The shell checks lengths and sums, the core checks meaning. */
+/* Rows of session.proto as the scheduler core reads them: columns, of which element i belongs to
+ * row i. `runs` names the job of the rows: the first `count` rows belong to the job of the first
+ * run, and so on; the counts add up to the number of rows. The shell checks lengths and sums, the
+ * core checks what the rows mean. */
 #pragma once
 
 #include "base/id.h"
@@ -31,7 +32,7 @@ enum mr_sched_outcome { /* as Outcome of session.proto */
     MR_OUTCOME_RETURNED,
     MR_OUTCOME_USED_UP,
     MR_OUTCOME_NO_ROOM,
-    MR_OUTCOME_LOST, /* of spans only: its worker was lost while it ran */
+    MR_OUTCOME_LOST, /* of spans only: the worker was lost while it ran */
 };
 
 struct mr_sched_failure {
@@ -68,7 +69,7 @@ struct mr_sched_missing {
     struct mr_str why;
 };
 
-/* The task that submits a job of its own. It must be running; it leaves its slot. */
+/* The task that submits the job. It must be running; it gives its slot back. */
 struct mr_sched_parent {
     mr_job_id job; /* 0: none */
     uint32_t index;

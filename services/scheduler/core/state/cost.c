@@ -3,7 +3,7 @@
 
 #include "base/assert.h"
 
-#define UNKNOWN_NS (100 * MR_US) /* of an op that nobody has seen */
+#define UNKNOWN_NS (100 * MR_US) /* of an op that has not run yet */
 
 uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
 {
@@ -12,8 +12,9 @@ uint64_t mr_sched__estimate(const struct mr_sched *s, uint32_t op)
     return MR_MAX(ns, (uint64_t)200);
 }
 
-/* A task leaves with the share of one: what its op makes is known better by then, and the sum must
- * come out as nothing. */
+/* A task takes its share of the sum with it when it ends. By then the size of its op's results is
+ * known better than when it began, so the share is the mean: the sum comes out as zero with the
+ * last task. */
 void mr_sched__store_coming(struct mr_sched *s, uint32_t task, uint64_t bytes)
 {
     struct task *t = &s->tasks[task];

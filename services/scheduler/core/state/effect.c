@@ -1,9 +1,9 @@
-/* Effects: making, clearing, and the notes among them. */
+/* The memory of effects. */
 #include "services/scheduler/core/state/effect.h"
 
 #include "base/alloc.h"
 
-#define FX_KEPT_MAX ((size_t)4 << 20) /* of each: a turn that took more is rare */
+#define FX_KEPT_MAX ((size_t)4 << 20) /* of each buffer; few turns take more */
 
 static void buf_clear(struct mr_buf *b)
 {

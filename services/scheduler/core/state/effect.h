@@ -1,6 +1,6 @@
-/* What the scheduler core wants done. The shell owns one mr_sched_effects, gives it to every step,
+/* What the scheduler core wants done. The shell owns one mr_sched_effects, passes it to each step,
  * performs it once a turn, and clears what it performed. Batches for workers and stores stay and
- * grow while a stream is busy sending; everything else is to be taken every turn. */
+ * grow while a stream is busy; the shell takes all else each turn. */
 #pragma once
 
 #include "services/scheduler/core/state/batch.h"
@@ -14,15 +14,15 @@ struct mr_sched_store_batch { /* StoreCommand */
 };
 
 enum mr_sched_note_type {
-    MR_NOTE_REPLY,        /* ticket, code, text, job: to SUBMIT, CANCEL, RETRY, FORGET; index: */
-                          /* PENDING if the job is new with it, otherwise 0 */
-    MR_NOTE_JOB_STATE,    /* job: look at it; index: its state; sequence: of the event, for Watch */
-    MR_NOTE_JOB_PROGRESS, /* job: counts changed (at most 10 a second) */
+    MR_NOTE_REPLY,          /* ticket, code, text, job: to SUBMIT, CANCEL, RETRY, FORGET; index: */
+                            /* PENDING if the job is new with this reply, otherwise 0 */
+    MR_NOTE_JOB_STATE,      /* job, index: its state; sequence: of the event, for Watch */
+    MR_NOTE_JOB_PROGRESS,   /* job: counts changed (at most 10 a second) */
     MR_NOTE_TARGETS_READY,  /* job, at, count: indexes in `ready`: their values can be read */
     MR_NOTE_TARGET_BYTES,   /* job, index, text: its value (a pack), answer to MR_SCHED_WANT */
-    MR_NOTE_TARGET_FAILED,  /* job, index: it will not have a value; code, text */
+    MR_NOTE_TARGET_FAILED,  /* job, index, code, text: it will not have a value */
     MR_NOTE_JOB_FORGOTTEN,  /* job, wall_ns */
-    MR_NOTE_WORKER_REFUSED, /* session, code, text: end the stream so */
+    MR_NOTE_WORKER_REFUSED, /* session, code, text: end the stream with these */
     MR_NOTE_WORKER_CLOSE,   /* slot, incarnation, code, text: it is lost; end its stream */
     MR_NOTE_WORKER_JOINED,  /* slot, incarnation, session */
     MR_NOTE_STORE_JOINED,   /* slot: store number, incarnation */
@@ -49,8 +49,9 @@ struct mr_sched_record_head { /* in `journal`; `bytes` of payload follow, padded
     uint64_t sequence;
     uint32_t type; /* enum mr_sched_record */
     uint32_t bytes;
-    uint32_t piece; /* 0: that is all; else what follows is that piece of the submitted graph, */
-    uint32_t piece_bytes; /* which its owner has: of MR_CHUNK_BYTES each but the last */
+    /* 0: the payload is complete; else this piece of the submitted graph follows, */
+    uint32_t piece;
+    uint32_t piece_bytes; /* which its owner has: MR_CHUNK_BYTES each but the last */
 };
 
 struct mr_sched_span { /* one attempt of a task; times of the scheduler's clock, 0: not reached */
@@ -62,7 +63,7 @@ struct mr_sched_span { /* one attempt of a task; times of the scheduler's clock,
     uint32_t outcome;
     mr_time ready, sent, started, finished, accounted;
     uint64_t cpu_ns;
-    uint64_t bytes; /* of the value that it made; 0: none, or nobody was told of it */
+    uint64_t bytes; /* of the value that it made; 0: none, or it was not reported */
 };
 
 struct mr_sched_effects {
@@ -74,7 +75,7 @@ struct mr_sched_effects {
     struct mr_buf dirty_workers;    /* u32 slots whose batch became dirty */
     struct mr_buf dirty_stores;     /* u32 store numbers */
     struct mr_sched_batch **worker; /* by slot; NULL: there is nothing to tell it */
-    struct mr_sched_batch *pool;    /* batches of nobody, the last used first */
+    struct mr_sched_batch *pool;    /* free batches, the last used one first */
     uint32_t batch_serial;
     struct mr_sched_store_batch *store; /* by store number */
     uint32_t workers_max, stores_max;
@@ -82,8 +83,8 @@ struct mr_sched_effects {
 
 void mr_sched_effects_init(struct mr_sched_effects *fx, uint32_t workers_max, uint32_t stores_max);
 void mr_sched_effects_fini(struct mr_sched_effects *fx);
-void mr_sched_effects_clear(struct mr_sched_effects *fx); /* all but the batches */
-/* Gives a worker's batch back, once it is encoded; NULL is fine. It may be taken out first, by
- * leaving NULL in `worker`, to be read while the next one grows. */
+void mr_sched_effects_clear(struct mr_sched_effects *fx); /* clears all but the batches */
+/* Returns a worker's batch to the pool when it is encoded; NULL is fine. The shell may take the
+ * batch out first, leaving NULL in `worker`, and read it while the next one grows. */
 void mr_sched_batch_put(struct mr_sched_effects *fx, struct mr_sched_batch **b);
 void mr_sched_store_batch_clear(struct mr_sched_store_batch *b);

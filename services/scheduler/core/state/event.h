@@ -1,6 +1,6 @@
-/* What the scheduler core can learn. Pointers inside an event are lent for the step, but for
- * `graph`, which is given. Columns: state/columns.h. Every event carries what the wall clock said,
- * so that the core can date things for people. */
+/* What the scheduler core can learn. An event lends its pointers for the step, except `graph`,
+ * which it gives. Columns: state/columns.h. Each event carries the time of the wall clock, so that
+ * the core can date what people read. */
 #pragma once
 
 #include "graph/graph.h"
@@ -10,7 +10,7 @@ struct mr_sched_op { /* OpDescriptor */
     struct mr_str name;
     uint64_t cost_ns;
     bool deterministic;
-    bool by_reference, passes; /* passes: its result may hold an argument as it is */
+    bool by_reference, passes; /* passes: its result may contain an argument unchanged */
     bool long_running;
 };
 
@@ -20,10 +20,10 @@ struct mr_sched_resource {
 };
 
 struct mr_sched_register {
-    uint64_t session;     /* the shell's name for the stream; comes back in the answer */
+    uint64_t session;     /* the shell's number of the stream; the answer carries it */
     uint64_t incarnation; /* 0: new */
-    uint32_t epoch;       /* the highest that it was told, */
-    uint64_t scheduler;   /* and the incarnation of the scheduler that had it; 0: unknown */
+    uint32_t epoch;       /* the highest epoch that it was told, and */
+    uint64_t scheduler;   /* the incarnation of the scheduler that had it; 0: unknown */
     struct mr_str name, node;
     uint64_t store; /* 0: none */
     struct mr_str store_address;
@@ -36,8 +36,8 @@ struct mr_sched_register {
     uint32_t ops_count;
     struct mr_sched_completed holding;
     struct mr_sched_refs queued;
-    bool has_suspects;             /* its name's last process died, and: */
-    struct mr_sched_refs suspects; /* these ran then */
+    bool has_suspects;             /* the last process of this name died, and */
+    struct mr_sched_refs suspects; /* these tasks ran then */
 };
 
 struct mr_sched_heartbeat {
@@ -48,12 +48,12 @@ struct mr_sched_heartbeat {
     uint32_t queued, running;
     uint64_t tasks_started, tasks_done;
     struct mr_sched_refs running_tasks;
-    const uint64_t *running_ns; /* one of those; NULL: not told */
+    const uint64_t *running_ns; /* of each of those, how long; NULL: not reported */
     uint64_t queue_ns;
 };
 
-/* One WorkerMessage after Register, from a worker that the core knows: (slot, incarnation). A
- * message from another incarnation than the slot's is ignored. */
+/* One WorkerMessage after Register, of a worker that the core knows by (slot, incarnation). The
+ * core ignores a message of any other incarnation. */
 struct mr_sched_message {
     uint32_t worker;
     uint64_t incarnation;
@@ -68,32 +68,32 @@ struct mr_sched_message {
     bool leaving;
 };
 
-/* What stands outside the job already: a resolved name, the place of a stored object, or the
- * object that a task persisted earlier under its name with the same definition. */
+/* A value from outside the job: a resolved name, a stored object, or an object that a task
+ * persisted earlier under its name with the same definition. */
 struct mr_sched_resolved {
     uint32_t index;
     mr_object_id object;
     uint64_t bytes;
-    uint64_t store; /* incarnation of a store that has it; 0: unknown, ask any */
+    uint64_t store; /* incarnation of a store that has it; 0: unknown */
 };
 
 struct mr_sched_submit {
-    uint64_t ticket, template; /* template: which one it is of, 0: none */
+    uint64_t ticket, template; /* template: the one that it is an instance of, 0: none */
     struct mr_graph *graph;    /* given: the core frees it */
     struct mr_str graph_bytes; /* mr_graph_to_bytes of it; empty: the core makes them */
-    uint64_t piece_bytes;      /* or of so many: mr_sched_record_head.piece; 0: not so */
-    mr_graph_hash body_hash;   /* same request id and another body: ALREADY_EXISTS */
+    uint64_t piece_bytes;      /* or of so many, kept elsewhere: mr_sched_record_head.piece */
+    mr_graph_hash body_hash;   /* same request id, another body: ALREADY_EXISTS */
     const struct mr_sched_resolved *resolved; /* ascending by index */
     uint32_t resolved_count;
-    struct mr_sched_parent parent; /* what ends its job, unless done, cancels this one */
+    struct mr_sched_parent parent; /* if its job ends, but not DONE, this one is cancelled */
 };
 
 struct mr_sched_store {
     uint64_t store; /* incarnation */
     struct mr_str node, address;
     uint64_t memory_bytes;
-    struct mr_str disk_full; /* heard: the folder on whose disk no space is left; empty: some is */
-    uint32_t epoch;          /* as a worker's */
+    struct mr_str disk_full; /* heard: the folder whose disk is full; empty: none is */
+    uint32_t epoch;          /* as of a worker */
     uint64_t scheduler;
 };
 
@@ -109,22 +109,22 @@ enum mr_sched_event_type {
     MR_SCHED_CANCEL,          /* job, ticket, text: the reason */
     MR_SCHED_RETRY,           /* job, ticket */
     MR_SCHED_FORGET,          /* job, ticket */
-    MR_SCHED_WANT,            /* job, index: see that the value of a node can be read */
+    MR_SCHED_WANT,            /* job, index: make the value of a node readable */
     MR_SCHED_WORKER_REGISTER, /* worker */
     MR_SCHED_WORKER_MESSAGE,  /* message */
     MR_SCHED_WORKER_CLOSED,   /* slot, incarnation: the stream is gone */
-    MR_SCHED_WORKER_CRASHED,  /* slot, incarnation, refs: its process is dead; these ran */
+    MR_SCHED_WORKER_CRASHED,  /* slot, incarnation, refs: its process died; these tasks ran */
     MR_SCHED_WORKER_RETIRE,   /* slot, incarnation */
     MR_SCHED_STORE_REGISTER,  /* store */
     MR_SCHED_STORE_HEARD,     /* store: it is alive */
     MR_SCHED_STORE_CLOSED,    /* store: its stream is gone */
     MR_SCHED_OBJECTS_LOST,    /* objects */
-    MR_SCHED_OBJECTS_UNHELD,  /* objects: does anybody want them? */
+    MR_SCHED_OBJECTS_UNHELD,  /* objects: does any job use them? */
     MR_SCHED_JOURNAL_ACKED,   /* sequence: everything up to it is kept */
     MR_SCHED_JOURNAL_AWAY,
     MR_SCHED_JOURNAL_BACK,
-    MR_SCHED_RECORD,    /* record: one of an earlier life, in order; before RECOVERED only */
-    MR_SCHED_RECOVERED, /* the journal is read (or empty): begin */
+    MR_SCHED_RECORD,    /* record: of an earlier life, in order, before RECOVERED only */
+    MR_SCHED_RECOVERED, /* the journal is read: begin */
 };
 
 struct mr_sched_event {

@@ -1,5 +1,5 @@
-/* Why tasks failed, in words, kept for a bounded number of them: the oldest stories go first. The
- * first story of a job is the job's own copy and stays with it. */
+/* Why tasks failed, in words: the last `failures_max` of them. The first failure of a job is kept
+ * with the job, as a copy of its own. */
 #include "services/scheduler/core/state/failure.h"
 
 #include "base/alloc.h"

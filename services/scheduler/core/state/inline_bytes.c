@@ -30,8 +30,8 @@ void mr_sched__value_uncache(struct block_cache *c, struct value *v)
     v->kind = V_AWAY;
 }
 
-/* Targets may use the whole cache, other values three quarters of it; what finds no room stays at
- * its worker. */
+/* Targets may use the whole cache, other values three quarters of it. A value that does not fit
+ * stays at its worker. */
 void mr_sched__value_set_inline(struct mr_sched *s, struct value *v, struct mr_str bytes)
 {
     v->bytes = bytes.n;

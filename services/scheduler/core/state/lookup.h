@@ -1,4 +1,4 @@
-/* What follows from a task's number or its record alone. For the core's own files only. */
+/* Look-ups that need a number or a row and nothing else. For the core's own files only. */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"
@@ -30,7 +30,8 @@ static inline uint32_t sent_us(const struct mr_sched *s) /* 0 is kept for "never
     return MR_MAX((uint32_t)(s->now / MR_US), 1u);
 }
 
-/* The last time it was sent, before `until`; the clock's low bits come round in 71 minutes. */
+/* When the task was sent last, before `until`. The record has the low bits of the clock only: they
+ * wrap in 71 minutes. */
 static inline mr_time sent_at(const struct mr_sched *s, const struct task *t, mr_time until)
 {
     if (!t->sent_us) return 0;
@@ -50,7 +51,7 @@ static inline bool is_done(const struct task *t)
     return t->state == MR_TASK_DONE;
 }
 
-/* Where a task stands in its job: its number, or its rank if tasks have priorities. */
+/* The position of a task in its job: its number, or its rank if tasks have priorities. */
 static inline uint32_t place_of(const struct mr_sched *s, uint32_t task)
 {
     return job_of(s, task)->flags & J_RANKED ? s->queue.rank_of[task] : task;

@@ -14,7 +14,7 @@ struct task_numbers { /* job/plan.c: numbers of tasks, in whole words of the rea
 };
 
 struct ready_queue {   /* index/ready_queue.c */
-    uint64_t *bits[4]; /* of queued tasks, each level summing up the one below */
+    uint64_t *bits[4]; /* a bit for each queued task; each level sums up the one below */
     uint32_t *rank_of; /* of jobs with priorities: task -> place */
     uint32_t *ranked;  /* place -> task */
     uint64_t count;    /* tasks in the queue */
@@ -54,14 +54,15 @@ struct worker_list { /* index/worker_index.c */
     uint64_t *op_bits; /* worker x op */
     uint32_t op_words, top, live, number;
     uint32_t free_at;                        /* no place before this one is free */
-    struct mr_index by_name, by_incarnation; /* of those whose place is not; on the heap */
+    struct mr_index by_name, by_incarnation; /* of workers that are known; on the heap */
 };
 
 struct load_index { /* index/load_index.c: buckets of workers that may be given work */
     uint32_t head[LOAD_BUCKETS], tail[LOAD_BUCKETS];
     uint64_t bits[LOAD_BUCKETS / 64];
     uint32_t workers, slots; /* in the buckets */
-    uint32_t held_out; /* the worker whose completions are read: its bucket is found after them */
+    /* the worker whose completions are being read: it is sorted in after them */
+    uint32_t held_out;
 };
 
 struct slot_time { /* state/run_time.c: slots of connected workers times microseconds */
@@ -94,17 +95,18 @@ struct task_ring { /* index/retry_rings.c; as long as there may be tasks */
 };
 
 struct quarantine {        /* place/quarantine.c */
-    struct task_ring ring; /* suspects, to be run alone */
-    uint32_t reserved;     /* the worker that is emptied for one, or NONE */
+    struct task_ring ring; /* quarantined tasks */
+    uint32_t reserved;     /* the worker that is emptied for one of them, or NONE */
 };
 
-struct memory_retry {        /* place/memory_retry.c */
-    struct task_ring ring;   /* found no room in memory, to be run again with less beside them */
-    uint32_t reserved_store; /* the store whose workers run one of those, 0: none */
-    uint32_t reserved_task;  /* that task, once it was sent; or NONE */
-    bool is_disturbed;       /* something else began to run there meanwhile */
-    mr_time unrecovered_lost_at; /* workers of an earlier life may be lost, nobody knows where; 0:
-                                    not so */
+struct memory_retry {      /* place/memory_retry.c */
+    struct task_ring ring; /* tasks that found no room in memory */
+    /* the store of the node that is reserved for one of them, 0: none */
+    uint32_t reserved_store;
+    uint32_t reserved_task; /* that task, once it is sent; or NONE */
+    bool is_disturbed;      /* another task began to run on that node */
+    /* a worker of an earlier life was lost, on an unknown node; 0: none */
+    mr_time unrecovered_lost_at;
 };
 
 struct memory_order {                          /* place/memory_order.c */
@@ -117,15 +119,15 @@ struct placements { /* index/placement_table.c */
     uint64_t clock;
 };
 
-struct sticky { /* place/place.c: where root tasks go, for so much more work */
+struct sticky { /* place/place.c: where root tasks go, and for how much more work */
     uint32_t worker;
     uint64_t left_ns;
 };
 
 struct store_list { /* cluster/store.c */
     uint32_t count;
-    uint32_t changes; /* one came, or its session came or went */
-    uint64_t events;  /* one came or went, or lost objects */
+    uint32_t changes; /* grows when a store comes, or its session opens or closes */
+    uint64_t events;  /* grows when a store comes, goes or loses objects */
 };
 
 struct scan_ring { /* cluster/value_scan.c */
@@ -161,8 +163,9 @@ struct replay { /* job/replay.c */
     bool is_active;
     struct mr_buf graph; /* pieces of a graph while the journal is read; on the heap */
     uint64_t job;        /* whose they are */
-    uint64_t unread_count, unread_job; /* accepted, and the journal does not give them back */
-    struct mr_error unread_why;        /* of the last of them */
+    /* jobs that were accepted and could not be read back; the last one */
+    uint64_t unread_count, unread_job;
+    struct mr_error unread_why; /* of that one */
 };
 
 struct totals { /* since the start */
@@ -175,8 +178,9 @@ struct mr_sched {
     mr_time now;
     uint64_t wall_offset; /* wall = now + this */
     bool is_recovered;    /* the journal is read */
-    bool is_recovering;   /* some workers of the earlier life are neither back nor lost */
-    bool is_adopting;     /* a returning worker's values are read */
+    /* some workers of the earlier life have neither returned nor been lost */
+    bool is_recovering;
+    bool is_adopting; /* the values of a returning worker are being read */
     bool has_work;
     struct mr_sched_effects *fx; /* of the step that runs */
     struct due due;
@@ -194,7 +198,7 @@ struct mr_sched {
 
     struct sent_row *rows;
     struct mr_buf scratch; /* on the heap */
-    struct mr_str passing; /* bytes of the value being accepted */
+    struct mr_str passing; /* bytes of the value that is being accepted */
 
     struct task_numbers numbers;
     struct job_list job_list;

@@ -25,22 +25,22 @@ enum mr_job_state { /* as JobState of jobs.proto */
     MR_JOB_CANCELLED,
 };
 
-enum mr_sched_record {   /* types of journal records; layouts in task/journal.c */
-    MR_RECORD_EPOCH = 1, /* a scheduler began here, or took a higher epoch */
+enum mr_sched_record {   /* types of journal records; layouts: state/record.c */
+    MR_RECORD_EPOCH = 1, /* a scheduler started, or raised its epoch */
     MR_RECORD_GRAPH,     /* a piece of a job's graph */
     MR_RECORD_ACCEPTED,  /* the job's graph is whole */
-    MR_RECORD_VALUES,    /* completions of targets and of impure tasks */
+    MR_RECORD_VALUES,    /* values of targets and of impure tasks */
     MR_RECORD_ERRED,     /* a task failed for good */
     MR_RECORD_JOB_STATE, /* a job ended, or was retried */
     MR_RECORD_FORGOTTEN,
     MR_RECORD_WORKER, /* an incarnation was given out */
     MR_RECORD_WORKER_LOST,
-    MR_RECORD_LOOP,  /* how far a loop is, or where it ended */
+    MR_RECORD_LOOP,  /* how far a loop is, or its last round */
     MR_RECORD_STORE, /* a store registered */
 };
 
 struct mr_sched_config {
-    uint32_t epoch; /* 1 + the highest known to the journal; grows with what others have seen */
+    uint32_t epoch;       /* 1 + the highest of the journal; raised above any that others report */
     uint64_t incarnation; /* random; its upper half is the tag of ids given out: base/id.h */
     uint32_t tasks_max;   /* over all jobs, ended ones included */
     uint32_t jobs_max;
@@ -48,14 +48,15 @@ struct mr_sched_config {
     uint32_t stores_max;        /* incarnations over the process's life */
     uint32_t ops_max;           /* names */
     uint32_t inline_blocks;     /* 32-byte blocks of the cache of small values */
-    uint32_t failures_max;      /* stories of failed tasks that are kept */
-    uint32_t scan_values;       /* looked at in one step when a store, or objects, are lost */
-    uint64_t unacked_bytes_max; /* journal bytes out, past which dispatch pauses */
+    uint32_t failures_max;      /* failures of tasks that are kept */
+    uint32_t scan_values;       /* values that one step looks at when a store or objects are lost */
+    uint64_t unacked_bytes_max; /* unacknowledged journal bytes above which dispatch pauses */
     mr_duration heartbeat;
     mr_duration lease;
-    mr_duration queue;       /* measured work that a slot should have at hand */
-    mr_duration clear_after; /* what runs long and has lived so long kills no worker */
-    mr_duration keep_jobs;   /* ended jobs are forgotten after this; 0: never */
+    mr_duration queue; /* estimated work that a slot should have queued */
+    /* a long-running task that lives so long after a crash is cleared */
+    mr_duration clear_after;
+    mr_duration keep_jobs; /* ended jobs are forgotten after this; 0: never */
     uint32_t keep_jobs_max;
 };
 

@@ -1,6 +1,6 @@
-/* Rows of the batches to workers. A worker that gets a task has, or gets, the value of each of its
- * inputs: made there, brought in the same batch, or, when it is not there yet, brought by a later
- * one the moment it is (task/task.c, dependents_done). */
+/* Tasks that are sent to workers: rows of batches. A worker that gets a task has the value of each
+ * input, gets it in the same batch, or gets it in a later one as soon as the value is there
+ * (task/task.c, dependents_done). */
 #include "services/scheduler/core/task/assign.h"
 
 #include "base/assert.h"
@@ -98,7 +98,8 @@ static uint32_t send_inputs(
 
 static int32_t priority_of(const struct job *j, const struct mr_task_options *o)
 {
-    return j->priority * 1000 + (o ? o->priority : 0); /* within a job: MR_PRIORITY_MAX is less */
+    /* the priority inside a job is less than 1000: MR_PRIORITY_MAX */
+    return j->priority * 1000 + (o ? o->priority : 0);
 }
 
 static void cell(struct mr_sched_rows *r, enum mr_sched_column c, uint32_t v)
@@ -143,7 +144,7 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     uint32_t op = s->classes[t->class].op;
     t->worker = worker;
     t->flags |= T_SENT;
-    if (s->ops[op].long_running) t->flags |= T_LONG; /* not known yet when it was planned */
+    if (s->ops[op].long_running) t->flags |= T_LONG; /* unknown when the task was planned */
     t->prev = w->sent_tail;
     t->next = NONE;
     if (t->prev == NONE)
@@ -172,7 +173,8 @@ static void link_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
     w->is_closed = mr_sched__is_probation_alone(t);
 }
 
-/* Covered now: what waits for it may be sent ahead, to the same worker if it can. */
+/* The task is covered now: its dependents may be sent ahead, to the same worker if it can take
+ * them. */
 static void dependents_sent(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct job *j = job_of(s, task);
@@ -206,7 +208,7 @@ void mr_sched__send(struct mr_sched *s, uint32_t task, uint32_t worker)
     if (job_at(s, t)->state == MR_JOB_PENDING) mr_sched__job_started(s, job_no(s, t));
 }
 
-/* It is there already: a returning worker has it in its queue. */
+/* A returning worker has the task in its queue already. */
 void mr_sched__send_adopted(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     struct task *t = &s->tasks[task];

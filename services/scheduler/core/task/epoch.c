@@ -1,14 +1,14 @@
-/* Whose ids are whose. Each start of a scheduler has an epoch, which grows, and an incarnation,
- * which is random; the journal names all that wrote it. An id whose tag belongs to none of them was
- * given out by a scheduler that this journal does not know: Redis came back empty, or from an older
- * copy, while clients, workers and stores lived on. Nobody here has such an id, so nothing that
- * stands under it is taken for something of ours; this file only finds the words for it, and keeps
- * the epoch above those that others have seen. */
+/* Which ids are ours. Each start of a scheduler has an epoch, which grows, and an incarnation,
+ * which is random. The journal names all incarnations that wrote it. An id with another tag was
+ * given out by a scheduler that this journal does not know: Redis came back empty or from an older
+ * copy, while clients, workers and stores lived on. The scheduler never takes such an id for one of
+ * its own. This file recognizes those ids for error messages, and keeps the epoch above any that
+ * others have seen. */
 #include "services/scheduler/core/task/epoch.h"
 
 #include "services/scheduler/core/task/journal.h"
 
-#define EPOCH_MAX (UINT32_MAX / 2) /* no more is believed */
+#define EPOCH_MAX (UINT32_MAX / 2) /* a higher one is not believed */
 
 uint64_t mr_sched__id(const struct mr_sched *s, uint32_t number)
 {
@@ -33,7 +33,7 @@ void mr_sched__epoch_begin(struct mr_sched *s)
     mr_sched__journal_epoch(s);
 }
 
-/* A scheduler of another journal had this epoch, or a higher one: ours must be above it. */
+/* A scheduler with another journal had this epoch or a higher one: ours must be above it. */
 void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnation)
 {
     bool is_ours = incarnation == s->config.incarnation || !incarnation;
@@ -45,7 +45,7 @@ void mr_sched__epoch_heard(struct mr_sched *s, uint32_t epoch, uint64_t incarnat
 
 bool mr_sched__is_other_life(const struct mr_sched *s, uint32_t tag)
 {
-    if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false; /* who knows */
+    if (tag < MR_TAG_DRAWN_MIN || s->writers.count > WRITERS_MAX) return false; /* unknown */
     for (uint32_t i = 0; i < s->writers.count; i++)
         if ((uint32_t)(s->writers.id[i] >> 32) == tag) return false;
     return true;

@@ -1,5 +1,5 @@
-/* Whose ids are whose, and the epoch above those that others have seen. For the core's own files
- * only. */
+/* Which ids are ours, and the epoch above all that others have seen. For the core's own files only.
+ */
 #pragma once
 
 #include "services/scheduler/core/state/state.h"

@@ -19,7 +19,7 @@ void mr_sched__job_started(struct mr_sched *s, uint32_t job)
     mr_sched__journal_state(s, job);
 }
 
-/* Each may have children in turn: the generations of jobs are bounded. */
+/* The recursion is bounded by the generations of jobs. */
 static void cancel_children(struct mr_sched *s, uint64_t parent)
 {
     for (uint32_t i = 0; i < s->job_list.top; i++) {
@@ -58,11 +58,12 @@ void mr_sched__job_end(struct mr_sched *s, uint32_t job, enum mr_job_state state
     if (state != MR_JOB_DONE) cancel_children(s, j->id);
 }
 
-/* One more target has its final answer. */
+/* Another target has its final answer. */
 void mr_sched__job_target_final(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    if (j->state >= MR_JOB_DONE) return; /* lost since, and made again because it was asked for */
+    /* the value was lost later, and made again on request */
+    if (j->state >= MR_JOB_DONE) return;
     mr_assert(j->targets_left > 0);
     if (--j->targets_left) return;
     mr_sched__job_end(s, job, j->targets_failed ? MR_JOB_FAILED : MR_JOB_DONE);

@@ -1,5 +1,6 @@
-/* The journal's near end: records with sequence numbers go out, acknowledgements come back, and
- * what was promised is announced then. Values of one turn are gathered into one record a job. */
+/* The scheduler's end of the journal. Records leave with sequence numbers, acknowledgements come
+ * back, and then the shell is told what those records confirm. Values of one turn are gathered into
+ * one record for each job. */
 #include "services/scheduler/core/task/journal.h"
 
 #include "base/assert.h"
@@ -52,7 +53,7 @@ void mr_sched__promise(struct mr_sched *s, const struct pending *p)
     *to = *p;
     to->bytes = s->journal.written_bytes;
     if (p->sequence <= s->journal.acked)
-        s->has_work = true; /* kept already: told at the end of the turn */
+        s->has_work = true; /* acknowledged already: told at the end of the turn */
 }
 
 static void emit_graph(struct mr_sched *s, uint64_t id, struct mr_str bytes, uint64_t total)
@@ -80,7 +81,7 @@ void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sch
     mr_buf_init(&made, MR_JOB_BODY_BYTES_MAX * 4);
     if (!bytes.n && !sub->piece_bytes) {
         int err = mr_graph_to_bytes(j->graph, &made, NULL);
-        mr_assert(!err); /* it was built under the limits of a body */
+        mr_assert(!err); /* the graph was built under the limits of a body */
         bytes = mr_buf_str(&made);
     }
     uint64_t total = bytes.n + sub->piece_bytes;
@@ -93,7 +94,7 @@ void mr_sched__journal_job(struct mr_sched *s, uint32_t job, const struct mr_sch
 void mr_sched__journal_state(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
-    mr_sched__journal_flush(s); /* the values come before the end */
+    mr_sched__journal_flush(s); /* the values come before the end of the job */
     mr_sched__record_state(s, j, &s->journal.payload);
     j->event_sequence = emit_payload(s, MR_RECORD_JOB_STATE);
     struct pending p = {
@@ -178,8 +179,8 @@ void mr_sched__journal_part(struct mr_sched *s, uint32_t task)
     mr_sched__record_value(s, task, &s->journal.open);
 }
 
-/* What the value of `task` refers to, and what that refers to, each once, is written into the open
- * record of the journal: a target is of no use without its parts. */
+/* Writes the values to which the value of `task` refers, directly and through others, each once,
+ * into the open record: a target is of no use without its parts. */
 void mr_sched__journal_parts(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -233,7 +234,7 @@ static void values_acked(struct mr_sched *s, const struct pending *p)
     uint32_t at = (uint32_t)(s->fx->ready.n / sizeof(uint32_t));
     for (uint32_t i = 0; i < p->count; i++) {
         uint32_t index = s->journal.unacked[s->journal.unacked_at++ % s->config.tasks_max];
-        if (slot == NONE) continue; /* forgotten meanwhile */
+        if (slot == NONE) continue; /* the job was forgotten meanwhile */
         struct job *j = &s->jobs[slot];
         struct task *t = &s->tasks[j->base + index];
         t->flags = (uint16_t)(t->flags & ~T_UNACKED);
@@ -258,8 +259,8 @@ static void accepted(struct mr_sched *s, const struct pending *p)
     uint32_t job = mr_sched__job_find(s, p->job);
     if (job == NONE) return;
     s->jobs[job].flags |= J_ACCEPTED;
-    if (s->jobs[job].told) return;
-    s->jobs[job].told = MR_JOB_PENDING;
+    if (s->jobs[job].announced) return;
+    s->jobs[job].announced = MR_JOB_PENDING;
     n->index = MR_JOB_PENDING;
 }
 
@@ -267,7 +268,7 @@ static void state_acked(struct mr_sched *s, const struct pending *p)
 {
     uint32_t job = mr_sched__job_find(s, p->job);
     if (job == NONE) return;
-    s->jobs[job].told = (uint8_t)p->state;
+    s->jobs[job].announced = (uint8_t)p->state;
     struct mr_sched_note *n = mr_sched__note(s, MR_NOTE_JOB_STATE);
     n->job = (mr_job_id){p->job};
     n->index = p->state;
@@ -283,7 +284,7 @@ static void worker_acked(struct mr_sched *s, const struct pending *p)
     s->has_work = true;
 }
 
-/* Tells what was promised for records that the journal has. */
+/* Tells the shell what the acknowledged records confirm. */
 void mr_sched__journal_tell(struct mr_sched *s)
 {
     while (s->journal.pending_at < s->journal.pending_end) {
@@ -300,7 +301,7 @@ void mr_sched__journal_tell(struct mr_sched *s)
         }
     }
     if (s->journal.acked == s->journal.sequence) s->journal.acked_bytes = s->journal.written_bytes;
-    /* Empty rings begin anew, or they would touch all of their address space in time. */
+    /* Empty rings restart at 0: otherwise they would touch all of their address space in time. */
     if (s->journal.pending_at == s->journal.pending_end)
         s->journal.pending_at = s->journal.pending_end = 0;
     if (s->journal.unacked_at == s->journal.unacked_end)

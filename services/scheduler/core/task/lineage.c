@@ -17,9 +17,9 @@
 
 #include <stdio.h>
 
-/* The dependents of a node that had a value and has it no more. What was sent, and would refer to
- * that value, would be of no use; and no worker is kept free for a suspect that cannot start, which
- * might be just where the value has to be made. */
+/* The dependents of a value that was lost wait for it again. A dependent that was sent is called
+ * back if its result would refer to the lost value. So is one in quarantine: no worker is kept free
+ * for a task that cannot start, because the value may have to be made on just that worker. */
 static void dependents_wait(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -41,7 +41,8 @@ static void dependents_wait(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* A consumer came back, but the worker may have dropped the value after what was its last use. */
+/* A consumer did not run, but the worker may have dropped the value after what was marked as its
+ * last use. */
 bool mr_sched__is_still_there(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -64,7 +65,7 @@ static void value_gone(struct mr_sched *s, uint32_t task)
     struct task *t = &s->tasks[task];
     struct job *j = job_at(s, t);
     if (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING) j->targets_left++;
-    if (t->flags & T_FIXED) { /* an alias: from now on it waits like a task */
+    if (t->flags & T_FIXED) { /* an alias: from now on it waits as a task does */
         t->flags = (uint16_t)(t->flags & ~T_FIXED);
         j->counts[MR_TASK_DONE]++;
     }
@@ -85,8 +86,8 @@ static void fail_without(struct mr_sched *s, uint32_t task, uint32_t input)
     mr_sched__failure_fini(&st);
 }
 
-/* A released node is to be made again: counts what it waits for, claims its inputs, and puts those
- * that are gone on the stack. */
+/* Makes a released value again: counts the inputs that it waits for, takes references to them, and
+ * puts those that are gone on the stack. */
 static void make_again(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -119,7 +120,7 @@ static void make_again(struct mr_sched *s, uint32_t task)
         mr_sched__task_inputs_done(s, task);
 }
 
-/* Its job may have failed, or what needs it may have, in the course of the walk. */
+/* During the walk its job, or what needs it, may have failed. */
 static bool is_needed(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -158,8 +159,8 @@ static void fail_fixed(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Jobs that took the value over have a copy of it, and lose it too: an object, or what refers to
- * something that is gone. */
+/* Jobs that share the value have a copy of it and lose it, too, if it is an object or refers to a
+ * lost value. */
 static void push_sharers(struct mr_sched *s, uint32_t task)
 {
     if (!(s->tasks[task].flags & T_HAS_SHARERS)) return;
@@ -175,8 +176,8 @@ static bool is_wanted(const struct mr_sched *s, uint32_t task)
     return t->consumers || (t->flags & T_TARGET && j->state <= MR_JOB_RUNNING);
 }
 
-/* An object that an alias shares with its source is lost to both, unless the source knows of it in
- * another store: then the alias has it from there. */
+/* An object that an alias shares with its source is lost to both, unless the source has it in
+ * another store: then the alias gets it from there. */
 static uint32_t whose(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = mr_sched__shared_key_source(s, task);
@@ -188,7 +189,7 @@ static uint32_t whose(const struct mr_sched *s, uint32_t task)
     return is_same && !(s->tasks[source].flags & T_FIXED) ? source : task;
 }
 
-/* Its job has ended, and does not make it again: whoever waits for its bytes waits in vain. */
+/* The job has ended and does not make the value again: notifies clients that wait for its bytes. */
 static void tell_gone(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -208,8 +209,8 @@ static void tell_gone(struct mr_sched *s, uint32_t task)
  *     again. Each keeps its references meanwhile, so that no input is released between the loss and
  *     the second attempt; its value is released, and its dependents wait.
  *  4. From the last of them to the first, that is, what is named comes before what refers to it: a
- *     value that is wanted is made again; one that is not drops its references, and whoever waits
- *     for it is told. */
+ *     value that is wanted is made again; one that is not drops its references, and clients that
+ * wait for it are notified. */
 void mr_sched__task_lost(struct mr_sched *s, uint32_t task)
 {
     mr_assert(is_done(&s->tasks[task]));
@@ -223,14 +224,16 @@ void mr_sched__task_lost(struct mr_sched *s, uint32_t task)
     if (s->tasks[task].refs) mr_sched__ref_all(s, task);
     for (uint32_t i = bottom; i < s->stack_count; i++) {
         uint32_t at = s->stack[i];
-        if (!is_done(&s->tasks[at])) continue; /* it is there twice */
+        if (!is_done(&s->tasks[at])) continue; /* the value is on the stack twice */
         mr_sched__ref_invalid(s, at);
         if (i > bottom || mr_sched__is_object(s, at)) push_sharers(s, at);
         value_gone(s, at);
     }
-    for (uint32_t i = s->stack_count; i-- > bottom;) { /* what refers comes after what it names */
+    /* a value that refers comes after those it refers to */
+    for (uint32_t i = s->stack_count; i-- > bottom;) {
         uint32_t at = s->stack[i];
-        s->stack_count = i + 1; /* what is below must stay while walks use what is above */
+        /* the entries below must stay while walks use the space above */
+        s->stack_count = i + 1;
         if (s->tasks[at].state != MR_TASK_RELEASED) continue;
         if (is_wanted(s, at)) {
             mr_sched__task_again(s, at);

@@ -11,9 +11,7 @@
 
 #include <math.h>
 
-#define TELL_EVERY MR_SECOND /* of how far a loop is, to the journal */
-
-/* ---- who belongs to which loop ------------------------------------------------------------- */
+#define TELL_EVERY MR_SECOND /* how often the journal learns how far a loop is */
 
 static uint32_t loop_of_exit(const struct mr_graph *g, uint32_t node)
 {
@@ -65,14 +63,12 @@ void mr_sched__loop_new(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* ---- questions ------------------------------------------------------------------------------- */
-
 bool mr_sched__loop_is_decided(const struct mr_sched *s, uint32_t exit)
 {
     return of_exit(s, exit)->is_over;
 }
 
-/* Is the input the state of the last round? */
+/* Is the input the loop's state in the last round? */
 static bool is_last_state(const struct mr_sched *s, uint32_t exit, uint32_t input)
 {
     const struct job *j = job_of(s, exit);
@@ -136,8 +132,6 @@ struct mr_str mr_sched__args(struct mr_sched *s, uint32_t task)
     return mr_buf_str(&s->scratch);
 }
 
-/* ---- what `until` says ----------------------------------------------------------------------- */
-
 const char *mr_sched__loop_complaint(struct mr_str bytes)
 {
     struct mr_pack_reader r = mr_pack_read(bytes);
@@ -159,7 +153,7 @@ const char *mr_sched__loop_complaint(struct mr_str bytes)
     return "no value";
 }
 
-/* Does its value end the loop? It is done, and was looked at before. */
+/* Does its value end the loop? The value is there and was checked before. */
 static bool says_stop(struct mr_sched *s, uint32_t until)
 {
     uint32_t v = s->tasks[until].value;
@@ -175,8 +169,6 @@ static bool says_stop(struct mr_sched *s, uint32_t until)
     return item.type == MR_PACK_FLOAT && item.f != 0;
 }
 
-/* ---- deciding -------------------------------------------------------------------------------- */
-
 static void tell(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
     struct loop *l = &s->jobs[job].loops[loop];
@@ -184,9 +176,9 @@ static void tell(struct mr_sched *s, uint32_t job, uint32_t loop)
     mr_sched__journal_loop(s, job, loop);
 }
 
-/* Of rounds `from` to `to` nothing comes out: exits let go of them, but for the state of the last
- * round. The later ones first: of a round that is given up nothing is left that could claim the one
- * before. */
+/* The exits drop their references to rounds `from` to `to`, except to the state of the last round.
+ * Later rounds come first: when a round is given up, none of its tasks is left that could refer to
+ * the round before. */
 static void unref_stack(
     struct mr_sched *s, const struct job *j, uint32_t loop, uint32_t from, uint32_t to)
 {
@@ -219,7 +211,7 @@ static void stop(struct mr_sched *s, uint32_t job, uint32_t loop, uint32_t round
     tell(s, job, loop);
 }
 
-/* What comes out of a loop that is decided can be made. */
+/* Makes the exits of a loop whose last round is known. */
 static void finish(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
     const struct job *j = &s->jobs[job];
@@ -250,7 +242,7 @@ static void next_round(struct mr_sched *s, uint32_t job, uint32_t loop)
     unref_stack(s, j, loop, l->at - 1, l->at - 1);
 }
 
-/* As far as the values that are there tell. */
+/* Advances the loop as far as the values that are there allow. */
 static void advance(struct mr_sched *s, uint32_t job, uint32_t loop)
 {
     struct job *j = &s->jobs[job];
@@ -298,9 +290,7 @@ void mr_sched__loop_settle(struct mr_sched *s, uint32_t job)
         advance(s, job, i);
 }
 
-/* ---- again ----------------------------------------------------------------------------------- */
-
-/* Are the states there that unfinished exits take? */
+/* Do the states exist that unfinished exits take? */
 static bool has_states(const struct mr_sched *s, const struct job *j, uint32_t loop)
 {
     const struct mr_graph_loop *of = &j->graph->loops[loop];
@@ -341,8 +331,8 @@ void mr_sched__loop_replay(
     if (l->is_over) j->skipped += mr_graph_loop_tail(j->graph, loop, stop_at);
 }
 
-/* A value of a round proves that the one before was not the last, unless that one's own `until`
- * is there and says so: then this round was begun ahead, in the earlier life. */
+/* A value of a round proves that the round before was not the last, unless the `until` of that one
+ * is there and ends the loop: then the round was sent ahead in the earlier life. */
 void mr_sched__loop_infer(struct mr_sched *s, uint32_t job)
 {
     struct job *j = &s->jobs[job];
@@ -364,8 +354,6 @@ void mr_sched__loop_infer(struct mr_sched *s, uint32_t job)
         advance(s, job, i);
     }
 }
-
-/* ---- for people ------------------------------------------------------------------------------ */
 
 void mr_sched__loop_explain(const struct mr_sched *s, uint32_t task, struct mr_buf *lines)
 {

@@ -1,10 +1,10 @@
-/* Claims: who keeps whose value. A task claims its inputs from the time it is planned until it is
- * done. An op by reference puts ids of its inputs into its result, so that its task goes on
- * claiming them for as long as its own value stands; those that have a value, if it was read back
- * from the journal, which has only the objects among them: the bytes of others stand in the result.
- * So does a task whose op passes an argument on, such as the exit of a loop, when that one refers.
- * What nobody claims any more is released, and with it its own claims: a walk, with the arena's
- * stack. */
+/* References: which task keeps whose value. A task holds references to its inputs from the time it
+ * is planned until it is done. An op by reference puts the ids of its inputs into its result: its
+ * task holds those references for as long as its own value exists. If such a value was read back
+ * from the journal, it refers to those inputs that are objects; the bytes of all others stand in
+ * the result. The same is true of a task whose op passes an argument on, such as the exit of a
+ * loop, when that argument refers to others. A value without references is released, and its own
+ * references with it: a walk with the arena's stack. */
 #include "services/scheduler/core/task/refcount.h"
 
 #include "base/assert.h"
@@ -29,7 +29,7 @@ static bool passes(const struct mr_sched *s, uint32_t task)
     return !(t->flags & T_FIXED) && s->ops[s->classes[t->class].op].passes;
 }
 
-/* Its inputs have values. */
+/* The inputs have values. */
 bool mr_sched__is_referring(const struct mr_sched *s, uint32_t task)
 {
     uint32_t n;
@@ -49,7 +49,7 @@ static bool has_references(const struct mr_sched *s, const struct job *j)
     return false;
 }
 
-/* Might the value of `by` refer to that of its input `task`, or to what that one refers to? */
+/* May the value of `by` refer to that of its input `task`, or to what that one refers to? */
 bool mr_sched__may_name(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
     if (mr_sched__is_by_reference(s, by)) return true;
@@ -75,8 +75,9 @@ uint32_t mr_sched__ref_count(const struct mr_sched *s, uint32_t task)
     return count;
 }
 
-/* One claim on `task` less: if it was the last, release it or give up making it; its own claims
- * are on the stack then. `failed`: it was the claim of what failed, or will not run for that. */
+/* Drops one reference to `task`. Without any other, its value is released, or it is given up if it
+ * has none; its own references are on the stack then. `failed`: the reference was that of a task
+ * that failed or was given up for a failure. */
 static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, bool failed)
 {
     struct task *t = &s->tasks[task];
@@ -102,7 +103,7 @@ static void unref_one(struct mr_sched *s, uint32_t task, uint32_t by_worker, boo
     if (t->refs) s->stack[s->stack_count++] = task;
 }
 
-/* Works off the stack down to `bottom`. */
+/* Drops the references of all tasks on the stack, down to `bottom`. */
 static void unref_stack(struct mr_sched *s, uint32_t bottom, uint32_t by_worker)
 {
     while (s->stack_count > bottom) {
@@ -153,8 +154,8 @@ void mr_sched__ref_all(struct mr_sched *s, uint32_t task)
     t->refs = REF_ALL;
 }
 
-/* Done tasks that refer to `task`, which is done: with all their inputs claimed, as they are about
- * to be made again, on the stack. */
+/* Puts on the stack the done tasks that refer to `task`, which is done. They are about to be made
+ * again, so they take references to all of their inputs. */
 void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -168,14 +169,15 @@ void mr_sched__ref_invalid(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* Was the value of `by` read back, and does it refer to that of `task`, as soon as this has one? */
+/* Was the value of `by` read back from the journal, and does it refer to that of `task` once this
+ * has one? */
 static bool has_read_back(const struct mr_sched *s, uint32_t by, uint32_t task)
 {
     if (s->tasks[by].refs != REF_VALUES) return false;
     return !s->tasks[by].is_exit || mr_sched__loop_has_ref(s, by, task);
 }
 
-/* `task` has a value again: what was read back and refers to it claims it, too. */
+/* `task` has a value again: values that were read back and refer to it count as its users. */
 void mr_sched__ref_again(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -186,7 +188,8 @@ void mr_sched__ref_again(struct mr_sched *s, uint32_t task)
         s->tasks[task].consumers += has_read_back(s, j->base + d[i], task);
 }
 
-/* Released when the journal was read back, because only its bytes are part of something. */
+/* Was the task released when the journal was read back, because only its bytes are part of another
+ * value? */
 bool mr_sched__is_part(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -210,7 +213,8 @@ bool mr_sched__is_broken(const struct mr_sched *s, uint32_t task)
     return false;
 }
 
-/* All workers are back: what `task`, taken over from one of them, refers to is known, or gone. */
+/* All workers are back: what the value of `task`, adopted from one of them, refers to is there, or
+ * is gone. */
 void mr_sched__ref_settle(struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];

@@ -1,8 +1,9 @@
-/* Keys that jobs of one namespace share. The first job that defines a key makes its value; a later
- * one that means the same waits for it, or takes it if it is there, and holds it from then on: the
- * source counts each joined task as a consumer. When the source fails, is cancelled, or cannot give
- * its value, the joined task runs by itself, as if it had never been joined. An alias has nothing
- * to run: it waits until the source is made, again if need be, and fails when nothing can. */
+/* Keys that jobs of one namespace share. The first job that defines a key makes its value: its task
+ * is the source. A later job with the same definition waits for the value, or takes it if it is
+ * there, and keeps it from then on: the source counts each sharing task as a consumer. When the
+ * source fails, is cancelled or cannot give its value, the sharing task runs by itself, as if it
+ * had never shared. An alias has nothing to run: it waits until the source is made, a second time
+ * if needed, and fails when nothing can make it. */
 #include "services/scheduler/core/task/shared_key.h"
 
 #include "base/assert.h"
@@ -34,7 +35,7 @@ static uint64_t name_hash(struct name n)
     uint64_t h = 0xcbf29ce484222325u;
     for (size_t i = 0; i < n.name_space.n; i++)
         h = (h ^ (unsigned char)n.name_space.p[i]) * 0x100000001b3u;
-    h = (h ^ 0xff) * 0x100000001b3u; /* no byte of UTF-8: where the one ends and the other begins */
+    h = (h ^ 0xff) * 0x100000001b3u; /* not a byte of UTF-8: it separates the two texts */
     for (size_t i = 0; i < n.key.n; i++)
         h = (h ^ (unsigned char)n.key.p[i]) * 0x100000001b3u;
     return mr_hash_u64(h);
@@ -58,7 +59,7 @@ static uint32_t find(const struct mr_sched *s, struct name n)
     return task == MR_INDEX_NONE ? NONE : task;
 }
 
-/* An erred or cancelled definition is free again. */
+/* A definition that failed or was cancelled is free again. */
 static bool is_free_again(const struct mr_sched *s, uint32_t task)
 {
     const struct task *t = &s->tasks[task];
@@ -129,8 +130,8 @@ void mr_sched__shared_key_leave(struct mr_sched *s, uint32_t task)
     mr_sched__unref_one(s, source);
 }
 
-/* The source's value as one of the joined task's own; false when only a worker has it. `passing`
- * are its bytes if they are at hand. */
+/* Copies the value of the source for the sharing task; false: only a worker has it. `passing`: its
+ * bytes if they are at hand. */
 static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struct mr_str passing)
 {
     uint32_t from = s->tasks[source].value;
@@ -138,7 +139,7 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
         passing = mr_graph_args(job_of(s, source)->graph, index_of(s, source));
     } else if (s->values[from].kind == V_OBJECT) {
         struct value *v = &s->values[mr_sched__value_new(s, task)];
-        v->kind = V_OBJECT; /* the source holds it for both */
+        v->kind = V_OBJECT; /* the source holds the object for both */
         v->object = s->values[from].object;
         v->bytes = s->values[from].bytes;
         v->store = s->values[from].store;
@@ -150,7 +151,7 @@ static bool copy_value(struct mr_sched *s, uint32_t task, uint32_t source, struc
     uint32_t to = mr_sched__value_new(s, task);
     mr_sched__value_set_inline(s, &s->values[to], passing);
     if (s->values[to].kind != V_AWAY) return true;
-    mr_sched__value_release(s, to, true); /* the cache has no room */
+    mr_sched__value_release(s, to, true); /* no room in the cache */
     return false;
 }
 
@@ -162,7 +163,7 @@ static void fail_alias(struct mr_sched *s, uint32_t task)
     mr_sched__failure_fini(&st);
 }
 
-/* Which tasks of a loop run depends on the job that runs it: they are its own. */
+/* Which tasks of a loop run depends on the job that runs it: they are not shared. */
 static bool is_private(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -170,7 +171,8 @@ static bool is_private(const struct mr_sched *s, uint32_t task)
     return s->tasks[task].is_exit || j->graph->slot_of[task - j->base] != MR_NODE_NONE;
 }
 
-/* Who refers to its key finds it here, if no other job has taken the name meanwhile. */
+/* Later references to the key find the task here, unless another job has taken the name meanwhile.
+ */
 static void take_name(struct mr_sched *s, uint32_t task)
 {
     if (is_private(s, task)) return;
@@ -185,7 +187,7 @@ static void take_name(struct mr_sched *s, uint32_t task)
     enter(s, task);
 }
 
-/* The joined task is on its own from now on. */
+/* The sharing task runs by itself from now on. */
 static void part(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -207,7 +209,7 @@ static bool is_away(const struct mr_sched *s, uint32_t source)
     return is_done(t) && t->value < LITERAL && s->values[t->value].kind == V_AWAY;
 }
 
-/* It has no value that could be copied now: will it ever have one? */
+/* The source has no value that could be copied now: will it have one? */
 static bool may_come(const struct mr_sched *s, uint32_t source)
 {
     const struct task *t = &s->tasks[source];
@@ -234,8 +236,7 @@ void mr_sched__shared_key_done(struct mr_sched *s, uint32_t source, struct mr_st
         s->passing = bytes;
         mr_sched__task_done(s, task, NONE);
         s->passing = passing;
-        if (mr_sched__is_alias(s, task) &&
-            is_done(t)) { /* no task, for as long as it has its value */
+        if (mr_sched__is_alias(s, task) && is_done(t)) { /* an alias with a value is not a task */
             t->flags |= T_FIXED;
             job_of(s, task)->counts[MR_TASK_DONE]--;
         }
@@ -269,7 +270,8 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
     struct task *t = &s->tasks[task];
     bool is_ref = mr_sched__is_alias(s, task);
     const struct task *from = &s->tasks[source];
-    if (is_done(t) && !is_ref) return MR_OK; /* a literal, or found by its persisted name */
+    /* it is a literal, or was found by its persisted name */
+    if (is_done(t) && !is_ref) return MR_OK;
     bool has_value = is_done(from) && from->value != NONE;
     if (has_value && copy_value(s, task, source, (struct mr_str){0})) {
         if (!is_ref) mr_sched__task_move(s, task, MR_TASK_DONE);
@@ -286,14 +288,15 @@ static int share_one(struct mr_sched *s, uint32_t task, uint32_t source, struct 
         j->joined++;
         return MR_OK;
     }
-    if (!is_ref) return MR_OK; /* released: it is made again here */
+    if (!is_ref) return MR_OK; /* the source was released: the value is made here */
     struct name n = name_of(s, task);
     return mr_fail(e, MR_ENOENT,
         "key \"%.*s\": its value in namespace \"%.*s\" is not kept any more", MR_STR_ARG(n.key),
         MR_STR_ARG(n.name_space));
 }
 
-/* Its value was read back from the journal. If it is the source's, that still holds it for both. */
+/* The value was read back from the journal. If it is that of the source, the source still holds it
+ * for both. */
 static bool read_back(struct mr_sched *s, uint32_t task, uint32_t source)
 {
     const struct task *t = &s->tasks[task];
@@ -336,7 +339,7 @@ int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error 
         }
         const struct mr_graph *other = job_of(s, source)->graph;
         if (!is_ref && !mr_graph_hash_eq(g->hash[i], other->hash[index_of(s, source)])) {
-            /* accepted while the key was free, and its first owner was retried since */
+            /* the job was accepted while the key was free; its first owner was retried later */
             if (j->flags & J_HELD_BACK) continue;
             return refuse_other(s, task, source, e);
         }
@@ -345,13 +348,13 @@ int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error 
         bool is_made_here = !is_ref && !(s->tasks[task].flags & T_SHARED);
         if (is_made_here && s->tasks[source].state == MR_TASK_RELEASED) {
             (void)mr_index_remove(&s->keys.index, name_hash(n), source);
-            enter(s, task); /* who comes next finds the value here */
+            enter(s, task); /* later jobs find the value here */
         }
     }
     return MR_OK;
 }
 
-/* Who has, or will have, the value of an alias; or NONE. */
+/* The task that has, or will have, the value of an alias; NONE: none. */
 static uint32_t source_of(const struct mr_sched *s, uint32_t task)
 {
     uint32_t source = find(s, name_of(s, task));
@@ -359,8 +362,8 @@ static uint32_t source_of(const struct mr_sched *s, uint32_t task)
     return is_done(&s->tasks[source]) || may_come(s, source) ? source : NONE;
 }
 
-/* An alias whose value is gone waits for its source. If that has none either, it is on the stack,
- * to be made again. */
+/* An alias whose value is gone waits for its source. A source that has no value either is on the
+ * stack then, to be made again. */
 void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -380,7 +383,8 @@ void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task)
         s->stack[s->stack_count++] = source;
 }
 
-/* A failed job is retried: what it refers to must be there again. Nothing changes on failure. */
+/* A failed job is retried: the keys that it refers to must exist again. On failure nothing changes.
+ */
 int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -394,7 +398,7 @@ int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
         struct task *t = &s->tasks[task];
         take_name(s, task);
         if (!mr_sched__is_alias(s, task) || t->value != NONE || t->flags & T_SHARED) continue;
-        if (t->flags & T_FIXED) { /* it was read back like this */
+        if (t->flags & T_FIXED) { /* so it was read back */
             t->flags = (uint16_t)(t->flags & ~T_FIXED);
             t->state = MR_TASK_NONE;
         }
@@ -403,7 +407,8 @@ int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job)
     return MR_OK;
 }
 
-/* Once it is planned: what is there already need not be waited for, what is gone is made again. */
+/* The job was planned: sources with a value are taken at once, sources that were released are made
+ * again. */
 void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -419,7 +424,8 @@ void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* Targets that had their value, another job's, when the job was accepted: a restart finds them. */
+/* Writes targets that took another job's value at acceptance to the journal: a restart must find
+ * them. */
 void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
 {
     const struct mr_graph *g = s->jobs[job].graph;
@@ -430,8 +436,8 @@ void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job)
     }
 }
 
-/* The keys of an ended job that was read back from the journal: of what has a value, and of what
- * could be made again. */
+/* Enters the keys of an ended job that was read back: those with a value, and those that could be
+ * made again. */
 static void enter_again(struct mr_sched *s, uint32_t task, uint32_t source)
 {
     const struct job *j = job_of(s, task);
@@ -459,7 +465,7 @@ void mr_sched__shared_key_enter(struct mr_sched *s, uint32_t job)
         if (source != NONE && source != task) (void)read_back(s, task, source);
         enter_again(s, task, source);
         if (!mr_sched__is_alias(s, task) || t->value != NONE || j->flags & J_STOPPED) continue;
-        t->flags = (uint16_t)(t->flags & ~T_FIXED); /* if it is needed, it asks its source */
+        t->flags = (uint16_t)(t->flags & ~T_FIXED); /* when it is needed it asks its source */
         t->state = MR_TASK_NONE;
         mr_sched__task_move(s, task, MR_TASK_RELEASED);
     }
@@ -472,15 +478,16 @@ void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job)
     for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
         uint32_t task = j->base + i;
         if (s->tasks[task].flags & T_SHARED) mr_sched__shared_key_leave(s, task);
-        while (s->tasks[task].flags & T_HAS_SHARERS) /* of jobs that are being forgotten, too */
+        /* tasks of jobs that are being forgotten, too */
+        while (s->tasks[task].flags & T_HAS_SHARERS)
             mr_sched__shared_key_leave(s, s->keys.head[task] - 1);
         if (find(s, name_of(s, task)) == task)
             (void)mr_index_remove(&s->keys.index, name_hash(name_of(s, task)), task);
     }
 }
 
-/* A job that another refers to is held by it, unless that is being forgotten: who those are is
- * looked up only while any job is. */
+/* A job is held by each job that shares its keys, unless that one is being forgotten. Those are
+ * looked for only while any job is being put away. */
 bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -493,7 +500,7 @@ bool mr_sched__shared_key_is_held(const struct mr_sched *s, uint32_t job)
     return false;
 }
 
-/* Puts on the stack whoever holds `job` and is not there yet; false: one of them is wanted. */
+/* Puts the jobs that hold `job` on the stack, each once; false: one of them is to be kept. */
 static bool push_holders(struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -512,8 +519,8 @@ static bool push_holders(struct mr_sched *s, uint32_t job)
     return true;
 }
 
-/* After a retry jobs may hold one another, in a ring. None of them goes before the others, and when
- * all of them have been asked to go, all do. */
+/* After a retry jobs may hold each other in a ring: none of them can go before the others. When all
+ * of them were asked to go, all go. */
 bool mr_sched__shared_key_forget_all(struct mr_sched *s, uint32_t job)
 {
     uint32_t bottom = s->stack_count;

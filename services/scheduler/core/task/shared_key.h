@@ -6,22 +6,25 @@
 bool mr_sched__is_alias(const struct mr_sched *s, uint32_t task);
 uint32_t mr_sched__shared_key_source(const struct mr_sched *s, uint32_t task);
 bool mr_sched__shared_key_is_waited(
-    const struct mr_sched *s, uint32_t source); /* any joined task */
+    const struct mr_sched *s, uint32_t source); /* does any sharing task wait for it? */
 uint32_t mr_sched__shared_key_users(
-    const struct mr_sched *s, uint32_t task); /* tasks joined to this one */
+    const struct mr_sched *s, uint32_t task); /* number of tasks that share it */
 void mr_sched__shared_key_leave(
-    struct mr_sched *s, uint32_t task); /* the joined task needs it no more */
-/* It has its value; `bytes` are those if they are just passing by. */
+    struct mr_sched *s, uint32_t task); /* the sharing task does not need it any more */
+/* The source has its value. `bytes`: the value, if its bytes are at hand. */
 void mr_sched__shared_key_done(struct mr_sched *s, uint32_t source, struct mr_str bytes);
-void mr_sched__shared_key_failed(struct mr_sched *s, uint32_t source); /* it never will */
+/* it will not have a value */
+void mr_sched__shared_key_failed(struct mr_sched *s, uint32_t source);
 int mr_sched__shared_key_link(struct mr_sched *s, uint32_t job, struct mr_error *e);
-void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task); /* of an alias, released */
-int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job);  /* to be retried */
+/* for an alias without a value */
+void mr_sched__shared_key_wait(struct mr_sched *s, uint32_t task);
+/* for a job that is retried */
+int mr_sched__shared_key_retry(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_settle(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_journal(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_enter(struct mr_sched *s, uint32_t job);
 void mr_sched__shared_key_drop_job(struct mr_sched *s, uint32_t job);
 bool mr_sched__shared_key_is_held(
-    const struct mr_sched *s, uint32_t job); /* by a job that is kept */
+    const struct mr_sched *s, uint32_t job); /* by a job that is to be kept */
 bool mr_sched__shared_key_forget_all(
-    struct mr_sched *s, uint32_t job); /* and all that hold it, or none */
+    struct mr_sched *s, uint32_t job); /* and all jobs that hold it, or none */

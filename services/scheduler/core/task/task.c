@@ -28,8 +28,9 @@
 #include "services/scheduler/core/task/value.h"
 #include "services/scheduler/core/task/value_delivery.h"
 
-#define AHEAD_INPUTS_MAX 256 /* a task that waits for more is not sent ahead of them */
-#define AHEAD_LOOKS_MAX 8    /* one that waits for more is not looked at again with each of them */
+#define AHEAD_INPUTS_MAX 256 /* a task with more inputs is not sent ahead of them */
+/* a task that waits for more is not checked again with each of them */
+#define AHEAD_LOOKS_MAX 8
 
 #define S(x) (1u << MR_TASK_##x)
 #define ENDS (S(DONE) | S(RELEASED) | S(ERRED) | S(CANCELLED))
@@ -93,8 +94,8 @@ void mr_sched__task_ready(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* By its op or its options; one that left its slot because it waits for a child takes one when it
- * runs again. */
+/* Long-running by its op or its options. A task that gave its slot back while it waits for a child
+ * takes one again when it runs again. */
 static bool is_long(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -102,7 +103,7 @@ static bool is_long(const struct mr_sched *s, uint32_t task)
     return (o && o->long_running) || s->ops[s->classes[s->tasks[task].class].op].long_running;
 }
 
-/* Takes a sent task off its worker's list and out of its load. */
+/* Takes a sent task off its worker's list and out of the worker's load. */
 static void unlink_sent(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -131,10 +132,10 @@ static void unlink_sent(struct mr_sched *s, uint32_t task)
     if (t->flags & T_LONG && !is_long(s, task)) t->flags &= (uint16_t)~T_LONG;
     t->fused_use = FUSED_REPORTED;
     mr_sched__load_changed(s, t->worker, false);
-    s->has_work = true; /* room for another */
+    s->has_work = true; /* there is room for another task */
 }
 
-/* The dependents of a node that is no longer covered, or has become so. */
+/* Counts for the dependents of a node that was covered and is not any more, or the reverse. */
 static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
 {
     const struct job *j = job_of(s, task);
@@ -150,7 +151,8 @@ static void dependents_cover(struct mr_sched *s, uint32_t task, bool is_covered)
     }
 }
 
-/* It will not be the last use of its inputs there. Those that were used up are on the stack. */
+/* It will not be the last use of its inputs there. Inputs that were consumed are on the stack then.
+ */
 static void unsend_one(struct mr_sched *s, uint32_t task)
 {
     struct task *t = &s->tasks[task];
@@ -170,8 +172,8 @@ static void unsend_one(struct mr_sched *s, uint32_t task)
     t->worker = NONE;
 }
 
-/* It has run there: of what was its last use, the worker has let go. What it alone had is on the
- * stack. */
+/* The task ran there, so the worker has dropped the inputs whose last use it was. Those that no one
+ * else has are on the stack then. */
 static void drop_inputs(struct mr_sched *s, uint32_t task)
 {
     uint32_t n, worker = s->tasks[task].worker;
@@ -185,7 +187,7 @@ static void drop_inputs(struct mr_sched *s, uint32_t task)
     }
 }
 
-/* It had run, and its value was used up where it was made: it runs again. */
+/* The task ran and its value was consumed: it runs again. */
 static void recomputed(struct mr_sched *s, uint32_t task)
 {
     struct job *j = job_of(s, task);
@@ -204,7 +206,7 @@ void mr_sched__task_unsend(struct mr_sched *s, uint32_t task)
     if (has_run) drop_inputs(s, task);
     unsend_one(s, task);
     if (has_run) recomputed(s, task);
-    for (uint32_t i = bottom; i < s->stack_count; i++) { /* what it used up is to be made again */
+    for (uint32_t i = bottom; i < s->stack_count; i++) { /* what it consumed is made again */
         uint32_t u = s->stack[i];
         if (s->tasks[u].fused_use != FUSED_CONSUMED) continue;
         drop_inputs(s, u);
@@ -232,7 +234,7 @@ void mr_sched__task_cancel_sent(struct mr_sched *s, uint32_t task)
         uint64_t job = job_of(s, task)->id;
         uint32_t index = index_of(s, task);
         mr_sched__refs_add(&mr_sched__batch_more(s, t->worker)->cancel, job, index, t->attempt);
-        if (t->fused_use != FUSED_CONSUMED) /* that has been told of */
+        if (t->fused_use != FUSED_CONSUMED) /* a consumed task was reported already */
             mr_sched__stopping_add(s, t->worker, mr_sched__stopping_mark(job, index, t->attempt));
     }
     mr_sched__task_unsend(s, task);
@@ -287,8 +289,8 @@ static void dependents_done(struct mr_sched *s, uint32_t task, bool was_covered)
     }
 }
 
-/* What refers to a value of an earlier life of the scheduler refers to what is gone, if this one,
- * just made, takes its place. */
+/* A value of the scheduler's earlier life may refer to the value that `task` had then. That one is
+ * gone if the new value takes its place. */
 static void outdate(struct mr_sched *s, uint32_t task)
 {
     uint32_t bottom = s->stack_count;
@@ -311,7 +313,7 @@ static void outdate(struct mr_sched *s, uint32_t task)
  *  6. Dependents count down. Those that were sent ahead get the value; others become ready.
  *  7. The journal gets the value, before step 9 may write the end of the job.
  *  8. Tasks of other jobs that share the key take the value, before step 9 may release it.
- *  9. The job has one target less to wait for, or the value is released because nobody uses it.
+ *  9. The job has one target less to wait for, or the value is released because nothing uses it.
  *     Either may end what the earlier steps read.
  * 10. The loop goes on or ends: that gives up rounds, and may release this very value. */
 void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
@@ -321,7 +323,7 @@ void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     mr_sched__task_unqueue(s, task);
     if (was_covered) unlink_sent(s, task);
     mr_sched__task_move(s, task, MR_TASK_DONE);
-    /* a joined task's value is another's, and so are its parts */
+    /* a shared value is another task's, and so are its references */
     bool refers = mr_sched__is_referring(s, task) && !(t->flags & T_SHARED);
     if (refers)
         job_at(s, t)->flags |= J_REFERS;
@@ -335,7 +337,8 @@ void mr_sched__task_done(struct mr_sched *s, uint32_t task, uint32_t by_worker)
     if (job_at(s, t)->flags & J_REFERS) outdate(s, task);
     if (t->flags & T_TARGET) {
         mr_sched__job_target_final(s, job_no(s, t));
-    } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) { /* not gone with a join */
+        /* a sharing task may have released it */
+    } else if (is_done(t) && !t->consumers && !(t->flags & T_FIXED)) {
         mr_sched__value_release(s, t->value, false);
         mr_sched__task_move(s, task, MR_TASK_RELEASED);
         mr_sched__unref(s, task, NONE);
@@ -359,7 +362,7 @@ static void fail_one(struct mr_sched *s, uint32_t task, uint32_t cause)
     j->targets_failed++;
 }
 
-/* Everything that needs `task` falls with it. */
+/* Everything that needs `task` fails with it. */
 static void fail_dependents(struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
@@ -383,7 +386,7 @@ static void fail_dependents(struct mr_sched *s, uint32_t task)
  *  1. The reason is kept and written to the journal, while the task's attempt is still known.
  *  2. The first reason of a job becomes the job's, before the job may end in step 4.
  *  3. The task fails, then every unfinished task that needs it. Each drops its references, so that
- *     inputs which nobody else needs are given up.
+ *     inputs which nothing else needs are given up.
  *  4. Targets that failed are counted, or the job ends at once. This comes last: the end of a job
  *     stops its tasks and starts the sweep that puts them away. */
 void mr_sched__task_fail(struct mr_sched *s, uint32_t task, const struct failure *failure)
@@ -393,7 +396,8 @@ void mr_sched__task_fail(struct mr_sched *s, uint32_t task, const struct failure
     struct job *j = &s->jobs[job];
     mr_assert(is_unfinished(t));
     bool is_late =
-        j->flags & J_STOPPED; /* another has failed, and this one is still to be put away */
+        /* another task failed first, and this one is still to be put away */
+        j->flags & J_STOPPED;
     if (is_late && (j->state != MR_JOB_FAILED || j->flags & J_FORGETTING)) return;
     mr_sched__failure_put(s, task, failure);
     mr_sched__journal_erred(s, task, failure);

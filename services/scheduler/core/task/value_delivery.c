@@ -1,5 +1,5 @@
-/* Values that go to a worker: a row in its batch, once; or, where only another worker has the
- * bytes, a request to that one, whose answer brings the rows. */
+/* Values that a worker needs: a row in its batch, once. Where only another worker has the bytes,
+ * that worker is asked for them, and its answer brings the rows. */
 #include "services/scheduler/core/task/value_delivery.h"
 
 #include "base/assert.h"
@@ -22,7 +22,7 @@ static void put_u32(struct mr_buf *b, uint32_t v)
     put(b, &v, sizeof v);
 }
 
-/* Is the row in the worker's unsent batch already? A table of the last ones, by task and worker. */
+/* Is the row in the worker's unsent batch already? A table of recent rows, by task and worker. */
 static bool is_row_there(
     struct mr_sched *s, uint32_t task, uint32_t worker, const struct mr_sched_batch *b)
 {
@@ -63,11 +63,12 @@ void mr_sched__send_value(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
     const struct task *t = &s->tasks[task];
     mr_assert(is_done(t));
-    if (s->workers[worker].state != W_CONNECTED) return; /* it will be compared on its return */
+    /* the worker's values are compared when it returns */
+    if (s->workers[worker].state != W_CONNECTED) return;
     const struct value *v = t->value == LITERAL ? NULL : &s->values[t->value];
     if (v && v->worker == worker) return;
     if (v && v->kind == V_AWAY) {
-        mr_sched__send_fetch(s, task); /* its answer brings the rows */
+        mr_sched__send_fetch(s, task); /* the answer brings the rows */
         return;
     }
     struct mr_sched_batch *b = mr_sched__batch(s, worker);
