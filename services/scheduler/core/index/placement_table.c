@@ -55,7 +55,7 @@ void mr_sched__cache_fini(struct placements *p)
         mr_release(p->at[i].at);
 }
 
-struct place *mr_sched__place_last(const struct mr_sched *s, uint32_t task)
+struct cached_placement *mr_sched__cached_placement(const struct mr_sched *s, uint32_t task)
 {
     const struct job *j = job_of(s, task);
     const struct mr_graph *g = j->graph;
@@ -67,12 +67,13 @@ struct place *mr_sched__place_last(const struct mr_sched *s, uint32_t task)
 
 void mr_sched__cache_note(struct mr_sched *s, uint32_t task, uint32_t worker)
 {
-    struct place *p = mr_sched__place_last(s, task);
-    if (p && !p->incarnation) *p = (struct place){worker, s->workers[worker].incarnation};
+    struct cached_placement *p = mr_sched__cached_placement(s, task);
+    if (p && !p->incarnation)
+        *p = (struct cached_placement){worker, s->workers[worker].incarnation};
 }
 
 void mr_sched__cache_forget(struct mr_sched *s, uint32_t task)
 {
-    struct place *p = mr_sched__place_last(s, task);
+    struct cached_placement *p = mr_sched__cached_placement(s, task);
     if (p) p->incarnation = 0;
 }

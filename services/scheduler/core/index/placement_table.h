@@ -9,7 +9,7 @@ void mr_sched__cache_share(struct mr_sched *s, uint32_t job, uint64_t template);
 void mr_sched__cache_drop(struct placements *p, struct job *j);
 void mr_sched__cache_fini(struct placements *p);
 /* The entry of a task; NULL: it has none. */
-struct place *mr_sched__place_last(const struct mr_sched *s, uint32_t task);
+struct cached_placement *mr_sched__cached_placement(const struct mr_sched *s, uint32_t task);
 /* Notes where a task was sent, unless the entry is set already. */
 void mr_sched__cache_note(struct mr_sched *s, uint32_t task, uint32_t worker);
 /* the next worker is noted again */

@@ -46,7 +46,7 @@ static bool may_go_ahead(const struct mr_sched *s, uint32_t task)
 
 uint32_t mr_sched__cached(struct mr_sched *s, uint32_t task, bool *is_gone)
 {
-    const struct place *p = mr_sched__place_last(s, task);
+    const struct cached_placement *p = mr_sched__cached_placement(s, task);
     const struct task *t = &s->tasks[task];
     if (!p || !p->incarnation || t->flags & (T_QUARANTINED | T_LONG)) return NONE;
     const struct worker *w = &s->workers[p->worker];

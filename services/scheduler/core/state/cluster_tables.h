@@ -161,7 +161,7 @@ struct pending { /* what is announced when the journal has acknowledged it */
 struct shape { /* where the tasks of a template's instances ran */
     uint64_t template, used;
     uint32_t size, users; /* jobs */
-    struct place *at;
+    struct cached_placement *at;
 };
 
 #define SHAPES_MAX 64u

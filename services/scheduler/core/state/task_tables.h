@@ -165,7 +165,7 @@ struct loop {      /* of a job, as in its graph */
     mr_time told_at;
 };
 
-struct place { /* where a task of a loop's body, or of a template, ran last */
+struct cached_placement { /* where a task of a loop's body, or of a template, ran last */
     uint32_t worker;
     uint64_t incarnation; /* 0: nowhere yet */
 };
@@ -175,10 +175,10 @@ struct job {
     struct mr_graph *graph;
     uint16_t *ops; /* number of an op in the graph: its number here */
     struct loop *loops;
-    struct place *cache; /* by slot of the graph, then, of a template, by node */
-    uint32_t shape_1;    /* 1 + the table of placements that the template shares; 0: its own */
-    uint32_t base;       /* the number of its first task */
-    uint32_t span;       /* numbers taken: nodes rounded up to 64 */
+    struct cached_placement *cache; /* by slot of the graph, then, of a template, by node */
+    uint32_t shape_1; /* 1 + the table of placements that the template shares; 0: its own */
+    uint32_t base;    /* the number of its first task */
+    uint32_t span;    /* numbers taken: nodes rounded up to 64 */
     uint32_t serial;
     int32_t priority;
     uint32_t flags;
