@@ -1,6 +1,6 @@
-/* Seed 7202080, --roles: a suspect was on trial alone, and waited there for an input that had been
- * lost after it was sent. What had to be made again first was only to run on that very worker,
- * which was kept free for the suspect: both waited for ever. */
+/* Seed 7202080, --roles: a quarantined task was sent to a worker that was kept free for it, and one
+ * of its inputs was lost then. The task that had to make that input again was placed on just this
+ * worker: both waited for ever. */
 #include "tests/sim/scenarios/scenario.h"
 
 static struct rig_worker join(struct rig *r, const char *name)
@@ -21,7 +21,7 @@ static void crash(struct rig *r, struct rig_worker w, uint64_t job, const char *
     rig_turn(r);
 }
 
-static void a_suspect_whose_input_is_lost_gives_its_worker_back(void **state)
+static void a_quarantined_task_whose_input_is_lost_gives_its_worker_back(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -45,4 +45,4 @@ static void a_suspect_whose_input_is_lost_gives_its_worker_back(void **state)
     assert_int_equal(rig_job(r, job), MR_JOB_DONE);
 }
 
-SCENARIO(a_suspect_whose_input_is_lost_gives_its_worker_back)
+SCENARIO(a_quarantined_task_whose_input_is_lost_gives_its_worker_back)

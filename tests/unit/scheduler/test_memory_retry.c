@@ -42,7 +42,8 @@ static void live(struct rig *r, struct rig_worker a, struct rig_worker b, mr_dur
 }
 
 /* A task that found no room twice, and the next time wants to be alone; another that runs. */
-static uint64_t squeezed(struct rig *r, struct rig_worker w, const char *beside, uint64_t *other)
+static uint64_t out_of_memory(
+    struct rig *r, struct rig_worker w, const char *beside, uint64_t *other)
 {
     uint64_t job = rig_submit(r, JOB);
     (void)rig_done_object(r, w, job, "x");
@@ -81,7 +82,7 @@ static void a_task_runs_alone_when_what_was_stopped_has_ended(void **state)
     struct rig *r = rig_new();
     rig_store(r, 0x51, "n");
     struct rig_worker a = join(r, "a", "n", 0x51);
-    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    uint64_t other, job = out_of_memory(r, a, OTHER, &other);
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     rig_heartbeat(r, a);
@@ -96,7 +97,7 @@ static void who_does_not_say_that_it_has_stopped_is_waited_for_some_seconds(void
     struct rig *r = rig_new();
     rig_store(r, 0x51, "n");
     struct rig_worker a = join(r, "a", "n", 0x51);
-    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    uint64_t other, job = out_of_memory(r, a, OTHER, &other);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     live(r, a, a, 2 * MR_SECOND);
     assert_int_equal(rig_attempt(r, a, job, "t"), 2);
@@ -110,7 +111,7 @@ static void what_is_being_stopped_beside_it_makes_a_failure_no_verdict(void **st
     struct rig *r = rig_new();
     rig_store(r, 0x51, "n");
     struct rig_worker a = join(r, "a", "n", 0x51);
-    uint64_t other, job = squeezed(r, a, LONG, &other);
+    uint64_t other, job = out_of_memory(r, a, LONG, &other);
     assert_int_equal(rig_attempt(r, a, job, "t"), 3); /* nobody waits for what runs long */
     no_room(r, a, job);
     assert_int_equal(rig_attempt(r, a, job, "t"), 4);
@@ -153,7 +154,7 @@ static void what_a_worker_is_not_to_keep_is_being_stopped_there(void **state)
     struct rig *r = rig_new();
     rig_store(r, 0x51, "n");
     struct rig_worker a = join(r, "a", "n", 0x51);
-    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    uint64_t other, job = out_of_memory(r, a, OTHER, &other);
     rig_close(r, a);
     (void)rig_ask(r, MR_SCHED_CANCEL, other);
     uint32_t index = rig_index(r, other, "q"), attempt = 1;
@@ -184,7 +185,7 @@ static void a_worker_that_was_lost_may_have_memory_until_its_name_comes_again(vo
     rig_store(r, 0x51, "n");
     struct rig_worker a = join(r, "a", "n", 0x51);
     (void)lose_beside(r, a);
-    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    uint64_t other, job = out_of_memory(r, a, OTHER, &other);
     rig_done(r, a, other, "q");
     assert_int_equal(rig_attempt(r, a, job, "t"), 3);
     no_room(r, a, job);
@@ -206,7 +207,7 @@ static void a_worker_that_was_lost_is_waited_for_some_leases(void **state)
     rig_store(r, 0x51, "n");
     struct rig_worker a = join(r, "a", "n", 0x51);
     (void)lose_beside(r, a);
-    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    uint64_t other, job = out_of_memory(r, a, OTHER, &other);
     rig_done(r, a, other, "q");
     no_room(r, a, job);
     live(r, a, a, 25 * MR_SECOND);
@@ -226,7 +227,7 @@ static void of_two_nodes_the_one_without_a_lost_worker_is_taken(void **state)
     rig_store(r, 0x52, "m");
     struct rig_worker a = join(r, "a", "n", 0x51);
     (void)lose_beside(r, a);
-    uint64_t other, job = squeezed(r, a, OTHER, &other);
+    uint64_t other, job = out_of_memory(r, a, OTHER, &other);
     struct rig_worker c = join(r, "c", "m", 0x52);
     assert_int_equal(rig_attempt(r, c, job, "t"), 3);
     no_room(r, c, job);

@@ -1,5 +1,6 @@
-/* The scheduler's core: who killed a worker, and how suspects are tried, those that run long above
- * all: roles of a training session never end, and every worker has some. */
+/* The scheduler's core: which task crashed a worker, and how tasks in quarantine run again. Most
+ * tests are of long-running tasks: roles of a training session never end, and every worker has
+ * some. */
 #include "tests/support/scheduler_rig.h"
 
 #include <setjmp.h>
@@ -52,7 +53,7 @@ static void beat(struct rig *r)
     }
 }
 
-/* It runs, and goes on running for as long as acquits it. */
+/* The task runs for as long as clears it. */
 static void live(struct rig *r, struct rig_worker w, uint64_t job, const char *key)
 {
     rig_tell(r, w, TOLD_STARTED, job, key);
@@ -65,7 +66,7 @@ static void live(struct rig *r, struct rig_worker w, uint64_t job, const char *k
 
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void what_runs_long_is_tried_apart_from_other_suspects_not_alone(void **state)
+static void a_long_running_task_in_quarantine_runs_apart_from_others_not_alone(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -82,7 +83,7 @@ static void what_runs_long_is_tried_apart_from_other_suspects_not_alone(void **s
     assert_false(rig_row(r, SAID_TASK, job, "x")->alone);
 }
 
-static void what_runs_long_is_acquitted_after_a_while_and_the_next_one_starts(void **state)
+static void a_long_running_task_is_cleared_after_a_while_and_the_next_one_starts(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -99,7 +100,7 @@ static void what_runs_long_is_acquitted_after_a_while_and_the_next_one_starts(vo
     assert_true(is_at(r, a, job, "x") && is_at(r, a, job, "y"));
 }
 
-static void a_worker_that_was_not_heard_of_acquits_nobody(void **state)
+static void a_worker_that_was_not_heard_of_clears_no_task(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -120,7 +121,7 @@ static void a_worker_that_was_not_heard_of_acquits_nobody(void **state)
     assert_true(rig_state(r, job, "x") == MR_TASK_ERRED || rig_state(r, job, "y") == MR_TASK_ERRED);
 }
 
-static void a_long_task_that_kills_three_workers_is_convicted_and_none_beside_it(void **state)
+static void a_long_task_that_crashes_three_workers_is_blamed_and_none_beside_it(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -155,7 +156,7 @@ static void a_long_task_that_kills_three_workers_is_convicted_and_none_beside_it
 }
 
 /* Sessions count what their roles lose by themselves. */
-static void a_role_that_lived_between_two_deaths_is_not_convicted(void **state)
+static void a_role_that_lived_between_two_crashes_is_not_blamed(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -183,7 +184,7 @@ static void live_for(struct rig *r, struct rig_worker w, uint64_t job, mr_durati
 }
 
 /* x ends its worker so long after it began; u and v run beside it whenever they may. */
-static uint32_t deaths_until_convicted(mr_duration late)
+static uint32_t crashes_until_blamed(mr_duration late)
 {
     struct rig *r = rig_new();
     uint64_t job =
@@ -210,14 +211,14 @@ static uint32_t deaths_until_convicted(mr_duration late)
     return deaths;
 }
 
-static void a_long_task_that_kills_late_is_convicted_and_none_beside_it(void **state)
+static void a_long_task_that_crashes_late_is_blamed_and_none_beside_it(void **state)
 {
     (void)state;
     for (mr_duration late = 0; late < 126 * MR_SECOND; late += MR_MAX(late / 5, MR_SECOND / 2))
-        assert_in_range(deaths_until_convicted(late), 3, 5);
+        assert_in_range(crashes_until_blamed(late), 3, 5);
 }
 
-static void a_suspect_with_an_end_is_tried_beside_what_runs_long(void **state)
+static void a_quarantined_task_with_an_end_runs_beside_long_running_tasks(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -255,7 +256,7 @@ static void a_suspect_with_an_end_is_tried_beside_what_runs_long(void **state)
     assert_true(is_at(r, b, roles, "u"));
 }
 
-static void a_suspect_that_waits_for_its_child_gives_it_room(void **state)
+static void a_quarantined_task_that_waits_for_its_child_gives_it_room(void **state)
 {
     (void)state;
     struct rig *r = rig_new();
@@ -273,14 +274,14 @@ static void a_suspect_that_waits_for_its_child_gives_it_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        RIG_TEST(what_runs_long_is_tried_apart_from_other_suspects_not_alone),
-        RIG_TEST(what_runs_long_is_acquitted_after_a_while_and_the_next_one_starts),
-        RIG_TEST(a_worker_that_was_not_heard_of_acquits_nobody),
-        RIG_TEST(a_long_task_that_kills_three_workers_is_convicted_and_none_beside_it),
-        RIG_TEST(a_role_that_lived_between_two_deaths_is_not_convicted),
-        RIG_TEST(a_long_task_that_kills_late_is_convicted_and_none_beside_it),
-        RIG_TEST(a_suspect_with_an_end_is_tried_beside_what_runs_long),
-        RIG_TEST(a_suspect_that_waits_for_its_child_gives_it_room),
+        RIG_TEST(a_long_running_task_in_quarantine_runs_apart_from_others_not_alone),
+        RIG_TEST(a_long_running_task_is_cleared_after_a_while_and_the_next_one_starts),
+        RIG_TEST(a_worker_that_was_not_heard_of_clears_no_task),
+        RIG_TEST(a_long_task_that_crashes_three_workers_is_blamed_and_none_beside_it),
+        RIG_TEST(a_role_that_lived_between_two_crashes_is_not_blamed),
+        RIG_TEST(a_long_task_that_crashes_late_is_blamed_and_none_beside_it),
+        RIG_TEST(a_quarantined_task_with_an_end_runs_beside_long_running_tasks),
+        RIG_TEST(a_quarantined_task_that_waits_for_its_child_gives_it_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
