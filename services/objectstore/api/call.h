@@ -1,5 +1,5 @@
 /* A call under way, as a sequence of questions: of the core, of memory, of the directory, of the
- * formatter. One question at a time; its answer calls `then` on the gRPC thread, unless the call is
+ * converter. One question at a time; its answer calls `then` on the gRPC thread, unless the call is
  * over by then. It is freed when the RPC is over and no question is open.
  * Private to services/objectstore/api. */
 #pragma once
@@ -18,7 +18,7 @@
 #include <millrace/v1/objects.pb-c.h>
 #include <stdatomic.h>
 
-struct mr_formatter;
+struct mr_converter;
 struct mr_pull_receiver;
 struct mr_offload;
 struct mr_checksums_cache;
@@ -39,7 +39,7 @@ struct mr_service {
     struct mr_later later; /* what the gRPC thread found no room for in it */
     struct mr_names *names;
     struct mr_places *places;
-    struct mr_formatter *formatter;
+    struct mr_converter *converter;
     struct mr_pull_receiver *pull_receiver;
     struct mr_offload *hasher;  /* of what leaves */
     struct mr_offload *checker; /* of what arrives */

@@ -1,4 +1,4 @@
-/* The formatter's thread. It waits for room like any other client, and for nothing else. */
+/* The converter's thread. It waits for room like any other client, and for nothing else. */
 #include "services/objectstore/api/convert.h"
 
 #include "base/alloc.h"
@@ -8,7 +8,7 @@
 #define ROOM_WAIT (30 * MR_SECOND)
 #define TEXT_BYTES_MAX ((size_t)1 << 30) /* of an export that is not the value's own bytes */
 
-struct mr_formatter {
+struct mr_converter {
     struct mr_service *sv;
     struct mr_inbox *jobs;
     struct mr_thread *thread;
@@ -95,7 +95,7 @@ static void done(void *p)
 
 static void run(void *ctx)
 {
-    struct mr_formatter *f = ctx;
+    struct mr_converter *f = ctx;
     struct mr_format_job *job;
     for (;;) {
         if (!mr_inbox_wait(f->jobs, MR_NEVER, &job, 1)) {
@@ -110,18 +110,18 @@ static void run(void *ctx)
     }
 }
 
-struct mr_formatter *mr_formatter_open(struct mr_service *sv)
+struct mr_converter *mr_converter_open(struct mr_service *sv)
 {
-    struct mr_formatter *f = mr_alloc(sizeof *f);
+    struct mr_converter *f = mr_alloc(sizeof *f);
     f->sv = sv;
     f->jobs = mr_inbox_new(JOBS_MAX, sizeof(struct mr_format_job *));
-    f->thread = mr_thread_start("formatter", run, f);
+    f->thread = mr_thread_start("converter", run, f);
     return f;
 }
 
-void mr_formatter_close(struct mr_formatter **pf)
+void mr_converter_close(struct mr_converter **pf)
 {
-    struct mr_formatter *f = MR_STEAL(*pf);
+    struct mr_converter *f = MR_STEAL(*pf);
     if (!f) return;
     mr_inbox_close(f->jobs);
     mr_inbox_wake(f->jobs);
@@ -130,7 +130,7 @@ void mr_formatter_close(struct mr_formatter **pf)
     mr_release(f);
 }
 
-void mr_formatter_do(struct mr_formatter *f, struct mr_format_job *job, mr_ostore_call_fn then)
+void mr_converter_do(struct mr_converter *f, struct mr_format_job *job, mr_ostore_call_fn then)
 {
     mr_ostore_call_begin(job->call, then);
     if (!mr_inbox_push(f->jobs, &job)) return;

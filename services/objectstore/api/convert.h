@@ -24,7 +24,7 @@ struct mr_format_job {
     const char *mime;
 };
 
-struct mr_formatter *mr_formatter_open(struct mr_service *sv);
-void mr_formatter_close(struct mr_formatter **f);
-void mr_formatter_do(struct mr_formatter *f, struct mr_format_job *job, mr_ostore_call_fn then);
+struct mr_converter *mr_converter_open(struct mr_service *sv);
+void mr_converter_close(struct mr_converter **f);
+void mr_converter_do(struct mr_converter *f, struct mr_format_job *job, mr_ostore_call_fn then);
 void mr_format_job_fini(struct mr_format_job *job);

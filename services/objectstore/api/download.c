@@ -198,7 +198,7 @@ static void get_viewed(struct mr_ostore_call *call)
     c->job.call = call;
     c->job.view = &c->view;
     c->job.accept = mr_str(d->accept);
-    mr_formatter_do(call->sv->formatter, &c->job, exported);
+    mr_converter_do(call->sv->converter, &c->job, exported);
 }
 
 static mr_duration wait_of(const struct download *d, mr_duration least)

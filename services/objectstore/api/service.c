@@ -338,7 +338,7 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     (void)e;
     sv->self = self;
     mr_store_set_notify(self, completions_wait, sv);
-    sv->formatter = mr_formatter_open(sv);
+    sv->converter = mr_converter_open(sv);
     sv->hasher = mr_offload_open("hasher");
     sv->checker = mr_offload_open("checker");
     mr_rpc_loop_set_turn(sv->loop, turn, sv);
@@ -360,7 +360,7 @@ int mr_service_run(struct mr_service *sv, struct mr_store *self, struct mr_error
     mr_scheduler_session_close(&sv->scheduler_session);
     mr_pull_receiver_close(&sv->pull_receiver);
     mr_rpc_server_close(&sv->server, DRAIN_NS); /* the turn goes on meanwhile */
-    mr_formatter_close(&sv->formatter);
+    mr_converter_close(&sv->converter);
     mr_offload_close(&sv->hasher);
     mr_offload_close(&sv->checker);
     mr_inbox_close(sv->inbox);

@@ -233,7 +233,7 @@ static void on_half_close(struct mr_rpc_call *rpc)
     u->job.call = call;
     u->job.text = u->body;
     mr_buf_init(&u->body, 0);
-    mr_formatter_do(call->sv->formatter, &u->job, imported);
+    mr_converter_do(call->sv->converter, &u->job, imported);
 }
 
 static void on_done(struct mr_rpc_call *rpc, const struct mr_rpc_status *status)
