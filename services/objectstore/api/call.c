@@ -1,4 +1,4 @@
-/* Questions and their answers. */
+/* The questions of a call (call.h) and the delivery of their answers. */
 #include "services/objectstore/api/call.h"
 
 #include "base/alloc.h"

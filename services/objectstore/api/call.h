@@ -1,6 +1,6 @@
-/* A call under way, as a sequence of questions: of the core, of memory, of the directory, of the
- * converter. One question at a time; its answer calls `then` on the gRPC thread, unless the call is
- * over by then. It is freed when the RPC is over and no question is open.
+/* A call under way: a sequence of questions to the core, to memory, to the directory and to the
+ * converter. A call has at most one open question. The answer runs `then` on the gRPC thread,
+ * unless the RPC has ended. A call is freed when its RPC has ended and no question is open.
  * Private to services/objectstore/api. */
 #pragma once
 

@@ -1,4 +1,5 @@
-/* A table with one place for each hash: what comes later takes it. */
+/* A direct-mapped cache: a table with one slot for each hash. A new entry replaces the old one of
+ * its slot. */
 #include "services/objectstore/api/checksum.h"
 
 #include "base/alloc.h"

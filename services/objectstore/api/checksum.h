@@ -1,8 +1,9 @@
-/* Checksums of what leaves this node: XXH3 of each 1 MiB of an object, made when it is first sent
- * and kept for the next time. An id names one byte string for ever, so they never grow stale.
+/* Checksums of the bytes that leave this node: XXH3 of each 1 MiB of an object. They are computed
+ * when an object is first sent and kept for the next time. An id names the same bytes for ever, so
+ * a checksum never becomes invalid.
  *
- * The cache belongs to the gRPC thread; checksums are filled by one offload thread and may be let
- * go on any thread. */
+ * The gRPC thread owns the cache. One offload thread computes the checksums. Any thread may
+ * release them. */
 #pragma once
 
 #include "base/id.h"

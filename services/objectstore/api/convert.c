@@ -1,4 +1,5 @@
-/* The converter's thread. It waits for room like any other client, and for nothing else. */
+/* The thread of the converter. It waits for memory like any other client of the store, and for
+ * nothing else. */
 #include "services/objectstore/api/convert.h"
 
 #include "base/alloc.h"

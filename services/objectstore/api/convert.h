@@ -1,5 +1,5 @@
-/* Reading and writing formats takes time that the gRPC thread does not have: a thread that turns
- * bodies into sealed-to-be drafts and values into pieces to send. */
+/* Reading and writing formats is too slow for the gRPC thread. This thread turns the body of an
+ * upload into a draft that is ready to be sealed, and a value into the pieces of a download. */
 #pragma once
 
 #include "services/objectstore/api/call.h"

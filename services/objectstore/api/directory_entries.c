@@ -1,5 +1,6 @@
-/* The shell of the core's PLACED and UNPLACE. The order makes it safe: the entry is written before
- * the core hears of it, and on one connection; so what the core takes away was there. */
+/* Carries out the core's effects PLACED and UNPLACE. The store writes the entry before the core
+ * learns of it, and uses one connection for both effects. So an entry that the core removes has
+ * been written before. */
 #include "services/objectstore/api/directory_entries.h"
 
 #include "base/alloc.h"

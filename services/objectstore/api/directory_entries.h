@@ -1,6 +1,7 @@
-/* Entries of this node's objects in the cluster's directory. An entry is written when an object is
- * named or persisted, and goes with the object (I34). What a crash, or a Redis that was away, left
- * behind is found by looking at all of them: at the start, and whenever Redis comes back. */
+/* Entries of this node's objects in the cluster's directory. The store writes an entry when an
+ * object is named or persisted, and removes it with the object (I34). A crash, or a Redis that
+ * does not answer, leaves wrong entries behind. The store finds them by reading all its entries at
+ * the start and whenever Redis is connected again. */
 #pragma once
 
 #include "base/id.h"

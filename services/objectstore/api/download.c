@@ -1,5 +1,5 @@
-/* Get: an object's bytes out, in pieces of 1 MiB that are lent to gRPC, not copied. What
- * is sent stays pinned until the last piece has left, which may be after the call. */
+/* Get: sends the bytes of an object in pieces of 1 MiB, lent to gRPC without a copy. The object
+ * stays pinned until gRPC has sent the last piece, which may be after the end of the call. */
 #include "base/alloc.h"
 #include "base/protowire.h"
 #include "services/objectstore/api/convert.h"

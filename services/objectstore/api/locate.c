@@ -1,5 +1,6 @@
-/* Where: which stores have which of many objects. Each store answers for itself; the one that is
- * asked first asks the others, whom the scheduler tells of, one after the other. */
+/* Where: which stores have which of many objects. Each store answers for itself. The store that
+ * the client calls asks the other stores one after another; the scheduler tells which stores there
+ * are. */
 #include "services/objectstore/api/scheduler_session.h"
 #include "services/objectstore/api/call.h"
 #include "services/objectstore/api/pull_receive.h"

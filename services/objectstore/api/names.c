@@ -1,4 +1,4 @@
-/* Names: given, found, taken away, listed. */
+/* The methods of names: set, resolve, remove and list. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/page.h"

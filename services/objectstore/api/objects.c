@@ -1,5 +1,4 @@
-/* Methods with one request and one reply: Stat, List, Delete, Pin, Persist, names, Stats, Metrics.
- */
+/* Methods with one request and one reply: Stat, List, Delete, Pin, Persist, Stats, Metrics. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "host/clock.h"

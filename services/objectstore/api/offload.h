@@ -1,4 +1,5 @@
-/* A thread that does what would hold up the gRPC thread, in the order it was asked. */
+/* A thread for work that would block the gRPC thread. It runs its jobs in the order of their
+ * submission. */
 #pragma once
 
 #include "base/err.h"

@@ -1,7 +1,6 @@
-/* Pull, the receiving side: the gRPC thread takes chunks off the wire, an offload thread copies
- * each to where it stays and checks it while it is in the cache. Sealed only after the last one
- * agrees.
- */
+/* Pull, the receiving side. The gRPC thread takes chunks off the wire. An offload thread copies
+ * each chunk to its place in the object and checks its checksum while the chunk is in the cache.
+ * The object is sealed only after the check of the last chunk. */
 #include "services/objectstore/api/pull_receive.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Copies of objects from other stores, over their gRPC: one at a time for each object, however many
- * ask here (the core sees to that). On the gRPC thread. */
+/* Copies objects from other stores by gRPC. However many clients ask for an object, the core
+ * starts one copy of it at a time. On the gRPC thread. */
 #pragma once
 
 #include "services/objectstore/api/call.h"

@@ -1,6 +1,6 @@
-/* Pull, the sending side: chunks of 1 MiB that are lent to gRPC, not copied, each with its
- * checksum. An offload thread makes the checksums a few chunks ahead, while this one sends. What is
- * sent stays pinned until the last chunk has left, which may be after the call. */
+/* Pull, the sending side: chunks of 1 MiB, lent to gRPC without a copy, each with its checksum. An
+ * offload thread computes checksums a few chunks ahead of the gRPC thread, which sends. The object
+ * stays pinned until gRPC has sent the last chunk, which may be after the end of the call. */
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/protowire.h"

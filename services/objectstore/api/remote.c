@@ -1,5 +1,5 @@
-/* Persisting and deleting what lies in another node's store: partitions of a collection stay where
- * they are, and each is written to the disk of its own node. The scheduler tells which stores there
+/* Persists and deletes objects of other nodes' stores. Partitions of a collection stay on their
+ * nodes, and each is written to the disk of its own node. The scheduler tells which stores there
  * are. */
 #include "base/alloc.h"
 #include "rpc/status.h"

@@ -1,4 +1,4 @@
-/* StoreSession, the store's end. */
+/* StoreSession: the store's end of the stream. */
 #include "services/objectstore/api/scheduler_session.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,6 @@
-/* The store's session with the scheduler: registers, beats, and does as told with what jobs hold.
- * Reconnects for ever. On the gRPC thread; without --scheduler it does nothing. */
+/* The store's session with the scheduler. The store registers, sends heartbeats, and holds and
+ * releases the objects of jobs as the scheduler says. It connects again after every failure. On
+ * the gRPC thread. Without --scheduler it does nothing. */
 #pragma once
 
 #include "services/objectstore/api/call.h"

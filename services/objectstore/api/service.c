@@ -1,4 +1,4 @@
-/* The gRPC thread: its loop, what other threads post to it, who may call. */
+/* The gRPC thread: its loop, messages from other threads, and authentication. */
 #include "services/objectstore/api/service.h"
 
 #include "base/alloc.h"

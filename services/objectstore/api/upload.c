@@ -1,5 +1,5 @@
-/* Put: the pieces of a body are joined, read as the format they claim to be, and sealed. Then, as
- * asked: persisted, named. */
+/* Put: joins the pieces of a body, reads them in the declared format and seals the object. Then
+ * persists and names the object if the request says so. */
 #include "base/alloc.h"
 #include "services/objectstore/api/convert.h"
 #include "services/objectstore/api/call.h"

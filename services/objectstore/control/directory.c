@@ -1,5 +1,5 @@
-/* Names without Redis are a sorted table, written whole to DIR/names after each change that touches
- * a durable one (there are thousands of names, not millions). Owned by the gRPC thread. */
+/* Without Redis, names are a sorted table. It is written whole to DIR/names after each change of a
+ * durable name: there are thousands of names, not millions. Owned by the gRPC thread. */
 #include "services/objectstore/control/directory.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,7 @@
-/* Names of objects, and where objects of other nodes lie: in Redis when there is one, else in the
- * memory of this store and, for what is durable, in a file beside the objects. The same questions
- * and answers either way; answers come on any thread, each exactly once. */
+/* Names of objects, and the nodes of objects that other stores have. With Redis they are in Redis.
+ * Without it they are in the memory of this store, and durable ones also in a file beside the
+ * objects. Both kinds have the same questions and answers. Answers come on any thread, each
+ * exactly once. */
 #pragma once
 
 #include "base/err.h"

@@ -1,4 +1,4 @@
-/* The writers and the fetchers. */
+/* The threads that write to the disk, and the threads that read from it. */
 #include "services/objectstore/control/disk_threads.h"
 
 #include "base/alloc.h"

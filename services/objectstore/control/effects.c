@@ -1,5 +1,5 @@
-/* Carries out what the core wants: directory, descriptors, answers, and the pin scan of an
- * eviction. */
+/* Carries out the effects of the core: the shared directory, descriptors, answers, and the scan
+ * for pins before an eviction. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/log.h"

@@ -1,6 +1,6 @@
-/* Local clients: their sockets, what they say and what waits to be said to them. Everything that
- * comes in is outside bytes: a client that talks nonsense is cut off, and loses only what is its
- * own. */
+/* Local clients: their sockets, their messages, and the messages that wait to be sent to them.
+ * Everything that a client sends is outside bytes. A client that breaks the protocol is
+ * disconnected and loses only its own state. */
 #include "services/objectstore/control/shell.h"
 
 #include "base/alloc.h"

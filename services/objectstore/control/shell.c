@@ -1,4 +1,4 @@
-/* The control thread: one loop over sockets, inbox and the core's clock. */
+/* The control thread: one loop over the sockets, the inbox and the deadline of the core. */
 #include "services/objectstore/control/shell.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* Control groups that limit the memory of clients. Pages count for the group of whoever writes them
- * first, until their segment is closed; so all segments of a group's clients count for it. What is
- * brought back from disk lies in segments of the store itself. */
+/* Memory limits of clients by control group. The kernel charges a page to the group of the process
+ * that writes it first, until the segment is closed. So a group is charged for all segments of its
+ * clients. Objects that are restored from disk lie in segments of the store itself. */
 #include "services/objectstore/core/internal.h"
 
 #include "store/arena/client_limit.h"

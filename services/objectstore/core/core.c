@@ -1,4 +1,4 @@
-/* The step, the clock of the core, its checks and what the shell may look at. */
+/* The step of the core, its deadline, its checks, and what the shell may read of it. */
 #include "services/objectstore/core/core.h"
 
 #include "base/alloc.h"

@@ -1,9 +1,10 @@
-/* The object store's mind: which objects there are, where they lie, who holds, pins and waits for
- * them, what has to leave memory. A deterministic state machine without I/O: it never sees a byte
- * of an object, a page, a file or a socket. The shell tells it events and carries out effects.
+/* The core of the object store: which objects there are, where they lie, which clients and jobs
+ * hold, pin and wait for them, and which objects leave memory next. A deterministic state machine
+ * without I/O: it never sees a byte of an object, a page, a file or a socket. The shell gives it
+ * events and carries out its effects.
  *
- * An object's number is its entry in the shared directory. Numbers of clients are given by the
- * shell and never reused; segments are numbered here, from 1, and never reused. */
+ * The number of an object is its entry in the shared directory. The shell gives numbers to clients
+ * and never uses one twice. The core numbers segments from 1 and never uses a number twice. */
 #pragma once
 
 #include "base/arena.h"

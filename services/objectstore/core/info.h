@@ -1,4 +1,4 @@
-/* What the shell may look at in the core, without a step. */
+/* What the shell may read of the core without a step. */
 #pragma once
 
 #include "services/objectstore/core/core.h"

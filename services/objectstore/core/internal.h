@@ -1,4 +1,4 @@
-/* What the files of the core do for each other. Private to services/objectstore/core*.c. */
+/* Functions of the core that its own files call. Private to services/objectstore/core. */
 #pragma once
 
 #include "services/objectstore/core/state.h"

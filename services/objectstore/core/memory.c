@@ -1,5 +1,6 @@
-/* Memory: who gets a segment, and what leaves when there is none. The budget counts segments, not
- * objects, because a sealed segment gives no page back before it is closed as a whole. */
+/* Memory: which client gets a segment, and which object leaves memory when there is no free
+ * segment. The budget counts segments, not objects: a sealed segment returns no page before the
+ * whole segment is closed. */
 #include "services/objectstore/core/internal.h"
 
 static void close_segment(struct mr_ostore *s, uint32_t slot)

@@ -1,4 +1,4 @@
-/* The lives of objects: made, found, pinned, held, spilled, restored, deleted. */
+/* The life cycle of objects: created, found, pinned, held, spilled, restored, deleted. */
 #include "services/objectstore/core/internal.h"
 
 #define P(x) (1u << PLACE_##x)

@@ -1,5 +1,5 @@
-/* What is to outlive this process: written because somebody asked for it, or before the process
- * ends. The writing itself is object.c's. */
+/* Objects that must outlive this process: a client asked for it, or the store is about to end.
+ * object.c does the writing. */
 #include "services/objectstore/core/internal.h"
 
 static bool has_name(const struct mr_ostore *s, const struct object *x)

@@ -1,5 +1,5 @@
-/* The core's tables, private to services/objectstore/core*.c. Everything is found by number;
- * numbers are 1-based, 0 is none. */
+/* The tables of the core. Private to services/objectstore/core. Everything is found by number.
+ * Numbers start at 1; 0 means none. */
 #pragma once
 
 #include "base/assert.h"

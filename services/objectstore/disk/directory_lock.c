@@ -1,5 +1,6 @@
-/* DIR/lock: who has the directory, in words for whoever is refused, and a number that was drawn
- * when the file was made. A copy of the directory is another file, so the inode counts, too. */
+/* DIR/lock holds the name of its owner, for the error message of another process, and a random
+ * number from the creation of the file. A copy of the directory has another lock file, so the
+ * inode counts, too. */
 #include "services/objectstore/disk/directory_lock.h"
 
 #include "base/alloc.h"

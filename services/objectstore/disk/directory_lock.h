@@ -1,5 +1,6 @@
-/* A directory has one store at a time. Its lock is a flock on DIR/lock, which the system lets go
- * when the process dies, however it dies: whoever gets it may take the one before for dead. */
+/* A directory has one store at a time. The lock is a flock on DIR/lock. The kernel releases it
+ * when the process ends for any reason. So a process that gets the lock knows that the process
+ * before it has ended. */
 #pragma once
 
 #include "base/err.h"

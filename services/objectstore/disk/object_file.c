@@ -1,4 +1,4 @@
-/* Files of objects. What is read back is outside bytes: a disk may lie. */
+/* Files of objects. The contents of a file are outside bytes: a disk may return wrong data. */
 #include "services/objectstore/disk/object_file.h"
 
 #include "base/alloc.h"

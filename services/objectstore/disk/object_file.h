@@ -1,4 +1,4 @@
-/* One object as one file. Knows the format and the checks; refuses to know which objects there are.
+/* One object as one file. Knows the format and its checks; does not know which objects there are.
  */
 #pragma once
 
