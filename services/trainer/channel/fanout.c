@@ -1,5 +1,6 @@
-/* Positions are ids of the last entry that was given. A read that is under way keeps its owner in
- * memory: what is let go meanwhile is only marked, and swept in a later turn. */
+/* A position is the id of the last entry that a follower received. A read under way keeps its
+ * owner in memory: an owner that is released meanwhile is only marked, and freed in a later turn.
+ */
 #include "services/trainer/channel/fanout.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,4 @@
-/* The service: what callers say is checked here; what is in Redis, store/meta/stream/channel.h
- * knows. */
+/* The service: checks requests here. store/meta/stream/channel.h knows what is in Redis. */
 #include "services/trainer/channel/service.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* What clients ask for: sessions that start, stop and are forgotten. */
+/* Requests of clients: start, stop and forget a session. */
 #include "services/trainer/core/internal.h"
 
 #include <xxhash.h>

@@ -1,5 +1,5 @@
-/* Checkpoints: versions of which every shard's owner has written an object, and going back to them.
- */
+/* Checkpoints: versions of which the owner of every shard has written an object, and the return to
+ * such a version. */
 #include "services/trainer/core/internal.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Sessions come, are written, and go. What happens in between is in the other files. */
+/* The life of sessions: their creation, their records and their end. The other files have the
+ * rest. */
 #include "services/trainer/core/rows.h"
 
 #include <stdarg.h>

@@ -1,6 +1,6 @@
-/* What the trainer's core wants done. The shell owns one mr_trainer_effects, gives it to a step,
- * carries out what is in it BEFORE the next step (answers are filled from mr_trainer_info, which
- * shows the state of now), and clears it. */
+/* What the core of the trainer wants done. The shell owns one mr_trainer_effects and gives it to a
+ * step. It carries out the effects BEFORE the next step, and then clears them. It fills answers
+ * from mr_trainer_info, which shows the current state. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,8 +1,8 @@
-/* What the trainer's core can learn. Pointers inside an event are lent for the step, but for
- * `document`, which is given. Every event carries what the wall clock said.
+/* What the core of the trainer can learn. Pointers inside an event are lent for the step; only
+ * `document` is given. Every event carries the time of the wall clock.
  *
- * Tickets: the shell's names for calls that wait, never 0, never used twice. Each is answered by
- * exactly one effect, unless GONE names it before. */
+ * A ticket is the shell's name for a call that waits. It is never 0 and never used twice. Exactly
+ * one effect answers a ticket, unless the event GONE names it before. */
 #pragma once
 
 #include "base/id.h"

@@ -1,4 +1,4 @@
-/* What the core shows of itself: sessions, members, environments, ids. */
+/* What the core shows: sessions, members, environments, ids. */
 #include "services/trainer/core/internal.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* The jobs of a session: asked for until the scheduler has them, looked after, and taken away
- * when the session has failed. */
+/* The jobs of a session. The core submits a job until the scheduler has it, polls it, and cancels
+ * it when the session has failed. */
 #include "services/trainer/core/internal.h"
 
 static bool is_away(int err)

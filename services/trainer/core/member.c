@@ -1,4 +1,4 @@
-/* Members: who joins, who is silent, what they report, and who waits for whom. */
+/* Members: joins, leases, reports, and calls that wait for other members. */
 #include "services/trainer/core/rows.h"
 
 #include <stdio.h>

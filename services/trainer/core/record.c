@@ -1,5 +1,5 @@
-/* A session as a record, and back. A pack: a list of the version of the layout, the session's
- * numbers, its texts, its jobs, its members, its checkpoints, and what is to be erased. */
+/* A session as a record, and back. A record is a pack: a list of the layout's version and the
+ * session's numbers, texts, jobs, members, checkpoints, and objects to be erased. */
 #include "services/trainer/core/rows.h"
 
 #include "base/pack.h"

@@ -1,4 +1,4 @@
-/* The first word of worker 0 stands. */
+/* The first row plan that worker 0 sends is final. */
 #include "services/trainer/core/rows.h"
 
 static uint32_t workers_of(const struct session *s)

@@ -1,5 +1,5 @@
-/* Which rows of the training data are whose: decided once, kept in the session's record, and told
- * to whoever takes a worker's place. For the core's files only. */
+/* Which worker has which rows of the training data. Decided once, kept in the session's record,
+ * and sent to every replacement of a worker. For the core's own files only. */
 #pragma once
 
 #include "services/trainer/core/internal.h"

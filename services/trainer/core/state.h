@@ -1,4 +1,4 @@
-/* What the trainer's core remembers. For its own files only. */
+/* The state of the trainer's core. For its own files only. */
 #pragma once
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* When a session stops, and how it goes from state to state. */
+/* When a session stops, and how it moves from state to state. */
 #include "services/trainer/core/rows.h"
 
 #include <stdarg.h>

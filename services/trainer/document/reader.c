@@ -1,4 +1,4 @@
-/* Knows how JSON is read with a path in each complaint; knows no field. */
+/* Reads fields of JSON and names the path of a field in each error. Knows no field. */
 #include "services/trainer/document/reader.h"
 
 #include "base/utf8.h"

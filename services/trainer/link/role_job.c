@@ -1,5 +1,5 @@
-/* The document was checked when the session was accepted; what is looked at here again is what
- * would otherwise become a job that the scheduler refuses with words about a job nobody wrote. */
+/* The document was checked when the session was accepted. The checks here refuse only what would
+ * become an invalid job: the scheduler's error would name a job that the user did not write. */
 #include "services/trainer/link/role_job.h"
 
 #include "base/alloc.h"

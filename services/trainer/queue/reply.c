@@ -1,4 +1,4 @@
-/* Answers of queues as messages. */
+/* Replies of the queue service as messages. */
 #include "base/alloc.h"
 #include "base/page.h"
 #include "services/trainer/queue/request.h"

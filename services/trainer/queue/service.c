@@ -1,5 +1,5 @@
-/* The service: what callers say is checked here, and every request lives here from its coming to
- * its end; what is in Redis, store/meta/stream/queue.h knows. */
+/* The service: checks requests and owns each request until its end. store/meta/stream/queue.h
+ * knows what is in Redis. */
 #include "services/trainer/queue/service.h"
 
 #include "base/alloc.h"

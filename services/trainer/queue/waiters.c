@@ -1,5 +1,5 @@
-/* Who waits for an item or for room, first come first served within this process; between processes
- * Redis serves who asks first. */
+/* Requests that wait for an item or for room. Within this process the first request is served
+ * first. Between processes Redis serves the process that asks first. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"

@@ -1,6 +1,6 @@
-/* Objects of checkpoints that are not wanted any more: where does the name lead, away with the
- * name, away with the object, in the store that has it. What cannot be done now is tried again for
- * a while; the core asks again after a restart. */
+/* Deletes the objects of checkpoints that are no longer needed. First the name is resolved, then
+ * the name is removed, then the object is deleted in the store that has it. A step that fails is
+ * tried again for a while. After a restart the core asks for all of it again. */
 #include "services/trainer/session/session.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Sessions as messages. All memory is the scratch arena's, so a message is good until the next
- * request is unpacked. */
+/* Sessions as messages. All memory belongs to the scratch arena, so a message is valid until the
+ * next request is unpacked. */
 #include "services/trainer/session/session.h"
 
 #include "base/assert.h"

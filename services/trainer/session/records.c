@@ -1,5 +1,5 @@
-/* Between link/record_log.h and Redis: commands leave from the loop's thread, answers come on
- * Redis's and are moved. And what is there at the start. */
+/* Between link/record_log.h and Redis. Commands leave on the loop's thread. Answers come on the
+ * thread of Redis and are moved to the loop. Also reads all records at the start. */
 #include "services/trainer/session/session.h"
 
 #include "base/alloc.h"

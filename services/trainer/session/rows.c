@@ -1,4 +1,4 @@
-/* PlanRows: the ranges of a request as the core takes them, and its answer. */
+/* PlanRows: gives the ranges of a request to the core, and sends the answer. */
 #include "services/trainer/session/session.h"
 
 #include "base/alloc.h"

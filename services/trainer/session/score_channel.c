@@ -1,5 +1,5 @@
-/* Channels that a session's stop rule looks at: whatever is appended there, by whomever, reaches
- * the core in order. */
+/* Channels that a session's stop rule reads. Every entry reaches the core in order, whichever
+ * client appended it. */
 #include "services/trainer/session/session.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* The Trainings service but for Start: what the core must decide waits under its ticket, what only
- * looks is answered at once. */
+/* The Trainings service without Start. A call that the core decides waits under its ticket. A call
+ * that only reads is answered at once. */
 #include "services/trainer/session/session.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* The part: one core, its effects carried out after each step, its time. */
+/* The part of the sessions: one core, its effects after each step, and its deadline. */
 #include "services/trainer/session/session.h"
 
 #include "base/alloc.h"

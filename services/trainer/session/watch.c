@@ -1,5 +1,5 @@
-/* Calls that follow a session. A follower is its call's context on one list: followers are few, and
- * changes of sessions rare. */
+/* Calls that follow a session. The context of such a call is on one list: followers are few, and
+ * sessions change rarely. */
 #include "services/trainer/session/session.h"
 
 #include "host/clock.h"

@@ -1,4 +1,4 @@
-/* The loop, and the order in which things begin and end. */
+/* The loop of the trainer, and the order in which things open and close. */
 #include "services/trainer/shell/shell.h"
 
 #include "base/alloc.h"
