@@ -1,5 +1,5 @@
-/* New tasks: what a message assigns becomes rows, edges and bytes of this core, or is handed back
- * when there is no room for it. */
+/* New tasks. A message's tasks become rows, edges and bytes of this core, or are returned when
+ * there is no room. */
 #include "services/worker/core/internal.h"
 
 #define COST_UNKNOWN MR_MS /* of an op that was neither measured nor guessed */

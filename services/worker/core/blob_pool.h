@@ -1,5 +1,6 @@
-/* The bytes a worker's core keeps: arguments, inline values, texts. Counted blobs in size classes
- * over reserved address space, so that the core allocates nothing after `new`. Knows no meaning. */
+/* Bytes that the worker's core keeps: arguments, inline values, texts. Reference-counted blobs in
+ * size classes over reserved address space, so that the core allocates nothing after `new`. Does
+ * not know what the bytes mean. */
 #pragma once
 
 #include "base/arena.h"

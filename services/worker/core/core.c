@@ -1,4 +1,4 @@
-/* The worker's core: its life, its events and the order of things in a turn. */
+/* The worker's core: its life cycle, its events, and the order of work in a turn. */
 #include "services/worker/core/internal.h"
 
 #include "base/alloc.h"

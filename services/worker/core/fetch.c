@@ -1,5 +1,5 @@
-/* Which objects of other nodes to bring here, in which order, and how many at a time. The queue is
- * a binary heap: by the best task that waits for each. */
+/* Which objects of other nodes are fetched, in which order, and how many at a time. The queue is a
+ * binary heap, ordered by the best task that waits for each object. */
 #include "services/worker/core/internal.h"
 
 #define FETCHING_MAX 16u

@@ -1,4 +1,4 @@
-/* Inside the worker's core: what its parts ask of each other. */
+/* Functions of the worker's core that its own files call. */
 #pragma once
 
 #include "services/worker/core/state.h"

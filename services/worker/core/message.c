@@ -1,5 +1,5 @@
-/* One message a turn: Register when a stream opens, otherwise completions, answers and the
- * heartbeat, in columns that are lent until the next step. */
+/* Sends one message a turn: Register when a stream opens, otherwise completions, answers and the
+ * heartbeat. The columns are lent until the next step. */
 #include "services/worker/core/internal.h"
 
 #define TEXTS_BYTES_MAX ((size_t)4 << 20)

@@ -1,5 +1,6 @@
-/* What waits to be told to the scheduler: completions, answers, missing inputs. It outlives
- * connections; what cannot be kept resets the session, which reconciles both sides. */
+/* What waits to be sent to the scheduler: completions, answers, missing inputs. The outbox
+ * outlives connections. When it is full the session is reset, and both sides reconcile their
+ * state. */
 #include "services/worker/core/internal.h"
 
 #define HOLD (3 * MR_MS)

@@ -1,5 +1,6 @@
-/* What executors report: results become values and completions, what did not run goes back to the
- * queue. And the two clocks of what runs: its timeout, and the grace after it was told to stop. */
+/* Reports of executors. Results become values and completions, and items that did not run return
+ * to the queue. Also the two deadlines of a running task: its timeout, and the grace period after
+ * its cancellation. */
 #include "services/worker/core/internal.h"
 
 static void op_measure(struct op *o, mr_duration took)

@@ -1,6 +1,7 @@
-/* Which tasks go to which slot, when, and how many at once. A strand is filled as if its slot had
- * the rest of the day alone: the best of what is ready and of what the strand itself makes ready,
- * until it holds about a millisecond of work; cuts correct what that guess gets wrong. */
+/* Which tasks go to which slot, when, and how many at once. A strand is filled as if no other work
+ * would come to its slot: the best of the ready tasks and of the tasks that the strand itself
+ * makes ready, until the strand holds about a millisecond of work. A cut takes items back when
+ * this guess was wrong. */
 #include "services/worker/core/internal.h"
 
 #define STRAND_COST MR_MS       /* work in one strand */

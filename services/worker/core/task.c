@@ -1,5 +1,5 @@
-/* The life of a task on this worker, from the queue of the ready to its end, and what cancels,
- * steals and drains do to it. */
+/* The life cycle of a task on this worker, from the ready queue to its end, with cancellation,
+ * stealing and drain. */
 #include "services/worker/core/internal.h"
 
 /*  WAITING ──▶ READY ──▶ GIVEN ──▶ FREE (reported)

@@ -1,5 +1,5 @@
-/* The values a worker knows, by (job, index): who uses each, where it is, when it goes. Knows
- * nothing of slots or messages. */
+/* The values that a worker knows, by (job, index): the users of each value, where it lies, and
+ * when it is freed. Knows nothing of slots or messages. */
 #include "services/worker/core/internal.h"
 
 #include "base/alloc.h"

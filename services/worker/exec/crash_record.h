@@ -1,6 +1,6 @@
 /* The crash record: which task each executor is running, in a file that outlives the process.
- * After a crash the next process of the same name reads who was running; only those are suspected
- * of the crash. Writing is a few stores to mapped memory. */
+ * After a crash, the next process of the same name reads which tasks were running. Only those
+ * tasks are suspected of the crash. A write is a few stores to mapped memory. */
 #pragma once
 
 #include "base/err.h"

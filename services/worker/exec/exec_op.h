@@ -1,6 +1,7 @@
-/* The operator `exec`: runs a program. Only there with --allow-exec. No shell; its own process
- * group, killed whole; every descriptor but 0-2 closed; only the declared environment; limits. Its
- * effects outside are at-least-once: MILLRACE_TASK in its environment tells attempts apart. */
+/* The operator `exec`: runs a program. It exists only with --allow-exec. It uses no shell. The
+ * program has its own process group, which is killed as a whole, no descriptor but 0-2, only the
+ * declared environment, and limits. Its effects outside are at-least-once: MILLRACE_TASK in its
+ * environment tells attempts apart. */
 #pragma once
 
 #include "base/err.h"

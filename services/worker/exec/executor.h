@@ -1,6 +1,6 @@
 /* Executors: threads that run strands. Each has an inbox of runs and reports to the core's thread
- * through one function. Knows operators, the object store and the crash record; refuses to know
- * what a scheduler is. */
+ * through one function. Knows operators, the object store and the crash record; does not know the
+ * scheduler. */
 #pragma once
 
 #include "host/cursor.h"

@@ -1,5 +1,5 @@
-/* Inputs of an item: packs as they are, objects as pinned views, results of earlier items of the
- * strand; and a few words on all of them for the report of a failure. */
+/* Inputs of an item: packs as they are, objects as pinned views, and results of earlier items of
+ * the strand. Also a summary of the inputs for the report of a failure. */
 #include "services/worker/exec/internal.h"
 
 #include "base/alloc.h"

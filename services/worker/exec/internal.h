@@ -1,4 +1,4 @@
-/* Inside the executor: one thread's state, and how inputs come in and results go out. */
+/* The executor inside: the state of one thread, its inputs and its results. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,7 +1,7 @@
-/* Large values that only the strand that makes them wants: they stay in buffers of the executor's
- * own, which are used again while they are in the processor's cache. In the store each would take
- * fresh memory, as it is free again only when the store has heard so. What turns out to be wanted
- * by others after all - its user failed, or was taken elsewhere - is copied there. */
+/* Large values that only the strand that makes them uses. They stay in buffers of the executor,
+ * which are used again while they are in the processor's cache. In the store each value would take
+ * fresh memory, as the store frees memory only after a message. A value is copied to the store if
+ * another task needs it after all: its user failed, or was taken by another strand. */
 #include "services/worker/exec/internal.h"
 
 #include "base/alloc.h"

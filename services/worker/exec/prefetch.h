@@ -1,5 +1,5 @@
-/* The prefetch thread: brings objects of other nodes into this node's store and keeps them pinned
- * until told otherwise. Knows the store; refuses to know tasks. */
+/* The prefetch thread: copies objects of other nodes into this node's store and keeps them pinned
+ * until the core releases them. Knows the store; does not know tasks. */
 #pragma once
 
 #include "store/arena/client.h"

@@ -1,5 +1,5 @@
-/* What an executor asks of object stores by gRPC: the header of an object that lies elsewhere, and
- * to persist and name one. Blocking, on the executor's thread. */
+/* Calls of an executor to object stores by gRPC: read the header of an object of another node,
+ * persist an object, name an object. They block the executor's thread. */
 #include "services/worker/exec/internal.h"
 
 #include "base/limits.h"

@@ -1,5 +1,5 @@
-/* Results of an item: small ones travel inline as packs, others are made in the object store where
- * they stay. */
+/* Results of an item. Small results travel inline as packs. Others are made in the object store
+ * and stay there. */
 #include "services/worker/exec/internal.h"
 
 #include "base/limits.h"

@@ -1,4 +1,4 @@
-/* From events to the core, and from its effects to the world. */
+/* Gives events to the core and carries out its effects. */
 #include "services/worker/shell/shell.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* The stream to the scheduler: bytes to events, columns to bytes. */
+/* The stream to the scheduler: turns bytes into events, and columns into bytes. */
 #include "services/worker/shell/shell.h"
 
 #include "base/alloc.h"
