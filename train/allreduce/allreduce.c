@@ -1,5 +1,5 @@
-/* One rank of an all-reduce group: its slice, its slots, and the step, whichever way the ranks
- * reach each other. */
+/* One rank of an all-reduce group: its slice, its slots and the step. The same for both ways
+ * between ranks, shared memory and a ring. */
 #include "train/allreduce/allreduce.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* Private to reduce*.c and ring*.c: the two ways in which ranks work together. */
+/* Private to train/allreduce: the two ways between ranks, shared memory and a ring. */
 #pragma once
 
 #include "train/allreduce/allreduce.h"

@@ -1,6 +1,7 @@
-/* A rank of a ring: sends blocks to the next one over gRPC, takes those of the one before from its
- * inbox. Slice s begins its way at rank s + 1 and is whole when it arrives at rank s; the updated
- * slices then go around once more. */
+/* A rank of a ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for
+ * clusters of workstations", 2009). It sends blocks to the next rank by gRPC and takes those of
+ * the rank before from its inbox. Slice s starts at rank s + 1, and its sum is complete at rank s
+ * (reduce-scatter). Then the updated slices go around once more (all-gather). */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/protowire.h"

@@ -1,5 +1,5 @@
-/* Blocks on their way from the network thread to a rank. Bounded: a neighbour that keeps to the
- * order of the ring cannot be more than two vectors ahead. */
+/* Blocks on their way from the network thread to a rank. The inbox is bounded: a neighbour that
+ * keeps the order of the ring is at most two vectors ahead. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "train/allreduce/ring_internal.h"

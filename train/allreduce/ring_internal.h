@@ -1,5 +1,5 @@
-/* Private to ring*.c: where blocks wait for a rank. The network thread puts them in, the rank's
- * thread takes them out, in the order of (step, round) in which a ring needs them. */
+/* Private to train/allreduce: the inbox of a rank. The network thread puts blocks in. The rank's
+ * thread takes them out in the order of (step, round), in which the ring needs them. */
 #pragma once
 
 #include "base/list.h"

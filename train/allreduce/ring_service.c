@@ -1,4 +1,4 @@
-/* Collective over gRPC: a stream of blocks into the inbox of the rank they are for. */
+/* The service Collective: passes a stream of blocks to the inbox of its rank. */
 #include "train/allreduce/ring_service.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* The gRPC service Collective: takes blocks of the ring and puts them where the rank they are for
- * waits (ring.h). On the network thread. */
+/* The gRPC service Collective: passes blocks of the ring to the inbox of their rank
+ * (ring_internal.h). On the network thread. */
 #pragma once
 
 #include "rpc/server.h"

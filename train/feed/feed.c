@@ -1,4 +1,4 @@
-/* Knows which rows are whose and in which order they come. */
+/* Which worker has which rows, and the order of the rows. */
 #include "train/feed/feed.h"
 
 #include "base/alloc.h"

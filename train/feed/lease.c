@@ -1,5 +1,5 @@
-/* Knows when to ask for more and when to say what was done: little is held ahead, as others want
- * some too, and leases are short, so that what a dead worker held comes again soon. */
+/* When to take more items and when to acknowledge. Few items are taken ahead, as other workers
+ * need some, too. Leases are short, so that the items of a dead worker soon come again. */
 #include "train/feed/lease.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
-/* The items of a queue (Queues of the trainer), taken ahead by a thread, and what became of them,
- * told by the same: its user never waits for the network. Knows Take, Ack, Nack and Get; nothing of
- * what an item is. One thread uses a taker. */
+/* Items of a queue (the trainer's service Queues). A thread takes items ahead and acknowledges
+ * them, so the user of this module never waits for the network. Knows Take, Ack, Nack and Get;
+ * does not know the contents of an item. One thread uses a taker. */
 #pragma once
 
 #include "base/id.h"

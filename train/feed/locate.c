@@ -1,4 +1,4 @@
-/* Where objects lie: the store of this node is asked, which asks the others. */
+/* Which stores have an object: asks the store of this node, which asks the others. */
 #include "train/feed/store.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* Knows how rows of items become batches, and which items a batch stands on. */
+/* Makes batches of the rows of items, and knows the items of each batch. */
 #include "train/feed/queue.h"
 
 #include "base/alloc.h"

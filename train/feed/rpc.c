@@ -1,5 +1,4 @@
-/* Knows how to wait for an answer and for a reason to give up at once; refuses to know what is
- * asked. */
+/* Waits for an answer, or for a reason to stop waiting. Does not know what is asked. */
 #include "train/feed/rpc.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Calls of a role to the trainer and to its store: one message there, one back, given up as soon as
- * the role is to end. One thread uses a link; private to the role's files. */
+/* Calls of a role to the trainer and to its store: one request, one reply, cancelled as soon as
+ * the role has to end. One thread uses a link. Private to the role's files. */
 #pragma once
 
 #include "host/stop.h"

@@ -1,4 +1,4 @@
-/* Knows the store's client and its service; refuses to know what the bytes mean. */
+/* Calls to the store's client and to its service. Does not know what the bytes mean. */
 #include "train/feed/store.h"
 
 #include "host/clock.h"

@@ -1,5 +1,5 @@
-/* What roles ask of the object store: values by id, whatever node they are on; names; and objects
- * that outlive the session: persisted and named. Private to the role's files. */
+/* What roles need of the object store: values by id from any node, names, and objects that outlive
+ * the session (persisted and named). Private to the role's files. */
 #pragma once
 
 #include "base/err.h"

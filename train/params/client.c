@@ -1,5 +1,5 @@
-/* The client of a model's shards. Each shard is reached in one of two ways, shared memory or gRPC,
- * chosen when it is opened; what they have in common is here. */
+/* The client of a model's shards. Each shard is reached by shared memory or by gRPC, chosen when
+ * it is opened. This file has the code that both ways share. */
 #include "train/params/client.h"
 
 #include "base/alloc.h"

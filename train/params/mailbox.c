@@ -1,5 +1,6 @@
-/* The mailbox of a shard: gradients that clients announced in their own memory, and those that came
- * by gRPC; which of them are worth a look, and what is told to who sent them. */
+/* The mailbox of a shard: gradients that clients announced in their own memory, and gradients that
+ * came by gRPC. It selects the gradients that the server reads, and tells the senders what became
+ * of theirs. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"

@@ -1,6 +1,6 @@
-/* A shard over gRPC, from the client's side. Pulls run on the caller's thread; pushes on a thread
- * of their own, so that sending overlaps the next step as it does in shared memory. A push that a
- * broken connection leaves in doubt is sent again: the server ignores a repeat. */
+/* The client's side of a shard over gRPC. Pulls run on the caller's thread. Pushes run on a thread
+ * of their own, so that sending overlaps with the next step, as in shared memory. A push that a
+ * broken connection leaves in doubt is sent again; the server ignores a repeat. */
 #include "base/alloc.h"
 #include "base/protowire.h"
 #include "host/clock.h"

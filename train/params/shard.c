@@ -1,5 +1,5 @@
-/* A shard on its server's side. Truth about clients, pushes and buffers is in this process's own
- * memory; the segments only carry it over. */
+/* The server's side of a shard. The state of clients, pushes and buffers is in this process's own
+ * memory. The segments only carry messages. */
 #include "train/params/shard.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Private to params_*.c: a shard on its server's side, whole. What is known of clients, pushes and
- * buffers is in this process's own memory; the segments only carry it over. */
+/* Private to train/params: the whole state of a shard on its server's side. The state of clients,
+ * pushes and buffers is in this process's own memory. The segments only carry messages. */
 #pragma once
 
 #include "host/monitor.h"

@@ -1,5 +1,5 @@
-/* The shards that this process serves, as its network thread finds them; what holds them while it
- * reads; and where it is told what became of what. */
+/* The shards that this process serves, for its network thread: find a shard, hold it while the
+ * thread reads it, and notify the thread of the fate of a push. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "train/params/shard_state.h"

@@ -1,5 +1,5 @@
-/* Knows the document's fields and their defaults; what is not right here is the trainer's mistake,
- * but still said in words. */
+/* The fields of the document and their defaults. The trainer has checked the document, so an error
+ * here is a bug of the trainer; it is still reported in words. */
 #include "train/plan/plan.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Knows Join and Report and when to ask again. What the role does it takes from the last post; the
- * role never waits for the trainer here, and the trainer never for the role. */
+/* Join, Report and their retries. The agent takes the role's state from the last post. The role
+ * never waits for the trainer here, and the trainer never waits for the role. */
 #include "train/role/agent.h"
 
 #include "base/alloc.h"

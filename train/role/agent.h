@@ -1,7 +1,7 @@
-/* The agent of a role: a thread that joins the session, reports what the role does, and keeps the
- * latest that the trainer said. While the trainer is away it tries again and the role goes on by
- * itself. Everything here may be called by the role's thread; none of it waits for the network,
- * except where it says so. */
+/* The agent of a role: a thread that joins the session, reports the role's state, and keeps the
+ * trainer's latest answer. While the trainer does not answer, the agent tries again and the role
+ * goes on. The role's thread may call every function. None waits for the network unless its
+ * comment says so. */
 #pragma once
 
 #include "base/err.h"

@@ -1,6 +1,7 @@
-/* Checkpoints of a shard: one object each, f32 [1 + slots, count + 16], written while training goes
- * on. The 16 say what it is of, in whole numbers below 2^16, which f32 has exactly.
- * The role's thread copies at the version it cuts at; a second thread makes the copy stay. */
+/* Checkpoints of a shard: one object each, f32 [1 + slots, count + 16], written while training
+ * goes on. The 16 numbers describe the object. They are whole numbers below 2^16, which f32
+ * represents exactly. The role's thread takes a snapshot of the parameters; a second thread
+ * persists it. */
 #include "train/role/internal.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Judges scores by the rules that the trainer judges them by (nn/stopping). Knows nothing of the
- * session's other rules: when those end it, the newest parameters are kept. */
+/* Judges scores by the same rules as the trainer (nn/stopping). Knows nothing of the session's
+ * other rules: when one of those ends the session, the newest parameters are saved. */
 #include "train/role/chosen_params.h"
 
 #include "base/alloc.h"

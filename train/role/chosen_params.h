@@ -1,6 +1,6 @@
-/* The parameters that a score chose: those of the score that ends the session by its own rule, or
- * the best so far. Asynchronous workers go on while the session is being stopped, so the newest
- * parameters may be worse than the ones that were scored. Belongs to the scorer's thread. */
+/* The parameters that a score chose: those of the score that ended the session by its stop rule,
+ * or the best so far. Asynchronous workers go on while the session stops, so the newest parameters
+ * may be worse than the scored ones. Belongs to the scorer's thread. */
 #pragma once
 
 #include "train/plan/plan.h"

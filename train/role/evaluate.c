@@ -1,4 +1,4 @@
-/* Scores on held-out data, and what becomes of the parameters when a session has stopped. */
+/* Scores on held-out data, and the saving of the model when a session has stopped. */
 #include "train/role/internal.h"
 
 #include "base/alloc.h"

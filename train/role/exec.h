@@ -1,5 +1,4 @@
-/* What a program is told of the session that it is a role of, while it runs. Private to
- * role_exec*.c. */
+/* What a running program is told of its session. Private to train/role. */
 #pragma once
 
 #include "train/role/internal.h"

@@ -1,4 +1,5 @@
-/* The team of a foreign program: who is in it, as a file, and how it comes together. */
+/* The members of a role that runs a foreign program: the file that lists them, and the barrier
+ * before they start. */
 #include "train/role/exec.h"
 
 #include "base/alloc.h"

@@ -1,4 +1,4 @@
-/* Where parameters come from: a checkpoint, a kept model, or the seed. */
+/* The initial parameters: from a checkpoint, from a saved model, or from the seed. */
 #include "train/role/internal.h"
 
 #include "base/alloc.h"

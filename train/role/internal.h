@@ -1,4 +1,4 @@
-/* What the roles share; private to services/worker/role_*.c. */
+/* What the roles share. Private to train/role. */
 #pragma once
 
 #include "host/flag.h"

@@ -1,6 +1,6 @@
-/* train.ps: serves one shard of the parameters and moves it along the gradients that come. Knows
- * the rules only by name (params/update.h has them); knows when to cut a checkpoint and when to go
- * back to one. */
+/* train.ps: serves one shard of the parameters and applies the gradients that arrive. It knows the
+ * update rules only by name (params/update.h has them). It decides when to take a checkpoint and
+ * when to go back to one. */
 #include "train/params/update.h"
 #include "train/role/internal.h"
 

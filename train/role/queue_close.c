@@ -1,5 +1,5 @@
-/* queue.close: the last task of a graph that feeds training. Nothing can be put any more; what is
- * there is still taken. Closing again changes nothing, so the task may run twice. */
+/* queue.close: the last task of a graph that feeds training. A closed queue takes no more items;
+ * its items can still be taken. Closing twice changes nothing, so the task may run twice. */
 #include "train/role/internal.h"
 
 #include "base/alloc.h"

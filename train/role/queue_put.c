@@ -1,6 +1,7 @@
-/* queue.put: what a graph feeds training with. Its effect is at-least-once; the item's id is the
- * task's, so a task that runs again puts nothing twice. Those that wait have no slot, as the roles
- * that take from the queue may need it, and few of a process ask the trainer at a time. */
+/* queue.put: puts the data of a graph into a queue that feeds training. Its effect is
+ * at-least-once. The id of an item is the id of its task, so a task that runs again puts nothing
+ * twice. A task that waits gives up its slot, as the roles that take from the queue may need the
+ * slot. Few tasks of a process call the trainer at a time. */
 #include "train/role/internal.h"
 
 #include "base/alloc.h"

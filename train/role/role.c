@@ -1,4 +1,4 @@
-/* How a role begins, looks up and ends. */
+/* How a role begins, reads the trainer's answers, and ends. */
 #include "train/role/internal.h"
 
 #include "base/alloc.h"

@@ -1,5 +1,5 @@
-/* Knows whom to ask where partitions lie, and whom to tell; what follows from it stands in
- * feed/row_plan.c. */
+/* Asks where partitions lie and sends the row plan to the trainer. feed/row_plan.c makes the plan.
+ */
 #include "train/role/rows.h"
 
 #include "base/alloc.h"

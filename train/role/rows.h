@@ -1,5 +1,5 @@
-/* Which rows of the training data this worker has: the session knows, and worker 0 tells it, once,
- * as it knows where the partitions lie. Private to services/worker/role_*.c. */
+/* Which rows of the training data this worker has. The session keeps the row plan. Worker 0 sends
+ * it once, as worker 0 knows where the partitions lie. Private to train/role. */
 #pragma once
 
 #include "train/role/internal.h"

@@ -1,5 +1,5 @@
-/* What may be scored, and scores as JSON, appended to a buffer that begins with "{"; private to the
- * role's files. */
+/* What may be scored, and scores as JSON, appended to a buffer that begins with "{". Private to
+ * train/role. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,5 +1,5 @@
-/* train.scorer: evaluates the parameters on held-out data as they change, appends what it finds to
- * the session's channel, and keeps the model in the end. */
+/* train.scorer: evaluates the parameters on held-out data as they change, appends the scores to
+ * the session's channel, and saves the model at the end. */
 #include "train/params/client.h"
 #include "train/role/chosen_params.h"
 #include "train/role/internal.h"

@@ -1,5 +1,5 @@
-/* train.worker: batches in, gradients out, until the session halts. How gradients are shared stands
- * in worker_ps.c and worker_ring.c. */
+/* train.worker: computes gradients of batches until the session halts. worker_ps.c and
+ * worker_ring.c share the gradients. */
 #include "train/role/worker.h"
 
 #include "host/clock.h"

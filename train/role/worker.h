@@ -1,5 +1,5 @@
-/* A training worker: what its two ways of sharing gradients have in common. Private to
- * services/worker/role_worker*.c. */
+/* A training worker: what its two ways of sharing gradients have in common. Private to train/role.
+ */
 #pragma once
 
 #include "train/feed/queue.h"

@@ -1,5 +1,6 @@
-/* A worker beside parameter servers: pulls, learns, pushes; the synchronous rule only waits for the
- * next version before it goes on. */
+/* A worker with parameter servers (Li et al., "Scaling Distributed Machine Learning with the
+ * Parameter Server", 2014): pulls parameters, computes gradients, pushes them. Under the
+ * synchronous rule the worker also waits for the next version before it goes on. */
 #include "train/params/client.h"
 #include "train/role/worker.h"
 

@@ -1,7 +1,7 @@
-/* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version counts
- * them. What they have to agree upon is agreed upon inside a step, by two numbers more than the
- * model has: one that any rank raises when it was told to halt or has no data any more, one that
- * moves when any rank had a batch; every rank sees them after the same step. */
+/* A worker under all-reduce: a rank. All ranks take the same number of steps, so the version
+ * counts steps. The ranks agree inside a step, by two numbers after those of the model. A rank
+ * raises the first when it was told to halt or has no more data. The second moves when any rank
+ * had a batch. Every rank sees both numbers after the same step. */
 #include "train/params/shard.h"
 #include "train/allreduce/allreduce.h"
 #include "train/role/worker.h"

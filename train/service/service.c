@@ -1,5 +1,5 @@
-/* Parameters over gRPC. A pull streams from the pinned buffer itself, under flow control; a push is
- * gathered into memory of its own and goes through the same mailbox as those of this node. */
+/* The service Parameters. A pull streams from the pinned buffer itself, under flow control. A push
+ * is collected in memory of its own and goes through the same mailbox as pushes of this node. */
 #include "train/service/service.h"
 
 #include "base/alloc.h"

@@ -1,6 +1,6 @@
 /* The gRPC services Parameters and Collective of a worker process, for roles on other nodes. They
- * live on the network thread and never block it: what has to wait is looked at again when a shard
- * says that it published. */
+ * run on the network thread and never block it: a request that has to wait is tried again when a
+ * shard publishes a version. */
 #pragma once
 
 #include "rpc/loop.h"

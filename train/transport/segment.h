@@ -1,10 +1,10 @@
-/* Private to share*.c, params*.c and reduce*.c: what travels over the socket, words in shared
- * memory, and the table of what this process serves.
+/* Private to train: packets of the socket, words in shared memory, and the table of what this
+ * process serves.
  *
- * Shared memory from another process is outside bytes: each side keeps sizes, places and counts in
- * memory of its own, reads a word once, and checks it before use. Segments are sealed against
- * shrinking, so that reading them never faults; all but the bell and a group's segment are sealed
- * against writing by anyone but their maker. */
+ * Shared memory of another process is outside bytes. Each side keeps sizes, offsets and counts in
+ * its own memory, reads a word once, and checks it before use. Segments are sealed against
+ * shrinking, so that a read never faults. All but the bell and a group's segment are also sealed
+ * against writing by any process but their maker. */
 #pragma once
 
 #include "base/list.h"

@@ -1,5 +1,5 @@
-/* The socket of this process: one thread that accepts, reads one hello from each who comes, lets
- * its host answer, and then only waits for the connection to break. */
+/* The socket of this process. One thread accepts connections, reads one hello from each client and
+ * lets the host answer. After that it only waits for the connection to break. */
 #include "train/transport/transport.h"
 
 #include "base/alloc.h"

@@ -1,8 +1,8 @@
-/* What all sharing of parameters between roles stands on: the way to other roles of this machine
- * (a UNIX socket over which descriptors of shared memory travel, one a process, opened when first
- * asked for), which node this is, what it shows to others, and how a vector is cut.
+/* The transport of parameters between roles: the way to other roles of this machine (one UNIX
+ * socket a process, opened at its first use, over which descriptors of shared memory travel), the
+ * name of this node, the secret that it shows, and the split of a vector into slices.
  *
- * Process-wide: roles of one process use one socket. All functions may be called on any thread. */
+ * Process-wide: the roles of one process use one socket. Any thread may call any function. */
 #pragma once
 
 #include "base/err.h"

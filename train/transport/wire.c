@@ -1,4 +1,4 @@
-/* Packets with descriptors, segments with seals, words to sleep on. */
+/* Packets with descriptors, sealed segments, and waits on words of shared memory. */
 #include "train/transport/segment.h"
 
 #include "base/alloc.h"
