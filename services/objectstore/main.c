@@ -144,14 +144,14 @@ static int serve(const struct config *c, struct mr_ostore_shell *sh, struct mr_s
     if (!err) {
         mr_disk_start(disk, self);
         mr_signal_hand(signals, on_signal, service);
-        err = mr_service_run(service, self, e); /* until told to stop */
+        err = mr_service_run(service, self, e); /* until mr_service_stop */
         mr_signal_close(&signals);
         if (c->dir && !mr_ostore_shell_drain(sh, DRAIN_PATIENCE))
             mr_log(MR_WARN, "drain.late", "dir=%s", c->dir);
     }
     mr_ostore_shell_stop(sh);
     mr_thread_join(&control);
-    mr_local_clients_close(sh); /* so that nobody waits any more */
+    mr_local_clients_close(sh); /* so that no client waits any more */
     mr_disk_stop(disk);
     mr_store_stop(self);
     mr_service_close(&service); /* after the threads that post to it */

@@ -27,7 +27,7 @@ struct mr_service {
     struct mr_ostore_shell *sh;
     struct name_walk *walk; /* waits for the directory to come back */
     mr_time walk_at;
-    bool names_walked; /* every name has said what it holds */
+    bool names_walked; /* the objects that names hold are known */
     struct mr_service_config config;
     char *address; /* for other nodes */
     struct mr_rpc_auth *auth;
@@ -70,7 +70,7 @@ struct mr_ostore_call {
     void (*fini)(struct mr_ostore_call *call); /* of `more`, may be NULL */
     void *more;                                /* the handler's own */
     struct naming *naming;
-    Millrace__V1__ObjectInfo *info; /* to reply, once its place is told */
+    Millrace__V1__ObjectInfo *info; /* the reply, sent after the directory has the entry */
     struct remote *remote;
     struct mr_pb_arena arena; /* of the request and the reply */
 

@@ -16,7 +16,7 @@ void mr_places_free(struct mr_places **p); /* after the names are closed */
 
 /* The entry is written: the core takes it away with the object. Any thread. */
 void mr_places_added(struct mr_service *sv, mr_object_id id);
-/* Takes away the entry of `id` if it says `node`. Any thread; does not wait. */
+/* Removes the entry of `id` if its node is `node`. Any thread; does not wait. */
 void mr_places_remove(struct mr_service *sv, mr_object_id id, struct mr_str node);
 void mr_places_look(struct mr_places *p);                 /* at all of them, soon. Any thread */
 mr_time mr_places_turn(struct mr_places *p, mr_time now); /* gRPC thread; when to come again */

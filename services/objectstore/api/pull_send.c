@@ -170,7 +170,7 @@ static void send_chunks(struct mr_ostore_call *call)
     (void)mr_rpc_call_finish_ok(call->rpc);
 }
 
-/* The beginning of an object: nobody has to bring the rest of it into memory for that. */
+/* The beginning of an object. The rest need not be restored to memory for it. */
 static void send_head(struct mr_ostore_call *call, const void *p, size_t n, uint64_t bytes)
 {
     Millrace__V1__PullChunk chunk = MILLRACE__V1__PULL_CHUNK__INIT;

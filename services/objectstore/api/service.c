@@ -38,7 +38,7 @@ void mr_service_post(struct mr_service *sv, void (*run)(void *p), void *p)
     if (own == sv) { /* never waits for itself */
         if (mr_inbox_push(sv->inbox, &item) == MR_ELIMIT) mr_later_add(&sv->later, run, p);
     } else if (mr_inbox_push_wait(sv->inbox, &item, MR_NEVER)) {
-        return; /* closed: nobody listens any more */
+        return; /* closed: the loop has ended */
     }
     mr_rpc_loop_wake(sv->loop);
 }
@@ -152,7 +152,7 @@ static mr_time end_leases(struct mr_service *sv, mr_time now)
     return next;
 }
 
-/* What others are told: a port that the system chose stands in for the 0 that was asked for. */
+/* The address for other processes: with the port that the system chose in place of port 0. */
 static void set_address(struct mr_service *sv, const char *listened, int port)
 {
     size_t n = strlen(listened);

@@ -19,7 +19,7 @@ struct mr_service_config {
     const char *secret_file;
 };
 
-/* Listens, and tells the shell where to send its answers; before the control thread starts. */
+/* Listens, and registers its callbacks at the shell. Call before the control thread starts. */
 int mr_service_open(struct mr_ostore_shell *sh, const struct mr_service_config *config,
     struct mr_service **out, struct mr_error *e);
 /* Serves until mr_service_stop, then drains. `self` is the store's own client, borrowed. */

@@ -36,6 +36,6 @@ void mr_names_unplace(
 void mr_names_places(struct mr_names *n, struct mr_str cursor, mr_places_fn fn, void *ctx);
 void mr_names_find(struct mr_names *n, mr_object_id id, mr_place_fn fn, void *ctx);
 
-/* What a holder's key stands for: the store tells who holds an object. gRPC thread. */
+/* Remembers the name behind a holder's key, for messages about holders. gRPC thread. */
 void mr_names_note(struct mr_names *n, uint64_t key, struct mr_str name);
 const char *mr_names_by_key(const struct mr_names *n, uint64_t key); /* NULL: not known */

@@ -136,7 +136,8 @@ static void run_write(struct mr_disk *d, const struct job *job)
     }
     struct mr_error e;
     int err = write_object(d, job, &e);
-    if (err && err != MR_EAGAIN && err != MR_EAWAY && err != MR_EDISKFULL) /* that is said once */
+    if (err && err != MR_EAGAIN && err != MR_EAWAY &&
+        err != MR_EDISKFULL) /* a full disk is logged once, elsewhere */
         mr_log(MR_WARN, "disk.write_failed", "what=\"%s\"", e.text);
     mr_ostore_shell_post(
         d->sh, &(struct mr_ostore_event){
@@ -155,7 +156,7 @@ static void writer_run(void *ctx)
     }
 }
 
-/* What is said of one object is done in the order in which it was said. */
+/* Commands for one object are carried out in the order in which they came. */
 static int write_job(struct mr_disk *d, const struct job *job)
 {
     return mr_inbox_push(d->writers[mr_object_id_hash(job->id) % WRITERS].jobs, job);

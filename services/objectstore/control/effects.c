@@ -144,7 +144,7 @@ static void on_done(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x
     }
 }
 
-/* Readers may map it only when nobody can write it any more but its maker. */
+/* Readers may map it only when no process but its maker can write it. */
 static void on_publish(struct mr_ostore_shell *sh, const struct mr_ostore_effect *x)
 {
     struct mr_ostore_shell_segment *g = segment_at(sh, x->segment);
@@ -203,7 +203,7 @@ static void remember_evict(struct mr_ostore_shell *sh, const struct mr_ostore_ef
         sh->evicts_room = room;
     }
     sh->evicts[sh->evicts_count++] = *x;
-    /* Marked at once: who is told of a delete finds it deleted. */
+    /* Marked at once: a client that is notified of a delete finds the object deleted. */
     uint64_t word = atomic_load(&sh->catalog.entries[x->object].word);
     if (mr_entry_state(word) == MR_ENTRY_SEALED) mr_catalog_mark(&sh->catalog, x->object);
 }

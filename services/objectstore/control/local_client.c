@@ -36,7 +36,7 @@ struct queued {
 
 struct mr_local_client {
     int fd;
-    uint32_t number; /* 0: has not said hello */
+    uint32_t number; /* 0: has sent no HELLO yet */
     bool internal;
     bool broken;
     uint64_t maker;
@@ -304,7 +304,7 @@ static void on_get(
     struct mr_ostore_shell *sh, struct mr_local_client *p, const struct mr_ctl_message *m)
 {
     const struct mr_ctl_get *g = m->fixed;
-    /* What is said to lie here is on its way here: it is waited for, not pulled. */
+    /* An object whose entry names this node is about to arrive: wait for it, do not pull it. */
     bool is_ours = sh->address && !strcmp(g->source, sh->address);
     uint32_t source = g->source[0] ? mr_ostore_shell_source(sh, g->source) : MR_OSTORE_SEEK;
     mr_ostore_shell_step(sh, &(struct mr_ostore_event){.type = MR_OE_GET,
@@ -475,7 +475,8 @@ void mr_local_clients_add(struct mr_ostore_shell *sh, int fd, bool internal)
     struct epoll_event ev = {.events = EPOLLIN, .data.ptr = p};
     if (!epoll_ctl(sh->epoll_fd, EPOLL_CTL_ADD, fd, &ev)) return;
     mr_log(MR_ERROR, "client.refused", "why=\"epoll_ctl: %s\"", strerror(errno));
-    sh->clients_count--; /* a limit of the system: it is told by the end of its connection */
+    sh->clients_count--; /* a limit of the system: the client learns of it by the end of its
+                            connection */
     close(fd);
     mr_release(p);
 }

@@ -22,7 +22,7 @@ struct mr_ostore_shell_config {
     uint64_t memory_bytes;
     uint64_t group; /* the control group that limits this process's memory; 0: none */
     uint32_t objects_max;
-    mr_duration claim_time;     /* what nobody claims in it is freed */
+    mr_duration claim_time;     /* objects that no job claims within it are freed */
     struct mr_peer_rules peers; /* who may connect to UNIX sockets */
 };
 
@@ -44,12 +44,12 @@ struct mr_ask {
     size_t n_max;
     /* the answer */
     int err;
-    struct mr_store_holder holder; /* who is in the way of a DELETE */
+    struct mr_store_holder holder; /* the holder that prevents a DELETE */
     struct mr_ostore_info *infos;  /* of STAT (one), PAGE, MISSING; mr_release it */
     size_t infos_count;
     struct mr_store_stats stats;
     struct mr_ostore_disk disk; /* of STATS */
-    /* for the one who asks */
+    /* for the caller */
     void (*done)(struct mr_ask *ask); /* called on the gRPC thread; frees it */
     void *ctx;
     uint64_t number;
@@ -104,7 +104,7 @@ struct mr_ostore_shell {
     uint32_t asks_count;
     uint64_t ask_number;
     void (*answer)(void *ctx, struct mr_ask *ask); /* gives an ask back, from the control thread */
-    /* The same, starts a transfer; source NULL: from where the cluster's directory says. */
+    /* The same; starts a transfer. Source NULL: the cluster's directory has the source. */
     void (*pull)(void *ctx, mr_object_id id, const char *source);
     void (*lost)(void *ctx, mr_object_id id);    /* the same: tells the scheduler */
     void (*unplace)(void *ctx, mr_object_id id); /* takes its entry from the directory; no wait */

@@ -22,7 +22,7 @@ struct mr_ostore_config {
     uint32_t segments_max;  /* at one time */
     uint32_t clients_max;   /* at one time */
     bool may_spill;         /* there is a disk to write to */
-    mr_duration orphan_ns;  /* a copy that nobody holds is freed after this */
+    mr_duration orphan_ns;  /* a copy without a holder is freed after this */
 };
 
 enum mr_ostore_event_type {
@@ -44,10 +44,10 @@ enum mr_ostore_event_type {
     MR_OE_WRITTEN,    /* id, err, flags (1: as persisted) */
     MR_OE_FETCH_FAILED, /* id, err: a restore or a pull that ended without a seal */
     MR_OE_RECOVERED,    /* id, bytes, flags (2: lives by its holders): found on disk at the start */
-    MR_OE_USED,         /* object: somebody read it lately */
-    MR_OE_WANT,         /* id, flags (1: at once): somebody will get it soon */
+    MR_OE_USED,         /* object: a client read it lately */
+    MR_OE_WANT,         /* id, flags (1: at once): a client will get it soon */
     MR_OE_DRAIN,        /* what jobs and names hold is to be on disk */
-    MR_OE_OFFERED,      /* id, or none for all: who may claim it was asked */
+    MR_OE_OFFERED,      /* id, or none for all: the possible claimants were asked */
     MR_OE_PLACED,       /* id: the cluster's directory says that this node has it */
     MR_OE_ASK_AGAIN,    /* another scheduler: what the last one held, it has to claim */
 };
@@ -100,7 +100,7 @@ enum mr_ostore_effect_type {
     MR_OX_RESTORE, /* object, id, bytes: seal it, or FETCH_FAILED */
     MR_OX_PULL,    /* object, id, source: the same */
     MR_OX_LOST,    /* id: a job held it, and it is gone */
-    MR_OX_UNPLACE, /* id: this node has it no more, the directory must not say so */
+    MR_OX_UNPLACE, /* id: this node has it no more: remove the entry from the directory */
     MR_OX_REFUSED, /* id, client: it was sealed, but there is no place for one more */
 };
 

@@ -41,7 +41,7 @@ void mr_ostore__check_orphans(struct mr_ostore *s);
 void mr_ostore__vouch(struct mr_ostore *s, uint32_t o);
 void mr_ostore__doubt(struct mr_ostore *s, uint32_t o);
 void mr_ostore__live_by_holders(struct mr_ostore *s, uint32_t o, bool on);
-/* To a get (that fails), or to whoever wants it on disk. */
+/* Answers a get (which fails), or a request to write the object to disk. */
 void mr_ostore__answer(
     struct mr_ostore *s, uint32_t client, uint64_t request, bool persist, mr_object_id id, int err);
 

@@ -371,12 +371,12 @@ static uint64_t lacking_in_all(struct mr_ostore *s)
     return MR_MIN(wanted - MR_MIN(wanted, budget_left(s)), s->config.memory_bytes / 8);
 }
 
-/* Is it time that somebody gives up? `stuck`: since when nothing came free. */
+/* Is it time to refuse a request? `stuck`: since when no memory became free. */
 static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
 {
     if (!*stuck || (is_leaving && !s->disk_full)) *stuck = s->now;
     if (s->now < mr_time_after(*stuck, STUCK_NS)) return false;
-    /* a full disk is tried once more before anybody is told no, if there is anything to write */
+    /* a full disk is tried once more before a request is refused, if there is anything to write */
     bool untried = s->disk_full && s->disk_failed < *stuck;
     if (untried && s->now < mr_time_after(*stuck, 4 * STUCK_NS)) return false;
     *stuck = s->now;

@@ -80,7 +80,7 @@ static bool answer_got(
     return true;
 }
 
-/* The first that gets it is told that it came from another store. */
+/* The first client that gets it learns that it came from another store. */
 static void answer_pulled(struct mr_ostore *s, uint32_t o)
 {
     bool told = false;
@@ -172,7 +172,7 @@ static void drop(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
     unplace(s, o);
-    if (x->place != PLACE_DOOMED) tell_lost(s, o); /* else told when doomed */
+    if (x->place != PLACE_DOOMED) tell_lost(s, o); /* else reported when doomed */
     answer_waiters(s, o, false, MR_ELOST);
     answer_waiters(s, o, true, MR_ELOST);
     stop_leaving(s, x);
@@ -235,7 +235,7 @@ void mr_ostore__unheld(struct mr_ostore *s, uint32_t o)
 {
     const struct object *x = &s->objects[o];
     if (x->holders || x->to_persist || x->place == PLACE_DOOMED) return;
-    if (x->persisted && !x->by_holders) return; /* until somebody deletes it */
+    if (x->persisted && !x->by_holders) return; /* until a client deletes it */
     if (x->place == PLACE_WANTED) return;       /* lives by its waiters */
     mr_ostore__doom(s, o);
 }
@@ -245,7 +245,7 @@ static bool claim_is_over(const struct mr_ostore *s, const struct object *x)
     return s->now >= mr_time_after(x->unheld_since, s->config.orphan_ns);
 }
 
-/* Nobody claimed it, who was asked. */
+/* All possible claimants were asked, and none claimed it. */
 static void free_unclaimed(struct mr_ostore *s, uint32_t o)
 {
     struct object *x = &s->objects[o];
@@ -430,7 +430,7 @@ void mr_ostore__fetch_failed(struct mr_ostore *s, const struct mr_ostore_event *
         return;
     }
     if (ev->err == MR_EAGAIN && !restoring && x->waiters)
-        return; /* nobody has it: it may be made */
+        return; /* no store has it: it may be made */
     answer_waiters(s, o, false, ev->err);
     if (restoring) return;
     answer_waiters(s, o, true, ev->err);

@@ -29,7 +29,7 @@ enum disk {
     DISK_WRITTEN,
 };
 
-enum list { /* which queue an object stands in */
+enum list { /* the queue that an object is in */
     LIST_NONE,
     LIST_SMALL, /* resident, least recently used first */
     LIST_LARGE, /* the same, above MR_SMALL_BYTES_MAX: these rather leave */
@@ -44,7 +44,7 @@ struct object {
     enum list list;
     bool being_written; /* a WRITE of it has no answer yet */
     bool persisted;     /* the file stays over restarts, and so does the object */
-    bool to_persist;    /* somebody waits for that */
+    bool to_persist;    /* a client waits for it to be persisted */
     bool leaving;       /* written in order to be evicted */
     bool evict_asked;   /* an EVICT effect has no answer yet */
     bool by_holders;    /* has, or had, a name or was drained: lives by holders, persisted or not */
@@ -57,15 +57,15 @@ struct object {
     uint64_t room;
     uint64_t sequence;
     mr_time created;
-    mr_time used;         /* last, as far as the store has heard */
+    mr_time used;         /* last use that the store knows of */
     mr_time tried;        /* evicting it was last tried then */
     mr_time unheld_since; /* of a replica; when it was offered, of the unvouched */
-    bool unvouched;       /* held by a job, says a client that is dead; or found on disk */
+    bool unvouched;       /* held by a job, according to a dead client; or found on disk */
     bool offered;
     uint32_t maker;        /* client that sealed it */
     uint32_t source;       /* FETCHING: where from, unless from disk */
     uint32_t other_source; /* to try when that fails; 0: none */
-    uint32_t group;        /* in place: whose room it has; 0: nobody's who is limited */
+    uint32_t group;        /* in place: the group that is charged; 0: no limited group */
     struct mr_store_owner owner;
     uint32_t pins; /* by the store, for clients */
     uint32_t holders;
@@ -153,8 +153,8 @@ struct grant {
 #define RETRY_NS (20 * MR_MS) /* of what was pinned */
 #define DOOMED_WAIT_MAX MR_SECOND
 #define RECLAIM_AGAIN_NS (300 * MR_MS)
-#define RECLAIM_WAIT_NS (30 * MR_MS)  /* for whoever may have an empty segment */
-#define RECLAIM_WAIT_MAX_NS MR_SECOND /* for who has some that nothing was sealed in */
+#define RECLAIM_WAIT_NS (30 * MR_MS)  /* for clients that may have an empty segment */
+#define RECLAIM_WAIT_MAX_NS MR_SECOND /* for clients with segments in which nothing was sealed */
 #define STUCK_NS (500 * MR_MS)        /* nothing can leave, and nothing comes free */
 #define WAIT_MORE_NS (10 * MR_SECOND)
 #define OWED_NS (2 * MR_SECOND) /* a task that found no room comes again meanwhile */
@@ -163,7 +163,7 @@ struct grant {
 #define SCAN_FULL 64u           /* the same, while no more writes may be under way */
 #define DISK_RETRY_NS (5 * MR_SECOND)
 #define DISK_PROBE_NS (250 * MR_MS) /* a full disk: it may have space again */
-#define AHEAD_SHARE 8u /* of memory, that may be on its way back before somebody waits for it */
+#define AHEAD_SHARE 8u /* of memory: what may be restored before a client waits for it */
 
 struct mr_ostore {
     struct mr_ostore_config config;
@@ -210,7 +210,7 @@ struct mr_ostore {
     mr_time retry;           /* look again for something to evict, or at the doomed */
     mr_duration doomed_wait; /* between two looks at the doomed; grows while they stay pinned */
     mr_time stuck_since;     /* a grant waits, and nothing came free since then; 0: not so */
-    mr_time reclaim_again;   /* ask everybody for empty segments, whatever they said before */
+    mr_time reclaim_again;   /* ask all clients for empty segments, whatever they answered before */
     mr_time orphan_check;
     uint32_t replicas;
     uint32_t unvouched;

@@ -177,7 +177,7 @@ bool mr_ostore__has_job(const struct mr_ostore *s, uint32_t o)
     return false;
 }
 
-/* The store's own client holds uploads that nobody else holds yet. */
+/* The store's own client holds uploads that have no other holder yet. */
 static bool is_internal(const struct mr_ostore *s, uint64_t client)
 {
     for (uint32_t i = 0; i < s->clients_count; i++)

@@ -75,7 +75,7 @@ static int refuse(int fd, const char *dir, int err, struct mr_error *e)
         has.node, has.pid, dir);
 }
 
-/* The directory is ours: who we are, and its number, which the first one draws. */
+/* The directory is ours: write our name, and the number, which the first owner draws. */
 static int sign(struct mr_claim *c, const char *node)
 {
     struct words w;

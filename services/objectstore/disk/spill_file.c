@@ -27,7 +27,7 @@ enum state {
     FREE,      /* with pages that may have been written */
     FREE_HOLE, /* without */
     USED,
-    GONE, /* erased while somebody reads */
+    GONE, /* erased while a thread reads it */
 };
 
 struct place {
@@ -118,7 +118,7 @@ static uint32_t place_new(struct mr_spill *s, uint32_t size)
     return s->places_count++;
 }
 
-/* A place of that size, which is nobody's until it is in the index. */
+/* A place of that size. It has no object until it is in the index. */
 static uint32_t take(struct mr_spill *s, mr_object_id id, uint64_t bytes)
 {
     uint32_t size = size_of(written_bytes(bytes));
@@ -215,7 +215,7 @@ static int read_piece(const struct mr_spill *s, const struct place *x, const uin
     return XXH3_64bits(out, n) == checksums[at / MR_CHUNK_BYTES] ? MR_OK : MR_EFORMAT;
 }
 
-/* The place as it was found, to be let go; MR_ENOENT. */
+/* The place as it was found; the caller releases it. MR_ENOENT. */
 static int enter(struct mr_spill *s, mr_object_id id, uint32_t *at, struct place *out)
 {
     mr_monitor_enter(s->monitor);
