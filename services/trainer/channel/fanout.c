@@ -18,7 +18,7 @@ struct feed {
     char *channel;
     struct mr_list followers;
     char at[ID_BYTES_MAX]; /* where the live ones stand */
-    uint64_t news;         /* counts them: did some come while somebody read? */
+    uint64_t news;         /* counts them: did entries come during a read? */
     uint64_t news_read;
     bool is_reading;
     bool is_stale; /* it must be read as soon as may be */
@@ -28,7 +28,7 @@ struct feed {
 struct mr_follower {
     struct mr_list node;
     struct feed *feed;
-    mr_follow_fn fn; /* NULL: let go */
+    mr_follow_fn fn; /* NULL: released */
     void *ctx;
     char at[ID_BYTES_MAX];
     uint64_t news_read;
@@ -150,7 +150,7 @@ static void give(struct mr_follower *f, const struct mr_channel_answer *a)
     if (f->is_held) f->is_live = false;
 }
 
-/* A part is gone: it hears so, and goes on from the oldest that is there. */
+/* Entries are lost: the follower is notified, and goes on from the oldest entry. */
 static void give_gap(struct mr_follower *f, struct mr_str first_id)
 {
     const struct mr_channel_entry oldest = {.id = first_id};

@@ -90,7 +90,7 @@ static void run_answer(void *p)
     struct mr_rpc_call *call = mr_rpc_call_find(a->channels->trainer->loop, a->call);
     struct mr_waiting *w = &a->waiting;
     if (a->waiting.is_given_up) {
-        /* its caller has been told */
+        /* the caller has its answer */
     } else if (a->kind == ASK_APPEND) {
         reply_appended(a);
     } else if (call && err) {

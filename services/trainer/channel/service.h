@@ -9,7 +9,7 @@
 #include "services/trainer/shell/shell.h"
 
 #define MR_CHANNEL_NAME_BYTES_MAX 256
-#define MR_CHANNEL_ENTRIES_MAX 1000000u /* that a channel may be told to keep */
+#define MR_CHANNEL_ENTRIES_MAX 1000000u /* the most that a channel may keep */
 
 struct mr_channel_entry;
 struct mr_follower;

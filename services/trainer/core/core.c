@@ -195,7 +195,7 @@ static const unsigned allowed[] = {
     [MR_TRAINING_FAILED] = 0,
 };
 
-/* Somebody hears the channel who has seen no more of it. */
+/* Does another session follow the channel? With `on`: one that has seen no more of it. */
 static bool is_followed(const struct mr_trainer *t, const struct session *s, int which, bool on)
 {
     struct mr_str channel = mr_trainer__channel(s, which);

@@ -95,7 +95,7 @@ struct mr_training_info {
     struct mr_training_counters counters;
     double examples_per_s;
     struct mr_training_checkpoint checkpoint; /* the latest */
-    struct mr_training_checkpoint restore;    /* what JoinResponse.checkpoint is to say */
+    struct mr_training_checkpoint restore;    /* for JoinResponse.checkpoint */
     uint64_t version;
     uint64_t change; /* number of its latest event */
     uint32_t generation;

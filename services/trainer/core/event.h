@@ -71,7 +71,7 @@ struct mr_training_rows {
     uint32_t workers;       /* 0: the even split */
 };
 
-/* What became of a job, as told by the scheduler. */
+/* The fate of a job, from the scheduler. */
 enum mr_training_job_state {
     MR_TRAINING_JOB_GOES_ON, /* pending or running */
     MR_TRAINING_JOB_DONE,

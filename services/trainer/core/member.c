@@ -177,7 +177,7 @@ static void lose(struct mr_trainer *t, struct session *s, struct member *m, cons
     close_account(m);
     m->restored = m->exhausted = m->halted = false;
     if (s->phase == MR_TRAINING_EXIT) {
-        m->state = MR_MEMBER_FINISHED; /* nobody needs it any more */
+        m->state = MR_MEMBER_FINISHED; /* no other member needs it any more */
         return;
     }
     m->state = MR_MEMBER_LOST;
@@ -354,8 +354,9 @@ void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev)
         answer_join(t, s, m, mr_trainer__is_over(s->durable.state));
         return;
     }
-    if (s->phase == MR_TRAINING_EXIT) return; /* it hears so in its turn */
-    if (!s->job[JOB_ROLES].id.v) return;      /* its job runs before we hear of it: asks again */
+    if (s->phase == MR_TRAINING_EXIT) return; /* its own turn notifies it */
+    if (!s->job[JOB_ROLES].id.v)
+        return; /* its job runs before the answer to Submit arrives: it asks again */
     m->join.is_member = true;
     if (m->state == MR_MEMBER_FINISHED) m->state = MR_MEMBER_LOST; /* of a foreign framework */
     if (m->state == MR_MEMBER_HERE && !same) lose(t, s, m, "was replaced");

@@ -39,7 +39,7 @@ struct member {
     struct {
         uint64_t ticket;
         mr_time until;
-        bool is_member; /* it is the one that has the place; else it only hears that it may end */
+        bool is_member; /* it has the place; else it only learns that it may end */
     } join;
     struct {
         uint64_t ticket;
@@ -72,7 +72,7 @@ enum job_state { JOB_NONE, JOB_WANTED, JOB_ON, JOB_ENDED };
 struct job {
     enum job_state state;
     mr_job_id id;
-    bool may_exist; /* it was asked for, and the answer was not heard */
+    bool may_exist; /* it was asked for, and no answer came */
     bool is_asked, is_polled, is_cancelling;
     bool cancel;
     enum mr_training_job_state outcome;

@@ -37,7 +37,7 @@ struct mr_training_document {
     bool is_exec;                   /* its roles are foreign processes */
     uint32_t roles[4];              /* counts, by enum mr_training_role */
     bool exec[4];                   /* by enum mr_training_role: not all may be foreign */
-    enum mr_training_rule rule;     /* async for foreign roles, who have none */
+    enum mr_training_rule rule;     /* async for foreign roles, which have none */
     uint32_t replicas_to_aggregate; /* sync */
     enum mr_nn_loss loss;
     struct mr_nn_threshold threshold;
@@ -77,7 +77,7 @@ static inline struct mr_str mr_training_document_save(const struct mr_training_d
     return d->save;
 }
 
-/* Owners of shards: parameter servers, workers under all-reduce, nobody among foreign roles. */
+/* Owners of shards: parameter servers, or workers under all-reduce. Foreign roles have none. */
 static inline uint32_t mr_training_document_shards(const struct mr_training_document *d)
 {
     if (d->is_exec) return 0;

@@ -169,7 +169,7 @@ void mr_records_delete(struct mr_records *r, uint64_t sequence, struct mr_str id
     write(r, sequence, id, MR_STR(""), MR_STR(""));
 }
 
-/* What Redis has said yes to becomes the copy. */
+/* A write that Redis has acknowledged becomes the copy. */
 static void keep(struct mr_records *r, struct row *w)
 {
     struct row *had = copy_find(r, str(&w->id));
@@ -234,7 +234,7 @@ static void restore(struct mr_records *r)
     if (sent)
         r->state = RESTORING;
     else
-        r->restore_from = r->commands + 1; /* what did leave is answered to nobody */
+        r->restore_from = r->commands + 1; /* answers to commands that were sent are ignored */
 }
 
 mr_time mr_records_turn(struct mr_records *r, mr_time now)

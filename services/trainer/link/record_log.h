@@ -44,6 +44,6 @@ void mr_records_delete(struct mr_records *r, uint64_t sequence, struct mr_str id
 /* MR_OK, MR_EABORTED (an epoch above ours), any other: away. */
 void mr_records_answered(struct mr_records *r, uint64_t command, int err);
 
-/* Tells what could not be told from inside a call, tries again. When to come again. */
+/* Runs the callbacks that could not run inside a call, and retries. Returns the next deadline. */
 mr_time mr_records_turn(struct mr_records *r, mr_time now);
 bool mr_records_is_here(const struct mr_records *r);

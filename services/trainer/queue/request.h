@@ -50,7 +50,7 @@ struct mr_queue_op {
 
     char *item_id, *value; /* put */
     bool is_object;
-    bool is_id_ours;  /* we made it: nobody else can have put it */
+    bool is_id_ours;  /* drawn here: no other process can have put it */
     bool is_held;     /* the object has the item's name, from us */
     bool is_in_doubt; /* Redis was asked and has not answered: it may be put */
 
@@ -79,11 +79,12 @@ struct mr_queues {
 };
 
 /* service.c */
-void mr_queue_op_begin(struct mr_queue_op *op); /* asks Redis, or stands in line */
+void mr_queue_op_begin(struct mr_queue_op *op); /* asks Redis, or waits in line */
 void mr_queue_op_end(struct mr_queue_op **op);  /* of one that waits nowhere */
 struct mr_rpc_call *mr_queue_op_call(const struct mr_queue_op *op); /* NULL: it is over */
 
-void mr_queue_ignore(void *ctx, struct mr_queue_answer **answer); /* what nobody waits for */
+void mr_queue_ignore(
+    void *ctx, struct mr_queue_answer **answer); /* for answers without a waiting call */
 
 /* reply.c */
 void mr_queue_reply(struct mr_queue_op *op);
@@ -104,6 +105,6 @@ void mr_queue_object_hold(struct mr_queue_op *op); /* then begins, or fails */
 /* The put ended so. true: the op goes on until the object has the name, then answers and ends. */
 bool mr_queue_object_put(struct mr_queue_op *op, int err);
 void mr_queue_object_drop(struct mr_queue_op *op);  /* it ends, and was not put */
-bool mr_queue_object_check(struct mr_queue_op *op); /* true: it replies when the store has said */
+bool mr_queue_object_check(struct mr_queue_op *op); /* true: it replies after the store's answer */
 mr_time mr_queue_object_turn(struct mr_queues *q, mr_time now);
 void mr_queue_object_release(struct mr_queues *q); /* soon */

@@ -61,7 +61,7 @@ static bool is_waiting_kind(const struct mr_queue_op *op)
     return op->kind == MR_QUEUE_PUT || op->kind == MR_QUEUE_TAKE;
 }
 
-/* An item that was leased to a caller who has gone is given back at once. */
+/* An item that was leased to a caller that has gone is returned at once. */
 static void give_back(const struct mr_queue_op *op)
 {
     const struct mr_queue_answer *a = op->answer;

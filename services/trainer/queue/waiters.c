@@ -64,7 +64,7 @@ bool mr_queue_line_is_waiting(const struct mr_queue_op *op)
     return !mr_list_is_empty(&op->line->ops[side(op)]);
 }
 
-/* Asks Redis for the first who still waits. */
+/* Asks Redis for the first request that still waits. */
 static void probe(struct mr_queue_line *line, int which)
 {
     while (!line->probe[which] && !mr_list_is_empty(&line->ops[which])) {

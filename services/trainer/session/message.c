@@ -114,7 +114,7 @@ static Millrace__V1__TrainingMember **members(
     return out;
 }
 
-/* Addresses by role; "" for who is not there yet. */
+/* Addresses by role; "" for a member that has not joined yet. */
 static Millrace__V1__ClusterSpec *cluster(struct mr_trainings *tr, const Millrace__V1__Training *m)
 {
     Millrace__V1__ClusterSpec *c = take(tr, sizeof *c);

@@ -308,7 +308,7 @@ static void ask(
     mr_buf_fini(&packed);
 }
 
-/* Why the job ended: which key, and what it said. */
+/* Why the job ended: the key and its error. */
 static void job_reason(const Millrace__V1__Job *job, char *out, size_t out_bytes)
 {
     const Millrace__V1__JobError *e = job->error;

@@ -16,7 +16,7 @@ enum mr_sched_link_which { /* of a session's jobs: link/role_job.h */
 };
 
 struct mr_sched_link_config {
-    /* Of the owner; NULL in it: there is no scheduler, and every answer says so. */
+    /* Of the owner; NULL in it: there is no scheduler, and every request fails. */
     struct mr_rpc_channel *const *channel;
     /* The answer, as an event for the core; texts in it are lent for the call. */
     void (*on_event)(void *ctx, struct mr_trainer_event *ev);

@@ -186,7 +186,7 @@ static void end_waits(void *part, struct mr_str waiter)
     mr_trainings_end_waits(part, waiter);
 }
 
-/* Roles and streams ask the next trainer; whoever waits for an end gets the session as it is. */
+/* Roles and streams ask the next trainer. Calls that wait for an end get the session as it is. */
 static void drain(void *part)
 {
     struct mr_trainings *tr = part;

@@ -43,7 +43,7 @@ struct mr_trainings {
 
 struct mr_training_call { /* context of every call */
     struct mr_trainings *tr;
-    bool is_waiting; /* for the core: it hears when the call is gone */
+    bool is_waiting; /* for the core: the core is notified when the call ends */
     mr_training_id session;
     mr_duration wait;    /* of Start: for the end of the session */
     struct mr_list node; /* on tr->waiting or tr->followers */
@@ -86,7 +86,7 @@ extern const struct mr_rpc_handler mr_training_start_handler;
 void mr_training_intake_free(struct mr_training_intake **intake);
 
 /* watch.c */
-void mr_training_follow(struct mr_rpc_call *call); /* its context says what; or answers at once */
+void mr_training_follow(struct mr_rpc_call *call); /* as its context says, or answers at once */
 void mr_trainings_changed(struct mr_trainings *tr, mr_training_id session, bool progress);
 mr_time mr_trainings_follow_turn(struct mr_trainings *tr, mr_time now);
 /* Get and Start of this caller are answered with the session as it is (rpc/waits.h). */

@@ -25,7 +25,7 @@ static void send_event(
     (void)mr_rpc_call_send_pb(call, &m.base);
 }
 
-/* True when the follower has heard its last. */
+/* True when the follower needs no more messages. */
 static bool watch(struct mr_training_call *c, struct mr_rpc_call *call,
     const struct mr_training_info *info, bool progress)
 {

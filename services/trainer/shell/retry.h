@@ -13,7 +13,7 @@ struct mr_waiting;
 struct mr_waiting_ops {
     /* Sends it; MR_OK: an answer will come. */
     int (*send)(struct mr_waiting *w);
-    /* Its time is over: tells its caller. Not called after `end`. */
+    /* Its time is over: fails the call. Not called after `end`. */
     void (*give_up)(struct mr_waiting *w);
     void (*free)(struct mr_waiting *w);
 };

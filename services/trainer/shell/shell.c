@@ -170,7 +170,7 @@ static int open_redis(struct mr_trainer_shell *t, struct mr_error *e)
     return err ? err : take_epoch(t, e);
 }
 
-/* What others are told: a port that the system chose stands in for the 0 that was asked for. */
+/* The address for other processes: with the port that the system chose in place of port 0. */
 static void set_address(struct mr_trainer_shell *t, const char *listened, int port)
 {
     size_t n = strlen(listened);

@@ -59,7 +59,7 @@ struct mr_trainer_shell {
     char *address;                    /* where roles reach this process */
     uint32_t epoch;                   /* grows with each start; from Redis, at the start */
     bool is_stopping, is_draining;
-    struct mr_channels *channels; /* channel/service.h: appends and who hears of them */
+    struct mr_channels *channels; /* channel/service.h: appends and followers */
     struct mr_queues *queues;     /* queue/service.h */
     void *parts[8];               /* what their `open` gave */
 };
