@@ -55,7 +55,7 @@ static void check_task(const struct mr_worker *w, const struct task *t)
     }
 }
 
-/* What executors hold is what they were given and did not let go of. */
+/* Executors hold what they were given and have not released. */
 static void check_held(const struct mr_worker *w)
 {
     uint32_t held = 0, of_strands = 0, free = 0;

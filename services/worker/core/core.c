@@ -6,7 +6,7 @@
 #define BACKOFF_MIN (50 * MR_MS)
 #define BACKOFF_MAX (2 * MR_SECOND)
 #define HANDOFF_GUESS (12 * MR_US) /* until it is measured */
-#define FAREWELL (MR_SECOND)       /* waited for the scheduler to hear the last completions */
+#define FAREWELL (MR_SECOND)       /* the wait for the last completions to be sent */
 
 struct mr_worker_effect *mr_worker__fx_add(struct mr_worker *w, enum mr_worker_effect_kind kind)
 {
@@ -245,7 +245,7 @@ static void link_down(struct mr_worker *w)
     w->overflow = false;
 }
 
-/* Everything stops, and nobody is told: the scheduler has given up on all of it. Values stay. */
+/* Everything stops without a report: the scheduler has given up these tasks. Values stay. */
 static void on_revoked(struct mr_worker *w)
 {
     link_down(w);

@@ -22,7 +22,7 @@
 #define MR_WORKER_GRACE (2 * MR_SECOND)
 
 enum {                                  /* of an op */
-    MR_WORKER_OP_BY_REFERENCE = 1 << 0, /* wants ids of its inputs, wherever they are */
+    MR_WORKER_OP_BY_REFERENCE = 1 << 0, /* takes the ids of its inputs, wherever they are */
     MR_WORKER_OP_SOLO = 1 << 1,         /* may block: no strand with others */
     MR_WORKER_OP_LONG = 1 << 2,         /* leaves the slots */
 };
@@ -71,7 +71,7 @@ struct mr_worker_event {
         struct {
             uint32_t strand;
             uint32_t done; /* items 0..done-1 are finished */
-            bool last;     /* the executor has let go of the strand, also of one cut away whole */
+            bool last; /* the executor has released the strand, also one that was cut to nothing */
         } report;
         struct {
             uint32_t strand;
@@ -98,7 +98,7 @@ enum mr_worker_effect_kind {
     MR_WORKER_WANT,  /* an object that is to be in memory soon: a ready task reads it */
     MR_WORKER_SEND,  /* lent until the next step */
     MR_WORKER_CONNECT, /* open the stream at time `at` */
-    MR_WORKER_HANG_UP, /* all is said and done: close the stream, end the process */
+    MR_WORKER_HANG_UP, /* everything was sent: close the stream, end the process */
     MR_WORKER_LETHAL,  /* a task ignores cancel: send what is in SEND, then end the process */
 };
 
@@ -138,7 +138,7 @@ struct mr_worker *mr_worker_new(const struct mr_worker_config *config);
 void mr_worker_free(struct mr_worker **w);
 void mr_worker_step(struct mr_worker *w, mr_time now, const struct mr_worker_event *ev,
     struct mr_worker_effects *fx);
-/* So many results, plainly done, must come until there is something to do; 0: tell of the first. */
+/* So many successful results must come before there is work for the core; 0: report the first. */
 uint32_t mr_worker_patience(struct mr_worker *w);
 mr_time mr_worker_deadline(const struct mr_worker *w); /* step TICK, then TURN by then */
 void mr_worker_check(const struct mr_worker *w);

@@ -107,7 +107,7 @@ void mr_worker__fetch_done(struct mr_worker *w, const struct mr_worker_event *ev
     uint32_t value = ev->fetched.value;
     if (value >= w->values_high) return;
     struct value *v = &w->values[value];
-    /* Late: UNPIN has been said. */
+    /* Late: UNPIN was already emitted. */
     if (v->job == NONE || v->state != VALUE_FETCHING || v->serial != ev->fetched.serial) return;
     w->fetching_count--;
     if (ev->fetched.err) {

@@ -17,7 +17,7 @@ static inline mr_job_id run_next(struct run_walk *k)
     return k->runs[k->run - 1].job;
 }
 
-/* Of the job that run_next said last. */
+/* Of the job that run_next returned last. */
 static inline bool run_is_unfused(const struct run_walk *k)
 {
     return k->runs[k->run - 1].unfused;
@@ -113,7 +113,7 @@ mr_time mr_worker__strands_deadline(const struct mr_worker *w);
 /* outbox.c */
 struct outrow *mr_worker__out_add(struct mr_worker *w);
 struct outrow *mr_worker__out_last(struct mr_worker *w);
-bool mr_worker__out_may_wait(const struct mr_worker *w); /* all that is to be told */
+bool mr_worker__out_may_wait(const struct mr_worker *w); /* everything in the outbox */
 void mr_worker__out_failure(struct mr_worker *w, struct outrow *r, int code, struct mr_str message,
     struct mr_str arguments, struct mr_str log);
 void mr_worker__out_held(struct mr_worker *w, struct value *v);

@@ -164,7 +164,7 @@ void mr_worker__out_fetch(struct mr_worker *w, const struct mr_ws_refs *m)
         struct value *v = value == NONE ? NULL : &w->values[value];
         if (v && v->made && (!m->attempt[i] || m->attempt[i] == v->attempt)) {
             mr_worker__out_held(w, v);
-        } else if (!v || v->task == NONE) { /* one that is being made will be told anyway */
+        } else if (!v || v->task == NONE) { /* a value that is being made will be reported anyway */
             mr_worker__answer_add(w, &w->unknown, job, m->index[i], m->attempt[i]);
         }
     }

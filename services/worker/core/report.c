@@ -31,7 +31,7 @@ static void row_times(
     row->cpu_ns = r->cpu_ns;
 }
 
-/* Where the result of a task that nobody is interested in any more goes. */
+/* Disposes of the result of a task that is no longer needed. */
 static void result_discard(struct mr_worker *w, const struct mr_strand_item *item)
 {
     if (item->result.pack.n || !item->result.object_bytes) return;
@@ -101,7 +101,7 @@ static void item_done(
         item_used_up(w, s, item);
         return;
     }
-    if (r->used) { /* somebody came to want it while it ran */
+    if (r->used) { /* a new user of the value came while it ran */
         if (!t->again) mr_worker__task_report(w, task, MR_WS_RETURNED);
         mr_worker__task_end(w, task, false);
         return;
@@ -316,7 +316,7 @@ static void item_stop(struct mr_worker *w, struct mr_strand *s, uint32_t at)
     s->kill_ns = mr_time_after(w->now, MR_WORKER_GRACE);
 }
 
-/* The strand ends here: what comes after goes back, away, or to whoever asked for it. */
+/* The strand ends here. Later items are queued again, dropped, or go to the slot that asked. */
 void mr_worker__strand_cut(struct mr_worker *w, const struct mr_worker_event *ev)
 {
     struct mr_strand *s = strand_of(w, ev->cut.strand);

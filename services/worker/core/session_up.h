@@ -13,7 +13,7 @@ enum mr_ws_outcome { /* numbers of the wire */
     MR_WS_LOST_INPUT = 5,
     MR_WS_RETURNED = 6,
     MR_WS_USED_UP = 7, /* a success whose value is gone, as its uses have all run here */
-    MR_WS_NO_ROOM = 8, /* with a failure: its message says for what */
+    MR_WS_NO_ROOM = 8, /* with a failure, whose message names what needed the room */
 };
 
 struct mr_ws_failure {
@@ -71,7 +71,7 @@ struct mr_ws_heartbeat {
 /* The part of Register that the core knows; the shell adds what describes the process. */
 struct mr_ws_register {
     uint64_t incarnation;
-    uint32_t epoch; /* the highest that it was told, and whose that was */
+    uint32_t epoch; /* the highest epoch that it knows, and its scheduler */
     uint64_t scheduler;
     mr_time time_ns;
     struct mr_ws_completed holding;

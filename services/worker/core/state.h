@@ -51,12 +51,12 @@ struct value {
     enum value_state state;
     bool made;     /* here, not brought or fetched */
     bool fetched;  /* by FETCH: pinned */
-    bool released; /* nobody elsewhere wants it: goes with its last user */
+    bool released; /* no other process needs it: freed with its last user here */
     bool offered;  /* in `holding` of the Register under way */
     bool adopted;
     bool used;     /* for the last time, while that Register is under way */
     bool reported; /* its completion was sent, or will be, in this session */
-    bool lost;     /* and whoever needs it was told so */
+    bool lost;     /* and the tasks that need it were notified */
     bool fresh;    /* brought by the message being applied: its users may still come */
     uint32_t node;
     uint32_t serial;   /* of the last FETCH */
@@ -95,7 +95,7 @@ struct task {
     bool solo;     /* no strand with others */
     bool cancel, steal;
     bool stopping; /* its flag was set */
-    bool mute;     /* its end is nobody's business any more */
+    bool mute;     /* its end is not reported */
     bool offered;
     bool kept;
     bool timed_out;
@@ -213,7 +213,7 @@ struct mr_worker {
 
     struct outrow *outbox;
     uint32_t out_head, out_count;
-    bool out_urgent;   /* somebody elsewhere may wait for one of them */
+    bool out_urgent;   /* another process may wait for one of them */
     mr_time out_until; /* otherwise they may wait, together, until then */
     struct refs given, started, unknown, left, queued, running;
     struct missing_row *missing;
@@ -230,7 +230,7 @@ struct mr_worker {
     uint64_t incarnation, scheduler;
     uint32_t epoch, attempts; /* epoch: the scheduler's; none before it had a higher one */
     mr_duration heartbeat_ns;
-    mr_duration idle_beat_ns; /* more than that, while there is nothing to tell */
+    mr_duration idle_beat_ns; /* longer than that while there is nothing to report */
     mr_time balance_at;       /* not before */
     mr_time look_at;          /* an idle slot may find something to do then */
     mr_duration handoff_ns; /* from giving a strand to an idle slot until it starts, as measured */

@@ -13,7 +13,7 @@
 #define BRANCH_COST_MAX (200 * MR_US)
 #define CANDIDATES_MAX 64u
 #define BALANCE_EVERY (50 * MR_US)
-#define USERS_LOOK 256u /* edges looked at, to see who waits for what */
+#define USERS_LOOK 256u /* edges read to find the tasks that wait for a value */
 
 struct build {
     struct mr_strand *s;
@@ -384,12 +384,12 @@ void mr_worker__strands_dispatch(struct mr_worker *w)
     }
 }
 
-/* Of values under way: whom they let start, and who has to be told of them. */
+/* Of values under way: the tasks that they make ready, and whether other processes wait. */
 struct coming {
     uint32_t edges; /* looked at */
     uint32_t items;
     uint32_t least; /* of them, with which a task that waits could start */
-    bool urgent;    /* somebody elsewhere wants one, or may */
+    bool urgent;    /* another process needs one, or may need one */
 };
 
 /* Looks at the users of an item's value. */
@@ -568,7 +568,7 @@ static void balance_urgent(struct mr_worker *w)
     }
 }
 
-/* What a strand has run and not told of yet may be just what an idle slot could go on with. */
+/* An idle slot may need just the results that a strand has not reported yet. */
 static void look(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->config.slots; k++) {

@@ -28,8 +28,9 @@ struct mr_strand_input {
 
 enum mr_strand_end {
     MR_STRAND_DONE,       /* with a value */
-    MR_STRAND_FAILED,     /* `code` and the texts say how */
-    MR_STRAND_STORE_GONE, /* a store failed it: `code` and the texts say how; it may run again */
+    MR_STRAND_FAILED,     /* `code` and the texts have the error */
+    MR_STRAND_STORE_GONE, /* a store failed: `code` and the texts have the error; the task may run
+                             again */
     MR_STRAND_STOPPED,    /* its cancel flag was seen, before the start or while it ran */
     MR_STRAND_SKIPPED,    /* not run: the item that was to make an input has no value */
     MR_STRAND_INPUT_GONE, /* input `gone` could not be read */
@@ -37,10 +38,10 @@ enum mr_strand_end {
 };
 
 struct mr_strand_result {
-    size_t log_reported; /* bytes of `log`, from its beginning, that were told while it ran */
+    size_t log_reported; /* bytes of `log`, from its beginning, that were reported while it ran */
     uint64_t log_lost;   /* bytes before the rest of it, or before all of it, that are not in it */
     enum mr_strand_end end;
-    bool used;           /* DONE, all its uses too: it had a value that nobody can have any more */
+    bool used;           /* DONE, as are all its uses: its value is consumed */
     int code;            /* FAILED: MR_E…; EINVAL and EFORMAT are the argument's fault */
     uint32_t gone;       /* INPUT_GONE: position in inputs */
     struct mr_str pack;  /* DONE: an inline value, or empty: */
@@ -63,8 +64,9 @@ struct mr_strand_item {
     uint32_t inputs_count;
     const struct mr_strand_input *inputs;
     struct mr_str args;
-    uint32_t uses;    /* so many items of the strand use its value, and nobody else; 0: others */
-    bool report;      /* somebody waits for this one: report at once */
+    uint32_t
+        uses;    /* so many items of the strand use its value, and no other task does; 0: others */
+    bool report; /* another task waits for this one: report at once */
     bool want_object; /* put even a small value into the store */
     bool persist;
     mr_duration timeout_ns; /* the core watches it; for runtimes that can pass it on */
@@ -81,7 +83,7 @@ struct mr_strand {
     uint32_t slot; /* below slots: an executor; from slots on: a thread for long-running tasks */
     uint32_t count;
     uint32_t nodes_count;           /* known when it was made */
-    const struct mr_ws_node *nodes; /* addresses end with NUL; row 0: nobody knows */
+    const struct mr_ws_node *nodes; /* addresses end with NUL; row 0: unknown */
     struct mr_strand_item items[MR_STRAND_ITEMS_MAX];
 
     /* the core's own */
@@ -90,7 +92,7 @@ struct mr_strand {
     uint32_t inputs_count;
     uint32_t take_from; /* a cut is wanted from this item on */
     uint32_t asked;     /* the cut that was asked for last */
-    uint32_t stop_at;   /* this item was told to stop */
+    uint32_t stop_at;   /* this item was asked to stop */
     uint32_t leave_at;  /* this item, the last then, is to run on without a slot */
     int32_t priority;   /* the lowest in it */
     bool alive;
@@ -99,7 +101,7 @@ struct mr_strand {
     bool left;        /* it had a slot, and left it */
     bool begun;       /* all that is left of it has begun, though not all is reported */
     bool measured;    /* every op in it has been */
-    bool is_line;     /* each item needs the one before it: nobody else could run any */
+    bool is_line;     /* each item needs the one before it: no other slot could run any */
     uint8_t needs;    /* class of its tasks */
     uint64_t cost_ns; /* estimate */
     mr_time moved_ns; /* given, or last report */

@@ -336,7 +336,7 @@ void mr_worker__values_bring(struct mr_worker *w, const struct mr_ws_values *m)
     }
 }
 
-/* The message is applied: rows it brought and nobody uses go. */
+/* The message is applied: rows that it brought and that have no user are freed. */
 void mr_worker__values_sweep(struct mr_worker *w)
 {
     while (w->brought != NONE) {

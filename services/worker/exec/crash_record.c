@@ -53,7 +53,7 @@ static int page_map(
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (fd < 0) return mr_fail(e, MR_EIO, "cannot open %s: %s", path, strerror(errno));
-    /* Space on the disk now: who writes into a page that finds none is killed. */
+    /* Allocates the space on the disk now: a later write to a page without space would kill us. */
     int problem = posix_fallocate(fd, 0, (off_t)s->bytes);
     void *p = MAP_FAILED;
     if (!problem) {

@@ -126,7 +126,7 @@ bool mr_executor_take_log(
     return x->thread && mr_tail_take(&x->tail, tag, out, lost);
 }
 
-/* What it wrote, and what of that was told already. */
+/* The task's output, and how much of it was reported already. */
 static void keep_log(struct mr_executor *x)
 {
     struct mr_strand_result *r = &x->item->result;
@@ -324,7 +324,7 @@ static void report(struct mr_executor *x, struct mr_run_report *r)
     x->env->report(x->env->ctx, r);
 }
 
-/* The strand, or what is left of it, has come to where nobody could take anything of it. */
+/* The rest of the strand can no longer be taken by another slot. */
 static void not_spare(struct mr_executor *x, bool *is_spare)
 {
     if (*is_spare) mr_tally_spare(x->env->tally, false);

@@ -44,7 +44,7 @@ struct mr_executor_env {                 /* shared by all executors, constant wh
     const char *store_address;
     const struct mr_credential *credential; /* for stores; NULL: none */
     const struct mr_roots *roots;
-    struct mr_crash_record *crash_record; /* NULL: nobody keeps a page */
+    struct mr_crash_record *crash_record; /* NULL: none is kept */
     struct mr_helpers *helpers; /* a place for each executor with a thread; NULL: nobody helps */
     uint32_t slots;             /* threads that may work on one call's blocks */
     struct mr_tally *tally;     /* its spare ones are kept: strands not begun, and what of one

@@ -68,7 +68,7 @@ struct mr_executor {
     unsigned char *small; /* MR_SMALL_RESULT_BYTES, aligned */
     struct mr_buf log;    /* the end of its output */
     uint64_t log_lost;    /* bytes before that */
-    struct mr_tail tail;  /* of it, what nobody was told yet */
+    struct mr_tail tail;  /* the part of it that was not reported yet */
     struct mr_buf text;   /* scratch */
 };
 
@@ -94,7 +94,7 @@ void *mr_executor_alloc_result(void *ctx, uint64_t bytes, struct mr_error *e);
 /* Makes the op's result the item's: inline or sealed in the store, persisted if asked for. */
 int mr_executor_result(
     struct mr_executor *x, const struct mr_op_result *result, struct mr_error *e);
-void mr_executor_result_drop(struct mr_executor *x); /* a draft that nobody will have */
+void mr_executor_result_drop(struct mr_executor *x); /* a draft that will not be sealed */
 
 /* local_value.c: large values in memory of the executor's own, for the strand alone. NULL: not this
  * one.

@@ -29,7 +29,7 @@ static void wants_flush(struct mr_worker_shell *sh)
     sh->wants_count = 0;
 }
 
-/* Many tasks in a row read the same: it is said once. */
+/* Many tasks in a row read the same object: the store is told once. */
 static void want(struct mr_worker_shell *sh, mr_object_id id, bool at_once)
 {
     if (!sh->store) return;
@@ -178,7 +178,8 @@ static void perform_one(struct mr_worker_shell *sh, const struct mr_worker_effec
         mr_log(MR_ERROR, "task.cancel_ignored", "name=%s why=\"a task ignored its cancel flag\"",
             sh->identity.name);
         if (sh->crash_record)
-            mr_crash_record_clear(sh->crash_record); /* it has been told by name */
+            mr_crash_record_clear(
+                sh->crash_record); /* the scheduler knows the task by its report */
         if (sh->call) (void)mr_rpc_call_half_close(sh->call);
         end_soon(sh, MR_WORKER_EXIT_LETHAL, 300 * MR_MS);
         break;

@@ -136,7 +136,7 @@ static int resources_parse(
     return MR_OK;
 }
 
-/* What this process knows of the cluster's own files, and what it is told of them. */
+/* The files that operators refuse: the cluster's own that this process knows, and --deny-path. */
 static int denied_fill(struct mr_denied *d, const struct config *c, struct mr_error *e)
 {
     int err = MR_OK;

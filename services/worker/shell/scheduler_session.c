@@ -86,7 +86,7 @@ void mr_worker_link_send(struct mr_worker_shell *sh, const struct mr_ws_up *up)
     int err = mr_buf_status(&sh->wire);
     if (!err) err = mr_rpc_call_send(sh->call, mr_buf_str(&sh->wire));
     if (!err) return;
-    /* What the core has said is lost: start the session over, which reconciles. */
+    /* A message of the core is lost: start a new session, which reconciles both sides. */
     mr_log(MR_WARN, "session.send", "bytes=%zu error=%s", sh->wire.n, mr_err_name(err));
     mr_rpc_call_cancel(sh->call);
 }
@@ -173,7 +173,7 @@ void mr_worker_link_open(struct mr_worker_shell *sh)
 void mr_worker_link_close(struct mr_worker_shell *sh)
 {
     struct mr_rpc_call *call = sh->call;
-    sh->call = NULL; /* its on_done is nobody's news */
+    sh->call = NULL; /* its on_done must change nothing */
     if (call) mr_rpc_call_cancel(call);
     sh->has_sent_register = false;
 }

@@ -241,7 +241,7 @@ static void stats_open(struct mr_worker_shell *sh)
     train_stats_open(sh->stats);
 }
 
-/* What others are told: a port that the system chose stands in for the 0 that was asked for. */
+/* The address for other processes: with the port that the system chose in place of port 0. */
 static void address_note(struct mr_worker_shell *sh, const char *listened, int port)
 {
     size_t n = strlen(listened);

@@ -37,7 +37,7 @@ struct mr_worker_options {
     const char *store_address;
     const char *name;
     const char *node;
-    const char *dir;                /* NULL: no page of suspects */
+    const char *dir;                /* NULL: no crash record */
     const struct mr_rpc_auth *auth; /* outlives the shell */
     struct mr_peer_rules peers;
     const char *const *listen;
@@ -83,10 +83,11 @@ struct mr_worker_shell {
     struct mr_run **runs; /* by strand id; NULL when it ended */
     uint32_t runs_room, runs_count;
     struct mr_prefetch *prefetch;
-    mr_object_id drops[1024]; /* of one job, to be let go */
+    mr_object_id drops[1024]; /* of one job, to be released */
     uint32_t drops_count;
     mr_job_id drops_job;
-    mr_object_id wants[64]; /* objects that tasks are about to read, to be told to the store */
+    mr_object_id
+        wants[64]; /* objects that tasks are about to read, for the store to restore them */
     uint32_t wants_count;
     bool wants_at_once;
 

@@ -8,7 +8,7 @@
 
 #define MR_WORKER_RUNTIMES_MAX 4
 
-/* What Register says of the process, beside what the core knows. */
+/* The fields of Register that the core does not know. */
 struct mr_worker_identity {
     const char *name;
     const char *node;
@@ -22,7 +22,7 @@ struct mr_worker_identity {
     const char *runtimes[MR_WORKER_RUNTIMES_MAX];
     uint32_t runtimes_count;
     const struct mr_registry *ops;
-    const struct mr_registry *builtin; /* of which the scheduler has the words already */
+    const struct mr_registry *builtin; /* the scheduler has its descriptions already */
     struct mr_ws_refs suspects;
     bool knows_suspects; /* they are all that the process before ran, even if they are none */
     uint32_t pid;
