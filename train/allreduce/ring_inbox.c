@@ -114,7 +114,7 @@ static struct mr_ring_block *block_find(struct mr_ring_inbox *in, uint64_t step,
     return NULL;
 }
 
-/* Inside. After the rank's end nobody is there to be woken. */
+/* Call with the lock. After the rank's end there is no thread to wake. */
 static void wake(struct mr_ring_inbox *in)
 {
     if (!in->is_waited_for || in->is_closed) return;

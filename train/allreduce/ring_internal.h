@@ -37,7 +37,7 @@ struct mr_ring_inbox {
 };
 
 void mr_ring_inbox_open(struct mr_ring_inbox *in);   /* filled in but for node, users and lock */
-void mr_ring_inbox_close(struct mr_ring_inbox **in); /* senders hear of it */
+void mr_ring_inbox_close(struct mr_ring_inbox **in); /* its senders fail from now on */
 struct mr_ring_inbox *mr_ring_inbox_get(const char *session, uint32_t rank_from,
     uint32_t generation, struct mr_error *e); /* NULL, and why */
 void mr_ring_inbox_put(struct mr_ring_inbox **in);

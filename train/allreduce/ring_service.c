@@ -16,7 +16,7 @@ struct exchange {
 
 static struct mr_list exchanges;
 
-/* The rank before has said its last, in whatever way. */
+/* The stream of the rank before has ended, with or without an error. */
 static void over(struct exchange *x)
 {
     x->has_ended = true;

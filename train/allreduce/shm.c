@@ -38,7 +38,7 @@ struct page {
     _Atomic uint32_t is_aborted;
     uint32_t unused_too[13];
     _Atomic uint32_t announced; /* grows with each mark; slept on */
-    _Atomic uint32_t readers;   /* who sleep there */
+    _Atomic uint32_t readers;   /* threads that sleep there */
     uint32_t unused_as_well[14];
     struct mark marks[MR_RANKS_MAX];
 };

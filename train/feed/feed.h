@@ -18,7 +18,7 @@
 #define MR_FEED_PARTS_MAX 65536
 
 struct mr_feed_store { /* lent for the feed's life */
-    /* `source`: as `find` said; NULL: unknown. */
+    /* `source`: from `find`; NULL: unknown. */
     int (*get)(void *ctx, mr_object_id id, const char *source, struct mr_store_view *out,
         struct mr_error *e);
     void (*release)(void *ctx, struct mr_store_view *view);

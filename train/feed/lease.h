@@ -23,8 +23,8 @@ struct mr_taken {
 enum mr_taker_state {
     MR_TAKER_GOES_ON,
     MR_TAKER_FULL, /* nothing waits, and nothing can be put: others and we hold all there may be */
-    MR_TAKER_LAST, /* closed, nothing waits: an item comes only if somebody gives one back */
-    MR_TAKER_OVER, /* closed and empty: nobody holds an item */
+    MR_TAKER_LAST, /* closed and empty, but items are leased: one comes only if it is returned */
+    MR_TAKER_OVER, /* closed and empty, and no item is leased */
 };
 
 enum mr_taken_end { MR_TAKEN_DONE, MR_TAKEN_BACK, MR_TAKEN_DEAD };
@@ -37,7 +37,7 @@ struct mr_taker *mr_taker_start(
 void mr_taker_stop(struct mr_taker **t, struct mr_stop cancelled);
 
 bool mr_taker_next(struct mr_taker *t, mr_time deadline, struct mr_taken *out);
-/* As last heard; of interest when nothing came. */
+/* The latest known state; of interest when no item came. */
 enum mr_taker_state mr_taker_state(const struct mr_taker *t);
 /* `reason`: why it is dead, else NULL. */
 void mr_taker_answer(

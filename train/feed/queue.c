@@ -9,7 +9,7 @@
 #include "store/object/value.h"
 
 #define ITEMS_MAX 256u  /* of one batch */
-#define UNSURE_MAX 512u /* items of batches that nobody accounted for yet */
+#define UNSURE_MAX 512u /* items of batches whose fate is not known yet */
 
 struct unsure {
     struct mr_taken item;

@@ -34,6 +34,6 @@ int mr_queue_feed_batch(
     struct mr_queue_feed *f, mr_time deadline, struct mr_nn_batch *out, struct mr_error *e);
 /* The batch is in a gradient under way; returns its number, from 1. The next may be asked for. */
 uint64_t mr_queue_feed_done(struct mr_queue_feed *f);
-/* What became of all batches up to that number: learned, or somebody has to learn them again. */
+/* The fate of all batches up to that number: learned, or to be learned again. */
 void mr_queue_feed_settle(struct mr_queue_feed *f, uint64_t batch, bool learned);
 bool mr_queue_feed_is_settled(const struct mr_queue_feed *f);

@@ -49,7 +49,7 @@ int mr_role_call(struct mr_role_link *l, const char *method, const ProtobufCMess
 {
     mr_buf_clear(&l->wire);
     mr_pb_pack(request, &l->wire);
-    /* The server's own limit, a little later than ours: it then knows that nobody waits. */
+    /* The server's own limit, a little later than ours, so that it stops when no caller waits. */
     const struct mr_rpc_call_options options = {.timeout = timeout + MR_SECOND, .one_reply = true};
     struct mr_rpc_stream *s = mr_rpc_stream_open(l->client, method, &options);
     struct mr_rpc_message *m = NULL;

@@ -19,5 +19,5 @@ int mr_role_call(struct mr_role_link *link, const char *method, const ProtobufCM
     mr_duration timeout, struct mr_stop stop, const ProtobufCMessageDescriptor *type,
     struct mr_pb_arena *arena, void *reply, struct mr_error *e);
 
-/* Is it worth asking again: nobody was there, or not in time? */
+/* May the call be retried: the server was away, or too late? */
 bool mr_role_may_retry(int err);

@@ -9,7 +9,9 @@
 #define GET_TIMEOUT (10 * MR_SECOND)
 #define PULL_TIMEOUT (60 * MR_SECOND) /* of a partition, beside others */
 #define CALL_TIMEOUT (20 * MR_SECOND) /* another attempt still fits into the bound of a session */
-#define KNOWN_TIMEOUT (2 * MR_SECOND) /* for the store to hear of what was just sealed */
+#define KNOWN_TIMEOUT                                                                              \
+    (2 * MR_SECOND) /* for the store to learn of an object that was just sealed                    \
+                     */
 #define ANSWER_BYTES_MAX ((size_t)1 << 20)
 
 static int get_within(const struct mr_role_store *s, mr_object_id id, const char *source,
@@ -116,7 +118,7 @@ int mr_role_save(const struct mr_role_store *s, struct mr_store_draft *draft, co
     if (err) return err;
     if (to_disk) err = persist(s, text, e);
     if (!err) err = name_it(s, text, name, e);
-    mr_store_unhold(s->store, &id, 1, me); /* by its name now, or by nobody */
+    mr_store_unhold(s->store, &id, 1, me); /* held by its name now, or not at all */
     if (!err) *out = id;
     return err;
 }

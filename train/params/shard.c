@@ -159,7 +159,7 @@ int mr_shard_open(const struct mr_shard_options *o, struct mr_shard **out, struc
     return MR_OK;
 }
 
-/* The lock is held, or nobody else knows the shard any more. */
+/* Call with the lock, or when no other thread knows the shard. */
 static void posted_drop(struct mr_list *posted)
 {
     for (struct mr_list *node; (node = mr_list_pop_head(posted));) {
@@ -221,7 +221,7 @@ uint64_t mr_shard_count(const struct mr_shard *s)
     return s->count;
 }
 
-/* The lowest that nobody reads: it has its memory already, most likely. */
+/* The lowest buffer without a reader: most likely it has its memory already. */
 static uint32_t buffer_choose(struct mr_shard *s)
 {
     uint64_t busy[MR_PARAMS_BUFFERS_MAX / 64 + 1] = {0};

@@ -332,7 +332,8 @@ static bool run_early(struct mr_update *u)
     uint64_t low = 0;
     for (uint32_t i = 0; i < n; i++)
         low = MR_MAX(low, u->early[i].low);
-    bool are_others = true; /* than who is held; one may come again after its update */
+    bool are_others =
+        true; /* others than the workers that are held; one may come again after its update */
     for (uint32_t k = 0; k < n; k++)
         are_others = are_others && !is_held(u, u->early[k].worker);
     uint32_t all = grads_merge(u, n);

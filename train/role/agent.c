@@ -47,7 +47,7 @@ struct mr_agent {
     char *failure, *model_object, *score_json;
     Millrace__V1__TrainingPhase finished; /* with what this phase asked for; 0: with none */
     bool is_urgent;                       /* report at once */
-    uint64_t said;  /* grows with what must be heard: finished, failure, checkpoint */
+    uint64_t said;  /* grows with each report that must arrive: finished, failure, checkpoint */
     uint64_t heard; /* of it, by the trainer */
     bool stop;
     mr_time stop_at; /* latest end of the last words */
@@ -129,7 +129,7 @@ static void end_with(struct mr_agent *a, const char *why)
     a->view.why = a->why;
     a->view.is_over = true;
     stop_all(a);
-    a->heard = a->said; /* nobody listens any more */
+    a->heard = a->said; /* no thread waits any more */
     mr_monitor_notify(a->monitor);
 }
 
@@ -483,7 +483,7 @@ void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration ti
     speak(a);
     while (a->heard != a->said && !a->view.is_over && mr_clock_now() < until) {
         mr_monitor_leave(a->monitor);
-        bool is_cancelled = mr_stop_is_set(a->c.cancelled); /* then nobody asks why any more */
+        bool is_cancelled = mr_stop_is_set(a->c.cancelled); /* then no reason is needed */
         mr_monitor_enter(a->monitor);
         if (is_cancelled) break;
         (void)mr_monitor_wait(a->monitor, MR_MIN(until, mr_time_after(mr_clock_now(), LOOK_EVERY)));

@@ -34,13 +34,13 @@ struct mr_agent *mr_agent_start(const struct mr_agent_config *c);
 void mr_agent_stop(struct mr_agent **agent); /* after a last report, if one is due; at most 2 s,
                                               * 0.5 s once the task is cancelled */
 
-/* ---- what the trainer said ------------------------------------------------------------------- */
+/* ---- answers of the trainer ------------------------------------------------------------------ */
 
 struct mr_agent_view {
     uint32_t generation;
     uint32_t restore_epoch;
     Millrace__V1__TrainingPhase phase;
-    uint32_t workers_live; /* of the training workers, as last heard */
+    uint32_t workers_live; /* of the training workers, by the trainer's last answer */
     uint64_t joined;       /* grows with each membership */
     bool is_over;          /* replaced by another attempt, or the session is gone: `why` */
     const char *why;       /* the agent's, for its life */
@@ -48,7 +48,7 @@ struct mr_agent_view {
 
 void mr_agent_look(struct mr_agent *a, struct mr_agent_view *out);
 
-struct mr_membership { /* who is there, of one generation */
+struct mr_membership { /* the members of one generation */
     struct mr_pb_arena arena;
     const Millrace__V1__JoinResponse *m;
 };
@@ -61,7 +61,7 @@ const Millrace__V1__TrainingMember *mr_membership_find(
     const struct mr_membership *m, Millrace__V1__TrainingRole role, uint32_t index);
 uint32_t mr_membership_count(const struct mr_membership *m, Millrace__V1__TrainingRole role);
 
-/* ---- what the role says ---------------------------------------------------------------------- */
+/* ---- reports of the role --------------------------------------------------------------------- */
 
 struct mr_agent_counters { /* since the role's start; as TrainingCounters */
     uint64_t steps, examples, epoch;
@@ -82,7 +82,7 @@ struct mr_agent_post {
 
 void mr_agent_report(
     struct mr_agent *a, const struct mr_agent_post *p); /* goes with the next report */
-/* A shard's checkpoint; each is reported until the trainer has heard of it. */
+/* A shard's checkpoint; each is reported until the trainer acknowledges it. */
 void mr_agent_report_checkpoint(struct mr_agent *a, uint64_t version, const char *object);
 /* One batch's, with whatever loss. */
 void mr_agent_count_scored(
@@ -96,5 +96,5 @@ void mr_agent_report_finished(struct mr_agent *a, Millrace__V1__TrainingPhase ph
  * task is cancelled, at most `timeout`. */
 void mr_agent_report_failure(struct mr_agent *a, const char *why, mr_duration timeout);
 
-/* Waits until something that mr_agent_look tells has changed, or `deadline`. */
+/* Waits until something that mr_agent_look returns has changed, or until `deadline`. */
 void mr_agent_wait(struct mr_agent *a, mr_time deadline);

@@ -84,7 +84,8 @@ static void env_clear(struct foreign *f)
     f->env_count = 0;
 }
 
-/* Only what is declared: by the trainer and in the document; and where it is told more. */
+/* The whole environment: what the trainer and the document declare, the file of members, and
+ * defaults for PATH and HOME. */
 static void env_fill(struct foreign *f)
 {
     const Millrace__V1__JoinResponse *m = f->r.members->m;

@@ -5,7 +5,7 @@
 
 #define MR_EXEC_MEMBERS "members.json"
 
-/* Writes who is there into the program's directory: whole, at once. */
+/* Writes the list of members into the program's directory, atomically. */
 int mr_exec_members_write(const struct mr_role *r, const char *dir, struct mr_error *e);
 /* Another number when another attempt took a member's place; it has another address. */
 uint64_t mr_exec_team(const struct mr_role *r);

@@ -22,7 +22,7 @@ const struct mr_role_env *mr_role_env(void);
 /* A worker that was told of its trainer calls no other; where the cluster has a secret, one that
  * was told of none calls none. */
 int mr_role_trainer_check(const char *trainer, struct mr_error *e);
-/* What to show a trainer: the cluster's secret if it is the one that this worker was told of. */
+/* The credential for a trainer: the cluster's secret if the trainer is this worker's own. */
 const struct mr_credential *mr_role_credential_for(const char *trainer);
 
 struct mr_role {
@@ -138,7 +138,7 @@ void mr_evaluation_close(struct mr_evaluation **x);
 int mr_evaluation_score(struct mr_evaluation *x, const float *params, struct mr_nn_score *out,
     struct mr_error *e); /* MR_ECANCELED between two batches */
 
-/* The saver's duty: scores validation and test, stores the model, says finished. */
+/* For the saver: scores validation and test data, stores the model, reports that it is done. */
 int mr_role_save_model(
     struct mr_role *r, const float *params, uint64_t version, struct mr_error *e);
 

@@ -7,7 +7,7 @@
 #include "host/clock.h"
 #include "host/thread.h"
 
-#define EARLIER_MAX (3 * MR_SECOND) /* for an earlier attempt to let go of its shard */
+#define EARLIER_MAX (3 * MR_SECOND) /* for an earlier attempt to release its shard */
 
 struct server {
     struct mr_role r;

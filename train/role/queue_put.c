@@ -155,7 +155,7 @@ static int put_in_turn(struct mr_op_call *call)
     struct mr_role_link *link = mr_role_link_open(trainer, mr_role_credential_for(trainer));
     err = put(call, link, &q, &e);
     mr_role_link_close(&link);
-    /* The queue holds it now, or nobody is to. */
+    /* The queue holds it now, or it is not needed. */
     mr_store_unhold(env->store, &object, 1, (struct mr_store_holder){.kind = MR_HOLD_CLIENT});
     if (err) return call->does->fail(call, err, "queue \"%s\": %s", queue, e.text);
     return call->does->return_text(call, mr_str(item));

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#define FAILURE_TIMEOUT (5 * MR_SECOND) /* for the trainer to hear why a role cannot go on */
+#define FAILURE_TIMEOUT (5 * MR_SECOND) /* for the report of why a role cannot go on */
 #define SEATS 64u
 #define ATTEMPT_MIN MR_SECOND /* of one that fails: tries outlast what ails them */
 
@@ -129,7 +129,7 @@ struct mr_place mr_role_place(
 {
     const Millrace__V1__TrainingMember *m = mr_membership_find(r->members, role, index);
     if (!m) return (struct mr_place){"", "", "", 0};
-    /* Over the network the secret is shown, too: not to those of whom such a trainer tells. */
+    /* By gRPC the secret is sent, too: not to members that a trainer of another cluster names. */
     bool is_ours = r->credential || !r->env->for_trainer;
     return (struct mr_place){is_ours ? m->address : "", m->node, m->socket, m->incarnation};
 }

@@ -40,7 +40,7 @@ static void facts_fini(struct facts *f)
     mr_release(f->node_of);
 }
 
-/* False: somebody's node is not known. */
+/* False: the node of a worker is not known. */
 static bool nodes_fill(const struct mr_role *r, struct facts *f)
 {
     f->workers = r->plan.workers;
@@ -147,7 +147,7 @@ static int ask(struct mr_role *r, Millrace__V1__PlanRowsRequest *m, struct mr_ro
         if (err) return mr_fail(e, err, "the role is to end");
         err = call(r, m, &is_decided, out, e);
         if (is_decided || err == MR_EUNIMPL) return MR_OK; /* a trainer of before cuts evenly */
-        if (err == MR_ESTATE) return MR_EABORTED;          /* replaced: the agent hears so, too */
+        if (err == MR_ESTATE) return MR_EABORTED; /* replaced: the agent learns of it, too */
         if (err && !mr_role_may_retry(err)) return err;
         if (err) mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), PAUSE));
     }

@@ -91,7 +91,7 @@ static int pull(
         return MR_EAGAIN;
     }
     if (err == MR_ETIMEOUT && !version_min && s->params)
-        mr_params_close(&s->params); /* whoever serves has some version: here nobody does */
+        mr_params_close(&s->params); /* a server always has a version: there is no server here */
     return err == MR_ETIMEOUT ? MR_EAGAIN : err;
 }
 
@@ -202,7 +202,7 @@ static int keep(struct scorer *s, struct mr_error *e)
     int err = pull(s, 0, &view, e);
     if (!err) return mr_role_save_model(&s->r, view.params, view.version, e);
     mr_time now = mr_clock_now();
-    if (err == MR_EAGAIN && now >= s->complain_at) { /* whoever waits for it may want to know */
+    if (err == MR_EAGAIN && now >= s->complain_at) { /* logged, as a user may wait for it */
         mr_log(MR_WARN, "model.load_retry", "session=%s why=\"%s\"", s->r.session, e->text);
         s->complain_at = mr_time_after(now, COMPLAIN_EVERY);
     }

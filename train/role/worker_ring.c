@@ -24,7 +24,7 @@ struct ring {
     uint64_t incarnations[MR_RANKS_MAX];
     uint64_t version;
     struct mr_reduce_counts before;
-    uint64_t updated_ns;    /* of the optimizer, that is told as computing */
+    uint64_t updated_ns;    /* of the optimizer, reported as compute time */
     double publish_s;       /* copies for the scorer and for checkpoints */
     mr_time broken_at;      /* 0: not broken */
     mr_time starving_since; /* the queue gave nothing since; 0: it does */
@@ -225,7 +225,7 @@ static void settle(struct ring *g, float batches_before)
     g->version = mr_reduce_version(g->reduce);
     t->steps = g->version;
     g->others_learn = params[batch_at(g)] != batches_before;
-    g->has_halted = params[halt_at(g)] < 0; /* 0 as long as nobody raised it */
+    g->has_halted = params[halt_at(g)] < 0; /* 0 as long as no rank raised it */
     if (!t->has_batch) return;
     uint64_t batch = mr_trainee_used(t);
     if (t->queue) mr_queue_feed_settle(t->queue, batch, true);
@@ -273,7 +273,8 @@ static int keep(struct mr_trainee *t, void *ctx, struct mr_error *e)
     return mr_role_save_model(&t->r, g->kept, g->kept_version, e);
 }
 
-/* The last checkpoint, whoever has cut it: that of the membership is what was begun from. */
+/* The last checkpoint of any owner. The membership's checkpoint is the one that training began
+ * from. */
 static int checkpoint_take(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;

@@ -60,7 +60,7 @@ int mr_transport_host_add(struct mr_transport_host *h, struct mr_error *e); /* M
 /* Its connections are hung up; `gone` is not called for them. */
 void mr_transport_host_remove(struct mr_transport_host *h);
 
-/* Connects, says hello, waits for the answer. The socket stays open as a sign of life of both. */
+/* Connects, sends the hello, waits for the answer. The open socket shows that both sides live. */
 int mr_transport_connect(const char *path, const struct mr_transport_hello *hello, int fd,
     mr_time deadline, struct mr_transport_admission *w, int fds[MR_TRANSPORT_FDS], int *socket,
     struct mr_error *e);
@@ -85,7 +85,7 @@ int mr_transport_map(int fd, uint64_t bytes, bool writable, void **map, struct m
 
 /* Sleeps while *word is `seen`, until `deadline` at most; may return early. */
 void mr_transport_sleep(const _Atomic uint32_t *word, uint32_t seen, mr_time deadline);
-void mr_transport_wake(const _Atomic uint32_t *word); /* all who sleep there */
+void mr_transport_wake(const _Atomic uint32_t *word); /* wakes all threads that sleep there */
 
 /* A bell: many ring, one sleeps. In a segment of its own that all may write to. */
 struct mr_transport_bell {

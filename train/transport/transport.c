@@ -24,14 +24,14 @@
 #include <unistd.h>
 
 #define CONNECTIONS_MAX 2048u
-#define HELLO_WAIT (10 * MR_SECOND) /* for who connects and says nothing */
+#define HELLO_WAIT (10 * MR_SECOND) /* for a client that connects and sends nothing */
 #define CONNECT_PAUSE (10 * MR_MS)
 #define SCRATCH "millrace-share"
 #define CUT_TO 1024u /* parts begin at multiples of it, all but the last end there too */
 
 struct connection {
     int fd;
-    mr_time until;                  /* for the hello; MR_NEVER: said */
+    mr_time until;                  /* for the hello; MR_NEVER: it came */
     struct mr_transport_host *host; /* NULL: none yet, or gone */
     uint32_t slot;
 };
