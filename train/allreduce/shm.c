@@ -2,9 +2,9 @@
  *
  *   page | parameters | gradients of rank 0 | gradients of rank 1 | …
  *
- * All may write to it, so what a broken rank does to the numbers all see; sizes and places are each
- * rank's own. A rank that goes away is noticed by its connection: rank 0 marks the page, and of
- * rank 0 the others see the hang-up themselves. */
+ * All ranks may write to the segment, so wrong numbers of a broken rank reach all; sizes and
+ * offsets are each rank's own. The loss of a rank is noticed by its connection: rank 0 marks the
+ * page. The loss of rank 0 is seen by the other ranks, as their connection hangs up. */
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"

@@ -1,7 +1,7 @@
-/* Batches from a queue (Queues of the trainer). An item is a stored object: a list of x and y, each
- * a tensor or a collection; its rows come in order, and a batch may begin in one item and end in
- * another. At-least-once: an item is acknowledged when the batches that its rows are in have been
- * learned; what a worker had taken when it died comes again. */
+/* Batches from a queue (the trainer's service Queues). An item is a stored object: a list of x and
+ * y, each a tensor or a collection. Its rows come in order, and a batch may begin in one item and
+ * end in another. At-least-once: an item is acknowledged when all batches with its rows have been
+ * learned. Items that a worker had taken when it died come again. */
 #pragma once
 
 #include "train/feed/feed.h"

@@ -1,8 +1,8 @@
-/* Partitions that the same nodes have are one group. Which node trains on how many rows of which
- * group is a maximal flow from groups to nodes, over what the nodes have themselves; what is left
- * of the groups is what the other nodes lack, and moves. Then parts are chosen: first those that
- * move, then what stays is dealt to the nodes that have it, and within a node to its workers, who
- * share its store and so may share a partition. */
+/* Partitions that lie on the same nodes are one group. How many rows of which group a node trains
+ * on is a maximal flow from groups to nodes, over the rows that the nodes have themselves. The
+ * rest of the groups is what the other nodes lack, and it moves. Then parts are chosen. First come
+ * those that move. The rest is dealt to the nodes that have it, and within a node to its workers,
+ * which share a store and so may share a partition. */
 #include "train/feed/row_plan.h"
 
 #include "base/alloc.h"

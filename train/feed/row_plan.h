@@ -1,13 +1,13 @@
-/* Which rows of the training data each worker of a session has. Evenly split, worker w of W has
- * rows n w / W to n (w + 1) / W - 1 of all n, wherever they lie. On more than one node that moves
- * partitions between the nodes' object stores, so a plan gives each worker as many rows as the even
- * cut does, but of the partitions that its own node has, as far as they suffice.
+/* Which rows of the training data each worker of a session has. Under the even split, worker w of
+ * W has rows n w / W to n (w + 1) / W - 1 of all n, wherever they lie. On more than one node that
+ * moves partitions between the nodes' object stores. So a plan gives each worker as many rows as
+ * the even split does, but of the partitions of its own node, as far as they suffice.
  *
- * A partition travels whole, and once to a node, however many workers there draw from it. What a
- * node lacks of its workers' rows comes from the nodes that have more than they need: exactly the
- * rows that are missing, in partitions that together exceed them by less than one.
+ * A partition moves as a whole, and once to a node, however many workers there read it. The rows
+ * that a node lacks come from the nodes that have more than they need: exactly the rows that are
+ * missing, in partitions that together exceed them by less than one.
  *
- * Pure: the same facts give the same plan anywhere. Knows no store and no session. */
+ * Pure: the same facts give the same plan on any machine. Knows no store and no session. */
 #pragma once
 
 #include "base/str.h"

@@ -1,11 +1,13 @@
-/* Private to params*.c: how shards and clients lie in shared memory, and what the gRPC service asks
- * of a shard. Every segment has one writer: the server's tells versions and what became of pushes,
- * the client's tells what it reads and what it pushed. Each reads the other's as outside bytes.
+/* Private to train/params: the layout of shards and clients in shared memory, and what the gRPC
+ * service asks of a shard. Every segment has one writer. The server writes versions and the fate
+ * of pushes into its own; the client writes what it reads and what it pushed into its own. Each
+ * side reads the other's segment as outside bytes.
  *
- * Reading a version: the client writes down the buffer it is about to read (pin) and looks again
- * whether it is still the current one. The server publishes another buffer first and looks for pins
- * afterwards. In one order of all four, either the client sees the new one, or the server the pin.
- */
+ * Reading a version (the announcement and re-check of hazard pointers: Michael, "Hazard Pointers:
+ * Safe Memory Reclamation for Lock-Free Objects", 2004): the client writes down the buffer that it
+ * is about to read (pin) and checks again that it is still the current one. The server publishes
+ * another buffer first and looks for pins afterwards. In any total order of these four steps,
+ * either the client sees the new buffer, or the server sees the pin. */
 #pragma once
 
 #include "base/buf.h"

@@ -1,4 +1,4 @@
-/* What a train.ps does all day: takes gradients, moves its shard along them, publishes. The rules:
+/* The work of train.ps: take gradients, apply them to its shard, publish versions. The rules:
  *
  * async  Each gradient is one update and one version. Those that wait together are applied in one
  *        pass over memory, with the result of doing them one after another.

@@ -1,4 +1,4 @@
-/* One walk over the fields; what each message makes of them follows. */
+/* One pass over the fields of a message; each message takes what it needs from the pass. */
 #include "train/params/wire.h"
 
 #include "base/protowire.h"

@@ -1,6 +1,6 @@
-/* The messages of Parameters and Collective that carry vectors, read without copying the data,
- * which is a megabyte as a rule. Pure. Wants of them only what protobuf promises: fields in any
- * order, unknown ones, none at all. */
+/* Messages of Parameters and Collective that carry vectors, read without a copy of the data, which
+ * is a megabyte as a rule. Pure. Accepts what protobuf allows: fields in any order, unknown
+ * fields, missing fields. */
 #pragma once
 
 #include "train/transport/transport.h"

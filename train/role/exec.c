@@ -1,10 +1,11 @@
-/* train.exec: a role that is a foreign program, such as a script for TensorFlow or PyTorch. Joins
- * with an address that is free for it, waits until all are there, and runs it with the environment
- * that the trainer made of who is where. What it computes is its own business: it has finished when
- * it ends with status 0.
+/* train.exec: a role that is a foreign program, such as a script for TensorFlow or PyTorch. The
+ * role joins with a free address, waits until all members have joined, and runs the program with
+ * an environment that lists the members; the trainer makes it. The role does not know what the
+ * program computes. It has finished when the program ends with status 0.
  *
- * When a member is replaced, the others find its new address in a file. With "restart" all begin
- * again instead: whose program runs is ended, and when all are, each is started anew. */
+ * When a member is replaced, the others find its new address in a file. With "restart" all
+ * programs begin again instead: each running one is ended, and when all have ended, each is
+ * started anew. */
 #include "lib/host/os/subprocess.h"
 #include "train/role/exec.h"
 

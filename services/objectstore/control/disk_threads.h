@@ -1,11 +1,11 @@
-/* The disk of a node, and what may wait for room: spilled and persisted objects as files, restores,
- * and drafts for the gRPC thread, which must not wait itself. A few threads write, others fetch,
- * so that a restore that waits for room does not keep back the writes that make it.
+/* The disk of a node, and work that may wait for room: spilled and persisted objects as files,
+ * restores, and drafts for the gRPC thread, which must not wait. Some threads write and others
+ * fetch, so that a restore that waits for room does not block the writes that make room.
  *
- * DIR/objects holds persisted objects, DIR/held those whose file goes with their last holder (they
- * have, or had, a name; or a drain wrote them): a file is an extent head, the value, and an XXH3 of
- * each 1 MiB of it. DIR/spill has those that only left memory, in one file a writer
- * (disk/spill_file.h). */
+ * DIR/objects holds persisted objects. DIR/held holds objects whose file goes with their last
+ * holder (they have, or had, a name; or a drain wrote them). A file is an extent head, the value,
+ * and an XXH3 of each 1 MiB of it. DIR/spill holds objects that only left memory, in one file a
+ * writer (disk/spill_file.h). */
 #pragma once
 
 #include "services/objectstore/control/shell.h"

@@ -1,9 +1,8 @@
-/* The object store around its core. Four threads: the control thread owns the core, the directory
- * and the local clients' sockets; the gRPC thread (main) serves everybody else; the writer and the
- * fetcher do what waits for the disk or for room. The last three are clients of the store like any
- * other, over a socketpair, and talk to the control thread by its inbox.
- *
- * Private to services/objectstore. */
+/* Private to services/objectstore: the store around its core. It has four kinds of threads. The
+ * control thread owns the core, the directory and the sockets of local clients. The gRPC thread
+ * (main) serves all other clients. Writers write to the disk. Fetchers restore from it and wait
+ * for room. The last three kinds are clients of the store like any other, over a socketpair, and
+ * send messages to the control thread's inbox. */
 #pragma once
 
 #include "host/inbox.h"

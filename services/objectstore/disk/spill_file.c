@@ -1,5 +1,6 @@
-/* Places come in sizes of four to a doubling, each with a list of free ones; a new one is taken at
- * the end of the file. What a place does not fill is a hole in the file and costs nothing. */
+/* Places have four sizes for each doubling. Each size has a list of free places; without a free
+ * one, a new place is taken at the end of the file. The part of a place that is not used is a hole
+ * in the file and costs nothing. */
 #include "services/objectstore/disk/spill_file.h"
 
 #include "base/alloc.h"

@@ -1,13 +1,13 @@
-/* Objects that only left memory, in places of one file that are used again. A file for each would
- * cost more than its bytes: the file system makes, names and removes every one of them, one at a
- * time in a folder, and passes over all that it removed in the last seconds to find the next.
+/* Objects that only left memory, in places of one file that are used again. A file for each object
+ * would cost more than its bytes: the file system creates, names and removes files of a folder one
+ * at a time, and skips all recently removed ones to find the next.
  *
- * A place is the value, its head, and an XXH3 of each 1 MiB, in whole pages, so that nothing has to
- * be read before it is written. The file is cut to nothing when no object is left, and pages of
- * free places go back to the disk when they are more than those in use. Nothing here outlives the
+ * A place is the value, its head, and an XXH3 of each 1 MiB, in whole pages, so that a write needs
+ * no read before it. The file is truncated to nothing when no object is left. Pages of free places
+ * are returned to the disk when they are more than those in use. Nothing here outlives the
  * process.
  *
- * Any thread may call, but what is done to one object has to be said in its order. */
+ * Any thread may call. Calls for one object must come in the order of the operations. */
 #pragma once
 
 #include "base/err.h"

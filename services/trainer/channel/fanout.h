@@ -1,6 +1,6 @@
-/* Who follows channels: a feed a channel, followers that stand where it stands, and others that
- * catch up by reads of their own. Knows positions; refuses to know what an entry is or who wants
- * it.
+/* Followers of channels. Each channel has one feed. A live follower is at the position of the
+ * feed; other followers catch up by reads of their own. Knows positions; does not know what an
+ * entry means or which client follows.
  *
  *   news of a channel ──▶ its feed reads once ──▶ every follower that is live
  *   a new or slow follower reads by itself until nothing more is there, then it is live

@@ -1,5 +1,5 @@
-/* The trainer's mind: all training sessions, their members, phases, leases and stop rules. A
- * deterministic state machine without I/O, clock or threads: the shell (session/session.c) turns
+/* The core of the trainer: all training sessions, their members, phases, leases and stop rules. A
+ * deterministic state machine without I/O, clock or threads. The shell (session/session.c) turns
  * calls, answers of the scheduler and of Redis, and channel entries into events, and carries out
  * effects.
  *
@@ -8,24 +8,24 @@
  *                                   ▼
  *             STOPPING: HALT ──▶ KEEP ──▶ EXIT ──▶ DONE
  *
- * Accepted and told means that Redis has it: START, STOP and FORGET are answered, a join is let in,
- * and generation, phase and restore epoch are told in Join and Report, only after the record that
- * has them is acknowledged. So a trainer that restarts from its records contradicts nobody, and
- * numbers are never given twice. While Redis is away, roles run on as they are, and reports are
- * answered with what was told last.
+ * The trainer publishes only what Redis has. It answers START, STOP and FORGET, admits a join, and
+ * sends generation, phase and restore epoch in Join and Report, only after Redis has acknowledged
+ * the record that has them. So a trainer that restarts from its records contradicts no earlier
+ * answer, and no number is given twice. While Redis is away, roles run on as they are, and reports
+ * get the last instruction again.
  *
- * Shards are owned by the parameter servers; under all-reduce by the workers (rank = index). A
- * version is a checkpoint when every shard's owner has reported an object of it, in one restore
- * epoch. Losing an owner while parameters live there means a restore: restore_epoch + 1 and back to
- * the latest checkpoint, or to the initial values (whatever `init` of the document says). While
- * stopping under all-reduce only rank 0 counts, as all have the same parameters.
+ * Parameter servers own shards; under all-reduce the workers do (rank = index). A version is a
+ * checkpoint when every shard's owner has reported an object of it, in one restore epoch. When an
+ * owner is lost while parameters live there, the session is restored: restore_epoch + 1, and back
+ * to the latest checkpoint, or to the initial values (`init` of the document). While stopping
+ * under all-reduce only rank 0 counts, as all ranks have the same parameters.
  *
- * Which rows of the training data are whose is decided once in a session: that all its workers are
- * on one node, so the even split, or what worker 0 says first. A replacement of a worker has its
- * rows, wherever it is.
+ * Which worker has which rows of the training data is decided once in a session. If all its
+ * workers are on one node, the rows are split evenly; otherwise the first row plan of worker 0
+ * decides. A replacement of a worker gets the rows of that worker, on any node.
  *
- * It allocates when a session begins (as its document asks), once for those rows, and nothing per
- * event. */
+ * The core allocates when a session begins (as its document asks) and once for the rows, and
+ * nothing per event. */
 #pragma once
 
 #include "services/trainer/core/effect.h"

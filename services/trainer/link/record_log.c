@@ -1,7 +1,9 @@
 /*   HERE ──failure──▶ LOST ──turn: on_away──▶ AWAY ──probe──▶ RESTORING ──all there──▶ HERE,
- * on_back ▲──────failure─────┘ Commands that were under way when one failed are forgotten with it;
- * their answers, if any come, name a command that nobody knows and change nothing. So what may have
- * arrived out of order is always written over, by the copy and by the owner. */
+ * on_back ▲──────failure─────┘
+ *
+ * A failed command drops all commands that are under way. A late answer to one of them names an
+ * unknown command and changes nothing. Whatever Redis received out of order is overwritten, first
+ * by the copy and then by the owner. */
 #include "services/trainer/link/record_log.h"
 
 #include "base/alloc.h"

@@ -1,10 +1,11 @@
-/* Records of sessions on their way to Redis: in order, each acknowledged by its number, and written
- * anew when Redis comes back. Knows what Redis has acknowledged, and keeps a copy of it, for Redis
- * may come back without; refuses to know what a record says and how commands travel: that is the
- * link's, so that a test can be Redis.
+/* Records of sessions on their way to Redis: in order, each acknowledged by its number, and
+ * written anew when Redis is back. It keeps a copy of all that Redis has acknowledged, as Redis
+ * may come back without it. Does not know what a record means, nor how commands travel: the link
+ * does, so that a test can play Redis.
  *
- * Every command carries the trainer's epoch, and Redis refuses one that is older than what it has
- * seen: a trainer that was replaced can write nothing any more, and hears `on_refused`. */
+ * Every command carries the trainer's epoch. Redis refuses a command of an older epoch than the
+ * newest that it has seen. So a trainer that was replaced can write nothing any more, and
+ * `on_refused` is called. */
 #pragma once
 
 #include "base/err.h"

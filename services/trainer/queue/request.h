@@ -1,10 +1,12 @@
-/* One request to a queue, and the lines of those that wait for an item or for room. For queues*.c.
+/* One request to a queue, and the lines of requests that wait for an item or for room. Private to
+ * services/trainer/queue.
  *
  *   (Put of an object: name it) ─▶ Redis ──ok──▶ (Take of objects: are they there?) ─▶ answer
  *                                  ▲   └─ empty, full ─▶ line ─ time over ─▶ answer
  *                                  └── its turn, news ────┘
  *
- * In a line the first who came is asked for first, alone; when it got something, the next is. */
+ * Redis is asked for the first request of a line only. When that request got something, Redis is
+ * asked for the next one. */
 #pragma once
 
 #include "services/trainer/queue/service.h"

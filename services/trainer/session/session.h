@@ -1,5 +1,6 @@
 /* The shell of sessions: calls, records, jobs and channels become events of the core (core/core.h),
- * and its effects are carried out. Decides nothing about a session. Private to trainings*.c.
+ * and its effects are carried out. Decides nothing about a session.
+ * Private to services/trainer/session.
  *
  *   session.c          the part: steps, effects, turns, life
  *   service.c    the service: requests in, answers out

@@ -1,5 +1,5 @@
-/* What waits for Redis: requests that are sent again when it is back, until their time is over.
- * Knows when to try and when to give up; refuses to know what is asked.
+/* Requests that wait for Redis. They are sent again when Redis is back, until their time is over.
+ * Knows when to try and when to give up; does not know what is asked.
  *
  *   begin ──▶ try ──sent──▶ (answer) ──ok──▶ end
  *              ▲  └─away─┐      │

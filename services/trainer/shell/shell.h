@@ -1,15 +1,15 @@
 /* The trainer's shell (`struct mr_trainer` is the core's, core/core.h): one thread with the gRPC
- * loop, and what all its services share. It knows who may call, where Redis, the scheduler and the
- * store are, and how other threads reach the loop; it refuses to know what a channel, a queue or a
- * session is. Those are *parts*:
+ * loop, and what all services of the trainer share. It knows which callers are allowed, the
+ * addresses of Redis, the scheduler and the store, and how other threads reach the loop. It does
+ * not know what a channel, a queue or a session is. Those are *parts*:
  *
  *     const struct mr_trainer_part mr_trainings_part = {.service = &trainings_service,
  *         .open = …, .turn = …, .drain = …, .close = …};
  *
- * A part plugs in with one line in `parts` of main.c and its sources in CMakeLists.txt. What its
- * `open` gives is the first context of its calls (mr_rpc_call_context in on_open), and the argument
- * of its other functions. All of a part runs on the loop's thread; what comes on another one
- * (answers of Redis) is moved here with mr_trainer_post. */
+ * A part plugs in with one line in `parts` of main.c and its sources in CMakeLists.txt. The result
+ * of its `open` is the first context of its calls (mr_rpc_call_context in on_open) and the
+ * argument of its other functions. All code of a part runs on the loop's thread. Answers of Redis
+ * come on another thread and are moved to the loop with mr_trainer_post. */
 #pragma once
 
 #include "base/list.h"

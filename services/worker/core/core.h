@@ -1,18 +1,18 @@
-/* The worker's core: what to start, fetch, keep, give back and report. It knows values by (job,
- * index), counts down the missing inputs of its tasks, hands executors strands, and speaks the
- * session's columns. A deterministic state machine: no I/O, clock, threads; it refuses to know
- * operators beyond name and cost, encodings, stores and sockets.
+/* The worker's core: which tasks to start, return and report, which objects to fetch and keep. It
+ * knows values by (job, index), counts down the missing inputs of its tasks and gives strands to
+ * executors. A deterministic state machine: no I/O, clock or threads. Of operators it knows name
+ * and cost only; it does not know encodings, stores or sockets.
  *
  *   task   WAITING ──▶ READY ──▶ GIVEN (in a strand) ──▶ reported, gone
  *             ▲  ▲────────┘cut, skipped──┘
  *   value  NONE ──▶ PLACED (an object elsewhere) ──▶ FETCHING ──▶ HERE
  *             └──────────────made, inline, local──────────────────▲
  *
- * Happy path: a message brings values and tasks; each event may make tasks ready; the event TURN,
- * the last of each turn of the shell's loop, hands strands to slots, starts fetches and sends all
- * there is to say in one message. Ways to fail: the scheduler goes away (work goes on until the
- * outbox is full; Register tells on return), the incarnation is revoked (everything stops, values
- * are offered anew), an input cannot be had (LOST_INPUT), a task ignores its flag (LETHAL). */
+ * A message brings values and tasks, and each event may make tasks ready. The event TURN, the last
+ * of each turn of the shell's loop, gives strands to slots, starts fetches and sends all reports
+ * in one message. Failures: the scheduler goes away (work goes on until the outbox is full; a
+ * later Register reports it), the incarnation is revoked (all stops, values are offered anew), an
+ * input is lost (LOST_INPUT), a task ignores its cancel flag (LETHAL). */
 #pragma once
 #include "services/worker/core/session_up.h"
 #include "services/worker/core/strand_item.h"
