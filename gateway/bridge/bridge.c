@@ -64,7 +64,8 @@ struct mr_bridge *mr_bridge_new(const struct mr_bridge_options *o)
     b->backends =
         mr_backends_new(b->loop, o->scheduler, o->trainer, o->stores, o->stores_count, o->secrets);
     unsigned char random[16];
-    mr_assert(getrandom(random, sizeof random, 0) == (ssize_t)sizeof random);
+    ssize_t drawn = getrandom(random, sizeof random, 0);
+    mr_assert(drawn == (ssize_t)sizeof random);
     for (size_t i = 0; i < sizeof random; i++)
         (void)snprintf(b->waiter + 2 * i, 3, "%02x", random[i]);
     b->patience = o->patience;
@@ -77,7 +78,8 @@ void mr_bridge_post(struct mr_bridge *b, enum mr_bridge_post_kind kind, struct m
     struct mr_chunk *chunk)
 {
     struct post p = {kind, x, chunk};
-    mr_assert(!mr_inbox_push_wait(b->inbox, &p, MR_NEVER)); /* sized for all there can be */
+    int err = mr_inbox_push_wait(b->inbox, &p, MR_NEVER);
+    mr_assert(!err); /* the inbox has room for all there can be */
 }
 
 /* ---- telling the HTTP thread -------------------------------------------------------------- */
@@ -85,7 +87,8 @@ void mr_bridge_post(struct mr_bridge *b, enum mr_bridge_post_kind kind, struct m
 static void reply(struct mr_exchange *x, enum mr_reply_kind kind, struct mr_rpc_message *m)
 {
     struct mr_reply r = {kind, m};
-    mr_assert(!mr_inbox_push(x->replies, &r)); /* window + chunks + a few fit */
+    int err = mr_inbox_push(x->replies, &r);
+    mr_assert(!err); /* window + chunks + a few fit */
     x->last_reply = mr_clock_now();
     if (mr_gate_open(&x->gate)) x->wake(x->wake_ctx);
 }

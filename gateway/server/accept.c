@@ -149,7 +149,8 @@ void mr_acceptor_stop(struct mr_acceptor *a)
 {
     if (!a->thread) return;
     uint64_t one = 1;
-    mr_assert(write(a->stop_fd, &one, sizeof one) == (ssize_t)sizeof one);
+    ssize_t written = write(a->stop_fd, &one, sizeof one);
+    mr_assert(written == (ssize_t)sizeof one);
     mr_thread_join(&a->thread);
 }
 

@@ -23,7 +23,8 @@ struct mr_allowance {
 struct mr_allowance *mr_allowance_new(uint64_t bytes_max, uint64_t free_bytes)
 {
     struct mr_allowance *q = mr_alloc(sizeof *q);
-    mr_assert(!pthread_mutex_init(&q->lock, NULL));
+    int failed = pthread_mutex_init(&q->lock, NULL);
+    mr_assert(!failed);
     q->bytes_max = bytes_max;
     q->free_bytes = free_bytes;
     return q;

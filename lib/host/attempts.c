@@ -23,7 +23,8 @@ struct mr_attempts {
 struct mr_attempts *mr_attempts_new(uint32_t failures_max, mr_duration window)
 {
     struct mr_attempts *a = mr_alloc(sizeof *a);
-    mr_assert(!pthread_mutex_init(&a->lock, NULL));
+    int failed = pthread_mutex_init(&a->lock, NULL);
+    mr_assert(!failed);
     a->failures_max = failures_max;
     a->window = window;
     return a;

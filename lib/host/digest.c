@@ -8,6 +8,7 @@
 void mr_sha256(struct mr_str bytes, uint8_t out[MR_SHA256_BYTES])
 {
     unsigned n = 0;
-    mr_assert(EVP_Digest(bytes.p ? bytes.p : "", bytes.n, out, &n, EVP_sha256(), NULL));
+    int done = EVP_Digest(bytes.p ? bytes.p : "", bytes.n, out, &n, EVP_sha256(), NULL);
+    mr_assert(done);
     mr_assert(n == MR_SHA256_BYTES);
 }

@@ -17,7 +17,8 @@ struct mr_patience {
 struct mr_patience *mr_patience_new(void)
 {
     struct mr_patience *p = mr_alloc(sizeof *p);
-    mr_assert(!pthread_mutex_init(&p->lock, NULL));
+    int failed = pthread_mutex_init(&p->lock, NULL);
+    mr_assert(!failed);
     return p;
 }
 

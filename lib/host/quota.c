@@ -24,7 +24,8 @@ struct mr_quota {
 struct mr_quota *mr_quota_new(uint32_t each_max)
 {
     struct mr_quota *q = mr_alloc(sizeof *q);
-    mr_assert(!pthread_mutex_init(&q->lock, NULL));
+    int failed = pthread_mutex_init(&q->lock, NULL);
+    mr_assert(!failed);
     q->each_max = each_max;
     return q;
 }

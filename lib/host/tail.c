@@ -7,7 +7,8 @@
 void mr_tail_init(struct mr_tail *t, size_t bytes_max)
 {
     *t = (struct mr_tail){.bytes_max = bytes_max};
-    mr_assert(!pthread_mutex_init(&t->lock, NULL));
+    int failed = pthread_mutex_init(&t->lock, NULL);
+    mr_assert(!failed);
     mr_buf_init(&t->text, bytes_max * 2);
 }
 

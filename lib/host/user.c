@@ -73,7 +73,8 @@ void mr_user_enter(const struct mr_user *u)
     mr_assert(!cleared);
     (void)setfsgid(u->gid);
     (void)setfsuid(u->uid);
-    mr_assert((uid_t)setfsuid((uid_t)-1) == u->uid);
+    uid_t now = (uid_t)setfsuid((uid_t)-1); /* changes nothing, and tells what holds */
+    mr_assert(now == u->uid);
 }
 
 void mr_user_leave(void)

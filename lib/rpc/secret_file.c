@@ -37,7 +37,8 @@ static int read_file(const char *path, struct mr_secrets **out, struct mr_error 
 int mr_secret_file_open(const char *path, struct mr_secret_file **out, struct mr_error *e)
 {
     MR_AUTO(mr_secret_file_free) struct mr_secret_file *f = mr_alloc(sizeof *f);
-    mr_assert(!pthread_mutex_init(&f->lock, NULL));
+    int failed = pthread_mutex_init(&f->lock, NULL);
+    mr_assert(!failed);
     f->path = mr_copy_text(path);
     mr_reread_init(&f->reread, f->path, NULL);
     for (unsigned i = 0; i < MR_SERVICE_COUNT; i++)

@@ -39,7 +39,8 @@ int mr_rpc_tls_open(
     t->key = copy_given(f->key);
     t->ca = mr_copy_text(f->ca);
     t->refresh_s = (unsigned)MR_MAX(refresh / MR_SECOND, 1u);
-    mr_assert(!pthread_mutex_init(&t->lock, NULL));
+    int failed = pthread_mutex_init(&t->lock, NULL);
+    mr_assert(!failed);
     *out = t;
     return MR_OK;
 }

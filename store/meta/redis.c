@@ -406,7 +406,8 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     r->sleep_fd = epoll_create1(EPOLL_CLOEXEC);
     mr_assert(r->sleep_fd >= 0);
     struct epoll_event ev = {.events = EPOLLIN, .data.fd = r->wake_fd};
-    mr_assert(!epoll_ctl(r->sleep_fd, EPOLL_CTL_ADD, r->wake_fd, &ev));
+    int failed = epoll_ctl(r->sleep_fd, EPOLL_CTL_ADD, r->wake_fd, &ev);
+    mr_assert(!failed);
     mr_list_init(&r->pending);
     mr_buf_init(&r->out, MR_REDIS_QUEUE_BYTES_MAX);
     mr_buf_init(&r->writing, MR_REDIS_QUEUE_BYTES_MAX);
@@ -414,7 +415,8 @@ int mr_redis_open(const struct mr_redis_config *config, struct mr_redis **out, s
     (void)pthread_mutex_init(&r->lock, NULL);
     (void)pthread_cond_init(&r->changed, NULL);
     *out = r; /* before the thread: its first callback may use it */
-    mr_assert(pthread_create(&r->thread, NULL, run, r) == 0);
+    failed = pthread_create(&r->thread, NULL, run, r);
+    mr_assert(!failed);
     return MR_OK;
 }
 

@@ -45,7 +45,8 @@ int mr_token_file_open(const char *path, struct mr_secret_file *secrets, struct 
     struct mr_error *e)
 {
     MR_AUTO(mr_token_file_free) struct mr_token_file *f = mr_alloc(sizeof *f);
-    mr_assert(!pthread_mutex_init(&f->lock, NULL));
+    int failed = pthread_mutex_init(&f->lock, NULL);
+    mr_assert(!failed);
     f->path = mr_copy_text(path);
     f->secrets = secrets;
     mr_reread_init(&f->reread, f->path, NULL);

@@ -34,7 +34,8 @@ void mr_journal_keys_fini(struct mr_journal_keys *k)
 void mr_journal_make_cluster_id(char out[MR_CLUSTER_ID_BYTES])
 {
     unsigned char raw[16];
-    mr_assert(getrandom(raw, sizeof raw, 0) == (ssize_t)sizeof raw);
+    ssize_t drawn = getrandom(raw, sizeof raw, 0);
+    mr_assert(drawn == (ssize_t)sizeof raw);
     for (size_t i = 0; i < sizeof raw; i++)
         (void)snprintf(out + 2 * i, 3, "%02x", raw[i]);
 }
@@ -52,8 +53,10 @@ struct mr_str mr_journal_number(char out[24], uint64_t v)
 uint64_t mr_journal_draw_incarnation(char out[MR_INCARNATION_TEXT])
 {
     uint64_t v = 0;
-    while ((uint32_t)(v >> 32) < MR_TAG_DRAWN_MIN)
-        mr_assert(getrandom(&v, sizeof v, 0) == (ssize_t)sizeof v);
+    while ((uint32_t)(v >> 32) < MR_TAG_DRAWN_MIN) {
+        ssize_t drawn = getrandom(&v, sizeof v, 0);
+        mr_assert(drawn == (ssize_t)sizeof v);
+    }
     (void)snprintf(out, MR_INCARNATION_TEXT, "%016" PRIx64, v);
     return v;
 }
