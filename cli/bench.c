@@ -352,8 +352,7 @@ static int bench_chain(struct bench *b, const struct config *k, struct mr_error 
     return MR_OK;
 }
 
-/* ---- one task after the other ------------------------------------------------------------------
- */
+/* ---- one task after the other ---------------------------------------------------------------- */
 
 static int one_task(struct bench *b, uint64_t i, struct mr_error *e)
 {

@@ -31,8 +31,7 @@ static struct mr_op_run *run_of(struct mr_op_call *call)
     return MR_CONTAINER_OF(call, struct mr_op_run, call);
 }
 
-/* ---- what the function may ask for ------------------------------------------------------------
- */
+/* ---- what the function may ask for ----------------------------------------------------------- */
 
 static int does_fail(struct mr_op_call *call, int code, const char *fmt, ...) MR_PRINTF(3, 4);
 
@@ -276,8 +275,7 @@ static const struct mr_op_services services = {
     .mark_drawn = does_mark_drawn,
 };
 
-/* ---- arguments to parameters ------------------------------------------------------------------
- */
+/* ---- arguments to parameters ----------------------------------------------------------------- */
 
 static uint32_t takes_bit(enum mr_arg_type type)
 {

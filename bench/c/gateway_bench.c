@@ -26,8 +26,7 @@
 #define DOWNLOAD_CHUNKS 1024 /* MiB */
 #define UPLOAD_BYTES ((size_t)1 << 30)
 
-/* ---- the service ------------------------------------------------------------------------------
- */
+/* ---- the service ----------------------------------------------------------------------------- */
 
 static unsigned char chunk[(1 << 20) + 64];
 static size_t chunk_bytes;
@@ -95,8 +94,7 @@ static void serve(const char *address)
         (void)mr_rpc_loop_run(loop, MR_NEVER);
 }
 
-/* ---- clients ----------------------------------------------------------------------------------
- */
+/* ---- clients --------------------------------------------------------------------------------- */
 
 struct connection {
     int fd;

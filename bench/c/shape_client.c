@@ -60,8 +60,7 @@ _Noreturn static void die(const char *what, const struct mr_error *e)
     exit(1);
 }
 
-/* ---- the file, little endian -------------------------------------------------------------------
- */
+/* ---- the file, little endian ----------------------------------------------------------------- */
 
 static const unsigned char *take(const struct shape *s, size_t *at, size_t n)
 {
@@ -147,8 +146,7 @@ static void shape_read(struct shape *s, const char *path)
     }
 }
 
-/* ---- there -------------------------------------------------------------------------------------
- */
+/* ---- there ----------------------------------------------------------------------------------- */
 
 static void client_open(struct client *c, const char *address)
 {
@@ -269,8 +267,7 @@ static void submit(struct client *c, const struct shape *s, char id[64])
     mr_rpc_stream_close(&stream);
 }
 
-/* ---- and back ----------------------------------------------------------------------------------
- */
+/* ---- and back -------------------------------------------------------------------------------- */
 
 static bool is_right(const struct target *t, const struct mr_pack_item *v)
 {

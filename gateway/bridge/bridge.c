@@ -349,8 +349,7 @@ static void handle(struct mr_bridge *b, const struct post *p)
     }
 }
 
-/* ---- time -------------------------------------------------------------------------------------
- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 static bool client_has_gone(const struct mr_exchange *x)
 {

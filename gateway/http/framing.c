@@ -32,8 +32,7 @@ void mr_framing_fini(struct mr_framing *f)
     mr_buf_fini(&f->hold);
 }
 
-/* ---- refusing ---------------------------------------------------------------------------------
- */
+/* ---- refusing -------------------------------------------------------------------------------- */
 
 static bool refuse(struct mr_framing *f, int status, const char *why)
 {
@@ -67,8 +66,7 @@ bool mr_framing_is_refused(const struct mr_framing *f, uint64_t head)
     return f->state == MR_FRAMING_REFUSED && head == f->heads;
 }
 
-/* ---- characters -------------------------------------------------------------------------------
- */
+/* ---- characters ------------------------------------------------------------------------------ */
 
 static bool is_token_char(unsigned char c)
 {
@@ -106,8 +104,7 @@ static bool is_same(struct mr_str s, const char *text)
     return s.n == strlen(text) && strncasecmp(s.p, text, s.n) == 0;
 }
 
-/* ---- heads ------------------------------------------------------------------------------------
- */
+/* ---- heads ----------------------------------------------------------------------------------- */
 
 static bool read_version(struct mr_framing *f, struct head *h, struct mr_str version)
 {
@@ -278,8 +275,7 @@ static size_t take_head(struct mr_framing *f, const char *p, size_t n, struct mr
     return f->status ? n : end - held;
 }
 
-/* ---- chunks -----------------------------------------------------------------------------------
- */
+/* ---- chunks ---------------------------------------------------------------------------------- */
 
 static int hex(char c)
 {
@@ -357,8 +353,7 @@ static size_t take_line(struct mr_framing *f, const char *p, size_t n, struct mr
     return n;
 }
 
-/* ---- all of it ---------------------------------------------------------------------------------
- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 uint64_t mr_framing_free(const struct mr_framing *f)
 {

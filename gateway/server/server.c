@@ -25,8 +25,7 @@
 #define JSON_BYTES_MAX ((size_t)256 << 20) /* of one message */
 #define ARENA_BYTES_MAX ((size_t)256 << 20)
 
-/* ---- replies ----------------------------------------------------------------------------------
- */
+/* ---- replies --------------------------------------------------------------------------------- */
 
 bool mr_request_next(struct mr_request *r, struct mr_reply *reply)
 {
@@ -83,8 +82,7 @@ static struct mr_socket *socket_of(struct MHD_Connection *connection)
 
 #define UPLOAD_BYTES (2 * MR_CHUNK_GATHER_BYTES) /* of an upload in memory, about */
 
-/* ---- the body ---------------------------------------------------------------------------------
- */
+/* ---- the body -------------------------------------------------------------------------------- */
 
 static void flush_upload(struct mr_request *r, bool more)
 {
@@ -168,8 +166,7 @@ static enum MHD_Result take_body(struct mr_request *r, const char *p, size_t *n)
     return MHD_YES;
 }
 
-/* ---- the phases -------------------------------------------------------------------------------
- */
+/* ---- the phases ------------------------------------------------------------------------------ */
 
 /* True: the request, or the way in which its body came, breaks HTTP's rules. */
 static bool look_for_refusal(struct mr_request *r)
@@ -264,8 +261,7 @@ static enum MHD_Result on_request(void *http, struct MHD_Connection *connection,
     return finish(r);
 }
 
-/* ---- beginnings and ends ----------------------------------------------------------------------
- */
+/* ---- beginnings and ends --------------------------------------------------------------------- */
 
 static void free_request(struct mr_request *r)
 {

@@ -63,8 +63,7 @@ void mr_job_options_pack(struct mr_buf *b, const struct mr_job_options *o)
     if (o->unfused) key(b, "fuse"), mr_pack_bool(b, false);
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 struct source {
     struct mr_pack_reader r;

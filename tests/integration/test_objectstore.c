@@ -506,8 +506,7 @@ static void an_object_of_another_node_is_pulled_once(void **state)
     node_fini(&b);
 }
 
-/* ---- churn: threads that make, read, keep and drop, over a memory too small for all ------------
- */
+/* ---- churn: threads that make, read, keep and drop, over a memory too small for all ---------- */
 
 struct churn {
     struct mr_store *st;

@@ -67,8 +67,7 @@ void mr_feed_batch(struct mr_feed *f, uint64_t step, struct mr_nn_batch *out);
  * they lie together. */
 void mr_feed_range(struct mr_feed *f, uint64_t first, uint32_t n, struct mr_nn_batch *out);
 
-/* ---- pieces, for feeds from queues ------------------------------------------------------------
- */
+/* ---- pieces, for feeds from queues ----------------------------------------------------------- */
 
 struct mr_rows; /* an array cut along axis 0 */
 

@@ -56,8 +56,7 @@ struct mr_taker {
     mr_time retry_at, state_at;
 };
 
-/* ---- the thread -------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static bool is_stopped(void *ctx)
 {
@@ -218,8 +217,7 @@ static void taker_main(void *ctx)
     mr_release(a);
 }
 
-/* ---- its user ---------------------------------------------------------------------------------
- */
+/* ---- its user -------------------------------------------------------------------------------- */
 
 struct mr_taker *mr_taker_start(
     const char *trainer, const struct mr_credential *credential, const char *queue)

@@ -43,8 +43,7 @@ int mr_role_where(const struct mr_role_store *s, const mr_object_id *ids, uint32
     return err;
 }
 
-/* ---- sources ----------------------------------------------------------------------------------
- */
+/* ---- sources --------------------------------------------------------------------------------- */
 
 struct search {
     struct mr_role_store *s;

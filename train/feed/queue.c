@@ -43,8 +43,7 @@ struct mr_queue_feed {
     struct mr_taker *taker;
 };
 
-/* ---- items ------------------------------------------------------------------------------------
- */
+/* ---- items ----------------------------------------------------------------------------------- */
 
 static void item_close(struct mr_queue_feed *f, struct item *it)
 {
@@ -170,8 +169,7 @@ static void used_take_away(struct mr_queue_feed *f)
     f->used = 0;
 }
 
-/* ---- batches ----------------------------------------------------------------------------------
- */
+/* ---- batches --------------------------------------------------------------------------------- */
 
 static void put_row(struct mr_queue_feed *f, struct item *it)
 {
@@ -273,8 +271,7 @@ bool mr_queue_feed_is_settled(const struct mr_queue_feed *f)
     return !f->unsure_count;
 }
 
-/* ---- begin and end ----------------------------------------------------------------------------
- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static int rows_get(
     void *ctx, mr_object_id id, const char *source, struct mr_store_view *out, struct mr_error *e)

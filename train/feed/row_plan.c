@@ -60,8 +60,7 @@ void mr_row_plan_fini(struct mr_row_plan *p)
     *p = (struct mr_row_plan){0};
 }
 
-/* ---- groups ------------------------------------------------------------------------------------
- */
+/* ---- groups ---------------------------------------------------------------------------------- */
 
 struct key {
     uint64_t nodes;
@@ -105,8 +104,7 @@ static void first_copies_only(struct planner *p)
         p->nodes[i] &= ~p->nodes[i] + 1;
 }
 
-/* ---- the flow ----------------------------------------------------------------------------------
- */
+/* ---- the flow -------------------------------------------------------------------------------- */
 
 static uint64_t *flow_of(struct planner *p, uint32_t group, uint32_t node)
 {
@@ -170,8 +168,7 @@ static void flow_fill(struct planner *p)
         }
 }
 
-/* ---- which parts -------------------------------------------------------------------------------
- */
+/* ---- which parts ----------------------------------------------------------------------------- */
 
 static void deal(struct planner *p, uint32_t part, uint32_t node, uint64_t count)
 {
@@ -285,8 +282,7 @@ static void stay_all(struct planner *p)
     }
 }
 
-/* ---- workers -----------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static int by_node_and_row(const void *a, const void *b)
 {
@@ -333,8 +329,7 @@ static void workers_fill(struct planner *p, struct mr_row_plan *out)
     }
 }
 
-/* ---- what it costs -----------------------------------------------------------------------------
- */
+/* ---- what it costs --------------------------------------------------------------------------- */
 
 static uint64_t cost(const struct planner *p, uint32_t *parts)
 {
@@ -363,8 +358,7 @@ static uint64_t even_cost(struct planner *p, uint32_t *parts)
     return cost(p, parts);
 }
 
-/* ---- all ---------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void planner_fini(struct planner *p)
 {

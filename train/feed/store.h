@@ -29,8 +29,7 @@ int mr_role_get(const struct mr_role_store *s, mr_object_id id, const char *sour
 int mr_role_get_part(const struct mr_role_store *s, mr_object_id id, const char *source,
     struct mr_store_view *out, struct mr_error *e);
 
-/* ---- locate.c ------------------------------------------------------------------------------
- */
+/* ---- locate.c -------------------------------------------------------------------------------- */
 
 /* Which stores have which of these objects: `take` is called for each store and some of the ids,
  * from `first` on: has[i] is 1 if it has ids[first + i]. MR_EAWAY …: it cannot be told. */

@@ -62,8 +62,7 @@ struct mr_agent {
     bool was_away;
 };
 
-/* ---- memberships ------------------------------------------------------------------------------
- */
+/* ---- memberships ----------------------------------------------------------------------------- */
 
 void mr_membership_free(struct mr_membership **m)
 {
@@ -90,8 +89,7 @@ uint32_t mr_membership_count(const struct mr_membership *m, Millrace__V1__Traini
     return n;
 }
 
-/* ---- the thread -------------------------------------------------------------------------------
- */
+/* ---- the thread ------------------------------------------------------------------------------ */
 
 static void stop_all(struct mr_agent *a)
 {
@@ -349,8 +347,7 @@ static void agent_main(void *ctx)
     }
 }
 
-/* ---- the role's side --------------------------------------------------------------------------
- */
+/* ---- the role's side ------------------------------------------------------------------------- */
 
 static const char *keep(struct mr_agent *a, uint32_t at, const char *text)
 {

@@ -80,8 +80,7 @@ int mr_evaluation_score(
     return MR_OK;
 }
 
-/* ---- scores as JSON ---------------------------------------------------------------------------
- */
+/* ---- scores as JSON -------------------------------------------------------------------------- */
 
 void mr_score_number(struct mr_buf *out, const char *name, double v)
 {
@@ -106,8 +105,7 @@ void mr_score_data(struct mr_buf *out, const struct mr_role *r)
             out, "%s\"data\": \"drawn\"", out->n && out->p[out->n - 1] != '{' ? ", " : "");
 }
 
-/* ---- the saver -------------------------------------------------------------------------------
- */
+/* ---- the saver ------------------------------------------------------------------------------- */
 
 struct room { /* for the model's value */
     struct mr_store *store;

@@ -82,8 +82,7 @@ struct mr_place mr_role_place(
 /* The arguments of a set of the data ("validation"); NULL: not given. */
 const struct mr_arg *mr_role_set(const struct mr_role *r, const char *set, const char *part);
 
-/* ---- parameters to begin with: init_state.c ---------------------------------------------------
- */
+/* ---- parameters to begin with: init_state.c -------------------------------------------------- */
 
 struct mr_role_state { /* numbers first … first + count - 1 of the vector, with slots */
     uint64_t version;
@@ -101,8 +100,7 @@ int mr_role_state_load_from(struct mr_role *r, const Millrace__V1__TrainingCheck
     uint64_t first, uint64_t count, struct mr_role_state *out, struct mr_error *e);
 void mr_role_state_fini(struct mr_role_state *s);
 
-/* ---- checkpoints: checkpoint.c -----------------------------------------------------------
- */
+/* ---- checkpoints: checkpoint.c --------------------------------------------------------------- */
 
 struct mr_checkpointer; /* writes in a thread of its own */
 
@@ -126,8 +124,7 @@ bool mr_checkpoint_head_read(const float *from, struct mr_checkpoint_head *out);
 /* The version after `version` that a checkpoint is due at; 0: none. */
 uint64_t mr_checkpoint_after(const struct mr_role *r, uint64_t version);
 
-/* ---- scores and the kept model: evaluate.c ---------------------------------------------------
- */
+/* ---- scores and the kept model: evaluate.c --------------------------------------------------- */
 
 struct mr_evaluation; /* held-out data, ready to be scored */
 
@@ -142,8 +139,7 @@ int mr_evaluation_score(struct mr_evaluation *x, const float *params, struct mr_
 int mr_role_save_model(
     struct mr_role *r, const float *params, uint64_t version, struct mr_error *e);
 
-/* ---- clocks -----------------------------------------------------------------------------------
- */
+/* ---- clocks ---------------------------------------------------------------------------------- */
 
 /* Seconds since `*at`, which becomes now. */
 double mr_role_lap(mr_time *at);

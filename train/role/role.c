@@ -75,8 +75,7 @@ int mr_role_add_ops(struct mr_registry *r, bool with_exec, struct mr_error *e)
     return err;
 }
 
-/* ---- looking up -------------------------------------------------------------------------------
- */
+/* ---- looking up ------------------------------------------------------------------------------ */
 
 bool mr_role_should_stop(void *ctx)
 {
@@ -155,8 +154,7 @@ double mr_role_lap(mr_time *at)
     return s;
 }
 
-/* ---- begin and end ----------------------------------------------------------------------------
- */
+/* ---- begin and end --------------------------------------------------------------------------- */
 
 static int feed_get(
     void *ctx, mr_object_id id, const char *source, struct mr_store_view *out, struct mr_error *e)

@@ -19,8 +19,7 @@ void mr_role_rows_fini(struct mr_role_rows *rows)
     *rows = (struct mr_role_rows){0};
 }
 
-/* ---- worker 0: everybody's rows ----------------------------------------------------------------
- */
+/* ---- worker 0: everybody's rows -------------------------------------------------------------- */
 
 struct facts {
     struct mr_row_part *parts;
@@ -110,8 +109,7 @@ static void plan_make(
     facts_fini(&f);
 }
 
-/* ---- the trainer -------------------------------------------------------------------------------
- */
+/* ---- the trainer ----------------------------------------------------------------------------- */
 
 static void take_ranges(const Millrace__V1__RowPlan *m, struct mr_role_rows *out)
 {

@@ -34,8 +34,7 @@ struct scorer {
     struct mr_pb_arena arena;
 };
 
-/* ---- connection -------------------------------------------------------------------------------
- */
+/* ---- connection ------------------------------------------------------------------------------ */
 
 static Millrace__V1__TrainingRole server_role(const struct scorer *s)
 {
@@ -95,8 +94,7 @@ static int pull(
     return err == MR_ETIMEOUT ? MR_EAGAIN : err;
 }
 
-/* ---- scores -----------------------------------------------------------------------------------
- */
+/* ---- scores ---------------------------------------------------------------------------------- */
 
 /* What the session did so far, as the trainer sums it up; left out when it does not answer. */
 static void add_progress(struct scorer *s, struct mr_buf *out)
@@ -191,8 +189,7 @@ static int score(struct scorer *s, struct mr_error *e)
     return MR_OK;
 }
 
-/* ---- life -------------------------------------------------------------------------------------
- */
+/* ---- life ------------------------------------------------------------------------------------ */
 
 static int keep(struct scorer *s, struct mr_error *e)
 {

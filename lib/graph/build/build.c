@@ -250,8 +250,7 @@ static struct mr_graph *gather(struct mr_builder *b, const struct mr_order *o)
     return g;
 }
 
-/* ---- columns that stand as they should already -------------------------------------------------
- */
+/* ---- columns that stand as they should already ----------------------------------------------- */
 
 /* Tasks that need nothing, each a target: the order is the one in which they came. */
 static bool is_in_order(const struct mr_builder *b)

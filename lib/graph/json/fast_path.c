@@ -74,8 +74,7 @@ uint32_t mr_json_plain_room(const struct mr_json_plain *p)
     return p->parts_room;
 }
 
-/* ---- reading: the builder is only looked into --------------------------------------------------
- */
+/* ---- reading: the builder is only looked into ------------------------------------------------ */
 
 static uint32_t key_node(const struct mr_json *j, struct mr_str key)
 {
@@ -286,8 +285,7 @@ bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct 
     return c->misses_op;
 }
 
-/* ---- adding ------------------------------------------------------------------------------------
- */
+/* ---- adding ---------------------------------------------------------------------------------- */
 
 int mr_json_plain_add(struct mr_json_plain *all, uint32_t slice, bool *taken)
 {

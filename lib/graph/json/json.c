@@ -238,8 +238,7 @@ static int read_fields(struct mr_json *j, yyjson_val *root, yyjson_val **at)
     return MR_OK;
 }
 
-/* ---- how much it asks for ---------------------------------------------------------------------
- */
+/* ---- how much it asks for -------------------------------------------------------------------- */
 
 /* Few bytes ask for much only with "for", "params" or "repeat"; a template's text is not here. */
 static bool may_grow(const struct mr_json *j, const struct mr_json_source *from, yyjson_val *repeat)
@@ -278,8 +277,7 @@ static int estimate(struct mr_json *j, const struct mr_json_source *from, yyjson
     return err;
 }
 
-/* ---- the document -----------------------------------------------------------------------------
- */
+/* ---- the document ---------------------------------------------------------------------------- */
 
 int mr_json_document(struct mr_json *j, const struct mr_json_source *from)
 {

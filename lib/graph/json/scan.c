@@ -47,8 +47,7 @@ bool mr_json_columns_input(struct mr_json_columns *c, uint32_t from, uint32_t no
     return true;
 }
 
-/* ---- the first pass: every function is behind what it read, or false --------------------------
- */
+/* ---- the first pass: every function is behind what it read, or false ------------------------- */
 
 static void skip_space(struct reader *r)
 {

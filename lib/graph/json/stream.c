@@ -141,8 +141,7 @@ static void give_up(struct mr_json_ahead *a)
     a->phase = OFF;
 }
 
-/* ---- slices ------------------------------------------------------------------------------------
- */
+/* ---- slices ---------------------------------------------------------------------------------- */
 
 static void put_off(struct mr_json_ahead *a, const struct mr_json_piece *piece)
 {
@@ -170,8 +169,7 @@ static bool brings_op(struct mr_json_ahead *a, uint32_t count)
     return found;
 }
 
-/* ---- cutting: while slices are read, by another hand -------------------------------------------
- */
+/* ---- cutting: while slices are read, by another hand ----------------------------------------- */
 
 static void find(struct mr_json_ahead *a, struct mr_str text, struct mr_json_split *split)
 {
@@ -228,8 +226,7 @@ static void cut_piece(void *ctx)
     a->piece = NULL;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- reading --------------------------------------------------------------------------------- */
 
 /* The nodes have their keys. The piece in hand is cut meanwhile. */
 static int read_some(struct mr_json_ahead *a, const struct mr_json_piece *pieces, uint32_t count)
@@ -337,8 +334,7 @@ void mr_json_ahead_feed(
     if (a->j) a->j->catalogue = NULL;
 }
 
-/* ---- the end -----------------------------------------------------------------------------------
- */
+/* ---- the end --------------------------------------------------------------------------------- */
 
 /* All of the text in one, as it came. */
 static void join(struct mr_json_ahead *a, struct mr_buf *text)

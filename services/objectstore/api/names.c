@@ -46,8 +46,7 @@ static void fail_name(struct mr_ostore_call *call, struct mr_str name)
             call, call->err, "name \"%.*s\": %s", MR_STR_ARG(name), mr_err_words(call->err));
 }
 
-/* ---- letting go of what a name meant: here, or on the node that has it ------------------------
- */
+/* ---- letting go of what a name meant: here, or on the node that has it ----------------------- */
 
 struct telling {
     struct mr_service *sv;
@@ -128,8 +127,7 @@ void mr_on_renamed(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
         mr_ostore_call_resolve(call, was->name, renamed_looked_up);
 }
 
-/* ---- giving a name: is the object here, whose is the name now, take it -------------------------
- */
+/* ---- giving a name: is the object here, whose is the name now, take it ----------------------- */
 
 struct naming {
     struct mr_name_record record;
@@ -259,8 +257,7 @@ void mr_names_persisted(struct mr_names *n, const Millrace__V1__ObjectInfo *info
         mr_names_resolve(n, mr_str(info->names[i]), make_durable, n);
 }
 
-/* ---- finding, taking away, listing -------------------------------------------------------------
- */
+/* ---- finding, taking away, listing ----------------------------------------------------------- */
 
 static void resolve_done(struct mr_ostore_call *call)
 {

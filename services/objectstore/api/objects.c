@@ -200,8 +200,7 @@ static void on_list(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
     mr_ostore_call_ask(call, MR_ASK_PAGE, list_done);
 }
 
-/* ---- an object with its parts
- * -------------------------------------------------------------------*/
+/* ---- an object with its parts ---------------------------------------------------------------- */
 
 struct parts {
     mr_object_id *ids; /* the object itself is the last */
@@ -398,8 +397,7 @@ static void on_pin(struct mr_rpc_call *rpc, struct mr_rpc_message *m)
     mr_ostore_call_find_id(call, "id", r->id, pin_found);
 }
 
-/* ---- Persist: a collection takes its partitions along
- * ------------------------------------------*/
+/* ---- Persist: a collection takes its partitions along ---------------------------------------- */
 
 static void persist_next(struct mr_ostore_call *call);
 

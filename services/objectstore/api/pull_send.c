@@ -121,8 +121,7 @@ static bool has_sum(struct mr_ostore_call *call, uint64_t chunk)
     return false;
 }
 
-/* ---- wire: the small fields by hand, the big one lent ------------------------------------------
- */
+/* ---- wire: the small fields by hand, the big one lent ---------------------------------------- */
 
 static int send_chunk(struct mr_ostore_call *call, uint64_t sum, size_t n)
 {

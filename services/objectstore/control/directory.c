@@ -132,8 +132,7 @@ static void erase(struct mr_names *n, uint32_t at)
     memmove(&n->entries[at], &n->entries[at + 1], (n->count - at) * sizeof(void *));
 }
 
-/* ---- the file: one name a line, fields between tabs, which no name contains --------------------
- */
+/* ---- the file: one name a line, fields between tabs, which no name contains ------------------ */
 
 static void hex_out(struct mr_buf *b, const unsigned char *p, size_t n)
 {

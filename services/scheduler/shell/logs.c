@@ -55,8 +55,7 @@ void mr_logs_free(struct mr_logs **lp)
     mr_release(l);
 }
 
-/* ---- followers --------------------------------------------------------------------------------
- */
+/* ---- followers ------------------------------------------------------------------------------- */
 
 static void send_piece(struct mr_shell *sh, struct mr_rpc_call *call,
     const struct mr_sched_job_info *info, const struct mr_tasklog_piece *p)
@@ -147,8 +146,7 @@ void mr_logs_call_done(struct mr_shell *sh, const struct mr_rpc_call *call)
     }
 }
 
-/* ---- what workers say --------------------------------------------------------------------------
- */
+/* ---- what workers say ------------------------------------------------------------------------ */
 
 static void add(struct mr_shell *sh, uint32_t worker, mr_job_id job, uint32_t index,
     uint32_t attempt, struct mr_str text, uint64_t dropped)
@@ -200,8 +198,7 @@ void mr_logs_message(struct mr_shell *sh, uint32_t worker, const Millrace__V1__W
     if (m->completed && m->completed->n_failures) failures(sh, worker, m->completed);
 }
 
-/* ---- calls ------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 void mr_logs_answer(
     struct mr_shell *sh, struct mr_rpc_call *call, const Millrace__V1__LogsRequest *m)

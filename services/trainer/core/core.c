@@ -74,8 +74,7 @@ void mr_trainer_free(struct mr_trainer **tp)
     mr_release(t);
 }
 
-/* ---- effects -----------------------------------------------------------------------------------
- */
+/* ---- effects --------------------------------------------------------------------------------- */
 
 struct mr_trainer_effect *mr_trainer__emit(struct mr_trainer *t, enum mr_trainer_effect_type type)
 {
@@ -115,8 +114,7 @@ uint32_t mr_trainer__copy(char *to, size_t max, struct mr_str s)
     return (uint32_t)n;
 }
 
-/* ---- sessions ----------------------------------------------------------------------------------
- */
+/* ---- sessions -------------------------------------------------------------------------------- */
 
 struct session *mr_trainer__find(const struct mr_trainer *t, mr_training_id id)
 {
@@ -264,8 +262,7 @@ void mr_trainer__fail(struct mr_trainer *t, struct session *s, const char *fmt, 
     mr_trainer__enter(t, s, MR_TRAINING_FAILED);
 }
 
-/* ---- Redis -------------------------------------------------------------------------------------
- */
+/* ---- Redis ----------------------------------------------------------------------------------- */
 
 void mr_trainer__answer(struct mr_trainer *t, struct session *s, const struct call *c, int err)
 {
@@ -371,8 +368,7 @@ static bool acked(struct mr_trainer *t, struct session *s)
     return false;
 }
 
-/* ---- the step ----------------------------------------------------------------------------------
- */
+/* ---- the step -------------------------------------------------------------------------------- */
 
 static mr_time calls_turn(struct mr_trainer *t, struct session *s)
 {

@@ -64,8 +64,7 @@ void mr_trainer_check(const struct mr_trainer *t);       /* asserts every invari
 void mr_training_id_format(mr_training_id id, char out[MR_TRAINING_ID_TEXT_MAX]);
 int mr_training_id_parse(struct mr_str text, mr_training_id *out); /* MR_EINVAL */
 
-/* ---- what is shown ----------------------------------------------------------------------------
- */
+/* ---- what is shown --------------------------------------------------------------------------- */
 
 enum mr_training_member_state {
     MR_MEMBER_MISSING, /* never there yet */

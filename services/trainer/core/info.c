@@ -174,8 +174,7 @@ uint32_t mr_trainer_count(const struct mr_trainer *t, enum mr_training_state sta
     return n;
 }
 
-/* ---- environments ------------------------------------------------------------------------------
- */
+/* ---- environments ---------------------------------------------------------------------------- */
 
 static void put(struct mr_buf *out, const char *name, const char *value)
 {
@@ -265,8 +264,7 @@ void mr_trainer_environment(
     put_number(out, "WORLD_SIZE", s->document->roles[MR_TRAINING_WORKER]);
 }
 
-/* ---- invariants --------------------------------------------------------------------------------
- */
+/* ---- invariants ------------------------------------------------------------------------------ */
 
 static void check_session(const struct mr_trainer *t, struct session *s)
 {

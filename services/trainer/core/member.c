@@ -49,8 +49,7 @@ struct mr_trainer_instruction mr_trainer__instruction(
     return instruction;
 }
 
-/* ---- answers of waiting calls ------------------------------------------------------------------
- */
+/* ---- answers of waiting calls ---------------------------------------------------------------- */
 
 static void answer_join(struct mr_trainer *t, struct session *s, struct member *m, bool formed)
 {
@@ -122,8 +121,7 @@ static void joins_turn(struct mr_trainer *t, struct session *s, struct member *m
         answer_join(t, s, m, false);
 }
 
-/* ---- losses ------------------------------------------------------------------------------------
- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 static void close_account(struct member *m)
 {
@@ -245,8 +243,7 @@ void mr_trainer__members_gone(struct session *s, uint64_t ticket)
     }
 }
 
-/* ---- join --------------------------------------------------------------------------------------
- */
+/* ---- join ------------------------------------------------------------------------------------ */
 
 /* What is behind the last slash, and what is before it. */
 static uint64_t attempt_of(struct mr_str task, struct mr_str *stem)
@@ -368,8 +365,7 @@ void mr_trainer__join(struct mr_trainer *t, const struct mr_trainer_event *ev)
     if (m->state != MR_MEMBER_HERE) take_place(t, s, m, j);
 }
 
-/* ---- barrier -----------------------------------------------------------------------------------
- */
+/* ---- barrier --------------------------------------------------------------------------------- */
 
 bool mr_trainer__is_in_force(const struct member *m, uint64_t incarnation)
 {
@@ -419,8 +415,7 @@ void mr_trainer__barrier(struct mr_trainer *t, const struct mr_trainer_event *ev
     }
 }
 
-/* ---- report ------------------------------------------------------------------------------------
- */
+/* ---- report ---------------------------------------------------------------------------------- */
 
 /* Reports may arrive in another order than they were sent: what grows does not go back. */
 static void account(struct mr_training_counters *to, const struct mr_training_counters *c)

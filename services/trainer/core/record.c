@@ -55,8 +55,7 @@ static void put_text(struct mr_buf *out, const char *p, uint32_t n)
     mr_pack_text(out, mr_str_of(p, n));
 }
 
-/* ---- numbers -----------------------------------------------------------------------------------
- */
+/* ---- numbers --------------------------------------------------------------------------------- */
 
 static void write_numbers(const struct session *s, struct mr_buf *out)
 {
@@ -178,8 +177,7 @@ static void read_member(struct member *m, struct reader *r, uint64_t layout)
         .feed_s = f[6]};
 }
 
-/* ---- checkpoints -------------------------------------------------------------------------------
- */
+/* ---- checkpoints ----------------------------------------------------------------------------- */
 
 static void write_checkpoints(
     struct mr_buf *out, const struct checkpoint *checkpoints, uint32_t n, uint32_t shards)
@@ -212,8 +210,7 @@ static uint32_t read_checkpoints(
     return r->failed ? 0 : n;
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* A list: empty as long as nothing is decided, 1 for the even split, else 1 and the workers' lists.
  */

@@ -22,8 +22,7 @@ void mr_trainer__begin_stop(struct mr_trainer *t, struct session *s, const char 
     mr_trainer__enter(t, s, MR_TRAINING_STOPPING);
 }
 
-/* ---- scores ------------------------------------------------------------------------------------
- */
+/* ---- scores ---------------------------------------------------------------------------------- */
 
 static bool entry_parse(struct mr_str text, struct entry_id *out)
 {
@@ -120,8 +119,7 @@ void mr_trainer__entry(struct mr_trainer *t, const struct mr_trainer_event *ev)
     yyjson_doc_free(doc);
 }
 
-/* ---- the other rules ---------------------------------------------------------------------------
- */
+/* ---- the other rules ------------------------------------------------------------------------- */
 
 static uint64_t time_left_ns(const struct mr_trainer *t, const struct session *s)
 {
@@ -153,8 +151,7 @@ static void rules(struct mr_trainer *t, struct session *s)
         mr_trainer__begin_stop(t, s, "%g s are over", (double)d->time / 1e9);
 }
 
-/* ---- moves -------------------------------------------------------------------------------------
- */
+/* ---- moves ----------------------------------------------------------------------------------- */
 
 static bool is_waited_for(struct session *s, const struct member *m)
 {
@@ -227,8 +224,7 @@ void mr_trainer__evaluate(struct mr_trainer *t, struct session *s)
     if (s->state == MR_TRAINING_STOPPING) phases(t, s);
 }
 
-/* ---- bounds ------------------------------------------------------------------------------------
- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 mr_duration mr_trainer__bound_of(const struct session *s)
 {

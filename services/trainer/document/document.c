@@ -108,8 +108,7 @@ void mr_training_document_show(const struct mr_training_document *d, struct mr_b
     yyjson_mut_doc_free(doc);
 }
 
-/* ---- ${name} -----------------------------------------------------------------------------------
- */
+/* ---- ${name} --------------------------------------------------------------------------------- */
 
 /* yyjson's copies descend by recursion: what is too deep for them goes no further than here. */
 static bool is_too_deep(struct mr_str s)
@@ -220,8 +219,7 @@ static void substitute_all(
     }
 }
 
-/* ---- fields ------------------------------------------------------------------------------------
- */
+/* ---- fields ---------------------------------------------------------------------------------- */
 
 static mr_duration seconds(struct mr_doc_read *r, const struct mr_doc_part *p, const char *field,
     double fallback, double least)

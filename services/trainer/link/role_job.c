@@ -91,8 +91,7 @@ static void head(struct job *j, const char *what)
     add(j, j->out, "labels", labels);
 }
 
-/* ---- the graph ---------------------------------------------------------------------------------
- */
+/* ---- the graph ------------------------------------------------------------------------------- */
 
 static bool has_text(yyjson_mut_val *list, const char *wanted)
 {
@@ -209,8 +208,7 @@ int mr_role_job_feed(const struct mr_role_job_spec *spec, struct mr_buf *out, st
     return end(&j, MR_OK, out);
 }
 
-/* ---- the roles ---------------------------------------------------------------------------------
- */
+/* ---- the roles ------------------------------------------------------------------------------- */
 
 /* What a set has as x or y: the key of the graph becomes a reference, a stored one is itself. */
 static int add_part(struct job *j, yyjson_mut_val *to, const char *set, const char *part)

@@ -162,8 +162,7 @@ static bool is_refused_without(struct request *x)
     return true;
 }
 
-/* ---- submit ------------------------------------------------------------------------------------
- */
+/* ---- submit ---------------------------------------------------------------------------------- */
 
 static void on_accepted(struct mr_rpc_call *call, struct mr_rpc_message *m)
 {
@@ -293,8 +292,7 @@ void mr_sched_link_submit(struct mr_sched_link *l, const struct mr_sched_link_jo
     mr_buf_fini(&packed);
 }
 
-/* ---- one question, one answer ------------------------------------------------------------------
- */
+/* ---- one question, one answer ---------------------------------------------------------------- */
 
 static void ask(
     struct request *x, const char *method, const ProtobufCMessage *m, mr_rpc_on_reply fn)

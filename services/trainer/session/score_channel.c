@@ -76,8 +76,7 @@ void mr_trainings_channel(struct mr_trainings *tr, const struct mr_trainer_effec
     mr_release(after);
 }
 
-/* ---- where does it end -------------------------------------------------------------------------
- */
+/* ---- where does it end ----------------------------------------------------------------------- */
 
 struct location {
     struct mr_list node;

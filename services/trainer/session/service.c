@@ -95,8 +95,7 @@ bool mr_training_is_text(
     return false;
 }
 
-/* ---- what only looks ---------------------------------------------------------------------------
- */
+/* ---- what only looks ------------------------------------------------------------------------- */
 
 static void get(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
@@ -164,8 +163,7 @@ static void list(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     mr_release(rows);
 }
 
-/* ---- what the core decides ---------------------------------------------------------------------
- */
+/* ---- what the core decides ------------------------------------------------------------------- */
 
 static void stop(struct mr_rpc_call *call, struct mr_rpc_message *msg)
 {
@@ -328,8 +326,7 @@ static void report(struct mr_rpc_call *call, struct mr_rpc_message *msg)
     mr_training_call_ask(call, &ev);
 }
 
-/* ---- answers -----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void reply_report(struct mr_rpc_call *call, const struct mr_trainer_instruction *instruction)
 {

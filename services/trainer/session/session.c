@@ -102,8 +102,7 @@ static void on_scheduler(void *ctx, struct mr_trainer_event *ev)
     mr_trainings_step(ctx, ev);
 }
 
-/* ---- counters ----------------------------------------------------------------------------------
- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 #define ASK(name, which)                                                                           \
     static double name(void *ctx)                                                                  \
@@ -141,8 +140,7 @@ static void add_stats(struct mr_trainings *tr)
         "Channel entries that stop rules have looked at.", NULL);
 }
 
-/* ---- the part ----------------------------------------------------------------------------------
- */
+/* ---- the part -------------------------------------------------------------------------------- */
 
 static int open_part(struct mr_trainer_shell *t, void **out, struct mr_error *e)
 {

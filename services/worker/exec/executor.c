@@ -178,8 +178,7 @@ static const struct mr_op_host host = {
     .work = work,
 };
 
-/* ---- one item ---------------------------------------------------------------------------------
- */
+/* ---- one item -------------------------------------------------------------------------------- */
 
 static void item_failed(struct mr_executor *x, int code, const struct mr_error *e)
 {

@@ -12,8 +12,7 @@
 
 static const unsigned char magic[] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-/* ---- the header's literal: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } --------
- */
+/* ---- the header's literal: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), } ------- */
 
 struct scanner {
     const char *p;

@@ -155,8 +155,7 @@ static bool step_reader(struct explorer *x, struct model_state *s, int p)
     return false;
 }
 
-/* ---- mark, fence, scan, commit; then the writer reuses the bytes and the store publishes ------
- */
+/* ---- mark, fence, scan, commit; then the writer reuses the bytes and the store publishes ----- */
 
 static bool scan(struct model_state *s, int p)
 {

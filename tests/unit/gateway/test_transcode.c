@@ -160,8 +160,7 @@ static void deep_json_is_refused_before_it_costs(void **state)
     mr_buf_fini(&b);
 }
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 /* "METHOD TARGET", a header value for each of the route's headers, a body; the request's JSON or
  * the error. */
@@ -251,8 +250,7 @@ static void path_query_header_and_body_fill_the_request(void **state)
     }
 }
 
-/* ---- answers ----------------------------------------------------------------------------------
- */
+/* ---- answers --------------------------------------------------------------------------------- */
 
 static void numbers_are_written_so_that_they_read_back_the_same(void **state)
 {

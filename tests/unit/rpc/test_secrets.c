@@ -134,8 +134,7 @@ static void a_bad_line_is_named_by_its_number(void **state)
     }
 }
 
-/* ---- what a service may call ------------------------------------------------------------------
- */
+/* ---- what a service may call ----------------------------------------------------------------- */
 
 static struct mr_rpc_auth *open_auth(const char *token_file)
 {
@@ -233,8 +232,7 @@ static void every_method_for_services_has_a_caller(void **state)
     }
 }
 
-/* ---- read again -------------------------------------------------------------------------------
- */
+/* ---- read again ------------------------------------------------------------------------------ */
 
 static void a_changed_secret_counts_at_once_and_a_broken_file_is_not_taken(void **state)
 {

@@ -94,8 +94,7 @@ static inline void rig_plain_mean(struct rig_plain *p, const float *const *grads
     if (count) mr_nn_optim_apply_mean(&p->optim, t, &r, g, n);
 }
 
-/* ---- a train.ps, with S shards served by as many threads --------------------------------------
- */
+/* ---- a train.ps, with S shards served by as many threads ------------------------------------- */
 
 struct rig_ps {
     struct mr_shard *shard;
@@ -155,8 +154,7 @@ static inline void rig_ps_close(struct rig_ps *p)
     mr_shard_close(&p->shard);
 }
 
-/* ---- workers ----------------------------------------------------------------------------------
- */
+/* ---- workers --------------------------------------------------------------------------------- */
 
 static inline struct mr_params *rig_connect(
     const struct mr_place *places, uint32_t shards, uint64_t count, uint32_t worker, bool remote)
@@ -249,8 +247,7 @@ static inline void rig_plain_async(struct rig_plain *p, uint64_t steps) /* one w
     mr_release(zeros);
 }
 
-/* ---- a process's server -----------------------------------------------------------------------
- */
+/* ---- a process's server ---------------------------------------------------------------------- */
 
 struct rig_net {
     struct mr_rpc_loop *loop;
