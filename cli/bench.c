@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/pack.h"
+#include "base/unconst.h"
 #include "cli/client/client.h"
 #include "cli/client/place.h"
 #include "host/clock.h"
@@ -266,7 +267,7 @@ static int collect(struct bench *b, const struct shape *shape, const char *id, s
     struct mr_rpc_stream *s = mr_rpc_stream_open(b->rpc, "/millrace.v1.Jobs/Results", NULL);
     uint64_t seen = 0;
     int err = MR_OK;
-    q.id = (char *)(uintptr_t)id;
+    q.id = mr_unconst(id);
     q.wait_s = 600;
     mr_buf_init(&bytes, 4096);
     mr_pb_pack(&q.base, &bytes);
@@ -295,7 +296,7 @@ static int forget(struct bench *b, const char *id, struct mr_error *e)
 {
     struct mr_buf bytes;
     Millrace__V1__ForgetJobRequest q = MILLRACE__V1__FORGET_JOB_REQUEST__INIT;
-    q.id = (char *)(uintptr_t)id;
+    q.id = mr_unconst(id);
     mr_buf_init(&bytes, 4096);
     mr_pb_pack(&q.base, &bytes);
     int err =

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/pack.h"
+#include "base/unconst.h"
 #include "ops/registry/registry.h"
 #include "ops/resolve.h"
 #include "store/object/value.h"
@@ -393,7 +394,7 @@ static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg 
         bound[i] = mr_arg_of_fallback(fallback ? fallback : "null");
     }
     if (!in_place && fixed < op->params_count) bound[fixed] = mr_arg_of_fallback("null");
-    struct mr_arg *rest = (struct mr_arg *)(uintptr_t)r->call.rest; /* our own tree */
+    struct mr_arg *rest = mr_unconst(r->call.rest); /* our own tree */
     for (uint32_t i = 0; i < r->call.rest_count; i++) {
         err = check_type(op, &op->params[fixed], &rest[i], r->error);
         if (err) return err;
@@ -404,7 +405,7 @@ static int bind(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg 
 /* Splits the resolved pack (graph/args.h) and binds it. */
 static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr_arg *all)
 {
-    struct mr_arg *items = (struct mr_arg *)(uintptr_t)all->items;
+    struct mr_arg *items = mr_unconst(all->items);
     struct mr_arg *positional = all;
     struct mr_arg *named = NULL;
     uint32_t named_count = 0;
@@ -424,8 +425,7 @@ static int take_args(struct mr_op_run *r, const struct mr_op_desc *op, struct mr
         names[i] = named[i].name;
     int err = mr_op_check_call(op, positional->count, names, named_count, r->error);
     if (err) return err;
-    return bind(r, op, (struct mr_arg *)(uintptr_t)positional->items, positional->count, named,
-        named_count);
+    return bind(r, op, mr_unconst(positional->items), positional->count, named, named_count);
 }
 
 /* What is made of drawn data is drawn itself. */
@@ -445,7 +445,7 @@ static void mark_result(
     struct mr_op_result *result = r->result;
     result->is_drawn = result->kind != MR_OP_RESULT_INPUT && is_of_drawn(r, inputs, inputs_count);
     if (result->is_drawn && result->kind == MR_OP_RESULT_EXTENT)
-        mr_value_mark_drawn((void *)(uintptr_t)result->extent.p); /* ours, just written */
+        mr_value_mark_drawn(mr_unconst(result->extent.p)); /* ours, just written */
 }
 
 struct mr_op_run *mr_op_run_new(const struct mr_op_host *host, uint64_t scratch_bytes_max)

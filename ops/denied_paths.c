@@ -3,6 +3,7 @@
 #include "ops/denied_paths.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 
 #include <fcntl.h>
 #include <fts.h>
@@ -15,8 +16,6 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
-
-extern char **environ;
 
 void mr_denied_init(struct mr_denied *d)
 {
@@ -93,7 +92,7 @@ static bool is_same(const struct stat *a, const struct stat *b)
 
 static bool tree_holds(const char *directory, const struct stat *st)
 {
-    char *roots[] = {(char *)(uintptr_t)directory, NULL}; /* fts does not write to it */
+    char *roots[] = {mr_unconst(directory), NULL}; /* fts does not write to it */
     FTS *tree = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR | FTS_XDEV, NULL);
     bool found = false;
     for (FTSENT *f = tree ? fts_read(tree) : NULL; f && !found; f = fts_read(tree))

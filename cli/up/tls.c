@@ -7,6 +7,7 @@
 #include "cli/up/tls.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 #include "host/file.h"
 
 #include <errno.h>
@@ -34,12 +35,12 @@ bool mr_up_tls_is_on(const struct mr_up_tls *t)
 void mr_up_tls_fini(struct mr_up_tls *t)
 {
     for (size_t i = 0; i < t->names.count; i++)
-        mr_release((void *)(uintptr_t)t->names.items[i]);
+        mr_release(mr_unconst(t->names.items[i]));
     mr_texts_fini(&t->names);
     if (t->directory) {
-        mr_release((void *)(uintptr_t)t->files.cert);
-        mr_release((void *)(uintptr_t)t->files.key);
-        mr_release((void *)(uintptr_t)t->files.ca);
+        mr_release(mr_unconst(t->files.cert));
+        mr_release(mr_unconst(t->files.key));
+        mr_release(mr_unconst(t->files.ca));
     }
     mr_release(t->directory);
     *t = (struct mr_up_tls){0};

@@ -10,6 +10,7 @@
  *   DIR/redis/     the journal (append-only file)
  *   DIR/node-0/    persisted and spilled objects of a node */
 #include "base/alloc.h"
+#include "base/unconst.h"
 #include "base/units.h"
 #include "cli/client/command.h"
 #include "cli/client/http.h"
@@ -207,7 +208,7 @@ static int run(struct mr_up *u, struct mr_error *e)
     enum mr_supervisor_event ev = err ? MR_SUPERVISOR_GAVE_UP : wait_ready(u, url, e);
     if (ev == MR_SUPERVISOR_TIMEOUT) {
         const struct mr_place_cluster last = {.url = url,
-            .ca = (char *)(uintptr_t)u->config.tls.files.ca,
+            .ca = mr_unconst(u->config.tls.files.ca),
             .scheduler = u->scheduler,
             .directory = u->dir};
         (void)mr_place_write_last(&last, NULL); /* only a convenience for the next command */

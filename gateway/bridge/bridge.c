@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/protowire.h"
+#include "base/unconst.h"
 #include "gateway/bridge/backends.h"
 #include "gateway/bridge/scrape.h"
 #include "host/clock.h"
@@ -457,7 +458,7 @@ static void cut_waits(struct mr_bridge *b)
 
 static bool all_over(const struct mr_bridge *b)
 {
-    MR_LIST_EACH(node, (struct mr_list *)(uintptr_t)&b->live)
+    MR_LIST_EACH(node, (struct mr_list *)mr_unconst(&b->live))
     if (!MR_LIST_ITEM(node, struct mr_exchange, live)->is_over) return false;
     return true;
 }

@@ -1,5 +1,6 @@
 #include "gateway/http/login_cookie.h"
 
+#include "base/unconst.h"
 #include "rpc/tokens.h"
 
 #include <assert.h>
@@ -92,7 +93,7 @@ int mr_login_read(struct mr_str body, struct mr_buf *token, uint32_t *age_s, str
 {
     yyjson_read_err why = {0};
     if (!body.n) return MR_OK;
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)body.p, body.n, 0, NULL, &why);
+    yyjson_doc *doc = yyjson_read_opts(mr_unconst(body.p), body.n, 0, NULL, &why);
     if (!doc) return mr_fail(e, MR_EINVAL, "the body is no JSON: %s at byte %zu", why.msg, why.pos);
     int err = read_fields(yyjson_doc_get_root(doc), token, age_s, e);
     yyjson_doc_free(doc);

@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/protowire.h"
+#include "base/unconst.h"
 #include "gateway/json/field.h"
 
 #include <stdio.h>
@@ -289,7 +290,7 @@ int mr_json_to_wire(const ProtobufCMessageDescriptor *type, struct mr_str json,
 {
     yyjson_read_err read_err;
     yyjson_doc *doc =
-        yyjson_read_opts((char *)(uintptr_t)json.p, json.n, YYJSON_READ_NOFLAG, NULL, &read_err);
+        yyjson_read_opts(mr_unconst(json.p), json.n, YYJSON_READ_NOFLAG, NULL, &read_err);
     if (!doc) return malformed(&read_err, json, e);
 
     struct mr_error local;

@@ -2,6 +2,7 @@
 #include "gateway/server/request.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 #include "gateway/http/gzip.h"
 #include "gateway/json/json_out.h"
 #include "gateway/http/media.h"
@@ -89,7 +90,7 @@ enum MHD_Result mr_answer_openapi(struct mr_request *r)
     if (is_packed && !is_known) m = mr_answer_gzip(all);
     if (!m)
         m = MHD_create_response_from_buffer(
-            is_known ? 0 : all.n, (void *)(uintptr_t)all.p, MHD_RESPMEM_PERSISTENT);
+            is_known ? 0 : all.n, mr_unconst(all.p), MHD_RESPMEM_PERSISTENT);
     (void)MHD_add_response_header(m, "ETag", tag);
     (void)MHD_add_response_header(m, "Vary", "Accept-Encoding");
     r->may_be_kept = true;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/protowire.h"
+#include "base/unconst.h"
 #include "gateway/http/gzip.h"
 #include "gateway/http/media.h"
 #include "gateway/http/range.h"
@@ -95,7 +96,7 @@ static struct MHD_Response *part_of(
     uint64_t skip = from - f->offset;
     if (f->is_whole && skip <= r->raw.n && n <= r->raw.n - skip)
         return MHD_create_response_from_buffer(
-            (size_t)n, (void *)(uintptr_t)(r->raw.p + skip), MHD_RESPMEM_MUST_COPY);
+            (size_t)n, mr_unconst(r->raw.p + skip), MHD_RESPMEM_MUST_COPY);
     if (!n) return MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     r->raw_skip = skip;
     return MHD_create_response_from_callback(n, STREAM_BLOCK_BYTES, mr_stream_read, r, NULL);

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "gateway/server/daemon.h"
 #include "gateway/json/json_in.h"
 #include "gateway/server/login.h"
@@ -283,7 +284,7 @@ static void free_request(struct mr_request *r)
  * would wait for ever. The text is the connection's buffer, of which only we are told as const. */
 static void hide_query(const char *target)
 {
-    char *query = strchr((char *)(uintptr_t)target, '?');
+    char *query = strchr((char *)mr_unconst(target), '?');
     if (query) query[1] = 0;
 }
 

@@ -2,6 +2,7 @@
 #include "gateway/server/request.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -100,7 +101,7 @@ enum MHD_Result mr_static_answer(struct mr_request *r)
     if (r->http->dashboard_fd < 0) {
         if (!is_root) return not_found(r);
         struct MHD_Response *m = MHD_create_response_from_buffer(
-            sizeof page - 1, (void *)(uintptr_t)page, MHD_RESPMEM_PERSISTENT);
+            sizeof page - 1, mr_unconst(page), MHD_RESPMEM_PERSISTENT);
         add_page_headers(m);
         return mr_answer_queue(r, 200, "text/html; charset=utf-8", &m);
     }

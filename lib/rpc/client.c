@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 
 #include <grpc/grpc_security.h>
 #include <string.h>
@@ -28,7 +29,7 @@ static int arg_ms(mr_duration d)
 
 static grpc_arg int_arg(const char *key, int value)
 {
-    grpc_arg a = {.type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)key};
+    grpc_arg a = {.type = GRPC_ARG_INTEGER, .key = mr_unconst(key)};
     a.value.integer = value;
     return a;
 }

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 
 #include <grpc/byte_buffer_reader.h>
 
@@ -16,7 +17,7 @@ static grpc_slice slice_of(const struct mr_rpc_part *part)
         return grpc_empty_slice();
     }
     /* gRPC only reads it, though the parameter is not const. */
-    void *bytes = (void *)(uintptr_t)part->bytes.p;
+    void *bytes = mr_unconst(part->bytes.p);
     return grpc_slice_new_with_user_data(bytes, part->bytes.n, part->release, part->ctx);
 }
 

@@ -7,6 +7,7 @@
 #include "ops/kernel/random.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 #include "nn/model/npz_zip.h"
 #include "store/object/gzip.h"
 #include "store/object/format/idx.h"
@@ -49,7 +50,7 @@ static int refuse_number(
     struct mr_buf number;
     mr_buf_init(&number, 64);
     int64_t v = 0;
-    char *cells[2] = {(char *)(uintptr_t)p, (char *)&v};
+    char *cells[2] = {mr_unconst(p), (char *)&v};
     if (mr_dtype_is_float(from))
         mr_buf_printf(&number, "%.17g", mr_dtype_get_f64(from, p));
     else

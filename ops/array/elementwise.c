@@ -1,6 +1,7 @@
 /* Which loop an element-wise operator runs: the types it computes in and returns, and what it
  * refuses. */
 #include "ops/array/array.h"
+#include "base/unconst.h"
 #include "ops/call.h"
 
 static const char *const binary_names[MR_BINARIES_COUNT] = {
@@ -272,7 +273,7 @@ int mr_array_copy(struct mr_op_call *call, const struct mr_tensor *t, void *to)
 int mr_array_cast(struct mr_op_call *call, const struct mr_tensor *from, const struct mr_tensor *to)
 {
     if (from->dtype == to->dtype && mr_tensor_is_contiguous(to))
-        return mr_array_copy(call, from, (void *)(uintptr_t)to->data);
+        return mr_array_copy(call, from, mr_unconst(to->data));
     struct mr_loop l = {
         .ndim = to->ndim, .count = 2, .kernel = mr_cast_kernel(from->dtype, to->dtype)};
     memcpy(l.shape, to->shape, sizeof l.shape);

@@ -1,6 +1,7 @@
 /* array.matmul: floats through BLAS on one thread (the parallelism is in the graph), integers by
  * themselves. */
 #include "ops/array/array.h"
+#include "base/unconst.h"
 #include "ops/family.h"
 
 #include <cblas.h>
@@ -190,7 +191,7 @@ static int run_matmul(struct mr_op_call *call)
         if (!made.data) return MR_ELIMIT;
         mr_tensor_init(&made, p.t, ndim, shape, made.data);
     }
-    err = run_stack(call, &p, &s, &sa, &sb, (char *)(uintptr_t)made.data);
+    err = run_stack(call, &p, &s, &sa, &sb, mr_unconst(made.data));
     if (!err && t != p.t) err = mr_array_cast(call, &made, &out);
     if (err || ndim) return err;
     return mr_array_return(call, &out);

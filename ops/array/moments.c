@@ -2,6 +2,7 @@
  * of shape [4, …]: count, mean, sum of squared deviations (m2) and the low part of the mean, of
  * every group; partial results merge in any tree. */
 #include "ops/family.h"
+#include "base/unconst.h"
 #include "ops/array/reduce.h"
 
 #include <math.h>
@@ -129,7 +130,7 @@ static int run_merge(struct mr_op_call *call)
         if (err) return err;
         if (!mr_tensor_same_shape(&first, &t))
             return call->does->fail(call, MR_EINVAL, "the parts differ in shape");
-        double *p = (double *)(uintptr_t)t.data; /* only read */
+        double *p = mr_unconst(t.data); /* only read */
         for (uint64_t j = 0; j < n; j++) {
             const struct mr_moments a = {&out[n + j], &out[3 * n + j], &out[2 * n + j]};
             const struct mr_moments b = {&p[n + j], &p[3 * n + j], &p[2 * n + j]};

@@ -2,6 +2,7 @@
 #include "ops/array/reduce.h"
 
 #include "base/assert.h"
+#include "base/unconst.h"
 
 #include <math.h>
 
@@ -153,7 +154,7 @@ static const char *element(const struct mr_reduction *r, const char *row, size_t
 static void add_block(const struct mr_reduction *r, const char *rows, size_t count, size_t width,
     double seen, const struct moments *m)
 {
-    char *io[2] = {(char *)(uintptr_t)element(r, rows, 0), (char *)m->shift};
+    char *io[2] = {mr_unconst(element(r, rows, 0)), (char *)m->shift};
     const ptrdiff_t step[2] = {(ptrdiff_t)mr_dtype_bytes(r->dtype), sizeof *m->shift};
     mr_cast_kernel(r->dtype, MR_DTYPE_F64)(io, width, step);
     double *sums = m->block.mean, *squares = m->block.m2;

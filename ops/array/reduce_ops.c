@@ -4,6 +4,7 @@
 #include "ops/array/reduce.h"
 
 #include "base/assert.h"
+#include "base/unconst.h"
 
 #include <math.h>
 
@@ -182,7 +183,7 @@ static int reduce(struct mr_op_call *call, enum mr_reduce op, struct mr_tensor x
     if (err) return err;
     enum mr_dtype acc = mr_reduce_accumulator(kernel, r.dtype);
     bool direct = acc == t && op != MR_REDUCE_MEAN;
-    char *sums = direct ? (char *)(uintptr_t)out.data
+    char *sums = direct ? (char *)mr_unconst(out.data)
                         : call->does->scratch(call, MR_MAX(groups, 1u) * sizeof(uint64_t));
     if (!sums) return MR_ELIMIT;
     err = reduce_all(call, kernel, &r, sums);
@@ -257,7 +258,7 @@ static int arg_extreme(struct mr_op_call *call, bool max)
     if (err) return err;
     void *best = call->does->scratch(call, MR_MAX(r.inner, 1u) * 8);
     if (!best) return MR_ELIMIT;
-    int64_t *index = (int64_t *)(uintptr_t)out.data;
+    int64_t *index = mr_unconst(out.data);
     mr_arg_kernel kernel = mr_argmin_kernel(r.dtype, max);
     for (uint64_t o = 0; r.inner && o < r.outer; o++) {
         kernel(r.data + o * r.n * r.inner * mr_dtype_bytes(r.dtype), (size_t)r.n, (size_t)r.inner,

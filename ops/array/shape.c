@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "base/pack.h"
+#include "base/unconst.h"
 #include "store/object/value.h"
 
 #define PARTS_MAX 65536
@@ -36,7 +37,7 @@ static int return_number(struct mr_op_call *call, const struct mr_tensor *t)
     if (mr_dtype_is_float(t->dtype))
         return call->does->return_float(call, mr_dtype_get_f64(t->dtype, p));
     uint64_t v = 0;
-    char *io[2] = {(char *)(uintptr_t)p, (char *)&v};
+    char *io[2] = {mr_unconst(p), (char *)&v};
     const ptrdiff_t step[2] = {0, 0};
     enum mr_dtype wide = mr_dtype_is_signed(t->dtype) ? MR_DTYPE_I64 : MR_DTYPE_U64;
     mr_cast_kernel(t->dtype, wide)(io, 1, step);

@@ -2,6 +2,7 @@
 #include "ops/array/array.h"
 
 #include "base/assert.h"
+#include "base/unconst.h"
 
 #include <math.h>
 
@@ -93,7 +94,7 @@ bool mr_array_number_fits(enum mr_dtype from, const void *p, enum mr_dtype t)
         return v >= low && v < end; /* NaN does not */
     }
     uint64_t u = 0;
-    char *cells[2] = {(char *)(uintptr_t)p, (char *)&u};
+    char *cells[2] = {mr_unconst(p), (char *)&u};
     const ptrdiff_t step[2] = {0, 0};
     mr_cast_kernel(from, MR_DTYPE_U64)(cells, 1, step); /* keeps the bits */
     if (from == MR_DTYPE_U64 && u > INT64_MAX) return t == MR_DTYPE_U64;

@@ -4,6 +4,7 @@
 #include "ops/kernel/strided_loop.h"
 
 #include "base/assert.h"
+#include "base/unconst.h"
 
 #define CHUNK 2048              /* elements in a buffer of the cast */
 #define CANCEL_EVERY (1u << 20) /* elements between two looks at the flag */
@@ -11,7 +12,7 @@
 void mr_loop_operand_set(struct mr_loop *l, unsigned i, const struct mr_tensor *t, enum mr_dtype as)
 {
     struct mr_loop_operand *o = &l->operand[i];
-    o->p = (char *)(uintptr_t)t->data;
+    o->p = mr_unconst(t->data);
     o->stored = t->dtype;
     o->as = as;
     memcpy(o->strides, t->strides, t->ndim * sizeof o->strides[0]);

@@ -2,6 +2,7 @@
 #include "store/arena/control.h"
 
 #include "base/assert.h"
+#include "base/unconst.h"
 
 #include <errno.h>
 #include <string.h>
@@ -110,8 +111,8 @@ static int send_with(int flags, int socket, enum mr_ctl_type type, uint64_t requ
     struct mr_ctl_head head = {(uint32_t)type, count, request};
     struct iovec parts[3] = {
         {&head, sizeof head},
-        {(void *)(uintptr_t)fixed, shapes[type].fixed},
-        {(void *)(uintptr_t)items, (size_t)count * shapes[type].item},
+        {mr_unconst(fixed), shapes[type].fixed},
+        {mr_unconst(items), (size_t)count * shapes[type].item},
     };
     union {
         struct cmsghdr align;

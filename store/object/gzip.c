@@ -1,6 +1,7 @@
 #include "store/object/gzip.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 
 #include <limits.h>
 #include <zlib.h>
@@ -27,7 +28,7 @@ int mr_gzip_unpack(struct mr_str packed, struct mr_buf *out, bool (*stop)(void *
     size_t at = 0;
     for (;;) {
         if (!z.avail_in) {
-            z.next_in = (z_const Bytef *)(uintptr_t)(packed.p + at);
+            z.next_in = mr_unconst(packed.p + at);
             z.avail_in = (uInt)MR_MIN(packed.n - at, (size_t)INT_MAX);
             at += z.avail_in;
         }

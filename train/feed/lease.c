@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/flag.h"
 #include "host/inbox.h"
@@ -74,7 +75,7 @@ static bool is_late(void *ctx)
 
 static char *queue_of(const struct mr_taker *t)
 {
-    return (char *)(uintptr_t)t->queue; /* protobuf-c knows no const */
+    return mr_unconst(t->queue); /* protobuf-c knows no const */
 }
 
 static int create(struct mr_taker *t, struct mr_error *e)
@@ -144,7 +145,7 @@ static void take(struct mr_taker *t)
 
 static void nack(struct mr_taker *t, const struct answer *a)
 {
-    char *receipts[1] = {(char *)(uintptr_t)a->receipt};
+    char *receipts[1] = {mr_unconst(a->receipt)};
     Millrace__V1__NackItemsRequest r = MILLRACE__V1__NACK_ITEMS_REQUEST__INIT;
     const struct mr_stop late = {is_late, t};
     struct mr_error e;
@@ -152,7 +153,7 @@ static void nack(struct mr_taker *t, const struct answer *a)
     r.receipts = receipts;
     r.n_receipts = 1;
     r.dead = a->end == DEAD;
-    r.reason = (char *)(uintptr_t)a->reason;
+    r.reason = mr_unconst(a->reason);
     if (mr_role_call(
             t->link, "/millrace.v1.Queues/Nack", &r.base, CALL_TIMEOUT, late, NULL, NULL, NULL, &e))
         mr_log(MR_WARN, "queue.answer_lost", "queue=\"%s\" why=\"%s\"", t->queue, e.text);

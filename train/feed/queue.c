@@ -2,6 +2,7 @@
 #include "train/feed/queue.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "train/feed/lease.h"
@@ -298,8 +299,8 @@ int mr_queue_feed_open(
         return mr_fail(e, MR_ELOST, "this worker has no object store (--store) to take items from");
     struct mr_queue_feed *f = mr_alloc(sizeof *f);
     f->spec = *s;
-    f->rows_store = (struct mr_feed_store){
-        rows_get, rows_release, (void *)(uintptr_t)s->store, rows_room, NULL};
+    f->rows_store =
+        (struct mr_feed_store){rows_get, rows_release, mr_unconst(s->store), rows_room, NULL};
     f->x = mr_alloc_aligned(s->batch * s->inputs * sizeof *f->x, 64);
     f->index = mr_alloc_array(s->batch, sizeof *f->index);
     f->items = mr_alloc_array(ITEMS_MAX, sizeof *f->items);

@@ -1,6 +1,7 @@
 /* Calls to the store's client and to its service. Does not know what the bytes mean. */
 #include "train/feed/store.h"
 
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "millrace/v1/objects.pb-c.h"
 
@@ -58,7 +59,7 @@ int mr_role_resolve(
     const struct mr_role_store *s, const char *name, struct mr_role_named *out, struct mr_error *e)
 {
     Millrace__V1__ResolveRequest r = MILLRACE__V1__RESOLVE_REQUEST__INIT;
-    r.name = (char *)(uintptr_t)name;
+    r.name = mr_unconst(name);
     struct mr_pb_arena arena;
     mr_pb_arena_init(&arena, ANSWER_BYTES_MAX);
     const Millrace__V1__NameInfo *got = NULL;
@@ -94,7 +95,7 @@ static int persist(const struct mr_role_store *s, char *id, struct mr_error *e)
 static int name_it(const struct mr_role_store *s, char *id, const char *name, struct mr_error *e)
 {
     Millrace__V1__NameRequest r = MILLRACE__V1__NAME_REQUEST__INIT;
-    r.name = (char *)(uintptr_t)name;
+    r.name = mr_unconst(name);
     r.object = id;
     r.replace = true;
     mr_time until = mr_time_after(mr_clock_now(), KNOWN_TIMEOUT);
@@ -126,7 +127,7 @@ int mr_role_save(const struct mr_role_store *s, struct mr_store_draft *draft, co
 int mr_role_unname(const struct mr_role_store *s, const char *name, struct mr_error *e)
 {
     Millrace__V1__UnnameRequest r = MILLRACE__V1__UNNAME_REQUEST__INIT;
-    r.name = (char *)(uintptr_t)name;
+    r.name = mr_unconst(name);
     return mr_role_call(s->link, "/millrace.v1.Objects/Unname", &r.base, CALL_TIMEOUT, s->stop,
         NULL, NULL, NULL, e);
 }

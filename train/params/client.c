@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "train/params/layout.h"
 #include "store/arena/segment.h"
@@ -78,7 +79,7 @@ static int shm_map(struct shard *s, int fds[MR_TRANSPORT_FDS],
 
 static void shm_close(struct shard *s)
 {
-    mr_segment_unmap((void *)(uintptr_t)s->page, s->bytes);
+    mr_segment_unmap(mr_unconst(s->page), s->bytes);
     mr_segment_unmap(s->bell, sizeof *s->bell);
     if (s->socket >= 0) (void)close(s->socket);
     s->page = NULL;

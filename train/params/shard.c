@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "train/params/shard_state.h"
 #include "store/arena/segment.h"
 
@@ -16,7 +17,7 @@
 
 void mr_shard_client_free(struct mr_shard_client *c)
 {
-    mr_segment_unmap((void *)(uintptr_t)c->map, c->bytes);
+    mr_segment_unmap(mr_unconst(c->map), c->bytes);
     *c = (struct mr_shard_client){0};
 }
 
@@ -245,7 +246,7 @@ static uint32_t buffer_choose(struct mr_shard *s)
 float *mr_shard_next(struct mr_shard *s)
 {
     if (s->next < 0) s->next = buffer_choose(s);
-    return (float *)(uintptr_t)mr_shard_buffer_at(s, (uint32_t)s->next);
+    return mr_unconst(mr_shard_buffer_at(s, (uint32_t)s->next));
 }
 
 static bool someone_waits(const struct mr_shard *s, uint32_t what)

@@ -3,6 +3,7 @@
 #include "train/plan/plan.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -227,8 +228,8 @@ void mr_role_plan_fini(struct mr_role_plan *p)
     mr_release(p->init_checkpoint);
     words_free(&p->exec);
     words_free(&p->exec_env);
-    mr_release((char *)(uintptr_t)p->threshold.field.p);
-    mr_release((char *)(uintptr_t)p->patience.field.p);
+    mr_release(mr_unconst(p->threshold.field.p));
+    mr_release(mr_unconst(p->patience.field.p));
     mr_release(p->threshold_channel);
     mr_release(p->name);
     mr_release(p->init_model);

@@ -3,6 +3,7 @@
 #include "train/role/agent.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "host/monitor.h"
@@ -193,13 +194,13 @@ static void take_join(struct mr_agent *a, struct mr_membership **m)
 static void join(struct mr_agent *a)
 {
     Millrace__V1__JoinRequest r = MILLRACE__V1__JOIN_REQUEST__INIT;
-    r.session = (char *)(uintptr_t)a->c.session;
+    r.session = mr_unconst(a->c.session);
     r.role = a->c.role;
     r.index = a->c.index;
-    r.task = (char *)(uintptr_t)a->c.task;
-    r.address = (char *)(uintptr_t)a->c.address;
-    r.node = (char *)(uintptr_t)a->c.node;
-    r.socket = (char *)(uintptr_t)a->c.socket;
+    r.task = mr_unconst(a->c.task);
+    r.address = mr_unconst(a->c.address);
+    r.node = mr_unconst(a->c.node);
+    r.socket = mr_unconst(a->c.socket);
     r.wait_s = JOIN_WAIT_S;
     MR_AUTO(mr_membership_free) struct mr_membership *m = mr_alloc(sizeof *m);
     struct mr_error e;
@@ -293,7 +294,7 @@ static void report(struct mr_agent *a)
         r.checkpoint = &checkpoint;
     }
     fill_counters(a, &post.counters, &counters);
-    r.session = (char *)(uintptr_t)a->c.session;
+    r.session = mr_unconst(a->c.session);
     r.role = a->c.role;
     r.index = a->c.index;
     r.counters = &counters;

@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "store/arena/segment.h"
 
@@ -37,7 +38,7 @@ int mr_transport_send(int socket, const void *p, size_t n, const int *fds, size_
         struct cmsghdr align;
         char bytes[CMSG_SPACE(MR_TRANSPORT_FDS * sizeof(int))];
     } side = {0};
-    struct iovec part = {(void *)(uintptr_t)p, n};
+    struct iovec part = {mr_unconst(p), n};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
     if (fds_count) {
         m.msg_control = side.bytes;

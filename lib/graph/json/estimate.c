@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 
 #define FRAMES_MAX (2 * MR_DEPTH_MAX) /* what is deeper is refused by the reader */
 
@@ -52,14 +53,14 @@ static uint64_t times(uint64_t a, uint64_t b)
 
 static bool is_text(const yyjson_val *v)
 {
-    return yyjson_is_str((void *)(uintptr_t)v);
+    return yyjson_is_str(mr_unconst(v));
 }
 
 /* Of a value in which nothing is put in. */
 static uint64_t plain_size(const yyjson_val *v)
 {
     uint64_t bytes = 0;
-    const yyjson_val *end = unsafe_yyjson_get_next((void *)(uintptr_t)v); /* all in a row */
+    const yyjson_val *end = unsafe_yyjson_get_next(mr_unconst(v)); /* all in a row */
     for (; v < end; v++)
         bytes += is_text(v) ? 1 + mr_json_text(v).n : 1;
     return bytes;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "graph/build/builder_state.h"
+#include "base/unconst.h"
 #include "graph/json/json.h"
 
 #include <yyjson.h>
@@ -65,8 +66,7 @@ struct mr_json_mode {
 
 static inline struct mr_str mr_json_text(const yyjson_val *v)
 {
-    return mr_str_of(
-        unsafe_yyjson_get_str((void *)(uintptr_t)v), unsafe_yyjson_get_len((void *)(uintptr_t)v));
+    return mr_str_of(unsafe_yyjson_get_str(mr_unconst(v)), unsafe_yyjson_get_len(mr_unconst(v)));
 }
 
 /* ---- params.c ---- */

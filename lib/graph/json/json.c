@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "graph/json/entries.h"
 #include "graph/json/estimate.h"
 #include "graph/json/internal.h"
@@ -333,7 +334,7 @@ static yyjson_doc *parse(
 {
     if (!split)
         return yyjson_read_opts(
-            (char *)(uintptr_t)text.p, text.n, YYJSON_READ_BIGNUM_AS_RAW, &parsed, err);
+            mr_unconst(text.p), text.n, YYJSON_READ_BIGNUM_AS_RAW, &parsed, err);
     size_t tail = text.n - split->to;
     char *rest = mr_alloc(split->from + tail);
     memcpy(rest, text.p, split->from);

@@ -1,6 +1,7 @@
 /* Parameters and loops: what `${name}` becomes. In a job without "params", and outside any "for",
  * a text is never looked into. `$${` is a plain `${`. */
 #include "base/pack.h"
+#include "base/unconst.h"
 #include "graph/json/internal.h"
 
 #include <stdio.h>
@@ -123,7 +124,7 @@ static yyjson_val *fill_text(struct mr_json *j, struct mr_str s, int *err)
 static bool is_open(const struct mr_json *j, const yyjson_val *v)
 {
     if (!j->has_params && j->bindings_count == j->params_count) return false;
-    if (!unsafe_yyjson_is_str((void *)(uintptr_t)v)) return false;
+    if (!unsafe_yyjson_is_str(mr_unconst(v))) return false;
     struct mr_str s = mr_json_text(v);
     return s.n && memchr(s.p, '$', s.n);
 }

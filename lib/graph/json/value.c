@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/pack.h"
+#include "base/unconst.h"
 
 #include <stdlib.h>
 
@@ -39,7 +40,7 @@ struct mr_json_frame {
 
 const char *mr_json_kind(const yyjson_val *value)
 {
-    yyjson_val *v = (void *)(uintptr_t)value;
+    yyjson_val *v = mr_unconst(value);
     if (yyjson_is_null(v)) return "null";
     if (yyjson_is_bool(v)) return "true or false";
     if (yyjson_is_real(v)) return "a number with a fraction";

@@ -2,6 +2,7 @@
 
 #include "base/alloc.h"
 #include "base/pack.h"
+#include "base/unconst.h"
 #include "graph/copy.h"
 #include "graph/loop.h"
 #include "graph/options.h"
@@ -89,7 +90,7 @@ size_t mr_json_kept_bytes(const struct mr_json_kept *k)
 
 static bool is_scalar(const yyjson_val *v)
 {
-    yyjson_val *x = (yyjson_val *)(uintptr_t)v;
+    yyjson_val *x = mr_unconst(v);
     return yyjson_is_null(x) || yyjson_is_bool(x) || yyjson_is_num(x) || yyjson_is_str(x);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -204,7 +205,7 @@ static int unpack(struct mr_str from, unsigned char *to, uint32_t n, struct mr_e
     MR_AUTO(inflate_fini) z_stream s = {0};
     if (inflateInit2(&s, -MAX_WBITS) != Z_OK)
         return mr_fail(e, MR_EINTERNAL, "npz: zlib does not start");
-    s.next_in = (unsigned char *)(uintptr_t)from.p;
+    s.next_in = mr_unconst(from.p);
     s.avail_in = (uInt)from.n;
     s.next_out = to;
     s.avail_out = n;

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "nn/net/internal.h"
 #include "nn/optim/simd.h"
 
@@ -234,7 +235,7 @@ static int broken(const struct nn_unit *u, int status, struct mr_error *e)
 /* oneDNN takes every pointer as one it may write; it does not write through a source. */
 static float *writable(const float *p)
 {
-    return (float *)(uintptr_t)p;
+    return mr_unconst(p);
 }
 
 static int forward(

@@ -1,6 +1,7 @@
 /* oneDNN's objects in the shape that the layers need: a primitive with bound arguments. */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "nn/net/internal.h"
 
 void nn_desc_free(dnnl_primitive_desc_t *pd)
@@ -42,7 +43,7 @@ int nn_make(
 /* It takes every pointer as one it may write; it does not write through a source. */
 static void *writable(const void *p)
 {
-    return (void *)(uintptr_t)p;
+    return mr_unconst(p);
 }
 
 int nn_bind(struct mr_nn_net *n, struct nn_prim *p, int arg, const dnnl_memory_desc_t *md,

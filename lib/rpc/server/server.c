@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 
 #include <grpc/grpc_security.h>
@@ -27,7 +28,7 @@ static int arg_ms(mr_duration d) /* for gRPC's integer arguments */
 
 static grpc_arg int_arg(const char *key, int value)
 {
-    grpc_arg a = {.type = GRPC_ARG_INTEGER, .key = (char *)(uintptr_t)key};
+    grpc_arg a = {.type = GRPC_ARG_INTEGER, .key = mr_unconst(key)};
     a.value.integer = value;
     return a;
 }

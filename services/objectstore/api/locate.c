@@ -6,6 +6,7 @@
 #include "services/objectstore/api/pull_receive.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 #include "rpc/status.h"
 
 #include <millrace/v1/cluster.pb-c.h>
@@ -82,7 +83,7 @@ static void ask_next(struct mr_ostore_call *call)
     }
     Millrace__V1__WhereRequest request = MILLRACE__V1__WHERE_REQUEST__INIT;
     request.here = true;
-    request.ids = (ProtobufCBinaryData){s->wire.n, (uint8_t *)(uintptr_t)s->wire.p};
+    request.ids = (ProtobufCBinaryData){s->wire.n, mr_unconst(s->wire.p)};
     struct mr_buf wire;
     mr_buf_init(&wire, (size_t)IDS_MAX * ID_BYTES + 64);
     mr_pb_pack(&request.base, &wire);

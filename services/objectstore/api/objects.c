@@ -1,6 +1,7 @@
 /* Methods with one request and one reply: Stat, List, Delete, Pin, Persist, Stats, Metrics. */
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "services/objectstore/api/scheduler_session.h"
 #include "services/objectstore/api/call.h"
@@ -524,7 +525,7 @@ static void stats_done(struct mr_ostore_call *call)
 {
     const struct mr_store_stats *s = &call->ask.stats;
     Millrace__V1__StatsResponse out = MILLRACE__V1__STATS_RESPONSE__INIT;
-    out.node = (char *)(uintptr_t)call->sv->config.node;
+    out.node = mr_unconst(call->sv->config.node);
     out.id = call->sv->sh->welcome.node;
     out.memory_bytes = s->memory_bytes_max;
     out.committed_bytes = s->memory_bytes;

@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/limits.h"
 #include "base/protowire.h"
+#include "base/unconst.h"
 #include "services/objectstore/control/disk_threads.h"
 #include "services/objectstore/api/offload.h"
 #include "services/objectstore/api/call.h"
@@ -173,7 +174,7 @@ static void send_chunks(struct mr_ostore_call *call)
 static void send_head(struct mr_ostore_call *call, const void *p, size_t n, uint64_t bytes)
 {
     Millrace__V1__PullChunk chunk = MILLRACE__V1__PULL_CHUNK__INIT;
-    chunk.data.data = (uint8_t *)(uintptr_t)p;
+    chunk.data.data = mr_unconst(p);
     chunk.data.len = n;
     chunk.checksum = XXH3_64bits(p, n);
     chunk.nbytes = bytes;

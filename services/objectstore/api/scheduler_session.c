@@ -3,6 +3,7 @@
 
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/log.h"
 
@@ -155,10 +156,10 @@ static void connect_now(struct mr_scheduler_session *l)
     Millrace__V1__StoreRegister r = MILLRACE__V1__STORE_REGISTER__INIT;
     r.protocol_version = MR_PROTOCOL_VERSION;
     r.layout_version = MR_LAYOUT_VERSION;
-    r.node = (char *)(uintptr_t)l->sv->config.node;
+    r.node = mr_unconst(l->sv->config.node);
     r.id = sh->welcome.node;
-    r.address = (char *)(uintptr_t)l->sv->address;
-    r.socket = (char *)(uintptr_t)sh->config.socket_path;
+    r.address = mr_unconst(l->sv->address);
+    r.socket = mr_unconst(sh->config.socket_path);
     r.memory_bytes = sh->config.memory_bytes;
     r.pid = (uint32_t)getpid();
     r.directory = l->sv->config.directory;
@@ -244,7 +245,7 @@ static void beat(struct mr_ask *ask)
     h.spilled_bytes = stats.spilled_bytes;
     h.objects = stats.objects;
     tell_persisting(l, &h);
-    if (is_full) h.disk_full = (char *)(uintptr_t)l->sv->config.dir;
+    if (is_full) h.disk_full = mr_unconst(l->sv->config.dir);
     Millrace__V1__StoreMessage m = MILLRACE__V1__STORE_MESSAGE__INIT;
     m.heartbeat = &h;
     send(l, &m);

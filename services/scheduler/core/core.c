@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/arena.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "services/scheduler/core/cluster/register.h"
 #include "services/scheduler/core/cluster/store.h"
 #include "services/scheduler/core/cluster/value_scan.h"
@@ -150,7 +151,7 @@ void mr_sched_free(struct mr_sched **sp)
     for (uint32_t i = 0; i < s->config.failures_max; i++)
         if (s->failures.at[i].task != NONE) mr_sched__failure_fini(&s->failures.at[i]);
     for (uint32_t i = 1; i <= s->op_list.count; i++)
-        mr_release((void *)(uintptr_t)s->ops[i].name.p);
+        mr_release(mr_unconst(s->ops[i].name.p));
     for (uint32_t i = s->config.ops_max; i < s->class_list.top; i++)
         mr_release(s->classes[i].names);
     for (uint32_t i = 1; i <= s->store_list.count; i++)

@@ -5,6 +5,7 @@
 #include "services/scheduler/history/timeline_page.h"
 
 #include "base/alloc.h"
+#include "base/unconst.h"
 
 #include <stdlib.h>
 #include <xxhash.h>
@@ -42,7 +43,7 @@ static uint32_t name_number(struct mr_trace_names *n, struct mr_str name)
 static void names_fini(struct mr_trace_names *n)
 {
     for (uint32_t i = 0; i < n->count; i++)
-        mr_release((void *)(uintptr_t)n->names[i].p);
+        mr_release(mr_unconst(n->names[i].p));
     mr_release(n->names);
     mr_index_fini(&n->index);
 }

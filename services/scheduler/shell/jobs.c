@@ -1,6 +1,7 @@
 /* The Jobs service: what can be answered from the core at once, and the way in for what waits. */
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "graph/explain.h"
 #include "host/config.h"
 #include "services/scheduler/shell/watch.h"
@@ -397,7 +398,7 @@ static Millrace__V1__GraphNode *node_out(
     n->op = mr_shell_text(sh, mr_graph_op(info->graph, i));
     n->state = task_state(&task);
     n->n_inputs = count;
-    n->inputs = (uint32_t *)(uintptr_t)inputs;
+    n->inputs = mr_unconst(inputs);
     return n;
 }
 

@@ -3,6 +3,7 @@
  * as fast as the client takes them. */
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "rpc/client.h"
 #include "rpc/status.h"
@@ -384,7 +385,7 @@ static void send_inline(struct mr_follower *w, struct mr_rpc_call *call, struct 
         (void)mr_rpc_call_fail(call, &e);
     } else {
         Google__Api__HttpBody m = GOOGLE__API__HTTP_BODY__INIT;
-        m.content_type = (char *)(uintptr_t)mime;
+        m.content_type = mr_unconst(mime);
         m.data.data = out.p;
         m.data.len = out.n;
         (void)mr_rpc_call_reply_pb(call, &m.base);
@@ -405,7 +406,7 @@ bool mr_results_bytes(struct mr_follower *w, struct mr_rpc_call *call,
     m->keys[m->n_keys++] = mr_shell_text(w->sh, mr_graph_key(info->graph, node));
     m->pack_bytes[m->n_pack_bytes++] = (uint32_t)pack.n;
     if (w->spec.json) m->json[m->n_json++] = json_of(w->sh, pack);
-    m->packs.data = (unsigned char *)(uintptr_t)pack.p;
+    m->packs.data = mr_unconst(pack.p);
     m->packs.len = pack.n;
     (void)mr_rpc_call_send_pb(call, &m->base);
     return mr_results_look(w, call, info, false);

@@ -9,6 +9,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "services/scheduler/shell/catalogue.h"
@@ -74,8 +75,8 @@ static void session_free(struct session *x)
     mr_wire_tables_fini(&x->tables);
     mr_release(x->texts);
     mr_release(x->store_node);
-    mr_release((void *)(uintptr_t)x->facts.runtimes);
-    mr_release((void *)(uintptr_t)x->facts.resources);
+    mr_release(mr_unconst(x->facts.runtimes));
+    mr_release(mr_unconst(x->facts.resources));
     mr_release(x);
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "host/thread.h"
@@ -64,14 +65,14 @@ static bool name_set(struct names *n, uint32_t number, char *text)
     struct mr_str old = n->text[number];
     n->text[number] = mr_str(text);
     bool changed = old.p && !mr_str_eq(old, n->text[number]);
-    mr_release((void *)(uintptr_t)old.p);
+    mr_release(mr_unconst(old.p));
     return changed;
 }
 
 static void names_fini(struct names *n)
 {
     for (uint32_t i = 0; i < n->room; i++)
-        mr_release((void *)(uintptr_t)n->text[i].p);
+        mr_release(mr_unconst(n->text[i].p));
     mr_release(n->text);
 }
 

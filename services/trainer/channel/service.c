@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/page.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "services/trainer/channel/fanout.h"
@@ -123,7 +124,7 @@ static int send_append(const struct asking *a)
         .token = mr_str(a->token),
         .is_again = a->waiting.was_sent,
         .time_ns = mr_clock_wall()};
-    return mr_channel_append(a->channels->trainer->redis, &append, on_answer, (void *)(uintptr_t)a);
+    return mr_channel_append(a->channels->trainer->redis, &append, on_answer, mr_unconst(a));
 }
 
 static int send_asking(struct mr_waiting *w)

@@ -1,6 +1,8 @@
 /* Members: joins, leases, reports, and calls that wait for other members. */
 #include "services/trainer/core/rows.h"
 
+#include "base/unconst.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -42,7 +44,7 @@ struct mr_trainer_instruction mr_trainer__instruction(
 {
     struct mr_trainer_instruction instruction = {
         s->durable.generation, s->durable.restore_epoch, s->durable.phase};
-    struct member *saver = s->document ? mr_trainer__saver((struct session *)(uintptr_t)s) : NULL;
+    struct member *saver = s->document ? mr_trainer__saver((struct session *)mr_unconst(s)) : NULL;
     if (mr_trainer__is_over(s->durable.state)) instruction.phase = MR_TRAINING_EXIT;
     if (instruction.phase == MR_TRAINING_KEEP && m != saver) instruction.phase = MR_TRAINING_HALT;
     if (!instruction.phase) instruction.phase = MR_TRAINING_RUN;

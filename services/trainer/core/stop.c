@@ -1,6 +1,8 @@
 /* When a session stops, and how it moves from state to state. */
 #include "services/trainer/core/rows.h"
 
+#include "base/unconst.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <yyjson.h>
@@ -111,7 +113,7 @@ void mr_trainer__entry(struct mr_trainer *t, const struct mr_trainer_event *ev)
     if (ev->text.n > MR_TRAINING_ENTRY_BYTES_MAX || !entry_parse(ev->entry, &id)) return;
     if (!yyjson_alc_pool_init(&alc, t->scratch, t->scratch_bytes)) return;
     /* yyjson does not write to the text without YYJSON_READ_INSITU */
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)ev->text.p, ev->text.n, 0, &alc, NULL);
+    yyjson_doc *doc = yyjson_read_opts(mr_unconst(ev->text.p), ev->text.n, 0, &alc, NULL);
     yyjson_val *root = yyjson_doc_get_root(doc);
     for (uint32_t i = 0; i < t->sessions_count && yyjson_is_obj(root); i++)
         if (t->sessions[i]->is_following)

@@ -6,6 +6,7 @@
 #include "base/buf.h"
 #include "base/id.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "nn/model/model.h"
 #include "services/trainer/document/reader.h"
 
@@ -534,7 +535,7 @@ int mr_training_document_parse(
         return mr_fail(e, MR_EINVAL, "the document is nested deeper than %d", MR_DEPTH_MAX);
     yyjson_read_err why = {0};
     /* yyjson_read does not write to the text without YYJSON_READ_INSITU */
-    yyjson_doc *doc = yyjson_read_opts((char *)(uintptr_t)json.p, json.n, 0, NULL, &why);
+    yyjson_doc *doc = yyjson_read_opts(mr_unconst(json.p), json.n, 0, NULL, &why);
     if (!doc)
         return mr_fail(e, MR_EFORMAT, "the document is no JSON: byte %zu: %s", why.pos,
             why.msg ? why.msg : "empty");

@@ -4,6 +4,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 
 #include <string.h>
 
@@ -168,8 +169,8 @@ static void environments(
         for (size_t k = 0; k < n; k++) {
             Millrace__V1__TrainingEnvironment__VariablesEntry *row = take(tr, sizeof *row);
             millrace__v1__training_environment__variables_entry__init(row);
-            row->key = (char *)(uintptr_t)texts[2 * k].p;
-            row->value = (char *)(uintptr_t)texts[2 * k + 1].p;
+            row->key = mr_unconst(texts[2 * k].p);
+            row->value = mr_unconst(texts[2 * k + 1].p);
             x->variables[x->n_variables++] = row;
         }
         m->environments[m->n_environments++] = x;
@@ -244,8 +245,8 @@ static void joined_environment(
     for (size_t k = 0; k < n; k++) {
         Millrace__V1__JoinResponse__EnvironmentEntry *row = take(tr, sizeof *row);
         millrace__v1__join_response__environment_entry__init(row);
-        row->key = (char *)(uintptr_t)texts[2 * k].p;
-        row->value = (char *)(uintptr_t)texts[2 * k + 1].p;
+        row->key = mr_unconst(texts[2 * k].p);
+        row->value = mr_unconst(texts[2 * k + 1].p);
         m->environment[m->n_environment++] = row;
     }
 }

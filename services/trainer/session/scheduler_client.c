@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/log.h"
 #include "rpc/status.h"
@@ -195,10 +196,10 @@ static void send_body(struct mr_rpc_call *call, const char *request_id, struct m
         size_t n = MR_MIN(body.n - at, MR_CHUNK_BYTES);
         Google__Api__HttpBody piece = GOOGLE__API__HTTP_BODY__INIT;
         Millrace__V1__SubmitRequest m = MILLRACE__V1__SUBMIT_REQUEST__INIT;
-        piece.data.data = (unsigned char *)(uintptr_t)body.p + at;
+        piece.data.data = (unsigned char *)mr_unconst(body.p) + at;
         piece.data.len = n;
         m.body = &piece;
-        if (!at) m.request_id = (char *)(uintptr_t)request_id;
+        if (!at) m.request_id = mr_unconst(request_id);
         (void)mr_rpc_call_send_pb(call, &m.base);
         at += n;
     } while (at < body.n);
@@ -368,7 +369,7 @@ static void cancel(struct request *x, const char *why, mr_rpc_on_reply fn)
     mr_job_id_format(x->job, id);
     Millrace__V1__CancelJobRequest m = MILLRACE__V1__CANCEL_JOB_REQUEST__INIT;
     m.id = id;
-    m.reason = (char *)(uintptr_t)why;
+    m.reason = mr_unconst(why);
     ask(x, "/millrace.v1.Jobs/Cancel", &m.base, fn);
 }
 

@@ -1,6 +1,8 @@
 /* Every invariant of the worker's core, from the tables alone. */
 #include "services/worker/core/internal.h"
 
+#include "base/unconst.h"
+
 static void check_value(const struct mr_worker *w, uint32_t value)
 {
     const struct value *v = &w->values[value];
@@ -14,12 +16,12 @@ static void check_value(const struct mr_worker *w, uint32_t value)
     mr_assert(v->fetch_at == NONE || v->state == VALUE_PLACED);
     mr_assert(v->task == NONE || w->tasks[v->task].value == value);
     /* I21: a row lives only while something keeps it. */
-    bool users = !mr_list_is_empty((struct mr_list *)(uintptr_t)&v->users);
+    bool users = !mr_list_is_empty((struct mr_list *)mr_unconst(&v->users));
     mr_assert(users || v->task != NONE || (v->made && !v->released));
     const struct mr_list *head = &v->users;
     for (const struct mr_list *node = head->next; node != head; node = node->next) {
         const struct edge *e =
-            MR_CONTAINER_OF((struct mr_list *)(uintptr_t)node, struct edge, users);
+            MR_CONTAINER_OF((struct mr_list *)mr_unconst(node), struct edge, users);
         mr_assert(e->value == value);
         mr_assert(w->tasks[e->task].state != TASK_FREE);
         mr_assert(e->has == mr_worker__value_serves(w, v, &w->tasks[e->task]));
@@ -110,7 +112,8 @@ void mr_worker_check(const struct mr_worker *w)
     }
     const struct mr_list *head = &w->tasks_all;
     for (const struct mr_list *node = head->next; node != head; node = node->next) {
-        const struct task *t = MR_CONTAINER_OF((struct mr_list *)(uintptr_t)node, struct task, all);
+        const struct task *t =
+            MR_CONTAINER_OF((struct mr_list *)mr_unconst(node), struct task, all);
         check_task(w, t);
         tasks++;
         ready += t->state == TASK_READY;

@@ -4,6 +4,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/pack.h"
+#include "base/unconst.h"
 #include "base/units.h"
 #include "host/clock.h"
 #include "host/inbox.h"
@@ -89,7 +90,7 @@ static bool is_cancelled(void *ctx)
 
 struct mr_stop mr_executor_stop_of(const struct mr_executor *x)
 {
-    return (struct mr_stop){is_cancelled, (void *)(uintptr_t)x};
+    return (struct mr_stop){is_cancelled, mr_unconst(x)};
 }
 
 static void wait_ns(void *ctx, uint64_t ns)

@@ -3,6 +3,7 @@
 #include "services/worker/exec/internal.h"
 
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "millrace/v1/objects.pb-c.h"
 #include "rpc/util/pb.h"
@@ -109,7 +110,7 @@ int mr_remote_persist(const struct mr_executor_env *env, mr_object_id id,
     request.name = name;
     request.object = text;
     request.replace = true;
-    request.definition.data = (uint8_t *)(uintptr_t)item->definition.p;
+    request.definition.data = mr_unconst(item->definition.p);
     request.definition.len = item->definition.n;
     return call(client, "/millrace.v1.Objects/Name", &request.base, stop, e);
 }

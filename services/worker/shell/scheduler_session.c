@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "host/log.h"
 #include "rpc/status.h"
 
@@ -21,7 +22,7 @@
 static void logs_clear(struct mr_worker_shell *sh)
 {
     for (uint32_t i = 0; i < sh->logs_count; i++)
-        mr_release((void *)(uintptr_t)sh->logs[i].text.p);
+        mr_release(mr_unconst(sh->logs[i].text.p));
     sh->logs_count = 0;
     sh->logs_bytes = 0;
 }

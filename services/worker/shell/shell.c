@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "host/clock.h"
 #include "host/file.h"
 #include "host/log.h"
@@ -256,9 +257,8 @@ static int server_open(
     struct mr_worker_shell *sh, const struct mr_worker_options *o, struct mr_error *e)
 {
     if (!o->listen_count) return MR_OK;
-    const struct mr_rpc_server_options options = {.peers = o->peers,
-        .auth = mr_rpc_auth_callback(o->auth),
-        .auth_ctx = (void *)(uintptr_t)o->auth};
+    const struct mr_rpc_server_options options = {
+        .peers = o->peers, .auth = mr_rpc_auth_callback(o->auth), .auth_ctx = mr_unconst(o->auth)};
     sh->server = mr_rpc_server_new(sh->loop, &options);
     mr_rpc_server_add_metrics(sh->server, sh->stats);
     sh->params = mr_params_service_open(sh->server, sh->loop);

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
+#include "base/unconst.h"
 #include "base/utf8.h"
 #include "host/config.h"
 #include "millrace/v1/session.pb-c.h"
@@ -46,7 +47,7 @@ static Millrace__V1__Run **runs(struct mr_pb_arena *a, const struct mr_ws_run *f
 }
 
 /* protobuf-c does not know const; nothing of these is written to. */
-#define COLUMN(type, p) ((type *)(uintptr_t)(p))
+#define COLUMN(type, p) ((type *)mr_unconst(p))
 
 static Millrace__V1__TaskRefs *refs_even_none(struct mr_pb_arena *a, const struct mr_ws_refs *r)
 {

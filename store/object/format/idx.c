@@ -1,6 +1,7 @@
 /* IDX files, plain and gzipped. */
 #include "store/object/format/idx.h"
 
+#include "base/unconst.h"
 #include "store/object/format/elements.h"
 #include "store/object/value.h"
 
@@ -115,7 +116,7 @@ static int inflate_into(
     while (*got < n && !f->ended) {
         if (!f->z.avail_in) {
             size_t take = MR_MIN(f->n, (size_t)INT_MAX);
-            f->z.next_in = (z_const Bytef *)(uintptr_t)f->p;
+            f->z.next_in = mr_unconst(f->p);
             f->z.avail_in = (uInt)take;
             f->p += take;
             f->n -= take;

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "base/unconst.h"
 #include "store/object/layout.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@ static int read_text(struct mr_str text, yyjson_doc **out, struct mr_error *e)
     yyjson_read_err why = {0};
     /* Without INSITU the text is not written to. */
     yyjson_doc *doc =
-        yyjson_read_opts((char *)(uintptr_t)text.p, text.n, YYJSON_READ_BIGNUM_AS_RAW, NULL, &why);
+        yyjson_read_opts(mr_unconst(text.p), text.n, YYJSON_READ_BIGNUM_AS_RAW, NULL, &why);
     if (!doc) {
         size_t line = 1;
         for (size_t i = 0; i < MR_MIN(why.pos, text.n); i++)
