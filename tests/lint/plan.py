@@ -1,0 +1,231 @@
+"""The floor plan (ranks.txt): layers, calls, cycles, symbols, folders, modules.
+
+Includes are read from the sources, calls and symbols with nm from the objects of a build."""
+import collections
+import json
+import os
+import re
+import subprocess
+
+from tree import OUTSIDE, component, counted, known
+
+ONLY = {  # header pattern: the folder that may include it
+    r"grpc/|grpc\.h": "lib/rpc",
+    r"hiredis": "store/meta",
+    r"microhttpd": "gateway",
+    r"openssl/|gnutls/": "lib/host",
+    r"oneapi/|dnnl": "lib/nn",
+}
+SEES = {"clients/": ("lib/", "store/arena/")}  # what a client of one's own language is built on
+FILES_MAX = 24   # .c and .h in a folder
+CIRCLE_MAX = 10  # files that call each other
+# What C libraries look for in a program: functions in the stead of theirs (lib/host: intercept.h), and
+# jemalloc's settings.
+FOREIGN = {"main", "recv", "gnutls_record_recv", "malloc_conf"}
+
+
+def programs_apart(mine, theirs):
+    """Two programs do not see each other; the command line may read what the scheduler left."""
+    a, b = component(mine), component(theirs)
+    return a != b and a.startswith(("services/", "gateway")) and b.startswith(("services/", "gateway"))
+
+
+def refused(tree, mine, theirs):
+    """Why a file may not use another, or None."""
+    (own, rank), (other, below) = tree.room(mine), tree.room(theirs)
+    if own is None or other is None or own == other:
+        return None
+    if programs_apart(tree.place(mine), tree.place(theirs)):
+        return f"{component(own)} does not see {component(other)}"
+    for folder, seen in SEES.items():
+        if tree.place(mine).startswith(folder) and not tree.place(theirs).startswith(seen):
+            return f"{folder} sees {' and '.join(seen)} only"
+    return None if below < rank else f"{own} has rank {rank}, {other} has {below}"
+
+
+def check_layers(tree, shrink=False):
+    bad, offences = [], {}
+    for name in tree.files(".c", ".h"):
+        own, _ = tree.room(name)
+        place = tree.place(name)
+        if own is None:
+            bad.append(f"{name}: its folder has no rank in ranks.txt")
+            continue
+        outside = name.startswith(OUTSIDE)
+        for number, line in enumerate(tree.text(name).splitlines(), 1):
+            m = re.match(r'\s*#\s*include\s+["<]([^">]+)[">]', line)
+            if not m:
+                continue
+            for pattern, folder in ONLY.items():
+                if re.match(pattern, m[1]) and not outside and not (own + "/").startswith(folder + "/"):
+                    bad.append(f"{name}:{number}: only {folder}/ includes <{m[1]}>")
+            target = tree.included(m[1])
+            if not target or outside:
+                continue
+            to = tree.place(target)
+            why = refused(tree, name, target)
+            if why:
+                offences[f"{place} {to}"] = f"{name}:{number}: may not include {m[1]}: {why}"
+            if os.path.basename(to) == "internal.h" and os.path.dirname(to) != os.path.dirname(place):
+                offences[f"{place} {to}"] = f"{name}:{number}: {to} is for its own folder only"
+    return bad + known(tree, "layers", offences, shrink)
+
+
+class Objects:
+    """What the objects of a build define and need, by source file."""
+
+    def __init__(self, tree):
+        self.objects, self.defines, self.needs = {}, collections.defaultdict(dict), collections.defaultdict(set)
+        self.wanted = set()  # sources of ours that the build knows
+        sources = set(tree.sources())
+        commands = json.loads((tree.build / "compile_commands.json").read_text())
+        for c in commands:
+            source = os.path.relpath(os.path.realpath(os.path.join(c["directory"], c["file"])), os.path.realpath(tree.root))
+            m = re.search(r" -o (\S+)", c["command"])
+            if m and not source.startswith(("..", "build/")):
+                self.wanted.add(source)
+                path = os.path.join(c["directory"], m[1])
+                if source in sources and source not in self.objects and os.path.exists(path):
+                    self.objects[source] = path
+        by_path = {path: source for source, path in self.objects.items()}
+        paths = sorted(by_path)
+        for i in range(0, len(paths), 100):
+            out = subprocess.run(["nm", "-A", "--format=posix", *paths[i:i + 100]], capture_output=True, text=True, check=True).stdout
+            for line in out.splitlines():
+                path, _, rest = line.partition(": ")
+                words = rest.split()
+                if len(words) < 2 or re.match(r"__asan|__odr|__ubsan|__tsan|__sanitizer|asan\.|_GLOBAL", words[0]):
+                    continue
+                source = by_path[path]
+                if words[1] == "U":
+                    self.needs[source].add(words[0])
+                elif words[1] in "TDBRVWC":
+                    self.defines[source][words[0]] = words[1]
+
+    def archive(self, source):
+        return re.search(r"CMakeFiles/([^/]+)\.dir/", self.objects[source])[1]
+
+    def edges(self):
+        """{source: {source it calls: symbols}}. A name that two programs have means the caller's own."""
+        homes = collections.defaultdict(list)
+        for source, symbols in sorted(self.defines.items()):
+            for s in symbols:
+                homes[s].append(source)
+        out = collections.defaultdict(lambda: collections.defaultdict(set))
+        for source, symbols in self.needs.items():
+            for s in symbols - FOREIGN:
+                near = [h for h in homes[s] if component(h) == component(source)] or homes[s]
+                if near and source not in near:
+                    out[source][near[0]].add(s)
+        return out
+
+
+def check_calls(tree, shrink=False):
+    objects, bad, offences = Objects(tree), [], {}
+    for name in tree.files(".c"):
+        if name not in objects.wanted and not name.startswith(("examples/", "clients/")):
+            bad.append(f"{name}: no CMake list names it")
+    missing = [s for s in tree.sources() if s.endswith(".c") and s in objects.wanted and s not in objects.objects]
+    if missing:
+        bad.append(f"{len(missing)} sources are not built, for example {missing[0]}: build first")
+    for source, targets in objects.edges().items():
+        for target, symbols in targets.items():
+            why = refused(tree, source, target)
+            if why:
+                for s in sorted(symbols):
+                    offences[f"{tree.place(source)} {tree.place(target)} {s}"] = f"{source}: may not call {s} of {target}: {why}"
+    return bad + known(tree, "calls", offences, shrink)
+
+
+def circles(nodes, edges):
+    """Strongly connected components of more than one file (Tarjan, without recursion)."""
+    index, low, stack, on, out = {}, {}, [], set(), []
+    for start in nodes:
+        if start in index:
+            continue
+        work = [(start, iter(sorted(edges.get(start, ()))))]
+        index[start] = low[start] = len(index)
+        stack.append(start)
+        on.add(start)
+        while work:
+            v, rest = work[-1]
+            w = next((x for x in rest), None)
+            if w is None:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[v])
+                if low[v] == index[v]:
+                    part = []
+                    while not part or part[-1] != v:
+                        part.append(stack.pop())
+                        on.discard(part[-1])
+                    if len(part) > 1:
+                        out.append(sorted(part))
+            elif w not in index:
+                index[w] = low[w] = len(index)
+                stack.append(w)
+                on.add(w)
+                work.append((w, iter(sorted(edges.get(w, ())))))
+            elif w in on:
+                low[v] = min(low[v], index[w])
+    return out
+
+
+def check_cycles(tree, shrink=False):
+    offences = {}
+    edges = Objects(tree).edges()
+    for part in circles(sorted(edges), edges):
+        rooms = sorted({tree.room(f)[0] or "" for f in part})
+        names = " ".join(tree.place(f) for f in part)
+        for f in part:
+            if len(rooms) > 1:
+                offences[f"crosses {tree.place(f)}"] = f"{f}: in a circle of calls over {len(rooms)} folders: {names}"
+        by_room = collections.defaultdict(set)
+        for f in part:
+            by_room[tree.room(f)[0]].add(f)
+        for room, files in by_room.items():  # the circles that are left when those over folders are cut
+            inside = {f: set(edges[f]) & files for f in files}
+            for own in circles(sorted(files), inside):
+                if len(own) > CIRCLE_MAX:
+                    for f in own:
+                        offences[f"large {tree.place(f)}"] = f"{f}: in a circle of {len(own)} files inside {room}, at most {CIRCLE_MAX}"
+    return known(tree, "cycles", offences, shrink)
+
+
+def check_symbols(tree, shrink=False):
+    objects, counts, owners = Objects(tree), {}, collections.defaultdict(set)
+    prefixes = {folder: words for folder, *words in tree.rows("prefixes.txt")}
+    for source, symbols in sorted(objects.defines.items()):
+        place = tree.place(source)
+        folder = os.path.dirname(place)
+        while folder and folder not in prefixes:
+            folder = os.path.dirname(folder)
+        allowed = tuple(prefixes.get(folder, ["mr_"]))
+        for s, kind in sorted(symbols.items()):
+            if s not in FOREIGN and not s.startswith(allowed):
+                key = component(place)
+                have, first = counts.get(key, (0, f"{source}: {s}, should begin with {' or '.join(allowed)}"))
+                counts[key] = (have + 1, first)
+            if kind not in "VW" and s not in FOREIGN:
+                owners[s].add(objects.archive(source))
+    bad = counted(tree, "symbols", counts, "symbols without the prefix", shrink)
+    twice = {s: f"{s}: defined in {' and '.join(sorted(where))}" for s, where in owners.items() if len(where) > 1}
+    return bad + known(tree, "symbols_twice", twice, shrink)
+
+
+def check_folders(tree, shrink=False):
+    counts = collections.Counter(os.path.dirname(tree.place(f)) for f in tree.files(".c", ".h"))
+    large = {folder: (n, f"at most {FILES_MAX}") for folder, n in counts.items() if n > FILES_MAX}
+    return counted(tree, "folders", large, "C files", shrink)
+
+
+def check_modules(tree, shrink=False):
+    places = {tree.place(f) for f in tree.sources()}
+    offences = {}
+    for name in tree.sources():
+        place = tree.place(name)
+        if not name.endswith(".c") or os.path.basename(place) == "main.c":
+            continue
+        if place[:-1] + "h" not in places and os.path.dirname(place) + "/internal.h" not in places:
+            offences[place] = f"{name}: has no header of its name, and its folder no internal.h"
+    return known(tree, "modules", offences, shrink)
