@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Mutation test of the four cores: what of random one-line changes do unit tests and simulator catch?
+
+  scripts/mutate.sh N SEED [--files WORD] [--jobs J] [--keep FILE]
+  scripts/mutate.sh --again FILE [--jobs J] [--keep FILE]
+
+It draws N changes of one line (change.py says which there are), the same ones for the same N, SEED and
+sources. It copies the sources to a temporary folder, builds the cores and their tests there (release),
+and compiles each changed file. A change that does not compile, or that compiles to the same object, is
+replaced by another draw. The tests of the changed core run until one fails: unit tests first, then the
+simulator in the modes of ctest. --files draws from files whose path has WORD. --keep writes the changes
+that lived to FILE as JSON, and --again tries those changes instead of drawing new ones.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import random
+import re
+import resource
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+import change
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+# The libraries whose sources are changed. A program that links one, and none that needs more than cores, tests it.
+CORES = ("mr_scheduler_core", "mr_worker_core", "mr_objectstore_core", "mr_trainer_core")
+NOT_CHANGED = re.compile(r"(^|[/_])check\.c$")  # the checks of the invariants: they are a test themselves
+PROGRAM = re.compile(r"bin/((?:test|scenario)_\w+|sim|sim_trainer)$")
+TIMES_LONGER, SECONDS_LEAST = 10, 60  # than the unchanged program took: a busy machine is no finding
+BYTES_MAX = 3 << 30  # resident, of one test
+
+
+class Build:
+    """The copy of the sources, built, and the tests of each core."""
+
+    def __init__(self, folder, jobs):
+        self.source, self.folder = folder / "src", folder / "build"
+        names = subprocess.run(["git", "ls-files", "-coz", "--exclude-standard"], cwd=ROOT, capture_output=True, check=True, text=True)
+        for name in filter(None, names.stdout.split("\0")):
+            if (ROOT / name).is_file():
+                (self.source / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.source / name)
+        if (ROOT / ".deps").exists():
+            (self.source / ".deps").symlink_to((ROOT / ".deps").resolve())
+        os.environ.update(CCACHE_BASEDIR=str(folder), CCACHE_NOHASHDIR="1")
+        self.run("cmake", "-S", self.source, "-B", self.folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
+                 "-DCMAKE_C_FLAGS_RELEASE=-O2", "-DMR_SANITIZE=leak", "-DMR_TESTS=ON")
+        self.find_programs()
+        self.run("ninja", "-C", self.folder, f"-j{jobs}", *self.links)
+        self.find_sources()
+        self.find_tests()
+
+    @staticmethod
+    def run(*command):
+        done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+        if done.returncode:
+            sys.exit(f"{' '.join(map(str, command))}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")
+        return done.stdout
+
+    def find_programs(self):
+        """links: program -> its link command; linked: program -> the cores in it"""
+        self.links, self.linked = {}, {}
+        for line in (self.folder / "build.ninja").read_text().split("\n"):
+            m = re.match(r"build (bin/\w+): C_EXECUTABLE_LINKER", line)
+            cores = [core for core in CORES if f"/lib{core}.a" in line]
+            if m and cores and PROGRAM.match(m.group(1)) and "_shell.a" not in line:
+                self.linked[m.group(1)] = cores
+                self.links[m.group(1)] = self.run("ninja", "-C", self.folder, "-t", "commands", "-s", m.group(1))
+
+    def find_sources(self):
+        """sources: a path in the project -> (its core, the command that compiles it)"""
+        self.sources = {}
+        for entry in json.loads((self.folder / "compile_commands.json").read_text()):
+            path = os.path.relpath(entry["file"], self.source)
+            for core in CORES:
+                if f"/{core}.dir/" in entry["command"] and not NOT_CHANGED.search(path):
+                    self.sources[path] = core, shlex.split(entry["command"])
+        missing = set(CORES) - {core for core, _ in self.sources.values()}
+        if missing:
+            sys.exit(f"no sources of {', '.join(sorted(missing))} in compile_commands.json")
+
+    def find_tests(self):
+        """tests: core -> [Test, ...], of all that ctest runs but the planted bugs of the simulator"""
+        listed = json.loads(self.run("ctest", "--test-dir", self.folder, "--show-only=json-v1"))
+        self.tests = {core: [] for core in CORES}
+        for entry in listed["tests"]:
+            program = os.path.relpath(entry.get("command", ["/"])[0], self.folder)
+            if program in self.links and not entry["name"].startswith("sim_catches_"):
+                test = Test(entry["name"], program, entry["command"][1:])
+                for core in self.linked[program]:
+                    self.tests[core].append(test)
+
+
+class Test:
+    def __init__(self, name, program, arguments):
+        self.name, self.program, self.arguments = name, program, arguments
+        self.seconds, self.caught = 0.0, 0
+
+    def run(self, program, seconds_max):
+        """None if it passes, or how it failed."""
+        def limits():
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        p = subprocess.Popen([program, *self.arguments], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                             stderr=subprocess.DEVNULL, preexec_fn=limits, start_new_session=True,
+                             cwd=pathlib.Path(program).parent)
+        end, wait, why = time.monotonic() + seconds_max, 0.01, None
+        while p.poll() is None:
+            if time.monotonic() > end:
+                why = f"no end in {seconds_max:.0f} s"
+            elif resident(p.pid) > BYTES_MAX:
+                why = f"more than {BYTES_MAX >> 30} GiB"
+            if why:
+                os.killpg(p.pid, signal.SIGKILL)
+                p.wait()
+                return why
+            time.sleep(wait)
+            wait = min(0.2, wait * 1.5)
+        if p.returncode < 0:
+            return signal.Signals(-p.returncode).name
+        return f"exit {p.returncode}" if p.returncode else None
+
+
+def resident(pid):
+    try:
+        with open(f"/proc/{pid}/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0
+
+
+class Mutant:
+    def __init__(self, path, line, operator, old, new):
+        self.path, self.line, self.operator, self.old, self.new = path, line, operator, old, new
+        self.number, self.object, self.verdict = 0, None, None # of what caught it: a test's name
+
+    def __str__(self):
+        return f"{self.path}:{self.line} [{self.operator}]\n    - {self.old.strip()}\n    + {self.new.strip()}"
+
+    def compile(self, build, folder, unchanged):
+        """False: it does not compile, or makes the same object. `unchanged` keeps objects, by path."""
+        core, command = build.sources[self.path]
+        original = build.source / self.path
+        lines = original.read_text().split("\n")
+        if lines[self.line - 1] != self.old:
+            sys.exit(f"{self.path}:{self.line} is not the line that was changed")
+
+        def object_of(text): # always of the same name, which stands in the object
+            changed, out = folder / original.name, folder / "changed.o"
+            changed.write_text(text)
+            arguments = [str(changed) if x == str(original) else x for x in command if "ccache" not in x]
+            arguments[arguments.index("-o") + 1] = str(out)
+            done = subprocess.run(arguments, cwd=build.folder, capture_output=True)
+            return out.read_bytes() if not done.returncode else None
+        if self.path not in unchanged:
+            unchanged[self.path] = object_of("\n".join(lines))
+        lines[self.line - 1] = self.new
+        self.object = object_of("\n".join(lines))
+        return self.object is not None and self.object != unchanged[self.path]
+
+    def test(self, build, folder, order):
+        home = folder / f"run_{self.number}"
+        home.mkdir()
+        (home / "changed.o").write_bytes(self.object)
+        linked, core, self.object = {}, build.sources[self.path][0], None
+        with order:
+            tests = sorted(build.tests[core], key=lambda t: (t.name.startswith("sim"), -t.caught, t.seconds, t.name))
+        for test in tests:
+            if test.program not in linked:
+                linked[test.program] = link(build, test.program, home)
+            why = test.run(linked[test.program], max(SECONDS_LEAST, TIMES_LONGER * test.seconds))
+            if why:
+                with order:
+                    test.caught += 1
+                self.verdict = f"{test.name} ({why})"
+                break
+        shutil.rmtree(home)
+        return self
+
+
+def link(build, program, home):
+    """The program with the changed object before the archives, so that the archive's own is not taken."""
+    out = home / pathlib.Path(program).name
+    command = build.links[program].replace(f" -o {program} ", f" {home}/changed.o -o {out} ")
+    build.run("sh", "-c", f"cd {build.folder} && {command}")
+    return str(out)
+
+
+def draw(build, seed, word):
+    """All changes in an order that the seed decides: a file's line, then an operator, then what it makes."""
+    dice, found = random.Random(seed), []
+    for path in sorted(build.sources):
+        if word not in path:
+            continue
+        text = (build.source / path).read_text()
+        lines = text.split("\n")
+        for number, operators in sorted(change.changes(text).items()):
+            found.append((path, number, lines[number - 1], operators))
+    while found: # a line may come again, with another change
+        at = dice.randrange(len(found))
+        path, number, old, operators = found[at]
+        name = dice.choice(sorted(operators))
+        new = operators[name].pop(dice.randrange(len(operators[name])))
+        yield Mutant(path, number, name, old, new)
+        if not operators[name]:
+            del operators[name]
+        if not operators:
+            found.pop(at)
+
+
+def measure(build):
+    for test in {id(t): t for tests in build.tests.values() for t in tests}.values():
+        begin = time.monotonic()
+        why = test.run(str(build.folder / test.program), 600)
+        test.seconds = time.monotonic() - begin
+        if why:
+            sys.exit(f"{test.name} fails without any change: {why}")
+
+
+def try_all(build, folder, mutants, count, jobs):
+    order, unchanged, refused, running = threading.Lock(), {}, 0, []
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        def end(*_):
+            pool.shutdown(wait=False, cancel_futures=True)
+            sys.exit("ended by a signal") # after the tests that run, and the folder goes, too
+        signal.signal(signal.SIGTERM, end)
+        signal.signal(signal.SIGINT, end)
+
+        def say(future):
+            if future.cancelled():
+                return
+            m = future.result()
+            print(f"{m.number} {m}\n    {'CAUGHT by ' + m.verdict if m.verdict else 'LIVED'}", flush=True)
+        for m in mutants:
+            if len(running) == count:
+                break
+            if not m.compile(build, folder, unchanged):
+                refused += 1
+                continue
+            m.number = len(running) + 1
+            running.append(pool.submit(m.test, build, folder, order))
+            running[-1].add_done_callback(say)
+        tried = [future.result() for future in running]
+    return tried, refused
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     prog="scripts/mutate.sh")
+    parser.add_argument("count", nargs="?", type=int, metavar="N")
+    parser.add_argument("seed", nargs="?", type=int, metavar="SEED")
+    parser.add_argument("--files", default="", metavar="WORD")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--keep", metavar="FILE")
+    parser.add_argument("--again", metavar="FILE")
+    a = parser.parse_args()
+    if a.again is None and a.seed is None:
+        parser.error("N and SEED, or --again FILE")
+    os.nice(10)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+    with tempfile.TemporaryDirectory(prefix="millrace-mutate-") as name:
+        folder = pathlib.Path(name)
+        build = Build(folder, a.jobs)
+        measure(build)
+        if a.again:
+            mutants = [Mutant(*row) for row in json.loads(pathlib.Path(a.again).read_text())]
+        else:
+            mutants = draw(build, a.seed, a.files)
+        tried, refused = try_all(build, folder, mutants, a.count or sys.maxsize, a.jobs)
+    lived = [m for m in tried if not m.verdict]
+    print("\nlived:" if lived else "", *lived, sep="\n")
+    for core in CORES:
+        of = [m for m in tried if build.sources[m.path][0] == core]
+        if of:
+            print(f"{core}: {sum(bool(m.verdict) for m in of)} of {len(of)} caught")
+    caught = len(tried) - len(lived)
+    print(f"{caught} of {len(tried)} caught: {100 * caught / max(1, len(tried)):.1f} % "
+          f"({refused} more did not compile or made the same object)")
+    if a.keep:
+        rows = [(m.path, m.line, m.operator, m.old, m.new) for m in lived]
+        pathlib.Path(a.keep).write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
