@@ -63,6 +63,23 @@ static void check_consumers(const struct mr_sched *s, uint32_t job)
     }
 }
 
+/* What a running job waits for, and what has failed in it. */
+static void check_targets(const struct mr_sched *s, uint32_t job)
+{
+    const struct job *j = &s->jobs[job];
+    uint32_t left = 0, failed = 0, fallen = 0;
+    if (j->state >= MR_JOB_DONE || job == s->job_list.unplanned) return;
+    for (uint32_t i = 0; i < j->graph->nodes_count; i++) {
+        const struct task *t = &s->tasks[j->base + i];
+        left += t->flags & T_TARGET && is_unfinished(t);
+        failed += t->flags & T_TARGET && t->state == MR_TASK_ERRED;
+        fallen += t->state == MR_TASK_ERRED && t->cause != j->base + i;
+    }
+    mr_assert(j->targets_left == left);
+    mr_assert(j->targets_failed == failed);
+    mr_assert(j->fallen == fallen);
+}
+
 static void check_job(const struct mr_sched *s, uint32_t job)
 {
     const struct job *j = &s->jobs[job];
@@ -80,27 +97,119 @@ static void check_job(const struct mr_sched *s, uint32_t job)
         mr_assert(j->counts[k] == counts[k]); /* I11 */
     mr_assert(j->queued == queued && j->vain == vain);
     check_consumers(s, job);
+    check_targets(s, job);
 }
 
-/* `coming`: tasks with a large result, counted in their store */
-static void check_worker(const struct mr_sched *s, uint32_t slot, uint32_t *coming)
+/* What was sent to a worker: in its list, and in its sums. */
+static void check_sent(const struct mr_sched *s, uint32_t slot)
 {
     const struct worker *w = &s->workers[slot];
-    uint32_t sent = 0;
-    uint32_t prev = NONE;
-    uint64_t queue = 0;
-    mr_assert(w->state != W_FREE || slot >= s->worker_list.free_at);
-    if (w->state == W_FREE) return;
-    mr_assert(mr_sched__worker_find(s, w->incarnation) == slot);
-    for (uint32_t t = w->sent_head; t != NONE; t = s->tasks[t].next) {
-        mr_assert(
-            s->tasks[t].flags & T_SENT && s->tasks[t].worker == slot && s->tasks[t].prev == prev);
-        queue += s->tasks[t].estimate;
-        *coming += s->tasks[t].is_coming;
-        prev = t;
+    uint32_t sent = 0, prev = NONE, unknown = 0, lasting = 0, stealing = 0;
+    uint64_t queue = 0, taken[RESOURCES] = {0};
+    for (uint32_t at = w->sent_head; at != NONE; at = s->tasks[at].next) {
+        const struct task *t = &s->tasks[at];
+        mr_assert(t->flags & T_SENT && t->worker == slot && t->prev == prev);
+        queue += t->estimate;
+        unknown += (t->flags & T_UNKNOWN) != 0;
+        lasting += (t->flags & T_LONG) != 0;
+        stealing += (t->flags & T_STEALING) != 0;
+        for (uint32_t r = 0; t->class >= s->config.ops_max && r < s->class_list.resources_count;
+             r++)
+            taken[r] += s->classes[t->class].need[r];
+        prev = at;
         sent++;
     }
     mr_assert(w->sent == sent && w->queue_ns == queue && w->sent_tail == prev);
+    mr_assert(w->unknown == unknown && w->long_sent == lasting && w->stealing == stealing);
+    for (uint32_t r = 0; r < s->class_list.resources_count; r++)
+        mr_assert(w->facts->taken[r] == taken[r]);
+    mr_assert(
+        w->probation == NONE || (s->tasks[w->probation].flags & T_SENT && !w->is_unrecovered));
+}
+
+static void check_worker(const struct mr_sched *s, uint32_t slot)
+{
+    const struct worker *w = &s->workers[slot];
+    uint64_t held = 0;
+    mr_assert(w->state != W_FREE || slot >= s->worker_list.free_at);
+    if (w->state == W_FREE) return;
+    mr_assert(mr_sched__worker_find(s, w->incarnation) == slot);
+    check_sent(s, slot);
+    for (uint32_t v = w->held_head; v != NONE; v = s->values[v].next)
+        held += s->values[v].bytes;
+    mr_assert(w->held_bytes == held);
+}
+
+/* What its workers keep in a store, and what they make for it. */
+static void check_store(const struct mr_sched *s, uint32_t store)
+{
+    const struct store *st = &s->stores[store];
+    uint64_t kept = 0;
+    uint32_t coming = 0;
+    for (uint32_t i = 0; i < s->worker_list.top; i++) {
+        const struct worker *w = &s->workers[i];
+        if (w->state == W_FREE) continue;
+        for (uint32_t t = w->sent_head; w->store == store && t != NONE; t = s->tasks[t].next)
+            coming += s->tasks[t].is_coming;
+        for (uint32_t v = w->held_head; v != NONE; v = s->values[v].next)
+            if (s->values[v].kind == V_OBJECT && s->values[v].store == store)
+                kept += s->values[v].bytes;
+    }
+    mr_assert(st->coming == coming && st->kept_bytes == kept);
+    mr_assert(coming || !st->coming_bytes);
+}
+
+/* Tasks without a place, by class. */
+static void check_parked(const struct mr_sched *s)
+{
+    uint32_t active = 0;
+    for (uint32_t i = 0; i < s->class_list.top; i++) {
+        const struct class *c = &s->classes[i];
+        uint32_t parked = 0, prev = NONE;
+        if (!c->parked) continue;
+        for (uint32_t at = c->parked_head; at != NONE; at = s->tasks[at].next) {
+            const struct task *t = &s->tasks[at];
+            mr_assert(t->flags & T_PARKED && t->class == i && t->prev == prev);
+            prev = at;
+            parked++;
+        }
+        mr_assert(c->parked == parked && c->parked_tail == prev);
+        mr_assert(s->class_list.active[c->active_at] == i);
+        active++;
+    }
+    mr_assert(active == s->class_list.active_count);
+}
+
+/* Workers, ops and jobs, counted. */
+static void check_counts(const struct mr_sched *s)
+{
+    uint32_t live = 0, jobs = 0, sweeps = 0, stories = 0;
+    uint64_t queued = 0;
+    for (uint32_t i = 0; i < s->worker_list.top; i++)
+        live += s->workers[i].state != W_FREE;
+    for (uint32_t op = 1; op <= s->op_list.count; op++) {
+        uint32_t workers = 0;
+        for (uint32_t i = 0; i < s->worker_list.top; i++)
+            if (s->workers[i].state != W_FREE)
+                workers +=
+                    (uint32_t)(s->worker_list
+                                       .op_bits[(size_t)i * s->worker_list.op_words + op / 64] >>
+                                   (op % 64) &
+                               1);
+        mr_assert(s->ops[op].workers == workers);
+    }
+    for (uint32_t i = 0; i < s->job_list.top; i++) {
+        if (!s->jobs[i].id) continue;
+        jobs += !(s->jobs[i].flags & J_FORGETTING); /* it is off the list */
+        queued += s->jobs[i].queued;
+        sweeps += (s->jobs[i].flags & J_SWEEPING) != 0;
+    }
+    for (uint32_t i = 0; i < s->config.failures_max; i++)
+        stories += s->failures.at[i].task != NONE;
+    mr_assert(live == s->worker_list.live);
+    mr_assert(jobs == s->job_list.count && queued == s->queue.count &&
+              sweeps == s->job_list.sweeps_count);
+    mr_assert(stories == s->failures.index.count);
 }
 
 void mr_sched_check(const struct mr_sched *s)
@@ -112,17 +221,16 @@ void mr_sched_check(const struct mr_sched *s)
         running += s->jobs[i].state < MR_JOB_DONE;
     }
     mr_assert(running == s->job_list.running);
-    uint32_t coming = 0, slots = 0;
+    uint32_t slots = 0;
     for (uint32_t i = 0; i < s->worker_list.top; i++) {
-        check_worker(s, i, &coming);
+        check_worker(s, i);
         if (s->workers[i].state == W_CONNECTED) slots += s->workers[i].slots;
     }
     mr_assert(slots == s->slot_time.slots);
-    for (uint32_t i = 0; i <= s->store_list.count; i++) {
-        mr_assert(s->stores[i].coming || !s->stores[i].coming_bytes);
-        coming -= s->stores[i].coming;
-    }
-    mr_assert(coming == 0);
+    for (uint32_t i = 0; i <= s->store_list.count; i++)
+        check_store(s, i);
+    check_parked(s);
+    check_counts(s);
     if (s->is_recovered) mr_sched__value_check(s);
     mr_sched__queue_check(s);
     mr_sched__load_check(s);

@@ -120,17 +120,18 @@ static void a_key_that_was_released_is_made_again_for_who_refers_to_it(void **st
     assert_null(mr_sched_leftover(r->s));
 }
 
-static struct rig *away_and_reader(struct rig_worker *a, uint64_t *one, uint64_t *two)
+/* `big`: a job whose value leaves no room for that of "k". */
+static struct rig *away_and_reader(
+    struct rig_worker *a, uint64_t *one, uint64_t *two, uint64_t *big)
 {
     struct mr_sched_config c;
     rig_config(&c);
     c.inline_blocks = 64; /* three quarters for what is no target: not enough */
     struct rig *r = rig_new_with(&c);
     *a = join(r, "a", 0);
-    *one = rig_submit(
-        r, SHARED(T("k", "f", "1", "") "," T("big", "f", "2", "") "," T("z", "g", R("k"), ""),
-               "\"z\",\"big\""));
-    rig_done_bytes(r, *a, *one, "big", 1700); /* fills the cache */
+    *big = rig_submit(r, "{\"tasks\":{" T("big", "f", "2", "") "},\"targets\":[\"big\"]}");
+    rig_done_bytes(r, *a, *big, "big", 1700); /* fills the cache */
+    *one = rig_submit(r, SHARED(T("k", "f", "1", "") "," T("z", "g", R("k"), ""), "\"z\""));
     rig_done_bytes(r, *a, *one, "k", 400);
     *two = rig_submit(r, READER);
     assert_int_not_equal(*two, 0);
@@ -141,11 +142,12 @@ static void a_key_that_only_a_worker_has_is_fetched_for_another_job(void **state
 {
     (void)state;
     struct rig_worker a;
-    uint64_t one = 0, two = 0;
-    struct rig *r = away_and_reader(&a, &one, &two);
+    uint64_t one = 0, two = 0, big = 0;
+    struct rig *r = away_and_reader(&a, &one, &two, &big);
     assert_int_equal(rig_count(r, SAID_FETCH, a, one, "k"), 1);
     assert_int_equal(rig_state(r, two, "k"), MR_TASK_WAITING);
-    rig_done_as(r, a, one, "k", 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 12, MR_MS);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, big), MR_OK);
+    rig_done_as(r, a, one, "k", 1, MR_OUTCOME_OK, (mr_object_id){0, 0}, 400, MR_MS);
     rig_done(r, a, two, "n");
     assert_int_equal(rig_job(r, two), MR_JOB_DONE);
 }
@@ -154,8 +156,8 @@ static void a_key_that_only_a_lost_worker_had_is_made_again_for_another_job(void
 {
     (void)state;
     struct rig_worker a;
-    uint64_t one = 0, two = 0;
-    struct rig *r = away_and_reader(&a, &one, &two);
+    uint64_t one = 0, two = 0, big = 0;
+    struct rig *r = away_and_reader(&a, &one, &two, &big);
     lose(r, a);
     struct rig_worker b = join(r, "b", 0);
     rig_done(r, b, one, "k");

@@ -116,4 +116,15 @@ void mr_sched__load_check(const struct mr_sched *s)
     }
     mr_assert(workers == s->load.workers);
     mr_assert(slots == s->load.slots);
+    for (uint32_t b = 0; b < LOAD_BUCKETS; b++) {
+        mr_assert((s->load.bits[b / 64] >> (b % 64) & 1) == (s->load.head[b] != NONE));
+        uint32_t prev = NONE;
+        for (uint32_t i = s->load.head[b]; i != NONE; i = s->workers[i].bucket_next) {
+            mr_assert(s->workers[i].bucket == b && s->workers[i].bucket_prev == prev);
+            prev = i;
+            workers--;
+        }
+        mr_assert(s->load.tail[b] == prev);
+    }
+    mr_assert(!workers);
 }
