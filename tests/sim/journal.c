@@ -4,6 +4,7 @@
  * before it goes when all of it is acknowledged. So a crash in the middle of one leaves its
  * beginning behind. */
 #include "tests/sim/sim.h"
+#include "tests/support/scheduler_same.h"
 
 static uint64_t last(const struct sim_journal *j)
 {
@@ -265,6 +266,9 @@ void sim_journal_replay(struct sim *s)
     struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED, .sequence = last(j)};
     j->core_last = last(j);
     sim_sched_step(s, &ev);
+    char why[128];
+    if (!sched_is_same_when_read_again(s->sched, &s->config, s->now, why))
+        sim_fail(s, "I18: the snapshot of what was read is not the same when it is read: %s", why);
     sim_guard_replayed(s);
     if (s->has_rewinds) look_for_jobs(s);
 }

@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "base/assert.h"
+#include "tests/support/scheduler_same.h"
 
 #include <stdio.h>
 
@@ -126,6 +127,7 @@ static void take_batch(struct rig *r, uint32_t slot)
 {
     const struct mr_sched_batch *b = r->fx.worker[slot];
     if (!b) return;
+    if (r->on_batch) r->on_batch(r, slot, b);
     take_refs(r, slot, SAID_ADOPT, &b->adopt);
     take_refs(r, slot, SAID_KEEP, &b->keep);
     take_refs(r, slot, SAID_VALUE, &b->values);
@@ -297,6 +299,8 @@ void rig_crash(struct rig *r)
     r->sequence = r->acked;
     struct mr_sched_event ev = {.type = MR_SCHED_RECOVERED, .sequence = r->acked};
     rig_step(r, &ev);
+    char why[128];
+    if (!sched_is_same_when_read_again(r->s, &r->c, r->now, why)) MR_PANIC("%s", why);
     rig_turn(r);
 }
 

@@ -71,6 +71,8 @@ struct rig {
     uint32_t missing_count, missing_store;
     struct mr_str says;  /* the next completion's value; its own key otherwise */
     uint64_t steps_work; /* longest run of turns that rig_turn needed */
+    /* each batch before it is taken, if somebody wants to look */
+    void (*on_batch)(struct rig *r, uint32_t slot, const struct mr_sched_batch *b);
 };
 
 /* What a worker is; zeros: one slot, the ops of `rig_ops`, no store. */

@@ -206,8 +206,10 @@ void rig_done_as(struct rig *r, struct rig_worker w, uint64_t job, const char *k
     MR_AUTO(mr_free_ptr) char *value = mr_alloc(bytes + 1);
     (void)snprintf(value, bytes + 1, "%s", key);
     if (r->says.n) memcpy(value, r->says.p, bytes);
-    const struct mr_sched_failure why = {
-        .code = 2, .message = MR_STR("it went wrong"), .log = MR_STR("a line\n")};
+    const struct mr_sched_failure why = {.code = 2,
+        .message = MR_STR("it went wrong"),
+        .arguments = MR_STR("[1]"),
+        .log = MR_STR("a line\n")};
     struct mr_sched_message m = {0};
     m.completed = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},
         .outcome = &code,

@@ -409,6 +409,7 @@ static void settle_running(struct mr_sched *s, uint32_t job)
     struct job *j = &s->jobs[job];
     uint32_t nodes = j->graph->nodes_count;
     j->flags |= J_HELD_BACK;
+    j->fallen = 0; /* counted again, with each failure below */
     if (j->state == MR_JOB_RUNNING) mr_sched__slots_begin(s, j);
     if (j->graph->job.deadline) {
         uint64_t end = j->created_wall + j->graph->job.deadline;

@@ -1,0 +1,193 @@
+/* The scheduler's core: why a task ran, runs, waits or never will, in sentences, word by word. */
+#include "tests/support/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+/* after those */
+#include <cmocka.h>
+
+#define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
+#define R(key) "{\"ref\":\"" key "\"}"
+#define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
+
+static struct rig_worker join(struct rig *r, const char *name, uint32_t slots)
+{
+    const struct rig_spec spec = {.name = name, .node = name, .slots = slots};
+    return rig_join(r, &spec);
+}
+
+static void assert_says(struct rig *r, uint64_t job, const char *key, const char *expected)
+{
+    struct mr_buf lines;
+    mr_buf_init(&lines, 1 << 16);
+    assert_true(mr_sched_explain(r->s, (mr_job_id){job}, rig_index(r, job, key), &lines));
+    mr_buf_add(&lines, "", 1);
+    assert_string_equal((const char *)lines.p, expected);
+    mr_buf_fini(&lines);
+}
+
+static void a_task_without_a_worker_says_what_is_missing(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "rare", "1", "") "," T("g", "f", "2", ",\"resources\":{\"gpu\":2.5}") "," T(
+                   "n", "f", "3", ",\"workers\":[\"one\",\"two\"]"),
+               "\"x\",\"g\",\"n\""));
+    assert_says(r, job, "x",
+        "\"x\" is ready and waits for a worker\nno worker is connected\n"
+        "no worker that may run it has room now\n");
+    struct rig_worker w = join(r, "w", 4);
+    (void)w;
+    assert_says(r, job, "x",
+        "\"x\" is ready and waits for a worker\nno worker offers the op \"rare\"\n"
+        "no worker that may run it has room now\n");
+    assert_says(r, job, "g",
+        "\"g\" is ready and waits for a worker\n"
+        "it asks for 2.5 of the resource \"gpu\", and no worker has more than 0\n"
+        "no worker that may run it has room now\n");
+    assert_says(r, job, "n",
+        "\"n\" is ready and waits for a worker\nit may run on \"one\" only\n"
+        "it may run on \"two\" only\nno worker that may run it has room now\n");
+    const struct rig_spec gpu = {.name = "g", .slots = 1, .resource = "gpu", .amount = 2};
+    (void)rig_join(r, &gpu);
+    assert_says(r, job, "g",
+        "\"g\" is ready and waits for a worker\n"
+        "it asks for 2.5 of the resource \"gpu\", and no worker has more than 2\n"
+        "no worker that may run it has room now\n");
+}
+
+static void a_task_that_runs_or_waits_says_where_and_for_what(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 1);
+    uint64_t job = rig_submit(r, JOB(T("a", "f", "1", "") "," T("b", "g", R("a"), "") "," T(
+                                         "c", "f", "2", "") "," T("z", "h", R("b") "," R("c"), ""),
+                                     "\"z\""));
+    assert_says(r, job, "a", "\"a\" was sent to \"w\" and runs there or is about to\n");
+    rig_tell(r, w, TOLD_STARTED, job, "a");
+    assert_says(r, job, "a", "\"a\" was sent to \"w\" and runs there\n");
+    assert_says(r, job, "z",
+        "\"z\" waits for \"b\", which waits\nit waits for \"c\" too, which is ready\n");
+    assert_says(r, job, "b", "\"b\" waits for \"a\", which runs\n");
+    assert_says(r, job, "c",
+        "\"c\" is ready and waits for a worker\nno worker that may run it has room now\n");
+    rig_done(r, w, job, "a");
+    rig_done(r, w, job, "b");
+    assert_says(r, job, "a",
+        "\"a\" ran, and nobody needs its value any more\n"
+        "the target \"z\" needs it, through \"b\"\n");
+    assert_says(r, job, "b", "\"b\" ran\nthe target \"z\" needs it, through \"z\"\n");
+    rig_done(r, w, job, "c");
+    rig_done(r, w, job, "z");
+    assert_says(r, job, "z", "\"z\" ran\nit is a target of the job\n");
+}
+
+static void what_waits_for_many_names_some(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(
+        r, JOB(T("z", "h", "{\"each\":{\"ref\":\"p-${i}\"},\"for\":{\"i\":11}}",
+                   "") ","
+                       "\"p-${i}\":{\"op\":\"f\",\"args\":[\"${i}\"],\"for\":{\"i\":11}}",
+               "\"z\""));
+    char text[2048];
+    struct mr_buf lines;
+    mr_buf_init(&lines, 1 << 16);
+    assert_true(mr_sched_explain(r->s, (mr_job_id){job}, rig_index(r, job, "z"), &lines));
+    (void)snprintf(text, sizeof text, "%.*s", (int)lines.n, (char *)lines.p);
+    mr_buf_fini(&lines);
+    uint32_t named = 0;
+    for (const char *at = text; (at = strstr(at, "too, which is ready\n")); at++)
+        named++;
+    assert_int_equal(named, 7);
+    assert_non_null(strstr(text, "\"z\" waits for \"p-0\", which is ready\n"));
+    assert_non_null(strstr(text, "and for 3 more inputs\n"));
+}
+
+static void what_failed_says_why_and_what_fell_says_by_what(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 8);
+    uint64_t job = rig_submit(
+        r, "{\"on_error\":\"continue\",\"tasks\":{" T("a", "f", "1", ",\"retries\":1") "," T(
+               "b", "g", "2", "") "," T("m", "h", R("a") "," R("b"), "") "," T("z", "h", R("m"),
+               "") "," T("o", "f", "3", "") "},\"targets\":[\"z\",\"o\",\"b\"]}");
+    rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
+    rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
+    assert_says(r, job, "a",
+        "\"a\" failed after 2 attempt(s): it went wrong\nthe last attempt was on \"w\"\n");
+    rig_end(r, w, job, "b", MR_OUTCOME_ERROR);
+    assert_says(r, job, "m",
+        "\"m\" never ran: something that it needs failed\nits input \"b\" failed\n"
+        "it needs \"a\", which failed: it went wrong\n");
+    assert_says(r, job, "z",
+        "\"z\" never ran: something that it needs failed\nits input \"m\" failed\n"
+        "it needs \"a\", which failed: it went wrong\n");
+}
+
+static void what_never_runs_says_what_ended_the_job(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 8);
+    static const char two[] = JOB(T("x", "f", "1", "") "," T("y", "g", "2", ""), "\"x\",\"y\"");
+    uint64_t job = rig_submit(r, two);
+    rig_end(r, w, job, "x", MR_OUTCOME_ERROR);
+    assert_says(
+        r, job, "y", "\"y\" will not run: the job ended when \"x\" failed: it went wrong\n");
+    job = rig_submit(r, two);
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_CANCEL, .job = {job}, .ticket = 99, .text = MR_STR("enough")};
+    rig_step(r, &ev);
+    rig_turn(r);
+    assert_says(r, job, "y", "\"y\" will not run: the job was cancelled: enough\n");
+    job = rig_submit(
+        r, "{\"deadline_s\":1,\"tasks\":{" T("x", "f", "1", "") "},\"targets\":[\"x\"]}");
+    rig_pass(r, 2 * MR_SECOND);
+    assert_says(r, job, "x",
+        "\"x\" will not run: the job has ended: the job's deadline (deadline_s) has passed\n");
+}
+
+static void what_was_given_or_came_again_says_so(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 8);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", ",\"retries\":2"), "\"x\""));
+    rig_end(r, w, job, "x", MR_OUTCOME_ERROR);
+    rig_done(r, w, job, "x");
+    assert_says(r, job, "x", "\"x\" ran\nit took 2 attempts\nit is a target of the job\n");
+    const struct mr_sched_resolved there = {.index = 1, .object = {7, 7}, .bytes = 1000};
+    const struct mr_sched_submit more = {.resolved = &there, .resolved_count = 1};
+    uint64_t two = rig_submit_with(r,
+        JOB(T("x", "f", "1", "") "," T("y", "g", R("x"), ",\"persist\":\"name\""), "\"y\""), &more);
+    assert_says(r, two, "y",
+        "\"y\" did not run: its result was there already, under its name\n"
+        "it is a target of the job\n");
+    assert_says(r, two, "x",
+        "\"x\" is not needed: what needs it has its value\n"
+        "the target \"y\" needs it, through \"y\"\n");
+    struct mr_buf lines;
+    mr_buf_init(&lines, 1 << 16);
+    assert_false(mr_sched_explain(r->s, (mr_job_id){job + 100}, 0, &lines));
+    mr_buf_fini(&lines);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(a_task_without_a_worker_says_what_is_missing),
+        RIG_TEST(a_task_that_runs_or_waits_says_where_and_for_what),
+        RIG_TEST(what_waits_for_many_names_some),
+        RIG_TEST(what_failed_says_why_and_what_fell_says_by_what),
+        RIG_TEST(what_never_runs_says_what_ended_the_job),
+        RIG_TEST(what_was_given_or_came_again_says_so),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

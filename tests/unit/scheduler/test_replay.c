@@ -1,0 +1,331 @@
+/* The scheduler's core: what a client can ask of jobs is the same after a restart, read from the
+ * records as they were written and from a snapshot. */
+#include "tests/support/scheduler_rig.h"
+
+#include "base/limits.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+/* after those */
+#include <cmocka.h>
+
+#define STORE 0x51
+#define TEXT(s) (int)(s).n, (s).p ? (s).p : ""
+
+/* ---- what a client sees ---------------------------------------------------------------------- */
+
+static void error_out(struct mr_buf *b, const struct mr_sched_error *e, struct rig *r)
+{
+    struct mr_str op = mr_sched_op_name(r->s, e->op);
+    mr_buf_printf(b, " error %u %d %u %u %.*s \"%.*s\" \"%.*s\" \"%.*s\" \"%.*s\"", e->index,
+        e->code, e->attempts, e->fallen, TEXT(op), TEXT(e->message), TEXT(e->arguments),
+        TEXT(e->worker), TEXT(e->log));
+}
+
+static void value_out(struct mr_buf *b, struct rig *r, mr_job_id job, uint32_t index)
+{
+    struct mr_sched_value v;
+    struct mr_buf bytes;
+    mr_buf_init(&bytes, 1 << 20);
+    assert_true(mr_sched_value(r->s, job, index, &bytes, &v));
+    uint64_t store = 0;
+    struct mr_str node, address;
+    bool is_alive;
+    if (v.store) (void)mr_sched_store(r->s, v.store, &store, &node, &address, &is_alive);
+    mr_buf_printf(b, " value %d %llx:%llu of %llu bytes in %llx \"%.*s\"", (int)v.kind,
+        (unsigned long long)v.object.maker, (unsigned long long)v.object.number,
+        (unsigned long long)v.bytes, (unsigned long long)store, TEXT(mr_buf_str(&bytes)));
+    mr_buf_fini(&bytes);
+}
+
+static void job_out(struct mr_buf *b, struct rig *r, mr_job_id job)
+{
+    struct mr_sched_job_info i;
+    assert_true(mr_sched_job(r->s, job, &i));
+    mr_buf_printf(b, "job %llx of %llx: state %d accepted %d joined %u given %u skipped %u vain %u",
+        (unsigned long long)i.id.v, (unsigned long long)i.parent.v, (int)i.state, i.accepted,
+        i.joined, i.given, i.skipped, i.vain);
+    mr_buf_printf(b, " times %llu %llu %llu event %llu ready %u",
+        (unsigned long long)i.created_wall_ns, (unsigned long long)i.started_wall_ns,
+        (unsigned long long)i.finished_wall_ns, (unsigned long long)i.event_sequence,
+        i.targets_ready);
+    for (uint32_t k = MR_TASK_WAITING; k < MR_TASK_STATES; k++)
+        mr_buf_printf(b, " %u", i.counts[k]);
+    if (i.has_error) error_out(b, &i.error, r);
+    for (uint32_t k = 0; k < i.graph->nodes_count; k++) {
+        struct mr_sched_task_info t;
+        assert_true(mr_sched_task(r->s, job, k, &t));
+        mr_buf_printf(b, "\n  task %u: state %d skipped %d vain %d op %u cause %u", k, (int)t.state,
+            t.is_skipped, t.is_vain, t.op != 0, t.cause);
+        if (t.has_error) error_out(b, &t.error, r);
+        if (t.cause != MR_NODE_NONE) error_out(b, &t.cause_error, r);
+        value_out(b, r, job, k);
+    }
+    uint32_t rounds;
+    bool by_max;
+    for (uint32_t k = 0; k < i.graph->loops_count; k++)
+        if (mr_sched_loop(r->s, job, k, &rounds, &by_max))
+            mr_buf_printf(b, "\n  loop %u: %u rounds, by max %d", k, rounds, by_max);
+    mr_buf_printf(b, "\n");
+}
+
+/* All jobs, the newest first. The events' numbers change with a snapshot. */
+static void see(struct rig *r, struct mr_buf *b)
+{
+    mr_buf_init(b, 1 << 24);
+    for (mr_job_id j = mr_sched_job_newest(r->s); j.v; j = mr_sched_job_older(r->s, j))
+        job_out(b, r, j);
+    mr_buf_add(b, "", 1);
+}
+
+static void assert_seen(struct rig *r, const struct mr_buf *before)
+{
+    struct mr_buf now;
+    see(r, &now);
+    assert_string_equal((const char *)now.p, (const char *)before->p);
+    mr_buf_fini(&now);
+}
+
+/* ---- jobs that have all there is ------------------------------------------------------------- */
+
+static struct rig_worker join(struct rig *r, const char *name)
+{
+    const struct rig_spec spec = {.name = name, .slots = 8, .store = STORE};
+    return rig_join(r, &spec);
+}
+
+static uint64_t collection(struct rig *r, struct rig_worker w, const struct mr_sched_submit *more)
+{
+    uint64_t job = rig_submit_with(r,
+        "{\"request_id\":\"req-1\",\"tasks\":{\"p0\":{\"op\":\"f\",\"args\":[0]},"
+        "\"p1\":{\"op\":\"f\",\"args\":[1]},"
+        "\"c\":{\"op\":\"ref\",\"args\":[{\"ref\":\"p0\"},{\"ref\":\"p1\"}]},"
+        "\"dice\":{\"op\":\"dice\",\"args\":[]},"
+        "\"s\":{\"op\":\"g\",\"args\":[{\"ref\":\"p0\"},{\"ref\":\"dice\"}]}},"
+        "\"targets\":[\"c\",\"s\"]}",
+        more);
+    (void)rig_done_object(r, w, job, "p0");
+    (void)rig_done_object(r, w, job, "p1");
+    (void)rig_done_object(r, w, job, "c");
+    rig_done(r, w, job, "dice");
+    rig_done_value(r, w, job, "s", MR_STR("more bytes than stand in a record of a value"));
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    return job;
+}
+
+/* Two targets of five fail, by two of its tasks; one falls with each. */
+static const char continued[] =
+    "{\"on_error\":\"continue\",\"tasks\":{\"a\":{\"op\":\"f\",\"args\":[1],\"retries\":1},"
+    "\"a1\":{\"op\":\"g\",\"args\":[{\"ref\":\"a\"}]},\"b\":{\"op\":\"h\",\"args\":[2]},"
+    "\"b1\":{\"op\":\"g\",\"args\":[{\"ref\":\"b\"}]},\"c\":{\"op\":\"f\",\"args\":[3]}},"
+    "\"targets\":[\"a1\",\"b1\",\"c\"]}";
+
+static uint64_t failing(struct rig *r, struct rig_worker w)
+{
+    uint64_t job = rig_submit(r, continued);
+    rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
+    rig_end(r, w, job, "a", MR_OUTCOME_ERROR);
+    rig_end(r, w, job, "b", MR_OUTCOME_BAD_ARGUMENT);
+    return job;
+}
+
+static void what_is_over_is_seen_the_same_in_every_life(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, STORE, "n");
+    struct rig_worker w = join(r, "w");
+    uint64_t family = rig_submit(r,
+        "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]},\"lit\":{\"value\":7}},\"targets\":[\"x\",\"lit\"]}");
+    struct mr_sched_submit more = {.body_hash = {3, 4},
+        .parent = {{family}, rig_index(r, family, "x"), rig_attempt(r, w, family, "x")}};
+    rig_pass(r, 3 * MR_MS);
+    uint64_t done = collection(r, w, &more);
+    rig_done(r, w, family, "x");
+    uint64_t failed = failing(r, w);
+    rig_done(r, w, failed, "c");
+    assert_int_equal(rig_job(r, failed), MR_JOB_FAILED);
+    uint64_t again = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]},"
+                                   "\"y\":{\"op\":\"f\",\"args\":[2]}},\"targets\":[\"x\",\"y\"]}");
+    rig_end(r, w, again, "x", MR_OUTCOME_ERROR);
+    assert_int_equal(rig_ask(r, MR_SCHED_RETRY, again), MR_OK);
+    rig_pass(r, 5 * MR_MS);
+    rig_done(r, w, again, "x");
+    rig_done(r, w, again, "y");
+    uint64_t off = rig_submit(r, continued);
+    assert_int_equal(rig_ask(r, MR_SCHED_CANCEL, off), MR_OK);
+    uint64_t gone = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]}},"
+                                  "\"targets\":[\"x\"]}");
+    rig_done(r, w, gone, "x");
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, gone), MR_OK);
+    uint64_t forgotten = mr_sched_forgotten(r->s, (mr_job_id){gone});
+    assert_true(forgotten > 0);
+    struct mr_buf before;
+    see(r, &before);
+    for (int life = 0; life < 2; life++) {
+        rig_pass(r, MR_SECOND);
+        rig_crash(r);
+        assert_seen(r, &before);
+        assert_int_equal(mr_sched_forgotten(r->s, (mr_job_id){gone}), forgotten);
+        assert_int_equal(mr_sched_forgotten(r->s, (mr_job_id){done}), 0);
+    }
+    rig_compact(r);
+    rig_crash(r);
+    assert_int_equal(mr_sched_forgotten(r->s, (mr_job_id){gone}), forgotten);
+    struct mr_sched_submit same = {.body_hash = {3, 4}}, other = {.body_hash = {3, 5}};
+    static const char request[] =
+        "{\"request_id\":\"req-1\",\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]}},"
+        "\"targets\":[\"x\"]}";
+    assert_int_equal(rig_submit_with(r, request, &same), done);
+    assert_int_equal(rig_submit_with(r, request, &other), 0);
+    assert_int_equal(r->code, MR_EEXIST);
+    mr_buf_fini(&before);
+}
+
+static void what_failed_and_fell_is_counted_once_in_every_life(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w");
+    uint64_t job = failing(r, w);
+    assert_int_equal(rig_job(r, job), MR_JOB_RUNNING);
+    for (int life = 0; life < 3; life++) {
+        rig_compact(r); /* it says what has fallen, and what failed is read besides */
+        rig_crash(r);
+        rig_pass(r, 60 * MR_SECOND);
+    }
+    w = join(r, "w");
+    rig_done(r, w, job, "c");
+    assert_int_equal(rig_job(r, job), MR_JOB_FAILED);
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    assert_int_equal(info.error.fallen, 2);
+    assert_int_equal(info.counts[MR_TASK_ERRED], 4);
+}
+
+/* A store keeps what it was told to hold in an earlier life, also while it has not come back. */
+static void an_object_does_not_go_with_a_worker_that_returned_before_its_store(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, STORE, "n");
+    struct rig_worker w = join(r, "w");
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]}},"
+                                 "\"targets\":[\"x\"]}");
+    mr_object_id object = rig_done_object(r, w, job, "x");
+    rig_crash(r);
+    const struct mr_sched_run run = {.job = job, .count = 1};
+    uint32_t index = rig_index(r, job, "x"), attempt = 1, none = 0;
+    uint64_t bytes = 100000;
+    struct mr_sched_register more = {.incarnation = w.incarnation, .epoch = 1};
+    more.holding = (struct mr_sched_completed){.tasks = {&run, 1, &index, &attempt, 1},
+        .inline_bytes = &none,
+        .object_maker = &object.maker,
+        .object_number = &object.number,
+        .object_bytes = &bytes,
+        .objects_count = 1};
+    const struct rig_spec spec = {.name = "w", .slots = 8, .store = STORE};
+    w = rig_join_as(r, &spec, &more);
+    assert_int_equal(rig_count(r, SAID_ADOPT, w, job, "x"), 1);
+    rig_close(r, w);
+    rig_pass(r, r->c.lease + MR_SECOND); /* less than a store of the journal has */
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+    rig_store(r, STORE, "n");
+    assert_true(rig_is_held(r, object));
+    assert_int_equal(rig_state(r, job, "x"), MR_TASK_DONE);
+    assert_int_equal(rig_ask(r, MR_SCHED_FORGET, job), MR_OK);
+    assert_false(rig_is_held(r, object));
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static uint32_t records(struct rig *r, uint32_t type, uint64_t *bytes, uint64_t *most)
+{
+    uint32_t count = 0;
+    *bytes = *most = 0;
+    for (size_t at = 0; at < r->journal.n;) {
+        struct mr_sched_record_head h;
+        memcpy(&h, r->journal.p + at, sizeof h);
+        at += sizeof h + (size_t)mr_align_up(h.bytes, 8);
+        if (h.type != type) continue;
+        count++;
+        *bytes += h.bytes;
+        *most = MR_MAX(*most, (uint64_t)h.bytes);
+    }
+    return count;
+}
+
+/* A graph that its client did not send as bytes is journaled in pieces, which make a whole again.
+ */
+static void a_large_graph_is_journaled_in_pieces(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct mr_buf text;
+    mr_buf_init(&text, 1 << 24);
+    mr_buf_printf(&text, "{\"tasks\":{");
+    for (uint32_t i = 0; i < 5; i++) { /* of half a piece each */
+        mr_buf_printf(&text, "\"x%u\":{\"op\":\"f\",\"args\":[\"", i);
+        for (size_t k = 0; k < MR_CHUNK_BYTES / 2; k++)
+            mr_buf_add(&text, &"vwxyz"[i], 1);
+        mr_buf_printf(&text, "\"]},");
+    }
+    mr_buf_printf(&text,
+        "\"y\":{\"op\":\"g\",\"args\":[]}},\"targets\":[\"x0\",\"x1\",\"x2\",\"x3\",\"x4\"]}");
+    mr_buf_add(&text, "", 1);
+    uint64_t job = rig_submit(r, (const char *)text.p), bytes, most;
+    mr_buf_fini(&text);
+    assert_int_not_equal(job, 0);
+    const uint64_t head = 2 * sizeof(uint64_t);
+    for (int compact = 0; compact < 2; compact++) {
+        assert_int_equal(records(r, MR_RECORD_GRAPH, &bytes, &most), 3);
+        assert_int_equal(most, MR_CHUNK_BYTES + head);
+        assert_in_range(bytes, 5 * MR_CHUNK_BYTES / 2 + 3 * head, 3 * (MR_CHUNK_BYTES + head));
+        rig_crash(r);
+        assert_int_equal(rig_job(r, job), MR_JOB_PENDING);
+        assert_int_equal(rig_state(r, job, "x4"), MR_TASK_READY);
+        rig_compact(r);
+    }
+}
+
+/* Or its pieces stay where they are, and each record says which one follows and how long it is. */
+static void the_journal_names_the_pieces_of_a_graph_that_its_owner_has(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct mr_sched_submit more = {.piece_bytes = 2 * MR_CHUNK_BYTES + 100};
+    assert_int_not_equal(rig_submit_with(r,
+                             "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]}},"
+                             "\"targets\":[\"x\"]}",
+                             &more),
+        0);
+    uint32_t pieces = 0;
+    for (size_t at = 0; at < r->journal.n;) {
+        struct mr_sched_record_head h;
+        uint64_t where[2];
+        memcpy(&h, r->journal.p + at, sizeof h);
+        if (h.type == MR_RECORD_GRAPH) {
+            memcpy(where, r->journal.p + at + sizeof h, sizeof where);
+            assert_int_equal(h.bytes, sizeof where);
+            assert_int_equal(where[1], pieces * MR_CHUNK_BYTES);
+            assert_int_equal(h.piece, ++pieces);
+            assert_int_equal(h.piece_bytes, pieces < 3 ? MR_CHUNK_BYTES : 100);
+        }
+        at += sizeof h + (size_t)mr_align_up(h.bytes, 8);
+    }
+    assert_int_equal(pieces, 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(what_is_over_is_seen_the_same_in_every_life),
+        RIG_TEST(what_failed_and_fell_is_counted_once_in_every_life),
+        RIG_TEST(an_object_does_not_go_with_a_worker_that_returned_before_its_store),
+        RIG_TEST(a_large_graph_is_journaled_in_pieces),
+        RIG_TEST(the_journal_names_the_pieces_of_a_graph_that_its_owner_has),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,311 @@
+/* The scheduler's core: what a worker is sent, field by field. */
+#include "tests/support/scheduler_rig.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+/* after those */
+#include <cmocka.h>
+
+#define STORE 0x51
+#define T(key, op, args, more) "\"" key "\":{\"op\":\"" op "\",\"args\":[" args "]" more "}"
+#define R(key) "{\"ref\":\"" key "\"}"
+#define JOB(tasks, targets) "{\"tasks\":{" tasks "},\"targets\":[" targets "]}"
+#define ROWS 64
+
+static struct sent { /* what was sent to one worker, copied: a batch goes with its step */
+    uint32_t slot;   /* of that one */
+    uint32_t count, values_count, batches;
+    struct sent_row {
+        uint64_t job;
+        uint32_t index, attempt, inputs_count, inputs[8], last, uses;
+        int32_t priority;
+        char op[16], args[64];
+        size_t args_bytes;
+        bool unfused, has_extra, alone, long_running, persist;
+        uint64_t timeout_ns;
+        char key[16], name[16], resource[16];
+        uint64_t micro;
+        mr_graph_hash definition;
+    } row[ROWS];
+    struct sent_value {
+        uint64_t job;
+        uint32_t index;
+        char bytes[64];
+        size_t bytes_count;
+        mr_object_id object;
+        uint64_t object_bytes;
+        uint32_t store;
+    } value[ROWS];
+    uint64_t incarnation, session;
+    bool frees_objects;
+} sent;
+
+static void take_values(const struct mr_sched_batch *b)
+{
+    size_t inline_at = 0, objects = 0;
+    for (uint32_t i = 0, run = 0, left = 0; i < b->values.count; i++, left--) {
+        while (!left)
+            left = b->values.runs.p[run++].count;
+        struct sent_value *v = &sent.value[sent.values_count++];
+        *v = (struct sent_value){.job = b->values.runs.p[run - 1].job,
+            .index = b->values.index[i],
+            .bytes_count = b->values.inline_bytes[i]};
+        memcpy(v->bytes, b->value_inline.p + inline_at, v->bytes_count);
+        inline_at += v->bytes_count;
+        if (v->bytes_count) continue;
+        v->object = ((const mr_object_id *)(const void *)b->value_object.p)[objects];
+        v->object_bytes = ((const uint64_t *)(const void *)b->value_object_bytes.p)[objects];
+        v->store = ((const uint32_t *)(const void *)b->value_object_store.p)[objects++];
+    }
+    assert_int_equal(inline_at, b->value_inline.n);
+    if (objects) assert_true(b->has_more);
+}
+
+static void take_extra(struct rig *r, const struct mr_sched_batch *b, uint32_t first)
+{
+    const struct mr_sched_extra *x = (const void *)b->extra.p;
+    for (size_t i = 0; i < b->extra.n / sizeof *x; i++) {
+        struct sent_row *row = &sent.row[first + x[i].row];
+        assert_true(b->has_more && !row->has_extra);
+        row->has_extra = true;
+        row->alone = x[i].alone;
+        row->long_running = x[i].long_running;
+        row->persist = x[i].persist;
+        row->timeout_ns = x[i].timeout_ns;
+        row->definition = x[i].definition;
+        memcpy(row->key, b->text.p + x[i].key_at, x[i].key_bytes);
+        memcpy(row->name, b->text.p + x[i].persist_name_at, x[i].persist_name_bytes);
+        const struct mr_sched_amount *a = (const void *)b->resources.p;
+        assert_true(x[i].resources_count <= 1);
+        if (!x[i].resources_count) continue;
+        struct mr_str kind = mr_sched_resource_name(r->s, a[x[i].resources_at].kind);
+        (void)snprintf(row->resource, sizeof row->resource, "%.*s", MR_STR_ARG(kind));
+        row->micro = a[x[i].resources_at].micro;
+    }
+}
+
+static void take(struct rig *r, uint32_t slot, const struct mr_sched_batch *b)
+{
+    if (slot != sent.slot) return;
+    uint32_t first = sent.count, input = 0, last = 0;
+    size_t args = 0;
+    const uint32_t *inputs = (const void *)b->inputs.p, *lasts = (const void *)b->last_use.p;
+    sent.batches++;
+    sent.incarnation = b->incarnation;
+    sent.session = b->session;
+    sent.frees_objects = b->frees_objects;
+    for (uint32_t i = 0, run = 0, left = 0; i < b->tasks.count; i++, left--) {
+        while (!left)
+            left = b->tasks.runs.p[run++].count;
+        struct sent_row *row = &sent.row[sent.count++];
+        struct mr_str op = mr_sched_op_name(r->s, mr_sched_cell(&b->tasks, MR_COLUMN_OP, i));
+        *row = (struct sent_row){.job = b->tasks.runs.p[run - 1].job,
+            .unfused = b->tasks.runs.p[run - 1].unfused,
+            .index = mr_sched_cell(&b->tasks, MR_COLUMN_INDEX, i),
+            .attempt = mr_sched_cell(&b->tasks, MR_COLUMN_ATTEMPT, i),
+            .inputs_count = mr_sched_cell(&b->tasks, MR_COLUMN_INPUTS_COUNT, i),
+            .uses = mr_sched_cell(&b->tasks, MR_COLUMN_USES, i),
+            .priority = (int32_t)mr_sched_cell(&b->tasks, MR_COLUMN_PRIORITY, i),
+            .args_bytes = mr_sched_cell(&b->tasks, MR_COLUMN_ARGS_BYTES, i)};
+        (void)snprintf(row->op, sizeof row->op, "%.*s", MR_STR_ARG(op));
+        memcpy(row->args, b->args.p + args, row->args_bytes);
+        args += row->args_bytes;
+        for (uint32_t k = 0; k < row->inputs_count; k++, input++) {
+            row->inputs[k] = inputs[input];
+            if (last < b->last_use.n / sizeof *lasts && lasts[last] == input) {
+                row->last |= 1u << k;
+                last++;
+            }
+        }
+    }
+    assert_int_equal(args, b->args.n);
+    assert_int_equal(input * sizeof *inputs, b->inputs.n);
+    assert_int_equal(last * sizeof *lasts, b->last_use.n);
+    take_extra(r, b, first);
+    take_values(b);
+}
+
+static void look_at(struct rig *r, struct rig_worker w)
+{
+    sent = (struct sent){.slot = w.slot};
+    r->on_batch = take;
+}
+
+static const struct sent_row *row_of(struct rig *r, uint64_t job, const char *key)
+{
+    for (uint32_t i = sent.count; i-- > 0;)
+        if (sent.row[i].job == job && sent.row[i].index == rig_index(r, job, key))
+            return &sent.row[i];
+    fail_msg("\"%s\" was not sent", key);
+    return NULL;
+}
+
+static const struct sent_value *value_of(struct rig *r, uint64_t job, const char *key)
+{
+    for (uint32_t i = sent.values_count; i-- > 0;)
+        if (sent.value[i].job == job && sent.value[i].index == rig_index(r, job, key))
+            return &sent.value[i];
+    fail_msg("the value of \"%s\" was not sent", key);
+    return NULL;
+}
+
+static void assert_args(struct rig *r, uint64_t job, const char *key)
+{
+    struct mr_sched_job_info info;
+    const struct sent_row *row = row_of(r, job, key);
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    struct mr_str args = mr_graph_args(info.graph, row->index);
+    assert_int_equal(row->args_bytes, args.n);
+    assert_memory_equal(row->args, args.p, args.n);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------- */
+
+static void a_task_is_sent_as_its_graph_has_it(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {
+        .name = "w", .slots = 8, .store = STORE, .resource = "gpu", .amount = 4};
+    rig_store(r, STORE, "n");
+    struct rig_worker w = rig_join(r, &spec);
+    look_at(r, w);
+    uint64_t job = rig_submit(r,
+        "{\"priority\":-7,\"tasks\":{" T("a", "f", "1", "") "," T("b", "g",
+            R("a") ",\"text\"," R("lit"),
+            ",\"timeout_s\":2.5,\"retries\":1") ","
+                                                "\"lit\":{\"value\":[1,2,3]}," T("c", "h", "3",
+                                                    ",\"resources\":{\"gpu\":1.5}") "," T("d", "f",
+                                                    R("a"),
+                                                    ",\"persist\":\"a name\"") "," T("e", "f", "5",
+                                                    ",\"priority\":9") "," T("l", "long", "6",
+                                                    "") "},\"targets\":[\"b\",\"c\",\"d\",\"e\",\"l\"]}");
+    rig_done(r, w, job, "a");
+    const struct sent_row *a = row_of(r, job, "a"), *b = row_of(r, job, "b"),
+                          *c = row_of(r, job, "c"), *d = row_of(r, job, "d"),
+                          *e = row_of(r, job, "e"), *l = row_of(r, job, "l");
+    for (const char *key = "abcdel"; *key; key++) {
+        const char text[2] = {*key, 0};
+        assert_args(r, job, text);
+        assert_int_equal(row_of(r, job, text)->attempt, 1);
+        assert_int_equal(row_of(r, job, text)->priority, *key == 'e' ? -6991 : -7000);
+        assert_false(row_of(r, job, text)->unfused || row_of(r, job, text)->alone);
+        assert_int_equal(row_of(r, job, text)->last, 0); /* two tasks use "a" */
+    }
+    assert_string_equal(a->op, "f");
+    assert_string_equal(b->op, "g");
+    assert_string_equal(c->op, "h");
+    assert_false(a->has_extra || e->has_extra);
+    assert_int_equal(b->inputs_count, 2);
+    assert_int_equal(b->inputs[0], rig_index(r, job, "a"));
+    assert_int_equal(b->inputs[1], rig_index(r, job, "lit"));
+    assert_int_equal(d->inputs_count, 1);
+    assert_int_equal(a->inputs_count + c->inputs_count + e->inputs_count, 0);
+    assert_int_equal(b->timeout_ns, 2500 * MR_MS);
+    assert_string_equal(b->key, "b");
+    assert_false(b->persist || b->long_running);
+    assert_string_equal(c->resource, "gpu");
+    assert_int_equal(c->micro, 1500000);
+    assert_string_equal(c->key, "c");
+    assert_int_equal(c->timeout_ns, 0);
+    assert_true(d->persist);
+    assert_string_equal(d->name, "a name");
+    assert_string_equal(d->key, "d");
+    assert_string_equal(d->resource, "");
+    assert_true(d->definition.hi || d->definition.lo);
+    assert_string_equal(l->op, "long");
+    const struct sent_value *lit = value_of(r, job, "lit");
+    assert_true(lit->bytes_count > 0 && lit->store == 0);
+    assert_int_equal(sent.incarnation, w.incarnation);
+    assert_int_equal(sent.session, w.session);
+}
+
+static void a_value_is_sent_to_who_does_not_have_it(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec one = {.name = "a", .node = "a", .slots = 1, .store = STORE, .ops = "f"},
+                          two = {
+                              .name = "b", .node = "b", .slots = 4, .store = STORE + 1, .ops = "g"};
+    rig_store(r, STORE, "a");
+    rig_store(r, STORE + 1, "b");
+    struct rig_worker a = rig_join(r, &one), b = rig_join(r, &two);
+    look_at(r, b);
+    uint64_t job = rig_submit(r, JOB(T("x", "f", "1", "") "," T("y", "f", "2", "") "," T("z", "g",
+                                         R("x") "," R("y"), "") "," T("u", "g", R("x"), ""),
+                                     "\"z\",\"u\""));
+    rig_done(r, a, job, "x");
+    r->object_bytes = 123456;
+    mr_object_id y = rig_done_object(r, a, job, "y");
+    assert_int_equal(row_of(r, job, "z")->inputs_count, 2);
+    const struct sent_value *small = value_of(r, job, "x"), *large = value_of(r, job, "y");
+    assert_int_equal(small->bytes_count, 1);
+    assert_int_equal(small->bytes[0], 'x');
+    assert_true(mr_object_id_eq(large->object, y));
+    assert_int_equal(large->object_bytes, 123456);
+    assert_int_equal(large->store, 1);
+}
+
+/* The only one that wants a value may drop it when it has run. */
+static void a_last_use_is_marked(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 4};
+    struct rig_worker w = rig_join(r, &spec);
+    look_at(r, w);
+    uint64_t job = rig_submit(
+        r, JOB(T("x", "f", "1", "") "," T("t", "f", "2", "") "," T("o", "f", "3", "") "," T(
+                   "z", "g", R("t") "," R("x") "," R("o"), "") "," T("u", "h", R("o"), ""),
+               "\"z\",\"t\",\"u\""));
+    rig_done(r, w, job, "x");
+    rig_done(r, w, job, "t");
+    rig_done(r, w, job, "o");
+    rig_end(r, w, job, "z", MR_OUTCOME_RETURNED);
+    rig_heartbeat(r, w);
+    const struct sent_row *z = row_of(r, job, "z");
+    assert_int_equal(z->attempt, 2);
+    assert_int_equal(z->inputs_count, 3);
+    for (uint32_t k = 0; k < 3; k++) /* "t" is a target, and "o" is wanted twice */
+        assert_int_equal(z->last >> k & 1, z->inputs[k] == rig_index(r, job, "x"));
+    rig_done(r, w, job, "z");
+    rig_done(r, w, job, "u");
+    assert_int_equal(rig_count(r, SAID_RELEASE, w, job, "x"), 0);
+    assert_int_equal(rig_count(r, SAID_RELEASE, w, job, "o"), 1);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+}
+
+static void an_attempt_after_a_failure_has_the_next_number(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    const struct rig_spec spec = {.name = "w", .slots = 4};
+    struct rig_worker w = rig_join(r, &spec);
+    look_at(r, w);
+    uint64_t job =
+        rig_submit(r, "{\"tasks\":{" T("x", "f", "1", ",\"retries\":2") "},"
+                                                                        "\"targets\":[\"x\"]}");
+    for (uint32_t i = 1; i < 3; i++) {
+        assert_int_equal(row_of(r, job, "x")->attempt, i);
+        rig_end(r, w, job, "x", MR_OUTCOME_ERROR);
+    }
+    assert_int_equal(row_of(r, job, "x")->attempt, 3);
+    assert_int_equal(row_of(r, job, "x")->uses, 0);
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    assert_int_equal(info.retried, 2);
+    assert_int_equal(rig_task(r, job, "x").retries_left, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        RIG_TEST(a_task_is_sent_as_its_graph_has_it),
+        RIG_TEST(a_value_is_sent_to_who_does_not_have_it),
+        RIG_TEST(a_last_use_is_marked),
+        RIG_TEST(an_attempt_after_a_failure_has_the_next_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
