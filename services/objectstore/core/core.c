@@ -310,7 +310,7 @@ struct mr_ostore_disk mr_ostore_disk(const struct mr_ostore *s)
 struct sums {
     uint64_t object_bytes, rooms_bytes, coming_bytes, spilled_bytes, persisted_bytes, leaving_bytes,
         pinned_bytes;
-    uint32_t objects, spilled, replicas, unvouched, waiters, listed, rooms;
+    uint32_t objects, spilled, replicas, unvouched, waiters, listed, rooms, writes;
 };
 
 static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum)
@@ -328,6 +328,9 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     mr_assert(!x->persisted || x->disk == DISK_WRITTEN);
     mr_assert(!x->pins || x->in_place); /* what is pinned is in memory */
     mr_assert(x->place != PLACE_EVICTING || !x->pins);
+    mr_assert(!x->leaving || x->place == PLACE_EVICTING || x->being_written);
+    mr_assert(x->place != PLACE_EVICTING || x->evict_asked);
+    mr_assert(x->disk != DISK_WRITING || x->being_written);
     mr_assert(x->group == (x->in_place ? s->segments[s->segment_slots[x->segment]].group : 0));
     uint32_t holders = 0;
     uint32_t pins = 0;
@@ -361,6 +364,28 @@ static void check_object(const struct mr_ostore *s, uint32_t o, struct sums *sum
     sum->unvouched += x->unvouched;
     sum->listed += x->list != LIST_NONE;
     sum->rooms += x->in_place;
+    sum->writes += x->being_written;
+}
+
+static void check_lists(const struct mr_ostore *s)
+{
+    for (int l = 1; l < LIST_COUNT; l++) {
+        uint32_t count = 0, prev = 0;
+        for (uint32_t o = s->lists[l].head; o; prev = o, o = s->objects[o].next, count++)
+            mr_assert((int)s->objects[o].list == l && s->objects[o].prev == prev);
+        mr_assert(s->lists[l].tail == prev && s->lists[l].count == count);
+    }
+}
+
+static void check_segment(const struct mr_ostore *s, const struct segment *g)
+{
+    uint32_t live = 0;
+    for (uint32_t o = 1; o <= s->objects_used; o++) {
+        const struct object *x = &s->objects[o];
+        live += x->place != PLACE_FREE && x->in_place && x->segment == g->number;
+    }
+    mr_assert(g->live == live);
+    mr_assert(&s->segments[s->segment_slots[g->number]] == g);
 }
 
 void mr_ostore_check(const struct mr_ostore *s)
@@ -390,15 +415,20 @@ void mr_ostore_check(const struct mr_ostore *s)
         waiters++;
     }
     mr_assert(waiters == sum.waiters);
+    mr_assert(sum.writes <= s->writes); /* some are of objects that are gone */
+    check_lists(s);
     uint64_t committed = 0;
-    uint32_t live = 0;
+    uint32_t live = 0, segments = 0;
     for (uint32_t i = 1; i <= s->segments_used; i++) {
         const struct segment *g = &s->segments[i];
         if (!g->number) continue;
         mr_assert(g->live || !g->orphaned);
+        check_segment(s, g);
         committed += g->bytes;
         live += g->live;
+        segments++;
     }
+    mr_assert(segments == s->segments_count);
     mr_assert(committed == s->committed_bytes);
     mr_assert(committed <= s->config.memory_bytes);
     mr_assert(live == sum.rooms);

@@ -221,6 +221,37 @@ static void a_write_that_ends_late_is_not_the_next_lifes(void **state)
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* What another node holds was only pulled here: it goes when nobody here wanted it for a while. */
+static void a_copy_goes_when_nobody_wants_it_for_a_while(void **state)
+{
+    struct world *w = *state;
+    join(w, 1);
+    join(w, 9);
+    get(w, 1, 1, id_of(50, 1), MR_SECOND, 3);
+    uint32_t segment = grant(w, 9, 8 * MIB);
+    seal(w, 9, id_of(50, 1), segment, 0, 5000, 0);
+    assert_int_equal(effect(w, MR_OX_GOT)->err, MR_OK);
+    get(w, 1, 2, id_of(50, 2), MR_SECOND, 3);
+    seal(w, 9, id_of(50, 2), segment, 16384, 5000, 0); /* this one stays pinned */
+    act(w, (struct mr_ostore_event){.type = MR_OE_UNPIN, .client = 1, .id = id_of(50, 1)});
+    w->now += config.orphan_ns / 2;
+    act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
+    assert_null(effect(w, MR_OX_EVICT));
+    bool went = false;
+    for (uint32_t i = 0; i < 3 && !went; i++) {
+        w->now += config.orphan_ns;
+        act(w, (struct mr_ostore_event){.type = MR_OE_TICK});
+        went = effect(w, MR_OX_EVICT) != NULL;
+    }
+    assert_true(went);
+    struct mr_store_stats stats;
+    mr_ostore_stats(w->s, &stats);
+    assert_int_equal(stats.orphans_freed, 1);
+    evicted(w, MR_OK);
+    assert_int_equal(there(w, id_of(50, 1)), MR_ENOENT);
+    assert_int_equal(there(w, id_of(50, 2)), MR_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -234,6 +265,7 @@ int main(void)
         T(a_write_that_ends_late_is_not_the_next_lifes),
         T(an_entry_in_the_directory_goes_with_its_object),
         T(an_entry_of_what_is_not_here_is_taken_away),
+        T(a_copy_goes_when_nobody_wants_it_for_a_while),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
