@@ -36,6 +36,8 @@ struct rig {
     char text[4096]; /* of the latest effect with an error, or a record */
     char record[65536];
     size_t record_bytes;
+    struct mr_trainer_effect erased[16]; /* checkpoints' objects, in order */
+    uint32_t erased_count;
 };
 
 static inline void step(struct rig *r, struct mr_trainer_event ev)
@@ -49,6 +51,8 @@ static inline void step(struct rig *r, struct mr_trainer_event ev)
         struct mr_str text = mr_trainer_effect_text(&r->fx, x);
         r->last[x->type] = *x;
         r->seen[x->type]++;
+        if (x->type == MR_TX_ERASE && r->erased_count < MR_ARRAY_LEN(r->erased))
+            r->erased[r->erased_count++] = *x;
         if (x->err || x->type == MR_TX_FOLLOW)
             (void)snprintf(r->text, sizeof r->text, "%.*s", MR_STR_ARG(text));
         if (x->type == MR_TX_WRITE) memcpy(r->record, text.p, r->record_bytes = text.n);

@@ -62,6 +62,8 @@ struct rig {
     struct rig_fetch {
         uint32_t value, serial;
         bool here;
+        mr_object_id object;
+        mr_job_id job;
     } fetched[256]; /* under way or pinned */
     uint32_t fetched_count;
     bool stopped[64]; /* the last strand's items told to stop */
@@ -71,6 +73,8 @@ struct rig {
     uint32_t cut_away_count;
     uint64_t objects; /* numbers given out */
     struct mr_ws_heartbeat heartbeat;
+    struct mr_worker_effect last[MR_WORKER_LETHAL + 1];      /* of each kind */
+    void (*on_up)(struct rig *r, const struct mr_ws_up *up); /* each message, while it is lent */
 };
 
 static const struct mr_worker_op rig_ops[] = {
@@ -127,6 +131,7 @@ static inline void rig_sent(struct rig *r, const struct mr_ws_up *up)
         r->held = up->reg->holding.count;
         r->queued = up->reg->queued.count;
     }
+    if (r->on_up) r->on_up(r, up);
     const struct mr_ws_completed *c = &up->completed;
     for (uint32_t i = 0, run = 0, left = 0; i < c->count; i++, left--) {
         while (!left)
@@ -214,6 +219,17 @@ static inline void rig_unpin(struct rig *r, uint32_t serial)
     mr_assert(false); /* unpinned twice, or never fetched */
 }
 
+/* What is let go is named as it was when it was asked for. */
+static inline void rig_check_unpin(const struct rig *r, const struct mr_worker_effect *e)
+{
+    for (uint32_t i = 0; i < r->fetched_count; i++) {
+        const struct rig_fetch *f = &r->fetched[i];
+        if (f->serial != e->object.serial) continue;
+        mr_assert(f->value == e->object.value && f->job.v == e->object.job.v);
+        mr_assert(mr_object_id_eq(f->object, e->object.object));
+    }
+}
+
 static inline void rig_effects(struct rig *r)
 {
     struct mr_worker_effects fx = r->fx;
@@ -222,6 +238,7 @@ static inline void rig_effects(struct rig *r)
         if (fx.p[i].kind == MR_WORKER_SEND) rig_sent(r, fx.p[i].send);
     for (uint32_t i = 0; i < fx.count; i++) {
         const struct mr_worker_effect *e = &fx.p[i];
+        r->last[e->kind] = *e;
         switch (e->kind) {
         case MR_WORKER_START:
             r->strands[r->strands_count++] = e->strand;
@@ -242,11 +259,12 @@ static inline void rig_effects(struct rig *r)
             r->fetches++;
             r->fetch_value = e->object.value;
             r->fetch_serial = e->object.serial;
-            r->fetched[r->fetched_count++] =
-                (struct rig_fetch){e->object.value, e->object.serial, false};
+            r->fetched[r->fetched_count++] = (struct rig_fetch){
+                e->object.value, e->object.serial, false, e->object.object, e->object.job};
             break;
         case MR_WORKER_UNPIN:
             r->unpins++;
+            rig_check_unpin(r, e);
             rig_unpin(r, e->object.serial);
             break;
         case MR_WORKER_DROP: r->drops++; break;

@@ -1,0 +1,304 @@
+/* The trainer's core: what is shown of a session - counters over incarnations and over restarts -
+ * and what it asks of the scheduler and of Redis again. */
+#include "tests/unit/trainer/rig.h"
+
+/* Each field its own: a mistake in one shows. */
+static struct mr_training_counters counters(uint32_t from)
+{
+    return (struct mr_training_counters){.steps = from + 1,
+        .examples = from + 2,
+        .epoch = from + 3,
+        .loss = from + 4,
+        .accuracy = from + 5,
+        .pull_s = from + 6,
+        .push_s = from + 7,
+        .wait_s = from + 8,
+        .compute_s = from + 9,
+        .feed_s = from + 10,
+        .gradients_stale = from + 11,
+        .gradients_lost = from + 12,
+        .steps_lost = from + 13,
+        .gradients_applied = from + 14,
+        .moved_parts = from + 15,
+        .moved_bytes = from + 16};
+}
+
+static void assert_counters(const struct mr_training_counters *c, uint32_t sum, uint32_t last)
+{
+    assert_int_equal(c->steps, sum + 1);
+    assert_int_equal(c->examples, sum + 2);
+    assert_int_equal(c->epoch, last + 3);
+    assert_true(c->loss == last + 4 && c->accuracy == last + 5);
+    assert_true(c->pull_s == sum + 6 && c->push_s == sum + 7 && c->wait_s == sum + 8);
+    assert_true(c->compute_s == sum + 9 && c->feed_s == sum + 10);
+    assert_int_equal(c->gradients_stale, sum + 11);
+    assert_int_equal(c->gradients_lost, sum + 12);
+    assert_int_equal(c->gradients_applied, sum + 14);
+    assert_int_equal(c->moved_parts, sum + 15);
+    assert_int_equal(c->moved_bytes, sum + 16);
+}
+
+static struct mr_training_member_info member(struct rig *r, uint32_t i)
+{
+    struct mr_training_member_info m;
+    mr_trainer_member(r->t, r->id, i, &m);
+    return m;
+}
+
+static void count(struct rig *r, uint64_t worker, uint32_t from)
+{
+    const struct mr_training_report what = {.counters = counters(from)};
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, worker, what), MR_OK);
+}
+
+static void a_report_that_comes_late_takes_nothing_back(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    count(r, c.worker, 100);
+    count(r, c.worker, 50);
+    struct mr_training_member_info m = member(r, 1);
+    assert_counters(&m.counters, 100, 100);
+    assert_int_equal(m.counters.steps_lost, 113);
+    struct mr_training_counters all = look(r).counters;
+    assert_counters(&all, 100, 100);
+    count(r, c.worker, 200);
+    m = member(r, 1);
+    assert_counters(&m.counters, 200, 200);
+}
+
+/* A replacement counts from nothing, and its index goes on. */
+static void an_index_counts_over_its_incarnations(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    count(r, c.worker, 100);
+    uint64_t second = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
+    struct mr_training_member_info m = member(r, 1);
+    assert_counters(&m.counters, 100, 100); /* it has said nothing yet */
+    assert_true(second > c.worker);
+    struct mr_training_report what = {.counters = counters(30)};
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, second, what), MR_OK);
+    m = member(r, 1);
+    assert_int_equal(m.counters.steps, 101 + 31);
+    assert_int_equal(m.counters.examples, 102 + 32);
+    assert_int_equal(m.counters.epoch, 103);
+    assert_true(m.counters.loss == 34 && m.counters.accuracy == 35);
+    assert_true(m.counters.pull_s == 106 + 36 && m.counters.push_s == 107 + 37);
+    assert_true(m.counters.wait_s == 108 + 38 && m.counters.compute_s == 109 + 39);
+    assert_true(m.counters.feed_s == 110 + 40);
+    assert_int_equal(m.counters.gradients_stale, 111 + 41);
+    assert_int_equal(m.counters.gradients_lost, 112 + 42);
+    assert_int_equal(m.counters.steps_lost, 113 + 43);
+    assert_int_equal(m.counters.gradients_applied, 114 + 44);
+    assert_int_equal(m.counters.moved_parts, 115 + 45);
+    assert_int_equal(m.counters.moved_bytes, 116 + 46);
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, c.worker, what), MR_ESTATE);
+}
+
+static void a_session_shows_the_sum_of_workers_and_their_mean(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(start(r, "", "{" MODEL ",\"roles\":{\"worker\":2}}"), MR_OK);
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    uint64_t ps = join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    uint64_t a = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    uint64_t b = join(r, MR_TRAINING_WORKER, 1, "j1-2/2/1");
+    (void)join(r, MR_TRAINING_SCORER, 0, "j1-2/3/1");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    count(r, a, 100);
+    assert_true(look(r).counters.loss == 104); /* of the one that has spoken */
+    assert_int_equal(look(r).counters.epoch, 0);
+    const struct mr_training_report other = {.counters = counters(40)},
+                                    of_ps = {.counters = counters(7)};
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 1, b, other), MR_OK);
+    assert_int_equal(report(r, MR_TRAINING_PS, 0, ps, of_ps), MR_OK);
+    struct mr_training_counters c = look(r).counters;
+    assert_int_equal(c.steps, 101 + 41);
+    assert_int_equal(c.examples, 102 + 42);
+    assert_int_equal(c.epoch, 43);
+    assert_true(c.loss == (104 + 44) / 2.0 && c.accuracy == (105 + 45) / 2.0);
+    assert_true(c.pull_s == 106 + 46 && c.feed_s == 110 + 50);
+    assert_int_equal(c.gradients_stale, 111 + 51 + 18); /* a server has gradients, too */
+    assert_int_equal(c.gradients_lost, 112 + 52 + 19);
+    assert_int_equal(c.gradients_applied, 114 + 54 + 21);
+    assert_int_equal(c.moved_bytes, 116 + 56);
+}
+
+static void begin_again(struct rig *r, const char *json)
+{
+    char *record = mr_copy(r->record, r->record_bytes);
+    size_t bytes = r->record_bytes;
+    mr_training_id id = r->id;
+    mr_time now = r->now;
+    rig_end(r);
+    memset(r, 0, sizeof *r);
+    struct mr_trainer_config config;
+    mr_trainer_config_default(&config);
+    config.epoch = 2;
+    r->t = mr_trainer_new(&config);
+    mr_trainer_effects_init(&r->fx);
+    r->id = id;
+    r->now = now;
+    r->ticket = 1000;
+    struct mr_trainer_event ev = {
+        .type = MR_TE_RECORD, .session = id, .text = mr_str_of(record, bytes)};
+    assert_int_equal(mr_training_document_parse(mr_str(json), &ev.document, NULL), MR_OK);
+    step(r, ev);
+    step(r, (struct mr_trainer_event){.type = MR_TE_RECOVERED});
+    mr_release(record);
+}
+
+static void what_is_shown_outlives_the_trainer(void **state)
+{
+    struct rig *r = *state;
+    struct cast c = run(r, "");
+    count(r, c.worker, 100);
+    uint64_t second = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/2");
+    struct mr_training_report what = {.counters = counters(30)};
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, second, what), MR_OK);
+    tick(r, MR_SECOND);
+    uint64_t third = join(r, MR_TRAINING_WORKER, 0, "j1-2/1/3"); /* so it is written */
+    what.counters = counters(60);
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, third, what), MR_OK);
+    struct mr_training_report version = {.version = 9,
+        .checkpoint_version = 9,
+        .checkpoint_object = {5, 6}}; /* and once more, with the counters of the third */
+    assert_int_equal(report(r, MR_TRAINING_PS, 0, c.ps, version), MR_OK);
+    struct mr_training_info before = look(r);
+    struct mr_training_member_info m[3], n;
+    for (uint32_t i = 0; i < 3; i++)
+        m[i] = member(r, i);
+    uint64_t change = before.change, created = before.created_ns, started = before.started_ns;
+    uint32_t generation = before.generation;
+    assert_int_equal(before.checkpoint.version, 9);
+    char addresses[3][32];
+    for (uint32_t i = 0; i < 3; i++)
+        (void)snprintf(addresses[i], 32, "%.*s", MR_STR_ARG(m[i].address));
+    begin_again(r, "{" MODEL "}");
+    struct mr_training_info after = look(r);
+    assert_true(after.change == change && after.created_ns == created);
+    assert_true(after.started_ns == started && after.generation == generation);
+    assert_int_equal(after.version, 9);
+    assert_int_equal(after.checkpoint.version, 9);
+    assert_true(mr_object_id_eq(after.checkpoint.objects[0], (mr_object_id){5, 6}));
+    for (uint32_t i = 0; i < 3; i++) {
+        n = member(r, i);
+        assert_int_equal(n.incarnation, m[i].incarnation);
+        assert_int_equal(n.state, m[i].state);
+        assert_int_equal(n.address.n, strlen(addresses[i]));
+        assert_memory_equal(n.address.p, addresses[i], n.address.n);
+        assert_int_equal(n.counters.steps, m[i].counters.steps);
+        assert_int_equal(n.counters.examples, m[i].counters.examples);
+        assert_int_equal(n.counters.epoch, m[i].counters.epoch);
+        assert_int_equal(n.counters.gradients_stale, m[i].counters.gradients_stale);
+        assert_int_equal(n.counters.gradients_lost, m[i].counters.gradients_lost);
+        assert_int_equal(n.counters.gradients_applied, m[i].counters.gradients_applied);
+        assert_int_equal(n.counters.moved_parts, m[i].counters.moved_parts);
+        assert_int_equal(n.counters.moved_bytes, m[i].counters.moved_bytes);
+    }
+    what.counters = counters(61); /* the third goes on counting where it was */
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, third, what), MR_OK);
+    n = member(r, 1);
+    assert_int_equal(n.counters.steps, 101 + 31 + 62);
+    assert_int_equal(n.counters.moved_bytes, 116 + 46 + 77);
+    assert_int_equal(n.counters.gradients_applied, 114 + 44 + 75);
+}
+
+static void a_job_that_goes_on_is_looked_at_again(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, "");
+    uint32_t polls = r->seen[MR_TX_JOB_POLL];
+    for (uint32_t i = 1; i < 4; i++) {
+        tick(r, 2 * MR_SECOND);
+        assert_int_equal(r->seen[MR_TX_JOB_POLL], polls + i);
+        tick(r, 2 * MR_SECOND); /* one at a time */
+        assert_int_equal(r->seen[MR_TX_JOB_POLL], polls + i);
+        assert_true(r->last[MR_TX_JOB_POLL].roles);
+        assert_true(r->last[MR_TX_JOB_POLL].job.v == mr_job_id_make(1, 2).v);
+        step(r, (struct mr_trainer_event){.type = MR_TE_JOB_STATE,
+                    .session = r->id,
+                    .roles = true,
+                    .job_state = i == 2 ? MR_TRAINING_JOB_AWAY : MR_TRAINING_JOB_GOES_ON});
+    }
+}
+
+/* Nothing is written to a Redis that is away; what it may not have is written when it is back. */
+static void a_redis_that_was_away_is_told_once_it_is_back(void **state)
+{
+    struct rig *r = *state;
+    (void)run(r, "");
+    r->holds = true;
+    uint32_t writes = r->seen[MR_TX_WRITE];
+    stop_it(r, false);
+    assert_int_equal(r->seen[MR_TX_WRITE], writes + 1);
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_AWAY});
+    tick(r, MR_MS);
+    assert_int_equal(r->seen[MR_TX_WRITE], writes + 1);
+    assert_int_equal(r->seen[MR_TX_STOPPED], 0);
+    r->holds = false;
+    step(r, (struct mr_trainer_event){.type = MR_TE_REDIS_BACK});
+    assert_int_equal(r->seen[MR_TX_WRITE], writes + 2);
+    assert_int_equal(r->seen[MR_TX_STOPPED], 1);
+    assert_int_equal(r->last[MR_TX_STOPPED].err, MR_OK);
+}
+
+static void sessions_are_counted_by_their_state_and_listed_newest_first(void **state)
+{
+    struct rig *r = *state;
+    assert_int_equal(mr_trainer_count(r->t, MR_TRAINING_RUNNING), 0);
+    (void)run(r, "");
+    mr_training_id first = r->id;
+    (void)start(r, "", FEED);
+    mr_training_id second = r->id;
+    assert_int_equal(mr_trainer_count(r->t, MR_TRAINING_RUNNING), 1);
+    assert_int_equal(mr_trainer_count(r->t, look(r).state), 1);
+    assert_int_equal(mr_trainer_count(r->t, MR_TRAINING_FAILED), 0);
+    assert_true(mr_trainer_older(r->t, (mr_training_id){0}).v == second.v);
+    assert_true(mr_trainer_older(r->t, second).v == first.v);
+    assert_true(mr_trainer_older(r->t, first).v == 0);
+}
+
+/* Foreign servers and workers find each other by what TensorFlow and PyTorch read. */
+static void a_foreign_server_has_an_environment_too(void **state)
+{
+    struct rig *r = *state;
+    (void)start(r, "",
+        "{\"roles\":{\"ps\":{\"count\":1,\"exec\":[\"x\"]},"
+        "\"worker\":{\"count\":2,\"exec\":[\"x\"]}}}");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    (void)join(r, MR_TRAINING_PS, 0, "j1-2/0/1");
+    (void)join(r, MR_TRAINING_WORKER, 0, "j1-2/1/1");
+    (void)join(r, MR_TRAINING_WORKER, 1, "j1-2/2/1");
+    struct mr_buf out;
+    mr_buf_init(&out, 65536);
+    mr_trainer_environment(r->t, r->id, 0, &out);
+    char text[MR_TRAINING_ID_TEXT_MAX], expected[1024];
+    mr_training_id_format(r->id, text);
+    size_t n = (size_t)snprintf(expected, sizeof expected,
+        "MILLRACE_SESSION|%s|MILLRACE_ROLE|ps|MILLRACE_INDEX|0|MILLRACE_CHANNEL|%.*s|"
+        "TF_CONFIG|{\"cluster\":{\"ps\":[\"h:10\"],\"worker\":[\"h:20\",\"h:21\"]},"
+        "\"task\":{\"type\":\"ps\",\"index\":0}}|",
+        text, MR_STR_ARG(look(r).channel));
+    for (size_t i = 0; i < out.n; i++)
+        if (!out.p[i]) out.p[i] = '|';
+    assert_int_equal(out.n, n);
+    assert_memory_equal(out.p, expected, n);
+    mr_buf_fini(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_report_that_comes_late_takes_nothing_back),
+        TEST(an_index_counts_over_its_incarnations),
+        TEST(a_session_shows_the_sum_of_workers_and_their_mean),
+        TEST(what_is_shown_outlives_the_trainer),
+        TEST(a_job_that_goes_on_is_looked_at_again),
+        TEST(a_redis_that_was_away_is_told_once_it_is_back),
+        TEST(sessions_are_counted_by_their_state_and_listed_newest_first),
+        TEST(a_foreign_server_has_an_environment_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,315 @@
+/* What the worker's core hands on, field by field: to executors, to the store, to the scheduler. */
+#include "tests/unit/worker/test.h"
+
+#define OTHER_JOB ((mr_job_id){6})
+
+static void a_strand_says_what_its_tasks_were_sent_with(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 20, 0);
+    rig_value(r, RIG_JOB, 21, 1); /* of this node's store */
+    rig_task(r, RIG_JOB, 7, 3, OP_SLOW, INPUTS(20, 21));
+    *rig_extra(r) = (struct mr_ws_extra){.row = 0,
+        .want_object = true,
+        .persist = true,
+        .timeout_ns = 77 * MR_SECOND,
+        .key = MR_STR("its key"),
+        .persist_name = MR_STR("a name"),
+        .definition = MR_STR("sixteen bytes ok")};
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 1);
+    const struct mr_strand *s = r->strands[0];
+    const struct mr_strand_item *item = &s->items[0];
+    assert_int_equal(s->count, 1);
+    assert_int_equal(item->job.v, RIG_JOB.v);
+    assert_int_equal(item->index, 7);
+    assert_int_equal(item->attempt, 3);
+    assert_int_equal(item->op, OP_SLOW - 1);
+    assert_true(item->want_object && item->persist);
+    assert_int_equal(item->timeout_ns, 77 * MR_SECOND);
+    assert_true(mr_str_eq(item->key, MR_STR("its key")));
+    assert_true(mr_str_eq(item->persist_name, MR_STR("a name")));
+    assert_true(mr_str_eq(item->definition, MR_STR("sixteen bytes ok")));
+    assert_true(mr_str_eq(item->args, MR_STR("\x90")));
+    assert_int_equal(item->inputs_count, 2);
+    assert_int_equal(item->inputs[0].kind, MR_STRAND_PACK);
+    assert_int_equal(item->inputs[0].index, 20);
+    assert_true(mr_str_eq(item->inputs[0].pack, MR_STR("\x01")));
+    assert_int_equal(item->inputs[1].kind, MR_STRAND_OBJECT);
+    assert_int_equal(item->inputs[1].index, 21);
+    assert_true(mr_object_id_eq(item->inputs[1].object, (mr_object_id){1001, 21}));
+    assert_int_equal(item->inputs[1].object_bytes, 1 << 20);
+}
+
+static void a_task_without_more_has_no_texts(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 7, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand_item *item = &r->strands[0]->items[0];
+    assert_false(item->want_object || item->persist || item->timeout_ns);
+    assert_int_equal(item->key.n + item->persist_name.n + item->definition.n, 0);
+    assert_int_equal(item->uses, 0);
+}
+
+/* An op by reference is told where its inputs are. */
+static void a_reference_names_object_and_node(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 21, 2);
+    rig_task(r, RIG_JOB, 7, 1, OP_REF, INPUTS(21));
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_strand *s = r->strands[0];
+    const struct mr_strand_input *in = &s->items[0].inputs[0];
+    assert_int_equal(in->kind, MR_STRAND_OBJECT);
+    assert_true(mr_object_id_eq(in->object, (mr_object_id){1002, 21}));
+    assert_int_equal(in->object_bytes, 1 << 20);
+    assert_true(in->node < s->nodes_count);
+    assert_int_equal(s->nodes[in->node].id.v, 78);
+    assert_true(mr_str_eq(s->nodes[in->node].address, MR_STR("unix:there")));
+}
+
+static void what_is_fetched_is_named_when_it_is_asked_for_and_let_go(void **state)
+{
+    struct rig *r = *state;
+    rig_value(r, RIG_JOB, 21, 2);
+    rig_task(r, RIG_JOB, 7, 1, OP_SLOW, INPUTS(1021));
+    rig_deliver(r);
+    rig_turn(r);
+    const struct mr_worker_effect *f = &r->last[MR_WORKER_FETCH];
+    assert_int_equal(r->fetches, 1);
+    assert_true(mr_object_id_eq(f->object.object, (mr_object_id){1002, 21}));
+    assert_int_equal(f->object.job.v, RIG_JOB.v);
+    assert_int_equal(f->object.bytes, 1 << 20);
+    assert_int_equal(mr_worker_node(r->w, f->object.node)->id.v, 78);
+    struct mr_worker_event ev = {
+        .kind = MR_WORKER_FETCHED, .fetched = {r->fetch_value, r->fetch_serial, MR_OK, {0}}};
+    rig_step(r, &ev);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    assert_int_equal(r->unpins, 1); /* the rig compares it with what was fetched */
+}
+
+static void what_is_not_needed_any_more_is_dropped_by_its_name(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 7, 1, OP_SLOW, NULL);
+    rig_extra(r)->want_object = true;
+    rig_deliver(r);
+    rig_turn(r);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    rig_ref(&r->m.down.release, &r->m.release, RIG_JOB, 7, 1);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->drops, 1);
+    assert_true(mr_object_id_eq(r->last[MR_WORKER_DROP].object.object, (mr_object_id){1, 1}));
+    assert_int_equal(r->last[MR_WORKER_DROP].object.job.v, RIG_JOB.v);
+}
+
+/* ---- what the scheduler hears ---------------------------------------------------------------- */
+
+static struct heard { /* copied, for what is lent ends with the step */
+    struct heard_row {
+        uint64_t job;
+        uint32_t index, attempt, outcome, bytes, slot;
+        uint64_t started, duration, cpu;
+        mr_object_id object;
+        uint64_t object_bytes;
+        int code;
+        char message[32], arguments[32], log[32];
+    } row[16];
+    uint32_t count;
+    uint32_t runs;
+    struct mr_ws_register reg;
+} heard;
+
+static void text(char to[32], struct mr_str s)
+{
+    (void)snprintf(to, 32, "%.*s", MR_STR_ARG(s));
+}
+
+static void hear(struct rig *r, const struct mr_ws_up *up)
+{
+    (void)r;
+    const struct mr_ws_completed *c = up->reg ? &up->reg->holding : &up->completed;
+    uint32_t run = 0, left = 0, objects = 0;
+    if (up->reg) {
+        heard.reg = *up->reg;
+        heard.count = 0;
+    }
+    heard.runs += c->runs_count;
+    for (uint32_t i = 0; i < c->count; i++, left--) {
+        while (!left)
+            left = c->runs[run++].count;
+        struct heard_row *x = &heard.row[heard.count++];
+        *x = (struct heard_row){.job = c->runs[run - 1].job.v,
+            .index = c->index[i],
+            .attempt = c->attempt[i],
+            .outcome = c->outcome ? c->outcome[i] : MR_WS_OK,
+            .bytes = c->inline_bytes[i],
+            .slot = c->slot[i],
+            .started = c->base_ns + c->started_ns[i],
+            .duration = c->duration_ns[i],
+            .cpu = c->cpu_ns[i]};
+        if (x->outcome == MR_WS_OK && !x->bytes) {
+            x->object = (mr_object_id){c->object_maker[objects], c->object_number[objects]};
+            x->object_bytes = c->object_bytes[objects++];
+        }
+        for (uint32_t k = 0; k < c->failures_count; k++) {
+            if (c->failures[k].row != i) continue;
+            x->code = c->failures[k].code;
+            text(x->message, c->failures[k].message);
+            text(x->arguments, c->failures[k].arguments);
+            text(x->log, c->failures[k].log);
+        }
+    }
+    assert_int_equal(objects, c->objects_count);
+}
+
+static const struct heard_row *row_of(uint64_t job, uint32_t index)
+{
+    for (uint32_t i = 0; i < heard.count; i++)
+        if (heard.row[i].job == job && heard.row[i].index == index) return &heard.row[i];
+    fail_msg("nothing was heard of %u", index);
+    return NULL;
+}
+
+/* Three tasks of two jobs, in a slot each one after another: a small value, an object, a failure.
+ */
+static void run_three(struct rig *r)
+{
+    heard = (struct heard){0};
+    r->on_up = hear;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_task(r, OTHER_JOB, 2, 4, OP_SLOW, NULL);
+    rig_extra(r)->want_object = true;
+    rig_task(r, RIG_JOB, 3, 2, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    for (uint32_t n = 1; r->strands_count; n++) {
+        struct mr_strand *s = r->strands[0];
+        struct mr_strand_item *item = &s->items[s->reported];
+        r->now += 10 * MR_MS;
+        rig_result(r, item, item->index == 3 ? MR_STRAND_FAILED : MR_STRAND_DONE);
+        item->result.started_ns = r->now - item->index * MR_MS;
+        item->result.duration_ns = item->index * 100;
+        item->result.cpu_ns = item->index * 10;
+        item->result.arguments = MR_STR("(3)");
+        item->result.log = MR_STR("a line");
+        if (item->index == 1) item->result.pack = MR_STR("abcde");
+        rig_report(r, s, s->reported + 1);
+        rig_turn(r);
+    }
+    r->now += MR_SECOND;
+    rig_turn(r);
+}
+
+static void assert_kept(uint64_t was)
+{
+    const struct heard_row *small = row_of(RIG_JOB.v, 1), *object = row_of(OTHER_JOB.v, 2);
+    assert_int_equal(small->attempt, 1);
+    assert_int_equal(small->outcome, MR_WS_OK);
+    assert_int_equal(small->bytes, 5);
+    assert_int_equal(small->duration, 100);
+    assert_int_equal(small->cpu, 10);
+    assert_int_equal(object->attempt, 4);
+    assert_int_equal(object->outcome, MR_WS_OK);
+    assert_int_equal(object->bytes, 0);
+    assert_true(mr_object_id_eq(object->object, (mr_object_id){1, 1}));
+    assert_int_equal(object->object_bytes, 4096);
+    assert_int_equal(object->duration, 200);
+    assert_int_equal(object->cpu, 20);
+    assert_in_range(small->started, was, was + 40 * MR_MS);
+    assert_int_equal(small->started % MR_MS, was % MR_MS);
+    assert_int_equal((small->started + MR_MS - was) % (10 * MR_MS), 0);
+    assert_int_equal((object->started + 2 * MR_MS - was) % (10 * MR_MS), 0);
+    assert_true(small->slot < 2 && object->slot < 2);
+}
+
+static void a_completion_says_what_the_executor_said(void **state)
+{
+    struct rig *r = *state;
+    uint64_t was = r->now;
+    run_three(r);
+    assert_int_equal(heard.count, 3);
+    assert_kept(was);
+    const struct heard_row *failed = row_of(RIG_JOB.v, 3);
+    assert_int_equal(failed->attempt, 2);
+    assert_int_equal(failed->outcome, MR_WS_ERROR);
+    assert_int_equal(failed->code, MR_EUNKNOWN);
+    assert_string_equal(failed->message, "it went wrong");
+    assert_string_equal(failed->arguments, "(3)");
+    assert_string_equal(failed->log, "a line");
+    assert_int_equal(failed->duration, 300);
+    assert_int_equal(failed->cpu, 30);
+    assert_int_equal((failed->started + 3 * MR_MS - was) % (10 * MR_MS), 0);
+}
+
+/* On its return a worker says what it has, and from when that is. */
+static void what_is_held_is_said_the_same_on_return(void **state)
+{
+    struct rig *r = *state;
+    uint64_t was = r->now;
+    run_three(r);
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    r->now += 20 * MR_SECOND;
+    rig_connect(r);
+    assert_int_equal(heard.reg.incarnation, 9);
+    assert_int_equal(heard.reg.epoch, 1);
+    assert_int_equal(heard.reg.scheduler, 1);
+    assert_int_equal(heard.reg.time_ns, r->now);
+    assert_int_equal(heard.count, 2); /* a failure is not held */
+    assert_kept(was);
+}
+
+static void a_heartbeat_says_how_much_there_is(void **state)
+{
+    struct rig *r = *state;
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_extra(r)->want_object = true;
+    rig_task(r, RIG_JOB, 2, 6, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 3, 1, OP_SLOW, NULL);
+    rig_task(r, RIG_JOB, 4, 1, OP_NONE, INPUTS(90));
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 2);
+    rig_run(r, 0, MR_STRAND_DONE);
+    rig_turn(r);
+    r->now += 2 * MR_SECOND;
+    struct mr_worker_event ev = {.kind = MR_WORKER_TURN};
+    ev.turn.may_send = true;
+    ev.turn.memory_used_bytes = 12345;
+    uint64_t sequence = r->heartbeat.sequence;
+    rig_step(r, &ev);
+    assert_int_equal(r->heartbeat.sequence, sequence + 1);
+    assert_int_equal(r->heartbeat.time_ns, r->now);
+    assert_int_equal(r->heartbeat.memory_used_bytes, 12345);
+    assert_int_equal(r->heartbeat.held_bytes, 4096);
+    assert_int_equal(r->heartbeat.running, 2);
+    assert_int_equal(r->heartbeat.queued, 0);
+    assert_int_equal(r->heartbeat.tasks_done, 1);
+    assert_int_equal(r->heartbeat.tasks_started, 1); /* of which it was told */
+    assert_int_equal(r->heartbeat.running_tasks.count, 2);
+    assert_in_range(r->heartbeat.running_ns[0], 2 * MR_SECOND, 2 * MR_SECOND + MR_MS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_strand_says_what_its_tasks_were_sent_with),
+        TEST(a_task_without_more_has_no_texts),
+        TEST(a_reference_names_object_and_node),
+        TEST(what_is_fetched_is_named_when_it_is_asked_for_and_let_go),
+        TEST(what_is_not_needed_any_more_is_dropped_by_its_name),
+        TEST(a_completion_says_what_the_executor_said),
+        TEST(what_is_held_is_said_the_same_on_return),
+        TEST(a_heartbeat_says_how_much_there_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
