@@ -419,12 +419,13 @@ static void too_many_ended_jobs_are_forgotten_the_oldest_first(void **state)
     c.keep_jobs_max = 2;
     struct rig *r = rig_new_with(&c);
     struct rig_worker a = join(r, "a", 0);
-    uint64_t jobs[4];
+    uint64_t jobs[4], running = rig_submit(r, JOB(T("x", "rare", "1", ""), "\"x\""));
     for (int i = 0; i < 4; i++) {
         jobs[i] = rig_submit(r, JOB(T("x", "f", "1", ""), "\"x\""));
         rig_done(r, a, jobs[i], "x");
     }
     rig_pass(r, MR_SECOND);
+    assert_int_equal(rig_job(r, running), MR_JOB_PENDING); /* it has not ended */
     assert_int_equal(rig_job(r, jobs[0]), MR_JOB_NONE);
     assert_int_equal(rig_job(r, jobs[1]), MR_JOB_NONE);
     assert_int_equal(rig_job(r, jobs[2]), MR_JOB_DONE);

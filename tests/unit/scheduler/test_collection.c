@@ -440,6 +440,65 @@ static void cancelling_the_source_leaves_a_join_its_parts(void **state)
     assert_int_equal(rig_held(m.r), 0);
 }
 
+/* The store alone outlives the next crash. */
+static void crash_with_the_store(struct made *m)
+{
+    rig_crash(m->r);
+    rig_store(m->r, STORE, "n");
+    for (int i = 0; i < 30; i++) {
+        struct mr_sched_event ev = {.type = MR_SCHED_STORE_HEARD, .store = {.store = STORE}};
+        rig_step(m->r, &ev);
+        rig_pass(m->r, MR_SECOND);
+    }
+}
+
+static void the_innermost_parts_of_a_target_outlive_a_restart(void **state)
+{
+    (void)state;
+    for (int compact = 0; compact < 2; compact++) {
+        struct made m = begin(
+            "{\"tasks\":{\"p0\":{\"op\":\"f\",\"args\":[0]},\"p1\":{\"op\":\"f\",\"args\":[1]},"
+            "\"c0\":{\"op\":\"ref\",\"args\":[{\"ref\":\"p0\"},{\"ref\":\"p1\"}]},"
+            "\"c1\":{\"op\":\"ref\",\"args\":[{\"ref\":\"c0\"}]},"
+            "\"c\":{\"op\":\"ref\",\"args\":[{\"ref\":\"c1\"}]}},\"targets\":[\"c\"]}");
+        m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
+        m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
+        (void)rig_done_object(m.r, m.w, m.job, "c0");
+        (void)rig_done_object(m.r, m.w, m.job, "c1");
+        m.c = rig_done_object(m.r, m.w, m.job, "c");
+        assert_int_equal(rig_job(m.r, m.job), MR_JOB_DONE);
+        if (compact) rig_compact(m.r);
+        crash_with_the_store(&m);
+        assert_kept(&m);
+        assert_true(rig_is_held(m.r, m.c));
+        assert_int_equal(rig_state(m.r, m.job, "c"), MR_TASK_DONE);
+        if (!compact) rig_teardown(state);
+    }
+}
+
+/* What a worker brought back of a target and its parts is journaled when all are there. */
+static void what_was_adopted_outlives_the_next_restart(void **state)
+{
+    (void)state;
+    struct made m =
+        begin("{\"tasks\":{\"p0\":{\"op\":\"f\",\"args\":[0]},\"p1\":{\"op\":\"f\",\"args\":[1]},"
+              "\"c\":{\"op\":\"ref\",\"args\":[{\"ref\":\"p0\"},{\"ref\":\"p1\"}]},"
+              "\"x\":{\"op\":\"g\",\"args\":[3]}},\"targets\":[\"c\",\"x\"]}");
+    m.p0 = rig_done_object(m.r, m.w, m.job, "p0");
+    m.p1 = rig_done_object(m.r, m.w, m.job, "p1");
+    m.r->acks = false; /* the journal does not get the target */
+    m.c = rig_done_object(m.r, m.w, m.job, "c");
+    m.r->acks = true;
+    rig_crash(m.r);
+    rig_store(m.r, STORE, "n");
+    come_back(&m, true);
+    assert_int_equal(rig_count(m.r, SAID_ADOPT, m.w, m.job, NULL), 3);
+    rig_ack(m.r);
+    crash_with_the_store(&m);
+    assert_kept(&m);
+    assert_int_equal(rig_state(m.r, m.job, "c"), MR_TASK_DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -462,6 +521,8 @@ int main(void)
         RIG_TEST(a_restart_keeps_a_small_part_that_its_worker_has),
         RIG_TEST(another_jobs_join_holds_the_parts_through_the_source),
         RIG_TEST(cancelling_the_source_leaves_a_join_its_parts),
+        RIG_TEST(the_innermost_parts_of_a_target_outlive_a_restart),
+        RIG_TEST(what_was_adopted_outlives_the_next_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,6 +243,84 @@ static void a_retry_after_a_restart_waits_for_the_workers_of_the_life_before(voi
     assert_int_equal(rig_count(r, SAID_TASK, n, job, NULL), 2);
 }
 
+static void a_lost_store_is_named(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    rig_store(r, 0x51, "n");
+    const char *text;
+    const struct mr_sched_note *n = note(r, MR_NOTE_STORE_JOINED, &text);
+    assert_int_equal(n->incarnation, 0x51);
+    assert_int_equal(n->slot, 1);
+    rig_pass(r, r->c.lease + MR_SECOND);
+    n = note(r, MR_NOTE_STORE_LOST, &text);
+    assert_int_equal(n->incarnation, 0x51);
+    assert_int_equal(n->slot, 1);
+    assert_int_equal(n->code, MR_EAWAY);
+    assert_string_equal(text, "the store was silent for longer than its lease");
+    rig_store(r, 0x52, "n");
+    rig_store(r, 0x53, "n");
+    n = note(r, MR_NOTE_STORE_LOST, &text);
+    assert_int_equal(n->incarnation, 0x52);
+    assert_int_equal(n->code, MR_EEXIST);
+    assert_string_equal(text, "its node has a new store");
+}
+
+static void a_lost_worker_is_named(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    struct rig_worker w = join(r, "w", 1);
+    rig_pass(r, r->c.lease + MR_SECOND);
+    const char *text;
+    const struct mr_sched_note *n = note(r, MR_NOTE_WORKER_CLOSE, &text);
+    assert_int_equal(n->incarnation, w.incarnation);
+    assert_int_equal(n->session, w.session);
+    assert_int_equal(n->slot, w.slot);
+    assert_int_equal(n->code, MR_ESTATE);
+    assert_string_equal(text, "its lease has run out");
+    struct mr_sched_worker_info info;
+    assert_false(mr_sched_worker(r->s, w.slot, &info));
+    const struct rig_spec spec = {.name = "again", .slots = 2};
+    w = rig_join(r, &spec);
+    struct mr_sched_event ev = {
+        .type = MR_SCHED_WORKER_RETIRE, .slot = w.slot, .incarnation = w.incarnation};
+    rig_step(r, &ev);
+    assert_true(r->last.was_drained);
+    assert_true(mr_sched_worker(r->s, w.slot, &info) && info.is_retiring);
+    rig_close(r, w);
+    assert_false(mr_sched_worker(r->s, w.slot, &info)); /* it is not waited for */
+}
+
+/* A refused job has no id. */
+static void a_refused_job_says_why(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    static const char one[] =
+        "{\"namespace\":\"s\",\"tasks\":{" T("k", "f", "1", "") "},"
+                                                                "\"targets\":[\"k\"]}",
+                      other[] = "{\"namespace\":\"s\",\"tasks\":{" T(
+                          "k", "f", "2", "") "},"
+                                             "\"targets\":[\"k\"]}";
+    uint64_t job = rig_submit(r, one), again = rig_submit(r, one);
+    struct mr_sched_job_info info;
+    assert_true(mr_sched_job(r->s, (mr_job_id){again}, &info));
+    assert_int_equal(info.joined, 1);
+    assert_true(mr_sched_job(r->s, (mr_job_id){job}, &info));
+    assert_int_equal(info.joined, 0);
+    assert_int_equal(rig_submit(r, other), 0);
+    const char *text;
+    const struct mr_sched_note *n = note(r, MR_NOTE_REPLY, &text);
+    assert_int_equal(n->job.v, 0);
+    assert_int_equal(n->ticket, r->ticket);
+    assert_true(n->code < 0);
+    assert_non_null(strstr(text, "\"k\""));
+    mr_time since;
+    uint32_t index;
+    assert_false(mr_sched_longest(r->s, (mr_job_id){job}, &index, &since));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +330,9 @@ int main(void)
         RIG_TEST(progress_is_told_ten_times_a_second_while_there_is_some),
         RIG_TEST(what_ran_is_counted),
         RIG_TEST(a_retry_after_a_restart_waits_for_the_workers_of_the_life_before),
+        RIG_TEST(a_lost_store_is_named),
+        RIG_TEST(a_lost_worker_is_named),
+        RIG_TEST(a_refused_job_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,6 +239,48 @@ static void an_object_does_not_go_with_a_worker_that_returned_before_its_store(v
     assert_false(rig_is_held(r, object));
 }
 
+static void stop_at_recovered(struct rig *r, struct mr_sched_totals *t)
+{
+    rig_crash(r);
+    mr_sched_totals(r->s, t);
+}
+
+static void a_restart_without_workers_recovers_at_once(void **state)
+{
+    (void)state;
+    struct rig *r = rig_new();
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]}},"
+                                 "\"targets\":[\"x\"]}");
+    struct mr_sched_totals t;
+    stop_at_recovered(r, &t);
+    assert_false(t.is_recovering);
+    struct rig_worker w = join(r, "w");
+    assert_int_equal(rig_count(r, SAID_TASK, w, job, "x"), 1);
+    stop_at_recovered(r, &t);
+    assert_true(t.is_recovering); /* until that one is back, or its lease is over */
+}
+
+/* A job that ended in an earlier life is kept from the restart on. */
+static void an_ended_job_is_kept_for_its_time_after_a_restart(void **state)
+{
+    (void)state;
+    struct mr_sched_config c;
+    rig_config(&c);
+    c.keep_jobs = 100 * MR_SECOND;
+    struct rig *r = rig_new_with(&c);
+    struct rig_worker w = join(r, "w");
+    uint64_t job = rig_submit(r, "{\"tasks\":{\"x\":{\"op\":\"f\",\"args\":[1]}},"
+                                 "\"targets\":[\"x\"]}");
+    rig_done(r, w, job, "x");
+    rig_pass(r, 70 * MR_SECOND);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    rig_crash(r);
+    rig_pass(r, 90 * MR_SECOND);
+    assert_int_equal(rig_job(r, job), MR_JOB_DONE);
+    rig_pass(r, 90 * MR_SECOND);
+    assert_int_equal(rig_job(r, job), MR_JOB_NONE);
+}
+
 /* ---- records --------------------------------------------------------------------------------- */
 
 static uint32_t records(struct rig *r, uint32_t type, uint64_t *bytes, uint64_t *most)
@@ -326,6 +368,8 @@ int main(void)
         RIG_TEST(an_object_does_not_go_with_a_worker_that_returned_before_its_store),
         RIG_TEST(a_large_graph_is_journaled_in_pieces),
         RIG_TEST(the_journal_names_the_pieces_of_a_graph_that_its_owner_has),
+        RIG_TEST(a_restart_without_workers_recovers_at_once),
+        RIG_TEST(an_ended_job_is_kept_for_its_time_after_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -234,6 +234,26 @@ static void a_recovery_that_takes_too_long_fails_and_names_who_is_waited_for(voi
     assert_int_equal(look(r).ended_ns, WALL + r->now);
 }
 
+/* A foreign worker that has ended is not waited for while another is replaced. */
+static void a_worker_that_has_ended_does_not_hold_up_a_recovery(void **state)
+{
+    struct rig *r = *state;
+    (void)start(r, "", "{\"roles\":{\"worker\":{\"count\":2,\"exec\":[\"x\"]}}}");
+    job(r, true, MR_TRAINING_JOB_GOES_ON, "");
+    uint64_t a = join(r, MR_TRAINING_WORKER, 0, "j1-2/0/1");
+    (void)join(r, MR_TRAINING_WORKER, 1, "j1-2/1/1");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    const struct mr_training_report f = {.finished = true};
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 0, a, f), MR_OK);
+    for (uint32_t i = 0; i < 10; i++)
+        tick(r, 400 * MR_MS);
+    assert_int_equal(look(r).state, MR_TRAINING_RECOVERING);
+    uint64_t b = join(r, MR_TRAINING_WORKER, 1, "j1-2/1/2");
+    assert_int_equal(look(r).state, MR_TRAINING_RUNNING);
+    assert_int_equal(report(r, MR_TRAINING_WORKER, 1, b, f), MR_OK);
+    assert_int_equal(look(r).state, MR_TRAINING_DONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -247,6 +267,7 @@ int main(void)
         TEST(the_time_of_a_session_ends),
         TEST(a_stop_that_takes_too_long_fails_and_names_who_is_waited_for),
         TEST(a_recovery_that_takes_too_long_fails_and_names_who_is_waited_for),
+        TEST(a_worker_that_has_ended_does_not_hold_up_a_recovery),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

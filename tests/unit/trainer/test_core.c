@@ -54,6 +54,7 @@ static void a_request_id_means_one_session(void **state)
 {
     struct rig *r = *state;
     assert_int_equal(start(r, "a", "{" MODEL "}"), MR_OK);
+    assert_false(r->last[MR_TX_STARTED].existed);
     mr_training_id first = r->id;
     assert_int_equal(start(r, "a", "{" MODEL "}"), MR_OK);
     assert_true(r->id.v == first.v && r->last[MR_TX_STARTED].existed);

@@ -299,6 +299,20 @@ static void a_heartbeat_says_how_much_there_is(void **state)
     assert_in_range(r->heartbeat.running_ns[0], 2 * MR_SECOND, 2 * MR_SECOND + MR_MS);
 }
 
+/* What a stream that is over still brings does not count. */
+static void a_message_of_a_stream_that_is_over_changes_nothing(void **state)
+{
+    struct rig *r = *state;
+    r->connected = false;
+    rig_event(r, MR_WORKER_DISCONNECTED);
+    rig_task(r, RIG_JOB, 1, 1, OP_SLOW, NULL);
+    rig_deliver(r);
+    rig_turn(r);
+    assert_int_equal(r->strands_count, 0);
+    rig_connect(r);
+    assert_int_equal(r->queued, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +324,7 @@ int main(void)
         TEST(a_completion_says_what_the_executor_said),
         TEST(what_is_held_is_said_the_same_on_return),
         TEST(a_heartbeat_says_how_much_there_is),
+        TEST(a_message_of_a_stream_that_is_over_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
