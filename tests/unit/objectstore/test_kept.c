@@ -247,7 +247,17 @@ static void a_copy_goes_when_nobody_wants_it_for_a_while(void **state)
     struct mr_store_stats stats;
     mr_ostore_stats(w->s, &stats);
     assert_int_equal(stats.orphans_freed, 1);
+    assert_int_equal(stats.pulls, 2);
+    assert_int_equal(stats.pulled_bytes, 10000);
+    assert_int_equal(stats.objects, 2); /* until it is evicted */
+    assert_int_equal(stats.objects_max, config.objects_max);
+    assert_int_equal(stats.clients, 2);
+    assert_int_equal(stats.segments, 1);
+    assert_int_equal(stats.memory_bytes, 8 * MIB);
+    assert_int_equal(stats.memory_bytes_max, config.memory_bytes);
     evicted(w, MR_OK);
+    mr_ostore_stats(w->s, &stats);
+    assert_int_equal(stats.objects, 1);
     assert_int_equal(there(w, id_of(50, 1)), MR_ENOENT);
     assert_int_equal(there(w, id_of(50, 2)), MR_OK);
 }

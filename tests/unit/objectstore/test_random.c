@@ -8,6 +8,21 @@
 #define GROUP_LIMIT (40 * MIB)
 #define GROUP_OWN (4 * MIB)
 
+#define REQUESTS_MAX 4096
+#define ROOMS_MAX 4096
+
+struct room { /* what a client wrote, and offered with a seal */
+    uint32_t segment;
+    uint64_t offset, bytes, room;
+    bool is_freed;
+};
+
+struct request {
+    uint32_t client;
+    bool may_wait; /* for ever */
+    bool is_answered;
+};
+
 struct pending { /* what the world owes the core */
     struct mr_ostore_event ev;
 };
@@ -24,8 +39,9 @@ struct sim {
     uint32_t cursor[4096]; /* next free offset; rooms are not reused in this world */
     uint64_t number[16];
     uint64_t requests;
-    uint64_t answered; /* of GET, GRANT, DELETE and PERSIST */
-    uint64_t cancelled;
+    struct request asked[REQUESTS_MAX]; /* by number */
+    struct room rooms[ROOMS_MAX];
+    uint32_t rooms_count;
     uint32_t clients[6];
     uint64_t group_of_dead[4096]; /* by client */
     uint32_t next_client;
@@ -43,9 +59,51 @@ static uint64_t below(struct sim *m, uint64_t n)
 
 static void sim_step(struct sim *m, struct mr_ostore_event ev);
 
+static uint64_t ask(struct sim *m, uint32_t client)
+{
+    assert_true(++m->requests < REQUESTS_MAX);
+    m->asked[m->requests].client = client;
+    return m->requests;
+}
+
+/* Once, and to whoever asked. */
+static void answered(struct sim *m, const struct mr_ostore_effect *x)
+{
+    struct request *q = &m->asked[x->request];
+    assert_true(x->request && x->request <= m->requests);
+    assert_int_equal(q->client, x->client);
+    assert_false(q->is_answered);
+    q->is_answered = true;
+}
+
+static struct room *room_at(struct sim *m, uint32_t segment, uint64_t offset)
+{
+    for (uint32_t i = 0; i < m->rooms_count; i++)
+        if (m->rooms[i].segment == segment && m->rooms[i].offset == offset) return &m->rooms[i];
+    fail_msg("no room at %llu of segment %u", (unsigned long long)offset, segment);
+    return NULL;
+}
+
+/* What a client is given is what another wrote, and is not freed under it. */
+static void check_place(struct sim *m, const struct mr_ostore_effect *x)
+{
+    const struct room *r = room_at(m, x->segment, x->offset);
+    assert_int_equal(r->bytes, x->bytes);
+    assert_false(r->is_freed);
+    assert_true(m->granted[x->segment]);
+}
+
+static void freed(struct sim *m, const struct mr_ostore_effect *x)
+{
+    struct room *r = room_at(m, x->segment, x->offset + MR_EXTENT_HEAD); /* that comes first */
+    assert_int_equal(r->room, x->room);
+    assert_false(r->is_freed);
+    r->is_freed = true;
+}
+
 static void sim_granted(struct sim *m, const struct mr_ostore_effect *x)
 {
-    m->answered++;
+    answered(m, x);
     if (x->err) return;
     assert_true(x->segment < 4096);
     m->owner[x->segment] = x->client;
@@ -62,11 +120,13 @@ static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
     switch (x->type) {
     case MR_OX_GRANTED: sim_granted(m, x); break;
     case MR_OX_GOT:
-        m->answered++;
+        answered(m, x);
         ev.type = MR_OE_UNPIN;
-        if (!x->err) owe(m, ev);
+        if (x->err) break;
+        check_place(m, x);
+        owe(m, ev);
         break;
-    case MR_OX_DONE: m->answered++; break;
+    case MR_OX_DONE: answered(m, x); break;
     case MR_OX_RECLAIM:
         ev.type = MR_OE_RETURN;
         if (mr_rng_below(&m->rng, 2)) ev.segment = m->segment_of[x->client % 64];
@@ -90,12 +150,12 @@ static void sim_effect(struct sim *m, const struct mr_ostore_effect *x)
         ev.bytes = x->bytes ? x->bytes : 100000;
         owe(m, ev);
         break;
+    case MR_OX_PUBLISH: check_place(m, x); break;
+    case MR_OX_FREED: freed(m, x); break;
     case MR_OX_CLOSE: m->granted[x->segment] = false; break;
     case MR_OX_EVICT: /* within the step, as the shell does it */
     case MR_OX_ADD:
-    case MR_OX_PUBLISH:
     case MR_OX_REMOVE:
-    case MR_OX_FREED:
     case MR_OX_MOVE:
     case MR_OX_ERASE:
     case MR_OX_REFUSED:
@@ -139,10 +199,9 @@ static void sim_seal(
 {
     uint32_t segment = m->segment_of[client % 64];
     if (!segment || m->cursor[segment] + bytes + 64 > m->bytes[segment]) {
-        m->requests++;
         sim_step(m, (struct mr_ostore_event){.type = MR_OE_GRANT,
                         .client = client,
-                        .request = m->requests,
+                        .request = ask(m, client),
                         .bytes = 8 * MIB,
                         .room = 4 * MIB,
                         .timeout = below(m, 3) * MR_SECOND});
@@ -158,6 +217,9 @@ static void sim_seal(
         .flags = flags,
         .owner = {.job = {below(m, 3)}}};
     m->cursor[segment] += (uint32_t)bytes + 64;
+    assert_true(m->rooms_count < ROOMS_MAX);
+    m->rooms[m->rooms_count++] =
+        (struct room){.segment = segment, .offset = ev.offset, .bytes = bytes, .room = ev.room};
     sim_step(m, ev);
     if (flags & MR_SEAL_KEEP) {
         ev.type = MR_OE_UNPIN;
@@ -223,7 +285,6 @@ static void sim_check_groups(struct sim *m)
 static void sim_ask(struct sim *m)
 {
     struct mr_ostore_event ev = {.client = m->clients[below(m, 6)],
-        .request = ++m->requests,
         .id = some_id(m),
         .flags = (uint32_t)below(m, 2),
         .timeout = below(m, 3) * 100 * MR_MS,
@@ -231,6 +292,9 @@ static void sim_ask(struct sim *m)
     static const enum mr_ostore_event_type types[] = {MR_OE_GET, MR_OE_GET, MR_OE_GET, MR_OE_DELETE,
         MR_OE_PERSIST, MR_OE_OFFERED, MR_OE_ASK_AGAIN, MR_OE_DRAIN, MR_OE_PLACED};
     ev.type = types[below(m, 6) ? below(m, 6) : below(m, 9)];
+    bool has_answer = ev.type == MR_OE_GET || ev.type == MR_OE_DELETE || ev.type == MR_OE_PERSIST;
+    ev.request = ask(m, has_answer ? ev.client : 0);
+    m->asked[ev.request].may_wait = ev.type == MR_OE_PERSIST; /* of what never comes */
     sim_step(m, ev);
 }
 
@@ -262,6 +326,15 @@ static void sim_turn(struct sim *m)
         sim_step(m, (struct mr_ostore_event){.type = MR_OE_TICK});
 }
 
+/* Whoever is alive and asked for something has been answered. */
+static void sim_check_answers(struct sim *m)
+{
+    for (uint64_t q = 1; q <= m->requests; q++)
+        for (size_t i = 0; i < 6; i++)
+            if (m->asked[q].client == m->clients[i] && !m->asked[q].may_wait)
+                assert_true(m->asked[q].is_answered);
+}
+
 static void every_invariant_holds_in_a_random_world(void **state)
 {
     (void)state;
@@ -289,6 +362,7 @@ static void every_invariant_holds_in_a_random_world(void **state)
             while (m->pending_count)
                 sim_pay(m);
         }
+        sim_check_answers(m);
         mr_release(m);
         teardown(&world);
     }
