@@ -38,9 +38,9 @@ struct outrow *mr_worker__out_add(struct mr_worker *w)
     return r;
 }
 
-/* Each message costs both sides a wake-up: tens of microseconds that their processors had rather
- * spent on tasks. While there is work for all slots, and nobody elsewhere waits for a value that is
- * told of, rows wait for each other. */
+/* Each message costs both sides a wake-up of tens of microseconds of processor time. So rows wait
+ * for each other while all slots have work and no other process waits for a value that the rows
+ * report. */
 bool mr_worker__out_may_wait(const struct mr_worker *w)
 {
     return !w->out_urgent && w->now < w->out_until && w->tasks_count >= 2 * w->config.slots &&

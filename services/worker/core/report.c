@@ -41,8 +41,8 @@ static void result_discard(struct mr_worker *w, const struct mr_strand_item *ite
     e->object.job = item->job;
 }
 
-/* All that will ever want its value has run behind it, and is taken from the same report: nobody
- * need know that there was one. */
+/* All users of the value have run in this strand, and the same report has them: the value need
+ * never be known outside. */
 static bool item_is_used_up(
     struct mr_worker *w, const struct mr_strand *s, const struct mr_strand_item *item)
 {
@@ -60,8 +60,8 @@ static bool item_is_used_up(
     return users == item->uses;
 }
 
-/* Is all that will ever want its value here? Told of it, the scheduler has nothing to do at once.
- * Only if it is simply true, it may end a loop. */
+/* Are all users of the value on this worker? Then the scheduler has nothing to do at once when it
+ * learns of the value. A value that is simply true is excepted, as it may end a loop. */
 static bool item_is_wanted_here(
     struct mr_worker *w, const struct task *t, const struct mr_strand_result *r)
 {
@@ -212,8 +212,9 @@ static void item_input_gone(struct mr_worker *w, const struct mr_strand_item *it
     mr_worker__task_end(w, item->task, false);
 }
 
-/* Nothing is wrong with it. NO_ROOM: it wants to run when less else is in memory. LOST_INPUT, with
- * the reason: a store failed it that may be there again, or whose objects may be made again. */
+/* The task itself is not at fault. NO_ROOM: it should run when there is less in memory.
+ * LOST_INPUT, with the reason: a store failed that may come back, or whose objects may be made
+ * again. */
 static void item_again(struct mr_worker *w, const struct mr_strand *s,
     const struct mr_strand_item *item, enum mr_ws_outcome outcome, int code)
 {
@@ -366,8 +367,8 @@ static void strand_late(struct mr_worker *w, struct mr_strand *s)
     item_stop(w, s, at);
 }
 
-/* A task ignores its flag: only the end of the process ends it. It is reported as what it is, all
- * else is handed back. */
+/* A task ignores its cancel flag: only the end of the process ends the task. The task is reported
+ * as such, and all other tasks are returned. */
 static void process_lost(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->slots_count; k++) {

@@ -79,8 +79,8 @@ void mr_worker__strand_retire(struct mr_worker *w, struct mr_strand *s)
     if (!s->held) w->strands_free[w->strands_free_count++] = s->id;
 }
 
-/* A strand that was cut away whole stays in the executor's inbox behind what runs there: it takes
- * its place, and keeps its number, until the executor has come to it. */
+/* A strand that was cut to nothing stays in the executor's inbox behind the runs before it. It
+ * keeps its place and its number until the executor has come to it. */
 void mr_worker__strand_let_go(struct mr_worker *w, struct mr_strand *s)
 {
     mr_assert(w->slots[s->slot].held);
@@ -124,8 +124,8 @@ static void item_extra(struct mr_strand_item *item, struct task *t)
     item->definition = mr_str_of(p, x->definition_bytes);
 }
 
-/* What `u` needs besides what the strand makes: if all of it could start now, it had better be made
- * here, too - as long as nobody idles who could do it meanwhile. */
+/* The other inputs of `u`, which the strand does not make. If all the tasks that make them could
+ * start now, this strand makes them, too, unless an idle slot could do it meanwhile. */
 static void siblings_add(struct mr_worker *w, struct build *b, const struct task *u)
 {
     if (b->branch_ns != UINT64_MAX || u->inputs_count > SIBLINGS_MAX) return;
@@ -234,8 +234,8 @@ static uint32_t build_next(struct mr_worker *w, struct build *b)
     return best;
 }
 
-/* Items whose value somebody outside the strand waits for are reported at once; those whose value
- * nobody outside will ever want need not be told of. */
+/* Items are reported at once if a task outside the strand waits for their value. Items whose
+ * value no task outside will ever use need no report of the value. */
 static void build_mark_reports(struct mr_worker *w, const struct build *b)
 {
     for (uint32_t i = 0; i < b->s->count; i++) {
@@ -255,8 +255,8 @@ static void build_mark_reports(struct mr_worker *w, const struct build *b)
     }
 }
 
-/* Which of several dependents go along: those that cost less than bringing them to another slot, as
- * measured; any, when the slots that are idle have other things to do. */
+/* Which of several dependents join the strand: those that cost less than the measured hand-off to
+ * another slot; any, when the idle slots have other work. */
 static void branches(const struct mr_worker *w, struct build *b)
 {
     for (uint32_t k = 0; k < w->config.slots; k++)
@@ -341,8 +341,8 @@ static bool is_any_slot_taken(const struct mr_worker *w)
     return false;
 }
 
-/* The best task that may start now, and where. When it is the turn of one that runs alone, nothing
- * starts until the others have ended, except for what runs long: that may never end. */
+/* The best task that may start now, and its slot. When the next task has to run alone, nothing
+ * starts until all others have ended. Long-running tasks do not count: they may never end. */
 static uint32_t pick(struct mr_worker *w, uint32_t *slot)
 {
     uint32_t best = NONE, alone = NONE;
@@ -415,9 +415,9 @@ static void coming_add(struct mr_worker *w, const struct mr_strand_item *item, s
     c->urgent = c->urgent || !users || users != t->uses || item->timeout_ns;
 }
 
-/* Until the next step, and not for long: what came is to be told in the end, for all that.
- * A value that is `true` does not count as plainly done: it may end a loop. 0: the scheduler is to
- * be told of the first that comes, or of what has come. */
+/* The result is valid until the next step, and only for a short time: every result is reported in
+ * the end. A value that is `true` does not count as a plain success, as it may end a loop. 0: the
+ * first result that comes, or that has come, must be reported. */
 uint32_t mr_worker_patience(struct mr_worker *w)
 {
     struct coming c = {.least = UINT32_MAX};
@@ -473,8 +473,8 @@ static void executors_swap(struct mr_worker *w, uint32_t a, uint32_t b)
     }
 }
 
-/* What stands behind the one that leaves, in its strand and in its slot, is cut first: a move takes
- * the executor along. A strand that finds no place stays until there is one. */
+/* Items behind the one that leaves, in its strand and in its slot, are cut first, as its executor
+ * moves with it. A strand that finds no place stays until there is one. */
 void mr_worker__strands_leave(struct mr_worker *w)
 {
     for (uint32_t k = 0; k < w->config.slots; k++) {

@@ -278,8 +278,9 @@ static uint32_t task_of(struct mr_worker *w, mr_job_id job, uint32_t index, uint
     return w->tasks[task].attempt == attempt || w->tasks[task].again == attempt ? task : NONE;
 }
 
-/* A cancel or steal of what is not here any more. If this attempt made the value that is here, its
- * completion is the answer; "unknown" would be read as one to a fetch of the value. */
+/* A cancel or a steal of a task that is not here any more. If this attempt made the value that is
+ * here, its completion is the answer; the scheduler would read "unknown" as an answer about the
+ * fetch of the value. */
 static void answer_unknown(struct mr_worker *w, mr_job_id job, uint32_t index, uint32_t attempt)
 {
     uint32_t value = mr_worker__value_find(w, job, index);

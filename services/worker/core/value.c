@@ -207,8 +207,8 @@ void mr_worker__value_withdraw(struct mr_worker *w, struct value *v)
     value_went(w, v);
 }
 
-/* The content cannot be had: every task that needs it and has not been given ends LOST_INPUT. Those
- * that were given find out by themselves. */
+/* The content is lost: every task that needs it and is not in a strand yet ends as LOST_INPUT.
+ * Tasks in strands notice it themselves. */
 void mr_worker__value_lost(struct mr_worker *w, uint32_t value, struct mr_str why)
 {
     struct value *v = &w->values[value];

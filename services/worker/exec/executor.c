@@ -234,9 +234,9 @@ static void cpu_look(struct mr_executor *x, mr_time now)
     x->cpu_short = 0;
 }
 
-/* CPU time of the item that ran from `from` to `end`. What turns out to be long is measured from
- * when the clock was read last, less what short items took since: who expected it to be short has
- * not read the clock before it. */
+/* CPU time of the item that ran from `from` to `end`. If an item was expected to be short, the
+ * CPU clock was not read before it. So a long item is measured from the last reading of the
+ * clock, less the time of short items since then. */
 static mr_duration cpu_of(struct mr_executor *x, mr_time from, mr_time end)
 {
     mr_duration took = end - from, before = x->cpu_short;
@@ -283,8 +283,8 @@ static mr_time item_run(struct mr_executor *x, mr_time now)
     return end;
 }
 
-/* Counts values that only this strand wants, and that are still to be used in it: told of between
- * their task and its users, each would be a value that others know of. */
+/* Counts values that only this strand uses and that still have users in it. If they were reported
+ * between their task and its users, other processes would learn of them. */
 static void count_uses(struct mr_executor *x)
 {
     const struct mr_strand_item *item = x->item;
@@ -299,8 +299,9 @@ static void count_uses(struct mr_executor *x)
     }
 }
 
-/* Items that others may be told of: up to where no value is in use that is here alone. False: one
- * of them has failed by it. */
+/* Items before `x->settled` may be reported: all that are done, once no local value is in use.
+ * `all`: local values are put into the store first. False: the store had no room for one of them,
+ * and its item failed. */
 static bool settle(struct mr_executor *x, uint32_t done, bool all)
 {
     bool ok = !all || mr_executor_local_value_settle(x);

@@ -29,8 +29,8 @@ static void inputs_room(struct mr_executor *x, uint32_t n)
     x->inputs_room = room;
 }
 
-/* It cannot be read: there is no room to bring it back from disk, which is no loss; or nobody wants
- * it any more; or it is gone. */
+/* The input cannot be read. Either there is no room to restore it from disk (the value is not
+ * lost), or the task was cancelled, or the object is gone. */
 static int input_gone(struct mr_executor *x, uint32_t i, int err, const struct mr_error *e)
 {
     if (err == MR_ELIMIT) {
@@ -76,8 +76,8 @@ static struct mr_str keep_header(struct mr_executor *x, const void *bytes, size_
     return mr_str_of(p, n);
 }
 
-/* An op by reference sees the id and the header. It pins nothing: all its inputs together may be
- * more than memory holds; what is on disk stays there. */
+/* An operator by reference gets the id and the header. It pins nothing: all its inputs together
+ * may be larger than memory, and spilled ones stay on disk. */
 static int refer_object(struct mr_executor *x, const struct mr_strand_input *from,
     struct mr_op_input *in, struct mr_error *e)
 {
@@ -108,8 +108,8 @@ static int refer_object(struct mr_executor *x, const struct mr_strand_input *fro
     return err;
 }
 
-/* Where an object lies that no input names, such as a part of a collection: here, or on one of the
- * nodes that this session has heard of. */
+/* The place of an object that is no input itself, such as a part of a collection: this store, or
+ * one of the nodes that this session knows. */
 static const char *find_source(struct mr_executor *x, mr_object_id id)
 {
     const struct mr_strand *s = x->run->strand;
@@ -124,9 +124,9 @@ static const char *find_source(struct mr_executor *x, mr_object_id id)
     return NULL;
 }
 
-/* As when the store dies that has the object, or is to have it: it is away, or there is a new one,
- * which does not know the object, or nobody answers in time. Whether it can be had again is for the
- * scheduler to know. */
+/* The failure is like the death of the store that has or is to have the object: the store is
+ * away, or a new store does not know the object, or no answer came in time. The scheduler decides
+ * whether the object can be made again. */
 int mr_executor_store_answered(struct mr_executor *x, int err)
 {
     bool is_gone = err == MR_EAWAY || err == MR_ENOENT || err == MR_ELOST || err == MR_ETIMEOUT;
