@@ -75,8 +75,8 @@ static void slots_fill(struct mr_update *u, const float *const *slots)
     }
 }
 
-/* A synchronous update is waited for by workers on all processors. An asynchronous one competes
- * with them: two threads have the right to more of the processors than one, which alone falls
+/* Workers on all processors wait for a synchronous update. An asynchronous update competes with
+ * the workers: two threads get a larger share of the processors than one, which alone falls
  * behind four workers that compute. */
 static uint32_t threads_of(enum mr_update_rule rule)
 {
@@ -193,8 +193,8 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
     if (first < end) mr_team_run(u->team, end - first, part, &j);
 }
 
-/* Held ones and `n` under way, as `grads` and `who`, in order of worker; of the asynchronous rule,
- * as they came. */
+/* Held gradients and `n` under way, as `grads` and `who`: in order of worker, or under the
+ * asynchronous rule in order of arrival. */
 static uint32_t grads_merge(struct mr_update *u, uint32_t n)
 {
     uint32_t count = 0;
@@ -214,8 +214,8 @@ static uint32_t grads_merge(struct mr_update *u, uint32_t n)
     return count;
 }
 
-/* Were numbers moved early along just these gradients? Slots and parameters of the version before
- * are all there still: else that is made anew. */
+/* Were parameters moved early by exactly these gradients? If not, that part is made anew from the
+ * slots and parameters of the version before, which are all still there. */
 static bool is_begun(const struct mr_update *u, uint32_t n)
 {
     bool is_same = u->early_version == mr_shard_version(u->shard) + 1 && u->early_count == n;

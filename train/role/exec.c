@@ -116,8 +116,8 @@ static bool should_end(void *ctx)
     return f->is_halted || f->is_outdated;
 }
 
-/* A program that works with another one fails when that is gone, and before the trainer has heard
- * of it as a rule. */
+/* A program that works with another one fails when the other one is lost, usually before the
+ * trainer knows of the loss. */
 static bool is_excused(struct foreign *f)
 {
     mr_time until = mr_time_after(mr_clock_now(), f->r.plan.lease + BLAME_TIME);
@@ -182,8 +182,8 @@ static int run_it(struct foreign *f, struct mr_error *e)
     return err;
 }
 
-/* It has ended, whatever the phase: says so until the session does. A foreign saver keeps its
- * model itself. */
+/* The program has ended, whatever the phase is: reports so until the session ends. A foreign
+ * saver saves its model itself. */
 static int linger(struct foreign *f)
 {
     struct mr_role *r = &f->r;

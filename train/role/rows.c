@@ -86,8 +86,8 @@ static uint64_t bytes_of(const struct mr_rows *rows)
     return mr_rows_count(rows) * mr_rows_bytes(rows);
 }
 
-/* By the partitions of x, or of y where its rows are larger. What is wrong with the data is said
- * when they are opened to be learned from. */
+/* Plans by the partitions of x, or of y if its rows are larger. Errors in the data are reported
+ * when the data are opened for training. */
 static void plan_make(
     struct mr_role *r, const struct mr_arg *x, const struct mr_arg *y, struct mr_row_plan *out)
 {

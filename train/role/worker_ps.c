@@ -18,9 +18,9 @@ struct link {
     uint64_t version, version_min;
     uint64_t push_step; /* grows with each push, over all connections */
 
-    /* From a queue: batches are acknowledged when the servers have accounted for their gradients.
-     * Under the synchronous rule the batch stays in hand until then: a late gradient is dropped,
-     * and computed anew. */
+    /* From a queue: a batch is acknowledged when the servers have accounted for its gradients.
+     * Under the synchronous rule the batch is kept until then: a late gradient is dropped and
+     * computed anew. */
     uint64_t pushed;        /* number of the batch last pushed */
     uint64_t dropped;       /* pushes, as counted when last looked at */
     bool is_pushed;         /* sync: the batch in hand */
@@ -107,8 +107,8 @@ static int sort_out(struct link *l, int err)
     return MR_EAGAIN;
 }
 
-/* An epoch under the synchronous rule is so many versions, for all alike: nobody is left waiting
- * for gradients of those that are done. */
+/* Under the synchronous rule an epoch is a number of versions, the same for all workers. So no
+ * worker waits for gradients of a worker that has finished. */
 static bool is_done(const struct link *l)
 {
     const struct mr_trainee *t = l->t;
@@ -158,8 +158,9 @@ static int account(struct link *l, mr_time deadline)
     return MR_OK;
 }
 
-/* The synchronous rule, and the queue has nothing for us: the others, who may hold what is left of
- * it, need not wait. Told once a version, by a gradient of no examples. */
+/* The synchronous rule, and the queue has no item for this worker: the other workers, which may
+ * hold the rest of its items, need not wait. Reported once a version, by a gradient of no
+ * examples. */
 static int pass(struct link *l, struct mr_error *e)
 {
     struct mr_params_view view;

@@ -182,8 +182,8 @@ static void report(struct ring *g)
     mr_trainee_report(g->t, g->version);
 }
 
-/* No batch for so long that the others, who may wait for this rank, had better go on without it:
- * at once as long as some do, seldom when nobody has anything. */
+/* This rank has had no batch for so long that the other ranks, which may wait for it, should go
+ * on without it: at once while some rank has batches, seldom when none has. */
 static bool is_starving(struct ring *g)
 {
     mr_time now = mr_clock_now();
@@ -304,8 +304,8 @@ static int checkpoint_take(struct ring *g, struct mr_error *e)
     return MR_OK;
 }
 
-/* Nothing is left to do but to keep the model: what rank 0 has, or if the ring broke before it
- * heard of the end, the last checkpoint. */
+/* Only the saving of the model is left: rank 0's parameters, or the last checkpoint if the ring
+ * broke before rank 0 knew of the end. */
 static int settle_model(struct ring *g, struct mr_error *e)
 {
     struct mr_role *r = &g->t->r;
@@ -322,8 +322,8 @@ static int ensure(struct ring *g, struct mr_error *e)
     struct mr_role *r = &g->t->r;
     if (g->reduce) return MR_OK;
     if (g->broken_at && r->post.restore_epoch == r->members->m->restore_epoch) {
-        /* The parameters are void until the trainer has heard who is lost. If it hears of nobody,
-         * this rank goes: its next attempt makes all of them begin at the checkpoint. */
+        /* The parameters are invalid until the trainer knows which rank is lost. If it learns of
+         * none, this rank ends: its next attempt makes all ranks begin at the checkpoint. */
         if (mr_clock_now() - g->broken_at > REFORM_MAX)
             return mr_fail(e, MR_EABORTED, "the ranks lost each other, and nobody was replaced");
         mr_agent_wait(r->agent, mr_time_after(mr_clock_now(), MR_ROLE_TURN));

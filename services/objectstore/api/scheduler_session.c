@@ -95,8 +95,8 @@ static void verified(struct mr_ask *ask)
     mr_release(x);
 }
 
-/* The store before this one had these: what was on its disk is here, what was in its memory is
- * not, and nobody has to wait for a lease to know. */
+/* The previous store of this node had these objects. Those on its disk are here; those in its
+ * memory are lost, and the scheduler need not wait for a lease to know that. */
 static void verify(struct mr_scheduler_session *l, const ProtobufCBinaryData *ids, size_t n)
 {
     if (!n) return;

@@ -91,8 +91,8 @@ static uint64_t budget_left(const struct mr_ostore *s)
     return s->config.memory_bytes - MR_MIN(s->config.memory_bytes, s->committed_bytes);
 }
 
-/* Does it wait for its group's objects to leave? Then it keeps nobody else waiting, and those of
- * its group that came later wait behind it. */
+/* Does the grant wait for objects of its own group to leave? Then only later grants of its group
+ * wait behind it; those of other groups do not. */
 static bool waits_for_group(struct mr_ostore *s, uint32_t group, uint64_t bytes_min)
 {
     if (!group) return false;
@@ -104,8 +104,8 @@ static bool waits_for_group(struct mr_ostore *s, uint32_t group, uint64_t bytes_
     return true;
 }
 
-/* Serves waiting grants in their order; returns what the first lacks that waits for the budget, or
- * 0. What groups lack is noted. */
+/* Serves waiting grants in their order. Returns the bytes that the first one lacks of those that
+ * wait for the budget, or 0. Also records what each group lacks. */
 static uint64_t serve_grants(struct mr_ostore *s)
 {
     for (uint32_t i = 1; i <= s->groups_used; i++)
@@ -274,8 +274,8 @@ static bool is_in(uint32_t group, uint32_t all_or_one)
     return !all_or_one || group == all_or_one;
 }
 
-/* Will so much come back when those have answered who are asked for their empty segments? On a busy
- * machine that takes them a while, and one of them may be stopped. */
+/* Will so many bytes come back when the clients that were asked for their empty segments have
+ * answered? On a busy machine an answer takes a while, and a client may be stopped. */
 static bool is_worth_waiting(struct mr_ostore *s, uint32_t group, uint64_t bytes)
 {
     uint64_t empty = 0;
@@ -288,8 +288,9 @@ static bool is_worth_waiting(struct mr_ostore *s, uint32_t group, uint64_t bytes
     return empty >= bytes;
 }
 
-/* Asks for empty segments, of one group (0: of everybody); true: they are on their way. The first
- * in the queue lacks `lacking`, all of it `bytes`. */
+/* Asks clients for their empty segments: those of one group, or all (0). True: answers are on
+ * their way. The first grant in the queue lacks `lacking` bytes; all grants together lack
+ * `bytes`. */
 static bool reclaim(
     struct mr_ostore *s, uint32_t group, uint64_t lacking, uint64_t bytes, mr_time *again)
 {
@@ -333,8 +334,8 @@ static uint64_t start_leaving(struct mr_ostore *s, uint32_t o)
     return x->room;
 }
 
-/* Which of the two leaves rather? Many small files cost more than a large one, but what is being
- * worked on would have to come back at once. */
+/* Which of the two objects should leave first? Many small files cost more than a large one, but
+ * an object in use would have to be restored at once. */
 static bool is_rather(const struct mr_ostore *s, uint32_t large, uint32_t small)
 {
     if (!large || !small) return large;
@@ -354,8 +355,8 @@ static void start_leavers(struct mr_ostore *s, uint64_t need)
     }
 }
 
-/* Objects fill more than this part of the budget: the least used leave before anybody has to wait.
- */
+/* Objects fill more than this part of the budget: the least recently used ones leave before a
+ * client has to wait. */
 static uint64_t above_high_water(const struct mr_ostore *s)
 {
     uint64_t high = s->config.memory_bytes / 10 * 9;
@@ -383,8 +384,9 @@ static bool is_stuck(struct mr_ostore *s, mr_time *stuck, bool is_leaving)
     return true;
 }
 
-/* A client that waits for room has, as a rule, pinned something else: when nothing can leave, the
- * youngest lets go, and comes again. Of a group (0: of those that wait for the budget). */
+/* A client that waits for room usually has pinned other objects. When no object can leave, the
+ * youngest waiting grant is refused: its client releases its pins and tries again. Of a group (0:
+ * of the grants that wait for the budget). */
 static void let_one_go(struct mr_ostore *s, uint32_t group)
 {
     for (uint32_t i = s->grants_count; i-- > 0;) {
@@ -423,8 +425,8 @@ static bool is_group_writing(const struct mr_ostore *s, const struct group *g)
     return false;
 }
 
-/* A task that found no room lets go of its inputs and comes again. It would pin them again, where
- * they are, if they did not leave meanwhile: they come back in segments of the store's. */
+/* A task that found no room releases its inputs and runs again later. It would pin them again at
+ * the same place if they did not leave meanwhile; restored objects lie in segments of the store. */
 static uint64_t group_owes(struct mr_ostore *s, uint32_t at)
 {
     struct group *g = &s->groups[at];

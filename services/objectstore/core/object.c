@@ -157,8 +157,8 @@ static void unplace(struct mr_ostore *s, uint32_t o)
     x->placed = false;
 }
 
-/* The word comes after the entry was written. Nothing here: it died meanwhile, or the entry is of a
- * life before this one. */
+/* PLACED comes after the entry was written. If there is no object, it was deleted meanwhile, or
+ * the entry is of an earlier process. */
 void mr_ostore__placed(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = mr_ostore__find(s, ev->id);
@@ -259,8 +259,9 @@ static void free_unclaimed(struct mr_ostore *s, uint32_t o)
     mr_ostore__unheld(s, o);
 }
 
-/* Copies of what other nodes hold go when nobody here wanted them for a while; so does what nobody
- * alive vouches for, once those who may were asked and did not claim it. */
+/* Frees copies of other nodes' objects that no client here has used for a while. Also frees
+ * objects that no living process vouches for, once the possible claimants were asked and claimed
+ * none. */
 void mr_ostore__check_orphans(struct mr_ostore *s)
 {
     for (uint32_t i = 0; i < SCAN_MAX && i < s->objects_used; i++) {
@@ -583,8 +584,8 @@ void mr_ostore__get(struct mr_ostore *s, const struct mr_ostore_event *ev)
     if (place == PLACE_SPILLED || (place == PLACE_WANTED && ev->source)) fetch(s, o, ev->source);
 }
 
-/* Read ahead of need, so that the disk works while others compute. What nobody needs this instant
- * must not drive out what is being used: of such, only so much is on its way at a time. */
+/* Reads ahead, so that the disk works while clients compute. Objects that are not needed at once
+ * must not evict objects in use, so only a limited amount of them is restored at a time. */
 void mr_ostore__want(struct mr_ostore *s, const struct mr_ostore_event *ev)
 {
     uint32_t o = mr_ostore__find(s, ev->id);

@@ -492,7 +492,7 @@ static void sample(struct mr_trainer *t, struct session *s)
     for (uint32_t i = 0; i < s->members_count; i++)
         if (s->members[i].role == MR_TRAINING_WORKER)
             examples += s->members[i].before.examples + s->members[i].now.examples;
-    /* While nothing has been learned since, no sample is one more: steps of many seconds have a
+    /* While no new step was reported, take no further sample: so steps of many seconds have a
      * speed, too. */
     if (n && examples == s->samples[n - 1].examples) return;
     if (n == SAMPLES_MAX) memmove(s->samples, s->samples + 1, (--n) * sizeof s->samples[0]);
