@@ -9,7 +9,7 @@
 #include "host/log.h"
 #include "proto/methods.h"
 #include "rpc/status.h"
-#include "services/trainer/queue/request.h"
+#include "services/trainer/queue/internal.h"
 
 #include <millrace/v1/objects.pb-c.h>
 #include <stdio.h>

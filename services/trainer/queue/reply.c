@@ -1,7 +1,7 @@
 /* Replies of the queue service as messages. */
 #include "base/alloc.h"
 #include "base/page.h"
-#include "services/trainer/queue/request.h"
+#include "services/trainer/queue/internal.h"
 
 #include <millrace/v1/queues.pb-c.h>
 

@@ -7,7 +7,7 @@
 #include "base/page.h"
 #include "base/id.h"
 #include "host/clock.h"
-#include "services/trainer/queue/request.h"
+#include "services/trainer/queue/internal.h"
 #include "services/trainer/shell/json.h"
 
 #include <inttypes.h>

@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "host/clock.h"
-#include "services/trainer/queue/request.h"
+#include "services/trainer/queue/internal.h"
 
 #define RETRY_MAX (5 * MR_SECOND) /* should news be lost */
 

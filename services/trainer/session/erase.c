@@ -1,7 +1,7 @@
 /* Deletes the objects of checkpoints that are no longer needed. First the name is resolved, then
  * the name is removed, then the object is deleted in the store that has it. A step that fails is
  * tried again for a while. After a restart the core asks for all of it again. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 #include "base/limits.h"

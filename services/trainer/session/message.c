@@ -1,6 +1,6 @@
 /* Sessions as messages. All memory belongs to the scratch arena, so a message is valid until the
  * next request is unpacked. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "base/assert.h"
 #include "base/limits.h"

@@ -1,6 +1,6 @@
 /* Between link/record_log.h and Redis. Commands leave on the loop's thread. Answers come on the
  * thread of Redis and are moved to the loop. Also reads all records at the start. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 #include "host/log.h"

@@ -1,5 +1,5 @@
 /* PlanRows: gives the ranges of a request to the core, and sends the answer. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 

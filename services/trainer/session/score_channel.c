@@ -1,6 +1,6 @@
 /* Channels that a session's stop rule reads. Every entry reaches the core in order, whichever
  * client appended it. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 #include "host/clock.h"

@@ -1,6 +1,6 @@
 /* The Trainings service without Start. A call that the core decides waits under its ticket. A call
  * that only reads is answered at once. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* The part of the sessions: one core, its effects after each step, and its deadline. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 #include "base/assert.h"

@@ -1,5 +1,5 @@
 /* Start: pieces of the body are gathered, parsed when the last is there, and given to the core. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "base/alloc.h"
 

@@ -1,6 +1,6 @@
 /* Calls that follow a session. The context of such a call is on one list: followers are few, and
  * sessions change rarely. */
-#include "services/trainer/session/session.h"
+#include "services/trainer/session/internal.h"
 
 #include "host/clock.h"
 
