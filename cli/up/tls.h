@@ -2,6 +2,7 @@
 #pragma once
 
 #include "host/certificate.h"
+#include "host/common_options.h"
 
 struct mr_up_tls {
     bool own;                          /* --tls */
@@ -10,28 +11,18 @@ struct mr_up_tls {
     struct mr_texts names;             /* that the own one is good for */
 };
 
+// clang-format off
 #define MR_UP_TLS_OPTIONS(offset)                                                                  \
     {.name = "tls",                                                                                \
         .type = MR_OPTION_BOOL,                                                                    \
         .help = "HTTPS, and TLS at each TCP port, with a CA and a certificate made in DIR/tls",    \
         .at = (offset) + offsetof(struct mr_up_tls, own)},                                         \
-        {.name = "tls-cert",                                                                       \
-            .env = "MILLRACE_TLS_CERT",                                                            \
-            .type = MR_OPTION_TEXT,                                                                \
-            .value = "FILE",                                                                       \
-            .help = "HTTPS with this certificate (PEM); with --tls-ca the TCP ports have it, too", \
-            .at = (offset) + offsetof(struct mr_up_tls, files.cert)},                              \
-        {.name = "tls-key",                                                                        \
-            .env = "MILLRACE_TLS_KEY",                                                             \
-            .type = MR_OPTION_TEXT,                                                                \
-            .value = "FILE",                                                                       \
-            .help = "its key (PEM), in a file of mode 0600",                                       \
-            .at = (offset) + offsetof(struct mr_up_tls, files.key)},                               \
-    {                                                                                              \
-        .name = "tls-ca", .env = "MILLRACE_TLS_CA", .type = MR_OPTION_TEXT, .value = "FILE",       \
-        .help = "the CA that has signed it (PEM): services know each other by it",                 \
-        .at = (offset) + offsetof(struct mr_up_tls, files.ca)                                      \
-    }
+    MR_OPTION_TLS_CERT((offset) + offsetof(struct mr_up_tls, files.cert),                          \
+        "HTTPS with this certificate (PEM); with --tls-ca the TCP ports have it, too"),            \
+    MR_OPTION_TLS_KEY((offset) + offsetof(struct mr_up_tls, files.key)),                           \
+    MR_OPTION_TLS_CA((offset) + offsetof(struct mr_up_tls, files.ca),                              \
+        "the CA that has signed it (PEM): services know each other by it")
+// clang-format on
 
 /* Before settle: others reach the cluster at this host, too, as the certificate has to say. */
 void mr_up_tls_name(struct mr_up_tls *t, const char *host);

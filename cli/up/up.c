@@ -17,6 +17,7 @@
 #include "cli/client/place.h"
 #include "cli/up/internal.h"
 #include "host/clock.h"
+#include "host/common_options.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -78,13 +79,8 @@ static const struct mr_option options[] = {
         .init = "127.0.0.1:8470",
         .help = "where the gateway serves HTTP; port 0 takes a free one",
         .at = offsetof(struct mr_up_config, listen)},
-    {.name = "token-file",
-        .env = "MILLRACE_TOKEN_FILE",
-        .type = MR_OPTION_TEXT,
-        .value = "FILE",
-        .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
-                "listen on a public address",
-        .at = offsetof(struct mr_up_config, rules.token_file)},
+    MR_OPTION_TOKEN_FILE(
+        offsetof(struct mr_up_config, rules.token_file), MR_TOKEN_FILE_HELP("who may ask")),
     MR_UP_TLS_OPTIONS(offsetof(struct mr_up_config, tls)),
     MR_UP_GRPC_OPTION(offsetof(struct mr_up_config, grpc)),
     {.name = "allow-exec",

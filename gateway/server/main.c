@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "gateway/server/server.h"
 #include "host/clock.h"
+#include "host/common_options.h"
 #include "host/config.h"
 #include "host/file.h"
 #include "host/log.h"
@@ -44,31 +45,24 @@ struct config {
 static const struct mr_option options[] = {
     {.name = "listen", .env = "MILLRACE_LISTEN", .type = MR_OPTION_TEXT, .value = "ADDR",
         .init = "127.0.0.1:8470", .help = "where to listen: HOST:PORT or unix:PATH", .at = AT(listen)},
-    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .help = "the scheduler: HOST:PORT or unix:PATH", .at = AT(scheduler), .required = true},
-    {.name = "trainer", .env = "MILLRACE_TRAINER", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .help = "the trainer: HOST:PORT or unix:PATH; default: none, no channels, queues and trainings",
-        .at = AT(trainer)},
+    MR_OPTION_SCHEDULER(AT(scheduler), "the scheduler: HOST:PORT or unix:PATH", .required = true),
+    MR_OPTION_TRAINER(AT(trainer),
+        "the trainer: HOST:PORT or unix:PATH; default: none, no channels, queues and trainings"),
     {.name = "store", .env = "MILLRACE_STORE", .type = MR_OPTION_TEXTS, .value = "ADDR",
         .help = "an object store; none: the scheduler is asked where they are", .at = AT(stores)},
     {.name = "dashboard", .env = "MILLRACE_DASHBOARD", .type = MR_OPTION_TEXT, .value = "DIR",
         .help = "serve the files of this directory at /", .at = AT(dashboard)},
-    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "who may ask, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
-                "listen on a public address",
-        .at = AT(token_file)},
-    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "the cluster's secret, shown to the services: their --secret-file", .at = AT(secret_file)},
-    MR_PEER_OPTION(AT(allow_uid)),
+    MR_OPTION_TOKEN_FILE(AT(token_file), MR_TOKEN_FILE_HELP("who may ask")),
+    MR_OPTION_SECRET_FILE(AT(secret_file),
+        "the cluster's secret, shown to the services: their --secret-file"),
+    MR_OPTION_ALLOW_UID(AT(allow_uid)),
     {.name = "allow-host", .env = "MILLRACE_ALLOW_HOST", .type = MR_OPTION_TEXTS, .value = "NAME",
         .help = "another name that the header Host may have", .at = AT(hosts)},
-    {.name = "tls-cert", .env = "MILLRACE_TLS_CERT", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "speak HTTPS with this certificate (PEM); with --tls-ca it is shown to the services, too",
-        .at = AT(tls.cert)},
-    {.name = "tls-key", .env = "MILLRACE_TLS_KEY", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "its key (PEM), in a file of mode 0600", .at = AT(tls.key)},
-    {.name = "tls-ca", .env = "MILLRACE_TLS_CA", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "call the services by TLS: the cluster's CA (PEM); their --tls-ca", .at = AT(tls.ca)},
+    MR_OPTION_TLS_CERT(AT(tls.cert),
+        "speak HTTPS with this certificate (PEM); with --tls-ca it is shown to the services, too"),
+    MR_OPTION_TLS_KEY(AT(tls.key)),
+    MR_OPTION_TLS_CA(AT(tls.ca),
+        "call the services by TLS: the cluster's CA (PEM); their --tls-ca"),
     {.name = "cluster-cert", .env = "MILLRACE_CLUSTER_CERT", .type = MR_OPTION_TEXT, .value = "FILE",
         .help = "what is shown to the services instead of --tls-cert (PEM)", .at = AT(cluster.cert)},
     {.name = "cluster-key", .env = "MILLRACE_CLUSTER_KEY", .type = MR_OPTION_TEXT, .value = "FILE",

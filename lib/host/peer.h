@@ -23,11 +23,3 @@ int mr_peer_rules_parse(
 bool mr_peer_may_enter(const struct mr_peer_rules *rules, int fd, const char *where);
 
 mode_t mr_peer_socket_mode(const struct mr_peer_rules *rules); /* of the socket's file */
-
-/* The row of a program's option table. */
-#define MR_PEER_OPTION(offset)                                                                     \
-    {                                                                                              \
-        .name = "allow-uid", .env = "MILLRACE_ALLOW_UID", .type = MR_OPTION_TEXTS, .value = "UID", \
-        .help = "a user who may connect to the UNIX sockets, beside our own and root",             \
-        .at = (offset)                                                                             \
-    }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "host/certificate.h"
+#include "host/common_options.h"
 #include "rpc/rpc.h"
 
 struct mr_rpc_tls;
@@ -30,21 +31,11 @@ int mr_rpc_tls_use(const struct mr_certificate_files *files, struct mr_error *e)
 bool mr_rpc_tls_is_used(void);
 
 /* The rows of a program's option table; `offset` is that of a struct mr_certificate_files. */
+// clang-format off
 #define MR_RPC_TLS_OPTIONS(offset)                                                                 \
-    {.name = "tls-cert",                                                                           \
-        .env = "MILLRACE_TLS_CERT",                                                                \
-        .type = MR_OPTION_TEXT,                                                                    \
-        .value = "FILE",                                                                           \
-        .help = "TLS on TCP: the certificate that this program shows (PEM); all three, or none",   \
-        .at = (offset) + offsetof(struct mr_certificate_files, cert)},                             \
-        {.name = "tls-key",                                                                        \
-            .env = "MILLRACE_TLS_KEY",                                                             \
-            .type = MR_OPTION_TEXT,                                                                \
-            .value = "FILE",                                                                       \
-            .help = "its key (PEM), in a file of mode 0600",                                       \
-            .at = (offset) + offsetof(struct mr_certificate_files, key)},                          \
-    {                                                                                              \
-        .name = "tls-ca", .env = "MILLRACE_TLS_CA", .type = MR_OPTION_TEXT, .value = "FILE",       \
-        .help = "the cluster's CA (PEM): services know each other by what it has signed",          \
-        .at = (offset) + offsetof(struct mr_certificate_files, ca)                                 \
-    }
+    MR_OPTION_TLS_CERT((offset) + offsetof(struct mr_certificate_files, cert),                     \
+        "TLS on TCP: the certificate that this program shows (PEM); all three, or none"),          \
+    MR_OPTION_TLS_KEY((offset) + offsetof(struct mr_certificate_files, key)),                      \
+    MR_OPTION_TLS_CA((offset) + offsetof(struct mr_certificate_files, ca),                         \
+        "the cluster's CA (PEM): services know each other by what it has signed")
+// clang-format on

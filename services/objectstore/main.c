@@ -1,5 +1,6 @@
 /* mr-objectstore: one per node. */
 #include "base/alloc.h"
+#include "host/common_options.h"
 #include "host/config.h"
 #include "host/file.h"
 #include "host/log.h"
@@ -59,22 +60,16 @@ static const struct mr_option options[] = {
         .at = AT(claim_time), .min = MR_SECOND, .max = 86400 * MR_SECOND},
     {.name = "dir", .env = "MILLRACE_STORE_DIR", .type = MR_OPTION_TEXT, .value = "DIR",
         .help = "persist and spill here; default: neither", .at = AT(dir)},
-    {.name = "redis", .env = "MILLRACE_REDIS", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .help = "names and places of the cluster, at unix:PATH or HOST:PORT; default: of this node only",
-        .at = AT(redis)},
-    {.name = "redis-password-file", .env = "MILLRACE_REDIS_PASSWORD_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "what Redis wants to hear, alone in a file of mode 0600", .at = AT(redis_password_file)},
-    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .help = "the cluster's scheduler", .at = AT(scheduler)},
-    {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME", .init = "node",
-        .help = "the node's name in listings", .at = AT(node)},
-    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "who may call, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
-                "listen on a public address", .at = AT(token_file)},
-    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "the cluster's secret: shown to the scheduler and other stores, and wanted from workers, "
-                "stores, and gateways that pass users on", .at = AT(secret_file)},
-    MR_PEER_OPTION(AT(allow_uid)),
+    MR_OPTION_REDIS_IF_ANY(AT(redis),
+        "names and places of the cluster, at unix:PATH or HOST:PORT; default: of this node only"),
+    MR_OPTION_REDIS_PASSWORD_FILE(AT(redis_password_file)),
+    MR_OPTION_SCHEDULER(AT(scheduler), "the cluster's scheduler"),
+    MR_OPTION_NODE(AT(node), "the node's name in listings"),
+    MR_OPTION_TOKEN_FILE(AT(token_file), MR_TOKEN_FILE_HELP("who may call")),
+    MR_OPTION_SECRET_FILE(AT(secret_file),
+        "the cluster's secret: shown to the scheduler and other stores, and wanted from workers, "
+        "stores, and gateways that pass users on"),
+    MR_OPTION_ALLOW_UID(AT(allow_uid)),
     MR_RPC_TLS_OPTIONS(AT(tls)),
 };
 // clang-format on

@@ -1,5 +1,6 @@
 /* mr-trainer: its options, and the parts that its shell carries. */
 #include "base/buf.h"
+#include "host/common_options.h"
 #include "host/config.h"
 #include "host/file.h"
 #include "host/log.h"
@@ -29,32 +30,23 @@ struct config {
 #define AT(field) offsetof(struct config, field)
 // clang-format off
 static const struct mr_option options[] = {
-    {.name = "listen", .env = "MILLRACE_TRAINER_LISTEN", .type = MR_OPTION_TEXTS, .value = "ADDR",
-        .init = "127.0.0.1:8474", .help = "where to serve gRPC: unix:PATH or HOST:PORT",
-        .at = AT(listen)},
+    MR_OPTION_GRPC_LISTEN("MILLRACE_TRAINER_LISTEN", "127.0.0.1:8474", AT(listen)),
     {.name = "address", .env = "MILLRACE_TRAINER_ADDRESS", .type = MR_OPTION_TEXT, .value = "ADDR",
         .help = "the address that roles on all nodes reach it at; default: the last --listen",
         .at = AT(address)},
-    {.name = "redis", .env = "MILLRACE_REDIS", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .init = "127.0.0.1:6379", .help = "Redis: unix:PATH or HOST:PORT", .at = AT(redis)},
-    {.name = "redis-password-file", .env = "MILLRACE_REDIS_PASSWORD_FILE", .type = MR_OPTION_TEXT,
-        .value = "FILE", .help = "what Redis wants to hear, alone in a file of mode 0600",
-        .at = AT(redis_password_file)},
-    {.name = "redis-timeout", .type = MR_OPTION_DURATION, .value = "TIME", .init = "30s",
-        .help = "how long to wait for Redis at the start", .at = AT(redis_timeout)},
-    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .help = "the cluster's scheduler, which runs the roles; default: none, nothing can be trained",
-        .at = AT(scheduler)},
+    MR_OPTION_REDIS(AT(redis)),
+    MR_OPTION_REDIS_PASSWORD_FILE(AT(redis_password_file)),
+    MR_OPTION_REDIS_TIMEOUT(AT(redis_timeout)),
+    MR_OPTION_SCHEDULER(AT(scheduler),
+        "the cluster's scheduler, which runs the roles; default: none, nothing can be trained"),
     {.name = "store", .env = "MILLRACE_STORE", .type = MR_OPTION_TEXT, .value = "ADDR",
         .help = "an object store's gRPC address; default: none, queues take no objects",
         .at = AT(store)},
-    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "who may call, one a line: TOKEN ROLE NAME (role: admin, user, reader); needed to "
-                "listen on a public address", .at = AT(token_file)},
-    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "the cluster's secret: shown to scheduler and store, and wanted from roles and from "
-                "gateways that pass users on", .at = AT(secret_file)},
-    MR_PEER_OPTION(AT(allow_uid)),
+    MR_OPTION_TOKEN_FILE(AT(token_file), MR_TOKEN_FILE_HELP("who may call")),
+    MR_OPTION_SECRET_FILE(AT(secret_file),
+        "the cluster's secret: shown to scheduler and store, and wanted from roles and from "
+        "gateways that pass users on"),
+    MR_OPTION_ALLOW_UID(AT(allow_uid)),
     MR_RPC_TLS_OPTIONS(AT(tls)),
 };
 // clang-format on

@@ -1,6 +1,7 @@
 /* mr-worker: runs the operators of this process for a scheduler. */
 #include "base/alloc.h"
 #include "base/limits.h"
+#include "host/common_options.h"
 #include "host/config.h"
 #include "host/log.h"
 #include "host/machine.h"
@@ -44,12 +45,11 @@ struct config {
 #define AT(field) offsetof(struct config, field)
 // clang-format off
 static const struct mr_option options[] = {
-    {.name = "scheduler", .env = "MILLRACE_SCHEDULER", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .init = "127.0.0.1:8471", .help = "the scheduler: unix:PATH or HOST:PORT", .at = AT(scheduler)},
-    {.name = "trainer", .env = "MILLRACE_TRAINER", .type = MR_OPTION_TEXT, .value = "ADDR",
-        .help = "the trainer, the only one that roles and queue.put call: unix:PATH or HOST:PORT; default: "
-                "whichever a job names",
-        .at = AT(trainer)},
+    MR_OPTION_SCHEDULER(AT(scheduler), "the scheduler: unix:PATH or HOST:PORT",
+        .init = "127.0.0.1:8471"),
+    MR_OPTION_TRAINER(AT(trainer),
+        "the trainer, the only one that roles and queue.put call: unix:PATH or HOST:PORT; default: "
+        "whichever a job names"),
     {.name = "store", .env = "MILLRACE_STORE_SOCKET", .type = MR_OPTION_TEXT, .value = "PATH",
         .help = "control socket of this node's object store; default: none, and no value over 4 KiB",
         .at = AT(store)},
@@ -57,8 +57,7 @@ static const struct mr_option options[] = {
         .help = "gRPC address of this node's object store, as others reach it", .at = AT(store_address)},
     {.name = "name", .env = "MILLRACE_WORKER_NAME", .type = MR_OPTION_TEXT, .value = "NAME",
         .help = "unique in the cluster; default: worker-HOST-PID", .at = AT(name)},
-    {.name = "node", .env = "MILLRACE_NODE", .type = MR_OPTION_TEXT, .value = "NAME", .init = "node",
-        .help = "name of the machine", .at = AT(node)},
+    MR_OPTION_NODE(AT(node), "name of the machine"),
     {.name = "threads", .letter = 't', .env = "MILLRACE_THREADS", .type = MR_OPTION_U64, .value = "N",
         .help = "executor threads; default: one a processor that it may use", .at = AT(threads), .max = MR_SLOTS_MAX},
     {.name = "processor", .env = "MILLRACE_PROCESSOR", .type = MR_OPTION_U64, .value = "N",
@@ -91,12 +90,11 @@ static const struct mr_option options[] = {
     {.name = "listen", .env = "MILLRACE_WORKER_LISTEN", .type = MR_OPTION_TEXTS, .value = "ADDR",
         .help = "serve health, reflection and metrics at unix:PATH or HOST:PORT; default: nowhere",
         .at = AT(listen)},
-    {.name = "token-file", .env = "MILLRACE_TOKEN_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "who may call at --listen, one a line: TOKEN ROLE NAME; needed for a public address",
-        .at = AT(token_file)},
-    {.name = "secret-file", .env = "MILLRACE_SECRET_FILE", .type = MR_OPTION_TEXT, .value = "FILE",
-        .help = "the cluster's secret, shown to scheduler and stores", .at = AT(secret_file)},
-    MR_PEER_OPTION(AT(allow_uid)),
+    MR_OPTION_TOKEN_FILE(AT(token_file),
+        "who may call at --listen, one a line: TOKEN ROLE NAME; needed for a public address"),
+    MR_OPTION_SECRET_FILE(AT(secret_file),
+        "the cluster's secret, shown to scheduler and stores"),
+    MR_OPTION_ALLOW_UID(AT(allow_uid)),
     MR_RPC_TLS_OPTIONS(AT(tls)),
 };
 // clang-format on
