@@ -6,7 +6,7 @@
 #include "graph/bytes/bytes.h"
 #include "graph/template/template.h"
 #include "graph/order.h"
-#include "host/crew.h"
+#include "host/thread_pool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,15 +79,15 @@ static void must(int err, const struct mr_error *e)
     exit(1);
 }
 
-static struct mr_crew *threads;
+static struct mr_thread_pool *threads;
 
-static void run_crew(
-    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
+static void run_parallel(
+    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t worker), void *arg, uint32_t count)
 {
-    mr_crew_run(ctx, work, arg, count);
+    mr_thread_pool_run(ctx, work, arg, count);
 }
 
-enum { PARSE, TOTAL, CREW, ORDER, WRITE, READ, FREE, KINDS };
+enum { PARSE, TOTAL, PARALLEL, ORDER, WRITE, READ, FREE, KINDS };
 static const char *const kinds[KINDS] = {"JSON to DOM (yyjson)", "JSON to graph, all of it",
     "the same by four threads", "cull and order alone", "graph to bytes", "bytes to graph", "free"};
 
@@ -146,13 +146,14 @@ static void bench(const char *name, uint32_t n, unsigned rounds, bool add, enum 
         must(mr_graph_from_json(mr_buf_str(&text), &catalogue, &g, &e), &e);
         seconds[TOTAL][r] = now_s() - t;
         held = mr_graph_bytes_held(g);
-        const struct mr_graph_crew crew = {mr_crew_hands(threads), run_crew, threads};
+        const struct mr_graph_parallel parallel = {
+            mr_thread_pool_workers(threads), run_parallel, threads};
         struct mr_buf copy;
         mr_buf_init(&copy, text.n);
         mr_buf_add(&copy, text.p, text.n);
         t = now_s();
-        must(mr_graph_from_json_buf(&copy, &catalogue, &crew, &again, &e), &e);
-        seconds[CREW][r] = now_s() - t;
+        must(mr_graph_from_json_buf(&copy, &catalogue, &parallel, &again, &e), &e);
+        seconds[PARALLEL][r] = now_s() - t;
         mr_graph_free(&again);
         seconds[ORDER][r] = time_order(g);
         mr_buf_clear(&bytes);
@@ -226,13 +227,13 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "usage: bench_graph [tasks 4..9999999] [rounds 1..1000] [abcdt]\n");
         return 2;
     }
-    threads = mr_crew_new(4);
+    threads = mr_thread_pool_new(4);
     const char *only = argc > 3 ? argv[3] : "abcdt";
     if (strchr(only, 'a')) bench("canonical, independent", n, rounds, false, CANONICAL);
     if (strchr(only, 'b')) bench("dsk, independent", n, rounds, false, DSK);
     if (strchr(only, 'c')) bench("canonical, two inputs each", n, rounds, true, CANONICAL);
     if (strchr(only, 'd')) bench("dsk, two inputs each", n, rounds, true, DSK);
-    mr_crew_free(&threads);
+    mr_thread_pool_free(&threads);
     for (int k = 0; k < 2 && strchr(only, 't'); k++)
         bench_template(n, rounds, k == 0);
     return 0;

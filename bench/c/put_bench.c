@@ -4,7 +4,7 @@
 #include "bench/c/store_nodes.h"
 
 #include "base/limits.h"
-#include "host/crew.h"
+#include "host/thread_pool.h"
 
 #define BYTES ((uint64_t)64 << 20)
 #define PUTS 8
@@ -30,19 +30,19 @@ struct plain {
     const char *from;
 };
 
-static void copy_piece(void *ctx, uint32_t piece, uint32_t hand)
+static void copy_piece(void *ctx, uint32_t piece, uint32_t worker)
 {
     const struct plain *p = ctx;
-    (void)hand;
+    (void)worker;
     memcpy(p->to + ((size_t)piece << 20), p->from + ((size_t)piece << 20), (size_t)1 << 20);
 }
 
 /* The same bytes into plain memory, which has been written before. */
-static double copies_per_run(struct mr_crew *crew, struct plain *p)
+static double copies_per_run(struct mr_thread_pool *pool, struct plain *p)
 {
     mr_time from = mr_clock_now();
     for (int i = 0; i < PUTS; i++)
-        mr_crew_run(crew, copy_piece, p, (uint32_t)(BYTES >> 20));
+        mr_thread_pool_run(pool, copy_piece, p, (uint32_t)(BYTES >> 20));
     return gb_per_s(PUTS * BYTES, from);
 }
 
@@ -53,19 +53,19 @@ int main(int argc, char **argv)
     struct node a;
     start(&a, argv[1], 1);
     struct mr_store *st = client(&a);
-    struct mr_crew *crew = mr_crew_new(mr_crew_hands_here(MR_PUT_THREADS));
+    struct mr_thread_pool *pool = mr_thread_pool_new(mr_thread_pool_workers_here(MR_PUT_THREADS));
     struct plain warm = {mr_alloc(BYTES), data};
     (void)puts_per_run(st, data, false); /* its pages are the warm ones */
-    (void)copies_per_run(crew, &warm);
+    (void)copies_per_run(pool, &warm);
     for (int r = 0; r < RUNS; r++) {
         runs[r] = puts_per_run(st, data, false);
         alone[r] = puts_per_run(st, data, true);
-        plain[r] = copies_per_run(crew, &warm);
+        plain[r] = copies_per_run(pool, &warm);
     }
     row("put and delete, 64 MiB, warm pages, 4 threads", "GB/s", runs);
     row("put and delete, 64 MiB, warm pages, 1 thread", "GB/s", alone);
     row("memcpy, 64 MiB, warm pages, 4 threads", "GB/s", plain);
-    mr_crew_free(&crew);
+    mr_thread_pool_free(&pool);
     mr_store_close(&st);
     stop(&a);
     clean_up();

@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
-#include "host/crew.h"
+#include "host/thread_pool.h"
 #include "store/arena/client_link.h"
 #include "store/arena/segment.h"
 
@@ -112,7 +112,7 @@ int mr_store_open_socket(
     pthread_condattr_destroy(&attr);
     pthread_mutex_init(&st->lock, NULL);
     pthread_mutex_init(&st->space_lock, NULL);
-    pthread_mutex_init(&st->crew_lock, NULL);
+    pthread_mutex_init(&st->pool_lock, NULL);
     if (pthread_create(&st->thread, NULL, mr_store_thread, st))
         MR_PANIC("cannot start a thread: %s", strerror(errno));
     *out = st;
@@ -162,7 +162,7 @@ void mr_store_close(struct mr_store **pst)
     struct mr_store *st = MR_STEAL(*pst);
     if (!st) return;
     mr_store_stop(st);
-    mr_crew_free(&st->crew);
+    mr_thread_pool_free(&st->pool);
     close(st->socket);
     close(st->event_fd);
     while (!mr_list_is_empty(&st->completions))
@@ -174,7 +174,7 @@ void mr_store_close(struct mr_store **pst)
     pthread_cond_destroy(&st->changed);
     pthread_mutex_destroy(&st->lock);
     pthread_mutex_destroy(&st->space_lock);
-    pthread_mutex_destroy(&st->crew_lock);
+    pthread_mutex_destroy(&st->pool_lock);
     mr_release(st->requests);
     mr_release(st);
 }

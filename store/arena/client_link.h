@@ -57,8 +57,8 @@ struct mr_store {
     pthread_mutex_t space_lock; /* guards the space */
     struct mr_space space;
 
-    pthread_mutex_t crew_lock; /* guards the crew, while it copies, too */
-    struct mr_crew *crew;      /* for puts; NULL before the first large one */
+    pthread_mutex_t pool_lock;   /* guards the pool; held while it copies */
+    struct mr_thread_pool *pool; /* for puts; NULL before the first large one */
 
     pthread_mutex_t lock; /* guards all below; taken alone */
     pthread_cond_t changed;

@@ -1,13 +1,13 @@
-/* Putting what is in memory already. One processor copies a fraction of what the memory can do, so
- * others help with what is large; who gets no processor holds up one piece. */
+/* Puts bytes that are in memory already. One processor copies at a fraction of the memory's speed,
+ * so a thread pool copies large objects. A thread that gets no processor delays one piece. */
 #include "store/arena/client_link.h"
 
 #include "base/limits.h"
-#include "host/crew.h"
+#include "host/thread_pool.h"
 
 #include <string.h>
 
-#define ALONE_BYTES ((uint64_t)4 << 20) /* waking others costs as much as copying a MiB */
+#define ALONE_BYTES ((uint64_t)4 << 20) /* waking a thread costs as much as copying a MiB */
 #define PIECE_BYTES ((uint64_t)1 << 20)
 
 struct copying {
@@ -16,21 +16,21 @@ struct copying {
     uint64_t bytes;
 };
 
-static void copy_piece(void *ctx, uint32_t piece, uint32_t hand)
+static void copy_piece(void *ctx, uint32_t piece, uint32_t worker)
 {
     const struct copying *c = ctx;
     uint64_t at = piece * PIECE_BYTES;
-    (void)hand;
+    (void)worker;
     memcpy(c->to + at, c->from + at, (size_t)MR_MIN(c->bytes - at, PIECE_BYTES));
 }
 
 static void copy_together(struct mr_store *st, struct copying *c)
 {
     uint32_t pieces = (uint32_t)((c->bytes + PIECE_BYTES - 1) / PIECE_BYTES);
-    pthread_mutex_lock(&st->crew_lock);
-    if (!st->crew) st->crew = mr_crew_new(mr_crew_hands_here(MR_PUT_THREADS));
-    mr_crew_run(st->crew, copy_piece, c, pieces);
-    pthread_mutex_unlock(&st->crew_lock);
+    pthread_mutex_lock(&st->pool_lock);
+    if (!st->pool) st->pool = mr_thread_pool_new(mr_thread_pool_workers_here(MR_PUT_THREADS));
+    mr_thread_pool_run(st->pool, copy_piece, c, pieces);
+    pthread_mutex_unlock(&st->pool_lock);
 }
 
 int mr_store_put(struct mr_store *st, const void *bytes, uint64_t n,

@@ -48,14 +48,14 @@ static void check_bytes(const struct mr_graph *g)
 
 /* The last item first. */
 static void run_backwards(
-    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
+    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t worker), void *arg, uint32_t count)
 {
     (void)ctx;
     while (count-- > 0)
         work(arg, count, count % 2);
 }
 
-static const struct mr_graph_crew crew = {2, run_backwards, NULL};
+static const struct mr_graph_parallel parallel = {2, run_backwards, NULL};
 
 /* As it would come over a network. */
 static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_json_limits *limits,
@@ -74,7 +74,7 @@ static int from_pieces(struct mr_str text, size_t piece_bytes, const struct mr_j
 }
 
 /* In slices, in pieces or whole, read by one or by many, the same text must mean the same. */
-static void check_slices(struct mr_str text, const struct mr_graph_crew *by, size_t piece_bytes,
+static void check_slices(struct mr_str text, const struct mr_graph_parallel *by, size_t piece_bytes,
     int want, const struct mr_graph *g)
 {
     const struct mr_json_limits limits = {2000, (size_t)1 << 20, 16, by};
@@ -108,8 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct mr_str text = mr_str_of(data, size);
     int err = mr_graph_from_json_within(text, &catalogue, &limits, &g, &e);
     check_slices(text, NULL, 0, err, g);
-    check_slices(text, &crew, 0, err, g);
-    check_slices(text, &crew, 1 + size % 40, err, g);
+    check_slices(text, &parallel, 0, err, g);
+    check_slices(text, &parallel, 1 + size % 40, err, g);
     if (err) {
         mr_assert(!g);
         mr_assert(e.code == err);

@@ -5,16 +5,18 @@
 #include "base/assert.h"
 #include "host/clock.h"
 #include "host/machine.h"
-#include "train/params/parallel.h"
+#include "host/thread_pool.h"
 
 #include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 
 #define HELD_MAX MR_TRAIN_WORKERS_MAX
-#define EACH_MAX 16u /* gradients of one pass */
-#define COPIED                                                                                     \
-    ((uint64_t)8192) /* numbers: of a slot, to be in the cache still when they are moved */
+#define EACH_MAX 16u                 /* gradients of one pass */
+#define PIECE ((uint64_t)65536)      /* numbers that a thread takes at a time */
+#define ALONE_MAX ((uint64_t)262144) /* numbers; below, waking threads costs more than they save   \
+                                      */
+#define COPIED ((uint64_t)8192)      /* numbers of a slot, still in the cache when they are moved */
 /* Of one update; memory is the limit soon. */
 #define SYNC_THREADS_MAX 4
 #define ASYNC_THREADS_MAX 2
@@ -24,11 +26,11 @@ struct who { /* a gradient's name */
     uint64_t incarnation, step;
 };
 
-struct job { /* what the threads of a team share */
+struct job { /* what the threads of one pass share */
     struct mr_update *u;
     uint32_t n;
     uint64_t t;
-    uint64_t first; /* where the pass begins */
+    uint64_t first, count; /* numbers of the pass */
     float *to;
     const float *from;
 };
@@ -55,7 +57,7 @@ struct mr_update {
     uint64_t passed_version;
     const float **grads; /* scratch: HELD_MAX */
     struct who *who;     /* scratch: whose those are */
-    struct mr_team *team;
+    struct mr_thread_pool *pool;
     _Atomic uint64_t updates, applied, examples, stale, early_passes, update_ns, wait_ns;
 };
 
@@ -117,7 +119,8 @@ int mr_update_open(const struct mr_update_options *o, struct mr_update **out, st
     u->early = mr_alloc_array(HELD_MAX, sizeof *u->early);
     u->early_of = mr_alloc_array(HELD_MAX, sizeof *u->early_of);
     u->passed = mr_alloc_array(MR_TRAIN_WORKERS_MAX, sizeof *u->passed);
-    u->team = mr_team_new(o->threads ? o->threads : threads_of(o->rule), o->processor);
+    u->pool =
+        mr_thread_pool_new_placed(o->threads ? o->threads : threads_of(o->rule), o->processor);
     *out = u;
     return MR_OK;
 }
@@ -134,7 +137,7 @@ void mr_update_close(struct mr_update **update)
     if (!*update) return;
     struct mr_update *u = MR_STEAL(*update);
     held_drop(u, MR_PUSH_STALE);
-    mr_team_free(&u->team);
+    mr_thread_pool_free(&u->pool);
     for (uint32_t i = 0; i < u->slots_count; i++) {
         mr_release(u->slots[i]);
         if (u->is_early) mr_release(u->slots_next[i]);
@@ -173,13 +176,20 @@ static void move(const struct job *j, uint64_t first, uint64_t n)
         mr_nn_optim_apply_each(&u->optim, j->t, &r, grads, j->n, 1);
 }
 
-/* One thread's part, of whole cache lines. */
-static void part(void *ctx, uint64_t at, uint64_t n)
+static void move_part(const struct job *j, uint64_t at, uint64_t n)
 {
-    const struct job *j = ctx;
     uint64_t piece = j->u->is_early ? COPIED : n;
     for (uint64_t done = 0; done < n; done += MR_MIN(piece, n - done))
         move(j, j->first + at + done, MR_MIN(piece, n - done));
+}
+
+/* What a thread takes at a time: whole cache lines. */
+static void move_piece(void *ctx, uint32_t item, uint32_t worker)
+{
+    const struct job *j = ctx;
+    uint64_t at = item * PIECE;
+    (void)worker;
+    move_part(j, at, MR_MIN(PIECE, j->count - at));
 }
 
 static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
@@ -188,9 +198,14 @@ static void pass(struct mr_update *u, uint32_t n, uint64_t first, uint64_t end)
         .n = n,
         .t = mr_shard_version(u->shard) + 1,
         .first = first,
-        .to = mr_shard_next(u->shard),
+        .count = end - first,
+        .to = mr_shard_next(u->shard), /* an empty shard has a next version, too */
         .from = mr_shard_params(u->shard)};
-    if (first < end) mr_team_run(u->team, end - first, part, &j);
+    if (first >= end) return;
+    if (j.count < ALONE_MAX || mr_thread_pool_workers(u->pool) == 1)
+        move_part(&j, 0, j.count);
+    else
+        mr_thread_pool_run(u->pool, move_piece, &j, (uint32_t)((j.count + PIECE - 1) / PIECE));
 }
 
 /* Held gradients and `n` under way, as `grads` and `who`: in order of worker, or under the

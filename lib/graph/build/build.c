@@ -2,9 +2,9 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/build/builder_state.h"
-#include "graph/parallel.h"
 #include "graph/graph_impl.h"
 #include "graph/order.h"
+#include "graph/parallel.h"
 
 /* ---- references that nobody defined ---------------------------------------------------------- */
 
@@ -218,10 +218,10 @@ struct gathering {
 };
 
 /* One of four parts of the columns; they have nothing in common. */
-static void gather_part(void *ctx, uint32_t part, uint32_t hand)
+static void gather_part(void *ctx, uint32_t part, uint32_t worker)
 {
     const struct gathering *x = ctx;
-    (void)hand;
+    (void)worker;
     switch (part) {
     case 0: gather_inputs(x->b, x->o, x->g); break;
     case 1: gather_keys(x->b, x->o, x->g); break;
@@ -237,8 +237,8 @@ static struct mr_graph *gather(struct mr_builder *b, const struct mr_order *o)
     g->defined_count = b->keys.count;
     g->culled_count = g->defined_count - g->nodes_count;
     struct gathering x = {b, o, g};
-    if (b->crew)
-        b->crew->run(b->crew->ctx, gather_part, &x, 4);
+    if (b->parallel)
+        b->parallel->run(b->parallel->ctx, gather_part, &x, 4);
     else
         for (uint32_t part = 0; part < 4; part++)
             gather_part(&x, part, 0);

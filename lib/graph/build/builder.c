@@ -42,9 +42,9 @@ void mr_builder_limit(struct mr_builder *b, uint32_t nodes_max, size_t bytes_max
     mr_buf_init(&b->args, bytes_max);
 }
 
-void mr_builder_lend_crew(struct mr_builder *b, const struct mr_graph_crew *crew)
+void mr_builder_lend_parallel(struct mr_builder *b, const struct mr_graph_parallel *parallel)
 {
-    b->crew = crew;
+    b->parallel = parallel;
 }
 
 void mr_builder_free(struct mr_builder **bp)

@@ -17,8 +17,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "graph/parallel.h"
 #include "graph/graph.h"
+#include "graph/parallel.h"
 
 struct mr_graph_param {
     struct mr_str name;
@@ -46,7 +46,7 @@ struct mr_builder;
 struct mr_builder *mr_builder_new(void);
 void mr_builder_free(struct mr_builder **b);
 /* Until the build returns. */
-void mr_builder_lend_crew(struct mr_builder *b, const struct mr_graph_crew *crew);
+void mr_builder_lend_parallel(struct mr_builder *b, const struct mr_graph_parallel *parallel);
 
 /* The node of a key, made undefined if it is new. MR_EINVAL for what cannot be a key. */
 int mr_builder_node(struct mr_builder *b, struct mr_str key, uint32_t *node, struct mr_error *e);

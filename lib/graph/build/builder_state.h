@@ -98,8 +98,8 @@ struct mr_builder {
     uint32_t shared_room;
     struct mr_builder_loop *loops;
     uint32_t loops_count;
-    const struct mr_repeat *scope;    /* the loop whose body is being written, or NULL */
-    const struct mr_graph_crew *crew; /* for large graphs; NULL: nobody helps */
+    const struct mr_repeat *scope;            /* the loop whose body is being written, or NULL */
+    const struct mr_graph_parallel *parallel; /* for large graphs; NULL: none */
 };
 
 static inline enum mr_node_kind mr_builder_kind(const struct mr_builder *b, uint32_t node)

@@ -214,7 +214,7 @@ static int slices(struct mr_json_slicer *s, struct mr_str text, const struct mr_
         const struct mr_json_piece piece = mr_json_piece_of(text, split, i, at);
         if (!first_pass || !slice->is_plain) {
             err = read_slice(s, &piece, &at, first_pass);
-        } else if (!s->j->b->crew || !may_be_bulk(s->j)) {
+        } else if (!s->j->b->parallel || !may_be_bulk(s->j)) {
             err = plain_keys(s->j, text, split, slice, &at);
         } else { /* keys as they stand, with nothing put in: all of a slice at once */
             err = mr_json_bulk_keys(s, text, split, slice);
@@ -246,8 +246,8 @@ int mr_json_by_many(struct mr_json_slicer *s, const struct mr_json_piece *pieces
     return err;
 }
 
-/* The second pass with others' hands: they read what is plain, the rest is read here, and all of it
- * is added in its order. Each entry is one node, since none of them has a "for". */
+/* The second pass on several workers: they read the plain slices. This thread reads the rest, and
+ * adds all of it in its order. Each entry is one node, since none of them has a "for". */
 static int slices_by_many(
     struct mr_json_slicer *s, struct mr_str text, const struct mr_json_split *split, uint32_t at)
 {
@@ -266,7 +266,7 @@ static int slices_by_many(
 
 static bool are_plain(const struct mr_json *j, const struct mr_json_split *split)
 {
-    bool plain = j->b->crew && may_be_bulk(j);
+    bool plain = j->b->parallel && may_be_bulk(j);
     for (uint32_t i = 0; i < split->slices_count && plain; i++)
         plain = split->slices[i].is_plain;
     return plain;

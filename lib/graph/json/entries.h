@@ -34,7 +34,8 @@ struct mr_json_piece mr_json_piece_of(
 /* The keys of a plain slice, as they stand, get the next nodes. */
 int mr_json_bulk_keys(struct mr_json_slicer *s, struct mr_str text,
     const struct mr_json_split *split, const struct mr_json_slice *slice);
-/* Slices whose keys, and those of all others, have their nodes: read by the builder's crew. */
+/* Slices whose keys, and those of all others, have their nodes: read on the builder's
+ * `parallel`. */
 int mr_json_by_many(struct mr_json_slicer *s, const struct mr_json_piece *pieces, uint32_t count);
 void mr_json_slicer_fini(struct mr_json_slicer *s);
 

@@ -4,11 +4,11 @@
 #include "base/assert.h"
 #include "base/pack.h"
 #include "graph/build/column_input.h"
-#include "graph/parallel.h"
 #include "graph/json/scan.h"
+#include "graph/parallel.h"
 
 #define LOOK_AHEAD 8
-#define SLICES_A_HAND 8
+#define SLICES_A_WORKER 8
 #define SLICE_BYTES_MAX (1u << 20) /* an entry may be as long as it likes */
 
 struct part { /* a slice as columns */
@@ -17,7 +17,7 @@ struct part { /* a slice as columns */
     bool is_plain;
 };
 
-struct hand { /* what it reads in */
+struct worker { /* what it reads in */
     char *copy;
     size_t copy_room;
     void *pool;
@@ -29,19 +29,19 @@ struct mr_json_plain {
     bool has_all; /* keys */
     void (*other)(void *ctx);
     void *other_ctx;
-    uint32_t hands_count, parts_room;
+    uint32_t workers_count, parts_room;
     struct part *parts;
-    struct hand *hands;
+    struct worker *workers;
 };
 
 struct mr_json_plain *mr_json_plain_new(const struct mr_json *j)
 {
     struct mr_json_plain *p = mr_alloc(sizeof *p);
     p->j = j;
-    p->hands_count = j->b->crew->hands;
-    p->parts_room = p->hands_count * SLICES_A_HAND;
+    p->workers_count = j->b->parallel->workers;
+    p->parts_room = p->workers_count * SLICES_A_WORKER;
     p->parts = mr_alloc_array(p->parts_room, sizeof *p->parts);
-    p->hands = mr_alloc_array(p->hands_count, sizeof *p->hands);
+    p->workers = mr_alloc_array(p->workers_count, sizeof *p->workers);
     for (uint32_t i = 0; i < p->parts_room; i++)
         mr_buf_init(&p->parts[i].c.args, (size_t)SLICE_BYTES_MAX * 8);
     return p;
@@ -60,12 +60,12 @@ void mr_json_plain_free(struct mr_json_plain **pp)
         mr_release(c->refs);
         mr_buf_fini(&c->args);
     }
-    for (uint32_t i = 0; i < p->hands_count; i++) {
-        mr_release(p->hands[i].copy);
-        mr_release(p->hands[i].pool);
+    for (uint32_t i = 0; i < p->workers_count; i++) {
+        mr_release(p->workers[i].copy);
+        mr_release(p->workers[i].pool);
     }
     mr_release(p->parts);
-    mr_release(p->hands);
+    mr_release(p->workers);
     mr_release(p);
 }
 
@@ -222,11 +222,11 @@ static void clear(struct mr_json_columns *c)
     mr_buf_clear(&c->args);
 }
 
-static void read_one(void *arg, uint32_t item, uint32_t hand)
+static void read_one(void *arg, uint32_t item, uint32_t worker)
 {
     struct mr_json_plain *all = arg;
     struct part *p = &all->parts[item];
-    struct hand *h = &all->hands[hand];
+    struct worker *w = &all->workers[worker];
     const struct mr_json_slice *slice = &p->of.slice;
     p->is_plain = false;
     clear(&p->c);
@@ -237,16 +237,16 @@ static void read_one(void *arg, uint32_t item, uint32_t hand)
     if (direct != MR_JSON_UNUSUAL) return;
     clear(&p->c);
     yyjson_val *object =
-        mr_json_parse_slice(p->of.text, slice, &h->copy, &h->copy_room, &h->pool, &h->pool_room);
+        mr_json_parse_slice(p->of.text, slice, &w->copy, &w->copy_room, &w->pool, &w->pool_room);
     if (!object || yyjson_obj_size(object) != slice->keys_count) return;
     p->is_plain = read_entries(all, &p->c, object);
 }
 
-static void read_or_other(void *arg, uint32_t item, uint32_t hand)
+static void read_or_other(void *arg, uint32_t item, uint32_t worker)
 {
     struct mr_json_plain *p = arg;
     if (item)
-        read_one(arg, item - 1, hand);
+        read_one(arg, item - 1, worker);
     else
         p->other(p->other_ctx);
 }
@@ -263,19 +263,19 @@ static void take_pieces(
 void mr_json_plain_read(
     struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all)
 {
-    const struct mr_graph_crew *crew = p->j->b->crew;
+    const struct mr_graph_parallel *parallel = p->j->b->parallel;
     take_pieces(p, pieces, count, has_all);
-    crew->run(crew->ctx, read_one, p, count);
+    parallel->run(parallel->ctx, read_one, p, count);
 }
 
 void mr_json_plain_read_beside(struct mr_json_plain *p, const struct mr_json_piece *pieces,
     uint32_t count, void (*other)(void *ctx), void *ctx)
 {
-    const struct mr_graph_crew *crew = p->j->b->crew;
+    const struct mr_graph_parallel *parallel = p->j->b->parallel;
     take_pieces(p, pieces, count, false);
     p->other = other;
     p->other_ctx = ctx;
-    crew->run(crew->ctx, read_or_other, p, count + 1);
+    parallel->run(parallel->ctx, read_or_other, p, count + 1);
 }
 
 bool mr_json_plain_misses(const struct mr_json_plain *p, uint32_t slice, struct mr_str *op)

@@ -15,7 +15,7 @@ uint32_t mr_json_plain_room(const struct mr_json_plain *p); /* slices at a time 
  * otherwise a text or reference that is no key yet is not plain. */
 void mr_json_plain_read(
     struct mr_json_plain *p, const struct mr_json_piece *pieces, uint32_t count, bool has_all);
-/* The same before all keys are there, while one hand does something else first. */
+/* The same before all keys are there, while one worker does `other` first. */
 void mr_json_plain_read_beside(struct mr_json_plain *p, const struct mr_json_piece *pieces,
     uint32_t count, void (*other)(void *ctx), void *ctx);
 /* The op for which one of them is not plain: no task before had it. False: it was not that. */

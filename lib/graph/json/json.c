@@ -351,7 +351,7 @@ struct mr_json *mr_json_new(const struct mr_json_limits *limits,
     struct mr_json *j = mr_alloc(sizeof *j);
     j->b = mr_builder_new();
     mr_builder_limit(j->b, limits->nodes_max, limits->args_bytes_max);
-    j->b->crew = limits->crew;
+    j->b->parallel = limits->parallel;
     j->catalogue = catalogue;
     j->e = e;
     mr_buf_init(&j->text, MR_LITERAL_BYTES_MAX);
@@ -449,11 +449,11 @@ int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *cata
 }
 
 int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue *catalogue,
-    const struct mr_graph_crew *crew, struct mr_graph **out, struct mr_error *e)
+    const struct mr_graph_parallel *parallel, struct mr_graph **out, struct mr_error *e)
 {
     struct mr_builder *b = NULL;
     struct mr_json_limits limits = mr_json_widest(text->n);
-    limits.crew = crew;
+    limits.parallel = parallel;
     int err = to_builder(mr_buf_str(text), catalogue, &limits, &b, e);
     mr_buf_fini(text);
     return err ? err : mr_graph_build(&b, catalogue, out, e);

@@ -10,16 +10,16 @@ int mr_graph_from_json(struct mr_str text, const struct mr_graph_catalogue *cata
     struct mr_graph **out, struct mr_error *e);
 
 /* The same; the text is given up as soon as it is not needed any more (its memory counts when a
- * million tasks come at once). The buffer is empty afterwards, also after an error. `crew` (or
+ * million tasks come at once). The buffer is empty afterwards, also after an error. `parallel` (or
  * NULL) is lent until then. */
 int mr_graph_from_json_buf(struct mr_buf *text, const struct mr_graph_catalogue *catalogue,
-    const struct mr_graph_crew *crew, struct mr_graph **out, struct mr_error *e);
+    const struct mr_graph_parallel *parallel, struct mr_graph **out, struct mr_error *e);
 
 struct mr_json_limits {
-    uint32_t nodes_max;               /* at most MR_TASKS_MAX */
-    size_t args_bytes_max;            /* of all arguments and values, packed */
-    uint32_t slice_bytes;             /* texts of four times that are parsed in such slices */
-    const struct mr_graph_crew *crew; /* whose hands read slices, too; or NULL */
+    uint32_t nodes_max;    /* at most MR_TASKS_MAX */
+    size_t args_bytes_max; /* of all arguments and values, packed */
+    uint32_t slice_bytes;  /* texts of four times that are parsed in such slices */
+    const struct mr_graph_parallel *parallel; /* whose workers read slices, too; or NULL */
 };
 
 int mr_graph_from_json_within(struct mr_str text, const struct mr_graph_catalogue *catalogue,

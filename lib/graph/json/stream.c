@@ -4,7 +4,7 @@
  *   … , "a": {…}, "b": {"op":      "inc", "args": [1]}, "c": {…}, "d
  *   ─── piece ── ┴── a piece of one entry ──────────┴── piece ──┴──   and so on
  *
- * Slices wait at the end of their piece until a few are together, so that each hand has one. What
+ * Slices wait at the end of their piece until a few are together, so that each worker has one. What
  * turns out not to be plain, mostly because it refers to what comes later, is put off to the end.
  */
 #include "graph/json/stream.h"
@@ -12,9 +12,9 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "base/limits.h"
-#include "graph/parallel.h"
 #include "graph/json/entries.h"
 #include "graph/json/fast_path.h"
+#include "graph/parallel.h"
 
 #define HEAD_BYTES_MAX ((size_t)256 << 10) /* before the entries */
 #define REST_BYTES_MAX ((size_t)4 << 20)   /* of one entry; each piece looks at all of it again */
@@ -63,7 +63,7 @@ struct mr_json_ahead {
 struct mr_json_ahead *mr_json_ahead_new_within(const struct mr_json_limits *limits)
 {
     struct mr_json_ahead *a = mr_alloc(sizeof *a);
-    mr_assert(limits->crew);
+    mr_assert(limits->parallel);
     a->limits = *limits;
     a->is_within = true;
     mr_buf_init(&a->head, MR_JOB_BODY_BYTES_MAX);
@@ -71,10 +71,10 @@ struct mr_json_ahead *mr_json_ahead_new_within(const struct mr_json_limits *limi
     return a;
 }
 
-struct mr_json_ahead *mr_json_ahead_new(const struct mr_graph_crew *crew)
+struct mr_json_ahead *mr_json_ahead_new(const struct mr_graph_parallel *parallel)
 {
     struct mr_json_limits limits = mr_json_widest(MR_JOB_BODY_BYTES_MAX);
-    limits.crew = crew;
+    limits.parallel = parallel;
     struct mr_json_ahead *a = mr_json_ahead_new_within(&limits);
     a->is_within = false;
     return a;
@@ -377,9 +377,9 @@ int mr_json_ahead_end(struct mr_json_ahead *a, const struct mr_graph_catalogue *
     struct mr_graph **out, struct mr_error *e)
 {
     if (!a->is_within) {
-        const struct mr_graph_crew *crew = a->limits.crew;
+        const struct mr_graph_parallel *parallel = a->limits.parallel;
         a->limits = mr_json_widest(a->bytes);
-        a->limits.crew = crew;
+        a->limits.parallel = parallel;
     }
     struct mr_builder *b = NULL;
     if (a->j) a->j->catalogue = catalogue;
@@ -392,7 +392,7 @@ int mr_json_ahead_end(struct mr_json_ahead *a, const struct mr_graph_catalogue *
     }
     struct mr_buf text;
     join(a, &text);
-    if (!a->is_within) return mr_graph_from_json_buf(&text, catalogue, a->limits.crew, out, e);
+    if (!a->is_within) return mr_graph_from_json_buf(&text, catalogue, a->limits.parallel, out, e);
     int err = mr_graph_from_json_within(mr_buf_str(&text), catalogue, &a->limits, out, e);
     mr_buf_fini(&text);
     return err;

@@ -8,8 +8,8 @@
 
 struct mr_json_ahead;
 
-/* The crew is lent until the end. */
-struct mr_json_ahead *mr_json_ahead_new(const struct mr_graph_crew *crew);
+/* `parallel` is lent until the end. */
+struct mr_json_ahead *mr_json_ahead_new(const struct mr_graph_parallel *parallel);
 void mr_json_ahead_free(struct mr_json_ahead **a);
 /* The next piece, which is taken. The catalogue says which ops there are at the time. */
 void mr_json_ahead_feed(

@@ -128,10 +128,10 @@ static int add_message(struct mr_builder *b, struct mr_str body, struct mr_error
 static int parse_json(struct mr_buf *body, const struct mr_graph_catalogue *catalogue,
     struct mr_graph **out, struct mr_error *e)
 {
-    struct mr_graph_crew crew;
-    bool has_crew = mr_intake_crew_open(body->n, &crew);
-    int err = mr_graph_from_json_buf(body, catalogue, has_crew ? &crew : NULL, out, e);
-    mr_intake_crew_close(&crew);
+    struct mr_graph_parallel parallel;
+    bool is_parallel = mr_intake_parallel_open(body->n, &parallel);
+    int err = mr_graph_from_json_buf(body, catalogue, is_parallel ? &parallel : NULL, out, e);
+    mr_intake_parallel_close(&parallel);
     return err;
 }
 
@@ -153,10 +153,10 @@ static int parse(struct mr_intake_ops *o, struct mr_intake_request *r,
         mr_builder_free(&b);
         return err;
     }
-    struct mr_graph_crew crew;
-    if (mr_intake_crew_open(body.n, &crew)) mr_builder_lend_crew(b, &crew);
+    struct mr_graph_parallel parallel;
+    if (mr_intake_parallel_open(body.n, &parallel)) mr_builder_lend_parallel(b, &parallel);
     err = mr_graph_build(&b, &catalogue, out, e);
-    mr_intake_crew_close(&crew);
+    mr_intake_parallel_close(&parallel);
     return err;
 }
 

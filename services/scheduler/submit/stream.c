@@ -3,48 +3,50 @@
 #include "base/alloc.h"
 #include "base/assert.h"
 #include "graph/json/stream.h"
-#include "host/crew.h"
+#include "host/thread_pool.h"
 #include "services/scheduler/submit/pb_columns.h"
 
 #include <xxhash.h>
 
-#define CREW_BYTES_MIN ((size_t)2 << 20) /* of a graph on which several threads work … */
-#define CREW_HANDS_MAX 4                 /* … and by so many */
+#define PARALLEL_BYTES_MIN ((size_t)2 << 20) /* of a graph on which several threads work … */
+#define PARALLEL_WORKERS_MAX 4               /* … and by so many */
 
 struct mr_intake_stream {
     bool is_json;
     struct mr_pb_stream *columns;
     struct mr_json_ahead *json; /* from the first piece on, and who reads it: */
-    struct mr_graph_crew crew;
+    struct mr_graph_parallel parallel;
     struct mr_buf *pieces;
     size_t pieces_count, pieces_room;
     XXH3_state_t *hash; /* of all bytes */
 };
 
-static void run_crew(
-    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
+static void run_parallel(
+    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t worker), void *arg, uint32_t count)
 {
-    mr_crew_run(ctx, work, arg, count);
+    mr_thread_pool_run(ctx, work, arg, count);
 }
 
-static void crew_open(uint32_t hands, struct mr_graph_crew *crew)
+static void parallel_open(uint32_t workers, struct mr_graph_parallel *parallel)
 {
-    *crew = (struct mr_graph_crew){.hands = hands, .run = run_crew, .ctx = mr_crew_new(hands)};
+    *parallel = (struct mr_graph_parallel){
+        .workers = workers, .run = run_parallel, .ctx = mr_thread_pool_new(workers)};
 }
 
-bool mr_intake_crew_open(size_t bytes, struct mr_graph_crew *crew)
+bool mr_intake_parallel_open(size_t bytes, struct mr_graph_parallel *parallel)
 {
-    uint32_t hands = bytes < CREW_BYTES_MIN ? 1 : mr_crew_hands_here(CREW_HANDS_MAX);
-    *crew = (struct mr_graph_crew){.hands = hands};
-    if (hands > 1) crew_open(hands, crew);
-    return hands > 1;
+    uint32_t workers =
+        bytes < PARALLEL_BYTES_MIN ? 1 : mr_thread_pool_workers_here(PARALLEL_WORKERS_MAX);
+    *parallel = (struct mr_graph_parallel){.workers = workers};
+    if (workers > 1) parallel_open(workers, parallel);
+    return workers > 1;
 }
 
-void mr_intake_crew_close(struct mr_graph_crew *crew)
+void mr_intake_parallel_close(struct mr_graph_parallel *parallel)
 {
-    struct mr_crew *c = crew->ctx;
-    mr_crew_free(&c);
-    crew->ctx = NULL;
+    struct mr_thread_pool *c = parallel->ctx;
+    mr_thread_pool_free(&c);
+    parallel->ctx = NULL;
 }
 
 struct mr_intake_stream *mr_intake_stream_new(bool is_json)
@@ -72,7 +74,7 @@ void mr_intake_stream_free(struct mr_intake_stream **sp)
     if (!s) return;
     mr_pb_stream_free(&s->columns);
     mr_json_ahead_free(&s->json);
-    mr_intake_crew_close(&s->crew);
+    mr_intake_parallel_close(&s->parallel);
     drop_pieces(s);
     mr_release(s->pieces);
     (void)XXH3_freeState(s->hash);
@@ -97,8 +99,8 @@ static void feed_columns(struct mr_intake_stream *s, struct mr_buf *bytes)
 static void json_open(struct mr_intake_stream *s)
 {
     if (s->json) return;
-    crew_open(mr_crew_hands_here(CREW_HANDS_MAX), &s->crew);
-    s->json = mr_json_ahead_new(&s->crew);
+    parallel_open(mr_thread_pool_workers_here(PARALLEL_WORKERS_MAX), &s->parallel);
+    s->json = mr_json_ahead_new(&s->parallel);
 }
 
 void mr_intake_stream_feed(
@@ -141,7 +143,7 @@ int mr_intake_stream_end(struct mr_intake_stream *s, const struct mr_graph_catal
         mr_builder_free(&b);
         return err;
     }
-    if (mr_intake_crew_open(bytes, &s->crew)) mr_builder_lend_crew(b, &s->crew);
+    if (mr_intake_parallel_open(bytes, &s->parallel)) mr_builder_lend_parallel(b, &s->parallel);
     return mr_graph_build(&b, catalogue, out, e);
 }
 

@@ -18,6 +18,6 @@ int mr_intake_stream_end(struct mr_intake_stream *s, const struct mr_graph_catal
     struct mr_graph **out, struct mr_error *e);
 mr_graph_hash mr_intake_stream_hash(const struct mr_intake_stream *s); /* of all bytes */
 
-/* More hands than one for what takes long; false: it is not worth it. Ended by close. */
-bool mr_intake_crew_open(size_t bytes, struct mr_graph_crew *crew);
-void mr_intake_crew_close(struct mr_graph_crew *crew);
+/* Several workers for a text of so many bytes; false: it is too short for them. Ended by close. */
+bool mr_intake_parallel_open(size_t bytes, struct mr_graph_parallel *parallel);
+void mr_intake_parallel_close(struct mr_graph_parallel *parallel);

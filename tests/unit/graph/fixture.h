@@ -50,13 +50,14 @@ static inline bool fixture_key_is(const struct mr_graph *g, uint32_t node, const
     return mr_str_eq(mr_graph_key(g, node), mr_str(key));
 }
 
-/* Hands that do the last item first, all by one thread: what comes out must not depend on it. */
+/* Three workers, all on one thread, which does the last item first: the outcome must not depend on
+ * the order. */
 static inline void fixture_run(
-    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t hand), void *arg, uint32_t count)
+    void *ctx, void (*work)(void *arg, uint32_t item, uint32_t worker), void *arg, uint32_t count)
 {
     (void)ctx;
     while (count-- > 0)
         work(arg, count, count % 3);
 }
 
-static const struct mr_graph_crew fixture_crew = {3, fixture_run, NULL};
+static const struct mr_graph_parallel fixture_parallel = {3, fixture_run, NULL};

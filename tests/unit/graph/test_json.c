@@ -495,7 +495,7 @@ static void many_hands_make_the_same_graph(void **state)
         mr_buf_printf(&text, "}%s}", seed % 3 ? "" : ", \"targets\": [\"k1\"]");
         for (int i = 0; i < 3; i++) {
             const struct mr_json_limits limits = {MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX,
-                i ? 64 : 1 << 20, i == 2 ? &fixture_crew : NULL};
+                i ? 64 : 1 << 20, i == 2 ? &fixture_parallel : NULL};
             struct mr_error e = {0};
             mr_graph_free(&whole);
             if (mr_graph_from_json_within(
@@ -511,7 +511,7 @@ static void many_hands_make_the_same_graph(void **state)
             mr_buf_fini(&bytes[i]);
         }
         const struct mr_json_limits limits = {
-            MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, &fixture_crew};
+            MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, &fixture_parallel};
         assert_int_equal(from_pieces(mr_buf_str(&text), &r, &limits, &pieces, NULL), MR_OK);
         mr_graph_check(pieces);
         if (!same_graph(whole, pieces)) fail_msg("seed %u, in pieces", (unsigned)seed);
@@ -536,7 +536,7 @@ static void many_hands_refuse_what_is_too_much_for_a_task(void **state)
     mr_buf_add_text(&text, "]]}}}");
     for (int i = 0; i < 2; i++) {
         const struct mr_json_limits limits = {
-            MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, i ? &fixture_crew : NULL};
+            MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, i ? &fixture_parallel : NULL};
         struct mr_graph *g = NULL;
         struct mr_error e = {0};
         assert_int_equal(
@@ -567,7 +567,7 @@ static void what_does_not_suit_is_read_as_a_whole(void **state)
     for (size_t i = 0; i < MR_ARRAY_LEN(texts); i++)
         for (int round = 0; round < 20; round++) {
             const struct mr_json_limits limits = {
-                MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, &fixture_crew};
+                MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 64, &fixture_parallel};
             struct mr_graph *whole = NULL, *pieces = NULL;
             struct mr_error want = {0}, e = {0};
             int err = mr_graph_from_json(mr_str(texts[i]), &fixture_catalogue, &whole, &want);
@@ -591,7 +591,7 @@ static void slices_and_the_whole_text_mean_the_same(void **state)
         write_many(&text, heads[n % 2], n);
         for (int i = 0; i < 3; i++) {
             const struct mr_json_limits limits = {MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX,
-                i ? n / 2 : 1 << 20, i == 2 ? &fixture_crew : NULL};
+                i ? n / 2 : 1 << 20, i == 2 ? &fixture_parallel : NULL};
             struct mr_graph *g = NULL;
             struct mr_error e = {0};
             if (mr_graph_from_json_within(mr_buf_str(&text), &fixture_catalogue, &limits, &g, &e))

@@ -140,9 +140,9 @@ static void what_is_wrong_is_named(void **state)
             fail_msg("%s\n  says  %s\n  not   %s", refused[i].json, e.text, refused[i].says);
         assert_int_equal(err, e.code);
         assert_null(g);
-        for (int hands = 0; hands < 2; hands++) {
+        for (int many = 0; many < 2; many++) {
             const struct mr_json_limits slices = {
-                MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 4, hands ? &fixture_crew : NULL};
+                MR_TASKS_MAX, MR_JOB_BODY_BYTES_MAX, 4, many ? &fixture_parallel : NULL};
             struct mr_error again = {0};
             assert_int_equal(mr_graph_from_json_within(
                                  mr_str(refused[i].json), &fixture_catalogue, &slices, &g, &again),
